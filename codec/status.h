@@ -1,0 +1,74 @@
+/* status - how everything ends, and what that means for the message that caused it.
+ *
+ * One list decides four things for each value: its name, its class, the error code written on the
+ * wire (CONTRACT: error.code), and nothing else. The class decides the message's fate:
+ *   FINE    commit.
+ *   RETRY   keep the offset, back off, try again; on the wire `retryable: true`.
+ *   REJECT  answer with the reason, commit.
+ *   FATAL   drain, exit non-zero, let redelivery do the rest.
+ *
+ * Threads: any (values only). Memory: none. */
+#ifndef MR_CODEC_STATUS_H
+#define MR_CODEC_STATUS_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+/* X(name, class, wire code) */
+#define MR_STATUS_LIST(X)                                                                          \
+    X(OK, FINE, "")                                                                                \
+    X(AGAIN, RETRY, "overloaded")                                                                  \
+    X(FULL, RETRY, "overloaded")                                                                   \
+    X(CLOSED, RETRY, "overloaded")                                                                 \
+    X(TIMEOUT, RETRY, "internal")                                                                  \
+    X(MALFORMED, REJECT, "malformed")                                                              \
+    X(UNSUPPORTED_ENCODING, REJECT, "unsupported_encoding")                                        \
+    X(RECORD_TOO_LARGE, REJECT, "record_too_large")                                                \
+    X(INVALID_REQUEST, REJECT, "invalid_request")                                                  \
+    X(UNKNOWN_FIELD, REJECT, "unknown_field")                                                      \
+    X(EMPTY_PROMPT, REJECT, "empty_prompt")                                                        \
+    X(PROMPT_TOO_LONG, REJECT, "prompt_too_long")                                                  \
+    X(INVALID_TOKEN_ID, REJECT, "invalid_token_id")                                                \
+    X(MODEL_NOT_FOUND, REJECT, "model_not_found")                                                  \
+    X(UNSUPPORTED, REJECT, "unsupported")                                                          \
+    X(DEADLINE_EXCEEDED, REJECT, "deadline_exceeded")                                              \
+    X(CANCELLED, REJECT, "cancelled")                                                              \
+    X(POISON, REJECT, "poison")                                                                    \
+    X(INTERNAL, REJECT, "internal")                                                                \
+    X(BAD_FILE, FATAL, "internal")                                                                 \
+    X(BAD_CONFIG, FATAL, "internal")                                                               \
+    X(UNREACHABLE, FATAL, "internal")                                                              \
+    X(NOMEM, FATAL, "internal")                                                                    \
+    X(BACKEND, FATAL, "internal")
+
+enum mr_status {
+#define X(name, class_, code) MR_##name,
+    MR_STATUS_LIST(X)
+#undef X
+        MR_STATUS_COUNT
+};
+
+enum mr_status_class { MR_CLASS_FINE, MR_CLASS_RETRY, MR_CLASS_REJECT, MR_CLASS_FATAL };
+
+#define MR_ERROR_DETAIL_BYTES 200
+
+/* Filled once, at the place that knows why. */
+struct mr_error {
+    enum mr_status status;
+    char detail[MR_ERROR_DETAIL_BYTES]; /* one sentence for a human; no payload, no secrets */
+};
+
+/* The enumerator without its prefix, for logs: "OK", "FULL". Static string. */
+const char *mr_status_name(enum mr_status status);
+
+enum mr_status_class mr_status_class(enum mr_status status);
+
+/* The error.code of CONTRACT section 5; "" for MR_OK. Static string. */
+const char *mr_status_code(enum mr_status status);
+
+/* Fills err (nullable) and returns status, so that a failing function reads
+ *     return mr_fail(err, MR_MALFORMED, "header is %zu bytes, limit %zu", n, max); */
+enum mr_status mr_fail(struct mr_error *err, enum mr_status status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif
