@@ -1,0 +1,191 @@
+/* request - the decoded records of CONTRACT sections 3 to 5: what a producer asks (mr_request),
+ * what is streamed back (mr_token_record) and how it ended (mr_result). The encodings live in
+ * codec/wire.c (msgpack) and codec/json.c; this module holds the types, the defaults and the
+ * validation that both share.
+ *
+ * Owner:  a request is made by intake, owned by the engine while it runs and by publish at the end;
+ *         never by two threads at once.
+ * Memory: everything a request points to lives in its own arena; _destroy frees all.
+ * Errors: a status of class REJECT with one sentence; the id is filled whenever it was readable. */
+#ifndef MR_CODEC_REQUEST_H
+#define MR_CODEC_REQUEST_H
+
+#include "codec/arena.h"
+#include "codec/limits.h"
+#include "codec/status.h"
+#include "codec/tokenizer.h"
+
+enum mr_encoding { MR_ENCODING_MSGPACK, MR_ENCODING_JSON };
+
+struct mr_message {
+    struct mr_text role, content;
+};
+
+struct mr_logit_bias {
+    uint32_t token_id;
+    float bias;
+};
+
+enum mr_scalar_kind {
+    MR_SCALAR_NULL,
+    MR_SCALAR_BOOL,
+    MR_SCALAR_INT,
+    MR_SCALAR_FLOAT,
+    MR_SCALAR_TEXT
+};
+
+struct mr_kwarg {
+    struct mr_text name;
+    enum mr_scalar_kind kind;
+    int64_t integer; /* also the bool */
+    double number;
+    struct mr_text text;
+};
+
+/* NaN temperature means "not given": the model's generation_config or 1.0. */
+struct mr_sampling {
+    float temperature, top_p, min_p, typical_p;
+    uint32_t top_k;
+    float repetition_penalty, presence_penalty, frequency_penalty;
+    uint64_t seed;
+    bool has_seed;
+    const struct mr_logit_bias *logit_bias;
+    size_t logit_bias_count;
+    const uint32_t *allowed_token_ids;
+    size_t allowed_token_count;
+    const struct mr_text *bad_words;
+    size_t bad_word_count;
+    int32_t logprobs; /* -1 off, else number of best tokens reported (0: the chosen one only) */
+};
+
+struct mr_request {
+    struct mr_arena *arena;
+    struct mr_text id;
+    struct mr_text model;
+    struct mr_text prompt; /* bytes NULL unless given */
+    const struct mr_message *messages;
+    size_t message_count;
+    const struct mr_kwarg *kwargs;
+    size_t kwarg_count;
+    const uint32_t *token_ids; /* given, or filled by intake after tokenizing */
+    size_t token_count;
+    bool has_token_ids;
+    struct mr_sampling sampling;
+    uint32_t max_tokens, min_tokens;
+    bool ignore_eos, include_stop, stream;
+    const struct mr_text *stops;
+    size_t stop_count;
+    const uint32_t *stop_token_ids;
+    size_t stop_token_count;
+    uint32_t max_chars;    /* 0 off */
+    float min_confidence;  /* 0 off */
+    uint32_t choice_count; /* n */
+    int32_t priority;
+    int64_t deadline_ms; /* unix milliseconds, 0 none; timeout_ms already added to the timestamp */
+    struct mr_text session;
+    bool cache_read, cache_write;
+    struct mr_text metadata; /* in the request's own encoding, echoed byte for byte */
+    enum mr_encoding encoding;
+    uint32_t unknown_fields; /* ignored keys, counted */
+};
+
+/* What the record around the value says. */
+struct mr_request_context {
+    struct mr_text key;          /* record key, may be empty */
+    struct mr_text fallback_id;  /* "<topic>/<partition>/<offset>" */
+    struct mr_text content_type; /* header, empty when absent */
+    int64_t timestamp_ms;        /* of the record */
+    int64_t now_ms;              /* unix clock, for the 24 h limit */
+    uint32_t default_max_tokens; /* 256 */
+    size_t record_bytes_max;
+    bool strict; /* unknown keys are rejected */
+};
+
+/* Decodes and validates one record. On a status of class REJECT *out is NULL, and id_out (128 bytes
+ * + NUL) holds the id the answer should carry: the request's when it was readable, else the key,
+ * else fallback; *id_readable says whether it was the request's own id or key. *encoding_out is the
+ * answer's. */
+enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
+                                 const struct mr_request_context *context,
+                                 char id_out[MR_ID_BYTES_MAX + 1], bool *id_readable,
+                                 enum mr_encoding *encoding_out, struct mr_error *err);
+void mr_request_destroy(struct mr_request *request);
+
+/* ---- answers ---- */
+
+#define MR_FINISH_LIST(X)                                                                          \
+    X(NONE, "")                                                                                    \
+    X(EOS, "eos") X(LENGTH, "length") X(STOP_TOKEN, "stop_token") X(STOP_STRING, "stop_string")    \
+        X(MAX_CHARS, "max_chars") X(LOW_CONFIDENCE, "low_confidence")                              \
+            X(CONTEXT_FULL, "context_full") X(DEADLINE, "deadline") X(CANCELLED, "cancelled")      \
+                X(POOL_EXHAUSTED, "pool_exhausted") X(REJECTED, "rejected") X(ERROR, "error")
+
+enum mr_finish {
+#define X(name, text) MR_FINISH_##name,
+    MR_FINISH_LIST(X)
+#undef X
+        MR_FINISH_COUNT
+};
+const char *mr_finish_text(enum mr_finish finish);
+
+struct mr_token_logprob {
+    uint32_t token_id;
+    float logprob;
+    struct mr_text text; /* the token's bytes, made valid UTF-8 */
+};
+
+/* Log-probabilities of one generated token. */
+struct mr_logprobs {
+    struct mr_token_logprob chosen;
+    const struct mr_token_logprob *top; /* [top_count], best first */
+    uint32_t top_count;
+};
+
+struct mr_token_record {
+    struct mr_text id;
+    uint32_t attempt, choice, index; /* index of the first token here */
+    int64_t resumed_at;              /* -1 absent */
+    const uint32_t *token_ids;
+    size_t token_count;
+    struct mr_text text;
+    const struct mr_logprobs *logprobs; /* [token_count] or NULL */
+};
+
+struct mr_choice {
+    enum mr_finish finish;
+    struct mr_text stop_text; /* stop_reason when text matched (bytes NULL: none) */
+    uint32_t stop_token;      /* stop_reason when a token matched, MR_TOKEN_NONE otherwise */
+    struct mr_text text;
+    const uint32_t *token_ids;
+    size_t token_count;
+    uint32_t completion_tokens; /* generated, an end token included */
+    const struct mr_logprobs *logprobs;
+};
+
+struct mr_result {
+    struct mr_text id;
+    uint32_t attempt;
+    struct mr_text model, worker;
+    const struct mr_choice *choices; /* [choice_count]; choice 0 is also the top level's */
+    size_t choice_count;
+    uint32_t prompt_tokens, cached_tokens, cached_tokens_redis;
+    double queue_ms, prefill_ms, first_token_ms, total_ms, itl_mean_ms, itl_max_ms;
+    uint32_t prefill_chunks, preemptions, recomputed_tokens;
+    enum mr_status error; /* MR_OK: absent */
+    const char *error_message;
+    bool error_retryable;
+    struct mr_text source_topic;
+    int32_t source_partition;
+    int64_t source_offset;
+    struct mr_text metadata; /* in `encoding` already */
+};
+
+/* Encode into a malloc'ed buffer the caller frees; MR_NOMEM. Both are also decoded by the client
+ * commands and tests (codec/reply.h). */
+enum mr_status mr_token_record_encode(const struct mr_token_record *record,
+                                      enum mr_encoding encoding, unsigned char **bytes,
+                                      size_t *length, struct mr_error *err);
+enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding encoding,
+                                unsigned char **bytes, size_t *length, struct mr_error *err);
+
+#endif
