@@ -1,0 +1,137 @@
+/* model - the one door to everything that computes: open a model folder or GGUF file, run one step
+ * of flat arrays through it, sample. Nothing above ops/ knows the device, the dtype of a weight or
+ * the layout of a KV block.
+ *
+ * State:  weights, the KV pool (block_count blocks of MR_BLOCK_TOKENS tokens), rope tables, step
+ *         buffers for rows_max rows; all made in _open.
+ * Owner:  the engine thread, from _open on: LibTorch keeps one pool of threads a calling thread.
+ * Memory: _forward and _sample allocate nothing of ours.
+ * Errors: _open MR_BAD_FILE (says which tensor, which shape), MR_BAD_CONFIG, MR_NOMEM;
+ *         _forward MR_BACKEND when the device fails, which is final. */
+#ifndef MR_OPS_MODEL_H
+#define MR_OPS_MODEL_H
+
+#include "codec/request.h"
+#include "codec/status.h"
+#include "codec/tokenizer.h"
+
+struct mr_model;
+
+enum mr_dtype {
+    MR_DTYPE_AUTO,
+    MR_DTYPE_F32,
+    MR_DTYPE_BF16,
+    MR_DTYPE_F16,
+    MR_DTYPE_INT8,
+    MR_DTYPE_INT4
+};
+
+#define MR_EOS_IDS_MAX 8u
+
+struct mr_model_options {
+    const char *path;   /* .gguf file, or a folder with config.json and *.safetensors */
+    const char *device; /* "cpu" */
+    enum mr_dtype dtype;
+    uint32_t thread_count;  /* 0: one for each core */
+    bool deterministic;     /* a row's logits do not depend on what else is in the step */
+    uint64_t kv_bytes;      /* size of the KV pool; rounded down to whole blocks, at least 1 */
+    uint32_t rows_max;      /* tokens of one step */
+    uint32_t sequences_max; /* sequences of one step */
+    /* Called now and then while loading with bytes done of all. May be NULL. */
+    void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
+    void *progress_context;
+};
+
+struct mr_model_info {
+    char name[128];        /* general.name, or the folder's name */
+    char architecture[32]; /* llama, qwen2 ... */
+    const char *device, *dtype;
+    uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
+    uint32_t context_tokens; /* longest sequence the model was made for */
+    uint64_t parameter_count, weight_bytes;
+    uint64_t kv_bytes_per_token;      /* all layers */
+    uint32_t block_count;             /* KV blocks in the pool */
+    uint64_t activation_bytes;        /* step buffers */
+    unsigned char weights_digest[32]; /* of the file's tensor table and a sample of every tensor */
+    uint32_t eos_ids[MR_EOS_IDS_MAX];
+    uint32_t eos_count;
+    float default_temperature, default_top_p; /* generation_config; NaN when it says nothing */
+    uint32_t default_top_k;                   /* 0 when it says nothing */
+    struct mr_text chat_template;             /* empty when the model has none */
+    struct mr_text bos_text, eos_text;        /* as the template wants them */
+};
+
+enum mr_status mr_model_open(struct mr_model **out, const struct mr_model_options *options,
+                             struct mr_error *err);
+void mr_model_close(struct mr_model *model);
+/* Borrowed, unchanging. Threads: any. */
+const struct mr_model_info *mr_model_info(const struct mr_model *model);
+/* Borrowed; immutable, any thread may encode with it. */
+const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model);
+
+/* Rows [row_begin, row_begin + row_count) of the batch belong to this sequence and stand at
+ * positions [context_tokens, context_tokens + row_count). */
+struct mr_batch_sequence {
+    uint32_t row_begin, row_count;
+    uint32_t context_tokens; /* tokens whose KV is in the blocks already */
+    const uint32_t *blocks;  /* block ids covering context_tokens + row_count tokens, in order */
+    bool wants_logits;       /* of its last row */
+};
+
+struct mr_batch {
+    const uint32_t *token_ids; /* [row_count] */
+    uint32_t row_count;
+    const struct mr_batch_sequence *sequences; /* in row order */
+    uint32_t sequence_count;
+};
+
+/* Computes all rows, writes their KV, and keeps the logits of each sequence that wants them: logit
+ * row i is the i-th such sequence. */
+enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
+                                struct mr_error *err);
+
+/* Copies logit row `row` of the last forward to host memory: out[vocab_size]. */
+enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
+                               struct mr_error *err);
+
+/* One row to sample. History is prompt and output in order, for the penalties and bad words. */
+struct mr_sample_row {
+    uint32_t logit_row;                 /* of the last forward; ignored when logits is given */
+    const float *logits;                /* host memory [vocab_size], or NULL */
+    const struct mr_sampling *sampling; /* temperature resolved (not NaN) */
+    uint64_t seed;
+    uint32_t position; /* index of the token to draw: randomness = f(seed, position) alone */
+    const uint32_t *history;
+    uint32_t history_count, prompt_count;
+    const uint32_t *suppressed; /* ids that may not come now (end tokens below min_tokens) */
+    uint32_t suppressed_count;
+    const uint32_t *const *bad_words; /* token sequences whose last token must not complete */
+    const uint32_t *bad_word_counts;
+    uint32_t bad_word_count;
+};
+
+struct mr_sample {
+    uint32_t token_id;
+    float probability; /* of the token in the distribution it was drawn from */
+    float logprob;     /* natural log, from the model's own logits, before any penalty */
+    uint32_t top_count;
+    uint32_t top_ids[MR_LOGPROBS_MAX];
+    float top_logprobs[MR_LOGPROBS_MAX];
+};
+
+/* rows[count] -> samples[count]. count <= sequences_max * MR_CHOICES_MAX. */
+enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
+                               uint32_t count, struct mr_sample *samples, struct mr_error *err);
+
+/* ---- KV blocks ---- */
+
+/* Copies the KV of the first token_count tokens of block `from` into block `to`. */
+void mr_model_kv_copy(struct mr_model *model, uint32_t from, uint32_t to, uint32_t token_count);
+/* Bytes of one exported block of token_count tokens, in the layout named by kv_layout_id. */
+size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_count);
+enum mr_status mr_model_kv_export(struct mr_model *model, uint32_t block, uint32_t token_count,
+                                  void *bytes, size_t size, struct mr_error *err);
+enum mr_status mr_model_kv_import(struct mr_model *model, uint32_t block, uint32_t token_count,
+                                  const void *bytes, size_t size, struct mr_error *err);
+
+#endif
