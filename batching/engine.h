@@ -1,0 +1,114 @@
+/* engine - continuous batching with chunked prefill over one model. The narrow door of batching/:
+ * worker/ sees this header and nothing else of the folder but request_queue's bounds.
+ *
+ * A request becomes one sequence for each choice. Every step is one batch of decode rows and
+ * prefill chunk rows; chunked prefill, prefix hits, preemption and resume are all "catch up
+ * num_computed to num_tokens". Admission, chunk sizes and preemption are the scheduler's
+ * (batching/scheduler.h).
+ *
+ * Threads: _submit, _cancel, _wait and _wake any thread; everything else the engine thread.
+ * Memory:  all in _create, and one block for each request in _submit; _step allocates nothing of
+ * ours. Clock:   none; now_ns is monotonic and passed in. Errors:  _submit a typed refusal; _step
+ * MR_BACKEND (final: the worker drains and exits). */
+#ifndef MR_BATCHING_ENGINE_H
+#define MR_BATCHING_ENGINE_H
+
+#include "batching/model_port.h"
+#include "codec/request.h"
+#include "codec/status.h"
+
+struct mr_engine;
+
+struct mr_engine_options {
+    struct mr_model_port model; /* what computes: ops/model.h, or a fake in tests */
+    const struct mr_tokenizer *tokenizer;
+    unsigned char fingerprint[32]; /* identity of weights, tokenizer, geometry and numerics */
+    uint32_t block_count;          /* KV blocks of the model */
+    uint32_t context_tokens;       /* longest sequence */
+    uint32_t sequences_max;        /* running at once; default 64 */
+    uint32_t rows_max;             /* tokens of one step */
+    int32_t chunk_tokens;          /* largest prefill chunk; default 512; <= 0: no chunking */
+    uint32_t prefills_max;         /* requests in chunks at one time; default 1 */
+    double step_target_ms;         /* inter-token latency goal; 0: no goal */
+    uint32_t prefill_batch_max;    /* requests whose prefill starts in one step; default 8 */
+    uint64_t prefill_bytes_max;    /* KV + activations of those; default 4 GiB */
+    bool prefix_cache;
+    uint32_t prompt_cache_entries; /* complete prompts with their logits; default 100, 0 off */
+    uint64_t prompt_cache_ttl_ns;  /* counted from last access; default 300 s */
+    uint32_t queue_count_max;      /* default 1024 */
+    uint64_t queue_bytes_max;      /* default 256 MiB */
+    uint64_t ageing_ns;            /* default 10 s a priority step */
+    float default_temperature, default_top_p;
+    uint32_t default_top_k;
+    const uint32_t *eos_ids;
+    uint32_t eos_count;
+    uint32_t force_preempt_every; /* test hook: preempt one sequence every so many steps; 0 off */
+};
+
+/* What comes out, called from within _step on the engine thread. Pointers inside are valid during
+ * the call only, but for `request`, which is handed over with the result. */
+struct mr_sink {
+    void *context;
+    /* New tokens of one choice. */
+    void (*delta)(void *context, uint64_t ticket, const struct mr_request *request,
+                  const struct mr_token_record *record);
+    /* The end: the sink owns request from here on. result->id, text ... are the engine's. Fields
+     * the engine cannot know (attempt, worker, model, source) are left zero. */
+    void (*result)(void *context, uint64_t ticket, struct mr_request *request,
+                   const struct mr_result *result);
+};
+
+struct mr_engine_stats {
+    uint64_t steps, prompt_tokens, generated_tokens, cached_tokens, preemptions, recomputed_tokens;
+    uint64_t finished[MR_FINISH_COUNT];
+    uint32_t running, waiting, prefilling;
+    uint32_t blocks_total, blocks_free, blocks_cached, blocks_held;
+    uint64_t prefix_queries_tokens, prefix_hit_tokens, prompt_cache_hits;
+    uint64_t model_ns,
+        step_ns_total;    /* time inside the model port, if the worker gave it a clock */
+    double cost_model[4]; /* a, b, c, d of the fitted step time, ms */
+};
+
+enum mr_status mr_engine_create(struct mr_engine **out, const struct mr_engine_options *options,
+                                const struct mr_sink *sink, struct mr_error *err);
+/* Every request still inside is dropped without a result (the worker drains first if it wants). */
+void mr_engine_destroy(struct mr_engine *engine);
+
+/* MR_OK: the engine owns request until the sink's result. Otherwise the caller still owns it:
+ * MR_FULL (try later), MR_CLOSED, or a REJECT status (can never fit, duplicate id, bad token id).
+ * ticket comes back with every delta and the result. tenant: cache namespace, copied.
+ * deadline_ns: monotonic, 0 none. priority: request's plus topic's. */
+struct mr_submission {
+    struct mr_request *request;
+    uint64_t ticket;
+    const char *tenant;
+    uint64_t arrival_ns, deadline_ns;
+    int32_t priority;
+};
+enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submission *submission,
+                                struct mr_error *err);
+/* Cancels a waiting or running request at the next step; false when the id is not inside. */
+bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id);
+/* Finishes everything waiting with MR_CLOSED-like hand back: sink gets no result for requests not
+ * started; instead `returned` is called with each (drain: their offsets stay uncommitted). */
+void mr_engine_return_waiting(struct mr_engine *engine,
+                              void (*returned)(void *context, uint64_t ticket,
+                                               struct mr_request *request),
+                              void *context);
+
+/* One turn of the wheel. *wake_ns: when there may be work again: now_ns when there is more now,
+ * UINT64_MAX when idle. */
+enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_t *wake_ns,
+                              struct mr_error *err);
+/* Blocks until a submission, a cancel, _wake, or until_ns. */
+void mr_engine_wait(struct mr_engine *engine, uint64_t until_ns);
+void mr_engine_wake(struct mr_engine *engine);
+
+/* Threads: engine thread, or any (a snapshot taken at the end of the last step). */
+struct mr_engine_stats mr_engine_stats(struct mr_engine *engine);
+/* Room for another request by the queue's bounds: intake's backpressure. Any thread. */
+bool mr_engine_has_room(struct mr_engine *engine);
+/* Asserts every invariant, block accounting included. */
+void mr_engine_check(struct mr_engine *engine);
+
+#endif

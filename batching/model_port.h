@@ -1,0 +1,26 @@
+/* model_port - the calls the engine makes on a model, as a table: ops/model.h fills it in the
+ * program (batching/model_port.c), a fake fills it in tests and in the simulation.
+ *
+ * Owner: engine thread. Errors: forward and sample MR_BACKEND. */
+#ifndef MR_BATCHING_MODEL_PORT_H
+#define MR_BATCHING_MODEL_PORT_H
+
+#include "ops/model.h"
+
+struct mr_model_port {
+    void *context;
+    uint32_t vocab_size;
+    enum mr_status (*forward)(void *context, const struct mr_batch *batch, struct mr_error *err);
+    enum mr_status (*sample)(void *context, const struct mr_sample_row *rows, uint32_t count,
+                             struct mr_sample *samples, struct mr_error *err);
+    /* logit row of the last forward to host memory */
+    enum mr_status (*logits)(void *context, uint32_t row, float *out, struct mr_error *err);
+    void (*kv_copy)(void *context, uint32_t from, uint32_t to, uint32_t token_count);
+    /* Monotonic nanoseconds for the step-time cost model; NULL in tests: virtual time. */
+    uint64_t (*clock_ns)(void *context);
+};
+
+/* Over a real model; clock_ns is the worker's. */
+struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_ns)(void *context));
+
+#endif

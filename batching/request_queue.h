@@ -1,0 +1,85 @@
+/* request_queue - requests that wait for the engine, in priority order.
+ *
+ * Higher priority first, first-in first-out within one; a waiting request gains one priority step
+ * every ageing_ns, so low priority is never starved for ever (effective priority = priority +
+ * waited / ageing_ns, which keeps a fixed order between any two entries and so a plain heap works).
+ * Entries are intrusive in struct mr_queue_entry: no allocation to enqueue, O(log n) to enqueue and
+ * remove, O(1) look-up by id through a hash table made at creation.
+ *
+ * Threads: any; one mutex and one condition variable inside, the only ones below worker/ (SPEC S2.2
+ *          asks for a blocking dequeue). Each call says what it wakes.
+ * Memory:  tables for count_max entries in _create; entries belong to the caller and must outlive
+ *          their stay. Bounded by count and by bytes.
+ * Errors:  _enqueue MR_FULL, MR_CLOSED, MR_INVALID_REQUEST (id already here). */
+#ifndef MR_BATCHING_REQUEST_QUEUE_H
+#define MR_BATCHING_REQUEST_QUEUE_H
+
+#include "codec/request.h"
+#include "codec/status.h"
+
+struct mr_request_queue;
+
+struct mr_queue_entry {
+    struct mr_text id;    /* borrowed from the owner, unchanged while queued */
+    int32_t priority;     /* higher first */
+    uint64_t arrival_ns;  /* monotonic; set by the caller */
+    uint64_t deadline_ns; /* monotonic; 0 none */
+    uint64_t cost_bytes;  /* memory the entry stands for: KV and activations, for take() */
+    uint64_t held_bytes;  /* memory it occupies while waiting, for the bytes bound */
+    /* private to the queue */
+    uint32_t heap_index, deadline_index, skipped;
+    uint64_t sequence;
+    struct mr_queue_entry *hash_next;
+};
+
+struct mr_request_queue_options {
+    uint32_t count_max;
+    uint64_t bytes_max;
+    uint64_t ageing_ns; /* wait that is worth one priority step; 0: no ageing */
+};
+
+enum mr_status mr_request_queue_create(struct mr_request_queue **out,
+                                       const struct mr_request_queue_options *options,
+                                       struct mr_error *err);
+/* Must be empty. */
+void mr_request_queue_destroy(struct mr_request_queue *queue);
+
+/* Wakes one waiter. MR_OK: the queue holds entry until it is dequeued or removed. */
+enum mr_status mr_request_queue_enqueue(struct mr_request_queue *queue,
+                                        struct mr_queue_entry *entry);
+/* Back to its old place (a preempted or skipped request); never refused for being full. */
+void mr_request_queue_return(struct mr_request_queue *queue, struct mr_queue_entry *entry);
+/* Best entry, or NULL when empty. Does not block. */
+struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue);
+/* Blocks until there is an entry (returned) or CLOCK_MONOTONIC passes until_ns or the queue is
+ * closed or _wake is called (NULL). until_ns UINT64_MAX: for ever. */
+struct mr_queue_entry *mr_request_queue_dequeue_until(struct mr_request_queue *queue,
+                                                      uint64_t until_ns);
+/* The same wait without taking anything: true when there is an entry. */
+bool mr_request_queue_wait(struct mr_request_queue *queue, uint64_t until_ns);
+/* Ends one present or the next _wait or _dequeue_until early. */
+void mr_request_queue_wake(struct mr_request_queue *queue);
+
+/* Takes up to count_max entries in priority order whose cost_bytes sum stays within bytes_budget.
+ * Misfits are passed over; an entry passed over skips_max times reserves the budget: nothing behind
+ * it is taken until it fits. Returns how many are in out. */
+uint32_t mr_request_queue_take(struct mr_request_queue *queue, uint32_t count_max,
+                               uint64_t bytes_budget, struct mr_queue_entry **out);
+
+/* The entry of that id, removed; NULL when not here. O(log n). */
+struct mr_queue_entry *mr_request_queue_remove(struct mr_request_queue *queue, struct mr_text id);
+bool mr_request_queue_contains(struct mr_request_queue *queue, struct mr_text id);
+/* Removes and returns one entry whose deadline is at or before now_ns; NULL when none. */
+struct mr_queue_entry *mr_request_queue_expired(struct mr_request_queue *queue, uint64_t now_ns);
+/* Removes and returns any entry; NULL when empty (clear by repeating). */
+struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue);
+
+uint32_t mr_request_queue_count(struct mr_request_queue *queue);
+uint64_t mr_request_queue_bytes(struct mr_request_queue *queue);
+bool mr_request_queue_is_empty(struct mr_request_queue *queue);
+/* No more enqueue; waiters wake. What is inside can still be taken. */
+void mr_request_queue_close(struct mr_request_queue *queue);
+/* Asserts heap order, hash and sums; O(n). */
+void mr_request_queue_check(struct mr_request_queue *queue);
+
+#endif

@@ -1,0 +1,105 @@
+/* kv_cache - the façade over block pool, prefix index and block tables: the only header of this
+ * folder that batching/ includes, with tier.h. Ids, hashes and counts; never a tensor.
+ *
+ * A sequence holds a block table: the blocks of its tokens in order, some shared with other
+ * sequences and with the prefix index. Full and part-filled blocks whose KV has been computed are
+ * published under a SHA-256 chain key and found again by _match; inside the first block that
+ * differs the common tokens are still found, as a copy order, so a match is exact to the token.
+ *
+ * Owner:  engine thread. Memory: all in _create. No clock: now_ns is passed in.
+ * Errors: _create, _reserve (MR_FULL, nothing changed). Everything else asserts.
+ * Invariant: free + cached + held == block_count, proved by mr_kv_cache_check(). */
+#ifndef MR_KVCACHE_KV_CACHE_H
+#define MR_KVCACHE_KV_CACHE_H
+
+#include "codec/status.h"
+#include "kvcache/block_pool.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_HASH_BYTES 32u
+
+struct mr_kv_cache;
+
+struct mr_kv_cache_options {
+    uint32_t block_count;
+    uint32_t sequence_tokens_max; /* longest sequence: bounds a block table */
+    uint32_t sequences_max;       /* block tables alive at once */
+    bool prefix_cache;            /* false: _match never finds anything */
+};
+
+/* The identity of everything a block's bytes depend on besides its tokens: weights digest,
+ * tokenizer digest, geometry, rope, kv dtype, layout, block size. mr_kv_cache_namespace() adds the
+ * tenant. */
+struct mr_kv_fingerprint {
+    unsigned char bytes[MR_HASH_BYTES];
+};
+
+/* A sequence's blocks. Made by _table_create within sequences_max; fields are read-only outside. */
+struct mr_block_table {
+    struct mr_kv_cache *cache;
+    mr_block_id *blocks; /* [block_count], capacity for sequence_tokens_max */
+    uint32_t block_count;
+    uint32_t published_tokens;         /* tokens [0, published_tokens) are in the prefix index */
+    unsigned char root[MR_HASH_BYTES]; /* h_{-1}: fingerprint and tenant namespace */
+    unsigned char tail[MR_HASH_BYTES]; /* chain key of the last full published block */
+};
+
+struct mr_kv_match {
+    uint32_t token_count; /* tokens found, at most count - 1 of the tokens asked */
+    /* Copy order: the engine copies KV of the first copy_tokens tokens of block copy_from into
+     * block copy_to before the step, then calls mr_kv_cache_copied(). copy_tokens 0: nothing to
+     * copy. */
+    mr_block_id copy_from, copy_to;
+    uint32_t copy_tokens;
+};
+
+struct mr_kv_cache_stats {
+    uint32_t block_count, free_count, cached_count, held_count;
+    uint64_t queries_tokens, hit_tokens, evictions, copies;
+};
+
+enum mr_status mr_kv_cache_create(struct mr_kv_cache **out,
+                                  const struct mr_kv_cache_options *options, struct mr_error *err);
+void mr_kv_cache_destroy(struct mr_kv_cache *cache);
+
+/* h_{-1} of a tenant: SHA-256 over the length-framed, tagged fingerprint and tenant name. */
+void mr_kv_cache_namespace(const struct mr_kv_fingerprint *fingerprint, const char *tenant,
+                           unsigned char root[MR_HASH_BYTES]);
+
+/* NULL when sequences_max tables are alive. */
+struct mr_block_table *mr_block_table_create(struct mr_kv_cache *cache,
+                                             const unsigned char root[MR_HASH_BYTES]);
+/* Releases the blocks tail first (so a chain's head is evicted last), frees the table. */
+void mr_block_table_destroy(struct mr_block_table *table, uint64_t now_ns);
+
+/* How many tokens of this prompt _match would find now, without holding anything. */
+uint32_t mr_kv_cache_probe(const struct mr_kv_cache *cache, const unsigned char root[MR_HASH_BYTES],
+                           const uint32_t *tokens, uint32_t count);
+/* On an empty table: holds the blocks of the longest cached prefix of tokens[0..count), never all
+ * of it (one token is left to compute). May be called again at the next round while the table holds
+ * nothing computed. */
+void mr_kv_cache_match(struct mr_block_table *table, const uint32_t *tokens, uint32_t count,
+                       struct mr_kv_match *match);
+/* Ends the copy order of the last _match: lets go of copy_from. */
+void mr_kv_cache_copied(struct mr_block_table *table, struct mr_kv_match *match);
+
+/* Makes the table cover token_count tokens, evicting cached blocks as needed. All or nothing. */
+enum mr_status mr_kv_cache_reserve(struct mr_block_table *table, uint32_t token_count);
+/* tokens[0..computed) of this sequence have their KV in the table's blocks: puts blocks not yet
+ * published into the prefix index (full ones; also the last part-filled one when `final`). Call
+ * only after the step that wrote them. */
+void mr_kv_cache_publish(struct mr_block_table *table, const uint32_t *tokens, uint32_t computed,
+                         bool final);
+/* Gives all blocks back (preemption); published ones stay findable until evicted. */
+void mr_block_table_clear(struct mr_block_table *table, uint64_t now_ns);
+
+/* Blocks a _reserve could still get: free + cached. */
+uint32_t mr_kv_cache_available(const struct mr_kv_cache *cache);
+struct mr_kv_cache_stats mr_kv_cache_stats(const struct mr_kv_cache *cache);
+/* Asserts every invariant; O(blocks). */
+void mr_kv_cache_check(const struct mr_kv_cache *cache);
+
+#endif
