@@ -1,0 +1,93 @@
+/* tensor - LibTorch behind a C door: tensors as opaque handles, the few operators this program
+ * leaves to LibTorch, and its pool of threads.
+ *
+ * State:  none of its own; LibTorch's allocator and thread pool are the process's.
+ * Owner:  the engine thread. LibTorch keeps one team of threads for each calling thread, so one
+ *         thread alone makes these calls (loading happens on it as well).
+ * Memory: "new" results belong to the caller, who gives them to mr_tensor_destroy; a data pointer
+ *         is borrowed from its tensor. Operators write into tensors made before and allocate
+ *         nothing that outlives the call.
+ * Errors: no C++ exception leaves these functions: MR_NOMEM when memory is out, MR_BACKEND with
+ *         LibTorch's first sentence otherwise.
+ * Device: named when a tensor is made; operators run where their tensors are. */
+#ifndef MR_OPS_TENSOR_H
+#define MR_OPS_TENSOR_H
+
+#include "codec/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- threads ---- */
+
+/* Turns off gradient and version bookkeeping on the calling thread until it ends. Call once on the
+ * thread that owns the model, before anything else here. */
+enum mr_status mr_tensor_thread_begin(struct mr_error *err);
+
+/* Threads of every parallel region from now on, 1 or more; the calling thread is one of them. */
+enum mr_status mr_parallel_set_thread_count(uint32_t thread_count, struct mr_error *err);
+uint32_t mr_parallel_thread_count(void);
+
+/* One contiguous part [begin, end) of the work; runs on any thread of the pool. */
+typedef void (*mr_parallel_body)(void *context, size_t begin, size_t end);
+
+/* Calls body on parts that cover [0, count) exactly once and returns when all are done. There are
+ * at most thread_count parts, each of at least `grain` items (the last may be smaller); grain 0
+ * counts as 1. With count <= grain, or inside another region, body runs once, on the caller. */
+void mr_parallel_for(size_t count, size_t grain, mr_parallel_body body, void *context);
+/* Index of the calling thread in the region it runs in, below mr_parallel_thread_count(); 0
+ * outside. */
+uint32_t mr_parallel_thread_index(void);
+
+/* ---- tensors ---- */
+
+struct mr_tensor;
+
+enum mr_device_kind { MR_DEVICE_CPU, MR_DEVICE_CUDA };
+struct mr_device {
+    enum mr_device_kind kind;
+    int32_t index; /* 0 for the CPU */
+};
+/* "cpu", "cuda" or "cuda:N"; MR_BAD_CONFIG for anything else. */
+enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct mr_error *err);
+
+enum mr_tensor_type { MR_TENSOR_F32, MR_TENSOR_BF16, MR_TENSOR_U8 };
+#define MR_TENSOR_DIMS_MAX 4u
+
+struct mr_tensor_shape {
+    enum mr_tensor_type type;
+    uint32_t dim_count;
+    int64_t dims[MR_TENSOR_DIMS_MAX]; /* outermost first */
+};
+
+/* New, contiguous, contents undefined, data aligned to 64 bytes. */
+enum mr_status mr_tensor_create(struct mr_tensor **out, struct mr_device device,
+                                const struct mr_tensor_shape *shape, struct mr_error *err);
+/* New view of host memory the caller keeps alive and unmoved as long as the tensor. */
+enum mr_status mr_tensor_wrap(struct mr_tensor **out, void *bytes,
+                              const struct mr_tensor_shape *shape, struct mr_error *err);
+/* tensor may be NULL. */
+void mr_tensor_destroy(struct mr_tensor *tensor);
+
+/* Borrowed; device memory for a device tensor. */
+void *mr_tensor_data(struct mr_tensor *tensor);
+size_t mr_tensor_bytes(const struct mr_tensor *tensor);
+
+/* to = from, converted to the type of `to` and moved to its device; shapes are equal. Waits. */
+enum mr_status mr_tensor_copy(struct mr_tensor *to, const struct mr_tensor *from,
+                              struct mr_error *err);
+/* out[rows, n] = x[rows, k] weight[n, k]^T, all of one type and device. The reference for our own
+ * linear kernels. */
+enum mr_status mr_tensor_linear(struct mr_tensor *out, const struct mr_tensor *x,
+                                const struct mr_tensor *weight, struct mr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,158 @@
+#include "ops/tensor.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ITEMS = 1000 };
+
+struct marks {
+    unsigned char visits[ITEMS];
+    unsigned char parts[64]; /* parts run by each thread */
+};
+
+static void visit(void *context, size_t begin, size_t end)
+{
+    struct marks *marks = context;
+    for (size_t i = begin; i < end; i++)
+        marks->visits[i]++;
+    marks->parts[mr_parallel_thread_index()]++;
+}
+
+static void each_item_is_visited_once(void **state)
+{
+    (void)state;
+    const size_t counts[] = {1, 2, 3, 7, 64, ITEMS};
+    const size_t grains[] = {0, 1, 5, ITEMS};
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
+        for (size_t g = 0; g < sizeof(grains) / sizeof(grains[0]); g++) {
+            struct marks marks = {0};
+            mr_parallel_for(counts[c], grains[g], visit, &marks);
+            for (size_t i = 0; i < ITEMS; i++)
+                assert_int_equal(marks.visits[i], i < counts[c] ? 1 : 0);
+        }
+}
+
+static void no_item_means_no_call(void **state)
+{
+    (void)state;
+    struct marks marks = {0};
+    mr_parallel_for(0, 1, visit, &marks);
+    assert_int_equal(marks.parts[0], 0);
+}
+
+static void each_thread_runs_one_part(void **state)
+{
+    (void)state;
+    assert_int_equal(mr_parallel_set_thread_count(2, NULL), MR_OK);
+    assert_int_equal(mr_parallel_thread_count(), 2);
+    struct marks marks = {0};
+    mr_parallel_for(ITEMS, 1, visit, &marks);
+    assert_int_equal(marks.parts[0], 1);
+    assert_int_equal(marks.parts[1], 1);
+}
+
+static void work_below_the_grain_stays_on_the_caller(void **state)
+{
+    (void)state;
+    struct marks marks = {0};
+    mr_parallel_for(10, 10, visit, &marks);
+    assert_int_equal(marks.parts[0], 1);
+    assert_int_equal(marks.parts[1], 0);
+}
+
+static void linear_multiplies_by_the_transpose(void **state)
+{
+    (void)state;
+    float weight[] = {1, 2, 3, 4, 5, 6}; /* [2, 3] */
+    float x[] = {1, 0, 1, 0, 1, 0};      /* [2, 3] */
+    struct mr_tensor_shape in = {MR_TENSOR_F32, 2, {2, 3}};
+    struct mr_tensor_shape square = {MR_TENSOR_F32, 2, {2, 2}};
+    struct mr_tensor *w, *rows, *out;
+    assert_int_equal(mr_tensor_wrap(&w, weight, &in, NULL), MR_OK);
+    assert_int_equal(mr_tensor_wrap(&rows, x, &in, NULL), MR_OK);
+    assert_int_equal(mr_tensor_create(&out, (struct mr_device){0}, &square, NULL), MR_OK);
+    assert_int_equal((uintptr_t)mr_tensor_data(out) % 64, 0);
+    assert_int_equal(mr_tensor_linear(out, rows, w, NULL), MR_OK);
+    const float expected[] = {4, 10, 2, 5};
+    assert_int_equal(mr_tensor_bytes(out), sizeof(expected));
+    assert_memory_equal(mr_tensor_data(out), expected, sizeof(expected));
+    mr_tensor_destroy(out);
+    mr_tensor_destroy(rows);
+    mr_tensor_destroy(w);
+}
+
+static void copy_converts_between_types(void **state)
+{
+    (void)state;
+    float values[] = {1.0f, -2.0f};
+    struct mr_tensor_shape wide = {MR_TENSOR_F32, 1, {2}};
+    struct mr_tensor_shape half = {MR_TENSOR_BF16, 1, {2}};
+    struct mr_tensor *from, *to;
+    assert_int_equal(mr_tensor_wrap(&from, values, &wide, NULL), MR_OK);
+    assert_int_equal(mr_tensor_create(&to, (struct mr_device){0}, &half, NULL), MR_OK);
+    assert_int_equal(mr_tensor_copy(to, from, NULL), MR_OK);
+    const uint16_t expected[] = {0x3f80, 0xc000};
+    assert_memory_equal(mr_tensor_data(to), expected, sizeof(expected));
+    mr_tensor_destroy(to);
+    mr_tensor_destroy(from);
+}
+
+static void an_exception_becomes_a_status(void **state)
+{
+    (void)state;
+    float values[6] = {0};
+    struct mr_tensor_shape shape = {MR_TENSOR_F32, 2, {2, 3}};
+    struct mr_tensor_shape wrong = {MR_TENSOR_F32, 2, {3, 2}};
+    struct mr_tensor *x, *w, *huge;
+    struct mr_error err = {0};
+    assert_int_equal(mr_tensor_wrap(&x, values, &shape, NULL), MR_OK);
+    assert_int_equal(mr_tensor_wrap(&w, values, &wrong, NULL), MR_OK);
+    assert_int_equal(mr_tensor_linear(x, x, w, &err), MR_BACKEND);
+    assert_non_null(strstr(err.detail, "LibTorch"));
+    struct mr_tensor_shape too_big = {MR_TENSOR_F32, 2, {INT64_C(1) << 40, 1024}};
+    assert_int_not_equal(mr_tensor_create(&huge, (struct mr_device){0}, &too_big, &err), MR_OK);
+    assert_null(huge);
+    mr_tensor_destroy(w);
+    mr_tensor_destroy(x);
+}
+
+static void devices_are_parsed(void **state)
+{
+    (void)state;
+    struct mr_device device;
+    struct mr_error err = {0};
+    assert_int_equal(mr_device_parse("cuda:1", &device, &err), MR_OK);
+    assert_int_equal(device.kind, MR_DEVICE_CUDA);
+    assert_int_equal(device.index, 1);
+    assert_int_equal(mr_device_parse("cpu", &device, &err), MR_OK);
+    assert_int_equal(device.kind, MR_DEVICE_CPU);
+    assert_int_equal(mr_device_parse("cuda:x", &device, &err), MR_BAD_CONFIG);
+    assert_int_equal(mr_device_parse("tpu", &device, &err), MR_BAD_CONFIG);
+    assert_non_null(strstr(err.detail, "tpu"));
+}
+
+static int begin_thread(void **state)
+{
+    (void)state;
+    return mr_tensor_thread_begin(NULL) == MR_OK ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_item_is_visited_once),
+        cmocka_unit_test(no_item_means_no_call),
+        cmocka_unit_test(each_thread_runs_one_part),
+        cmocka_unit_test(work_below_the_grain_stays_on_the_caller),
+        cmocka_unit_test(linear_multiplies_by_the_transpose),
+        cmocka_unit_test(copy_converts_between_types),
+        cmocka_unit_test(an_exception_becomes_a_status),
+        cmocka_unit_test(devices_are_parsed),
+    };
+    return cmocka_run_group_tests(tests, begin_thread, NULL);
+}
