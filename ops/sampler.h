@@ -5,20 +5,31 @@
  *
  * The draw is a function of (seed, position) alone: Philox-4x32-10 (Salmon et al., "Parallel random
  * numbers: as easy as 1, 2, 3", 2011), so batch, preemption and redelivery cannot change a token.
- * Owner: engine thread. Memory: a scratch of vocab_size made in _create; never a full sort. */
+ *
+ * State:  scratch for each worker of the parallel pool, about 2 * vocab_size words each.
+ * Owner:  engine thread; the rows of one call are spread over the pool (ops/tensor.h).
+ * Memory: all of it in _create. No full sort: a threshold is found by radix select, and only what
+ *         lies above it is ordered. */
 #ifndef MR_OPS_SAMPLER_H
 #define MR_OPS_SAMPLER_H
 
+#include "ops/cpu/kernels.h"
 #include "ops/model.h"
 
 struct mr_sampler;
 
-enum mr_status mr_sampler_create(struct mr_sampler **out, uint32_t vocab_size,
+struct mr_sampler_spec {
+    uint32_t vocab_size;
+    uint32_t worker_count;   /* rows sampled at once: mr_parallel_thread_count() */
+    enum mr_cpu_level level; /* ops/cpu/kernels.h; zero is the best */
+};
+enum mr_status mr_sampler_create(struct mr_sampler **out, const struct mr_sampler_spec *spec,
                                  struct mr_error *err);
 void mr_sampler_destroy(struct mr_sampler *sampler);
-/* row->logits must be given; they are not changed. */
-void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *row,
-                    struct mr_sample *out);
+/* rows[count] -> samples[count]. Every row's logits must be given; they are not changed. A row
+ * whose logits are all NaN or all masked answers with its lowest allowed id, probability 0. */
+void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *rows, uint32_t count,
+                    struct mr_sample *samples);
 /* Uniform in [0, 1) with 24 bits, from (seed, position). */
 float mr_sampler_uniform(uint64_t seed, uint32_t position);
 

@@ -1,12 +1,14 @@
 /* kernels - what one decoder layer needs on a CPU, on plain pointers. AVX-512 (bf16), AVX2 and
- * scalar variants of each; the best the machine has is chosen once, at the first call of
- * mr_cpu_level(). All run in parallel through mr_parallel_for (ops/tensor.h).
+ * scalar variants of each; every object is made for one of them, the best the machine has unless
+ * its spec asks for less.
  *
  * Types:   bf16 is uint16_t (the upper half of an IEEE single). The residual stream is float; what
  *          enters a linear layer or the KV pool is bf16 (dtype bf16) or float (dtype f32).
- * Order:   every output element sums in one fixed order, whatever the number of rows, the place of
- *          a row or the number of threads: that is what --deterministic rests on.
- * Threads: the engine thread. Memory: only _create functions allocate. */
+ * Order:   every output element is summed in one fixed order, whatever the number of rows, the
+ *          place of a row, the cut of a prompt into chunks or the number of threads: that is what
+ *          --deterministic rests on. Two levels may differ in the last bits.
+ * Threads: the engine thread; the work is spread with mr_parallel_for (ops/tensor.h).
+ * Memory:  only _create functions allocate. */
 #ifndef MR_OPS_CPU_KERNELS_H
 #define MR_OPS_CPU_KERNELS_H
 
@@ -16,9 +18,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum mr_cpu_level { MR_CPU_SCALAR, MR_CPU_AVX2, MR_CPU_AVX512 };
-/* Chosen from cpuid, lowered by mr_cpu_limit_level (tests, --cpu-level). */
-enum mr_cpu_level mr_cpu_level(void);
+/* BEST, the value of a zeroed spec, is the highest level the machine runs. */
+enum mr_cpu_level { MR_CPU_BEST, MR_CPU_SCALAR, MR_CPU_AVX2, MR_CPU_AVX512 };
+/* The level that `wanted` comes to on this machine: never BEST, never more than it can run. */
+enum mr_cpu_level mr_cpu_level(enum mr_cpu_level wanted);
+const char *mr_cpu_level_name(enum mr_cpu_level level);
 
 /* ---- linear: y = x W^T (+ bias), weights packed once ---- */
 struct mr_cpu_linear; /* [out_size, in_size] in one packed copy, bf16 or f32 */
@@ -32,7 +36,9 @@ struct mr_cpu_linear_spec {
     mr_cpu_row_source source;
     void *source_context;
     const float *bias; /* [out_size] or NULL; copied */
+    enum mr_cpu_level level;
 };
+/* MR_NOMEM; MR_UNSUPPORTED when in_size is 0 or (bf16) odd. */
 enum mr_status mr_cpu_linear_create(struct mr_cpu_linear **out,
                                     const struct mr_cpu_linear_spec *spec, struct mr_error *err);
 void mr_cpu_linear_destroy(struct mr_cpu_linear *linear);
@@ -49,20 +55,31 @@ enum mr_cpu_epilogue {
 void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
                        enum mr_cpu_epilogue epilogue, void *out);
 
-/* ---- rows ---- */
-/* out[r] = x[r] / rms(x[r]) * weight, in dtype (bf16 or f32). x: float [rows, width]. */
-void mr_cpu_rms_norm(const float *x, const float *weight, float epsilon, uint32_t rows,
-                     uint32_t width, bool bf16, void *out);
-/* The row of a packed linear as floats: an embedding tied to the output layer needs no second copy.
- */
+/* Row `row` of the packed weight as floats: an embedding tied to the output layer needs no second
+ * copy. out: [in_size]. */
 void mr_cpu_linear_row(const struct mr_cpu_linear *linear, uint32_t row, float *out);
+
+/* ---- rows ---- */
+struct mr_cpu_norm {
+    const float *weight; /* [width] */
+    float epsilon;
+    uint32_t width;
+    bool bf16; /* dtype of the result */
+    enum mr_cpu_level level;
+};
+/* out[r] = x[r] / sqrt(mean(x[r]^2) + epsilon) * weight. x: float [rows, width]. */
+void mr_cpu_rms_norm(const struct mr_cpu_norm *norm, const float *x, uint32_t rows, void *out);
 
 /* ---- KV pool and attention ---- */
 struct mr_cpu_kv_spec {
     uint32_t layer_count, kv_head_count, head_dim, block_count;
     bool bf16;
+    enum mr_cpu_level level;
 };
 struct mr_cpu_kv; /* the pool: block_count blocks of MR_BLOCK_TOKENS tokens, all layers */
+/* Bytes of one block. */
+size_t mr_cpu_kv_block_bytes(const struct mr_cpu_kv_spec *spec);
+/* head_dim: a multiple of 16, at most 256. MR_NOMEM, MR_UNSUPPORTED. */
 enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_spec *spec,
                                 struct mr_error *err);
 void mr_cpu_kv_destroy(struct mr_cpu_kv *kv);
