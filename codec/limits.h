@@ -22,7 +22,11 @@
 #define MR_DEADLINE_MS_MAX         ((long long)86400000) /* 24 h ahead */
 #define MR_TEMPLATE_KWARGS_MAX     ((size_t)32)          /* chat_template_kwargs */
 #define MR_NESTING_MAX             16u                   /* depth of a record's maps and arrays */
+#define MR_MEMBERS_MAX             ((size_t)4096)        /* members of one msgpack map */
 #define MR_NODES_MAX               ((size_t)1100000) /* values in one record: a 1 MiB record of ids */
+#define MR_RESULT_BYTES_MAX        ((size_t)64 << 20) /* one answer: logprobs of a long one */
+#define MR_KWARG_NAME_BYTES_MAX    ((size_t)64)       /* name in chat_template_kwargs */
+#define MR_ROLE_BYTES_MAX          ((size_t)64)       /* role of a message */
 #define MR_REQUEST_ARENA_BYTES_MAX ((size_t)32 << 20) /* all memory of one request */
 #define MR_TEMPLATE_STEPS_MAX      2000000u           /* interpreter steps of one rendering */
 #define MR_TEMPLATE_DEPTH_MAX      64u                /* nesting of a template */

@@ -1,7 +1,6 @@
-/* request - the decoded records of CONTRACT sections 3 to 5: what a producer asks (mr_request),
- * what is streamed back (mr_token_record) and how it ended (mr_result). The encodings live in
- * codec/wire.c (msgpack) and codec/json.c; this module holds the types, the defaults and the
- * validation that both share.
+/* request - what a producer asks: the record of CONTRACT section 3, decoded and validated. The
+ * answers are in codec/result.h. The encodings live behind codec/document.h; this module holds the
+ * types and the defaults, codec/request_fields.c the one table of fields.
  *
  * Owner:  a request is made by intake, owned by the engine while it runs and by publish at the end;
  *         never by two threads at once.
@@ -11,11 +10,10 @@
 #define MR_CODEC_REQUEST_H
 
 #include "codec/arena.h"
+#include "codec/encoding.h"
 #include "codec/limits.h"
 #include "codec/status.h"
 #include "codec/tokenizer.h"
-
-enum mr_encoding { MR_ENCODING_MSGPACK, MR_ENCODING_JSON };
 
 struct mr_message {
     struct mr_text role, content;
@@ -37,7 +35,7 @@ enum mr_scalar_kind {
 struct mr_kwarg {
     struct mr_text name;
     enum mr_scalar_kind kind;
-    int64_t integer; /* also the bool */
+    int64_t integer; /* also of a bool */
     double number;
     struct mr_text text;
 };
@@ -47,8 +45,8 @@ struct mr_sampling {
     float temperature, top_p, min_p, typical_p;
     uint32_t top_k;
     float repetition_penalty, presence_penalty, frequency_penalty;
-    uint64_t seed;
-    bool has_seed;
+    uint64_t seed; /* derived from the id unless given */
+    bool has_seed; /* given */
     const struct mr_logit_bias *logit_bias;
     size_t logit_bias_count;
     const uint32_t *allowed_token_ids;
@@ -111,81 +109,6 @@ enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
                                  enum mr_encoding *encoding_out, struct mr_error *err);
 void mr_request_destroy(struct mr_request *request);
 
-/* ---- answers ---- */
-
-#define MR_FINISH_LIST(X)                                                                          \
-    X(NONE, "")                                                                                    \
-    X(EOS, "eos") X(LENGTH, "length") X(STOP_TOKEN, "stop_token") X(STOP_STRING, "stop_string")    \
-        X(MAX_CHARS, "max_chars") X(LOW_CONFIDENCE, "low_confidence")                              \
-            X(CONTEXT_FULL, "context_full") X(DEADLINE, "deadline") X(CANCELLED, "cancelled")      \
-                X(POOL_EXHAUSTED, "pool_exhausted") X(REJECTED, "rejected") X(ERROR, "error")
-
-enum mr_finish {
-#define X(name, text) MR_FINISH_##name,
-    MR_FINISH_LIST(X)
-#undef X
-        MR_FINISH_COUNT
-};
-const char *mr_finish_text(enum mr_finish finish);
-
-struct mr_token_logprob {
-    uint32_t token_id;
-    float logprob;
-    struct mr_text text; /* the token's bytes, made valid UTF-8 */
-};
-
-/* Log-probabilities of one generated token. */
-struct mr_logprobs {
-    struct mr_token_logprob chosen;
-    const struct mr_token_logprob *top; /* [top_count], best first */
-    uint32_t top_count;
-};
-
-struct mr_token_record {
-    struct mr_text id;
-    uint32_t attempt, choice, index; /* index of the first token here */
-    int64_t resumed_at;              /* -1 absent */
-    const uint32_t *token_ids;
-    size_t token_count;
-    struct mr_text text;
-    const struct mr_logprobs *logprobs; /* [token_count] or NULL */
-};
-
-struct mr_choice {
-    enum mr_finish finish;
-    struct mr_text stop_text; /* stop_reason when text matched (bytes NULL: none) */
-    uint32_t stop_token;      /* stop_reason when a token matched, MR_TOKEN_NONE otherwise */
-    struct mr_text text;
-    const uint32_t *token_ids;
-    size_t token_count;
-    uint32_t completion_tokens; /* generated, an end token included */
-    const struct mr_logprobs *logprobs;
-};
-
-struct mr_result {
-    struct mr_text id;
-    uint32_t attempt;
-    struct mr_text model, worker;
-    const struct mr_choice *choices; /* [choice_count]; choice 0 is also the top level's */
-    size_t choice_count;
-    uint32_t prompt_tokens, cached_tokens, cached_tokens_redis;
-    double queue_ms, prefill_ms, first_token_ms, total_ms, itl_mean_ms, itl_max_ms;
-    uint32_t prefill_chunks, preemptions, recomputed_tokens;
-    enum mr_status error; /* MR_OK: absent */
-    const char *error_message;
-    bool error_retryable;
-    struct mr_text source_topic;
-    int32_t source_partition;
-    int64_t source_offset;
-    struct mr_text metadata; /* in `encoding` already */
-};
-
-/* Encode into a malloc'ed buffer the caller frees; MR_NOMEM. Both are also decoded by the client
- * commands and tests (codec/reply.h). */
-enum mr_status mr_token_record_encode(const struct mr_token_record *record,
-                                      enum mr_encoding encoding, unsigned char **bytes,
-                                      size_t *length, struct mr_error *err);
-enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding encoding,
-                                unsigned char **bytes, size_t *length, struct mr_error *err);
+#include "codec/result.h"
 
 #endif
