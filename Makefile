@@ -13,13 +13,16 @@ PREFIX ?= /usr/local
 PROMPT ?=
 JOBS   ?= $(shell nproc)
 
-.PHONY: build demo test check bench format tidy asan tsan coverage install clean deps
+.PHONY: build demo test check bench format tidy asan tsan coverage install clean deps check_tools
 
 build: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
 
 deps:
 	@docker/deps.sh build
+
+check_tools:
+	@docker/deps.sh check
 
 $(BUILD)/build.ninja: deps
 	@[ -f $@ ] || cmake -G Ninja -B $(BUILD)
@@ -31,21 +34,21 @@ demo: $(BUILD)/build.ninja
 test:
 	@BUILD=$(BUILD) JOBS=$(JOBS) tests/run.sh all
 
-check: $(BUILD)/build.ninja
+check: check_tools
 	@BUILD=$(BUILD) JOBS=$(JOBS) tests/run.sh quick
 
 asan tsan coverage:
 	@BUILD=$(BUILD) JOBS=$(JOBS) tests/run.sh $@
 
-tidy:
+tidy: check_tools
 	@tests/tidy/tidy.sh
 
 bench: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace
 	@$(BUILD)/millrace bench --engine
 
-format:
-	@find worker batching kvcache codec ops tests -name '*.[ch]' -o -name '*.cpp' | xargs clang-format -i
+format: check_tools
+	@find worker batching kvcache codec ops tests -name '*.[ch]' -o -name '*.cpp' | xargs .deps/clang-format/clang-format -i
 
 install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)

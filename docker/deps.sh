@@ -1,7 +1,9 @@
 #!/bin/sh
 # Fetches what millrace is built from and tested with. One script for make, CI and the container image.
 #
+#   docker/deps.sh model    only the small model
 #   docker/deps.sh build    what a build and the demo need: tools, libraries, LibTorch, the small model
+#   docker/deps.sh check    that, and the one clang-format version that decides the layout
 #   docker/deps.sh test     that, and what the tests need: Redis, kcat, Java, a real Apache Kafka
 #
 # Debian packages are installed with apt-get when the user is root or may use sudo without a password;
@@ -11,7 +13,10 @@
 set -eu
 
 mode=${1:-build}
-case $mode in build | test) ;; *) echo "usage: docker/deps.sh build|test" >&2 && exit 2 ;; esac
+case $mode in
+model | build | check | test) ;;
+*) echo "usage: docker/deps.sh model|build|check|test" >&2 && exit 2 ;;
+esac
 tree=$(cd "$(dirname "$0")/.." && pwd)
 lock=$tree/docker/deps.lock
 deps=$tree/.deps
@@ -51,7 +56,6 @@ test_needs='
 command redis-server redis-server
 command kcat kcat
 command java default-jre-headless
-command clang-format clang-format
 command curl curl
 command python3 python3'
 jar_needs='
@@ -142,7 +146,8 @@ fetch_wheel() { # fetch_wheel wheel SHA256 REQUIREMENT FILE: into the cache, ver
     echo "$3 --hash=sha256:$2" >"$scratch/requirement"
     python3 -m pip download -q --no-deps --no-cache-dir --only-binary=:all: --require-hashes \
         --platform manylinux_2_28_x86_64 --platform manylinux_2_25_x86_64 \
-        --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 --python-version 3.11 \
+        --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
+        --platform manylinux_2_12_x86_64 --python-version 3.11 \
         --dest "$scratch/wheels" -r "$scratch/requirement" </dev/null >"$log" 2>&1 ||
         fail_with_log "could not download $3"
     has_digest "$scratch/wheels/$4" "$2" || fail "$3 is not the file the lock names"
@@ -180,6 +185,17 @@ get_model() {
     publish model "$stamp"
 }
 
+get_clang_format() {
+    stamp=$(locked wheel clang-format==)
+    is_current clang-format "$stamp" && return
+    install "$wheel_needs"
+    unpack clang-format "$scratch/tool" '*/clang-format'
+    mkdir "$scratch/clang-format"
+    find "$scratch/tool" -type f -name clang-format -exec mv {} "$scratch/clang-format/" \;
+    chmod +x "$scratch/clang-format/clang-format"
+    publish clang-format "$stamp"
+}
+
 get_kafka() {
     stamp=$(locked jar)
     is_current kafka "$stamp" && return
@@ -208,9 +224,9 @@ log=$scratch/log
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 
-install "$build_needs"
-get_libtorch
+case $mode in model) ;; *) install "$build_needs" && get_libtorch ;; esac
 get_model
+case $mode in check | test) get_clang_format ;; esac
 if [ "$mode" = test ]; then
     install "$test_needs"
     get_kafka
