@@ -1,2 +1,171 @@
 #!/bin/sh
-exit 0
+# Proves that tests/tidy/tidy.sh can fail: a small clean tree passes every rule, and each violation
+# planted in a copy of it is found by its rule, in the file it was planted in.
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+: "${MILLRACE_CLANG_FORMAT:=$here/../../.deps/clang-format/clang-format}"
+export MILLRACE_CLANG_FORMAT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+clean=$scratch/clean
+tree=$scratch/tree
+failures=0
+plants=0
+
+lines() { # lines COUNT [TEXT]
+    awk -v n="$1" -v text="${2:-}" 'BEGIN { while (n-- > 0) print text }'
+}
+
+header() { # header PATH TEXT
+    mkdir -p "$(dirname "$1")" && printf '#pragma once\n\n%s\n' "$2" >"$1"
+}
+
+module() { # module FOLDER NAME INCLUDE…: header, source and test, the source including what is named
+    folder=$1
+    name=$2
+    shift 2
+    header "$clean/$folder/$name.h" "int mr_$name(int a);"
+    {
+        echo "#include \"$folder/$name.h\""
+        [ $# -eq 0 ] || echo
+        for include; do echo "#include $include"; done
+        printf '\nint mr_%s(int a)\n{\n    return a;\n}\n' "$name"
+    } >"$clean/$folder/$name.c"
+    mkdir -p "$clean/tests/unit/$folder"
+    printf '#include "%s/%s.h"\n\nint main(void)\n{\n    return cmocka_run_group_tests(mr_%s);\n}\n' \
+        "$folder" "$name" "$name" >"$clean/tests/unit/$folder/test_$name.c"
+}
+
+make_clean_tree() {
+    module codec wire
+    module codec part
+    module kvcache pool '"codec/wire.h"'
+    module batching queue '"codec/part.h"' '"kvcache/pool.h"'
+    module worker intake '"batching/queue.h"'
+    printf '#include "worker/intake.h"\n\nint main(void)\n{\n    return mr_intake(0);\n}\n' \
+        >"$clean/worker/main.c"
+    header "$clean/ops/cpu/kernels.h" 'int mr_norm(int a);'
+    for variant in scalar avx512; do
+        printf '#include "ops/cpu/kernels.h"\n\nint mr_norm(int a)\n{\n    return a;\n}\n' \
+            >"$clean/ops/cpu/norm_$variant.c"
+    done
+    mkdir -p "$clean/tests/unit/ops"
+    printf '#include "ops/cpu/kernels.h"\n\nint main(void)\n{\n    return cmocka_run_group_tests(mr_norm);\n}\n' \
+        >"$clean/tests/unit/ops/test_norm.c"
+    echo '# A tree' | tee "$clean/README.md" "$clean/LICENSE" "$clean/Makefile" >"$clean/CMakeLists.txt"
+    cp "$here/../../.clang-format" "$clean/"
+    # What the tests' own text may say: words in comments and strings, temporary names, near misses.
+    cat >>"$clean/codec/wire.c" <<'EOF'
+
+/* This strcpy(in, a comment) and "gets(x)" are not calls. */
+const char *mr_wire_note(void)
+{
+    return "sprintf(text) printf(text)";
+}
+EOF
+}
+
+catches() { # catches RULE FILE: the rule, run on the planted tree, names the file; then a fresh tree
+    plants=$((plants + 1))
+    if out=$("$here/tidy.sh" --root "$tree" "$1" 2>&1); then
+        echo "FAILED: rule $1 passes the violation planted in $2"
+        failures=$((failures + 1))
+    elif ! echo "$out" | grep -q "^$1: $2:"; then
+        echo "FAILED: rule $1 does not name $2 but says: $out"
+        failures=$((failures + 1))
+    fi
+    fresh
+}
+
+fresh() {
+    rm -rf "$tree" && cp -R "$clean" "$tree"
+}
+
+plant() { # plant FILE TEXT: appends
+    mkdir -p "$tree/$(dirname "$1")"
+    printf '%s\n' "$2" >>"$tree/$1"
+}
+
+make_clean_tree
+fresh
+if ! out=$("$here/tidy.sh" --root "$tree" 2>&1); then
+    echo "FAILED: the clean tree is not clean: $out"
+    failures=$((failures + 1))
+fi
+
+plant notes.md 'a stray file' && catches top notes.md
+plant library/thing.md 'a stray folder' && catches top library
+
+plant codec/wire.c '#include "ops/cpu/kernels.h"' && catches layer codec/wire.c
+plant kvcache/pool.c '#include "ops/cpu/kernels.h"' && catches layer kvcache/pool.c
+plant ops/cpu/norm_scalar.c '#include "kvcache/pool.h"' && catches layer ops/cpu/norm_scalar.c
+plant batching/queue.c '#include "worker/intake.h"' && catches layer batching/queue.c
+plant worker/intake.c '#include "queue.h"' && catches layer worker/intake.c
+
+plant codec/part.c '#include <msgpack.h>' && catches home codec/part.c
+plant worker/intake.c '#include <jansson.h>' && catches home worker/intake.c
+plant batching/queue.c '#include <hiredis/hiredis.h>' && catches home batching/queue.c
+plant kvcache/pool.c '#include <librdkafka/rdkafka.h>' && catches home kvcache/pool.c
+plant worker/intake.c '#include <ATen/ATen.h>' && catches home worker/intake.c
+plant worker/intake.c '#include <microhttpd.h>' && catches home worker/intake.c
+plant worker/intake.c '#include <yaml.h>' && catches home worker/intake.c
+plant codec/part.c '#include <pcre2.h>' && catches home codec/part.c
+plant codec/part.c '#include <utf8proc.h>' && catches home codec/part.c
+plant codec/part.c '#include <openssl/sha.h>' && catches home codec/part.c
+plant codec/part.c '#include <xxhash.h>' && catches home codec/part.c
+plant worker/intake.c '#include <ncurses.h>' && catches home worker/intake.c
+plant batching/queue.cpp 'int a;' && catches home batching/queue.cpp
+plant batching/queue.cu 'int a;' && catches home batching/queue.cu
+
+plant batching/queue.c 'void f(void) { printf("x"); }' && catches pure batching/queue.c
+plant kvcache/pool.c 'long f(void) { return x ? 1 : time(0); }' && catches pure kvcache/pool.c
+plant codec/wire.c 'char *f(void) { return getenv("A"); }' && catches pure codec/wire.c
+plant ops/cpu/norm_scalar.c 'void f(void) { pthread_create(a, b, c, d); }' &&
+    catches pure ops/cpu/norm_scalar.c
+
+lines 600 >>"$tree/codec/wire.c" && catches size codec/wire.c
+lines 148 >>"$tree/codec/wire.h" && catches size codec/wire.h
+{ echo 'int f(void)' && echo '{' && lines 69 '    g();' && echo '}'; } >>"$tree/codec/wire.c"
+catches size codec/wire.c
+plant codec/wire.c 'int f(int a, int b, int c,
+      int (*d)(int, int), int e, int f, int g)
+{
+}' && catches size codec/wire.c
+lines 601 >"$tree/tests/long.py" && catches size tests/long.py
+
+for call in strcpy strcat sprintf vsprintf atoi atol atof strtok gets scanf sscanf alloca rand; do
+    plant worker/intake.c "void f(void) { $call(a); }" && catches banned worker/intake.c
+done
+plant tests/unit/codec/test_wire.c 'int f(void) { return a ? 0 : atoi(b); }'
+catches banned tests/unit/codec/test_wire.c
+
+for word in "TO""DO" "FIX""ME" "X""XX" "HA""CK"; do
+    plant codec/wire.c "/* $word: later */" && catches words codec/wire.c
+done
+plant README.md "TO""DO write this" && catches words README.md
+plant codec/wire.h 'typedef struct mr_x mr_x;' && catches words codec/wire.h
+
+rm "$tree/codec/wire.h" && catches modules codec/wire.c
+rm "$tree/tests/unit/kvcache/test_pool.c" && catches modules kvcache/pool.c
+rm "$tree/tests/unit/ops/test_norm.c" && catches modules ops/cpu/norm_avx512.c
+echo 'int main(void) { return 0; }' >"$tree/tests/unit/codec/test_part.c"
+catches modules tests/unit/codec/test_part.c
+
+header "$tree/codec/lonely.h" 'int mr_lonely(void);' && catches dead codec/lonely.h
+sed -i '/kvcache.pool/d' "$tree/batching/queue.c" && catches dead kvcache/pool.h
+
+plant docker/a.sh 'cd /work/tree' && catches machine docker/a.sh
+plant docker/a.sh 'cp a /home/me/b' && catches machine docker/a.sh
+plant docker/a.sh 'cat /tmp/notes' && catches machine docker/a.sh
+plant docker/a.sh "pip install --index-url https://pypi.""org/simple a" && catches machine docker/a.sh
+plant docker/a.sh 'FROM registry.example/a' && catches machine docker/a.sh
+
+plant codec/part.c 'int  f( void );' && catches format codec/part.c
+
+if [ "$failures" != 0 ]; then
+    echo "$failures of $plants planted violations went wrong"
+    exit 1
+fi
+echo "the clean tree passes and all $plants planted violations are caught"

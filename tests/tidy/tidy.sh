@@ -1,2 +1,250 @@
 #!/bin/sh
-exit 0
+# The rules of the tree that no compiler checks. Prints one line a violation, "rule: file: what", and
+# fails if there was any. tests/tidy/test_tidy.sh proves that each rule catches a planted violation.
+#
+#   tests/tidy/tidy.sh [--root FOLDER] [RULE…]      all rules of the tree this file is in by default
+#
+# Clang-format is the pinned one of docker/deps.sh (MILLRACE_CLANG_FORMAT overrides it).
+set -u
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+clang_format=${MILLRACE_CLANG_FORMAT:-$root/.deps/clang-format/clang-format}
+if [ "${1:-}" = --root ]; then
+    root=$2
+    shift 2
+fi
+cd "$root" || exit 2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+
+folders='codec kvcache ops batching worker'
+
+# What belongs to the tree: git's list where there is one, else every file but builds and downloads.
+if [ -e .git ]; then
+    git ls-files -co --exclude-standard | while read -r file; do [ ! -f "$file" ] || echo "$file"; done
+else
+    find . \( -name .git -o -name .deps -o -name 'build*' \) -prune -o -type f -print | sed 's|^\./||'
+fi | sort >"$scratch/all"
+
+files() { # files PATTERN: the tree's files whose path matches
+    grep -E "$1" "$scratch/all"
+}
+sources() { # the product's C and C++ files
+    files "^($(echo $folders | tr ' ' '|'))/.*\.(c|h|cpp)$"
+}
+all_sources() { # and the tests'
+    files "^($(echo $folders | tr ' ' '|')|tests)/.*\.(c|h|cpp)$"
+}
+
+# Prints file, line and text, between tabs, of C files with comments blanked, and strings too when STRINGS is "drop".
+code() { # code STRINGS FILES…
+    [ $# -gt 1 ] || return 0
+    drop=$1
+    shift
+    awk -v drop="$drop" '
+        FNR == 1 { comment = 0 }
+        {
+            out = ""; n = length($0); text = 0
+            for (i = 1; i <= n; i++) {
+                two = substr($0, i, 2); c = substr($0, i, 1)
+                if (comment) { if (two == "*/") { comment = 0; i++ } continue }
+                if (text) {
+                    if (c == "\\") { i++; c = two }
+                    else if (c == quote) { text = 0 }
+                    if (drop != "drop" || !text) out = out c
+                    continue
+                }
+                if (two == "/*") { comment = 1; i++; out = out " "; continue }
+                if (two == "//") break
+                if (c == "\"" || c == "\047") { text = 1; quote = c }
+                out = out c
+            }
+            gsub(/\t/, " ", out)
+            if (out ~ /[^ ]/) print FILENAME "\t" FNR "\t" out
+        }' "$@"
+}
+
+# --- The rules: each prints "file: what is wrong" ---------------------------------------------------
+
+# The top level is fixed: these and dot files.
+rule_top() {
+    cut -d/ -f1 "$scratch/all" | sort -u | grep -v '^\.' | grep -vxE \
+        'CMakeLists.txt|worker|batching|kvcache|codec|ops|tests|docker|README.md|Makefile|LICENSE|CHANGELOG.md' |
+        sed 's/$/: not an entry of the top level/'
+}
+
+# worker -> batching -> { kvcache, ops } -> codec, and an include names its folder.
+rule_layer() {
+    code keep $(sources) | awk -F'\t' '
+        BEGIN {
+            may["codec"] = "codec"; may["ops"] = "ops codec"; may["kvcache"] = "kvcache codec"
+            may["batching"] = "batching kvcache ops codec"
+            may["worker"] = "worker batching kvcache ops codec"
+        }
+        $3 ~ /^[ \t]*#[ \t]*include[ \t]*"/ {
+            split($1, from, "/"); path = $3; sub(/^[^"]*"/, "", path); sub(/".*/, "", path)
+            if (path !~ /\//) { print $1 ": includes \"" path "\" without its folder"; next }
+            split(path, to, "/")
+            if (!index(" " may[from[1]] " ", " " to[1] " "))
+                print $1 ": " from[1] " may not include " path
+        }'
+}
+
+# One outside library, one home.
+rule_home() {
+    code keep $(sources) | awk -F'\t' '
+        BEGIN {
+            home["msgpack"] = "codec/wire.c"; home["jansson"] = "codec/json.c"
+            home["torch"] = home["ATen"] = home["c10"] = "ops/torch_shim.cpp"
+            home["hiredis"] = "kvcache/redis_conn.c"; home["librdkafka"] = "worker/kafka_*.c"
+            home["microhttpd"] = "worker/http.c"; home["yaml"] = "worker/config_file.c"
+            home["pcre2"] = "codec/pretokenizer.c"; home["utf8proc"] = "codec/normalizer.c"
+            home["openssl"] = "kvcache/block_hash.c"; home["xxhash"] = "kvcache/block_frame.c"
+            home["ncurses"] = home["curses"] = "worker/top.c"
+        }
+        $3 ~ /^[ \t]*#[ \t]*include[ \t]*</ {
+            name = $3; sub(/^[^<]*</, "", name); sub(/>.*/, "", name); sub(/[\/.].*/, "", name)
+            if (!(name in home)) next
+            want = home[name]; ok = ($1 == want)
+            if (want ~ /\*/) { split(want, part, "*"); ok = index($1, part[1]) == 1 && $1 ~ /\.c$/ }
+            if (!ok) print $1 ": " name " lives in " want
+        }'
+    files '\.(cpp|cc|cxx|hpp)$' | grep -vx ops/torch_shim.cpp | sed 's/$/: C++ lives in ops\/torch_shim.cpp/'
+    files '\.(cu|cuh)$' | grep -v '^ops/cuda/' | sed 's/$/: CUDA lives in ops\/cuda/'
+}
+
+# Below worker: no log, clock, environment, thread or sleep. The request queue waits for its producers,
+# a failed assertion says where, and the torch shim names its worker threads.
+rule_pure() {
+    code drop $(files '^(codec|kvcache|ops|batching)/.*\.(c|h|cpp)$') |
+        grep -vE '^(batching/request_queue\.c|codec/check\.c|ops/torch_shim\.cpp)	' | awk -F'\t' '
+        match($3, /(^|[^A-Za-z0-9_])(printf|fprintf|puts|perror|getenv|setenv|clock_gettime|gettimeofday|time|clock|nanosleep|usleep|sleep|pthread_[a-z_]*|thrd_create|syslog)[ ]*\(/) {
+            print $1 ": line " $2 " calls " substr($3, RSTART, RLENGTH) ") below worker" }'
+}
+
+# Lengths: file 600 lines, header 150 (the request is the widest record and has 200), function 70,
+# parameters 6. A function starts at a brace in column one and ends at the next.
+rule_size() {
+    for file in $(files '\.(c|h|cpp|cu|sh|py|awk|txt)$'); do
+        lines=$(wc -l <"$file")
+        case $file in
+        codec/request.h) limit=200 ;;
+        tests/*.h) limit=600 ;;
+        *.h) limit=150 ;;
+        *) limit=600 ;;
+        esac
+        [ "$lines" -le "$limit" ] || echo "$file: $lines lines, the limit is $limit"
+    done
+    set -- $(files '\.(c|h|cpp|cu)$')
+    [ $# -gt 0 ] || return 0
+    awk '
+        FNR == 1 { open = 0; head = "" }
+        /^\{/ && head !~ /^(namespace|class)/ { open = FNR; signature = head }
+        /^\}/ {
+            if (open && FNR - open + 1 > 70)
+                print FILENAME ": the function at line " open " has " FNR - open + 1 " lines, the limit is 70"
+            if (open && parameters(signature) > 6)
+                print FILENAME ": the function at line " open " has more than 6 parameters"
+            open = 0
+        }
+        /^[^ \t{}#\/]/ { head = $0; next }
+        /^[ \t]+[^ \t]/ && !open { head = head $0; next }
+        /^$/ { head = "" }
+        function parameters(text, i, c, depth, n) {
+            for (i = 1; i <= length(text); i++) {
+                c = substr(text, i, 1)
+                if (c == "(") depth++
+                if (c == ")") depth--
+                if (c == "," && depth == 1) n++
+            }
+            return n + 1
+        }' "$@"
+}
+
+# Functions that cannot be used safely, and random numbers that are not a function of a seed.
+rule_banned() {
+    code drop $(all_sources) | awk -F'\t' '
+        match($3, /(^|[^A-Za-z0-9_])(strcpy|strcat|sprintf|vsprintf|atoi|atol|atoll|atof|strtok|strtok_r|gets|scanf|sscanf|fscanf|vsscanf|alloca|rand|srand)[ ]*\(/) {
+            print $1 ": line " $2 " calls " substr($3, RSTART, RLENGTH) ")" }'
+}
+
+# No words that put work off, and no typedef that hides a struct.
+rule_words() {
+    marks="TO""DO|FIX""ME|X""XX|HA""CK"
+    files '.' | grep -vE '^(LICENSE|tests/golden/.*\.(json|bin|txt|jsonl|msgpack))$' | while read -r file; do
+        grep -nIE "(^|[^A-Za-z_])($marks)([^A-Za-z_]|$)" "$file" |
+            sed "s|^\([0-9]*\):.*|$file: line \1 puts work off|"
+    done
+    code drop $(sources) | awk -F'\t' '$3 ~ /typedef[ ]+(struct|enum|union)/ && $3 !~ /\(/ { print $1 ": line " $2 " hides a struct behind a typedef" }'
+}
+
+# Every module has a page (header) and a test. A part of a module, split off for length, has neither:
+# the module's header names its file. Kernels share ops/cpu/kernels.h; the variants NAME_avx512,
+# NAME_avx2 and NAME_scalar are run one after the other by the test of the dispatcher that picks them,
+# tests/unit/ops/test_NAME.c or test_kernels.c. An assertion's failure path ends the process: its test is
+# the stand-in every unit test links instead.
+rule_modules() {
+    for file in $(files "^($(echo $folders | tr ' ' '|'))/.*\.(c|cpp)$"); do
+        case $file in worker/main.c | codec/check.c) continue ;; esac
+        folder=${file%%/*}
+        name=$(basename "${file%.*}")
+        page=${file%.*}.h
+        case $file in
+        ops/torch_shim.cpp) name=tensor && page=ops/tensor.h ;;
+        ops/cpu/*) name=$(echo "$name" | sed 's/_\(avx512\|avx2\|scalar\)$//') && page=ops/cpu/kernels.h ;;
+        esac
+        if [ ! -f "$page" ]; then
+            whole=$(grep -lF "$file" "$folder"/*.h 2>/dev/null | head -1)
+            [ -n "$whole" ] || { echo "$file: has no $page" && continue; }
+            name=$(basename "$whole" .h)
+        fi
+        test=tests/unit/$folder/test_$name.c
+        [ -f "$test" ] || { [ "$page" = ops/cpu/kernels.h ] && [ -f tests/unit/ops/test_kernels.c ]; } ||
+            echo "$file: has no $test"
+    done
+    for file in $(files '^tests/unit/.*\.c$'); do
+        case $file in
+        tests/unit/*/test_*.c) grep -q 'cmocka_run_group_tests' "$file" || echo "$file: runs no test" ;;
+        esac
+    done
+}
+
+# A header nobody includes is dead, and so is a module only its own test knows.
+# A header of the tests is alive when a test includes it.
+rule_dead() {
+    code keep $(all_sources) | awk -F'\t' '$3 ~ /^[ \t]*#[ \t]*include[ \t]*"/ {
+        path = $3; sub(/^[^"]*"/, "", path); sub(/".*/, "", path); print path, $1 }' | sort -u >"$scratch/includes"
+    for file in $(files '\.h$'); do
+        own=${file%.h}
+        name=$file
+        case $file in tests/*) own=none && name=$(basename "$file") ;; esac
+        awk -v file="$name" -v own="$own.c" -v test="/test_$(basename "$own").c" '
+            ($1 == file || substr($1, length($1) - length(file)) == "/" file) && $2 != own && !(substr($2, length($2) - length(test) + 1) == test) { found = 1 }
+            END { exit !found }' "$scratch/includes" || echo "$file: nobody includes it but its own .c and test"
+    done
+}
+
+# Nothing of one machine: its paths, its package hosts.
+rule_machine() {
+    files '.' | grep -vE '^(LICENSE|tests/tidy/.*|tests/golden/.*\.(json|bin|txt|jsonl|msgpack))$' | while read -r file; do
+        grep -nIE '(^|[^A-Za-z0-9_.$}/])/(work|home|root|mnt|srv)/|(^|[^A-Za-z0-9_.$}/])/opt/(mr|wheels|trixie)|/\.pyenv/|(^|[^A-Za-z0-9_])/tmp/[a-z0-9_.]' "$file" |
+            grep -vE 'X''XXXXX|target=/root/' | sed "s|^\([0-9]*\):.*|$file: line \1 names a path of one machine|"
+        grep -nIiE '(pypi\.org|pythonhosted\.|maven\.org|artifactory|pkg\.dev|quay\.io|ghcr\.io|docker\.io|deb\.debian\.|registry\.[a-z]|\.internal([^a-z_(]|$))' "$file" |
+            sed "s|^\([0-9]*\):.*|$file: line \1 names a package host|"
+    done
+}
+
+# Clang-format decides layout.
+rule_format() {
+    [ -x "$clang_format" ] || { echo "tests/tidy: clang-format is missing: run docker/deps.sh check" && return; }
+    all_sources | xargs -r -n 20 -P 2 "$clang_format" --dry-run 2>&1 |
+        sed -n 's/^\([^:]*\):\([0-9]*\):[0-9]*: warning: .*/\1: line \2 is not laid out as clang-format does/p' | sort -u
+}
+
+[ $# -gt 0 ] || set -- top layer home pure size banned words modules dead machine format
+for rule; do
+    "rule_$rule" | sed "s/^/$rule: /"
+done >"$scratch/found"
+cat "$scratch/found"
+[ ! -s "$scratch/found" ]
