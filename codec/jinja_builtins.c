@@ -1,0 +1,508 @@
+#include "codec/jinja_builtins.h"
+
+#include "codec/jinja_methods.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct mr_jinja_value value_t;
+typedef const struct mr_jinja_arguments *arguments_t;
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+static bool text_is(struct mr_text text, const char *word)
+{
+    return strlen(word) == text.length && memcmp(text.bytes, word, text.length) == 0;
+}
+
+static value_t fail_name(struct mr_jinja_run *run, const char *what, struct mr_text name)
+{
+    return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: %s '%.*s'", what,
+                         name.length > 40 ? 40 : (int)name.length, name.bytes);
+}
+
+/* Positional argument `index`, or the keyword of that name, or undefined. */
+static value_t argument(arguments_t args, uint32_t index, const char *name)
+{
+    if (index < args->count) return args->values[index];
+    for (uint32_t i = 0; i < args->named_count; i++) {
+        if (text_is(args->names[i], name)) return args->named[i];
+    }
+    return (value_t){.kind = MR_JINJA_UNDEFINED};
+}
+
+static struct mr_text as_name(value_t value)
+{
+    if (value.kind != MR_JINJA_TEXT) return (struct mr_text){"", 0};
+    return (struct mr_text){value.text.bytes, value.text.length};
+}
+
+/* ---- filters ---- */
+
+static value_t filter_trim(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    value_t chars = argument(args, 0, "chars");
+    return mr_jinja_strip(run, value, chars.kind == MR_JINJA_TEXT ? &chars : NULL, 3);
+}
+
+static value_t filter_length(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)args;
+    return mr_jinja_int((int64_t)mr_jinja_length(run, value));
+}
+
+static value_t filter_upper(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)args;
+    return mr_jinja_recase(run, value, "upper");
+}
+
+static value_t filter_lower(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)args;
+    return mr_jinja_recase(run, value, "lower");
+}
+
+static value_t filter_title(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)args;
+    return mr_jinja_recase(run, value, "title");
+}
+
+static value_t filter_capitalize(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)args;
+    return mr_jinja_recase(run, value, "capitalize");
+}
+
+static value_t filter_tojson(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    struct mr_jinja_buffer buffer = {0};
+    value_t indent = argument(args, 0, "indent");
+    int64_t spaces = indent.kind == MR_JINJA_INT ? indent.integer : -1;
+    mr_jinja_print_json(run, &buffer, value, spaces > 16 ? 16 : spaces, 0);
+    return mr_jinja_buffer_text(&buffer);
+}
+
+static value_t filter_join(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    struct mr_jinja_buffer buffer = {0};
+    struct mr_jinja_list *list = mr_jinja_iterate(run, value);
+    value_t by = argument(args, 0, "d");
+    for (size_t i = 0; i < list->count && run->status == MR_OK; i++) {
+        if (i && by.kind == MR_JINJA_TEXT) mr_jinja_append(run, &buffer, by);
+        mr_jinja_print(run, &buffer, list->items[i]);
+    }
+    return mr_jinja_buffer_text(&buffer);
+}
+
+static value_t filter_first(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)args;
+    struct mr_jinja_list *list = mr_jinja_iterate(run, value);
+    return list->count ? list->items[0] : (value_t){.kind = MR_JINJA_UNDEFINED};
+}
+
+static value_t filter_last(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)args;
+    struct mr_jinja_list *list = mr_jinja_iterate(run, value);
+    return list->count ? list->items[list->count - 1] : (value_t){.kind = MR_JINJA_UNDEFINED};
+}
+
+static value_t filter_default(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    value_t otherwise = argument(args, 0, "default_value");
+    bool falsy = mr_jinja_truth(argument(args, 1, "boolean")) && !mr_jinja_truth(value);
+    if (value.kind != MR_JINJA_UNDEFINED && !falsy) return value;
+    (void)run;
+    return otherwise.kind == MR_JINJA_UNDEFINED ? mr_jinja_literal("") : otherwise;
+}
+
+static value_t copy_list(struct mr_jinja_run *run, value_t value, bool reversed)
+{
+    struct mr_jinja_list *from = mr_jinja_iterate(run, value);
+    value_t list = mr_jinja_list_new(run);
+    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count; i++) {
+        mr_jinja_list_push(run, list.list, from->items[reversed ? from->count - 1 - i : i]);
+    }
+    return list;
+}
+
+static value_t filter_list(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)args;
+    return copy_list(run, value, false);
+}
+
+static value_t filter_reverse(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    value_t list = copy_list(run, value, true);
+    return value.kind == MR_JINJA_TEXT ? filter_join(run, list, args) : list;
+}
+
+static value_t filter_items(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)args;
+    return value.kind == MR_JINJA_UNDEFINED ? mr_jinja_list_new(run) : mr_jinja_pairs(run, value);
+}
+
+static value_t filter_string(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)args;
+    struct mr_jinja_buffer buffer = {0};
+    mr_jinja_print(run, &buffer, value);
+    return mr_jinja_buffer_text(&buffer);
+}
+
+static double number_of(value_t value)
+{
+    char text[64] = "";
+    if (value.kind == MR_JINJA_FLOAT) return value.number;
+    if (value.kind == MR_JINJA_INT || value.kind == MR_JINJA_BOOL) return (double)value.integer;
+    if (value.kind == MR_JINJA_TEXT && value.text.length < sizeof text) {
+        memcpy(text, value.text.bytes, value.text.length);
+    }
+    return strtod(text, NULL);
+}
+
+static value_t filter_int(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)run;
+    (void)args;
+    double number = number_of(value);
+    return mr_jinja_int(number > -9e15 && number < 9e15 ? (int64_t)number : 0);
+}
+
+static value_t filter_float(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)run;
+    (void)args;
+    return mr_jinja_float(number_of(value));
+}
+
+static value_t filter_replace(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    return mr_jinja_replace(run, value, argument(args, 0, "old"), argument(args, 1, "new"));
+}
+
+static value_t filter_safe(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)run;
+    (void)args;
+    return value;
+}
+
+static value_t filter_abs(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)run;
+    (void)args;
+    if (value.kind == MR_JINJA_FLOAT)
+        return mr_jinja_float(value.number < 0 ? -value.number : value.number);
+    return mr_jinja_int(value.integer < 0 && value.integer != INT64_MIN ? -value.integer
+                                                                        : value.integer);
+}
+
+/* The arguments behind the first `skip`, for a test or filter named in an argument. */
+static struct mr_jinja_arguments tail(arguments_t args, uint32_t skip)
+{
+    struct mr_jinja_arguments rest = {0};
+    for (uint32_t i = skip; i < args->count; i++)
+        rest.values[rest.count++] = args->values[i];
+    return rest;
+}
+
+/* map(attribute="x") or map("filter", ...). */
+static value_t filter_map(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    struct mr_jinja_list *from = mr_jinja_iterate(run, value);
+    value_t list = mr_jinja_list_new(run),
+            attribute = argument(args, MR_JINJA_ARGUMENTS_MAX, "attribute");
+    struct mr_jinja_arguments rest = tail(args, 1);
+    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count && run->status == MR_OK; i++) {
+        value_t item =
+            attribute.kind == MR_JINJA_TEXT
+                ? mr_jinja_attribute(run, from->items[i], as_name(attribute))
+                : mr_jinja_filter(run, as_name(argument(args, 0, "name")), from->items[i], &rest);
+        mr_jinja_list_push(run, list.list, item);
+    }
+    return list;
+}
+
+/* select, reject (by_attribute false) and selectattr, rejectattr. */
+static value_t choose(struct mr_jinja_run *run, value_t value, arguments_t args, bool by_attribute,
+                      bool wanted)
+{
+    struct mr_jinja_list *from = mr_jinja_iterate(run, value);
+    value_t list = mr_jinja_list_new(run);
+    uint32_t test_at = by_attribute ? 1 : 0;
+    value_t test = argument(args, test_at, "test");
+    struct mr_jinja_arguments rest = tail(args, test_at + 1);
+    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count && run->status == MR_OK; i++) {
+        value_t item = from->items[i];
+        if (by_attribute) item = mr_jinja_attribute(run, item, as_name(argument(args, 0, "attr")));
+        bool holds = test.kind == MR_JINJA_TEXT ? mr_jinja_test(run, as_name(test), item, &rest)
+                                                : mr_jinja_truth(item);
+        if (holds == wanted) mr_jinja_list_push(run, list.list, from->items[i]);
+    }
+    return list;
+}
+
+static value_t filter_select(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    return choose(run, value, args, false, true);
+}
+
+static value_t filter_reject(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    return choose(run, value, args, false, false);
+}
+
+static value_t filter_selectattr(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    return choose(run, value, args, true, true);
+}
+
+static value_t filter_rejectattr(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    return choose(run, value, args, true, false);
+}
+
+static value_t filter_unique(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    (void)args;
+    struct mr_jinja_list *from = mr_jinja_iterate(run, value);
+    value_t list = mr_jinja_list_new(run);
+    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count; i++) {
+        if (!mr_jinja_contains(run, list, from->items[i])) {
+            mr_jinja_list_push(run, list.list, from->items[i]);
+        }
+    }
+    return list;
+}
+
+/* indent(width=4, first=false): every line but the first. */
+static value_t filter_indent(struct mr_jinja_run *run, value_t value, arguments_t args)
+{
+    value_t width = argument(args, 0, "width");
+    int64_t spaces = width.kind == MR_JINJA_INT ? width.integer : 4;
+    bool first = mr_jinja_truth(argument(args, 1, "first"));
+    struct mr_jinja_buffer buffer = {0};
+    if (value.kind != MR_JINJA_TEXT) return value;
+    for (size_t i = 0; i < value.text.length && run->status == MR_OK;) {
+        const char *line = value.text.bytes + i;
+        const char *end = memchr(line, '\n', value.text.length - i);
+        size_t length = end ? (size_t)(end - line) + 1 : value.text.length - i;
+        bool blank = length == 1 && end;
+        for (int64_t j = 0; (i || first) && !blank && j < spaces && j < 64; j++) {
+            mr_jinja_append_bytes(run, &buffer, " ", 1, false);
+        }
+        mr_jinja_append(run, &buffer, mr_jinja_slice_bytes(value, i, i + length));
+        i += length;
+    }
+    return mr_jinja_buffer_text(&buffer);
+}
+
+static const struct {
+    const char *name;
+    value_t (*apply)(struct mr_jinja_run *run, value_t value, arguments_t args);
+} filters[] = {
+    {"trim", filter_trim},       {"length", filter_length},
+    {"count", filter_length},    {"upper", filter_upper},
+    {"lower", filter_lower},     {"title", filter_title},
+    {"tojson", filter_tojson},   {"join", filter_join},
+    {"first", filter_first},     {"last", filter_last},
+    {"default", filter_default}, {"d", filter_default},
+    {"list", filter_list},       {"reverse", filter_reverse},
+    {"items", filter_items},     {"string", filter_string},
+    {"int", filter_int},         {"float", filter_float},
+    {"replace", filter_replace}, {"safe", filter_safe},
+    {"abs", filter_abs},         {"map", filter_map},
+    {"select", filter_select},   {"reject", filter_reject},
+    {"unique", filter_unique},   {"selectattr", filter_selectattr},
+    {"indent", filter_indent},   {"rejectattr", filter_rejectattr},
+    {"dictsort", filter_items},  {"capitalize", filter_capitalize},
+};
+
+value_t mr_jinja_filter(struct mr_jinja_run *run, struct mr_text name, value_t value,
+                        arguments_t arguments)
+{
+    for (size_t i = 0; i < COUNT(filters); i++) {
+        if (text_is(name, filters[i].name)) return filters[i].apply(run, value, arguments);
+    }
+    return fail_name(run, "unknown filter", name);
+}
+
+/* ---- tests ---- */
+
+static bool test_kind(struct mr_text name, value_t value, bool *known)
+{
+    bool whole = value.kind == MR_JINJA_INT, text = value.kind == MR_JINJA_TEXT;
+    bool list = value.kind == MR_JINJA_LIST, dict = value.kind == MR_JINJA_DICT;
+    *known = true;
+    if (text_is(name, "defined")) return value.kind != MR_JINJA_UNDEFINED;
+    if (text_is(name, "undefined")) return value.kind == MR_JINJA_UNDEFINED;
+    if (text_is(name, "none")) return value.kind == MR_JINJA_NONE;
+    if (text_is(name, "string")) return text;
+    if (text_is(name, "mapping")) return dict;
+    if (text_is(name, "iterable") || text_is(name, "sequence")) return text || list || dict;
+    if (text_is(name, "boolean")) return value.kind == MR_JINJA_BOOL;
+    if (text_is(name, "integer")) return whole;
+    if (text_is(name, "float")) return value.kind == MR_JINJA_FLOAT;
+    if (text_is(name, "number")) {
+        return whole || value.kind == MR_JINJA_FLOAT || value.kind == MR_JINJA_BOOL;
+    }
+    if (text_is(name, "true")) return value.kind == MR_JINJA_BOOL && value.integer;
+    if (text_is(name, "false")) return value.kind == MR_JINJA_BOOL && !value.integer;
+    if (text_is(name, "odd")) return whole && value.integer % 2 != 0;
+    if (text_is(name, "even")) return whole && value.integer % 2 == 0;
+    if (text_is(name, "callable")) {
+        return value.kind == MR_JINJA_FUNCTION || value.kind == MR_JINJA_METHOD ||
+               value.kind == MR_JINJA_MACRO;
+    }
+    *known = false;
+    return false;
+}
+
+bool mr_jinja_test(struct mr_jinja_run *run, struct mr_text name, value_t value,
+                   arguments_t arguments)
+{
+    bool known;
+    bool holds = test_kind(name, value, &known);
+    if (known) return holds;
+    value_t other = argument(arguments, 0, "other");
+    static const char *const equal[] = {"equalto", "eq", "==", "sameas"};
+    for (size_t i = 0; i < COUNT(equal); i++) {
+        if (text_is(name, equal[i])) return mr_jinja_equal(value, other);
+    }
+    if (text_is(name, "ne") || text_is(name, "!=")) return !mr_jinja_equal(value, other);
+    if (text_is(name, "in")) return mr_jinja_contains(run, other, value);
+    if (text_is(name, "gt") || text_is(name, ">")) return mr_jinja_compare(run, value, other) > 0;
+    if (text_is(name, "lt") || text_is(name, "<")) return mr_jinja_compare(run, value, other) < 0;
+    fail_name(run, "unknown test", name);
+    return false;
+}
+
+/* ---- functions ---- */
+
+static value_t call_range(struct mr_jinja_run *run, arguments_t args)
+{
+    int64_t bounds[3] = {0, 0, 1};
+    value_t list = mr_jinja_list_new(run);
+    for (uint32_t i = 0; i < args->count && i < 3; i++)
+        bounds[i] = args->values[i].integer;
+    if (args->count == 1) {
+        bounds[1] = bounds[0];
+        bounds[0] = 0;
+    }
+    if (!bounds[2]) return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: range step 0");
+    for (int64_t i = bounds[0]; bounds[2] > 0 ? i < bounds[1] : i > bounds[1]; i += bounds[2]) {
+        if (run->status != MR_OK || list.list->count > 100000) break;
+        mr_jinja_list_push(run, list.list, mr_jinja_int(i));
+    }
+    return list;
+}
+
+static value_t call_dict(struct mr_jinja_run *run, arguments_t args)
+{
+    value_t made = mr_jinja_dict_new(run);
+    for (uint32_t i = 0; made.kind == MR_JINJA_DICT && i < args->named_count; i++) {
+        mr_jinja_dict_set(run, made.dict, mr_jinja_text(run, args->names[i], false),
+                          args->named[i]);
+    }
+    return made;
+}
+
+static value_t call_raise(struct mr_jinja_run *run, arguments_t args)
+{
+    struct mr_text why = as_name(argument(args, 0, "message"));
+    return mr_jinja_fail(run, MR_INVALID_REQUEST, "the chat template refuses: %.*s",
+                         why.length > 150 ? 150 : (int)why.length, why.bytes);
+}
+
+static value_t call_strftime(struct mr_jinja_run *run, arguments_t args)
+{
+    struct mr_text format = as_name(argument(args, 0, "format"));
+    char pattern[64] = "", out[128];
+    time_t seconds = (time_t)run->unix_seconds;
+    struct tm parts;
+    if (!format.length || format.length >= sizeof pattern || !gmtime_r(&seconds, &parts)) {
+        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: strftime_now format");
+    }
+    memcpy(pattern, format.bytes, format.length);
+    size_t length = strftime(out, sizeof out, pattern, &parts);
+    const char *copy = mr_arena_copy_text(run->arena, out, length);
+    if (!copy) return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: out of memory");
+    return mr_jinja_text(run, (struct mr_text){copy, length}, false);
+}
+
+static const struct {
+    const char *name;
+    value_t (*call)(struct mr_jinja_run *run, arguments_t args);
+} functions[] = {
+    {"range", call_range},           {"namespace", call_dict},        {"dict", call_dict},
+    {"raise_exception", call_raise}, {"strftime_now", call_strftime},
+};
+
+bool mr_jinja_is_function(struct mr_text name)
+{
+    for (size_t i = 0; i < COUNT(functions); i++) {
+        if (text_is(name, functions[i].name)) return true;
+    }
+    return false;
+}
+
+value_t mr_jinja_call(struct mr_jinja_run *run, value_t callee, arguments_t arguments)
+{
+    if (callee.kind == MR_JINJA_METHOD) {
+        return mr_jinja_method(run, *callee.function.self, callee.function.name, arguments);
+    }
+    for (size_t i = 0; callee.kind == MR_JINJA_FUNCTION && i < COUNT(functions); i++) {
+        if (text_is(callee.function.name, functions[i].name)) {
+            return functions[i].call(run, arguments);
+        }
+    }
+    return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: value cannot be called");
+}
+
+/* ---- attributes ---- */
+
+value_t mr_jinja_attribute(struct mr_jinja_run *run, value_t value, struct mr_text name)
+{
+    if (mr_jinja_has_method(value.kind, name)) {
+        value_t bound = {.kind = MR_JINJA_METHOD};
+        bound.function.name = name;
+        bound.function.self = mr_arena_take(run->arena, sizeof value);
+        if (!bound.function.self) return fail_name(run, "out of memory for", name);
+        *bound.function.self = value;
+        return bound;
+    }
+    if (value.kind == MR_JINJA_UNDEFINED) return fail_name(run, "undefined value has no", name);
+    if (value.kind != MR_JINJA_DICT) return (value_t){.kind = MR_JINJA_UNDEFINED};
+    value_t *found = mr_jinja_dict_get(value.dict, mr_jinja_text(run, name, false));
+    return found ? *found : (value_t){.kind = MR_JINJA_UNDEFINED};
+}
+
+value_t mr_jinja_index(struct mr_jinja_run *run, value_t value, value_t index)
+{
+    const value_t undefined = {.kind = MR_JINJA_UNDEFINED};
+    if (value.kind == MR_JINJA_UNDEFINED) {
+        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: undefined value indexed");
+    }
+    if (value.kind == MR_JINJA_DICT) {
+        value_t *found = mr_jinja_dict_get(value.dict, index);
+        return found ? *found : undefined;
+    }
+    if (index.kind == MR_JINJA_TEXT) return mr_jinja_attribute(run, value, as_name(index));
+    if (index.kind != MR_JINJA_INT ||
+        (value.kind != MR_JINJA_LIST && value.kind != MR_JINJA_TEXT)) {
+        return undefined;
+    }
+    int64_t count = (int64_t)mr_jinja_length(run, value);
+    int64_t at = index.integer < 0 ? index.integer + count : index.integer;
+    if (at < 0 || at >= count) return undefined;
+    if (value.kind == MR_JINJA_LIST) return value.list->items[at];
+    size_t begin = mr_jinja_offset(value, (size_t)at), end = mr_jinja_offset(value, (size_t)at + 1);
+    return mr_jinja_slice_bytes(value, begin, end);
+}
