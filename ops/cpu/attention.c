@@ -1,0 +1,345 @@
+/* Work is cut into tiles: up to POSITIONS positions of one sequence with all query heads that share
+ * one kv head (rows of a tile go position by position, head by head). A tile meets its blocks one
+ * by one: scores, softmax, weighted values, then the block's result is folded into the sum of the
+ * blocks before it. What a row gets from a block depends on nothing but the row and the block, and
+ * the folds go in block order, so decode rows, chunks of any size and blocks spread over threads
+ * all come to the same bits. */
+#include "codec/check.h"
+#include "ops/cpu/kv_pool.h"
+#include "ops/tensor.h"
+
+#include <string.h>
+
+#define TILE_ROWS    48u /* scores of CHUNK rows stay in L1; the tile reuses K and V from L2 */
+#define CHUNK        12u /* rows of one pass over a block */
+#define HEAD_DIM_MAX 256u
+
+struct attention_run {
+    struct mr_cpu_kv *kv;
+    const struct mr_cpu_attention_args *args;
+    const float *qkv;
+    unsigned char *out;
+    uint32_t group;     /* query heads of one kv head */
+    uint32_t positions; /* of one tile */
+    uint32_t job_count;
+    bool split; /* one job a block of a tile, not one a tile */
+    atomic_uint next_job;
+};
+
+/* One tile, and where in its turn a job of it stands. */
+struct attention_tile {
+    const struct mr_cpu_attention_sequence *sequence;
+    uint32_t kv_head, row, rows; /* first row of the batch; rows of the tile: positions x group */
+    uint32_t position;           /* of the first row */
+    uint32_t block_begin, block_end;
+};
+
+/* Results of one tile against one block, or folded. */
+struct attention_part {
+    float out[TILE_ROWS * HEAD_DIM_MAX];
+    float top[TILE_ROWS], sum[TILE_ROWS];
+};
+
+/* ---- one tile, one block ---- */
+
+/* The keys of the block that each row sees; returns the end of the longest. */
+static uint32_t find_keys(const struct attention_run *run, const struct attention_tile *tile,
+                          uint32_t block, uint32_t first, uint32_t rows, uint32_t *begin,
+                          uint32_t *end)
+{
+    const uint32_t base = block * MR_BLOCK_TOKENS, window = run->args->window;
+    uint32_t longest = 0;
+    for (uint32_t r = 0; r < rows; r++) {
+        const uint32_t position = tile->position + (first + r) / run->group;
+        const uint32_t oldest = window > 0 && position >= window ? position - window + 1 : 0;
+        end[r] = position < base                         ? 0
+                 : position - base + 1 < MR_BLOCK_TOKENS ? position - base + 1
+                                                         : MR_BLOCK_TOKENS;
+        begin[r] = oldest > base ? oldest - base : 0;
+        if (begin[r] >= end[r]) begin[r] = end[r] = 0;
+        if (end[r] > longest) longest = end[r];
+    }
+    return longest;
+}
+
+/* Rows [first, first + rows) of the tile, rows <= CHUNK. q: the tile's queries in dtype. */
+static void attend_rows(const struct attention_run *run, const struct attention_tile *tile,
+                        uint32_t block, uint32_t first, const unsigned char *q,
+                        struct attention_part *part)
+{
+    const struct mr_cpu_kv *kv = run->kv;
+    const uint32_t rows = tile->rows - first < CHUNK ? tile->rows - first : CHUNK;
+    const uint32_t dim = kv->spec.head_dim, per_word = kv->spec.bf16 ? 2 : 1;
+    const size_t size = mr_cpu_kv_element_bytes(kv);
+    uint32_t begin[CHUNK], end[CHUNK];
+    _Alignas(64) float scores[CHUNK * MR_BLOCK_TOKENS];
+    _Alignas(64) float weights[CHUNK * MR_BLOCK_TOKENS];
+    const uint32_t keys = find_keys(run, tile, block, first, rows, begin, end);
+    float *out = part->out + (size_t)first * dim;
+    const uint32_t id = tile->sequence->blocks[block];
+    MR_ASSERT(id < kv->spec.block_count);
+    if (keys > 0) {
+        const struct mr_cpu_tile product = {
+            .a = q + first * dim * size,
+            .a_stride_bytes = dim * size,
+            .b = mr_cpu_kv_keys(kv, id, run->args->layer, tile->kv_head),
+            .panel_bytes = mr_cpu_kv_key_panel_bytes(kv),
+            .c = scores,
+            .c_stride = MR_BLOCK_TOKENS,
+            .rows = rows,
+            .panels = (keys + 15) / 16,
+            .word_count = dim / per_word};
+        (kv->spec.bf16 ? kv->ops->tile_bf16 : kv->ops->tile_f32)(&product);
+    }
+    const struct mr_cpu_softmax softmax = {.scores = scores,
+                                           .weights = weights,
+                                           .stride = MR_BLOCK_TOKENS,
+                                           .begin = begin,
+                                           .end = end,
+                                           .top = part->top + first,
+                                           .sum = part->sum + first,
+                                           .rows = rows,
+                                           .extent = (keys + 15u) & ~15u,
+                                           .scale = run->args->scale,
+                                           .softcap = run->args->softcap,
+                                           .bf16 = kv->spec.bf16};
+    kv->ops->softmax(&softmax);
+    const struct mr_cpu_tile product = {
+        .a = (const unsigned char *)weights,
+        .a_stride_bytes = MR_BLOCK_TOKENS * size,
+        .b = mr_cpu_kv_values(kv, id, run->args->layer, tile->kv_head),
+        .panel_bytes = mr_cpu_kv_value_panel_bytes(kv),
+        .c = out,
+        .c_stride = dim,
+        .rows = rows,
+        .panels = dim / 16,
+        .word_count = (keys + per_word - 1) / per_word};
+    (kv->spec.bf16 ? kv->ops->tile_bf16 : kv->ops->tile_f32)(&product);
+}
+
+static void attend_block(const struct attention_run *run, const struct attention_tile *tile,
+                         uint32_t block, const unsigned char *q, struct attention_part *part)
+{
+    for (uint32_t first = 0; first < tile->rows; first += CHUNK)
+        attend_rows(run, tile, block, first, q, part);
+}
+
+/* ---- the beginning and the end of a tile ---- */
+
+static void load_queries(const struct attention_run *run, const struct attention_tile *tile,
+                         unsigned char *q)
+{
+    const struct mr_cpu_kv *kv = run->kv;
+    const uint32_t dim = kv->spec.head_dim;
+    const size_t stride = (size_t)(run->args->head_count + 2 * kv->spec.kv_head_count) * dim;
+    const size_t position_bytes = (size_t)run->group * dim * mr_cpu_kv_element_bytes(kv);
+    for (uint32_t i = 0; i < tile->rows / run->group; i++)
+        kv->ops->convert(run->qkv + (tile->row + i) * stride +
+                             (size_t)tile->kv_head * run->group * dim,
+                         1.0f, run->group * dim, kv->spec.bf16, q + i * position_bytes);
+}
+
+static void clear_part(struct attention_part *part, uint32_t rows, uint32_t dim)
+{
+    memset(part->out, 0, (size_t)rows * dim * sizeof *part->out);
+    memset(part->sum, 0, rows * sizeof *part->sum);
+    for (uint32_t r = 0; r < rows; r++)
+        part->top[r] = MR_CPU_NO_SCORE;
+}
+
+static void store_tile(const struct attention_run *run, const struct attention_tile *tile,
+                       const struct attention_part *part)
+{
+    const struct mr_cpu_kv *kv = run->kv;
+    const uint32_t dim = kv->spec.head_dim;
+    const size_t size = mr_cpu_kv_element_bytes(kv);
+    for (uint32_t r = 0; r < tile->rows; r++) {
+        const uint32_t row = tile->row + r / run->group;
+        const uint32_t head = tile->kv_head * run->group + r % run->group;
+        const size_t at = ((size_t)row * run->args->head_count + head) * dim;
+        kv->ops->convert(part->out + (size_t)r * dim, 1.0f / part->sum[r], dim, kv->spec.bf16,
+                         run->out + at * size);
+    }
+}
+
+static void fold_block(const struct attention_run *run, struct attention_part *part, uint32_t rows,
+                       const float *out, const float *top)
+{
+    const struct mr_cpu_fold fold = {.out = part->out,
+                                     .top = part->top,
+                                     .sum = part->sum,
+                                     .block_out = out,
+                                     .block_top = top,
+                                     .block_sum = top + TILE_ROWS,
+                                     .rows = rows,
+                                     .width = run->kv->spec.head_dim};
+    run->kv->ops->fold(&fold);
+}
+
+static void run_tile(const struct attention_run *run, const struct attention_tile *tile)
+{
+    _Alignas(64) struct attention_part whole, part;
+    _Alignas(64) float q[TILE_ROWS * HEAD_DIM_MAX];
+    load_queries(run, tile, (unsigned char *)q);
+    clear_part(&whole, tile->rows, run->kv->spec.head_dim);
+    for (uint32_t block = tile->block_begin; block < tile->block_end; block++) {
+        attend_block(run, tile, block, (const unsigned char *)q, &part);
+        fold_block(run, &whole, tile->rows, part.out, part.top);
+    }
+    store_tile(run, tile, &whole);
+}
+
+/* ---- jobs ---- */
+
+/* Walks the sequences from the last (prompts, which cost most) to the first. */
+struct attention_cursor {
+    uint32_t sequence;    /* one past the current */
+    uint32_t first_job;   /* of the current sequence */
+    uint32_t first_tile;  /* of the current sequence, among all */
+    size_t first_partial; /* of the current sequence, in floats */
+};
+
+static uint32_t block_count(const struct mr_cpu_attention_sequence *sequence)
+{
+    return (sequence->context_tokens + sequence->row_count + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS;
+}
+
+static uint32_t tile_count(const struct attention_run *run,
+                           const struct mr_cpu_attention_sequence *sequence)
+{
+    return (sequence->row_count + run->positions - 1) / run->positions *
+           run->kv->spec.kv_head_count;
+}
+
+static uint32_t jobs_of(const struct attention_run *run,
+                        const struct mr_cpu_attention_sequence *sequence)
+{
+    return tile_count(run, sequence) * (run->split ? block_count(sequence) : 1);
+}
+
+/* Floats of one tile's result against one block. */
+static size_t partial_floats(const struct attention_run *run,
+                             const struct mr_cpu_attention_sequence *sequence)
+{
+    const uint32_t positions =
+        sequence->row_count < run->positions ? sequence->row_count : run->positions;
+    return (size_t)positions * run->group * run->kv->spec.head_dim + 2u * TILE_ROWS;
+}
+
+static size_t partials_of(const struct attention_run *run,
+                          const struct mr_cpu_attention_sequence *sequence)
+{
+    return (size_t)tile_count(run, sequence) * block_count(sequence) *
+           partial_floats(run, sequence);
+}
+
+/* Moves the cursor to the sequence of `job`, which is not before the current one's first. */
+static const struct mr_cpu_attention_sequence *seek(const struct attention_run *run,
+                                                    struct attention_cursor *cursor, uint32_t job)
+{
+    for (;;) {
+        const struct mr_cpu_attention_sequence *sequence =
+            &run->args->sequences[cursor->sequence - 1];
+        const uint32_t jobs = jobs_of(run, sequence);
+        if (job - cursor->first_job < jobs) return sequence;
+        cursor->sequence--;
+        cursor->first_job += jobs;
+        cursor->first_tile += tile_count(run, sequence);
+        if (run->split) cursor->first_partial += partials_of(run, sequence);
+    }
+}
+
+/* The index-th tile of a sequence, counted from its end. */
+static struct attention_tile make_tile(const struct attention_run *run,
+                                       const struct mr_cpu_attention_sequence *sequence,
+                                       uint32_t index)
+{
+    const uint32_t heads = run->kv->spec.kv_head_count;
+    const uint32_t from_start = tile_count(run, sequence) - 1 - index;
+    const uint32_t first = from_start / heads * run->positions;
+    const uint32_t left = sequence->row_count - first;
+    const uint32_t positions = left < run->positions ? left : run->positions;
+    const uint32_t position = sequence->context_tokens + first, window = run->args->window;
+    const uint32_t oldest = window > 0 && position >= window ? position - window + 1 : 0;
+    return (struct attention_tile){.sequence = sequence,
+                                   .kv_head = from_start % heads,
+                                   .row = sequence->row_begin + first,
+                                   .rows = positions * run->group,
+                                   .position = position,
+                                   .block_begin = oldest / MR_BLOCK_TOKENS,
+                                   .block_end = (position + positions - 1) / MR_BLOCK_TOKENS + 1};
+}
+
+/* One block of a tile that several threads share; who finishes its last block folds them all. */
+static void run_block(const struct attention_run *run, const struct attention_tile *tile,
+                      uint32_t block, float *partials, atomic_uint *done)
+{
+    const uint32_t dim = run->kv->spec.head_dim, blocks = block_count(tile->sequence);
+    const size_t stride = partial_floats(run, tile->sequence), tops = stride - 2u * TILE_ROWS;
+    _Alignas(64) struct attention_part part;
+    if (block >= tile->block_begin && block < tile->block_end) {
+        _Alignas(64) float q[TILE_ROWS * HEAD_DIM_MAX];
+        float *to = partials + block * stride;
+        load_queries(run, tile, (unsigned char *)q);
+        attend_block(run, tile, block, (const unsigned char *)q, &part);
+        memcpy(to, part.out, (size_t)tile->rows * dim * sizeof *to);
+        memcpy(to + tops, part.top, tile->rows * sizeof *to);
+        memcpy(to + tops + TILE_ROWS, part.sum, tile->rows * sizeof *to);
+    }
+    if (atomic_fetch_add(done, 1) + 1 < blocks) return;
+    atomic_store(done, 0);
+    clear_part(&part, tile->rows, dim);
+    for (uint32_t b = tile->block_begin; b < tile->block_end; b++)
+        fold_block(run, &part, tile->rows, partials + b * stride, partials + b * stride + tops);
+    store_tile(run, tile, &part);
+}
+
+static void run_jobs(void *context, size_t begin, size_t end)
+{
+    struct attention_run *run = context;
+    struct attention_cursor cursor = {.sequence = run->args->sequence_count};
+    (void)begin;
+    (void)end; /* every thread takes jobs until there are none */
+    for (;;) {
+        const uint32_t job = atomic_fetch_add(&run->next_job, 1);
+        if (job >= run->job_count) return;
+        const struct mr_cpu_attention_sequence *sequence = seek(run, &cursor, job);
+        const uint32_t blocks = run->split ? block_count(sequence) : 1;
+        const uint32_t index = (job - cursor.first_job) / blocks;
+        const struct attention_tile tile = make_tile(run, sequence, index);
+        if (!run->split) {
+            run_tile(run, &tile);
+            continue;
+        }
+        run_block(run, &tile, (job - cursor.first_job) % blocks,
+                  run->kv->partials + cursor.first_partial +
+                      (size_t)index * blocks * partial_floats(run, sequence),
+                  &run->kv->blocks_done[cursor.first_tile + index]);
+    }
+}
+
+void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
+                      const float *qkv, void *out)
+{
+    const uint32_t threads = mr_parallel_thread_count();
+    struct attention_run run = {.kv = kv, .args = attention, .qkv = qkv, .out = out};
+    MR_ASSERT(attention->head_count % kv->spec.kv_head_count == 0);
+    MR_ASSERT(attention->layer < kv->spec.layer_count);
+    run.group = attention->head_count / kv->spec.kv_head_count;
+    MR_ASSERT(run.group <= TILE_ROWS);
+    run.positions = TILE_ROWS / run.group;
+    uint32_t tiles = 0, blocks = 0;
+    size_t partials = 0;
+    for (uint32_t s = 0; s < attention->sequence_count; s++) {
+        const struct mr_cpu_attention_sequence *sequence = &attention->sequences[s];
+        tiles += tile_count(&run, sequence);
+        blocks += tile_count(&run, sequence) * block_count(sequence);
+        partials += partials_of(&run, sequence);
+    }
+    /* With many tiles whole ones balance well enough and stay in one cache. */
+    run.split = threads > 1 && tiles < 4 * threads && tiles <= MR_CPU_SPLIT_TILES &&
+                partials <= MR_CPU_SPLIT_FLOATS;
+    run.job_count = run.split ? blocks : tiles;
+    atomic_init(&run.next_job, 0);
+    mr_parallel_for(threads, 1, run_jobs, &run);
+}

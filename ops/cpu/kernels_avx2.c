@@ -1,0 +1,23 @@
+/* kernels_avx2 - level.h over lanes_avx2.h. 16 half-width registers: 8 sums, the rest for operands.
+ */
+#include "ops/cpu/lanes_avx2.h"
+
+#define TILE_ROWS   4
+#define TILE_ROWS_2 1
+#define TILE_ROWS_4 0
+#define TILE_ROWS_8 0
+
+#include "ops/cpu/rows_body.h"
+#include "ops/cpu/tile_body.h"
+
+const struct mr_cpu_ops mr_cpu_ops_avx2 = {
+    .tile_bf16 = tile_bf16,
+    .tile_f32 = tile_f32,
+    .finish = rows_finish,
+    .norm_row = rows_norm,
+    .softmax = rows_softmax,
+    .fold = rows_fold,
+    .convert = rows_convert,
+    .find_max = rows_find_max,
+    .sum_exp = rows_sum_exp,
+};

@@ -1,0 +1,148 @@
+#include "ops/cpu/kv_pool.h"
+
+#include "codec/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define HEAD_DIM_MAX    256u
+
+size_t mr_cpu_kv_block_bytes(const struct mr_cpu_kv_spec *spec)
+{
+    return (size_t)spec->layer_count * spec->kv_head_count * spec->head_dim * MR_BLOCK_TOKENS * 2u *
+           (spec->bf16 ? 2u : 4u);
+}
+
+enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_spec *spec,
+                                struct mr_error *err)
+{
+    *out = NULL;
+    if (spec->head_dim == 0 || spec->head_dim % 16 != 0 || spec->head_dim > HEAD_DIM_MAX)
+        return mr_fail(err, MR_UNSUPPORTED, "head size %u is not a multiple of 16 up to %u",
+                       spec->head_dim, HEAD_DIM_MAX);
+    MR_ASSERT(spec->block_count > 0);
+    struct mr_cpu_kv *kv = calloc(1, sizeof *kv);
+    if (!kv) goto no_kv;
+    kv->ops = mr_cpu_ops_get(spec->level);
+    kv->spec = *spec;
+    kv->block_bytes = mr_cpu_kv_block_bytes(spec);
+    kv->half_bytes = (size_t)spec->head_dim * MR_BLOCK_TOKENS * (spec->bf16 ? 2u : 4u);
+    /* Fresh pages come zeroed and only when touched: an idle pool costs no memory. */
+    size_t bytes = spec->block_count * kv->block_bytes;
+    bytes = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) goto no_pages;
+    (void)madvise(pages, bytes, MADV_HUGEPAGE); /* speed only */
+    kv->bytes = pages;
+    kv->partials = aligned_alloc(MR_PANEL_BYTES, MR_CPU_SPLIT_FLOATS * sizeof *kv->partials);
+    if (!kv->partials) goto no_partials;
+    *out = kv;
+    return MR_OK;
+
+no_partials:
+    (void)munmap(pages, bytes);
+no_pages:
+    free(kv);
+no_kv:
+    return mr_fail(err, MR_NOMEM, "no memory for %u KV blocks", spec->block_count);
+}
+
+void mr_cpu_kv_destroy(struct mr_cpu_kv *kv)
+{
+    if (!kv) return;
+    size_t bytes = kv->spec.block_count * kv->block_bytes;
+    bytes = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    (void)munmap(kv->bytes, bytes);
+    free(kv->partials);
+    free(kv);
+}
+
+/* ---- copies ---- */
+
+/* First token_count tokens of V of one head; the token after an odd last one becomes zero. */
+static void copy_values(const struct mr_cpu_kv *kv, unsigned char *to, const unsigned char *from,
+                        uint32_t token_count)
+{
+    const uint32_t words = kv->spec.bf16 ? (token_count + 1) / 2 : token_count;
+    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16) {
+        const size_t panel = mr_cpu_kv_value_at(kv, 0, dim);
+        memcpy(to + panel, from + panel, (size_t)words * MR_PANEL_BYTES);
+    }
+    if (!kv->spec.bf16 || token_count % 2 == 0) return;
+    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim++)
+        memset(to + mr_cpu_kv_value_at(kv, token_count, dim), 0, 2);
+}
+
+void mr_cpu_kv_copy(struct mr_cpu_kv *kv, uint32_t from, uint32_t to, uint32_t token_count)
+{
+    MR_ASSERT(token_count <= MR_BLOCK_TOKENS && from != to);
+    MR_ASSERT(from < kv->spec.block_count && to < kv->spec.block_count);
+    const size_t key_bytes = (token_count + 15u) / 16u * mr_cpu_kv_key_panel_bytes(kv);
+    for (uint32_t layer = 0; layer < kv->spec.layer_count; layer++)
+        for (uint32_t head = 0; head < kv->spec.kv_head_count; head++) {
+            memcpy(mr_cpu_kv_keys(kv, to, layer, head), mr_cpu_kv_keys(kv, from, layer, head),
+                   key_bytes);
+            copy_values(kv, mr_cpu_kv_values(kv, to, layer, head),
+                        mr_cpu_kv_values(kv, from, layer, head), token_count);
+        }
+}
+
+/* ---- the portable form ---- */
+
+size_t mr_cpu_kv_export_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
+{
+    return (size_t)kv->spec.layer_count * 2u * kv->spec.kv_head_count * token_count *
+           kv->spec.head_dim * mr_cpu_kv_element_bytes(kv);
+}
+
+/* Moves one head's K or V between its panels and [token][head_dim]; returns the end of the latter.
+ */
+static unsigned char *move_half(const struct mr_cpu_kv *kv, unsigned char *half, bool values,
+                                uint32_t token_count, unsigned char *flat, bool to_flat)
+{
+    const size_t size = mr_cpu_kv_element_bytes(kv);
+    for (uint32_t token = 0; token < token_count; token++)
+        for (uint32_t dim = 0; dim < kv->spec.head_dim; dim++, flat += size) {
+            unsigned char *element = half + (values ? mr_cpu_kv_value_at(kv, token, dim)
+                                                    : mr_cpu_kv_key_at(kv, token, dim));
+            if (to_flat)
+                memcpy(flat, element, size);
+            else
+                memcpy(element, flat, size);
+        }
+    return flat;
+}
+
+static void move_block(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
+                       unsigned char *flat, bool to_flat)
+{
+    MR_ASSERT(token_count <= MR_BLOCK_TOKENS && block < kv->spec.block_count);
+    for (uint32_t layer = 0; layer < kv->spec.layer_count; layer++)
+        for (int values = 0; values < 2; values++)
+            for (uint32_t head = 0; head < kv->spec.kv_head_count; head++) {
+                unsigned char *half = values ? mr_cpu_kv_values(kv, block, layer, head)
+                                             : mr_cpu_kv_keys(kv, block, layer, head);
+                flat = move_half(kv, half, values != 0, token_count, flat, to_flat);
+            }
+}
+
+void mr_cpu_kv_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count, void *bytes)
+{
+    move_block(kv, block, token_count, bytes, true);
+}
+
+void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count, const void *bytes)
+{
+    /* Read only in this direction. */
+    unsigned char *flat = (unsigned char *)(uintptr_t)bytes;
+    move_block(kv, block, token_count, flat, false);
+    if (!kv->spec.bf16 || token_count % 2 == 0) return;
+    for (uint32_t layer = 0; layer < kv->spec.layer_count; layer++)
+        for (uint32_t head = 0; head < kv->spec.kv_head_count; head++)
+            for (uint32_t dim = 0; dim < kv->spec.head_dim; dim++)
+                memset(mr_cpu_kv_values(kv, block, layer, head) +
+                           mr_cpu_kv_value_at(kv, token_count, dim),
+                       0, 2);
+}

@@ -1,0 +1,76 @@
+/* kv_pool - where a token's key and value lie (inner header of kv_pool.c, rope.c, attention.c).
+ *
+ * Layout: block-major [block][layer][kv head], then K and V of MR_BLOCK_TOKENS tokens in panels
+ *         (level.h), so that scores and weighted sums are plain panel products:
+ *             K: columns are tokens, depth is head_dim   [token / 16][words of head_dim][16]
+ *             V: columns are head dims, depth is tokens  [head_dim / 16][words of tokens][16]
+ * Holes:  the word that holds the last token of a sequence has zero in the place of the next one,
+ *         so a product over whole words never meets what another request left there.
+ * Owner:  engine thread; the parallel bodies of rope.c write disjoint tokens. */
+#ifndef MR_OPS_CPU_KV_POOL_H
+#define MR_OPS_CPU_KV_POOL_H
+
+#include "ops/cpu/level.h"
+
+#include <stdatomic.h>
+
+/* Tiles whose blocks are spread over the threads in one call of mr_cpu_attention, and the floats
+ * their partial results may take together. */
+#define MR_CPU_SPLIT_TILES  256u
+#define MR_CPU_SPLIT_FLOATS ((size_t)1 << 20)
+
+struct mr_cpu_kv {
+    const struct mr_cpu_ops *ops;
+    struct mr_cpu_kv_spec spec;
+    size_t half_bytes;  /* K, or V, of one head of one layer of one block */
+    size_t block_bytes; /* all layers */
+    unsigned char *bytes;
+    float *partials; /* [MR_CPU_SPLIT_FLOATS] */
+    atomic_uint blocks_done[MR_CPU_SPLIT_TILES];
+};
+
+static inline unsigned char *mr_cpu_kv_keys(const struct mr_cpu_kv *kv, uint32_t block,
+                                            uint32_t layer, uint32_t head)
+{
+    const size_t slot = (size_t)layer * kv->spec.kv_head_count + head;
+    return kv->bytes + block * kv->block_bytes + slot * 2 * kv->half_bytes;
+}
+
+static inline unsigned char *mr_cpu_kv_values(const struct mr_cpu_kv *kv, uint32_t block,
+                                              uint32_t layer, uint32_t head)
+{
+    return mr_cpu_kv_keys(kv, block, layer, head) + kv->half_bytes;
+}
+
+static inline size_t mr_cpu_kv_element_bytes(const struct mr_cpu_kv *kv)
+{
+    return kv->spec.bf16 ? 2 : 4;
+}
+
+/* Bytes of one panel of keys (16 tokens) and of one panel of values (16 dims of a whole block). */
+static inline size_t mr_cpu_kv_key_panel_bytes(const struct mr_cpu_kv *kv)
+{
+    return kv->spec.head_dim * 16u * mr_cpu_kv_element_bytes(kv);
+}
+
+static inline size_t mr_cpu_kv_value_panel_bytes(const struct mr_cpu_kv *kv)
+{
+    return MR_BLOCK_TOKENS * 16u * mr_cpu_kv_element_bytes(kv);
+}
+
+/* Offset of dimension `dim` of token `token` of the block. */
+static inline size_t mr_cpu_kv_key_at(const struct mr_cpu_kv *kv, uint32_t token, uint32_t dim)
+{
+    const size_t panel = token / 16 * mr_cpu_kv_key_panel_bytes(kv);
+    if (kv->spec.bf16) return panel + dim / 2 * MR_PANEL_BYTES + token % 16 * 4u + dim % 2 * 2u;
+    return panel + dim * MR_PANEL_BYTES + token % 16 * 4u;
+}
+
+static inline size_t mr_cpu_kv_value_at(const struct mr_cpu_kv *kv, uint32_t token, uint32_t dim)
+{
+    const size_t panel = dim / 16 * mr_cpu_kv_value_panel_bytes(kv);
+    if (kv->spec.bf16) return panel + token / 2 * MR_PANEL_BYTES + dim % 16 * 4u + token % 2 * 2u;
+    return panel + token * MR_PANEL_BYTES + dim % 16 * 4u;
+}
+
+#endif

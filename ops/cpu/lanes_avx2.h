@@ -1,0 +1,203 @@
+/* lanes_avx2 - 16 floats as two registers, for tile_body.h and rows_body.h. */
+#ifndef MR_OPS_CPU_LANES_AVX2_H
+#define MR_OPS_CPU_LANES_AVX2_H
+
+#include <immintrin.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct {
+    __m256 lo, hi;
+} lanes;
+typedef struct {
+    __m256i lo, hi;
+} lanes_raw;
+
+#define LANES_BOTH(expression_lo, expression_hi)                                                   \
+    (lanes)                                                                                        \
+    {                                                                                              \
+        (expression_lo), (expression_hi)                                                           \
+    }
+
+static inline lanes lanes_set(float x)
+{
+    return LANES_BOTH(_mm256_set1_ps(x), _mm256_set1_ps(x));
+}
+static inline lanes lanes_load(const float *p)
+{
+    return LANES_BOTH(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8));
+}
+static inline void lanes_store(float *p, lanes x)
+{
+    _mm256_storeu_ps(p, x.lo);
+    _mm256_storeu_ps(p + 8, x.hi);
+}
+static inline lanes lanes_load_part(const float *p, uint32_t count)
+{
+    float whole[16] = {0};
+    memcpy(whole, p, count * sizeof *p);
+    return lanes_load(whole);
+}
+static inline void lanes_store_part(float *p, lanes x, uint32_t count)
+{
+    float whole[16];
+    lanes_store(whole, x);
+    memcpy(p, whole, count * sizeof *p);
+}
+/* Rounds to nearest even; a NaN stays one. */
+static inline __m256i lanes_to_bf16(__m256 x)
+{
+    __m256i bits = _mm256_castps_si256(x);
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    return _mm256_srli_epi32(_mm256_blendv_epi8(up, quiet, nan), 16);
+}
+static inline void lanes_store_bf16(uint16_t *p, lanes x)
+{
+    __m256i packed = _mm256_packus_epi32(lanes_to_bf16(x.lo), lanes_to_bf16(x.hi));
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm256_permute4x64_epi64(packed, 0xd8));
+}
+static inline void lanes_store_bf16_part(uint16_t *p, lanes x, uint32_t count)
+{
+    uint16_t whole[16];
+    lanes_store_bf16(whole, x);
+    memcpy(p, whole, count * sizeof *p);
+}
+static inline lanes lanes_add(lanes a, lanes b)
+{
+    return LANES_BOTH(_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi));
+}
+static inline lanes lanes_sub(lanes a, lanes b)
+{
+    return LANES_BOTH(_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi));
+}
+static inline lanes lanes_mul(lanes a, lanes b)
+{
+    return LANES_BOTH(_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi));
+}
+static inline lanes lanes_div(lanes a, lanes b)
+{
+    return LANES_BOTH(_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi));
+}
+static inline lanes lanes_fma(lanes a, lanes b, lanes c)
+{
+    return LANES_BOTH(_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi));
+}
+/* b where either is NaN. */
+static inline lanes lanes_max(lanes a, lanes b)
+{
+    return LANES_BOTH(_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi));
+}
+static inline lanes lanes_min(lanes a, lanes b)
+{
+    return LANES_BOTH(_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi));
+}
+static inline lanes lanes_round(lanes a)
+{
+    return LANES_BOTH(_mm256_round_ps(a.lo, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+                      _mm256_round_ps(a.hi, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+static inline __m256 lanes_power(__m256 n)
+{
+    __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
+}
+/* a * 2^n, n whole and in [-126, 127]. */
+static inline lanes lanes_scale(lanes a, lanes n)
+{
+    return LANES_BOTH(_mm256_mul_ps(a.lo, lanes_power(n.lo)),
+                      _mm256_mul_ps(a.hi, lanes_power(n.hi)));
+}
+/* a in lanes [begin, end), fill in the others. */
+static inline lanes lanes_keep(lanes a, uint32_t begin, uint32_t end, lanes fill)
+{
+    const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i first = _mm256_set1_epi32((int)begin - 1), last = _mm256_set1_epi32((int)end);
+    __m256i high = _mm256_add_epi32(index, _mm256_set1_epi32(8));
+    __m256i in_lo =
+        _mm256_and_si256(_mm256_cmpgt_epi32(index, first), _mm256_cmpgt_epi32(last, index));
+    __m256i in_hi =
+        _mm256_and_si256(_mm256_cmpgt_epi32(high, first), _mm256_cmpgt_epi32(last, high));
+    return LANES_BOTH(_mm256_blendv_ps(fill.lo, a.lo, _mm256_castsi256_ps(in_lo)),
+                      _mm256_blendv_ps(fill.hi, a.hi, _mm256_castsi256_ps(in_hi)));
+}
+/* 0 where a is NaN. */
+static inline lanes lanes_number(lanes a)
+{
+    return LANES_BOTH(_mm256_and_ps(a.lo, _mm256_cmp_ps(a.lo, a.lo, _CMP_ORD_Q)),
+                      _mm256_and_ps(a.hi, _mm256_cmp_ps(a.hi, a.hi, _CMP_ORD_Q)));
+}
+/* Bit i: a[i] > b[i]. */
+static inline uint32_t lanes_above(lanes a, lanes b)
+{
+    int lo = _mm256_movemask_ps(_mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ));
+    int hi = _mm256_movemask_ps(_mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ));
+    return (uint32_t)lo | (uint32_t)hi << 8;
+}
+static inline __m256 lanes_order(__m256 x)
+{
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), 0xd8));
+}
+static inline lanes lanes_even(lanes a, lanes b)
+{
+    return LANES_BOTH(lanes_order(_mm256_shuffle_ps(a.lo, a.hi, 0x88)),
+                      lanes_order(_mm256_shuffle_ps(b.lo, b.hi, 0x88)));
+}
+static inline lanes lanes_odd(lanes a, lanes b)
+{
+    return LANES_BOTH(lanes_order(_mm256_shuffle_ps(a.lo, a.hi, 0xdd)),
+                      lanes_order(_mm256_shuffle_ps(b.lo, b.hi, 0xdd)));
+}
+static inline float lanes_sum(lanes a)
+{
+    __m256 eight = _mm256_add_ps(a.lo, a.hi);
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+static inline float lanes_top(lanes a)
+{
+    __m256 eight = _mm256_max_ps(a.lo, a.hi);
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+static inline lanes_raw lanes_raw_load(const void *p)
+{
+    const __m256i *q = p;
+    return (lanes_raw){_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)};
+}
+static inline lanes_raw lanes_raw_word(const void *p)
+{
+    int32_t word;
+    memcpy(&word, p, sizeof word);
+    return (lanes_raw){_mm256_set1_epi32(word), _mm256_set1_epi32(word)};
+}
+/* The first and the second bf16 of each pair as floats. */
+static inline __m256 lanes_first(__m256i x)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
+}
+static inline __m256 lanes_second(__m256i x)
+{
+    return _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32((int)0xffff0000u)));
+}
+/* sum += a b in every lane: a pair of bf16 each, or one float each. */
+static inline lanes lanes_dot(lanes sum, lanes_raw a, lanes_raw b, bool bf16)
+{
+    if (bf16) {
+        sum.lo = _mm256_fmadd_ps(lanes_first(a.lo), lanes_first(b.lo), sum.lo);
+        sum.hi = _mm256_fmadd_ps(lanes_first(a.hi), lanes_first(b.hi), sum.hi);
+        sum.lo = _mm256_fmadd_ps(lanes_second(a.lo), lanes_second(b.lo), sum.lo);
+        sum.hi = _mm256_fmadd_ps(lanes_second(a.hi), lanes_second(b.hi), sum.hi);
+        return sum;
+    }
+    sum.lo = _mm256_fmadd_ps(_mm256_castsi256_ps(a.lo), _mm256_castsi256_ps(b.lo), sum.lo);
+    sum.hi = _mm256_fmadd_ps(_mm256_castsi256_ps(a.hi), _mm256_castsi256_ps(b.hi), sum.hi);
+    return sum;
+}
+
+#endif

@@ -1,0 +1,135 @@
+/* lanes_avx512 - 16 floats as one register, for tile_body.h and rows_body.h. */
+#ifndef MR_OPS_CPU_LANES_AVX512_H
+#define MR_OPS_CPU_LANES_AVX512_H
+
+#include <immintrin.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef __m512 lanes;
+typedef __m512i lanes_raw; /* one row of a panel */
+
+static inline lanes lanes_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
+static inline __mmask16 lanes_mask(uint32_t begin, uint32_t end)
+{
+    return (__mmask16)(((1u << end) - 1u) & ~((1u << begin) - 1u));
+}
+static inline lanes lanes_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+static inline lanes lanes_load_part(const float *p, uint32_t count)
+{
+    return _mm512_maskz_loadu_ps(lanes_mask(0, count), p);
+}
+static inline void lanes_store(float *p, lanes x)
+{
+    _mm512_storeu_ps(p, x);
+}
+static inline void lanes_store_part(float *p, lanes x, uint32_t count)
+{
+    _mm512_mask_storeu_ps(p, lanes_mask(0, count), x);
+}
+static inline void lanes_store_bf16(uint16_t *p, lanes x)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, (__m256i)_mm512_cvtneps_pbh(x));
+}
+static inline void lanes_store_bf16_part(uint16_t *p, lanes x, uint32_t count)
+{
+    _mm256_mask_storeu_epi16(p, lanes_mask(0, count), (__m256i)_mm512_cvtneps_pbh(x));
+}
+static inline lanes lanes_add(lanes a, lanes b)
+{
+    return _mm512_add_ps(a, b);
+}
+static inline lanes lanes_sub(lanes a, lanes b)
+{
+    return _mm512_sub_ps(a, b);
+}
+static inline lanes lanes_mul(lanes a, lanes b)
+{
+    return _mm512_mul_ps(a, b);
+}
+static inline lanes lanes_div(lanes a, lanes b)
+{
+    return _mm512_div_ps(a, b);
+}
+static inline lanes lanes_fma(lanes a, lanes b, lanes c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+/* b where either is NaN. */
+static inline lanes lanes_max(lanes a, lanes b)
+{
+    return _mm512_max_ps(a, b);
+}
+static inline lanes lanes_min(lanes a, lanes b)
+{
+    return _mm512_min_ps(a, b);
+}
+static inline lanes lanes_round(lanes a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+/* a * 2^n, n whole and in [-126, 127]. */
+static inline lanes lanes_scale(lanes a, lanes n)
+{
+    return _mm512_scalef_ps(a, n);
+}
+/* a in lanes [begin, end), fill in the others. */
+static inline lanes lanes_keep(lanes a, uint32_t begin, uint32_t end, lanes fill)
+{
+    return _mm512_mask_mov_ps(fill, lanes_mask(begin, end), a);
+}
+/* 0 where a is NaN. */
+static inline lanes lanes_number(lanes a)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a);
+}
+/* Bit i: a[i] > b[i]. */
+static inline uint32_t lanes_above(lanes a, lanes b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
+}
+static inline lanes lanes_even(lanes a, lanes b)
+{
+    const __m512i index =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(a, index, b);
+}
+static inline lanes lanes_odd(lanes a, lanes b)
+{
+    const __m512i index =
+        _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(a, index, b);
+}
+static inline float lanes_sum(lanes a)
+{
+    return _mm512_reduce_add_ps(a);
+}
+static inline float lanes_top(lanes a)
+{
+    return _mm512_reduce_max_ps(a);
+}
+static inline lanes_raw lanes_raw_load(const void *p)
+{
+    return _mm512_loadu_si512(p);
+}
+static inline lanes_raw lanes_raw_word(const void *p)
+{
+    int32_t word;
+    memcpy(&word, p, sizeof word);
+    return _mm512_set1_epi32(word);
+}
+/* sum += a b in every lane: a pair of bf16 each, or one float each. */
+static inline lanes lanes_dot(lanes sum, lanes_raw a, lanes_raw b, bool bf16)
+{
+    if (bf16) return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+    return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
+}
+
+#endif

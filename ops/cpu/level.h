@@ -1,0 +1,90 @@
+/* level - the inner loops that exist once per instruction set, as one constant table a level.
+ *
+ * Panels: every matrix that stands on the right of a product is stored in panels of 16 columns, so
+ *         that one 64-byte row of a panel meets one broadcast word of the left matrix:
+ *             bf16  [panel][depth / 2][column 16][2]     a word is two neighbours in depth
+ *             f32   [panel][depth][column 16]            a word is one float
+ *         Weights, K (columns are tokens) and V (columns are head dimensions) are all stored so.
+ * Order:  an output sums its words from first to last in one chain, whatever the tile: tiles of
+ *         every size give the same bits. bf16 pairs add in the order the level's multiply has.
+ * Files:  the loops are written once over 16 lanes (tile_body.h, rows_body.h) and compiled in
+ *         kernels_avx512.c, kernels_avx2.c, kernels_scalar.c with lanes_<level>.h.
+ * Owner:  none, constant. Threads: any. */
+#ifndef MR_OPS_CPU_LEVEL_H
+#define MR_OPS_CPU_LEVEL_H
+
+#include "ops/cpu/kernels.h"
+
+#define MR_PANEL_COLUMNS 16u
+#define MR_PANEL_BYTES   64u /* of one word of depth */
+#define MR_CPU_CHUNK     14u /* rows of the largest register tile */
+
+/* c = a b. a: rows of words; b: panels; c: floats, fully overwritten. */
+struct mr_cpu_tile {
+    const unsigned char *a;
+    size_t a_stride_bytes;
+    const unsigned char *b;
+    size_t panel_bytes; /* from one panel to the next */
+    float *c;
+    size_t c_stride; /* floats */
+    uint32_t rows, panels;
+    uint32_t word_count; /* depth: in_size / 2 for bf16, in_size for f32 */
+};
+
+/* What becomes of the sums of a linear layer. */
+struct mr_cpu_finish {
+    const float *c;
+    size_t c_stride;
+    const float *bias; /* of the first column, or NULL */
+    void *out;         /* of the first column */
+    size_t out_stride; /* elements */
+    uint32_t rows, columns;
+    enum mr_cpu_epilogue epilogue;
+    bool bf16;
+};
+
+/* One tile of scores against one block of keys, turned into weights that are not yet divided by
+ * their sum. Row r sees the keys [begin[r], end[r]) of the block; it may see none. */
+struct mr_cpu_softmax {
+    float *scores; /* [rows, stride]; changed when there is a softcap */
+    void *weights; /* bf16 or f32 [rows, stride]; 0 outside the row's keys up to `extent` */
+    size_t stride;
+    const uint32_t *begin, *end;
+    float *top, *sum; /* [rows]: largest score times scale in powers of two, sum of the weights */
+    uint32_t rows;
+    uint32_t extent; /* keys written, a multiple of 16 */
+    float scale, softcap;
+    bool bf16;
+};
+
+#define MR_CPU_NO_SCORE (-1e30f) /* top of a row that has seen no key */
+
+/* Joins the partial result of a block to that of the blocks before it. */
+struct mr_cpu_fold {
+    float *out, *top, *sum; /* [rows, width], [rows], [rows] */
+    const float *block_out, *block_top, *block_sum;
+    uint32_t rows, width; /* width: a multiple of 16 */
+};
+
+struct mr_cpu_ops {
+    void (*tile_bf16)(const struct mr_cpu_tile *tile);
+    void (*tile_f32)(const struct mr_cpu_tile *tile);
+    void (*finish)(const struct mr_cpu_finish *finish);
+    void (*norm_row)(const struct mr_cpu_norm *norm, const float *x, void *out);
+    void (*softmax)(const struct mr_cpu_softmax *softmax);
+    void (*fold)(const struct mr_cpu_fold *fold);
+    /* out[i] = x[i] * factor, in bf16 or f32. */
+    void (*convert)(const float *x, float factor, uint32_t count, bool bf16, void *out);
+    /* Index of the largest of count floats, the lowest among equals, NaN never; 0 when all are NaN
+     * or -infinity. */
+    uint32_t (*find_max)(const float *x, uint32_t count);
+    /* Sum of exp((x[i] - top) * factor) in double; x[i] <= top or NaN (which counts as nothing). */
+    double (*sum_exp)(const float *x, uint32_t count, float top, float factor);
+};
+
+/* The table of mr_cpu_level(wanted). */
+const struct mr_cpu_ops *mr_cpu_ops_get(enum mr_cpu_level wanted);
+
+extern const struct mr_cpu_ops mr_cpu_ops_scalar, mr_cpu_ops_avx2, mr_cpu_ops_avx512;
+
+#endif

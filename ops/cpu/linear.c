@@ -1,0 +1,208 @@
+#include "codec/check.h"
+#include "ops/cpu/level.h"
+#include "ops/tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows that meet one pair of panels before the next pair comes: their part of x stays in the second
+ * level cache (112 rows of 1,536 are 344 KB), their sums in the first. */
+#define ROW_BLOCK   112u
+#define SUMS_FLOATS (ROW_BLOCK * 2u * MR_PANEL_COLUMNS)
+
+struct mr_cpu_linear {
+    const struct mr_cpu_ops *ops;
+    uint32_t out_size, in_size;
+    uint32_t panel_count, word_count;
+    bool bf16;
+    float *bias;          /* or NULL */
+    unsigned char *words; /* level.h; columns past out_size are zero */
+};
+
+static size_t panel_bytes(const struct mr_cpu_linear *linear)
+{
+    return (size_t)linear->word_count * MR_PANEL_BYTES;
+}
+
+/* ---- packing ---- */
+
+static void pack_row(struct mr_cpu_linear *linear, uint32_t row, const float *from,
+                     unsigned char *converted)
+{
+    unsigned char *to =
+        linear->words + row / MR_PANEL_COLUMNS * panel_bytes(linear) + row % MR_PANEL_COLUMNS * 4u;
+    linear->ops->convert(from, 1.0f, linear->in_size, linear->bf16, converted);
+    for (uint32_t k = 0; k < linear->word_count; k++)
+        memcpy(to + (size_t)k * MR_PANEL_BYTES, converted + (size_t)k * 4u, 4);
+}
+
+static enum mr_status pack(struct mr_cpu_linear *linear, const struct mr_cpu_linear_spec *spec)
+{
+    float *row = calloc(2 * (size_t)spec->in_size, sizeof *row);
+    if (!row) return MR_NOMEM;
+    for (uint32_t r = 0; r < spec->out_size; r++) {
+        spec->source(spec->source_context, r, row);
+        pack_row(linear, r, row, (unsigned char *)(row + spec->in_size));
+    }
+    free(row);
+    return MR_OK;
+}
+
+enum mr_status mr_cpu_linear_create(struct mr_cpu_linear **out,
+                                    const struct mr_cpu_linear_spec *spec, struct mr_error *err)
+{
+    *out = NULL;
+    if (spec->out_size == 0 || spec->in_size == 0 || (spec->bf16 && spec->in_size % 2 != 0))
+        return mr_fail(err, MR_UNSUPPORTED, "linear layer of %u x %u: sizes must be even, not 0",
+                       spec->out_size, spec->in_size);
+    struct mr_cpu_linear *linear = calloc(1, sizeof *linear);
+    if (!linear) goto no_linear;
+    linear->ops = mr_cpu_ops_get(spec->level);
+    linear->out_size = spec->out_size;
+    linear->in_size = spec->in_size;
+    linear->bf16 = spec->bf16;
+    linear->word_count = spec->bf16 ? spec->in_size / 2 : spec->in_size;
+    linear->panel_count = (spec->out_size + MR_PANEL_COLUMNS - 1) / MR_PANEL_COLUMNS;
+    size_t bytes = linear->panel_count * panel_bytes(linear);
+    linear->words = aligned_alloc(MR_PANEL_BYTES, bytes);
+    if (!linear->words) goto no_words;
+    memset(linear->words, 0, bytes);
+    if (spec->bias) {
+        linear->bias = malloc(spec->out_size * sizeof *linear->bias);
+        if (!linear->bias) goto no_bias;
+        memcpy(linear->bias, spec->bias, spec->out_size * sizeof *linear->bias);
+    }
+    if (pack(linear, spec) != MR_OK) goto not_packed;
+    *out = linear;
+    return MR_OK;
+
+not_packed:
+    free(linear->bias);
+no_bias:
+    free(linear->words);
+no_words:
+    free(linear);
+no_linear:
+    return mr_fail(err, MR_NOMEM, "no memory for a linear layer of %u x %u", spec->out_size,
+                   spec->in_size);
+}
+
+void mr_cpu_linear_destroy(struct mr_cpu_linear *linear)
+{
+    if (!linear) return;
+    free(linear->bias);
+    free(linear->words);
+    free(linear);
+}
+
+size_t mr_cpu_linear_bytes(const struct mr_cpu_linear *linear)
+{
+    return linear->panel_count * panel_bytes(linear) +
+           (linear->bias ? linear->out_size * sizeof *linear->bias : 0);
+}
+
+void mr_cpu_linear_row(const struct mr_cpu_linear *linear, uint32_t row, float *out)
+{
+    MR_ASSERT(row < linear->out_size);
+    const unsigned char *from =
+        linear->words + row / MR_PANEL_COLUMNS * panel_bytes(linear) + row % MR_PANEL_COLUMNS * 4u;
+    for (uint32_t k = 0; k < linear->word_count; k++, from += MR_PANEL_BYTES) {
+        uint32_t word;
+        memcpy(&word, from, sizeof word);
+        uint32_t bits[2] = {linear->bf16 ? word << 16 : word, word & 0xffff0000u};
+        if (linear->bf16)
+            memcpy(out + 2 * (size_t)k, bits, sizeof bits);
+        else
+            memcpy(out + k, bits, sizeof *bits);
+    }
+}
+
+/* ---- the product ---- */
+
+struct linear_run {
+    const struct mr_cpu_linear *linear;
+    const unsigned char *x;
+    unsigned char *out;
+    uint32_t rows, row_block, pair_count;
+    enum mr_cpu_epilogue epilogue;
+};
+
+/* Panels [panel, panel + panels) of rows [row, row + rows). */
+static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, uint32_t panel,
+                     uint32_t panels)
+{
+    const struct mr_cpu_linear *linear = run->linear;
+    const size_t x_stride = (size_t)linear->word_count * 4u;
+    const uint32_t column = panel * MR_PANEL_COLUMNS, left = linear->out_size - column;
+    const uint32_t divisor = run->epilogue == MR_CPU_SILU_MUL ? 2 : 1;
+    const bool wide =
+        !linear->bf16 || run->epilogue == MR_CPU_STORE_F32 || run->epilogue == MR_CPU_ADD_F32;
+    const size_t out_stride = linear->out_size / divisor;
+    _Alignas(64) float sums[SUMS_FLOATS];
+    const struct mr_cpu_tile tile = {.a = run->x + row * x_stride,
+                                     .a_stride_bytes = x_stride,
+                                     .b = linear->words + panel * panel_bytes(linear),
+                                     .panel_bytes = panel_bytes(linear),
+                                     .c = sums,
+                                     .c_stride = panels * MR_PANEL_COLUMNS,
+                                     .rows = rows,
+                                     .panels = panels,
+                                     .word_count = linear->word_count};
+    MR_ASSERT(rows * tile.c_stride <= SUMS_FLOATS);
+    if (linear->bf16)
+        linear->ops->tile_bf16(&tile);
+    else
+        linear->ops->tile_f32(&tile);
+    const struct mr_cpu_finish finish = {
+        .c = sums,
+        .c_stride = tile.c_stride,
+        .bias = linear->bias ? linear->bias + column : NULL,
+        .out = run->out + (row * out_stride + column / divisor) * (wide ? 4u : 2u),
+        .out_stride = out_stride,
+        .rows = rows,
+        .columns = left < tile.c_stride ? left : (uint32_t)tile.c_stride,
+        .epilogue = run->epilogue,
+        .bf16 = linear->bf16};
+    linear->ops->finish(&finish);
+}
+
+/* Units are pairs of panels; within a block of rows neighbouring pairs go together as far as their
+ * sums fit, which gives few rows wide tiles. */
+static void run_units(void *context, size_t begin, size_t end)
+{
+    const struct linear_run *run = context;
+    for (size_t unit = begin; unit < end;) {
+        const uint32_t block = (uint32_t)(unit / run->pair_count);
+        const uint32_t pair = (uint32_t)(unit % run->pair_count);
+        const uint32_t row = block * run->row_block;
+        const uint32_t rows = run->rows - row < run->row_block ? run->rows - row : run->row_block;
+        uint32_t pairs = SUMS_FLOATS / (rows * 2u * MR_PANEL_COLUMNS);
+        if (pairs > 8) pairs = 8;
+        if (pairs > run->pair_count - pair) pairs = run->pair_count - pair;
+        if (pairs > end - unit) pairs = (uint32_t)(end - unit);
+        uint32_t panels = 2 * pairs;
+        if (2 * pair + panels > run->linear->panel_count) panels--;
+        run_tile(run, row, rows, 2 * pair, panels);
+        unit += pairs;
+    }
+}
+
+void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
+                       enum mr_cpu_epilogue epilogue, void *out)
+{
+    MR_ASSERT(epilogue != MR_CPU_SILU_MUL || linear->out_size % 2 == 0);
+    if (rows == 0) return;
+    /* Blocks of nearly equal height, each a whole number of register tiles. */
+    const uint32_t blocks = (rows + ROW_BLOCK - 1) / ROW_BLOCK;
+    const uint32_t even = (rows + blocks - 1) / blocks;
+    const uint32_t height = (even + MR_CPU_CHUNK - 1) / MR_CPU_CHUNK * MR_CPU_CHUNK;
+    struct linear_run run = {.linear = linear,
+                             .x = x,
+                             .out = out,
+                             .rows = rows,
+                             .row_block = height,
+                             .pair_count = (linear->panel_count + 1) / 2,
+                             .epilogue = epilogue};
+    const uint32_t block_count = (rows + height - 1) / height;
+    mr_parallel_for((size_t)block_count * run.pair_count, 1, run_units, &run);
+}

@@ -1,0 +1,118 @@
+#include "codec/check.h"
+#include "ops/cpu/kv_pool.h"
+#include "ops/tensor.h"
+
+#include <string.h>
+
+/* Below this many rows a parallel region costs more than it saves. */
+#define ROPE_GRAIN_ROWS 8u
+#define HEAD_DIM_MAX    256u
+
+struct rope_run {
+    struct mr_cpu_kv *kv;
+    const struct mr_cpu_attention_args *attention;
+    const struct mr_cpu_rope_args *args;
+    float *qkv;
+};
+
+static void rotate(const struct mr_cpu_rope *rope, uint32_t position, float *head)
+{
+    const uint32_t half = rope->rotary_dim / 2;
+    const float *cos = rope->cos + (size_t)position * half;
+    const float *sin = rope->sin + (size_t)position * half;
+    const uint32_t step = rope->interleaved ? 2 : 1, apart = rope->interleaved ? 1 : half;
+    for (uint32_t i = 0; i < half; i++) {
+        float *a = head + i * step, *b = a + apart;
+        const float x = *a, y = *b;
+        *a = x * cos[i] - y * sin[i];
+        *b = y * cos[i] + x * sin[i];
+    }
+}
+
+/* Norm, then rotation, in place. */
+static void prepare_head(const struct rope_run *run, const float *norm_weight, uint32_t position,
+                         float *head)
+{
+    if (norm_weight) {
+        const struct mr_cpu_norm norm = {.weight = norm_weight,
+                                         .epsilon = run->args->norm_epsilon,
+                                         .width = run->kv->spec.head_dim};
+        run->kv->ops->norm_row(&norm, head, head);
+    }
+    if (run->args->rope) rotate(run->args->rope, position, head);
+}
+
+static void write_head(const struct mr_cpu_kv *kv, unsigned char *half, bool values, uint32_t token,
+                       const float *head)
+{
+    uint16_t narrow[HEAD_DIM_MAX];
+    const size_t size = mr_cpu_kv_element_bytes(kv);
+    const unsigned char *from = (const unsigned char *)head;
+    if (kv->spec.bf16) {
+        kv->ops->convert(head, 1.0f, kv->spec.head_dim, true, narrow);
+        from = (const unsigned char *)narrow;
+    }
+    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim++) {
+        const size_t at =
+            values ? mr_cpu_kv_value_at(kv, token, dim) : mr_cpu_kv_key_at(kv, token, dim);
+        memcpy(half + at, from + dim * size, size);
+    }
+}
+
+/* The place of the token after the last one of a sequence, when it shares a word with it. */
+static void clear_next(const struct mr_cpu_kv *kv, unsigned char *values, uint32_t token)
+{
+    if (!kv->spec.bf16 || token % 2 != 0) return;
+    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim++)
+        memset(values + mr_cpu_kv_value_at(kv, token + 1, dim), 0, 2);
+}
+
+static void write_row(const struct rope_run *run, uint32_t row,
+                      const struct mr_cpu_attention_sequence *sequence)
+{
+    const struct mr_cpu_kv *kv = run->kv;
+    const uint32_t dim = kv->spec.head_dim, kv_heads = kv->spec.kv_head_count;
+    const uint32_t heads = run->attention->head_count;
+    const uint32_t position = sequence->context_tokens + row - sequence->row_begin;
+    const uint32_t block = sequence->blocks[position / MR_BLOCK_TOKENS];
+    const uint32_t token = position % MR_BLOCK_TOKENS;
+    float *q = run->qkv + (size_t)row * (heads + 2 * kv_heads) * dim;
+    float *k = q + heads * dim, *v = k + kv_heads * dim;
+    MR_ASSERT(block < kv->spec.block_count);
+    for (uint32_t head = 0; head < heads; head++)
+        prepare_head(run, run->args->q_norm, position, q + head * dim);
+    for (uint32_t head = 0; head < kv_heads; head++) {
+        prepare_head(run, run->args->k_norm, position, k + head * dim);
+        write_head(kv, mr_cpu_kv_keys(kv, block, run->attention->layer, head), false, token,
+                   k + head * dim);
+        unsigned char *values = mr_cpu_kv_values(kv, block, run->attention->layer, head);
+        write_head(kv, values, true, token, v + head * dim);
+        if (row + 1 == sequence->row_begin + sequence->row_count) clear_next(kv, values, token);
+    }
+}
+
+/* Rows [begin, end) of those that belong to sequences, counted in sequence order. */
+static void write_rows(void *context, size_t begin, size_t end)
+{
+    const struct rope_run *run = context;
+    size_t first = 0;
+    for (uint32_t s = 0; s < run->attention->sequence_count && first < end; s++) {
+        const struct mr_cpu_attention_sequence *sequence = &run->attention->sequences[s];
+        for (uint32_t i = 0; i < sequence->row_count; i++)
+            if (first + i >= begin && first + i < end)
+                write_row(run, sequence->row_begin + i, sequence);
+        first += sequence->row_count;
+    }
+}
+
+void mr_cpu_rope_write(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
+                       const struct mr_cpu_rope_args *args, float *qkv)
+{
+    MR_ASSERT(attention->layer < kv->spec.layer_count);
+    MR_ASSERT(!args->rope || args->rope->rotary_dim <= kv->spec.head_dim);
+    struct rope_run run = {kv, attention, args, qkv};
+    size_t rows = 0;
+    for (uint32_t s = 0; s < attention->sequence_count; s++)
+        rows += attention->sequences[s].row_count;
+    mr_parallel_for(rows, ROPE_GRAIN_ROWS, write_rows, &run);
+}

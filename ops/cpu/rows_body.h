@@ -1,0 +1,256 @@
+/* rows_body - everything of level.h but the products, over the 16 lanes of the including file. */
+#ifndef MR_OPS_CPU_ROWS_BODY_H
+#define MR_OPS_CPU_ROWS_BODY_H
+
+#include "ops/cpu/level.h"
+
+#include <math.h>
+
+#define ROWS_LOG2_E 1.44269504088896341f
+
+/* 2^x to 2 units in the last place; x is held to [-126, 127]. The fraction, in [-1/2, 1/2], goes
+ * through the polynomial that meets (2^f - 1) / f at six Chebyshev points, so that 2^0 is 1. */
+static inline lanes rows_exp2(lanes x)
+{
+    x = lanes_min(lanes_set(127.0f), lanes_max(lanes_set(-126.0f), x));
+    lanes whole = lanes_round(x);
+    lanes f = lanes_sub(x, whole);
+    lanes p = lanes_set(0.0001545316294512069f);
+    p = lanes_fma(p, f, lanes_set(0.0013390863364671234f));
+    p = lanes_fma(p, f, lanes_set(0.009618082557277852f));
+    p = lanes_fma(p, f, lanes_set(0.05550357114219078f));
+    p = lanes_fma(p, f, lanes_set(0.24022650760568126f));
+    p = lanes_fma(p, f, lanes_set(0.6931471880262288f));
+    p = lanes_fma(p, f, lanes_set(1.0f));
+    return lanes_scale(p, whole);
+}
+
+static inline void rows_store(void *out, size_t index, lanes x, uint32_t count, bool bf16)
+{
+    if (bf16) {
+        uint16_t *p = (uint16_t *)out + index;
+        if (count == 16)
+            lanes_store_bf16(p, x);
+        else
+            lanes_store_bf16_part(p, x, count);
+        return;
+    }
+    float *p = (float *)out + index;
+    if (count == 16)
+        lanes_store(p, x);
+    else
+        lanes_store_part(p, x, count);
+}
+
+static inline lanes rows_load(const float *p, uint32_t count)
+{
+    return count == 16 ? lanes_load(p) : lanes_load_part(p, count);
+}
+
+/* ---- the end of a linear layer ---- */
+
+static inline lanes rows_sums(const struct mr_cpu_finish *finish, uint32_t row, uint32_t column,
+                              uint32_t count)
+{
+    lanes x = lanes_load(finish->c + row * finish->c_stride + column);
+    return finish->bias ? lanes_add(x, rows_load(finish->bias + column, count)) : x;
+}
+
+/* Columns alternate gate, up: silu(gate) * up = gate * up / (1 + exp(-gate)). */
+static void rows_silu(const struct mr_cpu_finish *finish, uint32_t row)
+{
+    const lanes minus_log2_e = lanes_set(-ROWS_LOG2_E), one = lanes_set(1.0f);
+    for (uint32_t column = 0; column < finish->columns; column += 32) {
+        const uint32_t left = finish->columns - column;
+        const uint32_t low = left < 16 ? left : 16, high = left < 32 ? left - low : 16;
+        lanes a = rows_sums(finish, row, column, low);
+        lanes b = high > 0 ? rows_sums(finish, row, column + 16, high) : lanes_set(0.0f);
+        lanes gate = lanes_even(a, b), up = lanes_odd(a, b);
+        lanes below = lanes_add(one, rows_exp2(lanes_mul(gate, minus_log2_e)));
+        lanes y = lanes_div(lanes_mul(gate, up), below);
+        rows_store(finish->out, row * finish->out_stride + column / 2, y, (low + high) / 2,
+                   finish->bf16);
+    }
+}
+
+static void rows_finish(const struct mr_cpu_finish *finish)
+{
+    const bool bf16 = finish->bf16 && finish->epilogue == MR_CPU_STORE_ACT;
+    for (uint32_t row = 0; row < finish->rows; row++) {
+        if (finish->epilogue == MR_CPU_SILU_MUL) {
+            rows_silu(finish, row);
+            continue;
+        }
+        for (uint32_t column = 0; column < finish->columns; column += 16) {
+            const uint32_t left = finish->columns - column, count = left < 16 ? left : 16;
+            const size_t at = row * finish->out_stride + column;
+            lanes x = rows_sums(finish, row, column, count);
+            if (finish->epilogue == MR_CPU_ADD_F32)
+                x = lanes_add(x, rows_load((const float *)finish->out + at, count));
+            rows_store(finish->out, at, x, count, bf16);
+        }
+    }
+}
+
+/* ---- norm and conversion ---- */
+
+static void rows_norm(const struct mr_cpu_norm *norm, const float *x, void *out)
+{
+    lanes even = lanes_set(0.0f), odd = lanes_set(0.0f);
+    for (uint32_t i = 0; i < norm->width; i += 32) {
+        const uint32_t left = norm->width - i;
+        lanes a = rows_load(x + i, left < 16 ? left : 16);
+        even = lanes_fma(a, a, even);
+        if (left <= 16) break;
+        lanes b = rows_load(x + i + 16, left < 32 ? left - 16 : 16);
+        odd = lanes_fma(b, b, odd);
+    }
+    const float mean = lanes_sum(lanes_add(even, odd)) / (float)norm->width;
+    const lanes factor = lanes_set(1.0f / sqrtf(mean + norm->epsilon));
+    for (uint32_t i = 0; i < norm->width; i += 16) {
+        const uint32_t left = norm->width - i, count = left < 16 ? left : 16;
+        lanes y = lanes_mul(lanes_mul(rows_load(x + i, count), factor),
+                            rows_load(norm->weight + i, count));
+        rows_store(out, i, y, count, norm->bf16);
+    }
+}
+
+static void rows_convert(const float *x, float factor, uint32_t count, bool bf16, void *out)
+{
+    const lanes by = lanes_set(factor);
+    for (uint32_t i = 0; i < count; i += 16) {
+        const uint32_t left = count - i, part = left < 16 ? left : 16;
+        rows_store(out, i, lanes_mul(rows_load(x + i, part), by), part, bf16);
+    }
+}
+
+/* ---- attention ---- */
+
+/* cap * tanh(x * scale / cap) / scale, so that the scale still applies afterwards. */
+static inline lanes rows_softcap(lanes x, float scale, float cap)
+{
+    lanes doubled = lanes_mul(x, lanes_set(2.0f * ROWS_LOG2_E * scale / cap));
+    lanes below = lanes_add(rows_exp2(doubled), lanes_set(1.0f));
+    lanes tanh = lanes_sub(lanes_set(1.0f), lanes_div(lanes_set(2.0f), below));
+    return lanes_mul(tanh, lanes_set(cap / scale));
+}
+
+/* Keys [begin, end) of one row; begin < end. */
+static void rows_softmax_row(const struct mr_cpu_softmax *softmax, uint32_t row)
+{
+    const uint32_t begin = softmax->begin[row], end = softmax->end[row];
+    const size_t base = row * softmax->stride;
+    float *scores = softmax->scores + base;
+    const uint32_t first = begin & ~15u, last = (end + 15u) & ~15u;
+    const lanes nothing = lanes_set(MR_CPU_NO_SCORE);
+    lanes top = nothing;
+    for (uint32_t i = first; i < last; i += 16) {
+        lanes x = lanes_load(scores + i);
+        if (softmax->softcap > 0.0f) {
+            x = rows_softcap(x, softmax->scale, softmax->softcap);
+            lanes_store(scores + i, x);
+        }
+        if (i < begin || i + 16 > end)
+            x = lanes_keep(x, begin > i ? begin - i : 0, end - i < 16 ? end - i : 16, nothing);
+        top = lanes_max(x, top);
+    }
+    const float factor = softmax->scale * ROWS_LOG2_E, largest = lanes_top(top) * factor;
+    const lanes by = lanes_set(factor), minus_top = lanes_set(-largest);
+    const lanes none = lanes_set(0.0f);
+    lanes sum = none;
+    for (uint32_t i = 0; i < softmax->extent; i += 16) {
+        lanes p = none;
+        if (i >= first && i < last) {
+            p = rows_exp2(lanes_fma(lanes_load(scores + i), by, minus_top));
+            if (i < begin || i + 16 > end)
+                p = lanes_keep(p, begin > i ? begin - i : 0, end - i < 16 ? end - i : 16, none);
+            sum = lanes_add(sum, p);
+        }
+        rows_store(softmax->weights, base + i, p, 16, softmax->bf16);
+    }
+    softmax->top[row] = largest;
+    softmax->sum[row] = lanes_sum(sum);
+}
+
+static void rows_softmax(const struct mr_cpu_softmax *softmax)
+{
+    for (uint32_t row = 0; row < softmax->rows; row++) {
+        if (softmax->begin[row] < softmax->end[row]) {
+            rows_softmax_row(softmax, row);
+            continue;
+        }
+        for (uint32_t i = 0; i < softmax->extent; i += 16)
+            rows_store(softmax->weights, row * softmax->stride + i, lanes_set(0.0f), 16,
+                       softmax->bf16);
+        softmax->top[row] = MR_CPU_NO_SCORE;
+        softmax->sum[row] = 0.0f;
+    }
+}
+
+/* Two partial softmax results become one: each is scaled from its own top to the common one (the
+ * "online softmax" of Milakov and Gimelshein, 2018). */
+static void rows_fold(const struct mr_cpu_fold *fold)
+{
+    for (uint32_t begin = 0; begin < fold->rows; begin += 16) {
+        const uint32_t left = fold->rows - begin, count = left < 16 ? left : 16;
+        const lanes top = rows_load(fold->top + begin, count);
+        const lanes block_top = rows_load(fold->block_top + begin, count);
+        const lanes both = lanes_max(top, block_top);
+        float before[16], block[16];
+        lanes_store(before, rows_exp2(lanes_sub(top, both)));
+        lanes_store(block, rows_exp2(lanes_sub(block_top, both)));
+        lanes_store_part(fold->top + begin, both, count);
+        for (uint32_t r = 0; r < count; r++) {
+            const uint32_t row = begin + r;
+            const lanes by = lanes_set(before[r]), block_by = lanes_set(block[r]);
+            float *out = fold->out + (size_t)row * fold->width;
+            const float *add = fold->block_out + (size_t)row * fold->width;
+            for (uint32_t i = 0; i < fold->width; i += 16) {
+                lanes old = lanes_mul(lanes_load(out + i), by);
+                lanes_store(out + i, lanes_fma(lanes_load(add + i), block_by, old));
+            }
+            fold->sum[row] = fold->sum[row] * before[r] + fold->block_sum[row] * block[r];
+        }
+    }
+}
+
+/* ---- search ---- */
+
+static uint32_t rows_find_max(const float *x, uint32_t count)
+{
+    const lanes lowest = lanes_set(-INFINITY);
+    lanes top = lowest;
+    uint32_t i = 0;
+    for (; i + 16 <= count; i += 16)
+        top = lanes_max(lanes_load(x + i), top);
+    if (i < count)
+        top = lanes_max(lanes_keep(rows_load(x + i, count - i), 0, count - i, lowest), top);
+    const float largest = lanes_top(top);
+    for (i = 0; i < count; i++)
+        if (x[i] == largest) return i;
+    return 0;
+}
+
+static double rows_sum_exp(const float *x, uint32_t count, float top, float factor)
+{
+    const lanes by = lanes_set(factor * ROWS_LOG2_E), minus = lanes_set(-top);
+    double total = 0.0;
+    for (uint32_t i = 0; i < count;) {
+        const uint32_t stop = count - i < 1024 ? count : i + 1024;
+        lanes sum = lanes_set(0.0f);
+        for (; i + 16 <= stop; i += 16) {
+            lanes e = rows_exp2(lanes_mul(lanes_add(lanes_load(x + i), minus), by));
+            sum = lanes_add(sum, lanes_number(e));
+        }
+        if (i < stop) {
+            lanes part = lanes_add(rows_load(x + i, stop - i), minus);
+            lanes e = lanes_number(rows_exp2(lanes_mul(part, by)));
+            sum = lanes_add(sum, lanes_keep(e, 0, stop - i, lanes_set(0.0f)));
+            i = stop;
+        }
+        total += (double)lanes_sum(sum);
+    }
+    return total;
+}
+
+#endif

@@ -1,0 +1,120 @@
+#include "ops/cpu/kernels.h"
+#include "tests/unit/ops/numbers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static struct mr_cpu_kv *make(bool bf16)
+{
+    const struct mr_cpu_kv_spec spec = {
+        .layer_count = 2, .kv_head_count = 3, .head_dim = 32, .block_count = 4, .bf16 = bf16};
+    struct mr_cpu_kv *kv;
+    struct mr_error err;
+    assert_int_equal(mr_cpu_kv_create(&kv, &spec, &err), MR_OK);
+    return kv;
+}
+
+static unsigned char *random_bytes(size_t count)
+{
+    unsigned char *bytes = malloc(count);
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = (unsigned char)(i * 37 + i / 256);
+    return bytes;
+}
+
+static void export_gives_back_what_import_took(void **state)
+{
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        struct mr_cpu_kv *kv = make(bf16 != 0);
+        for (uint32_t tokens = 1; tokens <= MR_BLOCK_TOKENS; tokens += tokens < 20 ? 1 : 59) {
+            const size_t bytes = mr_cpu_kv_export_bytes(kv, tokens);
+            assert_int_equal(bytes, 2u * 2 * 3 * 32 * tokens * (bf16 ? 2 : 4));
+            unsigned char *in = random_bytes(bytes), *out = calloc(1, bytes);
+            mr_cpu_kv_import(kv, 3, tokens, in);
+            mr_cpu_kv_export(kv, 3, tokens, out);
+            assert_memory_equal(in, out, bytes);
+            free(out);
+            free(in);
+        }
+        mr_cpu_kv_destroy(kv);
+    }
+}
+
+static void a_copy_has_the_tokens_and_leaves_the_source(void **state)
+{
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        struct mr_cpu_kv *kv = make(bf16 != 0);
+        const size_t whole = mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS);
+        unsigned char *in = random_bytes(whole), *out = malloc(whole), *want = malloc(whole);
+        mr_cpu_kv_import(kv, 0, MR_BLOCK_TOKENS, in);
+        for (uint32_t tokens = 1; tokens <= MR_BLOCK_TOKENS; tokens += 15) {
+            mr_cpu_kv_copy(kv, 0, 2, tokens);
+            mr_cpu_kv_export(kv, 0, tokens, want);
+            mr_cpu_kv_export(kv, 2, tokens, out);
+            assert_memory_equal(out, want, mr_cpu_kv_export_bytes(kv, tokens));
+            mr_cpu_kv_export(kv, 0, MR_BLOCK_TOKENS, out);
+            assert_memory_equal(out, in, whole);
+        }
+        free(want);
+        free(out);
+        free(in);
+        mr_cpu_kv_destroy(kv);
+    }
+}
+
+static void block_bytes_count_every_layer(void **state)
+{
+    (void)state;
+    const struct mr_cpu_kv_spec spec = {
+        .layer_count = 30, .kv_head_count = 3, .head_dim = 64, .block_count = 1, .bf16 = true};
+    assert_int_equal(mr_cpu_kv_block_bytes(&spec), 23040u * MR_BLOCK_TOKENS);
+}
+
+static void impossible_pools_are_refused(void **state)
+{
+    (void)state;
+    struct mr_cpu_kv_spec spec = {
+        .layer_count = 1, .kv_head_count = 1, .head_dim = 24, .block_count = 1};
+    struct mr_cpu_kv *kv;
+    struct mr_error err;
+    assert_int_equal(mr_cpu_kv_create(&kv, &spec, &err), MR_UNSUPPORTED);
+    assert_null(kv);
+    spec.head_dim = 272;
+    assert_int_equal(mr_cpu_kv_create(&kv, &spec, &err), MR_UNSUPPORTED);
+    spec.head_dim = 256;
+    spec.layer_count = 1u << 20;
+    spec.block_count = UINT32_MAX;
+    assert_int_equal(mr_cpu_kv_create(&kv, &spec, &err), MR_NOMEM);
+    mr_cpu_kv_destroy(NULL);
+}
+
+static void misuse_is_caught(void **state)
+{
+    (void)state;
+    struct mr_cpu_kv *kv = make(true);
+    unsigned char byte = 0;
+    expect_assert_failure(mr_cpu_kv_copy(kv, 0, 4, 1));
+    expect_assert_failure(mr_cpu_kv_copy(kv, 1, 1, 1));
+    expect_assert_failure(mr_cpu_kv_copy(kv, 0, 1, MR_BLOCK_TOKENS + 1));
+    expect_assert_failure(mr_cpu_kv_import(kv, 4, 1, &byte));
+    mr_cpu_kv_destroy(kv);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(export_gives_back_what_import_took),
+        cmocka_unit_test(a_copy_has_the_tokens_and_leaves_the_source),
+        cmocka_unit_test(block_bytes_count_every_layer),
+        cmocka_unit_test(impossible_pools_are_refused),
+        cmocka_unit_test(misuse_is_caught),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

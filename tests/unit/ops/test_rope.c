@@ -1,0 +1,151 @@
+#include "ops/cpu/kernels.h"
+#include "tests/unit/ops/numbers.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define HEADS     4u
+#define KV_HEADS  2u
+#define DIM       32u
+#define WIDTH     ((HEADS + 2 * KV_HEADS) * DIM)
+#define POSITIONS 600u
+
+struct tables {
+    float cos[POSITIONS * DIM / 2], sin[POSITIONS * DIM / 2];
+};
+
+static struct tables *tables_make(uint32_t rotary_dim)
+{
+    struct tables *tables = malloc(sizeof *tables);
+    for (uint32_t p = 0; p < POSITIONS; p++)
+        for (uint32_t i = 0; i < rotary_dim / 2; i++) {
+            const double angle = p * pow(10000.0, -2.0 * i / rotary_dim);
+            tables->cos[p * rotary_dim / 2 + i] = (float)cos(angle);
+            tables->sin[p * rotary_dim / 2 + i] = (float)sin(angle);
+        }
+    return tables;
+}
+
+/* In double: the norm of one head, then its rotation. */
+static void expect_head(const float *in, const float *norm, const struct mr_cpu_rope *rope,
+                        uint32_t position, double *out)
+{
+    double squares = 0.0;
+    for (uint32_t d = 0; d < DIM; d++)
+        squares += (double)in[d] * (double)in[d];
+    for (uint32_t d = 0; d < DIM; d++)
+        out[d] =
+            norm ? (double)in[d] / sqrt(squares / DIM + 1e-6) * (double)norm[d] : (double)in[d];
+    const uint32_t half = rope->rotary_dim / 2;
+    for (uint32_t i = 0; i < half; i++) {
+        const uint32_t a = rope->interleaved ? 2 * i : i, b = rope->interleaved ? a + 1 : i + half;
+        const double c = (double)rope->cos[position * half + i];
+        const double s = (double)rope->sin[position * half + i], x = out[a], y = out[b];
+        out[a] = x * c - y * s;
+        out[b] = x * s + y * c;
+    }
+}
+
+static void check_heads(const float *before, const void *after, size_t stride, uint32_t bf16,
+                        const double *want)
+{
+    (void)before;
+    for (uint32_t d = 0; d < DIM; d++) {
+        const double got = (double)number_at(after, stride + d, (int)bf16);
+        assert_true(fabs(want[d] - got) <= 1e-5 + (bf16 ? fabs(want[d]) / 256 : 0.0));
+    }
+}
+
+/* `rows` tokens from position `context` on; every q in place and every k and v in the pool. */
+static void check_write(const struct mr_cpu_rope_args *args, enum mr_cpu_level level, bool bf16,
+                        uint32_t context, uint32_t rows)
+{
+    const struct mr_cpu_kv_spec spec = {.layer_count = 2,
+                                        .kv_head_count = KV_HEADS,
+                                        .head_dim = DIM,
+                                        .block_count = 8,
+                                        .bf16 = bf16,
+                                        .level = level};
+    struct mr_cpu_kv *kv;
+    struct mr_error err;
+    assert_int_equal(mr_cpu_kv_create(&kv, &spec, &err), MR_OK);
+    uint32_t blocks[POSITIONS / MR_BLOCK_TOKENS + 1];
+    for (uint32_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        blocks[i] = (i + 3) % 8;
+    const struct mr_cpu_attention_sequence sequence = {
+        .row_begin = 0, .row_count = rows, .context_tokens = context, .blocks = blocks};
+    const struct mr_cpu_attention_args attention = {
+        .layer = 1, .head_count = HEADS, .sequences = &sequence, .sequence_count = 1};
+    float *before = malloc(rows * WIDTH * sizeof *before),
+          *qkv = malloc(rows * WIDTH * sizeof *qkv);
+    uint64_t seed = 3;
+    for (uint32_t i = 0; i < rows * WIDTH; i++)
+        before[i] = qkv[i] = number_next(&seed);
+    mr_cpu_rope_write(kv, &attention, args, qkv);
+
+    unsigned char *block = malloc(mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS));
+    for (uint32_t r = 0; r < rows; r++) {
+        const uint32_t position = context + r, token = position % MR_BLOCK_TOKENS;
+        const float *row = before + r * WIDTH;
+        double want[DIM];
+        for (uint32_t head = 0; head < HEADS; head++) {
+            expect_head(row + head * DIM, args->q_norm, args->rope, position, want);
+            check_heads(row, qkv, r * WIDTH + head * DIM, 0, want);
+        }
+        mr_cpu_kv_export(kv, blocks[position / MR_BLOCK_TOKENS], MR_BLOCK_TOKENS, block);
+        for (uint32_t head = 0; head < KV_HEADS; head++) {
+            /* [layer 1][k, v][head][token][dim] */
+            const size_t k = ((2 * KV_HEADS + head) * (size_t)MR_BLOCK_TOKENS + token) * DIM;
+            const size_t v = k + (size_t)KV_HEADS * MR_BLOCK_TOKENS * DIM;
+            expect_head(row + (HEADS + head) * DIM, args->k_norm, args->rope, position, want);
+            check_heads(row, block, k, bf16, want);
+            for (uint32_t d = 0; d < DIM; d++)
+                want[d] = (double)row[(HEADS + KV_HEADS + head) * DIM + d];
+            check_heads(row, block, v, bf16, want);
+        }
+    }
+    free(block);
+    free(qkv);
+    free(before);
+    mr_cpu_kv_destroy(kv);
+}
+
+static void keys_and_values_reach_their_slots(void **state)
+{
+    (void)state;
+    float norm[DIM];
+    for (uint32_t d = 0; d < DIM; d++)
+        norm[d] = 0.5f + (float)d * 0.1f;
+    for (int kind = 0; kind < 8; kind++) {
+        const uint32_t rotary_dim = kind & 1 ? DIM : DIM / 2;
+        struct tables *tables = tables_make(rotary_dim);
+        const struct mr_cpu_rope rope = {.cos = tables->cos,
+                                         .sin = tables->sin,
+                                         .interleaved = (kind & 2) != 0,
+                                         .rotary_dim = rotary_dim};
+        const struct mr_cpu_rope_args args = {.rope = &rope,
+                                              .q_norm = kind & 4 ? norm : NULL,
+                                              .k_norm = kind & 4 ? norm : NULL,
+                                              .norm_epsilon = 1e-6f};
+        for (int level = MR_CPU_SCALAR; level <= MR_CPU_AVX512; level++)
+            for (int bf16 = 0; bf16 < 2; bf16++) {
+                check_write(&args, (enum mr_cpu_level)level, bf16 != 0, 0, 1);
+                check_write(&args, (enum mr_cpu_level)level, bf16 != 0, MR_BLOCK_TOKENS - 3, 21);
+            }
+        free(tables);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_and_values_reach_their_slots),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
