@@ -100,7 +100,7 @@ rule_home() {
             home["hiredis"] = "kvcache/redis_conn.c"; home["librdkafka"] = "worker/kafka_*.c"
             home["microhttpd"] = "worker/http.c"; home["yaml"] = "worker/config_file.c"
             home["pcre2"] = "codec/pretokenizer.c"; home["utf8proc"] = "codec/normalizer.c"
-            home["openssl"] = "kvcache/block_hash.c"; home["xxhash"] = "kvcache/block_frame.c"
+            home["openssl"] = "codec/sha256.c"; home["xxhash"] = "kvcache/block_frame.c"
             home["ncurses"] = home["curses"] = "worker/top.c"
         }
         $3 ~ /^[ \t]*#[ \t]*include[ \t]*</ {
