@@ -13,6 +13,7 @@
 #ifndef MR_BATCHING_ENGINE_H
 #define MR_BATCHING_ENGINE_H
 
+#include "batching/budget.h"
 #include "batching/model_port.h"
 #include "codec/request.h"
 #include "codec/status.h"
@@ -26,12 +27,15 @@ struct mr_engine_options {
     uint32_t block_count;          /* KV blocks of the model */
     uint32_t context_tokens;       /* longest sequence */
     uint32_t sequences_max;        /* running at once; default 64 */
-    uint32_t rows_max;             /* tokens of one step */
+    uint32_t rows_max;             /* tokens of one step; more than sequences_max */
     int32_t chunk_tokens;          /* largest prefill chunk; default 512; <= 0: no chunking */
     uint32_t prefills_max;         /* requests in chunks at one time; default 1 */
     double step_target_ms;         /* inter-token latency goal; 0: no goal */
     uint32_t prefill_batch_max;    /* requests whose prefill starts in one step; default 8 */
     uint64_t prefill_bytes_max;    /* KV + activations of those; default 4 GiB */
+    struct mr_memory_geometry
+        geometry; /* what a prompt costs, from mr_model_info: kv_bytes_per_token
+                     and activation_bytes / rows_max; zero: not counted */
     bool prefix_cache;
     uint32_t prompt_cache_entries; /* complete prompts with their logits; default 100, 0 off */
     uint64_t prompt_cache_ttl_ns;  /* counted from last access; default 300 s */
@@ -95,6 +99,9 @@ void mr_engine_return_waiting(struct mr_engine *engine,
                               void (*returned)(void *context, uint64_t ticket,
                                                struct mr_request *request),
                               void *context);
+
+/* No more submissions (MR_CLOSED); what is inside goes on. Any thread. */
+void mr_engine_close(struct mr_engine *engine);
 
 /* One turn of the wheel. *wake_ns: when there may be work again: now_ns when there is more now,
  * UINT64_MAX when idle. */
