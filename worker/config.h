@@ -53,6 +53,7 @@ struct mr_config {
     enum mr_command command;
     const char *const *arguments; /* [argument_count] what follows the options */
     size_t argument_count;
+    const char *config;      /* the YAML file, "" none */
     bool help, print_config; /* --help, --print-config given */
 
     /* model and engine */

@@ -1,0 +1,198 @@
+#include "worker/config_finish.h"
+
+#include "worker/option_apply.h"
+#include "worker/option_value.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TOPIC_BYTES_MAX ((size_t)249)
+
+static enum mr_status check_topic(const char *topic, struct mr_error *err)
+{
+    size_t length = strlen(topic);
+    bool dots = strcmp(topic, ".") == 0 || strcmp(topic, "..") == 0;
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)topic[i]) && !strchr("._-", topic[i])) dots = true;
+    if (length == 0 || length > TOPIC_BYTES_MAX || dots)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "%.64s is no topic name: letters, digits, '.', '_' and '-', at most %zu",
+                       topic, TOPIC_BYTES_MAX);
+    return MR_OK;
+}
+
+/* "<prefix>.<suffix>" */
+static const char *with_prefix(struct mr_config *config, const char *suffix)
+{
+    char name[512];
+    int length = snprintf(name, sizeof name, "%s.%s", config->prefix, suffix);
+    if (length < 0 || (size_t)length >= sizeof name) length = (int)sizeof name - 1;
+    return mr_option_copy(config, name, (size_t)length);
+}
+
+static enum mr_status fill_topic(struct mr_config *config, const char **topic, const char *suffix,
+                                 struct mr_error *err)
+{
+    if (!(*topic)[0]) *topic = with_prefix(config, suffix);
+    if (!*topic) return mr_fail(err, MR_NOMEM, "no memory for a topic name");
+    return check_topic(*topic, err);
+}
+
+static enum mr_status topic_setting(struct mr_config *config, struct mr_request_topic *topic,
+                                    const char *setting, size_t length, struct mr_error *err)
+{
+    int64_t priority;
+    const char *text = mr_option_copy(config, setting, length);
+    if (!text) return mr_fail(err, MR_NOMEM, "no memory for a topic");
+    if (strcmp(text, "strict") == 0) {
+        topic->strict = true;
+    } else if (strncmp(text, "tenant=", 7) == 0 && text[7]) {
+        topic->tenant = text + 7;
+    } else if (strncmp(text, "priority=", 9) == 0 && mr_parse_int(text + 9, &priority) &&
+               priority >= -100 && priority <= 100) {
+        topic->priority = (int32_t)priority;
+    } else {
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "requests-topic takes NAME[,priority=-100..100][,tenant=NAME][,strict]");
+    }
+    return MR_OK;
+}
+
+static enum mr_status parse_topic(struct mr_config *config, const char *text,
+                                  struct mr_request_topic *topic, struct mr_error *err)
+{
+    size_t length = strcspn(text, ",");
+    *topic = (struct mr_request_topic){.name = mr_option_copy(config, text, length),
+                                       .tenant = "default",
+                                       .strict = config->strict};
+    if (!topic->name) return mr_fail(err, MR_NOMEM, "no memory for a topic");
+    enum mr_status status = check_topic(topic->name, err);
+    while (status == MR_OK && text[length] == ',') {
+        text += length + 1;
+        length = strcspn(text, ",");
+        status = topic_setting(config, topic, text, length, err);
+    }
+    return status;
+}
+
+static enum mr_status fill_request_topics(struct mr_config *config, struct mr_error *err)
+{
+    const char *fallback = with_prefix(config, "requests");
+    if (!fallback) return mr_fail(err, MR_NOMEM, "no memory for a topic name");
+    size_t count = config->requests_topic.count;
+    config->request_topic_count = count ? count : 1;
+    for (size_t i = 0; i < config->request_topic_count; i++) {
+        const char *text = count ? config->requests_topic.values[i] : fallback;
+        enum mr_status status = parse_topic(config, text, &config->request_topics[i], err);
+        if (status != MR_OK) return status;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(config->request_topics[k].name, config->request_topics[i].name) == 0)
+                return mr_fail(err, MR_BAD_CONFIG, "request topic %.64s is given twice",
+                               config->request_topics[i].name);
+    }
+    return MR_OK;
+}
+
+static enum mr_status fill_topics(struct mr_config *config, struct mr_error *err)
+{
+    enum mr_status status = fill_request_topics(config, err);
+    if (status == MR_OK) status = fill_topic(config, &config->tokens_topic, "tokens", err);
+    if (status == MR_OK) status = fill_topic(config, &config->results_topic, "results", err);
+    if (status == MR_OK) status = fill_topic(config, &config->cancel_topic, "cancel", err);
+    if (status == MR_OK) status = fill_topic(config, &config->dlq_topic, "dlq", err);
+    for (size_t i = 0; i < config->reply_topics.count && status == MR_OK; i++)
+        status = check_topic(config->reply_topics.values[i], err);
+    return status;
+}
+
+/* The last part of the path, without ".gguf". */
+static void fill_model_name(struct mr_config *config)
+{
+    size_t end = strlen(config->model);
+    while (end > 1 && config->model[end - 1] == '/')
+        end--;
+    size_t start = end;
+    while (start > 0 && config->model[start - 1] != '/')
+        start--;
+    size_t length = end - start;
+    if (length > 5 && strncmp(config->model + end - 5, ".gguf", 5) == 0) length -= 5;
+    const char *name = mr_option_copy(config, config->model + start, length);
+    if (name) config->model_name = name;
+}
+
+static void fill_worker_id(struct mr_config *config)
+{
+    char host[128] = "", name[160];
+    if (gethostname(host, sizeof host - 1) != 0 || !host[0]) memcpy(host, "worker", 7);
+    int length = snprintf(name, sizeof name, "%s-%ld", host, (long)getpid());
+    const char *copy = mr_option_copy(config, name, (size_t)length);
+    if (copy) config->worker_id = copy;
+}
+
+static enum mr_status check_device(const char *device, struct mr_error *err)
+{
+    uint64_t index;
+    bool known = strcmp(device, "cpu") == 0 || strcmp(device, "cuda") == 0 ||
+                 (strncmp(device, "cuda:", 5) == 0 && mr_parse_uint(device + 5, &index));
+    return known ? MR_OK : mr_fail(err, MR_BAD_CONFIG, "device must be cpu, cuda or cuda:N");
+}
+
+static enum mr_status check_http(struct mr_config *config, struct mr_error *err)
+{
+    uint64_t port;
+    if (strcmp(config->http, "off") == 0) config->http = "";
+    const char *colon = strrchr(config->http, ':');
+    if (!config->http[0]) return MR_OK;
+    if (!colon || colon == config->http || !mr_parse_uint(colon + 1, &port) || port > 65535)
+        return mr_fail(err, MR_BAD_CONFIG, "http must be HOST:PORT or off");
+    return MR_OK;
+}
+
+static enum mr_status check_properties(const struct mr_config *config, struct mr_error *err)
+{
+    for (size_t i = 0; i < config->kafka.count; i++) {
+        const char *equals = strchr(config->kafka.values[i], '=');
+        if (!equals || equals == config->kafka.values[i])
+            return mr_fail(err, MR_BAD_CONFIG, "kafka takes NAME=VALUE");
+    }
+    return MR_OK;
+}
+
+/* What the command cannot do without. */
+static enum mr_status check_needs(const struct mr_config *config, struct mr_error *err)
+{
+    static const uint32_t need_model = 1u << MR_COMMAND_SERVE | 1u << MR_COMMAND_TOKENIZE;
+    static const uint32_t need_brokers = 1u << MR_COMMAND_SERVE | 1u << MR_COMMAND_SEND |
+                                         1u << MR_COMMAND_TAIL | 1u << MR_COMMAND_CANCEL |
+                                         1u << MR_COMMAND_REPLAY;
+    bool bench = config->command == MR_COMMAND_BENCH;
+    bool model = need_model >> config->command & 1u || (bench && config->engine);
+    bool brokers = need_brokers >> config->command & 1u || (bench && !config->engine);
+    const struct mr_command_entry *command = &mr_commands[config->command];
+    if (model && !config->model[0])
+        return mr_fail(err, MR_BAD_CONFIG, "%s needs --model PATH", command->name);
+    if (brokers && !config->brokers[0])
+        return mr_fail(err, MR_BAD_CONFIG, "%s needs --brokers HOST:PORT", command->name);
+    if (config->argument_count > command->argument_max)
+        return mr_fail(err, MR_BAD_CONFIG, "%s takes no argument %.64s", command->name,
+                       config->arguments[command->argument_max]);
+    if (config->argument_count < command->argument_min)
+        return mr_fail(err, MR_BAD_CONFIG, "usage: millrace %s [options] %s", command->name,
+                       command->arguments);
+    return MR_OK;
+}
+
+enum mr_status mr_config_finish(struct mr_config *config, struct mr_error *err)
+{
+    enum mr_status status = fill_topics(config, err);
+    if (status == MR_OK) status = check_device(config->device, err);
+    if (status == MR_OK) status = check_http(config, err);
+    if (status == MR_OK) status = check_properties(config, err);
+    if (status == MR_OK && !config->print_config) status = check_needs(config, err);
+    if (status != MR_OK) return status;
+    if (!config->model_name[0]) fill_model_name(config);
+    if (!config->worker_id[0]) fill_worker_id(config);
+    return MR_OK;
+}
