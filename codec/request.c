@@ -17,10 +17,11 @@ static bool is_id(struct mr_text text)
     return true;
 }
 
-static void store_id(char id_out[MR_ID_BYTES_MAX + 1], struct mr_text id)
+static void store_id(struct mr_reply_address *address, struct mr_text id, bool readable)
 {
-    memcpy(id_out, id.bytes, id.length);
-    id_out[id.length] = '\0';
+    memcpy(address->id, id.bytes, id.length);
+    address->id[id.length] = '\0';
+    address->id_readable = readable;
 }
 
 /* A fallback too long for an id keeps its end: partition and offset are what tells records apart.
@@ -32,26 +33,25 @@ static struct mr_text shortened(struct mr_text id)
 }
 
 /* The id a record without one of its own gets. */
-static bool default_id(const struct mr_request_context *context, char id_out[MR_ID_BYTES_MAX + 1])
+static void store_default_id(struct mr_reply_address *address,
+                             const struct mr_request_context *context)
 {
-    bool from_key = is_id(context->key);
     struct mr_text fallback = shortened(context->fallback_id);
     MR_ASSERT(is_id(fallback));
-    store_id(id_out, from_key ? context->key : fallback);
-    return from_key;
+    bool from_key = is_id(context->key);
+    store_id(address, from_key ? context->key : fallback, from_key);
 }
 
 /* Reads the id first, so that whatever else is wrong is answered under it. */
-static enum mr_status read_id(struct mr_value record, char id_out[MR_ID_BYTES_MAX + 1],
-                              bool *id_readable, struct mr_error *err)
+static enum mr_status read_id(struct mr_value record, struct mr_reply_address *address,
+                              struct mr_error *err)
 {
     struct mr_value value;
     if (!mr_value_get(record, "id", &value) || mr_value_kind(value) == MR_VALUE_NULL) return MR_OK;
     if (mr_value_kind(value) != MR_VALUE_TEXT || !is_id(mr_value_text(value)))
         return mr_fail(err, MR_INVALID_REQUEST, "id must be 1 to %zu printable ASCII characters",
                        MR_ID_BYTES_MAX);
-    store_id(id_out, mr_value_text(value));
-    *id_readable = true;
+    store_id(address, mr_value_text(value), true);
     return MR_OK;
 }
 
@@ -133,14 +133,13 @@ static struct mr_request *create_request(enum mr_encoding encoding)
 
 static enum mr_status decode_document(struct mr_request **out, const struct mr_document *document,
                                       const struct mr_request_context *context,
-                                      enum mr_encoding encoding, const char *id,
-                                      struct mr_error *err)
+                                      const struct mr_reply_address *address, struct mr_error *err)
 {
-    struct mr_request *request = create_request(encoding);
+    struct mr_request *request = create_request(address->encoding);
     if (!request) return mr_fail(err, MR_NOMEM, "no memory for a request");
     struct mr_request_reader reader = {
         .request = request, .context = context, .document = document, .err = err};
-    enum mr_status status = read_record(&reader, mr_document_root(document), id);
+    enum mr_status status = read_record(&reader, mr_document_root(document), address->id);
     if (status == MR_OK)
         *out = request;
     else
@@ -150,22 +149,21 @@ static enum mr_status decode_document(struct mr_request **out, const struct mr_d
 
 enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
                                  const struct mr_request_context *context,
-                                 char id_out[MR_ID_BYTES_MAX + 1], bool *id_readable,
-                                 enum mr_encoding *encoding_out, struct mr_error *err)
+                                 struct mr_reply_address *address, struct mr_error *err)
 {
     *out = NULL;
-    *id_readable = default_id(context, id_out);
-    enum mr_status status = mr_encoding_detect(context->content_type, record, encoding_out, err);
+    store_default_id(address, context);
+    enum mr_status status =
+        mr_encoding_detect(context->content_type, record, &address->encoding, err);
     if (status != MR_OK) return status;
     if (record.length > context->record_bytes_max)
         return mr_fail(err, MR_RECORD_TOO_LARGE, "record is %zu bytes, at most %zu are allowed",
                        record.length, context->record_bytes_max);
     struct mr_document *document;
-    status = mr_document_open(&document, record, *encoding_out, err);
+    status = mr_document_open(&document, record, address->encoding, err);
     if (status != MR_OK) return status;
-    status = read_id(mr_document_root(document), id_out, id_readable, err);
-    if (status == MR_OK)
-        status = decode_document(out, document, context, *encoding_out, id_out, err);
+    status = read_id(mr_document_root(document), address, err);
+    if (status == MR_OK) status = decode_document(out, document, context, address, err);
     mr_document_close(document);
     return status;
 }

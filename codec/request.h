@@ -99,14 +99,18 @@ struct mr_request_context {
     bool strict; /* unknown keys are rejected */
 };
 
-/* Decodes and validates one record. On a status of class REJECT *out is NULL, and id_out (128 bytes
- * + NUL) holds the id the answer should carry: the request's when it was readable, else the key,
- * else fallback; *id_readable says whether it was the request's own id or key. *encoding_out is the
- * answer's. */
+/* How to answer a record, whatever it was; always filled. */
+struct mr_reply_address {
+    char id[MR_ID_BYTES_MAX + 1]; /* the request's own when readable, else the key, else fallback */
+    bool id_readable;             /* it is the request's own or the key */
+    enum mr_encoding encoding;
+};
+
+/* Decodes and validates one record. On a status of class REJECT *out is NULL and the answer goes to
+ * *address. */
 enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
                                  const struct mr_request_context *context,
-                                 char id_out[MR_ID_BYTES_MAX + 1], bool *id_readable,
-                                 enum mr_encoding *encoding_out, struct mr_error *err);
+                                 struct mr_reply_address *address, struct mr_error *err);
 void mr_request_destroy(struct mr_request *request);
 
 #include "codec/result.h"

@@ -10,14 +10,22 @@
 #include "codec/status.h"
 #include "codec/tokenizer.h"
 
-#define MR_FINISH_LIST(X)                                                                          \
-    X(NONE, "")                                                                                    \
-    X(EOS, "eos")                                                                                  \
-    X(LENGTH, "length")                                                                            \
-    X(STOP_TOKEN, "stop_token") X(STOP_STRING, "stop_string") X(MAX_CHARS, "max_chars")            \
-        X(LOW_CONFIDENCE, "low_confidence") X(CONTEXT_FULL, "context_full")                        \
-            X(DEADLINE, "deadline") X(CANCELLED, "cancelled") X(POOL_EXHAUSTED, "pool_exhausted")  \
-                X(REJECTED, "rejected") X(ERROR, "error")
+/* clang-format off */
+#define MR_FINISH_LIST(X) \
+    X(NONE, "") \
+    X(EOS, "eos") \
+    X(LENGTH, "length") \
+    X(STOP_TOKEN, "stop_token") \
+    X(STOP_STRING, "stop_string") \
+    X(MAX_CHARS, "max_chars") \
+    X(LOW_CONFIDENCE, "low_confidence") \
+    X(CONTEXT_FULL, "context_full") \
+    X(DEADLINE, "deadline") \
+    X(CANCELLED, "cancelled") \
+    X(POOL_EXHAUSTED, "pool_exhausted") \
+    X(REJECTED, "rejected") \
+    X(ERROR, "error")
+/* clang-format on */
 
 enum mr_finish {
 #define X(name, text) MR_FINISH_##name,

@@ -4,7 +4,8 @@
  *
  * Owner:  the main thread, before any other thread starts; read-only afterwards, any thread.
  * Memory: every text in struct mr_config lives as long as the configuration.
- * Errors: MR_BAD_CONFIG with one sentence (an unknown name comes with the nearest known one). */
+ * Errors: MR_BAD_CONFIG with one sentence (an unknown name comes with the nearest known one).
+ * The texts are generated in worker/options_text.c. */
 #ifndef MR_WORKER_OPTIONS_H
 #define MR_WORKER_OPTIONS_H
 

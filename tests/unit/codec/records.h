@@ -55,17 +55,15 @@ struct decoded {
     struct mr_request *request;
     enum mr_status status;
     struct mr_error err;
-    char id[MR_ID_BYTES_MAX + 1];
-    bool id_readable;
-    enum mr_encoding encoding;
+    struct mr_reply_address address;
 };
 
 static inline struct decoded decode_with(struct mr_text record,
                                          const struct mr_request_context *context)
 {
     struct decoded decoded = {0};
-    decoded.status = mr_request_decode(&decoded.request, record, context, decoded.id,
-                                       &decoded.id_readable, &decoded.encoding, &decoded.err);
+    decoded.status =
+        mr_request_decode(&decoded.request, record, context, &decoded.address, &decoded.err);
     assert_int_equal(decoded.status == MR_OK, decoded.request != NULL);
     if (decoded.status != MR_OK) assert_int_equal(decoded.err.status, decoded.status);
     return decoded;
@@ -88,8 +86,8 @@ static inline enum mr_status status_of_both(const char *json,
     if (one.status != two.status)
         fail_msg("%s: JSON gives %s, msgpack %s", json, mr_status_name(one.status),
                  mr_status_name(two.status));
-    assert_string_equal(one.id, two.id);
-    assert_int_equal(one.id_readable, two.id_readable);
+    assert_string_equal(one.address.id, two.address.id);
+    assert_int_equal(one.address.id_readable, two.address.id_readable);
     mr_request_destroy(one.request);
     mr_request_destroy(two.request);
     free((char *)msgpack.bytes);

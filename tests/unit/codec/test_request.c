@@ -10,7 +10,7 @@ static void defaults_are_those_of_the_contract(void **state)
     const struct mr_request *request = got.request;
     assert_int_equal(got.status, MR_OK);
     assert_true(text_is(request->id, "millrace.requests/3/41"));
-    assert_false(got.id_readable);
+    assert_false(got.address.id_readable);
     assert_true(text_is(request->prompt, "hi"));
     assert_null(request->model.bytes);
     assert_int_equal(request->max_tokens, 256);
@@ -42,19 +42,19 @@ static void the_id_is_the_field_then_the_key_then_the_place(void **state)
     (void)state;
     struct mr_request_context context = test_context();
     struct decoded got = decode_with(text_of("{\"prompt\":\"x\",\"id\":\"mine\"}"), &context);
-    assert_string_equal(got.id, "mine");
-    assert_true(got.id_readable);
+    assert_string_equal(got.address.id, "mine");
+    assert_true(got.address.id_readable);
     mr_request_destroy(got.request);
     context.key = text_of("the key");
     got = decode_with(text_of("{\"prompt\":\"x\",\"id\":null}"), &context);
-    assert_string_equal(got.id, "the key");
-    assert_true(got.id_readable);
+    assert_string_equal(got.address.id, "the key");
+    assert_true(got.address.id_readable);
     assert_true(text_is(got.request->id, "the key"));
     mr_request_destroy(got.request);
     context.key = (struct mr_text){"\x00\x01", 2};
     got = decode_with(text_of("{\"prompt\":\"x\"}"), &context);
-    assert_string_equal(got.id, "millrace.requests/3/41");
-    assert_false(got.id_readable);
+    assert_string_equal(got.address.id, "millrace.requests/3/41");
+    assert_false(got.address.id_readable);
     mr_request_destroy(got.request);
 }
 
@@ -63,8 +63,8 @@ static void a_rejected_record_keeps_its_own_id(void **state)
     (void)state;
     struct decoded got = decode(text_of("{\"max_tokens\":0,\"prompt\":\"x\",\"id\":\"late\"}"));
     assert_int_equal(got.status, MR_INVALID_REQUEST);
-    assert_string_equal(got.id, "late");
-    assert_true(got.id_readable);
+    assert_string_equal(got.address.id, "late");
+    assert_true(got.address.id_readable);
 }
 
 static void a_bad_id_is_refused_and_answered_under_the_key(void **state)
@@ -78,8 +78,8 @@ static void a_bad_id_is_refused_and_answered_under_the_key(void **state)
         snprintf(json, sizeof json, "{\"prompt\":\"x\",\"id\":%s}", bad[i]);
         assert_int_equal(status_of_both(json, &context), MR_INVALID_REQUEST);
         struct decoded got = decode_with(text_of(json), &context);
-        assert_string_equal(got.id, "k-1");
-        assert_true(got.id_readable);
+        assert_string_equal(got.address.id, "k-1");
+        assert_true(got.address.id_readable);
     }
     snprintf(json, sizeof json, "{\"prompt\":\"x\",\"id\":\"%0128d\"}", 1);
     assert_int_equal(status_of_both(json, &context), MR_OK);
@@ -95,8 +95,8 @@ static void a_long_fallback_keeps_partition_and_offset(void **state)
     snprintf(place, sizeof place, "%0249d/12/3456", 0);
     context.fallback_id = text_of(place);
     struct decoded got = decode_with(text_of("nonsense"), &context);
-    assert_int_equal(strlen(got.id), MR_ID_BYTES_MAX);
-    assert_string_equal(got.id + MR_ID_BYTES_MAX - 8, "/12/3456");
+    assert_int_equal(strlen(got.address.id), MR_ID_BYTES_MAX);
+    assert_string_equal(got.address.id + MR_ID_BYTES_MAX - 8, "/12/3456");
 }
 
 static void the_seed_is_derived_from_the_id(void **state)
@@ -120,7 +120,7 @@ static void the_answer_is_in_the_encoding_of_the_request(void **state)
     (void)state;
     struct mr_text msgpack = msgpack_of("{\"prompt\":\"x\"}");
     struct decoded got = decode(msgpack);
-    assert_int_equal(got.encoding, MR_ENCODING_MSGPACK);
+    assert_int_equal(got.address.encoding, MR_ENCODING_MSGPACK);
     assert_int_equal(got.request->encoding, MR_ENCODING_MSGPACK);
     mr_request_destroy(got.request);
     free((char *)msgpack.bytes);
@@ -131,7 +131,7 @@ static void the_answer_is_in_the_encoding_of_the_request(void **state)
     context.content_type = text_of("application/msgpack");
     got = decode_with(text_of("{\"prompt\":\"x\"}"), &context);
     assert_int_equal(got.status, MR_MALFORMED);
-    assert_int_equal(got.encoding, MR_ENCODING_MSGPACK);
+    assert_int_equal(got.address.encoding, MR_ENCODING_MSGPACK);
 }
 
 static void the_record_limit_is_exact(void **state)

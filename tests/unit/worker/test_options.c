@@ -20,9 +20,12 @@ static struct mr_error last;
 /* Words and variables are separated by '|'; "" is none. */
 static size_t split(char *text, char **words, size_t count)
 {
-    for (char *rest = NULL, *word = strtok_r(text, "|", &rest); word;
-         word = strtok_r(NULL, "|", &rest))
-        words[count++] = word;
+    while (*text) {
+        size_t length = strcspn(text, "|");
+        words[count++] = text;
+        text += length;
+        if (*text) *text++ = '\0';
+    }
     words[count] = NULL;
     return count;
 }
