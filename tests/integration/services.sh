@@ -1,0 +1,139 @@
+# Real servers for the integration tests: source this file, start what is needed, and everything is
+# stopped and removed when the test ends, however it ends.
+#
+#   . tests/integration/services.sh
+#   kafka_start                          sets KAFKA_BROKERS; an Apache Kafka (KRaft, one node) on loopback
+#   kafka_topic NAME [PARTITIONS]        creates a topic
+#   kafka_run CLASS ARGUMENT…            one of Kafka's own tools
+#   redis_start [ARGUMENT…]              sets REDIS_PORT and REDIS_URL
+#   kafka_stop, redis_stop, kafka_restart, redis_restart     same ports, same data
+#   service_pid NAME                     for a test that kills (kafka, redis)
+#
+# Ports are free ones of the loopback interface; data lies in SERVICES, a new temporary folder, which
+# the test may use too. MILLRACE_DEPS is where docker/deps.sh put the Kafka jars.
+#
+# shellcheck shell=sh
+
+SERVICES=$(mktemp -d)
+deps=${MILLRACE_DEPS:-$(cd "$(dirname "$0")/../.." && pwd)/.deps}
+
+services_end() {
+    for name in kafka redis; do service_stop "$name" KILL; done
+    rm -rf "$SERVICES"
+}
+trap services_end EXIT
+trap 'exit 1' HUP INT TERM
+
+service_pid() { # service_pid NAME
+    cat "$SERVICES/$1.pid" 2>/dev/null
+}
+
+service_stop() { # service_stop NAME SIGNAL: and waits for its end
+    pid=$(service_pid "$1") || return 0
+    kill "-$2" "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    rm -f "$SERVICES/$1.pid"
+}
+
+# The kernel picks a free port; two in one call are different ones.
+free_ports() { # free_ports COUNT
+    python3 -c '
+import socket, sys
+held = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
+print(*[s.getsockname()[1] for s in held])' "$1"
+}
+
+wait_for() { # wait_for SECONDS NAME COMMAND…: until it succeeds; the server's log when it does not
+    tries=$(($1 * 5))
+    name=$2
+    shift 2
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        if [ "$tries" -le 0 ] || ! kill -0 "$(service_pid "$name")" 2>/dev/null; then
+            echo "$name does not answer:" >&2
+            tail -20 "$SERVICES/$name.log" >&2
+            return 1
+        fi
+        sleep 0.2
+    done
+}
+
+# --- Kafka -------------------------------------------------------------------------------------------
+
+kafka_run() {
+    java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$deps/kafka/*" "$@"
+}
+
+kafka_start() {
+    # shellcheck disable=SC2046
+    set -- $(free_ports 2)
+    KAFKA_BROKERS=127.0.0.1:$1
+    cat >"$SERVICES/kafka.properties" <<END
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:$2
+listeners=PLAINTEXT://127.0.0.1:$1,CONTROLLER://127.0.0.1:$2
+advertised.listeners=PLAINTEXT://127.0.0.1:$1
+inter.broker.listener.name=PLAINTEXT
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs=$SERVICES/kafka-data
+num.partitions=4
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.cleaner.dedupe.buffer.size=16777216
+broker.heartbeat.interval.ms=500
+broker.session.timeout.ms=2000
+END
+    kafka_run kafka.tools.StorageTool format -t 4L6g3nShT-eMCtK--X86sw \
+        -c "$SERVICES/kafka.properties" >"$SERVICES/kafka.log" 2>&1 || {
+        cat "$SERVICES/kafka.log" >&2
+        return 1
+    }
+    kafka_restart
+}
+
+kafka_restart() { # the same node again, after kafka_stop or a kill
+    service_stop kafka KILL
+    java -Xms128m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$deps/kafka/*" \
+        kafka.Kafka "$SERVICES/kafka.properties" >>"$SERVICES/kafka.log" 2>&1 </dev/null &
+    echo $! >"$SERVICES/kafka.pid"
+    wait_for 60 kafka kcat -b "$KAFKA_BROKERS" -L -m 1
+}
+
+kafka_stop() {
+    service_stop kafka TERM
+}
+
+kafka_topic() { # kafka_topic NAME [PARTITIONS]
+    kafka_run org.apache.kafka.tools.TopicCommand --bootstrap-server "$KAFKA_BROKERS" --create \
+        --topic "$1" --partitions "${2:-1}" --replication-factor 1
+}
+
+# --- Redis -------------------------------------------------------------------------------------------
+
+redis_start() {
+    REDIS_PORT=$(free_ports 1)
+    REDIS_URL=redis://127.0.0.1:$REDIS_PORT/0
+    REDIS_ARGUMENTS=$*
+    redis_restart
+}
+
+redis_restart() {
+    service_stop redis KILL
+    # shellcheck disable=SC2086
+    redis-server --bind 127.0.0.1 --port "$REDIS_PORT" --dir "$SERVICES" --save '' --appendonly no \
+        $REDIS_ARGUMENTS >>"$SERVICES/redis.log" 2>&1 </dev/null &
+    echo $! >"$SERVICES/redis.pid"
+    wait_for 20 redis redis-cli -h 127.0.0.1 -p "$REDIS_PORT" ping
+}
+
+redis_stop() {
+    service_stop redis TERM
+}
