@@ -1,0 +1,143 @@
+#include "answers.h"
+
+#include <math.h>
+
+/* The record in JSON must be exactly this. */
+static void result_is(const struct mr_result *result, const char *expected)
+{
+    unsigned char *bytes;
+    size_t length;
+    struct mr_error err;
+    assert_int_equal(mr_result_encode(result, MR_ENCODING_JSON, &bytes, &length, &err), MR_OK);
+    assert_string_equal((char *)bytes, expected);
+    assert_int_equal(length, strlen(expected));
+    free(bytes);
+}
+
+#define FIGURES                                                                                    \
+    "\"timings_ms\":{\"queue\":1.25,\"prefill\":10,\"first_token\":12.5,\"total\":99.063,"         \
+    "\"itl_mean\":9.5,\"itl_max\":20},\"prefill_chunks\":2,\"preemptions\":1,"                     \
+    "\"recomputed_tokens\":7,"
+#define PLACE                                                                                      \
+    "\"worker\":\"w-1\",\"source\":{\"topic\":\"millrace.requests\",\"partition\":3,\"offset\":"   \
+    "41}"
+
+static void a_plain_result_has_exactly_the_documented_fields(void **state)
+{
+    (void)state;
+    struct mr_choice choice = answer_choice();
+    struct mr_result result = answer_result(&choice, 1);
+    result_is(&result,
+              "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\",\"finish_reason\":\"eos\","
+              "\"stop_reason\":null,\"text\":\"hello\",\"token_ids\":[10,11,12],"
+              "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":4,"
+              "\"total_tokens\":24,\"cached_tokens\":5,\"cached_tokens_redis\":2}," FIGURES PLACE
+              "}");
+}
+
+static void choices_appear_from_two_on_and_usage_adds_them_up(void **state)
+{
+    (void)state;
+    struct mr_choice choices[2] = {answer_choice(), answer_choice()};
+    choices[0].finish = MR_FINISH_STOP_STRING;
+    choices[0].stop_text = text_of("END");
+    choices[1].finish = MR_FINISH_STOP_TOKEN;
+    choices[1].stop_token = 7;
+    choices[1].token_count = 0;
+    choices[1].text = text_of("");
+    struct mr_result result = answer_result(choices, 2);
+    result_is(
+        &result,
+        "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\",\"finish_reason\":\"stop_string\","
+        "\"stop_reason\":\"END\",\"text\":\"hello\",\"token_ids\":[10,11,12],"
+        "\"choices\":[{\"choice\":0,\"finish_reason\":\"stop_string\",\"stop_reason\":\"END\","
+        "\"text\":\"hello\",\"token_ids\":[10,11,12],\"completion_tokens\":4},"
+        "{\"choice\":1,\"finish_reason\":\"stop_token\",\"stop_reason\":7,\"text\":\"\","
+        "\"token_ids\":[],\"completion_tokens\":4}],"
+        "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":8,\"total_tokens\":28,"
+        "\"cached_tokens\":5,\"cached_tokens_redis\":2}," FIGURES PLACE "}");
+}
+
+static void an_error_and_metadata_are_there_only_when_there_are_any(void **state)
+{
+    (void)state;
+    struct mr_choice choice = {.finish = MR_FINISH_REJECTED, .stop_token = MR_TOKEN_NONE};
+    struct mr_result result = answer_result(&choice, 1);
+    result.error = MR_PROMPT_TOO_LONG;
+    result.error_message = "9000 tokens";
+    result.metadata = text_of("{\"k\": 1.50}");
+    result_is(&result, "{\"id\":\"id-1\",\"attempt\":1,\"model\":\"m\","
+                       "\"finish_reason\":\"rejected\",\"stop_reason\":null,\"text\":\"\","
+                       "\"token_ids\":[],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":0,"
+                       "\"total_tokens\":20,\"cached_tokens\":5,\"cached_tokens_redis\":2}," FIGURES
+                       "\"error\":{\"code\":\"prompt_too_long\",\"message\":\"9000 tokens\","
+                       "\"retryable\":false}," PLACE ",\"metadata\":{\"k\": 1.50}}");
+}
+
+static void token_records_carry_what_the_contract_lists(void **state)
+{
+    (void)state;
+    unsigned char *bytes;
+    size_t length;
+    struct mr_error err;
+    struct mr_token_record record = {.id = {"i", 1},
+                                     .attempt = 2,
+                                     .index = 5,
+                                     .resumed_at = -1,
+                                     .token_ids = answer_ids,
+                                     .token_count = 2,
+                                     .text = {" a\n", 3}};
+    assert_int_equal(mr_token_record_encode(&record, MR_ENCODING_JSON, &bytes, &length, &err),
+                     MR_OK);
+    assert_string_equal((char *)bytes, "{\"id\":\"i\",\"attempt\":2,\"choice\":0,\"index\":5,"
+                                       "\"token_ids\":[10,11],\"text\":\" a\\n\"}");
+    free(bytes);
+    record.resumed_at = 5;
+    record.logprobs = answer_logprobs;
+    assert_int_equal(mr_token_record_encode(&record, MR_ENCODING_JSON, &bytes, &length, &err),
+                     MR_OK);
+    assert_string_equal(
+        (char *)bytes,
+        "{\"id\":\"i\",\"attempt\":2,\"resumed_at\":5,\"choice\":0,\"index\":5,"
+        "\"token_ids\":[10,11],\"text\":\" a\\n\",\"logprobs\":[{\"token_id\":10,\"text\":\" a\","
+        "\"logprob\":-0.25,\"top\":[{\"token_id\":10,\"text\":\" a\",\"logprob\":-0.25},"
+        "{\"token_id\":99,\"text\":\" b\",\"logprob\":-3.5}]},{\"token_id\":11,\"text\":\"b\","
+        "\"logprob\":-1.5,\"top\":[{\"token_id\":10,\"text\":\" a\",\"logprob\":-0.25}]}]}");
+    free(bytes);
+}
+
+static void an_impossible_token_has_a_finite_logprob(void **state)
+{
+    (void)state;
+    unsigned char *bytes;
+    size_t length;
+    struct mr_error err;
+    struct mr_logprobs logprobs = {{1, -INFINITY, {"x", 1}}, NULL, 0};
+    struct mr_token_record record = {
+        .resumed_at = -1, .token_ids = answer_ids, .token_count = 1, .logprobs = &logprobs};
+    assert_int_equal(mr_token_record_encode(&record, MR_ENCODING_JSON, &bytes, &length, &err),
+                     MR_OK);
+    assert_non_null(strstr((char *)bytes, "\"logprob\":-9999,"));
+    free(bytes);
+}
+
+static void every_finish_has_its_text(void **state)
+{
+    (void)state;
+    assert_string_equal(mr_finish_text(MR_FINISH_CONTEXT_FULL), "context_full");
+    assert_string_equal(mr_finish_text(MR_FINISH_ERROR), "error");
+    expect_assert_failure(mr_finish_text(MR_FINISH_COUNT));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plain_result_has_exactly_the_documented_fields),
+        cmocka_unit_test(choices_appear_from_two_on_and_usage_adds_them_up),
+        cmocka_unit_test(an_error_and_metadata_are_there_only_when_there_are_any),
+        cmocka_unit_test(token_records_carry_what_the_contract_lists),
+        cmocka_unit_test(an_impossible_token_has_a_finite_logprob),
+        cmocka_unit_test(every_finish_has_its_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
