@@ -21,7 +21,8 @@ typedef uint32_t mr_block_id; /* index into the pool: [0, block_count) */
 
 struct mr_block_pool;
 
-/* Called when a CACHED block is about to be reused: its owner forgets it. */
+/* Called when a CACHED block is about to be reused: its owner forgets it. It must not call back
+ * into the pool. */
 typedef void (*mr_block_evicted)(void *context, mr_block_id id);
 
 enum mr_status mr_block_pool_create(struct mr_block_pool **out, uint32_t block_count,
@@ -39,9 +40,13 @@ void mr_block_pool_release(struct mr_block_pool *pool, mr_block_id id);
 void mr_block_pool_mark(struct mr_block_pool *pool, mr_block_id id, bool indexed);
 
 uint32_t mr_block_pool_references(const struct mr_block_pool *pool, mr_block_id id);
+bool mr_block_pool_is_marked(const struct mr_block_pool *pool, mr_block_id id);
+/* The CACHED block that would be evicted next; MR_BLOCK_NONE when none is CACHED. */
+mr_block_id mr_block_pool_oldest(const struct mr_block_pool *pool);
 uint32_t mr_block_pool_free(const struct mr_block_pool *pool);
 uint32_t mr_block_pool_cached(const struct mr_block_pool *pool);
 uint32_t mr_block_pool_held(const struct mr_block_pool *pool);
+uint64_t mr_block_pool_evictions(const struct mr_block_pool *pool);
 void mr_block_pool_check(const struct mr_block_pool *pool);
 
 #endif

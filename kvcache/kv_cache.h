@@ -2,9 +2,17 @@
  * folder that batching/ includes, with tier.h. Ids, hashes and counts; never a tensor.
  *
  * A sequence holds a block table: the blocks of its tokens in order, some shared with other
- * sequences and with the prefix index. Full and part-filled blocks whose KV has been computed are
- * published under a SHA-256 chain key and found again by _match; inside the first block that
- * differs the common tokens are still found, as a copy order, so a match is exact to the token.
+ * sequences and with the prefix index. Blocks whose KV has been computed are published under the
+ * chain of what precedes them and found again by _match.
+ *   - Full blocks are shared by reference and never written again.
+ *   - Inside the first block that differs, and from part-filled blocks, the common tokens are
+ *     handed on as a copy order into a block of the asker's own, so a match is exact to the token
+ *     although blocks are large. The owner of a part-filled published block may go on appending
+ *     to it: tokens already published do not change, and nobody reads beyond them.
+ *   - A table that publishes a full block which the index already has gives up its own and holds
+ *     that one instead, so equal blocks are kept once: read table->blocks anew for every batch.
+ * Whoever holds a block holds all of its chain, and lets go tail first; so a chain is evicted from
+ * its end and what is indexed can always be reached.
  *
  * Owner:  engine thread. Memory: all in _create. No clock: now_ns is passed in.
  * Errors: _create, _reserve (MR_FULL, nothing changed). Everything else asserts.
@@ -13,13 +21,12 @@
 #define MR_KVCACHE_KV_CACHE_H
 
 #include "codec/status.h"
+#include "kvcache/block_hash.h"
 #include "kvcache/block_pool.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define MR_HASH_BYTES 32u
 
 struct mr_kv_cache;
 
@@ -45,10 +52,13 @@ struct mr_block_table {
     uint32_t published_tokens;         /* tokens [0, published_tokens) are in the prefix index */
     unsigned char root[MR_HASH_BYTES]; /* h_{-1}: fingerprint and tenant namespace */
     unsigned char tail[MR_HASH_BYTES]; /* chain key of the last full published block */
+    /* private to kvcache/ */
+    mr_block_id copy_from;                 /* of an open copy order; MR_BLOCK_NONE */
+    uint32_t asked_tokens, matched_tokens; /* of the last _match, taken back when it is repeated */
 };
 
 struct mr_kv_match {
-    uint32_t token_count; /* tokens found, at most count - 1 of the tokens asked */
+    uint32_t token_count; /* tokens found, those to be copied included */
     /* Copy order: the engine copies KV of the first copy_tokens tokens of block copy_from into
      * block copy_to before the step, then calls mr_kv_cache_copied(). copy_tokens 0: nothing to
      * copy. */
@@ -59,6 +69,7 @@ struct mr_kv_match {
 struct mr_kv_cache_stats {
     uint32_t block_count, free_count, cached_count, held_count;
     uint64_t queries_tokens, hit_tokens, evictions, copies;
+    uint64_t oldest_cached_ns; /* when the next block to be evicted was let go; 0: none is cached */
 };
 
 enum mr_status mr_kv_cache_create(struct mr_kv_cache **out,
@@ -83,14 +94,23 @@ uint32_t mr_kv_cache_probe(const struct mr_kv_cache *cache, const unsigned char 
  * nothing computed. */
 void mr_kv_cache_match(struct mr_block_table *table, const uint32_t *tokens, uint32_t count,
                        struct mr_kv_match *match);
+/* The same for all of tokens[0..count), for a prompt whose next-token logits are known: true when
+ * all of it was found, else the table is left empty. */
+bool mr_kv_cache_match_whole(struct mr_block_table *table, const uint32_t *tokens, uint32_t count,
+                             struct mr_kv_match *match);
+/* Name of a complete prompt within a tenant: the key of its logits in the prompt cache. */
+void mr_kv_cache_prompt_key(struct mr_kv_cache *cache, const unsigned char root[MR_HASH_BYTES],
+                            const uint32_t *tokens, uint32_t count,
+                            unsigned char key[MR_HASH_BYTES]);
 /* Ends the copy order of the last _match: lets go of copy_from. */
 void mr_kv_cache_copied(struct mr_block_table *table, struct mr_kv_match *match);
 
 /* Makes the table cover token_count tokens, evicting cached blocks as needed. All or nothing. */
 enum mr_status mr_kv_cache_reserve(struct mr_block_table *table, uint32_t token_count);
 /* tokens[0..computed) of this sequence have their KV in the table's blocks: puts blocks not yet
- * published into the prefix index (full ones; also the last part-filled one when `final`). Call
- * only after the step that wrote them. */
+ * published into the prefix index (full ones; also the last part-filled one when `final`: at the
+ * end of a prompt and at the end of the sequence, say; more may be appended and published later).
+ * tokens is the whole sequence from its start. Call only after the step that wrote them. */
 void mr_kv_cache_publish(struct mr_block_table *table, const uint32_t *tokens, uint32_t computed,
                          bool final);
 /* Gives all blocks back (preemption); published ones stay findable until evicted. */

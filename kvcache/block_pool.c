@@ -1,0 +1,215 @@
+/* Two intrusive lists over one array of nodes: FREE blocks as a stack, so that a warm block is used
+ * again first, and CACHED blocks as a queue in the order they lost their last reference. A HELD
+ * block is on neither. */
+#include "kvcache/block_pool.h"
+
+#include "codec/check.h"
+
+#include <stdlib.h>
+
+enum block_state { BLOCK_FREE, BLOCK_CACHED, BLOCK_HELD };
+
+struct block_node {
+    uint32_t references;
+    mr_block_id previous, next; /* in the list of its state; NONE at the ends and when HELD */
+    uint8_t state;              /* enum block_state */
+    bool indexed;
+};
+
+struct block_list {
+    mr_block_id first, last;
+    uint32_t count;
+};
+
+struct mr_block_pool {
+    struct block_node *nodes; /* [block_count] */
+    uint32_t block_count;
+    struct block_list free, cached; /* cached: oldest first */
+    uint64_t evictions;
+    mr_block_evicted evicted;
+    void *context;
+};
+
+static void list_append(struct mr_block_pool *pool, struct block_list *list, mr_block_id id)
+{
+    struct block_node *node = &pool->nodes[id];
+    node->previous = list->last;
+    node->next = MR_BLOCK_NONE;
+    if (list->last == MR_BLOCK_NONE)
+        list->first = id;
+    else
+        pool->nodes[list->last].next = id;
+    list->last = id;
+    list->count++;
+}
+
+static void list_remove(struct mr_block_pool *pool, struct block_list *list, mr_block_id id)
+{
+    struct block_node *node = &pool->nodes[id];
+    if (node->previous == MR_BLOCK_NONE)
+        list->first = node->next;
+    else
+        pool->nodes[node->previous].next = node->next;
+    if (node->next == MR_BLOCK_NONE)
+        list->last = node->previous;
+    else
+        pool->nodes[node->next].previous = node->previous;
+    node->previous = node->next = MR_BLOCK_NONE;
+    list->count--;
+}
+
+enum mr_status mr_block_pool_create(struct mr_block_pool **out, uint32_t block_count,
+                                    mr_block_evicted evicted, void *context, struct mr_error *err)
+{
+    *out = NULL;
+    MR_ASSERT(block_count > 0 && block_count < MR_BLOCK_NONE);
+    struct mr_block_pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL) goto fail;
+    pool->nodes = calloc(block_count, sizeof *pool->nodes);
+    if (pool->nodes == NULL) goto fail_pool;
+    pool->block_count = block_count;
+    pool->evicted = evicted;
+    pool->context = context;
+    pool->free = pool->cached = (struct block_list){MR_BLOCK_NONE, MR_BLOCK_NONE, 0};
+    for (uint32_t id = block_count; id-- > 0;)
+        list_append(pool, &pool->free, id);
+    *out = pool;
+    return MR_OK;
+
+fail_pool:
+    free(pool);
+fail:
+    return mr_fail(err, MR_NOMEM, "no memory for a pool of %u KV blocks", block_count);
+}
+
+void mr_block_pool_destroy(struct mr_block_pool *pool)
+{
+    if (pool == NULL) return;
+    free(pool->nodes);
+    free(pool);
+}
+
+static void evict_oldest(struct mr_block_pool *pool)
+{
+    mr_block_id id = pool->cached.first;
+    if (pool->evicted != NULL) pool->evicted(pool->context, id);
+    list_remove(pool, &pool->cached, id);
+    pool->nodes[id].indexed = false;
+    pool->nodes[id].state = BLOCK_FREE;
+    list_append(pool, &pool->free, id);
+    pool->evictions++;
+}
+
+enum mr_status mr_block_pool_take(struct mr_block_pool *pool, uint32_t count, mr_block_id *ids)
+{
+    if (count > pool->free.count + pool->cached.count) return MR_FULL;
+    for (uint32_t i = 0; i < count; i++) {
+        if (pool->free.count == 0) evict_oldest(pool);
+        mr_block_id id = pool->free.last;
+        list_remove(pool, &pool->free, id);
+        pool->nodes[id].state = BLOCK_HELD;
+        pool->nodes[id].references = 1;
+        ids[i] = id;
+    }
+    return MR_OK;
+}
+
+void mr_block_pool_hold(struct mr_block_pool *pool, mr_block_id id)
+{
+    MR_ASSERT(id < pool->block_count);
+    struct block_node *node = &pool->nodes[id];
+    MR_ASSERT(node->state != BLOCK_FREE);
+    if (node->state == BLOCK_CACHED) {
+        list_remove(pool, &pool->cached, id);
+        node->state = BLOCK_HELD;
+    }
+    node->references++;
+}
+
+void mr_block_pool_release(struct mr_block_pool *pool, mr_block_id id)
+{
+    MR_ASSERT(id < pool->block_count);
+    struct block_node *node = &pool->nodes[id];
+    MR_ASSERT(node->state == BLOCK_HELD && node->references > 0);
+    if (--node->references > 0) return;
+    node->state = node->indexed ? BLOCK_CACHED : BLOCK_FREE;
+    list_append(pool, node->indexed ? &pool->cached : &pool->free, id);
+}
+
+void mr_block_pool_mark(struct mr_block_pool *pool, mr_block_id id, bool indexed)
+{
+    MR_ASSERT(id < pool->block_count);
+    struct block_node *node = &pool->nodes[id];
+    MR_ASSERT(node->state != BLOCK_FREE);
+    node->indexed = indexed;
+    if (indexed || node->state != BLOCK_CACHED) return;
+    list_remove(pool, &pool->cached, id);
+    node->state = BLOCK_FREE;
+    list_append(pool, &pool->free, id);
+}
+
+uint32_t mr_block_pool_references(const struct mr_block_pool *pool, mr_block_id id)
+{
+    MR_ASSERT(id < pool->block_count);
+    return pool->nodes[id].references;
+}
+
+bool mr_block_pool_is_marked(const struct mr_block_pool *pool, mr_block_id id)
+{
+    MR_ASSERT(id < pool->block_count);
+    return pool->nodes[id].indexed;
+}
+
+mr_block_id mr_block_pool_oldest(const struct mr_block_pool *pool)
+{
+    return pool->cached.first;
+}
+
+uint32_t mr_block_pool_free(const struct mr_block_pool *pool)
+{
+    return pool->free.count;
+}
+
+uint32_t mr_block_pool_cached(const struct mr_block_pool *pool)
+{
+    return pool->cached.count;
+}
+
+uint32_t mr_block_pool_held(const struct mr_block_pool *pool)
+{
+    return pool->block_count - pool->free.count - pool->cached.count;
+}
+
+uint64_t mr_block_pool_evictions(const struct mr_block_pool *pool)
+{
+    return pool->evictions;
+}
+
+static void check_list(const struct mr_block_pool *pool, const struct block_list *list,
+                       enum block_state state)
+{
+    uint32_t count = 0;
+    mr_block_id previous = MR_BLOCK_NONE;
+    for (mr_block_id id = list->first; id != MR_BLOCK_NONE; id = pool->nodes[id].next) {
+        MR_ASSERT(id < pool->block_count && count < list->count);
+        MR_ASSERT(pool->nodes[id].previous == previous);
+        MR_ASSERT(pool->nodes[id].state == state && pool->nodes[id].references == 0);
+        MR_ASSERT(pool->nodes[id].indexed == (state == BLOCK_CACHED));
+        previous = id;
+        count++;
+    }
+    MR_ASSERT(count == list->count && list->last == previous);
+}
+
+void mr_block_pool_check(const struct mr_block_pool *pool)
+{
+    uint32_t held = 0;
+    for (mr_block_id id = 0; id < pool->block_count; id++) {
+        const struct block_node *node = &pool->nodes[id];
+        MR_ASSERT((node->state == BLOCK_HELD) == (node->references > 0));
+        held += node->state == BLOCK_HELD;
+    }
+    check_list(pool, &pool->free, BLOCK_FREE);
+    check_list(pool, &pool->cached, BLOCK_CACHED);
+    MR_ASSERT(pool->free.count + pool->cached.count + held == pool->block_count);
+}

@@ -1,0 +1,98 @@
+#include "kvcache/block_table.h"
+
+#include "codec/check.h"
+
+#include <stdlib.h>
+
+struct mr_block_tables {
+    struct mr_block_table *tables; /* [table_count] */
+    mr_block_id *blocks;           /* [table_count * blocks_max] */
+    uint32_t *order;               /* [table_count] indices: [0, out_count) are out, the rest not */
+    uint32_t *where;               /* [table_count] place of each index in order */
+    uint32_t table_count, blocks_max, out_count;
+};
+
+static void lay_out(struct mr_block_tables *tables)
+{
+    for (uint32_t i = 0; i < tables->table_count; i++) {
+        tables->tables[i].blocks = tables->blocks + (size_t)i * tables->blocks_max;
+        tables->tables[i].copy_from = MR_BLOCK_NONE;
+        tables->order[i] = tables->where[i] = i;
+    }
+}
+
+enum mr_status mr_block_tables_create(struct mr_block_tables **out, uint32_t table_count,
+                                      uint32_t blocks_max, struct mr_error *err)
+{
+    *out = NULL;
+    MR_ASSERT(table_count > 0 && blocks_max > 0);
+    struct mr_block_tables *tables = calloc(1, sizeof *tables);
+    if (tables == NULL) goto fail;
+    tables->table_count = table_count;
+    tables->blocks_max = blocks_max;
+    tables->tables = calloc(table_count, sizeof *tables->tables);
+    tables->blocks = calloc((size_t)table_count * blocks_max, sizeof *tables->blocks);
+    tables->order = calloc(table_count, sizeof *tables->order);
+    tables->where = calloc(table_count, sizeof *tables->where);
+    if (tables->tables == NULL || tables->blocks == NULL || tables->order == NULL ||
+        tables->where == NULL)
+        goto fail_tables;
+    lay_out(tables);
+    *out = tables;
+    return MR_OK;
+
+fail_tables:
+    mr_block_tables_destroy(tables);
+fail:
+    return mr_fail(err, MR_NOMEM, "no memory for %u block tables of %u blocks", table_count,
+                   blocks_max);
+}
+
+void mr_block_tables_destroy(struct mr_block_tables *tables)
+{
+    if (tables == NULL) return;
+    free(tables->where);
+    free(tables->order);
+    free(tables->blocks);
+    free(tables->tables);
+    free(tables);
+}
+
+struct mr_block_table *mr_block_tables_take(struct mr_block_tables *tables)
+{
+    if (tables->out_count == tables->table_count) return NULL;
+    return &tables->tables[tables->order[tables->out_count++]];
+}
+
+void mr_block_tables_drop(struct mr_block_tables *tables, struct mr_block_table *table)
+{
+    uint32_t index = (uint32_t)(table - tables->tables);
+    MR_ASSERT(index < tables->table_count && tables->where[index] < tables->out_count);
+    MR_ASSERT(table->block_count == 0 && table->copy_from == MR_BLOCK_NONE);
+    uint32_t last = tables->order[--tables->out_count];
+    tables->order[tables->where[index]] = last;
+    tables->where[last] = tables->where[index];
+    tables->order[tables->out_count] = index;
+    tables->where[index] = tables->out_count;
+}
+
+uint32_t mr_block_tables_blocks_max(const struct mr_block_tables *tables)
+{
+    return tables->blocks_max;
+}
+
+const struct mr_block_table *mr_block_tables_at(const struct mr_block_tables *tables, uint32_t i)
+{
+    return i < tables->out_count ? &tables->tables[tables->order[i]] : NULL;
+}
+
+void mr_block_tables_check(const struct mr_block_tables *tables)
+{
+    MR_ASSERT(tables->out_count <= tables->table_count);
+    for (uint32_t i = 0; i < tables->table_count; i++) {
+        const struct mr_block_table *table = &tables->tables[tables->order[i]];
+        MR_ASSERT(tables->where[tables->order[i]] == i);
+        MR_ASSERT(table->block_count <= tables->blocks_max);
+        MR_ASSERT(i < tables->out_count || table->block_count == 0);
+    }
+}
