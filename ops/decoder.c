@@ -1,0 +1,230 @@
+#include "ops/decoder.h"
+
+#include "codec/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE_BYTES 64u /* buffers begin on cache lines */
+
+struct mr_decoder {
+    struct mr_decoder_spec spec;
+    struct mr_cpu_rope rope;
+    struct mr_tensor *memory;                    /* of all buffers below */
+    float *residual;                             /* [rows_max, hidden_size] */
+    void *normed;                                /* [rows_max, hidden_size] in dtype */
+    float *qkv;                                  /* [rows_max, qkv_width] */
+    void *mixed;                                 /* [rows_max, head_count * head_dim] in dtype */
+    void *gated;                                 /* [rows_max, ffn_size] in dtype */
+    float *logits;                               /* [sequences_max, vocab_size] */
+    struct mr_cpu_attention_sequence *sequences; /* [sequences_max] */
+    uint32_t *wanted_rows;                       /* [sequences_max] rows whose logits are wanted */
+    uint32_t qkv_width, logit_count;
+};
+
+/* ---- buffers ---- */
+
+/* Hands out parts of one allocation; with memory NULL it only counts. */
+struct carver {
+    unsigned char *memory;
+    size_t used;
+};
+
+static void *carve(struct carver *carver, size_t count, size_t size)
+{
+    void *part = carver->memory ? carver->memory + carver->used : NULL;
+    carver->used += (count * size + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    return part;
+}
+
+static size_t carve_buffers(struct mr_decoder *decoder, unsigned char *memory)
+{
+    const struct mr_decoder_spec *spec = &decoder->spec;
+    const struct mr_model_config *c = spec->config;
+    size_t rows = spec->rows_max, sequences = spec->sequences_max;
+    size_t number = spec->bf16 ? sizeof(uint16_t) : sizeof(float);
+    struct carver carver = {memory, 0};
+    decoder->residual = carve(&carver, rows * c->hidden_size, sizeof(float));
+    decoder->normed = carve(&carver, rows * c->hidden_size, number);
+    decoder->qkv = carve(&carver, rows * decoder->qkv_width, sizeof(float));
+    decoder->mixed = carve(&carver, rows * c->head_count * c->head_dim, number);
+    decoder->gated = carve(&carver, rows * c->ffn_size, number);
+    decoder->logits = carve(&carver, sequences * c->vocab_size, sizeof(float));
+    decoder->sequences = carve(&carver, sequences, sizeof(*decoder->sequences));
+    decoder->wanted_rows = carve(&carver, sequences, sizeof(*decoder->wanted_rows));
+    return carver.used;
+}
+
+enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decoder_spec *spec,
+                                 struct mr_error *err)
+{
+    *out = NULL;
+    MR_ASSERT(spec->rows_max > 0 && spec->sequences_max > 0);
+    struct mr_decoder *decoder = calloc(1, sizeof(*decoder));
+    if (!decoder) return mr_fail(err, MR_NOMEM, "no memory for the decoder");
+    const struct mr_model_config *c = spec->config;
+    decoder->spec = *spec;
+    decoder->qkv_width = (c->head_count + 2 * c->kv_head_count) * c->head_dim;
+    decoder->rope = (struct mr_cpu_rope){
+        .cos = spec->rope->cos, .sin = spec->rope->sin, .rotary_dim = c->rope.rotary_dim};
+    size_t bytes = carve_buffers(decoder, NULL);
+    struct mr_tensor_shape shape = {MR_TENSOR_U8, 1, {(int64_t)bytes}};
+    enum mr_status status = mr_tensor_create(&decoder->memory, spec->device, &shape, err);
+    if (status != MR_OK) {
+        mr_decoder_destroy(decoder);
+        return status;
+    }
+    carve_buffers(decoder, mr_tensor_data(decoder->memory));
+    *out = decoder;
+    return MR_OK;
+}
+
+void mr_decoder_destroy(struct mr_decoder *decoder)
+{
+    if (!decoder) return;
+    mr_tensor_destroy(decoder->memory);
+    free(decoder);
+}
+
+uint64_t mr_decoder_bytes(const struct mr_decoder *decoder)
+{
+    return mr_tensor_bytes(decoder->memory);
+}
+
+/* ---- the step ---- */
+
+struct embedding_work {
+    const struct mr_decoder *decoder;
+    const uint32_t *token_ids;
+};
+
+static void embed_rows(void *context, size_t begin, size_t end)
+{
+    const struct embedding_work *work = context;
+    const struct mr_decoder *decoder = work->decoder;
+    const struct mr_model_config *c = decoder->spec.config;
+    for (size_t row = begin; row < end; row++) {
+        MR_ASSERT(work->token_ids[row] < c->vocab_size);
+        mr_cpu_linear_row(decoder->spec.weights->embedding, work->token_ids[row],
+                          decoder->residual + row * c->hidden_size);
+    }
+}
+
+/* Copies the sequences in and notes which rows' logits are wanted. */
+static void take_sequences(struct mr_decoder *decoder, const struct mr_batch *batch)
+{
+    uint32_t row = 0;
+    decoder->logit_count = 0;
+    for (uint32_t i = 0; i < batch->sequence_count; i++) {
+        const struct mr_batch_sequence *from = &batch->sequences[i];
+        MR_ASSERT(from->row_begin == row && from->row_count > 0);
+        MR_ASSERT(from->context_tokens <= decoder->spec.rope->position_count &&
+                  from->row_count <= decoder->spec.rope->position_count - from->context_tokens);
+        uint32_t tokens = from->context_tokens + from->row_count;
+        for (uint32_t block = 0; block * MR_BLOCK_TOKENS < tokens; block++)
+            MR_ASSERT(from->blocks[block] < decoder->spec.block_count);
+        row += from->row_count;
+        decoder->sequences[i] = (struct mr_cpu_attention_sequence){
+            from->row_begin, from->row_count, from->context_tokens, from->blocks};
+        if (from->wants_logits) decoder->wanted_rows[decoder->logit_count++] = row - 1;
+    }
+    MR_ASSERT(row == batch->row_count);
+}
+
+/* From here on only the wanted rows count: moves them to the front, each a sequence of one row. */
+static void keep_wanted(struct mr_decoder *decoder, const struct mr_batch *batch)
+{
+    size_t hidden = decoder->spec.config->hidden_size, qkv = decoder->qkv_width;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < batch->sequence_count; i++) {
+        const struct mr_batch_sequence *from = &batch->sequences[i];
+        if (!from->wants_logits) continue;
+        size_t row = decoder->wanted_rows[kept];
+        memmove(decoder->residual + kept * hidden, decoder->residual + row * hidden,
+                hidden * sizeof(float));
+        memmove(decoder->qkv + kept * qkv, decoder->qkv + row * qkv, qkv * sizeof(float));
+        decoder->sequences[kept] = (struct mr_cpu_attention_sequence){
+            kept, 1, from->context_tokens + from->row_count - 1, from->blocks};
+        kept++;
+    }
+}
+
+static struct mr_cpu_norm norm_of(const struct mr_decoder *decoder, const float *weight, bool bf16)
+{
+    const struct mr_model_config *c = decoder->spec.config;
+    return (struct mr_cpu_norm){
+        .weight = weight, .epsilon = c->norm_epsilon, .width = c->hidden_size, .bf16 = bf16};
+}
+
+static void project_qkv(struct mr_decoder *decoder, const struct mr_layer_weights *layer,
+                        const struct mr_cpu_attention_args *attention, uint32_t rows)
+{
+    struct mr_cpu_norm norm = norm_of(decoder, layer->attention_norm, decoder->spec.bf16);
+    mr_cpu_rms_norm(&norm, decoder->residual, rows, decoder->normed);
+    mr_cpu_linear_run(layer->qkv, decoder->normed, rows, MR_CPU_STORE_F32, decoder->qkv);
+    struct mr_cpu_rope_args rope = {.rope = &decoder->rope,
+                                    .q_norm = layer->q_norm,
+                                    .k_norm = layer->k_norm,
+                                    .norm_epsilon = decoder->spec.config->norm_epsilon};
+    mr_cpu_rope_write(decoder->spec.kv, attention, &rope, decoder->qkv);
+}
+
+static void attend_and_feed(struct mr_decoder *decoder, const struct mr_layer_weights *layer,
+                            const struct mr_cpu_attention_args *attention, uint32_t rows)
+{
+    mr_cpu_attention(decoder->spec.kv, attention, decoder->qkv, decoder->mixed);
+    mr_cpu_linear_run(layer->attention_out, decoder->mixed, rows, MR_CPU_ADD_F32,
+                      decoder->residual);
+    struct mr_cpu_norm norm = norm_of(decoder, layer->ffn_norm, decoder->spec.bf16);
+    mr_cpu_rms_norm(&norm, decoder->residual, rows, decoder->normed);
+    mr_cpu_linear_run(layer->gate_up, decoder->normed, rows, MR_CPU_SILU_MUL, decoder->gated);
+    mr_cpu_linear_run(layer->down, decoder->gated, rows, MR_CPU_ADD_F32, decoder->residual);
+}
+
+static void project_logits(struct mr_decoder *decoder)
+{
+    const struct mr_weights *weights = decoder->spec.weights;
+    struct mr_cpu_norm norm = norm_of(decoder, weights->final_norm, decoder->spec.bf16);
+    mr_cpu_rms_norm(&norm, decoder->residual, decoder->logit_count, decoder->normed);
+    mr_cpu_linear_run(weights->head, decoder->normed, decoder->logit_count, MR_CPU_STORE_F32,
+                      decoder->logits);
+}
+
+void mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch)
+{
+    const struct mr_decoder_spec *spec = &decoder->spec;
+    const struct mr_model_config *c = spec->config;
+    MR_ASSERT(batch->row_count > 0 && batch->row_count <= spec->rows_max);
+    MR_ASSERT(batch->sequence_count > 0 && batch->sequence_count <= spec->sequences_max);
+    take_sequences(decoder, batch);
+    struct embedding_work embedding = {decoder, batch->token_ids};
+    mr_parallel_for(batch->row_count, 16, embed_rows, &embedding);
+    struct mr_cpu_attention_args attention = {.head_count = c->head_count,
+                                              .scale = 1.0f / sqrtf((float)c->head_dim),
+                                              .sequences = decoder->sequences,
+                                              .sequence_count = batch->sequence_count};
+    uint32_t rows = batch->row_count;
+    for (uint32_t i = 0; i < c->layer_count; i++) {
+        attention.layer = i;
+        attention.window = c->windowed[i] ? c->window : 0;
+        project_qkv(decoder, &spec->weights->layers[i], &attention, rows);
+        if (i + 1 == c->layer_count) {
+            keep_wanted(decoder, batch);
+            rows = attention.sequence_count = decoder->logit_count;
+        }
+        if (rows > 0) attend_and_feed(decoder, &spec->weights->layers[i], &attention, rows);
+    }
+    if (rows > 0) project_logits(decoder);
+}
+
+uint32_t mr_decoder_logit_count(const struct mr_decoder *decoder)
+{
+    return decoder->logit_count;
+}
+
+const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row)
+{
+    MR_ASSERT(row < decoder->logit_count);
+    return decoder->logits + (size_t)row * decoder->spec.config->vocab_size;
+}

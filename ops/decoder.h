@@ -1,0 +1,43 @@
+/* decoder - the forward pass: one loop over the layers of a model that is data.
+ *
+ * A step computes every row up to the last layer's keys and values; behind them only the last row
+ * of each sequence that wants logits is carried on.
+ *
+ * State:  step buffers for rows_max rows and sequences_max sequences; the logits of the last step.
+ * Owner:  engine thread. Memory: all of it in _create; a step allocates nothing.
+ * Errors: only _create can fail. Weights, rope tables and the KV pool are borrowed. */
+#ifndef MR_OPS_DECODER_H
+#define MR_OPS_DECODER_H
+
+#include "ops/model.h"
+#include "ops/rope.h"
+#include "ops/tensor.h"
+#include "ops/weights.h"
+
+struct mr_decoder;
+
+struct mr_decoder_spec {
+    const struct mr_model_config *config;
+    const struct mr_weights *weights;
+    const struct mr_rope_table *rope;
+    struct mr_cpu_kv *kv;
+    uint32_t block_count; /* of the pool */
+    struct mr_device device;
+    bool bf16;
+    uint32_t rows_max, sequences_max;
+};
+
+enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decoder_spec *spec,
+                                 struct mr_error *err);
+void mr_decoder_destroy(struct mr_decoder *decoder);
+/* Bytes of the step buffers. */
+uint64_t mr_decoder_bytes(const struct mr_decoder *decoder);
+
+/* The batch keeps to the limits of the spec, of the vocabulary and of the rope table. */
+void mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch);
+/* Logit rows of the last forward. */
+uint32_t mr_decoder_logit_count(const struct mr_decoder *decoder);
+/* Borrowed until the next forward: [vocab_size]. */
+const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row);
+
+#endif

@@ -1,0 +1,293 @@
+#include "ops/model.h"
+
+#include "codec/check.h"
+#include "ops/cpu/kernels.h"
+#include "ops/decoder.h"
+#include "ops/model_source.h"
+#include "ops/sampler.h"
+#include "ops/tensor.h"
+#include "ops/weights_digest.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mr_model {
+    struct mr_model_info info;
+    struct mr_model_source source; /* its weights closed */
+    struct mr_device device;
+    bool bf16;
+    struct mr_weights weights;
+    struct mr_rope_table rope;
+    struct mr_cpu_kv_spec kv_spec;
+    struct mr_cpu_kv *kv;
+    struct mr_decoder *decoder;
+    struct mr_sampler *sampler;
+    struct mr_sample_row *sample_rows; /* [sample_rows_max], logits filled in */
+    uint32_t sample_rows_max;
+};
+
+/* ---- opening ---- */
+
+static enum mr_status choose_dtype(struct mr_model *model, enum mr_dtype dtype,
+                                   struct mr_error *err)
+{
+    if (dtype != MR_DTYPE_AUTO && dtype != MR_DTYPE_BF16 && dtype != MR_DTYPE_F32)
+        return mr_fail(err, MR_BAD_CONFIG, "this device computes in bf16 or f32 only");
+    model->bf16 = dtype != MR_DTYPE_F32;
+    return MR_OK;
+}
+
+static uint32_t usable_cores(void)
+{
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+    int count = CPU_COUNT(&cores);
+    return count > 0 ? (uint32_t)count : 1;
+}
+
+static enum mr_status begin(struct mr_model *model, const struct mr_model_options *options,
+                            struct mr_error *err)
+{
+    enum mr_status status = mr_device_parse(options->device, &model->device, err);
+    if (status != MR_OK) return status;
+    if (model->device.kind != MR_DEVICE_CPU)
+        return mr_fail(err, MR_BAD_CONFIG, "device \"%.32s\" is not supported yet; cpu is",
+                       options->device);
+    if (options->rows_max == 0 || options->sequences_max == 0)
+        return mr_fail(err, MR_BAD_CONFIG, "a step needs room for a row and a sequence");
+    status = choose_dtype(model, options->dtype, err);
+    if (status == MR_OK) status = mr_tensor_thread_begin(err);
+    uint32_t threads = options->thread_count > 0 ? options->thread_count : usable_cores();
+    return status == MR_OK ? mr_parallel_set_thread_count(threads, err) : status;
+}
+
+static enum mr_status load_weights(struct mr_model *model, const struct mr_model_options *options,
+                                   struct mr_error *err)
+{
+    struct mr_weights_spec spec = {.config = &model->source.config,
+                                   .tensors = model->source.tensors,
+                                   .gguf_names = model->source.gguf_names,
+                                   .bf16 = model->bf16,
+                                   .progress = options->progress,
+                                   .progress_context = options->progress_context};
+    enum mr_status status = mr_weights_load(&model->weights, &spec, err);
+    if (status != MR_OK) return status;
+    status = mr_weights_digest(&model->source.config, model->source.tensors,
+                               model->info.weights_digest, err);
+    mr_model_source_close_weights(&model->source);
+    return status;
+}
+
+static enum mr_status create_pool(struct mr_model *model, uint64_t kv_bytes, struct mr_error *err)
+{
+    const struct mr_model_config *c = &model->source.config;
+    model->kv_spec = (struct mr_cpu_kv_spec){.layer_count = c->layer_count,
+                                             .kv_head_count = c->kv_head_count,
+                                             .head_dim = c->head_dim,
+                                             .bf16 = model->bf16};
+    uint64_t blocks = kv_bytes / mr_cpu_kv_block_bytes(&model->kv_spec);
+    if (blocks == 0) blocks = 1;
+    model->kv_spec.block_count = blocks < UINT32_MAX ? (uint32_t)blocks : UINT32_MAX;
+    return mr_cpu_kv_create(&model->kv, &model->kv_spec, err);
+}
+
+/* No sequence can be longer than the context of the model, nor than the pool. */
+static enum mr_status create_rope(struct mr_model *model, struct mr_error *err)
+{
+    const struct mr_model_config *c = &model->source.config;
+    uint64_t pool_tokens = (uint64_t)model->kv_spec.block_count * MR_BLOCK_TOKENS;
+    uint32_t positions =
+        pool_tokens < c->context_tokens ? (uint32_t)pool_tokens : c->context_tokens;
+    return mr_rope_table_create(&model->rope, &c->rope, model->weights.rope_divisors, positions,
+                                err);
+}
+
+static enum mr_status create_decoder(struct mr_model *model, const struct mr_model_options *options,
+                                     struct mr_error *err)
+{
+    struct mr_decoder_spec spec = {.config = &model->source.config,
+                                   .weights = &model->weights,
+                                   .rope = &model->rope,
+                                   .kv = model->kv,
+                                   .block_count = model->kv_spec.block_count,
+                                   .device = model->device,
+                                   .bf16 = model->bf16,
+                                   .rows_max = options->rows_max,
+                                   .sequences_max = options->sequences_max};
+    return mr_decoder_create(&model->decoder, &spec, err);
+}
+
+static enum mr_status create_sampler(struct mr_model *model, uint32_t sequences_max,
+                                     struct mr_error *err)
+{
+    model->sample_rows_max = sequences_max * MR_CHOICES_MAX;
+    model->sample_rows = calloc(model->sample_rows_max, sizeof(*model->sample_rows));
+    if (!model->sample_rows)
+        return mr_fail(err, MR_NOMEM, "no memory for %u sample rows", model->sample_rows_max);
+    struct mr_sampler_spec spec = {.vocab_size = model->source.config.vocab_size,
+                                   .worker_count = mr_parallel_thread_count()};
+    return mr_sampler_create(&model->sampler, &spec, err);
+}
+
+static void fill_sizes(struct mr_model_info *info, const struct mr_model_config *c)
+{
+    info->layer_count = c->layer_count;
+    info->hidden_size = c->hidden_size;
+    info->head_count = c->head_count;
+    info->kv_head_count = c->kv_head_count;
+    info->head_dim = c->head_dim;
+    info->ffn_size = c->ffn_size;
+    info->vocab_size = c->vocab_size;
+    info->context_tokens = c->context_tokens;
+    info->eos_count = c->eos_count;
+    memcpy(info->eos_ids, c->eos_ids, sizeof(info->eos_ids));
+}
+
+static void fill_info(struct mr_model *model)
+{
+    struct mr_model_info *info = &model->info;
+    const struct mr_model_source *source = &model->source;
+    fill_sizes(info, &source->config);
+    snprintf(info->name, sizeof(info->name), "%s", source->name);
+    snprintf(info->architecture, sizeof(info->architecture), "%s", source->config.family->name);
+    info->device = "cpu";
+    info->dtype = model->bf16 ? "bf16" : "f32";
+    info->parameter_count = model->weights.parameter_count;
+    info->weight_bytes = model->weights.packed_bytes;
+    info->kv_bytes_per_token = mr_cpu_kv_block_bytes(&model->kv_spec) / MR_BLOCK_TOKENS;
+    info->block_count = model->kv_spec.block_count;
+    info->activation_bytes = mr_decoder_bytes(model->decoder);
+    info->default_temperature = source->default_temperature;
+    info->default_top_p = source->default_top_p;
+    info->default_top_k = source->default_top_k;
+    info->chat_template = source->chat_template;
+    info->bos_text = source->bos_text;
+    info->eos_text = source->eos_text;
+}
+
+static enum mr_status open_parts(struct mr_model *model, const struct mr_model_options *options,
+                                 struct mr_error *err)
+{
+    enum mr_status status = begin(model, options, err);
+    if (status == MR_OK) status = mr_model_source_open(&model->source, options->path, err);
+    if (status == MR_OK) status = load_weights(model, options, err);
+    if (status == MR_OK) status = create_pool(model, options->kv_bytes, err);
+    if (status == MR_OK) status = create_rope(model, err);
+    if (status == MR_OK) status = create_decoder(model, options, err);
+    if (status == MR_OK) status = create_sampler(model, options->sequences_max, err);
+    return status;
+}
+
+enum mr_status mr_model_open(struct mr_model **out, const struct mr_model_options *options,
+                             struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_model *model = calloc(1, sizeof(*model));
+    if (!model) return mr_fail(err, MR_NOMEM, "no memory for a model");
+    enum mr_status status = open_parts(model, options, err);
+    if (status != MR_OK) {
+        mr_model_close(model);
+        return status;
+    }
+    fill_info(model);
+    *out = model;
+    return MR_OK;
+}
+
+void mr_model_close(struct mr_model *model)
+{
+    if (!model) return;
+    mr_sampler_destroy(model->sampler);
+    free(model->sample_rows);
+    mr_decoder_destroy(model->decoder);
+    mr_cpu_kv_destroy(model->kv);
+    mr_rope_table_destroy(&model->rope);
+    mr_weights_destroy(&model->weights);
+    mr_model_source_close(&model->source);
+    free(model);
+}
+
+const struct mr_model_info *mr_model_info(const struct mr_model *model)
+{
+    return &model->info;
+}
+
+const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model)
+{
+    return model->source.tokenizer;
+}
+
+/* ---- a step ---- */
+
+enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
+                                struct mr_error *err)
+{
+    (void)err; /* a CPU does not fail half-way */
+    mr_decoder_forward(model->decoder, batch);
+    return MR_OK;
+}
+
+enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
+                               struct mr_error *err)
+{
+    (void)err;
+    memcpy(out, mr_decoder_logits(model->decoder, row), model->info.vocab_size * sizeof(float));
+    return MR_OK;
+}
+
+enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,
+                               uint32_t count, struct mr_sample *samples, struct mr_error *err)
+{
+    (void)err;
+    MR_ASSERT(count <= model->sample_rows_max);
+    for (uint32_t i = 0; i < count; i++) {
+        model->sample_rows[i] = rows[i];
+        if (!rows[i].logits)
+            model->sample_rows[i].logits = mr_decoder_logits(model->decoder, rows[i].logit_row);
+    }
+    if (count > 0) mr_sampler_run(model->sampler, model->sample_rows, count, samples);
+    return MR_OK;
+}
+
+/* ---- KV blocks ---- */
+
+void mr_model_kv_copy(struct mr_model *model, uint32_t from, uint32_t to, uint32_t token_count)
+{
+    MR_ASSERT(from < model->info.block_count && to < model->info.block_count);
+    MR_ASSERT(token_count <= MR_BLOCK_TOKENS);
+    mr_cpu_kv_copy(model->kv, from, to, token_count);
+}
+
+size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_count)
+{
+    return mr_cpu_kv_export_bytes(model->kv, token_count);
+}
+
+static enum mr_status check_transfer(const struct mr_model *model, uint32_t block,
+                                     uint32_t token_count, size_t size, struct mr_error *err)
+{
+    MR_ASSERT(block < model->info.block_count && token_count <= MR_BLOCK_TOKENS);
+    size_t expected = mr_cpu_kv_export_bytes(model->kv, token_count);
+    if (size != expected)
+        return mr_fail(err, MR_MALFORMED, "%u tokens of KV are %zu bytes, not %zu", token_count,
+                       expected, size);
+    return MR_OK;
+}
+
+enum mr_status mr_model_kv_export(struct mr_model *model, uint32_t block, uint32_t token_count,
+                                  void *bytes, size_t size, struct mr_error *err)
+{
+    enum mr_status status = check_transfer(model, block, token_count, size, err);
+    if (status == MR_OK) mr_cpu_kv_export(model->kv, block, token_count, bytes);
+    return status;
+}
+
+enum mr_status mr_model_kv_import(struct mr_model *model, uint32_t block, uint32_t token_count,
+                                  const void *bytes, size_t size, struct mr_error *err)
+{
+    enum mr_status status = check_transfer(model, block, token_count, size, err);
+    if (status == MR_OK) mr_cpu_kv_import(model->kv, block, token_count, bytes);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* weights_digest - 32 bytes that name the weights of a model: SHA-256 over its configuration, every
+ * tensor's name, type, shape and size, and a sample of every tensor's bytes. Two files with the
+ * same digest may share stored KV; the sample keeps start-up short.
+ *
+ * Threads: any. Memory: none kept. Errors: MR_NOMEM. */
+#ifndef MR_OPS_WEIGHTS_DIGEST_H
+#define MR_OPS_WEIGHTS_DIGEST_H
+
+#include "ops/model_config.h"
+#include "ops/tensor_table.h"
+
+enum mr_status mr_weights_digest(const struct mr_model_config *config,
+                                 const struct mr_tensor_table *tensors, unsigned char digest[32],
+                                 struct mr_error *err);
+
+#endif
