@@ -1,0 +1,134 @@
+#include "worker/kafka_admin.h"
+
+#include "worker/kafka_client.h"
+#include "worker/kafka_mock.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct mr_kafka_admin {
+    const struct mr_kafka_options *kafka; /* first: kafka_conf's callbacks look here */
+    rd_kafka_t *rk;
+    bool embedded;
+};
+
+#define LOOK_AGAIN_MS 50u
+
+enum mr_status mr_kafka_admin_open(struct mr_kafka_admin **out,
+                                   const struct mr_kafka_options *options, struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_kafka_admin *admin = calloc(1, sizeof *admin);
+    if (!admin) return mr_fail(err, MR_NOMEM, "no memory for a Kafka client");
+    admin->kafka = options;
+    rd_kafka_conf_t *conf = NULL;
+    enum mr_status status = mr_kafka_conf_create(&conf, MR_KAFKA_PRODUCER, options, admin, err);
+    if (status == MR_OK) status = mr_kafka_conf_open(&admin->rk, conf, MR_KAFKA_PRODUCER, err);
+    if (status != MR_OK) {
+        free(admin);
+        return status;
+    }
+    *out = admin;
+    return MR_OK;
+}
+
+void mr_kafka_admin_close(struct mr_kafka_admin *admin)
+{
+    if (!admin) return;
+    rd_kafka_destroy(admin->rk);
+    free(admin);
+}
+
+enum mr_status mr_kafka_admin_probe(struct mr_kafka_admin *admin, uint32_t timeout_ms,
+                                    bool *embedded, struct mr_error *err)
+{
+    char *id = rd_kafka_clusterid(admin->rk, (int)timeout_ms);
+    if (!id)
+        return mr_fail(err, MR_UNREACHABLE, "no Kafka broker answered at %s",
+                       admin->kafka->brokers);
+    static const char mock[] = MR_KAFKA_MOCK_CLUSTER_ID;
+    *embedded = admin->embedded = strncmp(id, mock, sizeof mock - 1) == 0;
+    rd_kafka_mem_free(admin->rk, id);
+    return MR_OK;
+}
+
+enum mr_status mr_kafka_admin_partitions(struct mr_kafka_admin *admin, const char *topic,
+                                         uint32_t timeout_ms, uint32_t *count, struct mr_error *err)
+{
+    return mr_kafka_client_partitions(admin->rk, topic, timeout_ms, count, err);
+}
+
+/* The mock has no CreateTopics; a producer's metadata request creates the topic. */
+static enum mr_status create_by_asking(struct mr_kafka_admin *admin, const char *topic,
+                                       uint32_t timeout_ms, struct mr_error *err)
+{
+    rd_kafka_topic_t *handle = rd_kafka_topic_new(admin->rk, topic, NULL);
+    if (!handle)
+        return mr_fail(err, MR_BAD_CONFIG, "topic %s: %s", topic,
+                       rd_kafka_err2str(rd_kafka_last_error()));
+    const struct rd_kafka_metadata *metadata = NULL;
+    rd_kafka_resp_err_t code = rd_kafka_metadata(admin->rk, 0, handle, &metadata, (int)timeout_ms);
+    if (metadata) rd_kafka_metadata_destroy(metadata);
+    rd_kafka_topic_destroy(handle);
+    if (code) return mr_fail(err, MR_UNREACHABLE, "topic %s: %s", topic, rd_kafka_err2str(code));
+    return MR_OK;
+}
+
+static enum mr_status topic_outcome(rd_kafka_event_t *event, const char *topic,
+                                    struct mr_error *err)
+{
+    if (!event) return mr_fail(err, MR_UNREACHABLE, "topic %s: no answer to its creation", topic);
+    size_t count = 0;
+    rd_kafka_resp_err_t code = rd_kafka_event_error(event);
+    const char *reason = rd_kafka_event_error_string(event);
+    const rd_kafka_CreateTopics_result_t *result = rd_kafka_event_CreateTopics_result(event);
+    const rd_kafka_topic_result_t **topics =
+        result ? rd_kafka_CreateTopics_result_topics(result, &count) : NULL;
+    if (!code && count == 1) {
+        code = rd_kafka_topic_result_error(topics[0]);
+        reason = rd_kafka_topic_result_error_string(topics[0]);
+    }
+    if (!code || code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return MR_OK;
+    return mr_fail(err, MR_BAD_CONFIG, "topic %s does not exist and cannot be created: %s", topic,
+                   reason ? reason : rd_kafka_err2str(code));
+}
+
+static enum mr_status create_by_order(struct mr_kafka_admin *admin, const char *topic,
+                                      uint32_t timeout_ms, struct mr_error *err)
+{
+    char reason[128];
+    rd_kafka_NewTopic_t *order = rd_kafka_NewTopic_new(topic, -1, -1, reason, sizeof reason);
+    if (!order) return mr_fail(err, MR_BAD_CONFIG, "topic %s: %s", topic, reason);
+    rd_kafka_AdminOptions_t *options =
+        rd_kafka_AdminOptions_new(admin->rk, RD_KAFKA_ADMIN_OP_CREATETOPICS);
+    rd_kafka_AdminOptions_set_request_timeout(options, (int)timeout_ms, reason, sizeof reason);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(admin->rk);
+    rd_kafka_CreateTopics(admin->rk, &order, 1, options, queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, (int)timeout_ms);
+    enum mr_status status = topic_outcome(event, topic, err);
+    if (event) rd_kafka_event_destroy(event);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_AdminOptions_destroy(options);
+    rd_kafka_NewTopic_destroy(order);
+    return status;
+}
+
+enum mr_status mr_kafka_admin_ensure(struct mr_kafka_admin *admin, const char *topic,
+                                     uint32_t timeout_ms, uint32_t *count, struct mr_error *err)
+{
+    enum mr_status status = mr_kafka_admin_partitions(admin, topic, timeout_ms, count, err);
+    if (status != MR_OK || *count > 0) return status;
+    status = admin->embedded ? create_by_asking(admin, topic, timeout_ms, err)
+                             : create_by_order(admin, topic, timeout_ms, err);
+    /* A new topic appears in the metadata a little after its creation was acknowledged. */
+    for (uint32_t waited = 0; status == MR_OK && *count == 0; waited += LOOK_AGAIN_MS) {
+        struct timespec pause = {.tv_nsec = LOOK_AGAIN_MS * 1000000L};
+        if (waited >= timeout_ms)
+            return mr_fail(err, MR_UNREACHABLE, "topic %s was created but does not appear", topic);
+        if (waited > 0) nanosleep(&pause, NULL);
+        status = mr_kafka_admin_partitions(admin, topic, timeout_ms, count, err);
+    }
+    return status;
+}

@@ -1,0 +1,451 @@
+#include "worker/kafka_in.h"
+
+#include "codec/check.h"
+#include "worker/kafka_client.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COMMITTED_TIMEOUT_MS 5000
+#define COMMITTED_TRIES      3
+#define METADATA_TIMEOUT_MS  10000
+
+struct partition {
+    rd_kafka_queue_t *queue;
+    rd_kafka_message_t *held; /* put back, or strayed into the consumer queue */
+    size_t topic_index;
+    int32_t partition;
+    int64_t position; /* behind the last record taken, -1 unknown */
+    int64_t credit;   /* of the weighted round robin */
+};
+
+struct mr_kafka_in {
+    const struct mr_kafka_options *kafka; /* first: kafka_conf's callbacks look here */
+    struct mr_kafka_in_options options;
+    rd_kafka_t *rk;
+    rd_kafka_queue_t *consumer_queue;
+    struct partition *partitions;
+    size_t partition_count;
+    rd_kafka_message_t *taken; /* lent out by _take */
+    size_t taken_from;
+    struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
+    bool stray_lost;
+};
+
+static size_t topic_index(const struct mr_kafka_in *in, const char *topic)
+{
+    for (size_t i = 0; i < in->options.topic_count; i++)
+        if (strcmp(in->options.topics[i].name, topic) == 0) return i;
+    return SIZE_MAX;
+}
+
+static struct partition *find(struct mr_kafka_in *in, size_t topic, int32_t partition)
+{
+    for (size_t i = 0; i < in->partition_count; i++)
+        if (in->partitions[i].topic_index == topic && in->partitions[i].partition == partition)
+            return &in->partitions[i];
+    return NULL;
+}
+
+/* ---- taking and giving up partitions ---- */
+
+static void drop_taken(struct mr_kafka_in *in)
+{
+    if (in->taken) rd_kafka_message_destroy(in->taken);
+    in->taken = NULL;
+}
+
+static void watch(struct mr_kafka_in *in, rd_kafka_queue_t *queue)
+{
+    uint64_t one = 1;
+    rd_kafka_queue_io_event_enable(queue, in->options.wake->fd, &one, sizeof one);
+}
+
+static void open_partition(struct mr_kafka_in *in, const struct mr_kafka_claim *claim)
+{
+    struct partition *partition = &in->partitions[in->partition_count++];
+    *partition = (struct partition){
+        .topic_index = claim->topic_index, .partition = claim->partition, .position = claim->start};
+    partition->queue = rd_kafka_queue_get_partition(in->rk, claim->topic, claim->partition);
+    rd_kafka_queue_forward(partition->queue, NULL);
+    watch(in, partition->queue);
+}
+
+static void close_partition(struct mr_kafka_in *in, struct partition *partition)
+{
+    if (partition->held) rd_kafka_message_destroy(partition->held);
+    rd_kafka_queue_io_event_enable(partition->queue, -1, NULL, 0);
+    rd_kafka_queue_destroy(partition->queue);
+    *partition = in->partitions[--in->partition_count];
+}
+
+/* What was committed, into the list. Without an answer the offsets stay unknown and librdkafka asks
+ * again by itself: finished records may be run twice, none is lost. */
+static void ask_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
+{
+    for (int i = 0; i < COMMITTED_TRIES; i++)
+        if (!rd_kafka_committed(in->rk, list, COMMITTED_TIMEOUT_MS)) return;
+    for (int i = 0; i < list->cnt; i++)
+        list->elems[i].offset = RD_KAFKA_OFFSET_INVALID;
+}
+
+static struct mr_kafka_claim claim_of(const struct mr_kafka_in *in,
+                                      const rd_kafka_topic_partition_t *element)
+{
+    int64_t offset = element->offset >= 0 ? element->offset : -1;
+    return (struct mr_kafka_claim){
+        .topic = element->topic,
+        .topic_index = topic_index(in, element->topic),
+        .partition = element->partition,
+        .committed = offset,
+        .metadata = {element->metadata, element->metadata ? element->metadata_size : 0},
+        .start = offset};
+}
+
+/* The library counts a terminating NUL of the metadata in some versions. */
+static void trim_metadata(struct mr_kafka_claim *claim)
+{
+    while (claim->metadata.length > 0 && claim->metadata.bytes[claim->metadata.length - 1] == '\0')
+        claim->metadata.length--;
+}
+
+static void take_partitions(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
+{
+    size_t count = (size_t)list->cnt;
+    struct mr_kafka_claim *claims = calloc(count + 1, sizeof *claims);
+    struct partition *grown =
+        realloc(in->partitions, (in->partition_count + count + 1) * sizeof *grown);
+    MR_ASSERT(claims && grown);
+    in->partitions = grown;
+    ask_committed(in, list);
+    for (size_t i = 0; i < count; i++) {
+        claims[i] = claim_of(in, &list->elems[i]);
+        trim_metadata(&claims[i]);
+    }
+    in->options.events.assigned(in->options.events.context, claims, count);
+    for (size_t i = 0; i < count; i++) {
+        list->elems[i].offset = claims[i].start >= 0 ? claims[i].start : RD_KAFKA_OFFSET_INVALID;
+        open_partition(in, &claims[i]);
+    }
+    free(claims);
+}
+
+static void give_partitions(struct mr_kafka_in *in, const rd_kafka_topic_partition_list_t *list,
+                            bool lost)
+{
+    struct mr_kafka_claim *claims = calloc((size_t)list->cnt + 1, sizeof *claims);
+    MR_ASSERT(claims);
+    size_t count = 0;
+    for (int i = 0; i < list->cnt; i++) {
+        claims[count] = claim_of(in, &list->elems[i]);
+        if (find(in, claims[count].topic_index, claims[count].partition)) count++;
+    }
+    drop_taken(in);
+    if (count > 0) in->options.events.revoked(in->options.events.context, claims, count, lost);
+    for (size_t i = 0; i < count; i++)
+        close_partition(in, find(in, claims[i].topic_index, claims[i].partition));
+    free(claims);
+}
+
+/* librdkafka's, called from within rd_kafka_consumer_poll on the owner's thread. */
+static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
+                         rd_kafka_topic_partition_list_t *list, void *opaque)
+{
+    struct mr_kafka_in *in = opaque;
+    bool cooperative = strcmp(rd_kafka_rebalance_protocol(rk), "COOPERATIVE") == 0;
+    rd_kafka_error_t *error = NULL;
+    if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+        take_partitions(in, list);
+        if (cooperative)
+            error = rd_kafka_incremental_assign(rk, list);
+        else
+            rd_kafka_assign(rk, list);
+    } else {
+        give_partitions(in, list, rd_kafka_assignment_lost(rk) != 0);
+        if (cooperative)
+            error = rd_kafka_incremental_unassign(rk, list);
+        else
+            rd_kafka_assign(rk, NULL);
+    }
+    if (error) rd_kafka_error_destroy(error);
+}
+
+static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
+                      rd_kafka_topic_partition_list_t *list, void *opaque)
+{
+    (void)rk;
+    struct mr_kafka_in *in = opaque;
+    for (int i = 0; list && !code && i < list->cnt; i++)
+        code = list->elems[i].err;
+    if (code == RD_KAFKA_RESP_ERR__NO_OFFSET) code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    in->options.events.committed(in->options.events.context, mr_kafka_status(code),
+                                 code ? rd_kafka_err2str(code) : "");
+}
+
+/* ---- opening and closing ---- */
+
+static enum mr_status subscribe(struct mr_kafka_in *in, struct mr_error *err)
+{
+    rd_kafka_topic_partition_list_t *list =
+        rd_kafka_topic_partition_list_new((int)in->options.topic_count);
+    for (size_t i = 0; i < in->options.topic_count; i++)
+        rd_kafka_topic_partition_list_add(list, in->options.topics[i].name, RD_KAFKA_PARTITION_UA);
+    rd_kafka_resp_err_t code = rd_kafka_subscribe(in->rk, list);
+    rd_kafka_topic_partition_list_destroy(list);
+    if (!code) return MR_OK;
+    return mr_fail(err, MR_BAD_CONFIG, "subscribe: %s", rd_kafka_err2str(code));
+}
+
+struct listing {
+    const struct mr_kafka_in *in;
+    rd_kafka_topic_partition_list_t *list;
+};
+
+static void list_topic(void *context, const char *topic, int32_t partition_count)
+{
+    struct listing *listing = context;
+    if (topic_index(listing->in, topic) == SIZE_MAX) return;
+    rd_kafka_topic_partition_list_add_range(listing->list, topic, 0, partition_count - 1);
+}
+
+static enum mr_status assign_all(struct mr_kafka_in *in, struct mr_error *err)
+{
+    struct listing listing = {in, rd_kafka_topic_partition_list_new(8)};
+    enum mr_status status =
+        mr_kafka_client_topics(in->rk, METADATA_TIMEOUT_MS, list_topic, &listing, err);
+    if (status == MR_OK) {
+        take_partitions(in, listing.list);
+        rd_kafka_resp_err_t code = rd_kafka_assign(in->rk, listing.list);
+        if (code) status = mr_fail(err, MR_UNREACHABLE, "assign: %s", rd_kafka_err2str(code));
+    }
+    rd_kafka_topic_partition_list_destroy(listing.list);
+    return status;
+}
+
+enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
+                                  const struct mr_kafka_in_options *options, struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_kafka_in *in = calloc(1, sizeof *in);
+    if (!in) return mr_fail(err, MR_NOMEM, "no memory for a consumer");
+    in->options = *options;
+    in->kafka = options->kafka;
+    rd_kafka_conf_t *conf = NULL;
+    enum mr_status status = mr_kafka_conf_create(&conf, MR_KAFKA_CONSUMER, options->kafka, in, err);
+    if (status != MR_OK) goto fail;
+    rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
+    rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
+    status = mr_kafka_conf_open(&in->rk, conf, MR_KAFKA_CONSUMER, err);
+    if (status != MR_OK) goto fail;
+    rd_kafka_poll_set_consumer(in->rk);
+    in->consumer_queue = rd_kafka_queue_get_consumer(in->rk);
+    watch(in, in->consumer_queue);
+    status = options->join_group ? subscribe(in, err) : assign_all(in, err);
+    if (status != MR_OK) {
+        mr_kafka_in_close(in, 1000);
+        return status;
+    }
+    *out = in;
+    return MR_OK;
+fail:
+    free(in);
+    return status;
+}
+
+/* The revoke event for everything still held, before the library's own: queues must be gone when
+ * the consumer closes. */
+static void give_all(struct mr_kafka_in *in)
+{
+    rd_kafka_topic_partition_list_t *list =
+        rd_kafka_topic_partition_list_new((int)in->partition_count + 1);
+    for (size_t i = 0; i < in->partition_count; i++)
+        rd_kafka_topic_partition_list_add(list,
+                                          in->options.topics[in->partitions[i].topic_index].name,
+                                          in->partitions[i].partition);
+    give_partitions(in, list, rd_kafka_assignment_lost(in->rk) != 0);
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
+bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms)
+{
+    if (!in) return true;
+    give_all(in);
+    rd_kafka_queue_io_event_enable(in->consumer_queue, -1, NULL, 0);
+    rd_kafka_queue_destroy(in->consumer_queue);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(in->rk);
+    rd_kafka_error_t *error = rd_kafka_consumer_close_queue(in->rk, queue);
+    if (error) rd_kafka_error_destroy(error);
+    bool closed = false;
+    for (uint32_t waited = 0; !(closed = rd_kafka_consumer_closed(in->rk)) && waited < timeout_ms;
+         waited += 10)
+        rd_kafka_queue_poll_callback(queue, 10);
+    rd_kafka_queue_destroy(queue);
+    if (!closed) return false; /* destroying it now could hang: the process ends without it */
+    rd_kafka_destroy(in->rk);
+    free(in->partitions);
+    free(in);
+    return true;
+}
+
+/* ---- records ---- */
+
+static void say(struct mr_kafka_in *in, const char *text)
+{
+    if (in->kafka->log) in->kafka->log(in->kafka->log_context, MR_LOG_WARN, text);
+}
+
+/* A record in the consumer queue: fetched before its queue was split off. */
+static void hold_stray(struct mr_kafka_in *in, rd_kafka_message_t *message)
+{
+    struct partition *partition =
+        find(in, topic_index(in, rd_kafka_topic_name(message->rkt)), message->partition);
+    if (partition && !partition->held) {
+        partition->held = message;
+        return;
+    }
+    if (partition) in->stray_lost = true;
+    rd_kafka_message_destroy(message);
+}
+
+enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err)
+{
+    rd_kafka_message_t *message;
+    while ((message = rd_kafka_consumer_poll(in->rk, 0))) {
+        if (!message->err) {
+            hold_stray(in, message);
+            continue;
+        }
+        say(in, rd_kafka_message_errstr(message));
+        rd_kafka_message_destroy(message);
+    }
+    char reason[256];
+    if (rd_kafka_fatal_error(in->rk, reason, sizeof reason))
+        return mr_fail(err, MR_BACKEND, "consumer: %s", reason);
+    if (in->stray_lost)
+        return mr_fail(err, MR_BACKEND, "consumer: a record left its partition's queue");
+    return MR_OK;
+}
+
+/* The next message of a partition, errors reported and skipped; NULL when it has none. */
+static rd_kafka_message_t *next_message(struct mr_kafka_in *in, struct partition *partition)
+{
+    rd_kafka_message_t *message = partition->held;
+    partition->held = NULL;
+    while (!message && (message = rd_kafka_consume_queue(partition->queue, 0)) && message->err) {
+        if (message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
+            say(in, rd_kafka_message_errstr(message));
+        rd_kafka_message_destroy(message);
+        message = NULL;
+    }
+    return message;
+}
+
+/* Smooth weighted round robin: everyone gains its weight, the richest pays for all. */
+static size_t richest(struct mr_kafka_in *in, const bool *empty)
+{
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < in->partition_count; i++)
+        if (!empty[i] &&
+            (best == SIZE_MAX || in->partitions[i].credit > in->partitions[best].credit))
+            best = i;
+    return best;
+}
+
+static void pay(struct mr_kafka_in *in, size_t winner, const bool *empty)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < in->partition_count; i++) {
+        if (empty[i]) continue;
+        int64_t weight = in->options.topics[in->partitions[i].topic_index].weight;
+        in->partitions[i].credit += weight;
+        sum += weight;
+    }
+    in->partitions[winner].credit -= sum;
+}
+
+bool mr_kafka_in_take(struct mr_kafka_in *in,
+                      bool (*may_take)(void *context, size_t topic_index, int32_t partition),
+                      struct mr_kafka_record *record, size_t *index)
+{
+    bool empty[1024];
+    MR_ASSERT(in->partition_count <= sizeof empty);
+    drop_taken(in);
+    for (size_t i = 0; i < in->partition_count; i++)
+        empty[i] = !may_take(in->options.events.context, in->partitions[i].topic_index,
+                             in->partitions[i].partition);
+    for (;;) {
+        size_t best = richest(in, empty);
+        if (best == SIZE_MAX) return false;
+        rd_kafka_message_t *message = next_message(in, &in->partitions[best]);
+        if (message) {
+            pay(in, best, empty);
+            in->taken = message;
+            in->taken_from = best;
+            in->partitions[best].position = message->offset + 1;
+            *index = in->partitions[best].topic_index;
+            mr_kafka_client_describe(message, in->headers, record);
+            return true;
+        }
+        empty[best] = true;
+        in->partitions[best].credit = 0;
+    }
+}
+
+void mr_kafka_in_put_back(struct mr_kafka_in *in)
+{
+    MR_ASSERT(in->taken);
+    struct partition *partition = &in->partitions[in->taken_from];
+    MR_ASSERT(!partition->held);
+    partition->held = in->taken;
+    partition->position = in->taken->offset;
+    in->taken = NULL;
+}
+
+/* ---- commits ---- */
+
+static rd_kafka_resp_err_t first_error(const rd_kafka_topic_partition_list_t *list)
+{
+    for (int i = 0; i < list->cnt; i++)
+        if (list->elems[i].err) return list->elems[i].err;
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
+                                  size_t count, bool blocking, struct mr_error *err)
+{
+    if (count == 0) return MR_OK;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
+    for (size_t i = 0; i < count; i++) {
+        rd_kafka_topic_partition_t *element = rd_kafka_topic_partition_list_add(
+            list, in->options.topics[commits[i].topic_index].name, commits[i].partition);
+        element->offset = commits[i].offset;
+        element->metadata = strdup(commits[i].metadata); /* the list frees it */
+        element->metadata_size = element->metadata ? strlen(commits[i].metadata) : 0;
+    }
+    rd_kafka_resp_err_t code = rd_kafka_commit(in->rk, list, !blocking);
+    if (!code && blocking) code = first_error(list);
+    rd_kafka_topic_partition_list_destroy(list);
+    if (!code) return MR_OK;
+    return mr_fail(err, mr_kafka_status(code), "commit: %s", rd_kafka_err2str(code));
+}
+
+size_t mr_kafka_in_partition_count(const struct mr_kafka_in *in)
+{
+    return in->partition_count;
+}
+
+uint64_t mr_kafka_in_backlog(struct mr_kafka_in *in)
+{
+    uint64_t backlog = 0;
+    for (size_t i = 0; i < in->partition_count; i++) {
+        const struct partition *partition = &in->partitions[i];
+        int64_t low = 0, high = 0;
+        rd_kafka_resp_err_t code =
+            rd_kafka_get_watermark_offsets(in->rk, in->options.topics[partition->topic_index].name,
+                                           partition->partition, &low, &high);
+        int64_t from = partition->position > low ? partition->position : low;
+        if (!code && high > from) backlog += (uint64_t)(high - from);
+    }
+    return backlog;
+}

@@ -1,0 +1,90 @@
+/* kafka_in - the consumer of request topics in the group, with one queue for each partition.
+ *
+ * Partition queues are not forwarded to the consumer queue: records are taken from them only when
+ * there is room, while the consumer queue (rebalances, errors, the poll deadline) is always served.
+ * That is backpressure without pause and resume, which would throw away what was fetched. Between
+ * partitions with records the choice is smooth weighted round robin.
+ *
+ * Owner:  one thread makes every call; events come from within _serve, _create (without a group)
+ * and _close. Arrivals on any queue ring the wake. Memory: about 8 MiB of fetched records for each
+ * partition; nothing of ours grows. Errors: MR_BAD_CONFIG, MR_UNREACHABLE; MR_BACKEND from _serve
+ * when the consumer is broken for good (a fenced static member). */
+#ifndef MR_WORKER_KAFKA_IN_H
+#define MR_WORKER_KAFKA_IN_H
+
+#include "worker/kafka_conf.h"
+#include "worker/kafka_record.h"
+#include "worker/wake.h"
+
+struct mr_kafka_in;
+
+/* A partition given to or taken from this worker. */
+struct mr_kafka_claim {
+    const char *topic; /* borrowed for the call */
+    size_t topic_index;
+    int32_t partition;
+    int64_t committed;       /* -1: nothing committed, or not known */
+    struct mr_text metadata; /* of that commit */
+    int64_t start;           /* in: as committed; the assigned event may change it (-1: default) */
+};
+
+struct mr_kafka_commit {
+    size_t topic_index;
+    int32_t partition;
+    int64_t offset;
+    const char *metadata; /* NUL-terminated, copied */
+};
+
+struct mr_kafka_in_events {
+    void *context;
+    void (*assigned)(void *context, struct mr_kafka_claim *claims, size_t count);
+    /* lost: somebody else may own them already; nothing may be committed. Otherwise a blocking
+     * commit belongs here (the embedded broker refuses it while others join; Kafka takes it). */
+    void (*revoked)(void *context, const struct mr_kafka_claim *claims, size_t count, bool lost);
+    /* The outcome of a commit that did not block. */
+    void (*committed)(void *context, enum mr_status status, const char *reason);
+};
+
+struct mr_kafka_in_topic {
+    const char *name;
+    uint32_t weight; /* turns of its partitions; at least 1 */
+};
+
+struct mr_kafka_in_options {
+    const struct mr_kafka_options *kafka;
+    const struct mr_wake *wake;
+    const struct mr_kafka_in_topic *topics;
+    size_t topic_count;
+    bool
+        join_group; /* false: all partitions, at once and for good; commits still go to the group */
+    struct mr_kafka_in_events events;
+};
+
+enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
+                                  const struct mr_kafka_in_options *options, struct mr_error *err);
+/* Revokes all partitions (the event may commit), leaves the group, ends the client. Waits for the
+ * coordinator at most timeout_ms; then the client is abandoned (false) and the process should end
+ * soon. in may be NULL. */
+bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms);
+
+/* Serves the consumer queue without blocking. Call at least once a second. */
+enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err);
+
+/* The next record, from a partition that `may_take` agrees to; false when there is none. The record
+ * is borrowed until the next call of _take, _serve or _close. */
+bool mr_kafka_in_take(struct mr_kafka_in *in,
+                      bool (*may_take)(void *context, size_t topic_index, int32_t partition),
+                      struct mr_kafka_record *record, size_t *topic_index);
+/* The record just taken comes again at a later _take, before any other of its partition. */
+void mr_kafka_in_put_back(struct mr_kafka_in *in);
+
+/* Commits; blocking waits for the broker's answer (up to its request timeout). */
+enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
+                                  size_t count, bool blocking, struct mr_error *err);
+
+/* Partitions held now. */
+size_t mr_kafka_in_partition_count(const struct mr_kafka_in *in);
+/* Records behind the last one taken, summed over partitions, as of the last fetches. */
+uint64_t mr_kafka_in_backlog(struct mr_kafka_in *in);
+
+#endif

@@ -1,0 +1,155 @@
+#include "worker/kafka_reader.h"
+
+#include "worker/kafka_client.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct mr_kafka_reader {
+    const struct mr_kafka_options *kafka; /* first: kafka_conf's callbacks look here */
+    rd_kafka_t *rk;
+    rd_kafka_queue_t *queue;
+    rd_kafka_message_t *taken;
+    struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
+};
+
+struct listing {
+    const struct mr_kafka_reader_options *options;
+    rd_kafka_topic_partition_list_t *list;
+};
+
+static void list_topic(void *context, const char *topic, int32_t partition_count)
+{
+    struct listing *listing = context;
+    for (size_t i = 0; i < listing->options->topic_count; i++)
+        if (strcmp(listing->options->topics[i], topic) == 0)
+            rd_kafka_topic_partition_list_add_range(listing->list, topic, 0, partition_count - 1);
+}
+
+static enum mr_status list_partitions(struct mr_kafka_reader *reader,
+                                      const struct mr_kafka_reader_options *options,
+                                      rd_kafka_topic_partition_list_t *list, struct mr_error *err)
+{
+    struct listing listing = {options, list};
+    enum mr_status status =
+        mr_kafka_client_topics(reader->rk, options->timeout_ms, list_topic, &listing, err);
+    if (status != MR_OK || list->cnt > 0) return status;
+    return mr_fail(err, MR_BAD_CONFIG, "topic %s does not exist", options->topics[0]);
+}
+
+/* The end as it is now: the library's own idea of the end would be a little later. */
+static enum mr_status start_at_end(struct mr_kafka_reader *reader, uint32_t timeout_ms,
+                                   rd_kafka_topic_partition_t *element, struct mr_error *err)
+{
+    int64_t low = 0;
+    rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
+        reader->rk, element->topic, element->partition, &low, &element->offset, (int)timeout_ms);
+    if (!code) return MR_OK;
+    return mr_fail(err, MR_UNREACHABLE, "end of %s: %s", element->topic, rd_kafka_err2str(code));
+}
+
+static void start_by_age(struct mr_kafka_reader *reader,
+                         const struct mr_kafka_reader_options *options,
+                         rd_kafka_topic_partition_list_t *list)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t since_ms =
+        (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - (int64_t)options->age_ms;
+    for (int i = 0; i < list->cnt; i++)
+        list->elems[i].offset = since_ms;
+    rd_kafka_resp_err_t code =
+        rd_kafka_offsets_for_times(reader->rk, list, (int)options->timeout_ms);
+    for (int i = 0; i < list->cnt; i++)
+        if (code || list->elems[i].err || list->elems[i].offset == since_ms)
+            list->elems[i].offset = RD_KAFKA_OFFSET_END;
+}
+
+static enum mr_status choose_start(struct mr_kafka_reader *reader,
+                                   const struct mr_kafka_reader_options *options,
+                                   rd_kafka_topic_partition_list_t *list, struct mr_error *err)
+{
+    if (options->from == MR_KAFKA_FROM_AGE) start_by_age(reader, options, list);
+    for (int i = 0; i < list->cnt; i++) {
+        rd_kafka_topic_partition_t *element = &list->elems[i];
+        if (options->from == MR_KAFKA_FROM_BEGINNING) element->offset = RD_KAFKA_OFFSET_BEGINNING;
+        if (options->from == MR_KAFKA_FROM_BEGINNING || element->offset >= 0) continue;
+        enum mr_status status = start_at_end(reader, options->timeout_ms, element, err);
+        if (status != MR_OK) return status;
+    }
+    return MR_OK;
+}
+
+static enum mr_status assign(struct mr_kafka_reader *reader,
+                             const struct mr_kafka_reader_options *options, struct mr_error *err)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(8);
+    enum mr_status status = list_partitions(reader, options, list, err);
+    if (status == MR_OK) status = choose_start(reader, options, list, err);
+    if (status == MR_OK) {
+        rd_kafka_resp_err_t code = rd_kafka_assign(reader->rk, list);
+        if (code) status = mr_fail(err, MR_UNREACHABLE, "assign: %s", rd_kafka_err2str(code));
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+    return status;
+}
+
+enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
+                                      const struct mr_kafka_reader_options *options,
+                                      struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_kafka_reader *reader = calloc(1, sizeof *reader);
+    if (!reader) return mr_fail(err, MR_NOMEM, "no memory for a reader");
+    reader->kafka = options->kafka;
+    rd_kafka_conf_t *conf = NULL;
+    enum mr_status status =
+        mr_kafka_conf_create(&conf, MR_KAFKA_READER, options->kafka, reader, err);
+    if (status == MR_OK) status = mr_kafka_conf_open(&reader->rk, conf, MR_KAFKA_READER, err);
+    if (status != MR_OK) {
+        free(reader);
+        return status;
+    }
+    rd_kafka_poll_set_consumer(reader->rk);
+    reader->queue = rd_kafka_queue_get_consumer(reader->rk);
+    if (options->wake) {
+        uint64_t one = 1;
+        rd_kafka_queue_io_event_enable(reader->queue, options->wake->fd, &one, sizeof one);
+    }
+    status = assign(reader, options, err);
+    if (status != MR_OK) {
+        mr_kafka_reader_destroy(reader);
+        return status;
+    }
+    *out = reader;
+    return MR_OK;
+}
+
+void mr_kafka_reader_destroy(struct mr_kafka_reader *reader)
+{
+    if (!reader) return;
+    if (reader->taken) rd_kafka_message_destroy(reader->taken);
+    rd_kafka_queue_io_event_enable(reader->queue, -1, NULL, 0);
+    rd_kafka_queue_destroy(reader->queue);
+    rd_kafka_consumer_close(reader->rk);
+    rd_kafka_destroy(reader->rk);
+    free(reader);
+}
+
+bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
+                          struct mr_kafka_record *record)
+{
+    if (reader->taken) rd_kafka_message_destroy(reader->taken);
+    reader->taken = rd_kafka_consumer_poll(reader->rk, (int)timeout_ms);
+    if (!reader->taken) return false;
+    rd_kafka_message_t *message = reader->taken;
+    if (message->err) {
+        rd_kafka_message_destroy(message);
+        reader->taken = NULL;
+        return false;
+    }
+    mr_kafka_client_describe(message, reader->headers, record);
+    return true;
+}
