@@ -164,6 +164,25 @@ plant docker/a.sh 'FROM registry.example/a' && catches machine docker/a.sh
 
 plant codec/part.c 'int  f( void );' && catches format codec/part.c
 
+# Writable objects are found in what the compiler made, wherever they hide.
+plant_object() { # plant_object TEXT: 0 when globals.sh finds it
+    printf '%s\n' "$1" >"$scratch/object.c"
+    ${CC:-cc} -c -fPIC -o "$scratch/object.o" "$scratch/object.c"
+    rm -f "$scratch/libplanted.a"
+    ar qc "$scratch/libplanted.a" "$scratch/object.o"
+    ! "$here/globals.sh" "$scratch/libplanted.a" >/dev/null
+}
+for text in 'int counter = 1;' 'static int last; int f(void) { return last++; }' \
+    'int f(void) { static int n; return n++; }' '_Thread_local int each;'; do
+    plants=$((plants + 1))
+    plant_object "$text" || { echo "FAILED: globals.sh passes: $text" && failures=$((failures + 1)); }
+done
+if plant_object 'const int b = 1; static const char *const names[] = {"a"};
+    const char *f(int i) { return names[i]; }'; then
+    echo "FAILED: globals.sh refuses constants"
+    failures=$((failures + 1))
+fi
+
 if [ "$failures" != 0 ]; then
     echo "$failures of $plants planted violations went wrong"
     exit 1
