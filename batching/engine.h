@@ -60,6 +60,10 @@ struct mr_sink {
      * the engine cannot know (attempt, worker, model, source) are left zero. */
     void (*result)(void *context, uint64_t ticket, struct mr_request *request,
                    const struct mr_result *result);
+    /* The request is in its first step, which has not run yet. Once for each request, before its
+     * first delta; not for one that ends while it waits. The worker notes it, so that a request
+     * that takes the process down is recognised. May be NULL. */
+    void (*started)(void *context, uint64_t ticket);
 };
 
 struct mr_engine_stats {
