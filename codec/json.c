@@ -82,8 +82,57 @@ static const char *reason_of(const json_error_t *error)
     }
 }
 
-enum mr_status mr_json_parse(struct mr_json **out, struct mr_text bytes,
-                             const struct mr_json_limits *limits, struct mr_error *err)
+/* Index just behind the number, word or bracket at start; *digits counts them in an integer, and is
+ * 0 for anything else. */
+static size_t skip_plain(struct mr_text text, size_t start, size_t *digits)
+{
+    size_t at = start, other = 0;
+    *digits = 0;
+    while (at < text.length && text.bytes[at] != 0 && strchr("0123456789+-.eE", text.bytes[at])) {
+        bool digit = text.bytes[at] >= '0' && text.bytes[at] <= '9';
+        *digits += digit;
+        other += !digit && !(at == start && text.bytes[at] == '-');
+        at++;
+    }
+    if (other > 0) *digits = 0;
+    return at > start ? at : start + 1;
+}
+
+/* A copy of text in which every integer of 19 digits or more is followed by ".0", so that the
+ * library reads it as a real; *length is the copy's. NULL when memory is out. */
+static char *widen_integers(struct mr_text text, size_t *length)
+{
+    char *copy = malloc(text.length + text.length / 19 * 2 + 1);
+    size_t used = 0;
+    for (size_t at = 0; copy && at < text.length;) {
+        size_t digits = 0;
+        size_t end = text.bytes[at] == '"' ? skip_string(text, at) : skip_plain(text, at, &digits);
+        memcpy(copy + used, text.bytes + at, end - at);
+        used += end - at;
+        if (digits >= 19) {
+            memcpy(copy + used, ".0", 2);
+            used += 2;
+        }
+        at = end;
+    }
+    *length = used;
+    return copy;
+}
+
+static json_t *load(struct mr_text text, bool wide, json_error_t *error)
+{
+    const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL;
+    json_t *root = json_loadb(text.bytes, text.length, flags, error);
+    if (root || !wide || json_error_code(error) != json_error_numeric_overflow) return root;
+    size_t length;
+    char *copy = widen_integers(text, &length);
+    if (copy) root = json_loadb(copy, length, flags, error);
+    free(copy);
+    return root;
+}
+
+static enum mr_status parse(struct mr_json **out, struct mr_text bytes,
+                            const struct mr_json_limits *limits, bool wide, struct mr_error *err)
 {
     *out = NULL;
     enum mr_status status = check_limits(bytes, limits, err);
@@ -91,9 +140,8 @@ enum mr_status mr_json_parse(struct mr_json **out, struct mr_text bytes,
     struct mr_json *document = calloc(1, sizeof *document);
     if (!document) return mr_fail(err, MR_NOMEM, "no memory for a JSON document");
     json_error_t error;
-    const char *text = bytes.bytes ? bytes.bytes : "";
-    document->root =
-        json_loadb(text, bytes.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    if (!bytes.bytes) bytes = (struct mr_text){"", 0};
+    document->root = load(bytes, wide, &error);
     if (!document->root) {
         free(document);
         if (json_error_code(&error) == json_error_out_of_memory)
@@ -103,6 +151,18 @@ enum mr_status mr_json_parse(struct mr_json **out, struct mr_text bytes,
     }
     *out = document;
     return MR_OK;
+}
+
+enum mr_status mr_json_parse(struct mr_json **out, struct mr_text bytes,
+                             const struct mr_json_limits *limits, struct mr_error *err)
+{
+    return parse(out, bytes, limits, false, err);
+}
+
+enum mr_status mr_json_parse_wide(struct mr_json **out, struct mr_text bytes,
+                                  const struct mr_json_limits *limits, struct mr_error *err)
+{
+    return parse(out, bytes, limits, true, err);
 }
 
 void mr_json_destroy(struct mr_json *document)

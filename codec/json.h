@@ -37,6 +37,10 @@ struct mr_json_limits {
 /* Parses one object or array. */
 enum mr_status mr_json_parse(struct mr_json **out, struct mr_text bytes,
                              const struct mr_json_limits *limits, struct mr_error *err);
+/* The same for files of others: integers that do not fit become MR_JSON_REAL instead of an error,
+ * and those of 19 digits that do fit may become so with them. */
+enum mr_status mr_json_parse_wide(struct mr_json **out, struct mr_text bytes,
+                                  const struct mr_json_limits *limits, struct mr_error *err);
 /* document may be NULL. */
 void mr_json_destroy(struct mr_json *document);
 const struct mr_json_value *mr_json_root(const struct mr_json *document);

@@ -44,7 +44,7 @@ static enum mr_status open_document(struct document *out, const char *folder, co
     enum mr_status status = map_file(&out->file, folder, name, required, err);
     if (status != MR_OK || !out->file.bytes) return status;
     struct mr_error inner = {0};
-    status = mr_json_parse(&out->json, mr_mapped_file_text(&out->file), &limits, &inner);
+    status = mr_json_parse_wide(&out->json, mr_mapped_file_text(&out->file), &limits, &inner);
     if (status == MR_OK) return MR_OK;
     mr_mapped_file_close(&out->file);
     return mr_fail(err, status == MR_NOMEM ? MR_NOMEM : MR_BAD_FILE, "%s: %.150s", name,

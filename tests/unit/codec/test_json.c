@@ -200,6 +200,32 @@ static void values_are_written_back_compact_and_in_order(void **state)
     mr_json_destroy(document);
 }
 
+static void integers_beyond_64_bits_are_read_as_reals_on_request(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"a\":1000000000000000019884624838656,\"b\":-7,\"c\":"
+        "\"9999999999999999999999\",\"d\":1.5e3,\"e\":[99999999999999999999]}";
+    struct mr_text bytes = {text, sizeof text - 1};
+    struct mr_json *document;
+    double number;
+    int64_t integer;
+    struct mr_text plain;
+    assert_int_equal(mr_json_parse(&document, bytes, &limits, NULL), MR_MALFORMED);
+    assert_int_equal(mr_json_parse_wide(&document, bytes, &limits, NULL), MR_OK);
+    const struct mr_json_value *root = mr_json_root(document);
+    assert_int_equal(mr_json_kind(mr_json_get(root, "a")), MR_JSON_REAL);
+    assert_true(mr_json_number(mr_json_get(root, "a"), &number) && number > 9.9e29);
+    assert_true(mr_json_int(mr_json_get(root, "b"), &integer) && integer == -7);
+    assert_true(mr_json_text(mr_json_get(root, "c"), &plain) && plain.length == 22);
+    assert_true(mr_json_number(mr_json_get(root, "d"), &number) && number == 1500.0);
+    mr_json_destroy(document);
+    bytes.length -= 2; /* ends inside the list, right behind a digit */
+    assert_int_equal(mr_json_parse_wide(&document, bytes, &limits, NULL), MR_MALFORMED);
+    bytes = (struct mr_text){"[1e999]", 7};
+    assert_int_equal(mr_json_parse_wide(&document, bytes, &limits, NULL), MR_MALFORMED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +237,7 @@ int main(void)
         cmocka_unit_test(errors_do_not_quote_the_payload),
         cmocka_unit_test(raw_members_are_the_bytes_written),
         cmocka_unit_test(values_are_written_back_compact_and_in_order),
+        cmocka_unit_test(integers_beyond_64_bits_are_read_as_reals_on_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
