@@ -1,11 +1,13 @@
 #include "worker/options.h"
 
+#include "codec/check.h"
 #include "worker/config_file.h"
 #include "worker/config_finish.h"
 #include "worker/option_apply.h"
 
 #include <ctype.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,10 +126,11 @@ static enum mr_status make_flags(struct mr_config *config, struct option flags[L
         flags[count++] = (struct option){
             option->name, is_switch ? optional_argument : required_argument, NULL, (int)i};
         if (!is_switch) continue;
-        size_t length = strlen(option->name);
-        char *negated = mr_option_copy(config, "no-", length + 3);
+        char name[64];
+        int length = snprintf(name, sizeof name, "no-%s", option->name);
+        MR_ASSERT(length > 0 && (size_t)length < sizeof name);
+        char *negated = mr_option_copy(config, name, (size_t)length);
         if (!negated) return mr_fail(err, MR_NOMEM, "no memory for the flags");
-        memcpy(negated + 3, option->name, length + 1);
         flags[count++] = (struct option){negated, no_argument, NULL, (int)i | FLAG_NEGATED};
     }
     flags[count] = (struct option){0};
