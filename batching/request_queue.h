@@ -6,16 +6,24 @@
  * Entries are intrusive in struct mr_queue_entry: no allocation to enqueue, O(log n) to enqueue and
  * remove, O(1) look-up by id through a hash table made at creation.
  *
+ * Deadlines: the queue reads no clock. Its owner takes out what has expired with _expired() before
+ * it dequeues or takes, and sleeps no longer than to _next_deadline(); a cancelled request is taken
+ * out with _remove() at once.
+ *
  * Threads: any; one mutex and one condition variable inside, the only ones below worker/ (SPEC S2.2
  *          asks for a blocking dequeue). Each call says what it wakes.
- * Memory:  tables for count_max entries in _create; entries belong to the caller and must outlive
- *          their stay. Bounded by count and by bytes.
+ * Memory:  tables for count_max entries and MR_QUEUE_RETURNS_MAX returned ones in _create; entries
+ *          belong to the caller and must outlive their stay. Bounded by count and by bytes; into an
+ *          empty queue one entry always fits.
  * Errors:  _enqueue MR_FULL, MR_CLOSED, MR_INVALID_REQUEST (id already here). */
 #ifndef MR_BATCHING_REQUEST_QUEUE_H
 #define MR_BATCHING_REQUEST_QUEUE_H
 
 #include "codec/request.h"
 #include "codec/status.h"
+
+#define MR_QUEUE_RETURNS_MAX 4096u /* entries _return may put on top of count_max */
+#define MR_QUEUE_SKIPS_MAX   8u    /* times a request is passed over before it reserves */
 
 struct mr_request_queue;
 
@@ -61,8 +69,8 @@ bool mr_request_queue_wait(struct mr_request_queue *queue, uint64_t until_ns);
 void mr_request_queue_wake(struct mr_request_queue *queue);
 
 /* Takes up to count_max entries in priority order whose cost_bytes sum stays within bytes_budget.
- * Misfits are passed over; an entry passed over skips_max times reserves the budget: nothing behind
- * it is taken until it fits. Returns how many are in out. */
+ * Misfits are passed over; an entry that has seen a later one taken MR_QUEUE_SKIPS_MAX times
+ * reserves the budget: nothing behind it is taken until it fits. Returns how many are in out. */
 uint32_t mr_request_queue_take(struct mr_request_queue *queue, uint32_t count_max,
                                uint64_t bytes_budget, struct mr_queue_entry **out);
 
@@ -74,6 +82,10 @@ struct mr_queue_entry *mr_request_queue_expired(struct mr_request_queue *queue, 
 /* Removes and returns any entry; NULL when empty (clear by repeating). */
 struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue);
 
+/* Earliest deadline of what is inside; 0 when nothing has one. */
+uint64_t mr_request_queue_next_deadline(struct mr_request_queue *queue);
+/* An _enqueue of that many held_bytes would not be MR_FULL or MR_CLOSED now. */
+bool mr_request_queue_has_room(struct mr_request_queue *queue, uint64_t held_bytes);
 uint32_t mr_request_queue_count(struct mr_request_queue *queue);
 uint64_t mr_request_queue_bytes(struct mr_request_queue *queue);
 bool mr_request_queue_is_empty(struct mr_request_queue *queue);

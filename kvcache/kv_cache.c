@@ -10,7 +10,7 @@
 struct mr_kv_cache {
     struct mr_block_pool *pool;
     struct mr_prefix_index *index;
-    struct mr_block_hash *hash;
+    struct mr_sha256 *hash;
     struct mr_block_tables *tables;
     uint64_t *released_ns; /* [block_count] when a cached block lost its last reference */
     uint32_t *recount;     /* [block_count] of references, used by _check only */
@@ -44,14 +44,14 @@ static enum mr_status make_parts(struct mr_kv_cache *cache,
     enum mr_status status =
         mr_block_pool_create(&cache->pool, options->block_count, forget, cache, err);
     if (status == MR_OK) status = mr_prefix_index_create(&cache->index, options->block_count, err);
-    if (status == MR_OK) status = mr_block_hash_create(&cache->hash, err);
     if (status == MR_OK)
         status = mr_block_tables_create(&cache->tables, options->sequences_max,
                                         blocks_for(options->sequence_tokens_max), err);
     if (status != MR_OK) return status;
+    cache->hash = mr_sha256_create();
     cache->released_ns = calloc(options->block_count, sizeof *cache->released_ns);
     cache->recount = calloc(options->block_count, sizeof *cache->recount);
-    if (cache->released_ns == NULL || cache->recount == NULL)
+    if (cache->hash == NULL || cache->released_ns == NULL || cache->recount == NULL)
         return mr_fail(err, MR_NOMEM, "no memory for a cache of %u blocks", options->block_count);
     return MR_OK;
 }
@@ -79,7 +79,7 @@ void mr_kv_cache_destroy(struct mr_kv_cache *cache)
     free(cache->recount);
     free(cache->released_ns);
     mr_block_tables_destroy(cache->tables);
-    mr_block_hash_destroy(cache->hash);
+    mr_sha256_destroy(cache->hash);
     mr_prefix_index_destroy(cache->index);
     mr_block_pool_destroy(cache->pool);
     free(cache);
