@@ -1,5 +1,6 @@
-/* rope_table - the tables of the rotary position embedding (Su et al., "RoFormer", 2021): for position p
- * and pair i the angle p * theta^(-2i / rotary_dim), stretched as the model's scaling says.
+/* rope_table - the tables of the rotary position embedding (Su et al., "RoFormer", 2021): for
+ * position p and pair i the angle p * theta^(-2i / rotary_dim), stretched as the model's scaling
+ * says.
  *
  * Angles are computed in single precision, as the reference implementation does, so that long
  * positions agree with it.
