@@ -17,7 +17,6 @@
 
 #define MR_PANEL_COLUMNS 16u
 #define MR_PANEL_BYTES   64u /* of one word of depth */
-#define MR_CPU_CHUNK     14u /* rows of the largest register tile */
 
 /* c = a b. a: rows of words; b: panels; c: floats, fully overwritten. */
 struct mr_cpu_tile {

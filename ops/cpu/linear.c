@@ -192,10 +192,8 @@ void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32
 {
     MR_ASSERT(epilogue != MR_CPU_SILU_MUL || linear->out_size % 2 == 0);
     if (rows == 0) return;
-    /* Blocks of nearly equal height, each a whole number of register tiles. */
-    const uint32_t blocks = (rows + ROW_BLOCK - 1) / ROW_BLOCK;
-    const uint32_t even = (rows + blocks - 1) / blocks;
-    const uint32_t height = (even + MR_CPU_CHUNK - 1) / MR_CPU_CHUNK * MR_CPU_CHUNK;
+    const uint32_t blocks = (rows + ROW_BLOCK - 1) / ROW_BLOCK; /* of nearly equal height */
+    const uint32_t height = (rows + blocks - 1) / blocks;
     struct linear_run run = {.linear = linear,
                              .x = x,
                              .out = out,

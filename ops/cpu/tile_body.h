@@ -71,9 +71,6 @@ TILE_INLINE void tile_rows(const struct mr_cpu_tile *tile, uint32_t row, uint32_
         TILE_CASE(9)
         TILE_CASE(10)
         TILE_CASE(11)
-        TILE_CASE(12)
-        TILE_CASE(13)
-        TILE_CASE(14)
 #endif
     }
 }
