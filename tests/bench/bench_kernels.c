@@ -1,7 +1,7 @@
 /* bench_kernels - what the CPU kernels do on this machine, in the shapes of SmolLM2-135M: the whole
  * stack of linear layers by number of rows, attention of prompts and of decode steps, norms and
  * rotary embedding, the sampler. Best of several runs; run it on a quiet machine.
- *     bench_kernels [linear|attention|rows|sampler] ...   (none: all) */
+ *     bench_kernels [memory|linear|attention|rows|sampler] ...   (none: all) */
 #include "ops/cpu/kernels.h"
 #include "ops/sampler.h"
 #include "ops/tensor.h"
@@ -56,6 +56,42 @@ static float *random_floats(size_t count, float spread)
         x[i] = ((float)(state >> 8) / 8388608.0f - 1.0f) * spread;
     }
     return x;
+}
+
+/* ---- memory ---- */
+
+struct reading {
+    const uint64_t *words;
+    uint64_t sums[64]; /* by thread */
+};
+
+static void read_part(void *context, size_t begin, size_t end)
+{
+    struct reading *reading = context;
+    uint64_t a = 0, b = 0, c = 0, d = 0;
+    for (size_t i = begin * 512; i < end * 512; i += 4) {
+        a += reading->words[i];
+        b += reading->words[i + 1];
+        c += reading->words[i + 2];
+        d += reading->words[i + 3];
+    }
+    reading->sums[mr_parallel_thread_index() % 64] += a + b + c + d;
+}
+
+/* What the figures in GB/s below can at best come to, at this hour on this machine. */
+static void bench_memory(void)
+{
+    const size_t pages = 65536;
+    struct reading reading = {.words = need(malloc(pages * 4096))};
+    memset((void *)(uintptr_t)reading.words, 1, pages * 4096);
+    double best = INFINITY;
+    for (int run = 0; run < 2 * RUNS; run++) {
+        const double start = now_ms();
+        mr_parallel_for(pages, 1, read_part, &reading);
+        best = fmin(best, now_ms() - start);
+    }
+    printf("memory read, all threads: %.1f GB/s\n", (double)pages * 4096 / best / 1e6);
+    free((void *)(uintptr_t)reading.words);
 }
 
 /* ---- linear layers ---- */
@@ -292,12 +328,73 @@ static void bench_rows(void)
     free(x);
 }
 
+/* 32 rows of logits that fall off about as a language model's do. */
+static void bench_sampler(void)
+{
+    enum { ROWS = 32 };
+    static const struct {
+        const char *name;
+        struct mr_sampling sampling;
+    } cases[] = {
+        {"greedy", {.top_p = 1, .typical_p = 1, .repetition_penalty = 1}},
+        {"greedy, 20 logprobs",
+         {.top_p = 1, .typical_p = 1, .repetition_penalty = 1, .logprobs = 20}},
+        {"temperature", {.temperature = 1, .top_p = 1, .typical_p = 1, .repetition_penalty = 1}},
+        {"top-p 0.9", {.temperature = 1, .top_p = 0.9f, .typical_p = 1, .repetition_penalty = 1}},
+        {"top-k 50, top-p 0.9",
+         {.temperature = 1, .top_k = 50, .top_p = 0.9f, .typical_p = 1, .repetition_penalty = 1}},
+        {"min-p, penalties",
+         {.temperature = 1,
+          .top_p = 1,
+          .min_p = 0.05f,
+          .typical_p = 1,
+          .repetition_penalty = 1.1f}},
+        {"typical", {.temperature = 1, .top_p = 1, .typical_p = 0.9f, .repetition_penalty = 1}},
+    };
+    const struct mr_sampler_spec spec = {.vocab_size = VOCAB,
+                                         .worker_count = mr_parallel_thread_count()};
+    struct mr_sampler *sampler;
+    struct mr_error err;
+    struct mr_sample_row rows[ROWS];
+    struct mr_sample samples[ROWS];
+    uint32_t history[500];
+    need_ok(mr_sampler_create(&sampler, &spec, &err), &err);
+    float *logits = random_floats((size_t)ROWS * VOCAB, 1.0f);
+    for (size_t i = 0; i < (size_t)ROWS * VOCAB; i++)
+        logits[i] = -2.5f * logf(1.0f - 0.99999f * fabsf(logits[i]));
+    for (uint32_t i = 0; i < 500; i++)
+        history[i] = i * 97u;
+    printf("sampler, %d rows of %d logits\n", ROWS, VOCAB);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        double best = INFINITY;
+        for (uint32_t i = 0; i < ROWS; i++)
+            rows[i] = (struct mr_sample_row){.logits = logits + (size_t)i * VOCAB,
+                                             .sampling = &cases[c].sampling,
+                                             .seed = i,
+                                             .history = history,
+                                             .history_count = 500,
+                                             .prompt_count = 200};
+        for (int run = 0; run < 4 * RUNS; run++) {
+            const double start = now_ms();
+            mr_sampler_run(sampler, rows, ROWS, samples);
+            best = fmin(best, now_ms() - start);
+        }
+        printf("  %-20s  %6.3f ms\n", cases[c].name, best);
+    }
+    free(logits);
+    mr_sampler_destroy(sampler);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"linear", bench_linear}, {"attention", bench_attention}, {"rows", bench_rows}};
+    } parts[] = {{"memory", bench_memory},
+                 {"linear", bench_linear},
+                 {"attention", bench_attention},
+                 {"rows", bench_rows},
+                 {"sampler", bench_sampler}};
     struct mr_error err;
     need_ok(mr_tensor_thread_begin(&err), &err);
     need_ok(mr_parallel_set_thread_count(2, &err), &err);
