@@ -207,17 +207,29 @@ static void check_poison(const char *file, const char *header, const char *code,
     free((char *)record.bytes);
 }
 
+/* Four fields between tabs. */
+static void split_row(char *line, const char *fields[4])
+{
+    for (size_t i = 0; i < 4; i++) {
+        size_t length = strcspn(line, "\t\n");
+        assert_int_equal(line[length], i < 3 ? '\t' : '\n');
+        fields[i] = line;
+        line[length] = '\0';
+        line += length + 1;
+    }
+}
+
 static void every_poison_record_gets_its_code(void **state)
 {
     (void)state;
-    char line[512], file[128], header[128], code[64], id[130];
+    char line[512];
     size_t count = 0;
     FILE *manifest = fopen(POISON "manifest.tsv", "r");
     assert_non_null(manifest);
     for (; fgets(line, sizeof line, manifest); count++) {
-        assert_int_equal(
-            sscanf(line, "%127[^\t]\t%127[^\t]\t%63[^\t]\t%129[^\n]", file, header, code, id), 4);
-        check_poison(file, header, code, id);
+        const char *fields[4];
+        split_row(line, fields);
+        check_poison(fields[0], fields[1], fields[2], fields[3]);
     }
     fclose(manifest);
     assert_true(count >= 160);
