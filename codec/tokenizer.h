@@ -3,7 +3,8 @@
  * or from GGUF metadata (ops/gguf_tokenizer.c fills the specification).
  *
  * Ids are identical to the reference implementation's (PyPI `tokenizers`); a component this program
- * does not know makes loading fail, it is never guessed.
+ * does not know makes loading fail, it is never guessed. codec/tokenizer_json.c and
+ * codec/tokenizer_spec.c read the two sources.
  *
  * Threads: immutable after creation, shared by any number of threads; each thread that encodes
  *          owns one mr_tokenizer_scratch.

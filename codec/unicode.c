@@ -1,0 +1,223 @@
+#include "codec/unicode.h"
+
+#include "codec/unicode_tables.h"
+#include "codec/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <utf8proc.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* Canonical combining classes are 0 to 254. */
+#define CLASSES 256
+
+static const struct mr_unicode_range *find_range(const struct mr_unicode_range *ranges,
+                                                 size_t count, uint32_t code_point)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (code_point > ranges[middle].last)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && code_point >= ranges[low].first ? &ranges[low] : NULL;
+}
+
+#define IN(ranges, code_point) (find_range(ranges, COUNT(ranges), code_point) != NULL)
+
+const struct mr_unicode_range *mr_unicode_added(size_t *count)
+{
+    *count = COUNT(added_ranges);
+    return added_ranges;
+}
+
+static utf8proc_category_t category_of(uint32_t code_point)
+{
+    return utf8proc_category((utf8proc_int32_t)code_point);
+}
+
+static bool between(utf8proc_category_t category, utf8proc_category_t first,
+                    utf8proc_category_t last)
+{
+    return category >= first && category <= last;
+}
+
+bool mr_unicode_is_numeric(uint32_t c)
+{
+    if (c < 0x80) return c >= '0' && c <= '9';
+    return between(category_of(c), UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NO) ||
+           IN(numeric_ranges, c);
+}
+
+bool mr_unicode_is_space(uint32_t c)
+{
+    if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13);
+    if (c < 0x2000) return c == 0x85 || c == 0xa0 || c == 0x1680;
+    return c <= 0x200a || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+}
+
+bool mr_unicode_is_punctuation(uint32_t c)
+{
+    if (c < 0x80)
+        return (c > ' ' && c < '0') || (c > '9' && c < 'A') || (c > 'Z' && c < 'a') ||
+               (c > 'z' && c < 0x7f);
+    bool category =
+        between(category_of(c), UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO) && !IN(added_ranges, c);
+    return category != IN(punctuation_flips, c);
+}
+
+/* The reference normalizes by tables older than those it splits by. What came later passes through
+ * its normalizers like a letter that neither decomposes nor composes. */
+static bool is_inert(uint32_t c)
+{
+    return c >= 0x300 && (IN(inert_ranges, c) || IN(added_ranges, c));
+}
+
+bool mr_unicode_is_stripped_mark(uint32_t c)
+{
+    return mr_unicode_is_mark(c) && !is_inert(c);
+}
+
+bool mr_unicode_is_mark(uint32_t c)
+{
+    return c >= 0x300 && between(category_of(c), UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME);
+}
+
+/* Letters and numbers of letters, and the circled letters, the only symbols that are alphabetic. */
+static bool is_alphabetic(uint32_t c, utf8proc_category_t category)
+{
+    if (between(category, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LO)) return true;
+    if (category == UTF8PROC_CATEGORY_NL) return true;
+    return (c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) ||
+           (c >= 0x1f150 && c <= 0x1f169) || (c >= 0x1f170 && c <= 0x1f189);
+}
+
+bool mr_unicode_is_word(uint32_t c)
+{
+    utf8proc_category_t category = category_of(c);
+    if (is_alphabetic(c, category) || mr_unicode_is_mark(c)) return true;
+    if (category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_PC) return true;
+    if (c == 0x200c || c == 0x200d) return true;
+    const struct mr_unicode_range *added = find_range(added_ranges, COUNT(added_ranges), c);
+    return added && (added->major == 'L' || added->major == 'M' || added->minor == 'd');
+}
+
+size_t mr_unicode_lower(uint32_t c, uint32_t out[2])
+{
+    if (c == 0x130) { /* the only character whose lower case is two: i and a dot above */
+        out[0] = 'i';
+        out[1] = 0x307;
+        return 2;
+    }
+    out[0] = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
+    return 1;
+}
+
+static int class_of(utf8proc_int32_t c)
+{
+    return utf8proc_get_property(c)->combining_class;
+}
+
+/* Stable counting sort of marks by class: the library's own ordering is quadratic in the length of
+ * a run, which a hostile text can make as long as itself. */
+static void sort_marks(utf8proc_int32_t *marks, size_t count, utf8proc_int32_t *spare)
+{
+    size_t starts[CLASSES + 1] = {0};
+    bool sorted = true;
+    for (size_t i = 0; i < count; i++) {
+        starts[class_of(marks[i]) + 1]++;
+        if (i > 0 && class_of(marks[i]) < class_of(marks[i - 1])) sorted = false;
+    }
+    if (sorted) return;
+    for (size_t class = 0; class < CLASSES; class ++)
+        starts[class + 1] += starts[class];
+    for (size_t i = 0; i < count; i++)
+        spare[starts[class_of(marks[i])]++] = marks[i];
+    memcpy(marks, spare, count * sizeof *marks);
+}
+
+static void order_canonically(utf8proc_int32_t *points, size_t count, utf8proc_int32_t *spare)
+{
+    for (size_t at = 0; at < count;) {
+        size_t end = at;
+        while (end < count && class_of(points[end]) != 0)
+            end++;
+        if (end - at > 1) sort_marks(points + at, end - at, spare);
+        at = end + 1;
+    }
+}
+
+/* A code point decomposes into at most 18 (U+FDFA), which has 3 bytes: 6 code points a byte. */
+#define POINTS_A_BYTE 6
+
+static bool append_points(const utf8proc_int32_t *points, size_t count, struct mr_buffer *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *place = mr_buffer_reserve(out, 4);
+        if (!place) return false;
+        mr_buffer_commit(out, mr_utf8_put(place, (uint32_t)points[i]));
+    }
+    return true;
+}
+
+/* One normalization: points of the text since the last inert character. */
+struct normalization {
+    utf8proc_int32_t *points, *spare;
+    size_t count, points_max;
+    enum mr_normal_form form;
+    struct mr_buffer *out;
+};
+
+static void decompose(struct normalization *n, uint32_t code_point)
+{
+    unsigned options = UTF8PROC_DECOMPOSE;
+    if (n->form == MR_NFKC || n->form == MR_NFKD) options |= UTF8PROC_COMPAT;
+    int boundary = 0;
+    utf8proc_ssize_t made = utf8proc_decompose_char(
+        (utf8proc_int32_t)code_point, n->points + n->count,
+        (utf8proc_ssize_t)(n->points_max - n->count), (utf8proc_option_t)options, &boundary);
+    n->count += made > 0 ? (size_t)made : 0;
+}
+
+static bool flush(struct normalization *n)
+{
+    order_canonically(n->points, n->count, n->spare);
+    if (n->form == MR_NFC || n->form == MR_NFKC)
+        n->count = (size_t)utf8proc_normalize_utf32(n->points, (utf8proc_ssize_t)n->count,
+                                                    UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    bool fits = append_points(n->points, n->count, n->out);
+    n->count = 0;
+    return fits;
+}
+
+static bool normalize_all(struct normalization *n, struct mr_text text)
+{
+    for (size_t at = 0; at < text.length;) {
+        struct mr_utf8_step step = mr_utf8_next(text, at);
+        struct mr_text same = {text.bytes + at, step.length};
+        at += step.length;
+        if (!is_inert(step.code_point))
+            decompose(n, step.code_point);
+        else if (!flush(n) || !mr_buffer_append(n->out, same))
+            return false;
+    }
+    return flush(n);
+}
+
+enum mr_status mr_unicode_normalize(struct mr_text text, enum mr_normal_form form,
+                                    struct mr_buffer *out, struct mr_error *err)
+{
+    struct normalization n = {
+        .points_max = text.length * POINTS_A_BYTE + 1, .form = form, .out = out};
+    n.points = malloc(n.points_max * sizeof *n.points);
+    n.spare = malloc(n.points_max * sizeof *n.spare);
+    bool fits = n.points && n.spare && normalize_all(&n, text);
+    free(n.spare);
+    free(n.points);
+    if (fits) return MR_OK;
+    return mr_fail(err, MR_NOMEM, "no memory to normalize %zu bytes", text.length);
+}

@@ -1,0 +1,24 @@
+/* rope - the tables of the rotary position embedding (Su et al., "RoFormer", 2021): for position p
+ * and pair i the angle p * theta^(-2i / rotary_dim), stretched as the model's scaling says.
+ *
+ * Angles are computed in single precision, as the reference implementation does, so that long
+ * positions agree with it.
+ * Owner: the model. Memory: two tables, [position][rotary_dim / 2] each, made in _create. */
+#ifndef MR_OPS_ROPE_H
+#define MR_OPS_ROPE_H
+
+#include "ops/model_config.h"
+
+struct mr_rope_table {
+    float *cos, *sin;
+    uint32_t position_count;
+};
+
+/* divisors: [rotary_dim / 2] by which the frequencies are divided (rope_freqs.weight of GGUF), or
+ * NULL. MR_NOMEM. */
+enum mr_status mr_rope_table_create(struct mr_rope_table *out, const struct mr_rope_config *config,
+                                    const float *divisors, uint32_t position_count,
+                                    struct mr_error *err);
+void mr_rope_table_destroy(struct mr_rope_table *table);
+
+#endif
