@@ -6,6 +6,9 @@
  * num_computed to num_tokens". Admission, chunk sizes and preemption are the scheduler's
  * (batching/scheduler.h).
  *
+ * In parts: batching/engine.c the doors, batching/engine_step.c the wheel, batching/engine_settle.c
+ * what a step produced.
+ *
  * Threads: _submit, _cancel, _wait and _wake any thread; everything else the engine thread.
  * Memory:  all in _create, and one block for each request in _submit; _step allocates nothing of
  * ours. Clock:   none; now_ns is monotonic and passed in. Errors:  _submit a typed refusal; _step

@@ -42,7 +42,7 @@ struct mr_sequence {
     struct mr_block_table *table; /* while RUNNING */
     struct mr_kv_match match;     /* copy order of this step, copy_tokens 0: none */
     uint32_t skipped;             /* times something behind it was let in before it */
-    uint32_t preemptions;
+    uint32_t preemptions, tokens_at_preemption;
     uint64_t last_token_ns;
 };
 

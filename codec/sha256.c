@@ -7,7 +7,7 @@
 
 struct mr_sha256 {
     EVP_MD_CTX *context;
-    const EVP_MD *algorithm;
+    EVP_MD *algorithm; /* fetched once: EVP_sha256() is looked up, and allocated, at every start */
 };
 
 struct mr_sha256 *mr_sha256_create(void)
@@ -15,7 +15,7 @@ struct mr_sha256 *mr_sha256_create(void)
     struct mr_sha256 *state = OPENSSL_zalloc(sizeof *state);
     if (!state) return NULL;
     state->context = EVP_MD_CTX_new();
-    state->algorithm = EVP_sha256();
+    state->algorithm = EVP_MD_fetch(NULL, "SHA256", NULL);
     if (!state->context || !state->algorithm) {
         mr_sha256_destroy(state);
         return NULL;
@@ -27,6 +27,7 @@ void mr_sha256_destroy(struct mr_sha256 *state)
 {
     if (!state) return;
     EVP_MD_CTX_free(state->context);
+    EVP_MD_free(state->algorithm);
     OPENSSL_free(state);
 }
 

@@ -10,7 +10,7 @@
 #define MR_OPS_DECODER_H
 
 #include "ops/model.h"
-#include "ops/rope.h"
+#include "ops/rope_table.h"
 #include "ops/tensor.h"
 #include "ops/weights.h"
 

@@ -6,8 +6,8 @@
  * The draw is a function of (seed, position) alone: Philox-4x32-10 (Salmon et al., "Parallel random
  * numbers: as easy as 1, 2, 3", 2011), so batch, preemption and redelivery cannot change a token.
  *
- * State:  scratch for each worker of the parallel pool, about 2 * vocab_size words each.
- * Owner:  engine thread; the rows of one call are spread over the pool (ops/tensor.h).
+ * State:  scratch for each worker of the parallel pool, about 9 words for each id of the
+ * vocabulary. Owner:  engine thread; the rows of one call are spread over the pool (ops/tensor.h).
  * Memory: all of it in _create. No full sort: a threshold is found by radix select, and only what
  *         lies above it is ordered. */
 #ifndef MR_OPS_SAMPLER_H

@@ -26,7 +26,7 @@ static struct place locate(const struct mr_weight_rows *rows, uint32_t row)
         index = row % rows->share_count;
         row /= rows->share_count;
     } else {
-        while (row >= rows->shares[index].row_count)
+        while (index < rows->share_count && row >= rows->shares[index].row_count)
             row -= rows->shares[index++].row_count;
     }
     MR_ASSERT(index < rows->share_count && row < rows->shares[index].row_count);

@@ -42,22 +42,27 @@ struct attention_part {
 
 /* ---- one tile, one block ---- */
 
-/* The keys of the block that each row sees; returns the end of the longest. */
+/* The keys of a block that each row sees. */
+struct attention_keys {
+    uint32_t begin[CHUNK], end[CHUNK];
+};
+
+/* Returns the end of the longest. */
 static uint32_t find_keys(const struct attention_run *run, const struct attention_tile *tile,
-                          uint32_t block, uint32_t first, uint32_t rows, uint32_t *begin,
-                          uint32_t *end)
+                          uint32_t block, uint32_t first, uint32_t rows,
+                          struct attention_keys *keys)
 {
     const uint32_t base = block * MR_BLOCK_TOKENS, window = run->args->window;
     uint32_t longest = 0;
     for (uint32_t r = 0; r < rows; r++) {
         const uint32_t position = tile->position + (first + r) / run->group;
         const uint32_t oldest = window > 0 && position >= window ? position - window + 1 : 0;
-        end[r] = position < base                         ? 0
-                 : position - base + 1 < MR_BLOCK_TOKENS ? position - base + 1
-                                                         : MR_BLOCK_TOKENS;
-        begin[r] = oldest > base ? oldest - base : 0;
-        if (begin[r] >= end[r]) begin[r] = end[r] = 0;
-        if (end[r] > longest) longest = end[r];
+        keys->end[r] = position < base                         ? 0
+                       : position - base + 1 < MR_BLOCK_TOKENS ? position - base + 1
+                                                               : MR_BLOCK_TOKENS;
+        keys->begin[r] = oldest > base ? oldest - base : 0;
+        if (keys->begin[r] >= keys->end[r]) keys->begin[r] = keys->end[r] = 0;
+        if (keys->end[r] > longest) longest = keys->end[r];
     }
     return longest;
 }
@@ -71,10 +76,10 @@ static void attend_rows(const struct attention_run *run, const struct attention_
     const uint32_t rows = tile->rows - first < CHUNK ? tile->rows - first : CHUNK;
     const uint32_t dim = kv->spec.head_dim, per_word = kv->spec.bf16 ? 2 : 1;
     const size_t size = mr_cpu_kv_element_bytes(kv);
-    uint32_t begin[CHUNK], end[CHUNK];
+    struct attention_keys seen;
     _Alignas(64) float scores[CHUNK * MR_BLOCK_TOKENS];
     _Alignas(64) float weights[CHUNK * MR_BLOCK_TOKENS];
-    const uint32_t keys = find_keys(run, tile, block, first, rows, begin, end);
+    const uint32_t keys = find_keys(run, tile, block, first, rows, &seen);
     float *out = part->out + (size_t)first * dim;
     const uint32_t id = tile->sequence->blocks[block];
     MR_ASSERT(id < kv->spec.block_count);
@@ -94,8 +99,8 @@ static void attend_rows(const struct attention_run *run, const struct attention_
     const struct mr_cpu_softmax softmax = {.scores = scores,
                                            .weights = weights,
                                            .stride = MR_BLOCK_TOKENS,
-                                           .begin = begin,
-                                           .end = end,
+                                           .begin = seen.begin,
+                                           .end = seen.end,
                                            .top = part->top + first,
                                            .sum = part->sum + first,
                                            .rows = rows,

@@ -8,6 +8,7 @@
 #define TILE_ROWS_8 0
 
 #include "ops/cpu/rows_body.h"
+#include "ops/cpu/search_body.h"
 #include "ops/cpu/tile_body.h"
 
 const struct mr_cpu_ops mr_cpu_ops_avx2 = {
@@ -18,6 +19,9 @@ const struct mr_cpu_ops mr_cpu_ops_avx2 = {
     .softmax = rows_softmax,
     .fold = rows_fold,
     .convert = rows_convert,
-    .find_max = rows_find_max,
-    .sum_exp = rows_sum_exp,
+    .find_max = search_find_max,
+    .sum_exp = search_sum_exp,
+    .fill_bins = search_fill_bins,
+    .collect = search_collect,
+    .find_top = search_find_top,
 };

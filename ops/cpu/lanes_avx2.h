@@ -170,6 +170,10 @@ static inline lanes_raw lanes_raw_load(const void *p)
     const __m256i *q = p;
     return (lanes_raw){_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)};
 }
+static inline void lanes_prefetch(const void *p)
+{
+    _mm_prefetch(p, _MM_HINT_T1);
+}
 static inline lanes_raw lanes_raw_word(const void *p)
 {
     int32_t word;

@@ -119,6 +119,10 @@ static inline lanes_raw lanes_raw_load(const void *p)
 {
     return _mm512_loadu_si512(p);
 }
+static inline void lanes_prefetch(const void *p)
+{
+    _mm_prefetch(p, _MM_HINT_T1);
+}
 static inline lanes_raw lanes_raw_word(const void *p)
 {
     int32_t word;

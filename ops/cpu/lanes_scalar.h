@@ -155,6 +155,10 @@ static inline lanes_raw lanes_raw_load(const void *p)
     memcpy(&out, p, sizeof out);
     return out;
 }
+static inline void lanes_prefetch(const void *p)
+{
+    __builtin_prefetch(p, 0, 2);
+}
 static inline lanes_raw lanes_raw_word(const void *p)
 {
     lanes_raw out;

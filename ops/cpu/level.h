@@ -7,9 +7,9 @@
  *         Weights, K (columns are tokens) and V (columns are head dimensions) are all stored so.
  * Order:  an output sums its words from first to last in one chain, whatever the tile: tiles of
  *         every size give the same bits. bf16 pairs add in the order the level's multiply has.
- * Files:  the loops are written once over 16 lanes (tile_body.h, rows_body.h) and compiled in
- *         kernels_avx512.c, kernels_avx2.c, kernels_scalar.c with lanes_<level>.h.
- * Owner:  none, constant. Threads: any. */
+ * Files:  the loops are written once over 16 lanes (tile_body.h, rows_body.h, search_body.h) and
+ * compiled in kernels_avx512.c, kernels_avx2.c, kernels_scalar.c with lanes_<level>.h. Owner: none,
+ * constant. Threads: any. */
 #ifndef MR_OPS_CPU_LEVEL_H
 #define MR_OPS_CPU_LEVEL_H
 
@@ -17,7 +17,6 @@
 
 #define MR_PANEL_COLUMNS 16u
 #define MR_PANEL_BYTES   64u /* of one word of depth */
-#define MR_CPU_CHUNK     14u /* rows of the largest register tile */
 
 /* c = a b. a: rows of words; b: panels; c: floats, fully overwritten. */
 struct mr_cpu_tile {
@@ -28,7 +27,8 @@ struct mr_cpu_tile {
     float *c;
     size_t c_stride; /* floats */
     uint32_t rows, panels;
-    uint32_t word_count; /* depth: in_size / 2 for bf16, in_size for f32 */
+    uint32_t panels_ahead; /* panels from b on that are worth prefetching; 0 none */
+    uint32_t word_count;   /* depth: in_size / 2 for bf16, in_size for f32 */
 };
 
 /* What becomes of the sums of a linear layer. */
@@ -66,6 +66,21 @@ struct mr_cpu_fold {
     uint32_t rows, width; /* width: a multiple of 16 */
 };
 
+/* Logits seen from their largest: the place of x[i] is (top - x[i]) * factor * MR_CPU_BINS_EACH,
+ * its weight exp((x[i] - top) * factor). What lies at or beyond the last bin (a weight below
+ * 1e-13), and NaN, has no place. */
+#define MR_CPU_BINS      2048u
+#define MR_CPU_BINS_EACH 64.0f /* bins for each power of e */
+struct mr_cpu_search {
+    const float *x;
+    uint32_t count;
+    float top, factor; /* factor: one over the temperature */
+};
+struct mr_cpu_candidate {
+    uint32_t id;
+    float logit, place, weight;
+};
+
 struct mr_cpu_ops {
     void (*tile_bf16)(const struct mr_cpu_tile *tile);
     void (*tile_f32)(const struct mr_cpu_tile *tile);
@@ -78,8 +93,16 @@ struct mr_cpu_ops {
     /* Index of the largest of count floats, the lowest among equals, NaN never; 0 when all are NaN
      * or -infinity. */
     uint32_t (*find_max)(const float *x, uint32_t count);
-    /* Sum of exp((x[i] - top) * factor) in double; x[i] <= top or NaN (which counts as nothing). */
-    double (*sum_exp)(const float *x, uint32_t count, float top, float factor);
+    /* Sum of the weights, places or not; NaN counts as nothing. */
+    double (*sum_exp)(const struct mr_cpu_search *search);
+    /* Adds every number that has a place to its bin, the whole part of the place. */
+    void (*fill_bins)(const struct mr_cpu_search *search, uint32_t *counts, double *weights);
+    /* The numbers whose place is below limit, by rising id; returns their count. */
+    uint32_t (*collect)(const struct mr_cpu_search *search, float limit,
+                        struct mr_cpu_candidate *out);
+    /* The `wanted` largest, largest first, the lowest id first among equals; returns how many there
+     * are that are not NaN or -infinity. wanted <= MR_LOGPROBS_MAX. */
+    uint32_t (*find_top)(const float *x, uint32_t count, uint32_t wanted, uint32_t *ids);
 };
 
 /* The table of mr_cpu_level(wanted). */

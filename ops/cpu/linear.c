@@ -127,9 +127,9 @@ struct linear_run {
     enum mr_cpu_epilogue epilogue;
 };
 
-/* Panels [panel, panel + panels) of rows [row, row + rows). */
+/* Panels [panel, panel + panels) of rows [row, row + rows); this thread goes on to panel_end. */
 static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, uint32_t panel,
-                     uint32_t panels)
+                     uint32_t panels, uint32_t panel_end)
 {
     const struct mr_cpu_linear *linear = run->linear;
     const size_t x_stride = (size_t)linear->word_count * 4u;
@@ -147,6 +147,7 @@ static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, 
                                      .c_stride = panels * MR_PANEL_COLUMNS,
                                      .rows = rows,
                                      .panels = panels,
+                                     .panels_ahead = panel_end - panel,
                                      .word_count = linear->word_count};
     MR_ASSERT(rows * tile.c_stride <= SUMS_FLOATS);
     if (linear->bf16)
@@ -182,7 +183,11 @@ static void run_units(void *context, size_t begin, size_t end)
         if (pairs > end - unit) pairs = (uint32_t)(end - unit);
         uint32_t panels = 2 * pairs;
         if (2 * pair + panels > run->linear->panel_count) panels--;
-        run_tile(run, row, rows, 2 * pair, panels);
+        const size_t last =
+            unit - pair + run->pair_count < end ? run->pair_count : end - unit + pair;
+        uint32_t panel_end = 2 * (uint32_t)last;
+        if (panel_end > run->linear->panel_count) panel_end--;
+        run_tile(run, row, rows, 2 * pair, panels, panel_end);
         unit += pairs;
     }
 }
@@ -192,10 +197,8 @@ void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32
 {
     MR_ASSERT(epilogue != MR_CPU_SILU_MUL || linear->out_size % 2 == 0);
     if (rows == 0) return;
-    /* Blocks of nearly equal height, each a whole number of register tiles. */
-    const uint32_t blocks = (rows + ROW_BLOCK - 1) / ROW_BLOCK;
-    const uint32_t even = (rows + blocks - 1) / blocks;
-    const uint32_t height = (even + MR_CPU_CHUNK - 1) / MR_CPU_CHUNK * MR_CPU_CHUNK;
+    const uint32_t blocks = (rows + ROW_BLOCK - 1) / ROW_BLOCK; /* of nearly equal height */
+    const uint32_t height = (rows + blocks - 1) / blocks;
     struct linear_run run = {.linear = linear,
                              .x = x,
                              .out = out,

@@ -214,43 +214,4 @@ static void rows_fold(const struct mr_cpu_fold *fold)
     }
 }
 
-/* ---- search ---- */
-
-static uint32_t rows_find_max(const float *x, uint32_t count)
-{
-    const lanes lowest = lanes_set(-INFINITY);
-    lanes top = lowest;
-    uint32_t i = 0;
-    for (; i + 16 <= count; i += 16)
-        top = lanes_max(lanes_load(x + i), top);
-    if (i < count)
-        top = lanes_max(lanes_keep(rows_load(x + i, count - i), 0, count - i, lowest), top);
-    const float largest = lanes_top(top);
-    for (i = 0; i < count; i++)
-        if (x[i] == largest) return i;
-    return 0;
-}
-
-static double rows_sum_exp(const float *x, uint32_t count, float top, float factor)
-{
-    const lanes by = lanes_set(factor * ROWS_LOG2_E), minus = lanes_set(-top);
-    double total = 0.0;
-    for (uint32_t i = 0; i < count;) {
-        const uint32_t stop = count - i < 1024 ? count : i + 1024;
-        lanes sum = lanes_set(0.0f);
-        for (; i + 16 <= stop; i += 16) {
-            lanes e = rows_exp2(lanes_mul(lanes_add(lanes_load(x + i), minus), by));
-            sum = lanes_add(sum, lanes_number(e));
-        }
-        if (i < stop) {
-            lanes part = lanes_add(rows_load(x + i, stop - i), minus);
-            lanes e = lanes_number(rows_exp2(lanes_mul(part, by)));
-            sum = lanes_add(sum, lanes_keep(e, 0, stop - i, lanes_set(0.0f)));
-            i = stop;
-        }
-        total += (double)lanes_sum(sum);
-    }
-    return total;
-}
-
 #endif

@@ -13,12 +13,21 @@
 
 #define TILE_INLINE static inline __attribute__((always_inline))
 
+/* A register tile's place, and where it asks for the panels to come: every tile of a group calls
+ * its share of the next group into the second level cache, so that memory and multipliers work at
+ * the same time. */
+struct tile_place {
+    uint32_t row, panel;
+    const unsigned char *ahead;
+    size_t ahead_step; /* bytes for every word of depth */
+};
+
 /* Sums of one register tile; rows, panels and bf16 are constants where this is inlined. */
-TILE_INLINE void tile_sums(const struct mr_cpu_tile *tile, uint32_t row, uint32_t panel,
+TILE_INLINE void tile_sums(const struct mr_cpu_tile *tile, const struct tile_place place,
                            const uint32_t rows, const uint32_t panels, const bool bf16)
 {
-    const unsigned char *a = tile->a + row * tile->a_stride_bytes;
-    const unsigned char *b = tile->b + panel * tile->panel_bytes;
+    const unsigned char *a = tile->a + place.row * tile->a_stride_bytes;
+    const unsigned char *b = tile->b + place.panel * tile->panel_bytes;
     const size_t a_stride = tile->a_stride_bytes, b_stride = tile->panel_bytes;
     lanes sum[TILE_ROWS][8];
 #pragma GCC unroll 16
@@ -30,6 +39,7 @@ TILE_INLINE void tile_sums(const struct mr_cpu_tile *tile, uint32_t row, uint32_
 #pragma GCC unroll 16
         for (uint32_t p = 0; p < panels; p++) {
             lanes_raw right = lanes_raw_load(b + p * b_stride + (size_t)k * MR_PANEL_BYTES);
+            lanes_prefetch(place.ahead + p * b_stride + k * place.ahead_step);
 #pragma GCC unroll 16
             for (uint32_t r = 0; r < rows; r++) {
                 lanes_raw left = lanes_raw_word(a + r * a_stride + (size_t)k * 4u);
@@ -37,7 +47,7 @@ TILE_INLINE void tile_sums(const struct mr_cpu_tile *tile, uint32_t row, uint32_
             }
         }
     }
-    float *c = tile->c + row * tile->c_stride + panel * MR_PANEL_COLUMNS;
+    float *c = tile->c + place.row * tile->c_stride + place.panel * MR_PANEL_COLUMNS;
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < rows; r++)
 #pragma GCC unroll 16
@@ -48,10 +58,10 @@ TILE_INLINE void tile_sums(const struct mr_cpu_tile *tile, uint32_t row, uint32_
 /* One function for each number of rows, so that every sum has a register of its own. */
 #define TILE_CASE(n)                                                                               \
     case n:                                                                                        \
-        if ((n) <= most) tile_sums(tile, row, panel, (n), panels, bf16);                           \
+        if ((n) <= most) tile_sums(tile, place, (n), panels, bf16);                                \
         break;
 
-TILE_INLINE void tile_rows(const struct mr_cpu_tile *tile, uint32_t row, uint32_t panel,
+TILE_INLINE void tile_rows(const struct mr_cpu_tile *tile, const struct tile_place place,
                            uint32_t rows, const uint32_t panels, const bool bf16)
 {
     const uint32_t most = panels == 8   ? TILE_ROWS_8
@@ -71,11 +81,20 @@ TILE_INLINE void tile_rows(const struct mr_cpu_tile *tile, uint32_t row, uint32_
         TILE_CASE(9)
         TILE_CASE(10)
         TILE_CASE(11)
-        TILE_CASE(12)
-        TILE_CASE(13)
-        TILE_CASE(14)
 #endif
     }
+}
+
+/* Tells the i-th of `tiles` tiles of a group what to call. Without a next group it asks again for
+ * lines that are there. */
+TILE_INLINE void tile_look_ahead(const struct mr_cpu_tile *tile, struct tile_place *place,
+                                 uint32_t width, uint32_t i, uint32_t tiles)
+{
+    place->ahead = tile->b + place->panel * tile->panel_bytes;
+    place->ahead_step = MR_PANEL_BYTES;
+    if (place->panel + 2 * width > tile->panels_ahead) return;
+    place->ahead += width * tile->panel_bytes + tile->panel_bytes / tiles * i;
+    place->ahead_step = MR_PANEL_BYTES / tiles;
 }
 
 /* The rows are cut into tiles of nearly equal height; a panel group meets all of them while it is
@@ -94,14 +113,16 @@ TILE_INLINE void tile_all(const struct mr_cpu_tile *tile, const bool bf16)
                                                                   : 1;
         for (uint32_t i = 0, row = 0; i < tiles; i++) {
             const uint32_t rows = height + (i < taller);
+            struct tile_place place = {.row = row, .panel = panel};
+            tile_look_ahead(tile, &place, width, i, tiles);
             if (width == 8)
-                tile_rows(tile, row, panel, rows, 8, bf16);
+                tile_rows(tile, place, rows, 8, bf16);
             else if (width == 4)
-                tile_rows(tile, row, panel, rows, 4, bf16);
+                tile_rows(tile, place, rows, 4, bf16);
             else if (width == 2)
-                tile_rows(tile, row, panel, rows, 2, bf16);
+                tile_rows(tile, place, rows, 2, bf16);
             else
-                tile_rows(tile, row, panel, rows, 1, bf16);
+                tile_rows(tile, place, rows, 1, bf16);
             row += rows;
         }
         panel += width;

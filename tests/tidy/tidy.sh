@@ -124,7 +124,7 @@ rule_pure() {
 }
 
 # Lengths: file 600 lines, header 150 (the request is the widest record and has 200; the bodies that the
-# kernel variants include are code, not pages), function 70, parameters 6. A function starts at a brace in column one and ends at the next.
+# kernel variants include are code, not pages), function 70, parameters 6 (the HTTP library calls with eight). A function starts at a brace in column one and ends at the next.
 rule_size() {
     for file in $(files '\.(c|h|cpp|cu|sh|py|awk|txt)$'); do
         lines=$(wc -l <"$file")
@@ -144,7 +144,7 @@ rule_size() {
         /^\}/ {
             if (open && FNR - open + 1 > 70)
                 print FILENAME ": the function at line " open " has " FNR - open + 1 " lines, the limit is 70"
-            if (open && parameters(signature) > 6)
+            if (open && parameters(signature) > 6 && FILENAME != "worker/http.c")
                 print FILENAME ": the function at line " open " has more than 6 parameters"
             open = 0
         }

@@ -188,7 +188,8 @@ static void topics_take_turns_by_weight(void **state)
     }
     open_consuming(&consuming, &broker, topics, 2, false);
     consuming.closed_gate[0] = true;
-    assert_true(nothing_comes(&consuming, 10)); /* both queues are filled now */
+    /* More rounds than records: what a record's arrival wakes is not the wait for all of them. */
+    assert_true(nothing_comes(&consuming, 100));
     consuming.closed_gate[0] = false;
     int high = 0;
     for (int i = 0; i < 12; i++) {

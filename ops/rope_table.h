@@ -1,11 +1,12 @@
-/* rope - the tables of the rotary position embedding (Su et al., "RoFormer", 2021): for position p
- * and pair i the angle p * theta^(-2i / rotary_dim), stretched as the model's scaling says.
+/* rope_table - the tables of the rotary position embedding (Su et al., "RoFormer", 2021): for
+ * position p and pair i the angle p * theta^(-2i / rotary_dim), stretched as the model's scaling
+ * says.
  *
  * Angles are computed in single precision, as the reference implementation does, so that long
  * positions agree with it.
  * Owner: the model. Memory: two tables, [position][rotary_dim / 2] each, made in _create. */
-#ifndef MR_OPS_ROPE_H
-#define MR_OPS_ROPE_H
+#ifndef MR_OPS_ROPE_TABLE_H
+#define MR_OPS_ROPE_TABLE_H
 
 #include "ops/model_config.h"
 

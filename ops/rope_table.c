@@ -1,4 +1,4 @@
-#include "ops/rope.h"
+#include "ops/rope_table.h"
 
 #include "codec/check.h"
 

@@ -1,0 +1,89 @@
+#include "batching/batch_builder.h"
+
+#include "codec/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum mr_status mr_batch_builder_create(struct mr_batch_builder **out, uint32_t rows_max,
+                                       uint32_t sequences_max, struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_batch_builder *made = calloc(1, sizeof *made);
+    if (made == NULL) return mr_fail(err, MR_NOMEM, "no memory for a step of %u rows", rows_max);
+    size_t samples = (size_t)sequences_max * MR_CHOICES_MAX;
+    made->rows_max = rows_max;
+    made->sequences_max = sequences_max;
+    made->token_ids = calloc(rows_max, sizeof *made->token_ids);
+    made->sequences = calloc(sequences_max, sizeof *made->sequences);
+    made->sample_rows = calloc(samples, sizeof *made->sample_rows);
+    made->sampled = calloc(samples, sizeof *made->sampled);
+    made->logit_rows = calloc(sequences_max, sizeof *made->logit_rows);
+    if (made->token_ids == NULL || made->sequences == NULL || made->sample_rows == NULL ||
+        made->sampled == NULL || made->logit_rows == NULL) {
+        mr_batch_builder_destroy(made);
+        return mr_fail(err, MR_NOMEM, "no memory for a step of %u rows", rows_max);
+    }
+    *out = made;
+    return MR_OK;
+}
+
+void mr_batch_builder_destroy(struct mr_batch_builder *builder)
+{
+    if (builder == NULL) return;
+    free(builder->logit_rows);
+    free(builder->sampled);
+    free(builder->sample_rows);
+    free(builder->sequences);
+    free(builder->token_ids);
+    free(builder);
+}
+
+static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_row *row)
+{
+    const struct mr_sequence *sequence = row->sequence;
+    struct mr_batch *batch = &builder->batch;
+    MR_ASSERT(batch->row_count + row->token_count <= builder->rows_max);
+    MR_ASSERT(batch->sequence_count < builder->sequences_max);
+    memcpy(builder->token_ids + batch->row_count, sequence->tokens + sequence->num_computed,
+           row->token_count * sizeof *builder->token_ids);
+    builder->sequences[batch->sequence_count++] = (struct mr_batch_sequence){
+        .row_begin = batch->row_count,
+        .row_count = row->token_count,
+        .context_tokens = sequence->num_computed,
+        .blocks = sequence->table->blocks,
+        .wants_logits = row->samples,
+    };
+    batch->row_count += row->token_count;
+}
+
+static void add_sample(struct mr_batch_builder *builder, struct mr_sequence *sequence,
+                       uint32_t logit_row, const float *logits)
+{
+    struct mr_sample_row row = mr_job_sample_row(sequence->job, sequence);
+    row.logit_row = logit_row;
+    row.logits = logits;
+    MR_ASSERT(builder->sample_count < builder->sequences_max * MR_CHOICES_MAX);
+    builder->sampled[builder->sample_count] = sequence;
+    builder->sample_rows[builder->sample_count++] = row;
+}
+
+void mr_batch_builder_build(struct mr_batch_builder *builder, const struct mr_plan *plan)
+{
+    builder->batch =
+        (struct mr_batch){.token_ids = builder->token_ids, .sequences = builder->sequences};
+    builder->sample_count = 0;
+    uint32_t logit_row = 0;
+    for (uint32_t i = 0; i < plan->row_count; i++) {
+        const struct mr_plan_row *row = &plan->rows[i];
+        if (row->token_count > 0) add_sequence(builder, row);
+        builder->logit_rows[i] = UINT32_MAX;
+        if (!row->samples) continue;
+        if (row->logits == NULL) builder->logit_rows[i] = logit_row++;
+        add_sample(builder, row->sequence, builder->logit_rows[i], row->logits);
+        struct mr_job *job = row->sequence->job;
+        bool first = row->sequence->choice == 0 && mr_sequence_generated(row->sequence) == 0;
+        for (uint32_t choice = 1; first && choice < job->choice_count; choice++)
+            add_sample(builder, &job->sequences[choice], builder->logit_rows[i], row->logits);
+    }
+}

@@ -1,0 +1,31 @@
+/* batch_builder - a plan as the flat arrays the model takes: token ids, sequences in row order,
+ * and one sampling row for each sequence that reached its end.
+ *
+ * When a request's prompt is complete for the first time, its other choices draw their first token
+ * from the same logits.
+ *
+ * Owner:  engine thread. Memory: all in _create; pointers into the sequences are valid while these
+ *         do not change. Errors: only _create. */
+#ifndef MR_BATCHING_BATCH_BUILDER_H
+#define MR_BATCHING_BATCH_BUILDER_H
+
+#include "batching/scheduler.h"
+
+struct mr_batch_builder {
+    uint32_t rows_max, sequences_max;
+    uint32_t *token_ids;                 /* [rows_max] */
+    struct mr_batch_sequence *sequences; /* [sequences_max] */
+    struct mr_sample_row *sample_rows;   /* [sequences_max * MR_CHOICES_MAX] */
+    struct mr_sequence **sampled;        /* whose token each sample row draws */
+    uint32_t sample_count;
+    uint32_t *logit_rows; /* [sequences_max] of plan row i; UINT32_MAX: none */
+    struct mr_batch batch;
+};
+
+enum mr_status mr_batch_builder_create(struct mr_batch_builder **out, uint32_t rows_max,
+                                       uint32_t sequences_max, struct mr_error *err);
+void mr_batch_builder_destroy(struct mr_batch_builder *builder);
+/* Fills batch (row_count 0 when nothing is computed) and the sampling rows. */
+void mr_batch_builder_build(struct mr_batch_builder *builder, const struct mr_plan *plan);
+
+#endif

@@ -1,0 +1,325 @@
+#include "batching/engine.h"
+
+#include "batching/engine_state.h"
+#include "codec/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct mr_engine_stats) % sizeof(uint64_t) == 0, "copied as words");
+
+static enum mr_status check_options(const struct mr_engine_options *options, struct mr_error *err)
+{
+    if (options->context_tokens < 2)
+        return mr_fail(err, MR_BAD_CONFIG, "a context of %u tokens holds no answer",
+                       options->context_tokens);
+    if (options->eos_count > MR_EOS_IDS_MAX)
+        return mr_fail(err, MR_BAD_CONFIG, "%u end tokens, at most %u are possible",
+                       options->eos_count, MR_EOS_IDS_MAX);
+    if (options->model.vocab_size == 0 || options->tokenizer == NULL)
+        return mr_fail(err, MR_BAD_CONFIG, "the engine needs a model and a tokenizer");
+    return MR_OK;
+}
+
+static void fill_rules(struct mr_engine *engine)
+{
+    const struct mr_engine_options *options = &engine->options;
+    for (uint32_t i = 0; i < options->eos_count; i++)
+        engine->eos_ids[i] = options->eos_ids[i];
+    engine->rules = (struct mr_job_rules){
+        .completion = {.tokenizer = options->tokenizer,
+                       .texts = engine->texts,
+                       .eos_ids = engine->eos_ids,
+                       .eos_count = options->eos_count},
+        .vocab_size = options->model.vocab_size,
+        .context_tokens = options->context_tokens,
+        .block_count = options->block_count,
+        .default_temperature = options->default_temperature,
+        .default_top_p = options->default_top_p,
+        .default_top_k = options->default_top_k,
+    };
+    memcpy(engine->rules.fingerprint.bytes, options->fingerprint, MR_HASH_BYTES);
+}
+
+static enum mr_status create_queues(struct mr_engine *engine, struct mr_error *err)
+{
+    const struct mr_engine_options *options = &engine->options;
+    struct mr_request_queue_options bounds = {.count_max = options->queue_count_max,
+                                              .bytes_max = options->queue_bytes_max,
+                                              .ageing_ns = options->ageing_ns};
+    enum mr_status status = mr_request_queue_create(&engine->queue, &bounds, err);
+    /* Waiting requests, started ones, and a few that are just being put in. */
+    bounds.count_max += 2 * options->sequences_max + 64;
+    bounds.bytes_max = UINT64_MAX;
+    bounds.ageing_ns = 0;
+    if (status == MR_OK) status = mr_request_queue_create(&engine->inside, &bounds, err);
+    if (status == MR_OK) status = mr_request_queue_create(&engine->cancels, &bounds, err);
+    return status;
+}
+
+static enum mr_status create_caches(struct mr_engine *engine, struct mr_error *err)
+{
+    const struct mr_engine_options *options = &engine->options;
+    struct mr_kv_cache_options cache = {.block_count = options->block_count,
+                                        .sequence_tokens_max = options->context_tokens,
+                                        .sequences_max = options->sequences_max,
+                                        .prefix_cache = options->prefix_cache};
+    enum mr_status status = mr_kv_cache_create(&engine->cache, &cache, err);
+    if (status != MR_OK || options->prompt_cache_entries == 0 || !options->prefix_cache)
+        return status;
+    struct mr_prompt_cache_options prompts = {.entries_max = options->prompt_cache_entries,
+                                              .vocab_size = options->model.vocab_size,
+                                              .ttl_ns = options->prompt_cache_ttl_ns};
+    return mr_prompt_cache_create(&engine->prompts, &prompts, err);
+}
+
+static enum mr_status create_wheel(struct mr_engine *engine, struct mr_error *err)
+{
+    const struct mr_engine_options *options = &engine->options;
+    size_t sequences = options->sequences_max;
+    struct mr_scheduler_options scheduler = {
+        .sequences_max = options->sequences_max,
+        .rows_max = options->rows_max,
+        .block_count = options->block_count,
+        .chunk_tokens = options->chunk_tokens,
+        .prefills_max = options->prefills_max,
+        .prefill_batch_max = options->prefill_batch_max,
+        .prefill_bytes_max = options->prefill_bytes_max,
+        .geometry = options->geometry,
+        .step_target_ms = options->step_target_ms,
+        .ageing_ns = options->ageing_ns,
+        .force_preempt_every = options->force_preempt_every,
+        .queue = engine->queue,
+        .cache = engine->cache,
+        .prompts = engine->prompts,
+        .cost = &engine->cost,
+    };
+    mr_cost_model_init(&engine->cost);
+    enum mr_status status = mr_scheduler_create(&engine->scheduler, &scheduler, err);
+    if (status == MR_OK)
+        status = mr_batch_builder_create(&engine->builder, options->rows_max,
+                                         options->sequences_max, err);
+    if (status != MR_OK) return status;
+    engine->samples = calloc(sequences * MR_CHOICES_MAX, sizeof *engine->samples);
+    engine->jobs = calloc(2 * sequences, sizeof(struct mr_job *));
+    if (engine->samples == NULL || engine->jobs == NULL)
+        return mr_fail(err, MR_NOMEM, "no memory for %zu sequences", sequences);
+    return MR_OK;
+}
+
+enum mr_status mr_engine_create(struct mr_engine **out, const struct mr_engine_options *options,
+                                const struct mr_sink *sink, struct mr_error *err)
+{
+    *out = NULL;
+    enum mr_status status = check_options(options, err);
+    if (status != MR_OK) return status;
+    struct mr_engine *engine = calloc(1, sizeof *engine);
+    if (engine == NULL) return mr_fail(err, MR_NOMEM, "no memory for the engine");
+    engine->options = *options;
+    engine->sink = *sink;
+    status = mr_token_text_create(&engine->texts, options->tokenizer, err);
+    if (status != MR_OK) goto failed;
+    fill_rules(engine);
+    status = create_queues(engine, err);
+    if (status == MR_OK) status = create_caches(engine, err);
+    if (status == MR_OK) status = create_wheel(engine, err);
+    if (status != MR_OK) goto failed;
+    mr_engine_publish_stats(engine);
+    *out = engine;
+    return MR_OK;
+failed:
+    mr_engine_destroy(engine);
+    return status;
+}
+
+static void drop_job(struct mr_job *job)
+{
+    struct mr_request *request = job->request;
+    mr_job_destroy(job);
+    mr_request_destroy(request);
+}
+
+static void destroy_queue(struct mr_request_queue *queue)
+{
+    if (queue == NULL) return;
+    while (mr_request_queue_drain(queue) != NULL)
+        ;
+    mr_request_queue_destroy(queue);
+}
+
+static void drop_everything(struct mr_engine *engine)
+{
+    struct mr_queue_entry *entry;
+    while (engine->queue != NULL && (entry = mr_request_queue_drain(engine->queue)) != NULL)
+        drop_job(mr_job_of_waiting(entry));
+    mr_scheduler_destroy(engine->scheduler);
+    for (uint32_t i = 0; i < engine->job_count; i++)
+        drop_job(engine->jobs[i]);
+    while (engine->cancels != NULL && (entry = mr_request_queue_drain(engine->cancels)) != NULL)
+        free(entry);
+}
+
+void mr_engine_destroy(struct mr_engine *engine)
+{
+    if (engine == NULL) return;
+    /* The registry's entries lie inside the jobs: it goes first. */
+    destroy_queue(engine->inside);
+    drop_everything(engine);
+    destroy_queue(engine->queue);
+    destroy_queue(engine->cancels);
+    mr_batch_builder_destroy(engine->builder);
+    free(engine->jobs);
+    free(engine->samples);
+    mr_prompt_cache_destroy(engine->prompts);
+    mr_kv_cache_destroy(engine->cache);
+    mr_token_text_destroy(engine->texts);
+    free(engine);
+}
+
+enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submission *submission,
+                                struct mr_error *err)
+{
+    struct mr_job_origin origin = {.ticket = submission->ticket,
+                                   .tenant = submission->tenant,
+                                   .arrival_ns = submission->arrival_ns,
+                                   .deadline_ns = submission->deadline_ns,
+                                   .priority = submission->priority};
+    struct mr_job *job;
+    enum mr_status status = mr_job_create(&job, &engine->rules, submission->request, &origin, err);
+    if (status != MR_OK) return status;
+    status = mr_request_queue_enqueue(engine->inside, &job->inside);
+    if (status != MR_OK) {
+        if (status == MR_INVALID_REQUEST)
+            mr_fail(err, status, "a request with this id is being worked on");
+        else
+            mr_fail(err, status, "the engine takes no more requests now");
+        goto refused;
+    }
+    status = mr_request_queue_enqueue(engine->queue, &job->waiting);
+    if (status != MR_OK) {
+        mr_fail(err, status, "the request queue takes no more now");
+        goto registered;
+    }
+    return MR_OK;
+registered:
+    mr_request_queue_remove(engine->inside, job->inside.id);
+refused:
+    mr_job_destroy(job);
+    return status;
+}
+
+bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id)
+{
+    if (!mr_request_queue_contains(engine->inside, id)) return false;
+    struct mr_cancel *cancel = calloc(1, sizeof *cancel + id.length);
+    if (cancel == NULL) return false;
+    memcpy(cancel->id, id.bytes, id.length);
+    cancel->entry.id = (struct mr_text){cancel->id, id.length};
+    enum mr_status status = mr_request_queue_enqueue(engine->cancels, &cancel->entry);
+    if (status != MR_OK) free(cancel);
+    mr_request_queue_wake(engine->queue);
+    return status == MR_OK || status == MR_INVALID_REQUEST; /* there already: the same */
+}
+
+void mr_engine_return_waiting(struct mr_engine *engine,
+                              void (*returned)(void *context, uint64_t ticket,
+                                               struct mr_request *request),
+                              void *context)
+{
+    struct mr_queue_entry *entry;
+    while ((entry = mr_request_queue_drain(engine->queue)) != NULL) {
+        struct mr_job *job = mr_job_of_waiting(entry);
+        struct mr_request *request = job->request;
+        uint64_t ticket = job->ticket;
+        mr_request_queue_remove(engine->inside, job->inside.id);
+        mr_job_destroy(job);
+        returned(context, ticket, request);
+    }
+}
+
+void mr_engine_close(struct mr_engine *engine)
+{
+    mr_request_queue_close(engine->queue);
+}
+
+void mr_engine_wait(struct mr_engine *engine, uint64_t until_ns)
+{
+    mr_request_queue_wait(engine->queue, until_ns);
+}
+
+void mr_engine_wake(struct mr_engine *engine)
+{
+    mr_request_queue_wake(engine->queue);
+}
+
+bool mr_engine_has_room(struct mr_engine *engine)
+{
+    return mr_request_queue_count(engine->queue) < engine->options.queue_count_max &&
+           mr_request_queue_bytes(engine->queue) < engine->options.queue_bytes_max;
+}
+
+static void fill_stats(struct mr_engine *engine)
+{
+    struct mr_engine_stats *stats = &engine->stats;
+    struct mr_kv_cache_stats cache = mr_kv_cache_stats(engine->cache);
+    stats->running = mr_scheduler_running(engine->scheduler);
+    stats->prefilling = mr_scheduler_prefilling(engine->scheduler);
+    stats->waiting = mr_request_queue_count(engine->queue) + mr_scheduler_parked(engine->scheduler);
+    stats->blocks_total = cache.block_count;
+    stats->blocks_free = cache.free_count;
+    stats->blocks_cached = cache.cached_count;
+    stats->blocks_held = cache.held_count;
+    stats->prefix_queries_tokens = cache.queries_tokens;
+    stats->prefix_hit_tokens = cache.hit_tokens;
+    mr_cost_model_coefficients(&engine->cost, stats->cost_model);
+}
+
+/* Release stores after the odd version, acquire loads before it is read again: a reader that met a
+ * word of this write also meets its version. */
+void mr_engine_publish_stats(struct mr_engine *engine)
+{
+    uint64_t words[MR_STATS_WORDS];
+    struct mr_stats_snapshot *snapshot = &engine->snapshot;
+    fill_stats(engine);
+    memcpy(words, &engine->stats, sizeof words);
+    uint64_t version = atomic_load_explicit(&snapshot->version, memory_order_relaxed);
+    atomic_store_explicit(&snapshot->version, version + 1, memory_order_relaxed);
+    for (size_t i = 0; i < MR_STATS_WORDS; i++)
+        atomic_store_explicit(&snapshot->words[i], words[i], memory_order_release);
+    atomic_store_explicit(&snapshot->version, version + 2, memory_order_release);
+}
+
+struct mr_engine_stats mr_engine_stats(struct mr_engine *engine)
+{
+    uint64_t words[MR_STATS_WORDS], before, after;
+    struct mr_stats_snapshot *snapshot = &engine->snapshot;
+    do {
+        before = atomic_load_explicit(&snapshot->version, memory_order_acquire);
+        for (size_t i = 0; i < MR_STATS_WORDS; i++)
+            words[i] = atomic_load_explicit(&snapshot->words[i], memory_order_acquire);
+        after = atomic_load_explicit(&snapshot->version, memory_order_relaxed);
+    } while (before != after || before % 2 != 0);
+    struct mr_engine_stats stats;
+    memcpy(&stats, words, sizeof stats);
+    return stats;
+}
+
+void mr_engine_check(struct mr_engine *engine)
+{
+    mr_kv_cache_check(engine->cache);
+    if (engine->prompts != NULL) mr_prompt_cache_check(engine->prompts);
+    mr_request_queue_check(engine->queue);
+    mr_request_queue_check(engine->inside);
+    mr_scheduler_check(engine->scheduler);
+    struct mr_kv_cache_stats cache = mr_kv_cache_stats(engine->cache);
+    MR_ASSERT(cache.free_count + cache.cached_count + cache.held_count == cache.block_count);
+    if (mr_scheduler_running(engine->scheduler) == 0) MR_ASSERT(cache.held_count == 0);
+    for (uint32_t i = 0; i < engine->job_count; i++) {
+        const struct mr_job *job = engine->jobs[i];
+        MR_ASSERT(job->started && job->finished_count < job->choice_count);
+        for (uint32_t choice = 0; choice < job->choice_count; choice++) {
+            mr_sequence_check(&job->sequences[choice]);
+            mr_completion_check(job->sequences[choice].completion);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+/* engine_state - what engine.c (the doors), engine_step.c (the wheel) and engine_settle.c (what a
+ * step produced) share. Nobody else includes it. */
+#ifndef MR_BATCHING_ENGINE_STATE_H
+#define MR_BATCHING_ENGINE_STATE_H
+
+#include "batching/batch_builder.h"
+#include "batching/engine.h"
+#include "batching/prompt_cache.h"
+
+#include <stdatomic.h>
+
+#define MR_STATS_WORDS (sizeof(struct mr_engine_stats) / sizeof(uint64_t))
+
+/* A copy of the statistics any thread may read: odd version while it is being written. */
+struct mr_stats_snapshot {
+    _Atomic uint64_t version;
+    _Atomic uint64_t words[MR_STATS_WORDS];
+};
+
+struct mr_engine {
+    struct mr_engine_options options;
+    struct mr_sink sink;
+    uint32_t eos_ids[MR_EOS_IDS_MAX];
+    struct mr_token_text *texts;
+    struct mr_job_rules rules;
+    /* Three queues, the engine's only doors for other threads: requests that wait, the ids of all
+     * requests inside, and ids to cancel. */
+    struct mr_request_queue *queue, *inside, *cancels;
+    struct mr_kv_cache *cache;
+    struct mr_prompt_cache *prompts;
+    struct mr_cost_model cost;
+    struct mr_scheduler *scheduler;
+    struct mr_batch_builder *builder;
+    struct mr_sample *samples; /* [sequences_max * MR_CHOICES_MAX] */
+    struct mr_job **jobs;      /* [2 * sequences_max] started and not ended */
+    uint32_t job_count;
+    struct mr_engine_stats stats;
+    struct mr_stats_snapshot snapshot;
+};
+
+/* A request's id on its way to be cancelled. */
+struct mr_cancel {
+    struct mr_queue_entry entry;
+    char id[];
+};
+
+uint64_t mr_engine_clock(const struct mr_engine *engine, uint64_t now_ns);
+/* After the step: tokens counted, blocks published, samples appended, ends reported. */
+void mr_engine_settle(struct mr_engine *engine, const struct mr_plan *plan, uint64_t now_ns);
+/* Ends every unfinished choice of a job for this reason and reports the result; the job is gone. */
+void mr_engine_end_job(struct mr_engine *engine, struct mr_job *job, enum mr_finish reason,
+                       uint64_t now_ns);
+/* Ends one choice; the job is gone when it was the last. */
+void mr_engine_end_sequence(struct mr_engine *engine, struct mr_sequence *sequence,
+                            enum mr_finish reason, uint64_t now_ns);
+void mr_engine_publish_stats(struct mr_engine *engine);
+
+#endif

@@ -1,0 +1,129 @@
+/* One turn of the wheel: cancels and deadlines, plan, batch, forward, sample, settle. */
+#include "batching/engine_state.h"
+#include "codec/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t mr_engine_clock(const struct mr_engine *engine, uint64_t now_ns)
+{
+    const struct mr_model_port *model = &engine->options.model;
+    return model->clock_ns == NULL ? now_ns : model->clock_ns(model->context);
+}
+
+static bool same_text(struct mr_text left, struct mr_text right)
+{
+    return left.length == right.length && memcmp(left.bytes, right.bytes, left.length) == 0;
+}
+
+/* False: the id is registered but its request is not in the queue yet. */
+static bool cancel_id(struct mr_engine *engine, struct mr_text id, uint64_t now_ns)
+{
+    struct mr_queue_entry *entry = mr_request_queue_remove(engine->queue, id);
+    if (entry != NULL) {
+        mr_engine_end_job(engine, mr_job_of_waiting(entry), MR_FINISH_CANCELLED, now_ns);
+        return true;
+    }
+    for (uint32_t i = 0; i < engine->job_count; i++)
+        if (same_text(engine->jobs[i]->request->id, id)) {
+            mr_engine_end_job(engine, engine->jobs[i], MR_FINISH_CANCELLED, now_ns);
+            return true;
+        }
+    return !mr_request_queue_contains(engine->inside, id);
+}
+
+static void apply_cancels(struct mr_engine *engine, uint64_t now_ns)
+{
+    for (uint32_t left = mr_request_queue_count(engine->cancels); left > 0; left--) {
+        struct mr_queue_entry *entry = mr_request_queue_dequeue(engine->cancels);
+        if (entry == NULL) return;
+        if (cancel_id(engine, entry->id, now_ns))
+            free(entry);
+        else
+            mr_request_queue_return(engine->cancels, entry);
+    }
+}
+
+static void expire(struct mr_engine *engine, uint64_t now_ns)
+{
+    struct mr_queue_entry *entry;
+    while ((entry = mr_request_queue_expired(engine->queue, now_ns)) != NULL)
+        mr_engine_end_job(engine, mr_job_of_waiting(entry), MR_FINISH_DEADLINE, now_ns);
+    for (uint32_t i = engine->job_count; i-- > 0;) {
+        struct mr_job *job = engine->jobs[i];
+        if (job->deadline_ns != 0 && job->deadline_ns <= now_ns)
+            mr_engine_end_job(engine, job, MR_FINISH_DEADLINE, now_ns);
+    }
+}
+
+/* Requests whose first choice is in this plan for the first time. */
+static void adopt(struct mr_engine *engine, const struct mr_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->row_count; i++) {
+        struct mr_job *job = plan->rows[i].sequence->job;
+        if (job->adopted) continue;
+        MR_ASSERT(engine->job_count < 2 * engine->options.sequences_max);
+        job->adopted = true;
+        engine->jobs[engine->job_count++] = job;
+        if (engine->sink.started != NULL) engine->sink.started(engine->sink.context, job->ticket);
+    }
+}
+
+static void carry_out_copies(struct mr_engine *engine, const struct mr_plan *plan)
+{
+    const struct mr_model_port *model = &engine->options.model;
+    for (uint32_t i = 0; i < plan->row_count; i++) {
+        struct mr_sequence *sequence = plan->rows[i].sequence;
+        struct mr_kv_match *match = &sequence->match;
+        if (match->copy_tokens == 0) continue;
+        model->kv_copy(model->context, match->copy_from, match->copy_to, match->copy_tokens);
+        mr_kv_cache_copied(sequence->table, match);
+        match->copy_tokens = 0;
+    }
+}
+
+static enum mr_status compute(struct mr_engine *engine, const struct mr_plan *plan, uint64_t now_ns,
+                              struct mr_error *err)
+{
+    const struct mr_model_port *model = &engine->options.model;
+    struct mr_batch_builder *builder = engine->builder;
+    uint64_t begin_ns = mr_engine_clock(engine, now_ns);
+    carry_out_copies(engine, plan);
+    mr_batch_builder_build(builder, plan);
+    enum mr_status status = MR_OK;
+    if (builder->batch.row_count > 0) status = model->forward(model->context, &builder->batch, err);
+    if (status == MR_OK && builder->sample_count > 0)
+        status = model->sample(model->context, builder->sample_rows, builder->sample_count,
+                               engine->samples, err);
+    uint64_t spent_ns = mr_engine_clock(engine, now_ns) - begin_ns;
+    engine->stats.model_ns += spent_ns;
+    if (status == MR_OK && builder->batch.row_count > 0)
+        mr_cost_model_observe(&engine->cost, &plan->work, (double)spent_ns / 1e6);
+    return status;
+}
+
+enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_t *wake_ns,
+                              struct mr_error *err)
+{
+    uint64_t begin_ns = mr_engine_clock(engine, now_ns);
+    apply_cancels(engine, now_ns);
+    expire(engine, now_ns);
+    if (engine->prompts != NULL) mr_prompt_cache_expire(engine->prompts, now_ns);
+    const struct mr_plan *plan = mr_scheduler_plan(engine->scheduler, now_ns);
+    engine->stats.preemptions += plan->preempted_count;
+    for (uint32_t i = 0; i < plan->exhausted_count; i++)
+        mr_engine_end_sequence(engine, plan->exhausted[i], MR_FINISH_POOL_EXHAUSTED, now_ns);
+    enum mr_status status = MR_OK;
+    if (plan->row_count > 0) {
+        adopt(engine, plan);
+        status = compute(engine, plan, now_ns, err);
+        if (status == MR_OK) mr_engine_settle(engine, plan, mr_engine_clock(engine, now_ns));
+    }
+    engine->stats.steps++;
+    engine->stats.step_ns_total += mr_engine_clock(engine, now_ns) - begin_ns;
+    mr_engine_publish_stats(engine);
+    *wake_ns = engine->stats.running + engine->stats.waiting > 0 ? now_ns : UINT64_MAX;
+    /* Whatever is inside must move, or this wheel would spin for ever. */
+    MR_ASSERT(plan->row_count > 0 || plan->exhausted_count > 0 || engine->stats.running == 0);
+    return status;
+}

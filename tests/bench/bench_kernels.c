@@ -1,0 +1,408 @@
+/* bench_kernels - what the CPU kernels do on this machine, in the shapes of SmolLM2-135M: the whole
+ * stack of linear layers by number of rows, attention of prompts and of decode steps, norms and
+ * rotary embedding, the sampler. Best of several runs; run it on a quiet machine.
+ *     bench_kernels [memory|linear|attention|rows|sampler] ...   (none: all) */
+#include "ops/cpu/kernels.h"
+#include "ops/sampler.h"
+#include "ops/tensor.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    LAYERS = 30,
+    HIDDEN = 576,
+    HEADS = 9,
+    KV_HEADS = 3,
+    DIM = 64,
+    FFN = 1536,
+    VOCAB = 49152,
+    QKV = (HEADS + 2 * KV_HEADS) * DIM,
+    RUNS = 5
+};
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void *need(void *memory)
+{
+    if (!memory) {
+        fprintf(stderr, "bench_kernels: out of memory\n");
+        exit(1);
+    }
+    return memory;
+}
+
+static void need_ok(enum mr_status status, const struct mr_error *err)
+{
+    if (status == MR_OK) return;
+    fprintf(stderr, "bench_kernels: %s\n", err->detail);
+    exit(1);
+}
+
+static float *random_floats(size_t count, float spread)
+{
+    uint32_t state = 12345;
+    float *x = need(malloc(count * sizeof *x));
+    for (size_t i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        x[i] = ((float)(state >> 8) / 8388608.0f - 1.0f) * spread;
+    }
+    return x;
+}
+
+/* ---- memory ---- */
+
+struct reading {
+    const uint64_t *words;
+    uint64_t sums[64]; /* by thread */
+};
+
+static void read_part(void *context, size_t begin, size_t end)
+{
+    struct reading *reading = context;
+    uint64_t a = 0, b = 0, c = 0, d = 0;
+    for (size_t i = begin * 512; i < end * 512; i += 4) {
+        a += reading->words[i];
+        b += reading->words[i + 1];
+        c += reading->words[i + 2];
+        d += reading->words[i + 3];
+    }
+    reading->sums[mr_parallel_thread_index() % 64] += a + b + c + d;
+}
+
+/* What the figures in GB/s below can at best come to, at this hour on this machine. */
+static void bench_memory(void)
+{
+    const size_t pages = 65536;
+    struct reading reading = {.words = need(malloc(pages * 4096))};
+    memset((void *)(uintptr_t)reading.words, 1, pages * 4096);
+    double best = INFINITY;
+    for (int run = 0; run < 2 * RUNS; run++) {
+        const double start = now_ms();
+        mr_parallel_for(pages, 1, read_part, &reading);
+        best = fmin(best, now_ms() - start);
+    }
+    printf("memory read, all threads: %.1f GB/s\n", (double)pages * 4096 / best / 1e6);
+    free((void *)(uintptr_t)reading.words);
+}
+
+/* ---- linear layers ---- */
+
+struct stack {
+    struct mr_cpu_linear *qkv[LAYERS], *out[LAYERS], *gate_up[LAYERS], *down[LAYERS], *head;
+    double bytes;
+    uint16_t *narrow, *ffn; /* inputs, bf16 */
+    float *residual, *wide, *logits;
+};
+
+static void weight_row(void *context, uint32_t row, float *out)
+{
+    const uint32_t in_size = *(const uint32_t *)context;
+    for (uint32_t i = 0; i < in_size; i++)
+        out[i] = (float)((row * 31u + i * 17u) % 97u) / 970.0f - 0.05f;
+}
+
+static struct mr_cpu_linear *make_linear(struct stack *stack, uint32_t out_size, uint32_t in_size)
+{
+    struct mr_cpu_linear *linear;
+    struct mr_error err;
+    const struct mr_cpu_linear_spec spec = {.out_size = out_size,
+                                            .in_size = in_size,
+                                            .bf16 = true,
+                                            .source = weight_row,
+                                            .source_context = &in_size};
+    need_ok(mr_cpu_linear_create(&linear, &spec, &err), &err);
+    stack->bytes += (double)mr_cpu_linear_bytes(linear);
+    return linear;
+}
+
+static struct stack *stack_make(uint32_t rows)
+{
+    struct stack *stack = need(calloc(1, sizeof *stack));
+    for (int i = 0; i < LAYERS; i++) {
+        stack->qkv[i] = make_linear(stack, QKV, HIDDEN);
+        stack->out[i] = make_linear(stack, HIDDEN, HIDDEN);
+        stack->gate_up[i] = make_linear(stack, 2 * FFN, HIDDEN);
+        stack->down[i] = make_linear(stack, HIDDEN, FFN);
+    }
+    stack->head = make_linear(stack, VOCAB, HIDDEN);
+    stack->narrow = need(calloc((size_t)rows * HIDDEN, 2));
+    for (size_t i = 0; i < (size_t)rows * HIDDEN; i++)
+        stack->narrow[i] = (uint16_t)(0x3c00u + i % 251u);
+    stack->ffn = need(calloc((size_t)rows * FFN, 2));
+    stack->residual = need(calloc((size_t)rows * HIDDEN, 4));
+    stack->wide = need(calloc((size_t)rows * QKV, 4));
+    stack->logits = need(calloc((size_t)64 * VOCAB, 4));
+    return stack;
+}
+
+static double stack_run(const struct stack *stack, uint32_t rows, uint32_t logit_rows)
+{
+    const double start = now_ms();
+    for (int i = 0; i < LAYERS; i++) {
+        mr_cpu_linear_run(stack->qkv[i], stack->narrow, rows, MR_CPU_STORE_F32, stack->wide);
+        mr_cpu_linear_run(stack->out[i], stack->narrow, rows, MR_CPU_ADD_F32, stack->residual);
+        mr_cpu_linear_run(stack->gate_up[i], stack->narrow, rows, MR_CPU_SILU_MUL, stack->ffn);
+        mr_cpu_linear_run(stack->down[i], stack->ffn, rows, MR_CPU_ADD_F32, stack->residual);
+    }
+    if (logit_rows > 0)
+        mr_cpu_linear_run(stack->head, stack->narrow, logit_rows, MR_CPU_STORE_F32, stack->logits);
+    return now_ms() - start;
+}
+
+static void bench_linear(void)
+{
+    static const uint32_t rows[] = {1, 2, 4, 8, 12, 16, 24, 32, 64, 128, 256, 512};
+    struct stack *stack = stack_make(512);
+    const double layer_weights = (double)LAYERS * HIDDEN * (QKV + HIDDEN + 3 * FFN);
+    printf("linear stack, bf16: rows, ms, GFLOP/s, GB/s of weights (head for up to 64 rows)\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const uint32_t logit_rows = rows[i] <= 64 ? rows[i] : 0;
+        double best = INFINITY;
+        for (int run = 0; run < 2 * RUNS; run++)
+            best = fmin(best, stack_run(stack, rows[i], logit_rows));
+        const double flop = 2.0 * (layer_weights * rows[i] + (double)VOCAB * HIDDEN * logit_rows);
+        const double bytes = stack->bytes - (logit_rows ? 0.0 : 2.0 * VOCAB * HIDDEN);
+        printf("  %4u  %8.2f  %7.1f  %6.1f\n", rows[i], best, flop / best / 1e6,
+               bytes / best / 1e6);
+    }
+}
+
+/* ---- attention ---- */
+
+struct scene {
+    struct mr_cpu_kv *kv;
+    struct mr_cpu_rope rope;
+    struct mr_cpu_rope_args rope_args;
+    uint32_t *blocks; /* [sequences][blocks_each] */
+    struct mr_cpu_attention_sequence *sequences;
+    uint32_t sequence_count;
+    float *qkv;
+    void *out;
+};
+
+static struct scene scene_make(uint32_t sequence_count, uint32_t tokens, uint32_t rows)
+{
+    struct scene scene = {.sequence_count = sequence_count};
+    const uint32_t each = (tokens + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS;
+    struct mr_error err;
+    const struct mr_cpu_kv_spec spec = {.layer_count = LAYERS,
+                                        .kv_head_count = KV_HEADS,
+                                        .head_dim = DIM,
+                                        .block_count = each * sequence_count,
+                                        .bf16 = true};
+    need_ok(mr_cpu_kv_create(&scene.kv, &spec, &err), &err);
+    scene.blocks = need(malloc((size_t)each * sequence_count * sizeof *scene.blocks));
+    scene.sequences = need(calloc(sequence_count, sizeof *scene.sequences));
+    for (uint32_t i = 0; i < each * sequence_count; i++)
+        scene.blocks[i] = i;
+    for (uint32_t s = 0; s < sequence_count; s++)
+        scene.sequences[s].blocks = scene.blocks + (size_t)s * each;
+    scene.rope.cos = random_floats((size_t)tokens * DIM / 2, 0.7f);
+    scene.rope.sin = random_floats((size_t)tokens * DIM / 2, 0.7f);
+    scene.rope.rotary_dim = DIM;
+    scene.qkv = random_floats((size_t)rows * QKV, 1.0f);
+    scene.out = need(malloc((size_t)rows * HIDDEN * 2));
+    return scene;
+}
+
+static void scene_drop(struct scene *scene)
+{
+    mr_cpu_kv_destroy(scene->kv);
+    free(scene->blocks);
+    free(scene->sequences);
+    free((void *)(uintptr_t)scene->rope.cos);
+    free((void *)(uintptr_t)scene->rope.sin);
+    free(scene->qkv);
+    free(scene->out);
+}
+
+/* All layers of one step; adds the time of each part. */
+static void scene_step(struct scene *scene, double *write_ms, double *attention_ms)
+{
+    struct mr_cpu_attention_args args = {.head_count = HEADS,
+                                         .scale = 0.125f,
+                                         .sequences = scene->sequences,
+                                         .sequence_count = scene->sequence_count};
+    const struct mr_cpu_rope_args rope = {.rope = &scene->rope};
+    for (args.layer = 0; args.layer < LAYERS; args.layer++) {
+        const double start = now_ms();
+        mr_cpu_rope_write(scene->kv, &args, &rope, scene->qkv);
+        const double middle = now_ms();
+        mr_cpu_attention(scene->kv, &args, scene->qkv, scene->out);
+        *write_ms += middle - start;
+        *attention_ms += now_ms() - middle;
+    }
+}
+
+static void bench_prompt(uint32_t tokens, uint32_t chunk)
+{
+    struct scene scene = scene_make(1, tokens, chunk);
+    double best_write = INFINITY, best = INFINITY;
+    for (int run = 0; run < 3; run++) {
+        double write_ms = 0.0, attention_ms = 0.0;
+        for (uint32_t at = 0; at < tokens; at += chunk) {
+            scene.sequences[0].context_tokens = at;
+            scene.sequences[0].row_count = tokens - at < chunk ? tokens - at : chunk;
+            scene_step(&scene, &write_ms, &attention_ms);
+        }
+        best_write = fmin(best_write, write_ms);
+        best = fmin(best, attention_ms);
+    }
+    const double flop = 4.0 * LAYERS * HEADS * DIM * tokens * (tokens + 1.0) / 2;
+    printf("  prompt %5u by %4u   write %6.2f ms  attention %7.2f ms  %6.1f GFLOP/s\n", tokens,
+           chunk, best_write, best, flop / best / 1e6);
+    scene_drop(&scene);
+}
+
+static void bench_decode(uint32_t sequence_count, uint32_t context)
+{
+    struct scene scene = scene_make(sequence_count, context + 1, sequence_count);
+    double best_write = INFINITY, best = INFINITY;
+    for (uint32_t s = 0; s < sequence_count; s++) {
+        scene.sequences[s].row_begin = s;
+        scene.sequences[s].row_count = 1;
+    }
+    for (uint32_t at = 0; at < context; at += MR_BLOCK_TOKENS - 1) { /* pages in */
+        for (uint32_t s = 0; s < sequence_count; s++)
+            scene.sequences[s].context_tokens = at;
+        double ignored = 0.0;
+        scene_step(&scene, &ignored, &ignored);
+    }
+    for (uint32_t s = 0; s < sequence_count; s++)
+        scene.sequences[s].context_tokens = context;
+    for (int run = 0; run < RUNS; run++) {
+        double write_ms = 0.0, attention_ms = 0.0;
+        scene_step(&scene, &write_ms, &attention_ms);
+        best_write = fmin(best_write, write_ms);
+        best = fmin(best, attention_ms);
+    }
+    const double bytes = 4.0 * LAYERS * KV_HEADS * DIM * context * sequence_count;
+    printf("  decode %3u x %5u     write %6.2f ms  attention %7.2f ms  %6.1f GB/s\n",
+           sequence_count, context, best_write, best, bytes / best / 1e6);
+    scene_drop(&scene);
+}
+
+static void bench_attention(void)
+{
+    printf("rotary embedding with KV write, attention, bf16, all layers\n");
+    bench_prompt(512, 512);
+    bench_prompt(2048, 512);
+    bench_prompt(2048, 2048);
+    bench_decode(1, 500);
+    bench_decode(1, 4000);
+    bench_decode(8, 500);
+    bench_decode(16, 500);
+    bench_decode(32, 100);
+    bench_decode(32, 500);
+}
+
+static void bench_rows(void)
+{
+    static const uint32_t rows[] = {1, 32, 512};
+    float *x = random_floats((size_t)512 * HIDDEN, 1.0f), *weight = random_floats(HIDDEN, 1.0f);
+    void *out = need(malloc((size_t)512 * HIDDEN * 2));
+    const struct mr_cpu_norm norm = {
+        .weight = weight, .epsilon = 1e-5f, .width = HIDDEN, .bf16 = true};
+    printf("norms of one step (%d)\n", 2 * LAYERS + 1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double best = INFINITY;
+        for (int run = 0; run < RUNS; run++) {
+            const double start = now_ms();
+            for (int n = 0; n < 2 * LAYERS + 1; n++)
+                mr_cpu_rms_norm(&norm, x, rows[i], out);
+            best = fmin(best, now_ms() - start);
+        }
+        printf("  %4u rows  %6.3f ms\n", rows[i], best);
+    }
+    free(out);
+    free(weight);
+    free(x);
+}
+
+/* 32 rows of logits that fall off about as a language model's do. */
+static void bench_sampler(void)
+{
+    enum { ROWS = 32 };
+    static const struct {
+        const char *name;
+        struct mr_sampling sampling;
+    } cases[] = {
+        {"greedy", {.top_p = 1, .typical_p = 1, .repetition_penalty = 1}},
+        {"greedy, 20 logprobs",
+         {.top_p = 1, .typical_p = 1, .repetition_penalty = 1, .logprobs = 20}},
+        {"temperature", {.temperature = 1, .top_p = 1, .typical_p = 1, .repetition_penalty = 1}},
+        {"top-p 0.9", {.temperature = 1, .top_p = 0.9f, .typical_p = 1, .repetition_penalty = 1}},
+        {"top-k 50, top-p 0.9",
+         {.temperature = 1, .top_k = 50, .top_p = 0.9f, .typical_p = 1, .repetition_penalty = 1}},
+        {"min-p, penalties",
+         {.temperature = 1,
+          .top_p = 1,
+          .min_p = 0.05f,
+          .typical_p = 1,
+          .repetition_penalty = 1.1f}},
+        {"typical", {.temperature = 1, .top_p = 1, .typical_p = 0.9f, .repetition_penalty = 1}},
+    };
+    const struct mr_sampler_spec spec = {.vocab_size = VOCAB,
+                                         .worker_count = mr_parallel_thread_count()};
+    struct mr_sampler *sampler;
+    struct mr_error err;
+    struct mr_sample_row rows[ROWS];
+    struct mr_sample samples[ROWS];
+    uint32_t history[500];
+    need_ok(mr_sampler_create(&sampler, &spec, &err), &err);
+    float *logits = random_floats((size_t)ROWS * VOCAB, 1.0f);
+    for (size_t i = 0; i < (size_t)ROWS * VOCAB; i++)
+        logits[i] = -2.5f * logf(1.0f - 0.99999f * fabsf(logits[i]));
+    for (uint32_t i = 0; i < 500; i++)
+        history[i] = i * 97u;
+    printf("sampler, %d rows of %d logits\n", ROWS, VOCAB);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        double best = INFINITY;
+        for (uint32_t i = 0; i < ROWS; i++)
+            rows[i] = (struct mr_sample_row){.logits = logits + (size_t)i * VOCAB,
+                                             .sampling = &cases[c].sampling,
+                                             .seed = i,
+                                             .history = history,
+                                             .history_count = 500,
+                                             .prompt_count = 200};
+        for (int run = 0; run < 4 * RUNS; run++) {
+            const double start = now_ms();
+            mr_sampler_run(sampler, rows, ROWS, samples);
+            best = fmin(best, now_ms() - start);
+        }
+        printf("  %-20s  %6.3f ms\n", cases[c].name, best);
+    }
+    free(logits);
+    mr_sampler_destroy(sampler);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } parts[] = {{"memory", bench_memory},
+                 {"linear", bench_linear},
+                 {"attention", bench_attention},
+                 {"rows", bench_rows},
+                 {"sampler", bench_sampler}};
+    struct mr_error err;
+    need_ok(mr_tensor_thread_begin(&err), &err);
+    need_ok(mr_parallel_set_thread_count(2, &err), &err);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        bool wanted = argc == 1;
+        for (int a = 1; a < argc; a++)
+            wanted = wanted || strcmp(argv[a], parts[i].name) == 0;
+        if (wanted) parts[i].run();
+    }
+    return 0;
+}

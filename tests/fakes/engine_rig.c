@@ -1,0 +1,158 @@
+#include "tests/fakes/engine_rig.h"
+
+#include "codec/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint32_t end_ids[] = {MR_FAKE_END};
+
+void rig_init(struct engine_rig *rig)
+{
+    *rig = (struct engine_rig){
+        .fake_options = {.vocab_size = 200, .step_ms = 10, .row_ms = 0.5, .token_ms = 0.5},
+        .options = {.block_count = 32,
+                    .context_tokens = 2048,
+                    .sequences_max = 8,
+                    .rows_max = 1024,
+                    .chunk_tokens = 512,
+                    .prefills_max = 1,
+                    .prefill_batch_max = 8,
+                    .prefill_bytes_max = (uint64_t)4 << 30,
+                    .prefix_cache = true,
+                    .prompt_cache_ttl_ns = 300000000000u,
+                    .queue_count_max = 64,
+                    .queue_bytes_max = (uint64_t)1 << 30,
+                    .ageing_ns = 10000000000u,
+                    .default_temperature = 1.0f,
+                    .default_top_p = 1.0f,
+                    .eos_ids = end_ids,
+                    .eos_count = 1},
+    };
+}
+
+static void on_delta(void *context, uint64_t ticket, const struct mr_request *request,
+                     const struct mr_token_record *record)
+{
+    (void)request;
+    struct engine_rig *rig = context;
+    struct rig_choice *choice = &rig->seen[ticket].choices[record->choice];
+    MR_ASSERT(record->index == choice->streamed_count);
+    MR_ASSERT(rig->seen[ticket].started == 1);
+    choice->deltas++;
+    for (size_t i = 0; i < record->token_count; i++)
+        choice->streamed[choice->streamed_count++] = record->token_ids[i];
+}
+
+static void on_started(void *context, uint64_t ticket)
+{
+    struct engine_rig *rig = context;
+    rig->seen[ticket].started++;
+}
+
+static void on_result(void *context, uint64_t ticket, struct mr_request *request,
+                      const struct mr_result *result)
+{
+    struct engine_rig *rig = context;
+    struct rig_seen *seen = &rig->seen[ticket];
+    seen->results++;
+    seen->order = ++rig->result_count;
+    seen->choice_count = (uint32_t)result->choice_count;
+    seen->result = *result;
+    for (uint32_t i = 0; i < seen->choice_count; i++) {
+        struct rig_choice *choice = &seen->choices[i];
+        choice->finish = result->choices[i].finish;
+        choice->completion_tokens = result->choices[i].completion_tokens;
+        choice->token_count = (uint32_t)result->choices[i].token_count;
+        MR_ASSERT(choice->token_count <= RIG_TOKENS_MAX);
+        memcpy(choice->tokens, result->choices[i].token_ids,
+               choice->token_count * sizeof *choice->tokens);
+    }
+    mr_request_destroy(request);
+}
+
+void rig_start(struct engine_rig *rig)
+{
+    rig->tokenizer = mr_fake_tokenizer();
+    rig->fake_options.block_count = rig->options.block_count;
+    rig->fake_options.sequences_max = rig->options.sequences_max;
+    rig->fake = mr_fake_model_create(&rig->fake_options);
+    rig->fake->now_ns = 1000000;
+    rig->seen = calloc(RIG_TICKETS_MAX, sizeof *rig->seen);
+    MR_ASSERT(rig->seen != NULL);
+    rig->options.model = mr_fake_model_port(rig->fake);
+    rig->options.tokenizer = rig->tokenizer;
+    struct mr_sink sink = {
+        .context = rig, .delta = on_delta, .result = on_result, .started = on_started};
+    struct mr_error err = {0};
+    MR_ASSERT(mr_engine_create(&rig->engine, &rig->options, &sink, &err) == MR_OK);
+}
+
+enum mr_status rig_submit_as(struct engine_rig *rig, struct mr_submission submission)
+{
+    MR_ASSERT(submission.ticket < RIG_TICKETS_MAX);
+    struct mr_error err = {0};
+    if (submission.arrival_ns == 0) submission.arrival_ns = rig->fake->now_ns;
+    enum mr_status status = mr_engine_submit(rig->engine, &submission, &err);
+    MR_ASSERT(status == MR_OK || err.status == status);
+    if (status != MR_OK) mr_request_destroy(submission.request);
+    return status;
+}
+
+enum mr_status rig_submit(struct engine_rig *rig, uint64_t ticket, struct mr_request *request)
+{
+    return rig_submit_as(rig, (struct mr_submission){.request = request,
+                                                     .ticket = ticket,
+                                                     .tenant = "default",
+                                                     .priority = request->priority});
+}
+
+bool rig_step(struct engine_rig *rig)
+{
+    uint64_t wake_ns = 0;
+    struct mr_error err = {0};
+    MR_ASSERT(mr_engine_step(rig->engine, rig->fake->now_ns, &wake_ns, &err) == MR_OK);
+    rig->step_count++;
+    return wake_ns != UINT64_MAX;
+}
+
+void rig_run(struct engine_rig *rig)
+{
+    bool more = true;
+    for (uint32_t steps = 0; more; steps++) {
+        MR_ASSERT(steps < 100000);
+        more = rig_step(rig);
+        mr_engine_check(rig->engine);
+    }
+    MR_ASSERT(rig->fake->wrong_reads == 0 && rig->fake->double_writes == 0);
+}
+
+void rig_end(struct engine_rig *rig)
+{
+    mr_engine_destroy(rig->engine);
+    mr_fake_model_destroy(rig->fake);
+    mr_tokenizer_destroy(rig->tokenizer);
+    free(rig->seen);
+}
+
+void rig_tokens(const struct engine_rig *rig, uint64_t salt, uint32_t *tokens, uint32_t count)
+{
+    uint64_t state = salt * 0x9e3779b97f4a7c15u + 1;
+    for (uint32_t i = 0; i < count; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        tokens[i] = 2 + (uint32_t)(state >> 33) % (rig->fake_options.vocab_size - 2);
+    }
+}
+
+void rig_expect(const struct engine_rig *rig, const uint32_t *prompt, uint32_t prompt_count,
+                uint32_t *out, uint32_t count)
+{
+    uint32_t *history = calloc(prompt_count + count, sizeof *history);
+    MR_ASSERT(history != NULL);
+    memcpy(history, prompt, prompt_count * sizeof *history);
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = mr_fake_next(rig->fake, history, prompt_count + i, 0.0f, 0);
+        history[prompt_count + i] = out[i];
+    }
+    free(history);
+}

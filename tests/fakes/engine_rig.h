@@ -1,0 +1,62 @@
+/* engine_rig - an engine over the fake model with a sink that remembers, for tests.
+ *
+ * Change rig.options and rig.fake_options between _init and _start. Results are found by ticket; a
+ * request's streamed tokens are kept beside its result's.
+ *
+ * Owner: the test. Memory: freed by _end; nothing is allocated while the engine steps. */
+#ifndef MR_TESTS_FAKES_ENGINE_RIG_H
+#define MR_TESTS_FAKES_ENGINE_RIG_H
+
+#include "batching/engine.h"
+#include "tests/fakes/fake_model.h"
+#include "tests/fakes/fake_request.h"
+
+#define RIG_TICKETS_MAX 64u
+#define RIG_TOKENS_MAX  512u
+
+struct rig_choice {
+    enum mr_finish finish;
+    uint32_t tokens[RIG_TOKENS_MAX], token_count, completion_tokens;
+    uint32_t streamed[RIG_TOKENS_MAX], streamed_count;
+    uint32_t deltas;
+};
+
+struct rig_seen {
+    uint32_t started, results;
+    uint32_t order; /* of the results: 1 came first */
+    struct rig_choice choices[MR_CHOICES_MAX];
+    uint32_t choice_count;
+    struct mr_result result; /* numbers only; its pointers are gone */
+};
+
+struct engine_rig {
+    struct mr_engine_options options;
+    struct mr_fake_options fake_options;
+    struct mr_fake_model *fake;
+    struct mr_tokenizer *tokenizer;
+    struct mr_engine *engine;
+    struct rig_seen *seen; /* [RIG_TICKETS_MAX] */
+    uint32_t result_count;
+    uint64_t step_count;
+};
+
+/* 32 blocks, context 2048, 8 sequences, chunk 512, prefix cache, no prompt cache, end id 0. */
+void rig_init(struct engine_rig *rig);
+void rig_start(struct engine_rig *rig);
+/* Submits at the fake's present time; the request is destroyed when it is refused. */
+enum mr_status rig_submit(struct engine_rig *rig, uint64_t ticket, struct mr_request *request);
+enum mr_status rig_submit_as(struct engine_rig *rig, struct mr_submission submission);
+/* One step; false when the engine is idle after it. */
+bool rig_step(struct engine_rig *rig);
+/* Steps until idle; asserts the engine's invariants after each. */
+void rig_run(struct engine_rig *rig);
+/* Ends with the engine idle or not. */
+void rig_end(struct engine_rig *rig);
+
+/* count tokens in [2, vocabulary), the same for the same salt. */
+void rig_tokens(const struct engine_rig *rig, uint64_t salt, uint32_t *tokens, uint32_t count);
+/* The count tokens the fake model answers to this prompt, greedily and beyond end ids. */
+void rig_expect(const struct engine_rig *rig, const uint32_t *prompt, uint32_t prompt_count,
+                uint32_t *out, uint32_t count);
+
+#endif

@@ -1,0 +1,194 @@
+#include "tests/fakes/fake_model.h"
+
+#include "codec/check.h"
+#include "kvcache/block_pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define EMPTY_HISTORY 0x6d696c6c72616365u
+
+/* SplitMix64's finaliser (Steele, Lea and Flood, 2014). */
+static uint64_t mix(uint64_t state, uint64_t value)
+{
+    state = (state + value + 1) * 0x9e3779b97f4a7c15u;
+    state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9u;
+    state = (state ^ (state >> 27)) * 0x94d049bb133111ebu;
+    return state ^ (state >> 31);
+}
+
+static uint32_t draw(uint64_t hash, uint32_t vocab_size, float temperature, uint64_t seed,
+                     uint32_t position)
+{
+    uint64_t drawn = temperature > 0.0f ? mix(mix(hash, seed), position) : mix(hash, 0);
+    return (uint32_t)(drawn % vocab_size);
+}
+
+uint32_t mr_fake_next(const struct mr_fake_model *fake, const uint32_t *tokens, uint32_t count,
+                      float temperature, uint64_t seed)
+{
+    uint64_t hash = EMPTY_HISTORY;
+    for (uint32_t i = 0; i < count; i++)
+        hash = mix(hash, tokens[i]);
+    return draw(hash, fake->options.vocab_size, temperature, seed, count);
+}
+
+static struct mr_fake_slot *slot_at(struct mr_fake_model *fake, const uint32_t *blocks,
+                                    uint32_t position)
+{
+    uint32_t block = blocks[position / MR_BLOCK_TOKENS];
+    MR_ASSERT(block < fake->options.block_count);
+    return &fake->slots[(size_t)block * MR_BLOCK_TOKENS + position % MR_BLOCK_TOKENS];
+}
+
+static uint64_t read_context(struct mr_fake_model *fake, const struct mr_batch_sequence *sequence)
+{
+    uint64_t hash = EMPTY_HISTORY;
+    for (uint32_t i = 0; i < sequence->context_tokens; i++) {
+        const struct mr_fake_slot *slot = slot_at(fake, sequence->blocks, i);
+        fake->wrong_reads += slot->step == 0 || slot->position != i;
+        hash = mix(hash, slot->token);
+    }
+    return hash;
+}
+
+static void write_slot(struct mr_fake_model *fake, const struct mr_batch_sequence *sequence,
+                       uint32_t position, uint32_t token)
+{
+    struct mr_fake_slot *slot = slot_at(fake, sequence->blocks, position);
+    fake->double_writes += slot->step == fake->step;
+    *slot = (struct mr_fake_slot){.token = token, .position = position, .step = fake->step};
+}
+
+static void spend(struct mr_fake_model *fake, const struct mr_batch *batch)
+{
+    double ms = fake->options.step_ms;
+    fake->decode_rows = fake->chunk_rows = 0;
+    for (uint32_t i = 0; i < batch->sequence_count; i++) {
+        const struct mr_batch_sequence *sequence = &batch->sequences[i];
+        double rows = sequence->row_count;
+        if (sequence->row_count == 1) {
+            fake->decode_rows++;
+            ms += fake->options.row_ms;
+        } else {
+            fake->chunk_rows += sequence->row_count;
+            ms += fake->options.token_ms * rows;
+        }
+        ms += fake->options.history_ms * rows * (sequence->context_tokens + rows / 2);
+    }
+    fake->now_ns += (uint64_t)(ms * 1e6);
+}
+
+static enum mr_status forward(void *context, const struct mr_batch *batch, struct mr_error *err)
+{
+    struct mr_fake_model *fake = context;
+    if (fake->fail_after > 0 && --fake->fail_after == 0)
+        return mr_fail(err, MR_BACKEND, "the fake was told to fail");
+    fake->step++;
+    fake->forward_count++;
+    fake->row_count += batch->row_count;
+    uint32_t logit_row = 0, rows_seen = 0;
+    for (uint32_t i = 0; i < batch->sequence_count; i++) {
+        const struct mr_batch_sequence *sequence = &batch->sequences[i];
+        MR_ASSERT(sequence->row_begin == rows_seen && sequence->row_count > 0);
+        rows_seen += sequence->row_count;
+        uint64_t hash = read_context(fake, sequence);
+        for (uint32_t row = 0; row < sequence->row_count; row++) {
+            uint32_t token = batch->token_ids[sequence->row_begin + row];
+            hash = mix(hash, token);
+            write_slot(fake, sequence, sequence->context_tokens + row, token);
+        }
+        if (sequence->wants_logits) fake->hashes[logit_row++] = hash;
+    }
+    MR_ASSERT(rows_seen == batch->row_count);
+    spend(fake, batch);
+    return MR_OK;
+}
+
+/* A row of logits is the hash in four 16-bit pieces, each exact in a float. */
+static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_error *err)
+{
+    (void)err;
+    struct mr_fake_model *fake = context;
+    memset(out, 0, fake->options.vocab_size * sizeof *out);
+    for (uint32_t i = 0; i < 4; i++)
+        out[i] = (float)((fake->hashes[row] >> (16 * i)) & 0xffff);
+    return MR_OK;
+}
+
+static uint64_t hash_of(const float *row)
+{
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        hash |= (uint64_t)row[i] << (16 * i);
+    return hash;
+}
+
+static bool is_suppressed(const struct mr_sample_row *row, uint32_t token)
+{
+    for (uint32_t i = 0; i < row->suppressed_count; i++)
+        if (row->suppressed[i] == token) return true;
+    return false;
+}
+
+static enum mr_status sample(void *context, const struct mr_sample_row *rows, uint32_t count,
+                             struct mr_sample *samples, struct mr_error *err)
+{
+    (void)err;
+    struct mr_fake_model *fake = context;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mr_sample_row *row = &rows[i];
+        uint64_t hash = row->logits != NULL ? hash_of(row->logits) : fake->hashes[row->logit_row];
+        uint32_t token = draw(hash, fake->options.vocab_size, row->sampling->temperature, row->seed,
+                              row->position);
+        while (is_suppressed(row, token))
+            token = (token + 1) % fake->options.vocab_size;
+        samples[i] =
+            (struct mr_sample){.token_id = token, .probability = 0.5f, .logprob = -0.6931472f};
+    }
+    return MR_OK;
+}
+
+static void kv_copy(void *context, uint32_t from, uint32_t to, uint32_t token_count)
+{
+    struct mr_fake_model *fake = context;
+    MR_ASSERT(from != to && token_count <= MR_BLOCK_TOKENS);
+    memcpy(&fake->slots[(size_t)to * MR_BLOCK_TOKENS], &fake->slots[(size_t)from * MR_BLOCK_TOKENS],
+           token_count * sizeof *fake->slots);
+    fake->copy_count++;
+}
+
+static uint64_t clock_ns(void *context)
+{
+    return ((struct mr_fake_model *)context)->now_ns;
+}
+
+struct mr_fake_model *mr_fake_model_create(const struct mr_fake_options *options)
+{
+    struct mr_fake_model *fake = calloc(1, sizeof *fake);
+    MR_ASSERT(fake != NULL && options->vocab_size >= 4);
+    fake->options = *options;
+    fake->slots = calloc((size_t)options->block_count * MR_BLOCK_TOKENS, sizeof *fake->slots);
+    fake->hashes = calloc(options->sequences_max, sizeof *fake->hashes);
+    MR_ASSERT(fake->slots != NULL && fake->hashes != NULL);
+    return fake;
+}
+
+void mr_fake_model_destroy(struct mr_fake_model *fake)
+{
+    if (fake == NULL) return;
+    free(fake->hashes);
+    free(fake->slots);
+    free(fake);
+}
+
+struct mr_model_port mr_fake_model_port(struct mr_fake_model *fake)
+{
+    return (struct mr_model_port){.context = fake,
+                                  .vocab_size = fake->options.vocab_size,
+                                  .forward = forward,
+                                  .sample = sample,
+                                  .logits = logits,
+                                  .kv_copy = kv_copy,
+                                  .clock_ns = clock_ns};
+}

@@ -1,0 +1,44 @@
+/* fake_model - a model port whose next token is a hash of the exact token history in its KV blocks.
+ *
+ * A block slot remembers the token and the position written there. A forward reads the whole
+ * context of every sequence back through its block table, so a wrong table, a wrong position, a
+ * block reused too early or never written gives other tokens than the history would, and is counted
+ * as well. Time is virtual: a step costs a + b rows + c chunk + d history on the fake's own clock.
+ *
+ * Owner:  the test. Memory: all in _create; forward and sample allocate nothing.
+ * Errors: forward MR_BACKEND when told to fail. */
+#ifndef MR_TESTS_FAKES_FAKE_MODEL_H
+#define MR_TESTS_FAKES_FAKE_MODEL_H
+
+#include "batching/model_port.h"
+
+struct mr_fake_slot {
+    uint32_t token, position;
+    uint64_t step; /* that wrote it; 0 never */
+};
+
+struct mr_fake_options {
+    uint32_t block_count, vocab_size, sequences_max;
+    double step_ms, row_ms, token_ms, history_ms; /* a, b, c, d */
+};
+
+struct mr_fake_model {
+    struct mr_fake_options options;
+    struct mr_fake_slot *slots; /* [block_count * MR_BLOCK_TOKENS] */
+    uint64_t *hashes;           /* [sequences_max] logit rows of the last forward */
+    uint64_t now_ns, step;
+    uint64_t wrong_reads, double_writes; /* must stay 0 */
+    uint64_t forward_count, row_count, copy_count;
+    uint32_t decode_rows, chunk_rows; /* of the last forward */
+    uint32_t fail_after;              /* forwards until one fails; 0 never */
+};
+
+struct mr_fake_model *mr_fake_model_create(const struct mr_fake_options *options);
+void mr_fake_model_destroy(struct mr_fake_model *fake);
+struct mr_model_port mr_fake_model_port(struct mr_fake_model *fake);
+
+/* The token this model draws after tokens[0..count), computed from the tokens alone. */
+uint32_t mr_fake_next(const struct mr_fake_model *fake, const uint32_t *tokens, uint32_t count,
+                      float temperature, uint64_t seed);
+
+#endif

@@ -1,0 +1,101 @@
+#include "codec/status.h"
+
+#include "codec/check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* CONTRACT section 5; everything a producer can be told. */
+static const char *const wire_codes[] = {
+    "malformed",       "unsupported_encoding", "record_too_large",  "invalid_request",
+    "unknown_field",   "empty_prompt",         "prompt_too_long",   "invalid_token_id",
+    "model_not_found", "unsupported",          "deadline_exceeded", "cancelled",
+    "poison",          "overloaded",           "internal"};
+#define CODE_COUNT (sizeof wire_codes / sizeof *wire_codes)
+
+static void success_alone_is_fine_and_has_no_code(void **state)
+{
+    (void)state;
+    for (enum mr_status status = MR_OK; status < MR_STATUS_COUNT; status++) {
+        assert_int_equal(status == MR_OK, mr_status_class(status) == MR_CLASS_FINE);
+        assert_int_equal(status == MR_OK, mr_status_code(status)[0] == '\0');
+    }
+}
+
+static void every_code_of_the_contract_is_used_and_no_other(void **state)
+{
+    (void)state;
+    int uses[CODE_COUNT] = {0};
+    for (enum mr_status status = MR_OK + 1; status < MR_STATUS_COUNT; status++) {
+        size_t i = 0;
+        while (i < CODE_COUNT && strcmp(mr_status_code(status), wire_codes[i]) != 0)
+            i++;
+        assert_in_range(i, 0, CODE_COUNT - 1);
+        uses[i]++;
+    }
+    for (size_t i = 0; i < CODE_COUNT; i++)
+        assert_int_not_equal(uses[i], 0);
+}
+
+static void each_name_is_its_own(void **state)
+{
+    (void)state;
+    assert_string_equal(mr_status_name(MR_PROMPT_TOO_LONG), "PROMPT_TOO_LONG");
+    for (enum mr_status a = MR_OK; a < MR_STATUS_COUNT; a++)
+        for (enum mr_status b = MR_OK; b < a; b++)
+            assert_string_not_equal(mr_status_name(a), mr_status_name(b));
+}
+
+static void the_class_decides_the_fate(void **state)
+{
+    (void)state;
+    assert_int_equal(mr_status_class(MR_FULL), MR_CLASS_RETRY);
+    assert_int_equal(mr_status_class(MR_MALFORMED), MR_CLASS_REJECT);
+    assert_int_equal(mr_status_class(MR_BACKEND), MR_CLASS_FATAL);
+}
+
+static void a_failure_keeps_its_sentence_and_returns_its_status(void **state)
+{
+    (void)state;
+    struct mr_error err;
+    assert_int_equal(mr_fail(&err, MR_MALFORMED, "byte %d of %s", 7, "header"), MR_MALFORMED);
+    assert_int_equal(err.status, MR_MALFORMED);
+    assert_string_equal(err.detail, "byte 7 of header");
+    assert_int_equal(mr_fail(NULL, MR_FULL, "nobody asks"), MR_FULL);
+}
+
+static void a_long_sentence_is_cut_and_ended(void **state)
+{
+    (void)state;
+    struct mr_error err;
+    memset(&err, 'x', sizeof err);
+    mr_fail(&err, MR_INTERNAL, "%0*d", 2 * MR_ERROR_DETAIL_BYTES, 1);
+    assert_int_equal(strlen(err.detail), MR_ERROR_DETAIL_BYTES - 1);
+}
+
+static void a_value_outside_the_list_is_caught(void **state)
+{
+    (void)state;
+    expect_assert_failure(mr_status_name(MR_STATUS_COUNT));
+    expect_assert_failure(mr_status_class(MR_STATUS_COUNT));
+    expect_assert_failure(mr_status_code(MR_STATUS_COUNT));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(success_alone_is_fine_and_has_no_code),
+        cmocka_unit_test(every_code_of_the_contract_is_used_and_no_other),
+        cmocka_unit_test(each_name_is_its_own),
+        cmocka_unit_test(the_class_decides_the_fate),
+        cmocka_unit_test(a_failure_keeps_its_sentence_and_returns_its_status),
+        cmocka_unit_test(a_long_sentence_is_cut_and_ended),
+        cmocka_unit_test(a_value_outside_the_list_is_caught),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+#include "ops/rope_table.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+/* The angle of (position, pair), told by its sine and cosine. */
+static void assert_angle(const struct mr_rope_table *table, size_t at, double angle)
+{
+    assert_true(fabs((double)table->cos[at] - cos(angle)) < 1e-6);
+    assert_true(fabs((double)table->sin[at] - sin(angle)) < 1e-6);
+}
+
+static void angles_shrink_by_pair_and_grow_by_position(void **state)
+{
+    (void)state;
+    struct mr_rope_config config = {.rotary_dim = 4, .theta = 100.0};
+    struct mr_rope_table table;
+    assert_int_equal(mr_rope_table_create(&table, &config, NULL, 8, NULL), MR_OK);
+    assert_int_equal(table.position_count, 8);
+    assert_angle(&table, 0, 0.0);
+    assert_angle(&table, 7 * 2, 7.0);
+    assert_angle(&table, 7 * 2 + 1, 0.7);
+    mr_rope_table_destroy(&table);
+}
+
+static void linear_scaling_divides_positions(void **state)
+{
+    (void)state;
+    struct mr_rope_config config = {
+        .kind = MR_ROPE_LINEAR, .rotary_dim = 4, .theta = 100.0, .factor = 4.0};
+    struct mr_rope_table table;
+    assert_int_equal(mr_rope_table_create(&table, &config, NULL, 8, NULL), MR_OK);
+    assert_angle(&table, 6 * 2, 1.5);
+    mr_rope_table_destroy(&table);
+}
+
+/* With theta 2^16 and 8 numbers the frequencies are 1, 1/16, 1/256, 1/4096; with an original
+ * context of 2048 wavelengths below 512 are kept, above 2048 stretched, between blended. */
+static void llama3_scaling_stretches_long_wavelengths_only(void **state)
+{
+    (void)state;
+    struct mr_rope_config config = {.kind = MR_ROPE_LLAMA3,
+                                    .rotary_dim = 8,
+                                    .theta = 65536.0,
+                                    .factor = 8.0,
+                                    .low_freq = 1.0,
+                                    .high_freq = 4.0,
+                                    .original_context = 2048.0};
+    struct mr_rope_table table;
+    assert_int_equal(mr_rope_table_create(&table, &config, NULL, 2, NULL), MR_OK);
+    double wavelength = 2 * 3.14159265358979 * 256;
+    double smooth = (2048.0 / wavelength - 1.0) / 3.0;
+    assert_angle(&table, 4, 1.0);
+    assert_angle(&table, 5, 1.0 / 16);
+    assert_angle(&table, 6, (1 - smooth) / 256 / 8 + smooth / 256);
+    assert_angle(&table, 7, 1.0 / 4096 / 8);
+    mr_rope_table_destroy(&table);
+}
+
+static void divisors_divide_frequencies(void **state)
+{
+    (void)state;
+    struct mr_rope_config config = {.rotary_dim = 4, .theta = 100.0};
+    const float divisors[] = {1.0f, 5.0f};
+    struct mr_rope_table table;
+    assert_int_equal(mr_rope_table_create(&table, &config, divisors, 8, NULL), MR_OK);
+    assert_angle(&table, 5 * 2, 5.0);
+    assert_angle(&table, 5 * 2 + 1, 0.1);
+    mr_rope_table_destroy(&table);
+}
+
+static void an_odd_rotary_size_is_misuse(void **state)
+{
+    (void)state;
+    struct mr_rope_config config = {.rotary_dim = 3, .theta = 100.0};
+    struct mr_rope_table table;
+    expect_assert_failure(mr_rope_table_create(&table, &config, NULL, 8, NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(angles_shrink_by_pair_and_grow_by_position),
+        cmocka_unit_test(linear_scaling_divides_positions),
+        cmocka_unit_test(llama3_scaling_stretches_long_wavelengths_only),
+        cmocka_unit_test(divisors_divide_frequencies),
+        cmocka_unit_test(an_odd_rotary_size_is_misuse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

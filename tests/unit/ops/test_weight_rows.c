@@ -1,0 +1,112 @@
+#include "ops/weight_rows.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+/* A [rows, 2] tensor whose row r is (r + base, -r). */
+static float numbers[3][16];
+
+static struct mr_stored_tensor matrix(size_t slot, uint32_t rows, float base)
+{
+    for (uint32_t row = 0; row < rows; row++) {
+        numbers[slot][2 * row] = (float)row + base;
+        numbers[slot][2 * row + 1] = -(float)row;
+    }
+    return (struct mr_stored_tensor){.storage = MR_STORAGE_F32,
+                                     .dim_count = 2,
+                                     .dims = {rows, 2},
+                                     .bytes = (const unsigned char *)numbers[slot],
+                                     .size_bytes = rows * 2 * sizeof(float)};
+}
+
+static struct mr_stored_tensor vector(const float *values, uint32_t count)
+{
+    return (struct mr_stored_tensor){.storage = MR_STORAGE_F32,
+                                     .dim_count = 1,
+                                     .dims = {count},
+                                     .bytes = (const unsigned char *)values,
+                                     .size_bytes = count * sizeof(float)};
+}
+
+static void assert_rows(struct mr_weight_rows *rows, const float *first, uint32_t count)
+{
+    assert_int_equal(mr_weight_rows_count(rows), count);
+    for (uint32_t row = 0; row < count; row++) {
+        float out[2];
+        mr_weight_rows_read(rows, row, out);
+        assert_true(out[0] == first[row]);
+    }
+}
+
+static void shares_follow_one_another(void **state)
+{
+    (void)state;
+    struct mr_stored_tensor q = matrix(0, 3, 0), k = matrix(1, 2, 10), v = matrix(2, 1, 20);
+    struct mr_weight_rows rows = {.shares = {{&q, NULL, 3, 0}, {&k, NULL, 2, 0}, {&v, NULL, 1, 0}},
+                                  .share_count = 3};
+    assert_rows(&rows, (const float[]){0, 1, 2, 10, 11, 20}, 6);
+    float out[2];
+    expect_assert_failure(mr_weight_rows_read(&rows, 6, out));
+}
+
+static void alternating_shares_take_turns(void **state)
+{
+    (void)state;
+    struct mr_stored_tensor gate = matrix(0, 3, 0), up = matrix(1, 3, 10);
+    struct mr_weight_rows rows = {
+        .shares = {{&gate, NULL, 3, 0}, {&up, NULL, 3, 0}}, .share_count = 2, .alternate = true};
+    assert_rows(&rows, (const float[]){0, 10, 1, 11, 2, 12}, 6);
+    rows.shares[1].row_count = 2;
+    expect_assert_failure(mr_weight_rows_count(&rows));
+}
+
+static void rotary_pairs_are_put_into_halves(void **state)
+{
+    (void)state;
+    struct mr_stored_tensor q = matrix(0, 8, 0); /* two heads of four */
+    struct mr_weight_rows rows = {.shares = {{&q, NULL, 8, 4}}, .share_count = 1};
+    assert_rows(&rows, (const float[]){0, 2, 1, 3, 4, 6, 5, 7}, 8);
+}
+
+static void biases_follow_their_rows(void **state)
+{
+    (void)state;
+    const float q_bias[] = {1, 2, 3, 4}, v_bias[] = {9};
+    struct mr_stored_tensor q = matrix(0, 4, 0), k = matrix(1, 2, 0), v = matrix(2, 1, 0);
+    struct mr_stored_tensor qb = vector(q_bias, 4), vb = vector(v_bias, 1);
+    struct mr_weight_rows rows = {.shares = {{&q, &qb, 4, 4}, {&k, NULL, 2, 0}, {&v, &vb, 1, 0}},
+                                  .share_count = 3};
+    float *bias;
+    assert_int_equal(mr_weight_rows_bias(&rows, &bias, NULL), MR_OK);
+    assert_memory_equal(bias, ((const float[]){1, 3, 2, 4, 0, 0, 9}), 7 * sizeof(float));
+    free(bias);
+}
+
+static void without_biases_there_is_none(void **state)
+{
+    (void)state;
+    struct mr_stored_tensor q = matrix(0, 3, 0);
+    struct mr_weight_rows rows = {.shares = {{&q, NULL, 3, 0}}, .share_count = 1};
+    float *bias = numbers[0];
+    assert_int_equal(mr_weight_rows_bias(&rows, &bias, NULL), MR_OK);
+    assert_null(bias);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_follow_one_another),
+        cmocka_unit_test(alternating_shares_take_turns),
+        cmocka_unit_test(rotary_pairs_are_put_into_halves),
+        cmocka_unit_test(biases_follow_their_rows),
+        cmocka_unit_test(without_biases_there_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+#include "worker/config_finish.h"
+
+#include "worker/option_apply.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct mr_config config;
+    struct mr_config_store store;
+    struct mr_error err;
+};
+
+/* Defaults, and what `serve` needs. */
+static int create(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    fixture->store.arena = mr_arena_create(1 << 16);
+    fixture->config.store = &fixture->store;
+    fixture->config.command = MR_COMMAND_SERVE;
+    for (size_t i = 0; i < mr_option_count; i++)
+        if (mr_options[i].kind != MR_OPTION_LIST)
+            assert_int_equal(mr_option_apply(&fixture->config, &mr_options[i],
+                                             mr_options[i].initial, MR_ORIGIN_DEFAULT,
+                                             &fixture->err),
+                             MR_OK);
+    fixture->config.model = "/models/SmolLM2.gguf";
+    fixture->config.brokers = "b:9092";
+    *state = fixture;
+    return 0;
+}
+
+static int destroy(void **state)
+{
+    struct fixture *fixture = *state;
+    mr_arena_destroy(fixture->store.arena);
+    free(fixture);
+    return 0;
+}
+
+static enum mr_status finish(struct fixture *fixture)
+{
+    return mr_config_finish(&fixture->config, &fixture->err);
+}
+
+static void the_model_is_named_after_its_file(void **state)
+{
+    static const char *const cases[][2] = {{"/models/SmolLM2.gguf", "SmolLM2"},
+                                           {"a.b.gguf", "a.b"},
+                                           {"/models/qwen/", "qwen"},
+                                           {"folder", "folder"},
+                                           {".gguf", ".gguf"}};
+    struct fixture *fixture = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fixture->config.model = cases[i][0];
+        fixture->config.model_name = "";
+        assert_int_equal(finish(fixture), MR_OK);
+        assert_string_equal(fixture->config.model_name, cases[i][1]);
+    }
+    fixture->config.model_name = "given";
+    assert_int_equal(finish(fixture), MR_OK);
+    assert_string_equal(fixture->config.model_name, "given");
+}
+
+static void topics_follow_the_prefix_unless_named(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->config.prefix = "team.llm";
+    fixture->config.dlq_topic = "graveyard";
+    fixture->config.strict = true;
+    assert_int_equal(finish(fixture), MR_OK);
+    assert_string_equal(fixture->config.request_topics[0].name, "team.llm.requests");
+    assert_true(fixture->config.request_topics[0].strict);
+    assert_string_equal(fixture->config.cancel_topic, "team.llm.cancel");
+    assert_string_equal(fixture->config.dlq_topic, "graveyard");
+}
+
+static void names_kafka_would_refuse_are_refused_here(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const names[] = {"a b", "a/b", "\xc3\xa4", ".", "..", "a\n"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        fixture->config.tokens_topic = names[i];
+        assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    }
+    char name[251];
+    memset(name, 'a', 250);
+    name[250] = '\0';
+    fixture->config.tokens_topic = name;
+    assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    fixture->config.tokens_topic = name + 1;
+    assert_int_equal(finish(fixture), MR_OK);
+}
+
+static void a_worker_has_a_name_in_any_case(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(finish(fixture), MR_OK);
+    assert_non_null(strchr(fixture->config.worker_id, '-'));
+}
+
+static void printing_needs_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->config.brokers = "";
+    assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    fixture->config.print_config = true;
+    assert_int_equal(finish(fixture), MR_OK);
+}
+
+#define FINISH_TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FINISH_TEST(the_model_is_named_after_its_file),
+        FINISH_TEST(topics_follow_the_prefix_unless_named),
+        FINISH_TEST(names_kafka_would_refuse_are_refused_here),
+        FINISH_TEST(a_worker_has_a_name_in_any_case),
+        FINISH_TEST(printing_needs_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
