@@ -27,7 +27,7 @@ const char *mr_cpu_level_name(enum mr_cpu_level level);
 /* ---- linear: y = x W^T (+ bias), weights packed once ---- */
 struct mr_cpu_linear; /* [out_size, in_size] in one packed copy, bf16 or f32 */
 
-/* Fills row `row` of the weight as in_size floats. */
+/* Fills row `row` of the weight as in_size floats. Called on any thread of the pool. */
 typedef void (*mr_cpu_row_source)(void *context, uint32_t row, float *out);
 
 struct mr_cpu_linear_spec {

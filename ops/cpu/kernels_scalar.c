@@ -18,6 +18,7 @@ const struct mr_cpu_ops mr_cpu_ops_scalar = {
     .softmax = rows_softmax,
     .fold = rows_fold,
     .convert = rows_convert,
+    .rotate = rows_rotate,
     .find_max = search_find_max,
     .sum_exp = search_sum_exp,
     .fill_bins = search_fill_bins,

@@ -4,11 +4,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* Rows that meet one pair of panels before the next pair comes: their part of x stays in the second
  * level cache (112 rows of 1,536 are 344 KB), their sums in the first. */
-#define ROW_BLOCK   112u
-#define SUMS_FLOATS (ROW_BLOCK * 2u * MR_PANEL_COLUMNS)
+#define ROW_BLOCK       112u
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define SUMS_FLOATS     (ROW_BLOCK * 2u * MR_PANEL_COLUMNS)
 
 struct mr_cpu_linear {
     const struct mr_cpu_ops *ops;
@@ -26,26 +28,57 @@ static size_t panel_bytes(const struct mr_cpu_linear *linear)
 
 /* ---- packing ---- */
 
-static void pack_row(struct mr_cpu_linear *linear, uint32_t row, const float *from,
-                     unsigned char *converted)
+struct linear_pack {
+    struct mr_cpu_linear *linear;
+    const struct mr_cpu_linear_spec *spec;
+    float *scratch; /* two rows for each thread */
+};
+
+static void pack_row(const struct linear_pack *pack, uint32_t row, float *scratch)
 {
+    const struct mr_cpu_linear *linear = pack->linear;
     unsigned char *to =
         linear->words + row / MR_PANEL_COLUMNS * panel_bytes(linear) + row % MR_PANEL_COLUMNS * 4u;
-    linear->ops->convert(from, 1.0f, linear->in_size, linear->bf16, converted);
+    unsigned char *words = (unsigned char *)(scratch + linear->in_size);
+    pack->spec->source(pack->spec->source_context, row, scratch);
+    linear->ops->convert(scratch, 1.0f, linear->in_size, linear->bf16, words);
     for (uint32_t k = 0; k < linear->word_count; k++)
-        memcpy(to + (size_t)k * MR_PANEL_BYTES, converted + (size_t)k * 4u, 4);
+        memcpy(to + (size_t)k * MR_PANEL_BYTES, words + (size_t)k * 4u, 4);
 }
 
-static enum mr_status pack(struct mr_cpu_linear *linear, const struct mr_cpu_linear_spec *spec)
+static void pack_panels(void *context, size_t begin, size_t end)
 {
-    float *row = calloc(2 * (size_t)spec->in_size, sizeof *row);
-    if (!row) return MR_NOMEM;
-    for (uint32_t r = 0; r < spec->out_size; r++) {
-        spec->source(spec->source_context, r, row);
-        pack_row(linear, r, row, (unsigned char *)(row + spec->in_size));
-    }
-    free(row);
+    const struct linear_pack *pack = context;
+    const uint32_t out_size = pack->linear->out_size;
+    float *scratch =
+        pack->scratch + mr_parallel_thread_index() * 2u * (size_t)pack->linear->in_size;
+    for (size_t row = begin * MR_PANEL_COLUMNS; row < end * MR_PANEL_COLUMNS; row++)
+        if (row < out_size) pack_row(pack, (uint32_t)row, scratch);
+}
+
+static enum mr_status pack_all(struct mr_cpu_linear *linear, const struct mr_cpu_linear_spec *spec)
+{
+    struct linear_pack pack = {.linear = linear, .spec = spec};
+    pack.scratch =
+        calloc(mr_parallel_thread_count(), 2 * (size_t)spec->in_size * sizeof *pack.scratch);
+    if (!pack.scratch) return MR_NOMEM;
+    mr_parallel_for(linear->panel_count, 1, pack_panels, &pack);
+    free(pack.scratch);
     return MR_OK;
+}
+
+/* Zeroed. In huge pages where rounding up to them costs little: a step reads all weights once, and
+ * without them waits for address translation (10 % of the step, measured). */
+static unsigned char *words_new(size_t bytes)
+{
+    const size_t whole = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    const bool huge = whole - bytes <= bytes / 6;
+    void *words =
+        huge ? aligned_alloc(HUGE_PAGE_BYTES, whole) : aligned_alloc(MR_PANEL_BYTES, bytes);
+    if (!words) return NULL;
+    if (huge) (void)madvise(words, whole, MADV_HUGEPAGE); /* speed only */
+    memset(words, 0, bytes);
+    return words;
 }
 
 enum mr_status mr_cpu_linear_create(struct mr_cpu_linear **out,
@@ -64,15 +97,14 @@ enum mr_status mr_cpu_linear_create(struct mr_cpu_linear **out,
     linear->word_count = spec->bf16 ? spec->in_size / 2 : spec->in_size;
     linear->panel_count = (spec->out_size + MR_PANEL_COLUMNS - 1) / MR_PANEL_COLUMNS;
     size_t bytes = linear->panel_count * panel_bytes(linear);
-    linear->words = aligned_alloc(MR_PANEL_BYTES, bytes);
+    linear->words = words_new(bytes);
     if (!linear->words) goto no_words;
-    memset(linear->words, 0, bytes);
     if (spec->bias) {
         linear->bias = malloc(spec->out_size * sizeof *linear->bias);
         if (!linear->bias) goto no_bias;
         memcpy(linear->bias, spec->bias, spec->out_size * sizeof *linear->bias);
     }
-    if (pack(linear, spec) != MR_OK) goto not_packed;
+    if (pack_all(linear, spec) != MR_OK) goto not_packed;
     *out = linear;
     return MR_OK;
 

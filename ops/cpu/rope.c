@@ -15,20 +15,6 @@ struct rope_run {
     float *qkv;
 };
 
-static void rotate(const struct mr_cpu_rope *rope, uint32_t position, float *head)
-{
-    const uint32_t half = rope->rotary_dim / 2;
-    const float *cos = rope->cos + (size_t)position * half;
-    const float *sin = rope->sin + (size_t)position * half;
-    const uint32_t step = rope->interleaved ? 2 : 1, apart = rope->interleaved ? 1 : half;
-    for (uint32_t i = 0; i < half; i++) {
-        float *a = head + i * step, *b = a + apart;
-        const float x = *a, y = *b;
-        *a = x * cos[i] - y * sin[i];
-        *b = y * cos[i] + x * sin[i];
-    }
-}
-
 /* Norm, then rotation, in place. */
 static void prepare_head(const struct rope_run *run, const float *norm_weight, uint32_t position,
                          float *head)
@@ -39,23 +25,35 @@ static void prepare_head(const struct rope_run *run, const float *norm_weight, u
                                          .width = run->kv->spec.head_dim};
         run->kv->ops->norm_row(&norm, head, head);
     }
-    if (run->args->rope) rotate(run->args->rope, position, head);
+    const struct mr_cpu_rope *rope = run->args->rope;
+    if (!rope) return;
+    const uint32_t half = rope->rotary_dim / 2;
+    const size_t at = (size_t)position * half;
+    run->kv->ops->rotate(head, rope->cos + at, rope->sin + at, half, rope->interleaved);
 }
 
-static void write_head(const struct mr_cpu_kv *kv, unsigned char *half, bool values, uint32_t token,
-                       const float *head)
+/* A key's words stand one below the other in the column of its token. */
+static void write_key(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t token,
+                      const void *head)
 {
-    uint16_t narrow[HEAD_DIM_MAX];
-    const size_t size = mr_cpu_kv_element_bytes(kv);
-    const unsigned char *from = (const unsigned char *)head;
-    if (kv->spec.bf16) {
-        kv->ops->convert(head, 1.0f, kv->spec.head_dim, true, narrow);
-        from = (const unsigned char *)narrow;
-    }
-    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim++) {
-        const size_t at =
-            values ? mr_cpu_kv_value_at(kv, token, dim) : mr_cpu_kv_key_at(kv, token, dim);
-        memcpy(half + at, from + dim * size, size);
+    unsigned char *to = keys + mr_cpu_kv_key_at(kv, token, 0);
+    const uint32_t words = kv->spec.head_dim / (kv->spec.bf16 ? 2 : 1);
+    for (uint32_t i = 0; i < words; i++)
+        memcpy(to + (size_t)i * MR_PANEL_BYTES, (const uint32_t *)head + i, 4);
+}
+
+/* A value's elements stand side by side, 16 to a panel; two tokens share a word of bf16. */
+static void write_value(const struct mr_cpu_kv *kv, unsigned char *values, uint32_t token,
+                        const void *head)
+{
+    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16) {
+        unsigned char *to = values + mr_cpu_kv_value_at(kv, token, dim);
+        if (!kv->spec.bf16) {
+            memcpy(to, (const float *)head + dim, MR_PANEL_BYTES);
+            continue;
+        }
+        for (uint32_t i = 0; i < 16; i++)
+            memcpy(to + i * 4u, (const uint16_t *)head + dim + i, 2);
     }
 }
 
@@ -81,12 +79,14 @@ static void write_row(const struct rope_run *run, uint32_t row,
     MR_ASSERT(block < kv->spec.block_count);
     for (uint32_t head = 0; head < heads; head++)
         prepare_head(run, run->args->q_norm, position, q + head * dim);
+    _Alignas(64) float ready[HEAD_DIM_MAX];
     for (uint32_t head = 0; head < kv_heads; head++) {
         prepare_head(run, run->args->k_norm, position, k + head * dim);
-        write_head(kv, mr_cpu_kv_keys(kv, block, run->attention->layer, head), false, token,
-                   k + head * dim);
+        kv->ops->convert(k + head * dim, 1.0f, dim, kv->spec.bf16, ready);
+        write_key(kv, mr_cpu_kv_keys(kv, block, run->attention->layer, head), token, ready);
         unsigned char *values = mr_cpu_kv_values(kv, block, run->attention->layer, head);
-        write_head(kv, values, true, token, v + head * dim);
+        kv->ops->convert(v + head * dim, 1.0f, dim, kv->spec.bf16, ready);
+        write_value(kv, values, token, ready);
         if (row + 1 == sequence->row_begin + sequence->row_count) clear_next(kv, values, token);
     }
 }

@@ -124,6 +124,33 @@ static void rows_convert(const float *x, float factor, uint32_t count, bool bf16
     }
 }
 
+/* ---- rotary embedding ---- */
+
+static void rows_rotate_halves(float *head, const float *cos, const float *sin, uint32_t half)
+{
+    for (uint32_t i = 0; i < half; i += 16) {
+        const uint32_t left = half - i, count = left < 16 ? left : 16;
+        const lanes x = rows_load(head + i, count), y = rows_load(head + half + i, count);
+        const lanes c = rows_load(cos + i, count), s = rows_load(sin + i, count);
+        rows_store(head, i, lanes_sub(lanes_mul(x, c), lanes_mul(y, s)), count, false);
+        rows_store(head, half + i, lanes_add(lanes_mul(y, c), lanes_mul(x, s)), count, false);
+    }
+}
+
+static void rows_rotate(float *head, const float *cos, const float *sin, uint32_t half,
+                        bool interleaved)
+{
+    if (!interleaved) {
+        rows_rotate_halves(head, cos, sin, half);
+        return;
+    }
+    for (uint32_t i = 0; i < half; i++) {
+        const float x = head[2 * i], y = head[2 * i + 1];
+        head[2 * i] = x * cos[i] - y * sin[i];
+        head[2 * i + 1] = y * cos[i] + x * sin[i];
+    }
+}
+
 /* ---- attention ---- */
 
 /* cap * tanh(x * scale / cap) / scale, so that the scale still applies afterwards. */
