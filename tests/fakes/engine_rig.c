@@ -11,7 +11,7 @@ void rig_init(struct engine_rig *rig)
 {
     *rig = (struct engine_rig){
         .fake_options = {.vocab_size = 200, .step_ms = 10, .row_ms = 0.5, .token_ms = 0.5},
-        .options = {.block_count = 32,
+        .options = {.block_count = RIG_BLOCKS(8192),
                     .context_tokens = 2048,
                     .sequences_max = 8,
                     .rows_max = 1024,

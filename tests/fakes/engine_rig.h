@@ -11,8 +11,9 @@
 #include "tests/fakes/fake_model.h"
 #include "tests/fakes/fake_request.h"
 
-#define RIG_TICKETS_MAX 64u
-#define RIG_TOKENS_MAX  512u
+#define RIG_BLOCKS(tokens) ((tokens) / MR_BLOCK_TOKENS)
+#define RIG_TICKETS_MAX    64u
+#define RIG_TOKENS_MAX     512u
 
 struct rig_choice {
     enum mr_finish finish;
@@ -40,7 +41,8 @@ struct engine_rig {
     uint64_t step_count;
 };
 
-/* 32 blocks, context 2048, 8 sequences, chunk 512, prefix cache, no prompt cache, end id 0. */
+/* A pool of 8192 tokens, context 2048, 8 sequences, chunk 512, prefix cache, no prompt cache, end
+ * id 0. */
 void rig_init(struct engine_rig *rig);
 void rig_start(struct engine_rig *rig);
 /* Submits at the fake's present time; the request is destroyed when it is refused. */

@@ -1,0 +1,70 @@
+/* sim_engine - the engine in a made-up world: virtual time, a fake model, random requests.
+ *
+ * Everything follows from one seed: the machine (pool, chunk size, budgets, caches, forced
+ * preemption) and the requests (shared prefixes, tenants, priorities, choices, deadlines, cancels).
+ * After every step the engine's own invariants are checked; what came out is judged afterwards by
+ * sim_check.c, which knows the fake model but nothing of the engine.
+ *
+ * Owner: the test. Memory: freed by _destroy. */
+#ifndef MR_TESTS_SIM_ENGINE_H
+#define MR_TESTS_SIM_ENGINE_H
+
+#include "batching/engine.h"
+#include "tests/fakes/fake_model.h"
+#include "tests/fakes/fake_request.h"
+
+#define SIM_REQUESTS_MAX 40u
+#define SIM_PROMPT_MAX   900u
+#define SIM_OUTPUT_MAX   64u
+
+struct sim_random {
+    uint64_t state;
+};
+uint32_t sim_below(struct sim_random *random, uint32_t bound);
+
+/* What a request asks for, kept outside the engine, and what was seen of it. */
+struct sim_request {
+    char id[24];
+    const char *tenant;
+    uint32_t prompt[SIM_PROMPT_MAX], prompt_count;
+    uint32_t max_tokens, min_tokens, choice_count;
+    uint32_t stop_ids[2], stop_count;
+    float temperature;
+    uint64_t seed;
+    bool ignore_eos, cache_read, cache_write, stream;
+    int32_t priority;
+    uint64_t arrival_ns, deadline_ns, cancel_ns; /* 0: none */
+    /* seen */
+    bool submitted, accepted, cancelled;
+    enum mr_status refusal;
+    uint32_t result_count;
+    uint64_t ended_ns;
+    enum mr_finish finish[MR_CHOICES_MAX];
+    uint32_t output[MR_CHOICES_MAX][SIM_OUTPUT_MAX], output_count[MR_CHOICES_MAX];
+    uint32_t streamed[MR_CHOICES_MAX][SIM_OUTPUT_MAX], streamed_count[MR_CHOICES_MAX];
+    uint32_t completion_tokens[MR_CHOICES_MAX];
+    uint32_t cached_tokens, preemptions, gaps_in_index;
+    double queue_ms, total_ms, itl_max_ms;
+};
+
+struct sim_world {
+    uint64_t seed;
+    struct sim_random random;
+    struct mr_fake_model *fake;
+    struct mr_tokenizer *tokenizer;
+    struct mr_engine *engine;
+    struct mr_engine_options options;
+    struct sim_request *requests; /* [request_count], by arrival */
+    uint32_t request_count;
+    uint64_t step_count, steps_max;
+    bool stuck; /* steps_max was reached */
+};
+
+struct sim_world *sim_create(uint64_t seed);
+void sim_run(struct sim_world *world);
+void sim_destroy(struct sim_world *world);
+
+/* NULL when all is well, else text: a sentence about the first thing that is not. */
+const char *sim_check(const struct sim_world *world, char *text, size_t size);
+
+#endif

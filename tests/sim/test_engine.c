@@ -1,0 +1,78 @@
+/* Hundreds of made-up worlds, each from one seed. `sim_test_engine SEED` runs one and prints it;
+ * `sim_test_engine FIRST COUNT` a range. */
+#include "tests/sim/sim_engine.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SEEDS 600u
+
+struct totals {
+    uint64_t requests, finished[MR_FINISH_COUNT], preemptions, cached, refused, steps, hits;
+};
+
+static void count(const struct sim_world *world, struct totals *totals)
+{
+    struct mr_engine_stats stats = mr_engine_stats(world->engine);
+    totals->requests += world->request_count;
+    totals->preemptions += stats.preemptions;
+    totals->cached += stats.cached_tokens;
+    totals->hits += stats.prompt_cache_hits;
+    totals->steps += stats.steps;
+    for (uint32_t i = 0; i < MR_FINISH_COUNT; i++)
+        totals->finished[i] += stats.finished[i];
+    for (uint32_t i = 0; i < world->request_count; i++)
+        totals->refused += !world->requests[i].accepted;
+}
+
+static bool run(uint64_t seed, struct totals *totals, bool talk)
+{
+    char text[200];
+    struct sim_world *world = sim_create(seed);
+    const struct mr_engine_options *options = &world->options;
+    if (talk)
+        printf("seed %" PRIu64 ": %u blocks, context %u, %u sequences, %u rows, chunk %d\n", seed,
+               options->block_count, options->context_tokens, options->sequences_max,
+               options->rows_max, options->chunk_tokens);
+    sim_run(world);
+    const char *wrong = sim_check(world, text, sizeof text);
+    count(world, totals);
+    if (wrong != NULL) printf("seed %" PRIu64 ": %s\n", seed, wrong);
+    sim_destroy(world);
+    return wrong == NULL;
+}
+
+/* A simulation in which nothing happens proves nothing. */
+static bool everything_happened(const struct totals *totals)
+{
+    bool all =
+        totals->preemptions > 0 && totals->cached > 0 && totals->refused > 0 && totals->hits > 0;
+    static const enum mr_finish finishes[] = {
+        MR_FINISH_EOS,      MR_FINISH_LENGTH,    MR_FINISH_STOP_TOKEN,    MR_FINISH_CONTEXT_FULL,
+        MR_FINISH_DEADLINE, MR_FINISH_CANCELLED, MR_FINISH_POOL_EXHAUSTED};
+    for (size_t i = 0; i < sizeof finishes / sizeof *finishes; i++)
+        if (totals->finished[finishes[i]] == 0) {
+            printf("no request ended with %s\n", mr_finish_text(finishes[i]));
+            all = false;
+        }
+    return all;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    uint64_t worlds = argc > 2 ? strtoull(argv[2], NULL, 10) : argc > 1 ? 1 : SEEDS;
+    struct totals totals = {0};
+    uint64_t failures = 0;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (uint64_t seed = first; seed < first + worlds; seed++)
+        failures += !run(seed, &totals, argc == 2);
+    printf("%" PRIu64 " worlds, %" PRIu64 " requests, %" PRIu64 " steps, %" PRIu64
+           " preemptions, %" PRIu64 " cached tokens, %" PRIu64 " whole prompts known, %" PRIu64
+           " refused, %" PRIu64 " worlds failed\n",
+           worlds, totals.requests, totals.steps, totals.preemptions, totals.cached, totals.hits,
+           totals.refused, failures);
+    if (argc == 1 && !everything_happened(&totals)) failures++;
+    return failures == 0 ? 0 : 1;
+}

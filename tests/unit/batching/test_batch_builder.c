@@ -1,0 +1,139 @@
+#include "batching/batch_builder.h"
+
+#include "tests/fakes/fake_request.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* One job of two choices; its first sequence stands where a test puts it. */
+static struct mr_tokenizer *tokenizer;
+static struct mr_token_text *texts;
+static struct mr_job *job;
+static struct mr_batch_builder *builder;
+static mr_block_id blocks[] = {4, 2};
+static struct mr_block_table table = {.blocks = blocks, .block_count = 2};
+
+static int setup(void **state)
+{
+    (void)state;
+    uint32_t prompt[] = {10, 11, 12, 13, 14};
+    struct mr_error err = {0};
+    tokenizer = mr_fake_tokenizer();
+    assert_int_equal(mr_token_text_create(&texts, tokenizer, &err), MR_OK);
+    struct mr_job_rules rules = {.completion = {.tokenizer = tokenizer, .texts = texts},
+                                 .vocab_size = MR_FAKE_VOCABULARY,
+                                 .context_tokens = 100,
+                                 .block_count = 8};
+    struct mr_request *request = mr_fake_request("a", prompt, 5);
+    request->choice_count = 2;
+    struct mr_job_origin origin = {0};
+    assert_int_equal(mr_job_create(&job, &rules, request, &origin, &err), MR_OK);
+    assert_int_equal(mr_batch_builder_create(&builder, 8, 2, &err), MR_OK);
+    job->sequences[0].table = &table;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    struct mr_request *request = job->request;
+    mr_batch_builder_destroy(builder);
+    mr_job_destroy(job);
+    mr_request_destroy(request);
+    mr_token_text_destroy(texts);
+    mr_tokenizer_destroy(tokenizer);
+    return 0;
+}
+
+static void a_chunk_is_its_tokens_at_their_place(void **state)
+{
+    (void)state;
+    struct mr_plan_row row = {.sequence = &job->sequences[0], .token_count = 2};
+    struct mr_plan plan = {.rows = &row, .row_count = 1};
+    job->sequences[0].num_computed = 1;
+    mr_batch_builder_build(builder, &plan);
+    const struct mr_batch *batch = &builder->batch;
+    assert_int_equal(batch->row_count, 2);
+    assert_int_equal(batch->sequence_count, 1);
+    assert_int_equal(batch->token_ids[0], 11);
+    assert_int_equal(batch->token_ids[1], 12);
+    assert_int_equal(batch->sequences[0].context_tokens, 1);
+    assert_ptr_equal(batch->sequences[0].blocks, blocks);
+    assert_false(batch->sequences[0].wants_logits);
+    assert_int_equal(builder->sample_count, 0);
+}
+
+static void the_end_of_a_prompt_samples_every_choice_from_one_row(void **state)
+{
+    (void)state;
+    struct mr_plan_row row = {.sequence = &job->sequences[0], .token_count = 5, .samples = true};
+    struct mr_plan plan = {.rows = &row, .row_count = 1};
+    job->sequences[0].num_computed = 0;
+    mr_batch_builder_build(builder, &plan);
+    assert_true(builder->batch.sequences[0].wants_logits);
+    assert_int_equal(builder->sample_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_ptr_equal(builder->sampled[i], &job->sequences[i]);
+        assert_int_equal(builder->sample_rows[i].logit_row, 0);
+        assert_int_equal(builder->sample_rows[i].position, 5);
+    }
+    assert_true(builder->sample_rows[0].seed != builder->sample_rows[1].seed);
+}
+
+static void known_logits_need_no_rows(void **state)
+{
+    (void)state;
+    const float logits[MR_FAKE_VOCABULARY] = {0};
+    struct mr_plan_row row = {.sequence = &job->sequences[0], .samples = true, .logits = logits};
+    struct mr_plan plan = {.rows = &row, .row_count = 1};
+    mr_batch_builder_build(builder, &plan);
+    assert_int_equal(builder->batch.row_count, 0);
+    assert_int_equal(builder->batch.sequence_count, 0);
+    assert_int_equal(builder->sample_count, 2);
+    assert_ptr_equal(builder->sample_rows[1].logits, logits);
+    assert_true(builder->logit_rows[0] == UINT32_MAX);
+}
+
+static void logit_rows_count_only_those_that_sample(void **state)
+{
+    (void)state;
+    struct mr_sequence *second = &job->sequences[1];
+    second->table = &table;
+    second->num_computed = 4;
+    struct mr_plan_row rows[] = {{.sequence = &job->sequences[0], .token_count = 3},
+                                 {.sequence = second, .token_count = 1, .samples = true}};
+    struct mr_plan plan = {.rows = rows, .row_count = 2};
+    job->sequences[0].num_computed = 0;
+    mr_batch_builder_build(builder, &plan);
+    assert_int_equal(builder->batch.sequences[1].row_begin, 3);
+    assert_int_equal(builder->batch.token_ids[3], 14);
+    assert_true(builder->logit_rows[0] == UINT32_MAX);
+    assert_int_equal(builder->logit_rows[1], 0);
+    assert_int_equal(builder->sample_count, 1);
+    second->table = NULL;
+    second->num_computed = 0;
+}
+
+static void more_rows_than_there_is_room_for_are_a_bug(void **state)
+{
+    (void)state;
+    struct mr_plan_row row = {.sequence = &job->sequences[0], .token_count = 9};
+    struct mr_plan plan = {.rows = &row, .row_count = 1};
+    expect_assert_failure(mr_batch_builder_build(builder, &plan));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_chunk_is_its_tokens_at_their_place),
+        cmocka_unit_test(the_end_of_a_prompt_samples_every_choice_from_one_row),
+        cmocka_unit_test(known_logits_need_no_rows),
+        cmocka_unit_test(logit_rows_count_only_those_that_sample),
+        cmocka_unit_test(more_rows_than_there_is_room_for_are_a_bug),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
