@@ -108,7 +108,7 @@ struct mr_config {
     bool from_beginning;               /* tail */
     uint32_t partitions, broker_count; /* broker, demo */
     uint64_t interval_ns;              /* top */
-    bool engine;                       /* bench --engine */
+    bool engine, mix;                  /* bench --engine, --mix */
     const char *output;                /* bench, replay: file */
     uint32_t requests, concurrency;    /* bench */
     double rate;                       /* bench: requests a second, 0: as fast as possible */
