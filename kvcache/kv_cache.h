@@ -1,5 +1,5 @@
 /* kv_cache - the façade over block pool, prefix index and block tables: the only header of this
- * folder that batching/ includes, with tier.h. Ids, hashes and counts; never a tensor.
+ * folder that batching/ includes; it brings tier.h along. Ids, hashes and counts; never a tensor.
  *
  * A sequence holds a block table: the blocks of its tokens in order, some shared with other
  * sequences and with the prefix index. Blocks whose KV has been computed are published under the
@@ -23,6 +23,7 @@
 #include "codec/status.h"
 #include "kvcache/block_hash.h"
 #include "kvcache/block_pool.h"
+#include "kvcache/tier.h"
 
 #include <stdbool.h>
 #include <stddef.h>
