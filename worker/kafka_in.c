@@ -132,7 +132,7 @@ static void take_partitions(struct mr_kafka_in *in, rd_kafka_topic_partition_lis
 }
 
 static void give_partitions(struct mr_kafka_in *in, const rd_kafka_topic_partition_list_t *list,
-                            bool lost)
+                            enum mr_kafka_revoke how)
 {
     struct mr_kafka_claim *claims = calloc((size_t)list->cnt + 1, sizeof *claims);
     MR_ASSERT(claims);
@@ -142,7 +142,7 @@ static void give_partitions(struct mr_kafka_in *in, const rd_kafka_topic_partiti
         if (find(in, claims[count].topic_index, claims[count].partition)) count++;
     }
     drop_taken(in);
-    if (count > 0) in->options.events.revoked(in->options.events.context, claims, count, lost);
+    if (count > 0) in->options.events.revoked(in->options.events.context, claims, count, how);
     for (size_t i = 0; i < count; i++)
         close_partition(in, find(in, claims[i].topic_index, claims[i].partition));
     free(claims);
@@ -162,7 +162,8 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
         else
             rd_kafka_assign(rk, list);
     } else {
-        give_partitions(in, list, rd_kafka_assignment_lost(rk) != 0);
+        enum mr_kafka_revoke how = cooperative ? MR_KAFKA_REVOKE_GONE : MR_KAFKA_REVOKE_PAUSE;
+        give_partitions(in, list, rd_kafka_assignment_lost(rk) ? MR_KAFKA_REVOKE_LOST : how);
         if (cooperative)
             error = rd_kafka_incremental_unassign(rk, list);
         else
@@ -172,16 +173,7 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
 }
 
 static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
-                      rd_kafka_topic_partition_list_t *list, void *opaque)
-{
-    (void)rk;
-    struct mr_kafka_in *in = opaque;
-    for (int i = 0; list && !code && i < list->cnt; i++)
-        code = list->elems[i].err;
-    if (code == RD_KAFKA_RESP_ERR__NO_OFFSET) code = RD_KAFKA_RESP_ERR_NO_ERROR;
-    in->options.events.committed(in->options.events.context, mr_kafka_status(code),
-                                 code ? rd_kafka_err2str(code) : "");
-}
+                      rd_kafka_topic_partition_list_t *list, void *opaque);
 
 /* ---- opening and closing ---- */
 
@@ -263,7 +255,8 @@ static void give_all(struct mr_kafka_in *in)
         rd_kafka_topic_partition_list_add(list,
                                           in->options.topics[in->partitions[i].topic_index].name,
                                           in->partitions[i].partition);
-    give_partitions(in, list, rd_kafka_assignment_lost(in->rk) != 0);
+    give_partitions(in, list,
+                    rd_kafka_assignment_lost(in->rk) ? MR_KAFKA_REVOKE_LOST : MR_KAFKA_REVOKE_GONE);
     rd_kafka_topic_partition_list_destroy(list);
 }
 
@@ -406,13 +399,53 @@ void mr_kafka_in_put_back(struct mr_kafka_in *in)
 
 static rd_kafka_resp_err_t first_error(const rd_kafka_topic_partition_list_t *list)
 {
-    for (int i = 0; i < list->cnt; i++)
+    for (int i = 0; list && i < list->cnt; i++)
         if (list->elems[i].err) return list->elems[i].err;
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
+static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
+                      rd_kafka_topic_partition_list_t *list, void *opaque)
+{
+    (void)rk;
+    struct mr_kafka_in *in = opaque;
+    if (!code) code = first_error(list);
+    in->options.events.committed(in->options.events.context, mr_kafka_status(code),
+                                 code ? rd_kafka_err2str(code) : "");
+}
+
+/* The answer to one waiting commit. */
+struct commit_answer {
+    bool here;
+    rd_kafka_resp_err_t code;
+};
+
+static void on_commit_answer(rd_kafka_t *rk, rd_kafka_resp_err_t code,
+                             rd_kafka_topic_partition_list_t *list, void *opaque)
+{
+    (void)rk;
+    struct commit_answer *answer = opaque;
+    answer->here = true;
+    answer->code = code ? code : first_error(list);
+}
+
+/* On a queue of its own, so that a coordinator that is away holds us no longer than timeout_ms. */
+static rd_kafka_resp_err_t commit_and_wait(struct mr_kafka_in *in,
+                                           const rd_kafka_topic_partition_list_t *list,
+                                           uint32_t timeout_ms)
+{
+    struct commit_answer answer = {.code = RD_KAFKA_RESP_ERR__TIMED_OUT};
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(in->rk);
+    rd_kafka_resp_err_t code =
+        rd_kafka_commit_queue(in->rk, list, queue, on_commit_answer, &answer);
+    for (uint32_t waited = 0; !code && !answer.here && waited < timeout_ms; waited += 10)
+        rd_kafka_queue_poll_callback(queue, 10);
+    rd_kafka_queue_destroy(queue);
+    return code ? code : answer.code;
+}
+
 enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
-                                  size_t count, bool blocking, struct mr_error *err)
+                                  size_t count, uint32_t timeout_ms, struct mr_error *err)
 {
     if (count == 0) return MR_OK;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
@@ -423,8 +456,8 @@ enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_
         element->metadata = strdup(commits[i].metadata); /* the list frees it */
         element->metadata_size = element->metadata ? strlen(commits[i].metadata) : 0;
     }
-    rd_kafka_resp_err_t code = rd_kafka_commit(in->rk, list, !blocking);
-    if (!code && blocking) code = first_error(list);
+    rd_kafka_resp_err_t code =
+        timeout_ms > 0 ? commit_and_wait(in, list, timeout_ms) : rd_kafka_commit(in->rk, list, 1);
     rd_kafka_topic_partition_list_destroy(list);
     if (!code) return MR_OK;
     return mr_fail(err, mr_kafka_status(code), "commit: %s", rd_kafka_err2str(code));

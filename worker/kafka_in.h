@@ -35,12 +35,20 @@ struct mr_kafka_commit {
     const char *metadata; /* NUL-terminated, copied */
 };
 
+enum mr_kafka_revoke {
+    MR_KAFKA_REVOKE_PAUSE, /* the eager protocol takes all away; the next assigned event says what
+                              comes back */
+    MR_KAFKA_REVOKE_GONE,  /* for good: to another member, or this one closes */
+    MR_KAFKA_REVOKE_LOST   /* somebody else may own them already: nothing may be committed */
+};
+
 struct mr_kafka_in_events {
     void *context;
     void (*assigned)(void *context, struct mr_kafka_claim *claims, size_t count);
-    /* lost: somebody else may own them already; nothing may be committed. Otherwise a blocking
-     * commit belongs here (the embedded broker refuses it while others join; Kafka takes it). */
-    void (*revoked)(void *context, const struct mr_kafka_claim *claims, size_t count, bool lost);
+    /* Unless LOST a blocking commit belongs here (the embedded broker refuses it while others
+     * join; Kafka takes it). */
+    void (*revoked)(void *context, const struct mr_kafka_claim *claims, size_t count,
+                    enum mr_kafka_revoke how);
     /* The outcome of a commit that did not block. */
     void (*committed)(void *context, enum mr_status status, const char *reason);
 };
@@ -78,9 +86,10 @@ bool mr_kafka_in_take(struct mr_kafka_in *in,
 /* The record just taken comes again at a later _take, before any other of its partition. */
 void mr_kafka_in_put_back(struct mr_kafka_in *in);
 
-/* Commits; blocking waits for the broker's answer (up to its request timeout). */
+/* Commits. timeout_ms 0: does not wait, the committed event brings the answer. Otherwise waits for
+ * the answer that long (MR_TIMEOUT). */
 enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
-                                  size_t count, bool blocking, struct mr_error *err);
+                                  size_t count, uint32_t timeout_ms, struct mr_error *err);
 
 /* Partitions held now. */
 size_t mr_kafka_in_partition_count(const struct mr_kafka_in *in);

@@ -132,6 +132,14 @@ void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset)
     ledger->version++;
 }
 
+void mr_offset_ledger_resume(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot || slot->flags & MR_LEDGER_SLOT_RUNNING) return;
+    slot->flags = MR_LEDGER_SLOT_RUNNING;
+    ledger->version++;
+}
+
 void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset)
 {
     struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);

@@ -53,10 +53,12 @@ void mr_offset_ledger_reset(struct mr_offset_ledger *ledger, int64_t offset);
 enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger, int64_t offset,
                                                 struct mr_ledger_history *history);
 /* The engine is about to compute it for the first time in this life: attempts + 1. Offsets that are
- * not unfinished here (an older life's) are ignored, by the next two calls too. */
+ * not unfinished here (an older life's) are ignored, by the next calls too. */
 void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset);
 /* Its terminal record is acknowledged. */
 void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset);
+/* It runs on after a release: no new attempt. */
+void mr_offset_ledger_resume(struct mr_offset_ledger *ledger, int64_t offset);
 /* It was handed back without an end, on purpose: no crash is counted for it. */
 void mr_offset_ledger_release(struct mr_offset_ledger *ledger, int64_t offset);
 

@@ -33,16 +33,18 @@ static void on_assigned(void *context, struct mr_kafka_claim *claims, size_t cou
     }
 }
 
-static void on_revoked(void *context, const struct mr_kafka_claim *claims, size_t count, bool lost)
+static void on_revoked(void *context, const struct mr_kafka_claim *claims, size_t count,
+                       enum mr_kafka_revoke how)
 {
     struct consuming *consuming = context;
+    bool lost = how == MR_KAFKA_REVOKE_LOST;
     consuming->lost = lost;
     for (size_t i = 0; i < count; i++) {
         consuming->held[claims[i].partition] = false;
         struct mr_kafka_commit commit = {claims[i].topic_index, claims[i].partition,
                                          consuming->commit_on_revoke, "revoked"};
         if (consuming->commit_on_revoke >= 0 && !lost)
-            assert_int_equal(mr_kafka_in_commit(consuming->in, &commit, 1, true, NULL), MR_OK);
+            assert_int_equal(mr_kafka_in_commit(consuming->in, &commit, 1, 5000, NULL), MR_OK);
     }
 }
 
@@ -217,7 +219,7 @@ static void an_offset_is_committed_with_its_metadata(void **state)
     open_consuming(&consuming, &broker, one_topic, 1, false);
     assert_int_equal(consuming.committed[0], -1);
     struct mr_kafka_commit commit = {0, 0, 2, "oQEC"};
-    assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, false, NULL), MR_OK);
+    assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, 0, NULL), MR_OK);
     while (consuming.commits_ok == 0) {
         assert_int_equal(mr_kafka_in_serve(consuming.in, NULL), MR_OK);
         mr_wake_wait(&consuming.wake, 50000000u);
@@ -251,8 +253,8 @@ static void a_refused_commit_is_reported(void **state)
     open_consuming(&consuming, &broker, one_topic, 1, false);
     struct mr_kafka_commit commit = {0, 0, 1, ""};
     mr_kafka_mock_fail(broker.mock, API_OFFSET_COMMIT, 29, 2); /* topic authorization failed */
-    assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, true, &err), MR_BAD_CONFIG);
-    assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, false, NULL), MR_OK);
+    assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, 5000, &err), MR_BAD_CONFIG);
+    assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, 0, NULL), MR_OK);
     while (consuming.commits_failed == 0) {
         assert_int_equal(mr_kafka_in_serve(consuming.in, NULL), MR_OK);
         mr_wake_wait(&consuming.wake, 50000000u);
@@ -291,7 +293,7 @@ static void members_share_the_partitions_and_inherit_them(void **state)
     assert_true(settle(&first, NULL, 2, 0));
     assert_true(take(&first, &record));
     struct mr_kafka_commit both[] = {{0, 0, 1, "one"}, {0, 1, 1, "one"}};
-    assert_int_equal(mr_kafka_in_commit(first.in, both, 2, true, NULL), MR_OK);
+    assert_int_equal(mr_kafka_in_commit(first.in, both, 2, 5000, NULL), MR_OK);
     open_consuming(&second, &broker, one_topic, 1, true);
     assert_true(settle(&first, &second, 1, 1));
     assert_false(first.lost);

@@ -1,0 +1,91 @@
+/* ticket - one consumed record on its way through the worker, from its arrival to the commit of its
+ * offset. Its address is the 64-bit ticket that the engine hands back with every token.
+ *
+ * Made and freed by intake. While the engine or publish has it, the fields marked intake's are
+ * still only intake's and those marked publish's only publish's; the rest does not change.
+ *
+ * Memory: one block, headers to echo included. Errors: MR_NOMEM. */
+#ifndef MR_WORKER_TICKET_H
+#define MR_WORKER_TICKET_H
+
+#include "codec/request.h"
+#include "worker/kafka_record.h"
+#include "worker/mailbox.h"
+
+#include <stdatomic.h>
+
+#define MR_TICKET_ECHOES_MAX ((size_t)8)
+
+struct mr_lane;
+struct mr_ticket;
+struct mr_text_list;
+
+/* What a record of publish's is to its ticket; its address goes with the record to the broker. */
+struct mr_ticket_part {
+    struct mr_ticket *ticket;
+    uint32_t kind; /* publish's */
+    bool pending;  /* produced, not reported */
+};
+#define MR_TICKET_PARTS 4u
+
+struct mr_ticket {
+    char id[MR_ID_BYTES_MAX + 1];
+    const char *topic; /* the configuration's */
+    size_t topic_index;
+    int32_t partition;
+    int64_t offset;
+    uint32_t attempt;
+    enum mr_encoding encoding;
+    struct mr_kafka_header echo[MR_TICKET_ECHOES_MAX]; /* correlation id, trace context */
+    size_t echo_count;
+    const char *reply_topic; /* NULL: none asked for, or not allowed */
+    int32_t reply_partition; /* -1: by key */
+    uint64_t arrival_ns;
+    atomic_bool dropped; /* nothing more may be published for it */
+
+    /* intake's */
+    struct mr_lane *lane;
+    uint64_t lane_epoch;
+    struct mr_ticket *next;      /* in one bucket of the table, or in a list */
+    struct mr_ticket *followers; /* records of the same id, answered by this one's result */
+    struct mr_request *request;  /* until the engine takes it */
+    uint64_t deadline_ns;
+    int32_t priority;
+    uint8_t crashes;
+    bool submitted;
+
+    /* publish's */
+    struct mr_ticket_part parts[MR_TICKET_PARTS];
+    struct mr_mail *ending; /* the terminal message, kept until its records are on the broker */
+    uint32_t tokens_pending;
+    bool tokens_lost;
+
+    struct mr_mail started, done; /* the way back to intake, each once */
+};
+
+/* Copies the headers that go back unchanged, and the reply topic and partition if `allowed` lists
+ * the topic (an entry ending in `*` allows a prefix). */
+enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_record *record,
+                                const struct mr_text_list *allowed, struct mr_error *err);
+/* ticket may be NULL. Frees the request it still owns, not its followers. */
+void mr_ticket_destroy(struct mr_ticket *ticket);
+
+/* ---- the table of tickets in flight, by id ---- */
+
+struct mr_ticket_table;
+
+enum mr_status mr_ticket_table_create(struct mr_ticket_table **out, uint32_t count_max,
+                                      struct mr_error *err);
+/* Must be empty. */
+void mr_ticket_table_destroy(struct mr_ticket_table *table);
+/* The id must not be in the table; there must be room. */
+void mr_ticket_table_add(struct mr_ticket_table *table, struct mr_ticket *ticket);
+struct mr_ticket *mr_ticket_table_find(const struct mr_ticket_table *table, struct mr_text id);
+void mr_ticket_table_remove(struct mr_ticket_table *table, struct mr_ticket *ticket);
+uint32_t mr_ticket_table_count(const struct mr_ticket_table *table);
+/* Calls visit for each; visit may remove the ticket it is given. */
+void mr_ticket_table_each(struct mr_ticket_table *table,
+                          void (*visit)(void *context, struct mr_ticket *ticket), void *context);
+void mr_ticket_table_check(const struct mr_ticket_table *table);
+
+#endif
