@@ -148,6 +148,14 @@ size_t mr_mailbox_count(struct mr_mailbox *box)
     return count;
 }
 
+bool mr_mailbox_has_room(struct mr_mailbox *box)
+{
+    pthread_mutex_lock(&box->mutex);
+    bool room = has_room(box);
+    pthread_mutex_unlock(&box->mutex);
+    return room;
+}
+
 void mr_mailbox_check(struct mr_mailbox *box)
 {
     pthread_mutex_lock(&box->mutex);

@@ -56,8 +56,9 @@ void mr_mailbox_post_control(struct mr_mailbox *box, struct mr_mail *mail);
 struct mr_mail *mr_mailbox_take(struct mr_mailbox *box);
 /* From now on _post and _post_list answer MR_CLOSED; waiters return. What is inside stays. */
 void mr_mailbox_close(struct mr_mailbox *box);
-/* Messages waiting now. Threads: any. */
+/* Messages waiting now; whether _post would find room. Threads: any. */
 size_t mr_mailbox_count(struct mr_mailbox *box);
+bool mr_mailbox_has_room(struct mr_mailbox *box);
 /* Asserts the sums; O(count). */
 void mr_mailbox_check(struct mr_mailbox *box);
 

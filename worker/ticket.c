@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 #include "worker/config.h"
+#include "worker/mails.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,7 @@ void mr_ticket_destroy(struct mr_ticket *ticket)
 {
     if (!ticket) return;
     mr_request_destroy(ticket->request);
+    mr_mail_free(ticket->ending);
     free(ticket);
 }
 

@@ -23,8 +23,9 @@ struct mr_text_list;
 /* What a record of publish's is to its ticket; its address goes with the record to the broker. */
 struct mr_ticket_part {
     struct mr_ticket *ticket;
-    uint32_t kind; /* publish's */
-    bool pending;  /* produced, not reported */
+    uint32_t kind;       /* publish's */
+    bool pending;        /* produced, not reported */
+    bool resend, shrunk; /* to be produced again, without its bulk */
 };
 #define MR_TICKET_PARTS 4u
 
@@ -58,7 +59,8 @@ struct mr_ticket {
     struct mr_ticket_part parts[MR_TICKET_PARTS];
     struct mr_mail *ending; /* the terminal message, kept until its records are on the broker */
     uint32_t tokens_pending;
-    bool tokens_lost;
+    bool tokens_lost, resending;
+    struct mr_ticket *resend_next;
 
     struct mr_mail started, done; /* the way back to intake, each once */
 };
@@ -67,7 +69,7 @@ struct mr_ticket {
  * the topic (an entry ending in `*` allows a prefix). */
 enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_record *record,
                                 const struct mr_text_list *allowed, struct mr_error *err);
-/* ticket may be NULL. Frees the request it still owns, not its followers. */
+/* ticket may be NULL. Frees the request and the ending it still owns, not its followers. */
 void mr_ticket_destroy(struct mr_ticket *ticket);
 
 /* ---- the table of tickets in flight, by id ---- */

@@ -1,0 +1,50 @@
+/* publish - the thread that writes: encodes what the engine and intake send, produces it, and tells
+ * intake when a request's records are all on the broker.
+ *
+ * A request is done when its result (and reply, and dead letter) and all its token records are
+ * acknowledged. A terminal record that timed out is produced again, for as long as it takes; one
+ * that is too large is produced without its text. A token record that is lost for good is counted:
+ * the result still has the whole text.
+ *
+ * Threads: _create, _destroy the worker's main thread; _stats any. The thread sleeps until mail or
+ * a delivery report comes. Memory:  the mailbox (bounded), librdkafka's queue (bounded); when both
+ * are full the engine waits. Errors:  MR_BAD_CONFIG, MR_NOMEM at creation; afterwards `failed` is
+ * called once, from this thread, when nothing can be written any more. */
+#ifndef MR_WORKER_PUBLISH_H
+#define MR_WORKER_PUBLISH_H
+
+#include "worker/answer.h"
+#include "worker/kafka_conf.h"
+#include "worker/log.h"
+
+struct mr_publish;
+
+struct mr_publish_options {
+    const struct mr_kafka_options *kafka;
+    struct mr_answer_source source;
+    struct mr_mailbox *intake; /* where started, returned and done go */
+    struct mr_log *log;
+    void (*failed)(void *context, const struct mr_error *err);
+    void *context;
+};
+
+struct mr_publish_stats {
+    uint64_t token_records, results, replies, dead_letters, refusals;
+    uint64_t tokens_lost, resent;
+    uint64_t dropped;                    /* requests ended without a record */
+    uint64_t delay_ns_sum, delay_ns_max; /* token records: from the step's end to produced */
+    uint64_t bytes;
+    uint32_t unreported;
+};
+
+/* Starts the thread. Primes tokens, results and dead-letter topics, which must exist. */
+enum mr_status mr_publish_create(struct mr_publish **out, const struct mr_publish_options *options,
+                                 struct mr_error *err);
+/* Where the engine and intake post. */
+struct mr_mailbox *mr_publish_mailbox(struct mr_publish *publish);
+/* Handles all mail, then waits up to timeout_ms for the last reports, ends the thread and frees
+ * all. Posters must have stopped. False when records are left unreported. */
+bool mr_publish_destroy(struct mr_publish *publish, uint32_t timeout_ms);
+struct mr_publish_stats mr_publish_stats(struct mr_publish *publish);
+
+#endif
