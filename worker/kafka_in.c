@@ -468,17 +468,25 @@ size_t mr_kafka_in_partition_count(const struct mr_kafka_in *in)
     return in->partition_count;
 }
 
+int64_t mr_kafka_in_unread(struct mr_kafka_in *in, size_t topic, int32_t number)
+{
+    int64_t low = 0, high = 0;
+    const struct partition *partition = find(in, topic, number);
+    if (!partition) return -1;
+    rd_kafka_resp_err_t code =
+        rd_kafka_get_watermark_offsets(in->rk, in->options.topics[topic].name, number, &low, &high);
+    if (code || high < 0) return -1;
+    int64_t from = partition->position > low ? partition->position : low;
+    return high > from ? high - from : 0;
+}
+
 uint64_t mr_kafka_in_backlog(struct mr_kafka_in *in)
 {
     uint64_t backlog = 0;
     for (size_t i = 0; i < in->partition_count; i++) {
-        const struct partition *partition = &in->partitions[i];
-        int64_t low = 0, high = 0;
-        rd_kafka_resp_err_t code =
-            rd_kafka_get_watermark_offsets(in->rk, in->options.topics[partition->topic_index].name,
-                                           partition->partition, &low, &high);
-        int64_t from = partition->position > low ? partition->position : low;
-        if (!code && high > from) backlog += (uint64_t)(high - from);
+        int64_t unread =
+            mr_kafka_in_unread(in, in->partitions[i].topic_index, in->partitions[i].partition);
+        if (unread > 0) backlog += (uint64_t)unread;
     }
     return backlog;
 }

@@ -91,6 +91,8 @@ void mr_kafka_in_put_back(struct mr_kafka_in *in);
 enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
                                   size_t count, uint32_t timeout_ms, struct mr_error *err);
 
+/* Records of one partition behind the last one taken, as of the last fetch; -1: not known. */
+int64_t mr_kafka_in_unread(struct mr_kafka_in *in, size_t topic_index, int32_t partition);
 /* Partitions held now. */
 size_t mr_kafka_in_partition_count(const struct mr_kafka_in *in);
 /* Records behind the last one taken, summed over partitions, as of the last fetches. */

@@ -113,6 +113,11 @@ static void produce_tokens(struct mr_publish *publish, struct mr_tokens_mail *ma
     publish->stats.token_records++;
     publish->stats.delay_ns_sum += delay_ns;
     if (delay_ns > publish->stats.delay_ns_max) publish->stats.delay_ns_max = delay_ns;
+    mr_metrics_add(publish->options.metrics, MR_COUNTER_TOKEN_RECORDS, 1);
+    if (mail->record.choice > 0) return;
+    if (ticket->token_ns > 0)
+        mr_metrics_observe_gap(publish->options.metrics, mail->made_ns - ticket->token_ns);
+    ticket->token_ns = mail->made_ns;
 }
 
 static enum mr_status make_part(struct mr_publish *publish, struct mr_ticket *ticket,
@@ -134,9 +139,15 @@ static enum mr_status make_part(struct mr_publish *publish, struct mr_ticket *ti
 
 static void count_part(struct mr_publish *publish, enum part kind)
 {
-    if (kind == PART_RESULT) publish->stats.results++;
     if (kind == PART_REPLY) publish->stats.replies++;
-    if (kind == PART_DEAD_LETTER) publish->stats.dead_letters++;
+    if (kind == PART_RESULT) {
+        publish->stats.results++;
+        mr_metrics_add(publish->options.metrics, MR_COUNTER_RESULT_RECORDS, 1);
+    }
+    if (kind == PART_DEAD_LETTER) {
+        publish->stats.dead_letters++;
+        mr_metrics_add(publish->options.metrics, MR_COUNTER_DEAD_LETTERS, 1);
+    }
 }
 
 /* One terminal record; again without its bulk if it is too large. A reply that cannot be written is
@@ -177,6 +188,13 @@ static bool reply_exists(struct mr_publish *publish, const struct mr_ticket *tic
     return false;
 }
 
+static void observe_result(struct mr_publish *publish, const struct mr_result_mail *mail)
+{
+    double waited_ms = mail->ticket->waited_ms;
+    mr_metrics_observe_result(publish->options.metrics, &mail->result,
+                              waited_ms < 0 ? -1.0 : waited_ms + mail->result.first_token_ms);
+}
+
 static void handle_ending(struct mr_publish *publish, struct mr_ticket *ticket,
                           struct mr_mail *mail)
 {
@@ -187,6 +205,7 @@ static void handle_ending(struct mr_publish *publish, struct mr_ticket *ticket,
         return;
     }
     bool refused = mail->kind == MR_MAIL_REFUSAL;
+    if (!refused) observe_result(publish, (const struct mr_result_mail *)mail);
     const struct mr_refusal_mail *refusal = refused ? (struct mr_refusal_mail *)mail : NULL;
     bool result = !refusal || refusal->write_result;
     bool reply = result && ticket->reply_topic && reply_exists(publish, ticket);
@@ -247,6 +266,7 @@ static void on_part_reported(struct mr_publish *publish, struct mr_ticket_part *
         return;
     }
     part->pending = true; /* until it is written or given up */
+    mr_metrics_add(publish->options.metrics, MR_COUNTER_PRODUCE_ERRORS, 1);
     if (publish->giving_up) return;
     struct mr_error err = {0};
     mr_fail(&err, status, "%s", reason);

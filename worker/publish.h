@@ -16,6 +16,7 @@
 #include "worker/answer.h"
 #include "worker/kafka_conf.h"
 #include "worker/log.h"
+#include "worker/metrics.h"
 
 struct mr_publish;
 
@@ -24,6 +25,7 @@ struct mr_publish_options {
     struct mr_answer_source source;
     struct mr_mailbox *intake; /* where started, returned and done go */
     struct mr_log *log;
+    struct mr_metrics *metrics;
     void (*failed)(void *context, const struct mr_error *err);
     void *context;
 };

@@ -42,6 +42,7 @@ struct mr_ticket {
     const char *reply_topic; /* NULL: none asked for, or not allowed */
     int32_t reply_partition; /* -1: by key */
     uint64_t arrival_ns;
+    double waited_ms;    /* in Kafka, by the record's timestamp; negative: unknown */
     atomic_bool dropped; /* nothing more may be published for it */
 
     /* intake's */
@@ -53,17 +54,22 @@ struct mr_ticket {
     uint64_t deadline_ns;
     int32_t priority;
     uint8_t crashes;
-    bool submitted;
+    bool submitted, running;
 
     /* publish's */
     struct mr_ticket_part parts[MR_TICKET_PARTS];
     struct mr_mail *ending; /* the terminal message, kept until its records are on the broker */
     uint32_t tokens_pending;
+    uint64_t token_ns; /* when the last token of choice 0 was made */
     bool tokens_lost, resending;
     struct mr_ticket *resend_next;
 
     struct mr_mail started, done; /* the way back to intake, each once */
 };
+
+/* The ticket that one of its two messages belongs to. */
+#define MR_TICKET_OF(mail, member)                                                                 \
+    ((struct mr_ticket *)(void *)((char *)(mail)-offsetof(struct mr_ticket, member)))
 
 /* Copies the headers that go back unchanged, and the reply topic and partition if `allowed` lists
  * the topic (an entry ending in `*` allows a prefix). */

@@ -1,0 +1,78 @@
+/* intake - the thread that consumes: records become requests in the engine, acknowledged results
+ * become committed offsets.
+ *
+ * Takes a record only when there is room for it: in the engine's queue, in publish's mailbox, in
+ * the partition's ledger, and among the requests in flight. Each record taken gets a ticket
+ * (worker/ticket.h) and ends in exactly one of: a result, a refusal, a dead letter, or handed back
+ * uncommitted.
+ *   - Two records of one id in flight are one request: the second is done when the first is.
+ *   - A request that was running when a worker vanished attempts_max - 1 times runs while no other
+ *     such request does; after attempts_max it is dead-lettered.
+ *   - A partition taken away: its requests are dropped, unless it comes straight back
+ *     (worker/lane.h).
+ *
+ * Threads: _create to _destroy the worker's main thread; _stats any. The thread sleeps until a
+ *          record, an acknowledgement, a rebalance, or a commit that is due.
+ * Memory:  tickets in flight at most in_flight_max; parked ones among them.
+ * Errors:  at creation and start as said; afterwards `failed` is called once from this thread. */
+#ifndef MR_WORKER_INTAKE_H
+#define MR_WORKER_INTAKE_H
+
+#include "batching/engine.h"
+#include "worker/config.h"
+#include "worker/kafka_conf.h"
+#include "worker/log.h"
+#include "worker/mailbox.h"
+#include "worker/metrics.h"
+#include "worker/prompt.h"
+
+#include <stdatomic.h>
+
+struct mr_intake;
+
+struct mr_intake_options {
+    const struct mr_config *config;
+    const struct mr_kafka_options *kafka;
+    bool join_group; /* false: all partitions at once (one worker, as in the demo) */
+    struct mr_log *log;
+    void (*failed)(void *context, const struct mr_error *err);
+    void *context;
+};
+
+/* What it feeds; given at the start. */
+struct mr_intake_targets {
+    struct mr_engine *engine;
+    struct mr_prompt_options prompt;
+    struct mr_mailbox *publish;
+    struct mr_metrics *metrics;
+};
+
+struct mr_intake_stats {
+    uint64_t records, refused, dead_lettered, duplicates, redelivered, finished_before, cancelled;
+    uint64_t commits, commit_failures, rebalances;
+    uint64_t backlog; /* records behind the last one taken */
+    uint32_t in_flight, parked, partitions;
+    bool assigned; /* a first assignment has come */
+};
+
+/* Makes the mailbox and the wake. */
+enum mr_status mr_intake_create(struct mr_intake **out, const struct mr_intake_options *options,
+                                struct mr_error *err);
+struct mr_mailbox *mr_intake_mailbox(struct mr_intake *intake);
+const struct mr_wake *mr_intake_wake(const struct mr_intake *intake);
+/* Set by intake when the engine had no room; cleared by who rings the wake. */
+atomic_bool *mr_intake_hungry(struct mr_intake *intake);
+
+/* Connects, joins the group, starts the thread. */
+enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_targets *targets,
+                               struct mr_error *err);
+/* From when it returns on nothing more is taken or submitted; acknowledgements and commits go on.
+ */
+void mr_intake_drain(struct mr_intake *intake);
+/* Handles the acknowledgements that are here, commits, leaves the group, ends the thread, frees
+ * all. The engine and publish must have ended. False when leaving took longer than timeout_ms. May
+ * be called without _start. intake may be NULL. */
+bool mr_intake_destroy(struct mr_intake *intake, uint32_t timeout_ms);
+struct mr_intake_stats mr_intake_stats(struct mr_intake *intake);
+
+#endif

@@ -1,0 +1,88 @@
+/* intake_state - what the files of intake share: intake.c (the thread, commits), intake_record.c (a
+ * record's way to the engine), intake_claims.c (partitions come and go). Nobody else includes it.
+ *
+ * Owner: intake thread, but for what is marked atomic or under the mutex. */
+#ifndef MR_WORKER_INTAKE_STATE_H
+#define MR_WORKER_INTAKE_STATE_H
+
+#include "worker/cancel_memory.h"
+#include "worker/intake.h"
+#include "worker/kafka_in.h"
+#include "worker/kafka_reader.h"
+#include "worker/lane.h"
+#include "worker/mails.h"
+
+#include <pthread.h>
+
+#define MR_INTAKE_PARKED_MAX 256u /* then nothing more is taken */
+
+struct mr_intake {
+    struct mr_intake_options options;
+    struct mr_intake_targets targets;
+    struct mr_wake wake;
+    struct mr_mailbox *mailbox;
+    pthread_t thread;
+    bool started;
+    atomic_bool hungry, draining, stopping;
+
+    struct mr_kafka_in *in;
+    struct mr_kafka_in_topic topics[MR_LIST_MAX]; /* as it borrows them */
+    struct mr_kafka_reader *cancels;
+    struct mr_cancel_memory *cancelled;
+    struct mr_prompt *prompt;
+    struct mr_lanes *lanes;
+    struct mr_ticket_table *table; /* tickets the engine has, by id */
+    struct mr_ticket *parked;      /* tickets that wait for another, or for room; oldest first */
+    uint32_t parked_count, in_flight, in_flight_max;
+    uint32_t suspects; /* submitted and run while a worker vanished before */
+    bool retry_parked;
+
+    bool committing; /* a commit without an answer */
+    uint64_t committed_ns, commit_due_ns, committing_ns;
+    bool failed;
+    bool closed_well;
+    uint32_t close_timeout_ms;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t drained_changed;
+    bool drained;                 /* under mutex */
+    struct mr_intake_stats stats; /* the thread's own */
+    struct mr_intake_stats shown; /* under mutex */
+};
+
+/* ---- intake.c ---- */
+void mr_intake_fail(struct mr_intake *intake, const struct mr_error *err);
+/* A commit at the latest at this time. */
+void mr_intake_commit_by(struct mr_intake *intake, uint64_t when_ns);
+/* Commits what is new; timeout_ms 0 does not wait. */
+void mr_intake_commit(struct mr_intake *intake, uint32_t timeout_ms);
+struct mr_log_place mr_intake_place(const struct mr_ticket *ticket);
+
+/* ---- intake_record.c ---- */
+bool mr_intake_may_take(void *context, size_t topic_index, int32_t partition);
+/* Turns one record into a ticket. False: it was put back. */
+bool mr_intake_accept(struct mr_intake *intake, const struct mr_kafka_record *record,
+                      size_t topic_index);
+/* Submits, attaches to another ticket of the same id, or parks. */
+void mr_intake_place_ticket(struct mr_intake *intake, struct mr_ticket *ticket);
+void mr_intake_retry_parked(struct mr_intake *intake);
+/* A cancel record. */
+void mr_intake_cancel(struct mr_intake *intake, const struct mr_kafka_record *record);
+/* Publish or the engine is through with the ticket. */
+void mr_intake_done(struct mr_intake *intake, struct mr_ticket *ticket);
+void mr_intake_returned(struct mr_intake *intake, struct mr_ticket *ticket);
+void mr_intake_started(struct mr_intake *intake, struct mr_ticket *ticket);
+/* Frees every ticket that is left. */
+void mr_intake_drop_all(struct mr_intake *intake);
+
+/* ---- intake_claims.c ---- */
+void mr_intake_assigned(void *context, struct mr_kafka_claim *claims, size_t count);
+void mr_intake_revoked(void *context, const struct mr_kafka_claim *claims, size_t count,
+                       enum mr_kafka_revoke how);
+void mr_intake_committed(void *context, enum mr_status status, const char *reason);
+/* Nothing of this lane's present life counts any more: its tickets are dropped. */
+void mr_intake_forget_lane(struct mr_intake *intake, struct mr_lane *lane);
+/* What runs of all lanes counts as handed back, not as crashed. */
+void mr_intake_release_all(struct mr_intake *intake);
+
+#endif

@@ -1,0 +1,239 @@
+#include "worker/worker.h"
+
+#include "worker/banner.h"
+#include "worker/clock.h"
+#include "worker/kafka_admin.h"
+#include "worker/worker_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PROBE_TIMEOUT_MS 10000u
+#define TOPIC_TIMEOUT_MS 10000u
+
+/* ---- what the parts call ---- */
+
+/* The first failure counts. Threads: any part's. */
+static void on_failed(void *context, const struct mr_error *err)
+{
+    struct mr_worker *worker = context;
+    pthread_mutex_lock(&worker->mutex);
+    bool first = worker->failure.status == MR_OK;
+    if (first) worker->failure = *err;
+    pthread_mutex_unlock(&worker->mutex);
+    if (first) mr_log_error(worker->options.log, "this worker cannot go on: %s", err->detail);
+    mr_wake_ring(&worker->wake);
+}
+
+static void on_kafka_log(void *context, enum mr_log_level level, const char *text)
+{
+    struct mr_worker *worker = context;
+    mr_log_write(worker->options.log, level, NULL, "%s", text);
+}
+
+/* ---- building ---- */
+
+static void set_kafka_options(struct mr_worker *worker)
+{
+    const struct mr_config *config = worker->options.config;
+    worker->kafka = (struct mr_kafka_options){
+        .brokers = worker->options.brokers ? worker->options.brokers : config->brokers,
+        .group = config->group,
+        .client_id = config->worker_id,
+        .properties = &config->kafka,
+        .session_timeout_ns = config->session_timeout_ns,
+        .poll_interval_max_ns = config->poll_interval_max_ns,
+        .linger_ns = config->token_linger_ns,
+        .max_record_bytes = config->max_record_bytes,
+        .log = on_kafka_log,
+        .log_context = worker};
+}
+
+static enum mr_status ensure_topics(struct mr_worker *worker, struct mr_kafka_admin *admin,
+                                    struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    const char *written[] = {config->tokens_topic, config->results_topic, config->cancel_topic,
+                             config->dlq_topic};
+    enum mr_status status = MR_OK;
+    uint32_t count = 0;
+    for (size_t i = 0; i < config->request_topic_count && status == MR_OK; i++) {
+        status = mr_kafka_admin_ensure(admin, config->request_topics[i].name, TOPIC_TIMEOUT_MS,
+                                       &count, err);
+        worker->partition_count += count;
+    }
+    for (size_t i = 0; i < sizeof written / sizeof *written && status == MR_OK; i++)
+        status = mr_kafka_admin_ensure(admin, written[i], TOPIC_TIMEOUT_MS, &count, err);
+    return status;
+}
+
+/* Who answers, and are the topics there; while the model is being loaded. */
+static enum mr_status meet_broker(struct mr_worker *worker, struct mr_error *err)
+{
+    struct mr_kafka_admin *admin = NULL;
+    enum mr_status status = mr_kafka_admin_open(&admin, &worker->kafka, err);
+    if (status != MR_OK) return status;
+    bool embedded = false;
+    status = mr_kafka_admin_probe(admin, PROBE_TIMEOUT_MS, &embedded, err);
+    if (status == MR_OK) status = ensure_topics(worker, admin, err);
+    mr_kafka_admin_close(admin);
+    worker->kafka.embedded = embedded;
+    return status;
+}
+
+static enum mr_status open_metrics(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    const struct mr_model_info *model = mr_engine_thread_model(worker->engine);
+    struct mr_metrics_info info = {.worker = config->worker_id,
+                                   .model = config->model_name,
+                                   .dtype = model->dtype,
+                                   .device = model->device,
+                                   .block_tokens = MR_BLOCK_TOKENS,
+                                   .context_tokens =
+                                       mr_engine_thread_context_tokens(worker->engine),
+                                   .sequences_max = config->max_sequences};
+    return mr_metrics_create(&worker->metrics, &info, err);
+}
+
+static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    struct mr_publish_options options = {.kafka = &worker->kafka,
+                                         .source = {.tokens_topic = config->tokens_topic,
+                                                    .results_topic = config->results_topic,
+                                                    .dlq_topic = config->dlq_topic,
+                                                    .worker = config->worker_id,
+                                                    .model = config->model_name,
+                                                    .group = config->group},
+                                         .intake = mr_intake_mailbox(worker->intake),
+                                         .log = worker->options.log,
+                                         .metrics = worker->metrics,
+                                         .failed = on_failed,
+                                         .context = worker};
+    return mr_publish_create(&worker->publish, &options, err);
+}
+
+static void link_engine(struct mr_worker *worker)
+{
+    struct mr_engine_thread_links links = {.publish = mr_publish_mailbox(worker->publish),
+                                           .intake = mr_intake_mailbox(worker->intake),
+                                           .intake_wake = mr_intake_wake(worker->intake),
+                                           .hungry = mr_intake_hungry(worker->intake)};
+    mr_engine_thread_link(worker->engine, &links);
+}
+
+static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_model_info *model = mr_engine_thread_model(worker->engine);
+    struct mr_intake_targets targets = {
+        .engine = mr_engine_thread_engine(worker->engine),
+        .prompt = {.tokenizer = mr_engine_thread_tokenizer(worker->engine),
+                   .chat_template = model->chat_template,
+                   .bos_text = model->bos_text,
+                   .eos_text = model->eos_text,
+                   .prompt_tokens_max = mr_engine_thread_context_tokens(worker->engine) - 1},
+        .publish = mr_publish_mailbox(worker->publish),
+        .metrics = worker->metrics};
+    return mr_intake_start(worker->intake, &targets, err);
+}
+
+static void show_banner(struct mr_worker *worker)
+{
+    struct mr_banner banner = {.config = worker->options.config,
+                               .model = mr_engine_thread_model(worker->engine),
+                               .brokers = worker->kafka.brokers,
+                               .embedded = worker->kafka.embedded,
+                               .context_tokens = mr_engine_thread_context_tokens(worker->engine),
+                               .partition_count = worker->partition_count,
+                               .http_port = worker->http ? mr_http_port(worker->http) : (uint16_t)0,
+                               .ready_seconds = (double)(mr_clock_ns() - worker->started_ns) / 1e9};
+    if (worker->options.banner) mr_banner_print(&banner, worker->options.banner);
+}
+
+static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *err)
+{
+    struct mr_engine_thread_options engine = {.config = worker->options.config,
+                                              .log = worker->options.log,
+                                              .failed = on_failed,
+                                              .context = worker};
+    struct mr_intake_options intake = {.config = worker->options.config,
+                                       .kafka = &worker->kafka,
+                                       .join_group = worker->options.join_group,
+                                       .log = worker->options.log,
+                                       .failed = on_failed,
+                                       .context = worker};
+    enum mr_status status = mr_kafka_conf_check(&worker->kafka, err);
+    if (status == MR_OK) status = mr_worker_open_health(worker, err);
+    if (status == MR_OK) status = mr_intake_create(&worker->intake, &intake, err);
+    if (status == MR_OK) status = mr_engine_thread_create(&worker->engine, &engine, err);
+    return status;
+}
+
+static enum mr_exit exit_code_of(enum mr_status status)
+{
+    if (status == MR_OK) return MR_EXIT_DONE;
+    if (status == MR_BAD_CONFIG) return MR_EXIT_USAGE;
+    return status == MR_UNREACHABLE ? MR_EXIT_UNREACHABLE : MR_EXIT_FAILED;
+}
+
+/* All steps in order; *exit_code tells apart whose failure it is. */
+static enum mr_status build(struct mr_worker *worker, enum mr_exit *exit_code, struct mr_error *err)
+{
+    enum mr_status status = start_threads(worker, err);
+    if (status == MR_OK) status = meet_broker(worker, err);
+    *exit_code = exit_code_of(status);
+    if (status != MR_OK) return status;
+    status = mr_engine_thread_wait_ready(worker->engine, err);
+    if (status != MR_OK) {
+        *exit_code = MR_EXIT_MODEL;
+        return status;
+    }
+    status = open_metrics(worker, err);
+    if (status == MR_OK) status = open_publish(worker, err);
+    if (status == MR_OK) {
+        link_engine(worker);
+        status = start_intake(worker, err);
+    }
+    *exit_code = exit_code_of(status);
+    return status;
+}
+
+enum mr_status mr_worker_create(struct mr_worker **out, const struct mr_worker_options *options,
+                                enum mr_exit *exit_code, struct mr_error *err)
+{
+    *out = NULL;
+    *exit_code = MR_EXIT_FAILED;
+    struct mr_worker *worker = calloc(1, sizeof *worker);
+    if (!worker) return mr_fail(err, MR_NOMEM, "no memory for a worker");
+    worker->options = *options;
+    worker->started_ns = mr_clock_ns();
+    pthread_mutex_init(&worker->mutex, NULL);
+    enum mr_status status = mr_wake_open(&worker->wake, err);
+    set_kafka_options(worker);
+    if (status == MR_OK && options->config->delivery == MR_DELIVERY_EXACTLY_ONCE) {
+        *exit_code = MR_EXIT_USAGE;
+        status = mr_fail(err, MR_BAD_CONFIG, "--delivery exactly-once is not built yet");
+    } else if (status == MR_OK) {
+        status = build(worker, exit_code, err);
+    }
+    if (status != MR_OK) {
+        mr_worker_take_apart(worker, 1000);
+        return status;
+    }
+    atomic_store(&worker->built, true);
+    atomic_store(&worker->ready, true);
+    show_banner(worker);
+    *out = worker;
+    return MR_OK;
+}
+
+const struct mr_wake *mr_worker_wake(const struct mr_worker *worker)
+{
+    return &worker->wake;
+}
+
+const struct mr_model_info *mr_worker_model(const struct mr_worker *worker)
+{
+    return mr_engine_thread_model(worker->engine);
+}

@@ -1,0 +1,36 @@
+/* worker_state - what worker.c (start), drain.c (end) and health.c (questions) share. Nobody else
+ * includes it. Owner: main thread, but for the mutex and atomics. */
+#ifndef MR_WORKER_WORKER_STATE_H
+#define MR_WORKER_WORKER_STATE_H
+
+#include "worker/http.h"
+#include "worker/worker.h"
+
+#include <pthread.h>
+
+struct mr_worker {
+    struct mr_worker_options options;
+    struct mr_kafka_options kafka;
+    struct mr_wake wake;
+    struct mr_engine_thread *engine;
+    struct mr_publish *publish;
+    struct mr_intake *intake;
+    struct mr_metrics *metrics;
+    struct mr_http *http;
+    uint64_t started_ns;
+    uint32_t partition_count; /* of all request topics */
+    atomic_bool ready;        /* requests are taken; false again from the drain on */
+    atomic_bool built;        /* every part is there for health.c to ask */
+
+    pthread_mutex_t mutex;
+    struct mr_error failure; /* status MR_OK: none; under mutex */
+};
+
+/* ---- health.c ---- */
+enum mr_status mr_worker_open_health(struct mr_worker *worker, struct mr_error *err);
+
+/* ---- drain.c ---- */
+/* Frees what there is, in reverse order of making. Threads that run are ended at once. */
+bool mr_worker_take_apart(struct mr_worker *worker, uint32_t timeout_ms);
+
+#endif
