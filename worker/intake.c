@@ -177,6 +177,7 @@ static uint64_t sleep_ns(const struct mr_intake *intake)
 /* The engine and publish have ended: what they acknowledged counts, the rest is handed back. */
 static void finish(struct mr_intake *intake)
 {
+    intake->targets.engine = NULL;
     handle_mail(intake);
     mr_intake_release_all(intake);
     intake->closed_well = mr_kafka_in_close(intake->in, intake->close_timeout_ms);

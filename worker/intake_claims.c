@@ -24,6 +24,7 @@ static void drop_ticket(void *context, struct mr_ticket *ticket)
     struct lane_visit *visit = context;
     if (!is_of(visit, ticket)) return;
     atomic_store(&ticket->dropped, true);
+    if (!visit->intake->targets.engine) return;
     mr_engine_cancel(visit->intake->targets.engine,
                      (struct mr_text){ticket->id, strlen(ticket->id)});
 }
