@@ -1,0 +1,73 @@
+/* millrace serve: the worker until SIGTERM. */
+#include "worker/cli.h"
+#include "worker/clock.h"
+
+struct serving {
+    struct mr_worker *worker;
+    struct mr_cli_signals signals;
+    struct mr_log *log;
+    struct mr_worker_stats before; /* at the last line of figures */
+    uint64_t before_ns;
+};
+
+/* A second signal: stop at once. */
+static bool hurry(void *context)
+{
+    struct serving *serving = context;
+    mr_cli_signals_wait(&serving->signals, -1, 0);
+    return serving->signals.count > 1;
+}
+
+/* One line of figures, when there was work since the last. */
+static void say_stats(struct serving *serving)
+{
+    struct mr_worker_stats now = mr_worker_stats(serving->worker);
+    uint64_t now_ns = mr_clock_ns();
+    double seconds = (double)(now_ns - serving->before_ns) / 1e9;
+    const struct mr_engine_stats *a = &serving->before.engine.engine, *b = &now.engine.engine;
+    if (b->steps != a->steps)
+        mr_log_info(serving->log,
+                    "%.0f prompt tok/s, %.0f output tok/s, running %u, waiting %u, KV %u %%, "
+                    "prefix hits %.0f %%, preempted %llu, in Kafka %llu",
+                    (double)(b->prompt_tokens - a->prompt_tokens) / seconds,
+                    (double)(b->generated_tokens - a->generated_tokens) / seconds, b->running,
+                    b->waiting, b->blocks_total > 0 ? b->blocks_held * 100 / b->blocks_total : 0,
+                    b->prefix_queries_tokens > 0
+                        ? 100.0 * (double)b->prefix_hit_tokens / (double)b->prefix_queries_tokens
+                        : 0.0,
+                    (unsigned long long)b->preemptions, (unsigned long long)now.intake.backlog);
+    serving->before = now;
+    serving->before_ns = now_ns;
+}
+
+static void serve_until_signal(struct serving *serving, uint64_t stats_interval_ns)
+{
+    int timeout_ms = stats_interval_ns > 0 ? (int)(stats_interval_ns / 1000000u) : -1;
+    serving->before = mr_worker_stats(serving->worker);
+    serving->before_ns = mr_clock_ns();
+    for (;;) {
+        int failure_fd = mr_worker_wake(serving->worker)->fd;
+        if (mr_cli_signals_wait(&serving->signals, failure_fd, timeout_ms)) return;
+        if (mr_worker_health(serving->worker, NULL) != MR_OK) return;
+        if (stats_interval_ns > 0) say_stats(serving);
+    }
+}
+
+int mr_cli_serve(const struct mr_config *config, struct mr_log *log)
+{
+    struct serving serving = {.log = log};
+    struct mr_error err = {0};
+    enum mr_exit code;
+    struct mr_worker_options options = {
+        .config = config, .join_group = true, .log = log, .banner = stderr};
+    mr_cli_signals_open(&serving.signals);
+    if (mr_worker_create(&serving.worker, &options, &code, &err) != MR_OK) {
+        mr_log_error(log, "%s", err.detail);
+        mr_cli_signals_close(&serving.signals);
+        return (int)code;
+    }
+    serve_until_signal(&serving, config->stats_interval_ns);
+    code = mr_worker_drain(serving.worker, config->drain_timeout_ns, hurry, &serving);
+    mr_cli_signals_close(&serving.signals);
+    return (int)code;
+}

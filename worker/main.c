@@ -1,0 +1,19 @@
+/* millrace - answers LLM requests that come through Kafka. What it does is in worker/cli.h. */
+#include "worker/cli.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+int main(int argc, char *argv[])
+{
+    struct mr_error err = {0};
+    struct mr_config *config = NULL;
+    signal(SIGPIPE, SIG_IGN);
+    if (mr_config_create(&config, argc, argv, environ, &err) != MR_OK) {
+        fprintf(stderr, "millrace: %s\n", err.detail);
+        return MR_EXIT_USAGE;
+    }
+    int code = mr_cli_run(config);
+    mr_config_destroy(config);
+    return code;
+}
