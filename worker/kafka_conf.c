@@ -243,6 +243,8 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
     if (!options || !options->log) return;
     char line[512];
     snprintf(line, sizeof line, "kafka %s: %s", facility, text);
+    /* Said of every embedded broker, which creates topics by itself: they are there already. */
+    if (strcmp(facility, "AUTOCREATE") == 0) level = 7;
     enum mr_log_level ours = level <= 4 ? MR_LOG_WARN : level <= 6 ? MR_LOG_INFO : MR_LOG_DEBUG;
     options->log(options->log_context, ours, line);
 }

@@ -59,7 +59,8 @@ static enum mr_status add(struct mr_lanes *lanes, const struct mr_kafka_claim *c
     }
     lane->topic_index = claim->topic_index;
     lane->partition = claim->partition;
-    lane->acked_offset = lane->sent_offset = lane->blocked_base = -1;
+    lane->acked_offset = lane->sent_offset = -1;
+    lane->blocked_base = -2;
     lanes->lanes[lanes->count++] = lane;
     *out = lane;
     return MR_OK;
@@ -103,7 +104,7 @@ enum mr_status mr_lanes_take(struct mr_lanes *lanes, struct mr_kafka_claim *clai
     }
     lane->epoch++;
     lane->state = MR_LANE_OWNED;
-    lane->blocked_base = -1;
+    lane->blocked_base = -2;
     if (claim->committed >= 0)
         status = mr_ledger_metadata_restore(lane->ledger, claim->committed, claim->metadata, err);
     else

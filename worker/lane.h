@@ -30,7 +30,8 @@ struct mr_lane {
     struct mr_offset_ledger *ledger;
     uint64_t sent_version, acked_version; /* of the ledger, in the last commits */
     int64_t sent_offset, acked_offset;    /* -1: none */
-    int64_t blocked_base; /* the ledger was full at this base: nothing is taken until it moves */
+    int64_t blocked_base; /* the ledger was full at this base: nothing is taken until it moves; -2:
+                             it was not */
     char sent_metadata[MR_LEDGER_METADATA_TEXT_MAX];
     char acked_metadata[MR_LEDGER_METADATA_TEXT_MAX];
 };
