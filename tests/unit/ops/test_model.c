@@ -1,0 +1,212 @@
+#include "ops/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "real_model.h"
+
+#include <math.h>
+
+/* ---- the real model, end to end ---- */
+
+static struct mr_model *open_model(const char *path, enum mr_dtype dtype)
+{
+    struct mr_model_options options = {.path = path,
+                                       .device = "cpu",
+                                       .dtype = dtype,
+                                       .kv_bytes = (uint64_t)32 << 20,
+                                       .rows_max = 64,
+                                       .sequences_max = 4};
+    struct mr_model *model;
+    struct mr_error err = {0};
+    if (mr_model_open(&model, &options, &err) != MR_OK) fail_msg("%s", err.detail);
+    return model;
+}
+
+static const struct mr_sampling greedy = {.top_p = 1.0f, .repetition_penalty = 1.0f, .logprobs = 0};
+
+/* Encodes text, then takes `count` greedy tokens. */
+static void generate(struct mr_model *model, const char *text, uint32_t *out, uint32_t count)
+{
+    const struct mr_tokenizer *tokenizer = mr_model_tokenizer(model);
+    struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
+    struct mr_encode_options options = {.add_special = true, .parse_special = true};
+    uint32_t prompt[64], blocks[128 / MR_BLOCK_TOKENS + 1];
+    size_t length;
+    assert_int_equal(mr_tokenizer_encode(tokenizer, scratch, (struct mr_text){text, strlen(text)},
+                                         options, prompt, 64, &length, NULL),
+                     MR_OK);
+    mr_tokenizer_scratch_destroy(scratch);
+    for (uint32_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        blocks[i] = i;
+    struct mr_batch_sequence sequence = {
+        .row_count = (uint32_t)length, .blocks = blocks, .wants_logits = true};
+    struct mr_batch batch = {prompt, (uint32_t)length, &sequence, 1};
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_sample_row row = {.sampling = &greedy, .position = i};
+        struct mr_sample sample;
+        assert_int_equal(mr_model_forward(model, &batch, NULL), MR_OK);
+        assert_int_equal(mr_model_sample(model, &row, 1, &sample, NULL), MR_OK);
+        out[i] = sample.token_id;
+        sequence.context_tokens += sequence.row_count;
+        sequence.row_count = batch.row_count = 1;
+        batch.token_ids = &out[i];
+    }
+}
+
+static void greedy_text_of_the_real_model_is_the_reference_s(void **state)
+{
+    (void)state;
+    static const uint32_t capital[] = {7042, 30, 198, 198, 504, 2988, 314, 42,
+                                       216,  34, 32,  33,  40,  29,   32,  33};
+    static const uint32_t wheel[] = {504,   8656, 314, 253,  7631, 3476, 338, 18065,
+                                     30644, 5522, 618, 7974, 5522, 30,   657, 506};
+    struct mr_model *model = open_model(real_model_path(), MR_DTYPE_F32);
+    uint32_t tokens[16];
+    generate(model, "The capital of France is", tokens, 16);
+    assert_memory_equal(tokens, capital, sizeof capital);
+    generate(model, "<|im_start|>user\nWhat turns a mill wheel?<|im_end|>\n<|im_start|>assistant\n",
+             tokens, 16);
+    assert_memory_equal(tokens, wheel, sizeof wheel);
+    mr_model_close(model);
+}
+
+static void bf16_starts_like_the_reference(void **state)
+{
+    (void)state;
+    struct mr_model *model = open_model(real_model_path(), MR_DTYPE_AUTO);
+    uint32_t tokens[2];
+    generate(model, "The capital of France is", tokens, 2);
+    assert_int_equal(tokens[0], 7042);
+    assert_int_equal(tokens[1], 30);
+    const struct mr_model_info *info = mr_model_info(model);
+    assert_string_equal(info->dtype, "bf16");
+    assert_string_equal(info->architecture, "llama");
+    assert_int_equal(info->vocab_size, 49152);
+    assert_int_equal(info->context_tokens, 8192);
+    assert_int_equal(info->parameter_count, 134515008);
+    assert_int_equal(info->kv_bytes_per_token, 30 * 2 * 3 * 64 * 2);
+    assert_int_equal(info->block_count,
+                     ((uint64_t)32 << 20) / (info->kv_bytes_per_token * MR_BLOCK_TOKENS));
+    assert_true(info->weight_bytes < (uint64_t)290 << 20);
+    mr_model_close(model);
+}
+
+/* ---- the door, on a tiny model ---- */
+
+#define TINY "tests/golden/models/grouped_tied"
+
+static void refused(struct mr_model_options options, const char *because)
+{
+    struct mr_model *model;
+    struct mr_error err = {0};
+    if (!options.path) options.path = TINY;
+    if (!options.device) options.device = "cpu";
+    assert_int_not_equal(mr_model_open(&model, &options, &err), MR_OK);
+    assert_null(model);
+    if (!strstr(err.detail, because)) fail_msg("\"%s\" without \"%s\"", err.detail, because);
+}
+
+static void what_cannot_be_opened_is_refused(void **state)
+{
+    (void)state;
+    struct mr_model_options options = {.rows_max = 8, .sequences_max = 2};
+    options.path = "absent";
+    refused(options, "absent");
+    options.path = NULL;
+    options.device = "cuda:0";
+    refused(options, "cuda:0");
+    options.device = "tpu";
+    refused(options, "tpu");
+    options.device = NULL;
+    options.dtype = MR_DTYPE_INT4;
+    refused(options, "bf16 or f32");
+    options.dtype = MR_DTYPE_F32;
+    options.rows_max = 0;
+    refused(options, "room for a row");
+}
+
+static void run(struct mr_model *model, const uint32_t *tokens, uint32_t count, uint32_t context,
+                uint32_t block)
+{
+    struct mr_batch_sequence sequence = {0, count, context, &block, true};
+    struct mr_batch batch = {tokens, count, &sequence, 1};
+    assert_int_equal(mr_model_forward(model, &batch, NULL), MR_OK);
+}
+
+static void kv_moves_between_blocks_and_bytes(void **state)
+{
+    (void)state;
+    static const uint32_t tokens[] = {5, 9, 2, 250, 17, 1, 33, 4};
+    struct mr_model *model = open_model(TINY, MR_DTYPE_F32);
+    float expected[272], out[272];
+    unsigned char bytes[2 * 2 * 7 * 16 * 4];
+    run(model, tokens, 8, 0, 0);
+    assert_int_equal(mr_model_logits(model, 0, expected, NULL), MR_OK);
+    mr_model_kv_copy(model, 0, 3, 7);
+    run(model, tokens + 7, 1, 7, 3);
+    assert_int_equal(mr_model_logits(model, 0, out, NULL), MR_OK);
+    assert_memory_equal(out, expected, sizeof out);
+    assert_int_equal(mr_model_kv_export_bytes(model, 7), sizeof bytes);
+    assert_int_equal(mr_model_kv_export(model, 0, 7, bytes, sizeof bytes, NULL), MR_OK);
+    assert_int_equal(mr_model_kv_import(model, 5, 7, bytes, sizeof bytes, NULL), MR_OK);
+    run(model, tokens + 7, 1, 7, 5);
+    assert_int_equal(mr_model_logits(model, 0, out, NULL), MR_OK);
+    assert_memory_equal(out, expected, sizeof out);
+    assert_int_equal(mr_model_kv_import(model, 5, 7, bytes, sizeof bytes - 1, NULL), MR_MALFORMED);
+    assert_int_equal(mr_model_kv_export(model, 5, 6, bytes, sizeof bytes, NULL), MR_MALFORMED);
+    mr_model_close(model);
+}
+
+static void given_logits_are_sampled_like_our_own(void **state)
+{
+    (void)state;
+    static const uint32_t tokens[] = {5, 9, 2};
+    struct mr_model *model = open_model(TINY, MR_DTYPE_F32);
+    float logits[272];
+    run(model, tokens, 3, 0, 1);
+    assert_int_equal(mr_model_logits(model, 0, logits, NULL), MR_OK);
+    struct mr_sample_row rows[] = {{.sampling = &greedy}, {.sampling = &greedy, .logits = logits}};
+    struct mr_sample samples[2];
+    assert_int_equal(mr_model_sample(model, rows, 2, samples, NULL), MR_OK);
+    assert_int_equal(samples[0].token_id, samples[1].token_id);
+    for (uint32_t i = 0; i < 272; i++)
+        assert_true(logits[i] <= logits[samples[0].token_id]);
+    assert_int_equal(mr_model_sample(model, rows, 0, samples, NULL), MR_OK);
+    mr_model_close(model);
+}
+
+static void the_digest_names_the_weights_not_the_dtype(void **state)
+{
+    (void)state;
+    struct mr_model *f32 = open_model(TINY, MR_DTYPE_F32);
+    struct mr_model *bf16 = open_model(TINY, MR_DTYPE_BF16);
+    struct mr_model *other = open_model("tests/golden/models/qwen2", MR_DTYPE_F32);
+    assert_memory_equal(mr_model_info(f32)->weights_digest, mr_model_info(bf16)->weights_digest,
+                        32);
+    assert_memory_not_equal(mr_model_info(f32)->weights_digest,
+                            mr_model_info(other)->weights_digest, 32);
+    assert_string_equal(mr_model_info(f32)->name, "grouped_tied");
+    assert_true(isnan(mr_model_info(f32)->default_temperature));
+    mr_model_close(f32);
+    mr_model_close(bf16);
+    mr_model_close(other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(greedy_text_of_the_real_model_is_the_reference_s),
+        cmocka_unit_test(bf16_starts_like_the_reference),
+        cmocka_unit_test(what_cannot_be_opened_is_refused),
+        cmocka_unit_test(kv_moves_between_blocks_and_bytes),
+        cmocka_unit_test(given_logits_are_sampled_like_our_own),
+        cmocka_unit_test(the_digest_names_the_weights_not_the_dtype),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
