@@ -6,9 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-typedef struct mr_jinja_value value_t;
-typedef const struct mr_jinja_arguments *arguments_t;
-
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
 static bool text_is(struct mr_text text, const char *word)
@@ -16,23 +13,25 @@ static bool text_is(struct mr_text text, const char *word)
     return strlen(word) == text.length && memcmp(text.bytes, word, text.length) == 0;
 }
 
-static value_t fail_name(struct mr_jinja_run *run, const char *what, struct mr_text name)
+static struct mr_jinja_value fail_name(struct mr_jinja_run *run, const char *what,
+                                       struct mr_text name)
 {
     return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: %s '%.*s'", what,
                          name.length > 40 ? 40 : (int)name.length, name.bytes);
 }
 
 /* Positional argument `index`, or the keyword of that name, or undefined. */
-static value_t argument(arguments_t args, uint32_t index, const char *name)
+static struct mr_jinja_value argument(const struct mr_jinja_arguments *args, uint32_t index,
+                                      const char *name)
 {
     if (index < args->count) return args->values[index];
     for (uint32_t i = 0; i < args->named_count; i++) {
         if (text_is(args->names[i], name)) return args->named[i];
     }
-    return (value_t){.kind = MR_JINJA_UNDEFINED};
+    return (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
 }
 
-static struct mr_text as_name(value_t value)
+static struct mr_text as_name(struct mr_jinja_value value)
 {
     if (value.kind != MR_JINJA_TEXT) return (struct mr_text){"", 0};
     return (struct mr_text){value.text.bytes, value.text.length};
@@ -40,56 +39,65 @@ static struct mr_text as_name(value_t value)
 
 /* ---- filters ---- */
 
-static value_t filter_trim(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_trim(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         const struct mr_jinja_arguments *args)
 {
-    value_t chars = argument(args, 0, "chars");
+    struct mr_jinja_value chars = argument(args, 0, "chars");
     return mr_jinja_strip(run, value, chars.kind == MR_JINJA_TEXT ? &chars : NULL, 3);
 }
 
-static value_t filter_length(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_length(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
 {
     (void)args;
     return mr_jinja_int((int64_t)mr_jinja_length(run, value));
 }
 
-static value_t filter_upper(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_upper(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                          const struct mr_jinja_arguments *args)
 {
     (void)args;
     return mr_jinja_recase(run, value, "upper");
 }
 
-static value_t filter_lower(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_lower(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                          const struct mr_jinja_arguments *args)
 {
     (void)args;
     return mr_jinja_recase(run, value, "lower");
 }
 
-static value_t filter_title(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_title(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                          const struct mr_jinja_arguments *args)
 {
     (void)args;
     return mr_jinja_recase(run, value, "title");
 }
 
-static value_t filter_capitalize(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_capitalize(struct mr_jinja_run *run,
+                                               struct mr_jinja_value value,
+                                               const struct mr_jinja_arguments *args)
 {
     (void)args;
     return mr_jinja_recase(run, value, "capitalize");
 }
 
-static value_t filter_tojson(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_tojson(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
 {
     struct mr_jinja_buffer buffer = {0};
-    value_t indent = argument(args, 0, "indent");
+    struct mr_jinja_value indent = argument(args, 0, "indent");
     int64_t spaces = indent.kind == MR_JINJA_INT ? indent.integer : -1;
     mr_jinja_print_json(run, &buffer, value, spaces > 16 ? 16 : spaces, 0);
     return mr_jinja_buffer_text(&buffer);
 }
 
-static value_t filter_join(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_join(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         const struct mr_jinja_arguments *args)
 {
     struct mr_jinja_buffer buffer = {0};
     struct mr_jinja_list *list = mr_jinja_iterate(run, value);
-    value_t by = argument(args, 0, "d");
+    struct mr_jinja_value by = argument(args, 0, "d");
     for (size_t i = 0; i < list->count && run->status == MR_OK; i++) {
         if (i && by.kind == MR_JINJA_TEXT) mr_jinja_append(run, &buffer, by);
         mr_jinja_print(run, &buffer, list->items[i]);
@@ -97,58 +105,67 @@ static value_t filter_join(struct mr_jinja_run *run, value_t value, arguments_t 
     return mr_jinja_buffer_text(&buffer);
 }
 
-static value_t filter_first(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_first(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                          const struct mr_jinja_arguments *args)
 {
     (void)args;
     struct mr_jinja_list *list = mr_jinja_iterate(run, value);
-    return list->count ? list->items[0] : (value_t){.kind = MR_JINJA_UNDEFINED};
+    return list->count ? list->items[0] : (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
 }
 
-static value_t filter_last(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_last(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         const struct mr_jinja_arguments *args)
 {
     (void)args;
     struct mr_jinja_list *list = mr_jinja_iterate(run, value);
-    return list->count ? list->items[list->count - 1] : (value_t){.kind = MR_JINJA_UNDEFINED};
+    return list->count ? list->items[list->count - 1]
+                       : (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
 }
 
-static value_t filter_default(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_default(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                            const struct mr_jinja_arguments *args)
 {
-    value_t otherwise = argument(args, 0, "default_value");
+    struct mr_jinja_value otherwise = argument(args, 0, "default_value");
     bool falsy = mr_jinja_truth(argument(args, 1, "boolean")) && !mr_jinja_truth(value);
     if (value.kind != MR_JINJA_UNDEFINED && !falsy) return value;
     (void)run;
     return otherwise.kind == MR_JINJA_UNDEFINED ? mr_jinja_literal("") : otherwise;
 }
 
-static value_t copy_list(struct mr_jinja_run *run, value_t value, bool reversed)
+static struct mr_jinja_value copy_list(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                       bool reversed)
 {
     struct mr_jinja_list *from = mr_jinja_iterate(run, value);
-    value_t list = mr_jinja_list_new(run);
+    struct mr_jinja_value list = mr_jinja_list_new(run);
     for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count; i++) {
         mr_jinja_list_push(run, list.list, from->items[reversed ? from->count - 1 - i : i]);
     }
     return list;
 }
 
-static value_t filter_list(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_list(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         const struct mr_jinja_arguments *args)
 {
     (void)args;
     return copy_list(run, value, false);
 }
 
-static value_t filter_reverse(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_reverse(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                            const struct mr_jinja_arguments *args)
 {
-    value_t list = copy_list(run, value, true);
+    struct mr_jinja_value list = copy_list(run, value, true);
     return value.kind == MR_JINJA_TEXT ? filter_join(run, list, args) : list;
 }
 
-static value_t filter_items(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_items(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                          const struct mr_jinja_arguments *args)
 {
     (void)args;
     return value.kind == MR_JINJA_UNDEFINED ? mr_jinja_list_new(run) : mr_jinja_pairs(run, value);
 }
 
-static value_t filter_string(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_string(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
 {
     (void)args;
     struct mr_jinja_buffer buffer = {0};
@@ -156,7 +173,7 @@ static value_t filter_string(struct mr_jinja_run *run, value_t value, arguments_
     return mr_jinja_buffer_text(&buffer);
 }
 
-static double number_of(value_t value)
+static double number_of(struct mr_jinja_value value)
 {
     char text[64] = "";
     if (value.kind == MR_JINJA_FLOAT) return value.number;
@@ -167,7 +184,8 @@ static double number_of(value_t value)
     return strtod(text, NULL);
 }
 
-static value_t filter_int(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_int(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                        const struct mr_jinja_arguments *args)
 {
     (void)run;
     (void)args;
@@ -175,26 +193,30 @@ static value_t filter_int(struct mr_jinja_run *run, value_t value, arguments_t a
     return mr_jinja_int(number > -9e15 && number < 9e15 ? (int64_t)number : 0);
 }
 
-static value_t filter_float(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_float(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                          const struct mr_jinja_arguments *args)
 {
     (void)run;
     (void)args;
     return mr_jinja_float(number_of(value));
 }
 
-static value_t filter_replace(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_replace(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                            const struct mr_jinja_arguments *args)
 {
     return mr_jinja_replace(run, value, argument(args, 0, "old"), argument(args, 1, "new"));
 }
 
-static value_t filter_safe(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_safe(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         const struct mr_jinja_arguments *args)
 {
     (void)run;
     (void)args;
     return value;
 }
 
-static value_t filter_abs(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_abs(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                        const struct mr_jinja_arguments *args)
 {
     (void)run;
     (void)args;
@@ -205,7 +227,7 @@ static value_t filter_abs(struct mr_jinja_run *run, value_t value, arguments_t a
 }
 
 /* The arguments behind the first `skip`, for a test or filter named in an argument. */
-static struct mr_jinja_arguments tail(arguments_t args, uint32_t skip)
+static struct mr_jinja_arguments tail(const struct mr_jinja_arguments *args, uint32_t skip)
 {
     struct mr_jinja_arguments rest = {0};
     for (uint32_t i = skip; i < args->count; i++)
@@ -214,14 +236,15 @@ static struct mr_jinja_arguments tail(arguments_t args, uint32_t skip)
 }
 
 /* map(attribute="x") or map("filter", ...). */
-static value_t filter_map(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_map(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                        const struct mr_jinja_arguments *args)
 {
     struct mr_jinja_list *from = mr_jinja_iterate(run, value);
-    value_t list = mr_jinja_list_new(run),
-            attribute = argument(args, MR_JINJA_ARGUMENTS_MAX, "attribute");
+    struct mr_jinja_value list = mr_jinja_list_new(run),
+                          attribute = argument(args, MR_JINJA_ARGUMENTS_MAX, "attribute");
     struct mr_jinja_arguments rest = tail(args, 1);
     for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count && run->status == MR_OK; i++) {
-        value_t item =
+        struct mr_jinja_value item =
             attribute.kind == MR_JINJA_TEXT
                 ? mr_jinja_attribute(run, from->items[i], as_name(attribute))
                 : mr_jinja_filter(run, as_name(argument(args, 0, "name")), from->items[i], &rest);
@@ -231,16 +254,17 @@ static value_t filter_map(struct mr_jinja_run *run, value_t value, arguments_t a
 }
 
 /* select, reject (by_attribute false) and selectattr, rejectattr. */
-static value_t choose(struct mr_jinja_run *run, value_t value, arguments_t args, bool by_attribute,
-                      bool wanted)
+static struct mr_jinja_value choose(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                    const struct mr_jinja_arguments *args, bool by_attribute,
+                                    bool wanted)
 {
     struct mr_jinja_list *from = mr_jinja_iterate(run, value);
-    value_t list = mr_jinja_list_new(run);
+    struct mr_jinja_value list = mr_jinja_list_new(run);
     uint32_t test_at = by_attribute ? 1 : 0;
-    value_t test = argument(args, test_at, "test");
+    struct mr_jinja_value test = argument(args, test_at, "test");
     struct mr_jinja_arguments rest = tail(args, test_at + 1);
     for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count && run->status == MR_OK; i++) {
-        value_t item = from->items[i];
+        struct mr_jinja_value item = from->items[i];
         if (by_attribute) item = mr_jinja_attribute(run, item, as_name(argument(args, 0, "attr")));
         bool holds = test.kind == MR_JINJA_TEXT ? mr_jinja_test(run, as_name(test), item, &rest)
                                                 : mr_jinja_truth(item);
@@ -249,31 +273,38 @@ static value_t choose(struct mr_jinja_run *run, value_t value, arguments_t args,
     return list;
 }
 
-static value_t filter_select(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_select(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
 {
     return choose(run, value, args, false, true);
 }
 
-static value_t filter_reject(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_reject(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
 {
     return choose(run, value, args, false, false);
 }
 
-static value_t filter_selectattr(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_selectattr(struct mr_jinja_run *run,
+                                               struct mr_jinja_value value,
+                                               const struct mr_jinja_arguments *args)
 {
     return choose(run, value, args, true, true);
 }
 
-static value_t filter_rejectattr(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_rejectattr(struct mr_jinja_run *run,
+                                               struct mr_jinja_value value,
+                                               const struct mr_jinja_arguments *args)
 {
     return choose(run, value, args, true, false);
 }
 
-static value_t filter_unique(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_unique(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
 {
     (void)args;
     struct mr_jinja_list *from = mr_jinja_iterate(run, value);
-    value_t list = mr_jinja_list_new(run);
+    struct mr_jinja_value list = mr_jinja_list_new(run);
     for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count; i++) {
         if (!mr_jinja_contains(run, list, from->items[i])) {
             mr_jinja_list_push(run, list.list, from->items[i]);
@@ -283,9 +314,10 @@ static value_t filter_unique(struct mr_jinja_run *run, value_t value, arguments_
 }
 
 /* indent(width=4, first=false): every line but the first. */
-static value_t filter_indent(struct mr_jinja_run *run, value_t value, arguments_t args)
+static struct mr_jinja_value filter_indent(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
 {
-    value_t width = argument(args, 0, "width");
+    struct mr_jinja_value width = argument(args, 0, "width");
     int64_t spaces = width.kind == MR_JINJA_INT ? width.integer : 4;
     bool first = mr_jinja_truth(argument(args, 1, "first"));
     struct mr_jinja_buffer buffer = {0};
@@ -306,7 +338,8 @@ static value_t filter_indent(struct mr_jinja_run *run, value_t value, arguments_
 
 static const struct {
     const char *name;
-    value_t (*apply)(struct mr_jinja_run *run, value_t value, arguments_t args);
+    struct mr_jinja_value (*apply)(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                   const struct mr_jinja_arguments *args);
 } filters[] = {
     {"trim", filter_trim},       {"length", filter_length},
     {"count", filter_length},    {"upper", filter_upper},
@@ -325,8 +358,9 @@ static const struct {
     {"dictsort", filter_items},  {"capitalize", filter_capitalize},
 };
 
-value_t mr_jinja_filter(struct mr_jinja_run *run, struct mr_text name, value_t value,
-                        arguments_t arguments)
+struct mr_jinja_value mr_jinja_filter(struct mr_jinja_run *run, struct mr_text name,
+                                      struct mr_jinja_value value,
+                                      const struct mr_jinja_arguments *arguments)
 {
     for (size_t i = 0; i < COUNT(filters); i++) {
         if (text_is(name, filters[i].name)) return filters[i].apply(run, value, arguments);
@@ -336,7 +370,7 @@ value_t mr_jinja_filter(struct mr_jinja_run *run, struct mr_text name, value_t v
 
 /* ---- tests ---- */
 
-static bool test_kind(struct mr_text name, value_t value, bool *known)
+static bool test_kind(struct mr_text name, struct mr_jinja_value value, bool *known)
 {
     bool whole = value.kind == MR_JINJA_INT, text = value.kind == MR_JINJA_TEXT;
     bool list = value.kind == MR_JINJA_LIST, dict = value.kind == MR_JINJA_DICT;
@@ -365,13 +399,13 @@ static bool test_kind(struct mr_text name, value_t value, bool *known)
     return false;
 }
 
-bool mr_jinja_test(struct mr_jinja_run *run, struct mr_text name, value_t value,
-                   arguments_t arguments)
+bool mr_jinja_test(struct mr_jinja_run *run, struct mr_text name, struct mr_jinja_value value,
+                   const struct mr_jinja_arguments *arguments)
 {
     bool known;
     bool holds = test_kind(name, value, &known);
     if (known) return holds;
-    value_t other = argument(arguments, 0, "other");
+    struct mr_jinja_value other = argument(arguments, 0, "other");
     static const char *const equal[] = {"equalto", "eq", "==", "sameas"};
     for (size_t i = 0; i < COUNT(equal); i++) {
         if (text_is(name, equal[i])) return mr_jinja_equal(value, other);
@@ -386,10 +420,11 @@ bool mr_jinja_test(struct mr_jinja_run *run, struct mr_text name, value_t value,
 
 /* ---- functions ---- */
 
-static value_t call_range(struct mr_jinja_run *run, arguments_t args)
+static struct mr_jinja_value call_range(struct mr_jinja_run *run,
+                                        const struct mr_jinja_arguments *args)
 {
     int64_t bounds[3] = {0, 0, 1};
-    value_t list = mr_jinja_list_new(run);
+    struct mr_jinja_value list = mr_jinja_list_new(run);
     for (uint32_t i = 0; i < args->count && i < 3; i++)
         bounds[i] = args->values[i].integer;
     if (args->count == 1) {
@@ -404,9 +439,10 @@ static value_t call_range(struct mr_jinja_run *run, arguments_t args)
     return list;
 }
 
-static value_t call_dict(struct mr_jinja_run *run, arguments_t args)
+static struct mr_jinja_value call_dict(struct mr_jinja_run *run,
+                                       const struct mr_jinja_arguments *args)
 {
-    value_t made = mr_jinja_dict_new(run);
+    struct mr_jinja_value made = mr_jinja_dict_new(run);
     for (uint32_t i = 0; made.kind == MR_JINJA_DICT && i < args->named_count; i++) {
         mr_jinja_dict_set(run, made.dict, mr_jinja_text(run, args->names[i], false),
                           args->named[i]);
@@ -414,14 +450,16 @@ static value_t call_dict(struct mr_jinja_run *run, arguments_t args)
     return made;
 }
 
-static value_t call_raise(struct mr_jinja_run *run, arguments_t args)
+static struct mr_jinja_value call_raise(struct mr_jinja_run *run,
+                                        const struct mr_jinja_arguments *args)
 {
     struct mr_text why = as_name(argument(args, 0, "message"));
     return mr_jinja_fail(run, MR_INVALID_REQUEST, "the chat template refuses: %.*s",
                          why.length > 150 ? 150 : (int)why.length, why.bytes);
 }
 
-static value_t call_strftime(struct mr_jinja_run *run, arguments_t args)
+static struct mr_jinja_value call_strftime(struct mr_jinja_run *run,
+                                           const struct mr_jinja_arguments *args)
 {
     struct mr_text format = as_name(argument(args, 0, "format"));
     char pattern[64] = "", out[128];
@@ -439,7 +477,7 @@ static value_t call_strftime(struct mr_jinja_run *run, arguments_t args)
 
 static const struct {
     const char *name;
-    value_t (*call)(struct mr_jinja_run *run, arguments_t args);
+    struct mr_jinja_value (*call)(struct mr_jinja_run *run, const struct mr_jinja_arguments *args);
 } functions[] = {
     {"range", call_range},           {"namespace", call_dict},        {"dict", call_dict},
     {"raise_exception", call_raise}, {"strftime_now", call_strftime},
@@ -453,7 +491,8 @@ bool mr_jinja_is_function(struct mr_text name)
     return false;
 }
 
-value_t mr_jinja_call(struct mr_jinja_run *run, value_t callee, arguments_t arguments)
+struct mr_jinja_value mr_jinja_call(struct mr_jinja_run *run, struct mr_jinja_value callee,
+                                    const struct mr_jinja_arguments *arguments)
 {
     if (callee.kind == MR_JINJA_METHOD) {
         return mr_jinja_method(run, *callee.function.self, callee.function.name, arguments);
@@ -468,10 +507,11 @@ value_t mr_jinja_call(struct mr_jinja_run *run, value_t callee, arguments_t argu
 
 /* ---- attributes ---- */
 
-value_t mr_jinja_attribute(struct mr_jinja_run *run, value_t value, struct mr_text name)
+struct mr_jinja_value mr_jinja_attribute(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         struct mr_text name)
 {
     if (mr_jinja_has_method(value.kind, name)) {
-        value_t bound = {.kind = MR_JINJA_METHOD};
+        struct mr_jinja_value bound = {.kind = MR_JINJA_METHOD};
         bound.function.name = name;
         bound.function.self = mr_arena_take(run->arena, sizeof value);
         if (!bound.function.self) return fail_name(run, "out of memory for", name);
@@ -479,19 +519,20 @@ value_t mr_jinja_attribute(struct mr_jinja_run *run, value_t value, struct mr_te
         return bound;
     }
     if (value.kind == MR_JINJA_UNDEFINED) return fail_name(run, "undefined value has no", name);
-    if (value.kind != MR_JINJA_DICT) return (value_t){.kind = MR_JINJA_UNDEFINED};
-    value_t *found = mr_jinja_dict_get(value.dict, mr_jinja_text(run, name, false));
-    return found ? *found : (value_t){.kind = MR_JINJA_UNDEFINED};
+    if (value.kind != MR_JINJA_DICT) return (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
+    struct mr_jinja_value *found = mr_jinja_dict_get(value.dict, mr_jinja_text(run, name, false));
+    return found ? *found : (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
 }
 
-value_t mr_jinja_index(struct mr_jinja_run *run, value_t value, value_t index)
+struct mr_jinja_value mr_jinja_index(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                     struct mr_jinja_value index)
 {
-    const value_t undefined = {.kind = MR_JINJA_UNDEFINED};
+    const struct mr_jinja_value undefined = {.kind = MR_JINJA_UNDEFINED};
     if (value.kind == MR_JINJA_UNDEFINED) {
         return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: undefined value indexed");
     }
     if (value.kind == MR_JINJA_DICT) {
-        value_t *found = mr_jinja_dict_get(value.dict, index);
+        struct mr_jinja_value *found = mr_jinja_dict_get(value.dict, index);
         return found ? *found : undefined;
     }
     if (index.kind == MR_JINJA_TEXT) return mr_jinja_attribute(run, value, as_name(index));

@@ -6,9 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct mr_jinja_value value_t;
-typedef const struct mr_jinja_node *node_t;
-
 struct scope {
     struct scope *parent;
     struct mr_jinja_dict *names;
@@ -24,17 +21,17 @@ struct interpreter {
     enum jump jump;
 };
 
-static value_t eval(struct interpreter *in, node_t node);
-static void run_list(struct interpreter *in, node_t node);
+static struct mr_jinja_value eval(struct interpreter *in, const struct mr_jinja_node *node);
+static void run_list(struct interpreter *in, const struct mr_jinja_node *node);
 
-static value_t undefined(void)
+static struct mr_jinja_value undefined(void)
 {
-    return (value_t){.kind = MR_JINJA_UNDEFINED};
+    return (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
 }
 
-static value_t key_of(struct mr_text name)
+static struct mr_jinja_value key_of(struct mr_text name)
 {
-    value_t key = {.kind = MR_JINJA_TEXT};
+    struct mr_jinja_value key = {.kind = MR_JINJA_TEXT};
     key.text.bytes = name.bytes;
     key.text.length = name.length;
     return key;
@@ -57,7 +54,7 @@ static bool step(struct interpreter *in)
 
 static bool open_scope(struct interpreter *in, struct scope *scope, struct scope *parent)
 {
-    value_t names = mr_jinja_dict_new(in->run);
+    struct mr_jinja_value names = mr_jinja_dict_new(in->run);
     if (++in->run->depth > MR_TEMPLATE_DEPTH_MAX) {
         mr_jinja_fail(in->run, MR_INVALID_REQUEST, "chat template: nested too deeply");
     }
@@ -78,41 +75,45 @@ static void close_scope(struct interpreter *in, struct scope *back_to)
 
 /* ---- expressions ---- */
 
-static value_t eval_name(struct interpreter *in, struct mr_text name)
+static struct mr_jinja_value eval_name(struct interpreter *in, struct mr_text name)
 {
     for (struct scope *scope = in->scope; scope; scope = scope->parent) {
-        value_t *found = mr_jinja_dict_get(scope->names, key_of(name));
+        struct mr_jinja_value *found = mr_jinja_dict_get(scope->names, key_of(name));
         if (found) return *found;
     }
     if (!mr_jinja_is_function(name)) return undefined();
-    value_t function = {.kind = MR_JINJA_FUNCTION};
+    struct mr_jinja_value function = {.kind = MR_JINJA_FUNCTION};
     function.function.name = name;
     return function;
 }
 
-static value_t eval_list(struct interpreter *in, node_t node)
+static struct mr_jinja_value eval_list(struct interpreter *in, const struct mr_jinja_node *node)
 {
-    value_t list = mr_jinja_list_new(in->run);
-    for (node_t item = node->items; item && in->run->status == MR_OK; item = item->next) {
+    struct mr_jinja_value list = mr_jinja_list_new(in->run);
+    for (const struct mr_jinja_node *item = node->items; item && in->run->status == MR_OK;
+         item = item->next) {
         mr_jinja_list_push(in->run, list.list, eval(in, item));
     }
     return list;
 }
 
-static value_t eval_dict(struct interpreter *in, node_t node)
+static struct mr_jinja_value eval_dict(struct interpreter *in, const struct mr_jinja_node *node)
 {
-    value_t dict = mr_jinja_dict_new(in->run);
-    for (node_t item = node->items; item && in->run->status == MR_OK; item = item->next) {
-        value_t key = eval(in, item->a);
+    struct mr_jinja_value dict = mr_jinja_dict_new(in->run);
+    for (const struct mr_jinja_node *item = node->items; item && in->run->status == MR_OK;
+         item = item->next) {
+        struct mr_jinja_value key = eval(in, item->a);
         mr_jinja_dict_set(in->run, dict.dict, key, eval(in, item->b));
     }
     return dict;
 }
 
-static void eval_arguments(struct interpreter *in, node_t items, struct mr_jinja_arguments *out)
+static void eval_arguments(struct interpreter *in, const struct mr_jinja_node *items,
+                           struct mr_jinja_arguments *out)
 {
     out->count = out->named_count = 0;
-    for (node_t item = items; item && in->run->status == MR_OK; item = item->next) {
+    for (const struct mr_jinja_node *item = items; item && in->run->status == MR_OK;
+         item = item->next) {
         bool named = item->kind == MR_JINJA_NODE_KEYWORD;
         if ((named ? out->named_count : out->count) == MR_JINJA_ARGUMENTS_MAX) {
             mr_jinja_fail(in->run, MR_INVALID_REQUEST, "chat template: more than %u arguments",
@@ -127,8 +128,9 @@ static void eval_arguments(struct interpreter *in, node_t items, struct mr_jinja
 }
 
 /* Binds one parameter: positional, by name, by default, or undefined. */
-static value_t bind_parameter(struct interpreter *in, node_t parameter, uint32_t index,
-                              const struct mr_jinja_arguments *arguments)
+static struct mr_jinja_value bind_parameter(struct interpreter *in,
+                                            const struct mr_jinja_node *parameter, uint32_t index,
+                                            const struct mr_jinja_arguments *arguments)
 {
     if (index < arguments->count) return arguments->values[index];
     for (uint32_t i = 0; i < arguments->named_count; i++) {
@@ -139,15 +141,15 @@ static value_t bind_parameter(struct interpreter *in, node_t parameter, uint32_t
     return parameter->a ? eval(in, parameter->a) : undefined();
 }
 
-static value_t call_macro(struct interpreter *in, node_t macro,
-                          const struct mr_jinja_arguments *arguments)
+static struct mr_jinja_value call_macro(struct interpreter *in, const struct mr_jinja_node *macro,
+                                        const struct mr_jinja_arguments *arguments)
 {
     struct scope scope, *caller = in->scope;
     struct mr_jinja_buffer printed = {0}, *out = in->out;
     if (!open_scope(in, &scope, in->globals)) return undefined();
     uint32_t index = 0;
-    for (node_t parameter = macro->b; parameter; parameter = parameter->next) {
-        value_t value = bind_parameter(in, parameter, index++, arguments);
+    for (const struct mr_jinja_node *parameter = macro->b; parameter; parameter = parameter->next) {
+        struct mr_jinja_value value = bind_parameter(in, parameter, index++, arguments);
         mr_jinja_dict_set(in->run, scope.names, key_of(parameter->text), value);
     }
     in->out = &printed;
@@ -157,17 +159,18 @@ static value_t call_macro(struct interpreter *in, node_t macro,
     return mr_jinja_buffer_text(&printed);
 }
 
-static value_t eval_call(struct interpreter *in, node_t node)
+static struct mr_jinja_value eval_call(struct interpreter *in, const struct mr_jinja_node *node)
 {
     struct mr_jinja_arguments arguments;
-    value_t callee = eval(in, node->a);
+    struct mr_jinja_value callee = eval(in, node->a);
     eval_arguments(in, node->items, &arguments);
     if (in->run->status != MR_OK) return undefined();
     if (callee.kind == MR_JINJA_MACRO) return call_macro(in, callee.macro, &arguments);
     return mr_jinja_call(in->run, callee, &arguments);
 }
 
-static int64_t slice_bound(value_t bound, int64_t count, int64_t otherwise, int64_t lowest)
+static int64_t slice_bound(struct mr_jinja_value bound, int64_t count, int64_t otherwise,
+                           int64_t lowest)
 {
     if (bound.kind != MR_JINJA_INT) return otherwise;
     int64_t at = bound.integer;
@@ -176,10 +179,10 @@ static int64_t slice_bound(value_t bound, int64_t count, int64_t otherwise, int6
 }
 
 /* Python's a[b:c:d] on lists and text. */
-static value_t eval_slice(struct interpreter *in, node_t node)
+static struct mr_jinja_value eval_slice(struct interpreter *in, const struct mr_jinja_node *node)
 {
-    value_t base = eval(in, node->a), parts[3];
-    const node_t nodes[3] = {node->b, node->c, node->d};
+    struct mr_jinja_value base = eval(in, node->a), parts[3];
+    const struct mr_jinja_node *nodes[3] = {node->b, node->c, node->d};
     for (int i = 0; i < 3; i++)
         parts[i] = nodes[i] ? eval(in, nodes[i]) : undefined();
     int64_t by = parts[2].kind == MR_JINJA_INT ? parts[2].integer : 1;
@@ -191,7 +194,7 @@ static value_t eval_slice(struct interpreter *in, node_t node)
     int64_t begin = slice_bound(parts[0], count, by > 0 ? 0 : count - 1, by > 0 ? 0 : -1);
     int64_t end = slice_bound(parts[1], count, by > 0 ? count : -1, by > 0 ? 0 : -1);
     if (by < 0 && begin >= count) begin = count - 1;
-    value_t list = mr_jinja_list_new(in->run);
+    struct mr_jinja_value list = mr_jinja_list_new(in->run);
     struct mr_jinja_buffer buffer = {0};
     for (int64_t i = begin; (by > 0 ? i < end : i > end) && step(in); i += by) {
         if (base.kind == MR_JINJA_TEXT) {
@@ -203,7 +206,7 @@ static value_t eval_slice(struct interpreter *in, node_t node)
     return base.kind == MR_JINJA_TEXT ? mr_jinja_buffer_text(&buffer) : list;
 }
 
-static bool is_whole(value_t value)
+static bool is_whole(struct mr_jinja_value value)
 {
     return value.kind == MR_JINJA_INT || value.kind == MR_JINJA_BOOL;
 }
@@ -214,7 +217,8 @@ static int64_t floor_divide(int64_t a, int64_t b)
     return (a % b != 0 && (a < 0) != (b < 0)) ? quotient - 1 : quotient;
 }
 
-static value_t whole_arithmetic(struct interpreter *in, struct mr_text op, int64_t a, int64_t b)
+static struct mr_jinja_value whole_arithmetic(struct interpreter *in, struct mr_text op, int64_t a,
+                                              int64_t b)
 {
     int64_t result = 0;
     bool bad = false;
@@ -239,7 +243,8 @@ static value_t whole_arithmetic(struct interpreter *in, struct mr_text op, int64
     return mr_jinja_int(result);
 }
 
-static value_t float_arithmetic(struct interpreter *in, struct mr_text op, double a, double b)
+static struct mr_jinja_value float_arithmetic(struct interpreter *in, struct mr_text op, double a,
+                                              double b)
 {
     if ((op.bytes[0] == '/' || op.bytes[0] == '%') && b == 0) {
         return mr_jinja_fail(in->run, MR_INVALID_REQUEST, "chat template: division by zero");
@@ -258,7 +263,8 @@ static value_t float_arithmetic(struct interpreter *in, struct mr_text op, doubl
     }
 }
 
-static value_t concatenate(struct interpreter *in, value_t a, value_t b)
+static struct mr_jinja_value concatenate(struct interpreter *in, struct mr_jinja_value a,
+                                         struct mr_jinja_value b)
 {
     struct mr_jinja_buffer buffer = {0};
     mr_jinja_print(in->run, &buffer, a);
@@ -266,9 +272,10 @@ static value_t concatenate(struct interpreter *in, value_t a, value_t b)
     return mr_jinja_buffer_text(&buffer);
 }
 
-static value_t add_lists(struct interpreter *in, value_t a, value_t b)
+static struct mr_jinja_value add_lists(struct interpreter *in, struct mr_jinja_value a,
+                                       struct mr_jinja_value b)
 {
-    value_t list = mr_jinja_list_new(in->run);
+    struct mr_jinja_value list = mr_jinja_list_new(in->run);
     for (size_t i = 0; list.kind == MR_JINJA_LIST && i < a.list->count; i++) {
         mr_jinja_list_push(in->run, list.list, a.list->items[i]);
     }
@@ -278,7 +285,8 @@ static value_t add_lists(struct interpreter *in, value_t a, value_t b)
     return list;
 }
 
-static value_t repeat(struct interpreter *in, value_t text, int64_t times)
+static struct mr_jinja_value repeat(struct interpreter *in, struct mr_jinja_value text,
+                                    int64_t times)
 {
     struct mr_jinja_buffer buffer = {0};
     for (int64_t i = 0; i < times && step(in); i++)
@@ -286,9 +294,9 @@ static value_t repeat(struct interpreter *in, value_t text, int64_t times)
     return mr_jinja_buffer_text(&buffer);
 }
 
-static value_t eval_binary(struct interpreter *in, node_t node)
+static struct mr_jinja_value eval_binary(struct interpreter *in, const struct mr_jinja_node *node)
 {
-    value_t a = eval(in, node->a), b = eval(in, node->b);
+    struct mr_jinja_value a = eval(in, node->a), b = eval(in, node->b);
     char op = node->text.bytes[0];
     if (in->run->status != MR_OK) return undefined();
     if (op == '~') return concatenate(in, a, b);
@@ -311,9 +319,9 @@ static value_t eval_binary(struct interpreter *in, node_t node)
                             is_whole(b) ? (double)b.integer : b.number);
 }
 
-static value_t eval_compare(struct interpreter *in, node_t node)
+static struct mr_jinja_value eval_compare(struct interpreter *in, const struct mr_jinja_node *node)
 {
-    value_t a = eval(in, node->a), b = eval(in, node->b);
+    struct mr_jinja_value a = eval(in, node->a), b = eval(in, node->b);
     struct mr_text op = node->text;
     if (in->run->status != MR_OK) return undefined();
     if (text_is(op, "==")) return mr_jinja_bool(mr_jinja_equal(a, b));
@@ -325,10 +333,11 @@ static value_t eval_compare(struct interpreter *in, node_t node)
     return mr_jinja_bool(or_equal || (op.bytes[0] == '<' ? order < 0 : order > 0));
 }
 
-static value_t eval_filter_or_test(struct interpreter *in, node_t node)
+static struct mr_jinja_value eval_filter_or_test(struct interpreter *in,
+                                                 const struct mr_jinja_node *node)
 {
     struct mr_jinja_arguments arguments;
-    value_t value = eval(in, node->a);
+    struct mr_jinja_value value = eval(in, node->a);
     eval_arguments(in, node->items, &arguments);
     if (in->run->status != MR_OK) return undefined();
     if (node->kind == MR_JINJA_NODE_FILTER) {
@@ -337,26 +346,26 @@ static value_t eval_filter_or_test(struct interpreter *in, node_t node)
     return mr_jinja_bool(mr_jinja_test(in->run, node->text, value, &arguments));
 }
 
-static value_t eval_negate(struct interpreter *in, node_t node)
+static struct mr_jinja_value eval_negate(struct interpreter *in, const struct mr_jinja_node *node)
 {
-    value_t value = eval(in, node->a);
+    struct mr_jinja_value value = eval(in, node->a);
     if (value.kind == MR_JINJA_FLOAT) return mr_jinja_float(-value.number);
     return whole_arithmetic(in, (struct mr_text){"-", 1}, 0, is_whole(value) ? value.integer : 0);
 }
 
-static value_t eval_logic(struct interpreter *in, node_t node)
+static struct mr_jinja_value eval_logic(struct interpreter *in, const struct mr_jinja_node *node)
 {
     if (node->kind == MR_JINJA_NODE_NOT) return mr_jinja_bool(!mr_jinja_truth(eval(in, node->a)));
     if (node->kind == MR_JINJA_NODE_CONDITIONAL) {
         if (mr_jinja_truth(eval(in, node->b))) return eval(in, node->a);
         return node->c ? eval(in, node->c) : undefined();
     }
-    value_t left = eval(in, node->a);
+    struct mr_jinja_value left = eval(in, node->a);
     bool decided = mr_jinja_truth(left) == (node->kind == MR_JINJA_NODE_OR);
     return decided ? left : eval(in, node->b);
 }
 
-static value_t eval_constant(node_t node)
+static struct mr_jinja_value eval_constant(const struct mr_jinja_node *node)
 {
     switch (node->kind) {
     case MR_JINJA_NODE_STRING:
@@ -372,7 +381,7 @@ static value_t eval_constant(node_t node)
     }
 }
 
-static value_t eval(struct interpreter *in, node_t node)
+static struct mr_jinja_value eval(struct interpreter *in, const struct mr_jinja_node *node)
 {
     if (!step(in)) return undefined();
     switch (node->kind) {
@@ -385,7 +394,7 @@ static value_t eval(struct interpreter *in, node_t node)
     case MR_JINJA_NODE_ATTRIBUTE:
         return mr_jinja_attribute(in->run, eval(in, node->a), node->text);
     case MR_JINJA_NODE_INDEX: {
-        value_t base = eval(in, node->a);
+        struct mr_jinja_value base = eval(in, node->a);
         return mr_jinja_index(in->run, base, eval(in, node->b));
     }
     case MR_JINJA_NODE_SLICE:
@@ -413,13 +422,14 @@ static value_t eval(struct interpreter *in, node_t node)
 
 /* ---- statements ---- */
 
-static void assign(struct interpreter *in, node_t target, value_t value)
+static void assign(struct interpreter *in, const struct mr_jinja_node *target,
+                   struct mr_jinja_value value)
 {
     if (in->run->status != MR_OK) return;
     if (target->kind == MR_JINJA_NODE_NAME) {
         mr_jinja_dict_set(in->run, in->scope->names, key_of(target->text), value);
     } else if (target->kind == MR_JINJA_NODE_ATTRIBUTE) {
-        value_t space = eval(in, target->a);
+        struct mr_jinja_value space = eval(in, target->a);
         if (space.kind == MR_JINJA_DICT) {
             mr_jinja_dict_set(in->run, space.dict, key_of(target->text), value);
         } else {
@@ -428,7 +438,7 @@ static void assign(struct interpreter *in, node_t target, value_t value)
     } else if (target->kind == MR_JINJA_NODE_LIST) {
         struct mr_jinja_list *parts = mr_jinja_iterate(in->run, value);
         size_t i = 0;
-        for (node_t item = target->items; item; item = item->next, i++) {
+        for (const struct mr_jinja_node *item = target->items; item; item = item->next, i++) {
             assign(in, item, i < parts->count ? parts->items[i] : undefined());
         }
     }
@@ -439,7 +449,7 @@ static void set_loop(struct interpreter *in, struct mr_jinja_dict *loop,
 {
     const struct {
         const char *name;
-        value_t value;
+        struct mr_jinja_value value;
     } fields[] = {
         {"index", mr_jinja_int((int64_t)i + 1)},
         {"index0", mr_jinja_int((int64_t)i)},
@@ -457,12 +467,12 @@ static void set_loop(struct interpreter *in, struct mr_jinja_dict *loop,
 }
 
 /* The items that pass the loop's own condition. */
-static struct mr_jinja_list *filtered(struct interpreter *in, node_t node,
+static struct mr_jinja_list *filtered(struct interpreter *in, const struct mr_jinja_node *node,
                                       struct mr_jinja_list *all)
 {
     if (!node->b) return all;
     struct scope scope, *outer = in->scope;
-    value_t list = mr_jinja_list_new(in->run);
+    struct mr_jinja_value list = mr_jinja_list_new(in->run);
     if (!open_scope(in, &scope, outer)) return all;
     for (size_t i = 0; i < all->count && in->run->status == MR_OK; i++) {
         assign(in, node->c, all->items[i]);
@@ -473,7 +483,7 @@ static struct mr_jinja_list *filtered(struct interpreter *in, node_t node,
     return list.list;
 }
 
-static void run_for(struct interpreter *in, node_t node)
+static void run_for(struct interpreter *in, const struct mr_jinja_node *node)
 {
     struct mr_jinja_list *list = mr_jinja_iterate(in->run, eval(in, node->a));
     if (in->run->status == MR_OK) list = filtered(in, node, list);
@@ -481,7 +491,7 @@ static void run_for(struct interpreter *in, node_t node)
     size_t count = list->count;
     for (size_t i = 0; i < count && step(in); i++) {
         if (!open_scope(in, &scope, outer)) return;
-        value_t loop = mr_jinja_dict_new(in->run);
+        struct mr_jinja_value loop = mr_jinja_dict_new(in->run);
         if (loop.kind == MR_JINJA_DICT) {
             set_loop(in, loop.dict, list, i);
             mr_jinja_dict_set(in->run, scope.names, mr_jinja_literal("loop"), loop);
@@ -496,7 +506,7 @@ static void run_for(struct interpreter *in, node_t node)
     if (!count) run_list(in, node->d);
 }
 
-static void run_set_block(struct interpreter *in, node_t node)
+static void run_set_block(struct interpreter *in, const struct mr_jinja_node *node)
 {
     struct mr_jinja_buffer printed = {0}, *out = in->out;
     in->out = &printed;
@@ -505,7 +515,7 @@ static void run_set_block(struct interpreter *in, node_t node)
     assign(in, node->a, mr_jinja_buffer_text(&printed));
 }
 
-static void run_one(struct interpreter *in, node_t node)
+static void run_one(struct interpreter *in, const struct mr_jinja_node *node)
 {
     switch (node->kind) {
     case MR_JINJA_NODE_DATA:
@@ -528,7 +538,7 @@ static void run_one(struct interpreter *in, node_t node)
         break;
     case MR_JINJA_NODE_MACRO:
         mr_jinja_dict_set(in->run, in->scope->names, key_of(node->text),
-                          (value_t){.kind = MR_JINJA_MACRO, .macro = node});
+                          (struct mr_jinja_value){.kind = MR_JINJA_MACRO, .macro = node});
         break;
     case MR_JINJA_NODE_SCOPE:
         run_list(in, node->items);
@@ -538,7 +548,7 @@ static void run_one(struct interpreter *in, node_t node)
     }
 }
 
-static void run_list(struct interpreter *in, node_t node)
+static void run_list(struct interpreter *in, const struct mr_jinja_node *node)
 {
     for (; node && in->jump == JUMP_NONE && step(in); node = node->next) {
         run_one(in, node);

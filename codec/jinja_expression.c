@@ -4,12 +4,10 @@
 
 #include <string.h>
 
-typedef struct mr_jinja_node node;
+const struct mr_jinja_node *mr_jinja_parse_expression(struct mr_jinja_parser *parser);
+static const struct mr_jinja_node *parse_unary(struct mr_jinja_parser *parser);
 
-const node *mr_jinja_parse_expression(struct mr_jinja_parser *parser);
-static const node *parse_unary(struct mr_jinja_parser *parser);
-
-node *mr_jinja_parser_fail(struct mr_jinja_parser *parser, const char *expected)
+struct mr_jinja_node *mr_jinja_parser_fail(struct mr_jinja_parser *parser, const char *expected)
 {
     if (parser->status == MR_OK) {
         struct mr_text text = parser->at->text;
@@ -21,10 +19,11 @@ node *mr_jinja_parser_fail(struct mr_jinja_parser *parser, const char *expected)
     return NULL;
 }
 
-node *mr_jinja_parser_node(struct mr_jinja_parser *parser, enum mr_jinja_node_kind kind)
+struct mr_jinja_node *mr_jinja_parser_node(struct mr_jinja_parser *parser,
+                                           enum mr_jinja_node_kind kind)
 {
     if (parser->status != MR_OK) return NULL;
-    node *made = mr_arena_take(parser->arena, sizeof *made);
+    struct mr_jinja_node *made = mr_arena_take(parser->arena, sizeof *made);
     if (!made) {
         parser->status = mr_fail(parser->err, MR_NOMEM, "chat template tree");
         return NULL;
@@ -81,10 +80,12 @@ struct mr_text mr_jinja_parser_need_name(struct mr_jinja_parser *parser)
     return text;
 }
 
-node *mr_jinja_parser_pair(struct mr_jinja_parser *parser, enum mr_jinja_node_kind kind,
-                           struct mr_text text, const node *a, const node *b)
+struct mr_jinja_node *mr_jinja_parser_pair(struct mr_jinja_parser *parser,
+                                           enum mr_jinja_node_kind kind, struct mr_text text,
+                                           const struct mr_jinja_node *a,
+                                           const struct mr_jinja_node *b)
 {
-    node *made = mr_jinja_parser_node(parser, kind);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, kind);
     if (!made) return NULL;
     made->text = text;
     made->a = a;
@@ -93,20 +94,21 @@ node *mr_jinja_parser_pair(struct mr_jinja_parser *parser, enum mr_jinja_node_ki
 }
 
 /* Appends to a list under construction. */
-void mr_jinja_parser_link(const node ***tail, node *item)
+void mr_jinja_parser_link(const struct mr_jinja_node ***tail, struct mr_jinja_node *item)
 {
     if (!item) return;
     **tail = item;
-    *tail = (const node **)&item->next;
+    *tail = (const struct mr_jinja_node **)&item->next;
 }
 
 /* ---- primary expressions ---- */
 
-static node *parse_number(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_number(struct mr_jinja_parser *parser)
 {
     struct mr_text text = parser->at->text;
     bool whole = parser->at->kind == MR_JINJA_TOKEN_INT;
-    node *made = mr_jinja_parser_node(parser, whole ? MR_JINJA_NODE_INT : MR_JINJA_NODE_FLOAT);
+    struct mr_jinja_node *made =
+        mr_jinja_parser_node(parser, whole ? MR_JINJA_NODE_INT : MR_JINJA_NODE_FLOAT);
     if (!made) return NULL;
     int64_t integer = 0;
     double number = 0, scale = 0;
@@ -132,9 +134,9 @@ static node *parse_number(struct mr_jinja_parser *parser)
     return made;
 }
 
-static node *parse_string(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_string(struct mr_jinja_parser *parser)
 {
-    node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_STRING);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_STRING);
     if (!made) return NULL;
     made->text = parser->at++->text;
     while (parser->at->kind == MR_JINJA_TOKEN_STRING) { /* adjacent literals join */
@@ -148,7 +150,7 @@ static node *parse_string(struct mr_jinja_parser *parser)
     return made;
 }
 
-static node *parse_name(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_name(struct mr_jinja_parser *parser)
 {
     static const struct {
         const char *word;
@@ -162,18 +164,19 @@ static node *parse_name(struct mr_jinja_parser *parser)
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++) {
         if (text_is(parser->at->text, constants[i].word)) kind = constants[i].kind;
     }
-    node *made = mr_jinja_parser_node(parser, kind);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, kind);
     if (!made) return NULL;
     made->text = parser->at++->text;
     return made;
 }
 
 /* Items up to the closing operator, which is consumed. *commas counts them (tuples). */
-static const node *parse_items(struct mr_jinja_parser *parser, const char *close, uint32_t *commas)
+static const struct mr_jinja_node *parse_items(struct mr_jinja_parser *parser, const char *close,
+                                               uint32_t *commas)
 {
-    const node *first = NULL, **tail = &first;
+    const struct mr_jinja_node *first = NULL, **tail = &first;
     while (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, close)) {
-        mr_jinja_parser_link(&tail, (node *)mr_jinja_parse_expression(parser));
+        mr_jinja_parser_link(&tail, (struct mr_jinja_node *)mr_jinja_parse_expression(parser));
         if (mr_jinja_parser_take_operator(parser, ",")) {
             ++*commas;
         } else if (!mr_jinja_parser_at_operator(parser, close)) {
@@ -183,33 +186,33 @@ static const node *parse_items(struct mr_jinja_parser *parser, const char *close
     return first;
 }
 
-static node *parse_list(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_list(struct mr_jinja_parser *parser)
 {
     uint32_t commas = 0;
-    node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
     if (made) made->items = parse_items(parser, "]", &commas);
     return made;
 }
 
 /* "(" is consumed: a tuple or an expression in parentheses. */
-static const node *parse_parentheses(struct mr_jinja_parser *parser)
+static const struct mr_jinja_node *parse_parentheses(struct mr_jinja_parser *parser)
 {
     uint32_t commas = 0;
-    node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
     if (!made) return NULL;
     made->items = parse_items(parser, ")", &commas);
     return commas || !made->items ? made : made->items;
 }
 
-static node *parse_dict(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_dict(struct mr_jinja_parser *parser)
 {
-    node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_DICT);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_DICT);
     if (!made) return NULL;
-    const node **tail = &made->items;
+    const struct mr_jinja_node **tail = &made->items;
     while (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, "}")) {
-        const node *key = mr_jinja_parse_expression(parser);
+        const struct mr_jinja_node *key = mr_jinja_parse_expression(parser);
         need_operator(parser, ":");
-        const node *value = mr_jinja_parse_expression(parser);
+        const struct mr_jinja_node *value = mr_jinja_parse_expression(parser);
         mr_jinja_parser_link(&tail, mr_jinja_parser_pair(parser, MR_JINJA_NODE_PAIR,
                                                          (struct mr_text){0}, key, value));
         if (!mr_jinja_parser_take_operator(parser, ",") &&
@@ -219,7 +222,7 @@ static node *parse_dict(struct mr_jinja_parser *parser)
     return made;
 }
 
-const node *mr_jinja_parse_primary(struct mr_jinja_parser *parser)
+const struct mr_jinja_node *mr_jinja_parse_primary(struct mr_jinja_parser *parser)
 {
     switch (parser->at->kind) {
     case MR_JINJA_TOKEN_STRING:
@@ -240,21 +243,21 @@ const node *mr_jinja_parse_primary(struct mr_jinja_parser *parser)
 /* ---- postfix ---- */
 
 /* Arguments behind "(", which is consumed. */
-static const node *parse_arguments(struct mr_jinja_parser *parser)
+static const struct mr_jinja_node *parse_arguments(struct mr_jinja_parser *parser)
 {
-    const node *first = NULL, **tail = &first;
+    const struct mr_jinja_node *first = NULL, **tail = &first;
     while (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, ")")) {
         const struct mr_jinja_token *next = parser->at + 1;
         if (parser->at->kind == MR_JINJA_TOKEN_NAME && next->kind == MR_JINJA_TOKEN_OPERATOR &&
             text_is(next->text, "=")) {
             struct mr_text name = mr_jinja_parser_need_name(parser);
             parser->at++;
-            const node *value = mr_jinja_parse_expression(parser);
+            const struct mr_jinja_node *value = mr_jinja_parse_expression(parser);
             mr_jinja_parser_link(
                 &tail, mr_jinja_parser_pair(parser, MR_JINJA_NODE_KEYWORD, name, value, NULL));
         } else {
             /* a fresh node may not be shared between lists, and a constant never is */
-            mr_jinja_parser_link(&tail, (node *)mr_jinja_parse_expression(parser));
+            mr_jinja_parser_link(&tail, (struct mr_jinja_node *)mr_jinja_parse_expression(parser));
         }
         if (!mr_jinja_parser_take_operator(parser, ",") &&
             !mr_jinja_parser_at_operator(parser, ")"))
@@ -264,9 +267,10 @@ static const node *parse_arguments(struct mr_jinja_parser *parser)
 }
 
 /* "[" is consumed. */
-static const node *parse_index(struct mr_jinja_parser *parser, const node *base)
+static const struct mr_jinja_node *parse_index(struct mr_jinja_parser *parser,
+                                               const struct mr_jinja_node *base)
 {
-    const node *parts[3] = {NULL, NULL, NULL};
+    const struct mr_jinja_node *parts[3] = {NULL, NULL, NULL};
     size_t part = 0;
     bool slice = false;
     while (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, "]")) {
@@ -281,7 +285,8 @@ static const node *parse_index(struct mr_jinja_parser *parser, const node *base)
         }
     }
     enum mr_jinja_node_kind kind = slice ? MR_JINJA_NODE_SLICE : MR_JINJA_NODE_INDEX;
-    node *made = mr_jinja_parser_pair(parser, kind, (struct mr_text){0}, base, parts[0]);
+    struct mr_jinja_node *made =
+        mr_jinja_parser_pair(parser, kind, (struct mr_text){0}, base, parts[0]);
     if (!made) return NULL;
     if (!slice && !parts[0]) return mr_jinja_parser_fail(parser, "an index");
     made->c = parts[1];
@@ -289,10 +294,12 @@ static const node *parse_index(struct mr_jinja_parser *parser, const node *base)
     return made;
 }
 
-static const node *parse_filter(struct mr_jinja_parser *parser, const node *base)
+static const struct mr_jinja_node *parse_filter(struct mr_jinja_parser *parser,
+                                                const struct mr_jinja_node *base)
 {
     struct mr_text name = mr_jinja_parser_need_name(parser);
-    node *made = mr_jinja_parser_pair(parser, MR_JINJA_NODE_FILTER, name, base, NULL);
+    struct mr_jinja_node *made =
+        mr_jinja_parser_pair(parser, MR_JINJA_NODE_FILTER, name, base, NULL);
     if (made && mr_jinja_parser_take_operator(parser, "(")) made->items = parse_arguments(parser);
     return made;
 }
@@ -314,11 +321,12 @@ static bool at_test_argument(const struct mr_jinja_parser *parser)
     }
 }
 
-static const node *parse_test(struct mr_jinja_parser *parser, const node *base)
+static const struct mr_jinja_node *parse_test(struct mr_jinja_parser *parser,
+                                              const struct mr_jinja_node *base)
 {
     bool negated = mr_jinja_parser_take_name(parser, "not");
     struct mr_text name = mr_jinja_parser_need_name(parser);
-    node *made = mr_jinja_parser_pair(parser, MR_JINJA_NODE_TEST, name, base, NULL);
+    struct mr_jinja_node *made = mr_jinja_parser_pair(parser, MR_JINJA_NODE_TEST, name, base, NULL);
     if (!made) return NULL;
     if (mr_jinja_parser_take_operator(parser, "(")) {
         made->items = parse_arguments(parser);
@@ -330,7 +338,8 @@ static const node *parse_test(struct mr_jinja_parser *parser, const node *base)
                : made;
 }
 
-static const node *parse_postfix(struct mr_jinja_parser *parser, const node *base)
+static const struct mr_jinja_node *parse_postfix(struct mr_jinja_parser *parser,
+                                                 const struct mr_jinja_node *base)
 {
     while (parser->status == MR_OK) {
         if (mr_jinja_parser_take_operator(parser, ".")) {
@@ -339,8 +348,8 @@ static const node *parse_postfix(struct mr_jinja_parser *parser, const node *bas
         } else if (mr_jinja_parser_take_operator(parser, "[")) {
             base = parse_index(parser, base);
         } else if (mr_jinja_parser_take_operator(parser, "(")) {
-            const node *arguments = parse_arguments(parser);
-            node *made =
+            const struct mr_jinja_node *arguments = parse_arguments(parser);
+            struct mr_jinja_node *made =
                 mr_jinja_parser_pair(parser, MR_JINJA_NODE_CALL, (struct mr_text){0}, base, NULL);
             if (made) made->items = arguments;
             base = made;
@@ -351,7 +360,8 @@ static const node *parse_postfix(struct mr_jinja_parser *parser, const node *bas
     return base;
 }
 
-static const node *parse_filters(struct mr_jinja_parser *parser, const node *base)
+static const struct mr_jinja_node *parse_filters(struct mr_jinja_parser *parser,
+                                                 const struct mr_jinja_node *base)
 {
     while (parser->status == MR_OK) {
         if (mr_jinja_parser_take_operator(parser, "|")) {
@@ -369,14 +379,14 @@ static const node *parse_filters(struct mr_jinja_parser *parser, const node *bas
 
 /* ---- operators, tightest first ---- */
 
-static const node *parse_unary_plain(struct mr_jinja_parser *parser)
+static const struct mr_jinja_node *parse_unary_plain(struct mr_jinja_parser *parser)
 {
     if (mr_jinja_parser_take_operator(parser, "-")) {
-        const node *value = parse_unary_plain(parser);
+        const struct mr_jinja_node *value = parse_unary_plain(parser);
         return mr_jinja_parser_pair(parser, MR_JINJA_NODE_NEGATE, (struct mr_text){0}, value, NULL);
     }
     if (mr_jinja_parser_take_operator(parser, "+")) return parse_unary_plain(parser);
-    const node *base = parse_postfix(parser, mr_jinja_parse_primary(parser));
+    const struct mr_jinja_node *base = parse_postfix(parser, mr_jinja_parse_primary(parser));
     if (parser->status == MR_OK && mr_jinja_parser_at_operator(parser, "**")) {
         struct mr_text text = parser->at++->text;
         return mr_jinja_parser_pair(parser, MR_JINJA_NODE_BINARY, text, base, parse_unary(parser));
@@ -384,28 +394,28 @@ static const node *parse_unary_plain(struct mr_jinja_parser *parser)
     return base;
 }
 
-static const node *parse_unary(struct mr_jinja_parser *parser)
+static const struct mr_jinja_node *parse_unary(struct mr_jinja_parser *parser)
 {
     if (++parser->depth > MR_TEMPLATE_DEPTH_MAX)
         return mr_jinja_parser_fail(parser, "less nesting");
-    const node *value = parse_filters(parser, parse_unary_plain(parser));
+    const struct mr_jinja_node *value = parse_filters(parser, parse_unary_plain(parser));
     parser->depth--;
     return value;
 }
 
 /* The binary operators from loosest to tightest; each level calls the next. */
-static const node *parse_arithmetic(struct mr_jinja_parser *parser, int level)
+static const struct mr_jinja_node *parse_arithmetic(struct mr_jinja_parser *parser, int level)
 {
     static const char *const levels[][5] = {{"~"}, {"+", "-"}, {"*", "/", "//", "%"}};
     if (level == 3) return parse_unary(parser);
-    const node *left = parse_arithmetic(parser, level + 1);
+    const struct mr_jinja_node *left = parse_arithmetic(parser, level + 1);
     for (size_t i = 0; parser->status == MR_OK && levels[level][i];) {
         if (!mr_jinja_parser_at_operator(parser, levels[level][i])) {
             i++;
             continue;
         }
         struct mr_text text = parser->at++->text;
-        const node *right = parse_arithmetic(parser, level + 1);
+        const struct mr_jinja_node *right = parse_arithmetic(parser, level + 1);
         left = mr_jinja_parser_pair(parser, MR_JINJA_NODE_BINARY, text, left, right);
         i = 0;
     }
@@ -436,13 +446,14 @@ static bool take_comparison(struct mr_jinja_parser *parser, struct mr_text *text
 }
 
 /* a < b < c means a < b and b < c. */
-static const node *parse_comparison(struct mr_jinja_parser *parser)
+static const struct mr_jinja_node *parse_comparison(struct mr_jinja_parser *parser)
 {
-    const node *left = parse_arithmetic(parser, 0), *all = NULL;
+    const struct mr_jinja_node *left = parse_arithmetic(parser, 0), *all = NULL;
     struct mr_text text;
     while (parser->status == MR_OK && take_comparison(parser, &text)) {
-        const node *right = parse_arithmetic(parser, 0);
-        const node *one = mr_jinja_parser_pair(parser, MR_JINJA_NODE_COMPARE, text, left, right);
+        const struct mr_jinja_node *right = parse_arithmetic(parser, 0);
+        const struct mr_jinja_node *one =
+            mr_jinja_parser_pair(parser, MR_JINJA_NODE_COMPARE, text, left, right);
         all = all ? mr_jinja_parser_pair(parser, MR_JINJA_NODE_AND, (struct mr_text){0}, all, one)
                   : one;
         left = right;
@@ -450,48 +461,48 @@ static const node *parse_comparison(struct mr_jinja_parser *parser)
     return all ? all : left;
 }
 
-static const node *parse_not(struct mr_jinja_parser *parser)
+static const struct mr_jinja_node *parse_not(struct mr_jinja_parser *parser)
 {
     if (!mr_jinja_parser_take_name(parser, "not")) return parse_comparison(parser);
     if (++parser->depth > MR_TEMPLATE_DEPTH_MAX)
         return mr_jinja_parser_fail(parser, "less nesting");
-    const node *value = parse_not(parser);
+    const struct mr_jinja_node *value = parse_not(parser);
     parser->depth--;
     return mr_jinja_parser_pair(parser, MR_JINJA_NODE_NOT, (struct mr_text){0}, value, NULL);
 }
 
-static const node *parse_and(struct mr_jinja_parser *parser)
+static const struct mr_jinja_node *parse_and(struct mr_jinja_parser *parser)
 {
-    const node *left = parse_not(parser);
+    const struct mr_jinja_node *left = parse_not(parser);
     while (mr_jinja_parser_take_name(parser, "and")) {
-        const node *right = parse_not(parser);
+        const struct mr_jinja_node *right = parse_not(parser);
         left = mr_jinja_parser_pair(parser, MR_JINJA_NODE_AND, (struct mr_text){0}, left, right);
     }
     return left;
 }
 
-static const node *parse_or(struct mr_jinja_parser *parser)
+static const struct mr_jinja_node *parse_or(struct mr_jinja_parser *parser)
 {
-    const node *left = parse_and(parser);
+    const struct mr_jinja_node *left = parse_and(parser);
     while (mr_jinja_parser_take_name(parser, "or")) {
-        const node *right = parse_and(parser);
+        const struct mr_jinja_node *right = parse_and(parser);
         left = mr_jinja_parser_pair(parser, MR_JINJA_NODE_OR, (struct mr_text){0}, left, right);
     }
     return left;
 }
 
-const node *mr_jinja_parse_expression(struct mr_jinja_parser *parser)
+const struct mr_jinja_node *mr_jinja_parse_expression(struct mr_jinja_parser *parser)
 {
     if (parser->status != MR_OK) return NULL;
     if (++parser->depth > MR_TEMPLATE_DEPTH_MAX)
         return mr_jinja_parser_fail(parser, "less nesting");
-    const node *value = parse_or(parser);
+    const struct mr_jinja_node *value = parse_or(parser);
     while (mr_jinja_parser_take_name(parser, "if")) {
-        const node *condition = parse_or(parser), *otherwise = NULL;
+        const struct mr_jinja_node *condition = parse_or(parser), *otherwise = NULL;
         if (mr_jinja_parser_take_name(parser, "else"))
             otherwise = mr_jinja_parse_expression(parser);
-        node *made = mr_jinja_parser_pair(parser, MR_JINJA_NODE_CONDITIONAL, (struct mr_text){0},
-                                          value, condition);
+        struct mr_jinja_node *made = mr_jinja_parser_pair(parser, MR_JINJA_NODE_CONDITIONAL,
+                                                          (struct mr_text){0}, value, condition);
         if (made) made->c = otherwise;
         value = made;
     }

@@ -2,12 +2,11 @@
 
 #include <string.h>
 
-typedef struct mr_jinja_value value_t;
-
 struct method {
     const char *name;
     enum mr_jinja_kind kind;
-    value_t (*call)(struct mr_jinja_run *run, value_t self, const struct mr_jinja_arguments *args);
+    struct mr_jinja_value (*call)(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                  const struct mr_jinja_arguments *args);
 };
 
 static bool is_text(const struct mr_jinja_arguments *args, uint32_t index)
@@ -15,7 +14,7 @@ static bool is_text(const struct mr_jinja_arguments *args, uint32_t index)
     return index < args->count && args->values[index].kind == MR_JINJA_TEXT;
 }
 
-static value_t need_text(struct mr_jinja_run *run)
+static struct mr_jinja_value need_text(struct mr_jinja_run *run)
 {
     return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: a method needs a text argument");
 }
@@ -25,13 +24,14 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static bool strips(char c, const value_t *chars)
+static bool strips(char c, const struct mr_jinja_value *chars)
 {
     if (!chars) return is_space(c);
     return c && memchr(chars->text.bytes, c, chars->text.length);
 }
 
-value_t mr_jinja_strip(struct mr_jinja_run *run, value_t text, const value_t *chars, int sides)
+struct mr_jinja_value mr_jinja_strip(struct mr_jinja_run *run, struct mr_jinja_value text,
+                                     const struct mr_jinja_value *chars, int sides)
 {
     if (text.kind != MR_JINJA_TEXT) return need_text(run);
     if (chars && chars->kind != MR_JINJA_TEXT) chars = NULL;
@@ -43,7 +43,8 @@ value_t mr_jinja_strip(struct mr_jinja_run *run, value_t text, const value_t *ch
     return mr_jinja_slice_bytes(text, begin, end);
 }
 
-value_t mr_jinja_replace(struct mr_jinja_run *run, value_t text, value_t from, value_t to)
+struct mr_jinja_value mr_jinja_replace(struct mr_jinja_run *run, struct mr_jinja_value text,
+                                       struct mr_jinja_value from, struct mr_jinja_value to)
 {
     if (text.kind != MR_JINJA_TEXT || from.kind != MR_JINJA_TEXT || to.kind != MR_JINJA_TEXT) {
         return need_text(run);
@@ -69,7 +70,8 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-value_t mr_jinja_recase(struct mr_jinja_run *run, value_t text, const char *how)
+struct mr_jinja_value mr_jinja_recase(struct mr_jinja_run *run, struct mr_jinja_value text,
+                                      const char *how)
 {
     if (text.kind != MR_JINJA_TEXT) return need_text(run);
     struct mr_jinja_buffer buffer = {0};
@@ -83,14 +85,14 @@ value_t mr_jinja_recase(struct mr_jinja_run *run, value_t text, const char *how)
     return mr_jinja_buffer_text(&buffer);
 }
 
-value_t mr_jinja_pairs(struct mr_jinja_run *run, value_t dict)
+struct mr_jinja_value mr_jinja_pairs(struct mr_jinja_run *run, struct mr_jinja_value dict)
 {
-    value_t list = mr_jinja_list_new(run);
+    struct mr_jinja_value list = mr_jinja_list_new(run);
     if (dict.kind != MR_JINJA_DICT) {
         return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: items needs a dictionary");
     }
     for (size_t i = 0; i < dict.dict->count && run->status == MR_OK; i++) {
-        value_t pair = mr_jinja_list_new(run);
+        struct mr_jinja_value pair = mr_jinja_list_new(run);
         if (pair.kind != MR_JINJA_LIST) break;
         mr_jinja_list_push(run, pair.list, dict.dict->keys[i]);
         mr_jinja_list_push(run, pair.list, dict.dict->values[i]);
@@ -101,61 +103,61 @@ value_t mr_jinja_pairs(struct mr_jinja_run *run, value_t dict)
 
 /* ---- text ---- */
 
-static value_t text_strip(struct mr_jinja_run *run, value_t self,
-                          const struct mr_jinja_arguments *args)
+static struct mr_jinja_value text_strip(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                        const struct mr_jinja_arguments *args)
 {
     return mr_jinja_strip(run, self, args->count ? &args->values[0] : NULL, 3);
 }
 
-static value_t text_lstrip(struct mr_jinja_run *run, value_t self,
-                           const struct mr_jinja_arguments *args)
+static struct mr_jinja_value text_lstrip(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                         const struct mr_jinja_arguments *args)
 {
     return mr_jinja_strip(run, self, args->count ? &args->values[0] : NULL, 1);
 }
 
-static value_t text_rstrip(struct mr_jinja_run *run, value_t self,
-                           const struct mr_jinja_arguments *args)
+static struct mr_jinja_value text_rstrip(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                         const struct mr_jinja_arguments *args)
 {
     return mr_jinja_strip(run, self, args->count ? &args->values[0] : NULL, 2);
 }
 
-static value_t text_upper(struct mr_jinja_run *run, value_t self,
-                          const struct mr_jinja_arguments *args)
+static struct mr_jinja_value text_upper(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                        const struct mr_jinja_arguments *args)
 {
     (void)args;
     return mr_jinja_recase(run, self, "upper");
 }
 
-static value_t text_lower(struct mr_jinja_run *run, value_t self,
-                          const struct mr_jinja_arguments *args)
+static struct mr_jinja_value text_lower(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                        const struct mr_jinja_arguments *args)
 {
     (void)args;
     return mr_jinja_recase(run, self, "lower");
 }
 
-static value_t text_title(struct mr_jinja_run *run, value_t self,
-                          const struct mr_jinja_arguments *args)
+static struct mr_jinja_value text_title(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                        const struct mr_jinja_arguments *args)
 {
     (void)args;
     return mr_jinja_recase(run, self, "title");
 }
 
-static value_t text_capitalize(struct mr_jinja_run *run, value_t self,
-                               const struct mr_jinja_arguments *args)
+static struct mr_jinja_value text_capitalize(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                             const struct mr_jinja_arguments *args)
 {
     (void)args;
     return mr_jinja_recase(run, self, "capitalize");
 }
 
-static value_t text_replace(struct mr_jinja_run *run, value_t self,
-                            const struct mr_jinja_arguments *args)
+static struct mr_jinja_value text_replace(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                          const struct mr_jinja_arguments *args)
 {
     if (!is_text(args, 0) || !is_text(args, 1)) return need_text(run);
     return mr_jinja_replace(run, self, args->values[0], args->values[1]);
 }
 
 /* One affix, or any of a tuple of them, as Python's startswith takes. */
-static bool has_affix(value_t self, value_t affix, bool at_start)
+static bool has_affix(struct mr_jinja_value self, struct mr_jinja_value affix, bool at_start)
 {
     if (affix.kind == MR_JINJA_LIST) {
         for (size_t i = 0; i < affix.list->count; i++) {
@@ -168,30 +170,31 @@ static bool has_affix(value_t self, value_t affix, bool at_start)
     return memcmp(self.text.bytes + from, affix.text.bytes, affix.text.length) == 0;
 }
 
-static value_t text_startswith(struct mr_jinja_run *run, value_t self,
-                               const struct mr_jinja_arguments *args)
+static struct mr_jinja_value text_startswith(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                             const struct mr_jinja_arguments *args)
 {
     return args->count ? mr_jinja_bool(has_affix(self, args->values[0], true)) : need_text(run);
 }
 
-static value_t text_endswith(struct mr_jinja_run *run, value_t self,
-                             const struct mr_jinja_arguments *args)
+static struct mr_jinja_value text_endswith(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                           const struct mr_jinja_arguments *args)
 {
     return args->count ? mr_jinja_bool(has_affix(self, args->values[0], false)) : need_text(run);
 }
 
-static value_t text_find(struct mr_jinja_run *run, value_t self,
-                         const struct mr_jinja_arguments *args)
+static struct mr_jinja_value text_find(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                       const struct mr_jinja_arguments *args)
 {
     if (!is_text(args, 0)) return need_text(run);
     const char *found = memmem(self.text.bytes, self.text.length, args->values[0].text.bytes,
                                args->values[0].text.length);
     if (!found) return mr_jinja_int(-1);
-    value_t before = mr_jinja_slice_bytes(self, 0, (size_t)(found - self.text.bytes));
+    struct mr_jinja_value before = mr_jinja_slice_bytes(self, 0, (size_t)(found - self.text.bytes));
     return mr_jinja_int((int64_t)mr_jinja_length(run, before));
 }
 
-static void split_spaces(struct mr_jinja_run *run, value_t self, struct mr_jinja_list *out)
+static void split_spaces(struct mr_jinja_run *run, struct mr_jinja_value self,
+                         struct mr_jinja_list *out)
 {
     for (size_t i = 0; i < self.text.length;) {
         size_t end = i;
@@ -202,16 +205,16 @@ static void split_spaces(struct mr_jinja_run *run, value_t self, struct mr_jinja
     }
 }
 
-static value_t text_split(struct mr_jinja_run *run, value_t self,
-                          const struct mr_jinja_arguments *args)
+static struct mr_jinja_value text_split(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                        const struct mr_jinja_arguments *args)
 {
-    value_t list = mr_jinja_list_new(run);
+    struct mr_jinja_value list = mr_jinja_list_new(run);
     if (list.kind != MR_JINJA_LIST) return list;
     if (!is_text(args, 0)) {
         split_spaces(run, self, list.list);
         return list;
     }
-    value_t by = args->values[0];
+    struct mr_jinja_value by = args->values[0];
     int64_t most = args->count > 1 && args->values[1].kind == MR_JINJA_INT ? args->values[1].integer
                                                                            : INT64_MAX;
     if (most < 0) most = INT64_MAX;
@@ -229,8 +232,8 @@ static value_t text_split(struct mr_jinja_run *run, value_t self,
     return list;
 }
 
-static value_t text_join(struct mr_jinja_run *run, value_t self,
-                         const struct mr_jinja_arguments *args)
+static struct mr_jinja_value text_join(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                       const struct mr_jinja_arguments *args)
 {
     struct mr_jinja_arguments by = {.values = {self}, .count = 1};
     if (!args->count) return need_text(run);
@@ -239,43 +242,43 @@ static value_t text_join(struct mr_jinja_run *run, value_t self,
 
 /* ---- dictionaries and lists ---- */
 
-static value_t dict_get(struct mr_jinja_run *run, value_t self,
-                        const struct mr_jinja_arguments *args)
+static struct mr_jinja_value dict_get(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                      const struct mr_jinja_arguments *args)
 {
     if (!args->count) return need_text(run);
-    value_t *found = mr_jinja_dict_get(self.dict, args->values[0]);
+    struct mr_jinja_value *found = mr_jinja_dict_get(self.dict, args->values[0]);
     if (found) return *found;
     return args->count > 1 ? args->values[1] : mr_jinja_none();
 }
 
-static value_t dict_items(struct mr_jinja_run *run, value_t self,
-                          const struct mr_jinja_arguments *args)
+static struct mr_jinja_value dict_items(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                        const struct mr_jinja_arguments *args)
 {
     (void)args;
     return mr_jinja_pairs(run, self);
 }
 
-static value_t dict_keys(struct mr_jinja_run *run, value_t self,
-                         const struct mr_jinja_arguments *args)
+static struct mr_jinja_value dict_keys(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                       const struct mr_jinja_arguments *args)
 {
     (void)args;
-    value_t list = {.kind = MR_JINJA_LIST, .list = mr_jinja_iterate(run, self)};
+    struct mr_jinja_value list = {.kind = MR_JINJA_LIST, .list = mr_jinja_iterate(run, self)};
     return list;
 }
 
-static value_t dict_values(struct mr_jinja_run *run, value_t self,
-                           const struct mr_jinja_arguments *args)
+static struct mr_jinja_value dict_values(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                         const struct mr_jinja_arguments *args)
 {
     (void)args;
-    value_t list = mr_jinja_list_new(run);
+    struct mr_jinja_value list = mr_jinja_list_new(run);
     for (size_t i = 0; list.kind == MR_JINJA_LIST && i < self.dict->count; i++) {
         mr_jinja_list_push(run, list.list, self.dict->values[i]);
     }
     return list;
 }
 
-static value_t list_append(struct mr_jinja_run *run, value_t self,
-                           const struct mr_jinja_arguments *args)
+static struct mr_jinja_value list_append(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                         const struct mr_jinja_arguments *args)
 {
     if (args->count) mr_jinja_list_push(run, self.list, args->values[0]);
     return mr_jinja_none();
@@ -318,8 +321,9 @@ bool mr_jinja_has_method(enum mr_jinja_kind kind, struct mr_text name)
     return find_method(kind, name) != NULL;
 }
 
-value_t mr_jinja_method(struct mr_jinja_run *run, value_t self, struct mr_text name,
-                        const struct mr_jinja_arguments *arguments)
+struct mr_jinja_value mr_jinja_method(struct mr_jinja_run *run, struct mr_jinja_value self,
+                                      struct mr_text name,
+                                      const struct mr_jinja_arguments *arguments)
 {
     const struct method *method = find_method(self.kind, name);
     if (!method) {

@@ -5,9 +5,8 @@
 
 #include <string.h>
 
-typedef struct mr_jinja_node node;
-
-static const node *parse_statements(struct mr_jinja_parser *parser, const char *const *ends);
+static const struct mr_jinja_node *parse_statements(struct mr_jinja_parser *parser,
+                                                    const char *const *ends);
 
 static void need_block_end(struct mr_jinja_parser *parser)
 {
@@ -28,9 +27,9 @@ static void need_end(struct mr_jinja_parser *parser, const char *word)
     need_block_end(parser);
 }
 
-static node *parse_print(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_print(struct mr_jinja_parser *parser)
 {
-    node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_PRINT);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_PRINT);
     if (!made) return NULL;
     made->a = mr_jinja_parse_expression(parser);
     if (parser->status != MR_OK) return NULL;
@@ -40,11 +39,11 @@ static node *parse_print(struct mr_jinja_parser *parser)
 }
 
 /* "if" or "elif" is consumed. */
-static node *parse_if(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_if(struct mr_jinja_parser *parser)
 {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
     static const char *const else_ends[] = {"endif", NULL};
-    node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_IF);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_IF);
     if (!made) return NULL;
     made->a = mr_jinja_parse_expression(parser);
     need_block_end(parser);
@@ -62,25 +61,25 @@ static node *parse_if(struct mr_jinja_parser *parser)
 }
 
 /* A name, or several with commas (a LIST of names). */
-static const node *parse_target(struct mr_jinja_parser *parser)
+static const struct mr_jinja_node *parse_target(struct mr_jinja_parser *parser)
 {
-    const node *first = mr_jinja_parse_primary(parser);
+    const struct mr_jinja_node *first = mr_jinja_parse_primary(parser);
     if (!mr_jinja_parser_at_operator(parser, ",")) return first;
-    node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
     if (!made) return NULL;
-    const node **tail = &made->items;
-    mr_jinja_parser_link(&tail, (node *)first);
+    const struct mr_jinja_node **tail = &made->items;
+    mr_jinja_parser_link(&tail, (struct mr_jinja_node *)first);
     while (mr_jinja_parser_take_operator(parser, ",")) {
-        mr_jinja_parser_link(&tail, (node *)mr_jinja_parse_primary(parser));
+        mr_jinja_parser_link(&tail, (struct mr_jinja_node *)mr_jinja_parse_primary(parser));
     }
     return made;
 }
 
-static node *parse_for(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_for(struct mr_jinja_parser *parser)
 {
     static const char *const ends[] = {"else", "endfor", NULL};
     static const char *const else_ends[] = {"endfor", NULL};
-    node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_FOR);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_FOR);
     if (!made) return NULL;
     made->c = parse_target(parser);
     if (!mr_jinja_parser_take_name(parser, "in")) return mr_jinja_parser_fail(parser, "in");
@@ -100,16 +99,16 @@ static node *parse_for(struct mr_jinja_parser *parser)
     return made;
 }
 
-static node *parse_set(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_set(struct mr_jinja_parser *parser)
 {
     static const char *const ends[] = {"endset", NULL};
-    const node *target = parse_target(parser);
+    const struct mr_jinja_node *target = parse_target(parser);
     if (mr_jinja_parser_take_operator(parser, ".")) {
         struct mr_text name = mr_jinja_parser_need_name(parser);
         target = mr_jinja_parser_pair(parser, MR_JINJA_NODE_ATTRIBUTE, name, target, NULL);
     }
     bool assigned = mr_jinja_parser_take_operator(parser, "=");
-    node *made =
+    struct mr_jinja_node *made =
         mr_jinja_parser_node(parser, assigned ? MR_JINJA_NODE_SET : MR_JINJA_NODE_SET_BLOCK);
     if (!made) return NULL;
     made->a = target;
@@ -122,19 +121,20 @@ static node *parse_set(struct mr_jinja_parser *parser)
     return made;
 }
 
-static node *parse_macro(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_macro(struct mr_jinja_parser *parser)
 {
     static const char *const ends[] = {"endmacro", NULL};
-    node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_MACRO);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_MACRO);
     if (!made) return NULL;
     made->text = mr_jinja_parser_need_name(parser);
     if (!mr_jinja_parser_take_operator(parser, "(")) return mr_jinja_parser_fail(parser, "(");
-    const node **tail = &made->b;
+    const struct mr_jinja_node **tail = &made->b;
     while (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, ")")) {
         struct mr_text name = mr_jinja_parser_need_name(parser);
-        const node *value = NULL;
+        const struct mr_jinja_node *value = NULL;
         if (mr_jinja_parser_take_operator(parser, "=")) value = mr_jinja_parse_expression(parser);
-        node *parameter = mr_jinja_parser_pair(parser, MR_JINJA_NODE_KEYWORD, name, value, NULL);
+        struct mr_jinja_node *parameter =
+            mr_jinja_parser_pair(parser, MR_JINJA_NODE_KEYWORD, name, value, NULL);
         mr_jinja_parser_link(&tail, parameter);
         mr_jinja_parser_take_operator(parser, ",");
     }
@@ -144,10 +144,10 @@ static node *parse_macro(struct mr_jinja_parser *parser)
     return made;
 }
 
-static node *parse_generation(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_generation(struct mr_jinja_parser *parser)
 {
     static const char *const ends[] = {"endgeneration", NULL};
-    node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_SCOPE);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_SCOPE);
     need_block_end(parser);
     if (!made) return NULL;
     made->items = parse_statements(parser, ends);
@@ -155,15 +155,16 @@ static node *parse_generation(struct mr_jinja_parser *parser)
     return made;
 }
 
-static node *parse_jump(struct mr_jinja_parser *parser, enum mr_jinja_node_kind kind)
+static struct mr_jinja_node *parse_jump(struct mr_jinja_parser *parser,
+                                        enum mr_jinja_node_kind kind)
 {
-    node *made = mr_jinja_parser_node(parser, kind);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, kind);
     need_block_end(parser);
     return made;
 }
 
 /* "{%" is consumed. */
-static node *parse_tag(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_tag(struct mr_jinja_parser *parser)
 {
     if (mr_jinja_parser_take_name(parser, "if")) return parse_if(parser);
     if (mr_jinja_parser_take_name(parser, "for")) return parse_for(parser);
@@ -185,17 +186,18 @@ static bool at_end(const struct mr_jinja_parser *parser, const char *const *ends
     return false;
 }
 
-static node *parse_data(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_data(struct mr_jinja_parser *parser)
 {
-    node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_DATA);
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_DATA);
     if (made) made->text = parser->at++->text;
     return made;
 }
 
 /* Statements up to "{% end", the "{%" consumed; ends NULL: up to the end of the template. */
-static const node *parse_statements(struct mr_jinja_parser *parser, const char *const *ends)
+static const struct mr_jinja_node *parse_statements(struct mr_jinja_parser *parser,
+                                                    const char *const *ends)
 {
-    const node *first = NULL, **tail = &first;
+    const struct mr_jinja_node *first = NULL, **tail = &first;
     if (++parser->depth > MR_TEMPLATE_DEPTH_MAX) mr_jinja_parser_fail(parser, "less nesting");
     while (parser->status == MR_OK) {
         enum mr_jinja_token_kind kind = parser->at->kind;
@@ -224,7 +226,7 @@ enum mr_status mr_jinja_parse(const struct mr_jinja_token *tokens, struct mr_are
 {
     struct mr_jinja_parser parser = {.at = tokens, .arena = arena, .err = err, .status = MR_OK};
     *root = NULL;
-    const node *first = parse_statements(&parser, NULL);
+    const struct mr_jinja_node *first = parse_statements(&parser, NULL);
     if (parser.status == MR_OK) *root = first;
     return parser.status;
 }

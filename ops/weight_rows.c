@@ -26,10 +26,10 @@ static struct place locate(const struct mr_weight_rows *rows, uint32_t row)
         index = row % rows->share_count;
         row /= rows->share_count;
     } else {
-        while (index < rows->share_count && row >= rows->shares[index].row_count)
+        while (index + 1 < rows->share_count && row >= rows->shares[index].row_count)
             row -= rows->shares[index++].row_count;
     }
-    MR_ASSERT(index < rows->share_count && row < rows->shares[index].row_count);
+    MR_ASSERT(row < rows->shares[index].row_count);
     return (struct place){&rows->shares[index], stored_row(&rows->shares[index], row)};
 }
 
