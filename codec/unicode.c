@@ -79,7 +79,7 @@ static bool is_inert(uint32_t c)
 
 bool mr_unicode_is_stripped_mark(uint32_t c)
 {
-    return mr_unicode_is_mark(c) && !is_inert(c);
+    return (mr_unicode_is_mark(c) && !is_inert(c)) || IN(former_mark_ranges, c);
 }
 
 bool mr_unicode_is_mark(uint32_t c)
@@ -114,6 +114,8 @@ size_t mr_unicode_lower(uint32_t c, uint32_t out[2])
         return 2;
     }
     out[0] = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
+    for (size_t i = 0; i < COUNT(lower_pairs) && c >= lower_pairs[0][0]; i++)
+        if (lower_pairs[i][0] == c) out[0] = lower_pairs[i][1];
     return 1;
 }
 

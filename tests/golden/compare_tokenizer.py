@@ -121,6 +121,14 @@ class Generators:
     def random_vocab_chars(self):
         return chars_of(self.r, self.chars)
 
+    def long_text(self):
+        many = self.r.randint(200, 2000) if self.r.random() < 0.02 else 30
+        return "".join(self.r.choice(self.words) + self.r.choice(("", " ", "\n")) for _ in range(many))
+
+    def long_run(self):
+        many = self.r.randint(100, 3000) if self.r.random() < 0.02 else 40
+        return chars_of(self.r, self.r.choice(("ab", "aeiourstln", "0123456789", " \n", "\u4e00\u4e8c\u5927", "=-_*#")), many, many)
+
     def random_mix(self):
         return "".join(self.r.choice(self.pieces) if self.r.random() < 0.3 else self.r.choice(self.words) for _ in range(self.r.randint(1, 6)))
 
@@ -129,7 +137,7 @@ class Generators:
         yield from self.unicodes()
         yield from self.words
         kinds = [self.ascii_lr_strip, self.apostrophe, self.added_lr_strip, self.added_mixed, self.random_ascii, self.random_unicodes, self.random_spaces,
-                 self.random_marks, self.vocab_words, self.random_vocab_words, self.random_vocab_chars, self.random_mix]
+                 self.random_marks, self.vocab_words, self.random_vocab_words, self.random_vocab_chars, self.random_mix, self.long_text, self.long_run]
         for i in range(count):
             yield kinds[i % len(kinds)]()
 
@@ -246,7 +254,7 @@ def main():
             json.dump(smollm_json(a.file), made)
             made.flush()
             reference = made.name
-        if a.gguf or a.file.endswith(".gguf"):
+        if a.gguf:
             with open(reference) as f:
                 spec.write(spec_of(json.load(f)))
             spec.flush()
@@ -283,4 +291,5 @@ def main():
     sys.exit(1 if wrong_ids or wrong_texts else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -67,6 +67,10 @@ def main():
     mine = lambda c: unicodedata.category(chr(c))[0] == "P" or chr(c) in string.punctuation
     odd = {c: "" for c in scalars() if matches(punctuation, c) != mine(c)}
 
+    lower, strip = normalizers.Lowercase(), normalizers.StripAccents()
+    lowered = {c: lower.normalize_str(chr(c)) for c in scalars()}
+    lowered = {c: t for c, t in lowered.items() if t != chr(c).lower()}
+    former = {c: "" for c in scalars() if c > 0x7F and unicodedata.category(chr(c))[0] != "M" and strip.normalize_str(chr(c)) == ""}
     inert = {c: "" for c in scalars() if c > 0x7F and is_inert(c)}
 
     print("/* unicode_tables - written by tests/golden/make_unicode.py; the reference's view of characters")
@@ -77,6 +81,12 @@ def main():
     table("numeric_ranges", "Numeric for the Digits component, assigned after Unicode 14.", runs(numeric))
     table("punctuation_flips", "Where the Punctuation component disagrees with category P of Unicode 14.", runs(odd))
     table("inert_ranges", "Assigned before Unicode 14, but a plain letter to the reference's normalizers.", runs(inert))
+    table("former_mark_ranges", "Marks no longer, but stripped by the reference's StripAccents.", runs(former))
+    print("/* Lower case of letters assigned after Unicode 14. */")
+    print("static const uint32_t lower_pairs[][2] = {")
+    for c in sorted(lowered):
+        print(f"    {{{c:#x}, {ord(lowered[c]):#x}}},")
+    print("};\n")
     print("#endif")
 
 
