@@ -1,0 +1,125 @@
+#include "worker/engine_setup.h"
+
+#include "codec/sha256.h"
+#include "worker/clock.h"
+
+#include <string.h>
+
+#define PREFILL_BATCH_MAX 8u
+#define PREFILL_BYTES_MAX ((uint64_t)4 << 30)
+#define AGEING_NS         10000000000u /* a wait of 10 s is worth one step of priority */
+
+static enum mr_status parse_dtype(const char *text, enum mr_dtype *out, struct mr_error *err)
+{
+    static const struct {
+        const char *name;
+        enum mr_dtype dtype;
+    } names[] = {
+        {"auto", MR_DTYPE_AUTO}, {"fp32", MR_DTYPE_F32},  {"bf16", MR_DTYPE_BF16},
+        {"fp16", MR_DTYPE_F16},  {"int8", MR_DTYPE_INT8}, {"int4", MR_DTYPE_INT4},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i].name) != 0) continue;
+        *out = names[i].dtype;
+        return MR_OK;
+    }
+    return mr_fail(err, MR_BAD_CONFIG, "dtype '%.20s' is none of auto fp32 bf16 fp16 int8 int4",
+                   text);
+}
+
+/* Rows of one step: a whole prompt when chunking is off. */
+static uint32_t rows_max(const struct mr_config *config, uint32_t context_tokens)
+{
+    uint32_t rows = config->step_tokens;
+    if (config->chunk_tokens <= 0 && rows < context_tokens) rows = context_tokens;
+    return rows < config->max_sequences ? config->max_sequences : rows;
+}
+
+enum mr_status
+mr_engine_setup_model(const struct mr_config *config,
+                      void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes),
+                      void *progress_context, struct mr_model **out, struct mr_error *err)
+{
+    struct mr_model_options options = {
+        .path = config->model,
+        .device = config->device,
+        .thread_count = config->threads,
+        .deterministic = config->deterministic,
+        .kv_bytes = config->kv_memory_bytes,
+        .rows_max = rows_max(config, config->context_tokens ? config->context_tokens : 8192),
+        .sequences_max = config->max_sequences,
+        .progress = progress,
+        .progress_context = progress_context,
+    };
+    *out = NULL;
+    enum mr_status status = parse_dtype(config->dtype, &options.dtype, err);
+    return status == MR_OK ? mr_model_open(out, &options, err) : status;
+}
+
+uint32_t mr_engine_setup_context(const struct mr_config *config, const struct mr_model_info *info)
+{
+    uint32_t limit = config->context_tokens;
+    return limit && limit < info->context_tokens ? limit : info->context_tokens;
+}
+
+/* What a KV block's bytes depend on besides its tokens. Everything in it is the same in every
+ * process that runs the same model the same way. */
+static enum mr_status fingerprint(const struct mr_config *config, const struct mr_model_info *info,
+                                  unsigned char out[MR_SHA256_BYTES], struct mr_error *err)
+{
+    const uint32_t geometry[] = {info->layer_count, info->hidden_size, info->kv_head_count,
+                                 info->head_dim,    info->vocab_size,  MR_BLOCK_TOKENS};
+    struct mr_sha256 *hash = mr_sha256_create();
+    if (!hash) return mr_fail(err, MR_NOMEM, "model fingerprint");
+    mr_sha256_begin(hash);
+    mr_sha256_add_field(hash, "schema", "millrace-kv-1", 13);
+    mr_sha256_add_field(hash, "weights", info->weights_digest, sizeof info->weights_digest);
+    mr_sha256_add_field(hash, "architecture", info->architecture, strlen(info->architecture));
+    mr_sha256_add_field(hash, "geometry", geometry, sizeof geometry);
+    mr_sha256_add_field(hash, "dtype", info->dtype, strlen(info->dtype));
+    mr_sha256_add_field(hash, "device", config->device, strlen(config->device));
+    mr_sha256_end(hash, out);
+    mr_sha256_destroy(hash);
+    return MR_OK;
+}
+
+static uint64_t model_clock(void *context)
+{
+    (void)context;
+    return mr_clock_ns();
+}
+
+enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_model *model,
+                                      const struct mr_sink *sink, struct mr_engine **out,
+                                      struct mr_error *err)
+{
+    const struct mr_model_info *info = mr_model_info(model);
+    uint32_t context = mr_engine_setup_context(config, info);
+    struct mr_engine_options options = {
+        .model = mr_model_port_of(model, model_clock),
+        .tokenizer = mr_model_tokenizer(model),
+        .block_count = info->block_count,
+        .context_tokens = context,
+        .sequences_max = config->max_sequences,
+        .rows_max = rows_max(config, config->context_tokens ? config->context_tokens : 8192),
+        .chunk_tokens = config->chunk_tokens,
+        .prefills_max = config->chunk_requests,
+        .step_target_ms = config->step_target_ms,
+        .prefill_batch_max = PREFILL_BATCH_MAX,
+        .prefill_bytes_max = PREFILL_BYTES_MAX,
+        .prefix_cache = config->prefix_cache,
+        .prompt_cache_entries = config->prompt_entries,
+        .prompt_cache_ttl_ns = config->prompt_entry_ttl_ns,
+        .queue_count_max = config->queue_requests,
+        .queue_bytes_max = config->queue_bytes,
+        .ageing_ns = AGEING_NS,
+        .default_temperature = info->default_temperature,
+        .default_top_p = info->default_top_p,
+        .default_top_k = info->default_top_k,
+        .eos_ids = info->eos_ids,
+        .eos_count = info->eos_count,
+    };
+    *out = NULL;
+    enum mr_status status = fingerprint(config, info, options.fingerprint, err);
+    return status == MR_OK ? mr_engine_create(out, &options, sink, err) : status;
+}
