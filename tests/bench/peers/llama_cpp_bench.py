@@ -28,17 +28,21 @@ class Bench:
     def __init__(self, path, threads):
         lc.llama_backend_init()
         self.model = lc.llama_model_load_from_file(path.encode(), lc.llama_model_default_params())
-        params = lc.llama_context_default_params()
-        params.n_ctx = 40960
-        params.n_batch = params.n_ubatch = 512
-        params.n_seq_max = 64
-        params.n_threads = params.n_threads_batch = threads
-        params.kv_unified = False
-        self.context = lc.llama_init_from_model(self.model, params)
+        self.threads = threads
+        self.context = None
         self.batch = lc.llama_batch_init(2048, 0, 1)
 
-    def clear(self):
-        lc.llama_memory_clear(lc.llama_get_memory(self.context), True)
+    def open(self, sequences, tokens):
+        """A context for so many sequences of so many tokens each."""
+        if self.context:
+            lc.llama_free(self.context)
+        params = lc.llama_context_default_params()
+        params.n_ctx = sequences * tokens
+        params.n_batch = params.n_ubatch = 512
+        params.n_seq_max = sequences
+        params.n_threads = params.n_threads_batch = self.threads
+        params.kv_unified = False
+        self.context = lc.llama_init_from_model(self.model, params)
 
     def decode(self, rows):
         """rows: (token, position, sequence, wants logits)."""
@@ -56,14 +60,16 @@ class Bench:
         lc.llama_synchronize(self.context)
 
     def prefill(self, count):
-        self.clear()
+        self.open(1, 4096)
         prompt = workload.tokens(count)
+        self.decode([(t, i, 0, i == 15) for i, t in enumerate(prompt[:16])])
+        lc.llama_memory_clear(lc.llama_get_memory(self.context), True)
         begin = time.perf_counter()
         self.decode([(t, i, 0, i == count - 1) for i, t in enumerate(prompt)])
         return count / (time.perf_counter() - begin)
 
     def generate(self, sequences):
-        self.clear()
+        self.open(sequences, 256)
         for s in range(sequences):
             self.decode([(t, i, s, i == 15) for i, t in enumerate(workload.tokens(16, s))])
         begin = time.perf_counter()
@@ -73,7 +79,7 @@ class Bench:
 
     def mix(self):
         """Continuous batching as its server does it: decode rows first, prompts fill the batch."""
-        self.clear()
+        self.open(64, 640)
         waiting = [(s, p, 0) for s, p in enumerate(workload.mix_prompts())]
         running = {}
         begin = time.perf_counter()
