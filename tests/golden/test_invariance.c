@@ -1,0 +1,267 @@
+/* The same answer however it was computed: chunk sizes, company, prefix cache and preemption, on
+ * the real model. fp32 must give the same tokens; bf16 with --deterministic the same logits, bit
+ * for bit, wherever the same history was sampled from. */
+#include "batching/engine.h"
+#include "worker/engine_setup.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PROMPTS = 3, CROWD = 29, OUTPUT = 10, CROWD_OUTPUT = 30, SEEN_MAX = 1 << 14 };
+static const uint32_t prompt_tokens[PROMPTS] = {20, 258, 300};
+
+struct variant {
+    const char *name;
+    int32_t chunk_tokens;
+    uint32_t block_count; /* 0: all of the model's */
+    bool crowd, prefix_cache, preempts;
+};
+
+/* 300 tokens are 2 blocks: in a pool of 3 the prompts and the crowd push each other out. */
+static const struct variant variants[] = {
+    {"whole prompt", 0, 0, false, false, false},   {"chunks of 7", 7, 0, false, false, false},
+    {"chunks of 1", 1, 0, false, false, false},    {"chunks of 255", 255, 0, false, false, false},
+    {"chunks of 256", 256, 0, true, false, false}, {"chunks of 257", 257, 0, true, true, false},
+    {"prefix cache", 512, 0, false, true, false},  {"preemption", 512, 3, true, true, true},
+};
+
+struct rig {
+    struct mr_model *model;
+    struct mr_model_port port;
+    uint32_t vocab;
+    float *logits;
+    uint32_t tokens[PROMPTS][OUTPUT], counts[PROMPTS], running;
+    bool compares_logits;
+    struct {
+        uint64_t history, logits;
+    } seen[SEEN_MAX]; /* open addressing; 0 is empty */
+    uint32_t compared, different;
+};
+
+static uint64_t hash(const void *bytes, size_t length)
+{
+    const unsigned char *at = bytes; /* FNV-1a */
+    uint64_t value = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < length; i++)
+        value = (value ^ at[i]) * 0x100000001b3u;
+    return value ? value : 1;
+}
+
+static void remember(struct rig *rig, uint64_t history, uint64_t logits)
+{
+    size_t slot = history % SEEN_MAX;
+    while (rig->seen[slot].history && rig->seen[slot].history != history)
+        slot = (slot + 1) % SEEN_MAX;
+    if (rig->seen[slot].history) {
+        rig->compared++;
+        rig->different += rig->seen[slot].logits != logits;
+    }
+    rig->seen[slot].history = history;
+    rig->seen[slot].logits = logits;
+}
+
+static enum mr_status sample(void *context, const struct mr_sample_row *rows, uint32_t count,
+                             struct mr_sample *samples, struct mr_error *err)
+{
+    struct rig *rig = context;
+    for (uint32_t i = 0; rig->compares_logits && i < count; i++) {
+        const float *logits = rows[i].logits;
+        if (!logits) {
+            enum mr_status status =
+                mr_model_logits(rig->model, rows[i].logit_row, rig->logits, err);
+            if (status != MR_OK) return status;
+            logits = rig->logits;
+        }
+        remember(rig, hash(rows[i].history, rows[i].history_count * sizeof *rows[i].history),
+                 hash(logits, rig->vocab * sizeof *logits));
+    }
+    return rig->port.sample(rig->port.context, rows, count, samples, err);
+}
+
+static enum mr_status forward(void *context, const struct mr_batch *batch, struct mr_error *err)
+{
+    struct rig *rig = context;
+    return rig->port.forward(rig->port.context, batch, err);
+}
+
+static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_error *err)
+{
+    struct rig *rig = context;
+    return rig->port.logits(rig->port.context, row, out, err);
+}
+
+static void kv_copy(void *context, uint32_t from, uint32_t to, uint32_t token_count)
+{
+    struct rig *rig = context;
+    rig->port.kv_copy(rig->port.context, from, to, token_count);
+}
+
+static void on_delta(void *context, uint64_t ticket, const struct mr_request *request,
+                     const struct mr_token_record *record)
+{
+    (void)context;
+    (void)ticket;
+    (void)request;
+    (void)record;
+}
+
+static void on_result(void *context, uint64_t ticket, struct mr_request *request,
+                      const struct mr_result *result)
+{
+    struct rig *rig = context;
+    rig->running--;
+    if (ticket < PROMPTS) {
+        assert_int_equal(result->choices[0].finish, MR_FINISH_LENGTH);
+        assert_int_equal(result->choices[0].token_count, OUTPUT);
+        memcpy(rig->tokens[ticket], result->choices[0].token_ids, sizeof rig->tokens[ticket]);
+        rig->counts[ticket]++;
+    }
+    mr_request_destroy(request);
+}
+
+static void submit(struct rig *rig, struct mr_engine *engine, uint32_t ticket, uint32_t length,
+                   uint32_t output)
+{
+    struct mr_arena *arena = mr_arena_create(1 << 20);
+    struct mr_request *request = mr_arena_take(arena, sizeof *request);
+    uint32_t *ids = mr_arena_take_array(arena, length, sizeof *ids);
+    char *id = mr_arena_take(arena, 16);
+    /* tokens of prompts 1 and 2 begin alike, so that the cache has something to share */
+    uint32_t seed = ticket == 2 ? 1 : ticket;
+    for (uint32_t i = 0; i < length; i++) {
+        seed = seed * 1664525u + 1013904223u + ((ticket == 2 && i > 200) ? 7u : 0u);
+        ids[i] = 100 + (seed >> 8) % (rig->vocab - 200);
+    }
+    int id_length = snprintf(id, 16, "r%u", ticket);
+    *request = (struct mr_request){.arena = arena,
+                                   .id = {id, (size_t)id_length},
+                                   .token_ids = ids,
+                                   .token_count = length,
+                                   .has_token_ids = true,
+                                   .max_tokens = output,
+                                   .ignore_eos = true,
+                                   .cache_read = true,
+                                   .cache_write = true,
+                                   .choice_count = 1};
+    request->sampling =
+        (struct mr_sampling){.top_p = 1, .typical_p = 1, .repetition_penalty = 1, .logprobs = -1};
+    struct mr_submission submission = {.request = request, .ticket = ticket, .tenant = "default"};
+    assert_int_equal(mr_engine_submit(engine, &submission, NULL), MR_OK);
+    rig->running++;
+}
+
+static void run(struct rig *rig, const struct variant *variant, uint64_t *preemptions)
+{
+    const struct mr_model_info *info = mr_model_info(rig->model);
+    struct mr_engine_options options = {
+        .model = {.context = rig,
+                  .vocab_size = rig->vocab,
+                  .forward = forward,
+                  .sample = sample,
+                  .logits = logits,
+                  .kv_copy = kv_copy},
+        .tokenizer = mr_model_tokenizer(rig->model),
+        .block_count = variant->block_count ? variant->block_count : info->block_count,
+        .context_tokens = 700,
+        .sequences_max = 32,
+        .rows_max = 1024,
+        .chunk_tokens = variant->chunk_tokens,
+        .prefills_max = 2,
+        .prefill_batch_max = 8,
+        .prefill_bytes_max = (uint64_t)1 << 32,
+        .prefix_cache = variant->prefix_cache,
+        .queue_count_max = 64,
+        .queue_bytes_max = (uint64_t)1 << 28,
+        .force_preempt_every = variant->preempts ? 3 : 0,
+        .default_temperature = 0,
+        .default_top_p = 1,
+    };
+    struct mr_sink sink = {.context = rig, .delta = on_delta, .result = on_result};
+    struct mr_engine *engine;
+    struct mr_error err;
+    uint64_t wake_ns;
+    assert_int_equal(mr_engine_create(&engine, &options, &sink, &err), MR_OK);
+    memset(rig->counts, 0, sizeof rig->counts);
+    for (uint32_t i = 0; i < PROMPTS; i++)
+        submit(rig, engine, i, prompt_tokens[i], OUTPUT);
+    for (uint32_t i = 0; variant->crowd && i < CROWD; i++) {
+        submit(rig, engine, PROMPTS + i, 5 + i * 3, CROWD_OUTPUT);
+    }
+    for (uint64_t now_ns = 1; rig->running; now_ns += 10000000) {
+        if (mr_engine_step(engine, now_ns, &wake_ns, &err) != MR_OK) fail_msg("%s", err.detail);
+        assert_true(now_ns < (uint64_t)10000000 * 100000);
+    }
+    for (uint32_t i = 0; i < PROMPTS; i++)
+        assert_int_equal(rig->counts[i], 1);
+    *preemptions = mr_engine_stats(engine).preemptions;
+    mr_engine_check(engine);
+    mr_engine_destroy(engine);
+}
+
+static void run_variants(const char *dtype, bool deterministic)
+{
+    struct rig *rig = calloc(1, sizeof *rig);
+    const char *deps = getenv("MILLRACE_DEPS");
+    char path[4096];
+    snprintf(path, sizeof path, "%s/model/SmolLM2-135M-Instruct.Q4_1.gguf", deps ? deps : ".deps");
+    struct mr_config config = {.model = path,
+                               .device = "cpu",
+                               .dtype = dtype,
+                               .step_tokens = 1024,
+                               .kv_memory_bytes = (uint64_t)1 << 29,
+                               .max_sequences = 32,
+                               .chunk_tokens = 512,
+                               .deterministic = deterministic};
+    struct mr_error err;
+    uint64_t preemptions;
+    if (mr_engine_setup_model(&config, NULL, NULL, &rig->model, &err) != MR_OK) {
+        fail_msg("%s", err.detail);
+    }
+    rig->port = mr_model_port_of(rig->model, NULL);
+    rig->vocab = mr_model_info(rig->model)->vocab_size;
+    rig->logits = malloc(rig->vocab * sizeof *rig->logits);
+    rig->compares_logits = deterministic;
+    uint32_t expected[PROMPTS][OUTPUT];
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        run(rig, &variants[i], &preemptions);
+        print_message("%s, %s: %u histories compared, %u different, %llu preemptions\n", dtype,
+                      variants[i].name, rig->compared, rig->different,
+                      (unsigned long long)preemptions);
+        if (i == 0) memcpy(expected, rig->tokens, sizeof expected);
+        assert_memory_equal(rig->tokens, expected, sizeof expected);
+        assert_int_equal(rig->different, 0);
+        assert_true(!variants[i].preempts || preemptions > 0);
+    }
+    assert_true(!deterministic || rig->compared > 100);
+    free(rig->logits);
+    mr_model_close(rig->model);
+    free(rig);
+}
+
+static void fp32_gives_the_same_tokens(void **state)
+{
+    (void)state;
+    run_variants("fp32", false);
+}
+
+static void deterministic_bf16_gives_the_same_bits(void **state)
+{
+    (void)state;
+    run_variants("bf16", true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fp32_gives_the_same_tokens),
+        cmocka_unit_test(deterministic_bf16_gives_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

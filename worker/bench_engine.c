@@ -1,0 +1,278 @@
+#include "worker/bench_engine.h"
+
+#include "batching/engine.h"
+#include "worker/clock.h"
+#include "worker/engine_setup.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPETITIONS_MAX 32u
+
+/* 64 prompts of 32 to 512 tokens, 17,705 in all, 64 tokens each; tests/bench/peers/workload.py has
+ * the same lengths. */
+enum { MIX_REQUESTS = 64, MIX_OUTPUT = 64 };
+
+static uint32_t mix_prompt_tokens(uint32_t i)
+{
+    return 32 + i * 395 % 481;
+}
+
+struct test {
+    const char *name;
+    uint32_t sequences, prompt_tokens, output_tokens;
+    bool mix;
+};
+
+static const struct test tests[] = {
+    {"prefill 512", 1, 512, 1, false},
+    {"prefill 2048", 1, 2048, 1, false},
+    {"decode 1", 1, 16, 128, false},
+    {"decode 8", 8, 16, 128, false},
+    {"decode 16", 16, 16, 128, false},
+    {"decode 32", 32, 16, 128, false},
+    {"mix", MIX_REQUESTS, 0, MIX_OUTPUT, true},
+};
+
+struct bench {
+    struct mr_model *model;
+    struct mr_engine *engine;
+    uint64_t random;
+    uint32_t running, first_tokens; /* requests inside; those that have produced a token */
+    uint64_t output_tokens;         /* since the last reset */
+};
+
+struct figure {
+    double values[REPETITIONS_MAX]; /* tok/s, or seconds for the mix */
+    uint32_t count;
+    double outside_share; /* step time outside the model, 0..1, of the last repetition */
+};
+
+/* splitmix64 (Steele, Lea and Flood, 2014): the same prompts in every run. */
+static uint64_t next_random(struct bench *bench)
+{
+    uint64_t z = (bench->random += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+static void on_delta(void *context, uint64_t ticket, const struct mr_request *request,
+                     const struct mr_token_record *record)
+{
+    struct bench *bench = context;
+    (void)ticket;
+    (void)request;
+    bench->first_tokens += record->index == 0;
+    bench->output_tokens += record->token_count;
+}
+
+static void on_result(void *context, uint64_t ticket, struct mr_request *request,
+                      const struct mr_result *result)
+{
+    struct bench *bench = context;
+    (void)ticket;
+    (void)result;
+    bench->running--;
+    mr_request_destroy(request);
+}
+
+static struct mr_request *make_request(struct bench *bench, uint32_t number, uint32_t prompt_tokens,
+                                       uint32_t output_tokens)
+{
+    struct mr_arena *arena = mr_arena_create((size_t)1 << 20);
+    struct mr_request *request = arena ? mr_arena_take(arena, sizeof *request) : NULL;
+    uint32_t *ids = request ? mr_arena_take_array(arena, prompt_tokens, sizeof *ids) : NULL;
+    char *id = ids ? mr_arena_take(arena, 32) : NULL;
+    if (!id) {
+        mr_arena_destroy(arena);
+        return NULL;
+    }
+    uint32_t vocab = mr_model_info(bench->model)->vocab_size;
+    for (uint32_t i = 0; i < prompt_tokens; i++)
+        ids[i] = (uint32_t)(next_random(bench) % vocab);
+    int length = snprintf(id, 32, "bench-%u", number);
+    *request = (struct mr_request){.arena = arena,
+                                   .id = {id, (size_t)length},
+                                   .token_ids = ids,
+                                   .token_count = prompt_tokens,
+                                   .has_token_ids = true,
+                                   .max_tokens = output_tokens,
+                                   .ignore_eos = true,
+                                   .stream = true,
+                                   .choice_count = 1};
+    request->sampling =
+        (struct mr_sampling){.top_p = 1, .typical_p = 1, .repetition_penalty = 1, .logprobs = -1};
+    return request;
+}
+
+static enum mr_status submit(struct bench *bench, uint32_t number, uint32_t prompt_tokens,
+                             uint32_t output_tokens, struct mr_error *err)
+{
+    struct mr_submission submission = {.tenant = "default", .arrival_ns = mr_clock_ns()};
+    submission.request = make_request(bench, number, prompt_tokens, output_tokens);
+    if (!submission.request) return mr_fail(err, MR_NOMEM, "bench request");
+    enum mr_status status = mr_engine_submit(bench->engine, &submission, err);
+    if (status == MR_OK) {
+        bench->running++;
+    } else {
+        mr_request_destroy(submission.request);
+    }
+    return status;
+}
+
+static enum mr_status step(struct bench *bench, struct mr_error *err)
+{
+    uint64_t wake_ns;
+    return mr_engine_step(bench->engine, mr_clock_ns(), &wake_ns, err);
+}
+
+static enum mr_status submit_all(struct bench *bench, const struct test *test, struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    for (uint32_t i = 0; i < test->sequences && status == MR_OK; i++) {
+        uint32_t prompt = test->mix ? mix_prompt_tokens(i) : test->prompt_tokens;
+        status = submit(bench, i, prompt, test->output_tokens, err);
+    }
+    return status;
+}
+
+/* One repetition. Decode is timed from the step after the last first token; the others from the
+ * submission. */
+static enum mr_status run_once(struct bench *bench, const struct test *test, double *value,
+                               double *outside_share, struct mr_error *err)
+{
+    bool decode = !test->mix && test->output_tokens > 1;
+    bench->first_tokens = 0;
+    bench->random = 42; /* the same lengths and prompts each time */
+    uint64_t begin_ns = mr_clock_ns();
+    enum mr_status status = submit_all(bench, test, err);
+    while (decode && status == MR_OK && bench->first_tokens < test->sequences)
+        status = step(bench, err);
+    if (decode) begin_ns = mr_clock_ns();
+    struct mr_engine_stats before = mr_engine_stats(bench->engine);
+    bench->output_tokens = 0;
+    while (status == MR_OK && bench->running)
+        status = step(bench, err);
+    struct mr_engine_stats after = mr_engine_stats(bench->engine);
+    double seconds = (double)(mr_clock_ns() - begin_ns) / 1e9;
+    double total = (double)(after.step_ns_total - before.step_ns_total);
+    *outside_share = total > 0 ? 1 - (double)(after.model_ns - before.model_ns) / total : 0;
+    *value = test->mix ? seconds
+                       : (decode ? (double)bench->output_tokens : test->prompt_tokens) / seconds;
+    return status;
+}
+
+static double mean(const struct figure *figure)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < figure->count; i++)
+        sum += figure->values[i];
+    return figure->count ? sum / figure->count : 0;
+}
+
+static double deviation(const struct figure *figure)
+{
+    double average = mean(figure), sum = 0;
+    for (uint32_t i = 0; i < figure->count; i++) {
+        sum += (figure->values[i] - average) * (figure->values[i] - average);
+    }
+    return figure->count > 1 ? sqrt(sum / (figure->count - 1)) : 0;
+}
+
+static double best(const struct figure *figure, bool lowest)
+{
+    double found = figure->count ? figure->values[0] : 0;
+    for (uint32_t i = 1; i < figure->count; i++) {
+        bool better = lowest ? figure->values[i] < found : figure->values[i] > found;
+        if (better) found = figure->values[i];
+    }
+    return found;
+}
+
+static enum mr_status run_test(struct bench *bench, const struct test *test, uint32_t repetitions,
+                               struct figure *figure, struct mr_error *err)
+{
+    double value;
+    enum mr_status status = MR_OK;
+    figure->count = 0;
+    for (uint32_t i = 0; i <= repetitions && status == MR_OK; i++) {
+        status = run_once(bench, test, &value, &figure->outside_share, err);
+        if (i) figure->values[figure->count++] = value; /* the first one warms up */
+    }
+    return status;
+}
+
+static void print_header(FILE *table, const struct mr_model_info *info)
+{
+    fprintf(table, "model %s, %s, %s on %s\n", info->name, info->architecture, info->dtype,
+            info->device);
+    fprintf(table, "%-14s %10s %10s %10s  %s\n", "test", "mean", "+/-", "best",
+            "outside the model");
+}
+
+static void print_row(FILE *table, const struct test *test, const struct figure *figure)
+{
+    fprintf(table, "%-14s %10.1f %10.1f %10.1f  %s, %.1f %% of step\n", test->name, mean(figure),
+            deviation(figure), best(figure, test->mix), test->mix ? "s" : "tok/s",
+            figure->outside_share * 100);
+    fflush(table);
+}
+
+static enum mr_status write_json(const char *path, const struct mr_model_info *info,
+                                 const struct figure *figures, struct mr_error *err)
+{
+    FILE *file = fopen(path, "w");
+    if (!file) return mr_fail(err, MR_BAD_CONFIG, "cannot write %s", path);
+    fprintf(file, "{\"program\": \"millrace %s\", \"dtype\": \"%s\", \"tests\": [\n", MR_VERSION,
+            info->dtype);
+    size_t count = sizeof tests / sizeof *tests;
+    for (size_t i = 0; i < count; i++) {
+        fprintf(file,
+                " {\"test\": \"%s\", \"unit\": \"%s\", \"mean\": %.3f, \"stddev\": %.3f, "
+                "\"best\": %.3f, \"outside_share\": %.4f}%s\n",
+                tests[i].name, tests[i].mix ? "s" : "tok/s", mean(&figures[i]),
+                deviation(&figures[i]), best(&figures[i], tests[i].mix), figures[i].outside_share,
+                i + 1 < count ? "," : "");
+    }
+    fprintf(file, "]}\n");
+    bool failed = ferror(file) != 0;
+    failed |= fclose(file) != 0;
+    return failed ? mr_fail(err, MR_BAD_CONFIG, "cannot write %s", path) : MR_OK;
+}
+
+static enum mr_status run_all(struct bench *bench, const struct mr_config *config, FILE *table,
+                              struct mr_error *err)
+{
+    struct figure figures[sizeof tests / sizeof *tests] = {0};
+    const struct mr_model_info *info = mr_model_info(bench->model);
+    uint32_t repetitions = config->repetitions ? config->repetitions : 3;
+    if (repetitions > REPETITIONS_MAX) repetitions = REPETITIONS_MAX;
+    print_header(table, info);
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+        enum mr_status status = run_test(bench, &tests[i], repetitions, &figures[i], err);
+        if (status != MR_OK) return status;
+        print_row(table, &tests[i], &figures[i]);
+    }
+    return config->output[0] ? write_json(config->output, info, figures, err) : MR_OK;
+}
+
+enum mr_status mr_bench_engine(const struct mr_config *given, FILE *table, struct mr_error *err)
+{
+    struct mr_config plain = *given; /* what is measured is computed, not found */
+    const struct mr_config *config = &plain;
+    plain.prefix_cache = false;
+    plain.prompt_entries = 0;
+    struct bench bench = {.random = 42};
+    struct mr_sink sink = {.context = &bench, .delta = on_delta, .result = on_result};
+    enum mr_status status = mr_engine_setup_model(config, NULL, NULL, &bench.model, err);
+    if (status != MR_OK) return status;
+    status = mr_engine_setup_engine(config, bench.model, &sink, &bench.engine, err);
+    if (status != MR_OK) goto out_close_model;
+    status = run_all(&bench, config, table, err);
+    mr_engine_destroy(bench.engine);
+out_close_model:
+    mr_model_close(bench.model);
+    return status;
+}
