@@ -58,8 +58,10 @@ mr_engine_setup_model(const struct mr_config *config,
 
 uint32_t mr_engine_setup_context(const struct mr_config *config, const struct mr_model_info *info)
 {
-    uint32_t limit = config->context_tokens;
-    return limit && limit < info->context_tokens ? limit : info->context_tokens;
+    uint64_t tokens = info->context_tokens;
+    uint64_t pool = (uint64_t)info->block_count * MR_BLOCK_TOKENS;
+    if (config->context_tokens && config->context_tokens < tokens) tokens = config->context_tokens;
+    return (uint32_t)(tokens < pool ? tokens : pool);
 }
 
 /* What a KV block's bytes depend on besides its tokens. Everything in it is the same in every

@@ -20,7 +20,7 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
                                       const struct mr_sink *sink, struct mr_engine **out,
                                       struct mr_error *err);
 
-/* The longest sequence: the model's context, lowered by --context-tokens. */
+/* The longest sequence: the model's, or less where --context-tokens or the KV pool says so. */
 uint32_t mr_engine_setup_context(const struct mr_config *config, const struct mr_model_info *info);
 
 #endif

@@ -2,17 +2,15 @@
 
 #include "codec/check.h"
 #include "worker/clock.h"
+#include "worker/engine_setup.h"
 #include "worker/mails.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PROGRESS_NS       ((uint64_t)2000000000)
-#define SECOND_NS         ((uint64_t)1000000000)
-#define PREFILL_BATCH_MAX 8u
-#define PREFILL_BYTES_MAX ((uint64_t)4 << 30)
-#define AGEING_NS         ((uint64_t)10000000000)
+#define PROGRESS_NS ((uint64_t)2000000000)
+#define SECOND_NS   ((uint64_t)1000000000)
 
 struct mr_engine_thread {
     struct mr_engine_thread_options options;
@@ -104,85 +102,16 @@ static void on_progress(void *context, uint64_t done_bytes, uint64_t total_bytes
                 (unsigned)(done_bytes * 100 / total_bytes));
 }
 
-static enum mr_dtype dtype_of(const char *name)
-{
-    static const struct {
-        const char *name;
-        enum mr_dtype dtype;
-    } names[] = {{"fp32", MR_DTYPE_F32},
-                 {"bf16", MR_DTYPE_BF16},
-                 {"fp16", MR_DTYPE_F16},
-                 {"int8", MR_DTYPE_INT8},
-                 {"int4", MR_DTYPE_INT4}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i].name, name) == 0) return names[i].dtype;
-    return MR_DTYPE_AUTO;
-}
-
-static enum mr_status open_model(struct mr_engine_thread *thread, struct mr_error *err)
+static enum mr_status open_all(struct mr_engine_thread *thread, struct mr_error *err)
 {
     const struct mr_config *config = thread->options.config;
-    struct mr_model_options options = {.path = config->model,
-                                       .device = config->device,
-                                       .dtype = dtype_of(config->dtype),
-                                       .thread_count = config->threads,
-                                       .deterministic = config->deterministic,
-                                       .kv_bytes = config->kv_memory_bytes,
-                                       .rows_max = config->step_tokens,
-                                       .sequences_max = config->max_sequences,
-                                       .progress = on_progress,
-                                       .progress_context = thread};
-    thread->progress_ns = mr_clock_ns();
-    return mr_model_open(&thread->model, &options, err);
-}
-
-static uint64_t model_clock(void *context)
-{
-    (void)context;
-    return mr_clock_ns();
-}
-
-/* The longest sequence: the model's, or less if asked for or if the KV pool is smaller. */
-static uint32_t context_tokens(const struct mr_config *config, const struct mr_model_info *info)
-{
-    uint64_t tokens = info->context_tokens;
-    uint64_t pool = (uint64_t)info->block_count * MR_BLOCK_TOKENS;
-    if (config->context_tokens > 0 && config->context_tokens < tokens)
-        tokens = config->context_tokens;
-    return (uint32_t)(tokens < pool ? tokens : pool);
-}
-
-static enum mr_status open_engine(struct mr_engine_thread *thread, struct mr_error *err)
-{
-    const struct mr_config *config = thread->options.config;
-    const struct mr_model_info *info = mr_model_info(thread->model);
-    thread->context_tokens = context_tokens(config, info);
-    struct mr_engine_options options = {.model = mr_model_port_of(thread->model, model_clock),
-                                        .tokenizer = mr_model_tokenizer(thread->model),
-                                        .block_count = info->block_count,
-                                        .context_tokens = thread->context_tokens,
-                                        .sequences_max = config->max_sequences,
-                                        .rows_max = config->step_tokens,
-                                        .chunk_tokens = config->chunk_tokens,
-                                        .prefills_max = config->chunk_requests,
-                                        .step_target_ms = config->step_target_ms,
-                                        .prefill_batch_max = PREFILL_BATCH_MAX,
-                                        .prefill_bytes_max = PREFILL_BYTES_MAX,
-                                        .prefix_cache = config->prefix_cache,
-                                        .prompt_cache_entries = config->prompt_entries,
-                                        .prompt_cache_ttl_ns = config->prompt_entry_ttl_ns,
-                                        .queue_count_max = config->queue_requests,
-                                        .queue_bytes_max = config->queue_bytes,
-                                        .ageing_ns = AGEING_NS,
-                                        .default_temperature = info->default_temperature,
-                                        .default_top_p = info->default_top_p,
-                                        .default_top_k = info->default_top_k,
-                                        .eos_ids = info->eos_ids,
-                                        .eos_count = info->eos_count};
-    memcpy(options.fingerprint, info->weights_digest, sizeof options.fingerprint);
     struct mr_sink sink = {
         .context = thread, .delta = on_delta, .result = on_result, .started = on_started};
-    return mr_engine_create(&thread->engine, &options, &sink, err);
+    thread->progress_ns = mr_clock_ns();
+    enum mr_status status = mr_engine_setup_model(config, on_progress, thread, &thread->model, err);
+    if (status != MR_OK) return status;
+    thread->context_tokens = mr_engine_setup_context(config, mr_model_info(thread->model));
+    return mr_engine_setup_engine(config, thread->model, &sink, &thread->engine, err);
 }
 
 static void tell_opened(struct mr_engine_thread *thread, enum mr_status status)
@@ -244,12 +173,6 @@ static enum mr_status turn(struct mr_engine_thread *thread, struct mr_error *err
     feed_intake(thread);
     if (wake_ns > mr_clock_ns() && !atomic_load(&thread->stopping)) sleep_until(thread, wake_ns);
     return MR_OK;
-}
-
-static enum mr_status open_all(struct mr_engine_thread *thread, struct mr_error *err)
-{
-    enum mr_status status = open_model(thread, err);
-    return status == MR_OK ? open_engine(thread, err) : status;
 }
 
 static void *run(void *argument)

@@ -38,13 +38,15 @@ static void a_missing_model_is_a_bad_file(void **state)
 static void the_operator_can_only_lower_the_context(void **state)
 {
     (void)state;
-    struct mr_model_info info = {.context_tokens = 2048};
+    struct mr_model_info info = {.context_tokens = 2048, .block_count = 1024};
     struct mr_config config = {0};
     assert_int_equal(mr_engine_setup_context(&config, &info), 2048);
     config.context_tokens = 512;
     assert_int_equal(mr_engine_setup_context(&config, &info), 512);
     config.context_tokens = 4096;
     assert_int_equal(mr_engine_setup_context(&config, &info), 2048);
+    info.block_count = 2;
+    assert_int_equal(mr_engine_setup_context(&config, &info), 2 * MR_BLOCK_TOKENS);
 }
 
 int main(void)
