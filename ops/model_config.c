@@ -6,7 +6,7 @@
 
 static const struct mr_model_family families[] = {
     {.name = "llama", .gguf_rotary_pairs = true},
-    {.name = "mistral"}, /* in GGUF it calls itself llama */
+    {.name = "mistral", .default_window = 4096}, /* in GGUF it calls itself llama */
     {.name = "qwen2", .window_needs_optin = true},
     {.name = "qwen3", .head_norm = true, .window_needs_optin = true},
 };
@@ -328,14 +328,16 @@ static enum mr_status json_layer_types(struct mr_model_config *config,
 static enum mr_status json_window(struct mr_model_config *config, struct json_reader *reader,
                                   struct mr_error *err)
 {
-    config->window = json_u32_or(reader, "sliding_window", 0);
+    bool named = mr_json_get(reader->root, "sliding_window") != NULL;
+    config->window =
+        json_u32_or(reader, "sliding_window", named ? 0 : config->family->default_window);
     if (config->family->window_needs_optin &&
         !json_bool_or(reader->root, "use_sliding_window", false))
         config->window = 0;
     const struct mr_json_value *types = mr_json_get(reader->root, "layer_types");
     if (is_given(types)) return json_layer_types(config, types, err);
     uint32_t from =
-        config->family->window_needs_optin ? json_u32_or(reader, "max_window_layers", 0) : 0;
+        config->family->window_needs_optin ? json_u32_or(reader, "max_window_layers", 28) : 0;
     for (uint32_t i = 0; i < MR_LAYERS_MAX; i++)
         config->windowed[i] = config->window > 0 && i >= from;
     return MR_OK;

@@ -22,6 +22,7 @@ struct mr_model_family {
     bool head_norm;          /* q and k go through an RMS norm for each head */
     bool gguf_rotary_pairs;  /* GGUF keeps the rows of q and k in the order of rotary pairs */
     bool window_needs_optin; /* sliding_window counts only with use_sliding_window */
+    uint32_t default_window; /* where config.json does not name sliding_window at all */
 };
 
 enum mr_rope_kind { MR_ROPE_PLAIN, MR_ROPE_LINEAR, MR_ROPE_LLAMA3 };

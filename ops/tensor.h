@@ -78,9 +78,6 @@ void mr_tensor_destroy(struct mr_tensor *tensor);
 void *mr_tensor_data(struct mr_tensor *tensor);
 size_t mr_tensor_bytes(const struct mr_tensor *tensor);
 
-/* to = from, converted to the type of `to` and moved to its device; shapes are equal. Waits. */
-enum mr_status mr_tensor_copy(struct mr_tensor *to, const struct mr_tensor *from,
-                              struct mr_error *err);
 /* out[rows, n] = x[rows, k] weight[n, k]^T, all of one type and device. The reference for our own
  * linear kernels. */
 enum mr_status mr_tensor_linear(struct mr_tensor *out, const struct mr_tensor *x,

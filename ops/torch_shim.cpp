@@ -168,13 +168,6 @@ size_t mr_tensor_bytes(const struct mr_tensor *tensor)
     return tensor->tensor.nbytes();
 }
 
-enum mr_status mr_tensor_copy(struct mr_tensor *to, const struct mr_tensor *from,
-                              struct mr_error *err)
-{
-    MR_ASSERT(to->tensor.sizes() == from->tensor.sizes());
-    return guarded(err, [=] { to->tensor.copy_(from->tensor); });
-}
-
 enum mr_status mr_tensor_linear(struct mr_tensor *out, const struct mr_tensor *x,
                                 const struct mr_tensor *weight, struct mr_error *err)
 {

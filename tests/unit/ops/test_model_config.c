@@ -99,6 +99,9 @@ static void windows_hold_for_the_layers_named(void **state)
     struct mr_model_config c = sound("{\"model_type\":\"mistral\"," SIZES ",\"sliding_window\":9}");
     assert_int_equal(c.window, 9);
     assert_true(c.windowed[0] && c.windowed[3]);
+    assert_int_equal(sound("{\"model_type\":\"mistral\"," SIZES "}").window, 4096);
+    c = sound("{\"model_type\":\"mistral\"," SIZES ",\"sliding_window\":null}");
+    assert_int_equal(c.window, 0);
     c = sound("{\"model_type\":\"qwen2\"," SIZES ",\"sliding_window\":9}");
     assert_int_equal(c.window, 0);
     assert_false(c.windowed[3]);

@@ -1,5 +1,7 @@
 #include "ops/tensor.h"
 
+#include "ops/cpu/kernels.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +9,10 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "numbers.h"
+
+#include <math.h>
 
 enum { ITEMS = 1000 };
 
@@ -86,20 +92,44 @@ static void linear_multiplies_by_the_transpose(void **state)
     mr_tensor_destroy(w);
 }
 
-static void copy_converts_between_types(void **state)
+enum { OUT = 96, IN = 80, LINEAR_ROWS = 19 };
+
+static float weight_numbers[OUT * IN];
+
+static void read_row(void *context, uint32_t row, float *out)
+{
+    (void)context;
+    memcpy(out, weight_numbers + (size_t)row * IN, IN * sizeof(float));
+}
+
+static void our_linear_agrees_with_libtorch(void **state)
 {
     (void)state;
-    float values[] = {1.0f, -2.0f};
-    struct mr_tensor_shape wide = {MR_TENSOR_F32, 1, {2}};
-    struct mr_tensor_shape half = {MR_TENSOR_BF16, 1, {2}};
-    struct mr_tensor *from, *to;
-    assert_int_equal(mr_tensor_wrap(&from, values, &wide, NULL), MR_OK);
-    assert_int_equal(mr_tensor_create(&to, (struct mr_device){0}, &half, NULL), MR_OK);
-    assert_int_equal(mr_tensor_copy(to, from, NULL), MR_OK);
-    const uint16_t expected[] = {0x3f80, 0xc000};
-    assert_memory_equal(mr_tensor_data(to), expected, sizeof(expected));
-    mr_tensor_destroy(to);
-    mr_tensor_destroy(from);
+    static float x[LINEAR_ROWS * IN], ours[LINEAR_ROWS * OUT];
+    uint64_t seed = 3;
+    for (size_t i = 0; i < OUT * IN; i++)
+        weight_numbers[i] = number_next(&seed);
+    for (size_t i = 0; i < LINEAR_ROWS * IN; i++)
+        x[i] = number_next(&seed);
+    struct mr_tensor *w, *rows, *out;
+    struct mr_tensor_shape w_shape = {MR_TENSOR_F32, 2, {OUT, IN}};
+    struct mr_tensor_shape x_shape = {MR_TENSOR_F32, 2, {LINEAR_ROWS, IN}};
+    struct mr_tensor_shape out_shape = {MR_TENSOR_F32, 2, {LINEAR_ROWS, OUT}};
+    assert_int_equal(mr_tensor_wrap(&w, weight_numbers, &w_shape, NULL), MR_OK);
+    assert_int_equal(mr_tensor_wrap(&rows, x, &x_shape, NULL), MR_OK);
+    assert_int_equal(mr_tensor_create(&out, (struct mr_device){0}, &out_shape, NULL), MR_OK);
+    assert_int_equal(mr_tensor_linear(out, rows, w, NULL), MR_OK);
+    struct mr_cpu_linear *linear;
+    struct mr_cpu_linear_spec spec = {.out_size = OUT, .in_size = IN, .source = read_row};
+    assert_int_equal(mr_cpu_linear_create(&linear, &spec, NULL), MR_OK);
+    mr_cpu_linear_run(linear, x, LINEAR_ROWS, MR_CPU_STORE_F32, ours);
+    const float *theirs = mr_tensor_data(out);
+    for (size_t i = 0; i < LINEAR_ROWS * OUT; i++)
+        assert_true(fabsf(ours[i] - theirs[i]) < 1e-5f);
+    mr_cpu_linear_destroy(linear);
+    mr_tensor_destroy(out);
+    mr_tensor_destroy(rows);
+    mr_tensor_destroy(w);
 }
 
 static void an_exception_becomes_a_status(void **state)
@@ -150,7 +180,7 @@ int main(void)
         cmocka_unit_test(each_thread_runs_one_part),
         cmocka_unit_test(work_below_the_grain_stays_on_the_caller),
         cmocka_unit_test(linear_multiplies_by_the_transpose),
-        cmocka_unit_test(copy_converts_between_types),
+        cmocka_unit_test(our_linear_agrees_with_libtorch),
         cmocka_unit_test(an_exception_becomes_a_status),
         cmocka_unit_test(devices_are_parsed),
     };
