@@ -15,6 +15,7 @@
 #define ENVIRONMENT_HEAD "MILLRACE_"
 #define NAME_BYTES_MAX   ((size_t)64)
 #define VALUE_SEPARATORS ";\n" /* of a list in one environment variable */
+#define FLAG_FIRST       0x100 /* above every character, which getopt uses for its own answers */
 #define FLAG_NEGATED     0x1000
 #define LONG_OPTIONS_MAX (2 * MR_OPTION_COUNT_MAX + 1)
 
@@ -123,15 +124,17 @@ static enum mr_status make_flags(struct mr_config *config, struct option flags[L
         const struct mr_option *option = &mr_options[i];
         if (!(option->commands >> config->command & 1u)) continue;
         bool is_switch = option->kind == MR_OPTION_BOOL;
-        flags[count++] = (struct option){
-            option->name, is_switch ? optional_argument : required_argument, NULL, (int)i};
+        flags[count++] =
+            (struct option){option->name, is_switch ? optional_argument : required_argument, NULL,
+                            FLAG_FIRST + (int)i};
         if (!is_switch) continue;
         char name[64];
         int length = snprintf(name, sizeof name, "no-%s", option->name);
         MR_ASSERT(length > 0 && (size_t)length < sizeof name);
         char *negated = mr_option_copy(config, name, (size_t)length);
         if (!negated) return mr_fail(err, MR_NOMEM, "no memory for the flags");
-        flags[count++] = (struct option){negated, no_argument, NULL, (int)i | FLAG_NEGATED};
+        flags[count++] =
+            (struct option){negated, no_argument, NULL, (FLAG_FIRST + (int)i) | FLAG_NEGATED};
     }
     flags[count] = (struct option){0};
     return MR_OK;
@@ -168,7 +171,7 @@ static enum mr_status apply_flags(struct mr_config *config, int argc, char **arg
         }
         if (code == '?' || code == ':')
             return bad_flag(config, code, argv[optind > before ? optind - 1 : before], err);
-        const struct mr_option *option = &mr_options[code & ~FLAG_NEGATED];
+        const struct mr_option *option = &mr_options[(code & ~FLAG_NEGATED) - FLAG_FIRST];
         const char *value = code & FLAG_NEGATED ? "false" : optarg ? optarg : "true";
         status = mr_option_apply(config, option, value, MR_ORIGIN_FLAG, err);
     }

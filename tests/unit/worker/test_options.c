@@ -340,6 +340,25 @@ static void every_option_is_in_help_man_and_completion(void **state)
     free(text);
 }
 
+static void every_flag_of_every_command_is_understood(void **state)
+{
+    (void)state;
+    for (unsigned command = MR_COMMAND_SERVE; command <= MR_COMMAND_REPLAY; command++) {
+        for (size_t i = 0; i < mr_option_count; i++) {
+            const struct mr_option *option = &mr_options[i];
+            char flags[128];
+            if (!(option->commands >> command & 1u) || option->kind == MR_OPTION_LIST) continue;
+            const char *value = option->initial[0] ? option->initial : "x:1";
+            snprintf(flags, sizeof flags, "%s|--%s=%s|--help",
+                     mr_command_name((enum mr_command)command), option->name, value);
+            if (strcmp(option->name, "config") == 0) continue;
+            struct mr_config *config = parse(flags, "");
+            if (!config) fail_msg("%s: %s", flags, last.detail);
+            mr_config_destroy(config);
+        }
+    }
+}
+
 static void the_table_is_sound(void **state)
 {
     (void)state;
@@ -372,6 +391,7 @@ int main(void)
         cmocka_unit_test(help_and_version_need_nothing),
         cmocka_unit_test(printing_shows_origins_and_hides_secrets),
         cmocka_unit_test(every_option_is_in_help_man_and_completion),
+        cmocka_unit_test(every_flag_of_every_command_is_understood),
         cmocka_unit_test(the_table_is_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
