@@ -1,6 +1,7 @@
 #include "worker/bench_engine.h"
 
 #include "batching/engine.h"
+#include "worker/bench_workload.h"
 #include "worker/clock.h"
 #include "worker/engine_setup.h"
 
@@ -10,14 +11,7 @@
 
 #define REPETITIONS_MAX 32u
 
-/* 64 prompts of 32 to 512 tokens, 17,705 in all, 64 tokens each; tests/bench/peers/workload.py has
- * the same lengths. */
-enum { MIX_REQUESTS = 64, MIX_OUTPUT = 64 };
-
-static uint32_t mix_prompt_tokens(uint32_t i)
-{
-    return 32 + i * 395 % 481;
-}
+enum { MIX_REQUESTS = 64, WARMUP_REQUESTS = 8, TESTS_MAX = 8 };
 
 struct test {
     const char *name;
@@ -25,6 +19,7 @@ struct test {
     bool mix;
 };
 
+_Static_assert(TESTS_MAX >= 7, "one figure for each test");
 static const struct test tests[] = {
     {"prefill 512", 1, 512, 1, false},
     {"prefill 2048", 1, 2048, 1, false},
@@ -32,13 +27,13 @@ static const struct test tests[] = {
     {"decode 8", 8, 16, 128, false},
     {"decode 16", 16, 16, 128, false},
     {"decode 32", 32, 16, 128, false},
-    {"mix", MIX_REQUESTS, 0, MIX_OUTPUT, true},
+    {"mix", MIX_REQUESTS, 0, MR_BENCH_MIX_OUTPUT_TOKENS, true},
 };
 
 struct bench {
     struct mr_model *model;
     struct mr_engine *engine;
-    uint64_t random;
+    struct mr_bench_workload workload;
     uint32_t running, first_tokens; /* requests inside; those that have produced a token */
     uint64_t output_tokens;         /* since the last reset */
 };
@@ -48,15 +43,6 @@ struct figure {
     uint32_t count;
     double outside_share; /* step time outside the model, 0..1, of the last repetition */
 };
-
-/* splitmix64 (Steele, Lea and Flood, 2014): the same prompts in every run. */
-static uint64_t next_random(struct bench *bench)
-{
-    uint64_t z = (bench->random += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
 
 static void on_delta(void *context, uint64_t ticket, const struct mr_request *request,
                      const struct mr_token_record *record)
@@ -90,8 +76,7 @@ static struct mr_request *make_request(struct bench *bench, uint32_t number, uin
         return NULL;
     }
     uint32_t vocab = mr_model_info(bench->model)->vocab_size;
-    for (uint32_t i = 0; i < prompt_tokens; i++)
-        ids[i] = (uint32_t)(next_random(bench) % vocab);
+    mr_bench_workload_fill(&bench->workload, number, vocab, ids, prompt_tokens);
     int length = snprintf(id, 32, "bench-%u", number);
     *request = (struct mr_request){.arena = arena,
                                    .id = {id, (size_t)length},
@@ -132,7 +117,8 @@ static enum mr_status submit_all(struct bench *bench, const struct test *test, s
 {
     enum mr_status status = MR_OK;
     for (uint32_t i = 0; i < test->sequences && status == MR_OK; i++) {
-        uint32_t prompt = test->mix ? mix_prompt_tokens(i) : test->prompt_tokens;
+        uint32_t prompt =
+            test->mix ? mr_bench_workload_prompt_tokens(&bench->workload, i) : test->prompt_tokens;
         status = submit(bench, i, prompt, test->output_tokens, err);
     }
     return status;
@@ -145,7 +131,6 @@ static enum mr_status run_once(struct bench *bench, const struct test *test, dou
 {
     bool decode = !test->mix && test->output_tokens > 1;
     bench->first_tokens = 0;
-    bench->random = 42; /* the same lengths and prompts each time */
     uint64_t begin_ns = mr_clock_ns();
     enum mr_status status = submit_all(bench, test, err);
     while (decode && status == MR_OK && bench->first_tokens < test->sequences)
@@ -197,9 +182,11 @@ static enum mr_status run_test(struct bench *bench, const struct test *test, uin
     double value;
     enum mr_status status = MR_OK;
     figure->count = 0;
+    struct test warmup = *test;
+    if (test->mix && test->sequences > WARMUP_REQUESTS) warmup.sequences = WARMUP_REQUESTS;
     for (uint32_t i = 0; i <= repetitions && status == MR_OK; i++) {
-        status = run_once(bench, test, &value, &figure->outside_share, err);
-        if (i) figure->values[figure->count++] = value; /* the first one warms up */
+        status = run_once(bench, i ? test : &warmup, &value, &figure->outside_share, err);
+        if (i) figure->values[figure->count++] = value;
     }
     return status;
 }
@@ -220,21 +207,27 @@ static void print_row(FILE *table, const struct test *test, const struct figure 
     fflush(table);
 }
 
+struct plan {
+    const struct test *tests;
+    size_t count;
+};
+
 static enum mr_status write_json(const char *path, const struct mr_model_info *info,
-                                 const struct figure *figures, struct mr_error *err)
+                                 const struct plan *plan, const struct figure *figures,
+                                 struct mr_error *err)
 {
     FILE *file = fopen(path, "w");
     if (!file) return mr_fail(err, MR_BAD_CONFIG, "cannot write %s", path);
     fprintf(file, "{\"program\": \"millrace %s\", \"dtype\": \"%s\", \"tests\": [\n", MR_VERSION,
             info->dtype);
-    size_t count = sizeof tests / sizeof *tests;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct test *test = &plan->tests[i];
         fprintf(file,
                 " {\"test\": \"%s\", \"unit\": \"%s\", \"mean\": %.3f, \"stddev\": %.3f, "
                 "\"best\": %.3f, \"outside_share\": %.4f}%s\n",
-                tests[i].name, tests[i].mix ? "s" : "tok/s", mean(&figures[i]),
-                deviation(&figures[i]), best(&figures[i], tests[i].mix), figures[i].outside_share,
-                i + 1 < count ? "," : "");
+                test->name, test->mix ? "s" : "tok/s", mean(&figures[i]), deviation(&figures[i]),
+                best(&figures[i], test->mix), figures[i].outside_share,
+                i + 1 < plan->count ? "," : "");
     }
     fprintf(file, "]}\n");
     bool failed = ferror(file) != 0;
@@ -245,17 +238,20 @@ static enum mr_status write_json(const char *path, const struct mr_model_info *i
 static enum mr_status run_all(struct bench *bench, const struct mr_config *config, FILE *table,
                               struct mr_error *err)
 {
-    struct figure figures[sizeof tests / sizeof *tests] = {0};
+    struct figure figures[TESTS_MAX] = {0};
+    struct test mix = {"mix", config->requests, 0, MR_BENCH_MIX_OUTPUT_TOKENS, true};
+    struct plan all = {tests, sizeof tests / sizeof *tests}, only_mix = {&mix, 1};
+    const struct plan *plan = config->mix ? &only_mix : &all;
     const struct mr_model_info *info = mr_model_info(bench->model);
     uint32_t repetitions = config->repetitions ? config->repetitions : 3;
     if (repetitions > REPETITIONS_MAX) repetitions = REPETITIONS_MAX;
     print_header(table, info);
-    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
-        enum mr_status status = run_test(bench, &tests[i], repetitions, &figures[i], err);
+    for (size_t i = 0; i < plan->count; i++) {
+        enum mr_status status = run_test(bench, &plan->tests[i], repetitions, &figures[i], err);
         if (status != MR_OK) return status;
-        print_row(table, &tests[i], &figures[i]);
+        print_row(table, &plan->tests[i], &figures[i]);
     }
-    return config->output[0] ? write_json(config->output, info, figures, err) : MR_OK;
+    return config->output[0] ? write_json(config->output, info, plan, figures, err) : MR_OK;
 }
 
 enum mr_status mr_bench_engine(const struct mr_config *given, FILE *table, struct mr_error *err)
@@ -264,7 +260,8 @@ enum mr_status mr_bench_engine(const struct mr_config *given, FILE *table, struc
     const struct mr_config *config = &plain;
     plain.prefix_cache = false;
     plain.prompt_entries = 0;
-    struct bench bench = {.random = 42};
+    if (plain.mix && plain.queue_requests < plain.requests) plain.queue_requests = plain.requests;
+    struct bench bench = {.workload = {.seed = config->seed, .mix = true}};
     struct mr_sink sink = {.context = &bench, .delta = on_delta, .result = on_result};
     enum mr_status status = mr_engine_setup_model(config, NULL, NULL, &bench.model, err);
     if (status != MR_OK) return status;

@@ -12,7 +12,8 @@
 
 #include <stdio.h>
 
-/* Runs every test on the model config names, prints a table to `table` and writes JSON to
+/* Runs every test, or with config->mix only the mix with config->requests requests, on the model
+ * config names, prints a table to `table` and writes JSON to
  * config->output when it is not "". */
 enum mr_status mr_bench_engine(const struct mr_config *config, FILE *table, struct mr_error *err);
 

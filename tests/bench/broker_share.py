@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Throughput through Kafka beside the engine alone: the same requests (32 to 512 prompt and 64 output tokens, all
+waiting at once) through `millrace broker` and `millrace serve`, and through `millrace bench --engine`, in turns.
+Bar: at least 95 % of the engine alone; the first token record on its way within 5 ms of the step that made it."""
+
+import fleet
+
+
+def through_broker(options, requests):
+    with fleet.Broker(options) as broker, fleet.Worker(options, broker) as worker:
+        figures = fleet.Bench(options, "--brokers", broker.address, "--mix", "--requests", requests, "--warmup", 2,
+                              "--timeout", "300s").wait()
+        metrics = worker.metrics()
+    if figures["failed"] or figures["completed"] != requests:
+        raise RuntimeError(f"{figures['failed']} requests failed")
+    return figures, metrics
+
+
+def engine_alone(options, requests):
+    figures = fleet.Bench(options, "--engine", "--mix", "--requests", requests, "--repetitions", 1, "--model",
+                          options.model, "--dtype", options.dtype, "--threads", options.threads).wait()
+    return min(test["best"] for test in figures["tests"])
+
+
+def main():
+    parser = fleet.arguments(__doc__)
+    parser.add_argument("--requests", type=int, default=200)
+    options = parser.parse_args()
+    alone, fleets = [], []
+    for _ in range(max(options.repetitions, 1)):
+        alone.append(engine_alone(options, options.requests))
+        fleets.append(through_broker(options, options.requests))
+    figures, metrics = min(fleets, key=lambda pair: pair[0]["duration"])
+    tokens = options.requests * 64
+    delays = {name: value for name, value in metrics.items() if "publish_delay" in name and "bucket" not in name}
+    fleet.report(options, "broker_share", {
+        "requests": options.requests, "engine_s": round(min(alone), 3), "engine_s_all": [round(s, 3) for s in alone],
+        "broker_s": round(figures["duration"], 3), "broker_s_all": [round(f["duration"], 3) for f, _ in fleets],
+        "engine_tok_s": round(tokens / min(alone), 1), "broker_tok_s": round(tokens / figures["duration"], 1),
+        "share": round(min(alone) / figures["duration"], 4), "share_bar": 0.95,
+        "median_ttft_ms": round(figures["median_ttft_ms"], 1), "p99_itl_ms": round(figures["p99_itl_ms"], 1),
+        "publish_delay": delays, "publish_delay_ms_bar": 5})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""A fleet to measure: `millrace broker` and one `millrace serve`, started for one measurement and stopped after it.
+Python's standard library only."""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import platform
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def arguments(description):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--millrace", default=os.environ.get("MILLRACE_BIN", ROOT / "build/millrace"))
+    models = sorted((ROOT / ".deps/model").glob("*.gguf"))
+    parser.add_argument("--model", default=models[0] if models else None, required=not models)
+    parser.add_argument("--dtype", default="bf16")
+    parser.add_argument("--threads", default=str(os.cpu_count()))
+    parser.add_argument("--repetitions", type=int, default=1, help="the best one counts")
+    parser.add_argument("--json", help="write the figures to this file as well")
+    return parser
+
+
+def machine():
+    model = platform.machine()
+    with contextlib.suppress(OSError):
+        for line in open("/proc/cpuinfo"):
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    return f"{os.cpu_count()} x {model}, Linux {platform.release()}"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def stop(process):
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+class Broker:
+    def __init__(self, options):
+        self.process = subprocess.Popen([options.millrace, "broker"], stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
+        line = self.process.stdout.readline()
+        if not line.startswith("bootstrap "):
+            raise RuntimeError("the broker did not start")
+        self.address = line.split()[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        stop(self.process)
+        self.process.stdout.close()
+
+
+class Worker:
+    """One `serve`. start_s: from exec to /readyz 200; ready_lines: what it had printed by then."""
+
+    def __init__(self, options, broker, *flags):
+        self.http = f"127.0.0.1:{free_port()}"
+        self.log = []
+        command = [options.millrace, "serve", "--brokers", broker.address, "--model", options.model, "--dtype",
+                   options.dtype, "--threads", options.threads, "--http", self.http, "--stats-interval", "0",
+                   "--log-format", "text", *flags]
+        began = time.monotonic()
+        self.process = subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE, text=True)
+        self.reader = threading.Thread(target=self.read_log, daemon=True)
+        self.reader.start()
+        while self.get("/readyz")[0] != 200:
+            if self.process.poll() is not None or time.monotonic() - began > 120:
+                stop(self.process)
+                raise RuntimeError("serve is not ready:\n" + "".join(self.log))
+            time.sleep(0.005)
+        self.start_s = time.monotonic() - began
+        time.sleep(0.2)
+        self.ready_lines = list(self.log)
+
+    def read_log(self):
+        for line in self.process.stderr:
+            self.log.append(line)
+
+    def get(self, path):
+        try:
+            with urllib.request.urlopen(f"http://{self.http}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, ""
+        except OSError:
+            return 0, ""
+
+    def metrics(self):
+        """The unlabelled and the last labelled value of each series of /metrics."""
+        values = {}
+        for line in self.get("/metrics")[1].splitlines():
+            if line and not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                values[name] = float(value)
+        return values
+
+    def status_bytes(self, field):
+        with open(f"/proc/{self.process.pid}/status") as status:
+            for line in status:
+                if line.startswith(field + ":"):
+                    return int(line.split()[1]) * 1024
+        raise KeyError(field)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        stop(self.process)
+        self.reader.join(5)
+        self.process.stderr.close()
+
+
+class Bench:
+    """`millrace bench` in the background; wait() gives its figures."""
+
+    def __init__(self, options, *flags):
+        self.folder = tempfile.TemporaryDirectory()
+        self.output = pathlib.Path(self.folder.name) / "figures.json"
+        command = [options.millrace, "bench", *flags, "--output", self.output]
+        self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, text=True)
+
+    def wait(self, timeout_s=600):
+        error = self.process.communicate(timeout=timeout_s)[1]
+        if self.process.returncode != 0:
+            raise RuntimeError(f"bench failed: {error}")
+        figures = json.loads(self.output.read_text())
+        self.folder.cleanup()
+        return figures
+
+
+def report(options, name, figures):
+    figures = {"benchmark": name, "machine": machine(), "dtype": options.dtype, **figures}
+    print(json.dumps(figures, indent=1))
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(figures, indent=1) + "\n")

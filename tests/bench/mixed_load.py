@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""What a long prompt does to the streams beside it: 16 streams are decoding when a prompt of 4,000 tokens arrives.
+Measured with --step-target-ms 60 and with chunking off. The gap is the longest time between two token records of one
+stream, as the client saw it, and between two tokens as the worker measured it.
+Bar: with the target at most twice the target; with chunking off as long as the prefill."""
+
+import time
+
+import fleet
+
+STREAMS, TARGET_MS = 16, 60
+
+
+def measure(options, *flags):
+    with fleet.Broker(options) as broker, fleet.Worker(options, broker, *flags) as worker:
+        common = ("--brokers", broker.address, "--timeout", "110s")
+        fleet.Bench(options, *common, "--mix", "--requests", 8, "--warmup", 0).wait()  # the cost model learns
+        streams = fleet.Bench(options, *common, "--requests", STREAMS, "--prompt-tokens", 16, "--output-tokens",
+                              options.output_tokens, "--warmup", 0)
+        time.sleep(options.head_start)
+        prompt = fleet.Bench(options, *common, "--requests", 1, "--prompt-tokens", options.prompt_tokens,
+                             "--output-tokens", 4, "--warmup", 0, "--seed", 7).wait()
+        ended_early = streams.process.poll() is not None
+        figures = streams.wait()
+    if ended_early:
+        raise RuntimeError("the streams ended before the prompt: raise --output-tokens")
+    if figures["failed"] or prompt["failed"]:
+        raise RuntimeError("requests failed")
+    return {"largest_gap_ms": round(figures["max_itl_ms"], 1),
+            "largest_gap_ms_in_worker": round(figures["max_worker_itl_max_ms"], 1),
+            "median_gap_ms": round(figures["median_itl_ms"], 1), "p99_gap_ms": round(figures["p99_itl_ms"], 1),
+            "long_prompt_ttft_ms": round(prompt["mean_ttft_ms"], 1),
+            "long_prompt_prefill_ms": round(prompt["mean_prefill_ms"], 1)}
+
+
+def main():
+    parser = fleet.arguments(__doc__)
+    parser.add_argument("--prompt-tokens", type=int, default=4000)
+    parser.add_argument("--output-tokens", type=int, default=500)
+    parser.add_argument("--head-start", type=float, default=2.5, help="seconds of decoding before the prompt arrives")
+    options = parser.parse_args()
+    target = min((measure(options, "--step-target-ms", TARGET_MS) for _ in range(max(options.repetitions, 1))),
+                 key=lambda figures: figures["largest_gap_ms"])
+    whole = measure(options, "--chunk-tokens", "0", "--step-tokens", "8192")
+    fleet.report(options, "mixed_load", {
+        "streams": STREAMS, "prompt_tokens": options.prompt_tokens, "step_target_ms": TARGET_MS,
+        "gap_ms_bar": 2 * TARGET_MS, "with_target": target, "chunking_off": whole})
+
+
+if __name__ == "__main__":
+    main()

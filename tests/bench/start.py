@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""How long `millrace serve` takes from exec to ready, what it holds at rest, and how much it says.
+Bar: ready in 2 s; resident at rest at most twice the model file + the KV pool + 200 MB; at most 15 lines."""
+
+import os
+import pathlib
+import time
+
+import fleet
+
+KV_MIB = 256
+
+
+def model_bytes(path):
+    path = pathlib.Path(path)
+    return sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else os.stat(path).st_size
+
+
+def main():
+    options = fleet.arguments(__doc__).parse_args()
+    starts = []
+    with fleet.Broker(options) as broker:
+        for _ in range(max(options.repetitions, 1)):
+            with fleet.Worker(options, broker, "--kv-memory", f"{KV_MIB}MiB") as worker:
+                starts.append(worker.start_s)
+                time.sleep(1)
+                resident, peak = worker.status_bytes("VmRSS"), worker.status_bytes("VmHWM")
+                anonymous, lines = worker.status_bytes("RssAnon"), worker.ready_lines
+    allowed = 2 * model_bytes(options.model) + KV_MIB * 2**20 + 200 * 10**6
+    fleet.report(options, "start", {
+        "start_s": round(min(starts), 3), "start_s_all": [round(s, 3) for s in starts], "start_s_bar": 2,
+        "resident_mb": round(resident / 1e6, 1), "resident_anonymous_mb": round(anonymous / 1e6, 1),
+        "resident_peak_mb": round(peak / 1e6, 1), "resident_mb_bar": round(allowed / 1e6, 1),
+        "model_mb": round(model_bytes(options.model) / 1e6, 1), "kv_pool_mb": round(KV_MIB * 2**20 / 1e6, 1),
+        "lines": len(lines), "lines_bar": 15, "banner": [line.rstrip() for line in lines]})
+
+
+if __name__ == "__main__":
+    main()
