@@ -142,7 +142,8 @@ static enum mr_status check_device(const char *device, struct mr_error *err)
 static enum mr_status check_http(struct mr_config *config, struct mr_error *err)
 {
     uint64_t port;
-    if (strcmp(config->http, "off") == 0) config->http = "";
+    bool serves = config->command == MR_COMMAND_SERVE; /* two demos can run side by side */
+    if (!serves || strcmp(config->http, "off") == 0) config->http = "";
     const char *colon = strrchr(config->http, ':');
     if (!config->http[0]) return MR_OK;
     if (!colon || colon == config->http || !mr_parse_uint(colon + 1, &port) || port > 65535)

@@ -7,6 +7,7 @@
 
 #define PREFILL_BATCH_MAX 8u
 #define PREFILL_BYTES_MAX ((uint64_t)4 << 30)
+#define CONTEXT_UNKNOWN   8192u        /* before the model has said its own */
 #define AGEING_NS         10000000000u /* a wait of 10 s is worth one step of priority */
 
 static enum mr_status parse_dtype(const char *text, enum mr_dtype *out, struct mr_error *err)
@@ -28,11 +29,12 @@ static enum mr_status parse_dtype(const char *text, enum mr_dtype *out, struct m
 }
 
 /* Rows of one step: a whole prompt when chunking is off. */
-static uint32_t rows_max(const struct mr_config *config, uint32_t context_tokens)
+static uint32_t rows_max(const struct mr_config *config)
 {
+    uint32_t context_tokens = config->context_tokens ? config->context_tokens : CONTEXT_UNKNOWN;
     uint32_t rows = config->step_tokens;
     if (config->chunk_tokens <= 0 && rows < context_tokens) rows = context_tokens;
-    return rows < config->max_sequences ? config->max_sequences : rows;
+    return rows <= config->max_sequences ? config->max_sequences + 1 : rows;
 }
 
 enum mr_status
@@ -46,7 +48,7 @@ mr_engine_setup_model(const struct mr_config *config,
         .thread_count = config->threads,
         .deterministic = config->deterministic,
         .kv_bytes = config->kv_memory_bytes,
-        .rows_max = rows_max(config, config->context_tokens ? config->context_tokens : 8192),
+        .rows_max = rows_max(config),
         .sequences_max = config->max_sequences,
         .progress = progress,
         .progress_context = progress_context,
@@ -97,18 +99,21 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
 {
     const struct mr_model_info *info = mr_model_info(model);
     uint32_t context = mr_engine_setup_context(config, info);
+    uint32_t rows = rows_max(config);
     struct mr_engine_options options = {
         .model = mr_model_port_of(model, model_clock),
         .tokenizer = mr_model_tokenizer(model),
         .block_count = info->block_count,
         .context_tokens = context,
         .sequences_max = config->max_sequences,
-        .rows_max = rows_max(config, config->context_tokens ? config->context_tokens : 8192),
+        .rows_max = rows,
         .chunk_tokens = config->chunk_tokens,
         .prefills_max = config->chunk_requests,
         .step_target_ms = config->step_target_ms,
         .prefill_batch_max = PREFILL_BATCH_MAX,
         .prefill_bytes_max = PREFILL_BYTES_MAX,
+        .geometry = {.kv_bytes_per_token = info->kv_bytes_per_token,
+                     .activation_bytes_per_row = info->activation_bytes / rows},
         .prefix_cache = config->prefix_cache,
         .prompt_cache_entries = config->prompt_entries,
         .prompt_cache_ttl_ns = config->prompt_entry_ttl_ns,
