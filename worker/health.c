@@ -1,3 +1,5 @@
+#include "worker/health.h"
+
 #include "worker/clock.h"
 #include "worker/worker_state.h"
 

@@ -2,6 +2,8 @@
 
 #include "codec/check.h"
 #include "worker/clock.h"
+#include "worker/intake_claims.h"
+#include "worker/intake_record.h"
 #include "worker/intake_state.h"
 
 #include <stdlib.h>

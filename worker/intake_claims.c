@@ -1,3 +1,5 @@
+#include "worker/intake_claims.h"
+
 #include "worker/clock.h"
 #include "worker/intake_state.h"
 

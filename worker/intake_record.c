@@ -1,5 +1,8 @@
+#include "worker/intake_record.h"
+
 #include "codec/check.h"
 #include "worker/clock.h"
+#include "worker/intake_claims.h"
 #include "worker/intake_state.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* intake_state - what the files of intake share: intake.c (the thread, commits), intake_record.c (a
- * record's way to the engine), intake_claims.c (partitions come and go). Nobody else includes it.
+ * record's way to the engine), intake_claims.c (partitions come and go). Nobody else includes it
+ * but their tests.
  *
  * Owner: intake thread, but for what is marked atomic or under the mutex. */
 #ifndef MR_WORKER_INTAKE_STATE_H
@@ -57,32 +58,5 @@ void mr_intake_commit_by(struct mr_intake *intake, uint64_t when_ns);
 /* Commits what is new; timeout_ms 0 does not wait. */
 void mr_intake_commit(struct mr_intake *intake, uint32_t timeout_ms);
 struct mr_log_place mr_intake_place(const struct mr_ticket *ticket);
-
-/* ---- intake_record.c ---- */
-bool mr_intake_may_take(void *context, size_t topic_index, int32_t partition);
-/* Turns one record into a ticket. False: it was put back. */
-bool mr_intake_accept(struct mr_intake *intake, const struct mr_kafka_record *record,
-                      size_t topic_index);
-/* Submits, attaches to another ticket of the same id, or parks. */
-void mr_intake_place_ticket(struct mr_intake *intake, struct mr_ticket *ticket);
-void mr_intake_retry_parked(struct mr_intake *intake);
-/* A cancel record. */
-void mr_intake_cancel(struct mr_intake *intake, const struct mr_kafka_record *record);
-/* Publish or the engine is through with the ticket. */
-void mr_intake_done(struct mr_intake *intake, struct mr_ticket *ticket);
-void mr_intake_returned(struct mr_intake *intake, struct mr_ticket *ticket);
-void mr_intake_started(struct mr_intake *intake, struct mr_ticket *ticket);
-/* Frees every ticket that is left. */
-void mr_intake_drop_all(struct mr_intake *intake);
-
-/* ---- intake_claims.c ---- */
-void mr_intake_assigned(void *context, struct mr_kafka_claim *claims, size_t count);
-void mr_intake_revoked(void *context, const struct mr_kafka_claim *claims, size_t count,
-                       enum mr_kafka_revoke how);
-void mr_intake_committed(void *context, enum mr_status status, const char *reason);
-/* Nothing of this lane's present life counts any more: its tickets are dropped. */
-void mr_intake_forget_lane(struct mr_intake *intake, struct mr_lane *lane);
-/* What runs of all lanes counts as handed back, not as crashed. */
-void mr_intake_release_all(struct mr_intake *intake);
 
 #endif

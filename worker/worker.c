@@ -2,6 +2,8 @@
 
 #include "worker/banner.h"
 #include "worker/clock.h"
+#include "worker/drain.h"
+#include "worker/health.h"
 #include "worker/kafka_admin.h"
 #include "worker/worker_state.h"
 

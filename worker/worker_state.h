@@ -1,5 +1,5 @@
 /* worker_state - what worker.c (start), drain.c (end) and health.c (questions) share. Nobody else
- * includes it. Owner: main thread, but for the mutex and atomics. */
+ * includes it but their tests. Owner: main thread, but for the mutex and atomics. */
 #ifndef MR_WORKER_WORKER_STATE_H
 #define MR_WORKER_WORKER_STATE_H
 
@@ -25,12 +25,5 @@ struct mr_worker {
     pthread_mutex_t mutex;
     struct mr_error failure; /* status MR_OK: none; under mutex */
 };
-
-/* ---- health.c ---- */
-enum mr_status mr_worker_open_health(struct mr_worker *worker, struct mr_error *err);
-
-/* ---- drain.c ---- */
-/* Frees what there is, in reverse order of making. Threads that run are ended at once. */
-bool mr_worker_take_apart(struct mr_worker *worker, uint32_t timeout_ms);
 
 #endif
