@@ -10,6 +10,7 @@ import platform
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -20,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def arguments(description):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is stopped on the way out
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--millrace", default=os.environ.get("MILLRACE_BIN", ROOT / "build/millrace"))
     models = sorted((ROOT / ".deps/model").glob("*.gguf"))
