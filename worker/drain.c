@@ -34,6 +34,7 @@ static bool wait_for_running(struct mr_worker *worker, uint64_t timeout_ns,
 bool mr_worker_take_apart(struct mr_worker *worker, uint32_t timeout_ms)
 {
     mr_http_stop(worker->http);
+    if (worker->intake) mr_intake_forget_engine(worker->intake);
     mr_engine_thread_destroy(worker->engine);
     bool flushed = mr_publish_destroy(worker->publish, timeout_ms);
     bool left = mr_intake_destroy(worker->intake, timeout_ms);

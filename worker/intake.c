@@ -340,6 +340,13 @@ void mr_intake_drain(struct mr_intake *intake)
     pthread_mutex_unlock(&intake->mutex);
 }
 
+void mr_intake_forget_engine(struct mr_intake *intake)
+{
+    pthread_mutex_lock(&intake->mutex);
+    intake->targets.engine = NULL;
+    pthread_mutex_unlock(&intake->mutex);
+}
+
 bool mr_intake_destroy(struct mr_intake *intake, uint32_t timeout_ms)
 {
     if (!intake) return true;

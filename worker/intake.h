@@ -69,6 +69,8 @@ enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_
 /* From when it returns on nothing more is taken or submitted; acknowledgements and commits go on.
  */
 void mr_intake_drain(struct mr_intake *intake);
+/* After _drain, before the engine ends: a partition that goes meanwhile cancels nothing in it. */
+void mr_intake_forget_engine(struct mr_intake *intake);
 /* Handles the acknowledgements that are here, commits, leaves the group, ends the thread, frees
  * all. The engine and publish must have ended. False when leaving took longer than timeout_ms. May
  * be called without _start. intake may be NULL. */

@@ -25,10 +25,12 @@ static void drop_ticket(void *context, struct mr_ticket *ticket)
 {
     struct lane_visit *visit = context;
     if (!is_of(visit, ticket)) return;
+    struct mr_intake *intake = visit->intake;
     atomic_store(&ticket->dropped, true);
-    if (!visit->intake->targets.engine) return;
-    mr_engine_cancel(visit->intake->targets.engine,
-                     (struct mr_text){ticket->id, strlen(ticket->id)});
+    pthread_mutex_lock(&intake->mutex);
+    if (intake->targets.engine)
+        mr_engine_cancel(intake->targets.engine, (struct mr_text){ticket->id, strlen(ticket->id)});
+    pthread_mutex_unlock(&intake->mutex);
 }
 
 void mr_intake_forget_lane(struct mr_intake *intake, struct mr_lane *lane)

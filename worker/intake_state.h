@@ -19,7 +19,7 @@
 
 struct mr_intake {
     struct mr_intake_options options;
-    struct mr_intake_targets targets;
+    struct mr_intake_targets targets; /* while draining, the engine: under mutex */
     struct mr_wake wake;
     struct mr_mailbox *mailbox;
     pthread_t thread;

@@ -1,0 +1,147 @@
+#include "worker/intake_claims.h"
+
+#include "tests/unit/worker/intake_rig.h"
+
+static const struct mr_kafka_claim mine = {.topic = "r"};
+
+static void a_partition_that_is_lost_drops_its_requests(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_lane *lane = assign_lane(&rig, 0, "");
+    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    uint64_t epoch = lane->epoch;
+    mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_LOST);
+    assert_int_equal(lane->state, MR_LANE_NONE);
+    assert_true(lane->epoch > epoch);
+    assert_true(atomic_load(&ticket_named(&rig, "a")->dropped));
+    assert_false(mr_intake_may_take(&rig.intake, 0, 0));
+    mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_LOST); /* not ours any more */
+    assert_int_equal(lane->state, MR_LANE_NONE);
+    close_intake_rig(&rig);
+}
+
+static void a_partition_that_comes_straight_back_keeps_its_requests(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_lane *lane = assign_lane(&rig, 0, "");
+    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    uint64_t epoch = lane->epoch;
+    mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_PAUSE);
+    assert_int_equal(lane->state, MR_LANE_LIMBO);
+    assert_ptr_equal(assign_lane(&rig, 0, ""), lane);
+    assert_int_equal(lane->epoch, epoch);
+    assert_false(atomic_load(&ticket_named(&rig, "a")->dropped));
+    assert_int_equal(rig.intake.stats.rebalances, 2);
+    close_intake_rig(&rig);
+}
+
+static void a_partition_that_stays_away_drops_its_requests(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_lane *lane = assign_lane(&rig, 0, "");
+    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_PAUSE);
+    mr_intake_assigned(&rig.intake, NULL, 0); /* the rebalance ends without it */
+    assert_int_equal(lane->state, MR_LANE_NONE);
+    assert_true(atomic_load(&ticket_named(&rig, "a")->dropped));
+    close_intake_rig(&rig);
+}
+
+static void somebody_elses_commit_drops_what_ran_before(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_lane *lane = assign_lane(&rig, 0, "");
+    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_PAUSE);
+    assign_lane(&rig, 7, "");
+    assert_true(atomic_load(&ticket_named(&rig, "a")->dropped));
+    mr_intake_done(&rig.intake, ticket_named(&rig, "a"));
+    assert_int_equal(mr_offset_ledger_base(lane->ledger), 7);
+    close_intake_rig(&rig);
+}
+
+static void foreign_metadata_is_survived(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_lane *lane = assign_lane(&rig, 4, "somebody else's notes");
+    assert_int_equal(lane->state, MR_LANE_OWNED);
+    arrive(&rig, 4, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    assert_non_null(ticket_named(&rig, "a"));
+    close_intake_rig(&rig); /* asserts that nothing failed */
+}
+
+static void what_runs_is_handed_back_without_a_crash(void **state)
+{
+    (void)state;
+    static char metadata[MR_LEDGER_METADATA_TEXT_MAX];
+    struct mr_ledger_history history;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_lane *lane = assign_lane(&rig, 0, "");
+    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    mr_intake_started(&rig.intake, ticket_named(&rig, "a"));
+    mr_intake_release_all(&rig.intake);
+    mr_ledger_metadata_encode(lane->ledger, metadata);
+    mr_intake_forget_lane(&rig.intake, lane);
+    lane = assign_lane(&rig, 0, metadata);
+    assert_int_equal(mr_offset_ledger_receive(lane->ledger, 0, &history), MR_LEDGER_NEW);
+    assert_int_equal(history.attempts, 1);
+    assert_int_equal(history.crashes, 0);
+    close_intake_rig(&rig);
+}
+
+static void a_refused_commit_is_due_again_and_a_late_answer_is_nothing(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    rig.intake.commit_due_ns = UINT64_MAX;
+    mr_intake_committed(&rig.intake, MR_TIMEOUT, "late");
+    assert_int_equal(rig.intake.stats.commit_failures, 0);
+    rig.intake.committing = true;
+    mr_intake_committed(&rig.intake, MR_TIMEOUT, "slow");
+    assert_false(rig.intake.committing);
+    assert_int_equal(rig.intake.stats.commit_failures, 1);
+    assert_true(rig.intake.commit_due_ns < UINT64_MAX);
+    close_intake_rig(&rig);
+}
+
+static void a_partition_may_go_when_the_engine_has_ended(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    mr_intake_forget_engine(&rig.intake);
+    rig_end(&rig.engine);
+    mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_LOST);
+    assert_true(atomic_load(&ticket_named(&rig, "a")->dropped));
+    close_intake_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_partition_that_is_lost_drops_its_requests),
+        cmocka_unit_test(a_partition_that_comes_straight_back_keeps_its_requests),
+        cmocka_unit_test(a_partition_that_stays_away_drops_its_requests),
+        cmocka_unit_test(somebody_elses_commit_drops_what_ran_before),
+        cmocka_unit_test(a_partition_may_go_when_the_engine_has_ended),
+        cmocka_unit_test(foreign_metadata_is_survived),
+        cmocka_unit_test(what_runs_is_handed_back_without_a_crash),
+        cmocka_unit_test(a_refused_commit_is_due_again_and_a_late_answer_is_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
