@@ -6,7 +6,8 @@
 #   docker/rehearse.sh test trixie|bookworm  `make test` the same way
 #
 # A pristine root for each release is made once and kept in the cache of docker/deps.sh; each run works
-# in a copy that is removed afterwards (KEEP=1 keeps it). The machine's own pip configuration and local
+# in a copy that is removed afterwards (KEEP=1 keeps it). WARM=1 lets the image's download cache be this
+# machine's own. The machine's own pip configuration and local
 # certificate authorities are copied in, so the package clients inside reach what those outside do.
 set -euo pipefail
 
@@ -128,8 +129,10 @@ rehearse_image() {
                 mount=${rest#--mount=type=cache,target=}
                 rest=${mount#* }
                 mount=${mount%% *}
-                mkdir -p "$work/mount-cache"
-                mount_at "$stage$mount" -o bind "$work/mount-cache"
+                local downloads=$work/downloads
+                [ -z "${WARM:-}" ] || downloads=$(dirname "$cache")
+                mkdir -p "$downloads"
+                mount_at "$stage$mount" -o bind "$downloads"
             fi
             inside "$stage" "$place" "$settings" <<<"$rest"
             ;;
