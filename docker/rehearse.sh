@@ -53,7 +53,7 @@ pristine() { # pristine RELEASE: its path
 
 new_root() { # new_root SOURCE-ROOT NAME: a copy of it, ready to run commands in
     say "root $2"
-    cp -a "$1" "$work/$2"
+    cp -ax "$1" "$work/$2" # never what is mounted inside
     cp -L /etc/resolv.conf "$work/$2/etc/resolv.conf"
     cp /etc/hosts "$work/$2/etc/hosts"
     mount_at "$work/$2/proc" -t proc proc
