@@ -21,8 +21,9 @@ mounts=()
 say() { echo "rehearse: $*" >&2; }
 
 clean_up() {
-    for ((i = ${#mounts[@]} - 1; i >= 0; i--)); do umount -l "${mounts[i]}" || true; done
-    [ -n "${KEEP:-}" ] || rm -rf --one-file-system "$work"
+    local i held=${KEEP:-}
+    for ((i = ${#mounts[@]} - 1; i >= 0; i--)); do umount -l "${mounts[i]}" || held=yes; done
+    [ -n "$held" ] || rm -rf --one-file-system "$work"
 }
 trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
@@ -125,6 +126,7 @@ rehearse_image() {
             copy_into "$stage" "$place" $rest
             ;;
         RUN)
+            mount=
             if [[ $rest == --mount=type=cache,target=* ]]; then
                 mount=${rest#--mount=type=cache,target=}
                 rest=${mount#* }
@@ -135,6 +137,10 @@ rehearse_image() {
                 mount_at "$stage$mount" -o bind "$downloads"
             fi
             inside "$stage" "$place" "$settings" <<<"$rest"
+            if [ -n "$mount" ]; then
+                umount "$stage$mount"
+                unset 'mounts[-1]'
+            fi
             ;;
         *) say "cannot rehearse $keyword" && return 1 ;;
         esac
