@@ -45,11 +45,26 @@ static int run_command(const struct mr_config *config)
     return MR_EXIT_USAGE;
 }
 
+/* `millrace help NAME`, or a command's own --help. */
+static int print_help(const struct mr_config *config)
+{
+    enum mr_command command = config->command;
+    if (command == MR_COMMAND_HELP && config->argument_count > 0) {
+        for (command = 0; command < MR_COMMAND_COUNT; command++)
+            if (strcmp(mr_command_name(command), config->arguments[0]) == 0) break;
+        if (command == MR_COMMAND_COUNT) {
+            fprintf(stderr, "millrace: there is no command %.32s\n", config->arguments[0]);
+            return MR_EXIT_USAGE;
+        }
+    }
+    mr_options_print_help(command, stdout);
+    return fflush(stdout) == 0 ? MR_EXIT_DONE : MR_EXIT_FAILED;
+}
+
 int mr_cli_run(const struct mr_config *config)
 {
-    if (config->help || config->command == MR_COMMAND_HELP)
-        mr_options_print_help(config->command, stdout);
-    else if (config->command == MR_COMMAND_VERSION)
+    if (config->help || config->command == MR_COMMAND_HELP) return print_help(config);
+    if (config->command == MR_COMMAND_VERSION)
         printf("millrace %s\n", MR_VERSION);
     else if (config->command == MR_COMMAND_MAN)
         mr_options_print_man(stdout);

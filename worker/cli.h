@@ -1,6 +1,9 @@
 /* cli - the commands of the millrace program: one table, one function each.
  *
- * A new command is a file cli_<name>.c and a line in cli.c. What a command prints for a program to
+ * A new command is a part of this module: a line in cli.c and a file below. worker/cli_serve.c,
+ * worker/cli_demo.c and worker/cli_broker.c run servers; worker/cli_send.c, worker/cli_tail.c,
+ * worker/cli_cancel.c and worker/cli_bench.c are clients; worker/cli_check.c and
+ * worker/cli_tokenize.c end at once. What a command prints for a program to
  * read goes to stdout, everything for people to stderr.
  *
  * Owner: main thread. Errors: a sentence on stderr and the exit code of CONTRACT section 8. */
