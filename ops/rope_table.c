@@ -1,11 +1,13 @@
 #include "ops/rope_table.h"
 
 #include "codec/check.h"
+#include "ops/tensor.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #define FULL_TURN 6.28318530717958647692f
+#define PAIRS_MAX 128u /* of a head of 256 */
 
 /* Llama 3.1: long wavelengths are stretched by factor, short ones kept, those between blended. */
 static float llama3_frequency(const struct mr_rope_config *config, float frequency)
@@ -28,11 +30,29 @@ static float frequency_of(const struct mr_rope_config *config, const float *divi
     return divisors ? frequency / divisors[pair] : frequency;
 }
 
+struct fill_work {
+    const struct mr_rope_table *table;
+    float frequencies[PAIRS_MAX];
+    size_t pairs;
+};
+
+static void fill_positions(void *context, size_t begin, size_t end)
+{
+    const struct fill_work *work = context;
+    for (size_t position = begin; position < end; position++)
+        for (size_t pair = 0; pair < work->pairs; pair++) {
+            float angle = (float)position * work->frequencies[pair];
+            work->table->cos[position * work->pairs + pair] = cosf(angle);
+            work->table->sin[position * work->pairs + pair] = sinf(angle);
+        }
+}
+
 enum mr_status mr_rope_table_create(struct mr_rope_table *out, const struct mr_rope_config *config,
                                     const float *divisors, uint32_t position_count,
                                     struct mr_error *err)
 {
     MR_ASSERT(config->rotary_dim > 0 && config->rotary_dim % 2 == 0);
+    MR_ASSERT(config->rotary_dim / 2 <= PAIRS_MAX);
     size_t pairs = config->rotary_dim / 2;
     struct mr_rope_table table = {.position_count = position_count};
     table.cos = calloc(position_count * pairs, sizeof(float));
@@ -42,14 +62,10 @@ enum mr_status mr_rope_table_create(struct mr_rope_table *out, const struct mr_r
         mr_rope_table_destroy(&table);
         return mr_fail(err, MR_NOMEM, "no memory for rope tables of %u positions", position_count);
     }
-    for (uint32_t pair = 0; pair < pairs; pair++) {
-        float frequency = frequency_of(config, divisors, pair);
-        for (uint32_t position = 0; position < position_count; position++) {
-            float angle = (float)position * frequency;
-            table.cos[position * pairs + pair] = cosf(angle);
-            table.sin[position * pairs + pair] = sinf(angle);
-        }
-    }
+    struct fill_work work = {.table = &table, .pairs = pairs};
+    for (uint32_t pair = 0; pair < pairs; pair++)
+        work.frequencies[pair] = frequency_of(config, divisors, pair);
+    mr_parallel_for(position_count, 256, fill_positions, &work);
     *out = table;
     return MR_OK;
 }

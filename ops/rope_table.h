@@ -4,7 +4,8 @@
  *
  * Angles are computed in single precision, as the reference implementation does, so that long
  * positions agree with it.
- * Owner: the model. Memory: two tables, [position][rotary_dim / 2] each, made in _create. */
+ * Owner: the model, on the engine thread. Memory: two tables, [position][rotary_dim / 2] each, made
+ * in _create. */
 #ifndef MR_OPS_ROPE_TABLE_H
 #define MR_OPS_ROPE_TABLE_H
 
