@@ -95,8 +95,8 @@ void mr_client_close(struct mr_client *client)
     free(client);
 }
 
-static enum mr_status produce(struct mr_client *client, const struct mr_kafka_record *record,
-                              struct mr_error *err)
+enum mr_status mr_client_publish(struct mr_client *client, const struct mr_kafka_record *record,
+                                 struct mr_error *err)
 {
     enum mr_status status;
     while ((status = mr_kafka_out_produce(client->out, record, NULL, err)) == MR_FULL)
@@ -125,7 +125,7 @@ enum mr_status mr_client_request_async(struct mr_client *client, const char *top
                                      .value = value,
                                      .headers = &header,
                                      .header_count = 1};
-    return produce(client, &record, err);
+    return mr_client_publish(client, &record, err);
 }
 
 enum mr_status mr_client_request(struct mr_client *client, const char *topic, struct mr_text id,
@@ -140,7 +140,7 @@ enum mr_status mr_client_cancel(struct mr_client *client, struct mr_text id, str
 {
     struct mr_kafka_record record = {
         .topic = client->config->cancel_topic, .partition = -1, .key = id, .value = {"cancel", 6}};
-    enum mr_status status = produce(client, &record, err);
+    enum mr_status status = mr_client_publish(client, &record, err);
     return status == MR_OK ? mr_client_flush(client, SEND_TIMEOUT_MS, err) : status;
 }
 

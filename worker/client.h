@@ -33,6 +33,9 @@ enum mr_status mr_client_request(struct mr_client *client, const char *topic, st
 enum mr_status mr_client_request_async(struct mr_client *client, const char *topic,
                                        struct mr_text id, struct mr_text value,
                                        enum mr_encoding encoding, struct mr_error *err);
+/* Any record, to any topic. */
+enum mr_status mr_client_publish(struct mr_client *client, const struct mr_kafka_record *record,
+                                 struct mr_error *err);
 enum mr_status mr_client_flush(struct mr_client *client, uint32_t timeout_ms, struct mr_error *err);
 enum mr_status mr_client_cancel(struct mr_client *client, struct mr_text id, struct mr_error *err);
 
