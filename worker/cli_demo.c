@@ -25,7 +25,7 @@ static const char *const demo_fields[] = {"max_tokens=128", "temperature=0"};
 
 struct answer {
     const char *prompt;
-    char id[16];
+    char id[32];
     struct mr_follow follow;
     char *waiting_text; /* of `held`: what came before it was this answer's turn */
     size_t waiting_length;
