@@ -47,6 +47,7 @@ static const struct property producer[] = {
     {"queue.buffering.max.messages", "100000"},
     {"queue.buffering.max.kbytes", "65536"},
     {"delivery.timeout.ms", "300000"},
+    {"message.max.bytes", "4194304"}, /* the broker's own limit decides */
 };
 
 static const struct property consumer[] = {

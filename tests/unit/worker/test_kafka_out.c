@@ -98,7 +98,7 @@ static void a_record_that_can_never_go_is_refused_or_reported(void **state)
     open_broker(&broker);
     add_topic(&broker, "t", 1);
     open_producing(&producing, &broker);
-    size_t length = 2000000;
+    size_t length = 5000000;
     char *large = calloc(1, length);
     struct mr_kafka_record record = {.topic = "t", .partition = -1, .value = {large, length}};
     assert_int_equal(mr_kafka_out_produce(producing.out, &record, NULL, &err), MR_RECORD_TOO_LARGE);
