@@ -13,9 +13,11 @@
 
 #define TILE_INLINE static inline __attribute__((always_inline))
 
-/* A register tile's place, and where it asks for the panels to come: every tile of a group calls
- * its share of the next group into the second level cache, so that memory and multipliers work at
- * the same time. */
+/* A register tile's place, and where it asks for lines to come, so that memory and multipliers work
+ * at the same time. With several tiles to a group of panels, each calls its share of the next group
+ * (16 rows: 0.36 to 0.29 ms a layer, 32 rows: 0.60 to 0.53); a single tile runs through the panels
+ * as memory delivers them and only asks a little ahead. Into the first level cache: what was called
+ * into the second alone came no earlier than without asking. */
 struct tile_place {
     uint32_t row, panel;
     const unsigned char *ahead;
@@ -85,6 +87,8 @@ TILE_INLINE void tile_rows(const struct mr_cpu_tile *tile, const struct tile_pla
     }
 }
 
+#define TILE_NEAR_BYTES 1024u
+
 /* Tells the i-th of `tiles` tiles of a group what to call. Without a next group it asks again for
  * lines that are there. */
 TILE_INLINE void tile_look_ahead(const struct mr_cpu_tile *tile, struct tile_place *place,
@@ -92,9 +96,12 @@ TILE_INLINE void tile_look_ahead(const struct mr_cpu_tile *tile, struct tile_pla
 {
     place->ahead = tile->b + place->panel * tile->panel_bytes;
     place->ahead_step = MR_PANEL_BYTES;
-    if (place->panel + 2 * width > tile->panels_ahead) return;
-    place->ahead += width * tile->panel_bytes + tile->panel_bytes / tiles * i;
-    place->ahead_step = MR_PANEL_BYTES / tiles;
+    if (tiles == 1) {
+        place->ahead += TILE_NEAR_BYTES;
+    } else if (place->panel + 2 * width <= tile->panels_ahead) {
+        place->ahead += width * tile->panel_bytes + tile->panel_bytes / tiles * i;
+        place->ahead_step = MR_PANEL_BYTES / tiles;
+    }
 }
 
 /* The rows are cut into tiles of nearly equal height; a panel group meets all of them while it is
