@@ -180,11 +180,11 @@ rule_words() {
 }
 
 # Every module has a page (header) and a test. A part of a module, split off for length, has neither:
-# the module's header names its file. Kernels share ops/cpu/kernels.h; the variants NAME_avx512,
-# NAME_avx2 and NAME_scalar are run one after the other by the test of the dispatcher that picks them,
-# tests/unit/ops/test_NAME.c; commands share
-# worker/cli.h and its test; the tables of one level (kernels_avx2 and so on) belong to test_level.c. An assertion's failure path ends the process: its test is
-# the stand-in every unit test links instead.
+# the module's header names its file. Commands share worker/cli.h and its test. Kernels share
+# ops/cpu/kernels.h; the variants NAME_avx512, NAME_avx2 and NAME_scalar are run one after the other by
+# the test of the dispatcher that picks them, tests/unit/ops/test_NAME.c, and the tables of one level
+# (kernels_avx2 and so on) belong to test_level.c. An assertion's failure path ends the process: its
+# test is the stand-in every unit test links instead.
 rule_modules() {
     for file in $(files "^($(echo $folders | tr ' ' '|'))/.*\.(c|cpp)$"); do
         case $file in worker/main.c | codec/check.c) continue ;; esac
