@@ -20,6 +20,8 @@ static const double first_token_bounds[] = {.001, .005, .01, .02, .04, .06, .08,
                                             20,   40,   80,  160, 640, 2560};
 static const double gap_bounds[] = {.001, .0025, .005, .01, .025, .05, .075, .1, .15, .2, .3,
                                     .4,   .5,    .75,  1,   2.5,  5,   7.5,  10, 20,  40, 80};
+static const double delay_bounds[] = {.0001, .00025, .0005, .001, .0025, .005,
+                                      .01,   .025,   .05,   .1,   1};
 static const double request_bounds[] = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
                                         30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
 static const double token_bounds[] = {1,   2,   5,   10,  20,  50,  100, 200,
@@ -29,6 +31,7 @@ enum histogram_name {
     FIRST_TOKEN_FROM_INTAKE,
     FIRST_TOKEN_FROM_RECORD,
     GAP,
+    PUBLISH_DELAY,
     REQUEST,
     QUEUE,
     PREFILL,
@@ -98,6 +101,7 @@ static void init_histograms(struct mr_metrics *metrics)
     mr_histogram_init(&all[FIRST_TOKEN_FROM_RECORD], first_token_bounds,
                       COUNT_OF(first_token_bounds));
     mr_histogram_init(&all[GAP], gap_bounds, COUNT_OF(gap_bounds));
+    mr_histogram_init(&all[PUBLISH_DELAY], delay_bounds, COUNT_OF(delay_bounds));
     for (unsigned i = REQUEST; i <= DECODE; i++)
         mr_histogram_init(&all[i], request_bounds, COUNT_OF(request_bounds));
     for (unsigned i = PROMPT_TOKENS; i <= GENERATION_TOKENS; i++)
@@ -174,6 +178,13 @@ void mr_metrics_observe_gap(struct mr_metrics *metrics, uint64_t gap_ns)
 {
     pthread_mutex_lock(&metrics->lock);
     mr_histogram_observe(&metrics->histograms[GAP], (double)gap_ns / 1e9);
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+void mr_metrics_observe_publish_delay(struct mr_metrics *metrics, uint64_t delay_ns)
+{
+    pthread_mutex_lock(&metrics->lock);
+    mr_histogram_observe(&metrics->histograms[PUBLISH_DELAY], (double)delay_ns / 1e9);
     pthread_mutex_unlock(&metrics->lock);
 }
 
@@ -306,6 +317,8 @@ static void put_histograms(FILE *out, const struct mr_metrics *metrics)
         [FIRST_TOKEN_FROM_RECORD] = {"millrace_time_to_first_token_seconds", "from=\"record\"",
                                      NULL},
         [GAP] = {"millrace_inter_token_latency_seconds", "", "Time between two tokens"},
+        [PUBLISH_DELAY] = {"millrace_publish_delay_seconds", "",
+                           "From the end of a step to its token records handed to the producer"},
         [REQUEST] = {"millrace_e2e_request_latency_seconds", "", "Time from intake to the result"},
         [QUEUE] = {"millrace_request_queue_time_seconds", "", "Time waiting in this worker"},
         [PREFILL] = {"millrace_request_prefill_time_seconds", "", "Time computing the prompt"},

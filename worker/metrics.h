@@ -57,6 +57,8 @@ void mr_metrics_observe_result(struct mr_metrics *metrics, const struct mr_resul
                                double since_record_ms);
 /* The time between two tokens of one choice. */
 void mr_metrics_observe_gap(struct mr_metrics *metrics, uint64_t gap_ns);
+/* From the end of the step that made a token record to its hand-over to the producer. */
+void mr_metrics_observe_publish_delay(struct mr_metrics *metrics, uint64_t delay_ns);
 /* Records of a partition not yet read, and read but not committed; negative: not known. */
 void mr_metrics_set_lag(struct mr_metrics *metrics, const char *topic, int32_t partition,
                         int64_t unread, int64_t uncommitted);

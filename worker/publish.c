@@ -114,6 +114,7 @@ static void produce_tokens(struct mr_publish *publish, struct mr_tokens_mail *ma
     publish->stats.delay_ns_sum += delay_ns;
     if (delay_ns > publish->stats.delay_ns_max) publish->stats.delay_ns_max = delay_ns;
     mr_metrics_add(publish->options.metrics, MR_COUNTER_TOKEN_RECORDS, 1);
+    mr_metrics_observe_publish_delay(publish->options.metrics, delay_ns);
     if (mail->record.choice > 0) return;
     if (ticket->token_ns > 0)
         mr_metrics_observe_gap(publish->options.metrics, mail->made_ns - ticket->token_ns);

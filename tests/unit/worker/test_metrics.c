@@ -109,6 +109,7 @@ static void results_fill_reasons_and_histograms(void **state)
     mr_metrics_observe_result(*state, &result, 2000);
     mr_metrics_observe_result(*state, &result, -1);
     mr_metrics_observe_gap(*state, 30000000);
+    mr_metrics_observe_publish_delay(*state, 2000000);
     char *text = page(*state, NULL);
     has(text, "millrace_requests_finished_total{reason=\"eos\"} 2\n");
     has(text, "millrace_requests_finished_total{reason=\"rejected\"} 0\n");
@@ -120,6 +121,8 @@ static void results_fill_reasons_and_histograms(void **state)
     has(text, "millrace_request_generation_tokens_sum 42\n");
     has(text, "millrace_inter_token_latency_seconds_bucket{le=\"0.05\"} 1\n");
     has(text, "millrace_inter_token_latency_seconds_bucket{le=\"0.025\"} 0\n");
+    has(text, "millrace_publish_delay_seconds_bucket{le=\"0.0025\"} 1\n");
+    has(text, "millrace_publish_delay_seconds_sum 0.002\n");
     free(text);
 }
 
