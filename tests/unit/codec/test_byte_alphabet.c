@@ -67,6 +67,7 @@ static void text_outside_the_alphabet_is_left_out_whole(void **state)
     assert_int_equal(decoded.length, 0);
     assert_true(mr_byte_alphabet_decode((struct mr_text){"ab\xff", 3}, &decoded, &inside));
     assert_false(inside);
+    mr_buffer_drop(&decoded);
     mr_buffer_init(&decoded, 1);
     assert_false(mr_byte_alphabet_decode((struct mr_text){"ab", 2}, &decoded, &inside));
     mr_buffer_drop(&decoded);
