@@ -93,16 +93,15 @@ static enum mr_status encode_bad_word(struct mr_job *job, const struct mr_tokeni
                                       struct mr_error *err)
 {
     struct mr_arena *arena = job->request->arena;
-    size_t count = 0;
-    uint32_t *ids = mr_arena_take_array(arena, word.length + 4, sizeof *ids);
-    if (ids == NULL)
+    struct mr_id_list list = {.max = word.length + 4};
+    list.ids = mr_arena_take_array(arena, list.max, sizeof *list.ids);
+    if (list.ids == NULL)
         return mr_fail(err, MR_INVALID_REQUEST, "bad_words need more memory than a request may");
-    enum mr_status status =
-        mr_tokenizer_encode(tokenizer, scratch, word, (struct mr_encode_options){false, false}, ids,
-                            word.length + 4, &count, err);
-    if (status != MR_OK || count == 0) return status;
-    job->bad_words[job->bad_word_count] = ids;
-    job->bad_word_counts[job->bad_word_count++] = (uint32_t)count;
+    enum mr_status status = mr_tokenizer_encode(
+        tokenizer, scratch, word, (struct mr_encode_options){false, false}, &list, err);
+    if (status != MR_OK || list.count == 0) return status;
+    job->bad_words[job->bad_word_count] = list.ids;
+    job->bad_word_counts[job->bad_word_count++] = (uint32_t)list.count;
     return MR_OK;
 }
 

@@ -42,11 +42,7 @@ void mr_bpe_destroy(struct mr_bpe *bpe);
 struct mr_bpe_scratch *mr_bpe_scratch_create(const struct mr_bpe *bpe);
 void mr_bpe_scratch_destroy(struct mr_bpe_scratch *scratch);
 
-/* Where ids go: those beyond max are counted but not written. */
-struct mr_id_list {
-    uint32_t *ids;
-    size_t count, max;
-};
+/* Ids beyond list->max are counted only. */
 void mr_id_list_add(struct mr_id_list *list, uint32_t id);
 
 /* piece: at least one byte, valid UTF-8 unless options.bytes, shorter than 4 GiB. */

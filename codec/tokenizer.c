@@ -354,7 +354,7 @@ void mr_tokenizer_scratch_destroy(struct mr_tokenizer_scratch *scratch)
 struct encoding {
     const struct mr_tokenizer *tokenizer;
     struct mr_tokenizer_scratch *scratch;
-    struct mr_id_list ids;
+    struct mr_id_list *ids;
     bool parse_special;
     struct mr_error *err;
 };
@@ -362,7 +362,7 @@ struct encoding {
 static enum mr_status take_piece(void *context, struct mr_text piece, struct mr_error *err)
 {
     struct encoding *e = context;
-    return mr_bpe_encode(e->tokenizer->bpe, e->scratch->bpe, piece, &e->ids, err);
+    return mr_bpe_encode(e->tokenizer->bpe, e->scratch->bpe, piece, e->ids, err);
 }
 
 static enum mr_status encode_plain(struct encoding *e, struct mr_text text, bool at_start)
@@ -386,7 +386,7 @@ static enum mr_status encode_around(struct encoding *e, const struct mr_added_to
         if (span.id == MR_TOKEN_NONE)
             status = rest(e, part, at_start && span.start == 0);
         else
-            mr_id_list_add(&e->ids, span.id);
+            mr_id_list_add(e->ids, span.id);
     }
     return status;
 }
@@ -402,30 +402,30 @@ static enum mr_status encode_normalized(struct encoding *e, struct mr_text text,
 
 enum mr_status mr_tokenizer_encode(const struct mr_tokenizer *tokenizer,
                                    struct mr_tokenizer_scratch *scratch, struct mr_text text,
-                                   struct mr_encode_options options, uint32_t *ids, size_t ids_max,
-                                   size_t *count, struct mr_error *err)
+                                   struct mr_encode_options options, struct mr_id_list *out,
+                                   struct mr_error *err)
 {
-    *count = 0;
+    out->count = 0;
     if (text.length > TEXT_BYTES_MAX)
         return mr_fail(err, MR_PROMPT_TOO_LONG, "text of %zu bytes, limit %zu", text.length,
                        TEXT_BYTES_MAX);
     if (!mr_utf8_is_valid(text)) return mr_fail(err, MR_MALFORMED, "text is not valid UTF-8");
     struct encoding e = {.tokenizer = tokenizer,
                          .scratch = scratch,
-                         .ids = {.ids = ids, .max = ids_max},
+                         .ids = out,
                          .parse_special = options.parse_special,
                          .err = err};
     for (size_t i = 0; i < tokenizer->first_count && options.add_special; i++)
-        mr_id_list_add(&e.ids, tokenizer->first[i]);
+        mr_id_list_add(out, tokenizer->first[i]);
     enum mr_status status = MR_OK;
     if (text.length > 0)
         status = encode_around(&e, tokenizer->added_raw, text, true, encode_normalized);
     if (status != MR_OK) return status;
     for (size_t i = 0; i < tokenizer->last_count && options.add_special; i++)
-        mr_id_list_add(&e.ids, tokenizer->last[i]);
-    *count = e.ids.count;
-    if (*count > ids_max)
-        return mr_fail(err, MR_PROMPT_TOO_LONG, "text has %zu tokens, limit %zu", *count, ids_max);
+        mr_id_list_add(out, tokenizer->last[i]);
+    if (out->count > out->max)
+        return mr_fail(err, MR_PROMPT_TOO_LONG, "text has %zu tokens, limit %zu", out->count,
+                       out->max);
     return MR_OK;
 }
 

@@ -67,13 +67,20 @@ struct mr_encode_options {
     bool parse_special; /* special tokens written in the text become their ids */
 };
 
-/* Encodes text into ids[0..*count). *count is the number of tokens of the whole text even when it
- * exceeds ids_max (then MR_PROMPT_TOO_LONG and ids holds the first ids_max). Text that is not valid
- * UTF-8 is MR_MALFORMED. */
+/* Where ids go: the caller's array of max, of which count are filled. Those beyond max are counted
+ * but not written. */
+struct mr_id_list {
+    uint32_t *ids;
+    size_t count, max;
+};
+
+/* Encodes text into out, from its beginning. out->count is the number of tokens of the whole text
+ * even when it exceeds out->max (then MR_PROMPT_TOO_LONG and out->ids holds the first of them).
+ * Text that is not valid UTF-8 is MR_MALFORMED. */
 enum mr_status mr_tokenizer_encode(const struct mr_tokenizer *tokenizer,
                                    struct mr_tokenizer_scratch *scratch, struct mr_text text,
-                                   struct mr_encode_options options, uint32_t *ids, size_t ids_max,
-                                   size_t *count, struct mr_error *err);
+                                   struct mr_encode_options options, struct mr_id_list *out,
+                                   struct mr_error *err);
 
 uint32_t mr_tokenizer_vocab_size(const struct mr_tokenizer *tokenizer);
 uint32_t mr_tokenizer_bos_id(const struct mr_tokenizer *tokenizer);

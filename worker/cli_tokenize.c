@@ -74,18 +74,19 @@ static enum mr_status encode(const struct mr_tokenizer *tokenizer, const struct 
     else
         status = read_stdin(&text, err);
     if (status != MR_OK) return status;
-    size_t count = 0, length = text ? strlen(text) : 0, ids_max = length + 8;
-    uint32_t *ids = calloc(ids_max, sizeof *ids);
+    size_t length = text ? strlen(text) : 0;
+    struct mr_id_list list = {.max = length + 8};
+    list.ids = calloc(list.max, sizeof *list.ids);
     struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
     struct mr_encode_options options = {config->add_special, config->parse_special};
-    if (!text || !ids || !scratch)
+    if (!text || !list.ids || !scratch)
         status = mr_fail(err, MR_NOMEM, "no memory for the text");
     else
         status = mr_tokenizer_encode(tokenizer, scratch, (struct mr_text){text, length}, options,
-                                     ids, ids_max, &count, err);
-    if (status == MR_OK) print_ids(tokenizer, ids, count, config->json);
+                                     &list, err);
+    if (status == MR_OK) print_ids(tokenizer, list.ids, list.count, config->json);
     if (scratch) mr_tokenizer_scratch_destroy(scratch);
-    free(ids);
+    free(list.ids);
     free(text);
     return status;
 }

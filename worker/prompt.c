@@ -49,13 +49,13 @@ void mr_prompt_destroy(struct mr_prompt *prompt)
 static enum mr_status append(struct mr_prompt *prompt, struct mr_text text,
                              struct mr_encode_options options, size_t *count, struct mr_error *err)
 {
-    size_t more = 0;
-    enum mr_status status = mr_tokenizer_encode(
-        prompt->options.tokenizer, prompt->scratch, text, options, prompt->ids + *count,
-        prompt->options.prompt_tokens_max - *count, &more, err);
-    if (status == MR_OK) *count += more;
+    struct mr_id_list more = {.ids = prompt->ids + *count,
+                              .max = prompt->options.prompt_tokens_max - *count};
+    enum mr_status status =
+        mr_tokenizer_encode(prompt->options.tokenizer, prompt->scratch, text, options, &more, err);
+    if (status == MR_OK) *count += more.count;
     if (status == MR_PROMPT_TOO_LONG)
-        mr_fail(err, status, "the prompt is %zu tokens, the limit is %u", *count + more,
+        mr_fail(err, status, "the prompt is %zu tokens, the limit is %u", *count + more.count,
                 prompt->options.prompt_tokens_max);
     return status;
 }

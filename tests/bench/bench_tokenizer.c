@@ -85,19 +85,18 @@ static void measure(const struct mr_tokenizer *tokenizer, const char *name, stru
     uint32_t *ids = malloc(IDS_MAX * sizeof *ids);
     struct mr_error err = {.detail = ""};
     double best = 1e9;
-    size_t count = 0;
+    struct mr_id_list list = {.ids = ids, .max = IDS_MAX};
     enum mr_status status = scratch && ids ? MR_OK : MR_NOMEM;
     for (int round = 0; round < ROUNDS && status == MR_OK; round++) {
         double start = seconds();
-        status =
-            mr_tokenizer_encode(tokenizer, scratch, text, (struct mr_encode_options){false, true},
-                                ids, IDS_MAX, &count, &err);
+        status = mr_tokenizer_encode(tokenizer, scratch, text,
+                                     (struct mr_encode_options){false, true}, &list, &err);
         double took = seconds() - start;
         if (took < best) best = took;
     }
     if (status == MR_OK)
-        printf("%-16s %9zu bytes %9zu tokens %8.3f s %7.1f MB/s\n", name, text.length, count, best,
-               (double)text.length / best / 1e6);
+        printf("%-16s %9zu bytes %9zu tokens %8.3f s %7.1f MB/s\n", name, text.length, list.count,
+               best, (double)text.length / best / 1e6);
     else
         printf("%-16s %s\n", name, err.detail);
     free(ids);

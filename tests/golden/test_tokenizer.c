@@ -52,15 +52,16 @@ static void assert_encoding(const struct mr_tokenizer *tokenizer,
 {
     struct mr_text text;
     assert_true(mr_json_text(mr_json_get(one, "text"), &text));
-    size_t want_count, count;
+    size_t want_count;
     uint32_t *want = ids_of(mr_json_get(one, name), &want_count);
-    uint32_t *ids = calloc(want_count + 1, sizeof *ids);
+    struct mr_id_list got = {.max = want_count + 1};
+    got.ids = calloc(got.max, sizeof *got.ids);
     struct mr_error err = {.detail = ""};
-    enum mr_status status =
-        mr_tokenizer_encode(tokenizer, scratch, text, options, ids, want_count + 1, &count, &err);
-    if (status != MR_OK || count != want_count || memcmp(ids, want, count * sizeof *ids) != 0)
+    enum mr_status status = mr_tokenizer_encode(tokenizer, scratch, text, options, &got, &err);
+    if (status != MR_OK || got.count != want_count ||
+        memcmp(got.ids, want, want_count * sizeof *want) != 0)
         fail_msg("%s ids of \"%.*s\" differ (%s)", name, (int)text.length, text.bytes, err.detail);
-    free(ids);
+    free(got.ids);
     free(want);
 }
 

@@ -154,14 +154,13 @@ static bool answer_encode(const struct session *s, unsigned char flags, uint32_t
         return false;
     }
     struct mr_encode_options options = {(flags & 1) != 0, (flags & 2) != 0};
-    size_t count;
+    struct mr_id_list list = {.ids = s->ids, .max = IDS_MAX};
     struct mr_error err;
-    enum mr_status status =
-        mr_tokenizer_encode(s->tokenizer, s->scratch, (struct mr_text){text, length}, options,
-                            s->ids, IDS_MAX, &count, &err);
+    enum mr_status status = mr_tokenizer_encode(
+        s->tokenizer, s->scratch, (struct mr_text){text, length}, options, &list, &err);
     free(text);
-    write_u32(status == MR_OK ? (uint32_t)count : UINT32_MAX);
-    if (status == MR_OK) fwrite(s->ids, sizeof *s->ids, count, stdout);
+    write_u32(status == MR_OK ? (uint32_t)list.count : UINT32_MAX);
+    if (status == MR_OK) fwrite(s->ids, sizeof *s->ids, list.count, stdout);
     return true;
 }
 

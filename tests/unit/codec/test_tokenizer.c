@@ -55,13 +55,12 @@ static void assert_ids(const struct mr_tokenizer *tokenizer, const char *text,
 {
     struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
     uint32_t ids[64];
-    size_t count;
+    struct mr_id_list list = {.ids = ids, .max = 64};
     struct mr_error err;
-    assert_int_equal(
-        mr_tokenizer_encode(tokenizer, scratch, text_of(text), options, ids, 64, &count, &err),
-        MR_OK);
+    assert_int_equal(mr_tokenizer_encode(tokenizer, scratch, text_of(text), options, &list, &err),
+                     MR_OK);
     char got[256] = "";
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < list.count; i++)
         snprintf(got + strlen(got), sizeof got - strlen(got), "%s%u", i ? " " : "", ids[i]);
     assert_string_equal(got, want);
     mr_tokenizer_scratch_destroy(scratch);
@@ -143,20 +142,17 @@ static void text_is_checked_and_counted(void **state)
     struct mr_tokenizer *tokenizer = load(PLAIN, "");
     struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
     uint32_t ids[3] = {77, 77, 77};
-    size_t count;
+    struct mr_id_list three = {ids, 0, 3}, two = {ids, 0, 2}, none = {NULL, 0, 0};
     struct mr_error err;
-    assert_int_equal(
-        mr_tokenizer_encode(tokenizer, scratch, text_of("a\xff"), plain, ids, 3, &count, &err),
-        MR_MALFORMED);
-    assert_int_equal(
-        mr_tokenizer_encode(tokenizer, scratch, text_of("aaaa<s>"), plain, ids, 2, &count, &err),
-        MR_PROMPT_TOO_LONG);
-    assert_int_equal(count, 5);
+    assert_int_equal(mr_tokenizer_encode(tokenizer, scratch, text_of("a\xff"), plain, &three, &err),
+                     MR_MALFORMED);
+    assert_int_equal(mr_tokenizer_encode(tokenizer, scratch, text_of("aaaa<s>"), plain, &two, &err),
+                     MR_PROMPT_TOO_LONG);
+    assert_int_equal(two.count, 5);
     assert_true(ids[0] == 0 && ids[1] == 0 && ids[2] == 77);
-    assert_int_equal(
-        mr_tokenizer_encode(tokenizer, scratch, text_of("ab"), framed, NULL, 0, &count, NULL),
-        MR_PROMPT_TOO_LONG);
-    assert_int_equal(count, 2);
+    assert_int_equal(mr_tokenizer_encode(tokenizer, scratch, text_of("ab"), framed, &none, NULL),
+                     MR_PROMPT_TOO_LONG);
+    assert_int_equal(none.count, 2);
     mr_tokenizer_scratch_destroy(scratch);
     mr_tokenizer_scratch_destroy(NULL);
     mr_tokenizer_destroy(tokenizer);

@@ -31,13 +31,13 @@ static void the_real_file_encodes_as_the_reference_does(void **state)
     static const uint32_t expected[] = {1, 504, 3575, 282, 4649, 314};
     struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
     uint32_t ids[16];
-    size_t count = 0;
+    struct mr_id_list list = {.ids = ids, .max = 16};
     struct mr_encode_options options = {.add_special = true, .parse_special = true};
     assert_int_equal(mr_tokenizer_encode(tokenizer, scratch,
-                                         (struct mr_text){text, sizeof text - 1}, options, ids, 16,
-                                         &count, NULL),
+                                         (struct mr_text){text, sizeof text - 1}, options, &list,
+                                         NULL),
                      MR_OK);
-    assert_int_equal(count, 6);
+    assert_int_equal(list.count, 6);
     assert_memory_equal(ids, expected, sizeof expected);
     mr_tokenizer_scratch_destroy(scratch);
     mr_tokenizer_destroy(tokenizer);

@@ -37,10 +37,11 @@ static void generate(struct mr_model *model, const char *text, uint32_t *out, ui
     struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
     struct mr_encode_options options = {.add_special = true, .parse_special = true};
     uint32_t prompt[64], blocks[128 / MR_BLOCK_TOKENS + 1];
-    size_t length;
+    struct mr_id_list list = {.ids = prompt, .max = 64};
     assert_int_equal(mr_tokenizer_encode(tokenizer, scratch, (struct mr_text){text, strlen(text)},
-                                         options, prompt, 64, &length, NULL),
+                                         options, &list, NULL),
                      MR_OK);
+    size_t length = list.count;
     mr_tokenizer_scratch_destroy(scratch);
     for (uint32_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         blocks[i] = i;
