@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds and runs test suites and ends with one line that sums them up.
 #
-#   tests/run.sh quick      unit tests, simulation and tidy on the release build
+#   tests/run.sh quick      all but integration and what runs the real model, on the release build
 #   tests/run.sh all        everything: that, the integration tests, and both sanitizers
 #   tests/run.sh asan       unit tests and simulation under AddressSanitizer and UBSan
 #   tests/run.sh tsan       the threaded tests under ThreadSanitizer

@@ -295,6 +295,17 @@ static void read_file(struct poison *poison, const char *folder)
     fclose(file);
 }
 
+/* Copies what stands before the next tab or line end, as far as it fits, and returns what follows.
+ */
+static const char *take_column(const char *line, char *out, size_t out_bytes)
+{
+    size_t length = strcspn(line, "\t\n");
+    size_t kept = length < out_bytes ? length : out_bytes - 1;
+    memcpy(out, line, kept);
+    out[kept] = '\0';
+    return line[length] == '\t' ? line + length + 1 : line + length;
+}
+
 static void read_manifest(struct poison_run *run, const char *folder)
 {
     char path[4096], line[512];
@@ -305,9 +316,10 @@ static void read_manifest(struct poison_run *run, const char *folder)
     if (!run->poison) die("no memory");
     while (run->count < POISON_MAX && fgets(line, sizeof line, file)) {
         struct poison *poison = &run->poison[run->count];
-        if (sscanf(line, "%63[^\t]\t%63[^\t]\t%63[^\t]", poison->file, poison->type,
-                   poison->code) != 3)
-            continue;
+        const char *rest = take_column(line, poison->file, sizeof poison->file);
+        rest = take_column(rest, poison->type, sizeof poison->type);
+        take_column(rest, poison->code, sizeof poison->code);
+        if (poison->code[0] == '\0') continue;
         read_file(poison, folder);
         run->count++;
     }
