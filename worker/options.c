@@ -55,13 +55,6 @@ static enum mr_status set_from_file(void *context, const char *name, const char 
 
 /* ---- environment ---- */
 
-/* Kubernetes puts these into every container beside a service called millrace. */
-static bool is_service_variable(const char *name)
-{
-    return strncmp(name, "service-", 8) == 0 || strcmp(name, "port") == 0 ||
-           strncmp(name, "port-", 5) == 0;
-}
-
 /* MILLRACE_KV_MEMORY=2GiB to "kv-memory"; *value is what follows the '='. */
 static bool split_variable(const char *variable, char name[NAME_BYTES_MAX], const char **value)
 {
@@ -99,10 +92,10 @@ static enum mr_status apply_environment(struct mr_config *config, char *const en
     for (size_t i = 0; environment[i]; i++) {
         char name[NAME_BYTES_MAX];
         const char *value;
-        if (!split_variable(environment[i], name, &value) || is_service_variable(name)) continue;
+        if (!split_variable(environment[i], name, &value)) continue;
+        /* Others name variables so too: Kubernetes beside a service called millrace, scripts. */
         const struct mr_option *option = mr_option_find(name);
-        if (!option || option->flag_only)
-            return unknown("environment variable for", name, ANY_COMMAND, err);
+        if (!option || option->flag_only) continue;
         if (value[0] == '\0') continue; /* set but empty: as compose files do for "not set" */
         enum mr_status status =
             option->kind == MR_OPTION_LIST
