@@ -4,7 +4,7 @@
 #   make demo     one machine, no broker: ask the small model something and watch it answer
 #   make check    the quick tests, on the build at hand
 #   make test     all tests: release, address and thread sanitizers, tidy, a real Kafka and Redis
-#   make bench    the engine's speed as a table and as JSON
+#   make bench    the engine's speed as a table and as JSON (build/bench.json)
 #   make format   lay out the sources       make tidy   the rules of the tree
 #   make asan tsan coverage                 make install PREFIX=…     make clean
 
@@ -45,7 +45,7 @@ tidy: check_tools
 
 bench: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace
-	@$(BUILD)/millrace bench --engine
+	@$(BUILD)/millrace bench --engine --model .deps/model/*.gguf --output $(BUILD)/bench.json
 
 format: check_tools
 	@find worker batching kvcache codec ops tests -name '*.[ch]' -o -name '*.cpp' | xargs .deps/clang-format/clang-format -i

@@ -3,16 +3,11 @@
 #include <string.h>
 #include <strings.h>
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 static struct mr_text trim(struct mr_text text)
 {
-    while (text.length && is_space(text.bytes[0]))
+    while (text.length && mr_text_is_space(text.bytes[0]))
         text = (struct mr_text){text.bytes + 1, text.length - 1};
-    while (text.length && is_space(text.bytes[text.length - 1]))
+    while (text.length && mr_text_is_space(text.bytes[text.length - 1]))
         text.length--;
     return text;
 }

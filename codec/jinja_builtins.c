@@ -8,11 +8,6 @@
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
-static bool text_is(struct mr_text text, const char *word)
-{
-    return strlen(word) == text.length && memcmp(text.bytes, word, text.length) == 0;
-}
-
 static struct mr_jinja_value fail_name(struct mr_jinja_run *run, const char *what,
                                        struct mr_text name)
 {
@@ -20,15 +15,20 @@ static struct mr_jinja_value fail_name(struct mr_jinja_run *run, const char *wha
                          name.length > 40 ? 40 : (int)name.length, name.bytes);
 }
 
+/* The argument given by keyword, or undefined. */
+static struct mr_jinja_value keyword(const struct mr_jinja_arguments *args, const char *name)
+{
+    for (uint32_t i = 0; i < args->named_count; i++) {
+        if (mr_text_is(args->names[i], name)) return args->named[i];
+    }
+    return (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
+}
+
 /* Positional argument `index`, or the keyword of that name, or undefined. */
 static struct mr_jinja_value argument(const struct mr_jinja_arguments *args, uint32_t index,
                                       const char *name)
 {
-    if (index < args->count) return args->values[index];
-    for (uint32_t i = 0; i < args->named_count; i++) {
-        if (text_is(args->names[i], name)) return args->named[i];
-    }
-    return (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
+    return index < args->count ? args->values[index] : keyword(args, name);
 }
 
 static struct mr_text as_name(struct mr_jinja_value value)
@@ -240,8 +240,7 @@ static struct mr_jinja_value filter_map(struct mr_jinja_run *run, struct mr_jinj
                                         const struct mr_jinja_arguments *args)
 {
     struct mr_jinja_list *from = mr_jinja_iterate(run, value);
-    struct mr_jinja_value list = mr_jinja_list_new(run),
-                          attribute = argument(args, MR_JINJA_ARGUMENTS_MAX, "attribute");
+    struct mr_jinja_value list = mr_jinja_list_new(run), attribute = keyword(args, "attribute");
     struct mr_jinja_arguments rest = tail(args, 1);
     for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count && run->status == MR_OK; i++) {
         struct mr_jinja_value item =
@@ -363,7 +362,7 @@ struct mr_jinja_value mr_jinja_filter(struct mr_jinja_run *run, struct mr_text n
                                       const struct mr_jinja_arguments *arguments)
 {
     for (size_t i = 0; i < COUNT(filters); i++) {
-        if (text_is(name, filters[i].name)) return filters[i].apply(run, value, arguments);
+        if (mr_text_is(name, filters[i].name)) return filters[i].apply(run, value, arguments);
     }
     return fail_name(run, "unknown filter", name);
 }
@@ -375,23 +374,23 @@ static bool test_kind(struct mr_text name, struct mr_jinja_value value, bool *kn
     bool whole = value.kind == MR_JINJA_INT, text = value.kind == MR_JINJA_TEXT;
     bool list = value.kind == MR_JINJA_LIST, dict = value.kind == MR_JINJA_DICT;
     *known = true;
-    if (text_is(name, "defined")) return value.kind != MR_JINJA_UNDEFINED;
-    if (text_is(name, "undefined")) return value.kind == MR_JINJA_UNDEFINED;
-    if (text_is(name, "none")) return value.kind == MR_JINJA_NONE;
-    if (text_is(name, "string")) return text;
-    if (text_is(name, "mapping")) return dict;
-    if (text_is(name, "iterable") || text_is(name, "sequence")) return text || list || dict;
-    if (text_is(name, "boolean")) return value.kind == MR_JINJA_BOOL;
-    if (text_is(name, "integer")) return whole;
-    if (text_is(name, "float")) return value.kind == MR_JINJA_FLOAT;
-    if (text_is(name, "number")) {
+    if (mr_text_is(name, "defined")) return value.kind != MR_JINJA_UNDEFINED;
+    if (mr_text_is(name, "undefined")) return value.kind == MR_JINJA_UNDEFINED;
+    if (mr_text_is(name, "none")) return value.kind == MR_JINJA_NONE;
+    if (mr_text_is(name, "string")) return text;
+    if (mr_text_is(name, "mapping")) return dict;
+    if (mr_text_is(name, "iterable") || mr_text_is(name, "sequence")) return text || list || dict;
+    if (mr_text_is(name, "boolean")) return value.kind == MR_JINJA_BOOL;
+    if (mr_text_is(name, "integer")) return whole;
+    if (mr_text_is(name, "float")) return value.kind == MR_JINJA_FLOAT;
+    if (mr_text_is(name, "number")) {
         return whole || value.kind == MR_JINJA_FLOAT || value.kind == MR_JINJA_BOOL;
     }
-    if (text_is(name, "true")) return value.kind == MR_JINJA_BOOL && value.integer;
-    if (text_is(name, "false")) return value.kind == MR_JINJA_BOOL && !value.integer;
-    if (text_is(name, "odd")) return whole && value.integer % 2 != 0;
-    if (text_is(name, "even")) return whole && value.integer % 2 == 0;
-    if (text_is(name, "callable")) {
+    if (mr_text_is(name, "true")) return value.kind == MR_JINJA_BOOL && value.integer;
+    if (mr_text_is(name, "false")) return value.kind == MR_JINJA_BOOL && !value.integer;
+    if (mr_text_is(name, "odd")) return whole && value.integer % 2 != 0;
+    if (mr_text_is(name, "even")) return whole && value.integer % 2 == 0;
+    if (mr_text_is(name, "callable")) {
         return value.kind == MR_JINJA_FUNCTION || value.kind == MR_JINJA_METHOD ||
                value.kind == MR_JINJA_MACRO;
     }
@@ -408,12 +407,14 @@ bool mr_jinja_test(struct mr_jinja_run *run, struct mr_text name, struct mr_jinj
     struct mr_jinja_value other = argument(arguments, 0, "other");
     static const char *const equal[] = {"equalto", "eq", "==", "sameas"};
     for (size_t i = 0; i < COUNT(equal); i++) {
-        if (text_is(name, equal[i])) return mr_jinja_equal(value, other);
+        if (mr_text_is(name, equal[i])) return mr_jinja_equal(value, other);
     }
-    if (text_is(name, "ne") || text_is(name, "!=")) return !mr_jinja_equal(value, other);
-    if (text_is(name, "in")) return mr_jinja_contains(run, other, value);
-    if (text_is(name, "gt") || text_is(name, ">")) return mr_jinja_compare(run, value, other) > 0;
-    if (text_is(name, "lt") || text_is(name, "<")) return mr_jinja_compare(run, value, other) < 0;
+    if (mr_text_is(name, "ne") || mr_text_is(name, "!=")) return !mr_jinja_equal(value, other);
+    if (mr_text_is(name, "in")) return mr_jinja_contains(run, other, value);
+    if (mr_text_is(name, "gt") || mr_text_is(name, ">"))
+        return mr_jinja_compare(run, value, other) > 0;
+    if (mr_text_is(name, "lt") || mr_text_is(name, "<"))
+        return mr_jinja_compare(run, value, other) < 0;
     fail_name(run, "unknown test", name);
     return false;
 }
@@ -486,7 +487,7 @@ static const struct {
 bool mr_jinja_is_function(struct mr_text name)
 {
     for (size_t i = 0; i < COUNT(functions); i++) {
-        if (text_is(name, functions[i].name)) return true;
+        if (mr_text_is(name, functions[i].name)) return true;
     }
     return false;
 }
@@ -498,7 +499,7 @@ struct mr_jinja_value mr_jinja_call(struct mr_jinja_run *run, struct mr_jinja_va
         return mr_jinja_method(run, *callee.function.self, callee.function.name, arguments);
     }
     for (size_t i = 0; callee.kind == MR_JINJA_FUNCTION && i < COUNT(functions); i++) {
-        if (text_is(callee.function.name, functions[i].name)) {
+        if (mr_text_is(callee.function.name, functions[i].name)) {
             return functions[i].call(run, arguments);
         }
     }

@@ -37,11 +37,6 @@ static struct mr_jinja_value key_of(struct mr_text name)
     return key;
 }
 
-static bool text_is(struct mr_text text, const char *word)
-{
-    return strlen(word) == text.length && memcmp(text.bytes, word, text.length) == 0;
-}
-
 /* Counts a step; false when the run is over. */
 static bool step(struct interpreter *in)
 {
@@ -324,10 +319,10 @@ static struct mr_jinja_value eval_compare(struct interpreter *in, const struct m
     struct mr_jinja_value a = eval(in, node->a), b = eval(in, node->b);
     struct mr_text op = node->text;
     if (in->run->status != MR_OK) return undefined();
-    if (text_is(op, "==")) return mr_jinja_bool(mr_jinja_equal(a, b));
-    if (text_is(op, "!=")) return mr_jinja_bool(!mr_jinja_equal(a, b));
-    if (text_is(op, "in")) return mr_jinja_bool(mr_jinja_contains(in->run, b, a));
-    if (text_is(op, "not in")) return mr_jinja_bool(!mr_jinja_contains(in->run, b, a));
+    if (mr_text_is(op, "==")) return mr_jinja_bool(mr_jinja_equal(a, b));
+    if (mr_text_is(op, "!=")) return mr_jinja_bool(!mr_jinja_equal(a, b));
+    if (mr_text_is(op, "in")) return mr_jinja_bool(mr_jinja_contains(in->run, b, a));
+    if (mr_text_is(op, "not in")) return mr_jinja_bool(!mr_jinja_contains(in->run, b, a));
     int order = mr_jinja_compare(in->run, a, b);
     bool or_equal = op.length == 2 && order == 0;
     return mr_jinja_bool(or_equal || (op.bytes[0] == '<' ? order < 0 : order > 0));

@@ -33,19 +33,14 @@ struct mr_jinja_node *mr_jinja_parser_node(struct mr_jinja_parser *parser,
     return made;
 }
 
-static bool text_is(struct mr_text text, const char *word)
-{
-    return strlen(word) == text.length && memcmp(text.bytes, word, text.length) == 0;
-}
-
 bool mr_jinja_parser_at_operator(const struct mr_jinja_parser *parser, const char *text)
 {
-    return parser->at->kind == MR_JINJA_TOKEN_OPERATOR && text_is(parser->at->text, text);
+    return parser->at->kind == MR_JINJA_TOKEN_OPERATOR && mr_text_is(parser->at->text, text);
 }
 
 bool mr_jinja_parser_at_name(const struct mr_jinja_parser *parser, const char *word)
 {
-    return parser->at->kind == MR_JINJA_TOKEN_NAME && text_is(parser->at->text, word);
+    return parser->at->kind == MR_JINJA_TOKEN_NAME && mr_text_is(parser->at->text, word);
 }
 
 bool mr_jinja_parser_take_operator(struct mr_jinja_parser *parser, const char *text)
@@ -162,7 +157,7 @@ static struct mr_jinja_node *parse_name(struct mr_jinja_parser *parser)
     };
     enum mr_jinja_node_kind kind = MR_JINJA_NODE_NAME;
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++) {
-        if (text_is(parser->at->text, constants[i].word)) kind = constants[i].kind;
+        if (mr_text_is(parser->at->text, constants[i].word)) kind = constants[i].kind;
     }
     struct mr_jinja_node *made = mr_jinja_parser_node(parser, kind);
     if (!made) return NULL;
@@ -249,7 +244,7 @@ static const struct mr_jinja_node *parse_arguments(struct mr_jinja_parser *parse
     while (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, ")")) {
         const struct mr_jinja_token *next = parser->at + 1;
         if (parser->at->kind == MR_JINJA_TOKEN_NAME && next->kind == MR_JINJA_TOKEN_OPERATOR &&
-            text_is(next->text, "=")) {
+            mr_text_is(next->text, "=")) {
             struct mr_text name = mr_jinja_parser_need_name(parser);
             parser->at++;
             const struct mr_jinja_node *value = mr_jinja_parse_expression(parser);
@@ -437,7 +432,7 @@ static bool take_comparison(struct mr_jinja_parser *parser, struct mr_text *text
         return true;
     }
     if (mr_jinja_parser_at_name(parser, "not") && next->kind == MR_JINJA_TOKEN_NAME &&
-        text_is(next->text, "in")) {
+        mr_text_is(next->text, "in")) {
         parser->at += 2;
         *text = (struct mr_text){"not in", 6};
         return true;

@@ -12,11 +12,6 @@ struct lexer {
     struct mr_error *err;
 };
 
-static bool is_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 static bool is_name_start(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -73,7 +68,7 @@ static size_t text_end(const struct lexer *lexer, size_t tag, bool line_starting
     char kind = bytes[tag + 1], sign = tag + 2 < lexer->source.length ? bytes[tag + 2] : '\0';
     size_t end = tag;
     if (sign == '-') {
-        while (end > lexer->at && is_space(bytes[end - 1]))
+        while (end > lexer->at && mr_text_is_space(bytes[end - 1]))
             end--;
         return end;
     }
@@ -83,7 +78,7 @@ static size_t text_end(const struct lexer *lexer, size_t tag, bool line_starting
         line_start--;
     if (line_start == lexer->at && !line_starting) return end;
     for (size_t i = line_start; i < tag; i++) {
-        if (!is_space(bytes[i])) return end;
+        if (!mr_text_is_space(bytes[i])) return end;
     }
     return line_start;
 }
@@ -93,7 +88,7 @@ static void skip_after_tag(struct lexer *lexer, char sign, bool trims)
 {
     size_t from = lexer->at;
     if (sign == '-') {
-        while (lexer->at < lexer->source.length && is_space(peek(lexer, 0)))
+        while (lexer->at < lexer->source.length && mr_text_is_space(peek(lexer, 0)))
             lexer->at++;
     } else if (trims && sign != '+' && peek(lexer, 0) == '\n') {
         lexer->at++;
@@ -248,7 +243,7 @@ static enum mr_status lex_tag(struct lexer *lexer, char close, char *sign)
     *sign = '\0';
     while (lexer->at < lexer->source.length) {
         char c = peek(lexer, 0);
-        if (is_space(c)) {
+        if (mr_text_is_space(c)) {
             lexer->line += c == '\n';
             lexer->at++;
             continue;

@@ -19,14 +19,9 @@ static struct mr_jinja_value need_text(struct mr_jinja_run *run)
     return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: a method needs a text argument");
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 static bool strips(char c, const struct mr_jinja_value *chars)
 {
-    if (!chars) return is_space(c);
+    if (!chars) return mr_text_is_space(c);
     return c && memchr(chars->text.bytes, c, chars->text.length);
 }
 
@@ -198,7 +193,7 @@ static void split_spaces(struct mr_jinja_run *run, struct mr_jinja_value self,
 {
     for (size_t i = 0; i < self.text.length;) {
         size_t end = i;
-        while (end < self.text.length && !is_space(self.text.bytes[end]))
+        while (end < self.text.length && !mr_text_is_space(self.text.bytes[end]))
             end++;
         if (end > i) mr_jinja_list_push(run, out, mr_jinja_slice_bytes(self, i, end));
         i = end + 1;

@@ -14,6 +14,7 @@
 #define MR_CODEC_TOKENIZER_H
 
 #include "codec/status.h"
+#include "codec/text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,12 +31,6 @@ enum mr_token_kind {
     MR_TOKEN_USER_DEFINED,
     MR_TOKEN_BYTE,
     MR_TOKEN_UNUSED
-};
-
-/* Bytes borrowed from the file they were read from. */
-struct mr_text {
-    const char *bytes;
-    size_t length;
 };
 
 /* What GGUF metadata says. Arrays are borrowed during _create only. */

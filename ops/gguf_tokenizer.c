@@ -17,11 +17,6 @@ static const struct mr_gguf_value *array_of(const struct mr_gguf *gguf, const ch
     return value && value->is_array && value->type == type ? value : NULL;
 }
 
-static bool text_is(struct mr_text text, const char *expected)
-{
-    return text.length == strlen(expected) && memcmp(text.bytes, expected, text.length) == 0;
-}
-
 static enum mr_status read_texts(const struct mr_gguf *gguf, const char *key, struct mr_text **out,
                                  uint32_t *count, struct mr_error *err)
 {
@@ -83,9 +78,9 @@ static uint32_t special_id(const struct mr_gguf *gguf, const char *key)
 /* Files of the Llama 3 pre-tokenizers often leave add_bos_token out and mean yes. */
 static void read_flags(const struct mr_gguf *gguf, struct mr_tokenizer_spec *spec)
 {
-    bool sentencepiece = text_is(spec->model, "llama");
-    bool llama3 = text_is(spec->pre, "llama-bpe") || text_is(spec->pre, "llama3") ||
-                  text_is(spec->pre, "llama-v3");
+    bool sentencepiece = mr_text_is(spec->model, "llama");
+    bool llama3 = mr_text_is(spec->pre, "llama-bpe") || mr_text_is(spec->pre, "llama3") ||
+                  mr_text_is(spec->pre, "llama-v3");
     spec->add_bos = sentencepiece || llama3;
     spec->add_space_prefix = sentencepiece;
     mr_gguf_bool(gguf, "tokenizer.ggml.add_bos_token", &spec->add_bos);

@@ -33,7 +33,6 @@ struct mr_model_options {
     const char *device; /* "cpu" */
     enum mr_dtype dtype;
     uint32_t thread_count;  /* 0: one for each core */
-    bool deterministic;     /* a row's logits do not depend on what else is in the step */
     uint64_t kv_bytes;      /* size of the KV pool; rounded down to whole blocks, at least 1 */
     uint32_t rows_max;      /* tokens of one step */
     uint32_t sequences_max; /* sequences of one step */

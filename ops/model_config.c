@@ -263,11 +263,6 @@ static double json_number_or(const struct mr_json_value *object, const char *key
     return value;
 }
 
-static bool text_is(struct mr_text text, const char *expected)
-{
-    return text.length == strlen(expected) && memcmp(text.bytes, expected, text.length) == 0;
-}
-
 static enum mr_status json_rope_kind(struct mr_rope_config *rope,
                                      const struct mr_json_value *scaling, struct mr_error *err)
 {
@@ -275,12 +270,12 @@ static enum mr_status json_rope_kind(struct mr_rope_config *rope,
     if (!mr_json_text(mr_json_get(scaling, "rope_type"), &type))
         mr_json_text(mr_json_get(scaling, "type"), &type);
     rope->factor = json_number_or(scaling, "factor", 0.0);
-    if (text_is(type, "default")) return MR_OK;
-    if (text_is(type, "linear")) {
+    if (mr_text_is(type, "default")) return MR_OK;
+    if (mr_text_is(type, "linear")) {
         rope->kind = MR_ROPE_LINEAR;
         return MR_OK;
     }
-    if (text_is(type, "llama3")) {
+    if (mr_text_is(type, "llama3")) {
         rope->kind = MR_ROPE_LLAMA3;
         rope->low_freq = json_number_or(scaling, "low_freq_factor", 0.0);
         rope->high_freq = json_number_or(scaling, "high_freq_factor", 0.0);
@@ -317,8 +312,8 @@ static enum mr_status json_layer_types(struct mr_model_config *config,
     for (uint32_t i = 0; i < config->layer_count && i < MR_LAYERS_MAX; i++) {
         struct mr_text type = {"", 0};
         mr_json_text(mr_json_at(types, i), &type);
-        config->windowed[i] = text_is(type, "sliding_attention");
-        if (!config->windowed[i] && !text_is(type, "full_attention"))
+        config->windowed[i] = mr_text_is(type, "sliding_attention");
+        if (!config->windowed[i] && !mr_text_is(type, "full_attention"))
             return mr_fail(err, MR_BAD_FILE, "layer type \"%.*s\" is not supported",
                            (int)(type.length < 40 ? type.length : 40), type.bytes);
     }
@@ -375,7 +370,7 @@ static enum mr_status json_refuse(const struct json_reader *reader, struct mr_er
                        reader->wrong);
     struct mr_text activation = {"silu", 4};
     mr_json_text(mr_json_get(reader->root, "hidden_act"), &activation);
-    if (!text_is(activation, "silu"))
+    if (!mr_text_is(activation, "silu"))
         return mr_fail(err, MR_BAD_FILE, "activation \"%.*s\" is not supported",
                        (int)(activation.length < 40 ? activation.length : 40), activation.bytes);
     if (is_given(mr_json_get(reader->root, "quantization_config")))

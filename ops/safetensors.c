@@ -52,11 +52,6 @@ static int shown(struct mr_text text)
     return (int)(text.length < 64 ? text.length : 64);
 }
 
-static bool text_is(struct mr_text text, const char *expected)
-{
-    return text.length == strlen(expected) && memcmp(text.bytes, expected, text.length) == 0;
-}
-
 /* ---- one tensor ---- */
 
 static bool read_type(const struct mr_json_value *value, enum mr_storage *storage, uint64_t *bytes)
@@ -64,7 +59,7 @@ static bool read_type(const struct mr_json_value *value, enum mr_storage *storag
     struct mr_text name;
     if (!mr_json_text(value, &name)) return false;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        if (text_is(name, types[i].name)) {
+        if (mr_text_is(name, types[i].name)) {
             *storage = types[i].storage;
             *bytes = types[i].bytes;
             return true;
@@ -189,7 +184,7 @@ static enum mr_status add_tensors(struct mr_tensor_table *table, const struct sh
     enum mr_status status = MR_OK;
     struct mr_json_member member = {0};
     while (status == MR_OK && mr_json_next(root, &member))
-        if (!text_is(member.name, "__metadata__"))
+        if (!mr_text_is(member.name, "__metadata__"))
             status =
                 read_tensor(shard, &member, mr_tensor_table_add(table), &extents[count++], err);
     if (status == MR_OK) status = check_cover(shard, extents, count, err);
@@ -202,7 +197,7 @@ static enum mr_status add_tensors(struct mr_tensor_table *table, const struct sh
 static struct shard *find_shard(struct mr_safetensors *all, struct mr_text name)
 {
     for (uint32_t i = 0; i < all->shard_count; i++)
-        if (text_is(name, all->shards[i].name)) return &all->shards[i];
+        if (mr_text_is(name, all->shards[i].name)) return &all->shards[i];
     return NULL;
 }
 

@@ -32,7 +32,7 @@ const struct mr_option mr_options[] = {
     {"step-tokens", MR_OPTION_U32, AT(step_tokens), "2048", ENGINE, 1, 1048576, NULL, "N", "Most rows of one step", false},
     {"chunk-requests", MR_OPTION_U32, AT(chunk_requests), "1", ENGINE, 1, 4096, NULL, "N", "Prompts that are in chunks at the same time", false},
     {"step-target-ms", MR_OPTION_U32, AT(step_target_ms), "0", ENGINE, 0, 60000, NULL, "MS", "Step time to aim at: smaller chunks, shorter gaps between tokens; 0 is none", false},
-    {"deterministic", MR_OPTION_BOOL, AT(deterministic), "false", ENGINE, 0, 0, NULL, NULL, "A row's result does not depend on what else is in the batch", false},
+    {"deterministic", MR_OPTION_BOOL, AT(deterministic), "false", ENGINE, 0, 0, NULL, NULL, "A row's result does not depend on what else is in the batch; on the CPU always so", false},
     {"prefix-cache", MR_OPTION_BOOL, AT(prefix_cache), "true", ENGINE, 0, 0, NULL, NULL, "Reuse the KV of prompts that begin alike", false},
     {"prompt-entries", MR_OPTION_U32, AT(prompt_entries), "64", ENGINE, 0, 1048576, NULL, "N", "Complete prompts kept with their logits", false},
     {"prompt-entry-ttl", MR_OPTION_DURATION, AT(prompt_entry_ttl_ns), "300s", ENGINE, 0, 1e18, NULL, "TIME", "How long such an entry lives after its last use", false},

@@ -11,18 +11,5 @@
 #include "ops/cpu/search_body.h"
 #include "ops/cpu/tile_body.h"
 
-const struct mr_cpu_ops mr_cpu_ops_avx2 = {
-    .tile_bf16 = tile_bf16,
-    .tile_f32 = tile_f32,
-    .finish = rows_finish,
-    .norm_row = rows_norm,
-    .softmax = rows_softmax,
-    .fold = rows_fold,
-    .convert = rows_convert,
-    .rotate = rows_rotate,
-    .find_max = search_find_max,
-    .sum_exp = search_sum_exp,
-    .fill_bins = search_fill_bins,
-    .collect = search_collect,
-    .find_top = search_find_top,
-};
+#define TABLE mr_cpu_ops_avx2
+#include "ops/cpu/table_body.h"

@@ -28,7 +28,8 @@ def run_peer(python, script, arguments, env=None):
                             stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
     if result.returncode:
         sys.exit(f"{script} failed:\n{result.stderr[-3000:]}")
-    return json.loads(result.stdout.strip().splitlines()[-1])
+    rows = [line for line in result.stdout.splitlines() if line.startswith("{")]  # a peer may log there too
+    return json.loads(rows[-1])
 
 
 def run_millrace(options):
