@@ -2,7 +2,11 @@
 # stopped and removed when the test ends, however it ends.
 #
 #   . tests/integration/services.sh
-#   kafka_start                          sets KAFKA_BROKERS; an Apache Kafka (KRaft, one node) on loopback
+#   kafka_start [secure]                 sets KAFKA_BROKERS; an Apache Kafka (KRaft, one node) on loopback, with the
+#                                        lines of KAFKA_PROPERTIES in its configuration. secure: KAFKA_SASL (SCRAM over
+#                                        TLS; user mill, password grindstone) and KAFKA_TLS (a client certificate is
+#                                        asked for) as well, with certificates in SERVICES: ca.pem, client.pem, and
+#                                        other-ca.pem, other-client.pem of somebody else
 #   kafka_topic NAME [PARTITIONS]        creates a topic
 #   kafka_run CLASS ARGUMENT…            one of Kafka's own tools
 #   redis_start [ARGUMENT…]              sets REDIS_PORT and REDIS_URL
@@ -64,19 +68,63 @@ kafka_run() {
     java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$deps/kafka/*" "$@"
 }
 
-kafka_start() {
+certificate() { # certificate NAME SUBJECT CA: NAME.pem and its key, signed by CA
+    openssl req -newkey rsa:2048 -nodes -subj "/CN=$2" -keyout "$SERVICES/$1.key" -out "$SERVICES/$1.csr"
+    echo "subjectAltName=DNS:localhost,IP:127.0.0.1" |
+        openssl x509 -req -in "$SERVICES/$1.csr" -CA "$SERVICES/$3.pem" -CAkey "$SERVICES/$3.key" -CAcreateserial \
+            -days 2 -extfile /dev/stdin -out "$SERVICES/$1.pem"
+}
+
+certificates() {
+    for ca in ca other-ca; do
+        openssl req -x509 -newkey rsa:2048 -nodes -subj "/CN=$ca" -days 2 -keyout "$SERVICES/$ca.key" \
+            -out "$SERVICES/$ca.pem"
+    done
+    certificate broker localhost ca
+    certificate client mill ca
+    certificate other-client mill other-ca
+    cat "$SERVICES/broker.key" "$SERVICES/broker.pem" >"$SERVICES/broker-store.pem"
+}
+
+# Two more listeners: SCRAM over TLS, and TLS with a client's certificate.
+kafka_secure() { # kafka_secure PORT PORT: prints the lines of configuration
+    KAFKA_SASL=127.0.0.1:$1
+    KAFKA_TLS=127.0.0.1:$2
+    certificates >"$SERVICES/openssl.log" 2>&1 || {
+        cat "$SERVICES/openssl.log" >&2
+        return 1
+    }
+    kafka_listeners=",SASL_SSL://$KAFKA_SASL,SSL://$KAFKA_TLS"
+    kafka_protocols=",SASL_SSL:SASL_SSL,SSL:SSL"
+    set -- --add-scram 'SCRAM-SHA-256=[name=mill,password=grindstone]'
+    kafka_format=$*
+    cat >"$SERVICES/secure.properties" <<END
+sasl.enabled.mechanisms=SCRAM-SHA-256
+listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+ssl.keystore.type=PEM
+ssl.keystore.location=$SERVICES/broker-store.pem
+ssl.truststore.type=PEM
+ssl.truststore.location=$SERVICES/ca.pem
+listener.name.ssl.ssl.client.auth=required
+END
+}
+
+kafka_start() { # kafka_start [secure]
+    kafka_listeners='' kafka_protocols='' kafka_format='' kafka_kind=${1:-}
+    : >"$SERVICES/secure.properties"
     # shellcheck disable=SC2046
-    set -- $(free_ports 2)
+    set -- $(free_ports 4)
+    [ "$kafka_kind" != secure ] || kafka_secure "$3" "$4" || return 1
     KAFKA_BROKERS=127.0.0.1:$1
     cat >"$SERVICES/kafka.properties" <<END
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:$2
-listeners=PLAINTEXT://127.0.0.1:$1,CONTROLLER://127.0.0.1:$2
-advertised.listeners=PLAINTEXT://127.0.0.1:$1
+listeners=PLAINTEXT://127.0.0.1:$1,CONTROLLER://127.0.0.1:$2$kafka_listeners
+advertised.listeners=PLAINTEXT://127.0.0.1:$1$kafka_listeners
 inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT$kafka_protocols
 log.dirs=$SERVICES/kafka-data
 num.partitions=4
 offsets.topic.replication.factor=1
@@ -90,8 +138,11 @@ group.initial.rebalance.delay.ms=0
 log.cleaner.dedupe.buffer.size=16777216
 broker.heartbeat.interval.ms=500
 broker.session.timeout.ms=2000
+$(cat "$SERVICES/secure.properties")
+${KAFKA_PROPERTIES:-}
 END
-    kafka_run kafka.tools.StorageTool format -t 4L6g3nShT-eMCtK--X86sw \
+    # shellcheck disable=SC2086
+    kafka_run kafka.tools.StorageTool format -t 4L6g3nShT-eMCtK--X86sw $kafka_format \
         -c "$SERVICES/kafka.properties" >"$SERVICES/kafka.log" 2>&1 || {
         cat "$SERVICES/kafka.log" >&2
         return 1

@@ -1,0 +1,370 @@
+#!/usr/bin/env python3
+"""Workers die, stop, come and go over a real Apache Kafka while requests are in flight; checker.c, which knows only the
+topics and the group's commits, says what became of them. Prints a table, and JSON with --json.
+
+    chaos.py [--small] [--delivery exactly-once] [SCENARIO...]
+
+--small: the sizes that `make test` runs; no time is judged. Without it the bars of the project are judged.
+Exit 1: a promise was broken, or a worker ended as nobody had asked it to."""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import signal
+import sys
+import time
+
+import rig
+
+SMALL = {"kill": 3, "rolling": 2, "stop": 1, "broker": 1, "churn": 2, "requests": 240, "rate": 24, "every": 4,
+         "stopped": 9, "away": 10, "backlog": 200, "long_tokens": 600}
+FULL = {"kill": 15, "rolling": 10, "stop": 3, "broker": 2, "churn": 12, "requests": 2000, "rate": 25, "every": 5,
+        "stopped": 20, "away": 60, "backlog": 3000, "long_tokens": 4000}
+LONG_MS = 60_000  # what "a request of 60 s" is
+
+
+def words(seed, count):
+    pick = random.Random(seed)
+    return " ".join(pick.choice(("river", "mill", "grain", "stone", "wheel", "water", "seven", "why"))
+                    for _ in range(count))
+
+
+def request(fleet, number, tokens=200):
+    return {"id": f"{fleet.name}-{number}", "prompt": f"{words(number, 8 + number % 30)} {number}",
+            "max_tokens": tokens, "temperature": 0 if number % 2 else 0.8, "ignore_eos": True}
+
+
+class Run:
+    """One scenario: a fleet under load, what is done to it, and what the checker says."""
+
+    def __init__(self, options, services, name, workers, *flags, model=None):
+        self.options, self.services, self.name = options, services, name
+        self.fleet = rig.Fleet(options, services, name, *flags, model=model)
+        self.sizes = options.sizes
+        self.random = random.Random(options.seed)
+        self.row = {"scenario": name, "delivery": options.delivery}
+        self.deeds = 0
+        if workers:
+            self.fleet.add(workers)
+
+    def load(self, count=None, rate=None, make=None, wait_s=90, before=0):
+        """before: requests that are in the topic already."""
+        count = count or self.sizes["requests"]
+        rate = self.sizes["rate"] if rate is None else rate
+        self.producer = rig.Producer(self.fleet, count, rate, make or (lambda n: request(self.fleet, n)))
+        self.producer.start()
+        self.checker = rig.Checker(self.fleet, before + count, wait_s)
+
+    def pause(self, seconds):
+        """Lets time pass, and keeps the fleet going."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.fleet.look()
+            time.sleep(0.1)
+
+    def busy(self):
+        return self.checker.running()
+
+    def wait_answered(self, count):
+        while self.busy() and self.checker.answered < count:
+            self.pause(0.2)
+
+    def finish(self):
+        while self.busy():
+            self.pause(0.2)
+        figures = self.checker.figures()
+        self.fleet.close()
+        self.row.update(figures, deeds=self.deeds, abnormal=self.fleet.abnormal, said=self.checker.said[:20])
+        if self.producer.failed:
+            self.row["abnormal"].append({"worker": "producer", "exit": 1})
+        broken = [] if figures["ok"] else [f"violations {figures['violations']}"]
+        if self.fleet.abnormal:
+            broken.append(f"{len(self.fleet.abnormal)} abnormal ends")
+        if figures["refused"] and not self.row.get("may_refuse"):
+            broken.append(f"{figures['refused']} refused")
+        self.row["broken"] = broken
+        return self.row
+
+    def bar(self, holds, text):
+        """A bar of the project: judged in full size only."""
+        self.row.setdefault("bars", []).append({"bar": text, "holds": bool(holds)})
+        if not holds and not self.options.small:
+            self.row["broken"].append(f"missed: {text}")
+
+    def usual_bars(self, outage_s=0):
+        self.bar(self.row["duplicates"] == 0, "no finished request runs again")
+        limit_s = self.options.session + 5 + outage_s
+        self.bar(self.row["stall_ms"] <= limit_s * 1000, f"never {limit_s} s without a result")
+        return self.row
+
+
+# --- the scenarios ---------------------------------------------------------------------------------------------------
+
+def kill(options, services):
+    """kill -9 of a random worker every few seconds; it is started again at once."""
+    run = Run(options, services, "kill", 3)
+    run.load()
+    run.wait_answered(1)
+    for _ in range(run.sizes["kill"]):
+        if not run.busy():
+            break
+        run.pause(run.sizes["every"] * run.random.uniform(0.6, 1.4))
+        alive = run.fleet.running()
+        if not alive:
+            continue
+        victim = run.random.choice(alive)
+        victim.end(signal.SIGKILL)
+        victim.start()
+        run.deeds += 1
+    run.finish()
+    return run.usual_bars()
+
+
+def rolling(options, services):
+    """SIGTERM of one worker after the other, each started again when it has ended."""
+    run = Run(options, services, "rolling", 3)
+    run.load()
+    run.wait_answered(1)
+    for number in range(run.sizes["rolling"]):
+        if not run.busy():
+            break
+        worker = run.fleet.workers[number % 3]
+        worker.end(signal.SIGTERM)
+        worker.start()
+        worker.wait_for('"assigned ')
+        run.deeds += 1
+        run.pause(1)
+    run.finish()
+    return run.usual_bars()
+
+
+def stop(options, services):
+    """SIGSTOP of one worker, longer than its session lasts, and SIGCONT."""
+    run = Run(options, services, "stop", 3)
+    run.load()
+    run.wait_answered(1)
+    for number in range(run.sizes["stop"]):
+        if not run.busy():
+            break
+        worker = run.fleet.workers[number % 3]
+        worker.send(signal.SIGSTOP)
+        run.pause(run.sizes["stopped"])
+        worker.send(signal.SIGCONT)
+        run.deeds += 1
+        run.pause(run.sizes["every"])
+    run.finish()
+    return run.usual_bars()
+
+
+def broker(options, services):
+    """The broker is ended and started again."""
+    run = Run(options, services, "broker", 3)
+    run.load()
+    run.wait_answered(1)
+    outage_s = 0
+    for number in range(run.sizes["broker"]):
+        if not run.busy():
+            break
+        began = time.monotonic()
+        if number % 2 == 0:
+            services.call("kafka_stop")
+        services.call("kafka_restart")
+        outage_s = max(outage_s, time.monotonic() - began)
+        run.deeds += 1
+        run.pause(run.sizes["every"])
+    run.finish()
+    run.row["outage_s"] = round(outage_s, 1)
+    return run.usual_bars(round(outage_s, 1))
+
+
+def churn(options, services):
+    """Workers join and leave every few seconds."""
+    run = Run(options, services, "churn", 2)
+    run.load()
+    run.wait_answered(1)
+    for number in range(run.sizes["churn"]):
+        if not run.busy():
+            break
+        if number % 2 == 0:
+            spare = [worker for worker in run.fleet.workers[2:] if worker.process is None]
+            if spare:
+                spare[0].start()
+            else:
+                run.fleet.add(1)
+        else:
+            run.random.choice(run.fleet.running()).end(signal.SIGTERM)
+            if len(run.fleet.running()) < 2:
+                run.fleet.add(1)
+        run.deeds += 1
+        run.pause(run.sizes["every"])
+    run.finish()
+    return run.usual_bars()
+
+
+def long(options, services):
+    """Requests that generate for a minute under max.poll.interval.ms=10000: the group does not notice."""
+    run = Run(options, services, "long", 1, "--poll-interval-max", "10s", "--kv-memory", "1GiB",
+              model=rig.DEPS / "model/SmolLM2-135M-Instruct.Q4_1.gguf")
+    run.load(8, 0, lambda n: request(run.fleet, n, run.sizes["long_tokens"]), wait_s=600)
+    while run.busy():
+        run.pause(0.5)
+    rebalances = run.fleet.workers[0].said('"assigned ') + run.fleet.workers[0].said("gave back") - 1
+    longest_ms = max((result["timings_ms"]["total"] for result in rig.records(run.fleet, "results")), default=0)
+    run.finish()
+    run.row.update(rebalances=rebalances, longest_ms=round(longest_ms))
+    run.bar(longest_ms >= LONG_MS, "a request of 60 s")
+    run.bar(rebalances == 0, "no rebalance")
+    if rebalances:
+        run.row["broken"].append(f"{rebalances} rebalances")
+    return run.usual_bars(600)
+
+
+def backlog(options, services):
+    """Prompts of 100 kB queue up: too long ones are refused, padded ones are answered, and memory stays."""
+    run = Run(options, services, "backlog", 1)
+    run.row["may_refuse"] = True
+    worker = run.fleet.workers[0]
+    run.pause(2)
+    base = highest = worker.rss_bytes()
+    pad = words(7, 17000)[:100_000]
+
+    def make(number):
+        fields = request(run.fleet, number, 20)
+        return fields | ({"prompt": pad} if number % 3 else {"padding": pad})
+
+    worker.end()
+    run.producer = rig.Producer(run.fleet, run.sizes["backlog"], 0, make)
+    run.producer.start()
+    run.producer.join()  # all of it waits before the worker comes back
+    worker.start()
+    worker.wait_for('"assigned ')
+    run.checker = rig.Checker(run.fleet, run.sizes["backlog"], 90)
+    while run.busy():
+        if worker.look():
+            highest = max(highest, worker.rss_bytes())
+        run.pause(0.1)
+    run.finish()
+    grown = (highest - base) / 1e6
+    run.row.update(rss_base_mb=round(base / 1e6), rss_grown_mb=round(grown))
+    run.bar(grown <= 200, "memory within its start + 200 MB")
+    if grown > 200:
+        run.row["broken"].append(f"grew by {grown:.0f} MB")
+    return run.usual_bars(600)
+
+
+def broker_away(options, services):
+    """No broker when the worker starts, and none for a while in the middle: it waits, without spinning or growing."""
+    run = Run(options, services, "broker-away", 0)
+    services.call("kafka_stop")
+    worker = rig.Worker(run.fleet, "broker-away-w1")
+    run.fleet.workers.append(worker)
+    worker.start()
+    run.pause(15)
+    services.call("kafka_restart")
+    worker.wait_for('"assigned ')
+    half = run.sizes["requests"] // 2
+    run.load(half, run.sizes["rate"])
+    run.wait_answered(half)
+    run.row["first_half"] = run.checker.figures()["answered"]
+    base = worker.rss_bytes()
+    services.call("kafka_stop")
+    run.pause(3)
+    cpu_s, began = worker.cpu_seconds(), time.monotonic()
+    run.pause(run.sizes["away"])
+    cpu_s = worker.cpu_seconds() - cpu_s
+    away_s = time.monotonic() - began
+    grown = (worker.rss_bytes() - base) / 1e6
+    services.call("kafka_restart")
+    offset = 1_000_000
+    run.load(half, run.sizes["rate"], lambda n: request(run.fleet, offset + n), before=half)
+    run.finish()
+    run.row.update(away_s=round(away_s, 1), away_cpu_s=round(cpu_s, 2), away_grown_mb=round(grown, 1),
+                   log_lines=worker.said("\n"))
+    run.bar(cpu_s <= 0.05 * away_s, "under 5 % of a core while the broker is away")
+    run.bar(grown <= 50, "memory bounded while the broker is away")
+    return run.usual_bars(600)
+
+
+SCENARIOS = {"kill": kill, "rolling": rolling, "stop": stop, "broker": broker, "churn": churn, "long": long,
+             "backlog": backlog, "broker-away": broker_away}
+
+
+def show(rows):
+    columns = ("scenario", "deeds", "requests", "answered", "results", "duplicates", "later_attempt", "tokens_again",
+               "late_token_records", "commits", "stall_ms", "span_ms")
+    print(" | ".join(columns + ("ends", "verdict")))
+    for row in rows:
+        cells = [str(row.get(column, "")) for column in columns]
+        verdict = "; ".join(row["broken"]) if row["broken"] else "well"
+        print(" | ".join(cells + [str(len(row["abnormal"])), verdict]))
+        for bar in row.get("bars", []):
+            print(f"    {'holds ' if bar['holds'] else 'MISSED'} {bar['bar']}")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=", ".join(SCENARIOS))
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--delivery", default="at-least-once")
+    parser.add_argument("--millrace", default=os.environ.get("MILLRACE_BIN", rig.TOOLS / "millrace"))
+    parser.add_argument("--model", default=rig.ROOT / "tests/golden/models/qwen2")
+    parser.add_argument("--session", type=int, default=6, help="session timeout in seconds")
+    parser.add_argument("--requests", type=int)
+    parser.add_argument("--rate", type=float)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--wrap", default="", help="words before the worker's command, such as: setarch -R")
+    parser.add_argument("--malloc-check", action="store_true", help="glibc's own checks of the heap")
+    parser.add_argument("--json", help="write all figures to this file as well")
+    parser.add_argument("--logs", help="keep the workers' logs in this folder")
+    options = parser.parse_args()
+    options.sizes = dict(SMALL if options.small else FULL)
+    for name in ("requests", "rate"):
+        if getattr(options, name):
+            options.sizes[name] = getattr(options, name)
+    for name in options.scenarios:
+        if name not in SCENARIOS:
+            parser.error(f"no scenario {name}")
+    return options
+
+
+def keep_logs(options, services):
+    if not options.logs:
+        return
+    folder = pathlib.Path(options.logs)
+    folder.mkdir(parents=True, exist_ok=True)
+    for log in services.folder.glob("*.log"):
+        (folder / log.name).write_bytes(log.read_bytes())
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    options = arguments()
+    rows = []
+    services = rig.Services()
+    try:
+        for name in options.scenarios or SCENARIOS:
+            began = time.monotonic()
+            row = SCENARIOS[name](options, services)
+            row["seconds"] = round(time.monotonic() - began, 1)
+            rows.append(row)
+            show(rows[-1:])
+            for end in row["abnormal"]:
+                print(json.dumps(end, indent=1))
+            for line in row["said"]:
+                print("   ", line)
+            sys.stdout.flush()
+    finally:
+        rig.kill_all()
+        keep_logs(options, services)
+        services.close()
+    print()
+    show(rows)
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
+    return 1 if any(row["broken"] for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

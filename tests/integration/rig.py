@@ -1,0 +1,265 @@
+"""Real servers, workers and a producer for chaos.py. Python's standard library only; the servers are services.sh's."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPS = pathlib.Path(os.environ.get("MILLRACE_DEPS", ROOT / ".deps"))
+TOOLS = pathlib.Path(os.environ.get("MILLRACE_TOOLS", ROOT / "build")).resolve()
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+PROCESSES = []  # everything started, to be ended whatever happens
+
+
+def started(process):
+    PROCESSES.append(process)
+    return process
+
+
+def kill_all():
+    for process in PROCESSES:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+class Services:
+    """A shell that has sourced services.sh; it ends, and its servers with it, when its input does."""
+
+    def __init__(self):
+        environment = dict(os.environ, MILLRACE_DEPS=str(DEPS))
+        self.shell = subprocess.Popen(["/bin/sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                      env=environment, cwd=ROOT)
+        self.call(f". {shlex.quote(str(ROOT / 'tests/integration/services.sh'))}")
+        # Times of the broker's clock for every record: results and commits can be put in order.
+        self.call("KAFKA_PROPERTIES=log.message.timestamp.type=LogAppendTime")
+        self.call("kafka_start")
+        self.brokers = self.call('echo "$KAFKA_BROKERS"')
+        self.folder = pathlib.Path(self.call('echo "$SERVICES"'))
+
+    def call(self, command):
+        self.shell.stdin.write(f"{{ {command}\n}} && echo '=ok' || echo '=failed'\n")
+        self.shell.stdin.flush()
+        said = []
+        for line in self.shell.stdout:
+            if line.startswith("="):
+                if line.strip() != "=ok":
+                    raise RuntimeError(f"services: {command}: {''.join(said)}")
+                return "".join(said).strip()
+            said.append(line)
+        raise RuntimeError(f"services ended at {command}")
+
+    def close(self):
+        self.shell.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.shell.wait(30)
+
+
+class Worker:
+    """One `serve` in a slot. Every end of it that was not asked for is kept in `abnormal`."""
+
+    def __init__(self, fleet, name):
+        self.fleet, self.name = fleet, name
+        self.log = fleet.folder / f"{name}.log"
+        self.process = None
+        self.asked = None  # the exit code that was asked for
+        self.lives = 0
+        self.begun = 0  # where this life's log begins
+
+    def start(self):
+        self.begun = self.log.stat().st_size if self.log.exists() else 0
+        self.asked = None
+        self.lives += 1
+        with self.log.open("ab") as log:
+            self.process = started(subprocess.Popen(self.fleet.command(self.name), stdout=log, stderr=log,
+                                                    env=self.fleet.environment, cwd=ROOT))
+
+    def said(self, text):
+        with self.log.open("rb") as log:
+            log.seek(self.begun)
+            return log.read().count(text.encode())
+
+    def wait_for(self, text, seconds=120):
+        until = time.monotonic() + seconds
+        while not self.said(text):
+            if self.process.poll() is not None:
+                raise RuntimeError(f"{self.name} ended with {self.process.returncode}:\n{self.tail()}")
+            if time.monotonic() > until:
+                raise RuntimeError(f"{self.name} does not say '{text}':\n{self.tail()}")
+            time.sleep(0.05)
+
+    def tail(self, lines=15):
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def send(self, number):
+        """Asks for an end by SIGTERM or SIGKILL, or stops and goes on."""
+        if number == signal.SIGTERM:
+            self.asked = 0
+        if number == signal.SIGKILL:
+            self.asked = -signal.SIGKILL
+        self.process.send_signal(number)
+
+    def look(self):
+        """True while it runs. An end nobody asked for is noted."""
+        if self.process is None:
+            return False
+        code = self.process.poll()
+        if code is None:
+            return True
+        if code != self.asked:
+            self.fleet.abnormal.append({"worker": self.name, "life": self.lives, "exit": code, "asked": self.asked,
+                                        "log": self.tail()})
+        self.process = None
+        return False
+
+    def end(self, number=signal.SIGTERM, seconds=60):
+        if not self.look():
+            return
+        self.send(number)
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.fleet.abnormal.append({"worker": self.name, "life": self.lives, "exit": "does not end",
+                                        "asked": self.asked, "log": self.tail()})
+            self.asked = -signal.SIGKILL
+            self.process.kill()
+            self.process.wait()
+        self.look()
+
+    def rss_bytes(self):
+        with open(f"/proc/{self.process.pid}/statm") as statm:
+            return int(statm.read().split()[1]) * PAGE_BYTES
+
+    def cpu_seconds(self):
+        with open(f"/proc/{self.process.pid}/stat") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+class Fleet:
+    """Workers of one group over topics of one prefix."""
+
+    def __init__(self, options, services, name, *flags, model=None):
+        self.options, self.services, self.name = options, services, name
+        self.prefix = f"{name}-{options.delivery}"
+        self.folder = services.folder
+        self.abnormal = []
+        self.workers = []
+        self.flags = [str(flag) for flag in flags]
+        self.model = str(model or options.model)
+        self.environment = dict(os.environ)
+        if options.malloc_check:
+            self.environment.update(LD_PRELOAD="libc_malloc_debug.so.0", GLIBC_TUNABLES="glibc.malloc.check=3")
+
+    def command(self, worker):
+        return [*shlex.split(self.options.wrap), str(self.options.millrace), "serve", "--model", self.model,
+                "--brokers", self.services.brokers, "--prefix", self.prefix, "--group", self.prefix, "--worker-id",
+                worker, "--delivery", self.options.delivery, "--http", "off", "--threads", "1", "--kv-memory", "64MiB",
+                "--max-sequences", "16", "--session-timeout", f"{self.options.session}s", "--drain-timeout", "10s",
+                "--attempts-max", "50", "--log-format", "json", *self.flags]
+
+    def add(self, count=1):
+        new = [Worker(self, f"{self.name}-w{len(self.workers) + i + 1}") for i in range(count)]
+        self.workers += new
+        for worker in new:
+            worker.start()
+        for worker in new:
+            worker.wait_for('"assigned ')
+        return new
+
+    def running(self):
+        return [worker for worker in self.workers if worker.look()]
+
+    def look(self):
+        """Notes ends nobody asked for, and starts those workers again: the run goes on."""
+        for worker in self.workers:
+            if worker.process is not None and not worker.look() and worker.asked is None:
+                worker.start()
+
+    def close(self):
+        for worker in self.workers:
+            worker.end()
+
+
+class Producer(threading.Thread):
+    """Publishes requests at a rate. make(number) gives the fields of one; "id" is the record's key."""
+
+    def __init__(self, fleet, count, rate, make):
+        super().__init__(daemon=True)
+        self.count, self.rate, self.make = count, rate, make
+        self.process = started(subprocess.Popen(
+            [str(TOOLS / "produce"), fleet.services.brokers, f"{fleet.prefix}.requests"], stdin=subprocess.PIPE,
+            text=True))
+        self.failed = False
+
+    def run(self):
+        began = time.monotonic()
+        try:
+            for number in range(self.count):
+                if self.rate:
+                    time.sleep(max(0.0, began + number / self.rate - time.monotonic()))
+                fields = self.make(number)
+                self.process.stdin.write(f"{fields['id']}\t{json.dumps(fields)}\n")
+                if self.rate:
+                    self.process.stdin.flush()
+            self.process.stdin.close()
+        except OSError:
+            self.failed = True
+        self.failed |= self.process.wait() != 0
+
+
+class Checker:
+    """The checker, which waits for the answers in the background. It knows the topics and nothing of this program."""
+
+    def __init__(self, fleet, expect, wait_s=90):
+        command = [TOOLS / "checker", fleet.services.brokers, "--prefix", fleet.prefix, "--group", fleet.prefix,
+                   "--expect", str(expect), "--wait", str(wait_s)]
+        if fleet.options.delivery == "exactly-once":
+            command.append("--exactly-once")
+        self.answered = 0
+        self.said = []
+        self.process = started(subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE,
+                                                stderr=subprocess.PIPE, text=True))
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stderr:
+            if line.startswith("answered "):
+                self.answered = int(line.split()[1])
+            else:
+                self.said.append(line.rstrip())
+
+    def running(self):
+        return self.process.poll() is None
+
+    def figures(self):
+        out = self.process.stdout.read()
+        code = self.process.wait()
+        self.reader.join(5)
+        if not out:
+            raise RuntimeError(f"the checker could not look ({code}): {self.said}")
+        return json.loads(out)
+
+
+def records(fleet, topic):
+    """Every record of one topic of the fleet, decoded."""
+    out = subprocess.run(["kcat", "-C", "-b", fleet.services.brokers, "-t", f"{fleet.prefix}.{topic}", "-e", "-q"],
+                         check=True, capture_output=True, text=True).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+@contextlib.contextmanager
+def scratch():
+    with tempfile.TemporaryDirectory() as folder:
+        yield pathlib.Path(folder)

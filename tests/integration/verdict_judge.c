@@ -1,0 +1,414 @@
+#include "tests/integration/verdict_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- requests and results ---- */
+
+static void join_dead_letters(struct verdict *verdict)
+{
+    for (size_t i = 0; i < verdict->dead_count; i++) {
+        struct request *found = NULL;
+        for (size_t k = 0; k < verdict->request_count && !found; k++)
+            if (verdict_same_place(&verdict->requests[k].place, &verdict->dead[i]))
+                found = &verdict->requests[k];
+        if (!found) {
+            verdict_accuse(verdict, VERDICT_UNASKED, "dead letter of %s/%d/%lld",
+                           verdict->dead[i].topic, verdict->dead[i].partition,
+                           (long long)verdict->dead[i].offset);
+        } else if (!found->dead) {
+            found->dead = true;
+            found->dead_ms = verdict->dead_ms[i];
+        }
+    }
+}
+
+static void judge_request(struct verdict *verdict, const struct request *request)
+{
+    if (request->dead || (request->subject && request->subject->answers)) return;
+    verdict_accuse(verdict, VERDICT_LOST_RESULT, "%s: %s/%d/%lld has no result",
+                   request->subject ? request->subject->id : "(no id)", request->place.topic,
+                   request->place.partition, (long long)request->place.offset);
+}
+
+static bool same_text(struct mr_text a, struct mr_text b)
+{
+    return a.length == b.length && (a.length == 0 || memcmp(a.bytes, b.bytes, a.length) == 0);
+}
+
+static bool same_choice(const struct mr_choice *a, const struct mr_choice *b)
+{
+    return a->finish == b->finish && same_text(a->text, b->text) &&
+           a->token_count == b->token_count &&
+           (a->token_count == 0 ||
+            memcmp(a->token_ids, b->token_ids, a->token_count * sizeof *a->token_ids) == 0);
+}
+
+static bool same_answer(const struct answer *a, const struct answer *b)
+{
+    if (!a->whole || !b->whole) return true;
+    if (a->choice_count != b->choice_count) return false;
+    for (uint32_t i = 0; i < a->choice_count; i++)
+        if (!same_choice(&a->choices[i], &b->choices[i])) return false;
+    return true;
+}
+
+/* The result a reader ends up with: of the highest attempt, the first. Accuses on the way. */
+static const struct answer *judge_answers(struct verdict *verdict, const struct subject *subject)
+{
+    const struct answer *best = subject->answers;
+    for (const struct answer *answer = best ? best->next : NULL; answer; answer = answer->next) {
+        verdict->figures.duplicates++;
+        if (verdict->options.single)
+            verdict_accuse(verdict, VERDICT_SECOND_RESULT, "%s: results of attempts %u and %u",
+                           subject->id, best->attempt, answer->attempt);
+        if (answer->attempt < best->attempt) {
+            verdict_accuse(verdict, VERDICT_LATE_RESULT, "%s: attempt %u behind attempt %u",
+                           subject->id, answer->attempt, best->attempt);
+        } else if (answer->attempt == best->attempt) {
+            verdict->figures.same_attempt++;
+            if (!same_answer(answer, best))
+                verdict_accuse(verdict, VERDICT_UNEQUAL_RESULTS, "%s: two results of attempt %u",
+                               subject->id, best->attempt);
+        } else {
+            best = answer;
+        }
+    }
+    return best;
+}
+
+static bool is_refusal(const struct answer *answer)
+{
+    switch (answer->choice_count > 0 ? answer->choices[0].finish : MR_FINISH_NONE) {
+    case MR_FINISH_REJECTED:
+    case MR_FINISH_ERROR:
+    case MR_FINISH_DEADLINE:
+    case MR_FINISH_CANCELLED:
+    case MR_FINISH_POOL_EXHAUSTED:
+    case MR_FINISH_NONE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void count_answers(struct verdict *verdict, const struct subject *subject,
+                          const struct answer *best)
+{
+    size_t count = 0;
+    for (const struct answer *answer = subject->answers; answer; answer = answer->next)
+        count++;
+    if (count > 1) verdict->figures.repeated_ids++;
+    if (best && best->attempt > 1) verdict->figures.later_attempt++;
+    if (best && is_refusal(best)) verdict->figures.refused++;
+    if (count >= VERDICT_RESULTS_SHOWN) count = VERDICT_RESULTS_SHOWN - 1;
+    verdict->figures.results_per_id[count]++;
+}
+
+/* ---- token records ---- */
+
+/* What the token records of one attempt and choice say, read as a client reads them. */
+struct stream {
+    uint32_t *ids, count, max;
+    char *text;
+    size_t text_length;
+    bool begun, gap, cut; /* cut: joined in the middle of a record, the text cannot be told */
+    bool quiet;           /* read before, for itself */
+    int64_t closing_at;   /* index of the last text without a token, -1 none */
+};
+
+static void end_stream(struct stream *stream)
+{
+    free(stream->ids);
+    free(stream->text);
+}
+
+static void add_ids(struct stream *stream, const uint32_t *ids, uint32_t count)
+{
+    stream->max = stream->count + count;
+    stream->ids = verdict_memory(stream->ids, stream->max * sizeof *stream->ids);
+    if (count > 0) memcpy(stream->ids + stream->count, ids, count * sizeof *ids);
+    stream->count = stream->max;
+}
+
+static void add_text(struct stream *stream, struct mr_text text)
+{
+    stream->text = verdict_memory(stream->text, stream->text_length + text.length + 1);
+    if (text.length > 0) memcpy(stream->text + stream->text_length, text.bytes, text.length);
+    stream->text_length += text.length;
+}
+
+static void read_attempt(struct verdict *verdict, const struct subject *subject, uint32_t attempt,
+                         uint32_t choice, struct stream *stream);
+
+/* The tokens before `until`, which lower attempts published: the highest one that reaches it. */
+static void read_before(struct verdict *verdict, const struct subject *subject,
+                        const struct piece *first, struct stream *stream)
+{
+    uint32_t until = first->index;
+    for (uint32_t attempt = first->attempt; attempt > 1 && until > 0; attempt--) {
+        struct stream lower = {.closing_at = -1, .quiet = true};
+        read_attempt(verdict, subject, attempt - 1, first->choice, &lower);
+        if (lower.count < until) {
+            end_stream(&lower);
+            continue;
+        }
+        /* The text up to `until`, record by record. */
+        uint32_t at = 0;
+        for (const struct piece *piece = subject->pieces; piece && at < until;
+             piece = piece->next) {
+            if (piece->attempt != attempt - 1 || piece->choice != first->choice) continue;
+            if (piece->index != at) continue;
+            add_text(stream, piece->text);
+            at += piece->count;
+        }
+        if (at != until) stream->cut = true;
+        add_ids(stream, lower.ids, until);
+        end_stream(&lower);
+        return;
+    }
+}
+
+static void read_piece(struct verdict *verdict, const struct subject *subject,
+                       const struct piece *piece, struct stream *stream)
+{
+    if (piece->index > stream->count) {
+        if (!stream->gap && !stream->quiet)
+            verdict_accuse(verdict, VERDICT_GAP, "%s: attempt %u goes from index %u to %u",
+                           subject->id, piece->attempt, stream->count, piece->index);
+        stream->gap = true;
+        return;
+    }
+    uint32_t known = stream->count - piece->index;
+    if (known > piece->count) known = piece->count;
+    for (uint32_t i = 0; i < known; i++)
+        if (stream->ids[piece->index + i] != piece->ids[i]) {
+            if (stream->quiet) return;
+            verdict_accuse(verdict, VERDICT_UNEQUAL_TOKENS,
+                           "%s: two records of attempt %u differ at index %u", subject->id,
+                           piece->attempt, piece->index + i);
+            return;
+        }
+    if (known == piece->count && piece->count > 0) return;
+    if (piece->count == 0 && (piece->index != stream->count || stream->closing_at == piece->index))
+        return;
+    if (known > 0) stream->cut = true;
+    if (piece->count == 0) stream->closing_at = piece->index;
+    add_ids(stream, piece->ids + known, piece->count - known);
+    add_text(stream, piece->text);
+}
+
+static void read_attempt(struct verdict *verdict, const struct subject *subject, uint32_t attempt,
+                         uint32_t choice, struct stream *stream)
+{
+    for (const struct piece *piece = subject->pieces; piece; piece = piece->next) {
+        if (piece->attempt != attempt || piece->choice != choice) continue;
+        if (!stream->begun && piece->resumed_at >= 0 && piece->index > 0)
+            read_before(verdict, subject, piece, stream);
+        stream->begun = true;
+        read_piece(verdict, subject, piece, stream);
+    }
+}
+
+static void compare(struct verdict *verdict, const struct subject *subject,
+                    const struct answer *answer, uint32_t choice, const struct stream *stream)
+{
+    const struct mr_choice *said = &answer->choices[choice];
+    if (stream->gap) return; /* said already */
+    if (stream->count < said->token_count) {
+        verdict_accuse(verdict, VERDICT_GAP, "%s: attempt %u has %u tokens, its result %zu",
+                       subject->id, answer->attempt, stream->count, said->token_count);
+    } else if (stream->count > said->token_count ||
+               (stream->count > 0 &&
+                memcmp(stream->ids, said->token_ids, stream->count * sizeof *stream->ids) != 0)) {
+        verdict_accuse(verdict, VERDICT_UNEQUAL_TOKENS,
+                       "%s: the token records of attempt %u are not its result's", subject->id,
+                       answer->attempt);
+    } else if (!stream->cut &&
+               !same_text((struct mr_text){stream->text, stream->text_length}, said->text)) {
+        verdict_accuse(verdict, VERDICT_UNEQUAL_TEXT,
+                       "%s: the texts of attempt %u joined are not its result's", subject->id,
+                       answer->attempt);
+    }
+}
+
+static uint32_t highest_attempt(const struct subject *subject)
+{
+    uint32_t highest = 0;
+    for (const struct piece *piece = subject->pieces; piece; piece = piece->next)
+        if (piece->attempt > highest) highest = piece->attempt;
+    return highest;
+}
+
+static uint32_t choice_count(const struct subject *subject, const struct answer *best)
+{
+    uint32_t count = best ? best->choice_count : 0;
+    for (const struct piece *piece = subject->pieces; piece; piece = piece->next)
+        if (piece->choice >= count) count = piece->choice + 1;
+    return count;
+}
+
+/* Every attempt is gapless and agrees with itself; the one answered agrees with the result. */
+static void judge_streams(struct verdict *verdict, const struct subject *subject,
+                          const struct answer *best)
+{
+    uint32_t attempts = highest_attempt(subject), widest = 0, published = 0;
+    if (best && best->attempt > attempts) attempts = best->attempt;
+    for (uint32_t choice = 0; choice < choice_count(subject, best); choice++) {
+        widest = published = 0;
+        for (uint32_t attempt = 1; attempt <= attempts; attempt++) {
+            struct stream stream = {.closing_at = -1};
+            bool answered = best && best->attempt == attempt && choice < best->choice_count;
+            read_attempt(verdict, subject, attempt, choice, &stream);
+            if (answered && best->whole && subject->streams)
+                compare(verdict, subject, best, choice, &stream);
+            if (stream.count > widest) widest = stream.count;
+            end_stream(&stream);
+        }
+        for (const struct piece *piece = subject->pieces; piece; piece = piece->next)
+            if (piece->choice == choice) published += piece->count;
+        if (published > widest) verdict->figures.tokens_again += published - widest;
+    }
+}
+
+static void count_late(struct verdict *verdict, const struct subject *subject)
+{
+    uint32_t highest = 0;
+    for (const struct piece *piece = subject->pieces; piece; piece = piece->next) {
+        if (piece->attempt < highest) verdict->figures.late_token_records++;
+        if (piece->attempt > highest) highest = piece->attempt;
+    }
+}
+
+static void judge_subject(struct verdict *verdict, const struct subject *subject)
+{
+    if (!subject->asked) {
+        verdict_accuse(verdict, VERDICT_UNASKED, "%s: %s of a request nobody made", subject->id,
+                       subject->answers ? "a result" : "tokens");
+        return;
+    }
+    const struct answer *best = judge_answers(verdict, subject);
+    count_answers(verdict, subject, best);
+    if (!subject->streams && subject->pieces)
+        verdict_accuse(verdict, VERDICT_UNWANTED_TOKENS, "%s: token records", subject->id);
+    judge_streams(verdict, subject, best);
+    count_late(verdict, subject);
+}
+
+/* ---- commits ---- */
+
+/* When this record had a durable end; INT64_MAX: never. */
+static int64_t end_of(const struct request *request)
+{
+    int64_t earliest = request->dead ? request->dead_ms : INT64_MAX;
+    for (const struct answer *answer = request->subject ? request->subject->answers : NULL; answer;
+         answer = answer->next)
+        if (answer->time_ms < earliest) earliest = answer->time_ms;
+    return earliest;
+}
+
+static bool is_of(const struct request *request, const struct commit *commit)
+{
+    return request->place.partition == commit->place.partition &&
+           strcmp(request->place.topic, commit->place.topic) == 0;
+}
+
+static bool says_finished(const struct commit *commit, const unsigned char *bits, size_t bit_count,
+                          int64_t offset)
+{
+    if (offset < commit->place.offset) return true;
+    size_t bit = (size_t)(offset - commit->place.offset);
+    return bit < bit_count && bits[bit / 8] >> (bit % 8) & 1;
+}
+
+/* finished[i]: an earlier commit said that request i is. */
+static void judge_commit(struct verdict *verdict, const struct commit *commit, bool *finished)
+{
+    unsigned char *bits = NULL;
+    size_t bit_count = 0;
+    bool forgetful = false, accused = false;
+    verdict->figures.commits++;
+    if (!verdict_metadata_bits(commit->metadata, &bits, &bit_count))
+        verdict_accuse(verdict, VERDICT_UNREADABLE_COMMIT, "%s/%d at %lld: %.40s",
+                       commit->place.topic, commit->place.partition,
+                       (long long)commit->place.offset, commit->metadata.bytes);
+    for (size_t i = 0; i < verdict->request_count; i++) {
+        const struct request *request = &verdict->requests[i];
+        if (!is_of(request, commit)) continue;
+        if (!says_finished(commit, bits, bit_count, request->place.offset)) {
+            forgetful |= finished[i];
+            finished[i] = false;
+            continue;
+        }
+        finished[i] = true;
+        int64_t end_ms = end_of(request);
+        bool early = verdict->options.timed ? end_ms > commit->time_ms : end_ms == INT64_MAX;
+        if (early && !accused)
+            verdict_accuse(verdict, VERDICT_EARLY_COMMIT,
+                           "%s/%d: offset %lld said finished at %lld", request->place.topic,
+                           request->place.partition, (long long)request->place.offset,
+                           (long long)commit->time_ms);
+        accused |= early;
+    }
+    if (forgetful) verdict->figures.forgetful_commits++;
+    free(bits);
+}
+
+static void judge_commits(struct verdict *verdict)
+{
+    bool *finished = verdict_memory(NULL, verdict->request_count + 1);
+    memset(finished, 0, verdict->request_count + 1);
+    for (size_t i = 0; i < verdict->commit_count; i++)
+        judge_commit(verdict, &verdict->commits[i], finished);
+    free(finished);
+}
+
+/* ---- goodput ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The longest time between first results, counted only while somebody waited for one. */
+static void measure(struct verdict *verdict)
+{
+    size_t asked = verdict->request_count, came = 0, next = 0;
+    int64_t *arrivals = verdict_memory(NULL, asked * sizeof *arrivals);
+    int64_t *ends = verdict_memory(NULL, asked * sizeof *ends);
+    struct verdict_figures *figures = &verdict->figures;
+    for (size_t i = 0; i < asked; i++) {
+        int64_t end_ms = end_of(&verdict->requests[i]);
+        arrivals[i] = verdict->requests[i].time_ms;
+        if (end_ms != INT64_MAX) ends[came++] = end_ms;
+    }
+    qsort(arrivals, asked, sizeof *arrivals, ascending);
+    qsort(ends, came, sizeof *ends, ascending);
+    int64_t since = 0;
+    for (size_t i = 0; i < came; i++) {
+        /* Nobody was waiting until the first arrival that this result does not precede. */
+        if (next == i && next < asked) since = arrivals[next];
+        while (next < asked && arrivals[next] <= ends[i])
+            next++;
+        if (i > 0 && since < ends[i - 1]) since = ends[i - 1];
+        if (ends[i] - since > figures->stall_ms) figures->stall_ms = ends[i] - since;
+        since = ends[i];
+    }
+    if (came > 0) figures->span_ms = ends[came - 1] - arrivals[0];
+    free(arrivals);
+    free(ends);
+}
+
+void verdict_judge(struct verdict *verdict, struct verdict_figures *figures)
+{
+    verdict->figures.requests = (uint32_t)verdict->request_count;
+    join_dead_letters(verdict);
+    for (size_t i = 0; i < verdict->request_count; i++)
+        judge_request(verdict, &verdict->requests[i]);
+    for (const struct subject *subject = verdict->first; subject; subject = subject->order_next)
+        judge_subject(verdict, subject);
+    judge_commits(verdict);
+    measure(verdict);
+    *figures = verdict->figures;
+}
