@@ -158,7 +158,7 @@ try_runtime() { # try_runtime ROOT ENV-FILE USER
     model=$(find "$work/build/src/.deps/model" -name '*.gguf')
     mount_at "$1/model" -o bind,ro "$(dirname "$model")"
     mount_at "$1/tmp" -t tmpfs tmpfs
-    mount --bind "$1" "$1" && mounts+=("$1")
+    mount --rbind "$1" "$1" && mounts+=("$1") # with what is mounted inside
     mount -o remount,bind,ro "$1"
     inside "$1" / "$2" "$3:$3" <<<"id -u; ! touch /probe 2>/dev/null; millrace demo --model '/model/$(basename "$model")'"
 }

@@ -65,13 +65,9 @@ asan() {
     suite asan "$build-asan" tests -L 'unit|sim'
 }
 
-# LibTorch is built without ThreadSanitizer and crashes when it is loaded under it, so the tests whose
-# programs load it run without: the threads they start run under it in the tests of their parts.
-loads_libtorch='^worker_test_(bench_fleet|cli|drain|engine_thread|intake|publish|worker)$'
-
 tsan() {
     configure "$build-tsan" -DMR_SANITIZE=thread || { count 0 1 && return; }
-    suite tsan "$build-tsan" threaded_tests -L threads -E "$loads_libtorch"
+    suite tsan "$build-tsan" threaded_tests -L threads
 }
 
 coverage() {
