@@ -46,12 +46,16 @@ static enum mr_status create_queues(struct mr_engine *engine, struct mr_error *e
     const struct mr_engine_options *options = &engine->options;
     struct mr_request_queue_options bounds = {.count_max = options->queue_count_max,
                                               .bytes_max = options->queue_bytes_max,
-                                              .ageing_ns = options->ageing_ns};
+                                              .ageing_ns = options->ageing_ns,
+                                              .blocks_max = (uint64_t)options->queue_pools_max *
+                                                            options->block_count,
+                                              .tenant_count = options->tenant_count,
+                                              .tenant_weights = options->tenant_weights};
     enum mr_status status = mr_request_queue_create(&engine->queue, &bounds, err);
     /* Waiting requests, started ones, and a few that are just being put in. */
-    bounds.count_max += 2 * options->sequences_max + 64;
-    bounds.bytes_max = UINT64_MAX;
-    bounds.ageing_ns = 0;
+    bounds = (struct mr_request_queue_options){
+        .count_max = options->queue_count_max + MR_TENANTS_MAX + 2 * options->sequences_max + 64,
+        .bytes_max = UINT64_MAX};
     if (status == MR_OK) status = mr_request_queue_create(&engine->inside, &bounds, err);
     if (status == MR_OK) status = mr_request_queue_create(&engine->cancels, &bounds, err);
     return status;
@@ -88,6 +92,7 @@ static enum mr_status create_wheel(struct mr_engine *engine, struct mr_error *er
         .geometry = options->geometry,
         .step_target_ms = options->step_target_ms,
         .ageing_ns = options->ageing_ns,
+        .deadline_admission = options->deadline_admission,
         .force_preempt_every = options->force_preempt_every,
         .queue = engine->queue,
         .cache = engine->cache,
@@ -181,8 +186,11 @@ enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submis
 {
     struct mr_job_origin origin = {.ticket = submission->ticket,
                                    .tenant = submission->tenant,
+                                   .tenant_index = submission->tenant_index,
                                    .arrival_ns = submission->arrival_ns,
                                    .deadline_ns = submission->deadline_ns,
+                                   .start_by_ns = submission->start_by_ns,
+                                   .run_limit_ns = submission->run_limit_ns,
                                    .priority = submission->priority};
     struct mr_job *job;
     enum mr_status status = mr_job_create(&job, &engine->rules, submission->request, &origin, err);
@@ -252,10 +260,9 @@ void mr_engine_wake(struct mr_engine *engine)
     mr_request_queue_wake(engine->queue);
 }
 
-bool mr_engine_has_room(struct mr_engine *engine)
+uint64_t mr_engine_room(struct mr_engine *engine)
 {
-    return mr_request_queue_count(engine->queue) < engine->options.queue_count_max &&
-           mr_request_queue_bytes(engine->queue) < engine->options.queue_bytes_max;
+    return mr_request_queue_room(engine->queue);
 }
 
 static void fill_stats(struct mr_engine *engine)

@@ -40,15 +40,19 @@ struct mr_engine_options {
         geometry; /* what a prompt costs, from mr_model_info: kv_bytes_per_token
                      and activation_bytes / rows_max; zero: not counted */
     bool prefix_cache;
-    uint32_t prompt_cache_entries; /* complete prompts with their logits; default 100, 0 off */
-    uint64_t prompt_cache_ttl_ns;  /* counted from last access; default 300 s */
-    uint32_t queue_count_max;      /* default 1024 */
-    uint64_t queue_bytes_max;      /* default 256 MiB */
-    uint64_t ageing_ns;            /* default 10 s a priority step */
+    uint32_t prompt_cache_entries;  /* complete prompts with their logits; default 100, 0 off */
+    uint64_t prompt_cache_ttl_ns;   /* counted from last access; default 300 s */
+    uint32_t queue_count_max;       /* default 1024 */
+    uint64_t queue_bytes_max;       /* default 256 MiB */
+    uint32_t queue_pools_max;       /* predicted KV of waiting requests, in pools; 0: no bound */
+    uint32_t tenant_count;          /* that share the engine (batching/fair_share.h); 0 is 1 */
+    const uint32_t *tenant_weights; /* [tenant_count], read in _create; NULL: all the same */
+    uint64_t ageing_ns;             /* default 10 s a priority step */
     float default_temperature, default_top_p;
     uint32_t default_top_k;
     const uint32_t *eos_ids;
     uint32_t eos_count;
+    bool deadline_admission; /* a request that cannot be done before its deadline is not begun */
     uint32_t force_preempt_every; /* test hook: preempt one sequence every so many steps; 0 off */
 };
 
@@ -87,13 +91,15 @@ void mr_engine_destroy(struct mr_engine *engine);
 
 /* MR_OK: the engine owns request until the sink's result. Otherwise the caller still owns it:
  * MR_FULL (try later), MR_CLOSED, or a REJECT status (can never fit, duplicate id, bad token id).
- * ticket comes back with every delta and the result. tenant: cache namespace, copied.
+ * ticket comes back with every delta and the result. tenant: cache namespace, copied. tenant_index:
+ * whose share of the engine it uses. start_by_ns: the latest start. run_limit_ns: longest run.
  * deadline_ns: monotonic, 0 none. priority: request's plus topic's. */
 struct mr_submission {
     struct mr_request *request;
     uint64_t ticket;
     const char *tenant;
-    uint64_t arrival_ns, deadline_ns;
+    uint32_t tenant_index;                                       /* below tenant_count */
+    uint64_t arrival_ns, deadline_ns, start_by_ns, run_limit_ns; /* 0: none */
     int32_t priority;
 };
 enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submission *submission,
@@ -120,8 +126,9 @@ void mr_engine_wake(struct mr_engine *engine);
 
 /* Threads: engine thread, or any (a snapshot taken at the end of the last step). */
 struct mr_engine_stats mr_engine_stats(struct mr_engine *engine);
-/* Room for another request by the queue's bounds: intake's backpressure. Any thread. */
-bool mr_engine_has_room(struct mr_engine *engine);
+/* Bit i: there is room for another request of tenant i by the bounds of count, bytes and predicted
+ * KV, of which each tenant has its own part: intake's backpressure. Any thread. */
+uint64_t mr_engine_room(struct mr_engine *engine);
 /* Asserts every invariant, block accounting included. */
 void mr_engine_check(struct mr_engine *engine);
 

@@ -38,16 +38,27 @@ static void fill_times(const struct mr_job *job, uint64_t now_ns, struct mr_resu
     if (job->gap_count > 0) result->itl_mean_ms = (double)job->gap_sum_ns / 1e6 / job->gap_count;
 }
 
-static void fill_error(enum mr_finish finish, struct mr_result *result)
+/* Which of the limits it was. */
+static const char *overdue_text(const struct mr_job *job, uint64_t now_ns)
+{
+    bool passed = job->deadline_ns != 0 && job->deadline_ns <= now_ns;
+    if (job->late) return "the request could not have been finished before its deadline";
+    if (!job->started)
+        return passed ? "the deadline passed while the request waited"
+                      : "the request waited longer than its topic allows";
+    return passed ? "the deadline passed while the request ran"
+                  : "the request ran longer than its topic allows";
+}
+
+static void fill_error(const struct mr_job *job, enum mr_finish finish, uint64_t now_ns,
+                       struct mr_result *result)
 {
     if (finish == MR_FINISH_CANCELLED) {
         result->error = MR_CANCELLED;
         result->error_message = "the request was cancelled";
     } else if (finish == MR_FINISH_DEADLINE) {
         result->error = MR_DEADLINE_EXCEEDED;
-        result->error_message = result->prefill_ms > 0.0 || result->choices[0].completion_tokens > 0
-                                    ? "the deadline passed while the request ran"
-                                    : "the deadline passed while the request waited";
+        result->error_message = overdue_text(job, now_ns);
     }
     result->error_retryable = mr_status_class(result->error) == MR_CLASS_RETRY;
 }
@@ -80,7 +91,7 @@ static void report(struct mr_engine *engine, struct mr_job *job, uint64_t now_ns
         .metadata = job->request->metadata,
     };
     fill_times(job, now_ns, &result);
-    fill_error(choices[0].finish, &result);
+    fill_error(job, choices[0].finish, now_ns, &result);
     engine->stats.finished[choices[0].finish]++;
     engine->stats.cached_tokens += job->cached_tokens;
     forget_job(engine, job);
@@ -164,6 +175,7 @@ static void settle_sample(struct mr_engine *engine, struct mr_sequence *sequence
     struct mr_job *job = sequence->job;
     mr_sequence_append(sequence, sample->token_id);
     engine->stats.generated_tokens++;
+    mr_request_queue_charge(engine->queue, job->tenant_index, MR_OUTPUT_TOKEN_COST);
     mark_time(sequence, now_ns);
     enum mr_finish finish =
         mr_completion_push(sequence->completion, sample, MR_FINISH_NONE, &delta);

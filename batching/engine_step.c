@@ -51,8 +51,7 @@ static void expire(struct mr_engine *engine, uint64_t now_ns)
         mr_engine_end_job(engine, mr_job_of_waiting(entry), MR_FINISH_DEADLINE, now_ns);
     for (uint32_t i = engine->job_count; i-- > 0;) {
         struct mr_job *job = engine->jobs[i];
-        if (job->deadline_ns != 0 && job->deadline_ns <= now_ns)
-            mr_engine_end_job(engine, job, MR_FINISH_DEADLINE, now_ns);
+        if (mr_job_is_over(job, now_ns)) mr_engine_end_job(engine, job, MR_FINISH_DEADLINE, now_ns);
     }
 }
 
@@ -113,6 +112,10 @@ enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_
     engine->stats.preemptions += plan->preempted_count;
     for (uint32_t i = 0; i < plan->exhausted_count; i++)
         mr_engine_end_sequence(engine, plan->exhausted[i], MR_FINISH_POOL_EXHAUSTED, now_ns);
+    for (uint32_t i = 0; i < plan->late_count; i++) {
+        plan->late[i]->job->late = true;
+        mr_engine_end_job(engine, plan->late[i]->job, MR_FINISH_DEADLINE, now_ns);
+    }
     enum mr_status status = MR_OK;
     if (plan->row_count > 0) {
         adopt(engine, plan);

@@ -159,14 +159,39 @@ static struct mr_job *allocate(const struct mr_request *request, uint32_t capaci
     return job;
 }
 
+/* The earlier of two moments; 0 is never. */
+static uint64_t earlier(uint64_t one, uint64_t two)
+{
+    if (one == 0 || two == 0) return one + two;
+    return one < two ? one : two;
+}
+
+bool mr_job_is_over(const struct mr_job *job, uint64_t now_ns)
+{
+    uint64_t run_end_ns = job->run_limit_ns > 0 ? job->started_ns + job->run_limit_ns : 0;
+    uint64_t end_ns = earlier(job->deadline_ns, job->started ? run_end_ns : job->start_by_ns);
+    return end_ns != 0 && end_ns <= now_ns;
+}
+
+/* KV that all choices need if each runs to its limit; they share the prompt's whole blocks. */
+static uint64_t blocks_of(const struct mr_job *job)
+{
+    const struct mr_sequence *sequence = &job->sequences[0];
+    uint64_t all = mr_blocks_for(sequence->capacity);
+    return all + (job->choice_count - 1) * (all - sequence->prompt_tokens / MR_BLOCK_TOKENS);
+}
+
 static void place(struct mr_job *job, const struct mr_job_rules *rules,
                   const struct mr_job_origin *origin)
 {
     const struct mr_request *request = job->request;
     job->ticket = origin->ticket;
+    job->tenant_index = origin->tenant_index;
     job->priority = origin->priority;
     job->arrival_ns = origin->arrival_ns;
     job->deadline_ns = origin->deadline_ns;
+    job->start_by_ns = origin->start_by_ns;
+    job->run_limit_ns = origin->run_limit_ns;
     mr_kv_cache_namespace(&rules->fingerprint, origin->tenant == NULL ? "" : origin->tenant,
                           job->root);
     job->seed = request->sampling.has_seed ? request->sampling.seed : hash_text(request->id);
@@ -175,8 +200,10 @@ static void place(struct mr_job *job, const struct mr_job_rules *rules,
         .id = request->id,
         .priority = origin->priority,
         .arrival_ns = origin->arrival_ns,
-        .deadline_ns = origin->deadline_ns,
+        .deadline_ns = earlier(origin->deadline_ns, origin->start_by_ns),
         .held_bytes = job->held_bytes,
+        .blocks = blocks_of(job),
+        .tenant = origin->tenant_index,
     };
     job->inside = (struct mr_queue_entry){.id = request->id};
 }

@@ -31,13 +31,16 @@ struct mr_job {
     struct mr_request *request;
     uint64_t ticket;
     unsigned char root[MR_HASH_BYTES]; /* chain root of the tenant */
+    uint32_t tenant_index;
     int32_t priority;
-    uint64_t arrival_ns, deadline_ns;
-    uint64_t started_ns, first_token_ns; /* 0: not yet */
+    uint64_t arrival_ns;
+    uint64_t deadline_ns, start_by_ns, run_limit_ns; /* 0: none */
+    uint64_t started_ns, first_token_ns;             /* 0: not yet */
     uint64_t gap_sum_ns, gap_max_ns;
     uint32_t gap_count;
     uint32_t cached_tokens, prefill_chunks, preemptions, recomputed_tokens;
     bool started, adopted;       /* by the scheduler; in the engine's list */
+    bool late;                   /* not begun: it could not have been done in time */
     struct mr_sampling sampling; /* defaults filled in */
     uint64_t seed;
     uint32_t **bad_words; /* [bad_word_count] token sequences */
@@ -53,7 +56,8 @@ struct mr_job {
 struct mr_job_origin {
     uint64_t ticket;
     const char *tenant;
-    uint64_t arrival_ns, deadline_ns;
+    uint32_t tenant_index;
+    uint64_t arrival_ns, deadline_ns, start_by_ns, run_limit_ns;
     int32_t priority;
 };
 
@@ -63,6 +67,9 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
                              struct mr_error *err);
 /* Frees all but the request. job may be NULL. */
 void mr_job_destroy(struct mr_job *job);
+
+/* Its deadline, or the end of its longest wait or run, is at or before now_ns. */
+bool mr_job_is_over(const struct mr_job *job, uint64_t now_ns);
 
 struct mr_job *mr_job_of_waiting(struct mr_queue_entry *entry);
 /* Randomness of a choice: the request's seed or one made from its id, the choice mixed in. */

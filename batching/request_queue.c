@@ -1,8 +1,9 @@
-/* Two binary heaps of entry pointers (by effective priority, by deadline) whose entries know their
- * places, and a chained hash table by id. One mutex guards all of it; every public function takes
- * it once. */
+/* Binary heaps of entry pointers whose entries know their places, one by effective priority for
+ * each tenant and one by deadline for all, and a chained hash table by id. One mutex guards all of
+ * it; every public function takes it once. */
 #include "batching/request_queue.h"
 
+#include "batching/entry_heap.h"
 #include "codec/check.h"
 
 #include <pthread.h>
@@ -11,108 +12,26 @@
 #include <time.h>
 
 #define ASIDE_MAX 64u /* misfits one take looks past */
-#define NOWHERE   UINT32_MAX
 
-enum heap_order { BY_PRIORITY, BY_DEADLINE };
-
-struct entry_heap {
-    struct mr_queue_entry **entries; /* [capacity] */
-    uint32_t count;
-    enum heap_order order;
+/* One tenant's waiting requests and its part of the bounds. */
+struct line {
+    struct mr_entry_heap best;
+    uint32_t count_max;
+    uint64_t bytes, bytes_max, blocks, blocks_max;
 };
 
 struct mr_request_queue {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct mr_request_queue_options options;
-    struct entry_heap best, deadlines;
+    struct mr_fair_share share;
+    struct line *lines; /* [share.tenant_count] */
+    struct mr_entry_heap deadlines;
     struct mr_queue_entry **buckets; /* [bucket_mask + 1] */
-    uint32_t bucket_mask, capacity, waiters;
-    uint64_t bytes, sequence, hash_seed;
+    uint32_t count, bucket_mask, capacity, waiters;
+    uint64_t sequence, hash_seed;
     bool is_closed, is_woken;
 };
-
-/* ---- order ---- */
-
-/* priority + waited / ageing, compared without knowing the time: of two entries the one of higher
- * priority goes first unless it came so much later that the other's wait makes up for it. */
-static bool goes_before(const struct mr_request_queue *queue, const struct mr_queue_entry *one,
-                        const struct mr_queue_entry *two)
-{
-    if (one->priority == two->priority)
-        return one->arrival_ns == two->arrival_ns ? one->sequence < two->sequence
-                                                  : one->arrival_ns < two->arrival_ns;
-    const struct mr_queue_entry *high = one->priority > two->priority ? one : two;
-    const struct mr_queue_entry *low = high == one ? two : one;
-    uint64_t steps = (uint64_t)((int64_t)high->priority - low->priority);
-    bool is_high_first = queue->options.ageing_ns == 0 || high->arrival_ns <= low->arrival_ns ||
-                         (high->arrival_ns - low->arrival_ns) / queue->options.ageing_ns < steps;
-    return (high == one) == is_high_first;
-}
-
-static bool is_before(const struct mr_request_queue *queue, const struct entry_heap *heap,
-                      const struct mr_queue_entry *one, const struct mr_queue_entry *two)
-{
-    if (heap->order == BY_PRIORITY) return goes_before(queue, one, two);
-    return one->deadline_ns < two->deadline_ns;
-}
-
-/* ---- heap ---- */
-
-static uint32_t *index_of(const struct entry_heap *heap, struct mr_queue_entry *entry)
-{
-    return heap->order == BY_PRIORITY ? &entry->heap_index : &entry->deadline_index;
-}
-
-static void place(struct entry_heap *heap, uint32_t index, struct mr_queue_entry *entry)
-{
-    heap->entries[index] = entry;
-    *index_of(heap, entry) = index;
-}
-
-static void sift_up(const struct mr_request_queue *queue, struct entry_heap *heap, uint32_t index)
-{
-    struct mr_queue_entry *entry = heap->entries[index];
-    while (index > 0 && is_before(queue, heap, entry, heap->entries[(index - 1) / 2])) {
-        place(heap, index, heap->entries[(index - 1) / 2]);
-        index = (index - 1) / 2;
-    }
-    place(heap, index, entry);
-}
-
-static void sift_down(const struct mr_request_queue *queue, struct entry_heap *heap, uint32_t index)
-{
-    struct mr_queue_entry *entry = heap->entries[index];
-    for (uint32_t child; (child = 2 * index + 1) < heap->count; index = child) {
-        if (child + 1 < heap->count &&
-            is_before(queue, heap, heap->entries[child + 1], heap->entries[child]))
-            child++;
-        if (!is_before(queue, heap, heap->entries[child], entry)) break;
-        place(heap, index, heap->entries[child]);
-    }
-    place(heap, index, entry);
-}
-
-static void heap_push(const struct mr_request_queue *queue, struct entry_heap *heap,
-                      struct mr_queue_entry *entry)
-{
-    MR_ASSERT(heap->count < queue->capacity);
-    place(heap, heap->count++, entry);
-    sift_up(queue, heap, heap->count - 1);
-}
-
-static void heap_remove(const struct mr_request_queue *queue, struct entry_heap *heap,
-                        struct mr_queue_entry *entry)
-{
-    uint32_t index = *index_of(heap, entry);
-    MR_ASSERT(index < heap->count && heap->entries[index] == entry);
-    *index_of(heap, entry) = NOWHERE;
-    struct mr_queue_entry *last = heap->entries[--heap->count];
-    if (last == entry) return;
-    place(heap, index, last);
-    sift_up(queue, heap, index);
-    sift_down(queue, heap, *index_of(heap, last));
-}
 
 /* ---- ids ---- */
 
@@ -139,12 +58,14 @@ static struct mr_queue_entry *find(const struct mr_request_queue *queue, struct 
 static void insert(struct mr_request_queue *queue, struct mr_queue_entry *entry)
 {
     struct mr_queue_entry **bucket = bucket_of(queue, entry->id);
+    struct line *line = &queue->lines[entry->tenant];
     entry->hash_next = *bucket;
     *bucket = entry;
-    heap_push(queue, &queue->best, entry);
-    entry->deadline_index = NOWHERE;
-    if (entry->deadline_ns != 0) heap_push(queue, &queue->deadlines, entry);
-    queue->bytes += entry->held_bytes;
+    mr_entry_heap_push(&line->best, entry);
+    if (entry->deadline_ns != 0) mr_entry_heap_push(&queue->deadlines, entry);
+    line->bytes += entry->held_bytes;
+    line->blocks += entry->blocks;
+    queue->count++;
     if (queue->waiters > 0) pthread_cond_signal(&queue->changed);
 }
 
@@ -156,37 +77,74 @@ static struct mr_queue_entry *extract(struct mr_request_queue *queue, struct mr_
         link = &(*link)->hash_next;
     *link = entry->hash_next;
     entry->hash_next = NULL;
-    heap_remove(queue, &queue->best, entry);
-    if (entry->deadline_ns != 0) heap_remove(queue, &queue->deadlines, entry);
-    queue->bytes -= entry->held_bytes;
+    struct line *line = &queue->lines[entry->tenant];
+    mr_entry_heap_remove(&line->best, entry);
+    if (entry->deadline_ns != 0) mr_entry_heap_remove(&queue->deadlines, entry);
+    line->bytes -= entry->held_bytes;
+    line->blocks -= entry->blocks;
+    queue->count--;
+    mr_fair_share_leave(&queue->share, entry->tenant);
     return entry;
 }
 
 static struct mr_queue_entry *top(const struct mr_request_queue *queue)
 {
-    return queue->best.count > 0 ? queue->best.entries[0] : NULL;
+    uint32_t tenant = mr_fair_share_next(&queue->share);
+    return tenant != MR_TENANT_NONE ? queue->lines[tenant].best.entries[0] : NULL;
+}
+
+static void put_in_again(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+{
+    mr_fair_share_return(&queue->share, entry->tenant);
+    insert(queue, entry);
 }
 
 /* ---- life ---- */
 
+/* Each tenant's part of the bounds, at least one of each. */
+static bool make_lines(struct mr_request_queue *queue)
+{
+    const struct mr_request_queue_options *options = &queue->options;
+    const struct mr_fair_share *share = &queue->share;
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < share->tenant_count; i++)
+        all += share->weights[i];
+    queue->lines = calloc(share->tenant_count, sizeof *queue->lines);
+    if (queue->lines == NULL) return false;
+    for (uint32_t i = 0; i < share->tenant_count; i++) {
+        struct line *line = &queue->lines[i];
+        double part = (double)share->weights[i] / (double)all;
+        line->count_max = (uint32_t)((double)options->count_max * part);
+        if (line->count_max == 0) line->count_max = 1;
+        line->bytes_max =
+            part < 1 ? (uint64_t)((double)options->bytes_max * part) : options->bytes_max;
+        line->blocks_max = (uint64_t)((double)options->blocks_max * part);
+        queue->capacity += line->count_max + MR_QUEUE_RETURNS_MAX;
+        if (!mr_entry_heap_open(&line->best, MR_HEAP_BY_PRIORITY,
+                                line->count_max + MR_QUEUE_RETURNS_MAX, options->ageing_ns))
+            return false;
+    }
+    return true;
+}
+
 static enum mr_status make_tables(struct mr_request_queue *queue)
 {
     uint32_t buckets = 16;
+    if (!make_lines(queue)) return MR_NOMEM;
     while (buckets < queue->capacity && buckets < UINT32_MAX / 4)
         buckets *= 2;
     queue->bucket_mask = buckets - 1;
     queue->buckets = calloc(buckets, sizeof(struct mr_queue_entry *));
-    queue->best.entries = calloc(queue->capacity, sizeof(struct mr_queue_entry *));
-    queue->deadlines.entries = calloc(queue->capacity, sizeof(struct mr_queue_entry *));
-    bool made =
-        queue->buckets != NULL && queue->best.entries != NULL && queue->deadlines.entries != NULL;
-    return made ? MR_OK : MR_NOMEM;
+    bool made = mr_entry_heap_open(&queue->deadlines, MR_HEAP_BY_DEADLINE, queue->capacity, 0);
+    return made && queue->buckets != NULL ? MR_OK : MR_NOMEM;
 }
 
 static void free_tables(struct mr_request_queue *queue)
 {
-    free(queue->deadlines.entries);
-    free(queue->best.entries);
+    for (uint32_t i = 0; queue->lines != NULL && i < queue->share.tenant_count; i++)
+        mr_entry_heap_close(&queue->lines[i].best);
+    mr_entry_heap_close(&queue->deadlines);
+    free(queue->lines);
     free(queue->buckets);
 }
 
@@ -209,8 +167,7 @@ enum mr_status mr_request_queue_create(struct mr_request_queue **out,
     struct mr_request_queue *queue = calloc(1, sizeof *queue);
     if (queue == NULL) goto fail;
     queue->options = *options;
-    queue->capacity = options->count_max + MR_QUEUE_RETURNS_MAX;
-    queue->deadlines.order = BY_DEADLINE;
+    mr_fair_share_init(&queue->share, options->tenant_count, options->tenant_weights);
     queue->hash_seed = 14695981039346656037u ^ (uintptr_t)queue;
     if (make_tables(queue) != MR_OK) goto fail_tables;
     if (pthread_mutex_init(&queue->mutex, NULL) != 0) goto fail_tables;
@@ -230,7 +187,7 @@ fail:
 void mr_request_queue_destroy(struct mr_request_queue *queue)
 {
     if (queue == NULL) return;
-    MR_ASSERT(queue->best.count == 0 && queue->waiters == 0);
+    MR_ASSERT(queue->count == 0 && queue->waiters == 0);
     pthread_cond_destroy(&queue->changed);
     pthread_mutex_destroy(&queue->mutex);
     free_tables(queue);
@@ -249,27 +206,31 @@ static void unlock(struct mr_request_queue *queue)
 
 /* ---- in ---- */
 
-static bool has_room(const struct mr_request_queue *queue, uint64_t bytes)
+static bool has_room(const struct line *line, uint64_t bytes, uint64_t blocks)
 {
-    if (queue->best.count == 0) return true;
-    return queue->best.count < queue->options.count_max && bytes <= queue->options.bytes_max &&
-           queue->bytes <= queue->options.bytes_max - bytes;
+    if (line->best.count == 0) return true;
+    bool counts_blocks = line->blocks_max > 0;
+    return line->best.count < line->count_max && bytes <= line->bytes_max &&
+           line->bytes <= line->bytes_max - bytes &&
+           (!counts_blocks || line->blocks + blocks <= line->blocks_max);
 }
 
 enum mr_status mr_request_queue_enqueue(struct mr_request_queue *queue,
                                         struct mr_queue_entry *entry)
 {
     enum mr_status status = MR_OK;
+    MR_ASSERT(entry->tenant < queue->share.tenant_count);
     lock(queue);
     if (queue->is_closed)
         status = MR_CLOSED;
     else if (find(queue, entry->id) != NULL)
         status = MR_INVALID_REQUEST;
-    else if (!has_room(queue, entry->held_bytes))
+    else if (!has_room(&queue->lines[entry->tenant], entry->held_bytes, entry->blocks))
         status = MR_FULL;
     if (status == MR_OK) {
         entry->sequence = ++queue->sequence;
         entry->skipped = 0;
+        mr_fair_share_enter(&queue->share, entry->tenant);
         insert(queue, entry);
     }
     unlock(queue);
@@ -280,7 +241,7 @@ void mr_request_queue_return(struct mr_request_queue *queue, struct mr_queue_ent
 {
     lock(queue);
     MR_ASSERT(entry->sequence != 0 && find(queue, entry->id) == NULL);
-    insert(queue, entry);
+    put_in_again(queue, entry);
     unlock(queue);
 }
 
@@ -290,6 +251,15 @@ struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue)
 {
     lock(queue);
     struct mr_queue_entry *entry = extract(queue, top(queue));
+    unlock(queue);
+    return entry;
+}
+
+struct mr_queue_entry *mr_request_queue_dequeue_of(struct mr_request_queue *queue, uint32_t tenant)
+{
+    lock(queue);
+    const struct mr_entry_heap *best = &queue->lines[tenant].best;
+    struct mr_queue_entry *entry = extract(queue, best->count > 0 ? best->entries[0] : NULL);
     unlock(queue);
     return entry;
 }
@@ -315,7 +285,7 @@ static bool await_entry(struct mr_request_queue *queue, uint64_t until_ns)
 {
     bool in_time = true;
     for (;;) {
-        if (queue->best.count > 0) return true;
+        if (queue->count > 0) return true;
         if (queue->is_closed || !in_time) return false;
         if (queue->is_woken) {
             queue->is_woken = false;
@@ -358,7 +328,7 @@ static void put_back(struct mr_request_queue *queue, struct mr_queue_entry **asi
 {
     for (uint32_t i = 0; i < aside_count; i++) {
         if (taken_before[i] < taken) aside[i]->skipped++;
-        insert(queue, aside[i]);
+        put_in_again(queue, aside[i]);
     }
 }
 
@@ -368,7 +338,7 @@ uint32_t mr_request_queue_take(struct mr_request_queue *queue, uint32_t count_ma
     struct mr_queue_entry *aside[ASIDE_MAX];
     uint32_t taken_before[ASIDE_MAX], aside_count = 0, taken = 0;
     lock(queue);
-    while (taken < count_max && aside_count < ASIDE_MAX && queue->best.count > 0) {
+    while (taken < count_max && aside_count < ASIDE_MAX && queue->count > 0) {
         struct mr_queue_entry *entry = top(queue);
         bool fits = entry->cost_bytes <= bytes_budget;
         if (!fits && entry->skipped >= MR_QUEUE_SKIPS_MAX) break;
@@ -406,9 +376,12 @@ struct mr_queue_entry *mr_request_queue_expired(struct mr_request_queue *queue, 
 
 struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue)
 {
+    struct mr_queue_entry *last = NULL;
     lock(queue);
-    struct mr_queue_entry *last =
-        queue->best.count > 0 ? queue->best.entries[queue->best.count - 1] : NULL;
+    for (uint32_t i = 0; last == NULL && i < queue->share.tenant_count; i++) {
+        const struct mr_entry_heap *best = &queue->lines[i].best;
+        if (best->count > 0) last = best->entries[best->count - 1];
+    }
     (void)extract(queue, last);
     unlock(queue);
     return last;
@@ -432,26 +405,73 @@ uint64_t mr_request_queue_next_deadline(struct mr_request_queue *queue)
     return next;
 }
 
-bool mr_request_queue_has_room(struct mr_request_queue *queue, uint64_t held_bytes)
+bool mr_request_queue_has_room(struct mr_request_queue *queue, uint32_t tenant, uint64_t held_bytes)
 {
     lock(queue);
-    bool room = !queue->is_closed && has_room(queue, held_bytes);
+    bool room = !queue->is_closed && has_room(&queue->lines[tenant], held_bytes, 0);
     unlock(queue);
     return room;
+}
+
+uint64_t mr_request_queue_room(struct mr_request_queue *queue)
+{
+    uint64_t room = 0;
+    lock(queue);
+    for (uint32_t i = 0; i < queue->share.tenant_count; i++)
+        if (!queue->is_closed && has_room(&queue->lines[i], 1, 1)) room |= (uint64_t)1 << i;
+    unlock(queue);
+    return room;
+}
+
+void mr_request_queue_charge(struct mr_request_queue *queue, uint32_t tenant, uint64_t cost)
+{
+    if (queue->share.tenant_count == 1) return;
+    lock(queue);
+    mr_fair_share_charge(&queue->share, tenant, cost);
+    unlock(queue);
+}
+
+uint64_t mr_request_queue_waiting(struct mr_request_queue *queue)
+{
+    uint64_t waiting = 0;
+    lock(queue);
+    for (uint32_t i = 0; i < queue->share.tenant_count; i++)
+        if (queue->share.waiting[i] > 0) waiting |= (uint64_t)1 << i;
+    unlock(queue);
+    return waiting;
+}
+
+void mr_request_queue_divide(struct mr_request_queue *queue, uint32_t count_max,
+                             const uint32_t *taken, uint32_t *parts)
+{
+    lock(queue);
+    mr_fair_share_divide(&queue->share, count_max, taken, parts);
+    unlock(queue);
+}
+
+bool mr_request_queue_is_behind(struct mr_request_queue *queue, uint32_t one, uint32_t two,
+                                uint64_t allowance)
+{
+    lock(queue);
+    bool is_behind = mr_fair_share_is_behind(&queue->share, one, two, allowance);
+    unlock(queue);
+    return is_behind;
 }
 
 uint32_t mr_request_queue_count(struct mr_request_queue *queue)
 {
     lock(queue);
-    uint32_t count = queue->best.count;
+    uint32_t count = queue->count;
     unlock(queue);
     return count;
 }
 
 uint64_t mr_request_queue_bytes(struct mr_request_queue *queue)
 {
+    uint64_t bytes = 0;
     lock(queue);
-    uint64_t bytes = queue->bytes;
+    for (uint32_t i = 0; i < queue->share.tenant_count; i++)
+        bytes += queue->lines[i].bytes;
     unlock(queue);
     return bytes;
 }
@@ -469,31 +489,36 @@ void mr_request_queue_close(struct mr_request_queue *queue)
     unlock(queue);
 }
 
-static void check_heap(const struct mr_request_queue *queue, const struct entry_heap *heap)
+/* Adds what it holds to count and with_deadline. */
+static void check_line(const struct mr_request_queue *queue, uint32_t tenant, uint32_t *count,
+                       uint32_t *with_deadline)
 {
-    for (uint32_t i = 0; i < heap->count; i++) {
-        MR_ASSERT(*index_of(heap, heap->entries[i]) == i);
-        MR_ASSERT(i == 0 || !is_before(queue, heap, heap->entries[i], heap->entries[(i - 1) / 2]));
+    const struct line *line = &queue->lines[tenant];
+    uint64_t bytes = 0, blocks = 0;
+    mr_entry_heap_check(&line->best);
+    for (uint32_t i = 0; i < line->best.count; i++) {
+        const struct mr_queue_entry *entry = line->best.entries[i];
+        MR_ASSERT(entry->tenant == tenant && find(queue, entry->id) == entry);
+        bytes += entry->held_bytes;
+        blocks += entry->blocks;
+        *with_deadline += entry->deadline_ns != 0;
     }
+    MR_ASSERT(bytes == line->bytes && blocks == line->blocks);
+    MR_ASSERT(line->best.count == queue->share.waiting[tenant]);
+    *count += line->best.count;
 }
 
 void mr_request_queue_check(struct mr_request_queue *queue)
 {
     lock(queue);
-    check_heap(queue, &queue->best);
-    check_heap(queue, &queue->deadlines);
-    uint64_t bytes = 0;
-    uint32_t with_deadline = 0, hashed = 0;
-    for (uint32_t i = 0; i < queue->best.count; i++) {
-        struct mr_queue_entry *entry = queue->best.entries[i];
-        MR_ASSERT(find(queue, entry->id) == entry);
-        bytes += entry->held_bytes;
-        with_deadline += entry->deadline_ns != 0;
-    }
+    mr_entry_heap_check(&queue->deadlines);
+    uint32_t count = 0, with_deadline = 0, hashed = 0;
+    for (uint32_t i = 0; i < queue->share.tenant_count; i++)
+        check_line(queue, i, &count, &with_deadline);
     for (uint32_t i = 0; i <= queue->bucket_mask; i++)
         for (struct mr_queue_entry *entry = queue->buckets[i]; entry; entry = entry->hash_next)
             hashed++;
-    MR_ASSERT(bytes == queue->bytes && with_deadline == queue->deadlines.count);
-    MR_ASSERT(hashed == queue->best.count);
+    MR_ASSERT(with_deadline == queue->deadlines.count);
+    MR_ASSERT(hashed == count && count == queue->count);
     unlock(queue);
 }

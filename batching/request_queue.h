@@ -1,10 +1,13 @@
-/* request_queue - requests that wait for the engine, in priority order.
+/* request_queue - requests that wait for the engine: tenants in turns, each in priority order.
  *
- * Higher priority first, first-in first-out within one; a waiting request gains one priority step
- * every ageing_ns, so low priority is never starved for ever (effective priority = priority +
- * waited / ageing_ns, which keeps a fixed order between any two entries and so a plain heap works).
- * Entries are intrusive in struct mr_queue_entry: no allocation to enqueue, O(log n) to enqueue and
- * remove, O(1) look-up by id through a hash table made at creation.
+ * Between tenants the one that was served least goes first (batching/fair_share.h), and each has
+ * its own part of the places, the bytes and the blocks, by weight: whoever floods the queue fills
+ * only its own part. Within a tenant: higher priority first, first-in first-out within one; a
+ * waiting request gains one priority step every ageing_ns, so low priority is never starved for
+ * ever (effective priority = priority + waited / ageing_ns, which keeps a fixed order between any
+ * two entries and so a plain heap works). Entries are intrusive in struct mr_queue_entry: no
+ * allocation to enqueue, O(log n) to enqueue and remove, O(1) look-up by id through a hash table
+ * made at creation.
  *
  * Deadlines: the queue reads no clock. Its owner takes out what has expired with _expired() before
  * it dequeues or takes, and sleeps no longer than to _next_deadline(); a cancelled request is taken
@@ -12,13 +15,14 @@
  *
  * Threads: any; one mutex and one condition variable inside, the only ones below worker/ (SPEC S2.2
  *          asks for a blocking dequeue). Each call says what it wakes.
- * Memory:  tables for count_max entries and MR_QUEUE_RETURNS_MAX returned ones in _create; entries
- *          belong to the caller and must outlive their stay. Bounded by count and by bytes; into an
- *          empty queue one entry always fits.
+ * Memory:  tables for count_max entries and, for each tenant, MR_QUEUE_RETURNS_MAX returned ones in
+ *          _create; entries belong to the caller and must outlive their stay. Bounded by count, by
+ *          bytes and by blocks; of a tenant with nothing here one entry always fits.
  * Errors:  _enqueue MR_FULL, MR_CLOSED, MR_INVALID_REQUEST (id already here). */
 #ifndef MR_BATCHING_REQUEST_QUEUE_H
 #define MR_BATCHING_REQUEST_QUEUE_H
 
+#include "batching/fair_share.h"
 #include "codec/request.h"
 #include "codec/status.h"
 
@@ -34,6 +38,8 @@ struct mr_queue_entry {
     uint64_t deadline_ns; /* monotonic; 0 none */
     uint64_t cost_bytes;  /* memory the entry stands for: KV and activations, for take() */
     uint64_t held_bytes;  /* memory it occupies while waiting, for the bytes bound */
+    uint64_t blocks;      /* KV blocks it is predicted to need, for the blocks bound */
+    uint32_t tenant;      /* below tenant_count */
     /* private to the queue */
     uint32_t heap_index, deadline_index, skipped;
     uint64_t sequence;
@@ -43,7 +49,10 @@ struct mr_queue_entry {
 struct mr_request_queue_options {
     uint32_t count_max;
     uint64_t bytes_max;
-    uint64_t ageing_ns; /* wait that is worth one priority step; 0: no ageing */
+    uint64_t ageing_ns;             /* wait that is worth one priority step; 0: no ageing */
+    uint64_t blocks_max;            /* 0: blocks are not counted */
+    uint32_t tenant_count;          /* at most MR_TENANTS_MAX; 0 is 1 */
+    const uint32_t *tenant_weights; /* [tenant_count], read in _create; NULL: all the same */
 };
 
 enum mr_status mr_request_queue_create(struct mr_request_queue **out,
@@ -59,6 +68,8 @@ enum mr_status mr_request_queue_enqueue(struct mr_request_queue *queue,
 void mr_request_queue_return(struct mr_request_queue *queue, struct mr_queue_entry *entry);
 /* Best entry, or NULL when empty. Does not block. */
 struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue);
+/* The best entry of this tenant, whoever's turn it is, or NULL. */
+struct mr_queue_entry *mr_request_queue_dequeue_of(struct mr_request_queue *queue, uint32_t tenant);
 /* Blocks until there is an entry (returned) or CLOCK_MONOTONIC passes until_ns or the queue is
  * closed or _wake is called (NULL). until_ns UINT64_MAX: for ever. */
 struct mr_queue_entry *mr_request_queue_dequeue_until(struct mr_request_queue *queue,
@@ -68,9 +79,10 @@ bool mr_request_queue_wait(struct mr_request_queue *queue, uint64_t until_ns);
 /* Ends one present or the next _wait or _dequeue_until early. */
 void mr_request_queue_wake(struct mr_request_queue *queue);
 
-/* Takes up to count_max entries in priority order whose cost_bytes sum stays within bytes_budget.
- * Misfits are passed over; an entry that has seen a later one taken MR_QUEUE_SKIPS_MAX times
- * reserves the budget: nothing behind it is taken until it fits. Returns how many are in out. */
+/* Takes up to count_max entries in the order of _dequeue whose cost_bytes sum stays within
+ * bytes_budget. Misfits are passed over; an entry that has seen a later one taken
+ * MR_QUEUE_SKIPS_MAX times reserves the budget: nothing behind it is taken until it fits. Returns
+ * how many are in out. */
 uint32_t mr_request_queue_take(struct mr_request_queue *queue, uint32_t count_max,
                                uint64_t bytes_budget, struct mr_queue_entry **out);
 
@@ -85,7 +97,21 @@ struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue);
 /* Earliest deadline of what is inside; 0 when nothing has one. */
 uint64_t mr_request_queue_next_deadline(struct mr_request_queue *queue);
 /* An _enqueue of that many held_bytes would not be MR_FULL or MR_CLOSED now. */
-bool mr_request_queue_has_room(struct mr_request_queue *queue, uint64_t held_bytes);
+bool mr_request_queue_has_room(struct mr_request_queue *queue, uint32_t tenant,
+                               uint64_t held_bytes);
+/* Bit i: tenant i is below all its bounds, so that another entry may well fit. */
+uint64_t mr_request_queue_room(struct mr_request_queue *queue);
+/* So much was computed for the tenant (batching/fair_share.h). */
+void mr_request_queue_charge(struct mr_request_queue *queue, uint32_t tenant, uint64_t cost);
+/* Bit i: tenant i has entries here. */
+uint64_t mr_request_queue_waiting(struct mr_request_queue *queue);
+/* How the places at a table of count_max are divided now: a part by weight for each tenant that has
+ * entries here or in taken[], at least 1; 0 for the others. taken, parts: [tenant_count]. */
+void mr_request_queue_divide(struct mr_request_queue *queue, uint32_t count_max,
+                             const uint32_t *taken, uint32_t *parts);
+/* Tenant `one` has been served less than `two`, `allowance` of its cost left out. */
+bool mr_request_queue_is_behind(struct mr_request_queue *queue, uint32_t one, uint32_t two,
+                                uint64_t allowance);
 uint32_t mr_request_queue_count(struct mr_request_queue *queue);
 uint64_t mr_request_queue_bytes(struct mr_request_queue *queue);
 bool mr_request_queue_is_empty(struct mr_request_queue *queue);

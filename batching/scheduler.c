@@ -122,10 +122,9 @@ static void park(struct mr_scheduler *scheduler, struct mr_sequence *sequence)
     scheduler->parked[scheduler->parked_count++] = sequence;
 }
 
-/* The last of the running ones gives its blocks back and waits; its tokens are kept. */
-static void preempt_last(struct mr_scheduler *scheduler)
+void mr_scheduler_preempt(struct mr_scheduler *scheduler, struct mr_sequence *victim)
 {
-    struct mr_sequence *victim = scheduler->running[--scheduler->running_count];
+    remove_from(scheduler->running, &scheduler->running_count, victim);
     const struct mr_request *request = victim->job->request;
     if (request->cache_write)
         mr_kv_cache_publish(victim->table, victim->tokens, victim->num_computed, true);
@@ -138,6 +137,11 @@ static void preempt_last(struct mr_scheduler *scheduler)
     mr_sequence_move(victim, MR_SEQUENCE_PREEMPTED);
     park(scheduler, victim);
     scheduler->plan.preempted_count++;
+}
+
+static void preempt_last(struct mr_scheduler *scheduler)
+{
+    mr_scheduler_preempt(scheduler, scheduler->running[scheduler->running_count - 1]);
 }
 
 /* The test hook takes one that has produced something since the last time, or a long prompt in
@@ -308,6 +312,7 @@ const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t
     begin_round(scheduler, now_ns);
     sort_running(scheduler);
     force_preemption(scheduler);
+    mr_scheduler_even_out(scheduler);
     plan_decodes(scheduler);
     scheduler->round.timed = options->step_target_ms > 0 && scheduler->plan.decode_count > 0;
     plan_prefills(scheduler);

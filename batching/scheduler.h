@@ -23,12 +23,22 @@
  * the whole of it for a sequence that was preempted. A sequence alone is always let in. A candidate
  * whose prefix is just being computed by another (32 tokens or more) waits until it can share it.
  *
+ * With deadline_admission a request whose deadline would pass before it is done
+ * (batching/forecast.h) is not let in.
+ *
  * Preemption, when a decode needs a block and neither a free nor a cached one is there: the running
  * sequence of the lowest priority with the least computed gives all its blocks back and waits at
  * its old place; its tokens are kept. A sequence that needs more than the whole pool, or that is
  * alone with it, is exhausted.
  *
- * In parts: batching/scheduler.c the round, batching/scheduler_admit.c who is let in.
+ * Tenants: who is let in next is the queue's order, by what was served. When every place is taken,
+ * a waiting tenant that was served less and has fewer places than its weight gives it gets one, at
+ * most one in a round, from a tenant with more than its own: the least computed sequence of the
+ * lowest priority there waits as if preempted. So a flood of long answers does not keep others out
+ * until they end.
+ *
+ * In parts: batching/scheduler.c the round, batching/scheduler_admit.c who is let in,
+ * batching/scheduler_share.c places between tenants.
  * Owner:  engine thread. Memory: all in _create. Clock: none. Errors: only _create. */
 #ifndef MR_BATCHING_SCHEDULER_H
 #define MR_BATCHING_SCHEDULER_H
@@ -40,6 +50,7 @@
 #define MR_STARVED_STEPS_MAX 4u
 #define MR_CHUNK_TOKENS_MIN  16u
 #define MR_SKIPS_MAX         32u
+#define MR_LATE_MAX          8u  /* of one round */
 #define MR_WATERMARK_PART    50u /* 2 %: fewest preemptions for throughput in vLLM's PR 44594 */
 
 struct mr_scheduler;
@@ -52,7 +63,8 @@ struct mr_scheduler_options {
     uint64_t prefill_bytes_max;
     struct mr_memory_geometry geometry;
     double step_target_ms;
-    uint64_t ageing_ns;           /* the queue's */
+    uint64_t ageing_ns; /* the queue's */
+    bool deadline_admission;
     uint32_t force_preempt_every; /* test hook; 0 off */
     /* Borrowed; prompts may be NULL. */
     struct mr_request_queue *queue;
@@ -76,6 +88,10 @@ struct mr_plan {
     double predicted_ms;
     struct mr_sequence **exhausted; /* [exhausted_count] need a block, and nothing can help */
     uint32_t exhausted_count;
+    /* First choices of waiting requests that would be done after their deadline, by what the cost
+     * model foretells: no longer in the queue, for the caller to end. */
+    struct mr_sequence *late[MR_LATE_MAX];
+    uint32_t late_count;
     uint32_t preempted_count;
 };
 

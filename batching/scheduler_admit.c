@@ -1,4 +1,5 @@
 /* Step 3 of the plan: preempted sequences and waiting requests, best first. */
+#include "batching/forecast.h"
 #include "batching/prompt_cache.h"
 #include "batching/scheduler_state.h"
 #include "codec/check.h"
@@ -12,13 +13,18 @@ enum verdict {
     ADMITTED,
     PASSED_OVER, /* not now, and not for want of memory */
     MISFIT,      /* no room in the pool */
+    LATE,        /* would be done after its deadline */
     STOP         /* nothing more can be let in this round */
 };
 
-/* priority + waited / ageing, as a fixed order between any two (the queue's rule). */
+/* Between tenants the one served less; within one priority + waited / ageing, as a fixed order
+ * between any two (the queue's rules). */
 static bool goes_before(const struct mr_scheduler *scheduler, const struct mr_job *left,
                         const struct mr_job *right)
 {
+    if (left->tenant_index != right->tenant_index)
+        return mr_request_queue_is_behind(scheduler->options.queue, left->tenant_index,
+                                          right->tenant_index, 0);
     int64_t ageing = (int64_t)scheduler->options.ageing_ns;
     if (ageing == 0 && left->priority != right->priority) return left->priority > right->priority;
     int64_t first = left->priority * ageing - (int64_t)left->arrival_ns;
@@ -214,10 +220,32 @@ static void start(struct mr_scheduler *scheduler, struct mr_sequence *sequence)
         job->started_ns = scheduler->round.now_ns;
         job->cached_tokens = sequence->num_computed;
         scheduler->job_count++;
+        mr_request_queue_charge(scheduler->options.queue, job->tenant_index,
+                                (uint64_t)mr_sequence_pending(sequence) * MR_PROMPT_TOKEN_COST);
     }
     mr_sequence_move(sequence, MR_SEQUENCE_RUNNING);
     scheduler->running[scheduler->running_count++] = sequence;
     scheduler->round.gave = true;
+}
+
+/* By what the cost model has learnt, with the steps as they are now. */
+static bool is_late(const struct mr_scheduler *scheduler, const struct mr_sequence *sequence)
+{
+    const struct mr_scheduler_options *options = &scheduler->options;
+    const struct mr_job *job = sequence->job;
+    if (!options->deadline_admission || job->started || job->deadline_ns == 0) return false;
+    uint32_t most = sequence->capacity - sequence->num_tokens;
+    uint32_t output = job->request->ignore_eos ? most : expected_left(scheduler, sequence);
+    if (output < job->request->min_tokens) output = job->request->min_tokens;
+    struct mr_forecast forecast = {
+        .beside = scheduler->plan.work,
+        .computed_tokens = sequence->num_computed,
+        .pending_tokens = mr_sequence_pending(sequence),
+        .chunk_tokens = options->chunk_tokens > 0 ? (uint32_t)options->chunk_tokens : 0,
+        .output_tokens = output < most ? output : most};
+    forecast.beside.chunk = 0;
+    double ms = mr_forecast_ms(options->cost, &forecast);
+    return scheduler->round.now_ns + (uint64_t)(ms * 1e6) > job->deadline_ns;
 }
 
 static enum verdict try_to_place(struct mr_scheduler *scheduler, struct mr_sequence *sequence,
@@ -225,6 +253,7 @@ static enum verdict try_to_place(struct mr_scheduler *scheduler, struct mr_seque
 {
     *row = (struct mr_plan_row){.sequence = sequence};
     row->logits = match_prefix(scheduler, sequence);
+    if (is_late(scheduler, sequence)) return LATE;
     if (!capacity_allows(scheduler, sequence)) return MISFIT;
     enum verdict verdict = weigh(scheduler, sequence, row);
     if (verdict != MISFIT || sequence->match.copy_tokens == 0) return verdict;
@@ -253,10 +282,20 @@ static enum verdict consider(struct mr_scheduler *scheduler, struct mr_sequence 
 
 /* ---- the walk ---- */
 
+/* A place was made for this tenant: it goes first, whoever's turn it is. */
+static struct mr_sequence *take_favoured(struct mr_scheduler *scheduler)
+{
+    scheduler->round.favoured = false;
+    return &mr_job_of_waiting(mr_request_queue_dequeue_of(scheduler->options.queue,
+                                                          scheduler->round.favoured_tenant))
+                ->sequences[0];
+}
+
 /* The better of the next parked sequence and the queue's head; *head keeps a head that lost. */
 static struct mr_sequence *next_candidate(struct mr_scheduler *scheduler, uint32_t *parked_index,
                                           struct mr_sequence **head)
 {
+    if (scheduler->round.favoured) return take_favoured(scheduler);
     if (*head == NULL && scheduler->job_count < scheduler->jobs_max) {
         struct mr_queue_entry *entry = mr_request_queue_dequeue(scheduler->options.queue);
         *head = entry == NULL ? NULL : &mr_job_of_waiting(entry)->sequences[0];
@@ -304,7 +343,7 @@ static bool has_room(const struct mr_scheduler *scheduler)
     return scheduler->running_count < scheduler->options.sequences_max &&
            scheduler->plan.row_count < scheduler->options.sequences_max &&
            scheduler->round.rows_left > 0 && scheduler->round.chunk_left > 0 &&
-           scheduler->round.tries_left > 0;
+           scheduler->round.tries_left > 0 && scheduler->plan.late_count < MR_LATE_MAX;
 }
 
 void mr_scheduler_admit(struct mr_scheduler *scheduler)
@@ -318,6 +357,10 @@ void mr_scheduler_admit(struct mr_scheduler *scheduler)
         enum verdict verdict = consider(scheduler, sequence);
         if (verdict == ADMITTED) {
             overtaken = scheduler->aside_count;
+            continue;
+        }
+        if (verdict == LATE) {
+            scheduler->plan.late[scheduler->plan.late_count++] = sequence;
             continue;
         }
         set_aside(scheduler, sequence, verdict == MISFIT);

@@ -1,4 +1,5 @@
-/* scheduler_state - what scheduler.c (the round) and scheduler_admit.c (who is let in) share.
+/* scheduler_state - what scheduler.c (the round), scheduler_admit.c (who is let in) and
+ * scheduler_share.c (places between tenants) share.
  * Nobody else includes it. */
 #ifndef MR_BATCHING_SCHEDULER_STATE_H
 #define MR_BATCHING_SCHEDULER_STATE_H
@@ -20,6 +21,8 @@ struct mr_round {
     bool starving; /* prefill is owed a quantum */
     bool wanted, gave;
     bool preempted;
+    bool favoured; /* a place was made for a request of favoured_tenant, which waits */
+    uint32_t favoured_tenant;
     struct mr_prefill_budget starts;
 };
 
@@ -56,6 +59,11 @@ uint32_t mr_scheduler_chunk(struct mr_scheduler *scheduler, const struct mr_sequ
 void mr_scheduler_add_row(struct mr_scheduler *scheduler, struct mr_plan_row row);
 /* It has more tokens than the pool holds: noted in the plan, true. */
 bool mr_scheduler_exhausts(struct mr_scheduler *scheduler, struct mr_sequence *sequence);
+/* One of the running ones gives its blocks back and waits; its tokens are kept. */
+void mr_scheduler_preempt(struct mr_scheduler *scheduler, struct mr_sequence *victim);
+/* Before step 1: makes room for a tenant that is kept out by others (batching/scheduler_share.c).
+ * The running ones are sorted. */
+void mr_scheduler_even_out(struct mr_scheduler *scheduler);
 /* Step 3 of the plan. */
 void mr_scheduler_admit(struct mr_scheduler *scheduler);
 

@@ -38,8 +38,11 @@ static void store_default_id(struct mr_reply_address *address,
 {
     struct mr_text fallback = shortened(context->fallback_id);
     MR_ASSERT(is_id(fallback));
-    bool from_key = is_id(context->key);
-    store_id(address, from_key ? context->key : fallback, from_key);
+    bool from_event = is_id(context->event_id), from_key = is_id(context->key);
+    if (from_event)
+        store_id(address, context->event_id, true);
+    else
+        store_id(address, from_key ? context->key : fallback, from_key);
 }
 
 /* Reads the id first, so that whatever else is wrong is answered under it. */
@@ -147,9 +150,10 @@ static enum mr_status decode_document(struct mr_request **out, const struct mr_d
     return status;
 }
 
-enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
-                                 const struct mr_request_context *context,
-                                 struct mr_reply_address *address, struct mr_error *err)
+/* Up to the id; *out is NULL unless MR_OK. */
+static enum mr_status open_record(struct mr_document **out, struct mr_text record,
+                                  const struct mr_request_context *context,
+                                  struct mr_reply_address *address, struct mr_error *err)
 {
     *out = NULL;
     store_default_id(address, context);
@@ -163,7 +167,31 @@ enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
     status = mr_document_open(&document, record, address->encoding, err);
     if (status != MR_OK) return status;
     status = read_id(mr_document_root(document), address, err);
-    if (status == MR_OK) status = decode_document(out, document, context, address, err);
+    if (status == MR_OK)
+        *out = document;
+    else
+        mr_document_close(document);
+    return status;
+}
+
+enum mr_status mr_request_address(struct mr_text record, const struct mr_request_context *context,
+                                  struct mr_reply_address *address, struct mr_error *err)
+{
+    struct mr_document *document;
+    enum mr_status status = open_record(&document, record, context, address, err);
+    mr_document_close(document);
+    return status;
+}
+
+enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
+                                 const struct mr_request_context *context,
+                                 struct mr_reply_address *address, struct mr_error *err)
+{
+    struct mr_document *document;
+    *out = NULL;
+    enum mr_status status = open_record(&document, record, context, address, err);
+    if (status != MR_OK) return status;
+    status = decode_document(out, document, context, address, err);
     mr_document_close(document);
     return status;
 }

@@ -90,6 +90,7 @@ struct mr_request {
 /* What the record around the value says. */
 struct mr_request_context {
     struct mr_text key;          /* record key, may be empty */
+    struct mr_text event_id;     /* of the CloudEvent it came in; the id of a record without one */
     struct mr_text fallback_id;  /* "<topic>/<partition>/<offset>" */
     struct mr_text content_type; /* header, empty when absent */
     int64_t timestamp_ms;        /* of the record */
@@ -101,8 +102,9 @@ struct mr_request_context {
 
 /* How to answer a record, whatever it was; always filled. */
 struct mr_reply_address {
-    char id[MR_ID_BYTES_MAX + 1]; /* the request's own when readable, else the key, else fallback */
-    bool id_readable;             /* it is the request's own or the key */
+    char id[MR_ID_BYTES_MAX + 1]; /* the request's own when readable, else the event's, else the
+                                     key, else fallback */
+    bool id_readable;             /* it is the request's own, the event's or the key */
     enum mr_encoding encoding;
 };
 
@@ -111,6 +113,10 @@ struct mr_reply_address {
 enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
                                  const struct mr_request_context *context,
                                  struct mr_reply_address *address, struct mr_error *err);
+/* Only fills *address: for a record that is refused whatever it asks for. MR_OK: the address is the
+ * one _decode would find. */
+enum mr_status mr_request_address(struct mr_text record, const struct mr_request_context *context,
+                                  struct mr_reply_address *address, struct mr_error *err);
 void mr_request_destroy(struct mr_request *request);
 
 #include "codec/result.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Headers that a dead letter may add; room for them is kept free of the record's own. */
-#define DEAD_LETTER_HEADERS 19u
+#define DEAD_LETTER_HEADERS 21u
 
 void mr_answer_clear(struct mr_answer *answer)
 {
@@ -177,6 +177,18 @@ enum mr_status mr_answer_result(struct mr_answer *answer, const struct mr_answer
 
 /* ---- dead letters ---- */
 
+/* There is no stack to show: where the record came from and what was wrong with it, in one line. */
+static void add_trace(struct mr_answer *answer, const char *name,
+                      const struct mr_refusal_mail *mail)
+{
+    const struct mr_ticket *ticket = mail->ticket;
+    int length = snprintf(answer->trace, sizeof answer->trace, "%s: %s at %s/%d offset %lld",
+                          mr_status_code(mail->error.status), mail->error.detail, ticket->topic,
+                          ticket->partition, (long long)ticket->offset);
+    size_t most = sizeof answer->trace - 1;
+    add_bytes(answer, name, answer->trace, (size_t)length < most ? (size_t)length : most);
+}
+
 static void add_connect(struct mr_answer *answer, const struct mr_answer_source *source,
                         const struct mr_refusal_mail *mail)
 {
@@ -191,6 +203,7 @@ static void add_connect(struct mr_answer *answer, const struct mr_answer_source 
     add_text(answer, "__connect.errors.class.name", "millrace");
     add_text(answer, "__connect.errors.exception.class.name", mr_status_code(mail->error.status));
     add_text(answer, "__connect.errors.exception.message", mail->error.detail);
+    add_trace(answer, "__connect.errors.exception.stacktrace", mail);
 }
 
 static void add_spring(struct mr_answer *answer, const struct mr_answer_source *source,
@@ -205,6 +218,7 @@ static void add_spring(struct mr_answer *answer, const struct mr_answer_source *
     add_text(answer, "kafka_dlt-original-consumer-group", source->group);
     add_text(answer, "kafka_dlt-exception-fqcn", mr_status_code(mail->error.status));
     add_text(answer, "kafka_dlt-exception-message", mail->error.detail);
+    add_trace(answer, "kafka_dlt-exception-stacktrace", mail);
 }
 
 void mr_answer_dead_letter(struct mr_answer *answer, const struct mr_answer_source *source,

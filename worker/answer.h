@@ -22,6 +22,7 @@ struct mr_answer {
     size_t header_count;
     unsigned char *value; /* owned */
     char numbers[512];    /* texts of numeric headers */
+    char trace[640];      /* what stands for a stack trace */
     size_t numbers_used;
 };
 

@@ -42,11 +42,15 @@ struct mr_text_list {
     size_t count;
 };
 
-/* One --requests-topic NAME[,priority=N][,tenant=TEXT][,strict] taken apart. */
+/* One --requests-topic NAME[,priority=N][,weight=N][,tenant=TEXT][,queue=TIME][,run=TIME][,strict]
+ * taken apart. */
 struct mr_request_topic {
     const char *name, *tenant;
-    int32_t priority; /* added to each request's own */
-    bool strict;      /* unknown fields are rejected */
+    uint32_t tenant_index;                 /* topics of one tenant share it */
+    int32_t priority;                      /* added to each request's own */
+    uint32_t weight;                       /* turns when records are taken; 0: by the priority */
+    uint64_t queue_limit_ns, run_limit_ns; /* longest wait, and run, of a request; 0: none */
+    bool strict;                           /* unknown fields are rejected */
 };
 
 struct mr_config {
@@ -77,6 +81,11 @@ struct mr_config {
     /* queue */
     uint32_t queue_requests; /* waiting requests held locally */
     uint64_t queue_bytes;
+    uint32_t queue_pools; /* predicted KV of the waiting requests, in pools; 0: no bound */
+    struct mr_text_list tenant_weight;    /* TENANT=N as given */
+    uint32_t tenant_weights[MR_LIST_MAX]; /* [tenant_count], by tenant_index */
+    uint32_t tenant_count;
+    bool deadline_admission; /* what cannot be done before its deadline is not begun */
     uint64_t max_record_bytes;
 
     /* Kafka */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define TOPIC_BYTES_MAX ((size_t)249)
+#define WEIGHT_MAX      1000u
 
 static enum mr_status check_topic(const char *topic, struct mr_error *err)
 {
@@ -44,6 +45,7 @@ static enum mr_status topic_setting(struct mr_config *config, struct mr_request_
                                     const char *setting, size_t length, struct mr_error *err)
 {
     int64_t priority;
+    uint64_t weight;
     const char *text = mr_option_copy(config, setting, length);
     if (!text) return mr_fail(err, MR_NOMEM, "no memory for a topic");
     if (strcmp(text, "strict") == 0) {
@@ -53,9 +55,19 @@ static enum mr_status topic_setting(struct mr_config *config, struct mr_request_
     } else if (strncmp(text, "priority=", 9) == 0 && mr_parse_int(text + 9, &priority) &&
                priority >= -100 && priority <= 100) {
         topic->priority = (int32_t)priority;
+    } else if (strncmp(text, "weight=", 7) == 0 && mr_parse_uint(text + 7, &weight) &&
+               weight >= 1 && weight <= WEIGHT_MAX) {
+        topic->weight = (uint32_t)weight;
+    } else if (strncmp(text, "queue=", 6) == 0 &&
+               mr_parse_duration(text + 6, &topic->queue_limit_ns)) {
+        return MR_OK;
+    } else if (strncmp(text, "run=", 4) == 0 && mr_parse_duration(text + 4, &topic->run_limit_ns)) {
+        return MR_OK;
     } else {
         return mr_fail(err, MR_BAD_CONFIG,
-                       "requests-topic takes NAME[,priority=-100..100][,tenant=NAME][,strict]");
+                       "requests-topic takes NAME[,priority=-100..100][,weight=1..%u][,tenant=NAME]"
+                       "[,queue=TIME][,run=TIME][,strict]",
+                       WEIGHT_MAX);
     }
     return MR_OK;
 }
@@ -95,9 +107,48 @@ static enum mr_status fill_request_topics(struct mr_config *config, struct mr_er
     return MR_OK;
 }
 
+/* Topics of the same tenant name get the same index, in the order the names first appear. */
+static void fill_tenants(struct mr_config *config)
+{
+    config->tenant_count = 0;
+    for (size_t i = 0; i < config->request_topic_count; i++) {
+        struct mr_request_topic *topic = &config->request_topics[i];
+        size_t same = 0;
+        while (strcmp(config->request_topics[same].tenant, topic->tenant) != 0)
+            same++;
+        if (same == i) config->tenant_weights[config->tenant_count] = 1;
+        topic->tenant_index =
+            same == i ? config->tenant_count++ : config->request_topics[same].tenant_index;
+    }
+}
+
+static enum mr_status fill_tenant_weights(struct mr_config *config, struct mr_error *err)
+{
+    for (size_t i = 0; i < config->tenant_weight.count; i++) {
+        const char *text = config->tenant_weight.values[i];
+        size_t length = strcspn(text, "=");
+        uint64_t weight;
+        if (text[length] != '=' || !mr_parse_uint(text + length + 1, &weight) || weight < 1 ||
+            weight > WEIGHT_MAX)
+            return mr_fail(err, MR_BAD_CONFIG, "tenant-weight takes TENANT=1..%u", WEIGHT_MAX);
+        size_t k = 0;
+        const struct mr_request_topic *topics = config->request_topics;
+        while (k < config->request_topic_count &&
+               (strncmp(topics[k].tenant, text, length) != 0 || topics[k].tenant[length] != '\0'))
+            k++;
+        if (k == config->request_topic_count)
+            return mr_fail(err, MR_BAD_CONFIG, "tenant-weight: no request topic has tenant %.*s",
+                           (int)(length < 64 ? length : 64), text);
+        config->tenant_weights[topics[k].tenant_index] = (uint32_t)weight;
+    }
+    return MR_OK;
+}
+
 static enum mr_status fill_topics(struct mr_config *config, struct mr_error *err)
 {
     enum mr_status status = fill_request_topics(config, err);
+    if (status == MR_OK) fill_tenants(config);
+    if (status == MR_OK) status = fill_tenant_weights(config, err);
     if (status == MR_OK) status = fill_topic(config, &config->tokens_topic, "tokens", err);
     if (status == MR_OK) status = fill_topic(config, &config->results_topic, "results", err);
     if (status == MR_OK) status = fill_topic(config, &config->cancel_topic, "cancel", err);

@@ -149,9 +149,9 @@ static void post_outgoing(struct mr_engine_thread *thread)
 
 static void feed_intake(struct mr_engine_thread *thread)
 {
-    if (atomic_load(thread->links.hungry) && mr_engine_has_room(thread->engine) &&
-        atomic_exchange(thread->links.hungry, false))
-        mr_wake_ring(thread->links.intake_wake);
+    uint64_t hungry = atomic_load(thread->links.hungry);
+    if (hungry == 0 || (hungry & mr_engine_room(thread->engine)) == 0) return;
+    if (atomic_exchange(thread->links.hungry, 0) != 0) mr_wake_ring(thread->links.intake_wake);
 }
 
 static void sleep_until(struct mr_engine_thread *thread, uint64_t wake_ns)

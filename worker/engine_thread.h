@@ -29,8 +29,8 @@ struct mr_engine_thread_options {
 /* How intake and publish are reached; given before the first submission. */
 struct mr_engine_thread_links {
     struct mr_mailbox *publish, *intake;
-    const struct mr_wake *intake_wake; /* rung when `hungry` and there is room again */
-    atomic_bool *hungry;
+    const struct mr_wake *intake_wake; /* rung when a hungry tenant has room again */
+    atomic_uint_least64_t *hungry;     /* bit i: tenant i had no room when intake looked */
 };
 
 struct mr_engine_thread_stats {

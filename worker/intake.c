@@ -13,6 +13,7 @@
 #define CANCELS_MAX       16384u
 #define CANCEL_KEEP_NS    (600 * SECOND_NS)
 #define CANCEL_TIMEOUT_MS 5000u
+#define CANCEL_READ_NS    (5 * SECOND_NS)
 #define COMMIT_ANSWER_NS  (30 * SECOND_NS) /* then it counts as lost and is repeated */
 #define TAKE_BURST        64u              /* records between two looks at everything else */
 #define IN_FLIGHT_MORE    4096u            /* beside queued and running: refusals, followers */
@@ -93,19 +94,41 @@ static void handle_mail(struct mr_intake *intake)
 static void handle_cancels(struct mr_intake *intake)
 {
     struct mr_kafka_record record;
+    int64_t oldest_ms = mr_clock_unix_ms() - (int64_t)(CANCEL_KEEP_NS / 1000000);
     while (intake->cancels && mr_kafka_reader_take(intake->cancels, 0, &record))
-        mr_intake_cancel(intake, &record);
+        if (record.timestamp_ms <= 0 || record.timestamp_ms > oldest_ms)
+            mr_intake_cancel(intake, &record);
 }
 
-/* False also says, by `hungry`, that the engine should ring when it has room. */
+/* Requests are taken when the cancels of before are known: one of them may be a request's own. A
+ * reader that does not get there is not waited for without end. */
+static bool awaits_cancels(struct mr_intake *intake)
+{
+    if (intake->cancels_read) return false;
+    bool behind = intake->cancels && mr_kafka_reader_is_behind(intake->cancels);
+    intake->cancels_read = !behind || mr_clock_ns() > intake->started_ns + CANCEL_READ_NS;
+    return !intake->cancels_read;
+}
+
+/* Which tenants the engine has room for. For the others it shall ring, by `hungry`, when it has. */
+static void look_for_room(struct mr_intake *intake)
+{
+    uint32_t tenants = intake->options.config->tenant_count;
+    uint64_t all = tenants >= 64 ? UINT64_MAX : ((uint64_t)1 << (tenants > 0 ? tenants : 1)) - 1;
+    intake->room = mr_engine_room(intake->targets.engine);
+    if ((intake->room & all) == all) return;
+    atomic_fetch_or(&intake->hungry, all & ~intake->room);
+    intake->room = mr_engine_room(intake->targets.engine); /* made before hungry was seen */
+}
+
 static bool has_room(struct mr_intake *intake)
 {
     if (intake->failed || intake->in_flight >= intake->in_flight_max) return false;
+    if (awaits_cancels(intake)) return false;
     if (intake->parked_count >= MR_INTAKE_PARKED_MAX) return false;
     if (!mr_mailbox_has_room(intake->targets.publish)) return false;
-    if (mr_engine_has_room(intake->targets.engine)) return true;
-    atomic_store(&intake->hungry, true);
-    return mr_engine_has_room(intake->targets.engine); /* room made before hungry was seen */
+    look_for_room(intake);
+    return intake->room != 0;
 }
 
 /* True when there may be more. */
@@ -159,8 +182,8 @@ static bool work(struct mr_intake *intake, bool ticked)
     bool more = false;
     if (mr_kafka_in_serve(intake->in, &err) != MR_OK) mr_intake_fail(intake, &err);
     handle_mail(intake);
+    handle_cancels(intake);
     if (!atomic_load(&intake->draining)) {
-        handle_cancels(intake);
         if (intake->retry_parked || (ticked && intake->parked)) mr_intake_retry_parked(intake);
         more = take_records(intake);
     }
@@ -262,28 +285,33 @@ const struct mr_wake *mr_intake_wake(const struct mr_intake *intake)
     return &intake->wake;
 }
 
-atomic_bool *mr_intake_hungry(struct mr_intake *intake)
+atomic_uint_least64_t *mr_intake_hungry(struct mr_intake *intake)
 {
     return &intake->hungry;
 }
 
 static enum mr_status open_cancels(struct mr_intake *intake, struct mr_error *err)
 {
+    /* The embedded broker does not find records by their time. */
+    bool embedded = intake->options.kafka->embedded;
     const char *topic = intake->options.config->cancel_topic;
     struct mr_kafka_reader_options options = {.kafka = intake->options.kafka,
                                               .wake = &intake->wake,
                                               .topics = &topic,
                                               .topic_count = 1,
-                                              .from = MR_KAFKA_FROM_AGE,
+                                              .from = embedded ? MR_KAFKA_FROM_BEGINNING
+                                                               : MR_KAFKA_FROM_AGE,
                                               .age_ms = CANCEL_KEEP_NS / 1000000,
                                               .timeout_ms = CANCEL_TIMEOUT_MS};
     return mr_kafka_reader_create(&intake->cancels, &options, err);
 }
 
-/* A topic's share of turns doubles with every 10 of its priority: low, normal, high, urgent. */
-static uint32_t weight_of(int32_t priority)
+/* As given, or a share of turns that doubles with every 10 of its priority: low, normal, high,
+ * urgent. */
+static uint32_t weight_of(const struct mr_request_topic *topic)
 {
-    int32_t step = priority / 10 + 4;
+    if (topic->weight > 0) return topic->weight;
+    int32_t step = topic->priority / 10 + 4;
     return 1u << (step < 0 ? 0 : step > 12 ? 12 : step);
 }
 
@@ -291,8 +319,8 @@ static enum mr_status open_requests(struct mr_intake *intake, struct mr_error *e
 {
     const struct mr_config *config = intake->options.config;
     for (size_t i = 0; i < config->request_topic_count; i++)
-        intake->topics[i] = (struct mr_kafka_in_topic){
-            config->request_topics[i].name, weight_of(config->request_topics[i].priority)};
+        intake->topics[i] = (struct mr_kafka_in_topic){config->request_topics[i].name,
+                                                       weight_of(&config->request_topics[i])};
     struct mr_kafka_in_options options = {
         .kafka = intake->options.kafka,
         .wake = &intake->wake,
@@ -313,6 +341,7 @@ enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_
     if (status != MR_OK) return status;
     status = open_requests(intake, err);
     if (status != MR_OK) goto fail_cancels;
+    intake->started_ns = mr_clock_ns();
     if (pthread_create(&intake->thread, NULL, run, intake) != 0) {
         status = mr_fail(err, MR_NOMEM, "no thread for intake");
         goto fail_in;

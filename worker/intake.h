@@ -1,8 +1,10 @@
 /* intake - the thread that consumes: records become requests in the engine, acknowledged results
  * become committed offsets.
  *
- * Takes a record only when there is room for it: in the engine's queue, in publish's mailbox, in
- * the partition's ledger, and among the requests in flight. Each record taken gets a ticket
+ * Takes a record only when there is room for it: in its tenant's part of the engine's queue (by
+ * count, bytes and predicted KV), in publish's mailbox, in the partition's ledger, and among the
+ * requests in flight. What there is no room for stays with the broker; the consumer itself is
+ * served all the while. Each record taken gets a ticket
  * (worker/ticket.h) and ends in exactly one of: a result, a refusal, a dead letter, or handed back
  * uncommitted.
  *   - Two records of one id in flight are one request: the second is done when the first is.
@@ -60,8 +62,8 @@ enum mr_status mr_intake_create(struct mr_intake **out, const struct mr_intake_o
                                 struct mr_error *err);
 struct mr_mailbox *mr_intake_mailbox(struct mr_intake *intake);
 const struct mr_wake *mr_intake_wake(const struct mr_intake *intake);
-/* Set by intake when the engine had no room; cleared by who rings the wake. */
-atomic_bool *mr_intake_hungry(struct mr_intake *intake);
+/* Bit i: the engine had no room for tenant i when intake looked; cleared by who rings the wake. */
+atomic_uint_least64_t *mr_intake_hungry(struct mr_intake *intake);
 
 /* Connects, joins the group, starts the thread. */
 enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_targets *targets,

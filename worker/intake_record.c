@@ -1,6 +1,7 @@
 #include "worker/intake_record.h"
 
 #include "codec/check.h"
+#include "codec/cloud_event.h"
 #include "worker/clock.h"
 #include "worker/intake_claims.h"
 #include "worker/intake_state.h"
@@ -115,8 +116,11 @@ static void submit(struct mr_intake *intake, struct mr_ticket *ticket)
     struct mr_submission submission = {.request = ticket->request,
                                        .ticket = (uint64_t)(uintptr_t)ticket,
                                        .tenant = topic->tenant,
+                                       .tenant_index = topic->tenant_index,
                                        .arrival_ns = ticket->arrival_ns,
                                        .deadline_ns = ticket->deadline_ns,
+                                       .start_by_ns = ticket->start_by_ns,
+                                       .run_limit_ns = topic->run_limit_ns,
                                        .priority = ticket->priority};
     /* In the table first: the engine may be through with it before _submit returns. */
     struct mr_request *request = ticket->request;
@@ -138,8 +142,21 @@ static void submit(struct mr_intake *intake, struct mr_ticket *ticket)
         mr_intake_fail(intake, &err), park(intake, ticket);
 }
 
+/* MR_DEADLINE_EXCEEDED when a limit on its start has passed. */
+static enum mr_status check_times(const struct mr_ticket *ticket, const char *when,
+                                  struct mr_error *err)
+{
+    uint64_t now_ns = mr_clock_ns();
+    if (ticket->deadline_ns > 0 && ticket->deadline_ns <= now_ns)
+        return mr_fail(err, MR_DEADLINE_EXCEEDED, "the deadline passed before %s", when);
+    if (ticket->start_by_ns > 0 && ticket->start_by_ns <= now_ns)
+        return mr_fail(err, MR_DEADLINE_EXCEEDED, "it waited longer than its topic allows");
+    return MR_OK;
+}
+
 void mr_intake_place_ticket(struct mr_intake *intake, struct mr_ticket *ticket)
 {
+    struct mr_error err;
     struct mr_ticket *same = mr_ticket_table_find(intake->table, id_of(ticket));
     if (!counts(ticket)) {
         end_ticket(intake, ticket);
@@ -149,9 +166,7 @@ void mr_intake_place_ticket(struct mr_intake *intake, struct mr_ticket *ticket)
         intake->stats.duplicates++;
     } else if (same || (is_suspect(intake, ticket) && intake->suspects > 0)) {
         park(intake, ticket);
-    } else if (ticket->deadline_ns > 0 && ticket->deadline_ns <= mr_clock_ns()) {
-        struct mr_error err;
-        mr_fail(&err, MR_DEADLINE_EXCEEDED, "the deadline passed before the request started");
+    } else if (check_times(ticket, "the request started", &err) != MR_OK) {
         refuse_plain(intake, ticket, &err);
     } else {
         submit(intake, ticket);
@@ -176,6 +191,8 @@ void mr_intake_retry_parked(struct mr_intake *intake)
 bool mr_intake_may_take(void *context, size_t topic_index, int32_t partition)
 {
     struct mr_intake *intake = context;
+    uint32_t tenant = intake->options.config->request_topics[topic_index].tenant_index;
+    if ((intake->room >> tenant & 1) == 0) return false;
     const struct mr_lane *lane = mr_lanes_find(intake->lanes, topic_index, partition);
     return lane && lane->state == MR_LANE_OWNED && mr_offset_ledger_has_room(lane->ledger) &&
            lane->blocked_base != mr_offset_ledger_base(lane->ledger);
@@ -193,37 +210,92 @@ static int64_t header_deadline_ms(const struct mr_kafka_record *record)
     return *end == '\0' && value > 0 ? (int64_t)value : 0;
 }
 
-static struct mr_text content_type(const struct mr_kafka_record *record)
+static struct mr_text header_text(const struct mr_kafka_record *record, const char *name)
 {
-    const struct mr_kafka_header *header = mr_kafka_record_header(record, "content-type");
+    const struct mr_kafka_header *header = mr_kafka_record_header(record, name);
     if (!header || !header->value) return (struct mr_text){0};
     return (struct mr_text){header->value, header->length};
 }
 
-static enum mr_status decode(struct mr_intake *intake, struct mr_ticket *ticket,
-                             const struct mr_kafka_record *record, bool *id_readable,
+/* A record as the decoder wants it. */
+struct reading {
+    struct mr_request_context context;
+    struct mr_reply_address address;
+    struct mr_text value;
+    struct mr_cloud_event event; /* structured mode */
+    char fallback[MR_ID_BYTES_MAX + 1];
+};
+
+/* CloudEvents: the request is what is inside; without an id of its own it gets the event's. */
+static enum mr_status unwrap(const struct mr_kafka_record *record, struct reading *reading,
                              struct mr_error *err)
 {
+    struct mr_request_context *context = &reading->context;
+    if (!mr_cloud_event_is_structured(context->content_type)) {
+        if (mr_kafka_record_header(record, "ce_specversion"))
+            context->event_id = header_text(record, "ce_id");
+        return MR_OK;
+    }
+    enum mr_status status =
+        mr_cloud_event_open(record->value, context->record_bytes_max, &reading->event, err);
+    reading->value = reading->event.data;
+    context->event_id = (struct mr_text){reading->event.id, strlen(reading->event.id)};
+    context->content_type = (struct mr_text){"application/json", 16};
+    return status;
+}
+
+static enum mr_status begin_reading(const struct mr_intake *intake, const struct mr_ticket *ticket,
+                                    const struct mr_kafka_record *record, struct reading *reading,
+                                    struct mr_error *err)
+{
     const struct mr_config *config = intake->options.config;
-    char fallback[MR_ID_BYTES_MAX + 1];
-    snprintf(fallback, sizeof fallback, "%.80s/%" PRId32 "/%" PRId64, record->topic,
-             record->partition, record->offset);
-    struct mr_request_context context = {
+    *reading = (struct reading){.value = record->value};
+    snprintf(reading->fallback, sizeof reading->fallback, "%.80s/%" PRId32 "/%" PRId64,
+             record->topic, record->partition, record->offset);
+    reading->context = (struct mr_request_context){
         .key = record->key,
-        .fallback_id = {fallback, strlen(fallback)},
-        .content_type = content_type(record),
+        .fallback_id = {reading->fallback, strlen(reading->fallback)},
+        .content_type = header_text(record, "content-type"),
         .timestamp_ms = record->timestamp_ms > 0 ? record->timestamp_ms : mr_clock_unix_ms(),
         .now_ms = mr_clock_unix_ms(),
         .default_max_tokens = config->default_max_tokens,
         .record_bytes_max = (size_t)config->max_record_bytes,
         .strict = config->strict || config->request_topics[ticket->topic_index].strict};
-    struct mr_reply_address address;
-    enum mr_status status =
-        mr_request_decode(&ticket->request, record->value, &context, &address, err);
-    memcpy(ticket->id, address.id, sizeof ticket->id);
-    ticket->encoding = address.encoding;
-    *id_readable = address.id_readable;
+    return unwrap(record, reading, err);
+}
+
+static void take_address(struct mr_ticket *ticket, const struct mr_reply_address *address)
+{
+    memcpy(ticket->id, address->id, sizeof ticket->id);
+    ticket->encoding = address->encoding;
+}
+
+static bool header_has_passed(const struct mr_kafka_record *record)
+{
+    int64_t header_ms = header_deadline_ms(record);
+    return header_ms > 0 && header_ms <= mr_clock_unix_ms();
+}
+
+/* A record too late by its header is not decoded: only who asked is looked for. */
+static enum mr_status decode(struct mr_intake *intake, struct mr_ticket *ticket,
+                             const struct mr_kafka_record *record, bool *id_readable,
+                             struct mr_error *err)
+{
+    struct reading reading;
+    enum mr_status status = begin_reading(intake, ticket, record, &reading, err);
+    bool late = header_has_passed(record);
+    if (status != MR_OK)
+        mr_request_address(reading.value, &reading.context, &reading.address, NULL);
+    else if (late)
+        status = mr_request_address(reading.value, &reading.context, &reading.address, err);
+    else
+        status = mr_request_decode(&ticket->request, reading.value, &reading.context,
+                                   &reading.address, err);
+    take_address(ticket, &reading.address);
+    *id_readable = reading.address.id_readable;
     if (status != MR_OK) return status;
+    if (late)
+        return mr_fail(err, MR_DEADLINE_EXCEEDED, "the deadline passed before it was consumed");
     if (ticket->request->unknown_fields > 0)
         mr_metrics_add(intake->targets.metrics, MR_COUNTER_UNKNOWN_FIELDS,
                        ticket->request->unknown_fields);
@@ -237,7 +309,9 @@ static bool is_model(const struct mr_intake *intake, struct mr_text name)
            (strlen(ours) == name.length && memcmp(ours, name.bytes, name.length) == 0);
 }
 
-static void set_times(struct mr_ticket *ticket, const struct mr_kafka_record *record)
+/* queue_limit_ns: of the topic. It counts from the record's timestamp to the first start. */
+static void set_times(struct mr_ticket *ticket, const struct mr_kafka_record *record,
+                      uint64_t queue_limit_ns)
 {
     int64_t deadline_ms = ticket->request ? ticket->request->deadline_ms : 0;
     int64_t header_ms = header_deadline_ms(record);
@@ -246,6 +320,10 @@ static void set_times(struct mr_ticket *ticket, const struct mr_kafka_record *re
     ticket->arrival_ns = mr_clock_ns();
     ticket->waited_ms =
         record->timestamp_ms > 0 ? (double)(mr_clock_unix_ms() - record->timestamp_ms) : -1.0;
+    if (queue_limit_ns == 0 || ticket->attempt > 1) return;
+    uint64_t waited_ns = ticket->waited_ms > 0 ? (uint64_t)(ticket->waited_ms * 1e6) : 0;
+    uint64_t left_ns = waited_ns < queue_limit_ns ? queue_limit_ns - waited_ns : 0;
+    ticket->start_by_ns = ticket->arrival_ns + left_ns;
 }
 
 /* What can be said about the request before it is tokenized, cheapest first. */
@@ -256,8 +334,7 @@ static enum mr_status examine(struct mr_intake *intake, struct mr_ticket *ticket
     if (ticket->crashes >= intake->options.config->attempts_max)
         return mr_fail(err, MR_POISON, "%u workers ended while they ran this request",
                        ticket->crashes);
-    if (ticket->deadline_ns > 0 && ticket->deadline_ns <= now_ns)
-        return mr_fail(err, MR_DEADLINE_EXCEEDED, "the deadline passed before it was consumed");
+    if (check_times(ticket, "it was consumed", err) != MR_OK) return MR_DEADLINE_EXCEEDED;
     if (mr_cancel_memory_take(intake->cancelled, id_of(ticket), record->timestamp_ms, now_ns)) {
         intake->stats.cancelled++;
         return mr_fail(err, MR_CANCELLED, "cancelled before it was consumed");
@@ -274,15 +351,16 @@ static void admit(struct mr_intake *intake, struct mr_ticket *ticket,
 {
     struct mr_error err = {0};
     bool id_readable = false;
+    const struct mr_request_topic *topic =
+        &intake->options.config->request_topics[ticket->topic_index];
     enum mr_status status = decode(intake, ticket, record, &id_readable, &err);
-    set_times(ticket, record);
+    set_times(ticket, record, topic->queue_limit_ns);
     if (status != MR_OK) {
         bool dead = is_dead_letter(status);
         refuse(intake, ticket, dead ? record : NULL, id_readable || !dead, &err);
         return;
     }
-    ticket->priority = ticket->request->priority +
-                       intake->options.config->request_topics[ticket->topic_index].priority;
+    ticket->priority = ticket->request->priority + topic->priority;
     status = examine(intake, ticket, record, &err);
     if (status == MR_OK)
         mr_intake_place_ticket(intake, ticket);
@@ -369,11 +447,14 @@ void mr_intake_cancel(struct mr_intake *intake, const struct mr_kafka_record *re
     if (!record->value.bytes || !record->key.bytes) return; /* a tombstone cancels nothing */
     mr_metrics_add(intake->targets.metrics, MR_COUNTER_CANCELS, 1);
     struct mr_ticket *ticket = mr_ticket_table_find(intake->table, record->key);
-    if (ticket) {
+    if (ticket && !atomic_load(&ticket->dropped)) {
         intake->stats.cancelled++;
-        mr_engine_cancel(intake->targets.engine, record->key);
+        pthread_mutex_lock(&intake->mutex);
+        if (intake->targets.engine) mr_engine_cancel(intake->targets.engine, record->key);
+        pthread_mutex_unlock(&intake->mutex);
         return;
     }
+    if (atomic_load(&intake->draining)) return; /* publish may have ended */
     ticket = take_parked(intake, record->key);
     if (!ticket) {
         mr_cancel_memory_add(intake->cancelled, record->key, record->timestamp_ms, mr_clock_ns());

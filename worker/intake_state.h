@@ -24,11 +24,15 @@ struct mr_intake {
     struct mr_mailbox *mailbox;
     pthread_t thread;
     bool started;
-    atomic_bool hungry, draining, stopping;
+    atomic_bool draining, stopping;
+    atomic_uint_least64_t hungry; /* tenants the engine had no room for */
+    uint64_t room;                /* tenants it has room for, as of the last look */
 
     struct mr_kafka_in *in;
     struct mr_kafka_in_topic topics[MR_LIST_MAX]; /* as it borrows them */
     struct mr_kafka_reader *cancels;
+    bool cancels_read; /* those that were there at the start */
+    uint64_t started_ns;
     struct mr_cancel_memory *cancelled;
     struct mr_prompt *prompt;
     struct mr_lanes *lanes;

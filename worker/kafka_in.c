@@ -1,6 +1,7 @@
 #include "worker/kafka_in.h"
 
 #include "codec/check.h"
+#include "worker/config.h"
 #include "worker/kafka_client.h"
 
 #include <librdkafka/rdkafka.h>
@@ -10,6 +11,7 @@
 #define COMMITTED_TIMEOUT_MS 5000
 #define COMMITTED_TRIES      3
 #define METADATA_TIMEOUT_MS  10000
+#define CREDIT_SCALE         4096 /* a turn is shared by the partitions of a topic */
 
 struct partition {
     rd_kafka_queue_t *queue;
@@ -347,10 +349,14 @@ static size_t richest(struct mr_kafka_in *in, const bool *empty)
 
 static void pay(struct mr_kafka_in *in, size_t winner, const bool *empty)
 {
+    uint32_t busy[MR_LIST_MAX] = {0}; /* partitions of each topic with records */
+    for (size_t i = 0; i < in->partition_count; i++)
+        if (!empty[i]) busy[in->partitions[i].topic_index]++;
     int64_t sum = 0;
     for (size_t i = 0; i < in->partition_count; i++) {
         if (empty[i]) continue;
-        int64_t weight = in->options.topics[in->partitions[i].topic_index].weight;
+        size_t topic = in->partitions[i].topic_index;
+        int64_t weight = (int64_t)in->options.topics[topic].weight * CREDIT_SCALE / busy[topic];
         in->partitions[i].credit += weight;
         sum += weight;
     }

@@ -3,7 +3,8 @@
  * Partition queues are not forwarded to the consumer queue: records are taken from them only when
  * there is room, while the consumer queue (rebalances, errors, the poll deadline) is always served.
  * That is backpressure without pause and resume, which would throw away what was fetched. Between
- * partitions with records the choice is smooth weighted round robin.
+ * topics with records the choice is smooth weighted round robin, however many partitions each has;
+ * within one it goes round its partitions.
  *
  * Owner:  one thread makes every call; events come from within _serve, _create (without a group)
  * and _close. Arrivals on any queue ring the wake. Memory: about 8 MiB of fetched records for each
@@ -55,7 +56,7 @@ struct mr_kafka_in_events {
 
 struct mr_kafka_in_topic {
     const char *name;
-    uint32_t weight; /* turns of its partitions; at least 1 */
+    uint32_t weight; /* its turns; at least 1 */
 };
 
 struct mr_kafka_in_options {

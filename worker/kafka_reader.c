@@ -13,6 +13,8 @@ struct mr_kafka_reader {
     rd_kafka_queue_t *queue;
     rd_kafka_message_t *taken;
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
+    rd_kafka_topic_partition_list_t
+        *unread; /* partitions with records of before; offset: their end */
 };
 
 struct listing {
@@ -82,6 +84,38 @@ static enum mr_status choose_start(struct mr_kafka_reader *reader,
     return MR_OK;
 }
 
+/* Notes where each partition ends now, if there is something to read before. */
+static void note_ends(struct mr_kafka_reader *reader, uint32_t timeout_ms,
+                      const rd_kafka_topic_partition_list_t *list)
+{
+    reader->unread = rd_kafka_topic_partition_list_new(list->cnt);
+    for (int i = 0; i < list->cnt; i++) {
+        const rd_kafka_topic_partition_t *element = &list->elems[i];
+        int64_t low = 0, high = 0;
+        if (rd_kafka_query_watermark_offsets(reader->rk, element->topic, element->partition, &low,
+                                             &high, (int)timeout_ms))
+            continue;
+        int64_t from = element->offset > low ? element->offset : low;
+        if (from >= high) continue;
+        rd_kafka_topic_partition_list_add(reader->unread, element->topic, element->partition)
+            ->offset = high;
+    }
+}
+
+static void note_taken(struct mr_kafka_reader *reader, const rd_kafka_message_t *message)
+{
+    const char *topic = rd_kafka_topic_name(message->rkt);
+    const rd_kafka_topic_partition_t *element =
+        rd_kafka_topic_partition_list_find(reader->unread, topic, message->partition);
+    if (element && message->offset + 1 >= element->offset)
+        rd_kafka_topic_partition_list_del(reader->unread, topic, message->partition);
+}
+
+bool mr_kafka_reader_is_behind(const struct mr_kafka_reader *reader)
+{
+    return reader->unread->cnt > 0;
+}
+
 static enum mr_status assign(struct mr_kafka_reader *reader,
                              const struct mr_kafka_reader_options *options, struct mr_error *err)
 {
@@ -89,6 +123,7 @@ static enum mr_status assign(struct mr_kafka_reader *reader,
     enum mr_status status = list_partitions(reader, options, list, err);
     if (status == MR_OK) status = choose_start(reader, options, list, err);
     if (status == MR_OK) {
+        note_ends(reader, options->timeout_ms, list);
         rd_kafka_resp_err_t code = rd_kafka_assign(reader->rk, list);
         if (code) status = mr_fail(err, MR_UNREACHABLE, "assign: %s", rd_kafka_err2str(code));
     }
@@ -135,6 +170,7 @@ void mr_kafka_reader_destroy(struct mr_kafka_reader *reader)
     rd_kafka_queue_destroy(reader->queue);
     rd_kafka_consumer_close(reader->rk);
     rd_kafka_destroy(reader->rk);
+    if (reader->unread) rd_kafka_topic_partition_list_destroy(reader->unread);
     free(reader);
 }
 
@@ -150,6 +186,7 @@ bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
         reader->taken = NULL;
         return false;
     }
+    note_taken(reader, message);
     mr_kafka_client_describe(message, reader->headers, record);
     return true;
 }

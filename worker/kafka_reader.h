@@ -32,6 +32,8 @@ enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
                                       const struct mr_kafka_reader_options *options,
                                       struct mr_error *err);
 void mr_kafka_reader_destroy(struct mr_kafka_reader *reader);
+/* Some record that was there at creation, from where it reads on, has not been taken yet. */
+bool mr_kafka_reader_is_behind(const struct mr_kafka_reader *reader);
 /* The next record, waiting for it up to timeout_ms; borrowed until the next call. */
 bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
                           struct mr_kafka_record *record);

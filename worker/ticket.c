@@ -9,6 +9,12 @@
 
 /* Headers that go back as they came (CONTRACT section 6). */
 static const char *const echoed[] = {"kafka_correlationId", "traceparent", "tracestate", "baggage"};
+
+/* CloudEvents in binary mode carry the trace context under these names (its distributed tracing
+ * extension); it goes back under W3C's. */
+static const struct {
+    const char *name, *event_name;
+} traced[] = {{"traceparent", "ce_traceparent"}, {"tracestate", "ce_tracestate"}};
 #define ECHOED_COUNT (sizeof echoed / sizeof *echoed)
 _Static_assert(ECHOED_COUNT <= MR_TICKET_ECHOES_MAX, "room for every echoed header");
 
@@ -47,6 +53,15 @@ static int32_t reply_partition(const struct mr_kafka_record *record)
     return value <= INT32_MAX ? (int32_t)value : -1;
 }
 
+static const struct mr_kafka_header *echo_of(const struct mr_kafka_record *record, const char *name)
+{
+    const struct mr_kafka_header *header = mr_kafka_record_header(record, name);
+    for (size_t i = 0; !header && i < sizeof traced / sizeof *traced; i++)
+        if (strcmp(traced[i].name, name) == 0)
+            header = mr_kafka_record_header(record, traced[i].event_name);
+    return header;
+}
+
 enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_record *record,
                                 const struct mr_text_list *allowed, struct mr_error *err)
 {
@@ -55,7 +70,7 @@ enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_re
     size_t bytes = topic.length + 1;
     *out = NULL;
     for (size_t i = 0; i < ECHOED_COUNT; i++) {
-        found[i] = mr_kafka_record_header(record, echoed[i]);
+        found[i] = echo_of(record, echoed[i]);
         if (found[i]) bytes += found[i]->length;
     }
     struct mr_ticket *ticket = calloc(1, sizeof *ticket + bytes);

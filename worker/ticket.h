@@ -52,6 +52,7 @@ struct mr_ticket {
     struct mr_ticket *followers; /* records of the same id, answered by this one's result */
     struct mr_request *request;  /* until the engine takes it */
     uint64_t deadline_ns;
+    uint64_t start_by_ns; /* its topic's longest wait ends; 0: none */
     int32_t priority;
     uint8_t crashes;
     bool submitted, running;

@@ -45,6 +45,8 @@ static void make_options(struct sim_world *world)
         .prompt_cache_ttl_ns = (uint64_t)(1 + sim_below(random, 5000)) * MILLISECOND,
         .queue_count_max = one_in(random, 4) ? 4 : 64,
         .queue_bytes_max = (uint64_t)1 << 32,
+        .queue_pools_max = one_in(random, 3) ? 1 + sim_below(random, 4) : 0,
+        .tenant_count = 1 + sim_below(random, 2),
         .ageing_ns = one_in(random, 3) ? 0 : 100 * MILLISECOND,
         .default_temperature = 1.0f,
         .default_top_p = 1.0f,
@@ -222,6 +224,8 @@ static void submit_due(struct sim_world *world, uint64_t now_ns)
         struct mr_submission submission = {.request = to_record(request),
                                            .ticket = i,
                                            .tenant = request->tenant,
+                                           .tenant_index = world->options.tenant_count > 1 &&
+                                                           request->tenant[0] == 't',
                                            .arrival_ns = request->arrival_ns,
                                            .deadline_ns = request->deadline_ns,
                                            .priority = request->priority};

@@ -60,7 +60,7 @@ static void *cancel(void *argument)
         struct mr_engine_stats stats = mr_engine_stats(stage->rig.engine);
         if (stats.blocks_free + stats.blocks_cached + stats.blocks_held != stats.blocks_total)
             abort(); /* half of one snapshot, half of another */
-        (void)mr_engine_has_room(stage->rig.engine);
+        (void)mr_engine_room(stage->rig.engine);
     }
     return NULL;
 }

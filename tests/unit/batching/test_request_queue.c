@@ -16,7 +16,8 @@
 static struct mr_request_queue *queue_of(uint32_t count_max, uint64_t bytes_max, uint64_t ageing_ns)
 {
     struct mr_request_queue *queue = NULL;
-    struct mr_request_queue_options options = {count_max, bytes_max, ageing_ns};
+    struct mr_request_queue_options options = {
+        .count_max = count_max, .bytes_max = bytes_max, .ageing_ns = ageing_ns};
     assert_int_equal(mr_request_queue_create(&queue, &options, NULL), MR_OK);
     return queue;
 }
@@ -113,17 +114,17 @@ static void bounds_hold_and_refusals_are_typed(void **state)
     b.held_bytes = 100;
     enqueue(queue, &a);
     assert_int_equal(mr_request_queue_enqueue(queue, &twin), MR_INVALID_REQUEST);
-    assert_false(mr_request_queue_has_room(queue, 100));
+    assert_false(mr_request_queue_has_room(queue, 0, 100));
     assert_int_equal(mr_request_queue_enqueue(queue, &b), MR_FULL);
     b.held_bytes = 99;
-    assert_true(mr_request_queue_has_room(queue, 99));
+    assert_true(mr_request_queue_has_room(queue, 0, 99));
     enqueue(queue, &b);
     assert_int_equal(mr_request_queue_bytes(queue), 100);
     c.held_bytes = 0;
     assert_int_equal(mr_request_queue_enqueue(queue, &c), MR_FULL);
     mr_request_queue_close(queue);
     assert_int_equal(mr_request_queue_enqueue(queue, &c), MR_CLOSED);
-    assert_false(mr_request_queue_has_room(queue, 0));
+    assert_false(mr_request_queue_has_room(queue, 0, 0));
     assert_ptr_equal(mr_request_queue_dequeue(queue), &a);
     check_and_destroy(queue);
 }
@@ -135,7 +136,7 @@ static void an_empty_queue_takes_even_the_largest(void **state)
     struct mr_queue_entry huge = entry_of("huge", 0, 1);
     huge.held_bytes = 1000;
     enqueue(queue, &huge);
-    assert_false(mr_request_queue_has_room(queue, 1));
+    assert_false(mr_request_queue_has_room(queue, 0, 1));
     check_and_destroy(queue);
 }
 
@@ -238,6 +239,86 @@ static void a_heavy_head_is_passed_a_bounded_number_of_times(void **state)
     assert_ptr_equal(out[0], &first);
     assert_int_equal(mr_request_queue_take(queue, 2, 110, out), 2);
     assert_ptr_equal(out[0], &heavy);
+    check_and_destroy(queue);
+}
+
+static struct mr_request_queue *shared_queue(uint32_t count_max, uint64_t blocks_max,
+                                             const uint32_t *weights)
+{
+    struct mr_request_queue *queue = NULL;
+    struct mr_request_queue_options options = {.count_max = count_max,
+                                               .bytes_max = 100,
+                                               .blocks_max = blocks_max,
+                                               .tenant_count = 2,
+                                               .tenant_weights = weights};
+    assert_int_equal(mr_request_queue_create(&queue, &options, NULL), MR_OK);
+    return queue;
+}
+
+static struct mr_queue_entry entry_for(uint32_t tenant, const char *id, int32_t priority)
+{
+    struct mr_queue_entry entry = entry_of(id, priority, 1);
+    entry.tenant = tenant;
+    return entry;
+}
+
+static void a_flood_fills_only_its_own_part(void **state)
+{
+    (void)state;
+    const uint32_t weights[] = {3, 1};
+    struct mr_request_queue *queue = shared_queue(4, 0, weights);
+    struct mr_queue_entry flood[4] = {entry_for(0, "a", 0), entry_for(0, "b", 0),
+                                      entry_for(0, "c", 0), entry_for(0, "d", 0)};
+    struct mr_queue_entry other = entry_for(1, "x", 0);
+    assert_int_equal(mr_request_queue_room(queue), 3);
+    for (int i = 0; i < 3; i++)
+        enqueue(queue, &flood[i]);
+    assert_int_equal(mr_request_queue_enqueue(queue, &flood[3]), MR_FULL);
+    assert_int_equal(mr_request_queue_room(queue), 2);
+    enqueue(queue, &other);
+    assert_int_equal(mr_request_queue_room(queue), 0);
+    assert_int_equal(mr_request_queue_count(queue), 4);
+    check_and_destroy(queue);
+}
+
+static void predicted_blocks_are_bounded(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = shared_queue(8, 20, NULL);
+    struct mr_queue_entry huge = entry_for(0, "huge", 0), more = entry_for(0, "more", 0),
+                          other = entry_for(1, "other", 0);
+    huge.blocks = 50; /* more than there is: alone it is taken all the same */
+    more.blocks = 1;
+    other.blocks = 10;
+    enqueue(queue, &huge);
+    assert_int_equal(mr_request_queue_enqueue(queue, &more), MR_FULL);
+    enqueue(queue, &other);
+    assert_int_equal(mr_request_queue_room(queue), 0);
+    assert_ptr_equal(mr_request_queue_remove(queue, text_of("huge")), &huge);
+    enqueue(queue, &more);
+    assert_int_equal(mr_request_queue_room(queue), 1);
+    check_and_destroy(queue);
+}
+
+static void the_tenant_served_less_goes_first_and_keeps_its_own_order(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = shared_queue(8, 0, NULL);
+    struct mr_queue_entry a = entry_for(0, "a", 50), b = entry_for(0, "b", 0),
+                          x = entry_for(1, "x", 0), y = entry_for(1, "y", 1);
+    enqueue(queue, &b);
+    enqueue(queue, &a);
+    enqueue(queue, &x);
+    enqueue(queue, &y);
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &a);
+    mr_request_queue_charge(queue, 0, 100);
+    assert_true(mr_request_queue_is_behind(queue, 1, 0, 0));
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &y);
+    mr_request_queue_return(queue, &y); /* as good as never taken */
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &y);
+    mr_request_queue_charge(queue, 1, 150);
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &b);
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &x);
     check_and_destroy(queue);
 }
 
@@ -405,7 +486,7 @@ static void *reap(void *argument)
         const struct mr_queue_entry *entry = mr_request_queue_expired(queue, 1);
         if (entry != NULL) see(self, entry);
         mr_request_queue_check(queue);
-        if (!is_there && entry == NULL && !mr_request_queue_has_room(queue, 0)) return NULL;
+        if (!is_there && entry == NULL && !mr_request_queue_has_room(queue, 0, 0)) return NULL;
     }
 }
 
@@ -495,6 +576,9 @@ int main(void)
         cmocka_unit_test(expired_entries_come_out_earliest_first),
         cmocka_unit_test(take_stays_within_count_and_budget),
         cmocka_unit_test(a_heavy_head_is_passed_a_bounded_number_of_times),
+        cmocka_unit_test(a_flood_fills_only_its_own_part),
+        cmocka_unit_test(predicted_blocks_are_bounded),
+        cmocka_unit_test(the_tenant_served_less_goes_first_and_keeps_its_own_order),
         cmocka_unit_test(waits_end_by_time_by_wake_and_by_close),
         cmocka_unit_test(misuse_is_caught),
         cmocka_unit_test(any_history_gives_the_order_a_sorted_list_gives),

@@ -58,6 +58,37 @@ static void the_id_is_the_field_then_the_key_then_the_place(void **state)
     mr_request_destroy(got.request);
 }
 
+static void an_event_s_id_stands_before_the_key(void **state)
+{
+    (void)state;
+    struct mr_request_context context = test_context();
+    context.key = text_of("the key");
+    context.event_id = text_of("event-7");
+    struct decoded got = decode_with(text_of("{\"prompt\":\"x\"}"), &context);
+    assert_string_equal(got.address.id, "event-7");
+    assert_true(got.address.id_readable);
+    mr_request_destroy(got.request);
+    got = decode_with(text_of("{\"prompt\":\"x\",\"id\":\"mine\"}"), &context);
+    assert_string_equal(got.address.id, "mine");
+    mr_request_destroy(got.request);
+}
+
+static void the_address_alone_is_found_without_judging_the_request(void **state)
+{
+    (void)state;
+    struct mr_request_context context = test_context();
+    struct mr_reply_address address;
+    assert_int_equal(
+        mr_request_address(text_of("{\"prompt\":7,\"id\":\"mine\"}"), &context, &address, NULL),
+        MR_OK);
+    assert_string_equal(address.id, "mine");
+    assert_int_equal(address.encoding, MR_ENCODING_JSON);
+    context.key = text_of("the key");
+    assert_int_equal(mr_request_address(text_of("{\"id\":"), &context, &address, NULL),
+                     MR_MALFORMED);
+    assert_string_equal(address.id, "the key");
+}
+
 static void a_rejected_record_keeps_its_own_id(void **state)
 {
     (void)state;
@@ -252,6 +283,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_those_of_the_contract),
         cmocka_unit_test(the_id_is_the_field_then_the_key_then_the_place),
+        cmocka_unit_test(an_event_s_id_stands_before_the_key),
+        cmocka_unit_test(the_address_alone_is_found_without_judging_the_request),
         cmocka_unit_test(a_rejected_record_keeps_its_own_id),
         cmocka_unit_test(a_bad_id_is_refused_and_answered_under_the_key),
         cmocka_unit_test(a_long_fallback_keeps_partition_and_offset),

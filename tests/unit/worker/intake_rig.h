@@ -55,6 +55,7 @@ static inline void open_intake_rig(struct intake_rig *rig)
     intake->targets.engine = rig->engine.engine;
     intake->targets.publish = rig->publish;
     intake->commit_due_ns = UINT64_MAX;
+    intake->room = UINT64_MAX;
     struct mr_prompt_options prompt = {.tokenizer = rig->engine.tokenizer,
                                        .prompt_tokens_max = 256};
     assert_int_equal(mr_metrics_create(&intake->targets.metrics, &info, NULL), MR_OK);

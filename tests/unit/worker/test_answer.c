@@ -169,6 +169,19 @@ static void a_dead_letter_is_the_record_with_both_families_of_headers(void **sta
     expect_header(&answer, "__connect.errors.offset", "42");
     expect_header(&answer, "__connect.errors.exception.class.name", "malformed");
     expect_header(&answer, "__connect.errors.exception.message", "it is no JSON");
+    expect_header(&answer, "__connect.errors.exception.stacktrace",
+                  "malformed: it is no JSON at p.requests/3 offset 42");
+    expect_header(&answer, "kafka_dlt-exception-stacktrace",
+                  "malformed: it is no JSON at p.requests/3 offset 42");
+    expect_header(&answer, "__connect.errors.stage", "VALUE_CONVERTER");
+    expect_header(&answer, "__connect.errors.connector.name", "millrace");
+    expect_header(&answer, "kafka_dlt-exception-fqcn", "malformed");
+    expect_header(&answer, "kafka_dlt-exception-message", "it is no JSON");
+    expect_header(&answer, "kafka_dlt-original-timestamp-type", "CreateTime");
+    const struct mr_kafka_header *partition =
+        mr_kafka_record_header(&answer.record, "kafka_dlt-original-partition");
+    assert_int_equal(partition->length, 4);
+    assert_memory_equal(partition->value, "\0\0\0\3", 4);
     expect_header(&answer, "kafka_dlt-original-topic", "p.requests");
     expect_header(&answer, "kafka_dlt-original-consumer-group", "g");
     const struct mr_kafka_header *offset =

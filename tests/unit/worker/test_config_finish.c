@@ -82,6 +82,55 @@ static void topics_follow_the_prefix_unless_named(void **state)
     assert_string_equal(fixture->config.dlq_topic, "graveyard");
 }
 
+static void set_topics(struct fixture *fixture, size_t count, const char *const *topics)
+{
+    fixture->config.requests_topic.count = count;
+    for (size_t i = 0; i < count; i++)
+        fixture->config.requests_topic.values[i] = topics[i];
+}
+
+static void a_topic_says_its_tenant_its_weight_and_its_limits(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const topics[] = {"a,tenant=red,weight=5,queue=30s,run=2m", "b",
+                                         "c,tenant=red,priority=-10", "d,tenant=blue"};
+    set_topics(fixture, 4, topics);
+    fixture->config.tenant_weight = (struct mr_text_list){{"red=3", "blue=2"}, 2};
+    assert_int_equal(finish(fixture), MR_OK);
+    const struct mr_request_topic *topic = fixture->config.request_topics;
+    assert_int_equal(topic[0].weight, 5);
+    assert_int_equal(topic[0].queue_limit_ns, 30000000000u);
+    assert_int_equal(topic[0].run_limit_ns, 120000000000u);
+    assert_int_equal(topic[1].weight, 0);
+    assert_int_equal(topic[1].queue_limit_ns, 0);
+    assert_int_equal(topic[0].tenant_index, 0);
+    assert_int_equal(topic[1].tenant_index, 1);
+    assert_int_equal(topic[2].tenant_index, 0);
+    assert_int_equal(topic[3].tenant_index, 2);
+    assert_int_equal(fixture->config.tenant_count, 3);
+    assert_int_equal(fixture->config.tenant_weights[0], 3);
+    assert_int_equal(fixture->config.tenant_weights[1], 1);
+    assert_int_equal(fixture->config.tenant_weights[2], 2);
+}
+
+static void settings_of_a_topic_that_make_no_sense_are_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const topics[] = {"a,weight=0", "a,weight=1001", "a,queue=soon",
+                                         "a,run=", "a,tenant="};
+    static const char *const weights[] = {"red", "default=0", "default=1001", "other=2",
+                                          "defaul=2"};
+    for (size_t i = 0; i < sizeof topics / sizeof *topics; i++) {
+        set_topics(fixture, 1, &topics[i]);
+        assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    }
+    set_topics(fixture, 0, NULL);
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+        fixture->config.tenant_weight = (struct mr_text_list){{weights[i]}, 1};
+        assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    }
+}
+
 static void names_kafka_would_refuse_are_refused_here(void **state)
 {
     struct fixture *fixture = *state;
@@ -122,6 +171,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FINISH_TEST(the_model_is_named_after_its_file),
         FINISH_TEST(topics_follow_the_prefix_unless_named),
+        FINISH_TEST(a_topic_says_its_tenant_its_weight_and_its_limits),
+        FINISH_TEST(settings_of_a_topic_that_make_no_sense_are_refused),
         FINISH_TEST(names_kafka_would_refuse_are_refused_here),
         FINISH_TEST(a_worker_has_a_name_in_any_case),
         FINISH_TEST(printing_needs_nothing),

@@ -11,7 +11,7 @@ struct rig {
     struct mr_engine_thread *thread;
     struct mr_wake wake;
     struct mr_mailbox *publish, *intake;
-    atomic_bool hungry;
+    atomic_uint_least64_t hungry;
     atomic_int failures;
     struct mr_ticket ticket;
 };
@@ -111,7 +111,7 @@ static void tokens_and_result_are_posted_and_a_hungry_intake_is_rung(void **stat
     assert_non_null(mr_engine_thread_tokenizer(rig.thread));
     assert_true(mr_engine_thread_model(rig.thread)->vocab_size > 0);
     struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake, &rig.hungry};
-    atomic_store(&rig.hungry, true);
+    atomic_store(&rig.hungry, 1);
     mr_engine_thread_link(rig.thread, &links);
     submit(&rig, "a", 5);
     assert_int_equal(wait_result(&rig), 5);

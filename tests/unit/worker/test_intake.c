@@ -5,6 +5,9 @@
 #include "tests/unit/worker/serving.h"
 #include "worker/mails.h"
 
+#include <stdio.h>
+#include <time.h>
+
 /* Intake with its thread over an embedded broker; the test is publish, and an engine that is never
  * stepped keeps what is submitted. */
 struct rig {
@@ -15,6 +18,7 @@ struct rig {
     struct mr_mailbox *publish;
     struct mr_metrics *metrics;
     struct mr_intake *intake;
+    bool joins;
     atomic_int failures;
 };
 
@@ -29,6 +33,7 @@ static void start(struct rig *rig)
     struct mr_error err = {0};
     struct mr_intake_options options = {.config = rig->serving.config,
                                         .kafka = &rig->serving.broker.kafka,
+                                        .join_group = rig->joins,
                                         .log = rig->serving.log,
                                         .failed = on_failed,
                                         .context = rig};
@@ -41,9 +46,10 @@ static void start(struct rig *rig)
     if (mr_intake_start(rig->intake, &targets, &err) != MR_OK) fail_msg("%s", err.detail);
 }
 
-static void open_rig(struct rig *rig)
+static const char *const plain[] = {"--model-name", "fake", "--commit-interval", "10ms", NULL};
+
+static void open_rig_with(struct rig *rig, const char *const *more, uint32_t tenant_count)
 {
-    static const char *const more[] = {"--model-name", "fake", "--commit-interval", "10ms", NULL};
     struct mr_metrics_info info = {"w", "fake", "fp32", "cpu", MR_BLOCK_TOKENS, 2048, 8};
     *rig = (struct rig){.intake = NULL};
     struct mr_mailbox_options mailbox = {256, 1 << 20, &rig->wake};
@@ -52,10 +58,17 @@ static void open_rig(struct rig *rig)
     add_topic(&rig->serving.broker, "millrace.cancel", 1);
     open_producing(&rig->producing, &rig->serving.broker);
     rig_init(&rig->engine);
+    rig->engine.options.tenant_count = tenant_count;
+    rig->engine.options.queue_count_max = 8;
     rig_start(&rig->engine);
     assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
     assert_int_equal(mr_mailbox_create(&rig->publish, &mailbox, NULL), MR_OK);
     assert_int_equal(mr_metrics_create(&rig->metrics, &info, NULL), MR_OK);
+}
+
+static void open_rig(struct rig *rig)
+{
+    open_rig_with(rig, plain, 1);
 }
 
 static void close_rig(struct rig *rig)
@@ -168,6 +181,65 @@ static void a_cancel_record_reaches_the_request(void **state)
     close_rig(&rig);
 }
 
+static void a_cancel_of_before_the_worker_s_start_counts(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    request(&rig, "{\"id\":\"a\",\"prompt\":\"hello\"}");
+    produce(&rig.producing, "millrace.cancel", 0, "a", "{}");
+    start(&rig);
+    struct mr_refusal_mail *mail = wait_refusal(&rig);
+    assert_int_equal(mail->error.status, MR_CANCELLED);
+    acknowledge(&rig, mail);
+    end(&rig);
+    close_rig(&rig);
+}
+
+static void pause_for(uint32_t seconds)
+{
+    struct timespec pause = {.tv_sec = seconds};
+    nanosleep(&pause, NULL);
+}
+
+/* The engine takes nothing away: 8 places, 4 for each tenant. */
+static void a_backlog_stays_with_the_broker_and_the_membership_is_kept(void **state)
+{
+    (void)state;
+    static const char *const more[] = {"--model-name",
+                                       "fake",
+                                       "--requests-topic",
+                                       "millrace.requests,tenant=a",
+                                       "--requests-topic",
+                                       "other.requests,tenant=b",
+                                       NULL};
+    struct rig rig;
+    open_rig_with(&rig, more, 2);
+    rig.joins = true;
+    rig.serving.broker.kafka.poll_interval_max_ns = 6000000000u;
+    add_topic(&rig.serving.broker, "other.requests", 1);
+    for (int i = 0; i < 300; i++) {
+        char value[64];
+        snprintf(value, sizeof value, "{\"id\":\"flood-%d\",\"prompt\":\"hello\"}", i);
+        request(&rig, value);
+    }
+    start(&rig);
+    while (mr_intake_stats(rig.intake).in_flight < 4)
+        mr_wake_wait(&rig.wake, 10000000u);
+    produce(&rig.producing, "other.requests", 0, "k", "{\"id\":\"b\",\"prompt\":\"hello\"}");
+    while (mr_intake_stats(rig.intake).in_flight < 5)
+        mr_wake_wait(&rig.wake, 10000000u);
+    pause_for(8); /* longer than a consumer may go without polling */
+    struct mr_intake_stats stats = mr_intake_stats(rig.intake);
+    assert_int_equal(stats.records, 5);
+    assert_int_equal(stats.in_flight, 5);
+    assert_int_equal(stats.backlog, 296);
+    assert_int_equal(stats.rebalances, 1);
+    assert_int_equal(stats.partitions, 2);
+    end(&rig);
+    close_rig(&rig);
+}
+
 static void a_template_that_does_not_compile_stops_the_start(void **state)
 {
     (void)state;
@@ -199,6 +271,8 @@ int main(void)
         cmocka_unit_test(what_was_answered_is_committed_and_not_taken_again),
         cmocka_unit_test(what_was_not_answered_is_taken_again),
         cmocka_unit_test(a_cancel_record_reaches_the_request),
+        cmocka_unit_test(a_cancel_of_before_the_worker_s_start_counts),
+        cmocka_unit_test(a_backlog_stays_with_the_broker_and_the_membership_is_kept),
         cmocka_unit_test(a_template_that_does_not_compile_stops_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 #include "worker/intake_record.h"
 
 #include "tests/unit/worker/intake_rig.h"
+#include "worker/clock.h"
 
 #define VALUE(id) "{\"id\":\"" id "\",\"prompt\":\"hello\"}"
 
@@ -131,6 +132,122 @@ static void a_cancel_may_come_before_its_request(void **state)
     close_intake_rig(&rig);
 }
 
+static void a_cancel_of_a_dropped_request_counts_for_the_next_copy(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_ticket *ticket = NULL;
+    open_intake_rig(&rig);
+    struct mr_lane *lane = assign_lane(&rig, 0, "");
+    arrive(&rig, 0, VALUE("a"));
+    ticket = ticket_named(&rig, "a");
+    mr_intake_forget_lane(&rig.intake, lane); /* the partition went and comes back */
+    assign_lane(&rig, 0, "");
+    cancel(&rig, "a");
+    mr_intake_done(&rig.intake, ticket);
+    arrive(&rig, 0, VALUE("a"));
+    assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_CANCELLED);
+    mr_intake_done(&rig.intake, ticket);
+    close_intake_rig(&rig);
+}
+
+static void a_tenant_without_room_is_not_taken_from(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    rig.config.request_topics[0].tenant_index = 2;
+    assign_lane(&rig, 0, "");
+    rig.intake.room = 4;
+    assert_true(mr_intake_may_take(&rig.intake, 0, 0));
+    rig.intake.room = 3;
+    assert_false(mr_intake_may_take(&rig.intake, 0, 0));
+    close_intake_rig(&rig);
+}
+
+/* A record with headers arrives, now or waited_ms ago. */
+static void arrive_with(struct intake_rig *rig, int64_t offset, const char *value,
+                        const struct mr_kafka_header *headers, size_t header_count)
+{
+    struct mr_kafka_record record = {.topic = "r",
+                                     .offset = offset,
+                                     .timestamp_ms = mr_clock_unix_ms() - 2000,
+                                     .key = {"the key", 7},
+                                     .value = {value, strlen(value)},
+                                     .headers = headers,
+                                     .header_count = header_count};
+    assert_true(mr_intake_accept(&rig->intake, &record, 0));
+}
+
+static void assert_refused(struct intake_rig *rig, const char *id, enum mr_status why)
+{
+    struct mr_ticket *ticket = NULL;
+    bool dead_letter = true;
+    assert_int_equal(take_refusal(rig, &ticket, &dead_letter), why);
+    assert_string_equal(ticket->id, id);
+    assert_int_equal(dead_letter, why == MR_MALFORMED);
+    mr_intake_done(&rig->intake, ticket);
+}
+
+static void a_deadline_header_that_has_passed_answers_without_decoding(void **state)
+{
+    (void)state;
+    static const struct mr_kafka_header past = {"millrace-deadline", "1000", 4},
+                                        far = {"millrace-deadline", "99999999999999", 14};
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    arrive_with(&rig, 0, "{\"id\":\"a\",\"prompt\":7}", &past, 1); /* no request, but who asks */
+    assert_refused(&rig, "a", MR_DEADLINE_EXCEEDED);
+    arrive_with(&rig, 1, "{\"prompt\":\"x\"}", &past, 1);
+    assert_refused(&rig, "the key", MR_DEADLINE_EXCEEDED);
+    arrive_with(&rig, 2, "{", &past, 1);
+    assert_refused(&rig, "the key", MR_MALFORMED);
+    arrive_with(&rig, 3, VALUE("b"), &far, 1);
+    assert_non_null(ticket_named(&rig, "b"));
+    close_intake_rig(&rig);
+}
+
+static void a_topic_s_longest_wait_counts_from_the_record_s_timestamp(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    rig.config.request_topics[0].queue_limit_ns = 1000000000u;
+    arrive_with(&rig, 0, VALUE("a"), NULL, 0); /* 2 s old */
+    assert_refused(&rig, "a", MR_DEADLINE_EXCEEDED);
+    rig.config.request_topics[0].queue_limit_ns = 60000000000u;
+    arrive_with(&rig, 1, VALUE("b"), NULL, 0);
+    const struct mr_ticket *ticket = ticket_named(&rig, "b");
+    assert_in_range(ticket->start_by_ns - ticket->arrival_ns, 57000000000u, 58000000000u);
+    close_intake_rig(&rig);
+}
+
+static void cloud_events_are_read_in_both_modes(void **state)
+{
+    (void)state;
+    static const struct mr_kafka_header binary[] = {
+        {"ce_specversion", "1.0", 3}, {"ce_id", "event-1", 7}, {"ce_source", "/s", 2}};
+    static const struct mr_kafka_header structured = {
+        "content-type", "application/cloudevents+json; charset=UTF-8", 43};
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    arrive_with(&rig, 0, "{\"prompt\":\"x\"}", binary, 3);
+    assert_non_null(ticket_named(&rig, "event-1"));
+    arrive_with(&rig, 1,
+                "{\"specversion\":\"1.0\",\"id\":\"event-2\",\"source\":\"/s\",\"type\":\"t\","
+                "\"data\":{\"prompt\":\"x\"}}",
+                &structured, 1);
+    assert_non_null(ticket_named(&rig, "event-2"));
+    arrive_with(&rig, 2, "{\"specversion\":\"1.0\",\"id\":\"event-3\"}", &structured, 1);
+    assert_refused(&rig, "event-3", MR_MALFORMED);
+    arrive_with(&rig, 3, "{\"prompt\":\"x\"}", &binary[1], 2); /* no CloudEvent: no version */
+    assert_non_null(ticket_named(&rig, "the key"));
+    close_intake_rig(&rig);
+}
+
 /* What the ledger of a worker that vanished while it ran offset 0, `crashes` times over, says. */
 static void crash(struct intake_rig *rig, char metadata[MR_LEDGER_METADATA_TEXT_MAX], int crashes)
 {
@@ -227,6 +344,11 @@ int main(void)
         cmocka_unit_test(what_a_request_asks_in_vain_is_only_answered),
         cmocka_unit_test(a_record_finished_or_seen_before_is_not_run),
         cmocka_unit_test(a_cancel_may_come_before_its_request),
+        cmocka_unit_test(a_cancel_of_a_dropped_request_counts_for_the_next_copy),
+        cmocka_unit_test(a_tenant_without_room_is_not_taken_from),
+        cmocka_unit_test(a_deadline_header_that_has_passed_answers_without_decoding),
+        cmocka_unit_test(a_topic_s_longest_wait_counts_from_the_record_s_timestamp),
+        cmocka_unit_test(cloud_events_are_read_in_both_modes),
         cmocka_unit_test(a_request_that_ends_workers_is_dead_lettered),
         cmocka_unit_test(a_suspect_is_run_and_counted_as_one),
         cmocka_unit_test(what_the_engine_refuses_for_now_is_parked_and_tried_again),

@@ -204,6 +204,37 @@ static void topics_take_turns_by_weight(void **state)
     close_broker(&broker);
 }
 
+static void a_topic_of_many_partitions_has_no_more_turns(void **state)
+{
+    (void)state;
+    static const struct mr_kafka_in_topic topics[] = {{"wide", 1}, {"narrow", 1}};
+    struct broker broker;
+    struct producing producing;
+    struct consuming consuming;
+    struct mr_kafka_record record;
+    open_broker(&broker);
+    add_topic(&broker, "wide", 4);
+    add_topic(&broker, "narrow", 1);
+    open_producing(&producing, &broker);
+    for (int i = 0; i < 12; i++) {
+        produce(&producing, "wide", i % 4, "w", "x");
+        produce(&producing, "narrow", 0, "n", "x");
+    }
+    open_consuming(&consuming, &broker, topics, 2, false);
+    memset(consuming.closed_gate, true, sizeof consuming.closed_gate);
+    assert_true(nothing_comes(&consuming, 100));
+    memset(consuming.closed_gate, false, sizeof consuming.closed_gate);
+    int wide = 0;
+    for (int i = 0; i < 12; i++) {
+        assert_true(take(&consuming, &record));
+        wide += record.topic[0] == 'w';
+    }
+    assert_in_range(wide, 5, 7);
+    close_consuming(&consuming);
+    mr_kafka_out_destroy(producing.out);
+    close_broker(&broker);
+}
+
 static void an_offset_is_committed_with_its_metadata(void **state)
 {
     (void)state;
@@ -318,6 +349,7 @@ int main(void)
         cmocka_unit_test(a_partition_without_room_is_not_taken_from_and_others_are),
         cmocka_unit_test(a_record_put_back_comes_first_again),
         cmocka_unit_test(topics_take_turns_by_weight),
+        cmocka_unit_test(a_topic_of_many_partitions_has_no_more_turns),
         cmocka_unit_test(an_offset_is_committed_with_its_metadata),
         cmocka_unit_test(a_refused_commit_is_reported),
         cmocka_unit_test(members_share_the_partitions_and_inherit_them),

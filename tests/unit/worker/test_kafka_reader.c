@@ -66,10 +66,14 @@ static void a_reader_from_the_beginning_sees_all_topics(void **state)
     struct mr_kafka_reader *reader = open_reader(&broker, topics, 2, MR_KAFKA_FROM_BEGINNING);
     int seen = 0;
     for (int i = 0; i < 2; i++) {
+        assert_true(mr_kafka_reader_is_behind(reader));
         assert_true(take(reader, &record));
         seen += record.topic[0] == 't' ? 1 : 10;
     }
     assert_int_equal(seen, 11);
+    assert_false(mr_kafka_reader_is_behind(reader));
+    produce(&producing, "u", 0, "c", "3"); /* came later: does not count */
+    assert_false(mr_kafka_reader_is_behind(reader));
     mr_kafka_reader_destroy(reader);
     mr_kafka_out_destroy(producing.out);
     close_broker(&broker);

@@ -49,6 +49,20 @@ static void headers_to_echo_are_copied_and_others_are_not(void **state)
     mr_ticket_destroy(ticket);
 }
 
+static void a_cloud_event_s_trace_goes_back_under_the_common_names(void **state)
+{
+    (void)state;
+    const struct mr_kafka_header headers[] = {
+        {"ce_traceparent", "00-a", 4}, {"ce_tracestate", "x=1", 3}, {"tracestate", "y=2", 3}};
+    struct mr_ticket *ticket = ticket_of(headers, 3, NULL);
+    assert_int_equal(ticket->echo_count, 2);
+    assert_string_equal(ticket->echo[0].name, "traceparent");
+    assert_memory_equal(ticket->echo[0].value, "00-a", 4);
+    assert_string_equal(ticket->echo[1].name, "tracestate");
+    assert_memory_equal(ticket->echo[1].value, "y=2", 3); /* the plain header counts */
+    mr_ticket_destroy(ticket);
+}
+
 /* The reply topic that the ticket takes from this header; "" for none. */
 static void assert_reply(const char *asked, size_t length, const char *want)
 {
@@ -168,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers_to_echo_are_copied_and_others_are_not),
+        cmocka_unit_test(a_cloud_event_s_trace_goes_back_under_the_common_names),
         cmocka_unit_test(a_reply_goes_only_where_the_operator_allows),
         cmocka_unit_test(a_reply_partition_is_four_bytes_and_not_negative),
         cmocka_unit_test(a_ticket_frees_the_ending_it_still_owns),

@@ -1,0 +1,100 @@
+/* The engine's limits on time: longest wait, longest run, and what cannot be done in time. */
+#include "tests/fakes/engine_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static struct mr_request *make(const struct engine_rig *rig, const char *id, uint64_t salt,
+                               uint32_t count)
+{
+    uint32_t tokens[2048];
+    rig_tokens(rig, salt, tokens, count);
+    struct mr_request *request = mr_fake_request(id, tokens, count);
+    request->ignore_eos = true;
+    return request;
+}
+
+static void a_topic_s_limits_on_wait_and_run_hold(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    rig_init(&rig);
+    rig.options.sequences_max = 1;
+    rig_start(&rig);
+    uint64_t now_ns = rig.fake->now_ns;
+    rig_submit_as(&rig, (struct mr_submission){.request = make(&rig, "run", 1, 5),
+                                               .ticket = 0,
+                                               .start_by_ns = now_ns + 1000000,
+                                               .run_limit_ns = 55000000});
+    rig_step(&rig); /* started in time: from here on only its run counts */
+    rig_submit_as(&rig, (struct mr_submission){.request = make(&rig, "wait", 2, 5),
+                                               .ticket = 1,
+                                               .deadline_ns = now_ns + 900000000,
+                                               .start_by_ns = now_ns + 35000000});
+    rig_submit_as(&rig, (struct mr_submission){.request = make(&rig, "in time", 3, 5),
+                                               .ticket = 2,
+                                               .start_by_ns = now_ns + 200000000});
+    rig_run(&rig);
+    assert_int_equal(rig.seen[0].choices[0].finish, MR_FINISH_DEADLINE);
+    assert_int_equal(rig.seen[0].result.error, MR_DEADLINE_EXCEEDED);
+    assert_in_range(rig.seen[0].choices[0].token_count, 3, 6);
+    assert_int_equal(rig.seen[1].choices[0].finish, MR_FINISH_DEADLINE);
+    assert_int_equal(rig.seen[1].started, 0);
+    assert_int_equal(rig.seen[2].choices[0].finish, MR_FINISH_LENGTH);
+    rig_end(&rig);
+}
+
+/* 40 answers teach the cost model what a step costs. */
+static void teach(struct engine_rig *rig)
+{
+    for (uint32_t i = 10; i < 50; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "teach-%u", i);
+        rig_submit(rig, i, make(rig, id, 100 + i, 20 + i * 13 % 200));
+    }
+    rig_run(rig);
+}
+
+static enum mr_finish run_with_deadline(bool admission, uint64_t in_ns)
+{
+    struct engine_rig rig;
+    rig_init(&rig);
+    rig.options.deadline_admission = admission;
+    rig_start(&rig);
+    teach(&rig);
+    struct mr_request *request = make(&rig, "late", 7, 50);
+    request->max_tokens = 40;
+    request->ignore_eos = true;
+    rig_submit_as(&rig, (struct mr_submission){.request = request,
+                                               .ticket = 9,
+                                               .deadline_ns = rig.fake->now_ns + in_ns});
+    rig_run(&rig);
+    enum mr_finish finish = rig.seen[9].choices[0].finish;
+    assert_true(finish == MR_FINISH_LENGTH || rig.seen[9].result.error == MR_DEADLINE_EXCEEDED);
+    assert_int_equal(rig.seen[9].started, !admission || finish == MR_FINISH_LENGTH);
+    rig_end(&rig);
+    return finish;
+}
+
+static void what_cannot_be_done_in_time_is_not_begun_if_so_asked(void **state)
+{
+    (void)state;
+    /* 40 steps of about 11 ms and a prefill of 35 ms. */
+    assert_int_equal(run_with_deadline(true, 300000000), MR_FINISH_DEADLINE);
+    assert_int_equal(run_with_deadline(false, 300000000), MR_FINISH_DEADLINE); /* begun */
+    assert_int_equal(run_with_deadline(true, 800000000), MR_FINISH_LENGTH);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_topic_s_limits_on_wait_and_run_hold),
+        cmocka_unit_test(what_cannot_be_done_in_time_is_not_begun_if_so_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
