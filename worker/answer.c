@@ -2,12 +2,13 @@
 
 #include "codec/check.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Headers that a dead letter may add; room for them is kept free of the record's own. */
-#define DEAD_LETTER_HEADERS 21u
+#define DEAD_LETTER_HEADERS 24u
 
 void mr_answer_clear(struct mr_answer *answer)
 {
@@ -50,6 +51,20 @@ static void add_big_endian(struct mr_answer *answer, const char *name, uint64_t 
         at[i] = (char)(value >> (8 * (length - 1 - i)) & 0xFF);
     answer->numbers_used += length;
     add_bytes(answer, name, at, length);
+}
+
+/* Which record this one ends, for the next owner of its partition (worker/recovery.h). */
+static void add_source(struct mr_answer *answer, const struct mr_answer_source *source,
+                       const struct mr_ticket *ticket)
+{
+    char *at = answer->numbers + answer->numbers_used;
+    size_t room = sizeof answer->numbers - answer->numbers_used;
+    int length = snprintf(at, room, "%s/%" PRId32 "/%" PRId64, ticket->topic, ticket->partition,
+                          ticket->offset);
+    MR_ASSERT(length > 0 && (size_t)length < room);
+    answer->numbers_used += (size_t)length + 1;
+    add_bytes(answer, MR_HEADER_SOURCE, at, (size_t)length);
+    add_text(answer, MR_HEADER_GROUP, source->group);
 }
 
 static struct mr_text text_of(const char *text)
@@ -141,6 +156,7 @@ static enum mr_status encode_result(struct mr_answer *answer, const struct mr_an
     if (status != MR_OK) return status;
     add_common(answer, source, ticket);
     add_text(answer, "millrace-finish-reason", mr_finish_text(result->choices[0].finish));
+    add_source(answer, source, ticket);
     end(answer, length);
     return MR_OK;
 }
@@ -221,17 +237,26 @@ static void add_spring(struct mr_answer *answer, const struct mr_answer_source *
     add_trace(answer, "kafka_dlt-exception-stacktrace", mail);
 }
 
+/* The record's own headers, but for those that would end a request. */
+static void copy_headers(struct mr_answer *answer, const struct mr_kafka_record *record)
+{
+    for (size_t i = 0; i < record->header_count; i++) {
+        const struct mr_kafka_header *header = &record->headers[i];
+        if (strcmp(header->name, MR_HEADER_SOURCE) == 0) continue;
+        if (answer->header_count + DEAD_LETTER_HEADERS < MR_ANSWER_HEADERS_MAX)
+            add_bytes(answer, header->name, header->value, header->length);
+    }
+}
+
 void mr_answer_dead_letter(struct mr_answer *answer, const struct mr_answer_source *source,
                            const struct mr_refusal_mail *mail, bool shrunk)
 {
     begin(answer, mail->ticket, source->dlq_topic);
-    for (size_t i = 0; i < mail->record.header_count; i++)
-        if (answer->header_count + DEAD_LETTER_HEADERS < MR_ANSWER_HEADERS_MAX)
-            add_bytes(answer, mail->record.headers[i].name, mail->record.headers[i].value,
-                      mail->record.headers[i].length);
+    copy_headers(answer, &mail->record);
     add_connect(answer, source, mail);
     add_spring(answer, source, mail);
     add_text(answer, "millrace-worker", source->worker);
+    if (!mail->write_result) add_source(answer, source, mail->ticket);
     if (shrunk) add_number(answer, "millrace-value-bytes", (long long)mail->record.value.length);
     end(answer, 0);
     answer->record.key = mail->record.key;

@@ -8,6 +8,11 @@
 
 #include "worker/mails.h"
 
+/* The record that ends a request says whose: topic/partition/offset of the request, and the group
+ * that consumed it. A dead letter has them only when there is no result. */
+#define MR_HEADER_SOURCE "millrace-source"
+#define MR_HEADER_GROUP  "millrace-group"
+
 /* What is the same in all records of a worker; borrowed. */
 struct mr_answer_source {
     const char *tokens_topic, *results_topic, *dlq_topic;

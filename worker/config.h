@@ -31,6 +31,7 @@ enum mr_command {
 };
 
 enum mr_delivery { MR_DELIVERY_AT_LEAST_ONCE, MR_DELIVERY_EXACTLY_ONCE };
+enum mr_on_revoke { MR_ON_REVOKE_DROP, MR_ON_REVOKE_DRAIN };
 enum mr_log_format { MR_LOG_AUTO, MR_LOG_TEXT, MR_LOG_JSON };
 enum mr_log_level { MR_LOG_ERROR, MR_LOG_WARN, MR_LOG_INFO, MR_LOG_DEBUG };
 
@@ -96,7 +97,10 @@ struct mr_config {
     const char *tokens_topic, *results_topic, *cancel_topic, *dlq_topic; /* filled from prefix */
     struct mr_text_list reply_topics;                                    /* allow-list */
     struct mr_text_list kafka;                                           /* NAME=VALUE */
+    const char *group_instance; /* static membership; "": none */
     enum mr_delivery delivery;
+    enum mr_on_revoke on_revoke; /* what happens to the running requests of a partition that goes */
+    uint64_t revoke_timeout_ns;  /* drain: for at most this long */
     bool strict;
     uint64_t commit_interval_ns, drain_timeout_ns, session_timeout_ns, poll_interval_max_ns;
     uint64_t token_linger_ns;

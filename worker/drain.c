@@ -38,6 +38,7 @@ bool mr_worker_take_apart(struct mr_worker *worker, uint32_t timeout_ms)
     mr_engine_thread_destroy(worker->engine);
     bool flushed = mr_publish_destroy(worker->publish, timeout_ms);
     bool left = mr_intake_destroy(worker->intake, timeout_ms);
+    mr_settle_destroy(worker->settle);
     mr_metrics_destroy(worker->metrics);
     mr_wake_close(&worker->wake);
     pthread_mutex_destroy(&worker->mutex);

@@ -4,6 +4,7 @@
 #include "worker/clock.h"
 #include "worker/intake_claims.h"
 #include "worker/intake_record.h"
+#include "worker/intake_settle.h"
 #include "worker/intake_state.h"
 
 #include <stdlib.h>
@@ -15,8 +16,10 @@
 #define CANCEL_TIMEOUT_MS 5000u
 #define CANCEL_READ_NS    (5 * SECOND_NS)
 #define COMMIT_ANSWER_NS  (30 * SECOND_NS) /* then it counts as lost and is repeated */
-#define TAKE_BURST        64u              /* records between two looks at everything else */
-#define IN_FLIGHT_MORE    4096u            /* beside queued and running: refusals, followers */
+#define REFRESH_NS        (MR_LANE_REFRESH_MS * (uint64_t)1000000)
+#define RECOVERY_MS       5000u
+#define TAKE_BURST        64u   /* records between two looks at everything else */
+#define IN_FLIGHT_MORE    4096u /* beside queued and running: refusals, followers */
 #define MAIL_COUNT_MAX    65536u
 #define MAIL_BYTES_MAX    ((size_t)16 << 20)
 
@@ -42,48 +45,81 @@ void mr_intake_commit_by(struct mr_intake *intake, uint64_t when_ns)
     if (when_ns < intake->commit_due_ns) intake->commit_due_ns = when_ns;
 }
 
-static size_t gather(struct mr_intake *intake, struct mr_kafka_commit *commits)
+size_t mr_intake_gather(struct mr_intake *intake, struct mr_kafka_commit *commits)
 {
     size_t count = 0;
     for (size_t i = 0; i < mr_lanes_count(intake->lanes); i++)
-        if (mr_lane_commit(mr_lanes_at(intake->lanes, i), &commits[count])) count++;
+        if (mr_lane_commit(mr_lanes_at(intake->lanes, i), intake->since_ms, &commits[count]))
+            count++;
     return count;
 }
 
 void mr_intake_commit(struct mr_intake *intake, uint32_t timeout_ms)
 {
-    struct mr_kafka_commit commits[MR_LANES_MAX];
     struct mr_error err = {0};
+    if (intake->targets.settle) {
+        mr_intake_settle(intake, timeout_ms);
+        return;
+    }
     intake->commit_due_ns = UINT64_MAX;
-    size_t count = gather(intake, commits);
+    size_t count = mr_intake_gather(intake, intake->commits);
     if (count == 0) return;
     intake->stats.commits++;
     mr_metrics_add(intake->targets.metrics, MR_COUNTER_COMMITS, 1);
     intake->committed_ns = mr_clock_ns();
     intake->committing = true;
     intake->committing_ns = intake->committed_ns;
-    enum mr_status status = mr_kafka_in_commit(intake->in, commits, count, timeout_ms, &err);
+    enum mr_status status =
+        mr_kafka_in_commit(intake->in, intake->commits, count, timeout_ms, &err);
     if (timeout_ms > 0 || status != MR_OK) mr_intake_committed(intake, status, err.detail);
+}
+
+/* A transaction cannot be repeated while it may still come to its end. */
+static uint64_t answer_ns(const struct mr_intake *intake)
+{
+    return COMMIT_ANSWER_NS + 2 * intake->options.kafka->transaction_timeout_ns;
+}
+
+static void no_answer(struct mr_intake *intake)
+{
+    struct mr_error err;
+    if (!intake->targets.settle) {
+        mr_intake_committed(intake, MR_TIMEOUT, "no answer");
+        return;
+    }
+    mr_fail(&err, MR_BACKEND, "a transaction does not come to its end");
+    mr_intake_fail(intake, &err);
 }
 
 static void commit_if_due(struct mr_intake *intake)
 {
+    if (intake->targets.settle) mr_intake_settled(intake, 0);
     uint64_t now_ns = mr_clock_ns();
-    if (intake->committing && now_ns - intake->committing_ns > COMMIT_ANSWER_NS)
-        mr_intake_committed(intake, MR_TIMEOUT, "no answer");
+    if (intake->committing && now_ns - intake->committing_ns > answer_ns(intake)) no_answer(intake);
     if (!intake->committing && now_ns >= intake->commit_due_ns) mr_intake_commit(intake, 0);
 }
 
 /* ---- the loop ---- */
 
-static void handle_mail(struct mr_intake *intake)
+/* Read before the mail: a request that leaves publish meanwhile has its message in the mailbox. */
+static void read_since(struct mr_intake *intake)
 {
+    int64_t now_ms = mr_clock_unix_ms();
+    int64_t oldest_ms = atomic_load(&intake->oldest_ms);
+    intake->since_ms = oldest_ms > 0 && oldest_ms < now_ms ? oldest_ms : now_ms;
+}
+
+void mr_intake_handle_mail(struct mr_intake *intake)
+{
+    read_since(intake);
     for (struct mr_mail *mail = mr_mailbox_take(intake->mailbox), *next; mail; mail = next) {
         next = mail->next;
         if (mail->kind == MR_MAIL_STARTED) {
             mr_intake_started(intake, MR_TICKET_OF(mail, started));
         } else if (mail->kind == MR_MAIL_DONE) {
             mr_intake_done(intake, MR_TICKET_OF(mail, done));
+        } else if (mail->kind == MR_MAIL_READY) {
+            mr_intake_ready(intake, MR_TICKET_OF(mail, done));
         } else {
             MR_ASSERT(mail->kind == MR_MAIL_RETURNED);
             mr_intake_returned(intake, MR_TICKET_OF(mail, done));
@@ -181,12 +217,14 @@ static bool work(struct mr_intake *intake, bool ticked)
     struct mr_error err = {0};
     bool more = false;
     if (mr_kafka_in_serve(intake->in, &err) != MR_OK) mr_intake_fail(intake, &err);
-    handle_mail(intake);
+    mr_intake_handle_mail(intake);
+    if (intake->recovery) mr_intake_recovered(intake);
     handle_cancels(intake);
     if (!atomic_load(&intake->draining)) {
         if (intake->retry_parked || (ticked && intake->parked)) mr_intake_retry_parked(intake);
         more = take_records(intake);
     }
+    if (ticked && mr_clock_ns() - intake->committed_ns >= REFRESH_NS) intake->commit_due_ns = 0;
     commit_if_due(intake);
     show_stats(intake, ticked);
     return more;
@@ -203,10 +241,13 @@ static uint64_t sleep_ns(const struct mr_intake *intake)
 static void finish(struct mr_intake *intake)
 {
     intake->targets.engine = NULL;
-    handle_mail(intake);
+    mr_intake_handle_mail(intake);
     mr_intake_release_all(intake);
     intake->closed_well = mr_kafka_in_close(intake->in, intake->close_timeout_ms);
     mr_kafka_reader_destroy(intake->cancels);
+    mr_recovery_destroy(intake->recovery);
+    mr_settle_destroy(intake->targets.settle);
+    mr_intake_drop_ready(intake);
     mr_intake_drop_all(intake);
 }
 
@@ -290,6 +331,11 @@ atomic_uint_least64_t *mr_intake_hungry(struct mr_intake *intake)
     return &intake->hungry;
 }
 
+atomic_int_least64_t *mr_intake_oldest(struct mr_intake *intake)
+{
+    return &intake->oldest_ms;
+}
+
 static enum mr_status open_cancels(struct mr_intake *intake, struct mr_error *err)
 {
     /* The embedded broker does not find records by their time. */
@@ -304,6 +350,22 @@ static enum mr_status open_cancels(struct mr_intake *intake, struct mr_error *er
                                               .age_ms = CANCEL_KEEP_NS / 1000000,
                                               .timeout_ms = CANCEL_TIMEOUT_MS};
     return mr_kafka_reader_create(&intake->cancels, &options, err);
+}
+
+static enum mr_status open_recovery(struct mr_intake *intake, struct mr_error *err)
+{
+    const struct mr_config *config = intake->options.config;
+    struct mr_recovery_options options = {.kafka = intake->options.kafka,
+                                          .results_topic = config->results_topic,
+                                          .dlq_topic = config->dlq_topic,
+                                          .group = config->group,
+                                          .committed_only =
+                                              config->delivery == MR_DELIVERY_EXACTLY_ONCE,
+                                          .timeout_ms = RECOVERY_MS,
+                                          .wake = &intake->wake,
+                                          .log = intake->options.log};
+    if (!intake->options.join_group) return MR_OK;
+    return mr_recovery_create(&intake->recovery, &options, err);
 }
 
 /* As given, or a share of turns that doubles with every 10 of its priority: low, normal, high,
@@ -335,14 +397,20 @@ enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_
                                struct mr_error *err)
 {
     intake->targets = *targets;
+    intake->targets.settle = NULL;
     enum mr_status status = mr_prompt_create(&intake->prompt, &targets->prompt, err);
     if (status != MR_OK) return status;
     status = open_cancels(intake, err);
     if (status != MR_OK) return status;
-    status = open_requests(intake, err);
+    status = open_recovery(intake, err);
     if (status != MR_OK) goto fail_cancels;
+    status = open_requests(intake, err);
+    if (status != MR_OK) goto fail_recovery;
+    intake->targets.settle = targets->settle;
+    if (targets->settle) mr_settle_wake(targets->settle, &intake->wake);
     intake->started_ns = mr_clock_ns();
     if (pthread_create(&intake->thread, NULL, run, intake) != 0) {
+        intake->targets.settle = NULL;
         status = mr_fail(err, MR_NOMEM, "no thread for intake");
         goto fail_in;
     }
@@ -352,6 +420,9 @@ enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_
 
 fail_in:
     mr_kafka_in_close(intake->in, 1000);
+fail_recovery:
+    mr_recovery_destroy(intake->recovery);
+    intake->recovery = NULL;
 fail_cancels:
     mr_kafka_reader_destroy(intake->cancels);
     intake->cancels = NULL;

@@ -27,6 +27,7 @@
 #include "worker/mailbox.h"
 #include "worker/metrics.h"
 #include "worker/prompt.h"
+#include "worker/settle.h"
 
 #include <stdatomic.h>
 
@@ -47,6 +48,7 @@ struct mr_intake_targets {
     struct mr_prompt_options prompt;
     struct mr_mailbox *publish;
     struct mr_metrics *metrics;
+    struct mr_settle *settle; /* exactly-once; intake's from _start on. NULL: at-least-once */
 };
 
 struct mr_intake_stats {
@@ -64,6 +66,8 @@ struct mr_mailbox *mr_intake_mailbox(struct mr_intake *intake);
 const struct mr_wake *mr_intake_wake(const struct mr_intake *intake);
 /* Bit i: the engine had no room for tenant i when intake looked; cleared by who rings the wake. */
 atomic_uint_least64_t *mr_intake_hungry(struct mr_intake *intake);
+/* Where publish tells its oldest unacknowledged result (worker/publish.h). */
+atomic_int_least64_t *mr_intake_oldest(struct mr_intake *intake);
 
 /* Connects, joins the group, starts the thread. */
 enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_targets *targets,

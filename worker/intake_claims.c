@@ -1,11 +1,20 @@
 #include "worker/intake_claims.h"
 
 #include "worker/clock.h"
+#include "worker/intake_settle.h"
 #include "worker/intake_state.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define REVOKE_COMMIT_MS 5000u
+#define RETRY_NS         ((uint64_t)500000000)
+#define SETTLE_MS        2000u /* what is being written is waited for, before a partition goes */
+#define SETTLE_LOOK_MS   2u
+#define DRAIN_LOOK_MS    5u
+#define SINCE_MARGIN_MS  5000  /* what clocks may differ by */
+#define NO_COMMIT_MS     60000 /* how old the first life of a partition without a commit may be */
 
 /* ---- tickets of one lane ---- */
 
@@ -68,6 +77,56 @@ void mr_intake_release_all(struct mr_intake *intake)
     release_lane(intake, NULL);
 }
 
+/* ---- what the last owner answered and did not commit ---- */
+
+/* Where a commit says no time somebody set the offset by hand: that is to be obeyed. */
+static void look_back(struct mr_intake *intake, struct mr_lane *lane,
+                      const struct mr_kafka_claim *claim)
+{
+    int64_t since_ms = lane->acked_since_ms - SINCE_MARGIN_MS;
+    if (claim->committed < 0) since_ms = mr_clock_unix_ms() - NO_COMMIT_MS;
+    if (!intake->recovery || since_ms <= 0) return;
+    struct mr_recovery_look *look = calloc(1, sizeof *look);
+    if (!look) return; /* finished requests may be run again */
+    look->topic = intake->options.config->request_topics[lane->topic_index].name;
+    look->topic_index = lane->topic_index;
+    look->partition = lane->partition;
+    look->epoch = lane->epoch;
+    look->base = claim->committed;
+    look->since_ms = since_ms;
+    lane->looking = true;
+    look->next = intake->looks;
+    intake->looks = look;
+}
+
+static void mark_found(struct mr_intake *intake, struct mr_lane *lane,
+                       const struct mr_recovery_look *look)
+{
+    if (mr_offset_ledger_base(lane->ledger) < 0 && look->base >= 0)
+        mr_offset_ledger_reset(lane->ledger, look->base);
+    for (uint32_t i = 0; i < MR_LEDGER_SPAN_MAX && look->found > 0; i++)
+        if (look->finished[i / 8] >> (i % 8) & 1)
+            mr_offset_ledger_found(lane->ledger, look->base + i);
+    if (look->found > 0)
+        mr_log_info(intake->options.log, "%s/%d: %u results found from %lld on", look->topic,
+                    look->partition, look->found, (long long)look->base);
+}
+
+void mr_intake_recovered(struct mr_intake *intake)
+{
+    struct mr_recovery_look *look = mr_recovery_take(intake->recovery);
+    for (struct mr_recovery_look *next; look; look = next) {
+        struct mr_lane *lane = mr_lanes_find(intake->lanes, look->topic_index, look->partition);
+        next = look->next;
+        if (lane && lane->looking && lane->epoch == look->epoch) {
+            lane->looking = false;
+            mark_found(intake, lane, look);
+            mr_intake_commit_by(intake, mr_clock_ns());
+        }
+        free(look);
+    }
+}
+
 /* ---- events of the consumer ---- */
 
 static void take_claim(struct mr_intake *intake, struct mr_kafka_claim *claim)
@@ -89,6 +148,7 @@ static void take_claim(struct mr_intake *intake, struct mr_kafka_claim *claim)
     }
     struct lane_visit visit = {.intake = intake, .lane = lane, .epoch = epoch};
     mr_ticket_table_each(intake->table, drop_ticket, &visit); /* of an older life, if any */
+    look_back(intake, lane, claim);
 }
 
 void mr_intake_assigned(void *context, struct mr_kafka_claim *claims, size_t count)
@@ -96,6 +156,8 @@ void mr_intake_assigned(void *context, struct mr_kafka_claim *claims, size_t cou
     struct mr_intake *intake = context;
     for (size_t i = 0; i < count; i++)
         take_claim(intake, &claims[i]);
+    if (intake->looks) mr_recovery_ask(intake->recovery, intake->looks);
+    intake->looks = NULL;
     for (size_t i = 0; i < mr_lanes_count(intake->lanes); i++) {
         struct mr_lane *lane = mr_lanes_at(intake->lanes, i);
         if (lane->state == MR_LANE_LIMBO) mr_intake_forget_lane(intake, lane);
@@ -114,11 +176,77 @@ static struct mr_lane *lane_of(struct mr_intake *intake, const struct mr_kafka_c
     return lane && lane->state == MR_LANE_OWNED ? lane : NULL;
 }
 
+static void await_ticket(void *context, struct mr_ticket *ticket)
+{
+    struct lane_visit *visit = context;
+    if (is_of(visit, ticket) && ticket->running) ticket->awaited = true;
+}
+
+static void count_awaited(void *context, struct mr_ticket *ticket)
+{
+    if (ticket->awaited) (*(uint32_t *)context)++;
+}
+
+static void forget_awaited(void *context, struct mr_ticket *ticket)
+{
+    (void)context;
+    ticket->awaited = false;
+}
+
+/* Lets end what runs of these partitions now; what has not started is not waited for. */
+static void drain(struct mr_intake *intake, const struct mr_kafka_claim *claims, size_t count)
+{
+    struct mr_lane *lane;
+    struct timespec pause = {.tv_nsec = DRAIN_LOOK_MS * 1000000L};
+    uint64_t until_ns = mr_clock_ns() + intake->options.config->revoke_timeout_ns;
+    for (size_t i = 0; i < count; i++) {
+        if (!(lane = lane_of(intake, &claims[i]))) continue;
+        struct lane_visit visit = {.intake = intake, .lane = lane, .epoch = lane->epoch};
+        mr_ticket_table_each(intake->table, await_ticket, &visit);
+    }
+    for (uint32_t left = 1; left > 0 && mr_clock_ns() < until_ns;) {
+        mr_intake_handle_mail(intake);
+        left = 0;
+        mr_ticket_table_each(intake->table, count_awaited, &left);
+        if (intake->targets.settle) mr_intake_settle(intake, DRAIN_LOOK_MS);
+        if (left > 0) nanosleep(&pause, NULL);
+    }
+    mr_ticket_table_each(intake->table, forget_awaited, NULL);
+}
+
+static uint32_t unsettled(struct mr_intake *intake, const struct mr_kafka_claim *claims,
+                          size_t count)
+{
+    uint32_t sum = 0;
+    const struct mr_lane *lane;
+    for (size_t i = 0; i < count; i++)
+        if ((lane = lane_of(intake, &claims[i]))) sum += atomic_load(&lane->unsettled);
+    return sum;
+}
+
+/* Nothing more of these partitions is begun to be written; what is on its way arrives, so that its
+ * offset can be committed before somebody else has the partition. */
+static void settle(struct mr_intake *intake, const struct mr_kafka_claim *claims, size_t count)
+{
+    struct mr_lane *lane;
+    struct timespec pause = {.tv_nsec = SETTLE_LOOK_MS * 1000000L};
+    for (size_t i = 0; i < count; i++)
+        if ((lane = lane_of(intake, &claims[i]))) mr_lane_hold(lane);
+    for (uint32_t ms = 0; ms < SETTLE_MS && unsettled(intake, claims, count) > 0;
+         ms += SETTLE_LOOK_MS)
+        nanosleep(&pause, NULL);
+    if (intake->mailbox) mr_intake_handle_mail(intake);
+}
+
 void mr_intake_revoked(void *context, const struct mr_kafka_claim *claims, size_t count,
                        enum mr_kafka_revoke how)
 {
     struct mr_intake *intake = context;
     struct mr_lane *lane;
+    if (how != MR_KAFKA_REVOKE_LOST && count > 0 && intake->targets.engine &&
+        intake->options.config->on_revoke == MR_ON_REVOKE_DRAIN)
+        drain(intake, claims, count);
+    if (how != MR_KAFKA_REVOKE_LOST) settle(intake, claims, count);
     for (size_t i = 0; i < count && how != MR_KAFKA_REVOKE_LOST; i++)
         if ((lane = lane_of(intake, &claims[i]))) release_lane(intake, lane);
     if (how != MR_KAFKA_REVOKE_LOST) mr_intake_commit(intake, REVOKE_COMMIT_MS);
@@ -145,5 +273,6 @@ void mr_intake_committed(void *context, enum mr_status status, const char *reaso
     intake->stats.commit_failures++;
     mr_metrics_add(intake->targets.metrics, MR_COUNTER_COMMIT_ERRORS, 1);
     mr_log_warn(intake->options.log, "commit failed, will be repeated: %s", reason);
-    mr_intake_commit_by(intake, mr_clock_ns() + intake->options.config->commit_interval_ns);
+    uint64_t pause_ns = intake->options.config->commit_interval_ns;
+    mr_intake_commit_by(intake, mr_clock_ns() + (pause_ns > RETRY_NS ? pause_ns : RETRY_NS));
 }

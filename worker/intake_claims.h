@@ -15,6 +15,8 @@ void mr_intake_assigned(void *context, struct mr_kafka_claim *claims, size_t cou
 void mr_intake_revoked(void *context, const struct mr_kafka_claim *claims, size_t count,
                        enum mr_kafka_revoke how);
 void mr_intake_committed(void *context, enum mr_status status, const char *reason);
+/* Recovery has looked: lanes that waited for it go on. */
+void mr_intake_recovered(struct mr_intake *intake);
 /* Nothing of this lane's present life counts any more: its tickets are dropped. */
 void mr_intake_forget_lane(struct mr_intake *intake, struct mr_lane *lane);
 /* What runs of all lanes counts as handed back, not as crashed. */

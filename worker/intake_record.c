@@ -194,7 +194,8 @@ bool mr_intake_may_take(void *context, size_t topic_index, int32_t partition)
     uint32_t tenant = intake->options.config->request_topics[topic_index].tenant_index;
     if ((intake->room >> tenant & 1) == 0) return false;
     const struct mr_lane *lane = mr_lanes_find(intake->lanes, topic_index, partition);
-    return lane && lane->state == MR_LANE_OWNED && mr_offset_ledger_has_room(lane->ledger) &&
+    return lane && lane->state == MR_LANE_OWNED && !lane->looking &&
+           mr_offset_ledger_has_room(lane->ledger) &&
            lane->blocked_base != mr_offset_ledger_base(lane->ledger);
 }
 
@@ -403,8 +404,7 @@ bool mr_intake_accept(struct mr_intake *intake, const struct mr_kafka_record *re
         mr_log_warn(intake->options.log, "%s/%d: the log was replaced, starting over at %lld",
                     record->topic, record->partition, (long long)record->offset);
         mr_intake_forget_lane(intake, lane);
-        lane->state = MR_LANE_OWNED;
-        mr_offset_ledger_reset(lane->ledger, record->offset);
+        mr_lane_restart(lane, record->offset);
         verdict = mr_offset_ledger_receive(lane->ledger, record->offset, &history);
     }
     if (verdict == MR_LEDGER_FULL) {

@@ -12,6 +12,7 @@
 #include "worker/kafka_reader.h"
 #include "worker/lane.h"
 #include "worker/mails.h"
+#include "worker/recovery.h"
 
 #include <pthread.h>
 
@@ -25,15 +26,18 @@ struct mr_intake {
     pthread_t thread;
     bool started;
     atomic_bool draining, stopping;
-    atomic_uint_least64_t hungry; /* tenants the engine had no room for */
-    uint64_t room;                /* tenants it has room for, as of the last look */
+    atomic_uint_least64_t hungry;   /* tenants the engine had no room for */
+    uint64_t room;                  /* tenants it has room for, as of the last look */
+    atomic_int_least64_t oldest_ms; /* publish's */
 
     struct mr_kafka_in *in;
     struct mr_kafka_in_topic topics[MR_LIST_MAX]; /* as it borrows them */
     struct mr_kafka_reader *cancels;
     bool cancels_read; /* those that were there at the start */
     uint64_t started_ns;
+    struct mr_recovery *recovery; /* NULL: the broker is this process's own and new */
     struct mr_cancel_memory *cancelled;
+    struct mr_recovery_look *looks; /* collected for one question */
     struct mr_prompt *prompt;
     struct mr_lanes *lanes;
     struct mr_ticket_table *table; /* tickets the engine has, by id */
@@ -42,7 +46,11 @@ struct mr_intake {
     uint32_t suspects; /* submitted and run while a worker vanished before */
     bool retry_parked;
 
-    bool committing; /* a commit without an answer */
+    struct mr_ticket *ready, *ready_last; /* exactly-once: to be sealed; oldest first */
+    struct mr_settle_job job;             /* settle's while committing */
+    struct mr_kafka_commit commits[MR_LANES_MAX];
+    int64_t since_ms; /* what is not finished now was not answered before this time (unix) */
+    bool committing;  /* a commit without an answer */
     uint64_t committed_ns, commit_due_ns, committing_ns;
     bool failed;
     bool closed_well;
@@ -59,8 +67,11 @@ struct mr_intake {
 void mr_intake_fail(struct mr_intake *intake, const struct mr_error *err);
 /* A commit at the latest at this time. */
 void mr_intake_commit_by(struct mr_intake *intake, uint64_t when_ns);
+/* Everything new, into intake->commits; how many. */
+size_t mr_intake_gather(struct mr_intake *intake, struct mr_kafka_commit *commits);
 /* Commits what is new; timeout_ms 0 does not wait. */
 void mr_intake_commit(struct mr_intake *intake, uint32_t timeout_ms);
+void mr_intake_handle_mail(struct mr_intake *intake);
 struct mr_log_place mr_intake_place(const struct mr_ticket *ticket);
 
 #endif

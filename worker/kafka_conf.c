@@ -18,6 +18,7 @@ static const struct property owned[] = {
     {"bootstrap.servers", "--brokers"},
     {"metadata.broker.list", "--brokers"},
     {"group.id", "--group"},
+    {"group.instance.id", "--group-instance"},
     {"enable.auto.commit", "nothing: offsets are committed when results are acknowledged"},
     {"enable.auto.offset.store", "nothing: offsets are committed when results are acknowledged"},
     {"enable.idempotence", "nothing: the producer is always idempotent"},
@@ -46,7 +47,6 @@ static const struct property producer[] = {
     {"partitioner", "murmur2_random"}, /* keys as Java's, Python's and JavaScript's clients do */
     {"queue.buffering.max.messages", "100000"},
     {"queue.buffering.max.kbytes", "65536"},
-    {"delivery.timeout.ms", "300000"},
     {"message.max.bytes", "4194304"}, /* the broker's own limit decides */
 };
 
@@ -68,6 +68,12 @@ static const struct property reader[] = {
     {"auto.offset.reset", "latest"},        {"allow.auto.create.topics", "false"},
     {"queued.min.messages", "1000"},        {"queued.max.messages.kbytes", "8192"},
     {"fetch.message.max.bytes", "1048576"}, {"fetch.error.backoff.ms", "100"},
+};
+
+static const struct property scanner[] = {
+    {"enable.partition.eof", "true"},
+    {"queued.max.messages.kbytes", "2048"},
+    {"fetch.wait.max.ms", "10"}, /* an end is said when a fetch has come back empty */
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -153,21 +159,46 @@ static const char *assignor(void)
     return rd_kafka_version() < VERSION_2_10_1 ? "range,roundrobin" : "cooperative-sticky";
 }
 
+static enum mr_status set_reader(rd_kafka_conf_t *conf, enum mr_kafka_role role,
+                                 struct mr_error *err)
+{
+    enum mr_status status = set_all(conf, reader, COUNT(reader), err);
+    if (status != MR_OK || role == MR_KAFKA_READER) return status;
+    status = set_all(conf, scanner, COUNT(scanner), err);
+    if (status != MR_OK || role == MR_KAFKA_SCANNER) return status;
+    return set(conf, "isolation.level", "read_uncommitted", err);
+}
+
+static bool is_producer(enum mr_kafka_role role)
+{
+    return role == MR_KAFKA_PRODUCER || role == MR_KAFKA_TRANSACTOR;
+}
+
+static enum mr_status set_producer(rd_kafka_conf_t *conf, enum mr_kafka_role role,
+                                   const struct mr_kafka_options *options, struct mr_error *err)
+{
+    enum mr_status status = set_all(conf, producer, COUNT(producer), err);
+    if (status == MR_OK) status = set_ns(conf, "linger.ms", options->linger_ns, err);
+    if (status != MR_OK) return status;
+    if (role == MR_KAFKA_PRODUCER) return set(conf, "delivery.timeout.ms", "300000", err);
+    /* Records are given up with their transaction. */
+    return set_ns(conf, "transaction.timeout.ms", options->transaction_timeout_ns, err);
+}
+
 static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
                                const struct mr_kafka_options *options, struct mr_error *err)
 {
     enum mr_status status = MR_OK;
-    if (role == MR_KAFKA_PRODUCER) {
-        status = set_all(conf, producer, COUNT(producer), err);
-        return status != MR_OK ? status : set_ns(conf, "linger.ms", options->linger_ns, err);
-    }
+    if (is_producer(role)) return set_producer(conf, role, options, err);
     /* The mock answers an empty fetch only after the whole wait: p50 256 ms with the default 500.
      * A real broker answers when there is something. */
     status = set(conf, "fetch.wait.max.ms", options->embedded ? "10" : "500", err);
     if (status != MR_OK) return status;
-    if (role == MR_KAFKA_READER) return set_all(conf, reader, COUNT(reader), err);
+    if (role != MR_KAFKA_CONSUMER) return set_reader(conf, role, err);
     status = set_all(conf, consumer, COUNT(consumer), err);
     if (status == MR_OK) status = set(conf, "group.id", options->group, err);
+    if (status == MR_OK && options->group_instance && *options->group_instance)
+        status = set(conf, "group.instance.id", options->group_instance, err);
     if (status == MR_OK) status = set(conf, "partition.assignment.strategy", assignor(), err);
     if (status == MR_OK)
         status = set_ns(conf, "max.poll.interval.ms", options->poll_interval_max_ns, err);
@@ -204,8 +235,8 @@ static enum mr_status set_passed(rd_kafka_conf_t *conf, enum mr_kafka_role role,
     name[equals - text] = '\0';
     enum mr_status status = check_owned(name, err);
     if (status != MR_OK) return status;
-    if (consumer_only && role == MR_KAFKA_PRODUCER) return MR_OK;
-    if (producer_only && role != MR_KAFKA_PRODUCER) return MR_OK;
+    if (consumer_only && is_producer(role)) return MR_OK;
+    if (producer_only && !is_producer(role)) return MR_OK;
     return set(conf, name, equals + 1, err);
 }
 
@@ -291,7 +322,7 @@ enum mr_status mr_kafka_conf_open(struct rd_kafka_s **out, struct rd_kafka_conf_
                                   enum mr_kafka_role role, struct mr_error *err)
 {
     char reason[256];
-    rd_kafka_type_t type = role == MR_KAFKA_PRODUCER ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER;
+    rd_kafka_type_t type = is_producer(role) ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER;
     *out = rd_kafka_new(type, conf, reason, sizeof reason);
     if (*out) return MR_OK;
     rd_kafka_conf_destroy(conf);

@@ -19,8 +19,10 @@ struct rd_kafka_error_s;
 
 struct mr_kafka_options {
     const char *brokers, *group, *client_id;
+    const char *group_instance;            /* NULL or "": no static membership */
     const struct mr_text_list *properties; /* NAME=VALUE; may be NULL */
     uint64_t session_timeout_ns, poll_interval_max_ns, linger_ns;
+    uint64_t transaction_timeout_ns; /* 0: this worker makes none */
     uint64_t max_record_bytes;
     bool embedded; /* the broker is librdkafka's mock: short timeouts, short fetch waits */
     /* Threads: any of librdkafka's. May be NULL. */
@@ -30,8 +32,11 @@ struct mr_kafka_options {
 
 enum mr_kafka_role {
     MR_KAFKA_PRODUCER,
-    MR_KAFKA_CONSUMER, /* in the group */
-    MR_KAFKA_READER    /* of all partitions, without a group */
+    MR_KAFKA_TRANSACTOR,         /* a producer with transactions */
+    MR_KAFKA_CONSUMER,           /* in the group */
+    MR_KAFKA_READER,             /* of all partitions, without a group */
+    MR_KAFKA_SCANNER,            /* the same, to the end of what is there and no further */
+    MR_KAFKA_SCANNER_UNCOMMITTED /* and whatever became of their transactions */
 };
 
 /* MR_BAD_CONFIG for a library version that is known to break us (2.10.0: reconnect loop). */

@@ -11,7 +11,8 @@
 #define COMMITTED_TIMEOUT_MS 5000
 #define COMMITTED_TRIES      3
 #define METADATA_TIMEOUT_MS  10000
-#define CREDIT_SCALE         4096 /* a turn is shared by the partitions of a topic */
+#define CREDIT_SCALE         4096  /* a turn is shared by the partitions of a topic */
+#define GIVE_UP_MS           10000 /* how often a broker looks for transactions to give up */
 
 struct partition {
     rd_kafka_queue_t *queue;
@@ -32,7 +33,7 @@ struct mr_kafka_in {
     rd_kafka_message_t *taken; /* lent out by _take */
     size_t taken_from;
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
-    bool stray_lost;
+    bool stray_lost, commits_unknown;
 };
 
 static size_t topic_index(const struct mr_kafka_in *in, const char *topic)
@@ -82,12 +83,22 @@ static void close_partition(struct mr_kafka_in *in, struct partition *partition)
     *partition = in->partitions[--in->partition_count];
 }
 
+/* A transaction that a worker left open hides what is committed until the broker gives it up. */
+static uint64_t committed_tries(const struct mr_kafka_in *in)
+{
+    uint64_t open_ms = in->kafka->transaction_timeout_ns / 1000000;
+    return COMMITTED_TRIES + (open_ms + GIVE_UP_MS) / COMMITTED_TIMEOUT_MS;
+}
+
 /* What was committed, into the list. Without an answer the offsets stay unknown and librdkafka asks
- * again by itself: finished records may be run twice, none is lost. */
+ * again by itself: finished records may be run twice, none is lost. With transactions that would
+ * break what was promised. */
 static void ask_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
 {
-    for (int i = 0; i < COMMITTED_TRIES; i++)
+    uint64_t tries = in->kafka->transaction_timeout_ns > 0 ? committed_tries(in) : COMMITTED_TRIES;
+    for (uint64_t i = 0; i < tries; i++)
         if (!rd_kafka_committed(in->rk, list, COMMITTED_TIMEOUT_MS)) return;
+    in->commits_unknown = in->kafka->transaction_timeout_ns > 0;
     for (int i = 0; i < list->cnt; i++)
         list->elems[i].offset = RD_KAFKA_OFFSET_INVALID;
 }
@@ -317,6 +328,8 @@ enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err)
     char reason[256];
     if (rd_kafka_fatal_error(in->rk, reason, sizeof reason))
         return mr_fail(err, MR_BACKEND, "consumer: %s", reason);
+    if (in->commits_unknown)
+        return mr_fail(err, MR_BACKEND, "consumer: the broker does not say what is committed");
     if (in->stray_lost)
         return mr_fail(err, MR_BACKEND, "consumer: a record left its partition's queue");
     return MR_OK;
@@ -467,6 +480,17 @@ enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_
     rd_kafka_topic_partition_list_destroy(list);
     if (!code) return MR_OK;
     return mr_fail(err, mr_kafka_status(code), "commit: %s", rd_kafka_err2str(code));
+}
+
+struct mr_kafka_membership *mr_kafka_in_membership(struct mr_kafka_in *in)
+{
+    return (struct mr_kafka_membership *)rd_kafka_consumer_group_metadata(in->rk);
+}
+
+void mr_kafka_membership_free(struct mr_kafka_membership *membership)
+{
+    if (membership)
+        rd_kafka_consumer_group_metadata_destroy((rd_kafka_consumer_group_metadata_t *)membership);
 }
 
 size_t mr_kafka_in_partition_count(const struct mr_kafka_in *in)

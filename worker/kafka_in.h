@@ -36,6 +36,9 @@ struct mr_kafka_commit {
     const char *metadata; /* NUL-terminated, copied */
 };
 
+/* This worker in its group's present generation; librdkafka's consumer group metadata. */
+struct mr_kafka_membership;
+
 enum mr_kafka_revoke {
     MR_KAFKA_REVOKE_PAUSE, /* the eager protocol takes all away; the next assigned event says what
                               comes back */
@@ -91,6 +94,10 @@ void mr_kafka_in_put_back(struct mr_kafka_in *in);
  * the answer that long (MR_TIMEOUT). */
 enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
                                   size_t count, uint32_t timeout_ms, struct mr_error *err);
+
+/* To commit with in a transaction: taken anew for each one. The caller frees it. */
+struct mr_kafka_membership *mr_kafka_in_membership(struct mr_kafka_in *in);
+void mr_kafka_membership_free(struct mr_kafka_membership *membership); /* may be NULL */
 
 /* Records of one partition behind the last one taken, as of the last fetch; -1: not known. */
 int64_t mr_kafka_in_unread(struct mr_kafka_in *in, size_t topic_index, int32_t partition);

@@ -36,11 +36,13 @@ enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
     made->options = *options;
     made->kafka = options->kafka;
     rd_kafka_conf_t *conf = NULL;
-    enum mr_status status =
-        mr_kafka_conf_create(&conf, MR_KAFKA_PRODUCER, options->kafka, made, err);
+    enum mr_kafka_role role = options->transactional_id ? MR_KAFKA_TRANSACTOR : MR_KAFKA_PRODUCER;
+    enum mr_status status = mr_kafka_conf_create(&conf, role, options->kafka, made, err);
     if (status != MR_OK) goto fail;
     rd_kafka_conf_set_dr_msg_cb(conf, on_report);
-    status = mr_kafka_conf_open(&made->rk, conf, MR_KAFKA_PRODUCER, err);
+    if (options->transactional_id)
+        rd_kafka_conf_set(conf, "transactional.id", options->transactional_id, NULL, 0);
+    status = mr_kafka_conf_open(&made->rk, conf, role, err);
     if (status != MR_OK) goto fail;
     made->reports = rd_kafka_queue_get_main(made->rk);
     if (options->wake) {
@@ -142,6 +144,11 @@ enum mr_status mr_kafka_out_flush(struct mr_kafka_out *out, uint32_t timeout_ms)
 uint32_t mr_kafka_out_pending(struct mr_kafka_out *out)
 {
     return (uint32_t)rd_kafka_outq_len(out->rk);
+}
+
+struct rd_kafka_s *mr_kafka_out_handle(struct mr_kafka_out *out)
+{
+    return out->rk;
 }
 
 enum mr_status mr_kafka_out_fatal(struct mr_kafka_out *out, struct mr_error *err)

@@ -23,6 +23,7 @@ struct mr_kafka_out_options {
     /* status MR_OK: on the broker. MR_TIMEOUT, MR_AGAIN: may be produced again. Other: never. */
     void (*reported)(void *context, void *opaque, enum mr_status status, const char *reason);
     void *context;
+    const char *transactional_id; /* NULL: none. See worker/kafka_txn.h */
 };
 
 enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
@@ -50,6 +51,8 @@ uint32_t mr_kafka_out_serve(struct mr_kafka_out *out, uint32_t timeout_ms);
 enum mr_status mr_kafka_out_flush(struct mr_kafka_out *out, uint32_t timeout_ms);
 /* Records without a report. */
 uint32_t mr_kafka_out_pending(struct mr_kafka_out *out);
+/* librdkafka's producer, for worker/kafka_txn.c. */
+struct rd_kafka_s *mr_kafka_out_handle(struct mr_kafka_out *out);
 /* MR_BACKEND with the reason once broken for good. */
 enum mr_status mr_kafka_out_fatal(struct mr_kafka_out *out, struct mr_error *err);
 

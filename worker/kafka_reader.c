@@ -12,6 +12,7 @@ struct mr_kafka_reader {
     rd_kafka_t *rk;
     rd_kafka_queue_t *queue;
     rd_kafka_message_t *taken;
+    bool until_end; /* the library says where a partition ends */
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
     rd_kafka_topic_partition_list_t
         *unread; /* partitions with records of before; offset: their end */
@@ -52,28 +53,50 @@ static enum mr_status start_at_end(struct mr_kafka_reader *reader, uint32_t time
     return mr_fail(err, MR_UNREACHABLE, "end of %s: %s", element->topic, rd_kafka_err2str(code));
 }
 
-static void start_by_age(struct mr_kafka_reader *reader,
-                         const struct mr_kafka_reader_options *options,
-                         rd_kafka_topic_partition_list_t *list)
+static rd_kafka_resp_err_t start_by_time(struct mr_kafka_reader *reader, int64_t since_ms,
+                                         uint32_t timeout_ms, rd_kafka_topic_partition_list_t *list)
+{
+    for (int i = 0; i < list->cnt; i++)
+        list->elems[i].offset = since_ms;
+    rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(reader->rk, list, (int)timeout_ms);
+    for (int i = 0; i < list->cnt; i++) {
+        if (!code) code = list->elems[i].err;
+        if (code || list->elems[i].offset == since_ms) list->elems[i].offset = RD_KAFKA_OFFSET_END;
+    }
+    return code;
+}
+
+static int64_t since_age_ms(uint64_t age_ms)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    int64_t since_ms =
-        (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - (int64_t)options->age_ms;
-    for (int i = 0; i < list->cnt; i++)
-        list->elems[i].offset = since_ms;
-    rd_kafka_resp_err_t code =
-        rd_kafka_offsets_for_times(reader->rk, list, (int)options->timeout_ms);
-    for (int i = 0; i < list->cnt; i++)
-        if (code || list->elems[i].err || list->elems[i].offset == since_ms)
-            list->elems[i].offset = RD_KAFKA_OFFSET_END;
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - (int64_t)age_ms;
+}
+
+/* Partitions with nothing so young are at their end already. */
+static enum mr_status start_since(struct mr_kafka_reader *reader,
+                                  const struct mr_kafka_reader_options *options,
+                                  rd_kafka_topic_partition_list_t *list, struct mr_error *err)
+{
+    if (options->kafka->embedded) { /* it knows no times */
+        for (int i = 0; i < list->cnt; i++)
+            list->elems[i].offset = RD_KAFKA_OFFSET_BEGINNING;
+        return MR_OK;
+    }
+    rd_kafka_resp_err_t code = start_by_time(reader, options->since_ms, options->timeout_ms, list);
+    if (code) return mr_fail(err, MR_UNREACHABLE, "offsets of a time: %s", rd_kafka_err2str(code));
+    for (int i = list->cnt - 1; i >= 0 && options->until_end; i--)
+        if (list->elems[i].offset < 0) rd_kafka_topic_partition_list_del_by_idx(list, i);
+    return MR_OK;
 }
 
 static enum mr_status choose_start(struct mr_kafka_reader *reader,
                                    const struct mr_kafka_reader_options *options,
                                    rd_kafka_topic_partition_list_t *list, struct mr_error *err)
 {
-    if (options->from == MR_KAFKA_FROM_AGE) start_by_age(reader, options, list);
+    if (options->from == MR_KAFKA_FROM_TIME) return start_since(reader, options, list, err);
+    if (options->from == MR_KAFKA_FROM_AGE)
+        start_by_time(reader, since_age_ms(options->age_ms), options->timeout_ms, list);
     for (int i = 0; i < list->cnt; i++) {
         rd_kafka_topic_partition_t *element = &list->elems[i];
         if (options->from == MR_KAFKA_FROM_BEGINNING) element->offset = RD_KAFKA_OFFSET_BEGINNING;
@@ -107,7 +130,7 @@ static void note_taken(struct mr_kafka_reader *reader, const rd_kafka_message_t 
     const char *topic = rd_kafka_topic_name(message->rkt);
     const rd_kafka_topic_partition_t *element =
         rd_kafka_topic_partition_list_find(reader->unread, topic, message->partition);
-    if (element && message->offset + 1 >= element->offset)
+    if (element && !reader->until_end && message->offset + 1 >= element->offset)
         rd_kafka_topic_partition_list_del(reader->unread, topic, message->partition);
 }
 
@@ -123,12 +146,23 @@ static enum mr_status assign(struct mr_kafka_reader *reader,
     enum mr_status status = list_partitions(reader, options, list, err);
     if (status == MR_OK) status = choose_start(reader, options, list, err);
     if (status == MR_OK) {
-        note_ends(reader, options->timeout_ms, list);
+        if (options->until_end)
+            reader->unread = rd_kafka_topic_partition_list_copy(list);
+        else
+            note_ends(reader, options->timeout_ms, list);
+    }
+    if (status == MR_OK && list->cnt > 0) {
         rd_kafka_resp_err_t code = rd_kafka_assign(reader->rk, list);
         if (code) status = mr_fail(err, MR_UNREACHABLE, "assign: %s", rd_kafka_err2str(code));
     }
     rd_kafka_topic_partition_list_destroy(list);
     return status;
+}
+
+static enum mr_kafka_role role_of(const struct mr_kafka_reader_options *options)
+{
+    if (!options->until_end) return MR_KAFKA_READER;
+    return options->uncommitted ? MR_KAFKA_SCANNER_UNCOMMITTED : MR_KAFKA_SCANNER;
 }
 
 enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
@@ -139,10 +173,11 @@ enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
     struct mr_kafka_reader *reader = calloc(1, sizeof *reader);
     if (!reader) return mr_fail(err, MR_NOMEM, "no memory for a reader");
     reader->kafka = options->kafka;
+    reader->until_end = options->until_end;
     rd_kafka_conf_t *conf = NULL;
-    enum mr_status status =
-        mr_kafka_conf_create(&conf, MR_KAFKA_READER, options->kafka, reader, err);
-    if (status == MR_OK) status = mr_kafka_conf_open(&reader->rk, conf, MR_KAFKA_READER, err);
+    enum mr_kafka_role role = role_of(options);
+    enum mr_status status = mr_kafka_conf_create(&conf, role, options->kafka, reader, err);
+    if (status == MR_OK) status = mr_kafka_conf_open(&reader->rk, conf, role, err);
     if (status != MR_OK) {
         free(reader);
         return status;
@@ -182,6 +217,9 @@ bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
     if (!reader->taken) return false;
     rd_kafka_message_t *message = reader->taken;
     if (message->err) {
+        if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+            rd_kafka_topic_partition_list_del(reader->unread, rd_kafka_topic_name(message->rkt),
+                                              message->partition);
         rd_kafka_message_destroy(message);
         reader->taken = NULL;
         return false;
@@ -189,4 +227,15 @@ bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
     note_taken(reader, message);
     mr_kafka_client_describe(message, reader->headers, record);
     return true;
+}
+
+enum mr_status mr_kafka_reader_first(struct mr_kafka_reader *reader, const char *topic,
+                                     int32_t partition, uint32_t timeout_ms, int64_t *offset,
+                                     struct mr_error *err)
+{
+    int64_t high = 0;
+    rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(reader->rk, topic, partition,
+                                                                offset, &high, (int)timeout_ms);
+    if (!code) return MR_OK;
+    return mr_fail(err, MR_UNREACHABLE, "start of %s: %s", topic, rd_kafka_err2str(code));
 }

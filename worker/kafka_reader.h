@@ -15,7 +15,8 @@ struct mr_kafka_reader;
 enum mr_kafka_from {
     MR_KAFKA_FROM_END, /* fixed at creation: a record produced after _create returns is seen */
     MR_KAFKA_FROM_BEGINNING,
-    MR_KAFKA_FROM_AGE /* what is younger than age_ms; the end where the broker cannot say */
+    MR_KAFKA_FROM_AGE, /* what is younger than age_ms; the end where the broker cannot say */
+    MR_KAFKA_FROM_TIME /* what is not older than since_ms; all of it where the broker cannot say */
 };
 
 struct mr_kafka_reader_options {
@@ -25,6 +26,9 @@ struct mr_kafka_reader_options {
     size_t topic_count;
     enum mr_kafka_from from;
     uint64_t age_ms;
+    int64_t since_ms;    /* unix */
+    bool until_end;      /* _is_behind is exact where transactions leave gaps; for one reading */
+    bool uncommitted;    /* with the records of transactions that are open or aborted */
     uint32_t timeout_ms; /* of each question asked while opening */
 };
 
@@ -37,5 +41,10 @@ bool mr_kafka_reader_is_behind(const struct mr_kafka_reader *reader);
 /* The next record, waiting for it up to timeout_ms; borrowed until the next call. */
 bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
                           struct mr_kafka_record *record);
+
+/* The lowest offset that a partition still has. */
+enum mr_status mr_kafka_reader_first(struct mr_kafka_reader *reader, const char *topic,
+                                     int32_t partition, uint32_t timeout_ms, int64_t *offset,
+                                     struct mr_error *err);
 
 #endif

@@ -66,6 +66,11 @@ static enum mr_status add(struct mr_lanes *lanes, const struct mr_kafka_claim *c
     return MR_OK;
 }
 
+static void set_gate(struct mr_lane *lane, bool open)
+{
+    atomic_store(&lane->gate, lane->epoch << 1 | (open ? 1u : 0u));
+}
+
 /* Nobody has committed since this worker's last acknowledged commit. */
 static bool unchanged(const struct mr_lane *lane, const struct mr_kafka_claim *claim)
 {
@@ -75,19 +80,22 @@ static bool unchanged(const struct mr_lane *lane, const struct mr_kafka_claim *c
             memcmp(claim->metadata.bytes, lane->acked_metadata, claim->metadata.length) == 0);
 }
 
-static void remember_committed(struct mr_lane *lane, const struct mr_kafka_claim *claim)
+static void remember_committed(struct mr_lane *lane, const struct mr_kafka_claim *claim,
+                               int64_t since_ms)
 {
     size_t length = claim->metadata.length;
     if (length >= sizeof lane->acked_metadata) length = 0; /* another application's */
     if (length > 0) memcpy(lane->acked_metadata, claim->metadata.bytes, length);
     lane->acked_metadata[length] = '\0';
     lane->acked_offset = claim->committed;
+    lane->acked_since_ms = since_ms;
     lane->acked_version = lane->sent_version = mr_offset_ledger_version(lane->ledger);
 }
 
 enum mr_status mr_lanes_take(struct mr_lanes *lanes, struct mr_kafka_claim *claim,
                              struct mr_lane **out, bool *resumed, struct mr_error *err)
 {
+    int64_t since_ms = 0;
     enum mr_status status = MR_OK;
     struct mr_lane *lane = mr_lanes_find(lanes, claim->topic_index, claim->partition);
     *out = NULL;
@@ -98,6 +106,7 @@ enum mr_status mr_lanes_take(struct mr_lanes *lanes, struct mr_kafka_claim *clai
     if (lane->state == MR_LANE_LIMBO && unchanged(lane, claim)) {
         *resumed = true;
         lane->state = MR_LANE_OWNED;
+        set_gate(lane, true);
         if (mr_offset_ledger_next(lane->ledger) >= 0)
             claim->start = mr_offset_ledger_next(lane->ledger);
         return MR_OK;
@@ -105,11 +114,14 @@ enum mr_status mr_lanes_take(struct mr_lanes *lanes, struct mr_kafka_claim *clai
     lane->epoch++;
     lane->state = MR_LANE_OWNED;
     lane->blocked_base = -2;
+    lane->looking = lane->sent = false;
+    set_gate(lane, true);
     if (claim->committed >= 0)
-        status = mr_ledger_metadata_restore(lane->ledger, claim->committed, claim->metadata, err);
+        status = mr_ledger_metadata_restore(lane->ledger, claim->committed, claim->metadata,
+                                            &since_ms, err);
     else
         mr_offset_ledger_reset(lane->ledger, -1);
-    remember_committed(lane, claim);
+    remember_committed(lane, claim, since_ms);
     return status;
 }
 
@@ -117,23 +129,51 @@ void mr_lane_suspend(struct mr_lane *lane)
 {
     MR_ASSERT(lane->state == MR_LANE_OWNED);
     lane->state = MR_LANE_LIMBO;
+    set_gate(lane, false);
+}
+
+void mr_lane_hold(struct mr_lane *lane)
+{
+    set_gate(lane, false);
 }
 
 void mr_lane_forget(struct mr_lane *lane)
 {
     lane->state = MR_LANE_NONE;
     lane->epoch++;
+    lane->looking = false;
+    set_gate(lane, false);
 }
 
-bool mr_lane_commit(struct mr_lane *lane, struct mr_kafka_commit *commit)
+void mr_lane_restart(struct mr_lane *lane, int64_t offset)
+{
+    lane->state = MR_LANE_OWNED;
+    set_gate(lane, true);
+    mr_offset_ledger_reset(lane->ledger, offset);
+}
+
+/* What a commit says beside its time. */
+static bool says_the_same(const char *a, const char *b)
+{
+    size_t skip = MR_LEDGER_METADATA_TIME_CHARS;
+    return strlen(a) > skip && strlen(b) > skip && strcmp(a + skip, b + skip) == 0;
+}
+
+bool mr_lane_commit(struct mr_lane *lane, int64_t since_ms, struct mr_kafka_commit *commit)
 {
     uint64_t version = mr_offset_ledger_version(lane->ledger);
     int64_t base = mr_offset_ledger_base(lane->ledger);
-    if (lane->state != MR_LANE_OWNED || base < 0 || version == lane->acked_version) return false;
-    mr_ledger_metadata_encode(lane->ledger, lane->sent_metadata);
+    bool stale = lane->acked_since_ms > 0 && since_ms - lane->acked_since_ms >= MR_LANE_REFRESH_MS;
+    if (lane->state != MR_LANE_OWNED || lane->looking || base < 0) return false;
+    if (version == lane->acked_version && !stale) return false;
+    mr_ledger_metadata_encode(lane->ledger, since_ms, lane->sent_metadata);
     lane->sent_version = version;
     lane->sent_offset = base;
-    if (base == lane->acked_offset && strcmp(lane->sent_metadata, lane->acked_metadata) == 0) {
+    lane->sent_since_ms = since_ms;
+    lane->sent = true;
+    if (!stale && base == lane->acked_offset &&
+        says_the_same(lane->sent_metadata, lane->acked_metadata)) {
+        lane->sent = false;
         lane->acked_version = version;
         return false;
     }
@@ -144,8 +184,11 @@ bool mr_lane_commit(struct mr_lane *lane, struct mr_kafka_commit *commit)
 
 void mr_lane_committed(struct mr_lane *lane, bool ok)
 {
-    if (!ok || lane->sent_version == lane->acked_version) return;
+    bool sent = lane->sent;
+    lane->sent = false;
+    if (!ok || !sent) return;
     lane->acked_version = lane->sent_version;
+    lane->acked_since_ms = lane->sent_since_ms;
     lane->acked_offset = lane->sent_offset;
     memcpy(lane->acked_metadata, lane->sent_metadata, sizeof lane->acked_metadata);
 }
@@ -158,4 +201,26 @@ void mr_lanes_check(const struct mr_lanes *lanes)
             MR_ASSERT(lanes->lanes[i]->topic_index != lanes->lanes[k]->topic_index ||
                       lanes->lanes[i]->partition != lanes->lanes[k]->partition);
     }
+}
+
+enum mr_lane_gate mr_lane_look(const struct mr_lane *lane, uint64_t epoch)
+{
+    uint64_t gate = atomic_load(&lane->gate);
+    if (gate == (epoch << 1 | 1u)) return MR_LANE_OPEN;
+    return gate == epoch << 1 ? MR_LANE_HELD : MR_LANE_CLOSED;
+}
+
+enum mr_lane_gate mr_lane_admit(struct mr_lane *lane, uint64_t epoch)
+{
+    /* Counted before it looks, as the owner closes before it counts: one of them sees the other. */
+    atomic_fetch_add(&lane->unsettled, 1);
+    enum mr_lane_gate gate = mr_lane_look(lane, epoch);
+    if (gate != MR_LANE_OPEN) atomic_fetch_sub(&lane->unsettled, 1);
+    return gate;
+}
+
+void mr_lane_settled(struct mr_lane *lane)
+{
+    unsigned before = atomic_fetch_sub(&lane->unsettled, 1);
+    MR_ASSERT(before > 0);
 }

@@ -4,13 +4,17 @@
 
 #include <string.h>
 
-#define MAGIC         0xA1u
+#define MAGIC         0xA2u
+#define MAGIC_NO_TIME 0xA1u
+#define TIME_BYTES    8u
 #define CRASH_RUNNING 0x80u
 #define CRASHES_MAX   0x7Fu
 #define VARINT_BYTES  5u
 
 _Static_assert(MR_LEDGER_METADATA_TEXT_MAX <= 4096, "offset.metadata.max.bytes of a broker");
-_Static_assert(MR_LEDGER_SPAN_MAX / 8 + 1 + 2 * VARINT_BYTES < MR_LEDGER_METADATA_RAW_MAX,
+_Static_assert((1 + TIME_BYTES) / 3 * 4 == MR_LEDGER_METADATA_TIME_CHARS, "its text stands alone");
+_Static_assert(MR_LEDGER_SPAN_MAX / 8 + 1 + TIME_BYTES + 2 * VARINT_BYTES <
+                   MR_LEDGER_METADATA_RAW_MAX,
                "the bitmap alone must always fit");
 
 /* ---- base64, RFC 4648 section 4 ---- */
@@ -88,6 +92,22 @@ static bool get_varint(struct cursor *cursor, uint32_t *value)
     return false;
 }
 
+static void put_time(struct cursor *cursor, uint64_t since_ms)
+{
+    for (unsigned i = TIME_BYTES; i > 0; i--)
+        cursor->bytes[cursor->at++] = (unsigned char)(since_ms >> (8 * (i - 1)));
+}
+
+static bool get_time(struct cursor *cursor, int64_t *since_ms)
+{
+    uint64_t value = 0;
+    if (cursor->end - cursor->at < TIME_BYTES) return false;
+    for (unsigned i = 0; i < TIME_BYTES; i++)
+        value = value << 8 | cursor->bytes[cursor->at++];
+    *since_ms = (int64_t)value;
+    return value <= INT64_MAX;
+}
+
 static bool is_finished(struct mr_offset_ledger *ledger, int64_t offset)
 {
     return mr_offset_ledger_slot(ledger, offset)->flags & MR_LEDGER_SLOT_FINISHED;
@@ -131,7 +151,7 @@ static uint32_t put_entries(struct cursor *cursor, struct mr_offset_ledger *ledg
     return count;
 }
 
-void mr_ledger_metadata_encode(struct mr_offset_ledger *ledger,
+void mr_ledger_metadata_encode(struct mr_offset_ledger *ledger, int64_t since_ms,
                                char text[MR_LEDGER_METADATA_TEXT_MAX])
 {
     unsigned char raw[MR_LEDGER_METADATA_RAW_MAX], tail[MR_LEDGER_METADATA_RAW_MAX];
@@ -139,11 +159,10 @@ void mr_ledger_metadata_encode(struct mr_offset_ledger *ledger,
     if (mr_offset_ledger_base(ledger) < 0) return;
     struct cursor cursor = {.bytes = raw, .end = sizeof raw};
     raw[cursor.at++] = MAGIC;
+    put_time(&cursor, (uint64_t)since_ms);
     put_bitmap(&cursor, ledger);
-    bool has_bitmap = cursor.at > 2;
     struct cursor entries = {.bytes = tail, .end = sizeof raw - cursor.at - VARINT_BYTES};
     uint32_t count = put_entries(&entries, ledger);
-    if (!has_bitmap && count == 0) return;
     put_varint(&cursor, count);
     memcpy(raw + cursor.at, tail, entries.at);
     base64_encode(raw, cursor.at + entries.at, text);
@@ -183,19 +202,28 @@ static bool take_entries(struct cursor *cursor, struct mr_offset_ledger *ledger)
     return cursor->at == cursor->end;
 }
 
+static bool take_magic(struct cursor *cursor, int64_t *since_ms)
+{
+    if (cursor->end == 0) return false;
+    unsigned char magic = cursor->bytes[cursor->at++];
+    return magic == MAGIC_NO_TIME || (magic == MAGIC && get_time(cursor, since_ms));
+}
+
 enum mr_status mr_ledger_metadata_restore(struct mr_offset_ledger *ledger, int64_t offset,
-                                          struct mr_text text, struct mr_error *err)
+                                          struct mr_text text, int64_t *since_ms,
+                                          struct mr_error *err)
 {
     MR_ASSERT(offset >= 0);
+    *since_ms = 0;
     unsigned char raw[MR_LEDGER_METADATA_RAW_MAX];
     struct cursor cursor = {.bytes = raw};
     mr_offset_ledger_reset(ledger, offset);
     if (text.length == 0) return MR_OK;
-    if (base64_decode(text, raw, sizeof raw, &cursor.end) && cursor.end > 0 && raw[0] == MAGIC) {
-        cursor.at = 1;
-        if (take_bitmap(&cursor, ledger) && take_entries(&cursor, ledger)) return MR_OK;
-    }
+    if (base64_decode(text, raw, sizeof raw, &cursor.end) && take_magic(&cursor, since_ms) &&
+        take_bitmap(&cursor, ledger) && take_entries(&cursor, ledger))
+        return MR_OK;
     mr_offset_ledger_reset(ledger, offset);
+    *since_ms = 0;
     return mr_fail(err, MR_MALFORMED, "metadata of the committed offset %lld is not millrace's",
                    (long long)offset);
 }

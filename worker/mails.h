@@ -15,6 +15,8 @@ enum mr_mail_kind {
     /* to intake */
     MR_MAIL_STARTED,  /* ticket->started: the engine computes it now */
     MR_MAIL_RETURNED, /* ticket->done: it never started; the request is the ticket's again */
+    MR_MAIL_READY,    /* ticket->done: its token records are on the broker, its ending is to be
+                         written in a transaction */
     MR_MAIL_DONE      /* ticket->done: its records are on the broker, or it was dropped */
 };
 

@@ -150,6 +150,16 @@ void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset)
     advance(ledger);
 }
 
+void mr_offset_ledger_found(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    if (ledger->next < 0 || offset < ledger->next) return;
+    if (offset - ledger->base >= (int64_t)ledger->span_max) return;
+    struct mr_ledger_slot *slot = mr_offset_ledger_restore_slot(ledger, offset);
+    if (slot->flags & MR_LEDGER_SLOT_FINISHED) return;
+    slot->flags = MR_LEDGER_SLOT_FINISHED;
+    ledger->version++;
+}
+
 void mr_offset_ledger_release(struct mr_offset_ledger *ledger, int64_t offset)
 {
     struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);

@@ -57,6 +57,9 @@ enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger,
 void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset);
 /* Its terminal record is acknowledged. */
 void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset);
+/* Its terminal record was found on the broker before it was received: it will be FINISHED when it
+ * is. Offsets below next or beyond the span are ignored. */
+void mr_offset_ledger_found(struct mr_offset_ledger *ledger, int64_t offset);
 /* It runs on after a release: no new attempt. */
 void mr_offset_ledger_resume(struct mr_offset_ledger *ledger, int64_t offset);
 /* It was handed back without an end, on purpose: no crash is counted for it. */

@@ -2,7 +2,9 @@
 
 #include "codec/check.h"
 #include "worker/clock.h"
+#include "worker/ending.h"
 #include "worker/kafka_out.h"
+#include "worker/lane.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,17 +13,8 @@
 #define MAIL_COUNT_MAX   65536u
 #define MAIL_BYTES_MAX   ((size_t)64 << 20)
 #define PRIME_TIMEOUT_MS 10000u
-#define REPLY_TIMEOUT_MS 5000u
 #define SECOND_NS        ((uint64_t)1000000000)
-
-/* What a record is to its ticket. */
-enum part {
-    PART_RESULT,
-    PART_REPLY,
-    PART_DEAD_LETTER,
-    PART_TOKENS /* all token records of the ticket together */
-};
-_Static_assert(PART_TOKENS + 1 == MR_TICKET_PARTS, "one place in the ticket for each");
+#define HELD_NS          ((uint64_t)20000000) /* between looks at a gate that holds */
 
 struct mr_publish {
     struct mr_publish_options options;
@@ -33,22 +26,16 @@ struct mr_publish {
     atomic_bool stopping;
     uint32_t stop_timeout_ms;
     bool flushed;
-    struct mr_ticket *resends; /* those with a terminal record to produce again */
-    uint64_t resend_ns;        /* not before this time */
-    bool failed;               /* said once */
-    bool giving_up;            /* while stopping: nothing is produced again */
+    struct mr_ticket *oldest, *newest; /* those with an ending */
+    struct mr_ticket *advances, *held; /* those to go on with; those a gate held */
+    struct mr_ticket *resends;         /* those with a terminal record to produce again */
+    uint64_t resend_ns;                /* not before this time */
+    bool failed;                       /* said once */
+    bool giving_up;                    /* while stopping: nothing is produced again */
     pthread_mutex_t mutex;
     struct mr_publish_stats stats; /* the thread's own */
     struct mr_publish_stats shown; /* under mutex */
 };
-
-static struct mr_log_place place_of(const struct mr_ticket *ticket)
-{
-    return (struct mr_log_place){.req_id = {ticket->id, strlen(ticket->id)},
-                                 .topic = {ticket->topic, strlen(ticket->topic)},
-                                 .partition = ticket->partition,
-                                 .offset = ticket->offset};
-}
 
 static void fail(struct mr_publish *publish, const struct mr_error *err)
 {
@@ -59,15 +46,79 @@ static void fail(struct mr_publish *publish, const struct mr_error *err)
 
 /* ---- the end of a ticket ---- */
 
-static void end_if_done(struct mr_publish *publish, struct mr_ticket *ticket)
+static void tell_oldest(struct mr_publish *publish)
 {
-    if (!ticket->ending || ticket->tokens_pending > 0) return;
-    for (size_t i = 0; i < PART_TOKENS; i++)
-        if (ticket->parts[i].pending) return;
+    if (publish->options.oldest_ms)
+        atomic_store(publish->options.oldest_ms, publish->oldest ? publish->oldest->ending_ms : 0);
+}
+
+static void list_ending(struct mr_publish *publish, struct mr_ticket *ticket)
+{
+    ticket->ending_ms = mr_clock_unix_ms();
+    ticket->newer = NULL;
+    ticket->older = publish->newest;
+    if (publish->newest)
+        publish->newest->newer = ticket;
+    else
+        publish->oldest = ticket;
+    publish->newest = ticket;
+    if (!ticket->older) tell_oldest(publish);
+}
+
+static void unlist_ending(struct mr_publish *publish, struct mr_ticket *ticket)
+{
+    if (ticket->older)
+        ticket->older->newer = ticket->newer;
+    else
+        publish->oldest = ticket->newer;
+    if (ticket->newer)
+        ticket->newer->older = ticket->older;
+    else
+        publish->newest = ticket->older;
+    ticket->older = ticket->newer = NULL;
+}
+
+/* Through with it. Intake has the message before the oldest ending is another one: what it then
+ * commits is true of every result older than that. */
+static void give_back(struct mr_publish *publish, struct mr_ticket *ticket, enum mr_mail_kind kind)
+{
+    bool first = !ticket->older;
+    unlist_ending(publish, ticket);
+    ticket->done.kind = kind;
+    mr_mailbox_post_control(publish->options.intake, &ticket->done);
+    if (first) tell_oldest(publish);
+}
+
+static void end_ticket(struct mr_publish *publish, struct mr_ticket *ticket)
+{
     mr_mail_free(ticket->ending);
     ticket->ending = NULL;
-    ticket->done.kind = MR_MAIL_DONE;
-    mr_mailbox_post_control(publish->options.intake, &ticket->done);
+    give_back(publish, ticket, MR_MAIL_DONE);
+}
+
+static bool is_pending(const struct mr_ticket *ticket)
+{
+    if (ticket->tokens_pending > 0) return true;
+    for (size_t i = 0; i < MR_PART_TOKENS; i++)
+        if (ticket->parts[i].pending) return true;
+    return false;
+}
+
+/* Looked at again soon: not from within a report, where a produce that waits for room may be below
+ * on the stack. */
+static void queue_advance(struct mr_publish *publish, struct mr_ticket *ticket)
+{
+    if (!ticket->ending || ticket->advancing || is_pending(ticket)) return;
+    ticket->advancing = true;
+    ticket->advance_next = publish->advances;
+    publish->advances = ticket;
+}
+
+static void queue_held(struct mr_publish *publish, struct mr_ticket *ticket)
+{
+    ticket->advancing = true;
+    ticket->advance_next = publish->held;
+    publish->held = ticket;
 }
 
 /* ---- producing ---- */
@@ -92,9 +143,9 @@ static void produce_tokens(struct mr_publish *publish, struct mr_tokens_mail *ma
 {
     struct mr_error err = {0};
     struct mr_ticket *ticket = mail->ticket;
-    struct mr_ticket_part *part = &ticket->parts[PART_TOKENS];
+    struct mr_ticket_part *part = &ticket->parts[MR_PART_TOKENS];
     if (atomic_load(&ticket->dropped)) return;
-    *part = (struct mr_ticket_part){.ticket = ticket, .kind = PART_TOKENS};
+    *part = (struct mr_ticket_part){.ticket = ticket, .kind = MR_PART_TOKENS};
     enum mr_status status =
         mr_answer_tokens(&publish->answer, &publish->options.source, mail, &err);
     if (status == MR_OK) {
@@ -103,7 +154,7 @@ static void produce_tokens(struct mr_publish *publish, struct mr_tokens_mail *ma
         if (status != MR_OK) ticket->tokens_pending--;
     }
     if (status != MR_OK) {
-        struct mr_log_place place = place_of(ticket);
+        struct mr_log_place place = mr_ending_place(ticket);
         publish->stats.tokens_lost++;
         mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "token record lost: %s",
                      err.detail);
@@ -121,72 +172,95 @@ static void produce_tokens(struct mr_publish *publish, struct mr_tokens_mail *ma
     ticket->token_ns = mail->made_ns;
 }
 
-static enum mr_status make_part(struct mr_publish *publish, struct mr_ticket *ticket,
-                                enum part kind, bool shrunk, struct mr_error *err)
-{
-    if (kind == PART_DEAD_LETTER) {
-        mr_answer_dead_letter(&publish->answer, &publish->options.source,
-                              (const struct mr_refusal_mail *)ticket->ending, shrunk);
-        return MR_OK;
-    }
-    enum mr_status status =
-        mr_answer_result(&publish->answer, &publish->options.source, ticket->ending, shrunk, err);
-    if (kind == PART_REPLY) {
-        publish->answer.record.topic = ticket->reply_topic;
-        publish->answer.record.partition = ticket->reply_partition;
-    }
-    return status;
-}
-
-static void count_part(struct mr_publish *publish, enum part kind)
-{
-    if (kind == PART_REPLY) publish->stats.replies++;
-    if (kind == PART_RESULT) {
-        publish->stats.results++;
-        mr_metrics_add(publish->options.metrics, MR_COUNTER_RESULT_RECORDS, 1);
-    }
-    if (kind == PART_DEAD_LETTER) {
-        publish->stats.dead_letters++;
-        mr_metrics_add(publish->options.metrics, MR_COUNTER_DEAD_LETTERS, 1);
-    }
-}
-
 /* One terminal record; again without its bulk if it is too large. A reply that cannot be written is
  * given up (its topic is the caller's); anything else that cannot is the end of this worker. */
-static void produce_part(struct mr_publish *publish, struct mr_ticket *ticket, enum part kind,
+static void produce_part(struct mr_publish *publish, struct mr_ticket *ticket, enum mr_part kind,
                          bool shrunk)
 {
     struct mr_error err = {0};
     struct mr_ticket_part *part = &ticket->parts[kind];
     *part = (struct mr_ticket_part){.ticket = ticket, .kind = kind, .pending = true};
-    enum mr_status status = make_part(publish, ticket, kind, shrunk, &err);
+    enum mr_status status =
+        mr_ending_make(&publish->answer, &publish->options.source, ticket, kind, shrunk, &err);
     if (status == MR_OK) status = produce(publish, &publish->answer.record, part, &err);
     if (status == MR_OK) return;
     if (status == MR_RECORD_TOO_LARGE && !shrunk) {
         produce_part(publish, ticket, kind, true);
         return;
     }
-    struct mr_log_place place = place_of(ticket);
+    struct mr_log_place place = mr_ending_place(ticket);
     mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "record not written: %s", err.detail);
-    if (kind == PART_REPLY)
+    if (kind == MR_PART_REPLY)
         part->pending = false;
     else
         fail(publish, &err);
 }
 
-/* The reply topic must exist (it is never created) and have the partition asked for: librdkafka
- * before 2.12 frees headers twice when it does not. */
-static bool reply_exists(struct mr_publish *publish, const struct mr_ticket *ticket)
+/* Writes a part if the ending asks for it. */
+static void write_part(struct mr_publish *publish, struct mr_ticket *ticket, enum mr_part kind)
 {
-    uint32_t count = 0;
-    struct mr_error err = {0};
-    enum mr_status status =
-        mr_kafka_out_partitions(publish->out, ticket->reply_topic, REPLY_TIMEOUT_MS, &count, &err);
-    if (status == MR_OK && count > 0 && ticket->reply_partition < (int64_t)count) return true;
-    struct mr_log_place place = place_of(ticket);
-    mr_log_write(publish->options.log, MR_LOG_WARN, &place, "no reply: topic %s has %u partitions",
-                 ticket->reply_topic, count);
-    return false;
+    if (mr_ending_wants(ticket, kind, publish->out, publish->options.log))
+        produce_part(publish, ticket, kind, false);
+}
+
+static enum mr_lane_gate ask_gate(struct mr_ticket *ticket)
+{
+    if (atomic_load(&ticket->dropped)) return MR_LANE_CLOSED;
+    return ticket->lane ? mr_lane_admit(ticket->lane, ticket->lane_epoch) : MR_LANE_OPEN;
+}
+
+static void drop(struct mr_publish *publish, struct mr_ticket *ticket)
+{
+    atomic_store(&ticket->dropped, true);
+    publish->stats.dropped++;
+    end_ticket(publish, ticket);
+}
+
+/* From phase to phase, as far as nothing is pending. */
+static void advance(struct mr_publish *publish, struct mr_ticket *ticket)
+{
+    if (publish->options.hand_over) { /* intake and settle do the rest */
+        give_back(publish, ticket, MR_MAIL_READY);
+        return;
+    }
+    if (ticket->phase == MR_ENDING_WAITS) {
+        enum mr_lane_gate gate = ask_gate(ticket);
+        if (gate == MR_LANE_CLOSED) drop(publish, ticket);
+        if (gate == MR_LANE_HELD) queue_held(publish, ticket);
+        if (gate != MR_LANE_OPEN) return;
+        ticket->phase = MR_ENDING_BESIDE;
+        write_part(publish, ticket, MR_PART_DEAD_LETTER);
+        write_part(publish, ticket, MR_PART_REPLY);
+    }
+    if (ticket->phase == MR_ENDING_BESIDE && !is_pending(ticket)) {
+        ticket->phase = MR_ENDING_RESULT;
+        write_part(publish, ticket, MR_PART_RESULT);
+    }
+    if (is_pending(ticket)) return;
+    if (ticket->lane) mr_lane_settled(ticket->lane);
+    end_ticket(publish, ticket);
+}
+
+static void advance_all(struct mr_publish *publish, struct mr_ticket *ticket)
+{
+    for (struct mr_ticket *next; ticket; ticket = next) {
+        next = ticket->advance_next;
+        ticket->advancing = false;
+        advance(publish, ticket);
+    }
+}
+
+/* What the reports let go on, then what a gate held. */
+static void advance_queued(struct mr_publish *publish)
+{
+    struct mr_ticket *held = publish->held;
+    publish->held = NULL;
+    advance_all(publish, held);
+    while (publish->advances) {
+        struct mr_ticket *queued = publish->advances;
+        publish->advances = NULL;
+        advance_all(publish, queued);
+    }
 }
 
 static void observe_result(struct mr_publish *publish, const struct mr_result_mail *mail)
@@ -201,19 +275,12 @@ static void handle_ending(struct mr_publish *publish, struct mr_ticket *ticket,
 {
     MR_ASSERT(!ticket->ending);
     ticket->ending = mail;
-    if (atomic_load(&ticket->dropped)) {
-        publish->stats.dropped++;
-        return;
-    }
-    bool refused = mail->kind == MR_MAIL_REFUSAL;
-    if (!refused) observe_result(publish, (const struct mr_result_mail *)mail);
-    const struct mr_refusal_mail *refusal = refused ? (struct mr_refusal_mail *)mail : NULL;
-    bool result = !refusal || refusal->write_result;
-    bool reply = result && ticket->reply_topic && reply_exists(publish, ticket);
-    if (refusal) publish->stats.refusals++;
-    if (refusal && refusal->dead_letter) produce_part(publish, ticket, PART_DEAD_LETTER, false);
-    if (reply) produce_part(publish, ticket, PART_REPLY, false);
-    if (result) produce_part(publish, ticket, PART_RESULT, false);
+    ticket->phase = MR_ENDING_WAITS;
+    list_ending(publish, ticket);
+    if (mail->kind == MR_MAIL_REFUSAL) publish->stats.refusals++;
+    if (mail->kind == MR_MAIL_RESULT && !atomic_load(&ticket->dropped))
+        observe_result(publish, (const struct mr_result_mail *)mail);
+    queue_advance(publish, ticket);
 }
 
 static void handle(struct mr_publish *publish, struct mr_mail *mail)
@@ -227,7 +294,6 @@ static void handle(struct mr_publish *publish, struct mr_mail *mail)
                                    ? ((struct mr_result_mail *)mail)->ticket
                                    : ((struct mr_refusal_mail *)mail)->ticket;
     handle_ending(publish, ticket, mail);
-    end_if_done(publish, ticket);
 }
 
 /* ---- reports: called from within mr_kafka_out_serve, _flush and _produce's waits ---- */
@@ -241,7 +307,7 @@ static void on_tokens_reported(struct mr_publish *publish, struct mr_ticket *tic
     publish->stats.tokens_lost++;
     if (ticket->tokens_lost) return;
     ticket->tokens_lost = true;
-    struct mr_log_place place = place_of(ticket);
+    struct mr_log_place place = mr_ending_place(ticket);
     mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "token record lost: %s", reason);
 }
 
@@ -260,10 +326,10 @@ static void queue_resend(struct mr_publish *publish, struct mr_ticket_part *part
 static void on_part_reported(struct mr_publish *publish, struct mr_ticket_part *part,
                              enum mr_status status, const char *reason)
 {
-    enum part kind = (enum part)part->kind;
+    enum mr_part kind = part->kind;
     part->pending = false;
     if (status == MR_OK) {
-        count_part(publish, kind);
+        mr_ending_count(&publish->stats.endings, publish->options.metrics, kind);
         return;
     }
     part->pending = true; /* until it is written or given up */
@@ -273,7 +339,7 @@ static void on_part_reported(struct mr_publish *publish, struct mr_ticket_part *
     mr_fail(&err, status, "%s", reason);
     if (mr_status_class(status) == MR_CLASS_RETRY || status == MR_RECORD_TOO_LARGE) {
         queue_resend(publish, part, status == MR_RECORD_TOO_LARGE);
-    } else if (kind == PART_REPLY) {
+    } else if (kind == MR_PART_REPLY) {
         part->pending = false;
     } else {
         fail(publish, &err);
@@ -290,11 +356,11 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
         mr_fail(&err, status, "producer: %s", reason);
         fail(publish, &err);
     }
-    if (part->kind == PART_TOKENS)
+    if (part->kind == MR_PART_TOKENS)
         on_tokens_reported(publish, ticket, status, reason);
     else
         on_part_reported(publish, part, status, reason);
-    end_if_done(publish, ticket);
+    queue_advance(publish, ticket);
 }
 
 /* ---- the thread ---- */
@@ -309,19 +375,26 @@ static void handle_mail(struct mr_publish *publish)
 
 static void resend_ticket(struct mr_publish *publish, struct mr_ticket *ticket)
 {
+    enum mr_lane_gate gate = MR_LANE_OPEN;
+    if (ticket->lane) gate = mr_lane_look(ticket->lane, ticket->lane_epoch);
+    if (atomic_load(&ticket->dropped)) gate = MR_LANE_CLOSED;
     ticket->resending = false;
-    for (size_t i = 0; i < PART_TOKENS; i++) {
+    for (size_t i = 0; i < MR_PART_TOKENS; i++) {
         struct mr_ticket_part *part = &ticket->parts[i];
         if (!part->resend) continue;
+        if (gate == MR_LANE_HELD) {
+            queue_resend(publish, part, part->shrunk);
+            continue;
+        }
         part->resend = false;
-        if (atomic_load(&ticket->dropped)) {
+        if (gate == MR_LANE_CLOSED) {
             part->pending = false;
             continue;
         }
         publish->stats.resent++;
-        produce_part(publish, ticket, (enum part)i, part->shrunk);
+        produce_part(publish, ticket, (enum mr_part)i, part->shrunk);
     }
-    end_if_done(publish, ticket);
+    queue_advance(publish, ticket);
 }
 
 /* At most twice a second, so that a broker that refuses at once is not hammered. */
@@ -352,19 +425,40 @@ static void check_producer(struct mr_publish *publish)
     if (mr_kafka_out_fatal(publish->out, &err) != MR_OK) fail(publish, &err);
 }
 
+static uint64_t sleep_ns(const struct mr_publish *publish)
+{
+    if (publish->held) return HELD_NS;
+    return publish->resends ? SECOND_NS / 2 : SECOND_NS;
+}
+
+/* What ends a request is written in two steps, each of which waits for its reports. */
+static bool flush(struct mr_publish *publish)
+{
+    uint64_t began_ns = mr_clock_ns();
+    do {
+        uint64_t gone_ms = (mr_clock_ns() - began_ns) / (SECOND_NS / 1000);
+        if (gone_ms > publish->stop_timeout_ms) return false;
+        uint32_t left_ms = publish->stop_timeout_ms - (uint32_t)gone_ms;
+        if (mr_kafka_out_flush(publish->out, left_ms) != MR_OK) return false;
+        advance_queued(publish);
+    } while (mr_kafka_out_pending(publish->out) > 0);
+    return publish->oldest == NULL;
+}
+
 static void *run(void *argument)
 {
     struct mr_publish *publish = argument;
     while (!atomic_load(&publish->stopping)) {
-        bool rung = mr_wake_wait(&publish->wake, publish->resends ? SECOND_NS / 2 : SECOND_NS);
+        bool rung = mr_wake_wait(&publish->wake, sleep_ns(publish));
         handle_mail(publish);
         mr_kafka_out_serve(publish->out, 0);
+        advance_queued(publish);
         resend(publish);
         if (!rung) check_producer(publish);
         show_stats(publish);
     }
     handle_mail(publish);
-    publish->flushed = mr_kafka_out_flush(publish->out, publish->stop_timeout_ms) == MR_OK;
+    publish->flushed = flush(publish);
     publish->giving_up = true;
     show_stats(publish);
     return NULL;
@@ -394,7 +488,10 @@ enum mr_status mr_publish_create(struct mr_publish **out, const struct mr_publis
     struct mr_mailbox_options mailbox = {MAIL_COUNT_MAX, MAIL_BYTES_MAX, &publish->wake};
     status = mr_mailbox_create(&publish->mailbox, &mailbox, err);
     if (status != MR_OK) goto fail_wake;
-    struct mr_kafka_out_options kafka = {options->kafka, &publish->wake, on_reported, publish};
+    struct mr_kafka_out_options kafka = {.kafka = options->kafka,
+                                         .wake = &publish->wake,
+                                         .reported = on_reported,
+                                         .context = publish};
     status = mr_kafka_out_create(&publish->out, &kafka, err);
     if (status != MR_OK) goto fail_mailbox;
     status = prime(publish, err);

@@ -1,8 +1,14 @@
 /* publish - the thread that writes: encodes what the engine and intake send, produces it, and tells
  * intake when a request's records are all on the broker.
  *
- * A request is done when its result (and reply, and dead letter) and all its token records are
- * acknowledged. A terminal record that timed out is produced again, for as long as it takes; one
+ * The result is the last record of a request: it is written when all its token records, its reply
+ * and its dead letter are acknowledged, so that whoever finds a result knows that the rest is there
+ * (worker/recovery.h). The request is done when the result is acknowledged. Nothing that ends a
+ * request is written while its partition may be given away, or after (worker/lane.h). With
+ * exactly-once delivery publish writes the token records only; then settle has the request
+ * (worker/settle.h).
+ *
+ * A terminal record that timed out is produced again, for as long as it takes; one
  * that is too large is produced without its text. A token record that is lost for good is counted:
  * the result still has the whole text.
  *
@@ -13,7 +19,7 @@
 #ifndef MR_WORKER_PUBLISH_H
 #define MR_WORKER_PUBLISH_H
 
-#include "worker/answer.h"
+#include "worker/ending.h"
 #include "worker/kafka_conf.h"
 #include "worker/log.h"
 #include "worker/metrics.h"
@@ -23,7 +29,11 @@ struct mr_publish;
 struct mr_publish_options {
     const struct mr_kafka_options *kafka;
     struct mr_answer_source source;
-    struct mr_mailbox *intake; /* where started, returned and done go */
+    struct mr_mailbox *intake; /* where done and ready go */
+    bool hand_over;            /* intake gets the request as ready instead of done */
+    /* Told when the oldest request whose result is not acknowledged came to its end: unix ms, 0
+     * when there is none. May be NULL. */
+    atomic_int_least64_t *oldest_ms;
     struct mr_log *log;
     struct mr_metrics *metrics;
     void (*failed)(void *context, const struct mr_error *err);
@@ -31,7 +41,8 @@ struct mr_publish_options {
 };
 
 struct mr_publish_stats {
-    uint64_t token_records, results, replies, dead_letters, refusals;
+    uint64_t token_records, refusals;
+    struct mr_ending_stats endings;
     uint64_t tokens_lost, resent;
     uint64_t dropped;                    /* requests ended without a record */
     uint64_t delay_ns_sum, delay_ns_max; /* token records: from the step's end to produced */

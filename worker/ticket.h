@@ -20,14 +20,29 @@ struct mr_lane;
 struct mr_ticket;
 struct mr_text_list;
 
-/* What a record of publish's is to its ticket; its address goes with the record to the broker. */
+/* What a record is to its ticket. */
+enum mr_part {
+    MR_PART_RESULT,
+    MR_PART_REPLY,
+    MR_PART_DEAD_LETTER,
+    MR_PART_TOKENS, /* all token records of the ticket together */
+    MR_PARTS
+};
+
+/* The address of one goes with its record to the broker. */
 struct mr_ticket_part {
     struct mr_ticket *ticket;
-    uint32_t kind;       /* publish's */
+    enum mr_part kind;
     bool pending;        /* produced, not reported */
     bool resend, shrunk; /* to be produced again, without its bulk */
 };
-#define MR_TICKET_PARTS 4u
+
+/* How far publish is with what ends a ticket. */
+enum mr_ending_phase {
+    MR_ENDING_WAITS,  /* for its token records, or for the lane's gate */
+    MR_ENDING_BESIDE, /* reply and dead letter are written */
+    MR_ENDING_RESULT  /* the result is written: the last of all */
+};
 
 struct mr_ticket {
     char id[MR_ID_BYTES_MAX + 1];
@@ -56,14 +71,18 @@ struct mr_ticket {
     int32_t priority;
     uint8_t crashes;
     bool submitted, running;
+    bool awaited; /* ran when its partition was asked back */
 
     /* publish's */
-    struct mr_ticket_part parts[MR_TICKET_PARTS];
+    struct mr_ticket_part parts[MR_PARTS];
     struct mr_mail *ending; /* the terminal message, kept until its records are on the broker */
+    enum mr_ending_phase phase;
+    int64_t ending_ms; /* unix; no terminal record is older */
     uint32_t tokens_pending;
     uint64_t token_ns; /* when the last token of choice 0 was made */
-    bool tokens_lost, resending;
-    struct mr_ticket *resend_next;
+    bool tokens_lost, resending, advancing;
+    struct mr_ticket *resend_next, *advance_next;
+    struct mr_ticket *older, *newer; /* the list of those with an ending */
 
     struct mr_mail started, done; /* the way back to intake, each once */
 };

@@ -7,11 +7,16 @@
 #include "worker/kafka_admin.h"
 #include "worker/worker_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PROBE_TIMEOUT_MS 10000u
 #define TOPIC_TIMEOUT_MS 10000u
+#define TRANSACTION_NS                                                                             \
+    ((uint64_t)30000000000) /* the shortest: a broker may be away for a while                      \
+                             */
+#define SETTLE_TIMEOUT_MS 30000u
 
 /* ---- what the parts call ---- */
 
@@ -35,6 +40,15 @@ static void on_kafka_log(void *context, enum mr_log_level level, const char *tex
 
 /* ---- building ---- */
 
+/* The broker ends what a vanished worker left open after this time; until then nobody reads its
+ * offsets or what was written after it. No longer than the group needs to miss the worker. */
+static uint64_t transaction_timeout_ns(const struct mr_config *config)
+{
+    if (config->delivery != MR_DELIVERY_EXACTLY_ONCE) return 0;
+    return config->session_timeout_ns > TRANSACTION_NS ? config->session_timeout_ns
+                                                       : TRANSACTION_NS;
+}
+
 static void set_kafka_options(struct mr_worker *worker)
 {
     const struct mr_config *config = worker->options.config;
@@ -42,8 +56,10 @@ static void set_kafka_options(struct mr_worker *worker)
         .brokers = worker->options.brokers ? worker->options.brokers : config->brokers,
         .group = config->group,
         .client_id = config->worker_id,
+        .group_instance = config->group_instance,
         .properties = &config->kafka,
         .session_timeout_ns = config->session_timeout_ns,
+        .transaction_timeout_ns = transaction_timeout_ns(config),
         .poll_interval_max_ns = config->poll_interval_max_ns,
         .linger_ns = config->token_linger_ns,
         .max_record_bytes = config->max_record_bytes,
@@ -77,6 +93,10 @@ static enum mr_status meet_broker(struct mr_worker *worker, struct mr_error *err
     if (status != MR_OK) return status;
     bool embedded = false;
     status = mr_kafka_admin_probe(admin, PROBE_TIMEOUT_MS, &embedded, err);
+    if (status == MR_OK && embedded && worker->options.config->delivery == MR_DELIVERY_EXACTLY_ONCE)
+        status = mr_fail(err, MR_BAD_CONFIG,
+                         "--delivery exactly-once needs Apache Kafka: the embedded broker has no "
+                         "transactions");
     if (status == MR_OK) status = ensure_topics(worker, admin, err);
     mr_kafka_admin_close(admin);
     worker->kafka.embedded = embedded;
@@ -98,17 +118,42 @@ static enum mr_status open_metrics(struct mr_worker *worker, struct mr_error *er
     return mr_metrics_create(&worker->metrics, &info, err);
 }
 
+static struct mr_answer_source source_of(const struct mr_config *config)
+{
+    return (struct mr_answer_source){.tokens_topic = config->tokens_topic,
+                                     .results_topic = config->results_topic,
+                                     .dlq_topic = config->dlq_topic,
+                                     .worker = config->worker_id,
+                                     .model = config->model_name,
+                                     .group = config->group};
+}
+
+/* Named after group and worker: a worker that comes back ends what it left open when it vanished,
+ * and a second one of the same name stops the first. */
+static enum mr_status open_settle(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    if (config->delivery != MR_DELIVERY_EXACTLY_ONCE) return MR_OK;
+    snprintf(worker->transactional_id, sizeof worker->transactional_id, "millrace-%s-%s",
+             config->group, config->worker_id);
+    struct mr_settle_options options = {.kafka = &worker->kafka,
+                                        .transactional_id = worker->transactional_id,
+                                        .source = source_of(config),
+                                        .topics = config->request_topics,
+                                        .timeout_ms = SETTLE_TIMEOUT_MS,
+                                        .log = worker->options.log,
+                                        .metrics = worker->metrics};
+    return mr_settle_create(&worker->settle, &options, err);
+}
+
 static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
     struct mr_publish_options options = {.kafka = &worker->kafka,
-                                         .source = {.tokens_topic = config->tokens_topic,
-                                                    .results_topic = config->results_topic,
-                                                    .dlq_topic = config->dlq_topic,
-                                                    .worker = config->worker_id,
-                                                    .model = config->model_name,
-                                                    .group = config->group},
+                                         .source = source_of(config),
+                                         .hand_over = config->delivery == MR_DELIVERY_EXACTLY_ONCE,
                                          .intake = mr_intake_mailbox(worker->intake),
+                                         .oldest_ms = mr_intake_oldest(worker->intake),
                                          .log = worker->options.log,
                                          .metrics = worker->metrics,
                                          .failed = on_failed,
@@ -136,8 +181,11 @@ static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *er
                    .eos_text = model->eos_text,
                    .prompt_tokens_max = mr_engine_thread_context_tokens(worker->engine) - 1},
         .publish = mr_publish_mailbox(worker->publish),
-        .metrics = worker->metrics};
-    return mr_intake_start(worker->intake, &targets, err);
+        .metrics = worker->metrics,
+        .settle = worker->settle};
+    enum mr_status status = mr_intake_start(worker->intake, &targets, err);
+    if (status == MR_OK) worker->settle = NULL;
+    return status;
 }
 
 static void show_banner(struct mr_worker *worker)
@@ -193,6 +241,7 @@ static enum mr_status build(struct mr_worker *worker, enum mr_exit *exit_code, s
     }
     status = open_metrics(worker, err);
     if (status == MR_OK) status = open_publish(worker, err);
+    if (status == MR_OK) status = open_settle(worker, err);
     if (status == MR_OK) {
         link_engine(worker);
         status = start_intake(worker, err);
@@ -213,12 +262,7 @@ enum mr_status mr_worker_create(struct mr_worker **out, const struct mr_worker_o
     pthread_mutex_init(&worker->mutex, NULL);
     enum mr_status status = mr_wake_open(&worker->wake, err);
     set_kafka_options(worker);
-    if (status == MR_OK && options->config->delivery == MR_DELIVERY_EXACTLY_ONCE) {
-        *exit_code = MR_EXIT_USAGE;
-        status = mr_fail(err, MR_BAD_CONFIG, "--delivery exactly-once is not built yet");
-    } else if (status == MR_OK) {
-        status = build(worker, exit_code, err);
-    }
+    if (status == MR_OK) status = build(worker, exit_code, err);
     if (status != MR_OK) {
         mr_worker_take_apart(worker, 1000);
         return status;

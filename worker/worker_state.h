@@ -14,6 +14,8 @@ struct mr_worker {
     struct mr_wake wake;
     struct mr_engine_thread *engine;
     struct mr_publish *publish;
+    struct mr_settle *settle; /* until intake has it */
+    char transactional_id[256];
     struct mr_intake *intake;
     struct mr_metrics *metrics;
     struct mr_http *http;

@@ -1,11 +1,14 @@
-/* The metadata of a commit (worker/ledger_metadata.h says the format): base64 of a magic byte, a
- * length as varint, and that many bytes of bitmap; what follows concerns attempts. */
+/* The metadata of a commit (worker/ledger_metadata.h says the format): base64 of a magic byte, in
+ * its second version a time of eight bytes, a length as varint, and that many bytes of bitmap; what
+ * follows concerns attempts. */
 #include "tests/integration/verdict_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC 0xA1u
+#define MAGIC         0xA2u
+#define MAGIC_NO_TIME 0xA1u
+#define TIME_BYTES    8u
 
 static int digit(char c)
 {
@@ -43,14 +46,15 @@ bool verdict_metadata_bits(struct mr_text text, unsigned char **bits, size_t *bi
     *bit_count = 0;
     if (text.length == 0) return true;
     unsigned char *bytes = decode(text, &length);
-    bool ours = bytes && length > 1 && bytes[0] == MAGIC;
+    bool ours = bytes && length > 1 && (bytes[0] == MAGIC || bytes[0] == MAGIC_NO_TIME);
+    if (ours && bytes[0] == MAGIC) at += TIME_BYTES;
     for (unsigned shift = 0; ours && shift < 35; shift += 7) {
         if (at >= length) ours = false;
         if (!ours) break;
         size |= (size_t)(bytes[at] & 0x7F) << shift;
         if (!(bytes[at++] & 0x80)) break;
     }
-    if (ours && size > length - at) ours = false;
+    if (ours && (at > length || size > length - at)) ours = false;
     if (ours && size > 0) {
         *bits = verdict_memory(NULL, size);
         memcpy(*bits, bytes + at, size);

@@ -100,6 +100,8 @@ static void a_result_says_where_its_request_was(void **state)
     assert_string_equal(answer.record.topic, "p.results");
     expect_header(&answer, "content-type", "application/json");
     expect_header(&answer, "millrace-finish-reason", "length");
+    expect_header(&answer, "millrace-source", "p.requests/3/42");
+    expect_header(&answer, "millrace-group", source.group);
     read_result(&answer, arena, &read);
     assert_memory_equal(read.id.bytes, "id-1", 4);
     assert_memory_equal(read.model.bytes, "m", 1);
@@ -199,6 +201,24 @@ static void a_dead_letter_is_the_record_with_both_families_of_headers(void **sta
     mr_mail_free(&mail->mail);
 }
 
+static void only_a_dead_letter_without_a_result_ends_its_request(void **state)
+{
+    (void)state;
+    struct mr_answer answer = {0};
+    struct mr_ticket ticket = ticket_of(MR_ENCODING_JSON);
+    struct mr_kafka_header forged = {"millrace-source", "p.requests/3/41", 15};
+    struct mr_refusal_mail *mail = refusal(&ticket, &forged, 1);
+    mail->write_result = true;
+    mr_answer_dead_letter(&answer, &source, mail, false);
+    assert_null(mr_kafka_record_header(&answer.record, "millrace-source"));
+    mail->write_result = false;
+    mr_answer_dead_letter(&answer, &source, mail, false);
+    expect_header(&answer, "millrace-source", "p.requests/3/42");
+    expect_header(&answer, "millrace-group", "g");
+    mr_answer_clear(&answer);
+    mr_mail_free(&mail->mail);
+}
+
 static void a_dead_letter_keeps_room_for_its_reason(void **state)
 {
     (void)state;
@@ -223,6 +243,7 @@ int main(void)
         cmocka_unit_test(a_result_says_where_its_request_was),
         cmocka_unit_test(a_refusal_is_answered_with_its_code),
         cmocka_unit_test(a_dead_letter_is_the_record_with_both_families_of_headers),
+        cmocka_unit_test(only_a_dead_letter_without_a_result_ends_its_request),
         cmocka_unit_test(a_dead_letter_keeps_room_for_its_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,17 @@
 #include "worker/intake_claims.h"
 
+#include "tests/unit/worker/broker.h"
 #include "tests/unit/worker/intake_rig.h"
 
 static const struct mr_kafka_claim mine = {.topic = "r"};
+
+/* What there is to commit is on the broker. */
+static void commit_lane(struct mr_lane *lane)
+{
+    struct mr_kafka_commit commit;
+    assert_true(mr_lane_commit(lane, 1, &commit));
+    mr_lane_committed(lane, true);
+}
 
 static void a_partition_that_is_lost_drops_its_requests(void **state)
 {
@@ -29,10 +38,11 @@ static void a_partition_that_comes_straight_back_keeps_its_requests(void **state
     open_intake_rig(&rig);
     struct mr_lane *lane = assign_lane(&rig, 0, "");
     arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    commit_lane(lane);
     uint64_t epoch = lane->epoch;
     mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_PAUSE);
     assert_int_equal(lane->state, MR_LANE_LIMBO);
-    assert_ptr_equal(assign_lane(&rig, 0, ""), lane);
+    assert_ptr_equal(assign_lane(&rig, 0, lane->acked_metadata), lane);
     assert_int_equal(lane->epoch, epoch);
     assert_false(atomic_load(&ticket_named(&rig, "a")->dropped));
     assert_int_equal(rig.intake.stats.rebalances, 2);
@@ -46,6 +56,7 @@ static void a_partition_that_stays_away_drops_its_requests(void **state)
     open_intake_rig(&rig);
     struct mr_lane *lane = assign_lane(&rig, 0, "");
     arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    commit_lane(lane);
     mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_PAUSE);
     mr_intake_assigned(&rig.intake, NULL, 0); /* the rebalance ends without it */
     assert_int_equal(lane->state, MR_LANE_NONE);
@@ -60,6 +71,7 @@ static void somebody_elses_commit_drops_what_ran_before(void **state)
     open_intake_rig(&rig);
     struct mr_lane *lane = assign_lane(&rig, 0, "");
     arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    commit_lane(lane);
     mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_PAUSE);
     assign_lane(&rig, 7, "");
     assert_true(atomic_load(&ticket_named(&rig, "a")->dropped));
@@ -91,7 +103,7 @@ static void what_runs_is_handed_back_without_a_crash(void **state)
     arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
     mr_intake_started(&rig.intake, ticket_named(&rig, "a"));
     mr_intake_release_all(&rig.intake);
-    mr_ledger_metadata_encode(lane->ledger, metadata);
+    mr_ledger_metadata_encode(lane->ledger, 1, metadata);
     mr_intake_forget_lane(&rig.intake, lane);
     lane = assign_lane(&rig, 0, metadata);
     assert_int_equal(mr_offset_ledger_receive(lane->ledger, 0, &history), MR_LEDGER_NEW);
@@ -131,6 +143,44 @@ static void a_partition_may_go_when_the_engine_has_ended(void **state)
     close_intake_rig(&rig);
 }
 
+static void a_partition_waits_for_what_its_last_owner_answered(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct broker broker;
+    open_intake_rig(&rig);
+    open_broker(&broker);
+    add_topic(&broker, "r", 1);
+    add_topic(&broker, "results", 1);
+    add_topic(&broker, "dlq", 1);
+    struct mr_recovery_options options = {.kafka = &broker.kafka,
+                                          .results_topic = "results",
+                                          .dlq_topic = "dlq",
+                                          .group = "g",
+                                          .timeout_ms = 20000,
+                                          .wake = &rig.wake,
+                                          .log = rig.log};
+    assert_int_equal(mr_recovery_create(&rig.intake.recovery, &options, NULL), MR_OK);
+    struct mr_lane *lane = assign_lane(&rig, 5, ""); /* set by hand: nothing is looked for */
+    assert_true(mr_intake_may_take(&rig.intake, 0, 0));
+    mr_intake_forget_lane(&rig.intake, lane);
+    assign_lane(&rig, -1, "");
+    assert_true(lane->looking);
+    assert_false(mr_intake_may_take(&rig.intake, 0, 0));
+    while (lane->looking) {
+        mr_wake_wait(&rig.wake, UINT64_MAX);
+        mr_intake_recovered(&rig.intake);
+    }
+    assert_true(mr_intake_may_take(&rig.intake, 0, 0));
+    assert_int_equal(mr_offset_ledger_base(lane->ledger), 0); /* where the log begins */
+    assign_lane(&rig, -1, "");
+    mr_intake_forget_lane(&rig.intake, lane); /* the answer comes too late */
+    assert_false(lane->looking);
+    mr_recovery_destroy(rig.intake.recovery);
+    close_intake_rig(&rig);
+    close_broker(&broker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +191,7 @@ int main(void)
         cmocka_unit_test(a_partition_may_go_when_the_engine_has_ended),
         cmocka_unit_test(foreign_metadata_is_survived),
         cmocka_unit_test(what_runs_is_handed_back_without_a_crash),
+        cmocka_unit_test(a_partition_waits_for_what_its_last_owner_answered),
         cmocka_unit_test(a_refused_commit_is_due_again_and_a_late_answer_is_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

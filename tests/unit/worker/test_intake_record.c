@@ -257,7 +257,7 @@ static void crash(struct intake_rig *rig, char metadata[MR_LEDGER_METADATA_TEXT_
         struct mr_ledger_history history;
         assert_int_equal(mr_offset_ledger_receive(lane->ledger, 0, &history), MR_LEDGER_NEW);
         mr_offset_ledger_start(lane->ledger, 0);
-        mr_ledger_metadata_encode(lane->ledger, metadata);
+        mr_ledger_metadata_encode(lane->ledger, 1, metadata);
         mr_lane_forget(lane);
     }
 }

@@ -49,18 +49,18 @@ static void a_commit_says_only_what_is_new(void **state)
     bool resumed = true;
     struct mr_lane *lane = take(lanes, &claim, &resumed);
     assert_false(resumed);
-    assert_false(mr_lane_commit(lane, &commit)); /* the broker knows 10 already */
+    assert_false(mr_lane_commit(lane, 1000, &commit)); /* the broker knows 10 already */
     receive(lane, 10);
     receive(lane, 11);
     mr_offset_ledger_finish(lane->ledger, 10);
-    assert_true(mr_lane_commit(lane, &commit));
+    assert_true(mr_lane_commit(lane, 1000, &commit));
     assert_int_equal(commit.offset, 11);
     assert_int_equal(commit.partition, 2);
     mr_lane_committed(lane, false);
-    assert_true(mr_lane_commit(lane, &commit)); /* refused: due again */
+    assert_true(mr_lane_commit(lane, 1000, &commit)); /* refused: due again */
     mr_lane_committed(lane, true);
     assert_int_equal(lane->acked_offset, 11);
-    assert_false(mr_lane_commit(lane, &commit));
+    assert_false(mr_lane_commit(lane, 1000, &commit));
     mr_lanes_destroy(lanes);
 }
 
@@ -76,7 +76,7 @@ static void work_done_out_of_order_survives_in_the_metadata(void **state)
     receive(lane, 0);
     receive(lane, 1);
     mr_offset_ledger_finish(lane->ledger, 1);
-    assert_true(mr_lane_commit(lane, &commit));
+    assert_true(mr_lane_commit(lane, 1000, &commit));
     assert_int_equal(commit.offset, 0);
     inherited = claim_of(0, commit.offset, commit.metadata);
     lane = take(later, &inherited, &resumed);
@@ -98,10 +98,10 @@ static void a_partition_that_comes_straight_back_is_resumed(void **state)
     receive(lane, 5);
     receive(lane, 6);
     mr_offset_ledger_finish(lane->ledger, 5);
-    assert_true(mr_lane_commit(lane, &commit));
+    assert_true(mr_lane_commit(lane, 1000, &commit));
     mr_lane_committed(lane, true);
     mr_lane_suspend(lane);
-    assert_false(mr_lane_commit(lane, &commit));
+    assert_false(mr_lane_commit(lane, 1000, &commit));
     claim = claim_of(0, 6, lane->acked_metadata);
     assert_ptr_equal(take(lanes, &claim, &resumed), lane);
     assert_true(resumed);
@@ -147,6 +147,81 @@ static void metadata_of_another_application_is_said_and_the_lane_is_taken(void *
     mr_lanes_destroy(lanes);
 }
 
+static void a_commit_is_made_again_before_its_time_grows_old(void **state)
+{
+    (void)state;
+    struct mr_lanes *lanes = lanes_of();
+    struct mr_kafka_claim claim = claim_of(0, 10, "");
+    struct mr_kafka_commit commit;
+    bool resumed;
+    struct mr_lane *lane = take(lanes, &claim, &resumed);
+    assert_false(mr_lane_commit(lane, 1 << 30, &commit)); /* an offset set by hand stays as it is */
+    receive(lane, 10);
+    mr_offset_ledger_finish(lane->ledger, 10);
+    assert_true(mr_lane_commit(lane, 1000, &commit));
+    mr_lane_committed(lane, true);
+    assert_false(mr_lane_commit(lane, 1000 + MR_LANE_REFRESH_MS - 1, &commit));
+    assert_true(mr_lane_commit(lane, 1000 + MR_LANE_REFRESH_MS, &commit));
+    assert_int_equal(commit.offset, 11);
+    mr_lane_committed(lane, true);
+    assert_false(mr_lane_commit(lane, 1000 + MR_LANE_REFRESH_MS, &commit));
+    claim = claim_of(0, 11, lane->acked_metadata); /* the next owner knows the time */
+    mr_lane_forget(lane);
+    take(lanes, &claim, &resumed);
+    assert_int_equal(lane->acked_since_ms, 1000 + MR_LANE_REFRESH_MS);
+    mr_lanes_destroy(lanes);
+}
+
+static void nothing_is_committed_while_results_are_looked_for(void **state)
+{
+    (void)state;
+    struct mr_lanes *lanes = lanes_of();
+    struct mr_kafka_claim claim = claim_of(0, 10, "");
+    struct mr_kafka_commit commit;
+    bool resumed;
+    struct mr_lane *lane = take(lanes, &claim, &resumed);
+    mr_offset_ledger_found(lane->ledger, 12);
+    lane->looking = true;
+    assert_false(mr_lane_commit(lane, 1000, &commit));
+    lane->looking = false;
+    assert_true(mr_lane_commit(lane, 1000, &commit));
+    lane->looking = true;
+    mr_lane_forget(lane);
+    assert_false(lane->looking);
+    mr_lanes_destroy(lanes);
+}
+
+static void the_gate_is_open_while_the_partition_is_ours(void **state)
+{
+    (void)state;
+    struct mr_lanes *lanes = lanes_of();
+    struct mr_kafka_claim claim = claim_of(0, 10, "");
+    bool resumed;
+    struct mr_lane *lane = take(lanes, &claim, &resumed);
+    uint64_t epoch = lane->epoch;
+    assert_int_equal(mr_lane_admit(lane, epoch), MR_LANE_OPEN);
+    assert_int_equal(lane->unsettled, 1);
+    mr_lane_hold(lane);
+    assert_int_equal(mr_lane_admit(lane, epoch), MR_LANE_HELD);
+    assert_int_equal(lane->unsettled, 1);
+    mr_lane_settled(lane);
+    assert_int_equal(lane->unsettled, 0);
+    expect_assert_failure(mr_lane_settled(lane));
+    atomic_store(&lane->unsettled, 0);
+    mr_lane_suspend(lane);
+    assert_int_equal(mr_lane_look(lane, epoch), MR_LANE_HELD);
+    claim = claim_of(0, 10, "");
+    assert_ptr_equal(take(lanes, &claim, &resumed), lane);
+    assert_true(resumed);
+    assert_int_equal(mr_lane_look(lane, epoch), MR_LANE_OPEN);
+    mr_lane_forget(lane);
+    assert_int_equal(mr_lane_look(lane, epoch), MR_LANE_CLOSED);
+    mr_lane_restart(lane, 0);
+    assert_int_equal(mr_lane_look(lane, epoch), MR_LANE_CLOSED);
+    assert_int_equal(mr_lane_look(lane, lane->epoch), MR_LANE_OPEN);
+    mr_lanes_destroy(lanes);
+}
+
 static void there_are_at_most_so_many_lanes(void **state)
 {
     (void)state;
@@ -179,6 +254,9 @@ int main(void)
         cmocka_unit_test(a_partition_that_comes_straight_back_is_resumed),
         cmocka_unit_test(a_commit_by_somebody_else_ends_the_old_life),
         cmocka_unit_test(metadata_of_another_application_is_said_and_the_lane_is_taken),
+        cmocka_unit_test(a_commit_is_made_again_before_its_time_grows_old),
+        cmocka_unit_test(nothing_is_committed_while_results_are_looked_for),
+        cmocka_unit_test(the_gate_is_open_while_the_partition_is_ours),
         cmocka_unit_test(there_are_at_most_so_many_lanes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,6 +173,34 @@ static void misuse_is_caught(void **state)
     mr_offset_ledger_destroy(ledger);
 }
 
+static void what_was_found_on_the_broker_is_finished_when_it_comes(void **state)
+{
+    (void)state;
+    struct mr_ledger_history history;
+    struct mr_offset_ledger *ledger = NULL;
+    assert_int_equal(mr_offset_ledger_create(&ledger, 16, NULL), MR_OK);
+    mr_offset_ledger_found(ledger, 3); /* nothing is known yet: ignored */
+    mr_offset_ledger_reset(ledger, 10);
+    uint64_t version = mr_offset_ledger_version(ledger);
+    mr_offset_ledger_found(ledger, 9);  /* below */
+    mr_offset_ledger_found(ledger, 26); /* beyond the span */
+    assert_int_equal(mr_offset_ledger_version(ledger), version);
+    mr_offset_ledger_found(ledger, 10);
+    mr_offset_ledger_found(ledger, 12);
+    assert_true(mr_offset_ledger_version(ledger) > version);
+    mr_offset_ledger_check(ledger);
+    assert_int_equal(mr_offset_ledger_receive(ledger, 10, &history), MR_LEDGER_FINISHED);
+    assert_int_equal(mr_offset_ledger_base(ledger), 11);
+    assert_int_equal(mr_offset_ledger_receive(ledger, 11, &history), MR_LEDGER_NEW);
+    assert_int_equal(mr_offset_ledger_receive(ledger, 12, &history), MR_LEDGER_FINISHED);
+    mr_offset_ledger_found(ledger, 11); /* received: its own answer decides */
+    assert_int_equal(mr_offset_ledger_unfinished(ledger), 1);
+    mr_offset_ledger_finish(ledger, 11);
+    assert_int_equal(mr_offset_ledger_base(ledger), 13);
+    mr_offset_ledger_check(ledger);
+    mr_offset_ledger_destroy(ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +214,7 @@ int main(void)
         cmocka_unit_test(the_ring_of_slots_serves_a_long_life),
         cmocka_unit_test(a_first_start_is_the_first_attempt),
         cmocka_unit_test(misuse_is_caught),
+        cmocka_unit_test(what_was_found_on_the_broker_is_finished_when_it_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

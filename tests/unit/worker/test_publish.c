@@ -2,6 +2,7 @@
 
 #include "tests/unit/worker/producing.h"
 #include "worker/kafka_reader.h"
+#include "worker/lane.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ struct rig {
     struct mr_publish *publish;
     struct mr_ticket *ticket;
     atomic_int failures;
+    atomic_int_least64_t oldest_ms;
 };
 
 static void on_failed(void *context, const struct mr_error *err)
@@ -36,6 +38,7 @@ static struct mr_publish_options options_of(struct rig *rig)
                                                   .model = "m",
                                                   .group = "g"},
                                        .intake = rig->intake,
+                                       .oldest_ms = &rig->oldest_ms,
                                        .log = rig->log,
                                        .metrics = rig->metrics,
                                        .failed = on_failed,
@@ -154,6 +157,7 @@ static void a_request_is_done_when_all_its_records_are_on_the_broker(void **stat
     assert_int_equal(records_with(&rig, "tokens", "req"), 2);
     assert_int_equal(records_with(&rig, "results", "the answer"), 1);
     assert_int_equal(records_with(&rig, "dlq", ""), 0);
+    assert_int_equal(atomic_load(&rig.oldest_ms), 0);
     close_rig(&rig);
 }
 
@@ -221,6 +225,61 @@ static void a_result_survives_a_broker_that_refuses_it_at_first(void **state)
     close_rig(&rig);
 }
 
+static void nothing_is_written_while_the_partition_may_be_given_away(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct mr_lanes *lanes = NULL;
+    struct mr_kafka_claim claim = {.topic = "r", .committed = 0};
+    bool resumed;
+    open_rig(&rig);
+    assert_int_equal(mr_lanes_create(&lanes, NULL), MR_OK);
+    assert_int_equal(mr_lanes_take(lanes, &claim, &rig.ticket->lane, &resumed, NULL), MR_OK);
+    rig.ticket->lane_epoch = rig.ticket->lane->epoch;
+    mr_lane_hold(rig.ticket->lane);
+    post_result(&rig);
+    assert_int_equal(records_with(&rig, "results", ""), 0);
+    assert_null(mr_mailbox_take(rig.intake));
+    assert_true(atomic_load(&rig.oldest_ms) > 0);
+    mr_lane_suspend(rig.ticket->lane);
+    claim = (struct mr_kafka_claim){.topic = "r", .committed = 0};
+    assert_int_equal(mr_lanes_take(lanes, &claim, &rig.ticket->lane, &resumed, NULL), MR_OK);
+    assert_true(resumed); /* it came straight back */
+    wait_done(&rig);
+    assert_int_equal(records_with(&rig, "results", "the answer"), 1);
+    mr_lane_hold(rig.ticket->lane);
+    post_result(&rig);
+    mr_lane_forget(rig.ticket->lane); /* it went */
+    wait_done(&rig);
+    assert_int_equal(records_with(&rig, "results", "the answer"), 1);
+    assert_int_equal(rig.ticket->lane->unsettled, 0);
+    close_rig(&rig);
+    mr_lanes_destroy(lanes);
+}
+
+static void exactly_once_leaves_the_ending_to_intake(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    assert_true(mr_publish_destroy(rig.publish, 10000));
+    struct mr_publish_options options = options_of(&rig);
+    options.hand_over = true;
+    assert_int_equal(mr_publish_create(&rig.publish, &options, NULL), MR_OK);
+    post_tokens(&rig, 0);
+    post_result(&rig);
+    struct mr_mail *mail = NULL;
+    while (!(mail = mr_mailbox_take(rig.intake)))
+        mr_wake_wait(&rig.wake, UINT64_MAX);
+    assert_ptr_equal(mail, &rig.ticket->done);
+    assert_int_equal(mail->kind, MR_MAIL_READY);
+    assert_non_null(rig.ticket->ending);
+    assert_int_equal(rig.ticket->tokens_pending, 0);
+    assert_int_equal(records_with(&rig, "tokens", "req"), 1);
+    assert_int_equal(records_with(&rig, "results", ""), 0);
+    close_rig(&rig);
+}
+
 static void options_that_librdkafka_does_not_know_are_refused(void **state)
 {
     (void)state;
@@ -248,6 +307,8 @@ int main(void)
         cmocka_unit_test(a_reply_goes_to_an_existing_topic_only),
         cmocka_unit_test(nothing_is_written_for_a_dropped_request),
         cmocka_unit_test(a_result_survives_a_broker_that_refuses_it_at_first),
+        cmocka_unit_test(nothing_is_written_while_the_partition_may_be_given_away),
+        cmocka_unit_test(exactly_once_leaves_the_ending_to_intake),
         cmocka_unit_test(options_that_librdkafka_does_not_know_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,180 @@
+#include "worker/kafka_txn.h"
+
+#include "tests/unit/worker/producing.h"
+#include "worker/kafka_reader.h"
+
+/* Over the mock a transaction goes its way, but readers see what is open or aborted and nobody is
+ * fenced: that is shown on Apache Kafka, in tests/integration. */
+
+#define API_INIT_PRODUCER_ID 22
+#define API_END_TXN          26
+#define API_TXN_COMMIT       28
+#define INVALID_PRODUCER     47 /* INVALID_PRODUCER_EPOCH: fenced */
+#define ILLEGAL_GENERATION   22
+#define UNAUTHORIZED         53 /* TRANSACTIONAL_ID_AUTHORIZATION_FAILED */
+
+struct rig {
+    struct broker broker;
+    struct producing producing;
+    struct mr_request_topic topic;
+    struct mr_kafka_in_topic read;
+    struct mr_kafka_txn *txn;
+    struct mr_kafka_in *in;
+    struct mr_wake wake;
+};
+
+static enum mr_status open_txn(struct rig *rig, struct mr_error *err)
+{
+    struct mr_kafka_txn_options options = {.out = {.kafka = &rig->broker.kafka,
+                                                   .transactional_id = "t-w",
+                                                   .reported = count_report,
+                                                   .context = &rig->producing},
+                                           .topics = &rig->topic,
+                                           .timeout_ms = 10000};
+    return mr_kafka_txn_create(&rig->txn, &options, err);
+}
+
+static void no_claims(void *context, struct mr_kafka_claim *claims, size_t count)
+{
+    (void)context, (void)claims, (void)count;
+}
+
+static void no_revokes(void *context, const struct mr_kafka_claim *claims, size_t count,
+                       enum mr_kafka_revoke how)
+{
+    (void)context, (void)claims, (void)count, (void)how;
+}
+
+static void open_rig(struct rig *rig)
+{
+    *rig = (struct rig){.topic = {.name = "r"}};
+    open_broker(&rig->broker);
+    rig->broker.kafka.transaction_timeout_ns = 30000000000u;
+    add_topic(&rig->broker, "r", 1);
+    add_topic(&rig->broker, "results", 1);
+    assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
+    rig->read = (struct mr_kafka_in_topic){"r", 1};
+    struct mr_kafka_in_options options = {.kafka = &rig->broker.kafka,
+                                          .wake = &rig->wake,
+                                          .topics = &rig->read,
+                                          .topic_count = 1,
+                                          .events = {rig, no_claims, no_revokes, NULL}};
+    assert_int_equal(mr_kafka_in_create(&rig->in, &options, NULL), MR_OK);
+}
+
+static void close_rig(struct rig *rig)
+{
+    mr_kafka_txn_destroy(rig->txn);
+    assert_true(mr_kafka_in_close(rig->in, 10000));
+    mr_wake_close(&rig->wake);
+    close_broker(&rig->broker);
+}
+
+static void write_one(struct rig *rig)
+{
+    struct mr_kafka_record record = {.topic = "results", .partition = -1, .value = {"v", 1}};
+    assert_int_equal(mr_kafka_out_produce(mr_kafka_txn_out(rig->txn), &record, NULL, NULL), MR_OK);
+}
+
+static enum mr_status commit(struct rig *rig, struct mr_error *err)
+{
+    struct mr_kafka_membership *membership = mr_kafka_in_membership(rig->in);
+    const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
+    enum mr_status status = mr_kafka_txn_commit(rig->txn, &offset, 1, membership, err);
+    mr_kafka_membership_free(membership);
+    return status;
+}
+
+static void records_and_offsets_go_in_one_transaction(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct mr_error err = {0};
+    open_rig(&rig);
+    if (open_txn(&rig, &err) != MR_OK) fail_msg("%s", err.detail);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
+        write_one(&rig);
+        if (commit(&rig, &err) != MR_OK) fail_msg("%s", err.detail);
+        assert_int_equal(rig.producing.reports, i + 1); /* they come from within */
+        assert_int_equal(rig.producing.last, MR_OK);
+    }
+    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
+    assert_int_equal(mr_kafka_txn_commit(rig.txn, NULL, 0, NULL, &err), MR_OK); /* nothing in it */
+    mr_kafka_membership_free(NULL);
+    close_rig(&rig);
+}
+
+static void offsets_of_an_older_generation_abort_it_and_the_next_one_works(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct mr_error err = {0};
+    open_rig(&rig);
+    assert_int_equal(open_txn(&rig, &err), MR_OK);
+    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
+    write_one(&rig);
+    mr_kafka_mock_fail(rig.broker.mock, API_TXN_COMMIT, ILLEGAL_GENERATION, 1);
+    assert_int_equal(commit(&rig, &err), MR_AGAIN);
+    assert_true(strlen(err.detail) > 0);
+    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
+    write_one(&rig);
+    assert_int_equal(commit(&rig, &err), MR_OK);
+    close_rig(&rig);
+}
+
+static void an_abort_lets_the_next_one_begin(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct mr_error err = {0};
+    open_rig(&rig);
+    assert_int_equal(open_txn(&rig, &err), MR_OK);
+    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
+    write_one(&rig);
+    assert_int_equal(mr_kafka_txn_abort(rig.txn, &err), MR_AGAIN);
+    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
+    write_one(&rig);
+    close_rig(&rig); /* ends an open one */
+}
+
+static void a_producer_that_was_fenced_is_broken_for_good(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct mr_error err = {0};
+    open_rig(&rig);
+    assert_int_equal(open_txn(&rig, &err), MR_OK);
+    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
+    write_one(&rig);
+    mr_kafka_mock_fail(rig.broker.mock, API_END_TXN, INVALID_PRODUCER, 1);
+    assert_int_equal(commit(&rig, &err), MR_BACKEND);
+    assert_non_null(strstr(err.detail, "--worker-id"));
+    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_BACKEND);
+    close_rig(&rig);
+}
+
+static void a_broker_that_refuses_the_id_is_a_matter_of_configuration(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct mr_error err = {0};
+    open_rig(&rig);
+    mr_kafka_mock_fail(rig.broker.mock, API_INIT_PRODUCER_ID, UNAUTHORIZED, 1);
+    assert_int_equal(open_txn(&rig, &err), MR_BAD_CONFIG);
+    assert_null(rig.txn);
+    assert_non_null(strstr(err.detail, "exactly-once"));
+    close_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_and_offsets_go_in_one_transaction),
+        cmocka_unit_test(offsets_of_an_older_generation_abort_it_and_the_next_one_works),
+        cmocka_unit_test(an_abort_lets_the_next_one_begin),
+        cmocka_unit_test(a_producer_that_was_fenced_is_broken_for_good),
+        cmocka_unit_test(a_broker_that_refuses_the_id_is_a_matter_of_configuration),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/* settle - the thread of exactly-once delivery: what ends requests, and the offsets of those
+ * requests, in one transaction.
+ *
+ * One job at a time. Intake seals it: from then on the ledger calls its requests finished, and the
+ * offsets in the job say so; both become visible together or not at all. An aborted job's requests
+ * go into the next one. While a job runs its requests are settle's; before and after, intake's.
+ *
+ * Threads: one, "settle"; _start, _wait and _destroy the owner's (intake). Memory: a transactional
+ *          producer; the job is its owner's. Errors: at creation; a job's own come back with it. */
+#ifndef MR_WORKER_SETTLE_H
+#define MR_WORKER_SETTLE_H
+
+#include "worker/ending.h"
+#include "worker/kafka_txn.h"
+
+struct mr_settle;
+
+struct mr_settle_options {
+    const struct mr_kafka_options *kafka;
+    const char *transactional_id;
+    struct mr_answer_source source;
+    const struct mr_request_topic *topics;
+    uint32_t timeout_ms; /* of a question to the broker */
+    struct mr_log *log;
+    struct mr_metrics *metrics;
+};
+
+struct mr_settle_job {
+    struct mr_ticket *tickets; /* linked by advance_next; each with its ending */
+    const struct mr_kafka_commit *commits;
+    size_t commit_count;
+    struct mr_kafka_membership *membership; /* owned, freed when the job is done */
+    /* Filled when it is done. MR_OK: all is on the broker. MR_AGAIN: nothing is. Other: nothing can
+     * be written any more. */
+    struct mr_error outcome;
+};
+
+struct mr_settle_stats {
+    struct mr_ending_stats endings;
+    uint64_t transactions, aborted;
+};
+
+/* Opens the producer, which fences an earlier one of the same id, and starts the thread. */
+enum mr_status mr_settle_create(struct mr_settle **out, const struct mr_settle_options *options,
+                                struct mr_error *err);
+/* Rung when a job is done; set before the first. */
+void mr_settle_wake(struct mr_settle *settle, const struct mr_wake *wake);
+/* There is no other job. The job and what it points to stay as they are until _wait returns true.
+ */
+void mr_settle_start(struct mr_settle *settle, struct mr_settle_job *job);
+/* Waits up to timeout_ms for the job to be done. False: it is not, or there is none. */
+bool mr_settle_wait(struct mr_settle *settle, uint32_t timeout_ms);
+struct mr_settle_stats mr_settle_stats(struct mr_settle *settle);
+/* A job that runs is waited for. settle may be NULL. */
+void mr_settle_destroy(struct mr_settle *settle);
+
+#endif
