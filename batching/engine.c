@@ -77,6 +77,22 @@ static enum mr_status create_caches(struct mr_engine *engine, struct mr_error *e
     return mr_prompt_cache_create(&engine->prompts, &prompts, err);
 }
 
+static enum mr_status create_shared(struct mr_engine *engine, struct mr_error *err)
+{
+    const struct mr_engine_options *options = &engine->options;
+    if (options->tier == NULL || !options->prefix_cache) return MR_OK;
+    uint32_t chunk = options->chunk_tokens > 0 ? (uint32_t)options->chunk_tokens : 0;
+    struct mr_shared_cache_options shared = {.tier = options->tier,
+                                             .model = &options->model,
+                                             .cache = engine->cache,
+                                             .prompts = engine->prompts,
+                                             .cost = &engine->cost,
+                                             .context_tokens = options->context_tokens,
+                                             .chunk_tokens = chunk,
+                                             .staging_bytes = options->tier_staging_bytes};
+    return mr_shared_cache_create(&engine->shared, &shared, err);
+}
+
 static enum mr_status create_wheel(struct mr_engine *engine, struct mr_error *err)
 {
     const struct mr_engine_options *options = &engine->options;
@@ -97,9 +113,9 @@ static enum mr_status create_wheel(struct mr_engine *engine, struct mr_error *er
         .queue = engine->queue,
         .cache = engine->cache,
         .prompts = engine->prompts,
+        .shared = engine->shared,
         .cost = &engine->cost,
     };
-    mr_cost_model_init(&engine->cost);
     enum mr_status status = mr_scheduler_create(&engine->scheduler, &scheduler, err);
     if (status == MR_OK)
         status = mr_batch_builder_create(&engine->builder, options->rows_max,
@@ -127,6 +143,8 @@ enum mr_status mr_engine_create(struct mr_engine **out, const struct mr_engine_o
     fill_rules(engine);
     status = create_queues(engine, err);
     if (status == MR_OK) status = create_caches(engine, err);
+    mr_cost_model_init(&engine->cost);
+    if (status == MR_OK) status = create_shared(engine, err);
     if (status == MR_OK) status = create_wheel(engine, err);
     if (status != MR_OK) goto failed;
     mr_engine_publish_stats(engine);
@@ -152,6 +170,7 @@ static void destroy_queue(struct mr_request_queue *queue)
     mr_request_queue_destroy(queue);
 }
 
+/* Sequences leave the shared cache with the scheduler; only then it goes. */
 static void drop_everything(struct mr_engine *engine)
 {
     struct mr_queue_entry *entry;
@@ -170,6 +189,7 @@ void mr_engine_destroy(struct mr_engine *engine)
     /* The registry's entries lie inside the jobs: it goes first. */
     destroy_queue(engine->inside);
     drop_everything(engine);
+    mr_shared_cache_destroy(engine->shared);
     destroy_queue(engine->queue);
     destroy_queue(engine->cancels);
     mr_batch_builder_destroy(engine->builder);
@@ -229,6 +249,12 @@ bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id)
     return status == MR_OK || status == MR_INVALID_REQUEST; /* there already: the same */
 }
 
+void mr_engine_forget(struct mr_engine *engine, struct mr_job *job)
+{
+    mr_request_queue_remove(engine->inside, job->inside.id);
+    if (engine->shared != NULL) mr_shared_cache_forget(engine->shared, job);
+}
+
 void mr_engine_return_waiting(struct mr_engine *engine,
                               void (*returned)(void *context, uint64_t ticket,
                                                struct mr_request *request),
@@ -239,7 +265,7 @@ void mr_engine_return_waiting(struct mr_engine *engine,
         struct mr_job *job = mr_job_of_waiting(entry);
         struct mr_request *request = job->request;
         uint64_t ticket = job->ticket;
-        mr_request_queue_remove(engine->inside, job->inside.id);
+        mr_engine_forget(engine, job);
         mr_job_destroy(job);
         returned(context, ticket, request);
     }
@@ -279,6 +305,7 @@ static void fill_stats(struct mr_engine *engine)
     stats->prefix_queries_tokens = cache.queries_tokens;
     stats->prefix_hit_tokens = cache.hit_tokens;
     mr_cost_model_coefficients(&engine->cost, stats->cost_model);
+    if (engine->shared != NULL) stats->shared = mr_shared_cache_stats(engine->shared);
 }
 
 /* Release stores after the odd version, acquire loads before it is read again: a reader that met a
@@ -317,6 +344,7 @@ void mr_engine_check(struct mr_engine *engine)
     if (engine->prompts != NULL) mr_prompt_cache_check(engine->prompts);
     mr_request_queue_check(engine->queue);
     mr_request_queue_check(engine->inside);
+    if (engine->shared != NULL) mr_shared_cache_check(engine->shared);
     mr_scheduler_check(engine->scheduler);
     struct mr_kv_cache_stats cache = mr_kv_cache_stats(engine->cache);
     MR_ASSERT(cache.free_count + cache.cached_count + cache.held_count == cache.block_count);

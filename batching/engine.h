@@ -18,6 +18,7 @@
 
 #include "batching/budget.h"
 #include "batching/model_port.h"
+#include "batching/shared_cache.h"
 #include "codec/request.h"
 #include "codec/status.h"
 
@@ -42,6 +43,8 @@ struct mr_engine_options {
     bool prefix_cache;
     uint32_t prompt_cache_entries;  /* complete prompts with their logits; default 100, 0 off */
     uint64_t prompt_cache_ttl_ns;   /* counted from last access; default 300 s */
+    const struct mr_tier *tier;     /* KV shared with other workers, borrowed; NULL: none */
+    uint64_t tier_staging_bytes;    /* buffers for it; default 256 MiB */
     uint32_t queue_count_max;       /* default 1024 */
     uint64_t queue_bytes_max;       /* default 256 MiB */
     uint32_t queue_pools_max;       /* predicted KV of waiting requests, in pools; 0: no bound */
@@ -82,6 +85,8 @@ struct mr_engine_stats {
     uint64_t model_ns,
         step_ns_total;    /* time inside the model port, if the worker gave it a clock */
     double cost_model[4]; /* a, b, c, d of the fitted step time, ms */
+    uint64_t cached_tokens_redis;
+    struct mr_shared_cache_stats shared; /* zero without a tier */
 };
 
 enum mr_status mr_engine_create(struct mr_engine **out, const struct mr_engine_options *options,

@@ -63,9 +63,9 @@ static void fill_error(const struct mr_job *job, enum mr_finish finish, uint64_t
     result->error_retryable = mr_status_class(result->error) == MR_CLASS_RETRY;
 }
 
-static void forget_job(struct mr_engine *engine, const struct mr_job *job)
+static void forget_job(struct mr_engine *engine, struct mr_job *job)
 {
-    mr_request_queue_remove(engine->inside, job->inside.id);
+    mr_engine_forget(engine, job);
     for (uint32_t i = 0; i < engine->job_count; i++)
         if (engine->jobs[i] == job) {
             engine->jobs[i] = engine->jobs[--engine->job_count];
@@ -85,6 +85,7 @@ static void report(struct mr_engine *engine, struct mr_job *job, uint64_t now_ns
         .choice_count = job->choice_count,
         .prompt_tokens = job->sequences[0].prompt_tokens,
         .cached_tokens = job->cached_tokens,
+        .cached_tokens_redis = job->cached_tokens_redis,
         .prefill_chunks = job->prefill_chunks,
         .preemptions = job->preemptions,
         .recomputed_tokens = job->recomputed_tokens,
@@ -94,6 +95,7 @@ static void report(struct mr_engine *engine, struct mr_job *job, uint64_t now_ns
     fill_error(job, choices[0].finish, now_ns, &result);
     engine->stats.finished[choices[0].finish]++;
     engine->stats.cached_tokens += job->cached_tokens;
+    engine->stats.cached_tokens_redis += job->cached_tokens_redis;
     forget_job(engine, job);
     engine->sink.result(engine->sink.context, job->ticket, job->request, &result);
     mr_job_destroy(job);
@@ -143,6 +145,8 @@ static void settle_rows(struct mr_engine *engine, const struct mr_plan *plan)
         const struct mr_plan_row *row = &plan->rows[i];
         struct mr_job *job = row->sequence->job;
         if (row->logits != NULL) engine->stats.prompt_cache_hits++;
+        if (engine->shared != NULL && row->sequence->logits != NULL)
+            mr_shared_cache_leave(engine->shared, row->sequence);
         if (row->token_count == 0) continue;
         uint32_t again = mr_sequence_advance(row->sequence, row->token_count);
         job->recomputed_tokens += again;
@@ -152,6 +156,9 @@ static void settle_rows(struct mr_engine *engine, const struct mr_plan *plan)
             engine->stats.prompt_tokens += row->token_count;
         }
         publish(row->sequence);
+        if (engine->shared == NULL) continue;
+        mr_shared_cache_store(engine->shared, row->sequence, false);
+        mr_shared_cache_meet(engine->shared, row->sequence);
     }
 }
 
@@ -189,8 +196,8 @@ static void settle_sample(struct mr_engine *engine, struct mr_sequence *sequence
 }
 
 /* A prompt just computed for the first time: its logits are worth keeping. */
-static void keep_logits(struct mr_engine *engine, const struct mr_sequence *sequence,
-                        uint32_t logit_row, uint64_t now_ns)
+static void keep_logits(struct mr_engine *engine, struct mr_sequence *sequence, uint32_t logit_row,
+                        uint64_t now_ns)
 {
     const struct mr_model_port *model = &engine->options.model;
     const struct mr_job *job = sequence->job;
@@ -200,8 +207,11 @@ static void keep_logits(struct mr_engine *engine, const struct mr_sequence *sequ
     unsigned char key[MR_HASH_BYTES];
     mr_kv_cache_prompt_key(engine->cache, job->root, sequence->tokens, sequence->num_tokens, key);
     float *row = mr_prompt_cache_put(engine->prompts, key, now_ns);
-    if (row != NULL && model->logits(model->context, logit_row, row, NULL) != MR_OK)
+    if (row == NULL) return;
+    if (model->logits(model->context, logit_row, row, NULL) != MR_OK)
         mr_prompt_cache_drop(engine->prompts, key);
+    else if (engine->shared != NULL)
+        mr_shared_cache_store_entry(engine->shared, sequence, key, row);
 }
 
 void mr_engine_settle(struct mr_engine *engine, const struct mr_plan *plan, uint64_t now_ns)

@@ -28,6 +28,7 @@ struct mr_engine {
     struct mr_request_queue *queue, *inside, *cancels;
     struct mr_kv_cache *cache;
     struct mr_prompt_cache *prompts;
+    struct mr_shared_cache *shared; /* NULL without a tier */
     struct mr_cost_model cost;
     struct mr_scheduler *scheduler;
     struct mr_batch_builder *builder;
@@ -53,6 +54,8 @@ void mr_engine_end_job(struct mr_engine *engine, struct mr_job *job, enum mr_fin
 /* Ends one choice; the job is gone when it was the last. */
 void mr_engine_end_sequence(struct mr_engine *engine, struct mr_sequence *sequence,
                             enum mr_finish reason, uint64_t now_ns);
+/* The job is about to go: nothing outside the engine's lists knows it any more. */
+void mr_engine_forget(struct mr_engine *engine, struct mr_job *job);
 void mr_engine_publish_stats(struct mr_engine *engine);
 
 #endif

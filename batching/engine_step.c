@@ -101,6 +101,16 @@ static enum mr_status compute(struct mr_engine *engine, const struct mr_plan *pl
     return status;
 }
 
+/* Now, unless everything inside waits for the tier. */
+static uint64_t next_wake(const struct mr_engine *engine, const struct mr_plan *plan,
+                          uint64_t now_ns)
+{
+    if (engine->stats.running + engine->stats.waiting == 0) return UINT64_MAX;
+    if (plan->row_count > 0 || plan->exhausted_count > 0 || engine->shared == NULL) return now_ns;
+    uint64_t next_ns = mr_shared_cache_next_ns(engine->shared, now_ns);
+    return next_ns == UINT64_MAX ? now_ns : next_ns;
+}
+
 enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_t *wake_ns,
                               struct mr_error *err)
 {
@@ -108,6 +118,7 @@ enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_
     apply_cancels(engine, now_ns);
     expire(engine, now_ns);
     if (engine->prompts != NULL) mr_prompt_cache_expire(engine->prompts, now_ns);
+    if (engine->shared != NULL) mr_shared_cache_poll(engine->shared, now_ns);
     const struct mr_plan *plan = mr_scheduler_plan(engine->scheduler, now_ns);
     engine->stats.preemptions += plan->preempted_count;
     for (uint32_t i = 0; i < plan->exhausted_count; i++)
@@ -125,8 +136,9 @@ enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_
     engine->stats.steps++;
     engine->stats.step_ns_total += mr_engine_clock(engine, now_ns) - begin_ns;
     mr_engine_publish_stats(engine);
-    *wake_ns = engine->stats.running + engine->stats.waiting > 0 ? now_ns : UINT64_MAX;
-    /* Whatever is inside must move, or this wheel would spin for ever. */
-    MR_ASSERT(plan->row_count > 0 || plan->exhausted_count > 0 || engine->stats.running == 0);
+    *wake_ns = next_wake(engine, plan, now_ns);
+    /* Whatever is inside must move or be waited for, or this wheel would stand for ever. */
+    MR_ASSERT(plan->row_count > 0 || plan->exhausted_count > 0 || engine->stats.running == 0 ||
+              (engine->shared != NULL && *wake_ns != now_ns));
     return status;
 }

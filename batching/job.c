@@ -206,6 +206,9 @@ static void place(struct mr_job *job, const struct mr_job_rules *rules,
         .tenant = origin->tenant_index,
     };
     job->inside = (struct mr_queue_entry){.id = request->id};
+    const char *tenant = origin->tenant == NULL ? "" : origin->tenant;
+    size_t length = strnlen(tenant, MR_JOB_TENANT_BYTES - 1);
+    memcpy(job->tenant, tenant, length);
 }
 
 static enum mr_status make_completions(struct mr_job *job, const struct mr_job_rules *rules,

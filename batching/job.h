@@ -25,6 +25,18 @@ struct mr_job_rules {
     uint32_t default_top_k;
 };
 
+/* What the tier (kvcache/tier.h) was asked about this request, and said. */
+enum mr_tier_state { MR_TIER_UNASKED, MR_TIER_ASKED, MR_TIER_ANSWERED };
+
+struct mr_tier_view {
+    enum mr_tier_state state;
+    uint64_t ticket, asked_ns;
+    uint32_t there_blocks; /* first full blocks of the prompt that are there */
+    bool entry;            /* all of them are, and the complete prompt's entry */
+};
+
+#define MR_JOB_TENANT_BYTES 64u
+
 struct mr_job {
     struct mr_queue_entry waiting; /* its place in the request queue */
     struct mr_queue_entry inside;  /* its place in the registry of ids */
@@ -38,7 +50,10 @@ struct mr_job {
     uint64_t started_ns, first_token_ns;             /* 0: not yet */
     uint64_t gap_sum_ns, gap_max_ns;
     uint32_t gap_count;
-    uint32_t cached_tokens, prefill_chunks, preemptions, recomputed_tokens;
+    struct mr_tier_view tier;
+    char tenant[MR_JOB_TENANT_BYTES];            /* cut to fit: only for the tier's write budget */
+    uint32_t cached_tokens, cached_tokens_redis; /* the latter are among the former */
+    uint32_t prefill_chunks, preemptions, recomputed_tokens;
     bool started, adopted;       /* by the scheduler; in the engine's list */
     bool late;                   /* not begun: it could not have been done in time */
     struct mr_sampling sampling; /* defaults filled in */

@@ -21,6 +21,24 @@ static void kv_copy(void *context, uint32_t from, uint32_t to, uint32_t token_co
     mr_model_kv_copy(context, from, to, token_count);
 }
 
+static size_t kv_bytes(void *context, uint32_t token_count)
+{
+    return mr_model_kv_export_bytes(context, token_count);
+}
+
+static enum mr_status kv_export(void *context, uint32_t block, uint32_t token_count, void *bytes)
+{
+    size_t size = mr_model_kv_export_bytes(context, token_count);
+    return mr_model_kv_export(context, block, token_count, bytes, size, NULL);
+}
+
+static enum mr_status kv_import(void *context, uint32_t block, uint32_t token_count,
+                                const void *bytes)
+{
+    size_t size = mr_model_kv_export_bytes(context, token_count);
+    return mr_model_kv_import(context, block, token_count, bytes, size, NULL);
+}
+
 struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_ns)(void *context))
 {
     return (struct mr_model_port){
@@ -29,6 +47,10 @@ struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_n
         .forward = forward,
         .sample = sample,
         .logits = logits,
+        .kv_bytes = kv_bytes,
+        .kv_export = kv_export,
+        .kv_import = kv_import,
+        .layer_count = mr_model_info(model)->layer_count,
         .kv_copy = kv_copy,
         .clock_ns = clock_ns,
     };

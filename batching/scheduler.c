@@ -1,6 +1,7 @@
 #include "batching/scheduler.h"
 
 #include "batching/scheduler_state.h"
+#include "batching/shared_cache.h"
 #include "codec/check.h"
 
 #include <stdlib.h>
@@ -122,14 +123,26 @@ static void park(struct mr_scheduler *scheduler, struct mr_sequence *sequence)
     scheduler->parked[scheduler->parked_count++] = sequence;
 }
 
+/* Its blocks are findable from now on, here and in the tier; what it was waiting for is given up.
+ */
+static void part_from_blocks(struct mr_scheduler *scheduler, struct mr_sequence *sequence,
+                             uint64_t now_ns)
+{
+    struct mr_shared_cache *shared = scheduler->options.shared;
+    if (shared != NULL) mr_shared_cache_leave(shared, sequence);
+    if (sequence->job->request->cache_write && sequence->match.copy_tokens == 0) {
+        mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed, true);
+        if (shared != NULL) mr_shared_cache_store(shared, sequence, true);
+    }
+    mr_block_table_destroy(sequence->table, now_ns);
+    sequence->table = NULL;
+}
+
 void mr_scheduler_preempt(struct mr_scheduler *scheduler, struct mr_sequence *victim)
 {
     remove_from(scheduler->running, &scheduler->running_count, victim);
-    const struct mr_request *request = victim->job->request;
-    if (request->cache_write)
-        mr_kv_cache_publish(victim->table, victim->tokens, victim->num_computed, true);
-    mr_block_table_destroy(victim->table, scheduler->round.now_ns);
-    victim->table = NULL;
+    part_from_blocks(scheduler, victim, scheduler->round.now_ns);
+    victim->match = (struct mr_kv_match){0};
     victim->num_computed = 0;
     victim->preemptions++;
     victim->tokens_at_preemption = victim->num_tokens;
@@ -252,6 +265,8 @@ uint32_t mr_scheduler_chunk(struct mr_scheduler *scheduler, const struct mr_sequ
 {
     struct mr_round *round = &scheduler->round;
     uint32_t need = mr_sequence_pending(sequence);
+    if (mr_sequence_is_held(sequence)) return 0;
+    if (sequence->halts) need = least(need, sequence->held_at - sequence->num_computed);
     round->wanted = true;
     if (scheduler->options.chunk_tokens <= 0) return whole(scheduler, need);
     uint32_t room = least(most, least(round->rows_left, round->chunk_left));
@@ -279,7 +294,12 @@ static void plan_prefills(struct mr_scheduler *scheduler)
     uint32_t share = share_of_chunk(scheduler);
     for (uint32_t i = 0; i < scheduler->running_count; i++) {
         struct mr_sequence *sequence = scheduler->running[i];
-        if (mr_sequence_is_decoding(sequence)) continue;
+        if (mr_sequence_is_decoding(sequence) || mr_sequence_is_held(sequence)) continue;
+        if (sequence->logits != NULL) {
+            mr_scheduler_add_row(
+                scheduler, (struct mr_plan_row){.sequence = sequence, .logits = sequence->logits});
+            continue;
+        }
         uint32_t count = mr_scheduler_chunk(scheduler, sequence, share);
         if (count < mr_sequence_pending(sequence)) scheduler->round.partial_count++;
         if (count == 0) continue;
@@ -343,10 +363,8 @@ void mr_scheduler_leave(struct mr_scheduler *scheduler, struct mr_sequence *sequ
     struct mr_job *job = sequence->job;
     if (sequence->state == MR_SEQUENCE_RUNNING) {
         remove_from(scheduler->running, &scheduler->running_count, sequence);
-        if (job->request->cache_write)
-            mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed, true);
-        mr_block_table_destroy(sequence->table, now_ns);
-        sequence->table = NULL;
+        part_from_blocks(scheduler, sequence, now_ns);
+        sequence->match = (struct mr_kv_match){0};
         learn_output_share(scheduler, sequence);
     } else {
         for (uint32_t i = 0; i < scheduler->parked_count; i++)
@@ -374,7 +392,8 @@ uint32_t mr_scheduler_prefilling(const struct mr_scheduler *scheduler)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < scheduler->running_count; i++)
-        count += !mr_sequence_is_decoding(scheduler->running[i]);
+        count += !mr_sequence_is_decoding(scheduler->running[i]) &&
+                 !mr_sequence_is_held(scheduler->running[i]);
     return count;
 }
 

@@ -26,6 +26,10 @@
  * With deadline_admission a request whose deadline would pass before it is done
  * (batching/forecast.h) is not let in.
  *
+ * With a tier (batching/shared_cache.h) a candidate waits for the answer to its question, others
+ * pass it; a sequence whose blocks are being loaded runs, without rows where it has nothing to
+ * compute before them, and is no unfinished prefill then.
+ *
  * Preemption, when a decode needs a block and neither a free nor a cached one is there: the running
  * sequence of the lowest priority with the least computed gives all its blocks back and waits at
  * its old place; its tokens are kept. A sequence that needs more than the whole pool, or that is
@@ -55,6 +59,7 @@
 
 struct mr_scheduler;
 struct mr_prompt_cache;
+struct mr_shared_cache;
 
 struct mr_scheduler_options {
     uint32_t sequences_max, rows_max, block_count;
@@ -66,10 +71,11 @@ struct mr_scheduler_options {
     uint64_t ageing_ns; /* the queue's */
     bool deadline_admission;
     uint32_t force_preempt_every; /* test hook; 0 off */
-    /* Borrowed; prompts may be NULL. */
+    /* Borrowed; prompts and shared may be NULL. */
     struct mr_request_queue *queue;
     struct mr_kv_cache *cache;
     struct mr_prompt_cache *prompts;
+    struct mr_shared_cache *shared;
     const struct mr_cost_model *cost;
 };
 
@@ -78,7 +84,7 @@ struct mr_plan_row {
     uint32_t token_count; /* tokens [num_computed, num_computed + token_count) */
     bool decode;
     bool samples;        /* reaches the last known token: the next one is drawn */
-    const float *logits; /* of the prompt cache: nothing to compute, token_count 0 */
+    const float *logits; /* of a known prompt: nothing to compute, token_count 0 */
 };
 
 struct mr_plan {
@@ -101,7 +107,8 @@ enum mr_status mr_scheduler_create(struct mr_scheduler **out,
 /* Block tables of sequences still inside are destroyed; scheduler may be NULL. */
 void mr_scheduler_destroy(struct mr_scheduler *scheduler);
 
-/* Valid until the next call. Rows with match.copy_tokens have a copy order to carry out first. */
+/* Valid until the next call. Rows with match.copy_tokens have a copy order to carry out first. A
+ * row of no tokens and no logits is a sequence let in that waits for what is being loaded. */
 const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t now_ns);
 /* A further choice of a running request, WAITING, with its first token already appended. */
 void mr_scheduler_park(struct mr_scheduler *scheduler, struct mr_sequence *sequence);

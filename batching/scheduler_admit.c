@@ -2,6 +2,7 @@
 #include "batching/forecast.h"
 #include "batching/prompt_cache.h"
 #include "batching/scheduler_state.h"
+#include "batching/shared_cache.h"
 #include "codec/check.h"
 
 #include <math.h>
@@ -150,6 +151,8 @@ static bool waits_for_twin(const struct mr_scheduler *scheduler, const struct mr
 /* Takes back what consider() did. */
 static void withdraw(struct mr_scheduler *scheduler, struct mr_sequence *sequence)
 {
+    if (scheduler->options.shared != NULL)
+        mr_shared_cache_leave(scheduler->options.shared, sequence);
     if (sequence->match.copy_tokens > 0) mr_kv_cache_copied(sequence->table, &sequence->match);
     sequence->match = (struct mr_kv_match){0};
     mr_block_table_destroy(sequence->table, scheduler->round.now_ns);
@@ -199,9 +202,10 @@ static enum verdict weigh(struct mr_scheduler *scheduler, struct mr_sequence *se
 {
     struct mr_round *round = &scheduler->round;
     bool known = row->logits != NULL;
-    row->token_count = known ? 0 : mr_scheduler_chunk(scheduler, sequence, UINT32_MAX);
-    if (row->token_count == 0 && !known) return STOP;
-    bool partial = row->token_count < mr_sequence_pending(sequence);
+    bool held = mr_sequence_is_held(sequence);
+    row->token_count = known || held ? 0 : mr_scheduler_chunk(scheduler, sequence, UINT32_MAX);
+    if (row->token_count == 0 && !known && !held) return STOP;
+    bool partial = !held && row->token_count < mr_sequence_pending(sequence);
     if (partial && round->partial_count >= scheduler->options.prefills_max) return PASSED_OVER;
     uint64_t bytes =
         mr_memory_estimate(&scheduler->options.geometry, sequence->num_tokens, row->token_count);
@@ -248,6 +252,21 @@ static bool is_late(const struct mr_scheduler *scheduler, const struct mr_sequen
     return scheduler->round.now_ns + (uint64_t)(ms * 1e6) > job->deadline_ns;
 }
 
+/* What of it is worth loading; tokens that would be copied into a block to be loaded are not. */
+static void consult_tier(struct mr_scheduler *scheduler, struct mr_sequence *sequence)
+{
+    struct mr_shared_cache *shared = scheduler->options.shared;
+    if (shared == NULL || !sequence->job->request->cache_read) return;
+    bool busy = scheduler->running_count > 0 || scheduler->parked_count > 0 ||
+                !mr_request_queue_is_empty(scheduler->options.queue);
+    bool copies = sequence->match.copy_tokens > 0;
+    if (mr_shared_cache_decide(shared, sequence, busy, scheduler->round.now_ns) && copies) {
+        uint32_t before = sequence->num_computed;
+        forgo_copy(sequence);
+        if (sequence->held_at == before) sequence->held_at = sequence->num_computed;
+    }
+}
+
 static enum verdict try_to_place(struct mr_scheduler *scheduler, struct mr_sequence *sequence,
                                  struct mr_plan_row *row)
 {
@@ -255,6 +274,7 @@ static enum verdict try_to_place(struct mr_scheduler *scheduler, struct mr_seque
     row->logits = match_prefix(scheduler, sequence);
     if (is_late(scheduler, sequence)) return LATE;
     if (!capacity_allows(scheduler, sequence)) return MISFIT;
+    if (row->logits == NULL) consult_tier(scheduler, sequence);
     enum verdict verdict = weigh(scheduler, sequence, row);
     if (verdict != MISFIT || sequence->match.copy_tokens == 0) return verdict;
     forgo_copy(sequence);
@@ -262,16 +282,32 @@ static enum verdict try_to_place(struct mr_scheduler *scheduler, struct mr_seque
     return weigh(scheduler, sequence, row);
 }
 
+/* The tier is asked about a request when it is first looked at, and has a moment to answer. */
+static bool waits_for_tier(struct mr_scheduler *scheduler, struct mr_sequence *sequence)
+{
+    struct mr_shared_cache *shared = scheduler->options.shared;
+    uint64_t now_ns = scheduler->round.now_ns;
+    if (shared == NULL) return false;
+    if (sequence->job->tier.state == MR_TIER_UNASKED)
+        (void)mr_shared_cache_ask(shared, sequence->job, now_ns);
+    bool waits = mr_shared_cache_waits(shared, sequence, now_ns);
+    scheduler->round.asking += waits;
+    return waits;
+}
+
 static enum verdict consider(struct mr_scheduler *scheduler, struct mr_sequence *sequence)
 {
-    if (mr_scheduler_exhausts(scheduler, sequence) || waits_for_twin(scheduler, sequence))
-        return PASSED_OVER;
+    if (mr_scheduler_exhausts(scheduler, sequence)) return PASSED_OVER;
+    bool asking = waits_for_tier(scheduler, sequence);
+    if (asking || waits_for_twin(scheduler, sequence)) return PASSED_OVER;
     sequence->table = mr_block_table_create(scheduler->options.cache, sequence->job->root);
     MR_ASSERT(sequence->table != NULL); /* one for each that may run */
     struct mr_plan_row row;
     enum verdict verdict = try_to_place(scheduler, sequence, &row);
     if (verdict == ADMITTED) {
         start(scheduler, sequence);
+        if (scheduler->options.shared != NULL)
+            mr_shared_cache_begin(scheduler->options.shared, sequence, scheduler->round.now_ns);
         mr_scheduler_add_row(scheduler, row);
         return ADMITTED;
     }
@@ -369,7 +405,7 @@ void mr_scheduler_admit(struct mr_scheduler *scheduler)
     if (head != NULL) set_aside(scheduler, head, false);
     /* Alone with the pool somebody must fit, or the wheel would turn for nothing for ever. */
     MR_ASSERT(scheduler->running_count > 0 || scheduler->plan.exhausted_count > 0 ||
-              scheduler->aside_count == 0);
+              scheduler->aside_count == 0 || scheduler->round.asking > 0);
     put_back(scheduler, overtaken);
     compact_parked(scheduler);
 }

@@ -17,8 +17,9 @@ struct mr_round {
     uint32_t rows_left, chunk_left;
     uint32_t partial_count; /* sequences that stay unfinished prefills after this step */
     uint32_t tries_left;
-    bool timed;    /* decode rows are there and a target is set */
-    bool starving; /* prefill is owed a quantum */
+    uint32_t asking; /* candidates passed over because the tier has not answered */
+    bool timed;      /* decode rows are there and a target is set */
+    bool starving;   /* prefill is owed a quantum */
     bool wanted, gave;
     bool preempted;
     bool favoured; /* a place was made for a request of favoured_tenant, which waits */

@@ -37,6 +37,14 @@ uint32_t mr_sequence_advance(struct mr_sequence *sequence, uint32_t count)
     return again;
 }
 
+void mr_sequence_jump(struct mr_sequence *sequence, uint32_t end)
+{
+    MR_ASSERT(sequence->state == MR_SEQUENCE_RUNNING);
+    MR_ASSERT(end >= sequence->num_computed && end <= sequence->num_tokens);
+    sequence->num_computed = end;
+    if (end > sequence->computed_before) sequence->computed_before = end;
+}
+
 void mr_sequence_check(const struct mr_sequence *sequence)
 {
     MR_ASSERT(sequence->num_computed <= sequence->num_tokens);
@@ -44,6 +52,8 @@ void mr_sequence_check(const struct mr_sequence *sequence)
     MR_ASSERT(sequence->prompt_tokens <= sequence->num_tokens);
     MR_ASSERT((sequence->table != NULL) == (sequence->state == MR_SEQUENCE_RUNNING));
     MR_ASSERT(sequence->state == MR_SEQUENCE_RUNNING || sequence->match.copy_tokens == 0);
+    MR_ASSERT(sequence->state == MR_SEQUENCE_RUNNING || sequence->load == NULL);
+    MR_ASSERT(sequence->logits == NULL || sequence->num_computed == sequence->num_tokens);
     if (sequence->table != NULL) {
         uint64_t covered = (uint64_t)sequence->table->block_count * MR_BLOCK_TOKENS;
         MR_ASSERT(covered >= sequence->num_computed);

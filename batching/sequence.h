@@ -21,6 +21,7 @@
 
 struct mr_job;
 struct mr_completion;
+struct mr_tier_load;
 
 enum mr_sequence_state {
     MR_SEQUENCE_WAITING,
@@ -41,7 +42,12 @@ struct mr_sequence {
     enum mr_sequence_state state;
     struct mr_block_table *table; /* while RUNNING */
     struct mr_kv_match match;     /* copy order of this step, copy_tokens 0: none */
-    uint32_t skipped;             /* times something behind it was let in before it */
+    bool halts;                   /* prefill halts at held_at while a load is under way */
+    uint32_t held_at;
+    uint32_t stored_blocks;    /* full blocks [0, stored_blocks) need not be stored in the tier */
+    struct mr_tier_load *load; /* its blocks on their way, if any */
+    const float *logits;       /* nothing is left to compute: draw from these */
+    uint32_t skipped;          /* times something behind it was let in before it */
     uint32_t preemptions, tokens_at_preemption;
     uint64_t last_token_ns;
 };
@@ -72,10 +78,18 @@ static inline uint32_t mr_sequence_generated(const struct mr_sequence *sequence)
     return sequence->num_tokens - sequence->prompt_tokens;
 }
 
+/* It waits for blocks that are being loaded. */
+static inline bool mr_sequence_is_held(const struct mr_sequence *sequence)
+{
+    return sequence->halts && sequence->num_computed >= sequence->held_at;
+}
+
 /* A sampled token. There must be room. */
 void mr_sequence_append(struct mr_sequence *sequence, uint32_t token_id);
 /* count pending tokens have their KV; returns how many of them had it before a preemption. */
 uint32_t mr_sequence_advance(struct mr_sequence *sequence, uint32_t count);
+/* Tokens [num_computed, end) have their KV without having been computed here. */
+void mr_sequence_jump(struct mr_sequence *sequence, uint32_t end);
 void mr_sequence_check(const struct mr_sequence *sequence);
 
 #endif

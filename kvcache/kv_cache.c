@@ -98,6 +98,22 @@ void mr_kv_cache_prompt_key(struct mr_kv_cache *cache, const unsigned char root[
     mr_block_hash_prompt(cache->hash, root, tokens, count, key);
 }
 
+void mr_kv_cache_keys(struct mr_kv_cache *cache, const unsigned char root[MR_HASH_BYTES],
+                      const uint32_t *tokens, uint32_t block_count, unsigned char *keys)
+{
+    const unsigned char *parent = root;
+    for (uint32_t i = 0; i < block_count; i++, keys += MR_HASH_BYTES) {
+        mr_block_hash_chain(cache->hash, parent, tokens + (size_t)i * MR_BLOCK_TOKENS,
+                            MR_BLOCK_TOKENS, keys);
+        parent = keys;
+    }
+}
+
+const unsigned char *mr_kv_cache_block_key(const struct mr_kv_cache *cache, mr_block_id id)
+{
+    return mr_prefix_index_key(cache->index, id);
+}
+
 /* ---- tables ---- */
 
 struct mr_block_table *mr_block_table_create(struct mr_kv_cache *cache,

@@ -145,11 +145,25 @@ static void fill_sizes(struct mr_model_info *info, const struct mr_model_config 
     memcpy(info->eos_ids, c->eos_ids, sizeof(info->eos_ids));
 }
 
+/* What a stored block depends on besides weights and geometry. */
+static void fill_kv_identity(struct mr_model *model)
+{
+    struct mr_model_info *info = &model->info;
+    const struct mr_rope_config *rope = &model->source.config.rope;
+    snprintf(info->rope, sizeof(info->rope), "%d %u %a %a %a %a %a", (int)rope->kind,
+             rope->rotary_dim, rope->theta, rope->factor, rope->low_freq, rope->high_freq,
+             rope->original_context);
+    info->window_tokens = model->source.config.window;
+    info->kv_layout = "layer-head-panels16";
+    info->numerics = mr_cpu_level_name(mr_cpu_level(MR_CPU_BEST));
+}
+
 static void fill_info(struct mr_model *model)
 {
     struct mr_model_info *info = &model->info;
     const struct mr_model_source *source = &model->source;
     fill_sizes(info, &source->config);
+    fill_kv_identity(model);
     snprintf(info->name, sizeof(info->name), "%s", source->name);
     snprintf(info->architecture, sizeof(info->architecture), "%s", source->config.family->name);
     info->device = "cpu";

@@ -52,6 +52,10 @@ struct mr_model_info {
     uint32_t block_count;             /* KV blocks in the pool */
     uint64_t activation_bytes;        /* step buffers */
     unsigned char weights_digest[32]; /* of the file's tensor table and a sample of every tensor */
+    char rope[160];                   /* kind, base and scaling of the position embedding */
+    uint32_t window_tokens;           /* of sliding-window layers; 0 none */
+    const char *kv_layout;            /* names the order of numbers in an exported block */
+    const char *numerics;             /* kernels: what rounds otherwise has another name */
     uint32_t eos_ids[MR_EOS_IDS_MAX];
     uint32_t eos_count;
     float default_temperature, default_top_p; /* generation_config; NaN when it says nothing */
@@ -126,7 +130,8 @@ enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_ro
 
 /* Copies the KV of the first token_count tokens of block `from` into block `to`. */
 void mr_model_kv_copy(struct mr_model *model, uint32_t from, uint32_t to, uint32_t token_count);
-/* Bytes of one exported block of token_count tokens, in the layout named by kv_layout_id. */
+/* Bytes of one exported block of token_count tokens, in the layout named by info->kv_layout. A full
+ * block's are layer_count parts of equal size. */
 size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_count);
 enum mr_status mr_model_kv_export(struct mr_model *model, uint32_t block, uint32_t token_count,
                                   void *bytes, size_t size, struct mr_error *err);

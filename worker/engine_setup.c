@@ -1,8 +1,10 @@
 #include "worker/engine_setup.h"
 
 #include "codec/sha256.h"
+#include "kvcache/fingerprint.h"
 #include "worker/clock.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define PREFILL_BATCH_MAX 8u
@@ -65,25 +67,51 @@ uint32_t mr_engine_setup_context(const struct mr_config *config, const struct mr
     return (uint32_t)(tokens < pool ? tokens : pool);
 }
 
-/* What a KV block's bytes depend on besides its tokens. Everything in it is the same in every
- * process that runs the same model the same way. */
-static enum mr_status fingerprint(const struct mr_config *config, const struct mr_model_info *info,
-                                  unsigned char out[MR_SHA256_BYTES], struct mr_error *err)
+/* Of what every id stands for. */
+static enum mr_status tokenizer_digest(const struct mr_tokenizer *tokenizer,
+                                       unsigned char out[MR_SHA256_BYTES], struct mr_error *err)
 {
-    const uint32_t geometry[] = {info->layer_count, info->hidden_size, info->kv_head_count,
-                                 info->head_dim,    info->vocab_size,  MR_BLOCK_TOKENS};
     struct mr_sha256 *hash = mr_sha256_create();
-    if (!hash) return mr_fail(err, MR_NOMEM, "model fingerprint");
+    if (!hash) return mr_fail(err, MR_NOMEM, "tokenizer digest");
     mr_sha256_begin(hash);
-    mr_sha256_add_field(hash, "schema", "millrace-kv-1", 13);
-    mr_sha256_add_field(hash, "weights", info->weights_digest, sizeof info->weights_digest);
-    mr_sha256_add_field(hash, "architecture", info->architecture, strlen(info->architecture));
-    mr_sha256_add_field(hash, "geometry", geometry, sizeof geometry);
-    mr_sha256_add_field(hash, "dtype", info->dtype, strlen(info->dtype));
-    mr_sha256_add_field(hash, "device", config->device, strlen(config->device));
+    for (uint32_t id = 0; id < mr_tokenizer_vocab_size(tokenizer); id++) {
+        struct mr_text text = mr_tokenizer_bytes(tokenizer, id, false);
+        mr_sha256_add_field(hash, "t", text.bytes, text.length);
+    }
     mr_sha256_end(hash, out);
     mr_sha256_destroy(hash);
     return MR_OK;
+}
+
+static enum mr_status fingerprint(const struct mr_model *model, unsigned char out[MR_SHA256_BYTES],
+                                  struct mr_error *err)
+{
+    const struct mr_model_info *info = mr_model_info(model);
+    unsigned char tokenizer[MR_SHA256_BYTES];
+    char numerics[64];
+    snprintf(numerics, sizeof numerics, "%s %s", info->device, info->numerics);
+    struct mr_kv_identity identity = {.weights = info->weights_digest,
+                                      .tokenizer = tokenizer,
+                                      .architecture = info->architecture,
+                                      .layer_count = info->layer_count,
+                                      .hidden_size = info->hidden_size,
+                                      .head_count = info->head_count,
+                                      .kv_head_count = info->kv_head_count,
+                                      .head_dim = info->head_dim,
+                                      .vocab_size = info->vocab_size,
+                                      .rope = info->rope,
+                                      .window_tokens = info->window_tokens,
+                                      .kv_dtype = info->dtype,
+                                      .layout = info->kv_layout,
+                                      .block_tokens = MR_BLOCK_TOKENS,
+                                      .adapter = "",
+                                      .numerics = numerics,
+                                      .part_count = 1};
+    struct mr_kv_fingerprint made;
+    enum mr_status status = tokenizer_digest(mr_model_tokenizer(model), tokenizer, err);
+    if (status == MR_OK) status = mr_kv_fingerprint_of(&identity, &made, err);
+    if (status == MR_OK) memcpy(out, made.bytes, sizeof made.bytes);
+    return status;
 }
 
 static uint64_t model_clock(void *context)
@@ -130,6 +158,6 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
         .eos_count = info->eos_count,
     };
     *out = NULL;
-    enum mr_status status = fingerprint(config, info, options.fingerprint, err);
+    enum mr_status status = fingerprint(model, options.fingerprint, err);
     return status == MR_OK ? mr_engine_create(out, &options, sink, err) : status;
 }

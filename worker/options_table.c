@@ -34,7 +34,7 @@ const struct mr_option mr_options[] = {
     {"step-target-ms", MR_OPTION_U32, AT(step_target_ms), "0", ENGINE, 0, 60000, NULL, "MS", "Step time to aim at: smaller chunks, shorter gaps between tokens; 0 is none", false},
     {"deterministic", MR_OPTION_BOOL, AT(deterministic), "false", ENGINE, 0, 0, NULL, NULL, "A row's result does not depend on what else is in the batch; on the CPU always so", false},
     {"prefix-cache", MR_OPTION_BOOL, AT(prefix_cache), "true", ENGINE, 0, 0, NULL, NULL, "Reuse the KV of prompts that begin alike", false},
-    {"prompt-entries", MR_OPTION_U32, AT(prompt_entries), "64", ENGINE, 0, 1048576, NULL, "N", "Complete prompts kept with their logits", false},
+    {"prompt-entries", MR_OPTION_U32, AT(prompt_entries), "100", ENGINE, 0, 1048576, NULL, "N", "Complete prompts kept with their logits", false},
     {"prompt-entry-ttl", MR_OPTION_DURATION, AT(prompt_entry_ttl_ns), "300s", ENGINE, 0, 1e18, NULL, "TIME", "How long such an entry lives after its last use", false},
     {"default-max-tokens", MR_OPTION_U32, AT(default_max_tokens), "256", WORKER, 1, 2147483647.0, NULL, "N", "max_tokens of a request that names none", false},
     {"queue-requests", MR_OPTION_U32, AT(queue_requests), "256", WORKER, 1, 1048576, NULL, "N", "Requests waiting in this worker; the rest wait in Kafka", false},

@@ -84,7 +84,8 @@ enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_s
                                 struct mr_error *err);
 void mr_cpu_kv_destroy(struct mr_cpu_kv *kv);
 void mr_cpu_kv_copy(struct mr_cpu_kv *kv, uint32_t from, uint32_t to, uint32_t token_count);
-/* Portable form of the first token_count tokens: [layer][k, v][kv_head][token][head_dim]. */
+/* Stored form of the first token_count tokens, layer by layer: the panels of kv_pool.h, cut behind
+ * the last token and zero in what is left of its panel. A full block is one copy. */
 size_t mr_cpu_kv_export_bytes(const struct mr_cpu_kv *kv, uint32_t token_count);
 void mr_cpu_kv_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
                       void *bytes);

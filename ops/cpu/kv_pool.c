@@ -89,60 +89,88 @@ void mr_cpu_kv_copy(struct mr_cpu_kv *kv, uint32_t from, uint32_t to, uint32_t t
         }
 }
 
-/* ---- the portable form ---- */
+/* ---- the stored form ---- */
+
+static size_t key_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
+{
+    return (token_count + 15u) / 16u * mr_cpu_kv_key_panel_bytes(kv);
+}
+
+/* Of one panel of values. */
+static size_t value_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
+{
+    const uint32_t words = kv->spec.bf16 ? (token_count + 1) / 2 : token_count;
+    return (size_t)words * MR_PANEL_BYTES;
+}
 
 size_t mr_cpu_kv_export_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
 {
-    return (size_t)kv->spec.layer_count * 2u * kv->spec.kv_head_count * token_count *
-           kv->spec.head_dim * mr_cpu_kv_element_bytes(kv);
+    const size_t head =
+        key_bytes(kv, token_count) + kv->spec.head_dim / 16u * value_bytes(kv, token_count);
+    return (size_t)kv->spec.layer_count * kv->spec.kv_head_count * head;
 }
 
-/* Moves one head's K or V between its panels and [token][head_dim]; returns the end of the latter.
- */
-static unsigned char *move_half(const struct mr_cpu_kv *kv, unsigned char *half, bool values,
-                                uint32_t token_count, unsigned char *flat, bool to_flat)
+/* Whatever was left behind the last token by another request goes nowhere. */
+static void clear_keys_behind(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t token_count)
 {
+    const uint32_t end = (token_count + 15u) / 16u * 16u;
     const size_t size = mr_cpu_kv_element_bytes(kv);
-    for (uint32_t token = 0; token < token_count; token++)
-        for (uint32_t dim = 0; dim < kv->spec.head_dim; dim++, flat += size) {
-            unsigned char *element = half + (values ? mr_cpu_kv_value_at(kv, token, dim)
-                                                    : mr_cpu_kv_key_at(kv, token, dim));
-            if (to_flat)
-                memcpy(flat, element, size);
-            else
-                memcpy(element, flat, size);
-        }
+    for (uint32_t token = token_count; token < end; token++)
+        for (uint32_t dim = 0; dim < kv->spec.head_dim; dim++)
+            memset(keys + mr_cpu_kv_key_at(kv, token, dim), 0, size);
+}
+
+static unsigned char *export_head(const struct mr_cpu_kv *kv, const unsigned char *keys,
+                                  uint32_t token_count, unsigned char *flat)
+{
+    const unsigned char *values = keys + kv->half_bytes;
+    memcpy(flat, keys, key_bytes(kv, token_count));
+    clear_keys_behind(kv, flat, token_count);
+    flat += key_bytes(kv, token_count);
+    const size_t size = value_bytes(kv, token_count);
+    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16, flat += size) {
+        memcpy(flat, values + mr_cpu_kv_value_at(kv, 0, dim), size);
+        if (!kv->spec.bf16 || token_count % 2 == 0) continue;
+        for (size_t at = size - MR_PANEL_BYTES + 2; at < size; at += 4)
+            memset(flat + at, 0, 2);
+    }
     return flat;
 }
 
-static void move_block(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
-                       unsigned char *flat, bool to_flat)
+static const unsigned char *import_head(const struct mr_cpu_kv *kv, unsigned char *keys,
+                                        uint32_t token_count, const unsigned char *flat)
 {
-    MR_ASSERT(token_count <= MR_BLOCK_TOKENS && block < kv->spec.block_count);
-    for (uint32_t layer = 0; layer < kv->spec.layer_count; layer++)
-        for (int values = 0; values < 2; values++)
-            for (uint32_t head = 0; head < kv->spec.kv_head_count; head++) {
-                unsigned char *half = values ? mr_cpu_kv_values(kv, block, layer, head)
-                                             : mr_cpu_kv_keys(kv, block, layer, head);
-                flat = move_half(kv, half, values != 0, token_count, flat, to_flat);
-            }
+    unsigned char *values = keys + kv->half_bytes;
+    memcpy(keys, flat, key_bytes(kv, token_count));
+    flat += key_bytes(kv, token_count);
+    const size_t size = value_bytes(kv, token_count);
+    for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16, flat += size)
+        memcpy(values + mr_cpu_kv_value_at(kv, 0, dim), flat, size);
+    return flat;
 }
 
 void mr_cpu_kv_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count, void *bytes)
 {
-    move_block(kv, block, token_count, bytes, true);
+    MR_ASSERT(token_count <= MR_BLOCK_TOKENS && block < kv->spec.block_count);
+    unsigned char *flat = bytes;
+    if (token_count == MR_BLOCK_TOKENS) {
+        memcpy(flat, mr_cpu_kv_keys(kv, block, 0, 0), kv->block_bytes);
+        return;
+    }
+    for (uint32_t layer = 0; layer < kv->spec.layer_count; layer++)
+        for (uint32_t head = 0; head < kv->spec.kv_head_count; head++)
+            flat = export_head(kv, mr_cpu_kv_keys(kv, block, layer, head), token_count, flat);
 }
 
 void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count, const void *bytes)
 {
-    /* Read only in this direction. */
-    unsigned char *flat = (unsigned char *)(uintptr_t)bytes;
-    move_block(kv, block, token_count, flat, false);
-    if (!kv->spec.bf16 || token_count % 2 == 0) return;
+    MR_ASSERT(token_count <= MR_BLOCK_TOKENS && block < kv->spec.block_count);
+    const unsigned char *flat = bytes;
+    if (token_count == MR_BLOCK_TOKENS) {
+        memcpy(mr_cpu_kv_keys(kv, block, 0, 0), flat, kv->block_bytes);
+        return;
+    }
     for (uint32_t layer = 0; layer < kv->spec.layer_count; layer++)
         for (uint32_t head = 0; head < kv->spec.kv_head_count; head++)
-            for (uint32_t dim = 0; dim < kv->spec.head_dim; dim++)
-                memset(mr_cpu_kv_values(kv, block, layer, head) +
-                           mr_cpu_kv_value_at(kv, token_count, dim),
-                       0, 2);
+            flat = import_head(kv, mr_cpu_kv_keys(kv, block, layer, head), token_count, flat);
 }

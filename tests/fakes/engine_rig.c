@@ -20,6 +20,7 @@ void rig_init(struct engine_rig *rig)
                     .prefill_batch_max = 8,
                     .prefill_bytes_max = (uint64_t)4 << 30,
                     .prefix_cache = true,
+                    .tier_staging_bytes = (uint64_t)1 << 20,
                     .prompt_cache_ttl_ns = 300000000000u,
                     .queue_count_max = 64,
                     .queue_bytes_max = (uint64_t)1 << 30,
@@ -81,6 +82,7 @@ void rig_start(struct engine_rig *rig)
     rig->seen = calloc(RIG_TICKETS_MAX, sizeof *rig->seen);
     MR_ASSERT(rig->seen != NULL);
     rig->options.model = mr_fake_model_port(rig->fake);
+    if (rig->tier != NULL) rig->options.tier = fake_tier_port(rig->tier);
     rig->options.tokenizer = rig->tokenizer;
     struct mr_sink sink = {
         .context = rig, .delta = on_delta, .result = on_result, .started = on_started};
@@ -111,9 +113,14 @@ bool rig_step(struct engine_rig *rig)
 {
     uint64_t wake_ns = 0;
     struct mr_error err = {0};
+    if (rig->tier != NULL) fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
     MR_ASSERT(mr_engine_step(rig->engine, rig->fake->now_ns, &wake_ns, &err) == MR_OK);
     rig->step_count++;
-    return wake_ns != UINT64_MAX;
+    if (wake_ns == UINT64_MAX) return false;
+    uint64_t next_ns = rig->tier == NULL ? wake_ns : fake_tier_next_ns(rig->tier);
+    if (next_ns < wake_ns) wake_ns = next_ns;
+    if (wake_ns > rig->fake->now_ns) rig->fake->now_ns = wake_ns;
+    return true;
 }
 
 void rig_run(struct engine_rig *rig)

@@ -10,9 +10,10 @@
 #include "batching/engine.h"
 #include "tests/fakes/fake_model.h"
 #include "tests/fakes/fake_request.h"
+#include "tests/fakes/fake_tier.h"
 
 #define RIG_BLOCKS(tokens) ((tokens) / MR_BLOCK_TOKENS)
-#define RIG_TICKETS_MAX    64u
+#define RIG_TICKETS_MAX    256u
 #define RIG_TOKENS_MAX     512u
 
 struct rig_choice {
@@ -35,6 +36,7 @@ struct engine_rig {
     struct mr_fake_options fake_options;
     struct mr_fake_model *fake;
     struct mr_tokenizer *tokenizer;
+    struct fake_tier *tier; /* the test's, may be shared by rigs; NULL: none */
     struct mr_engine *engine;
     struct rig_seen *seen; /* [RIG_TICKETS_MAX] */
     uint32_t result_count;
@@ -48,7 +50,7 @@ void rig_start(struct engine_rig *rig);
 /* Submits at the fake's present time; the request is destroyed when it is refused. */
 enum mr_status rig_submit(struct engine_rig *rig, uint64_t ticket, struct mr_request *request);
 enum mr_status rig_submit_as(struct engine_rig *rig, struct mr_submission submission);
-/* One step; false when the engine is idle after it. */
+/* One step, and then on in time to where there is work again; false when the engine is idle. */
 bool rig_step(struct engine_rig *rig);
 /* Steps until idle; asserts the engine's invariants after each. */
 void rig_run(struct engine_rig *rig);

@@ -158,6 +158,39 @@ static void kv_copy(void *context, uint32_t from, uint32_t to, uint32_t token_co
     fake->copy_count++;
 }
 
+/* The stored form of a token is its slot without the step. */
+static size_t kv_bytes(void *context, uint32_t token_count)
+{
+    (void)context;
+    return token_count * 2 * sizeof(uint32_t);
+}
+
+static enum mr_status kv_export(void *context, uint32_t block, uint32_t token_count, void *bytes)
+{
+    struct mr_fake_model *fake = context;
+    uint32_t *out = bytes;
+    for (uint32_t i = 0; i < token_count; i++) {
+        const struct mr_fake_slot *slot = &fake->slots[(size_t)block * MR_BLOCK_TOKENS + i];
+        fake->wrong_reads += slot->step == 0;
+        out[2 * i] = slot->token;
+        out[2 * i + 1] = slot->position;
+    }
+    fake->export_count++;
+    return MR_OK;
+}
+
+static enum mr_status kv_import(void *context, uint32_t block, uint32_t token_count,
+                                const void *bytes)
+{
+    struct mr_fake_model *fake = context;
+    const uint32_t *in = bytes;
+    for (uint32_t i = 0; i < token_count; i++)
+        fake->slots[(size_t)block * MR_BLOCK_TOKENS + i] = (struct mr_fake_slot){
+            .token = in[2 * i], .position = in[2 * i + 1], .step = MR_FAKE_IMPORTED};
+    fake->import_count++;
+    return MR_OK;
+}
+
 static uint64_t clock_ns(void *context)
 {
     return ((struct mr_fake_model *)context)->now_ns;
@@ -189,6 +222,10 @@ struct mr_model_port mr_fake_model_port(struct mr_fake_model *fake)
                                   .forward = forward,
                                   .sample = sample,
                                   .logits = logits,
+                                  .kv_bytes = kv_bytes,
+                                  .kv_export = kv_export,
+                                  .kv_import = kv_import,
+                                  .layer_count = 2,
                                   .kv_copy = kv_copy,
                                   .clock_ns = clock_ns};
 }

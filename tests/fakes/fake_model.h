@@ -12,6 +12,8 @@
 
 #include "batching/model_port.h"
 
+#define MR_FAKE_IMPORTED UINT64_MAX
+
 struct mr_fake_slot {
     uint32_t token, position;
     uint64_t step; /* that wrote it; 0 never */
@@ -28,7 +30,7 @@ struct mr_fake_model {
     uint64_t *hashes;           /* [sequences_max] logit rows of the last forward */
     uint64_t now_ns, step;
     uint64_t wrong_reads, double_writes; /* must stay 0 */
-    uint64_t forward_count, row_count, copy_count;
+    uint64_t forward_count, row_count, copy_count, export_count, import_count;
     uint32_t decode_rows, chunk_rows; /* of the last forward */
     uint32_t fail_after;              /* forwards until one fails; 0 never */
 };

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 static struct mr_model *const model = (struct mr_model *)(void *)&(char){0};
-static struct mr_model_info info = {.vocab_size = 321};
+static struct mr_model_info info = {.vocab_size = 321, .layer_count = 6};
 
 const struct mr_model_info *mr_model_info(const struct mr_model *asked)
 {
@@ -52,6 +52,31 @@ void mr_model_kv_copy(struct mr_model *asked, uint32_t from, uint32_t to, uint32
     assert_int_equal(token_count, 3);
 }
 
+size_t mr_model_kv_export_bytes(const struct mr_model *asked, uint32_t token_count)
+{
+    assert_ptr_equal(asked, model);
+    return 10 * (size_t)token_count;
+}
+
+enum mr_status mr_model_kv_export(struct mr_model *asked, uint32_t block, uint32_t token_count,
+                                  void *bytes, size_t size, struct mr_error *err)
+{
+    (void)err;
+    assert_ptr_equal(asked, model);
+    assert_int_equal(size, 10 * token_count);
+    *(unsigned char *)bytes = (unsigned char)block;
+    return MR_OK;
+}
+
+enum mr_status mr_model_kv_import(struct mr_model *asked, uint32_t block, uint32_t token_count,
+                                  const void *bytes, size_t size, struct mr_error *err)
+{
+    assert_ptr_equal(asked, model);
+    assert_int_equal(size, 10 * token_count);
+    assert_int_equal(*(const unsigned char *)bytes, block);
+    return mr_fail(err, MR_BACKEND, "import");
+}
+
 static uint64_t five(void *context)
 {
     (void)context;
@@ -76,6 +101,12 @@ static void every_entry_reaches_the_model(void **state)
     assert_int_equal(port.logits(port.context, 7, &logit, &err), MR_OK);
     assert_true(logit > 6.9f && logit < 7.1f);
     port.kv_copy(port.context, 1, 2, 3);
+    unsigned char byte = 0;
+    assert_int_equal(port.layer_count, 6);
+    assert_int_equal(port.kv_bytes(port.context, 4), 40);
+    assert_int_equal(port.kv_export(port.context, 9, 4, &byte), MR_OK);
+    assert_int_equal(byte, 9);
+    assert_int_equal(port.kv_import(port.context, 9, 4, &byte), MR_BACKEND);
 }
 
 int main(void)

@@ -1,0 +1,107 @@
+/* shared_cache - what the engine does with a tier (kvcache/tier.h): which prefixes it asks for,
+ * loads and stores, and how a load meets the computing of the same prompt.
+ *
+ * Ask.   Once for each request, when the scheduler first looks at it: the chain keys of its full
+ * prompt blocks and, last, the key of the complete prompt. Until the answer comes the request is
+ *        passed over, for MR_ASK_WAIT_NS at most; others go on.
+ * Load.  When a sequence is let in, the gate (batching/load_gate.h) says which of its blocks to
+ *        load. They arrive in staging buffers, back first, are copied into blocks of the
+ *        sequence's own, and count as computed when the front reaches them. The front is computed
+ *        meanwhile and halts where the loaded part begins (sequence->held_at) as long as items keep
+ *        arriving; then it goes on, and whatever is still missing is computed.
+ * Store. Full blocks of the prompt after the step that wrote them, from the first one the tier does
+ *        not have; a session's generated blocks too, since its next turn begins with them. A
+ *        complete prompt's entry (the KV of its part-filled last block, then its logits) after the
+ *        step that finished it.
+ * Bytes reach the KV pool only after the tier has verified them, and only blocks nobody else reads;
+ * so whatever a tier loses, delays or breaks, only time is lost.
+ *
+ * In parts: batching/shared_cache.c asks, answers and figures, batching/shared_cache_load.c and
+ * batching/shared_cache_store.c.
+ * Owner:  engine thread. Memory: all in _create: staging_bytes of buffers and small tables; at a
+ *         bound nothing is loaded or stored. Clock: none. Errors: _create MR_NOMEM. */
+#ifndef MR_BATCHING_SHARED_CACHE_H
+#define MR_BATCHING_SHARED_CACHE_H
+
+#include "batching/job.h"
+#include "batching/load_gate.h"
+#include "batching/model_port.h"
+#include "batching/prompt_cache.h"
+
+#define MR_ASK_WAIT_NS       60000000u /* the tier's own deadline comes first */
+#define MR_ENTRY_TOKENS_MIN  32u       /* shorter prompts have no entry of their own */
+#define MR_PROBE_INTERVAL_NS 10000000000u
+
+struct mr_shared_cache;
+
+struct mr_shared_cache_options {
+    const struct mr_tier *tier; /* borrowed, as all below; prompts may be NULL */
+    const struct mr_model_port *model;
+    struct mr_kv_cache *cache;
+    struct mr_prompt_cache *prompts;
+    const struct mr_cost_model *cost;
+    uint32_t context_tokens;
+    uint32_t chunk_tokens;  /* 0: no chunking */
+    uint64_t staging_bytes; /* for loads and stores together; at least two items */
+};
+
+struct mr_shared_cache_stats {
+    uint64_t asks, asks_refused, hits; /* hits: something was there */
+    uint64_t asked_tokens, there_tokens;
+    uint64_t decisions[MR_LOAD_VERDICT_COUNT];
+    uint64_t loads, loaded_tokens, loaded_bytes, loaded_entries;
+    uint64_t missing_items;  /* of finished loads: said to be there, never arrived */
+    uint64_t holds_given_up; /* the front went on while a load was under way */
+    uint64_t unused_items;   /* arrived after the front had passed, or the sequence had gone */
+    uint64_t stored_items, stored_bytes, stores_refused, stores_lost;
+    uint64_t import_ns, export_ns; /* on the engine thread */
+    double saved_ms;               /* predicted by the gate */
+    uint64_t staging_count, staging_free;
+};
+
+enum mr_status mr_shared_cache_create(struct mr_shared_cache **out,
+                                      const struct mr_shared_cache_options *options,
+                                      struct mr_error *err);
+/* The tier must not touch the staging buffers any more. shared may be NULL. */
+void mr_shared_cache_destroy(struct mr_shared_cache *shared);
+
+/* ---- ask ---- */
+/* False: no room for another question now, ask again later. */
+bool mr_shared_cache_ask(struct mr_shared_cache *shared, struct mr_job *job, uint64_t now_ns);
+/* The answer for this job is still to come, and worth waiting for. */
+bool mr_shared_cache_waits(const struct mr_shared_cache *shared, const struct mr_sequence *sequence,
+                           uint64_t now_ns);
+/* The job is about to go. */
+void mr_shared_cache_forget(struct mr_shared_cache *shared, struct mr_job *job);
+
+/* ---- load ---- */
+/* For a matched sequence that is about to be let in: what the gate says. Sets halts and held_at
+ * when a load is worth while; the copy order of the match is then of no use if the load begins at
+ * its block: true. */
+bool mr_shared_cache_decide(struct mr_shared_cache *shared, struct mr_sequence *sequence, bool busy,
+                            uint64_t now_ns);
+/* It is let in and has all its blocks: begins what was decided for it last. */
+void mr_shared_cache_begin(struct mr_shared_cache *shared, struct mr_sequence *sequence,
+                           uint64_t now_ns);
+/* Rows of it were computed: joins what is loaded behind them. */
+void mr_shared_cache_meet(struct mr_shared_cache *shared, struct mr_sequence *sequence);
+/* It gives its blocks back, or its logits are used: its load, if any, is over. */
+void mr_shared_cache_leave(struct mr_shared_cache *shared, struct mr_sequence *sequence);
+
+/* ---- store ---- */
+/* Stores its published full blocks the tier does not have; `last` before its table goes. */
+void mr_shared_cache_store(struct mr_shared_cache *shared, struct mr_sequence *sequence, bool last);
+/* The entry of a prompt computed just now: logits[vocab_size]. */
+void mr_shared_cache_store_entry(struct mr_shared_cache *shared, struct mr_sequence *sequence,
+                                 const unsigned char key[MR_HASH_BYTES], const float *logits);
+
+/* ---- the wheel ---- */
+/* Collects answers; call before planning. */
+void mr_shared_cache_poll(struct mr_shared_cache *shared, uint64_t now_ns);
+/* When, after now_ns, something that is waited for is given up; UINT64_MAX: nothing is. */
+uint64_t mr_shared_cache_next_ns(const struct mr_shared_cache *shared, uint64_t now_ns);
+struct mr_shared_cache_stats mr_shared_cache_stats(const struct mr_shared_cache *shared);
+/* Asserts slots, buffers and counts. */
+void mr_shared_cache_check(const struct mr_shared_cache *shared);
+
+#endif

@@ -1,0 +1,76 @@
+/* shared_cache_state - what the parts of shared_cache share. Nobody else includes it. */
+#ifndef MR_BATCHING_SHARED_CACHE_STATE_H
+#define MR_BATCHING_SHARED_CACHE_STATE_H
+
+#include "batching/shared_cache.h"
+
+#define MR_ASKS_MAX        64u
+#define MR_LOADS_MAX       16u
+#define MR_STORES_MAX      64u
+#define MR_STORE_ITEMS_MAX 8u
+
+/* A question under way; free when in_use is false. job NULL: nobody wants the answer. */
+struct mr_tier_ask {
+    struct mr_job *job;
+    uint64_t ticket;
+    bool in_use;
+};
+
+enum mr_item_state { MR_ITEM_PENDING, MR_ITEM_IMPORTED, MR_ITEM_FAILED };
+
+struct mr_tier_load {
+    struct mr_sequence *sequence; /* NULL: left */
+    uint64_t ticket;
+    uint32_t first_block, block_count, item_count;
+    bool entry, in_use, over; /* over: the final answer has come */
+    bool holds;
+    uint64_t until_ns; /* holds till then */
+    double patience_ms;
+    uint32_t *buffers; /* [items_max] */
+    uint8_t *states;   /* [items_max] enum mr_item_state */
+};
+
+struct mr_tier_keep {
+    uint64_t ticket;
+    uint32_t buffers[MR_STORE_ITEMS_MAX], count;
+    bool in_use;
+};
+
+struct mr_shared_cache {
+    struct mr_shared_cache_options options;
+    struct mr_shared_cache_stats stats;
+    size_t block_bytes, layer_bytes, buffer_bytes, logits_bytes;
+    unsigned char *staging;                           /* [buffer_count * buffer_bytes] */
+    uint32_t *free_buffers;                           /* stack */
+    uint32_t buffer_count, free_count, store_buffers; /* the last: held by stores */
+    uint32_t items_max; /* of a load: blocks of a sequence and an entry */
+    struct mr_tier_item *items;
+    unsigned char *keys; /* [items_max][MR_HASH_BYTES] */
+    uint64_t generation; /* of tickets */
+    struct mr_tier_ask asks[MR_ASKS_MAX];
+    struct mr_tier_load loads[MR_LOADS_MAX];
+    struct mr_tier_keep keeps[MR_STORES_MAX];
+    struct mr_load_answer decision; /* of _decide, for _begin */
+    const struct mr_sequence *decided;
+    uint64_t loaded_ns; /* when a load began last */
+    double import_ms;   /* of a block, running mean */
+};
+
+/* Ticket of a slot: the slot in the low 16 bits. */
+uint64_t mr_shared_ticket(struct mr_shared_cache *shared, uint32_t slot);
+unsigned char *mr_shared_buffer(const struct mr_shared_cache *shared, uint32_t buffer);
+void mr_shared_give_back(struct mr_shared_cache *shared, uint32_t buffer);
+/* A buffer the caller knows is there. */
+uint32_t mr_shared_take_buffer(struct mr_shared_cache *shared);
+/* Tokens of a prompt that are in no full block. */
+uint32_t mr_shared_tail(const struct mr_sequence *sequence);
+size_t mr_shared_entry_bytes(const struct mr_shared_cache *shared, uint32_t tail_tokens);
+uint64_t mr_shared_clock(const struct mr_shared_cache *shared);
+/* Answers of the tier. */
+void mr_shared_load_answered(struct mr_shared_cache *shared, const struct mr_tier_answer *answer,
+                             uint64_t now_ns);
+void mr_shared_store_answered(struct mr_shared_cache *shared, const struct mr_tier_answer *answer);
+/* Lets fronts go on whose loads have stalled. */
+void mr_shared_load_expire(struct mr_shared_cache *shared, uint64_t now_ns);
+
+#endif

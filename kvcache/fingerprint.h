@@ -1,0 +1,36 @@
+/* fingerprint - the identity of everything a stored block's bytes depend on besides its tokens and
+ * its tenant.
+ *
+ * Two processes share KV exactly when all of these fields are equal. A field left out is how KV of
+ * one model ends up in another, so there is no optional one: what does not apply is empty or 0, and
+ * is hashed as such. The preimage is a list of length-framed, tagged fields (codec/sha256.h), so no
+ * two different identities have the same one.
+ *
+ * Threads: any. Memory: none kept. Errors: mr_kv_fingerprint_of MR_NOMEM. */
+#ifndef MR_KVCACHE_FINGERPRINT_H
+#define MR_KVCACHE_FINGERPRINT_H
+
+#include "codec/status.h"
+#include "kvcache/kv_cache.h"
+
+#define MR_KV_SCHEMA "millrace.kv.2" /* form of keys and payloads: changes with either */
+
+struct mr_kv_identity {
+    const unsigned char *weights;   /* [MR_HASH_BYTES] digest of the weights, never a name */
+    const unsigned char *tokenizer; /* [MR_HASH_BYTES] digest of what each id stands for */
+    const char *architecture;
+    uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, vocab_size;
+    const char *rope;       /* kind, base, scaling */
+    uint32_t window_tokens; /* 0 none */
+    const char *kv_dtype;   /* bf16, f32 ... */
+    const char *layout;     /* order of the numbers within a stored block */
+    uint32_t block_tokens;
+    const char *adapter;       /* "" none */
+    const char *numerics;      /* device and kernels: two that round differently do not share */
+    uint32_t part, part_count; /* of a model cut over devices; 0 of 1 */
+};
+
+enum mr_status mr_kv_fingerprint_of(const struct mr_kv_identity *identity,
+                                    struct mr_kv_fingerprint *out, struct mr_error *err);
+
+#endif

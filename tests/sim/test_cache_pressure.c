@@ -1,0 +1,132 @@
+/* A pool far too small for what is asked of it, and preemption forced on top: same answers as with
+ * room, exact accounts, memory that does not grow. */
+#include "tests/fakes/engine_rig.h"
+
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define REQUESTS   200u
+#define PROMPT_MAX (5u * MR_BLOCK_TOKENS)
+#define OUTPUT_MAX 96u
+#define RUNS       10u
+
+/* The allocator's own caches fill up in the first runs; what they may still grow by in the others
+ * is less than one lost request in a hundred would come to. */
+#define WARM_RUNS   5u
+#define SLACK_BYTES ((size_t)16 << 10)
+
+struct wish {
+    uint32_t prompt[PROMPT_MAX], count, output;
+};
+
+static uint32_t below(uint64_t *random, uint32_t bound)
+{
+    *random = *random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*random >> 33) % bound;
+}
+
+/* Ten shared beginnings of all lengths, endings of their own, some prompts twice. */
+static struct wish *make_wishes(const struct engine_rig *rig)
+{
+    struct wish *wishes = calloc(REQUESTS, sizeof *wishes);
+    uint64_t random = 99;
+    assert_non_null(wishes);
+    for (uint32_t i = 0; i < REQUESTS; i++) {
+        struct wish *wish = &wishes[i];
+        if (i > 10 && below(&random, 5) == 0) {
+            *wish = wishes[below(&random, i)];
+            continue;
+        }
+        uint32_t shared = below(&random, PROMPT_MAX - 64), own = 1 + below(&random, 60);
+        rig_tokens(rig, 1 + below(&random, 10), wish->prompt, shared);
+        rig_tokens(rig, 1000 + i, wish->prompt + shared, own);
+        wish->count = shared + own;
+        wish->output = 1 + below(&random, OUTPUT_MAX);
+    }
+    return wishes;
+}
+
+static void start(struct engine_rig *rig, uint32_t block_count, uint32_t force_preempt_every)
+{
+    rig_init(rig);
+    rig->options.block_count = block_count;
+    rig->options.context_tokens = PROMPT_MAX + OUTPUT_MAX + 8;
+    rig->options.prompt_cache_entries = 16;
+    rig->options.queue_count_max = REQUESTS;
+    rig->options.force_preempt_every = force_preempt_every;
+    rig_start(rig);
+}
+
+static void run_all(struct engine_rig *rig, const struct wish *wishes)
+{
+    memset(rig->seen, 0, RIG_TICKETS_MAX * sizeof *rig->seen);
+    for (uint32_t i = 0; i < REQUESTS; i++) {
+        char id[24];
+        snprintf(id, sizeof id, "r%u", i);
+        struct mr_request *request = mr_fake_request(id, wishes[i].prompt, wishes[i].count);
+        request->max_tokens = wishes[i].output;
+        request->ignore_eos = true;
+        assert_int_equal(rig_submit(rig, i, request), MR_OK);
+    }
+    rig_run(rig);
+    struct mr_engine_stats stats = mr_engine_stats(rig->engine);
+    assert_int_equal(stats.blocks_held, 0);
+    assert_int_equal(stats.blocks_free + stats.blocks_cached, stats.blocks_total);
+}
+
+static void assert_same_answers(const struct engine_rig *one, const struct engine_rig *two,
+                                const struct wish *wishes)
+{
+    uint32_t expected[OUTPUT_MAX];
+    for (uint32_t i = 0; i < REQUESTS; i++) {
+        const struct rig_choice *left = &one->seen[i].choices[0];
+        const struct rig_choice *right = &two->seen[i].choices[0];
+        assert_int_equal(left->token_count, wishes[i].output);
+        assert_int_equal(right->token_count, left->token_count);
+        assert_memory_equal(left->tokens, right->tokens, left->token_count * sizeof(uint32_t));
+        rig_expect(one, wishes[i].prompt, wishes[i].count, expected, wishes[i].output);
+        assert_memory_equal(left->tokens, expected, left->token_count * sizeof(uint32_t));
+    }
+}
+
+static void eight_blocks_and_forced_preemption_answer_as_a_roomy_pool_does(void **state)
+{
+    (void)state;
+    struct engine_rig tight, roomy;
+    start(&tight, 8, 3);
+    start(&roomy, 2048, 0);
+    struct wish *wishes = make_wishes(&tight);
+    run_all(&roomy, wishes);
+    size_t bytes = 0;
+    for (uint32_t run = 0; run < RUNS; run++) {
+        run_all(&tight, wishes);
+        assert_same_answers(&tight, &roomy, wishes);
+        if (run <= WARM_RUNS)
+            bytes = mallinfo2().uordblks;
+        else
+            assert_true(mallinfo2().uordblks <= bytes + SLACK_BYTES);
+    }
+    struct mr_engine_stats stats = mr_engine_stats(tight.engine);
+    assert_true(stats.preemptions > 100);
+    assert_true(stats.cached_tokens > 0);
+    assert_int_equal(mr_engine_stats(roomy.engine).preemptions, 0);
+    free(wishes);
+    rig_end(&roomy);
+    rig_end(&tight);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(eight_blocks_and_forced_preemption_answer_as_a_roomy_pool_does),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* Two engines behind one tier that loses, delays, lies, refuses and forgets, in virtual time, from
+ * one seed a world: every answer is what the fake model says to the tokens alone, and the accounts
+ * are exact after every step. `sim_test_shared_cache SEED` runs one world. */
+#include "tests/fakes/engine_rig.h"
+
+#include "codec/check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORLDS       150u
+#define REQUESTS     60u
+#define PROMPT_MAX   1500u
+#define OUTPUT_MAX   24u
+#define TEXTS        4u
+#define CANCEL_EVERY 11u
+
+struct wish {
+    uint32_t prompt[PROMPT_MAX], count, output;
+    bool cancelled;
+};
+
+struct world {
+    uint64_t random;
+    struct fake_tier *tiers[2];
+    struct engine_rig rigs[2];
+    struct wish *wishes; /* [2 * REQUESTS] */
+};
+
+struct totals {
+    uint64_t requests, loaded_tokens, missing, given_up, unused, stored, refused, preemptions;
+    uint64_t entries, failures;
+};
+
+static uint32_t below(struct world *world, uint32_t bound)
+{
+    world->random = world->random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(world->random >> 33) % bound;
+}
+
+static struct fake_tier_options make_tier(struct world *world)
+{
+    bool calm = below(world, 4) == 0;
+    return (struct fake_tier_options){
+        .latency_ns = 1000 + below(world, 3000000),
+        .bytes_per_second = 1e4 * (double)(1 + below(world, 20000)),
+        .unmeasured = below(world, 4) == 0,
+        .lose_percent = calm ? 0 : below(world, 60),
+        .late_percent = calm ? 0 : below(world, 40),
+        .refuse_percent = calm ? 0 : below(world, 30),
+        .lie_percent = calm ? 0 : below(world, 50),
+        .items_max = below(world, 3) == 0 ? 3 + below(world, 20) : 0,
+        .down = below(world, 20) == 0,
+        .seed = below(world, 1000000),
+    };
+}
+
+static void make_rig(struct world *world, uint32_t index)
+{
+    static const int32_t chunks[] = {64, 255, 256, 512, 0};
+    struct engine_rig *rig = &world->rigs[index];
+    rig_init(rig);
+    rig->options.sequences_max = 1 + below(world, 6);
+    rig->options.block_count = PROMPT_MAX / MR_BLOCK_TOKENS + 2 + below(world, 16);
+    rig->options.rows_max = 1700;
+    rig->options.chunk_tokens = chunks[below(world, 5)];
+    rig->options.prefills_max = 1 + below(world, 3);
+    rig->options.prompt_cache_entries = below(world, 2) * 4;
+    rig->options.tier_staging_bytes = below(world, 4) == 0 ? 1 : (uint64_t)1 << 17;
+    rig->options.force_preempt_every = below(world, 3) == 0 ? 3 + below(world, 5) : 0;
+    rig->options.queue_count_max = REQUESTS;
+    rig->fake_options.vocab_size = 40;
+    rig->tier = world->tiers[index];
+    rig_start(rig);
+    fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
+}
+
+static void submit(struct world *world, uint32_t index, uint32_t ticket)
+{
+    static const char *const tenants[] = {"one", "two"};
+    struct engine_rig *rig = &world->rigs[index];
+    struct wish *wish = &world->wishes[index * REQUESTS + ticket];
+    uint32_t shared = below(world, PROMPT_MAX - 100), own = below(world, 3) * below(world, 40);
+    char id[24];
+    if (below(world, 3) == 0) shared = (1 + below(world, 5)) * MR_BLOCK_TOKENS;
+    rig_tokens(rig, 1 + below(world, TEXTS), wish->prompt, shared);
+    rig_tokens(rig, 100 + below(world, 1000), wish->prompt + shared, own);
+    wish->count = shared + own > 0 ? shared + own : 1;
+    if (shared + own == 0) wish->prompt[0] = 3;
+    wish->output = 1 + below(world, OUTPUT_MAX);
+    snprintf(id, sizeof id, "r%u", ticket);
+    struct mr_request *request = mr_fake_request(id, wish->prompt, wish->count);
+    request->max_tokens = wish->output;
+    request->ignore_eos = true;
+    request->cache_read = below(world, 10) != 0;
+    request->cache_write = below(world, 10) != 0;
+    if (below(world, 3) == 0) request->session = (struct mr_text){"s", 1};
+    MR_ASSERT(rig_submit_as(rig, (struct mr_submission){.request = request,
+                                                        .ticket = ticket,
+                                                        .tenant = tenants[below(world, 2)]}) ==
+              MR_OK);
+}
+
+static bool step(struct world *world, uint32_t index)
+{
+    bool more = rig_step(&world->rigs[index]);
+    mr_engine_check(world->rigs[index].engine);
+    return more;
+}
+
+/* Both engines take turns; now and then everything stored is forgotten or a request cancelled. */
+static void run_world(struct world *world)
+{
+    uint32_t submitted[2] = {0, 0}, steps = 0;
+    for (bool more = true; more; steps++) {
+        more = false;
+        for (uint32_t index = 0; index < 2; index++) {
+            if (submitted[index] < REQUESTS && below(world, 4) == 0)
+                submit(world, index, submitted[index]++);
+            if (submitted[index] > 0 && below(world, CANCEL_EVERY * 8) == 0) {
+                uint32_t ticket = below(world, submitted[index]);
+                char id[24];
+                snprintf(id, sizeof id, "r%u", ticket);
+                if (mr_engine_cancel(world->rigs[index].engine, (struct mr_text){id, strlen(id)}))
+                    world->wishes[index * REQUESTS + ticket].cancelled = true;
+            }
+            more = step(world, index) || submitted[index] < REQUESTS || more;
+        }
+        if (below(world, 200) == 0) fake_tier_flush(world->tiers[0]);
+        MR_ASSERT(steps < 200000);
+    }
+}
+
+static bool is_right(const struct world *world, uint32_t index, uint32_t ticket)
+{
+    const struct engine_rig *rig = &world->rigs[index];
+    const struct wish *wish = &world->wishes[index * REQUESTS + ticket];
+    const struct rig_seen *seen = &rig->seen[ticket];
+    const struct rig_choice *choice = &seen->choices[0];
+    uint32_t expected[OUTPUT_MAX];
+    if (seen->results != 1 || choice->token_count > wish->output) return false;
+    if (!wish->cancelled && choice->token_count != wish->output) return false;
+    if (seen->result.cached_tokens > wish->count ||
+        seen->result.cached_tokens_redis > seen->result.cached_tokens)
+        return false;
+    rig_expect(rig, wish->prompt, wish->count, expected, choice->token_count);
+    return memcmp(choice->tokens, expected, choice->token_count * sizeof *expected) == 0;
+}
+
+static void count(struct world *world, uint32_t index, struct totals *totals)
+{
+    struct mr_engine_stats stats = mr_engine_stats(world->rigs[index].engine);
+    totals->loaded_tokens += stats.shared.loaded_tokens;
+    totals->entries += stats.shared.loaded_entries;
+    totals->missing += stats.shared.missing_items;
+    totals->given_up += stats.shared.holds_given_up;
+    totals->unused += stats.shared.unused_items;
+    totals->stored += stats.shared.stored_items;
+    totals->refused += stats.shared.asks_refused + stats.shared.stores_refused;
+    totals->preemptions += stats.preemptions;
+    bool rest = stats.blocks_held == 0 && world->rigs[index].fake->wrong_reads == 0;
+    totals->failures += !rest;
+}
+
+static void run_seed(uint64_t seed, struct totals *totals)
+{
+    struct world *world = calloc(1, sizeof *world);
+    MR_ASSERT(world != NULL);
+    world->wishes = calloc((size_t)2 * REQUESTS, sizeof *world->wishes);
+    MR_ASSERT(world->wishes != NULL);
+    world->random = seed * 0x9e3779b97f4a7c15u + 1;
+    struct fake_tier_options first = make_tier(world), second = make_tier(world);
+    world->tiers[0] = fake_tier_create(&first, NULL);
+    world->tiers[1] = fake_tier_create(&second, world->tiers[0]);
+    make_rig(world, 0);
+    make_rig(world, 1);
+    run_world(world);
+    for (uint32_t index = 0; index < 2; index++) {
+        for (uint32_t ticket = 0; ticket < REQUESTS; ticket++) {
+            bool right = is_right(world, index, ticket);
+            totals->requests++;
+            totals->failures += !right;
+            if (!right) printf("seed %" PRIu64 ": request %u of engine %u\n", seed, ticket, index);
+        }
+        count(world, index, totals);
+    }
+    for (uint32_t index = 2; index-- > 0;) {
+        rig_end(&world->rigs[index]);
+        fake_tier_destroy(world->tiers[index]);
+    }
+    free(world->wishes);
+    free(world);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    uint64_t worlds = argc > 1 ? 1 : WORLDS;
+    struct totals totals = {0};
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (uint64_t seed = first; seed < first + worlds; seed++)
+        run_seed(seed, &totals);
+    printf("%" PRIu64 " requests, %" PRIu64 " tokens and %" PRIu64 " entries loaded, %" PRIu64
+           " items missing, %" PRIu64 " unused, %" PRIu64 " holds given up, %" PRIu64
+           " items stored, %" PRIu64 " calls refused, %" PRIu64 " preemptions, %" PRIu64
+           " failures\n",
+           totals.requests, totals.loaded_tokens, totals.entries, totals.missing, totals.unused,
+           totals.given_up, totals.stored, totals.refused, totals.preemptions, totals.failures);
+    if (argc > 1) return totals.failures != 0;
+    bool happened = totals.loaded_tokens > 0 && totals.entries > 0 && totals.missing > 0 &&
+                    totals.given_up > 0 && totals.refused > 0 && totals.preemptions > 0;
+    if (!happened) printf("something never happened\n");
+    return totals.failures == 0 && happened ? 0 : 1;
+}
