@@ -10,6 +10,13 @@ struct serving {
     uint64_t before_ns;
 };
 
+/* A signal while the start still waits: there is nothing to drain. */
+static bool told(void *context)
+{
+    struct serving *serving = context;
+    return mr_cli_signals_wait(&serving->signals, -1, 0);
+}
+
 /* A second signal: stop at once. */
 static bool hurry(void *context)
 {
@@ -58,13 +65,18 @@ int mr_cli_serve(const struct mr_config *config, struct mr_log *log)
     struct serving serving = {.log = log};
     struct mr_error err = {0};
     enum mr_exit code;
-    struct mr_worker_options options = {
-        .config = config, .join_group = true, .log = log, .banner = stderr};
+    struct mr_worker_options options = {.config = config,
+                                        .join_group = true,
+                                        .log = log,
+                                        .banner = stderr,
+                                        .give_up = told,
+                                        .context = &serving};
     mr_cli_signals_open(&serving.signals);
     if (mr_worker_create(&serving.worker, &options, &code, &err) != MR_OK) {
-        mr_log_error(log, "%s", err.detail);
+        bool ended = told(&serving);
+        if (!ended) mr_log_error(log, "%s", err.detail);
         mr_cli_signals_close(&serving.signals);
-        return (int)code;
+        return ended ? MR_EXIT_DONE : (int)code;
     }
     serve_until_signal(&serving, config->stats_interval_ns);
     code = mr_worker_drain(serving.worker, config->drain_timeout_ns, hurry, &serving);

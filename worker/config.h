@@ -103,7 +103,7 @@ struct mr_config {
     uint64_t revoke_timeout_ns;  /* drain: for at most this long */
     bool strict;
     uint64_t commit_interval_ns, drain_timeout_ns, session_timeout_ns, poll_interval_max_ns;
-    uint64_t token_linger_ns;
+    uint64_t token_linger_ns, broker_timeout_ns;
     uint32_t attempts_max; /* then dead-lettered */
     const char *worker_id; /* filled: host-pid unless given */
 

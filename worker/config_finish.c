@@ -4,12 +4,16 @@
 #include "worker/option_value.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define TOPIC_BYTES_MAX ((size_t)249)
 #define WEIGHT_MAX      1000u
+#define FILE_BYTES_MAX  ((size_t)65536) /* a value of --kafka read from a file */
+#define NAME_BYTES_MAX  ((size_t)128)
 
 static enum mr_status check_topic(const char *topic, struct mr_error *err)
 {
@@ -202,12 +206,55 @@ static enum mr_status check_http(struct mr_config *config, struct mr_error *err)
     return MR_OK;
 }
 
-static enum mr_status check_properties(const struct mr_config *config, struct mr_error *err)
+/* What a file holds, without the line end an editor leaves. */
+static enum mr_status read_value(const char *path, char *value, size_t *length,
+                                 struct mr_error *err)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) return mr_fail(err, MR_BAD_CONFIG, "kafka: %.200s: %s", path, strerror(errno));
+    *length = fread(value, 1, FILE_BYTES_MAX, file);
+    bool whole = *length < FILE_BYTES_MAX && !ferror(file) && !memchr(value, '\0', *length);
+    fclose(file);
+    if (!whole)
+        return mr_fail(err, MR_BAD_CONFIG, "kafka: %.200s is no text below %zu bytes", path,
+                       FILE_BYTES_MAX);
+    while (*length > 0 && strchr("\r\n", value[*length - 1]))
+        (*length)--;
+    return MR_OK;
+}
+
+/* NAME=@FILE, NAME=env:VARIABLE: secrets that no command line shows. NAME=@@TEXT is "@TEXT". */
+static enum mr_status fill_property(struct mr_config *config, const char **property,
+                                    struct mr_error *err)
+{
+    char text[FILE_BYTES_MAX + NAME_BYTES_MAX];
+    const char *given = strchr(*property, '=') + 1;
+    size_t name = (size_t)(given - *property), length = 0;
+    bool file = given[0] == '@' && given[1] != '@', variable = strncmp(given, "env:", 4) == 0;
+    if (!file && !variable && given[0] != '@') return MR_OK;
+    if (name > NAME_BYTES_MAX) return mr_fail(err, MR_BAD_CONFIG, "kafka: the name is too long");
+    memcpy(text, *property, name);
+    enum mr_status status = MR_OK;
+    const char *value = variable ? getenv(given + 4) : given + 1;
+    if (!value) return mr_fail(err, MR_BAD_CONFIG, "kafka: %.64s is not set", given + 4);
+    if (file)
+        status = read_value(given + 1, text + name, &length, err);
+    else
+        length = (size_t)snprintf(text + name, FILE_BYTES_MAX, "%s", value);
+    if (status != MR_OK) return status;
+    if (length >= FILE_BYTES_MAX) return mr_fail(err, MR_BAD_CONFIG, "kafka: a value is too long");
+    *property = mr_option_copy(config, text, name + length);
+    return *property ? MR_OK : mr_fail(err, MR_BAD_CONFIG, "kafka: the values are too long");
+}
+
+static enum mr_status fill_properties(struct mr_config *config, struct mr_error *err)
 {
     for (size_t i = 0; i < config->kafka.count; i++) {
         const char *equals = strchr(config->kafka.values[i], '=');
         if (!equals || equals == config->kafka.values[i])
             return mr_fail(err, MR_BAD_CONFIG, "kafka takes NAME=VALUE");
+        enum mr_status status = fill_property(config, &config->kafka.values[i], err);
+        if (status != MR_OK) return status;
     }
     return MR_OK;
 }
@@ -241,7 +288,7 @@ enum mr_status mr_config_finish(struct mr_config *config, struct mr_error *err)
     enum mr_status status = fill_topics(config, err);
     if (status == MR_OK) status = check_device(config->device, err);
     if (status == MR_OK) status = check_http(config, err);
-    if (status == MR_OK) status = check_properties(config, err);
+    if (status == MR_OK) status = fill_properties(config, err);
     if (status == MR_OK && !config->print_config) status = check_needs(config, err);
     if (status != MR_OK) return status;
     if (!config->model_name[0]) fill_model_name(config);

@@ -4,17 +4,67 @@
 #include "worker/kafka_mock.h"
 
 #include <librdkafka/rdkafka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#define REASON_BYTES ((size_t)160)
+
 struct mr_kafka_admin {
     const struct mr_kafka_options *kafka; /* first: kafka_conf's callbacks look here */
     rd_kafka_t *rk;
-    bool embedded;
+    bool embedded, refused;
+    char reason[REASON_BYTES]; /* the last connection error, "" none */
 };
 
 #define LOOK_AGAIN_MS 50u
+#define LISTEN_MS     100u
+#define VERSION_2_6_1 0x020601ff
+
+static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
+{
+    (void)level;
+    const struct mr_kafka_admin *admin = rd_kafka_opaque(rk);
+    char line[512];
+    snprintf(line, sizeof line, "kafka %s: %s", facility, text);
+    if (admin->kafka->log) admin->kafka->log(admin->kafka->log_context, MR_LOG_DEBUG, line);
+}
+
+/* "sasl_ssl://HOST:PORT/bootstrap: what happened (after 3ms in state AUTH_REQ)" without its ends.
+ */
+static void keep_reason(struct mr_kafka_admin *admin, const char *reason)
+{
+    const char *colon = strstr(reason, "/bootstrap: ");
+    const char *from = colon ? strchr(colon, ' ') + 1 : reason;
+    const char *after = strstr(from, " (after ");
+    size_t length = after ? (size_t)(after - from) : strlen(from);
+    snprintf(admin->reason, sizeof admin->reason, "%.*s", (int)length, from);
+}
+
+/* librdkafka before 2.6.1 sends its nonce twice, which Kafka let pass until version 4. */
+static const char *reason_of(const struct mr_kafka_admin *admin)
+{
+    const struct mr_text_list *list = admin->kafka->properties;
+    bool old = admin->refused && rd_kafka_version() < VERSION_2_6_1;
+    for (size_t i = 0; old && list && i < list->count; i++)
+        if (strstr(list->values[i], "=SCRAM-"))
+            return "login refused; SCRAM with Kafka 4 needs librdkafka 2.6.1 or later, PLAIN does "
+                   "not";
+    return admin->reason;
+}
+
+/* The library tries again for ever; what a second try cannot change is remembered. */
+static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
+{
+    (void)rk;
+    struct mr_kafka_admin *admin = opaque;
+    if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || admin->refused) return;
+    /* With TLS 1.3 the broker's word about our certificate comes after the handshake. */
+    admin->refused = code == RD_KAFKA_RESP_ERR__AUTHENTICATION || code == RD_KAFKA_RESP_ERR__SSL ||
+                     strstr(reason, "SSL alert number");
+    keep_reason(admin, reason);
+}
 
 enum mr_status mr_kafka_admin_open(struct mr_kafka_admin **out,
                                    const struct mr_kafka_options *options, struct mr_error *err)
@@ -25,7 +75,11 @@ enum mr_status mr_kafka_admin_open(struct mr_kafka_admin **out,
     admin->kafka = options;
     rd_kafka_conf_t *conf = NULL;
     enum mr_status status = mr_kafka_conf_create(&conf, MR_KAFKA_PRODUCER, options, admin, err);
-    if (status == MR_OK) status = mr_kafka_conf_open(&admin->rk, conf, MR_KAFKA_PRODUCER, err);
+    if (status == MR_OK) {
+        rd_kafka_conf_set_log_cb(conf, on_log);
+        rd_kafka_conf_set_error_cb(conf, on_error);
+        status = mr_kafka_conf_open(&admin->rk, conf, MR_KAFKA_PRODUCER, err);
+    }
     if (status != MR_OK) {
         free(admin);
         return status;
@@ -44,14 +98,26 @@ void mr_kafka_admin_close(struct mr_kafka_admin *admin)
 enum mr_status mr_kafka_admin_probe(struct mr_kafka_admin *admin, uint32_t timeout_ms,
                                     bool *embedded, struct mr_error *err)
 {
-    char *id = rd_kafka_clusterid(admin->rk, (int)timeout_ms);
+    char *id = NULL;
+    admin->refused = false;
+    for (uint32_t waited = 0; !id && !admin->refused; waited += LISTEN_MS) {
+        if (waited >= timeout_ms) break;
+        id = rd_kafka_clusterid(admin->rk, (int)LISTEN_MS);
+        rd_kafka_poll(admin->rk, 0); /* brings what went wrong */
+    }
     if (!id)
-        return mr_fail(err, MR_UNREACHABLE, "no Kafka broker answered at %s",
-                       admin->kafka->brokers);
+        return mr_fail(err, MR_UNREACHABLE, "%s %s%s%s",
+                       admin->refused ? "no Kafka connection to" : "no Kafka broker answered at",
+                       admin->kafka->brokers, admin->reason[0] ? ": " : "", reason_of(admin));
     static const char mock[] = MR_KAFKA_MOCK_CLUSTER_ID;
     *embedded = admin->embedded = strncmp(id, mock, sizeof mock - 1) == 0;
     rd_kafka_mem_free(admin->rk, id);
     return MR_OK;
+}
+
+bool mr_kafka_admin_refused(const struct mr_kafka_admin *admin)
+{
+    return admin->refused;
 }
 
 enum mr_status mr_kafka_admin_partitions(struct mr_kafka_admin *admin, const char *topic,

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBE_TIMEOUT_MS 10000u
+#define PROBE_MS         1000u
 #define TOPIC_TIMEOUT_MS 10000u
 #define TRANSACTION_NS                                                                             \
     ((uint64_t)30000000000) /* the shortest: a broker may be away for a while                      \
@@ -85,6 +85,21 @@ static enum mr_status ensure_topics(struct mr_worker *worker, struct mr_kafka_ad
     return status;
 }
 
+/* A broker that is away comes back; one that refuses us does not change its mind. */
+static enum mr_status wait_for_broker(struct mr_worker *worker, struct mr_kafka_admin *admin,
+                                      bool *embedded, struct mr_error *err)
+{
+    const struct mr_worker_options *options = &worker->options;
+    uint64_t until_ns = mr_clock_ns() + options->config->broker_timeout_ns;
+    for (bool said = false;; said = true) {
+        enum mr_status status = mr_kafka_admin_probe(admin, PROBE_MS, embedded, err);
+        if (status == MR_OK || mr_kafka_admin_refused(admin)) return status;
+        if (mr_clock_ns() >= until_ns) return status;
+        if (options->give_up && options->give_up(options->context)) return status;
+        if (!said) mr_log_warn(options->log, "%s; waiting for it", err->detail);
+    }
+}
+
 /* Who answers, and are the topics there; while the model is being loaded. */
 static enum mr_status meet_broker(struct mr_worker *worker, struct mr_error *err)
 {
@@ -92,7 +107,7 @@ static enum mr_status meet_broker(struct mr_worker *worker, struct mr_error *err
     enum mr_status status = mr_kafka_admin_open(&admin, &worker->kafka, err);
     if (status != MR_OK) return status;
     bool embedded = false;
-    status = mr_kafka_admin_probe(admin, PROBE_TIMEOUT_MS, &embedded, err);
+    status = wait_for_broker(worker, admin, &embedded, err);
     if (status == MR_OK && embedded && worker->options.config->delivery == MR_DELIVERY_EXACTLY_ONCE)
         status = mr_fail(err, MR_BAD_CONFIG,
                          "--delivery exactly-once needs Apache Kafka: the embedded broker has no "

@@ -29,7 +29,9 @@ struct mr_worker_options {
     const char *brokers; /* instead of the configuration's; NULL: that one */
     bool join_group;
     struct mr_log *log;
-    FILE *banner; /* where the start is described; NULL: nowhere */
+    FILE *banner;                   /* where the start is described; NULL: nowhere */
+    bool (*give_up)(void *context); /* asked while a start waits for its broker; may be NULL */
+    void *context;
 };
 
 struct mr_worker_stats {

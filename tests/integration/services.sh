@@ -3,8 +3,8 @@
 #
 #   . tests/integration/services.sh
 #   kafka_start [secure]                 sets KAFKA_BROKERS; an Apache Kafka (KRaft, one node) on loopback, with the
-#                                        lines of KAFKA_PROPERTIES in its configuration. secure: KAFKA_SASL (SCRAM over
-#                                        TLS; user mill, password grindstone) and KAFKA_TLS (a client certificate is
+#                                        lines of KAFKA_PROPERTIES in its configuration. secure: KAFKA_SASL (SCRAM and
+#                                        PLAIN over TLS; user mill, password grindstone) and KAFKA_TLS (a client certificate is
 #                                        asked for) as well, with certificates in SERVICES: ca.pem, client.pem, and
 #                                        other-ca.pem, other-client.pem of somebody else
 #   kafka_topic NAME [PARTITIONS]        creates a topic
@@ -99,7 +99,8 @@ kafka_secure() { # kafka_secure PORT PORT: prints the lines of configuration
     set -- --add-scram 'SCRAM-SHA-256=[name=mill,password=grindstone]'
     kafka_format=$*
     cat >"$SERVICES/secure.properties" <<END
-sasl.enabled.mechanisms=SCRAM-SHA-256
+sasl.enabled.mechanisms=SCRAM-SHA-256,PLAIN
+listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_mill="grindstone";
 listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 ssl.keystore.type=PEM
 ssl.keystore.location=$SERVICES/broker-store.pem

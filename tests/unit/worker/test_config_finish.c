@@ -6,8 +6,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -166,6 +168,59 @@ static void printing_needs_nothing(void **state)
 
 #define FINISH_TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy)
 
+static void set_property(struct fixture *fixture, const char *property)
+{
+    fixture->config.kafka = (struct mr_text_list){{property}, 1};
+}
+
+static void secrets_come_from_files_and_the_environment(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[] = "secret-XXXXXX", property[64];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, "two words\n", 10) == 10);
+    close(fd);
+    snprintf(property, sizeof property, "sasl.password=@%s", path);
+    set_property(fixture, property);
+    assert_int_equal(finish(fixture), MR_OK);
+    assert_string_equal(fixture->config.kafka.values[0], "sasl.password=two words");
+    unlink(path);
+    set_property(fixture, property);
+    assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    assert_non_null(strstr(fixture->err.detail, path));
+
+    setenv("MR_TEST_SECRET", "flour", 1);
+    set_property(fixture, "ssl.key.password=env:MR_TEST_SECRET");
+    assert_int_equal(finish(fixture), MR_OK);
+    assert_string_equal(fixture->config.kafka.values[0], "ssl.key.password=flour");
+    unsetenv("MR_TEST_SECRET");
+    set_property(fixture, "ssl.key.password=env:MR_TEST_SECRET");
+    assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    assert_non_null(strstr(fixture->err.detail, "MR_TEST_SECRET"));
+
+    set_property(fixture, "sasl.password=@@home");
+    assert_int_equal(finish(fixture), MR_OK);
+    assert_string_equal(fixture->config.kafka.values[0], "sasl.password=@home");
+}
+
+static void secrets_are_not_shown(void **state)
+{
+    static const char *const properties[] = {
+        "sasl.password=flour",    "consumer.sasl.password=flour",
+        "ssl.key.password=flour", "ssl.keystore.password=flour",
+        "ssl.key.pem=flour",      "sasl.oauthbearer.client.secret=flour"};
+    struct fixture *fixture = *state;
+    char text[128];
+    for (size_t i = 0; i < sizeof properties / sizeof properties[0]; i++) {
+        set_property(fixture, properties[i]);
+        mr_option_value_text(&fixture->config, mr_option_find("kafka"), 0, text, sizeof text);
+        assert_null(strstr(text, "flour"));
+    }
+    set_property(fixture, "sasl.username=miller");
+    mr_option_value_text(&fixture->config, mr_option_find("kafka"), 0, text, sizeof text);
+    assert_string_equal(text, "sasl.username=miller");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +231,8 @@ int main(void)
         FINISH_TEST(names_kafka_would_refuse_are_refused_here),
         FINISH_TEST(a_worker_has_a_name_in_any_case),
         FINISH_TEST(printing_needs_nothing),
+        FINISH_TEST(secrets_come_from_files_and_the_environment),
+        FINISH_TEST(secrets_are_not_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
