@@ -4,7 +4,8 @@
 #   docker/deps.sh model    only the small model
 #   docker/deps.sh build    what a build and the demo need: tools, libraries, LibTorch, the small model
 #   docker/deps.sh check    that, and the one clang-format version that decides the layout
-#   docker/deps.sh test     that, and what the tests need: Redis, kcat, Java, a real Apache Kafka
+#   docker/deps.sh test     that, and what the tests need: Redis, kcat, Java, a real Apache Kafka, a JSON schema
+#                           validator
 #
 # Debian packages are installed with apt-get when the user is root or may use sudo without a password;
 # otherwise the script names what is missing and stops. Everything else is pinned by version and SHA-256
@@ -196,6 +197,15 @@ get_clang_format() {
     publish clang-format "$stamp"
 }
 
+# What the test of docker/asyncapi.yaml imports: pure Python, found by path, nothing installed.
+get_python() {
+    stamp=$(for name in jsonschema attrs pyrsistent ruamel.yaml; do locked wheel "$name=="; done)
+    is_current python "$stamp" && return
+    install "$wheel_needs"
+    for name in jsonschema attrs pyrsistent ruamel.yaml; do unpack "$name" "$scratch/python" '*'; done
+    publish python "$stamp"
+}
+
 get_kafka() {
     stamp=$(locked jar)
     is_current kafka "$stamp" && return
@@ -229,5 +239,6 @@ get_model
 case $mode in check | test) get_clang_format ;; esac
 if [ "$mode" = test ]; then
     install "$test_needs"
+    get_python
     get_kafka
 fi

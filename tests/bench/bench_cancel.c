@@ -1,0 +1,209 @@
+/* How long a cancel takes: from the moment its record is published to the moment the request's
+ * terminal record is read, through a running fleet. A request is cancelled while it runs, while it
+ * waits for a place, or before it is sent.
+ *
+ *     bench_cancel --brokers HOST:PORT [--requests N] [--concurrency N]
+ *
+ * --concurrency other requests run all the while: as many as the worker has places, less one. Takes
+ * the options of `millrace bench`; prints one JSON object. */
+#include "worker/client.h"
+#include "worker/clock.h"
+#include "worker/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPEN_TIMEOUT_MS 10000u
+#define WAIT_NS         ((uint64_t)60000000000u)
+#define LONG            4000u /* tokens of an answer that is not waited for */
+#define BEFORE_MAX      20u
+#define SAMPLES_MAX     1000u
+
+struct bench {
+    const struct mr_config *config;
+    struct mr_client *client;
+    char run[32]; /* what the ids of this run begin with */
+    uint32_t sent;
+    double ms[SAMPLES_MAX], step_ms[SAMPLES_MAX];
+    uint32_t count, without_text, not_cancelled;
+};
+
+static void fail(const char *what, const struct mr_error *err)
+{
+    fprintf(stderr, "bench_cancel: %s: %s\n", what, err ? err->detail : "no answer in time");
+    exit(1);
+}
+
+static void name(const struct bench *bench, uint32_t number, char id[64])
+{
+    snprintf(id, 64, "%s-%u", bench->run, number);
+}
+
+static uint32_t send_request(struct bench *bench, uint32_t number)
+{
+    struct mr_error err = {0};
+    char id[64], value[512];
+    name(bench, number, id);
+    int length = snprintf(value, sizeof value,
+                          "{\"prompt_token_ids\":[%u,%u,%u,504,505,506,507,508],\"max_tokens\":%u,"
+                          "\"ignore_eos\":true,\"temperature\":0}",
+                          100 + number, 200 + number, 300 + number, LONG);
+    if (mr_client_request(bench->client, bench->config->request_topics[0].name,
+                          (struct mr_text){id, strlen(id)}, (struct mr_text){value, (size_t)length},
+                          MR_ENCODING_JSON, &err) != MR_OK)
+        fail("request", &err);
+    return number;
+}
+
+static uint32_t send_next(struct bench *bench)
+{
+    return send_request(bench, bench->sent++);
+}
+
+static void send_cancel(struct bench *bench, uint32_t number)
+{
+    struct mr_error err = {0};
+    char id[64];
+    name(bench, number, id);
+    if (mr_client_cancel(bench->client, (struct mr_text){id, strlen(id)}, &err) != MR_OK)
+        fail("cancel", &err);
+}
+
+/* Reads until a record of this kind and request comes. */
+static void await(struct bench *bench, uint32_t number, enum mr_client_kind kind,
+                  struct mr_client_event *event)
+{
+    char id[64];
+    uint64_t until_ns = mr_clock_ns() + WAIT_NS;
+    name(bench, number, id);
+    while (mr_clock_ns() < until_ns)
+        if (mr_client_take(bench->client, 100, event) && event->kind == kind &&
+            event->id.length == strlen(id) && memcmp(event->id.bytes, id, strlen(id)) == 0)
+            return;
+    fail(id, NULL);
+}
+
+static void note_end(struct bench *bench, uint64_t from_ns, const struct mr_client_event *event)
+{
+    const struct mr_result *result = &event->result;
+    if (bench->count == SAMPLES_MAX) return;
+    bench->ms[bench->count] = (double)(mr_clock_ns() - from_ns) / 1e6;
+    bench->step_ms[bench->count++] = result->itl_mean_ms;
+    bench->without_text += result->choices[0].text.length == 0;
+    bench->not_cancelled += result->choices[0].finish != MR_FINISH_CANCELLED;
+}
+
+static void cancel_and_time(struct bench *bench, uint32_t number)
+{
+    struct mr_client_event event;
+    uint64_t from_ns = mr_clock_ns();
+    send_cancel(bench, number);
+    await(bench, number, MR_CLIENT_RESULT, &event);
+    note_end(bench, from_ns, &event);
+}
+
+static void cancel_running(struct bench *bench)
+{
+    struct mr_client_event event;
+    uint32_t number = send_next(bench);
+    for (uint32_t records = 2 + number % 5; records > 0; records--)
+        await(bench, number, MR_CLIENT_TOKENS, &event);
+    cancel_and_time(bench, number);
+}
+
+/* One more request than there are places. */
+static void cancel_waiting(struct bench *bench)
+{
+    struct mr_client_event event;
+    uint32_t last = send_next(bench), waiting;
+    await(bench, last, MR_CLIENT_TOKENS, &event);
+    waiting = send_next(bench);
+    await(bench, last, MR_CLIENT_TOKENS, &event); /* a step later it is there, and waits */
+    cancel_and_time(bench, waiting);
+    send_cancel(bench, last);
+    await(bench, last, MR_CLIENT_RESULT, &event);
+}
+
+static void cancel_before(struct bench *bench)
+{
+    struct mr_client_event event;
+    uint32_t number = bench->sent++;
+    send_cancel(bench, number);
+    uint64_t from_ns = mr_clock_ns();
+    send_request(bench, number);
+    await(bench, number, MR_CLIENT_RESULT, &event);
+    note_end(bench, from_ns, &event);
+}
+
+static int by_size(const void *left, const void *right)
+{
+    double one = *(const double *)left, two = *(const double *)right;
+    return one < two ? -1 : one > two;
+}
+
+/* Nearest rank. */
+static double part_of(const double *sorted, uint32_t count, double part)
+{
+    uint32_t rank = (uint32_t)(part * count + 0.999999);
+    return count == 0 ? 0 : sorted[rank > 0 ? rank - 1 : 0];
+}
+
+static void measure(struct bench *bench, const char *kind, uint32_t count,
+                    void (*one)(struct bench *bench))
+{
+    bench->count = bench->without_text = bench->not_cancelled = 0;
+    for (uint32_t i = 0; i < count; i++)
+        one(bench);
+    qsort(bench->ms, bench->count, sizeof *bench->ms, by_size);
+    qsort(bench->step_ms, bench->count, sizeof *bench->step_ms, by_size);
+    printf("\"%s\": {\"count\": %u, \"median_ms\": %.1f, \"p99_ms\": %.1f, \"max_ms\": %.1f, "
+           "\"step_ms\": %.1f, \"without_text\": %u, \"not_cancelled\": %u}",
+           kind, bench->count, part_of(bench->ms, bench->count, 0.5),
+           part_of(bench->ms, bench->count, 0.99), part_of(bench->ms, bench->count, 1),
+           part_of(bench->step_ms, bench->count, 0.5), bench->without_text, bench->not_cancelled);
+}
+
+static void run(struct bench *bench)
+{
+    struct mr_client_event event;
+    uint32_t others = bench->config->concurrency, count = bench->config->requests;
+    for (uint32_t i = 0; i < others; i++)
+        await(bench, send_next(bench), MR_CLIENT_TOKENS, &event);
+    send_cancel(bench,
+                UINT32_MAX); /* a producer's first record to a topic waits for its metadata */
+    printf("{");
+    measure(bench, "running", count, cancel_running);
+    printf(", ");
+    measure(bench, "waiting", count < BEFORE_MAX ? count : BEFORE_MAX, cancel_waiting);
+    printf(", ");
+    measure(bench, "before", count < BEFORE_MAX ? count : BEFORE_MAX, cancel_before);
+    printf("}\n");
+    for (uint32_t i = 0; i < others; i++)
+        send_cancel(bench, i);
+}
+
+int main(int argc, char *argv[])
+{
+    struct mr_error err = {0};
+    struct mr_config *config = NULL;
+    char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
+    char command[] = "bench";
+    char *none[] = {NULL};
+    if (!arguments) return 1;
+    arguments[0] = argv[0];
+    arguments[1] = command;
+    for (int i = 1; i < argc; i++)
+        arguments[i + 1] = argv[i];
+    if (mr_config_create(&config, argc + 1, arguments, none, &err) != MR_OK) fail("options", &err);
+    struct bench bench = {.config = config};
+    snprintf(bench.run, sizeof bench.run, "cancel-%llx", (unsigned long long)mr_clock_unix_ms());
+    struct mr_client_options client = {
+        .config = config, .reads = true, .timeout_ms = OPEN_TIMEOUT_MS};
+    if (mr_client_open(&bench.client, &client, &err) != MR_OK) fail("broker", &err);
+    run(&bench);
+    mr_client_close(bench.client);
+    mr_config_destroy(config);
+    free(arguments);
+    return 0;
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""From a cancel's publication to the request's terminal record, as a client sees it: requests that run beside seven
+others, that wait for a place, and that were cancelled before they were sent. Needs build/bench_cancel.
+Bar: P99 at most two steps and 50 ms for running requests; a cancel sent before its request works."""
+
+import json
+import pathlib
+import subprocess
+
+import fleet
+
+PLACES = 8
+
+
+def main():
+    parser = fleet.arguments(__doc__)
+    parser.add_argument("--requests", type=int, default=100)
+    options = parser.parse_args()
+    with fleet.Broker(options) as broker, fleet.Worker(options, broker, "--max-sequences", PLACES):
+        program = pathlib.Path(options.millrace).parent / "bench_cancel"
+        figures = json.loads(subprocess.run(
+            [program, "--brokers", broker.address, "--requests", str(options.requests), "--concurrency",
+             str(PLACES - 1)], check=True, stdout=subprocess.PIPE, timeout=280).stdout)
+    running = figures["running"]
+    bar_ms = round(2 * running["step_ms"] + 50, 1)
+    fleet.report(options, "cancel_latency", {
+        **figures, "bar_ms": bar_ms, "bar_met": running["p99_ms"] <= bar_ms,
+        "all_cancelled": not any(kind["not_cancelled"] for kind in figures.values())})
+
+
+if __name__ == "__main__":
+    main()
