@@ -230,7 +230,8 @@ static void add_spring(struct mr_answer *answer, const struct mr_answer_source *
     add_big_endian(answer, "kafka_dlt-original-partition", (uint32_t)ticket->partition, 4);
     add_big_endian(answer, "kafka_dlt-original-offset", (uint64_t)ticket->offset, 8);
     add_big_endian(answer, "kafka_dlt-original-timestamp", (uint64_t)mail->record.timestamp_ms, 8);
-    add_text(answer, "kafka_dlt-original-timestamp-type", "CreateTime");
+    add_text(answer, "kafka_dlt-original-timestamp-type",
+             mail->record.append_time ? "LogAppendTime" : "CreateTime");
     add_text(answer, "kafka_dlt-original-consumer-group", source->group);
     add_text(answer, "kafka_dlt-exception-fqcn", mr_status_code(mail->error.status));
     add_text(answer, "kafka_dlt-exception-message", mail->error.detail);

@@ -27,6 +27,7 @@ void mr_kafka_client_describe(struct rd_kafka_message_s *message,
                                        .offset = message->offset,
                                        .timestamp_ms =
                                            kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? 0 : timestamp,
+                                       .append_time = kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME,
                                        .key = {message->key, message->key_len},
                                        .value = {message->payload, message->len},
                                        .headers = headers,

@@ -18,6 +18,7 @@ struct mr_kafka_record {
     int32_t partition; /* to produce: -1 lets the key decide */
     int64_t offset;
     int64_t timestamp_ms; /* unix; 0 when the broker says none */
+    bool append_time;     /* the timestamp is the broker's, not the producer's */
     struct mr_text key;   /* bytes NULL: null key */
     struct mr_text value; /* bytes NULL: null value (a tombstone) */
     const struct mr_kafka_header *headers;

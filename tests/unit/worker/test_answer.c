@@ -194,7 +194,9 @@ static void a_dead_letter_is_the_record_with_both_families_of_headers(void **sta
         mr_kafka_record_header(&answer.record, "kafka_dlt-original-timestamp");
     assert_memory_equal(time->value, "\0\0\0\0\0\0\1\2", 8);
 
+    mail->record.append_time = true;
     mr_answer_dead_letter(&answer, &source, mail, true);
+    expect_header(&answer, "kafka_dlt-original-timestamp-type", "LogAppendTime");
     assert_null(answer.record.value.bytes);
     expect_header(&answer, "millrace-value-bytes", "4");
     mr_answer_clear(&answer);

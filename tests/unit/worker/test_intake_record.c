@@ -151,6 +151,24 @@ static void a_cancel_of_a_dropped_request_counts_for_the_next_copy(void **state)
     close_intake_rig(&rig);
 }
 
+static void while_draining_only_what_the_engine_has_is_cancelled(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    arrive(&rig, 0, VALUE("a"));
+    atomic_store(&rig.intake.draining, true);
+    cancel(&rig, "a");
+    assert_int_equal(rig.intake.stats.cancelled, 1);
+    cancel(&rig, "b"); /* nothing of it will be taken here any more */
+    assert_int_equal(mr_cancel_memory_count(rig.intake.cancelled), 0);
+    mr_intake_forget_engine(&rig.intake);
+    cancel(&rig, "a"); /* the engine may be gone: nothing happens */
+    rig.intake.targets.engine = rig.engine.engine;
+    close_intake_rig(&rig);
+}
+
 static void a_tenant_without_room_is_not_taken_from(void **state)
 {
     (void)state;
@@ -345,6 +363,7 @@ int main(void)
         cmocka_unit_test(a_record_finished_or_seen_before_is_not_run),
         cmocka_unit_test(a_cancel_may_come_before_its_request),
         cmocka_unit_test(a_cancel_of_a_dropped_request_counts_for_the_next_copy),
+        cmocka_unit_test(while_draining_only_what_the_engine_has_is_cancelled),
         cmocka_unit_test(a_tenant_without_room_is_not_taken_from),
         cmocka_unit_test(a_deadline_header_that_has_passed_answers_without_decoding),
         cmocka_unit_test(a_topic_s_longest_wait_counts_from_the_record_s_timestamp),
