@@ -67,6 +67,7 @@ static enum mr_status create_caches(struct mr_engine *engine, struct mr_error *e
     struct mr_kv_cache_options cache = {.block_count = options->block_count,
                                         .sequence_tokens_max = options->context_tokens,
                                         .sequences_max = options->sequences_max,
+                                        .kept_max = options->session_blocks_max,
                                         .prefix_cache = options->prefix_cache};
     enum mr_status status = mr_kv_cache_create(&engine->cache, &cache, err);
     if (status != MR_OK || options->prompt_cache_entries == 0 || !options->prefix_cache)
@@ -109,6 +110,7 @@ static enum mr_status create_wheel(struct mr_engine *engine, struct mr_error *er
         .step_target_ms = options->step_target_ms,
         .ageing_ns = options->ageing_ns,
         .deadline_admission = options->deadline_admission,
+        .session_keep_ns = options->session_keep_ns,
         .force_preempt_every = options->force_preempt_every,
         .queue = engine->queue,
         .cache = engine->cache,
@@ -304,6 +306,11 @@ static void fill_stats(struct mr_engine *engine)
     stats->blocks_held = cache.held_count;
     stats->prefix_queries_tokens = cache.queries_tokens;
     stats->prefix_hit_tokens = cache.hit_tokens;
+    stats->blocks_kept = cache.kept_count;
+    stats->evictions = cache.evictions;
+    stats->copies = cache.copies;
+    stats->oldest_cached_ns = cache.oldest_cached_ns;
+    if (engine->prompts != NULL) stats->prompts = mr_prompt_cache_stats(engine->prompts);
     mr_cost_model_coefficients(&engine->cost, stats->cost_model);
     if (engine->shared != NULL) stats->shared = mr_shared_cache_stats(engine->shared);
 }

@@ -18,6 +18,7 @@
 
 #include "batching/budget.h"
 #include "batching/model_port.h"
+#include "batching/prompt_cache.h"
 #include "batching/shared_cache.h"
 #include "codec/request.h"
 #include "codec/status.h"
@@ -41,6 +42,8 @@ struct mr_engine_options {
         geometry; /* what a prompt costs, from mr_model_info: kv_bytes_per_token
                      and activation_bytes / rows_max; zero: not counted */
     bool prefix_cache;
+    uint64_t session_keep_ns;       /* how long a conversation's blocks are evicted last */
+    uint32_t session_blocks_max;    /* blocks that may be kept so; 0: none */
     uint32_t prompt_cache_entries;  /* complete prompts with their logits; default 100, 0 off */
     uint64_t prompt_cache_ttl_ns;   /* counted from last access; default 300 s */
     const struct mr_tier *tier;     /* KV shared with other workers, borrowed; NULL: none */
@@ -86,6 +89,9 @@ struct mr_engine_stats {
         step_ns_total;    /* time inside the model port, if the worker gave it a clock */
     double cost_model[4]; /* a, b, c, d of the fitted step time, ms */
     uint64_t cached_tokens_redis;
+    uint64_t blocks_kept;                         /* for conversations, among the cached ones */
+    uint64_t evictions, copies, oldest_cached_ns; /* of the local cache (kvcache/kv_cache.h) */
+    struct mr_prompt_cache_stats prompts;
     struct mr_shared_cache_stats shared; /* zero without a tier */
 };
 

@@ -133,6 +133,8 @@ static void part_from_blocks(struct mr_scheduler *scheduler, struct mr_sequence 
     if (sequence->job->request->cache_write && sequence->match.copy_tokens == 0) {
         mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed, true);
         if (shared != NULL) mr_shared_cache_store(shared, sequence, true);
+        if (sequence->job->request->session.length > 0)
+            mr_kv_cache_keep(sequence->table, now_ns + scheduler->options.session_keep_ns);
     }
     mr_block_table_destroy(sequence->table, now_ns);
     sequence->table = NULL;

@@ -70,6 +70,7 @@ struct mr_scheduler_options {
     double step_target_ms;
     uint64_t ageing_ns; /* the queue's */
     bool deadline_admission;
+    uint64_t session_keep_ns;     /* a conversation's blocks are kept that long */
     uint32_t force_preempt_every; /* test hook; 0 off */
     /* Borrowed; prompts and shared may be NULL. */
     struct mr_request_queue *queue;

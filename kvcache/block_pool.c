@@ -7,13 +7,14 @@
 
 #include <stdlib.h>
 
-enum block_state { BLOCK_FREE, BLOCK_CACHED, BLOCK_HELD };
+enum block_state { BLOCK_FREE, BLOCK_CACHED, BLOCK_KEPT, BLOCK_HELD };
 
 struct block_node {
     uint32_t references;
     mr_block_id previous, next; /* in the list of its state; NONE at the ends and when HELD */
     uint8_t state;              /* enum block_state */
     bool indexed;
+    uint64_t keep_until_ns; /* 0: not to be kept */
 };
 
 struct block_list {
@@ -24,7 +25,9 @@ struct block_list {
 struct mr_block_pool {
     struct block_node *nodes; /* [block_count] */
     uint32_t block_count;
-    struct block_list free, cached; /* cached: oldest first */
+    struct block_list free, cached, kept; /* cached, kept: oldest first */
+    uint32_t kept_max;
+    uint64_t now_ns;
     uint64_t evictions;
     mr_block_evicted evicted;
     void *context;
@@ -70,7 +73,7 @@ enum mr_status mr_block_pool_create(struct mr_block_pool **out, uint32_t block_c
     pool->block_count = block_count;
     pool->evicted = evicted;
     pool->context = context;
-    pool->free = pool->cached = (struct block_list){MR_BLOCK_NONE, MR_BLOCK_NONE, 0};
+    pool->free = pool->cached = pool->kept = (struct block_list){MR_BLOCK_NONE, MR_BLOCK_NONE, 0};
     for (uint32_t id = block_count; id-- > 0;)
         list_append(pool, &pool->free, id);
     *out = pool;
@@ -89,11 +92,33 @@ void mr_block_pool_destroy(struct mr_block_pool *pool)
     free(pool);
 }
 
+void mr_block_pool_set_kept_max(struct mr_block_pool *pool, uint32_t kept_max)
+{
+    pool->kept_max = kept_max;
+}
+
+static struct block_list *list_of(struct mr_block_pool *pool, enum block_state state)
+{
+    MR_ASSERT(state != BLOCK_HELD);
+    return state == BLOCK_FREE ? &pool->free : state == BLOCK_KEPT ? &pool->kept : &pool->cached;
+}
+
+/* The oldest kept block is as any other from now on, and the newest of these. */
+static void keep_no_longer(struct mr_block_pool *pool)
+{
+    mr_block_id id = pool->kept.first;
+    list_remove(pool, &pool->kept, id);
+    pool->nodes[id].state = BLOCK_CACHED;
+    pool->nodes[id].keep_until_ns = 0;
+    list_append(pool, &pool->cached, id);
+}
+
 static void evict_oldest(struct mr_block_pool *pool)
 {
-    mr_block_id id = pool->cached.first;
+    struct block_list *list = pool->cached.count > 0 ? &pool->cached : &pool->kept;
+    mr_block_id id = list->first;
     if (pool->evicted != NULL) pool->evicted(pool->context, id);
-    list_remove(pool, &pool->cached, id);
+    list_remove(pool, list, id);
     pool->nodes[id].indexed = false;
     pool->nodes[id].state = BLOCK_FREE;
     list_append(pool, &pool->free, id);
@@ -102,13 +127,14 @@ static void evict_oldest(struct mr_block_pool *pool)
 
 enum mr_status mr_block_pool_take(struct mr_block_pool *pool, uint32_t count, mr_block_id *ids)
 {
-    if (count > pool->free.count + pool->cached.count) return MR_FULL;
+    if (count > pool->free.count + mr_block_pool_cached(pool)) return MR_FULL;
     for (uint32_t i = 0; i < count; i++) {
         if (pool->free.count == 0) evict_oldest(pool);
         mr_block_id id = pool->free.last;
         list_remove(pool, &pool->free, id);
         pool->nodes[id].state = BLOCK_HELD;
         pool->nodes[id].references = 1;
+        pool->nodes[id].keep_until_ns = 0;
         ids[i] = id;
     }
     return MR_OK;
@@ -119,8 +145,8 @@ void mr_block_pool_hold(struct mr_block_pool *pool, mr_block_id id)
     MR_ASSERT(id < pool->block_count);
     struct block_node *node = &pool->nodes[id];
     MR_ASSERT(node->state != BLOCK_FREE);
-    if (node->state == BLOCK_CACHED) {
-        list_remove(pool, &pool->cached, id);
+    if (node->state != BLOCK_HELD) {
+        list_remove(pool, list_of(pool, node->state), id);
         node->state = BLOCK_HELD;
     }
     node->references++;
@@ -132,8 +158,26 @@ void mr_block_pool_release(struct mr_block_pool *pool, mr_block_id id)
     struct block_node *node = &pool->nodes[id];
     MR_ASSERT(node->state == BLOCK_HELD && node->references > 0);
     if (--node->references > 0) return;
-    node->state = node->indexed ? BLOCK_CACHED : BLOCK_FREE;
-    list_append(pool, node->indexed ? &pool->cached : &pool->free, id);
+    /* Whatever the time: blocks stop being kept in the order of the list, a chain's end first. */
+    bool kept = pool->kept_max > 0 && node->keep_until_ns > 0;
+    node->state = !node->indexed ? BLOCK_FREE : kept ? BLOCK_KEPT : BLOCK_CACHED;
+    list_append(pool, list_of(pool, node->state), id);
+    if (pool->kept.count > pool->kept_max) keep_no_longer(pool);
+}
+
+void mr_block_pool_keep(struct mr_block_pool *pool, mr_block_id id, uint64_t until_ns)
+{
+    MR_ASSERT(id < pool->block_count);
+    struct block_node *node = &pool->nodes[id];
+    MR_ASSERT(node->state == BLOCK_HELD);
+    if (until_ns > node->keep_until_ns) node->keep_until_ns = until_ns;
+}
+
+void mr_block_pool_expire(struct mr_block_pool *pool, uint64_t now_ns)
+{
+    if (now_ns > pool->now_ns) pool->now_ns = now_ns;
+    while (pool->kept.count > 0 && pool->nodes[pool->kept.first].keep_until_ns <= pool->now_ns)
+        keep_no_longer(pool);
 }
 
 void mr_block_pool_mark(struct mr_block_pool *pool, mr_block_id id, bool indexed)
@@ -142,8 +186,8 @@ void mr_block_pool_mark(struct mr_block_pool *pool, mr_block_id id, bool indexed
     struct block_node *node = &pool->nodes[id];
     MR_ASSERT(node->state != BLOCK_FREE);
     node->indexed = indexed;
-    if (indexed || node->state != BLOCK_CACHED) return;
-    list_remove(pool, &pool->cached, id);
+    if (indexed || node->state == BLOCK_HELD) return;
+    list_remove(pool, list_of(pool, node->state), id);
     node->state = BLOCK_FREE;
     list_append(pool, &pool->free, id);
 }
@@ -162,7 +206,7 @@ bool mr_block_pool_is_marked(const struct mr_block_pool *pool, mr_block_id id)
 
 mr_block_id mr_block_pool_oldest(const struct mr_block_pool *pool)
 {
-    return pool->cached.first;
+    return pool->cached.count > 0 ? pool->cached.first : pool->kept.first;
 }
 
 uint32_t mr_block_pool_free(const struct mr_block_pool *pool)
@@ -172,12 +216,17 @@ uint32_t mr_block_pool_free(const struct mr_block_pool *pool)
 
 uint32_t mr_block_pool_cached(const struct mr_block_pool *pool)
 {
-    return pool->cached.count;
+    return pool->cached.count + pool->kept.count;
+}
+
+uint32_t mr_block_pool_kept(const struct mr_block_pool *pool)
+{
+    return pool->kept.count;
 }
 
 uint32_t mr_block_pool_held(const struct mr_block_pool *pool)
 {
-    return pool->block_count - pool->free.count - pool->cached.count;
+    return pool->block_count - pool->free.count - mr_block_pool_cached(pool);
 }
 
 uint64_t mr_block_pool_evictions(const struct mr_block_pool *pool)
@@ -194,7 +243,7 @@ static void check_list(const struct mr_block_pool *pool, const struct block_list
         MR_ASSERT(id < pool->block_count && count < list->count);
         MR_ASSERT(pool->nodes[id].previous == previous);
         MR_ASSERT(pool->nodes[id].state == state && pool->nodes[id].references == 0);
-        MR_ASSERT(pool->nodes[id].indexed == (state == BLOCK_CACHED));
+        MR_ASSERT(pool->nodes[id].indexed == (state != BLOCK_FREE));
         previous = id;
         count++;
     }
@@ -211,5 +260,7 @@ void mr_block_pool_check(const struct mr_block_pool *pool)
     }
     check_list(pool, &pool->free, BLOCK_FREE);
     check_list(pool, &pool->cached, BLOCK_CACHED);
-    MR_ASSERT(pool->free.count + pool->cached.count + held == pool->block_count);
+    check_list(pool, &pool->kept, BLOCK_KEPT);
+    MR_ASSERT(pool->kept.count <= pool->kept_max);
+    MR_ASSERT(pool->free.count + mr_block_pool_cached(pool) + held == pool->block_count);
 }

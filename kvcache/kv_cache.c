@@ -43,6 +43,7 @@ static enum mr_status make_parts(struct mr_kv_cache *cache,
 {
     enum mr_status status =
         mr_block_pool_create(&cache->pool, options->block_count, forget, cache, err);
+    if (status == MR_OK) mr_block_pool_set_kept_max(cache->pool, options->kept_max);
     if (status == MR_OK) status = mr_prefix_index_create(&cache->index, options->block_count, err);
     if (status == MR_OK)
         status = mr_block_tables_create(&cache->tables, options->sequences_max,
@@ -148,6 +149,7 @@ static void empty(struct mr_block_table *table)
 void mr_block_table_clear(struct mr_block_table *table, uint64_t now_ns)
 {
     if (now_ns > table->cache->now_ns) table->cache->now_ns = now_ns;
+    mr_block_pool_expire(table->cache->pool, table->cache->now_ns);
     empty(table);
     table->asked_tokens = table->matched_tokens = 0;
 }
@@ -340,6 +342,12 @@ void mr_kv_cache_publish(struct mr_block_table *table, const uint32_t *tokens, u
     table->published_tokens = computed;
 }
 
+void mr_kv_cache_keep(struct mr_block_table *table, uint64_t until_ns)
+{
+    for (uint32_t i = 0; i < table->block_count; i++)
+        mr_block_pool_keep(table->cache->pool, table->blocks[i], until_ns);
+}
+
 /* ---- figures ---- */
 
 uint32_t mr_kv_cache_available(const struct mr_kv_cache *cache)
@@ -355,6 +363,7 @@ struct mr_kv_cache_stats mr_kv_cache_stats(const struct mr_kv_cache *cache)
         .free_count = mr_block_pool_free(cache->pool),
         .cached_count = mr_block_pool_cached(cache->pool),
         .held_count = mr_block_pool_held(cache->pool),
+        .kept_count = mr_block_pool_kept(cache->pool),
         .queries_tokens = cache->queries_tokens,
         .hit_tokens = cache->hit_tokens,
         .evictions = mr_block_pool_evictions(cache->pool),

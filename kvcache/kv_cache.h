@@ -35,6 +35,7 @@ struct mr_kv_cache_options {
     uint32_t block_count;
     uint32_t sequence_tokens_max; /* longest sequence: bounds a block table */
     uint32_t sequences_max;       /* block tables alive at once */
+    uint32_t kept_max;            /* blocks _keep may keep; 0: it does nothing */
     bool prefix_cache;            /* false: _match never finds anything */
 };
 
@@ -69,6 +70,7 @@ struct mr_kv_match {
 
 struct mr_kv_cache_stats {
     uint32_t block_count, free_count, cached_count, held_count;
+    uint32_t kept_count; /* among the cached ones */
     uint64_t queries_tokens, hit_tokens, evictions, copies;
     uint64_t oldest_cached_ns; /* when the next block to be evicted was let go; 0: none is cached */
 };
@@ -119,6 +121,9 @@ enum mr_status mr_kv_cache_reserve(struct mr_block_table *table, uint32_t token_
  * tokens is the whole sequence from its start. Call only after the step that wrote them. */
 void mr_kv_cache_publish(struct mr_block_table *table, const uint32_t *tokens, uint32_t computed,
                          bool final);
+/* What is published of this table is evicted only after everything that is not kept, until then:
+ * a conversation that goes on. The blocks stay cached ones, so they are in nobody's way. */
+void mr_kv_cache_keep(struct mr_block_table *table, uint64_t until_ns);
 /* Gives all blocks back (preemption); published ones stay findable until evicted. */
 void mr_block_table_clear(struct mr_block_table *table, uint64_t now_ns);
 

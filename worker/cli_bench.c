@@ -1,4 +1,5 @@
 /* millrace bench: the engine alone, or a running fleet through Kafka. */
+#include "worker/bench_cache.h"
 #include "worker/bench_engine.h"
 #include "worker/bench_fleet.h"
 #include "worker/cli.h"
@@ -28,7 +29,8 @@ int mr_cli_bench(const struct mr_config *config, struct mr_log *log)
 {
     (void)log;
     struct mr_error err = {0};
-    enum mr_status status =
-        config->engine ? mr_bench_engine(config, stdout, &err) : measure_fleet(config, &err);
+    enum mr_status status = config->cache    ? mr_bench_cache(config, stdout, &err)
+                            : config->engine ? mr_bench_engine(config, stdout, &err)
+                                             : measure_fleet(config, &err);
     return status == MR_OK ? MR_EXIT_DONE : mr_cli_fail(&err);
 }

@@ -33,16 +33,20 @@ static void say_stats(struct serving *serving)
     double seconds = (double)(now_ns - serving->before_ns) / 1e9;
     const struct mr_engine_stats *a = &serving->before.engine.engine, *b = &now.engine.engine;
     if (b->steps != a->steps)
-        mr_log_info(serving->log,
-                    "%.0f prompt tok/s, %.0f output tok/s, running %u, waiting %u, KV %u %%, "
-                    "prefix hits %.0f %%, preempted %llu, in Kafka %llu",
-                    (double)(b->prompt_tokens - a->prompt_tokens) / seconds,
-                    (double)(b->generated_tokens - a->generated_tokens) / seconds, b->running,
-                    b->waiting, b->blocks_total > 0 ? b->blocks_held * 100 / b->blocks_total : 0,
-                    b->prefix_queries_tokens > 0
-                        ? 100.0 * (double)b->prefix_hit_tokens / (double)b->prefix_queries_tokens
-                        : 0.0,
-                    (unsigned long long)b->preemptions, (unsigned long long)now.intake.backlog);
+        mr_log_info(
+            serving->log,
+            "%.0f prompt tok/s, %.0f output tok/s, running %u, waiting %u, KV %u %%, "
+            "prefix hits %.0f %%, shared hits %llu of %llu tokens, loaded %.0f MB, stored %.0f MB, "
+            "preempted %llu, in Kafka %llu",
+            (double)(b->prompt_tokens - a->prompt_tokens) / seconds,
+            (double)(b->generated_tokens - a->generated_tokens) / seconds, b->running, b->waiting,
+            b->blocks_total > 0 ? b->blocks_held * 100 / b->blocks_total : 0,
+            b->prefix_queries_tokens > 0
+                ? 100.0 * (double)b->prefix_hit_tokens / (double)b->prefix_queries_tokens
+                : 0.0,
+            (unsigned long long)b->shared.loaded_tokens, (unsigned long long)b->shared.asked_tokens,
+            (double)b->shared.loaded_bytes / 1e6, (double)b->shared.stored_bytes / 1e6,
+            (unsigned long long)b->preemptions, (unsigned long long)now.intake.backlog);
     serving->before = now;
     serving->before_ns = now_ns;
 }

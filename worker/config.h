@@ -77,6 +77,8 @@ struct mr_config {
     bool deterministic, prefix_cache;
     uint32_t prompt_entries; /* complete-prompt cache entries */
     uint64_t prompt_entry_ttl_ns;
+    uint64_t session_keep_ns;
+    uint32_t session_share; /* percent of the KV pool */
     uint32_t default_max_tokens;
 
     /* queue */
@@ -121,6 +123,7 @@ struct mr_config {
     bool from_beginning;               /* tail */
     uint32_t partitions, broker_count; /* broker, demo */
     uint64_t interval_ns;              /* top */
+    bool cache;                        /* bench --cache */
     bool engine, mix;                  /* bench --engine, --mix */
     const char *output;                /* bench, replay: file */
     uint32_t requests, concurrency;    /* bench */

@@ -142,6 +142,8 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
         .geometry = {.kv_bytes_per_token = info->kv_bytes_per_token,
                      .activation_bytes_per_row = info->activation_bytes / rows},
         .prefix_cache = config->prefix_cache,
+        .session_keep_ns = config->session_keep_ns,
+        .session_blocks_max = (uint32_t)((uint64_t)info->block_count * config->session_share / 100),
         .prompt_cache_entries = config->prompt_entries,
         .prompt_cache_ttl_ns = config->prompt_entry_ttl_ns,
         .queue_count_max = config->queue_requests,

@@ -266,6 +266,73 @@ static void put_prefix_cache(FILE *out, const struct mr_engine_stats *engine)
                 engine->prompt_cache_hits);
 }
 
+static void put_local_cache(FILE *out, const struct mr_engine_stats *engine)
+{
+    put_value(out, "millrace_kv_blocks_kept", "gauge", "Cached KV blocks kept for conversations",
+              (double)engine->blocks_kept);
+    put_counter(out, "millrace_kv_evictions_total", "Cached KV blocks taken for something else",
+                engine->evictions);
+    put_counter(out, "millrace_kv_copies_total", "KV blocks shared by copying their first tokens",
+                engine->copies);
+    put_value(out, "millrace_prompt_cache_entries", "gauge", "Complete prompts with their logits",
+              engine->prompts.count);
+    put_counter(out, "millrace_prompt_cache_misses_total", "Prompts not found among them",
+                engine->prompts.misses);
+    put_counter(out, "millrace_prompt_cache_evictions_total", "Entries that made room",
+                engine->prompts.evictions);
+    put_counter(out, "millrace_prompt_cache_expirations_total", "Entries unused for too long",
+                engine->prompts.expirations);
+}
+
+static void put_shared_decisions(FILE *out, const struct mr_shared_cache_stats *shared)
+{
+    static const char *const name = "millrace_shared_cache_decisions_total";
+    put_head(out, name, "counter", "Prefixes the shared cache has, by what was done about them");
+    for (unsigned i = 0; i < MR_LOAD_VERDICT_COUNT; i++)
+        fprintf(out, "%s{decision=\"%s\"} %" PRIu64 "\n", name,
+                mr_load_verdict_name((enum mr_load_verdict)i), shared->decisions[i]);
+}
+
+static void put_shared_cache(FILE *out, const struct mr_engine_stats *engine)
+{
+    const struct mr_shared_cache_stats *shared = &engine->shared;
+    const struct {
+        const char *name, *help;
+        uint64_t value;
+    } counters[] = {
+        {"asks_total", "Questions about prompts", shared->asks},
+        {"asks_refused_total", "Questions it did not take", shared->asks_refused},
+        {"hits_total", "Prompts of which something was there", shared->hits},
+        {"asked_tokens_total", "Prompt tokens asked about", shared->asked_tokens},
+        {"there_tokens_total", "Of these, said to be there", shared->there_tokens},
+        {"loads_total", "Loads begun", shared->loads},
+        {"loaded_tokens_total", "Tokens not computed thanks to loads", shared->loaded_tokens},
+        {"loaded_entries_total", "Complete prompts loaded", shared->loaded_entries},
+        {"loaded_bytes_total", "Bytes loaded", shared->loaded_bytes},
+        {"missing_items_total", "Items gone between question and load", shared->missing_items},
+        {"unused_items_total", "Items that came too late", shared->unused_items},
+        {"holds_given_up_total", "Waits for loads that were given up", shared->holds_given_up},
+        {"stored_items_total", "Items stored", shared->stored_items},
+        {"stored_bytes_total", "Bytes stored", shared->stored_bytes},
+        {"stores_refused_total", "Stores it did not take", shared->stores_refused},
+        {"stores_lost_total", "Items taken and not stored", shared->stores_lost},
+    };
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "millrace_shared_cache_%s", counters[i].name);
+        put_counter(out, name, counters[i].help, counters[i].value);
+    }
+    put_shared_decisions(out, shared);
+    put_value(out, "millrace_shared_cache_saved_seconds_total", "counter",
+              "Computing time that loads promised to save", shared->saved_ms / 1e3);
+    put_value(out, "millrace_shared_cache_import_seconds_total", "counter",
+              "Engine time spent copying loaded blocks in", (double)shared->import_ns / 1e9);
+    put_value(out, "millrace_shared_cache_export_seconds_total", "counter",
+              "Engine time spent copying blocks out", (double)shared->export_ns / 1e9);
+    put_value(out, "millrace_shared_cache_buffers_free", "gauge", "Staging buffers free",
+              (double)shared->staging_free);
+}
+
 static void put_engine(FILE *out, const struct mr_engine_stats *engine)
 {
     put_value(out, "millrace_requests_running", "gauge", "Sequences in the batch", engine->running);
@@ -275,12 +342,16 @@ static void put_engine(FILE *out, const struct mr_engine_stats *engine)
               engine->prefilling);
     put_blocks(out, engine);
     put_prefix_cache(out, engine);
+    put_local_cache(out, engine);
+    put_shared_cache(out, engine);
     put_counter(out, "millrace_prompt_tokens_total", "Prompt tokens computed",
                 engine->prompt_tokens);
     put_counter(out, "millrace_generation_tokens_total", "Tokens generated",
                 engine->generated_tokens);
     put_counter(out, "millrace_cached_tokens_total", "Prompt tokens taken from the cache",
                 engine->cached_tokens);
+    put_counter(out, "millrace_cached_tokens_redis_total", "Of these, from the shared cache",
+                engine->cached_tokens_redis);
     put_counter(out, "millrace_preemptions_total", "Sequences put back for want of blocks",
                 engine->preemptions);
     put_counter(out, "millrace_recomputed_tokens_total", "Tokens computed again after that",

@@ -530,6 +530,44 @@ static void nonsense_options_are_refused(void **state)
     rig_end(&rig);
 }
 
+/* Runs a request, then fills the pool with others; returns how much of the next turn is found. */
+static uint32_t next_turn_after_a_storm(const char *session)
+{
+    struct engine_rig rig;
+    rig_init(&rig);
+    rig.options.block_count = RIG_BLOCKS(4096);
+    rig.options.session_keep_ns = 1000000000000u;
+    rig.options.session_blocks_max = rig.options.block_count / 2;
+    rig_start(&rig);
+    uint32_t tokens[1024], count = 600;
+    rig_tokens(&rig, 1, tokens, count);
+    struct mr_request *request = mr_fake_request("turn", tokens, count);
+    request->ignore_eos = true;
+    if (session != NULL) request->session = (struct mr_text){session, strlen(session)};
+    rig_submit(&rig, 0, request);
+    rig_run(&rig);
+    for (uint32_t i = 1; i < 8; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "s%u", i);
+        rig_submit(&rig, i, make(&rig, id, 10 + i, 1000));
+        rig_run(&rig);
+    }
+    rig_expect(&rig, tokens, count, tokens + count, 16);
+    rig_tokens(&rig, 99, tokens + count + 16, 20);
+    rig_submit(&rig, 9, mr_fake_request("next", tokens, count + 36));
+    rig_run(&rig);
+    uint32_t found = rig.seen[9].result.cached_tokens;
+    rig_end(&rig);
+    return found;
+}
+
+static void a_session_outlasts_a_storm_of_others_answer_included(void **state)
+{
+    (void)state;
+    assert_int_equal(next_turn_after_a_storm("talk"), 600 + 15); /* the 16th was only drawn */
+    assert_int_equal(next_turn_after_a_storm(NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -556,6 +594,7 @@ int main(void)
         cmocka_unit_test(timings_follow_the_clock),
         cmocka_unit_test(a_failed_model_ends_the_step_with_its_error),
         cmocka_unit_test(nonsense_options_are_refused),
+        cmocka_unit_test(a_session_outlasts_a_storm_of_others_answer_included),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

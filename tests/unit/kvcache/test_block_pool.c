@@ -82,6 +82,67 @@ static void a_block_stays_held_until_its_last_reference(void **state)
     mr_block_pool_destroy(pool);
 }
 
+/* Releases them tail first, as a chain does. */
+static void cache_chain(struct mr_block_pool *pool, const mr_block_id *ids, uint32_t count,
+                        uint64_t until_ns)
+{
+    for (uint32_t i = count; i-- > 0;) {
+        mr_block_pool_mark(pool, ids[i], true);
+        if (until_ns > 0) mr_block_pool_keep(pool, ids[i], until_ns);
+        mr_block_pool_release(pool, ids[i]);
+    }
+}
+
+static void kept_blocks_are_evicted_last_until_their_time_is_over(void **state)
+{
+    (void)state;
+    struct evictions seen = {0};
+    struct mr_block_pool *pool = pool_of(4, &seen);
+    mr_block_id kept[2], plain[2], again[4];
+    mr_block_pool_set_kept_max(pool, 2);
+    assert_int_equal(mr_block_pool_take(pool, 2, kept), MR_OK);
+    assert_int_equal(mr_block_pool_take(pool, 2, plain), MR_OK);
+    cache_chain(pool, kept, 2, 1000);
+    cache_chain(pool, plain, 2, 0);
+    assert_counts(pool, 0, 4, 0);
+    assert_int_equal(mr_block_pool_kept(pool), 2);
+    assert_int_equal(mr_block_pool_take(pool, 3, again), MR_OK);
+    assert_int_equal(seen.ids[0], plain[1]);
+    assert_int_equal(seen.ids[1], plain[0]);
+    assert_int_equal(seen.ids[2], kept[1]);
+    cache_chain(pool, again, 3, 0);
+    mr_block_pool_expire(pool, 999);
+    assert_int_equal(mr_block_pool_kept(pool), 1);
+    mr_block_pool_expire(pool, 1000);
+    assert_int_equal(mr_block_pool_kept(pool), 0);
+    mr_block_pool_check(pool);
+    mr_block_pool_destroy(pool);
+}
+
+static void no_more_is_kept_than_may_be(void **state)
+{
+    (void)state;
+    struct evictions seen = {0};
+    struct mr_block_pool *pool = pool_of(6, &seen);
+    mr_block_id ids[6];
+    mr_block_pool_set_kept_max(pool, 2);
+    assert_int_equal(mr_block_pool_take(pool, 6, ids), MR_OK);
+    cache_chain(pool, ids, 3, 1000);
+    cache_chain(pool, ids + 3, 3, 2000);
+    assert_int_equal(mr_block_pool_kept(pool), 2);
+    assert_counts(pool, 0, 6, 0);
+    assert_int_equal(mr_block_pool_oldest(pool), ids[2]);
+    mr_block_pool_mark(pool, ids[3], false);
+    assert_int_equal(mr_block_pool_kept(pool), 1);
+    assert_counts(pool, 1, 5, 0);
+    mr_block_pool_hold(pool, ids[4]);
+    assert_int_equal(mr_block_pool_kept(pool), 0);
+    mr_block_pool_release(pool, ids[4]);
+    assert_int_equal(mr_block_pool_kept(pool), 1);
+    mr_block_pool_check(pool);
+    mr_block_pool_destroy(pool);
+}
+
 static void marked_blocks_are_cached_and_evicted_oldest_first(void **state)
 {
     (void)state;
@@ -162,6 +223,8 @@ int main(void)
         cmocka_unit_test(taken_blocks_are_distinct),
         cmocka_unit_test(a_block_stays_held_until_its_last_reference),
         cmocka_unit_test(marked_blocks_are_cached_and_evicted_oldest_first),
+        cmocka_unit_test(kept_blocks_are_evicted_last_until_their_time_is_over),
+        cmocka_unit_test(no_more_is_kept_than_may_be),
         cmocka_unit_test(free_blocks_are_taken_before_cached_ones),
         cmocka_unit_test(unmarking_a_cached_block_frees_it_without_eviction),
         cmocka_unit_test(misuse_is_caught),

@@ -167,6 +167,7 @@ static void match(struct world *world, struct sequence *sequence)
         mr_kv_cache_match(sequence->table, text->tokens, text->count, &found);
     if (!whole) assert_true(found.token_count == probed || found.token_count == probed / BT * BT);
     if (draw(world, 16) == 0) { /* preempted before the copy was made */
+        if (world->now_ns % 4 == 0) mr_kv_cache_keep(sequence->table, world->now_ns + 40);
         mr_block_table_clear(sequence->table, ++world->now_ns);
         mr_kv_cache_copied(sequence->table, &found);
         return;
@@ -187,6 +188,7 @@ static void start(struct world *world, struct sequence *sequence)
 
 static void preempt(struct world *world, struct sequence *sequence)
 {
+    if (world->now_ns % 4 == 0) mr_kv_cache_keep(sequence->table, world->now_ns + 40);
     mr_block_table_clear(sequence->table, ++world->now_ns);
     sequence->computed = 0;
 }
@@ -219,6 +221,7 @@ static void publish(struct world *world, struct sequence *sequence, bool final)
 static void finish(struct world *world, struct sequence *sequence)
 {
     if (draw(world, 4) > 0) publish(world, sequence, true);
+    if (world->now_ns % 3 == 0) mr_kv_cache_keep(sequence->table, world->now_ns + 40);
     mr_block_table_destroy(sequence->table, ++world->now_ns);
     sequence->table = NULL;
 }
@@ -254,7 +257,8 @@ static void turn(struct world *world)
 static void live(uint32_t block_count, uint64_t seed, uint32_t turns, bool evicts)
 {
     struct world world = {.block_count = block_count, .seed = seed};
-    struct mr_kv_cache_options options = {block_count, TOKENS_MAX, SEQUENCES_MAX, true};
+    struct mr_kv_cache_options options = {block_count, TOKENS_MAX, SEQUENCES_MAX, block_count / 3,
+                                          true};
     assert_int_equal(mr_kv_cache_create(&world.cache, &options, NULL), MR_OK);
     world.contents = calloc((size_t)block_count * BT, sizeof *world.contents);
     world.history = calloc(HISTORY_MAX, sizeof *world.history);
