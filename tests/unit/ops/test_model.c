@@ -146,7 +146,8 @@ static void kv_moves_between_blocks_and_bytes(void **state)
     static const uint32_t tokens[] = {5, 9, 2, 250, 17, 1, 33, 4};
     struct mr_model *model = open_model(TINY, MR_DTYPE_F32);
     float expected[272], out[272];
-    unsigned char bytes[2 * 2 * 7 * 16 * 4];
+    /* Two layers: a panel of 16 keys of 16 dims, and 7 words of 16 values. */
+    unsigned char bytes[2 * (16 * 64 + 7 * 64)];
     run(model, tokens, 8, 0, 0);
     assert_int_equal(mr_model_logits(model, 0, expected, NULL), MR_OK);
     mr_model_kv_copy(model, 0, 3, 7);

@@ -1,4 +1,5 @@
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/kv_pool.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>
@@ -52,13 +53,24 @@ static void expect_head(const float *in, const float *norm, const struct mr_cpu_
     }
 }
 
-static void check_heads(const float *before, const void *after, size_t stride, uint32_t bf16,
-                        const double *want)
+static void check_number(double got, double want, bool bf16)
 {
-    (void)before;
+    assert_true(fabs(want - got) <= 1e-5 + (bf16 ? fabs(want) / 256 : 0.0));
+}
+
+/* Key and value of one token and head, where the pool says they lie. */
+static void check_slot(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token, uint32_t head,
+                       const double *key, const float *value)
+{
+    const bool bf16 = kv->spec.bf16;
+    const size_t size = mr_cpu_kv_element_bytes(kv);
+    const unsigned char *keys = mr_cpu_kv_keys(kv, block, 1, head);
+    const unsigned char *values = mr_cpu_kv_values(kv, block, 1, head);
     for (uint32_t d = 0; d < DIM; d++) {
-        const double got = (double)number_at(after, stride + d, (int)bf16);
-        assert_true(fabs(want[d] - got) <= 1e-5 + (bf16 ? fabs(want[d]) / 256 : 0.0));
+        const size_t k = mr_cpu_kv_key_at(kv, token, d) / size;
+        const size_t v = mr_cpu_kv_value_at(kv, token, d) / size;
+        check_number((double)number_at(keys, k, bf16), key[d], bf16);
+        check_number((double)number_at(values, v, bf16), (double)value[d], bf16);
     }
 }
 
@@ -89,28 +101,21 @@ static void check_write(const struct mr_cpu_rope_args *args, enum mr_cpu_level l
         before[i] = qkv[i] = number_next(&seed);
     mr_cpu_rope_write(kv, &attention, args, qkv);
 
-    unsigned char *block = malloc(mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS));
     for (uint32_t r = 0; r < rows; r++) {
-        const uint32_t position = context + r, token = position % MR_BLOCK_TOKENS;
+        const uint32_t position = context + r;
         const float *row = before + r * WIDTH;
         double want[DIM];
         for (uint32_t head = 0; head < HEADS; head++) {
             expect_head(row + head * DIM, args->q_norm, args->rope, position, want);
-            check_heads(row, qkv, r * WIDTH + head * DIM, 0, want);
-        }
-        mr_cpu_kv_export(kv, blocks[position / MR_BLOCK_TOKENS], MR_BLOCK_TOKENS, block);
-        for (uint32_t head = 0; head < KV_HEADS; head++) {
-            /* [layer 1][k, v][head][token][dim] */
-            const size_t k = ((2 * KV_HEADS + head) * (size_t)MR_BLOCK_TOKENS + token) * DIM;
-            const size_t v = k + (size_t)KV_HEADS * MR_BLOCK_TOKENS * DIM;
-            expect_head(row + (HEADS + head) * DIM, args->k_norm, args->rope, position, want);
-            check_heads(row, block, k, bf16, want);
             for (uint32_t d = 0; d < DIM; d++)
-                want[d] = (double)row[(HEADS + KV_HEADS + head) * DIM + d];
-            check_heads(row, block, v, bf16, want);
+                check_number((double)qkv[r * WIDTH + head * DIM + d], want[d], false);
+        }
+        for (uint32_t head = 0; head < KV_HEADS; head++) {
+            expect_head(row + (HEADS + head) * DIM, args->k_norm, args->rope, position, want);
+            check_slot(kv, blocks[position / MR_BLOCK_TOKENS], position % MR_BLOCK_TOKENS, head,
+                       want, row + (HEADS + KV_HEADS + head) * DIM);
         }
     }
-    free(block);
     free(qkv);
     free(before);
     mr_cpu_kv_destroy(kv);
