@@ -108,15 +108,16 @@ static enum mr_status choose_start(struct mr_kafka_reader *reader,
 }
 
 /* Notes where each partition ends now, if there is something to read before. */
-static void note_ends(struct mr_kafka_reader *reader, uint32_t timeout_ms,
+static void note_ends(struct mr_kafka_reader *reader, const struct mr_kafka_reader_options *options,
                       const rd_kafka_topic_partition_list_t *list)
 {
     reader->unread = rd_kafka_topic_partition_list_new(list->cnt);
+    if (options->from == MR_KAFKA_FROM_END) return;
     for (int i = 0; i < list->cnt; i++) {
         const rd_kafka_topic_partition_t *element = &list->elems[i];
         int64_t low = 0, high = 0;
         if (rd_kafka_query_watermark_offsets(reader->rk, element->topic, element->partition, &low,
-                                             &high, (int)timeout_ms))
+                                             &high, (int)options->timeout_ms))
             continue;
         int64_t from = element->offset > low ? element->offset : low;
         if (from >= high) continue;
@@ -149,7 +150,7 @@ static enum mr_status assign(struct mr_kafka_reader *reader,
         if (options->until_end)
             reader->unread = rd_kafka_topic_partition_list_copy(list);
         else
-            note_ends(reader, options->timeout_ms, list);
+            note_ends(reader, options, list);
     }
     if (status == MR_OK && list->cnt > 0) {
         rd_kafka_resp_err_t code = rd_kafka_assign(reader->rk, list);
