@@ -75,6 +75,25 @@ void mr_kafka_mock_fail(struct mr_kafka_mock *mock, int16_t api_key, int code, u
         rd_kafka_mock_push_request_errors(mock->cluster, api_key, 1, (rd_kafka_resp_err_t)code);
 }
 
+void mr_kafka_mock_fail_at(struct mr_kafka_mock *mock, int32_t broker, int16_t api_key, int code,
+                           uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        rd_kafka_mock_broker_push_request_error_rtts(mock->cluster, broker, api_key, 1,
+                                                     (rd_kafka_resp_err_t)code, 0);
+}
+
+void mr_kafka_mock_lead(struct mr_kafka_mock *mock, const char *topic, int32_t partition,
+                        int32_t broker)
+{
+    rd_kafka_mock_partition_set_leader(mock->cluster, topic, partition, broker);
+}
+
+void mr_kafka_mock_coordinate(struct mr_kafka_mock *mock, const char *group, int32_t broker)
+{
+    rd_kafka_mock_coordinator_set(mock->cluster, "group", group, broker);
+}
+
 void mr_kafka_mock_set_down(struct mr_kafka_mock *mock, int32_t broker, bool down)
 {
     if (down)

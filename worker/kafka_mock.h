@@ -31,6 +31,13 @@ enum mr_status mr_kafka_mock_topic(struct mr_kafka_mock *mock, const char *topic
 
 /* The next count requests of this kind (Kafka's API key) fail with this Kafka error code. */
 void mr_kafka_mock_fail(struct mr_kafka_mock *mock, int16_t api_key, int code, uint32_t count);
+/* The same at one broker only. */
+void mr_kafka_mock_fail_at(struct mr_kafka_mock *mock, int32_t broker, int16_t api_key, int code,
+                           uint32_t count);
+/* The partition is led, the group coordinated, by this broker from now on. */
+void mr_kafka_mock_lead(struct mr_kafka_mock *mock, const char *topic, int32_t partition,
+                        int32_t broker);
+void mr_kafka_mock_coordinate(struct mr_kafka_mock *mock, const char *group, int32_t broker);
 /* Broker ids count from 1. A broker that is down closes its connections and accepts none. */
 void mr_kafka_mock_set_down(struct mr_kafka_mock *mock, int32_t broker, bool down);
 void mr_kafka_mock_set_rtt(struct mr_kafka_mock *mock, int32_t broker, uint32_t rtt_ms);
