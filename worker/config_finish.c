@@ -267,8 +267,9 @@ static enum mr_status check_needs(const struct mr_config *config, struct mr_erro
                                          1u << MR_COMMAND_TAIL | 1u << MR_COMMAND_CANCEL |
                                          1u << MR_COMMAND_REPLAY;
     bool bench = config->command == MR_COMMAND_BENCH;
-    bool model = need_model >> config->command & 1u || (bench && config->engine);
-    bool brokers = need_brokers >> config->command & 1u || (bench && !config->engine);
+    bool alone = config->engine || config->cache;
+    bool model = need_model >> config->command & 1u || (bench && alone);
+    bool brokers = need_brokers >> config->command & 1u || (bench && !alone);
     const struct mr_command_entry *command = &mr_commands[config->command];
     if (model && !config->model[0])
         return mr_fail(err, MR_BAD_CONFIG, "%s needs --model PATH", command->name);
