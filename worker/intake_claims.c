@@ -193,12 +193,19 @@ static void forget_awaited(void *context, struct mr_ticket *ticket)
     ticket->awaited = false;
 }
 
-/* Lets end what runs of these partitions now; what has not started is not waited for. */
-static void drain(struct mr_intake *intake, const struct mr_kafka_claim *claims, size_t count)
+/* The consumer is not polled meanwhile: never so long that the group gives this worker up. */
+static uint64_t drain_limit_ns(const struct mr_config *config)
+{
+    uint64_t most_ns = config->poll_interval_max_ns / 2;
+    return most_ns > 0 && most_ns < config->revoke_timeout_ns ? most_ns : config->revoke_timeout_ns;
+}
+
+void mr_intake_revoke_drain(struct mr_intake *intake, const struct mr_kafka_claim *claims,
+                            size_t count)
 {
     struct mr_lane *lane;
     struct timespec pause = {.tv_nsec = DRAIN_LOOK_MS * 1000000L};
-    uint64_t until_ns = mr_clock_ns() + intake->options.config->revoke_timeout_ns;
+    uint64_t until_ns = mr_clock_ns() + drain_limit_ns(intake->options.config);
     for (size_t i = 0; i < count; i++) {
         if (!(lane = lane_of(intake, &claims[i]))) continue;
         struct lane_visit visit = {.intake = intake, .lane = lane, .epoch = lane->epoch};
@@ -245,7 +252,7 @@ void mr_intake_revoked(void *context, const struct mr_kafka_claim *claims, size_
     struct mr_lane *lane;
     if (how != MR_KAFKA_REVOKE_LOST && count > 0 && intake->targets.engine &&
         intake->options.config->on_revoke == MR_ON_REVOKE_DRAIN)
-        drain(intake, claims, count);
+        mr_intake_revoke_drain(intake, claims, count);
     if (how != MR_KAFKA_REVOKE_LOST) settle(intake, claims, count);
     for (size_t i = 0; i < count && how != MR_KAFKA_REVOKE_LOST; i++)
         if ((lane = lane_of(intake, &claims[i]))) release_lane(intake, lane);

@@ -15,6 +15,10 @@ void mr_intake_assigned(void *context, struct mr_kafka_claim *claims, size_t cou
 void mr_intake_revoked(void *context, const struct mr_kafka_claim *claims, size_t count,
                        enum mr_kafka_revoke how);
 void mr_intake_committed(void *context, enum mr_status status, const char *reason);
+/* --on-revoke drain: lets end what runs of these partitions now, for at most --revoke-timeout; what
+ * has not started is not waited for. */
+void mr_intake_revoke_drain(struct mr_intake *intake, const struct mr_kafka_claim *claims,
+                            size_t count);
 /* Recovery has looked: lanes that waited for it go on. */
 void mr_intake_recovered(struct mr_intake *intake);
 /* Nothing of this lane's present life counts any more: its tickets are dropped. */

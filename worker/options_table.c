@@ -59,7 +59,7 @@ const struct mr_option mr_options[] = {
     {"delivery", MR_OPTION_CHOICE, AT(delivery), "at-least-once", BIT(SERVE), 0, 0, "at-least-once|exactly-once", "MODE", "How results and offsets are joined", false},
     {"group-instance", MR_OPTION_TEXT, AT(group_instance), "", BIT(SERVE), 0, 0, NULL, "NAME", "Static member of the group: a worker that comes back in time keeps its partitions", false},
     {"on-revoke", MR_OPTION_CHOICE, AT(on_revoke), "drop", BIT(SERVE), 0, 0, "drop|drain", "MODE", "Running requests of a partition that goes to another worker", false},
-    {"revoke-timeout", MR_OPTION_DURATION, AT(revoke_timeout_ns), "10s", BIT(SERVE), 0, 3.6e12, NULL, "TIME", "How long drain lets them run", false},
+    {"revoke-timeout", MR_OPTION_DURATION, AT(revoke_timeout_ns), "10s", BIT(SERVE), 0, 3.6e12, NULL, "TIME", "How long drain lets them run; half of --poll-interval-max at most", false},
     {"strict", MR_OPTION_BOOL, AT(strict), "false", WORKER, 0, 0, NULL, NULL, "Reject requests with unknown fields, on every request topic", false},
     {"commit-interval", MR_OPTION_DURATION, AT(commit_interval_ns), "100ms", BIT(SERVE), 1e6, 6e10, NULL, "TIME", "Shortest time between offset commits", false},
     {"drain-timeout", MR_OPTION_DURATION, AT(drain_timeout_ns), "25s", WORKER, 0, 3.6e12, NULL, "TIME", "How long SIGTERM lets running requests finish", false},

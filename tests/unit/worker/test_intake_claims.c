@@ -181,6 +181,36 @@ static void a_partition_waits_for_what_its_last_owner_answered(void **state)
     close_broker(&broker);
 }
 
+static void drain_waits_for_what_runs_and_for_nothing_else(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_mailbox_options options = {256, 1 << 20, &rig.wake};
+    assert_int_equal(mr_mailbox_create(&rig.intake.mailbox, &options, NULL), MR_OK);
+    rig.config.on_revoke = MR_ON_REVOKE_DRAIN;
+    rig.config.revoke_timeout_ns = 3600000000000u; /* an hour: the test does not wait for it */
+    struct mr_lane *lane = assign_lane(&rig, 0, "");
+    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    arrive(&rig, 1, "{\"id\":\"b\",\"prompt\":\"x\"}");
+    struct mr_ticket *running = ticket_named(&rig, "a");
+    mr_intake_started(&rig.intake, running);
+    running->done.kind = MR_MAIL_DONE;
+    mr_mailbox_post_control(rig.intake.mailbox, &running->done);
+    mr_intake_revoke_drain(&rig.intake, &mine, 1);
+    assert_null(ticket_named(&rig, "a")); /* it ended */
+    assert_int_equal(mr_offset_ledger_base(lane->ledger), 1);
+    assert_non_null(ticket_named(&rig, "b")); /* it had not begun */
+    mr_intake_started(&rig.intake, ticket_named(&rig, "b"));
+    rig.config.revoke_timeout_ns = 1;
+    mr_intake_revoke_drain(&rig.intake, &mine, 1); /* not for ever */
+    assert_non_null(ticket_named(&rig, "b"));
+    assert_false(ticket_named(&rig, "b")->awaited);
+    mr_mailbox_destroy(rig.intake.mailbox);
+    rig.intake.mailbox = NULL;
+    close_intake_rig(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +222,7 @@ int main(void)
         cmocka_unit_test(foreign_metadata_is_survived),
         cmocka_unit_test(what_runs_is_handed_back_without_a_crash),
         cmocka_unit_test(a_partition_waits_for_what_its_last_owner_answered),
+        cmocka_unit_test(drain_waits_for_what_runs_and_for_nothing_else),
         cmocka_unit_test(a_refused_commit_is_due_again_and_a_late_answer_is_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
