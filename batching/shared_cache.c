@@ -94,7 +94,8 @@ enum mr_status mr_shared_cache_create(struct mr_shared_cache **out,
     shared->logits_bytes = model->vocab_size * sizeof(float);
     /* Logits stand behind the KV in a buffer: whole cache lines keep them aligned. */
     shared->buffer_bytes = (shared->block_bytes + shared->logits_bytes + 63) / 64 * 64;
-    uint64_t buffers = options->staging_bytes / shared->buffer_bytes;
+    uint64_t staging = options->staging_bytes > 0 ? options->staging_bytes : MR_STAGING_BYTES;
+    uint64_t buffers = staging / shared->buffer_bytes;
     shared->buffer_count = buffers < 2 ? 2 : buffers < 4096 ? (uint32_t)buffers : 4096;
     shared->items_max = options->context_tokens / MR_BLOCK_TOKENS + 2;
     if (!make_tables(shared)) goto fail_shared;

@@ -31,6 +31,7 @@
 #define MR_ASK_WAIT_NS       60000000u /* the tier's own deadline comes first */
 #define MR_ENTRY_TOKENS_MIN  32u       /* shorter prompts have no entry of their own */
 #define MR_PROBE_INTERVAL_NS 10000000000u
+#define MR_STAGING_BYTES     ((uint64_t)256 << 20)
 
 struct mr_shared_cache;
 
@@ -42,7 +43,7 @@ struct mr_shared_cache_options {
     const struct mr_cost_model *cost;
     uint32_t context_tokens;
     uint32_t chunk_tokens;  /* 0: no chunking */
-    uint64_t staging_bytes; /* for loads and stores together; at least two items */
+    uint64_t staging_bytes; /* for loads and stores together, at least two items; 0: the default */
 };
 
 struct mr_shared_cache_stats {
