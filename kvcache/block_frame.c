@@ -1,0 +1,189 @@
+#include "kvcache/block_frame.h"
+
+#include "codec/check.h"
+
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define DIGEST_AT    48u
+#define NONCE_AT     36u
+#define DIGEST_BYTES 16u
+#define STRING_BYTES ((size_t)10)       /* the server's string header of 9 bytes and the NUL */
+#define SLICE_COST   ((size_t)64 << 10) /* a slice more must save this much memory */
+#define ANYWHERE     ((size_t)64 << 10) /* grid of cuts where layers do not matter */
+
+_Static_assert(DIGEST_BYTES == MR_AES_TAG_BYTES, "a tag takes the digest's place");
+_Static_assert(sizeof(XXH128_canonical_t) == DIGEST_BYTES, "XXH3-128");
+
+/* ---- slices ---- */
+
+size_t mr_slices_allocated(size_t value_bytes)
+{
+    size_t size = value_bytes + STRING_BYTES;
+    if (size <= 128) return (size + 15) & ~(size_t)15;
+    unsigned power = 63u - (unsigned)__builtin_clzll((unsigned long long)size - 1);
+    size_t step = (size_t)1 << (power - 2);
+    return (size + step - 1) / step * step;
+}
+
+static size_t memory_of(size_t length, size_t slice)
+{
+    size_t whole = length / slice, rest = length % slice;
+    size_t sum = whole * (mr_slices_allocated(slice + MR_FRAME_BYTES) + SLICE_COST);
+    return rest ? sum + mr_slices_allocated(rest + MR_FRAME_BYTES) + SLICE_COST : sum;
+}
+
+struct mr_slices mr_slices_of(size_t length, size_t layer_bytes)
+{
+    MR_ASSERT(length > 0);
+    size_t unit = layer_bytes ? layer_bytes : ANYWHERE;
+    if (unit > MR_SLICE_BYTES_MAX) unit = ANYWHERE; /* one layer does not fit: cut inside it */
+    size_t best = length, least = SIZE_MAX;
+    for (size_t slice = unit; slice < length + unit && slice <= MR_SLICE_BYTES_MAX; slice += unit) {
+        size_t memory = memory_of(length, slice < length ? slice : length);
+        if (memory > least) continue;
+        least = memory;
+        best = slice < length ? slice : length;
+    }
+    return (struct mr_slices){.count = (uint32_t)((length + best - 1) / best), .bytes = best};
+}
+
+size_t mr_slices_length(const struct mr_slices *slices, size_t length, uint32_t index)
+{
+    MR_ASSERT(index < slices->count);
+    size_t from = slices->bytes * index;
+    return length - from < slices->bytes ? length - from : slices->bytes;
+}
+
+/* ---- keys ---- */
+
+enum mr_status mr_frame_keys_add(struct mr_frame_keys *keys, uint32_t id,
+                                 const unsigned char key[MR_AES_KEY_BYTES], struct mr_error *err)
+{
+    if (id == 0 || id > 255) return mr_fail(err, MR_BAD_CONFIG, "a key id is 1 to 255, not %u", id);
+    if (keys->count == MR_FRAME_KEYS_MAX)
+        return mr_fail(err, MR_BAD_CONFIG, "more than %zu keys", MR_FRAME_KEYS_MAX);
+    for (size_t i = 0; i < keys->count; i++)
+        if (keys->ids[i] == id) return mr_fail(err, MR_BAD_CONFIG, "key id %u is there twice", id);
+    struct mr_aes_gcm *state = mr_aes_gcm_create(key);
+    if (!state) return mr_fail(err, MR_NOMEM, "no memory for a key");
+    keys->ids[keys->count] = (uint8_t)id;
+    keys->states[keys->count++] = state;
+    return MR_OK;
+}
+
+void mr_frame_keys_clear(struct mr_frame_keys *keys)
+{
+    for (size_t i = 0; i < keys->count; i++)
+        mr_aes_gcm_destroy(keys->states[i]);
+    *keys = (struct mr_frame_keys){0};
+}
+
+static struct mr_aes_gcm *state_of(const struct mr_frame_keys *keys, uint8_t id)
+{
+    for (size_t i = 0; i < keys->count; i++)
+        if (keys->ids[i] == id) return keys->states[i];
+    return NULL;
+}
+
+/* ---- header ---- */
+
+static void put(unsigned char *out, uint64_t value, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        out[i] = (unsigned char)(value >> (8 * i));
+}
+
+static uint64_t get(const unsigned char *in, size_t bytes)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < bytes; i++)
+        value |= (uint64_t)in[i] << (8 * i);
+    return value;
+}
+
+/* Everything but nonce and digest. */
+static void put_frame(const struct mr_frame *frame, uint8_t key_id, unsigned char *header)
+{
+    MR_ASSERT(frame->slice < frame->slice_count && frame->slice_count <= UINT16_MAX);
+    MR_ASSERT(frame->length <= UINT32_MAX);
+    memset(header, 0, MR_FRAME_BYTES);
+    memcpy(header, "mrkv", 4);
+    put(header + 4, MR_FRAME_VERSION, 2);
+    header[6] = MR_FRAME_PLAIN;
+    header[7] = key_id;
+    memcpy(header + 8, frame->key, MR_FRAME_NAME_BYTES);
+    put(header + 24, frame->token_count, 4);
+    put(header + 28, frame->slice, 2);
+    put(header + 30, frame->slice_count, 2);
+    put(header + 32, frame->length, 4);
+}
+
+static void checksum(const unsigned char *header, const void *payload, size_t length,
+                     unsigned char digest[DIGEST_BYTES])
+{
+    XXH3_state_t state;
+    XXH128_canonical_t canonical;
+    XXH3_128bits_reset(&state);
+    XXH3_128bits_update(&state, header, DIGEST_AT);
+    XXH3_128bits_update(&state, payload, length);
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
+    memcpy(digest, canonical.digest, DIGEST_BYTES);
+}
+
+static struct mr_aes_message message_of(const unsigned char *header, size_t length)
+{
+    return (struct mr_aes_message){
+        .nonce = header + NONCE_AT, .beside = header, .beside_length = DIGEST_AT, .length = length};
+}
+
+void mr_frame_write(const struct mr_frame_order *order, struct mr_frame_keys *keys,
+                    unsigned char header[MR_FRAME_BYTES])
+{
+    const struct mr_frame *frame = &order->frame;
+    bool sealing = keys && keys->count;
+    put_frame(frame, sealing ? keys->ids[0] : (uint8_t)0, header);
+    if (!sealing) {
+        checksum(header, order->payload, frame->length, header + DIGEST_AT);
+        return;
+    }
+    memcpy(header + NONCE_AT, order->nonce, MR_AES_NONCE_BYTES);
+    struct mr_aes_message message = message_of(header, frame->length);
+    mr_aes_gcm_seal(keys->states[0], &message, order->payload, order->sealed, header + DIGEST_AT);
+}
+
+const char *mr_verdict_text(enum mr_verdict verdict)
+{
+    static const char *const texts[] = {
+#define X(name, text) text,
+        MR_VERDICT_LIST(X)
+#undef X
+    };
+    MR_ASSERT((unsigned)verdict < MR_VERDICT_COUNT);
+    return texts[verdict];
+}
+
+enum mr_verdict mr_frame_read(const unsigned char header[MR_FRAME_BYTES],
+                              const struct mr_frame *expected, void *payload,
+                              struct mr_frame_keys *keys)
+{
+    unsigned char want[MR_FRAME_BYTES], digest[DIGEST_BYTES];
+    uint8_t key_id = header[7];
+    bool sealing = keys && keys->count;
+    if (memcmp(header, "mrkv", 4) != 0) return MR_VERDICT_FOREIGN;
+    if (get(header + 4, 2) != MR_FRAME_VERSION) return MR_VERDICT_VERSION;
+    put_frame(expected, key_id, want);
+    if (memcmp(header, want, NONCE_AT) != 0) return MR_VERDICT_MISPLACED;
+    if (sealing != (key_id != 0)) return MR_VERDICT_SEALED;
+    if (!sealing) {
+        checksum(header, payload, expected->length, digest);
+        return memcmp(header + DIGEST_AT, digest, DIGEST_BYTES) == 0 ? MR_VERDICT_GOOD
+                                                                     : MR_VERDICT_DAMAGED;
+    }
+    struct mr_aes_gcm *state = state_of(keys, key_id);
+    if (!state) return MR_VERDICT_SEALED;
+    struct mr_aes_message message = message_of(header, expected->length);
+    bool good = mr_aes_gcm_open(state, &message, payload, payload, header + DIGEST_AT);
+    return good ? MR_VERDICT_GOOD : MR_VERDICT_DAMAGED;
+}

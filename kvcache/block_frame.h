@@ -1,0 +1,107 @@
+/* block_frame - how an item of the tier (kvcache/tier.h) is written down: cut into slices, each one
+ * value with a header of its own, so that a value can be judged without knowing who wrote it.
+ *
+ * Header, 64 bytes, little endian:
+ *      0  magic "mrkv"        4  version u16       6  codec u8          7  key id u8 (0: not
+ * sealed) 8  name [16]: first half of the item's key  24  token count u32  28  slice u16 30  slice
+ * count u16    32  payload bytes u32 36  nonce [12]       48  digest [16] The digest is XXH3-128
+ * over the header without it and the payload (an accident is noticed), or, where a key is given,
+ * the tag of AES-256-GCM over the same (so is an attacker). A value that differs in any field from
+ * what the reader expects, a newer or older version included, is not there.
+ *
+ * Slices: at multiples of a layer, below MR_SLICE_BYTES_MAX, and of such a size that header,
+ * payload and the server's own string header come to just under a size class of jemalloc, which has
+ * four classes a doubling: a value one byte above a class wastes up to a fifth of its memory.
+ *
+ * Threads: any; a set of keys belongs to one thread. Memory: the keys. Errors: only _keys_add. */
+#ifndef MR_KVCACHE_BLOCK_FRAME_H
+#define MR_KVCACHE_BLOCK_FRAME_H
+
+#include "codec/aes_gcm.h"
+#include "codec/status.h"
+#include "kvcache/block_hash.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_FRAME_BYTES      ((size_t)64)
+#define MR_FRAME_VERSION    1u
+#define MR_FRAME_NAME_BYTES 16u
+#define MR_FRAME_KEYS_MAX   ((size_t)8)
+/* Measured best of 1 to 8 MiB, and below the 8 MiB from which jemalloc gives memory back at once.
+ */
+#define MR_SLICE_BYTES_MAX ((size_t)5 << 20)
+
+enum mr_frame_codec { MR_FRAME_PLAIN }; /* payload as the engine gave it */
+
+struct mr_slices {
+    uint32_t count;
+    size_t bytes; /* of each but the last, which has the rest */
+};
+
+/* length at least 1; layer_bytes 0: may be cut anywhere. */
+struct mr_slices mr_slices_of(size_t length, size_t layer_bytes);
+/* Bytes of slice index. */
+size_t mr_slices_length(const struct mr_slices *slices, size_t length, uint32_t index);
+/* What the server's allocator takes for a value of this many bytes. */
+size_t mr_slices_allocated(size_t value_bytes);
+
+/* What a value is said to be. */
+struct mr_frame {
+    const unsigned char *key; /* [MR_HASH_BYTES] of the item */
+    uint32_t token_count;
+    uint32_t slice, slice_count;
+    size_t length; /* of the payload */
+};
+
+/* Encryption: values are sealed under the first key and opened under the one they name. */
+struct mr_frame_keys {
+    size_t count;
+    uint8_t ids[MR_FRAME_KEYS_MAX];
+    struct mr_aes_gcm *states[MR_FRAME_KEYS_MAX];
+};
+
+/* id: 1..255, not there yet. MR_BAD_CONFIG, MR_NOMEM. */
+enum mr_status mr_frame_keys_add(struct mr_frame_keys *keys, uint32_t id,
+                                 const unsigned char key[MR_AES_KEY_BYTES], struct mr_error *err);
+void mr_frame_keys_clear(struct mr_frame_keys *keys);
+
+/* Writes the header of payload. With keys, nonce [MR_AES_NONCE_BYTES] must be new and the sealed
+ * payload goes to sealed (same length; may be payload itself); without, nonce and sealed are
+ * ignored.
+ */
+struct mr_frame_order {
+    struct mr_frame frame;
+    const void *payload;
+    void *sealed;
+    const unsigned char *nonce;
+};
+void mr_frame_write(const struct mr_frame_order *order, struct mr_frame_keys *keys,
+                    unsigned char header[MR_FRAME_BYTES]);
+
+/* X(name, what is wrong) */
+#define MR_VERDICT_LIST(X)                                                                         \
+    X(GOOD, "good")                                                                                \
+    X(FOREIGN, "not a block")                                                                      \
+    X(VERSION, "another version")                                                                  \
+    X(MISPLACED, "another block, slice or size")                                                   \
+    X(SEALED, "sealed under an unknown key, or not sealed")                                        \
+    X(DAMAGED, "damaged")
+
+enum mr_verdict {
+#define X(name, text) MR_VERDICT_##name,
+    MR_VERDICT_LIST(X)
+#undef X
+        MR_VERDICT_COUNT
+};
+
+/* Static text. */
+const char *mr_verdict_text(enum mr_verdict verdict);
+/* Judges header and payload against what is expected; a sealed payload is opened in place. keys may
+ * be NULL or empty: then only values that are not sealed are good, else only sealed ones. */
+enum mr_verdict mr_frame_read(const unsigned char header[MR_FRAME_BYTES],
+                              const struct mr_frame *expected, void *payload,
+                              struct mr_frame_keys *keys);
+
+#endif
