@@ -67,7 +67,7 @@ void mr_redis_conn_fail(struct mr_redis_conn *conn, enum mr_redis_outcome why, u
             mr_redis_conn_hand_back(conn, op);
     }
     conn->newest = conn->writing = NULL;
-    conn->in_flight = 0;
+    conn->in_flight = conn->values = 0;
 }
 
 void mr_redis_conn_close(struct mr_redis_conn *conn)
@@ -87,6 +87,7 @@ static void queue(struct mr_redis_conn *conn, struct mr_redis_op *op)
     conn->newest = op;
     if (!conn->writing) conn->writing = op;
     conn->in_flight++;
+    conn->values += op->bulk;
 }
 
 static bool greet(struct mr_redis_conn *conn, int index, int count, const char *const *words)

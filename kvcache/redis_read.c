@@ -31,6 +31,7 @@ static void end_oldest(struct mr_redis_conn *conn, enum mr_redis_outcome outcome
     conn->oldest = op->next;
     if (!conn->oldest) conn->newest = NULL;
     conn->in_flight--;
+    conn->values -= op->bulk;
     conn->phase = MR_PHASE_LINE;
     if (mr_redis_conn_is_greeting(conn, op))
         end_greeting(conn, op, now_ns);
@@ -263,7 +264,7 @@ ssize_t mr_redis_conn_read(struct mr_redis_conn *conn, uint64_t now_ns)
         placed = conn->skip - conn->got < SKIP_BYTES ? conn->skip - conn->got : SKIP_BYTES;
         parts[count++] = (struct iovec){.iov_base = conn->skipped, .iov_len = placed};
     }
-    if (op && op->bulk && room > HEAD_BYTES) room = HEAD_BYTES;
+    if (conn->values && room > HEAD_BYTES) room = HEAD_BYTES;
     parts[count++] = (struct iovec){.iov_base = conn->input + conn->in_end, .iov_len = room};
     ssize_t done = mr_redis_link_read(&conn->link, parts, count);
     if (done <= 0) return done;

@@ -1,0 +1,61 @@
+/* tier_lane - one thread with one connection to Redis (one to each node of a cluster): takes parts
+ * from the tier's queue, runs their commands, verifies what came, finishes them. The first lane
+ * also runs small commands of other threads (calls), and ends what is late.
+ *
+ * It sleeps on its doorbell, its sockets and the next deadline, whichever is first, and never
+ * touches what a part points at after it has finished or released it.
+ *
+ * Threads: _create and _destroy the owner's, _call any; `notify` is called on the lane's thread.
+ * Memory: two commands on their way, and with encryption two sealed slices. Errors: _create's. */
+#ifndef MR_WORKER_TIER_LANE_H
+#define MR_WORKER_TIER_LANE_H
+
+#include "kvcache/redis_client.h"
+#include "worker/log.h"
+#include "worker/mailbox.h"
+#include "worker/tier_queue.h"
+
+struct mr_tier_lane;
+
+struct mr_tier_secret {
+    uint32_t id;
+    unsigned char key[MR_AES_KEY_BYTES];
+};
+
+struct mr_tier_lane_options {
+    struct mr_tier_queue *queue;
+    uint32_t index;
+    struct mr_redis_conn_options conn;
+    uint64_t seed;                        /* of the jitter */
+    uint64_t ttl_s;                       /* of values; 0: none */
+    const struct mr_tier_secret *secrets; /* [secret_count], the first one seals; copied */
+    size_t secret_count;
+    struct mr_log *log; /* NULL: none */
+    void (*notify)(void *context); /* answers came */
+    void *context;
+};
+
+/* A command of someone else; see _call. */
+struct mr_tier_call {
+    const char *const *words; /* [count], the second one the key */
+    const size_t *lengths;
+    int count;
+    uint64_t timeout_ns;
+    /* Once, on the lane's thread. reply: of MR_REDIS_DONE, for the call's duration. */
+    void (*done)(void *context, enum mr_redis_outcome outcome, const struct mr_redis_reply *reply);
+    void *context;
+};
+
+enum mr_status mr_tier_lane_create(struct mr_tier_lane **out,
+                                   const struct mr_tier_lane_options *options,
+                                   struct mr_error *err);
+/* Ends its thread; what it had is finished as not done, calls are told. lane may be NULL. */
+void mr_tier_lane_destroy(struct mr_tier_lane *lane);
+
+/* Copies the words. False: too many wait, and `done` is not called. */
+bool mr_tier_lane_call(struct mr_tier_lane *lane, const struct mr_tier_call *call);
+/* A snapshot; its reason, at most reason_bytes with NUL, is why a connection ended last. */
+struct mr_redis_client_stats mr_tier_lane_stats(struct mr_tier_lane *lane, char *reason,
+                                                size_t reason_bytes);
+
+#endif

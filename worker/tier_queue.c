@@ -1,0 +1,335 @@
+#include "worker/tier_queue_state.h"
+
+#include "codec/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ITEMS_MAX ((uint32_t)65536) /* of one job */
+#define KEYS_MAX  ((uint32_t)65536) /* remembered as there, and as seen once */
+#define TOUCH_NS  ((uint64_t)600 * 1000000000)
+
+/* ---- life ---- */
+
+enum mr_status mr_tier_queue_create(struct mr_tier_queue **out,
+                                    const struct mr_tier_queue_options *options,
+                                    struct mr_error *err)
+{
+    MR_ASSERT(options->lane_count >= 2 && options->lane_count <= MR_TIER_LANES_MAX);
+    *out = NULL;
+    struct mr_tier_queue *queue = calloc(1, sizeof *queue);
+    if (!queue) return mr_fail(err, MR_NOMEM, "no memory for the tier's queue");
+    queue->options = *options;
+    pthread_mutex_init(&queue->mutex, NULL);
+    mr_byte_budget_init(&queue->budget, options->write_budget);
+    enum mr_status status =
+        mr_key_memory_create(&queue->present, KEYS_MAX, options->present_ns, err);
+    if (status == MR_OK) status = mr_key_memory_create(&queue->touched, KEYS_MAX, TOUCH_NS, err);
+    if (status != MR_OK) {
+        mr_tier_queue_destroy(queue);
+        return status;
+    }
+    *out = queue;
+    return MR_OK;
+}
+
+void mr_tier_queue_destroy(struct mr_tier_queue *queue)
+{
+    if (!queue) return;
+    while (queue->all)
+        mr_tier_job_free(queue, queue->all);
+    mr_key_memory_destroy(queue->present);
+    mr_key_memory_destroy(queue->touched);
+    pthread_mutex_destroy(&queue->mutex);
+    free(queue);
+}
+
+void mr_tier_queue_attach(struct mr_tier_queue *queue, uint32_t lane, const struct mr_wake *wake)
+{
+    pthread_mutex_lock(&queue->mutex);
+    queue->wakes[lane] = wake;
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+static void ring_for(struct mr_tier_queue *queue, const struct mr_tier_job *job)
+{
+    uint32_t lanes = queue->options.lane_count;
+    if (job->work != MR_TIER_LOAD)
+        mr_tier_queue_ring(queue, 0, 1);
+    else
+        mr_tier_queue_ring(queue, 1, job->part_count < lanes - 1 ? job->part_count + 1 : lanes);
+}
+
+/* ---- making a job ---- */
+
+static void set_key(struct mr_tier_part *part, const unsigned char *key)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *out = part->key;
+    memcpy(out, "mr1:", 4);
+    out += 4;
+    for (size_t i = 0; i < MR_HASH_BYTES; i++) {
+        *out++ = digits[key[i] >> 4];
+        *out++ = digits[key[i] & 15];
+    }
+    int wrote =
+        snprintf(out, sizeof part->key - (size_t)(out - part->key), ":%u", part->frame.slice);
+    part->key_length = (uint32_t)(out - part->key) + (uint32_t)wrote;
+}
+
+static void set_parts(struct mr_tier_job *job, const struct mr_tier_request *request,
+                      enum mr_tier_step step)
+{
+    struct mr_tier_part *part = job->parts;
+    for (uint32_t i = 0; i < job->item_count; i++) {
+        const struct mr_tier_item *from = &request->items[i];
+        struct mr_tier_slot *item = &job->items[i];
+        struct mr_slices slices = mr_slices_of(from->length, from->layer_bytes);
+        item->left = slices.count;
+        for (uint32_t slice = 0; slice < slices.count; slice++, part++) {
+            part->job = job;
+            part->step = step;
+            part->item = i;
+            part->payload = from->bytes ? (char *)from->bytes + slices.bytes * slice : NULL;
+            part->deadline_ns = job->deadline_ns;
+            part->frame =
+                (struct mr_frame){.key = item->key,
+                                  .token_count = from->token_count,
+                                  .slice = slice,
+                                  .slice_count = slices.count,
+                                  .length = mr_slices_length(&slices, from->length, slice)};
+            set_key(part, item->key);
+        }
+    }
+}
+
+static struct mr_tier_job *job_make(enum mr_tier_work work, const struct mr_tier_request *request)
+{
+    uint64_t parts = 0;
+    for (uint32_t i = 0; i < request->count; i++)
+        parts += mr_slices_of(request->items[i].length, request->items[i].layer_bytes).count;
+    if (parts > ITEMS_MAX) return NULL;
+    struct mr_tier_job *job = calloc(1, sizeof *job);
+    if (!job) return NULL;
+    job->items = calloc(request->count, sizeof *job->items);
+    job->parts = calloc(parts, sizeof *job->parts);
+    job->answers = calloc((size_t)request->count + 1, sizeof *job->answers);
+    if (!job->items || !job->parts || !job->answers) {
+        free(job->items);
+        free(job->parts);
+        free(job->answers);
+        free(job);
+        return NULL;
+    }
+    job->work = work;
+    job->ticket = request->ticket;
+    job->item_count = request->count;
+    job->part_count = job->untaken = job->open = (uint32_t)parts;
+    job->refs = 1;
+    for (uint32_t i = 0; i < request->count; i++) {
+        memcpy(job->items[i].key, request->items[i].key, MR_HASH_BYTES);
+        job->items[i].length = request->items[i].length;
+        job->bytes += request->items[i].length;
+    }
+    return job;
+}
+
+/* ---- stores: what need not be written ---- */
+
+/* Which items are known to be there, or are seen for the first time; returns bytes left to write.
+ */
+static uint64_t sift_store(struct mr_tier_queue *queue, struct mr_tier_job *job, uint64_t now_ns)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < job->item_count; i++) {
+        struct mr_tier_slot *item = &job->items[i];
+        bool present = mr_key_memory_has(queue->present, item->key, now_ns);
+        bool first = !present && queue->options.second_touch &&
+                     !mr_key_memory_has(queue->touched, item->key, now_ns);
+        item->known = present || first;
+        item->bad = first;
+        mr_tier_queue_count(queue, MR_TIER_ITEMS_KNOWN, present);
+        mr_tier_queue_count(queue, MR_TIER_ITEMS_FIRST_TOUCH, first);
+        if (first) mr_key_memory_add(queue->touched, item->key, now_ns);
+        if (!item->known) bytes += item->length;
+    }
+    return bytes;
+}
+
+/* The parts of items that are known are over before they begin. */
+static void drop_known(struct mr_tier_job *job)
+{
+    for (uint32_t i = 0; i < job->part_count; i++) {
+        struct mr_tier_part *part = &job->parts[i];
+        struct mr_tier_slot *item = &job->items[part->item];
+        if (!item->known) continue;
+        part->taken = true;
+        job->untaken--;
+        job->open--;
+        item->left--;
+        item->there = !item->bad;
+    }
+}
+
+static bool admit_store(struct mr_tier_queue *queue, struct mr_tier_job *job, const char *tenant,
+                        uint64_t now_ns)
+{
+    if (now_ns < queue->paused_until_ns) return false;
+    uint64_t bytes = sift_store(queue, job, now_ns);
+    if (queue->stats.waiting_store_bytes + bytes > queue->options.store_bytes_max ||
+        !mr_byte_budget_take(&queue->budget, tenant, bytes, now_ns))
+        return false;
+    job->bytes = bytes;
+    drop_known(job);
+    return true;
+}
+
+/* ---- the engine's side ---- */
+
+static bool is_up(const struct mr_tier_queue *queue)
+{
+    bool values = false;
+    for (uint32_t i = 1; i < queue->options.lane_count; i++)
+        values |= queue->ready[i];
+    return queue->ready[0] && values;
+}
+
+static bool admit(struct mr_tier_queue *queue, struct mr_tier_job *job, const char *tenant,
+                  uint64_t now_ns)
+{
+    bool store = job->work == MR_TIER_STORE;
+    bool good = is_up(queue) && queue->job_count < MR_TIER_JOBS_MAX &&
+                (!store || admit_store(queue, job, tenant, now_ns));
+    if (!good && store) mr_tier_queue_count(queue, MR_TIER_ITEMS_DROPPED, job->item_count);
+    return good;
+}
+
+static void enter(struct mr_tier_queue *queue, struct mr_tier_job *job, uint64_t now_ns)
+{
+    static const enum mr_tier_counter counters[] = {MR_TIER_ASKS, MR_TIER_LOADS, MR_TIER_STORES};
+    job->next_all = queue->all;
+    queue->all = job;
+    queue->job_count++;
+    mr_tier_queue_count(queue, counters[job->work], 1);
+    if (job->work == MR_TIER_ASK) mr_tier_queue_count(queue, MR_TIER_ITEMS_ASKED, job->item_count);
+    if (job->work == MR_TIER_ASK) queue->asked_ns = now_ns;
+    if (job->work == MR_TIER_LOAD) queue->stats.waiting_load_bytes += job->bytes;
+    if (job->work == MR_TIER_STORE) queue->stats.waiting_store_bytes += job->bytes;
+    if (job->open == 0)
+        mr_tier_queue_finish_job(queue, job, now_ns);
+    else
+        mr_tier_queue_enlist(queue, job);
+}
+
+bool mr_tier_queue_post(struct mr_tier_queue *queue, enum mr_tier_work work,
+                        const struct mr_tier_request *request, uint64_t now_ns)
+{
+    MR_ASSERT(request->count > 0);
+    struct mr_tier_job *job = job_make(work, request);
+    if (!job) return false;
+    bool ask = work == MR_TIER_ASK;
+    job->posted_ns = now_ns;
+    job->deadline_ns =
+        now_ns + (ask ? queue->options.look_timeout_ns : queue->options.transfer_timeout_ns);
+    set_parts(job, request, work == MR_TIER_LOAD ? MR_TIER_STEP_GET : MR_TIER_STEP_LOOK);
+    pthread_mutex_lock(&queue->mutex);
+    bool good = admit(queue, job, request->tenant ? request->tenant : "", now_ns);
+    if (good) enter(queue, job, now_ns);
+    if (good) ring_for(queue, job);
+    pthread_mutex_unlock(&queue->mutex);
+    if (good) return true;
+    free(job->items);
+    free(job->parts);
+    free(job->answers);
+    free(job);
+    return false;
+}
+
+void mr_tier_queue_skip(struct mr_tier_queue *queue, uint64_t ticket, uint32_t index)
+{
+    pthread_mutex_lock(&queue->mutex);
+    for (struct mr_tier_job *job = queue->all; job; job = job->next_all) {
+        if (job->ticket != ticket || job->work != MR_TIER_LOAD || job->skip_below >= index)
+            continue;
+        job->skip_below = index;
+        mr_tier_queue_drop(queue, job, index, job->begun_ns);
+        mr_tier_queue_ring(queue, 1, queue->options.lane_count);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+void mr_tier_queue_abandon(struct mr_tier_queue *queue, uint64_t ticket)
+{
+    pthread_mutex_lock(&queue->mutex);
+    for (struct mr_tier_job *job = queue->all; job; job = job->next_all) {
+        if (job->ticket != ticket || job->abandoned) continue;
+        job->abandoned = true;
+        mr_tier_queue_drop(queue, job, UINT32_MAX, job->begun_ns);
+        mr_tier_queue_ring(queue, 0, queue->options.lane_count);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+bool mr_tier_queue_poll(struct mr_tier_queue *queue, struct mr_tier_answer *out)
+{
+    bool found = false;
+    pthread_mutex_lock(&queue->mutex);
+    while (!found && queue->answer_first) {
+        struct mr_tier_note *node = queue->answer_first;
+        queue->answer_first = node->next;
+        if (!queue->answer_first) queue->answer_last = NULL;
+        found = node->answer.final || !node->job->abandoned;
+        *out = node->answer;
+        if (node->answer.final) mr_tier_queue_unref(queue, node->job);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    return found;
+}
+
+struct mr_tier_rates mr_tier_queue_rates(struct mr_tier_queue *queue)
+{
+    pthread_mutex_lock(&queue->mutex);
+    struct mr_tier_rates rates = {.up = is_up(queue),
+                                  .bytes_per_second = queue->bytes_per_second,
+                                  .round_trip_ns = queue->round_trip_ns,
+                                  .waiting_bytes = queue->stats.waiting_load_bytes};
+    pthread_mutex_unlock(&queue->mutex);
+    return rates;
+}
+
+struct mr_tier_queue_stats mr_tier_queue_stats(struct mr_tier_queue *queue)
+{
+    pthread_mutex_lock(&queue->mutex);
+    queue->stats.jobs = queue->job_count;
+    struct mr_tier_queue_stats stats = queue->stats;
+    pthread_mutex_unlock(&queue->mutex);
+    return stats;
+}
+
+bool mr_tier_queue_has_news(struct mr_tier_queue *queue)
+{
+    pthread_mutex_lock(&queue->mutex);
+    bool news = queue->news;
+    queue->news = false;
+    pthread_mutex_unlock(&queue->mutex);
+    return news;
+}
+
+void mr_tier_queue_check(struct mr_tier_queue *queue)
+{
+    uint32_t jobs = 0;
+    uint64_t store_bytes = 0;
+    pthread_mutex_lock(&queue->mutex);
+    for (struct mr_tier_job *job = queue->all; job; job = job->next_all) {
+        uint32_t untaken = 0;
+        jobs++;
+        for (uint32_t i = 0; i < job->part_count; i++)
+            untaken += !job->parts[i].taken;
+        MR_ASSERT(untaken == job->untaken && job->untaken <= job->open);
+        MR_ASSERT(!job->final || job->open == 0);
+        if (job->work == MR_TIER_STORE && !job->final) store_bytes += job->bytes;
+    }
+    MR_ASSERT(jobs == queue->job_count && store_bytes == queue->stats.waiting_store_bytes);
+    pthread_mutex_unlock(&queue->mutex);
+}

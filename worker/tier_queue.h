@@ -1,0 +1,140 @@
+/* tier_queue - what the engine asked of the tier and which part of it is whose: jobs, their parts,
+ * the answers. The lanes (worker/tier_lane.h) take parts and finish them; the engine posts and
+ * polls.
+ *
+ * A job is one request of kvcache/tier.h; a part is one slice of one item, that is one value in
+ * Redis and one command at a time. Small jobs (look-ups; also the look-up that goes before every
+ * store, so that nothing is written twice) are for the first lane alone and never stand behind a
+ * value. Of values, loads go before stores; a load's last part goes first.
+ *
+ * In parts: worker/tier_queue.c the engine's side, worker/tier_queue_parts.c the lanes'.
+ *
+ * Threads: any; one short lock. Memory: a job is one block, at most MR_TIER_JOBS_MAX of them and
+ * store_bytes_max bytes of stores; it lives until its final answer was polled and its last command
+ * is over. Errors: false when something is full. Clock: passed in. */
+#ifndef MR_WORKER_TIER_QUEUE_H
+#define MR_WORKER_TIER_QUEUE_H
+
+#include "kvcache/block_frame.h"
+#include "kvcache/redis_op.h"
+#include "kvcache/tier.h"
+#include "worker/wake.h"
+
+#define MR_TIER_JOBS_MAX  1024u
+#define MR_TIER_LANES_MAX 17u
+#define MR_TIER_KEY_BYTES 80u
+
+struct mr_tier_queue;
+struct mr_tier_job;
+
+enum mr_tier_step { MR_TIER_STEP_LOOK, MR_TIER_STEP_GET, MR_TIER_STEP_SET, MR_TIER_STEP_TIDY };
+
+/* Set up by the queue; whoever took it runs `step` on it and finishes it. */
+struct mr_tier_part {
+    struct mr_redis_op op; /* op.owner: the part */
+    struct mr_tier_job *job;
+    struct mr_tier_part *next; /* the owner's, while it has it */
+    enum mr_tier_step step;
+    struct mr_frame frame; /* frame.length: of the payload */
+    void *payload;
+    uint32_t item, key_length;
+    uint64_t deadline_ns;
+    unsigned char header[MR_FRAME_BYTES];
+    char key[MR_TIER_KEY_BYTES]; /* of the value in Redis */
+    bool damaged;                /* TIDY deletes it, else it renews its time to live */
+    bool there, released, taken; /* private to the queue */
+};
+
+struct mr_tier_queue_options {
+    uint32_t lane_count;          /* the first for small jobs, the others for values */
+    uint64_t look_timeout_ns;     /* of an ask */
+    uint64_t transfer_timeout_ns; /* of a value, waiting included */
+    uint64_t store_bytes_max;
+    uint64_t write_budget; /* bytes a second and tenant; 0: no limit */
+    bool second_touch;     /* store what is asked to be stored for the second time */
+    uint64_t present_ns;   /* how long a key that was there is believed to be there */
+};
+
+/* X(name, what it counts) */
+#define MR_TIER_COUNTER_LIST(X)                                                                    \
+    X(ASKS, "asks", "Look-ups")                                                                    \
+    X(ASKS_LATE, "asks_late", "Look-ups that were not answered in time or at all")                 \
+    X(ITEMS_ASKED, "items_asked", "Items looked up")                                               \
+    X(ITEMS_FOUND, "items_found", "Items found there")                                             \
+    X(LOADS, "loads", "Loads")                                                                     \
+    X(ITEMS_LOADED, "items_loaded", "Items loaded and verified")                                   \
+    X(BYTES_LOADED, "bytes_loaded", "Bytes of those")                                              \
+    X(ITEMS_GONE, "items_gone", "Items found by a look-up and gone or late when loaded")           \
+    X(ITEMS_SKIPPED, "items_skipped", "Items not loaded because they were computed by then")       \
+    X(VALUES_DAMAGED, "values_damaged", "Values that did not verify, and were deleted")            \
+    X(STORES, "stores", "Stores")                                                                  \
+    X(ITEMS_STORED, "items_stored", "Items written")                                               \
+    X(BYTES_STORED, "bytes_stored", "Bytes of those")                                              \
+    X(ITEMS_KNOWN, "items_known", "Items not written because they are there")                      \
+    X(ITEMS_FIRST_TOUCH, "items_first_touch", "Items not written when seen the first time")        \
+    X(ITEMS_DROPPED, "items_dropped", "Items not written: queue, budget, server")                  \
+    X(SERVER_FULL, "server_full", "Values the server had no memory for")
+
+enum mr_tier_counter {
+#define X(name, text, help) MR_TIER_##name,
+    MR_TIER_COUNTER_LIST(X)
+#undef X
+        MR_TIER_COUNTER_COUNT
+};
+
+struct mr_tier_queue_stats {
+    uint64_t counters[MR_TIER_COUNTER_COUNT];
+    uint32_t jobs;
+    uint64_t waiting_load_bytes, waiting_store_bytes;
+};
+
+enum mr_status mr_tier_queue_create(struct mr_tier_queue **out,
+                                    const struct mr_tier_queue_options *options,
+                                    struct mr_error *err);
+/* All parts must have been finished. queue may be NULL. */
+void mr_tier_queue_destroy(struct mr_tier_queue *queue);
+/* Lane's doorbell, before the first post. */
+void mr_tier_queue_attach(struct mr_tier_queue *queue, uint32_t lane, const struct mr_wake *wake);
+
+/* ---- the engine's side: see kvcache/tier.h ---- */
+
+bool mr_tier_queue_post(struct mr_tier_queue *queue, enum mr_tier_work work,
+                        const struct mr_tier_request *request, uint64_t now_ns);
+void mr_tier_queue_skip(struct mr_tier_queue *queue, uint64_t ticket, uint32_t index);
+void mr_tier_queue_abandon(struct mr_tier_queue *queue, uint64_t ticket);
+bool mr_tier_queue_poll(struct mr_tier_queue *queue, struct mr_tier_answer *answer);
+struct mr_tier_rates mr_tier_queue_rates(struct mr_tier_queue *queue);
+struct mr_tier_queue_stats mr_tier_queue_stats(struct mr_tier_queue *queue);
+
+/* ---- the lanes' side ---- */
+
+/* Whether this lane's server answers. The first lane's word is the tier's. */
+void mr_tier_queue_set_ready(struct mr_tier_queue *queue, uint32_t lane, bool ready);
+/* Next part for this lane, NULL for none. */
+struct mr_tier_part *mr_tier_queue_take(struct mr_tier_queue *queue, uint32_t lane,
+                                        uint64_t now_ns);
+/* The part's command is over, or was never sent; good: the value is as wanted (a LOOK: it is
+ * there). True: the queue wants another command of this part: run part->step again. */
+bool mr_tier_queue_finish(struct mr_tier_queue *queue, struct mr_tier_part *part, bool good,
+                          uint64_t now_ns);
+/* A value did not verify or is of the wrong size: it is deleted next (MR_TIER_STEP_TIDY). */
+void mr_tier_queue_damaged(struct mr_tier_queue *queue, struct mr_tier_part *part);
+/* The server has no room: stores pause. */
+void mr_tier_queue_full(struct mr_tier_queue *queue, uint64_t now_ns);
+/* Of a GET on its way: nobody waits for it any more; its payload must not be touched after
+ * _release, which is told once the connection knows. */
+bool mr_tier_queue_is_unwanted(struct mr_tier_queue *queue, const struct mr_tier_part *part);
+void mr_tier_queue_release(struct mr_tier_queue *queue, struct mr_tier_part *part, uint64_t now_ns);
+/* Ends jobs that nobody took in time. Returns when to call again. */
+uint64_t mr_tier_queue_expire(struct mr_tier_queue *queue, uint64_t now_ns);
+/* A measurement made without a job. */
+void mr_tier_queue_measured(struct mr_tier_queue *queue, double bytes_per_second, uint64_t now_ns);
+/* Whether a measurement is due. */
+bool mr_tier_queue_wants_measure(struct mr_tier_queue *queue, uint64_t now_ns);
+/* True once when answers came since the last call: then the engine is to be woken. */
+bool mr_tier_queue_has_news(struct mr_tier_queue *queue);
+
+/* Asserts every sum; O(jobs). */
+void mr_tier_queue_check(struct mr_tier_queue *queue);
+
+#endif
