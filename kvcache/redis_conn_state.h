@@ -22,7 +22,7 @@ struct mr_redis_conn {
 
     struct mr_redis_op *oldest, *newest; /* sent or to be sent, in order */
     struct mr_redis_op *writing;         /* first not sent whole */
-    uint32_t in_flight, values; /* values: those of them that wait for one */
+    uint32_t in_flight, values;          /* values: those of them that wait for one */
     struct mr_redis_op *done_first, *done_last;
     struct mr_redis_op greeting[GREETING_MAX];
 

@@ -123,7 +123,7 @@ static enum mr_status run_trace(struct cache_bench *bench, bool cache, struct fi
     struct mr_sink sink = {.context = bench, .delta = on_delta, .result = on_result};
     config.prefix_cache = cache;
     enum mr_status status =
-        mr_engine_setup_engine(&config, bench->model, &sink, &bench->engine, err);
+        mr_engine_setup_engine(&config, bench->model, &sink, NULL, &bench->engine, err);
     if (status != MR_OK) return status;
     bench->cached_tokens = 0;
     uint64_t begin_ns = mr_clock_ns();

@@ -111,7 +111,12 @@ struct mr_config {
 
     /* surroundings */
     const char *redis; /* URL, "" off; never log it unmasked */
-    const char *http;  /* HOST:PORT, "" off */
+    const char *redis_password_file, *redis_key_file, *redis_ca, *redis_cert, *redis_cert_key;
+    uint32_t redis_connections;
+    uint64_t redis_timeout_ns, redis_transfer_timeout_ns, redis_ttl_ns;
+    uint64_t redis_store_bytes, redis_write_budget;
+    bool redis_second_touch;
+    const char *http; /* HOST:PORT, "" off */
     enum mr_log_format log_format;
     enum mr_log_level log_level;
     uint64_t stats_interval_ns; /* 0: no stats line */

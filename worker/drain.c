@@ -35,10 +35,12 @@ bool mr_worker_take_apart(struct mr_worker *worker, uint32_t timeout_ms)
 {
     mr_http_stop(worker->http);
     if (worker->intake) mr_intake_forget_engine(worker->intake);
+    mr_tier_redis_close(worker->tier);
     mr_engine_thread_destroy(worker->engine);
     bool flushed = mr_publish_destroy(worker->publish, timeout_ms);
     bool left = mr_intake_destroy(worker->intake, timeout_ms);
     mr_settle_destroy(worker->settle);
+    mr_tier_redis_destroy(worker->tier);
     mr_metrics_destroy(worker->metrics);
     mr_wake_close(&worker->wake);
     pthread_mutex_destroy(&worker->mutex);

@@ -121,8 +121,8 @@ static uint64_t model_clock(void *context)
 }
 
 enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_model *model,
-                                      const struct mr_sink *sink, struct mr_engine **out,
-                                      struct mr_error *err)
+                                      const struct mr_sink *sink, const struct mr_tier *tier,
+                                      struct mr_engine **out, struct mr_error *err)
 {
     const struct mr_model_info *info = mr_model_info(model);
     uint32_t context = mr_engine_setup_context(config, info);
@@ -144,6 +144,7 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
         .prefix_cache = config->prefix_cache,
         .session_keep_ns = config->session_keep_ns,
         .session_blocks_max = (uint32_t)((uint64_t)info->block_count * config->session_share / 100),
+        .tier = config->prefix_cache ? tier : NULL,
         .prompt_cache_entries = config->prompt_entries,
         .prompt_cache_ttl_ns = config->prompt_entry_ttl_ns,
         .queue_count_max = config->queue_requests,

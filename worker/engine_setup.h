@@ -17,8 +17,8 @@ mr_engine_setup_model(const struct mr_config *config,
                       void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes),
                       void *progress_context, struct mr_model **out, struct mr_error *err);
 enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_model *model,
-                                      const struct mr_sink *sink, struct mr_engine **out,
-                                      struct mr_error *err);
+                                      const struct mr_sink *sink, const struct mr_tier *tier,
+                                      struct mr_engine **out, struct mr_error *err);
 
 /* The longest sequence: the model's, or less where --context-tokens or the KV pool says so. */
 uint32_t mr_engine_setup_context(const struct mr_config *config, const struct mr_model_info *info);

@@ -111,7 +111,8 @@ static enum mr_status open_all(struct mr_engine_thread *thread, struct mr_error 
     enum mr_status status = mr_engine_setup_model(config, on_progress, thread, &thread->model, err);
     if (status != MR_OK) return status;
     thread->context_tokens = mr_engine_setup_context(config, mr_model_info(thread->model));
-    return mr_engine_setup_engine(config, thread->model, &sink, &thread->engine, err);
+    return mr_engine_setup_engine(config, thread->model, &sink, thread->options.tier,
+                                  &thread->engine, err);
 }
 
 static void tell_opened(struct mr_engine_thread *thread, enum mr_status status)

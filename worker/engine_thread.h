@@ -21,6 +21,7 @@ struct mr_engine_thread;
 
 struct mr_engine_thread_options {
     const struct mr_config *config;
+    const struct mr_tier *tier; /* borrowed; NULL: none */
     struct mr_log *log;
     void (*failed)(void *context, const struct mr_error *err);
     void *context;

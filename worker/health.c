@@ -1,6 +1,7 @@
 #include "worker/health.h"
 
 #include "worker/clock.h"
+#include "worker/tier_metrics.h"
 #include "worker/worker_state.h"
 
 #include <stdio.h>
@@ -60,6 +61,10 @@ static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply
     enum mr_status status =
         mr_metrics_render(worker->metrics, &stats.engine, atomic_load(&worker->ready), &reply->body,
                           &reply->length, &err);
+    if (status == MR_OK && worker->tier) {
+        struct mr_tier_redis_stats tier = mr_tier_redis_stats(worker->tier);
+        status = mr_tier_metrics_append(&tier, &reply->body, &reply->length, &err);
+    }
     if (status != MR_OK) say(reply, 503, err.detail);
     reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
 }

@@ -137,13 +137,16 @@ static bool make_op(struct mr_tier_lane *lane, struct mr_tier_part *part, uint64
     return good;
 }
 
-/* Sends the part's next command; a part that cannot be sent is over. */
+/* Sends the part's next command; a part that cannot be sent is over. A part that is finished may be
+ * gone: it is let go before. */
 static void run_part(struct mr_tier_lane *lane, struct mr_tier_part *part, uint64_t now_ns)
 {
-    while (!make_op(lane, part, now_ns) || !mr_redis_client_send(lane->client, &part->op)) {
-        if (mr_tier_queue_finish(lane->options.queue, part, false, now_ns)) continue;
+    for (;;) {
+        hold(lane, part);
+        if (make_op(lane, part, now_ns) && mr_redis_client_send(lane->client, &part->op)) return;
+        part->unanswered = true;
         let_go(lane, part);
-        return;
+        if (!mr_tier_queue_finish(lane->options.queue, part, false, now_ns)) return;
     }
 }
 
@@ -154,6 +157,7 @@ static bool judge(struct mr_tier_lane *lane, struct mr_tier_part *part, uint64_t
     bool done = op->outcome == MR_REDIS_DONE;
     switch (part->step) {
     case MR_TIER_STEP_LOOK:
+        part->unanswered = !done;
         return done &&
                mr_redis_reply_integer(op->reply) == (int64_t)(MR_FRAME_BYTES + part->frame.length);
     case MR_TIER_STEP_SET:
@@ -180,10 +184,8 @@ static void end_part(struct mr_tier_lane *lane, struct mr_tier_part *part, uint6
 {
     bool good = judge(lane, part, now_ns);
     mr_redis_op_end(&part->op);
-    if (mr_tier_queue_finish(lane->options.queue, part, good, now_ns))
-        run_part(lane, part, now_ns);
-    else
-        let_go(lane, part);
+    let_go(lane, part);
+    if (mr_tier_queue_finish(lane->options.queue, part, good, now_ns)) run_part(lane, part, now_ns);
 }
 
 /* Values nobody waits for any more: their memory is left alone from now on. */
@@ -205,7 +207,6 @@ static bool take_parts(struct mr_tier_lane *lane, uint64_t now_ns)
         struct mr_tier_part *part =
             mr_tier_queue_take(lane->options.queue, lane->options.index, now_ns);
         if (!part) break;
-        hold(lane, part);
         run_part(lane, part, now_ns);
         any = true;
     }
@@ -430,13 +431,16 @@ enum mr_status mr_tier_lane_create(struct mr_tier_lane **out,
     return MR_OK;
 }
 
-void mr_tier_lane_destroy(struct mr_tier_lane *lane)
+void mr_tier_lane_stop(struct mr_tier_lane *lane)
 {
-    if (!lane) return;
     atomic_store(&lane->stopping, true);
     mr_wake_ring(&lane->wake);
     pthread_join(lane->thread, NULL);
-    lane_free(lane);
+}
+
+void mr_tier_lane_destroy(struct mr_tier_lane *lane)
+{
+    if (lane) lane_free(lane);
 }
 
 struct mr_redis_client_stats mr_tier_lane_stats(struct mr_tier_lane *lane, char *reason,

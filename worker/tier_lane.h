@@ -30,7 +30,7 @@ struct mr_tier_lane_options {
     uint64_t ttl_s;                       /* of values; 0: none */
     const struct mr_tier_secret *secrets; /* [secret_count], the first one seals; copied */
     size_t secret_count;
-    struct mr_log *log; /* NULL: none */
+    struct mr_log *log;            /* NULL: none */
     void (*notify)(void *context); /* answers came */
     void *context;
 };
@@ -49,7 +49,9 @@ struct mr_tier_call {
 enum mr_status mr_tier_lane_create(struct mr_tier_lane **out,
                                    const struct mr_tier_lane_options *options,
                                    struct mr_error *err);
-/* Ends its thread; what it had is finished as not done, calls are told. lane may be NULL. */
+/* Ends its thread: what it had is finished as not done, calls are told, later ones refused. */
+void mr_tier_lane_stop(struct mr_tier_lane *lane);
+/* After _stop. lane may be NULL. */
 void mr_tier_lane_destroy(struct mr_tier_lane *lane);
 
 /* Copies the words. False: too many wait, and `done` is not called. */

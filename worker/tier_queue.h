@@ -41,6 +41,7 @@ struct mr_tier_part {
     uint64_t deadline_ns;
     unsigned char header[MR_FRAME_BYTES];
     char key[MR_TIER_KEY_BYTES]; /* of the value in Redis */
+    bool unanswered;             /* a LOOK that Redis did not answer */
     bool damaged;                /* TIDY deletes it, else it renews its time to live */
     bool there, released, taken; /* private to the queue */
 };

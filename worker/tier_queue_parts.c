@@ -296,6 +296,7 @@ static void finish_look(struct mr_tier_queue *queue, struct mr_tier_part *part, 
     struct mr_tier_job *job = part->job;
     struct mr_tier_slot *item = &job->items[part->item];
     part->there = good;
+    job->late |= part->unanswered;
     job->open--;
     if (job->work == MR_TIER_ASK) {
         if (!good) item->bad = true;

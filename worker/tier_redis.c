@@ -21,6 +21,7 @@ struct mr_tier_redis {
     struct mr_redis_tls_context *tls;
     struct mr_tier_lane *lanes[MR_TIER_LANES_MAX];
     uint32_t lane_count;
+    bool closed;
     void (*notify)(void *context);
     _Atomic(void *) notified; /* its context; NULL: nobody yet */
 };
@@ -237,9 +238,19 @@ enum mr_status mr_tier_redis_create(struct mr_tier_redis **out,
     return MR_OK;
 }
 
+void mr_tier_redis_close(struct mr_tier_redis *tier)
+{
+    if (!tier || tier->closed) return;
+    tier->closed = true;
+    for (uint32_t i = 0; i < tier->lane_count; i++)
+        mr_tier_lane_stop(tier->lanes[i]);
+    if (tier->queue) mr_tier_queue_expire(tier->queue, UINT64_MAX);
+}
+
 void mr_tier_redis_destroy(struct mr_tier_redis *tier)
 {
     if (!tier) return;
+    mr_tier_redis_close(tier);
     for (uint32_t i = 0; i < tier->lane_count; i++)
         mr_tier_lane_destroy(tier->lanes[i]);
     mr_tier_queue_destroy(tier->queue);

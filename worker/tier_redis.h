@@ -38,8 +38,12 @@ struct mr_tier_redis_stats {
 enum mr_status mr_tier_redis_create(struct mr_tier_redis **out,
                                     const struct mr_tier_redis_options *options,
                                     struct mr_error *err);
-/* After the engine, which must not call any more. Everything on its way is given up. May be NULL.
+/* Ends the threads: nobody is woken and nothing of the engine's is touched any more; what was on
+ * its way is answered as not done, what is asked later is refused. Before the engine ends. May be
+ * NULL.
  */
+void mr_tier_redis_close(struct mr_tier_redis *tier);
+/* After the engine. May be NULL. */
 void mr_tier_redis_destroy(struct mr_tier_redis *tier);
 
 /* The engine's view, valid as long as the tier. */

@@ -176,8 +176,16 @@ static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *er
     return mr_publish_create(&worker->publish, &options, err);
 }
 
+/* Answers of the tier are waiting. Threads: the tier's. */
+static void on_tier_answers(void *context)
+{
+    mr_engine_wake(context);
+}
+
 static void link_engine(struct mr_worker *worker)
 {
+    if (worker->tier)
+        mr_tier_redis_link(worker->tier, on_tier_answers, mr_engine_thread_engine(worker->engine));
     struct mr_engine_thread_links links = {.publish = mr_publish_mailbox(worker->publish),
                                            .intake = mr_intake_mailbox(worker->intake),
                                            .intake_wake = mr_intake_wake(worker->intake),
@@ -216,6 +224,26 @@ static void show_banner(struct mr_worker *worker)
     if (worker->options.banner) mr_banner_print(&banner, worker->options.banner);
 }
 
+/* Redis, if there is to be one. Not reaching it is no failure. */
+static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    struct mr_tier_redis_options options = {
+        .url = config->redis,
+        .password_file = config->redis_password_file,
+        .key_file = config->redis_key_file,
+        .tls = {config->redis_ca, config->redis_cert, config->redis_cert_key},
+        .connections = config->redis_connections,
+        .look_timeout_ns = config->redis_timeout_ns,
+        .transfer_timeout_ns = config->redis_transfer_timeout_ns,
+        .ttl_ns = config->redis_ttl_ns,
+        .store_bytes_max = config->redis_store_bytes,
+        .write_budget = config->redis_write_budget,
+        .second_touch = config->redis_second_touch,
+        .log = worker->options.log};
+    return config->redis[0] ? mr_tier_redis_create(&worker->tier, &options, err) : MR_OK;
+}
+
 static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *err)
 {
     struct mr_engine_thread_options engine = {.config = worker->options.config,
@@ -231,6 +259,8 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
     enum mr_status status = mr_kafka_conf_check(&worker->kafka, err);
     if (status == MR_OK) status = mr_worker_open_health(worker, err);
     if (status == MR_OK) status = mr_intake_create(&worker->intake, &intake, err);
+    if (status == MR_OK) status = open_tier(worker, err);
+    if (worker->tier) engine.tier = mr_tier_redis_table(worker->tier);
     if (status == MR_OK) status = mr_engine_thread_create(&worker->engine, &engine, err);
     return status;
 }

@@ -1,0 +1,287 @@
+/* A small Redis in a thread of the test: strings only, with faults that the test switches on.
+ * Nothing of it is fast or complete; what it does not know it refuses as Redis would. */
+#ifndef MR_TESTS_FAKE_REDIS_H
+#define MR_TESTS_FAKE_REDIS_H
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FAKE_PEERS 16
+#define FAKE_KEYS  512
+#define FAKE_WORDS 6
+
+struct fake_text {
+    char *bytes;
+    size_t length;
+};
+
+struct fake_peer {
+    int fd; /* -1: none */
+    char *input;
+    size_t length, room;
+};
+
+struct fake_redis {
+    pthread_t thread;
+    int door;
+    unsigned port;
+    struct fake_peer peers[FAKE_PEERS];
+    struct {
+        struct fake_text key, value;
+    } keys[FAKE_KEYS];
+    size_t key_count;
+    atomic_bool stop, silent, full, damage, forget, hang_up;
+    atomic_uint gets, sets, dels, expires;
+};
+
+static inline void fake_say(int fd, const void *bytes, size_t length)
+{
+    const char *at = bytes;
+    while (length) {
+        ssize_t sent = send(fd, at, length, MSG_NOSIGNAL);
+        if (sent <= 0) return;
+        at += sent;
+        length -= (size_t)sent;
+    }
+}
+
+static inline void fake_line(int fd, const char *text)
+{
+    fake_say(fd, text, strlen(text));
+}
+
+static inline void fake_number(int fd, long long value)
+{
+    char line[32];
+    snprintf(line, sizeof line, ":%lld\r\n", value);
+    fake_line(fd, line);
+}
+
+static inline void fake_bulk(int fd, const char *bytes, size_t length)
+{
+    char line[32];
+    snprintf(line, sizeof line, "$%zu\r\n", length);
+    fake_line(fd, line);
+    fake_say(fd, bytes, length);
+    fake_line(fd, "\r\n");
+}
+
+/* The key's value, made empty if `make`; NULL: not there. */
+static inline struct fake_text *fake_find(struct fake_redis *redis, struct fake_text key, bool make)
+{
+    for (size_t i = 0; i < redis->key_count; i++)
+        if (redis->keys[i].key.length == key.length &&
+            memcmp(redis->keys[i].key.bytes, key.bytes, key.length) == 0)
+            return redis->keys[i].value.bytes || make ? &redis->keys[i].value : NULL;
+    if (!make || redis->key_count == FAKE_KEYS) return NULL;
+    struct fake_text *copy = &redis->keys[redis->key_count].key;
+    copy->bytes = malloc(key.length + 1);
+    memcpy(copy->bytes, key.bytes, key.length);
+    copy->length = key.length;
+    return &redis->keys[redis->key_count++].value;
+}
+
+static inline void fake_append(struct fake_text *value, const char *bytes, size_t length)
+{
+    value->bytes = realloc(value->bytes, value->length + length + 1);
+    memcpy(value->bytes + value->length, bytes, length);
+    value->length += length;
+}
+
+static inline void fake_clear(struct fake_text *value)
+{
+    free(value->bytes);
+    *value = (struct fake_text){0};
+}
+
+static inline bool fake_is(struct fake_text word, const char *name)
+{
+    return word.length == strlen(name) && memcmp(word.bytes, name, word.length) == 0;
+}
+
+static inline void fake_read(struct fake_redis *redis, int fd, struct fake_text key)
+{
+    struct fake_text *value = fake_find(redis, key, false);
+    atomic_fetch_add(&redis->gets, 1);
+    if (!value) {
+        fake_line(fd, "$-1\r\n");
+        return;
+    }
+    if (atomic_load(&redis->damage)) value->bytes[value->length / 2] ^= 4;
+    fake_bulk(fd, value->bytes, value->length);
+}
+
+static inline void fake_count(struct fake_redis *redis, int fd, struct fake_text key)
+{
+    struct fake_text *value = fake_find(redis, key, true);
+    char digits[24];
+    if (value->bytes) value->bytes[value->length] = '\0';
+    long long next = (value->bytes ? strtoll(value->bytes, NULL, 10) : 0) + 1;
+    fake_clear(value);
+    fake_append(value, digits, (size_t)snprintf(digits, sizeof digits, "%lld", next));
+    fake_number(fd, next);
+}
+
+static inline void fake_answer(struct fake_redis *redis, int fd, const struct fake_text *words)
+{
+    struct fake_text *value;
+    if (atomic_exchange(&redis->forget, false))
+        for (size_t i = 0; i < redis->key_count; i++)
+            fake_clear(&redis->keys[i].value);
+    if (fake_is(words[0], "PING")) {
+        fake_line(fd, "+PONG\r\n");
+    } else if (fake_is(words[0], "ECHO")) {
+        fake_bulk(fd, words[1].bytes, words[1].length);
+    } else if (fake_is(words[0], "AUTH")) {
+        fake_line(fd, fake_is(words[1], "right") ? "+OK\r\n" : "-WRONGPASS wrong\r\n");
+    } else if (fake_is(words[0], "GET")) {
+        fake_read(redis, fd, words[1]);
+    } else if (fake_is(words[0], "INCR")) {
+        fake_count(redis, fd, words[1]);
+    } else if (fake_is(words[0], "STRLEN")) {
+        value = fake_find(redis, words[1], false);
+        fake_number(fd, value ? (long long)value->length : 0);
+    } else if (fake_is(words[0], "EXPIRE")) {
+        atomic_fetch_add(&redis->expires, 1);
+        fake_number(fd, fake_find(redis, words[1], false) != NULL);
+    } else if (fake_is(words[0], "DEL")) {
+        value = fake_find(redis, words[1], false);
+        if (value) fake_clear(value);
+        atomic_fetch_add(&redis->dels, 1);
+        fake_number(fd, value != NULL);
+    } else if (fake_is(words[0], "SET") && atomic_load(&redis->full)) {
+        fake_line(fd, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+    } else if (fake_is(words[0], "SET") || fake_is(words[0], "APPEND")) {
+        value = fake_find(redis, words[1], true);
+        if (words[0].length == 3) fake_clear(value);
+        fake_append(value, words[2].bytes, words[2].length);
+        atomic_fetch_add(&redis->sets, 1);
+        fake_line(fd, words[0].length == 3 ? "+OK\r\n" : ":1\r\n");
+    } else {
+        fake_line(fd, "-ERR unknown command\r\n");
+    }
+}
+
+/* Takes "$LENGTH\r\nBYTES\r\n" or "*COUNT\r\n" off the input; false: not whole yet. */
+static inline bool fake_take(const struct fake_peer *peer, size_t *at, struct fake_text *word)
+{
+    char *line = peer->input + *at, *end = memmem(line, peer->length - *at, "\r\n", 2);
+    if (!end) return false;
+    size_t number = strtoul(line + 1, NULL, 10), head = (size_t)(end + 2 - line);
+    *word = (struct fake_text){.length = number};
+    *at += head;
+    if (*line == '*') return true;
+    if (peer->length - *at < number + 2) return false;
+    word->bytes = peer->input + *at;
+    *at += number + 2;
+    return true;
+}
+
+static inline bool fake_serve_one(struct fake_redis *redis, struct fake_peer *peer)
+{
+    struct fake_text words[FAKE_WORDS], count;
+    size_t at = 0;
+    if (!fake_take(peer, &at, &count) || count.length > FAKE_WORDS) return false;
+    for (size_t i = 0; i < count.length; i++)
+        if (!fake_take(peer, &at, &words[i])) return false;
+    fake_answer(redis, peer->fd, words);
+    memmove(peer->input, peer->input + at, peer->length - at);
+    peer->length -= at;
+    return peer->length > 0;
+}
+
+static inline void fake_hang_up(struct fake_peer *peer)
+{
+    close(peer->fd);
+    free(peer->input);
+    *peer = (struct fake_peer){.fd = -1};
+}
+
+static inline void fake_hear(struct fake_redis *redis, struct fake_peer *peer)
+{
+    if (peer->room - peer->length < 65536) {
+        peer->room = 2 * peer->room + 65537;
+        peer->input = realloc(peer->input, peer->room);
+    }
+    ssize_t got = recv(peer->fd, peer->input + peer->length, peer->room - peer->length - 1, 0);
+    if (got <= 0) {
+        fake_hang_up(peer);
+        return;
+    }
+    peer->length += (size_t)got;
+    peer->input[peer->length] = '\0';
+    while (fake_serve_one(redis, peer)) {
+    }
+}
+
+static inline void *fake_run(void *argument)
+{
+    struct fake_redis *redis = argument;
+    while (!atomic_load(&redis->stop)) {
+        struct pollfd doors[FAKE_PEERS + 1] = {{.fd = redis->door, .events = POLLIN}};
+        bool silent = atomic_load(&redis->silent);
+        for (int i = 0; i < FAKE_PEERS; i++)
+            doors[i + 1] =
+                (struct pollfd){.fd = silent ? -1 : redis->peers[i].fd, .events = POLLIN};
+        if (silent) doors[0].fd = -1;
+        poll(doors, FAKE_PEERS + 1, 2);
+        if (atomic_exchange(&redis->hang_up, false))
+            for (int i = 0; i < FAKE_PEERS; i++)
+                if (redis->peers[i].fd >= 0) fake_hang_up(&redis->peers[i]);
+        for (int i = 0; i < FAKE_PEERS; i++)
+            if (doors[i + 1].revents && redis->peers[i].fd >= 0) fake_hear(redis, &redis->peers[i]);
+        if (!(doors[0].revents & POLLIN)) continue;
+        int fd = accept(redis->door, NULL, NULL);
+        for (int i = 0; i < FAKE_PEERS && fd >= 0; i++)
+            if (redis->peers[i].fd < 0) {
+                redis->peers[i].fd = fd;
+                fd = -1;
+            }
+        if (fd >= 0) close(fd);
+    }
+    return NULL;
+}
+
+/* port 0: any. */
+static inline struct fake_redis *fake_redis_start(unsigned port)
+{
+    struct fake_redis *redis = calloc(1, sizeof *redis);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    socklen_t length = sizeof address;
+    int on = 1;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    redis->door = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(redis->door, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(redis->door, (struct sockaddr *)&address, sizeof address) != 0) abort();
+    listen(redis->door, 16);
+    getsockname(redis->door, (struct sockaddr *)&address, &length);
+    redis->port = ntohs(address.sin_port);
+    for (int i = 0; i < FAKE_PEERS; i++)
+        redis->peers[i].fd = -1;
+    pthread_create(&redis->thread, NULL, fake_run, redis);
+    return redis;
+}
+
+static inline void fake_redis_stop(struct fake_redis *redis)
+{
+    atomic_store(&redis->stop, true);
+    pthread_join(redis->thread, NULL);
+    for (int i = 0; i < FAKE_PEERS; i++)
+        if (redis->peers[i].fd >= 0) fake_hang_up(&redis->peers[i]);
+    for (size_t i = 0; i < redis->key_count; i++) {
+        free(redis->keys[i].key.bytes);
+        free(redis->keys[i].value.bytes);
+    }
+    close(redis->door);
+    free(redis);
+}
+
+#endif

@@ -1,0 +1,218 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "worker/tier_queue.h"
+
+#include <string.h>
+
+#define ITEMS 4u
+
+static unsigned char bytes[ITEMS][64];
+
+static struct mr_tier_queue *open_queue(void)
+{
+    struct mr_tier_queue_options options = {.lane_count = 3,
+                                            .look_timeout_ns = 100,
+                                            .transfer_timeout_ns = 1000,
+                                            .store_bytes_max = 1 << 20,
+                                            .present_ns = 10000};
+    struct mr_tier_queue *queue;
+    assert_int_equal(mr_tier_queue_create(&queue, &options, NULL), MR_OK);
+    return queue;
+}
+
+static bool post(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns)
+{
+    struct mr_tier_item items[ITEMS] = {0};
+    struct mr_tier_request request = {.ticket = 5, .items = items, .count = ITEMS};
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        memset(items[i].key, (int)i + 1, MR_HASH_BYTES);
+        items[i].bytes = bytes[i];
+        items[i].length = sizeof bytes[i];
+    }
+    return mr_tier_queue_post(queue, work, &request, now_ns);
+}
+
+static void set_ready(struct mr_tier_queue *queue)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        mr_tier_queue_set_ready(queue, i, true);
+}
+
+static void close_queue(struct mr_tier_queue *queue)
+{
+    mr_tier_queue_check(queue);
+    assert_int_equal(mr_tier_queue_stats(queue).jobs, 0);
+    mr_tier_queue_destroy(queue);
+}
+
+static void nothing_is_taken_while_no_server_answers(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    (void)state;
+    assert_false(post(queue, MR_TIER_ASK, 0));
+    mr_tier_queue_set_ready(queue, 0, true);
+    assert_false(post(queue, MR_TIER_ASK, 0)); /* no connection for values */
+    assert_false(mr_tier_queue_rates(queue).up);
+    mr_tier_queue_set_ready(queue, 2, true);
+    assert_true(mr_tier_queue_rates(queue).up);
+    close_queue(queue);
+}
+
+static void a_load_goes_from_the_back_and_reports_each_item(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    (void)state;
+    set_ready(queue);
+    assert_true(post(queue, MR_TIER_LOAD, 0));
+    assert_null(mr_tier_queue_take(queue, 0, 0));
+    for (uint32_t i = ITEMS; i-- > 0;) {
+        struct mr_tier_part *part = mr_tier_queue_take(queue, 1 + i % 2, 1);
+        assert_int_equal(part->item, i);
+        assert_int_equal(part->step, MR_TIER_STEP_GET);
+        assert_ptr_equal(part->payload, bytes[i]);
+        bool good = i != 1;
+        assert_int_equal(mr_tier_queue_finish(queue, part, good, 2), good);
+        if (good) assert_false(mr_tier_queue_finish(queue, part, true, 3)); /* its time to live */
+        mr_tier_queue_check(queue);
+        if (!good) continue;
+        assert_true(mr_tier_queue_poll(queue, &answer));
+        assert_true(!answer.final && answer.index == i);
+    }
+    assert_true(mr_tier_queue_poll(queue, &answer));
+    assert_true(answer.final && answer.count == ITEMS - 1);
+    assert_false(mr_tier_queue_poll(queue, &answer));
+    close_queue(queue);
+}
+
+static void loads_go_before_stores(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    struct mr_tier_part *part;
+    uint32_t finals = 0;
+    (void)state;
+    set_ready(queue);
+    assert_true(post(queue, MR_TIER_STORE, 0));
+    while ((part = mr_tier_queue_take(queue, 0, 0)) != NULL) {
+        assert_int_equal(part->step, MR_TIER_STEP_LOOK);
+        assert_false(mr_tier_queue_finish(queue, part, part->item == 0, 0));
+    }
+    assert_true(post(queue, MR_TIER_LOAD, 0));
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        part = mr_tier_queue_take(queue, 1, 1);
+        assert_int_equal(part->step, MR_TIER_STEP_GET);
+        assert_false(mr_tier_queue_finish(queue, part, false, 1));
+    }
+    for (uint32_t i = 1; i < ITEMS; i++) { /* the first one was there */
+        part = mr_tier_queue_take(queue, 1, 1);
+        assert_int_equal(part->step, MR_TIER_STEP_SET);
+        assert_int_equal(part->item, i);
+        assert_false(mr_tier_queue_finish(queue, part, true, 1));
+    }
+    assert_null(mr_tier_queue_take(queue, 1, 1));
+    for (; mr_tier_queue_poll(queue, &answer); finals++)
+        assert_int_equal(answer.count, answer.work == MR_TIER_STORE ? ITEMS : 0);
+    assert_int_equal(finals, 2);
+    close_queue(queue);
+}
+
+static void what_nobody_takes_ends_at_its_deadline(void **state)
+{
+    static const enum mr_tier_work works[] = {MR_TIER_ASK, MR_TIER_LOAD, MR_TIER_STORE};
+    struct mr_tier_answer answer;
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct mr_tier_queue *queue = open_queue();
+        set_ready(queue);
+        assert_true(post(queue, works[i], 10));
+        uint64_t due_ns = works[i] == MR_TIER_ASK ? 110 : 1010;
+        assert_int_equal(mr_tier_queue_expire(queue, due_ns - 1), due_ns);
+        assert_false(mr_tier_queue_poll(queue, &answer));
+        mr_tier_queue_expire(queue, due_ns);
+        assert_true(mr_tier_queue_has_news(queue));
+        assert_false(mr_tier_queue_has_news(queue));
+        assert_true(mr_tier_queue_poll(queue, &answer));
+        assert_true(answer.final && answer.count == 0);
+        close_queue(queue);
+    }
+}
+
+static void what_is_skipped_while_it_comes_is_released(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    (void)state;
+    set_ready(queue);
+    assert_true(post(queue, MR_TIER_LOAD, 0));
+    struct mr_tier_part *last = mr_tier_queue_take(queue, 1, 1);
+    struct mr_tier_part *third = mr_tier_queue_take(queue, 2, 1);
+    mr_tier_queue_skip(queue, 5, 3);
+    assert_null(mr_tier_queue_take(queue, 1, 1));
+    assert_true(mr_tier_queue_is_unwanted(queue, third));
+    assert_false(mr_tier_queue_is_unwanted(queue, last));
+    assert_true(mr_tier_queue_finish(queue, last, true, 2));
+    assert_false(mr_tier_queue_finish(queue, last, true, 2));
+    mr_tier_queue_release(queue, third, 2);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 3 && !answer.final);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 1);
+    mr_tier_queue_check(queue);
+    assert_false(mr_tier_queue_finish(queue, third, false, 3)); /* the reply came after all */
+    close_queue(queue);
+}
+
+static void an_abandoned_job_says_nothing_but_its_end(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    (void)state;
+    set_ready(queue);
+    assert_true(post(queue, MR_TIER_LOAD, 0));
+    struct mr_tier_part *first = mr_tier_queue_take(queue, 1, 1);
+    struct mr_tier_part *second = mr_tier_queue_take(queue, 1, 1);
+    assert_true(mr_tier_queue_finish(queue, first, true, 2));
+    assert_false(mr_tier_queue_finish(queue, first, true, 2));
+    mr_tier_queue_abandon(queue, 5);
+    assert_false(mr_tier_queue_poll(queue, &answer)); /* one is still being received */
+    mr_tier_queue_release(queue, second, 2);
+    assert_false(mr_tier_queue_finish(queue, second, false, 2));
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.final);
+    assert_false(mr_tier_queue_poll(queue, &answer));
+    close_queue(queue);
+}
+
+static void jobs_are_bounded(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    uint32_t count = 0, finals = 0;
+    (void)state;
+    set_ready(queue);
+    while (count < 2 * MR_TIER_JOBS_MAX && post(queue, MR_TIER_ASK, 0))
+        count++;
+    assert_int_equal(count, MR_TIER_JOBS_MAX);
+    mr_tier_queue_expire(queue, 1000);
+    while (mr_tier_queue_poll(queue, &answer))
+        finals++;
+    assert_int_equal(finals, MR_TIER_JOBS_MAX);
+    close_queue(queue);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_taken_while_no_server_answers),
+        cmocka_unit_test(a_load_goes_from_the_back_and_reports_each_item),
+        cmocka_unit_test(loads_go_before_stores),
+        cmocka_unit_test(what_nobody_takes_ends_at_its_deadline),
+        cmocka_unit_test(what_is_skipped_while_it_comes_is_released),
+        cmocka_unit_test(an_abandoned_job_says_nothing_but_its_end),
+        cmocka_unit_test(jobs_are_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
