@@ -4,6 +4,7 @@
 #define MR_TESTS_FAKE_REDIS_H
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -239,7 +240,8 @@ static inline void *fake_run(void *argument)
         for (int i = 0; i < FAKE_PEERS; i++)
             if (doors[i + 1].revents && redis->peers[i].fd >= 0) fake_hear(redis, &redis->peers[i]);
         if (!(doors[0].revents & POLLIN)) continue;
-        int fd = accept(redis->door, NULL, NULL);
+        int fd = accept(redis->door, NULL, NULL), on = 1;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         for (int i = 0; i < FAKE_PEERS && fd >= 0; i++)
             if (redis->peers[i].fd < 0) {
                 redis->peers[i].fd = fd;
