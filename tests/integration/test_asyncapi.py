@@ -128,14 +128,24 @@ REQUESTS = [
 HEADERS = [("kafka_correlationId", "c-1"), ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")]
 
 
+BINARY = {"kafka_dlt-original-partition", "kafka_dlt-original-offset", "kafka_dlt-original-timestamp"}
+
+
+def as_text(value):
+    """kcat writes bytes as they are; read as Latin-1 they are one character each."""
+    return value.encode("latin-1").decode() if isinstance(value, str) else value
+
+
 def consume(broker, topic):
-    """Every record of a topic: headers as a map, value as bytes read as text."""
-    text = subprocess.run(["kcat", "-C", "-b", broker.address, "-t", topic, "-e", "-q", "-J"], check=True, timeout=60,
-                          stdout=subprocess.PIPE).stdout.decode("utf-8", "surrogateescape")
-    records = [json.loads(line) for line in text.splitlines()]
+    """Every record of a topic: headers as a map, binary ones with a character for each byte; the rest as text."""
+    out = subprocess.run(["kcat", "-C", "-b", broker.address, "-t", topic, "-e", "-q", "-J"], check=True, timeout=60,
+                         stdout=subprocess.PIPE).stdout
+    records = [json.loads(line.decode("latin-1")) for line in out.split(b"\n") if line]
     for record in records:
         pairs = record.get("headers") or []
-        record["headers"] = dict(zip(pairs[0::2], pairs[1::2]))
+        record["headers"] = {name: value if name in BINARY else as_text(value)
+                             for name, value in zip(pairs[0::2], pairs[1::2])}
+        record["key"], record["payload"] = as_text(record["key"]), as_text(record["payload"])
     return records
 
 
