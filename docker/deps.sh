@@ -58,6 +58,7 @@ command redis-server redis-server
 command kcat kcat
 command java default-jre-headless
 command curl curl
+command openssl openssl
 command python3 python3'
 jar_needs='
 command mvn maven'
