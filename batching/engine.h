@@ -66,7 +66,7 @@ struct mr_engine_options {
  * the call only, but for `request`, which is handed over with the result. */
 struct mr_sink {
     void *context;
-    /* New tokens of one choice. */
+    /* New tokens of one choice. May be NULL. */
     void (*delta)(void *context, uint64_t ticket, const struct mr_request *request,
                   const struct mr_token_record *record);
     /* The end: the sink owns request from here on. result->id, text ... are the engine's. Fields

@@ -11,7 +11,8 @@ static void emit(struct mr_engine *engine, const struct mr_sequence *sequence,
                  const struct mr_completion_delta *delta)
 {
     const struct mr_job *job = sequence->job;
-    if (!job->request->stream || (delta->token_count == 0 && delta->text.length == 0)) return;
+    if (engine->sink.delta == NULL || !job->request->stream) return;
+    if (delta->token_count == 0 && delta->text.length == 0) return;
     struct mr_token_record record = {
         .id = job->request->id,
         .choice = sequence->choice,

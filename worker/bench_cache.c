@@ -26,15 +26,6 @@ struct figures {
     uint64_t cached_tokens, computed_tokens;
 };
 
-static void on_delta(void *context, uint64_t ticket, const struct mr_request *request,
-                     const struct mr_token_record *record)
-{
-    (void)context;
-    (void)ticket;
-    (void)request;
-    (void)record;
-}
-
 static void on_result(void *context, uint64_t ticket, struct mr_request *request,
                       const struct mr_result *result)
 {
@@ -120,7 +111,7 @@ static enum mr_status run_trace(struct cache_bench *bench, bool cache, struct fi
                                 struct mr_error *err)
 {
     struct mr_config config = *bench->config;
-    struct mr_sink sink = {.context = bench, .delta = on_delta, .result = on_result};
+    struct mr_sink sink = {.context = bench, .result = on_result};
     config.prefix_cache = cache;
     enum mr_status status =
         mr_engine_setup_engine(&config, bench->model, &sink, NULL, &bench->engine, err);

@@ -103,15 +103,6 @@ static void kv_copy(void *context, uint32_t from, uint32_t to, uint32_t token_co
     rig->port.kv_copy(rig->port.context, from, to, token_count);
 }
 
-static void on_delta(void *context, uint64_t ticket, const struct mr_request *request,
-                     const struct mr_token_record *record)
-{
-    (void)context;
-    (void)ticket;
-    (void)request;
-    (void)record;
-}
-
 static void on_result(void *context, uint64_t ticket, struct mr_request *request,
                       const struct mr_result *result)
 {
@@ -183,7 +174,7 @@ static void run(struct rig *rig, const struct variant *variant, uint64_t *preemp
         .default_temperature = 0,
         .default_top_p = 1,
     };
-    struct mr_sink sink = {.context = rig, .delta = on_delta, .result = on_result};
+    struct mr_sink sink = {.context = rig, .result = on_result};
     struct mr_engine *engine;
     struct mr_error err;
     uint64_t wake_ns;

@@ -44,15 +44,6 @@ static void kv_copy(void *context, uint32_t from, uint32_t to, uint32_t token_co
     (void)token_count;
 }
 
-static void on_delta(void *context, uint64_t ticket, const struct mr_request *request,
-                     const struct mr_token_record *record)
-{
-    (void)context;
-    (void)ticket;
-    (void)request;
-    (void)record;
-}
-
 static void on_result(void *context, uint64_t ticket, struct mr_request *request,
                       const struct mr_result *result)
 {
@@ -115,7 +106,7 @@ int main(void)
         .eos_ids = end_ids,
         .eos_count = 1,
     };
-    struct mr_sink sink = {.delta = on_delta, .result = on_result};
+    struct mr_sink sink = {.result = on_result};
     struct mr_engine *engine = NULL;
     MR_ASSERT(mr_engine_create(&engine, &options, &sink, &err) == MR_OK);
     for (uint32_t i = 0; i < SEQUENCES; i++)

@@ -5,6 +5,15 @@
 
 static const struct mr_kafka_claim mine = {.topic = "r"};
 
+/* A rig whose partition is assigned from offset 0, with request a in flight. */
+static struct mr_lane *open_with_request(struct intake_rig *rig)
+{
+    open_intake_rig(rig);
+    struct mr_lane *lane = assign_lane(rig, 0, "");
+    arrive(rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    return lane;
+}
+
 /* What there is to commit is on the broker. */
 static void commit_lane(struct mr_lane *lane)
 {
@@ -17,9 +26,7 @@ static void a_partition_that_is_lost_drops_its_requests(void **state)
 {
     (void)state;
     struct intake_rig rig;
-    open_intake_rig(&rig);
-    struct mr_lane *lane = assign_lane(&rig, 0, "");
-    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    struct mr_lane *lane = open_with_request(&rig);
     uint64_t epoch = lane->epoch;
     mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_LOST);
     assert_int_equal(lane->state, MR_LANE_NONE);
@@ -35,9 +42,7 @@ static void a_partition_that_comes_straight_back_keeps_its_requests(void **state
 {
     (void)state;
     struct intake_rig rig;
-    open_intake_rig(&rig);
-    struct mr_lane *lane = assign_lane(&rig, 0, "");
-    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    struct mr_lane *lane = open_with_request(&rig);
     commit_lane(lane);
     uint64_t epoch = lane->epoch;
     mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_PAUSE);
@@ -53,9 +58,7 @@ static void a_partition_that_stays_away_drops_its_requests(void **state)
 {
     (void)state;
     struct intake_rig rig;
-    open_intake_rig(&rig);
-    struct mr_lane *lane = assign_lane(&rig, 0, "");
-    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    struct mr_lane *lane = open_with_request(&rig);
     commit_lane(lane);
     mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_PAUSE);
     mr_intake_assigned(&rig.intake, NULL, 0); /* the rebalance ends without it */
@@ -68,9 +71,7 @@ static void somebody_elses_commit_drops_what_ran_before(void **state)
 {
     (void)state;
     struct intake_rig rig;
-    open_intake_rig(&rig);
-    struct mr_lane *lane = assign_lane(&rig, 0, "");
-    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    struct mr_lane *lane = open_with_request(&rig);
     commit_lane(lane);
     mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_PAUSE);
     assign_lane(&rig, 7, "");
@@ -98,9 +99,7 @@ static void what_runs_is_handed_back_without_a_crash(void **state)
     static char metadata[MR_LEDGER_METADATA_TEXT_MAX];
     struct mr_ledger_history history;
     struct intake_rig rig;
-    open_intake_rig(&rig);
-    struct mr_lane *lane = assign_lane(&rig, 0, "");
-    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    struct mr_lane *lane = open_with_request(&rig);
     mr_intake_started(&rig.intake, ticket_named(&rig, "a"));
     mr_intake_release_all(&rig.intake);
     mr_ledger_metadata_encode(lane->ledger, 1, metadata);
@@ -133,9 +132,7 @@ static void a_partition_may_go_when_the_engine_has_ended(void **state)
 {
     (void)state;
     struct intake_rig rig;
-    open_intake_rig(&rig);
-    assign_lane(&rig, 0, "");
-    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    open_with_request(&rig);
     mr_intake_forget_engine(&rig.intake);
     rig_end(&rig.engine);
     mr_intake_revoked(&rig.intake, &mine, 1, MR_KAFKA_REVOKE_LOST);
