@@ -52,6 +52,7 @@ static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_
         .row_count = row->token_count,
         .context_tokens = sequence->num_computed,
         .blocks = sequence->table->blocks,
+        .slots = sequence->table->slots,
         .wants_logits = row->samples,
     };
     batch->row_count += row->token_count;

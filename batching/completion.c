@@ -310,6 +310,33 @@ void mr_completion_finish(struct mr_completion *completion, enum mr_finish reaso
     emit(completion, delta);
 }
 
+/* What was handed out ends where the next token's text begins. */
+static bool is_clean(const struct mr_completion *completion)
+{
+    uint32_t next = completion->emitted_tokens;
+    size_t begins =
+        next < completion->token_count ? completion->starts[next] : completion->text_length;
+    return completion->emitted_bytes == begins;
+}
+
+struct mr_rehearsal mr_completion_rehearse(struct mr_completion *completion,
+                                           const struct mr_sample *samples, uint32_t count,
+                                           uint32_t shown)
+{
+    struct mr_rehearsal rehearsal = {0};
+    struct mr_completion_delta delta;
+    bool text_last = false;
+    MR_ASSERT(completion->pushed == 0);
+    for (uint32_t i = 0; i < count; i++) {
+        if (mr_completion_push(completion, &samples[i], MR_FINISH_NONE, &delta) != MR_FINISH_NONE)
+            break;
+        rehearsal.count = i + 1;
+        if (delta.token_count > 0 || delta.text.length > 0) text_last = delta.token_count == 0;
+        if (i < shown && !text_last && is_clean(completion)) rehearsal.clean = i + 1;
+    }
+    return rehearsal;
+}
+
 /* ---- questions ---- */
 
 const uint32_t *mr_completion_suppressed(const struct mr_completion *completion, uint32_t *count)

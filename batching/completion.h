@@ -78,6 +78,19 @@ enum mr_finish mr_completion_push(struct mr_completion *completion, const struct
 void mr_completion_finish(struct mr_completion *completion, enum mr_finish reason,
                           struct mr_completion_delta *delta);
 
+/* What an earlier attempt drew, looked at before it is pushed again. */
+struct mr_rehearsal {
+    uint32_t count; /* samples that do not end the choice, from the first one on */
+    /* The most of them, up to `shown`, at which a reader may cut: all that was handed out ends
+     * where the text of the next token begins, and no text without a token came last. */
+    uint32_t clean;
+};
+
+/* Pushes samples[0, count) without anybody reading. Uses the completion up, which must be new. */
+struct mr_rehearsal mr_completion_rehearse(struct mr_completion *completion,
+                                           const struct mr_sample *samples, uint32_t count,
+                                           uint32_t shown);
+
 /* Ids the sampler must not draw for the next token; *count 0 from min_tokens on. */
 const uint32_t *mr_completion_suppressed(const struct mr_completion *completion, uint32_t *count);
 /* Tokens pushed so far, an end token included. */

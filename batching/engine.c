@@ -61,14 +61,25 @@ static enum mr_status create_queues(struct mr_engine *engine, struct mr_error *e
     return status;
 }
 
+/* The most tokens of one sequence in one step. */
+static uint32_t step_tokens(const struct mr_engine_options *options)
+{
+    bool chunks = options->chunk_tokens > 0 && (uint32_t)options->chunk_tokens < options->rows_max;
+    return chunks ? (uint32_t)options->chunk_tokens : options->rows_max;
+}
+
 static enum mr_status create_caches(struct mr_engine *engine, struct mr_error *err)
 {
     const struct mr_engine_options *options = &engine->options;
+    uint32_t lent = options->tier == NULL ? 0 : MR_SHARED_TABLES_MAX;
     struct mr_kv_cache_options cache = {.block_count = options->block_count,
                                         .sequence_tokens_max = options->context_tokens,
-                                        .sequences_max = options->sequences_max,
+                                        .sequences_max = options->sequences_max + lent,
                                         .kept_max = options->session_blocks_max,
-                                        .prefix_cache = options->prefix_cache};
+                                        .prefix_cache = options->prefix_cache,
+                                        .window_slots = options->window_slots,
+                                        .window_tokens = options->window_tokens,
+                                        .step_tokens = step_tokens(options)};
     enum mr_status status = mr_kv_cache_create(&engine->cache, &cache, err);
     if (status != MR_OK || options->prompt_cache_entries == 0 || !options->prefix_cache)
         return status;
@@ -213,7 +224,10 @@ enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submis
                                    .deadline_ns = submission->deadline_ns,
                                    .start_by_ns = submission->start_by_ns,
                                    .run_limit_ns = submission->run_limit_ns,
-                                   .priority = submission->priority};
+                                   .priority = submission->priority,
+                                   .kept = submission->kept,
+                                   .kept_count = submission->kept_count,
+                                   .kept_shown = submission->kept_shown};
     struct mr_job *job;
     enum mr_status status = mr_job_create(&job, &engine->rules, submission->request, &origin, err);
     if (status != MR_OK) return status;
@@ -304,6 +318,9 @@ static void fill_stats(struct mr_engine *engine)
     stats->blocks_free = cache.free_count;
     stats->blocks_cached = cache.cached_count;
     stats->blocks_held = cache.held_count;
+    stats->slots_total = cache.slot_count;
+    stats->slots_free = cache.slots_free;
+    stats->slots_cached = cache.slots_cached;
     stats->prefix_queries_tokens = cache.queries_tokens;
     stats->prefix_hit_tokens = cache.hit_tokens;
     stats->blocks_kept = cache.kept_count;
@@ -355,7 +372,8 @@ void mr_engine_check(struct mr_engine *engine)
     mr_scheduler_check(engine->scheduler);
     struct mr_kv_cache_stats cache = mr_kv_cache_stats(engine->cache);
     MR_ASSERT(cache.free_count + cache.cached_count + cache.held_count == cache.block_count);
-    if (mr_scheduler_running(engine->scheduler) == 0) MR_ASSERT(cache.held_count == 0);
+    bool lends = engine->shared != NULL && mr_shared_cache_stats(engine->shared).lent_tables > 0;
+    if (mr_scheduler_running(engine->scheduler) == 0 && !lends) MR_ASSERT(cache.held_count == 0);
     for (uint32_t i = 0; i < engine->job_count; i++) {
         const struct mr_job *job = engine->jobs[i];
         MR_ASSERT(job->started && job->finished_count < job->choice_count);

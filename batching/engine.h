@@ -30,17 +30,17 @@ struct mr_engine_options {
     const struct mr_tokenizer *tokenizer;
     unsigned char fingerprint[32]; /* identity of weights, tokenizer, geometry and numerics */
     uint32_t block_count;          /* KV blocks of the model */
-    uint32_t context_tokens;       /* longest sequence */
-    uint32_t sequences_max;        /* running at once; default 64 */
-    uint32_t rows_max;             /* tokens of one step; more than sequences_max */
-    int32_t chunk_tokens;          /* largest prefill chunk; default 512; <= 0: no chunking */
-    uint32_t prefills_max;         /* requests in chunks at one time; default 1 */
-    double step_target_ms;         /* inter-token latency goal; 0: no goal */
-    uint32_t prefill_batch_max;    /* requests whose prefill starts in one step; default 8 */
-    uint64_t prefill_bytes_max;    /* KV + activations of those; default 4 GiB */
-    struct mr_memory_geometry
-        geometry; /* what a prompt costs, from mr_model_info: kv_bytes_per_token
-                     and activation_bytes / rows_max; zero: not counted */
+    uint32_t window_slots, window_tokens; /* of the model, for sliding-window layers; 0: none */
+    uint32_t context_tokens;              /* longest sequence */
+    uint32_t sequences_max;               /* running at once; default 64 */
+    uint32_t rows_max;                    /* tokens of one step; more than sequences_max */
+    int32_t chunk_tokens;       /* largest prefill chunk; default 512; <= 0: no chunking */
+    uint32_t prefills_max;      /* requests in chunks at one time; default 1 */
+    double step_target_ms;      /* inter-token latency goal; 0: no goal */
+    uint32_t prefill_batch_max; /* requests whose prefill starts in one step; default 8 */
+    uint64_t prefill_bytes_max; /* KV + activations of those; default 4 GiB */
+    /* What a prompt costs: kv_bytes_per_token, activation_bytes / rows_max; zero: not counted. */
+    struct mr_memory_geometry geometry;
     bool prefix_cache;
     uint64_t session_keep_ns;       /* how long a conversation's blocks are evicted last */
     uint32_t session_blocks_max;    /* blocks that may be kept so; 0: none */
@@ -66,6 +66,8 @@ struct mr_engine_options {
  * the call only, but for `request`, which is handed over with the result. */
 struct mr_sink {
     void *context;
+    /* The token at index of choice 0 was drawn; its delta follows. May be NULL. */
+    void (*drawn)(void *context, uint64_t ticket, uint32_t index, const struct mr_sample *sample);
     /* New tokens of one choice. May be NULL. */
     void (*delta)(void *context, uint64_t ticket, const struct mr_request *request,
                   const struct mr_token_record *record);
@@ -84,10 +86,10 @@ struct mr_engine_stats {
     uint64_t finished[MR_FINISH_COUNT];
     uint32_t running, waiting, prefilling;
     uint32_t blocks_total, blocks_free, blocks_cached, blocks_held;
+    uint32_t slots_total, slots_free, slots_cached; /* of sliding-window layers */
     uint64_t prefix_queries_tokens, prefix_hit_tokens, prompt_cache_hits;
-    uint64_t model_ns,
-        step_ns_total;    /* time inside the model port, if the worker gave it a clock */
-    double cost_model[4]; /* a, b, c, d of the fitted step time, ms */
+    uint64_t model_ns, step_ns_total; /* inside the model port, and in all; needs its clock */
+    double cost_model[4];             /* a, b, c, d of the fitted step time, ms */
     uint64_t cached_tokens_redis;
     uint64_t blocks_kept;                         /* for conversations, among the cached ones */
     uint64_t evictions, copies, oldest_cached_ns; /* of the local cache (kvcache/kv_cache.h) */
@@ -104,7 +106,8 @@ void mr_engine_destroy(struct mr_engine *engine);
  * MR_FULL (try later), MR_CLOSED, or a REJECT status (can never fit, duplicate id, bad token id).
  * ticket comes back with every delta and the result. tenant: cache namespace, copied. tenant_index:
  * whose share of the engine it uses. start_by_ns: the latest start. run_limit_ns: longest run.
- * deadline_ns: monotonic, 0 none. priority: request's plus topic's. */
+ * deadline_ns: monotonic, 0 none. priority: request's plus topic's. kept: what an earlier attempt
+ * of one choice drew, not held: drawing goes on behind it; kept_shown of it is not handed out. */
 struct mr_submission {
     struct mr_request *request;
     uint64_t ticket;
@@ -112,13 +115,14 @@ struct mr_submission {
     uint32_t tenant_index;                                       /* below tenant_count */
     uint64_t arrival_ns, deadline_ns, start_by_ns, run_limit_ns; /* 0: none */
     int32_t priority;
+    uint32_t kept_count, kept_shown;
+    const struct mr_sample *kept; /* [kept_count] */
 };
 enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submission *submission,
                                 struct mr_error *err);
 /* Cancels a waiting or running request at the next step; false when the id is not inside. */
 bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id);
-/* Finishes everything waiting with MR_CLOSED-like hand back: sink gets no result for requests not
- * started; instead `returned` is called with each (drain: their offsets stay uncommitted). */
+/* What has not started gets no result: `returned` is called with each (drain). */
 void mr_engine_return_waiting(struct mr_engine *engine,
                               void (*returned)(void *context, uint64_t ticket,
                                                struct mr_request *request),

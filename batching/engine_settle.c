@@ -10,20 +10,34 @@ static double milliseconds(uint64_t from_ns, uint64_t to_ns)
 static void emit(struct mr_engine *engine, const struct mr_sequence *sequence,
                  const struct mr_completion_delta *delta)
 {
-    const struct mr_job *job = sequence->job;
+    struct mr_job *job = sequence->job;
     if (engine->sink.delta == NULL || !job->request->stream) return;
     if (delta->token_count == 0 && delta->text.length == 0) return;
     struct mr_token_record record = {
         .id = job->request->id,
         .choice = sequence->choice,
         .index = delta->index,
-        .resumed_at = -1,
+        .resumed_at = job->resumed ? (int64_t)delta->index : -1,
         .token_ids = delta->token_ids,
         .token_count = delta->token_count,
         .text = delta->text,
         .logprobs = delta->logprobs,
     };
+    job->resumed = false;
     engine->sink.delta(engine->sink.context, job->ticket, job->request, &record);
+}
+
+void mr_engine_catch_up(struct mr_engine *engine, struct mr_job *job)
+{
+    struct mr_sequence *sequence = &job->sequences[0];
+    for (uint32_t i = 0; i < job->kept_count; i++) {
+        struct mr_completion_delta delta;
+        enum mr_finish finish =
+            mr_completion_push(sequence->completion, &job->kept[i], MR_FINISH_NONE, &delta);
+        MR_ASSERT(finish == MR_FINISH_NONE); /* tried when the job was made */
+        emit(engine, sequence, &delta);
+    }
+    job->kept_count = 0;
 }
 
 static void fill_times(const struct mr_job *job, uint64_t now_ns, struct mr_result *result)
@@ -106,6 +120,7 @@ static void end_choice(struct mr_engine *engine, struct mr_sequence *sequence,
                        enum mr_finish reason, uint64_t now_ns)
 {
     struct mr_completion_delta delta;
+    mr_engine_catch_up(engine, sequence->job);
     mr_completion_finish(sequence->completion, reason, &delta);
     emit(engine, sequence, &delta);
     mr_scheduler_leave(engine->scheduler, sequence, now_ns);
@@ -157,9 +172,7 @@ static void settle_rows(struct mr_engine *engine, const struct mr_plan *plan)
             engine->stats.prompt_tokens += row->token_count;
         }
         publish(row->sequence);
-        if (engine->shared == NULL) continue;
-        mr_shared_cache_store(engine->shared, row->sequence, false);
-        mr_shared_cache_meet(engine->shared, row->sequence);
+        if (engine->shared != NULL) mr_shared_cache_meet(engine->shared, row->sequence);
     }
 }
 
@@ -182,6 +195,9 @@ static void settle_sample(struct mr_engine *engine, struct mr_sequence *sequence
     struct mr_completion_delta delta;
     struct mr_job *job = sequence->job;
     mr_sequence_append(sequence, sample->token_id);
+    if (engine->sink.drawn != NULL && sequence->choice == 0)
+        engine->sink.drawn(engine->sink.context, job->ticket, mr_sequence_generated(sequence) - 1,
+                           sample);
     engine->stats.generated_tokens++;
     mr_request_queue_charge(engine->queue, job->tenant_index, MR_OUTPUT_TOKEN_COST);
     mark_time(sequence, now_ns);
@@ -211,8 +227,8 @@ static void keep_logits(struct mr_engine *engine, struct mr_sequence *sequence, 
     if (row == NULL) return;
     if (model->logits(model->context, logit_row, row, NULL) != MR_OK)
         mr_prompt_cache_drop(engine->prompts, key);
-    else if (engine->shared != NULL)
-        mr_shared_cache_store_entry(engine->shared, sequence, key, row);
+    else
+        sequence->entry_due = engine->shared != NULL;
 }
 
 void mr_engine_settle(struct mr_engine *engine, const struct mr_plan *plan, uint64_t now_ns)

@@ -48,6 +48,8 @@ struct mr_cancel {
 uint64_t mr_engine_clock(const struct mr_engine *engine, uint64_t now_ns);
 /* After the step: tokens counted, blocks published, samples appended, ends reported. */
 void mr_engine_settle(struct mr_engine *engine, const struct mr_plan *plan, uint64_t now_ns);
+/* Hands out what an earlier attempt drew and the reader may not have; before anything new. */
+void mr_engine_catch_up(struct mr_engine *engine, struct mr_job *job);
 /* Ends every unfinished choice of a job for this reason and reports the result; the job is gone. */
 void mr_engine_end_job(struct mr_engine *engine, struct mr_job *job, enum mr_finish reason,
                        uint64_t now_ns);

@@ -65,6 +65,17 @@ static void adopt(struct mr_engine *engine, const struct mr_plan *plan)
         job->adopted = true;
         engine->jobs[engine->job_count++] = job;
         if (engine->sink.started != NULL) engine->sink.started(engine->sink.context, job->ticket);
+        mr_engine_catch_up(engine, job);
+    }
+}
+
+/* What the last step wrote, now that its tokens are on their way. */
+static void store_blocks(struct mr_engine *engine)
+{
+    for (uint32_t i = 0; i < engine->job_count; i++) {
+        struct mr_sequence *sequence = &engine->jobs[i]->sequences[0];
+        if (sequence->state == MR_SEQUENCE_RUNNING)
+            mr_shared_cache_store(engine->shared, sequence, false);
     }
 }
 
@@ -75,7 +86,10 @@ static void carry_out_copies(struct mr_engine *engine, const struct mr_plan *pla
         struct mr_sequence *sequence = plan->rows[i].sequence;
         struct mr_kv_match *match = &sequence->match;
         if (match->copy_tokens == 0) continue;
-        model->kv_copy(model->context, match->copy_from, match->copy_to, match->copy_tokens);
+        struct mr_kv_place from = {match->copy_from,
+                                   mr_kv_window_slot(engine->cache, match->copy_from)};
+        struct mr_kv_place to = {match->copy_to, mr_kv_window_slot(engine->cache, match->copy_to)};
+        model->kv_copy(model->context, from, to, match->copy_tokens);
         mr_kv_cache_copied(sequence->table, match);
         match->copy_tokens = 0;
     }
@@ -118,7 +132,10 @@ enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_
     apply_cancels(engine, now_ns);
     expire(engine, now_ns);
     if (engine->prompts != NULL) mr_prompt_cache_expire(engine->prompts, now_ns);
-    if (engine->shared != NULL) mr_shared_cache_poll(engine->shared, now_ns);
+    if (engine->shared != NULL) {
+        mr_shared_cache_poll(engine->shared, now_ns);
+        store_blocks(engine);
+    }
     const struct mr_plan *plan = mr_scheduler_plan(engine->scheduler, now_ns);
     engine->stats.preemptions += plan->preempted_count;
     for (uint32_t i = 0; i < plan->exhausted_count; i++)

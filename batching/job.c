@@ -227,6 +227,56 @@ static enum mr_status make_completions(struct mr_job *job, const struct mr_job_r
     return status;
 }
 
+static bool is_known(const struct mr_job_rules *rules, const struct mr_sample *sample)
+{
+    if (sample->token_id >= rules->vocab_size || sample->top_count > MR_LOGPROBS_MAX) return false;
+    return check_ids(sample->top_ids, sample->top_count, rules->vocab_size, "kept", NULL) == MR_OK;
+}
+
+/* What of the kept tokens can be gone on from, and from where on they are to be handed out again:
+ * tried on a completion of its own. */
+static enum mr_status rehearse(const struct mr_job *job, const struct mr_job_rules *rules,
+                               uint32_t room, const struct mr_job_origin *origin,
+                               struct mr_rehearsal *rehearsal, struct mr_error *err)
+{
+    uint32_t count = 0;
+    struct mr_completion *trial = NULL;
+    *rehearsal = (struct mr_rehearsal){0};
+    while (count < origin->kept_count && is_known(rules, &origin->kept[count]))
+        count++;
+    if (count == 0 || job->choice_count > 1) return MR_OK;
+    enum mr_status status =
+        mr_completion_create(&trial, &rules->completion, job->request, job->matcher, room, err);
+    if (status != MR_OK) return status;
+    *rehearsal = mr_completion_rehearse(trial, origin->kept, count, origin->kept_shown);
+    mr_completion_destroy(trial);
+    return MR_OK;
+}
+
+static enum mr_status take_over(struct mr_job *job, const struct mr_job_rules *rules, uint32_t room,
+                                const struct mr_job_origin *origin, struct mr_error *err)
+{
+    struct mr_rehearsal rehearsal;
+    struct mr_completion_delta seen;
+    struct mr_sequence *sequence = &job->sequences[0];
+    enum mr_status status = rehearse(job, rules, room, origin, &rehearsal, err);
+    if (status != MR_OK || rehearsal.count == 0) return status;
+    for (uint32_t i = 0; i < rehearsal.count; i++) {
+        mr_sequence_append(sequence, origin->kept[i].token_id);
+        if (i < rehearsal.clean)
+            mr_completion_push(sequence->completion, &origin->kept[i], MR_FINISH_NONE, &seen);
+    }
+    job->resumed = true;
+    job->kept_count = rehearsal.count - rehearsal.clean;
+    if (job->kept_count == 0) return MR_OK;
+    size_t bytes = job->kept_count * sizeof *job->kept;
+    job->kept = malloc(bytes);
+    if (job->kept == NULL) return mr_fail(err, MR_NOMEM, "no memory for tokens kept");
+    memcpy(job->kept, origin->kept + rehearsal.clean, bytes);
+    job->held_bytes += bytes;
+    return MR_OK;
+}
+
 enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rules,
                              struct mr_request *request, const struct mr_job_origin *origin,
                              struct mr_error *err)
@@ -241,6 +291,7 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
     if (job == NULL) return mr_fail(err, MR_NOMEM, "no memory for a request of %u tokens", prompt);
     job->request = request;
     status = make_completions(job, rules, room, err);
+    if (status == MR_OK) status = take_over(job, rules, room, origin, err);
     if (status == MR_OK) status = encode_bad_words(job, rules->completion.tokenizer, err);
     if (status != MR_OK) goto failed;
     fill_sampling(job, rules);
@@ -257,6 +308,7 @@ void mr_job_destroy(struct mr_job *job)
     if (job == NULL) return;
     for (uint32_t i = 0; i < job->choice_count; i++)
         mr_completion_destroy(job->sequences[i].completion);
+    free(job->kept);
     free(job);
 }
 

@@ -4,6 +4,10 @@
  * the queue it belongs to the engine thread. A job is WAITING in the queue until its first choice
  * is let in; the other choices join when the prompt is computed, with the same logits.
  *
+ * A job that resumes begins with the tokens that an earlier attempt drew: they are part of its
+ * sequence, to be computed with the prompt, and its completion has seen those that a reader has.
+ * The others are handed out again when the job starts.
+ *
  * Memory: one block for job, sequences and tokens, one for each completion. The request stays the
  *         caller's until mr_job_create has succeeded, and is given to the sink at the end.
  * Errors: only _create: REJECT statuses for what can never run, MR_NOMEM. Units: ns monotonic. */
@@ -32,6 +36,7 @@ struct mr_tier_view {
     enum mr_tier_state state;
     uint64_t ticket, asked_ns;
     uint32_t there_blocks; /* first full blocks of the prompt that are there */
+    uint32_t tail_tokens;  /* of the block behind them, a conversation's last part-filled one */
     bool entry;            /* all of them are, and the complete prompt's entry */
 };
 
@@ -63,6 +68,10 @@ struct mr_job {
     uint32_t bad_word_count;
     struct mr_stop_match *matcher;
     size_t held_bytes;
+    struct mr_sample
+        *kept; /* [kept_count] drawn by an earlier attempt, not handed out by this one */
+    uint32_t kept_count;
+    bool resumed; /* goes on behind an earlier attempt, and nothing of it is out yet */
     uint32_t choice_count, finished_count;
     struct mr_sequence sequences[]; /* [choice_count] */
 };
@@ -74,6 +83,10 @@ struct mr_job_origin {
     uint32_t tenant_index;
     uint64_t arrival_ns, deadline_ns, start_by_ns, run_limit_ns;
     int32_t priority;
+    /* What an earlier attempt drew, read and not kept; only for requests of one choice. The first
+     * kept_shown tokens have reached the reader. */
+    const struct mr_sample *kept;
+    uint32_t kept_count, kept_shown;
 };
 
 /* Threads: any. request is borrowed until the job is destroyed. */

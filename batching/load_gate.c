@@ -4,6 +4,7 @@
 
 #define MARGIN_SHARE             0.95 /* a load must promise to end within this share of computing */
 #define MARGIN_MS                1.0
+#define MEET_SHARE               0.75 /* of loading all of it, or the two are in each other's way */
 #define SHORT_TOKENS             32u
 #define PATIENCE_ITEMS           6.0 /* several connections deliver in bursts of that many */
 #define PATIENCE_MS              15.0
@@ -22,11 +23,11 @@ static double compute_ms(const struct mr_load_question *question, uint32_t from,
     return ms + coefficients[0] * ((to - from - 1) / chunk);
 }
 
-static double load_ms(const struct mr_load_question *question, uint32_t blocks, bool entry)
+static double load_ms(const struct mr_load_question *question, uint32_t blocks, bool extra)
 {
     const struct mr_tier_rates *rates = &question->rates;
     uint64_t bytes = rates->waiting_bytes + blocks * question->block_bytes;
-    if (entry) bytes += question->entry_bytes;
+    if (extra) bytes += question->extra_bytes;
     double trip = rates->round_trip_ns > 0 ? (double)rates->round_trip_ns / 1e6 : ROUND_TRIP_MS;
     return trip + BYTES_TO_MS(bytes, rates->bytes_per_second) + question->import_ms * blocks;
 }
@@ -37,35 +38,35 @@ static uint32_t front_block(const struct mr_load_question *question)
     return question->computed_tokens / MR_BLOCK_TOKENS;
 }
 
-/* Tokens that need no computing once everything is loaded; without the entry one is left. */
-static uint32_t loadable_tokens(const struct mr_load_question *question, bool entry)
+/* Tokens that need no computing once everything is loaded; without the extra item one is left. */
+static uint32_t loadable_tokens(const struct mr_load_question *question, bool extra)
 {
     uint32_t there = question->there_blocks * MR_BLOCK_TOKENS;
-    if (entry) return question->known_tokens;
+    if (extra) return question->extra_tokens;
     return there < question->known_tokens ? there : question->known_tokens - 1;
 }
 
-static double meet_ms(const struct mr_load_question *question, uint32_t first, bool entry)
+static double meet_ms(const struct mr_load_question *question, uint32_t first, bool extra)
 {
     double front = compute_ms(question, question->computed_tokens, first * MR_BLOCK_TOKENS);
-    double back = load_ms(question, question->there_blocks - first, entry);
-    uint32_t end = loadable_tokens(question, entry);
+    double back = load_ms(question, question->there_blocks - first, extra);
+    uint32_t end = loadable_tokens(question, extra);
     return fmax(front, back) + compute_ms(question, end, question->known_tokens);
 }
 
-/* The best place to meet, with the entry or without it; there_blocks without an entry: nowhere. */
+/* The best place to meet, with the extra item or without; there_blocks without one: nowhere. */
 static struct mr_load_answer best_meeting(const struct mr_load_question *question, double *best_ms)
 {
     struct mr_load_answer best = {.verdict = MR_LOAD_MEET, .first_block = question->there_blocks};
     *best_ms = INFINITY;
     uint32_t begin = front_block(question);
-    for (int entry = question->entry_bytes > 0; entry >= 0; entry--)
-        for (uint32_t first = begin; first < question->there_blocks + (uint32_t)entry; first++) {
-            double ms = meet_ms(question, first, entry != 0);
+    for (int extra = question->extra_bytes > 0; extra >= 0; extra--)
+        for (uint32_t first = begin; first < question->there_blocks + (uint32_t)extra; first++) {
+            double ms = meet_ms(question, first, extra != 0);
             if (ms >= *best_ms) continue;
             *best_ms = ms;
             best.first_block = first;
-            best.entry = entry != 0;
+            best.extra = extra != 0;
         }
     return best;
 }
@@ -77,7 +78,7 @@ static struct mr_load_answer load_all(const struct mr_load_question *question,
     return (struct mr_load_answer){
         .verdict = verdict,
         .first_block = front < question->there_blocks ? front : question->there_blocks,
-        .entry = question->entry_bytes > 0,
+        .extra = question->extra_bytes > 0,
         .patience_ms = MR_LOAD_TRIAL_MS};
 }
 
@@ -92,8 +93,8 @@ static struct mr_load_answer slower(const struct mr_load_question *question)
     struct mr_load_answer answer = nothing(question, MR_LOAD_SLOWER);
     if (!question->probe) return answer;
     answer.verdict = MR_LOAD_PROBE;
-    answer.entry = question->entry_bytes > 0;
-    if (!answer.entry) answer.first_block = question->there_blocks - 1;
+    answer.extra = question->extra_bytes > 0;
+    if (!answer.extra) answer.first_block = question->there_blocks - 1;
     return answer;
 }
 
@@ -106,8 +107,7 @@ double mr_load_gate_patience_ms(const struct mr_tier_rates *rates, uint64_t bloc
 
 struct mr_load_answer mr_load_gate_decide(const struct mr_load_question *question)
 {
-    bool whole = question->entry_bytes > 0;
-    uint32_t end = loadable_tokens(question, whole);
+    uint32_t end = loadable_tokens(question, question->extra_bytes > 0);
     if (end < question->computed_tokens + SHORT_TOKENS) return nothing(question, MR_LOAD_SHORT);
     if (!question->rates.up) return nothing(question, MR_LOAD_DOWN);
     if (!(question->rates.bytes_per_second > 0.0)) return load_all(question, MR_LOAD_TRIAL);
@@ -116,8 +116,9 @@ struct mr_load_answer mr_load_gate_decide(const struct mr_load_question *questio
     double best_ms;
     struct mr_load_answer best = best_meeting(question, &best_ms);
     struct mr_load_answer all = load_all(question, MR_LOAD_ALL);
-    double all_ms = meet_ms(question, all.first_block, all.entry);
-    if (question->busy && all_ms < alone_ms) {
+    double all_ms = meet_ms(question, all.first_block, all.extra);
+    bool alike = best_ms > all_ms * MEET_SHARE;
+    if ((question->busy || alike) && all_ms < alone_ms) {
         best = all;
         best_ms = all_ms;
     }

@@ -7,8 +7,10 @@
  *     max(compute the front, load the back) + compute what the tier does not have
  * with the computing predicted by the cost model and the loading by the tier's measured rates. The
  * best of them is taken when it beats computing all of it by a margin, so that two ways that are
- * equally good do not alternate. When the engine has other work meanwhile, a load that takes no
- * longer than computing costs nothing but its import, and all of it is loaded.
+ * equally good do not alternate. Computing takes cores from the load: a meeting that promises
+ * little more than loading everything is not taken, or slow loads and meetings feed each other.
+ * When the engine has other work meanwhile, a load that takes no longer than computing costs
+ * nothing but its import, and all of it is loaded.
  *
  * Nothing measured yet: everything is loaded with little patience, which measures it. A tier that
  * lost a comparison is tried again with one item after PROBE time, without waiting for it.
@@ -40,7 +42,8 @@ struct mr_load_question {
     uint32_t known_tokens;    /* what must be there before a token can be drawn */
     uint32_t there_blocks;    /* the tier has blocks [0, there_blocks) of the sequence */
     uint64_t block_bytes;
-    uint64_t entry_bytes;  /* of the complete-prompt entry; 0: not there */
+    uint64_t extra_bytes;  /* of one item more, behind these blocks; 0: there is none */
+    uint32_t extra_tokens; /* tokens that need no computing once it is loaded with all blocks */
     uint32_t chunk_tokens; /* largest prefill chunk; 0: no chunking */
     double import_ms;      /* of one block, on the engine thread */
     bool busy;             /* the engine has other work */
@@ -50,7 +53,7 @@ struct mr_load_question {
 struct mr_load_answer {
     enum mr_load_verdict verdict;
     uint32_t first_block; /* blocks [first_block, there_blocks) are to be loaded */
-    bool entry;           /* and the complete-prompt entry */
+    bool extra;           /* and the item behind them */
     double patience_ms;   /* without an item arriving, before the front goes on */
     double saved_ms;      /* predicted */
 };

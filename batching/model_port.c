@@ -16,7 +16,8 @@ static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_
     return mr_model_logits(context, row, out, err);
 }
 
-static void kv_copy(void *context, uint32_t from, uint32_t to, uint32_t token_count)
+static void kv_copy(void *context, struct mr_kv_place from, struct mr_kv_place to,
+                    uint32_t token_count)
 {
     mr_model_kv_copy(context, from, to, token_count);
 }
@@ -26,17 +27,23 @@ static size_t kv_bytes(void *context, uint32_t token_count)
     return mr_model_kv_export_bytes(context, token_count);
 }
 
-static enum mr_status kv_export(void *context, uint32_t block, uint32_t token_count, void *bytes)
+static enum mr_status kv_export(void *context, struct mr_kv_place place, uint32_t token_count,
+                                void *bytes)
 {
     size_t size = mr_model_kv_export_bytes(context, token_count);
-    return mr_model_kv_export(context, block, token_count, bytes, size, NULL);
+    return mr_model_kv_export(context, place, token_count, bytes, size, NULL);
 }
 
-static enum mr_status kv_import(void *context, uint32_t block, uint32_t token_count,
+static enum mr_status kv_import(void *context, struct mr_kv_place place, uint32_t token_count,
                                 const void *bytes)
 {
     size_t size = mr_model_kv_export_bytes(context, token_count);
-    return mr_model_kv_import(context, block, token_count, bytes, size, NULL);
+    return mr_model_kv_import(context, place, token_count, bytes, size, NULL);
+}
+
+static void *kv_bytes_of(void *context, uint32_t block)
+{
+    return mr_model_kv_bytes_of(context, block);
 }
 
 struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_ns)(void *context))
@@ -50,6 +57,7 @@ struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_n
         .kv_bytes = kv_bytes,
         .kv_export = kv_export,
         .kv_import = kv_import,
+        .kv_bytes_of = kv_bytes_of,
         .layer_count = mr_model_info(model)->layer_count,
         .kv_copy = kv_copy,
         .clock_ns = clock_ns,

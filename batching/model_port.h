@@ -17,11 +17,16 @@ struct mr_model_port {
     enum mr_status (*logits)(void *context, uint32_t row, float *out, struct mr_error *err);
     /* Stored form of the first token_count tokens of a block (ops/model.h). */
     size_t (*kv_bytes)(void *context, uint32_t token_count);
-    enum mr_status (*kv_export)(void *context, uint32_t block, uint32_t token_count, void *bytes);
-    enum mr_status (*kv_import)(void *context, uint32_t block, uint32_t token_count,
+    enum mr_status (*kv_export)(void *context, struct mr_kv_place place, uint32_t token_count,
+                                void *bytes);
+    enum mr_status (*kv_import)(void *context, struct mr_kv_place place, uint32_t token_count,
                                 const void *bytes);
+    /* A full block's stored form where it lies in the pool, to be read or filled by others while no
+     * step writes it. NULL: the pool's own form is another, or out of the processor's reach. */
+    void *(*kv_bytes_of)(void *context, uint32_t block);
     uint32_t layer_count; /* parts of equal size a full block's stored form may be cut into */
-    void (*kv_copy)(void *context, uint32_t from, uint32_t to, uint32_t token_count);
+    void (*kv_copy)(void *context, struct mr_kv_place from, struct mr_kv_place to,
+                    uint32_t token_count);
     /* Monotonic nanoseconds for the step-time cost model; NULL in tests: virtual time. */
     uint64_t (*clock_ns)(void *context);
 };

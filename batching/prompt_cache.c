@@ -160,11 +160,11 @@ const float *mr_prompt_cache_find(struct mr_prompt_cache *cache,
     return row_of(cache, index);
 }
 
-bool mr_prompt_cache_contains(const struct mr_prompt_cache *cache,
-                              const unsigned char key[MR_HASH_BYTES], uint64_t now_ns)
+const float *mr_prompt_cache_peek(const struct mr_prompt_cache *cache,
+                                  const unsigned char key[MR_HASH_BYTES], uint64_t now_ns)
 {
     uint32_t index = look_up(cache, key);
-    return index != NONE && !is_too_old(cache, index, now_ns);
+    return index == NONE || is_too_old(cache, index, now_ns) ? NULL : row_of(cache, index);
 }
 
 static uint32_t take_unused(struct mr_prompt_cache *cache)

@@ -46,9 +46,9 @@ void mr_prompt_cache_destroy(struct mr_prompt_cache *cache);
  * is not here or too old. Counts as an access. */
 const float *mr_prompt_cache_find(struct mr_prompt_cache *cache,
                                   const unsigned char key[MR_HASH_BYTES], uint64_t now_ns);
-/* Is it here? Not an access. */
-bool mr_prompt_cache_contains(const struct mr_prompt_cache *cache,
-                              const unsigned char key[MR_HASH_BYTES], uint64_t now_ns);
+/* The same, without counting as an access. */
+const float *mr_prompt_cache_peek(const struct mr_prompt_cache *cache,
+                                  const unsigned char key[MR_HASH_BYTES], uint64_t now_ns);
 /* A row for this prompt, to be filled by the caller before the next call: the one already here, or
  * a new one, for which the least recently used may have to go. NULL when entries_max is 0. */
 float *mr_prompt_cache_put(struct mr_prompt_cache *cache, const unsigned char key[MR_HASH_BYTES],

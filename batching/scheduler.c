@@ -136,7 +136,8 @@ static void part_from_blocks(struct mr_scheduler *scheduler, struct mr_sequence 
         if (sequence->job->request->session.length > 0)
             mr_kv_cache_keep(sequence->table, now_ns + scheduler->options.session_keep_ns);
     }
-    mr_block_table_destroy(sequence->table, now_ns);
+    bool lent = shared != NULL && mr_shared_cache_take_table(shared, sequence);
+    if (!lent) mr_block_table_destroy(sequence->table, now_ns);
     sequence->table = NULL;
 }
 
@@ -189,14 +190,24 @@ bool mr_scheduler_exhausts(struct mr_scheduler *scheduler, struct mr_sequence *s
     return true;
 }
 
+/* Blocks the tier still has a hand on come back within a moment: nobody goes for them. */
+static bool waits_for_blocks(struct mr_scheduler *scheduler)
+{
+    struct mr_shared_cache *shared = scheduler->options.shared;
+    if (shared == NULL || !mr_shared_cache_yield(shared)) return false;
+    scheduler->round.preempted = true; /* and nobody comes */
+    return true;
+}
+
 /* Blocks for the next token of running[index], preempting from the end if it must. False: this
- * sequence itself had to go, or is exhausted. */
+ * sequence itself had to go or must wait, or is exhausted. */
 static bool make_room(struct mr_scheduler *scheduler, uint32_t index)
 {
     struct mr_sequence *sequence = scheduler->running[index];
     if (mr_scheduler_exhausts(scheduler, sequence)) return false;
     while (!covers(sequence) &&
            mr_kv_cache_reserve(sequence->table, sequence->num_tokens) != MR_OK) {
+        if (waits_for_blocks(scheduler)) return false;
         if (scheduler->running_count == 1) {
             exhaust(scheduler, sequence);
             return false;
@@ -218,6 +229,8 @@ void mr_scheduler_add_row(struct mr_scheduler *scheduler, struct mr_plan_row row
     MR_ASSERT(plan->row_count < scheduler->options.sequences_max);
     MR_ASSERT(row.token_count <= round->rows_left);
     row.samples = row.logits != NULL || row.token_count == mr_sequence_pending(row.sequence);
+    mr_kv_window_slide(row.sequence->table, row.sequence->num_computed,
+                       row.sequence->num_computed + row.token_count);
     plan->rows[plan->row_count++] = row;
     plan->decode_count += row.decode;
     plan->token_count += row.token_count;

@@ -24,7 +24,7 @@
  * whose prefix is just being computed by another (32 tokens or more) waits until it can share it.
  *
  * With deadline_admission a request whose deadline would pass before it is done
- * (batching/forecast.h) is not let in.
+ * (batching/forecast.h, less what loading from a tier saves) is not let in.
  *
  * With a tier (batching/shared_cache.h) a candidate waits for the answer to its question, others
  * pass it; a sequence whose blocks are being loaded runs, without rows where it has nothing to

@@ -210,7 +210,9 @@ static enum verdict weigh(struct mr_scheduler *scheduler, struct mr_sequence *se
     uint64_t bytes =
         mr_memory_estimate(&scheduler->options.geometry, sequence->num_tokens, row->token_count);
     if (!mr_prefill_budget_fits(&round->starts, bytes)) return PASSED_OVER;
-    if (mr_kv_cache_reserve(sequence->table, sequence->num_tokens) != MR_OK) return MISFIT;
+    if (!mr_kv_window_promise(sequence->table, sequence->capacity, false) ||
+        mr_kv_cache_reserve(sequence->table, sequence->num_tokens) != MR_OK)
+        return MISFIT;
     mr_prefill_budget_take(&round->starts, bytes);
     round->partial_count += partial;
     return ADMITTED;
@@ -222,7 +224,9 @@ static void start(struct mr_scheduler *scheduler, struct mr_sequence *sequence)
     if (!job->started) {
         job->started = true;
         job->started_ns = scheduler->round.now_ns;
-        job->cached_tokens = sequence->num_computed;
+        job->cached_tokens = sequence->num_computed < sequence->prompt_tokens
+                                 ? sequence->num_computed
+                                 : sequence->prompt_tokens;
         scheduler->job_count++;
         mr_request_queue_charge(scheduler->options.queue, job->tenant_index,
                                 (uint64_t)mr_sequence_pending(sequence) * MR_PROMPT_TOKEN_COST);
@@ -232,7 +236,7 @@ static void start(struct mr_scheduler *scheduler, struct mr_sequence *sequence)
     scheduler->round.gave = true;
 }
 
-/* By what the cost model has learnt, with the steps as they are now. */
+/* By what the cost model has learnt, with the steps as they are now, and what a tier saves. */
 static bool is_late(const struct mr_scheduler *scheduler, const struct mr_sequence *sequence)
 {
     const struct mr_scheduler_options *options = &scheduler->options;
@@ -249,6 +253,8 @@ static bool is_late(const struct mr_scheduler *scheduler, const struct mr_sequen
         .output_tokens = output < most ? output : most};
     forecast.beside.chunk = 0;
     double ms = mr_forecast_ms(options->cost, &forecast);
+    if (options->shared != NULL && ms > 0)
+        ms -= mr_shared_cache_saved_ms(options->shared, sequence);
     return scheduler->round.now_ns + (uint64_t)(ms * 1e6) > job->deadline_ns;
 }
 
@@ -272,9 +278,9 @@ static enum verdict try_to_place(struct mr_scheduler *scheduler, struct mr_seque
 {
     *row = (struct mr_plan_row){.sequence = sequence};
     row->logits = match_prefix(scheduler, sequence);
+    if (row->logits == NULL) consult_tier(scheduler, sequence);
     if (is_late(scheduler, sequence)) return LATE;
     if (!capacity_allows(scheduler, sequence)) return MISFIT;
-    if (row->logits == NULL) consult_tier(scheduler, sequence);
     enum verdict verdict = weigh(scheduler, sequence, row);
     if (verdict != MISFIT || sequence->match.copy_tokens == 0) return verdict;
     forgo_copy(sequence);
@@ -312,6 +318,9 @@ static enum verdict consider(struct mr_scheduler *scheduler, struct mr_sequence 
         return ADMITTED;
     }
     withdraw(scheduler, sequence);
+    /* Alone, and yet no room: the rest is lent to the tier, and comes back within a moment. */
+    if (verdict == MISFIT && scheduler->running_count == 0 && scheduler->options.shared != NULL)
+        scheduler->round.asking += mr_shared_cache_yield(scheduler->options.shared);
     if (verdict != STOP) scheduler->round.tries_left--;
     return verdict;
 }

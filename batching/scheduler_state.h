@@ -17,7 +17,7 @@ struct mr_round {
     uint32_t rows_left, chunk_left;
     uint32_t partial_count; /* sequences that stay unfinished prefills after this step */
     uint32_t tries_left;
-    uint32_t asking; /* candidates passed over because the tier has not answered */
+    uint32_t asking; /* candidates passed over that wait for something from the tier */
     bool timed;      /* decode rows are there and a target is set */
     bool starving;   /* prefill is owed a quantum */
     bool wanted, gave;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SOON_NS ((uint64_t)5000000)
+
 /* ---- buffers and tickets ---- */
 
 uint64_t mr_shared_ticket(struct mr_shared_cache *shared, uint32_t slot)
@@ -29,20 +31,26 @@ uint32_t mr_shared_take_buffer(struct mr_shared_cache *shared)
     return shared->free_buffers[--shared->free_count];
 }
 
+void *mr_shared_block_bytes(const struct mr_shared_cache *shared, uint32_t block)
+{
+    const struct mr_model_port *model = shared->options.model;
+    return model->kv_bytes_of == NULL ? NULL : model->kv_bytes_of(model->context, block);
+}
+
 uint32_t mr_shared_tail(const struct mr_sequence *sequence)
 {
     return sequence->prompt_tokens % MR_BLOCK_TOKENS;
 }
 
-/* The KV of no token is no bytes. */
-static size_t kv_bytes(const struct mr_model_port *model, uint32_t token_count)
+size_t mr_shared_kv_bytes(const struct mr_shared_cache *shared, uint32_t token_count)
 {
+    const struct mr_model_port *model = shared->options.model;
     return token_count == 0 ? 0 : model->kv_bytes(model->context, token_count);
 }
 
 size_t mr_shared_entry_bytes(const struct mr_shared_cache *shared, uint32_t tail_tokens)
 {
-    return kv_bytes(shared->options.model, tail_tokens) + shared->logits_bytes;
+    return mr_shared_kv_bytes(shared, tail_tokens) + shared->logits_bytes;
 }
 
 uint64_t mr_shared_clock(const struct mr_shared_cache *shared)
@@ -89,7 +97,7 @@ enum mr_status mr_shared_cache_create(struct mr_shared_cache **out,
     if (shared == NULL) goto fail;
     const struct mr_model_port *model = options->model;
     shared->options = *options;
-    shared->block_bytes = kv_bytes(model, MR_BLOCK_TOKENS);
+    shared->block_bytes = mr_shared_kv_bytes(shared, MR_BLOCK_TOKENS);
     shared->layer_bytes = shared->block_bytes / (model->layer_count > 0 ? model->layer_count : 1);
     shared->logits_bytes = model->vocab_size * sizeof(float);
     /* Logits stand behind the KV in a buffer: whole cache lines keep them aligned. */
@@ -202,21 +210,129 @@ void mr_shared_cache_forget(struct mr_shared_cache *shared, struct mr_job *job)
     job->tier.state = MR_TIER_ANSWERED;
 }
 
+/* Items of the block behind those that are there: its first tokens, in steps. */
+static uint32_t fill_tails(struct mr_shared_cache *shared, const struct mr_job *job)
+{
+    const struct mr_sequence *sequence = &job->sequences[0];
+    uint32_t there = job->tier.there_blocks, count = 0;
+    const uint32_t *tokens = sequence->tokens + (size_t)there * MR_BLOCK_TOKENS;
+    uint32_t most = sequence->prompt_tokens - 1 - there * MR_BLOCK_TOKENS;
+    for (uint32_t tail = MR_TAIL_STEP; tail < MR_BLOCK_TOKENS && tail <= most;
+         tail += MR_TAIL_STEP) {
+        struct mr_tier_item *item = &shared->items[count++];
+        *item =
+            (struct mr_tier_item){.token_count = tail, .length = mr_shared_kv_bytes(shared, tail)};
+        mr_kv_cache_tail_key(shared->options.cache, shared->keys, tokens, tail, item->key);
+    }
+    return count;
+}
+
+/* Where a conversation's earlier turns end is not known: asks for every place in that block. */
+static bool ask_for_tail(struct mr_shared_cache *shared, struct mr_tier_ask *ask)
+{
+    struct mr_job *job = ask->job;
+    const struct mr_sequence *sequence = &job->sequences[0];
+    const struct mr_tier *tier = shared->options.tier;
+    struct mr_tier_view *view = &job->tier;
+    uint32_t there = view->there_blocks * MR_BLOCK_TOKENS;
+    if (job->request->session.length == 0 || view->entry ||
+        there + MR_TAIL_STEP >= sequence->prompt_tokens ||
+        mr_kv_cache_probe(shared->options.cache, job->root, sequence->tokens,
+                          sequence->prompt_tokens) > there)
+        return false; /* nothing to gain, or the turn before was here */
+    /* the key of the last block that is there, or the root */
+    memcpy(shared->keys, job->root, MR_HASH_BYTES);
+    for (uint32_t i = 0; i < view->there_blocks; i++)
+        mr_kv_cache_tail_key(shared->options.cache, shared->keys,
+                             sequence->tokens + (size_t)i * MR_BLOCK_TOKENS, MR_BLOCK_TOKENS,
+                             shared->keys);
+    struct mr_tier_request request = {.items = shared->items, .tenant = job->tenant, .any = true};
+    request.count = fill_tails(shared, job);
+    request.ticket = mr_shared_ticket(shared, (uint32_t)(ask - shared->asks));
+    if (!tier->ask(tier->context, &request)) return false;
+    ask->tail = true;
+    ask->ticket = view->ticket = request.ticket;
+    return true;
+}
+
+static void tail_answered(struct mr_shared_cache *shared, struct mr_tier_view *view, uint32_t count)
+{
+    view->state = MR_TIER_ANSWERED;
+    view->tail_tokens = count * MR_TAIL_STEP;
+    shared->stats.there_tokens += view->tail_tokens;
+}
+
 static void ask_answered(struct mr_shared_cache *shared, const struct mr_tier_answer *answer)
 {
     struct mr_tier_ask *ask = &shared->asks[answer->ticket & 0xffff];
     MR_ASSERT(ask->in_use && ask->ticket == answer->ticket && answer->final);
     struct mr_job *job = ask->job;
-    *ask = (struct mr_tier_ask){0};
-    if (job == NULL) return;
+    if (job == NULL || ask->tail) {
+        if (job != NULL) tail_answered(shared, &job->tier, answer->count);
+        *ask = (struct mr_tier_ask){0};
+        return;
+    }
     struct mr_tier_view *view = &job->tier;
     uint32_t prompt = job->sequences[0].prompt_tokens, blocks = prompt / MR_BLOCK_TOKENS;
-    view->state = MR_TIER_ANSWERED;
     view->entry = answer->count > blocks;
     view->there_blocks = answer->count < blocks ? answer->count : blocks;
     shared->stats.asked_tokens += prompt;
     shared->stats.there_tokens += view->entry ? prompt : view->there_blocks * MR_BLOCK_TOKENS;
     shared->stats.hits += answer->count > 0;
+    if (ask_for_tail(shared, ask)) return;
+    view->state = MR_TIER_ANSWERED;
+    *ask = (struct mr_tier_ask){0};
+}
+
+/* ---- tables ---- */
+
+static bool is_used(const struct mr_shared_cache *shared, const struct mr_block_table *table)
+{
+    for (uint32_t i = 0; i < MR_LOADS_MAX; i++)
+        if (shared->loads[i].in_use && shared->loads[i].table == table) return true;
+    for (uint32_t i = 0; i < MR_STORES_MAX; i++)
+        if (shared->keeps[i].in_use && shared->keeps[i].table == table) return true;
+    return false;
+}
+
+bool mr_shared_cache_take_table(struct mr_shared_cache *shared, const struct mr_sequence *sequence)
+{
+    if (!is_used(shared, sequence->table)) return false;
+    MR_ASSERT(shared->table_count < MR_SHARED_TABLES_MAX);
+    shared->tables[shared->table_count++] = sequence->table;
+    return true;
+}
+
+static uint32_t find_table(const struct mr_shared_cache *shared, const struct mr_block_table *table)
+{
+    uint32_t i = 0;
+    while (i < shared->table_count && shared->tables[i] != table)
+        i++;
+    return i;
+}
+
+void mr_shared_table_done(struct mr_shared_cache *shared, struct mr_block_table *table)
+{
+    uint32_t i = find_table(shared, table);
+    if (i == shared->table_count || is_used(shared, table)) return;
+    shared->tables[i] = shared->tables[--shared->table_count];
+    if (shared->table_count == 0) shared->yielding = false;
+    mr_block_table_destroy(table, shared->now_ns);
+}
+
+bool mr_shared_cache_yield(struct mr_shared_cache *shared)
+{
+    const struct mr_tier *tier = shared->options.tier;
+    if (shared->table_count == 0) return false;
+    shared->yielding = true;
+    for (uint32_t i = 0; i < MR_STORES_MAX; i++) {
+        struct mr_tier_keep *keep = &shared->keeps[i];
+        if (!keep->in_use || keep->given_up) continue;
+        if (find_table(shared, keep->table) == shared->table_count) continue;
+        keep->given_up = true;
+        tier->abandon(tier->context, keep->ticket);
+    }
+    return true;
 }
 
 /* ---- the wheel ---- */
@@ -225,6 +341,7 @@ void mr_shared_cache_poll(struct mr_shared_cache *shared, uint64_t now_ns)
 {
     const struct mr_tier *tier = shared->options.tier;
     struct mr_tier_answer answer;
+    shared->now_ns = now_ns;
     while (tier->poll(tier->context, &answer)) {
         if (answer.work == MR_TIER_ASK)
             ask_answered(shared, &answer);
@@ -238,17 +355,22 @@ void mr_shared_cache_poll(struct mr_shared_cache *shared, uint64_t now_ns)
 
 uint64_t mr_shared_cache_next_ns(const struct mr_shared_cache *shared, uint64_t now_ns)
 {
-    uint64_t next_ns = UINT64_MAX;
+    /* What the tier lets go of it says by itself; to look again is to be on the safe side. */
+    uint64_t next_ns = UINT64_MAX, soon_ns = now_ns + SOON_NS;
     for (uint32_t i = 0; i < MR_ASKS_MAX; i++) {
         const struct mr_job *job = shared->asks[i].job;
         if (job == NULL) continue;
         uint64_t until_ns = job->tier.asked_ns + MR_ASK_WAIT_NS;
         if (until_ns > now_ns && until_ns < next_ns) next_ns = until_ns;
     }
-    for (uint32_t i = 0; i < MR_LOADS_MAX; i++)
-        if (shared->loads[i].holds && shared->loads[i].until_ns < next_ns)
-            next_ns = shared->loads[i].until_ns;
-    return next_ns;
+    for (uint32_t i = 0; i < MR_LOADS_MAX; i++) {
+        const struct mr_tier_load *load = &shared->loads[i];
+        if (!load->in_use || load->sequence == NULL || load->over) continue;
+        bool claims = !load->holds && mr_sequence_is_held(load->sequence);
+        uint64_t until_ns = load->holds ? load->until_ns : claims ? soon_ns : UINT64_MAX;
+        if (until_ns < next_ns) next_ns = until_ns;
+    }
+    return shared->yielding && soon_ns < next_ns ? soon_ns : next_ns;
 }
 
 struct mr_shared_cache_stats mr_shared_cache_stats(const struct mr_shared_cache *shared)
@@ -256,6 +378,7 @@ struct mr_shared_cache_stats mr_shared_cache_stats(const struct mr_shared_cache 
     struct mr_shared_cache_stats stats = shared->stats;
     stats.staging_count = shared->buffer_count;
     stats.staging_free = shared->free_count;
+    stats.lent_tables = shared->table_count;
     return stats;
 }
 
@@ -265,16 +388,19 @@ void mr_shared_cache_check(const struct mr_shared_cache *shared)
     for (uint32_t i = 0; i < MR_LOADS_MAX; i++) {
         const struct mr_tier_load *load = &shared->loads[i];
         if (!load->in_use) continue;
-        loading += load->item_count;
+        for (uint32_t item = 0; item < load->item_count; item++)
+            loading += load->buffers[item] != MR_NO_BUFFER;
         MR_ASSERT(load->sequence == NULL || load->sequence->load == load);
         MR_ASSERT(!load->holds || (load->sequence != NULL && !load->over));
     }
     for (uint32_t i = 0; i < MR_STORES_MAX; i++)
-        if (shared->keeps[i].in_use) storing += shared->keeps[i].count;
+        if (shared->keeps[i].in_use) storing += shared->keeps[i].buffer_count;
     for (uint32_t i = 0; i < MR_ASKS_MAX; i++) {
         const struct mr_job *job = shared->asks[i].job;
         MR_ASSERT(job == NULL || job->tier.ticket == shared->asks[i].ticket);
     }
+    for (uint32_t i = 0; i < shared->table_count; i++)
+        MR_ASSERT(is_used(shared, shared->tables[i]));
     MR_ASSERT(storing == shared->store_buffers);
     MR_ASSERT(shared->free_count + loading + storing == shared->buffer_count);
 }

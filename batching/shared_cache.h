@@ -2,19 +2,29 @@
  * loads and stores, and how a load meets the computing of the same prompt.
  *
  * Ask.   Once for each request, when the scheduler first looks at it: the chain keys of its full
- * prompt blocks and, last, the key of the complete prompt. Until the answer comes the request is
- *        passed over, for MR_ASK_WAIT_NS at most; others go on.
+ *        prompt blocks and, last, the key of the complete prompt. A session's request then asks for
+ *        the tail of the earlier conversation, which ends somewhere in the next block: the keys of
+ *        its first MR_TAIL_STEP tokens, of twice as many, and so on. Until the answers come the
+ *        request is passed over, for MR_ASK_WAIT_NS at most; others go on.
  * Load.  When a sequence is let in, the gate (batching/load_gate.h) says which of its blocks to
- *        load. They arrive in staging buffers, back first, are copied into blocks of the
- *        sequence's own, and count as computed when the front reaches them. The front is computed
- *        meanwhile and halts where the loaded part begins (sequence->held_at) as long as items keep
- *        arriving; then it goes on, and whatever is still missing is computed.
- * Store. Full blocks of the prompt after the step that wrote them, from the first one the tier does
- *        not have; a session's generated blocks too, since its next turn begins with them. A
+ *        load. They are received where they belong, in blocks of the sequence's own, back first,
+ *        and count as computed when the front reaches them. The front is computed meanwhile and
+ *        halts (sequence->held_at) before a block that has come or is still coming. As long as
+ *        items keep arriving it waits there; then it claims the blocks before it, which the tier
+ *        lets go of at once, and whatever is still missing is computed.
+ * Store. Full blocks of the prompt after the step that wrote them, when its tokens are on their way
+ *        out. From the first one the tier does not have; a session's generated blocks too, since
+ *        its next turn begins with them, and at its end the tail, cut to a whole number of steps. A
  *        complete prompt's entry (the KV of its part-filled last block, then its logits) after the
  *        step that finished it.
- * Bytes reach the KV pool only after the tier has verified them, and only blocks nobody else reads;
- * so whatever a tier loses, delays or breaks, only time is lost.
+ *
+ * Blocks go without a copy: the tier reads and fills them where they lie in the pool, when the
+ * pool's form is the stored one and in reach (model_port.h, kv_bytes_of). What is being read is
+ * full and published, so nobody writes it; what is being filled nobody reads or writes until the
+ * tier has verified it and said so. A sequence that goes meanwhile leaves its table here until the
+ * tier is done (_take_table); if the pool needs those blocks sooner, they are asked back (_yield).
+ * Entries, and blocks the front does not wait for, go by way of staging buffers.
+ * So whatever a tier loses, delays or breaks, only time is lost.
  *
  * In parts: batching/shared_cache.c asks, answers and figures, batching/shared_cache_load.c and
  * batching/shared_cache_store.c.
@@ -30,8 +40,10 @@
 
 #define MR_ASK_WAIT_NS       60000000u /* the tier's own deadline comes first */
 #define MR_ENTRY_TOKENS_MIN  32u       /* shorter prompts have no entry of their own */
+#define MR_TAIL_STEP         (MR_BLOCK_TOKENS / 8)
 #define MR_PROBE_INTERVAL_NS 10000000000u
 #define MR_STAGING_BYTES     ((uint64_t)256 << 20)
+#define MR_SHARED_TABLES_MAX 80u /* block tables it may have taken over at a time */
 
 struct mr_shared_cache;
 
@@ -58,6 +70,8 @@ struct mr_shared_cache_stats {
     uint64_t import_ns, export_ns; /* on the engine thread */
     double saved_ms;               /* predicted by the gate */
     uint64_t staging_count, staging_free;
+    uint64_t lent_tables;                /* taken over, their blocks held */
+    uint64_t direct_bytes, staged_bytes; /* loaded and stored in place; by way of a buffer */
 };
 
 enum mr_status mr_shared_cache_create(struct mr_shared_cache **out,
@@ -81,6 +95,9 @@ void mr_shared_cache_forget(struct mr_shared_cache *shared, struct mr_job *job);
  * its block: true. */
 bool mr_shared_cache_decide(struct mr_shared_cache *shared, struct mr_sequence *sequence, bool busy,
                             uint64_t now_ns);
+/* What of the computing the load just decided for it is to save: 0 without one. */
+double mr_shared_cache_saved_ms(const struct mr_shared_cache *shared,
+                                const struct mr_sequence *sequence);
 /* It is let in and has all its blocks: begins what was decided for it last. */
 void mr_shared_cache_begin(struct mr_shared_cache *shared, struct mr_sequence *sequence,
                            uint64_t now_ns);
@@ -89,12 +106,18 @@ void mr_shared_cache_meet(struct mr_shared_cache *shared, struct mr_sequence *se
 /* It gives its blocks back, or its logits are used: its load, if any, is over. */
 void mr_shared_cache_leave(struct mr_shared_cache *shared, struct mr_sequence *sequence);
 
+/* ---- tables ---- */
+/* The sequence parts from its table, whose blocks the tier may still read or fill: then true, and
+ * the table is destroyed here when it does not. */
+bool mr_shared_cache_take_table(struct mr_shared_cache *shared, const struct mr_sequence *sequence);
+/* Blocks are short: gives up what the tier does with tables taken over, so that they come back
+ * within a moment. False: there are none. */
+bool mr_shared_cache_yield(struct mr_shared_cache *shared);
+
 /* ---- store ---- */
-/* Stores its published full blocks the tier does not have; `last` before its table goes. */
+/* Stores its published full blocks the tier does not have, and its prompt's entry if that is due;
+ * `last` before its table goes. */
 void mr_shared_cache_store(struct mr_shared_cache *shared, struct mr_sequence *sequence, bool last);
-/* The entry of a prompt computed just now: logits[vocab_size]. */
-void mr_shared_cache_store_entry(struct mr_shared_cache *shared, struct mr_sequence *sequence,
-                                 const unsigned char key[MR_HASH_BYTES], const float *logits);
 
 /* ---- the wheel ---- */
 /* Collects answers; call before planning. */

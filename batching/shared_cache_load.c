@@ -22,11 +22,45 @@ static bool wants_entry(const struct mr_sequence *sequence)
     return sequence->job->tier.entry && sequence->num_tokens == sequence->prompt_tokens;
 }
 
+/* What there is behind the full blocks: the entry, else the conversation's tail. */
+static void ask_for_extra(const struct mr_shared_cache *shared, const struct mr_sequence *sequence,
+                          struct mr_load_question *question)
+{
+    uint32_t tail = sequence->job->tier.tail_tokens, there = sequence->job->tier.there_blocks;
+    if (wants_entry(sequence)) {
+        question->extra_tokens = sequence->num_tokens;
+        question->extra_bytes = mr_shared_entry_bytes(shared, mr_shared_tail(sequence));
+    } else if (tail > 0 && there == question->there_blocks) {
+        question->extra_tokens = there * MR_BLOCK_TOKENS + tail;
+        question->extra_bytes = mr_shared_kv_bytes(shared, tail);
+    }
+}
+
 static struct mr_tier_load *free_load(struct mr_shared_cache *shared)
 {
     for (uint32_t i = 0; i < MR_LOADS_MAX; i++)
         if (!shared->loads[i].in_use) return &shared->loads[i];
     return NULL;
+}
+
+/* The front waits for what is loaded, so it may be received in the sequence's own blocks. */
+static bool goes_direct(const struct mr_shared_cache *shared, enum mr_load_verdict verdict)
+{
+    return verdict != MR_LOAD_PROBE && mr_shared_block_bytes(shared, 0) != NULL;
+}
+
+/* Cuts an answer to the buffers there are, from the front; returns how many items are left. */
+static uint32_t fit_buffers(const struct mr_shared_cache *shared, uint32_t there_blocks,
+                            struct mr_load_answer *answer)
+{
+    uint32_t blocks = there_blocks - answer->first_block;
+    answer->extra = answer->extra && shared->free_count > 0;
+    uint32_t room = shared->free_count - answer->extra;
+    if (blocks > room && !goes_direct(shared, answer->verdict)) {
+        answer->first_block += blocks - room;
+        blocks = room;
+    }
+    return blocks + answer->extra;
 }
 
 bool mr_shared_cache_decide(struct mr_shared_cache *shared, struct mr_sequence *sequence, bool busy,
@@ -36,29 +70,25 @@ bool mr_shared_cache_decide(struct mr_shared_cache *shared, struct mr_sequence *
     shared->decided = NULL;
     sequence->halts = false;
     if (view->state != MR_TIER_ANSWERED || sequence->choice != 0 ||
-        (view->there_blocks == 0 && !view->entry) || free_load(shared) == NULL)
+        (view->there_blocks == 0 && !view->entry && view->tail_tokens == 0) ||
+        free_load(shared) == NULL)
         return false;
-    bool entry = wants_entry(sequence);
     const struct mr_tier *tier = shared->options.tier;
     struct mr_load_question question = {
         .cost = shared->options.cost,
         .rates = tier->rates(tier->context),
         .computed_tokens = sequence->num_computed,
         .known_tokens = sequence->num_tokens,
-        .there_blocks = loadable_blocks(sequence, entry),
+        .there_blocks = loadable_blocks(sequence, wants_entry(sequence)),
         .block_bytes = shared->block_bytes,
-        .entry_bytes = entry ? mr_shared_entry_bytes(shared, mr_shared_tail(sequence)) : 0,
         .chunk_tokens = shared->options.chunk_tokens,
         .import_ms = shared->import_ms,
         .busy = busy,
         .probe = now_ns >= shared->loaded_ns + MR_PROBE_INTERVAL_NS,
     };
+    ask_for_extra(shared, sequence, &question);
     struct mr_load_answer answer = mr_load_gate_decide(&question);
-    uint32_t count = question.there_blocks - answer.first_block + answer.entry;
-    if (count > shared->free_count) { /* from the back, as many as there are buffers for */
-        answer.first_block += count - shared->free_count;
-        count = shared->free_count;
-    }
+    uint32_t count = fit_buffers(shared, question.there_blocks, &answer);
     shared->decision = answer;
     shared->decided = sequence;
     if (!mr_load_verdict_loads(answer.verdict) || count == 0) return false;
@@ -69,7 +99,37 @@ bool mr_shared_cache_decide(struct mr_shared_cache *shared, struct mr_sequence *
     return answer.first_block == sequence->num_computed / MR_BLOCK_TOKENS;
 }
 
+double mr_shared_cache_saved_ms(const struct mr_shared_cache *shared,
+                                const struct mr_sequence *sequence)
+{
+    return shared->decided == sequence && sequence->halts ? shared->decision.saved_ms : 0;
+}
+
 /* ---- beginning ---- */
+
+static size_t extra_bytes(const struct mr_shared_cache *shared, const struct mr_tier_load *load)
+{
+    return load->entry ? mr_shared_entry_bytes(shared, load->extra_tokens)
+                       : mr_shared_kv_bytes(shared, load->extra_tokens);
+}
+
+/* Tokens of the sequence up to the end of all that is loaded. */
+static uint32_t end_of_load(const struct mr_tier_load *load)
+{
+    uint32_t end = (load->first_block + load->block_count) * MR_BLOCK_TOKENS;
+    return load->extra ? end + load->extra_tokens : end;
+}
+
+/* Where an item is received: in its block, or in a buffer. */
+static void *place_item(struct mr_shared_cache *shared, struct mr_tier_load *load, uint32_t index)
+{
+    load->states[index] = MR_ITEM_PENDING;
+    load->buffers[index] = MR_NO_BUFFER;
+    if (load->table != NULL && index < load->block_count)
+        return mr_shared_block_bytes(shared, load->table->blocks[load->first_block + index]);
+    load->buffers[index] = mr_shared_take_buffer(shared);
+    return mr_shared_buffer(shared, load->buffers[index]);
+}
 
 static void fill_items(struct mr_shared_cache *shared, struct mr_tier_load *load)
 {
@@ -79,10 +139,8 @@ static void fill_items(struct mr_shared_cache *shared, struct mr_tier_load *load
     mr_kv_cache_keys(cache, sequence->job->root, sequence->tokens, end, shared->keys);
     for (uint32_t i = 0; i < load->item_count; i++) {
         struct mr_tier_item *item = &shared->items[i];
-        load->buffers[i] = mr_shared_take_buffer(shared);
-        load->states[i] = MR_ITEM_PENDING;
         *item = (struct mr_tier_item){.token_count = MR_BLOCK_TOKENS,
-                                      .bytes = mr_shared_buffer(shared, load->buffers[i]),
+                                      .bytes = place_item(shared, load, i),
                                       .length = shared->block_bytes,
                                       .layer_bytes = shared->layer_bytes};
         if (i < load->block_count) {
@@ -90,27 +148,44 @@ static void fill_items(struct mr_shared_cache *shared, struct mr_tier_load *load
             memcpy(item->key, shared->keys + at, MR_HASH_BYTES);
             continue;
         }
-        item->token_count = mr_shared_tail(sequence);
-        item->length = mr_shared_entry_bytes(shared, item->token_count);
+        item->token_count = load->extra_tokens;
+        item->length = extra_bytes(shared, load);
         item->layer_bytes = 0;
-        mr_kv_cache_prompt_key(cache, sequence->job->root, sequence->tokens,
-                               sequence->prompt_tokens, item->key);
+        if (load->entry)
+            mr_kv_cache_prompt_key(cache, sequence->job->root, sequence->tokens,
+                                   sequence->prompt_tokens, item->key);
+        else
+            mr_kv_cache_tail_key(
+                cache,
+                end > 0 ? shared->keys + (size_t)(end - 1) * MR_HASH_BYTES : sequence->job->root,
+                sequence->tokens + (size_t)end * MR_BLOCK_TOKENS, load->extra_tokens, item->key);
     }
 }
 
 static void free_slot(struct mr_shared_cache *shared, struct mr_tier_load *load)
 {
+    struct mr_block_table *table = load->table;
     for (uint32_t i = 0; i < load->item_count; i++)
-        mr_shared_give_back(shared, load->buffers[i]);
+        if (load->buffers[i] != MR_NO_BUFFER) mr_shared_give_back(shared, load->buffers[i]);
     load->in_use = load->holds = false;
     load->item_count = 0;
     load->sequence = NULL;
+    load->table = NULL;
+    mr_shared_table_done(shared, table);
 }
 
 static void count_decision(struct mr_shared_cache *shared)
 {
     shared->stats.decisions[shared->decision.verdict]++;
     shared->stats.saved_ms += shared->decision.saved_ms;
+}
+
+/* Blocks come in whole, also those the window will have left behind when the front is there. */
+static bool has_slots(struct mr_sequence *sequence, uint32_t end)
+{
+    if (!mr_kv_window_promise(sequence->table, end, true)) return false;
+    mr_kv_window_slide(sequence->table, sequence->num_computed, end);
+    return true;
 }
 
 void mr_shared_cache_begin(struct mr_shared_cache *shared, struct mr_sequence *sequence,
@@ -122,16 +197,29 @@ void mr_shared_cache_begin(struct mr_shared_cache *shared, struct mr_sequence *s
     struct mr_tier_load *load = free_load(shared);
     shared->decided = NULL;
     count_decision(shared);
-    uint32_t end = loadable_blocks(sequence, wants_entry(sequence));
+    bool entry = wants_entry(sequence);
+    uint32_t end = loadable_blocks(sequence, entry);
     uint32_t blocks = end > answer->first_block ? end - answer->first_block : 0;
-    uint32_t count = blocks + answer->entry;
-    if (!mr_load_verdict_loads(answer->verdict) || count == 0 || count > shared->free_count) return;
-    MR_ASSERT(load != NULL);
+    uint32_t count = blocks + answer->extra;
+    bool direct = goes_direct(shared, answer->verdict);
+    if (!mr_load_verdict_loads(answer->verdict) || count == 0) return;
+    MR_ASSERT(load != NULL && (direct ? answer->extra : count) <= shared->free_count);
+    MR_ASSERT(!direct || blocks == 0 ||
+              sequence->num_computed <= answer->first_block * MR_BLOCK_TOKENS);
     load->sequence = sequence;
+    load->table = direct ? sequence->table : NULL;
+    load->claimed = 0;
     load->first_block = answer->first_block;
     load->block_count = blocks;
     load->item_count = count;
-    load->entry = answer->entry;
+    load->extra = answer->extra;
+    load->entry = answer->extra && entry;
+    load->extra_tokens = entry ? mr_shared_tail(sequence) : sequence->job->tier.tail_tokens;
+    if (!has_slots(sequence, end_of_load(load))) {
+        sequence->halts = false;
+        load->sequence = NULL;
+        return;
+    }
     load->in_use = true;
     load->over = false;
     load->ticket = mr_shared_ticket(shared, (uint32_t)(load - shared->loads));
@@ -149,32 +237,27 @@ void mr_shared_cache_begin(struct mr_shared_cache *shared, struct mr_sequence *s
     shared->loaded_ns = now_ns;
     sequence->load = load;
     load->holds = sequence->halts;
-    load->patience_ms = answer->patience_ms;
     load->until_ns = now_ns + (uint64_t)(answer->patience_ms * 1e6);
 }
 
 /* ---- joining ---- */
 
-static void let_go_on(struct mr_tier_load *load)
-{
-    load->holds = false;
-    if (load->sequence != NULL) load->sequence->halts = false;
-}
-
 static bool import(struct mr_shared_cache *shared, struct mr_tier_load *load, uint32_t index)
 {
     const struct mr_model_port *model = shared->options.model;
     const struct mr_sequence *sequence = load->sequence;
-    bool entry = index == load->block_count;
-    uint32_t tokens = entry ? mr_shared_tail(sequence) : MR_BLOCK_TOKENS;
+    bool extra = index == load->block_count;
+    uint32_t tokens = extra ? load->extra_tokens : MR_BLOCK_TOKENS;
     if (tokens == 0) return true;
+    if (load->buffers[index] == MR_NO_BUFFER) return true; /* it is there already */
     uint32_t block = sequence->table->blocks[load->first_block + index];
     uint64_t begin_ns = mr_shared_clock(shared);
-    enum mr_status status = model->kv_import(model->context, block, tokens,
+    struct mr_kv_place place = {block, mr_kv_window_slot(shared->options.cache, block)};
+    enum mr_status status = model->kv_import(model->context, place, tokens,
                                              mr_shared_buffer(shared, load->buffers[index]));
     uint64_t spent_ns = mr_shared_clock(shared) - begin_ns;
     shared->stats.import_ns += spent_ns;
-    if (!entry) shared->import_ms += IMPORT_RATE * ((double)spent_ns / 1e6 - shared->import_ms);
+    if (!extra) shared->import_ms += IMPORT_RATE * ((double)spent_ns / 1e6 - shared->import_ms);
     return status == MR_OK;
 }
 
@@ -196,12 +279,12 @@ static void finish_prompt(struct mr_shared_cache *shared, struct mr_tier_load *l
 {
     struct mr_sequence *sequence = load->sequence;
     unsigned char *buffer = mr_shared_buffer(shared, load->buffers[load->block_count]);
-    size_t kv = mr_shared_entry_bytes(shared, mr_shared_tail(sequence)) - shared->logits_bytes;
+    size_t kv = mr_shared_kv_bytes(shared, load->extra_tokens);
     memmove(buffer, buffer + kv, shared->logits_bytes);
     sequence->logits = (const float *)(const void *)buffer;
     shared->stats.loaded_entries++;
     jump(shared, sequence, sequence->num_tokens);
-    let_go_on(load);
+    load->holds = false;
     if (shared->options.prompts == NULL || !sequence->job->request->cache_write) return;
     unsigned char key[MR_HASH_BYTES];
     mr_kv_cache_prompt_key(shared->options.cache, sequence->job->root, sequence->tokens,
@@ -215,12 +298,28 @@ static bool stands_at_entry(const struct mr_tier_load *load)
 {
     const struct mr_sequence *sequence = load->sequence;
     if (!load->entry || load->states[load->block_count] != MR_ITEM_IMPORTED ||
-        sequence->num_tokens != sequence->prompt_tokens)
+        sequence->num_tokens != sequence->prompt_tokens ||
+        sequence->num_computed == sequence->num_tokens)
         return false;
     uint32_t end = (load->first_block + load->block_count) * MR_BLOCK_TOKENS;
     if (sequence->num_computed >= end) return true;
     return sequence->num_computed + 1 == sequence->num_tokens && end == sequence->num_tokens &&
            load->block_count > 0 && load->states[load->block_count - 1] == MR_ITEM_IMPORTED;
+}
+
+/* The conversation's tail has come. */
+static bool has_tail(const struct mr_tier_load *load)
+{
+    return load->extra && !load->entry && load->states[load->block_count] == MR_ITEM_IMPORTED;
+}
+
+/* Nothing that is still to come could move the front. */
+static bool has_met(const struct mr_tier_load *load)
+{
+    const struct mr_sequence *sequence = load->sequence;
+    if (load->entry && load->states[load->block_count] == MR_ITEM_PENDING) return false;
+    uint32_t end = end_of_load(load), last = sequence->num_tokens - 1;
+    return sequence->num_computed >= (end < last ? end : last);
 }
 
 /* The front moves over imported blocks, and over the end of the prompt when its entry is there.
@@ -240,28 +339,80 @@ static void advance(struct mr_shared_cache *shared, struct mr_tier_load *load)
         if (end <= sequence->num_computed) break;
         jump(shared, sequence, end);
     }
+    bool at_end = sequence->num_computed / MR_BLOCK_TOKENS == load->first_block + load->block_count;
+    if (has_tail(load) && at_end && sequence->num_computed < end_of_load(load))
+        jump(shared, sequence, end_of_load(load));
     if (stands_at_entry(load)) finish_prompt(shared, load);
     if (sequence->num_computed > before && sequence->job->request->cache_write)
         mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed,
                             sequence->num_computed == sequence->prompt_tokens);
-    /* What holds the front is the block it stands before. */
-    if (load->holds && sequence->held_at < sequence->num_computed)
-        sequence->held_at = sequence->num_computed;
+}
+
+/* Whether the front must not go into this item: somebody else is writing there, or it has come and
+ * need not be computed, or it is worth waiting for. */
+static bool stops_front(const struct mr_tier_load *load, uint32_t index)
+{
+    const struct mr_sequence *sequence = load->sequence;
+    bool extra = index == load->block_count;
+    uint32_t begin = (load->first_block + index) * MR_BLOCK_TOKENS;
+    uint32_t end = extra ? end_of_load(load) : begin + MR_BLOCK_TOKENS;
+    if (load->states[index] == MR_ITEM_FAILED || end <= sequence->num_computed) return false;
+    if (load->states[index] == MR_ITEM_IMPORTED) return begin > sequence->num_computed;
+    return load->holds || (load->table != NULL && !extra);
+}
+
+/* The front halts at the first item it must not go into. False: there is none. */
+static bool halt_front(struct mr_tier_load *load)
+{
+    struct mr_sequence *sequence = load->sequence;
+    sequence->halts = false;
+    for (uint32_t i = 0; i < load->item_count && !sequence->halts && !sequence->logits; i++) {
+        uint32_t begin = (load->first_block + i) * MR_BLOCK_TOKENS;
+        sequence->halts = stops_front(load, i);
+        sequence->held_at = begin > sequence->num_computed ? begin : sequence->num_computed;
+    }
+    return sequence->halts;
+}
+
+/* Joins what has arrived with the front, and lets the load go when nothing of it is left. */
+static void join(struct mr_shared_cache *shared, struct mr_tier_load *load)
+{
+    struct mr_sequence *sequence = load->sequence;
+    advance(shared, load);
+    if (has_met(load)) load->holds = false;
+    if (halt_front(load) || !load->over || sequence->logits != NULL) return;
+    sequence->load = NULL;
+    free_slot(shared, load);
+}
+
+/* It will not come, and was not skipped: it is not asked for again. */
+static void note_missing(struct mr_shared_cache *shared, struct mr_tier_load *load, uint32_t index)
+{
+    struct mr_sequence *sequence = load->sequence;
+    struct mr_tier_view *view = &sequence->job->tier;
+    uint32_t block = load->first_block + index;
+    load->states[index] = MR_ITEM_FAILED;
+    if (index < load->claimed || (block + 1) * MR_BLOCK_TOKENS <= sequence->num_computed) return;
+    shared->stats.missing_items++;
+    view->entry = false;
+    view->tail_tokens = 0;
+    if (index == load->block_count) return;
+    if (block < view->there_blocks) view->there_blocks = block;
+    if (block < sequence->stored_blocks) sequence->stored_blocks = block;
 }
 
 static void item_arrived(struct mr_shared_cache *shared, struct mr_tier_load *load, uint32_t index,
                          uint64_t now_ns)
 {
     struct mr_sequence *sequence = load->sequence;
-    MR_ASSERT(index < load->item_count && load->states[index] == MR_ITEM_PENDING);
-    bool entry = index == load->block_count;
-    size_t length =
-        entry ? mr_shared_entry_bytes(shared, mr_shared_tail(sequence)) : shared->block_bytes;
+    bool extra = index == load->block_count, direct = load->buffers[index] == MR_NO_BUFFER;
+    size_t length = extra ? extra_bytes(shared, load) : shared->block_bytes;
     shared->stats.loaded_bytes += length;
-    uint32_t end =
-        entry ? sequence->prompt_tokens : (load->first_block + index + 1) * MR_BLOCK_TOKENS;
-    bool passed =
-        sequence->num_computed >= end || (entry && sequence->num_tokens != sequence->prompt_tokens);
+    *(direct ? &shared->stats.direct_bytes : &shared->stats.staged_bytes) += length;
+    uint32_t end = extra ? end_of_load(load) : (load->first_block + index + 1) * MR_BLOCK_TOKENS;
+    bool passed = sequence->num_computed >= end ||
+                  (extra && load->entry && sequence->num_tokens != sequence->prompt_tokens);
+    MR_ASSERT(!passed || !direct);
     if (passed) {
         load->states[index] = MR_ITEM_FAILED;
         shared->stats.unused_items++;
@@ -272,33 +423,19 @@ static void item_arrived(struct mr_shared_cache *shared, struct mr_tier_load *lo
     struct mr_tier_rates rates = tier->rates(tier->context);
     double patience_ms = mr_load_gate_patience_ms(&rates, shared->block_bytes);
     load->until_ns = now_ns + (uint64_t)(patience_ms * 1e6);
-    advance(shared, load);
 }
 
 static void load_ended(struct mr_shared_cache *shared, struct mr_tier_load *load)
 {
     load->over = true;
-    let_go_on(load);
+    load->holds = false;
     if (load->sequence == NULL) {
         free_slot(shared, load);
         return;
     }
-    /* What did not come is not asked for again. */
-    for (uint32_t i = 0; i < load->item_count; i++) {
-        if (load->states[i] != MR_ITEM_PENDING) continue;
-        struct mr_tier_view *view = &load->sequence->job->tier;
-        bool passed = (load->first_block + i + 1) * MR_BLOCK_TOKENS <= load->sequence->num_computed;
-        if (passed) continue;
-        shared->stats.missing_items++;
-        view->entry = false;
-        if (i == load->block_count) continue;
-        uint32_t block = load->first_block + i;
-        if (block < view->there_blocks) view->there_blocks = block;
-        if (block < load->sequence->stored_blocks) load->sequence->stored_blocks = block;
-    }
-    if (load->sequence->logits != NULL) return;
-    load->sequence->load = NULL;
-    free_slot(shared, load);
+    for (uint32_t i = 0; i < load->item_count; i++)
+        if (load->states[i] == MR_ITEM_PENDING) note_missing(shared, load, i);
+    join(shared, load);
 }
 
 void mr_shared_load_answered(struct mr_shared_cache *shared, const struct mr_tier_answer *answer,
@@ -306,12 +443,34 @@ void mr_shared_load_answered(struct mr_shared_cache *shared, const struct mr_tie
 {
     struct mr_tier_load *load = &shared->loads[answer->ticket & 0xffff];
     MR_ASSERT(load->in_use && load->ticket == answer->ticket && !load->over);
-    if (answer->final)
+    if (answer->final) {
         load_ended(shared, load);
-    else if (load->sequence != NULL)
+        return;
+    }
+    if (load->sequence == NULL) {
+        shared->stats.unused_items += answer->there;
+        return;
+    }
+    MR_ASSERT(answer->index < load->item_count && load->states[answer->index] == MR_ITEM_PENDING);
+    if (answer->there)
         item_arrived(shared, load, answer->index, now_ns);
     else
-        shared->stats.unused_items++;
+        note_missing(shared, load, answer->index);
+    join(shared, load);
+}
+
+/* Blocks of the front's next chunks are computed, whether they come or not: as soon as the tier
+ * says that it does not touch them any more. A chunk ahead, so that the front need not wait. */
+static void claim(struct mr_shared_cache *shared, struct mr_tier_load *load)
+{
+    uint32_t chunk = shared->options.chunk_tokens;
+    uint32_t end = load->sequence->num_computed / MR_BLOCK_TOKENS;
+    if (!load->holds) end += chunk > 0 ? 2 * (chunk / MR_BLOCK_TOKENS + 1) : shared->items_max;
+    if (end > load->first_block + load->block_count) end = load->first_block + load->block_count;
+    if (end <= load->first_block + load->claimed) return;
+    load->claimed = end - load->first_block;
+    const struct mr_tier *tier = shared->options.tier;
+    tier->skip(tier->context, load->ticket, load->claimed);
 }
 
 void mr_shared_load_expire(struct mr_shared_cache *shared, uint64_t now_ns)
@@ -319,8 +478,10 @@ void mr_shared_load_expire(struct mr_shared_cache *shared, uint64_t now_ns)
     for (uint32_t i = 0; i < MR_LOADS_MAX; i++) {
         struct mr_tier_load *load = &shared->loads[i];
         if (!load->holds || now_ns < load->until_ns) continue;
-        let_go_on(load);
+        load->holds = false;
         shared->stats.holds_given_up++;
+        claim(shared, load);
+        join(shared, load);
     }
 }
 
@@ -328,12 +489,8 @@ void mr_shared_cache_meet(struct mr_shared_cache *shared, struct mr_sequence *se
 {
     struct mr_tier_load *load = sequence->load;
     if (load == NULL) return;
-    advance(shared, load);
-    if (load->over || sequence->logits != NULL) return;
-    uint32_t front = sequence->num_computed / MR_BLOCK_TOKENS;
-    const struct mr_tier *tier = shared->options.tier;
-    if (front > load->first_block)
-        tier->skip(tier->context, load->ticket, front - load->first_block);
+    if (!load->over && sequence->logits == NULL) claim(shared, load);
+    join(shared, load);
 }
 
 void mr_shared_cache_leave(struct mr_shared_cache *shared, struct mr_sequence *sequence)

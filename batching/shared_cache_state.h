@@ -8,12 +8,15 @@
 #define MR_LOADS_MAX       16u
 #define MR_STORES_MAX      64u
 #define MR_STORE_ITEMS_MAX 8u
+#define MR_NO_BUFFER       UINT32_MAX /* the item's bytes are the block itself */
+
+_Static_assert(MR_LOADS_MAX + MR_STORES_MAX <= MR_SHARED_TABLES_MAX, "each may be the last user");
 
 /* A question under way; free when in_use is false. job NULL: nobody wants the answer. */
 struct mr_tier_ask {
     struct mr_job *job;
     uint64_t ticket;
-    bool in_use;
+    bool in_use, tail;
 };
 
 enum mr_item_state { MR_ITEM_PENDING, MR_ITEM_IMPORTED, MR_ITEM_FAILED };
@@ -22,18 +25,22 @@ struct mr_tier_load {
     struct mr_sequence *sequence; /* NULL: left */
     uint64_t ticket;
     uint32_t first_block, block_count, item_count;
-    bool entry, in_use, over; /* over: the final answer has come */
-    bool holds;
-    uint64_t until_ns; /* holds till then */
-    double patience_ms;
-    uint32_t *buffers; /* [items_max] */
-    uint8_t *states;   /* [items_max] enum mr_item_state */
+    uint32_t extra_tokens; /* whose KV is in the item behind the blocks, if there is one */
+    bool extra, entry;     /* there is; it is the complete prompt's entry, with its logits */
+    bool in_use, over;     /* over: the final answer has come */
+    bool holds;            /* the front waits for what is coming, until until_ns */
+    uint64_t until_ns;
+    uint32_t claimed;             /* items below are not wanted any more */
+    struct mr_block_table *table; /* whose blocks are filled in place; NULL: buffers */
+    uint32_t *buffers;            /* [items_max] */
+    uint8_t *states;              /* [items_max] enum mr_item_state */
 };
 
 struct mr_tier_keep {
     uint64_t ticket;
-    uint32_t buffers[MR_STORE_ITEMS_MAX], count;
-    bool in_use;
+    struct mr_block_table *table; /* whose blocks are read in place; NULL: buffers */
+    uint32_t buffers[MR_STORE_ITEMS_MAX], count, buffer_count;
+    bool in_use, given_up;
 };
 
 struct mr_shared_cache {
@@ -50,6 +57,10 @@ struct mr_shared_cache {
     struct mr_tier_ask asks[MR_ASKS_MAX];
     struct mr_tier_load loads[MR_LOADS_MAX];
     struct mr_tier_keep keeps[MR_STORES_MAX];
+    struct mr_block_table *tables[MR_SHARED_TABLES_MAX]; /* [table_count] taken over */
+    uint32_t table_count;
+    bool yielding;                  /* somebody waits for their blocks */
+    uint64_t now_ns;                /* of the last poll */
     struct mr_load_answer decision; /* of _decide, for _begin */
     const struct mr_sequence *decided;
     uint64_t loaded_ns; /* when a load began last */
@@ -62,9 +73,15 @@ unsigned char *mr_shared_buffer(const struct mr_shared_cache *shared, uint32_t b
 void mr_shared_give_back(struct mr_shared_cache *shared, uint32_t buffer);
 /* A buffer the caller knows is there. */
 uint32_t mr_shared_take_buffer(struct mr_shared_cache *shared);
+/* A load or store has no use for this table any more; NULL: it had none. */
+void mr_shared_table_done(struct mr_shared_cache *shared, struct mr_block_table *table);
+/* Where a full block's stored form lies; NULL: in no place the tier can use. */
+void *mr_shared_block_bytes(const struct mr_shared_cache *shared, uint32_t block);
 /* Tokens of a prompt that are in no full block. */
 uint32_t mr_shared_tail(const struct mr_sequence *sequence);
 size_t mr_shared_entry_bytes(const struct mr_shared_cache *shared, uint32_t tail_tokens);
+/* Of the first token_count tokens of a block; of no token, none. */
+size_t mr_shared_kv_bytes(const struct mr_shared_cache *shared, uint32_t token_count);
 uint64_t mr_shared_clock(const struct mr_shared_cache *shared);
 /* Answers of the tier. */
 void mr_shared_load_answered(struct mr_shared_cache *shared, const struct mr_tier_answer *answer,

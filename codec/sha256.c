@@ -65,3 +65,12 @@ void mr_sha256_end(struct mr_sha256 *state, unsigned char digest[MR_SHA256_BYTES
     int done = EVP_DigestFinal_ex(state->context, digest, &length);
     MR_ASSERT(done == 1 && length == MR_SHA256_BYTES);
 }
+
+void mr_sha256_hex(const unsigned char *digest, size_t count, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < count; i++) {
+        *out++ = digits[digest[i] >> 4];
+        *out++ = digits[digest[i] & 15];
+    }
+}

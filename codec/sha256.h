@@ -26,4 +26,8 @@ void mr_sha256_add_field(struct mr_sha256 *state, const char *tag, const void *b
                          size_t length);
 void mr_sha256_end(struct mr_sha256 *state, unsigned char digest[MR_SHA256_BYTES]);
 
+/* The first `count` bytes of a digest as lower-case hexadecimal: out [2 * count], not terminated.
+ */
+void mr_sha256_hex(const unsigned char *digest, size_t count, char *out);
+
 #endif

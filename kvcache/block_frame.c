@@ -80,7 +80,7 @@ void mr_frame_keys_clear(struct mr_frame_keys *keys)
     *keys = (struct mr_frame_keys){0};
 }
 
-static struct mr_aes_gcm *state_of(const struct mr_frame_keys *keys, uint8_t id)
+struct mr_aes_gcm *mr_frame_keys_find(const struct mr_frame_keys *keys, uint8_t id)
 {
     for (size_t i = 0; i < keys->count; i++)
         if (keys->ids[i] == id) return keys->states[i];
@@ -181,7 +181,7 @@ enum mr_verdict mr_frame_read(const unsigned char header[MR_FRAME_BYTES],
         return memcmp(header + DIGEST_AT, digest, DIGEST_BYTES) == 0 ? MR_VERDICT_GOOD
                                                                      : MR_VERDICT_DAMAGED;
     }
-    struct mr_aes_gcm *state = state_of(keys, key_id);
+    struct mr_aes_gcm *state = mr_frame_keys_find(keys, key_id);
     if (!state) return MR_VERDICT_SEALED;
     struct mr_aes_message message = message_of(header, expected->length);
     bool good = mr_aes_gcm_open(state, &message, payload, payload, header + DIGEST_AT);

@@ -66,6 +66,8 @@ struct mr_frame_keys {
 enum mr_status mr_frame_keys_add(struct mr_frame_keys *keys, uint32_t id,
                                  const unsigned char key[MR_AES_KEY_BYTES], struct mr_error *err);
 void mr_frame_keys_clear(struct mr_frame_keys *keys);
+/* The key's state, owned by keys; NULL: it is not there. */
+struct mr_aes_gcm *mr_frame_keys_find(const struct mr_frame_keys *keys, uint8_t id);
 
 /* Writes the header of payload. With keys, nonce [MR_AES_NONCE_BYTES] must be new and the sealed
  * payload goes to sealed (same length; may be payload itself); without, nonce and sealed are

@@ -7,6 +7,7 @@
 struct mr_block_tables {
     struct mr_block_table *tables; /* [table_count] */
     mr_block_id *blocks;           /* [table_count * blocks_max] */
+    uint32_t *slots;               /* the same */
     uint32_t *order;               /* [table_count] indices: [0, out_count) are out, the rest not */
     uint32_t *where;               /* [table_count] place of each index in order */
     uint32_t table_count, blocks_max, out_count;
@@ -16,6 +17,7 @@ static void lay_out(struct mr_block_tables *tables)
 {
     for (uint32_t i = 0; i < tables->table_count; i++) {
         tables->tables[i].blocks = tables->blocks + (size_t)i * tables->blocks_max;
+        tables->tables[i].slots = tables->slots + (size_t)i * tables->blocks_max;
         tables->tables[i].copy_from = MR_BLOCK_NONE;
         tables->order[i] = tables->where[i] = i;
     }
@@ -32,10 +34,11 @@ enum mr_status mr_block_tables_create(struct mr_block_tables **out, uint32_t tab
     tables->blocks_max = blocks_max;
     tables->tables = calloc(table_count, sizeof *tables->tables);
     tables->blocks = calloc((size_t)table_count * blocks_max, sizeof *tables->blocks);
+    tables->slots = calloc((size_t)table_count * blocks_max, sizeof *tables->slots);
     tables->order = calloc(table_count, sizeof *tables->order);
     tables->where = calloc(table_count, sizeof *tables->where);
-    if (tables->tables == NULL || tables->blocks == NULL || tables->order == NULL ||
-        tables->where == NULL)
+    if (tables->tables == NULL || tables->blocks == NULL || tables->slots == NULL ||
+        tables->order == NULL || tables->where == NULL)
         goto fail_tables;
     lay_out(tables);
     *out = tables;
@@ -53,6 +56,7 @@ void mr_block_tables_destroy(struct mr_block_tables *tables)
     if (tables == NULL) return;
     free(tables->where);
     free(tables->order);
+    free(tables->slots);
     free(tables->blocks);
     free(tables->tables);
     free(tables);

@@ -1,24 +1,10 @@
 #include "kvcache/kv_cache.h"
 
 #include "codec/check.h"
-#include "kvcache/block_table.h"
-#include "kvcache/prefix_index.h"
+#include "kvcache/kv_cache_state.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-struct mr_kv_cache {
-    struct mr_block_pool *pool;
-    struct mr_prefix_index *index;
-    struct mr_sha256 *hash;
-    struct mr_block_tables *tables;
-    uint64_t *released_ns; /* [block_count] when a cached block lost its last reference */
-    uint32_t *recount;     /* [block_count] of references, used by _check only */
-    uint32_t block_count;
-    bool prefix_cache;
-    uint64_t queries_tokens, hit_tokens, copies;
-    uint64_t now_ns; /* latest the engine said */
-};
 
 /* What a walk down the tree found: whole blocks, then a run inside one more. */
 struct walk {
@@ -31,11 +17,7 @@ static void forget(void *context, mr_block_id id)
 {
     struct mr_kv_cache *cache = context;
     mr_prefix_index_remove(cache->index, id);
-}
-
-static uint32_t blocks_for(uint32_t token_count)
-{
-    return token_count / MR_BLOCK_TOKENS + (token_count % MR_BLOCK_TOKENS != 0);
+    if (cache->window != NULL) mr_window_pool_drop(cache->window, id);
 }
 
 static enum mr_status make_parts(struct mr_kv_cache *cache,
@@ -47,7 +29,8 @@ static enum mr_status make_parts(struct mr_kv_cache *cache,
     if (status == MR_OK) status = mr_prefix_index_create(&cache->index, options->block_count, err);
     if (status == MR_OK)
         status = mr_block_tables_create(&cache->tables, options->sequences_max,
-                                        blocks_for(options->sequence_tokens_max), err);
+                                        mr_kv_blocks_for(options->sequence_tokens_max), err);
+    if (status == MR_OK) status = mr_kv_window_create(cache, options, err);
     if (status != MR_OK) return status;
     cache->hash = mr_sha256_create();
     cache->released_ns = calloc(options->block_count, sizeof *cache->released_ns);
@@ -79,6 +62,7 @@ void mr_kv_cache_destroy(struct mr_kv_cache *cache)
     if (cache == NULL) return;
     free(cache->recount);
     free(cache->released_ns);
+    mr_window_pool_destroy(cache->window);
     mr_block_tables_destroy(cache->tables);
     mr_sha256_destroy(cache->hash);
     mr_prefix_index_destroy(cache->index);
@@ -110,6 +94,12 @@ void mr_kv_cache_keys(struct mr_kv_cache *cache, const unsigned char root[MR_HAS
     }
 }
 
+void mr_kv_cache_tail_key(struct mr_kv_cache *cache, const unsigned char parent[MR_HASH_BYTES],
+                          const uint32_t *tokens, uint32_t count, unsigned char key[MR_HASH_BYTES])
+{
+    mr_block_hash_chain(cache->hash, parent, tokens, count, key);
+}
+
 const unsigned char *mr_kv_cache_block_key(const struct mr_kv_cache *cache, mr_block_id id)
 {
     return mr_prefix_index_key(cache->index, id);
@@ -124,6 +114,7 @@ struct mr_block_table *mr_block_table_create(struct mr_kv_cache *cache,
     if (table == NULL) return NULL;
     table->cache = cache;
     table->published_tokens = table->asked_tokens = table->matched_tokens = 0;
+    table->window_begin = table->window_end = table->promised_slots = table->usual_slots = 0;
     memcpy(table->root, root, MR_HASH_BYTES);
     memcpy(table->tail, root, MR_HASH_BYTES);
     return table;
@@ -133,13 +124,23 @@ static void let_go(struct mr_kv_cache *cache, mr_block_id id)
 {
     cache->released_ns[id] = cache->now_ns;
     mr_block_pool_release(cache->pool, id);
+    bool is_free =
+        mr_block_pool_references(cache->pool, id) == 0 && !mr_block_pool_is_marked(cache->pool, id);
+    if (is_free && cache->window != NULL) mr_window_pool_drop(cache->window, id);
+}
+
+static void let_go_of_source(struct mr_block_table *table)
+{
+    if (table->cache->window != NULL) mr_kv_window_spare(table->cache, table->copy_from);
+    let_go(table->cache, table->copy_from);
+    table->copy_from = MR_BLOCK_NONE;
 }
 
 /* The copy source first: it hangs below blocks of the table and must be evicted before them. */
 static void empty(struct mr_block_table *table)
 {
-    if (table->copy_from != MR_BLOCK_NONE) let_go(table->cache, table->copy_from);
-    table->copy_from = MR_BLOCK_NONE;
+    if (table->copy_from != MR_BLOCK_NONE) let_go_of_source(table);
+    mr_kv_window_leave(table);
     while (table->block_count > 0)
         let_go(table->cache, table->blocks[--table->block_count]);
     table->published_tokens = 0;
@@ -152,6 +153,8 @@ void mr_block_table_clear(struct mr_block_table *table, uint64_t now_ns)
     mr_block_pool_expire(table->cache->pool, table->cache->now_ns);
     empty(table);
     table->asked_tokens = table->matched_tokens = 0;
+    table->cache->promised_slots -= table->promised_slots;
+    table->promised_slots = table->usual_slots = 0;
 }
 
 void mr_block_table_destroy(struct mr_block_table *table, uint64_t now_ns)
@@ -163,7 +166,7 @@ void mr_block_table_destroy(struct mr_block_table *table, uint64_t now_ns)
 
 enum mr_status mr_kv_cache_reserve(struct mr_block_table *table, uint32_t token_count)
 {
-    uint32_t wanted = blocks_for(token_count);
+    uint32_t wanted = mr_kv_blocks_for(token_count);
     MR_ASSERT(wanted <= mr_block_tables_blocks_max(table->cache->tables));
     if (wanted <= table->block_count) return MR_OK;
     enum mr_status status = mr_block_pool_take(table->cache->pool, wanted - table->block_count,
@@ -174,11 +177,35 @@ enum mr_status mr_kv_cache_reserve(struct mr_block_table *table, uint32_t token_
 
 /* ---- match ---- */
 
+/* Of what a walk finds, the most that can be gone on from: every block the next token sees has a
+ * slot. */
+struct window_walk {
+    uint32_t gap;     /* blocks [gap, so far) all have one */
+    struct walk best; /* whole blocks only */
+};
+
+static void note_block(const struct mr_kv_cache *cache, const struct walk *found, mr_block_id id,
+                       struct window_walk *seen)
+{
+    if (mr_window_pool_slot(cache->window, id) == MR_SLOT_NONE) seen->gap = found->block_count;
+    if (seen->gap <= mr_kv_first_seen(cache, found->block_count * MR_BLOCK_TOKENS))
+        seen->best = *found;
+}
+
+static struct walk shorten(const struct mr_kv_cache *cache, struct walk found,
+                           const struct window_walk *seen)
+{
+    bool usable = seen->best.block_count == found.block_count && found.rest.common_tokens > 0 &&
+                  mr_window_pool_slot(cache->window, found.rest.id) != MR_SLOT_NONE;
+    return usable ? found : seen->best;
+}
+
 /* Follows tokens[0..limit) from the root; blocks may be NULL. */
 static struct walk walk(const struct mr_kv_cache *cache, const unsigned char *root,
                         const uint32_t *tokens, uint32_t limit, mr_block_id *blocks)
 {
     struct walk found = {0, {MR_BLOCK_NONE, 0}, root};
+    struct window_walk seen = {.best = found};
     for (uint32_t done = 0; cache->prefix_cache && done < limit; done += MR_BLOCK_TOKENS) {
         struct mr_prefix_hit hit =
             mr_prefix_index_find(cache->index, found.key, tokens + done, limit - done);
@@ -189,8 +216,9 @@ static struct walk walk(const struct mr_kv_cache *cache, const unsigned char *ro
         if (blocks != NULL) blocks[found.block_count] = hit.id;
         found.block_count++;
         found.key = mr_prefix_index_key(cache->index, hit.id);
+        if (cache->window != NULL) note_block(cache, &found, hit.id, &seen);
     }
-    return found;
+    return cache->window == NULL ? found : shorten(cache, found, &seen);
 }
 
 uint32_t mr_kv_cache_probe(const struct mr_kv_cache *cache, const unsigned char root[MR_HASH_BYTES],
@@ -213,6 +241,10 @@ static void order_copy(struct mr_block_table *table, struct mr_prefix_hit rest,
         let_go(table->cache, rest.id);
         return;
     }
+    if (table->cache->window != NULL) {
+        bool there = mr_window_pool_need(table->cache->window, rest.id);
+        MR_ASSERT(there); /* the walk has seen it */
+    }
     table->copy_from = rest.id;
     table->blocks[table->block_count++] = to;
     *match = (struct mr_kv_match){match->token_count + rest.common_tokens, rest.id, to,
@@ -223,7 +255,7 @@ static void match_limit(struct mr_block_table *table, const uint32_t *tokens, ui
                         struct mr_kv_match *match)
 {
     struct mr_kv_cache *cache = table->cache;
-    MR_ASSERT(blocks_for(limit) <= mr_block_tables_blocks_max(cache->tables));
+    MR_ASSERT(mr_kv_blocks_for(limit) <= mr_block_tables_blocks_max(cache->tables));
     empty(table);
     struct walk found = walk(cache, table->root, tokens, limit, table->blocks);
     for (uint32_t i = 0; i < found.block_count; i++)
@@ -232,6 +264,7 @@ static void match_limit(struct mr_block_table *table, const uint32_t *tokens, ui
     table->published_tokens = found.block_count * MR_BLOCK_TOKENS;
     memcpy(table->tail, found.key, MR_HASH_BYTES);
     *match = (struct mr_kv_match){table->published_tokens, MR_BLOCK_NONE, MR_BLOCK_NONE, 0};
+    mr_kv_window_need_matched(table);
     order_copy(table, found.rest, match);
 }
 
@@ -270,8 +303,7 @@ void mr_kv_cache_copied(struct mr_block_table *table, struct mr_kv_match *match)
     if (match->copy_tokens == 0) return;
     if (table->copy_from != MR_BLOCK_NONE) {
         MR_ASSERT(table->copy_from == match->copy_from);
-        let_go(table->cache, table->copy_from);
-        table->copy_from = MR_BLOCK_NONE;
+        let_go_of_source(table);
         table->cache->copies++;
     }
     match->copy_tokens = 0;
@@ -283,6 +315,8 @@ static void withdraw(struct mr_kv_cache *cache, mr_block_id id)
 {
     if (mr_prefix_index_tokens(cache->index, id) == 0) return;
     mr_prefix_index_remove(cache->index, id);
+    bool is_free = mr_block_pool_references(cache->pool, id) == 0;
+    if (is_free && cache->window != NULL) mr_window_pool_drop(cache->window, id);
     mr_block_pool_mark(cache->pool, id, false);
 }
 
@@ -319,6 +353,7 @@ static void publish_full(struct mr_block_table *table, uint32_t i, const uint32_
     mr_block_hash_chain(cache->hash, table->tail, tokens, MR_BLOCK_TOKENS, key);
     mr_block_id id = enter(table, i, tokens, MR_BLOCK_TOKENS, key);
     if (id != table->blocks[i]) {
+        mr_kv_window_hand_over(table, i, id);
         mr_block_pool_hold(cache->pool, id);
         let_go(cache, table->blocks[i]);
         table->blocks[i] = id;
@@ -368,6 +403,9 @@ struct mr_kv_cache_stats mr_kv_cache_stats(const struct mr_kv_cache *cache)
         .hit_tokens = cache->hit_tokens,
         .evictions = mr_block_pool_evictions(cache->pool),
         .copies = cache->copies,
+        .slot_count = cache->window == NULL ? 0 : mr_window_pool_slot_count(cache->window),
+        .slots_free = cache->window == NULL ? 0 : mr_window_pool_free(cache->window),
+        .slots_cached = cache->window == NULL ? 0 : mr_window_pool_cached(cache->window),
         .oldest_cached_ns = oldest == MR_BLOCK_NONE ? 0 : cache->released_ns[oldest],
     };
 }
@@ -387,6 +425,7 @@ static void recount_table(const struct mr_kv_cache *cache, const struct mr_block
 
 void mr_kv_cache_check(const struct mr_kv_cache *cache)
 {
+    mr_kv_window_check(cache);
     mr_block_pool_check(cache->pool);
     mr_prefix_index_check(cache->index);
     mr_block_tables_check(cache->tables);

@@ -1,5 +1,6 @@
 /* kv_cache - the façade over block pool, prefix index and block tables: the only header of this
- * folder that batching/ includes; it brings tier.h along. Ids, hashes and counts; never a tensor.
+ * folder that batching/ includes; it brings tier.h and kv_window.h along. Ids, hashes and counts;
+ * never a tensor.
  *
  * A sequence holds a block table: the blocks of its tokens in order, some shared with other
  * sequences and with the prefix index. Blocks whose KV has been computed are published under the
@@ -23,6 +24,7 @@
 #include "codec/status.h"
 #include "kvcache/block_hash.h"
 #include "kvcache/block_pool.h"
+#include "kvcache/kv_window.h"
 #include "kvcache/tier.h"
 
 #include <stdbool.h>
@@ -37,6 +39,9 @@ struct mr_kv_cache_options {
     uint32_t sequences_max;       /* block tables alive at once */
     uint32_t kept_max;            /* blocks _keep may keep; 0: it does nothing */
     bool prefix_cache;            /* false: _match never finds anything */
+    uint32_t window_slots;        /* of the sliding-window layers; 0: no layer slides, and */
+    uint32_t window_tokens;       /* the window is ignored */
+    uint32_t step_tokens;         /* most tokens of one sequence in one step */
 };
 
 /* The identity of everything a block's bytes depend on besides its tokens: weights digest,
@@ -50,13 +55,15 @@ struct mr_kv_fingerprint {
 struct mr_block_table {
     struct mr_kv_cache *cache;
     mr_block_id *blocks; /* [block_count], capacity for sequence_tokens_max */
-    uint32_t block_count;
+    uint32_t *slots;     /* the same for sliding layers, of blocks [window_begin, window_end) */
+    uint32_t block_count, window_begin, window_end;
     uint32_t published_tokens;         /* tokens [0, published_tokens) are in the prefix index */
     unsigned char root[MR_HASH_BYTES]; /* h_{-1}: fingerprint and tenant namespace */
     unsigned char tail[MR_HASH_BYTES]; /* chain key of the last full published block */
     /* private to kvcache/ */
     mr_block_id copy_from;                 /* of an open copy order; MR_BLOCK_NONE */
     uint32_t asked_tokens, matched_tokens; /* of the last _match, taken back when it is repeated */
+    uint32_t promised_slots, usual_slots;  /* the second: without what a load takes */
 };
 
 struct mr_kv_match {
@@ -73,6 +80,7 @@ struct mr_kv_cache_stats {
     uint32_t kept_count; /* among the cached ones */
     uint64_t queries_tokens, hit_tokens, evictions, copies;
     uint64_t oldest_cached_ns; /* when the next block to be evicted was let go; 0: none is cached */
+    uint32_t slot_count, slots_free, slots_cached; /* of sliding layers; the others are needed */
 };
 
 enum mr_status mr_kv_cache_create(struct mr_kv_cache **out,
@@ -108,6 +116,10 @@ void mr_kv_cache_prompt_key(struct mr_kv_cache *cache, const unsigned char root[
 /* Chain keys of the first block_count full blocks of tokens: keys[block_count][MR_HASH_BYTES]. */
 void mr_kv_cache_keys(struct mr_kv_cache *cache, const unsigned char root[MR_HASH_BYTES],
                       const uint32_t *tokens, uint32_t block_count, unsigned char *keys);
+/* Chain key of the first count tokens of a block that follows the one named parent; the two keys
+ * may be the same memory. */
+void mr_kv_cache_tail_key(struct mr_kv_cache *cache, const unsigned char parent[MR_HASH_BYTES],
+                          const uint32_t *tokens, uint32_t count, unsigned char key[MR_HASH_BYTES]);
 /* Chain key of a published full block, valid while it is held. */
 const unsigned char *mr_kv_cache_block_key(const struct mr_kv_cache *cache, mr_block_id id);
 /* Ends the copy order of the last _match: lets go of copy_from. */

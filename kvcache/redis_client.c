@@ -29,7 +29,7 @@ struct mr_redis_client {
     struct mr_redis_op map; /* CLUSTER SLOTS */
     struct op_list done;
     char reason[MR_ERROR_DETAIL_BYTES];
-    uint64_t connects, failures, redirects;
+    uint64_t connects, failures, moved, asked;
 };
 
 static void push(struct op_list *list, struct mr_redis_op *op)
@@ -216,12 +216,13 @@ void mr_redis_client_forget(struct mr_redis_client *client, struct mr_redis_op *
         mr_redis_conn_forget(client->nodes[i].conn, op);
 }
 
-/* Now if the connection stands, else when it does. */
+/* Now if the connection stands, else when it does; a node that failed is not waited for. */
 static void send_or_wait(struct mr_redis_client *client, struct node *node, struct mr_redis_op *op)
 {
-    bool sent = is_up(node) && send_to(client, node, op);
+    bool sent = !op->forgotten && is_up(node) && send_to(client, node, op);
     if (sent) return;
-    if (!is_up(node) && node->waiting.count < MR_REDIS_IN_FLIGHT_MAX / 2) {
+    bool waits = !op->forgotten && !is_up(node) && node->breaker.failures == 0;
+    if (waits && node->waiting.count < MR_REDIS_IN_FLIGHT_MAX / 2) {
         push(&node->waiting, op);
         return;
     }
@@ -281,8 +282,8 @@ static bool redirect(struct mr_redis_client *client, struct node *from, struct m
     struct node *node = node_of(client, host, length, to.port);
     if (!node) return false;
     op->redirects++;
-    client->redirects++;
     op->asking = to.ask;
+    *(to.ask ? &client->asked : &client->moved) += 1;
     if (!to.ask) {
         client->slots[to.slot] = (uint8_t)(node - client->nodes);
         ask_for_map(client, from, op->deadline_ns);
@@ -312,7 +313,7 @@ static void send_waiting(struct mr_redis_client *client, struct node *node)
 {
     while (node->waiting.first && is_up(node)) {
         struct mr_redis_op *op = pop(&node->waiting);
-        if (send_to(client, node, op)) continue;
+        if (!op->forgotten && send_to(client, node, op)) continue;
         op->outcome = MR_REDIS_LOST;
         end(client, op);
     }
@@ -405,7 +406,8 @@ struct mr_redis_client_stats mr_redis_client_stats(const struct mr_redis_client 
 {
     struct mr_redis_client_stats stats = {.connects = client->connects,
                                           .failures = client->failures,
-                                          .redirects = client->redirects,
+                                          .moved = client->moved,
+                                          .asked = client->asked,
                                           .nodes = client->node_count,
                                           .breaker = client->nodes[0].breaker.state};
     for (uint32_t i = 0; i < client->node_count; i++) {

@@ -4,9 +4,9 @@
  * once.
  *
  * A command goes to the node of its key's slot; MOVED teaches the slot and sends it there, ASK
- * sends it there once, at most MR_REDIS_REDIRECTS_MAX times. A breaker closes when a command was
- * answered, not when a connection stands: a server that takes connections and answers nonsense
- * stays shut out.
+ * sends it there once, at most MR_REDIS_REDIRECTS_MAX times; sent on to a node that does not
+ * answer, it ends as LOST. A breaker closes when a command was answered, not when a connection
+ * stands: a server that takes connections and answers nonsense stays shut out.
  *
  * Owner:  one thread, which polls _fill for _deadline_ns and calls _turn.
  * Memory: all in _create but a connection for each node met. Clock: passed in.
@@ -25,7 +25,7 @@
 struct mr_redis_client;
 
 struct mr_redis_client_stats {
-    uint64_t connects, failures, redirects, breaker_openings;
+    uint64_t connects, failures, moved, asked, breaker_openings; /* redirections by kind */
     uint32_t nodes;
     enum mr_breaker_state breaker; /* of the node named in the URL */
     struct mr_redis_conn_stats bytes;

@@ -210,14 +210,36 @@ void mr_redis_conn_send(struct mr_redis_conn *conn, struct mr_redis_op *op)
     queue(conn, op);
 }
 
+static void take_out(struct mr_redis_conn *conn, struct mr_redis_op *before, struct mr_redis_op *op)
+{
+    if (before)
+        before->next = op->next;
+    else
+        conn->oldest = op->next;
+    if (conn->newest == op) conn->newest = before;
+    if (conn->writing == op) conn->writing = op->next;
+    conn->in_flight--;
+    conn->values -= op->bulk;
+    op->outcome = MR_REDIS_LOST;
+    mr_redis_conn_hand_back(conn, op);
+}
+
 void mr_redis_conn_forget(struct mr_redis_conn *conn, struct mr_redis_op *op)
 {
-    MR_ASSERT(op->bulk);
+    struct mr_redis_op *before = NULL, *at = conn->oldest;
+    for (; at && at != op; at = at->next)
+        before = at;
     op->forgotten = true;
-    if (op != conn->oldest || conn->phase != MR_PHASE_PAYLOAD) return;
-    conn->phase = MR_PHASE_SKIP;
-    conn->skip = mr_redis_op_value_length(op);
-    conn->verdict = MR_REDIS_MISS;
+    if (!at) return;
+    if (op->sent == 0) {
+        take_out(conn, before, op);
+    } else if (op->sent < command_length(op)) {
+        mr_redis_conn_fail(conn, MR_REDIS_LOST, 0, "closed amid a value nobody wanted any more");
+    } else if (op->bulk && op == conn->oldest && conn->phase == MR_PHASE_PAYLOAD) {
+        conn->phase = MR_PHASE_SKIP;
+        conn->skip = mr_redis_op_value_length(op);
+        conn->verdict = MR_REDIS_MISS;
+    }
 }
 
 static void finish_connecting(struct mr_redis_conn *conn, uint64_t now_ns)
@@ -228,6 +250,16 @@ static void finish_connecting(struct mr_redis_conn *conn, uint64_t now_ns)
         send_greeting(conn);
     else if (status != MR_AGAIN)
         mr_redis_conn_fail(conn, MR_REDIS_LOST, now_ns, err.detail);
+}
+
+/* When what is on its way is late. */
+static uint64_t due_ns(const struct mr_redis_conn *conn)
+{
+    if (conn->life == MR_LIFE_CLOSED) return UINT64_MAX;
+    uint64_t least = conn->life == MR_LIFE_READY ? UINT64_MAX : conn->ready_by_ns;
+    for (const struct mr_redis_op *op = conn->oldest; op; op = op->next)
+        if (op->deadline_ns < least) least = op->deadline_ns;
+    return least;
 }
 
 void mr_redis_conn_turn(struct mr_redis_conn *conn, uint64_t now_ns)
@@ -242,7 +274,7 @@ void mr_redis_conn_turn(struct mr_redis_conn *conn, uint64_t now_ns)
         if (wrote <= 0 && read <= 0) break;
         moved += (size_t)wrote + (size_t)read;
     }
-    if (mr_redis_conn_deadline_ns(conn) <= now_ns)
+    if (due_ns(conn) <= now_ns)
         mr_redis_conn_fail(conn, MR_REDIS_LOST, now_ns, "no answer in time");
 }
 
@@ -258,11 +290,7 @@ struct mr_redis_op *mr_redis_conn_take(struct mr_redis_conn *conn)
 
 uint64_t mr_redis_conn_deadline_ns(const struct mr_redis_conn *conn)
 {
-    if (conn->life == MR_LIFE_CLOSED) return UINT64_MAX;
-    uint64_t least = conn->life == MR_LIFE_READY ? UINT64_MAX : conn->ready_by_ns;
-    for (const struct mr_redis_op *op = conn->oldest; op; op = op->next)
-        if (op->deadline_ns < least) least = op->deadline_ns;
-    return least;
+    return conn->done_first ? 0 : due_ns(conn);
 }
 
 bool mr_redis_conn_is_ready(const struct mr_redis_conn *conn)
@@ -306,7 +334,7 @@ bool mr_redis_op_command(struct mr_redis_op *op, int count, const char *const *w
                          const size_t *lengths, bool keyed)
 {
     *op = (struct mr_redis_op){.slot = MR_REDIS_SLOTS};
-    int length =
+    long long length = /* int before hiredis 1.0 */
         redisFormatCommandArgv(&op->words, count, (const char **)(uintptr_t)words, lengths);
     if (length < 0) return false;
     op->out[0] = (struct iovec){.iov_base = op->words, .iov_len = (size_t)length};

@@ -65,7 +65,9 @@ struct mr_redis_conn_stats mr_redis_conn_stats(const struct mr_redis_conn *conn)
 
 /* Only when READY, with fewer than MR_REDIS_IN_FLIGHT_MAX on their way (asserted). Does no I/O. */
 void mr_redis_conn_send(struct mr_redis_conn *conn, struct mr_redis_op *op);
-/* The op's `into` is not touched any more; its reply is read past. It still comes back. */
+/* What the op's parts and `into` point at is not touched any more. A value that is coming is read
+ * past; a command not sent yet comes back LOST; one sent in part takes the connection with it. The
+ * op still comes back. No effect on an op that is elsewhere. */
 void mr_redis_conn_forget(struct mr_redis_conn *conn, struct mr_redis_op *op);
 /* Moves what can be moved now, ends what is late. */
 void mr_redis_conn_turn(struct mr_redis_conn *conn, uint64_t now_ns);
@@ -74,7 +76,7 @@ struct mr_redis_op *mr_redis_conn_take(struct mr_redis_conn *conn);
 
 int mr_redis_conn_fd(const struct mr_redis_conn *conn);
 short mr_redis_conn_events(const struct mr_redis_conn *conn);
-/* UINT64_MAX: none. */
+/* When _turn or _take has something to do without the fd moving; UINT64_MAX: never. */
 uint64_t mr_redis_conn_deadline_ns(const struct mr_redis_conn *conn);
 
 /* ---- commands and replies that are not values ---- */

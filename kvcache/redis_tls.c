@@ -23,6 +23,13 @@ static const char *reason(void)
     return text ? text : "no reason given";
 }
 
+/* What is wrong with the server's certificate, if that is it. */
+static const char *refusal(const SSL *session)
+{
+    long verdict = SSL_get_verify_result(session);
+    return verdict != X509_V_OK ? X509_verify_cert_error_string(verdict) : reason();
+}
+
 static enum mr_status use_files(SSL_CTX *library, const struct mr_redis_tls_files *files,
                                 struct mr_error *err)
 {
@@ -129,7 +136,7 @@ enum mr_status mr_redis_tls_handshake(struct mr_redis_tls *tls, struct mr_error 
     int result = SSL_do_handshake(tls->session);
     ssize_t done = moved(tls, result);
     if (done >= 0) return done > 0 ? MR_OK : MR_AGAIN;
-    return mr_fail(err, MR_UNREACHABLE, "Redis TLS handshake: %s", reason());
+    return mr_fail(err, MR_UNREACHABLE, "Redis TLS handshake: %s", refusal(tls->session));
 }
 
 ssize_t mr_redis_tls_read(struct mr_redis_tls *tls, void *bytes, size_t length)

@@ -19,6 +19,7 @@ struct mr_decoder {
     void *gated;                                 /* [rows_max, ffn_size] in dtype */
     float *logits;                               /* [sequences_max, vocab_size] */
     struct mr_cpu_attention_sequence *sequences; /* [sequences_max] */
+    struct mr_cpu_attention_sequence *sliding;   /* the same with the slots for blocks */
     uint32_t *wanted_rows;                       /* [sequences_max] rows whose logits are wanted */
     uint32_t qkv_width, logit_count;
 };
@@ -52,6 +53,7 @@ static size_t carve_buffers(struct mr_decoder *decoder, unsigned char *memory)
     decoder->gated = carve(&carver, rows * c->ffn_size, number);
     decoder->logits = carve(&carver, sequences * c->vocab_size, sizeof(float));
     decoder->sequences = carve(&carver, sequences, sizeof(*decoder->sequences));
+    decoder->sliding = carve(&carver, sequences, sizeof(*decoder->sliding));
     decoder->wanted_rows = carve(&carver, sequences, sizeof(*decoder->wanted_rows));
     return carver.used;
 }
@@ -111,6 +113,17 @@ static void embed_rows(void *context, size_t begin, size_t end)
     }
 }
 
+static void check_blocks(const struct mr_decoder_spec *spec, const struct mr_batch_sequence *from)
+{
+    uint32_t tokens = from->context_tokens + from->row_count, window = spec->config->window;
+    for (uint32_t block = 0; block * MR_BLOCK_TOKENS < tokens; block++)
+        MR_ASSERT(from->blocks[block] < spec->kv->block_count);
+    if (!spec->kv->sliding) return;
+    uint32_t first = from->context_tokens < window ? 0 : from->context_tokens - window + 1;
+    for (uint32_t block = first / MR_BLOCK_TOKENS; block * MR_BLOCK_TOKENS < tokens; block++)
+        MR_ASSERT(from->slots[block] < spec->kv->slot_count);
+}
+
 /* Copies the sequences in and notes which rows' logits are wanted. */
 static void take_sequences(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
@@ -121,12 +134,12 @@ static void take_sequences(struct mr_decoder *decoder, const struct mr_batch *ba
         MR_ASSERT(from->row_begin == row && from->row_count > 0);
         MR_ASSERT(from->context_tokens <= decoder->spec.rope->position_count &&
                   from->row_count <= decoder->spec.rope->position_count - from->context_tokens);
-        uint32_t tokens = from->context_tokens + from->row_count;
-        for (uint32_t block = 0; block * MR_BLOCK_TOKENS < tokens; block++)
-            MR_ASSERT(from->blocks[block] < decoder->spec.block_count);
+        check_blocks(&decoder->spec, from);
         row += from->row_count;
         decoder->sequences[i] = (struct mr_cpu_attention_sequence){
             from->row_begin, from->row_count, from->context_tokens, from->blocks};
+        decoder->sliding[i] = decoder->sequences[i];
+        decoder->sliding[i].blocks = from->slots;
         if (from->wants_logits) decoder->wanted_rows[decoder->logit_count++] = row - 1;
     }
     MR_ASSERT(row == batch->row_count);
@@ -146,6 +159,8 @@ static void keep_wanted(struct mr_decoder *decoder, const struct mr_batch *batch
         memmove(decoder->qkv + kept * qkv, decoder->qkv + row * qkv, qkv * sizeof(float));
         decoder->sequences[kept] = (struct mr_cpu_attention_sequence){
             kept, 1, from->context_tokens + from->row_count - 1, from->blocks};
+        decoder->sliding[kept] = decoder->sequences[kept];
+        decoder->sliding[kept].blocks = from->slots;
         kept++;
     }
 }
@@ -157,8 +172,22 @@ static struct mr_cpu_norm norm_of(const struct mr_decoder *decoder, const float 
         .weight = weight, .epsilon = c->norm_epsilon, .width = c->hidden_size, .bf16 = bf16};
 }
 
+/* The attention of layer i, in the pool its KV is in. */
+static struct mr_cpu_kv *place_attention(struct mr_decoder *decoder, uint32_t i,
+                                         struct mr_cpu_attention_args *attention)
+{
+    const struct mr_model_config *c = decoder->spec.config;
+    const struct mr_kv_groups *groups = decoder->spec.kv;
+    const struct mr_kv_layer *place = &groups->layers[i];
+    attention->layer = place->index;
+    attention->window = c->windowed[i] ? c->window : 0;
+    attention->sequences = place->slides ? decoder->sliding : decoder->sequences;
+    return place->slides ? groups->sliding : groups->full;
+}
+
 static void project_qkv(struct mr_decoder *decoder, const struct mr_layer_weights *layer,
-                        const struct mr_cpu_attention_args *attention, uint32_t rows)
+                        struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
+                        uint32_t rows)
 {
     struct mr_cpu_norm norm = norm_of(decoder, layer->attention_norm, decoder->spec.bf16);
     mr_cpu_rms_norm(&norm, decoder->residual, rows, decoder->normed);
@@ -167,13 +196,14 @@ static void project_qkv(struct mr_decoder *decoder, const struct mr_layer_weight
                                     .q_norm = layer->q_norm,
                                     .k_norm = layer->k_norm,
                                     .norm_epsilon = decoder->spec.config->norm_epsilon};
-    mr_cpu_rope_write(decoder->spec.kv, attention, &rope, decoder->qkv);
+    mr_cpu_rope_write(kv, attention, &rope, decoder->qkv);
 }
 
 static void attend_and_feed(struct mr_decoder *decoder, const struct mr_layer_weights *layer,
-                            const struct mr_cpu_attention_args *attention, uint32_t rows)
+                            struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
+                            uint32_t rows)
 {
-    mr_cpu_attention(decoder->spec.kv, attention, decoder->qkv, decoder->mixed);
+    mr_cpu_attention(kv, attention, decoder->qkv, decoder->mixed);
     mr_cpu_linear_run(layer->attention_out, decoder->mixed, rows, MR_CPU_ADD_F32,
                       decoder->residual);
     struct mr_cpu_norm norm = norm_of(decoder, layer->ffn_norm, decoder->spec.bf16);
@@ -202,18 +232,16 @@ void mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch
     mr_parallel_for(batch->row_count, 16, embed_rows, &embedding);
     struct mr_cpu_attention_args attention = {.head_count = c->head_count,
                                               .scale = 1.0f / sqrtf((float)c->head_dim),
-                                              .sequences = decoder->sequences,
                                               .sequence_count = batch->sequence_count};
     uint32_t rows = batch->row_count;
     for (uint32_t i = 0; i < c->layer_count; i++) {
-        attention.layer = i;
-        attention.window = c->windowed[i] ? c->window : 0;
-        project_qkv(decoder, &spec->weights->layers[i], &attention, rows);
+        struct mr_cpu_kv *kv = place_attention(decoder, i, &attention);
+        project_qkv(decoder, &spec->weights->layers[i], kv, &attention, rows);
         if (i + 1 == c->layer_count) {
             keep_wanted(decoder, batch);
             rows = attention.sequence_count = decoder->logit_count;
         }
-        if (rows > 0) attend_and_feed(decoder, &spec->weights->layers[i], &attention, rows);
+        if (rows > 0) attend_and_feed(decoder, &spec->weights->layers[i], kv, &attention, rows);
     }
     if (rows > 0) project_logits(decoder);
 }

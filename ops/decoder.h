@@ -9,6 +9,7 @@
 #ifndef MR_OPS_DECODER_H
 #define MR_OPS_DECODER_H
 
+#include "ops/kv_groups.h"
 #include "ops/model.h"
 #include "ops/rope_table.h"
 #include "ops/tensor.h"
@@ -20,8 +21,7 @@ struct mr_decoder_spec {
     const struct mr_model_config *config;
     const struct mr_weights *weights;
     const struct mr_rope_table *rope;
-    struct mr_cpu_kv *kv;
-    uint32_t block_count; /* of the pool */
+    struct mr_kv_groups *kv;
     struct mr_device device;
     bool bf16;
     uint32_t rows_max, sequences_max;

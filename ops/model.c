@@ -20,8 +20,7 @@ struct mr_model {
     bool bf16;
     struct mr_weights weights;
     struct mr_rope_table rope;
-    struct mr_cpu_kv_spec kv_spec;
-    struct mr_cpu_kv *kv;
+    struct mr_kv_groups kv;
     struct mr_decoder *decoder;
     struct mr_sampler *sampler;
     struct mr_sample_row *sample_rows; /* [sample_rows_max], logits filled in */
@@ -80,24 +79,11 @@ static enum mr_status load_weights(struct mr_model *model, const struct mr_model
     return status;
 }
 
-static enum mr_status create_pool(struct mr_model *model, uint64_t kv_bytes, struct mr_error *err)
-{
-    const struct mr_model_config *c = &model->source.config;
-    model->kv_spec = (struct mr_cpu_kv_spec){.layer_count = c->layer_count,
-                                             .kv_head_count = c->kv_head_count,
-                                             .head_dim = c->head_dim,
-                                             .bf16 = model->bf16};
-    uint64_t blocks = kv_bytes / mr_cpu_kv_block_bytes(&model->kv_spec);
-    if (blocks == 0) blocks = 1;
-    model->kv_spec.block_count = blocks < UINT32_MAX ? (uint32_t)blocks : UINT32_MAX;
-    return mr_cpu_kv_create(&model->kv, &model->kv_spec, err);
-}
-
 /* No sequence can be longer than the context of the model, nor than the pool. */
 static enum mr_status create_rope(struct mr_model *model, struct mr_error *err)
 {
     const struct mr_model_config *c = &model->source.config;
-    uint64_t pool_tokens = (uint64_t)model->kv_spec.block_count * MR_BLOCK_TOKENS;
+    uint64_t pool_tokens = (uint64_t)model->kv.block_count * MR_BLOCK_TOKENS;
     uint32_t positions =
         pool_tokens < c->context_tokens ? (uint32_t)pool_tokens : c->context_tokens;
     return mr_rope_table_create(&model->rope, &c->rope, model->weights.rope_divisors, positions,
@@ -110,8 +96,7 @@ static enum mr_status create_decoder(struct mr_model *model, const struct mr_mod
     struct mr_decoder_spec spec = {.config = &model->source.config,
                                    .weights = &model->weights,
                                    .rope = &model->rope,
-                                   .kv = model->kv,
-                                   .block_count = model->kv_spec.block_count,
+                                   .kv = &model->kv,
                                    .device = model->device,
                                    .bf16 = model->bf16,
                                    .rows_max = options->rows_max,
@@ -154,7 +139,8 @@ static void fill_kv_identity(struct mr_model *model)
              rope->rotary_dim, rope->theta, rope->factor, rope->low_freq, rope->high_freq,
              rope->original_context);
     info->window_tokens = model->source.config.window;
-    info->kv_layout = "layer-head-panels16";
+    info->kv_layout =
+        model->kv.sliding ? "full-sliding-layer-head-panels16" : "layer-head-panels16";
     info->numerics = mr_cpu_level_name(mr_cpu_level(MR_CPU_BEST));
 }
 
@@ -170,8 +156,10 @@ static void fill_info(struct mr_model *model)
     info->dtype = model->bf16 ? "bf16" : "f32";
     info->parameter_count = model->weights.parameter_count;
     info->weight_bytes = model->weights.packed_bytes;
-    info->kv_bytes_per_token = mr_cpu_kv_block_bytes(&model->kv_spec) / MR_BLOCK_TOKENS;
-    info->block_count = model->kv_spec.block_count;
+    info->kv_bytes_per_token = model->kv.block_bytes / MR_BLOCK_TOKENS;
+    info->kv_pool_bytes = model->kv.pool_bytes;
+    info->block_count = model->kv.block_count;
+    info->window_slots = model->kv.slot_count;
     info->activation_bytes = mr_decoder_bytes(model->decoder);
     info->default_temperature = source->default_temperature;
     info->default_top_p = source->default_top_p;
@@ -187,7 +175,9 @@ static enum mr_status open_parts(struct mr_model *model, const struct mr_model_o
     enum mr_status status = begin(model, options, err);
     if (status == MR_OK) status = mr_model_source_open(&model->source, options->path, err);
     if (status == MR_OK) status = load_weights(model, options, err);
-    if (status == MR_OK) status = create_pool(model, options->kv_bytes, err);
+    if (status == MR_OK)
+        status = mr_kv_groups_create(&model->kv, &model->source.config, model->bf16,
+                                     options->rows_max, options->kv_bytes, err);
     if (status == MR_OK) status = create_rope(model, err);
     if (status == MR_OK) status = create_decoder(model, options, err);
     if (status == MR_OK) status = create_sampler(model, options->sequences_max, err);
@@ -216,7 +206,7 @@ void mr_model_close(struct mr_model *model)
     mr_sampler_destroy(model->sampler);
     free(model->sample_rows);
     mr_decoder_destroy(model->decoder);
-    mr_cpu_kv_destroy(model->kv);
+    mr_kv_groups_destroy(&model->kv);
     mr_rope_table_destroy(&model->rope);
     mr_weights_destroy(&model->weights);
     mr_model_source_close(&model->source);
@@ -267,41 +257,49 @@ enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_ro
 
 /* ---- KV blocks ---- */
 
-void mr_model_kv_copy(struct mr_model *model, uint32_t from, uint32_t to, uint32_t token_count)
+void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr_kv_place to,
+                      uint32_t token_count)
 {
-    MR_ASSERT(from < model->info.block_count && to < model->info.block_count);
     MR_ASSERT(token_count <= MR_BLOCK_TOKENS);
-    mr_cpu_kv_copy(model->kv, from, to, token_count);
+    mr_kv_groups_copy(&model->kv, from, to, token_count);
 }
 
 size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_count)
 {
-    return mr_cpu_kv_export_bytes(model->kv, token_count);
+    return mr_kv_groups_export_bytes(&model->kv, token_count);
 }
 
-static enum mr_status check_transfer(const struct mr_model *model, uint32_t block,
-                                     uint32_t token_count, size_t size, struct mr_error *err)
+void *mr_model_kv_bytes_of(struct mr_model *model, uint32_t block)
 {
-    MR_ASSERT(block < model->info.block_count && token_count <= MR_BLOCK_TOKENS);
-    size_t expected = mr_cpu_kv_export_bytes(model->kv, token_count);
+    bool apart = model->kv.sliding != NULL || model->kv.full == NULL;
+    return apart ? NULL : mr_cpu_kv_bytes_of(model->kv.full, block);
+}
+
+static enum mr_status check_transfer(const struct mr_model *model, uint32_t token_count,
+                                     size_t size, struct mr_error *err)
+{
+    MR_ASSERT(token_count <= MR_BLOCK_TOKENS);
+    size_t expected = mr_kv_groups_export_bytes(&model->kv, token_count);
     if (size != expected)
         return mr_fail(err, MR_MALFORMED, "%u tokens of KV are %zu bytes, not %zu", token_count,
                        expected, size);
     return MR_OK;
 }
 
-enum mr_status mr_model_kv_export(struct mr_model *model, uint32_t block, uint32_t token_count,
-                                  void *bytes, size_t size, struct mr_error *err)
+enum mr_status mr_model_kv_export(struct mr_model *model, struct mr_kv_place place,
+                                  uint32_t token_count, void *bytes, size_t size,
+                                  struct mr_error *err)
 {
-    enum mr_status status = check_transfer(model, block, token_count, size, err);
-    if (status == MR_OK) mr_cpu_kv_export(model->kv, block, token_count, bytes);
+    enum mr_status status = check_transfer(model, token_count, size, err);
+    if (status == MR_OK) mr_kv_groups_export(&model->kv, place, token_count, bytes);
     return status;
 }
 
-enum mr_status mr_model_kv_import(struct mr_model *model, uint32_t block, uint32_t token_count,
-                                  const void *bytes, size_t size, struct mr_error *err)
+enum mr_status mr_model_kv_import(struct mr_model *model, struct mr_kv_place place,
+                                  uint32_t token_count, const void *bytes, size_t size,
+                                  struct mr_error *err)
 {
-    enum mr_status status = check_transfer(model, block, token_count, size, err);
-    if (status == MR_OK) mr_cpu_kv_import(model->kv, block, token_count, bytes);
+    enum mr_status status = check_transfer(model, token_count, size, err);
+    if (status == MR_OK) mr_kv_groups_import(&model->kv, place, token_count, bytes);
     return status;
 }

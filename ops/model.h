@@ -16,7 +16,6 @@
 #include "codec/tokenizer.h"
 
 struct mr_model;
-
 enum mr_dtype {
     MR_DTYPE_AUTO,
     MR_DTYPE_F32,
@@ -33,7 +32,7 @@ struct mr_model_options {
     const char *device; /* "cpu" */
     enum mr_dtype dtype;
     uint32_t thread_count;  /* 0: one for each core */
-    uint64_t kv_bytes;      /* size of the KV pool; rounded down to whole blocks, at least 1 */
+    uint64_t kv_bytes;      /* size of the KV pool, rounded down (ops/kv_groups.h) */
     uint32_t rows_max;      /* tokens of one step */
     uint32_t sequences_max; /* sequences of one step */
     /* Called now and then while loading with bytes done of all. May be NULL. */
@@ -49,7 +48,9 @@ struct mr_model_info {
     uint32_t context_tokens; /* longest sequence the model was made for */
     uint64_t parameter_count, weight_bytes;
     uint64_t kv_bytes_per_token;      /* all layers */
+    uint64_t kv_pool_bytes;           /* blocks and slots together */
     uint32_t block_count;             /* KV blocks in the pool */
+    uint32_t window_slots;            /* for sliding-window layers; 0: their KV is in blocks too */
     uint64_t activation_bytes;        /* step buffers */
     unsigned char weights_digest[32]; /* of the file's tensor table and a sample of every tensor */
     char rope[160];                   /* kind, base and scaling of the position embedding */
@@ -79,6 +80,7 @@ struct mr_batch_sequence {
     uint32_t context_tokens; /* tokens whose KV is in the blocks already */
     const uint32_t *blocks;  /* block ids covering context_tokens + row_count tokens, in order */
     bool wants_logits;       /* of its last row */
+    const uint32_t *slots; /* with window_slots: the same for sliding layers, where rows see them */
 };
 
 struct mr_batch {
@@ -107,10 +109,9 @@ struct mr_sample_row {
     const uint32_t *history;
     uint32_t history_count, prompt_count;
     const uint32_t *suppressed; /* ids that may not come now (end tokens below min_tokens) */
-    uint32_t suppressed_count;
+    uint32_t suppressed_count, bad_word_count;
     const uint32_t *const *bad_words; /* token sequences whose last token must not complete */
     const uint32_t *bad_word_counts;
-    uint32_t bad_word_count;
 };
 
 struct mr_sample {
@@ -127,15 +128,23 @@ enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_ro
                                uint32_t count, struct mr_sample *samples, struct mr_error *err);
 
 /* ---- KV blocks ---- */
-
-/* Copies the KV of the first token_count tokens of block `from` into block `to`. */
-void mr_model_kv_copy(struct mr_model *model, uint32_t from, uint32_t to, uint32_t token_count);
+struct mr_kv_place {
+    uint32_t block, slot; /* slot: of its sliding-window layers; ignored without window_slots */
+};
+/* Copies the KV of the first token_count tokens. */
+void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr_kv_place to,
+                      uint32_t token_count);
 /* Bytes of one exported block of token_count tokens, in the layout named by info->kv_layout. A full
- * block's are layer_count parts of equal size. */
+ * block's are layer_count parts of equal size, those of sliding-window layers last. */
 size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_count);
-enum mr_status mr_model_kv_export(struct mr_model *model, uint32_t block, uint32_t token_count,
-                                  void *bytes, size_t size, struct mr_error *err);
-enum mr_status mr_model_kv_import(struct mr_model *model, uint32_t block, uint32_t token_count,
-                                  const void *bytes, size_t size, struct mr_error *err);
+/* A full block's exported form where it lies, to be read or filled by any thread while no step
+ * writes the block; NULL when it does not lie in one place. */
+void *mr_model_kv_bytes_of(struct mr_model *model, uint32_t block);
+enum mr_status mr_model_kv_export(struct mr_model *model, struct mr_kv_place place,
+                                  uint32_t token_count, void *bytes, size_t size,
+                                  struct mr_error *err);
+enum mr_status mr_model_kv_import(struct mr_model *model, struct mr_kv_place place,
+                                  uint32_t token_count, const void *bytes, size_t size,
+                                  struct mr_error *err);
 
 #endif

@@ -96,6 +96,14 @@ static enum mr_status check(const struct mr_model_config *config, struct mr_erro
     return MR_OK;
 }
 
+/* Layers from `first` on slide, but for every pattern-th of the model; pattern 0: all of them. */
+static void set_windows(struct mr_model_config *config, uint32_t first, uint32_t pattern)
+{
+    for (uint32_t i = 0; i < MR_LAYERS_MAX; i++)
+        config->windowed[i] =
+            config->window > 0 && i >= first && (pattern == 0 || (i + 1) % pattern != 0);
+}
+
 /* ---- GGUF ---- */
 
 /* A key of the model's own architecture: "<architecture>.<name>". */
@@ -171,8 +179,7 @@ static void gguf_sizes(struct mr_model_config *config, struct gguf_reader *reade
     uint32_t even = config->head_count > 0 ? config->hidden_size / config->head_count : 0;
     config->head_dim = u32_or(reader, "attention.key_length", even);
     config->window = u32_or(reader, "attention.sliding_window", 0);
-    for (uint32_t i = 0; i < MR_LAYERS_MAX; i++)
-        config->windowed[i] = config->window > 0;
+    set_windows(config, 0, u32_or(reader, "attention.sliding_window_pattern", 0));
 }
 
 static enum mr_status gguf_refuse(struct gguf_reader *reader, const struct mr_model_config *config,
@@ -333,8 +340,7 @@ static enum mr_status json_window(struct mr_model_config *config, struct json_re
     if (is_given(types)) return json_layer_types(config, types, err);
     uint32_t from =
         config->family->window_needs_optin ? json_u32_or(reader, "max_window_layers", 28) : 0;
-    for (uint32_t i = 0; i < MR_LAYERS_MAX; i++)
-        config->windowed[i] = config->window > 0 && i >= from;
+    set_windows(config, from, json_u32_or(reader, "sliding_window_pattern", 0));
     return MR_OK;
 }
 

@@ -70,6 +70,13 @@ tsan() {
     suite tsan "$build-tsan" threaded_tests -L threads
 }
 
+# The sanitizers' builds, while the integration tests wait for servers most of the time. A failure shows when the
+# suite builds.
+build_ahead() {
+    configure "$build-asan" -DMR_SANITIZE=address && nice cmake --build "$build-asan" -j 1 --target tests
+    configure "$build-tsan" -DMR_SANITIZE=thread && nice cmake --build "$build-tsan" -j 1 --target threaded_tests
+} >/dev/null 2>&1
+
 coverage() {
     configure "$build-coverage" -DMR_COVERAGE=ON || { count 0 1 && return; }
     suite coverage "$build-coverage" tests -L 'unit|sim'
@@ -87,7 +94,10 @@ case ${1:-} in
 quick) release quick -LE 'integration|slow' ;;
 all)
     docker/deps.sh test || exit 1
-    release release
+    release release -LE integration
+    build_ahead &
+    release integration -L integration
+    wait
     asan
     tsan
     ;;

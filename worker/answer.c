@@ -85,6 +85,7 @@ static void add_common(struct mr_answer *answer, const struct mr_answer_source *
     add_text(answer, "content-type", mr_encoding_content_type(ticket->encoding));
     add_text(answer, "millrace-id", ticket->id);
     add_number(answer, "millrace-attempt", ticket->attempt);
+    if (ticket->generation >= 0) add_number(answer, "millrace-generation", ticket->generation);
     add_text(answer, "millrace-worker", source->worker);
     for (size_t i = 0; i < ticket->echo_count; i++)
         add_bytes(answer, ticket->echo[i].name, ticket->echo[i].value, ticket->echo[i].length);

@@ -18,8 +18,7 @@ static void print_model(const struct mr_banner *banner, FILE *out)
             banner->config->deterministic ? ", deterministic" : "");
     uint64_t pool_tokens = (uint64_t)model->block_count * MR_BLOCK_TOKENS;
     fprintf(out, "  KV pool  %" PRIu64 " tokens (%.0f MiB), longest sequence %" PRIu32 "\n",
-            pool_tokens, (double)(pool_tokens * model->kv_bytes_per_token) / 1048576.0,
-            banner->context_tokens);
+            pool_tokens, (double)model->kv_pool_bytes / 1048576.0, banner->context_tokens);
 }
 
 /* The host of HOST:PORT without the port. */

@@ -1,6 +1,7 @@
 /* bench_engine - measures the engine alone, without Kafka: prefill of one prompt, decode of several
  * sequences, and a mix of both, in the manner of llama-bench (average and deviation over
- * repetitions, one warm-up before). Tokens are random, end tokens ignored, caches off.
+ * repetitions, one warm-up before). Tokens are random, end tokens ignored. The engine is set up as
+ * a worker's is, caches included, so that the two can be compared; but no prompt comes twice.
  *
  * Threads: the calling thread becomes the engine thread. Memory: one model, one engine at a time.
  * Errors:  those of mr_model_open, mr_engine_create and mr_engine_step. */

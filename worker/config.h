@@ -31,6 +31,7 @@ enum mr_command {
 };
 
 enum mr_delivery { MR_DELIVERY_AT_LEAST_ONCE, MR_DELIVERY_EXACTLY_ONCE };
+enum mr_foreign_commits { MR_FOREIGN_COMMITS_REFUSE, MR_FOREIGN_COMMITS_IGNORE };
 enum mr_on_revoke { MR_ON_REVOKE_DROP, MR_ON_REVOKE_DRAIN };
 enum mr_log_format { MR_LOG_AUTO, MR_LOG_TEXT, MR_LOG_JSON };
 enum mr_log_level { MR_LOG_ERROR, MR_LOG_WARN, MR_LOG_INFO, MR_LOG_DEBUG };
@@ -100,6 +101,7 @@ struct mr_config {
     struct mr_text_list reply_topics;                                    /* allow-list */
     struct mr_text_list kafka;                                           /* NAME=VALUE */
     const char *group_instance; /* static membership; "": none */
+    enum mr_foreign_commits foreign_commits;
     enum mr_delivery delivery;
     enum mr_on_revoke on_revoke; /* what happens to the running requests of a partition that goes */
     uint64_t revoke_timeout_ns;  /* drain: for at most this long */
@@ -115,7 +117,8 @@ struct mr_config {
     uint32_t redis_connections;
     uint64_t redis_timeout_ns, redis_transfer_timeout_ns, redis_ttl_ns;
     uint64_t redis_store_bytes, redis_write_budget;
-    bool redis_second_touch;
+    bool redis_second_touch, resume;
+    uint64_t resume_ttl_ns, resume_bytes;
     const char *http; /* HOST:PORT, "" off */
     enum mr_log_format log_format;
     enum mr_log_level log_level;

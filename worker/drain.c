@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define LOOK_NS          20000000L /* how often the end of the running requests is looked for */
-#define FLUSH_TIMEOUT_MS 10000u
-#define HURRY_TIMEOUT_MS 500u
+#define LOOK_NS           20000000L /* how often the end of the running requests is looked for */
+#define FLUSH_TIMEOUT_MS  10000u
+#define HURRY_TIMEOUT_MS  500u
+#define RESUME_TIMEOUT_MS 1000u
 
 static uint32_t in_flight(struct mr_worker *worker)
 {
@@ -40,7 +41,9 @@ bool mr_worker_take_apart(struct mr_worker *worker, uint32_t timeout_ms)
     bool flushed = mr_publish_destroy(worker->publish, timeout_ms);
     bool left = mr_intake_destroy(worker->intake, timeout_ms);
     mr_settle_destroy(worker->settle);
+    if (worker->resume) mr_resume_flush(worker->resume, RESUME_TIMEOUT_MS);
     mr_tier_redis_destroy(worker->tier);
+    mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);
     mr_wake_close(&worker->wake);
     pthread_mutex_destroy(&worker->mutex);

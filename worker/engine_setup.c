@@ -131,6 +131,8 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
         .model = mr_model_port_of(model, model_clock),
         .tokenizer = mr_model_tokenizer(model),
         .block_count = info->block_count,
+        .window_slots = info->window_slots,
+        .window_tokens = info->window_tokens,
         .context_tokens = context,
         .sequences_max = config->max_sequences,
         .rows_max = rows,

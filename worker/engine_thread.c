@@ -4,6 +4,7 @@
 #include "worker/clock.h"
 #include "worker/engine_setup.h"
 #include "worker/mails.h"
+#include "worker/resume.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -42,6 +43,8 @@ static void on_started(void *context, uint64_t id)
 {
     struct mr_engine_thread *thread = context;
     struct mr_ticket *ticket = ticket_of(id);
+    if (ticket->trail)
+        mr_trail_start(ticket->trail, ticket->attempt, ticket->kept_count, ticket->kept_shown);
     ticket->started.kind = MR_MAIL_STARTED;
     mr_mailbox_post_control(thread->links.intake, &ticket->started);
 }
@@ -52,6 +55,19 @@ static void out_of_memory(struct mr_engine_thread *thread)
     struct mr_error err = {0};
     mr_fail(&err, MR_NOMEM, "no memory for an answer");
     thread->options.failed(thread->options.context, &err);
+}
+
+static void on_drawn(void *context, uint64_t id, uint32_t index, const struct mr_sample *sample)
+{
+    struct mr_engine_thread *thread = context;
+    struct mr_ticket *ticket = ticket_of(id);
+    if (!ticket->trail || !mr_trail_keeps(ticket->trail)) return;
+    if (atomic_load_explicit(&ticket->dropped, memory_order_relaxed)) return;
+    struct mr_drawn_mail *mail = mr_drawn_mail_create(ticket, index, sample);
+    if (mail)
+        mr_mail_list_add(&thread->outgoing, &mail->mail);
+    else
+        out_of_memory(thread);
 }
 
 static void on_delta(void *context, uint64_t id, const struct mr_request *request,
@@ -105,8 +121,11 @@ static void on_progress(void *context, uint64_t done_bytes, uint64_t total_bytes
 static enum mr_status open_all(struct mr_engine_thread *thread, struct mr_error *err)
 {
     const struct mr_config *config = thread->options.config;
-    struct mr_sink sink = {
-        .context = thread, .delta = on_delta, .result = on_result, .started = on_started};
+    struct mr_sink sink = {.context = thread,
+                           .drawn = on_drawn,
+                           .delta = on_delta,
+                           .result = on_result,
+                           .started = on_started};
     thread->progress_ns = mr_clock_ns();
     enum mr_status status = mr_engine_setup_model(config, on_progress, thread, &thread->model, err);
     if (status != MR_OK) return status;

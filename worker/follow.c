@@ -11,7 +11,9 @@ void mr_follow_init(struct mr_follow *follow, FILE *out)
 void mr_follow_free(struct mr_follow *follow)
 {
     free(follow->shown);
+    free(follow->begins);
     follow->shown = NULL;
+    follow->begins = NULL;
 }
 
 static bool grow(struct mr_follow *follow, size_t length)
@@ -52,18 +54,45 @@ static void show_at(struct mr_follow *follow, size_t at, struct mr_text text)
     show(follow, (struct mr_text){text.bytes + known, text.length - known});
 }
 
+/* The attempt begins over, or goes on behind what those before it said up to a token. */
+static void begin_attempt(struct mr_follow *follow, const struct mr_token_record *record)
+{
+    uint32_t from = record->resumed_at > 0 ? record->index : 0;
+    follow->attempt = record->attempt;
+    follow->gap = from > follow->next_index || (follow->gap && from > 0);
+    if (follow->gap) return;
+    if (from < follow->begins_count) {
+        follow->attempt_bytes = follow->begins[from];
+        follow->begins_count = from;
+    }
+    if (from == 0) follow->attempt_bytes = 0;
+    follow->next_index = from;
+}
+
+/* Notes where the first record with each index begins in the text. */
+static bool note_begin(struct mr_follow *follow, const struct mr_token_record *record)
+{
+    size_t end = (size_t)record->index + (record->token_count > 0 ? record->token_count : 1);
+    if (end > MR_FOLLOW_BYTES_MAX / sizeof *follow->begins) return false;
+    if (end > follow->begins_room) {
+        size_t *grown = realloc(follow->begins, 2 * end * sizeof *grown);
+        if (!grown) return false;
+        follow->begins = grown;
+        follow->begins_room = 2 * end;
+    }
+    while (follow->begins_count < end)
+        follow->begins[follow->begins_count++] = follow->attempt_bytes;
+    return true;
+}
+
 void mr_follow_tokens(struct mr_follow *follow, const struct mr_token_record *record)
 {
     if (record->choice != 0 || record->attempt < follow->attempt) return;
     follow->token_records++;
-    if (record->attempt > follow->attempt) {
-        follow->attempt = record->attempt;
-        follow->attempt_bytes = 0;
-        follow->gap = false;
-        follow->next_index = 0;
-    }
+    if (record->attempt > follow->attempt) begin_attempt(follow, record);
     if (record->index < follow->next_index && record->token_count > 0) return; /* seen */
     if (record->index > follow->next_index) follow->gap = true;
+    if (!follow->gap && !note_begin(follow, record)) follow->gap = true;
     if (follow->gap) return;
     show_at(follow, follow->attempt_bytes, record->text);
     follow->attempt_bytes += record->text.length;

@@ -99,7 +99,9 @@ enum mr_status mr_worker_health(struct mr_worker *worker, struct mr_error *err)
 
 struct mr_worker_stats mr_worker_stats(struct mr_worker *worker)
 {
-    return (struct mr_worker_stats){.engine = mr_engine_thread_stats(worker->engine),
+    struct mr_worker_stats stats = {.engine = mr_engine_thread_stats(worker->engine),
                                     .publish = mr_publish_stats(worker->publish),
                                     .intake = mr_intake_stats(worker->intake)};
+    if (worker->tier) stats.tier = mr_tier_redis_stats(worker->tier);
+    return stats;
 }

@@ -4,6 +4,7 @@
 #include "worker/clock.h"
 #include "worker/intake_claims.h"
 #include "worker/intake_record.h"
+#include "worker/intake_resume.h"
 #include "worker/intake_settle.h"
 #include "worker/intake_state.h"
 
@@ -16,6 +17,7 @@
 #define CANCEL_TIMEOUT_MS 5000u
 #define CANCEL_READ_NS    (5 * SECOND_NS)
 #define COMMIT_ANSWER_NS  (30 * SECOND_NS) /* then it counts as lost and is repeated */
+#define CALL_TICKS_MAX    60u
 #define REFRESH_NS        (MR_LANE_REFRESH_MS * (uint64_t)1000000)
 #define RECOVERY_MS       5000u
 #define TAKE_BURST        64u   /* records between two looks at everything else */
@@ -74,19 +76,16 @@ void mr_intake_commit(struct mr_intake *intake, uint32_t timeout_ms)
     if (timeout_ms > 0 || status != MR_OK) mr_intake_committed(intake, status, err.detail);
 }
 
-/* A transaction cannot be repeated while it may still come to its end. */
-static uint64_t answer_ns(const struct mr_intake *intake)
-{
-    return COMMIT_ANSWER_NS + 2 * intake->options.kafka->transaction_timeout_ns;
-}
-
-static void no_answer(struct mr_intake *intake)
+/* A call of the library that does not come back. Told by this thread's seconds: the process may
+ * have been stopped for longer. */
+static void watch_settle(struct mr_intake *intake)
 {
     struct mr_error err;
-    if (!intake->targets.settle) {
-        mr_intake_committed(intake, MR_TIMEOUT, "no answer");
-        return;
-    }
+    uint64_t call_ns = mr_settle_call_ns(intake->targets.settle);
+    bool same = call_ns > 0 && call_ns == intake->call_ns;
+    intake->call_ticks = same ? intake->call_ticks + 1 : 0;
+    intake->call_ns = call_ns;
+    if (intake->call_ticks < CALL_TICKS_MAX) return;
     mr_fail(&err, MR_BACKEND, "a transaction does not come to its end");
     mr_intake_fail(intake, &err);
 }
@@ -95,7 +94,9 @@ static void commit_if_due(struct mr_intake *intake)
 {
     if (intake->targets.settle) mr_intake_settled(intake, 0);
     uint64_t now_ns = mr_clock_ns();
-    if (intake->committing && now_ns - intake->committing_ns > answer_ns(intake)) no_answer(intake);
+    if (intake->committing && !intake->targets.settle &&
+        now_ns - intake->committing_ns > COMMIT_ANSWER_NS)
+        mr_intake_committed(intake, MR_TIMEOUT, "no answer");
     if (!intake->committing && now_ns >= intake->commit_due_ns) mr_intake_commit(intake, 0);
 }
 
@@ -114,7 +115,9 @@ void mr_intake_handle_mail(struct mr_intake *intake)
     read_since(intake);
     for (struct mr_mail *mail = mr_mailbox_take(intake->mailbox), *next; mail; mail = next) {
         next = mail->next;
-        if (mail->kind == MR_MAIL_STARTED) {
+        if (mail->kind == MR_MAIL_FOUND) {
+            mr_intake_found(intake, (struct mr_found_mail *)mail);
+        } else if (mail->kind == MR_MAIL_STARTED) {
             mr_intake_started(intake, MR_TICKET_OF(mail, started));
         } else if (mail->kind == MR_MAIL_DONE) {
             mr_intake_done(intake, MR_TICKET_OF(mail, done));
@@ -162,6 +165,7 @@ static bool has_room(struct mr_intake *intake)
     if (intake->failed || intake->in_flight >= intake->in_flight_max) return false;
     if (awaits_cancels(intake)) return false;
     if (intake->parked_count >= MR_INTAKE_PARKED_MAX) return false;
+    if (intake->asking_bytes >= MR_INTAKE_ASKING_BYTES_MAX) return false;
     if (!mr_mailbox_has_room(intake->targets.publish)) return false;
     look_for_room(intake);
     return intake->room != 0;
@@ -178,6 +182,16 @@ static bool take_records(struct mr_intake *intake)
         mr_intake_accept(intake, &record, topic_index);
     }
     return true;
+}
+
+bool mr_intake_go_on(struct mr_intake *intake)
+{
+    mr_intake_handle_mail(intake);
+    if (intake->recovery) mr_intake_recovered(intake);
+    handle_cancels(intake);
+    if (atomic_load(&intake->draining)) return false;
+    if (intake->retry_parked) mr_intake_retry_parked(intake);
+    return take_records(intake);
 }
 
 static void show_lag(struct mr_intake *intake)
@@ -197,6 +211,7 @@ static void show_stats(struct mr_intake *intake, bool ticked)
 {
     if (ticked) {
         intake->stats.backlog = mr_kafka_in_backlog(intake->in);
+        if (intake->targets.settle) intake->stats.settle = mr_settle_stats(intake->targets.settle);
         show_lag(intake);
     }
     intake->stats.in_flight = intake->in_flight;
@@ -215,16 +230,11 @@ static void show_stats(struct mr_intake *intake, bool ticked)
 static bool work(struct mr_intake *intake, bool ticked)
 {
     struct mr_error err = {0};
-    bool more = false;
     if (mr_kafka_in_serve(intake->in, &err) != MR_OK) mr_intake_fail(intake, &err);
-    mr_intake_handle_mail(intake);
-    if (intake->recovery) mr_intake_recovered(intake);
-    handle_cancels(intake);
-    if (!atomic_load(&intake->draining)) {
-        if (intake->retry_parked || (ticked && intake->parked)) mr_intake_retry_parked(intake);
-        more = take_records(intake);
-    }
+    if (ticked && intake->parked) intake->retry_parked = true;
+    bool more = mr_intake_go_on(intake);
     if (ticked && mr_clock_ns() - intake->committed_ns >= REFRESH_NS) intake->commit_due_ns = 0;
+    if (ticked && intake->targets.settle) watch_settle(intake);
     commit_if_due(intake);
     show_stats(intake, ticked);
     return more;
@@ -249,6 +259,7 @@ static void finish(struct mr_intake *intake)
     mr_settle_destroy(intake->targets.settle);
     mr_intake_drop_ready(intake);
     mr_intake_drop_all(intake);
+    mr_intake_end_asking(intake);
 }
 
 static void *run(void *argument)

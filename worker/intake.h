@@ -27,6 +27,7 @@
 #include "worker/mailbox.h"
 #include "worker/metrics.h"
 #include "worker/prompt.h"
+#include "worker/resume.h"
 #include "worker/settle.h"
 
 #include <stdatomic.h>
@@ -48,6 +49,7 @@ struct mr_intake_targets {
     struct mr_prompt_options prompt;
     struct mr_mailbox *publish;
     struct mr_metrics *metrics;
+    struct mr_resume *resume; /* what Redis knows of requests; borrowed. NULL: without Redis */
     struct mr_settle *settle; /* exactly-once; intake's from _start on. NULL: at-least-once */
 };
 
@@ -57,6 +59,7 @@ struct mr_intake_stats {
     uint64_t backlog; /* records behind the last one taken */
     uint32_t in_flight, parked, partitions;
     bool assigned; /* a first assignment has come */
+    struct mr_settle_stats settle;
 };
 
 /* Makes the mailbox and the wake. */

@@ -23,6 +23,7 @@ struct lane_visit {
     const struct mr_lane *lane; /* NULL: all */
     uint64_t epoch;
     void (*change)(struct mr_offset_ledger *ledger, int64_t offset);
+    void (*note)(struct mr_trail *trail);
 };
 
 static bool is_of(const struct lane_visit *visit, const struct mr_ticket *ticket)
@@ -54,21 +55,27 @@ static void change_ticket(void *context, struct mr_ticket *ticket)
 {
     struct lane_visit *visit = context;
     if (visit->lane && !is_of(visit, ticket)) return;
-    if (ticket->running) visit->change(ticket->lane->ledger, ticket->offset);
+    if (!ticket->running) return;
+    visit->change(ticket->lane->ledger, ticket->offset);
+    if (ticket->trail) visit->note(ticket->trail);
 }
 
 /* What runs of the lane is handed back, or goes on. */
 static void release_lane(struct mr_intake *intake, const struct mr_lane *lane)
 {
-    struct lane_visit visit = {
-        .lane = lane, .epoch = lane ? lane->epoch : 0, .change = mr_offset_ledger_release};
+    struct lane_visit visit = {.lane = lane,
+                               .epoch = lane ? lane->epoch : 0,
+                               .change = mr_offset_ledger_release,
+                               .note = mr_trail_release};
     mr_ticket_table_each(intake->table, change_ticket, &visit);
 }
 
 static void resume_lane(struct mr_intake *intake, const struct mr_lane *lane)
 {
-    struct lane_visit visit = {
-        .lane = lane, .epoch = lane->epoch, .change = mr_offset_ledger_resume};
+    struct lane_visit visit = {.lane = lane,
+                               .epoch = lane->epoch,
+                               .change = mr_offset_ledger_resume,
+                               .note = mr_trail_again};
     mr_ticket_table_each(intake->table, change_ticket, &visit);
 }
 
@@ -129,6 +136,24 @@ void mr_intake_recovered(struct mr_intake *intake)
 
 /* ---- events of the consumer ---- */
 
+/* The offset's metadata is not ours. Nothing is committed over it unless that was asked for. */
+static void meet_foreign(struct mr_intake *intake, const struct mr_kafka_claim *claim,
+                         const struct mr_error *found)
+{
+    struct mr_error err;
+    const struct mr_config *config = intake->options.config;
+    if (config->foreign_commits == MR_FOREIGN_COMMITS_IGNORE) {
+        mr_log_warn(intake->options.log, "%s/%d: %s; finished requests may be run again",
+                    claim->topic, claim->partition, found->detail);
+        return;
+    }
+    mr_fail(&err, MR_BAD_CONFIG,
+            "%s/%d: another application commits offsets of the group %s; use another --group, or "
+            "--foreign-commits ignore",
+            claim->topic, claim->partition, config->group);
+    mr_intake_fail(intake, &err);
+}
+
 static void take_claim(struct mr_intake *intake, struct mr_kafka_claim *claim)
 {
     struct mr_error err = {0};
@@ -137,8 +162,7 @@ static void take_claim(struct mr_intake *intake, struct mr_kafka_claim *claim)
     uint64_t epoch = lane ? lane->epoch : 0;
     enum mr_status status = mr_lanes_take(intake->lanes, claim, &lane, &resumed, &err);
     if (status == MR_MALFORMED)
-        mr_log_warn(intake->options.log, "%s/%d: %s; finished requests may be run again",
-                    claim->topic, claim->partition, err.detail);
+        meet_foreign(intake, claim, &err);
     else if (status != MR_OK)
         mr_intake_fail(intake, &err);
     if (!lane) return;
@@ -151,9 +175,21 @@ static void take_claim(struct mr_intake *intake, struct mr_kafka_claim *claim)
     look_back(intake, lane, claim);
 }
 
+/* Partitions that are here and not about to go. */
+static uint32_t staying(struct mr_intake *intake)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < mr_lanes_count(intake->lanes); i++) {
+        const struct mr_lane *lane = mr_lanes_at(intake->lanes, i);
+        count += lane->state == MR_LANE_OWNED && !lane->leaving;
+    }
+    return count;
+}
+
 void mr_intake_assigned(void *context, struct mr_kafka_claim *claims, size_t count)
 {
     struct mr_intake *intake = context;
+    if (intake->targets.settle) mr_intake_settled(intake, 0); /* the claims know of it already */
     for (size_t i = 0; i < count; i++)
         take_claim(intake, &claims[i]);
     if (intake->looks) mr_recovery_ask(intake->recovery, intake->looks);
@@ -167,7 +203,7 @@ void mr_intake_assigned(void *context, struct mr_kafka_claim *claims, size_t cou
     mr_metrics_add(intake->targets.metrics, MR_COUNTER_REBALANCES, 1);
     intake->retry_parked = true;
     mr_intake_commit_by(intake, mr_clock_ns() + intake->options.config->commit_interval_ns);
-    mr_log_info(intake->options.log, "assigned %zu partitions", count);
+    mr_log_info(intake->options.log, "assigned %zu partitions, %u held", count, staying(intake));
 }
 
 static struct mr_lane *lane_of(struct mr_intake *intake, const struct mr_kafka_claim *claim)
@@ -210,9 +246,14 @@ void mr_intake_revoke_drain(struct mr_intake *intake, const struct mr_kafka_clai
         if (!(lane = lane_of(intake, &claims[i]))) continue;
         struct lane_visit visit = {.intake = intake, .lane = lane, .epoch = lane->epoch};
         mr_ticket_table_each(intake->table, await_ticket, &visit);
+        lane->leaving = true;
     }
+    bool some_stay = staying(intake) > 0;
     for (uint32_t left = 1; left > 0 && mr_clock_ns() < until_ns;) {
-        mr_intake_handle_mail(intake);
+        if (some_stay)
+            mr_intake_go_on(intake);
+        else
+            mr_intake_handle_mail(intake);
         left = 0;
         mr_ticket_table_each(intake->table, count_awaited, &left);
         if (intake->targets.settle) mr_intake_settle(intake, DRAIN_LOOK_MS);
@@ -265,8 +306,8 @@ void mr_intake_revoked(void *context, const struct mr_kafka_claim *claims, size_
         else
             mr_intake_forget_lane(intake, lane);
     }
-    mr_log_info(intake->options.log, "%s %zu partitions",
-                how == MR_KAFKA_REVOKE_LOST ? "lost" : "gave back", count);
+    mr_log_info(intake->options.log, "%s %zu partitions, %u held",
+                how == MR_KAFKA_REVOKE_LOST ? "lost" : "gave back", count, staying(intake));
 }
 
 void mr_intake_committed(void *context, enum mr_status status, const char *reason)
@@ -276,7 +317,7 @@ void mr_intake_committed(void *context, enum mr_status status, const char *reaso
     intake->committing = false;
     for (size_t i = 0; i < mr_lanes_count(intake->lanes); i++)
         mr_lane_committed(mr_lanes_at(intake->lanes, i), status == MR_OK);
-    if (status == MR_OK) return;
+    if (status == MR_OK || intake->failed) return;
     intake->stats.commit_failures++;
     mr_metrics_add(intake->targets.metrics, MR_COUNTER_COMMIT_ERRORS, 1);
     mr_log_warn(intake->options.log, "commit failed, will be repeated: %s", reason);

@@ -4,6 +4,7 @@
 #include "codec/cloud_event.h"
 #include "worker/clock.h"
 #include "worker/intake_claims.h"
+#include "worker/intake_resume.h"
 #include "worker/intake_state.h"
 
 #include <inttypes.h>
@@ -28,6 +29,7 @@ static void end_ticket(struct mr_intake *intake, struct mr_ticket *ticket)
 {
     MR_ASSERT(intake->in_flight > 0);
     intake->in_flight--;
+    mr_intake_stop_asking(intake, ticket);
     mr_ticket_destroy(ticket);
 }
 
@@ -67,14 +69,27 @@ static enum mr_finish finish_of(enum mr_status status)
     return MR_FINISH_REJECTED;
 }
 
+/* What is poison was found out with the record at hand, or Redis knew it: then it was made when
+ * that was asked. */
+static struct mr_refusal_mail *
+make_refusal(struct mr_ticket *ticket, const struct mr_kafka_record *record, enum mr_status status)
+{
+    struct mr_text metadata = {0};
+    struct mr_refusal_mail *mail = ticket->refusal;
+    ticket->refusal = NULL;
+    if (mail && status == MR_POISON) return mail;
+    if (mail) mr_mail_free(&mail->mail);
+    if (ticket->request) metadata = ticket->request->metadata;
+    return mr_refusal_mail_create(ticket, record, metadata);
+}
+
 /* Answers without the engine. record: what to dead-letter, NULL for a plain answer. */
 static void refuse(struct mr_intake *intake, struct mr_ticket *ticket,
                    const struct mr_kafka_record *record, bool write_result,
                    const struct mr_error *err)
 {
-    struct mr_text metadata = {0};
-    if (ticket->request) metadata = ticket->request->metadata;
-    struct mr_refusal_mail *mail = mr_refusal_mail_create(ticket, record, metadata);
+    mr_intake_stop_asking(intake, ticket);
+    struct mr_refusal_mail *mail = make_refusal(ticket, record, err->status);
     if (!mail) {
         struct mr_error memory;
         mr_fail(&memory, MR_NOMEM, "no memory for an answer");
@@ -86,7 +101,7 @@ static void refuse(struct mr_intake *intake, struct mr_ticket *ticket,
     mail->error = *err;
     mail->write_result = write_result;
     intake->stats.refused++;
-    if (record) intake->stats.dead_lettered++;
+    if (mail->dead_letter) intake->stats.dead_lettered++;
     mr_request_destroy(ticket->request);
     ticket->request = NULL;
     struct mr_log_place place = mr_intake_place(ticket);
@@ -108,6 +123,19 @@ static bool is_suspect(const struct mr_intake *intake, const struct mr_ticket *t
     return ticket->crashes > 0 && ticket->crashes + 1u >= intake->options.config->attempts_max;
 }
 
+/* The engine has its own copy of what it goes on behind. */
+static void note_resumed(struct mr_intake *intake, struct mr_ticket *ticket)
+{
+    if (!ticket->kept) return;
+    free(ticket->kept);
+    ticket->kept = NULL;
+    mr_metrics_add(intake->targets.metrics, MR_COUNTER_RESUMED, 1);
+    mr_metrics_add(intake->targets.metrics, MR_COUNTER_TOKENS_RESUMED, ticket->kept_count);
+    struct mr_log_place place = mr_intake_place(ticket);
+    mr_log_write(intake->options.log, MR_LOG_INFO, &place, "attempt %u goes on behind %u tokens",
+                 ticket->attempt, ticket->kept_count);
+}
+
 static void submit(struct mr_intake *intake, struct mr_ticket *ticket)
 {
     struct mr_error err = {0};
@@ -121,7 +149,10 @@ static void submit(struct mr_intake *intake, struct mr_ticket *ticket)
                                        .deadline_ns = ticket->deadline_ns,
                                        .start_by_ns = ticket->start_by_ns,
                                        .run_limit_ns = topic->run_limit_ns,
-                                       .priority = ticket->priority};
+                                       .priority = ticket->priority,
+                                       .kept = ticket->kept,
+                                       .kept_count = ticket->kept_count,
+                                       .kept_shown = ticket->kept_shown};
     /* In the table first: the engine may be through with it before _submit returns. */
     struct mr_request *request = ticket->request;
     ticket->request = NULL;
@@ -129,7 +160,10 @@ static void submit(struct mr_intake *intake, struct mr_ticket *ticket)
     mr_ticket_table_add(intake->table, ticket);
     if (is_suspect(intake, ticket)) intake->suspects++;
     enum mr_status status = mr_engine_submit(intake->targets.engine, &submission, &err);
-    if (status == MR_OK) return;
+    if (status == MR_OK) {
+        note_resumed(intake, ticket);
+        return;
+    }
     if (is_suspect(intake, ticket)) intake->suspects--;
     mr_ticket_table_remove(intake->table, ticket);
     ticket->submitted = false;
@@ -154,12 +188,23 @@ static enum mr_status check_times(const struct mr_ticket *ticket, const char *wh
     return MR_OK;
 }
 
+static enum mr_status check_crashes(const struct mr_intake *intake, const struct mr_ticket *ticket,
+                                    struct mr_error *err)
+{
+    if (ticket->crashes < intake->options.config->attempts_max) return MR_OK;
+    return mr_fail(err, MR_POISON, "%u workers ended while they ran this request", ticket->crashes);
+}
+
 void mr_intake_place_ticket(struct mr_intake *intake, struct mr_ticket *ticket)
 {
     struct mr_error err;
     struct mr_ticket *same = mr_ticket_table_find(intake->table, id_of(ticket));
     if (!counts(ticket)) {
         end_ticket(intake, ticket);
+    } else if (ticket->asked) {
+        park(intake, ticket);
+    } else if (check_crashes(intake, ticket, &err) != MR_OK) {
+        refuse_plain(intake, ticket, &err);
     } else if (same && !atomic_load(&same->dropped)) {
         ticket->next = same->followers;
         same->followers = ticket;
@@ -194,7 +239,7 @@ bool mr_intake_may_take(void *context, size_t topic_index, int32_t partition)
     uint32_t tenant = intake->options.config->request_topics[topic_index].tenant_index;
     if ((intake->room >> tenant & 1) == 0) return false;
     const struct mr_lane *lane = mr_lanes_find(intake->lanes, topic_index, partition);
-    return lane && lane->state == MR_LANE_OWNED && !lane->looking &&
+    return lane && lane->state == MR_LANE_OWNED && !lane->looking && !lane->leaving &&
            mr_offset_ledger_has_room(lane->ledger) &&
            lane->blocked_base != mr_offset_ledger_base(lane->ledger);
 }
@@ -332,9 +377,7 @@ static enum mr_status examine(struct mr_intake *intake, struct mr_ticket *ticket
                               const struct mr_kafka_record *record, struct mr_error *err)
 {
     uint64_t now_ns = mr_clock_ns();
-    if (ticket->crashes >= intake->options.config->attempts_max)
-        return mr_fail(err, MR_POISON, "%u workers ended while they ran this request",
-                       ticket->crashes);
+    if (check_crashes(intake, ticket, err) != MR_OK) return MR_POISON;
     if (check_times(ticket, "it was consumed", err) != MR_OK) return MR_DEADLINE_EXCEEDED;
     if (mr_cancel_memory_take(intake->cancelled, id_of(ticket), record->timestamp_ms, now_ns)) {
         intake->stats.cancelled++;
@@ -363,9 +406,10 @@ static void admit(struct mr_intake *intake, struct mr_ticket *ticket,
     }
     ticket->priority = ticket->request->priority + topic->priority;
     status = examine(intake, ticket, record, &err);
-    if (status == MR_OK)
+    if (status == MR_OK) {
+        mr_intake_ask(intake, ticket, record);
         mr_intake_place_ticket(intake, ticket);
-    else if (mr_status_class(status) == MR_CLASS_FATAL)
+    } else if (mr_status_class(status) == MR_CLASS_FATAL)
         mr_intake_fail(intake, &err), end_ticket(intake, ticket);
     else
         refuse(intake, ticket, status == MR_POISON ? record : NULL, true, &err);
@@ -387,6 +431,7 @@ static struct mr_ticket *make_ticket(struct mr_intake *intake, struct mr_lane *l
     ticket->topic_index = lane->topic_index;
     ticket->topic = config->request_topics[lane->topic_index].name;
     ticket->attempt = history.attempts + 1u;
+    ticket->generation = lane->generation;
     ticket->crashes = history.crashes;
     intake->in_flight++;
     return ticket;
@@ -486,6 +531,7 @@ static void leave_table(struct mr_intake *intake, struct mr_ticket *ticket)
 static void finish(struct mr_intake *intake, struct mr_ticket *ticket)
 {
     if (counts(ticket)) mr_offset_ledger_finish(ticket->lane->ledger, ticket->offset);
+    if (ticket->trail) mr_trail_forget(ticket->trail);
     end_ticket(intake, ticket);
 }
 

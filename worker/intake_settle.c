@@ -97,8 +97,8 @@ void mr_intake_settled(struct mr_intake *intake, uint32_t timeout_ms)
         next = tickets->advance_next;
         mr_intake_done(intake, tickets);
     }
-    mr_intake_committed(intake, outcome->status, outcome->detail);
     if (mr_status_class(outcome->status) == MR_CLASS_FATAL) mr_intake_fail(intake, outcome);
+    mr_intake_committed(intake, outcome->status, outcome->detail);
 }
 
 /* What is left of timeout_ms. */

@@ -45,6 +45,7 @@ struct mr_intake {
     uint32_t parked_count, in_flight, in_flight_max;
     uint32_t suspects; /* submitted and run while a worker vanished before */
     bool retry_parked;
+    size_t asking_bytes; /* of records whose tickets wait for Redis */
 
     struct mr_ticket *ready, *ready_last; /* exactly-once: to be sealed; oldest first */
     struct mr_settle_job job;             /* settle's while committing */
@@ -52,6 +53,8 @@ struct mr_intake {
     int64_t since_ms; /* what is not finished now was not answered before this time (unix) */
     bool committing;  /* a commit without an answer */
     uint64_t committed_ns, commit_due_ns, committing_ns;
+    uint64_t call_ns;    /* the library's call that settle is in */
+    uint32_t call_ticks; /* seconds of this thread's for which it was the same */
     bool failed;
     bool closed_well;
     uint32_t close_timeout_ms;
@@ -72,6 +75,9 @@ size_t mr_intake_gather(struct mr_intake *intake, struct mr_kafka_commit *commit
 /* Commits what is new; timeout_ms 0 does not wait. */
 void mr_intake_commit(struct mr_intake *intake, uint32_t timeout_ms);
 void mr_intake_handle_mail(struct mr_intake *intake);
+/* One round of mail, cancels and records, without the consumer's events and without a commit; true
+ * when there is more. */
+bool mr_intake_go_on(struct mr_intake *intake);
 struct mr_log_place mr_intake_place(const struct mr_ticket *ticket);
 
 #endif

@@ -8,6 +8,8 @@
 
 #define VERSION_2_10_0 0x020a00ff
 #define VERSION_2_10_1 0x020a01ff
+#define FETCH_WAIT_MS  500u
+#define MOCK_WAIT_MS   10u
 
 struct property {
     const char *name, *value;
@@ -190,9 +192,10 @@ static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
 {
     enum mr_status status = MR_OK;
     if (is_producer(role)) return set_producer(conf, role, options, err);
-    /* The mock answers an empty fetch only after the whole wait: p50 256 ms with the default 500.
-     * A real broker answers when there is something. */
-    status = set(conf, "fetch.wait.max.ms", options->embedded ? "10" : "500", err);
+    /* A real broker answers when there is something. */
+    uint32_t mock_wait_ms = options->mock_wait_ms ? options->mock_wait_ms : MOCK_WAIT_MS;
+    status = set_ns(conf, "fetch.wait.max.ms",
+                    (options->embedded ? mock_wait_ms : FETCH_WAIT_MS) * UINT64_C(1000000), err);
     if (status != MR_OK) return status;
     if (role != MR_KAFKA_CONSUMER) return set_reader(conf, role, err);
     status = set_all(conf, consumer, COUNT(consumer), err);

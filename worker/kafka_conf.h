@@ -25,6 +25,10 @@ struct mr_kafka_options {
     uint64_t transaction_timeout_ns; /* 0: this worker makes none */
     uint64_t max_record_bytes;
     bool embedded; /* the broker is librdkafka's mock: short timeouts, short fetch waits */
+    /* Of a consumer or reader of the mock, which answers an empty fetch only after the whole wait:
+     * a record waits half of it on average, and each turn costs the one who waits and the mock some
+     * 0.1 ms of CPU. 0: 10. */
+    uint32_t mock_wait_ms;
     /* Threads: any of librdkafka's. May be NULL. */
     void (*log)(void *context, enum mr_log_level level, const char *text);
     void *log_context;

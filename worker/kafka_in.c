@@ -11,8 +11,9 @@
 #define COMMITTED_TIMEOUT_MS 5000
 #define COMMITTED_TRIES      3
 #define METADATA_TIMEOUT_MS  10000
-#define CREDIT_SCALE         4096  /* a turn is shared by the partitions of a topic */
-#define GIVE_UP_MS           10000 /* how often a broker looks for transactions to give up */
+#define CREDIT_SCALE         4096      /* a turn is shared by the partitions of a topic */
+#define GIVE_UP_MS           10000     /* how often a broker looks for transactions to give up */
+#define MEMBERSHIP_MAGIC     "CGMDv2:" /* of a written membership; the generation follows */
 
 struct partition {
     rd_kafka_queue_t *queue;
@@ -34,6 +35,8 @@ struct mr_kafka_in {
     size_t taken_from;
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
     bool stray_lost, commits_unknown;
+    bool cooperative; /* the group's protocol, as of its last event */
+    bool closing;
 };
 
 static size_t topic_index(const struct mr_kafka_in *in, const char *topic)
@@ -87,20 +90,44 @@ static void close_partition(struct mr_kafka_in *in, struct partition *partition)
 static uint64_t committed_tries(const struct mr_kafka_in *in)
 {
     uint64_t open_ms = in->kafka->transaction_timeout_ns / 1000000;
-    return COMMITTED_TRIES + (open_ms + GIVE_UP_MS) / COMMITTED_TIMEOUT_MS;
+    uint64_t session_ms = in->kafka->session_timeout_ns / 1000000;
+    return COMMITTED_TRIES + (open_ms + GIVE_UP_MS + session_ms) / COMMITTED_TIMEOUT_MS;
 }
 
 /* What was committed, into the list. Without an answer the offsets stay unknown and librdkafka asks
  * again by itself: finished records may be run twice, none is lost. With transactions that would
- * break what was promised. */
+ * break what was promised, unless the partitions are lost meanwhile: then they are taken next. */
 static void ask_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
 {
     uint64_t tries = in->kafka->transaction_timeout_ns > 0 ? committed_tries(in) : COMMITTED_TRIES;
     for (uint64_t i = 0; i < tries; i++)
         if (!rd_kafka_committed(in->rk, list, COMMITTED_TIMEOUT_MS)) return;
-    in->commits_unknown = in->kafka->transaction_timeout_ns > 0;
+    in->commits_unknown =
+        in->kafka->transaction_timeout_ns > 0 && !rd_kafka_assignment_lost(in->rk);
     for (int i = 0; i < list->cnt; i++)
         list->elems[i].offset = RD_KAFKA_OFFSET_INVALID;
+}
+
+/* Older versions tell it only inside a membership's binary form, which begins the same in 2.0.2 and
+ * 2.16. -1 when there is no membership, or its form is another one. */
+static int32_t generation_of(rd_kafka_t *rk)
+{
+    const size_t magic = sizeof MEMBERSHIP_MAGIC - 1;
+    int32_t generation = -1;
+    void *text = NULL;
+    size_t length = 0;
+    rd_kafka_consumer_group_metadata_t *membership = rd_kafka_consumer_group_metadata(rk);
+    if (!membership) return -1;
+    rd_kafka_error_t *error = rd_kafka_consumer_group_metadata_write(membership, &text, &length);
+    rd_kafka_consumer_group_metadata_destroy(membership);
+    if (error) {
+        rd_kafka_error_destroy(error);
+        return -1;
+    }
+    if (length >= magic + sizeof generation && memcmp(text, MEMBERSHIP_MAGIC, magic) == 0)
+        memcpy(&generation, (const char *)text + magic, sizeof generation);
+    rd_kafka_mem_free(rk, text);
+    return generation;
 }
 
 static struct mr_kafka_claim claim_of(const struct mr_kafka_in *in,
@@ -113,7 +140,8 @@ static struct mr_kafka_claim claim_of(const struct mr_kafka_in *in,
         .partition = element->partition,
         .committed = offset,
         .metadata = {element->metadata, element->metadata ? element->metadata_size : 0},
-        .start = offset};
+        .start = offset,
+        .generation = -1};
 }
 
 /* The library counts a terminating NUL of the metadata in some versions. */
@@ -126,6 +154,7 @@ static void trim_metadata(struct mr_kafka_claim *claim)
 static void take_partitions(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
 {
     size_t count = (size_t)list->cnt;
+    int32_t generation = in->options.join_group ? generation_of(in->rk) : -1;
     struct mr_kafka_claim *claims = calloc(count + 1, sizeof *claims);
     struct partition *grown =
         realloc(in->partitions, (in->partition_count + count + 1) * sizeof *grown);
@@ -134,6 +163,7 @@ static void take_partitions(struct mr_kafka_in *in, rd_kafka_topic_partition_lis
     ask_committed(in, list);
     for (size_t i = 0; i < count; i++) {
         claims[i] = claim_of(in, &list->elems[i]);
+        claims[i].generation = generation;
         trim_metadata(&claims[i]);
     }
     in->options.events.assigned(in->options.events.context, claims, count);
@@ -161,28 +191,48 @@ static void give_partitions(struct mr_kafka_in *in, const rd_kafka_topic_partiti
     free(claims);
 }
 
+static void say(struct mr_kafka_in *in, const char *text)
+{
+    if (in->kafka->log) in->kafka->log(in->kafka->log_context, MR_LOG_WARN, text);
+}
+
+/* Not from within a callback of the close: the library may wait for itself there. */
+static void note_protocol(struct mr_kafka_in *in)
+{
+    const char *protocol = rd_kafka_rebalance_protocol(in->rk);
+    in->cooperative = protocol && strcmp(protocol, "COOPERATIVE") == 0;
+}
+
+/* What the library is told: the whole list of partitions, or what is more or less of them. */
+static void change_assignment(struct mr_kafka_in *in, const rd_kafka_topic_partition_list_t *list,
+                              bool more)
+{
+    if (!in->cooperative) {
+        rd_kafka_resp_err_t code = rd_kafka_assign(in->rk, more ? list : NULL);
+        if (code) say(in, rd_kafka_err2str(code));
+        return;
+    }
+    rd_kafka_error_t *error = more ? rd_kafka_incremental_assign(in->rk, list)
+                                   : rd_kafka_incremental_unassign(in->rk, list);
+    if (!error) return;
+    say(in, rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+}
+
 /* librdkafka's, called from within rd_kafka_consumer_poll on the owner's thread. */
 static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
                          rd_kafka_topic_partition_list_t *list, void *opaque)
 {
     struct mr_kafka_in *in = opaque;
-    bool cooperative = strcmp(rd_kafka_rebalance_protocol(rk), "COOPERATIVE") == 0;
-    rd_kafka_error_t *error = NULL;
-    if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+    bool more = code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
+    if (!in->closing) note_protocol(in);
+    if (more) {
         take_partitions(in, list);
-        if (cooperative)
-            error = rd_kafka_incremental_assign(rk, list);
-        else
-            rd_kafka_assign(rk, list);
     } else {
-        enum mr_kafka_revoke how = cooperative ? MR_KAFKA_REVOKE_GONE : MR_KAFKA_REVOKE_PAUSE;
+        enum mr_kafka_revoke how = in->cooperative ? MR_KAFKA_REVOKE_GONE : MR_KAFKA_REVOKE_PAUSE;
         give_partitions(in, list, rd_kafka_assignment_lost(rk) ? MR_KAFKA_REVOKE_LOST : how);
-        if (cooperative)
-            error = rd_kafka_incremental_unassign(rk, list);
-        else
-            rd_kafka_assign(rk, NULL);
     }
-    if (error) rd_kafka_error_destroy(error);
+    change_assignment(in, list, more);
 }
 
 static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
@@ -276,30 +326,29 @@ static void give_all(struct mr_kafka_in *in)
 bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms)
 {
     if (!in) return true;
+    note_protocol(in);
+    in->closing = true;
     give_all(in);
     rd_kafka_queue_io_event_enable(in->consumer_queue, -1, NULL, 0);
     rd_kafka_queue_destroy(in->consumer_queue);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(in->rk);
     rd_kafka_error_t *error = rd_kafka_consumer_close_queue(in->rk, queue);
+    bool refused = error != NULL; /* after a fatal error there is no leaving the group */
     if (error) rd_kafka_error_destroy(error);
-    bool closed = false;
-    for (uint32_t waited = 0; !(closed = rd_kafka_consumer_closed(in->rk)) && waited < timeout_ms;
-         waited += 10)
+    bool closed = refused;
+    for (uint32_t waited = 0; !closed && waited < timeout_ms; waited += 10) {
         rd_kafka_queue_poll_callback(queue, 10);
+        closed = rd_kafka_consumer_closed(in->rk);
+    }
     rd_kafka_queue_destroy(queue);
     if (!closed) return false; /* destroying it now could hang: the process ends without it */
-    rd_kafka_destroy(in->rk);
+    rd_kafka_destroy_flags(in->rk, refused ? RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE : 0);
     free(in->partitions);
     free(in);
     return true;
 }
 
 /* ---- records ---- */
-
-static void say(struct mr_kafka_in *in, const char *text)
-{
-    if (in->kafka->log) in->kafka->log(in->kafka->log_context, MR_LOG_WARN, text);
-}
 
 /* A record in the consumer queue: fetched before its queue was split off. */
 static void hold_stray(struct mr_kafka_in *in, rd_kafka_message_t *message)
@@ -326,8 +375,13 @@ enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err)
         rd_kafka_message_destroy(message);
     }
     char reason[256];
-    if (rd_kafka_fatal_error(in->rk, reason, sizeof reason))
-        return mr_fail(err, MR_BACKEND, "consumer: %s", reason);
+    rd_kafka_resp_err_t fatal = rd_kafka_fatal_error(in->rk, reason, sizeof reason);
+    if (fatal == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
+        return mr_fail(err, MR_BACKEND,
+                       "another worker joined the group as --group-instance %s and has taken the "
+                       "place of this one",
+                       in->kafka->group_instance);
+    if (fatal) return mr_fail(err, MR_BACKEND, "consumer: %s", reason);
     if (in->commits_unknown)
         return mr_fail(err, MR_BACKEND, "consumer: the broker does not say what is committed");
     if (in->stray_lost)

@@ -27,6 +27,8 @@ struct mr_kafka_claim {
     int64_t committed;       /* -1: nothing committed, or not known */
     struct mr_text metadata; /* of that commit */
     int64_t start;           /* in: as committed; the assigned event may change it (-1: default) */
+    int32_t generation; /* of the group, that gave it; a later owner's is higher, or the same in
+                           the place of a static member. -1: no group */
 };
 
 struct mr_kafka_commit {
@@ -42,7 +44,8 @@ struct mr_kafka_membership;
 enum mr_kafka_revoke {
     MR_KAFKA_REVOKE_PAUSE, /* the eager protocol takes all away; the next assigned event says what
                               comes back */
-    MR_KAFKA_REVOKE_GONE,  /* for good: to another member, or this one closes */
+    MR_KAFKA_REVOKE_GONE,  /* for good: to another member, or this one closes. The cooperative
+                              protocol takes only these, the others go on */
     MR_KAFKA_REVOKE_LOST   /* somebody else may own them already: nothing may be committed */
 };
 
@@ -50,7 +53,7 @@ struct mr_kafka_in_events {
     void *context;
     void (*assigned)(void *context, struct mr_kafka_claim *claims, size_t count);
     /* Unless LOST a blocking commit belongs here (the embedded broker refuses it while others
-     * join; Kafka takes it). */
+     * join; Kafka takes it). Records of partitions that stay may be taken in it. */
     void (*revoked)(void *context, const struct mr_kafka_claim *claims, size_t count,
                     enum mr_kafka_revoke how);
     /* The outcome of a commit that did not block. */

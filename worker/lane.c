@@ -103,6 +103,7 @@ enum mr_status mr_lanes_take(struct mr_lanes *lanes, struct mr_kafka_claim *clai
     if (!lane) status = add(lanes, claim, &lane, err);
     if (status != MR_OK) return status;
     *out = lane;
+    lane->generation = claim->generation;
     if (lane->state == MR_LANE_LIMBO && unchanged(lane, claim)) {
         *resumed = true;
         lane->state = MR_LANE_OWNED;
@@ -129,6 +130,7 @@ void mr_lane_suspend(struct mr_lane *lane)
 {
     MR_ASSERT(lane->state == MR_LANE_OWNED);
     lane->state = MR_LANE_LIMBO;
+    lane->leaving = false;
     set_gate(lane, false);
 }
 
@@ -141,7 +143,7 @@ void mr_lane_forget(struct mr_lane *lane)
 {
     lane->state = MR_LANE_NONE;
     lane->epoch++;
-    lane->looking = false;
+    lane->looking = lane->leaving = false;
     set_gate(lane, false);
 }
 

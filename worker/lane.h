@@ -35,13 +35,15 @@ struct mr_lane {
     size_t topic_index;
     int32_t partition;
     enum mr_lane_state state;
-    uint64_t epoch; /* of the present ownership */
+    uint64_t epoch;     /* of the present ownership */
+    int32_t generation; /* of the group, in which it came; -1: no group */
     struct mr_offset_ledger *ledger;
     uint64_t sent_version, acked_version; /* of the ledger, in the last commits */
     int64_t sent_offset, acked_offset;    /* -1: none */
     int64_t sent_since_ms, acked_since_ms;
     bool sent;    /* a commit without an answer */
     bool looking; /* nothing is taken or committed: what the last owner wrote is being looked for */
+    bool leaving; /* nothing is taken: it is about to go */
     _Atomic uint64_t gate; /* epoch, then a bit: open */
     atomic_uint unsettled; /* requests with a terminal record that is not acknowledged */
     int64_t blocked_base;  /* the ledger was full at this base: nothing is taken until it moves; -2:

@@ -116,6 +116,18 @@ static void *create(struct packer *packer, size_t head_bytes, size_t *bytes)
 
 #define HEAD_BYTES(type) ((sizeof(type) + 7) & ~(size_t)7)
 
+struct mr_drawn_mail *mr_drawn_mail_create(struct mr_ticket *ticket, uint32_t index,
+                                           const struct mr_sample *sample)
+{
+    struct mr_drawn_mail *mail = malloc(sizeof *mail);
+    if (!mail) return NULL;
+    *mail = (struct mr_drawn_mail){.mail = {.bytes = sizeof *mail, .kind = MR_MAIL_DRAWN},
+                                   .ticket = ticket,
+                                   .index = index,
+                                   .sample = *sample};
+    return mail;
+}
+
 struct mr_tokens_mail *mr_tokens_mail_create(struct mr_ticket *ticket,
                                              const struct mr_token_record *record, uint64_t now_ns)
 {

@@ -5,19 +5,30 @@
 #ifndef MR_WORKER_MAILS_H
 #define MR_WORKER_MAILS_H
 
+#include "ops/model.h"
 #include "worker/ticket.h"
 
 enum mr_mail_kind {
     /* to publish */
+    MR_MAIL_DRAWN,   /* struct mr_drawn_mail, before the tokens mail it leads to */
     MR_MAIL_TOKENS,  /* struct mr_tokens_mail */
     MR_MAIL_RESULT,  /* struct mr_result_mail */
     MR_MAIL_REFUSAL, /* struct mr_refusal_mail */
     /* to intake */
+    MR_MAIL_FOUND,    /* struct mr_found_mail (worker/resume.h) */
     MR_MAIL_STARTED,  /* ticket->started: the engine computes it now */
     MR_MAIL_RETURNED, /* ticket->done: it never started; the request is the ticket's again */
     MR_MAIL_READY,    /* ticket->done: its token records are on the broker, its ending is to be
                          written in a transaction */
     MR_MAIL_DONE      /* ticket->done: its records are on the broker, or it was dropped */
+};
+
+/* A token to be kept before it is published. */
+struct mr_drawn_mail {
+    struct mr_mail mail;
+    struct mr_ticket *ticket;
+    uint32_t index;
+    struct mr_sample sample;
 };
 
 struct mr_tokens_mail {
@@ -46,6 +57,8 @@ struct mr_refusal_mail {
     struct mr_kafka_record record; /* as consumed, if dead_letter */
 };
 
+struct mr_drawn_mail *mr_drawn_mail_create(struct mr_ticket *ticket, uint32_t index,
+                                           const struct mr_sample *sample);
 struct mr_tokens_mail *mr_tokens_mail_create(struct mr_ticket *ticket,
                                              const struct mr_token_record *record, uint64_t now_ns);
 /* Takes request only when it succeeds. */

@@ -1,6 +1,7 @@
 #include "worker/metrics.h"
 
 #include "codec/check.h"
+#include "worker/clock.h"
 #include "worker/histogram.h"
 
 #include <inttypes.h>
@@ -22,6 +23,8 @@ static const double gap_bounds[] = {.001, .0025, .005, .01, .025, .05, .075, .1,
                                     .4,   .5,    .75,  1,   2.5,  5,   7.5,  10, 20,  40, 80};
 static const double delay_bounds[] = {.0001, .00025, .0005, .001, .0025, .005,
                                       .01,   .025,   .05,   .1,   1};
+static const double transaction_bounds[] = {.005, .01, .02, .04, .06, .08, .1, .15, .25,
+                                            .5,   1,   2.5, 5,   10,  30,  60, 120};
 static const double request_bounds[] = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
                                         30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
 static const double token_bounds[] = {1,   2,   5,   10,  20,  50,  100, 200,
@@ -32,6 +35,7 @@ enum histogram_name {
     FIRST_TOKEN_FROM_RECORD,
     GAP,
     PUBLISH_DELAY,
+    TRANSACTION,
     REQUEST,
     QUEUE,
     PREFILL,
@@ -48,13 +52,15 @@ struct lag {
 };
 
 struct mr_metrics {
-    pthread_mutex_t lock; /* histograms, finished, lags */
+    pthread_mutex_t lock; /* all but the counters */
     char *info_labels;
     _Atomic uint64_t counters[MR_COUNTER_COUNT];
     uint64_t finished[MR_FINISH_COUNT];
     uint64_t rejected[MR_STATUS_COUNT];
     struct mr_histogram histograms[HISTOGRAM_COUNT];
     struct lag lags[MR_METRICS_PARTITIONS_MAX];
+    uint64_t transaction_ns;       /* when the one under way began; 0: none */
+    uint32_t transaction_requests; /* in it */
 };
 
 /* ---- life ---- */
@@ -102,6 +108,7 @@ static void init_histograms(struct mr_metrics *metrics)
                       COUNT_OF(first_token_bounds));
     mr_histogram_init(&all[GAP], gap_bounds, COUNT_OF(gap_bounds));
     mr_histogram_init(&all[PUBLISH_DELAY], delay_bounds, COUNT_OF(delay_bounds));
+    mr_histogram_init(&all[TRANSACTION], transaction_bounds, COUNT_OF(transaction_bounds));
     for (unsigned i = REQUEST; i <= DECODE; i++)
         mr_histogram_init(&all[i], request_bounds, COUNT_OF(request_bounds));
     for (unsigned i = PROMPT_TOKENS; i <= GENERATION_TOKENS; i++)
@@ -185,6 +192,27 @@ void mr_metrics_observe_publish_delay(struct mr_metrics *metrics, uint64_t delay
 {
     pthread_mutex_lock(&metrics->lock);
     mr_histogram_observe(&metrics->histograms[PUBLISH_DELAY], (double)delay_ns / 1e9);
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+void mr_metrics_transaction_began(struct mr_metrics *metrics, uint32_t requests, uint64_t now_ns)
+{
+    pthread_mutex_lock(&metrics->lock);
+    metrics->transaction_ns = now_ns;
+    metrics->transaction_requests = requests;
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+void mr_metrics_transaction_ended(struct mr_metrics *metrics, bool committed, uint64_t now_ns)
+{
+    mr_metrics_add(metrics, committed ? MR_COUNTER_TRANSACTIONS : MR_COUNTER_TRANSACTIONS_ABORTED,
+                   1);
+    pthread_mutex_lock(&metrics->lock);
+    if (committed)
+        mr_histogram_observe(&metrics->histograms[TRANSACTION],
+                             (double)(now_ns - metrics->transaction_ns) / 1e9);
+    metrics->transaction_ns = 0;
+    metrics->transaction_requests = 0;
     pthread_mutex_unlock(&metrics->lock);
 }
 
@@ -390,6 +418,7 @@ static void put_histograms(FILE *out, const struct mr_metrics *metrics)
         [GAP] = {"millrace_inter_token_latency_seconds", "", "Time between two tokens"},
         [PUBLISH_DELAY] = {"millrace_publish_delay_seconds", "",
                            "From the end of a step to its token records handed to the producer"},
+        [TRANSACTION] = {"millrace_transaction_seconds", "", "Transactions that came through"},
         [REQUEST] = {"millrace_e2e_request_latency_seconds", "", "Time from intake to the result"},
         [QUEUE] = {"millrace_request_queue_time_seconds", "", "Time waiting in this worker"},
         [PREFILL] = {"millrace_request_prefill_time_seconds", "", "Time computing the prompt"},
@@ -420,6 +449,17 @@ static void put_lags(FILE *out, const struct mr_metrics *metrics)
     for (size_t i = 0; i < MR_METRICS_PARTITIONS_MAX; i++)
         put_lag(out, "millrace_commit_lag_records", &metrics->lags[i],
                 metrics->lags[i].uncommitted);
+}
+
+/* A reader of committed records waits for the oldest transaction under way. */
+static void put_transaction(FILE *out, const struct mr_metrics *metrics)
+{
+    double age_s =
+        metrics->transaction_ns ? (double)(mr_clock_ns() - metrics->transaction_ns) / 1e9 : 0;
+    put_value(out, "millrace_transaction_age_seconds", "gauge",
+              "Since the transaction under way began; 0 without one", age_s);
+    put_value(out, "millrace_transaction_requests", "gauge", "Requests it ends",
+              metrics->transaction_requests);
 }
 
 static void put_counters(FILE *out, struct mr_metrics *metrics)
@@ -459,6 +499,7 @@ enum mr_status mr_metrics_render(struct mr_metrics *metrics, const struct mr_eng
     put_finished(out, metrics);
     put_histograms(out, metrics);
     put_lags(out, metrics);
+    put_transaction(out, metrics);
     pthread_mutex_unlock(&metrics->lock);
     if (fclose(out) == 0) return MR_OK;
     free(*text);

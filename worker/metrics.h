@@ -28,7 +28,15 @@
     X(COMMITS, "commits", "Offset commits")                                                        \
     X(COMMIT_ERRORS, "commit_errors", "Offset commits that failed")                                \
     X(REBALANCES, "rebalances", "Changes of the assigned partitions")                              \
-    X(REDELIVERIES, "redeliveries", "Requests that were started before, by any worker")
+    X(REDELIVERIES, "redeliveries", "Requests that were started before, by any worker")            \
+    X(TRANSACTIONS, "transactions_committed", "Transactions that came through")                    \
+    X(TRANSACTIONS_ABORTED, "transactions_aborted", "Transactions that did not")                   \
+    X(TRANSACTORS, "transaction_producers_renewed",                                                \
+      "Producers of transactions replaced by another")                                             \
+    X(RESUMED, "resumed_requests", "Requests that went on behind tokens of an earlier attempt")    \
+    X(TOKENS_RESUMED, "resumed_tokens", "Those tokens")                                            \
+    X(TOKENS_KEPT, "kept_tokens", "Tokens written to Redis for a later attempt")                   \
+    X(TRAILS_LOST, "lost_trails", "Requests whose tokens are no longer kept: Redis, or a limit")
 
 enum mr_counter {
 #define X(name, text, help) MR_COUNTER_##name,
@@ -59,6 +67,9 @@ void mr_metrics_observe_result(struct mr_metrics *metrics, const struct mr_resul
 void mr_metrics_observe_gap(struct mr_metrics *metrics, uint64_t gap_ns);
 /* From the end of the step that made a token record to its hand-over to the producer. */
 void mr_metrics_observe_publish_delay(struct mr_metrics *metrics, uint64_t delay_ns);
+/* A transaction that ends this many requests begins; it ends, and is on the broker or is not. */
+void mr_metrics_transaction_began(struct mr_metrics *metrics, uint32_t requests, uint64_t now_ns);
+void mr_metrics_transaction_ended(struct mr_metrics *metrics, bool committed, uint64_t now_ns);
 /* Records of a partition not yet read, and read but not committed; negative: not known. */
 void mr_metrics_set_lag(struct mr_metrics *metrics, const char *topic, int32_t partition,
                         int64_t unread, int64_t uncommitted);

@@ -132,6 +132,16 @@ void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset)
     ledger->version++;
 }
 
+void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,
+                            struct mr_ledger_history history)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot || slot->flags & MR_LEDGER_SLOT_RUNNING) return;
+    if (history.attempts > slot->attempts) slot->attempts = history.attempts;
+    if (history.crashes > slot->crashes) slot->crashes = history.crashes;
+    ledger->version++;
+}
+
 void mr_offset_ledger_resume(struct mr_offset_ledger *ledger, int64_t offset)
 {
     struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);

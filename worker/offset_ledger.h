@@ -60,6 +60,10 @@ void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset);
 /* Its terminal record was found on the broker before it was received: it will be FINISHED when it
  * is. Offsets below next or beyond the span are ignored. */
 void mr_offset_ledger_found(struct mr_offset_ledger *ledger, int64_t offset);
+/* Somebody else knows more of a record that was received and not started: attempts and crashes are
+ * at least these from now on. */
+void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,
+                            struct mr_ledger_history history);
 /* It runs on after a release: no new attempt. */
 void mr_offset_ledger_resume(struct mr_offset_ledger *ledger, int64_t offset);
 /* It was handed back without an end, on purpose: no crash is counted for it. */

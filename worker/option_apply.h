@@ -9,7 +9,7 @@
 #include "codec/status.h"
 #include "worker/options_table.h"
 
-#define MR_OPTION_COUNT_MAX ((size_t)96)
+#define MR_OPTION_COUNT_MAX ((size_t)128)
 
 enum mr_option_origin {
     MR_ORIGIN_DEFAULT,

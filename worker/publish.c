@@ -150,12 +150,14 @@ static void produce_tokens(struct mr_publish *publish, struct mr_tokens_mail *ma
         mr_answer_tokens(&publish->answer, &publish->options.source, mail, &err);
     if (status == MR_OK) {
         ticket->tokens_pending++;
+        ticket->records_made++;
         status = produce(publish, &publish->answer.record, part, &err);
         if (status != MR_OK) ticket->tokens_pending--;
     }
     if (status != MR_OK) {
         struct mr_log_place place = mr_ending_place(ticket);
         publish->stats.tokens_lost++;
+        ticket->tokens_lost = true;
         mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "token record lost: %s",
                      err.detail);
         return;
@@ -285,6 +287,12 @@ static void handle_ending(struct mr_publish *publish, struct mr_ticket *ticket,
 
 static void handle(struct mr_publish *publish, struct mr_mail *mail)
 {
+    if (mail->kind == MR_MAIL_DRAWN) {
+        const struct mr_drawn_mail *drawn = (const struct mr_drawn_mail *)mail;
+        drawn->ticket->drawn = drawn->index + 1;
+        mr_mail_free(mail);
+        return;
+    }
     if (mail->kind == MR_MAIL_TOKENS) {
         produce_tokens(publish, (struct mr_tokens_mail *)mail);
         mr_mail_free(mail);
@@ -303,6 +311,7 @@ static void on_tokens_reported(struct mr_publish *publish, struct mr_ticket *tic
 {
     MR_ASSERT(ticket->tokens_pending > 0);
     ticket->tokens_pending--;
+    ticket->records_acked += status == MR_OK;
     if (status == MR_OK) return;
     publish->stats.tokens_lost++;
     if (ticket->tokens_lost) return;
@@ -365,9 +374,40 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
 
 /* ---- the thread ---- */
 
+/* How many tokens have reached the broker for certain. Its acknowledgements come in order: when
+ * those of a moment of before are all here, what was out by then is read, and the next moment to
+ * wait for is now. */
+static uint32_t tokens_shown(struct mr_ticket *ticket)
+{
+    for (int i = 0; i < 2 && !ticket->tokens_lost && ticket->records_acked >= ticket->mark_made;
+         i++) {
+        ticket->shown = ticket->mark_drawn;
+        ticket->mark_made = ticket->records_made;
+        ticket->mark_drawn = ticket->drawn;
+    }
+    return ticket->shown;
+}
+
+/* What the mail would publish is in Redis before. */
+static void keep_tokens(struct mr_publish *publish, const struct mr_mail *mail)
+{
+    bool any = false;
+    for (; mail; mail = mail->next) {
+        if (mail->kind != MR_MAIL_DRAWN) continue;
+        const struct mr_drawn_mail *drawn = (const struct mr_drawn_mail *)mail;
+        struct mr_ticket *ticket = drawn->ticket;
+        if (atomic_load(&ticket->dropped)) continue;
+        mr_trail_keep(ticket->trail, drawn->index, tokens_shown(ticket), &drawn->sample);
+        any = true;
+    }
+    if (any) mr_resume_wait(publish->options.resume);
+}
+
 static void handle_mail(struct mr_publish *publish)
 {
-    for (struct mr_mail *mail = mr_mailbox_take(publish->mailbox), *next; mail; mail = next) {
+    struct mr_mail *mail = mr_mailbox_take(publish->mailbox);
+    if (publish->options.resume) keep_tokens(publish, mail);
+    for (struct mr_mail *next; mail; mail = next) {
         next = mail->next;
         handle(publish, mail);
     }

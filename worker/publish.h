@@ -23,6 +23,7 @@
 #include "worker/kafka_conf.h"
 #include "worker/log.h"
 #include "worker/metrics.h"
+#include "worker/resume.h"
 
 struct mr_publish;
 
@@ -34,6 +35,7 @@ struct mr_publish_options {
     /* Told when the oldest request whose result is not acknowledged came to its end: unix ms, 0
      * when there is none. May be NULL. */
     atomic_int_least64_t *oldest_ms;
+    struct mr_resume *resume; /* where tokens are kept first; borrowed. NULL: nowhere */
     struct mr_log *log;
     struct mr_metrics *metrics;
     void (*failed)(void *context, const struct mr_error *err);

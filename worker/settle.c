@@ -1,6 +1,7 @@
 #include "worker/settle.h"
 
 #include "codec/check.h"
+#include "worker/clock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,11 +14,12 @@ struct mr_settle {
     struct mr_answer answer;
     struct mr_error broken; /* a record that can never be written */
     pthread_t thread;
+    atomic_bool stopping; /* set under mutex */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct mr_settle_job *job; /* these three under mutex */
-    bool done, stopping;
-    struct mr_settle_stats stats; /* under mutex */
+    bool done;
+    struct mr_settle_stats stats;
 };
 
 /* ---- records of one job ---- */
@@ -57,7 +59,8 @@ static enum mr_status produce_part(struct mr_settle *settle, struct mr_ticket_pa
     enum mr_status status = mr_ending_make(&settle->answer, &settle->options.source, part->ticket,
                                            part->kind, part->shrunk, err);
     while (status == MR_OK &&
-           (status = mr_kafka_out_produce(out, &settle->answer.record, part, err)) == MR_FULL)
+           (status = mr_kafka_out_produce(out, &settle->answer.record, part, err)) == MR_FULL &&
+           !atomic_load(&settle->stopping))
         mr_kafka_out_serve(out, 100), status = MR_OK;
     if (status == MR_OK || status == MR_BACKEND) return status;
     if (status == MR_RECORD_TOO_LARGE && !part->shrunk) {
@@ -108,33 +111,74 @@ static void count_parts(struct mr_settle *settle, const struct mr_settle_job *jo
 static enum mr_status transact(struct mr_settle *settle, const struct mr_settle_job *job,
                                struct mr_error *err)
 {
-    for (struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->advance_next)
-        prepare(settle, ticket);
     enum mr_status status = mr_kafka_txn_begin(settle->txn, err);
     if (status != MR_OK) return status;
     status = produce_all(settle, job, err);
     if (status == MR_OK)
-        status =
-            mr_kafka_txn_commit(settle->txn, job->commits, job->commit_count, job->membership, err);
-    else if (status == MR_AGAIN)
-        status = mr_kafka_txn_abort(settle->txn, err);
-    if (status == MR_OK || settle->broken.status == MR_OK) return status;
-    *err = settle->broken;
-    return settle->broken.status;
+        return mr_kafka_txn_commit(settle->txn, job->commits, job->commit_count, job->membership,
+                                   err);
+    return status == MR_AGAIN ? mr_kafka_txn_abort(settle->txn, err) : status;
+}
+
+/* Another producer for the one that broke; the job is through if its transaction was. */
+static enum mr_status renew(struct mr_settle *settle, const struct mr_settle_job *job,
+                            struct mr_error *err)
+{
+    bool committed = false;
+    struct mr_error why = {0};
+    enum mr_status status = MR_UNREACHABLE;
+    while (status == MR_UNREACHABLE && !atomic_load(&settle->stopping))
+        status = mr_kafka_txn_renew(settle->txn, job->commits, job->commit_count, &committed, &why);
+    if (why.status != MR_OK && status != MR_OK) *err = why;
+    if (status != MR_OK) return MR_BACKEND;
+    mr_log_warn(settle->options.log, "transactions go on with another producer, after: %s%s",
+                err->detail, committed ? "; the last one had come through" : "");
+    mr_metrics_add(settle->options.metrics, MR_COUNTER_TRANSACTORS, 1);
+    pthread_mutex_lock(&settle->mutex);
+    settle->stats.renewed++;
+    pthread_mutex_unlock(&settle->mutex);
+    return committed ? MR_OK : MR_AGAIN;
+}
+
+static enum mr_status settle_job(struct mr_settle *settle, const struct mr_settle_job *job,
+                                 struct mr_error *err)
+{
+    for (struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->advance_next)
+        prepare(settle, ticket);
+    enum mr_status status = transact(settle, job, err);
+    if (settle->broken.status != MR_OK) {
+        *err = settle->broken;
+        return status == MR_OK ? MR_OK : settle->broken.status;
+    }
+    return status == MR_BACKEND ? renew(settle, job, err) : status;
+}
+
+static uint32_t count_tickets(const struct mr_settle_job *job)
+{
+    uint32_t count = 0;
+    for (const struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->advance_next)
+        count++;
+    return count;
 }
 
 static void execute(struct mr_settle *settle, struct mr_settle_job *job)
 {
     struct mr_error err = {0};
-    enum mr_status status = transact(settle, job, &err);
+    uint64_t began_ns = mr_clock_ns();
+    mr_metrics_transaction_began(settle->options.metrics, count_tickets(job), began_ns);
+    enum mr_status status = settle_job(settle, job, &err);
+    uint64_t ended_ns = mr_clock_ns();
+    mr_metrics_transaction_ended(settle->options.metrics, status == MR_OK, ended_ns);
     mr_kafka_membership_free(job->membership);
     job->membership = NULL;
     pthread_mutex_lock(&settle->mutex);
     settle->stats.transactions++;
-    if (status == MR_OK)
+    if (status == MR_OK) {
+        settle->stats.ns_sum += ended_ns - began_ns;
         count_parts(settle, job);
-    else
+    } else {
         settle->stats.aborted++;
+    }
     job->outcome = err;
     job->outcome.status = status;
     settle->done = true;
@@ -148,9 +192,9 @@ static void *run(void *argument)
     struct mr_settle *settle = argument;
     pthread_mutex_lock(&settle->mutex);
     for (;;) {
-        while (!settle->stopping && (!settle->job || settle->done))
+        while (!atomic_load(&settle->stopping) && (!settle->job || settle->done))
             pthread_cond_wait(&settle->changed, &settle->mutex);
-        if (settle->stopping) break;
+        if (atomic_load(&settle->stopping)) break;
         struct mr_settle_job *job = settle->job;
         pthread_mutex_unlock(&settle->mutex);
         execute(settle, job);
@@ -199,7 +243,8 @@ enum mr_status mr_settle_create(struct mr_settle **out, const struct mr_settle_o
                                                .reported = on_reported,
                                                .context = settle},
                                        .topics = options->topics,
-                                       .timeout_ms = options->timeout_ms};
+                                       .timeout_ms = options->timeout_ms,
+                                       .stopping = &settle->stopping};
     enum mr_status status = mr_kafka_txn_create(&settle->txn, &txn, err);
     if (status == MR_OK) status = prime(settle, err);
     if (status == MR_OK && pthread_create(&settle->thread, NULL, run, settle) != 0)
@@ -254,11 +299,16 @@ struct mr_settle_stats mr_settle_stats(struct mr_settle *settle)
     return stats;
 }
 
+uint64_t mr_settle_call_ns(const struct mr_settle *settle)
+{
+    return mr_kafka_txn_call_ns(settle->txn);
+}
+
 void mr_settle_destroy(struct mr_settle *settle)
 {
     if (!settle) return;
     pthread_mutex_lock(&settle->mutex);
-    settle->stopping = true;
+    atomic_store(&settle->stopping, true);
     pthread_cond_broadcast(&settle->changed);
     pthread_mutex_unlock(&settle->mutex);
     pthread_join(settle->thread, NULL);

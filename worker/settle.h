@@ -5,8 +5,12 @@
  * offsets in the job say so; both become visible together or not at all. An aborted job's requests
  * go into the next one. While a job runs its requests are settle's; before and after, intake's.
  *
- * Threads: one, "settle"; _start, _wait and _destroy the owner's (intake). Memory: a transactional
- *          producer; the job is its owner's. Errors: at creation; a job's own come back with it. */
+ * A job waits for a broker that is away, however long. A transaction that the broker gave up
+ * meanwhile is aborted, and its producer replaced (worker/kafka_txn.h).
+ *
+ * Threads: one, "settle"; _start, _wait and _destroy the owner's (intake); _stats any. Memory: a
+ *          transactional producer; the job is its owner's. Errors: at creation; a job's own come
+ *          back with it. */
 #ifndef MR_WORKER_SETTLE_H
 #define MR_WORKER_SETTLE_H
 
@@ -37,7 +41,9 @@ struct mr_settle_job {
 
 struct mr_settle_stats {
     struct mr_ending_stats endings;
-    uint64_t transactions, aborted;
+    uint64_t transactions, aborted; /* that ended; that ended without coming through */
+    uint64_t ns_sum;                /* of those that came through */
+    uint64_t renewed;               /* producers replaced */
 };
 
 /* Opens the producer, which fences an earlier one of the same id, and starts the thread. */
@@ -51,7 +57,10 @@ void mr_settle_start(struct mr_settle *settle, struct mr_settle_job *job);
 /* Waits up to timeout_ms for the job to be done. False: it is not, or there is none. */
 bool mr_settle_wait(struct mr_settle *settle, uint32_t timeout_ms);
 struct mr_settle_stats mr_settle_stats(struct mr_settle *settle);
-/* A job that runs is waited for. settle may be NULL. */
+/* Since when the library has been in one call, none of which takes longer than some seconds; 0: it
+ * is in none. */
+uint64_t mr_settle_call_ns(const struct mr_settle *settle);
+/* A job that runs is waited for, but not for a broker that is away. settle may be NULL. */
 void mr_settle_destroy(struct mr_settle *settle);
 
 #endif

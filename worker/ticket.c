@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "worker/config.h"
 #include "worker/mails.h"
+#include "worker/resume.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,9 @@ void mr_ticket_destroy(struct mr_ticket *ticket)
     if (!ticket) return;
     mr_request_destroy(ticket->request);
     mr_mail_free(ticket->ending);
+    if (ticket->refusal) mr_mail_free(&ticket->refusal->mail);
+    mr_trail_drop(ticket->trail);
+    free(ticket->kept);
     free(ticket);
 }
 

@@ -19,6 +19,9 @@
 struct mr_lane;
 struct mr_ticket;
 struct mr_text_list;
+struct mr_trail;
+struct mr_found_mail;
+struct mr_refusal_mail;
 
 /* What a record is to its ticket. */
 enum mr_part {
@@ -51,6 +54,7 @@ struct mr_ticket {
     int32_t partition;
     int64_t offset;
     uint32_t attempt;
+    int32_t generation; /* of the group, in which the partition came; -1: no group */
     enum mr_encoding encoding;
     struct mr_kafka_header echo[MR_TICKET_ECHOES_MAX]; /* correlation id, trace context */
     size_t echo_count;
@@ -59,6 +63,9 @@ struct mr_ticket {
     uint64_t arrival_ns;
     double waited_ms;    /* in Kafka, by the record's timestamp; negative: unknown */
     atomic_bool dropped; /* nothing more may be published for it */
+    /* What Redis knows of it (worker/resume.h), NULL without; set before it is submitted. */
+    struct mr_trail *trail;
+    uint32_t kept_count, kept_shown; /* tokens of an earlier attempt that this one goes on behind */
 
     /* intake's */
     struct mr_lane *lane;
@@ -71,7 +78,10 @@ struct mr_ticket {
     int32_t priority;
     uint8_t crashes;
     bool submitted, running;
-    bool awaited; /* ran when its partition was asked back */
+    bool awaited;                    /* ran when its partition was asked back */
+    struct mr_found_mail *asked;     /* Redis has not answered yet */
+    struct mr_sample *kept;          /* [kept_count] until it is submitted */
+    struct mr_refusal_mail *refusal; /* with the record, in case it is poison */
 
     /* publish's */
     struct mr_ticket_part parts[MR_PARTS];
@@ -80,6 +90,10 @@ struct mr_ticket {
     int64_t ending_ms; /* unix; no terminal record is older */
     uint32_t tokens_pending;
     uint64_t token_ns; /* when the last token of choice 0 was made */
+    uint32_t drawn;    /* tokens that were drawn when what is produced last was made */
+    /* Token records produced, acknowledged; how it was at a moment of before, and the tokens known
+     * to be read since that moment's records are acknowledged. */
+    uint32_t records_made, records_acked, mark_made, mark_drawn, shown;
     bool tokens_lost, resending, advancing;
     struct mr_ticket *resend_next, *advance_next;
     struct mr_ticket *older, *newer; /* the list of those with an ending */

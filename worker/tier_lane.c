@@ -150,30 +150,35 @@ static void run_part(struct mr_tier_lane *lane, struct mr_tier_part *part, uint6
     }
 }
 
+/* What will be so again next time. */
+static bool is_standing(enum mr_redis_outcome outcome)
+{
+    return outcome == MR_REDIS_FULL || outcome == MR_REDIS_DENIED || outcome == MR_REDIS_READ_ONLY;
+}
+
 /* Whether what came is what was wanted. */
 static bool judge(struct mr_tier_lane *lane, struct mr_tier_part *part, uint64_t now_ns)
 {
     const struct mr_redis_op *op = &part->op;
     bool done = op->outcome == MR_REDIS_DONE;
+    enum mr_verdict verdict = MR_VERDICT_GOOD;
+    if (is_standing(op->outcome) && mr_tier_queue_refused(lane->options.queue, now_ns) &&
+        lane->options.log)
+        mr_log_warn(lane->options.log, "Redis refuses blocks: %s", op->error);
     switch (part->step) {
     case MR_TIER_STEP_LOOK:
         part->unanswered = !done;
         return done &&
                mr_redis_reply_integer(op->reply) == (int64_t)(MR_FRAME_BYTES + part->frame.length);
     case MR_TIER_STEP_SET:
-        if (op->outcome == MR_REDIS_FULL) {
-            if (lane->options.log)
-                mr_log_warn(lane->options.log, "Redis has no room: %s", op->error);
-            mr_tier_queue_full(lane->options.queue, now_ns);
-        }
         return done;
     case MR_TIER_STEP_GET:
-        if (done && mr_frame_read(part->header, &part->frame, part->payload, &lane->keys) ==
-                        MR_VERDICT_GOOD)
-            return true;
-        if (done || op->outcome == MR_REDIS_WRONG_SIZE)
-            mr_tier_queue_damaged(lane->options.queue, part);
-        return false;
+        if (done)
+            verdict = mr_frame_read(part->header, &part->frame, part->payload, &lane->keys);
+        else if (op->outcome == MR_REDIS_WRONG_SIZE)
+            verdict = MR_VERDICT_MISPLACED;
+        if (verdict != MR_VERDICT_GOOD) mr_tier_queue_damaged(lane->options.queue, part, verdict);
+        return done && verdict == MR_VERDICT_GOOD;
     case MR_TIER_STEP_TIDY:
         return done;
     }
@@ -188,12 +193,12 @@ static void end_part(struct mr_tier_lane *lane, struct mr_tier_part *part, uint6
     if (mr_tier_queue_finish(lane->options.queue, part, good, now_ns)) run_part(lane, part, now_ns);
 }
 
-/* Values nobody waits for any more: their memory is left alone from now on. */
+/* What nobody waits for any more: its memory is left alone from now on. */
 static void release_unwanted(struct mr_tier_lane *lane, uint64_t now_ns)
 {
     for (struct mr_tier_part *part = lane->parts; part; part = part->next) {
         if (!mr_tier_queue_is_unwanted(lane->options.queue, part)) continue;
-        mr_redis_client_forget(lane->client, &part->op);
+        if (part->step != MR_TIER_STEP_LOOK) mr_redis_client_forget(lane->client, &part->op);
         mr_tier_queue_release(lane->options.queue, part, now_ns);
     }
 }
@@ -203,7 +208,7 @@ static bool take_parts(struct mr_tier_lane *lane, uint64_t now_ns)
 {
     uint32_t most = lane->options.index == 0 ? LOOKS_MAX : DEPTH;
     bool any = false;
-    while (lane->was_ready && lane->part_count < most && !lane->measuring) {
+    while (lane->options.queue && lane->was_ready && lane->part_count < most && !lane->measuring) {
         struct mr_tier_part *part =
             mr_tier_queue_take(lane->options.queue, lane->options.index, now_ns);
         if (!part) break;
@@ -237,19 +242,34 @@ static void take_calls(struct mr_tier_lane *lane, uint64_t now_ns)
     }
 }
 
-bool mr_tier_lane_call(struct mr_tier_lane *lane, const struct mr_tier_call *told)
+static struct call *make_call(const struct mr_tier_call *told)
 {
     struct call *call = calloc(1, sizeof *call);
-    if (!call) return false;
+    if (!call) return NULL;
     call->mail.bytes = sizeof *call;
     for (int i = 0; i < told->count; i++)
         call->mail.bytes += told->lengths[i];
     call->told = *told;
-    if (mr_redis_op_command(&call->op, told->count, told->words, told->lengths, true)) {
-        if (mr_mailbox_post(lane->calls, &call->mail) == MR_OK) return true;
-        mr_redis_op_end(&call->op);
-    }
+    if (mr_redis_op_command(&call->op, told->count, told->words, told->lengths, true)) return call;
     free(call);
+    return NULL;
+}
+
+bool mr_tier_lane_call(struct mr_tier_lane *lane, const struct mr_tier_call *calls, size_t count)
+{
+    struct mr_mail_list list = {0};
+    bool good = true;
+    for (size_t i = 0; i < count && good; i++) {
+        struct call *call = make_call(&calls[i]);
+        if (call) mr_mail_list_add(&list, &call->mail);
+        good = call != NULL;
+    }
+    if (good && mr_mailbox_post_list(lane->calls, &list, 0) == MR_OK) return true;
+    for (struct mr_mail *mail = list.first, *next; mail; mail = next) {
+        next = mail->next;
+        mr_redis_op_end(&((struct call *)mail)->op);
+        free(mail);
+    }
     return false;
 }
 
@@ -257,8 +277,8 @@ bool mr_tier_lane_call(struct mr_tier_lane *lane, const struct mr_tier_call *tol
 
 static void begin_measuring(struct mr_tier_lane *lane, uint64_t now_ns)
 {
-    if (lane->options.index != 1 || !lane->was_ready || lane->part_count || lane->measuring ||
-        now_ns < lane->measure_after_ns ||
+    if (!lane->options.queue || lane->options.index != 1 || !lane->was_ready || lane->part_count ||
+        lane->measuring || now_ns < lane->measure_after_ns ||
         !mr_tier_queue_wants_measure(lane->options.queue, now_ns))
         return;
     lane->measure_after_ns = now_ns + MEASURE_WAIT_NS;
@@ -306,15 +326,22 @@ static void collect(struct mr_tier_lane *lane)
     }
 }
 
+static void set_ready(struct mr_tier_lane *lane, bool ready)
+{
+    if (lane->options.queue && ready != lane->was_ready)
+        mr_tier_queue_set_ready(lane->options.queue, lane->options.index, ready);
+}
+
 static void look_around(struct mr_tier_lane *lane)
 {
     struct mr_redis_client_stats stats = mr_redis_client_stats(lane->client);
     bool ready = mr_redis_client_is_ready(lane->client);
     bool failed = stats.failures && !lane->told_failure;
-    if (ready != lane->was_ready)
-        mr_tier_queue_set_ready(lane->options.queue, lane->options.index, ready);
-    bool tells = lane->options.index == 0 && lane->options.log;
+    set_ready(lane, ready);
+    bool tells = lane->options.queue && lane->options.index == 0 && lane->options.log;
     if (tells && ready && !lane->was_ready) mr_log_info(lane->options.log, "Redis answers");
+    if (ready && !lane->was_ready && lane->options.met)
+        lane->options.met(lane->options.context, lane);
     if (tells && !ready && (lane->was_ready || failed))
         mr_log_warn(lane->options.log, "Redis does not answer: %s; everything is computed here",
                     mr_redis_client_reason(lane->client));
@@ -354,8 +381,9 @@ static void turn(struct mr_tier_lane *lane)
     begin_measuring(lane, now_ns);
     take_calls(lane, now_ns);
     bool took = take_parts(lane, now_ns);
-    if (lane->options.index == 0) until_ns = mr_tier_queue_expire(lane->options.queue, now_ns);
-    if (mr_tier_queue_has_news(lane->options.queue)) lane->options.notify(lane->options.context);
+    struct mr_tier_queue *queue = lane->options.queue;
+    if (queue && lane->options.index == 0) until_ns = mr_tier_queue_expire(queue, now_ns);
+    if (queue && mr_tier_queue_has_news(queue)) lane->options.notify(lane->options.context);
     if (!took) sleep_lane(lane, until_ns);
 }
 
@@ -364,7 +392,8 @@ static void wind_up(struct mr_tier_lane *lane)
     mr_mailbox_close(lane->calls);
     mr_redis_client_close(lane->client);
     collect(lane);
-    mr_tier_queue_set_ready(lane->options.queue, lane->options.index, false);
+    set_ready(lane, false);
+    lane->was_ready = false;
     take_calls(lane, mr_clock_ns());
     MR_ASSERT(lane->part_count == 0 && lane->call_count == 0);
 }
@@ -418,14 +447,16 @@ enum mr_status mr_tier_lane_create(struct mr_tier_lane **out,
     lane->wake.fd = -1;
     pthread_mutex_init(&lane->mutex, NULL);
     enum mr_status status = open_parts(lane, err);
-    if (status == MR_OK) mr_tier_queue_attach(options->queue, options->index, &lane->wake);
+    if (status == MR_OK && options->queue)
+        mr_tier_queue_attach(options->queue, options->index, &lane->wake);
     if (status == MR_OK && pthread_create(&lane->thread, NULL, run, lane) != 0)
         status = mr_fail(err, MR_NOMEM, "no thread for Redis");
     if (status != MR_OK) {
         lane_free(lane);
         return status;
     }
-    pthread_setname_np(lane->thread, options->index ? "tier" : "tier-look");
+    const char *name = options->index ? "tier" : "tier-look";
+    pthread_setname_np(lane->thread, options->queue ? name : "tier-call");
     lane->options.secrets = NULL;
     *out = lane;
     return MR_OK;

@@ -1,12 +1,14 @@
 /* tier_lane - one thread with one connection to Redis (one to each node of a cluster): takes parts
- * from the tier's queue, runs their commands, verifies what came, finishes them. The first lane
- * also runs small commands of other threads (calls), and ends what is late.
+ * from the tier's queue, runs their commands, verifies what came, finishes them; the first lane
+ * also ends what is late. Any lane runs small commands of other threads (calls); one without a
+ * queue runs nothing else.
  *
  * It sleeps on its doorbell, its sockets and the next deadline, whichever is first, and never
  * touches what a part points at after it has finished or released it.
  *
- * Threads: _create and _destroy the owner's, _call any; `notify` is called on the lane's thread.
- * Memory: two commands on their way, and with encryption two sealed slices. Errors: _create's. */
+ * Threads: _create and _destroy the owner's, _call any; `notify` and `met` are called on the
+ * lane's. Memory: two commands on their way, and with encryption two sealed slices. Errors:
+ * _create's. */
 #ifndef MR_WORKER_TIER_LANE_H
 #define MR_WORKER_TIER_LANE_H
 
@@ -23,7 +25,7 @@ struct mr_tier_secret {
 };
 
 struct mr_tier_lane_options {
-    struct mr_tier_queue *queue;
+    struct mr_tier_queue *queue; /* NULL: calls only */
     uint32_t index;
     struct mr_redis_conn_options conn;
     uint64_t seed;                        /* of the jitter */
@@ -32,6 +34,8 @@ struct mr_tier_lane_options {
     size_t secret_count;
     struct mr_log *log;            /* NULL: none */
     void (*notify)(void *context); /* answers came */
+    /* The server answers, for the first time or again; may call. NULL: nobody is told. */
+    void (*met)(void *context, struct mr_tier_lane *lane);
     void *context;
 };
 
@@ -54,8 +58,9 @@ void mr_tier_lane_stop(struct mr_tier_lane *lane);
 /* After _stop. lane may be NULL. */
 void mr_tier_lane_destroy(struct mr_tier_lane *lane);
 
-/* Copies the words. False: too many wait, and `done` is not called. */
-bool mr_tier_lane_call(struct mr_tier_lane *lane, const struct mr_tier_call *call);
+/* calls[count] go out in one burst, in order. Copies the words. False: too many wait, and no `done`
+ * is called. */
+bool mr_tier_lane_call(struct mr_tier_lane *lane, const struct mr_tier_call *calls, size_t count);
 /* A snapshot; its reason, at most reason_bytes with NUL, is why a connection ended last. */
 struct mr_redis_client_stats mr_tier_lane_stats(struct mr_tier_lane *lane, char *reason,
                                                 size_t reason_bytes);

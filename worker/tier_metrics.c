@@ -1,5 +1,6 @@
 #include "worker/tier_metrics.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,33 @@ static void put_counters(FILE *out, const struct mr_tier_redis_stats *stats)
         put(out, names[i], "counter", helps[i], (double)stats->queue.counters[i]);
 }
 
+static void put_causes(FILE *out, const struct mr_tier_redis_stats *stats)
+{
+    fputs("# HELP millrace_tier_verify_failures_total Values that did not verify, by cause\n"
+          "# TYPE millrace_tier_verify_failures_total counter\n",
+          out);
+    for (unsigned i = MR_VERDICT_GOOD + 1; i < MR_VERDICT_COUNT; i++)
+        fprintf(out, "millrace_tier_verify_failures_total{cause=\"%s\"} %" PRIu64 "\n",
+                mr_verdict_text((enum mr_verdict)i), stats->queue.damaged[i]);
+}
+
+static void put_redirects(FILE *out, const struct mr_redis_client_stats *client)
+{
+    fprintf(out,
+            "# HELP millrace_tier_redirects_total Commands a cluster sent on to another node\n"
+            "# TYPE millrace_tier_redirects_total counter\n"
+            "millrace_tier_redirects_total{kind=\"moved\"} %" PRIu64 "\n"
+            "millrace_tier_redirects_total{kind=\"ask\"} %" PRIu64 "\n",
+            client->moved, client->asked);
+}
+
+static void put_histogram(FILE *out, const char *name, const char *help,
+                          const struct mr_histogram *histogram)
+{
+    fprintf(out, "# HELP %s %s\n# TYPE %s histogram\n", name, help, name);
+    mr_histogram_print(histogram, name, "", out);
+}
+
 static void put_client(FILE *out, const struct mr_redis_client_stats *client)
 {
     put(out, "connects_total", "counter", "Attempts to connect", (double)client->connects);
@@ -35,8 +63,7 @@ static void put_client(FILE *out, const struct mr_redis_client_stats *client)
         (double)client->breaker_openings);
     put(out, "breaker_state", "gauge", "Of look-ups: 0 closed, 1 open, 2 half open",
         (double)client->breaker);
-    put(out, "redirects_total", "counter", "Commands sent on by a cluster",
-        (double)client->redirects);
+    put_redirects(out, client);
     put(out, "sent_bytes_total", "counter", "Bytes sent to Redis",
         (double)client->bytes.sent_bytes);
     put(out, "received_bytes_total", "counter", "Bytes received from Redis",
@@ -56,6 +83,11 @@ static void put_all(FILE *out, const struct mr_tier_redis_stats *stats)
     put(out, "waiting_store_bytes", "gauge", "Bytes of stores not over",
         (double)stats->queue.waiting_store_bytes);
     put_counters(out, stats);
+    put_causes(out, stats);
+    put_histogram(out, "millrace_tier_look_seconds", "Time of a look-up that was answered",
+                  &stats->queue.look_seconds);
+    put_histogram(out, "millrace_tier_load_seconds", "Time of a load that brought something",
+                  &stats->queue.load_seconds);
     put_client(out, &stats->client);
 }
 
@@ -77,4 +109,27 @@ enum mr_status mr_tier_metrics_append(const struct mr_tier_redis_stats *stats, c
     *length += more_length;
     free(more);
     return MR_OK;
+}
+
+static uint64_t damaged_values(const struct mr_tier_redis_stats *stats)
+{
+    uint64_t sum = 0;
+    for (unsigned i = MR_VERDICT_GOOD + 1; i < MR_VERDICT_COUNT; i++)
+        sum += stats->queue.damaged[i];
+    return sum;
+}
+
+void mr_tier_metrics_line(const struct mr_tier_redis_stats *stats, char text[MR_TIER_LINE_BYTES])
+{
+    const uint64_t *counters = stats->queue.counters;
+    snprintf(text, MR_TIER_LINE_BYTES,
+             "%s, look-ups %.2f ms, loads %.2f GB/s; asked %" PRIu64 ", late %" PRIu64
+             "; items found %" PRIu64 ", loaded %" PRIu64 ", gone %" PRIu64 ", damaged %" PRIu64
+             ", stored %" PRIu64 ", dropped %" PRIu64 "; waiting %.0f MB",
+             stats->rates.up ? "up" : "away", (double)stats->rates.round_trip_ns / 1e6,
+             stats->rates.bytes_per_second / 1e9, counters[MR_TIER_ASKS],
+             counters[MR_TIER_ASKS_LATE], counters[MR_TIER_ITEMS_FOUND],
+             counters[MR_TIER_ITEMS_LOADED], counters[MR_TIER_ITEMS_GONE], damaged_values(stats),
+             counters[MR_TIER_ITEMS_STORED], counters[MR_TIER_ITEMS_DROPPED],
+             (double)(stats->queue.waiting_load_bytes + stats->queue.waiting_store_bytes) / 1e6);
 }

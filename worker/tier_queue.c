@@ -10,6 +10,13 @@
 #define KEYS_MAX  ((uint32_t)65536) /* remembered as there, and as seen once */
 #define TOUCH_NS  ((uint64_t)600 * 1000000000)
 
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+static const double look_bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025,
+                                     0.005,  0.01,    0.025,  0.05,  0.1};
+static const double load_bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                     0.1,   0.25,   0.5,   1,    2.5,   5};
+
 /* ---- life ---- */
 
 enum mr_status mr_tier_queue_create(struct mr_tier_queue **out,
@@ -23,6 +30,8 @@ enum mr_status mr_tier_queue_create(struct mr_tier_queue **out,
     queue->options = *options;
     pthread_mutex_init(&queue->mutex, NULL);
     mr_byte_budget_init(&queue->budget, options->write_budget);
+    mr_histogram_init(&queue->stats.look_seconds, look_bounds, COUNT_OF(look_bounds));
+    mr_histogram_init(&queue->stats.load_seconds, load_bounds, COUNT_OF(load_bounds));
     enum mr_status status =
         mr_key_memory_create(&queue->present, KEYS_MAX, options->present_ns, err);
     if (status == MR_OK) status = mr_key_memory_create(&queue->touched, KEYS_MAX, TOUCH_NS, err);
@@ -65,14 +74,10 @@ static void ring_for(struct mr_tier_queue *queue, const struct mr_tier_job *job)
 
 static void set_key(struct mr_tier_part *part, const unsigned char *key)
 {
-    static const char digits[] = "0123456789abcdef";
     char *out = part->key;
     memcpy(out, "mr1:", 4);
-    out += 4;
-    for (size_t i = 0; i < MR_HASH_BYTES; i++) {
-        *out++ = digits[key[i] >> 4];
-        *out++ = digits[key[i] & 15];
-    }
+    mr_sha256_hex(key, MR_HASH_BYTES, out + 4);
+    out += 4 + 2 * MR_HASH_BYTES;
     int wrote =
         snprintf(out, sizeof part->key - (size_t)(out - part->key), ":%u", part->frame.slice);
     part->key_length = (uint32_t)(out - part->key) + (uint32_t)wrote;
@@ -125,6 +130,7 @@ static struct mr_tier_job *job_make(enum mr_tier_work work, const struct mr_tier
     job->work = work;
     job->ticket = request->ticket;
     job->item_count = request->count;
+    job->any = request->any;
     job->part_count = job->untaken = job->open = (uint32_t)parts;
     job->refs = 1;
     for (uint32_t i = 0; i < request->count; i++) {
@@ -201,7 +207,10 @@ static bool admit(struct mr_tier_queue *queue, struct mr_tier_job *job, const ch
     bool store = job->work == MR_TIER_STORE;
     bool good = is_up(queue) && queue->job_count < MR_TIER_JOBS_MAX &&
                 (!store || admit_store(queue, job, tenant, now_ns));
-    if (!good && store) mr_tier_queue_count(queue, MR_TIER_ITEMS_DROPPED, job->item_count);
+    if (!good && store) {
+        mr_tier_queue_count(queue, MR_TIER_ITEMS_DROPPED, job->item_count);
+        mr_tier_queue_count(queue, MR_TIER_BYTES_DROPPED, job->bytes);
+    }
     return good;
 }
 

@@ -18,6 +18,7 @@
 #include "kvcache/block_frame.h"
 #include "kvcache/redis_op.h"
 #include "kvcache/tier.h"
+#include "worker/histogram.h"
 #include "worker/wake.h"
 
 #define MR_TIER_JOBS_MAX  1024u
@@ -67,14 +68,14 @@ struct mr_tier_queue_options {
     X(BYTES_LOADED, "bytes_loaded", "Bytes of those")                                              \
     X(ITEMS_GONE, "items_gone", "Items found by a look-up and gone or late when loaded")           \
     X(ITEMS_SKIPPED, "items_skipped", "Items not loaded because they were computed by then")       \
-    X(VALUES_DAMAGED, "values_damaged", "Values that did not verify, and were deleted")            \
     X(STORES, "stores", "Stores")                                                                  \
     X(ITEMS_STORED, "items_stored", "Items written")                                               \
     X(BYTES_STORED, "bytes_stored", "Bytes of those")                                              \
     X(ITEMS_KNOWN, "items_known", "Items not written because they are there")                      \
     X(ITEMS_FIRST_TOUCH, "items_first_touch", "Items not written when seen the first time")        \
     X(ITEMS_DROPPED, "items_dropped", "Items not written: queue, budget, server")                  \
-    X(SERVER_FULL, "server_full", "Values the server had no memory for")
+    X(BYTES_DROPPED, "bytes_dropped", "Bytes of those")                                            \
+    X(REFUSALS, "refusals", "Commands the server refused: no room, no rights, read-only")
 
 enum mr_tier_counter {
 #define X(name, text, help) MR_TIER_##name,
@@ -85,6 +86,9 @@ enum mr_tier_counter {
 
 struct mr_tier_queue_stats {
     uint64_t counters[MR_TIER_COUNTER_COUNT];
+    uint64_t damaged[MR_VERDICT_COUNT]; /* values that did not verify, by cause */
+    struct mr_histogram look_seconds;   /* of asks that were answered */
+    struct mr_histogram load_seconds;   /* of loads that brought something */
     uint32_t jobs;
     uint64_t waiting_load_bytes, waiting_store_bytes;
 };
@@ -118,11 +122,13 @@ struct mr_tier_part *mr_tier_queue_take(struct mr_tier_queue *queue, uint32_t la
  * there). True: the queue wants another command of this part: run part->step again. */
 bool mr_tier_queue_finish(struct mr_tier_queue *queue, struct mr_tier_part *part, bool good,
                           uint64_t now_ns);
-/* A value did not verify or is of the wrong size: it is deleted next (MR_TIER_STEP_TIDY). */
-void mr_tier_queue_damaged(struct mr_tier_queue *queue, struct mr_tier_part *part);
-/* The server has no room: stores pause. */
-void mr_tier_queue_full(struct mr_tier_queue *queue, uint64_t now_ns);
-/* Of a GET on its way: nobody waits for it any more; its payload must not be touched after
+/* A value did not verify: it is deleted next (MR_TIER_STEP_TIDY). */
+void mr_tier_queue_damaged(struct mr_tier_queue *queue, struct mr_tier_part *part,
+                           enum mr_verdict cause);
+/* The server has no room, or does not let us: stores pause. True when that has not been told
+ * lately. */
+bool mr_tier_queue_refused(struct mr_tier_queue *queue, uint64_t now_ns);
+/* Of a part on its way: nobody waits for it any more; its payload must not be touched after
  * _release, which is told once the connection knows. */
 bool mr_tier_queue_is_unwanted(struct mr_tier_queue *queue, const struct mr_tier_part *part);
 void mr_tier_queue_release(struct mr_tier_queue *queue, struct mr_tier_part *part, uint64_t now_ns);

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FULL_PAUSE_NS    ((uint64_t)2000000000)
+#define REFUSED_PAUSE_NS ((uint64_t)2000000000)
+#define REFUSED_TOLD_NS  ((uint64_t)60 * 1000000000)
 #define MEASURE_EVERY_NS ((uint64_t)30 * 1000000000)
 #define MEASURE_BYTES    ((uint64_t)65536) /* a load below this says nothing about bandwidth */
 #define SLOW_NS          ((uint64_t)100000000)
@@ -102,10 +103,12 @@ static void measure(struct mr_tier_queue *queue, double bytes_per_second, uint64
     queue->measured_ns = now_ns;
 }
 
-/* Items there from the first on (ask), or in all. */
+/* Items there from the first on, or up to the last one (ask), or in all. */
 static uint32_t there_count(const struct mr_tier_job *job)
 {
     uint32_t sum = 0;
+    for (uint32_t i = job->item_count; job->any && i > 0; i--)
+        if (job->items[i - 1].there) return i;
     for (uint32_t i = 0; i < job->item_count; i++) {
         if (!job->items[i].there && job->work == MR_TIER_ASK) break;
         sum += job->items[i].there;
@@ -116,11 +119,13 @@ static uint32_t there_count(const struct mr_tier_job *job)
 static void measure_ask(struct mr_tier_queue *queue, const struct mr_tier_job *job, uint64_t now_ns)
 {
     uint64_t took_ns = now_ns - job->posted_ns, before = queue->round_trip_ns;
-    if (job->late)
-        mr_tier_queue_count(queue, MR_TIER_ASKS_LATE, 1);
-    else
-        queue->round_trip_ns = before ? (7 * before + took_ns) / 8 : took_ns;
     mr_tier_queue_count(queue, MR_TIER_ITEMS_FOUND, there_count(job));
+    if (job->late) {
+        mr_tier_queue_count(queue, MR_TIER_ASKS_LATE, 1);
+        return;
+    }
+    queue->round_trip_ns = before ? (7 * before + took_ns) / 8 : took_ns;
+    mr_histogram_observe(&queue->stats.look_seconds, (double)took_ns / 1e9);
 }
 
 /* A load that brought nothing for long says as much as one that brought something. */
@@ -129,6 +134,7 @@ static void measure_load(struct mr_tier_queue *queue, const struct mr_tier_job *
 {
     uint64_t took_ns = now_ns - job->begun_ns;
     bool cut_short = job->abandoned || job->skip_below > 0;
+    if (job->bytes_done) mr_histogram_observe(&queue->stats.load_seconds, (double)took_ns / 1e9);
     if (job->bytes_done < MEASURE_BYTES && (cut_short || took_ns < SLOW_NS)) return;
     measure(queue, 1e9 * (double)(job->bytes_done + 1) / (double)took_ns, now_ns);
 }
@@ -147,6 +153,19 @@ void mr_tier_queue_finish_job(struct mr_tier_queue *queue, struct mr_tier_job *j
     answer(queue, job, node);
 }
 
+static void count_loaded(struct mr_tier_queue *queue, const struct mr_tier_job *job, uint32_t index)
+{
+    const struct mr_tier_slot *item = &job->items[index];
+    if (item->there) {
+        mr_tier_queue_count(queue, MR_TIER_ITEMS_LOADED, 1);
+        mr_tier_queue_count(queue, MR_TIER_BYTES_LOADED, item->length);
+        return;
+    }
+    bool skipped = job->abandoned || index < job->skip_below;
+    mr_key_memory_remove(queue->present, item->key);
+    mr_tier_queue_count(queue, skipped ? MR_TIER_ITEMS_SKIPPED : MR_TIER_ITEMS_GONE, 1);
+}
+
 /* An item whose slices are all over. */
 static void finish_item(struct mr_tier_queue *queue, struct mr_tier_job *job, uint32_t index,
                         uint64_t now_ns)
@@ -156,21 +175,15 @@ static void finish_item(struct mr_tier_queue *queue, struct mr_tier_job *job, ui
     if (item->there) mr_key_memory_add(queue->present, item->key, now_ns);
     if (job->work == MR_TIER_LOAD) {
         queue->stats.waiting_load_bytes -= item->length;
-        if (!item->there) {
-            mr_key_memory_remove(queue->present, item->key);
-            bool skipped = job->abandoned || index < job->skip_below;
-            mr_tier_queue_count(queue, skipped ? MR_TIER_ITEMS_SKIPPED : MR_TIER_ITEMS_GONE, 1);
-            return;
-        }
-        mr_tier_queue_count(queue, MR_TIER_ITEMS_LOADED, 1);
-        mr_tier_queue_count(queue, MR_TIER_BYTES_LOADED, item->length);
+        count_loaded(queue, job, index);
         struct mr_tier_note *node = &job->answers[index];
-        node->answer =
-            (struct mr_tier_answer){.ticket = job->ticket, .work = job->work, .index = index};
+        node->answer = (struct mr_tier_answer){
+            .ticket = job->ticket, .work = job->work, .index = index, .there = item->there};
         if (!job->abandoned) answer(queue, job, node);
     } else if (job->work == MR_TIER_STORE && !item->known) {
         mr_tier_queue_count(queue, item->there ? MR_TIER_ITEMS_STORED : MR_TIER_ITEMS_DROPPED, 1);
-        if (item->there) mr_tier_queue_count(queue, MR_TIER_BYTES_STORED, item->length);
+        mr_tier_queue_count(queue, item->there ? MR_TIER_BYTES_STORED : MR_TIER_BYTES_DROPPED,
+                            item->length);
     }
 }
 
@@ -270,7 +283,7 @@ static void begin_writing(struct mr_tier_queue *queue, struct mr_tier_job *job, 
 {
     for (uint32_t i = 0; i < job->part_count; i++) {
         struct mr_tier_part *part = &job->parts[i];
-        part->step = MR_TIER_STEP_SET;
+        if (!part->released) part->step = MR_TIER_STEP_SET;
         if (job->items[part->item].known) continue;
         if (part->there || job->late || job->abandoned) {
             job->items[part->item].left--;
@@ -316,7 +329,7 @@ bool mr_tier_queue_finish(struct mr_tier_queue *queue, struct mr_tier_part *part
     pthread_mutex_lock(&queue->mutex);
     switch (part->step) {
     case MR_TIER_STEP_LOOK:
-        finish_look(queue, part, good, now_ns);
+        if (!part->released) finish_look(queue, part, good, now_ns);
         break;
     case MR_TIER_STEP_GET:
         if (!part->released) close_part(queue, part, good, now_ns);
@@ -324,7 +337,7 @@ bool mr_tier_queue_finish(struct mr_tier_queue *queue, struct mr_tier_part *part
         part->step = MR_TIER_STEP_TIDY;
         break;
     case MR_TIER_STEP_SET:
-        close_part(queue, part, good, now_ns);
+        if (!part->released) close_part(queue, part, good, now_ns);
         break;
     case MR_TIER_STEP_TIDY:
         break;
@@ -334,28 +347,34 @@ bool mr_tier_queue_finish(struct mr_tier_queue *queue, struct mr_tier_part *part
     return again;
 }
 
-void mr_tier_queue_damaged(struct mr_tier_queue *queue, struct mr_tier_part *part)
+void mr_tier_queue_damaged(struct mr_tier_queue *queue, struct mr_tier_part *part,
+                           enum mr_verdict cause)
 {
     part->damaged = true;
     pthread_mutex_lock(&queue->mutex);
-    mr_tier_queue_count(queue, MR_TIER_VALUES_DAMAGED, 1);
+    queue->stats.damaged[cause]++;
     pthread_mutex_unlock(&queue->mutex);
 }
 
-void mr_tier_queue_full(struct mr_tier_queue *queue, uint64_t now_ns)
+bool mr_tier_queue_refused(struct mr_tier_queue *queue, uint64_t now_ns)
 {
     pthread_mutex_lock(&queue->mutex);
-    queue->paused_until_ns = now_ns + FULL_PAUSE_NS;
-    mr_tier_queue_count(queue, MR_TIER_SERVER_FULL, 1);
+    queue->paused_until_ns = now_ns + REFUSED_PAUSE_NS;
+    mr_tier_queue_count(queue, MR_TIER_REFUSALS, 1);
+    bool news = !queue->told_refusal_ns || now_ns - queue->told_refusal_ns > REFUSED_TOLD_NS;
+    if (news) queue->told_refusal_ns = now_ns;
     pthread_mutex_unlock(&queue->mutex);
+    return news;
 }
 
 bool mr_tier_queue_is_unwanted(struct mr_tier_queue *queue, const struct mr_tier_part *part)
 {
     pthread_mutex_lock(&queue->mutex);
     const struct mr_tier_job *job = part->job;
-    bool unwanted = part->step == MR_TIER_STEP_GET && !part->released &&
-                    (job->abandoned || part->item < job->skip_below);
+    bool get = part->step == MR_TIER_STEP_GET, tidy = part->step == MR_TIER_STEP_TIDY;
+    bool unwanted = (job->abandoned && job->work != MR_TIER_ASK && !tidy) ||
+                    (get && part->item < job->skip_below);
+    unwanted = unwanted && !part->released;
     pthread_mutex_unlock(&queue->mutex);
     return unwanted;
 }
@@ -365,7 +384,10 @@ void mr_tier_queue_release(struct mr_tier_queue *queue, struct mr_tier_part *par
     pthread_mutex_lock(&queue->mutex);
     MR_ASSERT(!part->released);
     part->released = true;
-    close_part(queue, part, false, now_ns);
+    if (part->step == MR_TIER_STEP_LOOK)
+        finish_look(queue, part, false, now_ns);
+    else
+        close_part(queue, part, false, now_ns);
     pthread_mutex_unlock(&queue->mutex);
 }
 

@@ -35,6 +35,7 @@ struct mr_tier_job {
     uint32_t refs; /* parts out with a lane, and one until the final answer is polled */
     uint32_t skip_below;
     uint64_t bytes; /* of a store, in store_bytes */
+    bool any;       /* an ask whose items are no chain */
     bool abandoned, final, late;
 };
 
@@ -51,7 +52,7 @@ struct mr_tier_queue {
     struct mr_tier_note *answer_first, *answer_last;
     const struct mr_wake *wakes[MR_TIER_LANES_MAX];
     bool ready[MR_TIER_LANES_MAX];
-    uint64_t paused_until_ns, measured_ns, asked_ns, round_trip_ns;
+    uint64_t paused_until_ns, told_refusal_ns, measured_ns, asked_ns, round_trip_ns;
     double bytes_per_second;
     struct mr_key_memory *present, *touched;
     struct mr_byte_budget budget;

@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 #include "worker/clock.h"
+#include "worker/tier_policy.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -19,11 +20,14 @@ struct mr_tier_redis {
     struct mr_tier table;
     struct mr_tier_queue *queue;
     struct mr_redis_tls_context *tls;
-    struct mr_tier_lane *lanes[MR_TIER_LANES_MAX];
+    struct mr_tier_lane *lanes[MR_TIER_LANES_MAX], *calls;
     uint32_t lane_count;
     bool closed;
     void (*notify)(void *context);
     _Atomic(void *) notified; /* its context; NULL: nobody yet */
+    struct mr_log *log;
+    bool values_expire;
+    char told_policy[MR_TIER_POLICY_BYTES]; /* the first lane's thread's */
 };
 
 /* ---- the table ---- */
@@ -134,11 +138,12 @@ static bool parse_secret(const char *line, struct mr_tier_secret *secret)
     return true;
 }
 
-static enum mr_status read_secrets(const char *path, struct mr_tier_secret *secrets, size_t *count,
-                                   struct mr_error *err)
+enum mr_status mr_tier_redis_secrets(const char *path, struct mr_tier_secret *secrets,
+                                     size_t *count, struct mr_error *err)
 {
     char line[LINE_BYTES];
     enum mr_status status = MR_OK;
+    *count = 0;
     if (!path[0]) return MR_OK;
     FILE *file = open_file(path, err);
     if (!file) return MR_BAD_CONFIG;
@@ -168,11 +173,42 @@ static void notify(void *context)
     if (notified) tier->notify(notified);
 }
 
+/* Says once what does not suit a cache. Who may not ask learns it from the first refused store. */
+static void on_memory(void *context, enum mr_redis_outcome outcome,
+                      const struct mr_redis_reply *reply)
+{
+    struct mr_tier_redis *tier = context;
+    struct mr_tier_policy policy;
+    char text[MR_TIER_POLICY_BYTES];
+    size_t length = 0;
+    if (outcome != MR_REDIS_DONE) return;
+    const char *info = mr_redis_reply_text(reply, &length);
+    if (!mr_tier_policy_read(&policy, info, length)) return;
+    mr_tier_policy_judge(&policy, tier->values_expire, text);
+    if (text[0] && strcmp(text, tier->told_policy) != 0) mr_log_warn(tier->log, "%s", text);
+    memcpy(tier->told_policy, text, sizeof text);
+}
+
+static void on_met(void *context, struct mr_tier_lane *lane)
+{
+    static const char *const words[] = {"INFO", "memory"};
+    static const size_t lengths[] = {4, 6};
+    struct mr_tier_call call = {.words = words,
+                                .lengths = lengths,
+                                .count = 2,
+                                .timeout_ns = SECOND_NS,
+                                .done = on_memory,
+                                .context = context};
+    mr_tier_lane_call(lane, &call, 1);
+}
+
 static enum mr_status open_lanes(struct mr_tier_redis *tier,
                                  const struct mr_tier_redis_options *options,
                                  struct mr_tier_lane_options *lane, struct mr_error *err)
 {
     enum mr_status status = MR_OK;
+    tier->log = options->log;
+    tier->values_expire = options->ttl_ns > 0;
     lane->queue = tier->queue;
     lane->ttl_s = (options->ttl_ns + SECOND_NS - 1) / SECOND_NS;
     lane->log = options->log;
@@ -183,10 +219,12 @@ static enum mr_status open_lanes(struct mr_tier_redis *tier,
     for (uint32_t i = 0; i <= options->connections && status == MR_OK; i++) {
         if (getrandom(&lane->seed, sizeof lane->seed, 0) < 0) lane->seed = i;
         lane->index = i;
+        lane->met = i == 0 && options->log ? on_met : NULL;
         status = mr_tier_lane_create(&tier->lanes[i], lane, err);
         if (status == MR_OK) tier->lane_count++;
     }
-    return status;
+    lane->queue = NULL;
+    return status == MR_OK ? mr_tier_lane_create(&tier->calls, lane, err) : status;
 }
 
 static enum mr_status open_all(struct mr_tier_redis *tier,
@@ -203,7 +241,8 @@ static enum mr_status open_all(struct mr_tier_redis *tier,
                                           .present_ns = PRESENT_NS};
     enum mr_status status = mr_redis_url_parse(&lane.conn.where, options->url, err);
     if (status == MR_OK) status = read_password(options->password_file, &lane.conn.where, err);
-    if (status == MR_OK) status = read_secrets(options->key_file, secrets, &lane.secret_count, err);
+    if (status == MR_OK)
+        status = mr_tier_redis_secrets(options->key_file, secrets, &lane.secret_count, err);
     if (status == MR_OK && lane.conn.where.tls)
         status = mr_redis_tls_context_create(&tier->tls, &options->tls, err);
     if (status == MR_OK) status = mr_tier_queue_create(&tier->queue, &queue, err);
@@ -251,6 +290,8 @@ void mr_tier_redis_destroy(struct mr_tier_redis *tier)
 {
     if (!tier) return;
     mr_tier_redis_close(tier);
+    if (tier->calls) mr_tier_lane_stop(tier->calls);
+    mr_tier_lane_destroy(tier->calls);
     for (uint32_t i = 0; i < tier->lane_count; i++)
         mr_tier_lane_destroy(tier->lanes[i]);
     mr_tier_queue_destroy(tier->queue);
@@ -269,16 +310,17 @@ void mr_tier_redis_link(struct mr_tier_redis *tier, void (*notified)(void *conte
     atomic_store(&tier->notified, context);
 }
 
-bool mr_tier_redis_call(struct mr_tier_redis *tier, const struct mr_tier_call *call)
+bool mr_tier_redis_call(struct mr_tier_redis *tier, const struct mr_tier_call *calls, size_t count)
 {
-    return mr_tier_lane_call(tier->lanes[0], call);
+    return mr_tier_lane_call(tier->calls, calls, count);
 }
 
 static void add(struct mr_redis_client_stats *sum, const struct mr_redis_client_stats *one)
 {
     sum->connects += one->connects;
     sum->failures += one->failures;
-    sum->redirects += one->redirects;
+    sum->moved += one->moved;
+    sum->asked += one->asked;
     sum->breaker_openings += one->breaker_openings;
     sum->bytes.sent_bytes += one->bytes.sent_bytes;
     sum->bytes.received_bytes += one->bytes.received_bytes;
@@ -298,5 +340,7 @@ struct mr_tier_redis_stats mr_tier_redis_stats(struct mr_tier_redis *tier)
             mr_tier_lane_stats(tier->lanes[i], unused, sizeof unused);
         add(&stats.client, &one);
     }
+    struct mr_redis_client_stats calls = mr_tier_lane_stats(tier->calls, unused, sizeof unused);
+    add(&stats.client, &calls);
     return stats;
 }

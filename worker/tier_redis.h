@@ -1,5 +1,6 @@
 /* tier_redis - the tier of KV blocks (kvcache/tier.h) kept in Redis: one queue, one thread with a
- * connection for look-ups and small commands, and one for each connection that carries values.
+ * connection for look-ups, one for small commands of others (calls), and one for each connection
+ * that carries values.
  *
  * It starts without Redis and does without it whenever it is away, slow, full or wrong: then
  * look-ups are refused, or answered "nothing there" within the look-up timeout, and stores are
@@ -38,12 +39,11 @@ struct mr_tier_redis_stats {
 enum mr_status mr_tier_redis_create(struct mr_tier_redis **out,
                                     const struct mr_tier_redis_options *options,
                                     struct mr_error *err);
-/* Ends the threads: nobody is woken and nothing of the engine's is touched any more; what was on
- * its way is answered as not done, what is asked later is refused. Before the engine ends. May be
- * NULL.
- */
+/* Ends the threads but that of calls: nobody is woken and nothing of the engine's is touched any
+ * more; what was on its way is answered as not done, what is asked later is refused. Before the
+ * engine ends. May be NULL. */
 void mr_tier_redis_close(struct mr_tier_redis *tier);
-/* After the engine. May be NULL. */
+/* After the engine. Calls that have no answer are told. May be NULL. */
 void mr_tier_redis_destroy(struct mr_tier_redis *tier);
 
 /* The engine's view, valid as long as the tier. */
@@ -52,8 +52,11 @@ const struct mr_tier *mr_tier_redis_table(const struct mr_tier_redis *tier);
  * request.
  */
 void mr_tier_redis_link(struct mr_tier_redis *tier, void (*notify)(void *context), void *context);
-/* A small command of somebody else: see worker/tier_lane.h. */
-bool mr_tier_redis_call(struct mr_tier_redis *tier, const struct mr_tier_call *call);
+/* Small commands of somebody else: see worker/tier_lane.h. */
+bool mr_tier_redis_call(struct mr_tier_redis *tier, const struct mr_tier_call *calls, size_t count);
 struct mr_tier_redis_stats mr_tier_redis_stats(struct mr_tier_redis *tier);
+/* Reads a key file ("" none) into secrets [MR_FRAME_KEYS_MAX]; the caller wipes them. */
+enum mr_status mr_tier_redis_secrets(const char *path, struct mr_tier_secret *secrets,
+                                     size_t *count, struct mr_error *err);
 
 #endif

@@ -11,11 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBE_MS         1000u
-#define TOPIC_TIMEOUT_MS 10000u
-#define TRANSACTION_NS                                                                             \
-    ((uint64_t)30000000000) /* the shortest: a broker may be away for a while                      \
-                             */
+#define PROBE_MS          1000u
+#define MOCK_WAIT_MS      30u /* the worker's cores are for the model */
+#define TOPIC_TIMEOUT_MS  10000u
+#define TRANSACTION_NS    ((uint64_t)10000000000)
 #define SETTLE_TIMEOUT_MS 30000u
 
 /* ---- what the parts call ---- */
@@ -41,11 +40,12 @@ static void on_kafka_log(void *context, enum mr_log_level level, const char *tex
 /* ---- building ---- */
 
 /* The broker ends what a vanished worker left open after this time; until then nobody reads its
- * offsets or what was written after it. No longer than the group needs to miss the worker. */
+ * offsets or what was written after it. No longer than the group needs to miss the worker, which
+ * itself goes on with another transaction. */
 static uint64_t transaction_timeout_ns(const struct mr_config *config)
 {
     if (config->delivery != MR_DELIVERY_EXACTLY_ONCE) return 0;
-    return config->session_timeout_ns > TRANSACTION_NS ? config->session_timeout_ns
+    return config->session_timeout_ns < TRANSACTION_NS ? config->session_timeout_ns
                                                        : TRANSACTION_NS;
 }
 
@@ -115,6 +115,7 @@ static enum mr_status meet_broker(struct mr_worker *worker, struct mr_error *err
     if (status == MR_OK) status = ensure_topics(worker, admin, err);
     mr_kafka_admin_close(admin);
     worker->kafka.embedded = embedded;
+    worker->kafka.mock_wait_ms = MOCK_WAIT_MS;
     return status;
 }
 
@@ -161,6 +162,32 @@ static enum mr_status open_settle(struct mr_worker *worker, struct mr_error *err
     return mr_settle_create(&worker->settle, &options, err);
 }
 
+static bool call_tier(void *context, const struct mr_tier_call *calls, size_t count)
+{
+    return mr_tier_redis_call(context, calls, count);
+}
+
+static enum mr_status open_resume(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    struct mr_tier_secret secrets[MR_FRAME_KEYS_MAX];
+    struct mr_resume_options options = {.call = call_tier,
+                                        .context = worker->tier,
+                                        .secrets = secrets,
+                                        .ttl_ns = config->resume_ttl_ns,
+                                        .bytes_max = config->resume ? config->resume_bytes : 0,
+                                        .intake = mr_intake_mailbox(worker->intake),
+                                        .metrics = worker->metrics};
+    if (!worker->tier) return MR_OK;
+    memcpy(options.weights_digest, mr_engine_thread_model(worker->engine)->weights_digest,
+           sizeof options.weights_digest);
+    enum mr_status status =
+        mr_tier_redis_secrets(config->redis_key_file, secrets, &options.secret_count, err);
+    if (status == MR_OK) status = mr_resume_create(&worker->resume, &options, err);
+    explicit_bzero(secrets, sizeof secrets);
+    return status;
+}
+
 static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
@@ -169,6 +196,7 @@ static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *er
                                          .hand_over = config->delivery == MR_DELIVERY_EXACTLY_ONCE,
                                          .intake = mr_intake_mailbox(worker->intake),
                                          .oldest_ms = mr_intake_oldest(worker->intake),
+                                         .resume = worker->resume,
                                          .log = worker->options.log,
                                          .metrics = worker->metrics,
                                          .failed = on_failed,
@@ -205,6 +233,7 @@ static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *er
                    .prompt_tokens_max = mr_engine_thread_context_tokens(worker->engine) - 1},
         .publish = mr_publish_mailbox(worker->publish),
         .metrics = worker->metrics,
+        .resume = worker->resume,
         .settle = worker->settle};
     enum mr_status status = mr_intake_start(worker->intake, &targets, err);
     if (status == MR_OK) worker->settle = NULL;
@@ -285,6 +314,7 @@ static enum mr_status build(struct mr_worker *worker, enum mr_exit *exit_code, s
         return status;
     }
     status = open_metrics(worker, err);
+    if (status == MR_OK) status = open_resume(worker, err);
     if (status == MR_OK) status = open_publish(worker, err);
     if (status == MR_OK) status = open_settle(worker, err);
     if (status == MR_OK) {

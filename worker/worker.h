@@ -11,6 +11,7 @@
 #include "worker/engine_thread.h"
 #include "worker/intake.h"
 #include "worker/publish.h"
+#include "worker/tier_redis.h"
 
 #include <stdio.h>
 
@@ -38,6 +39,7 @@ struct mr_worker_stats {
     struct mr_engine_thread_stats engine;
     struct mr_publish_stats publish;
     struct mr_intake_stats intake;
+    struct mr_tier_redis_stats tier; /* all zero without --redis */
 };
 
 /* Blocks until requests are being taken, or something failed. Signals that the process handles must

@@ -4,6 +4,7 @@
 #define MR_WORKER_WORKER_STATE_H
 
 #include "worker/http.h"
+#include "worker/resume.h"
 #include "worker/tier_redis.h"
 #include "worker/worker.h"
 
@@ -21,6 +22,7 @@ struct mr_worker {
     struct mr_metrics *metrics;
     struct mr_http *http;
     struct mr_tier_redis *tier; /* NULL without --redis */
+    struct mr_resume *resume;   /* the same */
     uint64_t started_ns;
     uint32_t partition_count; /* of all request topics */
     atomic_bool ready;        /* requests are taken; false again from the drain on */

@@ -85,8 +85,10 @@ enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_s
 void mr_cpu_kv_destroy(struct mr_cpu_kv *kv);
 void mr_cpu_kv_copy(struct mr_cpu_kv *kv, uint32_t from, uint32_t to, uint32_t token_count);
 /* Stored form of the first token_count tokens, layer by layer: the panels of kv_pool.h, cut behind
- * the last token and zero in what is left of its panel. A full block is one copy. */
+ * the last token and zero in what is left of its panel. That of a full block is the block as it
+ * lies in the pool: _bytes_of, in place. */
 size_t mr_cpu_kv_export_bytes(const struct mr_cpu_kv *kv, uint32_t token_count);
+void *mr_cpu_kv_bytes_of(const struct mr_cpu_kv *kv, uint32_t block);
 void mr_cpu_kv_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
                       void *bytes);
 void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,

@@ -149,12 +149,18 @@ static const unsigned char *import_head(const struct mr_cpu_kv *kv, unsigned cha
     return flat;
 }
 
+void *mr_cpu_kv_bytes_of(const struct mr_cpu_kv *kv, uint32_t block)
+{
+    MR_ASSERT(block < kv->spec.block_count);
+    return mr_cpu_kv_keys(kv, block, 0, 0);
+}
+
 void mr_cpu_kv_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count, void *bytes)
 {
     MR_ASSERT(token_count <= MR_BLOCK_TOKENS && block < kv->spec.block_count);
     unsigned char *flat = bytes;
     if (token_count == MR_BLOCK_TOKENS) {
-        memcpy(flat, mr_cpu_kv_keys(kv, block, 0, 0), kv->block_bytes);
+        memcpy(flat, mr_cpu_kv_bytes_of(kv, block), kv->block_bytes);
         return;
     }
     for (uint32_t layer = 0; layer < kv->spec.layer_count; layer++)
@@ -167,7 +173,7 @@ void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count
     MR_ASSERT(token_count <= MR_BLOCK_TOKENS && block < kv->spec.block_count);
     const unsigned char *flat = bytes;
     if (token_count == MR_BLOCK_TOKENS) {
-        memcpy(mr_cpu_kv_keys(kv, block, 0, 0), flat, kv->block_bytes);
+        memcpy(mr_cpu_kv_bytes_of(kv, block), flat, kv->block_bytes);
         return;
     }
     for (uint32_t layer = 0; layer < kv->spec.layer_count; layer++)

@@ -20,6 +20,12 @@
 #define BEFORE_MAX      20u
 #define SAMPLES_MAX     1000u
 
+/* Where the time of one went: the broker has the cancel, the terminal record is written (by the
+ * record's timestamp), it is read. Milliseconds from the start. */
+struct way {
+    double acknowledged_ms, written_ms, read_ms;
+};
+
 struct bench {
     const struct mr_config *config;
     struct mr_client *client;
@@ -27,6 +33,7 @@ struct bench {
     uint32_t sent;
     double ms[SAMPLES_MAX], step_ms[SAMPLES_MAX];
     uint32_t count, without_text, not_cancelled;
+    struct way way, slowest;
 };
 
 static void fail(const char *what, const struct mr_error *err)
@@ -84,11 +91,20 @@ static void await(struct bench *bench, uint32_t number, enum mr_client_kind kind
     fail(id, NULL);
 }
 
+static double since_ms(uint64_t from_ns)
+{
+    return (double)(mr_clock_ns() - from_ns) / 1e6;
+}
+
 static void note_end(struct bench *bench, uint64_t from_ns, const struct mr_client_event *event)
 {
     const struct mr_result *result = &event->result;
+    struct way *way = &bench->way;
     if (bench->count == SAMPLES_MAX) return;
-    bench->ms[bench->count] = (double)(mr_clock_ns() - from_ns) / 1e6;
+    way->read_ms = since_ms(from_ns);
+    way->written_ms = way->read_ms - (double)(mr_clock_unix_ms() - event->record.timestamp_ms);
+    if (way->read_ms > bench->slowest.read_ms) bench->slowest = *way;
+    bench->ms[bench->count] = way->read_ms;
     bench->step_ms[bench->count++] = result->itl_mean_ms;
     bench->without_text += result->choices[0].text.length == 0;
     bench->not_cancelled += result->choices[0].finish != MR_FINISH_CANCELLED;
@@ -99,6 +115,7 @@ static void cancel_and_time(struct bench *bench, uint32_t number)
     struct mr_client_event event;
     uint64_t from_ns = mr_clock_ns();
     send_cancel(bench, number);
+    bench->way.acknowledged_ms = since_ms(from_ns);
     await(bench, number, MR_CLIENT_RESULT, &event);
     note_end(bench, from_ns, &event);
 }
@@ -153,15 +170,19 @@ static void measure(struct bench *bench, const char *kind, uint32_t count,
                     void (*one)(struct bench *bench))
 {
     bench->count = bench->without_text = bench->not_cancelled = 0;
+    bench->way = bench->slowest = (struct way){0};
     for (uint32_t i = 0; i < count; i++)
         one(bench);
     qsort(bench->ms, bench->count, sizeof *bench->ms, by_size);
     qsort(bench->step_ms, bench->count, sizeof *bench->step_ms, by_size);
     printf("\"%s\": {\"count\": %u, \"median_ms\": %.1f, \"p99_ms\": %.1f, \"max_ms\": %.1f, "
-           "\"step_ms\": %.1f, \"without_text\": %u, \"not_cancelled\": %u}",
+           "\"step_ms\": %.1f, \"slowest\": {\"acknowledged_ms\": %.1f, \"written_ms\": %.1f, "
+           "\"read_ms\": %.1f}, \"without_text\": %u, \"not_cancelled\": %u}",
            kind, bench->count, part_of(bench->ms, bench->count, 0.5),
            part_of(bench->ms, bench->count, 0.99), part_of(bench->ms, bench->count, 1),
-           part_of(bench->step_ms, bench->count, 0.5), bench->without_text, bench->not_cancelled);
+           part_of(bench->step_ms, bench->count, 0.5), bench->slowest.acknowledged_ms,
+           bench->slowest.written_ms, bench->slowest.read_ms, bench->without_text,
+           bench->not_cancelled);
 }
 
 static void run(struct bench *bench)
@@ -170,9 +191,10 @@ static void run(struct bench *bench)
     uint32_t others = bench->config->concurrency, count = bench->config->requests;
     for (uint32_t i = 0; i < others; i++)
         await(bench, send_next(bench), MR_CLIENT_TOKENS, &event);
+    uint64_t from_ns = mr_clock_ns();
     send_cancel(bench,
                 UINT32_MAX); /* a producer's first record to a topic waits for its metadata */
-    printf("{");
+    printf("{\"first_acknowledged_ms\": %.1f, ", since_ms(from_ns));
     measure(bench, "running", count, cancel_running);
     printf(", ");
     measure(bench, "waiting", count < BEFORE_MAX ? count : BEFORE_MAX, cancel_waiting);

@@ -160,7 +160,7 @@ static double stack_run(const struct stack *stack, uint32_t rows, uint32_t logit
 
 static void bench_linear(void)
 {
-    static const uint32_t rows[] = {1, 2, 4, 8, 12, 16, 24, 32, 64, 128, 256, 512};
+    static const uint32_t rows[] = {1, 2, 4, 8, 12, 16, 24, 32, 64, 73, 128, 172, 256, 512};
     struct stack *stack = stack_make(512);
     const double layer_weights = (double)LAYERS * HIDDEN * (QKV + HIDDEN + 3 * FFN);
     printf("linear stack, bf16: rows, ms, GFLOP/s, GB/s of weights (head for up to 64 rows)\n");
@@ -263,6 +263,28 @@ static void bench_prompt(uint32_t tokens, uint32_t chunk)
     scene_drop(&scene);
 }
 
+/* New tokens of a conversation's turn behind all of its earlier ones. */
+static void bench_turn(uint32_t rows, uint32_t context)
+{
+    struct scene scene = scene_make(1, context + rows, rows);
+    double best_write = INFINITY, best = INFINITY;
+    for (int run = 0; run < RUNS + 1; run++) { /* the first brings pages in */
+        double write_ms = 0.0, attention_ms = 0.0;
+        for (uint32_t at = run == 0 ? 0 : context; at <= context; at += rows) {
+            scene.sequences[0].context_tokens = at;
+            scene.sequences[0].row_count = rows;
+            scene_step(&scene, &write_ms, &attention_ms);
+        }
+        if (run == 0) continue;
+        best_write = fmin(best_write, write_ms);
+        best = fmin(best, attention_ms);
+    }
+    const double flop = 4.0 * LAYERS * HEADS * DIM * rows * (context + (rows + 1.0) / 2);
+    printf("  turn %4u behind %4u  write %6.2f ms  attention %7.2f ms  %6.1f GFLOP/s\n", rows,
+           context, best_write, best, flop / best / 1e6);
+    scene_drop(&scene);
+}
+
 static void bench_decode(uint32_t sequence_count, uint32_t context)
 {
     struct scene scene = scene_make(sequence_count, context + 1, sequence_count);
@@ -297,6 +319,10 @@ static void bench_attention(void)
     bench_prompt(512, 512);
     bench_prompt(2048, 512);
     bench_prompt(2048, 2048);
+    bench_turn(73, 300);
+    bench_turn(73, 2100);
+    bench_turn(172, 300);
+    bench_turn(172, 2100);
     bench_decode(1, 500);
     bench_decode(1, 4000);
     bench_decode(8, 500);

@@ -1,19 +1,26 @@
-/* How long it takes to bring KV blocks into one piece of memory, and back: 32 blocks of a model of
- * 48 layers with SmolLM2's heads (3 of 64, bf16). `bench_kv_gather [REPETITIONS]` prints the median
- * and the 95th percentile, and says whether the round trip gives the same bytes.
+/* How long it takes to gather KV blocks and to scatter them: 32 blocks of a model of 48 layers with
+ * SmolLM2's heads (3 of 64, bf16). `bench_kv_gather [REPETITIONS]` prints the median and the 95th
+ * percentile, and says whether the round trip gives the same bytes.
  *
- * With blocks of 256 tokens that is 302 MB to read and as much to write, which no two cores do in a
- * few milliseconds; 512 tokens of context, as 32 blocks of 16 tokens would hold, are 2 blocks. */
+ * As the tier does it: the list of pieces a socket is given, which lie in the pool and stay there.
+ * The round trip goes through them, from one pool to another. Beside it what a copy costs, which is
+ * what a pool out of the socket's reach would need: with blocks of 256 tokens 302 MB are to be read
+ * and as much to be written. The same layers with 32 blocks of 16 tokens hold 512 tokens: here 2
+ * blocks. "fresh" is a pool whose pages nobody has touched: what the first use of a block costs. */
 #include "codec/check.h"
+#include "kvcache/block_frame.h"
 #include "ops/cpu/kernels.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #define LAYERS          48u
 #define BLOCKS          32u
+#define POOL_BLOCKS     (2u * BLOCKS + 1u)
+#define PIECES_MAX      256u
 #define REPETITIONS_MAX 1000u
 
 static double now_ms(void)
@@ -33,8 +40,9 @@ static void say(const char *what, double *ms, uint32_t count, size_t bytes)
 {
     qsort(ms, count, sizeof *ms, ascending);
     double median = ms[count / 2];
-    printf("%-26s %7.1f MB  median %8.3f ms  p95 %8.3f ms  %5.1f GB/s\n", what, (double)bytes / 1e6,
-           median, ms[count * 95 / 100], (double)bytes / median / 1e6);
+    printf("%-34s median %8.4f ms  p95 %8.4f ms", what, median, ms[count * 95 / 100]);
+    if (bytes) printf("  %6.1f MB  %5.1f GB/s", (double)bytes / 1e6, (double)bytes / median / 1e6);
+    printf("\n");
 }
 
 /* Scattered over the pool, as blocks of a busy one are. */
@@ -43,53 +51,122 @@ static uint32_t block_at(uint32_t i, uint32_t block_count)
     return i * 37 % block_count;
 }
 
-static void measure(struct mr_cpu_kv *kv, uint32_t blocks, uint32_t repetitions)
+/* The pieces of the blocks, cut as the tier cuts them. Returns how many. */
+static uint32_t list_pieces(const struct mr_cpu_kv *kv, uint32_t blocks, struct iovec *pieces)
+{
+    size_t bytes = mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS);
+    struct mr_slices slices = mr_slices_of(bytes, bytes / LAYERS);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < blocks; i++) {
+        unsigned char *block = mr_cpu_kv_bytes_of(kv, block_at(i, POOL_BLOCKS));
+        for (uint32_t slice = 0; slice < slices.count; slice++) {
+            MR_ASSERT(count < PIECES_MAX);
+            pieces[count++] = (struct iovec){.iov_base = block + slice * slices.bytes,
+                                             .iov_len = mr_slices_length(&slices, bytes, slice)};
+        }
+    }
+    return count;
+}
+
+static void measure_pieces(const struct mr_cpu_kv *kv, uint32_t blocks, uint32_t repetitions)
+{
+    static double ms[REPETITIONS_MAX];
+    struct iovec pieces[PIECES_MAX];
+    char text[64];
+    uint32_t count = 0;
+    for (uint32_t run = 0; run < repetitions; run++) {
+        double begin_ms = now_ms();
+        count = list_pieces(kv, blocks, pieces);
+        ms[run] = now_ms() - begin_ms;
+    }
+    snprintf(text, sizeof text, "gather %u blocks: %u pieces", blocks, count);
+    say(text, ms, repetitions, 0);
+}
+
+/* From the pieces of one pool into those of another. */
+static bool goes_round(const struct mr_cpu_kv *from, const struct mr_cpu_kv *to)
+{
+    struct iovec out[PIECES_MAX], in[PIECES_MAX];
+    uint32_t count = list_pieces(from, BLOCKS, out);
+    bool same = list_pieces(to, BLOCKS, in) == count;
+    for (uint32_t i = 0; i < count; i++)
+        memcpy(in[i].iov_base, out[i].iov_base, out[i].iov_len);
+    size_t bytes = mr_cpu_kv_export_bytes(from, MR_BLOCK_TOKENS);
+    unsigned char *block = malloc(bytes);
+    MR_ASSERT(block != NULL);
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        mr_cpu_kv_export(to, block_at(i, POOL_BLOCKS), MR_BLOCK_TOKENS, block);
+        same =
+            same && memcmp(block, mr_cpu_kv_bytes_of(from, block_at(i, POOL_BLOCKS)), bytes) == 0;
+    }
+    free(block);
+    return same;
+}
+
+static void fill(const struct mr_cpu_kv *kv)
+{
+    size_t bytes = mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS);
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        unsigned char *block = mr_cpu_kv_bytes_of(kv, block_at(i, POOL_BLOCKS));
+        for (size_t at = 0; at < bytes; at++)
+            block[at] = (unsigned char)((at + i) * 2654435761u >> 13);
+    }
+}
+
+static void measure_copies(struct mr_cpu_kv *kv, uint32_t blocks, uint32_t repetitions,
+                           const char *kind)
 {
     static double out_ms[REPETITIONS_MAX], in_ms[REPETITIONS_MAX];
-    const uint32_t pool = 2 * BLOCKS + 1;
     size_t one = mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS), bytes = blocks * one;
-    unsigned char *first = malloc(bytes), *second = malloc(bytes);
-    MR_ASSERT(first != NULL && second != NULL);
-    for (size_t i = 0; i < bytes; i++)
-        first[i] = (unsigned char)(i * 2654435761u >> 13);
-    memset(second, 0, bytes);
+    unsigned char *flat = malloc(bytes);
+    MR_ASSERT(flat != NULL);
+    memset(flat, 1, bytes);
     for (uint32_t run = 0; run < repetitions; run++) {
         double begin_ms = now_ms();
         for (uint32_t i = 0; i < blocks; i++)
-            mr_cpu_kv_import(kv, block_at(i, pool), MR_BLOCK_TOKENS, first + i * one);
+            mr_cpu_kv_import(kv, block_at(i, POOL_BLOCKS), MR_BLOCK_TOKENS, flat + i * one);
         double middle_ms = now_ms();
         for (uint32_t i = 0; i < blocks; i++)
-            mr_cpu_kv_export(kv, block_at(i, pool), MR_BLOCK_TOKENS, second + i * one);
+            mr_cpu_kv_export(kv, block_at(i, POOL_BLOCKS), MR_BLOCK_TOKENS, flat + i * one);
         in_ms[run] = middle_ms - begin_ms;
         out_ms[run] = now_ms() - middle_ms;
     }
     char text[64];
-    snprintf(text, sizeof text, "gather %u blocks of %u", blocks, MR_BLOCK_TOKENS);
+    snprintf(text, sizeof text, "copy %u blocks out%s", blocks, kind);
     say(text, out_ms, repetitions, bytes);
-    snprintf(text, sizeof text, "scatter %u blocks of %u", blocks, MR_BLOCK_TOKENS);
+    snprintf(text, sizeof text, "copy %u blocks in%s", blocks, kind);
     say(text, in_ms, repetitions, bytes);
-    printf("round trip: %s\n", memcmp(first, second, bytes) == 0 ? "the same bytes" : "DIFFERS");
-    free(second);
-    free(first);
+    free(flat);
+}
+
+static struct mr_cpu_kv *make_pool(void)
+{
+    const struct mr_cpu_kv_spec spec = {.layer_count = LAYERS,
+                                        .kv_head_count = 3,
+                                        .head_dim = 64,
+                                        .block_count = POOL_BLOCKS,
+                                        .bf16 = true};
+    struct mr_cpu_kv *kv;
+    struct mr_error err = {0};
+    if (mr_cpu_kv_create(&kv, &spec, &err) == MR_OK) return kv;
+    fprintf(stderr, "%s\n", err.detail);
+    exit(1);
 }
 
 int main(int argc, char **argv)
 {
+    const uint32_t few = BLOCKS * 16 / MR_BLOCK_TOKENS > 0 ? BLOCKS * 16 / MR_BLOCK_TOKENS : 1;
     uint32_t repetitions = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 100;
     if (repetitions == 0 || repetitions > REPETITIONS_MAX) repetitions = REPETITIONS_MAX;
-    const struct mr_cpu_kv_spec spec = {.layer_count = LAYERS,
-                                        .kv_head_count = 3,
-                                        .head_dim = 64,
-                                        .block_count = 2 * BLOCKS + 1,
-                                        .bf16 = true};
-    struct mr_cpu_kv *kv;
-    struct mr_error err = {0};
-    if (mr_cpu_kv_create(&kv, &spec, &err) != MR_OK) {
-        fprintf(stderr, "%s\n", err.detail);
-        return 1;
-    }
-    measure(kv, BLOCKS, repetitions);
-    measure(kv, BLOCKS * 16 / MR_BLOCK_TOKENS > 0 ? BLOCKS * 16 / MR_BLOCK_TOKENS : 1, repetitions);
-    mr_cpu_kv_destroy(kv);
-    return 0;
+    struct mr_cpu_kv *one = make_pool(), *two = make_pool();
+    measure_copies(two, BLOCKS, 1, ", fresh pool");
+    fill(one);
+    measure_pieces(one, BLOCKS, repetitions);
+    measure_copies(two, BLOCKS, repetitions, "");
+    measure_copies(two, few, repetitions, "");
+    bool same = goes_round(one, two);
+    printf("round trip: %s\n", same ? "the same bytes" : "DIFFERS");
+    mr_cpu_kv_destroy(two);
+    mr_cpu_kv_destroy(one);
+    return same ? 0 : 1;
 }

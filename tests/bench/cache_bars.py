@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """What shared prefill is worth: time to first token of long prompts and conversations, on one worker and on two that
-share a Redis. Workers with topics of their own stand on one embedded broker, so that each request goes where it is
-meant to. Needs redis-server. Bars: a 4,000-token prompt known to another worker in 1/8 of computing it; an identical
-prompt in 10 ms on the same worker; turn 8 of a conversation within 1.3 times turn 2; behind a link of 20 MB/s no more
-than 1.05 times without Redis. First-token times are the worker's own, from intake on."""
+share a Redis. Workers with topics of their own stand on one broker (the embedded one, or --brokers), so that each request
+goes where it is meant to. Needs redis-server. Bars: a 4,000-token prompt known to another worker in 1/8 of computing it;
+an identical prompt in 10 ms on the same worker; turn 8 of a conversation within 1.3 times turn 2. First-token times are
+the worker's own, from intake on. Answers are compared with those of a worker that caches nothing; what a result says was
+loaded, with the counters of the worker. What a slow Redis costs: slow_redis.py."""
 
+import argparse
+import contextlib
 import json
 import os
 import random
@@ -12,7 +15,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 import uuid
 
@@ -56,44 +58,6 @@ class Redis:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class SlowLink:
-    """A relay that passes so many bytes a second each way."""
-
-    def __init__(self, port, bytes_per_second):
-        self.rate = bytes_per_second
-        self.target = port
-        self.lock = threading.Lock()
-        self.free_at = time.monotonic()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return
-            far = socket.create_connection(("127.0.0.1", self.target))
-            for one, other in ((near, far), (far, near)):
-                threading.Thread(target=self.relay, args=(one, other), daemon=True).start()
-
-    def relay(self, one, other):
-        try:
-            while data := one.recv(65536):
-                with self.lock:
-                    now = time.monotonic()
-                    self.free_at = max(self.free_at, now) + len(data) / self.rate
-                    wait = self.free_at - now
-                if wait > 0:
-                    time.sleep(wait)
-                other.sendall(data)
-        except OSError:
-            pass
-        for end in (one, other):
-            end.close()
-
-
 class Asker:
     """One worker and its producer."""
 
@@ -124,6 +88,10 @@ class Asker:
         self.worker.__exit__()
 
 
+def kind(options):
+    return ["--deterministic"] if options.deterministic else []
+
+
 def tokens(seed, count):
     drawn = random.Random(seed)
     return [drawn.randrange(100, 40000) for _ in range(count)]
@@ -137,90 +105,112 @@ def settle():
     time.sleep(1.5)  # stores are under way behind the answer
 
 
-def long_prompt(one, other, salt):
-    shared = tokens(salt, 4000)
-    cold = one.ask(shared + tokens(salt + 1, 40))
+def said(result):
+    return [result[key] for key in ("token_ids", "text", "finish_reason", "logprobs") if key in result]
+
+
+class Count:
+    """What a worker computed and loaded between two looks at its counters."""
+
+    def __init__(self, asker):
+        self.asker = asker
+        self.before = self.look()
+
+    def look(self):
+        metrics = self.asker.worker.metrics()
+        return [metrics[f"millrace_{name}_total"] for name in ("prompt_tokens", "shared_cache_loaded_tokens")]
+
+    def exact(self, result):
+        """The result's own figures are the counters', and make up the prompt."""
+        computed, loaded = [after - before for after, before in zip(self.look(), self.before)]
+        usage = result["usage"]
+        return usage["cached_tokens_redis"] == loaded and usage["cached_tokens"] + computed == usage["prompt_tokens"]
+
+
+def long_prompt(one, other, plain, salt):
+    shared, endings = tokens(salt, 4000), [tokens(salt + 1, 40), tokens(salt + 2, 40)]
+    cold = one.ask(shared + endings[0])
     settle()
-    warm = other.ask(shared + tokens(salt + 2, 40))
-    plain = other.ask(shared + tokens(salt + 2, 40), cache={"read": False, "write": False})
-    return {"cold_ms": first(cold), "other_worker_ms": first(warm), "share": first(warm) / first(plain),
-            "share_bar": 0.125, "computing_ms": first(plain), "cached_tokens_redis": warm["usage"]["cached_tokens_redis"],
-            "cached_tokens_redis_expected": 4000 // 256 * 256,
-            "same_tokens": warm["token_ids"] == plain["token_ids"]}
+    count = Count(other)
+    warm = other.ask(shared + endings[1], logprobs=3)
+    exact = count.exact(warm)
+    computed = other.ask(shared + endings[1], cache={"read": False, "write": False})
+    apart = plain.ask(shared + endings[1], logprobs=3)
+    return {"cold_ms": first(cold), "other_worker_ms": first(warm), "share": first(warm) / first(computed),
+            "share_bar": 0.125, "computing_ms": first(computed),
+            "cached_tokens_redis": warm["usage"]["cached_tokens_redis"],
+            "cached_tokens_redis_most": 4000 // 256 * 256, "cached_tokens_redis_exact": exact,
+            "as_without_cache": said(warm) == said(apart)}
 
 
-def identical(one, other, salt):
+def identical(one, other, plain, salt):
     prompt = tokens(salt, 4000)
     cold = one.ask(prompt)
-    again = [one.ask(prompt) for _ in range(3)]
+    again = []
+    for _ in range(3):
+        count = Count(one)
+        again.append(one.ask(prompt, logprobs=3))
+        assert count.exact(again[-1])
     settle()
-    there = other.ask(prompt)
+    count = Count(other)
+    there = other.ask(prompt, logprobs=3)
+    exact = count.exact(there)
+    apart = plain.ask(prompt, logprobs=3)
     return {"cold_ms": first(cold), "same_worker_ms": [first(result) for result in again], "same_worker_bar_ms": 10,
             "chunks_again": [result["prefill_chunks"] for result in again], "other_worker_ms": first(there),
             "other_worker_share": first(there) / first(cold), "share_bar": 0.125,
             "other_worker_chunks": there["prefill_chunks"],
-            "cached_tokens_redis": there["usage"]["cached_tokens_redis"],
-            "same_tokens": all(result["token_ids"] == cold["token_ids"] for result in [*again, there])}
+            "cached_tokens_redis": there["usage"]["cached_tokens_redis"], "cached_tokens_redis_exact": exact,
+            "as_without_cache": all(said(result) == said(apart) for result in [*again, there])}
 
 
-def conversation(workers, salt):
-    history, times, found = [], [], []
+def conversation(workers, salt, asked):
+    """300 tokens a turn, `asked` of them new text."""
+    history, turns = [], []
     for turn in range(8):
-        history += tokens(salt + turn, 172)
-        result = workers[turn % len(workers)].ask(history, max_tokens=128, session=f"talk-{salt}")
-        times.append(first(result))
-        found.append([len(history), result["usage"]["cached_tokens"], result["usage"]["cached_tokens_redis"]])
+        history += tokens(salt + turn, asked)
+        result = workers[turn % len(workers)].ask(history, max_tokens=300 - asked, session=f"talk-{salt}-{asked}")
+        times, usage = result["timings_ms"], result["usage"]
+        turns.append({"first_token": times["first_token"], "queue": times["queue"], "prefill": times["prefill"],
+                      "prompt": len(history), "cached": usage["cached_tokens"],
+                      "redis": usage["cached_tokens_redis"]})
         history += result["token_ids"]
         if len(workers) > 1:
             settle()
-    return {"first_token_ms": times, "turn_8_to_2": times[7] / times[1], "bar": 1.3,
-            "prompt_cached_redis": found}
-
-
-def slow_link(options, broker, redis, one, salt):
-    """The same prompts with and without a Redis behind a slow link; the second one has been measured by then."""
-    link = SlowLink(redis.port, 20e6)
-    shared = tokens(salt, 4000)
-    one.ask(shared)
-    settle()
-    with Asker(options, broker, "slow", "--redis", redis.url(link.port)) as slow, \
-            Asker(options, broker, "none") as none:
-        slow.warm(salt + 1)
-        none.warm(salt + 2)
-        times = []
-        for turn in range(4):
-            prompt = shared[:3840] + tokens(salt + 10 + turn, 100)
-            off = {"read": True, "write": False}
-            times.append([first(slow.ask(prompt, cache=off)), first(none.ask(prompt, cache=off))])
-        metrics = slow.worker.get("/metrics")[1]
-    decisions = {line.split('"')[1]: int(float(line.rsplit(" ", 1)[1])) for line in metrics.splitlines()
-                 if line.startswith("millrace_shared_cache_decisions_total{")}
-    best = [min(pair[side] for pair in times) for side in (0, 1)]
-    return {"slow_and_none_ms": times, "share_of_best": best[0] / best[1], "bar": 1.05, "decisions": decisions}
+    return {"asked": asked, "turn_8_to_2": turns[7]["first_token"] / turns[1]["first_token"], "bar": 1.3,
+            "turns": turns}
 
 
 def main():
     parser = fleet.arguments(__doc__)
-    parser.add_argument("--only", help="long, identical, alone, travelling, slow; separated by commas")
+    parser.add_argument("--only", help="long, identical, alone, travelling; separated by commas")
+    parser.add_argument("--deterministic", action="store_true", help="the workers run with --deterministic")
+    parser.add_argument("--asked", default="172", help="new tokens of a turn of 300; several separated by commas")
+    parser.add_argument("--brokers", help="a broker that runs already")
     options = parser.parse_args()
-    wanted = options.only.split(",") if options.only else ["long", "identical", "alone", "travelling", "slow"]
+    wanted = options.only.split(",") if options.only else ["long", "identical", "alone", "travelling"]
     figures = {}
-    with fleet.Broker(options) as broker, Redis() as redis, \
-            Asker(options, broker, "one", "--redis", redis.url()) as one, \
-            Asker(options, broker, "two", "--redis", redis.url()) as two:
+    with contextlib.ExitStack() as stack:
+        broker = argparse.Namespace(address=options.brokers) if options.brokers else \
+            stack.enter_context(fleet.Broker(options))
+        redis = stack.enter_context(Redis())
+        one, two, plain = [stack.enter_context(Asker(options, broker, name, *flags, *kind(options))) for name, flags in (
+            ("one", ("--redis", redis.url())), ("two", ("--redis", redis.url())),
+            ("plain", ("--prefix-cache=false",)))]
         one.warm(1)
         two.warm(2)
+        asked = [int(count) for count in options.asked.split(",")]
+        times = range(options.repetitions)
         if "long" in wanted:
-            figures["long"] = [long_prompt(one, two, 100 + 10 * i) for i in range(options.repetitions)]
+            figures["long"] = [long_prompt(one, two, plain, 100 + 10 * i) for i in times]
         if "identical" in wanted:
-            figures["identical"] = identical(one, two, 200)
+            figures["identical"] = [identical(one, two, plain, 200 + 10 * i) for i in times]
         if "alone" in wanted:
-            figures["conversation_on_one"] = conversation([one], 300)
+            figures["conversation_on_one"] = [conversation([one], 1000 * i, count) for count in asked for i in times]
         if "travelling" in wanted:
-            figures["conversation_on_two"] = conversation([one, two], 400)
-        if "slow" in wanted:
-            figures["slow_link"] = slow_link(options, broker, redis, one, 500)
-    fleet.report(options, "cache_bars", {"pid": os.getpid(), **figures})
+            figures["conversation_on_two"] = [conversation([one, two], 1000 * i + 500, count) for count in asked
+                                              for i in times]
+    fleet.report(options, "cache_bars", {"pid": os.getpid(), "deterministic": options.deterministic, **figures})
 
 
 if __name__ == "__main__":

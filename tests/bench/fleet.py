@@ -29,6 +29,7 @@ def arguments(description):
     parser.add_argument("--dtype", default="bf16")
     parser.add_argument("--threads", default=str(os.cpu_count()))
     parser.add_argument("--repetitions", type=int, default=1, help="the best one counts")
+    parser.add_argument("--kafka", action="store_true", help="an Apache Kafka instead of the embedded broker")
     parser.add_argument("--json", help="write the figures to this file as well")
     return parser
 
@@ -60,7 +61,16 @@ def stop(process):
 
 
 class Broker:
+    """The embedded one, or with --kafka the one of the integration tests."""
+
     def __init__(self, options):
+        self.services = None
+        if options.kafka:
+            sys.path.insert(0, str(ROOT / "tests/integration"))
+            import rig
+            self.services = rig.Services()
+            self.address = self.services.brokers
+            return
         self.process = subprocess.Popen([options.millrace, "broker"], stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
         line = self.process.stdout.readline()
@@ -72,6 +82,9 @@ class Broker:
         return self
 
     def __exit__(self, *_):
+        if self.services:
+            self.services.close()
+            return
         stop(self.process)
         self.process.stdout.close()
 
@@ -156,7 +169,8 @@ class Bench:
 
 
 def report(options, name, figures):
-    figures = {"benchmark": name, "machine": machine(), "dtype": options.dtype, **figures}
+    figures = {"benchmark": name, "machine": machine(), "dtype": options.dtype,
+               "broker": "Apache Kafka" if options.kafka else "embedded", **figures}
     print(json.dumps(figures, indent=1))
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(figures, indent=1) + "\n")

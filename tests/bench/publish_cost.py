@@ -1,50 +1,129 @@
 #!/usr/bin/env python3
-"""What publishing every token costs: the same 32 streams through one worker, with token records and without, in turns.
-Bar: at most 3 % of the throughput without. The worker's own CPU time per token says what of it is the worker's: broker
-and reader share the machine here, and a token record is work for them as well."""
+"""What publishing every token costs, and transactions: the same 32 streams through one worker over an Apache Kafka,
+without token records, with them, and with them and --delivery exactly-once, in turns within each round.
+Bars: at most 3 % of the throughput without, 5 % with transactions.
+
+Broker and reader work for each record too. With --apart they have the last core and the worker the others, as on
+machines of their own; without it all share all cores, and what they take counts as cost."""
 
 import os
+import pathlib
+import statistics
+import sys
 
 import fleet
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+import rig  # noqa: E402
+
 TICKS = os.sysconf("SC_CLK_TCK")
+STREAMS = 32
+VARIANTS = ("without", "with", "exactly-once")
+BARS = {"with": 0.03, "exactly-once": 0.05}
+
+
+def count_batches(log):
+    """In a segment of a partition each batch begins with its first offset, of 8 bytes, and its length, of 4."""
+    count = at = 0
+    while at + 12 <= len(log):
+        length = int.from_bytes(log[at + 8:at + 12], "big")
+        if length == 0:
+            break
+        at += 12 + length
+        count += 1
+    return count
+
+
+class Kafka:
+    def __enter__(self):
+        self.services = rig.Services()
+        self.address = self.services.brokers
+        return self
+
+    def batches(self, topic):
+        """Of each partition, how many batches its log has: one for each time that something was flushed to it."""
+        logs = sorted((self.services.folder / "kafka-data").glob(f"{topic}-*/*.log"))
+        return [count_batches(log.read_bytes()) for log in logs]
+
+    def __exit__(self, *_):
+        self.services.close()
 
 
 def cpu_seconds(process):
-    with open(f"/proc/{process.pid}/stat") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    """By kind of thread: those that write to Kafka, and the others."""
+    sums = {"writing": 0.0, "other": 0.0}
+    for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
+        name, fields = (task / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
+        writes = name.startswith("rdk:") or name in ("publish", "settle")
+        sums["writing" if writes else "other"] += sum(map(int, fields.split()[11:13])) / TICKS
+    return sums
 
 
-def run(options, stream):
-    with fleet.Broker(options) as broker, fleet.Worker(options, broker) as worker:
-        before = cpu_seconds(worker.process)
-        figures = fleet.Bench(options, "--brokers", broker.address, "--requests", options.requests, "--concurrency", 32,
-                              "--prompt-tokens", 32, "--output-tokens", options.tokens, "--warmup", 2, "--timeout",
-                              "300s", *([] if stream else ["--no-stream"])).wait()
-        cpu_s = cpu_seconds(worker.process) - before
+def measure(options, broker, worker, variant):
+    before, metrics = cpu_seconds(worker.process), worker.metrics()
+    prefix = "eo" if variant == "exactly-once" else "alo"
+    figures = fleet.Bench(options, "--brokers", broker.address, "--prefix", prefix, "--requests", options.requests,
+                          "--prompt-tokens", 32, "--output-tokens", options.tokens, "--warmup", 2, "--timeout", "250s",
+                          *(["--no-stream"] if variant == "without" else [])).wait()
     if figures["failed"] or figures["completed"] != options.requests:
         raise RuntimeError(f"{figures['failed']} requests failed")
+    after, last = cpu_seconds(worker.process), worker.metrics()
     tokens = options.requests * options.tokens
-    return tokens / figures["duration"], 1000 * cpu_s / tokens
+    step_s = last["millrace_step_seconds_total"] - metrics["millrace_step_seconds_total"]
+    steps = last["millrace_steps_total"] - metrics["millrace_steps_total"]
+    return {"tok_s": tokens / figures["duration"], "step_tok_s": tokens / step_s, "steps": steps,
+            "writing_us": 1e6 * (after["writing"] - before["writing"]) / tokens,
+            "other_us": 1e6 * (after["other"] - before["other"]) / tokens}
+
+
+def measure_all(options):
+    """The figures of each round, and of the token topic of at-least-once delivery: batches for a step and partition."""
+    flags = ("--max-sequences", STREAMS, "--kv-memory", "512MiB")
+    with Kafka() as broker:
+        if options.apart:
+            os.sched_setaffinity(0, options.cpus[:-1])
+        with fleet.Worker(options, broker, "--prefix", "alo", "--group", "alo", *flags) as alo, \
+                fleet.Worker(options, broker, "--prefix", "eo", "--group", "eo", "--delivery", "exactly-once",
+                             *flags) as eo:
+            if options.apart:
+                os.sched_setaffinity(0, options.cpus[-1:])
+            rounds = []
+            for number in range(options.repetitions):
+                turn = number % len(VARIANTS)
+                order = VARIANTS[turn:] + VARIANTS[:turn]
+                rounds.append({variant: measure(options, broker, eo if variant == "exactly-once" else alo, variant)
+                               for variant in order})
+        batches = broker.batches("alo.tokens")
+        steps = sum(each["with"]["steps"] for each in rounds)
+        return rounds, sum(batches) / len(batches) / steps
+
+
+def summary(all_rounds, variant):
+    figures = {name: round(statistics.median(each[variant][name] for each in all_rounds), 1)
+               for name in all_rounds[0][variant]}
+    if variant in BARS:
+        costs = [1 - each[variant]["tok_s"] / each["without"]["tok_s"] for each in all_rounds]
+        figures.update(cost=round(statistics.median(costs), 4), cost_all=[round(cost, 4) for cost in costs],
+                       cost_bar=BARS[variant])
+    return figures
 
 
 def main():
     parser = fleet.arguments(__doc__)
-    parser.add_argument("--requests", type=int, default=128)
+    parser.set_defaults(repetitions=3)
+    parser.add_argument("--requests", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--apart", action="store_true", help="broker and reader on the last core, the worker not")
     options = parser.parse_args()
-    options.requests, options.tokens = int(options.requests), int(options.tokens)
-    pairs = [(run(options, True), run(options, False)) for _ in range(max(options.repetitions, 1))]
-    with_tok_s, with_cpu = max(pair[0] for pair in pairs)
-    without_tok_s, without_cpu = max(pair[1] for pair in pairs)
+    options.cpus = sorted(os.sched_getaffinity(0))
+    if options.apart:
+        options.threads = str(len(options.cpus) - 1)
+        os.sched_setaffinity(0, options.cpus[-1:])
+    all_rounds, flushes = measure_all(options)
     fleet.report(options, "publish_cost", {
-        "streams": 32, "requests": options.requests, "output_tokens": options.tokens,
-        "with_tok_s": round(with_tok_s, 1), "without_tok_s": round(without_tok_s, 1),
-        "with_tok_s_all": [round(pair[0][0], 1) for pair in pairs],
-        "without_tok_s_all": [round(pair[1][0], 1) for pair in pairs],
-        "cost": round(1 - with_tok_s / without_tok_s, 4), "cost_bar": 0.03,
-        "worker_cpu_ms_per_token_with": round(with_cpu, 4), "worker_cpu_ms_per_token_without": round(without_cpu, 4)})
+        "streams": STREAMS, "requests": options.requests, "output_tokens": options.tokens, "apart": options.apart,
+        "flushes_per_step": round(flushes, 3),
+        **{variant: summary(all_rounds, variant) for variant in VARIANTS}})
 
 
 if __name__ == "__main__":

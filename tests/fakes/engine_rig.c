@@ -38,11 +38,25 @@ static void on_delta(void *context, uint64_t ticket, const struct mr_request *re
     (void)request;
     struct engine_rig *rig = context;
     struct rig_choice *choice = &rig->seen[ticket].choices[record->choice];
+    if (record->resumed_at >= 0) {
+        MR_ASSERT(record->resumed_at == record->index && choice->deltas == 0);
+        rig->seen[ticket].resumed++;
+        choice->streamed_count = record->index;
+    }
     MR_ASSERT(record->index == choice->streamed_count);
     MR_ASSERT(rig->seen[ticket].started == 1);
     choice->deltas++;
     for (size_t i = 0; i < record->token_count; i++)
         choice->streamed[choice->streamed_count++] = record->token_ids[i];
+}
+
+static void on_drawn(void *context, uint64_t ticket, uint32_t index, const struct mr_sample *sample)
+{
+    struct rig_seen *seen = &((struct engine_rig *)context)->seen[ticket];
+    MR_ASSERT(index < RIG_TOKENS_MAX && (seen->drawn_end == 0 || index == seen->drawn_end));
+    if (seen->drawn_end == 0) seen->drawn_from = index;
+    seen->drawn[index] = *sample;
+    seen->drawn_end = index + 1;
 }
 
 static void on_started(void *context, uint64_t ticket)
@@ -76,6 +90,8 @@ void rig_start(struct engine_rig *rig)
 {
     rig->tokenizer = mr_fake_tokenizer();
     rig->fake_options.block_count = rig->options.block_count;
+    rig->fake_options.slot_count = rig->options.window_slots;
+    rig->fake_options.window_tokens = rig->options.window_tokens;
     rig->fake_options.sequences_max = rig->options.sequences_max;
     rig->fake = mr_fake_model_create(&rig->fake_options);
     rig->fake->now_ns = 1000000;
@@ -84,8 +100,11 @@ void rig_start(struct engine_rig *rig)
     rig->options.model = mr_fake_model_port(rig->fake);
     if (rig->tier != NULL) rig->options.tier = fake_tier_port(rig->tier);
     rig->options.tokenizer = rig->tokenizer;
-    struct mr_sink sink = {
-        .context = rig, .delta = on_delta, .result = on_result, .started = on_started};
+    struct mr_sink sink = {.context = rig,
+                           .drawn = on_drawn,
+                           .delta = on_delta,
+                           .result = on_result,
+                           .started = on_started};
     struct mr_error err = {0};
     MR_ASSERT(mr_engine_create(&rig->engine, &rig->options, &sink, &err) == MR_OK);
 }

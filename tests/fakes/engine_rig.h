@@ -1,7 +1,7 @@
 /* engine_rig - an engine over the fake model with a sink that remembers, for tests.
  *
  * Change rig.options and rig.fake_options between _init and _start. Results are found by ticket; a
- * request's streamed tokens are kept beside its result's.
+ * request's streamed tokens are kept beside its result's, from the first index on.
  *
  * Owner: the test. Memory: freed by _end; nothing is allocated while the engine steps. */
 #ifndef MR_TESTS_FAKES_ENGINE_RIG_H
@@ -25,7 +25,10 @@ struct rig_choice {
 
 struct rig_seen {
     uint32_t started, results;
-    uint32_t order; /* of the results: 1 came first */
+    struct mr_sample drawn[RIG_TOKENS_MAX]; /* of choice 0 */
+    uint32_t drawn_from, drawn_end;         /* [drawn_from, drawn_end) were drawn here */
+    uint32_t resumed;                       /* records that said so: one at most */
+    uint32_t order;                         /* of the results: 1 came first */
     struct rig_choice choices[MR_CHOICES_MAX];
     uint32_t choice_count;
     struct mr_result result; /* numbers only; its pointers are gone */

@@ -41,23 +41,46 @@ static struct mr_fake_slot *slot_at(struct mr_fake_model *fake, const uint32_t *
     return &fake->slots[(size_t)block * MR_BLOCK_TOKENS + position % MR_BLOCK_TOKENS];
 }
 
+static struct mr_fake_slot *sliding_at(struct mr_fake_model *fake, const uint32_t *slots,
+                                       uint32_t position)
+{
+    uint32_t slot = slots[position / MR_BLOCK_TOKENS];
+    MR_ASSERT(slot < fake->options.slot_count);
+    return &fake->sliding[(size_t)slot * MR_BLOCK_TOKENS + position % MR_BLOCK_TOKENS];
+}
+
 static uint64_t read_context(struct mr_fake_model *fake, const struct mr_batch_sequence *sequence)
 {
     uint64_t hash = EMPTY_HISTORY;
     for (uint32_t i = 0; i < sequence->context_tokens; i++) {
         const struct mr_fake_slot *slot = slot_at(fake, sequence->blocks, i);
-        fake->wrong_reads += slot->step == 0 || slot->position != i;
+        fake->wrong_reads += slot->position != i + 1;
         hash = mix(hash, slot->token);
+        if (fake->options.slot_count == 0 ||
+            i + fake->options.window_tokens <= sequence->context_tokens)
+            continue;
+        const struct mr_fake_slot *near = sliding_at(fake, sequence->slots, i);
+        fake->wrong_reads += near->position != i + 1 || near->token != slot->token;
     }
     return hash;
+}
+
+static void store_token(struct mr_fake_model *fake, struct mr_fake_slot *slot, uint32_t position,
+                        uint32_t token)
+{
+    uint64_t *step = &fake->steps[slot - fake->slots];
+    fake->double_writes += *step == fake->step;
+    *step = fake->step;
+    *slot = (struct mr_fake_slot){.token = token, .position = position + 1};
 }
 
 static void write_slot(struct mr_fake_model *fake, const struct mr_batch_sequence *sequence,
                        uint32_t position, uint32_t token)
 {
     struct mr_fake_slot *slot = slot_at(fake, sequence->blocks, position);
-    fake->double_writes += slot->step == fake->step;
-    *slot = (struct mr_fake_slot){.token = token, .position = position, .step = fake->step};
+    store_token(fake, slot, position, token);
+    if (fake->options.slot_count == 0) return;
+    store_token(fake, sliding_at(fake, sequence->slots, position), position, token);
 }
 
 static void spend(struct mr_fake_model *fake, const struct mr_batch *batch)
@@ -149,44 +172,71 @@ static enum mr_status sample(void *context, const struct mr_sample_row *rows, ui
     return MR_OK;
 }
 
-static void kv_copy(void *context, uint32_t from, uint32_t to, uint32_t token_count)
+static void copy_slots(struct mr_fake_slot *slots, uint32_t from, uint32_t to, uint32_t token_count)
+{
+    MR_ASSERT(from != to && token_count <= MR_BLOCK_TOKENS);
+    memcpy(&slots[(size_t)to * MR_BLOCK_TOKENS], &slots[(size_t)from * MR_BLOCK_TOKENS],
+           token_count * sizeof *slots);
+}
+
+static void kv_copy(void *context, struct mr_kv_place from, struct mr_kv_place to,
+                    uint32_t token_count)
 {
     struct mr_fake_model *fake = context;
-    MR_ASSERT(from != to && token_count <= MR_BLOCK_TOKENS);
-    memcpy(&fake->slots[(size_t)to * MR_BLOCK_TOKENS], &fake->slots[(size_t)from * MR_BLOCK_TOKENS],
-           token_count * sizeof *fake->slots);
+    copy_slots(fake->slots, from.block, to.block, token_count);
+    if (fake->options.slot_count > 0) copy_slots(fake->sliding, from.slot, to.slot, token_count);
     fake->copy_count++;
 }
 
-/* The stored form of a token is its slot without the step. */
+/* Its token and position, in each group of layers. */
 static size_t kv_bytes(void *context, uint32_t token_count)
 {
-    (void)context;
-    return token_count * 2 * sizeof(uint32_t);
+    const struct mr_fake_model *fake = context;
+    return token_count * sizeof(struct mr_fake_slot) * (fake->options.slot_count > 0 ? 2 : 1);
 }
 
-static enum mr_status kv_export(void *context, uint32_t block, uint32_t token_count, void *bytes)
+static void *kv_bytes_of(void *context, uint32_t block)
 {
     struct mr_fake_model *fake = context;
-    uint32_t *out = bytes;
-    for (uint32_t i = 0; i < token_count; i++) {
-        const struct mr_fake_slot *slot = &fake->slots[(size_t)block * MR_BLOCK_TOKENS + i];
-        fake->wrong_reads += slot->step == 0;
-        out[2 * i] = slot->token;
-        out[2 * i + 1] = slot->position;
+    MR_ASSERT(block < fake->options.block_count);
+    bool remote = fake->options.remote || fake->options.slot_count > 0;
+    return remote ? NULL : &fake->slots[(size_t)block * MR_BLOCK_TOKENS];
+}
+
+static void export_slots(struct mr_fake_model *fake, const struct mr_fake_slot *slots,
+                         uint32_t token_count, struct mr_fake_slot *out)
+{
+    for (uint32_t i = 0; i < token_count; i++)
+        fake->wrong_reads += slots[i].position == 0;
+    memcpy(out, slots, token_count * sizeof *slots);
+}
+
+static enum mr_status kv_export(void *context, struct mr_kv_place place, uint32_t token_count,
+                                void *bytes)
+{
+    struct mr_fake_model *fake = context;
+    struct mr_fake_slot *out = bytes;
+    export_slots(fake, &fake->slots[(size_t)place.block * MR_BLOCK_TOKENS], token_count, out);
+    if (fake->options.slot_count > 0) {
+        MR_ASSERT(place.slot < fake->options.slot_count);
+        export_slots(fake, &fake->sliding[(size_t)place.slot * MR_BLOCK_TOKENS], token_count,
+                     out + token_count);
     }
     fake->export_count++;
     return MR_OK;
 }
 
-static enum mr_status kv_import(void *context, uint32_t block, uint32_t token_count,
+static enum mr_status kv_import(void *context, struct mr_kv_place place, uint32_t token_count,
                                 const void *bytes)
 {
     struct mr_fake_model *fake = context;
-    const uint32_t *in = bytes;
-    for (uint32_t i = 0; i < token_count; i++)
-        fake->slots[(size_t)block * MR_BLOCK_TOKENS + i] = (struct mr_fake_slot){
-            .token = in[2 * i], .position = in[2 * i + 1], .step = MR_FAKE_IMPORTED};
+    const struct mr_fake_slot *in = bytes;
+    memcpy(&fake->slots[(size_t)place.block * MR_BLOCK_TOKENS], in, token_count * sizeof *in);
+    if (fake->options.slot_count > 0) {
+        MR_ASSERT(place.slot < fake->options.slot_count);
+        memcpy(&fake->sliding[(size_t)place.slot * MR_BLOCK_TOKENS], in + token_count,
+               token_count * sizeof *in);
+    }
     fake->import_count++;
     return MR_OK;
 }
@@ -201,9 +251,12 @@ struct mr_fake_model *mr_fake_model_create(const struct mr_fake_options *options
     struct mr_fake_model *fake = calloc(1, sizeof *fake);
     MR_ASSERT(fake != NULL && options->vocab_size >= 4);
     fake->options = *options;
-    fake->slots = calloc((size_t)options->block_count * MR_BLOCK_TOKENS, sizeof *fake->slots);
+    size_t slots = (size_t)(options->block_count + options->slot_count) * MR_BLOCK_TOKENS;
+    fake->slots = calloc(slots, sizeof *fake->slots);
+    fake->steps = calloc(slots, sizeof *fake->steps);
     fake->hashes = calloc(options->sequences_max, sizeof *fake->hashes);
-    MR_ASSERT(fake->slots != NULL && fake->hashes != NULL);
+    MR_ASSERT(fake->slots != NULL && fake->steps != NULL && fake->hashes != NULL);
+    fake->sliding = fake->slots + (size_t)options->block_count * MR_BLOCK_TOKENS;
     return fake;
 }
 
@@ -211,6 +264,7 @@ void mr_fake_model_destroy(struct mr_fake_model *fake)
 {
     if (fake == NULL) return;
     free(fake->hashes);
+    free(fake->steps);
     free(fake->slots);
     free(fake);
 }
@@ -225,6 +279,7 @@ struct mr_model_port mr_fake_model_port(struct mr_fake_model *fake)
                                   .kv_bytes = kv_bytes,
                                   .kv_export = kv_export,
                                   .kv_import = kv_import,
+                                  .kv_bytes_of = kv_bytes_of,
                                   .layer_count = 2,
                                   .kv_copy = kv_copy,
                                   .clock_ns = clock_ns};

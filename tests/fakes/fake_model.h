@@ -3,7 +3,9 @@
  * A block slot remembers the token and the position written there. A forward reads the whole
  * context of every sequence back through its block table, so a wrong table, a wrong position, a
  * block reused too early or never written gives other tokens than the history would, and is counted
- * as well. Time is virtual: a step costs a + b rows + c chunk + d history on the fake's own clock.
+ * as well. With slots it has sliding-window layers too: their part of a token is written into the
+ * slot of its block and must be found there while the window sees it. Time is virtual: a step costs
+ * a + b rows + c chunk + d history on the fake's own clock.
  *
  * Owner:  the test. Memory: all in _create; forward and sample allocate nothing.
  * Errors: forward MR_BACKEND when told to fail. */
@@ -12,22 +14,23 @@
 
 #include "batching/model_port.h"
 
-#define MR_FAKE_IMPORTED UINT64_MAX
-
 struct mr_fake_slot {
-    uint32_t token, position;
-    uint64_t step; /* that wrote it; 0 never */
+    uint32_t token, position; /* position + 1; 0: never written */
 };
 
 struct mr_fake_options {
     uint32_t block_count, vocab_size, sequences_max;
+    uint32_t slot_count, window_tokens;           /* of sliding-window layers; 0: none */
     double step_ms, row_ms, token_ms, history_ms; /* a, b, c, d */
+    bool remote;                                  /* blocks are exported and imported by copies */
 };
 
 struct mr_fake_model {
     struct mr_fake_options options;
-    struct mr_fake_slot *slots; /* [block_count * MR_BLOCK_TOKENS] */
-    uint64_t *hashes;           /* [sequences_max] logit rows of the last forward */
+    struct mr_fake_slot *slots;   /* [block_count * MR_BLOCK_TOKENS], their own stored form */
+    struct mr_fake_slot *sliding; /* [slot_count * MR_BLOCK_TOKENS], behind those */
+    uint64_t *steps;              /* that wrote each of them last */
+    uint64_t *hashes;             /* [sequences_max] logit rows of the last forward */
     uint64_t now_ns, step;
     uint64_t wrong_reads, double_writes; /* must stay 0 */
     uint64_t forward_count, row_count, copy_count, export_count, import_count;

@@ -17,7 +17,7 @@ struct fake_tier_event {
     uint64_t due_ns;
     struct mr_tier_answer answer;
     struct mr_tier_item item;
-    bool lost, dropped;
+    bool lost, skipped, dropped;
 };
 
 static bool chance(struct fake_tier *tier, uint32_t percent)
@@ -61,8 +61,10 @@ static bool ask(void *context, const struct mr_tier_request *request)
     struct fake_tier *tier = context;
     tier->asks++;
     if (tier->options.down || chance(tier, tier->options.refuse_percent)) return false;
-    uint32_t count = 0;
-    while (count < request->count && find(tier, &request->items[count]) != NULL)
+    uint32_t count = request->any ? request->count : 0;
+    while (request->any && count > 0 && find(tier, &request->items[count - 1]) == NULL)
+        count--;
+    while (!request->any && count < request->count && find(tier, &request->items[count]) != NULL)
         count++;
     if (chance(tier, tier->options.lie_percent)) count = request->count;
     uint64_t latency_ns = tier->options.latency_ns;
@@ -120,6 +122,7 @@ static bool store(void *context, const struct mr_tier_request *request)
     for (uint32_t i = 0; i < request->count; i++) {
         remember(tier, &request->items[i]);
         due_ns = delay(tier, request->items[i].length);
+        add_event(tier, request->ticket, MR_TIER_STORE, due_ns)->item = request->items[i];
     }
     struct fake_tier_event *event = add_event(tier, request->ticket, MR_TIER_STORE, due_ns);
     event->answer.final = true;
@@ -127,10 +130,18 @@ static bool store(void *context, const struct mr_tier_request *request)
     return true;
 }
 
-/* Brings an item, or rubbish in its place. */
+/* What is being stored stays as it is until it is. */
+static void check_unchanged(const struct fake_tier *tier, const struct fake_tier_event *event)
+{
+    const struct fake_tier_entry *entry = find(tier, &event->item);
+    if (entry != NULL) MR_ASSERT(memcmp(entry->bytes, event->item.bytes, entry->length) == 0);
+}
+
+/* Brings an item, or rubbish in its place; so does one that is not wanted any more. */
 static bool deliver(struct fake_tier *tier, struct fake_tier_event *event)
 {
-    const struct fake_tier_entry *entry = event->lost ? NULL : find(tier, &event->item);
+    bool comes = !event->lost && !event->skipped && !event->dropped;
+    const struct fake_tier_entry *entry = comes ? find(tier, &event->item) : NULL;
     if (entry == NULL) {
         memset(event->item.bytes, 0x5a, event->item.length);
         return false;
@@ -161,32 +172,45 @@ static bool poll(void *context, struct mr_tier_answer *answer)
         }
         memmove(tier->events + i, tier->events + i + 1,
                 (--tier->event_count - i) * sizeof *tier->events);
+        bool load = event.answer.work == MR_TIER_LOAD && !event.answer.final;
+        if (load) event.answer.there = deliver(tier, &event);
         if (event.dropped) continue;
-        bool item = event.answer.work == MR_TIER_LOAD && !event.answer.final;
-        if (item && !deliver(tier, &event)) continue;
+        if (!event.answer.final && event.answer.work == MR_TIER_STORE) {
+            check_unchanged(tier, &event);
+            continue;
+        }
         *answer = event.answer;
         return true;
     }
     return false;
 }
 
-static void drop_items(struct fake_tier *tier, uint64_t ticket, uint32_t below)
-{
-    for (uint32_t i = 0; i < tier->event_count; i++) {
-        struct fake_tier_event *event = &tier->events[i];
-        if (event->answer.ticket != ticket) continue;
-        if (!event->answer.final && event->answer.index < below) event->dropped = true;
-    }
-}
-
+/* Items of a load that are not wanted any more are over a moment later. */
 static void skip(void *context, uint64_t ticket, uint32_t index)
 {
-    drop_items(context, ticket, index);
+    struct fake_tier *tier = context;
+    uint64_t soon_ns = *tier->now_ns + tier->options.latency_ns / 10;
+    for (uint32_t i = 0; i < tier->event_count; i++) {
+        struct fake_tier_event *event = &tier->events[i];
+        if (event->answer.ticket != ticket || event->answer.final || event->answer.index >= index)
+            continue;
+        if (event->due_ns <= soon_ns) continue;
+        event->skipped = true;
+        event->due_ns = soon_ns;
+    }
 }
 
 static void abandon(void *context, uint64_t ticket)
 {
-    drop_items(context, ticket, UINT32_MAX);
+    struct fake_tier *tier = context;
+    uint64_t soon_ns = *tier->now_ns + tier->options.latency_ns / 10;
+    for (uint32_t i = 0; i < tier->event_count; i++) {
+        struct fake_tier_event *event = &tier->events[i];
+        if (event->answer.ticket != ticket) continue;
+        event->dropped = !event->answer.final;
+        if (event->answer.work == MR_TIER_STORE) event->answer.count = 0;
+        if (event->due_ns > soon_ns) event->due_ns = soon_ns;
+    }
 }
 
 static struct mr_tier_rates rates(void *context)
@@ -218,6 +242,12 @@ struct fake_tier *fake_tier_create(const struct fake_tier_options *options, stru
                                   .abandon = abandon,
                                   .rates = rates};
     return tier;
+}
+
+void fake_tier_hurry(struct fake_tier *tier)
+{
+    for (uint32_t i = 0; i < tier->event_count; i++)
+        tier->events[i].due_ns = *tier->now_ns;
 }
 
 void fake_tier_flush(struct fake_tier *tier)

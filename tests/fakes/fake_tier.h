@@ -2,8 +2,8 @@
  *
  * What was stored is kept by key. An answer becomes due after a latency, items of a load from the
  * back on at a fixed rate; poll gives what is due by the clock of the engine that asks. Faults are
- * drawn from a seed. Into the bytes of an item that does not arrive it writes rubbish, as a real
- * one may.
+ * drawn from a seed. Into the bytes of an item that does not arrive it writes rubbish until the
+ * moment it says so, as a real one may; and it sees to it that what it stores does not change.
  *
  * Owner: the test; one engine each. Memory: freed by _destroy, peers before whose entries they
  * serve. */
@@ -49,6 +49,8 @@ const struct mr_tier *fake_tier_port(struct fake_tier *tier);
 void fake_tier_set_clock(struct fake_tier *tier, const uint64_t *now_ns);
 /* When the next answer is due; UINT64_MAX: none is. */
 uint64_t fake_tier_next_ns(const struct fake_tier *tier);
+/* What is on its way is there. */
+void fake_tier_hurry(struct fake_tier *tier);
 /* Forgets everything stored, as FLUSHALL does. */
 void fake_tier_flush(struct fake_tier *tier);
 

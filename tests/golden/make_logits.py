@@ -2,7 +2,7 @@
 """Makes what test_logits.c compares with: logits and greedy continuations of the reference
 implementation (PyPI torch and transformers 5), in fp32 on the CPU.
 
-    make_logits.py tiny tests/golden/models       the committed tiny models, weights and all
+    make_logits.py tiny tests/golden/models [NAME...]   the committed tiny models, weights and all
     make_logits.py full MODEL.gguf OUT            OUT/expected.bin for a GGUF file, and the same
                                                   model as a Hugging Face folder in OUT/folder
 
@@ -94,6 +94,13 @@ COMMON = dict(vocab_size=VOCABULARY, hidden_size=48, intermediate_size=64, num_h
               num_attention_heads=3, max_position_embeddings=1024, initializer_range=0.3,
               bos_token_id=261, eos_token_id=262, pad_token_id=None)
 
+# A window that crosses blocks, and a context long enough for it to save memory.
+SLIDING = {**COMMON, "max_position_embeddings": 4096, "sliding_window": 300}
+
+# prompt tokens, first position with logits, continuation tokens
+PROMPTS = [(1, 0, 8), (37, 0, 16), (300, 296, 16)]
+LONG_PROMPTS = [(37, 0, 16), (600, 590, 16), (1300, 1292, 24)]
+
 TINY = {
     "grouped_tied": (LlamaConfig(**COMMON, num_key_value_heads=1, tie_word_embeddings=True),
                      torch.float32, "5GB"),
@@ -114,6 +121,13 @@ TINY = {
     "mistral_window": (
         MistralConfig(**COMMON, num_key_value_heads=1, sliding_window=24,
                       tie_word_embeddings=False), torch.bfloat16, "5GB"),
+    "mistral_slides": (
+        MistralConfig(**SLIDING, num_key_value_heads=1, tie_word_embeddings=True),
+        torch.bfloat16, "5GB"),
+    "qwen2_slides_above": (
+        Qwen2Config(**{**SLIDING, "num_hidden_layers": 3}, num_key_value_heads=1,
+                    use_sliding_window=True, max_window_layers=1, tie_word_embeddings=True),
+        torch.bfloat16, "5GB"),
 }
 
 
@@ -128,8 +142,10 @@ def randomize(model, generator):
             parameter.data.copy_(0.15 * torch.randn(parameter.shape, generator=generator))
 
 
-def make_tiny(root):
+def make_tiny(root, names):
     for name, (config, dtype, shard) in TINY.items():
+        if names and name not in names:
+            continue
         folder = root / name
         folder.mkdir(parents=True, exist_ok=True)
         generator = torch.Generator().manual_seed(len(name))
@@ -140,8 +156,9 @@ def make_tiny(root):
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32,
                                                      attn_implementation="eager")
         draw = lambda n: torch.randint(0, 263, (n,), generator=generator).tolist()
+        prompts = LONG_PROMPTS if "slides" in name else PROMPTS
         write_expected(folder / "expected.bin", model,
-                       [(draw(1), 0, 8), (draw(37), 0, 16), (draw(300), 296, 16)])
+                       [(draw(tokens), first, count) for tokens, first, count in prompts])
 
 
 # ---- a real model ----
@@ -182,8 +199,8 @@ def make_full(gguf, out):
 
 if __name__ == "__main__":
     torch.set_num_threads(2)
-    if len(sys.argv) == 3 and sys.argv[1] == "tiny":
-        make_tiny(pathlib.Path(sys.argv[2]))
+    if len(sys.argv) >= 3 and sys.argv[1] == "tiny":
+        make_tiny(pathlib.Path(sys.argv[2]), sys.argv[3:])
     elif len(sys.argv) == 4 and sys.argv[1] == "full":
         make_full(pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]))
     else:

@@ -1,6 +1,7 @@
 /* The same answer however it was computed: chunk sizes, company, prefix cache and preemption, on
  * the real model. fp32 must give the same tokens; bf16 the same logits, bit
- * for bit, wherever the same history was sampled from. */
+ * for bit, wherever the same history was sampled from. The same on tiny models whose layers see a
+ * window only, in slots far fewer than their prompts have blocks. */
 #include "batching/engine.h"
 #include "worker/engine_setup.h"
 
@@ -15,24 +16,34 @@
 #include <cmocka.h>
 
 enum { PROMPTS = 3, CROWD = 29, OUTPUT = 10, CROWD_OUTPUT = 30, SEEN_MAX = 1 << 14 };
-static const uint32_t prompt_tokens[PROMPTS] = {20, 258, 300};
+
+struct subject {
+    const char *path; /* NULL: the newcomer's model */
+    uint32_t prompt_tokens[PROMPTS], context_tokens;
+    uint32_t tight_blocks, tight_slots; /* of a pool in which they push each other out */
+};
+static const struct subject newcomer = {NULL, {20, 258, 300}, 700, 3, 0};
+static const struct subject sliding[] = {
+    {"tests/golden/models/mistral_slides", {20, 900, 1100}, 1400, 6, 6},
+    {"tests/golden/models/qwen2_slides_above", {20, 900, 1100}, 1400, 6, 6},
+};
 
 struct variant {
     const char *name;
     int32_t chunk_tokens;
-    uint32_t block_count; /* 0: all of the model's */
     bool crowd, prefix_cache, preempts;
 };
 
-/* 300 tokens are 2 blocks: in a pool of 3 the prompts and the crowd push each other out. */
+/* The last in a tight pool. */
 static const struct variant variants[] = {
-    {"whole prompt", 0, 0, false, false, false},   {"chunks of 7", 7, 0, false, false, false},
-    {"chunks of 1", 1, 0, false, false, false},    {"chunks of 255", 255, 0, false, false, false},
-    {"chunks of 256", 256, 0, true, false, false}, {"chunks of 257", 257, 0, true, true, false},
-    {"prefix cache", 512, 0, false, true, false},  {"preemption", 512, 3, true, true, true},
+    {"whole prompt", 0, false, false, false},   {"chunks of 7", 7, false, false, false},
+    {"chunks of 1", 1, false, false, false},    {"chunks of 255", 255, false, false, false},
+    {"chunks of 256", 256, true, false, false}, {"chunks of 257", 257, true, true, false},
+    {"prefix cache", 512, false, true, false},  {"preemption", 512, true, true, true},
 };
 
 struct rig {
+    const struct subject *subject;
     struct mr_model *model;
     struct mr_model_port port;
     uint32_t vocab;
@@ -97,7 +108,8 @@ static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_
     return rig->port.logits(rig->port.context, row, out, err);
 }
 
-static void kv_copy(void *context, uint32_t from, uint32_t to, uint32_t token_count)
+static void kv_copy(void *context, struct mr_kv_place from, struct mr_kv_place to,
+                    uint32_t token_count)
 {
     struct rig *rig = context;
     rig->port.kv_copy(rig->port.context, from, to, token_count);
@@ -151,6 +163,7 @@ static void submit(struct rig *rig, struct mr_engine *engine, uint32_t ticket, u
 static void run(struct rig *rig, const struct variant *variant, uint64_t *preemptions)
 {
     const struct mr_model_info *info = mr_model_info(rig->model);
+    const struct subject *subject = rig->subject;
     struct mr_engine_options options = {
         .model = {.context = rig,
                   .vocab_size = rig->vocab,
@@ -159,8 +172,10 @@ static void run(struct rig *rig, const struct variant *variant, uint64_t *preemp
                   .logits = logits,
                   .kv_copy = kv_copy},
         .tokenizer = mr_model_tokenizer(rig->model),
-        .block_count = variant->block_count ? variant->block_count : info->block_count,
-        .context_tokens = 700,
+        .block_count = variant->preempts ? subject->tight_blocks : info->block_count,
+        .window_slots = variant->preempts ? subject->tight_slots : info->window_slots,
+        .window_tokens = info->window_tokens,
+        .context_tokens = subject->context_tokens,
         .sequences_max = 32,
         .rows_max = 1024,
         .chunk_tokens = variant->chunk_tokens,
@@ -181,7 +196,7 @@ static void run(struct rig *rig, const struct variant *variant, uint64_t *preemp
     assert_int_equal(mr_engine_create(&engine, &options, &sink, &err), MR_OK);
     memset(rig->counts, 0, sizeof rig->counts);
     for (uint32_t i = 0; i < PROMPTS; i++)
-        submit(rig, engine, i, prompt_tokens[i], OUTPUT);
+        submit(rig, engine, i, subject->prompt_tokens[i], OUTPUT);
     for (uint32_t i = 0; variant->crowd && i < CROWD; i++) {
         submit(rig, engine, PROMPTS + i, 5 + i * 3, CROWD_OUTPUT);
     }
@@ -196,13 +211,14 @@ static void run(struct rig *rig, const struct variant *variant, uint64_t *preemp
     mr_engine_destroy(engine);
 }
 
-static void run_variants(const char *dtype, bool compares_logits)
+static void run_variants(const struct subject *subject, const char *dtype, bool compares_logits)
 {
     struct rig *rig = calloc(1, sizeof *rig);
     const char *deps = getenv("MILLRACE_DEPS");
     char path[4096];
     snprintf(path, sizeof path, "%s/model/SmolLM2-135M-Instruct.Q4_1.gguf", deps ? deps : ".deps");
-    struct mr_config config = {.model = path,
+    rig->subject = subject;
+    struct mr_config config = {.model = subject->path ? subject->path : path,
                                .device = "cpu",
                                .dtype = dtype,
                                .step_tokens = 1024,
@@ -214,6 +230,7 @@ static void run_variants(const char *dtype, bool compares_logits)
     if (mr_engine_setup_model(&config, NULL, NULL, &rig->model, &err) != MR_OK) {
         fail_msg("%s", err.detail);
     }
+    assert_int_equal(mr_model_info(rig->model)->window_slots > 0, subject->tight_slots > 0);
     rig->port = mr_model_port_of(rig->model, NULL);
     rig->vocab = mr_model_info(rig->model)->vocab_size;
     rig->logits = malloc(rig->vocab * sizeof *rig->logits);
@@ -238,13 +255,22 @@ static void run_variants(const char *dtype, bool compares_logits)
 static void fp32_gives_the_same_tokens(void **state)
 {
     (void)state;
-    run_variants("fp32", false);
+    run_variants(&newcomer, "fp32", false);
 }
 
 static void deterministic_bf16_gives_the_same_bits(void **state)
 {
     (void)state;
-    run_variants("bf16", true);
+    run_variants(&newcomer, "bf16", true);
+}
+
+static void layers_that_slide_give_the_same(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof sliding / sizeof *sliding; i++) {
+        run_variants(&sliding[i], "fp32", true);
+        run_variants(&sliding[i], "bf16", true);
+    }
 }
 
 int main(void)
@@ -252,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32_gives_the_same_tokens),
         cmocka_unit_test(deterministic_bf16_gives_the_same_bits),
+        cmocka_unit_test(layers_that_slide_give_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

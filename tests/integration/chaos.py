@@ -18,10 +18,12 @@ import time
 
 import rig
 
-SMALL = {"kill": 3, "rolling": 2, "stop": 1, "broker": 1, "churn": 2, "requests": 240, "rate": 24, "every": 4,
-         "stopped": 9, "away": 10, "backlog": 200, "long_tokens": 600}
-FULL = {"kill": 15, "rolling": 10, "stop": 3, "broker": 2, "churn": 12, "requests": 2000, "rate": 25, "every": 5,
-        "stopped": 20, "away": 60, "backlog": 3000, "long_tokens": 4000}
+SMALL = {"kill": 3, "rolling": 2, "stop": 1, "broker": 1, "outage": 1, "churn": 2, "comeback": 3, "twin": 1,
+         "replaced": 1, "requests": 240, "rate": 24, "tokens": 200, "every": 4, "stopped": 9, "away": 10,
+         "backlog": 200, "long_tokens": 600}
+FULL = {"kill": 15, "rolling": 10, "stop": 3, "broker": 2, "outage": 2, "churn": 12, "comeback": 9, "twin": 3,
+        "replaced": 3, "requests": 2000, "rate": 25, "tokens": 200, "every": 5, "stopped": 20, "away": 60,
+        "backlog": 3000, "long_tokens": 4000}
 LONG_MS = 60_000  # what "a request of 60 s" is
 
 
@@ -31,7 +33,8 @@ def words(seed, count):
                     for _ in range(count))
 
 
-def request(fleet, number, tokens=200):
+def request(fleet, number, tokens=None):
+    tokens = tokens or fleet.options.sizes["tokens"]
     return {"id": f"{fleet.name}-{number}", "prompt": f"{words(number, 8 + number % 30)} {number}",
             "max_tokens": tokens, "temperature": 0 if number % 2 else 0.8, "ignore_eos": True}
 
@@ -41,10 +44,11 @@ class Run:
 
     def __init__(self, options, services, name, workers, *flags, model=None):
         self.options, self.services, self.name = options, services, name
-        self.fleet = rig.Fleet(options, services, name, *flags, model=model)
+        redis = ("--redis", options.redis_url) if options.redis else ()
+        self.fleet = rig.Fleet(options, services, name, *redis, *flags, model=model)
         self.sizes = options.sizes
         self.random = random.Random(options.seed)
-        self.row = {"scenario": name, "delivery": options.delivery}
+        self.row = {"scenario": name, "delivery": options.delivery, "broken": []}
         self.deeds = 0
         if workers:
             self.fleet.add(workers)
@@ -79,12 +83,13 @@ class Run:
         self.row.update(figures, deeds=self.deeds, abnormal=self.fleet.abnormal, said=self.checker.said[:20])
         if self.producer.failed:
             self.row["abnormal"].append({"worker": "producer", "exit": 1})
-        broken = [] if figures["ok"] else [f"violations {figures['violations']}"]
+        broken = self.row["broken"]
+        if not figures["ok"]:
+            broken.append(f"violations {figures['violations']}")
         if self.fleet.abnormal:
             broken.append(f"{len(self.fleet.abnormal)} abnormal ends")
         if figures["refused"] and not self.row.get("may_refuse"):
             broken.append(f"{figures['refused']} refused")
-        self.row["broken"] = broken
         return self.row
 
     def bar(self, holds, text):
@@ -93,9 +98,11 @@ class Run:
         if not holds and not self.options.small:
             self.row["broken"].append(f"missed: {text}")
 
-    def usual_bars(self, outage_s=0):
-        """outage_s: None where kills follow each other faster than a session ends, and nothing is promised."""
-        self.bar(self.row["duplicates"] == 0, "no finished request runs again")
+    def usual_bars(self, outage_s=0, overlap=False):
+        """outage_s: None where kills follow each other faster than a session ends, and nothing is promised. overlap: two
+        workers had the same requests for a moment, and the first result of each counts."""
+        if not overlap:
+            self.bar(self.row["duplicates"] == 0, "no finished request runs again")
         if outage_s is None:
             return self.row
         limit_s = self.options.session + 5 + outage_s
@@ -105,91 +112,85 @@ class Run:
 
 # --- the scenarios ---------------------------------------------------------------------------------------------------
 
-def kill(options, services):
-    """kill -9 of a random worker every few seconds; it is started again at once."""
-    run = Run(options, services, "kill", 3)
+def under_load(options, services, name, workers, deed):
+    """Workers under load, and `deed(run, number)` again and again for as long as there is work."""
+    run = Run(options, services, name, workers)
     run.load()
     run.wait_answered(1)
-    for _ in range(run.sizes["kill"]):
+    for number in range(run.sizes[name]):
         if not run.busy():
             break
-        run.pause(run.sizes["every"] * run.random.uniform(0.6, 1.4))
-        alive = run.fleet.running()
-        if not alive:
-            continue
-        victim = run.random.choice(alive)
-        victim.end(signal.SIGKILL)
-        victim.start()
+        deed(run, number)
         run.deeds += 1
     run.finish()
-    return run.usual_bars(None)
+    return run
+
+
+def kill(options, services):
+    """kill -9 of a random worker every few seconds; it is started again at once."""
+
+    def deed(run, _):
+        run.pause(run.sizes["every"] * run.random.uniform(0.6, 1.4))
+        victim = run.random.choice(run.fleet.running())
+        victim.end(signal.SIGKILL)
+        victim.start()
+
+    faster = options.sizes["every"] < 2 * options.session and not options.static
+    return under_load(options, services, "kill", 3, deed).usual_bars(None if faster else 0)
 
 
 def rolling(options, services):
     """SIGTERM of one worker after the other, each started again when it has ended."""
-    run = Run(options, services, "rolling", 3)
-    run.load()
-    run.wait_answered(1)
-    for number in range(run.sizes["rolling"]):
-        if not run.busy():
-            break
+
+    def deed(run, number):
         worker = run.fleet.workers[number % 3]
         worker.end(signal.SIGTERM)
         worker.start()
         worker.wait_for('"assigned ')
-        run.deeds += 1
         run.pause(1)
-    run.finish()
-    return run.usual_bars()
+
+    return under_load(options, services, "rolling", 3, deed).usual_bars()
 
 
 def stop(options, services):
     """SIGSTOP of one worker, longer than its session lasts, and SIGCONT."""
-    run = Run(options, services, "stop", 3)
-    run.load()
-    run.wait_answered(1)
-    for number in range(run.sizes["stop"]):
-        if not run.busy():
-            break
+
+    def deed(run, number):
         worker = run.fleet.workers[number % 3]
         worker.send(signal.SIGSTOP)
         run.pause(run.sizes["stopped"])
         worker.send(signal.SIGCONT)
-        run.deeds += 1
         run.pause(run.sizes["every"])
-    run.finish()
-    return run.usual_bars()
+
+    return under_load(options, services, "stop", 3, deed).usual_bars()
 
 
-def broker(options, services):
+def broker(options, services, name="broker", away_s=0):
     """The broker is ended and started again."""
-    run = Run(options, services, "broker", 3)
-    run.load()
-    run.wait_answered(1)
-    outage_s = 0
-    for number in range(run.sizes["broker"]):
-        if not run.busy():
-            break
+    outages_s = [0]
+
+    def deed(run, number):
         began = time.monotonic()
-        if number % 2 == 0:
-            services.call("kafka_stop")
+        services.call("kafka_stop" if number % 2 == 0 else "service_stop kafka KILL")
+        run.pause(away_s)
         services.call("kafka_restart")
-        outage_s = max(outage_s, time.monotonic() - began)
-        run.deeds += 1
-        run.pause(run.sizes["every"])
-    run.finish()
-    run.row["outage_s"] = round(outage_s, 1)
-    return run.usual_bars(round(outage_s, 1))
+        outages_s.append(time.monotonic() - began)
+        run.pause(run.sizes["every"] + away_s)  # what follows the one is over before the other
+
+    run = under_load(options, services, name, 3, deed)
+    run.row["outage_s"] = round(max(outages_s), 1)
+    return run.usual_bars(run.row["outage_s"])
+
+
+def outage(options, services):
+    """The same, and it stays away for longer than sessions and transactions last."""
+    return broker(options, services, "outage", options.session + 6)
 
 
 def churn(options, services):
     """Workers join and leave every few seconds."""
-    run = Run(options, services, "churn", 2)
-    run.load()
-    run.wait_answered(1)
-    for number in range(run.sizes["churn"]):
-        if not run.busy():
-            break
+
+    def deed(run, number):
         if number % 2 == 0:
             spare = [worker for worker in run.fleet.workers[2:] if worker.process is None]
             if spare:
@@ -200,10 +201,65 @@ def churn(options, services):
             run.random.choice(run.fleet.running()).end(signal.SIGTERM)
             if len(run.fleet.running()) < 2:
                 run.fleet.add(1)
+        run.pause(run.sizes["every"])
+
+    return under_load(options, services, "churn", 2, deed).usual_bars()
+
+
+def as_static_members(options):
+    return argparse.Namespace(**{**vars(options), "static": True})
+
+
+def comeback(options, services):
+    """Static members are ended, by SIGTERM or SIGKILL, and start again before their session ends."""
+    run = Run(as_static_members(options), services, "comeback", 3)
+    run.pause(options.session)  # the group comes to rest
+    before = run.fleet.assignments()
+    run.load()
+    run.wait_answered(1)
+    for number in range(run.sizes["comeback"]):
+        if not run.busy():
+            break
+        worker = run.fleet.workers[number % 3]
+        worker.end(signal.SIGKILL if number % 3 == 2 else signal.SIGTERM)
+        worker.start()
+        worker.wait_for('"assigned ')
         run.deeds += 1
         run.pause(run.sizes["every"])
+    rebalances = run.fleet.assignments() - before - run.deeds
     run.finish()
+    run.row["rebalances"] = rebalances
+    run.bar(rebalances == 0, "nobody but the worker itself is assigned anything")
     return run.usual_bars()
+
+
+def twin(options, services, name="twin"):
+    """A second worker with the id of one that lives. With transactions, and as a static member, the older one ends, by
+    itself and with a line."""
+    fenced = options.delivery == "exactly-once" or options.static
+
+    def deed(run, number):
+        older = run.fleet.workers[-1]
+        younger = rig.Worker(run.fleet, f"{run.name}-younger{number}", older.id)
+        run.fleet.workers.append(younger)
+        if fenced:
+            older.asked = 1
+        younger.start()
+        younger.wait_for('"assigned ')
+        run.pause(run.sizes["every"])
+        if fenced and older.look():
+            run.row["broken"].append("the older twin lives")
+        if fenced and older.said("another worker has taken this worker's id (--worker-id") + \
+                older.said("another worker joined the group as --group-instance") == 0:
+            run.row["broken"].append("the older twin does not say why it ends")
+
+    overlap = options.static and options.delivery == "at-least-once"
+    return under_load(options, services, name, 2, deed).usual_bars(overlap=overlap)
+
+
+def replaced(options, services):
+    """The same of a static member."""
+    return twin(as_static_members(options), services, "replaced")
 
 
 def long(options, services):
@@ -290,8 +346,9 @@ def broker_away(options, services):
     return run.usual_bars(600)
 
 
-SCENARIOS = {"kill": kill, "rolling": rolling, "stop": stop, "broker": broker, "churn": churn, "long": long,
-             "backlog": backlog, "broker-away": broker_away}
+SCENARIOS = {"kill": kill, "rolling": rolling, "stop": stop, "broker": broker, "outage": outage, "churn": churn,
+             "comeback": comeback, "twin": twin, "replaced": replaced, "long": long, "backlog": backlog,
+             "broker-away": broker_away}
 
 
 def show(rows):
@@ -316,19 +373,28 @@ def arguments():
     parser.add_argument("--session", type=int, default=6, help="session timeout in seconds")
     parser.add_argument("--requests", type=int)
     parser.add_argument("--rate", type=float)
+    parser.add_argument("--every", type=float, help="seconds between two deeds")
+    parser.add_argument("--times", type=int, help="deeds in all")
+    parser.add_argument("--static", action="store_true", help="workers are static members of their group")
+    parser.add_argument("--redis", action="store_true", help="with a Redis: answers go on after a kill")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tokens", type=int, help="of each answer")
+    parser.add_argument("--flags", default="", help="more words for the workers' command")
+    parser.add_argument("--library", help="folder of a librdkafka.so.1 for the workers")
     parser.add_argument("--wrap", default="", help="words before the worker's command, such as: setarch -R")
     parser.add_argument("--malloc-check", action="store_true", help="glibc's own checks of the heap")
     parser.add_argument("--json", help="write all figures to this file as well")
     parser.add_argument("--logs", help="keep the workers' logs in this folder")
     options = parser.parse_args()
     options.sizes = dict(SMALL if options.small else FULL)
-    for name in ("requests", "rate"):
+    for name in ("requests", "rate", "every", "tokens"):
         if getattr(options, name):
             options.sizes[name] = getattr(options, name)
     for name in options.scenarios:
         if name not in SCENARIOS:
             parser.error(f"no scenario {name}")
+        if options.times:
+            options.sizes[name] = options.times
     return options
 
 
@@ -347,6 +413,9 @@ def main():
     rows = []
     services = rig.Services()
     try:
+        if options.redis:
+            services.call("redis_start")
+            options.redis_url = services.call('echo "$REDIS_URL"')
         for name in options.scenarios or SCENARIOS:
             began = time.monotonic()
             row = SCENARIOS[name](options, services)

@@ -68,8 +68,8 @@ class Services:
 class Worker:
     """One `serve` in a slot. Every end of it that was not asked for is kept in `abnormal`."""
 
-    def __init__(self, fleet, name):
-        self.fleet, self.name = fleet, name
+    def __init__(self, fleet, name, worker_id=None):
+        self.fleet, self.name, self.id = fleet, name, worker_id or name
         self.log = fleet.folder / f"{name}.log"
         self.process = None
         self.asked = None  # the exit code that was asked for
@@ -81,13 +81,17 @@ class Worker:
         self.asked = None
         self.lives += 1
         with self.log.open("ab") as log:
-            self.process = started(subprocess.Popen(self.fleet.command(self.name), stdout=log, stderr=log,
+            self.process = started(subprocess.Popen(self.fleet.command(self.id), stdout=log, stderr=log,
                                                     env=self.fleet.environment, cwd=ROOT))
 
     def said(self, text):
         with self.log.open("rb") as log:
             log.seek(self.begun)
             return log.read().count(text.encode())
+
+    def ever_said(self, text):
+        """In all its lives."""
+        return self.log.read_bytes().count(text.encode())
 
     def wait_for(self, text, seconds=120):
         until = time.monotonic() + seconds
@@ -155,9 +159,11 @@ class Fleet:
         self.folder = services.folder
         self.abnormal = []
         self.workers = []
-        self.flags = [str(flag) for flag in flags]
+        self.flags = [str(flag) for flag in flags] + shlex.split(options.flags)
         self.model = str(model or options.model)
         self.environment = dict(os.environ)
+        if options.library:
+            self.environment["LD_LIBRARY_PATH"] = options.library
         if options.malloc_check:
             self.environment.update(LD_PRELOAD="libc_malloc_debug.so.0", GLIBC_TUNABLES="glibc.malloc.check=3")
 
@@ -166,7 +172,8 @@ class Fleet:
                 "--brokers", self.services.brokers, "--prefix", self.prefix, "--group", self.prefix, "--worker-id",
                 worker, "--delivery", self.options.delivery, "--http", "off", "--threads", "1", "--kv-memory", "64MiB",
                 "--max-sequences", "16", "--session-timeout", f"{self.options.session}s", "--drain-timeout", "10s",
-                "--attempts-max", "50", "--log-format", "json", *self.flags]
+                "--attempts-max", "50", "--log-format", "json",
+                *(["--group-instance", worker] if self.options.static else []), *self.flags]
 
     def add(self, count=1):
         new = [Worker(self, f"{self.name}-w{len(self.workers) + i + 1}") for i in range(count)]
@@ -176,6 +183,10 @@ class Fleet:
         for worker in new:
             worker.wait_for('"assigned ')
         return new
+
+    def assignments(self):
+        """Of all workers, in all their lives."""
+        return sum(worker.ever_said('"assigned ') for worker in self.workers)
 
     def running(self):
         return [worker for worker in self.workers if worker.look()]

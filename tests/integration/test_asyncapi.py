@@ -186,6 +186,7 @@ def check_records(results, tokens, dead):
         must_pass(SCHEMAS["resultHeaders"], record["headers"], "a result's headers")
         assert record["key"] == value["id"] == record["headers"]["millrace-id"]
         assert record["headers"]["millrace-finish-reason"] == value["finish_reason"]
+        assert int(record["headers"]["millrace-generation"]) >= 1
         by_id[value["id"]] = record, value
     for request, reason in REQUESTS:
         must_pass(SCHEMAS["request"], request, f"request {request['id']}")
@@ -255,6 +256,7 @@ def check_wrong_records(results, tokens, dead):
         for name in names:
             must_fail(SCHEMAS[part], without(record["headers"], name), f"{part} without {name}")
     must_fail(SCHEMAS["resultHeaders"], changed(results[0]["headers"], ["millrace-attempt"], "one"), "an attempt in words")
+    must_fail(SCHEMAS["resultHeaders"], changed(results[0]["headers"], ["millrace-generation"], "old"), "a generation")
     for request in [{}, {"prompt": "x", "messages": [{"role": "user", "content": "x"}]}, {"prompt": 7},
                     {"prompt": "x", "n": 9}, {"prompt": "x", "max_tokens": 0}, {"prompt": "x", "top_p": 0},
                     {"prompt": "x", "priority": "soonest"}, {"messages": []}]:

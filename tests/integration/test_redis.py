@@ -1,108 +1,80 @@
 #!/usr/bin/env python3
-"""Two workers on one real Redis: what one computed the other loads, and whatever becomes of Redis, the answers are those
-of a worker without one. Nothing is timed."""
+"""Workers on one real Redis: what one computed another loads, and whatever becomes of Redis, the answers are those of a
+worker without one. Nothing is timed: tests/bench/fault_cost.py does that."""
 
 import contextlib
 import pathlib
-import signal
-import sys
-import threading
+import random
+import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/bench"))
-
-import cache_bars  # noqa: E402
-import fleet  # noqa: E402
-
-PREFIX, ENDING = 780, 30
+import redis_faults
+import redis_rig
+from redis_faults import loaded
 
 
-def compare(name, workers, salt, between=lambda: None, after=lambda: None):
-    """The same prefix with two endings, on two workers; each answer beside that of the worker without Redis."""
-    one, two, plain = workers
-    prefix = cache_bars.tokens(salt, PREFIX)
-    prompts = [prefix + cache_bars.tokens(salt + 1, ENDING), prefix + cache_bars.tokens(salt + 2, ENDING)]
-    first = one.ask(prompts[0])
-    cache_bars.settle()
-    between()
-    second = two.ask(prompts[1])
-    after()
-    for prompt, result in zip(prompts, (first, second)):
-        wanted = plain.ask(prompt)
-        assert result["finish_reason"] == wanted["finish_reason"] == "length", f"{name}: {result}"
-        assert result["token_ids"] == wanted["token_ids"], f"{name}: {result} is not {wanted}"
-    loaded = second["usage"]["cached_tokens_redis"]
-    print(f"{name}: the same tokens, {loaded} loaded", flush=True)
-    return loaded
+def retried(name, stage, salt, good, times=20):
+    """A busy machine may be late once, which means computing; not every time."""
+    for turn in range(times):
+        got, _ = redis_faults.run(stage, name, salt + 10 * turn)
+        if good(loaded(got)):
+            return loaded(got)
+    raise AssertionError(f"{name}: never so")
 
 
-def spoil(redis, change):
-    """Every block of KV in Redis, changed. Returns how many."""
-    keys = [key for key in redis.command("--scan").splitlines() if int(redis.command("STRLEN", key) or 0) > 4096]
-    for key in keys:
-        redis.command(*change(key))
-    return len(keys)
+def check_faults(stage):
+    assert retried("healthy", stage, 1000, lambda count: count > 0)
+    for number, name in enumerate(redis_faults.FAULTS):
+        got, _ = redis_faults.run(stage, name, 2000 + 10 * number)
+        print(f"{name}: the same tokens, {loaded(got)} loaded", flush=True)
+        if name in ("down at start", "wrong password", "away", "restarted empty"):
+            assert loaded(got) == 0, f"{name}: {loaded(got)} tokens from nowhere"
+    assert retried("healthy", stage, 3000, lambda count: count > 0)
 
 
-def check_spoilt(redis, workers):
-    changes = {
-        "a changed byte": lambda key: ("SETRANGE", key, "2000", "not what was here"),
-        "a changed header": lambda key: ("SETRANGE", key, "4", "\x7f\x7f"),
-        "a value too long": lambda key: ("APPEND", key, "more than there was"),
-        "a short value": lambda key: ("SET", key, "short"),
-    }
-    for number, (name, change) in enumerate(changes.items()):
-        redis.command("FLUSHALL")
-        spoilt = []
-        loaded = compare(name, workers, 2000 + 10 * number, lambda: spoilt.append(spoil(redis, change)))
-        assert spoilt[0] > 0, f"{name}: there was nothing to spoil"
-        assert loaded == 0, f"{name}: {loaded} tokens loaded from values that are wrong"
+def check_values(stage):
+    """Every value damaged in one way: none of them is used, and all are deleted or written anew."""
+    drawn = random.Random(9)
+    for number, kind in enumerate(redis_faults.DAMAGES):
+        stage.redis("FLUSHALL")
+        prompt = stage.fill(4000 + 10 * number)
+        values = stage.values()
+        assert len(values) > 3, "there was nothing to damage"
+        redis_faults.damage(stage, values, [kind], drawn)
+        got = stage.reader.ask(prompt)
+        stage.check_same(kind.__name__, got, stage.plain.ask(prompt))
+        assert loaded(got) == 0, f"{kind.__name__}: {loaded(got)} tokens loaded from values that are wrong"
+        print(f"values {kind.__name__.replace('_', ' ')}: the same tokens, {len(values)} refused", flush=True)
+    causes = [line for line in stage.reader.serve.get("/metrics")[1].splitlines() if "verify_failures_total{" in line]
+    seen = {line.split('"')[1] for line in causes if float(line.rsplit(" ", 1)[1]) > 0}
+    assert {"damaged", "another version"} <= seen, f"causes: {causes}"
 
 
-def check_faults(redis, workers):
-    flushing = threading.Event()
-
-    def flush_all_the_time():
-        while not flushing.wait(0.02):
-            redis.command("FLUSHALL")
-
-    flusher = threading.Thread(target=flush_all_the_time, daemon=True)
-    compare("FLUSHALL in a loop", workers, 3000, flusher.start, lambda: (flushing.set(), flusher.join()))
-    compare("CLIENT PAUSE", workers, 3010, lambda: redis.command("CLIENT", "PAUSE", "3000"))
-    redis.command("CONFIG", "SET", "maxmemory", "2mb")
-    redis.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
-    compare("full, and nothing evicted", workers, 3020)
-    redis.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-    compare("room for one block", workers, 3030)
-    redis.command("CONFIG", "SET", "maxmemory", "0")
-    compare("stopped", workers, 3040, lambda: redis.process.send_signal(signal.SIGSTOP),
-            lambda: redis.process.send_signal(signal.SIGCONT))
-    compare("killed while it is asked", workers, 3050, threading.Timer(0.03, redis.stop).start)
-    compare("away", workers, 3060)
-    redis.start()
-    assert any(compare("started again", workers, 3100 + 10 * turn) for turn in range(20)), "Redis is back, and not used"
+def check_figures(stage):
+    """kvcache.md section 9: each has its series."""
+    page = stage.reader.serve.get("/metrics")[1]
+    for series in ("tier_look_seconds_bucket", "tier_load_seconds_bucket", "tier_bytes_per_second",
+                   "tier_verify_failures_total{", "tier_bytes_stored_total", "tier_bytes_dropped_total",
+                   "tier_breaker_state", "tier_items_gone_total", "tier_asks_late_total",
+                   "shared_cache_asked_tokens_total", "shared_cache_there_tokens_total",
+                   "shared_cache_loaded_tokens_total", "shared_cache_decisions_total{",
+                   "shared_cache_saved_seconds_total"):
+        assert f"\nmillrace_{series}" in page, f"no {series}"
 
 
 def main():
-    options = fleet.arguments(__doc__).parse_args()
-    options.dtype = "fp32"
+    options = redis_rig.fleet.arguments(__doc__).parse_args()
+    options.dtype, options.threads = "fp32", "1"
     with contextlib.ExitStack() as stack:
-        broker = stack.enter_context(fleet.Broker(options))
-        redis = stack.enter_context(cache_bars.Redis())
-        kv = ("--kv-memory", "256MiB")
-        one, two, plain = [stack.enter_context(cache_bars.Asker(options, broker, name, *kv, *flags))
-                           for name, flags in (("one", ("--redis", redis.url())), ("two", ("--redis", redis.url())),
-                                               ("plain", ()))]
-        workers = (one, two, plain)
-        # A busy machine may be late once, which means computing; not every time.
-        assert any(compare("healthy", workers, 1000 + 10 * turn) for turn in range(20)), "nothing was ever loaded"
-        check_spoilt(redis, workers)
-        check_faults(redis, workers)
-        for worker in workers:
-            assert worker.worker.process.poll() is None, f"{worker.name} ended"
-        redis.stop()
-        late = stack.enter_context(cache_bars.Asker(options, broker, "late", *kv, "--redis", redis.url()))
-        compare("away at the start", (late, two, plain), 4000)
+        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        options.model = redis_rig.write_model(folder)
+        stage = redis_faults.Stage(options, stack, "--kv-memory", "64MiB", block_bytes=256 << 10)
+        check_faults(stage)
+        check_values(stage)
+        check_figures(stage)
+        for worker in stage.workers.values():
+            assert worker.serve.process.poll() is None, f"{worker.name} ended"
+        assert len(stage.stranger.said("WRONGPASS")) == 1, stage.stranger.log()
+        assert not stage.stranger.said("millstone"), "a secret is in the log"
 
 
 if __name__ == "__main__":

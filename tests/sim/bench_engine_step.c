@@ -36,7 +36,8 @@ static enum mr_status sample(void *context, const struct mr_sample_row *rows, ui
     return MR_OK;
 }
 
-static void kv_copy(void *context, uint32_t from, uint32_t to, uint32_t token_count)
+static void kv_copy(void *context, struct mr_kv_place from, struct mr_kv_place to,
+                    uint32_t token_count)
 {
     (void)context;
     (void)from;

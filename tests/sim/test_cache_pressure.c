@@ -17,6 +17,8 @@
 #define PROMPT_MAX (5u * MR_BLOCK_TOKENS)
 #define OUTPUT_MAX 96u
 #define RUNS       10u
+#define WINDOW     (MR_BLOCK_TOKENS + MR_BLOCK_TOKENS / 4)
+#define CHUNK      512
 
 /* The allocator's own caches fill up in the first runs; what they may still grow by in the others
  * is less than one lost request in a hundred would come to. */
@@ -54,9 +56,14 @@ static struct wish *make_wishes(const struct engine_rig *rig)
     return wishes;
 }
 
-static void start(struct engine_rig *rig, uint32_t block_count, uint32_t force_preempt_every)
+/* slot_count 0: no layer slides. */
+static void start(struct engine_rig *rig, uint32_t block_count, uint32_t force_preempt_every,
+                  uint32_t slot_count)
 {
     rig_init(rig);
+    rig->options.window_slots = slot_count;
+    rig->options.window_tokens = WINDOW;
+    rig->options.chunk_tokens = CHUNK;
     rig->options.block_count = block_count;
     rig->options.context_tokens = PROMPT_MAX + OUTPUT_MAX + 8;
     rig->options.prompt_cache_entries = 16;
@@ -80,6 +87,7 @@ static void run_all(struct engine_rig *rig, const struct wish *wishes)
     struct mr_engine_stats stats = mr_engine_stats(rig->engine);
     assert_int_equal(stats.blocks_held, 0);
     assert_int_equal(stats.blocks_free + stats.blocks_cached, stats.blocks_total);
+    assert_int_equal(stats.slots_free + stats.slots_cached, stats.slots_total);
 }
 
 static void assert_same_answers(const struct engine_rig *one, const struct engine_rig *two,
@@ -97,12 +105,11 @@ static void assert_same_answers(const struct engine_rig *one, const struct engin
     }
 }
 
-static void eight_blocks_and_forced_preemption_answer_as_a_roomy_pool_does(void **state)
+static void tight_answers_as_a_roomy_pool_does(uint32_t tight_slots, uint32_t roomy_slots)
 {
-    (void)state;
     struct engine_rig tight, roomy;
-    start(&tight, 8, 3);
-    start(&roomy, 2048, 0);
+    start(&tight, 8, 3, tight_slots);
+    start(&roomy, 2048, 0, roomy_slots);
     struct wish *wishes = make_wishes(&tight);
     run_all(&roomy, wishes);
     size_t bytes = 0;
@@ -123,10 +130,24 @@ static void eight_blocks_and_forced_preemption_answer_as_a_roomy_pool_does(void 
     rig_end(&tight);
 }
 
+static void eight_blocks_and_forced_preemption_answer_as_a_roomy_pool_does(void **state)
+{
+    (void)state;
+    tight_answers_as_a_roomy_pool_does(0, 0);
+}
+
+/* A long sequence takes six of them: a window, a step and a copy. */
+static void so_do_nine_slots_of_sliding_layers(void **state)
+{
+    (void)state;
+    tight_answers_as_a_roomy_pool_does(9, 2048);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eight_blocks_and_forced_preemption_answer_as_a_roomy_pool_does),
+        cmocka_unit_test(so_do_nine_slots_of_sliding_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,11 +27,12 @@ struct world {
     struct fake_tier *tiers[2];
     struct engine_rig rigs[2];
     struct wish *wishes; /* [2 * REQUESTS] */
+    bool slides;         /* some layers see a window only */
 };
 
 struct totals {
     uint64_t requests, loaded_tokens, missing, given_up, unused, stored, refused, preemptions;
-    uint64_t entries, failures;
+    uint64_t entries, direct_bytes, staged_bytes, failures;
 };
 
 static uint32_t below(struct world *world, uint32_t bound)
@@ -71,7 +72,10 @@ static void make_rig(struct world *world, uint32_t index)
     rig->options.tier_staging_bytes = below(world, 4) == 0 ? 1 : (uint64_t)1 << 17;
     rig->options.force_preempt_every = below(world, 3) == 0 ? 3 + below(world, 5) : 0;
     rig->options.queue_count_max = REQUESTS;
+    rig->options.window_tokens = MR_BLOCK_TOKENS + 44;
+    rig->options.window_slots = world->slides ? 9 + below(world, 9) : 0;
     rig->fake_options.vocab_size = 40;
+    rig->fake_options.remote = below(world, 4) == 0;
     rig->tier = world->tiers[index];
     rig_start(rig);
     fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
@@ -133,6 +137,16 @@ static void run_world(struct world *world)
     }
 }
 
+/* What the tier has a hand on comes back. */
+static void settle(struct world *world, uint32_t index)
+{
+    struct engine_rig *rig = &world->rigs[index];
+    for (uint64_t next_ns; (next_ns = fake_tier_next_ns(rig->tier)) != UINT64_MAX;) {
+        if (next_ns > rig->fake->now_ns) rig->fake->now_ns = next_ns;
+        step(world, index);
+    }
+}
+
 static bool is_right(const struct world *world, uint32_t index, uint32_t ticket)
 {
     const struct engine_rig *rig = &world->rigs[index];
@@ -160,6 +174,8 @@ static void count(struct world *world, uint32_t index, struct totals *totals)
     totals->stored += stats.shared.stored_items;
     totals->refused += stats.shared.asks_refused + stats.shared.stores_refused;
     totals->preemptions += stats.preemptions;
+    totals->direct_bytes += stats.shared.direct_bytes;
+    totals->staged_bytes += stats.shared.staged_bytes;
     bool rest = stats.blocks_held == 0 && world->rigs[index].fake->wrong_reads == 0;
     totals->failures += !rest;
 }
@@ -174,6 +190,7 @@ static void run_seed(uint64_t seed, struct totals *totals)
     struct fake_tier_options first = make_tier(world), second = make_tier(world);
     world->tiers[0] = fake_tier_create(&first, NULL);
     world->tiers[1] = fake_tier_create(&second, world->tiers[0]);
+    world->slides = below(world, 2) == 0;
     make_rig(world, 0);
     make_rig(world, 1);
     run_world(world);
@@ -184,6 +201,7 @@ static void run_seed(uint64_t seed, struct totals *totals)
             totals->failures += !right;
             if (!right) printf("seed %" PRIu64 ": request %u of engine %u\n", seed, ticket, index);
         }
+        settle(world, index);
         count(world, index, totals);
     }
     for (uint32_t index = 2; index-- > 0;) {
@@ -210,7 +228,8 @@ int main(int argc, char **argv)
            totals.given_up, totals.stored, totals.refused, totals.preemptions, totals.failures);
     if (argc > 1) return totals.failures != 0;
     bool happened = totals.loaded_tokens > 0 && totals.entries > 0 && totals.missing > 0 &&
-                    totals.given_up > 0 && totals.refused > 0 && totals.preemptions > 0;
+                    totals.given_up > 0 && totals.refused > 0 && totals.preemptions > 0 &&
+                    totals.direct_bytes > 0 && totals.staged_bytes > 0;
     if (!happened) printf("something never happened\n");
     return totals.failures == 0 && happened ? 0 : 1;
 }

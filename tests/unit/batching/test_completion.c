@@ -430,6 +430,58 @@ static void logprobs_go_with_their_tokens(void **state)
     assert_memory_equal(first->top[1].text.bytes, "<eos>", 5);
 }
 
+/* How many of the samples of these ids a rehearsal takes, and where a reader may cut. */
+static struct mr_rehearsal rehearse(struct bench *bench, const uint32_t *ids, size_t count,
+                                    uint32_t shown)
+{
+    struct mr_sample samples[16] = {{.token_id = 0}};
+    for (size_t i = 0; i < count; i++)
+        samples[i] = (struct mr_sample){.token_id = ids[i], .probability = 1};
+    mr_completion_destroy(bench->completion);
+    begin(bench);
+    return mr_completion_rehearse(bench->completion, samples, (uint32_t)count, shown);
+}
+
+static void a_rehearsal_stops_before_the_token_that_ends(void **state)
+{
+    struct bench *bench = *state;
+    struct mr_rehearsal told = rehearse(bench, IDS(HELLO, SPACE, EOS, WORLD), 4);
+    assert_int_equal(told.count, 2);
+    assert_int_equal(told.clean, 2);
+    bench->request.max_tokens = 3;
+    told = rehearse(bench, IDS(HELLO, SPACE, WORLD, HELLO), 1);
+    assert_int_equal(told.count, 2);
+    assert_int_equal(told.clean, 1);
+    told = rehearse(bench, IDS(HELLO), 0);
+    assert_int_equal(told.count, 1);
+    assert_int_equal(told.clean, 0);
+}
+
+static void a_reader_cuts_only_where_text_and_tokens_agree(void **state)
+{
+    struct bench *bench = *state;
+    /* Half a character: its first id is out without text, and the next begins where it does. */
+    assert_int_equal(rehearse(bench, IDS(HELLO, EURO_1, EURO_2), 2).clean, 2);
+    /* STOP may begin here: nothing of ST is out, so the reader has all that comes before it. */
+    stop_at(bench, "STOP");
+    assert_int_equal(rehearse(bench, IDS(HELLO, ST, ST, WORLD), 2).clean, 2);
+    assert_int_equal(rehearse(bench, IDS(HELLO, ST, ST, WORLD), 4).clean, 4);
+}
+
+static void text_without_a_token_is_not_cut_from(void **state)
+{
+    struct bench *bench = *state;
+    /* "<b" goes out as "<" while "br>" is held; then "b" alone follows, and "r>" is held. */
+    stop_at(bench, "br><");
+    stop_at(bench, "r>Hellox");
+    struct mr_rehearsal told = rehearse(bench, IDS(HELLO, BRA, KET, HELLO, WORLD), 2);
+    assert_int_equal(told.clean, 1);
+    told = rehearse(bench, IDS(HELLO, BRA, KET, HELLO, WORLD), 4);
+    assert_int_equal(told.clean, 1);
+    told = rehearse(bench, IDS(HELLO, BRA, KET, HELLO, WORLD), 5);
+    assert_int_equal(told.clean, 5);
+}
+
 static void misuse_is_caught(void **state)
 {
     struct bench *bench = *state;
@@ -467,6 +519,9 @@ int main(void)
         CASE(below_min_tokens_nothing_but_limits_ends),
         CASE(finishing_from_outside_flushes_what_was_held),
         CASE(logprobs_go_with_their_tokens),
+        CASE(a_rehearsal_stops_before_the_token_that_ends),
+        CASE(a_reader_cuts_only_where_text_and_tokens_agree),
+        CASE(text_without_a_token_is_not_cut_from),
         CASE(misuse_is_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ static void a_fast_tier_loads_all_of_it(void **state)
     struct mr_load_answer answer = mr_load_gate_decide(&asked);
     assert_int_equal(answer.verdict, MR_LOAD_ALL);
     assert_int_equal(answer.first_block, 0);
-    assert_false(answer.entry);
+    assert_false(answer.extra);
     assert_true(answer.saved_ms > 15 * BLOCK);
     assert_true(answer.patience_ms > 0 && answer.patience_ms < 60);
 }
@@ -70,6 +70,16 @@ static void a_slow_tier_is_probed_with_one_item(void **state)
     assert_int_equal(answer.verdict, MR_LOAD_PROBE);
     assert_int_equal(answer.first_block, 15);
     assert_true(mr_load_verdict_loads(answer.verdict));
+}
+
+static void a_meeting_that_saves_little_is_not_taken(void **state)
+{
+    (void)state;
+    struct mr_cost_model cost = plain();
+    struct mr_load_question asked = question(&cost, 8 * 1e6 / BLOCK * 1e3);
+    struct mr_load_answer answer = mr_load_gate_decide(&asked);
+    assert_int_equal(answer.verdict, MR_LOAD_ALL);
+    assert_int_equal(answer.first_block, 0);
 }
 
 static void an_even_tier_meets_in_the_middle(void **state)
@@ -141,15 +151,16 @@ static void an_entry_saves_the_end_of_the_prompt(void **state)
     struct mr_cost_model cost = plain();
     struct mr_load_question asked = question(&cost, 1e9);
     asked.known_tokens = 16 * BLOCK + BLOCK / 2;
-    asked.entry_bytes = 500000;
+    asked.extra_bytes = 500000;
+    asked.extra_tokens = asked.known_tokens;
     struct mr_load_answer answer = mr_load_gate_decide(&asked);
     assert_int_equal(answer.verdict, MR_LOAD_ALL);
-    assert_true(answer.entry);
+    assert_true(answer.extra);
     asked.computed_tokens = 16 * BLOCK; /* all blocks are here: the entry alone */
     asked.known_tokens = 16 * BLOCK + BLOCK - 1;
     answer = mr_load_gate_decide(&asked);
     assert_int_equal(answer.first_block, 16);
-    assert_int_equal(answer.entry, BLOCK > 40);
+    assert_int_equal(answer.extra, BLOCK > 40);
 }
 
 static void every_verdict_has_a_name(void **state)
@@ -165,6 +176,7 @@ int main(void)
         cmocka_unit_test(a_fast_tier_loads_all_of_it),
         cmocka_unit_test(a_slow_tier_loads_nothing),
         cmocka_unit_test(a_slow_tier_is_probed_with_one_item),
+        cmocka_unit_test(a_meeting_that_saves_little_is_not_taken),
         cmocka_unit_test(an_even_tier_meets_in_the_middle),
         cmocka_unit_test(a_busy_engine_loads_all_it_can),
         cmocka_unit_test(what_waits_before_it_makes_a_tier_slower),

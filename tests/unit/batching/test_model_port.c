@@ -44,11 +44,12 @@ enum mr_status mr_model_logits(struct mr_model *asked, uint32_t row, float *out,
     return MR_OK;
 }
 
-void mr_model_kv_copy(struct mr_model *asked, uint32_t from, uint32_t to, uint32_t token_count)
+void mr_model_kv_copy(struct mr_model *asked, struct mr_kv_place from, struct mr_kv_place to,
+                      uint32_t token_count)
 {
     assert_ptr_equal(asked, model);
-    assert_int_equal(from, 1);
-    assert_int_equal(to, 2);
+    assert_true(from.block == 1 && from.slot == 5);
+    assert_true(to.block == 2 && to.slot == 6);
     assert_int_equal(token_count, 3);
 }
 
@@ -58,22 +59,32 @@ size_t mr_model_kv_export_bytes(const struct mr_model *asked, uint32_t token_cou
     return 10 * (size_t)token_count;
 }
 
-enum mr_status mr_model_kv_export(struct mr_model *asked, uint32_t block, uint32_t token_count,
-                                  void *bytes, size_t size, struct mr_error *err)
+void *mr_model_kv_bytes_of(struct mr_model *asked, uint32_t block)
+{
+    static unsigned char blocks[10];
+    assert_ptr_equal(asked, model);
+    blocks[block] = (unsigned char)block;
+    return &blocks[block];
+}
+
+enum mr_status mr_model_kv_export(struct mr_model *asked, struct mr_kv_place place,
+                                  uint32_t token_count, void *bytes, size_t size,
+                                  struct mr_error *err)
 {
     (void)err;
     assert_ptr_equal(asked, model);
     assert_int_equal(size, 10 * token_count);
-    *(unsigned char *)bytes = (unsigned char)block;
+    *(unsigned char *)bytes = (unsigned char)(place.block + place.slot);
     return MR_OK;
 }
 
-enum mr_status mr_model_kv_import(struct mr_model *asked, uint32_t block, uint32_t token_count,
-                                  const void *bytes, size_t size, struct mr_error *err)
+enum mr_status mr_model_kv_import(struct mr_model *asked, struct mr_kv_place place,
+                                  uint32_t token_count, const void *bytes, size_t size,
+                                  struct mr_error *err)
 {
     assert_ptr_equal(asked, model);
     assert_int_equal(size, 10 * token_count);
-    assert_int_equal(*(const unsigned char *)bytes, block);
+    assert_int_equal(*(const unsigned char *)bytes, place.block + place.slot);
     return mr_fail(err, MR_BACKEND, "import");
 }
 
@@ -100,13 +111,15 @@ static void every_entry_reaches_the_model(void **state)
     assert_int_equal(samples[1].token_id, 9);
     assert_int_equal(port.logits(port.context, 7, &logit, &err), MR_OK);
     assert_true(logit > 6.9f && logit < 7.1f);
-    port.kv_copy(port.context, 1, 2, 3);
+    const struct mr_kv_place one = {1, 5}, two = {2, 6}, nine = {9, 3};
+    port.kv_copy(port.context, one, two, 3);
     unsigned char byte = 0;
     assert_int_equal(port.layer_count, 6);
     assert_int_equal(port.kv_bytes(port.context, 4), 40);
-    assert_int_equal(port.kv_export(port.context, 9, 4, &byte), MR_OK);
-    assert_int_equal(byte, 9);
-    assert_int_equal(port.kv_import(port.context, 9, 4, &byte), MR_BACKEND);
+    assert_int_equal(*(unsigned char *)port.kv_bytes_of(port.context, 7), 7);
+    assert_int_equal(port.kv_export(port.context, nine, 4, &byte), MR_OK);
+    assert_int_equal(byte, 12);
+    assert_int_equal(port.kv_import(port.context, nine, 4, &byte), MR_BACKEND);
 }
 
 int main(void)

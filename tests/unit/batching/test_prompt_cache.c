@@ -42,7 +42,7 @@ static const float *find(struct mr_prompt_cache *cache, unsigned char number, ui
 
 static bool contains(const struct mr_prompt_cache *cache, unsigned char number, uint64_t now_ns)
 {
-    return mr_prompt_cache_contains(cache, key_of(number).bytes, now_ns);
+    return mr_prompt_cache_peek(cache, key_of(number).bytes, now_ns) != NULL;
 }
 
 static void check_and_destroy(struct mr_prompt_cache *cache)

@@ -25,8 +25,8 @@ struct fleet {
     uint32_t next_ticket[2];
 };
 
-static void start(struct fleet *fleet, const struct fake_tier_options *first,
-                  const struct fake_tier_options *second)
+static void start_with(struct fleet *fleet, const struct fake_tier_options *first,
+                       const struct fake_tier_options *second, bool remote)
 {
     memset(fleet->next_ticket, 0, sizeof fleet->next_ticket);
     fleet->tiers[0] = fake_tier_create(first, NULL);
@@ -38,11 +38,19 @@ static void start(struct fleet *fleet, const struct fake_tier_options *first,
         rig->options.chunk_tokens = 2 * (int32_t)BLOCK;
         rig->options.context_tokens = PROMPT_MAX + 64;
         rig->options.prompt_cache_entries = 8;
+        rig->options.deadline_admission = true;
         rig->fake_options.token_ms = 64.0 / BLOCK;
+        rig->fake_options.remote = remote;
         rig->tier = fleet->tiers[i];
         rig_start(rig);
         fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
     }
+}
+
+static void start(struct fleet *fleet, const struct fake_tier_options *first,
+                  const struct fake_tier_options *second)
+{
+    start_with(fleet, first, second, false);
 }
 
 static void end(struct fleet *fleet)
@@ -121,8 +129,103 @@ static void full_blocks_of_one_worker_are_loaded_by_another(void **state)
     assert_int_equal(seen->result.cached_tokens_redis, 4 * BLOCK);
     assert_int_equal(seen->result.cached_tokens, 4 * BLOCK);
     assert_int_equal(fleet.rigs[1].fake->row_count, 40 + ANSWER - 1);
-    assert_int_equal(fleet.rigs[1].fake->import_count, 4);
     assert_int_equal(stats_of(&fleet, 1).loaded_tokens, 4 * BLOCK);
+    end(&fleet);
+}
+
+/* In place, unless the pool is out of the tier's reach; only the part-filled tail is copied. */
+static void full_blocks_go_without_a_copy(void **state)
+{
+    (void)state;
+    for (uint32_t remote = 0; remote < 2; remote++) {
+        struct fleet fleet;
+        start_with(&fleet, &fast, &fast, remote == 1);
+        struct wish wish = {.shared = 4 * BLOCK + 9, .count = 4 * BLOCK + 40, .ending = 1};
+        run(&fleet, 0, wish);
+        settle(&fleet, 0);
+        wish.ending = 2;
+        assert_int_equal(run(&fleet, 1, wish)->result.cached_tokens_redis, 4 * BLOCK);
+        assert_int_equal(fleet.rigs[0].fake->export_count, remote == 1 ? 5 : 1);
+        assert_int_equal(fleet.rigs[1].fake->import_count, remote == 1 ? 4 : 0);
+        uint64_t bytes = 4 * (uint64_t)BLOCK * sizeof(struct mr_fake_slot);
+        assert_int_equal(stats_of(&fleet, 1).direct_bytes, remote == 1 ? 0 : bytes);
+        end(&fleet);
+    }
+}
+
+/* The tier reads blocks of a sequence that has ended; they are held for that long. */
+static void blocks_being_stored_outlive_their_sequence(void **state)
+{
+    (void)state;
+    struct fleet fleet;
+    struct fake_tier_options slow = fast;
+    slow.bytes_per_second = BLOCK * sizeof(struct mr_fake_slot) / 10.0; /* ten seconds a block */
+    start(&fleet, &slow, &fast);
+    struct engine_rig *rig = &fleet.rigs[0];
+    struct wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
+    run(&fleet, 0, wish);
+    assert_int_equal(mr_engine_stats(rig->engine).blocks_held, 5);
+    settle(&fleet, 0);
+    assert_int_equal(mr_engine_stats(rig->engine).blocks_held, 0);
+    assert_int_equal(run(&fleet, 0, wish)->result.cached_tokens, wish.count);
+    end(&fleet);
+}
+
+static void a_short_pool_asks_lent_blocks_back(void **state)
+{
+    (void)state;
+    struct fleet fleet;
+    struct fake_tier_options slow = fast;
+    slow.bytes_per_second = BLOCK * sizeof(struct mr_fake_slot) / 10.0;
+    start(&fleet, &slow, &fast);
+    end(&fleet);
+    fleet.tiers[0] = fake_tier_create(&slow, NULL);
+    struct engine_rig *rig = &fleet.rigs[0];
+    rig_init(rig);
+    rig->options.block_count = 6;
+    rig->tier = fleet.tiers[0];
+    rig_start(rig);
+    fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
+    fleet.next_ticket[0] = 0;
+    for (uint64_t ending = 1; ending < 6; ending++) {
+        /* Another prompt each time, as long as the pool less one answer. */
+        struct wish wish = {.count = 6 * BLOCK - ANSWER - (uint32_t)ending % 2, .ending = ending};
+        uint64_t begin_ns = rig->fake->now_ns;
+        run(&fleet, 0, wish);
+        assert_true(rig->fake->now_ns - begin_ns < 2000000000u);
+    }
+    assert_true(stats_of(&fleet, 0).stores_lost > 0);
+    rig_end(rig);
+    fake_tier_destroy(fleet.tiers[0]);
+}
+
+/* All of the back is there long before the front has been computed up to it. */
+static void what_came_early_is_there_when_the_front_arrives(void **state)
+{
+    (void)state;
+    struct fleet fleet;
+    struct fake_tier_options even = fast;
+    even.bytes_per_second = BLOCK * sizeof(struct mr_fake_slot) / 0.064;
+    start(&fleet, &fast, &even);
+    struct wish warm = {.shared = 0, .count = 6 * BLOCK, .ending = 8, .no_read = true};
+    for (uint32_t i = 0; i < 12; i++, warm.ending++)
+        run(&fleet, 1, warm);
+    settle(&fleet, 1);
+    struct wish wish = {.shared = 7 * BLOCK, .count = 7 * BLOCK + 20, .ending = 1};
+    run(&fleet, 0, wish);
+    settle(&fleet, 0);
+    wish.ending = 2;
+    struct engine_rig *rig = &fleet.rigs[1];
+    uint32_t tokens[PROMPT_MAX];
+    write_prompt(rig, tokens, wish.shared, wish.count, wish.ending);
+    rig_submit(rig, 60, mr_fake_request("early", tokens, wish.count));
+    while (stats_of(&fleet, 1).loads == 0)
+        rig_step(rig);
+    /* The rest of the load takes no time at all. */
+    fake_tier_hurry(fleet.tiers[1]);
+    rig_run(rig);
+    assert_in_range(rig->seen[60].result.cached_tokens_redis, 2 * BLOCK, 5 * BLOCK);
+    assert_int_equal(stats_of(&fleet, 1).unused_items, 0);
     end(&fleet);
 }
 
@@ -146,6 +249,36 @@ static void an_identical_prompt_computes_nothing_anywhere(void **state)
         assert_int_equal(seen->result.cached_tokens, counts[i]);
         end(&fleet);
     }
+}
+
+/* Four blocks cost 256 ms to compute and next to nothing to load, the answer some 170 ms. */
+static void what_is_to_be_loaded_counts_for_a_deadline(void **state)
+{
+    (void)state;
+    struct fleet fleet;
+    start(&fleet, &fast, &fast);
+    struct wish taught = {.shared = 9, .count = 40};
+    for (taught.ending = 1; taught.ending < 5; taught.ending++)
+        run(&fleet, 1, taught);
+    struct wish wish = {.shared = 4 * BLOCK + 9, .count = 4 * BLOCK + 40, .ending = 10};
+    run(&fleet, 0, wish);
+    struct engine_rig *rig = &fleet.rigs[1];
+    for (uint32_t there = 0; there < 2; there++) {
+        uint32_t tokens[PROMPT_MAX], ticket = fleet.next_ticket[1]++;
+        write_prompt(rig, tokens, there ? wish.shared : 0, wish.count, 20);
+        struct mr_request *request = mr_fake_request("late", tokens, wish.count);
+        request->ignore_eos = request->cache_read = true;
+        struct mr_submission submission = {.request = request,
+                                           .ticket = ticket,
+                                           .tenant = "default",
+                                           .deadline_ns = rig->fake->now_ns + 330000000};
+        assert_int_equal(rig_submit_as(rig, submission), MR_OK);
+        rig_run(rig);
+        assert_int_equal(rig->seen[ticket].choices[0].finish,
+                         there ? MR_FINISH_LENGTH : MR_FINISH_DEADLINE);
+        assert_int_equal(rig->seen[ticket].started, there);
+    }
+    end(&fleet);
 }
 
 static void a_lost_item_is_computed_and_the_rest_is_used(void **state)
@@ -276,16 +409,17 @@ static void tenants_never_share(void **state)
     end(&fleet);
 }
 
-/* The next turn: the prompt, its answer, and what is said then. */
-static uint32_t next_turn(struct fleet *fleet, const char *session)
+/* The next turn: a prompt of count tokens, its answer, and what is said then. */
+static uint32_t next_turn(struct fleet *fleet, uint32_t count, const char *session)
 {
     struct engine_rig *rig = &fleet->rigs[1];
-    uint32_t tokens[PROMPT_MAX], count = 2 * BLOCK - 8;
+    uint32_t tokens[PROMPT_MAX];
     run(fleet, 0, (struct wish){.shared = count, .count = count, .session = session});
     rig_tokens(rig, 7, tokens, count);
     rig_expect(rig, tokens, count, tokens + count, ANSWER);
     rig_tokens(rig, 99, tokens + count + ANSWER, 30);
     struct mr_request *request = mr_fake_request("turn", tokens, count + ANSWER + 30);
+    if (session != NULL) request->session = (struct mr_text){session, strlen(session)};
     rig_submit(rig, 50, request);
     rig_run(rig);
     return rig->seen[50].result.cached_tokens_redis;
@@ -296,11 +430,27 @@ static void a_session_is_found_by_another_worker_answers_included(void **state)
     (void)state;
     struct fleet fleet;
     start(&fleet, &fast, &fast);
-    assert_int_equal(next_turn(&fleet, "talk"), 2 * BLOCK);
+    assert_int_equal(next_turn(&fleet, 2 * BLOCK - 8, "talk"), 2 * BLOCK);
     end(&fleet);
     start(&fleet, &fast, &fast);
-    assert_int_equal(next_turn(&fleet, NULL), BLOCK);
+    assert_int_equal(next_turn(&fleet, 2 * BLOCK - 8, NULL), BLOCK);
     end(&fleet);
+}
+
+/* Wherever in a block the conversation ends: to the last whole step. */
+static void a_session_is_found_to_its_tail(void **state)
+{
+    (void)state;
+    for (uint32_t count = 3 * BLOCK / 8; count < 3 * BLOCK; count += BLOCK / 4 + 3) {
+        struct fleet fleet;
+        start(&fleet, &fast, &fast);
+        uint32_t computed = count + ANSWER - 1;
+        assert_int_equal(next_turn(&fleet, count, "talk"), computed / MR_TAIL_STEP * MR_TAIL_STEP);
+        end(&fleet);
+        start(&fleet, &fast, &fast);
+        assert_int_equal(next_turn(&fleet, count, NULL), count / BLOCK * BLOCK);
+        end(&fleet);
+    }
 }
 
 static void a_request_cancelled_while_it_loads_ends_well(void **state)
@@ -371,7 +521,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_blocks_of_one_worker_are_loaded_by_another),
+        cmocka_unit_test(full_blocks_go_without_a_copy),
+        cmocka_unit_test(blocks_being_stored_outlive_their_sequence),
+        cmocka_unit_test(a_short_pool_asks_lent_blocks_back),
+        cmocka_unit_test(what_came_early_is_there_when_the_front_arrives),
         cmocka_unit_test(an_identical_prompt_computes_nothing_anywhere),
+        cmocka_unit_test(what_is_to_be_loaded_counts_for_a_deadline),
         cmocka_unit_test(a_lost_item_is_computed_and_the_rest_is_used),
         cmocka_unit_test(a_tier_slower_than_computing_is_left_alone),
         cmocka_unit_test(an_unmeasured_slow_tier_costs_little),
@@ -380,6 +535,7 @@ int main(void)
         cmocka_unit_test(a_late_answer_is_not_waited_for_long),
         cmocka_unit_test(tenants_never_share),
         cmocka_unit_test(a_session_is_found_by_another_worker_answers_included),
+        cmocka_unit_test(a_session_is_found_to_its_tail),
         cmocka_unit_test(a_request_cancelled_while_it_loads_ends_well),
         cmocka_unit_test(what_was_flushed_is_stored_again),
         cmocka_unit_test(a_pool_of_two_buffers_is_enough),

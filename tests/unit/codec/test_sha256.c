@@ -27,6 +27,15 @@ static void digests_are_those_of_fips_180(void **state)
     mr_sha256_destroy(hash);
 }
 
+static void a_digest_is_written_in_lower_case(void **state)
+{
+    (void)state;
+    static const unsigned char bytes[] = {0x00, 0x9f, 0xa0, 0xff};
+    char text[7] = "......";
+    mr_sha256_hex(bytes, 3, text);
+    assert_string_equal(text, "009fa0");
+}
+
 static void fields_are_framed(void **state)
 {
     (void)state;
@@ -48,6 +57,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(digests_are_those_of_fips_180),
+        cmocka_unit_test(a_digest_is_written_in_lower_case),
         cmocka_unit_test(fields_are_framed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,10 @@ static unsigned char root[MR_HASH_BYTES];
 static struct mr_kv_cache *cache_of(uint32_t block_count)
 {
     struct mr_kv_cache *cache = NULL;
-    struct mr_kv_cache_options options = {block_count, TOKENS_MAX, SEQUENCES, 0, true};
+    struct mr_kv_cache_options options = {.block_count = block_count,
+                                          .sequence_tokens_max = TOKENS_MAX,
+                                          .sequences_max = SEQUENCES,
+                                          .prefix_cache = true};
     assert_int_equal(mr_kv_cache_create(&cache, &options, NULL), MR_OK);
     mr_kv_cache_namespace(&fingerprint, "default", root);
     return cache;
@@ -329,7 +332,8 @@ static void with_the_prefix_cache_off_nothing_is_found_or_kept(void **state)
 {
     (void)state;
     struct mr_kv_cache *cache = NULL;
-    struct mr_kv_cache_options options = {4, TOKENS_MAX, SEQUENCES, 0, false};
+    struct mr_kv_cache_options options = {
+        .block_count = 4, .sequence_tokens_max = TOKENS_MAX, .sequences_max = SEQUENCES};
     assert_int_equal(mr_kv_cache_create(&cache, &options, NULL), MR_OK);
     uint32_t tokens[BT];
     fill(tokens, BT, BT, 0);

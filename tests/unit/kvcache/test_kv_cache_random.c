@@ -3,7 +3,8 @@
  *
  * The test plays the model as well: contents[block][slot] says which text the KV written there
  * belongs to (a hash over tenant and all tokens up to it), so that a block handed to the wrong
- * sequence, overwritten while shared, or copied wrongly shows as wrong contents. */
+ * sequence, overwritten while shared, or copied wrongly shows as wrong contents. With
+ * sliding-window layers the same holds for the slots a window sees. */
 #include "kvcache/kv_cache.h"
 
 #include <setjmp.h>
@@ -20,6 +21,7 @@
 #define SEQUENCES_MAX 6u
 #define TENANTS       2u
 #define HISTORY_MAX   4096u
+#define STEP          (BT - BT / 4) /* most tokens of a step, where a window makes it matter */
 
 struct text {
     uint32_t tenant, count;
@@ -35,7 +37,9 @@ struct sequence {
 struct world {
     struct mr_kv_cache *cache;
     uint32_t block_count;
-    uint64_t *contents; /* [block_count * BT] */
+    uint64_t *contents;          /* [block_count * BT] */
+    uint32_t slot_count, window; /* of sliding-window layers; 0: none */
+    uint64_t *sliding;           /* [slot_count * BT] */
     unsigned char roots[TENANTS][MR_HASH_BYTES];
     struct sequence sequences[SEQUENCES_MAX];
     struct text *history; /* [HISTORY_MAX] what was published: tenant and tokens */
@@ -110,6 +114,9 @@ static void assert_contents(const struct world *world, const struct sequence *se
         hash = extend(hash, sequence->text.tokens[i]);
         mr_block_id id = sequence->table->blocks[i / BT];
         assert_true(world->contents[(size_t)id * BT + i % BT] == hash);
+        if (world->slot_count == 0 || i + world->window <= sequence->computed) continue;
+        uint32_t slot = mr_kv_window_slot(world->cache, id);
+        assert_true(world->sliding[(size_t)slot * BT + i % BT] == hash);
     }
 }
 
@@ -117,6 +124,8 @@ static void assert_world(const struct world *world)
 {
     struct mr_kv_cache_stats stats = mr_kv_cache_stats(world->cache);
     assert_int_equal(stats.free_count + stats.cached_count + stats.held_count, world->block_count);
+    assert_true(stats.slot_count == world->slot_count);
+    assert_true(stats.slots_free + stats.slots_cached <= stats.slot_count);
     mr_kv_cache_check(world->cache);
     for (uint32_t i = 0; i < SEQUENCES_MAX; i++)
         if (world->sequences[i].table != NULL) assert_contents(world, &world->sequences[i]);
@@ -143,9 +152,15 @@ static void invent(struct world *world, struct text *text)
 static void run_copy(struct world *world, struct sequence *sequence, struct mr_kv_match *match)
 {
     if (match->copy_tokens > 0 && draw(world, 4) == 0) assert_world(world);
-    for (uint32_t i = 0; i < match->copy_tokens; i++)
+    mr_kv_window_slide(sequence->table, match->token_count, match->token_count);
+    for (uint32_t i = 0; i < match->copy_tokens; i++) {
         world->contents[(size_t)match->copy_to * BT + i] =
             world->contents[(size_t)match->copy_from * BT + i];
+        if (world->slot_count == 0) continue;
+        size_t from = mr_kv_window_slot(world->cache, match->copy_from);
+        size_t to = mr_kv_window_slot(world->cache, match->copy_to);
+        world->sliding[to * BT + i] = world->sliding[from * BT + i];
+    }
     mr_kv_cache_copied(sequence->table, match);
 }
 
@@ -157,8 +172,10 @@ static void match(struct world *world, struct sequence *sequence)
         mr_kv_cache_probe(world->cache, world->roots[text->tenant], text->tokens, text->count);
     uint32_t most = ever_published(world, text, text->count - 1);
     assert_true(probed <= most);
-    assert_true(probed >= surely_there(world, text, text->count - 1));
-    if (mr_kv_cache_stats(world->cache).evictions == 0) assert_int_equal(probed, most);
+    if (world->slot_count == 0) {
+        assert_true(probed >= surely_there(world, text, text->count - 1));
+        if (mr_kv_cache_stats(world->cache).evictions == 0) assert_int_equal(probed, most);
+    }
     bool whole = draw(world, 4) == 0 &&
                  mr_kv_cache_match_whole(sequence->table, text->tokens, text->count, &found);
     if (whole)
@@ -166,7 +183,8 @@ static void match(struct world *world, struct sequence *sequence)
     else
         mr_kv_cache_match(sequence->table, text->tokens, text->count, &found);
     if (!whole) assert_true(found.token_count == probed || found.token_count == probed / BT * BT);
-    if (draw(world, 16) == 0) { /* preempted before the copy was made */
+    bool promised = mr_kv_window_promise(sequence->table, text->count, draw(world, 16) == 0);
+    if (!promised || draw(world, 16) == 0) { /* preempted before the copy was made */
         if (world->now_ns % 4 == 0) mr_kv_cache_keep(sequence->table, world->now_ns + 40);
         mr_block_table_clear(sequence->table, ++world->now_ns);
         mr_kv_cache_copied(sequence->table, &found);
@@ -196,6 +214,11 @@ static void preempt(struct world *world, struct sequence *sequence)
 static void compute(struct world *world, struct sequence *sequence)
 {
     uint32_t to = sequence->computed + draw(world, sequence->text.count - sequence->computed + 1);
+    if (world->slot_count > 0 && to > sequence->computed + STEP) to = sequence->computed + STEP;
+    if (!mr_kv_window_promise(sequence->table, sequence->text.count, false)) {
+        preempt(world, sequence);
+        return;
+    }
     if (mr_kv_cache_reserve(sequence->table, to) != MR_OK) {
         uint32_t missing = (to + BT - 1) / BT - sequence->table->block_count;
         assert_true(missing > mr_kv_cache_available(world->cache));
@@ -203,10 +226,13 @@ static void compute(struct world *world, struct sequence *sequence)
         return;
     }
     uint64_t hash = sequence->text.tenant;
+    mr_kv_window_slide(sequence->table, sequence->computed, to);
     for (uint32_t i = 0; i < to; i++) {
         hash = extend(hash, sequence->text.tokens[i]);
         if (i < sequence->computed) continue;
         world->contents[(size_t)sequence->table->blocks[i / BT] * BT + i % BT] = hash;
+        if (world->slot_count == 0) continue;
+        world->sliding[(size_t)sequence->table->slots[i / BT] * BT + i % BT] = hash;
     }
     sequence->computed = to;
 }
@@ -254,15 +280,27 @@ static void turn(struct world *world)
     }
 }
 
-static void live(uint32_t block_count, uint64_t seed, uint32_t turns, bool evicts)
+static struct world world_of(uint32_t block_count, uint64_t seed)
 {
-    struct world world = {.block_count = block_count, .seed = seed};
-    struct mr_kv_cache_options options = {block_count, TOKENS_MAX, SEQUENCES_MAX, block_count / 3,
-                                          true};
+    return (struct world){.block_count = block_count, .seed = seed};
+}
+
+static void live(struct world world, uint32_t turns, bool evicts)
+{
+    uint32_t block_count = world.block_count;
+    struct mr_kv_cache_options options = {.block_count = block_count,
+                                          .sequence_tokens_max = TOKENS_MAX,
+                                          .sequences_max = SEQUENCES_MAX,
+                                          .kept_max = block_count / 3,
+                                          .prefix_cache = true,
+                                          .window_slots = world.slot_count,
+                                          .window_tokens = world.window,
+                                          .step_tokens = STEP};
     assert_int_equal(mr_kv_cache_create(&world.cache, &options, NULL), MR_OK);
     world.contents = calloc((size_t)block_count * BT, sizeof *world.contents);
+    world.sliding = calloc((size_t)world.slot_count * BT + 1, sizeof *world.sliding);
     world.history = calloc(HISTORY_MAX, sizeof *world.history);
-    assert_true(world.contents != NULL && world.history != NULL);
+    assert_true(world.contents != NULL && world.sliding != NULL && world.history != NULL);
     struct mr_kv_fingerprint fingerprint = {{9}};
     mr_kv_cache_namespace(&fingerprint, "one", world.roots[0]);
     mr_kv_cache_namespace(&fingerprint, "two", world.roots[1]);
@@ -274,12 +312,14 @@ static void live(uint32_t block_count, uint64_t seed, uint32_t turns, bool evict
         mr_block_table_destroy(world.sequences[i].table, ++world.now_ns);
     struct mr_kv_cache_stats stats = mr_kv_cache_stats(world.cache);
     assert_int_equal(stats.held_count, 0);
+    assert_int_equal(stats.slots_free + stats.slots_cached, world.slot_count);
     assert_true(stats.evictions > 0 ? evicts : !evicts);
     assert_true(world.hits > turns / 100);
     assert_true(stats.copies > 0);
     mr_kv_cache_check(world.cache);
     mr_kv_cache_destroy(world.cache);
     free(world.history);
+    free(world.sliding);
     free(world.contents);
 }
 
@@ -288,16 +328,31 @@ static void with_room_for_all_a_match_is_as_long_as_the_oracle_says(void **state
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 6; seed++)
-        live(900, seed, 400, false);
+        live(world_of(900, seed), 400, false);
 }
 
 static void a_small_pool_evicts_and_stays_exact(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        live(7, 100 + seed, 4000, true);
-        live(24, 200 + seed, 4000, true);
-        live(60, 300 + seed, 4000, true);
+        live(world_of(7, 100 + seed), 4000, true);
+        live(world_of(24, 200 + seed), 4000, true);
+        live(world_of(60, 300 + seed), 4000, true);
+    }
+}
+
+static void slots_fewer_than_blocks_hold_whatever_a_window_sees(void **state)
+{
+    (void)state;
+    static const uint32_t windows[] = {1, BT / 2, BT, BT + 1, 2 * BT - 1};
+    for (uint32_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
+        struct world world = world_of(60, 400 + i);
+        world.window = windows[i];
+        world.slot_count = 6 + i; /* at least a window and a step: 5 */
+        live(world, 4000, true);
+        world.seed += 100;
+        world.slot_count = 40;
+        live(world, 4000, true);
     }
 }
 
@@ -306,6 +361,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(with_room_for_all_a_match_is_as_long_as_the_oracle_says),
         cmocka_unit_test(a_small_pool_evicts_and_stays_exact),
+        cmocka_unit_test(slots_fewer_than_blocks_hold_whatever_a_window_sees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

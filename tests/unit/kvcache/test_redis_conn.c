@@ -279,6 +279,37 @@ static void a_forgotten_value_leaves_memory_alone(void **state)
     rig_close(&rig);
 }
 
+/* Not begun: it never goes out. Whole: its reply comes. In part: the connection goes with it. */
+static void a_forgotten_command_is_not_read_from_memory_again(void **state)
+{
+    (void)state;
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        struct rig rig = rig_ready();
+        size_t length = turn == 2 ? (size_t)8 << 20 : PAYLOAD;
+        char *payload = calloc(1, length);
+        struct mr_redis_value value = {
+            .key = "k", .key_length = 1, .payload = payload, .length = length};
+        struct mr_redis_op set, count;
+        mr_redis_op_set(&set, &value, 0);
+        set.deadline_ns = UINT64_MAX;
+        mr_redis_conn_send(rig.conn, &set);
+        if (turn > 0) mr_redis_conn_turn(rig.conn, 1);
+        mr_redis_conn_forget(rig.conn, &set);
+        free(payload);
+        assert_int_equal(mr_redis_conn_is_closed(rig.conn), turn == 2);
+        if (turn == 1) say(&rig, "+OK\r\n");
+        assert_ptr_equal(mr_redis_conn_take(rig.conn), &set);
+        assert_int_equal(set.outcome, turn == 1 ? MR_REDIS_DONE : MR_REDIS_LOST);
+        mr_redis_op_end(&set);
+        if (turn == 0) {
+            assert_int_equal(mr_redis_conn_in_flight(rig.conn), 0);
+            send_word(&rig, &count, "STRLEN");
+            assert_string_equal(hear(&rig), "*2\r\n$6\r\nSTRLEN\r\n$1\r\nk\r\n");
+        }
+        rig_close(&rig);
+    }
+}
+
 /* What is no reply, is not the reply to this command, or declares more than is allowed, ends the
  * connection before anything is allocated for it; nothing behind it is believed. */
 static void what_is_no_reply_ends_the_connection(void **state)
@@ -438,6 +469,7 @@ int main(void)
         cmocka_unit_test(a_large_value_is_not_copied),
         cmocka_unit_test(a_value_of_another_size_is_read_past),
         cmocka_unit_test(a_forgotten_value_leaves_memory_alone),
+        cmocka_unit_test(a_forgotten_command_is_not_read_from_memory_again),
         cmocka_unit_test(what_is_no_reply_ends_the_connection),
         cmocka_unit_test(a_value_must_end_where_it_says),
         cmocka_unit_test(bytes_nobody_asked_for_end_the_connection),

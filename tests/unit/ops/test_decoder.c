@@ -17,7 +17,7 @@ struct bench {
     struct tiny tiny;
     struct mr_weights weights;
     struct mr_rope_table rope;
-    struct mr_cpu_kv *kv;
+    struct mr_kv_groups kv;
     struct mr_decoder *decoder;
     uint32_t tokens[ROWS];
     uint32_t blocks[2][BLOCKS_OF_PROMPT]; /* of two sequences */
@@ -31,17 +31,15 @@ static void open_bench(struct bench *bench, bool bf16)
     struct mr_weights_spec weights = {.config = c, .tensors = &bench->tiny.tensors, .bf16 = bf16};
     assert_int_equal(mr_weights_load(&bench->weights, &weights, NULL), MR_OK);
     assert_int_equal(mr_rope_table_create(&bench->rope, &c->rope, NULL, ROWS, NULL), MR_OK);
-    struct mr_cpu_kv_spec kv = {.layer_count = c->layer_count,
-                                .kv_head_count = c->kv_head_count,
-                                .head_dim = c->head_dim,
-                                .block_count = BLOCKS,
-                                .bf16 = bf16};
-    assert_int_equal(mr_cpu_kv_create(&bench->kv, &kv, NULL), MR_OK);
+    const size_t block_bytes =
+        (size_t)c->layer_count * c->kv_head_count * c->head_dim * MR_BLOCK_TOKENS * (bf16 ? 4 : 8);
+    assert_int_equal(mr_kv_groups_create(&bench->kv, c, bf16, ROWS, BLOCKS * block_bytes, NULL),
+                     MR_OK);
+    assert_int_equal(bench->kv.block_count, BLOCKS);
     struct mr_decoder_spec spec = {.config = c,
                                    .weights = &bench->weights,
                                    .rope = &bench->rope,
-                                   .kv = bench->kv,
-                                   .block_count = BLOCKS,
+                                   .kv = &bench->kv,
                                    .bf16 = bf16,
                                    .rows_max = ROWS,
                                    .sequences_max = SEQUENCES};
@@ -57,7 +55,7 @@ static void open_bench(struct bench *bench, bool bf16)
 static void close_bench(struct bench *bench)
 {
     mr_decoder_destroy(bench->decoder);
-    mr_cpu_kv_destroy(bench->kv);
+    mr_kv_groups_destroy(&bench->kv);
     mr_rope_table_destroy(&bench->rope);
     mr_weights_destroy(&bench->weights);
     tiny_close(&bench->tiny);
@@ -110,9 +108,9 @@ static void company_in_the_step_changes_nothing(void **state)
     uint32_t tokens[ROWS];
     memcpy(tokens, bench.tokens, sizeof tokens);
     tokens[99] = bench.tokens[ROWS - 1];
-    struct mr_batch_sequence sequences[] = {{0, 60, 0, bench.blocks[1], true},
-                                            {60, 39, 60, bench.blocks[1], false},
-                                            {99, 1, ROWS - 1, bench.blocks[0], true}};
+    struct mr_batch_sequence sequences[] = {{0, 60, 0, bench.blocks[1], true, NULL},
+                                            {60, 39, 60, bench.blocks[1], false, NULL},
+                                            {99, 1, ROWS - 1, bench.blocks[0], true, NULL}};
     struct mr_batch batch = {tokens, 100, sequences, 3};
     mr_decoder_forward(bench.decoder, &batch);
     assert_int_equal(mr_decoder_logit_count(bench.decoder), 2);
@@ -126,7 +124,7 @@ static void an_impossible_batch_is_misuse(void **state)
     (void)state;
     struct bench bench;
     open_bench(&bench, false);
-    struct mr_batch_sequence sequence = {0, 1, 0, bench.blocks[0], true};
+    struct mr_batch_sequence sequence = {0, 1, 0, bench.blocks[0], true, NULL};
     struct mr_batch batch = {bench.tokens, 1, &sequence, 1};
     batch.row_count = 2; /* a row of nobody */
     expect_assert_failure(mr_decoder_forward(bench.decoder, &batch));

@@ -52,6 +52,24 @@ static void export_gives_back_what_import_took(void **state)
     }
 }
 
+static void a_full_block_is_its_own_stored_form(void **state)
+{
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        struct mr_cpu_kv *kv = make(bf16 != 0);
+        const size_t bytes = mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS);
+        unsigned char *in = random_bytes(bytes), *out = calloc(1, bytes);
+        mr_cpu_kv_import(kv, 1, MR_BLOCK_TOKENS, in);
+        assert_memory_equal(mr_cpu_kv_bytes_of(kv, 1), in, bytes);
+        memcpy(mr_cpu_kv_bytes_of(kv, 3), mr_cpu_kv_bytes_of(kv, 1), bytes);
+        mr_cpu_kv_export(kv, 3, MR_BLOCK_TOKENS, out);
+        assert_memory_equal(out, in, bytes);
+        free(out);
+        free(in);
+        mr_cpu_kv_destroy(kv);
+    }
+}
+
 static void what_stands_behind_the_last_token_is_not_exported(void **state)
 {
     (void)state;
@@ -144,6 +162,7 @@ static void misuse_is_caught(void **state)
     expect_assert_failure(mr_cpu_kv_copy(kv, 1, 1, 1));
     expect_assert_failure(mr_cpu_kv_copy(kv, 0, 1, MR_BLOCK_TOKENS + 1));
     expect_assert_failure(mr_cpu_kv_import(kv, 4, 1, &byte));
+    expect_assert_failure(mr_cpu_kv_bytes_of(kv, 4));
     mr_cpu_kv_destroy(kv);
 }
 
@@ -151,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(export_gives_back_what_import_took),
+        cmocka_unit_test(a_full_block_is_its_own_stored_form),
         cmocka_unit_test(what_stands_behind_the_last_token_is_not_exported),
         cmocka_unit_test(a_copy_has_the_tokens_and_leaves_the_source),
         cmocka_unit_test(block_bytes_count_every_layer),

@@ -135,9 +135,14 @@ static void what_cannot_be_opened_is_refused(void **state)
 static void run(struct mr_model *model, const uint32_t *tokens, uint32_t count, uint32_t context,
                 uint32_t block)
 {
-    struct mr_batch_sequence sequence = {0, count, context, &block, true};
+    struct mr_batch_sequence sequence = {0, count, context, &block, true, NULL};
     struct mr_batch batch = {tokens, count, &sequence, 1};
     assert_int_equal(mr_model_forward(model, &batch, NULL), MR_OK);
+}
+
+static struct mr_kv_place at(uint32_t block)
+{
+    return (struct mr_kv_place){.block = block};
 }
 
 static void kv_moves_between_blocks_and_bytes(void **state)
@@ -150,18 +155,22 @@ static void kv_moves_between_blocks_and_bytes(void **state)
     unsigned char bytes[2 * (16 * 64 + 7 * 64)];
     run(model, tokens, 8, 0, 0);
     assert_int_equal(mr_model_logits(model, 0, expected, NULL), MR_OK);
-    mr_model_kv_copy(model, 0, 3, 7);
+    mr_model_kv_copy(model, at(0), at(3), 7);
     run(model, tokens + 7, 1, 7, 3);
     assert_int_equal(mr_model_logits(model, 0, out, NULL), MR_OK);
     assert_memory_equal(out, expected, sizeof out);
     assert_int_equal(mr_model_kv_export_bytes(model, 7), sizeof bytes);
-    assert_int_equal(mr_model_kv_export(model, 0, 7, bytes, sizeof bytes, NULL), MR_OK);
-    assert_int_equal(mr_model_kv_import(model, 5, 7, bytes, sizeof bytes, NULL), MR_OK);
+    assert_int_equal(mr_model_kv_export(model, at(0), 7, bytes, sizeof bytes, NULL), MR_OK);
+    assert_int_equal(mr_model_kv_import(model, at(5), 7, bytes, sizeof bytes, NULL), MR_OK);
     run(model, tokens + 7, 1, 7, 5);
     assert_int_equal(mr_model_logits(model, 0, out, NULL), MR_OK);
     assert_memory_equal(out, expected, sizeof out);
-    assert_int_equal(mr_model_kv_import(model, 5, 7, bytes, sizeof bytes - 1, NULL), MR_MALFORMED);
-    assert_int_equal(mr_model_kv_export(model, 5, 6, bytes, sizeof bytes, NULL), MR_MALFORMED);
+    mr_model_kv_copy(model, at(0), at(5), MR_BLOCK_TOKENS);
+    assert_memory_equal(mr_model_kv_bytes_of(model, 5), mr_model_kv_bytes_of(model, 0),
+                        mr_model_kv_export_bytes(model, MR_BLOCK_TOKENS));
+    assert_int_equal(mr_model_kv_import(model, at(5), 7, bytes, sizeof bytes - 1, NULL),
+                     MR_MALFORMED);
+    assert_int_equal(mr_model_kv_export(model, at(5), 6, bytes, sizeof bytes, NULL), MR_MALFORMED);
     mr_model_close(model);
 }
 

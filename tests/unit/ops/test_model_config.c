@@ -111,6 +111,10 @@ static void windows_hold_for_the_layers_named(void **state)
     c = sound("{\"model_type\":\"mistral\"," SIZES ",\"sliding_window\":9,\"layer_types\":["
               "\"full_attention\",\"sliding_attention\",\"full_attention\",\"full_attention\"]}");
     assert_true(!c.windowed[0] && c.windowed[1] && !c.windowed[2]);
+    c = sound("{\"model_type\":\"mistral\"," SIZES
+              ",\"sliding_window\":9,\"sliding_window_pattern\":"
+              "2}");
+    assert_true(c.windowed[0] && !c.windowed[1] && c.windowed[2] && !c.windowed[3]);
 }
 
 static void what_is_not_known_is_refused(void **state)

@@ -26,6 +26,7 @@ static struct mr_ticket ticket_of(enum mr_encoding encoding)
                                .partition = 3,
                                .offset = 42,
                                .attempt = 2,
+                               .generation = 31,
                                .encoding = encoding};
     ticket.echo[0] = (struct mr_kafka_header){"kafka_correlationId", "\0\1", 2};
     ticket.echo_count = 1;
@@ -60,6 +61,7 @@ static void a_token_record_names_its_attempt_and_index(void **state)
     expect_header(&answer, "content-type", "application/msgpack");
     expect_header(&answer, "millrace-id", "id-1");
     expect_header(&answer, "millrace-attempt", "2");
+    expect_header(&answer, "millrace-generation", "31");
     expect_header(&answer, "millrace-index", "7");
     expect_header(&answer, "millrace-worker", "w");
     assert_memory_equal(mr_kafka_record_header(&answer.record, "kafka_correlationId")->value,
@@ -83,6 +85,20 @@ static void read_result(const struct mr_answer *answer, struct mr_arena *arena,
 {
     assert_int_equal(mr_result_decode(result, answer->record.value, MR_ENCODING_JSON, arena, NULL),
                      MR_OK);
+}
+
+static void without_a_group_there_is_no_generation(void **state)
+{
+    (void)state;
+    struct mr_answer answer = {0};
+    struct mr_ticket ticket = ticket_of(MR_ENCODING_JSON);
+    ticket.generation = -1;
+    struct mr_token_record record = {.id = {"id-1", 4}, .resumed_at = -1};
+    struct mr_tokens_mail *mail = mr_tokens_mail_create(&ticket, &record, 0);
+    assert_int_equal(mr_answer_tokens(&answer, &source, mail, NULL), MR_OK);
+    assert_null(mr_kafka_record_header(&answer.record, "millrace-generation"));
+    mr_answer_clear(&answer);
+    mr_mail_free(&mail->mail);
 }
 
 static void a_result_says_where_its_request_was(void **state)
@@ -242,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_record_names_its_attempt_and_index),
+        cmocka_unit_test(without_a_group_there_is_no_generation),
         cmocka_unit_test(a_result_says_where_its_request_was),
         cmocka_unit_test(a_refusal_is_answered_with_its_code),
         cmocka_unit_test(a_dead_letter_is_the_record_with_both_families_of_headers),

@@ -24,7 +24,7 @@ static const struct mr_model_info model = {.architecture = "llama",
                                            .dtype = "fp32",
                                            .parameter_count = 135000000,
                                            .block_count = 4,
-                                           .kv_bytes_per_token = 1024};
+                                           .kv_pool_bytes = 4 * MR_BLOCK_TOKENS * 1024};
 
 static char *print(const struct mr_banner *banner)
 {

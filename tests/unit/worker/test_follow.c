@@ -49,6 +49,20 @@ static void tokens(struct reading *reading, uint32_t attempt, uint32_t index, co
     mr_follow_tokens(&reading->follow, &record);
 }
 
+/* The first record of an attempt that goes on; text without a token when count is 0. */
+static void goes_on(struct reading *reading, uint32_t attempt, uint32_t index, const char *text,
+                    size_t count)
+{
+    static const uint32_t ids[] = {1, 2, 3};
+    const struct mr_token_record record = {.attempt = attempt,
+                                           .index = index,
+                                           .resumed_at = index,
+                                           .token_ids = ids,
+                                           .token_count = count,
+                                           .text = {text, strlen(text)}};
+    mr_follow_tokens(&reading->follow, &record);
+}
+
 static void result(struct reading *reading, const char *text)
 {
     const struct mr_choice choice = {.text = {text, strlen(text)}};
@@ -68,6 +82,59 @@ static void every_byte_is_shown_once(void **state)
     result(&reading, "one two three");
     result(&reading, "one two three");
     close_reading(&reading, "one two three");
+}
+
+static void an_attempt_that_goes_on_shows_only_what_is_new(void **state)
+{
+    (void)state;
+    struct reading reading;
+    open_reading(&reading);
+    tokens(&reading, 1, 0, "a");
+    tokens(&reading, 1, 1, "b");
+    tokens(&reading, 1, 2, "c");
+    goes_on(&reading, 2, 1, "b", 1); /* published again, the same */
+    tokens(&reading, 1, 3, "late");
+    tokens(&reading, 2, 2, "c");
+    assert_shown(&reading, "abc");
+    tokens(&reading, 2, 3, "d");
+    goes_on(&reading, 3, 4, "e", 1); /* everything before was read */
+    goes_on(&reading, 4, 3, "d", 1);
+    tokens(&reading, 4, 4, "e");
+    tokens(&reading, 4, 5, "f");
+    result(&reading, "abcdef");
+    close_reading(&reading, "abcdef");
+}
+
+static void text_without_a_token_goes_with_the_token_behind_it(void **state)
+{
+    (void)state;
+    struct reading reading;
+    open_reading(&reading);
+    tokens(&reading, 1, 0, "a");
+    goes_on(&reading, 1, 1, "b", 0);
+    goes_on(&reading, 2, 1, "b", 0);
+    tokens(&reading, 2, 1, "c");
+    goes_on(&reading, 3, 1, "bcd", 2);
+    result(&reading, "abcd");
+    close_reading(&reading, "abcd");
+}
+
+static void going_on_behind_what_was_missed_waits_for_the_result(void **state)
+{
+    (void)state;
+    struct reading reading;
+    open_reading(&reading);
+    tokens(&reading, 1, 0, "a");
+    goes_on(&reading, 2, 2, "c", 1);
+    tokens(&reading, 2, 3, "d");
+    assert_shown(&reading, "a");
+    goes_on(&reading, 3, 3, "d", 1);
+    assert_shown(&reading, "a");
+    tokens(&reading, 4, 0, "a");
+    tokens(&reading, 4, 1, "b");
+    assert_shown(&reading, "ab");
+    result(&reading, "abcd");
+    close_reading(&reading, "abcd");
 }
 
 static void after_a_gap_the_result_brings_the_rest(void **state)
@@ -147,6 +214,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_byte_is_shown_once),
+        cmocka_unit_test(an_attempt_that_goes_on_shows_only_what_is_new),
+        cmocka_unit_test(text_without_a_token_goes_with_the_token_behind_it),
+        cmocka_unit_test(going_on_behind_what_was_missed_waits_for_the_result),
         cmocka_unit_test(after_a_gap_the_result_brings_the_rest),
         cmocka_unit_test(a_later_attempt_repeats_nothing_and_an_earlier_one_is_over),
         cmocka_unit_test(an_attempt_that_differs_begins_anew_on_a_line),

@@ -81,11 +81,28 @@ static void somebody_elses_commit_drops_what_ran_before(void **state)
     close_intake_rig(&rig);
 }
 
-static void foreign_metadata_is_survived(void **state)
+static void another_application_s_commit_ends_the_worker_and_is_left_as_it_is(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_kafka_commit commit;
+    open_intake_rig(&rig);
+    struct mr_lane *lane = assign_lane(&rig, 4, "somebody else's notes");
+    assert_int_equal(rig.failure.status, MR_BAD_CONFIG);
+    assert_non_null(strstr(rig.failure.detail, "another application"));
+    assert_non_null(strstr(rig.failure.detail, "--foreign-commits ignore"));
+    assert_true(rig.intake.failed); /* so nothing is taken */
+    assert_false(mr_lane_commit(lane, 1, &commit));
+    rig.failure = (struct mr_error){0};
+    close_intake_rig(&rig);
+}
+
+static void another_application_s_commit_may_be_ignored(void **state)
 {
     (void)state;
     struct intake_rig rig;
     open_intake_rig(&rig);
+    rig.config.foreign_commits = MR_FOREIGN_COMMITS_IGNORE;
     struct mr_lane *lane = assign_lane(&rig, 4, "somebody else's notes");
     assert_int_equal(lane->state, MR_LANE_OWNED);
     arrive(&rig, 4, "{\"id\":\"a\",\"prompt\":\"x\"}");
@@ -198,6 +215,10 @@ static void drain_waits_for_what_runs_and_for_nothing_else(void **state)
     assert_null(ticket_named(&rig, "a")); /* it ended */
     assert_int_equal(mr_offset_ledger_base(lane->ledger), 1);
     assert_non_null(ticket_named(&rig, "b")); /* it had not begun */
+    assert_false(mr_intake_may_take(&rig.intake, 0, 0));
+    struct mr_kafka_claim other = {.topic = "r", .partition = 1, .committed = 0};
+    mr_intake_assigned(&rig.intake, &other, 1);
+    assert_true(mr_intake_may_take(&rig.intake, 0, 1));
     mr_intake_started(&rig.intake, ticket_named(&rig, "b"));
     rig.config.revoke_timeout_ns = 1;
     mr_intake_revoke_drain(&rig.intake, &mine, 1); /* not for ever */
@@ -216,7 +237,8 @@ int main(void)
         cmocka_unit_test(a_partition_that_stays_away_drops_its_requests),
         cmocka_unit_test(somebody_elses_commit_drops_what_ran_before),
         cmocka_unit_test(a_partition_may_go_when_the_engine_has_ended),
-        cmocka_unit_test(foreign_metadata_is_survived),
+        cmocka_unit_test(another_application_s_commit_ends_the_worker_and_is_left_as_it_is),
+        cmocka_unit_test(another_application_s_commit_may_be_ignored),
         cmocka_unit_test(what_runs_is_handed_back_without_a_crash),
         cmocka_unit_test(a_partition_waits_for_what_its_last_owner_answered),
         cmocka_unit_test(drain_waits_for_what_runs_and_for_nothing_else),

@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 
-#define API_OFFSET_COMMIT 8
+#define API_OFFSET_COMMIT  8
+#define API_HEARTBEAT      12
+#define FENCED_INSTANCE_ID 82
 
 /* A consumer and what it was told. */
 struct consuming {
@@ -12,7 +14,10 @@ struct consuming {
     struct mr_wake wake;
     int64_t committed[8], start[8];
     char metadata[8][64];
+    int32_t generation[8];
     bool held[8], closed_gate[8], lost;
+    uint32_t revoked;
+    enum mr_kafka_revoke how;
     uint32_t commits_ok, commits_failed;
     int64_t commit_on_revoke; /* -1: none */
 };
@@ -24,6 +29,7 @@ static void on_assigned(void *context, struct mr_kafka_claim *claims, size_t cou
         int32_t partition = claims[i].partition;
         consuming->held[partition] = true;
         consuming->committed[partition] = claims[i].committed;
+        consuming->generation[partition] = claims[i].generation;
         if (consuming->start[partition] >= 0) claims[i].start = consuming->start[partition];
         assert_true(claims[i].metadata.length < sizeof consuming->metadata[0]);
         memset(consuming->metadata[partition], 0, sizeof consuming->metadata[0]);
@@ -39,6 +45,8 @@ static void on_revoked(void *context, const struct mr_kafka_claim *claims, size_
     struct consuming *consuming = context;
     bool lost = how == MR_KAFKA_REVOKE_LOST;
     consuming->lost = lost;
+    consuming->how = how;
+    consuming->revoked += (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
         consuming->held[claims[i].partition] = false;
         struct mr_kafka_commit commit = {claims[i].topic_index, claims[i].partition,
@@ -343,6 +351,68 @@ static void members_share_the_partitions_and_inherit_them(void **state)
     close_broker(&broker);
 }
 
+/* Cooperative by the operator's word, so that it is tried with every version of the library. */
+static void with_the_cooperative_protocol_what_stays_is_not_touched(void **state)
+{
+    (void)state;
+    struct broker broker;
+    struct producing producing;
+    struct consuming first, second;
+    struct mr_kafka_record record;
+    const struct mr_text_list properties = {
+        .values = {"consumer.partition.assignment.strategy=cooperative-sticky"}, .count = 1};
+    open_broker(&broker);
+    broker.kafka.properties = &properties;
+    add_topic(&broker, "t", 4);
+    open_producing(&producing, &broker);
+    open_consuming(&first, &broker, one_topic, 1, true);
+    assert_true(settle(&first, NULL, 4, 0));
+    for (int i = 0; i < 8; i++)
+        produce(&producing, "t", i % 4, "a", "x");
+    for (int i = 0; i < 8; i++)
+        assert_true(take(&first, &record));
+    open_consuming(&second, &broker, one_topic, 1, true);
+    assert_true(settle(&first, &second, 2, 2));
+    assert_int_equal(first.revoked, 2);
+    assert_int_equal(first.how, MR_KAFKA_REVOKE_GONE);
+    for (int32_t i = 0; i < 4; i++) {
+        assert_true(first.held[i] != second.held[i]);
+        if (second.held[i]) assert_true(second.generation[i] > first.generation[i]);
+        if (!second.held[i]) produce(&producing, "t", i, "b", "y");
+    }
+    for (int i = 0; i < 2; i++) { /* from where it stood: nothing was fetched again */
+        assert_true(take(&first, &record));
+        assert_int_equal(record.offset, 2);
+    }
+    close_consuming(&first);
+    assert_int_equal(first.revoked, 4);
+    assert_true(settle(&second, NULL, 4, 0));
+    assert_int_equal(second.revoked, 0);
+    close_consuming(&second);
+    mr_kafka_out_destroy(producing.out);
+    close_broker(&broker);
+}
+
+static void a_static_member_that_lost_its_place_says_so(void **state)
+{
+    (void)state;
+    struct mr_error err = {0};
+    struct broker broker;
+    struct consuming consuming;
+    open_broker(&broker);
+    broker.kafka.group_instance = "mill-3";
+    add_topic(&broker, "t", 1);
+    open_consuming(&consuming, &broker, one_topic, 1, true);
+    assert_true(settle(&consuming, NULL, 1, 0));
+    mr_kafka_mock_fail(broker.mock, API_HEARTBEAT, FENCED_INSTANCE_ID, 1);
+    while (mr_kafka_in_serve(consuming.in, &err) == MR_OK)
+        mr_wake_wait(&consuming.wake, 50000000u);
+    assert_int_equal(err.status, MR_BACKEND);
+    assert_non_null(strstr(err.detail, "--group-instance mill-3"));
+    close_consuming(&consuming);
+    close_broker(&broker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +423,8 @@ int main(void)
         cmocka_unit_test(an_offset_is_committed_with_its_metadata),
         cmocka_unit_test(a_refused_commit_is_reported),
         cmocka_unit_test(members_share_the_partitions_and_inherit_them),
+        cmocka_unit_test(with_the_cooperative_protocol_what_stays_is_not_touched),
+        cmocka_unit_test(a_static_member_that_lost_its_place_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

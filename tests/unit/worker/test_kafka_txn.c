@@ -1,7 +1,10 @@
 #include "worker/kafka_txn.h"
 
 #include "tests/unit/worker/producing.h"
+#include "worker/clock.h"
 #include "worker/kafka_reader.h"
+
+#include <time.h>
 
 /* Over the mock a transaction goes its way, but readers see what is open or aborted and nobody is
  * fenced: that is shown on Apache Kafka, in tests/integration. */
@@ -12,6 +15,7 @@
 #define INVALID_PRODUCER     47 /* INVALID_PRODUCER_EPOCH: fenced */
 #define ILLEGAL_GENERATION   22
 #define UNAUTHORIZED         53 /* TRANSACTIONAL_ID_AUTHORIZATION_FAILED */
+#define ROOMY_NS             30000000000u
 
 struct rig {
     struct broker broker;
@@ -21,6 +25,7 @@ struct rig {
     struct mr_kafka_txn *txn;
     struct mr_kafka_in *in;
     struct mr_wake wake;
+    atomic_bool stopping;
 };
 
 static enum mr_status open_txn(struct rig *rig, struct mr_error *err)
@@ -30,7 +35,8 @@ static enum mr_status open_txn(struct rig *rig, struct mr_error *err)
                                                    .reported = count_report,
                                                    .context = &rig->producing},
                                            .topics = &rig->topic,
-                                           .timeout_ms = 10000};
+                                           .timeout_ms = 10000,
+                                           .stopping = &rig->stopping};
     return mr_kafka_txn_create(&rig->txn, &options, err);
 }
 
@@ -49,7 +55,7 @@ static void open_rig(struct rig *rig)
 {
     *rig = (struct rig){.topic = {.name = "r"}};
     open_broker(&rig->broker);
-    rig->broker.kafka.transaction_timeout_ns = 30000000000u;
+    rig->broker.kafka.transaction_timeout_ns = ROOMY_NS;
     add_topic(&rig->broker, "r", 1);
     add_topic(&rig->broker, "results", 1);
     assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
@@ -138,7 +144,99 @@ static void an_abort_lets_the_next_one_begin(void **state)
     close_rig(&rig); /* ends an open one */
 }
 
-static void a_producer_that_was_fenced_is_broken_for_good(void **state)
+/* A transaction that the broker refuses to commit once it has lasted for so long. */
+static void break_one(struct rig *rig, uint64_t lasted_ns)
+{
+    struct mr_error err = {0};
+    uint64_t until_ns = mr_clock_ns() + lasted_ns;
+    struct timespec pause = {.tv_nsec = 10000000};
+    rig->broker.kafka.transaction_timeout_ns = ROOMY_NS; /* for what comes before the refusal */
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+    while (mr_clock_ns() < until_ns)
+        nanosleep(&pause, NULL);
+    mr_kafka_mock_fail(rig->broker.mock, API_END_TXN, INVALID_PRODUCER, 1);
+    assert_int_equal(commit(rig, &err), MR_BACKEND);
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_BACKEND);
+    if (lasted_ns > 0) rig->broker.kafka.transaction_timeout_ns = lasted_ns;
+}
+
+static void a_producer_whose_id_somebody_took_is_broken_for_good(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct mr_error err = {0};
+    bool committed;
+    open_rig(&rig);
+    assert_int_equal(open_txn(&rig, &err), MR_OK);
+    break_one(&rig, 0);
+    assert_int_equal(mr_kafka_txn_renew(rig.txn, NULL, 0, &committed, &err), MR_BACKEND);
+    assert_non_null(strstr(err.detail, "--worker-id"));
+    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_BACKEND);
+    close_rig(&rig);
+}
+
+static void a_producer_given_up_for_its_long_transaction_is_replaced(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct mr_error err = {0};
+    bool committed = true;
+    const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
+    open_rig(&rig);
+    assert_int_equal(open_txn(&rig, &err), MR_OK);
+    break_one(&rig, 1000000000u);
+    if (mr_kafka_txn_renew(rig.txn, &offset, 1, &committed, &err) != MR_OK)
+        fail_msg("%s", err.detail);
+    assert_false(committed);
+    rig.broker.kafka.transaction_timeout_ns = ROOMY_NS;
+    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
+    write_one(&rig);
+    assert_int_equal(commit(&rig, &err), MR_OK);
+    assert_int_equal(mr_kafka_txn_call_ns(rig.txn), 0);
+    close_rig(&rig);
+}
+
+static void offsets_that_are_there_say_that_the_last_transaction_came_through(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct mr_error err = {0};
+    bool committed = false;
+    const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
+    const struct mr_kafka_commit older = {.offset = 3, .metadata = "older"};
+    open_rig(&rig);
+    assert_int_equal(open_txn(&rig, &err), MR_OK);
+    if (mr_kafka_in_commit(rig.in, &offset, 1, 10000, &err) != MR_OK) fail_msg("%s", err.detail);
+    break_one(&rig, 1000000000u);
+    assert_int_equal(mr_kafka_txn_renew(rig.txn, &offset, 1, &committed, &err), MR_OK);
+    assert_true(committed);
+    break_one(&rig, 1000000000u);
+    assert_int_equal(mr_kafka_txn_renew(rig.txn, &older, 1, &committed, &err), MR_OK);
+    assert_false(committed);
+    close_rig(&rig);
+}
+
+static void producers_are_not_replaced_without_end(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct mr_error err = {0};
+    bool committed;
+    open_rig(&rig);
+    assert_int_equal(open_txn(&rig, &err), MR_OK);
+    enum mr_status status = MR_OK;
+    unsigned renewed = 0;
+    for (; status == MR_OK && renewed < 100; renewed++) {
+        break_one(&rig, 1000000000u);
+        status = mr_kafka_txn_renew(rig.txn, NULL, 0, &committed, &err);
+    }
+    assert_int_equal(status, MR_BACKEND);
+    assert_in_range(renewed, 2, 20);
+    close_rig(&rig);
+}
+
+static void a_worker_that_stops_does_not_wait_for_a_broker(void **state)
 {
     (void)state;
     struct rig rig;
@@ -147,10 +245,10 @@ static void a_producer_that_was_fenced_is_broken_for_good(void **state)
     assert_int_equal(open_txn(&rig, &err), MR_OK);
     assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
     write_one(&rig);
-    mr_kafka_mock_fail(rig.broker.mock, API_END_TXN, INVALID_PRODUCER, 1);
-    assert_int_equal(commit(&rig, &err), MR_BACKEND);
-    assert_non_null(strstr(err.detail, "--worker-id"));
-    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_BACKEND);
+    atomic_store(&rig.stopping, true);
+    mr_kafka_mock_set_down(rig.broker.mock, 1, true);
+    assert_int_not_equal(commit(&rig, &err), MR_OK); /* and returns */
+    mr_kafka_mock_set_down(rig.broker.mock, 1, false);
     close_rig(&rig);
 }
 
@@ -173,7 +271,11 @@ int main(void)
         cmocka_unit_test(records_and_offsets_go_in_one_transaction),
         cmocka_unit_test(offsets_of_an_older_generation_abort_it_and_the_next_one_works),
         cmocka_unit_test(an_abort_lets_the_next_one_begin),
-        cmocka_unit_test(a_producer_that_was_fenced_is_broken_for_good),
+        cmocka_unit_test(a_producer_whose_id_somebody_took_is_broken_for_good),
+        cmocka_unit_test(a_producer_given_up_for_its_long_transaction_is_replaced),
+        cmocka_unit_test(offsets_that_are_there_say_that_the_last_transaction_came_through),
+        cmocka_unit_test(producers_are_not_replaced_without_end),
+        cmocka_unit_test(a_worker_that_stops_does_not_wait_for_a_broker),
         cmocka_unit_test(a_broker_that_refuses_the_id_is_a_matter_of_configuration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
 #include "worker/metrics.h"
 
+#include "worker/clock.h"
+
 #include <ctype.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -74,6 +76,27 @@ static void counters_add_up(void **state)
     has(text, "millrace_build_info{version=\"" MR_VERSION "\"} 1\n");
     has(text, "millrace_model_info{worker=\"w\\\"1\",model=\"m\\\\n\",dtype=\"bf16\",");
     assert_null(strstr(text, "millrace_requests_running"));
+    free(text);
+}
+
+static void transactions_are_counted_and_the_one_under_way_has_an_age(void **state)
+{
+    uint64_t now_ns = mr_clock_ns();
+    mr_metrics_transaction_began(*state, 7, now_ns);
+    char *text = page(*state, NULL);
+    has(text, "millrace_transaction_requests 7\n");
+    assert_null(strstr(text, "millrace_transaction_age_seconds 0\n"));
+    free(text);
+    mr_metrics_transaction_ended(*state, true, now_ns + 500000000);
+    mr_metrics_transaction_began(*state, 7, now_ns);
+    mr_metrics_transaction_ended(*state, false, now_ns + 500000000);
+    text = page(*state, NULL);
+    has(text, "millrace_transaction_requests 0\n");
+    has(text, "millrace_transaction_age_seconds 0\n");
+    has(text, "millrace_transaction_seconds_sum 0.5\n");
+    has(text, "millrace_transaction_seconds_count 1\n");
+    has(text, "millrace_transactions_committed_total 1\n");
+    has(text, "millrace_transactions_aborted_total 1\n");
     free(text);
 }
 
@@ -225,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         METRICS_TEST(counters_add_up),
+        METRICS_TEST(transactions_are_counted_and_the_one_under_way_has_an_age),
         METRICS_TEST(the_engine_comes_in_as_a_snapshot),
         METRICS_TEST(results_fill_reasons_and_histograms),
         METRICS_TEST(rejected_requests_do_not_flatter_the_times),

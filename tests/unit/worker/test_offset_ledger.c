@@ -201,6 +201,28 @@ static void what_was_found_on_the_broker_is_finished_when_it_comes(void **state)
     mr_offset_ledger_destroy(ledger);
 }
 
+static void what_somebody_else_knows_of_attempts_is_learnt_before_the_start(void **state)
+{
+    (void)state;
+    struct mr_offset_ledger *ledger = make(16);
+    receive(ledger, 5);
+    uint64_t version = mr_offset_ledger_version(ledger);
+    mr_offset_ledger_learn(ledger, 5, (struct mr_ledger_history){3, 1});
+    assert_true(mr_offset_ledger_version(ledger) > version);
+    mr_offset_ledger_learn(ledger, 5, (struct mr_ledger_history){2, 0}); /* less: nothing new */
+    assert_int_equal(mr_offset_ledger_slot(ledger, 5)->attempts, 3);
+    assert_int_equal(mr_offset_ledger_slot(ledger, 5)->crashes, 1);
+    mr_offset_ledger_start(ledger, 5);
+    assert_int_equal(mr_offset_ledger_slot(ledger, 5)->attempts, 4);
+    mr_offset_ledger_learn(ledger, 5, (struct mr_ledger_history){9, 9}); /* it runs */
+    assert_int_equal(mr_offset_ledger_slot(ledger, 5)->attempts, 4);
+    mr_offset_ledger_learn(ledger, 6, (struct mr_ledger_history){9, 9}); /* not received */
+    mr_offset_ledger_finish(ledger, 5);
+    mr_offset_ledger_learn(ledger, 5, (struct mr_ledger_history){9, 9});
+    mr_offset_ledger_check(ledger);
+    mr_offset_ledger_destroy(ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +235,7 @@ int main(void)
         cmocka_unit_test(a_repeated_record_is_seen_and_an_older_one_goes_backward),
         cmocka_unit_test(the_ring_of_slots_serves_a_long_life),
         cmocka_unit_test(a_first_start_is_the_first_attempt),
+        cmocka_unit_test(what_somebody_else_knows_of_attempts_is_learnt_before_the_start),
         cmocka_unit_test(misuse_is_caught),
         cmocka_unit_test(what_was_found_on_the_broker_is_finished_when_it_comes),
     };

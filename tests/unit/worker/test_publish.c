@@ -1,5 +1,6 @@
 #include "worker/publish.h"
 
+#include "tests/unit/worker/list_redis.h"
 #include "tests/unit/worker/producing.h"
 #include "worker/kafka_reader.h"
 #include "worker/lane.h"
@@ -281,6 +282,73 @@ static void exactly_once_leaves_the_ending_to_intake(void **state)
     close_rig(&rig);
 }
 
+static struct mr_progress_history look(struct rig *rig, struct mr_resume *resume,
+                                       const struct mr_progress_origin *origin,
+                                       const struct mr_request *request, struct mr_trail **trail)
+{
+    struct mr_found_mail *found = NULL;
+    *trail = mr_resume_ask(resume, origin, request, NULL, &found);
+    assert_ptr_equal(mr_mailbox_take(rig->intake), &found->mail);
+    struct mr_progress_history history = found->history;
+    found->history.samples = NULL;
+    mr_found_mail_free(found);
+    return history;
+}
+
+static void post_drawn(struct rig *rig, uint32_t index)
+{
+    struct mr_sample sample = {.token_id = index};
+    struct mr_mail_list list = {0};
+    const struct mr_token_record record = {.id = {"req", 3},
+                                           .attempt = 1,
+                                           .index = index,
+                                           .resumed_at = -1,
+                                           .token_ids = &index,
+                                           .token_count = 1,
+                                           .text = {"x", 1}};
+    mr_mail_list_add(&list, &mr_drawn_mail_create(rig->ticket, index, &sample)->mail);
+    mr_mail_list_add(&list, &mr_tokens_mail_create(rig->ticket, &record, 1)->mail);
+    assert_int_equal(mr_mailbox_post_list(mr_publish_mailbox(rig->publish), &list, 1000000000u),
+                     MR_OK);
+}
+
+static void tokens_are_kept_first_and_known_as_read_when_acknowledged(void **state)
+{
+    (void)state;
+    static struct list_redis redis;
+    const struct mr_progress_origin origin = {.group = "g", .tenant = "t", .topic = "r"};
+    const struct mr_request request = {.choice_count = 1};
+    struct rig rig;
+    struct mr_trail *again;
+    struct mr_resume *resume = NULL;
+    open_rig(&rig);
+    assert_true(mr_publish_destroy(rig.publish, 10000));
+    struct mr_resume_options keeping = {.call = list_redis_call,
+                                        .context = &redis,
+                                        .ttl_ns = 60000000000u,
+                                        .bytes_max = 1 << 20,
+                                        .intake = rig.intake,
+                                        .metrics = rig.metrics};
+    assert_int_equal(mr_resume_create(&resume, &keeping, NULL), MR_OK);
+    struct mr_publish_options options = options_of(&rig);
+    options.resume = resume;
+    assert_int_equal(mr_publish_create(&rig.publish, &options, NULL), MR_OK);
+    look(&rig, resume, &origin, &request, &rig.ticket->trail);
+    mr_trail_start(rig.ticket->trail, 1, 0, 0);
+    post_drawn(&rig, 0);
+    assert_int_equal(records_with(&rig, "tokens", "req"), 1); /* and long since acknowledged */
+    post_drawn(&rig, 1);
+    post_result(&rig);
+    wait_done(&rig);
+    struct mr_progress_history history = look(&rig, resume, &origin, &request, &again);
+    assert_int_equal(history.count, 2);
+    assert_int_equal(history.shown, 1);
+    mr_progress_clear(&history);
+    mr_trail_drop(again);
+    close_rig(&rig);
+    mr_resume_destroy(resume);
+}
+
 static void options_that_librdkafka_does_not_know_are_refused(void **state)
 {
     (void)state;
@@ -310,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_result_survives_a_broker_that_refuses_it_at_first),
         cmocka_unit_test(nothing_is_written_while_the_partition_may_be_given_away),
         cmocka_unit_test(exactly_once_leaves_the_ending_to_intake),
+        cmocka_unit_test(tokens_are_kept_first_and_known_as_read_when_acknowledged),
         cmocka_unit_test(options_that_librdkafka_does_not_know_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

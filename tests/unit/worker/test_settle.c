@@ -67,14 +67,14 @@ static struct mr_settle_options options_of(struct rig *rig)
                                       .metrics = rig->metrics};
 }
 
-static void open_rig(struct rig *rig)
+static void open_rig_of(struct rig *rig, uint64_t transaction_timeout_ns)
 {
     struct mr_error err = {0};
     struct mr_log_options log = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
     struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
     *rig = (struct rig){.topic = {.name = "r"}, .commit = {.offset = 2, .metadata = "text"}};
     open_broker(&rig->broker);
-    rig->broker.kafka.transaction_timeout_ns = 30000000000u;
+    rig->broker.kafka.transaction_timeout_ns = transaction_timeout_ns;
     add_topic(&rig->broker, "r", 1);
     add_topic(&rig->broker, "results", 1);
     add_topic(&rig->broker, "dlq", 1);
@@ -94,6 +94,11 @@ static void open_rig(struct rig *rig)
     rig->tickets[0] = refused(0);
     rig->tickets[1] = refused(1);
     rig->tickets[0]->advance_next = rig->tickets[1];
+}
+
+static void open_rig(struct rig *rig)
+{
+    open_rig_of(rig, 30000000000u);
 }
 
 static void close_rig(struct rig *rig)
@@ -167,6 +172,26 @@ static void a_fenced_worker_is_told_so(void **state)
     close_rig(&rig);
 }
 
+static void a_transaction_that_the_broker_gave_up_is_made_again_by_another_producer(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig_of(&rig, 1000000000u);
+    mr_kafka_mock_fail(rig.broker.mock, API_END_TXN, INVALID_PRODUCER, 1);
+    mr_kafka_mock_set_rtt(rig.broker.mock, 1, 500); /* it lasts longer than its timeout */
+    assert_int_equal(run_job(&rig), MR_AGAIN);
+    mr_kafka_mock_set_rtt(rig.broker.mock, 1, 0);
+    assert_int_equal(mr_settle_stats(rig.settle).renewed, 1);
+    assert_true(rig.tickets[0]->parts[MR_PART_RESULT].pending);
+    assert_int_equal(run_job(&rig), MR_OK);
+    struct mr_settle_stats stats = mr_settle_stats(rig.settle);
+    assert_int_equal(stats.endings.results, 2);
+    assert_int_equal(stats.aborted, 1);
+    assert_true(stats.ns_sum > 0);
+    assert_int_equal(mr_settle_call_ns(rig.settle), 0);
+    close_rig(&rig);
+}
+
 static void a_job_that_is_under_way_is_waited_for(void **state)
 {
     (void)state;
@@ -188,6 +213,7 @@ int main(void)
         cmocka_unit_test(what_ends_requests_is_written_with_their_offsets),
         cmocka_unit_test(an_aborted_job_is_written_whole_by_the_next),
         cmocka_unit_test(a_fenced_worker_is_told_so),
+        cmocka_unit_test(a_transaction_that_the_broker_gave_up_is_made_again_by_another_producer),
         cmocka_unit_test(a_job_that_is_under_way_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,7 @@ static bool call(struct rig *rig, const char *word, struct told *told, uint64_t 
                                    .timeout_ns = timeout_ns,
                                    .done = on_done,
                                    .context = told};
-    return mr_tier_lane_call(rig->lane, &request);
+    return mr_tier_lane_call(rig->lane, &request, 1);
 }
 
 static void rig_close(struct rig *rig)
@@ -136,6 +136,26 @@ static void every_call_is_told_when_the_lane_ends(void **state)
     assert_int_equal(atomic_load(&told.count), 10);
 }
 
+static void a_lane_without_a_queue_runs_calls(void **state)
+{
+    struct rig rig = {.redis = fake_redis_start(0)};
+    struct told told = {0};
+    struct mr_tier_lane_options lane = {
+        .conn = {.where = {.host = "127.0.0.1", .port = (uint16_t)rig.redis->port},
+                 .connect_timeout_ns = 1000 * MS}};
+    char reason[200];
+    (void)state;
+    assert_int_equal(mr_tier_lane_create(&rig.lane, &lane, NULL), MR_OK);
+    for (int i = 0;
+         i < 5000 && !mr_tier_lane_stats(rig.lane, reason, sizeof reason).bytes.received_bytes; i++)
+        usleep(1000);
+    for (unsigned i = 1; i <= 10; i++)
+        assert_true(call(&rig, "INCR", &told, 5000 * MS));
+    wait_for(&told, 10);
+    assert_int_equal(told.number, 10);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +163,7 @@ int main(void)
         cmocka_unit_test(a_refused_call_is_told),
         cmocka_unit_test(calls_to_a_silent_server_end_in_time),
         cmocka_unit_test(every_call_is_told_when_the_lane_ends),
+        cmocka_unit_test(a_lane_without_a_queue_runs_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

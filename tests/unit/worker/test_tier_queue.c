@@ -25,16 +25,21 @@ static struct mr_tier_queue *open_queue(void)
     return queue;
 }
 
-static bool post(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns)
+static bool post_any(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns, bool any)
 {
     struct mr_tier_item items[ITEMS] = {0};
-    struct mr_tier_request request = {.ticket = 5, .items = items, .count = ITEMS};
+    struct mr_tier_request request = {.ticket = 5, .items = items, .count = ITEMS, .any = any};
     for (uint32_t i = 0; i < ITEMS; i++) {
         memset(items[i].key, (int)i + 1, MR_HASH_BYTES);
         items[i].bytes = bytes[i];
         items[i].length = sizeof bytes[i];
     }
     return mr_tier_queue_post(queue, work, &request, now_ns);
+}
+
+static bool post(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns)
+{
+    return post_any(queue, work, now_ns, false);
 }
 
 static void set_ready(struct mr_tier_queue *queue)
@@ -80,13 +85,29 @@ static void a_load_goes_from_the_back_and_reports_each_item(void **state)
         assert_int_equal(mr_tier_queue_finish(queue, part, good, 2), good);
         if (good) assert_false(mr_tier_queue_finish(queue, part, true, 3)); /* its time to live */
         mr_tier_queue_check(queue);
-        if (!good) continue;
         assert_true(mr_tier_queue_poll(queue, &answer));
-        assert_true(!answer.final && answer.index == i);
+        assert_true(!answer.final && answer.index == i && answer.there == good);
     }
     assert_true(mr_tier_queue_poll(queue, &answer));
     assert_true(answer.final && answer.count == ITEMS - 1);
     assert_false(mr_tier_queue_poll(queue, &answer));
+    close_queue(queue);
+}
+
+static void an_ask_counts_a_chain_or_up_to_the_last_item_there(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    struct mr_tier_part *part;
+    (void)state;
+    set_ready(queue);
+    for (uint32_t any = 0; any < 2; any++) { /* there: the first item and the third */
+        assert_true(post_any(queue, MR_TIER_ASK, 0, any == 1));
+        while ((part = mr_tier_queue_take(queue, 0, 0)) != NULL)
+            assert_false(mr_tier_queue_finish(queue, part, part->item % 2 == 0, 0));
+        assert_true(mr_tier_queue_poll(queue, &answer));
+        assert_true(answer.final && answer.count == (any == 1 ? 3 : 1));
+    }
     close_queue(queue);
 }
 
@@ -116,8 +137,11 @@ static void loads_go_before_stores(void **state)
         assert_false(mr_tier_queue_finish(queue, part, true, 1));
     }
     assert_null(mr_tier_queue_take(queue, 1, 1));
-    for (; mr_tier_queue_poll(queue, &answer); finals++)
+    while (mr_tier_queue_poll(queue, &answer)) {
+        finals += answer.final;
+        assert_false(answer.there);
         assert_int_equal(answer.count, answer.work == MR_TIER_STORE ? ITEMS : 0);
+    }
     assert_int_equal(finals, 2);
     close_queue(queue);
 }
@@ -137,6 +161,8 @@ static void what_nobody_takes_ends_at_its_deadline(void **state)
         mr_tier_queue_expire(queue, due_ns);
         assert_true(mr_tier_queue_has_news(queue));
         assert_false(mr_tier_queue_has_news(queue));
+        for (uint32_t item = 0; item < ITEMS && works[i] == MR_TIER_LOAD; item++)
+            assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.there);
         assert_true(mr_tier_queue_poll(queue, &answer));
         assert_true(answer.final && answer.count == 0);
         close_queue(queue);
@@ -158,8 +184,13 @@ static void what_is_skipped_while_it_comes_is_released(void **state)
     assert_false(mr_tier_queue_is_unwanted(queue, last));
     assert_true(mr_tier_queue_finish(queue, last, true, 2));
     assert_false(mr_tier_queue_finish(queue, last, true, 2));
+    for (uint32_t i = 0; i < 2; i++) /* nobody had begun them */
+        assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == i && !answer.there);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 3 && answer.there);
+    assert_false(mr_tier_queue_poll(queue, &answer));
     mr_tier_queue_release(queue, third, 2);
-    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 3 && !answer.final);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 2 && !answer.there);
+    assert_false(answer.final);
     assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 1);
     mr_tier_queue_check(queue);
     assert_false(mr_tier_queue_finish(queue, third, false, 3)); /* the reply came after all */
@@ -186,6 +217,37 @@ static void an_abandoned_job_says_nothing_but_its_end(void **state)
     close_queue(queue);
 }
 
+/* First amid its look-ups, then amid its values. */
+static void an_abandoned_store_ends_before_its_replies_come(void **state)
+{
+    (void)state;
+    for (uint32_t looked = 0; looked < 2; looked++) {
+        struct mr_tier_queue *queue = open_queue();
+        struct mr_tier_answer answer;
+        struct mr_tier_part *parts[ITEMS];
+        set_ready(queue);
+        assert_true(post(queue, MR_TIER_STORE, 0));
+        for (uint32_t i = 0; i < ITEMS; i++)
+            parts[i] = mr_tier_queue_take(queue, 0, 1);
+        for (uint32_t i = 0; i < ITEMS && looked; i++)
+            assert_false(mr_tier_queue_finish(queue, parts[i], false, 1));
+        if (looked) parts[0] = mr_tier_queue_take(queue, 1, 1);
+        assert_false(mr_tier_queue_is_unwanted(queue, parts[0]));
+        mr_tier_queue_abandon(queue, 5);
+        uint32_t out = looked ? 1 : ITEMS;
+        for (uint32_t i = 0; i < out; i++) {
+            assert_false(mr_tier_queue_poll(queue, &answer));
+            assert_true(mr_tier_queue_is_unwanted(queue, parts[i]));
+            mr_tier_queue_release(queue, parts[i], 2);
+            assert_false(mr_tier_queue_is_unwanted(queue, parts[i]));
+        }
+        assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 0);
+        for (uint32_t i = 0; i < out; i++)
+            assert_false(mr_tier_queue_finish(queue, parts[i], true, 3));
+        close_queue(queue);
+    }
+}
+
 static void jobs_are_bounded(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
@@ -203,16 +265,35 @@ static void jobs_are_bounded(void **state)
     close_queue(queue);
 }
 
+static void a_refusal_is_told_once_a_minute(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    uint64_t second_ns = 1000000000;
+    (void)state;
+    set_ready(queue);
+    assert_true(mr_tier_queue_refused(queue, second_ns));
+    assert_false(post(queue, MR_TIER_STORE, second_ns + 1));
+    assert_false(mr_tier_queue_refused(queue, 30 * second_ns));
+    assert_true(mr_tier_queue_refused(queue, 62 * second_ns));
+    assert_int_equal(mr_tier_queue_stats(queue).counters[MR_TIER_REFUSALS], 3);
+    assert_int_equal(mr_tier_queue_stats(queue).counters[MR_TIER_BYTES_DROPPED],
+                     ITEMS * sizeof bytes[0]);
+    close_queue(queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_taken_while_no_server_answers),
         cmocka_unit_test(a_load_goes_from_the_back_and_reports_each_item),
+        cmocka_unit_test(an_ask_counts_a_chain_or_up_to_the_last_item_there),
         cmocka_unit_test(loads_go_before_stores),
         cmocka_unit_test(what_nobody_takes_ends_at_its_deadline),
         cmocka_unit_test(what_is_skipped_while_it_comes_is_released),
         cmocka_unit_test(an_abandoned_job_says_nothing_but_its_end),
+        cmocka_unit_test(an_abandoned_store_ends_before_its_replies_come),
         cmocka_unit_test(jobs_are_bounded),
+        cmocka_unit_test(a_refusal_is_told_once_a_minute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,125 @@
+#include "ops/kv_groups.h"
+
+#include "codec/check.h"
+
+/* Slots of one sequence: a window, a step, and one that is copied from. */
+static uint32_t window_slots(uint32_t window, uint32_t step_tokens)
+{
+    return (window - 1 + step_tokens) / MR_BLOCK_TOKENS + 3;
+}
+
+static uint32_t context_blocks(const struct mr_model_config *config)
+{
+    return (config->context_tokens + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS;
+}
+
+static bool slides_apart(const struct mr_model_config *config, uint32_t step_tokens)
+{
+    if (config->window == 0 || config->window >= config->context_tokens) return false;
+    return window_slots(config->window, step_tokens) < context_blocks(config);
+}
+
+/* Layers in each group, and every layer's place in its own. */
+static void place_layers(struct mr_kv_groups *groups, const struct mr_model_config *config,
+                         bool apart, uint32_t counts[2])
+{
+    counts[0] = counts[1] = 0;
+    for (uint32_t i = 0; i < config->layer_count; i++) {
+        bool slides = apart && config->windowed[i];
+        groups->layers[i] = (struct mr_kv_layer){slides, counts[slides]++};
+    }
+}
+
+static uint32_t bounded(double count, uint32_t least)
+{
+    if (count < (double)least) return least;
+    return count < (double)(UINT32_MAX / 2) ? (uint32_t)count : UINT32_MAX / 2;
+}
+
+/* Divides the bytes; full_bytes or slot_bytes may be 0. */
+static void divide(struct mr_kv_groups *groups, double bytes, size_t full_bytes, size_t slot_bytes,
+                   double slots_per_block, uint32_t slots_least)
+{
+    double full = (double)full_bytes, slot = (double)slot_bytes;
+    if (slot_bytes == 0) {
+        groups->block_count = bounded(bytes / full, 1);
+        return;
+    }
+    double blocks = bytes / (full + slots_per_block * slot);
+    groups->slot_count = bounded(blocks * slots_per_block, slots_least);
+    if (full_bytes > 0 && groups->slot_count == slots_least)
+        blocks = (bytes - slot * slots_least) / full;
+    groups->block_count = bounded(blocks, full_bytes > 0 ? 1 : groups->slot_count);
+}
+
+enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, const struct mr_model_config *config,
+                                   bool bf16, uint32_t step_tokens, uint64_t kv_bytes,
+                                   struct mr_error *err)
+{
+    *out = (struct mr_kv_groups){0};
+    bool apart = slides_apart(config, step_tokens);
+    uint32_t counts[2];
+    place_layers(out, config, apart, counts);
+    struct mr_cpu_kv_spec spec = {
+        .kv_head_count = config->kv_head_count, .head_dim = config->head_dim, .bf16 = bf16};
+    spec.layer_count = counts[0];
+    size_t full_bytes = mr_cpu_kv_block_bytes(&spec);
+    spec.layer_count = counts[1];
+    size_t slot_bytes = mr_cpu_kv_block_bytes(&spec);
+    out->block_bytes = full_bytes + slot_bytes;
+    uint32_t slots = apart ? window_slots(config->window, step_tokens) : 0;
+    double share = 2.0 * slots / context_blocks(config);
+    divide(out, (double)kv_bytes, full_bytes, slot_bytes, share < 1.0 ? share : 1.0, slots);
+    out->pool_bytes =
+        (uint64_t)full_bytes * out->block_count + (uint64_t)slot_bytes * out->slot_count;
+    enum mr_status status = MR_OK;
+    spec.layer_count = counts[0];
+    spec.block_count = out->block_count;
+    if (counts[0] > 0) status = mr_cpu_kv_create(&out->full, &spec, err);
+    spec.layer_count = counts[1];
+    spec.block_count = out->slot_count;
+    if (status == MR_OK && counts[1] > 0) status = mr_cpu_kv_create(&out->sliding, &spec, err);
+    if (status != MR_OK) mr_kv_groups_destroy(out);
+    return status;
+}
+
+void mr_kv_groups_destroy(struct mr_kv_groups *groups)
+{
+    mr_cpu_kv_destroy(groups->sliding);
+    mr_cpu_kv_destroy(groups->full);
+    groups->sliding = groups->full = NULL;
+}
+
+void mr_kv_groups_copy(struct mr_kv_groups *groups, struct mr_kv_place from, struct mr_kv_place to,
+                       uint32_t token_count)
+{
+    if (groups->full) mr_cpu_kv_copy(groups->full, from.block, to.block, token_count);
+    if (groups->sliding) mr_cpu_kv_copy(groups->sliding, from.slot, to.slot, token_count);
+}
+
+static size_t full_bytes(const struct mr_kv_groups *groups, uint32_t token_count)
+{
+    return groups->full ? mr_cpu_kv_export_bytes(groups->full, token_count) : 0;
+}
+
+size_t mr_kv_groups_export_bytes(const struct mr_kv_groups *groups, uint32_t token_count)
+{
+    size_t bytes = full_bytes(groups, token_count);
+    return groups->sliding ? bytes + mr_cpu_kv_export_bytes(groups->sliding, token_count) : bytes;
+}
+
+void mr_kv_groups_export(const struct mr_kv_groups *groups, struct mr_kv_place place,
+                         uint32_t token_count, unsigned char *bytes)
+{
+    if (groups->full) mr_cpu_kv_export(groups->full, place.block, token_count, bytes);
+    bytes += full_bytes(groups, token_count);
+    if (groups->sliding) mr_cpu_kv_export(groups->sliding, place.slot, token_count, bytes);
+}
+
+void mr_kv_groups_import(struct mr_kv_groups *groups, struct mr_kv_place place,
+                         uint32_t token_count, const unsigned char *bytes)
+{
+    if (groups->full) mr_cpu_kv_import(groups->full, place.block, token_count, bytes);
+    bytes += full_bytes(groups, token_count);
+    if (groups->sliding) mr_cpu_kv_import(groups->sliding, place.slot, token_count, bytes);
+}

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""What a worker promises about its request topics, over a real Apache Kafka: turns by weight and priority, limits on
+wait and run, a cancel that comes before its request, a log whose beginning was deleted, offsets set by hand. No time is
+judged."""
+
+import argparse
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import rig
+
+OPTIONS = argparse.Namespace(delivery="at-least-once", millrace=rig.TOOLS / "millrace", session=6, static=False, wrap="",
+                             flags="", library=None, malloc_check=False,
+                             model=rig.ROOT / "tests/golden/models/qwen2")
+ADMIN = "kafka_run org.apache.kafka.tools"
+
+
+def send(services, topic, records):
+    """records: key and fields of each."""
+    lines = "".join(f"{key}\t{json.dumps(fields)}\n" for key, fields in records)
+    subprocess.run([rig.TOOLS / "produce", services.brokers, topic], input=lines, text=True, check=True, timeout=60)
+
+
+def requests(fleet, name, count, **fields):
+    return [(f"{name}-{n}", {"prompt": f"{fleet.name} {n}", "max_tokens": 4, "ignore_eos": True, **fields})
+            for n in range(count)]
+
+
+def results(fleet, count):
+    """In the order of their ends."""
+    until = time.monotonic() + 60
+    while True:
+        fleet.look()
+        found = rig.records(fleet, "results") if f"{fleet.prefix}.results" in topics(fleet) else []
+        if len(found) >= count:
+            assert len(found) == count, f"{len(found)} results instead of {count}"
+            return found
+        assert time.monotonic() < until, f"{len(found)} of {count} results"
+        time.sleep(0.3)
+
+
+def topics(fleet):
+    listed = subprocess.run(["kcat", "-L", "-J", "-b", fleet.services.brokers], check=True, stdout=subprocess.PIPE)
+    return {topic["topic"] for topic in json.loads(listed.stdout)["topics"]}
+
+
+@contextlib.contextmanager
+def fleet_of(services, name, *flags, partitions=1, request_topics=("requests",)):
+    fleet = rig.Fleet(OPTIONS, services, name, *flags)
+    for topic in [*request_topics, "results", "cancel"]:
+        services.call(f"kafka_topic {fleet.prefix}.{topic} {partitions if topic in request_topics else 1}")
+    try:
+        yield fleet
+    finally:
+        fleet.close()
+    assert not fleet.abnormal, json.dumps(fleet.abnormal, indent=1)
+
+
+def topic_flags(name, **limits):
+    prefix = f"{name}-{OPTIONS.delivery}"
+    return [word for topic, text in limits.items() for word in ("--requests-topic", f"{prefix}.{topic},{text}")]
+
+
+def check_weights(services):
+    """One place in the engine and one in its queue: the order of the answers is the order of the turns. Answers take
+    long enough for records of both topics to be there; the first turns are left out, one topic may come late."""
+    flags = [*topic_flags("weights", heavy="weight=3", light="weight=1"), "--max-sequences", "1", "--queue-requests",
+             "1"]
+    with fleet_of(services, "weights", *flags, request_topics=("heavy", "light")) as fleet:
+        for topic in ("heavy", "light"):
+            send(services, f"{fleet.prefix}.{topic}", requests(fleet, topic, 60, max_tokens=60))
+        fleet.add(1)
+        order = [result["id"].split("-")[0] for result in results(fleet, 120)]
+    heavy = order[20:60].count("heavy")
+    assert 26 <= heavy <= 34, f"{heavy} of 40 turns for three quarters of the weight: {order}"
+    print(f"weights 3 and 1: {heavy} and {40 - heavy} of 40", flush=True)
+
+
+def check_priorities(services):
+    flags = [*topic_flags("priorities", urgent="priority=20", low="priority=-10"), "--max-sequences", "1",
+             "--queue-requests", "8"]
+    with fleet_of(services, "priorities", *flags, request_topics=("urgent", "low")) as fleet:
+        for topic in ("low", "urgent"):
+            send(services, f"{fleet.prefix}.{topic}", requests(fleet, topic, 40, max_tokens=60))
+        fleet.add(1)
+        order = [result["id"].split("-")[0] for result in results(fleet, 80)]
+    mean = {topic: sum(place for place, name in enumerate(order) if name == topic) / 40 for topic in ("urgent", "low")}
+    assert mean["urgent"] + 20 < mean["low"], f"{mean}: {order}"
+    print(f"priorities 20 and -10: mean places {mean['urgent']:.0f} and {mean['low']:.0f} of 80", flush=True)
+
+
+def check_limits(services):
+    flags = topic_flags("limits", waits="queue=1s", runs="run=30ms", free="priority=0")
+    with fleet_of(services, "limits", *flags, request_topics=("waits", "runs", "free")) as fleet:
+        send(services, f"{fleet.prefix}.waits", requests(fleet, "old", 3))
+        time.sleep(2)
+        send(services, f"{fleet.prefix}.runs", requests(fleet, "long", 3, max_tokens=900))
+        send(services, f"{fleet.prefix}.free", requests(fleet, "free", 3))
+        fleet.add(1)
+        ended = {result["id"]: result for result in results(fleet, 9)}
+    for name, result in ended.items():
+        if name.startswith("free"):
+            assert result["finish_reason"] == "length", result
+            continue
+        assert result["finish_reason"] == "deadline" and result["error"]["code"] == "deadline_exceeded", result
+        assert bool(result["token_ids"]) == name.startswith("long"), result
+    print("limits: who waited too long is not begun, who runs too long keeps its text", flush=True)
+
+
+def check_cancel_before(services):
+    with fleet_of(services, "cancel") as fleet:
+        fleet.add(1)
+        send(services, f"{fleet.prefix}.cancel", [("gone-0", {})])
+        send(services, f"{fleet.prefix}.requests", requests(fleet, "there", 1))
+        results(fleet, 1)
+        send(services, f"{fleet.prefix}.requests", requests(fleet, "gone", 2))
+        ended = {result["id"]: result["finish_reason"] for result in results(fleet, 3)}
+    assert ended == {"there-0": "length", "gone-0": "cancelled", "gone-1": "length"}, ended
+    print("a cancel before its request: cancelled", flush=True)
+
+
+def delete_records(services, topic, before):
+    text = json.dumps({"partitions": [{"topic": topic, "partition": 0, "offset": before}], "version": 1})
+    (services.folder / "deleted.json").write_text(text)
+    services.call(f'{ADMIN}.DeleteRecordsCommand --bootstrap-server "$KAFKA_BROKERS" '
+                  '--offset-json-file "$SERVICES/deleted.json" >/dev/null')
+
+
+def set_offset(services, fleet, topic, offset):
+    services.call(f'{ADMIN}.consumer.group.ConsumerGroupCommand --bootstrap-server "$KAFKA_BROKERS" --execute '
+                  f'--reset-offsets --group {fleet.prefix} --topic {topic} --to-offset {offset} >/dev/null')
+
+
+def check_truncation(services):
+    """The log's beginning goes away, past what was committed; then the offset is set back by hand."""
+    with fleet_of(services, "truncation") as fleet:
+        topic = f"{fleet.prefix}.requests"
+        send(services, topic, requests(fleet, "a", 5))
+        worker = fleet.add(1)[0]
+        results(fleet, 5)
+        worker.end()
+        send(services, topic, requests(fleet, "b", 10))
+        delete_records(services, topic, 12)
+        worker.start()
+        found = [result["id"] for result in results(fleet, 8)][5:]
+        assert sorted(found) == [f"b-{n}" for n in range(7, 10)], found
+        worker.end()
+        worker.start()
+        send(services, topic, requests(fleet, "c", 1))
+        assert results(fleet, 9)[8]["id"] == "c-0", "what was answered runs again"
+        worker.end()
+        time.sleep(OPTIONS.session / 2)
+        set_offset(services, fleet, topic, 14)
+        worker.start()
+        again = results(fleet, 11)[9:]
+        assert sorted(result["id"] for result in again) == ["b-9", "c-0"], again
+    print("a log without its beginning is read from where it begins; an offset set by hand is obeyed", flush=True)
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    services = rig.Services()
+    try:
+        for check in (check_weights, check_priorities, check_limits, check_cancel_before, check_truncation):
+            check(services)
+    finally:
+        rig.kill_all()
+        for log in services.folder.glob("*-w*.log") if sys.exc_info()[0] else ():
+            print(f"-- {log.name}\n{log.read_text(errors='replace')[-2000:]}", file=sys.stderr)
+        services.close()
+
+
+if __name__ == "__main__":
+    main()

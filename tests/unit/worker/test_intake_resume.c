@@ -1,0 +1,234 @@
+#include "worker/intake_resume.h"
+
+#include "tests/unit/worker/intake_rig.h"
+#include "tests/unit/worker/list_redis.h"
+
+#define VALUE "{\"id\":\"a\",\"prompt\":\"hello\"}"
+
+/* Intake beside a Redis played by the test: its answers come when the test wants. */
+struct rig {
+    struct intake_rig intake;
+    struct list_redis redis;
+};
+
+static void open_rig(struct rig *rig)
+{
+    memset(&rig->redis, 0, sizeof rig->redis);
+    open_intake_rig(&rig->intake);
+    struct mr_intake *intake = &rig->intake.intake;
+    struct mr_mailbox_options mailbox = {256, 1 << 20, &rig->intake.wake};
+    assert_int_equal(mr_mailbox_create(&intake->mailbox, &mailbox, NULL), MR_OK);
+    rig->intake.config.group = "g";
+    struct mr_resume_options options = {.call = list_redis_call,
+                                        .context = &rig->redis,
+                                        .ttl_ns = 60000000000u,
+                                        .bytes_max = 1 << 20,
+                                        .intake = intake->mailbox,
+                                        .metrics = intake->targets.metrics};
+    assert_int_equal(mr_resume_create(&intake->targets.resume, &options, NULL), MR_OK);
+}
+
+static void close_rig(struct rig *rig)
+{
+    struct mr_intake *intake = &rig->intake.intake;
+    assert_int_equal(intake->asking_bytes, 0);
+    struct mr_resume *resume = intake->targets.resume;
+    struct mr_mailbox *mailbox = intake->mailbox;
+    rig_end(&rig->intake.engine);
+    mr_intake_forget_engine(intake);
+    mr_intake_drop_all(intake);
+    mr_intake_end_asking(intake);
+    list_redis_answer_held(&rig->redis);
+    assert_null(mr_mailbox_take(mailbox));
+    mr_resume_destroy(resume);
+    close_intake_rig(&rig->intake);
+    mr_mailbox_destroy(mailbox);
+}
+
+/* Intake's round. */
+static void turn(struct rig *rig)
+{
+    struct mr_intake *intake = &rig->intake.intake;
+    for (struct mr_mail *mail = mr_mailbox_take(intake->mailbox), *next; mail; mail = next) {
+        next = mail->next;
+        assert_int_equal(mail->kind, MR_MAIL_FOUND);
+        mr_intake_found(intake, (struct mr_found_mail *)mail);
+    }
+    if (intake->retry_parked) mr_intake_retry_parked(intake);
+}
+
+static void nothing_is_submitted_before_the_answer(void **state)
+{
+    static struct rig rig;
+    (void)state;
+    open_rig(&rig);
+    rig.redis.holding = true;
+    assign_lane(&rig.intake, 0, "");
+    arrive(&rig.intake, 0, VALUE);
+    assert_null(ticket_named(&rig.intake, "a"));
+    assert_int_equal(rig.intake.intake.parked_count, 1);
+    assert_true(rig.intake.intake.asking_bytes > 0);
+    mr_intake_retry_parked(&rig.intake.intake);
+    assert_null(ticket_named(&rig.intake, "a"));
+    list_redis_answer_held(&rig.redis);
+    turn(&rig);
+    struct mr_ticket *ticket = ticket_named(&rig.intake, "a");
+    assert_non_null(ticket);
+    assert_int_equal(ticket->attempt, 1);
+    assert_null(ticket->refusal);
+    assert_int_equal(rig.intake.intake.asking_bytes, 0);
+    rig.redis.holding = false;
+    close_rig(&rig);
+}
+
+static void without_an_answer_it_runs_as_if_there_were_no_redis(void **state)
+{
+    static struct rig rig;
+    (void)state;
+    open_rig(&rig);
+    rig.redis.failing = true;
+    assign_lane(&rig.intake, 0, "");
+    arrive(&rig.intake, 0, VALUE);
+    turn(&rig);
+    assert_non_null(ticket_named(&rig.intake, "a"));
+    close_rig(&rig);
+    open_rig(&rig);
+    rig.redis.refusing = true;
+    assign_lane(&rig.intake, 0, "");
+    arrive(&rig.intake, 0, VALUE);
+    assert_non_null(ticket_named(&rig.intake, "a"));
+    close_rig(&rig);
+}
+
+static void cancelled_while_it_waits_for_the_answer(void **state)
+{
+    static struct rig rig;
+    struct mr_ticket *ticket = NULL;
+    const struct mr_kafka_record record = {.topic = "c", .key = {"a", 1}, .value = {"{}", 2}};
+    (void)state;
+    open_rig(&rig);
+    rig.redis.holding = true;
+    assign_lane(&rig.intake, 0, "");
+    arrive(&rig.intake, 0, VALUE);
+    mr_intake_cancel(&rig.intake.intake, &record);
+    assert_int_equal(take_refusal(&rig.intake, &ticket, NULL), MR_CANCELLED);
+    assert_int_equal(rig.intake.intake.asking_bytes, 0);
+    list_redis_answer_held(&rig.redis);
+    turn(&rig); /* the answer finds nobody */
+    mr_intake_done(&rig.intake.intake, ticket);
+    rig.redis.holding = false;
+    close_rig(&rig);
+}
+
+/* As if written by a worker that ran the record of this rig and vanished, `crashes` times. */
+static void write_history(struct rig *rig, uint32_t crashes, uint32_t tokens)
+{
+    struct mr_intake *intake = &rig->intake.intake;
+    assign_lane(&rig->intake, 0, "");
+    rig->redis.holding = true;
+    arrive(&rig->intake, 0, VALUE);
+    struct mr_ticket *ticket = intake->parked;
+    rig->redis.holding = false;
+    assert_non_null(ticket->asked);
+    for (uint32_t attempt = 1; attempt <= crashes; attempt++) {
+        mr_trail_start(ticket->trail, attempt, 0, 0);
+        for (uint32_t i = 0; i < tokens; i++) {
+            struct mr_sample sample = {.token_id = 2 + i, .probability = 1};
+            mr_trail_keep(ticket->trail, i, i, &sample);
+        }
+        mr_resume_wait(intake->targets.resume);
+    }
+    list_redis_answer_held(&rig->redis);
+}
+
+static void the_next_attempt_has_the_next_number_and_the_tokens(void **state)
+{
+    static struct rig rig;
+    (void)state;
+    open_rig(&rig);
+    write_history(&rig, 1, 5);
+    turn(&rig);
+    struct mr_ticket *ticket = ticket_named(&rig.intake, "a");
+    assert_non_null(ticket);
+    assert_int_equal(ticket->attempt, 2);
+    assert_int_equal(ticket->crashes, 1);
+    assert_int_equal(ticket->kept_count, 5);
+    assert_int_equal(ticket->kept_shown, 4);
+    assert_null(ticket->kept); /* the engine has it */
+    assert_int_equal(rig.intake.intake.suspects, 1);
+    assert_int_equal(rig.intake.intake.stats.redelivered, 1);
+    /* The commit's metadata says it too, from now on. */
+    struct mr_ledger_slot *slot = mr_offset_ledger_slot(ticket->lane->ledger, 0);
+    assert_int_equal(slot->attempts, 1);
+    assert_int_equal(slot->crashes, 1);
+    close_rig(&rig);
+}
+
+static void two_workers_down_is_poison_whatever_the_commits_say(void **state)
+{
+    static struct rig rig;
+    struct mr_ticket *ticket = NULL;
+    bool dead_letter = false;
+    (void)state;
+    open_rig(&rig);
+    write_history(&rig, 2, 3);
+    turn(&rig);
+    assert_int_equal(take_refusal(&rig.intake, &ticket, &dead_letter), MR_POISON);
+    assert_true(dead_letter);
+    assert_int_equal(ticket->attempt, 3);
+    assert_int_equal(rig.intake.intake.stats.dead_lettered, 1);
+    assert_true(rig.redis.count > 0);
+    mr_intake_done(&rig.intake.intake, ticket);
+    assert_int_equal(rig.redis.count, 0); /* it is answered: nothing more is to be known of it */
+    close_rig(&rig);
+}
+
+static void a_list_is_deleted_when_the_result_is_on_the_broker(void **state)
+{
+    static struct rig rig;
+    (void)state;
+    open_rig(&rig);
+    assign_lane(&rig.intake, 0, "");
+    arrive(&rig.intake, 0, VALUE);
+    turn(&rig);
+    struct mr_ticket *ticket = ticket_named(&rig.intake, "a");
+    mr_trail_start(ticket->trail, 1, 0, 0);
+    mr_intake_started(&rig.intake.intake, ticket);
+    assert_int_equal(rig.redis.count, 1);
+    mr_intake_done(&rig.intake.intake, ticket);
+    assert_int_equal(rig.redis.count, 0);
+    close_rig(&rig);
+}
+
+static void handing_back_is_noted_and_dropping_alone_is_not(void **state)
+{
+    static struct rig rig;
+    (void)state;
+    open_rig(&rig);
+    assign_lane(&rig.intake, 0, "");
+    arrive(&rig.intake, 0, VALUE);
+    turn(&rig);
+    struct mr_ticket *ticket = ticket_named(&rig.intake, "a");
+    mr_trail_start(ticket->trail, 1, 0, 0);
+    mr_intake_started(&rig.intake.intake, ticket);
+    mr_intake_release_all(&rig.intake.intake);
+    assert_int_equal(rig.redis.count, 2); /* began; was handed back */
+    atomic_store(&ticket->dropped, true);
+    mr_intake_done(&rig.intake.intake, ticket);
+    assert_int_equal(rig.redis.count, 2); /* the next owner reads it */
+    close_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_submitted_before_the_answer),
+        cmocka_unit_test(without_an_answer_it_runs_as_if_there_were_no_redis),
+        cmocka_unit_test(cancelled_while_it_waits_for_the_answer),
+        cmocka_unit_test(the_next_attempt_has_the_next_number_and_the_tokens),
+        cmocka_unit_test(two_workers_down_is_poison_whatever_the_commits_say),
+        cmocka_unit_test(a_list_is_deleted_when_the_result_is_on_the_broker),
+        cmocka_unit_test(handing_back_is_noted_and_dropping_alone_is_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
