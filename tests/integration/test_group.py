@@ -96,8 +96,8 @@ def check_priorities(services):
 
 
 def check_limits(services):
-    flags = topic_flags("limits", waits="queue=1s", runs="run=30ms", free="priority=0")
-    with fleet_of(services, "limits", *flags, request_topics=("waits", "runs", "free")) as fleet:
+    flags = topic_flags("limits", waits="queue=1s", runs="run=1s", free="priority=0")
+    with fleet_of(services, "limits", *flags, request_topics=("waits", "runs", "free"), model=SLOW_MODEL) as fleet:
         send(services, f"{fleet.prefix}.waits", requests(fleet, "old", 3))
         time.sleep(2)
         send(services, f"{fleet.prefix}.runs", requests(fleet, "long", 3, max_tokens=900))
