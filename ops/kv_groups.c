@@ -90,6 +90,12 @@ void mr_kv_groups_destroy(struct mr_kv_groups *groups)
     groups->sliding = groups->full = NULL;
 }
 
+bool mr_kv_groups_populate(struct mr_kv_groups *groups)
+{
+    return (groups->full && mr_cpu_kv_populate(groups->full)) ||
+           (groups->sliding && mr_cpu_kv_populate(groups->sliding));
+}
+
 void mr_kv_groups_copy(struct mr_kv_groups *groups, struct mr_kv_place from, struct mr_kv_place to,
                        uint32_t token_count)
 {

@@ -7,7 +7,7 @@
  * How bytes are divided between blocks and slots: so that both run out together for sequences half
  * as long as the context. When every layer slides, a block is a number without memory.
  *
- * Owner:  engine thread. Memory: all in _create, pages are touched when first used.
+ * Owner:  engine thread. Memory: all in _create, pages come when first used, or by _populate before.
  * Errors: _create MR_NOMEM, MR_UNSUPPORTED (ops/cpu/kernels.h). */
 #ifndef MR_OPS_KV_GROUPS_H
 #define MR_OPS_KV_GROUPS_H
@@ -35,6 +35,8 @@ enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, const struct mr_mod
                                    bool bf16, uint32_t step_tokens, uint64_t kv_bytes,
                                    struct mr_error *err);
 void mr_kv_groups_destroy(struct mr_kv_groups *groups);
+/* Some more of its memory is made resident; false when there is none left to. */
+bool mr_kv_groups_populate(struct mr_kv_groups *groups);
 
 void mr_kv_groups_copy(struct mr_kv_groups *groups, struct mr_kv_place from, struct mr_kv_place to,
                        uint32_t token_count);

@@ -257,6 +257,11 @@ enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_ro
 
 /* ---- KV blocks ---- */
 
+bool mr_model_kv_populate(struct mr_model *model)
+{
+    return mr_kv_groups_populate(&model->kv);
+}
+
 void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr_kv_place to,
                       uint32_t token_count)
 {

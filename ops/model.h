@@ -131,6 +131,9 @@ enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_ro
 struct mr_kv_place {
     uint32_t block, slot; /* slot: of its sliding-window layers; ignored without window_slots */
 };
+/* Makes a little more of the KV memory resident, in a few milliseconds at most; false when there is
+ * nothing left to do. Without it the first use of a block waits for its pages. */
+bool mr_model_kv_populate(struct mr_model *model);
 /* Copies the KV of the first token_count tokens. */
 void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr_kv_place to,
                       uint32_t token_count);

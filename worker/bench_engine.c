@@ -268,6 +268,8 @@ enum mr_status mr_bench_engine(const struct mr_config *given, FILE *table, struc
     if (status != MR_OK) return status;
     status = mr_engine_setup_engine(config, bench.model, &sink, NULL, &bench.engine, err);
     if (status != MR_OK) goto out_close_model;
+    while (mr_model_kv_populate(bench.model)) {
+    } /* as in a worker that has been idle */
     status = run_all(&bench, config, table, err);
     mr_engine_destroy(bench.engine);
 out_close_model:

@@ -181,6 +181,13 @@ static void sleep_until(struct mr_engine_thread *thread, uint64_t wake_ns)
     atomic_store(&thread->idle, false);
 }
 
+/* A server without work makes the memory ready that it will work with. */
+static bool populates(struct mr_engine_thread *thread)
+{
+    return thread->options.config->command == MR_COMMAND_SERVE &&
+           mr_model_kv_populate(thread->model);
+}
+
 static enum mr_status turn(struct mr_engine_thread *thread, struct mr_error *err)
 {
     uint64_t wake_ns = 0, now_ns = mr_clock_ns();
@@ -191,7 +198,9 @@ static enum mr_status turn(struct mr_engine_thread *thread, struct mr_error *err
     if (status != MR_OK) return status;
     turned(thread);
     feed_intake(thread);
-    if (wake_ns > mr_clock_ns() && !atomic_load(&thread->stopping)) sleep_until(thread, wake_ns);
+    if (wake_ns <= mr_clock_ns() || atomic_load(&thread->stopping)) return MR_OK;
+    if (populates(thread)) return MR_OK; /* and look for work again */
+    sleep_until(thread, wake_ns);
     return MR_OK;
 }
 
@@ -203,6 +212,7 @@ static void *run(void *argument)
     tell_opened(thread, status);
     while (status == MR_OK && !atomic_load(&thread->stopping)) {
         if (!atomic_load(&thread->linked)) {
+            if (populates(thread)) continue;
             mr_engine_wait(thread->engine, mr_clock_ns() + SECOND_NS);
             continue;
         }

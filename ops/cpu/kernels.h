@@ -83,6 +83,8 @@ size_t mr_cpu_kv_block_bytes(const struct mr_cpu_kv_spec *spec);
 enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_spec *spec,
                                 struct mr_error *err);
 void mr_cpu_kv_destroy(struct mr_cpu_kv *kv);
+/* Makes the next 2 MiB resident, whatever they hold; false when all are, or the system cannot. */
+bool mr_cpu_kv_populate(struct mr_cpu_kv *kv);
 void mr_cpu_kv_copy(struct mr_cpu_kv *kv, uint32_t from, uint32_t to, uint32_t token_count);
 /* Stored form of the first token_count tokens, layer by layer: the panels of kv_pool.h, cut behind
  * the last token and zero in what is left of its panel. That of a full block is the block as it

@@ -15,6 +15,13 @@ size_t mr_cpu_kv_block_bytes(const struct mr_cpu_kv_spec *spec)
            (spec->bf16 ? 2u : 4u);
 }
 
+/* In whole huge pages. */
+static size_t pool_bytes(const struct mr_cpu_kv *kv)
+{
+    size_t bytes = kv->spec.block_count * kv->block_bytes;
+    return (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+}
+
 enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_spec *spec,
                                 struct mr_error *err)
 {
@@ -29,9 +36,8 @@ enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_s
     kv->spec = *spec;
     kv->block_bytes = mr_cpu_kv_block_bytes(spec);
     kv->half_bytes = (size_t)spec->head_dim * MR_BLOCK_TOKENS * (spec->bf16 ? 2u : 4u);
-    /* Fresh pages come zeroed and only when touched: an idle pool costs no memory. */
-    size_t bytes = spec->block_count * kv->block_bytes;
-    bytes = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    /* Fresh pages come zeroed, and only when touched. */
+    size_t bytes = pool_bytes(kv);
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) goto no_pages;
     if (bytes >= 8 * HUGE_PAGE_BYTES) (void)madvise(pages, bytes, MADV_HUGEPAGE); /* speed only */
@@ -52,11 +58,18 @@ no_kv:
 void mr_cpu_kv_destroy(struct mr_cpu_kv *kv)
 {
     if (!kv) return;
-    size_t bytes = kv->spec.block_count * kv->block_bytes;
-    bytes = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-    (void)munmap(kv->bytes, bytes);
+    (void)munmap(kv->bytes, pool_bytes(kv));
     free(kv->partials);
     free(kv);
+}
+
+bool mr_cpu_kv_populate(struct mr_cpu_kv *kv)
+{
+    if (kv->populated_bytes == pool_bytes(kv)) return false;
+    unsigned char *next = kv->bytes + kv->populated_bytes;
+    if (madvise(next, HUGE_PAGE_BYTES, MADV_POPULATE_WRITE) != 0) return false; /* Linux < 5.14 */
+    kv->populated_bytes += HUGE_PAGE_BYTES;
+    return true;
 }
 
 /* ---- copies ---- */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -135,6 +136,39 @@ static void block_bytes_count_every_layer(void **state)
     assert_int_equal(mr_cpu_kv_block_bytes(&spec), 23040u * MR_BLOCK_TOKENS);
 }
 
+static bool system_populates(void)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(page, MAP_FAILED);
+    bool can = madvise(page, 4096, MADV_POPULATE_WRITE) == 0;
+    munmap(page, 4096);
+    return can;
+}
+
+static void populating_makes_all_resident_and_keeps_what_is_there(void **state)
+{
+    (void)state;
+    const struct mr_cpu_kv_spec spec = {
+        .layer_count = 2, .kv_head_count = 3, .head_dim = 32, .block_count = 12};
+    struct mr_cpu_kv *kv;
+    struct mr_error err;
+    assert_int_equal(mr_cpu_kv_create(&kv, &spec, &err), MR_OK);
+    const size_t bytes = mr_cpu_kv_block_bytes(&spec);
+    unsigned char *noise = random_bytes(bytes);
+    memcpy(mr_cpu_kv_bytes_of(kv, 5), noise, bytes);
+    size_t steps = 0;
+    while (mr_cpu_kv_populate(kv))
+        steps++;
+    assert_memory_equal(mr_cpu_kv_bytes_of(kv, 5), noise, bytes);
+    assert_int_equal(steps, system_populates() ? (12 * bytes + (2 << 20) - 1) / (2 << 20) : 0);
+    unsigned char resident = 0;
+    const uintptr_t last = (uintptr_t)mr_cpu_kv_bytes_of(kv, 11) / 4096 * 4096;
+    assert_int_equal(mincore((void *)last, 4096, &resident), 0);
+    if (system_populates()) assert_int_equal(resident & 1, 1);
+    free(noise);
+    mr_cpu_kv_destroy(kv);
+}
+
 static void impossible_pools_are_refused(void **state)
 {
     (void)state;
@@ -174,6 +208,7 @@ int main(void)
         cmocka_unit_test(what_stands_behind_the_last_token_is_not_exported),
         cmocka_unit_test(a_copy_has_the_tokens_and_leaves_the_source),
         cmocka_unit_test(block_bytes_count_every_layer),
+        cmocka_unit_test(populating_makes_all_resident_and_keeps_what_is_there),
         cmocka_unit_test(impossible_pools_are_refused),
         cmocka_unit_test(misuse_is_caught),
     };
