@@ -16,6 +16,8 @@ extern "C" {
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/c/shim.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -79,6 +81,27 @@ void run_part(int64_t begin, int64_t end, void *context)
     work->body(work->context, static_cast<size_t>(begin), static_cast<size_t>(end));
 }
 
+struct shared_region {
+    region work;
+    size_t count, grain, threads;
+    std::atomic<size_t> next;
+};
+
+/* Whatever part it was given, a thread takes from all that is left. */
+void run_shares(void *context, size_t, size_t)
+{
+    shared_region *share = static_cast<shared_region *>(context);
+    size_t begin = share->next.load(std::memory_order_relaxed);
+    while (begin < share->count) {
+        const size_t left = share->count - begin;
+        const size_t part = std::min(left, std::max(left / (2 * share->threads), share->grain));
+        if (!share->next.compare_exchange_weak(begin, begin + part, std::memory_order_relaxed))
+            continue;
+        share->work.body(share->work.context, begin, begin + part);
+        begin = share->next.load(std::memory_order_relaxed);
+    }
+}
+
 } // namespace
 
 enum mr_status mr_tensor_thread_begin(struct mr_error *err)
@@ -113,6 +136,13 @@ void mr_parallel_for(size_t count, size_t grain, mr_parallel_body body, void *co
     AOTITorchError failed =
         torch_parallel_for(0, static_cast<int64_t>(count), least, run_part, &work);
     MR_ASSERT(failed == AOTI_TORCH_SUCCESS);
+}
+
+void mr_parallel_share(size_t count, size_t grain, mr_parallel_body body, void *context)
+{
+    const size_t threads = mr_parallel_thread_count(), least = grain == 0 ? 1 : grain;
+    shared_region share = {{body, context}, count, least, threads, {0}};
+    mr_parallel_for(count <= least ? count != 0 : threads, 1, run_shares, &share);
 }
 
 enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct mr_error *err)

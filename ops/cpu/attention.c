@@ -21,9 +21,7 @@ struct attention_run {
     unsigned char *out;
     uint32_t group;     /* query heads of one kv head */
     uint32_t positions; /* of one tile */
-    uint32_t job_count;
-    bool split; /* one job a block of a tile, not one a tile */
-    atomic_uint next_job;
+    bool split;         /* one job a block of a tile, not one a tile */
 };
 
 /* One tile, and where in its turn a job of it stands. */
@@ -301,13 +299,9 @@ static void run_block(const struct attention_run *run, const struct attention_ti
 
 static void run_jobs(void *context, size_t begin, size_t end)
 {
-    struct attention_run *run = context;
+    const struct attention_run *run = context;
     struct attention_cursor cursor = {.sequence = run->args->sequence_count};
-    (void)begin;
-    (void)end; /* every thread takes jobs until there are none */
-    for (;;) {
-        const uint32_t job = atomic_fetch_add(&run->next_job, 1);
-        if (job >= run->job_count) return;
+    for (uint32_t job = (uint32_t)begin; job < end; job++) {
         const struct mr_cpu_attention_sequence *sequence = seek(run, &cursor, job);
         const uint32_t blocks = run->split ? block_count(sequence) : 1;
         const uint32_t index = (job - cursor.first_job) / blocks;
@@ -344,7 +338,5 @@ void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *
     /* With many tiles whole ones balance well enough and stay in one cache. */
     run.split = threads > 1 && tiles < 4 * threads && tiles <= MR_CPU_SPLIT_TILES &&
                 partials <= MR_CPU_SPLIT_FLOATS;
-    run.job_count = run.split ? blocks : tiles;
-    atomic_init(&run.next_job, 0);
-    mr_parallel_for(threads, 1, run_jobs, &run);
+    mr_parallel_share(run.split ? blocks : tiles, 1, run_jobs, &run);
 }

@@ -2,7 +2,6 @@
 #include "ops/cpu/level.h"
 #include "ops/tensor.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -159,8 +158,6 @@ struct linear_run {
     unsigned char *out;
     uint32_t rows, row_block, pair_count;
     enum mr_cpu_epilogue epilogue;
-    size_t unit_count;
-    atomic_size_t next_unit;
 };
 
 /* Panels [panel, panel + panels) of rows [row, row + rows); this thread goes on to panel_end. */
@@ -205,8 +202,9 @@ static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, 
 
 /* Units are pairs of panels; within a block of rows neighbouring pairs go together as far as their
  * sums fit, which gives few rows wide tiles. */
-static void run_units(const struct linear_run *run, size_t begin, size_t end)
+static void run_units(void *context, size_t begin, size_t end)
 {
+    const struct linear_run *run = context;
     for (size_t unit = begin; unit < end;) {
         const uint32_t block = (uint32_t)(unit / run->pair_count);
         const uint32_t pair = (uint32_t)(unit % run->pair_count);
@@ -227,27 +225,6 @@ static void run_units(const struct linear_run *run, size_t begin, size_t end)
     }
 }
 
-/* Guided self-scheduling (Polychronopoulos and Kuck, 1987): every thread takes a part of what is
- * left until nothing is, so that one that was held up by another program takes less. */
-static void run_share(void *context, size_t begin, size_t end)
-{
-    struct linear_run *run = context;
-    const size_t threads = mr_parallel_thread_count();
-    (void)begin;
-    (void)end;
-    size_t next = atomic_load_explicit(&run->next_unit, memory_order_relaxed);
-    while (next < run->unit_count) {
-        size_t take = (run->unit_count - next) / (2 * threads);
-        if (take < UNITS_TAKEN_MIN) take = UNITS_TAKEN_MIN;
-        if (take > run->unit_count - next) take = run->unit_count - next;
-        if (!atomic_compare_exchange_weak_explicit(&run->next_unit, &next, next + take,
-                                                   memory_order_relaxed, memory_order_relaxed))
-            continue;
-        run_units(run, next, next + take);
-        next = atomic_load_explicit(&run->next_unit, memory_order_relaxed);
-    }
-}
-
 void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
                        enum mr_cpu_epilogue epilogue, void *out)
 {
@@ -263,7 +240,5 @@ void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32
                              .pair_count = (linear->panel_count + 1) / 2,
                              .epilogue = epilogue};
     const uint32_t block_count = (rows + height - 1) / height;
-    run.unit_count = (size_t)block_count * run.pair_count;
-    atomic_init(&run.next_unit, 0);
-    mr_parallel_for(mr_parallel_thread_count(), 1, run_share, &run);
+    mr_parallel_share((size_t)block_count * run.pair_count, UNITS_TAKEN_MIN, run_units, &run);
 }
