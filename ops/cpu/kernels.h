@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* BEST, the value of a zeroed spec, is the highest level the machine runs. */
-enum mr_cpu_level { MR_CPU_BEST, MR_CPU_SCALAR, MR_CPU_AVX2, MR_CPU_AVX512 };
+enum mr_cpu_level { MR_CPU_BEST, MR_CPU_SCALAR, MR_CPU_AVX2, MR_CPU_AVX512, MR_CPU_AMX };
 /* The level that `wanted` comes to on this machine: never BEST, never more than it can run. */
 enum mr_cpu_level mr_cpu_level(enum mr_cpu_level wanted);
 const char *mr_cpu_level_name(enum mr_cpu_level level);

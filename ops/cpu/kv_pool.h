@@ -26,7 +26,7 @@ struct mr_cpu_kv {
     size_t block_bytes; /* all layers */
     unsigned char *bytes;
     size_t populated_bytes; /* from the start on */
-    float *partials; /* [MR_CPU_SPLIT_FLOATS] */
+    float *partials;        /* [MR_CPU_SPLIT_FLOATS] */
     atomic_uint blocks_done[MR_CPU_SPLIT_TILES];
 };
 

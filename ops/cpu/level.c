@@ -1,24 +1,43 @@
 #include "ops/cpu/level.h"
 
+#include <asm/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define XFEATURE_XTILEDATA 18
+
+/* A process must ask for the tile registers before its first use of them; asking again is nothing
+ * new (Linux, Documentation/arch/x86/xstate.rst). */
+static bool has_tiles(void)
+{
+    return __builtin_cpu_supports("amx-bf16") &&
+           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+
 enum mr_cpu_level mr_cpu_level(enum mr_cpu_level wanted)
 {
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512bf16");
-    enum mr_cpu_level best = avx512 ? MR_CPU_AVX512 : avx2 ? MR_CPU_AVX2 : MR_CPU_SCALAR;
+    enum mr_cpu_level best = avx512 && has_tiles() ? MR_CPU_AMX
+                             : avx512              ? MR_CPU_AVX512
+                             : avx2                ? MR_CPU_AVX2
+                                                   : MR_CPU_SCALAR;
     return wanted == MR_CPU_BEST || wanted > best ? best : wanted;
 }
 
 const char *mr_cpu_level_name(enum mr_cpu_level level)
 {
-    static const char *const names[] = {"best", "scalar", "avx2", "avx512"};
+    static const char *const names[] = {"best", "scalar", "avx2", "avx512", "amx"};
     return names[level];
 }
 
 const struct mr_cpu_ops *mr_cpu_ops_get(enum mr_cpu_level wanted)
 {
     switch (mr_cpu_level(wanted)) {
+    case MR_CPU_AMX:
+        return &mr_cpu_ops_amx;
     case MR_CPU_AVX512:
         return &mr_cpu_ops_avx512;
     case MR_CPU_AVX2:

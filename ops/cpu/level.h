@@ -8,8 +8,9 @@
  * Order:  an output sums its words from first to last in one chain, whatever the tile: tiles of
  *         every size give the same bits. bf16 pairs add in the order the level's multiply has.
  * Files:  the loops are written once over 16 lanes (tile_body.h, rows_body.h, search_body.h) and
- * compiled in kernels_avx512.c, kernels_avx2.c, kernels_scalar.c with lanes_<level>.h. Owner: none,
- * constant. Threads: any. */
+ * compiled in kernels_avx512.c, kernels_avx2.c, kernels_scalar.c with lanes_<level>.h;
+ * kernels_amx.c has a product of bf16 of its own (tile_amx.h). Owner: none, constant. Threads: any.
+ */
 #ifndef MR_OPS_CPU_LEVEL_H
 #define MR_OPS_CPU_LEVEL_H
 
@@ -112,6 +113,7 @@ struct mr_cpu_ops {
 /* The table of mr_cpu_level(wanted). */
 const struct mr_cpu_ops *mr_cpu_ops_get(enum mr_cpu_level wanted);
 
-extern const struct mr_cpu_ops mr_cpu_ops_scalar, mr_cpu_ops_avx2, mr_cpu_ops_avx512;
+extern const struct mr_cpu_ops mr_cpu_ops_scalar, mr_cpu_ops_avx2, mr_cpu_ops_avx512,
+    mr_cpu_ops_amx;
 
 #endif

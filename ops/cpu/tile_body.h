@@ -5,7 +5,8 @@
  * flight to hide the multiply's latency when there are few rows. The including file says what its
  * registers hold:
  *     TILE_ROWS                               rows of the tallest tile, one panel wide
- *     TILE_ROWS_2, TILE_ROWS_4, TILE_ROWS_8   most rows of a tile 2, 4 and 8 panels wide */
+ *     TILE_ROWS_2, TILE_ROWS_4, TILE_ROWS_8   most rows of a tile 2, 4 and 8 panels wide
+ *     TILE_F32_ONLY                           (defined) it has a product of bf16 of its own */
 #ifndef MR_OPS_CPU_TILE_BODY_H
 #define MR_OPS_CPU_TILE_BODY_H
 
@@ -136,10 +137,12 @@ TILE_INLINE void tile_all(const struct mr_cpu_tile *tile, const bool bf16)
     }
 }
 
+#ifndef TILE_F32_ONLY
 static void tile_bf16(const struct mr_cpu_tile *tile)
 {
     tile_all(tile, true);
 }
+#endif
 
 static void tile_f32(const struct mr_cpu_tile *tile)
 {

@@ -170,7 +170,7 @@ static void every_level_matches_the_definition(void **state)
         {.heads = 4, .kv_heads = 2, .dim = 32, .window = 70},
         {.heads = 4, .kv_heads = 2, .dim = 32, .softcap = 3.0f},
     };
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AVX512; level++)
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
         for (int bf16 = 0; bf16 < 2; bf16++)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
                 struct shape shape = shapes[s];
@@ -202,7 +202,7 @@ static void check_chunks(const struct shape *shape)
 static void a_row_has_the_same_bits_in_every_chunking(void **state)
 {
     (void)state;
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AVX512; level++)
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
         for (int bf16 = 0; bf16 < 2; bf16++) {
             struct shape shape = {.heads = 9,
                                   .kv_heads = 3,

@@ -118,7 +118,7 @@ static void every_cut_keeps_what_a_full_sort_would(void **state)
 {
     (void)state;
     float *logits = malloc(VOCAB * sizeof *logits);
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AVX512; level++) {
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
         struct mr_candidates *candidates;
         struct mr_error err;
         uint64_t seed = 11;

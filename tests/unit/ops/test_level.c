@@ -11,7 +11,7 @@ static void the_best_level_is_a_real_one(void **state)
 {
     (void)state;
     assert_int_not_equal(mr_cpu_level(MR_CPU_BEST), MR_CPU_BEST);
-    assert_int_equal(mr_cpu_level(MR_CPU_AVX512), mr_cpu_level(MR_CPU_BEST));
+    assert_int_equal(mr_cpu_level(MR_CPU_AMX), mr_cpu_level(MR_CPU_BEST));
 }
 
 static void a_lower_level_can_be_asked_for(void **state)
@@ -20,7 +20,9 @@ static void a_lower_level_can_be_asked_for(void **state)
     assert_int_equal(mr_cpu_level(MR_CPU_SCALAR), MR_CPU_SCALAR);
     assert_true(mr_cpu_level(MR_CPU_AVX2) <= MR_CPU_AVX2);
     assert_string_equal(mr_cpu_level_name(MR_CPU_SCALAR), "scalar");
+    assert_true(mr_cpu_level(MR_CPU_AVX512) <= MR_CPU_AVX512);
     assert_string_equal(mr_cpu_level_name(MR_CPU_AVX512), "avx512");
+    assert_string_equal(mr_cpu_level_name(MR_CPU_AMX), "amx");
 }
 
 int main(void)

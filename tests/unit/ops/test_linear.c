@@ -149,6 +149,12 @@ static void avx512_matches_the_exact_product(void **state)
     check_level(MR_CPU_AVX512);
 }
 
+static void amx_matches_the_exact_product(void **state)
+{
+    (void)state;
+    check_level(MR_CPU_AMX);
+}
+
 /* Row i of a product of many rows has the bits of the product of row i alone. */
 static void check_same_bits(enum mr_cpu_level level, bool bf16)
 {
@@ -172,7 +178,7 @@ static void check_same_bits(enum mr_cpu_level level, bool bf16)
 static void a_row_has_the_same_bits_in_every_batch(void **state)
 {
     (void)state;
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AVX512; level++) {
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
         check_same_bits((enum mr_cpu_level)level, true);
         check_same_bits((enum mr_cpu_level)level, false);
     }
@@ -245,6 +251,7 @@ int main(void)
         cmocka_unit_test(scalar_matches_the_exact_product),
         cmocka_unit_test(avx2_matches_the_exact_product),
         cmocka_unit_test(avx512_matches_the_exact_product),
+        cmocka_unit_test(amx_matches_the_exact_product),
         cmocka_unit_test(a_row_has_the_same_bits_in_every_batch),
         cmocka_unit_test(a_row_has_the_same_bits_with_every_thread_count),
         cmocka_unit_test(a_weight_row_comes_back),

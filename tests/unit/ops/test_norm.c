@@ -42,7 +42,7 @@ static void every_level_matches_the_definition(void **state)
 {
     (void)state;
     static const uint32_t widths[] = {1, 15, 16, 17, 31, 32, 33, 48, 576};
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AVX512; level++)
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
         for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
             for (int bf16 = 0; bf16 < 2; bf16++) {
                 check_norm((enum mr_cpu_level)level, 3, widths[w], bf16 != 0);

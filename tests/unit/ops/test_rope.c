@@ -138,7 +138,7 @@ static void keys_and_values_reach_their_slots(void **state)
                                               .q_norm = kind & 4 ? norm : NULL,
                                               .k_norm = kind & 4 ? norm : NULL,
                                               .norm_epsilon = 1e-6f};
-        for (int level = MR_CPU_SCALAR; level <= MR_CPU_AVX512; level++)
+        for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
             for (int bf16 = 0; bf16 < 2; bf16++) {
                 check_write(&args, (enum mr_cpu_level)level, bf16 != 0, 0, 1);
                 check_write(&args, (enum mr_cpu_level)level, bf16 != 0, MR_BLOCK_TOKENS - 3, 21);

@@ -45,7 +45,7 @@ static void greedy_takes_the_lowest_of_the_largest(void **state)
     (void)state;
     float *logits = malloc(5003 * sizeof *logits);
     const struct mr_sampling greedy = plain(0);
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AVX512; level++) {
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
         struct mr_sampler *sampler = make(5003, (enum mr_cpu_level)level);
         for (uint32_t at = 0; at < 5003; at += 71) {
             for (uint32_t i = 0; i < 5003; i++)
@@ -199,7 +199,7 @@ static void log_probabilities_are_the_models_own(void **state)
     sampling.logit_bias = &bias;
     sampling.logit_bias_count = 1;
     sampling.logprobs = 20;
-    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AVX512; level++) {
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
         struct mr_sampler *sampler = make(VOCAB, (enum mr_cpu_level)level);
         const struct mr_sample one = sample(sampler, logits, &sampling, 0);
         assert_int_equal(one.token_id, 123);

@@ -1,0 +1,16 @@
+/* kernels_amx - level.h over lanes_avx512.h, but bf16 products in tile registers. */
+#include "ops/cpu/lanes_avx512.h"
+
+#define TILE_ROWS   11
+#define TILE_ROWS_2 11
+#define TILE_ROWS_4 6
+#define TILE_ROWS_8 3
+#define TILE_F32_ONLY
+
+#include "ops/cpu/rows_body.h"
+#include "ops/cpu/search_body.h"
+#include "ops/cpu/tile_amx.h"
+#include "ops/cpu/tile_body.h"
+
+#define TABLE mr_cpu_ops_amx
+#include "ops/cpu/table_body.h"

@@ -1,0 +1,145 @@
+/* tile_amx - the bf16 matrix product of level.h in the tile registers of AMX (Intel 64 and IA-32
+ * Architectures Software Developer's Manual, volume 1, chapter 18).
+ *
+ * Sixteen words of a panel are one tile as they lie. Two tiles of rows meet two panels, or one tile
+ * of rows four, so that four sums are in flight. An output adds its words sixteen at a time from
+ * the first on, missing ones in the last sixteen as zeros: the rows beside a row change nothing. */
+#ifndef MR_OPS_CPU_TILE_AMX_H
+#define MR_OPS_CPU_TILE_AMX_H
+
+#include "ops/cpu/level.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+#define AMX_ROWS       16u
+#define AMX_WORDS      16u
+#define AMX_TILE_BYTES (AMX_WORDS * MR_PANEL_BYTES)
+
+/* Registers: 0 to 3 sums, 4 and 5 rows, 6 and 7 panels. Operands of the intrinsics are literals. */
+struct amx_config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+};
+
+/* One or two tiles of rows from `row` on, and the panels that they meet. */
+struct amx_place {
+    uint32_t row, first, second; /* rows of the tiles; second may be 0 */
+    uint32_t panel;
+};
+
+static void amx_configure(const struct amx_place *place)
+{
+    const uint8_t first = (uint8_t)place->first, second = (uint8_t)place->second;
+    const uint8_t other = second > 0 ? second : first;
+    const struct amx_config config = {.palette = 1,
+                                      .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+                                      .rows = {first, first, other, other, first, other, 16, 16}};
+    _tile_loadconfig(&config);
+}
+
+/* Sixteen words of depth. a: the rows' words; b: the first panel's. */
+static inline __attribute__((always_inline)) void amx_words(const unsigned char *a, size_t a_stride,
+                                                            const unsigned char *b, size_t b_stride,
+                                                            const bool two, const uint32_t panels)
+{
+    _tile_loadd(4, a, a_stride);
+    if (two) _tile_loadd(5, a + AMX_ROWS * a_stride, a_stride);
+    _tile_loadd(6, b, MR_PANEL_BYTES);
+    _tile_dpbf16ps(0, 4, 6);
+    if (two) _tile_dpbf16ps(2, 5, 6);
+    if (panels > 1) {
+        _tile_loadd(7, b + b_stride, MR_PANEL_BYTES);
+        _tile_dpbf16ps(1, 4, 7);
+        if (two) _tile_dpbf16ps(3, 5, 7);
+    }
+    if (panels == 4) {
+        _tile_loadd(6, b + 2 * b_stride, MR_PANEL_BYTES);
+        _tile_dpbf16ps(2, 4, 6);
+        _tile_loadd(7, b + 3 * b_stride, MR_PANEL_BYTES);
+        _tile_dpbf16ps(3, 4, 7);
+    }
+}
+
+/* Fewer than sixteen words, and zeros behind them. */
+static inline __attribute__((always_inline)) void
+amx_last_words(const unsigned char *a, size_t a_stride, const unsigned char *b, size_t b_stride,
+               uint32_t words, uint32_t rows, const bool two, const uint32_t panels)
+{
+    _Alignas(64) unsigned char left[2 * AMX_TILE_BYTES] = {0}, right[4 * AMX_TILE_BYTES] = {0};
+    for (uint32_t r = 0; r < rows; r++)
+        memcpy(left + r * MR_PANEL_BYTES, a + r * a_stride, (size_t)words * 4u);
+    for (uint32_t p = 0; p < panels; p++)
+        memcpy(right + p * AMX_TILE_BYTES, b + p * b_stride, (size_t)words * MR_PANEL_BYTES);
+    __asm__ volatile("" ::: "memory"); /* the intrinsics do not say that they read memory */
+    amx_words(left, MR_PANEL_BYTES, right, AMX_TILE_BYTES, two, panels);
+}
+
+static inline __attribute__((always_inline)) void amx_sums(const struct mr_cpu_tile *tile,
+                                                           const struct amx_place *place,
+                                                           const bool two, const uint32_t panels)
+{
+    const unsigned char *a = tile->a + place->row * tile->a_stride_bytes;
+    const unsigned char *b = tile->b + place->panel * tile->panel_bytes;
+    const size_t a_stride = tile->a_stride_bytes, b_stride = tile->panel_bytes;
+    const uint32_t whole = tile->word_count / AMX_WORDS * AMX_WORDS;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (uint32_t k = 0; k < whole; k += AMX_WORDS)
+        amx_words(a + k * 4u, a_stride, b + (size_t)k * MR_PANEL_BYTES, b_stride, two, panels);
+    if (whole < tile->word_count)
+        amx_last_words(a + whole * 4u, a_stride, b + (size_t)whole * MR_PANEL_BYTES, b_stride,
+                       tile->word_count - whole, place->first + place->second, two, panels);
+    float *c = tile->c + place->row * tile->c_stride + place->panel * MR_PANEL_COLUMNS;
+    const size_t c_bytes = tile->c_stride * sizeof *c;
+    _tile_stored(0, c, c_bytes);
+    if (panels > 1) _tile_stored(1, c + MR_PANEL_COLUMNS, c_bytes);
+    if (panels == 4) {
+        _tile_stored(2, c + 2 * MR_PANEL_COLUMNS, c_bytes);
+        _tile_stored(3, c + 3 * MR_PANEL_COLUMNS, c_bytes);
+    }
+    if (!two) return;
+    c += AMX_ROWS * tile->c_stride;
+    _tile_stored(2, c, c_bytes);
+    if (panels > 1) _tile_stored(3, c + MR_PANEL_COLUMNS, c_bytes);
+}
+
+static void amx_place_sums(const struct mr_cpu_tile *tile, const struct amx_place *place,
+                           uint32_t panels)
+{
+    if (place->second > 0 && panels == 2)
+        amx_sums(tile, place, true, 2);
+    else if (place->second > 0)
+        amx_sums(tile, place, true, 1);
+    else if (panels == 4)
+        amx_sums(tile, place, false, 4);
+    else if (panels == 2)
+        amx_sums(tile, place, false, 2);
+    else
+        amx_sums(tile, place, false, 1);
+}
+
+static void tile_bf16(const struct mr_cpu_tile *tile)
+{
+    struct amx_place place, configured = {0};
+    for (place.panel = 0; place.panel < tile->panels;) {
+        const uint32_t left = tile->panels - place.panel;
+        const uint32_t panels = tile->rows <= AMX_ROWS && left >= 4 ? 4 : left >= 2 ? 2 : 1;
+        for (place.row = 0; place.row < tile->rows; place.row += 2 * AMX_ROWS) {
+            const uint32_t rows = tile->rows - place.row;
+            place.first = rows < AMX_ROWS ? rows : AMX_ROWS;
+            place.second = rows < 2 * AMX_ROWS ? rows - place.first : AMX_ROWS;
+            if (place.first != configured.first || place.second != configured.second)
+                amx_configure(&place);
+            configured = place;
+            amx_place_sums(tile, &place, panels);
+        }
+        place.panel += panels;
+    }
+    _tile_release();
+}
+
+#endif
