@@ -7,8 +7,8 @@
  * How bytes are divided between blocks and slots: so that both run out together for sequences half
  * as long as the context. When every layer slides, a block is a number without memory.
  *
- * Owner:  engine thread. Memory: all in _create, pages come when first used, or by _populate before.
- * Errors: _create MR_NOMEM, MR_UNSUPPORTED (ops/cpu/kernels.h). */
+ * Owner:  engine thread. Memory: all in _create, pages come when first used, or by _populate
+ * before. Errors: _create MR_NOMEM, MR_UNSUPPORTED (ops/cpu/kernels.h). */
 #ifndef MR_OPS_KV_GROUPS_H
 #define MR_OPS_KV_GROUPS_H
 

@@ -47,9 +47,8 @@ struct mr_model_info {
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
     uint32_t context_tokens; /* longest sequence the model was made for */
     uint64_t parameter_count, weight_bytes;
-    uint64_t kv_bytes_per_token;      /* all layers */
-    uint64_t kv_pool_bytes;           /* blocks and slots together */
-    uint32_t block_count;             /* KV blocks in the pool */
+    uint64_t kv_bytes_per_token, kv_pool_bytes; /* all layers; blocks and slots together */
+    uint32_t block_count;                       /* KV blocks in the pool */
     uint32_t window_slots;            /* for sliding-window layers; 0: their KV is in blocks too */
     uint64_t activation_bytes;        /* step buffers */
     unsigned char weights_digest[32]; /* of the file's tensor table and a sample of every tensor */
@@ -57,8 +56,7 @@ struct mr_model_info {
     uint32_t window_tokens;           /* of sliding-window layers; 0 none */
     const char *kv_layout;            /* names the order of numbers in an exported block */
     const char *numerics;             /* kernels: what rounds otherwise has another name */
-    uint32_t eos_ids[MR_EOS_IDS_MAX];
-    uint32_t eos_count;
+    uint32_t eos_ids[MR_EOS_IDS_MAX], eos_count;
     float default_temperature, default_top_p; /* generation_config; NaN when it says nothing */
     uint32_t default_top_k;                   /* 0 when it says nothing */
     struct mr_text chat_template;             /* empty when the model has none */
@@ -131,8 +129,7 @@ enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_ro
 struct mr_kv_place {
     uint32_t block, slot; /* slot: of its sliding-window layers; ignored without window_slots */
 };
-/* Makes a little more of the KV memory resident, in a few milliseconds at most; false when there is
- * nothing left to do. Without it the first use of a block waits for its pages. */
+/* Makes 2 MiB more of the pool resident, which its first use would wait for; false: all are. */
 bool mr_model_kv_populate(struct mr_model *model);
 /* Copies the KV of the first token_count tokens. */
 void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr_kv_place to,

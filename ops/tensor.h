@@ -40,9 +40,9 @@ typedef void (*mr_parallel_body)(void *context, size_t begin, size_t end);
  * at most thread_count parts, each of at least `grain` items (the last may be smaller); grain 0
  * counts as 1. With count <= grain, or inside another region, body runs once, on the caller. */
 void mr_parallel_for(size_t count, size_t grain, mr_parallel_body body, void *context);
-/* The same in smaller parts that threads come back for: for items of uneven cost, and for cores that
- * other programs want too. A part is what is left divided by twice the threads, at least `grain`
- * (guided self-scheduling; Polychronopoulos and Kuck, 1987). */
+/* The same in smaller parts that threads come back for: for items of uneven cost, and for cores
+ * that other programs want too. A part is what is left divided by twice the threads, at least
+ * `grain` (guided self-scheduling; Polychronopoulos and Kuck, 1987). */
 void mr_parallel_share(size_t count, size_t grain, mr_parallel_body body, void *context);
 /* Index of the calling thread in the region it runs in, below mr_parallel_thread_count(); 0
  * outside. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define TILE_ROWS    48u /* scores of CHUNK rows stay in L1; the tile reuses K and V from L2 */
-#define CHUNK        12u /* rows of one pass over a block */
+#define CHUNK        16u /* rows of one pass over a block */
 #define HEAD_DIM_MAX 256u
 
 struct attention_run {

@@ -16,6 +16,8 @@
 #define AMX_WORDS      16u
 #define AMX_TILE_BYTES (AMX_WORDS * MR_PANEL_BYTES)
 
+#define AMX_INLINE static inline __attribute__((always_inline))
+
 /* Registers: 0 to 3 sums, 4 and 5 rows, 6 and 7 panels. Operands of the intrinsics are literals. */
 struct amx_config {
     uint8_t palette, start_row, reserved[14];
@@ -39,60 +41,62 @@ static void amx_configure(const struct amx_place *place)
     _tile_loadconfig(&config);
 }
 
-/* Sixteen words of depth. a: the rows' words; b: the first panel's. */
-static inline __attribute__((always_inline)) void amx_words(const unsigned char *a, size_t a_stride,
-                                                            const unsigned char *b, size_t b_stride,
-                                                            const bool two, const uint32_t panels)
+/* Words of rows and of panels from one depth on. */
+struct amx_words {
+    const unsigned char *a, *b;
+    size_t a_stride, b_stride; /* bytes from row to row, from panel to panel */
+};
+
+AMX_INLINE void amx_add(const struct amx_words x, const bool two, const uint32_t panels)
 {
-    _tile_loadd(4, a, a_stride);
-    if (two) _tile_loadd(5, a + AMX_ROWS * a_stride, a_stride);
-    _tile_loadd(6, b, MR_PANEL_BYTES);
+    _tile_loadd(4, x.a, x.a_stride);
+    if (two) _tile_loadd(5, x.a + AMX_ROWS * x.a_stride, x.a_stride);
+    _tile_loadd(6, x.b, MR_PANEL_BYTES);
     _tile_dpbf16ps(0, 4, 6);
     if (two) _tile_dpbf16ps(2, 5, 6);
     if (panels > 1) {
-        _tile_loadd(7, b + b_stride, MR_PANEL_BYTES);
+        _tile_loadd(7, x.b + x.b_stride, MR_PANEL_BYTES);
         _tile_dpbf16ps(1, 4, 7);
         if (two) _tile_dpbf16ps(3, 5, 7);
     }
     if (panels == 4) {
-        _tile_loadd(6, b + 2 * b_stride, MR_PANEL_BYTES);
+        _tile_loadd(6, x.b + 2 * x.b_stride, MR_PANEL_BYTES);
         _tile_dpbf16ps(2, 4, 6);
-        _tile_loadd(7, b + 3 * b_stride, MR_PANEL_BYTES);
+        _tile_loadd(7, x.b + 3 * x.b_stride, MR_PANEL_BYTES);
         _tile_dpbf16ps(3, 4, 7);
     }
 }
 
 /* Fewer than sixteen words, and zeros behind them. */
-static inline __attribute__((always_inline)) void
-amx_last_words(const unsigned char *a, size_t a_stride, const unsigned char *b, size_t b_stride,
-               uint32_t words, uint32_t rows, const bool two, const uint32_t panels)
+AMX_INLINE void amx_add_last(const struct amx_words x, uint32_t words, uint32_t rows,
+                             const bool two, const uint32_t panels)
 {
     _Alignas(64) unsigned char left[2 * AMX_TILE_BYTES] = {0}, right[4 * AMX_TILE_BYTES] = {0};
     for (uint32_t r = 0; r < rows; r++)
-        memcpy(left + r * MR_PANEL_BYTES, a + r * a_stride, (size_t)words * 4u);
+        memcpy(left + r * MR_PANEL_BYTES, x.a + r * x.a_stride, (size_t)words * 4u);
     for (uint32_t p = 0; p < panels; p++)
-        memcpy(right + p * AMX_TILE_BYTES, b + p * b_stride, (size_t)words * MR_PANEL_BYTES);
+        memcpy(right + p * AMX_TILE_BYTES, x.b + p * x.b_stride, (size_t)words * MR_PANEL_BYTES);
     __asm__ volatile("" ::: "memory"); /* the intrinsics do not say that they read memory */
-    amx_words(left, MR_PANEL_BYTES, right, AMX_TILE_BYTES, two, panels);
+    amx_add((struct amx_words){left, right, MR_PANEL_BYTES, AMX_TILE_BYTES}, two, panels);
 }
 
-static inline __attribute__((always_inline)) void amx_sums(const struct mr_cpu_tile *tile,
-                                                           const struct amx_place *place,
-                                                           const bool two, const uint32_t panels)
+AMX_INLINE void amx_sums(const struct mr_cpu_tile *tile, const struct amx_place *place,
+                         const bool two, const uint32_t panels)
 {
-    const unsigned char *a = tile->a + place->row * tile->a_stride_bytes;
-    const unsigned char *b = tile->b + place->panel * tile->panel_bytes;
-    const size_t a_stride = tile->a_stride_bytes, b_stride = tile->panel_bytes;
-    const uint32_t whole = tile->word_count / AMX_WORDS * AMX_WORDS;
+    struct amx_words x = {tile->a + place->row * tile->a_stride_bytes,
+                          tile->b + place->panel * tile->panel_bytes, tile->a_stride_bytes,
+                          tile->panel_bytes};
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (uint32_t k = 0; k < whole; k += AMX_WORDS)
-        amx_words(a + k * 4u, a_stride, b + (size_t)k * MR_PANEL_BYTES, b_stride, two, panels);
-    if (whole < tile->word_count)
-        amx_last_words(a + whole * 4u, a_stride, b + (size_t)whole * MR_PANEL_BYTES, b_stride,
-                       tile->word_count - whole, place->first + place->second, two, panels);
+    for (uint32_t k = 0; k < tile->word_count / AMX_WORDS; k++) {
+        amx_add(x, two, panels);
+        x.a += AMX_WORDS * 4u;
+        x.b += AMX_TILE_BYTES;
+    }
+    if (tile->word_count % AMX_WORDS > 0)
+        amx_add_last(x, tile->word_count % AMX_WORDS, place->first + place->second, two, panels);
     float *c = tile->c + place->row * tile->c_stride + place->panel * MR_PANEL_COLUMNS;
     const size_t c_bytes = tile->c_stride * sizeof *c;
     _tile_stored(0, c, c_bytes);
