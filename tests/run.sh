@@ -60,21 +60,24 @@ release() { # release NAME CTEST-OPTION...
     suite "$name" "$build" all "$@"
 }
 
+configure_asan() { configure "$build-asan" -DMR_SANITIZE=address; }
+configure_tsan() { configure "$build-tsan" -DMR_SANITIZE=thread; }
+
 asan() {
-    configure "$build-asan" -DMR_SANITIZE=address || { count 0 1 && return; }
+    configure_asan || { count 0 1 && return; }
     suite asan "$build-asan" tests -L 'unit|sim'
 }
 
 tsan() {
-    configure "$build-tsan" -DMR_SANITIZE=thread || { count 0 1 && return; }
+    configure_tsan || { count 0 1 && return; }
     suite tsan "$build-tsan" threaded_tests -L threads
 }
 
 # The sanitizers' builds, while the integration tests wait for servers most of the time. A failure shows when the
 # suite builds.
 build_ahead() {
-    configure "$build-asan" -DMR_SANITIZE=address && nice cmake --build "$build-asan" -j 1 --target tests
-    configure "$build-tsan" -DMR_SANITIZE=thread && nice cmake --build "$build-tsan" -j 1 --target threaded_tests
+    configure_asan && nice cmake --build "$build-asan" -j 1 --target tests
+    configure_tsan && nice cmake --build "$build-tsan" -j 1 --target threaded_tests
 } >/dev/null 2>&1
 
 coverage() {

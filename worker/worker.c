@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define PROBE_MS          1000u
-#define MOCK_WAIT_MS      30u /* the worker's cores are for the model */
+#define EMBEDDED_WAIT_MS  30u /* the worker's cores are for the model */
 #define TOPIC_TIMEOUT_MS  10000u
 #define TRANSACTION_NS    ((uint64_t)10000000000)
 #define SETTLE_TIMEOUT_MS 30000u
@@ -115,7 +115,7 @@ static enum mr_status meet_broker(struct mr_worker *worker, struct mr_error *err
     if (status == MR_OK) status = ensure_topics(worker, admin, err);
     mr_kafka_admin_close(admin);
     worker->kafka.embedded = embedded;
-    worker->kafka.mock_wait_ms = MOCK_WAIT_MS;
+    worker->kafka.mock_wait_ms = EMBEDDED_WAIT_MS;
     return status;
 }
 
