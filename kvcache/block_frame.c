@@ -111,7 +111,7 @@ static void put_frame(const struct mr_frame *frame, uint8_t key_id, unsigned cha
     memset(header, 0, MR_FRAME_BYTES);
     memcpy(header, "mrkv", 4);
     put(header + 4, MR_FRAME_VERSION, 2);
-    header[6] = MR_FRAME_PLAIN;
+    header[6] = (unsigned char)frame->codec;
     header[7] = key_id;
     memcpy(header + 8, frame->key, MR_FRAME_NAME_BYTES);
     put(header + 24, frame->token_count, 4);

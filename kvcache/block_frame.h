@@ -33,7 +33,11 @@
  */
 #define MR_SLICE_BYTES_MAX ((size_t)5 << 20)
 
-enum mr_frame_codec { MR_FRAME_PLAIN }; /* payload as the engine gave it */
+/* How the KV in a payload is written; its engine's layout is part of the key (fingerprint.h). */
+enum mr_frame_codec {
+    MR_FRAME_EXACT, /* as computed */
+    MR_FRAME_INT8
+};
 
 struct mr_slices {
     uint32_t count;
@@ -53,6 +57,7 @@ struct mr_frame {
     uint32_t token_count;
     uint32_t slice, slice_count;
     size_t length; /* of the payload */
+    enum mr_frame_codec codec;
 };
 
 /* Encryption: values are sealed under the first key and opened under the one they name. */
@@ -87,7 +92,7 @@ void mr_frame_write(const struct mr_frame_order *order, struct mr_frame_keys *ke
     X(GOOD, "good")                                                                                \
     X(FOREIGN, "not a block")                                                                      \
     X(VERSION, "another version")                                                                  \
-    X(MISPLACED, "another block, slice or size")                                                   \
+    X(MISPLACED, "another block, slice, size or form")                                             \
     X(SEALED, "sealed under an unknown key, or not sealed")                                        \
     X(DAMAGED, "damaged")
 

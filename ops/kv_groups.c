@@ -103,29 +103,47 @@ void mr_kv_groups_copy(struct mr_kv_groups *groups, struct mr_kv_place from, str
     if (groups->sliding) mr_cpu_kv_copy(groups->sliding, from.slot, to.slot, token_count);
 }
 
-static size_t full_bytes(const struct mr_kv_groups *groups, uint32_t token_count)
+static size_t stored_bytes(const struct mr_kv_groups *groups, const struct mr_cpu_kv *kv,
+                           uint32_t token_count)
 {
-    return groups->full ? mr_cpu_kv_export_bytes(groups->full, token_count) : 0;
+    if (!kv) return 0;
+    return groups->int8 ? mr_cpu_kv_int8_bytes(kv, token_count)
+                        : mr_cpu_kv_export_bytes(kv, token_count);
 }
 
 size_t mr_kv_groups_export_bytes(const struct mr_kv_groups *groups, uint32_t token_count)
 {
-    size_t bytes = full_bytes(groups, token_count);
-    return groups->sliding ? bytes + mr_cpu_kv_export_bytes(groups->sliding, token_count) : bytes;
+    return stored_bytes(groups, groups->full, token_count) +
+           stored_bytes(groups, groups->sliding, token_count);
 }
 
-void mr_kv_groups_export(const struct mr_kv_groups *groups, struct mr_kv_place place,
+bool mr_kv_groups_export(const struct mr_kv_groups *groups, struct mr_kv_place place,
                          uint32_t token_count, unsigned char *bytes)
 {
-    if (groups->full) mr_cpu_kv_export(groups->full, place.block, token_count, bytes);
-    bytes += full_bytes(groups, token_count);
-    if (groups->sliding) mr_cpu_kv_export(groups->sliding, place.slot, token_count, bytes);
+    const struct mr_cpu_kv *full = groups->full, *sliding = groups->sliding;
+    unsigned char *rest = bytes + stored_bytes(groups, full, token_count);
+    if (groups->int8)
+        return (!full || mr_cpu_kv_int8_export(full, place.block, token_count, bytes)) &&
+               (!sliding || mr_cpu_kv_int8_export(sliding, place.slot, token_count, rest));
+    if (full) mr_cpu_kv_export(full, place.block, token_count, bytes);
+    if (sliding) mr_cpu_kv_export(sliding, place.slot, token_count, rest);
+    return true;
+}
+
+static void import(const struct mr_kv_groups *groups, struct mr_cpu_kv *kv, uint32_t block,
+                   uint32_t token_count, const unsigned char *bytes)
+{
+    if (!kv) return;
+    if (groups->int8)
+        mr_cpu_kv_int8_import(kv, block, token_count, bytes);
+    else
+        mr_cpu_kv_import(kv, block, token_count, bytes);
 }
 
 void mr_kv_groups_import(struct mr_kv_groups *groups, struct mr_kv_place place,
                          uint32_t token_count, const unsigned char *bytes)
 {
-    if (groups->full) mr_cpu_kv_import(groups->full, place.block, token_count, bytes);
-    bytes += full_bytes(groups, token_count);
-    if (groups->sliding) mr_cpu_kv_import(groups->sliding, place.slot, token_count, bytes);
+    const unsigned char *rest = bytes + stored_bytes(groups, groups->full, token_count);
+    import(groups, groups->full, place.block, token_count, bytes);
+    import(groups, groups->sliding, place.slot, token_count, rest);
 }

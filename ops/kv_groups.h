@@ -26,6 +26,7 @@ struct mr_kv_groups {
     uint32_t block_count, slot_count;
     size_t block_bytes; /* of 256 tokens in all layers */
     uint64_t pool_bytes;
+    bool int8; /* stored in int8 (ops/cpu/kernels.h); the owner may set it after _create */
     struct mr_kv_layer layers[MR_LAYERS_MAX];
 };
 
@@ -42,7 +43,8 @@ void mr_kv_groups_copy(struct mr_kv_groups *groups, struct mr_kv_place from, str
                        uint32_t token_count);
 /* The stored form: layers of the full group, then those of the sliding one. */
 size_t mr_kv_groups_export_bytes(const struct mr_kv_groups *groups, uint32_t token_count);
-void mr_kv_groups_export(const struct mr_kv_groups *groups, struct mr_kv_place place,
+/* False: stored in int8, and a number is not finite or nearly so. */
+bool mr_kv_groups_export(const struct mr_kv_groups *groups, struct mr_kv_place place,
                          uint32_t token_count, unsigned char *bytes);
 void mr_kv_groups_import(struct mr_kv_groups *groups, struct mr_kv_place place,
                          uint32_t token_count, const unsigned char *bytes);

@@ -139,6 +139,8 @@ static void fill_kv_identity(struct mr_model *model)
              rope->rotary_dim, rope->theta, rope->factor, rope->low_freq, rope->high_freq,
              rope->original_context);
     info->window_tokens = model->source.config.window;
+    info->kv_dtype = info->dtype;
+    if (model->kv.int8) info->kv_dtype = model->bf16 ? "int8 of bf16" : "int8 of f32";
     info->kv_layout =
         model->kv.sliding ? "full-sliding-layer-head-panels16" : "layer-head-panels16";
     info->numerics = mr_cpu_level_name(mr_cpu_level(MR_CPU_BEST));
@@ -149,11 +151,11 @@ static void fill_info(struct mr_model *model)
     struct mr_model_info *info = &model->info;
     const struct mr_model_source *source = &model->source;
     fill_sizes(info, &source->config);
+    info->dtype = model->bf16 ? "bf16" : "f32";
     fill_kv_identity(model);
     snprintf(info->name, sizeof(info->name), "%s", source->name);
     snprintf(info->architecture, sizeof(info->architecture), "%s", source->config.family->name);
     info->device = "cpu";
-    info->dtype = model->bf16 ? "bf16" : "f32";
     info->parameter_count = model->weights.parameter_count;
     info->weight_bytes = model->weights.packed_bytes;
     info->kv_bytes_per_token = model->kv.block_bytes / MR_BLOCK_TOKENS;
@@ -178,6 +180,7 @@ static enum mr_status open_parts(struct mr_model *model, const struct mr_model_o
     if (status == MR_OK)
         status = mr_kv_groups_create(&model->kv, &model->source.config, model->bf16,
                                      options->rows_max, options->kv_bytes, err);
+    model->kv.int8 = options->kv_int8;
     if (status == MR_OK) status = create_rope(model, err);
     if (status == MR_OK) status = create_decoder(model, options, err);
     if (status == MR_OK) status = create_sampler(model, options->sequences_max, err);
@@ -277,7 +280,7 @@ size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_cou
 void *mr_model_kv_bytes_of(struct mr_model *model, uint32_t block)
 {
     bool apart = model->kv.sliding != NULL || model->kv.full == NULL;
-    return apart ? NULL : mr_cpu_kv_bytes_of(model->kv.full, block);
+    return apart || model->kv.int8 ? NULL : mr_cpu_kv_bytes_of(model->kv.full, block);
 }
 
 static enum mr_status check_transfer(const struct mr_model *model, uint32_t token_count,
@@ -296,7 +299,8 @@ enum mr_status mr_model_kv_export(struct mr_model *model, struct mr_kv_place pla
                                   struct mr_error *err)
 {
     enum mr_status status = check_transfer(model, token_count, size, err);
-    if (status == MR_OK) mr_kv_groups_export(&model->kv, place, token_count, bytes);
+    if (status == MR_OK && !mr_kv_groups_export(&model->kv, place, token_count, bytes))
+        status = mr_fail(err, MR_MALFORMED, "block %u holds numbers that int8 cannot", place.block);
     return status;
 }
 

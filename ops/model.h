@@ -31,10 +31,10 @@ struct mr_model_options {
     const char *path;   /* .gguf file, or a folder with config.json and *.safetensors */
     const char *device; /* "cpu" */
     enum mr_dtype dtype;
-    uint32_t thread_count;  /* 0: one for each core */
-    uint64_t kv_bytes;      /* size of the KV pool, rounded down (ops/kv_groups.h) */
-    uint32_t rows_max;      /* tokens of one step */
-    uint32_t sequences_max; /* sequences of one step */
+    uint32_t thread_count;            /* 0: one for each core */
+    uint64_t kv_bytes;                /* size of the KV pool, rounded down (ops/kv_groups.h) */
+    uint32_t rows_max, sequences_max; /* tokens, and sequences, of one step */
+    bool kv_int8; /* blocks are exported and imported in int8: half of bf16, not exact */
     /* Called now and then while loading with bytes done of all. May be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void *progress_context;
@@ -49,12 +49,11 @@ struct mr_model_info {
     uint64_t parameter_count, weight_bytes;
     uint64_t kv_bytes_per_token, kv_pool_bytes; /* all layers; blocks and slots together */
     uint32_t block_count;                       /* KV blocks in the pool */
-    uint32_t window_slots;            /* for sliding-window layers; 0: their KV is in blocks too */
-    uint64_t activation_bytes;        /* step buffers */
+    uint32_t window_tokens, window_slots; /* of sliding layers; 0 none; 0: their KV is in blocks */
+    uint64_t activation_bytes;            /* step buffers */
     unsigned char weights_digest[32]; /* of the file's tensor table and a sample of every tensor */
     char rope[160];                   /* kind, base and scaling of the position embedding */
-    uint32_t window_tokens;           /* of sliding-window layers; 0 none */
-    const char *kv_layout;            /* names the order of numbers in an exported block */
+    const char *kv_dtype, *kv_layout; /* of an exported block: dtype or "int8 of" it; the order */
     const char *numerics;             /* kernels: what rounds otherwise has another name */
     uint32_t eos_ids[MR_EOS_IDS_MAX], eos_count;
     float default_temperature, default_top_p; /* generation_config; NaN when it says nothing */
@@ -138,8 +137,9 @@ void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr
  * block's are layer_count parts of equal size, those of sliding-window layers last. */
 size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_count);
 /* A full block's exported form where it lies, to be read or filled by any thread while no step
- * writes the block; NULL when it does not lie in one place. */
+ * writes the block; NULL when it does not lie in one place, or is exported in int8. */
 void *mr_model_kv_bytes_of(struct mr_model *model, uint32_t block);
+/* MR_MALFORMED: not the size of so many tokens; or not finite, or nearly, which int8 cannot be. */
 enum mr_status mr_model_kv_export(struct mr_model *model, struct mr_kv_place place,
                                   uint32_t token_count, void *bytes, size_t size,
                                   struct mr_error *err);

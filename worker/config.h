@@ -33,6 +33,7 @@ enum mr_command {
 enum mr_delivery { MR_DELIVERY_AT_LEAST_ONCE, MR_DELIVERY_EXACTLY_ONCE };
 enum mr_foreign_commits { MR_FOREIGN_COMMITS_REFUSE, MR_FOREIGN_COMMITS_IGNORE };
 enum mr_on_revoke { MR_ON_REVOKE_DROP, MR_ON_REVOKE_DRAIN };
+enum mr_redis_kv { MR_REDIS_KV_EXACT, MR_REDIS_KV_INT8 };
 enum mr_log_format { MR_LOG_AUTO, MR_LOG_TEXT, MR_LOG_JSON };
 enum mr_log_level { MR_LOG_ERROR, MR_LOG_WARN, MR_LOG_INFO, MR_LOG_DEBUG };
 
@@ -117,6 +118,7 @@ struct mr_config {
     uint32_t redis_connections;
     uint64_t redis_timeout_ns, redis_transfer_timeout_ns, redis_ttl_ns;
     uint64_t redis_store_bytes, redis_write_budget;
+    enum mr_redis_kv redis_kv; /* form of the KV there; exact without Redis */
     bool redis_second_touch, resume;
     uint64_t resume_ttl_ns, resume_bytes;
     const char *http; /* HOST:PORT, "" off */

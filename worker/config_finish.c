@@ -259,6 +259,16 @@ static enum mr_status fill_properties(struct mr_config *config, struct mr_error 
     return MR_OK;
 }
 
+/* With int8 an answer depends on what Redis has. */
+static enum mr_status check_redis_kv(struct mr_config *config, struct mr_error *err)
+{
+    if (!config->redis[0]) config->redis_kv = MR_REDIS_KV_EXACT;
+    if (config->redis_kv == MR_REDIS_KV_EXACT || !config->deterministic) return MR_OK;
+    return mr_fail(err, MR_BAD_CONFIG,
+                   "deterministic does not go with redis-kv int8: an answer would depend on what "
+                   "Redis has");
+}
+
 /* What the command cannot do without. */
 static enum mr_status check_needs(const struct mr_config *config, struct mr_error *err)
 {
@@ -289,6 +299,7 @@ enum mr_status mr_config_finish(struct mr_config *config, struct mr_error *err)
     enum mr_status status = fill_topics(config, err);
     if (status == MR_OK) status = check_device(config->device, err);
     if (status == MR_OK) status = check_http(config, err);
+    if (status == MR_OK) status = check_redis_kv(config, err);
     if (status == MR_OK) status = fill_properties(config, err);
     if (status == MR_OK && !config->print_config) status = check_needs(config, err);
     if (status != MR_OK) return status;

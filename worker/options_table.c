@@ -83,6 +83,7 @@ const struct mr_option mr_options[] = {
     {"redis-ttl", MR_OPTION_DURATION, AT(redis_ttl_ns), "24h", BIT(SERVE), 0, 3.2e16, NULL, "TIME", "How long a block is kept after its last use; 0 leaves that to Redis", false},
     {"redis-store-bytes", MR_OPTION_BYTES, AT(redis_store_bytes), "256MiB", BIT(SERVE), 1048576, 1e12, NULL, "SIZE", "Blocks that may wait to be stored; more are dropped", false},
     {"redis-write-budget", MR_OPTION_BYTES, AT(redis_write_budget), "0", BIT(SERVE), 0, 1e12, NULL, "SIZE", "Most bytes a second that a tenant may store; 0 is no limit", false},
+    {"redis-kv", MR_OPTION_CHOICE, AT(redis_kv), "exact", BIT(SERVE), 0, 0, "exact|int8", "FORM", "KV in Redis: as computed, or in int8, which halves it and may change answers", false},
     {"redis-second-touch", MR_OPTION_BOOL, AT(redis_second_touch), "false", BIT(SERVE), 0, 0, NULL, NULL, "Store a block only when it is computed for the second time", false},
     {"resume", MR_OPTION_BOOL, AT(resume), "true", BIT(SERVE), 0, 0, NULL, NULL, "Keep the tokens of running requests in Redis: the next attempt goes on behind them", false},
     {"resume-ttl", MR_OPTION_DURATION, AT(resume_ttl_ns), "1h", BIT(SERVE), 1e9, 3.2e16, NULL, "TIME", "How long what is known of a request is kept after its last token", false},

@@ -84,7 +84,7 @@ static void set_key(struct mr_tier_part *part, const unsigned char *key)
 }
 
 static void set_parts(struct mr_tier_job *job, const struct mr_tier_request *request,
-                      enum mr_tier_step step)
+                      enum mr_tier_step step, enum mr_frame_codec codec)
 {
     struct mr_tier_part *part = job->parts;
     for (uint32_t i = 0; i < job->item_count; i++) {
@@ -103,7 +103,8 @@ static void set_parts(struct mr_tier_job *job, const struct mr_tier_request *req
                                   .token_count = from->token_count,
                                   .slice = slice,
                                   .slice_count = slices.count,
-                                  .length = mr_slices_length(&slices, from->length, slice)};
+                                  .length = mr_slices_length(&slices, from->length, slice),
+                                  .codec = codec};
             set_key(part, item->key);
         }
     }
@@ -241,7 +242,8 @@ bool mr_tier_queue_post(struct mr_tier_queue *queue, enum mr_tier_work work,
     job->posted_ns = now_ns;
     job->deadline_ns =
         now_ns + (ask ? queue->options.look_timeout_ns : queue->options.transfer_timeout_ns);
-    set_parts(job, request, work == MR_TIER_LOAD ? MR_TIER_STEP_GET : MR_TIER_STEP_LOOK);
+    set_parts(job, request, work == MR_TIER_LOAD ? MR_TIER_STEP_GET : MR_TIER_STEP_LOOK,
+              queue->options.codec);
     pthread_mutex_lock(&queue->mutex);
     bool good = admit(queue, job, request->tenant ? request->tenant : "", now_ns);
     if (good) enter(queue, job, now_ns);

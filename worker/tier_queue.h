@@ -52,9 +52,10 @@ struct mr_tier_queue_options {
     uint64_t look_timeout_ns;     /* of an ask */
     uint64_t transfer_timeout_ns; /* of a value, waiting included */
     uint64_t store_bytes_max;
-    uint64_t write_budget; /* bytes a second and tenant; 0: no limit */
-    bool second_touch;     /* store what is asked to be stored for the second time */
-    uint64_t present_ns;   /* how long a key that was there is believed to be there */
+    uint64_t write_budget;     /* bytes a second and tenant; 0: no limit */
+    enum mr_frame_codec codec; /* of every payload */
+    bool second_touch;         /* store what is asked to be stored for the second time */
+    uint64_t present_ns;       /* how long a key that was there is believed to be there */
 };
 
 /* X(name, what it counts) */

@@ -237,6 +237,7 @@ static enum mr_status open_all(struct mr_tier_redis *tier,
                                           .transfer_timeout_ns = options->transfer_timeout_ns,
                                           .store_bytes_max = options->store_bytes_max,
                                           .write_budget = options->write_budget,
+                                          .codec = options->codec,
                                           .second_touch = options->second_touch,
                                           .present_ns = PRESENT_NS};
     enum mr_status status = mr_redis_url_parse(&lane.conn.where, options->url, err);

@@ -25,6 +25,7 @@ struct mr_tier_redis_options {
     uint32_t connections; /* that carry values: 1 .. MR_TIER_LANES_MAX - 1 */
     uint64_t look_timeout_ns, transfer_timeout_ns, ttl_ns;
     uint64_t store_bytes_max, write_budget;
+    enum mr_frame_codec codec; /* how the engine writes KV down */
     bool second_touch;
     struct mr_log *log;
 };

@@ -268,6 +268,7 @@ static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
         .ttl_ns = config->redis_ttl_ns,
         .store_bytes_max = config->redis_store_bytes,
         .write_budget = config->redis_write_budget,
+        .codec = config->redis_kv == MR_REDIS_KV_INT8 ? MR_FRAME_INT8 : MR_FRAME_EXACT,
         .second_touch = config->redis_second_touch,
         .log = worker->options.log};
     return config->redis[0] ? mr_tier_redis_create(&worker->tier, &options, err) : MR_OK;

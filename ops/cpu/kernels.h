@@ -96,6 +96,16 @@ void mr_cpu_kv_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token
 void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
                       const void *bytes);
 
+/* The same in int8: a scale in bf16 for each token's K and V in each head, a bit more than half of
+ * what bf16 takes and a quarter of fp32. A number is off by half a scale at most (kv_int8.c).
+ * Engine thread, on all threads of the pool. */
+size_t mr_cpu_kv_int8_bytes(const struct mr_cpu_kv *kv, uint32_t token_count);
+/* False: a number is not finite, or nearly so; bytes then hold anything. */
+bool mr_cpu_kv_int8_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
+                           void *bytes);
+void mr_cpu_kv_int8_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
+                           const void *bytes);
+
 /* Rotary position embedding, tables [position][head_dim / 2]; pairs (i, i + head_dim/2) as Hugging
  * Face stores them, or (2i, 2i+1) when interleaved (GGUF llama). */
 struct mr_cpu_rope {

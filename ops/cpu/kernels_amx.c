@@ -7,6 +7,7 @@
 #define TILE_ROWS_8 3
 #define TILE_F32_ONLY
 
+#include "ops/cpu/int8_body.h"
 #include "ops/cpu/rows_body.h"
 #include "ops/cpu/search_body.h"
 #include "ops/cpu/tile_amx.h"

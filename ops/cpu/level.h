@@ -7,10 +7,10 @@
  *         Weights, K (columns are tokens) and V (columns are head dimensions) are all stored so.
  * Order:  an output sums its words from first to last in one chain, whatever the tile: tiles of
  *         every size give the same bits. bf16 pairs add in the order the level's multiply has.
- * Files:  the loops are written once over 16 lanes (tile_body.h, rows_body.h, search_body.h) and
- * compiled in kernels_avx512.c, kernels_avx2.c, kernels_scalar.c with lanes_<level>.h;
- * kernels_amx.c has a product of bf16 of its own (tile_amx.h). Owner: none, constant. Threads: any.
- */
+ * Files:  the loops are written once over 16 lanes (tile_body.h, rows_body.h, search_body.h,
+ * int8_body.h) and compiled in kernels_avx512.c, kernels_avx2.c, kernels_scalar.c with
+ * lanes_<level>.h; kernels_amx.c has a product of bf16 of its own (tile_amx.h). Owner: none,
+ * constant. Threads: any. */
 #ifndef MR_OPS_CPU_LEVEL_H
 #define MR_OPS_CPU_LEVEL_H
 
@@ -56,6 +56,16 @@ struct mr_cpu_softmax {
     uint32_t extent; /* keys written, a multiple of 16 */
     float scale, softcap;
     bool bf16;
+};
+
+/* K or V of one head of one block, as groups of tokens that have a row of scales each: of K the 16
+ * tokens of a panel, of V the tokens that share a word. The rows of a group have 64 bytes each. */
+struct mr_cpu_int8 {
+    unsigned char *rows;           /* the first of the first group, in the pool */
+    size_t group_bytes, row_bytes; /* in the pool, from one to the next */
+    uint32_t group_count, row_count;
+    uint32_t token_count; /* of all groups; what stands behind the last one counts as 0 */
+    bool bf16, keys;      /* keys: a column is a token; else a column is a dimension */
 };
 
 #define MR_CPU_NO_SCORE (-1e30f) /* top of a row that has seen no key */
@@ -108,6 +118,10 @@ struct mr_cpu_ops {
     /* The `wanted` largest, largest first, the lowest id first among equals; returns how many there
      * are that are not NaN or -infinity. wanted <= MR_LOGPROBS_MAX. */
     uint32_t (*find_top)(const float *x, uint32_t count, uint32_t wanted, uint32_t *ids);
+    /* To and from the form of kv_int8.c: all scales in bf16, then the rows in int8, group by group.
+     * False: a number is not finite, or nearly so. Every level gives the same bytes. */
+    bool (*pack_int8)(const struct mr_cpu_int8 *half, unsigned char *out);
+    void (*unpack_int8)(const struct mr_cpu_int8 *half, const unsigned char *in);
 };
 
 /* The table of mr_cpu_level(wanted). */

@@ -14,4 +14,6 @@ const struct mr_cpu_ops TABLE = {
     .fill_bins = search_fill_bins,
     .collect = search_collect,
     .find_top = search_find_top,
+    .pack_int8 = int8_pack,
+    .unpack_int8 = int8_unpack,
 };

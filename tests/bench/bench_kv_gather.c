@@ -6,10 +6,12 @@
  * The round trip goes through them, from one pool to another. Beside it what a copy costs, which is
  * what a pool out of the socket's reach would need: with blocks of 256 tokens 302 MB are to be read
  * and as much to be written. The same layers with 32 blocks of 16 tokens hold 512 tokens: here 2
- * blocks. "fresh" is a pool whose pages nobody has touched: what the first use of a block costs. */
+ * blocks. int8 is converted on the threads of the pool; its bytes are counted as bf16. "fresh" is a
+ * pool whose pages nobody has touched: what the first use of a block costs. */
 #include "codec/check.h"
 #include "kvcache/block_frame.h"
 #include "ops/cpu/kernels.h"
+#include "ops/tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,6 +141,37 @@ static void measure_copies(struct mr_cpu_kv *kv, uint32_t blocks, uint32_t repet
     free(flat);
 }
 
+static void measure_int8(struct mr_cpu_kv *kv, uint32_t repetitions)
+{
+    static double out_ms[REPETITIONS_MAX], in_ms[REPETITIONS_MAX];
+    size_t one = mr_cpu_kv_int8_bytes(kv, MR_BLOCK_TOKENS);
+    size_t bytes = BLOCKS * mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS);
+    unsigned char *flat = malloc(BLOCKS * one);
+    MR_ASSERT(flat != NULL);
+    memset(flat, 0x3f, BLOCKS * one);
+    for (uint32_t i = 0; i < BLOCKS; i++) /* what fill left need not be finite */
+        mr_cpu_kv_int8_import(kv, block_at(i, POOL_BLOCKS), MR_BLOCK_TOKENS, flat + i * one);
+    for (uint32_t run = 0; run < repetitions; run++) {
+        double begin_ms = now_ms();
+        for (uint32_t i = 0; i < BLOCKS; i++)
+            MR_ASSERT(mr_cpu_kv_int8_export(kv, block_at(i, POOL_BLOCKS), MR_BLOCK_TOKENS,
+                                            flat + i * one));
+        double middle_ms = now_ms();
+        for (uint32_t i = 0; i < BLOCKS; i++)
+            mr_cpu_kv_int8_import(kv, block_at(i, POOL_BLOCKS), MR_BLOCK_TOKENS, flat + i * one);
+        out_ms[run] = middle_ms - begin_ms;
+        in_ms[run] = now_ms() - middle_ms;
+    }
+    char text[64];
+    snprintf(text, sizeof text, "int8 %u blocks out, %u threads", BLOCKS,
+             mr_parallel_thread_count());
+    say(text, out_ms, repetitions, bytes);
+    snprintf(text, sizeof text, "int8 %u blocks in, %u threads", BLOCKS,
+             mr_parallel_thread_count());
+    say(text, in_ms, repetitions, bytes);
+    free(flat);
+}
+
 static struct mr_cpu_kv *make_pool(void)
 {
     const struct mr_cpu_kv_spec spec = {.layer_count = LAYERS,
@@ -165,6 +198,8 @@ int main(int argc, char **argv)
     measure_copies(two, BLOCKS, repetitions, "");
     measure_copies(two, few, repetitions, "");
     bool same = goes_round(one, two);
+    for (uint32_t threads = 1; threads <= 2; threads++)
+        if (mr_parallel_set_thread_count(threads, NULL) == MR_OK) measure_int8(one, repetitions);
     printf("round trip: %s\n", same ? "the same bytes" : "DIFFERS");
     mr_cpu_kv_destroy(two);
     mr_cpu_kv_destroy(one);

@@ -18,6 +18,8 @@
 #include <cmocka.h>
 
 #define TOLERANCE      1e-3f
+#define INT8_SHARE     0.02 /* of the logits' size, root mean square */
+#define INT8_SAME      0.95 /* of the greedy tokens */
 #define STEP_ROWS      512u
 #define STEP_SEQUENCES 64u
 #define BLOCKS         8u
@@ -86,14 +88,15 @@ static struct prompt read_prompt(struct bench *bench)
     return prompt;
 }
 
-static void open_bench(struct bench *bench, const char *model, const char *expected)
+static void open_bench(struct bench *bench, const char *model, const char *expected, bool int8)
 {
     struct mr_error err = {0};
     struct mr_model_options options = {.path = model,
                                        .device = "cpu",
                                        .dtype = MR_DTYPE_F32,
                                        .rows_max = STEP_ROWS,
-                                       .sequences_max = STEP_SEQUENCES};
+                                       .sequences_max = STEP_SEQUENCES,
+                                       .kv_int8 = int8};
     options.kv_bytes = 1;
     *bench = (struct bench){0};
     assert_int_equal(mr_model_open(&bench->model, &options, &err), MR_OK);
@@ -216,7 +219,7 @@ static void compare_model(const char *model, const char *expected)
     static const uint32_t shapes[][2] = {{STEP_SEQUENCES, 1}, {35, 7},    {255, 255},
                                          {256, 256},          {257, 257}, {STEP_ROWS, STEP_ROWS}};
     struct bench bench;
-    open_bench(&bench, model, expected);
+    open_bench(&bench, model, expected, false);
     for (uint32_t i = 0; i < bench.prompt_count; i++) {
         struct prompt prompt = read_prompt(&bench);
         for (size_t shape = 0; shape < sizeof(shapes) / sizeof(shapes[0]); shape++)
@@ -227,6 +230,70 @@ static void compare_model(const char *model, const char *expected)
     print_message("%s: %u positions, greatest difference %g\n", model, bench.figures.positions,
                   (double)bench.figures.worst);
     close_bench(&bench);
+}
+
+/* ---- stored in int8 and loaded again ---- */
+
+/* Every block of the prompt goes out and comes back. */
+static void store_and_load(struct bench *bench, uint32_t token_count)
+{
+    size_t size = mr_model_kv_export_bytes(bench->model, MR_BLOCK_TOKENS);
+    unsigned char *bytes = malloc(size);
+    for (uint32_t i = 0; i * MR_BLOCK_TOKENS < token_count; i++) {
+        uint32_t left = token_count - i * MR_BLOCK_TOKENS;
+        uint32_t count = left < MR_BLOCK_TOKENS ? left : MR_BLOCK_TOKENS;
+        struct mr_kv_place place = {all_blocks[i], bench->slots[i]};
+        size = mr_model_kv_export_bytes(bench->model, count);
+        assert_int_equal(mr_model_kv_export(bench->model, place, count, bytes, size, NULL), MR_OK);
+        assert_int_equal(mr_model_kv_import(bench->model, place, count, bytes, size, NULL), MR_OK);
+    }
+    free(bytes);
+}
+
+/* Logits of the reference's continuation, one token at a time: [continuation_count][vocab_size]. */
+static float *continue_as_told(struct bench *bench, const struct prompt *prompt, bool stored)
+{
+    float *logits = calloc((size_t)prompt->continuation_count * bench->vocab_size, sizeof *logits);
+    run_prompt(bench, prompt, STEP_ROWS, STEP_ROWS);
+    if (stored) store_and_load(bench, prompt->token_count);
+    for (uint32_t i = 0; i < prompt->continuation_count; i++) {
+        struct mr_batch_sequence next = {.row_count = 1,
+                                         .context_tokens = prompt->token_count + i,
+                                         .blocks = all_blocks,
+                                         .wants_logits = true,
+                                         .slots = bench->slots};
+        struct mr_batch batch = {prompt->continuation + i, 1, &next, 1};
+        assert_int_equal(mr_model_forward(bench->model, &batch, NULL), MR_OK);
+        float *row = logits + (size_t)i * bench->vocab_size;
+        assert_int_equal(mr_model_logits(bench->model, 0, row, NULL), MR_OK);
+    }
+    return logits;
+}
+
+struct int8_figures {
+    double worst, sum, spread; /* of differences; of logits, from their mean */
+    uint32_t rows, same;       /* same: the greedy token is */
+};
+
+static void compare_int8(struct bench *bench, const struct prompt *prompt,
+                         struct int8_figures *figures)
+{
+    float *exact = continue_as_told(bench, prompt, false), margin;
+    float *loaded = continue_as_told(bench, prompt, true);
+    for (uint32_t i = 0; i < prompt->continuation_count; i++, figures->rows++) {
+        const float *left = exact + (size_t)i * bench->vocab_size;
+        const float *right = loaded + (size_t)i * bench->vocab_size;
+        for (uint32_t k = 0; k < bench->vocab_size; k++) {
+            double difference = fabs((double)left[k] - (double)right[k]);
+            figures->worst = difference <= figures->worst ? figures->worst : difference;
+            figures->sum += difference * difference;
+            figures->spread += (double)left[k] * (double)left[k];
+        }
+        figures->same +=
+            best(left, bench->vocab_size, &margin) == best(right, bench->vocab_size, &margin);
+    }
+    free(loaded);
+    free(exact);
 }
 
 /* ---- tests ---- */
@@ -254,6 +321,34 @@ TINY(mistral_window)
 TINY(mistral_slides)
 TINY(qwen2_slides_above)
 
+static void int8_stays_close(void **state)
+{
+    static const char *const names[] = {"grouped_tied",    "multi_head_untied_biases",
+                                        "qwen3_head_norm", "llama3_rope_sharded",
+                                        "mistral_slides",  "qwen2_slides_above"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct int8_figures figures = {0};
+        struct bench bench;
+        char model[128], expected[160];
+        snprintf(model, sizeof(model), "tests/golden/models/%s", names[i]);
+        snprintf(expected, sizeof(expected), "%s/expected.bin", model);
+        open_bench(&bench, model, expected, true);
+        for (uint32_t k = 0; k < bench.prompt_count; k++) {
+            struct prompt prompt = read_prompt(&bench);
+            compare_int8(&bench, &prompt, &figures);
+        }
+        double share = sqrt(figures.sum / figures.spread);
+        print_message("%s: int8 moves %u rows by %.4f of their size, %.4f at most; %u greedy "
+                      "tokens are the same\n",
+                      names[i], figures.rows, share, figures.worst, figures.same);
+        close_bench(&bench);
+        assert_true(figures.worst > 0); /* it went through int8 */
+        assert_true(share < INT8_SHARE);
+        assert_true(figures.same >= figures.rows * INT8_SAME);
+    }
+}
+
 static const char *given_model, *given_expected;
 
 static void the_given_model_is_the_reference(void **state)
@@ -273,6 +368,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(mistral_window_is_the_reference),
         cmocka_unit_test(mistral_slides_is_the_reference),
         cmocka_unit_test(qwen2_slides_above_is_the_reference),
+        cmocka_unit_test(int8_stays_close),
     };
     const struct CMUnitTest given[] = {cmocka_unit_test(the_given_model_is_the_reference)};
     if (argument_count != 3) return cmocka_run_group_tests(tiny, NULL, NULL);

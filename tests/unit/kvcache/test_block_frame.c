@@ -134,6 +134,21 @@ static void what_is_not_expected_is_named(void **state)
     assert_string_equal(mr_verdict_text(MR_VERDICT_DAMAGED), "damaged");
 }
 
+static void exact_and_int8_never_meet(void **state)
+{
+    struct stored value = store(0, NULL);
+    struct mr_frame expected = frame_of(0);
+    (void)state;
+    expected.codec = MR_FRAME_INT8;
+    assert_int_equal(mr_frame_read(value.header, &expected, value.payload, NULL),
+                     MR_VERDICT_MISPLACED);
+    struct mr_frame_order order = {.frame = expected, .payload = value.payload};
+    mr_frame_write(&order, NULL, value.header);
+    assert_int_equal(value.header[6], 1);
+    assert_int_equal(mr_frame_read(value.header, &expected, value.payload, NULL), MR_VERDICT_GOOD);
+    assert_int_equal(judge(&value, 0, NULL), MR_VERDICT_MISPLACED);
+}
+
 /* One trouble a value: a flipped bit, a tail cut off (zeros in its place), another slice's header
  * or payload, another length, or an older layout. */
 static void spoil(struct stored *value, const struct stored *other, int kind)
@@ -241,6 +256,7 @@ int main(void)
         cmocka_unit_test(slices_stay_just_under_an_allocator_class),
         cmocka_unit_test(the_header_is_64_little_endian_bytes),
         cmocka_unit_test(what_is_not_expected_is_named),
+        cmocka_unit_test(exact_and_int8_never_meet),
         cmocka_unit_test(ten_thousand_spoilt_values_are_all_misses),
         cmocka_unit_test(ten_thousand_spoilt_sealed_values_are_all_misses),
         cmocka_unit_test(a_sealed_value_shows_nothing_of_its_payload),

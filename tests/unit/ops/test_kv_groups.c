@@ -1,5 +1,6 @@
 #include "ops/kv_groups.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,6 +138,39 @@ static void both_groups_are_copied_and_stored(void **state)
     mr_kv_groups_destroy(&groups);
 }
 
+static void both_groups_are_stored_in_int8(void **state)
+{
+    (void)state;
+    struct mr_model_config config = config_of(3, BT, 32);
+    config.windowed[0] = false;
+    struct mr_kv_groups groups = groups_of(&config, 64 * 3 * LAYER_BYTES);
+    const struct mr_kv_place one = {1, 4}, two = {9, 2};
+    size_t bytes = mr_kv_groups_export_bytes(&groups, BT), values = bytes / sizeof(float);
+    float *in = malloc(bytes), *out = malloc(bytes);
+    for (size_t i = 0; i < values; i++)
+        in[i] = (float)(i * 7919 % 2003) / 1000.0f - 1.0f;
+    mr_kv_groups_import(&groups, one, BT, (unsigned char *)in);
+    groups.int8 = true;
+    size_t packed_bytes = mr_kv_groups_export_bytes(&groups, BT);
+    assert_int_equal(packed_bytes, bytes / 4 + (size_t)3 * 2 * BT * 2); /* scales of K and of V */
+    unsigned char *packed = malloc(packed_bytes);
+    assert_true(mr_kv_groups_export(&groups, one, BT, packed));
+    mr_kv_groups_import(&groups, two, BT, packed);
+    groups.int8 = false;
+    assert_true(mr_kv_groups_export(&groups, two, BT, (unsigned char *)out));
+    assert_memory_not_equal(out, in, bytes);
+    for (size_t i = 0; i < values; i++)
+        assert_true(out[i] - in[i] < 0.005f && in[i] - out[i] < 0.005f);
+    in[values - 1] = INFINITY; /* of the last sliding layer */
+    mr_kv_groups_import(&groups, one, BT, (unsigned char *)in);
+    groups.int8 = true;
+    assert_false(mr_kv_groups_export(&groups, one, BT, packed));
+    free(packed);
+    free(out);
+    free(in);
+    mr_kv_groups_destroy(&groups);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +180,7 @@ int main(void)
         cmocka_unit_test(bytes_are_divided_and_never_exceeded),
         cmocka_unit_test(when_every_layer_slides_the_slots_take_all),
         cmocka_unit_test(both_groups_are_copied_and_stored),
+        cmocka_unit_test(both_groups_are_stored_in_int8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,6 +174,38 @@ static void kv_moves_between_blocks_and_bytes(void **state)
     mr_model_close(model);
 }
 
+static void a_block_stored_in_int8_is_nearly_the_same(void **state)
+{
+    (void)state;
+    static const uint32_t tokens[] = {5, 9, 2, 250, 17, 1, 33, 4};
+    struct mr_model_options options = {.path = TINY,
+                                       .device = "cpu",
+                                       .dtype = MR_DTYPE_F32,
+                                       .kv_bytes = (uint64_t)32 << 20,
+                                       .rows_max = 64,
+                                       .sequences_max = 4,
+                                       .kv_int8 = true};
+    struct mr_model *exact = open_model(TINY, MR_DTYPE_F32), *model;
+    assert_int_equal(mr_model_open(&model, &options, NULL), MR_OK);
+    assert_string_equal(mr_model_info(exact)->kv_dtype, "f32");
+    assert_string_equal(mr_model_info(model)->kv_dtype, "int8 of f32");
+    assert_null(mr_model_kv_bytes_of(model, 0));
+    float expected[272], out[272];
+    unsigned char bytes[2 * 16 * (16 + 2) + 2 * 7 * (16 + 2)];
+    run(model, tokens, 8, 0, 0);
+    assert_int_equal(mr_model_logits(model, 0, expected, NULL), MR_OK);
+    assert_int_equal(mr_model_kv_export_bytes(model, 7), sizeof bytes);
+    assert_int_equal(mr_model_kv_export(model, at(0), 7, bytes, sizeof bytes, NULL), MR_OK);
+    assert_int_equal(mr_model_kv_import(model, at(5), 7, bytes, sizeof bytes, NULL), MR_OK);
+    run(model, tokens + 7, 1, 7, 5);
+    assert_int_equal(mr_model_logits(model, 0, out, NULL), MR_OK);
+    assert_memory_not_equal(out, expected, sizeof out);
+    for (uint32_t i = 0; i < 272; i++)
+        assert_true(fabsf(out[i] - expected[i]) < 0.05f);
+    mr_model_close(model);
+    mr_model_close(exact);
+}
+
 static void given_logits_are_sampled_like_our_own(void **state)
 {
     (void)state;
@@ -216,6 +248,7 @@ int main(void)
         cmocka_unit_test(bf16_starts_like_the_reference),
         cmocka_unit_test(what_cannot_be_opened_is_refused),
         cmocka_unit_test(kv_moves_between_blocks_and_bytes),
+        cmocka_unit_test(a_block_stored_in_int8_is_nearly_the_same),
         cmocka_unit_test(given_logits_are_sampled_like_our_own),
         cmocka_unit_test(the_digest_names_the_weights_not_the_dtype),
     };

@@ -166,6 +166,24 @@ static void printing_needs_nothing(void **state)
     assert_int_equal(finish(fixture), MR_OK);
 }
 
+static void answers_that_must_not_depend_on_redis_forbid_int8(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->config.deterministic = true;
+    fixture->config.redis_kv = MR_REDIS_KV_INT8;
+    assert_int_equal(finish(fixture), MR_OK); /* without Redis there is nothing to round */
+    assert_int_equal(fixture->config.redis_kv, MR_REDIS_KV_EXACT);
+    fixture->config.redis_kv = MR_REDIS_KV_INT8;
+    fixture->config.redis = "redis://r:6379/0";
+    assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    assert_non_null(strstr(fixture->err.detail, "redis-kv int8"));
+    fixture->config.redis_kv = MR_REDIS_KV_EXACT;
+    assert_int_equal(finish(fixture), MR_OK);
+    fixture->config.redis_kv = MR_REDIS_KV_INT8;
+    fixture->config.deterministic = false;
+    assert_int_equal(finish(fixture), MR_OK);
+}
+
 #define FINISH_TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy)
 
 static void set_property(struct fixture *fixture, const char *property)
@@ -233,6 +251,7 @@ int main(void)
         FINISH_TEST(printing_needs_nothing),
         FINISH_TEST(secrets_come_from_files_and_the_environment),
         FINISH_TEST(secrets_are_not_shown),
+        FINISH_TEST(answers_that_must_not_depend_on_redis_forbid_int8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,249 @@
+/* int8_body - level.h's int8, on vectors of 16 that the compiler turns into the including file's
+ * instructions.
+ *
+ * A token's scale is its largest magnitude over 127, rounded up to bf16, and never below the least
+ * normal number, so that its inverse is finite. A number is divided by it and rounded to the
+ * nearest integer, by adding a number so large that its last place is 1: then the integer is in the
+ * low bits. An integer times a scale has 15 bits and is exact in fp32.
+ *
+ * GCC makes one instruction of a conversion that halves or doubles the width, and thirty of one to
+ * a quarter: they go in steps. Everything is inlined into the four kinds of half, so that what
+ * depends on the kind alone is known there. */
+#ifndef MR_OPS_CPU_INT8_BODY_H
+#define MR_OPS_CPU_INT8_BODY_H
+
+#include "ops/cpu/level.h"
+
+#include <string.h>
+
+#define INT8_INLINE    static inline __attribute__((always_inline))
+#define INT8_TOO_LARGE 0x7f000000u /* bits of 2^127 */
+#define INT8_SCALE_MIN 0x0080u     /* of bf16: 2^-126 */
+#define INT8_ROUNDER   12582912.0f /* 1.5 * 2^23 */
+
+typedef float int8_floats __attribute__((vector_size(64)));
+typedef uint32_t int8_words __attribute__((vector_size(64)));
+typedef uint16_t int8_halves __attribute__((vector_size(32)));
+typedef int32_t int8_integers __attribute__((vector_size(64)));
+typedef int16_t int8_shorts __attribute__((vector_size(32)));
+typedef int8_t int8_bytes __attribute__((vector_size(16)));
+
+/* How a half lies in the pool, known when it is compiled. */
+struct int8_kind {
+    bool bf16, keys;
+    uint32_t width;  /* numbers of a row */
+    uint32_t share;  /* tokens (of V) or dimensions (of K) that share a word */
+    uint32_t tokens; /* of a group */
+};
+
+INT8_INLINE struct int8_kind int8_kind_of(bool bf16, bool keys)
+{
+    const uint32_t share = bf16 ? 2 : 1;
+    return (struct int8_kind){bf16, keys, 16 * share, share, keys ? 16 : share};
+}
+
+/* Which token of its group a number of a row belongs to. */
+INT8_INLINE uint32_t int8_token(struct int8_kind kind, uint32_t place)
+{
+    return kind.keys ? place / kind.share : place % kind.share;
+}
+
+/* Bits of the largest magnitude of each place in the rows. */
+INT8_INLINE void int8_tops_bf16(const struct mr_cpu_int8 *half, const unsigned char *rows,
+                                uint32_t tops[32])
+{
+    uint16_t most[32] = {0}, row[32];
+    for (uint32_t i = 0; i < half->row_count; i++, rows += half->row_bytes) {
+        memcpy(row, rows, sizeof row);
+        for (uint32_t k = 0; k < 32; k++) {
+            uint16_t x = row[k] & 0x7fffu;
+            most[k] = x > most[k] ? x : most[k];
+        }
+    }
+    for (uint32_t k = 0; k < 32; k++)
+        tops[k] = (uint32_t)most[k] << 16;
+}
+
+INT8_INLINE void int8_tops_f32(const struct mr_cpu_int8 *half, const unsigned char *rows,
+                               uint32_t tops[32])
+{
+    uint32_t most[16] = {0}, row[16];
+    for (uint32_t i = 0; i < half->row_count; i++, rows += half->row_bytes) {
+        memcpy(row, rows, sizeof row);
+        for (uint32_t k = 0; k < 16; k++) {
+            uint32_t x = row[k] & 0x7fffffffu;
+            most[k] = x > most[k] ? x : most[k];
+        }
+    }
+    memcpy(tops, most, sizeof most);
+}
+
+INT8_INLINE uint32_t int8_most(uint32_t one, uint32_t two)
+{
+    return one > two ? one : two;
+}
+
+/* Of each token of a group. */
+INT8_INLINE void int8_tops(struct int8_kind kind, const struct mr_cpu_int8 *half, uint32_t group,
+                           uint32_t *tops)
+{
+    uint32_t of_places[32];
+    const unsigned char *rows = half->rows + group * half->group_bytes;
+    if (kind.bf16)
+        int8_tops_bf16(half, rows, of_places);
+    else
+        int8_tops_f32(half, rows, of_places);
+    for (uint32_t i = 0; kind.keys && kind.bf16 && i < 16; i++)
+        of_places[i] = int8_most(of_places[2 * i], of_places[2 * i + 1]);
+    for (uint32_t step = kind.width / 2; !kind.keys && step >= kind.share; step /= 2)
+        for (uint32_t i = 0; i < step; i++)
+            of_places[i] = int8_most(of_places[i], of_places[i + step]);
+    memcpy(tops, of_places, kind.tokens * sizeof *tops);
+}
+
+/* Of all tokens; factors: the inverses. False: a number is too large. */
+INT8_INLINE bool int8_choose(const uint32_t *tops, uint32_t count, uint16_t *scales, float *factors)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        float top, scale;
+        uint32_t bits;
+        memcpy(&top, &tops[i], sizeof top);
+        top /= 127.0f;
+        memcpy(&bits, &top, sizeof bits);
+        bits = (bits + 0xffffu) >> 16;
+        bits = bits > INT8_SCALE_MIN ? bits : INT8_SCALE_MIN;
+        scales[i] = (uint16_t)bits;
+        bits <<= 16;
+        memcpy(&scale, &bits, sizeof scale);
+        factors[i] = 1.0f / scale;
+        most = tops[i] > most ? tops[i] : most;
+    }
+    return most < INT8_TOO_LARGE;
+}
+
+/* Those of a group's tokens, as they lie beside the numbers of a row. */
+INT8_INLINE void int8_spread(struct int8_kind kind, const float *of_tokens, int8_floats *spread)
+{
+    float factors[32];
+    for (uint32_t i = 0; i < kind.width; i++)
+        factors[i] = of_tokens[int8_token(kind, i)];
+    memcpy(spread, factors, kind.width * sizeof *factors);
+}
+
+INT8_INLINE void int8_pack_row(struct int8_kind kind, const unsigned char *row,
+                               const int8_floats *factors, unsigned char *out)
+{
+    for (uint32_t i = 0; i < kind.share; i++) {
+        int8_halves halves;
+        int8_words words;
+        int8_floats x;
+        memcpy(&halves, row + i * sizeof halves, sizeof halves);
+        memcpy(&words, row, sizeof words);
+        if (kind.bf16) words = __builtin_convertvector(halves, int8_words) << 16;
+        memcpy(&x, &words, sizeof x);
+        x = x * factors[i] + INT8_ROUNDER;
+        memcpy(&words, &x, sizeof words);
+        halves = __builtin_convertvector(words, int8_halves);
+        int8_bytes bytes = __builtin_convertvector(halves, int8_bytes);
+        memcpy(out + i * sizeof bytes, &bytes, sizeof bytes);
+    }
+}
+
+INT8_INLINE void int8_unpack_row(struct int8_kind kind, const unsigned char *in,
+                                 const int8_floats *factors, unsigned char *row)
+{
+    for (uint32_t i = 0; i < kind.share; i++) {
+        int8_bytes bytes;
+        int8_words words;
+        memcpy(&bytes, in + i * sizeof bytes, sizeof bytes);
+        int8_shorts shorts = __builtin_convertvector(bytes, int8_shorts);
+        int8_integers whole = __builtin_convertvector(shorts, int8_integers);
+        int8_floats x = __builtin_convertvector(whole, int8_floats) * factors[i];
+        memcpy(&words, &x, sizeof words);
+        int8_halves halves =
+            __builtin_convertvector((words + 0x7fffu + (words >> 16 & 1u)) >> 16, int8_halves);
+        if (kind.bf16)
+            memcpy(row + i * sizeof halves, &halves, sizeof halves);
+        else
+            memcpy(row, &words, sizeof words);
+    }
+}
+
+/* What stands behind the last token of a group's packed rows. */
+INT8_INLINE void int8_clear(struct int8_kind kind, uint32_t live, unsigned char *out, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (int8_token(kind, (uint32_t)i % kind.width) >= live) out[i] = 0;
+}
+
+INT8_INLINE bool int8_pack_as(struct int8_kind kind, const struct mr_cpu_int8 *half,
+                              unsigned char *out)
+{
+    const uint32_t count = half->group_count * kind.tokens;
+    uint32_t tops[MR_BLOCK_TOKENS];
+    uint16_t scales[MR_BLOCK_TOKENS];
+    float factors[MR_BLOCK_TOKENS];
+    int8_floats spread[2];
+    for (uint32_t group = 0; group < half->group_count; group++)
+        int8_tops(kind, half, group, tops + group * kind.tokens);
+    for (uint32_t token = half->token_count; token < count; token++)
+        tops[token] = 0;
+    if (!int8_choose(tops, count, scales, factors)) return false;
+    memcpy(out, scales, count * sizeof *scales);
+    out += count * sizeof *scales;
+    for (uint32_t group = 0; group < half->group_count; group++) {
+        const unsigned char *row = half->rows + group * half->group_bytes;
+        int8_spread(kind, factors + group * kind.tokens, spread);
+        for (uint32_t i = 0; i < half->row_count; i++, row += half->row_bytes, out += kind.width)
+            int8_pack_row(kind, row, spread, out);
+    }
+    if (half->token_count == count) return true;
+    const size_t bytes = (size_t)half->row_count * kind.width;
+    int8_clear(kind, half->token_count - (count - kind.tokens), out - bytes, bytes);
+    return true;
+}
+
+INT8_INLINE void int8_unpack_as(struct int8_kind kind, const struct mr_cpu_int8 *half,
+                                const unsigned char *in)
+{
+    const uint32_t count = half->group_count * kind.tokens;
+    uint16_t scales[MR_BLOCK_TOKENS];
+    float factors[MR_BLOCK_TOKENS];
+    int8_floats spread[2];
+    memcpy(scales, in, count * sizeof *scales);
+    in += count * sizeof *scales;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t bits = (uint32_t)scales[i] << 16;
+        memcpy(&factors[i], &bits, sizeof bits);
+    }
+    for (uint32_t group = 0; group < half->group_count; group++) {
+        unsigned char *row = half->rows + group * half->group_bytes;
+        int8_spread(kind, factors + group * kind.tokens, spread);
+        for (uint32_t i = 0; i < half->row_count; i++, row += half->row_bytes, in += kind.width)
+            int8_unpack_row(kind, in, spread, row);
+    }
+}
+
+static bool int8_pack(const struct mr_cpu_int8 *half, unsigned char *out)
+{
+    if (half->bf16)
+        return half->keys ? int8_pack_as(int8_kind_of(true, true), half, out)
+                          : int8_pack_as(int8_kind_of(true, false), half, out);
+    return half->keys ? int8_pack_as(int8_kind_of(false, true), half, out)
+                      : int8_pack_as(int8_kind_of(false, false), half, out);
+}
+
+static void int8_unpack(const struct mr_cpu_int8 *half, const unsigned char *in)
+{
+    if (half->bf16 && half->keys)
+        int8_unpack_as(int8_kind_of(true, true), half, in);
+    else if (half->bf16)
+        int8_unpack_as(int8_kind_of(true, false), half, in);
+    else if (half->keys)
+        int8_unpack_as(int8_kind_of(false, true), half, in);
+    else
+        int8_unpack_as(int8_kind_of(false, false), half, in);
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* The stored form in int8: layer by layer and head by head K, then V, each the scales of its tokens
+ * and then the numbers in the order of the pool (level.h), so that nothing is turned around.
+ * Symmetric, with a scale for each token, head and half: KIVI (arXiv 2402.02750) finds keys to have
+ * channels that are large throughout, which a scale for each token pays for in precision: at 8 bits
+ * little, as tests/golden/test_logits.c holds.
+ *
+ * Converted where a block is exported and imported, on the engine's thread: only there the layout
+ * is known, and a thread of the tier that computes would hold up every parallel loop of the next
+ * step. It is as fast as a copy, and takes less than a hundredth of what computing the block did
+ * (tests/bench/README.md). */
+#include "codec/check.h"
+#include "ops/cpu/kv_pool.h"
+#include "ops/tensor.h"
+
+/* Of the pool, for one thread: a millisecond. A thread that must be waited for can cost more. */
+#define GRAIN_BYTES ((size_t)8 << 20)
+
+struct int8_run {
+    const struct mr_cpu_kv *kv;
+    uint32_t block, token_count;
+    unsigned char *out;
+    const unsigned char *in;
+    size_t head_bytes;
+    atomic_bool failed;
+};
+
+static uint32_t tokens_in_a_word(const struct mr_cpu_kv *kv)
+{
+    return kv->spec.bf16 ? 2 : 1;
+}
+
+static struct mr_cpu_int8 keys_of(const struct mr_cpu_kv *kv, unsigned char *keys,
+                                  uint32_t token_count)
+{
+    const size_t panel = mr_cpu_kv_key_panel_bytes(kv);
+    return (struct mr_cpu_int8){.rows = keys,
+                                .group_bytes = panel,
+                                .row_bytes = MR_PANEL_BYTES,
+                                .group_count = (token_count + 15) / 16,
+                                .row_count = (uint32_t)(panel / MR_PANEL_BYTES),
+                                .token_count = token_count,
+                                .bf16 = kv->spec.bf16,
+                                .keys = true};
+}
+
+static struct mr_cpu_int8 values_of(const struct mr_cpu_kv *kv, unsigned char *keys,
+                                    uint32_t token_count)
+{
+    const uint32_t word = tokens_in_a_word(kv);
+    return (struct mr_cpu_int8){.rows = keys + kv->half_bytes,
+                                .group_bytes = MR_PANEL_BYTES,
+                                .row_bytes = mr_cpu_kv_value_panel_bytes(kv),
+                                .group_count = (token_count + word - 1) / word,
+                                .row_count = kv->spec.head_dim / 16,
+                                .token_count = token_count,
+                                .bf16 = kv->spec.bf16};
+}
+
+/* Scales and integers of one half. */
+static size_t half_bytes(const struct mr_cpu_int8 *half)
+{
+    const size_t lanes = half->bf16 ? 32 : 16, tokens = half->keys ? 16 : lanes / 16;
+    return half->group_count * (tokens * sizeof(uint16_t) + half->row_count * lanes);
+}
+
+static size_t head_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
+{
+    const struct mr_cpu_int8 keys = keys_of(kv, kv->bytes, token_count);
+    const struct mr_cpu_int8 values = values_of(kv, kv->bytes, token_count);
+    return half_bytes(&keys) + half_bytes(&values);
+}
+
+static uint32_t head_count(const struct mr_cpu_kv *kv)
+{
+    return kv->spec.layer_count * kv->spec.kv_head_count;
+}
+
+static size_t grain_heads(const struct mr_cpu_kv *kv)
+{
+    return GRAIN_BYTES / (2 * kv->half_bytes);
+}
+
+size_t mr_cpu_kv_int8_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
+{
+    return head_count(kv) * head_bytes(kv, token_count);
+}
+
+static void export_heads(void *context, size_t begin, size_t end)
+{
+    struct int8_run *run = context;
+    const struct mr_cpu_kv *kv = run->kv;
+    for (size_t i = begin; i < end; i++) {
+        unsigned char *from = mr_cpu_kv_keys(kv, run->block, 0, (uint32_t)i);
+        unsigned char *to = run->out + i * run->head_bytes;
+        const struct mr_cpu_int8 keys = keys_of(kv, from, run->token_count);
+        const struct mr_cpu_int8 values = values_of(kv, from, run->token_count);
+        if (!kv->ops->pack_int8(&keys, to) || !kv->ops->pack_int8(&values, to + half_bytes(&keys)))
+            atomic_store_explicit(&run->failed, true, memory_order_relaxed);
+    }
+}
+
+static void import_heads(void *context, size_t begin, size_t end)
+{
+    struct int8_run *run = context;
+    const struct mr_cpu_kv *kv = run->kv;
+    for (size_t i = begin; i < end; i++) {
+        unsigned char *to = mr_cpu_kv_keys(kv, run->block, 0, (uint32_t)i);
+        const unsigned char *from = run->in + i * run->head_bytes;
+        const struct mr_cpu_int8 keys = keys_of(kv, to, run->token_count);
+        const struct mr_cpu_int8 values = values_of(kv, to, run->token_count);
+        kv->ops->unpack_int8(&keys, from);
+        kv->ops->unpack_int8(&values, from + half_bytes(&keys));
+    }
+}
+
+bool mr_cpu_kv_int8_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
+                           void *bytes)
+{
+    MR_ASSERT(token_count <= MR_BLOCK_TOKENS && block < kv->spec.block_count);
+    struct int8_run run = {.kv = kv,
+                           .block = block,
+                           .token_count = token_count,
+                           .out = bytes,
+                           .head_bytes = head_bytes(kv, token_count)};
+    mr_parallel_for(head_count(kv), grain_heads(kv), export_heads, &run);
+    return !atomic_load_explicit(&run.failed, memory_order_relaxed);
+}
+
+void mr_cpu_kv_int8_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
+                           const void *bytes)
+{
+    MR_ASSERT(token_count <= MR_BLOCK_TOKENS && block < kv->spec.block_count);
+    struct int8_run run = {.kv = kv,
+                           .block = block,
+                           .token_count = token_count,
+                           .in = bytes,
+                           .head_bytes = head_bytes(kv, token_count)};
+    mr_parallel_for(head_count(kv), grain_heads(kv), import_heads, &run);
+}
