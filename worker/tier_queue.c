@@ -2,13 +2,17 @@
 
 #include "codec/check.h"
 
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ITEMS_MAX ((uint32_t)65536) /* of one job */
-#define KEYS_MAX  ((uint32_t)65536) /* remembered as there, and as seen once */
-#define TOUCH_NS  ((uint64_t)600 * 1000000000)
+/* Of all jobs: a part takes 760 bytes, so this is 64 look-ups of 700 slices each. Pages that are
+ * never needed are never touched. */
+#define JOB_BYTES_MAX ((size_t)32 << 20)
+#define KEYS_MAX      ((uint32_t)65536) /* remembered as there, and as seen once */
+#define TOUCH_NS      ((uint64_t)600 * 1000000000)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
@@ -34,6 +38,7 @@ enum mr_status mr_tier_queue_create(struct mr_tier_queue **out,
     mr_histogram_init(&queue->stats.load_seconds, load_bounds, COUNT_OF(load_bounds));
     enum mr_status status =
         mr_key_memory_create(&queue->present, KEYS_MAX, options->present_ns, err);
+    if (status == MR_OK) status = mr_tier_memory_create(&queue->memory, JOB_BYTES_MAX, err);
     if (status == MR_OK) status = mr_key_memory_create(&queue->touched, KEYS_MAX, TOUCH_NS, err);
     if (status != MR_OK) {
         mr_tier_queue_destroy(queue);
@@ -50,6 +55,7 @@ void mr_tier_queue_destroy(struct mr_tier_queue *queue)
         mr_tier_job_free(queue, queue->all);
     mr_key_memory_destroy(queue->present);
     mr_key_memory_destroy(queue->touched);
+    mr_tier_memory_destroy(queue->memory);
     pthread_mutex_destroy(&queue->mutex);
     free(queue);
 }
@@ -110,24 +116,38 @@ static void set_parts(struct mr_tier_job *job, const struct mr_tier_request *req
     }
 }
 
-static struct mr_tier_job *job_make(enum mr_tier_work work, const struct mr_tier_request *request)
+static size_t aligned(size_t bytes)
+{
+    return (bytes + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+}
+
+/* A job and what belongs to it, in one piece of the queue's memory; NULL: there is no room. */
+static struct mr_tier_job *take_job(struct mr_tier_queue *queue, uint32_t items, uint32_t parts)
+{
+    size_t items_at = aligned(sizeof(struct mr_tier_job));
+    size_t parts_at = items_at + aligned(items * sizeof(struct mr_tier_slot));
+    size_t answers_at = parts_at + aligned(parts * sizeof(struct mr_tier_part));
+    size_t bytes = answers_at + ((size_t)items + 1) * sizeof(struct mr_tier_note);
+    pthread_mutex_lock(&queue->mutex);
+    unsigned char *piece = mr_tier_memory_take(queue->memory, bytes);
+    pthread_mutex_unlock(&queue->mutex);
+    if (!piece) return NULL;
+    struct mr_tier_job *job = (struct mr_tier_job *)(void *)piece;
+    job->items = (struct mr_tier_slot *)(void *)(piece + items_at);
+    job->parts = (struct mr_tier_part *)(void *)(piece + parts_at);
+    job->answers = (struct mr_tier_note *)(void *)(piece + answers_at);
+    return job;
+}
+
+static struct mr_tier_job *job_make(struct mr_tier_queue *queue, enum mr_tier_work work,
+                                    const struct mr_tier_request *request)
 {
     uint64_t parts = 0;
     for (uint32_t i = 0; i < request->count; i++)
         parts += mr_slices_of(request->items[i].length, request->items[i].layer_bytes).count;
     if (parts > ITEMS_MAX) return NULL;
-    struct mr_tier_job *job = calloc(1, sizeof *job);
+    struct mr_tier_job *job = take_job(queue, request->count, (uint32_t)parts);
     if (!job) return NULL;
-    job->items = calloc(request->count, sizeof *job->items);
-    job->parts = calloc(parts, sizeof *job->parts);
-    job->answers = calloc((size_t)request->count + 1, sizeof *job->answers);
-    if (!job->items || !job->parts || !job->answers) {
-        free(job->items);
-        free(job->parts);
-        free(job->answers);
-        free(job);
-        return NULL;
-    }
     job->work = work;
     job->ticket = request->ticket;
     job->item_count = request->count;
@@ -236,7 +256,7 @@ bool mr_tier_queue_post(struct mr_tier_queue *queue, enum mr_tier_work work,
                         const struct mr_tier_request *request, uint64_t now_ns)
 {
     MR_ASSERT(request->count > 0);
-    struct mr_tier_job *job = job_make(work, request);
+    struct mr_tier_job *job = job_make(queue, work, request);
     if (!job) return false;
     bool ask = work == MR_TIER_ASK;
     job->posted_ns = now_ns;
@@ -247,14 +267,12 @@ bool mr_tier_queue_post(struct mr_tier_queue *queue, enum mr_tier_work work,
     pthread_mutex_lock(&queue->mutex);
     bool good = admit(queue, job, request->tenant ? request->tenant : "", now_ns);
     if (good) enter(queue, job, now_ns);
-    if (good) ring_for(queue, job);
+    if (good)
+        ring_for(queue, job);
+    else
+        mr_tier_memory_give(queue->memory, job);
     pthread_mutex_unlock(&queue->mutex);
-    if (good) return true;
-    free(job->items);
-    free(job->parts);
-    free(job->answers);
-    free(job);
-    return false;
+    return good;
 }
 
 void mr_tier_queue_skip(struct mr_tier_queue *queue, uint64_t ticket, uint32_t index)
@@ -341,6 +359,7 @@ void mr_tier_queue_check(struct mr_tier_queue *queue)
         MR_ASSERT(!job->final || job->open == 0);
         if (job->work == MR_TIER_STORE && !job->final) store_bytes += job->bytes;
     }
+    MR_ASSERT((mr_tier_memory_check(queue->memory) > 0) == (jobs > 0));
     MR_ASSERT(jobs == queue->job_count && store_bytes == queue->stats.waiting_store_bytes);
     pthread_mutex_unlock(&queue->mutex);
 }

@@ -9,9 +9,9 @@
  *
  * In parts: worker/tier_queue.c the engine's side, worker/tier_queue_parts.c the lanes'.
  *
- * Threads: any; one short lock. Memory: a job is one block, at most MR_TIER_JOBS_MAX of them and
- * store_bytes_max bytes of stores; it lives until its final answer was polled and its last command
- * is over. Errors: false when something is full. Clock: passed in. */
+ * Threads: any; one short lock. Memory: all of it in _create; a job is one piece of it, at most
+ * MR_TIER_JOBS_MAX of them and store_bytes_max bytes of stores; it lives until its final answer was
+ * polled and its last command is over. Errors: false when something is full. Clock: passed in. */
 #ifndef MR_WORKER_TIER_QUEUE_H
 #define MR_WORKER_TIER_QUEUE_H
 

@@ -4,7 +4,6 @@
 
 #include "codec/check.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define REFUSED_PAUSE_NS ((uint64_t)2000000000)
@@ -21,10 +20,7 @@ void mr_tier_job_free(struct mr_tier_queue *queue, struct mr_tier_job *job)
         link = &(*link)->next_all;
     *link = job->next_all;
     queue->job_count--;
-    free(job->items);
-    free(job->parts);
-    free(job->answers);
-    free(job);
+    mr_tier_memory_give(queue->memory, job);
 }
 
 void mr_tier_queue_unref(struct mr_tier_queue *queue, struct mr_tier_job *job)

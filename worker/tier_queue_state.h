@@ -6,6 +6,7 @@
 
 #include "kvcache/byte_budget.h"
 #include "kvcache/key_memory.h"
+#include "worker/tier_memory.h"
 #include "worker/tier_queue.h"
 
 #include <pthread.h>
@@ -54,6 +55,7 @@ struct mr_tier_queue {
     bool ready[MR_TIER_LANES_MAX];
     uint64_t paused_until_ns, told_refusal_ns, measured_ns, asked_ns, round_trip_ns;
     double bytes_per_second;
+    struct mr_tier_memory *memory; /* of the jobs */
     struct mr_key_memory *present, *touched;
     struct mr_byte_budget budget;
     struct mr_tier_queue_stats stats;

@@ -1,5 +1,6 @@
 /* Streams that decode while a long prompt arrives, in virtual time: how long is the longest gap,
  * how long does the prompt take, and what does a step cost the engine itself in memory: nothing. */
+#include "tests/fakes/allocations.h"
 #include "tests/fakes/engine_rig.h"
 
 #include <setjmp.h>
@@ -7,10 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
-#include <openssl/crypto.h>
 
 #define STREAMS   16u
 #define LONG      4000u
@@ -96,114 +95,29 @@ static void a_target_below_the_decodes_still_lets_the_prompt_end(void **state)
 
 /* ---- a step allocates nothing ---- */
 
-/* OpenSSL makes a small state at every start of a digest and offers no way round it: what it takes
- * through its own functions is not counted. */
-static volatile bool counting;
-static volatile uint64_t allocations;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t),
-                                              void (*on_free)(const volatile void *));
-static void note(const volatile void *block, size_t size)
-{
-    (void)block;
-    (void)size;
-    allocations = allocations + counting;
-}
-static void ignore(const volatile void *block)
-{
-    (void)block;
-}
-static void count_allocations(void)
-{
-    assert_true(__sanitizer_install_malloc_and_free_hooks(note, ignore) > 0);
-}
-#else
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *block, size_t size);
-
-void *malloc(size_t size)
-{
-    allocations = allocations + counting;
-    return __libc_malloc(size);
-}
-
-void *calloc(size_t count, size_t size)
-{
-    allocations = allocations + counting;
-    return __libc_calloc(count, size);
-}
-
-void *realloc(void *block, size_t size)
-{
-    allocations = allocations + counting;
-    return __libc_realloc(block, size);
-}
-
-static void count_allocations(void)
-{
-}
-#endif
-
-static void *uncounted(void *block, size_t size)
-{
-    bool before = counting;
-    counting = false;
-    void *made = realloc(block, size);
-    counting = before;
-    return made;
-}
-
-static void *digest_malloc(size_t size, const char *file, int line)
-{
-    (void)file;
-    (void)line;
-    return uncounted(NULL, size);
-}
-
-static void *digest_realloc(void *block, size_t size, const char *file, int line)
-{
-    (void)file;
-    (void)line;
-    return uncounted(block, size);
-}
-
-static void digest_free(void *block, const char *file, int line)
-{
-    (void)file;
-    (void)line;
-    free(block);
-}
-
 static void a_step_allocates_nothing(void **state)
 {
     (void)state;
     struct engine_rig rig;
-    count_allocations();
     rig_init(&rig);
     rig.options.prompt_cache_entries = 4;
     rig.options.block_count = RIG_BLOCKS(3072);
     rig.options.step_target_ms = 30;
     rig.options.force_preempt_every = 5;
     rig_start(&rig);
-    counting = true;
-    void *volatile one = malloc(1);
-    counting = false;
-    free(one);
-    assert_int_equal(allocations, 1);
+    uint64_t before = allocations_counted();
     for (uint64_t i = 0; i < 24; i++) {
         submit(&rig, i, i % 6, 20 + 61 * (uint32_t)(i % 6), 30);
-        counting = i % 3 == 0;
+        allocations_count(i % 3 == 0);
         rig_step(&rig);
-        counting = false;
+        allocations_count(false);
     }
-    counting = true;
+    allocations_count(true);
     while (rig_step(&rig))
         ;
-    counting = false;
+    allocations_count(false);
     assert_int_equal(rig.result_count, 24);
-    assert_int_equal(allocations, 1);
+    assert_int_equal(allocations_counted(), before);
     assert_true(mr_engine_stats(rig.engine).preemptions > 0);
     assert_true(mr_engine_stats(rig.engine).cached_tokens > 0);
     rig_end(&rig);
@@ -217,6 +131,6 @@ int main(void)
         cmocka_unit_test(a_target_below_the_decodes_still_lets_the_prompt_end),
         cmocka_unit_test(a_step_allocates_nothing),
     };
-    if (CRYPTO_set_mem_functions(digest_malloc, digest_realloc, digest_free) != 1) return 1;
+    allocations_install();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
