@@ -6,9 +6,9 @@
 #define MARGIN_MS                1.0
 #define MEET_SHARE               0.75 /* of loading all of it, or the two are in each other's way */
 #define SHORT_TOKENS             32u
-#define PATIENCE_ITEMS           6.0 /* several connections deliver in bursts of that many */
-#define PATIENCE_MS              15.0
-#define ROUND_TRIP_MS            0.5 /* when it was never measured */
+#define PATIENCE_ITEMS           2.0
+#define PATIENCE_MS              30.0 /* several connections deliver what comes within 20 at once */
+#define ROUND_TRIP_MS            0.5  /* when it was never measured */
 #define BYTES_TO_MS(bytes, rate) ((double)(bytes) / (rate)*1e3)
 
 /* Time to compute tokens [from, to) of one sequence alone, chunk by chunk. */

@@ -23,6 +23,8 @@
 #include "kvcache/kv_cache.h"
 
 #define MR_LOAD_TRIAL_MS 15.0 /* patience with a tier nothing is known about */
+#define MR_LOAD_STALL_MS 25.0 /* and with one of which nothing is heard, for however long a load   \
+                               */
 
 enum mr_load_verdict {
     MR_LOAD_ALL,    /* everything from the front's block on */
@@ -58,7 +60,7 @@ struct mr_load_answer {
     double saved_ms;      /* predicted */
 };
 
-/* How long the next item may take before something is amiss. */
+/* How long the next item may take, as fast as the tier was so far, before something is amiss. */
 double mr_load_gate_patience_ms(const struct mr_tier_rates *rates, uint64_t block_bytes);
 struct mr_load_answer mr_load_gate_decide(const struct mr_load_question *question);
 /* Does this verdict load anything? */

@@ -367,7 +367,8 @@ uint64_t mr_shared_cache_next_ns(const struct mr_shared_cache *shared, uint64_t 
         const struct mr_tier_load *load = &shared->loads[i];
         if (!load->in_use || load->sequence == NULL || load->over) continue;
         bool claims = !load->holds && mr_sequence_is_held(load->sequence);
-        uint64_t until_ns = load->holds ? load->until_ns : claims ? soon_ns : UINT64_MAX;
+        uint64_t until_ns = claims ? soon_ns : UINT64_MAX;
+        if (load->holds) until_ns = mr_shared_load_until_ns(shared, load);
         if (until_ns < next_ns) next_ns = until_ns;
     }
     return shared->yielding && soon_ns < next_ns ? soon_ns : next_ns;

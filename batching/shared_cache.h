@@ -10,7 +10,8 @@
  *        load. They are received where they belong, in blocks of the sequence's own, back first,
  *        and count as computed when the front reaches them. The front is computed meanwhile and
  *        halts (sequence->held_at) before a block that has come or is still coming. As long as
- *        items keep arriving it waits there; then it claims the blocks before it, which the tier
+ *        bytes keep coming, and items about as fast as the gate expected, it waits there; then it
+ *        claims the blocks before it, which the tier
  *        lets go of at once, and whatever is still missing is computed.
  * Store. Full blocks of the prompt after the step that wrote them, when its tokens are on their way
  *        out. From the first one the tier does not have; a session's generated blocks too, since

@@ -237,6 +237,7 @@ void mr_shared_cache_begin(struct mr_shared_cache *shared, struct mr_sequence *s
     shared->loaded_ns = now_ns;
     sequence->load = load;
     load->holds = sequence->halts;
+    load->begun_ns = now_ns;
     load->until_ns = now_ns + (uint64_t)(answer->patience_ms * 1e6);
 }
 
@@ -473,11 +474,21 @@ static void claim(struct mr_shared_cache *shared, struct mr_tier_load *load)
     tier->skip(tier->context, load->ticket, load->claimed);
 }
 
+uint64_t mr_shared_load_until_ns(const struct mr_shared_cache *shared,
+                                 const struct mr_tier_load *load)
+{
+    const struct mr_tier *tier = shared->options.tier;
+    struct mr_tier_rates rates = tier->rates(tier->context);
+    uint64_t heard_ns = rates.heard_ns > load->begun_ns ? rates.heard_ns : load->begun_ns;
+    uint64_t until_ns = heard_ns + rates.round_trip_ns + (uint64_t)(MR_LOAD_STALL_MS * 1e6);
+    return until_ns < load->until_ns ? until_ns : load->until_ns;
+}
+
 void mr_shared_load_expire(struct mr_shared_cache *shared, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < MR_LOADS_MAX; i++) {
         struct mr_tier_load *load = &shared->loads[i];
-        if (!load->holds || now_ns < load->until_ns) continue;
+        if (!load->holds || now_ns < mr_shared_load_until_ns(shared, load)) continue;
         load->holds = false;
         shared->stats.holds_given_up++;
         claim(shared, load);

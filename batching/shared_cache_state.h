@@ -28,8 +28,9 @@ struct mr_tier_load {
     uint32_t extra_tokens; /* whose KV is in the item behind the blocks, if there is one */
     bool extra, entry;     /* there is; it is the complete prompt's entry, with its logits */
     bool in_use, over;     /* over: the final answer has come */
-    bool holds;            /* the front waits for what is coming, until until_ns */
-    uint64_t until_ns;
+    bool holds;            /* the front waits for what is coming */
+    uint64_t until_ns;     /* so long for the next item */
+    uint64_t begun_ns;
     uint32_t claimed;             /* items below are not wanted any more */
     struct mr_block_table *table; /* whose blocks are filled in place; NULL: buffers */
     uint32_t *buffers;            /* [items_max] */
@@ -87,6 +88,9 @@ uint64_t mr_shared_clock(const struct mr_shared_cache *shared);
 void mr_shared_load_answered(struct mr_shared_cache *shared, const struct mr_tier_answer *answer,
                              uint64_t now_ns);
 void mr_shared_store_answered(struct mr_shared_cache *shared, const struct mr_tier_answer *answer);
+/* When a front that waits goes on, should nothing be heard of its load before. */
+uint64_t mr_shared_load_until_ns(const struct mr_shared_cache *shared,
+                                 const struct mr_tier_load *load);
 /* Lets fronts go on whose loads have stalled. */
 void mr_shared_load_expire(struct mr_shared_cache *shared, uint64_t now_ns);
 

@@ -59,10 +59,11 @@ struct mr_tier_answer {
 
 /* What the tier has measured lately, for the decision to load or to compute. */
 struct mr_tier_rates {
-    bool up;                 /* false: ask would be refused or answered 0 (circuit breaker open) */
+    bool up;                 /* false: ask would be refused or answered 0: away, or silent */
     double bytes_per_second; /* of loads; 0: not known yet */
     uint64_t round_trip_ns;  /* of a small command; 0: not known yet */
     uint64_t waiting_bytes;  /* of loads accepted and not yet done */
+    uint64_t heard_ns;       /* when bytes of a load came last, by the engine's clock; 0: never */
 };
 
 struct mr_tier {

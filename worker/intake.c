@@ -190,6 +190,7 @@ bool mr_intake_go_on(struct mr_intake *intake)
     if (intake->recovery) mr_intake_recovered(intake);
     handle_cancels(intake);
     if (atomic_load(&intake->draining)) return false;
+    if (intake->targets.resume) mr_intake_expire_asking(intake, mr_clock_ns());
     if (intake->retry_parked) mr_intake_retry_parked(intake);
     return take_records(intake);
 }
@@ -242,9 +243,10 @@ static bool work(struct mr_intake *intake, bool ticked)
 
 static uint64_t sleep_ns(const struct mr_intake *intake)
 {
-    uint64_t now_ns = mr_clock_ns();
-    if (intake->committing || intake->commit_due_ns > now_ns + SECOND_NS) return SECOND_NS;
-    return intake->commit_due_ns > now_ns ? intake->commit_due_ns - now_ns : 0;
+    uint64_t now_ns = mr_clock_ns(), due_ns = now_ns + SECOND_NS;
+    if (!intake->committing && intake->commit_due_ns < due_ns) due_ns = intake->commit_due_ns;
+    if (intake->asking_due_ns < due_ns) due_ns = intake->asking_due_ns;
+    return due_ns > now_ns ? due_ns - now_ns : 0;
 }
 
 /* The engine and publish have ended: what they acknowledged counts, the rest is handed back. */
@@ -283,7 +285,7 @@ static enum mr_status make_tables(struct mr_intake *intake, struct mr_error *err
 {
     const struct mr_config *config = intake->options.config;
     intake->in_flight_max = config->queue_requests + config->max_sequences + IN_FLIGHT_MORE;
-    intake->commit_due_ns = UINT64_MAX;
+    intake->commit_due_ns = intake->asking_due_ns = UINT64_MAX;
     enum mr_status status = mr_lanes_create(&intake->lanes, err);
     if (status == MR_OK)
         status = mr_ticket_table_create(&intake->table, intake->in_flight_max, err);

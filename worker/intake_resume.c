@@ -1,10 +1,16 @@
 #include "worker/intake_resume.h"
 
 #include "codec/check.h"
+#include "worker/clock.h"
 #include "worker/intake_state.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+static void count_unheard(struct mr_intake *intake)
+{
+    mr_metrics_add(intake->targets.metrics, MR_COUNTER_UNHEARD, 1);
+}
 
 void mr_intake_ask(struct mr_intake *intake, struct mr_ticket *ticket,
                    const struct mr_kafka_record *record)
@@ -20,9 +26,16 @@ void mr_intake_ask(struct mr_intake *intake, struct mr_ticket *ticket,
                                         .timestamp_ms = record->timestamp_ms,
                                         .id = {ticket->id, strlen(ticket->id)},
                                         .value = record->value};
+    struct mr_resume *resume = intake->targets.resume;
+    bool known = ticket->attempt > 1;
+    bool asks = known || !mr_resume_is_silent(resume);
     ticket->trail =
-        mr_resume_ask(intake->targets.resume, &origin, ticket->request, ticket, &ticket->asked);
+        mr_resume_ask(resume, &origin, ticket->request, ticket, asks ? &ticket->asked : NULL);
+    if (!asks) count_unheard(intake);
     if (!ticket->asked) return;
+    ticket->asked_until_ns = known ? UINT64_MAX : mr_clock_ns() + MR_INTAKE_ASK_WAIT_NS;
+    if (ticket->asked_until_ns < intake->asking_due_ns)
+        intake->asking_due_ns = ticket->asked_until_ns;
     /* Should the answer be that it is poison, the record is gone by then. */
     ticket->refusal = mr_refusal_mail_create(ticket, record, ticket->request->metadata);
     if (ticket->refusal) intake->asking_bytes += ticket->refusal->mail.bytes;
@@ -73,6 +86,7 @@ void mr_intake_found(struct mr_intake *intake, struct mr_found_mail *found)
         ticket->asked = NULL;
         intake->retry_parked = true;
         stop_counting(intake, ticket);
+        mr_trail_learn(ticket->trail, found);
         if (found->history.attempts >= ticket->attempt) learn(intake, ticket, &found->history);
         take_tokens(ticket, &found->history);
         if (ticket->crashes < intake->options.config->attempts_max) drop_refusal(ticket);
@@ -87,6 +101,24 @@ void mr_intake_stop_asking(struct mr_intake *intake, struct mr_ticket *ticket)
     ticket->asked = NULL;
     stop_counting(intake, ticket);
     drop_refusal(ticket);
+}
+
+void mr_intake_expire_asking(struct mr_intake *intake, uint64_t now_ns)
+{
+    if (now_ns < intake->asking_due_ns) return;
+    intake->asking_due_ns = UINT64_MAX;
+    for (struct mr_ticket *ticket = intake->parked; ticket; ticket = ticket->next) {
+        if (!ticket->asked) continue;
+        if (now_ns < ticket->asked_until_ns) {
+            if (ticket->asked_until_ns < intake->asking_due_ns)
+                intake->asking_due_ns = ticket->asked_until_ns;
+            continue;
+        }
+        if (!mr_resume_give_up(intake->targets.resume, ticket->asked)) continue;
+        mr_intake_stop_asking(intake, ticket);
+        count_unheard(intake);
+        intake->retry_parked = true;
+    }
 }
 
 void mr_intake_end_asking(struct mr_intake *intake)

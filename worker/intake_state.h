@@ -45,7 +45,8 @@ struct mr_intake {
     uint32_t parked_count, in_flight, in_flight_max;
     uint32_t suspects; /* submitted and run while a worker vanished before */
     bool retry_parked;
-    size_t asking_bytes; /* of records whose tickets wait for Redis */
+    size_t asking_bytes;    /* of records whose tickets wait for Redis */
+    uint64_t asking_due_ns; /* none of them has waited too long before this */
 
     struct mr_ticket *ready, *ready_last; /* exactly-once: to be sealed; oldest first */
     struct mr_settle_job job;             /* settle's while committing */

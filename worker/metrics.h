@@ -36,7 +36,8 @@
     X(RESUMED, "resumed_requests", "Requests that went on behind tokens of an earlier attempt")    \
     X(TOKENS_RESUMED, "resumed_tokens", "Those tokens")                                            \
     X(TOKENS_KEPT, "kept_tokens", "Tokens written to Redis for a later attempt")                   \
-    X(TRAILS_LOST, "lost_trails", "Requests whose tokens are no longer kept: Redis, or a limit")
+    X(TRAILS_LOST, "lost_trails", "Requests whose tokens are no longer kept: Redis, or a limit")   \
+    X(UNHEARD, "unheard_requests", "Requests begun before Redis said what it knows of them")
 
 enum mr_counter {
 #define X(name, text, help) MR_COUNTER_##name,

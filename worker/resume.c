@@ -47,6 +47,7 @@ struct mr_resume {
     pthread_cond_t changed;
     /* under mutex */
     uint32_t calls, tokens; /* on their way: all; tokens of running requests */
+    uint32_t given_up;      /* answers that nobody waits for any more, on their way */
     bool late;              /* tokens were waited for in vain */
     bool muted;
 };
@@ -58,8 +59,8 @@ struct mr_trail {
     unsigned char identity[MR_SHA256_BYTES];
     atomic_bool keeps; /* tokens are wanted and nothing has failed */
     uint32_t attempt;  /* set before the first token */
-    bool known;        /* something is in Redis */
-    size_t found;      /* bytes of it when it was read */
+    bool known;        /* something is in Redis; set before the start, by it too */
+    size_t found;      /* bytes of it when it was read; set before the start */
     size_t bytes;      /* publish's: of tokens since */
     uint64_t renew_ns; /* publish's, from the start on */
 };
@@ -186,21 +187,29 @@ static void append(struct mr_trail *trail, const char *command, enum mr_progress
 
 /* ---- asking ---- */
 
-static void read_list(struct mr_trail *trail, const struct mr_redis_reply *reply,
-                      struct mr_progress_history *history)
+static void read_list(struct mr_found_mail *found, const struct mr_redis_reply *reply)
 {
+    const struct mr_trail *trail = found->trail;
     struct tools *set = &trail->resume->reading;
-    size_t count = mr_redis_reply_count(reply);
+    found->entries = mr_redis_reply_count(reply);
     pthread_mutex_lock(&set->mutex);
     struct mr_progress_tools tools = {set->hash, &set->keys};
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < found->entries; i++) {
         struct mr_text entry;
         entry.bytes = mr_redis_reply_text(mr_redis_reply_at(reply, i), &entry.length);
-        mr_progress_read(history, &tools, &trail->name, trail->identity, entry);
-        trail->found += entry.length;
+        mr_progress_read(&found->history, &tools, &trail->name, trail->identity, entry);
+        found->bytes += entry.length;
     }
     pthread_mutex_unlock(&set->mutex);
-    trail->known = count > 0;
+}
+
+/* Under the mutex. */
+static void count_given_up(struct mr_resume *resume, uint32_t count)
+{
+    bool silent = count > 0, before = resume->given_up > 0;
+    resume->given_up = count;
+    if (silent != before && resume->options.silence)
+        resume->options.silence(resume->options.context, silent);
 }
 
 static void on_answer(void *context, enum mr_redis_outcome outcome,
@@ -210,9 +219,11 @@ static void on_answer(void *context, enum mr_redis_outcome outcome,
     struct mr_trail *trail = found->trail;
     struct mr_resume *resume = trail->resume;
     found->heard = outcome == MR_REDIS_DONE;
-    if (found->heard) read_list(trail, reply, &found->history);
+    if (found->heard) read_list(found, reply);
     pthread_mutex_lock(&resume->mutex);
     bool muted = resume->muted;
+    found->over = true;
+    if (found->given_up) count_given_up(resume, resume->given_up - 1);
     if (!muted) mr_mailbox_post_control(resume->options.intake, &found->mail);
     pthread_mutex_unlock(&resume->mutex);
     if (muted) mr_found_mail_free(found);
@@ -241,8 +252,9 @@ struct mr_trail *mr_resume_ask(struct mr_resume *resume, const struct mr_progres
                                const struct mr_request *request, struct mr_ticket *ticket,
                                struct mr_found_mail **found)
 {
-    *found = NULL;
     struct mr_trail *trail = make_trail(resume, origin, request);
+    if (!found) return trail;
+    *found = NULL;
     struct mr_found_mail *asked = calloc(1, sizeof *asked);
     if (!trail || !asked) goto fail;
     asked->mail = (struct mr_mail){.bytes = sizeof *asked, .kind = MR_MAIL_FOUND};
@@ -262,6 +274,33 @@ fail:
     free(asked);
     mr_trail_drop(trail);
     return NULL;
+}
+
+void mr_trail_learn(struct mr_trail *trail, const struct mr_found_mail *found)
+{
+    trail->known = found->entries > 0;
+    trail->found = found->bytes;
+}
+
+bool mr_resume_give_up(struct mr_resume *resume, struct mr_found_mail *found)
+{
+    pthread_mutex_lock(&resume->mutex);
+    bool over = found->over;
+    if (!over) {
+        found->given_up = true;
+        count_given_up(resume, resume->given_up + 1);
+        pthread_cond_broadcast(&resume->changed);
+    }
+    pthread_mutex_unlock(&resume->mutex);
+    return !over;
+}
+
+bool mr_resume_is_silent(struct mr_resume *resume)
+{
+    pthread_mutex_lock(&resume->mutex);
+    bool silent = resume->given_up > 0;
+    pthread_mutex_unlock(&resume->mutex);
+    return silent;
 }
 
 void mr_found_mail_free(struct mr_found_mail *found)
@@ -402,7 +441,7 @@ void mr_resume_wait(struct mr_resume *resume)
     pthread_mutex_lock(&resume->mutex);
     if (resume->tokens == 0) resume->late = false;
     int waited = 0;
-    while (!resume->late && resume->tokens > 0 && waited == 0)
+    while (!resume->late && !resume->given_up && resume->tokens > 0 && waited == 0)
         waited = pthread_cond_timedwait(&resume->changed, &resume->mutex, &until);
     if (waited != 0 && resume->tokens > 0) resume->late = true;
     pthread_mutex_unlock(&resume->mutex);
@@ -498,7 +537,7 @@ bool mr_resume_flush(struct mr_resume *resume, uint32_t timeout_ms)
 void mr_resume_destroy(struct mr_resume *resume)
 {
     if (!resume) return;
-    MR_ASSERT(resume->calls == 0 && resume->burst_count == 0);
+    MR_ASSERT(resume->calls == 0 && resume->given_up == 0 && resume->burst_count == 0);
     free(resume->burst);
     close_tools(&resume->writing);
     close_tools(&resume->reading);

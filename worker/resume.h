@@ -10,9 +10,11 @@
  * result is acknowledged. Tokens are only appended to a list that is there (RPUSHX): a worker that
  * was given up and wakes leaves nothing behind.
  *
- * Nobody but publish waits, and it not for long. Without an answer of Redis a request runs as if
- * there were none: it counts its attempts by the commit's metadata alone and begins at its first
- * token. A write that fails ends its trail; the attempt after that goes on from the token before.
+ * Intake and publish wait, and not for long. Without an answer of Redis a request runs as if there
+ * were none: it counts its attempts by the commit's metadata alone and begins at its first token.
+ * An answer that intake gave up is still on its way: as long as that is so Redis is silent, and
+ * nobody waits for it again. A write that fails ends its trail; the attempt after that goes on from
+ * the token before.
  *
  * Threads: as said at each call. Answers come as mail to intake, from the tier's thread.
  * Memory:  trails of the requests in flight; what they wrote is at most MR_TRAIL_BYTES_MAX each and
@@ -35,6 +37,8 @@ struct mr_ticket;
 struct mr_resume_options {
     /* How Redis is reached: mr_tier_redis_call, or a test's. */
     bool (*call)(void *context, const struct mr_tier_call *calls, size_t count);
+    /* Redis has become silent, or is no longer: mr_tier_redis_set_silent. NULL: nobody is told. */
+    void (*silence)(void *context, bool silent);
     void *context;
     const struct mr_tier_secret *secrets; /* [secret_count], the first one seals; copied */
     size_t secret_count;
@@ -51,7 +55,10 @@ struct mr_found_mail {
     struct mr_ticket *ticket; /* intake's; NULL: nobody waits for it any more */
     bool heard;               /* false: no answer */
     struct mr_progress_history history;
-    struct mr_trail *trail; /* private */
+    /* private */
+    struct mr_trail *trail;
+    size_t entries, bytes; /* of the list */
+    bool over, given_up;   /* under the resume's mutex */
 };
 
 enum mr_status mr_resume_create(struct mr_resume **out, const struct mr_resume_options *options,
@@ -65,11 +72,19 @@ void mr_resume_destroy(struct mr_resume *resume);
 
 /* ---- intake's thread ---- */
 
-/* A trail for a request whose prompt is encoded, and the question what is known of it. *found NULL:
- * Redis cannot be asked. NULL: no memory. Tokens are kept of requests of one choice. */
+/* A trail for a request whose prompt is encoded, and the question what is known of it; found NULL:
+ * without it. *found NULL: Redis cannot be asked. NULL: no memory. Tokens are kept of requests of
+ * one choice. */
 struct mr_trail *mr_resume_ask(struct mr_resume *resume, const struct mr_progress_origin *origin,
                                const struct mr_request *request, struct mr_ticket *ticket,
                                struct mr_found_mail **found);
+/* The trail is as the answer says; before its start. */
+void mr_trail_learn(struct mr_trail *trail, const struct mr_found_mail *found);
+/* The answer was waited for too long: Redis is silent until it comes, as mail nonetheless. False:
+ * it is in the mailbox. */
+bool mr_resume_give_up(struct mr_resume *resume, struct mr_found_mail *found);
+/* Whether an answer that was given up is still to come. Threads: any. */
+bool mr_resume_is_silent(struct mr_resume *resume);
 void mr_found_mail_free(struct mr_found_mail *found);
 
 /* Handed back on purpose; runs on after that. */
@@ -93,7 +108,7 @@ bool mr_trail_keeps(const struct mr_trail *trail);
 void mr_trail_keep(struct mr_trail *trail, uint32_t index, uint32_t shown,
                    const struct mr_sample *sample);
 /* Sends what is to be kept, and waits until Redis has it. When it once did not in time, not again
- * before it has. */
+ * before it has; nor while Redis is silent. */
 void mr_resume_wait(struct mr_resume *resume);
 
 #endif

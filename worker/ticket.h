@@ -80,6 +80,7 @@ struct mr_ticket {
     bool submitted, running;
     bool awaited;                    /* ran when its partition was asked back */
     struct mr_found_mail *asked;     /* Redis has not answered yet */
+    uint64_t asked_until_ns;         /* then it is not waited for any more */
     struct mr_sample *kept;          /* [kept_count] until it is submitted */
     struct mr_refusal_mail *refusal; /* with the record, in case it is poison */
 

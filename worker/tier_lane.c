@@ -329,7 +329,14 @@ static void collect(struct mr_tier_lane *lane)
 static void set_ready(struct mr_tier_lane *lane, bool ready)
 {
     if (lane->options.queue && ready != lane->was_ready)
-        mr_tier_queue_set_ready(lane->options.queue, lane->options.index, ready);
+        mr_tier_queue_set_ready(lane->options.queue, lane->options.index, ready, mr_clock_ns());
+}
+
+static void tell_heard(struct mr_tier_lane *lane, uint64_t received_bytes)
+{
+    bool values = lane->options.queue && lane->options.index > 0;
+    if (values && received_bytes != lane->stats.bytes.received_bytes)
+        mr_tier_queue_heard(lane->options.queue, mr_clock_ns());
 }
 
 static void look_around(struct mr_tier_lane *lane)
@@ -337,6 +344,7 @@ static void look_around(struct mr_tier_lane *lane)
     struct mr_redis_client_stats stats = mr_redis_client_stats(lane->client);
     bool ready = mr_redis_client_is_ready(lane->client);
     bool failed = stats.failures && !lane->told_failure;
+    tell_heard(lane, stats.bytes.received_bytes);
     set_ready(lane, ready);
     bool tells = lane->options.queue && lane->options.index == 0 && lane->options.log;
     if (tells && ready && !lane->was_ready) mr_log_info(lane->options.log, "Redis answers");

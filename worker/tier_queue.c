@@ -216,17 +216,21 @@ static bool admit_store(struct mr_tier_queue *queue, struct mr_tier_job *job, co
 
 static bool is_up(const struct mr_tier_queue *queue)
 {
-    bool values = false;
-    for (uint32_t i = 1; i < queue->options.lane_count; i++)
-        values |= queue->ready[i];
-    return queue->ready[0] && values;
+    return queue->ready[0] && mr_tier_queue_has_lane(queue);
+}
+
+void mr_tier_queue_set_silent(struct mr_tier_queue *queue, bool silent)
+{
+    pthread_mutex_lock(&queue->mutex);
+    queue->silent = silent;
+    pthread_mutex_unlock(&queue->mutex);
 }
 
 static bool admit(struct mr_tier_queue *queue, struct mr_tier_job *job, const char *tenant,
                   uint64_t now_ns)
 {
     bool store = job->work == MR_TIER_STORE;
-    bool good = is_up(queue) && queue->job_count < MR_TIER_JOBS_MAX &&
+    bool good = is_up(queue) && queue->job_count < MR_TIER_JOBS_MAX && (store || !queue->silent) &&
                 (!store || admit_store(queue, job, tenant, now_ns));
     if (!good && store) {
         mr_tier_queue_count(queue, MR_TIER_ITEMS_DROPPED, job->item_count);
@@ -319,9 +323,10 @@ bool mr_tier_queue_poll(struct mr_tier_queue *queue, struct mr_tier_answer *out)
 struct mr_tier_rates mr_tier_queue_rates(struct mr_tier_queue *queue)
 {
     pthread_mutex_lock(&queue->mutex);
-    struct mr_tier_rates rates = {.up = is_up(queue),
+    struct mr_tier_rates rates = {.up = is_up(queue) && !queue->silent,
                                   .bytes_per_second = queue->bytes_per_second,
                                   .round_trip_ns = queue->round_trip_ns,
+                                  .heard_ns = queue->heard_ns,
                                   .waiting_bytes = queue->stats.waiting_load_bytes};
     pthread_mutex_unlock(&queue->mutex);
     return rates;
@@ -360,6 +365,10 @@ void mr_tier_queue_check(struct mr_tier_queue *queue)
         if (job->work == MR_TIER_STORE && !job->final) store_bytes += job->bytes;
     }
     MR_ASSERT((mr_tier_memory_check(queue->memory) > 0) == (jobs > 0));
+    uint64_t coming = 0;
+    for (uint32_t i = 0; i < queue->options.lane_count; i++)
+        coming += queue->coming[i];
+    MR_ASSERT(coming == queue->coming_bytes);
     MR_ASSERT(jobs == queue->job_count && store_bytes == queue->stats.waiting_store_bytes);
     pthread_mutex_unlock(&queue->mutex);
 }

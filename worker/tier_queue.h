@@ -5,7 +5,9 @@
  * A job is one request of kvcache/tier.h; a part is one slice of one item, that is one value in
  * Redis and one command at a time. Small jobs (look-ups; also the look-up that goes before every
  * store, so that nothing is written twice) are for the first lane alone and never stand behind a
- * value. Of values, loads go before stores; a load's last part goes first.
+ * value. Of values, loads go before stores; a load's last part goes first. Together not more is on
+ * its way than comes within MR_TIER_AHEAD_NS: when it is cut off, no more than that was in vain,
+ * and what came before counts. When no connection is left, what nobody has taken is over at once.
  *
  * In parts: worker/tier_queue.c the engine's side, worker/tier_queue_parts.c the lanes'.
  *
@@ -24,6 +26,7 @@
 #define MR_TIER_JOBS_MAX  1024u
 #define MR_TIER_LANES_MAX 17u
 #define MR_TIER_KEY_BYTES 80u
+#define MR_TIER_AHEAD_NS  ((uint64_t)20000000)
 
 struct mr_tier_queue;
 struct mr_tier_job;
@@ -45,6 +48,7 @@ struct mr_tier_part {
     bool unanswered;             /* a LOOK that Redis did not answer */
     bool damaged;                /* TIDY deletes it, else it renews its time to live */
     bool there, released, taken; /* private to the queue */
+    uint32_t lane;               /* so is this: a GET's */
 };
 
 struct mr_tier_queue_options {
@@ -110,12 +114,17 @@ void mr_tier_queue_skip(struct mr_tier_queue *queue, uint64_t ticket, uint32_t i
 void mr_tier_queue_abandon(struct mr_tier_queue *queue, uint64_t ticket);
 bool mr_tier_queue_poll(struct mr_tier_queue *queue, struct mr_tier_answer *answer);
 struct mr_tier_rates mr_tier_queue_rates(struct mr_tier_queue *queue);
+/* Silent: asks and loads are refused, as when no server answers. Threads: any. */
+void mr_tier_queue_set_silent(struct mr_tier_queue *queue, bool silent);
 struct mr_tier_queue_stats mr_tier_queue_stats(struct mr_tier_queue *queue);
 
 /* ---- the lanes' side ---- */
 
 /* Whether this lane's server answers. The first lane's word is the tier's. */
-void mr_tier_queue_set_ready(struct mr_tier_queue *queue, uint32_t lane, bool ready);
+void mr_tier_queue_set_ready(struct mr_tier_queue *queue, uint32_t lane, bool ready,
+                             uint64_t now_ns);
+/* Bytes of values have come. */
+void mr_tier_queue_heard(struct mr_tier_queue *queue, uint64_t now_ns);
 /* Next part for this lane, NULL for none. */
 struct mr_tier_part *mr_tier_queue_take(struct mr_tier_queue *queue, uint32_t lane,
                                         uint64_t now_ns);

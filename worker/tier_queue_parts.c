@@ -232,17 +232,58 @@ void mr_tier_queue_drop(struct mr_tier_queue *queue, struct mr_tier_job *job, ui
 
 /* ---- the lanes' side ---- */
 
-void mr_tier_queue_set_ready(struct mr_tier_queue *queue, uint32_t lane, bool ready)
+bool mr_tier_queue_has_lane(const struct mr_tier_queue *queue)
+{
+    bool any = false;
+    for (uint32_t i = 1; i < queue->options.lane_count; i++)
+        any |= queue->ready[i];
+    return any;
+}
+
+/* Ends what nobody has taken of every job in the list: it takes them out of it. */
+static void drop_all(struct mr_tier_queue *queue, struct mr_tier_job_list *list, uint64_t now_ns)
+{
+    while (list->first)
+        mr_tier_queue_drop(queue, list->first, UINT32_MAX, now_ns);
+}
+
+void mr_tier_queue_set_ready(struct mr_tier_queue *queue, uint32_t lane, bool ready,
+                             uint64_t now_ns)
 {
     pthread_mutex_lock(&queue->mutex);
     /* A server that was away may have come back empty. */
     if (lane == 0 && !ready && queue->ready[0]) mr_key_memory_clear(queue->present);
     queue->ready[lane] = ready;
+    if (lane == 0 && !ready) drop_all(queue, &queue->looks, now_ns);
+    if (lane > 0 && !mr_tier_queue_has_lane(queue)) drop_all(queue, &queue->loads, now_ns);
     pthread_mutex_unlock(&queue->mutex);
 }
 
+void mr_tier_queue_heard(struct mr_tier_queue *queue, uint64_t now_ns)
+{
+    pthread_mutex_lock(&queue->mutex);
+    queue->heard_ns = now_ns;
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+/* Whether so much more may be on its way. One lane always has something coming, and the next. */
+static bool may_come(const struct mr_tier_queue *queue, uint32_t lane, uint64_t bytes)
+{
+    double ahead = queue->bytes_per_second * (double)MR_TIER_AHEAD_NS / 1e9;
+    return queue->coming_bytes == queue->coming[lane] || queue->bytes_per_second == 0 ||
+           (double)(queue->coming_bytes + bytes) <= ahead;
+}
+
+static void count_coming(struct mr_tier_queue *queue, const struct mr_tier_part *part, bool comes)
+{
+    uint64_t bytes = part->frame.length;
+    queue->coming_bytes += comes ? bytes : 0 - bytes;
+    queue->coming[part->lane] += comes ? bytes : 0 - bytes;
+}
+
 /* The first job's next part: a load's from the back. */
-static struct mr_tier_part *next_part(struct mr_tier_job_list *list, uint64_t now_ns)
+static struct mr_tier_part *next_part(struct mr_tier_queue *queue, struct mr_tier_job_list *list,
+                                      uint32_t lane, uint64_t now_ns)
 {
     struct mr_tier_job *job = list->first;
     struct mr_tier_part *part = NULL;
@@ -252,6 +293,10 @@ static struct mr_tier_part *next_part(struct mr_tier_job_list *list, uint64_t no
         if (!job->parts[at].taken) part = &job->parts[at];
     }
     MR_ASSERT(part && job->untaken > 0);
+    bool load = job->work == MR_TIER_LOAD;
+    if (load && !may_come(queue, lane, part->frame.length)) return NULL;
+    part->lane = lane;
+    if (load) count_coming(queue, part, true);
     if (job->untaken == 1) list_remove(list, job);
     part->taken = true;
     job->untaken--;
@@ -265,10 +310,10 @@ struct mr_tier_part *mr_tier_queue_take(struct mr_tier_queue *queue, uint32_t la
     struct mr_tier_part *part = NULL;
     pthread_mutex_lock(&queue->mutex);
     if (lane == 0) {
-        part = next_part(&queue->looks, now_ns);
+        part = next_part(queue, &queue->looks, lane, now_ns);
     } else {
-        part = next_part(&queue->loads, now_ns);
-        if (!part) part = next_part(&queue->stores, now_ns);
+        struct mr_tier_job_list *list = queue->loads.first ? &queue->loads : &queue->stores;
+        part = next_part(queue, list, lane, now_ns);
     }
     pthread_mutex_unlock(&queue->mutex);
     return part;
@@ -328,6 +373,8 @@ bool mr_tier_queue_finish(struct mr_tier_queue *queue, struct mr_tier_part *part
         if (!part->released) finish_look(queue, part, good, now_ns);
         break;
     case MR_TIER_STEP_GET:
+        count_coming(queue, part, false);
+        if (queue->loads.first) mr_tier_queue_ring(queue, 1, queue->options.lane_count);
         if (!part->released) close_part(queue, part, good, now_ns);
         again = good || part->damaged;
         part->step = MR_TIER_STEP_TIDY;

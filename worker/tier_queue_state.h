@@ -52,7 +52,10 @@ struct mr_tier_queue {
     struct mr_tier_job_list looks, loads, stores;
     struct mr_tier_note *answer_first, *answer_last;
     const struct mr_wake *wakes[MR_TIER_LANES_MAX];
-    bool ready[MR_TIER_LANES_MAX];
+    bool ready[MR_TIER_LANES_MAX], silent;
+    uint64_t coming[MR_TIER_LANES_MAX],
+        coming_bytes;  /* of values being loaded, by lane and in all */
+    uint64_t heard_ns; /* when bytes of values came last */
     uint64_t paused_until_ns, told_refusal_ns, measured_ns, asked_ns, round_trip_ns;
     double bytes_per_second;
     struct mr_tier_memory *memory; /* of the jobs */
@@ -63,6 +66,7 @@ struct mr_tier_queue {
 };
 
 /* worker/tier_queue_parts.c, all under the mutex */
+bool mr_tier_queue_has_lane(const struct mr_tier_queue *queue); /* one for values is ready */
 void mr_tier_queue_ring(struct mr_tier_queue *queue, uint32_t first, uint32_t end);
 void mr_tier_queue_count(struct mr_tier_queue *queue, enum mr_tier_counter counter,
                          uint64_t amount);

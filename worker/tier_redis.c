@@ -316,6 +316,11 @@ bool mr_tier_redis_call(struct mr_tier_redis *tier, const struct mr_tier_call *c
     return mr_tier_lane_call(tier->calls, calls, count);
 }
 
+void mr_tier_redis_set_silent(struct mr_tier_redis *tier, bool silent)
+{
+    mr_tier_queue_set_silent(tier->queue, silent);
+}
+
 static void add(struct mr_redis_client_stats *sum, const struct mr_redis_client_stats *one)
 {
     sum->connects += one->connects;

@@ -55,6 +55,9 @@ const struct mr_tier *mr_tier_redis_table(const struct mr_tier_redis *tier);
 void mr_tier_redis_link(struct mr_tier_redis *tier, void (*notify)(void *context), void *context);
 /* Small commands of somebody else: see worker/tier_lane.h. */
 bool mr_tier_redis_call(struct mr_tier_redis *tier, const struct mr_tier_call *calls, size_t count);
+/* Somebody waits for an answer in vain: while that is so nothing is looked up or loaded. Threads:
+ * any. */
+void mr_tier_redis_set_silent(struct mr_tier_redis *tier, bool silent);
 struct mr_tier_redis_stats mr_tier_redis_stats(struct mr_tier_redis *tier);
 /* Reads a key file ("" none) into secrets [MR_FRAME_KEYS_MAX]; the caller wipes them. */
 enum mr_status mr_tier_redis_secrets(const char *path, struct mr_tier_secret *secrets,

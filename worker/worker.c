@@ -167,11 +167,17 @@ static bool call_tier(void *context, const struct mr_tier_call *calls, size_t co
     return mr_tier_redis_call(context, calls, count);
 }
 
+static void silence_tier(void *context, bool silent)
+{
+    mr_tier_redis_set_silent(context, silent);
+}
+
 static enum mr_status open_resume(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
     struct mr_tier_secret secrets[MR_FRAME_KEYS_MAX];
     struct mr_resume_options options = {.call = call_tier,
+                                        .silence = silence_tier,
                                         .context = worker->tier,
                                         .secrets = secrets,
                                         .ttl_ns = config->resume_ttl_ns,

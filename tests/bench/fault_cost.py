@@ -6,7 +6,6 @@ redis-server and build/produce. Bar: no more than 60 ms are added. Prints a tabl
 
 import contextlib
 import pathlib
-import random
 import statistics
 import sys
 import tempfile
@@ -56,7 +55,6 @@ def measure_faults(options, names):
 
 def measure_values(options, count):
     """The same prompt again and again, its values damaged anew each time; nothing of it is kept in the worker."""
-    keep_nothing = {"read": True, "write": False}
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         options.model = redis_rig.write_model(folder)
@@ -64,26 +62,15 @@ def measure_values(options, count):
         stage = redis_faults.Stage(options, stack, "--kv-memory", "128MiB", prefix=blocks * BLOCK_TOKENS + 20,
                                    block_bytes=256 << 10)
         prompt = stage.fill(5)
-        values = stage.values()
-        wanted = stage.plain.ask(prompt, cache={"read": False, "write": False})
-        healthy = stage.reader.ask(prompt, cache=keep_nothing)
+        healthy = stage.reader.ask(prompt, cache=redis_faults.KEEP_NOTHING)
         assert loaded(healthy) == blocks * BLOCK_TOKENS, f"nothing to damage: {healthy['usage']}"
-        pairs, counts, done, drawn = [], [], 0, random.Random(3)
-        while done < count:
-            kind = redis_faults.DAMAGES[len(pairs) % len(redis_faults.DAMAGES)]
-            redis_faults.damage(stage, values, [kind], drawn)
-            got = stage.reader.ask(prompt, cache=keep_nothing)
-            plain = stage.plain.ask(prompt, cache={"read": False, "write": False})
-            stage.check_same(kind.__name__, got, wanted)
-            assert loaded(got) == 0, f"{kind.__name__}: {got['usage']}"
-            pairs.append((first(got), first(plain)))
+        pairs, counts, done = [], [], 0
+        for done, got in redis_faults.damaged(stage, prompt, count):
+            pairs.append((first(got), first(stage.plain.ask(prompt, cache=redis_faults.NO_CACHE))))
             counts.append(loaded(got))
-            done += len(values)
-        row = {**summary(pairs, counts), "values": done, "refused": sum(
-            float(line.rsplit(" ", 1)[1]) for line in stage.reader.serve.get("/metrics")[1].splitlines()
-            if line.startswith("millrace_tier_verify_failures_total{"))}
+        row = {**summary(pairs, counts), "values": done, "refused": sum(redis_faults.refused(stage.reader).values())}
         show(f"{done} damaged values", row)
-        print(f"  of these {row['refused']:.0f} were loaded and refused; the others were another length at the look-up",
+        print(f"  of these {row['refused']} were loaded and refused; the others were another length at the look-up",
               file=sys.stderr)
     return row
 

@@ -219,7 +219,8 @@ static struct mr_tier_rates rates(void *context)
     return (struct mr_tier_rates){
         .up = !tier->options.down,
         .bytes_per_second = tier->options.unmeasured ? 0.0 : tier->options.bytes_per_second,
-        .round_trip_ns = tier->options.latency_ns};
+        .round_trip_ns = tier->options.latency_ns,
+        .heard_ns = tier->stalled_ns > 0 ? tier->stalled_ns : *tier->now_ns};
 }
 
 struct fake_tier *fake_tier_create(const struct fake_tier_options *options, struct fake_tier *peer)
@@ -242,6 +243,22 @@ struct fake_tier *fake_tier_create(const struct fake_tier_options *options, stru
                                   .abandon = abandon,
                                   .rates = rates};
     return tier;
+}
+
+void fake_tier_cut(struct fake_tier *tier)
+{
+    for (uint32_t i = 0; i < tier->event_count; i++) {
+        if (tier->events[i].answer.work != MR_TIER_LOAD) continue;
+        tier->events[i].due_ns = *tier->now_ns;
+        tier->events[i].lost = true;
+    }
+}
+
+void fake_tier_stall(struct fake_tier *tier)
+{
+    tier->stalled_ns = *tier->now_ns;
+    for (uint32_t i = 0; i < tier->event_count; i++)
+        if (tier->events[i].answer.work == MR_TIER_LOAD) tier->events[i].due_ns = UINT64_MAX;
 }
 
 void fake_tier_hurry(struct fake_tier *tier)

@@ -37,6 +37,7 @@ struct fake_tier {
     struct fake_tier_event *events; /* [FAKE_TIER_EVENTS_MAX] */
     uint32_t event_count;
     uint64_t busy_until_ns;
+    uint64_t stalled_ns; /* since then nothing comes; 0: it does */
     uint64_t random;
     uint64_t asks, loads, stores, items_loaded, items_stored;
     struct mr_tier port;
@@ -49,6 +50,10 @@ const struct mr_tier *fake_tier_port(struct fake_tier *tier);
 void fake_tier_set_clock(struct fake_tier *tier, const uint64_t *now_ns);
 /* When the next answer is due; UINT64_MAX: none is. */
 uint64_t fake_tier_next_ns(const struct fake_tier *tier);
+/* Nothing that is being loaded comes, which it says at once. */
+void fake_tier_cut(struct fake_tier *tier);
+/* From now on nothing that is loaded comes, and it does not say so. */
+void fake_tier_stall(struct fake_tier *tier);
 /* What is on its way is there. */
 void fake_tier_hurry(struct fake_tier *tier);
 /* Forgets everything stored, as FLUSHALL does. */

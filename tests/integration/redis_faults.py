@@ -2,6 +2,7 @@
 a worker without Redis, tests/bench/fault_cost.py measures what it costs them."""
 
 import contextlib
+import random
 import signal
 import struct
 import threading
@@ -10,6 +11,7 @@ import time
 import redis_rig
 from redis_rig import first, loaded, tokens
 
+KEEP_NOTHING, NO_CACHE = {"read": True, "write": False}, {"read": False, "write": False}
 HEADER_BYTES = 64  # kvcache/block_frame.h
 VERSION_AT, LENGTH_AT = 4, 32
 
@@ -222,6 +224,29 @@ def damage(stage, values, kinds, drawn):
                             for number, (key, value) in enumerate(values.items())])
 
 
+def damaged(stage, prompt, count):
+    """Asks for a prompt that is in Redis until so many of its values were damaged, each time all of them anew and in
+    the next way; nothing of it is kept in the worker. Yields how many there were so far, and the answer, whose tokens
+    were the same and of which nothing was loaded."""
+    values, drawn, done = stage.values(), random.Random(3), 0
+    wanted = stage.plain.ask(prompt, cache=NO_CACHE)
+    assert len(values) > 3, "there was nothing to damage"
+    while done < count:
+        kind = DAMAGES[done // len(values) % len(DAMAGES)]
+        damage(stage, values, [kind], drawn)
+        got = stage.reader.ask(prompt, cache=KEEP_NOTHING)
+        stage.check_same(kind.__name__, got, wanted)
+        assert loaded(got) == 0, f"{kind.__name__}: {loaded(got)} tokens loaded from values that are wrong"
+        done += len(values)
+        yield done, got
+
+
+def refused(worker):
+    """Values that did not verify, by cause."""
+    lines = [line for line in worker.serve.get("/metrics")[1].splitlines() if "verify_failures_total{" in line]
+    return {line.split('"')[1]: int(float(line.rsplit(" ", 1)[1])) for line in lines}
+
+
 FAULTS = {fault.__name__.replace("_", " "): fault for fault in (
     healthy, down_at_start, wrong_password, away, restarted_empty, stopped, paused, flushed_in_a_loop,
     full_and_nothing_evicted, room_for_one_block, killed_in_a_get, stopped_in_a_get, cut_in_a_get, killed_in_a_set,
@@ -240,4 +265,4 @@ def run(stage, name, salt, plain_first=False):
     return got, wanted
 
 
-__all__ = ["DAMAGES", "FAULTS", "Stage", "damage", "first", "loaded", "run", "tokens"]
+__all__ = ["FAULTS", "KEEP_NOTHING", "NO_CACHE", "Stage", "damaged", "first", "loaded", "refused", "run", "tokens"]

@@ -340,6 +340,62 @@ static void an_unmeasured_slow_tier_costs_little(void **state)
     end(&fleet);
 }
 
+/* Loads of this prompt by a worker whose tier needs 10 ms a block, until one block has come. */
+static struct engine_rig *load_one_block(struct fleet *fleet, struct wish wish, double *alone_ms)
+{
+    struct fake_tier_options even = fast;
+    even.bytes_per_second = BLOCK * sizeof(struct mr_fake_slot) / 0.010;
+    start(fleet, &fast, &even);
+    *alone_ms = run(fleet, 0, wish)->result.first_token_ms;
+    struct engine_rig *rig = &fleet->rigs[1];
+    uint32_t tokens[PROMPT_MAX];
+    write_prompt(rig, tokens, wish.shared, wish.count, 2);
+    rig_submit(rig, 60, mr_fake_request("cut", tokens, wish.count));
+    while (stats_of(fleet, 1).loaded_bytes == 0)
+        rig_step(rig);
+    return rig;
+}
+
+/* Five of six blocks do not come: what was waited for them is lost, nothing else. */
+static void what_is_cut_off_is_computed_at_once(void **state)
+{
+    (void)state;
+    struct fleet fleet;
+    double alone_ms;
+    struct wish wish = {.shared = 6 * BLOCK, .count = 6 * BLOCK + 20, .ending = 1};
+    struct engine_rig *rig = load_one_block(&fleet, wish, &alone_ms);
+    uint64_t begun_ns = rig->fake->now_ns;
+    fake_tier_cut(fleet.tiers[1]);
+    rig_run(rig);
+    assert_int_equal(rig->seen[60].result.cached_tokens_redis, BLOCK);
+    assert_true(rig->seen[60].result.first_token_ms < alone_ms);
+    assert_true((double)(rig->fake->now_ns - begun_ns) < (alone_ms + 300) * 1e6);
+    assert_int_equal(stats_of(&fleet, 1).missing_items, 5);
+    end(&fleet);
+}
+
+/* Nothing is answered: the front goes on when nothing was heard for MR_LOAD_STALL_MS. */
+static void a_load_that_stalls_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct fleet fleet;
+    double alone_ms;
+    struct wish wish = {.shared = 6 * BLOCK, .count = 6 * BLOCK + 20, .ending = 1};
+    struct engine_rig *rig = load_one_block(&fleet, wish, &alone_ms);
+    uint64_t begun_ns = rig->fake->now_ns, rows = rig->fake->row_count;
+    fake_tier_stall(fleet.tiers[1]);
+    while (stats_of(&fleet, 1).holds_given_up == 0)
+        rig_step(rig);
+    assert_int_equal(rig->fake->row_count, rows);
+    assert_in_range(rig->fake->now_ns - begun_ns, MR_LOAD_STALL_MS * 1e6 - 1,
+                    (MR_LOAD_STALL_MS + 2) * 1e6);
+    rig_run(rig);
+    assert_int_equal(rig->seen[60].result.cached_tokens_redis, BLOCK);
+    assert_true(rig->seen[60].result.first_token_ms < alone_ms);
+    settle(&fleet, 1);
+    end(&fleet);
+}
+
 /* Loading and computing at the same speed: each does about half. */
 static void the_front_is_computed_while_the_back_is_loaded(void **state)
 {
@@ -530,6 +586,8 @@ int main(void)
         cmocka_unit_test(a_lost_item_is_computed_and_the_rest_is_used),
         cmocka_unit_test(a_tier_slower_than_computing_is_left_alone),
         cmocka_unit_test(an_unmeasured_slow_tier_costs_little),
+        cmocka_unit_test(what_is_cut_off_is_computed_at_once),
+        cmocka_unit_test(a_load_that_stalls_is_not_waited_for),
         cmocka_unit_test(the_front_is_computed_while_the_back_is_loaded),
         cmocka_unit_test(a_tier_that_is_down_changes_nothing),
         cmocka_unit_test(a_late_answer_is_not_waited_for_long),

@@ -39,13 +39,25 @@ struct fake_redis {
         struct fake_text key, value;
     } keys[FAKE_KEYS];
     size_t key_count;
-    atomic_bool stop, silent, full, damage, forget, hang_up;
+    atomic_bool stop, silent, full, forget, hang_up;
+    atomic_int damage;    /* enum fake_damage: what is read is changed in this way */
+    atomic_size_t cut;    /* replies go out in two pieces, the first of that many bytes; 0: whole */
+    atomic_bool bytewise; /* or a byte at a time */
     atomic_uint gets, sets, dels, expires;
 };
 
-static inline void fake_say(int fd, const void *bytes, size_t length)
+enum fake_damage {
+    FAKE_WELL,
+    FAKE_FLIPPED, /* one bit, another one each time */
+    FAKE_TRUNCATED,
+    FAKE_SWAPPED,   /* another key's value; the last one there is flipped */
+    FAKE_OVERSIZED, /* the header says so too */
+    FAKE_OLDER,     /* the version before the first */
+    FAKE_DAMAGES
+};
+
+static inline void fake_send(int fd, const char *at, size_t length)
 {
-    const char *at = bytes;
     while (length) {
         ssize_t sent = send(fd, at, length, MSG_NOSIGNAL);
         if (sent <= 0) return;
@@ -54,25 +66,44 @@ static inline void fake_say(int fd, const void *bytes, size_t length)
     }
 }
 
-static inline void fake_line(int fd, const char *text)
+/* A whole reply. The pause lets the other side read what there is. */
+static inline void fake_say(struct fake_redis *redis, int fd, const char *bytes, size_t length)
 {
-    fake_say(fd, text, strlen(text));
+    size_t cut = atomic_load(&redis->cut);
+    if (atomic_load(&redis->bytewise)) {
+        for (size_t i = 0; i < length; i++)
+            fake_send(fd, bytes + i, 1);
+        return;
+    }
+    if (cut > 0 && cut < length) {
+        fake_send(fd, bytes, cut);
+        usleep(50);
+        bytes += cut;
+        length -= cut;
+    }
+    fake_send(fd, bytes, length);
 }
 
-static inline void fake_number(int fd, long long value)
+static inline void fake_line(struct fake_redis *redis, int fd, const char *text)
+{
+    fake_say(redis, fd, text, strlen(text));
+}
+
+static inline void fake_number(struct fake_redis *redis, int fd, long long value)
 {
     char line[32];
     snprintf(line, sizeof line, ":%lld\r\n", value);
-    fake_line(fd, line);
+    fake_line(redis, fd, line);
 }
 
-static inline void fake_bulk(int fd, const char *bytes, size_t length)
+static inline void fake_bulk(struct fake_redis *redis, int fd, const char *bytes, size_t length)
 {
-    char line[32];
-    snprintf(line, sizeof line, "$%zu\r\n", length);
-    fake_line(fd, line);
-    fake_say(fd, bytes, length);
-    fake_line(fd, "\r\n");
+    char *reply = malloc(length + 32);
+    size_t head = (size_t)sprintf(reply, "$%zu\r\n", length);
+    memcpy(reply + head, bytes, length);
+    memcpy(reply + head + length, "\r\n", 2);
+    fake_say(redis, fd, reply, head + length + 2);
+    free(reply);
 }
 
 /* The key's value, made empty if `make`; NULL: not there. */
@@ -108,16 +139,42 @@ static inline bool fake_is(struct fake_text word, const char *name)
     return word.length == strlen(name) && memcmp(word.bytes, name, word.length) == 0;
 }
 
+/* A copy of what is read, changed as the test wants. Offsets are those of kvcache/block_frame.h. */
+static inline struct fake_text fake_changed(struct fake_redis *redis, const struct fake_text *value)
+{
+    unsigned count = atomic_load(&redis->gets);
+    int kind = atomic_load(&redis->damage);
+    const struct fake_text *from = value;
+    for (size_t i = 0; kind == FAKE_SWAPPED && i < redis->key_count; i++)
+        if (redis->keys[i].value.bytes && &redis->keys[i].value != value)
+            from = &redis->keys[i].value;
+    struct fake_text copy = {malloc(from->length + 65), from->length};
+    memcpy(copy.bytes, from->bytes, from->length);
+    size_t at = count * (size_t)7919 % copy.length;
+    bool alone = kind == FAKE_SWAPPED && from == value;
+    if (kind == FAKE_FLIPPED || alone) copy.bytes[at] ^= (char)(1 << count % 8);
+    if (kind == FAKE_TRUNCATED) copy.length = at;
+    if (kind == FAKE_OLDER) copy.bytes[4] = copy.bytes[5] = 0;
+    if (kind == FAKE_OVERSIZED) {
+        uint32_t length = (uint32_t)copy.length;
+        memcpy(copy.bytes + 32, &length, sizeof length);
+        memset(copy.bytes + copy.length, 'o', 64);
+        copy.length += 64;
+    }
+    return copy;
+}
+
 static inline void fake_read(struct fake_redis *redis, int fd, struct fake_text key)
 {
     struct fake_text *value = fake_find(redis, key, false);
     atomic_fetch_add(&redis->gets, 1);
     if (!value) {
-        fake_line(fd, "$-1\r\n");
+        fake_line(redis, fd, "$-1\r\n");
         return;
     }
-    if (atomic_load(&redis->damage)) value->bytes[value->length / 2] ^= 4;
-    fake_bulk(fd, value->bytes, value->length);
+    struct fake_text copy = fake_changed(redis, value);
+    fake_bulk(redis, fd, copy.bytes, copy.length);
+    free(copy.bytes);
 }
 
 static inline void fake_count(struct fake_redis *redis, int fd, struct fake_text key)
@@ -128,7 +185,7 @@ static inline void fake_count(struct fake_redis *redis, int fd, struct fake_text
     long long next = (value->bytes ? strtoll(value->bytes, NULL, 10) : 0) + 1;
     fake_clear(value);
     fake_append(value, digits, (size_t)snprintf(digits, sizeof digits, "%lld", next));
-    fake_number(fd, next);
+    fake_number(redis, fd, next);
 }
 
 static inline void fake_answer(struct fake_redis *redis, int fd, const struct fake_text *words)
@@ -138,36 +195,36 @@ static inline void fake_answer(struct fake_redis *redis, int fd, const struct fa
         for (size_t i = 0; i < redis->key_count; i++)
             fake_clear(&redis->keys[i].value);
     if (fake_is(words[0], "PING")) {
-        fake_line(fd, "+PONG\r\n");
+        fake_line(redis, fd, "+PONG\r\n");
     } else if (fake_is(words[0], "ECHO")) {
-        fake_bulk(fd, words[1].bytes, words[1].length);
+        fake_bulk(redis, fd, words[1].bytes, words[1].length);
     } else if (fake_is(words[0], "AUTH")) {
-        fake_line(fd, fake_is(words[1], "right") ? "+OK\r\n" : "-WRONGPASS wrong\r\n");
+        fake_line(redis, fd, fake_is(words[1], "right") ? "+OK\r\n" : "-WRONGPASS wrong\r\n");
     } else if (fake_is(words[0], "GET")) {
         fake_read(redis, fd, words[1]);
     } else if (fake_is(words[0], "INCR")) {
         fake_count(redis, fd, words[1]);
     } else if (fake_is(words[0], "STRLEN")) {
         value = fake_find(redis, words[1], false);
-        fake_number(fd, value ? (long long)value->length : 0);
+        fake_number(redis, fd, value ? (long long)value->length : 0);
     } else if (fake_is(words[0], "EXPIRE")) {
         atomic_fetch_add(&redis->expires, 1);
-        fake_number(fd, fake_find(redis, words[1], false) != NULL);
+        fake_number(redis, fd, fake_find(redis, words[1], false) != NULL);
     } else if (fake_is(words[0], "DEL")) {
         value = fake_find(redis, words[1], false);
         if (value) fake_clear(value);
         atomic_fetch_add(&redis->dels, 1);
-        fake_number(fd, value != NULL);
+        fake_number(redis, fd, value != NULL);
     } else if (fake_is(words[0], "SET") && atomic_load(&redis->full)) {
-        fake_line(fd, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+        fake_line(redis, fd, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
     } else if (fake_is(words[0], "SET") || fake_is(words[0], "APPEND")) {
         value = fake_find(redis, words[1], true);
         if (words[0].length == 3) fake_clear(value);
         fake_append(value, words[2].bytes, words[2].length);
         atomic_fetch_add(&redis->sets, 1);
-        fake_line(fd, words[0].length == 3 ? "+OK\r\n" : ":1\r\n");
+        fake_line(redis, fd, words[0].length == 3 ? "+OK\r\n" : ":1\r\n");
     } else {
-        fake_line(fd, "-ERR unknown command\r\n");
+        fake_line(redis, fd, "-ERR unknown command\r\n");
     }
 }
 

@@ -54,7 +54,7 @@ static inline void open_intake_rig(struct intake_rig *rig)
         .config = &rig->config, .log = rig->log, .failed = intake_rig_failed, .context = rig};
     intake->targets.engine = rig->engine.engine;
     intake->targets.publish = rig->publish;
-    intake->commit_due_ns = UINT64_MAX;
+    intake->commit_due_ns = intake->asking_due_ns = UINT64_MAX;
     intake->room = UINT64_MAX;
     struct mr_prompt_options prompt = {.tokenizer = rig->engine.tokenizer,
                                        .prompt_tokens_max = 256};

@@ -2,8 +2,10 @@
 
 #include "tests/unit/worker/intake_rig.h"
 #include "tests/unit/worker/list_redis.h"
+#include "worker/clock.h"
 
-#define VALUE "{\"id\":\"a\",\"prompt\":\"hello\"}"
+#define NAMED(id) "{\"id\":\"" id "\",\"prompt\":\"hello\"}"
+#define VALUE     NAMED("a")
 
 /* Intake beside a Redis played by the test: its answers come when the test wants. */
 struct rig {
@@ -77,6 +79,77 @@ static void nothing_is_submitted_before_the_answer(void **state)
     assert_int_equal(ticket->attempt, 1);
     assert_null(ticket->refusal);
     assert_int_equal(rig.intake.intake.asking_bytes, 0);
+    rig.redis.holding = false;
+    close_rig(&rig);
+}
+
+/* Redis says nothing: one request waits for a moment, the next ones do not; when it speaks again it
+ * is asked again. */
+static void an_answer_that_does_not_come_is_waited_for_once(void **state)
+{
+    static struct rig rig;
+    struct mr_intake *intake = &rig.intake.intake;
+    (void)state;
+    open_rig(&rig);
+    rig.redis.holding = true;
+    assign_lane(&rig.intake, 0, "");
+    uint64_t before_ns = mr_clock_ns();
+    arrive(&rig.intake, 0, VALUE);
+    assert_in_range(intake->asking_due_ns, before_ns + MR_INTAKE_ASK_WAIT_NS,
+                    mr_clock_ns() + MR_INTAKE_ASK_WAIT_NS);
+    uint64_t due_ns = intake->asking_due_ns;
+    mr_intake_expire_asking(intake, due_ns - 1);
+    turn(&rig);
+    assert_null(ticket_named(&rig.intake, "a"));
+    mr_intake_expire_asking(intake, due_ns);
+    turn(&rig);
+    struct mr_ticket *ticket = ticket_named(&rig.intake, "a");
+    assert_non_null(ticket);
+    assert_null(ticket->asked);
+    assert_non_null(ticket->trail);
+    assert_int_equal(intake->asking_bytes, 0);
+    assert_int_equal(intake->asking_due_ns, UINT64_MAX);
+    unsigned calls = rig.redis.calls;
+    arrive(&rig.intake, 1, NAMED("b"));
+    assert_non_null(ticket_named(&rig.intake, "b"));
+    assert_int_equal(rig.redis.calls, calls);
+    list_redis_answer_held(&rig.redis);
+    turn(&rig); /* finds nobody */
+    arrive(&rig.intake, 2, NAMED("c"));
+    assert_int_equal(rig.redis.calls, calls + 1);
+    assert_null(ticket_named(&rig.intake, "c"));
+    rig.redis.key[0] = '\0'; /* another record, another list */
+    list_redis_answer_held(&rig.redis);
+    turn(&rig);
+    assert_non_null(ticket_named(&rig.intake, "c"));
+    rig.redis.holding = false;
+    close_rig(&rig);
+}
+
+/* It may be poison, or far advanced: only Redis knows. */
+static void what_was_begun_before_waits_for_its_answer(void **state)
+{
+    static struct rig rig;
+    static char metadata[MR_LEDGER_METADATA_TEXT_MAX];
+    struct mr_ledger_history history;
+    struct mr_intake *intake = &rig.intake.intake;
+    (void)state;
+    open_rig(&rig);
+    struct mr_lane *lane = assign_lane(&rig.intake, 0, "");
+    assert_int_equal(mr_offset_ledger_receive(lane->ledger, 0, &history), MR_LEDGER_NEW);
+    mr_offset_ledger_start(lane->ledger, 0);
+    mr_ledger_metadata_encode(lane->ledger, 1, metadata);
+    mr_lane_forget(lane);
+    assign_lane(&rig.intake, 0, metadata);
+    rig.redis.holding = true;
+    arrive(&rig.intake, 0, VALUE);
+    mr_intake_expire_asking(intake, UINT64_MAX - 1);
+    turn(&rig);
+    assert_null(ticket_named(&rig.intake, "a"));
+    assert_int_equal(intake->parked_count, 1);
+    list_redis_answer_held(&rig.redis);
+    turn(&rig);
+    assert_non_null(ticket_named(&rig.intake, "a"));
     rig.redis.holding = false;
     close_rig(&rig);
 }
@@ -223,6 +296,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_submitted_before_the_answer),
+        cmocka_unit_test(an_answer_that_does_not_come_is_waited_for_once),
+        cmocka_unit_test(what_was_begun_before_waits_for_its_answer),
         cmocka_unit_test(without_an_answer_it_runs_as_if_there_were_no_redis),
         cmocka_unit_test(cancelled_while_it_waits_for_the_answer),
         cmocka_unit_test(the_next_attempt_has_the_next_number_and_the_tokens),

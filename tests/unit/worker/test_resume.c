@@ -5,6 +5,7 @@
 
 /* A resume over one list of a Redis played by the test. */
 struct rig {
+    uint32_t told_silent, told_heard; /* how often */
     struct list_redis redis;
     struct mr_wake wake;
     struct mr_mailbox *intake;
@@ -17,6 +18,17 @@ struct rig {
 static const struct mr_progress_origin somewhere = {
     .group = "g", .tenant = "t", .topic = "r", .id = {"a", 1}, .value = {"{}", 2}};
 
+static bool call_redis(void *context, const struct mr_tier_call *calls, size_t count)
+{
+    return list_redis_call(&((struct rig *)context)->redis, calls, count);
+}
+
+static void on_silence(void *context, bool silent)
+{
+    struct rig *rig = context;
+    ++*(silent ? &rig->told_silent : &rig->told_heard);
+}
+
 static void open_with(struct rig *rig, uint64_t bytes_max, const struct mr_tier_secret *secrets,
                       size_t secret_count)
 {
@@ -28,8 +40,9 @@ static void open_with(struct rig *rig, uint64_t bytes_max, const struct mr_tier_
     assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
     assert_int_equal(mr_mailbox_create(&rig->intake, &mailbox, NULL), MR_OK);
     assert_int_equal(mr_metrics_create(&rig->metrics, &info, NULL), MR_OK);
-    struct mr_resume_options options = {.call = list_redis_call,
-                                        .context = &rig->redis,
+    struct mr_resume_options options = {.call = call_redis,
+                                        .silence = on_silence,
+                                        .context = rig,
                                         .secrets = secrets,
                                         .secret_count = secret_count,
                                         .ttl_ns = 60000000000u,
@@ -258,6 +271,63 @@ static void nobody_waits_twice_for_a_redis_that_is_silent(void **state)
     close_rig(&rig);
 }
 
+/* Two answers are given up; what comes late changes nothing about the trails. */
+static void redis_is_silent_until_what_was_given_up_comes(void **state)
+{
+    struct rig rig;
+    struct mr_found_mail *found[2] = {NULL};
+    struct mr_trail *trails[2];
+    struct mr_progress_history history;
+    (void)state;
+    open_rig(&rig);
+    struct mr_trail *before = ask(&rig, &history);
+    mr_trail_start(before, 1, 0, 0);
+    rig.redis.holding = true;
+    for (uint32_t i = 0; i < 2; i++)
+        trails[i] = mr_resume_ask(rig.resume, &somewhere, &rig.request, NULL, &found[i]);
+    assert_false(mr_resume_is_silent(rig.resume));
+    for (uint32_t i = 0; i < 2; i++)
+        assert_true(mr_resume_give_up(rig.resume, found[i]));
+    assert_true(mr_resume_is_silent(rig.resume));
+    assert_true(rig.told_silent == 1 && rig.told_heard == 0);
+    keep(&rig, before, 0, 0); /* goes out all the same */
+    assert_int_equal(rig.redis.held_count, 3);
+    list_redis_answer_held(&rig.redis);
+    assert_false(mr_resume_is_silent(rig.resume));
+    assert_true(rig.told_silent == 1 && rig.told_heard == 1);
+    rig.redis.holding = false;
+    unsigned calls = rig.redis.calls;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct mr_mail *mail = i == 0 ? mr_mailbox_take(rig.intake) : &found[1]->mail;
+        assert_ptr_equal(mail, &found[i]->mail);
+        assert_false(mr_resume_give_up(rig.resume, found[i])); /* it is here */
+        mr_trail_forget(trails[i]); /* never started, never heard: nothing is known to be there */
+        mr_trail_drop(trails[i]);
+    }
+    assert_int_equal(rig.redis.calls, calls);
+    mr_found_mail_free(found[0]);
+    mr_found_mail_free(found[1]);
+    mr_trail_drop(before);
+    close_rig(&rig);
+}
+
+static void a_trail_may_begin_without_a_question(void **state)
+{
+    struct rig rig;
+    struct mr_progress_history history;
+    (void)state;
+    open_rig(&rig);
+    struct mr_trail *trail = mr_resume_ask(rig.resume, &somewhere, &rig.request, NULL, NULL);
+    assert_int_equal(rig.redis.calls, 0);
+    mr_trail_start(trail, 1, 0, 0);
+    keep(&rig, trail, 0, 0);
+    history = look(&rig);
+    assert_int_equal(history.count, 1);
+    mr_progress_clear(&history);
+    mr_trail_drop(trail);
+    close_rig(&rig);
+}
+
 static void no_more_is_kept_than_allowed(void **state)
 {
     struct rig rig;
@@ -354,6 +424,8 @@ int main(void)
         cmocka_unit_test(redis_away_means_nothing_is_known_and_nothing_kept),
         cmocka_unit_test(a_token_that_is_refused_ends_the_trail),
         cmocka_unit_test(nobody_waits_twice_for_a_redis_that_is_silent),
+        cmocka_unit_test(redis_is_silent_until_what_was_given_up_comes),
+        cmocka_unit_test(a_trail_may_begin_without_a_question),
         cmocka_unit_test(no_more_is_kept_than_allowed),
         cmocka_unit_test(tokens_of_several_choices_are_not_kept),
         cmocka_unit_test(with_a_key_nothing_of_the_answer_can_be_read),

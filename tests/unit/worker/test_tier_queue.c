@@ -45,7 +45,7 @@ static bool post(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t n
 static void set_ready(struct mr_tier_queue *queue)
 {
     for (uint32_t i = 0; i < 3; i++)
-        mr_tier_queue_set_ready(queue, i, true);
+        mr_tier_queue_set_ready(queue, i, true, 0);
 }
 
 static void close_queue(struct mr_tier_queue *queue)
@@ -60,10 +60,10 @@ static void nothing_is_taken_while_no_server_answers(void **state)
     struct mr_tier_queue *queue = open_queue();
     (void)state;
     assert_false(post(queue, MR_TIER_ASK, 0));
-    mr_tier_queue_set_ready(queue, 0, true);
+    mr_tier_queue_set_ready(queue, 0, true, 0);
     assert_false(post(queue, MR_TIER_ASK, 0)); /* no connection for values */
     assert_false(mr_tier_queue_rates(queue).up);
-    mr_tier_queue_set_ready(queue, 2, true);
+    mr_tier_queue_set_ready(queue, 2, true, 0);
     assert_true(mr_tier_queue_rates(queue).up);
     close_queue(queue);
 }
@@ -167,6 +167,123 @@ static void what_nobody_takes_ends_at_its_deadline(void **state)
         assert_true(answer.final && answer.count == 0);
         close_queue(queue);
     }
+}
+
+/* The last connection for values is lost with one part out: the others are over before it is. */
+static void what_nobody_has_taken_is_over_when_no_connection_is_left(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    (void)state;
+    set_ready(queue);
+    assert_true(post(queue, MR_TIER_LOAD, 0));
+    struct mr_tier_part *part = mr_tier_queue_take(queue, 1, 1);
+    mr_tier_queue_set_ready(queue, 2, false, 1);
+    assert_false(mr_tier_queue_poll(queue, &answer)); /* the other one goes on */
+    mr_tier_queue_set_ready(queue, 1, false, 1);
+    assert_true(mr_tier_queue_has_news(queue));
+    for (uint32_t i = 0; i + 1 < ITEMS; i++)
+        assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.there);
+    assert_false(mr_tier_queue_poll(queue, &answer));
+    assert_false(mr_tier_queue_finish(queue, part, false, 1));
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == ITEMS - 1 && !answer.there);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 0);
+    set_ready(queue);
+    assert_true(post(queue, MR_TIER_ASK, 2));
+    mr_tier_queue_set_ready(queue, 0, false, 3);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 0);
+    assert_int_equal(mr_tier_queue_stats(queue).counters[MR_TIER_ASKS_LATE], 1);
+    close_queue(queue);
+}
+
+static void a_silent_server_is_asked_for_nothing(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    (void)state;
+    set_ready(queue);
+    mr_tier_queue_set_silent(queue, true);
+    assert_false(mr_tier_queue_rates(queue).up);
+    assert_false(post(queue, MR_TIER_ASK, 0));
+    assert_false(post(queue, MR_TIER_LOAD, 0));
+    assert_true(post(queue, MR_TIER_STORE, 0)); /* that can wait */
+    mr_tier_queue_set_silent(queue, false);
+    assert_true(mr_tier_queue_rates(queue).up);
+    mr_tier_queue_expire(queue, 1000);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.work == MR_TIER_STORE);
+    close_queue(queue);
+}
+
+/* Takes what lanes 1 and 2 may have, in turns; returns how many. */
+static uint32_t take_all(struct mr_tier_queue *queue, struct mr_tier_part *parts[2 * ITEMS])
+{
+    uint32_t count = 0;
+    for (uint32_t idle = 0, turn = 0; idle < 2; turn++) {
+        struct mr_tier_part *part = mr_tier_queue_take(queue, 1 + turn % 2, 1);
+        idle = part ? 0 : idle + 1;
+        if (part) parts[count++] = part;
+    }
+    return count;
+}
+
+/* At the measured rate; a store does not use what a load may not. */
+static void not_more_is_on_its_way_than_comes_soon(void **state)
+{
+    static const struct {
+        double items_ahead;
+        uint32_t taken;
+    } cases[] = {{0, ITEMS}, {2.5, 2}, {3.5, 3}, {9, ITEMS}};
+    struct mr_tier_part *parts[2 * ITEMS], *other;
+    struct mr_tier_answer answer;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_tier_queue *queue = open_queue();
+        double rate = cases[i].items_ahead * sizeof bytes[0] * 1e9 / MR_TIER_AHEAD_NS;
+        set_ready(queue);
+        if (rate > 0) mr_tier_queue_measured(queue, rate, 0);
+        assert_true(post(queue, MR_TIER_STORE, 0));
+        while ((other = mr_tier_queue_take(queue, 0, 0)) != NULL)
+            assert_false(mr_tier_queue_finish(queue, other, false, 0));
+        assert_true(post(queue, MR_TIER_LOAD, 0));
+        uint32_t count = take_all(queue, parts), loads = 0;
+        for (uint32_t taken = 0; taken < count; taken++)
+            loads += parts[taken]->step == MR_TIER_STEP_GET;
+        assert_int_equal(loads, cases[i].taken);
+        mr_tier_queue_check(queue);
+        for (; count > 0; count = take_all(queue, parts))
+            for (uint32_t taken = 0; taken < count; taken++)
+                while (mr_tier_queue_finish(queue, parts[taken], true, 2)) {
+                }
+        while (mr_tier_queue_poll(queue, &answer))
+            assert_true(answer.final ? answer.count == ITEMS : answer.there);
+        close_queue(queue);
+    }
+}
+
+/* However slow: one connection is never idle, and the others leave it alone. */
+static void one_connection_always_has_the_next_value_coming(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    struct mr_tier_part *parts[ITEMS];
+    (void)state;
+    set_ready(queue);
+    mr_tier_queue_measured(queue, 1, 0);
+    assert_true(post(queue, MR_TIER_LOAD, 0));
+    parts[0] = mr_tier_queue_take(queue, 2, 1);
+    parts[1] = mr_tier_queue_take(queue, 2, 1);
+    assert_true(parts[0] && parts[1]);
+    assert_null(mr_tier_queue_take(queue, 1, 1));
+    for (uint32_t i = 0; i < 2; i++) /* it is lost: the other one goes on */
+        assert_false(mr_tier_queue_finish(queue, parts[i], false, 2));
+    parts[2] = mr_tier_queue_take(queue, 1, 2);
+    assert_non_null(parts[2]);
+    assert_null(mr_tier_queue_take(queue, 2, 2));
+    assert_false(mr_tier_queue_finish(queue, parts[2], false, 2));
+    mr_tier_queue_expire(queue, 2000);
+    while (mr_tier_queue_poll(queue, &answer))
+        assert_false(answer.there);
+    close_queue(queue);
 }
 
 static void what_is_skipped_while_it_comes_is_released(void **state)
@@ -289,6 +406,10 @@ int main(void)
         cmocka_unit_test(an_ask_counts_a_chain_or_up_to_the_last_item_there),
         cmocka_unit_test(loads_go_before_stores),
         cmocka_unit_test(what_nobody_takes_ends_at_its_deadline),
+        cmocka_unit_test(what_nobody_has_taken_is_over_when_no_connection_is_left),
+        cmocka_unit_test(a_silent_server_is_asked_for_nothing),
+        cmocka_unit_test(not_more_is_on_its_way_than_comes_soon),
+        cmocka_unit_test(one_connection_always_has_the_next_value_coming),
         cmocka_unit_test(what_is_skipped_while_it_comes_is_released),
         cmocka_unit_test(an_abandoned_job_says_nothing_but_its_end),
         cmocka_unit_test(an_abandoned_store_ends_before_its_replies_come),

@@ -202,14 +202,115 @@ static void a_damaged_value_is_deleted_and_never_reported(void **state)
     bool arrived[ITEMS] = {0};
     (void)state;
     assert_int_equal(do_store(rig, 3), 3);
-    atomic_store(&rig->redis->damage, true);
+    atomic_store(&rig->redis->damage, FAKE_FLIPPED);
     begin_load(rig, 3);
     assert_int_equal(finish(rig, 3, arrived), 0);
-    atomic_store(&rig->redis->damage, false);
+    atomic_store(&rig->redis->damage, FAKE_WELL);
     for (int i = 0; i < 1000 && atomic_load(&rig->redis->dels) < 3; i++)
         usleep(1000);
     assert_int_equal(do_ask(rig, 3), 0);
     assert_int_equal(mr_tier_redis_stats(rig->tier).queue.damaged[MR_VERDICT_DAMAGED], 3);
+    rig_close(rig);
+}
+
+#define VALUES 400u
+#define SMALL  200u
+
+/* Many small items with keys of their own, for everything that is done to all of them. */
+struct values {
+    struct mr_tier_item items[VALUES];
+    unsigned char stored[VALUES][SMALL], loaded[VALUES][SMALL];
+    bool arrived[VALUES];
+};
+
+static uint32_t move_values(struct rig *rig, struct values *values, bool store)
+{
+    struct mr_tier_request request = {
+        .ticket = 8, .items = values->items, .count = VALUES, .tenant = "t"};
+    for (uint32_t i = 0; i < VALUES; i++)
+        values->items[i].bytes = store ? values->stored[i] : values->loaded[i];
+    memset(values->arrived, 0, sizeof values->arrived);
+    assert_true((store ? rig->table->store : rig->table->load)(rig->table->context, &request));
+    return finish(rig, 8, store ? NULL : values->arrived);
+}
+
+static struct values *make_values(void)
+{
+    struct values *values = calloc(1, sizeof *values);
+    for (uint32_t i = 0; i < VALUES; i++) {
+        struct mr_tier_item *item = &values->items[i];
+        memset(item->key, (int)(i % 251) + 1, MR_HASH_BYTES);
+        item->key[0] = (unsigned char)(i / 251);
+        item->token_count = 256;
+        item->length = SMALL;
+        memset(values->stored[i], (int)i, SMALL);
+        values->stored[i][0] = (unsigned char)(i >> 8);
+    }
+    return values;
+}
+
+static uint64_t refused_values(struct rig *rig)
+{
+    struct mr_tier_queue_stats stats = mr_tier_redis_stats(rig->tier).queue;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < MR_VERDICT_COUNT; i++)
+        sum += stats.damaged[i];
+    return sum;
+}
+
+/* 10,000 values, each damaged in one of five ways when it is read: not one is taken, each is
+ * deleted and stored anew, and once they are whole they are. */
+static void of_ten_thousand_damaged_values_none_is_taken(void **state)
+{
+    struct rig *rig = rig_open(NULL);
+    struct values *values = make_values();
+    uint32_t damaged = 0;
+    (void)state;
+    while (damaged < 10000)
+        for (int kind = FAKE_FLIPPED; kind < FAKE_DAMAGES; kind++, damaged += VALUES) {
+            assert_int_equal(move_values(rig, values, true), VALUES);
+            atomic_store(&rig->redis->damage, kind);
+            assert_int_equal(move_values(rig, values, false), 0);
+            atomic_store(&rig->redis->damage, FAKE_WELL);
+            for (uint32_t i = 0; i < VALUES; i++)
+                assert_false(values->arrived[i]);
+            for (int i = 0; i < 5000 && atomic_load(&rig->redis->dels) < damaged + VALUES; i++)
+                usleep(1000);
+            assert_int_equal(atomic_load(&rig->redis->dels), damaged + VALUES);
+        }
+    assert_int_equal(refused_values(rig), damaged);
+    assert_int_equal(atomic_load(&rig->redis->sets), damaged);
+    assert_int_equal(move_values(rig, values, true), VALUES);
+    assert_int_equal(move_values(rig, values, false), VALUES);
+    assert_memory_equal(values->loaded, values->stored, sizeof values->stored);
+    print_message("%u damaged values, none taken\n", damaged);
+    free(values);
+    rig_close(rig);
+}
+
+/* Replies of a look-up, a load and a store cut in two at every byte, then a byte at a time. */
+static void replies_may_come_in_any_pieces(void **state)
+{
+    struct rig *rig = rig_open(NULL);
+    size_t whole = strlen("$264\r\n") + MR_FRAME_BYTES + SMALL + strlen("\r\n");
+    (void)state;
+    for (uint32_t i = 0; i < ITEMS; i++)
+        rig->items[i].length = SMALL;
+    for (size_t cut = 1; cut <= whole; cut++) {
+        bool arrived[ITEMS] = {0};
+        atomic_store(&rig->redis->cut, cut);
+        atomic_store(&rig->redis->bytewise, cut == whole);
+        atomic_store(&rig->redis->forget, true);
+        assert_int_equal(do_ask(rig, ITEMS), 0);
+        memset(rig->loaded, 0, sizeof rig->loaded);
+        assert_int_equal(do_store(rig, ITEMS), ITEMS);
+        begin_load(rig, ITEMS);
+        assert_int_equal(finish(rig, 3, arrived), ITEMS);
+        for (uint32_t i = 0; i < ITEMS; i++)
+            assert_memory_equal(rig->loaded[i], rig->stored[i], SMALL);
+    }
+    assert_int_equal(mr_tier_redis_stats(rig->tier).client.failures, 0);
+    print_message("replies cut at %zu places and between all bytes\n", whole - 1);
     rig_close(rig);
 }
 
@@ -354,7 +455,7 @@ static void sealed_items_show_nothing_and_come_back(void **state)
     begin_load(rig, 2);
     assert_int_equal(finish(rig, 3, arrived), 2);
     assert_memory_equal(rig->loaded[1], rig->stored[1], LENGTH - 1);
-    atomic_store(&rig->redis->damage, true);
+    atomic_store(&rig->redis->damage, FAKE_FLIPPED);
     begin_load(rig, 2);
     assert_int_equal(finish(rig, 3, arrived + 2), 0);
     rig_close(rig);
@@ -422,6 +523,8 @@ int main(void)
         cmocka_unit_test(only_leading_items_count),
         cmocka_unit_test(nothing_is_written_twice),
         cmocka_unit_test(a_damaged_value_is_deleted_and_never_reported),
+        cmocka_unit_test(of_ten_thousand_damaged_values_none_is_taken),
+        cmocka_unit_test(replies_may_come_in_any_pieces),
         cmocka_unit_test(what_is_gone_by_the_time_of_the_load_is_not_reported),
         cmocka_unit_test(a_silent_server_costs_one_timeout),
         cmocka_unit_test(a_server_that_hangs_up_is_met_again),
