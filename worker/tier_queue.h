@@ -1,14 +1,12 @@
 /* tier_queue - what the engine asked of the tier and which part of it is whose: jobs, their parts,
- * the answers. The lanes (worker/tier_lane.h) take parts and finish them; the engine posts and
- * polls.
+ * the answers. The lanes take parts and finish them; the engine posts and polls.
  *
  * A job is one request of kvcache/tier.h; a part is one slice of one item, that is one value in
  * Redis and one command at a time. Small jobs (look-ups; also the look-up that goes before every
  * store, so that nothing is written twice) are for the first lane alone and never stand behind a
- * value. Of values, loads go before stores; a load's last part goes first. Together not more is on
- * its way than comes within MR_TIER_AHEAD_NS: when it is cut off, no more than that was in vain,
- * and what came before counts. When no connection is left, what nobody has taken is over at once.
- *
+ * value. Of values, loads go before stores; a load's last part goes first. Not more of them is on
+ * its way than comes within MR_TIER_AHEAD_NS: so much was in vain when it is cut off. What nobody
+ * has taken when no connection is left is over at once.
  * In parts: worker/tier_queue.c the engine's side, worker/tier_queue_parts.c the lanes'.
  *
  * Threads: any; one short lock. Memory: all of it in _create; a job is one piece of it, at most
@@ -41,14 +39,13 @@ struct mr_tier_part {
     enum mr_tier_step step;
     struct mr_frame frame; /* frame.length: of the payload */
     void *payload;
-    uint32_t item, key_length;
+    uint32_t item, key_length, lane; /* lane: that has taken it */
     uint64_t deadline_ns;
     unsigned char header[MR_FRAME_BYTES];
     char key[MR_TIER_KEY_BYTES]; /* of the value in Redis */
     bool unanswered;             /* a LOOK that Redis did not answer */
     bool damaged;                /* TIDY deletes it, else it renews its time to live */
     bool there, released, taken; /* private to the queue */
-    uint32_t lane;               /* so is this: a GET's */
 };
 
 struct mr_tier_queue_options {
@@ -114,7 +111,7 @@ void mr_tier_queue_skip(struct mr_tier_queue *queue, uint64_t ticket, uint32_t i
 void mr_tier_queue_abandon(struct mr_tier_queue *queue, uint64_t ticket);
 bool mr_tier_queue_poll(struct mr_tier_queue *queue, struct mr_tier_answer *answer);
 struct mr_tier_rates mr_tier_queue_rates(struct mr_tier_queue *queue);
-/* Silent: asks and loads are refused, as when no server answers. Threads: any. */
+/* Silent: asks and loads are refused. Threads: any. */
 void mr_tier_queue_set_silent(struct mr_tier_queue *queue, bool silent);
 struct mr_tier_queue_stats mr_tier_queue_stats(struct mr_tier_queue *queue);
 
@@ -135,18 +132,15 @@ bool mr_tier_queue_finish(struct mr_tier_queue *queue, struct mr_tier_part *part
 /* A value did not verify: it is deleted next (MR_TIER_STEP_TIDY). */
 void mr_tier_queue_damaged(struct mr_tier_queue *queue, struct mr_tier_part *part,
                            enum mr_verdict cause);
-/* The server has no room, or does not let us: stores pause. True when that has not been told
- * lately. */
+/* The server has no room, or refuses us: stores pause. True when that was not told lately. */
 bool mr_tier_queue_refused(struct mr_tier_queue *queue, uint64_t now_ns);
-/* Of a part on its way: nobody waits for it any more; its payload must not be touched after
- * _release, which is told once the connection knows. */
+/* Nobody waits for it any more; its payload must not be touched after _release. */
 bool mr_tier_queue_is_unwanted(struct mr_tier_queue *queue, const struct mr_tier_part *part);
 void mr_tier_queue_release(struct mr_tier_queue *queue, struct mr_tier_part *part, uint64_t now_ns);
 /* Ends jobs that nobody took in time. Returns when to call again. */
 uint64_t mr_tier_queue_expire(struct mr_tier_queue *queue, uint64_t now_ns);
-/* A measurement made without a job. */
+/* A measurement made without a job; whether one is due. */
 void mr_tier_queue_measured(struct mr_tier_queue *queue, double bytes_per_second, uint64_t now_ns);
-/* Whether a measurement is due. */
 bool mr_tier_queue_wants_measure(struct mr_tier_queue *queue, uint64_t now_ns);
 /* True once when answers came since the last call: then the engine is to be woken. */
 bool mr_tier_queue_has_news(struct mr_tier_queue *queue);

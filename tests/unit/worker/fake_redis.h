@@ -99,7 +99,7 @@ static inline void fake_number(struct fake_redis *redis, int fd, long long value
 static inline void fake_bulk(struct fake_redis *redis, int fd, const char *bytes, size_t length)
 {
     char *reply = malloc(length + 32);
-    size_t head = (size_t)sprintf(reply, "$%zu\r\n", length);
+    size_t head = (size_t)snprintf(reply, length + 32, "$%zu\r\n", length);
     memcpy(reply + head, bytes, length);
     memcpy(reply + head + length, "\r\n", 2);
     fake_say(redis, fd, reply, head + length + 2);
