@@ -209,11 +209,11 @@ bool mr_redis_client_send(struct mr_redis_client *client, struct mr_redis_op *op
     return node && send_to(client, node, op);
 }
 
-void mr_redis_client_forget(struct mr_redis_client *client, struct mr_redis_op *op)
+void mr_redis_client_forget(struct mr_redis_client *client, struct mr_redis_op *op, uint64_t now_ns)
 {
     op->forgotten = true;
     for (uint32_t i = 0; i < client->node_count; i++)
-        mr_redis_conn_forget(client->nodes[i].conn, op);
+        mr_redis_conn_forget(client->nodes[i].conn, op, now_ns);
 }
 
 /* Now if the connection stands, else when it does; a node that failed is not waited for. */

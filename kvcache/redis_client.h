@@ -44,7 +44,8 @@ bool mr_redis_client_is_ready(const struct mr_redis_client *client);
 /* False: no node can take it now; the op stays the caller's. */
 bool mr_redis_client_send(struct mr_redis_client *client, struct mr_redis_op *op);
 /* As mr_redis_conn_forget, for an op on its way. */
-void mr_redis_client_forget(struct mr_redis_client *client, struct mr_redis_op *op);
+void mr_redis_client_forget(struct mr_redis_client *client, struct mr_redis_op *op,
+                            uint64_t now_ns);
 void mr_redis_client_turn(struct mr_redis_client *client, uint64_t now_ns);
 struct mr_redis_op *mr_redis_client_take(struct mr_redis_client *client);
 

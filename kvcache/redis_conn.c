@@ -224,7 +224,13 @@ static void take_out(struct mr_redis_conn *conn, struct mr_redis_op *before, str
     mr_redis_conn_hand_back(conn, op);
 }
 
-void mr_redis_conn_forget(struct mr_redis_conn *conn, struct mr_redis_op *op)
+void mr_redis_conn_hurry(struct mr_redis_op *op, uint64_t now_ns)
+{
+    uint64_t due_ns = now_ns + MR_REDIS_FORGET_NS;
+    if (due_ns < op->deadline_ns) op->deadline_ns = due_ns;
+}
+
+void mr_redis_conn_forget(struct mr_redis_conn *conn, struct mr_redis_op *op, uint64_t now_ns)
 {
     struct mr_redis_op *before = NULL, *at = conn->oldest;
     for (; at && at != op; at = at->next)
@@ -239,6 +245,7 @@ void mr_redis_conn_forget(struct mr_redis_conn *conn, struct mr_redis_op *op)
         conn->phase = MR_PHASE_SKIP;
         conn->skip = mr_redis_op_value_length(op);
         conn->verdict = MR_REDIS_MISS;
+        mr_redis_conn_hurry(op, now_ns);
     }
 }
 

@@ -25,6 +25,7 @@
 #define MR_REDIS_SKIP_BYTES_MAX                                                                    \
     ((size_t)16 << 20)               /* a value of another size is read past up to this */
 #define MR_REDIS_IN_FLIGHT_MAX 4096u /* commands waiting for replies */
+#define MR_REDIS_FORGET_NS     ((uint64_t)20000000)
 
 struct mr_redis_conn;
 
@@ -66,9 +67,10 @@ struct mr_redis_conn_stats mr_redis_conn_stats(const struct mr_redis_conn *conn)
 /* Only when READY, with fewer than MR_REDIS_IN_FLIGHT_MAX on their way (asserted). Does no I/O. */
 void mr_redis_conn_send(struct mr_redis_conn *conn, struct mr_redis_op *op);
 /* What the op's parts and `into` point at is not touched any more. A value that is coming is read
- * past; a command not sent yet comes back LOST; one sent in part takes the connection with it. The
- * op still comes back. No effect on an op that is elsewhere. */
-void mr_redis_conn_forget(struct mr_redis_conn *conn, struct mr_redis_op *op);
+ * past, for MR_REDIS_FORGET_NS at most: then the connection ends, as with every late op; a command
+ * not sent yet comes back LOST; one sent in part takes the connection with it. The op still comes
+ * back. No effect on an op that is elsewhere. */
+void mr_redis_conn_forget(struct mr_redis_conn *conn, struct mr_redis_op *op, uint64_t now_ns);
 /* Moves what can be moved now, ends what is late. */
 void mr_redis_conn_turn(struct mr_redis_conn *conn, uint64_t now_ns);
 /* Next op that is over, NULL for none; the caller ends it with _op_end. */

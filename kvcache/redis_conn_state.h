@@ -56,6 +56,9 @@ bool mr_redis_conn_parse(struct mr_redis_conn *conn, const char *bytes, size_t l
                          struct mr_redis_parsed *parsed);
 void mr_redis_reply_free(struct mr_redis_reply *reply);
 
+/* A value that nobody wants has begun to come. */
+void mr_redis_conn_hurry(struct mr_redis_op *op, uint64_t now_ns);
+
 /* redis_read.c: one read and what it completes; as mr_redis_link_read. */
 ssize_t mr_redis_conn_read(struct mr_redis_conn *conn, uint64_t now_ns);
 /* Bytes of the value that op waits for. */

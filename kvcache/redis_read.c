@@ -161,6 +161,7 @@ static bool begin_value(struct mr_redis_conn *conn, uint64_t now_ns)
         conn->phase = MR_PHASE_SKIP;
         conn->skip = (size_t)bytes;
         conn->verdict = op->forgotten ? MR_REDIS_MISS : MR_REDIS_WRONG_SIZE;
+        mr_redis_conn_hurry(op, now_ns);
     } else {
         conn->phase = MR_PHASE_PAYLOAD;
     }

@@ -198,7 +198,8 @@ static void release_unwanted(struct mr_tier_lane *lane, uint64_t now_ns)
 {
     for (struct mr_tier_part *part = lane->parts; part; part = part->next) {
         if (!mr_tier_queue_is_unwanted(lane->options.queue, part)) continue;
-        if (part->step != MR_TIER_STEP_LOOK) mr_redis_client_forget(lane->client, &part->op);
+        if (part->step != MR_TIER_STEP_LOOK)
+            mr_redis_client_forget(lane->client, &part->op, now_ns);
         mr_tier_queue_release(lane->options.queue, part, now_ns);
     }
 }

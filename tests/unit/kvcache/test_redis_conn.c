@@ -265,8 +265,8 @@ static void a_forgotten_value_leaves_memory_alone(void **state)
     send_get(&rig, &begun);
     send_get(&rig, &waiting);
     say_bytes(&rig, reply, 50);
-    mr_redis_conn_forget(rig.conn, &begun.op);
-    mr_redis_conn_forget(rig.conn, &waiting.op);
+    mr_redis_conn_forget(rig.conn, &begun.op, 1);
+    mr_redis_conn_forget(rig.conn, &waiting.op, 1);
     memset(begun.payload, '!', PAYLOAD);
     say_bytes(&rig, reply + 50, length - 50);
     say_bytes(&rig, reply, length);
@@ -277,6 +277,33 @@ static void a_forgotten_value_leaves_memory_alone(void **state)
         assert_true(begun.payload[i] == '!' && waiting.payload[i] == '?');
     assert_true(mr_redis_conn_is_ready(rig.conn));
     rig_close(&rig);
+}
+
+/* Reading past it takes too long: the connection goes. What has not begun to come has time. */
+static void a_forgotten_value_does_not_hold_its_connection(void **state)
+{
+    uint64_t due_ns = 1 + MR_REDIS_FORGET_NS;
+    char reply[400];
+    size_t length = value_reply(reply, 'q');
+    (void)state;
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        struct rig rig = rig_ready();
+        struct get get;
+        send_get(&rig, &get);
+        get.op.deadline_ns = UINT64_MAX;
+        hear(&rig);
+        if (turn == 0) say_bytes(&rig, reply, 50);
+        mr_redis_conn_forget(rig.conn, &get.op, 1);
+        assert_int_equal(mr_redis_conn_deadline_ns(rig.conn), turn == 0 ? due_ns : UINT64_MAX);
+        if (turn == 1) say_bytes(&rig, reply, length - 1);
+        assert_int_equal(mr_redis_conn_deadline_ns(rig.conn), due_ns);
+        mr_redis_conn_turn(rig.conn, due_ns - 1);
+        assert_true(mr_redis_conn_is_ready(rig.conn));
+        mr_redis_conn_turn(rig.conn, due_ns);
+        assert_true(mr_redis_conn_is_closed(rig.conn));
+        assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.op);
+        rig_close(&rig);
+    }
 }
 
 /* Not begun: it never goes out. Whole: its reply comes. In part: the connection goes with it. */
@@ -294,7 +321,7 @@ static void a_forgotten_command_is_not_read_from_memory_again(void **state)
         set.deadline_ns = UINT64_MAX;
         mr_redis_conn_send(rig.conn, &set);
         if (turn > 0) mr_redis_conn_turn(rig.conn, 1);
-        mr_redis_conn_forget(rig.conn, &set);
+        mr_redis_conn_forget(rig.conn, &set, 1);
         free(payload);
         assert_int_equal(mr_redis_conn_is_closed(rig.conn), turn == 2);
         if (turn == 1) say(&rig, "+OK\r\n");
@@ -469,6 +496,7 @@ int main(void)
         cmocka_unit_test(a_large_value_is_not_copied),
         cmocka_unit_test(a_value_of_another_size_is_read_past),
         cmocka_unit_test(a_forgotten_value_leaves_memory_alone),
+        cmocka_unit_test(a_forgotten_value_does_not_hold_its_connection),
         cmocka_unit_test(a_forgotten_command_is_not_read_from_memory_again),
         cmocka_unit_test(what_is_no_reply_ends_the_connection),
         cmocka_unit_test(a_value_must_end_where_it_says),
