@@ -221,7 +221,7 @@ static void start(struct stand *stand, struct shelf *shelf)
         (struct mr_tier){stand, ask, load, skip_items, store, poll_answer, abandon, rates};
     assert_int_equal(mr_tier_queue_create(&stand->queue, &options, NULL), MR_OK);
     for (uint32_t i = 0; i < 3; i++)
-        mr_tier_queue_set_ready(stand->queue, i, true);
+        mr_tier_queue_set_ready(stand->queue, i, true, 0);
     mr_tier_queue_measured(stand->queue, 1e9, 1);
     rig_init(&stand->rig);
     stand->rig.options.tier = &stand->table;
