@@ -113,7 +113,7 @@ static void giving_back_twice_is_caught(void **state)
 
 /* ---- a step with a tier behind it ---- */
 
-#define VALUES_MAX 256u
+#define VALUES_MAX 1024u
 #define REQUESTS   12u
 #define SHARED     1100u /* tokens */
 
