@@ -22,7 +22,7 @@ struct mr_kv_identity {
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, vocab_size;
     const char *rope;       /* kind, base, scaling */
     uint32_t window_tokens; /* 0 none */
-    const char *kv_dtype;   /* bf16, f32 ... */
+    const char *kv_dtype;   /* as stored: bf16, f32, int8 of bf16 ... */
     const char *layout;     /* order of the numbers within a stored block */
     uint32_t block_tokens;
     const char *adapter;       /* "" none */
