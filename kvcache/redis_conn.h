@@ -25,7 +25,7 @@
 #define MR_REDIS_SKIP_BYTES_MAX                                                                    \
     ((size_t)16 << 20)               /* a value of another size is read past up to this */
 #define MR_REDIS_IN_FLIGHT_MAX 4096u /* commands waiting for replies */
-#define MR_REDIS_FORGET_NS     ((uint64_t)20000000)
+#define MR_REDIS_FORGET_NS     ((uint64_t)10000000)
 
 struct mr_redis_conn;
 

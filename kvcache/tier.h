@@ -63,7 +63,7 @@ struct mr_tier_rates {
     double bytes_per_second; /* of loads; 0: not known yet */
     uint64_t round_trip_ns;  /* of a small command; 0: not known yet */
     uint64_t waiting_bytes;  /* of loads accepted and not yet done */
-    uint64_t heard_ns;       /* when bytes of a load came last, by the engine's clock; 0: never */
+    uint64_t heard_ns;       /* when bytes of a load came last, and not only drops of them */
 };
 
 struct mr_tier {

@@ -336,8 +336,8 @@ static void set_ready(struct mr_tier_lane *lane, bool ready)
 static void tell_heard(struct mr_tier_lane *lane, uint64_t received_bytes)
 {
     bool values = lane->options.queue && lane->options.index > 0;
-    if (values && received_bytes != lane->stats.bytes.received_bytes)
-        mr_tier_queue_heard(lane->options.queue, mr_clock_ns());
+    uint64_t bytes = received_bytes - lane->stats.bytes.received_bytes;
+    if (values && bytes > 0) mr_tier_queue_heard(lane->options.queue, bytes, mr_clock_ns());
 }
 
 static void look_around(struct mr_tier_lane *lane)

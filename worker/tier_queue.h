@@ -120,7 +120,7 @@ struct mr_tier_queue_stats mr_tier_queue_stats(struct mr_tier_queue *queue);
 /* Whether this lane's server answers. The first lane's word is the tier's. */
 void mr_tier_queue_set_ready(struct mr_tier_queue *queue, uint32_t lane, bool ready,
                              uint64_t now_ns);
-void mr_tier_queue_heard(struct mr_tier_queue *queue, uint64_t now_ns); /* bytes of values came */
+void mr_tier_queue_heard(struct mr_tier_queue *queue, uint64_t bytes, uint64_t now_ns);
 /* Next part for this lane, NULL for none. */
 struct mr_tier_part *mr_tier_queue_take(struct mr_tier_queue *queue, uint32_t lane,
                                         uint64_t now_ns);

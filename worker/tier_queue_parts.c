@@ -12,6 +12,7 @@
 #define MEASURE_BYTES    ((uint64_t)65536) /* a load below this says nothing about bandwidth */
 #define SLOW_NS          ((uint64_t)100000000)
 #define NEW_SHARE        0.3 /* of a measurement in the running mean */
+#define TRICKLE          8.0 /* slower than before by that: as if nothing came */
 
 void mr_tier_job_free(struct mr_tier_queue *queue, struct mr_tier_job *job)
 {
@@ -259,10 +260,15 @@ void mr_tier_queue_set_ready(struct mr_tier_queue *queue, uint32_t lane, bool re
     pthread_mutex_unlock(&queue->mutex);
 }
 
-void mr_tier_queue_heard(struct mr_tier_queue *queue, uint64_t now_ns)
+/* What comes in drops counts for as long as it should have taken, and TRICKLE times that. */
+void mr_tier_queue_heard(struct mr_tier_queue *queue, uint64_t bytes, uint64_t now_ns)
 {
     pthread_mutex_lock(&queue->mutex);
-    queue->heard_ns = now_ns;
+    uint64_t since = now_ns > queue->heard_ns ? now_ns - queue->heard_ns : 0;
+    double rate = queue->bytes_per_second, since_ns = (double)since;
+    double worth_ns = rate > 0 ? TRICKLE * 1e9 * (double)bytes / rate : since_ns;
+    queue->heard_ns =
+        worth_ns < since_ns ? queue->heard_ns + (uint64_t)worth_ns : queue->heard_ns + since;
     pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -296,6 +302,7 @@ static struct mr_tier_part *next_part(struct mr_tier_queue *queue, struct mr_tie
     bool load = job->work == MR_TIER_LOAD;
     if (load && !may_come(queue, lane, part->frame.length)) return NULL;
     part->lane = lane;
+    if (load && queue->coming_bytes == 0) queue->heard_ns = now_ns;
     if (load) count_coming(queue, part, true);
     if (job->untaken == 1) list_remove(list, job);
     part->taken = true;

@@ -55,7 +55,7 @@ struct mr_tier_queue {
     bool ready[MR_TIER_LANES_MAX], silent;
     uint64_t coming[MR_TIER_LANES_MAX],
         coming_bytes;  /* of values being loaded, by lane and in all */
-    uint64_t heard_ns; /* when bytes of values came last */
+    uint64_t heard_ns; /* as in kvcache/tier.h */
     uint64_t paused_until_ns, told_refusal_ns, measured_ns, asked_ns, round_trip_ns;
     double bytes_per_second;
     struct mr_tier_memory *memory; /* of the jobs */

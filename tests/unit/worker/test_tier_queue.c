@@ -214,6 +214,32 @@ static void a_silent_server_is_asked_for_nothing(void **state)
     close_queue(queue);
 }
 
+/* A load that comes in drops is not heard for longer than it should have taken, eight times over.
+ */
+static void drops_are_heard_for_what_they_are_worth(void **state)
+{
+    uint64_t second_ns = 1000000000, begun_ns = 100 * second_ns;
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    (void)state;
+    set_ready(queue);
+    mr_tier_queue_measured(queue, 800, 0);
+    assert_true(post(queue, MR_TIER_LOAD, begun_ns));
+    struct mr_tier_part *part = mr_tier_queue_take(queue, 1, begun_ns);
+    assert_non_null(part);
+    assert_int_equal(mr_tier_queue_rates(queue).heard_ns, begun_ns);
+    mr_tier_queue_heard(queue, 10, begun_ns + second_ns);
+    assert_int_equal(mr_tier_queue_rates(queue).heard_ns, begun_ns + second_ns / 10);
+    mr_tier_queue_heard(queue, 1000, begun_ns + second_ns);
+    assert_int_equal(mr_tier_queue_rates(queue).heard_ns, begun_ns + second_ns);
+    mr_tier_queue_set_ready(queue, 1, false, begun_ns);
+    mr_tier_queue_set_ready(queue, 2, false, begun_ns);
+    assert_false(mr_tier_queue_finish(queue, part, false, begun_ns));
+    while (mr_tier_queue_poll(queue, &answer))
+        assert_false(answer.there);
+    close_queue(queue);
+}
+
 /* Takes what lanes 1 and 2 may have, in turns; returns how many. */
 static uint32_t take_all(struct mr_tier_queue *queue, struct mr_tier_part *parts[2 * ITEMS])
 {
@@ -408,6 +434,7 @@ int main(void)
         cmocka_unit_test(what_nobody_takes_ends_at_its_deadline),
         cmocka_unit_test(what_nobody_has_taken_is_over_when_no_connection_is_left),
         cmocka_unit_test(a_silent_server_is_asked_for_nothing),
+        cmocka_unit_test(drops_are_heard_for_what_they_are_worth),
         cmocka_unit_test(not_more_is_on_its_way_than_comes_soon),
         cmocka_unit_test(one_connection_always_has_the_next_value_coming),
         cmocka_unit_test(what_is_skipped_while_it_comes_is_released),
