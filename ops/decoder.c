@@ -1,6 +1,7 @@
 #include "ops/decoder.h"
 
 #include "codec/check.h"
+#include "ops/parallel.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "ops/cpu/kernels.h"
 #include "ops/decoder.h"
 #include "ops/model_source.h"
+#include "ops/parallel.h"
 #include "ops/sampler.h"
 #include "ops/tensor.h"
 #include "ops/weights_digest.h"

@@ -3,11 +3,10 @@
 #include "codec/check.h"
 #include "ops/candidates.h"
 #include "ops/logit_edits.h"
+#include "ops/parallel.h"
 #include "ops/philox.h"
-#include "ops/tensor.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -228,18 +227,13 @@ struct sampler_run {
     struct mr_sampler *sampler;
     const struct mr_sample_row *rows;
     struct mr_sample *samples;
-    uint32_t count;
-    atomic_uint next;
 };
 
 static void run_rows(void *context, size_t begin, size_t end)
 {
     struct sampler_run *run = context;
-    struct worker *worker = &run->sampler->workers[begin];
-    (void)end; /* every worker takes rows until there are none */
-    for (;;) {
-        const uint32_t i = atomic_fetch_add(&run->next, 1);
-        if (i >= run->count) return;
+    struct worker *worker = &run->sampler->workers[mr_parallel_thread_index()];
+    for (size_t i = begin; i < end; i++) {
         choose(run->sampler, worker, &run->rows[i], &run->samples[i]);
         report(run->sampler, &run->rows[i], &run->samples[i]);
     }
@@ -248,10 +242,9 @@ static void run_rows(void *context, size_t begin, size_t end)
 void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *rows, uint32_t count,
                     struct mr_sample *samples)
 {
-    struct sampler_run run = {.sampler = sampler, .rows = rows, .samples = samples, .count = count};
+    struct sampler_run run = {.sampler = sampler, .rows = rows, .samples = samples};
+    MR_ASSERT(mr_parallel_thread_count() <= sampler->worker_count);
     for (uint32_t i = 0; i < count; i++)
         MR_ASSERT(rows[i].logits && rows[i].sampling && !isnan(rows[i].sampling->temperature));
-    atomic_init(&run.next, 0);
-    const uint32_t workers = count < sampler->worker_count ? count : sampler->worker_count;
-    mr_parallel_for(workers, 1, run_rows, &run);
+    mr_parallel_for(count, 1, run_rows, &run);
 }

@@ -7,9 +7,9 @@
  * numbers: as easy as 1, 2, 3", 2011), so batch, preemption and redelivery cannot change a token.
  *
  * State:  scratch for each worker of the parallel pool, about 9 words for each id of the
- * vocabulary. Owner:  engine thread; the rows of one call are spread over the pool (ops/tensor.h).
- * Memory: all of it in _create. No full sort: a threshold is found by radix select, and only what
- *         lies above it is ordered. */
+ * vocabulary. Owner:  engine thread; the rows of one call are spread over the team
+ * (ops/parallel.h). Memory: all of it in _create. No full sort: a threshold is found by radix
+ * select, and only what lies above it is ordered. */
 #ifndef MR_OPS_SAMPLER_H
 #define MR_OPS_SAMPLER_H
 

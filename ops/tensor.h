@@ -1,5 +1,5 @@
-/* tensor - LibTorch behind a C door: tensors as opaque handles, the few operators this program
- * leaves to LibTorch, and its pool of threads.
+/* tensor - LibTorch behind a C door: tensors as opaque handles and the few operators this program
+ * leaves to LibTorch.
  *
  * State:  none of its own; LibTorch's allocator and thread pool are the process's.
  * Owner:  the engine thread. LibTorch keeps one team of threads for each calling thread, so one
@@ -23,30 +23,9 @@
 extern "C" {
 #endif
 
-/* ---- threads ---- */
-
 /* Turns off gradient and version bookkeeping on the calling thread until it ends. Call once on the
  * thread that owns the model, before anything else here. */
 enum mr_status mr_tensor_thread_begin(struct mr_error *err);
-
-/* Threads of every parallel region from now on, 1 or more; the calling thread is one of them. */
-enum mr_status mr_parallel_set_thread_count(uint32_t thread_count, struct mr_error *err);
-uint32_t mr_parallel_thread_count(void);
-
-/* One contiguous part [begin, end) of the work; runs on any thread of the pool. */
-typedef void (*mr_parallel_body)(void *context, size_t begin, size_t end);
-
-/* Calls body on parts that cover [0, count) exactly once and returns when all are done. There are
- * at most thread_count parts, each of at least `grain` items (the last may be smaller); grain 0
- * counts as 1. With count <= grain, or inside another region, body runs once, on the caller. */
-void mr_parallel_for(size_t count, size_t grain, mr_parallel_body body, void *context);
-/* The same in smaller parts that threads come back for: for items of uneven cost, and for cores
- * that other programs want too. A part is what is left divided by twice the threads, at least
- * `grain` (guided self-scheduling; Polychronopoulos and Kuck, 1987). */
-void mr_parallel_share(size_t count, size_t grain, mr_parallel_body body, void *context);
-/* Index of the calling thread in the region it runs in, below mr_parallel_thread_count(); 0
- * outside. */
-uint32_t mr_parallel_thread_index(void);
 
 /* ---- tensors ---- */
 

@@ -1,8 +1,5 @@
 /* The one file that knows LibTorch. Every function catches, turns what it caught into a status and
- * a sentence, and lets nothing through.
- *
- * Parallel regions go through torch_parallel_for (LibTorch 2.10 and later), which is compiled
- * inside LibTorch: the template of ATen/Parallel.h would start a second OpenMP pool here. */
+ * a sentence, and lets nothing through. */
 #define _Noreturn [[noreturn]] /* codec/check.h is C11 */
 extern "C" {
 #include "codec/check.h"
@@ -11,13 +8,8 @@ extern "C" {
 #include "ops/tensor.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
-#include <torch/csrc/inductor/aoti_torch/c/shim.h>
-#include <torch/csrc/stable/c/shim.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -70,38 +62,6 @@ at::IntArrayRef dims(const struct mr_tensor_shape *shape)
     return at::IntArrayRef(shape->dims, shape->dim_count);
 }
 
-struct region {
-    mr_parallel_body body;
-    void *context;
-};
-
-void run_part(int64_t begin, int64_t end, void *context)
-{
-    const region *work = static_cast<const region *>(context);
-    work->body(work->context, static_cast<size_t>(begin), static_cast<size_t>(end));
-}
-
-struct shared_region {
-    region work;
-    size_t count, grain, threads;
-    std::atomic<size_t> next;
-};
-
-/* Whatever part it was given, a thread takes from all that is left. */
-void run_shares(void *context, size_t, size_t)
-{
-    shared_region *share = static_cast<shared_region *>(context);
-    size_t begin = share->next.load(std::memory_order_relaxed);
-    while (begin < share->count) {
-        const size_t left = share->count - begin;
-        const size_t part = std::min(left, std::max(left / (2 * share->threads), share->grain));
-        if (!share->next.compare_exchange_weak(begin, begin + part, std::memory_order_relaxed))
-            continue;
-        share->work.body(share->work.context, begin, begin + part);
-        begin = share->next.load(std::memory_order_relaxed);
-    }
-}
-
 } // namespace
 
 enum mr_status mr_tensor_thread_begin(struct mr_error *err)
@@ -110,39 +70,6 @@ enum mr_status mr_tensor_thread_begin(struct mr_error *err)
     return guarded(err, [] {
         if (!mode) mode.emplace(true);
     });
-}
-
-enum mr_status mr_parallel_set_thread_count(uint32_t thread_count, struct mr_error *err)
-{
-    MR_ASSERT(thread_count > 0);
-    return guarded(err, [thread_count] { at::set_num_threads(static_cast<int>(thread_count)); });
-}
-
-uint32_t mr_parallel_thread_count(void)
-{
-    return static_cast<uint32_t>(at::get_num_threads());
-}
-
-uint32_t mr_parallel_thread_index(void)
-{
-    return static_cast<uint32_t>(at::get_thread_num());
-}
-
-void mr_parallel_for(size_t count, size_t grain, mr_parallel_body body, void *context)
-{
-    if (count == 0) return;
-    region work = {body, context};
-    int64_t least = grain == 0 ? 1 : static_cast<int64_t>(grain);
-    AOTITorchError failed =
-        torch_parallel_for(0, static_cast<int64_t>(count), least, run_part, &work);
-    MR_ASSERT(failed == AOTI_TORCH_SUCCESS);
-}
-
-void mr_parallel_share(size_t count, size_t grain, mr_parallel_body body, void *context)
-{
-    const size_t threads = mr_parallel_thread_count(), least = grain == 0 ? 1 : grain;
-    shared_region share = {{body, context}, count, least, threads, {0}};
-    mr_parallel_for(count <= least ? count != 0 : threads, 1, run_shares, &share);
 }
 
 enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct mr_error *err)

@@ -6,7 +6,7 @@
  * all come to the same bits. */
 #include "codec/check.h"
 #include "ops/cpu/kv_pool.h"
-#include "ops/tensor.h"
+#include "ops/parallel.h"
 
 #include <string.h>
 
@@ -338,5 +338,5 @@ void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *
     /* With many tiles whole ones balance well enough and stay in one cache. */
     run.split = threads > 1 && tiles < 4 * threads && tiles <= MR_CPU_SPLIT_TILES &&
                 partials <= MR_CPU_SPLIT_FLOATS;
-    mr_parallel_share(run.split ? blocks : tiles, 1, run_jobs, &run);
+    mr_parallel_for(run.split ? blocks : tiles, 1, run_jobs, &run);
 }

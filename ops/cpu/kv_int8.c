@@ -10,7 +10,7 @@
  * (tests/bench/README.md). */
 #include "codec/check.h"
 #include "ops/cpu/kv_pool.h"
-#include "ops/tensor.h"
+#include "ops/parallel.h"
 
 /* Of the pool, for one thread: a millisecond. A thread that must be waited for can cost more. */
 #define GRAIN_BYTES ((size_t)8 << 20)

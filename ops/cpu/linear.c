@@ -1,6 +1,6 @@
 #include "codec/check.h"
 #include "ops/cpu/level.h"
-#include "ops/tensor.h"
+#include "ops/parallel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -240,5 +240,5 @@ void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32
                              .pair_count = (linear->panel_count + 1) / 2,
                              .epilogue = epilogue};
     const uint32_t block_count = (rows + height - 1) / height;
-    mr_parallel_share((size_t)block_count * run.pair_count, UNITS_TAKEN_MIN, run_units, &run);
+    mr_parallel_for((size_t)block_count * run.pair_count, UNITS_TAKEN_MIN, run_units, &run);
 }

@@ -1,6 +1,6 @@
 #include "codec/check.h"
 #include "ops/cpu/kv_pool.h"
-#include "ops/tensor.h"
+#include "ops/parallel.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
  * rotary embedding, the sampler. Best of several runs; run it on a quiet machine.
  *     bench_kernels [memory|linear|attention|rows|sampler] ...   (none: all) */
 #include "ops/cpu/kernels.h"
+#include "ops/parallel.h"
 #include "ops/sampler.h"
 #include "ops/tensor.h"
 

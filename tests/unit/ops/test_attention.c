@@ -1,7 +1,7 @@
 /* Attention and the writing of keys and values against a plain computation in double, and the
  * promise that a row's bits do not depend on how its sequence was cut or batched. */
 #include "ops/cpu/kernels.h"
-#include "ops/tensor.h"
+#include "ops/parallel.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Every level against a product in double, and the promise that a row's bits depend on nothing but
  * the row. */
 #include "ops/cpu/kernels.h"
-#include "ops/tensor.h"
+#include "ops/parallel.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>

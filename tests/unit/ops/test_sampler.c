@@ -1,5 +1,5 @@
+#include "ops/parallel.h"
 #include "ops/sampler.h"
-#include "ops/tensor.h"
 #include "tests/unit/ops/numbers.h"
 
 #include <math.h>

@@ -4,7 +4,6 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -14,85 +13,6 @@
 #include "numbers.h"
 
 #include <math.h>
-
-enum { ITEMS = 1000 };
-
-struct marks {
-    unsigned char visits[ITEMS];
-    unsigned char parts[64]; /* parts run by each thread */
-};
-
-static void visit(void *context, size_t begin, size_t end)
-{
-    struct marks *marks = context;
-    for (size_t i = begin; i < end; i++)
-        marks->visits[i]++;
-    marks->parts[mr_parallel_thread_index()]++;
-}
-
-static void each_item_is_visited_once(void **state)
-{
-    (void)state;
-    const size_t counts[] = {0, 1, 2, 3, 7, 64, ITEMS};
-    const size_t grains[] = {0, 1, 5, ITEMS};
-    assert_int_equal(mr_parallel_set_thread_count(2, NULL), MR_OK);
-    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
-        for (size_t g = 0; g < sizeof(grains) / sizeof(grains[0]); g++) {
-            struct marks marks = {0};
-            mr_parallel_for(counts[c], grains[g], visit, &marks);
-            for (size_t i = 0; i < ITEMS; i++)
-                assert_int_equal(marks.visits[i], i < counts[c] ? 1 : 0);
-            mr_parallel_share(counts[c], grains[g], visit, &marks);
-            for (size_t i = 0; i < ITEMS; i++)
-                assert_int_equal(marks.visits[i], i < counts[c] ? 2 : 0);
-        }
-}
-
-static void no_item_means_no_call(void **state)
-{
-    (void)state;
-    struct marks marks = {0};
-    mr_parallel_for(0, 1, visit, &marks);
-    assert_int_equal(marks.parts[0], 0);
-}
-
-static void each_thread_runs_one_part(void **state)
-{
-    (void)state;
-    assert_int_equal(mr_parallel_set_thread_count(2, NULL), MR_OK);
-    assert_int_equal(mr_parallel_thread_count(), 2);
-    struct marks marks = {0};
-    mr_parallel_for(ITEMS, 1, visit, &marks);
-    assert_int_equal(marks.parts[0], 1);
-    assert_int_equal(marks.parts[1], 1);
-}
-
-/* The first part waits for all others: the other thread must do them. */
-static void wait_for_the_rest(void *context, size_t begin, size_t end)
-{
-    atomic_size_t *done = context;
-    while (begin == 0 && atomic_load(done) < ITEMS - end) {
-    }
-    atomic_fetch_add(done, end - begin);
-}
-
-static void shares_go_to_whoever_is_free(void **state)
-{
-    (void)state;
-    atomic_size_t done = 0;
-    assert_int_equal(mr_parallel_set_thread_count(2, NULL), MR_OK);
-    mr_parallel_share(ITEMS, 10, wait_for_the_rest, &done);
-    assert_int_equal(done, ITEMS);
-}
-
-static void work_below_the_grain_stays_on_the_caller(void **state)
-{
-    (void)state;
-    struct marks marks = {0};
-    mr_parallel_for(10, 10, visit, &marks);
-    assert_int_equal(marks.parts[0], 1);
-    assert_int_equal(marks.parts[1], 0);
-}
 
 static void linear_multiplies_by_the_transpose(void **state)
 {
@@ -198,11 +118,6 @@ static int begin_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_item_is_visited_once),
-        cmocka_unit_test(no_item_means_no_call),
-        cmocka_unit_test(each_thread_runs_one_part),
-        cmocka_unit_test(shares_go_to_whoever_is_free),
-        cmocka_unit_test(work_below_the_grain_stays_on_the_caller),
         cmocka_unit_test(linear_multiplies_by_the_transpose),
         cmocka_unit_test(our_linear_agrees_with_libtorch),
         cmocka_unit_test(an_exception_becomes_a_status),
