@@ -16,6 +16,7 @@
 #define ILLEGAL_GENERATION   22
 #define UNAUTHORIZED         53 /* TRANSACTIONAL_ID_AUTHORIZATION_FAILED */
 #define ROOMY_NS             30000000000u
+#define BRIEF_NS             3000000000u /* what comes after takes less on a busy machine too */
 
 struct rig {
     struct broker broker;
@@ -185,7 +186,7 @@ static void a_producer_given_up_for_its_long_transaction_is_replaced(void **stat
     const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
     open_rig(&rig);
     assert_int_equal(open_txn(&rig, &err), MR_OK);
-    break_one(&rig, 1000000000u);
+    break_one(&rig, BRIEF_NS);
     if (mr_kafka_txn_renew(rig.txn, &offset, 1, &committed, &err) != MR_OK)
         fail_msg("%s", err.detail);
     assert_false(committed);
@@ -208,10 +209,10 @@ static void offsets_that_are_there_say_that_the_last_transaction_came_through(vo
     open_rig(&rig);
     assert_int_equal(open_txn(&rig, &err), MR_OK);
     if (mr_kafka_in_commit(rig.in, &offset, 1, 10000, &err) != MR_OK) fail_msg("%s", err.detail);
-    break_one(&rig, 1000000000u);
+    break_one(&rig, BRIEF_NS);
     assert_int_equal(mr_kafka_txn_renew(rig.txn, &offset, 1, &committed, &err), MR_OK);
     assert_true(committed);
-    break_one(&rig, 1000000000u);
+    break_one(&rig, BRIEF_NS);
     assert_int_equal(mr_kafka_txn_renew(rig.txn, &older, 1, &committed, &err), MR_OK);
     assert_false(committed);
     close_rig(&rig);
@@ -228,7 +229,7 @@ static void producers_are_not_replaced_without_end(void **state)
     enum mr_status status = MR_OK;
     unsigned renewed = 0;
     for (; status == MR_OK && renewed < 100; renewed++) {
-        break_one(&rig, 1000000000u);
+        break_one(&rig, BRIEF_NS);
         status = mr_kafka_txn_renew(rig.txn, NULL, 0, &committed, &err);
     }
     assert_int_equal(status, MR_BACKEND);
