@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-#define TILE_ROWS    48u /* scores of CHUNK rows stay in L1; the tile reuses K and V from L2 */
-#define CHUNK        16u /* rows of one pass over a block */
+#define TILE_ROWS    64u /* scores of CHUNK rows stay near; the tile reuses K and V from L2 */
+#define CHUNK        32u /* rows of one pass over a block */
 #define HEAD_DIM_MAX 256u
 
 struct attention_run {
