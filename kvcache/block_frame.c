@@ -3,8 +3,10 @@
 #include "codec/check.h"
 
 #include <string.h>
-#define XXH_INLINE_ALL
+#define XXH_STATIC_LINKING_ONLY /* for the size of a state */
 #include <xxhash.h>
+
+#include <xxh_x86dispatch.h> /* the widest loops that the CPU has */
 
 #define DIGEST_AT    48u
 #define NONCE_AT     36u
