@@ -219,8 +219,6 @@ static void *run(void *argument)
         status = turn(thread, &err);
         if (status != MR_OK) thread->options.failed(thread->options.context, &err);
     }
-    mr_engine_destroy(thread->engine);
-    mr_model_close(thread->model);
     return NULL;
 }
 
@@ -307,6 +305,8 @@ void mr_engine_thread_destroy(struct mr_engine_thread *thread)
     mr_engine_thread_wait_ready(thread, NULL);
     if (thread->open_status == MR_OK) mr_engine_wake(thread->engine);
     pthread_join(thread->thread, NULL);
+    mr_engine_destroy(thread->engine); /* not by the thread: it may end before it is woken */
+    mr_model_close(thread->model);
     pthread_cond_destroy(&thread->opened_changed);
     pthread_mutex_destroy(&thread->mutex);
     free(thread);
