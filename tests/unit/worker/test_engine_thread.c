@@ -5,6 +5,7 @@
 #include "worker/mails.h"
 
 #include <stdatomic.h>
+#include <time.h>
 
 struct rig {
     struct serving serving;
@@ -144,12 +145,29 @@ static void a_drain_hands_back_what_has_not_started(void **state)
     close_rig(&rig);
 }
 
+/* Woken while it sees that it should stop. */
+static void it_may_be_ended_at_any_time(void **state)
+{
+    (void)state;
+    for (long pause_us = 0; pause_us < 20; pause_us += 6) {
+        struct rig rig;
+        open_rig(&rig, NULL);
+        assert_int_equal(mr_engine_thread_wait_ready(rig.thread, NULL), MR_OK);
+        struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake, &rig.hungry};
+        mr_engine_thread_link(rig.thread, &links);
+        mr_engine_thread_drain(rig.thread);
+        nanosleep(&(struct timespec){.tv_nsec = pause_us * 1000}, NULL);
+        close_rig(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_that_does_not_open_is_said_to_who_waits),
         cmocka_unit_test(tokens_and_result_are_posted_and_a_hungry_intake_is_rung),
         cmocka_unit_test(a_drain_hands_back_what_has_not_started),
+        cmocka_unit_test(it_may_be_ended_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
