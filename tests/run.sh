@@ -94,7 +94,7 @@ coverage() {
 }
 
 case ${1:-} in
-quick) release quick -LE 'integration|slow' ;;
+quick) release quick -j $((2 * jobs)) -LE 'integration|slow' ;; # they wait more than they compute
 all)
     docker/deps.sh test || exit 1
     release release -LE integration
