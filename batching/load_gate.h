@@ -23,9 +23,7 @@
 #include "kvcache/kv_cache.h"
 
 #define MR_LOAD_TRIAL_MS 15.0 /* patience with a tier nothing is known about */
-#define MR_LOAD_STALL_MS                                                                           \
-    25.0 /* and with one of which nothing is heard, for however long a load                        \
-          */
+#define MR_LOAD_STALL_MS 25.0 /* and with one of which nothing is heard */
 
 enum mr_load_verdict {
     MR_LOAD_ALL,    /* everything from the front's block on */

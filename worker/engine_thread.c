@@ -198,9 +198,8 @@ static enum mr_status turn(struct mr_engine_thread *thread, struct mr_error *err
     if (status != MR_OK) return status;
     turned(thread);
     feed_intake(thread);
-    if (wake_ns <= mr_clock_ns() || atomic_load(&thread->stopping)) return MR_OK;
-    if (populates(thread)) return MR_OK; /* and look for work again */
-    sleep_until(thread, wake_ns);
+    bool idle = wake_ns > mr_clock_ns() && !atomic_load(&thread->stopping);
+    if (idle && !populates(thread)) sleep_until(thread, wake_ns);
     return MR_OK;
 }
 
