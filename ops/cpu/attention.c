@@ -13,6 +13,7 @@
 #define TILE_ROWS    64u /* scores of CHUNK rows stay near; the tile reuses K and V from L2 */
 #define CHUNK        32u /* rows of one pass over a block */
 #define HEAD_DIM_MAX 256u
+#define SCORE_STRIDE (MR_BLOCK_TOKENS + 16u) /* rows meet different sets of the first cache */
 
 struct attention_run {
     struct mr_cpu_kv *kv;
@@ -75,8 +76,7 @@ static void attend_rows(const struct attention_run *run, const struct attention_
     const uint32_t dim = kv->spec.head_dim, per_word = kv->spec.bf16 ? 2 : 1;
     const size_t size = mr_cpu_kv_element_bytes(kv);
     struct attention_keys seen;
-    _Alignas(64) float scores[CHUNK * MR_BLOCK_TOKENS];
-    _Alignas(64) float weights[CHUNK * MR_BLOCK_TOKENS];
+    _Alignas(64) float scores[CHUNK * SCORE_STRIDE]; /* then weights */
     const uint32_t keys = find_keys(run, tile, block, first, rows, &seen);
     float *out = part->out + (size_t)first * dim;
     const uint32_t id = tile->sequence->blocks[block];
@@ -88,15 +88,14 @@ static void attend_rows(const struct attention_run *run, const struct attention_
             .b = mr_cpu_kv_keys(kv, id, run->args->layer, tile->kv_head),
             .panel_bytes = mr_cpu_kv_key_panel_bytes(kv),
             .c = scores,
-            .c_stride = MR_BLOCK_TOKENS,
+            .c_stride = SCORE_STRIDE,
             .rows = rows,
             .panels = (keys + 15) / 16,
             .word_count = dim / per_word};
         (kv->spec.bf16 ? kv->ops->tile_bf16 : kv->ops->tile_f32)(&product);
     }
     const struct mr_cpu_softmax softmax = {.scores = scores,
-                                           .weights = weights,
-                                           .stride = MR_BLOCK_TOKENS,
+                                           .stride = SCORE_STRIDE,
                                            .begin = seen.begin,
                                            .end = seen.end,
                                            .top = part->top + first,
@@ -108,8 +107,8 @@ static void attend_rows(const struct attention_run *run, const struct attention_
                                            .bf16 = kv->spec.bf16};
     kv->ops->softmax(&softmax);
     const struct mr_cpu_tile product = {
-        .a = (const unsigned char *)weights,
-        .a_stride_bytes = MR_BLOCK_TOKENS * size,
+        .a = (const unsigned char *)scores,
+        .a_stride_bytes = SCORE_STRIDE * sizeof *scores,
         .b = mr_cpu_kv_values(kv, id, run->args->layer, tile->kv_head),
         .panel_bytes = mr_cpu_kv_value_panel_bytes(kv),
         .c = out,
@@ -257,15 +256,15 @@ static struct attention_tile make_tile(const struct attention_run *run,
                                        const struct mr_cpu_attention_sequence *sequence,
                                        uint32_t index)
 {
-    const uint32_t heads = run->kv->spec.kv_head_count;
-    const uint32_t from_start = tile_count(run, sequence) - 1 - index;
-    const uint32_t first = from_start / heads * run->positions;
+    const uint32_t tiles =
+        tile_count(run, sequence) / run->kv->spec.kv_head_count; /* of one head */
+    const uint32_t first = (tiles - 1 - index % tiles) * run->positions;
     const uint32_t left = sequence->row_count - first;
     const uint32_t positions = left < run->positions ? left : run->positions;
     const uint32_t position = sequence->context_tokens + first, window = run->args->window;
     const uint32_t oldest = window > 0 && position >= window ? position - window + 1 : 0;
     return (struct attention_tile){.sequence = sequence,
-                                   .kv_head = from_start % heads,
+                                   .kv_head = index / tiles,
                                    .row = sequence->row_begin + first,
                                    .rows = positions * run->group,
                                    .position = position,

@@ -95,19 +95,25 @@ static inline lanes lanes_min(lanes a, lanes b)
 {
     return LANES_BOTH(_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi));
 }
-static inline lanes lanes_round(lanes a)
+static inline lanes lanes_floor(lanes a)
 {
-    return LANES_BOTH(_mm256_round_ps(a.lo, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
-                      _mm256_round_ps(a.hi, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    return LANES_BOTH(_mm256_floor_ps(a.lo), _mm256_floor_ps(a.hi));
 }
+/* a - floor(a). */
+static inline lanes lanes_fraction(lanes a)
+{
+    return lanes_sub(a, lanes_floor(a));
+}
+/* n whole; 0 at -127. */
 static inline __m256 lanes_power(__m256 n)
 {
     __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
 }
-/* a * 2^n, n whole and in [-126, 127]. */
+/* a * 2^floor(n), n at most 127; 0 below -126. */
 static inline lanes lanes_scale(lanes a, lanes n)
 {
+    n = lanes_max(lanes_set(-127.0f), lanes_floor(n));
     return LANES_BOTH(_mm256_mul_ps(a.lo, lanes_power(n.lo)),
                       _mm256_mul_ps(a.hi, lanes_power(n.hi)));
 }

@@ -71,14 +71,16 @@ static inline lanes lanes_min(lanes a, lanes b)
 {
     return _mm512_min_ps(a, b);
 }
-static inline lanes lanes_round(lanes a)
+/* a - floor(a). */
+static inline lanes lanes_fraction(lanes a)
 {
-    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm512_reduce_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
 }
-/* a * 2^n, n whole and in [-126, 127]. */
+/* a * 2^floor(n), n at most 127; 0 below -126. */
 static inline lanes lanes_scale(lanes a, lanes n)
 {
-    return _mm512_scalef_ps(a, n);
+    const __mmask16 normal = _mm512_cmp_ps_mask(n, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
+    return _mm512_maskz_scalef_ps(normal, a, n);
 }
 /* a in lanes [begin, end), fill in the others. */
 static inline lanes lanes_keep(lanes a, uint32_t begin, uint32_t end, lanes fill)

@@ -50,12 +50,14 @@ static inline void lanes_store(float *p, lanes x)
 }
 static inline void lanes_store_bf16_part(uint16_t *p, lanes x, uint32_t count)
 {
+    uint16_t whole[16];
     for (uint32_t i = 0; i < count; i++) {
         uint32_t bits;
         memcpy(&bits, &x.f[i], sizeof bits);
         uint32_t up = bits + 0x7fffu + (bits >> 16 & 1u);
-        p[i] = (uint16_t)((isnan(x.f[i]) ? bits | 0x400000u : up) >> 16);
+        whole[i] = (uint16_t)((isnan(x.f[i]) ? bits | 0x400000u : up) >> 16);
     }
+    memcpy(p, whole, count * sizeof *p);
 }
 static inline void lanes_store_bf16(uint16_t *p, lanes x)
 {
@@ -90,19 +92,30 @@ static inline lanes lanes_min(lanes a, lanes b)
 {
     LANES_EACH(a.f[i] < b.f[i] ? a.f[i] : b.f[i]);
 }
-/* Adding 1.5 * 2^23 leaves no room for a fraction. |a| < 2^22. */
-static inline lanes lanes_round(lanes a)
+/* Adding 1.5 * 2^23 leaves no room for a fraction; what is larger is whole or far below -126. */
+static inline lanes lanes_floor(lanes a)
 {
     const float magic = 12582912.0f;
-    LANES_EACH((a.f[i] + magic) - magic);
+    lanes out;
+    for (uint32_t i = 0; i < 16; i++) {
+        const float near = (a.f[i] + magic) - magic;
+        out.f[i] = near > a.f[i] ? near - 1.0f : near;
+    }
+    return out;
 }
-/* a * 2^n, n whole and in [-126, 127]; any n, a NaN included, is safe. */
+/* a - floor(a). */
+static inline lanes lanes_fraction(lanes a)
+{
+    return lanes_sub(a, lanes_floor(a));
+}
+/* a * 2^floor(n), n at most 127; 0 below -126. */
 static inline lanes lanes_scale(lanes a, lanes n)
 {
     const float magic = 12582912.0f; /* puts n into the low bits of the sum */
+    const lanes whole = lanes_max(lanes_set(-127.0f), lanes_floor(n));
     lanes out;
     for (uint32_t i = 0; i < 16; i++) {
-        float sum = n.f[i] + (magic + 127.0f);
+        const float sum = whole.f[i] + (magic + 127.0f);
         uint32_t bits;
         memcpy(&bits, &sum, sizeof bits);
         out.f[i] = a.f[i] * lanes_from_bits(bits << 23);

@@ -47,8 +47,9 @@ struct mr_cpu_finish {
 /* One tile of scores against one block of keys, turned into weights that are not yet divided by
  * their sum. Row r sees the keys [begin[r], end[r]) of the block; it may see none. */
 struct mr_cpu_softmax {
-    float *scores; /* [rows, stride]; changed when there is a softcap */
-    void *weights; /* bf16 or f32 [rows, stride]; 0 outside the row's keys up to `extent` */
+    /* [rows, stride]. The weights take the scores' place: bf16 or f32 from a row's first byte on, 0
+     * outside the row's keys up to `extent`. */
+    float *scores;
     size_t stride;
     const uint32_t *begin, *end;
     float *top, *sum; /* [rows]: largest score times scale in powers of two, sum of the weights */

@@ -8,21 +8,31 @@
 
 #define ROWS_LOG2_E 1.44269504088896341f
 
-/* 2^x to 2 units in the last place; x is held to [-126, 127]. The fraction, in [-1/2, 1/2], goes
+/* 2^x to 2 units in the last place, 0 below -126; x is held to 127. The fraction, in [0, 1), goes
  * through the polynomial that meets (2^f - 1) / f at six Chebyshev points, so that 2^0 is 1. */
 static inline lanes rows_exp2(lanes x)
 {
-    x = lanes_min(lanes_set(127.0f), lanes_max(lanes_set(-126.0f), x));
-    lanes whole = lanes_round(x);
-    lanes f = lanes_sub(x, whole);
-    lanes p = lanes_set(0.0001545316294512069f);
-    p = lanes_fma(p, f, lanes_set(0.0013390863364671234f));
-    p = lanes_fma(p, f, lanes_set(0.009618082557277852f));
-    p = lanes_fma(p, f, lanes_set(0.05550357114219078f));
-    p = lanes_fma(p, f, lanes_set(0.24022650760568126f));
-    p = lanes_fma(p, f, lanes_set(0.6931471880262288f));
+    x = lanes_min(lanes_set(127.0f), lanes_max(lanes_set(-127.0f), x));
+    lanes f = lanes_fraction(x);
+    lanes p = lanes_set(0.0002081791462842375f);
+    p = lanes_fma(p, f, lanes_set(0.0012692166492342949f));
+    p = lanes_fma(p, f, lanes_set(0.009652195498347282f));
+    p = lanes_fma(p, f, lanes_set(0.05549602210521698f));
+    p = lanes_fma(p, f, lanes_set(0.24022720754146576f));
+    p = lanes_fma(p, f, lanes_set(0.6931471824645996f));
     p = lanes_fma(p, f, lanes_set(1.0f));
-    return lanes_scale(p, whole);
+    return lanes_scale(p, x);
+}
+
+/* The same to 2.2e-4, a ninth of what rounding to bf16 does; x is finite and at most 127. */
+static inline lanes rows_exp2_bf16(lanes x)
+{
+    lanes f = lanes_fraction(x);
+    lanes p = lanes_set(0.0724739283323288f);
+    p = lanes_fma(p, f, lanes_set(0.23357875645160675f));
+    p = lanes_fma(p, f, lanes_set(0.6935192942619324f));
+    p = lanes_fma(p, f, lanes_set(1.0f));
+    return lanes_scale(p, x);
 }
 
 static inline void rows_store(void *out, size_t index, lanes x, uint32_t count, bool bf16)
@@ -162,56 +172,62 @@ static inline lanes rows_softcap(lanes x, float scale, float cap)
     return lanes_mul(tanh, lanes_set(cap / scale));
 }
 
-/* Keys [begin, end) of one row; begin < end. */
-static void rows_softmax_row(const struct mr_cpu_softmax *softmax, uint32_t row)
+/* Keys go in groups of 16. Of the first and the last group of a row's, keys that it does not see
+ * get a score whose weight is 0; returns the largest score times `factor`. */
+static float rows_top(const struct mr_cpu_softmax *softmax, uint32_t row, float factor)
 {
     const uint32_t begin = softmax->begin[row], end = softmax->end[row];
-    const size_t base = row * softmax->stride;
-    float *scores = softmax->scores + base;
-    const uint32_t first = begin & ~15u, last = (end + 15u) & ~15u;
+    const uint32_t first = begin & ~15u, last = end & ~15u;
     const lanes nothing = lanes_set(MR_CPU_NO_SCORE);
+    float *scores = softmax->scores + row * softmax->stride;
     lanes top = nothing;
-    for (uint32_t i = first; i < last; i += 16) {
-        lanes x = lanes_load(scores + i);
-        if (softmax->softcap > 0.0f) {
-            x = rows_softcap(x, softmax->scale, softmax->softcap);
-            lanes_store(scores + i, x);
-        }
-        if (i < begin || i + 16 > end)
-            x = lanes_keep(x, begin > i ? begin - i : 0, end - i < 16 ? end - i : 16, nothing);
-        top = lanes_max(x, top);
-    }
-    const float factor = softmax->scale * ROWS_LOG2_E, largest = lanes_top(top) * factor;
-    const lanes by = lanes_set(factor), minus_top = lanes_set(-largest);
-    const lanes none = lanes_set(0.0f);
-    lanes sum = none;
-    for (uint32_t i = 0; i < softmax->extent; i += 16) {
-        lanes p = none;
-        if (i >= first && i < last) {
-            p = rows_exp2(lanes_fma(lanes_load(scores + i), by, minus_top));
-            if (i < begin || i + 16 > end)
-                p = lanes_keep(p, begin > i ? begin - i : 0, end - i < 16 ? end - i : 16, none);
-            sum = lanes_add(sum, p);
-        }
-        rows_store(softmax->weights, base + i, p, 16, softmax->bf16);
-    }
-    softmax->top[row] = largest;
-    softmax->sum[row] = lanes_sum(sum);
+    if (begin >= end) return MR_CPU_NO_SCORE;
+    if (softmax->softcap > 0.0f)
+        for (uint32_t i = first; i < end; i += 16)
+            lanes_store(scores + i,
+                        rows_softcap(lanes_load(scores + i), softmax->scale, softmax->softcap));
+    if (begin > first)
+        lanes_store(scores + first,
+                    lanes_keep(lanes_load(scores + first), begin - first, 16, nothing));
+    if (end > last)
+        lanes_store(scores + last, lanes_keep(lanes_load(scores + last), 0, end - last, nothing));
+    for (uint32_t i = first; i < end; i += 16)
+        top = lanes_max(lanes_load(scores + i), top);
+    return lanes_top(top) * factor;
 }
 
+/* Scores become weights; returns their sum. No weight lies beyond the score that it comes from. */
+static inline float rows_weigh(const struct mr_cpu_softmax *softmax, uint32_t row, float factor,
+                               const bool bf16)
+{
+    const uint32_t begin = softmax->begin[row] & ~15u, end = softmax->end[row];
+    float *scores = softmax->scores + row * softmax->stride;
+    const lanes by = lanes_set(factor), minus_top = lanes_set(-softmax->top[row]);
+    const lanes none = lanes_set(0.0f);
+    lanes sum = none;
+    uint32_t i = 0;
+    for (; i < begin; i += 16)
+        rows_store(scores, i, none, 16, bf16);
+    for (; i < end; i += 16) {
+        lanes p = lanes_fma(lanes_load(scores + i), by, minus_top);
+        p = bf16 ? rows_exp2_bf16(p) : rows_exp2(p);
+        sum = lanes_add(sum, p);
+        rows_store(scores, i, p, 16, bf16);
+    }
+    for (; i < softmax->extent; i += 16)
+        rows_store(scores, i, none, 16, bf16);
+    return lanes_sum(sum);
+}
+
+/* First all tops, then all weights: a row's weights wait for its top, other rows' do not. */
 static void rows_softmax(const struct mr_cpu_softmax *softmax)
 {
-    for (uint32_t row = 0; row < softmax->rows; row++) {
-        if (softmax->begin[row] < softmax->end[row]) {
-            rows_softmax_row(softmax, row);
-            continue;
-        }
-        for (uint32_t i = 0; i < softmax->extent; i += 16)
-            rows_store(softmax->weights, row * softmax->stride + i, lanes_set(0.0f), 16,
-                       softmax->bf16);
-        softmax->top[row] = MR_CPU_NO_SCORE;
-        softmax->sum[row] = 0.0f;
-    }
+    const float factor = softmax->scale * ROWS_LOG2_E;
+    for (uint32_t row = 0; row < softmax->rows; row++)
+        softmax->top[row] = rows_top(softmax, row, factor);
+    for (uint32_t row = 0; row < softmax->rows; row++)
+        softmax->sum[row] = softmax->bf16 ? rows_weigh(softmax, row, factor, true)
+                                          : rows_weigh(softmax, row, factor, false);
 }
 
 /* Two partial softmax results become one: each is scaled from its own top to the common one (the
