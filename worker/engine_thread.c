@@ -5,6 +5,7 @@
 #include "worker/engine_setup.h"
 #include "worker/mails.h"
 #include "worker/resume.h"
+#include "worker/slice.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -207,6 +208,7 @@ static void *run(void *argument)
 {
     struct mr_engine_thread *thread = argument;
     struct mr_error err = {0};
+    mr_slice_usual();
     enum mr_status status = open_all(thread, &thread->open_error);
     tell_opened(thread, status);
     while (status == MR_OK && !atomic_load(&thread->stopping)) {

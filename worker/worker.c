@@ -5,6 +5,7 @@
 #include "worker/drain.h"
 #include "worker/health.h"
 #include "worker/kafka_admin.h"
+#include "worker/slice.h"
 #include "worker/worker_state.h"
 
 #include <stdio.h>
@@ -344,7 +345,9 @@ enum mr_status mr_worker_create(struct mr_worker **out, const struct mr_worker_o
     pthread_mutex_init(&worker->mutex, NULL);
     enum mr_status status = mr_wake_open(&worker->wake, err);
     set_kafka_options(worker);
+    mr_slice_short();
     if (status == MR_OK) status = build(worker, exit_code, err);
+    mr_slice_usual();
     if (status != MR_OK) {
         mr_worker_take_apart(worker, 1000);
         return status;
