@@ -70,3 +70,13 @@ enum mr_status mr_kafka_client_partitions(struct rd_kafka_s *rk, const char *top
     *count = sought.count;
     return status;
 }
+
+enum mr_status mr_kafka_client_ends(rd_kafka_t *rk, const char *topic, int32_t partition,
+                                    uint32_t timeout_ms, struct mr_kafka_ends *ends,
+                                    struct mr_error *err)
+{
+    rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(rk, topic, partition, &ends->begin,
+                                                                &ends->end, (int)timeout_ms);
+    if (!code) return MR_OK;
+    return mr_fail(err, MR_UNREACHABLE, "begin and end of %s: %s", topic, rd_kafka_err2str(code));
+}

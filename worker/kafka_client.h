@@ -25,4 +25,16 @@ enum mr_status mr_kafka_client_partitions(struct rd_kafka_s *rk, const char *top
                                           uint32_t timeout_ms, uint32_t *count,
                                           struct mr_error *err);
 
+/* Offsets of the first record that a partition still has and of the next one to come. */
+struct mr_kafka_ends {
+    int64_t begin, end;
+};
+
+/* Where a partition's records begin and end now. The library resolves its names for these places
+ * by itself too, but waits half a second first where it does not know the partition's leader yet,
+ * as of every partition that has just been assigned. MR_UNREACHABLE. */
+enum mr_status mr_kafka_client_ends(struct rd_kafka_s *rk, const char *topic, int32_t partition,
+                                    uint32_t timeout_ms, struct mr_kafka_ends *ends,
+                                    struct mr_error *err);
+
 #endif

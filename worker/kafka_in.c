@@ -264,6 +264,18 @@ static void list_topic(void *context, const char *topic, int32_t partition_count
     rd_kafka_topic_partition_list_add_range(listing->list, topic, 0, partition_count - 1);
 }
 
+/* Where nothing was committed; the library finds it too, later. */
+static void find_begins(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
+{
+    for (int i = 0; i < list->cnt; i++) {
+        rd_kafka_topic_partition_t *element = &list->elems[i];
+        struct mr_kafka_ends ends;
+        if (element->offset < 0 && mr_kafka_client_ends(in->rk, element->topic, element->partition,
+                                                        COMMITTED_TIMEOUT_MS, &ends, NULL) == MR_OK)
+            element->offset = ends.begin;
+    }
+}
+
 static enum mr_status assign_all(struct mr_kafka_in *in, struct mr_error *err)
 {
     struct listing listing = {in, rd_kafka_topic_partition_list_new(8)};
@@ -271,6 +283,7 @@ static enum mr_status assign_all(struct mr_kafka_in *in, struct mr_error *err)
         mr_kafka_client_topics(in->rk, METADATA_TIMEOUT_MS, list_topic, &listing, err);
     if (status == MR_OK) {
         take_partitions(in, listing.list);
+        find_begins(in, listing.list);
         rd_kafka_resp_err_t code = rd_kafka_assign(in->rk, listing.list);
         if (code) status = mr_fail(err, MR_UNREACHABLE, "assign: %s", rd_kafka_err2str(code));
     }

@@ -42,15 +42,16 @@ static enum mr_status list_partitions(struct mr_kafka_reader *reader,
     return mr_fail(err, MR_BAD_CONFIG, "topic %s does not exist", options->topics[0]);
 }
 
-/* The end as it is now: the library's own idea of the end would be a little later. */
-static enum mr_status start_at_end(struct mr_kafka_reader *reader, uint32_t timeout_ms,
-                                   rd_kafka_topic_partition_t *element, struct mr_error *err)
+/* The begin or the end as it is now: the library's own idea of the end would be a little later. */
+static enum mr_status start_at(struct mr_kafka_reader *reader, enum mr_kafka_from from,
+                               uint32_t timeout_ms, rd_kafka_topic_partition_t *element,
+                               struct mr_error *err)
 {
-    int64_t low = 0;
-    rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
-        reader->rk, element->topic, element->partition, &low, &element->offset, (int)timeout_ms);
-    if (!code) return MR_OK;
-    return mr_fail(err, MR_UNREACHABLE, "end of %s: %s", element->topic, rd_kafka_err2str(code));
+    struct mr_kafka_ends ends;
+    enum mr_status status = mr_kafka_client_ends(reader->rk, element->topic, element->partition,
+                                                 timeout_ms, &ends, err);
+    if (status == MR_OK) element->offset = from == MR_KAFKA_FROM_BEGINNING ? ends.begin : ends.end;
+    return status;
 }
 
 static rd_kafka_resp_err_t start_by_time(struct mr_kafka_reader *reader, int64_t since_ms,
@@ -78,11 +79,6 @@ static enum mr_status start_since(struct mr_kafka_reader *reader,
                                   const struct mr_kafka_reader_options *options,
                                   rd_kafka_topic_partition_list_t *list, struct mr_error *err)
 {
-    if (options->kafka->embedded) { /* it knows no times */
-        for (int i = 0; i < list->cnt; i++)
-            list->elems[i].offset = RD_KAFKA_OFFSET_BEGINNING;
-        return MR_OK;
-    }
     rd_kafka_resp_err_t code = start_by_time(reader, options->since_ms, options->timeout_ms, list);
     if (code) return mr_fail(err, MR_UNREACHABLE, "offsets of a time: %s", rd_kafka_err2str(code));
     for (int i = list->cnt - 1; i >= 0 && options->until_end; i--)
@@ -94,14 +90,15 @@ static enum mr_status choose_start(struct mr_kafka_reader *reader,
                                    const struct mr_kafka_reader_options *options,
                                    rd_kafka_topic_partition_list_t *list, struct mr_error *err)
 {
-    if (options->from == MR_KAFKA_FROM_TIME) return start_since(reader, options, list, err);
-    if (options->from == MR_KAFKA_FROM_AGE)
+    enum mr_kafka_from from = options->from;
+    if (from == MR_KAFKA_FROM_TIME && options->kafka->embedded)
+        from = MR_KAFKA_FROM_BEGINNING; /* that broker knows no times */
+    if (from == MR_KAFKA_FROM_TIME) return start_since(reader, options, list, err);
+    if (from == MR_KAFKA_FROM_AGE)
         start_by_time(reader, since_age_ms(options->age_ms), options->timeout_ms, list);
     for (int i = 0; i < list->cnt; i++) {
-        rd_kafka_topic_partition_t *element = &list->elems[i];
-        if (options->from == MR_KAFKA_FROM_BEGINNING) element->offset = RD_KAFKA_OFFSET_BEGINNING;
-        if (options->from == MR_KAFKA_FROM_BEGINNING || element->offset >= 0) continue;
-        enum mr_status status = start_at_end(reader, options->timeout_ms, element, err);
+        if (list->elems[i].offset >= 0) continue;
+        enum mr_status status = start_at(reader, from, options->timeout_ms, &list->elems[i], err);
         if (status != MR_OK) return status;
     }
     return MR_OK;
@@ -115,14 +112,14 @@ static void note_ends(struct mr_kafka_reader *reader, const struct mr_kafka_read
     if (options->from == MR_KAFKA_FROM_END) return;
     for (int i = 0; i < list->cnt; i++) {
         const rd_kafka_topic_partition_t *element = &list->elems[i];
-        int64_t low = 0, high = 0;
-        if (rd_kafka_query_watermark_offsets(reader->rk, element->topic, element->partition, &low,
-                                             &high, (int)options->timeout_ms))
+        struct mr_kafka_ends ends;
+        if (mr_kafka_client_ends(reader->rk, element->topic, element->partition,
+                                 options->timeout_ms, &ends, NULL) != MR_OK)
             continue;
-        int64_t from = element->offset > low ? element->offset : low;
-        if (from >= high) continue;
+        int64_t from = element->offset > ends.begin ? element->offset : ends.begin;
+        if (from >= ends.end) continue;
         rd_kafka_topic_partition_list_add(reader->unread, element->topic, element->partition)
-            ->offset = high;
+            ->offset = ends.end;
     }
 }
 
@@ -234,9 +231,9 @@ enum mr_status mr_kafka_reader_first(struct mr_kafka_reader *reader, const char 
                                      int32_t partition, uint32_t timeout_ms, int64_t *offset,
                                      struct mr_error *err)
 {
-    int64_t high = 0;
-    rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(reader->rk, topic, partition,
-                                                                offset, &high, (int)timeout_ms);
-    if (!code) return MR_OK;
-    return mr_fail(err, MR_UNREACHABLE, "start of %s: %s", topic, rd_kafka_err2str(code));
+    struct mr_kafka_ends ends;
+    enum mr_status status =
+        mr_kafka_client_ends(reader->rk, topic, partition, timeout_ms, &ends, err);
+    if (status == MR_OK) *offset = ends.begin;
+    return status;
 }
