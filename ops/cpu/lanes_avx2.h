@@ -95,6 +95,11 @@ static inline lanes lanes_min(lanes a, lanes b)
 {
     return LANES_BOTH(_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi));
 }
+static inline lanes lanes_round(lanes a)
+{
+    return LANES_BOTH(_mm256_round_ps(a.lo, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+                      _mm256_round_ps(a.hi, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
 static inline lanes lanes_floor(lanes a)
 {
     return LANES_BOTH(_mm256_floor_ps(a.lo), _mm256_floor_ps(a.hi));
@@ -104,7 +109,7 @@ static inline lanes lanes_fraction(lanes a)
 {
     return lanes_sub(a, lanes_floor(a));
 }
-/* n whole; 0 at -127. */
+/* 2^n, n whole; 0 at -127. */
 static inline __m256 lanes_power(__m256 n)
 {
     __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));

@@ -71,6 +71,10 @@ static inline lanes lanes_min(lanes a, lanes b)
 {
     return _mm512_min_ps(a, b);
 }
+static inline lanes lanes_round(lanes a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 /* a - floor(a). */
 static inline lanes lanes_fraction(lanes a)
 {

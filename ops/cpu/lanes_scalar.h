@@ -92,16 +92,16 @@ static inline lanes lanes_min(lanes a, lanes b)
 {
     LANES_EACH(a.f[i] < b.f[i] ? a.f[i] : b.f[i]);
 }
-/* Adding 1.5 * 2^23 leaves no room for a fraction; what is larger is whole or far below -126. */
-static inline lanes lanes_floor(lanes a)
+/* Adding 1.5 * 2^23 leaves no room for a fraction; what is larger is whole. */
+static inline lanes lanes_round(lanes a)
 {
     const float magic = 12582912.0f;
-    lanes out;
-    for (uint32_t i = 0; i < 16; i++) {
-        const float near = (a.f[i] + magic) - magic;
-        out.f[i] = near > a.f[i] ? near - 1.0f : near;
-    }
-    return out;
+    LANES_EACH(fabsf(a.f[i]) < magic / 3.0f ? (a.f[i] + magic) - magic : a.f[i]);
+}
+static inline lanes lanes_floor(lanes a)
+{
+    const lanes near = lanes_round(a);
+    LANES_EACH(near.f[i] > a.f[i] ? near.f[i] - 1.0f : near.f[i]);
 }
 /* a - floor(a). */
 static inline lanes lanes_fraction(lanes a)
@@ -112,10 +112,10 @@ static inline lanes lanes_fraction(lanes a)
 static inline lanes lanes_scale(lanes a, lanes n)
 {
     const float magic = 12582912.0f; /* puts n into the low bits of the sum */
-    const lanes whole = lanes_max(lanes_set(-127.0f), lanes_floor(n));
     lanes out;
+    n = lanes_max(lanes_set(-127.0f), lanes_floor(n));
     for (uint32_t i = 0; i < 16; i++) {
-        const float sum = whole.f[i] + (magic + 127.0f);
+        const float sum = n.f[i] + (magic + 127.0f);
         uint32_t bits;
         memcpy(&bits, &sum, sizeof bits);
         out.f[i] = a.f[i] * lanes_from_bits(bits << 23);
