@@ -13,11 +13,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define QUORUM_MAX (256 << 10)
-
 void mr_redis_link_init(struct mr_redis_link *link)
 {
-    *link = (struct mr_redis_link){.fd = -1, .quorum = 1};
+    *link = (struct mr_redis_link){.fd = -1};
 }
 
 void mr_redis_link_close(struct mr_redis_link *link)
@@ -27,7 +25,6 @@ void mr_redis_link_close(struct mr_redis_link *link)
     link->tls = NULL;
     link->fd = -1;
     link->connected = false;
-    link->quorum = 1;
 }
 
 void mr_redis_link_adopt(struct mr_redis_link *link, int fd)
@@ -117,14 +114,6 @@ short mr_redis_link_events(const struct mr_redis_link *link, bool writing)
     if (!link->connected) return POLLOUT;
     if (link->tls && mr_redis_tls_wants(link->tls) == POLLOUT) return POLLIN | POLLOUT;
     return writing ? POLLIN | POLLOUT : POLLIN;
-}
-
-void mr_redis_link_expect(struct mr_redis_link *link, size_t bytes)
-{
-    int quorum = bytes < QUORUM_MAX ? (int)bytes : QUORUM_MAX;
-    if (link->tls || quorum == link->quorum) return;
-    setsockopt(link->fd, SOL_SOCKET, SO_RCVLOWAT, &quorum, sizeof quorum); /* speed only */
-    link->quorum = quorum;
 }
 
 /* TLS has no vectors: the first part that is not empty goes. */

@@ -19,7 +19,6 @@ struct mr_redis_link {
     struct mr_redis_tls *tls;
     bool connected;
     uint32_t turn; /* which of a host's addresses is tried */
-    int quorum;    /* bytes that poll waits for */
 };
 
 void mr_redis_link_init(struct mr_redis_link *link);
@@ -35,10 +34,6 @@ void mr_redis_link_close(struct mr_redis_link *link);
 enum mr_status mr_redis_link_finish(struct mr_redis_link *link, struct mr_error *err);
 /* What poll should wait for. */
 short mr_redis_link_events(const struct mr_redis_link *link, bool writing);
-/* Poll is to wait until this many bytes are there, or the stream ends: a server that sends a value
- * 64 KB at a time then does not have to wake its reader for each of them. For TCP without TLS;
- * elsewhere any byte will do. */
-void mr_redis_link_expect(struct mr_redis_link *link, size_t bytes);
 /* Bytes moved, 0: would block, -1: over. */
 ssize_t mr_redis_link_read(struct mr_redis_link *link, struct iovec *parts, int count);
 ssize_t mr_redis_link_write(struct mr_redis_link *link, struct iovec *parts, int count);

@@ -268,7 +268,6 @@ ssize_t mr_redis_conn_read(struct mr_redis_conn *conn, uint64_t now_ns)
     if (conn->values && room > HEAD_BYTES) room = HEAD_BYTES;
     parts[count++] = (struct iovec){.iov_base = conn->input + conn->in_end, .iov_len = room};
     ssize_t done = mr_redis_link_read(&conn->link, parts, count);
-    if (done == 0) mr_redis_link_expect(&conn->link, conn->phase == MR_PHASE_PAYLOAD ? placed : 1);
     if (done <= 0) return done;
     size_t direct = (size_t)done < placed ? (size_t)done : placed;
     conn->stats.received_bytes += (uint64_t)done;
