@@ -70,16 +70,17 @@ static void it_is_handed_on_to_new_threads_until_it_is_taken_back(void **state)
 static void nothing_else_changes(void **state)
 {
     (void)state;
-    assert_int_equal(nice(3), 3);
+    const int own = now().nice, wanted = own < 16 ? own + 3 : 19; /* make may run at any */
+    assert_int_equal(nice(3), wanted);
     const struct attr before = now();
     mr_slice_short();
     const struct attr during = child();
     mr_slice_usual();
     const struct attr after = now();
     assert_int_equal(during.policy, before.policy);
-    assert_int_equal(during.nice, 3);
+    assert_int_equal(during.nice, wanted);
     assert_int_equal(after.policy, before.policy);
-    assert_int_equal(after.nice, 3);
+    assert_int_equal(after.nice, wanted);
 }
 
 int main(void)
