@@ -10,10 +10,8 @@
 
 #include <string.h>
 
-#define TILE_ROWS    64u /* scores of CHUNK rows stay near; the tile reuses K and V from L2 */
-#define CHUNK        32u /* rows of one pass over a block */
+#define TILE_ROWS    64u /* all meet a block's K and V while those are in the second cache */
 #define HEAD_DIM_MAX 256u
-#define SCORE_STRIDE (MR_BLOCK_TOKENS + 16u) /* rows meet different sets of the first cache */
 
 struct attention_run {
     struct mr_cpu_kv *kv;
@@ -41,89 +39,52 @@ struct attention_part {
 
 /* ---- one tile, one block ---- */
 
-/* The keys of a block that each row sees. */
+/* The keys of a block that each row of a tile sees. */
 struct attention_keys {
-    uint32_t begin[CHUNK], end[CHUNK];
+    uint32_t begin[TILE_ROWS], end[TILE_ROWS];
 };
 
-/* Returns the end of the longest. */
-static uint32_t find_keys(const struct attention_run *run, const struct attention_tile *tile,
-                          uint32_t block, uint32_t first, uint32_t rows,
-                          struct attention_keys *keys)
+static void find_keys(const struct attention_run *run, const struct attention_tile *tile,
+                      uint32_t block, struct attention_keys *keys)
 {
     const uint32_t base = block * MR_BLOCK_TOKENS, window = run->args->window;
-    uint32_t longest = 0;
-    for (uint32_t r = 0; r < rows; r++) {
-        const uint32_t position = tile->position + (first + r) / run->group;
+    for (uint32_t r = 0; r < tile->rows; r++) {
+        const uint32_t position = tile->position + r / run->group;
         const uint32_t oldest = window > 0 && position >= window ? position - window + 1 : 0;
         keys->end[r] = position < base                         ? 0
                        : position - base + 1 < MR_BLOCK_TOKENS ? position - base + 1
                                                                : MR_BLOCK_TOKENS;
         keys->begin[r] = oldest > base ? oldest - base : 0;
         if (keys->begin[r] >= keys->end[r]) keys->begin[r] = keys->end[r] = 0;
-        if (keys->end[r] > longest) longest = keys->end[r];
     }
-    return longest;
 }
 
-/* Rows [first, first + rows) of the tile, rows <= CHUNK. q: the tile's queries in dtype. */
-static void attend_rows(const struct attention_run *run, const struct attention_tile *tile,
-                        uint32_t block, uint32_t first, const unsigned char *q,
-                        struct attention_part *part)
-{
-    const struct mr_cpu_kv *kv = run->kv;
-    const uint32_t rows = tile->rows - first < CHUNK ? tile->rows - first : CHUNK;
-    const uint32_t dim = kv->spec.head_dim, per_word = kv->spec.bf16 ? 2 : 1;
-    const size_t size = mr_cpu_kv_element_bytes(kv);
-    struct attention_keys seen;
-    _Alignas(64) float scores[CHUNK * SCORE_STRIDE]; /* then weights */
-    const uint32_t keys = find_keys(run, tile, block, first, rows, &seen);
-    float *out = part->out + (size_t)first * dim;
-    const uint32_t id = tile->sequence->blocks[block];
-    MR_ASSERT(id < kv->spec.block_count);
-    if (keys > 0) {
-        const struct mr_cpu_tile product = {
-            .a = q + first * dim * size,
-            .a_stride_bytes = dim * size,
-            .b = mr_cpu_kv_keys(kv, id, run->args->layer, tile->kv_head),
-            .panel_bytes = mr_cpu_kv_key_panel_bytes(kv),
-            .c = scores,
-            .c_stride = SCORE_STRIDE,
-            .rows = rows,
-            .panels = (keys + 15) / 16,
-            .word_count = dim / per_word};
-        (kv->spec.bf16 ? kv->ops->tile_bf16 : kv->ops->tile_f32)(&product);
-    }
-    const struct mr_cpu_softmax softmax = {.scores = scores,
-                                           .stride = SCORE_STRIDE,
-                                           .begin = seen.begin,
-                                           .end = seen.end,
-                                           .top = part->top + first,
-                                           .sum = part->sum + first,
-                                           .rows = rows,
-                                           .extent = (keys + 15u) & ~15u,
-                                           .scale = run->args->scale,
-                                           .softcap = run->args->softcap,
-                                           .bf16 = kv->spec.bf16};
-    kv->ops->softmax(&softmax);
-    const struct mr_cpu_tile product = {
-        .a = (const unsigned char *)scores,
-        .a_stride_bytes = SCORE_STRIDE * sizeof *scores,
-        .b = mr_cpu_kv_values(kv, id, run->args->layer, tile->kv_head),
-        .panel_bytes = mr_cpu_kv_value_panel_bytes(kv),
-        .c = out,
-        .c_stride = dim,
-        .rows = rows,
-        .panels = dim / 16,
-        .word_count = (keys + per_word - 1) / per_word};
-    (kv->spec.bf16 ? kv->ops->tile_bf16 : kv->ops->tile_f32)(&product);
-}
-
+/* q: the tile's queries in dtype. */
 static void attend_block(const struct attention_run *run, const struct attention_tile *tile,
                          uint32_t block, const unsigned char *q, struct attention_part *part)
 {
-    for (uint32_t first = 0; first < tile->rows; first += CHUNK)
-        attend_rows(run, tile, block, first, q, part);
+    const struct mr_cpu_kv *kv = run->kv;
+    const uint32_t id = tile->sequence->blocks[block];
+    struct attention_keys seen;
+    MR_ASSERT(id < kv->spec.block_count);
+    find_keys(run, tile, block, &seen);
+    const struct mr_cpu_attend attend = {
+        .q = q,
+        .keys = mr_cpu_kv_keys(kv, id, run->args->layer, tile->kv_head),
+        .values = mr_cpu_kv_values(kv, id, run->args->layer, tile->kv_head),
+        .key_panel_bytes = mr_cpu_kv_key_panel_bytes(kv),
+        .value_panel_bytes = mr_cpu_kv_value_panel_bytes(kv),
+        .begin = seen.begin,
+        .end = seen.end,
+        .out = part->out,
+        .sum = part->sum,
+        .top = part->top,
+        .rows = tile->rows,
+        .dim = kv->spec.head_dim,
+        .scale = run->args->scale,
+        .softcap = run->args->softcap,
+        .bf16 = kv->spec.bf16};
+    kv->ops->attend(&attend);
 }
 
 /* ---- the beginning and the end of a tile ---- */

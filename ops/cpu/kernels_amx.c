@@ -13,5 +13,9 @@
 #include "ops/cpu/tile_amx.h"
 #include "ops/cpu/tile_body.h"
 
-#define TABLE mr_cpu_ops_amx
+#include "ops/cpu/attend_amx.h"
+#include "ops/cpu/attend_body.h"
+
+#define ATTEND attend_tiles
+#define TABLE  mr_cpu_ops_amx
 #include "ops/cpu/table_body.h"

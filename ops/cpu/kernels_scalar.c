@@ -11,5 +11,8 @@
 #include "ops/cpu/search_body.h"
 #include "ops/cpu/tile_body.h"
 
-#define TABLE mr_cpu_ops_scalar
+#include "ops/cpu/attend_body.h"
+
+#define ATTEND attend_panels
+#define TABLE  mr_cpu_ops_scalar
 #include "ops/cpu/table_body.h"

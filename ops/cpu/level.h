@@ -7,10 +7,11 @@
  *         Weights, K (columns are tokens) and V (columns are head dimensions) are all stored so.
  * Order:  an output sums its words from first to last in one chain, whatever the tile: tiles of
  *         every size give the same bits. bf16 pairs add in the order the level's multiply has.
- * Files:  the loops are written once over 16 lanes (tile_body.h, rows_body.h, search_body.h,
- * int8_body.h) and compiled in kernels_avx512.c, kernels_avx2.c, kernels_scalar.c with
- * lanes_<level>.h; kernels_amx.c has a product of bf16 of its own (tile_amx.h). Owner: none,
- * constant. Threads: any. */
+ * Files:  the loops are written once over 16 lanes (tile_body.h, attend_body.h, rows_body.h,
+ *         search_body.h, int8_body.h) and compiled in kernels_avx512.c, kernels_avx2.c,
+ *         kernels_scalar.c with lanes_<level>.h; kernels_amx.c has a product and an attention of
+ *         its own for bf16 (tile_amx.h, attend_amx.h).
+ * Owner:  none, constant. Threads: any. */
 #ifndef MR_OPS_CPU_LEVEL_H
 #define MR_OPS_CPU_LEVEL_H
 
@@ -44,18 +45,18 @@ struct mr_cpu_finish {
     bool bf16;
 };
 
-/* One tile of scores against one block of keys, turned into weights that are not yet divided by
- * their sum. Row r sees the keys [begin[r], end[r]) of the block; it may see none. */
-struct mr_cpu_softmax {
-    /* [rows, stride]. The weights take the scores' place: bf16 or f32 from a row's first byte on, 0
-     * outside the row's keys up to `extent`. */
-    float *scores;
-    size_t stride;
+/* Rows of queries against one block of keys and values. Row r sees the keys [begin[r], end[r]) of
+ * the block; it may see none. */
+struct mr_cpu_attend {
+    const unsigned char *q; /* [rows, dim], bf16 or f32 */
+    const unsigned char *keys, *values;
+    size_t key_panel_bytes, value_panel_bytes;
     const uint32_t *begin, *end;
-    float *top, *sum; /* [rows]: largest score times scale in powers of two, sum of the weights */
-    uint32_t rows;
-    uint32_t extent; /* keys written, a multiple of 16 */
-    float scale, softcap;
+    float *out; /* [rows, dim]: the sum of weights times values */
+    float *sum; /* [rows]: of the weights */
+    float *top; /* [rows]: the score, times scale in powers of two, that has weight 1 */
+    uint32_t rows, dim;
+    float scale, softcap; /* softcap 0: none */
     bool bf16;
 };
 
@@ -98,7 +99,7 @@ struct mr_cpu_ops {
     void (*tile_f32)(const struct mr_cpu_tile *tile);
     void (*finish)(const struct mr_cpu_finish *finish);
     void (*norm_row)(const struct mr_cpu_norm *norm, const float *x, void *out);
-    void (*softmax)(const struct mr_cpu_softmax *softmax);
+    void (*attend)(const struct mr_cpu_attend *attend);
     void (*fold)(const struct mr_cpu_fold *fold);
     /* out[i] = x[i] * factor, in bf16 or f32. */
     void (*convert)(const float *x, float factor, uint32_t count, bool bf16, void *out);

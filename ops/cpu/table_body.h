@@ -1,11 +1,11 @@
 /* table_body - the operations of one instruction set as the table level.h declares, named TABLE by
- * the file that includes this, after the bodies that define them. */
+ * the file that includes this, after the bodies that define them. ATTEND: its attention. */
 const struct mr_cpu_ops TABLE = {
     .tile_bf16 = tile_bf16,
     .tile_f32 = tile_f32,
     .finish = rows_finish,
     .norm_row = rows_norm,
-    .softmax = rows_softmax,
+    .attend = ATTEND,
     .fold = rows_fold,
     .convert = rows_convert,
     .rotate = rows_rotate,

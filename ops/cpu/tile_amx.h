@@ -41,6 +41,13 @@ static void amx_configure(const struct amx_place *place)
     _tile_loadconfig(&config);
 }
 
+/* Between ordinary stores and tile loads of them: the intrinsics do not say that they read memory.
+ */
+AMX_INLINE void amx_order(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+
 /* Words of rows and of panels from one depth on. */
 struct amx_words {
     const unsigned char *a, *b;
@@ -76,7 +83,7 @@ AMX_INLINE void amx_add_last(const struct amx_words x, uint32_t words, uint32_t 
         memcpy(left + r * MR_PANEL_BYTES, x.a + r * x.a_stride, (size_t)words * 4u);
     for (uint32_t p = 0; p < panels; p++)
         memcpy(right + p * AMX_TILE_BYTES, x.b + p * x.b_stride, (size_t)words * MR_PANEL_BYTES);
-    __asm__ volatile("" ::: "memory"); /* the intrinsics do not say that they read memory */
+    amx_order();
     amx_add((struct amx_words){left, right, MR_PANEL_BYTES, AMX_TILE_BYTES}, two, panels);
 }
 

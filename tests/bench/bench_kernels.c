@@ -190,6 +190,17 @@ struct scene {
     void *out;
 };
 
+/* Of rotations: numbers that shrink with every layer end as denormals, and those are slow. */
+static void scene_set_angles(struct scene *scene, size_t count)
+{
+    float *cos = need(malloc(count * sizeof *cos)), *sin = need(malloc(count * sizeof *sin));
+    for (size_t i = 0; i < count; i++) {
+        cos[i] = cosf((float)i);
+        sin[i] = sinf((float)i);
+    }
+    scene->rope = (struct mr_cpu_rope){.cos = cos, .sin = sin, .rotary_dim = DIM};
+}
+
 static struct scene scene_make(uint32_t sequence_count, uint32_t tokens, uint32_t rows)
 {
     struct scene scene = {.sequence_count = sequence_count};
@@ -207,9 +218,7 @@ static struct scene scene_make(uint32_t sequence_count, uint32_t tokens, uint32_
         scene.blocks[i] = i;
     for (uint32_t s = 0; s < sequence_count; s++)
         scene.sequences[s].blocks = scene.blocks + (size_t)s * each;
-    scene.rope.cos = random_floats((size_t)tokens * DIM / 2, 0.7f);
-    scene.rope.sin = random_floats((size_t)tokens * DIM / 2, 0.7f);
-    scene.rope.rotary_dim = DIM;
+    scene_set_angles(&scene, (size_t)tokens * DIM / 2);
     scene.qkv = random_floats((size_t)rows * QKV, 1.0f);
     scene.out = need(malloc((size_t)rows * HIDDEN * 2));
     return scene;
