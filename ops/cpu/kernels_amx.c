@@ -10,10 +10,10 @@
 #include "ops/cpu/int8_body.h"
 #include "ops/cpu/rows_body.h"
 #include "ops/cpu/search_body.h"
-#include "ops/cpu/tile_amx.h"
+#include "ops/cpu/tile_amx_body.h"
 #include "ops/cpu/tile_body.h"
 
-#include "ops/cpu/attend_amx.h"
+#include "ops/cpu/attend_amx_body.h"
 #include "ops/cpu/attend_body.h"
 
 #define ATTEND attend_tiles

@@ -10,7 +10,7 @@
  * Files:  the loops are written once over 16 lanes (tile_body.h, attend_body.h, rows_body.h,
  *         search_body.h, int8_body.h) and compiled in kernels_avx512.c, kernels_avx2.c,
  *         kernels_scalar.c with lanes_<level>.h; kernels_amx.c has a product and an attention of
- *         its own for bf16 (tile_amx.h, attend_amx.h).
+ *         its own for bf16 (tile_amx_body.h, attend_amx_body.h).
  * Owner:  none, constant. Threads: any. */
 #ifndef MR_OPS_CPU_LEVEL_H
 #define MR_OPS_CPU_LEVEL_H

@@ -1,4 +1,5 @@
-/* attend_amx - attention of level.h in bf16 in the tile registers. Needs attend_body.h before it.
+/* attend_amx_body - attention of level.h in bf16 in the tile registers. Needs attend_body.h before
+ * it.
  *
  * Sixteen queries meet a block 32 keys, a step, at a time. While the weights of a step are worked
  * out, the scores of the next one and the weighted values of the one before are, too: the tile and
@@ -8,11 +9,11 @@
  * others yet. Rows whose weights grow beyond ATTEND_LARGE that way, and those that do not see the
  * first key, are done once more, all scores first. Either is decided by the row and the block
  * alone. (172 tokens behind 2,100, 30 layers: 23 ms; all scores first: 27.5.) */
-#ifndef MR_OPS_CPU_ATTEND_AMX_H
-#define MR_OPS_CPU_ATTEND_AMX_H
+#ifndef MR_OPS_CPU_ATTEND_AMX_BODY_H
+#define MR_OPS_CPU_ATTEND_AMX_BODY_H
 
 #include "ops/cpu/attend_body.h"
-#include "ops/cpu/tile_amx.h"
+#include "ops/cpu/tile_amx_body.h"
 
 #define ATTEND_STEP  32u     /* keys: a tile of weights */
 #define ATTEND_LARGE 0x1p60f /* sum of weights; far from what a float holds, times any value */

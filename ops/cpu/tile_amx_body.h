@@ -1,11 +1,11 @@
-/* tile_amx - the bf16 matrix product of level.h in the tile registers of AMX (Intel 64 and IA-32
- * Architectures Software Developer's Manual, volume 1, chapter 18).
+/* tile_amx_body - the bf16 matrix product of level.h in the tile registers of AMX (Intel 64 and
+ * IA-32 Architectures Software Developer's Manual, volume 1, chapter 18).
  *
  * Sixteen words of a panel are one tile as they lie. Two tiles of rows meet two panels, or one tile
  * of rows four, so that four sums are in flight. An output adds its words sixteen at a time from
  * the first on, missing ones in the last sixteen as zeros: the rows beside a row change nothing. */
-#ifndef MR_OPS_CPU_TILE_AMX_H
-#define MR_OPS_CPU_TILE_AMX_H
+#ifndef MR_OPS_CPU_TILE_AMX_BODY_H
+#define MR_OPS_CPU_TILE_AMX_BODY_H
 
 #include "ops/cpu/level.h"
 
