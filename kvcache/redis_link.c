@@ -13,6 +13,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* One read holds the socket, and the sender waits behind it: with all that is there at once
+ * (120 KB) 2.4 GB/s over four connections on loopback, with this 2.7. */
+#define READ_BYTES ((size_t)64 << 10)
+
 void mr_redis_link_init(struct mr_redis_link *link)
 {
     *link = (struct mr_redis_link){.fd = -1};
@@ -127,10 +131,21 @@ static ssize_t over_tls(struct mr_redis_link *link, struct iovec *parts, int cou
     return 0;
 }
 
+/* Shortens the parts to `most` bytes in all; returns how many are left. */
+static int cut(struct iovec *parts, int count, size_t most)
+{
+    int kept = 0;
+    for (; kept < count && most > 0; kept++) {
+        if (parts[kept].iov_len > most) parts[kept].iov_len = most;
+        most -= parts[kept].iov_len;
+    }
+    return kept;
+}
+
 ssize_t mr_redis_link_read(struct mr_redis_link *link, struct iovec *parts, int count)
 {
     if (link->tls) return over_tls(link, parts, count, false);
-    ssize_t done = readv(link->fd, parts, count);
+    ssize_t done = readv(link->fd, parts, cut(parts, count, READ_BYTES));
     if (done > 0) return done;
     return done < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 }

@@ -34,7 +34,7 @@ void mr_redis_link_close(struct mr_redis_link *link);
 enum mr_status mr_redis_link_finish(struct mr_redis_link *link, struct mr_error *err);
 /* What poll should wait for. */
 short mr_redis_link_events(const struct mr_redis_link *link, bool writing);
-/* Bytes moved, 0: would block, -1: over. */
+/* Bytes moved, 0: would block, -1: over. A read may move less than is there. */
 ssize_t mr_redis_link_read(struct mr_redis_link *link, struct iovec *parts, int count);
 ssize_t mr_redis_link_write(struct mr_redis_link *link, struct iovec *parts, int count);
 
