@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 
+#include <stdlib.h>
 #include <string.h>
 #define XXH_STATIC_LINKING_ONLY /* for the size of a state */
 #include <xxhash.h>
@@ -122,17 +123,63 @@ static void put_frame(const struct mr_frame *frame, uint8_t key_id, unsigned cha
     put(header + 32, frame->length, 4);
 }
 
-static void checksum(const unsigned char *header, const void *payload, size_t length,
-                     unsigned char digest[DIGEST_BYTES])
-{
+/* ---- digest ---- */
+
+struct mr_frame_digest {
     XXH3_state_t state;
-    XXH128_canonical_t canonical;
-    XXH3_128bits_reset(&state);
-    XXH3_128bits_update(&state, header, DIGEST_AT);
-    XXH3_128bits_update(&state, payload, length);
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
-    memcpy(digest, canonical.digest, DIGEST_BYTES);
+    size_t seen; /* bytes */
+};
+
+struct mr_frame_digest *mr_frame_digest_create(void)
+{
+    return aligned_alloc(_Alignof(struct mr_frame_digest), sizeof(struct mr_frame_digest));
 }
+
+void mr_frame_digest_destroy(struct mr_frame_digest *digest)
+{
+    free(digest);
+}
+
+void mr_frame_digest_begin(struct mr_frame_digest *digest)
+{
+    XXH3_128bits_reset(&digest->state);
+    digest->seen = 0;
+}
+
+void mr_frame_digest_add(struct mr_frame_digest *digest, const void *bytes, size_t length)
+{
+    const unsigned char *next = bytes;
+    while (length > 0) {
+        const bool counts = digest->seen < DIGEST_AT || digest->seen >= MR_FRAME_BYTES;
+        const size_t end = digest->seen < DIGEST_AT        ? DIGEST_AT
+                           : digest->seen < MR_FRAME_BYTES ? MR_FRAME_BYTES
+                                                           : SIZE_MAX;
+        const size_t part = length < end - digest->seen ? length : end - digest->seen;
+        if (counts) XXH3_128bits_update(&digest->state, next, part);
+        digest->seen += part;
+        next += part;
+        length -= part;
+    }
+}
+
+static void digest_write(const struct mr_frame_digest *digest, unsigned char out[DIGEST_BYTES])
+{
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&digest->state));
+    memcpy(out, canonical.digest, DIGEST_BYTES);
+}
+
+static void digest_of(const unsigned char *header, const void *payload, size_t length,
+                      unsigned char out[DIGEST_BYTES])
+{
+    struct mr_frame_digest digest;
+    mr_frame_digest_begin(&digest);
+    mr_frame_digest_add(&digest, header, MR_FRAME_BYTES);
+    mr_frame_digest_add(&digest, payload, length);
+    digest_write(&digest, out);
+}
+
+/* ---- writing and reading ---- */
 
 static struct mr_aes_message message_of(const unsigned char *header, size_t length)
 {
@@ -147,7 +194,7 @@ void mr_frame_write(const struct mr_frame_order *order, struct mr_frame_keys *ke
     bool sealing = keys && keys->count;
     put_frame(frame, sealing ? keys->ids[0] : (uint8_t)0, header);
     if (!sealing) {
-        checksum(header, order->payload, frame->length, header + DIGEST_AT);
+        digest_of(header, order->payload, frame->length, header + DIGEST_AT);
         return;
     }
     memcpy(header + NONCE_AT, order->nonce, MR_AES_NONCE_BYTES);
@@ -168,7 +215,7 @@ const char *mr_verdict_text(enum mr_verdict verdict)
 
 enum mr_verdict mr_frame_read(const unsigned char header[MR_FRAME_BYTES],
                               const struct mr_frame *expected, void *payload,
-                              struct mr_frame_keys *keys)
+                              struct mr_frame_keys *keys, const struct mr_frame_digest *taken)
 {
     unsigned char want[MR_FRAME_BYTES], digest[DIGEST_BYTES];
     uint8_t key_id = header[7];
@@ -179,7 +226,10 @@ enum mr_verdict mr_frame_read(const unsigned char header[MR_FRAME_BYTES],
     if (memcmp(header, want, NONCE_AT) != 0) return MR_VERDICT_MISPLACED;
     if (sealing != (key_id != 0)) return MR_VERDICT_SEALED;
     if (!sealing) {
-        checksum(header, payload, expected->length, digest);
+        if (taken && taken->seen == MR_FRAME_BYTES + expected->length)
+            digest_write(taken, digest);
+        else
+            digest_of(header, payload, expected->length, digest);
         return memcmp(header + DIGEST_AT, digest, DIGEST_BYTES) == 0 ? MR_VERDICT_GOOD
                                                                      : MR_VERDICT_DAMAGED;
     }

@@ -105,10 +105,20 @@ enum mr_verdict {
 
 /* Static text. */
 const char *mr_verdict_text(enum mr_verdict verdict);
+/* The digest of a value that is not sealed, taken piece by piece while the pieces are in a cache.
+ */
+struct mr_frame_digest;
+struct mr_frame_digest *mr_frame_digest_create(void);         /* NULL: no memory */
+void mr_frame_digest_destroy(struct mr_frame_digest *digest); /* may be NULL */
+void mr_frame_digest_begin(struct mr_frame_digest *digest);
+/* The next bytes: of the header, then of the payload. */
+void mr_frame_digest_add(struct mr_frame_digest *digest, const void *bytes, size_t length);
+
 /* Judges header and payload against what is expected; a sealed payload is opened in place. keys may
- * be NULL or empty: then only values that are not sealed are good, else only sealed ones. */
+ * be NULL or empty: then only values that are not sealed are good, else only sealed ones. taken:
+ * digest of all of the value's bytes; NULL: it is taken now. */
 enum mr_verdict mr_frame_read(const unsigned char header[MR_FRAME_BYTES],
                               const struct mr_frame *expected, void *payload,
-                              struct mr_frame_keys *keys);
+                              struct mr_frame_keys *keys, const struct mr_frame_digest *taken);
 
 #endif

@@ -52,6 +52,8 @@ struct mr_redis_op {
     char *words;                    /* of other commands; owned */
     bool bulk;                      /* the reply is a value of exactly into[0] + into[1] bytes */
     struct iovec into[2];
+    /* Told of a value's bytes in their order, while they are near; NULL: nobody is told. */
+    void (*arrived)(struct mr_redis_op *op, const void *bytes, size_t length);
     uint32_t slot;        /* of its key; MR_REDIS_SLOTS: any node will do */
     uint64_t deadline_ns; /* then its connection is closed */
     void *owner;          /* the caller's */

@@ -183,6 +183,11 @@ static int rest_of(const struct mr_redis_op *op, size_t got, struct iovec *parts
     return count;
 }
 
+static void tell(struct mr_redis_op *op, const struct iovec *part, size_t length)
+{
+    if (op->arrived && length > 0) op->arrived(op, part->iov_base, length);
+}
+
 /* Bytes of the value that came with its first line: the only ones that are copied. */
 static void move_head(struct mr_redis_conn *conn)
 {
@@ -192,6 +197,7 @@ static void move_head(struct mr_redis_conn *conn)
         size_t length = conn->in_end - conn->in_begin;
         if (length > parts[i].iov_len) length = parts[i].iov_len;
         memcpy(parts[i].iov_base, conn->input + conn->in_begin, length);
+        tell(conn->oldest, &parts[i], length);
         conn->in_begin += length;
         conn->got += length;
         conn->stats.copied_bytes += length;
@@ -250,17 +256,28 @@ static void parse_all(struct mr_redis_conn *conn, uint64_t now_ns)
     conn->in_end = rest;
 }
 
+/* The first `length` bytes of the places. */
+static void tell_all(struct mr_redis_op *op, const struct iovec *places, size_t length)
+{
+    for (; length > 0; places++) {
+        const size_t part = length < places->iov_len ? length : places->iov_len;
+        tell(op, places, part);
+        length -= part;
+    }
+}
+
 /* One read: of a value straight into place, else into the input; not far beyond the first line when
  * a value is next. Returns as mr_redis_link_read. */
 ssize_t mr_redis_conn_read(struct mr_redis_conn *conn, uint64_t now_ns)
 {
-    struct iovec parts[3];
+    struct iovec parts[3], places[2];
     struct mr_redis_op *op = conn->oldest;
     int count = 0;
     size_t placed = 0, room = INPUT_BYTES - conn->in_end;
     if (conn->phase == MR_PHASE_PAYLOAD) {
         placed = mr_redis_op_value_length(op) - conn->got;
         count = rest_of(op, conn->got, parts);
+        memcpy(places, parts, (size_t)count * sizeof *places);
     } else if (conn->phase == MR_PHASE_SKIP) {
         placed = conn->skip - conn->got < SKIP_BYTES ? conn->skip - conn->got : SKIP_BYTES;
         parts[count++] = (struct iovec){.iov_base = conn->skipped, .iov_len = placed};
@@ -270,6 +287,7 @@ ssize_t mr_redis_conn_read(struct mr_redis_conn *conn, uint64_t now_ns)
     ssize_t done = mr_redis_link_read(&conn->link, parts, count);
     if (done <= 0) return done;
     size_t direct = (size_t)done < placed ? (size_t)done : placed;
+    if (conn->phase == MR_PHASE_PAYLOAD) tell_all(op, places, direct);
     conn->stats.received_bytes += (uint64_t)done;
     conn->got += direct;
     conn->in_end += (size_t)done - direct;

@@ -36,8 +36,11 @@ struct mr_tier_lane {
     struct mr_frame_keys keys;
     struct mr_tier_part *parts; /* in hand */
     uint32_t part_count, call_count;
-    void *sealed[DEPTH];
-    const struct mr_tier_part *sealed_for[DEPTH];
+    struct place {
+        const struct mr_tier_part *part; /* NULL: free */
+        void *sealed;                    /* [MR_SLICE_BYTES_MAX] */
+        struct mr_frame_digest *digest;
+    } places[DEPTH];
     struct mr_redis_op measure;
     char measure_text[48];
     void *measure_bytes;
@@ -67,19 +70,43 @@ static void let_go(struct mr_tier_lane *lane, struct mr_tier_part *part)
     *link = part->next;
     lane->part_count--;
     for (uint32_t i = 0; i < DEPTH; i++)
-        if (lane->sealed_for[i] == part) lane->sealed_for[i] = NULL;
+        if (lane->places[i].part == part) lane->places[i].part = NULL;
+}
+
+/* A place for a value on its way, held by the part until it is let go; NULL: none is free. */
+static struct place *take_place(struct mr_tier_lane *lane, const struct mr_tier_part *part)
+{
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        if (lane->places[i].part) continue;
+        lane->places[i].part = part;
+        return &lane->places[i];
+    }
+    return NULL;
 }
 
 /* Memory for the sealed payload of a part, NULL when there is none. */
 static void *sealed_place(struct mr_tier_lane *lane, const struct mr_tier_part *part)
 {
-    for (uint32_t i = 0; i < DEPTH; i++) {
-        if (lane->sealed_for[i]) continue;
-        if (!lane->sealed[i]) lane->sealed[i] = malloc(MR_SLICE_BYTES_MAX);
-        if (lane->sealed[i]) lane->sealed_for[i] = part;
-        return lane->sealed[i];
-    }
-    return NULL;
+    struct place *place = take_place(lane, part);
+    if (place && !place->sealed) place->sealed = malloc(MR_SLICE_BYTES_MAX);
+    return place ? place->sealed : NULL;
+}
+
+static void add_to_digest(struct mr_redis_op *op, const void *bytes, size_t length)
+{
+    mr_frame_digest_add(((struct mr_tier_part *)op->owner)->digest, bytes, length);
+}
+
+static void make_get(struct mr_tier_lane *lane, struct mr_tier_part *part,
+                     const struct mr_redis_value *value)
+{
+    struct place *place = lane->keys.count == 0 ? take_place(lane, part) : NULL;
+    mr_redis_op_get(&part->op, value);
+    if (place && !place->digest) place->digest = mr_frame_digest_create();
+    part->digest = place ? place->digest : NULL;
+    if (!part->digest) return;
+    mr_frame_digest_begin(part->digest);
+    part->op.arrived = add_to_digest;
 }
 
 static struct mr_redis_value value_of(struct mr_tier_part *part, void *payload)
@@ -118,7 +145,7 @@ static bool make_op(struct mr_tier_lane *lane, struct mr_tier_part *part, uint64
         mr_redis_op_word(&part->op, "STRLEN", part->key, part->key_length);
         break;
     case MR_TIER_STEP_GET:
-        mr_redis_op_get(&part->op, &value);
+        make_get(lane, part, &value);
         break;
     case MR_TIER_STEP_SET:
         good = make_set(lane, part);
@@ -174,7 +201,8 @@ static bool judge(struct mr_tier_lane *lane, struct mr_tier_part *part, uint64_t
         return done;
     case MR_TIER_STEP_GET:
         if (done)
-            verdict = mr_frame_read(part->header, &part->frame, part->payload, &lane->keys);
+            verdict =
+                mr_frame_read(part->header, &part->frame, part->payload, &lane->keys, part->digest);
         else if (op->outcome == MR_REDIS_WRONG_SIZE)
             verdict = MR_VERDICT_MISPLACED;
         if (verdict != MR_VERDICT_GOOD) mr_tier_queue_damaged(lane->options.queue, part, verdict);
@@ -420,8 +448,10 @@ static void *run(void *argument)
 
 static void lane_free(struct mr_tier_lane *lane)
 {
-    for (uint32_t i = 0; i < DEPTH; i++)
-        free(lane->sealed[i]);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        free(lane->places[i].sealed);
+        mr_frame_digest_destroy(lane->places[i].digest);
+    }
     free(lane->measure_bytes);
     mr_frame_keys_clear(&lane->keys);
     mr_redis_client_destroy(lane->client);

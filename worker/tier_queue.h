@@ -39,6 +39,7 @@ struct mr_tier_part {
     enum mr_tier_step step;
     struct mr_frame frame; /* frame.length: of the payload */
     void *payload;
+    struct mr_frame_digest *digest;  /* the lane's, of what comes; NULL: none */
     uint32_t item, key_length, lane; /* lane: that has taken it */
     uint64_t deadline_ns;
     unsigned char header[MR_FRAME_BYTES];

@@ -103,7 +103,7 @@ static struct stored store(uint32_t slice, struct mr_frame_keys *keys)
 static enum mr_verdict judge(struct stored *value, uint32_t slice, struct mr_frame_keys *keys)
 {
     struct mr_frame expected = frame_of(slice);
-    return mr_frame_read(value->header, &expected, value->payload, keys);
+    return mr_frame_read(value->header, &expected, value->payload, keys, NULL);
 }
 
 static void the_header_is_64_little_endian_bytes(void **state)
@@ -134,18 +134,43 @@ static void what_is_not_expected_is_named(void **state)
     assert_string_equal(mr_verdict_text(MR_VERDICT_DAMAGED), "damaged");
 }
 
+/* A value in pieces of every size, whole and with a byte changed. */
+static void a_digest_taken_in_pieces_is_the_same(void **state)
+{
+    struct stored value = store(1, NULL);
+    struct mr_frame expected = frame_of(1);
+    struct mr_frame_digest *digest = mr_frame_digest_create();
+    (void)state;
+    for (size_t piece = 1; piece < 200; piece += 7)
+        for (int changed = 0; changed < 2; changed++) {
+            value.payload[PAYLOAD / 2] ^= (unsigned char)changed;
+            mr_frame_digest_begin(digest);
+            for (size_t at = 0; at < MR_FRAME_BYTES; at += piece)
+                mr_frame_digest_add(digest, value.header + at,
+                                    MR_FRAME_BYTES - at < piece ? MR_FRAME_BYTES - at : piece);
+            for (size_t at = 0; at < PAYLOAD; at += piece)
+                mr_frame_digest_add(digest, value.payload + at,
+                                    PAYLOAD - at < piece ? PAYLOAD - at : piece);
+            value.payload[PAYLOAD / 2] ^= (unsigned char)changed;
+            assert_int_equal(mr_frame_read(value.header, &expected, value.payload, NULL, digest),
+                             changed ? MR_VERDICT_DAMAGED : MR_VERDICT_GOOD);
+        }
+    mr_frame_digest_destroy(digest);
+}
+
 static void exact_and_int8_never_meet(void **state)
 {
     struct stored value = store(0, NULL);
     struct mr_frame expected = frame_of(0);
     (void)state;
     expected.codec = MR_FRAME_INT8;
-    assert_int_equal(mr_frame_read(value.header, &expected, value.payload, NULL),
+    assert_int_equal(mr_frame_read(value.header, &expected, value.payload, NULL, NULL),
                      MR_VERDICT_MISPLACED);
     struct mr_frame_order order = {.frame = expected, .payload = value.payload};
     mr_frame_write(&order, NULL, value.header);
     assert_int_equal(value.header[6], 1);
-    assert_int_equal(mr_frame_read(value.header, &expected, value.payload, NULL), MR_VERDICT_GOOD);
+    assert_int_equal(mr_frame_read(value.header, &expected, value.payload, NULL, NULL),
+                     MR_VERDICT_GOOD);
     assert_int_equal(judge(&value, 0, NULL), MR_VERDICT_MISPLACED);
 }
 
@@ -256,6 +281,7 @@ int main(void)
         cmocka_unit_test(slices_stay_just_under_an_allocator_class),
         cmocka_unit_test(the_header_is_64_little_endian_bytes),
         cmocka_unit_test(what_is_not_expected_is_named),
+        cmocka_unit_test(a_digest_taken_in_pieces_is_the_same),
         cmocka_unit_test(exact_and_int8_never_meet),
         cmocka_unit_test(ten_thousand_spoilt_values_are_all_misses),
         cmocka_unit_test(ten_thousand_spoilt_sealed_values_are_all_misses),
