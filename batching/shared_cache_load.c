@@ -238,6 +238,8 @@ void mr_shared_cache_begin(struct mr_shared_cache *shared, struct mr_sequence *s
     sequence->load = load;
     load->holds = sequence->halts;
     load->begun_ns = now_ns;
+    load->given_up_ns = 0;
+    load->given_another = false;
     load->until_ns = now_ns + (uint64_t)(answer->patience_ms * 1e6);
 }
 
@@ -460,13 +462,20 @@ void mr_shared_load_answered(struct mr_shared_cache *shared, const struct mr_tie
     join(shared, load);
 }
 
-/* Blocks of the front's next chunks are computed, whether they come or not: as soon as the tier
- * says that it does not touch them any more. A chunk ahead, so that the front need not wait. */
+/* Blocks that the front computes next, whether they come or not. A chunk ahead, so that the front
+ * need not wait; one block when it has just given up, for a server that only paused. */
+static uint32_t front_blocks(const struct mr_shared_cache *shared, const struct mr_tier_load *load)
+{
+    const uint32_t chunk = shared->options.chunk_tokens;
+    if (load->holds) return 0;
+    if (load->given_up_ns > 0) return 1;
+    return chunk > 0 ? 2 * (chunk / MR_BLOCK_TOKENS + 1) : shared->items_max;
+}
+
+/* They are computed as soon as the tier says that it does not touch them any more. */
 static void claim(struct mr_shared_cache *shared, struct mr_tier_load *load)
 {
-    uint32_t chunk = shared->options.chunk_tokens;
-    uint32_t end = load->sequence->num_computed / MR_BLOCK_TOKENS;
-    if (!load->holds) end += chunk > 0 ? 2 * (chunk / MR_BLOCK_TOKENS + 1) : shared->items_max;
+    uint32_t end = load->sequence->num_computed / MR_BLOCK_TOKENS + front_blocks(shared, load);
     if (end > load->first_block + load->block_count) end = load->first_block + load->block_count;
     if (end <= load->first_block + load->claimed) return;
     load->claimed = end - load->first_block;
@@ -490,16 +499,31 @@ void mr_shared_load_expire(struct mr_shared_cache *shared, uint64_t now_ns)
         struct mr_tier_load *load = &shared->loads[i];
         if (!load->holds || now_ns < mr_shared_load_until_ns(shared, load)) continue;
         load->holds = false;
+        const bool silent = now_ns < load->until_ns; /* not only slow */
+        load->given_up_ns = silent && !load->given_another ? now_ns : 0;
         shared->stats.holds_given_up++;
         claim(shared, load);
         join(shared, load);
     }
 }
 
+/* The front has gone on by a block: it waits again for a load that was heard of meanwhile. */
+static void wait_again(const struct mr_shared_cache *shared, struct mr_tier_load *load)
+{
+    const struct mr_tier *tier = shared->options.tier;
+    const struct mr_tier_rates rates = tier->rates(tier->context);
+    load->holds = load->given_another = rates.heard_ns > load->given_up_ns;
+    load->given_up_ns = 0;
+    if (load->holds)
+        load->until_ns = rates.heard_ns +
+                         (uint64_t)(mr_load_gate_patience_ms(&rates, shared->block_bytes) * 1e6);
+}
+
 void mr_shared_cache_meet(struct mr_shared_cache *shared, struct mr_sequence *sequence)
 {
     struct mr_tier_load *load = sequence->load;
     if (load == NULL) return;
+    if (!load->over && load->given_up_ns > 0) wait_again(shared, load);
     if (!load->over && sequence->logits == NULL) claim(shared, load);
     join(shared, load);
 }

@@ -30,6 +30,9 @@ struct mr_tier_load {
     bool in_use, over;     /* over: the final answer has come */
     bool holds;            /* the front waits for what is coming */
     uint64_t until_ns;     /* so long for the next item */
+    uint64_t given_up_ns;  /* since then the front goes on, by one block to begin with; 0: it waits,
+                              or has gone further */
+    bool given_another;    /* it waits for the second time, the last one */
     uint64_t begun_ns;
     uint32_t claimed;             /* items below are not wanted any more */
     struct mr_block_table *table; /* whose blocks are filled in place; NULL: buffers */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TURN_BYTES ((size_t)64 << 20) /* then let the owner look around */
+#define TURN_BYTES ((size_t)1 << 20) /* then let the owner look around */
 
 /* ---- life ---- */
 
