@@ -263,6 +263,7 @@ void fake_tier_stall(struct fake_tier *tier)
 
 void fake_tier_hurry(struct fake_tier *tier)
 {
+    tier->stalled_ns = 0;
     for (uint32_t i = 0; i < tier->event_count; i++)
         tier->events[i].due_ns = *tier->now_ns;
 }

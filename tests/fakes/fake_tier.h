@@ -54,7 +54,7 @@ uint64_t fake_tier_next_ns(const struct fake_tier *tier);
 void fake_tier_cut(struct fake_tier *tier);
 /* From now on nothing that is loaded comes, and it does not say so. */
 void fake_tier_stall(struct fake_tier *tier);
-/* What is on its way is there. */
+/* What is on its way is there; a stall is over. */
 void fake_tier_hurry(struct fake_tier *tier);
 /* Forgets everything stored, as FLUSHALL does. */
 void fake_tier_flush(struct fake_tier *tier);

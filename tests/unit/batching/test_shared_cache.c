@@ -393,6 +393,24 @@ static void a_load_that_stalls_is_not_waited_for(void **state)
     end(&fleet);
 }
 
+/* The front goes on by one block, finds that the load has come back, and waits for the rest. */
+static void a_load_that_only_paused_is_waited_for_again(void **state)
+{
+    (void)state;
+    struct fleet fleet;
+    double alone_ms;
+    struct wish wish = {.shared = 6 * BLOCK, .count = 6 * BLOCK + 20, .ending = 1};
+    struct engine_rig *rig = load_one_block(&fleet, wish, &alone_ms);
+    fake_tier_stall(fleet.tiers[1]);
+    while (stats_of(&fleet, 1).holds_given_up == 0)
+        rig_step(rig);
+    fake_tier_hurry(fleet.tiers[1]);
+    rig_run(rig);
+    assert_int_equal(rig->seen[60].result.cached_tokens_redis, 5 * BLOCK);
+    settle(&fleet, 1);
+    end(&fleet);
+}
+
 /* Loading and computing at the same speed: each does about half. */
 static void the_front_is_computed_while_the_back_is_loaded(void **state)
 {
@@ -585,6 +603,7 @@ int main(void)
         cmocka_unit_test(an_unmeasured_slow_tier_costs_little),
         cmocka_unit_test(what_is_cut_off_is_computed_at_once),
         cmocka_unit_test(a_load_that_stalls_is_not_waited_for),
+        cmocka_unit_test(a_load_that_only_paused_is_waited_for_again),
         cmocka_unit_test(the_front_is_computed_while_the_back_is_loaded),
         cmocka_unit_test(a_tier_that_is_down_changes_nothing),
         cmocka_unit_test(a_late_answer_is_not_waited_for_long),
