@@ -37,15 +37,14 @@ struct mr_tier_part {
     struct mr_tier_job *job;
     struct mr_tier_part *next; /* the owner's, while it has it */
     enum mr_tier_step step;
-    struct mr_frame frame; /* frame.length: of the payload */
+    struct mr_frame frame;          /* frame.length: of the payload */
+    struct mr_frame_digest *digest; /* the lane's, of what comes; NULL: none */
     void *payload;
-    struct mr_frame_digest *digest;  /* the lane's, of what comes; NULL: none */
     uint32_t item, key_length, lane; /* lane: that has taken it */
     uint64_t deadline_ns;
     unsigned char header[MR_FRAME_BYTES];
     char key[MR_TIER_KEY_BYTES]; /* of the value in Redis */
-    bool unanswered;             /* a LOOK that Redis did not answer */
-    bool damaged;                /* TIDY deletes it, else it renews its time to live */
+    bool unanswered, damaged;    /* a LOOK without an answer; what TIDY deletes, not renews */
     bool there, released, taken; /* private to the queue */
 };
 
