@@ -12,7 +12,8 @@
  *        halts (sequence->held_at) before a block that has come or is still coming. As long as
  *        bytes keep coming, and items about as fast as the gate expected, it waits there; then it
  *        claims the blocks before it, which the tier lets go of at once, and whatever is still
- *        missing is computed.
+ *        missing is computed. After a silence it claims one block and, when something was heard
+ *        of the load meanwhile, waits for the rest once more.
  * Store. Full blocks of the prompt after the step that wrote them, when its tokens are on their way
  *        out. From the first one the tier does not have; a session's generated blocks too, since
  *        its next turn begins with them, and at its end the tail, cut to a whole number of steps. A
