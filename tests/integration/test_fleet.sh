@@ -18,7 +18,10 @@ fail() {
     exit 1
 }
 
+# The files are emptied before the programs start: what waits for a line in them must not find one of an earlier run.
+
 worker_start() { # worker_start NAME [KV-MEMORY]
+    : >"$SERVICES/$1.log"
     "$build/millrace" serve --model "$model" --brokers "$brokers" --http off --kv-memory "${2:-512MiB}" \
         --worker-id "$1" --drain-timeout 10s --session-timeout 6s --log-format json \
         >"$SERVICES/$1.log" 2>&1 &
@@ -35,6 +38,7 @@ assigned() { grep -q '"assigned [1-9]' "$SERVICES/$1.log"; }
 answered() { [ "$(sed -n 's/^answered //p' "$SERVICES/fleet.out" | tail -n 1)" -ge "$1" ]; }
 
 fleet_start() {
+    : >"$SERVICES/fleet.out"
     "$build/fleet" "$brokers" requests "$requests" "$tokens" >"$SERVICES/fleet.out" 2>"$SERVICES/fleet.log" &
     fleet=$!
     echo "$fleet" >"$SERVICES/fleet.pid"
