@@ -48,14 +48,17 @@ static void find_keys(const struct attention_run *run, const struct attention_ti
                       uint32_t block, struct attention_keys *keys)
 {
     const uint32_t base = block * MR_BLOCK_TOKENS, window = run->args->window;
-    for (uint32_t r = 0; r < tile->rows; r++) {
-        const uint32_t position = tile->position + r / run->group;
+    for (uint32_t r = 0, position = tile->position; r < tile->rows; position++) {
         const uint32_t oldest = window > 0 && position >= window ? position - window + 1 : 0;
-        keys->end[r] = position < base                         ? 0
+        uint32_t begin = oldest > base ? oldest - base : 0;
+        uint32_t end = position < base                         ? 0
                        : position - base + 1 < MR_BLOCK_TOKENS ? position - base + 1
                                                                : MR_BLOCK_TOKENS;
-        keys->begin[r] = oldest > base ? oldest - base : 0;
-        if (keys->begin[r] >= keys->end[r]) keys->begin[r] = keys->end[r] = 0;
+        if (begin >= end) begin = end = 0;
+        for (uint32_t head = 0; head < run->group; head++, r++) {
+            keys->begin[r] = begin;
+            keys->end[r] = end;
+        }
     }
 }
 

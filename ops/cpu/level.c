@@ -10,7 +10,7 @@
  * new (Linux, Documentation/arch/x86/xstate.rst). */
 static bool has_tiles(void)
 {
-    return __builtin_cpu_supports("amx-bf16") &&
+    return __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("avx512vbmi") &&
            syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 

@@ -31,13 +31,11 @@ struct amx_place {
     uint32_t panel;
 };
 
-static void amx_configure(const struct amx_place *place)
+/* rows: of each register; all hold rows of 64 bytes. */
+static void amx_configure(const uint8_t rows[8])
 {
-    const uint8_t first = (uint8_t)place->first, second = (uint8_t)place->second;
-    const uint8_t other = second > 0 ? second : first;
-    const struct amx_config config = {.palette = 1,
-                                      .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-                                      .rows = {first, first, other, other, first, other, 16, 16}};
+    struct amx_config config = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}};
+    memcpy(config.rows, rows, 8);
     /* Of these 64 bytes the intrinsic of GCC 12 names 8, and the stores of the others may go. */
     __asm__ volatile("ldtilecfg %0" ::"m"(config));
 }
@@ -134,6 +132,13 @@ static void amx_place_sums(const struct mr_cpu_tile *tile, const struct amx_plac
         amx_sums(tile, place, false, 1);
 }
 
+static void amx_configure_place(const struct amx_place *place)
+{
+    const uint8_t first = (uint8_t)place->first, second = (uint8_t)place->second;
+    const uint8_t other = second > 0 ? second : first;
+    amx_configure((const uint8_t[8]){first, first, other, other, first, other, 16, 16});
+}
+
 static void tile_bf16(const struct mr_cpu_tile *tile)
 {
     struct amx_place place, configured = {0};
@@ -145,7 +150,7 @@ static void tile_bf16(const struct mr_cpu_tile *tile)
             place.first = rows < AMX_ROWS ? rows : AMX_ROWS;
             place.second = rows < 2 * AMX_ROWS ? rows - place.first : AMX_ROWS;
             if (place.first != configured.first || place.second != configured.second)
-                amx_configure(&place);
+                amx_configure_place(&place);
             configured = place;
             amx_place_sums(tile, &place, panels);
         }
