@@ -290,6 +290,7 @@ void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *
     run.group = attention->head_count / kv->spec.kv_head_count;
     MR_ASSERT(run.group <= TILE_ROWS);
     run.positions = TILE_ROWS / run.group;
+    if (run.positions > 16) run.positions -= run.positions % 16; /* whole registers of rows */
     uint32_t tiles = 0, blocks = 0;
     size_t partials = 0;
     for (uint32_t s = 0; s < attention->sequence_count; s++) {
