@@ -24,8 +24,9 @@
 #define ATTEND_AHEAD 2u      /* steps from scores to weights, and from these to values */
 #define ATTEND_LARGE 0x1p60f /* sum of weights; far from what a float holds, times any value */
 
-/* Floats from ATTEND_ZERO on are whole, and their last bits are the 16 bits of a weight. Smaller
- * ones stand for 0; what is no number, or below -ATTEND_ZERO, for 0 or for too much. */
+/* Floats from ATTEND_ZERO on are whole, and their last 16 bits make a weight, or too much for one.
+ * Smaller ones from 0 on stand for 0, and so do those from -ATTEND_ZERO down; those between count
+ * as too much, and what is no number as either. */
 #define ATTEND_ZERO 0x1p23f
 #define ATTEND_ONE  (256.0f * 127.0f + 1.0f) /* of weight 1; + 1: halving rounds up */
 
@@ -72,7 +73,7 @@ AMX_INLINE void attend_store_scores(struct attend_chunk *chunk, uint32_t step)
     _tile_stored(5, scores + ATTEND_SCORES, MR_PANEL_BYTES);
 }
 
-/* Adds a step's values of `panels` panels, 2 or 4, to the sums. */
+/* Adds the values of a step that is full, of `panels` panels, 2 or 4, to the sums. */
 AMX_INLINE void attend_add(const struct attend_chunk *chunk, uint32_t step,
                            const unsigned char *values, size_t panel_bytes, uint32_t panels)
 {
@@ -89,13 +90,32 @@ AMX_INLINE void attend_add(const struct attend_chunk *chunk, uint32_t step,
     _tile_dpbf16ps(3, 6, 7);
 }
 
+/* The same for any step. The last words of the last one may hold anything: zeros stand for what
+ * lies behind `keys`. */
+static void attend_add_step(const struct attend_chunk *chunk, uint32_t step,
+                            const unsigned char *values, uint32_t panels)
+{
+    const uint32_t words = (chunk->keys - step * ATTEND_STEP + 1) / 2;
+    size_t panel_bytes = chunk->attend->value_panel_bytes;
+    _Alignas(64) unsigned char padded[4 * AMX_TILE_BYTES];
+    if (words < AMX_WORDS) {
+        memset(padded, 0, sizeof padded);
+        for (uint32_t p = 0; p < panels; p++)
+            memcpy(padded + p * AMX_TILE_BYTES, values + p * panel_bytes,
+                   (size_t)words * MR_PANEL_BYTES);
+        values = padded;
+        panel_bytes = AMX_TILE_BYTES;
+    }
+    attend_add(chunk, step, values, panel_bytes, panels);
+}
+
 static inline lanes attend_visible(lanes x, uint32_t end, uint32_t first_key)
 {
     const uint32_t count = end < first_key ? 0 : end - first_key < 16 ? end - first_key : 16;
     return lanes_keep(x, 0, count, lanes_set(0.0f));
 }
 
-/* 256 (1 + f - 2^f) for each 64th of f. */
+/* 256 (1 + f - 2^f), the mean of each 64th of f. */
 static const _Alignas(64) uint8_t attend_bend[64] = {
     0,  1,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 13, 14, 15, 16, 16, 17, 18, 18, 19,
     19, 20, 20, 20, 21, 21, 21, 22, 22, 22, 22, 22, 22, 22, 22, 22, 22, 21, 21, 21, 21, 20,
@@ -162,25 +182,6 @@ static void attend_find_top(struct attend_chunk *chunk, float *top)
                      _mm512_mask_blend_ps(attend_seeing(chunk), lanes_set(MR_CPU_NO_SCORE),
                                           lanes_mul(x, lanes_set(1.0f / 256.0f))),
                      chunk->rows);
-}
-
-/* The same of `panels` panels, 2 or 4. The last step's last words may hold anything: zeros stand
- * for what lies behind `keys`. */
-static void attend_add_step(const struct attend_chunk *chunk, uint32_t step,
-                            const unsigned char *values, uint32_t panels)
-{
-    const uint32_t words = (chunk->keys - step * ATTEND_STEP + 1) / 2;
-    size_t panel_bytes = chunk->attend->value_panel_bytes;
-    _Alignas(64) unsigned char padded[4 * AMX_TILE_BYTES];
-    if (words < AMX_WORDS) {
-        memset(padded, 0, sizeof padded);
-        for (uint32_t p = 0; p < panels; p++)
-            memcpy(padded + p * AMX_TILE_BYTES, values + p * panel_bytes,
-                   (size_t)words * MR_PANEL_BYTES);
-        values = padded;
-        panel_bytes = AMX_TILE_BYTES;
-    }
-    attend_add(chunk, step, values, panel_bytes, panels);
 }
 
 static void attend_store(const struct attend_chunk *chunk, float *out, uint32_t panels)
