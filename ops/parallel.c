@@ -32,7 +32,8 @@ static struct {
     mr_parallel_body body;
     void *context;
     size_t count, grain;
-    _Alignas(64) atomic_size_t next; /* the first item that nobody has taken */
+    /* Items taken from the front, in the low half, and from the back. */
+    _Alignas(64) atomic_uint_fast64_t taken;
 } team;
 
 static _Thread_local uint32_t thread_index;
@@ -54,19 +55,27 @@ static void pause_briefly(void)
 #endif
 }
 
+/* From the front or, threads of odd index, from the back: what two threads meet again in loop after
+ * loop, or in part after part, is mostly in the cache of the one that met it before. */
 static void take_parts(void)
 {
-    const size_t count = team.count, shares = 2u * (size_t)mr_parallel_thread_count();
-    size_t begin = atomic_load_explicit(&team.next, memory_order_relaxed);
-    while (begin < count) {
-        size_t part = (count - begin) / shares;
+    const uint64_t count = team.count, shares = 2u * (uint64_t)mr_parallel_thread_count();
+    const bool back = thread_index % 2 != 0;
+    uint64_t taken = atomic_load_explicit(&team.taken, memory_order_relaxed);
+    for (;;) {
+        const uint64_t front_taken = taken & UINT32_MAX, back_taken = taken >> 32;
+        const uint64_t left = count - front_taken - back_taken;
+        if (left == 0) return;
+        uint64_t part = left / shares;
         if (part < team.grain) part = team.grain;
-        if (part > count - begin) part = count - begin;
-        if (!atomic_compare_exchange_weak_explicit(&team.next, &begin, begin + part,
+        if (part > left) part = left;
+        if (!atomic_compare_exchange_weak_explicit(&team.taken, &taken,
+                                                   taken + (back ? part << 32 : part),
                                                    memory_order_relaxed, memory_order_relaxed))
             continue;
+        const uint64_t begin = back ? count - back_taken - part : front_taken;
         team.body(team.context, begin, begin + part);
-        begin = atomic_load_explicit(&team.next, memory_order_relaxed);
+        taken = atomic_load_explicit(&team.taken, memory_order_relaxed);
     }
 }
 
@@ -133,6 +142,7 @@ static void close_door(void)
 
 void mr_parallel_for(size_t count, size_t grain, mr_parallel_body body, void *context)
 {
+    MR_ASSERT(count <= UINT32_MAX);
     if (count == 0) return;
     if (count <= grain || atomic_load(&team.helper_count) == 0 ||
         atomic_exchange(&team.busy, true)) {
@@ -143,7 +153,7 @@ void mr_parallel_for(size_t count, size_t grain, mr_parallel_body body, void *co
     team.context = context;
     team.count = count;
     team.grain = grain > 0 ? grain : 1;
-    atomic_store(&team.next, 0);
+    atomic_store(&team.taken, 0);
     atomic_store(&team.door, OPEN);
     atomic_fetch_add(&team.loops, 1);
     if (atomic_load(&team.sleepers) > 0) wake(&team.loops);
