@@ -2,11 +2,10 @@
  * the answers. The lanes take parts and finish them; the engine posts and polls.
  *
  * A job is one request of kvcache/tier.h; a part is one slice of one item, that is one value in
- * Redis and one command at a time. Small jobs (look-ups; also the look-up that goes before every
- * store, so that nothing is written twice) are for the first lane alone and never stand behind a
- * value. Of values, loads go before stores; a load's last part goes first. Not more of them is on
- * its way than comes within MR_TIER_AHEAD_NS: so much was in vain when it is cut off. What nobody
- * has taken when no connection is left is over at once.
+ * Redis and one command at a time. Look-ups, also the one before every store, so that nothing is
+ * written twice, are for the first lane alone and never stand behind a value. Loads go before
+ * stores; a load's last part goes first. No more is on its way than comes within MR_TIER_AHEAD_NS,
+ * nor than MR_TIER_AHEAD_BYTES. What nobody has taken when no connection is left is over at once.
  * In parts: worker/tier_queue.c the engine's side, worker/tier_queue_parts.c the lanes'.
  *
  * Threads: any; one short lock. Memory: all of it in _create; a job is one piece of it, at most
@@ -21,10 +20,11 @@
 #include "worker/histogram.h"
 #include "worker/wake.h"
 
-#define MR_TIER_JOBS_MAX  1024u
-#define MR_TIER_LANES_MAX 17u
-#define MR_TIER_KEY_BYTES 80u
-#define MR_TIER_AHEAD_NS  ((uint64_t)20000000)
+#define MR_TIER_JOBS_MAX    1024u
+#define MR_TIER_LANES_MAX   17u
+#define MR_TIER_KEY_BYTES   80u
+#define MR_TIER_AHEAD_NS    ((uint64_t)20000000)
+#define MR_TIER_AHEAD_BYTES ((uint64_t)16 << 20)
 
 struct mr_tier_queue;
 struct mr_tier_job;

@@ -272,10 +272,14 @@ void mr_tier_queue_heard(struct mr_tier_queue *queue, uint64_t bytes, uint64_t n
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* Whether so much more may be on its way. One lane always has something coming, and the next. */
+/* Whether so much more may be on its way. What is on its way is in vain when it is cut off, and
+ * Redis copies all it is asked for, into memory that may be new to it, before it sends any: no more
+ * than it copies before a load counts as silent. One lane always has something coming, and the
+ * next. */
 static bool may_come(const struct mr_tier_queue *queue, uint32_t lane, uint64_t bytes)
 {
     double ahead = queue->bytes_per_second * (double)MR_TIER_AHEAD_NS / 1e9;
+    if (ahead > (double)MR_TIER_AHEAD_BYTES) ahead = (double)MR_TIER_AHEAD_BYTES;
     return queue->coming_bytes == queue->coming[lane] || queue->bytes_per_second == 0 ||
            (double)(queue->coming_bytes + bytes) <= ahead;
 }

@@ -241,7 +241,7 @@ static void drops_are_heard_for_what_they_are_worth(void **state)
 }
 
 /* Takes what lanes 1 and 2 may have, in turns; returns how many. */
-static uint32_t take_all(struct mr_tier_queue *queue, struct mr_tier_part *parts[2 * ITEMS])
+static uint32_t take_all(struct mr_tier_queue *queue, struct mr_tier_part **parts)
 {
     uint32_t count = 0;
     for (uint32_t idle = 0, turn = 0; idle < 2; turn++) {
@@ -284,6 +284,39 @@ static void not_more_is_on_its_way_than_comes_soon(void **state)
             assert_true(answer.final ? answer.count == ITEMS : answer.there);
         close_queue(queue);
     }
+}
+
+/* However fast it seems: Redis copies all it was asked for before it sends any. */
+static void not_more_is_on_its_way_than_redis_copies_in_time(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_item items[ITEMS] = {0};
+    const struct mr_tier_request request = {.ticket = 5, .items = items, .count = ITEMS};
+    struct mr_tier_part *parts[4 * ITEMS]; /* an item has three slices */
+    struct mr_tier_answer answer;
+    uint64_t length = MR_TIER_AHEAD_BYTES * 3 / 8, most = 0, sum = 0;
+    (void)state;
+    for (uint32_t i = 0; i < ITEMS; i++)
+        items[i] = (struct mr_tier_item){
+            .key = {(unsigned char)(i + 1)}, .bytes = bytes[i], .length = length};
+    set_ready(queue);
+    mr_tier_queue_measured(queue, 1e15, 0);
+    assert_true(mr_tier_queue_post(queue, MR_TIER_LOAD, &request, 0));
+    for (uint32_t count; (count = take_all(queue, parts)) > 0;) {
+        uint64_t coming = 0;
+        for (uint32_t i = 0; i < count; i++)
+            coming += parts[i]->frame.length;
+        for (uint32_t i = 0; i < count; i++)
+            while (mr_tier_queue_finish(queue, parts[i], true, 2)) {
+            }
+        sum += coming;
+        if (coming > most) most = coming;
+    }
+    assert_int_equal(sum, ITEMS * length);
+    assert_in_range(most, MR_TIER_AHEAD_BYTES / 2, MR_TIER_AHEAD_BYTES);
+    while (mr_tier_queue_poll(queue, &answer))
+        assert_true(answer.final ? answer.count == ITEMS : answer.there);
+    close_queue(queue);
 }
 
 /* However slow: one connection is never idle, and the others leave it alone. */
@@ -436,6 +469,7 @@ int main(void)
         cmocka_unit_test(a_silent_server_is_asked_for_nothing),
         cmocka_unit_test(drops_are_heard_for_what_they_are_worth),
         cmocka_unit_test(not_more_is_on_its_way_than_comes_soon),
+        cmocka_unit_test(not_more_is_on_its_way_than_redis_copies_in_time),
         cmocka_unit_test(one_connection_always_has_the_next_value_coming),
         cmocka_unit_test(what_is_skipped_while_it_comes_is_released),
         cmocka_unit_test(an_abandoned_job_says_nothing_but_its_end),
