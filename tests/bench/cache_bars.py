@@ -11,51 +11,16 @@ import contextlib
 import json
 import os
 import random
-import shutil
-import socket
 import subprocess
-import tempfile
+import sys
 import time
 import uuid
 
 import fleet
 
+sys.path.insert(0, str(fleet.ROOT / "tests/integration"))
 
-class Redis:
-    def __init__(self):
-        self.folder = tempfile.mkdtemp()
-        self.port = fleet.free_port()
-        self.process = None
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder],
-            stdout=subprocess.DEVNULL)
-        for _ in range(200):
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                time.sleep(0.02)
-        raise RuntimeError("redis-server does not answer")
-
-    def command(self, *words):
-        return subprocess.run(["redis-cli", "-p", str(self.port), *words], capture_output=True, text=True).stdout
-
-    def url(self, port=None):
-        return f"redis://127.0.0.1:{port or self.port}/0"
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+from redis_rig import Redis, first  # noqa: E402
 
 
 class Asker:
@@ -95,10 +60,6 @@ def kind(options):
 def tokens(seed, count):
     drawn = random.Random(seed)
     return [drawn.randrange(100, 40000) for _ in range(count)]
-
-
-def first(result):
-    return result["timings_ms"]["first_token"]
 
 
 def settle():
