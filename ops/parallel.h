@@ -32,10 +32,10 @@ uint32_t mr_parallel_thread_index(void);
  */
 typedef void (*mr_parallel_body)(void *context, size_t begin, size_t end);
 
-/* Calls body on parts that cover [0, count) exactly once and returns when all are done. A part is
- * what is left divided by twice the threads, at least `grain` (0 counts as 1): guided
- * self-scheduling (Polychronopoulos and Kuck, 1987). With count <= grain body runs once, on the
- * caller. */
+/* Calls body on parts that cover [0, count) exactly once and returns when all are done; count is
+ * below 2^32. A part is what is left divided by twice the threads, at least `grain` (0 counts as
+ * 1): guided self-scheduling (Polychronopoulos and Kuck, 1987). Threads of odd index take theirs
+ * from the back. With count <= grain body runs once, on the caller. */
 void mr_parallel_for(size_t count, size_t grain, mr_parallel_body body, void *context);
 
 #endif

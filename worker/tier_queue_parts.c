@@ -278,9 +278,9 @@ void mr_tier_queue_heard(struct mr_tier_queue *queue, uint64_t bytes, uint64_t n
  * next. */
 static bool may_come(const struct mr_tier_queue *queue, uint32_t lane, uint64_t bytes)
 {
-    double ahead = queue->bytes_per_second * (double)MR_TIER_AHEAD_NS / 1e9;
-    if (ahead > (double)MR_TIER_AHEAD_BYTES) ahead = (double)MR_TIER_AHEAD_BYTES;
-    return queue->coming_bytes == queue->coming[lane] || queue->bytes_per_second == 0 ||
+    double rate = queue->bytes_per_second, ahead = rate * (double)MR_TIER_AHEAD_NS / 1e9;
+    if (rate == 0 || ahead > (double)MR_TIER_AHEAD_BYTES) ahead = (double)MR_TIER_AHEAD_BYTES;
+    return queue->coming_bytes == queue->coming[lane] ||
            (double)(queue->coming_bytes + bytes) <= ahead;
 }
 
