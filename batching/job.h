@@ -35,9 +35,8 @@ enum mr_tier_state { MR_TIER_UNASKED, MR_TIER_ASKED, MR_TIER_ANSWERED };
 struct mr_tier_view {
     enum mr_tier_state state;
     uint64_t ticket, asked_ns;
-    uint32_t there_blocks; /* first full blocks of the prompt that are there */
-    uint32_t tail_tokens;  /* of the block behind them, a conversation's last part-filled one */
-    bool entry;            /* all of them are, and the complete prompt's entry */
+    uint32_t there_tokens; /* of the prompt: full blocks, then pieces of the block behind them */
+    bool entry;            /* all of its blocks and pieces are there, and what comes behind them */
 };
 
 #define MR_JOB_TENANT_BYTES 64u

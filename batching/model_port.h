@@ -15,7 +15,7 @@ struct mr_model_port {
                              struct mr_sample *samples, struct mr_error *err);
     /* logit row of the last forward to host memory */
     enum mr_status (*logits)(void *context, uint32_t row, float *out, struct mr_error *err);
-    /* Stored form of the first token_count tokens of a block (ops/model.h). */
+    /* Stored form of token_count tokens of a block, from place.first on (ops/model.h). */
     size_t (*kv_bytes)(void *context, uint32_t token_count);
     enum mr_status (*kv_export)(void *context, struct mr_kv_place place, uint32_t token_count,
                                 void *bytes);

@@ -44,8 +44,8 @@ struct mr_sequence {
     struct mr_kv_match match;     /* copy order of this step, copy_tokens 0: none */
     bool halts;                   /* prefill halts at held_at while a load is under way */
     uint32_t held_at;
-    uint32_t stored_blocks;    /* full blocks [0, stored_blocks) need not be stored in the tier */
-    bool entry_due;            /* the complete prompt's entry is to be stored as well */
+    uint32_t stored_tokens;    /* [0, stored_tokens) need not be stored in the tier */
+    bool entry_due;            /* the complete prompt's logits are to be stored as well */
     struct mr_tier_load *load; /* its blocks on their way, if any */
     const float *logits;       /* nothing is left to compute: draw from these */
     uint32_t skipped;          /* times something behind it was let in before it */

@@ -25,6 +25,12 @@ void mr_shared_give_back(struct mr_shared_cache *shared, uint32_t buffer)
     shared->free_buffers[shared->free_count++] = buffer;
 }
 
+unsigned char *mr_shared_piece_bytes(const struct mr_shared_cache *shared, uint32_t buffer,
+                                     uint32_t piece)
+{
+    return mr_shared_buffer(shared, buffer) + shared->pieces_at + piece * shared->piece_bytes;
+}
+
 uint32_t mr_shared_take_buffer(struct mr_shared_cache *shared)
 {
     MR_ASSERT(shared->free_count > 0);
@@ -37,20 +43,54 @@ void *mr_shared_block_bytes(const struct mr_shared_cache *shared, uint32_t block
     return model->kv_bytes_of == NULL ? NULL : model->kv_bytes_of(model->context, block);
 }
 
-uint32_t mr_shared_tail(const struct mr_sequence *sequence)
-{
-    return sequence->prompt_tokens % MR_BLOCK_TOKENS;
-}
-
 size_t mr_shared_kv_bytes(const struct mr_shared_cache *shared, uint32_t token_count)
 {
     const struct mr_model_port *model = shared->options.model;
     return token_count == 0 ? 0 : model->kv_bytes(model->context, token_count);
 }
 
-size_t mr_shared_entry_bytes(const struct mr_shared_cache *shared, uint32_t tail_tokens)
+struct mr_tier_item mr_shared_block_item(const struct mr_shared_cache *shared,
+                                         const unsigned char *key)
 {
-    return mr_shared_kv_bytes(shared, tail_tokens) + shared->logits_bytes;
+    struct mr_tier_item item = {.token_count = MR_BLOCK_TOKENS,
+                                .length = shared->block_bytes,
+                                .layer_bytes = shared->layer_bytes};
+    memcpy(item.key, key, MR_HASH_BYTES);
+    return item;
+}
+
+struct mr_tier_item mr_shared_piece_item(const struct mr_shared_cache *shared,
+                                         const struct mr_sequence *sequence,
+                                         const unsigned char *parent, uint32_t end)
+{
+    struct mr_tier_item item = {.token_count = MR_PIECE_TOKENS, .length = shared->piece_bytes};
+    mr_kv_cache_piece_key(shared->options.cache, parent,
+                          sequence->tokens + end / MR_BLOCK_TOKENS * MR_BLOCK_TOKENS,
+                          end % MR_BLOCK_TOKENS, item.key);
+    return item;
+}
+
+size_t mr_shared_entry_bytes(const struct mr_shared_cache *shared,
+                             const struct mr_sequence *sequence)
+{
+    uint32_t rest = sequence->prompt_tokens % MR_PIECE_TOKENS;
+    return shared->logits_bytes + mr_shared_kv_bytes(shared, rest);
+}
+
+struct mr_tier_item mr_shared_entry_item(const struct mr_shared_cache *shared,
+                                         const struct mr_sequence *sequence)
+{
+    struct mr_tier_item item = {.token_count = sequence->prompt_tokens % MR_PIECE_TOKENS,
+                                .length = mr_shared_entry_bytes(shared, sequence)};
+    mr_kv_cache_prompt_key(shared->options.cache, sequence->job->root, sequence->tokens,
+                           sequence->prompt_tokens, item.key);
+    return item;
+}
+
+const unsigned char *mr_shared_parent(const struct mr_shared_cache *shared,
+                                      const struct mr_job *job, uint32_t block)
+{
+    return block == 0 ? job->root : shared->keys + (size_t)(block - 1) * MR_HASH_BYTES;
 }
 
 uint64_t mr_shared_clock(const struct mr_shared_cache *shared)
@@ -88,6 +128,11 @@ static bool make_tables(struct mr_shared_cache *shared)
     return true;
 }
 
+static size_t whole_lines(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
 enum mr_status mr_shared_cache_create(struct mr_shared_cache **out,
                                       const struct mr_shared_cache_options *options,
                                       struct mr_error *err)
@@ -100,12 +145,15 @@ enum mr_status mr_shared_cache_create(struct mr_shared_cache **out,
     shared->block_bytes = mr_shared_kv_bytes(shared, MR_BLOCK_TOKENS);
     shared->layer_bytes = shared->block_bytes / (model->layer_count > 0 ? model->layer_count : 1);
     shared->logits_bytes = model->vocab_size * sizeof(float);
-    /* Logits stand behind the KV in a buffer: whole cache lines keep them aligned. */
-    shared->buffer_bytes = (shared->block_bytes + shared->logits_bytes + 63) / 64 * 64;
+    shared->piece_bytes = mr_shared_kv_bytes(shared, MR_PIECE_TOKENS);
+    shared->pieces_at = whole_lines(shared->logits_bytes + shared->piece_bytes);
+    size_t pieces_bytes = shared->pieces_at + MR_PIECES_MAX * shared->piece_bytes;
+    shared->buffer_bytes =
+        whole_lines(shared->block_bytes > pieces_bytes ? shared->block_bytes : pieces_bytes);
     uint64_t staging = options->staging_bytes > 0 ? options->staging_bytes : MR_STAGING_BYTES;
     uint64_t buffers = staging / shared->buffer_bytes;
     shared->buffer_count = buffers < 2 ? 2 : buffers < 4096 ? (uint32_t)buffers : 4096;
-    shared->items_max = options->context_tokens / MR_BLOCK_TOKENS + 2;
+    shared->items_max = options->context_tokens / MR_BLOCK_TOKENS + MR_PIECES_MAX + 2;
     if (!make_tables(shared)) goto fail_shared;
     *out = shared;
     return MR_OK;
@@ -139,26 +187,32 @@ static struct mr_tier_ask *free_ask(struct mr_shared_cache *shared)
     return NULL;
 }
 
+/* The pieces of block `block` of the prompt, as many as it has; returns how many items there are
+ * now. Keys of the blocks before it lie in shared->keys. */
+static uint32_t fill_pieces(struct mr_shared_cache *shared, const struct mr_job *job,
+                            uint32_t block, uint32_t count)
+{
+    const struct mr_sequence *sequence = &job->sequences[0];
+    const unsigned char *parent = mr_shared_parent(shared, job, block);
+    uint32_t begin = block * MR_BLOCK_TOKENS, most = sequence->prompt_tokens - begin;
+    for (uint32_t i = 1; i <= MR_PIECES_MAX && i * MR_PIECE_TOKENS <= most; i++)
+        shared->items[count++] =
+            mr_shared_piece_item(shared, sequence, parent, begin + i * MR_PIECE_TOKENS);
+    return count;
+}
+
 /* Fills the items of a question; returns how many. */
 static uint32_t fill_question(struct mr_shared_cache *shared, const struct mr_job *job)
 {
     const struct mr_sequence *sequence = &job->sequences[0];
-    uint32_t count = sequence->prompt_tokens / MR_BLOCK_TOKENS;
-    MR_ASSERT(count < shared->items_max);
-    mr_kv_cache_keys(shared->options.cache, job->root, sequence->tokens, count, shared->keys);
-    for (uint32_t i = 0; i < count; i++) {
-        struct mr_tier_item *item = &shared->items[i];
-        *item = (struct mr_tier_item){.token_count = MR_BLOCK_TOKENS,
-                                      .length = shared->block_bytes,
-                                      .layer_bytes = shared->layer_bytes};
-        memcpy(item->key, shared->keys + (size_t)i * MR_HASH_BYTES, MR_HASH_BYTES);
-    }
+    uint32_t blocks = sequence->prompt_tokens / MR_BLOCK_TOKENS;
+    MR_ASSERT(blocks + MR_PIECES_MAX < shared->items_max);
+    mr_kv_cache_keys(shared->options.cache, job->root, sequence->tokens, blocks, shared->keys);
+    for (uint32_t i = 0; i < blocks; i++)
+        shared->items[i] = mr_shared_block_item(shared, shared->keys + (size_t)i * MR_HASH_BYTES);
+    uint32_t count = fill_pieces(shared, job, blocks, blocks);
     if (sequence->prompt_tokens < MR_ENTRY_TOKENS_MIN) return count;
-    uint32_t tail = mr_shared_tail(sequence);
-    shared->items[count] =
-        (struct mr_tier_item){.token_count = tail, .length = mr_shared_entry_bytes(shared, tail)};
-    mr_kv_cache_prompt_key(shared->options.cache, job->root, sequence->tokens,
-                           sequence->prompt_tokens, shared->items[count].key);
+    shared->items[count] = mr_shared_entry_item(shared, sequence);
     return count + 1;
 }
 
@@ -210,56 +264,38 @@ void mr_shared_cache_forget(struct mr_shared_cache *shared, struct mr_job *job)
     job->tier.state = MR_TIER_ANSWERED;
 }
 
-/* Items of the block behind those that are there: its first tokens, in steps. */
-static uint32_t fill_tails(struct mr_shared_cache *shared, const struct mr_job *job)
-{
-    const struct mr_sequence *sequence = &job->sequences[0];
-    uint32_t there = job->tier.there_blocks, count = 0;
-    const uint32_t *tokens = sequence->tokens + (size_t)there * MR_BLOCK_TOKENS;
-    uint32_t most = sequence->prompt_tokens - 1 - there * MR_BLOCK_TOKENS;
-    for (uint32_t tail = MR_TAIL_STEP; tail < MR_BLOCK_TOKENS && tail <= most;
-         tail += MR_TAIL_STEP) {
-        struct mr_tier_item *item = &shared->items[count++];
-        *item =
-            (struct mr_tier_item){.token_count = tail, .length = mr_shared_kv_bytes(shared, tail)};
-        mr_kv_cache_tail_key(shared->options.cache, shared->keys, tokens, tail, item->key);
-    }
-    return count;
-}
-
-/* Where a conversation's earlier turns end is not known: asks for every place in that block. */
-static bool ask_for_tail(struct mr_shared_cache *shared, struct mr_tier_ask *ask)
+/* The prompt parts from what is there within a block that is not its last: was it the last one of
+ * another prompt, which this one goes on from or shares the beginning with? */
+static bool ask_for_pieces(struct mr_shared_cache *shared, struct mr_tier_ask *ask)
 {
     struct mr_job *job = ask->job;
     const struct mr_sequence *sequence = &job->sequences[0];
     const struct mr_tier *tier = shared->options.tier;
-    struct mr_tier_view *view = &job->tier;
-    uint32_t there = view->there_blocks * MR_BLOCK_TOKENS;
-    if (job->request->session.length == 0 || view->entry ||
-        there + MR_TAIL_STEP >= sequence->prompt_tokens ||
+    uint32_t there = job->tier.there_tokens, block = there / MR_BLOCK_TOKENS;
+    if (block == sequence->prompt_tokens / MR_BLOCK_TOKENS ||
         mr_kv_cache_probe(shared->options.cache, job->root, sequence->tokens,
                           sequence->prompt_tokens) > there)
-        return false; /* nothing to gain, or the turn before was here */
-    /* the key of the last block that is there, or the root */
-    memcpy(shared->keys, job->root, MR_HASH_BYTES);
-    for (uint32_t i = 0; i < view->there_blocks; i++)
-        mr_kv_cache_tail_key(shared->options.cache, shared->keys,
-                             sequence->tokens + (size_t)i * MR_BLOCK_TOKENS, MR_BLOCK_TOKENS,
-                             shared->keys);
-    struct mr_tier_request request = {.items = shared->items, .tenant = job->tenant, .any = true};
-    request.count = fill_tails(shared, job);
+        return false; /* it was asked for, or more than that is here */
+    mr_kv_cache_keys(shared->options.cache, job->root, sequence->tokens, block, shared->keys);
+    struct mr_tier_request request = {.items = shared->items, .tenant = job->tenant};
+    request.count = fill_pieces(shared, job, block, 0);
     request.ticket = mr_shared_ticket(shared, (uint32_t)(ask - shared->asks));
-    if (!tier->ask(tier->context, &request)) return false;
-    ask->tail = true;
-    ask->ticket = view->ticket = request.ticket;
+    if (request.count == 0 || !tier->ask(tier->context, &request)) return false;
+    ask->pieces = true;
+    ask->ticket = job->tier.ticket = request.ticket;
     return true;
 }
 
-static void tail_answered(struct mr_shared_cache *shared, struct mr_tier_view *view, uint32_t count)
+/* What is there of the prompt, when the first `count` items of the question are. */
+static void note_there(struct mr_tier_view *view, uint32_t prompt, uint32_t count)
 {
-    view->state = MR_TIER_ANSWERED;
-    view->tail_tokens = count * MR_TAIL_STEP;
-    shared->stats.there_tokens += view->tail_tokens;
+    uint32_t blocks = prompt / MR_BLOCK_TOKENS;
+    uint32_t pieces = prompt % MR_BLOCK_TOKENS / MR_PIECE_TOKENS;
+    view->entry = count > blocks + pieces;
+    if (count > blocks + pieces) count = blocks + pieces;
+    view->there_tokens = count < blocks
+                             ? count * MR_BLOCK_TOKENS
+                             : blocks * MR_BLOCK_TOKENS + (count - blocks) * MR_PIECE_TOKENS;
 }
 
 static void ask_answered(struct mr_shared_cache *shared, const struct mr_tier_answer *answer)
@@ -267,20 +303,21 @@ static void ask_answered(struct mr_shared_cache *shared, const struct mr_tier_an
     struct mr_tier_ask *ask = &shared->asks[answer->ticket & 0xffff];
     MR_ASSERT(ask->in_use && ask->ticket == answer->ticket && answer->final);
     struct mr_job *job = ask->job;
-    if (job == NULL || ask->tail) {
-        if (job != NULL) tail_answered(shared, &job->tier, answer->count);
-        *ask = (struct mr_tier_ask){0};
-        return;
+    if (job != NULL && !ask->pieces) {
+        uint32_t prompt = job->sequences[0].prompt_tokens;
+        note_there(&job->tier, prompt, answer->count);
+        shared->stats.asked_tokens += prompt;
+        if (ask_for_pieces(shared, ask)) return;
+    } else if (job != NULL) {
+        job->tier.there_tokens += answer->count * MR_PIECE_TOKENS;
     }
-    struct mr_tier_view *view = &job->tier;
-    uint32_t prompt = job->sequences[0].prompt_tokens, blocks = prompt / MR_BLOCK_TOKENS;
-    view->entry = answer->count > blocks;
-    view->there_blocks = answer->count < blocks ? answer->count : blocks;
-    shared->stats.asked_tokens += prompt;
-    shared->stats.there_tokens += view->entry ? prompt : view->there_blocks * MR_BLOCK_TOKENS;
-    shared->stats.hits += answer->count > 0;
-    if (ask_for_tail(shared, ask)) return;
-    view->state = MR_TIER_ANSWERED;
+    if (job != NULL) {
+        const struct mr_tier_view *view = &job->tier;
+        job->tier.state = MR_TIER_ANSWERED;
+        shared->stats.there_tokens +=
+            view->entry ? job->sequences[0].prompt_tokens : view->there_tokens;
+        shared->stats.hits += view->entry || view->there_tokens > 0;
+    }
     *ask = (struct mr_tier_ask){0};
 }
 
@@ -389,8 +426,9 @@ void mr_shared_cache_check(const struct mr_shared_cache *shared)
     for (uint32_t i = 0; i < MR_LOADS_MAX; i++) {
         const struct mr_tier_load *load = &shared->loads[i];
         if (!load->in_use) continue;
-        for (uint32_t item = 0; item < load->item_count; item++)
+        for (uint32_t item = 0; item < load->block_count; item++)
             loading += load->buffers[item] != MR_NO_BUFFER;
+        loading += load->buffer != MR_NO_BUFFER;
         MR_ASSERT(load->sequence == NULL || load->sequence->load == load);
         MR_ASSERT(!load->holds || (load->sequence != NULL && !load->over));
     }

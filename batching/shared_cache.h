@@ -1,11 +1,14 @@
 /* shared_cache - what the engine does with a tier (kvcache/tier.h): which prefixes it asks for,
  * loads and stores, and how a load meets the computing of the same prompt.
  *
- * Ask.   Once for each request, when the scheduler first looks at it: the chain keys of its full
- *        prompt blocks and, last, the key of the complete prompt. A session's request then asks for
- *        the tail of the earlier conversation, which ends somewhere in the next block: the keys of
- *        its first MR_TAIL_STEP tokens, of twice as many, and so on. Until the answers come the
- *        request is passed over, for MR_ASK_WAIT_NS at most; others go on.
+ * Items. A prompt's full blocks, each under its chain key; its part-filled last block in pieces of
+ *        MR_PIECE_TOKENS, each under the chain key of the tokens up to its end, so that prompts
+ *        which part within a block share it up to there; and the entry of the complete prompt, its
+ *        logits and the KV of what is left.
+ * Ask.   Once for each request, when the scheduler first looks at it: all of these in order. Where
+ *        the chain breaks in a block that is not its last, it then asks for pieces of that one:
+ *        another's prompt, or an earlier turn of the conversation, may have ended there. Until the
+ *        answers come the request is passed over, for MR_ASK_WAIT_NS at most; others go on.
  * Load.  When a sequence is let in, the gate (batching/load_gate.h) says which of its blocks to
  *        load. They are received where they belong, in blocks of the sequence's own, back first,
  *        and count as computed when the front reaches them. The front is computed meanwhile and
@@ -14,18 +17,17 @@
  *        claims the blocks before it, which the tier lets go of at once, and whatever is still
  *        missing is computed. After a silence it claims one block and, when something was heard
  *        of the load meanwhile, waits for the rest once more.
- * Store. Full blocks of the prompt after the step that wrote them, when its tokens are on their way
- *        out. From the first one the tier does not have; a session's generated blocks too, since
- *        its next turn begins with them, and at its end the tail, cut to a whole number of steps. A
- *        complete prompt's entry (the KV of its part-filled last block, then its logits) after the
- *        step that finished it.
+ * Store. Blocks of the prompt after the step that wrote them, when its tokens are on their way out,
+ *        from the first one the tier does not have; pieces and entry after the step that finished
+ *        it. A session's generated blocks too, since its next turn begins with them, and at its end
+ *        the pieces of the last one.
  *
  * Blocks go without a copy: the tier reads and fills them where they lie in the pool, when the
  * pool's form is the stored one and in reach (model_port.h, kv_bytes_of). What is being read is
  * full and published, so nobody writes it; what is being filled nobody reads or writes until the
  * tier has verified it and said so. A sequence that goes meanwhile leaves its table here until the
  * tier is done (_take_table); if the pool needs those blocks sooner, they are asked back (_yield).
- * Entries, and blocks the front does not wait for, go by way of staging buffers.
+ * Pieces, entries, and blocks the front does not wait for, go by way of staging buffers.
  * So whatever a tier loses, delays or breaks, only time is lost.
  *
  * In parts: batching/shared_cache.c asks, answers and figures, batching/shared_cache_load.c and
@@ -42,7 +44,8 @@
 
 #define MR_ASK_WAIT_NS       60000000u /* the tier's own deadline comes first */
 #define MR_ENTRY_TOKENS_MIN  32u       /* shorter prompts have no entry of their own */
-#define MR_TAIL_STEP         (MR_BLOCK_TOKENS / 8)
+#define MR_PIECE_TOKENS      (MR_BLOCK_TOKENS >= 128 ? MR_BLOCK_TOKENS / 8 : 16u)
+#define MR_PIECES_MAX        (MR_BLOCK_TOKENS / MR_PIECE_TOKENS - 1)
 #define MR_PROBE_INTERVAL_NS 10000000000u
 #define MR_STAGING_BYTES     ((uint64_t)256 << 20)
 #define MR_SHARED_TABLES_MAX 80u /* block tables it may have taken over at a time */

@@ -8,32 +8,35 @@
 
 /* ---- deciding ---- */
 
-/* Blocks of this sequence the tier may be asked to load: one token is left to compute, unless the
- * logits come along. */
-static uint32_t loadable_blocks(const struct mr_sequence *sequence, bool entry)
+/* What of a sequence the tier may be asked to load. */
+struct loadable {
+    uint32_t blocks; /* the first ones */
+    uint32_t pieces; /* of the block behind them */
+    bool entry;
+};
+
+/* One token is left to compute, unless the logits come along. */
+static struct loadable loadable_of(const struct mr_sequence *sequence)
 {
-    uint32_t there = sequence->job->tier.there_blocks;
-    uint32_t most = entry ? there : (sequence->num_tokens - 1) / MR_BLOCK_TOKENS;
-    return there < most ? there : most;
+    const struct mr_tier_view *view = &sequence->job->tier;
+    const bool entry = view->entry && sequence->num_tokens == sequence->prompt_tokens;
+    uint32_t end = view->there_tokens;
+    if (!entry && end >= sequence->num_tokens) end = sequence->num_tokens - 1;
+    struct loadable all = {.blocks = end / MR_BLOCK_TOKENS, .entry = entry};
+    if (all.blocks == view->there_tokens / MR_BLOCK_TOKENS)
+        all.pieces = end % MR_BLOCK_TOKENS / MR_PIECE_TOKENS;
+    return all;
 }
 
-static bool wants_entry(const struct mr_sequence *sequence)
-{
-    return sequence->job->tier.entry && sequence->num_tokens == sequence->prompt_tokens;
-}
-
-/* What there is behind the full blocks: the entry, else the conversation's tail. */
+/* What there is behind the full blocks. */
 static void ask_for_extra(const struct mr_shared_cache *shared, const struct mr_sequence *sequence,
-                          struct mr_load_question *question)
+                          const struct loadable *all, struct mr_load_question *question)
 {
-    uint32_t tail = sequence->job->tier.tail_tokens, there = sequence->job->tier.there_blocks;
-    if (wants_entry(sequence)) {
-        question->extra_tokens = sequence->num_tokens;
-        question->extra_bytes = mr_shared_entry_bytes(shared, mr_shared_tail(sequence));
-    } else if (tail > 0 && there == question->there_blocks) {
-        question->extra_tokens = there * MR_BLOCK_TOKENS + tail;
-        question->extra_bytes = mr_shared_kv_bytes(shared, tail);
-    }
+    question->extra_bytes = all->pieces * shared->piece_bytes;
+    question->extra_tokens = all->blocks * MR_BLOCK_TOKENS + all->pieces * MR_PIECE_TOKENS;
+    if (!all->entry) return;
+    question->extra_bytes += mr_shared_entry_bytes(shared, sequence);
+    question->extra_tokens = sequence->num_tokens;
 }
 
 static struct mr_tier_load *free_load(struct mr_shared_cache *shared)
@@ -49,9 +52,9 @@ static bool goes_direct(const struct mr_shared_cache *shared, enum mr_load_verdi
     return verdict != MR_LOAD_PROBE && mr_shared_block_bytes(shared, 0) != NULL;
 }
 
-/* Cuts an answer to the buffers there are, from the front; returns how many items are left. */
-static uint32_t fit_buffers(const struct mr_shared_cache *shared, uint32_t there_blocks,
-                            struct mr_load_answer *answer)
+/* Cuts an answer to the buffers there are, from the front; false: nothing is left of it. */
+static bool fit_buffers(const struct mr_shared_cache *shared, uint32_t there_blocks,
+                        struct mr_load_answer *answer)
 {
     uint32_t blocks = there_blocks - answer->first_block;
     answer->extra = answer->extra && shared->free_count > 0;
@@ -60,7 +63,7 @@ static uint32_t fit_buffers(const struct mr_shared_cache *shared, uint32_t there
         answer->first_block += blocks - room;
         blocks = room;
     }
-    return blocks + answer->extra;
+    return blocks > 0 || answer->extra;
 }
 
 bool mr_shared_cache_decide(struct mr_shared_cache *shared, struct mr_sequence *sequence, bool busy,
@@ -70,28 +73,28 @@ bool mr_shared_cache_decide(struct mr_shared_cache *shared, struct mr_sequence *
     shared->decided = NULL;
     sequence->halts = false;
     if (view->state != MR_TIER_ANSWERED || sequence->choice != 0 ||
-        (view->there_blocks == 0 && !view->entry && view->tail_tokens == 0) ||
-        free_load(shared) == NULL)
+        (view->there_tokens == 0 && !view->entry) || free_load(shared) == NULL)
         return false;
+    const struct loadable all = loadable_of(sequence);
     const struct mr_tier *tier = shared->options.tier;
     struct mr_load_question question = {
         .cost = shared->options.cost,
         .rates = tier->rates(tier->context),
         .computed_tokens = sequence->num_computed,
         .known_tokens = sequence->num_tokens,
-        .there_blocks = loadable_blocks(sequence, wants_entry(sequence)),
+        .there_blocks = all.blocks,
         .block_bytes = shared->block_bytes,
         .chunk_tokens = shared->options.chunk_tokens,
         .import_ms = shared->import_ms,
         .busy = busy,
         .probe = now_ns >= shared->loaded_ns + MR_PROBE_INTERVAL_NS,
     };
-    ask_for_extra(shared, sequence, &question);
+    ask_for_extra(shared, sequence, &all, &question);
     struct mr_load_answer answer = mr_load_gate_decide(&question);
-    uint32_t count = fit_buffers(shared, question.there_blocks, &answer);
+    bool any = fit_buffers(shared, all.blocks, &answer);
     shared->decision = answer;
     shared->decided = sequence;
-    if (!mr_load_verdict_loads(answer.verdict) || count == 0) return false;
+    if (!mr_load_verdict_loads(answer.verdict) || !any) return false;
     if (answer.verdict == MR_LOAD_PROBE) return false;
     uint32_t begin = answer.first_block * MR_BLOCK_TOKENS;
     sequence->halts = true;
@@ -107,66 +110,64 @@ double mr_shared_cache_saved_ms(const struct mr_shared_cache *shared,
 
 /* ---- beginning ---- */
 
-static size_t extra_bytes(const struct mr_shared_cache *shared, const struct mr_tier_load *load)
+struct span {
+    uint32_t begin, end; /* tokens of the sequence */
+};
+
+static struct span span_of(const struct mr_tier_load *load, uint32_t index)
 {
-    return load->entry ? mr_shared_entry_bytes(shared, load->extra_tokens)
-                       : mr_shared_kv_bytes(shared, load->extra_tokens);
+    uint32_t begin = (load->first_block + index) * MR_BLOCK_TOKENS;
+    if (index < load->block_count) return (struct span){begin, begin + MR_BLOCK_TOKENS};
+    begin = (load->first_block + load->block_count) * MR_BLOCK_TOKENS;
+    begin += (index - load->block_count) * MR_PIECE_TOKENS;
+    bool entry = index == load->block_count + load->piece_count;
+    return (struct span){begin, entry ? load->end : begin + MR_PIECE_TOKENS};
 }
 
-/* Tokens of the sequence up to the end of all that is loaded. */
-static uint32_t end_of_load(const struct mr_tier_load *load)
+/* What an item is, and where it is received: in its block, or in a buffer. */
+static void fill_item(struct mr_shared_cache *shared, struct mr_tier_load *load, uint32_t index)
 {
-    uint32_t end = (load->first_block + load->block_count) * MR_BLOCK_TOKENS;
-    return load->extra ? end + load->extra_tokens : end;
-}
-
-/* Where an item is received: in its block, or in a buffer. */
-static void *place_item(struct mr_shared_cache *shared, struct mr_tier_load *load, uint32_t index)
-{
+    const struct mr_sequence *sequence = load->sequence;
+    struct mr_tier_item *item = &shared->items[index];
+    uint32_t block = load->first_block + index, last = load->first_block + load->block_count;
     load->states[index] = MR_ITEM_PENDING;
-    load->buffers[index] = MR_NO_BUFFER;
-    if (load->table != NULL && index < load->block_count)
-        return mr_shared_block_bytes(shared, load->table->blocks[load->first_block + index]);
-    load->buffers[index] = mr_shared_take_buffer(shared);
-    return mr_shared_buffer(shared, load->buffers[index]);
+    if (index < load->block_count) {
+        *item = mr_shared_block_item(shared, shared->keys + (size_t)block * MR_HASH_BYTES);
+        load->buffers[index] = MR_NO_BUFFER;
+        if (load->table != NULL) {
+            item->bytes = mr_shared_block_bytes(shared, load->table->blocks[block]);
+            return;
+        }
+        load->buffers[index] = mr_shared_take_buffer(shared);
+        item->bytes = mr_shared_buffer(shared, load->buffers[index]);
+    } else if (index < load->block_count + load->piece_count) {
+        const unsigned char *parent = mr_shared_parent(shared, sequence->job, last);
+        *item = mr_shared_piece_item(shared, sequence, parent, span_of(load, index).end);
+        item->bytes = mr_shared_piece_bytes(shared, load->buffer, index - load->block_count);
+    } else {
+        *item = mr_shared_entry_item(shared, sequence);
+        item->bytes = mr_shared_buffer(shared, load->buffer);
+    }
 }
 
 static void fill_items(struct mr_shared_cache *shared, struct mr_tier_load *load)
 {
     const struct mr_sequence *sequence = load->sequence;
-    struct mr_kv_cache *cache = shared->options.cache;
-    uint32_t end = load->first_block + load->block_count;
-    mr_kv_cache_keys(cache, sequence->job->root, sequence->tokens, end, shared->keys);
-    for (uint32_t i = 0; i < load->item_count; i++) {
-        struct mr_tier_item *item = &shared->items[i];
-        *item = (struct mr_tier_item){.token_count = MR_BLOCK_TOKENS,
-                                      .bytes = place_item(shared, load, i),
-                                      .length = shared->block_bytes,
-                                      .layer_bytes = shared->layer_bytes};
-        if (i < load->block_count) {
-            size_t at = (size_t)(load->first_block + i) * MR_HASH_BYTES;
-            memcpy(item->key, shared->keys + at, MR_HASH_BYTES);
-            continue;
-        }
-        item->token_count = load->extra_tokens;
-        item->length = extra_bytes(shared, load);
-        item->layer_bytes = 0;
-        if (load->entry)
-            mr_kv_cache_prompt_key(cache, sequence->job->root, sequence->tokens,
-                                   sequence->prompt_tokens, item->key);
-        else
-            mr_kv_cache_tail_key(
-                cache,
-                end > 0 ? shared->keys + (size_t)(end - 1) * MR_HASH_BYTES : sequence->job->root,
-                sequence->tokens + (size_t)end * MR_BLOCK_TOKENS, load->extra_tokens, item->key);
-    }
+    uint32_t blocks = load->first_block + load->block_count;
+    mr_kv_cache_keys(shared->options.cache, sequence->job->root, sequence->tokens, blocks,
+                     shared->keys);
+    load->buffer = MR_NO_BUFFER;
+    if (load->item_count > load->block_count) load->buffer = mr_shared_take_buffer(shared);
+    for (uint32_t i = 0; i < load->item_count; i++)
+        fill_item(shared, load, i);
 }
 
 static void free_slot(struct mr_shared_cache *shared, struct mr_tier_load *load)
 {
     struct mr_block_table *table = load->table;
-    for (uint32_t i = 0; i < load->item_count; i++)
+    for (uint32_t i = 0; i < load->block_count; i++)
         if (load->buffers[i] != MR_NO_BUFFER) mr_shared_give_back(shared, load->buffers[i]);
+    if (load->buffer != MR_NO_BUFFER) mr_shared_give_back(shared, load->buffer);
     load->in_use = load->holds = false;
     load->item_count = 0;
     load->sequence = NULL;
@@ -197,13 +198,11 @@ void mr_shared_cache_begin(struct mr_shared_cache *shared, struct mr_sequence *s
     struct mr_tier_load *load = free_load(shared);
     shared->decided = NULL;
     count_decision(shared);
-    bool entry = wants_entry(sequence);
-    uint32_t end = loadable_blocks(sequence, entry);
-    uint32_t blocks = end > answer->first_block ? end - answer->first_block : 0;
-    uint32_t count = blocks + answer->extra;
+    const struct loadable all = loadable_of(sequence);
+    uint32_t blocks = all.blocks > answer->first_block ? all.blocks - answer->first_block : 0;
     bool direct = goes_direct(shared, answer->verdict);
-    if (!mr_load_verdict_loads(answer->verdict) || count == 0) return;
-    MR_ASSERT(load != NULL && (direct ? answer->extra : count) <= shared->free_count);
+    if (!mr_load_verdict_loads(answer->verdict) || (blocks == 0 && !answer->extra)) return;
+    MR_ASSERT(load != NULL && (direct ? 0 : blocks) + answer->extra <= shared->free_count);
     MR_ASSERT(!direct || blocks == 0 ||
               sequence->num_computed <= answer->first_block * MR_BLOCK_TOKENS);
     load->sequence = sequence;
@@ -211,11 +210,13 @@ void mr_shared_cache_begin(struct mr_shared_cache *shared, struct mr_sequence *s
     load->claimed = 0;
     load->first_block = answer->first_block;
     load->block_count = blocks;
-    load->item_count = count;
-    load->extra = answer->extra;
-    load->entry = answer->extra && entry;
-    load->extra_tokens = entry ? mr_shared_tail(sequence) : sequence->job->tier.tail_tokens;
-    if (!has_slots(sequence, end_of_load(load))) {
+    load->piece_count = answer->extra ? all.pieces : 0;
+    load->entry = answer->extra && all.entry;
+    load->item_count = blocks + load->piece_count + load->entry;
+    load->end = load->entry ? sequence->num_tokens
+                            : (answer->first_block + blocks) * MR_BLOCK_TOKENS +
+                                  load->piece_count * MR_PIECE_TOKENS;
+    if (!has_slots(sequence, load->end)) {
         sequence->halts = false;
         load->sequence = NULL;
         return;
@@ -249,18 +250,27 @@ static bool import(struct mr_shared_cache *shared, struct mr_tier_load *load, ui
 {
     const struct mr_model_port *model = shared->options.model;
     const struct mr_sequence *sequence = load->sequence;
-    bool extra = index == load->block_count;
-    uint32_t tokens = extra ? load->extra_tokens : MR_BLOCK_TOKENS;
-    if (tokens == 0) return true;
-    if (load->buffers[index] == MR_NO_BUFFER) return true; /* it is there already */
-    uint32_t block = sequence->table->blocks[load->first_block + index];
+    const struct span span = span_of(load, index);
+    const bool full = index < load->block_count;
+    const unsigned char *bytes;
+    if (full) {
+        if (load->buffers[index] == MR_NO_BUFFER) return true; /* it is there already */
+        bytes = mr_shared_buffer(shared, load->buffers[index]);
+    } else if (index < load->block_count + load->piece_count) {
+        bytes = mr_shared_piece_bytes(shared, load->buffer, index - load->block_count);
+    } else {
+        bytes = mr_shared_buffer(shared, load->buffer) + shared->logits_bytes;
+    }
+    if (span.end == span.begin) return true;
+    uint32_t block = sequence->table->blocks[span.begin / MR_BLOCK_TOKENS];
     uint64_t begin_ns = mr_shared_clock(shared);
-    struct mr_kv_place place = {block, mr_kv_window_slot(shared->options.cache, block)};
-    enum mr_status status = model->kv_import(model->context, place, tokens,
-                                             mr_shared_buffer(shared, load->buffers[index]));
+    struct mr_kv_place place = {.block = block,
+                                .slot = mr_kv_window_slot(shared->options.cache, block),
+                                .first = span.begin % MR_BLOCK_TOKENS};
+    enum mr_status status = model->kv_import(model->context, place, span.end - span.begin, bytes);
     uint64_t spent_ns = mr_shared_clock(shared) - begin_ns;
     shared->stats.import_ns += spent_ns;
-    if (!extra) shared->import_ms += IMPORT_RATE * ((double)spent_ns / 1e6 - shared->import_ms);
+    if (full) shared->import_ms += IMPORT_RATE * ((double)spent_ns / 1e6 - shared->import_ms);
     return status == MR_OK;
 }
 
@@ -277,14 +287,11 @@ static void jump(struct mr_shared_cache *shared, struct mr_sequence *sequence, u
     mr_sequence_jump(sequence, end);
 }
 
-/* Logits stand behind the tail's KV, at any place: they move to the start of the buffer. */
 static void finish_prompt(struct mr_shared_cache *shared, struct mr_tier_load *load)
 {
     struct mr_sequence *sequence = load->sequence;
-    unsigned char *buffer = mr_shared_buffer(shared, load->buffers[load->block_count]);
-    size_t kv = mr_shared_kv_bytes(shared, load->extra_tokens);
-    memmove(buffer, buffer + kv, shared->logits_bytes);
-    sequence->logits = (const float *)(const void *)buffer;
+    const unsigned char *logits = mr_shared_buffer(shared, load->buffer);
+    sequence->logits = (const float *)(const void *)logits;
     shared->stats.loaded_entries++;
     jump(shared, sequence, sequence->num_tokens);
     load->holds = false;
@@ -293,58 +300,47 @@ static void finish_prompt(struct mr_shared_cache *shared, struct mr_tier_load *l
     mr_kv_cache_prompt_key(shared->options.cache, sequence->job->root, sequence->tokens,
                            sequence->prompt_tokens, key);
     float *row = mr_prompt_cache_put(shared->options.prompts, key, mr_shared_clock(shared));
-    if (row != NULL) memcpy(row, buffer, shared->logits_bytes);
+    if (row != NULL) memcpy(row, logits, shared->logits_bytes);
 }
 
-/* All of the prompt's full blocks are there, and what comes behind them has arrived. */
+/* All of the prompt's blocks and pieces are there, and what comes behind them has arrived. */
 static bool stands_at_entry(const struct mr_tier_load *load)
 {
     const struct mr_sequence *sequence = load->sequence;
-    if (!load->entry || load->states[load->block_count] != MR_ITEM_IMPORTED ||
+    const uint32_t entry = load->item_count - 1;
+    if (!load->entry || load->states[entry] != MR_ITEM_IMPORTED ||
         sequence->num_tokens != sequence->prompt_tokens ||
         sequence->num_computed == sequence->num_tokens)
         return false;
-    uint32_t end = (load->first_block + load->block_count) * MR_BLOCK_TOKENS;
-    if (sequence->num_computed >= end) return true;
-    return sequence->num_computed + 1 == sequence->num_tokens && end == sequence->num_tokens &&
-           load->block_count > 0 && load->states[load->block_count - 1] == MR_ITEM_IMPORTED;
-}
-
-/* The conversation's tail has come. */
-static bool has_tail(const struct mr_tier_load *load)
-{
-    return load->extra && !load->entry && load->states[load->block_count] == MR_ITEM_IMPORTED;
+    uint32_t begin = span_of(load, entry).begin;
+    if (sequence->num_computed >= begin) return true;
+    return sequence->num_computed + 1 == sequence->num_tokens && begin == sequence->num_tokens &&
+           entry > 0 && load->states[entry - 1] == MR_ITEM_IMPORTED;
 }
 
 /* Nothing that is still to come could move the front. */
 static bool has_met(const struct mr_tier_load *load)
 {
     const struct mr_sequence *sequence = load->sequence;
-    if (load->entry && load->states[load->block_count] == MR_ITEM_PENDING) return false;
-    uint32_t end = end_of_load(load), last = sequence->num_tokens - 1;
-    return sequence->num_computed >= (end < last ? end : last);
+    if (load->entry && load->states[load->item_count - 1] == MR_ITEM_PENDING) return false;
+    uint32_t last = sequence->num_tokens - 1;
+    return sequence->num_computed >= (load->end < last ? load->end : last);
 }
 
-/* The front moves over imported blocks, and over the end of the prompt when its entry is there.
+/* The front moves over imported items, and over the end of the prompt when its entry is there.
  * Without the entry the last token is left: its logits must be computed. */
 static void advance(struct mr_shared_cache *shared, struct mr_tier_load *load)
 {
     struct mr_sequence *sequence = load->sequence;
     uint32_t before = sequence->num_computed;
     if (sequence->match.copy_tokens > 0 || sequence->logits != NULL) return;
-    for (;;) {
-        uint32_t block = sequence->num_computed / MR_BLOCK_TOKENS;
-        if (block < load->first_block || block >= load->first_block + load->block_count ||
-            load->states[block - load->first_block] != MR_ITEM_IMPORTED)
-            break;
-        uint32_t end = (block + 1) * MR_BLOCK_TOKENS;
-        if (end >= sequence->num_tokens) end = sequence->num_tokens - 1;
-        if (end <= sequence->num_computed) break;
-        jump(shared, sequence, end);
+    for (uint32_t i = 0; i < load->block_count + load->piece_count; i++) {
+        struct span span = span_of(load, i);
+        if (span.end >= sequence->num_tokens) span.end = sequence->num_tokens - 1;
+        if (load->states[i] == MR_ITEM_IMPORTED && span.begin <= sequence->num_computed &&
+            sequence->num_computed < span.end)
+            jump(shared, sequence, span.end);
     }
-    bool at_end = sequence->num_computed / MR_BLOCK_TOKENS == load->first_block + load->block_count;
-    if (has_tail(load) && at_end && sequence->num_computed < end_of_load(load))
-        jump(shared, sequence, end_of_load(load));
     if (stands_at_entry(load)) finish_prompt(shared, load);
     if (sequence->num_computed > before && sequence->job->request->cache_write)
         mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed,
@@ -356,12 +352,10 @@ static void advance(struct mr_shared_cache *shared, struct mr_tier_load *load)
 static bool stops_front(const struct mr_tier_load *load, uint32_t index)
 {
     const struct mr_sequence *sequence = load->sequence;
-    bool extra = index == load->block_count;
-    uint32_t begin = (load->first_block + index) * MR_BLOCK_TOKENS;
-    uint32_t end = extra ? end_of_load(load) : begin + MR_BLOCK_TOKENS;
-    if (load->states[index] == MR_ITEM_FAILED || end <= sequence->num_computed) return false;
-    if (load->states[index] == MR_ITEM_IMPORTED) return begin > sequence->num_computed;
-    return load->holds || (load->table != NULL && !extra);
+    const struct span span = span_of(load, index);
+    if (load->states[index] == MR_ITEM_FAILED || span.end <= sequence->num_computed) return false;
+    if (load->states[index] == MR_ITEM_IMPORTED) return span.begin > sequence->num_computed;
+    return load->holds || (load->table != NULL && index < load->block_count);
 }
 
 /* The front halts at the first item it must not go into. False: there is none. */
@@ -370,7 +364,7 @@ static bool halt_front(struct mr_tier_load *load)
     struct mr_sequence *sequence = load->sequence;
     sequence->halts = false;
     for (uint32_t i = 0; i < load->item_count && !sequence->halts && !sequence->logits; i++) {
-        uint32_t begin = (load->first_block + i) * MR_BLOCK_TOKENS;
+        uint32_t begin = span_of(load, i).begin;
         sequence->halts = stops_front(load, i);
         sequence->held_at = begin > sequence->num_computed ? begin : sequence->num_computed;
     }
@@ -393,28 +387,30 @@ static void note_missing(struct mr_shared_cache *shared, struct mr_tier_load *lo
 {
     struct mr_sequence *sequence = load->sequence;
     struct mr_tier_view *view = &sequence->job->tier;
-    uint32_t block = load->first_block + index;
+    const struct span span = span_of(load, index);
     load->states[index] = MR_ITEM_FAILED;
-    if (index < load->claimed || (block + 1) * MR_BLOCK_TOKENS <= sequence->num_computed) return;
+    if (index < load->claimed || span.end <= sequence->num_computed) return;
     shared->stats.missing_items++;
     view->entry = false;
-    view->tail_tokens = 0;
-    if (index == load->block_count) return;
-    if (block < view->there_blocks) view->there_blocks = block;
-    if (block < sequence->stored_blocks) sequence->stored_blocks = block;
+    if (index == load->block_count + load->piece_count) return;
+    if (span.begin < view->there_tokens) view->there_tokens = span.begin;
+    if (span.begin < sequence->stored_tokens) sequence->stored_tokens = span.begin;
 }
 
 static void item_arrived(struct mr_shared_cache *shared, struct mr_tier_load *load, uint32_t index,
                          uint64_t now_ns)
 {
     struct mr_sequence *sequence = load->sequence;
-    bool extra = index == load->block_count, direct = load->buffers[index] == MR_NO_BUFFER;
-    size_t length = extra ? extra_bytes(shared, load) : shared->block_bytes;
+    const bool full = index < load->block_count;
+    const bool entry = index == load->block_count + load->piece_count;
+    const bool direct = full && load->buffers[index] == MR_NO_BUFFER;
+    const uint32_t end = span_of(load, index).end;
+    size_t length = full ? shared->block_bytes : shared->piece_bytes;
+    if (entry) length = mr_shared_entry_bytes(shared, sequence);
     shared->stats.loaded_bytes += length;
     *(direct ? &shared->stats.direct_bytes : &shared->stats.staged_bytes) += length;
-    uint32_t end = extra ? end_of_load(load) : (load->first_block + index + 1) * MR_BLOCK_TOKENS;
-    bool passed = sequence->num_computed >= end ||
-                  (extra && load->entry && sequence->num_tokens != sequence->prompt_tokens);
+    bool passed =
+        sequence->num_computed >= end || (entry && sequence->num_tokens != sequence->prompt_tokens);
     MR_ASSERT(!passed || !direct);
     if (passed) {
         load->states[index] = MR_ITEM_FAILED;

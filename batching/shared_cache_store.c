@@ -21,12 +21,13 @@ static bool has_buffer(const struct mr_shared_cache *shared)
     return shared->free_count > 0 && shared->store_buffers < shared->buffer_count / 2;
 }
 
-static bool export(struct mr_shared_cache *shared, uint32_t block, uint32_t token_count,
-                   unsigned char *bytes)
+static bool export(struct mr_shared_cache *shared, uint32_t block, uint32_t first,
+                   uint32_t token_count, unsigned char *bytes)
 {
     const struct mr_model_port *model = shared->options.model;
     uint64_t begin_ns = mr_shared_clock(shared);
-    struct mr_kv_place place = {block, mr_kv_window_slot(shared->options.cache, block)};
+    struct mr_kv_place place = {
+        .block = block, .slot = mr_kv_window_slot(shared->options.cache, block), .first = first};
     enum mr_status status = model->kv_export(model->context, place, token_count, bytes);
     shared->stats.export_ns += mr_shared_clock(shared) - begin_ns;
     return status == MR_OK;
@@ -40,6 +41,14 @@ static void drop_keep(struct mr_shared_cache *shared, struct mr_tier_keep *keep)
     shared->store_buffers -= keep->buffer_count;
     *keep = (struct mr_tier_keep){0};
     mr_shared_table_done(shared, table);
+}
+
+static void add_item(struct mr_shared_cache *shared, struct mr_tier_keep *keep,
+                     struct mr_tier_item item, void *bytes)
+{
+    item.bytes = bytes;
+    shared->items[keep->count++] = item;
+    keep->bytes += item.length;
 }
 
 /* The items of the request lie in shared->items. */
@@ -71,7 +80,7 @@ static void *bytes_to_read(struct mr_shared_cache *shared, struct mr_tier_keep *
     void *bytes = mr_shared_block_bytes(shared, block);
     if (bytes != NULL) return bytes;
     unsigned char *buffer = take_buffer(shared, keep);
-    return export(shared, block, MR_BLOCK_TOKENS, buffer) ? buffer : NULL;
+    return export(shared, block, 0, MR_BLOCK_TOKENS, buffer) ? buffer : NULL;
 }
 
 /* Blocks from the cursor on, as many as fit one request. False: nothing more can be stored now. */
@@ -81,75 +90,88 @@ static bool store_some(struct mr_shared_cache *shared, struct mr_sequence *seque
     bool direct = mr_shared_block_bytes(shared, 0) != NULL;
     if (keep == NULL || !(direct || has_buffer(shared))) return false;
     keep->table = direct ? sequence->table : NULL;
-    while (sequence->stored_blocks < end && keep->count < MR_STORE_ITEMS_MAX &&
+    while (sequence->stored_tokens / MR_BLOCK_TOKENS < end && keep->count < MR_STORE_ITEMS_MAX &&
            (direct || has_buffer(shared))) {
-        uint32_t block = sequence->table->blocks[sequence->stored_blocks];
+        uint32_t index = sequence->stored_tokens / MR_BLOCK_TOKENS;
+        uint32_t block = sequence->table->blocks[index];
         if (!mr_kv_window_is_complete(shared->options.cache, block)) {
-            sequence->stored_blocks = UINT32_MAX; /* the chain ends here */
+            sequence->stored_tokens = UINT32_MAX; /* the chain ends here */
             break;
         }
-        sequence->stored_blocks++;
-        struct mr_tier_item *item = &shared->items[keep->count++];
-        *item = (struct mr_tier_item){.token_count = MR_BLOCK_TOKENS,
-                                      .bytes = bytes_to_read(shared, keep, block),
-                                      .length = shared->block_bytes,
-                                      .layer_bytes = shared->layer_bytes};
-        memcpy(item->key, mr_kv_cache_block_key(shared->options.cache, block), MR_HASH_BYTES);
-        if (item->bytes != NULL) continue;
-        drop_keep(shared, keep);
-        return false;
+        sequence->stored_tokens = (index + 1) * MR_BLOCK_TOKENS;
+        void *bytes = bytes_to_read(shared, keep, block);
+        if (bytes == NULL) {
+            drop_keep(shared, keep);
+            return false;
+        }
+        const unsigned char *key = mr_kv_cache_block_key(shared->options.cache, block);
+        add_item(shared, keep, mr_shared_block_item(shared, key), bytes);
     }
     return keep->count > 0 && send(shared, keep, sequence->job->tenant);
 }
 
-/* The entry of a prompt computed just now. */
-static void store_entry(struct mr_shared_cache *shared, struct mr_sequence *sequence)
+static void store_blocks(struct mr_shared_cache *shared, struct mr_sequence *sequence, uint32_t end)
 {
-    const struct mr_job *job = sequence->job;
-    if (sequence->prompt_tokens < MR_ENTRY_TOKENS_MIN || job->tier.entry) return;
-    unsigned char key[MR_HASH_BYTES];
-    mr_kv_cache_prompt_key(shared->options.cache, job->root, sequence->tokens,
-                           sequence->prompt_tokens, key);
-    const float *logits =
-        mr_prompt_cache_peek(shared->options.prompts, key, mr_shared_clock(shared));
-    if (logits == NULL) return;
-    struct mr_tier_keep *keep = free_keep(shared);
-    if (keep == NULL || !has_buffer(shared)) return;
-    uint32_t tail = mr_shared_tail(sequence);
-    struct mr_tier_item *item = &shared->items[0];
-    *item = (struct mr_tier_item){.token_count = tail,
-                                  .bytes = take_buffer(shared, keep),
-                                  .length = mr_shared_entry_bytes(shared, tail)};
-    keep->count = 1;
-    memcpy(item->key, key, MR_HASH_BYTES);
-    unsigned char *bytes = item->bytes;
-    uint32_t block = sequence->prompt_tokens / MR_BLOCK_TOKENS;
-    if (tail > 0 && !export(shared, sequence->table->blocks[block], tail, bytes)) {
-        drop_keep(shared, keep);
-        return;
-    }
-    memcpy(bytes + item->length - shared->logits_bytes, logits, shared->logits_bytes);
-    (void)send(shared, keep, job->tenant);
+    while (sequence->stored_tokens / MR_BLOCK_TOKENS < end && store_some(shared, sequence, end))
+        ;
 }
 
-/* The conversation so far ends within a block: its first tokens, for whoever has the next turn. */
-static void store_tail(struct mr_shared_cache *shared, const struct mr_sequence *sequence)
+/* The pieces up to token `end` of the sequence that are not stored yet. False: they cannot be. */
+static bool add_pieces(struct mr_shared_cache *shared, struct mr_tier_keep *keep,
+                       struct mr_sequence *sequence, uint32_t end)
 {
-    const struct mr_block_table *table = sequence->table;
-    uint32_t full = table->published_tokens / MR_BLOCK_TOKENS;
-    uint32_t tail = table->published_tokens % MR_BLOCK_TOKENS / MR_TAIL_STEP * MR_TAIL_STEP;
-    struct mr_tier_keep *keep = free_keep(shared);
-    if (tail == 0 || keep == NULL || !has_buffer(shared) ||
-        !mr_kv_window_is_complete(shared->options.cache, table->blocks[full]))
+    const uint32_t index = end / MR_BLOCK_TOKENS, *blocks = sequence->table->blocks;
+    while (sequence->stored_tokens + MR_PIECE_TOKENS <= end) {
+        const uint32_t first = sequence->stored_tokens % MR_BLOCK_TOKENS;
+        unsigned char *bytes =
+            mr_shared_piece_bytes(shared, keep->buffers[0], first / MR_PIECE_TOKENS);
+        const unsigned char *parent =
+            index > 0 ? mr_kv_cache_block_key(shared->options.cache, blocks[index - 1])
+                      : sequence->job->root;
+        if (!export(shared, blocks[index], first, MR_PIECE_TOKENS, bytes)) return false;
+        sequence->stored_tokens += MR_PIECE_TOKENS;
+        add_item(shared, keep,
+                 mr_shared_piece_item(shared, sequence, parent, sequence->stored_tokens), bytes);
+    }
+    return true;
+}
+
+/* The entry of a prompt computed just now, if its logits are still known. False: it cannot be. */
+static bool add_entry(struct mr_shared_cache *shared, struct mr_tier_keep *keep,
+                      struct mr_sequence *sequence)
+{
+    const uint32_t end = sequence->prompt_tokens, rest = end % MR_PIECE_TOKENS;
+    const struct mr_tier_item item = mr_shared_entry_item(shared, sequence);
+    const float *logits =
+        mr_prompt_cache_peek(shared->options.prompts, item.key, mr_shared_clock(shared));
+    unsigned char *bytes = mr_shared_buffer(shared, keep->buffers[0]);
+    sequence->entry_due = false;
+    if (logits == NULL) return true;
+    memcpy(bytes, logits, shared->logits_bytes);
+    if (rest > 0 && !export(shared, sequence->table->blocks[end / MR_BLOCK_TOKENS],
+                            (end - rest) % MR_BLOCK_TOKENS, rest, bytes + shared->logits_bytes))
+        return false;
+    add_item(shared, keep, item, bytes);
+    return true;
+}
+
+/* What is behind the last full block of the first `end` tokens, once that is stored: pieces and, if
+ * that is due and they are the prompt, its entry. */
+static void store_tail(struct mr_shared_cache *shared, struct mr_sequence *sequence, uint32_t end)
+{
+    const uint32_t index = end / MR_BLOCK_TOKENS;
+    const bool entry = sequence->entry_due && end == sequence->prompt_tokens &&
+                       end >= MR_ENTRY_TOKENS_MIN && !sequence->job->tier.entry;
+    if (sequence->stored_tokens / MR_BLOCK_TOKENS != index) return;
+    if (sequence->stored_tokens + MR_PIECE_TOKENS > end && !entry) return;
+    if (end % MR_BLOCK_TOKENS > 0 &&
+        !mr_kv_window_is_complete(shared->options.cache, sequence->table->blocks[index]))
         return;
-    struct mr_tier_item *item = &shared->items[0];
-    keep->count = 1;
-    *item = (struct mr_tier_item){.token_count = tail,
-                                  .bytes = take_buffer(shared, keep),
-                                  .length = mr_shared_kv_bytes(shared, tail)};
-    mr_kv_cache_tail_key(shared->options.cache, table->tail,
-                         sequence->tokens + (size_t)full * MR_BLOCK_TOKENS, tail, item->key);
-    if (export(shared, table->blocks[full], tail, item->bytes))
+    struct mr_tier_keep *keep = free_keep(shared);
+    if (keep == NULL || !has_buffer(shared)) return;
+    (void)take_buffer(shared, keep);
+    if (add_pieces(shared, keep, sequence, end) && (!entry || add_entry(shared, keep, sequence)) &&
+        keep->count > 0)
         (void)send(shared, keep, sequence->job->tenant);
     else
         drop_keep(shared, keep);
@@ -161,17 +183,13 @@ void mr_shared_cache_store(struct mr_shared_cache *shared, struct mr_sequence *s
     const struct mr_tier_view *view = &job->tier;
     if (!job->request->cache_write || sequence->choice != 0) return;
     if (view->state == MR_TIER_ASKED && !last) return;
-    uint32_t end = sequence->table->published_tokens;
-    bool session = job->request->session.length > 0;
-    if (!session && end > sequence->prompt_tokens) end = sequence->prompt_tokens;
-    end /= MR_BLOCK_TOKENS;
-    if (sequence->stored_blocks < view->there_blocks) sequence->stored_blocks = view->there_blocks;
-    while (sequence->stored_blocks < end && store_some(shared, sequence, end))
-        ;
-    if (session && last) store_tail(shared, sequence);
-    if (!sequence->entry_due) return;
-    sequence->entry_due = false;
-    store_entry(shared, sequence);
+    const uint32_t published = sequence->table->published_tokens, prompt = sequence->prompt_tokens;
+    if (sequence->stored_tokens < view->there_tokens) sequence->stored_tokens = view->there_tokens;
+    store_blocks(shared, sequence, (published < prompt ? published : prompt) / MR_BLOCK_TOKENS);
+    if (published >= prompt) store_tail(shared, sequence, prompt);
+    if (job->request->session.length == 0) return;
+    store_blocks(shared, sequence, published / MR_BLOCK_TOKENS);
+    if (last) store_tail(shared, sequence, published);
 }
 
 void mr_shared_store_answered(struct mr_shared_cache *shared, const struct mr_tier_answer *answer)
@@ -179,10 +197,10 @@ void mr_shared_store_answered(struct mr_shared_cache *shared, const struct mr_ti
     struct mr_tier_keep *keep = &shared->keeps[answer->ticket & 0xffff];
     MR_ASSERT(keep->in_use && keep->ticket == answer->ticket && answer->final);
     uint32_t stored = answer->count < keep->count ? answer->count : keep->count;
+    uint64_t bytes = keep->bytes * stored / keep->count; /* which of them it does not say */
     shared->stats.stored_items += stored;
-    shared->stats.stored_bytes += stored * shared->block_bytes;
-    *(keep->table != NULL ? &shared->stats.direct_bytes : &shared->stats.staged_bytes) +=
-        stored * shared->block_bytes;
+    shared->stats.stored_bytes += bytes;
+    *(keep->table != NULL ? &shared->stats.direct_bytes : &shared->stats.staged_bytes) += bytes;
     shared->stats.stores_lost += keep->count - stored;
     drop_keep(shared, keep);
 }

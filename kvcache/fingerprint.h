@@ -13,7 +13,7 @@
 #include "codec/status.h"
 #include "kvcache/kv_cache.h"
 
-#define MR_KV_SCHEMA "millrace.kv.2" /* form of keys and payloads: changes with either */
+#define MR_KV_SCHEMA "millrace.kv.3" /* form of keys and payloads: changes with either */
 
 struct mr_kv_identity {
     const unsigned char *weights;   /* [MR_HASH_BYTES] digest of the weights, never a name */

@@ -94,8 +94,8 @@ void mr_kv_cache_keys(struct mr_kv_cache *cache, const unsigned char root[MR_HAS
     }
 }
 
-void mr_kv_cache_tail_key(struct mr_kv_cache *cache, const unsigned char parent[MR_HASH_BYTES],
-                          const uint32_t *tokens, uint32_t count, unsigned char key[MR_HASH_BYTES])
+void mr_kv_cache_piece_key(struct mr_kv_cache *cache, const unsigned char parent[MR_HASH_BYTES],
+                           const uint32_t *tokens, uint32_t count, unsigned char key[MR_HASH_BYTES])
 {
     mr_block_hash_chain(cache->hash, parent, tokens, count, key);
 }

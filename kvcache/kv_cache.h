@@ -116,10 +116,10 @@ void mr_kv_cache_prompt_key(struct mr_kv_cache *cache, const unsigned char root[
 /* Chain keys of the first block_count full blocks of tokens: keys[block_count][MR_HASH_BYTES]. */
 void mr_kv_cache_keys(struct mr_kv_cache *cache, const unsigned char root[MR_HASH_BYTES],
                       const uint32_t *tokens, uint32_t block_count, unsigned char *keys);
-/* Chain key of the first count tokens of a block that follows the one named parent; the two keys
- * may be the same memory. */
-void mr_kv_cache_tail_key(struct mr_kv_cache *cache, const unsigned char parent[MR_HASH_BYTES],
-                          const uint32_t *tokens, uint32_t count, unsigned char key[MR_HASH_BYTES]);
+/* Chain key of the first count tokens of a block that follows the one named parent. */
+void mr_kv_cache_piece_key(struct mr_kv_cache *cache, const unsigned char parent[MR_HASH_BYTES],
+                           const uint32_t *tokens, uint32_t count,
+                           unsigned char key[MR_HASH_BYTES]);
 /* Chain key of a published full block, valid while it is held. */
 const unsigned char *mr_kv_cache_block_key(const struct mr_kv_cache *cache, mr_block_id id);
 /* Ends the copy order of the last _match: lets go of copy_from. */

@@ -1,9 +1,9 @@
 /* tier - a slower, larger store of KV behind the local pool (Redis, R1 to R4), as the table of
  * calls the engine makes on it. A NULL table means there is none.
  *
- * An item is one thing kept under one key: the KV of a full block under its chain key, that of the
- * first tokens of one under the same kind of key, or what a complete prompt needs beyond its full
- * blocks (tail KV and logits, in a form of the engine's own) under its prompt key (block_hash.h).
+ * An item is one thing kept under one key: the KV of a full block under its chain key, a piece of a
+ * part-filled one under the chain key of the tokens it ends, or what a complete prompt needs beyond
+ * these (logits, KV; in a form of the engine's own) under its prompt key (block_hash.h).
  * Both sides know an item's exact length beforehand; what is stored under the key with another
  * length, other tokens or bytes that do not verify is not there.
  *
@@ -42,7 +42,6 @@ struct mr_tier_request {
     uint64_t ticket;
     const struct mr_tier_item *items; /* [count] in order of the chain, an entry last; copied */
     uint32_t count;                   /* at least 1 */
-    bool any;                         /* ask: not a chain; the last one there is enough */
     const char *tenant;               /* whose write budget a store uses; copied */
 };
 
@@ -52,9 +51,8 @@ struct mr_tier_answer {
     bool final;
     uint32_t index; /* not final (load only): nobody touches this item's bytes any more */
     bool there;     /* and they have arrived and are verified, or will not arrive */
-    uint32_t count; /* final: ask: items there, from the first on without a gap, or, of `any`, up to
-                       the last one there; load: items that arrived; store: items that are there
-                       now */
+    uint32_t count; /* final: ask: items there, from the first on without a gap; load: items that
+                       arrived; store: items that are there now */
 };
 
 /* What the tier has measured lately, for the decision to load or to compute. */

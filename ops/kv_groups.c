@@ -123,27 +123,29 @@ bool mr_kv_groups_export(const struct mr_kv_groups *groups, struct mr_kv_place p
     const struct mr_cpu_kv *full = groups->full, *sliding = groups->sliding;
     unsigned char *rest = bytes + stored_bytes(groups, full, token_count);
     if (groups->int8)
-        return (!full || mr_cpu_kv_int8_export(full, place.block, token_count, bytes)) &&
-               (!sliding || mr_cpu_kv_int8_export(sliding, place.slot, token_count, rest));
-    if (full) mr_cpu_kv_export(full, place.block, token_count, bytes);
-    if (sliding) mr_cpu_kv_export(sliding, place.slot, token_count, rest);
+        return (!full ||
+                mr_cpu_kv_int8_export(full, place.block, place.first, token_count, bytes)) &&
+               (!sliding ||
+                mr_cpu_kv_int8_export(sliding, place.slot, place.first, token_count, rest));
+    if (full) mr_cpu_kv_export(full, place.block, place.first, token_count, bytes);
+    if (sliding) mr_cpu_kv_export(sliding, place.slot, place.first, token_count, rest);
     return true;
 }
 
 static void import(const struct mr_kv_groups *groups, struct mr_cpu_kv *kv, uint32_t block,
-                   uint32_t token_count, const unsigned char *bytes)
+                   uint32_t first, uint32_t token_count, const unsigned char *bytes)
 {
     if (!kv) return;
     if (groups->int8)
-        mr_cpu_kv_int8_import(kv, block, token_count, bytes);
+        mr_cpu_kv_int8_import(kv, block, first, token_count, bytes);
     else
-        mr_cpu_kv_import(kv, block, token_count, bytes);
+        mr_cpu_kv_import(kv, block, first, token_count, bytes);
 }
 
 void mr_kv_groups_import(struct mr_kv_groups *groups, struct mr_kv_place place,
                          uint32_t token_count, const unsigned char *bytes)
 {
     const unsigned char *rest = bytes + stored_bytes(groups, groups->full, token_count);
-    import(groups, groups->full, place.block, token_count, bytes);
-    import(groups, groups->sliding, place.slot, token_count, rest);
+    import(groups, groups->full, place.block, place.first, token_count, bytes);
+    import(groups, groups->sliding, place.slot, place.first, token_count, rest);
 }

@@ -73,10 +73,9 @@ const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model);
 /* Rows [row_begin, row_begin + row_count) of the batch belong to this sequence and stand at
  * positions [context_tokens, context_tokens + row_count). */
 struct mr_batch_sequence {
-    uint32_t row_begin, row_count;
-    uint32_t context_tokens; /* tokens whose KV is in the blocks already */
-    const uint32_t *blocks;  /* block ids covering context_tokens + row_count tokens, in order */
-    bool wants_logits;       /* of its last row */
+    uint32_t row_begin, row_count, context_tokens; /* the last: whose KV is in the blocks already */
+    const uint32_t *blocks; /* block ids covering context_tokens + row_count tokens, in order */
+    bool wants_logits;      /* of its last row */
     const uint32_t *slots; /* with window_slots: the same for sliding layers, where rows see them */
 };
 
@@ -88,7 +87,7 @@ struct mr_batch {
 };
 
 /* Computes all rows, writes their KV, and keeps the logits of each sequence that wants them: logit
- * row i is the i-th such sequence. */
+ * row i is the i-th such sequence. A block that is written to is in one sequence's list only. */
 enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
                                 struct mr_error *err);
 
@@ -127,10 +126,11 @@ enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_ro
 /* ---- KV blocks ---- */
 struct mr_kv_place {
     uint32_t block, slot; /* slot: of its sliding-window layers; ignored without window_slots */
+    uint32_t first;       /* token of the block, a multiple of 16, the exported form begins with */
 };
 /* Makes 2 MiB more of the pool resident, which its first use would wait for; false: all are. */
 bool mr_model_kv_populate(struct mr_model *model);
-/* Copies the KV of the first token_count tokens. */
+/* Copies the KV of the first token_count tokens, whatever `first` is. */
 void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr_kv_place to,
                       uint32_t token_count);
 /* Bytes of one exported block of token_count tokens, in the layout named by info->kv_layout. A full

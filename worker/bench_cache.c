@@ -165,7 +165,7 @@ static enum mr_status transfer(const struct cache_bench *bench, struct transfers
 {
     const struct mr_model_info *info = mr_model_info(bench->model);
     uint32_t slots = info->window_slots > 0 ? info->window_slots : 1;
-    struct mr_kv_place place = {turn * 7 % info->block_count, turn * 7 % slots};
+    struct mr_kv_place place = {.block = turn * 7 % info->block_count, .slot = turn * 7 % slots};
     for (size_t at = 0; at < all->bytes; at += 61)
         all->buffer[at] = (unsigned char)(at * 31 + turn);
     uint64_t begin_ns = mr_clock_ns();

@@ -151,7 +151,6 @@ static struct mr_tier_job *job_make(struct mr_tier_queue *queue, enum mr_tier_wo
     job->work = work;
     job->ticket = request->ticket;
     job->item_count = request->count;
-    job->any = request->any;
     job->part_count = job->untaken = job->open = (uint32_t)parts;
     job->refs = 1;
     for (uint32_t i = 0; i < request->count; i++) {

@@ -100,12 +100,10 @@ static void measure(struct mr_tier_queue *queue, double bytes_per_second, uint64
     queue->measured_ns = now_ns;
 }
 
-/* Items there from the first on, or up to the last one (ask), or in all. */
+/* Items there from the first on (ask), or in all. */
 static uint32_t there_count(const struct mr_tier_job *job)
 {
     uint32_t sum = 0;
-    for (uint32_t i = job->item_count; job->any && i > 0; i--)
-        if (job->items[i - 1].there) return i;
     for (uint32_t i = 0; i < job->item_count; i++) {
         if (!job->items[i].there && job->work == MR_TIER_ASK) break;
         sum += job->items[i].there;

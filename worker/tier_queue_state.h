@@ -36,7 +36,6 @@ struct mr_tier_job {
     uint32_t refs; /* parts out with a lane, and one until the final answer is polled */
     uint32_t skip_below;
     uint64_t bytes; /* of a store, in store_bytes */
-    bool any;       /* an ask whose items are no chain */
     bool abandoned, final, late;
 };
 

@@ -86,14 +86,14 @@ void mr_cpu_kv_destroy(struct mr_cpu_kv *kv);
 /* Makes the next 2 MiB resident, whatever they hold; false when all are, or the system cannot. */
 bool mr_cpu_kv_populate(struct mr_cpu_kv *kv);
 void mr_cpu_kv_copy(struct mr_cpu_kv *kv, uint32_t from, uint32_t to, uint32_t token_count);
-/* Stored form of the first token_count tokens, layer by layer: the panels of kv_pool.h, cut behind
- * the last token and zero in what is left of its panel. That of a full block is the block as it
- * lies in the pool: _bytes_of, in place. */
+/* Stored form of token_count tokens from `first` on, a multiple of 16, layer by layer: the panels
+ * of kv_pool.h, cut behind the last token and zero in what is left of its panel. That of a full
+ * block is the block as it lies in the pool: _bytes_of, in place. */
 size_t mr_cpu_kv_export_bytes(const struct mr_cpu_kv *kv, uint32_t token_count);
 void *mr_cpu_kv_bytes_of(const struct mr_cpu_kv *kv, uint32_t block);
-void mr_cpu_kv_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
-                      void *bytes);
-void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
+void mr_cpu_kv_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
+                      uint32_t token_count, void *bytes);
+void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t first, uint32_t token_count,
                       const void *bytes);
 
 /* The same in int8: a scale in bf16 for each token's K and V in each head, a bit more than half of
@@ -101,10 +101,10 @@ void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count
  * Engine thread, on all threads of the pool. */
 size_t mr_cpu_kv_int8_bytes(const struct mr_cpu_kv *kv, uint32_t token_count);
 /* False: a number is not finite, or nearly so; bytes then hold anything. */
-bool mr_cpu_kv_int8_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
-                           void *bytes);
-void mr_cpu_kv_int8_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
-                           const void *bytes);
+bool mr_cpu_kv_int8_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
+                           uint32_t token_count, void *bytes);
+void mr_cpu_kv_int8_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
+                           uint32_t token_count, const void *bytes);
 
 /* Rotary position embedding, tables [position][head_dim / 2]; pairs (i, i + head_dim/2) as Hugging
  * Face stores them, or (2i, 2i+1) when interleaved (GGUF llama). */

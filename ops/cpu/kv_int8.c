@@ -8,7 +8,6 @@
  * is known, and a thread of the tier that computes would hold up every parallel loop of the next
  * step. It is as fast as a copy, and takes less than a hundredth of what computing the block did
  * (tests/bench/README.md). */
-#include "codec/check.h"
 #include "ops/cpu/kv_pool.h"
 #include "ops/parallel.h"
 
@@ -17,7 +16,7 @@
 
 struct int8_run {
     const struct mr_cpu_kv *kv;
-    uint32_t block, token_count;
+    uint32_t block, first, token_count; /* the last two: of the block */
     unsigned char *out;
     const unsigned char *in;
     size_t head_bytes;
@@ -29,11 +28,12 @@ static uint32_t tokens_in_a_word(const struct mr_cpu_kv *kv)
     return kv->spec.bf16 ? 2 : 1;
 }
 
-static struct mr_cpu_int8 keys_of(const struct mr_cpu_kv *kv, unsigned char *keys,
+/* keys: of the head, at the start of the block, here and below. */
+static struct mr_cpu_int8 keys_of(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t first,
                                   uint32_t token_count)
 {
     const size_t panel = mr_cpu_kv_key_panel_bytes(kv);
-    return (struct mr_cpu_int8){.rows = keys,
+    return (struct mr_cpu_int8){.rows = keys + mr_cpu_kv_key_at(kv, first, 0),
                                 .group_bytes = panel,
                                 .row_bytes = MR_PANEL_BYTES,
                                 .group_count = (token_count + 15) / 16,
@@ -43,11 +43,11 @@ static struct mr_cpu_int8 keys_of(const struct mr_cpu_kv *kv, unsigned char *key
                                 .keys = true};
 }
 
-static struct mr_cpu_int8 values_of(const struct mr_cpu_kv *kv, unsigned char *keys,
+static struct mr_cpu_int8 values_of(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t first,
                                     uint32_t token_count)
 {
     const uint32_t word = tokens_in_a_word(kv);
-    return (struct mr_cpu_int8){.rows = keys + kv->half_bytes,
+    return (struct mr_cpu_int8){.rows = keys + kv->half_bytes + mr_cpu_kv_value_at(kv, first, 0),
                                 .group_bytes = MR_PANEL_BYTES,
                                 .row_bytes = mr_cpu_kv_value_panel_bytes(kv),
                                 .group_count = (token_count + word - 1) / word,
@@ -65,8 +65,8 @@ static size_t half_bytes(const struct mr_cpu_int8 *half)
 
 static size_t head_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
 {
-    const struct mr_cpu_int8 keys = keys_of(kv, kv->bytes, token_count);
-    const struct mr_cpu_int8 values = values_of(kv, kv->bytes, token_count);
+    const struct mr_cpu_int8 keys = keys_of(kv, kv->bytes, 0, token_count);
+    const struct mr_cpu_int8 values = values_of(kv, kv->bytes, 0, token_count);
     return half_bytes(&keys) + half_bytes(&values);
 }
 
@@ -92,8 +92,8 @@ static void export_heads(void *context, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         unsigned char *from = mr_cpu_kv_keys(kv, run->block, 0, (uint32_t)i);
         unsigned char *to = run->out + i * run->head_bytes;
-        const struct mr_cpu_int8 keys = keys_of(kv, from, run->token_count);
-        const struct mr_cpu_int8 values = values_of(kv, from, run->token_count);
+        const struct mr_cpu_int8 keys = keys_of(kv, from, run->first, run->token_count);
+        const struct mr_cpu_int8 values = values_of(kv, from, run->first, run->token_count);
         if (!kv->ops->pack_int8(&keys, to) || !kv->ops->pack_int8(&values, to + half_bytes(&keys)))
             atomic_store_explicit(&run->failed, true, memory_order_relaxed);
     }
@@ -106,19 +106,20 @@ static void import_heads(void *context, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         unsigned char *to = mr_cpu_kv_keys(kv, run->block, 0, (uint32_t)i);
         const unsigned char *from = run->in + i * run->head_bytes;
-        const struct mr_cpu_int8 keys = keys_of(kv, to, run->token_count);
-        const struct mr_cpu_int8 values = values_of(kv, to, run->token_count);
+        const struct mr_cpu_int8 keys = keys_of(kv, to, run->first, run->token_count);
+        const struct mr_cpu_int8 values = values_of(kv, to, run->first, run->token_count);
         kv->ops->unpack_int8(&keys, from);
         kv->ops->unpack_int8(&values, from + half_bytes(&keys));
     }
 }
 
-bool mr_cpu_kv_int8_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
-                           void *bytes)
+bool mr_cpu_kv_int8_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
+                           uint32_t token_count, void *bytes)
 {
-    MR_ASSERT(token_count <= MR_BLOCK_TOKENS && block < kv->spec.block_count);
+    mr_cpu_kv_check_span(kv, block, first, token_count);
     struct int8_run run = {.kv = kv,
                            .block = block,
+                           .first = first,
                            .token_count = token_count,
                            .out = bytes,
                            .head_bytes = head_bytes(kv, token_count)};
@@ -126,12 +127,13 @@ bool mr_cpu_kv_int8_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t 
     return !atomic_load_explicit(&run.failed, memory_order_relaxed);
 }
 
-void mr_cpu_kv_int8_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count,
-                           const void *bytes)
+void mr_cpu_kv_int8_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
+                           uint32_t token_count, const void *bytes)
 {
-    MR_ASSERT(token_count <= MR_BLOCK_TOKENS && block < kv->spec.block_count);
+    mr_cpu_kv_check_span(kv, block, first, token_count);
     struct int8_run run = {.kv = kv,
                            .block = block,
+                           .first = first,
                            .token_count = token_count,
                            .in = bytes,
                            .head_bytes = head_bytes(kv, token_count)};

@@ -134,15 +134,15 @@ static void clear_keys_behind(const struct mr_cpu_kv *kv, unsigned char *keys, u
 }
 
 static unsigned char *export_head(const struct mr_cpu_kv *kv, const unsigned char *keys,
-                                  uint32_t token_count, unsigned char *flat)
+                                  uint32_t first, uint32_t token_count, unsigned char *flat)
 {
     const unsigned char *values = keys + kv->half_bytes;
-    memcpy(flat, keys, key_bytes(kv, token_count));
+    memcpy(flat, keys + mr_cpu_kv_key_at(kv, first, 0), key_bytes(kv, token_count));
     clear_keys_behind(kv, flat, token_count);
     flat += key_bytes(kv, token_count);
     const size_t size = value_bytes(kv, token_count);
     for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16, flat += size) {
-        memcpy(flat, values + mr_cpu_kv_value_at(kv, 0, dim), size);
+        memcpy(flat, values + mr_cpu_kv_value_at(kv, first, dim), size);
         if (!kv->spec.bf16 || token_count % 2 == 0) continue;
         for (size_t at = size - MR_PANEL_BYTES + 2; at < size; at += 4)
             memset(flat + at, 0, 2);
@@ -151,14 +151,15 @@ static unsigned char *export_head(const struct mr_cpu_kv *kv, const unsigned cha
 }
 
 static const unsigned char *import_head(const struct mr_cpu_kv *kv, unsigned char *keys,
-                                        uint32_t token_count, const unsigned char *flat)
+                                        uint32_t first, uint32_t token_count,
+                                        const unsigned char *flat)
 {
     unsigned char *values = keys + kv->half_bytes;
-    memcpy(keys, flat, key_bytes(kv, token_count));
+    memcpy(keys + mr_cpu_kv_key_at(kv, first, 0), flat, key_bytes(kv, token_count));
     flat += key_bytes(kv, token_count);
     const size_t size = value_bytes(kv, token_count);
     for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16, flat += size)
-        memcpy(values + mr_cpu_kv_value_at(kv, 0, dim), flat, size);
+        memcpy(values + mr_cpu_kv_value_at(kv, first, dim), flat, size);
     return flat;
 }
 
@@ -168,9 +169,10 @@ void *mr_cpu_kv_bytes_of(const struct mr_cpu_kv *kv, uint32_t block)
     return mr_cpu_kv_keys(kv, block, 0, 0);
 }
 
-void mr_cpu_kv_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count, void *bytes)
+void mr_cpu_kv_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
+                      uint32_t token_count, void *bytes)
 {
-    MR_ASSERT(token_count <= MR_BLOCK_TOKENS && block < kv->spec.block_count);
+    mr_cpu_kv_check_span(kv, block, first, token_count);
     unsigned char *flat = bytes;
     if (token_count == MR_BLOCK_TOKENS) {
         memcpy(flat, mr_cpu_kv_bytes_of(kv, block), kv->block_bytes);
@@ -178,12 +180,14 @@ void mr_cpu_kv_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token
     }
     for (uint32_t layer = 0; layer < kv->spec.layer_count; layer++)
         for (uint32_t head = 0; head < kv->spec.kv_head_count; head++)
-            flat = export_head(kv, mr_cpu_kv_keys(kv, block, layer, head), token_count, flat);
+            flat =
+                export_head(kv, mr_cpu_kv_keys(kv, block, layer, head), first, token_count, flat);
 }
 
-void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count, const void *bytes)
+void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t first, uint32_t token_count,
+                      const void *bytes)
 {
-    MR_ASSERT(token_count <= MR_BLOCK_TOKENS && block < kv->spec.block_count);
+    mr_cpu_kv_check_span(kv, block, first, token_count);
     const unsigned char *flat = bytes;
     if (token_count == MR_BLOCK_TOKENS) {
         memcpy(mr_cpu_kv_bytes_of(kv, block), flat, kv->block_bytes);
@@ -191,5 +195,6 @@ void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t token_count
     }
     for (uint32_t layer = 0; layer < kv->spec.layer_count; layer++)
         for (uint32_t head = 0; head < kv->spec.kv_head_count; head++)
-            flat = import_head(kv, mr_cpu_kv_keys(kv, block, layer, head), token_count, flat);
+            flat =
+                import_head(kv, mr_cpu_kv_keys(kv, block, layer, head), first, token_count, flat);
 }

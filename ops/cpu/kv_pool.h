@@ -10,6 +10,7 @@
 #ifndef MR_OPS_CPU_KV_POOL_H
 #define MR_OPS_CPU_KV_POOL_H
 
+#include "codec/check.h"
 #include "ops/cpu/level.h"
 
 #include <stdatomic.h>
@@ -72,6 +73,14 @@ static inline size_t mr_cpu_kv_value_at(const struct mr_cpu_kv *kv, uint32_t tok
     const size_t panel = dim / 16 * mr_cpu_kv_value_panel_bytes(kv);
     if (kv->spec.bf16) return panel + token / 2 * MR_PANEL_BYTES + dim % 16 * 4u + token % 2 * 2u;
     return panel + token * MR_PANEL_BYTES + dim % 16 * 4u;
+}
+
+/* Asserts what every stored form is of: token_count tokens of a block from a whole panel on. */
+static inline void mr_cpu_kv_check_span(const struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
+                                        uint32_t token_count)
+{
+    MR_ASSERT(block < kv->spec.block_count && first % 16 == 0);
+    MR_ASSERT(first <= MR_BLOCK_TOKENS && token_count <= MR_BLOCK_TOKENS - first);
 }
 
 #endif

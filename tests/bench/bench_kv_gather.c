@@ -97,7 +97,7 @@ static bool goes_round(const struct mr_cpu_kv *from, const struct mr_cpu_kv *to)
     unsigned char *block = malloc(bytes);
     MR_ASSERT(block != NULL);
     for (uint32_t i = 0; i < BLOCKS; i++) {
-        mr_cpu_kv_export(to, block_at(i, POOL_BLOCKS), MR_BLOCK_TOKENS, block);
+        mr_cpu_kv_export(to, block_at(i, POOL_BLOCKS), 0, MR_BLOCK_TOKENS, block);
         same =
             same && memcmp(block, mr_cpu_kv_bytes_of(from, block_at(i, POOL_BLOCKS)), bytes) == 0;
     }
@@ -126,10 +126,10 @@ static void measure_copies(struct mr_cpu_kv *kv, uint32_t blocks, uint32_t repet
     for (uint32_t run = 0; run < repetitions; run++) {
         double begin_ms = now_ms();
         for (uint32_t i = 0; i < blocks; i++)
-            mr_cpu_kv_import(kv, block_at(i, POOL_BLOCKS), MR_BLOCK_TOKENS, flat + i * one);
+            mr_cpu_kv_import(kv, block_at(i, POOL_BLOCKS), 0, MR_BLOCK_TOKENS, flat + i * one);
         double middle_ms = now_ms();
         for (uint32_t i = 0; i < blocks; i++)
-            mr_cpu_kv_export(kv, block_at(i, POOL_BLOCKS), MR_BLOCK_TOKENS, flat + i * one);
+            mr_cpu_kv_export(kv, block_at(i, POOL_BLOCKS), 0, MR_BLOCK_TOKENS, flat + i * one);
         in_ms[run] = middle_ms - begin_ms;
         out_ms[run] = now_ms() - middle_ms;
     }
@@ -150,15 +150,15 @@ static void measure_int8(struct mr_cpu_kv *kv, uint32_t repetitions)
     MR_ASSERT(flat != NULL);
     memset(flat, 0x3f, BLOCKS * one);
     for (uint32_t i = 0; i < BLOCKS; i++) /* what fill left need not be finite */
-        mr_cpu_kv_int8_import(kv, block_at(i, POOL_BLOCKS), MR_BLOCK_TOKENS, flat + i * one);
+        mr_cpu_kv_int8_import(kv, block_at(i, POOL_BLOCKS), 0, MR_BLOCK_TOKENS, flat + i * one);
     for (uint32_t run = 0; run < repetitions; run++) {
         double begin_ms = now_ms();
         for (uint32_t i = 0; i < BLOCKS; i++)
-            MR_ASSERT(mr_cpu_kv_int8_export(kv, block_at(i, POOL_BLOCKS), MR_BLOCK_TOKENS,
+            MR_ASSERT(mr_cpu_kv_int8_export(kv, block_at(i, POOL_BLOCKS), 0, MR_BLOCK_TOKENS,
                                             flat + i * one));
         double middle_ms = now_ms();
         for (uint32_t i = 0; i < BLOCKS; i++)
-            mr_cpu_kv_int8_import(kv, block_at(i, POOL_BLOCKS), MR_BLOCK_TOKENS, flat + i * one);
+            mr_cpu_kv_int8_import(kv, block_at(i, POOL_BLOCKS), 0, MR_BLOCK_TOKENS, flat + i * one);
         out_ms[run] = middle_ms - begin_ms;
         in_ms[run] = now_ms() - middle_ms;
     }

@@ -216,11 +216,13 @@ static enum mr_status kv_export(void *context, struct mr_kv_place place, uint32_
 {
     struct mr_fake_model *fake = context;
     struct mr_fake_slot *out = bytes;
-    export_slots(fake, &fake->slots[(size_t)place.block * MR_BLOCK_TOKENS], token_count, out);
+    MR_ASSERT(place.first % 16 == 0 && place.first + token_count <= MR_BLOCK_TOKENS);
+    export_slots(fake, &fake->slots[(size_t)place.block * MR_BLOCK_TOKENS + place.first],
+                 token_count, out);
     if (fake->options.slot_count > 0) {
         MR_ASSERT(place.slot < fake->options.slot_count);
-        export_slots(fake, &fake->sliding[(size_t)place.slot * MR_BLOCK_TOKENS], token_count,
-                     out + token_count);
+        export_slots(fake, &fake->sliding[(size_t)place.slot * MR_BLOCK_TOKENS + place.first],
+                     token_count, out + token_count);
     }
     fake->export_count++;
     return MR_OK;
@@ -231,10 +233,12 @@ static enum mr_status kv_import(void *context, struct mr_kv_place place, uint32_
 {
     struct mr_fake_model *fake = context;
     const struct mr_fake_slot *in = bytes;
-    memcpy(&fake->slots[(size_t)place.block * MR_BLOCK_TOKENS], in, token_count * sizeof *in);
+    MR_ASSERT(place.first % 16 == 0 && place.first + token_count <= MR_BLOCK_TOKENS);
+    memcpy(&fake->slots[(size_t)place.block * MR_BLOCK_TOKENS + place.first], in,
+           token_count * sizeof *in);
     if (fake->options.slot_count > 0) {
         MR_ASSERT(place.slot < fake->options.slot_count);
-        memcpy(&fake->sliding[(size_t)place.slot * MR_BLOCK_TOKENS], in + token_count,
+        memcpy(&fake->sliding[(size_t)place.slot * MR_BLOCK_TOKENS + place.first], in + token_count,
                token_count * sizeof *in);
     }
     fake->import_count++;

@@ -61,10 +61,8 @@ static bool ask(void *context, const struct mr_tier_request *request)
     struct fake_tier *tier = context;
     tier->asks++;
     if (tier->options.down || chance(tier, tier->options.refuse_percent)) return false;
-    uint32_t count = request->any ? request->count : 0;
-    while (request->any && count > 0 && find(tier, &request->items[count - 1]) == NULL)
-        count--;
-    while (!request->any && count < request->count && find(tier, &request->items[count]) != NULL)
+    uint32_t count = 0;
+    while (count < request->count && find(tier, &request->items[count]) != NULL)
         count++;
     if (chance(tier, tier->options.lie_percent)) count = request->count;
     uint64_t latency_ns = tier->options.latency_ns;

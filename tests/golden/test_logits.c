@@ -242,7 +242,7 @@ static void store_and_load(struct bench *bench, uint32_t token_count)
     for (uint32_t i = 0; i * MR_BLOCK_TOKENS < token_count; i++) {
         uint32_t left = token_count - i * MR_BLOCK_TOKENS;
         uint32_t count = left < MR_BLOCK_TOKENS ? left : MR_BLOCK_TOKENS;
-        struct mr_kv_place place = {all_blocks[i], bench->slots[i]};
+        struct mr_kv_place place = {all_blocks[i], bench->slots[i], 0};
         size = mr_model_kv_export_bytes(bench->model, count);
         assert_int_equal(mr_model_kv_export(bench->model, place, count, bytes, size, NULL), MR_OK);
         assert_int_equal(mr_model_kv_import(bench->model, place, count, bytes, size, NULL), MR_OK);

@@ -111,7 +111,7 @@ static void every_entry_reaches_the_model(void **state)
     assert_int_equal(samples[1].token_id, 9);
     assert_int_equal(port.logits(port.context, 7, &logit, &err), MR_OK);
     assert_true(logit > 6.9f && logit < 7.1f);
-    const struct mr_kv_place one = {1, 5}, two = {2, 6}, nine = {9, 3};
+    const struct mr_kv_place one = {1, 5, 0}, two = {2, 6, 0}, nine = {9, 3, 0};
     port.kv_copy(port.context, one, two, 3);
     unsigned char byte = 0;
     assert_int_equal(port.layer_count, 6);

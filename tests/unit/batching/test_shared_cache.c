@@ -1,7 +1,7 @@
 /* Two engines over fake models that share a fake tier: what one computed the other loads. */
 #include "batching/shared_cache.h"
 
-#include "tests/fakes/engine_rig.h"
+#include "tests/fakes/fleet_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,144 +12,43 @@
 
 #include <cmocka.h>
 
-#define BLOCK      MR_BLOCK_TOKENS
-#define ANSWER     16u
-#define PROMPT_MAX (8u * BLOCK)
-
-/* A fast tier: a block is computed in tens of milliseconds and loaded in well under one. */
-static const struct fake_tier_options fast = {.latency_ns = 200000, .bytes_per_second = 1e8};
-
-struct fleet {
-    struct fake_tier *tiers[2];
-    struct engine_rig rigs[2];
-    uint32_t next_ticket[2];
-};
-
-static void start_with(struct fleet *fleet, const struct fake_tier_options *first,
-                       const struct fake_tier_options *second, bool remote)
-{
-    memset(fleet->next_ticket, 0, sizeof fleet->next_ticket);
-    fleet->tiers[0] = fake_tier_create(first, NULL);
-    fleet->tiers[1] = fake_tier_create(second, fleet->tiers[0]);
-    for (uint32_t i = 0; i < 2; i++) {
-        struct engine_rig *rig = &fleet->rigs[i];
-        rig_init(rig);
-        rig->options.block_count = 32;
-        rig->options.chunk_tokens = 2 * (int32_t)BLOCK;
-        rig->options.context_tokens = PROMPT_MAX + 64;
-        rig->options.prompt_cache_entries = 8;
-        rig->options.deadline_admission = true;
-        rig->fake_options.token_ms = 64.0 / BLOCK;
-        rig->fake_options.remote = remote;
-        rig->tier = fleet->tiers[i];
-        rig_start(rig);
-        fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
-    }
-}
-
-static void start(struct fleet *fleet, const struct fake_tier_options *first,
-                  const struct fake_tier_options *second)
-{
-    start_with(fleet, first, second, false);
-}
-
-static void end(struct fleet *fleet)
-{
-    for (uint32_t i = 2; i-- > 0;) {
-        assert_int_equal(fleet->rigs[i].fake->wrong_reads, 0);
-        mr_engine_check(fleet->rigs[i].engine);
-        rig_end(&fleet->rigs[i]);
-        fake_tier_destroy(fleet->tiers[i]);
-    }
-}
-
-/* A prompt of `shared` tokens everybody knows by salt, and an ending of its own. */
-static void write_prompt(const struct engine_rig *rig, uint32_t *tokens, uint32_t shared,
-                         uint32_t count, uint64_t ending)
-{
-    rig_tokens(rig, 7, tokens, count);
-    if (count > shared) rig_tokens(rig, 1000 + ending, tokens + shared, count - shared);
-}
-
-struct wish {
-    uint32_t shared, count;
-    uint64_t ending;
-    const char *tenant, *session;
-    bool no_read;
-};
-
-static const struct rig_seen *run(struct fleet *fleet, uint32_t worker, struct wish wish)
-{
-    struct engine_rig *rig = &fleet->rigs[worker];
-    uint32_t tokens[PROMPT_MAX], expected[ANSWER], ticket = fleet->next_ticket[worker]++;
-    char id[24];
-    snprintf(id, sizeof id, "%u", ticket);
-    write_prompt(rig, tokens, wish.shared, wish.count, wish.ending);
-    struct mr_request *request = mr_fake_request(id, tokens, wish.count);
-    request->ignore_eos = true;
-    request->cache_read = !wish.no_read;
-    if (wish.session != NULL)
-        request->session = (struct mr_text){wish.session, strlen(wish.session)};
-    struct mr_submission submission = {.request = request,
-                                       .ticket = ticket,
-                                       .tenant = wish.tenant != NULL ? wish.tenant : "default"};
-    assert_int_equal(rig_submit_as(rig, submission), MR_OK);
-    rig_run(rig);
-    const struct rig_choice *choice = &rig->seen[ticket].choices[0];
-    rig_expect(rig, tokens, wish.count, expected, ANSWER);
-    assert_int_equal(choice->token_count, ANSWER);
-    assert_memory_equal(choice->tokens, expected, sizeof expected);
-    return &rig->seen[ticket];
-}
-
-static void settle(struct fleet *fleet, uint32_t worker)
-{
-    struct engine_rig *rig = &fleet->rigs[worker];
-    while (fake_tier_next_ns(rig->tier) != UINT64_MAX) {
-        uint64_t next_ns = fake_tier_next_ns(rig->tier);
-        if (next_ns > rig->fake->now_ns) rig->fake->now_ns = next_ns;
-        rig_step(rig);
-    }
-}
-
-static struct mr_shared_cache_stats stats_of(const struct fleet *fleet, uint32_t worker)
-{
-    return mr_engine_stats(fleet->rigs[worker].engine).shared;
-}
+#define BLOCK MR_BLOCK_TOKENS
 
 static void full_blocks_of_one_worker_are_loaded_by_another(void **state)
 {
     (void)state;
     struct fleet fleet;
-    start(&fleet, &fast, &fast);
-    struct wish wish = {.shared = 4 * BLOCK + 9, .count = 4 * BLOCK + 40, .ending = 1};
-    assert_int_equal(run(&fleet, 0, wish)->result.cached_tokens_redis, 0);
+    fleet_start(&fleet, &fleet_fast, &fleet_fast);
+    struct fleet_wish wish = {.shared = 4 * BLOCK + 9, .count = 4 * BLOCK + 40, .ending = 1};
+    assert_int_equal(fleet_run(&fleet, 0, wish)->result.cached_tokens_redis, 0);
     wish.ending = 2;
-    const struct rig_seen *seen = run(&fleet, 1, wish);
+    const struct rig_seen *seen = fleet_run(&fleet, 1, wish);
     assert_int_equal(seen->result.cached_tokens_redis, 4 * BLOCK);
     assert_int_equal(seen->result.cached_tokens, 4 * BLOCK);
-    assert_int_equal(fleet.rigs[1].fake->row_count, 40 + ANSWER - 1);
-    assert_int_equal(stats_of(&fleet, 1).loaded_tokens, 4 * BLOCK);
-    end(&fleet);
+    assert_int_equal(fleet.rigs[1].fake->row_count, 40 + FLEET_ANSWER - 1);
+    assert_int_equal(fleet_stats(&fleet, 1).loaded_tokens, 4 * BLOCK);
+    fleet_end(&fleet);
 }
 
-/* In place, unless the pool is out of the tier's reach; only the part-filled tail is copied. */
+/* In place, unless the pool is out of the tier's reach; what is behind them is copied: a piece and
+ * the entry. */
 static void full_blocks_go_without_a_copy(void **state)
 {
     (void)state;
     for (uint32_t remote = 0; remote < 2; remote++) {
         struct fleet fleet;
-        start_with(&fleet, &fast, &fast, remote == 1);
-        struct wish wish = {.shared = 4 * BLOCK + 9, .count = 4 * BLOCK + 40, .ending = 1};
-        run(&fleet, 0, wish);
-        settle(&fleet, 0);
+        fleet_start_as(&fleet, (struct fleet_kind){.remote = remote == 1}, &fleet_fast,
+                       &fleet_fast);
+        struct fleet_wish wish = {.shared = 4 * BLOCK + 9, .count = 4 * BLOCK + 40, .ending = 1};
+        fleet_run(&fleet, 0, wish);
+        fleet_settle(&fleet, 0);
         wish.ending = 2;
-        assert_int_equal(run(&fleet, 1, wish)->result.cached_tokens_redis, 4 * BLOCK);
-        assert_int_equal(fleet.rigs[0].fake->export_count, remote == 1 ? 5 : 1);
+        assert_int_equal(fleet_run(&fleet, 1, wish)->result.cached_tokens_redis, 4 * BLOCK);
+        assert_int_equal(fleet.rigs[0].fake->export_count, remote == 1 ? 6 : 2);
         assert_int_equal(fleet.rigs[1].fake->import_count, remote == 1 ? 4 : 0);
         uint64_t bytes = 4 * (uint64_t)BLOCK * sizeof(struct mr_fake_slot);
-        assert_int_equal(stats_of(&fleet, 1).direct_bytes, remote == 1 ? 0 : bytes);
-        end(&fleet);
+        assert_int_equal(fleet_stats(&fleet, 1).direct_bytes, remote == 1 ? 0 : bytes);
+        fleet_end(&fleet);
     }
 }
 
@@ -158,27 +57,27 @@ static void blocks_being_stored_outlive_their_sequence(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options slow = fast;
+    struct fake_tier_options slow = fleet_fast;
     slow.bytes_per_second = BLOCK * sizeof(struct mr_fake_slot) / 10.0; /* ten seconds a block */
-    start(&fleet, &slow, &fast);
+    fleet_start(&fleet, &slow, &fleet_fast);
     struct engine_rig *rig = &fleet.rigs[0];
-    struct wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
-    run(&fleet, 0, wish);
+    struct fleet_wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
+    fleet_run(&fleet, 0, wish);
     assert_int_equal(mr_engine_stats(rig->engine).blocks_held, 5);
-    settle(&fleet, 0);
+    fleet_settle(&fleet, 0);
     assert_int_equal(mr_engine_stats(rig->engine).blocks_held, 0);
-    assert_int_equal(run(&fleet, 0, wish)->result.cached_tokens, wish.count);
-    end(&fleet);
+    assert_int_equal(fleet_run(&fleet, 0, wish)->result.cached_tokens, wish.count);
+    fleet_end(&fleet);
 }
 
 static void a_short_pool_asks_lent_blocks_back(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options slow = fast;
+    struct fake_tier_options slow = fleet_fast;
     slow.bytes_per_second = BLOCK * sizeof(struct mr_fake_slot) / 10.0;
-    start(&fleet, &slow, &fast);
-    end(&fleet);
+    fleet_start(&fleet, &slow, &fleet_fast);
+    fleet_end(&fleet);
     fleet.tiers[0] = fake_tier_create(&slow, NULL);
     struct engine_rig *rig = &fleet.rigs[0];
     rig_init(rig);
@@ -189,12 +88,13 @@ static void a_short_pool_asks_lent_blocks_back(void **state)
     fleet.next_ticket[0] = 0;
     for (uint64_t ending = 1; ending < 6; ending++) {
         /* Another prompt each time, as long as the pool less one answer. */
-        struct wish wish = {.count = 6 * BLOCK - ANSWER - (uint32_t)ending % 2, .ending = ending};
+        struct fleet_wish wish = {.count = 6 * BLOCK - FLEET_ANSWER - (uint32_t)ending % 2,
+                                  .ending = ending};
         uint64_t begin_ns = rig->fake->now_ns;
-        run(&fleet, 0, wish);
+        fleet_run(&fleet, 0, wish);
         assert_true(rig->fake->now_ns - begin_ns < 2000000000u);
     }
-    assert_true(stats_of(&fleet, 0).stores_lost > 0);
+    assert_true(fleet_stats(&fleet, 0).stores_lost > 0);
     rig_end(rig);
     fake_tier_destroy(fleet.tiers[0]);
 }
@@ -204,29 +104,29 @@ static void what_came_early_is_there_when_the_front_arrives(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options even = fast;
+    struct fake_tier_options even = fleet_fast;
     even.bytes_per_second = BLOCK * sizeof(struct mr_fake_slot) / 0.064;
-    start(&fleet, &fast, &even);
-    struct wish warm = {.shared = 0, .count = 6 * BLOCK, .ending = 8, .no_read = true};
+    fleet_start(&fleet, &fleet_fast, &even);
+    struct fleet_wish warm = {.shared = 0, .count = 6 * BLOCK, .ending = 8, .no_read = true};
     for (uint32_t i = 0; i < 12; i++, warm.ending++)
-        run(&fleet, 1, warm);
-    settle(&fleet, 1);
-    struct wish wish = {.shared = 7 * BLOCK, .count = 7 * BLOCK + 20, .ending = 1};
-    run(&fleet, 0, wish);
-    settle(&fleet, 0);
+        fleet_run(&fleet, 1, warm);
+    fleet_settle(&fleet, 1);
+    struct fleet_wish wish = {.shared = 7 * BLOCK, .count = 7 * BLOCK + 20, .ending = 1};
+    fleet_run(&fleet, 0, wish);
+    fleet_settle(&fleet, 0);
     wish.ending = 2;
     struct engine_rig *rig = &fleet.rigs[1];
-    uint32_t tokens[PROMPT_MAX];
-    write_prompt(rig, tokens, wish.shared, wish.count, wish.ending);
+    uint32_t tokens[FLEET_PROMPT_MAX];
+    fleet_prompt(rig, tokens, wish.shared, wish.count, wish.ending);
     rig_submit(rig, 60, mr_fake_request("early", tokens, wish.count));
-    while (stats_of(&fleet, 1).loads == 0)
+    while (fleet_stats(&fleet, 1).loads == 0)
         rig_step(rig);
     /* The rest of the load takes no time at all. */
     fake_tier_hurry(fleet.tiers[1]);
     rig_run(rig);
     assert_in_range(rig->seen[60].result.cached_tokens_redis, 2 * BLOCK, 5 * BLOCK);
-    assert_int_equal(stats_of(&fleet, 1).unused_items, 0);
-    end(&fleet);
+    assert_int_equal(fleet_stats(&fleet, 1).unused_items, 0);
+    fleet_end(&fleet);
 }
 
 static void an_identical_prompt_computes_nothing_anywhere(void **state)
@@ -235,19 +135,19 @@ static void an_identical_prompt_computes_nothing_anywhere(void **state)
     const uint32_t counts[] = {40, BLOCK, 3 * BLOCK + 5, 4 * BLOCK};
     for (uint32_t i = 0; i < 4; i++) {
         struct fleet fleet;
-        start(&fleet, &fast, &fast);
-        struct wish wish = {.shared = counts[i], .count = counts[i]};
-        run(&fleet, 0, wish);
+        fleet_start(&fleet, &fleet_fast, &fleet_fast);
+        struct fleet_wish wish = {.shared = counts[i], .count = counts[i]};
+        fleet_run(&fleet, 0, wish);
         uint64_t forwards = fleet.rigs[0].fake->row_count;
-        assert_int_equal(run(&fleet, 0, wish)->result.cached_tokens, counts[i]);
-        assert_int_equal(fleet.rigs[0].fake->row_count - forwards, ANSWER - 1);
-        const struct rig_seen *seen = run(&fleet, 1, wish);
+        assert_int_equal(fleet_run(&fleet, 0, wish)->result.cached_tokens, counts[i]);
+        assert_int_equal(fleet.rigs[0].fake->row_count - forwards, FLEET_ANSWER - 1);
+        const struct rig_seen *seen = fleet_run(&fleet, 1, wish);
         assert_int_equal(seen->result.cached_tokens_redis, counts[i]);
-        assert_int_equal(fleet.rigs[1].fake->row_count, ANSWER - 1);
-        seen = run(&fleet, 1, wish);
+        assert_int_equal(fleet.rigs[1].fake->row_count, FLEET_ANSWER - 1);
+        seen = fleet_run(&fleet, 1, wish);
         assert_int_equal(seen->result.cached_tokens_redis, 0);
         assert_int_equal(seen->result.cached_tokens, counts[i]);
-        end(&fleet);
+        fleet_end(&fleet);
     }
 }
 
@@ -256,16 +156,16 @@ static void what_is_to_be_loaded_counts_for_a_deadline(void **state)
 {
     (void)state;
     struct fleet fleet;
-    start(&fleet, &fast, &fast);
-    struct wish taught = {.shared = 9, .count = 40};
+    fleet_start(&fleet, &fleet_fast, &fleet_fast);
+    struct fleet_wish taught = {.shared = 9, .count = 40};
     for (taught.ending = 1; taught.ending < 5; taught.ending++)
-        run(&fleet, 1, taught);
-    struct wish wish = {.shared = 4 * BLOCK + 9, .count = 4 * BLOCK + 40, .ending = 10};
-    run(&fleet, 0, wish);
+        fleet_run(&fleet, 1, taught);
+    struct fleet_wish wish = {.shared = 4 * BLOCK + 9, .count = 4 * BLOCK + 40, .ending = 10};
+    fleet_run(&fleet, 0, wish);
     struct engine_rig *rig = &fleet.rigs[1];
     for (uint32_t there = 0; there < 2; there++) {
-        uint32_t tokens[PROMPT_MAX], ticket = fleet.next_ticket[1]++;
-        write_prompt(rig, tokens, there ? wish.shared : 0, wish.count, 20);
+        uint32_t tokens[FLEET_PROMPT_MAX], ticket = fleet.next_ticket[1]++;
+        fleet_prompt(rig, tokens, there ? wish.shared : 0, wish.count, 20);
         struct mr_request *request = mr_fake_request("late", tokens, wish.count);
         request->ignore_eos = request->cache_read = true;
         struct mr_submission submission = {.request = request,
@@ -278,7 +178,7 @@ static void what_is_to_be_loaded_counts_for_a_deadline(void **state)
                          there ? MR_FINISH_LENGTH : MR_FINISH_DEADLINE);
         assert_int_equal(rig->seen[ticket].started, there);
     }
-    end(&fleet);
+    fleet_end(&fleet);
 }
 
 static void a_lost_item_is_computed_and_the_rest_is_used(void **state)
@@ -287,19 +187,19 @@ static void a_lost_item_is_computed_and_the_rest_is_used(void **state)
     uint64_t used = 0, missing = 0;
     for (uint64_t seed = 1; seed < 40; seed++) {
         struct fleet fleet;
-        struct fake_tier_options losing = fast;
+        struct fake_tier_options losing = fleet_fast;
         losing.lose_percent = 30;
         losing.seed = seed;
-        start(&fleet, &fast, &losing);
-        struct wish wish = {.shared = 6 * BLOCK, .count = 6 * BLOCK + 20, .ending = 1};
-        run(&fleet, 0, wish);
+        fleet_start(&fleet, &fleet_fast, &losing);
+        struct fleet_wish wish = {.shared = 6 * BLOCK, .count = 6 * BLOCK + 20, .ending = 1};
+        fleet_run(&fleet, 0, wish);
         wish.ending = seed % 2;
-        const struct rig_seen *seen = run(&fleet, 1, wish);
-        uint32_t prompt_rows = (uint32_t)fleet.rigs[1].fake->row_count - (ANSWER - 1);
+        const struct rig_seen *seen = fleet_run(&fleet, 1, wish);
+        uint32_t prompt_rows = (uint32_t)fleet.rigs[1].fake->row_count - (FLEET_ANSWER - 1);
         assert_int_equal(prompt_rows + seen->result.cached_tokens_redis, wish.count);
         used += seen->result.cached_tokens_redis;
-        missing += stats_of(&fleet, 1).missing_items;
-        end(&fleet);
+        missing += fleet_stats(&fleet, 1).missing_items;
+        fleet_end(&fleet);
     }
     assert_true(used > 0 && missing > 0);
 }
@@ -308,51 +208,51 @@ static void a_tier_slower_than_computing_is_left_alone(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options slow = fast;
+    struct fake_tier_options slow = fleet_fast;
     slow.bytes_per_second = 2.0 * BLOCK * sizeof(uint32_t) / 1.0; /* a second a block */
-    start(&fleet, &fast, &slow);
-    struct wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
-    run(&fleet, 0, wish);
+    fleet_start(&fleet, &fleet_fast, &slow);
+    struct fleet_wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
+    fleet_run(&fleet, 0, wish);
     wish.ending = 2;
     fleet.rigs[1].fake->now_ns = 1000; /* no time for a probe has passed */
-    const struct rig_seen *seen = run(&fleet, 1, wish);
+    const struct rig_seen *seen = fleet_run(&fleet, 1, wish);
     assert_int_equal(seen->result.cached_tokens_redis, 0);
     assert_int_equal(fleet.tiers[1]->loads, 0);
-    assert_int_equal(stats_of(&fleet, 1).decisions[MR_LOAD_SLOWER], 1);
-    end(&fleet);
+    assert_int_equal(fleet_stats(&fleet, 1).decisions[MR_LOAD_SLOWER], 1);
+    fleet_end(&fleet);
 }
 
 static void an_unmeasured_slow_tier_costs_little(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options slow = fast;
+    struct fake_tier_options slow = fleet_fast;
     slow.bytes_per_second = 2.0 * BLOCK * sizeof(uint32_t) / 1.0;
     slow.unmeasured = true;
-    start(&fleet, &fast, &slow);
-    struct wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
-    double alone_ms = run(&fleet, 0, wish)->result.first_token_ms;
+    fleet_start(&fleet, &fleet_fast, &slow);
+    struct fleet_wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
+    double alone_ms = fleet_run(&fleet, 0, wish)->result.first_token_ms;
     wish.ending = 2;
-    double ms = run(&fleet, 1, wish)->result.first_token_ms;
+    double ms = fleet_run(&fleet, 1, wish)->result.first_token_ms;
     assert_true(ms < alone_ms + MR_LOAD_TRIAL_MS + 2.0);
-    assert_int_equal(stats_of(&fleet, 1).holds_given_up, 1);
-    settle(&fleet, 1);
-    end(&fleet);
+    assert_int_equal(fleet_stats(&fleet, 1).holds_given_up, 1);
+    fleet_settle(&fleet, 1);
+    fleet_end(&fleet);
 }
 
 /* Loads of a prompt of six blocks by a worker whose tier needs 10 ms a block, until one has come.
  */
 static struct engine_rig *load_one_block(struct fleet *fleet)
 {
-    uint32_t tokens[PROMPT_MAX];
-    const struct wish wish = {.shared = 6 * BLOCK, .count = 6 * BLOCK + 20, .ending = 1};
-    struct fake_tier_options even = fast;
+    uint32_t tokens[FLEET_PROMPT_MAX];
+    const struct fleet_wish wish = {.shared = 6 * BLOCK, .count = 6 * BLOCK + 20, .ending = 1};
+    struct fake_tier_options even = fleet_fast;
     even.bytes_per_second = BLOCK * sizeof(struct mr_fake_slot) / 0.010;
-    start(fleet, &fast, &even);
-    run(fleet, 0, wish);
-    write_prompt(&fleet->rigs[1], tokens, wish.shared, wish.count, 2);
+    fleet_start(fleet, &fleet_fast, &even);
+    fleet_run(fleet, 0, wish);
+    fleet_prompt(&fleet->rigs[1], tokens, wish.shared, wish.count, 2);
     rig_submit(&fleet->rigs[1], 60, mr_fake_request("cut", tokens, wish.count));
-    while (stats_of(fleet, 1).loaded_bytes == 0)
+    while (fleet_stats(fleet, 1).loaded_bytes == 0)
         rig_step(&fleet->rigs[1]);
     return &fleet->rigs[1];
 }
@@ -368,8 +268,8 @@ static void what_is_cut_off_is_computed_at_once(void **state)
     assert_int_equal(rig->seen[60].result.cached_tokens_redis, BLOCK);
     double alone_ms = fleet.rigs[0].seen[0].result.first_token_ms;
     assert_true(rig->seen[60].result.first_token_ms < alone_ms);
-    assert_int_equal(stats_of(&fleet, 1).missing_items, 5);
-    end(&fleet);
+    assert_int_equal(fleet_stats(&fleet, 1).missing_items, 5);
+    fleet_end(&fleet);
 }
 
 /* Nothing is answered: the front goes on when nothing was heard for MR_LOAD_STALL_MS, by one block.
@@ -382,15 +282,15 @@ static void a_load_that_stalls_is_not_waited_for(void **state)
         struct engine_rig *rig = load_one_block(&fleet);
         uint64_t begun_ns = rig->fake->now_ns, rows = rig->fake->row_count;
         fake_tier_stall(fleet.tiers[1]);
-        while (stats_of(&fleet, 1).holds_given_up == 0)
+        while (fleet_stats(&fleet, 1).holds_given_up == 0)
             rig_step(rig);
         double over_ms = (double)(rig->fake->now_ns - begun_ns) / 1e6 - MR_LOAD_STALL_MS;
         assert_true(rig->fake->row_count == rows && over_ms >= 0 && over_ms <= 2);
         if (back) fake_tier_hurry(fleet.tiers[1]);
         rig_run(rig);
         assert_int_equal(rig->seen[60].result.cached_tokens_redis, back ? 5 * BLOCK : BLOCK);
-        settle(&fleet, 1);
-        end(&fleet);
+        fleet_settle(&fleet, 1);
+        fleet_end(&fleet);
     }
 }
 
@@ -399,162 +299,118 @@ static void the_front_is_computed_while_the_back_is_loaded(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options even = fast;
+    struct fake_tier_options even = fleet_fast;
     even.bytes_per_second = 2.0 * BLOCK * sizeof(uint32_t) / 0.064;
-    start(&fleet, &fast, &even);
-    struct wish warm = {.shared = 0, .count = 6 * BLOCK, .ending = 8, .no_read = true};
+    fleet_start(&fleet, &fleet_fast, &even);
+    struct fleet_wish warm = {.shared = 0, .count = 6 * BLOCK, .ending = 8, .no_read = true};
     for (uint32_t i = 0; i < 12; i++, warm.ending++)
-        run(&fleet, 1, warm);
-    settle(&fleet, 1);
-    struct wish wish = {.shared = 7 * BLOCK, .count = 7 * BLOCK + 20, .ending = 1};
-    double alone_ms = run(&fleet, 0, wish)->result.first_token_ms;
+        fleet_run(&fleet, 1, warm);
+    fleet_settle(&fleet, 1);
+    struct fleet_wish wish = {.shared = 7 * BLOCK, .count = 7 * BLOCK + 20, .ending = 1};
+    double alone_ms = fleet_run(&fleet, 0, wish)->result.first_token_ms;
     wish.ending = 2;
-    const struct rig_seen *seen = run(&fleet, 1, wish);
+    const struct rig_seen *seen = fleet_run(&fleet, 1, wish);
     assert_in_range(seen->result.cached_tokens_redis, 2 * BLOCK, 5 * BLOCK);
     assert_true(seen->result.first_token_ms < 0.8 * alone_ms);
-    settle(&fleet, 1);
-    end(&fleet);
+    fleet_settle(&fleet, 1);
+    fleet_end(&fleet);
 }
 
 static void a_tier_that_is_down_changes_nothing(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options down = fast;
+    struct fake_tier_options down = fleet_fast;
     down.down = true;
-    start(&fleet, &fast, &down);
-    struct wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
-    double alone_ms = run(&fleet, 0, wish)->result.first_token_ms;
-    double ms = run(&fleet, 1, wish)->result.first_token_ms;
+    fleet_start(&fleet, &fleet_fast, &down);
+    struct fleet_wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
+    double alone_ms = fleet_run(&fleet, 0, wish)->result.first_token_ms;
+    double ms = fleet_run(&fleet, 1, wish)->result.first_token_ms;
     assert_true(ms <= alone_ms);
-    assert_int_equal(stats_of(&fleet, 1).asks_refused, 1);
-    end(&fleet);
+    assert_int_equal(fleet_stats(&fleet, 1).asks_refused, 1);
+    fleet_end(&fleet);
 }
 
 static void a_late_answer_is_not_waited_for_long(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options late = fast;
+    struct fake_tier_options late = fleet_fast;
     late.latency_ns = 50000000;
     late.late_percent = 100;
-    start(&fleet, &fast, &late);
-    struct wish wish = {.shared = 2 * BLOCK, .count = 2 * BLOCK + 20, .ending = 1};
-    double alone_ms = run(&fleet, 0, wish)->result.first_token_ms;
-    double ms = run(&fleet, 1, wish)->result.first_token_ms;
+    fleet_start(&fleet, &fleet_fast, &late);
+    struct fleet_wish wish = {.shared = 2 * BLOCK, .count = 2 * BLOCK + 20, .ending = 1};
+    double alone_ms = fleet_run(&fleet, 0, wish)->result.first_token_ms;
+    double ms = fleet_run(&fleet, 1, wish)->result.first_token_ms;
     assert_true(ms < alone_ms + MR_ASK_WAIT_NS / 1e6 + 1.0);
-    settle(&fleet, 1);
-    end(&fleet);
+    fleet_settle(&fleet, 1);
+    fleet_end(&fleet);
 }
 
 static void tenants_never_share(void **state)
 {
     (void)state;
     struct fleet fleet;
-    start(&fleet, &fast, &fast);
-    struct wish wish = {.shared = 3 * BLOCK + 7, .count = 3 * BLOCK + 7, .tenant = "one"};
-    run(&fleet, 0, wish);
+    fleet_start(&fleet, &fleet_fast, &fleet_fast);
+    struct fleet_wish wish = {.shared = 3 * BLOCK + 7, .count = 3 * BLOCK + 7, .tenant = "one"};
+    fleet_run(&fleet, 0, wish);
     wish.tenant = "two";
-    assert_int_equal(run(&fleet, 0, wish)->result.cached_tokens, 0);
+    assert_int_equal(fleet_run(&fleet, 0, wish)->result.cached_tokens, 0);
     wish.tenant = "three";
-    assert_int_equal(run(&fleet, 1, wish)->result.cached_tokens, 0);
+    assert_int_equal(fleet_run(&fleet, 1, wish)->result.cached_tokens, 0);
     wish.tenant = "one";
-    assert_int_equal(run(&fleet, 1, wish)->result.cached_tokens_redis, wish.count);
-    end(&fleet);
-}
-
-/* The next turn: a prompt of count tokens, its answer, and what is said then. */
-static uint32_t next_turn(struct fleet *fleet, uint32_t count, const char *session)
-{
-    struct engine_rig *rig = &fleet->rigs[1];
-    uint32_t tokens[PROMPT_MAX];
-    run(fleet, 0, (struct wish){.shared = count, .count = count, .session = session});
-    rig_tokens(rig, 7, tokens, count);
-    rig_expect(rig, tokens, count, tokens + count, ANSWER);
-    rig_tokens(rig, 99, tokens + count + ANSWER, 30);
-    struct mr_request *request = mr_fake_request("turn", tokens, count + ANSWER + 30);
-    if (session != NULL) request->session = (struct mr_text){session, strlen(session)};
-    rig_submit(rig, 50, request);
-    rig_run(rig);
-    return rig->seen[50].result.cached_tokens_redis;
-}
-
-static void a_session_is_found_by_another_worker_answers_included(void **state)
-{
-    (void)state;
-    struct fleet fleet;
-    start(&fleet, &fast, &fast);
-    assert_int_equal(next_turn(&fleet, 2 * BLOCK - 8, "talk"), 2 * BLOCK);
-    end(&fleet);
-    start(&fleet, &fast, &fast);
-    assert_int_equal(next_turn(&fleet, 2 * BLOCK - 8, NULL), BLOCK);
-    end(&fleet);
-}
-
-/* Wherever in a block the conversation ends: to the last whole step. */
-static void a_session_is_found_to_its_tail(void **state)
-{
-    (void)state;
-    for (uint32_t count = 3 * BLOCK / 8; count < 3 * BLOCK; count += BLOCK / 4 + 3) {
-        struct fleet fleet;
-        start(&fleet, &fast, &fast);
-        uint32_t computed = count + ANSWER - 1;
-        assert_int_equal(next_turn(&fleet, count, "talk"), computed / MR_TAIL_STEP * MR_TAIL_STEP);
-        end(&fleet);
-        start(&fleet, &fast, &fast);
-        assert_int_equal(next_turn(&fleet, count, NULL), count / BLOCK * BLOCK);
-        end(&fleet);
-    }
+    assert_int_equal(fleet_run(&fleet, 1, wish)->result.cached_tokens_redis, wish.count);
+    fleet_end(&fleet);
 }
 
 static void a_request_cancelled_while_it_loads_ends_well(void **state)
 {
     (void)state;
     struct fleet fleet;
-    struct fake_tier_options slow = fast;
+    struct fake_tier_options slow = fleet_fast;
     slow.bytes_per_second = 2.0 * BLOCK * sizeof(uint32_t) / 0.020;
-    start(&fleet, &fast, &slow);
-    struct wish wish = {.shared = 6 * BLOCK, .count = 6 * BLOCK + 20, .ending = 1};
-    run(&fleet, 0, wish);
+    fleet_start(&fleet, &fleet_fast, &slow);
+    struct fleet_wish wish = {.shared = 6 * BLOCK, .count = 6 * BLOCK + 20, .ending = 1};
+    fleet_run(&fleet, 0, wish);
     struct engine_rig *rig = &fleet.rigs[1];
-    uint32_t tokens[PROMPT_MAX];
-    write_prompt(rig, tokens, wish.shared, wish.count, 1);
+    uint32_t tokens[FLEET_PROMPT_MAX];
+    fleet_prompt(rig, tokens, wish.shared, wish.count, 1);
     rig_submit(rig, 9, mr_fake_request("gone", tokens, wish.count));
-    while (stats_of(&fleet, 1).loads == 0 || stats_of(&fleet, 1).loaded_bytes == 0)
+    while (fleet_stats(&fleet, 1).loads == 0 || fleet_stats(&fleet, 1).loaded_bytes == 0)
         rig_step(rig);
     assert_true(mr_engine_cancel(rig->engine, (struct mr_text){"gone", 4}));
     rig_run(rig);
-    settle(&fleet, 1);
+    fleet_settle(&fleet, 1);
     assert_int_equal(rig->seen[9].choices[0].finish, MR_FINISH_CANCELLED);
-    struct mr_shared_cache_stats stats = stats_of(&fleet, 1);
+    struct mr_shared_cache_stats stats = fleet_stats(&fleet, 1);
     assert_int_equal(stats.staging_free, stats.staging_count);
-    assert_true(run(&fleet, 1, wish)->result.cached_tokens > 0);
-    end(&fleet);
+    assert_true(fleet_run(&fleet, 1, wish)->result.cached_tokens > 0);
+    fleet_end(&fleet);
 }
 
 static void what_was_flushed_is_stored_again(void **state)
 {
     (void)state;
     struct fleet fleet;
-    start(&fleet, &fast, &fast);
-    struct wish wish = {.shared = 3 * BLOCK, .count = 3 * BLOCK + 20, .ending = 1};
-    run(&fleet, 0, wish);
-    settle(&fleet, 0);
+    fleet_start(&fleet, &fleet_fast, &fleet_fast);
+    struct fleet_wish wish = {.shared = 3 * BLOCK, .count = 3 * BLOCK + 20, .ending = 1};
+    fleet_run(&fleet, 0, wish);
+    fleet_settle(&fleet, 0);
     fake_tier_flush(fleet.tiers[0]);
     wish.ending = 2;
-    assert_int_equal(run(&fleet, 0, wish)->result.cached_tokens, 3 * BLOCK);
+    assert_int_equal(fleet_run(&fleet, 0, wish)->result.cached_tokens, 3 * BLOCK);
     wish.ending = 3;
-    assert_int_equal(run(&fleet, 1, wish)->result.cached_tokens_redis, 3 * BLOCK);
-    end(&fleet);
+    assert_int_equal(fleet_run(&fleet, 1, wish)->result.cached_tokens_redis, 3 * BLOCK);
+    fleet_end(&fleet);
 }
 
 static void a_pool_of_two_buffers_is_enough(void **state)
 {
     (void)state;
     struct fleet fleet;
-    start(&fleet, &fast, &fast);
-    end(&fleet);
-    fleet.tiers[0] = fake_tier_create(&fast, NULL);
+    fleet_start(&fleet, &fleet_fast, &fleet_fast);
+    fleet_end(&fleet);
+    fleet.tiers[0] = fake_tier_create(&fleet_fast, NULL);
     struct engine_rig *rig = &fleet.rigs[0];
     rig_init(rig);
     rig->options.tier_staging_bytes = 1;
@@ -563,9 +419,9 @@ static void a_pool_of_two_buffers_is_enough(void **state)
     rig_start(rig);
     fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
     fleet.next_ticket[0] = 0;
-    struct wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
+    struct fleet_wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
     for (; wish.ending < 4; wish.ending++)
-        run(&fleet, 0, wish);
+        fleet_run(&fleet, 0, wish);
     assert_true(fleet.tiers[0]->items_stored > 0);
     rig_end(rig);
     fake_tier_destroy(fleet.tiers[0]);
@@ -590,8 +446,6 @@ int main(void)
         cmocka_unit_test(a_tier_that_is_down_changes_nothing),
         cmocka_unit_test(a_late_answer_is_not_waited_for_long),
         cmocka_unit_test(tenants_never_share),
-        cmocka_unit_test(a_session_is_found_by_another_worker_answers_included),
-        cmocka_unit_test(a_session_is_found_to_its_tail),
         cmocka_unit_test(a_request_cancelled_while_it_loads_ends_well),
         cmocka_unit_test(what_was_flushed_is_stored_again),
         cmocka_unit_test(a_pool_of_two_buffers_is_enough),

@@ -261,8 +261,8 @@ static void a_row_has_the_same_bits_in_every_batch(void **state)
             const uint32_t left = scenes[s].tokens - b * MR_BLOCK_TOKENS;
             const uint32_t tokens = left < MR_BLOCK_TOKENS ? left : MR_BLOCK_TOKENS;
             blocks[next] = next;
-            mr_cpu_kv_export(scenes[s].kv, scenes[s].blocks[b], tokens, moved);
-            mr_cpu_kv_import(kv, next, tokens, moved);
+            mr_cpu_kv_export(scenes[s].kv, scenes[s].blocks[b], 0, tokens, moved);
+            mr_cpu_kv_import(kv, next, 0, tokens, moved);
         }
         memcpy(qkv + (size_t)sequences[s].row_begin * width,
                scenes[s].qkv + (size_t)sequences[s].context_tokens * width,
@@ -300,7 +300,7 @@ static void what_another_request_left_is_never_read(void **state)
         void *nan = malloc(bytes);
         memset(nan, 0xff, bytes);
         for (uint32_t block = 0; block < blocks_for(scene.tokens) + 3; block++)
-            mr_cpu_kv_import(scene.kv, block, MR_BLOCK_TOKENS, nan);
+            mr_cpu_kv_import(scene.kv, block, 0, MR_BLOCK_TOKENS, nan);
         scene_run(&scene, 3);
         scene_check(&scene, 1);
         free(nan);

@@ -117,7 +117,7 @@ static void both_groups_are_copied_and_stored(void **state)
     struct mr_model_config config = config_of(3, BT, 32);
     config.windowed[0] = false;
     struct mr_kv_groups groups = groups_of(&config, 64 * 3 * LAYER_BYTES);
-    const struct mr_kv_place one = {1, 4}, two = {9, 2}, mixed[] = {{1, 2}, {9, 4}};
+    const struct mr_kv_place one = {1, 4, 0}, two = {9, 2, 0}, mixed[] = {{1, 2, 0}, {9, 4, 0}};
     size_t bytes = mr_kv_groups_export_bytes(&groups, BT);
     unsigned char *in = malloc(bytes), *out = calloc(1, bytes);
     for (size_t i = 0; i < bytes; i++)
@@ -130,7 +130,7 @@ static void both_groups_are_copied_and_stored(void **state)
         mr_kv_groups_export(&groups, mixed[i], BT, out);
         assert_memory_equal(out, in, bytes);
     }
-    mr_kv_groups_export(&groups, (struct mr_kv_place){1, 0}, BT, out);
+    mr_kv_groups_export(&groups, (struct mr_kv_place){1, 0, 0}, BT, out);
     assert_memory_equal(out, in, LAYER_BYTES);
     assert_memory_not_equal(out + LAYER_BYTES, in + LAYER_BYTES, LAYER_BYTES);
     free(out);
@@ -144,7 +144,7 @@ static void both_groups_are_stored_in_int8(void **state)
     struct mr_model_config config = config_of(3, BT, 32);
     config.windowed[0] = false;
     struct mr_kv_groups groups = groups_of(&config, 64 * 3 * LAYER_BYTES);
-    const struct mr_kv_place one = {1, 4}, two = {9, 2};
+    const struct mr_kv_place one = {1, 4, 0}, two = {9, 2, 0};
     size_t bytes = mr_kv_groups_export_bytes(&groups, BT), values = bytes / sizeof(float);
     float *in = malloc(bytes), *out = malloc(bytes);
     for (size_t i = 0; i < values; i++)

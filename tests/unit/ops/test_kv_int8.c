@@ -92,14 +92,33 @@ static void a_number_is_off_by_half_a_scale_at_most(void **state)
         for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
             uint32_t count = counts[k] < MR_BLOCK_TOKENS ? counts[k] : MR_BLOCK_TOKENS;
             fill(kv, 0, 0, count, 1 + i + k);
-            assert_true(mr_cpu_kv_int8_export(kv, 0, count, bytes));
-            mr_cpu_kv_int8_import(kv, 1, count, bytes);
+            assert_true(mr_cpu_kv_int8_export(kv, 0, 0, count, bytes));
+            mr_cpu_kv_int8_import(kv, 1, 0, count, bytes);
             for (uint32_t slot = 0; slot < LAYERS * HEADS; slot++)
                 for (uint32_t token = 0; token < count; token++) {
                     check_token(kv, slot, 0, token);
                     check_token(kv, slot, 1, token);
                 }
         }
+        free(bytes);
+        mr_cpu_kv_destroy(kv);
+    }
+}
+
+static void a_block_may_go_in_pieces(void **state)
+{
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        struct mr_cpu_kv *kv = make(bf16, 64, MR_CPU_BEST);
+        unsigned char *bytes = malloc(mr_cpu_kv_int8_bytes(kv, MR_BLOCK_TOKENS));
+        fill(kv, 0, 0, MR_BLOCK_TOKENS, 5);
+        assert_true(mr_cpu_kv_int8_export(kv, 0, 0, MR_BLOCK_TOKENS, bytes));
+        mr_cpu_kv_int8_import(kv, 1, 0, MR_BLOCK_TOKENS, bytes);
+        for (uint32_t first = 0; first < MR_BLOCK_TOKENS; first += 16) {
+            assert_true(mr_cpu_kv_int8_export(kv, 0, first, 16, bytes));
+            mr_cpu_kv_int8_import(kv, 2, first, 16, bytes);
+        }
+        assert_memory_equal(mr_cpu_kv_bytes_of(kv, 2), mr_cpu_kv_bytes_of(kv, 1), kv->block_bytes);
         free(bytes);
         mr_cpu_kv_destroy(kv);
     }
@@ -125,8 +144,8 @@ static void zeros_stay_zeros(void **state)
         unsigned char *bytes = malloc(mr_cpu_kv_int8_bytes(kv, MR_BLOCK_TOKENS));
         fill(kv, 1, 0, MR_BLOCK_TOKENS, 3); /* and take the place of what was there */
         number_set(place(kv, 0, 2, 1, 5, 9), 0, -0.0f, bf16);
-        assert_true(mr_cpu_kv_int8_export(kv, 0, MR_BLOCK_TOKENS, bytes));
-        mr_cpu_kv_int8_import(kv, 1, MR_BLOCK_TOKENS, bytes);
+        assert_true(mr_cpu_kv_int8_export(kv, 0, 0, MR_BLOCK_TOKENS, bytes));
+        mr_cpu_kv_int8_import(kv, 1, 0, MR_BLOCK_TOKENS, bytes);
         assert_memory_equal(mr_cpu_kv_bytes_of(kv, 1), mr_cpu_kv_bytes_of(kv, 2), kv->block_bytes);
         free(bytes);
         mr_cpu_kv_destroy(kv);
@@ -143,8 +162,8 @@ static void numbers_at_the_ends_stay_finite(void **state)
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         number_set(place(kv, 0, 0, 0, 0, 0), 0, ends[i], false);
         number_set(place(kv, 0, 0, 0, 0, 1), 0, -ends[i], false);
-        assert_true(mr_cpu_kv_int8_export(kv, 0, 1, bytes));
-        mr_cpu_kv_int8_import(kv, 1, 1, bytes);
+        assert_true(mr_cpu_kv_int8_export(kv, 0, 0, 1, bytes));
+        mr_cpu_kv_int8_import(kv, 1, 0, 1, bytes);
         float after = read_at(kv, 1, 0, 0, 0, 0);
         assert_true(isfinite(after) && fabsf(after - ends[i]) <= ends[i] / 100 + 1e-38f);
         assert_true(read_at(kv, 1, 0, 0, 0, 1) == -after);
@@ -164,8 +183,8 @@ static void what_is_not_finite_is_not_stored(void **state)
             fill(kv, 0, 0, 3, 1 + i);
             unsigned char *at = place(kv, 0, LAYERS * HEADS - 1, i % 2, 2, 31);
             number_set(at, 0, wrong[i / 2], bf16);
-            assert_false(mr_cpu_kv_int8_export(kv, 0, 3, bytes));
-            assert_true(mr_cpu_kv_int8_export(kv, 0, 2, bytes));
+            assert_false(mr_cpu_kv_int8_export(kv, 0, 0, 3, bytes));
+            assert_true(mr_cpu_kv_int8_export(kv, 0, 0, 2, bytes));
             free(bytes);
             mr_cpu_kv_destroy(kv);
         }
@@ -181,11 +200,11 @@ static void what_stands_behind_the_last_token_goes_nowhere(void **state)
             const size_t bytes = mr_cpu_kv_int8_bytes(kv, count);
             unsigned char *clean = malloc(bytes), *out = malloc(bytes);
             fill(kv, 0, 0, count, 5);
-            assert_true(mr_cpu_kv_int8_export(kv, 0, count, clean));
-            mr_cpu_kv_int8_import(kv, 2, count, clean);
+            assert_true(mr_cpu_kv_int8_export(kv, 0, 0, count, clean));
+            mr_cpu_kv_int8_import(kv, 2, 0, count, clean);
             fill(kv, 0, count, MR_BLOCK_TOKENS, 6);
             number_set(place(kv, 0, 0, 1, count, 3), 0, NAN, bf16);
-            assert_true(mr_cpu_kv_int8_export(kv, 0, count, out));
+            assert_true(mr_cpu_kv_int8_export(kv, 0, 0, count, out));
             assert_memory_equal(out, clean, bytes);
             /* the word that holds the last token has zero in the place of the next one */
             for (uint32_t dim = 0; dim < 32; dim++) {
@@ -210,8 +229,8 @@ static void every_level_gives_the_same_bytes(void **state)
             const size_t bytes = mr_cpu_kv_int8_bytes(kv, TOKENS);
             unsigned char *out = malloc(bytes + kv->block_bytes);
             fill(kv, 0, 0, TOKENS, 11);
-            assert_true(mr_cpu_kv_int8_export(kv, 0, TOKENS, out));
-            mr_cpu_kv_int8_import(kv, 1, TOKENS, out);
+            assert_true(mr_cpu_kv_int8_export(kv, 0, 0, TOKENS, out));
+            mr_cpu_kv_int8_import(kv, 1, 0, TOKENS, out);
             memcpy(out + bytes, mr_cpu_kv_bytes_of(kv, 1), kv->block_bytes);
             if (first) assert_memory_equal(out, first, bytes + kv->block_bytes);
             if (first) free(out);
@@ -227,8 +246,8 @@ static void misuse_is_caught(void **state)
     (void)state;
     struct mr_cpu_kv *kv = make(true, 16, MR_CPU_BEST);
     unsigned char byte = 0;
-    expect_assert_failure(mr_cpu_kv_int8_export(kv, 4, 1, &byte));
-    expect_assert_failure(mr_cpu_kv_int8_import(kv, 0, MR_BLOCK_TOKENS + 1, &byte));
+    expect_assert_failure(mr_cpu_kv_int8_export(kv, 4, 0, 1, &byte));
+    expect_assert_failure(mr_cpu_kv_int8_import(kv, 0, 0, MR_BLOCK_TOKENS + 1, &byte));
     mr_cpu_kv_destroy(kv);
 }
 
@@ -236,6 +255,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_number_is_off_by_half_a_scale_at_most),
+        cmocka_unit_test(a_block_may_go_in_pieces),
         cmocka_unit_test(a_token_takes_a_byte_a_number_and_two_a_scale),
         cmocka_unit_test(zeros_stay_zeros),
         cmocka_unit_test(numbers_at_the_ends_stay_finite),

@@ -40,10 +40,10 @@ static void export_gives_back_what_import_took(void **state)
             assert_in_range(bytes, exact, exact + 2u * 3 * 32 * 16 * 4);
             unsigned char *noise = random_bytes(bytes), *in = calloc(1, bytes);
             unsigned char *out = calloc(1, bytes);
-            mr_cpu_kv_import(kv, 2, tokens, noise);
-            mr_cpu_kv_export(kv, 2, tokens, in);
-            mr_cpu_kv_import(kv, 3, tokens, in);
-            mr_cpu_kv_export(kv, 3, tokens, out);
+            mr_cpu_kv_import(kv, 2, 0, tokens, noise);
+            mr_cpu_kv_export(kv, 2, 0, tokens, in);
+            mr_cpu_kv_import(kv, 3, 0, tokens, in);
+            mr_cpu_kv_export(kv, 3, 0, tokens, out);
             assert_memory_equal(in, out, bytes);
             free(noise);
             free(out);
@@ -60,10 +60,10 @@ static void a_full_block_is_its_own_stored_form(void **state)
         struct mr_cpu_kv *kv = make(bf16 != 0);
         const size_t bytes = mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS);
         unsigned char *in = random_bytes(bytes), *out = calloc(1, bytes);
-        mr_cpu_kv_import(kv, 1, MR_BLOCK_TOKENS, in);
+        mr_cpu_kv_import(kv, 1, 0, MR_BLOCK_TOKENS, in);
         assert_memory_equal(mr_cpu_kv_bytes_of(kv, 1), in, bytes);
         memcpy(mr_cpu_kv_bytes_of(kv, 3), mr_cpu_kv_bytes_of(kv, 1), bytes);
-        mr_cpu_kv_export(kv, 3, MR_BLOCK_TOKENS, out);
+        mr_cpu_kv_export(kv, 3, 0, MR_BLOCK_TOKENS, out);
         assert_memory_equal(out, in, bytes);
         free(out);
         free(in);
@@ -78,23 +78,23 @@ static void what_stands_behind_the_last_token_is_not_exported(void **state)
         struct mr_cpu_kv *one = make(bf16 != 0), *two = make(bf16 != 0);
         const size_t whole = mr_cpu_kv_export_bytes(one, MR_BLOCK_TOKENS);
         unsigned char *noise = random_bytes(whole), *part = malloc(whole), *again = malloc(whole);
-        mr_cpu_kv_import(one, 0, MR_BLOCK_TOKENS, noise);
+        mr_cpu_kv_import(one, 0, 0, MR_BLOCK_TOKENS, noise);
         for (uint32_t tokens = 1; tokens < MR_BLOCK_TOKENS; tokens += 14) {
             const size_t bytes = mr_cpu_kv_export_bytes(one, tokens);
             mr_cpu_kv_copy(one, 0, 1, tokens);
-            mr_cpu_kv_export(one, 0, tokens, part);
-            mr_cpu_kv_import(two, 1, tokens, part);
-            mr_cpu_kv_export(two, 1, tokens, again);
+            mr_cpu_kv_export(one, 0, 0, tokens, part);
+            mr_cpu_kv_import(two, 1, 0, tokens, part);
+            mr_cpu_kv_export(two, 1, 0, tokens, again);
             assert_memory_equal(part, again, bytes);
             memset(noise, 0, whole);
-            mr_cpu_kv_import(two, 1, MR_BLOCK_TOKENS, noise);
+            mr_cpu_kv_import(two, 1, 0, MR_BLOCK_TOKENS, noise);
             mr_cpu_kv_copy(one, 0, 1, tokens);
-            mr_cpu_kv_import(two, 1, tokens, part);
-            mr_cpu_kv_export(two, 1, MR_BLOCK_TOKENS, again);
-            mr_cpu_kv_import(one, 2, MR_BLOCK_TOKENS, noise);
+            mr_cpu_kv_import(two, 1, 0, tokens, part);
+            mr_cpu_kv_export(two, 1, 0, MR_BLOCK_TOKENS, again);
+            mr_cpu_kv_import(one, 2, 0, MR_BLOCK_TOKENS, noise);
             mr_cpu_kv_copy(one, 0, 2, tokens);
-            mr_cpu_kv_export(one, 2, tokens, part);
-            mr_cpu_kv_export(two, 1, tokens, again);
+            mr_cpu_kv_export(one, 2, 0, tokens, part);
+            mr_cpu_kv_export(two, 1, 0, tokens, again);
             assert_memory_equal(part, again, bytes);
         }
         free(again);
@@ -105,6 +105,32 @@ static void what_stands_behind_the_last_token_is_not_exported(void **state)
     }
 }
 
+/* In pieces of a panel or more, in any order, it is the same block. */
+static void a_block_may_go_in_pieces(void **state)
+{
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        struct mr_cpu_kv *kv = make(bf16 != 0);
+        const size_t whole = mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS);
+        unsigned char *in = random_bytes(whole), *piece = malloc(whole);
+        mr_cpu_kv_import(kv, 0, 0, MR_BLOCK_TOKENS, in);
+        for (uint32_t tokens = 16; tokens < MR_BLOCK_TOKENS; tokens *= 2) {
+            memset(mr_cpu_kv_bytes_of(kv, 1), 0, whole);
+            assert_int_equal(mr_cpu_kv_export_bytes(kv, tokens) * (MR_BLOCK_TOKENS / tokens),
+                             whole);
+            for (uint32_t first = MR_BLOCK_TOKENS; first > 0;) {
+                first -= tokens;
+                mr_cpu_kv_export(kv, 0, first, tokens, piece);
+                mr_cpu_kv_import(kv, 1, first, tokens, piece);
+            }
+            assert_memory_equal(mr_cpu_kv_bytes_of(kv, 1), in, whole);
+        }
+        free(piece);
+        free(in);
+        mr_cpu_kv_destroy(kv);
+    }
+}
+
 static void a_copy_has_the_tokens_and_leaves_the_source(void **state)
 {
     (void)state;
@@ -112,13 +138,13 @@ static void a_copy_has_the_tokens_and_leaves_the_source(void **state)
         struct mr_cpu_kv *kv = make(bf16 != 0);
         const size_t whole = mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS);
         unsigned char *in = random_bytes(whole), *out = malloc(whole), *want = malloc(whole);
-        mr_cpu_kv_import(kv, 0, MR_BLOCK_TOKENS, in);
+        mr_cpu_kv_import(kv, 0, 0, MR_BLOCK_TOKENS, in);
         for (uint32_t tokens = 1; tokens <= MR_BLOCK_TOKENS; tokens += 15) {
             mr_cpu_kv_copy(kv, 0, 2, tokens);
-            mr_cpu_kv_export(kv, 0, tokens, want);
-            mr_cpu_kv_export(kv, 2, tokens, out);
+            mr_cpu_kv_export(kv, 0, 0, tokens, want);
+            mr_cpu_kv_export(kv, 2, 0, tokens, out);
             assert_memory_equal(out, want, mr_cpu_kv_export_bytes(kv, tokens));
-            mr_cpu_kv_export(kv, 0, MR_BLOCK_TOKENS, out);
+            mr_cpu_kv_export(kv, 0, 0, MR_BLOCK_TOKENS, out);
             assert_memory_equal(out, in, whole);
         }
         free(want);
@@ -195,7 +221,9 @@ static void misuse_is_caught(void **state)
     expect_assert_failure(mr_cpu_kv_copy(kv, 0, 4, 1));
     expect_assert_failure(mr_cpu_kv_copy(kv, 1, 1, 1));
     expect_assert_failure(mr_cpu_kv_copy(kv, 0, 1, MR_BLOCK_TOKENS + 1));
-    expect_assert_failure(mr_cpu_kv_import(kv, 4, 1, &byte));
+    expect_assert_failure(mr_cpu_kv_import(kv, 4, 0, 1, &byte));
+    expect_assert_failure(mr_cpu_kv_import(kv, 0, 8, 1, &byte));
+    expect_assert_failure(mr_cpu_kv_export(kv, 0, 16, MR_BLOCK_TOKENS - 15, &byte));
     expect_assert_failure(mr_cpu_kv_bytes_of(kv, 4));
     mr_cpu_kv_destroy(kv);
 }
@@ -206,6 +234,7 @@ int main(void)
         cmocka_unit_test(export_gives_back_what_import_took),
         cmocka_unit_test(a_full_block_is_its_own_stored_form),
         cmocka_unit_test(what_stands_behind_the_last_token_is_not_exported),
+        cmocka_unit_test(a_block_may_go_in_pieces),
         cmocka_unit_test(a_copy_has_the_tokens_and_leaves_the_source),
         cmocka_unit_test(block_bytes_count_every_layer),
         cmocka_unit_test(populating_makes_all_resident_and_keeps_what_is_there),

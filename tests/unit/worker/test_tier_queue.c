@@ -27,10 +27,10 @@ static struct mr_tier_queue *open_queue(void)
 
 /* ITEMS items that say they have `length` bytes: the queue never looks at them. */
 static bool post_items(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns,
-                       bool any, uint64_t length)
+                       uint64_t length)
 {
     struct mr_tier_item items[ITEMS] = {0};
-    struct mr_tier_request request = {.ticket = 5, .items = items, .count = ITEMS, .any = any};
+    struct mr_tier_request request = {.ticket = 5, .items = items, .count = ITEMS};
     for (uint32_t i = 0; i < ITEMS; i++) {
         memset(items[i].key, (int)i + 1, MR_HASH_BYTES);
         items[i].bytes = bytes[i];
@@ -41,7 +41,7 @@ static bool post_items(struct mr_tier_queue *queue, enum mr_tier_work work, uint
 
 static bool post(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns)
 {
-    return post_items(queue, work, now_ns, false, sizeof bytes[0]);
+    return post_items(queue, work, now_ns, sizeof bytes[0]);
 }
 
 static void set_ready(struct mr_tier_queue *queue)
@@ -96,20 +96,18 @@ static void a_load_goes_from_the_back_and_reports_each_item(void **state)
     close_queue(queue);
 }
 
-static void an_ask_counts_a_chain_or_up_to_the_last_item_there(void **state)
+static void an_ask_counts_a_chain(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
     struct mr_tier_part *part;
     (void)state;
     set_ready(queue);
-    for (uint32_t any = 0; any < 2; any++) { /* there: the first item and the third */
-        assert_true(post_items(queue, MR_TIER_ASK, 0, any == 1, sizeof bytes[0]));
-        while ((part = mr_tier_queue_take(queue, 0, 0)) != NULL)
-            assert_false(mr_tier_queue_finish(queue, part, part->item % 2 == 0, 0));
-        assert_true(mr_tier_queue_poll(queue, &answer));
-        assert_true(answer.final && answer.count == (any == 1 ? 3 : 1));
-    }
+    assert_true(post(queue, MR_TIER_ASK, 0));
+    while ((part = mr_tier_queue_take(queue, 0, 0)) != NULL) /* there: the first and the third */
+        assert_false(mr_tier_queue_finish(queue, part, part->item % 2 == 0, 0));
+    assert_true(mr_tier_queue_poll(queue, &answer));
+    assert_true(answer.final && answer.count == 1);
     close_queue(queue);
 }
 
@@ -298,7 +296,7 @@ static void not_more_is_on_its_way_than_redis_copies_in_time(void **state)
     (void)state;
     set_ready(queue);
     mr_tier_queue_measured(queue, 1e15, 0);
-    assert_true(post_items(queue, MR_TIER_LOAD, 0, false, length));
+    assert_true(post_items(queue, MR_TIER_LOAD, 0, length));
     for (uint32_t count; (count = take_all(queue, parts)) > 0;) {
         uint64_t coming = 0;
         for (uint32_t i = 0; i < count; i++)
@@ -459,7 +457,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_taken_while_no_server_answers),
         cmocka_unit_test(a_load_goes_from_the_back_and_reports_each_item),
-        cmocka_unit_test(an_ask_counts_a_chain_or_up_to_the_last_item_there),
+        cmocka_unit_test(an_ask_counts_a_chain),
         cmocka_unit_test(loads_go_before_stores),
         cmocka_unit_test(what_nobody_takes_ends_at_its_deadline),
         cmocka_unit_test(what_nobody_has_taken_is_over_when_no_connection_is_left),

@@ -1,0 +1,50 @@
+/* fleet_rig - two engines over fake models that share a fake tier: what one computed the other
+ * loads. Their prompts begin alike, by a salt everybody knows, and end each in a way of its own.
+ *
+ * Owner: the test. Memory: freed by _end. Errors: asserted. */
+#ifndef MR_TESTS_FAKES_FLEET_RIG_H
+#define MR_TESTS_FAKES_FLEET_RIG_H
+
+#include "tests/fakes/engine_rig.h"
+
+#define FLEET_ANSWER     16u /* tokens of each answer */
+#define FLEET_PROMPT_MAX (8u * MR_BLOCK_TOKENS)
+
+/* A fast tier: a block is computed in tens of milliseconds and loaded in well under one. */
+extern const struct fake_tier_options fleet_fast;
+
+struct fleet {
+    struct fake_tier *tiers[2];
+    struct engine_rig rigs[2];
+    uint32_t next_ticket[2];
+};
+
+struct fleet_kind {
+    bool remote;    /* the pool is out of the tier's reach */
+    bool no_logits; /* no cache of complete prompts */
+};
+
+void fleet_start_as(struct fleet *fleet, struct fleet_kind kind,
+                    const struct fake_tier_options *first, const struct fake_tier_options *second);
+void fleet_start(struct fleet *fleet, const struct fake_tier_options *first,
+                 const struct fake_tier_options *second);
+void fleet_end(struct fleet *fleet);
+
+/* A prompt of count tokens, the first `shared` of them the same for every ending. */
+void fleet_prompt(const struct engine_rig *rig, uint32_t *tokens, uint32_t shared, uint32_t count,
+                  uint64_t ending);
+
+struct fleet_wish {
+    uint32_t shared, count;
+    uint64_t ending;
+    const char *tenant, *session;
+    bool no_read;
+};
+
+/* Runs one request to its end, asserts its answer; what was seen of it is the rig's. */
+const struct rig_seen *fleet_run(struct fleet *fleet, uint32_t worker, struct fleet_wish wish);
+/* Until the tier has nothing left to do for this worker. */
+void fleet_settle(struct fleet *fleet, uint32_t worker);
+struct mr_shared_cache_stats fleet_stats(const struct fleet *fleet, uint32_t worker);
+
+#endif

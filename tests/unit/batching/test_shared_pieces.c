@@ -1,0 +1,146 @@
+/* What prompts share within a block: two engines over fake models that share a fake tier. */
+#include "batching/shared_cache.h"
+
+#include "tests/fakes/fleet_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define BLOCK MR_BLOCK_TOKENS
+
+static uint32_t piece_end(uint32_t token_count)
+{
+    return token_count / MR_PIECE_TOKENS * MR_PIECE_TOKENS;
+}
+
+/* Where the one that comes later parts from the other: in the last block of both, in one that only
+ * the other ends in, before the first full block. Without a cache of logits, too. */
+static void prompts_that_part_within_a_block_share_it_up_to_there(void **state)
+{
+    (void)state;
+    static const uint32_t cases[][3] = {{4 * BLOCK + 100, 4 * BLOCK + 140, 4 * BLOCK + 150},
+                                        {4 * BLOCK + 100, 4 * BLOCK + 140, 5 * BLOCK + 60},
+                                        {2 * BLOCK + 255, 2 * BLOCK + 255, 3 * BLOCK},
+                                        {100, 140, BLOCK + 60},
+                                        {100, 140, 110}};
+    for (uint32_t i = 0; i < 10; i++) {
+        const uint32_t *tokens = cases[i / 2];
+        struct fleet fleet;
+        fleet_start_as(&fleet, (struct fleet_kind){.no_logits = i % 2 == 0}, &fleet_fast,
+                       &fleet_fast);
+        fleet_run(&fleet, 0,
+                  (struct fleet_wish){.shared = tokens[0], .count = tokens[1], .ending = 1});
+        const struct rig_seen *seen = fleet_run(
+            &fleet, 1, (struct fleet_wish){.shared = tokens[0], .count = tokens[2], .ending = 2});
+        assert_int_equal(seen->result.cached_tokens_redis, piece_end(tokens[0]));
+        assert_int_equal(fleet.rigs[1].fake->row_count,
+                         tokens[2] - piece_end(tokens[0]) + FLEET_ANSWER - 1);
+        fleet_end(&fleet);
+    }
+}
+
+/* Blocks, pieces and entry together hold every token once; what is there is not stored again. */
+static void every_token_is_stored_once(void **state)
+{
+    (void)state;
+    struct fleet fleet;
+    fleet_start(&fleet, &fleet_fast, &fleet_fast);
+    const uint64_t logits = fleet.rigs[0].fake->options.vocab_size * sizeof(float);
+    struct fleet_wish wish = {.shared = 3 * BLOCK + 170, .count = 3 * BLOCK + 205, .ending = 1};
+    fleet_run(&fleet, 0, wish);
+    fleet_settle(&fleet, 0);
+    assert_int_equal(fleet_stats(&fleet, 0).stored_bytes,
+                     wish.count * sizeof(struct mr_fake_slot) + logits);
+    wish.ending = 2;
+    assert_int_equal(fleet_run(&fleet, 1, wish)->result.cached_tokens_redis, 3 * BLOCK + 160);
+    fleet_settle(&fleet, 1);
+    assert_int_equal(fleet_stats(&fleet, 1).stored_bytes,
+                     45 * sizeof(struct mr_fake_slot) + logits);
+    fleet_end(&fleet);
+}
+
+/* The front computes what is lost, and goes on with the piece behind it. */
+static void a_lost_piece_is_computed(void **state)
+{
+    (void)state;
+    uint64_t used = 0, missing = 0;
+    for (uint64_t seed = 1; seed < 40; seed++) {
+        struct fleet fleet;
+        struct fake_tier_options losing = fleet_fast;
+        losing.lose_percent = 30;
+        losing.seed = seed;
+        fleet_start(&fleet, &fleet_fast, &losing);
+        struct fleet_wish wish = {.shared = BLOCK + 230, .count = BLOCK + 250, .ending = 1};
+        fleet_run(&fleet, 0, wish);
+        wish.ending = seed % 2;
+        const struct rig_seen *seen = fleet_run(&fleet, 1, wish);
+        uint32_t prompt_rows = (uint32_t)fleet.rigs[1].fake->row_count - (FLEET_ANSWER - 1);
+        assert_int_equal(prompt_rows + seen->result.cached_tokens_redis, wish.count);
+        used += seen->result.cached_tokens_redis;
+        missing += fleet_stats(&fleet, 1).missing_items;
+        fleet_end(&fleet);
+    }
+    assert_true(used > 0 && missing > 0);
+}
+
+/* The next turn: a prompt of count tokens, its answer, and what is said then. */
+static uint32_t next_turn(struct fleet *fleet, uint32_t count, const char *session)
+{
+    struct engine_rig *rig = &fleet->rigs[1];
+    uint32_t tokens[FLEET_PROMPT_MAX];
+    fleet_run(fleet, 0, (struct fleet_wish){.shared = count, .count = count, .session = session});
+    rig_tokens(rig, 7, tokens, count);
+    rig_expect(rig, tokens, count, tokens + count, FLEET_ANSWER);
+    rig_tokens(rig, 99, tokens + count + FLEET_ANSWER, 30);
+    struct mr_request *request = mr_fake_request("turn", tokens, count + FLEET_ANSWER + 30);
+    if (session != NULL) request->session = (struct mr_text){session, strlen(session)};
+    rig_submit(rig, 50, request);
+    rig_run(rig);
+    return rig->seen[50].result.cached_tokens_redis;
+}
+
+static void a_session_is_found_by_another_worker_answers_included(void **state)
+{
+    (void)state;
+    struct fleet fleet;
+    fleet_start(&fleet, &fleet_fast, &fleet_fast);
+    assert_int_equal(next_turn(&fleet, 2 * BLOCK - 8, "talk"), 2 * BLOCK);
+    fleet_end(&fleet);
+    fleet_start(&fleet, &fleet_fast, &fleet_fast);
+    assert_int_equal(next_turn(&fleet, 2 * BLOCK - 8, NULL), piece_end(2 * BLOCK - 8));
+    fleet_end(&fleet);
+}
+
+/* Wherever in a block the conversation ends: to the last whole step. */
+static void a_session_is_found_to_its_tail(void **state)
+{
+    (void)state;
+    for (uint32_t count = 3 * BLOCK / 8; count < 3 * BLOCK; count += BLOCK / 4 + 3) {
+        struct fleet fleet;
+        fleet_start(&fleet, &fleet_fast, &fleet_fast);
+        uint32_t computed = count + FLEET_ANSWER - 1;
+        assert_int_equal(next_turn(&fleet, count, "talk"), piece_end(computed));
+        fleet_end(&fleet);
+        fleet_start(&fleet, &fleet_fast, &fleet_fast);
+        assert_int_equal(next_turn(&fleet, count, NULL), piece_end(count));
+        fleet_end(&fleet);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prompts_that_part_within_a_block_share_it_up_to_there),
+        cmocka_unit_test(every_token_is_stored_once),
+        cmocka_unit_test(a_lost_piece_is_computed),
+        cmocka_unit_test(a_session_is_found_by_another_worker_answers_included),
+        cmocka_unit_test(a_session_is_found_to_its_tail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
