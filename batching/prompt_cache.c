@@ -3,25 +3,27 @@
 #include "batching/prompt_cache.h"
 
 #include "codec/check.h"
+#include "codec/index_list.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE UINT32_MAX
+#define NONE MR_INDEX_NONE
 
 struct prompt_entry {
     unsigned char key[MR_HASH_BYTES];
-    uint32_t chain_next;   /* in the bucket, or in the list of unused entries */
-    uint32_t newer, older; /* order of last access */
+    uint32_t chain_next; /* in the bucket, or in the list of unused entries */
     uint64_t accessed_ns, accesses;
 };
 
 struct mr_prompt_cache {
     struct mr_prompt_cache_options options;
     struct prompt_entry *entries; /* [entries_max] */
+    struct mr_index_link *links;  /* [entries_max] */
     float *rows;                  /* [entries_max * vocab_size] */
     uint32_t *buckets;            /* [bucket_mask + 1] */
-    uint32_t bucket_mask, unused, newest, oldest;
+    uint32_t bucket_mask, unused;
+    struct mr_index_list accessed; /* in order of last access, the oldest first */
     struct mr_prompt_cache_stats stats;
 };
 
@@ -35,7 +37,10 @@ static enum mr_status make_tables(struct mr_prompt_cache *cache)
     cache->entries = calloc((size_t)count + 1, sizeof *cache->entries);
     size_t row_bytes = cache->options.vocab_size * sizeof *cache->rows;
     cache->rows = calloc((size_t)count + 1, row_bytes);
-    if (cache->buckets == NULL || cache->entries == NULL || cache->rows == NULL) return MR_NOMEM;
+    cache->links = calloc((size_t)count + 1, sizeof *cache->links);
+    if (cache->buckets == NULL || cache->entries == NULL || cache->rows == NULL ||
+        cache->links == NULL)
+        return MR_NOMEM;
     memset(cache->buckets, 0xff, buckets * sizeof *cache->buckets);
     for (uint32_t i = 0; i < count; i++)
         cache->entries[i].chain_next = i + 1 < count ? i + 1 : NONE;
@@ -52,7 +57,7 @@ enum mr_status mr_prompt_cache_create(struct mr_prompt_cache **out,
     struct mr_prompt_cache *cache = calloc(1, sizeof *cache);
     if (cache == NULL) goto fail;
     cache->options = *options;
-    cache->newest = cache->oldest = NONE;
+    cache->accessed = MR_INDEX_LIST_EMPTY;
     cache->stats.entries_max = options->entries_max;
     if (make_tables(cache) != MR_OK) goto fail_cache;
     *out = cache;
@@ -68,6 +73,7 @@ void mr_prompt_cache_destroy(struct mr_prompt_cache *cache)
 {
     if (cache == NULL) return;
     free(cache->rows);
+    free(cache->links);
     free(cache->entries);
     free(cache->buckets);
     free(cache);
@@ -96,30 +102,11 @@ static bool is_too_old(const struct mr_prompt_cache *cache, uint32_t index, uint
            now_ns - accessed_ns >= cache->options.ttl_ns;
 }
 
-static void unlink_access(struct mr_prompt_cache *cache, uint32_t index)
+/* The newest is the last. */
+static void append(struct mr_prompt_cache *cache, uint32_t index, uint64_t now_ns)
 {
-    const struct prompt_entry *entry = &cache->entries[index];
-    if (entry->newer == NONE)
-        cache->newest = entry->older;
-    else
-        cache->entries[entry->newer].older = entry->older;
-    if (entry->older == NONE)
-        cache->oldest = entry->newer;
-    else
-        cache->entries[entry->older].newer = entry->newer;
-}
-
-static void link_newest(struct mr_prompt_cache *cache, uint32_t index, uint64_t now_ns)
-{
-    struct prompt_entry *entry = &cache->entries[index];
-    entry->newer = NONE;
-    entry->older = cache->newest;
-    entry->accessed_ns = now_ns;
-    if (cache->newest == NONE)
-        cache->oldest = index;
-    else
-        cache->entries[cache->newest].newer = index;
-    cache->newest = index;
+    cache->entries[index].accessed_ns = now_ns;
+    mr_index_list_append(&cache->accessed, cache->links, index);
 }
 
 static void forget(struct mr_prompt_cache *cache, uint32_t index)
@@ -129,7 +116,7 @@ static void forget(struct mr_prompt_cache *cache, uint32_t index)
     while (*link != index)
         link = &cache->entries[*link].chain_next;
     *link = entry->chain_next;
-    unlink_access(cache, index);
+    mr_index_list_remove(&cache->accessed, cache->links, index);
     entry->chain_next = cache->unused;
     cache->unused = index;
     cache->stats.count--;
@@ -155,8 +142,8 @@ const float *mr_prompt_cache_find(struct mr_prompt_cache *cache,
     }
     cache->stats.hits++;
     cache->entries[index].accesses++;
-    unlink_access(cache, index);
-    link_newest(cache, index, now_ns);
+    mr_index_list_remove(&cache->accessed, cache->links, index);
+    append(cache, index, now_ns);
     return row_of(cache, index);
 }
 
@@ -170,7 +157,7 @@ const float *mr_prompt_cache_peek(const struct mr_prompt_cache *cache,
 static uint32_t take_unused(struct mr_prompt_cache *cache)
 {
     if (cache->unused == NONE) {
-        forget(cache, cache->oldest);
+        forget(cache, cache->accessed.first);
         cache->stats.evictions++;
     }
     uint32_t index = cache->unused;
@@ -185,7 +172,7 @@ float *mr_prompt_cache_put(struct mr_prompt_cache *cache, const unsigned char ke
     mr_prompt_cache_expire(cache, now_ns);
     uint32_t index = look_up(cache, key);
     if (index != NONE) {
-        unlink_access(cache, index);
+        mr_index_list_remove(&cache->accessed, cache->links, index);
     } else {
         index = take_unused(cache);
         struct prompt_entry *entry = &cache->entries[index];
@@ -196,7 +183,7 @@ float *mr_prompt_cache_put(struct mr_prompt_cache *cache, const unsigned char ke
         cache->buckets[bucket] = index;
         cache->stats.count++;
     }
-    link_newest(cache, index, now_ns);
+    append(cache, index, now_ns);
     return row_of(cache, index);
 }
 
@@ -208,8 +195,8 @@ void mr_prompt_cache_drop(struct mr_prompt_cache *cache, const unsigned char key
 
 void mr_prompt_cache_expire(struct mr_prompt_cache *cache, uint64_t now_ns)
 {
-    while (cache->oldest != NONE && is_too_old(cache, cache->oldest, now_ns)) {
-        forget(cache, cache->oldest);
+    while (cache->accessed.count > 0 && is_too_old(cache, cache->accessed.first, now_ns)) {
+        forget(cache, cache->accessed.first);
         cache->stats.expirations++;
     }
 }
@@ -228,17 +215,16 @@ struct mr_prompt_cache_stats mr_prompt_cache_stats(const struct mr_prompt_cache 
 
 void mr_prompt_cache_check(const struct mr_prompt_cache *cache)
 {
-    uint32_t listed = 0, unused = 0, newer = NONE;
-    uint64_t accessed_ns = UINT64_MAX;
-    for (uint32_t i = cache->newest; i != NONE; i = cache->entries[i].older) {
-        MR_ASSERT(listed++ < cache->options.entries_max);
-        MR_ASSERT(cache->entries[i].newer == newer && look_up(cache, cache->entries[i].key) == i);
-        MR_ASSERT(cache->entries[i].accessed_ns <= accessed_ns);
+    uint32_t unused = 0;
+    uint64_t accessed_ns = 0;
+    mr_index_list_check(&cache->accessed, cache->links);
+    for (uint32_t i = cache->accessed.first; i != NONE; i = cache->links[i].next) {
+        MR_ASSERT(look_up(cache, cache->entries[i].key) == i);
+        MR_ASSERT(cache->entries[i].accessed_ns >= accessed_ns);
         accessed_ns = cache->entries[i].accessed_ns;
-        newer = i;
     }
-    MR_ASSERT(cache->oldest == newer && listed == cache->stats.count);
+    MR_ASSERT(cache->accessed.count == cache->stats.count);
     for (uint32_t i = cache->unused; i != NONE; i = cache->entries[i].chain_next)
         MR_ASSERT(unused++ < cache->options.entries_max);
-    MR_ASSERT(listed + unused == cache->options.entries_max);
+    MR_ASSERT(cache->stats.count + unused == cache->options.entries_max);
 }

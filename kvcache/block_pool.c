@@ -1,9 +1,10 @@
-/* Two intrusive lists over one array of nodes: FREE blocks as a stack, so that a warm block is used
+/* Lists over one array of links: FREE blocks as a stack, so that a warm block is used
  * again first, and CACHED blocks as a queue in the order they lost their last reference. A HELD
  * block is on neither. */
 #include "kvcache/block_pool.h"
 
 #include "codec/check.h"
+#include "codec/index_list.h"
 
 #include <stdlib.h>
 
@@ -11,21 +12,16 @@ enum block_state { BLOCK_FREE, BLOCK_CACHED, BLOCK_KEPT, BLOCK_HELD };
 
 struct block_node {
     uint32_t references;
-    mr_block_id previous, next; /* in the list of its state; NONE at the ends and when HELD */
-    uint8_t state;              /* enum block_state */
+    uint8_t state; /* enum block_state */
     bool indexed;
     uint64_t keep_until_ns; /* 0: not to be kept */
 };
 
-struct block_list {
-    mr_block_id first, last;
-    uint32_t count;
-};
-
 struct mr_block_pool {
-    struct block_node *nodes; /* [block_count] */
+    struct block_node *nodes;    /* [block_count] */
+    struct mr_index_link *links; /* [block_count] in the list of its state */
     uint32_t block_count;
-    struct block_list free, cached, kept; /* cached, kept: oldest first */
+    struct mr_index_list free, cached, kept; /* cached, kept: oldest first */
     uint32_t kept_max;
     uint64_t now_ns;
     uint64_t evictions;
@@ -33,32 +29,14 @@ struct mr_block_pool {
     void *context;
 };
 
-static void list_append(struct mr_block_pool *pool, struct block_list *list, mr_block_id id)
+static void append(struct mr_block_pool *pool, struct mr_index_list *list, mr_block_id id)
 {
-    struct block_node *node = &pool->nodes[id];
-    node->previous = list->last;
-    node->next = MR_BLOCK_NONE;
-    if (list->last == MR_BLOCK_NONE)
-        list->first = id;
-    else
-        pool->nodes[list->last].next = id;
-    list->last = id;
-    list->count++;
+    mr_index_list_append(list, pool->links, id);
 }
 
-static void list_remove(struct mr_block_pool *pool, struct block_list *list, mr_block_id id)
+static void take_out(struct mr_block_pool *pool, struct mr_index_list *list, mr_block_id id)
 {
-    struct block_node *node = &pool->nodes[id];
-    if (node->previous == MR_BLOCK_NONE)
-        list->first = node->next;
-    else
-        pool->nodes[node->previous].next = node->next;
-    if (node->next == MR_BLOCK_NONE)
-        list->last = node->previous;
-    else
-        pool->nodes[node->next].previous = node->previous;
-    node->previous = node->next = MR_BLOCK_NONE;
-    list->count--;
+    mr_index_list_remove(list, pool->links, id);
 }
 
 enum mr_status mr_block_pool_create(struct mr_block_pool **out, uint32_t block_count,
@@ -69,18 +47,19 @@ enum mr_status mr_block_pool_create(struct mr_block_pool **out, uint32_t block_c
     struct mr_block_pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL) goto fail;
     pool->nodes = calloc(block_count, sizeof *pool->nodes);
-    if (pool->nodes == NULL) goto fail_pool;
+    pool->links = calloc(block_count, sizeof *pool->links);
+    if (pool->nodes == NULL || pool->links == NULL) goto fail_pool;
     pool->block_count = block_count;
     pool->evicted = evicted;
     pool->context = context;
-    pool->free = pool->cached = pool->kept = (struct block_list){MR_BLOCK_NONE, MR_BLOCK_NONE, 0};
+    pool->free = pool->cached = pool->kept = MR_INDEX_LIST_EMPTY;
     for (uint32_t id = block_count; id-- > 0;)
-        list_append(pool, &pool->free, id);
+        append(pool, &pool->free, id);
     *out = pool;
     return MR_OK;
 
 fail_pool:
-    free(pool);
+    mr_block_pool_destroy(pool);
 fail:
     return mr_fail(err, MR_NOMEM, "no memory for a pool of %u KV blocks", block_count);
 }
@@ -88,6 +67,7 @@ fail:
 void mr_block_pool_destroy(struct mr_block_pool *pool)
 {
     if (pool == NULL) return;
+    free(pool->links);
     free(pool->nodes);
     free(pool);
 }
@@ -97,7 +77,7 @@ void mr_block_pool_set_kept_max(struct mr_block_pool *pool, uint32_t kept_max)
     pool->kept_max = kept_max;
 }
 
-static struct block_list *list_of(struct mr_block_pool *pool, enum block_state state)
+static struct mr_index_list *list_of(struct mr_block_pool *pool, enum block_state state)
 {
     MR_ASSERT(state != BLOCK_HELD);
     return state == BLOCK_FREE ? &pool->free : state == BLOCK_KEPT ? &pool->kept : &pool->cached;
@@ -107,21 +87,21 @@ static struct block_list *list_of(struct mr_block_pool *pool, enum block_state s
 static void keep_no_longer(struct mr_block_pool *pool)
 {
     mr_block_id id = pool->kept.first;
-    list_remove(pool, &pool->kept, id);
+    take_out(pool, &pool->kept, id);
     pool->nodes[id].state = BLOCK_CACHED;
     pool->nodes[id].keep_until_ns = 0;
-    list_append(pool, &pool->cached, id);
+    append(pool, &pool->cached, id);
 }
 
 static void evict_oldest(struct mr_block_pool *pool)
 {
-    struct block_list *list = pool->cached.count > 0 ? &pool->cached : &pool->kept;
+    struct mr_index_list *list = pool->cached.count > 0 ? &pool->cached : &pool->kept;
     mr_block_id id = list->first;
     if (pool->evicted != NULL) pool->evicted(pool->context, id);
-    list_remove(pool, list, id);
+    take_out(pool, list, id);
     pool->nodes[id].indexed = false;
     pool->nodes[id].state = BLOCK_FREE;
-    list_append(pool, &pool->free, id);
+    append(pool, &pool->free, id);
     pool->evictions++;
 }
 
@@ -131,7 +111,7 @@ enum mr_status mr_block_pool_take(struct mr_block_pool *pool, uint32_t count, mr
     for (uint32_t i = 0; i < count; i++) {
         if (pool->free.count == 0) evict_oldest(pool);
         mr_block_id id = pool->free.last;
-        list_remove(pool, &pool->free, id);
+        take_out(pool, &pool->free, id);
         pool->nodes[id].state = BLOCK_HELD;
         pool->nodes[id].references = 1;
         pool->nodes[id].keep_until_ns = 0;
@@ -146,7 +126,7 @@ void mr_block_pool_hold(struct mr_block_pool *pool, mr_block_id id)
     struct block_node *node = &pool->nodes[id];
     MR_ASSERT(node->state != BLOCK_FREE);
     if (node->state != BLOCK_HELD) {
-        list_remove(pool, list_of(pool, node->state), id);
+        take_out(pool, list_of(pool, node->state), id);
         node->state = BLOCK_HELD;
     }
     node->references++;
@@ -161,7 +141,7 @@ void mr_block_pool_release(struct mr_block_pool *pool, mr_block_id id)
     /* Whatever the time: blocks stop being kept in the order of the list, a chain's end first. */
     bool kept = pool->kept_max > 0 && node->keep_until_ns > 0;
     node->state = !node->indexed ? BLOCK_FREE : kept ? BLOCK_KEPT : BLOCK_CACHED;
-    list_append(pool, list_of(pool, node->state), id);
+    append(pool, list_of(pool, node->state), id);
     if (pool->kept.count > pool->kept_max) keep_no_longer(pool);
 }
 
@@ -187,9 +167,9 @@ void mr_block_pool_mark(struct mr_block_pool *pool, mr_block_id id, bool indexed
     MR_ASSERT(node->state != BLOCK_FREE);
     node->indexed = indexed;
     if (indexed || node->state == BLOCK_HELD) return;
-    list_remove(pool, list_of(pool, node->state), id);
+    take_out(pool, list_of(pool, node->state), id);
     node->state = BLOCK_FREE;
-    list_append(pool, &pool->free, id);
+    append(pool, &pool->free, id);
 }
 
 uint32_t mr_block_pool_references(const struct mr_block_pool *pool, mr_block_id id)
@@ -234,20 +214,14 @@ uint64_t mr_block_pool_evictions(const struct mr_block_pool *pool)
     return pool->evictions;
 }
 
-static void check_list(const struct mr_block_pool *pool, const struct block_list *list,
+static void check_list(const struct mr_block_pool *pool, const struct mr_index_list *list,
                        enum block_state state)
 {
-    uint32_t count = 0;
-    mr_block_id previous = MR_BLOCK_NONE;
-    for (mr_block_id id = list->first; id != MR_BLOCK_NONE; id = pool->nodes[id].next) {
-        MR_ASSERT(id < pool->block_count && count < list->count);
-        MR_ASSERT(pool->nodes[id].previous == previous);
+    mr_index_list_check(list, pool->links);
+    for (mr_block_id id = list->first; id != MR_BLOCK_NONE; id = pool->links[id].next) {
         MR_ASSERT(pool->nodes[id].state == state && pool->nodes[id].references == 0);
         MR_ASSERT(pool->nodes[id].indexed == (state != BLOCK_FREE));
-        previous = id;
-        count++;
     }
-    MR_ASSERT(count == list->count && list->last == previous);
 }
 
 void mr_block_pool_check(const struct mr_block_pool *pool)

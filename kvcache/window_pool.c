@@ -1,56 +1,35 @@
 /* Slots know their block and blocks their slot; CACHED slots stand in a queue, oldest first, FREE
- * ones in a stack of the same links. */
+ * ones in a stack over the same links. */
 #include "kvcache/window_pool.h"
 
 #include "codec/check.h"
+#include "codec/index_list.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct window_slot {
-    mr_block_id block;       /* MR_BLOCK_NONE: FREE */
-    uint32_t needs;          /* holders; 0 with a block: CACHED */
-    uint32_t previous, next; /* in the queue or the stack; NONE at the ends and when NEEDED */
-};
-
-struct slot_list {
-    uint32_t first, last, count;
+    mr_block_id block; /* MR_BLOCK_NONE: FREE */
+    uint32_t needs;    /* holders; 0 with a block: CACHED */
 };
 
 struct mr_window_pool {
-    struct window_slot *slots; /* [slot_count] */
-    uint32_t *slot_of;         /* [block_count] */
+    struct window_slot *slots;   /* [slot_count] */
+    struct mr_index_link *links; /* [slot_count] in the queue or the stack */
+    uint32_t *slot_of;           /* [block_count] */
     uint32_t slot_count, block_count;
-    struct slot_list free, cached;
+    struct mr_index_list free, cached;
     uint64_t evictions;
 };
 
-static void list_append(struct mr_window_pool *pool, struct slot_list *list, uint32_t slot)
+static void append(struct mr_window_pool *pool, struct mr_index_list *list, uint32_t slot)
 {
-    struct window_slot *node = &pool->slots[slot];
-    node->previous = list->last;
-    node->next = MR_SLOT_NONE;
-    if (list->last == MR_SLOT_NONE)
-        list->first = slot;
-    else
-        pool->slots[list->last].next = slot;
-    list->last = slot;
-    list->count++;
+    mr_index_list_append(list, pool->links, slot);
 }
 
-static void list_remove(struct mr_window_pool *pool, struct slot_list *list, uint32_t slot)
+static void take_out(struct mr_window_pool *pool, struct mr_index_list *list, uint32_t slot)
 {
-    struct window_slot *node = &pool->slots[slot];
-    if (node->previous == MR_SLOT_NONE)
-        list->first = node->next;
-    else
-        pool->slots[node->previous].next = node->next;
-    if (node->next == MR_SLOT_NONE)
-        list->last = node->previous;
-    else
-        pool->slots[node->next].previous = node->previous;
-    node->previous = node->next = MR_SLOT_NONE;
-    list->count--;
+    mr_index_list_remove(list, pool->links, slot);
 }
 
 enum mr_status mr_window_pool_create(struct mr_window_pool **out, uint32_t slot_count,
@@ -61,15 +40,16 @@ enum mr_status mr_window_pool_create(struct mr_window_pool **out, uint32_t slot_
     struct mr_window_pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL) goto fail;
     pool->slots = calloc(slot_count, sizeof *pool->slots);
+    pool->links = calloc(slot_count, sizeof *pool->links);
     pool->slot_of = malloc(block_count * sizeof *pool->slot_of);
-    if (pool->slots == NULL || pool->slot_of == NULL) goto fail_pool;
+    if (pool->slots == NULL || pool->links == NULL || pool->slot_of == NULL) goto fail_pool;
     pool->slot_count = slot_count;
     pool->block_count = block_count;
     memset(pool->slot_of, 0xff, block_count * sizeof *pool->slot_of);
-    pool->free = pool->cached = (struct slot_list){MR_SLOT_NONE, MR_SLOT_NONE, 0};
+    pool->free = pool->cached = MR_INDEX_LIST_EMPTY;
     for (uint32_t slot = slot_count; slot-- > 0;) {
         pool->slots[slot].block = MR_BLOCK_NONE;
-        list_append(pool, &pool->free, slot);
+        append(pool, &pool->free, slot);
     }
     *out = pool;
     return MR_OK;
@@ -84,6 +64,7 @@ void mr_window_pool_destroy(struct mr_window_pool *pool)
 {
     if (pool == NULL) return;
     free(pool->slot_of);
+    free(pool->links);
     free(pool->slots);
     free(pool);
 }
@@ -98,7 +79,7 @@ static void set_free(struct mr_window_pool *pool, uint32_t slot)
 {
     pool->slot_of[pool->slots[slot].block] = MR_SLOT_NONE;
     pool->slots[slot].block = MR_BLOCK_NONE;
-    list_append(pool, &pool->free, slot);
+    append(pool, &pool->free, slot);
 }
 
 static uint32_t take_slot(struct mr_window_pool *pool)
@@ -106,12 +87,12 @@ static uint32_t take_slot(struct mr_window_pool *pool)
     if (pool->free.count == 0) {
         uint32_t oldest = pool->cached.first;
         if (oldest == MR_SLOT_NONE) return MR_SLOT_NONE;
-        list_remove(pool, &pool->cached, oldest);
+        take_out(pool, &pool->cached, oldest);
         set_free(pool, oldest);
         pool->evictions++;
     }
     uint32_t slot = pool->free.last;
-    list_remove(pool, &pool->free, slot);
+    take_out(pool, &pool->free, slot);
     return slot;
 }
 
@@ -124,7 +105,7 @@ bool mr_window_pool_need(struct mr_window_pool *pool, mr_block_id id)
         pool->slots[slot].block = id;
         pool->slot_of[id] = slot;
     } else if (pool->slots[slot].needs == 0) {
-        list_remove(pool, &pool->cached, slot);
+        take_out(pool, &pool->cached, slot);
     }
     pool->slots[slot].needs++;
     return true;
@@ -136,7 +117,7 @@ void mr_window_pool_spare(struct mr_window_pool *pool, mr_block_id id, bool of_u
     MR_ASSERT(slot != MR_SLOT_NONE && pool->slots[slot].needs > 0);
     if (--pool->slots[slot].needs > 0) return;
     if (of_use)
-        list_append(pool, &pool->cached, slot);
+        append(pool, &pool->cached, slot);
     else
         set_free(pool, slot);
 }
@@ -155,7 +136,7 @@ void mr_window_pool_drop(struct mr_window_pool *pool, mr_block_id id)
     uint32_t slot = mr_window_pool_slot(pool, id);
     if (slot == MR_SLOT_NONE) return;
     MR_ASSERT(pool->slots[slot].needs == 0);
-    list_remove(pool, &pool->cached, slot);
+    take_out(pool, &pool->cached, slot);
     set_free(pool, slot);
 }
 
@@ -185,16 +166,14 @@ uint64_t mr_window_pool_evictions(const struct mr_window_pool *pool)
     return pool->evictions;
 }
 
-static void check_list(const struct mr_window_pool *pool, const struct slot_list *list, bool free)
+static void check_list(const struct mr_window_pool *pool, const struct mr_index_list *list,
+                       bool free)
 {
-    uint32_t count = 0, previous = MR_SLOT_NONE;
-    for (uint32_t slot = list->first; slot != MR_SLOT_NONE; slot = pool->slots[slot].next) {
+    mr_index_list_check(list, pool->links);
+    for (uint32_t slot = list->first; slot != MR_SLOT_NONE; slot = pool->links[slot].next) {
         const struct window_slot *node = &pool->slots[slot];
-        MR_ASSERT(count++ < list->count && node->previous == previous);
         MR_ASSERT(node->needs == 0 && (node->block == MR_BLOCK_NONE) == free);
-        previous = slot;
     }
-    MR_ASSERT(count == list->count && list->last == previous);
 }
 
 void mr_window_pool_check(const struct mr_window_pool *pool)
