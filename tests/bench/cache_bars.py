@@ -8,49 +8,20 @@ loaded, with the counters of the worker. What a slow Redis costs: slow_redis.py.
 
 import argparse
 import contextlib
-import json
 import os
-import random
-import subprocess
 import sys
 import time
-import uuid
 
 import fleet
 
 sys.path.insert(0, str(fleet.ROOT / "tests/integration"))
 
-from redis_rig import Redis, first  # noqa: E402
+import redis_rig  # noqa: E402
+from redis_rig import first, loaded  # noqa: E402
 
 
-class Asker:
-    """One worker and its producer."""
-
-    def __init__(self, options, broker, name, *flags):
-        self.options, self.broker, self.name = options, broker, name
-        self.worker = fleet.Worker(options, broker, "--prefix", name, "--group", name, "--kv-memory", "1GiB", *flags)
-
-    def ask(self, ids, **fields):
-        fields = {"max_tokens": 8, "temperature": 0, "ignore_eos": True, **fields}
-        words = [f"{key}={json.dumps(value)}" for key, value in fields.items()]
-        answer = subprocess.run(
-            [str(self.options.millrace), "send", "--brokers", self.broker.address, "--prefix", self.name, "--json",
-             "--no-stream", "--timeout", "40s", "--id", uuid.uuid4().hex, f"prompt_token_ids={json.dumps(ids)}",
-             *words], capture_output=True, text=True)
-        lines = [line for line in answer.stdout.splitlines() if '"finish_reason"' in line]
-        if not lines:
-            raise RuntimeError(f"no result: {answer.stdout[-500:]} {answer.stderr[-500:]}")
-        return json.loads(lines[-1])
-
-    def warm(self, salt):
-        for turn in range(3):
-            self.ask(tokens(salt * 1000 + turn, 1500), cache={"read": False, "write": False})
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.worker.__exit__()
+def open_worker(options, broker, name, *flags):
+    return redis_rig.Worker(options, broker, name, "--kv-memory", "1GiB", *flags)
 
 
 def kind(options):
@@ -58,8 +29,7 @@ def kind(options):
 
 
 def tokens(seed, count):
-    drawn = random.Random(seed)
-    return [drawn.randrange(100, 40000) for _ in range(count)]
+    return redis_rig.tokens(seed, count, vocabulary=40000)
 
 
 def settle():
@@ -73,19 +43,19 @@ def said(result):
 class Count:
     """What a worker computed and loaded between two looks at its counters."""
 
-    def __init__(self, asker):
-        self.asker = asker
+    def __init__(self, worker):
+        self.worker = worker
         self.before = self.look()
 
     def look(self):
-        metrics = self.asker.worker.metrics()
+        metrics = self.worker.serve.metrics()
         return [metrics[f"millrace_{name}_total"] for name in ("prompt_tokens", "shared_cache_loaded_tokens")]
 
     def exact(self, result):
         """The result's own figures are the counters', and make up the prompt."""
-        computed, loaded = [after - before for after, before in zip(self.look(), self.before)]
+        computed, got = [after - before for after, before in zip(self.look(), self.before)]
         usage = result["usage"]
-        return usage["cached_tokens_redis"] == loaded and usage["cached_tokens"] + computed == usage["prompt_tokens"]
+        return loaded(result) == got and usage["cached_tokens"] + computed == usage["prompt_tokens"]
 
 
 def long_prompt(one, other, plain, salt):
@@ -99,7 +69,7 @@ def long_prompt(one, other, plain, salt):
     apart = plain.ask(shared + endings[1], logprobs=3)
     return {"cold_ms": first(cold), "other_worker_ms": first(warm), "share": first(warm) / first(computed),
             "share_bar": 0.125, "computing_ms": first(computed),
-            "cached_tokens_redis": warm["usage"]["cached_tokens_redis"],
+            "cached_tokens_redis": loaded(warm),
             "cached_tokens_redis_most": 4000 // 32 * 32, "cached_tokens_redis_exact": exact,
             "as_without_cache": said(warm) == said(apart)}
 
@@ -121,7 +91,7 @@ def identical(one, other, plain, salt):
             "chunks_again": [result["prefill_chunks"] for result in again], "other_worker_ms": first(there),
             "other_worker_share": first(there) / first(cold), "share_bar": 0.125,
             "other_worker_chunks": there["prefill_chunks"],
-            "cached_tokens_redis": there["usage"]["cached_tokens_redis"], "cached_tokens_redis_exact": exact,
+            "cached_tokens_redis": loaded(there), "cached_tokens_redis_exact": exact,
             "as_without_cache": all(said(result) == said(apart) for result in [*again, there])}
 
 
@@ -134,7 +104,7 @@ def conversation(workers, salt, asked):
         times, usage = result["timings_ms"], result["usage"]
         turns.append({"first_token": times["first_token"], "queue": times["queue"], "prefill": times["prefill"],
                       "prompt": len(history), "cached": usage["cached_tokens"],
-                      "redis": usage["cached_tokens_redis"]})
+                      "redis": loaded(result)})
         history += result["token_ids"]
         if len(workers) > 1:
             settle()
@@ -154,12 +124,12 @@ def main():
     with contextlib.ExitStack() as stack:
         broker = argparse.Namespace(address=options.brokers) if options.brokers else \
             stack.enter_context(fleet.Broker(options))
-        redis = stack.enter_context(Redis())
-        one, two, plain = [stack.enter_context(Asker(options, broker, name, *flags, *kind(options))) for name, flags in (
-            ("one", ("--redis", redis.url())), ("two", ("--redis", redis.url())),
-            ("plain", ("--prefix-cache=false",)))]
-        one.warm(1)
-        two.warm(2)
+        redis = stack.enter_context(redis_rig.Redis())
+        one, two, plain = [stack.enter_context(open_worker(options, broker, name, *flags, *kind(options)))
+                           for name, flags in (("one", ("--redis", redis.url())), ("two", ("--redis", redis.url())),
+                                               ("plain", ("--prefix-cache=false",)))]
+        one.warm(1, count=1500)
+        two.warm(2, count=1500)
         asked = [int(count) for count in options.asked.split(",")]
         times = range(options.repetitions)
         if "long" in wanted:

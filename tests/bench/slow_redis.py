@@ -13,6 +13,8 @@ import time
 
 import cache_bars
 import fleet
+import redis_rig  # cache_bars knows where
+from redis_rig import first
 
 
 class Direction:
@@ -63,26 +65,26 @@ class SlowLink:
                 threading.Thread(target=way.pass_on, args=(source, target), daemon=True).start()
 
 
-def decisions(asker):
-    lines = asker.worker.get("/metrics")[1].splitlines()
+def decisions(worker):
+    lines = worker.serve.get("/metrics")[1].splitlines()
     counts = {line.split('"')[1]: int(float(line.rsplit(" ", 1)[1])) for line in lines
               if line.startswith("millrace_shared_cache_decisions_total{")}
     return {name: count for name, count in counts.items() if count}
 
 
-def in_turns(askers, prompts, **fields):
+def in_turns(workers, prompts, **fields):
     """First-token times of each, and tokens it loaded; who begins changes from turn to turn."""
-    times = {name: [] for name in askers}
-    loaded = {name: 0 for name in askers}
+    times = {name: [] for name in workers}
+    loaded = {name: 0 for name in workers}
     for turn, prompt in enumerate(prompts):
-        names = list(askers)
+        names = list(workers)
         for name in names[turn % len(names):] + names[:turn % len(names)]:
-            result = askers[name].ask(prompt, **fields)
-            times[name].append(cache_bars.first(result))
-            loaded[name] += result["usage"]["cached_tokens_redis"]
+            result = workers[name].ask(prompt, **fields)
+            times[name].append(first(result))
+            loaded[name] += redis_rig.loaded(result)
             cache_bars.settle()
     return {name: {"first_token_ms": times[name], "median_ms": statistics.median(times[name]),
-                   "loaded_tokens": loaded[name]} for name in askers}
+                   "loaded_tokens": loaded[name]} for name in workers}
 
 
 def main():
@@ -95,23 +97,23 @@ def main():
     figures = {}
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(fleet.Broker(options))
-        redis = stack.enter_context(cache_bars.Redis())
+        redis = stack.enter_context(redis_rig.Redis())
         link = SlowLink(redis.port, options.rate)
         shared = cache_bars.tokens(500, options.tokens)
-        with cache_bars.Asker(options, broker, "writer", "--redis", redis.url()) as writer:
+        with cache_bars.open_worker(options, broker, "writer", "--redis", redis.url()) as writer:
             writer.ask(shared)
             cache_bars.settle()
         flags = {"slow": ("--redis", redis.url(link.port)), "none": (), "full": ("--redis", redis.url())}
-        askers = {name: stack.enter_context(cache_bars.Asker(options, broker, name, *flags[name])) for name in flags}
-        for salt, asker in enumerate(askers.values()):
-            asker.warm(salt + 1)
+        workers = {name: stack.enter_context(cache_bars.open_worker(options, broker, name, *flags[name])) for name in flags}
+        for salt, worker in enumerate(workers.values()):
+            worker.warm(salt + 1, count=1500)
         if "known" in options.kinds:
             prompts = [shared + cache_bars.tokens(600 + turn, 100) for turn in range(options.turns)]
-            figures["known"] = in_turns(askers, prompts, cache={"read": True, "write": False})
+            figures["known"] = in_turns(workers, prompts, cache={"read": True, "write": False})
         if "new" in options.kinds:
             prompts = [cache_bars.tokens(700 + turn, options.tokens) for turn in range(options.turns)]
-            figures["new"] = in_turns({name: askers[name] for name in ("slow", "none")}, prompts)
-        figures["decisions"] = {name: decisions(askers[name]) for name in ("slow", "full")}
+            figures["new"] = in_turns({name: workers[name] for name in ("slow", "none")}, prompts)
+        figures["decisions"] = {name: decisions(workers[name]) for name in ("slow", "full")}
     for kind in figures.keys() & {"known", "new"}:
         figures[kind]["share"] = figures[kind]["slow"]["median_ms"] / figures[kind]["none"]["median_ms"]
     fleet.report(options, "slow_redis", {"bytes_per_second": options.rate, "bar": 1.05, **figures})
