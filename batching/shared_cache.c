@@ -273,9 +273,10 @@ static bool ask_for_pieces(struct mr_shared_cache *shared, struct mr_tier_ask *a
     const struct mr_tier *tier = shared->options.tier;
     uint32_t there = job->tier.there_tokens, block = there / MR_BLOCK_TOKENS;
     if (block == sequence->prompt_tokens / MR_BLOCK_TOKENS ||
+        shared->now_ns > job->tier.asked_ns + MR_ASK_AGAIN_NS ||
         mr_kv_cache_probe(shared->options.cache, job->root, sequence->tokens,
                           sequence->prompt_tokens) > there)
-        return false; /* it was asked for, or more than that is here */
+        return false; /* it was asked for, or the tier is slow, or more than that is here */
     mr_kv_cache_keys(shared->options.cache, job->root, sequence->tokens, block, shared->keys);
     struct mr_tier_request request = {.items = shared->items, .tenant = job->tenant};
     request.count = fill_pieces(shared, job, block, 0);

@@ -110,6 +110,11 @@ double mr_shared_cache_saved_ms(const struct mr_shared_cache *shared,
 
 /* ---- beginning ---- */
 
+static bool is_entry(const struct mr_tier_load *load, uint32_t index)
+{
+    return index == load->block_count + load->piece_count;
+}
+
 struct span {
     uint32_t begin, end; /* tokens of the sequence */
 };
@@ -120,8 +125,7 @@ static struct span span_of(const struct mr_tier_load *load, uint32_t index)
     if (index < load->block_count) return (struct span){begin, begin + MR_BLOCK_TOKENS};
     begin = (load->first_block + load->block_count) * MR_BLOCK_TOKENS;
     begin += (index - load->block_count) * MR_PIECE_TOKENS;
-    bool entry = index == load->block_count + load->piece_count;
-    return (struct span){begin, entry ? load->end : begin + MR_PIECE_TOKENS};
+    return (struct span){begin, is_entry(load, index) ? load->end : begin + MR_PIECE_TOKENS};
 }
 
 /* What an item is, and where it is received: in its block, or in a buffer. */
@@ -140,13 +144,13 @@ static void fill_item(struct mr_shared_cache *shared, struct mr_tier_load *load,
         }
         load->buffers[index] = mr_shared_take_buffer(shared);
         item->bytes = mr_shared_buffer(shared, load->buffers[index]);
-    } else if (index < load->block_count + load->piece_count) {
+    } else if (is_entry(load, index)) {
+        *item = mr_shared_entry_item(shared, sequence);
+        item->bytes = mr_shared_buffer(shared, load->buffer);
+    } else {
         const unsigned char *parent = mr_shared_parent(shared, sequence->job, last);
         *item = mr_shared_piece_item(shared, sequence, parent, span_of(load, index).end);
         item->bytes = mr_shared_piece_bytes(shared, load->buffer, index - load->block_count);
-    } else {
-        *item = mr_shared_entry_item(shared, sequence);
-        item->bytes = mr_shared_buffer(shared, load->buffer);
     }
 }
 
@@ -246,28 +250,30 @@ void mr_shared_cache_begin(struct mr_shared_cache *shared, struct mr_sequence *s
 
 /* ---- joining ---- */
 
+/* The KV of an item that came into a buffer. */
+static const unsigned char *bytes_of(const struct mr_shared_cache *shared,
+                                     const struct mr_tier_load *load, uint32_t index)
+{
+    if (index < load->block_count) return mr_shared_buffer(shared, load->buffers[index]);
+    if (is_entry(load, index)) return mr_shared_buffer(shared, load->buffer) + shared->logits_bytes;
+    return mr_shared_piece_bytes(shared, load->buffer, index - load->block_count);
+}
+
 static bool import(struct mr_shared_cache *shared, struct mr_tier_load *load, uint32_t index)
 {
     const struct mr_model_port *model = shared->options.model;
     const struct mr_sequence *sequence = load->sequence;
     const struct span span = span_of(load, index);
     const bool full = index < load->block_count;
-    const unsigned char *bytes;
-    if (full) {
-        if (load->buffers[index] == MR_NO_BUFFER) return true; /* it is there already */
-        bytes = mr_shared_buffer(shared, load->buffers[index]);
-    } else if (index < load->block_count + load->piece_count) {
-        bytes = mr_shared_piece_bytes(shared, load->buffer, index - load->block_count);
-    } else {
-        bytes = mr_shared_buffer(shared, load->buffer) + shared->logits_bytes;
-    }
+    if (full && load->buffers[index] == MR_NO_BUFFER) return true; /* it is there already */
     if (span.end == span.begin) return true;
     uint32_t block = sequence->table->blocks[span.begin / MR_BLOCK_TOKENS];
     uint64_t begin_ns = mr_shared_clock(shared);
     struct mr_kv_place place = {.block = block,
                                 .slot = mr_kv_window_slot(shared->options.cache, block),
                                 .first = span.begin % MR_BLOCK_TOKENS};
-    enum mr_status status = model->kv_import(model->context, place, span.end - span.begin, bytes);
+    enum mr_status status = model->kv_import(model->context, place, span.end - span.begin,
+                                             bytes_of(shared, load, index));
     uint64_t spent_ns = mr_shared_clock(shared) - begin_ns;
     shared->stats.import_ns += spent_ns;
     if (full) shared->import_ms += IMPORT_RATE * ((double)spent_ns / 1e6 - shared->import_ms);
@@ -392,7 +398,7 @@ static void note_missing(struct mr_shared_cache *shared, struct mr_tier_load *lo
     if (index < load->claimed || span.end <= sequence->num_computed) return;
     shared->stats.missing_items++;
     view->entry = false;
-    if (index == load->block_count + load->piece_count) return;
+    if (is_entry(load, index)) return;
     if (span.begin < view->there_tokens) view->there_tokens = span.begin;
     if (span.begin < sequence->stored_tokens) sequence->stored_tokens = span.begin;
 }
@@ -402,15 +408,14 @@ static void item_arrived(struct mr_shared_cache *shared, struct mr_tier_load *lo
 {
     struct mr_sequence *sequence = load->sequence;
     const bool full = index < load->block_count;
-    const bool entry = index == load->block_count + load->piece_count;
     const bool direct = full && load->buffers[index] == MR_NO_BUFFER;
     const uint32_t end = span_of(load, index).end;
     size_t length = full ? shared->block_bytes : shared->piece_bytes;
-    if (entry) length = mr_shared_entry_bytes(shared, sequence);
+    if (is_entry(load, index)) length = mr_shared_entry_bytes(shared, sequence);
     shared->stats.loaded_bytes += length;
     *(direct ? &shared->stats.direct_bytes : &shared->stats.staged_bytes) += length;
-    bool passed =
-        sequence->num_computed >= end || (entry && sequence->num_tokens != sequence->prompt_tokens);
+    bool passed = sequence->num_computed >= end ||
+                  (is_entry(load, index) && sequence->num_tokens != sequence->prompt_tokens);
     MR_ASSERT(!passed || !direct);
     if (passed) {
         load->states[index] = MR_ITEM_FAILED;
