@@ -32,6 +32,7 @@ enum mr_status mr_tier_queue_create(struct mr_tier_queue **out,
     struct mr_tier_queue *queue = calloc(1, sizeof *queue);
     if (!queue) return mr_fail(err, MR_NOMEM, "no memory for the tier's queue");
     queue->options = *options;
+    queue->most_bytes = MR_TIER_AHEAD_FIRST;
     pthread_mutex_init(&queue->mutex, NULL);
     mr_byte_budget_init(&queue->budget, options->write_budget);
     mr_histogram_init(&queue->stats.look_seconds, look_bounds, COUNT_OF(look_bounds));

@@ -271,13 +271,13 @@ void mr_tier_queue_heard(struct mr_tier_queue *queue, uint64_t bytes, uint64_t n
 }
 
 /* Whether so much more may be on its way. What is on its way is in vain when it is cut off, and
- * Redis copies all it is asked for, into memory that may be new to it, before it sends any: no more
- * than it copies before a load counts as silent. One lane always has something coming, and the
- * next. */
+ * Redis copies all it is asked for, into memory that may be new to it, before it sends any: a load
+ * begins with little, and never asks for more than is copied before it counts as silent. One lane
+ * always has something coming, and the next. */
 static bool may_come(const struct mr_tier_queue *queue, uint32_t lane, uint64_t bytes)
 {
     double rate = queue->bytes_per_second, ahead = rate * (double)MR_TIER_AHEAD_NS / 1e9;
-    if (rate == 0 || ahead > (double)MR_TIER_AHEAD_BYTES) ahead = (double)MR_TIER_AHEAD_BYTES;
+    if (rate == 0 || ahead > (double)queue->most_bytes) ahead = (double)queue->most_bytes;
     return queue->coming_bytes == queue->coming[lane] ||
            (double)(queue->coming_bytes + bytes) <= ahead;
 }
@@ -287,6 +287,9 @@ static void count_coming(struct mr_tier_queue *queue, const struct mr_tier_part 
     uint64_t bytes = part->frame.length;
     queue->coming_bytes += comes ? bytes : 0 - bytes;
     queue->coming[part->lane] += comes ? bytes : 0 - bytes;
+    if (!comes) queue->most_bytes += bytes;
+    if (queue->coming_bytes == 0) queue->most_bytes = MR_TIER_AHEAD_FIRST;
+    if (queue->most_bytes > MR_TIER_AHEAD_BYTES) queue->most_bytes = MR_TIER_AHEAD_BYTES;
 }
 
 /* The first job's next part: a load's from the back. */

@@ -53,8 +53,9 @@ struct mr_tier_queue {
     const struct mr_wake *wakes[MR_TIER_LANES_MAX];
     bool ready[MR_TIER_LANES_MAX], silent;
     uint64_t coming[MR_TIER_LANES_MAX],
-        coming_bytes;  /* of values being loaded, by lane and in all */
-    uint64_t heard_ns; /* as in kvcache/tier.h */
+        coming_bytes;    /* of values being loaded, by lane and in all */
+    uint64_t most_bytes; /* that may be coming: grows with what has come */
+    uint64_t heard_ns;   /* as in kvcache/tier.h */
     uint64_t paused_until_ns, told_refusal_ns, measured_ns, asked_ns, round_trip_ns;
     double bytes_per_second;
     struct mr_tier_memory *memory; /* of the jobs */
