@@ -19,7 +19,7 @@
 #define MEASURE_BYTES   ((size_t)1 << 20)
 #define MEASURE_WAIT_NS ((uint64_t)30 * 1000000000)
 #define MEASURE_COUNT   4u /* the best counts: one may find a cold connection or a busy core */
-#define MEASURE_LONG_NS ((uint64_t)20000000) /* one that takes longer is enough */
+#define MEASURE_LONG_NS ((uint64_t)20000000) /* one that takes longer counts for two */
 #define SLEEP_NS        ((uint64_t)1000000000)
 
 struct call {
@@ -350,10 +350,9 @@ static void end_measuring(struct mr_tier_lane *lane, uint64_t now_ns)
     if (done || late) {
         double rate = 2e9 * (double)(late ? 1 : MEASURE_BYTES) / (double)took_ns;
         if (rate > lane->measure_best) lane->measure_best = rate;
-        lane->measure_count++;
+        lane->measure_count += took_ns < MEASURE_LONG_NS ? 1 : 2;
     }
-    if (done && took_ns < MEASURE_LONG_NS && lane->measure_count < MEASURE_COUNT)
-        send_measure(lane, now_ns);
+    if (done && lane->measure_count < MEASURE_COUNT) send_measure(lane, now_ns);
     if (!lane->measuring && lane->measure_best > 0)
         mr_tier_queue_measured(lane->options.queue, lane->measure_best, now_ns);
 }
