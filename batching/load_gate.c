@@ -3,6 +3,7 @@
 #include <math.h>
 
 #define MARGIN_SHARE             0.95 /* a load must promise to end within this share of computing */
+#define MARGIN_MEET_SHARE        0.85 /* and one beside which is computed, which it slows down */
 #define MARGIN_MS                1.0
 #define MEET_SHARE               0.75 /* of loading all of it, or the two are in each other's way */
 #define SHORT_TOKENS             32u
@@ -122,9 +123,9 @@ struct mr_load_answer mr_load_gate_decide(const struct mr_load_question *questio
         best = all;
         best_ms = all_ms;
     }
-    if (best_ms > alone_ms * MARGIN_SHARE || best_ms > alone_ms - MARGIN_MS)
-        return slower(question);
     if (best.first_block == all.first_block) best.verdict = MR_LOAD_ALL;
+    double share = best.verdict == MR_LOAD_MEET ? MARGIN_MEET_SHARE : MARGIN_SHARE;
+    if (best_ms > alone_ms * share || best_ms > alone_ms - MARGIN_MS) return slower(question);
     best.patience_ms =
         BYTES_TO_MS(question->rates.waiting_bytes, question->rates.bytes_per_second) +
         mr_load_gate_patience_ms(&question->rates, question->block_bytes);

@@ -8,7 +8,8 @@
  * with the computing predicted by the cost model and the loading by the tier's measured rates. The
  * best of them is taken when it beats computing all of it by a margin, so that two ways that are
  * equally good do not alternate. Computing takes cores from the load: a meeting that promises
- * little more than loading everything is not taken, or slow loads and meetings feed each other.
+ * little more than loading everything is not taken, or slow loads and meetings feed each other; nor
+ * one that promises little more than computing everything, which the load slows down.
  * When the engine has other work meanwhile, a load that takes no longer than computing costs
  * nothing but its import, and all of it is loaded.
  *

@@ -5,10 +5,8 @@
  * Redis and one command at a time. Look-ups, also the one before every store, so that nothing is
  * written twice, are for the first lane alone and never stand behind a value. Loads go before
  * stores; a load's last part goes first. No more is on its way than comes within MR_TIER_AHEAD_NS,
- * nor than MR_TIER_AHEAD_BYTES, _FIRST to begin with. What nobody has taken when no connection is
- * left is over at once.
- * In parts: worker/tier_queue.c the engine's side, worker/tier_queue_parts.c the lanes'.
- *
+ * nor than MR_TIER_AHEAD_BYTES. What nobody has taken when no connection is left is over at once.
+ * worker/tier_queue.c is the engine's side, worker/tier_queue_parts.c the lanes'.
  * Threads: any; one short lock. Memory: all of it in _create; a job is one piece of it, at most
  * MR_TIER_JOBS_MAX of them and store_bytes_max bytes of stores; it lives until its final answer was
  * polled and its last command is over. Errors: false when something is full. Clock: passed in. */
@@ -26,7 +24,7 @@
 #define MR_TIER_KEY_BYTES   80u
 #define MR_TIER_AHEAD_NS    ((uint64_t)20000000)
 #define MR_TIER_AHEAD_BYTES ((uint64_t)16 << 20)
-#define MR_TIER_AHEAD_FIRST (MR_TIER_AHEAD_BYTES / 4)
+#define MR_TIER_AHEAD_FIRST (MR_TIER_AHEAD_BYTES / 4) /* to begin with */
 
 struct mr_tier_queue;
 struct mr_tier_job;

@@ -92,6 +92,18 @@ static void an_even_tier_meets_in_the_middle(void **state)
     assert_in_range(answer.first_block, 7, 9);
 }
 
+/* The computing beside it is slowed down: an eighth of the blocks is not worth it, three of 16 are.
+ */
+static void a_meeting_that_promises_little_is_not_taken(void **state)
+{
+    (void)state;
+    struct mr_cost_model cost = plain();
+    struct mr_load_question asked = question(&cost, 1e6 / (7.0 * BLOCK) * 1e3);
+    assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_SLOWER);
+    asked = question(&cost, 1e6 / (4.0 * BLOCK) * 1e3);
+    assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_MEET);
+}
+
 /* With other work for the engine a load that takes no longer than computing is free. */
 static void a_busy_engine_loads_all_it_can(void **state)
 {
@@ -178,6 +190,7 @@ int main(void)
         cmocka_unit_test(a_slow_tier_is_probed_with_one_item),
         cmocka_unit_test(a_meeting_that_saves_little_is_not_taken),
         cmocka_unit_test(an_even_tier_meets_in_the_middle),
+        cmocka_unit_test(a_meeting_that_promises_little_is_not_taken),
         cmocka_unit_test(a_busy_engine_loads_all_it_can),
         cmocka_unit_test(what_waits_before_it_makes_a_tier_slower),
         cmocka_unit_test(an_unknown_tier_is_tried_with_little_patience),
