@@ -52,9 +52,11 @@ static void open_with(struct rig *rig, uint64_t bytes_max, const struct mr_tier_
     assert_int_equal(mr_resume_create(&rig->resume, &options, NULL), MR_OK);
 }
 
-static void open_rig(struct rig *rig)
+static int open_rig(void **state)
 {
-    open_with(rig, 1 << 20, NULL, 0);
+    *state = malloc(sizeof(struct rig));
+    open_with(*state, 1 << 20, NULL, 0);
+    return 0;
 }
 
 static void close_rig(struct rig *rig)
@@ -65,6 +67,15 @@ static void close_rig(struct rig *rig)
     mr_mailbox_destroy(rig->intake);
     mr_wake_close(&rig->wake);
 }
+
+static int drop_rig(void **state)
+{
+    close_rig(*state);
+    free(*state);
+    return 0;
+}
+
+#define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, drop_rig)
 
 static struct mr_found_mail *take_answer(struct rig *rig)
 {
@@ -112,108 +123,94 @@ static struct mr_progress_history look(struct rig *rig)
 
 static void a_crashed_request_is_gone_on_from_its_last_token(void **state)
 {
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_progress_history history;
-    (void)state;
-    open_rig(&rig);
-    struct mr_trail *trail = ask(&rig, &history);
+    struct mr_trail *trail = ask(rig, &history);
     assert_int_equal(history.attempts, 0);
     assert_true(mr_trail_keeps(trail));
     mr_trail_start(trail, 1, 0, 0);
     for (uint32_t i = 0; i < 200; i++)
         draw(trail, i, i > 0 ? i - 1 : 0);
-    mr_resume_wait(rig.resume);
+    mr_resume_wait(rig->resume);
     mr_trail_drop(trail);
-    history = look(&rig);
+    history = look(rig);
     assert_int_equal(history.attempts, 1);
     assert_int_equal(history.crashes, 1);
     assert_int_equal(history.count, 200);
     assert_int_equal(history.shown, 198);
     assert_int_equal(history.samples[199].token_id, 249);
     mr_progress_clear(&history);
-    close_rig(&rig);
 }
 
 static void a_list_expires_and_is_deleted_with_the_result(void **state)
 {
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_progress_history history;
-    (void)state;
-    open_rig(&rig);
-    struct mr_trail *trail = ask(&rig, &history);
+    struct mr_trail *trail = ask(rig, &history);
     mr_trail_start(trail, 1, 0, 0);
-    assert_int_equal(rig.redis.ttl_s, 60);
-    assert_int_equal(rig.redis.count, 1);
+    assert_int_equal(rig->redis.ttl_s, 60);
+    assert_int_equal(rig->redis.count, 1);
     mr_trail_forget(trail);
-    assert_int_equal(rig.redis.count, 0);
-    keep(&rig, trail, 0, 0); /* of a worker that was given up */
-    assert_int_equal(rig.redis.count, 0);
+    assert_int_equal(rig->redis.count, 0);
+    keep(rig, trail, 0, 0); /* of a worker that was given up */
+    assert_int_equal(rig->redis.count, 0);
     assert_false(mr_trail_keeps(trail));
     mr_trail_drop(trail);
-    trail = ask(&rig, &history);
-    unsigned calls = rig.redis.calls;
+    trail = ask(rig, &history);
+    unsigned calls = rig->redis.calls;
     mr_trail_forget(trail); /* never started: nothing is there */
-    assert_int_equal(rig.redis.calls, calls);
+    assert_int_equal(rig->redis.calls, calls);
     mr_trail_drop(trail);
-    close_rig(&rig);
 }
 
 static void what_is_handed_back_is_no_crash(void **state)
 {
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_progress_history history;
-    (void)state;
-    open_rig(&rig);
-    struct mr_trail *trail = ask(&rig, &history);
+    struct mr_trail *trail = ask(rig, &history);
     mr_trail_start(trail, 1, 0, 0);
-    keep(&rig, trail, 0, 0);
+    keep(rig, trail, 0, 0);
     mr_trail_release(trail);
-    history = look(&rig);
+    history = look(rig);
     assert_int_equal(history.attempts, 1);
     assert_int_equal(history.crashes, 0);
     assert_int_equal(history.count, 1);
     mr_progress_clear(&history);
     mr_trail_again(trail);
-    keep(&rig, trail, 1, 1);
-    history = look(&rig);
+    keep(rig, trail, 1, 1);
+    history = look(rig);
     assert_int_equal(history.crashes, 1);
     assert_int_equal(history.count, 2);
     mr_progress_clear(&history);
     mr_trail_drop(trail);
-    close_rig(&rig);
 }
 
 static void a_write_that_fails_ends_the_trail_before_a_gap(void **state)
 {
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_progress_history history;
-    (void)state;
-    open_rig(&rig);
-    struct mr_trail *trail = ask(&rig, &history);
+    struct mr_trail *trail = ask(rig, &history);
     mr_trail_start(trail, 1, 0, 0);
-    keep(&rig, trail, 0, 0);
-    rig.redis.failing = true;
-    keep(&rig, trail, 1, 0);
-    rig.redis.failing = false;
+    keep(rig, trail, 0, 0);
+    rig->redis.failing = true;
+    keep(rig, trail, 1, 0);
+    rig->redis.failing = false;
     assert_false(mr_trail_keeps(trail));
-    keep(&rig, trail, 2, 0);
+    keep(rig, trail, 2, 0);
     mr_trail_drop(trail);
-    history = look(&rig);
+    history = look(rig);
     assert_int_equal(history.count, 1);
-    assert_int_equal(rig.redis.count, 2);
+    assert_int_equal(rig->redis.count, 2);
     mr_progress_clear(&history);
-    close_rig(&rig);
 }
 
 static void redis_away_means_nothing_is_known_and_nothing_kept(void **state)
 {
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_found_mail *found = NULL;
-    (void)state;
-    open_rig(&rig);
-    rig.redis.failing = true;
-    struct mr_trail *trail = mr_resume_ask(rig.resume, &somewhere, &rig.request, NULL, &found);
-    assert_ptr_equal(take_answer(&rig), found);
+    rig->redis.failing = true;
+    struct mr_trail *trail = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, &found);
+    assert_ptr_equal(take_answer(rig), found);
     assert_false(found->heard);
     mr_found_mail_free(found);
     mr_trail_start(trail, 1, 0, 0);
@@ -222,110 +219,97 @@ static void redis_away_means_nothing_is_known_and_nothing_kept(void **state)
     mr_trail_forget(trail);
     mr_trail_drop(trail);
 
-    rig.redis.refusing = true; /* the lane has no room */
-    trail = mr_resume_ask(rig.resume, &somewhere, &rig.request, NULL, &found);
+    rig->redis.refusing = true; /* the lane has no room */
+    trail = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, &found);
     assert_non_null(trail);
     assert_null(found);
-    assert_null(mr_mailbox_take(rig.intake));
+    assert_null(mr_mailbox_take(rig->intake));
     mr_trail_start(trail, 1, 0, 0);
     assert_false(mr_trail_keeps(trail));
     mr_trail_forget(trail);
     mr_trail_drop(trail);
-    close_rig(&rig);
 }
 
 static void a_token_that_is_refused_ends_the_trail(void **state)
 {
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_progress_history history;
-    (void)state;
-    open_rig(&rig);
-    struct mr_trail *trail = ask(&rig, &history);
+    struct mr_trail *trail = ask(rig, &history);
     mr_trail_start(trail, 1, 0, 0);
-    rig.redis.refusing = true;
-    keep(&rig, trail, 0, 0);
+    rig->redis.refusing = true;
+    keep(rig, trail, 0, 0);
     assert_false(mr_trail_keeps(trail));
     mr_trail_drop(trail);
-    close_rig(&rig);
 }
 
 static void nobody_waits_twice_for_a_redis_that_is_silent(void **state)
 {
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_progress_history history;
-    (void)state;
-    open_rig(&rig);
-    struct mr_trail *trail = ask(&rig, &history);
+    struct mr_trail *trail = ask(rig, &history);
     mr_trail_start(trail, 1, 0, 0);
-    rig.redis.holding = true;
-    keep(&rig, trail, 0, 0); /* waits in vain */
-    keep(&rig, trail, 1, 0); /* returns though nothing was answered */
-    assert_int_equal(rig.redis.held_count, 2);
-    assert_false(mr_resume_flush(rig.resume, 1));
+    rig->redis.holding = true;
+    keep(rig, trail, 0, 0); /* waits in vain */
+    keep(rig, trail, 1, 0); /* returns though nothing was answered */
+    assert_int_equal(rig->redis.held_count, 2);
+    assert_false(mr_resume_flush(rig->resume, 1));
     mr_trail_drop(trail);
-    list_redis_answer_held(&rig.redis);
-    rig.redis.holding = false;
-    history = look(&rig);
+    list_redis_answer_held(&rig->redis);
+    rig->redis.holding = false;
+    history = look(rig);
     assert_int_equal(history.count, 2);
     mr_progress_clear(&history);
-    close_rig(&rig);
 }
 
 /* Two answers are given up; what comes late changes nothing about the trails. */
 static void redis_is_silent_until_what_was_given_up_comes(void **state)
 {
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_found_mail *found[2] = {NULL};
     struct mr_trail *trails[2];
     struct mr_progress_history history;
-    (void)state;
-    open_rig(&rig);
-    struct mr_trail *before = ask(&rig, &history);
+    struct mr_trail *before = ask(rig, &history);
     mr_trail_start(before, 1, 0, 0);
-    rig.redis.holding = true;
+    rig->redis.holding = true;
     for (uint32_t i = 0; i < 2; i++)
-        trails[i] = mr_resume_ask(rig.resume, &somewhere, &rig.request, NULL, &found[i]);
-    assert_false(mr_resume_is_silent(rig.resume));
+        trails[i] = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, &found[i]);
+    assert_false(mr_resume_is_silent(rig->resume));
     for (uint32_t i = 0; i < 2; i++)
-        assert_true(mr_resume_give_up(rig.resume, found[i]));
-    assert_true(mr_resume_is_silent(rig.resume));
-    assert_true(rig.told_silent == 1 && rig.told_heard == 0);
-    keep(&rig, before, 0, 0); /* goes out all the same */
-    assert_int_equal(rig.redis.held_count, 3);
-    list_redis_answer_held(&rig.redis);
-    assert_false(mr_resume_is_silent(rig.resume));
-    assert_true(rig.told_silent == 1 && rig.told_heard == 1);
-    rig.redis.holding = false;
-    unsigned calls = rig.redis.calls;
+        assert_true(mr_resume_give_up(rig->resume, found[i]));
+    assert_true(mr_resume_is_silent(rig->resume));
+    assert_true(rig->told_silent == 1 && rig->told_heard == 0);
+    keep(rig, before, 0, 0); /* goes out all the same */
+    assert_int_equal(rig->redis.held_count, 3);
+    list_redis_answer_held(&rig->redis);
+    assert_false(mr_resume_is_silent(rig->resume));
+    assert_true(rig->told_silent == 1 && rig->told_heard == 1);
+    rig->redis.holding = false;
+    unsigned calls = rig->redis.calls;
     for (uint32_t i = 0; i < 2; i++) {
-        struct mr_mail *mail = i == 0 ? mr_mailbox_take(rig.intake) : &found[1]->mail;
+        struct mr_mail *mail = i == 0 ? mr_mailbox_take(rig->intake) : &found[1]->mail;
         assert_ptr_equal(mail, &found[i]->mail);
-        assert_false(mr_resume_give_up(rig.resume, found[i])); /* it is here */
+        assert_false(mr_resume_give_up(rig->resume, found[i])); /* it is here */
         mr_trail_forget(trails[i]); /* never started, never heard: nothing is known to be there */
         mr_trail_drop(trails[i]);
     }
-    assert_int_equal(rig.redis.calls, calls);
+    assert_int_equal(rig->redis.calls, calls);
     mr_found_mail_free(found[0]);
     mr_found_mail_free(found[1]);
     mr_trail_drop(before);
-    close_rig(&rig);
 }
 
 static void a_trail_may_begin_without_a_question(void **state)
 {
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_progress_history history;
-    (void)state;
-    open_rig(&rig);
-    struct mr_trail *trail = mr_resume_ask(rig.resume, &somewhere, &rig.request, NULL, NULL);
-    assert_int_equal(rig.redis.calls, 0);
+    struct mr_trail *trail = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, NULL);
+    assert_int_equal(rig->redis.calls, 0);
     mr_trail_start(trail, 1, 0, 0);
-    keep(&rig, trail, 0, 0);
-    history = look(&rig);
+    keep(rig, trail, 0, 0);
+    history = look(rig);
     assert_int_equal(history.count, 1);
     mr_progress_clear(&history);
     mr_trail_drop(trail);
-    close_rig(&rig);
 }
 
 static void no_more_is_kept_than_allowed(void **state)
@@ -365,15 +349,12 @@ static void no_more_is_kept_than_allowed(void **state)
 
 static void tokens_of_several_choices_are_not_kept(void **state)
 {
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_progress_history history;
-    (void)state;
-    open_rig(&rig);
-    rig.request.choice_count = 2;
-    struct mr_trail *trail = ask(&rig, &history);
+    rig->request.choice_count = 2;
+    struct mr_trail *trail = ask(rig, &history);
     assert_false(mr_trail_keeps(trail));
     mr_trail_drop(trail);
-    close_rig(&rig);
 }
 
 static void with_a_key_nothing_of_the_answer_can_be_read(void **state)
@@ -400,36 +381,33 @@ static void with_a_key_nothing_of_the_answer_can_be_read(void **state)
 
 static void an_answer_after_the_end_is_not_posted(void **state)
 {
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_found_mail *found = NULL;
-    (void)state;
-    open_rig(&rig);
-    rig.redis.holding = true;
-    struct mr_trail *trail = mr_resume_ask(rig.resume, &somewhere, &rig.request, NULL, &found);
+    rig->redis.holding = true;
+    struct mr_trail *trail = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, &found);
     assert_non_null(found);
     mr_trail_drop(trail);
-    mr_resume_mute(rig.resume);
-    list_redis_answer_held(&rig.redis);
-    assert_null(mr_mailbox_take(rig.intake));
-    close_rig(&rig);
+    mr_resume_mute(rig->resume);
+    list_redis_answer_held(&rig->redis);
+    assert_null(mr_mailbox_take(rig->intake));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_crashed_request_is_gone_on_from_its_last_token),
-        cmocka_unit_test(a_list_expires_and_is_deleted_with_the_result),
-        cmocka_unit_test(what_is_handed_back_is_no_crash),
-        cmocka_unit_test(a_write_that_fails_ends_the_trail_before_a_gap),
-        cmocka_unit_test(redis_away_means_nothing_is_known_and_nothing_kept),
-        cmocka_unit_test(a_token_that_is_refused_ends_the_trail),
-        cmocka_unit_test(nobody_waits_twice_for_a_redis_that_is_silent),
-        cmocka_unit_test(redis_is_silent_until_what_was_given_up_comes),
-        cmocka_unit_test(a_trail_may_begin_without_a_question),
+        RIG_TEST(a_crashed_request_is_gone_on_from_its_last_token),
+        RIG_TEST(a_list_expires_and_is_deleted_with_the_result),
+        RIG_TEST(what_is_handed_back_is_no_crash),
+        RIG_TEST(a_write_that_fails_ends_the_trail_before_a_gap),
+        RIG_TEST(redis_away_means_nothing_is_known_and_nothing_kept),
+        RIG_TEST(a_token_that_is_refused_ends_the_trail),
+        RIG_TEST(nobody_waits_twice_for_a_redis_that_is_silent),
+        RIG_TEST(redis_is_silent_until_what_was_given_up_comes),
+        RIG_TEST(a_trail_may_begin_without_a_question),
         cmocka_unit_test(no_more_is_kept_than_allowed),
-        cmocka_unit_test(tokens_of_several_choices_are_not_kept),
+        RIG_TEST(tokens_of_several_choices_are_not_kept),
         cmocka_unit_test(with_a_key_nothing_of_the_answer_can_be_read),
-        cmocka_unit_test(an_answer_after_the_end_is_not_posted),
+        RIG_TEST(an_answer_after_the_end_is_not_posted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
