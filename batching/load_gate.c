@@ -39,7 +39,7 @@ static uint32_t front_block(const struct mr_load_question *question)
     return question->computed_tokens / MR_BLOCK_TOKENS;
 }
 
-/* Tokens that need no computing once everything is loaded; without the extra item one is left. */
+/* Tokens that need no computing once everything is loaded; without the extra one is left. */
 static uint32_t loadable_tokens(const struct mr_load_question *question, bool extra)
 {
     uint32_t there = question->there_blocks * MR_BLOCK_TOKENS;
@@ -55,7 +55,8 @@ static double meet_ms(const struct mr_load_question *question, uint32_t first, b
     return fmax(front, back) + compute_ms(question, end, question->known_tokens);
 }
 
-/* The best place to meet, with the extra item or without; there_blocks without one: nowhere. */
+/* The best place to meet, with what is behind the blocks or without; there_blocks without one:
+ * nowhere. */
 static struct mr_load_answer best_meeting(const struct mr_load_question *question, double *best_ms)
 {
     struct mr_load_answer best = {.verdict = MR_LOAD_MEET, .first_block = question->there_blocks};

@@ -14,7 +14,8 @@
  * nothing but its import, and all of it is loaded.
  *
  * Nothing measured yet: everything is loaded with little patience, which measures it. A tier that
- * lost a comparison is tried again with one item after PROBE time, without waiting for it.
+ * lost a comparison is tried again after PROBE time with what is behind the blocks, or else the
+ * last of them, without waiting for it.
  *
  * Pure arithmetic. Threads: any. Memory, errors: none. Units: ms where a name says so. */
 #ifndef MR_BATCHING_LOAD_GATE_H
@@ -44,7 +45,7 @@ struct mr_load_question {
     uint32_t known_tokens;    /* what must be there before a token can be drawn */
     uint32_t there_blocks;    /* the tier has blocks [0, there_blocks) of the sequence */
     uint64_t block_bytes;
-    uint64_t extra_bytes;  /* of one item more, behind these blocks; 0: there is none */
+    uint64_t extra_bytes;  /* of what there is behind these blocks; 0: nothing */
     uint32_t extra_tokens; /* tokens that need no computing once it is loaded with all blocks */
     uint32_t chunk_tokens; /* largest prefill chunk; 0: no chunking */
     double import_ms;      /* of one block, on the engine thread */
@@ -55,7 +56,7 @@ struct mr_load_question {
 struct mr_load_answer {
     enum mr_load_verdict verdict;
     uint32_t first_block; /* blocks [first_block, there_blocks) are to be loaded */
-    bool extra;           /* and the item behind them */
+    bool extra;           /* and what is behind them */
     double patience_ms;   /* without an item arriving, before the front goes on */
     double saved_ms;      /* predicted */
 };

@@ -43,6 +43,13 @@ void *mr_shared_block_bytes(const struct mr_shared_cache *shared, uint32_t block
     return model->kv_bytes_of == NULL ? NULL : model->kv_bytes_of(model->context, block);
 }
 
+struct mr_kv_place mr_shared_place(const struct mr_shared_cache *shared, uint32_t block,
+                                   uint32_t first)
+{
+    return (struct mr_kv_place){
+        .block = block, .slot = mr_kv_window_slot(shared->options.cache, block), .first = first};
+}
+
 size_t mr_shared_kv_bytes(const struct mr_shared_cache *shared, uint32_t token_count)
 {
     const struct mr_model_port *model = shared->options.model;
@@ -303,22 +310,22 @@ static void ask_answered(struct mr_shared_cache *shared, const struct mr_tier_an
 {
     struct mr_tier_ask *ask = &shared->asks[answer->ticket & 0xffff];
     MR_ASSERT(ask->in_use && ask->ticket == answer->ticket && answer->final);
-    struct mr_job *job = ask->job;
-    if (job != NULL && !ask->pieces) {
-        uint32_t prompt = job->sequences[0].prompt_tokens;
-        note_there(&job->tier, prompt, answer->count);
+    if (ask->job == NULL) {
+        *ask = (struct mr_tier_ask){0};
+        return;
+    }
+    struct mr_tier_view *view = &ask->job->tier;
+    uint32_t prompt = ask->job->sequences[0].prompt_tokens;
+    if (ask->pieces) {
+        view->there_tokens += answer->count * MR_PIECE_TOKENS;
+    } else {
+        note_there(view, prompt, answer->count);
         shared->stats.asked_tokens += prompt;
         if (ask_for_pieces(shared, ask)) return;
-    } else if (job != NULL) {
-        job->tier.there_tokens += answer->count * MR_PIECE_TOKENS;
     }
-    if (job != NULL) {
-        const struct mr_tier_view *view = &job->tier;
-        job->tier.state = MR_TIER_ANSWERED;
-        shared->stats.there_tokens +=
-            view->entry ? job->sequences[0].prompt_tokens : view->there_tokens;
-        shared->stats.hits += view->entry || view->there_tokens > 0;
-    }
+    view->state = MR_TIER_ANSWERED;
+    shared->stats.there_tokens += view->entry ? prompt : view->there_tokens;
+    shared->stats.hits += view->entry || view->there_tokens > 0;
     *ask = (struct mr_tier_ask){0};
 }
 

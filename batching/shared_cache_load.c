@@ -269,9 +269,7 @@ static bool import(struct mr_shared_cache *shared, struct mr_tier_load *load, ui
     if (span.end == span.begin) return true;
     uint32_t block = sequence->table->blocks[span.begin / MR_BLOCK_TOKENS];
     uint64_t begin_ns = mr_shared_clock(shared);
-    struct mr_kv_place place = {.block = block,
-                                .slot = mr_kv_window_slot(shared->options.cache, block),
-                                .first = span.begin % MR_BLOCK_TOKENS};
+    struct mr_kv_place place = mr_shared_place(shared, block, span.begin % MR_BLOCK_TOKENS);
     enum mr_status status = model->kv_import(model->context, place, span.end - span.begin,
                                              bytes_of(shared, load, index));
     uint64_t spent_ns = mr_shared_clock(shared) - begin_ns;

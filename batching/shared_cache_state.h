@@ -26,8 +26,7 @@ enum mr_item_state { MR_ITEM_PENDING, MR_ITEM_IMPORTED, MR_ITEM_FAILED };
 struct mr_tier_load {
     struct mr_sequence *sequence; /* NULL: left */
     uint64_t ticket;
-    /* In order: blocks, pieces of the block behind them, and the complete prompt's entry, if any.
-     */
+    /* In order: blocks, pieces of the block behind them, the complete prompt's entry, if any. */
     uint32_t first_block, block_count, piece_count, item_count;
     uint32_t end;         /* tokens of the sequence up to the end of the last item */
     uint32_t buffer;      /* of all pieces and the entry */
@@ -92,6 +91,8 @@ uint32_t mr_shared_take_buffer(struct mr_shared_cache *shared);
 void mr_shared_table_done(struct mr_shared_cache *shared, struct mr_block_table *table);
 /* Where a full block's stored form lies; NULL: in no place the tier can use. */
 void *mr_shared_block_bytes(const struct mr_shared_cache *shared, uint32_t block);
+struct mr_kv_place mr_shared_place(const struct mr_shared_cache *shared, uint32_t block,
+                                   uint32_t first);
 /* Of token_count tokens of a block; of no token, none. */
 size_t mr_shared_kv_bytes(const struct mr_shared_cache *shared, uint32_t token_count);
 /* Key of what comes before a block of the job's prompt, when shared->keys has those of the blocks

@@ -26,8 +26,7 @@ static bool export(struct mr_shared_cache *shared, uint32_t block, uint32_t firs
 {
     const struct mr_model_port *model = shared->options.model;
     uint64_t begin_ns = mr_shared_clock(shared);
-    struct mr_kv_place place = {
-        .block = block, .slot = mr_kv_window_slot(shared->options.cache, block), .first = first};
+    struct mr_kv_place place = mr_shared_place(shared, block, first);
     enum mr_status status = model->kv_export(model->context, place, token_count, bytes);
     shared->stats.export_ns += mr_shared_clock(shared) - begin_ns;
     return status == MR_OK;

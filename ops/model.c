@@ -287,6 +287,7 @@ void *mr_model_kv_bytes_of(struct mr_model *model, uint32_t block)
 static enum mr_status check_transfer(const struct mr_model *model, uint32_t token_count,
                                      size_t size, struct mr_error *err)
 {
+    MR_ASSERT(token_count <= MR_BLOCK_TOKENS);
     size_t expected = mr_kv_groups_export_bytes(&model->kv, token_count);
     if (size != expected)
         return mr_fail(err, MR_MALFORMED, "%u tokens of KV are %zu bytes, not %zu", token_count,
