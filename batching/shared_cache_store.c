@@ -127,7 +127,10 @@ static bool add_pieces(struct mr_shared_cache *shared, struct mr_tier_keep *keep
         const unsigned char *parent =
             index > 0 ? mr_kv_cache_block_key(shared->options.cache, blocks[index - 1])
                       : sequence->job->root;
-        if (!export(shared, blocks[index], first, MR_PIECE_TOKENS, bytes)) return false;
+        if (!export(shared, blocks[index], first, MR_PIECE_TOKENS, bytes)) {
+            sequence->stored_tokens = UINT32_MAX; /* the chain ends here */
+            return false;
+        }
         sequence->stored_tokens += MR_PIECE_TOKENS;
         add_item(shared, keep,
                  mr_shared_piece_item(shared, sequence, parent, sequence->stored_tokens), bytes);

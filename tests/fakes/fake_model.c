@@ -216,6 +216,8 @@ static enum mr_status kv_export(void *context, struct mr_kv_place place, uint32_
 {
     struct mr_fake_model *fake = context;
     struct mr_fake_slot *out = bytes;
+    fake->export_count++;
+    if (fake->options.fails_export) return MR_MALFORMED;
     MR_ASSERT(place.first % 16 == 0 && place.first + token_count <= MR_BLOCK_TOKENS);
     export_slots(fake, &fake->slots[(size_t)place.block * MR_BLOCK_TOKENS + place.first],
                  token_count, out);
@@ -224,7 +226,6 @@ static enum mr_status kv_export(void *context, struct mr_kv_place place, uint32_
         export_slots(fake, &fake->sliding[(size_t)place.slot * MR_BLOCK_TOKENS + place.first],
                      token_count, out + token_count);
     }
-    fake->export_count++;
     return MR_OK;
 }
 

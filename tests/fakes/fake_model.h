@@ -23,6 +23,7 @@ struct mr_fake_options {
     uint32_t slot_count, window_tokens;           /* of sliding-window layers; 0: none */
     double step_ms, row_ms, token_ms, history_ms; /* a, b, c, d */
     bool remote;                                  /* blocks are exported and imported by copies */
+    bool fails_export;                            /* as int8 does of numbers that are not finite */
 };
 
 struct mr_fake_model {

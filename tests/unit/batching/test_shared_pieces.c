@@ -62,6 +62,19 @@ static void a_slow_tier_is_asked_once(void **state)
     }
 }
 
+/* As int8 fails of numbers that are not finite: once for each thing, not once a step. */
+static void what_cannot_be_exported_is_not_tried_again(void **state)
+{
+    (void)state;
+    struct fleet fleet;
+    fleet_start(&fleet, &fleet_fast, &fleet_fast);
+    fleet.rigs[0].fake->options.fails_export = true;
+    fleet_run(&fleet, 0, (struct fleet_wish){.shared = 200, .count = 200});
+    assert_int_equal(fleet.rigs[0].fake->export_count, 1);
+    assert_int_equal(fleet.tiers[0]->stores, 0);
+    fleet_end(&fleet);
+}
+
 /* Blocks, pieces and entry together hold every token once; what is there is not stored again. */
 static void every_token_is_stored_once(void **state)
 {
@@ -131,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prompts_that_part_within_a_block_share_it_up_to_there),
         cmocka_unit_test(a_slow_tier_is_asked_once),
+        cmocka_unit_test(what_cannot_be_exported_is_not_tried_again),
         cmocka_unit_test(every_token_is_stored_once),
         cmocka_unit_test(a_session_is_found_by_another_worker_answers_included),
         cmocka_unit_test(a_session_is_found_to_its_tail),
