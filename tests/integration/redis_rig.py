@@ -122,17 +122,18 @@ class Client:
 
 
 def certificates(folder):
-    """ca.pem, server.pem for 127.0.0.1 signed by it, and other-ca.pem of somebody else; keys beside them."""
+    """ca.pem, server.pem for 127.0.0.1 signed by it, and other-ca.pem of somebody else; keys beside them. With the
+    extensions that Python asks for from 3.13 on (VERIFY_X509_STRICT)."""
     def openssl(*words, text=None):
         subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True, input=text, text=True)
     elliptic = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     for name in ("ca", "other-ca"):
-        openssl("req", "-x509", *elliptic, "-subj", f"/CN={name}", "-days", "2", "-keyout", f"{name}.key", "-out",
-                f"{name}.pem")
+        openssl("req", "-x509", *elliptic, "-subj", f"/CN={name}", "-addext", "keyUsage=critical,keyCertSign", "-days",
+                "2", "-keyout", f"{name}.key", "-out", f"{name}.pem")
     for name in ("server", "worker"):
         openssl("req", *elliptic, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
         openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days",
-                "2", "-extfile", "/dev/stdin", "-out", f"{name}.pem", text="subjectAltName=IP:127.0.0.1\n")
+                "2", "-extfile", "/dev/stdin", "-out", f"{name}.pem", text="subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n")
 
 
 class Redis:
@@ -171,6 +172,7 @@ class Redis:
                 self.client("PING")
                 return
             time.sleep(0.01)
+        self.stop()
         raise RuntimeError(f"redis-server does not answer: {(self.folder / 'log').read_text()[-1000:]}")
 
     def __call__(self, *words):
