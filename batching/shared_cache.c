@@ -259,7 +259,7 @@ bool mr_shared_cache_waits(const struct mr_shared_cache *shared, const struct mr
         return false;
     uint32_t here =
         mr_kv_cache_probe(shared->options.cache, job->root, sequence->tokens, sequence->num_tokens);
-    return here + MR_ENTRY_TOKENS_MIN < sequence->num_tokens;
+    return here + MR_ENTRY_TOKENS_MIN <= sequence->num_tokens;
 }
 
 void mr_shared_cache_forget(struct mr_shared_cache *shared, struct mr_job *job)
