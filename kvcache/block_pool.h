@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #ifndef MR_BLOCK_TOKENS
-#define MR_BLOCK_TOKENS 256u /* tokens in a block: 32, 64, 128 or 256, fixed for a build */
+#define MR_BLOCK_TOKENS 256u /* tokens in a block: 16, 32, 64, 128 or 256, fixed for a build */
 #endif
 
 typedef uint32_t mr_block_id; /* index into the pool: [0, block_count) */

@@ -3,7 +3,7 @@
 #
 #   tests/run.sh quick      all but integration and what runs the real model, on the release build
 #   tests/run.sh all        everything: that, the integration tests, and both sanitizers
-#   tests/run.sh asan       unit tests and simulation under AddressSanitizer and UBSan
+#   tests/run.sh asan       unit tests and simulation under AddressSanitizer and UBSan, KV blocks of 16 tokens
 #   tests/run.sh tsan       the threaded tests under ThreadSanitizer
 #   tests/run.sh coverage   unit tests and simulation built for gcov, with a line count a folder
 #
@@ -60,7 +60,8 @@ release() { # release NAME CTEST-OPTION...
     suite "$name" "$build" all "$@"
 }
 
-configure_asan() { configure "$build-asan" -DMR_SANITIZE=address; }
+# With the smallest blocks, so that a size that is not the default is tested as well.
+configure_asan() { configure "$build-asan" -DMR_SANITIZE=address -DMR_BLOCK_TOKENS=16; }
 configure_tsan() { configure "$build-tsan" -DMR_SANITIZE=thread; }
 
 asan() {

@@ -326,10 +326,11 @@ static uint32_t attend_chunk(const struct mr_cpu_attend *attend, uint32_t first,
     return attend_odd(&chunk, sum, attend->begin + first);
 }
 
-/* Soft caps and other head sizes: all scores first. */
+/* Soft caps, other head sizes, blocks smaller than a step: all scores first. */
 static void attend_tiles(const struct mr_cpu_attend *attend)
 {
-    if (!attend->bf16 || attend->dim % 32 != 0 || attend->softcap > 0.0f) {
+    if (!attend->bf16 || attend->dim % 32 != 0 || attend->softcap > 0.0f ||
+        MR_BLOCK_TOKENS < ATTEND_STEP) {
         attend_panels(attend);
         return;
     }

@@ -10,6 +10,9 @@
 #define FLEET_ANSWER     16u /* tokens of each answer */
 #define FLEET_PROMPT_MAX (8u * MR_BLOCK_TOKENS)
 
+/* That many 256ths of a block, in tokens. */
+#define FLEET_PART(parts) ((parts)*MR_BLOCK_TOKENS / 256u)
+
 /* A fast tier: a block is computed in tens of milliseconds and loaded in well under one. */
 extern const struct fake_tier_options fleet_fast;
 

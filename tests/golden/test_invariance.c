@@ -20,12 +20,13 @@ enum { PROMPTS = 3, CROWD = 29, OUTPUT = 10, CROWD_OUTPUT = 30, SEEN_MAX = 1 << 
 struct subject {
     const char *path; /* NULL: the newcomer's model */
     uint32_t prompt_tokens[PROMPTS], context_tokens;
-    uint32_t tight_blocks, tight_slots; /* of a pool in which they push each other out */
+    uint32_t tight_tokens; /* of a pool in which they push each other out */
+    bool slides;
 };
-static const struct subject newcomer = {NULL, {20, 258, 300}, 700, 3, 0};
+static const struct subject newcomer = {NULL, {20, 258, 300}, 700, 768, false};
 static const struct subject sliding[] = {
-    {"tests/golden/models/mistral_slides", {20, 900, 1100}, 1400, 6, 6},
-    {"tests/golden/models/qwen2_slides_above", {20, 900, 1100}, 1400, 6, 6},
+    {"tests/golden/models/mistral_slides", {20, 900, 1100}, 1400, 1536, true},
+    {"tests/golden/models/qwen2_slides_above", {20, 900, 1100}, 1400, 1536, true},
 };
 
 struct variant {
@@ -35,11 +36,12 @@ struct variant {
 };
 
 /* The last in a tight pool. */
+#define TIGHT_CHUNK 512
 static const struct variant variants[] = {
     {"whole prompt", 0, false, false, false},   {"chunks of 7", 7, false, false, false},
     {"chunks of 1", 1, false, false, false},    {"chunks of 255", 255, false, false, false},
     {"chunks of 256", 256, true, false, false}, {"chunks of 257", 257, true, true, false},
-    {"prefix cache", 512, false, true, false},  {"preemption", 512, true, true, true},
+    {"prefix cache", 512, false, true, false},  {"preemption", TIGHT_CHUNK, true, true, true},
 };
 
 struct rig {
@@ -160,6 +162,13 @@ static void submit(struct rig *rig, struct mr_engine *engine, uint32_t ticket, u
     rig->running++;
 }
 
+/* What one long sequence takes: a window, a step, and one that is copied from. */
+static uint32_t tight_slots(const struct mr_model_info *info)
+{
+    if (info->window_slots == 0) return 0;
+    return (info->window_tokens - 1 + TIGHT_CHUNK) / MR_BLOCK_TOKENS + 3;
+}
+
 static void run(struct rig *rig, const struct variant *variant, uint64_t *preemptions)
 {
     const struct mr_model_info *info = mr_model_info(rig->model);
@@ -172,8 +181,9 @@ static void run(struct rig *rig, const struct variant *variant, uint64_t *preemp
                   .logits = logits,
                   .kv_copy = kv_copy},
         .tokenizer = mr_model_tokenizer(rig->model),
-        .block_count = variant->preempts ? subject->tight_blocks : info->block_count,
-        .window_slots = variant->preempts ? subject->tight_slots : info->window_slots,
+        .block_count =
+            variant->preempts ? subject->tight_tokens / MR_BLOCK_TOKENS : info->block_count,
+        .window_slots = variant->preempts ? tight_slots(info) : info->window_slots,
         .window_tokens = info->window_tokens,
         .context_tokens = subject->context_tokens,
         .sequences_max = 32,
@@ -230,7 +240,7 @@ static void run_variants(const struct subject *subject, const char *dtype, bool 
     if (mr_engine_setup_model(&config, NULL, NULL, &rig->model, &err) != MR_OK) {
         fail_msg("%s", err.detail);
     }
-    assert_int_equal(mr_model_info(rig->model)->window_slots > 0, subject->tight_slots > 0);
+    assert_int_equal(mr_model_info(rig->model)->window_slots > 0, subject->slides);
     rig->port = mr_model_port_of(rig->model, NULL);
     rig->vocab = mr_model_info(rig->model)->vocab_size;
     rig->logits = malloc(rig->vocab * sizeof *rig->logits);

@@ -15,10 +15,11 @@
 
 #define REQUESTS   200u
 #define PROMPT_MAX (5u * MR_BLOCK_TOKENS)
-#define OUTPUT_MAX 96u
+#define OUTPUT_MAX (3u * MR_BLOCK_TOKENS / 8u)
+#define ENDING_MAX (MR_BLOCK_TOKENS / 4u)
 #define RUNS       10u
 #define WINDOW     (MR_BLOCK_TOKENS + MR_BLOCK_TOKENS / 4)
-#define CHUNK      512
+#define CHUNK      (2 * (int32_t)MR_BLOCK_TOKENS)
 
 /* The allocator's own caches fill up in the first runs; what they may still grow by in the others
  * is less than one lost request in a hundred would come to. */
@@ -47,7 +48,8 @@ static struct wish *make_wishes(const struct engine_rig *rig)
             *wish = wishes[below(&random, i)];
             continue;
         }
-        uint32_t shared = below(&random, PROMPT_MAX - 64), own = 1 + below(&random, 60);
+        uint32_t shared = below(&random, PROMPT_MAX - ENDING_MAX),
+                 own = 1 + below(&random, ENDING_MAX - 1);
         rig_tokens(rig, 1 + below(&random, 10), wish->prompt, shared);
         rig_tokens(rig, 1000 + i, wish->prompt + shared, own);
         wish->count = shared + own;

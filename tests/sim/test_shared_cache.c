@@ -13,6 +13,8 @@
 #define WORLDS       150u
 #define REQUESTS     60u
 #define PROMPT_MAX   1500u
+#define ROWS_MAX     1700u
+#define WINDOW       (MR_BLOCK_TOKENS + 44u)
 #define OUTPUT_MAX   24u
 #define TEXTS        4u
 #define CANCEL_EVERY 11u
@@ -61,19 +63,22 @@ static struct fake_tier_options make_tier(struct world *world)
 static void make_rig(struct world *world, uint32_t index)
 {
     static const int32_t chunks[] = {64, 255, 256, 512, 0};
+    const uint32_t step = (WINDOW - 1 + ROWS_MAX) / MR_BLOCK_TOKENS + 2;
     struct engine_rig *rig = &world->rigs[index];
     rig_init(rig);
+    const uint32_t context = rig->options.context_tokens / MR_BLOCK_TOKENS;
+    const uint32_t slots_min = (step < context ? step : context) + 1; /* fewer hold no sequence */
     rig->options.sequences_max = 1 + below(world, 6);
     rig->options.block_count = PROMPT_MAX / MR_BLOCK_TOKENS + 2 + below(world, 16);
-    rig->options.rows_max = 1700;
+    rig->options.rows_max = ROWS_MAX;
     rig->options.chunk_tokens = chunks[below(world, 5)];
     rig->options.prefills_max = 1 + below(world, 3);
     rig->options.prompt_cache_entries = below(world, 2) * 4;
     rig->options.tier_staging_bytes = below(world, 4) == 0 ? 1 : (uint64_t)1 << 17;
     rig->options.force_preempt_every = below(world, 3) == 0 ? 3 + below(world, 5) : 0;
     rig->options.queue_count_max = REQUESTS;
-    rig->options.window_tokens = MR_BLOCK_TOKENS + 44;
-    rig->options.window_slots = world->slides ? 9 + below(world, 9) : 0;
+    rig->options.window_tokens = WINDOW;
+    rig->options.window_slots = world->slides ? slots_min + below(world, 9) : 0;
     rig->fake_options.vocab_size = 40;
     rig->fake_options.remote = below(world, 4) == 0;
     rig->tier = world->tiers[index];
