@@ -53,34 +53,16 @@ static uint32_t prefix_of(uint64_t seed, uint32_t number)
 
 static struct mr_request *make_request(const struct cache_bench *bench, uint32_t number)
 {
-    uint32_t count = bench->prefix_tokens + OWN_TOKENS;
-    struct mr_arena *arena = mr_arena_create((size_t)1 << 20);
-    struct mr_request *request = arena ? mr_arena_take(arena, sizeof *request) : NULL;
-    uint32_t *ids = request ? mr_arena_take_array(arena, count, sizeof *ids) : NULL;
-    char *id = ids ? mr_arena_take(arena, 32) : NULL;
-    if (!id) {
-        mr_arena_destroy(arena);
-        return NULL;
-    }
+    uint32_t *ids;
+    struct mr_request *request = mr_bench_workload_request(
+        "cache", number, bench->prefix_tokens + OWN_TOKENS, OUTPUT_TOKENS, &ids);
+    if (!request) return NULL;
     struct mr_bench_workload texts = {.seed = bench->config->seed};
     struct mr_bench_workload own = {.seed = bench->config->seed, .salt = 1};
     uint32_t vocab = mr_model_info(bench->model)->vocab_size;
     mr_bench_workload_fill(&texts, prefix_of(bench->config->seed, number), vocab, ids,
                            bench->prefix_tokens);
     mr_bench_workload_fill(&own, number, vocab, ids + bench->prefix_tokens, OWN_TOKENS);
-    int length = snprintf(id, 32, "cache-%u", number);
-    *request = (struct mr_request){.arena = arena,
-                                   .id = {id, (size_t)length},
-                                   .token_ids = ids,
-                                   .token_count = count,
-                                   .has_token_ids = true,
-                                   .max_tokens = OUTPUT_TOKENS,
-                                   .ignore_eos = true,
-                                   .cache_read = true,
-                                   .cache_write = true,
-                                   .choice_count = 1};
-    request->sampling =
-        (struct mr_sampling){.top_p = 1, .typical_p = 1, .repetition_penalty = 1, .logprobs = -1};
     return request;
 }
 

@@ -67,30 +67,13 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
 static struct mr_request *make_request(struct bench *bench, uint32_t number, uint32_t prompt_tokens,
                                        uint32_t output_tokens)
 {
-    struct mr_arena *arena = mr_arena_create((size_t)1 << 20);
-    struct mr_request *request = arena ? mr_arena_take(arena, sizeof *request) : NULL;
-    uint32_t *ids = request ? mr_arena_take_array(arena, prompt_tokens, sizeof *ids) : NULL;
-    char *id = ids ? mr_arena_take(arena, 32) : NULL;
-    if (!id) {
-        mr_arena_destroy(arena);
-        return NULL;
-    }
-    uint32_t vocab = mr_model_info(bench->model)->vocab_size;
-    mr_bench_workload_fill(&bench->workload, number, vocab, ids, prompt_tokens);
-    int length = snprintf(id, 32, "bench-%u", number);
-    *request = (struct mr_request){.arena = arena,
-                                   .id = {id, (size_t)length},
-                                   .token_ids = ids,
-                                   .token_count = prompt_tokens,
-                                   .has_token_ids = true,
-                                   .max_tokens = output_tokens,
-                                   .ignore_eos = true,
-                                   .stream = true,
-                                   .cache_read = true,
-                                   .cache_write = true,
-                                   .choice_count = 1};
-    request->sampling =
-        (struct mr_sampling){.top_p = 1, .typical_p = 1, .repetition_penalty = 1, .logprobs = -1};
+    uint32_t *ids;
+    struct mr_request *request =
+        mr_bench_workload_request("bench", number, prompt_tokens, output_tokens, &ids);
+    if (!request) return NULL;
+    request->stream = true;
+    mr_bench_workload_fill(&bench->workload, number, mr_model_info(bench->model)->vocab_size, ids,
+                           prompt_tokens);
     return request;
 }
 

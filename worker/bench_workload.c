@@ -1,8 +1,9 @@
 #include "worker/bench_workload.h"
 
 #include <math.h>
+#include <stdio.h>
 
-enum { MIX_PROMPT_MIN = 32, MIX_STRIDE = 395 };
+enum { MIX_PROMPT_MIN = 32, MIX_STRIDE = 395, ID_BYTES = 32 };
 
 uint64_t mr_bench_random(uint64_t *state)
 {
@@ -53,4 +54,32 @@ uint64_t mr_bench_workload_gap_ns(const struct mr_bench_workload *workload, uint
     uint64_t state = stream_of(workload->seed, UINT64_MAX, number);
     double u = ((double)(mr_bench_random(&state) >> 11) + 1) / 9007199254740992.0; /* 2^53 */
     return (uint64_t)(-log(u) / workload->rate * 1e9);
+}
+
+struct mr_request *mr_bench_workload_request(const char *name, uint32_t number,
+                                             uint32_t token_count, uint32_t output_tokens,
+                                             uint32_t **ids)
+{
+    struct mr_arena *arena = mr_arena_create((size_t)1 << 20);
+    struct mr_request *request = arena ? mr_arena_take(arena, sizeof *request) : NULL;
+    *ids = request ? mr_arena_take_array(arena, token_count, sizeof **ids) : NULL;
+    char *id = *ids ? mr_arena_take(arena, ID_BYTES) : NULL;
+    if (!id) {
+        mr_arena_destroy(arena);
+        return NULL;
+    }
+    int length = snprintf(id, ID_BYTES, "%s-%u", name, number);
+    *request = (struct mr_request){.arena = arena,
+                                   .id = {id, (size_t)length},
+                                   .token_ids = *ids,
+                                   .token_count = token_count,
+                                   .has_token_ids = true,
+                                   .max_tokens = output_tokens,
+                                   .ignore_eos = true,
+                                   .cache_read = true,
+                                   .cache_write = true,
+                                   .choice_count = 1};
+    request->sampling =
+        (struct mr_sampling){.top_p = 1, .typical_p = 1, .repetition_penalty = 1, .logprobs = -1};
+    return request;
 }

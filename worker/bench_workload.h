@@ -1,9 +1,11 @@
 /* bench_workload - what the benchmarks ask for: lengths, token ids and arrival times, the same for
  * the same seed, so that the engine alone and a fleet can be given the same work.
  *
- * Threads: any (values only). Memory: none. Errors: none. */
+ * Threads: any (values only). Memory: _request's. Errors: only _request can fail. */
 #ifndef MR_WORKER_BENCH_WORKLOAD_H
 #define MR_WORKER_BENCH_WORKLOAD_H
+
+#include "codec/request.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +32,11 @@ uint32_t mr_bench_workload_output_tokens(const struct mr_bench_workload *workloa
 /* ids [count], each below vocab_size (> 0), of request `number`. */
 void mr_bench_workload_fill(const struct mr_bench_workload *workload, uint32_t number,
                             uint32_t vocab_size, uint32_t *ids, uint32_t count);
+/* Request "NAME-NUMBER", greedy, of token_count ids at *ids that the caller fills; it answers
+ * output_tokens, and uses the caches. NULL: no memory. */
+struct mr_request *mr_bench_workload_request(const char *name, uint32_t number,
+                                             uint32_t token_count, uint32_t output_tokens,
+                                             uint32_t **ids);
 /* Nanoseconds between arrivals `number` and `number` + 1 of a Poisson process. */
 uint64_t mr_bench_workload_gap_ns(const struct mr_bench_workload *workload, uint32_t number);
 

@@ -3,6 +3,7 @@
  * for bit, wherever the same history was sampled from. The same on tiny models whose layers see a
  * window only, in slots far fewer than their prompts have blocks. */
 #include "batching/engine.h"
+#include "worker/bench_workload.h"
 #include "worker/engine_setup.h"
 
 #include <setjmp.h>
@@ -134,29 +135,15 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
 static void submit(struct rig *rig, struct mr_engine *engine, uint32_t ticket, uint32_t length,
                    uint32_t output)
 {
-    struct mr_arena *arena = mr_arena_create(1 << 20);
-    struct mr_request *request = mr_arena_take(arena, sizeof *request);
-    uint32_t *ids = mr_arena_take_array(arena, length, sizeof *ids);
-    char *id = mr_arena_take(arena, 16);
+    uint32_t *ids;
+    struct mr_request *request = mr_bench_workload_request("r", ticket, length, output, &ids);
+    assert_non_null(request);
     /* tokens of prompts 1 and 2 begin alike, so that the cache has something to share */
     uint32_t seed = ticket == 2 ? 1 : ticket;
     for (uint32_t i = 0; i < length; i++) {
         seed = seed * 1664525u + 1013904223u + ((ticket == 2 && i > 200) ? 7u : 0u);
         ids[i] = 100 + (seed >> 8) % (rig->vocab - 200);
     }
-    int id_length = snprintf(id, 16, "r%u", ticket);
-    *request = (struct mr_request){.arena = arena,
-                                   .id = {id, (size_t)id_length},
-                                   .token_ids = ids,
-                                   .token_count = length,
-                                   .has_token_ids = true,
-                                   .max_tokens = output,
-                                   .ignore_eos = true,
-                                   .cache_read = true,
-                                   .cache_write = true,
-                                   .choice_count = 1};
-    request->sampling =
-        (struct mr_sampling){.top_p = 1, .typical_p = 1, .repetition_penalty = 1, .logprobs = -1};
     struct mr_submission submission = {.request = request, .ticket = ticket, .tenant = "default"};
     assert_int_equal(mr_engine_submit(engine, &submission, NULL), MR_OK);
     rig->running++;

@@ -1,10 +1,11 @@
-/* A producer that waits for the report of each record. */
+/* A producer that waits for the report of each record, and a test's broker with one. */
 #ifndef MR_TESTS_WORKER_PRODUCING_H
 #define MR_TESTS_WORKER_PRODUCING_H
 
 #include "tests/unit/worker/broker.h"
 #include "worker/kafka_out.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct producing {
@@ -50,5 +51,31 @@ static inline void produce(struct producing *producing, const char *topic, int32
     assert_int_equal(mr_kafka_out_flush(producing->out, 10000), MR_OK);
     assert_int_equal(producing->last, MR_OK);
 }
+
+/* What BUS_TEST gives a test as its state. */
+struct bus {
+    struct broker broker;
+    struct producing producing;
+};
+
+static inline int open_bus(void **state)
+{
+    struct bus *bus = *state = calloc(1, sizeof *bus);
+    assert_non_null(bus);
+    open_broker(&bus->broker);
+    open_producing(&bus->producing, &bus->broker);
+    return 0;
+}
+
+static inline int close_bus(void **state)
+{
+    struct bus *bus = *state;
+    mr_kafka_out_destroy(bus->producing.out);
+    close_broker(&bus->broker);
+    free(bus);
+    return 0;
+}
+
+#define BUS_TEST(name) cmocka_unit_test_setup_teardown(name, open_bus, close_bus)
 
 #endif

@@ -52,6 +52,21 @@ static void the_same_seed_gives_the_same_ids_and_another_salt_others(void **stat
     assert_memory_not_equal(a, b, sizeof a);
 }
 
+static void a_request_has_room_for_its_ids_and_says_how_long_its_answer_is(void **state)
+{
+    (void)state;
+    uint32_t *ids;
+    struct mr_request *request = mr_bench_workload_request("bench", 4000000000u, 70000, 9, &ids);
+    assert_non_null(request);
+    memset(ids, 1, 70000 * sizeof *ids);
+    assert_memory_equal(request->id.bytes, "bench-4000000000", request->id.length);
+    assert_ptr_equal(request->token_ids, ids);
+    assert_int_equal(request->token_count, 70000);
+    assert_int_equal(request->max_tokens, 9);
+    mr_request_destroy(request);
+    assert_null(mr_bench_workload_request("bench", 0, UINT32_MAX, 9, &ids));
+}
+
 static void arrivals_come_at_the_rate_and_spread_like_a_poisson_process(void **state)
 {
     (void)state;
@@ -82,6 +97,7 @@ int main(void)
         cmocka_unit_test(the_mix_has_prompts_of_32_to_512_tokens_and_every_length_once),
         cmocka_unit_test(without_the_mix_all_lengths_are_those_asked_for),
         cmocka_unit_test(the_same_seed_gives_the_same_ids_and_another_salt_others),
+        cmocka_unit_test(a_request_has_room_for_its_ids_and_says_how_long_its_answer_is),
         cmocka_unit_test(arrivals_come_at_the_rate_and_spread_like_a_poisson_process),
         cmocka_unit_test(without_a_rate_all_arrive_at_once),
     };

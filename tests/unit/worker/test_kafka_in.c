@@ -125,17 +125,13 @@ static const struct mr_kafka_in_topic one_topic[] = {{"t", 1}};
 
 static void a_partition_without_room_is_not_taken_from_and_others_are(void **state)
 {
-    (void)state;
-    struct broker broker;
-    struct producing producing;
+    struct bus *bus = *state;
     struct consuming consuming;
     struct mr_kafka_record record;
-    open_broker(&broker);
-    add_topic(&broker, "t", 2);
-    open_producing(&producing, &broker);
-    produce(&producing, "t", 0, "a", "0");
-    produce(&producing, "t", 1, "b", "1");
-    open_consuming(&consuming, &broker, one_topic, 1, false);
+    add_topic(&bus->broker, "t", 2);
+    produce(&bus->producing, "t", 0, "a", "0");
+    produce(&bus->producing, "t", 1, "b", "1");
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
     consuming.closed_gate[0] = true;
     assert_true(take(&consuming, &record));
     assert_int_equal(record.partition, 1);
@@ -146,23 +142,17 @@ static void a_partition_without_room_is_not_taken_from_and_others_are(void **sta
     assert_string_equal(record.topic, "t");
     assert_memory_equal(record.key.bytes, "a", 1);
     close_consuming(&consuming);
-    mr_kafka_out_destroy(producing.out);
-    close_broker(&broker);
 }
 
 static void a_record_put_back_comes_first_again(void **state)
 {
-    (void)state;
-    struct broker broker;
-    struct producing producing;
+    struct bus *bus = *state;
     struct consuming consuming;
     struct mr_kafka_record record;
-    open_broker(&broker);
-    add_topic(&broker, "t", 1);
-    open_producing(&producing, &broker);
-    produce(&producing, "t", 0, "a", "0");
-    produce(&producing, "t", 0, "a", "1");
-    open_consuming(&consuming, &broker, one_topic, 1, false);
+    add_topic(&bus->broker, "t", 1);
+    produce(&bus->producing, "t", 0, "a", "0");
+    produce(&bus->producing, "t", 0, "a", "1");
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
     for (int i = 0; i < 3; i++) {
         assert_true(take(&consuming, &record));
         assert_int_equal(record.offset, 0);
@@ -176,27 +166,21 @@ static void a_record_put_back_comes_first_again(void **state)
     assert_int_equal(mr_kafka_in_backlog(consuming.in), 0);
     mr_kafka_in_put_back(consuming.in);
     close_consuming(&consuming); /* what was put back is not leaked */
-    mr_kafka_out_destroy(producing.out);
-    close_broker(&broker);
 }
 
 static void topics_take_turns_by_weight(void **state)
 {
-    (void)state;
+    struct bus *bus = *state;
     static const struct mr_kafka_in_topic topics[] = {{"high", 3}, {"low", 1}};
-    struct broker broker;
-    struct producing producing;
     struct consuming consuming;
     struct mr_kafka_record record;
-    open_broker(&broker);
-    add_topic(&broker, "high", 1);
-    add_topic(&broker, "low", 1);
-    open_producing(&producing, &broker);
+    add_topic(&bus->broker, "high", 1);
+    add_topic(&bus->broker, "low", 1);
     for (int i = 0; i < 12; i++) {
-        produce(&producing, "high", 0, "h", "x");
-        produce(&producing, "low", 0, "l", "x");
+        produce(&bus->producing, "high", 0, "h", "x");
+        produce(&bus->producing, "low", 0, "l", "x");
     }
-    open_consuming(&consuming, &broker, topics, 2, false);
+    open_consuming(&consuming, &bus->broker, topics, 2, false);
     consuming.closed_gate[0] = true;
     /* More rounds than records: what a record's arrival wakes is not the wait for all of them. */
     assert_true(nothing_comes(&consuming, 100));
@@ -208,27 +192,21 @@ static void topics_take_turns_by_weight(void **state)
     }
     assert_in_range(high, 8, 10);
     close_consuming(&consuming);
-    mr_kafka_out_destroy(producing.out);
-    close_broker(&broker);
 }
 
 static void a_topic_of_many_partitions_has_no_more_turns(void **state)
 {
-    (void)state;
+    struct bus *bus = *state;
     static const struct mr_kafka_in_topic topics[] = {{"wide", 1}, {"narrow", 1}};
-    struct broker broker;
-    struct producing producing;
     struct consuming consuming;
     struct mr_kafka_record record;
-    open_broker(&broker);
-    add_topic(&broker, "wide", 4);
-    add_topic(&broker, "narrow", 1);
-    open_producing(&producing, &broker);
+    add_topic(&bus->broker, "wide", 4);
+    add_topic(&bus->broker, "narrow", 1);
     for (int i = 0; i < 12; i++) {
-        produce(&producing, "wide", i % 4, "w", "x");
-        produce(&producing, "narrow", 0, "n", "x");
+        produce(&bus->producing, "wide", i % 4, "w", "x");
+        produce(&bus->producing, "narrow", 0, "n", "x");
     }
-    open_consuming(&consuming, &broker, topics, 2, false);
+    open_consuming(&consuming, &bus->broker, topics, 2, false);
     memset(consuming.closed_gate, true, sizeof consuming.closed_gate);
     assert_true(nothing_comes(&consuming, 100));
     memset(consuming.closed_gate, false, sizeof consuming.closed_gate);
@@ -239,23 +217,17 @@ static void a_topic_of_many_partitions_has_no_more_turns(void **state)
     }
     assert_in_range(wide, 5, 7);
     close_consuming(&consuming);
-    mr_kafka_out_destroy(producing.out);
-    close_broker(&broker);
 }
 
 static void an_offset_is_committed_with_its_metadata(void **state)
 {
-    (void)state;
-    struct broker broker;
-    struct producing producing;
+    struct bus *bus = *state;
     struct consuming consuming;
     struct mr_kafka_record record;
-    open_broker(&broker);
-    add_topic(&broker, "t", 1);
-    open_producing(&producing, &broker);
+    add_topic(&bus->broker, "t", 1);
     for (int i = 0; i < 4; i++)
-        produce(&producing, "t", 0, "a", "x");
-    open_consuming(&consuming, &broker, one_topic, 1, false);
+        produce(&bus->producing, "t", 0, "a", "x");
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
     assert_int_equal(consuming.committed[0], -1);
     struct mr_kafka_commit commit = {0, 0, 2, "oQEC"};
     assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, 0, NULL), MR_OK);
@@ -265,7 +237,7 @@ static void an_offset_is_committed_with_its_metadata(void **state)
     }
     close_consuming(&consuming);
 
-    open_consuming(&consuming, &broker, one_topic, 1, false);
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
     assert_int_equal(consuming.committed[0], 2);
     assert_string_equal(consuming.metadata[0], "oQEC");
     assert_true(take(&consuming, &record));
@@ -273,25 +245,21 @@ static void an_offset_is_committed_with_its_metadata(void **state)
     consuming.commit_on_revoke = 3;
     close_consuming(&consuming);
 
-    open_consuming(&consuming, &broker, one_topic, 1, false);
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
     assert_int_equal(consuming.committed[0], 3);
     assert_string_equal(consuming.metadata[0], "revoked");
     close_consuming(&consuming);
-    mr_kafka_out_destroy(producing.out);
-    close_broker(&broker);
 }
 
 static void a_refused_commit_is_reported(void **state)
 {
-    (void)state;
-    struct broker broker;
+    struct bus *bus = *state;
     struct consuming consuming;
     struct mr_error err = {0};
-    open_broker(&broker);
-    add_topic(&broker, "t", 1);
-    open_consuming(&consuming, &broker, one_topic, 1, false);
+    add_topic(&bus->broker, "t", 1);
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
     struct mr_kafka_commit commit = {0, 0, 1, ""};
-    mr_kafka_mock_fail(broker.mock, API_OFFSET_COMMIT, 29, 2); /* topic authorization failed */
+    mr_kafka_mock_fail(bus->broker.mock, API_OFFSET_COMMIT, 29, 2); /* topic authorization failed */
     assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, 5000, &err), MR_BAD_CONFIG);
     assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, 0, NULL), MR_OK);
     while (consuming.commits_failed == 0) {
@@ -299,7 +267,6 @@ static void a_refused_commit_is_reported(void **state)
         mr_wake_wait(&consuming.wake, 50000000u);
     }
     close_consuming(&consuming);
-    close_broker(&broker);
 }
 
 /* Serves both members until the partitions are spread as wanted: held by first, held by second. */
@@ -318,22 +285,18 @@ static bool settle(struct consuming *first, struct consuming *second, size_t one
 
 static void members_share_the_partitions_and_inherit_them(void **state)
 {
-    (void)state;
-    struct broker broker;
-    struct producing producing;
+    struct bus *bus = *state;
     struct consuming first, second;
     struct mr_kafka_record record;
-    open_broker(&broker);
-    add_topic(&broker, "t", 2);
-    open_producing(&producing, &broker);
+    add_topic(&bus->broker, "t", 2);
     for (int i = 0; i < 6; i++)
-        produce(&producing, "t", i % 2, "a", "x");
-    open_consuming(&first, &broker, one_topic, 1, true);
+        produce(&bus->producing, "t", i % 2, "a", "x");
+    open_consuming(&first, &bus->broker, one_topic, 1, true);
     assert_true(settle(&first, NULL, 2, 0));
     assert_true(take(&first, &record));
     struct mr_kafka_commit both[] = {{0, 0, 1, "one"}, {0, 1, 1, "one"}};
     assert_int_equal(mr_kafka_in_commit(first.in, both, 2, 5000, NULL), MR_OK);
-    open_consuming(&second, &broker, one_topic, 1, true);
+    open_consuming(&second, &bus->broker, one_topic, 1, true);
     assert_true(settle(&first, &second, 1, 1));
     assert_false(first.lost);
     int32_t shared = second.held[0] ? 0 : 1;
@@ -347,38 +310,32 @@ static void members_share_the_partitions_and_inherit_them(void **state)
     assert_true(settle(&second, NULL, 2, 0));
     assert_int_equal(second.committed[1 - shared], 2);
     close_consuming(&second);
-    mr_kafka_out_destroy(producing.out);
-    close_broker(&broker);
 }
 
 /* Cooperative by the operator's word, so that it is tried with every version of the library. */
 static void with_the_cooperative_protocol_what_stays_is_not_touched(void **state)
 {
-    (void)state;
-    struct broker broker;
-    struct producing producing;
+    struct bus *bus = *state;
     struct consuming first, second;
     struct mr_kafka_record record;
     const struct mr_text_list properties = {
         .values = {"consumer.partition.assignment.strategy=cooperative-sticky"}, .count = 1};
-    open_broker(&broker);
-    broker.kafka.properties = &properties;
-    add_topic(&broker, "t", 4);
-    open_producing(&producing, &broker);
-    open_consuming(&first, &broker, one_topic, 1, true);
+    bus->broker.kafka.properties = &properties;
+    add_topic(&bus->broker, "t", 4);
+    open_consuming(&first, &bus->broker, one_topic, 1, true);
     assert_true(settle(&first, NULL, 4, 0));
     for (int i = 0; i < 8; i++)
-        produce(&producing, "t", i % 4, "a", "x");
+        produce(&bus->producing, "t", i % 4, "a", "x");
     for (int i = 0; i < 8; i++)
         assert_true(take(&first, &record));
-    open_consuming(&second, &broker, one_topic, 1, true);
+    open_consuming(&second, &bus->broker, one_topic, 1, true);
     assert_true(settle(&first, &second, 2, 2));
     assert_int_equal(first.revoked, 2);
     assert_int_equal(first.how, MR_KAFKA_REVOKE_GONE);
     for (int32_t i = 0; i < 4; i++) {
         assert_true(first.held[i] != second.held[i]);
         if (second.held[i]) assert_true(second.generation[i] > first.generation[i]);
-        if (!second.held[i]) produce(&producing, "t", i, "b", "y");
+        if (!second.held[i]) produce(&bus->producing, "t", i, "b", "y");
     }
     for (int i = 0; i < 2; i++) { /* from where it stood: nothing was fetched again */
         assert_true(take(&first, &record));
@@ -389,42 +346,37 @@ static void with_the_cooperative_protocol_what_stays_is_not_touched(void **state
     assert_true(settle(&second, NULL, 4, 0));
     assert_int_equal(second.revoked, 0);
     close_consuming(&second);
-    mr_kafka_out_destroy(producing.out);
-    close_broker(&broker);
 }
 
 static void a_static_member_that_lost_its_place_says_so(void **state)
 {
-    (void)state;
+    struct bus *bus = *state;
     struct mr_error err = {0};
-    struct broker broker;
     struct consuming consuming;
-    open_broker(&broker);
-    broker.kafka.group_instance = "mill-3";
-    add_topic(&broker, "t", 1);
-    open_consuming(&consuming, &broker, one_topic, 1, true);
+    bus->broker.kafka.group_instance = "mill-3";
+    add_topic(&bus->broker, "t", 1);
+    open_consuming(&consuming, &bus->broker, one_topic, 1, true);
     assert_true(settle(&consuming, NULL, 1, 0));
-    mr_kafka_mock_fail(broker.mock, API_HEARTBEAT, FENCED_INSTANCE_ID, 1);
+    mr_kafka_mock_fail(bus->broker.mock, API_HEARTBEAT, FENCED_INSTANCE_ID, 1);
     while (mr_kafka_in_serve(consuming.in, &err) == MR_OK)
         mr_wake_wait(&consuming.wake, 50000000u);
     assert_int_equal(err.status, MR_BACKEND);
     assert_non_null(strstr(err.detail, "--group-instance mill-3"));
     close_consuming(&consuming);
-    close_broker(&broker);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_partition_without_room_is_not_taken_from_and_others_are),
-        cmocka_unit_test(a_record_put_back_comes_first_again),
-        cmocka_unit_test(topics_take_turns_by_weight),
-        cmocka_unit_test(a_topic_of_many_partitions_has_no_more_turns),
-        cmocka_unit_test(an_offset_is_committed_with_its_metadata),
-        cmocka_unit_test(a_refused_commit_is_reported),
-        cmocka_unit_test(members_share_the_partitions_and_inherit_them),
-        cmocka_unit_test(with_the_cooperative_protocol_what_stays_is_not_touched),
-        cmocka_unit_test(a_static_member_that_lost_its_place_says_so),
+        BUS_TEST(a_partition_without_room_is_not_taken_from_and_others_are),
+        BUS_TEST(a_record_put_back_comes_first_again),
+        BUS_TEST(topics_take_turns_by_weight),
+        BUS_TEST(a_topic_of_many_partitions_has_no_more_turns),
+        BUS_TEST(an_offset_is_committed_with_its_metadata),
+        BUS_TEST(a_refused_commit_is_reported),
+        BUS_TEST(members_share_the_partitions_and_inherit_them),
+        BUS_TEST(with_the_cooperative_protocol_what_stays_is_not_touched),
+        BUS_TEST(a_static_member_that_lost_its_place_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,19 +26,15 @@ static bool take(struct mr_kafka_reader *reader, struct mr_kafka_record *record)
 
 static void a_reader_from_the_end_sees_what_comes_after_it_was_made(void **state)
 {
-    (void)state;
+    struct bus *bus = *state;
     static const char *const topics[] = {"t"};
-    struct broker broker;
-    struct producing producing;
     struct mr_kafka_record record;
-    open_broker(&broker);
-    add_topic(&broker, "t", 3);
-    open_producing(&producing, &broker);
+    add_topic(&bus->broker, "t", 3);
     for (int32_t partition = 0; partition < 3; partition++)
-        produce(&producing, "t", partition, "old", "x");
-    struct mr_kafka_reader *reader = open_reader(&broker, topics, 1, MR_KAFKA_FROM_END);
+        produce(&bus->producing, "t", partition, "old", "x");
+    struct mr_kafka_reader *reader = open_reader(&bus->broker, topics, 1, MR_KAFKA_FROM_END);
     for (int32_t partition = 0; partition < 3; partition++)
-        produce(&producing, "t", partition, "new", NULL);
+        produce(&bus->producing, "t", partition, "new", NULL);
     for (int i = 0; i < 3; i++) {
         assert_true(take(reader, &record));
         assert_memory_equal(record.key.bytes, "new", 3);
@@ -46,24 +42,18 @@ static void a_reader_from_the_end_sees_what_comes_after_it_was_made(void **state
     }
     assert_false(mr_kafka_reader_take(reader, 50, &record));
     mr_kafka_reader_destroy(reader);
-    mr_kafka_out_destroy(producing.out);
-    close_broker(&broker);
 }
 
 static void a_reader_from_the_beginning_sees_all_topics(void **state)
 {
-    (void)state;
+    struct bus *bus = *state;
     static const char *const topics[] = {"t", "u"};
-    struct broker broker;
-    struct producing producing;
     struct mr_kafka_record record;
-    open_broker(&broker);
-    add_topic(&broker, "t", 2);
-    add_topic(&broker, "u", 1);
-    open_producing(&producing, &broker);
-    produce(&producing, "t", 1, "a", "1");
-    produce(&producing, "u", 0, "b", "2");
-    struct mr_kafka_reader *reader = open_reader(&broker, topics, 2, MR_KAFKA_FROM_BEGINNING);
+    add_topic(&bus->broker, "t", 2);
+    add_topic(&bus->broker, "u", 1);
+    produce(&bus->producing, "t", 1, "a", "1");
+    produce(&bus->producing, "u", 0, "b", "2");
+    struct mr_kafka_reader *reader = open_reader(&bus->broker, topics, 2, MR_KAFKA_FROM_BEGINNING);
     int seen = 0;
     for (int i = 0; i < 2; i++) {
         assert_true(mr_kafka_reader_is_behind(reader));
@@ -72,54 +62,43 @@ static void a_reader_from_the_beginning_sees_all_topics(void **state)
     }
     assert_int_equal(seen, 11);
     assert_false(mr_kafka_reader_is_behind(reader));
-    produce(&producing, "u", 0, "c", "3"); /* came later: does not count */
+    produce(&bus->producing, "u", 0, "c", "3"); /* came later: does not count */
     assert_false(mr_kafka_reader_is_behind(reader));
     mr_kafka_reader_destroy(reader);
-    mr_kafka_out_destroy(producing.out);
-    close_broker(&broker);
 }
 
 static void a_reader_by_age_works_where_the_broker_knows_no_times(void **state)
 {
-    (void)state;
+    struct bus *bus = *state;
     static const char *const topics[] = {"t"};
-    struct broker broker;
-    struct producing producing;
     struct mr_kafka_record record;
-    open_broker(&broker);
-    add_topic(&broker, "t", 1);
-    open_producing(&producing, &broker);
-    produce(&producing, "t", 0, "old", "x");
-    struct mr_kafka_reader *reader = open_reader(&broker, topics, 1, MR_KAFKA_FROM_AGE);
-    produce(&producing, "t", 0, "new", "x");
+    add_topic(&bus->broker, "t", 1);
+    produce(&bus->producing, "t", 0, "old", "x");
+    struct mr_kafka_reader *reader = open_reader(&bus->broker, topics, 1, MR_KAFKA_FROM_AGE);
+    produce(&bus->producing, "t", 0, "new", "x");
     assert_true(take(reader, &record));
     assert_memory_equal(record.key.bytes, "new", 3);
     mr_kafka_reader_destroy(reader);
-    mr_kafka_out_destroy(producing.out);
-    close_broker(&broker);
 }
 
 static void a_topic_that_is_not_there_is_an_error(void **state)
 {
-    (void)state;
-    struct broker broker;
-    open_broker(&broker);
+    struct bus *bus = *state;
     const char *topic = "none";
     struct mr_kafka_reader *reader = NULL;
     struct mr_kafka_reader_options options = {
-        .kafka = &broker.kafka, .topics = &topic, .topic_count = 1, .timeout_ms = 5000};
+        .kafka = &bus->broker.kafka, .topics = &topic, .topic_count = 1, .timeout_ms = 5000};
     assert_int_equal(mr_kafka_reader_create(&reader, &options, NULL), MR_BAD_CONFIG);
     assert_null(reader);
-    close_broker(&broker);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_reader_from_the_end_sees_what_comes_after_it_was_made),
-        cmocka_unit_test(a_reader_from_the_beginning_sees_all_topics),
-        cmocka_unit_test(a_reader_by_age_works_where_the_broker_knows_no_times),
-        cmocka_unit_test(a_topic_that_is_not_there_is_an_error),
+        BUS_TEST(a_reader_from_the_end_sees_what_comes_after_it_was_made),
+        BUS_TEST(a_reader_from_the_beginning_sees_all_topics),
+        BUS_TEST(a_reader_by_age_works_where_the_broker_knows_no_times),
+        BUS_TEST(a_topic_that_is_not_there_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "worker/clock.h"
 #include "worker/kafka_reader.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 /* Over the mock a transaction goes its way, but readers see what is open or aborted and nobody is
@@ -52,9 +53,11 @@ static void no_revokes(void *context, const struct mr_kafka_claim *claims, size_
     (void)context, (void)claims, (void)count, (void)how;
 }
 
-static void open_rig(struct rig *rig)
+static int open_broker_rig(void **state)
 {
-    *rig = (struct rig){.topic = {.name = "r"}};
+    struct rig *rig = *state = calloc(1, sizeof *rig);
+    assert_non_null(rig);
+    rig->topic.name = "r";
     open_broker(&rig->broker);
     rig->broker.kafka.transaction_timeout_ns = ROOMY_NS;
     add_topic(&rig->broker, "r", 1);
@@ -67,15 +70,30 @@ static void open_rig(struct rig *rig)
                                           .topic_count = 1,
                                           .events = {rig, no_claims, no_revokes, NULL}};
     assert_int_equal(mr_kafka_in_create(&rig->in, &options, NULL), MR_OK);
+    return 0;
 }
 
-static void close_rig(struct rig *rig)
+static int open_rig(void **state)
 {
+    struct mr_error err = {0};
+    open_broker_rig(state);
+    if (open_txn(*state, &err) != MR_OK) fail_msg("%s", err.detail);
+    return 0;
+}
+
+/* Ends an open transaction, too. */
+static int close_rig(void **state)
+{
+    struct rig *rig = *state;
     mr_kafka_txn_destroy(rig->txn);
     assert_true(mr_kafka_in_close(rig->in, 10000));
     mr_wake_close(&rig->wake);
     close_broker(&rig->broker);
+    free(rig);
+    return 0;
 }
+
+#define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 static void write_one(struct rig *rig)
 {
@@ -94,55 +112,43 @@ static enum mr_status commit(struct rig *rig, struct mr_error *err)
 
 static void records_and_offsets_go_in_one_transaction(void **state)
 {
-    (void)state;
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_error err = {0};
-    open_rig(&rig);
-    if (open_txn(&rig, &err) != MR_OK) fail_msg("%s", err.detail);
     for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
-        write_one(&rig);
-        if (commit(&rig, &err) != MR_OK) fail_msg("%s", err.detail);
-        assert_int_equal(rig.producing.reports, i + 1); /* they come from within */
-        assert_int_equal(rig.producing.last, MR_OK);
+        assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+        write_one(rig);
+        if (commit(rig, &err) != MR_OK) fail_msg("%s", err.detail);
+        assert_int_equal(rig->producing.reports, i + 1); /* they come from within */
+        assert_int_equal(rig->producing.last, MR_OK);
     }
-    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
-    assert_int_equal(mr_kafka_txn_commit(rig.txn, NULL, 0, NULL, &err), MR_OK); /* nothing in it */
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    assert_int_equal(mr_kafka_txn_commit(rig->txn, NULL, 0, NULL, &err), MR_OK); /* nothing in it */
     mr_kafka_membership_free(NULL);
-    close_rig(&rig);
 }
 
 static void offsets_of_an_older_generation_abort_it_and_the_next_one_works(void **state)
 {
-    (void)state;
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_error err = {0};
-    open_rig(&rig);
-    assert_int_equal(open_txn(&rig, &err), MR_OK);
-    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
-    write_one(&rig);
-    mr_kafka_mock_fail(rig.broker.mock, API_TXN_COMMIT, ILLEGAL_GENERATION, 1);
-    assert_int_equal(commit(&rig, &err), MR_AGAIN);
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+    mr_kafka_mock_fail(rig->broker.mock, API_TXN_COMMIT, ILLEGAL_GENERATION, 1);
+    assert_int_equal(commit(rig, &err), MR_AGAIN);
     assert_true(strlen(err.detail) > 0);
-    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
-    write_one(&rig);
-    assert_int_equal(commit(&rig, &err), MR_OK);
-    close_rig(&rig);
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+    assert_int_equal(commit(rig, &err), MR_OK);
 }
 
 static void an_abort_lets_the_next_one_begin(void **state)
 {
-    (void)state;
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_error err = {0};
-    open_rig(&rig);
-    assert_int_equal(open_txn(&rig, &err), MR_OK);
-    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
-    write_one(&rig);
-    assert_int_equal(mr_kafka_txn_abort(rig.txn, &err), MR_AGAIN);
-    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
-    write_one(&rig);
-    close_rig(&rig); /* ends an open one */
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+    assert_int_equal(mr_kafka_txn_abort(rig->txn, &err), MR_AGAIN);
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
 }
 
 /* A transaction that the broker refuses to commit once it has lasted for so long. */
@@ -164,120 +170,98 @@ static void break_one(struct rig *rig, uint64_t lasted_ns)
 
 static void a_producer_whose_id_somebody_took_is_broken_for_good(void **state)
 {
-    (void)state;
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_error err = {0};
     bool committed;
-    open_rig(&rig);
-    assert_int_equal(open_txn(&rig, &err), MR_OK);
-    break_one(&rig, 0);
-    assert_int_equal(mr_kafka_txn_renew(rig.txn, NULL, 0, &committed, &err), MR_BACKEND);
+    break_one(rig, 0);
+    assert_int_equal(mr_kafka_txn_renew(rig->txn, NULL, 0, &committed, &err), MR_BACKEND);
     assert_non_null(strstr(err.detail, "--worker-id"));
-    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_BACKEND);
-    close_rig(&rig);
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_BACKEND);
 }
 
 static void a_producer_given_up_for_its_long_transaction_is_replaced(void **state)
 {
-    (void)state;
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_error err = {0};
     bool committed = true;
     const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
-    open_rig(&rig);
-    assert_int_equal(open_txn(&rig, &err), MR_OK);
-    break_one(&rig, BRIEF_NS);
-    if (mr_kafka_txn_renew(rig.txn, &offset, 1, &committed, &err) != MR_OK)
+    break_one(rig, BRIEF_NS);
+    if (mr_kafka_txn_renew(rig->txn, &offset, 1, &committed, &err) != MR_OK)
         fail_msg("%s", err.detail);
     assert_false(committed);
-    rig.broker.kafka.transaction_timeout_ns = ROOMY_NS;
-    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
-    write_one(&rig);
-    assert_int_equal(commit(&rig, &err), MR_OK);
-    assert_int_equal(mr_kafka_txn_call_ns(rig.txn), 0);
-    close_rig(&rig);
+    rig->broker.kafka.transaction_timeout_ns = ROOMY_NS;
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+    assert_int_equal(commit(rig, &err), MR_OK);
+    assert_int_equal(mr_kafka_txn_call_ns(rig->txn), 0);
 }
 
 static void offsets_that_are_there_say_that_the_last_transaction_came_through(void **state)
 {
-    (void)state;
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_error err = {0};
     bool committed = false;
     const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
     const struct mr_kafka_commit older = {.offset = 3, .metadata = "older"};
-    open_rig(&rig);
-    assert_int_equal(open_txn(&rig, &err), MR_OK);
-    if (mr_kafka_in_commit(rig.in, &offset, 1, 10000, &err) != MR_OK) fail_msg("%s", err.detail);
-    break_one(&rig, BRIEF_NS);
-    assert_int_equal(mr_kafka_txn_renew(rig.txn, &offset, 1, &committed, &err), MR_OK);
+    if (mr_kafka_in_commit(rig->in, &offset, 1, 10000, &err) != MR_OK) fail_msg("%s", err.detail);
+    break_one(rig, BRIEF_NS);
+    assert_int_equal(mr_kafka_txn_renew(rig->txn, &offset, 1, &committed, &err), MR_OK);
     assert_true(committed);
-    break_one(&rig, BRIEF_NS);
-    assert_int_equal(mr_kafka_txn_renew(rig.txn, &older, 1, &committed, &err), MR_OK);
+    break_one(rig, BRIEF_NS);
+    assert_int_equal(mr_kafka_txn_renew(rig->txn, &older, 1, &committed, &err), MR_OK);
     assert_false(committed);
-    close_rig(&rig);
 }
 
 static void producers_are_not_replaced_without_end(void **state)
 {
-    (void)state;
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_error err = {0};
     bool committed;
-    open_rig(&rig);
-    assert_int_equal(open_txn(&rig, &err), MR_OK);
     enum mr_status status = MR_OK;
     unsigned renewed = 0;
     for (; status == MR_OK && renewed < 100; renewed++) {
-        break_one(&rig, BRIEF_NS);
-        status = mr_kafka_txn_renew(rig.txn, NULL, 0, &committed, &err);
+        break_one(rig, BRIEF_NS);
+        status = mr_kafka_txn_renew(rig->txn, NULL, 0, &committed, &err);
     }
     assert_int_equal(status, MR_BACKEND);
     assert_in_range(renewed, 2, 20);
-    close_rig(&rig);
 }
 
 static void a_worker_that_stops_does_not_wait_for_a_broker(void **state)
 {
-    (void)state;
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_error err = {0};
-    open_rig(&rig);
-    assert_int_equal(open_txn(&rig, &err), MR_OK);
-    assert_int_equal(mr_kafka_txn_begin(rig.txn, &err), MR_OK);
-    write_one(&rig);
-    atomic_store(&rig.stopping, true);
-    mr_kafka_mock_set_down(rig.broker.mock, 1, true);
-    assert_int_not_equal(commit(&rig, &err), MR_OK); /* and returns */
-    mr_kafka_mock_set_down(rig.broker.mock, 1, false);
-    close_rig(&rig);
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+    atomic_store(&rig->stopping, true);
+    mr_kafka_mock_set_down(rig->broker.mock, 1, true);
+    assert_int_not_equal(commit(rig, &err), MR_OK); /* and returns */
+    mr_kafka_mock_set_down(rig->broker.mock, 1, false);
 }
 
 static void a_broker_that_refuses_the_id_is_a_matter_of_configuration(void **state)
 {
-    (void)state;
-    struct rig rig;
+    struct rig *rig = *state;
     struct mr_error err = {0};
-    open_rig(&rig);
-    mr_kafka_mock_fail(rig.broker.mock, API_INIT_PRODUCER_ID, UNAUTHORIZED, 1);
-    assert_int_equal(open_txn(&rig, &err), MR_BAD_CONFIG);
-    assert_null(rig.txn);
+    mr_kafka_mock_fail(rig->broker.mock, API_INIT_PRODUCER_ID, UNAUTHORIZED, 1);
+    assert_int_equal(open_txn(rig, &err), MR_BAD_CONFIG);
+    assert_null(rig->txn);
     assert_non_null(strstr(err.detail, "exactly-once"));
-    close_rig(&rig);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_and_offsets_go_in_one_transaction),
-        cmocka_unit_test(offsets_of_an_older_generation_abort_it_and_the_next_one_works),
-        cmocka_unit_test(an_abort_lets_the_next_one_begin),
-        cmocka_unit_test(a_producer_whose_id_somebody_took_is_broken_for_good),
-        cmocka_unit_test(a_producer_given_up_for_its_long_transaction_is_replaced),
-        cmocka_unit_test(offsets_that_are_there_say_that_the_last_transaction_came_through),
-        cmocka_unit_test(producers_are_not_replaced_without_end),
-        cmocka_unit_test(a_worker_that_stops_does_not_wait_for_a_broker),
-        cmocka_unit_test(a_broker_that_refuses_the_id_is_a_matter_of_configuration),
+        RIG_TEST(records_and_offsets_go_in_one_transaction),
+        RIG_TEST(offsets_of_an_older_generation_abort_it_and_the_next_one_works),
+        RIG_TEST(an_abort_lets_the_next_one_begin),
+        RIG_TEST(a_producer_whose_id_somebody_took_is_broken_for_good),
+        RIG_TEST(a_producer_given_up_for_its_long_transaction_is_replaced),
+        RIG_TEST(offsets_that_are_there_say_that_the_last_transaction_came_through),
+        RIG_TEST(producers_are_not_replaced_without_end),
+        RIG_TEST(a_worker_that_stops_does_not_wait_for_a_broker),
+        cmocka_unit_test_setup_teardown(a_broker_that_refuses_the_id_is_a_matter_of_configuration,
+                                        open_broker_rig, close_rig),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
