@@ -133,7 +133,8 @@ def certificates(folder):
     for name in ("server", "worker"):
         openssl("req", *elliptic, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
         openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days",
-                "2", "-extfile", "/dev/stdin", "-out", f"{name}.pem", text="subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n")
+                "2", "-extfile", "/dev/stdin", "-out", f"{name}.pem",
+                text="subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n")
 
 
 class Redis:
