@@ -6,7 +6,6 @@
 #define MARGIN_MEET_SHARE        0.85 /* and one beside which is computed, which it slows down */
 #define MARGIN_MS                1.0
 #define MEET_SHARE               0.75 /* of loading all of it, or the two are in each other's way */
-#define SHORT_TOKENS             32u
 #define PATIENCE_ITEMS           2.0
 #define PATIENCE_MS              30.0 /* several connections deliver what comes within 20 at once */
 #define ROUND_TRIP_MS            0.5  /* when it was never measured */
@@ -110,7 +109,8 @@ double mr_load_gate_patience_ms(const struct mr_tier_rates *rates, uint64_t bloc
 struct mr_load_answer mr_load_gate_decide(const struct mr_load_question *question)
 {
     uint32_t end = loadable_tokens(question, question->extra_bytes > 0);
-    if (end < question->computed_tokens + SHORT_TOKENS) return nothing(question, MR_LOAD_SHORT);
+    if (end < question->computed_tokens + MR_LOAD_TOKENS_MIN)
+        return nothing(question, MR_LOAD_SHORT);
     if (!question->rates.up) return nothing(question, MR_LOAD_DOWN);
     if (!(question->rates.bytes_per_second > 0.0)) return load_all(question, MR_LOAD_TRIAL);
 

@@ -24,8 +24,9 @@
 #include "batching/cost_model.h"
 #include "kvcache/kv_cache.h"
 
-#define MR_LOAD_TRIAL_MS 15.0 /* patience with a tier nothing is known about */
-#define MR_LOAD_STALL_MS 25.0 /* and with one of which nothing is heard */
+#define MR_LOAD_TOKENS_MIN 32u  /* fewer are not worth a round trip */
+#define MR_LOAD_TRIAL_MS   15.0 /* patience with a tier nothing is known about */
+#define MR_LOAD_STALL_MS   25.0 /* and with one of which nothing is heard */
 
 enum mr_load_verdict {
     MR_LOAD_ALL,    /* everything from the front's block on */

@@ -218,7 +218,7 @@ static uint32_t fill_question(struct mr_shared_cache *shared, const struct mr_jo
     for (uint32_t i = 0; i < blocks; i++)
         shared->items[i] = mr_shared_block_item(shared, shared->keys + (size_t)i * MR_HASH_BYTES);
     uint32_t count = fill_pieces(shared, job, blocks, blocks);
-    if (sequence->prompt_tokens < MR_ENTRY_TOKENS_MIN) return count;
+    if (sequence->prompt_tokens < MR_LOAD_TOKENS_MIN) return count;
     shared->items[count] = mr_shared_entry_item(shared, sequence);
     return count + 1;
 }
@@ -259,7 +259,7 @@ bool mr_shared_cache_waits(const struct mr_shared_cache *shared, const struct mr
         return false;
     uint32_t here =
         mr_kv_cache_probe(shared->options.cache, job->root, sequence->tokens, sequence->num_tokens);
-    return here + MR_ENTRY_TOKENS_MIN <= sequence->num_tokens;
+    return here + MR_LOAD_TOKENS_MIN <= sequence->num_tokens;
 }
 
 void mr_shared_cache_forget(struct mr_shared_cache *shared, struct mr_job *job)

@@ -44,7 +44,6 @@
 
 #define MR_ASK_WAIT_NS       60000000u /* the tier's own deadline comes first */
 #define MR_ASK_AGAIN_NS      10000000u /* a first question that took longer is the last one */
-#define MR_ENTRY_TOKENS_MIN  32u       /* shorter prompts have no entry of their own */
 #define MR_PIECE_TOKENS      (MR_BLOCK_TOKENS >= 128 ? MR_BLOCK_TOKENS / 8 : 16u)
 #define MR_PIECES_MAX        (MR_BLOCK_TOKENS / MR_PIECE_TOKENS - 1)
 #define MR_PROBE_INTERVAL_NS 10000000000u

@@ -163,7 +163,7 @@ static void store_tail(struct mr_shared_cache *shared, struct mr_sequence *seque
 {
     const uint32_t index = end / MR_BLOCK_TOKENS;
     const bool entry = sequence->entry_due && end == sequence->prompt_tokens &&
-                       end >= MR_ENTRY_TOKENS_MIN && !sequence->job->tier.entry;
+                       end >= MR_LOAD_TOKENS_MIN && !sequence->job->tier.entry;
     if (sequence->stored_tokens / MR_BLOCK_TOKENS != index) return;
     if (sequence->stored_tokens + MR_PIECE_TOKENS > end && !entry) return;
     if (end % MR_BLOCK_TOKENS > 0 &&

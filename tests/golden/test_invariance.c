@@ -3,6 +3,7 @@
  * for bit, wherever the same history was sampled from. The same on tiny models whose layers see a
  * window only, in slots far fewer than their prompts have blocks. */
 #include "batching/engine.h"
+#include "kvcache/kv_window.h"
 #include "worker/bench_workload.h"
 #include "worker/engine_setup.h"
 
@@ -153,7 +154,7 @@ static void submit(struct rig *rig, struct mr_engine *engine, uint32_t ticket, u
 static uint32_t tight_slots(const struct mr_model_info *info)
 {
     if (info->window_slots == 0) return 0;
-    return (info->window_tokens - 1 + TIGHT_CHUNK) / MR_BLOCK_TOKENS + 3;
+    return mr_kv_window_blocks(info->window_tokens, TIGHT_CHUNK) + 1;
 }
 
 static void run(struct rig *rig, const struct variant *variant, uint64_t *preemptions)

@@ -4,6 +4,7 @@
  * over a model and the file that make_logits.py made for it. */
 #include "ops/model.h"
 
+#include "kvcache/kv_window.h"
 #include "ops/mapped_file.h"
 
 #include <math.h>
@@ -50,7 +51,7 @@ static void choose_slots(struct bench *bench, uint32_t step_rows)
 {
     const struct mr_model_info *info = mr_model_info(bench->model);
     if (info->window_slots == 0) return;
-    uint32_t ring = (info->window_tokens - 1 + step_rows) / MR_BLOCK_TOKENS + 2;
+    uint32_t ring = mr_kv_window_blocks(info->window_tokens, step_rows);
     assert_true(ring <= info->window_slots);
     for (uint32_t i = 0; i < BLOCKS; i++)
         bench->slots[i] = i % ring;

@@ -81,7 +81,7 @@ static void start(struct world *world, uint32_t part)
     static const uint32_t end_ids[] = {MR_FAKE_END};
     *world = (struct world){.tokenizer = mr_fake_tokenizer(), .weights = {1, 1}};
     world->options = (struct mr_engine_options){.tokenizer = world->tokenizer,
-                                                .block_count = 16384 / MR_BLOCK_TOKENS / part,
+                                                .block_count = RIG_BLOCKS(16384) / part,
                                                 .context_tokens = 1024,
                                                 .sequences_max = SEQUENCES / part,
                                                 .rows_max = 1024 / part,

@@ -4,6 +4,7 @@
 #include "tests/fakes/engine_rig.h"
 
 #include "codec/check.h"
+#include "kvcache/kv_window.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,7 +64,7 @@ static struct fake_tier_options make_tier(struct world *world)
 static void make_rig(struct world *world, uint32_t index)
 {
     static const int32_t chunks[] = {64, 255, 256, 512, 0};
-    const uint32_t step = (WINDOW - 1 + ROWS_MAX) / MR_BLOCK_TOKENS + 2;
+    const uint32_t step = mr_kv_window_blocks(WINDOW, ROWS_MAX);
     struct engine_rig *rig = &world->rigs[index];
     rig_init(rig);
     const uint32_t context = rig->options.context_tokens / MR_BLOCK_TOKENS;

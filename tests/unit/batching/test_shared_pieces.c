@@ -41,7 +41,7 @@ static void prompts_that_part_within_a_block_share_it_up_to_there(void **state)
             &fleet, 1, (struct fleet_wish){.shared = tokens[0], .count = tokens[2], .ending = 2});
         /* Less than that is not worth a round trip. */
         const uint32_t alike = piece_end(tokens[0]);
-        const uint32_t loaded = alike < MR_ENTRY_TOKENS_MIN ? 0 : alike;
+        const uint32_t loaded = alike < MR_LOAD_TOKENS_MIN ? 0 : alike;
         assert_int_equal(seen->result.cached_tokens_redis, loaded);
         assert_int_equal(fleet.rigs[1].fake->row_count, tokens[2] - loaded + FLEET_ANSWER - 1);
         fleet_end(&fleet);
@@ -136,7 +136,7 @@ static void a_session_is_found_by_another_worker_answers_included(void **state)
 static void a_session_is_found_to_its_tail(void **state)
 {
     (void)state;
-    for (uint32_t count = MR_ENTRY_TOKENS_MIN + BLOCK / 4; count < 3 * BLOCK;
+    for (uint32_t count = MR_LOAD_TOKENS_MIN + BLOCK / 4; count < 3 * BLOCK;
          count += BLOCK / 4 + 3) {
         struct fleet fleet;
         fleet_start(&fleet, &fleet_fast, &fleet_fast);
