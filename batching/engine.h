@@ -4,7 +4,7 @@
  * A request becomes one sequence for each choice. Every step is one batch of decode rows and
  * prefill chunk rows; chunked prefill, prefix hits, preemption and resume are all "catch up
  * num_computed to num_tokens". Admission, chunk sizes and preemption are the scheduler's
- * (batching/scheduler.h).
+ * (batching/scheduler/scheduler.h).
  *
  * In parts: batching/engine.c the doors, batching/engine_step.c the wheel, batching/engine_settle.c
  * what a step produced.
@@ -16,11 +16,11 @@
 #ifndef MR_BATCHING_ENGINE_H
 #define MR_BATCHING_ENGINE_H
 
-#include "batching/budget.h"
-#include "batching/model_port.h"
-#include "batching/prompt_cache.h"
-#include "batching/shared_cache.h"
-#include "codec/request.h"
+#include "batching/base/budget.h"
+#include "batching/base/model_port.h"
+#include "batching/cache/prompt_cache.h"
+#include "batching/cache/shared_cache.h"
+#include "codec/records/request.h"
 #include "codec/status.h"
 
 struct mr_engine;
@@ -42,16 +42,16 @@ struct mr_engine_options {
     /* What a prompt costs: kv_bytes_per_token, activation_bytes / rows_max; zero: not counted. */
     struct mr_memory_geometry geometry;
     bool prefix_cache;
-    uint64_t session_keep_ns;       /* how long a conversation's blocks are evicted last */
-    uint32_t session_blocks_max;    /* blocks that may be kept so; 0: none */
-    uint32_t prompt_cache_entries;  /* complete prompts with their logits; default 100, 0 off */
-    uint64_t prompt_cache_ttl_ns;   /* counted from last access; default 300 s */
-    const struct mr_tier *tier;     /* KV shared with other workers, borrowed; NULL: none */
-    uint64_t tier_staging_bytes;    /* buffers for it; default 256 MiB */
-    uint32_t queue_count_max;       /* default 1024 */
-    uint64_t queue_bytes_max;       /* default 256 MiB */
-    uint32_t queue_pools_max;       /* predicted KV of waiting requests, in pools; 0: no bound */
-    uint32_t tenant_count;          /* that share the engine (batching/fair_share.h); 0 is 1 */
+    uint64_t session_keep_ns;      /* how long a conversation's blocks are evicted last */
+    uint32_t session_blocks_max;   /* blocks that may be kept so; 0: none */
+    uint32_t prompt_cache_entries; /* complete prompts with their logits; default 100, 0 off */
+    uint64_t prompt_cache_ttl_ns;  /* counted from last access; default 300 s */
+    const struct mr_tier *tier;    /* KV shared with other workers, borrowed; NULL: none */
+    uint64_t tier_staging_bytes;   /* buffers for it; default 256 MiB */
+    uint32_t queue_count_max;      /* default 1024 */
+    uint64_t queue_bytes_max;      /* default 256 MiB */
+    uint32_t queue_pools_max;      /* predicted KV of waiting requests, in pools; 0: no bound */
+    uint32_t tenant_count;         /* that share the engine (batching/queue/fair_share.h); 0 is 1 */
     const uint32_t *tenant_weights; /* [tenant_count], read in _create; NULL: all the same */
     uint64_t ageing_ns;             /* default 10 s a priority step */
     float default_temperature, default_top_p;

@@ -4,8 +4,8 @@
 #define MR_BATCHING_ENGINE_STATE_H
 
 #include "batching/batch_builder.h"
+#include "batching/cache/prompt_cache.h"
 #include "batching/engine.h"
-#include "batching/prompt_cache.h"
 
 #include <stdatomic.h>
 

@@ -5,7 +5,12 @@
 #ifndef MR_CODEC_BUFFER_H
 #define MR_CODEC_BUFFER_H
 
-#include "codec/tokenizer.h"
+#include "codec/status.h"
+#include "codec/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct mr_buffer {
     char *bytes;

@@ -11,7 +11,12 @@
 #ifndef MR_CODEC_REGEX_H
 #define MR_CODEC_REGEX_H
 
-#include "codec/tokenizer.h"
+#include "codec/status.h"
+#include "codec/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct mr_regex;
 struct mr_regex_scratch;

@@ -8,7 +8,12 @@
 #ifndef MR_CODEC_UTF8_H
 #define MR_CODEC_UTF8_H
 
-#include "codec/tokenizer.h"
+#include "codec/status.h"
+#include "codec/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct mr_utf8_step {
     uint8_t length; /* bytes of the character or of the maximal ill-formed subpart: 1..4 */

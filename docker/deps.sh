@@ -46,7 +46,6 @@ library libcrypto libssl-dev
 library libxxhash libxxhash-dev
 library libmicrohttpd libmicrohttpd-dev
 library yaml-0.1 libyaml-dev
-library ncursesw libncurses-dev
 library cmocka libcmocka-dev'
 wheel_needs='
 command unzip unzip

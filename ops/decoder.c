@@ -1,7 +1,7 @@
 #include "ops/decoder.h"
 
 #include "codec/check.h"
-#include "ops/parallel.h"
+#include "ops/cpu/parallel.h"
 
 #include <math.h>
 #include <stdlib.h>

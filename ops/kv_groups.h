@@ -13,7 +13,8 @@
 #define MR_OPS_KV_GROUPS_H
 
 #include "ops/cpu/kernels.h"
-#include "ops/model_config.h"
+#include "ops/files/model_config.h"
+#include "ops/model.h"
 
 struct mr_kv_layer {
     bool slides;

@@ -2,10 +2,10 @@
 
 #include "codec/check.h"
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/parallel.h"
 #include "ops/decoder.h"
-#include "ops/model_source.h"
-#include "ops/parallel.h"
-#include "ops/sampler.h"
+#include "ops/files/model_source.h"
+#include "ops/sampling/sampler.h"
 #include "ops/tensor.h"
 #include "ops/weights_digest.h"
 

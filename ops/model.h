@@ -11,9 +11,10 @@
 #ifndef MR_OPS_MODEL_H
 #define MR_OPS_MODEL_H
 
-#include "codec/request.h"
 #include "codec/status.h"
-#include "codec/tokenizer.h"
+#include "codec/tokenizer/tokenizer.h"
+#include "ops/files/model_config.h"
+#include "ops/sampling/sample.h"
 
 struct mr_model;
 enum mr_dtype {
@@ -24,8 +25,6 @@ enum mr_dtype {
     MR_DTYPE_INT8,
     MR_DTYPE_INT4
 };
-
-#define MR_EOS_IDS_MAX 8u
 
 struct mr_model_options {
     const char *path;   /* .gguf file, or a folder with config.json and *.safetensors */
@@ -94,30 +93,6 @@ enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *b
 /* Copies logit row `row` of the last forward to host memory: out[vocab_size]. */
 enum mr_status mr_model_logits(struct mr_model *model, uint32_t row, float *out,
                                struct mr_error *err);
-
-/* One row to sample. History is prompt and output in order, for the penalties and bad words. */
-struct mr_sample_row {
-    uint32_t logit_row;                 /* of the last forward; ignored when logits is given */
-    const float *logits;                /* host memory [vocab_size], or NULL */
-    const struct mr_sampling *sampling; /* temperature resolved (not NaN) */
-    uint64_t seed;
-    uint32_t position; /* index of the token to draw: randomness = f(seed, position) alone */
-    const uint32_t *history;
-    uint32_t history_count, prompt_count;
-    const uint32_t *suppressed; /* ids that may not come now (end tokens below min_tokens) */
-    uint32_t suppressed_count, bad_word_count;
-    const uint32_t *const *bad_words; /* token sequences whose last token must not complete */
-    const uint32_t *bad_word_counts;
-};
-
-struct mr_sample {
-    uint32_t token_id;
-    float probability; /* of the token in the distribution it was drawn from */
-    float logprob;     /* natural log, from the model's own logits, before any penalty */
-    uint32_t top_count;
-    uint32_t top_ids[MR_LOGPROBS_MAX];
-    float top_logprobs[MR_LOGPROBS_MAX];
-};
 
 /* rows[count] -> samples[count]. count <= sequences_max * MR_CHOICES_MAX. */
 enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_row *rows,

@@ -9,7 +9,7 @@
 #ifndef MR_OPS_ROPE_TABLE_H
 #define MR_OPS_ROPE_TABLE_H
 
-#include "ops/model_config.h"
+#include "ops/files/model_config.h"
 
 struct mr_rope_table {
     float *cos, *sin;

@@ -9,7 +9,7 @@
 #ifndef MR_OPS_WEIGHT_ROWS_H
 #define MR_OPS_WEIGHT_ROWS_H
 
-#include "ops/tensor_table.h"
+#include "ops/files/tensor_table.h"
 
 #define MR_WEIGHT_SHARES_MAX 3u
 

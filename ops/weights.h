@@ -13,8 +13,8 @@
 #define MR_OPS_WEIGHTS_H
 
 #include "ops/cpu/kernels.h"
-#include "ops/model_config.h"
-#include "ops/tensor_table.h"
+#include "ops/files/model_config.h"
+#include "ops/files/tensor_table.h"
 
 struct mr_layer_weights {
     float *attention_norm, *ffn_norm; /* [hidden_size] */

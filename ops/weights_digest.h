@@ -6,8 +6,8 @@
 #ifndef MR_OPS_WEIGHTS_DIGEST_H
 #define MR_OPS_WEIGHTS_DIGEST_H
 
-#include "ops/model_config.h"
-#include "ops/tensor_table.h"
+#include "ops/files/model_config.h"
+#include "ops/files/tensor_table.h"
 
 enum mr_status mr_weights_digest(const struct mr_model_config *config,
                                  const struct mr_tensor_table *tensors, unsigned char digest[32],

@@ -1,5 +1,5 @@
-/* millrace - answers LLM requests that come through Kafka. What it does is in worker/cli.h. */
-#include "worker/cli.h"
+/* millrace - answers LLM requests that come through Kafka. What it does is in worker/cli/cli.h. */
+#include "worker/cli/cli.h"
 
 #include <signal.h>
 #include <unistd.h>

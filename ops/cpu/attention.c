@@ -6,7 +6,7 @@
  * all come to the same bits. */
 #include "codec/check.h"
 #include "ops/cpu/kv_pool.h"
-#include "ops/parallel.h"
+#include "ops/cpu/parallel.h"
 
 #include <string.h>
 

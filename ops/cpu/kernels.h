@@ -7,7 +7,7 @@
  * Order:   every output element is summed in one fixed order, whatever the number of rows, the
  *          place of a row, the cut of a prompt into chunks or the number of threads: that is what
  *          --deterministic rests on. Two levels may differ in the last bits.
- * Threads: the engine thread; the work is spread with mr_parallel_for (ops/parallel.h).
+ * Threads: the engine thread; the work is spread with mr_parallel_for (ops/cpu/parallel.h).
  * Memory:  only _create functions allocate. */
 #ifndef MR_OPS_CPU_KERNELS_H
 #define MR_OPS_CPU_KERNELS_H

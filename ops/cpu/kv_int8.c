@@ -9,7 +9,7 @@
  * step. It is as fast as a copy, and takes less than a hundredth of what computing the block did
  * (tests/bench/README.md). */
 #include "ops/cpu/kv_pool.h"
-#include "ops/parallel.h"
+#include "ops/cpu/parallel.h"
 
 /* Of the pool, for one thread: a millisecond. A thread that must be waited for can cost more. */
 #define GRAIN_BYTES ((size_t)8 << 20)

@@ -1,6 +1,6 @@
 #include "codec/check.h"
 #include "ops/cpu/level.h"
-#include "ops/parallel.h"
+#include "ops/cpu/parallel.h"
 
 #include <stdlib.h>
 #include <string.h>

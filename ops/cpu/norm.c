@@ -1,5 +1,5 @@
 #include "ops/cpu/level.h"
-#include "ops/parallel.h"
+#include "ops/cpu/parallel.h"
 
 /* Below this many floats a parallel region costs more than it saves. */
 #define NORM_GRAIN_FLOATS 16384u

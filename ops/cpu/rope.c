@@ -1,6 +1,6 @@
 #include "codec/check.h"
 #include "ops/cpu/kv_pool.h"
-#include "ops/parallel.h"
+#include "ops/cpu/parallel.h"
 
 #include <string.h>
 

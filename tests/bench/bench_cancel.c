@@ -6,9 +6,9 @@
  *
  * --concurrency other requests run all the while: as many as the worker has places, less one. Takes
  * the options of `millrace bench`; prints one JSON object. */
-#include "worker/client.h"
-#include "worker/clock.h"
-#include "worker/options.h"
+#include "worker/base/clock.h"
+#include "worker/client/client.h"
+#include "worker/config/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

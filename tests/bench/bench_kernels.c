@@ -3,8 +3,8 @@
  * rotary embedding, the sampler. Best of several runs; run it on a quiet machine.
  *     bench_kernels [memory|linear|attention|rows|sampler] ...   (none: all) */
 #include "ops/cpu/kernels.h"
-#include "ops/parallel.h"
-#include "ops/sampler.h"
+#include "ops/cpu/parallel.h"
+#include "ops/sampling/sampler.h"
 #include "ops/tensor.h"
 
 #include <math.h>

@@ -11,7 +11,7 @@
 #include "codec/check.h"
 #include "kvcache/block_frame.h"
 #include "ops/cpu/kernels.h"
-#include "ops/parallel.h"
+#include "ops/cpu/parallel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

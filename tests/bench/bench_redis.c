@@ -9,8 +9,8 @@
  * one's, and each round has a tier of its own, which remembers nothing. A line of figures a round
  * but for the first, which warms up; the share of bytes copied in user space comes from the
  * connections' own counters. */
-#include "worker/clock.h"
-#include "worker/tier_redis.h"
+#include "worker/base/clock.h"
+#include "worker/redis/tier_redis.h"
 
 #include <semaphore.h>
 #include <stdio.h>

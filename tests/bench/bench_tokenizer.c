@@ -2,8 +2,8 @@
  *
  *   bench_tokenizer TOKENIZER [TEXT]     a .gguf or a tokenizer.json; LICENSE, 200 times, by
  * default */
-#include "codec/tokenizer.h"
-#include "ops/gguf_tokenizer.h"
+#include "codec/tokenizer/tokenizer.h"
+#include "ops/files/gguf_tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

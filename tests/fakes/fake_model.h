@@ -12,7 +12,7 @@
 #ifndef MR_TESTS_FAKES_FAKE_MODEL_H
 #define MR_TESTS_FAKES_FAKE_MODEL_H
 
-#include "batching/model_port.h"
+#include "batching/base/model_port.h"
 
 struct mr_fake_slot {
     uint32_t token, position; /* position + 1; 0: never written */

@@ -5,7 +5,7 @@
 #ifndef MR_TESTS_FAKES_FAKE_REQUEST_H
 #define MR_TESTS_FAKES_FAKE_REQUEST_H
 
-#include "codec/request.h"
+#include "codec/records/request.h"
 
 #define MR_FAKE_VOCABULARY 257u
 #define MR_FAKE_END        0u

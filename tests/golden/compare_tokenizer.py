@@ -276,7 +276,7 @@ def main():
             lists += want if flags == 2 else want[::10]
         size = oracle.get_vocab_size()
         fallback = oracle.to_str().find('"byte_fallback":true') >= 0
-        # A stream cannot know that a later byte will spoil a run of <0xHH> tokens; see codec/detokenizer.h.
+        # A stream cannot know that a later byte will spoil a run of <0xHH> tokens; see codec/tokenizer/detokenizer.h.
         random_lists = [] if fallback else [[g.r.randrange(size + 2) for _ in range(g.r.randint(1, 12))] for _ in range(20000)]
         for skip in (0, 1):
             some = (lists if skip == 0 else lists[::5]) + random_lists

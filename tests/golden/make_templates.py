@@ -1,5 +1,5 @@
 """Renders chat templates with the reference (Jinja2, set up as Hugging Face transformers does) and
-writes the cases that tests/unit/codec/test_chat_template.c checks.
+writes the cases that tests/unit/codec/template/test_chat_template.c checks.
 
     make_templates.py OUT.json TEMPLATE.jinja...             the committed cases
     make_templates.py OUT.json tokenizer_config.json...      the same for real models' templates

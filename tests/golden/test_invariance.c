@@ -4,8 +4,8 @@
  * window only, in slots far fewer than their prompts have blocks. */
 #include "batching/engine.h"
 #include "kvcache/kv_window.h"
-#include "worker/bench_workload.h"
-#include "worker/engine_setup.h"
+#include "worker/bench/bench_workload.h"
+#include "worker/engine/engine_setup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 #include "ops/model.h"
 
 #include "kvcache/kv_window.h"
-#include "ops/mapped_file.h"
+#include "ops/files/mapped_file.h"
 
 #include <math.h>
 #include <setjmp.h>

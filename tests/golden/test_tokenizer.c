@@ -2,7 +2,7 @@
  *
  *   golden_test_tokenizer                  the test
  *   golden_test_tokenizer compare FILE     serves tests/golden/compare_tokenizer.py */
-#include "codec/json.h"
+#include "codec/wire/json.h"
 #include "tokenizer_compare.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 #include "tokenizer_compare.h"
 
-#include "codec/detokenizer.h"
-#include "ops/gguf_tokenizer.h"
+#include "codec/tokenizer/detokenizer.h"
+#include "ops/files/gguf_tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #ifndef MR_TESTS_TOKENIZER_COMPARE_H
 #define MR_TESTS_TOKENIZER_COMPARE_H
 
-#include "codec/tokenizer.h"
+#include "codec/tokenizer/tokenizer.h"
 
 /* path: a .gguf, a tokenizer.json, or a .spec (GGUF's arrays as compare_tokenizer.py writes them).
  * NULL when it does not load, with the reason on stderr. */

@@ -6,7 +6,12 @@
 #ifndef MR_TESTS_COMMIT_LOG_H
 #define MR_TESTS_COMMIT_LOG_H
 
-#include "codec/tokenizer.h"
+#include "codec/status.h"
+#include "codec/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct commit_entry {
     struct mr_text group, topic, metadata;

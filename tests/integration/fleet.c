@@ -9,10 +9,10 @@
  * id has a result, and after de-duplication by id (highest attempt) exactly one I2  token indices
  * are gapless and agree with that result; repeated records are identical I8  every poisoned record
  * is refused with its code, and dead-lettered if it cannot be decoded */
-#include "codec/draft.h"
-#include "worker/client.h"
-#include "worker/clock.h"
-#include "worker/kafka_reader.h"
+#include "codec/records/draft.h"
+#include "worker/base/clock.h"
+#include "worker/client/client.h"
+#include "worker/kafka/kafka_reader.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* What the worker promises when Kafka answers with an error: one test for each, with a whole worker
  * over the embedded broker. README.md beside this file has the table. */
-#include "codec/reply.h"
+#include "codec/records/reply.h"
 #include "tests/unit/worker/producing.h"
-#include "worker/clock.h"
-#include "worker/kafka_reader.h"
-#include "worker/options.h"
-#include "worker/worker.h"
+#include "worker/base/clock.h"
+#include "worker/config/options.h"
+#include "worker/kafka/kafka_reader.h"
+#include "worker/serve/worker.h"
 
 #include <stdio.h>
 

@@ -23,7 +23,7 @@
 #ifndef MR_TESTS_VERDICT_H
 #define MR_TESTS_VERDICT_H
 
-#include "codec/result.h"
+#include "codec/records/result.h"
 
 /* clang-format off */
 #define VERDICT_LIST(X) \

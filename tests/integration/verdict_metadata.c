@@ -1,6 +1,6 @@
-/* The metadata of a commit (worker/ledger_metadata.h says the format): base64 of a magic byte, in
- * its second version a time of eight bytes, a length as varint, and that many bytes of bitmap; what
- * follows concerns attempts. */
+/* The metadata of a commit (worker/intake/ledger_metadata.h says the format): base64 of a magic
+ * byte, in its second version a time of eight bytes, a length as varint, and that many bytes of
+ * bitmap; what follows concerns attempts. */
 #include "tests/integration/verdict_state.h"
 
 #include <stdlib.h>

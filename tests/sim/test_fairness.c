@@ -3,7 +3,7 @@
  *
  * A small intake stands before the engine as the worker's does: each tenant's requests lie in a log
  * of their own and are submitted while the engine has room for that tenant. */
-#include "batching/fair_share.h"
+#include "batching/queue/fair_share.h"
 #include "tests/fakes/engine_rig.h"
 
 #include <setjmp.h>

@@ -51,9 +51,9 @@ make_clean_tree() {
         printf '#include "ops/cpu/kernels.h"\n\nint mr_norm(int a)\n{\n    return a;\n}\n' \
             >"$clean/ops/cpu/norm_$variant.c"
     done
-    mkdir -p "$clean/tests/unit/ops"
+    mkdir -p "$clean/tests/unit/ops/cpu"
     printf '#include "ops/cpu/kernels.h"\n\nint main(void)\n{\n    return cmocka_run_group_tests(mr_norm);\n}\n' \
-        >"$clean/tests/unit/ops/test_norm.c"
+        >"$clean/tests/unit/ops/cpu/test_norm.c"
     echo '# A tree' | tee "$clean/README.md" "$clean/LICENSE" "$clean/Makefile" >"$clean/CMakeLists.txt"
     cp "$here/../../.clang-format" "$clean/"
     # What the tests' own text may say: words in comments and strings, temporary names, near misses.
@@ -98,11 +98,18 @@ fi
 plant notes.md 'a stray file' && catches top notes.md
 plant library/thing.md 'a stray folder' && catches top library
 
-plant codec/wire.c '#include "ops/cpu/kernels.h"' && catches layer codec/wire.c
-plant kvcache/pool.c '#include "ops/cpu/kernels.h"' && catches layer kvcache/pool.c
-plant ops/cpu/norm_scalar.c '#include "kvcache/pool.h"' && catches layer ops/cpu/norm_scalar.c
-plant batching/queue.c '#include "worker/intake.h"' && catches layer batching/queue.c
-plant worker/intake.c '#include "queue.h"' && catches layer worker/intake.c
+plant codec/wire.c '#include "ops/cpu/kernels.h"' && catches rooms codec/wire.c
+plant kvcache/pool.c '#include "ops/cpu/kernels.h"' && catches rooms kvcache/pool.c
+plant ops/cpu/norm_scalar.c '#include "kvcache/pool.h"' && catches rooms ops/cpu/norm_scalar.c
+plant batching/queue.c '#include "worker/intake.h"' && catches rooms batching/queue.c
+plant worker/intake.c '#include "queue.h"' && catches rooms worker/intake.c
+plant codec/wire/a.h '#include "codec/records/b.h"' && catches rooms codec/wire/a.h
+plant codec/cellar/a.h 'int a;' && catches rooms codec/cellar/a.h
+plant codec/wire.h '#include "codec/part.h"' && plant codec/part.c '#include "codec/wire.h"'
+catches rooms codec/part
+i=0
+while [ $((i += 1)) -le 31 ]; do plant "codec/records/file_$i.h" 'int a;'; done
+catches rooms codec/records
 
 plant codec/part.c '#include <msgpack.h>' && catches home codec/part.c
 plant worker/intake.c '#include <jansson.h>' && catches home worker/intake.c
@@ -115,7 +122,6 @@ plant codec/part.c '#include <pcre2.h>' && catches home codec/part.c
 plant codec/part.c '#include <utf8proc.h>' && catches home codec/part.c
 plant codec/part.c '#include <openssl/sha.h>' && catches home codec/part.c
 plant codec/part.c '#include <xxhash.h>' && catches home codec/part.c
-plant worker/intake.c '#include <ncurses.h>' && catches home worker/intake.c
 plant batching/queue.cpp 'int a;' && catches home batching/queue.cpp
 plant batching/queue.cu 'int a;' && catches home batching/queue.cu
 
@@ -149,7 +155,7 @@ plant codec/wire.h 'typedef struct mr_x mr_x;' && catches words codec/wire.h
 
 rm "$tree/codec/wire.h" && catches modules codec/wire.c
 rm "$tree/tests/unit/kvcache/test_pool.c" && catches modules kvcache/pool.c
-rm "$tree/tests/unit/ops/test_norm.c" && catches modules ops/cpu/norm_avx512.c
+rm "$tree/tests/unit/ops/cpu/test_norm.c" && catches modules ops/cpu/norm_avx512.c
 echo 'int main(void) { return 0; }' >"$tree/tests/unit/codec/test_part.c"
 catches modules tests/unit/codec/test_part.c
 
@@ -181,6 +187,24 @@ if plant_object 'const int b = 1; static const char *const names[] = {"a"};
     const char *f(int i) { return names[i]; }'; then
     echo "FAILED: globals.sh refuses constants"
     failures=$((failures + 1))
+fi
+
+# A circle of calls is found in the object files, however the declarations reach them.
+make_library() { # make_library NAME: a.c calls b.c, which calls NAME; a.c defines a and c
+    printf 'int b(void);\nint a(void) { return b(); }\nint c(void) { return 0; }\n' >"$scratch/a.c"
+    printf 'int %s(void);\nint b(void) { return %s(); }\n' "$1" "$1" >"$scratch/b.c"
+    rm -f "$scratch/libcalls.a"
+    for unit in a b; do "${CC:-cc}" -c -o "$scratch/$unit.c.o" "$scratch/$unit.c"; done
+    ar qc "$scratch/libcalls.a" "$scratch/a.c.o" "$scratch/b.c.o"
+}
+plants=$((plants + 1))
+make_library a
+if "$here/rooms.py" symbols "$scratch/libcalls.a" >/dev/null; then
+    echo "FAILED: rooms.py passes two files that call each other" && failures=$((failures + 1))
+fi
+make_library elsewhere
+if ! "$here/rooms.py" symbols "$scratch/libcalls.a" >/dev/null; then
+    echo "FAILED: rooms.py refuses calls in one direction" && failures=$((failures + 1))
 fi
 
 if [ "$failures" != 0 ]; then

@@ -7,7 +7,8 @@
 # Clang-format is the pinned one of docker/deps.sh (MILLRACE_CLANG_FORMAT overrides it).
 set -u
 
-root=$(cd "$(dirname "$0")/../.." && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
 clang_format=${MILLRACE_CLANG_FORMAT:-$root/.deps/clang-format/clang-format}
 if [ "${1:-}" = --root ]; then
     root=$2
@@ -74,34 +75,21 @@ rule_top() {
         sed 's/$/: not an entry of the top level/'
 }
 
-# worker -> batching -> { kvcache, ops } -> codec, and an include names its folder.
-rule_layer() {
-    code keep $(sources) | awk -F'\t' '
-        BEGIN {
-            may["codec"] = "codec"; may["ops"] = "ops codec"; may["kvcache"] = "kvcache codec"
-            may["batching"] = "batching kvcache ops codec"
-            may["worker"] = "worker batching kvcache ops codec"
-        }
-        $3 ~ /^[ \t]*#[ \t]*include[ \t]*"/ {
-            split($1, from, "/"); path = $3; sub(/^[^"]*"/, "", path); sub(/".*/, "", path)
-            if (path !~ /\//) { print $1 ": includes \"" path "\" without its folder"; next }
-            split(path, to, "/")
-            if (!index(" " may[from[1]] " ", " " to[1] " "))
-                print $1 ": " from[1] " may not include " path
-        }'
+# Which room may include which (tests/tidy/rooms.txt), no include circle, at most 30 source files a folder.
+rule_rooms() {
+    "$here/rooms.py" --root . check
 }
 
 # One outside library, one home.
 rule_home() {
     code keep $(sources) | awk -F'\t' '
         BEGIN {
-            home["msgpack"] = "codec/wire.c"; home["jansson"] = "codec/json.c"
+            home["msgpack"] = "codec/wire/wire.c"; home["jansson"] = "codec/wire/json.c"
             home["torch"] = home["ATen"] = home["c10"] = "ops/torch_shim.cpp"
-            home["hiredis"] = "kvcache/redis_conn.c"; home["librdkafka"] = "worker/kafka_*.c"
-            home["microhttpd"] = "worker/http.c"; home["yaml"] = "worker/config_file.c"
+            home["hiredis"] = "kvcache/redis/redis_conn.c"; home["librdkafka"] = "worker/kafka/kafka_*.c"
+            home["microhttpd"] = "worker/http/http.c"; home["yaml"] = "worker/config/config_file.c"
             home["pcre2"] = "codec/regex.c"; home["utf8proc"] = "codec/unicode.c"
-            home["openssl"] = "codec/sha256.c codec/aes_gcm.c kvcache/redis_tls.c"; home["xxhash"] = "kvcache/block_frame.c"
-            home["ncurses"] = home["curses"] = "worker/top.c"
+            home["openssl"] = "codec/sha256.c codec/aes_gcm.c kvcache/redis/redis_tls.c"; home["xxhash"] = "kvcache/block_frame.c"
         }
         $3 ~ /^[ \t]*#[ \t]*include[ \t]*</ {
             name = $3; sub(/^[^<]*</, "", name); sub(/>.*/, "", name); sub(/[\/.].*/, "", name)
@@ -118,7 +106,7 @@ rule_home() {
 # a failed assertion says where, and loops over the cores have helpers.
 rule_pure() {
     code drop $(files '^(codec|kvcache|ops|batching)/.*\.(c|h|cpp)$') |
-        grep -vE '^(batching/request_queue\.c|codec/check\.c|ops/parallel\.c)	' | awk -F'\t' '
+        grep -vE '^(batching/queue/request_queue\.c|codec/check\.c|ops/cpu/parallel\.c)	' | awk -F'\t' '
         match($3, /(^|[^A-Za-z0-9_])(printf|fprintf|puts|perror|getenv|setenv|clock_gettime|gettimeofday|time|clock|nanosleep|usleep|sleep|pthread_[a-z_]*|thrd_create|syslog)[ ]*\(/) {
             print $1 ": line " $2 " calls " substr($3, RSTART, RLENGTH) ") below worker" }'
 }
@@ -129,7 +117,7 @@ rule_size() {
     for file in $(files '\.(c|h|cpp|cu|sh|py|awk|txt)$'); do
         lines=$(wc -l <"$file")
         case $file in
-        codec/request.h) limit=200 ;;
+        codec/records/request.h) limit=200 ;;
         tests/*.h | ops/cpu/lanes_*.h | ops/cpu/*_body.h) limit=600 ;;
         *.h) limit=150 ;;
         *) limit=600 ;;
@@ -144,7 +132,7 @@ rule_size() {
         /^\}/ {
             if (open && FNR - open + 1 > 70)
                 print FILENAME ": the function at line " open " has " FNR - open + 1 " lines, the limit is 70"
-            if (open && parameters(signature) > 6 && FILENAME != "worker/http.c")
+            if (open && parameters(signature) > 6 && FILENAME != "worker/http/http.c")
                 print FILENAME ": the function at line " open " has more than 6 parameters"
             open = 0
         }
@@ -180,20 +168,20 @@ rule_words() {
 }
 
 # Every module has a page (header) and a test. A part of a module, split off for length, has neither:
-# the module's header names its file. Commands share worker/cli.h and its test. Kernels share
+# the module's header names its file. Commands share worker/cli/cli.h and its test. Kernels share
 # ops/cpu/kernels.h; the variants NAME_avx512, NAME_avx2 and NAME_scalar are run one after the other by
-# the test of the dispatcher that picks them, tests/unit/ops/test_NAME.c, and the tables of one level
+# the test of the dispatcher that picks them, tests/unit/ops/cpu/test_NAME.c, and the tables of one level
 # (kernels_avx2 and so on) belong to test_level.c. An assertion's failure path ends the process: its
 # test is the stand-in every unit test links instead.
 rule_modules() {
     for file in $(files "^($(echo $folders | tr ' ' '|'))/.*\.(c|cpp)$"); do
         case $file in worker/main.c | codec/check.c) continue ;; esac
-        folder=${file%%/*}
+        folder=$(dirname "$file")
         name=$(basename "${file%.*}")
         page=${file%.*}.h
         case $file in
         ops/torch_shim.cpp) name=tensor && page=ops/tensor.h ;;
-        worker/cli_*) name=cli && page=worker/cli.h ;;
+        worker/cli/cli_*) name=cli && page=worker/cli/cli.h ;;
         ops/cpu/kernels_*) name=level && page=ops/cpu/kernels.h ;;
         ops/cpu/*)
             name=$(echo "$name" | sed 's/_\(avx512\|avx2\|scalar\)$//')
@@ -248,7 +236,7 @@ rule_format() {
         sed -n 's/^\([^:]*\):\([0-9]*\):[0-9]*: warning: .*/\1: line \2 is not laid out as clang-format does/p' | sort -u
 }
 
-[ $# -gt 0 ] || set -- top layer home pure size banned words modules dead machine format
+[ $# -gt 0 ] || set -- top rooms home pure size banned words modules dead machine format
 for rule; do
     "rule_$rule" | sed "s/^/$rule: /"
 done >"$scratch/found"

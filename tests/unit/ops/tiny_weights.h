@@ -2,8 +2,8 @@
 #ifndef MR_TESTS_OPS_TINY_WEIGHTS_H
 #define MR_TESTS_OPS_TINY_WEIGHTS_H
 
-#include "ops/model_config.h"
-#include "ops/tensor_table.h"
+#include "ops/files/model_config.h"
+#include "ops/files/tensor_table.h"
 
 #include "numbers.h"
 

@@ -4,9 +4,9 @@
 #define MR_TESTS_WORKER_INTAKE_RIG_H
 
 #include "tests/fakes/engine_rig.h"
-#include "worker/intake_claims.h"
-#include "worker/intake_record.h"
-#include "worker/intake_state.h"
+#include "worker/intake/intake_claims.h"
+#include "worker/intake/intake_record.h"
+#include "worker/intake/intake_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,21 +60,21 @@ static inline void open_intake_rig(struct intake_rig *rig)
                                        .prompt_tokens_max = 256};
     assert_int_equal(mr_metrics_create(&intake->targets.metrics, &info, NULL), MR_OK);
     assert_int_equal(mr_prompt_create(&intake->prompt, &prompt, NULL), MR_OK);
-    assert_int_equal(mr_lanes_create(&intake->lanes, NULL), MR_OK);
+    assert_int_equal(mr_partitions_create(&intake->lanes, NULL), MR_OK);
     assert_int_equal(mr_ticket_table_create(&intake->table, 64, NULL), MR_OK);
     assert_int_equal(mr_cancel_memory_create(&intake->cancelled, 64, 1000000000u, NULL), MR_OK);
 }
 
 /* Partition 0 of the one topic comes, read from `committed` on. */
-static inline struct mr_lane *assign_lane(struct intake_rig *rig, int64_t committed,
-                                          const char *metadata)
+static inline struct mr_partition *assign_lane(struct intake_rig *rig, int64_t committed,
+                                               const char *metadata)
 {
     struct mr_kafka_claim claim = {.topic = "r",
                                    .committed = committed,
                                    .metadata = {metadata, strlen(metadata)},
                                    .start = committed};
     mr_intake_assigned(&rig->intake, &claim, 1);
-    return mr_lanes_find(rig->intake.lanes, 0, 0);
+    return mr_partitions_find(rig->intake.lanes, 0, 0);
 }
 
 /* A record with this id and value arrives. */
@@ -83,7 +83,7 @@ static inline void arrive(struct intake_rig *rig, int64_t offset, const char *va
     struct mr_kafka_record record = {
         .topic = "r", .offset = offset, .value = {value, strlen(value)}};
     assert_true(mr_intake_accept(&rig->intake, &record, 0));
-    mr_lanes_check(rig->intake.lanes);
+    mr_partitions_check(rig->intake.lanes);
     mr_ticket_table_check(rig->intake.table);
 }
 
@@ -121,7 +121,7 @@ static inline void close_intake_rig(struct intake_rig *rig)
     assert_null(mr_mailbox_take(rig->publish));
     mr_cancel_memory_destroy(intake->cancelled);
     mr_ticket_table_destroy(intake->table);
-    mr_lanes_destroy(intake->lanes);
+    mr_partitions_destroy(intake->lanes);
     mr_prompt_destroy(intake->prompt);
     mr_metrics_destroy(intake->targets.metrics);
     mr_mailbox_destroy(rig->publish);

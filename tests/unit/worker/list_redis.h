@@ -1,9 +1,9 @@
-/* One list of a Redis, as worker/resume.h sees it: commands are carried out in the caller's thread,
- * or held back until the test lets them be answered. */
+/* One list of a Redis, as worker/redis/resume.h sees it: commands are carried out in the caller's
+ * thread, or held back until the test lets them be answered. */
 #ifndef MR_TESTS_LIST_REDIS_H
 #define MR_TESTS_LIST_REDIS_H
 
-#include "worker/tier_lane.h"
+#include "worker/redis/tier_thread.h"
 
 #include <hiredis/hiredis.h>
 

@@ -3,7 +3,7 @@
 #define MR_TESTS_WORKER_PRODUCING_H
 
 #include "tests/unit/worker/broker.h"
-#include "worker/kafka_out.h"
+#include "worker/kafka/kafka_out.h"
 
 #include <stdlib.h>
 #include <string.h>

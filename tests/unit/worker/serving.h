@@ -4,9 +4,9 @@
 #define MR_TESTS_WORKER_SERVING_H
 
 #include "tests/unit/worker/broker.h"
-#include "worker/default_model.h"
-#include "worker/log.h"
-#include "worker/options.h"
+#include "worker/base/log.h"
+#include "worker/cli/default_model.h"
+#include "worker/config/options.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,0 +1,127 @@
+#include "batching/base/cost_model.h"
+
+#include <math.h>
+
+/* Terms are scaled to about 1 for a busy step, which keeps the covariance well conditioned. */
+static const double scale[MR_COST_TERMS] = {1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0 / (256.0 * 1024.0)};
+
+#define FORGETTING   0.99
+#define VARIANCE_MAX 2500.0 /* of a coefficient before anything was seen: 50 ms */
+#define NOISE_SHARE  0.05   /* of a step's length */
+#define NOISE_MS     0.05
+#define SPREAD_RATE  0.05
+
+void mr_step_work_add(struct mr_step_work *work, uint32_t row_count, uint32_t context_tokens,
+                      bool decode)
+{
+    if (decode)
+        work->rows += row_count;
+    else
+        work->chunk += row_count;
+    work->history += (uint64_t)row_count * context_tokens + (uint64_t)row_count * row_count / 2;
+}
+
+void mr_cost_model_init(struct mr_cost_model *model)
+{
+    *model = (struct mr_cost_model){.theta = {10.0, 10.0, 130.0, 20.0}, .spread = 0.1};
+    for (uint32_t i = 0; i < MR_COST_TERMS; i++)
+        model->covariance[i][i] = VARIANCE_MAX;
+}
+
+static void terms_of(const struct mr_step_work *work, double terms[MR_COST_TERMS])
+{
+    terms[0] = scale[0];
+    terms[1] = scale[1] * work->rows;
+    terms[2] = scale[2] * work->chunk;
+    terms[3] = scale[3] * (double)work->history;
+}
+
+static double product(const double *left, const double *right)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < MR_COST_TERMS; i++)
+        sum += left[i] * right[i];
+    return sum;
+}
+
+/* The fit itself may pass through negative values; cutting them there would bias it. */
+static double usable(const struct mr_cost_model *model, uint32_t term)
+{
+    return fmax(0.0, model->theta[term]);
+}
+
+double mr_cost_model_predict(const struct mr_cost_model *model, const struct mr_step_work *work)
+{
+    double terms[MR_COST_TERMS], ms = 0;
+    terms_of(work, terms);
+    for (uint32_t i = 0; i < MR_COST_TERMS; i++)
+        ms += usable(model, i) * terms[i];
+    return ms;
+}
+
+/* A residual beyond both what was seen lately and what the fit is unsure of counts only partly. */
+static double clipped(struct mr_cost_model *model, double residual, double predicted,
+                      double variance)
+{
+    double size = fmax(fabs(predicted), NOISE_MS);
+    double limit = fmax(4.0 * fmax(model->spread, NOISE_SHARE) * size, 3.0 * sqrt(variance));
+    model->spread += SPREAD_RATE * (fmin(fabs(residual) / size, 4.0) - model->spread);
+    return fmax(-limit, fmin(limit, residual));
+}
+
+/* covariance = (covariance - gain * direction') / forgetting, kept symmetric. */
+static void shrink_covariance(struct mr_cost_model *model, const double *gain,
+                              const double *direction)
+{
+    double largest = 0;
+    for (uint32_t i = 0; i < MR_COST_TERMS; i++) {
+        for (uint32_t j = 0; j <= i; j++) {
+            double value = model->covariance[i][j] - gain[i] * direction[j];
+            model->covariance[i][j] = value;
+            model->covariance[j][i] = value;
+        }
+        largest = fmax(largest, model->covariance[i][i]);
+    }
+    if (largest > FORGETTING * VARIANCE_MAX) return;
+    for (uint32_t i = 0; i < MR_COST_TERMS; i++)
+        for (uint32_t j = 0; j < MR_COST_TERMS; j++)
+            model->covariance[i][j] /= FORGETTING;
+}
+
+void mr_cost_model_observe(struct mr_cost_model *model, const struct mr_step_work *work, double ms)
+{
+    if (!isfinite(ms) || ms <= 0.0) return;
+    double terms[MR_COST_TERMS], direction[MR_COST_TERMS], gain[MR_COST_TERMS];
+    terms_of(work, terms);
+    double predicted = product(model->theta, terms);
+    model->observations++;
+    for (uint32_t i = 0; i < MR_COST_TERMS; i++)
+        direction[i] = product(model->covariance[i], terms);
+    double noise = NOISE_SHARE * fmax(predicted, 0.0) + NOISE_MS;
+    double weight = FORGETTING * noise * noise + product(terms, direction);
+    double residual = clipped(model, ms - predicted, predicted, weight);
+    for (uint32_t i = 0; i < MR_COST_TERMS; i++)
+        gain[i] = direction[i] / weight;
+    for (uint32_t i = 0; i < MR_COST_TERMS; i++)
+        model->theta[i] += gain[i] * residual;
+    shrink_covariance(model, gain, direction);
+}
+
+uint32_t mr_cost_model_chunk(const struct mr_cost_model *model, const struct mr_step_work *work,
+                             uint32_t context_tokens, double ms)
+{
+    double room = ms - mr_cost_model_predict(model, work);
+    if (room <= 0.0) return 0;
+    double linear = usable(model, 2) * scale[2] + usable(model, 3) * scale[3] * context_tokens;
+    double square = 0.5 * usable(model, 3) * scale[3];
+    double below = linear + sqrt(linear * linear + 4.0 * square * room);
+    if (below <= 0.0) return UINT32_MAX;
+    double tokens = 2.0 * room / below;
+    return tokens >= (double)UINT32_MAX ? UINT32_MAX : (uint32_t)tokens;
+}
+
+void mr_cost_model_coefficients(const struct mr_cost_model *model, double out[MR_COST_TERMS])
+{
+    for (uint32_t i = 0; i < MR_COST_TERMS; i++)
+        out[i] = usable(model, i) * scale[i];
+}

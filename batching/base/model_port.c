@@ -1,0 +1,65 @@
+#include "batching/base/model_port.h"
+
+static enum mr_status forward(void *context, const struct mr_batch *batch, struct mr_error *err)
+{
+    return mr_model_forward(context, batch, err);
+}
+
+static enum mr_status sample(void *context, const struct mr_sample_row *rows, uint32_t count,
+                             struct mr_sample *samples, struct mr_error *err)
+{
+    return mr_model_sample(context, rows, count, samples, err);
+}
+
+static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_error *err)
+{
+    return mr_model_logits(context, row, out, err);
+}
+
+static void kv_copy(void *context, struct mr_kv_place from, struct mr_kv_place to,
+                    uint32_t token_count)
+{
+    mr_model_kv_copy(context, from, to, token_count);
+}
+
+static size_t kv_bytes(void *context, uint32_t token_count)
+{
+    return mr_model_kv_export_bytes(context, token_count);
+}
+
+static enum mr_status kv_export(void *context, struct mr_kv_place place, uint32_t token_count,
+                                void *bytes)
+{
+    size_t size = mr_model_kv_export_bytes(context, token_count);
+    return mr_model_kv_export(context, place, token_count, bytes, size, NULL);
+}
+
+static enum mr_status kv_import(void *context, struct mr_kv_place place, uint32_t token_count,
+                                const void *bytes)
+{
+    size_t size = mr_model_kv_export_bytes(context, token_count);
+    return mr_model_kv_import(context, place, token_count, bytes, size, NULL);
+}
+
+static void *kv_bytes_of(void *context, uint32_t block)
+{
+    return mr_model_kv_bytes_of(context, block);
+}
+
+struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_ns)(void *context))
+{
+    return (struct mr_model_port){
+        .context = model,
+        .vocab_size = mr_model_info(model)->vocab_size,
+        .forward = forward,
+        .sample = sample,
+        .logits = logits,
+        .kv_bytes = kv_bytes,
+        .kv_export = kv_export,
+        .kv_import = kv_import,
+        .kv_bytes_of = kv_bytes_of,
+        .layer_count = mr_model_info(model)->layer_count,
+        .kv_copy = kv_copy,
+        .clock_ns = clock_ns,
+    };
+}

@@ -1,0 +1,149 @@
+#include "batching/cache/load_gate.h"
+
+#include <math.h>
+
+#define MARGIN_SHARE             0.95 /* a load must promise to end within this share of computing */
+#define MARGIN_MEET_SHARE        0.85 /* and one beside which is computed, which it slows down */
+#define MARGIN_MS                1.0
+#define MEET_SHARE               0.75 /* of loading all of it, or the two are in each other's way */
+#define PATIENCE_ITEMS           2.0
+#define PATIENCE_MS              30.0 /* several connections deliver what comes within 20 at once */
+#define ROUND_TRIP_MS            0.5  /* when it was never measured */
+#define BYTES_TO_MS(bytes, rate) ((double)(bytes) / (rate)*1e3)
+
+/* Time to compute tokens [from, to) of one sequence alone, chunk by chunk. */
+static double compute_ms(const struct mr_load_question *question, uint32_t from, uint32_t to)
+{
+    if (from >= to) return 0.0;
+    struct mr_step_work work = {0};
+    mr_step_work_add(&work, to - from, from, false);
+    double coefficients[MR_COST_TERMS], ms = mr_cost_model_predict(question->cost, &work);
+    mr_cost_model_coefficients(question->cost, coefficients);
+    uint32_t chunk = question->chunk_tokens > 0 ? question->chunk_tokens : to - from;
+    return ms + coefficients[0] * ((to - from - 1) / chunk);
+}
+
+static double load_ms(const struct mr_load_question *question, uint32_t blocks, bool extra)
+{
+    const struct mr_tier_rates *rates = &question->rates;
+    uint64_t bytes = rates->waiting_bytes + blocks * question->block_bytes;
+    if (extra) bytes += question->extra_bytes;
+    double trip = rates->round_trip_ns > 0 ? (double)rates->round_trip_ns / 1e6 : ROUND_TRIP_MS;
+    return trip + BYTES_TO_MS(bytes, rates->bytes_per_second) + question->import_ms * blocks;
+}
+
+/* First block the front has not finished. */
+static uint32_t front_block(const struct mr_load_question *question)
+{
+    return question->computed_tokens / MR_BLOCK_TOKENS;
+}
+
+/* Tokens that need no computing once everything is loaded; without the extra one is left. */
+static uint32_t loadable_tokens(const struct mr_load_question *question, bool extra)
+{
+    uint32_t there = question->there_blocks * MR_BLOCK_TOKENS;
+    if (extra) return question->extra_tokens;
+    return there < question->known_tokens ? there : question->known_tokens - 1;
+}
+
+static double meet_ms(const struct mr_load_question *question, uint32_t first, bool extra)
+{
+    double front = compute_ms(question, question->computed_tokens, first * MR_BLOCK_TOKENS);
+    double back = load_ms(question, question->there_blocks - first, extra);
+    uint32_t end = loadable_tokens(question, extra);
+    return fmax(front, back) + compute_ms(question, end, question->known_tokens);
+}
+
+/* The best place to meet, with what is behind the blocks or without; there_blocks without one:
+ * nowhere. */
+static struct mr_load_answer best_meeting(const struct mr_load_question *question, double *best_ms)
+{
+    struct mr_load_answer best = {.verdict = MR_LOAD_MEET, .first_block = question->there_blocks};
+    *best_ms = INFINITY;
+    uint32_t begin = front_block(question);
+    for (int extra = question->extra_bytes > 0; extra >= 0; extra--)
+        for (uint32_t first = begin; first < question->there_blocks + (uint32_t)extra; first++) {
+            double ms = meet_ms(question, first, extra != 0);
+            if (ms >= *best_ms) continue;
+            *best_ms = ms;
+            best.first_block = first;
+            best.extra = extra != 0;
+        }
+    return best;
+}
+
+static struct mr_load_answer load_all(const struct mr_load_question *question,
+                                      enum mr_load_verdict verdict)
+{
+    uint32_t front = front_block(question);
+    return (struct mr_load_answer){
+        .verdict = verdict,
+        .first_block = front < question->there_blocks ? front : question->there_blocks,
+        .extra = question->extra_bytes > 0,
+        .patience_ms = MR_LOAD_TRIAL_MS};
+}
+
+static struct mr_load_answer nothing(const struct mr_load_question *question,
+                                     enum mr_load_verdict verdict)
+{
+    return (struct mr_load_answer){.verdict = verdict, .first_block = question->there_blocks};
+}
+
+static struct mr_load_answer slower(const struct mr_load_question *question)
+{
+    struct mr_load_answer answer = nothing(question, MR_LOAD_SLOWER);
+    if (!question->probe) return answer;
+    answer.verdict = MR_LOAD_PROBE;
+    answer.extra = question->extra_bytes > 0;
+    if (!answer.extra) answer.first_block = question->there_blocks - 1;
+    return answer;
+}
+
+double mr_load_gate_patience_ms(const struct mr_tier_rates *rates, uint64_t block_bytes)
+{
+    if (!(rates->bytes_per_second > 0.0)) return MR_LOAD_TRIAL_MS;
+    double item = BYTES_TO_MS(block_bytes, rates->bytes_per_second);
+    return PATIENCE_ITEMS * item + PATIENCE_MS;
+}
+
+struct mr_load_answer mr_load_gate_decide(const struct mr_load_question *question)
+{
+    uint32_t end = loadable_tokens(question, question->extra_bytes > 0);
+    if (end < question->computed_tokens + MR_LOAD_TOKENS_MIN)
+        return nothing(question, MR_LOAD_SHORT);
+    if (!question->rates.up) return nothing(question, MR_LOAD_DOWN);
+    if (!(question->rates.bytes_per_second > 0.0)) return load_all(question, MR_LOAD_TRIAL);
+
+    double alone_ms = compute_ms(question, question->computed_tokens, question->known_tokens);
+    double best_ms;
+    struct mr_load_answer best = best_meeting(question, &best_ms);
+    struct mr_load_answer all = load_all(question, MR_LOAD_ALL);
+    double all_ms = meet_ms(question, all.first_block, all.extra);
+    bool alike = best_ms > all_ms * MEET_SHARE;
+    if ((question->busy || alike) && all_ms < alone_ms) {
+        best = all;
+        best_ms = all_ms;
+    }
+    if (best.first_block == all.first_block) best.verdict = MR_LOAD_ALL;
+    double share = best.verdict == MR_LOAD_MEET ? MARGIN_MEET_SHARE : MARGIN_SHARE;
+    if (best_ms > alone_ms * share || best_ms > alone_ms - MARGIN_MS) return slower(question);
+    best.patience_ms =
+        BYTES_TO_MS(question->rates.waiting_bytes, question->rates.bytes_per_second) +
+        mr_load_gate_patience_ms(&question->rates, question->block_bytes);
+    best.saved_ms = alone_ms - best_ms;
+    return best;
+}
+
+bool mr_load_verdict_loads(enum mr_load_verdict verdict)
+{
+    return verdict <= MR_LOAD_PROBE;
+}
+
+const char *mr_load_verdict_name(enum mr_load_verdict verdict)
+{
+    static const char *const names[MR_LOAD_VERDICT_COUNT] = {
+        [MR_LOAD_ALL] = "load",    [MR_LOAD_MEET] = "meet",        [MR_LOAD_TRIAL] = "trial",
+        [MR_LOAD_PROBE] = "probe", [MR_LOAD_SLOWER] = "recompute", [MR_LOAD_SHORT] = "short",
+        [MR_LOAD_DOWN] = "down"};
+    return names[verdict];
+}

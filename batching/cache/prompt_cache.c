@@ -1,0 +1,230 @@
+/* A hash table of chains over a fixed array of entries, and a list in order of last access. An
+ * entry's row is the one with its own index. */
+#include "batching/cache/prompt_cache.h"
+
+#include "codec/check.h"
+#include "codec/index_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE MR_INDEX_NONE
+
+struct prompt_entry {
+    unsigned char key[MR_HASH_BYTES];
+    uint32_t chain_next; /* in the bucket, or in the list of unused entries */
+    uint64_t accessed_ns, accesses;
+};
+
+struct mr_prompt_cache {
+    struct mr_prompt_cache_options options;
+    struct prompt_entry *entries; /* [entries_max] */
+    struct mr_index_link *links;  /* [entries_max] */
+    float *rows;                  /* [entries_max * vocab_size] */
+    uint32_t *buckets;            /* [bucket_mask + 1] */
+    uint32_t bucket_mask, unused;
+    struct mr_index_list accessed; /* in order of last access, the oldest first */
+    struct mr_prompt_cache_stats stats;
+};
+
+static enum mr_status make_tables(struct mr_prompt_cache *cache)
+{
+    uint32_t count = cache->options.entries_max, buckets = 16;
+    while (buckets < count && buckets < UINT32_MAX / 4)
+        buckets *= 2;
+    cache->bucket_mask = buckets - 1;
+    cache->buckets = malloc(buckets * sizeof *cache->buckets);
+    cache->entries = calloc((size_t)count + 1, sizeof *cache->entries);
+    size_t row_bytes = cache->options.vocab_size * sizeof *cache->rows;
+    cache->rows = calloc((size_t)count + 1, row_bytes);
+    cache->links = calloc((size_t)count + 1, sizeof *cache->links);
+    if (cache->buckets == NULL || cache->entries == NULL || cache->rows == NULL ||
+        cache->links == NULL)
+        return MR_NOMEM;
+    memset(cache->buckets, 0xff, buckets * sizeof *cache->buckets);
+    for (uint32_t i = 0; i < count; i++)
+        cache->entries[i].chain_next = i + 1 < count ? i + 1 : NONE;
+    cache->unused = count > 0 ? 0 : NONE;
+    return MR_OK;
+}
+
+enum mr_status mr_prompt_cache_create(struct mr_prompt_cache **out,
+                                      const struct mr_prompt_cache_options *options,
+                                      struct mr_error *err)
+{
+    *out = NULL;
+    MR_ASSERT(options->entries_max < NONE && options->vocab_size > 0);
+    struct mr_prompt_cache *cache = calloc(1, sizeof *cache);
+    if (cache == NULL) goto fail;
+    cache->options = *options;
+    cache->accessed = MR_INDEX_LIST_EMPTY;
+    cache->stats.entries_max = options->entries_max;
+    if (make_tables(cache) != MR_OK) goto fail_cache;
+    *out = cache;
+    return MR_OK;
+
+fail_cache:
+    mr_prompt_cache_destroy(cache);
+fail:
+    return mr_fail(err, MR_NOMEM, "no memory for the logits of %u prompts", options->entries_max);
+}
+
+void mr_prompt_cache_destroy(struct mr_prompt_cache *cache)
+{
+    if (cache == NULL) return;
+    free(cache->rows);
+    free(cache->links);
+    free(cache->entries);
+    free(cache->buckets);
+    free(cache);
+}
+
+/* The key is a SHA-256: any of its bits will do. */
+static uint32_t bucket_of(const struct mr_prompt_cache *cache, const unsigned char *key)
+{
+    uint32_t bits;
+    memcpy(&bits, key, sizeof bits);
+    return bits & cache->bucket_mask;
+}
+
+static uint32_t look_up(const struct mr_prompt_cache *cache, const unsigned char *key)
+{
+    uint32_t index = cache->buckets[bucket_of(cache, key)];
+    while (index != NONE && memcmp(cache->entries[index].key, key, MR_HASH_BYTES) != 0)
+        index = cache->entries[index].chain_next;
+    return index;
+}
+
+static bool is_too_old(const struct mr_prompt_cache *cache, uint32_t index, uint64_t now_ns)
+{
+    uint64_t accessed_ns = cache->entries[index].accessed_ns;
+    return cache->options.ttl_ns > 0 && now_ns > accessed_ns &&
+           now_ns - accessed_ns >= cache->options.ttl_ns;
+}
+
+/* The newest is the last. */
+static void append(struct mr_prompt_cache *cache, uint32_t index, uint64_t now_ns)
+{
+    cache->entries[index].accessed_ns = now_ns;
+    mr_index_list_append(&cache->accessed, cache->links, index);
+}
+
+static void forget(struct mr_prompt_cache *cache, uint32_t index)
+{
+    struct prompt_entry *entry = &cache->entries[index];
+    uint32_t *link = &cache->buckets[bucket_of(cache, entry->key)];
+    while (*link != index)
+        link = &cache->entries[*link].chain_next;
+    *link = entry->chain_next;
+    mr_index_list_remove(&cache->accessed, cache->links, index);
+    entry->chain_next = cache->unused;
+    cache->unused = index;
+    cache->stats.count--;
+}
+
+static float *row_of(const struct mr_prompt_cache *cache, uint32_t index)
+{
+    return cache->rows + (size_t)index * cache->options.vocab_size;
+}
+
+const float *mr_prompt_cache_find(struct mr_prompt_cache *cache,
+                                  const unsigned char key[MR_HASH_BYTES], uint64_t now_ns)
+{
+    uint32_t index = look_up(cache, key);
+    if (index != NONE && is_too_old(cache, index, now_ns)) {
+        forget(cache, index);
+        cache->stats.expirations++;
+        index = NONE;
+    }
+    if (index == NONE) {
+        cache->stats.misses++;
+        return NULL;
+    }
+    cache->stats.hits++;
+    cache->entries[index].accesses++;
+    mr_index_list_remove(&cache->accessed, cache->links, index);
+    append(cache, index, now_ns);
+    return row_of(cache, index);
+}
+
+const float *mr_prompt_cache_peek(const struct mr_prompt_cache *cache,
+                                  const unsigned char key[MR_HASH_BYTES], uint64_t now_ns)
+{
+    uint32_t index = look_up(cache, key);
+    return index == NONE || is_too_old(cache, index, now_ns) ? NULL : row_of(cache, index);
+}
+
+static uint32_t take_unused(struct mr_prompt_cache *cache)
+{
+    if (cache->unused == NONE) {
+        forget(cache, cache->accessed.first);
+        cache->stats.evictions++;
+    }
+    uint32_t index = cache->unused;
+    cache->unused = cache->entries[index].chain_next;
+    return index;
+}
+
+float *mr_prompt_cache_put(struct mr_prompt_cache *cache, const unsigned char key[MR_HASH_BYTES],
+                           uint64_t now_ns)
+{
+    if (cache->options.entries_max == 0) return NULL;
+    mr_prompt_cache_expire(cache, now_ns);
+    uint32_t index = look_up(cache, key);
+    if (index != NONE) {
+        mr_index_list_remove(&cache->accessed, cache->links, index);
+    } else {
+        index = take_unused(cache);
+        struct prompt_entry *entry = &cache->entries[index];
+        uint32_t bucket = bucket_of(cache, key);
+        memcpy(entry->key, key, MR_HASH_BYTES);
+        entry->accesses = 0;
+        entry->chain_next = cache->buckets[bucket];
+        cache->buckets[bucket] = index;
+        cache->stats.count++;
+    }
+    append(cache, index, now_ns);
+    return row_of(cache, index);
+}
+
+void mr_prompt_cache_drop(struct mr_prompt_cache *cache, const unsigned char key[MR_HASH_BYTES])
+{
+    uint32_t index = look_up(cache, key);
+    if (index != NONE) forget(cache, index);
+}
+
+void mr_prompt_cache_expire(struct mr_prompt_cache *cache, uint64_t now_ns)
+{
+    while (cache->accessed.count > 0 && is_too_old(cache, cache->accessed.first, now_ns)) {
+        forget(cache, cache->accessed.first);
+        cache->stats.expirations++;
+    }
+}
+
+uint64_t mr_prompt_cache_accesses(const struct mr_prompt_cache *cache,
+                                  const unsigned char key[MR_HASH_BYTES])
+{
+    uint32_t index = look_up(cache, key);
+    return index == NONE ? 0 : cache->entries[index].accesses;
+}
+
+struct mr_prompt_cache_stats mr_prompt_cache_stats(const struct mr_prompt_cache *cache)
+{
+    return cache->stats;
+}
+
+void mr_prompt_cache_check(const struct mr_prompt_cache *cache)
+{
+    uint32_t unused = 0;
+    uint64_t accessed_ns = 0;
+    mr_index_list_check(&cache->accessed, cache->links);
+    for (uint32_t i = cache->accessed.first; i != NONE; i = cache->links[i].next) {
+        MR_ASSERT(look_up(cache, cache->entries[i].key) == i);
+        MR_ASSERT(cache->entries[i].accessed_ns >= accessed_ns);
+        accessed_ns = cache->entries[i].accessed_ns;
+    }
+    MR_ASSERT(cache->accessed.count == cache->stats.count);
+    for (uint32_t i = cache->unused; i != NONE; i = cache->entries[i].chain_next)
+        MR_ASSERT(unused++ < cache->options.entries_max);
+    MR_ASSERT(cache->stats.count + unused == cache->options.entries_max);
+}

@@ -1,0 +1,524 @@
+/* Binary heaps of entry pointers whose entries know their places, one by effective priority for
+ * each tenant and one by deadline for all, and a chained hash table by id. One mutex guards all of
+ * it; every public function takes it once. */
+#include "batching/queue/request_queue.h"
+
+#include "batching/queue/entry_heap.h"
+#include "codec/check.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ASIDE_MAX 64u /* misfits one take looks past */
+
+/* One tenant's waiting requests and its part of the bounds. */
+struct line {
+    struct mr_entry_heap best;
+    uint32_t count_max;
+    uint64_t bytes, bytes_max, blocks, blocks_max;
+};
+
+struct mr_request_queue {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct mr_request_queue_options options;
+    struct mr_fair_share share;
+    struct line *lines; /* [share.tenant_count] */
+    struct mr_entry_heap deadlines;
+    struct mr_queue_entry **buckets; /* [bucket_mask + 1] */
+    uint32_t count, bucket_mask, capacity, waiters;
+    uint64_t sequence, hash_seed;
+    bool is_closed, is_woken;
+};
+
+/* ---- ids ---- */
+
+/* FNV-1a from a start that differs between processes, so that ids cannot be chosen to collide. */
+static struct mr_queue_entry **bucket_of(const struct mr_request_queue *queue, struct mr_text id)
+{
+    uint64_t hash = queue->hash_seed;
+    for (size_t i = 0; i < id.length; i++)
+        hash = (hash ^ (unsigned char)id.bytes[i]) * 1099511628211u;
+    return &queue->buckets[(hash ^ (hash >> 32)) & queue->bucket_mask];
+}
+
+static struct mr_queue_entry *find(const struct mr_request_queue *queue, struct mr_text id)
+{
+    struct mr_queue_entry *entry = *bucket_of(queue, id);
+    while (entry != NULL &&
+           (entry->id.length != id.length || memcmp(entry->id.bytes, id.bytes, id.length) != 0))
+        entry = entry->hash_next;
+    return entry;
+}
+
+/* ---- in and out, the mutex held ---- */
+
+static void insert(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+{
+    struct mr_queue_entry **bucket = bucket_of(queue, entry->id);
+    struct line *line = &queue->lines[entry->tenant];
+    entry->hash_next = *bucket;
+    *bucket = entry;
+    mr_entry_heap_push(&line->best, entry);
+    if (entry->deadline_ns != 0) mr_entry_heap_push(&queue->deadlines, entry);
+    line->bytes += entry->held_bytes;
+    line->blocks += entry->blocks;
+    queue->count++;
+    if (queue->waiters > 0) pthread_cond_signal(&queue->changed);
+}
+
+static struct mr_queue_entry *extract(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+{
+    if (entry == NULL) return NULL;
+    struct mr_queue_entry **link = bucket_of(queue, entry->id);
+    while (*link != entry)
+        link = &(*link)->hash_next;
+    *link = entry->hash_next;
+    entry->hash_next = NULL;
+    struct line *line = &queue->lines[entry->tenant];
+    mr_entry_heap_remove(&line->best, entry);
+    if (entry->deadline_ns != 0) mr_entry_heap_remove(&queue->deadlines, entry);
+    line->bytes -= entry->held_bytes;
+    line->blocks -= entry->blocks;
+    queue->count--;
+    mr_fair_share_leave(&queue->share, entry->tenant);
+    return entry;
+}
+
+static struct mr_queue_entry *top(const struct mr_request_queue *queue)
+{
+    uint32_t tenant = mr_fair_share_next(&queue->share);
+    return tenant != MR_TENANT_NONE ? queue->lines[tenant].best.entries[0] : NULL;
+}
+
+static void put_in_again(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+{
+    mr_fair_share_return(&queue->share, entry->tenant);
+    insert(queue, entry);
+}
+
+/* ---- life ---- */
+
+/* Each tenant's part of the bounds, at least one of each. */
+static bool make_lines(struct mr_request_queue *queue)
+{
+    const struct mr_request_queue_options *options = &queue->options;
+    const struct mr_fair_share *share = &queue->share;
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < share->tenant_count; i++)
+        all += share->weights[i];
+    queue->lines = calloc(share->tenant_count, sizeof *queue->lines);
+    if (queue->lines == NULL) return false;
+    for (uint32_t i = 0; i < share->tenant_count; i++) {
+        struct line *line = &queue->lines[i];
+        double part = (double)share->weights[i] / (double)all;
+        line->count_max = (uint32_t)((double)options->count_max * part);
+        if (line->count_max == 0) line->count_max = 1;
+        line->bytes_max =
+            part < 1 ? (uint64_t)((double)options->bytes_max * part) : options->bytes_max;
+        line->blocks_max = (uint64_t)((double)options->blocks_max * part);
+        queue->capacity += line->count_max + MR_QUEUE_RETURNS_MAX;
+        if (!mr_entry_heap_open(&line->best, MR_HEAP_BY_PRIORITY,
+                                line->count_max + MR_QUEUE_RETURNS_MAX, options->ageing_ns))
+            return false;
+    }
+    return true;
+}
+
+static enum mr_status make_tables(struct mr_request_queue *queue)
+{
+    uint32_t buckets = 16;
+    if (!make_lines(queue)) return MR_NOMEM;
+    while (buckets < queue->capacity && buckets < UINT32_MAX / 4)
+        buckets *= 2;
+    queue->bucket_mask = buckets - 1;
+    queue->buckets = calloc(buckets, sizeof(struct mr_queue_entry *));
+    bool made = mr_entry_heap_open(&queue->deadlines, MR_HEAP_BY_DEADLINE, queue->capacity, 0);
+    return made && queue->buckets != NULL ? MR_OK : MR_NOMEM;
+}
+
+static void free_tables(struct mr_request_queue *queue)
+{
+    for (uint32_t i = 0; queue->lines != NULL && i < queue->share.tenant_count; i++)
+        mr_entry_heap_close(&queue->lines[i].best);
+    mr_entry_heap_close(&queue->deadlines);
+    free(queue->lines);
+    free(queue->buckets);
+}
+
+static bool make_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    if (pthread_condattr_init(&attributes) != 0) return false;
+    bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
+                pthread_cond_init(condition, &attributes) == 0;
+    pthread_condattr_destroy(&attributes);
+    return made;
+}
+
+enum mr_status mr_request_queue_create(struct mr_request_queue **out,
+                                       const struct mr_request_queue_options *options,
+                                       struct mr_error *err)
+{
+    *out = NULL;
+    MR_ASSERT(options->count_max > 0);
+    struct mr_request_queue *queue = calloc(1, sizeof *queue);
+    if (queue == NULL) goto fail;
+    queue->options = *options;
+    mr_fair_share_init(&queue->share, options->tenant_count, options->tenant_weights);
+    queue->hash_seed = 14695981039346656037u ^ (uintptr_t)queue;
+    if (make_tables(queue) != MR_OK) goto fail_tables;
+    if (pthread_mutex_init(&queue->mutex, NULL) != 0) goto fail_tables;
+    if (!make_condition(&queue->changed)) goto fail_mutex;
+    *out = queue;
+    return MR_OK;
+
+fail_mutex:
+    pthread_mutex_destroy(&queue->mutex);
+fail_tables:
+    free_tables(queue);
+    free(queue);
+fail:
+    return mr_fail(err, MR_NOMEM, "no memory for a queue of %u requests", options->count_max);
+}
+
+void mr_request_queue_destroy(struct mr_request_queue *queue)
+{
+    if (queue == NULL) return;
+    MR_ASSERT(queue->count == 0 && queue->waiters == 0);
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->mutex);
+    free_tables(queue);
+    free(queue);
+}
+
+static void lock(struct mr_request_queue *queue)
+{
+    MR_ASSERT(pthread_mutex_lock(&queue->mutex) == 0);
+}
+
+static void unlock(struct mr_request_queue *queue)
+{
+    MR_ASSERT(pthread_mutex_unlock(&queue->mutex) == 0);
+}
+
+/* ---- in ---- */
+
+static bool has_room(const struct line *line, uint64_t bytes, uint64_t blocks)
+{
+    if (line->best.count == 0) return true;
+    bool counts_blocks = line->blocks_max > 0;
+    return line->best.count < line->count_max && bytes <= line->bytes_max &&
+           line->bytes <= line->bytes_max - bytes &&
+           (!counts_blocks || line->blocks + blocks <= line->blocks_max);
+}
+
+enum mr_status mr_request_queue_enqueue(struct mr_request_queue *queue,
+                                        struct mr_queue_entry *entry)
+{
+    enum mr_status status = MR_OK;
+    MR_ASSERT(entry->tenant < queue->share.tenant_count);
+    lock(queue);
+    if (queue->is_closed)
+        status = MR_CLOSED;
+    else if (find(queue, entry->id) != NULL)
+        status = MR_INVALID_REQUEST;
+    else if (!has_room(&queue->lines[entry->tenant], entry->held_bytes, entry->blocks))
+        status = MR_FULL;
+    if (status == MR_OK) {
+        entry->sequence = ++queue->sequence;
+        entry->skipped = 0;
+        mr_fair_share_enter(&queue->share, entry->tenant);
+        insert(queue, entry);
+    }
+    unlock(queue);
+    return status;
+}
+
+void mr_request_queue_return(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+{
+    lock(queue);
+    MR_ASSERT(entry->sequence != 0 && find(queue, entry->id) == NULL);
+    put_in_again(queue, entry);
+    unlock(queue);
+}
+
+/* ---- out ---- */
+
+struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue)
+{
+    lock(queue);
+    struct mr_queue_entry *entry = extract(queue, top(queue));
+    unlock(queue);
+    return entry;
+}
+
+struct mr_queue_entry *mr_request_queue_dequeue_of(struct mr_request_queue *queue, uint32_t tenant)
+{
+    lock(queue);
+    const struct mr_entry_heap *best = &queue->lines[tenant].best;
+    struct mr_queue_entry *entry = extract(queue, best->count > 0 ? best->entries[0] : NULL);
+    unlock(queue);
+    return entry;
+}
+
+/* False when the time has passed. */
+static bool sleep_until(struct mr_request_queue *queue, uint64_t until_ns)
+{
+    int result;
+    queue->waiters++;
+    if (until_ns == UINT64_MAX) {
+        result = pthread_cond_wait(&queue->changed, &queue->mutex);
+    } else {
+        struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                                 .tv_nsec = (long)(until_ns % 1000000000u)};
+        result = pthread_cond_timedwait(&queue->changed, &queue->mutex, &until);
+    }
+    queue->waiters--;
+    return result == 0;
+}
+
+/* The mutex held. True when there is an entry. */
+static bool await_entry(struct mr_request_queue *queue, uint64_t until_ns)
+{
+    bool in_time = true;
+    for (;;) {
+        if (queue->count > 0) return true;
+        if (queue->is_closed || !in_time) return false;
+        if (queue->is_woken) {
+            queue->is_woken = false;
+            return false;
+        }
+        in_time = sleep_until(queue, until_ns);
+    }
+}
+
+struct mr_queue_entry *mr_request_queue_dequeue_until(struct mr_request_queue *queue,
+                                                      uint64_t until_ns)
+{
+    lock(queue);
+    struct mr_queue_entry *entry = await_entry(queue, until_ns) ? extract(queue, top(queue)) : NULL;
+    unlock(queue);
+    return entry;
+}
+
+bool mr_request_queue_wait(struct mr_request_queue *queue, uint64_t until_ns)
+{
+    lock(queue);
+    bool is_there = await_entry(queue, until_ns);
+    /* The signal meant somebody who takes; this call has not. */
+    if (is_there && queue->waiters > 0) pthread_cond_signal(&queue->changed);
+    unlock(queue);
+    return is_there;
+}
+
+void mr_request_queue_wake(struct mr_request_queue *queue)
+{
+    lock(queue);
+    queue->is_woken = true;
+    pthread_cond_signal(&queue->changed);
+    unlock(queue);
+}
+
+/* Puts the misfits back; those that saw a later one taken have been passed over once more. */
+static void put_back(struct mr_request_queue *queue, struct mr_queue_entry **aside,
+                     const uint32_t *taken_before, uint32_t aside_count, uint32_t taken)
+{
+    for (uint32_t i = 0; i < aside_count; i++) {
+        if (taken_before[i] < taken) aside[i]->skipped++;
+        put_in_again(queue, aside[i]);
+    }
+}
+
+uint32_t mr_request_queue_take(struct mr_request_queue *queue, uint32_t count_max,
+                               uint64_t bytes_budget, struct mr_queue_entry **out)
+{
+    struct mr_queue_entry *aside[ASIDE_MAX];
+    uint32_t taken_before[ASIDE_MAX], aside_count = 0, taken = 0;
+    lock(queue);
+    while (taken < count_max && aside_count < ASIDE_MAX && queue->count > 0) {
+        struct mr_queue_entry *entry = top(queue);
+        bool fits = entry->cost_bytes <= bytes_budget;
+        if (!fits && entry->skipped >= MR_QUEUE_SKIPS_MAX) break;
+        (void)extract(queue, entry);
+        if (fits) {
+            bytes_budget -= entry->cost_bytes;
+            out[taken++] = entry;
+        } else {
+            taken_before[aside_count] = taken;
+            aside[aside_count++] = entry;
+        }
+    }
+    put_back(queue, aside, taken_before, aside_count, taken);
+    unlock(queue);
+    return taken;
+}
+
+struct mr_queue_entry *mr_request_queue_remove(struct mr_request_queue *queue, struct mr_text id)
+{
+    lock(queue);
+    struct mr_queue_entry *entry = extract(queue, find(queue, id));
+    unlock(queue);
+    return entry;
+}
+
+struct mr_queue_entry *mr_request_queue_expired(struct mr_request_queue *queue, uint64_t now_ns)
+{
+    lock(queue);
+    struct mr_queue_entry *first = queue->deadlines.count > 0 ? queue->deadlines.entries[0] : NULL;
+    if (first != NULL && first->deadline_ns > now_ns) first = NULL;
+    (void)extract(queue, first);
+    unlock(queue);
+    return first;
+}
+
+struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue)
+{
+    struct mr_queue_entry *last = NULL;
+    lock(queue);
+    for (uint32_t i = 0; last == NULL && i < queue->share.tenant_count; i++) {
+        const struct mr_entry_heap *best = &queue->lines[i].best;
+        if (best->count > 0) last = best->entries[best->count - 1];
+    }
+    (void)extract(queue, last);
+    unlock(queue);
+    return last;
+}
+
+/* ---- questions ---- */
+
+bool mr_request_queue_contains(struct mr_request_queue *queue, struct mr_text id)
+{
+    lock(queue);
+    bool is_here = find(queue, id) != NULL;
+    unlock(queue);
+    return is_here;
+}
+
+uint64_t mr_request_queue_next_deadline(struct mr_request_queue *queue)
+{
+    lock(queue);
+    uint64_t next = queue->deadlines.count > 0 ? queue->deadlines.entries[0]->deadline_ns : 0;
+    unlock(queue);
+    return next;
+}
+
+bool mr_request_queue_has_room(struct mr_request_queue *queue, uint32_t tenant, uint64_t held_bytes)
+{
+    lock(queue);
+    bool room = !queue->is_closed && has_room(&queue->lines[tenant], held_bytes, 0);
+    unlock(queue);
+    return room;
+}
+
+uint64_t mr_request_queue_room(struct mr_request_queue *queue)
+{
+    uint64_t room = 0;
+    lock(queue);
+    for (uint32_t i = 0; i < queue->share.tenant_count; i++)
+        if (!queue->is_closed && has_room(&queue->lines[i], 1, 1)) room |= (uint64_t)1 << i;
+    unlock(queue);
+    return room;
+}
+
+void mr_request_queue_charge(struct mr_request_queue *queue, uint32_t tenant, uint64_t cost)
+{
+    if (queue->share.tenant_count == 1) return;
+    lock(queue);
+    mr_fair_share_charge(&queue->share, tenant, cost);
+    unlock(queue);
+}
+
+uint64_t mr_request_queue_waiting(struct mr_request_queue *queue)
+{
+    uint64_t waiting = 0;
+    lock(queue);
+    for (uint32_t i = 0; i < queue->share.tenant_count; i++)
+        if (queue->share.waiting[i] > 0) waiting |= (uint64_t)1 << i;
+    unlock(queue);
+    return waiting;
+}
+
+void mr_request_queue_divide(struct mr_request_queue *queue, uint32_t count_max,
+                             const uint32_t *taken, uint32_t *parts)
+{
+    lock(queue);
+    mr_fair_share_divide(&queue->share, count_max, taken, parts);
+    unlock(queue);
+}
+
+bool mr_request_queue_is_behind(struct mr_request_queue *queue, uint32_t one, uint32_t two,
+                                uint64_t allowance)
+{
+    lock(queue);
+    bool is_behind = mr_fair_share_is_behind(&queue->share, one, two, allowance);
+    unlock(queue);
+    return is_behind;
+}
+
+uint32_t mr_request_queue_count(struct mr_request_queue *queue)
+{
+    lock(queue);
+    uint32_t count = queue->count;
+    unlock(queue);
+    return count;
+}
+
+uint64_t mr_request_queue_bytes(struct mr_request_queue *queue)
+{
+    uint64_t bytes = 0;
+    lock(queue);
+    for (uint32_t i = 0; i < queue->share.tenant_count; i++)
+        bytes += queue->lines[i].bytes;
+    unlock(queue);
+    return bytes;
+}
+
+bool mr_request_queue_is_empty(struct mr_request_queue *queue)
+{
+    return mr_request_queue_count(queue) == 0;
+}
+
+void mr_request_queue_close(struct mr_request_queue *queue)
+{
+    lock(queue);
+    queue->is_closed = true;
+    pthread_cond_broadcast(&queue->changed);
+    unlock(queue);
+}
+
+/* Adds what it holds to count and with_deadline. */
+static void check_line(const struct mr_request_queue *queue, uint32_t tenant, uint32_t *count,
+                       uint32_t *with_deadline)
+{
+    const struct line *line = &queue->lines[tenant];
+    uint64_t bytes = 0, blocks = 0;
+    mr_entry_heap_check(&line->best);
+    for (uint32_t i = 0; i < line->best.count; i++) {
+        const struct mr_queue_entry *entry = line->best.entries[i];
+        MR_ASSERT(entry->tenant == tenant && find(queue, entry->id) == entry);
+        bytes += entry->held_bytes;
+        blocks += entry->blocks;
+        *with_deadline += entry->deadline_ns != 0;
+    }
+    MR_ASSERT(bytes == line->bytes && blocks == line->blocks);
+    MR_ASSERT(line->best.count == queue->share.waiting[tenant]);
+    *count += line->best.count;
+}
+
+void mr_request_queue_check(struct mr_request_queue *queue)
+{
+    lock(queue);
+    mr_entry_heap_check(&queue->deadlines);
+    uint32_t count = 0, with_deadline = 0, hashed = 0;
+    for (uint32_t i = 0; i < queue->share.tenant_count; i++)
+        check_line(queue, i, &count, &with_deadline);
+    for (uint32_t i = 0; i <= queue->bucket_mask; i++)
+        for (struct mr_queue_entry *entry = queue->buckets[i]; entry; entry = entry->hash_next)
+            hashed++;
+    MR_ASSERT(with_deadline == queue->deadlines.count);
+    MR_ASSERT(hashed == count && count == queue->count);
+    unlock(queue);
+}

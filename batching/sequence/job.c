@@ -1,0 +1,330 @@
+#include "batching/sequence/job.h"
+
+#include "batching/base/admission.h"
+#include "codec/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mr_job *mr_job_of_waiting(struct mr_queue_entry *entry)
+{
+    return (struct mr_job *)(void *)((char *)entry - offsetof(struct mr_job, waiting));
+}
+
+static enum mr_status check_ids(const uint32_t *ids, size_t count, uint32_t vocab_size,
+                                const char *field, struct mr_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] >= vocab_size)
+            return mr_fail(err, MR_INVALID_TOKEN_ID, "%s holds id %u, the vocabulary has %u", field,
+                           ids[i], vocab_size);
+    return MR_OK;
+}
+
+static enum mr_status check_prompt(const struct mr_job_rules *rules,
+                                   const struct mr_request *request, struct mr_error *err)
+{
+    size_t count = request->token_count;
+    if (count == 0 || request->token_ids == NULL)
+        return mr_fail(err, MR_EMPTY_PROMPT, "the prompt has no tokens");
+    if (count >= rules->context_tokens)
+        return mr_fail(err, MR_PROMPT_TOO_LONG, "the prompt has %zu tokens, at most %u fit", count,
+                       rules->context_tokens - 1);
+    if (mr_blocks_for((uint32_t)count) > rules->block_count)
+        return mr_fail(err, MR_PROMPT_TOO_LONG, "the prompt has %zu tokens, the KV pool holds %u",
+                       count, rules->block_count * MR_BLOCK_TOKENS);
+    return check_ids(request->token_ids, count, rules->vocab_size, "the prompt", err);
+}
+
+static enum mr_status check_request(const struct mr_job_rules *rules,
+                                    const struct mr_request *request, struct mr_error *err)
+{
+    const struct mr_sampling *sampling = &request->sampling;
+    enum mr_status status = check_prompt(rules, request, err);
+    if (status != MR_OK) return status;
+    if (request->choice_count < 1 || request->choice_count > MR_CHOICES_MAX)
+        return mr_fail(err, MR_INVALID_REQUEST, "n is %u, it can be 1 to %u", request->choice_count,
+                       MR_CHOICES_MAX);
+    if (request->max_tokens < 1) return mr_fail(err, MR_INVALID_REQUEST, "max_tokens is 0");
+    status = check_ids(sampling->allowed_token_ids, sampling->allowed_token_count,
+                       rules->vocab_size, "allowed_token_ids", err);
+    if (status == MR_OK)
+        status = check_ids(request->stop_token_ids, request->stop_token_count, rules->vocab_size,
+                           "stop_token_ids", err);
+    for (size_t i = 0; status == MR_OK && i < sampling->logit_bias_count; i++)
+        status =
+            check_ids(&sampling->logit_bias[i].token_id, 1, rules->vocab_size, "logit_bias", err);
+    return status;
+}
+
+/* A request that gives no temperature asks for the model's own way of sampling. */
+static void fill_sampling(struct mr_job *job, const struct mr_job_rules *rules)
+{
+    struct mr_sampling *sampling = &job->sampling;
+    *sampling = job->request->sampling;
+    if (isnan(sampling->temperature)) {
+        bool known = !isnan(rules->default_temperature);
+        sampling->temperature = known ? rules->default_temperature : 1.0f;
+        if (sampling->top_k == 0) sampling->top_k = rules->default_top_k;
+        if (!(sampling->top_p < 1.0f) && rules->default_top_p > 0.0f)
+            sampling->top_p = rules->default_top_p;
+    }
+    if (isnan(sampling->top_p)) sampling->top_p = 1.0f;
+}
+
+/* FNV-1a (Fowler, Noll, Vo), 64 bits: the same on every machine and at every redelivery. */
+static uint64_t hash_text(struct mr_text text)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < text.length; i++)
+        hash = (hash ^ (unsigned char)text.bytes[i]) * 1099511628211u;
+    return hash;
+}
+
+uint64_t mr_job_seed(const struct mr_job *job, uint32_t choice)
+{
+    return job->seed + choice * 0x9e3779b97f4a7c15u;
+}
+
+/* One way of writing a bad word, as ids in the request's arena. */
+static enum mr_status encode_bad_word(struct mr_job *job, const struct mr_tokenizer *tokenizer,
+                                      struct mr_tokenizer_scratch *scratch, struct mr_text word,
+                                      struct mr_error *err)
+{
+    struct mr_arena *arena = job->request->arena;
+    struct mr_id_list list = {.max = word.length + 4};
+    list.ids = mr_arena_take_array(arena, list.max, sizeof *list.ids);
+    if (list.ids == NULL)
+        return mr_fail(err, MR_INVALID_REQUEST, "bad_words need more memory than a request may");
+    enum mr_status status = mr_tokenizer_encode(
+        tokenizer, scratch, word, (struct mr_encode_options){false, false}, &list, err);
+    if (status != MR_OK || list.count == 0) return status;
+    job->bad_words[job->bad_word_count] = list.ids;
+    job->bad_word_counts[job->bad_word_count++] = (uint32_t)list.count;
+    return MR_OK;
+}
+
+/* Each word as it stands, and as it is written after another word: with a space before it. */
+static enum mr_status encode_bad_words(struct mr_job *job, const struct mr_tokenizer *tokenizer,
+                                       struct mr_error *err)
+{
+    size_t words = job->request->sampling.bad_word_count;
+    if (words == 0) return MR_OK;
+    struct mr_arena *arena = job->request->arena;
+    struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
+    enum mr_status status = mr_fail(err, MR_NOMEM, "no memory for bad_words");
+    job->bad_words = mr_arena_take_array(arena, 2 * words, sizeof *job->bad_words);
+    job->bad_word_counts = mr_arena_take_array(arena, 2 * words, sizeof *job->bad_word_counts);
+    if (scratch == NULL || job->bad_words == NULL || job->bad_word_counts == NULL) goto done;
+    status = MR_OK;
+    for (size_t i = 0; status == MR_OK && i < words; i++) {
+        struct mr_text word = job->request->sampling.bad_words[i];
+        char *spaced = mr_arena_take(arena, word.length + 2);
+        if (spaced == NULL) {
+            status = mr_fail(err, MR_NOMEM, "no memory for bad_words");
+            break;
+        }
+        spaced[0] = ' ';
+        memcpy(spaced + 1, word.bytes, word.length);
+        status = encode_bad_word(job, tokenizer, scratch, word, err);
+        if (status == MR_OK)
+            status = encode_bad_word(job, tokenizer, scratch,
+                                     (struct mr_text){spaced, word.length + 1}, err);
+    }
+done:
+    mr_tokenizer_scratch_destroy(scratch);
+    return status;
+}
+
+static struct mr_job *allocate(const struct mr_request *request, uint32_t capacity)
+{
+    size_t head = sizeof(struct mr_job) + request->choice_count * sizeof(struct mr_sequence);
+    size_t tokens = (size_t)capacity * sizeof(uint32_t);
+    struct mr_job *job = calloc(1, head + request->choice_count * tokens);
+    if (job == NULL) return NULL;
+    job->held_bytes = head + request->choice_count * tokens;
+    uint32_t *ids = (uint32_t *)(void *)((char *)job + head);
+    for (uint32_t i = 0; i < request->choice_count; i++) {
+        struct mr_sequence *sequence = &job->sequences[i];
+        sequence->job = job;
+        sequence->choice = i;
+        sequence->tokens = ids + (size_t)i * capacity;
+        sequence->capacity = capacity;
+        sequence->prompt_tokens = (uint32_t)request->token_count;
+        sequence->num_tokens = sequence->prompt_tokens;
+        memcpy(sequence->tokens, request->token_ids, request->token_count * sizeof(uint32_t));
+    }
+    job->choice_count = request->choice_count;
+    return job;
+}
+
+/* The earlier of two moments; 0 is never. */
+static uint64_t earlier(uint64_t one, uint64_t two)
+{
+    if (one == 0 || two == 0) return one + two;
+    return one < two ? one : two;
+}
+
+bool mr_job_is_over(const struct mr_job *job, uint64_t now_ns)
+{
+    uint64_t run_end_ns = job->run_limit_ns > 0 ? job->started_ns + job->run_limit_ns : 0;
+    uint64_t end_ns = earlier(job->deadline_ns, job->started ? run_end_ns : job->start_by_ns);
+    return end_ns != 0 && end_ns <= now_ns;
+}
+
+/* KV that all choices need if each runs to its limit; they share the prompt's whole blocks. */
+static uint64_t blocks_of(const struct mr_job *job)
+{
+    const struct mr_sequence *sequence = &job->sequences[0];
+    uint64_t all = mr_blocks_for(sequence->capacity);
+    return all + (job->choice_count - 1) * (all - sequence->prompt_tokens / MR_BLOCK_TOKENS);
+}
+
+static void place(struct mr_job *job, const struct mr_job_rules *rules,
+                  const struct mr_job_origin *origin)
+{
+    const struct mr_request *request = job->request;
+    job->ticket = origin->ticket;
+    job->tenant_index = origin->tenant_index;
+    job->priority = origin->priority;
+    job->arrival_ns = origin->arrival_ns;
+    job->deadline_ns = origin->deadline_ns;
+    job->start_by_ns = origin->start_by_ns;
+    job->run_limit_ns = origin->run_limit_ns;
+    mr_kv_cache_namespace(&rules->fingerprint, origin->tenant == NULL ? "" : origin->tenant,
+                          job->root);
+    job->seed = request->sampling.has_seed ? request->sampling.seed : hash_text(request->id);
+    if (request->arena != NULL) job->held_bytes += mr_arena_bytes(request->arena);
+    job->waiting = (struct mr_queue_entry){
+        .id = request->id,
+        .priority = origin->priority,
+        .arrival_ns = origin->arrival_ns,
+        .deadline_ns = earlier(origin->deadline_ns, origin->start_by_ns),
+        .held_bytes = job->held_bytes,
+        .blocks = blocks_of(job),
+        .tenant = origin->tenant_index,
+    };
+    job->inside = (struct mr_queue_entry){.id = request->id};
+    const char *tenant = origin->tenant == NULL ? "" : origin->tenant;
+    size_t length = strnlen(tenant, MR_JOB_TENANT_BYTES - 1);
+    memcpy(job->tenant, tenant, length);
+}
+
+static enum mr_status make_completions(struct mr_job *job, const struct mr_job_rules *rules,
+                                       uint32_t room, struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    if (job->request->stop_count > 0)
+        status = mr_stop_match_create(&job->matcher, job->request->arena, job->request->stops,
+                                      job->request->stop_count, err);
+    for (uint32_t i = 0; status == MR_OK && i < job->choice_count; i++)
+        status = mr_completion_create(&job->sequences[i].completion, &rules->completion,
+                                      job->request, job->matcher, room, err);
+    if (status == MR_OK)
+        job->held_bytes +=
+            job->choice_count * mr_completion_bytes(&rules->completion, job->request, room);
+    return status;
+}
+
+static bool is_known(const struct mr_job_rules *rules, const struct mr_sample *sample)
+{
+    if (sample->token_id >= rules->vocab_size || sample->top_count > MR_LOGPROBS_MAX) return false;
+    return check_ids(sample->top_ids, sample->top_count, rules->vocab_size, "kept", NULL) == MR_OK;
+}
+
+/* What of the kept tokens can be gone on from, and from where on they are to be handed out again:
+ * tried on a completion of its own. */
+static enum mr_status rehearse(const struct mr_job *job, const struct mr_job_rules *rules,
+                               uint32_t room, const struct mr_job_origin *origin,
+                               struct mr_rehearsal *rehearsal, struct mr_error *err)
+{
+    uint32_t count = 0;
+    struct mr_completion *trial = NULL;
+    *rehearsal = (struct mr_rehearsal){0};
+    while (count < origin->kept_count && is_known(rules, &origin->kept[count]))
+        count++;
+    if (count == 0 || job->choice_count > 1) return MR_OK;
+    enum mr_status status =
+        mr_completion_create(&trial, &rules->completion, job->request, job->matcher, room, err);
+    if (status != MR_OK) return status;
+    *rehearsal = mr_completion_rehearse(trial, origin->kept, count, origin->kept_shown);
+    mr_completion_destroy(trial);
+    return MR_OK;
+}
+
+static enum mr_status take_over(struct mr_job *job, const struct mr_job_rules *rules, uint32_t room,
+                                const struct mr_job_origin *origin, struct mr_error *err)
+{
+    struct mr_rehearsal rehearsal;
+    struct mr_completion_delta seen;
+    struct mr_sequence *sequence = &job->sequences[0];
+    enum mr_status status = rehearse(job, rules, room, origin, &rehearsal, err);
+    if (status != MR_OK || rehearsal.count == 0) return status;
+    for (uint32_t i = 0; i < rehearsal.count; i++) {
+        mr_sequence_append(sequence, origin->kept[i].token_id);
+        if (i < rehearsal.clean)
+            mr_completion_push(sequence->completion, &origin->kept[i], MR_FINISH_NONE, &seen);
+    }
+    job->resumed = true;
+    job->kept_count = rehearsal.count - rehearsal.clean;
+    if (job->kept_count == 0) return MR_OK;
+    size_t bytes = job->kept_count * sizeof *job->kept;
+    job->kept = malloc(bytes);
+    if (job->kept == NULL) return mr_fail(err, MR_NOMEM, "no memory for tokens kept");
+    memcpy(job->kept, origin->kept + rehearsal.clean, bytes);
+    job->held_bytes += bytes;
+    return MR_OK;
+}
+
+enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rules,
+                             struct mr_request *request, const struct mr_job_origin *origin,
+                             struct mr_error *err)
+{
+    *out = NULL;
+    enum mr_status status = check_request(rules, request, err);
+    if (status != MR_OK) return status;
+    uint32_t prompt = (uint32_t)request->token_count;
+    uint32_t room = rules->context_tokens - prompt;
+    uint32_t most = request->max_tokens < room ? request->max_tokens : room;
+    struct mr_job *job = allocate(request, prompt + most);
+    if (job == NULL) return mr_fail(err, MR_NOMEM, "no memory for a request of %u tokens", prompt);
+    job->request = request;
+    status = make_completions(job, rules, room, err);
+    if (status == MR_OK) status = take_over(job, rules, room, origin, err);
+    if (status == MR_OK) status = encode_bad_words(job, rules->completion.tokenizer, err);
+    if (status != MR_OK) goto failed;
+    fill_sampling(job, rules);
+    place(job, rules, origin);
+    *out = job;
+    return MR_OK;
+failed:
+    mr_job_destroy(job);
+    return status;
+}
+
+void mr_job_destroy(struct mr_job *job)
+{
+    if (job == NULL) return;
+    for (uint32_t i = 0; i < job->choice_count; i++)
+        mr_completion_destroy(job->sequences[i].completion);
+    free(job->kept);
+    free(job);
+}
+
+struct mr_sample_row mr_job_sample_row(const struct mr_job *job, const struct mr_sequence *sequence)
+{
+    struct mr_sample_row row = {
+        .sampling = &job->sampling,
+        .seed = mr_job_seed(job, sequence->choice),
+        .position = sequence->num_tokens,
+        .history = sequence->tokens,
+        .history_count = sequence->num_tokens,
+        .prompt_count = sequence->prompt_tokens,
+        .bad_words = (const uint32_t *const *)job->bad_words,
+        .bad_word_counts = job->bad_word_counts,
+        .bad_word_count = job->bad_word_count,
+    };
+    row.suppressed = mr_completion_suppressed(sequence->completion, &row.suppressed_count);
+    return row;
+}

@@ -1,0 +1,28 @@
+/* token_text - what each token of the vocabulary looks like on its own, made valid UTF-8, for the
+ * log-probabilities of a result; and how long one token's text can get, for sizing buffers.
+ *
+ * Most tokens are valid UTF-8 and are borrowed from the tokenizer; the few that are pieces of a
+ * character are spelled once, at creation, with U+FFFD for each maximal ill-formed subpart.
+ *
+ * Threads: immutable after creation. Memory: all in _create, O(tokens that are not UTF-8).
+ * Errors:  _create MR_NOMEM. */
+#ifndef MR_BATCHING_SEQUENCE_TOKEN_TEXT_H
+#define MR_BATCHING_SEQUENCE_TOKEN_TEXT_H
+
+#include "codec/status.h"
+#include "codec/tokenizer/tokenizer.h"
+
+struct mr_token_text;
+
+/* tokenizer is borrowed and must live longer. */
+enum mr_status mr_token_text_create(struct mr_token_text **out,
+                                    const struct mr_tokenizer *tokenizer, struct mr_error *err);
+/* texts may be NULL. */
+void mr_token_text_destroy(struct mr_token_text *texts);
+
+/* Valid UTF-8, control tokens spelled out; empty for an id out of range. Lives as long as texts. */
+struct mr_text mr_token_text_of(const struct mr_token_text *texts, uint32_t id);
+/* No single push of a detokenizer over this vocabulary writes more bytes than this. */
+size_t mr_token_text_bytes_max(const struct mr_token_text *texts);
+
+#endif

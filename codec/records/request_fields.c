@@ -1,0 +1,329 @@
+#include "codec/records/request_fields.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+enum kind { KIND_BOOL, KIND_U32, KIND_FLOAT, KIND_TEXT, KIND_READ };
+
+/* Of each group at most one field may be there. */
+enum group { GROUP_NONE, GROUP_PROMPT, GROUP_MAX_TOKENS, GROUP_DEADLINE };
+
+struct field {
+    const char *name;
+    enum kind kind;
+    enum group group;
+    bool above_min; /* the minimum itself is refused */
+    size_t offset;  /* into struct mr_request */
+    double min, max;
+    mr_request_read *read;
+};
+
+static mr_request_read read_seed, read_logprobs, read_priority, read_deadline, read_timeout,
+    read_top_k;
+
+/* clang-format off */
+#define BOOL(name, member) \
+    {#name, KIND_BOOL, GROUP_NONE, false, offsetof(struct mr_request, member), 0, 0, NULL}
+#define NUMBER(kind, name, member, min, max) \
+    {#name, kind, GROUP_NONE, false, offsetof(struct mr_request, member), min, max, NULL}
+#define ABOVE(name, member, min, max) \
+    {#name, KIND_FLOAT, GROUP_NONE, true, offsetof(struct mr_request, member), min, max, NULL}
+#define MAX_TOKENS(name) \
+    {#name, KIND_U32, GROUP_MAX_TOKENS, false, offsetof(struct mr_request, max_tokens), 1, INT32_MAX, NULL}
+#define TEXT(name, member, bytes_max) \
+    {#name, KIND_TEXT, GROUP_NONE, false, offsetof(struct mr_request, member), 1, (double)(bytes_max), NULL}
+#define READ(name, group, function) \
+    {#name, KIND_READ, group, false, 0, 0, 0, function}
+/* clang-format on */
+
+static const struct field fields[] = {
+    TEXT(model, model, MR_MODEL_NAME_BYTES_MAX),
+    READ(prompt, GROUP_PROMPT, mr_request_read_prompt),
+    READ(prompt_token_ids, GROUP_PROMPT, mr_request_read_prompt_ids),
+    READ(messages, GROUP_PROMPT, mr_request_read_messages),
+    READ(chat_template_kwargs, GROUP_NONE, mr_request_read_kwargs),
+    MAX_TOKENS(max_tokens),
+    MAX_TOKENS(max_completion_tokens),
+    MAX_TOKENS(max_new_tokens),
+    NUMBER(KIND_U32, min_tokens, min_tokens, 0, INT32_MAX),
+    BOOL(ignore_eos, ignore_eos),
+    NUMBER(KIND_FLOAT, temperature, sampling.temperature, 0, 100),
+    READ(top_k, GROUP_NONE, read_top_k),
+    ABOVE(top_p, sampling.top_p, 0, 1),
+    NUMBER(KIND_FLOAT, min_p, sampling.min_p, 0, 1),
+    ABOVE(typical_p, sampling.typical_p, 0, 1),
+    ABOVE(repetition_penalty, sampling.repetition_penalty, 0, 100),
+    NUMBER(KIND_FLOAT, presence_penalty, sampling.presence_penalty, -2, 2),
+    NUMBER(KIND_FLOAT, frequency_penalty, sampling.frequency_penalty, -2, 2),
+    READ(seed, GROUP_NONE, read_seed),
+    READ(stop, GROUP_NONE, mr_request_read_stop),
+    BOOL(include_stop_str_in_output, include_stop),
+    READ(stop_token_ids, GROUP_NONE, mr_request_read_stop_ids),
+    READ(logit_bias, GROUP_NONE, mr_request_read_logit_bias),
+    READ(allowed_token_ids, GROUP_NONE, mr_request_read_allowed_ids),
+    READ(bad_words, GROUP_NONE, mr_request_read_bad_words),
+    READ(logprobs, GROUP_NONE, read_logprobs),
+    NUMBER(KIND_U32, max_chars, max_chars, 0, INT32_MAX),
+    NUMBER(KIND_FLOAT, min_confidence, min_confidence, 0, 1),
+    NUMBER(KIND_U32, n, choice_count, 1, MR_CHOICES_MAX),
+    READ(priority, GROUP_NONE, read_priority),
+    READ(deadline_ms, GROUP_DEADLINE, read_deadline),
+    READ(timeout_ms, GROUP_DEADLINE, read_timeout),
+    BOOL(stream, stream),
+    TEXT(session, session, MR_SESSION_BYTES_MAX),
+    READ(cache, GROUP_NONE, mr_request_read_cache),
+    READ(response_format, GROUP_NONE, mr_request_read_response_format),
+    READ(metadata, GROUP_NONE, mr_request_read_metadata),
+};
+
+/* ---- pieces ---- */
+
+enum mr_status mr_request_take(struct mr_request_reader *reader, size_t count, size_t size,
+                               void **out)
+{
+    struct mr_arena *arena = reader->request->arena;
+    *out = mr_arena_take_array(arena, count, size);
+    if (*out) return MR_OK;
+    if (count >= (MR_REQUEST_ARENA_BYTES_MAX - mr_arena_bytes(arena)) / size)
+        return mr_fail(reader->err, MR_RECORD_TOO_LARGE, "request needs more than %zu bytes",
+                       MR_REQUEST_ARENA_BYTES_MAX);
+    return mr_fail(reader->err, MR_NOMEM, "no memory for a request");
+}
+
+enum mr_status mr_request_copy_text(struct mr_request_reader *reader, struct mr_text text,
+                                    struct mr_text *out)
+{
+    void *copy;
+    enum mr_status status = mr_request_take(reader, text.length + 1, 1, &copy);
+    if (status != MR_OK) return status;
+    if (text.length) memcpy(copy, text.bytes, text.length);
+    *out = (struct mr_text){copy, text.length};
+    return MR_OK;
+}
+
+enum mr_status mr_request_wrong_type(struct mr_request_reader *reader, const char *field,
+                                     const char *wanted, struct mr_value value)
+{
+    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be %s, not %s", field, wanted,
+                   mr_value_kind_name(mr_value_kind(value)));
+}
+
+/* A name is repeated in the answer only when it looks like one: keys are payload. */
+static bool looks_like_a_name(struct mr_text name)
+{
+    if (name.length == 0 || name.length > 32) return false;
+    for (size_t i = 0; i < name.length; i++)
+        if (!isalnum((unsigned char)name.bytes[i]) && name.bytes[i] != '_') return false;
+    return true;
+}
+
+enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_text name)
+{
+    reader->request->unknown_fields++;
+    if (!reader->context->strict) return MR_OK;
+    if (!looks_like_a_name(name))
+        return mr_fail(reader->err, MR_UNKNOWN_FIELD, "a field is not known and the topic strict");
+    return mr_fail(reader->err, MR_UNKNOWN_FIELD, "field %.*s is not known and the topic strict",
+                   (int)name.length, name.bytes);
+}
+
+/* ---- numbers ---- */
+
+static enum mr_status out_of_range(struct mr_request_reader *reader, const struct field *field)
+{
+    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be %s %g and at most %g", field->name,
+                   field->above_min ? "above" : "at least", field->min, field->max);
+}
+
+static enum mr_status read_integer(struct mr_request_reader *reader, const struct field *field,
+                                   struct mr_value value, int64_t *out)
+{
+    enum mr_value_kind kind = mr_value_kind(value);
+    if (kind == MR_VALUE_BIG) return out_of_range(reader, field);
+    if (kind != MR_VALUE_INT)
+        return mr_request_wrong_type(reader, field->name, "an integer", value);
+    int64_t integer = mr_value_int(value);
+    if ((double)integer < field->min || (double)integer > field->max)
+        return out_of_range(reader, field);
+    *out = integer;
+    return MR_OK;
+}
+
+static enum mr_status read_float(struct mr_request_reader *reader, const struct field *field,
+                                 struct mr_value value, float *out)
+{
+    enum mr_value_kind kind = mr_value_kind(value);
+    if (kind == MR_VALUE_BIG) return out_of_range(reader, field);
+    if (kind != MR_VALUE_INT && kind != MR_VALUE_FLOAT)
+        return mr_request_wrong_type(reader, field->name, "a number", value);
+    double number = mr_value_number(value);
+    if (!isfinite(number))
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s is not finite", field->name);
+    float narrowed = (float)number;
+    if (number < field->min || number > field->max ||
+        (field->above_min && (double)narrowed <= field->min))
+        return out_of_range(reader, field);
+    *out = narrowed;
+    return MR_OK;
+}
+
+static enum mr_status read_text(struct mr_request_reader *reader, const struct field *field,
+                                struct mr_value value, struct mr_text *out)
+{
+    if (mr_value_kind(value) != MR_VALUE_TEXT)
+        return mr_request_wrong_type(reader, field->name, "text", value);
+    struct mr_text text = mr_value_text(value);
+    if (text.length == 0 || (double)text.length > field->max)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be 1 to %g bytes long",
+                       field->name, field->max);
+    return mr_request_copy_text(reader, text, out);
+}
+
+/* -1 is what other servers write for "off". */
+static enum mr_status read_top_k(struct mr_request_reader *reader, const char *field,
+                                 struct mr_value value)
+{
+    const struct field range = {.name = field, .min = -1, .max = INT32_MAX};
+    int64_t integer;
+    enum mr_status status = read_integer(reader, &range, value, &integer);
+    if (status != MR_OK) return status;
+    reader->request->sampling.top_k = integer < 0 ? 0 : (uint32_t)integer;
+    return MR_OK;
+}
+
+static enum mr_status read_seed(struct mr_request_reader *reader, const char *field,
+                                struct mr_value value)
+{
+    if (mr_value_kind(value) != MR_VALUE_INT)
+        return mr_request_wrong_type(reader, field, "an integer of 64 bits", value);
+    reader->request->sampling.seed = (uint64_t)mr_value_int(value);
+    reader->request->sampling.has_seed = true;
+    return MR_OK;
+}
+
+static enum mr_status read_logprobs(struct mr_request_reader *reader, const char *field,
+                                    struct mr_value value)
+{
+    int64_t count = 0;
+    if (mr_value_kind(value) == MR_VALUE_BOOL) {
+        count = mr_value_bool(value) ? 0 : -1;
+    } else {
+        const struct field range = {.name = field, .min = 0, .max = MR_LOGPROBS_MAX};
+        enum mr_status status = read_integer(reader, &range, value, &count);
+        if (status != MR_OK) return status;
+    }
+    reader->request->sampling.logprobs = (int32_t)count;
+    return MR_OK;
+}
+
+static enum mr_status read_priority(struct mr_request_reader *reader, const char *field,
+                                    struct mr_value value)
+{
+    static const struct {
+        const char *name;
+        int32_t priority;
+    } names[] = {{"low", -10}, {"normal", 0}, {"high", 10}, {"urgent", 20}};
+    if (mr_value_kind(value) == MR_VALUE_TEXT) {
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+            if (!mr_text_equals(mr_value_text(value), names[i].name)) continue;
+            reader->request->priority = names[i].priority;
+            return MR_OK;
+        }
+        return mr_fail(reader->err, MR_INVALID_REQUEST,
+                       "%s must be low, normal, high, urgent or -100 to 100", field);
+    }
+    const struct field range = {.name = field, .min = -100, .max = 100};
+    int64_t priority;
+    enum mr_status status = read_integer(reader, &range, value, &priority);
+    if (status == MR_OK) reader->request->priority = (int32_t)priority;
+    return status;
+}
+
+static enum mr_status read_deadline(struct mr_request_reader *reader, const char *field,
+                                    struct mr_value value)
+{
+    const struct field range = {.name = field, .min = 1, .max = 9e15};
+    return read_integer(reader, &range, value, &reader->deadline_ms);
+}
+
+static enum mr_status read_timeout(struct mr_request_reader *reader, const char *field,
+                                   struct mr_value value)
+{
+    const struct field range = {.name = field, .min = 1, .max = (double)MR_DEADLINE_MS_MAX};
+    return read_integer(reader, &range, value, &reader->timeout_ms);
+}
+
+/* ---- the walk ---- */
+
+static enum mr_status read_field(struct mr_request_reader *reader, const struct field *field,
+                                 struct mr_value value)
+{
+    void *target = (char *)reader->request + field->offset;
+    int64_t integer = 0;
+    enum mr_status status = MR_OK;
+    switch (field->kind) {
+    case KIND_BOOL:
+        if (mr_value_kind(value) != MR_VALUE_BOOL)
+            return mr_request_wrong_type(reader, field->name, "true or false", value);
+        *(bool *)target = mr_value_bool(value);
+        return MR_OK;
+    case KIND_U32:
+        status = read_integer(reader, field, value, &integer);
+        if (status == MR_OK) *(uint32_t *)target = (uint32_t)integer;
+        return status;
+    case KIND_FLOAT:
+        return read_float(reader, field, value, target);
+    case KIND_TEXT:
+        return read_text(reader, field, value, target);
+    case KIND_READ:
+        return field->read(reader, field->name, value);
+    }
+    return status;
+}
+
+static const struct field *find_field(struct mr_text name)
+{
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (mr_text_equals(name, fields[i].name)) return &fields[i];
+    return NULL;
+}
+
+static enum mr_status check_group(struct mr_request_reader *reader, const struct field *field)
+{
+    static const char *const sentences[] = {
+        [GROUP_PROMPT] = "give one of prompt, prompt_token_ids and messages",
+        [GROUP_MAX_TOKENS] = "give one of max_tokens, max_completion_tokens and max_new_tokens",
+        [GROUP_DEADLINE] = "give one of deadline_ms and timeout_ms",
+    };
+    if (field->group == GROUP_NONE) return MR_OK;
+    uint32_t bit = 1u << field->group;
+    if (reader->groups_seen & bit)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s, not two", sentences[field->group]);
+    reader->groups_seen |= bit;
+    return MR_OK;
+}
+
+enum mr_status mr_request_read_fields(struct mr_request_reader *reader, struct mr_value record)
+{
+    struct mr_member member = {0};
+    while (mr_value_next(record, &member)) {
+        if (mr_text_equals(member.name, "id")) continue;
+        const struct field *field = find_field(member.name);
+        bool absent = mr_value_kind(member.value) == MR_VALUE_NULL;
+        enum mr_status status = MR_OK;
+        if (!field)
+            status = mr_request_unknown(reader, member.name);
+        else if (!absent)
+            status = check_group(reader, field);
+        if (status == MR_OK && field && !absent) status = read_field(reader, field, member.value);
+        if (status != MR_OK) return status;
+    }
+    return MR_OK;
+}
+
+bool mr_request_has_prompt(const struct mr_request_reader *reader)
+{
+    return reader->groups_seen >> GROUP_PROMPT & 1u;
+}

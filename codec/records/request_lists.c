@@ -1,0 +1,369 @@
+/* The fields of a request that are texts, arrays and maps; the table is in request_fields.c. */
+#include "codec/records/request_fields.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- prompts ---- */
+
+enum mr_status mr_request_read_prompt(struct mr_request_reader *reader, const char *field,
+                                      struct mr_value value)
+{
+    if (mr_value_kind(value) != MR_VALUE_TEXT)
+        return mr_request_wrong_type(reader, field, "text", value);
+    struct mr_text text = mr_value_text(value);
+    if (text.length == 0) return mr_fail(reader->err, MR_EMPTY_PROMPT, "prompt is empty");
+    return mr_request_copy_text(reader, text, &reader->request->prompt);
+}
+
+/* Ids the vocabulary lacks are found later, where the model is known. */
+static enum mr_status read_id(struct mr_request_reader *reader, const char *field,
+                              struct mr_value value, uint32_t *out)
+{
+    enum mr_value_kind kind = mr_value_kind(value);
+    if (kind != MR_VALUE_INT && kind != MR_VALUE_BIG)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must hold token ids, not %s", field,
+                       mr_value_kind_name(kind));
+    int64_t id = kind == MR_VALUE_INT ? mr_value_int(value) : INT64_MAX;
+    if (id < 0 || id >= MR_TOKEN_NONE)
+        return mr_fail(reader->err, MR_INVALID_TOKEN_ID, "%s holds an id no vocabulary has", field);
+    *out = (uint32_t)id;
+    return MR_OK;
+}
+
+static enum mr_status check_count(struct mr_request_reader *reader, const char *field, size_t count,
+                                  size_t count_max)
+{
+    if (count <= count_max) return MR_OK;
+    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s has %zu entries, at most %zu are allowed",
+                   field, count, count_max);
+}
+
+static enum mr_status read_ids(struct mr_request_reader *reader, const char *field,
+                               struct mr_value value, size_t count_max, const uint32_t **ids,
+                               size_t *count)
+{
+    if (mr_value_kind(value) != MR_VALUE_ARRAY)
+        return mr_request_wrong_type(reader, field, "an array of token ids", value);
+    size_t length = mr_value_count(value);
+    void *memory = NULL;
+    enum mr_status status = check_count(reader, field, length, count_max);
+    if (status == MR_OK) status = mr_request_take(reader, length, sizeof **ids, &memory);
+    uint32_t *taken = memory;
+    for (size_t i = 0; i < length && status == MR_OK; i++)
+        status = read_id(reader, field, mr_value_at(value, i), &taken[i]);
+    if (status != MR_OK) return status;
+    *ids = taken;
+    *count = length;
+    return MR_OK;
+}
+
+enum mr_status mr_request_read_prompt_ids(struct mr_request_reader *reader, const char *field,
+                                          struct mr_value value)
+{
+    struct mr_request *request = reader->request;
+    enum mr_status status =
+        read_ids(reader, field, value, MR_NODES_MAX, &request->token_ids, &request->token_count);
+    if (status != MR_OK) return status;
+    if (request->token_count == 0)
+        return mr_fail(reader->err, MR_EMPTY_PROMPT, "prompt_token_ids is empty");
+    request->has_token_ids = true;
+    return MR_OK;
+}
+
+static enum mr_status read_message(struct mr_request_reader *reader, size_t index,
+                                   struct mr_value value, struct mr_message *message)
+{
+    struct mr_member member = {0};
+    if (mr_value_kind(value) != MR_VALUE_MAP)
+        return mr_request_wrong_type(reader, "an entry of messages", "a map", value);
+    while (mr_value_next(value, &member)) {
+        bool role = mr_text_equals(member.name, "role");
+        enum mr_status status = MR_OK;
+        if (!role && !mr_text_equals(member.name, "content")) {
+            status = mr_request_unknown(reader, member.name);
+        } else if (mr_value_kind(member.value) != MR_VALUE_TEXT) {
+            status = mr_request_wrong_type(reader, role ? "role" : "content", "text", member.value);
+        } else {
+            status = mr_request_copy_text(reader, mr_value_text(member.value),
+                                          role ? &message->role : &message->content);
+        }
+        if (status != MR_OK) return status;
+    }
+    if (!message->role.bytes || !message->content.bytes)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "message %zu lacks role or content", index);
+    if (message->role.length == 0 || message->role.length > MR_ROLE_BYTES_MAX)
+        return mr_fail(reader->err, MR_INVALID_REQUEST,
+                       "role of message %zu must be 1 to %zu bytes", index, MR_ROLE_BYTES_MAX);
+    return MR_OK;
+}
+
+enum mr_status mr_request_read_messages(struct mr_request_reader *reader, const char *field,
+                                        struct mr_value value)
+{
+    if (mr_value_kind(value) != MR_VALUE_ARRAY)
+        return mr_request_wrong_type(reader, field, "an array of messages", value);
+    size_t count = mr_value_count(value);
+    if (count == 0) return mr_fail(reader->err, MR_EMPTY_PROMPT, "messages is empty");
+    void *memory = NULL;
+    enum mr_status status = check_count(reader, field, count, MR_MESSAGES_MAX);
+    if (status == MR_OK)
+        status = mr_request_take(reader, count, sizeof(struct mr_message), &memory);
+    struct mr_message *messages = memory;
+    for (size_t i = 0; i < count && status == MR_OK; i++)
+        status = read_message(reader, i, mr_value_at(value, i), &messages[i]);
+    if (status != MR_OK) return status;
+    reader->request->messages = messages;
+    reader->request->message_count = count;
+    return MR_OK;
+}
+
+/* ---- chat_template_kwargs ---- */
+
+/* Names the renderer itself gives a template, and names by which other servers' engine options were
+ * once reached from a request. */
+static bool is_reserved(struct mr_text name)
+{
+    static const char *const reserved[] = {
+        "messages",      "tools",     "documents",     "add_generation_prompt",
+        "tokenize",      "bos_token", "eos_token",     "continue_final_message",
+        "chat_template", "padding",   "truncation",    "max_length",
+        "return_dict",   "tokenizer", "return_tensors"};
+    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
+        if (mr_text_equals(name, reserved[i])) return true;
+    return false;
+}
+
+static bool is_identifier(struct mr_text name)
+{
+    if (name.length == 0 || name.length > MR_KWARG_NAME_BYTES_MAX) return false;
+    if (isdigit((unsigned char)name.bytes[0])) return false;
+    for (size_t i = 0; i < name.length; i++)
+        if (!isalnum((unsigned char)name.bytes[i]) && name.bytes[i] != '_') return false;
+    return true;
+}
+
+static enum mr_status read_scalar(struct mr_request_reader *reader, struct mr_value value,
+                                  struct mr_kwarg *out)
+{
+    switch (mr_value_kind(value)) {
+    case MR_VALUE_NULL:
+        out->kind = MR_SCALAR_NULL;
+        return MR_OK;
+    case MR_VALUE_BOOL:
+        out->kind = MR_SCALAR_BOOL;
+        out->integer = mr_value_bool(value);
+        return MR_OK;
+    case MR_VALUE_INT:
+        out->kind = MR_SCALAR_INT;
+        out->integer = mr_value_int(value);
+        return MR_OK;
+    case MR_VALUE_FLOAT:
+        out->kind = MR_SCALAR_FLOAT;
+        out->number = mr_value_number(value);
+        if (isfinite(out->number)) return MR_OK;
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "chat_template_kwargs: not finite");
+    case MR_VALUE_TEXT:
+        out->kind = MR_SCALAR_TEXT;
+        return mr_request_copy_text(reader, mr_value_text(value), &out->text);
+    default:
+        return mr_request_wrong_type(reader, "a value of chat_template_kwargs", "a scalar", value);
+    }
+}
+
+enum mr_status mr_request_read_kwargs(struct mr_request_reader *reader, const char *field,
+                                      struct mr_value value)
+{
+    if (mr_value_kind(value) != MR_VALUE_MAP)
+        return mr_request_wrong_type(reader, field, "a map", value);
+    size_t count = mr_value_count(value);
+    void *memory = NULL;
+    enum mr_status status = check_count(reader, field, count, MR_TEMPLATE_KWARGS_MAX);
+    if (status == MR_OK) status = mr_request_take(reader, count, sizeof(struct mr_kwarg), &memory);
+    struct mr_kwarg *kwargs = memory;
+    struct mr_member member = {0};
+    for (size_t i = 0; status == MR_OK && mr_value_next(value, &member); i++) {
+        if (!is_identifier(member.name) || is_reserved(member.name))
+            return mr_fail(reader->err, MR_INVALID_REQUEST,
+                           "%s holds a name that is reserved or not an identifier", field);
+        status = mr_request_copy_text(reader, member.name, &kwargs[i].name);
+        if (status == MR_OK) status = read_scalar(reader, member.value, &kwargs[i]);
+    }
+    if (status != MR_OK) return status;
+    reader->request->kwargs = kwargs;
+    reader->request->kwarg_count = count;
+    return MR_OK;
+}
+
+/* ---- lists of texts and ids ---- */
+
+static enum mr_status read_short_text(struct mr_request_reader *reader, const char *field,
+                                      struct mr_value value, struct mr_text *out)
+{
+    if (mr_value_kind(value) != MR_VALUE_TEXT)
+        return mr_request_wrong_type(reader, field, "text or an array of texts", value);
+    struct mr_text text = mr_value_text(value);
+    if (text.length == 0 || text.length > MR_STOP_BYTES_MAX)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "each text in %s must be 1 to %zu bytes",
+                       field, MR_STOP_BYTES_MAX);
+    return mr_request_copy_text(reader, text, out);
+}
+
+/* One text or an array of texts. */
+static enum mr_status read_texts(struct mr_request_reader *reader, const char *field,
+                                 struct mr_value value, size_t count_max,
+                                 const struct mr_text **texts, size_t *count)
+{
+    bool array = mr_value_kind(value) == MR_VALUE_ARRAY;
+    size_t length = array ? mr_value_count(value) : 1;
+    void *memory = NULL;
+    enum mr_status status = check_count(reader, field, length, count_max);
+    if (status == MR_OK) status = mr_request_take(reader, length, sizeof **texts, &memory);
+    struct mr_text *taken = memory;
+    for (size_t i = 0; i < length && status == MR_OK; i++)
+        status = read_short_text(reader, field, array ? mr_value_at(value, i) : value, &taken[i]);
+    if (status != MR_OK) return status;
+    *texts = taken;
+    *count = length;
+    return MR_OK;
+}
+
+enum mr_status mr_request_read_stop(struct mr_request_reader *reader, const char *field,
+                                    struct mr_value value)
+{
+    return read_texts(reader, field, value, MR_STOP_COUNT_MAX, &reader->request->stops,
+                      &reader->request->stop_count);
+}
+
+enum mr_status mr_request_read_bad_words(struct mr_request_reader *reader, const char *field,
+                                         struct mr_value value)
+{
+    struct mr_sampling *sampling = &reader->request->sampling;
+    return read_texts(reader, field, value, MR_BAD_WORDS_MAX, &sampling->bad_words,
+                      &sampling->bad_word_count);
+}
+
+enum mr_status mr_request_read_stop_ids(struct mr_request_reader *reader, const char *field,
+                                        struct mr_value value)
+{
+    return read_ids(reader, field, value, MR_STOP_TOKENS_MAX, &reader->request->stop_token_ids,
+                    &reader->request->stop_token_count);
+}
+
+enum mr_status mr_request_read_allowed_ids(struct mr_request_reader *reader, const char *field,
+                                           struct mr_value value)
+{
+    struct mr_sampling *sampling = &reader->request->sampling;
+    enum mr_status status = read_ids(reader, field, value, MR_ALLOWED_TOKENS_MAX,
+                                     &sampling->allowed_token_ids, &sampling->allowed_token_count);
+    if (status == MR_OK && sampling->allowed_token_count == 0)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s is empty: no token is left", field);
+    return status;
+}
+
+/* Decimal digits without sign or leading zero, so no id can be written in two ways. */
+static bool parse_id(struct mr_text text, uint32_t *out)
+{
+    uint64_t id = 0;
+    if (text.length == 0 || text.length > 10 || (text.bytes[0] == '0' && text.length > 1))
+        return false;
+    for (size_t i = 0; i < text.length; i++) {
+        if (!isdigit((unsigned char)text.bytes[i])) return false;
+        id = id * 10 + (uint64_t)(text.bytes[i] - '0');
+    }
+    *out = (uint32_t)id;
+    return id < MR_TOKEN_NONE;
+}
+
+static enum mr_status read_bias(struct mr_request_reader *reader, const struct mr_member *member,
+                                struct mr_logit_bias *out)
+{
+    enum mr_value_kind kind = mr_value_kind(member->value);
+    if (!parse_id(member->name, &out->token_id))
+        return mr_fail(reader->err, MR_INVALID_TOKEN_ID, "logit_bias has a name that is no id");
+    if (kind != MR_VALUE_INT && kind != MR_VALUE_FLOAT)
+        return mr_request_wrong_type(reader, "a value of logit_bias", "a number", member->value);
+    double bias = mr_value_number(member->value);
+    if (!(bias >= -100 && bias <= 100))
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "logit_bias must be within -100 and 100");
+    out->bias = (float)bias;
+    return MR_OK;
+}
+
+enum mr_status mr_request_read_logit_bias(struct mr_request_reader *reader, const char *field,
+                                          struct mr_value value)
+{
+    if (mr_value_kind(value) != MR_VALUE_MAP)
+        return mr_request_wrong_type(reader, field, "a map from id to number", value);
+    size_t count = mr_value_count(value);
+    void *memory = NULL;
+    enum mr_status status = check_count(reader, field, count, MR_LOGIT_BIAS_MAX);
+    if (status == MR_OK)
+        status = mr_request_take(reader, count, sizeof(struct mr_logit_bias), &memory);
+    struct mr_logit_bias *entries = memory;
+    struct mr_member member = {0};
+    for (size_t i = 0; status == MR_OK && mr_value_next(value, &member); i++)
+        status = read_bias(reader, &member, &entries[i]);
+    if (status != MR_OK) return status;
+    reader->request->sampling.logit_bias = entries;
+    reader->request->sampling.logit_bias_count = count;
+    return MR_OK;
+}
+
+/* ---- the rest ---- */
+
+enum mr_status mr_request_read_cache(struct mr_request_reader *reader, const char *field,
+                                     struct mr_value value)
+{
+    if (mr_value_kind(value) != MR_VALUE_MAP)
+        return mr_request_wrong_type(reader, field, "a map", value);
+    struct mr_member member = {0};
+    while (mr_value_next(value, &member)) {
+        bool read = mr_text_equals(member.name, "read");
+        if (!read && !mr_text_equals(member.name, "write")) {
+            enum mr_status status = mr_request_unknown(reader, member.name);
+            if (status != MR_OK) return status;
+            continue;
+        }
+        if (mr_value_kind(member.value) != MR_VALUE_BOOL)
+            return mr_request_wrong_type(reader, read ? "cache.read" : "cache.write",
+                                         "true or false", member.value);
+        bool *flag = read ? &reader->request->cache_read : &reader->request->cache_write;
+        *flag = mr_value_bool(member.value);
+    }
+    return MR_OK;
+}
+
+/* Constrained output is understood and refused: silence would return unconstrained text. */
+enum mr_status mr_request_read_response_format(struct mr_request_reader *reader, const char *field,
+                                               struct mr_value value)
+{
+    static const char *const later[] = {"json_object", "json_schema", "regex", "choice"};
+    struct mr_value type;
+    if (mr_value_kind(value) != MR_VALUE_MAP)
+        return mr_request_wrong_type(reader, field, "a map", value);
+    if (!mr_value_get(value, "type", &type) || mr_value_kind(type) != MR_VALUE_TEXT)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s needs a type of text", field);
+    struct mr_text name = mr_value_text(type);
+    if (mr_text_equals(name, "text")) return MR_OK;
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+        if (mr_text_equals(name, later[i]))
+            return mr_fail(reader->err, MR_UNSUPPORTED, "%s %s is not supported yet", field,
+                           later[i]);
+    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s has an unknown type", field);
+}
+
+/* Echoed as it was written, so only its size matters; a nested value is checked by the document. */
+enum mr_status mr_request_read_metadata(struct mr_request_reader *reader, const char *field,
+                                        struct mr_value value)
+{
+    (void)value;
+    struct mr_text raw;
+    if (!mr_document_raw_member(reader->document, field, &raw))
+        return mr_fail(reader->err, MR_INTERNAL, "%s has no bytes", field);
+    if (raw.length > MR_METADATA_BYTES_MAX)
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s is %zu bytes encoded, at most %zu",
+                       field, raw.length, MR_METADATA_BYTES_MAX);
+    return mr_request_copy_text(reader, raw, &reader->request->metadata);
+}

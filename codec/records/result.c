@@ -1,0 +1,210 @@
+#include "codec/records/result.h"
+
+#include "codec/check.h"
+#include "codec/limits.h"
+#include "codec/wire/writer.h"
+
+#include <math.h>
+
+/* A log-probability of nothing at all: JSON has no infinity. */
+#define LOGPROB_FLOOR -9999.0f
+
+const char *mr_finish_text(enum mr_finish finish)
+{
+    static const char *const texts[] = {
+#define X(name, text) text,
+        MR_FINISH_LIST(X)
+#undef X
+    };
+    MR_ASSERT((unsigned)finish < MR_FINISH_COUNT);
+    return texts[finish];
+}
+
+/* ---- members: a name and its value ---- */
+
+static void put_text(struct mr_writer *writer, const char *name, struct mr_text text)
+{
+    mr_writer_name(writer, name);
+    mr_writer_text(writer, text);
+}
+
+static void put_uint(struct mr_writer *writer, const char *name, uint64_t value)
+{
+    mr_writer_name(writer, name);
+    mr_writer_uint(writer, value);
+}
+
+/* Milliseconds, to the microsecond. */
+static void put_ms(struct mr_writer *writer, const char *name, double value_ms)
+{
+    mr_writer_name(writer, name);
+    mr_writer_double(writer, isfinite(value_ms) ? round(value_ms * 1000) / 1000 : 0);
+}
+
+static void put_ids(struct mr_writer *writer, const uint32_t *ids, size_t count)
+{
+    mr_writer_name(writer, "token_ids");
+    mr_writer_ids(writer, ids, count);
+}
+
+/* ---- log-probabilities ---- */
+
+static void put_logprob_members(struct mr_writer *writer, const struct mr_token_logprob *logprob)
+{
+    put_uint(writer, "token_id", logprob->token_id);
+    put_text(writer, "text", logprob->text);
+    mr_writer_name(writer, "logprob");
+    mr_writer_float(writer, isfinite(logprob->logprob) ? logprob->logprob : LOGPROB_FLOOR);
+}
+
+static void put_logprobs(struct mr_writer *writer, const struct mr_logprobs *logprobs, size_t count)
+{
+    mr_writer_name(writer, "logprobs");
+    mr_writer_array(writer, count);
+    for (size_t i = 0; i < count; i++) {
+        mr_writer_map(writer, 4);
+        put_logprob_members(writer, &logprobs[i].chosen);
+        mr_writer_name(writer, "top");
+        mr_writer_array(writer, logprobs[i].top_count);
+        for (uint32_t k = 0; k < logprobs[i].top_count; k++) {
+            mr_writer_map(writer, 3);
+            put_logprob_members(writer, &logprobs[i].top[k]);
+        }
+    }
+}
+
+/* ---- token record ---- */
+
+enum mr_status mr_token_record_encode(const struct mr_token_record *record,
+                                      enum mr_encoding encoding, unsigned char **bytes,
+                                      size_t *length, struct mr_error *err)
+{
+    struct mr_writer writer;
+    mr_writer_init(&writer, encoding, MR_RESULT_BYTES_MAX);
+    bool resumed = record->resumed_at >= 0;
+    mr_writer_map(&writer, 6u + resumed + (record->logprobs != NULL));
+    put_text(&writer, "id", record->id);
+    put_uint(&writer, "attempt", record->attempt);
+    if (resumed) put_uint(&writer, "resumed_at", (uint64_t)record->resumed_at);
+    put_uint(&writer, "choice", record->choice);
+    put_uint(&writer, "index", record->index);
+    put_ids(&writer, record->token_ids, record->token_count);
+    put_text(&writer, "text", record->text);
+    if (record->logprobs) put_logprobs(&writer, record->logprobs, record->token_count);
+    return mr_writer_take(&writer, bytes, length, err);
+}
+
+/* ---- result record ---- */
+
+static void put_stop_reason(struct mr_writer *writer, const struct mr_choice *choice)
+{
+    mr_writer_name(writer, "stop_reason");
+    if (choice->stop_text.bytes)
+        mr_writer_text(writer, choice->stop_text);
+    else if (choice->stop_token != MR_TOKEN_NONE)
+        mr_writer_uint(writer, choice->stop_token);
+    else
+        mr_writer_null(writer);
+}
+
+/* finish_reason, stop_reason, text, token_ids and logprobs where there are any. */
+static void put_answer(struct mr_writer *writer, const struct mr_choice *choice)
+{
+    mr_writer_name(writer, "finish_reason");
+    mr_writer_string(writer, mr_finish_text(choice->finish));
+    put_stop_reason(writer, choice);
+    put_text(writer, "text", choice->text);
+    put_ids(writer, choice->token_ids, choice->token_count);
+    if (choice->logprobs) put_logprobs(writer, choice->logprobs, choice->token_count);
+}
+
+static void put_choices(struct mr_writer *writer, const struct mr_result *result)
+{
+    mr_writer_name(writer, "choices");
+    mr_writer_array(writer, result->choice_count);
+    for (size_t i = 0; i < result->choice_count; i++) {
+        const struct mr_choice *choice = &result->choices[i];
+        mr_writer_map(writer, 6u + (choice->logprobs != NULL));
+        put_uint(writer, "choice", i);
+        put_answer(writer, choice);
+        put_uint(writer, "completion_tokens", choice->completion_tokens);
+    }
+}
+
+static void put_usage(struct mr_writer *writer, const struct mr_result *result)
+{
+    uint64_t completion = 0;
+    for (size_t i = 0; i < result->choice_count; i++)
+        completion += result->choices[i].completion_tokens;
+    mr_writer_name(writer, "usage");
+    mr_writer_map(writer, 5);
+    put_uint(writer, "prompt_tokens", result->prompt_tokens);
+    put_uint(writer, "completion_tokens", completion);
+    put_uint(writer, "total_tokens", result->prompt_tokens + completion);
+    put_uint(writer, "cached_tokens", result->cached_tokens);
+    put_uint(writer, "cached_tokens_redis", result->cached_tokens_redis);
+}
+
+static void put_timings(struct mr_writer *writer, const struct mr_result *result)
+{
+    mr_writer_name(writer, "timings_ms");
+    mr_writer_map(writer, 6);
+    put_ms(writer, "queue", result->queue_ms);
+    put_ms(writer, "prefill", result->prefill_ms);
+    put_ms(writer, "first_token", result->first_token_ms);
+    put_ms(writer, "total", result->total_ms);
+    put_ms(writer, "itl_mean", result->itl_mean_ms);
+    put_ms(writer, "itl_max", result->itl_max_ms);
+}
+
+static void put_error(struct mr_writer *writer, const struct mr_result *result)
+{
+    mr_writer_name(writer, "error");
+    mr_writer_map(writer, 3);
+    mr_writer_name(writer, "code");
+    mr_writer_string(writer, mr_status_code(result->error));
+    mr_writer_name(writer, "message");
+    mr_writer_string(writer, result->error_message ? result->error_message : "");
+    mr_writer_name(writer, "retryable");
+    mr_writer_bool(writer, result->error_retryable);
+}
+
+static void put_source(struct mr_writer *writer, const struct mr_result *result)
+{
+    mr_writer_name(writer, "source");
+    mr_writer_map(writer, 3);
+    put_text(writer, "topic", result->source_topic);
+    mr_writer_name(writer, "partition");
+    mr_writer_int(writer, result->source_partition);
+    mr_writer_name(writer, "offset");
+    mr_writer_int(writer, result->source_offset);
+}
+
+enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding encoding,
+                                unsigned char **bytes, size_t *length, struct mr_error *err)
+{
+    MR_ASSERT(result->choice_count >= 1);
+    struct mr_writer writer;
+    bool choices = result->choice_count > 1;
+    bool error = result->error != MR_OK;
+    bool metadata = result->metadata.length > 0;
+    mr_writer_init(&writer, encoding, MR_RESULT_BYTES_MAX);
+    mr_writer_map(&writer,
+                  14u + choices + error + metadata + (result->choices[0].logprobs != NULL));
+    put_text(&writer, "id", result->id);
+    put_uint(&writer, "attempt", result->attempt);
+    put_text(&writer, "model", result->model);
+    put_answer(&writer, &result->choices[0]);
+    if (choices) put_choices(&writer, result);
+    put_usage(&writer, result);
+    put_timings(&writer, result);
+    put_uint(&writer, "prefill_chunks", result->prefill_chunks);
+    put_uint(&writer, "preemptions", result->preemptions);
+    put_uint(&writer, "recomputed_tokens", result->recomputed_tokens);
+    if (error) put_error(&writer, result);
+    put_text(&writer, "worker", result->worker);
+    put_source(&writer, result);
+    if (metadata) mr_writer_name(&writer, "metadata");
+    if (metadata) mr_writer_raw(&writer, result->metadata);
+    return mr_writer_take(&writer, bytes, length, err);
+}

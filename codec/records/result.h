@@ -1,0 +1,97 @@
+/* result - what goes back to a producer: the token record of CONTRACT section 4 and the result
+ * record of section 5. Client commands and tests read them with codec/records/reply.h.
+ *
+ * Threads: any (pure functions on what is given). Memory: the records borrow everything they point
+ * to. Errors: MR_NOMEM; MR_RECORD_TOO_LARGE above MR_RESULT_BYTES_MAX. */
+#ifndef MR_CODEC_RECORDS_RESULT_H
+#define MR_CODEC_RECORDS_RESULT_H
+
+#include "codec/status.h"
+#include "codec/tokenizer/tokenizer.h"
+#include "codec/wire/encoding.h"
+
+/* clang-format off */
+#define MR_FINISH_LIST(X) \
+    X(NONE, "") \
+    X(EOS, "eos") \
+    X(LENGTH, "length") \
+    X(STOP_TOKEN, "stop_token") \
+    X(STOP_STRING, "stop_string") \
+    X(MAX_CHARS, "max_chars") \
+    X(LOW_CONFIDENCE, "low_confidence") \
+    X(CONTEXT_FULL, "context_full") \
+    X(DEADLINE, "deadline") \
+    X(CANCELLED, "cancelled") \
+    X(POOL_EXHAUSTED, "pool_exhausted") \
+    X(REJECTED, "rejected") \
+    X(ERROR, "error")
+/* clang-format on */
+
+enum mr_finish {
+#define X(name, text) MR_FINISH_##name,
+    MR_FINISH_LIST(X)
+#undef X
+        MR_FINISH_COUNT
+};
+const char *mr_finish_text(enum mr_finish finish);
+
+struct mr_token_logprob {
+    uint32_t token_id;
+    float logprob;
+    struct mr_text text; /* the token's bytes, made valid UTF-8 */
+};
+
+/* Log-probabilities of one generated token. */
+struct mr_logprobs {
+    struct mr_token_logprob chosen;
+    const struct mr_token_logprob *top; /* [top_count], best first */
+    uint32_t top_count;
+};
+
+struct mr_token_record {
+    struct mr_text id;
+    uint32_t attempt, choice, index; /* index of the first token here */
+    int64_t resumed_at;              /* -1 absent */
+    const uint32_t *token_ids;
+    size_t token_count;
+    struct mr_text text;
+    const struct mr_logprobs *logprobs; /* [token_count] or NULL */
+};
+
+struct mr_choice {
+    enum mr_finish finish;
+    struct mr_text stop_text; /* stop_reason when text matched (bytes NULL: none) */
+    uint32_t stop_token;      /* stop_reason when a token matched, MR_TOKEN_NONE otherwise */
+    struct mr_text text;
+    const uint32_t *token_ids;
+    size_t token_count;
+    uint32_t completion_tokens; /* generated, an end token included */
+    const struct mr_logprobs *logprobs;
+};
+
+struct mr_result {
+    struct mr_text id;
+    uint32_t attempt;
+    struct mr_text model, worker;
+    const struct mr_choice *choices; /* [choice_count]; choice 0 is also the top level's */
+    size_t choice_count;
+    uint32_t prompt_tokens, cached_tokens, cached_tokens_redis;
+    double queue_ms, prefill_ms, first_token_ms, total_ms, itl_mean_ms, itl_max_ms;
+    uint32_t prefill_chunks, preemptions, recomputed_tokens;
+    enum mr_status error; /* MR_OK: absent */
+    const char *error_message;
+    bool error_retryable;
+    struct mr_text source_topic;
+    int32_t source_partition;
+    int64_t source_offset;
+    struct mr_text metadata; /* in `encoding` already */
+};
+
+/* Encode into a malloc'ed buffer the caller frees; on an error *bytes is NULL. */
+enum mr_status mr_token_record_encode(const struct mr_token_record *record,
+                                      enum mr_encoding encoding, unsigned char **bytes,
+                                      size_t *length, struct mr_error *err);
+enum mr_status mr_result_encode(const struct mr_result *result, enum mr_encoding encoding,
+                                unsigned char **bytes, size_t *length, struct mr_error *err);
+
+#endif

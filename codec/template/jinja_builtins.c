@@ -1,0 +1,550 @@
+#include "codec/template/jinja_builtins.h"
+
+#include "codec/template/jinja_methods.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+static struct mr_jinja_value fail_name(struct mr_jinja_run *run, const char *what,
+                                       struct mr_text name)
+{
+    return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: %s '%.*s'", what,
+                         name.length > 40 ? 40 : (int)name.length, name.bytes);
+}
+
+/* The argument given by keyword, or undefined. */
+static struct mr_jinja_value keyword(const struct mr_jinja_arguments *args, const char *name)
+{
+    for (uint32_t i = 0; i < args->named_count; i++) {
+        if (mr_text_is(args->names[i], name)) return args->named[i];
+    }
+    return (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
+}
+
+/* Positional argument `index`, or the keyword of that name, or undefined. */
+static struct mr_jinja_value argument(const struct mr_jinja_arguments *args, uint32_t index,
+                                      const char *name)
+{
+    return index < args->count ? args->values[index] : keyword(args, name);
+}
+
+static struct mr_text as_name(struct mr_jinja_value value)
+{
+    if (value.kind != MR_JINJA_TEXT) return (struct mr_text){"", 0};
+    return (struct mr_text){value.text.bytes, value.text.length};
+}
+
+/* ---- filters ---- */
+
+static struct mr_jinja_value filter_trim(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         const struct mr_jinja_arguments *args)
+{
+    struct mr_jinja_value chars = argument(args, 0, "chars");
+    return mr_jinja_strip(run, value, chars.kind == MR_JINJA_TEXT ? &chars : NULL, 3);
+}
+
+static struct mr_jinja_value filter_length(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
+{
+    (void)args;
+    return mr_jinja_int((int64_t)mr_jinja_length(run, value));
+}
+
+static struct mr_jinja_value filter_upper(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                          const struct mr_jinja_arguments *args)
+{
+    (void)args;
+    return mr_jinja_recase(run, value, "upper");
+}
+
+static struct mr_jinja_value filter_lower(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                          const struct mr_jinja_arguments *args)
+{
+    (void)args;
+    return mr_jinja_recase(run, value, "lower");
+}
+
+static struct mr_jinja_value filter_title(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                          const struct mr_jinja_arguments *args)
+{
+    (void)args;
+    return mr_jinja_recase(run, value, "title");
+}
+
+static struct mr_jinja_value filter_capitalize(struct mr_jinja_run *run,
+                                               struct mr_jinja_value value,
+                                               const struct mr_jinja_arguments *args)
+{
+    (void)args;
+    return mr_jinja_recase(run, value, "capitalize");
+}
+
+static struct mr_jinja_value filter_tojson(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
+{
+    struct mr_jinja_buffer buffer = {0};
+    struct mr_jinja_value indent = argument(args, 0, "indent");
+    int64_t spaces = indent.kind == MR_JINJA_INT ? indent.integer : -1;
+    mr_jinja_print_json(run, &buffer, value, spaces > 16 ? 16 : spaces, 0);
+    return mr_jinja_buffer_text(&buffer);
+}
+
+static struct mr_jinja_value filter_join(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         const struct mr_jinja_arguments *args)
+{
+    struct mr_jinja_buffer buffer = {0};
+    struct mr_jinja_list *list = mr_jinja_iterate(run, value);
+    struct mr_jinja_value by = argument(args, 0, "d");
+    for (size_t i = 0; i < list->count && run->status == MR_OK; i++) {
+        if (i && by.kind == MR_JINJA_TEXT) mr_jinja_append(run, &buffer, by);
+        mr_jinja_print(run, &buffer, list->items[i]);
+    }
+    return mr_jinja_buffer_text(&buffer);
+}
+
+static struct mr_jinja_value filter_first(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                          const struct mr_jinja_arguments *args)
+{
+    (void)args;
+    struct mr_jinja_list *list = mr_jinja_iterate(run, value);
+    return list->count ? list->items[0] : (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
+}
+
+static struct mr_jinja_value filter_last(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         const struct mr_jinja_arguments *args)
+{
+    (void)args;
+    struct mr_jinja_list *list = mr_jinja_iterate(run, value);
+    return list->count ? list->items[list->count - 1]
+                       : (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
+}
+
+static struct mr_jinja_value filter_default(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                            const struct mr_jinja_arguments *args)
+{
+    struct mr_jinja_value otherwise = argument(args, 0, "default_value");
+    bool falsy = mr_jinja_truth(argument(args, 1, "boolean")) && !mr_jinja_truth(value);
+    if (value.kind != MR_JINJA_UNDEFINED && !falsy) return value;
+    (void)run;
+    return otherwise.kind == MR_JINJA_UNDEFINED ? mr_jinja_literal("") : otherwise;
+}
+
+static struct mr_jinja_value copy_list(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                       bool reversed)
+{
+    struct mr_jinja_list *from = mr_jinja_iterate(run, value);
+    struct mr_jinja_value list = mr_jinja_list_new(run);
+    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count; i++) {
+        mr_jinja_list_push(run, list.list, from->items[reversed ? from->count - 1 - i : i]);
+    }
+    return list;
+}
+
+static struct mr_jinja_value filter_list(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         const struct mr_jinja_arguments *args)
+{
+    (void)args;
+    return copy_list(run, value, false);
+}
+
+static struct mr_jinja_value filter_reverse(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                            const struct mr_jinja_arguments *args)
+{
+    struct mr_jinja_value list = copy_list(run, value, true);
+    return value.kind == MR_JINJA_TEXT ? filter_join(run, list, args) : list;
+}
+
+static struct mr_jinja_value filter_items(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                          const struct mr_jinja_arguments *args)
+{
+    (void)args;
+    return value.kind == MR_JINJA_UNDEFINED ? mr_jinja_list_new(run) : mr_jinja_pairs(run, value);
+}
+
+static struct mr_jinja_value filter_string(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
+{
+    (void)args;
+    struct mr_jinja_buffer buffer = {0};
+    mr_jinja_print(run, &buffer, value);
+    return mr_jinja_buffer_text(&buffer);
+}
+
+static double number_of(struct mr_jinja_value value)
+{
+    char text[64] = "";
+    if (value.kind == MR_JINJA_FLOAT) return value.number;
+    if (value.kind == MR_JINJA_INT || value.kind == MR_JINJA_BOOL) return (double)value.integer;
+    if (value.kind == MR_JINJA_TEXT && value.text.length < sizeof text) {
+        memcpy(text, value.text.bytes, value.text.length);
+    }
+    return strtod(text, NULL);
+}
+
+static struct mr_jinja_value filter_int(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                        const struct mr_jinja_arguments *args)
+{
+    (void)run;
+    (void)args;
+    double number = number_of(value);
+    return mr_jinja_int(number > -9e15 && number < 9e15 ? (int64_t)number : 0);
+}
+
+static struct mr_jinja_value filter_float(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                          const struct mr_jinja_arguments *args)
+{
+    (void)run;
+    (void)args;
+    return mr_jinja_float(number_of(value));
+}
+
+static struct mr_jinja_value filter_replace(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                            const struct mr_jinja_arguments *args)
+{
+    return mr_jinja_replace(run, value, argument(args, 0, "old"), argument(args, 1, "new"));
+}
+
+static struct mr_jinja_value filter_safe(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         const struct mr_jinja_arguments *args)
+{
+    (void)run;
+    (void)args;
+    return value;
+}
+
+static struct mr_jinja_value filter_abs(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                        const struct mr_jinja_arguments *args)
+{
+    (void)run;
+    (void)args;
+    if (value.kind == MR_JINJA_FLOAT)
+        return mr_jinja_float(value.number < 0 ? -value.number : value.number);
+    return mr_jinja_int(value.integer < 0 && value.integer != INT64_MIN ? -value.integer
+                                                                        : value.integer);
+}
+
+/* The arguments behind the first `skip`, for a test or filter named in an argument. */
+static struct mr_jinja_arguments tail(const struct mr_jinja_arguments *args, uint32_t skip)
+{
+    struct mr_jinja_arguments rest = {0};
+    for (uint32_t i = skip; i < args->count; i++)
+        rest.values[rest.count++] = args->values[i];
+    return rest;
+}
+
+/* map(attribute="x") or map("filter", ...). */
+static struct mr_jinja_value filter_map(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                        const struct mr_jinja_arguments *args)
+{
+    struct mr_jinja_list *from = mr_jinja_iterate(run, value);
+    struct mr_jinja_value list = mr_jinja_list_new(run), attribute = keyword(args, "attribute");
+    struct mr_jinja_arguments rest = tail(args, 1);
+    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count && run->status == MR_OK; i++) {
+        struct mr_jinja_value item =
+            attribute.kind == MR_JINJA_TEXT
+                ? mr_jinja_attribute(run, from->items[i], as_name(attribute))
+                : mr_jinja_filter(run, as_name(argument(args, 0, "name")), from->items[i], &rest);
+        mr_jinja_list_push(run, list.list, item);
+    }
+    return list;
+}
+
+/* select, reject (by_attribute false) and selectattr, rejectattr. */
+static struct mr_jinja_value choose(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                    const struct mr_jinja_arguments *args, bool by_attribute,
+                                    bool wanted)
+{
+    struct mr_jinja_list *from = mr_jinja_iterate(run, value);
+    struct mr_jinja_value list = mr_jinja_list_new(run);
+    uint32_t test_at = by_attribute ? 1 : 0;
+    struct mr_jinja_value test = argument(args, test_at, "test");
+    struct mr_jinja_arguments rest = tail(args, test_at + 1);
+    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count && run->status == MR_OK; i++) {
+        struct mr_jinja_value item = from->items[i];
+        if (by_attribute) item = mr_jinja_attribute(run, item, as_name(argument(args, 0, "attr")));
+        bool holds = test.kind == MR_JINJA_TEXT ? mr_jinja_test(run, as_name(test), item, &rest)
+                                                : mr_jinja_truth(item);
+        if (holds == wanted) mr_jinja_list_push(run, list.list, from->items[i]);
+    }
+    return list;
+}
+
+static struct mr_jinja_value filter_select(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
+{
+    return choose(run, value, args, false, true);
+}
+
+static struct mr_jinja_value filter_reject(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
+{
+    return choose(run, value, args, false, false);
+}
+
+static struct mr_jinja_value filter_selectattr(struct mr_jinja_run *run,
+                                               struct mr_jinja_value value,
+                                               const struct mr_jinja_arguments *args)
+{
+    return choose(run, value, args, true, true);
+}
+
+static struct mr_jinja_value filter_rejectattr(struct mr_jinja_run *run,
+                                               struct mr_jinja_value value,
+                                               const struct mr_jinja_arguments *args)
+{
+    return choose(run, value, args, true, false);
+}
+
+static struct mr_jinja_value filter_unique(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
+{
+    (void)args;
+    struct mr_jinja_list *from = mr_jinja_iterate(run, value);
+    struct mr_jinja_value list = mr_jinja_list_new(run);
+    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count; i++) {
+        if (!mr_jinja_contains(run, list, from->items[i])) {
+            mr_jinja_list_push(run, list.list, from->items[i]);
+        }
+    }
+    return list;
+}
+
+/* indent(width=4, first=false): every line but the first. */
+static struct mr_jinja_value filter_indent(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                           const struct mr_jinja_arguments *args)
+{
+    struct mr_jinja_value width = argument(args, 0, "width");
+    int64_t spaces = width.kind == MR_JINJA_INT ? width.integer : 4;
+    bool first = mr_jinja_truth(argument(args, 1, "first"));
+    struct mr_jinja_buffer buffer = {0};
+    if (value.kind != MR_JINJA_TEXT) return value;
+    for (size_t i = 0; i < value.text.length && run->status == MR_OK;) {
+        const char *line = value.text.bytes + i;
+        const char *end = memchr(line, '\n', value.text.length - i);
+        size_t length = end ? (size_t)(end - line) + 1 : value.text.length - i;
+        bool blank = length == 1 && end;
+        for (int64_t j = 0; (i || first) && !blank && j < spaces && j < 64; j++) {
+            mr_jinja_append_bytes(run, &buffer, " ", 1, false);
+        }
+        mr_jinja_append(run, &buffer, mr_jinja_slice_bytes(value, i, i + length));
+        i += length;
+    }
+    return mr_jinja_buffer_text(&buffer);
+}
+
+static const struct {
+    const char *name;
+    struct mr_jinja_value (*apply)(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                   const struct mr_jinja_arguments *args);
+} filters[] = {
+    {"trim", filter_trim},       {"length", filter_length},
+    {"count", filter_length},    {"upper", filter_upper},
+    {"lower", filter_lower},     {"title", filter_title},
+    {"tojson", filter_tojson},   {"join", filter_join},
+    {"first", filter_first},     {"last", filter_last},
+    {"default", filter_default}, {"d", filter_default},
+    {"list", filter_list},       {"reverse", filter_reverse},
+    {"items", filter_items},     {"string", filter_string},
+    {"int", filter_int},         {"float", filter_float},
+    {"replace", filter_replace}, {"safe", filter_safe},
+    {"abs", filter_abs},         {"map", filter_map},
+    {"select", filter_select},   {"reject", filter_reject},
+    {"unique", filter_unique},   {"selectattr", filter_selectattr},
+    {"indent", filter_indent},   {"rejectattr", filter_rejectattr},
+    {"dictsort", filter_items},  {"capitalize", filter_capitalize},
+};
+
+struct mr_jinja_value mr_jinja_filter(struct mr_jinja_run *run, struct mr_text name,
+                                      struct mr_jinja_value value,
+                                      const struct mr_jinja_arguments *arguments)
+{
+    for (size_t i = 0; i < COUNT(filters); i++) {
+        if (mr_text_is(name, filters[i].name)) return filters[i].apply(run, value, arguments);
+    }
+    return fail_name(run, "unknown filter", name);
+}
+
+/* ---- tests ---- */
+
+static bool test_kind(struct mr_text name, struct mr_jinja_value value, bool *known)
+{
+    bool whole = value.kind == MR_JINJA_INT, text = value.kind == MR_JINJA_TEXT;
+    bool list = value.kind == MR_JINJA_LIST, dict = value.kind == MR_JINJA_DICT;
+    *known = true;
+    if (mr_text_is(name, "defined")) return value.kind != MR_JINJA_UNDEFINED;
+    if (mr_text_is(name, "undefined")) return value.kind == MR_JINJA_UNDEFINED;
+    if (mr_text_is(name, "none")) return value.kind == MR_JINJA_NONE;
+    if (mr_text_is(name, "string")) return text;
+    if (mr_text_is(name, "mapping")) return dict;
+    if (mr_text_is(name, "iterable") || mr_text_is(name, "sequence")) return text || list || dict;
+    if (mr_text_is(name, "boolean")) return value.kind == MR_JINJA_BOOL;
+    if (mr_text_is(name, "integer")) return whole;
+    if (mr_text_is(name, "float")) return value.kind == MR_JINJA_FLOAT;
+    if (mr_text_is(name, "number")) {
+        return whole || value.kind == MR_JINJA_FLOAT || value.kind == MR_JINJA_BOOL;
+    }
+    if (mr_text_is(name, "true")) return value.kind == MR_JINJA_BOOL && value.integer;
+    if (mr_text_is(name, "false")) return value.kind == MR_JINJA_BOOL && !value.integer;
+    if (mr_text_is(name, "odd")) return whole && value.integer % 2 != 0;
+    if (mr_text_is(name, "even")) return whole && value.integer % 2 == 0;
+    if (mr_text_is(name, "callable")) {
+        return value.kind == MR_JINJA_FUNCTION || value.kind == MR_JINJA_METHOD ||
+               value.kind == MR_JINJA_MACRO;
+    }
+    *known = false;
+    return false;
+}
+
+bool mr_jinja_test(struct mr_jinja_run *run, struct mr_text name, struct mr_jinja_value value,
+                   const struct mr_jinja_arguments *arguments)
+{
+    bool known;
+    bool holds = test_kind(name, value, &known);
+    if (known) return holds;
+    struct mr_jinja_value other = argument(arguments, 0, "other");
+    static const char *const equal[] = {"equalto", "eq", "==", "sameas"};
+    for (size_t i = 0; i < COUNT(equal); i++) {
+        if (mr_text_is(name, equal[i])) return mr_jinja_equal(value, other);
+    }
+    if (mr_text_is(name, "ne") || mr_text_is(name, "!=")) return !mr_jinja_equal(value, other);
+    if (mr_text_is(name, "in")) return mr_jinja_contains(run, other, value);
+    if (mr_text_is(name, "gt") || mr_text_is(name, ">"))
+        return mr_jinja_compare(run, value, other) > 0;
+    if (mr_text_is(name, "lt") || mr_text_is(name, "<"))
+        return mr_jinja_compare(run, value, other) < 0;
+    fail_name(run, "unknown test", name);
+    return false;
+}
+
+/* ---- functions ---- */
+
+static struct mr_jinja_value call_range(struct mr_jinja_run *run,
+                                        const struct mr_jinja_arguments *args)
+{
+    int64_t bounds[3] = {0, 0, 1};
+    struct mr_jinja_value list = mr_jinja_list_new(run);
+    for (uint32_t i = 0; i < args->count && i < 3; i++)
+        bounds[i] = args->values[i].integer;
+    if (args->count == 1) {
+        bounds[1] = bounds[0];
+        bounds[0] = 0;
+    }
+    if (!bounds[2]) return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: range step 0");
+    for (int64_t i = bounds[0]; bounds[2] > 0 ? i < bounds[1] : i > bounds[1]; i += bounds[2]) {
+        if (run->status != MR_OK || list.list->count > 100000) break;
+        mr_jinja_list_push(run, list.list, mr_jinja_int(i));
+    }
+    return list;
+}
+
+static struct mr_jinja_value call_dict(struct mr_jinja_run *run,
+                                       const struct mr_jinja_arguments *args)
+{
+    struct mr_jinja_value made = mr_jinja_dict_new(run);
+    for (uint32_t i = 0; made.kind == MR_JINJA_DICT && i < args->named_count; i++) {
+        mr_jinja_dict_set(run, made.dict, mr_jinja_text(run, args->names[i], false),
+                          args->named[i]);
+    }
+    return made;
+}
+
+static struct mr_jinja_value call_raise(struct mr_jinja_run *run,
+                                        const struct mr_jinja_arguments *args)
+{
+    struct mr_text why = as_name(argument(args, 0, "message"));
+    return mr_jinja_fail(run, MR_INVALID_REQUEST, "the chat template refuses: %.*s",
+                         why.length > 150 ? 150 : (int)why.length, why.bytes);
+}
+
+static struct mr_jinja_value call_strftime(struct mr_jinja_run *run,
+                                           const struct mr_jinja_arguments *args)
+{
+    struct mr_text format = as_name(argument(args, 0, "format"));
+    char pattern[64] = "", out[128];
+    time_t seconds = (time_t)run->unix_seconds;
+    struct tm parts;
+    if (!format.length || format.length >= sizeof pattern || !gmtime_r(&seconds, &parts)) {
+        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: strftime_now format");
+    }
+    memcpy(pattern, format.bytes, format.length);
+    size_t length = strftime(out, sizeof out, pattern, &parts);
+    const char *copy = mr_arena_copy_text(run->arena, out, length);
+    if (!copy) return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: out of memory");
+    return mr_jinja_text(run, (struct mr_text){copy, length}, false);
+}
+
+static const struct {
+    const char *name;
+    struct mr_jinja_value (*call)(struct mr_jinja_run *run, const struct mr_jinja_arguments *args);
+} functions[] = {
+    {"range", call_range},           {"namespace", call_dict},        {"dict", call_dict},
+    {"raise_exception", call_raise}, {"strftime_now", call_strftime},
+};
+
+bool mr_jinja_is_function(struct mr_text name)
+{
+    for (size_t i = 0; i < COUNT(functions); i++) {
+        if (mr_text_is(name, functions[i].name)) return true;
+    }
+    return false;
+}
+
+struct mr_jinja_value mr_jinja_call(struct mr_jinja_run *run, struct mr_jinja_value callee,
+                                    const struct mr_jinja_arguments *arguments)
+{
+    if (callee.kind == MR_JINJA_METHOD) {
+        return mr_jinja_method(run, *callee.function.self, callee.function.name, arguments);
+    }
+    for (size_t i = 0; callee.kind == MR_JINJA_FUNCTION && i < COUNT(functions); i++) {
+        if (mr_text_is(callee.function.name, functions[i].name)) {
+            return functions[i].call(run, arguments);
+        }
+    }
+    return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: value cannot be called");
+}
+
+/* ---- attributes ---- */
+
+struct mr_jinja_value mr_jinja_attribute(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         struct mr_text name)
+{
+    if (mr_jinja_has_method(value.kind, name)) {
+        struct mr_jinja_value bound = {.kind = MR_JINJA_METHOD};
+        bound.function.name = name;
+        bound.function.self = mr_arena_take(run->arena, sizeof value);
+        if (!bound.function.self) return fail_name(run, "out of memory for", name);
+        *bound.function.self = value;
+        return bound;
+    }
+    if (value.kind == MR_JINJA_UNDEFINED) return fail_name(run, "undefined value has no", name);
+    if (value.kind != MR_JINJA_DICT) return (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
+    struct mr_jinja_value *found = mr_jinja_dict_get(value.dict, mr_jinja_text(run, name, false));
+    return found ? *found : (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
+}
+
+struct mr_jinja_value mr_jinja_index(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                     struct mr_jinja_value index)
+{
+    const struct mr_jinja_value undefined = {.kind = MR_JINJA_UNDEFINED};
+    if (value.kind == MR_JINJA_UNDEFINED) {
+        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: undefined value indexed");
+    }
+    if (value.kind == MR_JINJA_DICT) {
+        struct mr_jinja_value *found = mr_jinja_dict_get(value.dict, index);
+        return found ? *found : undefined;
+    }
+    if (index.kind == MR_JINJA_TEXT) return mr_jinja_attribute(run, value, as_name(index));
+    if (index.kind != MR_JINJA_INT ||
+        (value.kind != MR_JINJA_LIST && value.kind != MR_JINJA_TEXT)) {
+        return undefined;
+    }
+    int64_t count = (int64_t)mr_jinja_length(run, value);
+    int64_t at = index.integer < 0 ? index.integer + count : index.integer;
+    if (at < 0 || at >= count) return undefined;
+    if (value.kind == MR_JINJA_LIST) return value.list->items[at];
+    size_t begin = mr_jinja_offset(value, (size_t)at), end = mr_jinja_offset(value, (size_t)at + 1);
+    return mr_jinja_slice_bytes(value, begin, end);
+}

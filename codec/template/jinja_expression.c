@@ -1,0 +1,506 @@
+#include "codec/template/jinja_expression.h"
+
+#include "codec/limits.h"
+
+#include <string.h>
+
+const struct mr_jinja_node *mr_jinja_parse_expression(struct mr_jinja_parser *parser);
+static const struct mr_jinja_node *parse_unary(struct mr_jinja_parser *parser);
+
+struct mr_jinja_node *mr_jinja_parser_fail(struct mr_jinja_parser *parser, const char *expected)
+{
+    if (parser->status == MR_OK) {
+        struct mr_text text = parser->at->text;
+        int length = text.length > 40 ? 40 : (int)text.length;
+        parser->status =
+            mr_fail(parser->err, MR_BAD_FILE, "chat template line %u: expected %s, found '%.*s'",
+                    parser->at->line, expected, length, text.bytes);
+    }
+    return NULL;
+}
+
+struct mr_jinja_node *mr_jinja_parser_node(struct mr_jinja_parser *parser,
+                                           enum mr_jinja_node_kind kind)
+{
+    if (parser->status != MR_OK) return NULL;
+    struct mr_jinja_node *made = mr_arena_take(parser->arena, sizeof *made);
+    if (!made) {
+        parser->status = mr_fail(parser->err, MR_NOMEM, "chat template tree");
+        return NULL;
+    }
+    made->kind = kind;
+    made->line = parser->at->line;
+    return made;
+}
+
+bool mr_jinja_parser_at_operator(const struct mr_jinja_parser *parser, const char *text)
+{
+    return parser->at->kind == MR_JINJA_TOKEN_OPERATOR && mr_text_is(parser->at->text, text);
+}
+
+bool mr_jinja_parser_at_name(const struct mr_jinja_parser *parser, const char *word)
+{
+    return parser->at->kind == MR_JINJA_TOKEN_NAME && mr_text_is(parser->at->text, word);
+}
+
+bool mr_jinja_parser_take_operator(struct mr_jinja_parser *parser, const char *text)
+{
+    if (parser->status != MR_OK || !mr_jinja_parser_at_operator(parser, text)) return false;
+    parser->at++;
+    return true;
+}
+
+bool mr_jinja_parser_take_name(struct mr_jinja_parser *parser, const char *word)
+{
+    if (parser->status != MR_OK || !mr_jinja_parser_at_name(parser, word)) return false;
+    parser->at++;
+    return true;
+}
+
+static void need_operator(struct mr_jinja_parser *parser, const char *text)
+{
+    if (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, text))
+        mr_jinja_parser_fail(parser, text);
+}
+
+struct mr_text mr_jinja_parser_need_name(struct mr_jinja_parser *parser)
+{
+    struct mr_text text = parser->at->text;
+    if (parser->status != MR_OK) return text;
+    if (parser->at->kind != MR_JINJA_TOKEN_NAME) {
+        mr_jinja_parser_fail(parser, "a name");
+    } else {
+        parser->at++;
+    }
+    return text;
+}
+
+struct mr_jinja_node *mr_jinja_parser_pair(struct mr_jinja_parser *parser,
+                                           enum mr_jinja_node_kind kind, struct mr_text text,
+                                           const struct mr_jinja_node *a,
+                                           const struct mr_jinja_node *b)
+{
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, kind);
+    if (!made) return NULL;
+    made->text = text;
+    made->a = a;
+    made->b = b;
+    return made;
+}
+
+/* Appends to a list under construction. */
+void mr_jinja_parser_link(const struct mr_jinja_node ***tail, struct mr_jinja_node *item)
+{
+    if (!item) return;
+    **tail = item;
+    *tail = (const struct mr_jinja_node **)&item->next;
+}
+
+/* ---- primary expressions ---- */
+
+static struct mr_jinja_node *parse_number(struct mr_jinja_parser *parser)
+{
+    struct mr_text text = parser->at->text;
+    bool whole = parser->at->kind == MR_JINJA_TOKEN_INT;
+    struct mr_jinja_node *made =
+        mr_jinja_parser_node(parser, whole ? MR_JINJA_NODE_INT : MR_JINJA_NODE_FLOAT);
+    if (!made) return NULL;
+    int64_t integer = 0;
+    double number = 0, scale = 0;
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.bytes[i] == '.') {
+            scale = 1;
+            continue;
+        }
+        int digit = text.bytes[i] - '0';
+        if (whole && (__builtin_mul_overflow(integer, 10, &integer) ||
+                      __builtin_add_overflow(integer, digit, &integer))) {
+            return mr_jinja_parser_fail(parser, "a smaller number");
+        }
+        number = number * 10 + digit;
+        scale *= 10;
+    }
+    if (whole) {
+        made->integer = integer;
+    } else {
+        made->number = scale > 0 ? number / scale : number;
+    }
+    parser->at++;
+    return made;
+}
+
+static struct mr_jinja_node *parse_string(struct mr_jinja_parser *parser)
+{
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_STRING);
+    if (!made) return NULL;
+    made->text = parser->at++->text;
+    while (parser->at->kind == MR_JINJA_TOKEN_STRING) { /* adjacent literals join */
+        struct mr_text more = parser->at++->text;
+        char *joined = mr_arena_take(parser->arena, made->text.length + more.length + 1);
+        if (!joined) return mr_jinja_parser_fail(parser, "less text");
+        memcpy(joined, made->text.bytes, made->text.length);
+        memcpy(joined + made->text.length, more.bytes, more.length);
+        made->text = (struct mr_text){joined, made->text.length + more.length};
+    }
+    return made;
+}
+
+static struct mr_jinja_node *parse_name(struct mr_jinja_parser *parser)
+{
+    static const struct {
+        const char *word;
+        enum mr_jinja_node_kind kind;
+    } constants[] = {
+        {"true", MR_JINJA_NODE_TRUE},   {"True", MR_JINJA_NODE_TRUE},
+        {"false", MR_JINJA_NODE_FALSE}, {"False", MR_JINJA_NODE_FALSE},
+        {"none", MR_JINJA_NODE_NONE},   {"None", MR_JINJA_NODE_NONE},
+    };
+    enum mr_jinja_node_kind kind = MR_JINJA_NODE_NAME;
+    for (size_t i = 0; i < sizeof constants / sizeof *constants; i++) {
+        if (mr_text_is(parser->at->text, constants[i].word)) kind = constants[i].kind;
+    }
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, kind);
+    if (!made) return NULL;
+    made->text = parser->at++->text;
+    return made;
+}
+
+/* Items up to the closing operator, which is consumed. *commas counts them (tuples). */
+static const struct mr_jinja_node *parse_items(struct mr_jinja_parser *parser, const char *close,
+                                               uint32_t *commas)
+{
+    const struct mr_jinja_node *first = NULL, **tail = &first;
+    while (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, close)) {
+        mr_jinja_parser_link(&tail, (struct mr_jinja_node *)mr_jinja_parse_expression(parser));
+        if (mr_jinja_parser_take_operator(parser, ",")) {
+            ++*commas;
+        } else if (!mr_jinja_parser_at_operator(parser, close)) {
+            mr_jinja_parser_fail(parser, close);
+        }
+    }
+    return first;
+}
+
+static struct mr_jinja_node *parse_list(struct mr_jinja_parser *parser)
+{
+    uint32_t commas = 0;
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
+    if (made) made->items = parse_items(parser, "]", &commas);
+    return made;
+}
+
+/* "(" is consumed: a tuple or an expression in parentheses. */
+static const struct mr_jinja_node *parse_parentheses(struct mr_jinja_parser *parser)
+{
+    uint32_t commas = 0;
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
+    if (!made) return NULL;
+    made->items = parse_items(parser, ")", &commas);
+    return commas || !made->items ? made : made->items;
+}
+
+static struct mr_jinja_node *parse_dict(struct mr_jinja_parser *parser)
+{
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_DICT);
+    if (!made) return NULL;
+    const struct mr_jinja_node **tail = &made->items;
+    while (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, "}")) {
+        const struct mr_jinja_node *key = mr_jinja_parse_expression(parser);
+        need_operator(parser, ":");
+        const struct mr_jinja_node *value = mr_jinja_parse_expression(parser);
+        mr_jinja_parser_link(&tail, mr_jinja_parser_pair(parser, MR_JINJA_NODE_PAIR,
+                                                         (struct mr_text){0}, key, value));
+        if (!mr_jinja_parser_take_operator(parser, ",") &&
+            !mr_jinja_parser_at_operator(parser, "}"))
+            mr_jinja_parser_fail(parser, "}");
+    }
+    return made;
+}
+
+const struct mr_jinja_node *mr_jinja_parse_primary(struct mr_jinja_parser *parser)
+{
+    switch (parser->at->kind) {
+    case MR_JINJA_TOKEN_STRING:
+        return parse_string(parser);
+    case MR_JINJA_TOKEN_INT:
+    case MR_JINJA_TOKEN_FLOAT:
+        return parse_number(parser);
+    case MR_JINJA_TOKEN_NAME:
+        return parse_name(parser);
+    default:
+        if (mr_jinja_parser_take_operator(parser, "(")) return parse_parentheses(parser);
+        if (mr_jinja_parser_take_operator(parser, "[")) return parse_list(parser);
+        if (mr_jinja_parser_take_operator(parser, "{")) return parse_dict(parser);
+        return mr_jinja_parser_fail(parser, "an expression");
+    }
+}
+
+/* ---- postfix ---- */
+
+/* Arguments behind "(", which is consumed. */
+static const struct mr_jinja_node *parse_arguments(struct mr_jinja_parser *parser)
+{
+    const struct mr_jinja_node *first = NULL, **tail = &first;
+    while (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, ")")) {
+        const struct mr_jinja_token *next = parser->at + 1;
+        if (parser->at->kind == MR_JINJA_TOKEN_NAME && next->kind == MR_JINJA_TOKEN_OPERATOR &&
+            mr_text_is(next->text, "=")) {
+            struct mr_text name = mr_jinja_parser_need_name(parser);
+            parser->at++;
+            const struct mr_jinja_node *value = mr_jinja_parse_expression(parser);
+            mr_jinja_parser_link(
+                &tail, mr_jinja_parser_pair(parser, MR_JINJA_NODE_KEYWORD, name, value, NULL));
+        } else {
+            /* a fresh node may not be shared between lists, and a constant never is */
+            mr_jinja_parser_link(&tail, (struct mr_jinja_node *)mr_jinja_parse_expression(parser));
+        }
+        if (!mr_jinja_parser_take_operator(parser, ",") &&
+            !mr_jinja_parser_at_operator(parser, ")"))
+            mr_jinja_parser_fail(parser, ")");
+    }
+    return first;
+}
+
+/* "[" is consumed. */
+static const struct mr_jinja_node *parse_index(struct mr_jinja_parser *parser,
+                                               const struct mr_jinja_node *base)
+{
+    const struct mr_jinja_node *parts[3] = {NULL, NULL, NULL};
+    size_t part = 0;
+    bool slice = false;
+    while (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, "]")) {
+        if (mr_jinja_parser_take_operator(parser, ":")) {
+            slice = true;
+            if (++part > 2) return mr_jinja_parser_fail(parser, "]");
+        } else {
+            parts[part] = mr_jinja_parse_expression(parser);
+            if (!mr_jinja_parser_at_operator(parser, ":") &&
+                !mr_jinja_parser_at_operator(parser, "]"))
+                return mr_jinja_parser_fail(parser, "]");
+        }
+    }
+    enum mr_jinja_node_kind kind = slice ? MR_JINJA_NODE_SLICE : MR_JINJA_NODE_INDEX;
+    struct mr_jinja_node *made =
+        mr_jinja_parser_pair(parser, kind, (struct mr_text){0}, base, parts[0]);
+    if (!made) return NULL;
+    if (!slice && !parts[0]) return mr_jinja_parser_fail(parser, "an index");
+    made->c = parts[1];
+    made->d = parts[2];
+    return made;
+}
+
+static const struct mr_jinja_node *parse_filter(struct mr_jinja_parser *parser,
+                                                const struct mr_jinja_node *base)
+{
+    struct mr_text name = mr_jinja_parser_need_name(parser);
+    struct mr_jinja_node *made =
+        mr_jinja_parser_pair(parser, MR_JINJA_NODE_FILTER, name, base, NULL);
+    if (made && mr_jinja_parser_take_operator(parser, "(")) made->items = parse_arguments(parser);
+    return made;
+}
+
+static bool at_test_argument(const struct mr_jinja_parser *parser)
+{
+    switch (parser->at->kind) {
+    case MR_JINJA_TOKEN_STRING:
+    case MR_JINJA_TOKEN_INT:
+    case MR_JINJA_TOKEN_FLOAT:
+        return true;
+    case MR_JINJA_TOKEN_NAME:
+        return !mr_jinja_parser_at_name(parser, "else") && !mr_jinja_parser_at_name(parser, "or") &&
+               !mr_jinja_parser_at_name(parser, "and") && !mr_jinja_parser_at_name(parser, "is") &&
+               !mr_jinja_parser_at_name(parser, "if") && !mr_jinja_parser_at_name(parser, "not") &&
+               !mr_jinja_parser_at_name(parser, "in");
+    default:
+        return mr_jinja_parser_at_operator(parser, "[") || mr_jinja_parser_at_operator(parser, "{");
+    }
+}
+
+static const struct mr_jinja_node *parse_test(struct mr_jinja_parser *parser,
+                                              const struct mr_jinja_node *base)
+{
+    bool negated = mr_jinja_parser_take_name(parser, "not");
+    struct mr_text name = mr_jinja_parser_need_name(parser);
+    struct mr_jinja_node *made = mr_jinja_parser_pair(parser, MR_JINJA_NODE_TEST, name, base, NULL);
+    if (!made) return NULL;
+    if (mr_jinja_parser_take_operator(parser, "(")) {
+        made->items = parse_arguments(parser);
+    } else if (at_test_argument(parser)) {
+        made->items = mr_jinja_parse_primary(parser);
+    }
+    return negated
+               ? mr_jinja_parser_pair(parser, MR_JINJA_NODE_NOT, (struct mr_text){0}, made, NULL)
+               : made;
+}
+
+static const struct mr_jinja_node *parse_postfix(struct mr_jinja_parser *parser,
+                                                 const struct mr_jinja_node *base)
+{
+    while (parser->status == MR_OK) {
+        if (mr_jinja_parser_take_operator(parser, ".")) {
+            struct mr_text name = mr_jinja_parser_need_name(parser);
+            base = mr_jinja_parser_pair(parser, MR_JINJA_NODE_ATTRIBUTE, name, base, NULL);
+        } else if (mr_jinja_parser_take_operator(parser, "[")) {
+            base = parse_index(parser, base);
+        } else if (mr_jinja_parser_take_operator(parser, "(")) {
+            const struct mr_jinja_node *arguments = parse_arguments(parser);
+            struct mr_jinja_node *made =
+                mr_jinja_parser_pair(parser, MR_JINJA_NODE_CALL, (struct mr_text){0}, base, NULL);
+            if (made) made->items = arguments;
+            base = made;
+        } else {
+            break;
+        }
+    }
+    return base;
+}
+
+static const struct mr_jinja_node *parse_filters(struct mr_jinja_parser *parser,
+                                                 const struct mr_jinja_node *base)
+{
+    while (parser->status == MR_OK) {
+        if (mr_jinja_parser_take_operator(parser, "|")) {
+            base = parse_filter(parser, base);
+        } else if (mr_jinja_parser_take_name(parser, "is")) {
+            base = parse_test(parser, base);
+        } else if (mr_jinja_parser_take_operator(parser, "(")) { /* a filter's result, called */
+            return mr_jinja_parser_fail(parser, "an operator");
+        } else {
+            break;
+        }
+    }
+    return base;
+}
+
+/* ---- operators, tightest first ---- */
+
+static const struct mr_jinja_node *parse_unary_plain(struct mr_jinja_parser *parser)
+{
+    if (mr_jinja_parser_take_operator(parser, "-")) {
+        const struct mr_jinja_node *value = parse_unary_plain(parser);
+        return mr_jinja_parser_pair(parser, MR_JINJA_NODE_NEGATE, (struct mr_text){0}, value, NULL);
+    }
+    if (mr_jinja_parser_take_operator(parser, "+")) return parse_unary_plain(parser);
+    const struct mr_jinja_node *base = parse_postfix(parser, mr_jinja_parse_primary(parser));
+    if (parser->status == MR_OK && mr_jinja_parser_at_operator(parser, "**")) {
+        struct mr_text text = parser->at++->text;
+        return mr_jinja_parser_pair(parser, MR_JINJA_NODE_BINARY, text, base, parse_unary(parser));
+    }
+    return base;
+}
+
+static const struct mr_jinja_node *parse_unary(struct mr_jinja_parser *parser)
+{
+    if (++parser->depth > MR_TEMPLATE_DEPTH_MAX)
+        return mr_jinja_parser_fail(parser, "less nesting");
+    const struct mr_jinja_node *value = parse_filters(parser, parse_unary_plain(parser));
+    parser->depth--;
+    return value;
+}
+
+/* The binary operators from loosest to tightest; each level calls the next. */
+static const struct mr_jinja_node *parse_arithmetic(struct mr_jinja_parser *parser, int level)
+{
+    static const char *const levels[][5] = {{"~"}, {"+", "-"}, {"*", "/", "//", "%"}};
+    if (level == 3) return parse_unary(parser);
+    const struct mr_jinja_node *left = parse_arithmetic(parser, level + 1);
+    for (size_t i = 0; parser->status == MR_OK && levels[level][i];) {
+        if (!mr_jinja_parser_at_operator(parser, levels[level][i])) {
+            i++;
+            continue;
+        }
+        struct mr_text text = parser->at++->text;
+        const struct mr_jinja_node *right = parse_arithmetic(parser, level + 1);
+        left = mr_jinja_parser_pair(parser, MR_JINJA_NODE_BINARY, text, left, right);
+        i = 0;
+    }
+    return left;
+}
+
+/* True with the operator consumed; "not in" becomes the text "not in". */
+static bool take_comparison(struct mr_jinja_parser *parser, struct mr_text *text)
+{
+    static const char *const operators[] = {"==", "!=", "<=", ">=", "<", ">"};
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+        if (!mr_jinja_parser_at_operator(parser, operators[i])) continue;
+        *text = parser->at++->text;
+        return true;
+    }
+    const struct mr_jinja_token *next = parser->at + 1;
+    if (mr_jinja_parser_at_name(parser, "in")) {
+        *text = parser->at++->text;
+        return true;
+    }
+    if (mr_jinja_parser_at_name(parser, "not") && next->kind == MR_JINJA_TOKEN_NAME &&
+        mr_text_is(next->text, "in")) {
+        parser->at += 2;
+        *text = (struct mr_text){"not in", 6};
+        return true;
+    }
+    return false;
+}
+
+/* a < b < c means a < b and b < c. */
+static const struct mr_jinja_node *parse_comparison(struct mr_jinja_parser *parser)
+{
+    const struct mr_jinja_node *left = parse_arithmetic(parser, 0), *all = NULL;
+    struct mr_text text;
+    while (parser->status == MR_OK && take_comparison(parser, &text)) {
+        const struct mr_jinja_node *right = parse_arithmetic(parser, 0);
+        const struct mr_jinja_node *one =
+            mr_jinja_parser_pair(parser, MR_JINJA_NODE_COMPARE, text, left, right);
+        all = all ? mr_jinja_parser_pair(parser, MR_JINJA_NODE_AND, (struct mr_text){0}, all, one)
+                  : one;
+        left = right;
+    }
+    return all ? all : left;
+}
+
+static const struct mr_jinja_node *parse_not(struct mr_jinja_parser *parser)
+{
+    if (!mr_jinja_parser_take_name(parser, "not")) return parse_comparison(parser);
+    if (++parser->depth > MR_TEMPLATE_DEPTH_MAX)
+        return mr_jinja_parser_fail(parser, "less nesting");
+    const struct mr_jinja_node *value = parse_not(parser);
+    parser->depth--;
+    return mr_jinja_parser_pair(parser, MR_JINJA_NODE_NOT, (struct mr_text){0}, value, NULL);
+}
+
+static const struct mr_jinja_node *parse_and(struct mr_jinja_parser *parser)
+{
+    const struct mr_jinja_node *left = parse_not(parser);
+    while (mr_jinja_parser_take_name(parser, "and")) {
+        const struct mr_jinja_node *right = parse_not(parser);
+        left = mr_jinja_parser_pair(parser, MR_JINJA_NODE_AND, (struct mr_text){0}, left, right);
+    }
+    return left;
+}
+
+static const struct mr_jinja_node *parse_or(struct mr_jinja_parser *parser)
+{
+    const struct mr_jinja_node *left = parse_and(parser);
+    while (mr_jinja_parser_take_name(parser, "or")) {
+        const struct mr_jinja_node *right = parse_and(parser);
+        left = mr_jinja_parser_pair(parser, MR_JINJA_NODE_OR, (struct mr_text){0}, left, right);
+    }
+    return left;
+}
+
+const struct mr_jinja_node *mr_jinja_parse_expression(struct mr_jinja_parser *parser)
+{
+    if (parser->status != MR_OK) return NULL;
+    if (++parser->depth > MR_TEMPLATE_DEPTH_MAX)
+        return mr_jinja_parser_fail(parser, "less nesting");
+    const struct mr_jinja_node *value = parse_or(parser);
+    while (mr_jinja_parser_take_name(parser, "if")) {
+        const struct mr_jinja_node *condition = parse_or(parser), *otherwise = NULL;
+        if (mr_jinja_parser_take_name(parser, "else"))
+            otherwise = mr_jinja_parse_expression(parser);
+        struct mr_jinja_node *made = mr_jinja_parser_pair(parser, MR_JINJA_NODE_CONDITIONAL,
+                                                          (struct mr_text){0}, value, condition);
+        if (made) made->c = otherwise;
+        value = made;
+    }
+    parser->depth--;
+    return value;
+}

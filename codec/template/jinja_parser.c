@@ -1,0 +1,232 @@
+#include "codec/template/jinja_parser.h"
+
+#include "codec/limits.h"
+#include "codec/template/jinja_expression.h"
+
+#include <string.h>
+
+static const struct mr_jinja_node *parse_statements(struct mr_jinja_parser *parser,
+                                                    const char *const *ends);
+
+static void need_block_end(struct mr_jinja_parser *parser)
+{
+    if (parser->status != MR_OK) return;
+    if (parser->at->kind != MR_JINJA_TOKEN_BLOCK_END) {
+        mr_jinja_parser_fail(parser, "the end of the tag");
+    } else {
+        parser->at++;
+    }
+}
+
+/* Consumes "word %}" behind an opening "{%". */
+static void need_end(struct mr_jinja_parser *parser, const char *word)
+{
+    if (parser->status == MR_OK && !mr_jinja_parser_take_name(parser, word)) {
+        mr_jinja_parser_fail(parser, word);
+    }
+    need_block_end(parser);
+}
+
+static struct mr_jinja_node *parse_print(struct mr_jinja_parser *parser)
+{
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_PRINT);
+    if (!made) return NULL;
+    made->a = mr_jinja_parse_expression(parser);
+    if (parser->status != MR_OK) return NULL;
+    if (parser->at->kind != MR_JINJA_TOKEN_PRINT_END) return mr_jinja_parser_fail(parser, "}}");
+    parser->at++;
+    return made;
+}
+
+/* "if" or "elif" is consumed. */
+static struct mr_jinja_node *parse_if(struct mr_jinja_parser *parser)
+{
+    static const char *const ends[] = {"elif", "else", "endif", NULL};
+    static const char *const else_ends[] = {"endif", NULL};
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_IF);
+    if (!made) return NULL;
+    made->a = mr_jinja_parse_expression(parser);
+    need_block_end(parser);
+    made->items = parse_statements(parser, ends);
+    if (mr_jinja_parser_take_name(parser, "elif")) {
+        made->b = parse_if(parser); /* it consumes the shared endif */
+        return made;
+    }
+    if (mr_jinja_parser_take_name(parser, "else")) {
+        need_block_end(parser);
+        made->b = parse_statements(parser, else_ends);
+    }
+    need_end(parser, "endif");
+    return made;
+}
+
+/* A name, or several with commas (a LIST of names). */
+static const struct mr_jinja_node *parse_target(struct mr_jinja_parser *parser)
+{
+    const struct mr_jinja_node *first = mr_jinja_parse_primary(parser);
+    if (!mr_jinja_parser_at_operator(parser, ",")) return first;
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
+    if (!made) return NULL;
+    const struct mr_jinja_node **tail = &made->items;
+    mr_jinja_parser_link(&tail, (struct mr_jinja_node *)first);
+    while (mr_jinja_parser_take_operator(parser, ",")) {
+        mr_jinja_parser_link(&tail, (struct mr_jinja_node *)mr_jinja_parse_primary(parser));
+    }
+    return made;
+}
+
+static struct mr_jinja_node *parse_for(struct mr_jinja_parser *parser)
+{
+    static const char *const ends[] = {"else", "endfor", NULL};
+    static const char *const else_ends[] = {"endfor", NULL};
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_FOR);
+    if (!made) return NULL;
+    made->c = parse_target(parser);
+    if (!mr_jinja_parser_take_name(parser, "in")) return mr_jinja_parser_fail(parser, "in");
+    made->a = mr_jinja_parse_expression(parser);
+    /* "for x in y if z" reads as a conditional without else: that is the filter */
+    if (made->a && made->a->kind == MR_JINJA_NODE_CONDITIONAL && !made->a->c) {
+        made->b = made->a->b;
+        made->a = made->a->a;
+    }
+    need_block_end(parser);
+    made->items = parse_statements(parser, ends);
+    if (mr_jinja_parser_take_name(parser, "else")) {
+        need_block_end(parser);
+        made->d = parse_statements(parser, else_ends);
+    }
+    need_end(parser, "endfor");
+    return made;
+}
+
+static struct mr_jinja_node *parse_set(struct mr_jinja_parser *parser)
+{
+    static const char *const ends[] = {"endset", NULL};
+    const struct mr_jinja_node *target = parse_target(parser);
+    if (mr_jinja_parser_take_operator(parser, ".")) {
+        struct mr_text name = mr_jinja_parser_need_name(parser);
+        target = mr_jinja_parser_pair(parser, MR_JINJA_NODE_ATTRIBUTE, name, target, NULL);
+    }
+    bool assigned = mr_jinja_parser_take_operator(parser, "=");
+    struct mr_jinja_node *made =
+        mr_jinja_parser_node(parser, assigned ? MR_JINJA_NODE_SET : MR_JINJA_NODE_SET_BLOCK);
+    if (!made) return NULL;
+    made->a = target;
+    if (assigned) made->b = mr_jinja_parse_expression(parser);
+    need_block_end(parser);
+    if (!assigned) {
+        made->items = parse_statements(parser, ends);
+        need_end(parser, "endset");
+    }
+    return made;
+}
+
+static struct mr_jinja_node *parse_macro(struct mr_jinja_parser *parser)
+{
+    static const char *const ends[] = {"endmacro", NULL};
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_MACRO);
+    if (!made) return NULL;
+    made->text = mr_jinja_parser_need_name(parser);
+    if (!mr_jinja_parser_take_operator(parser, "(")) return mr_jinja_parser_fail(parser, "(");
+    const struct mr_jinja_node **tail = &made->b;
+    while (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, ")")) {
+        struct mr_text name = mr_jinja_parser_need_name(parser);
+        const struct mr_jinja_node *value = NULL;
+        if (mr_jinja_parser_take_operator(parser, "=")) value = mr_jinja_parse_expression(parser);
+        struct mr_jinja_node *parameter =
+            mr_jinja_parser_pair(parser, MR_JINJA_NODE_KEYWORD, name, value, NULL);
+        mr_jinja_parser_link(&tail, parameter);
+        mr_jinja_parser_take_operator(parser, ",");
+    }
+    need_block_end(parser);
+    made->items = parse_statements(parser, ends);
+    need_end(parser, "endmacro");
+    return made;
+}
+
+static struct mr_jinja_node *parse_generation(struct mr_jinja_parser *parser)
+{
+    static const char *const ends[] = {"endgeneration", NULL};
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_SCOPE);
+    need_block_end(parser);
+    if (!made) return NULL;
+    made->items = parse_statements(parser, ends);
+    need_end(parser, "endgeneration");
+    return made;
+}
+
+static struct mr_jinja_node *parse_jump(struct mr_jinja_parser *parser,
+                                        enum mr_jinja_node_kind kind)
+{
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, kind);
+    need_block_end(parser);
+    return made;
+}
+
+/* "{%" is consumed. */
+static struct mr_jinja_node *parse_tag(struct mr_jinja_parser *parser)
+{
+    if (mr_jinja_parser_take_name(parser, "if")) return parse_if(parser);
+    if (mr_jinja_parser_take_name(parser, "for")) return parse_for(parser);
+    if (mr_jinja_parser_take_name(parser, "set")) return parse_set(parser);
+    if (mr_jinja_parser_take_name(parser, "macro")) return parse_macro(parser);
+    if (mr_jinja_parser_take_name(parser, "generation")) return parse_generation(parser);
+    if (mr_jinja_parser_take_name(parser, "break")) return parse_jump(parser, MR_JINJA_NODE_BREAK);
+    if (mr_jinja_parser_take_name(parser, "continue")) {
+        return parse_jump(parser, MR_JINJA_NODE_CONTINUE);
+    }
+    return mr_jinja_parser_fail(parser, "if, for, set, macro, generation, break or continue");
+}
+
+static bool at_end(const struct mr_jinja_parser *parser, const char *const *ends)
+{
+    for (size_t i = 0; ends[i]; i++) {
+        if (mr_jinja_parser_at_name(parser, ends[i])) return true;
+    }
+    return false;
+}
+
+static struct mr_jinja_node *parse_data(struct mr_jinja_parser *parser)
+{
+    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_DATA);
+    if (made) made->text = parser->at++->text;
+    return made;
+}
+
+/* Statements up to "{% end", the "{%" consumed; ends NULL: up to the end of the template. */
+static const struct mr_jinja_node *parse_statements(struct mr_jinja_parser *parser,
+                                                    const char *const *ends)
+{
+    const struct mr_jinja_node *first = NULL, **tail = &first;
+    if (++parser->depth > MR_TEMPLATE_DEPTH_MAX) mr_jinja_parser_fail(parser, "less nesting");
+    while (parser->status == MR_OK) {
+        enum mr_jinja_token_kind kind = parser->at->kind;
+        if (kind == MR_JINJA_TOKEN_END) {
+            if (ends) mr_jinja_parser_fail(parser, ends[0]);
+            break;
+        }
+        if (kind == MR_JINJA_TOKEN_DATA) {
+            mr_jinja_parser_link(&tail, parse_data(parser));
+            continue;
+        }
+        parser->at++;
+        if (kind == MR_JINJA_TOKEN_PRINT_BEGIN) {
+            mr_jinja_parser_link(&tail, parse_print(parser));
+            continue;
+        }
+        if (ends && at_end(parser, ends)) break;
+        mr_jinja_parser_link(&tail, parse_tag(parser));
+    }
+    parser->depth--;
+    return first;
+}
+
+enum mr_status mr_jinja_parse(const struct mr_jinja_token *tokens, struct mr_arena *arena,
+                              const struct mr_jinja_node **root, struct mr_error *err)
+{
+    struct mr_jinja_parser parser = {.at = tokens, .arena = arena, .err = err, .status = MR_OK};
+    *root = NULL;
+    const struct mr_jinja_node *first = parse_statements(&parser, NULL);
+    if (parser.status == MR_OK) *root = first;
+    return parser.status;
+}

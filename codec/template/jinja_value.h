@@ -1,0 +1,128 @@
+/* jinja_value - the values a chat template computes with: none, booleans, integers, floats, text,
+ * lists, ordered dictionaries and callables, with Python's printing, truth and comparison.
+ *
+ * Text remembers for each byte whether it came from a message (marks), through slicing, joining,
+ * trimming and replacing: that is how user text is kept from forging special tokens.
+ *
+ * Owner:  one rendering. Memory: all from the arena of that rendering. Errors: MR_INVALID_REQUEST
+ *         and MR_NOMEM are kept in the run (sticky): later calls do nothing and return undefined.
+ */
+#ifndef MR_CODEC_TEMPLATE_JINJA_VALUE_H
+#define MR_CODEC_TEMPLATE_JINJA_VALUE_H
+
+#include "codec/arena.h"
+#include "codec/status.h"
+#include "codec/template/jinja_ast.h"
+
+enum mr_jinja_kind {
+    MR_JINJA_UNDEFINED,
+    MR_JINJA_NONE,
+    MR_JINJA_BOOL,
+    MR_JINJA_INT,
+    MR_JINJA_FLOAT,
+    MR_JINJA_TEXT,
+    MR_JINJA_LIST,
+    MR_JINJA_DICT,
+    MR_JINJA_FUNCTION, /* a global such as range */
+    MR_JINJA_METHOD,   /* a name bound to a value, as in text.strip */
+    MR_JINJA_MACRO,
+};
+
+struct mr_jinja_value {
+    enum mr_jinja_kind kind;
+    union {
+        int64_t integer; /* also the boolean */
+        double number;
+        struct {
+            const char *bytes;
+            const unsigned char *marks; /* [length] 1: from a message; NULL: nothing is */
+            size_t length;
+        } text;
+        struct mr_jinja_list *list;
+        struct mr_jinja_dict *dict;
+        struct {
+            struct mr_text name;
+            struct mr_jinja_value *self; /* methods */
+        } function;
+        const struct mr_jinja_node *macro;
+    };
+};
+
+struct mr_jinja_list {
+    struct mr_jinja_value *items;
+    size_t count, capacity;
+};
+
+struct mr_jinja_dict {
+    struct mr_jinja_value *keys, *values; /* insertion order, linear look-up: they are small */
+    size_t count, capacity;
+};
+
+/* One rendering's state, shared by values, built-ins and the interpreter. */
+struct mr_jinja_run {
+    struct mr_arena *arena;
+    enum mr_status status; /* sticky */
+    struct mr_error *err;
+    uint32_t steps, depth;
+    uint64_t unix_seconds;
+};
+
+/* A growing text with marks. */
+struct mr_jinja_buffer {
+    char *bytes;
+    unsigned char *marks;
+    size_t length, capacity;
+};
+
+/* Sets the sticky status once; returns undefined so that callers can return it. */
+struct mr_jinja_value mr_jinja_fail(struct mr_jinja_run *run, enum mr_status status,
+                                    const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+struct mr_jinja_value mr_jinja_none(void);
+struct mr_jinja_value mr_jinja_bool(bool value);
+struct mr_jinja_value mr_jinja_int(int64_t value);
+struct mr_jinja_value mr_jinja_float(double value);
+/* Borrows the bytes. from_message marks all of them. */
+struct mr_jinja_value mr_jinja_text(struct mr_jinja_run *run, struct mr_text text,
+                                    bool from_message);
+/* A literal of this program or the template. */
+struct mr_jinja_value mr_jinja_literal(const char *text);
+struct mr_jinja_value mr_jinja_list_new(struct mr_jinja_run *run);
+struct mr_jinja_value mr_jinja_dict_new(struct mr_jinja_run *run);
+void mr_jinja_list_push(struct mr_jinja_run *run, struct mr_jinja_list *list,
+                        struct mr_jinja_value value);
+void mr_jinja_dict_set(struct mr_jinja_run *run, struct mr_jinja_dict *dict,
+                       struct mr_jinja_value key, struct mr_jinja_value value);
+/* NULL when the key is not there. */
+struct mr_jinja_value *mr_jinja_dict_get(const struct mr_jinja_dict *dict,
+                                         struct mr_jinja_value key);
+
+bool mr_jinja_truth(struct mr_jinja_value value);
+bool mr_jinja_equal(struct mr_jinja_value a, struct mr_jinja_value b);
+/* <0, 0, >0; numbers with numbers and text with text, otherwise the run fails. */
+int mr_jinja_compare(struct mr_jinja_run *run, struct mr_jinja_value a, struct mr_jinja_value b);
+bool mr_jinja_contains(struct mr_jinja_run *run, struct mr_jinja_value container,
+                       struct mr_jinja_value item);
+/* Code points of text, items of lists and dictionaries. */
+size_t mr_jinja_length(struct mr_jinja_run *run, struct mr_jinja_value value);
+/* Items of a list, keys of a dictionary, characters of text; undefined gives an empty list. */
+struct mr_jinja_list *mr_jinja_iterate(struct mr_jinja_run *run, struct mr_jinja_value value);
+
+/* Bytes [begin, end) of a text, marks kept. */
+struct mr_jinja_value mr_jinja_slice_bytes(struct mr_jinja_value text, size_t begin, size_t end);
+/* Byte offset of code point `index` (its end when past the last). */
+size_t mr_jinja_offset(struct mr_jinja_value text, size_t index);
+
+void mr_jinja_append(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
+                     struct mr_jinja_value text);
+void mr_jinja_append_bytes(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
+                           const char *bytes, size_t length, bool marked);
+struct mr_jinja_value mr_jinja_buffer_text(const struct mr_jinja_buffer *buffer);
+/* As Python prints it; text stays as it is. */
+void mr_jinja_print(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
+                    struct mr_jinja_value value);
+/* As json.dumps(ensure_ascii=False); indent < 0: on one line. */
+void mr_jinja_print_json(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
+                         struct mr_jinja_value value, int64_t indent, uint32_t level);
+
+#endif

@@ -1,0 +1,206 @@
+#include "codec/tokenizer/added_tokens.h"
+
+#include "codec/unicode.h"
+#include "codec/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_NODE UINT32_MAX
+
+struct node {
+    uint32_t child, sibling; /* NO_NODE at the end */
+    uint32_t token;          /* index that ends here, NO_NODE: none */
+    unsigned char byte;
+};
+
+struct mr_added_tokens {
+    struct mr_added_token *tokens;
+    size_t token_count;
+    struct node *nodes;
+    uint32_t node_count;
+    uint32_t roots[256];
+};
+
+/* ---- creation ---- */
+
+static uint32_t new_node(struct mr_added_tokens *added, unsigned char byte)
+{
+    struct node *node = &added->nodes[added->node_count];
+    *node = (struct node){NO_NODE, NO_NODE, NO_NODE, byte};
+    return added->node_count++;
+}
+
+static uint32_t child_of(const struct mr_added_tokens *added, uint32_t node, unsigned char byte)
+{
+    uint32_t child = added->nodes[node].child;
+    while (child != NO_NODE && added->nodes[child].byte != byte)
+        child = added->nodes[child].sibling;
+    return child;
+}
+
+static void insert(struct mr_added_tokens *added, uint32_t index)
+{
+    struct mr_text content = added->tokens[index].content;
+    unsigned char first = (unsigned char)content.bytes[0];
+    if (added->roots[first] == NO_NODE) added->roots[first] = new_node(added, first);
+    uint32_t node = added->roots[first];
+    for (size_t i = 1; i < content.length; i++) {
+        unsigned char byte = (unsigned char)content.bytes[i];
+        uint32_t child = child_of(added, node, byte);
+        if (child == NO_NODE) {
+            child = new_node(added, byte);
+            added->nodes[child].sibling = added->nodes[node].child;
+            added->nodes[node].child = child;
+        }
+        node = child;
+    }
+    added->nodes[node].token = index;
+}
+
+enum mr_status mr_added_tokens_create(struct mr_added_tokens **out,
+                                      const struct mr_added_token *tokens, size_t count,
+                                      struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_added_tokens *added = calloc(1, sizeof *added);
+    if (!added) return mr_fail(err, MR_NOMEM, "no memory for added tokens");
+    size_t nodes = 1;
+    for (size_t i = 0; i < count; i++)
+        nodes += tokens[i].content.length;
+    added->token_count = count;
+    added->tokens = calloc(count + 1, sizeof *added->tokens);
+    added->nodes = nodes < NO_NODE ? calloc(nodes, sizeof *added->nodes) : NULL;
+    if (!added->tokens || !added->nodes) {
+        mr_added_tokens_destroy(added);
+        return mr_fail(err, MR_NOMEM, "no memory for %zu added tokens", count);
+    }
+    memset(added->roots, 0xff, sizeof added->roots);
+    for (size_t i = 0; i < count; i++) {
+        added->tokens[i] = tokens[i];
+        if (tokens[i].content.length > 0) insert(added, (uint32_t)i);
+        added->tokens[i].content = (struct mr_text){NULL, 0};
+    }
+    *out = added;
+    return MR_OK;
+}
+
+void mr_added_tokens_destroy(struct mr_added_tokens *added)
+{
+    if (!added) return;
+    free(added->tokens);
+    free(added->nodes);
+    free(added);
+}
+
+bool mr_added_tokens_is_empty(const struct mr_added_tokens *added)
+{
+    return added->node_count == 0;
+}
+
+/* ---- search ---- */
+
+/* The longest token at `at`, NULL when none begins there; *end is set. */
+static const struct mr_added_token *longest_at(const struct mr_added_tokens *added,
+                                               struct mr_text text, size_t at, size_t *end)
+{
+    uint32_t node = added->roots[(unsigned char)text.bytes[at]];
+    const struct mr_added_token *found = NULL;
+    for (size_t i = at + 1; node != NO_NODE; i++) {
+        if (added->nodes[node].token != NO_NODE) {
+            found = &added->tokens[added->nodes[node].token];
+            *end = i;
+        }
+        if (i == text.length) break;
+        node = child_of(added, node, (unsigned char)text.bytes[i]);
+    }
+    return found;
+}
+
+static size_t character_before(struct mr_text text, size_t at)
+{
+    do
+        at--;
+    while (((unsigned char)text.bytes[at] & 0xc0) == 0x80);
+    return at;
+}
+
+static bool stands_alone(struct mr_text text, size_t start, size_t end)
+{
+    if (start > 0) {
+        size_t before = character_before(text, start);
+        if (mr_unicode_is_word(mr_utf8_next(text, before).code_point)) return false;
+    }
+    return end == text.length || !mr_unicode_is_word(mr_utf8_next(text, end).code_point);
+}
+
+/* The white space run around `at` is walked once: tokens that are white space themselves would make
+ * each of a long run walk the rest of it again. */
+static void find_space_run(struct mr_added_cursor *cursor, struct mr_text text, size_t at)
+{
+    if (cursor->space_end > cursor->space_start && at >= cursor->space_start &&
+        at <= cursor->space_end)
+        return;
+    size_t start = at, end = at;
+    while (start > 0) {
+        size_t before = character_before(text, start);
+        if (!mr_unicode_is_space(mr_utf8_next(text, before).code_point)) break;
+        start = before;
+    }
+    while (end < text.length) {
+        struct mr_utf8_step step = mr_utf8_next(text, end);
+        if (!mr_unicode_is_space(step.code_point)) break;
+        end += step.length;
+    }
+    cursor->space_start = start;
+    cursor->space_end = end;
+}
+
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The next token that counts, stretched over its white space; false when there is no more. */
+static bool find_match(const struct mr_added_tokens *added, struct mr_text text, bool with_special,
+                       struct mr_added_cursor *cursor)
+{
+    while (cursor->at < text.length) {
+        size_t start = cursor->at, end = start;
+        const struct mr_added_token *token = longest_at(added, text, start, &end);
+        cursor->at = token ? end : start + 1;
+        if (!token || (token->special && !with_special)) continue;
+        if (token->single_word && !stands_alone(text, start, end)) continue;
+        if (token->lstrip) {
+            find_space_run(cursor, text, start);
+            start = max_size(cursor->space_start, cursor->text_from);
+        }
+        if (token->rstrip) {
+            find_space_run(cursor, text, end);
+            end = cursor->space_end;
+        }
+        cursor->match = (struct mr_added_span){start, end, token->id};
+        return true;
+    }
+    return false;
+}
+
+bool mr_added_tokens_next(const struct mr_added_tokens *added, struct mr_text text,
+                          bool with_special, struct mr_added_cursor *cursor,
+                          struct mr_added_span *span)
+{
+    if (!cursor->has_match) {
+        cursor->has_match = find_match(added, text, with_special, cursor);
+        size_t text_end = cursor->has_match ? cursor->match.start : text.length;
+        if (cursor->text_from < text_end) {
+            *span = (struct mr_added_span){cursor->text_from, text_end, MR_TOKEN_NONE};
+            cursor->text_from = text_end;
+            return true;
+        }
+    }
+    if (!cursor->has_match) return false;
+    *span = cursor->match;
+    cursor->has_match = false;
+    cursor->text_from = span->end;
+    return true;
+}

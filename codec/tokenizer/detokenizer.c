@@ -1,0 +1,102 @@
+#include "codec/tokenizer/detokenizer.h"
+
+#include "codec/utf8.h"
+
+#include <string.h>
+
+#define REPLACEMENT       "\xef\xbf\xbd"
+#define REPLACEMENT_BYTES ((size_t)3)
+
+void mr_detokenizer_init(struct mr_detokenizer *detokenizer, const struct mr_tokenizer *tokenizer,
+                         bool skip_special)
+{
+    *detokenizer = (struct mr_detokenizer){
+        .tokenizer = tokenizer, .skip_special = skip_special, .at_start = true};
+}
+
+size_t mr_detokenizer_bound(const struct mr_detokenizer *detokenizer, uint32_t id)
+{
+    struct mr_text bytes =
+        mr_tokenizer_bytes(detokenizer->tokenizer, id, detokenizer->skip_special);
+    return (detokenizer->pending_count + bytes.length) * REPLACEMENT_BYTES;
+}
+
+/* Writes the characters of text, and U+FFFD for what can never be one. Stops in front of a
+ * character that more bytes may complete; *taken says how far it came. */
+static size_t write_text(struct mr_text text, char *out, size_t *taken)
+{
+    size_t length = 0, at = 0;
+    while (at < text.length) {
+        struct mr_utf8_step step = mr_utf8_next(text, at);
+        if (!step.valid && mr_utf8_is_unfinished(text, at)) break;
+        const char *from = step.valid ? text.bytes + at : REPLACEMENT;
+        size_t bytes = step.valid ? step.length : REPLACEMENT_BYTES;
+        memcpy(out + length, from, bytes);
+        length += bytes;
+        at += step.length;
+    }
+    *taken = at;
+    return length;
+}
+
+static void keep_pending(struct mr_detokenizer *detokenizer, struct mr_text rest)
+{
+    memcpy(detokenizer->pending, rest.bytes, rest.length);
+    detokenizer->pending_count = (uint8_t)rest.length;
+}
+
+/* Completes the pending character byte by byte; returns how much of text it used. What is pending
+ * is always the beginning of a character, so it either grows, ends, or is proven wrong. */
+static size_t use_pending(struct mr_detokenizer *detokenizer, struct mr_text text, char *out,
+                          size_t *length)
+{
+    size_t used = 0;
+    while (detokenizer->pending_count > 0 && used < text.length) {
+        char joined[4];
+        size_t count = detokenizer->pending_count;
+        memcpy(joined, detokenizer->pending, count);
+        joined[count] = text.bytes[used];
+        struct mr_text candidate = {joined, count + 1};
+        struct mr_utf8_step step = mr_utf8_next(candidate, 0);
+        if (!step.valid && step.length == count) { /* the new byte does not belong to it */
+            memcpy(out + *length, REPLACEMENT, REPLACEMENT_BYTES);
+            *length += REPLACEMENT_BYTES;
+            detokenizer->pending_count = 0;
+            break;
+        }
+        used++;
+        keep_pending(detokenizer, candidate);
+        if (!step.valid) continue;
+        memcpy(out + *length, joined, step.length);
+        *length += step.length;
+        detokenizer->pending_count = 0;
+    }
+    return used;
+}
+
+size_t mr_detokenizer_push(struct mr_detokenizer *detokenizer, uint32_t id, char *out)
+{
+    struct mr_text text = mr_tokenizer_bytes(detokenizer->tokenizer, id, detokenizer->skip_special);
+    if (text.length == 0) return 0;
+    if (detokenizer->at_start && mr_tokenizer_strips_first_space(detokenizer->tokenizer) &&
+        text.bytes[0] == ' ') {
+        text.bytes++;
+        text.length--;
+    }
+    detokenizer->at_start = false;
+    size_t length = 0, taken;
+    size_t used = use_pending(detokenizer, text, out, &length);
+    struct mr_text rest = {text.bytes + used, text.length - used};
+    if (detokenizer->pending_count > 0) return length;
+    length += write_text(rest, out + length, &taken);
+    keep_pending(detokenizer, (struct mr_text){rest.bytes + taken, rest.length - taken});
+    return length;
+}
+
+size_t mr_detokenizer_finish(struct mr_detokenizer *detokenizer, char *out)
+{
+    if (detokenizer->pending_count == 0) return 0;
+    detokenizer->pending_count = 0;
+    memcpy(out, REPLACEMENT, REPLACEMENT_BYTES);
+    return REPLACEMENT_BYTES;
+}

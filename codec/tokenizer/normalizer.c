@@ -1,0 +1,363 @@
+#include "codec/tokenizer/normalizer.h"
+
+#include "codec/tokenizer/byte_alphabet.h"
+#include "codec/unicode.h"
+#include "codec/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS_MAX 32
+
+enum kind { NORMAL_FORM, PREPEND, REPLACE, STRIP, STRIP_MARKS, LOWERCASE, NMT, BYTE_LEVEL };
+
+struct step {
+    enum kind kind;
+    enum mr_normal_form form;
+    bool left, right;       /* STRIP */
+    struct mr_text pattern; /* REPLACE of plain text, owned */
+    struct mr_regex *regex; /* REPLACE of a pattern */
+    struct mr_text content; /* PREPEND and REPLACE, owned */
+};
+
+struct mr_normalizer {
+    struct step steps[STEPS_MAX];
+    size_t step_count;
+};
+
+/* ---- loading ---- */
+
+static bool copy_text(struct mr_text *out, struct mr_text text)
+{
+    char *bytes = malloc(text.length + 1);
+    if (!bytes) return false;
+    if (text.length > 0) memcpy(bytes, text.bytes, text.length);
+    bytes[text.length] = '\0';
+    *out = (struct mr_text){bytes, text.length};
+    return true;
+}
+
+static bool is(struct mr_text text, const char *name)
+{
+    return text.length == strlen(name) && memcmp(text.bytes, name, text.length) == 0;
+}
+
+static enum mr_status load_replace(struct step *step, const struct mr_json_value *component,
+                                   struct mr_error *err)
+{
+    step->kind = REPLACE;
+    const struct mr_json_value *pattern = mr_json_get(component, "pattern");
+    struct mr_text text, content;
+    if (!mr_json_text(mr_json_get(component, "content"), &content))
+        return mr_fail(err, MR_BAD_FILE, "Replace has no content");
+    if (!copy_text(&step->content, content)) return mr_fail(err, MR_NOMEM, "no memory");
+    if (mr_json_text(mr_json_get(pattern, "Regex"), &text))
+        return mr_regex_create(&step->regex, text, err);
+    if (!mr_json_text(mr_json_get(pattern, "String"), &text) || text.length == 0)
+        return mr_fail(err, MR_BAD_FILE, "Replace has no pattern");
+    return copy_text(&step->pattern, text) ? MR_OK : mr_fail(err, MR_NOMEM, "no memory");
+}
+
+static enum mr_status load_prepend(struct step *step, const struct mr_json_value *component,
+                                   struct mr_error *err)
+{
+    struct mr_text text;
+    step->kind = PREPEND;
+    if (!mr_json_text(mr_json_get(component, "prepend"), &text))
+        return mr_fail(err, MR_BAD_FILE, "Prepend has no text");
+    return copy_text(&step->content, text) ? MR_OK : mr_fail(err, MR_NOMEM, "no memory");
+}
+
+static enum mr_status load_strip(struct step *step, const struct mr_json_value *component,
+                                 struct mr_error *err)
+{
+    step->kind = STRIP;
+    if (!mr_json_bool(mr_json_get(component, "strip_left"), &step->left) ||
+        !mr_json_bool(mr_json_get(component, "strip_right"), &step->right))
+        return mr_fail(err, MR_BAD_FILE, "Strip does not say which side");
+    return MR_OK;
+}
+
+static bool load_plain(struct step *step, struct mr_text type)
+{
+    static const struct {
+        const char *name;
+        enum kind kind;
+        enum mr_normal_form form;
+    } plain[] = {
+        {"NFC", NORMAL_FORM, MR_NFC},
+        {"NFD", NORMAL_FORM, MR_NFD},
+        {"NFKC", NORMAL_FORM, MR_NFKC},
+        {"NFKD", NORMAL_FORM, MR_NFKD},
+        {"Lowercase", LOWERCASE, 0},
+        {"StripAccents", STRIP_MARKS, 0},
+        {"Nmt", NMT, 0},
+        {"ByteLevel", BYTE_LEVEL, 0},
+    };
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
+        if (!is(type, plain[i].name)) continue;
+        step->kind = plain[i].kind;
+        step->form = plain[i].form;
+        return true;
+    }
+    return false;
+}
+
+static enum mr_status load(struct mr_normalizer *normalizer, const struct mr_json_value *component,
+                           unsigned depth, struct mr_error *err);
+
+static enum mr_status load_sequence(struct mr_normalizer *normalizer,
+                                    const struct mr_json_value *component, unsigned depth,
+                                    struct mr_error *err)
+{
+    const struct mr_json_value *list = mr_json_get(component, "normalizers");
+    if (!list || mr_json_kind(list) != MR_JSON_ARRAY || depth > 4)
+        return mr_fail(err, MR_BAD_FILE, "normalizer Sequence has no list");
+    enum mr_status status = MR_OK;
+    for (size_t i = 0; i < mr_json_count(list) && status == MR_OK; i++)
+        status = load(normalizer, mr_json_at(list, i), depth + 1, err);
+    return status;
+}
+
+static enum mr_status load(struct mr_normalizer *normalizer, const struct mr_json_value *component,
+                           unsigned depth, struct mr_error *err)
+{
+    struct mr_text type;
+    if (!mr_json_text(mr_json_get(component, "type"), &type))
+        return mr_fail(err, MR_BAD_FILE, "a normalizer has no type");
+    if (is(type, "Sequence")) return load_sequence(normalizer, component, depth, err);
+    if (normalizer->step_count == STEPS_MAX)
+        return mr_fail(err, MR_BAD_FILE, "more than %d normalizers", STEPS_MAX);
+    struct step *step = &normalizer->steps[normalizer->step_count++];
+    if (is(type, "Replace")) return load_replace(step, component, err);
+    if (is(type, "Prepend")) return load_prepend(step, component, err);
+    if (is(type, "Strip")) return load_strip(step, component, err);
+    if (load_plain(step, type)) return MR_OK;
+    return mr_fail(err, MR_BAD_FILE, "unknown normalizer %.40s", type.bytes);
+}
+
+enum mr_status mr_normalizer_create(struct mr_normalizer **out,
+                                    const struct mr_json_value *component, struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_normalizer *normalizer = calloc(1, sizeof *normalizer);
+    if (!normalizer) return mr_fail(err, MR_NOMEM, "no memory for a normalizer");
+    bool nothing = !component || mr_json_kind(component) == MR_JSON_NULL;
+    enum mr_status status = nothing ? MR_OK : load(normalizer, component, 0, err);
+    if (status != MR_OK) {
+        mr_normalizer_destroy(normalizer);
+        return status;
+    }
+    *out = normalizer;
+    return MR_OK;
+}
+
+static void free_text(struct mr_text text)
+{
+    union {
+        const char *in;
+        char *out;
+    } pun = {.in = text.bytes};
+    free(pun.out);
+}
+
+void mr_normalizer_destroy(struct mr_normalizer *normalizer)
+{
+    if (!normalizer) return;
+    for (size_t i = 0; i < normalizer->step_count; i++) {
+        mr_regex_destroy(normalizer->steps[i].regex);
+        free_text(normalizer->steps[i].pattern);
+        free_text(normalizer->steps[i].content);
+    }
+    free(normalizer);
+}
+
+void mr_normalizer_scratch_init(struct mr_normalizer_scratch *scratch, size_t bytes_max,
+                                struct mr_regex_scratch *regex)
+{
+    mr_buffer_init(&scratch->buffers[0], bytes_max);
+    mr_buffer_init(&scratch->buffers[1], bytes_max);
+    scratch->regex = regex;
+}
+
+void mr_normalizer_scratch_drop(struct mr_normalizer_scratch *scratch)
+{
+    mr_buffer_drop(&scratch->buffers[0]);
+    mr_buffer_drop(&scratch->buffers[1]);
+}
+
+/* ---- running ---- */
+
+static struct mr_text part(struct mr_text text, size_t from, size_t to)
+{
+    return (struct mr_text){text.bytes + from, to - from};
+}
+
+static enum mr_status no_room(struct mr_error *err)
+{
+    return mr_fail(err, MR_NOMEM, "no memory for normalized text");
+}
+
+static size_t ascii_end(struct mr_text text, size_t at)
+{
+    while (at < text.length && (unsigned char)text.bytes[at] < 0x80)
+        at++;
+    return at;
+}
+
+/* ASCII is in every normal form already and composes only as the first of its group, so the text is
+ * cut in front of the last ASCII character of each run. */
+static enum mr_status run_form(const struct step *step, struct mr_text text, struct mr_buffer *out,
+                               struct mr_error *err)
+{
+    for (size_t at = 0; at < text.length;) {
+        size_t plain = ascii_end(text, at);
+        if (plain < text.length && plain > at) plain--;
+        if (!mr_buffer_append(out, part(text, at, plain))) return no_room(err);
+        if (plain == text.length) break;
+        size_t end = plain + 1;
+        while (end < text.length && (unsigned char)text.bytes[end] >= 0x80)
+            end++;
+        enum mr_status status = mr_unicode_normalize(part(text, plain, end), step->form, out, err);
+        if (status != MR_OK) return status;
+        at = end;
+    }
+    return MR_OK;
+}
+
+static enum mr_status run_replace_text(const struct step *step, struct mr_text text,
+                                       struct mr_buffer *out, struct mr_error *err)
+{
+    size_t at = 0;
+    while (at < text.length) {
+        const char *found =
+            memmem(text.bytes + at, text.length - at, step->pattern.bytes, step->pattern.length);
+        if (!found) break;
+        size_t start = (size_t)(found - text.bytes);
+        if (!mr_buffer_append(out, part(text, at, start))) return no_room(err);
+        if (!mr_buffer_append(out, step->content)) return no_room(err);
+        at = start + step->pattern.length;
+    }
+    return mr_buffer_append(out, part(text, at, text.length)) ? MR_OK : no_room(err);
+}
+
+static enum mr_status run_replace_regex(const struct step *step, struct mr_regex_scratch *scratch,
+                                        struct mr_text text, struct mr_buffer *out,
+                                        struct mr_error *err)
+{
+    struct mr_regex_cursor cursor = {0};
+    size_t at = 0;
+    for (;;) {
+        struct mr_regex_match match;
+        enum mr_status status = mr_regex_next(step->regex, scratch, text, &cursor, &match, err);
+        if (status != MR_OK) return status;
+        if (!match.found) break;
+        if (!mr_buffer_append(out, part(text, at, match.start))) return no_room(err);
+        if (!mr_buffer_append(out, step->content)) return no_room(err);
+        at = match.end;
+    }
+    return mr_buffer_append(out, part(text, at, text.length)) ? MR_OK : no_room(err);
+}
+
+static enum mr_status run_strip(const struct step *step, struct mr_text text, struct mr_buffer *out,
+                                struct mr_error *err)
+{
+    size_t start = text.length, end = 0;
+    for (size_t at = 0; at < text.length;) {
+        struct mr_utf8_step character = mr_utf8_next(text, at);
+        if (!mr_unicode_is_space(character.code_point)) {
+            if (start > at) start = at;
+            end = at + character.length;
+        }
+        at += character.length;
+    }
+    if (start > end) start = end; /* nothing but white space: all of it goes */
+    size_t from = step->left ? start : 0;
+    size_t to = step->right ? end : text.length;
+    if (start == end && (step->left || step->right)) from = to = 0;
+    return mr_buffer_append(out, part(text, from, to)) ? MR_OK : no_room(err);
+}
+
+/* Control characters the Nmt component drops, and what it turns into a space. */
+static bool nmt_drops(uint32_t c)
+{
+    return (c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f ||
+           c == 0x9f;
+}
+
+static bool nmt_spaces(uint32_t c)
+{
+    return c == 9 || c == 0xa || c == 0xc || c == 0xd || c == 0x1680 ||
+           (c >= 0x200b && c <= 0x200f) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+           c == 0xfeff || c == 0xfffd;
+}
+
+/* What one character becomes: 0 to 2 code points. */
+static size_t map_character(enum kind kind, uint32_t c, uint32_t out[2])
+{
+    if (kind == LOWERCASE) return mr_unicode_lower(c, out);
+    out[0] = kind == NMT && nmt_spaces(c) ? ' ' : c;
+    if (kind == NMT) return nmt_drops(c) ? 0 : 1;
+    return mr_unicode_is_stripped_mark(c) ? 0 : 1;
+}
+
+static enum mr_status run_map(const struct step *step, struct mr_text text, struct mr_buffer *out,
+                              struct mr_error *err)
+{
+    for (size_t at = 0; at < text.length;) {
+        struct mr_utf8_step character = mr_utf8_next(text, at);
+        uint32_t points[2];
+        size_t count = map_character(step->kind, character.code_point, points);
+        for (size_t i = 0; i < count; i++) {
+            char *place = mr_buffer_reserve(out, 4);
+            if (!place) return no_room(err);
+            mr_buffer_commit(out, mr_utf8_put(place, points[i]));
+        }
+        at += character.length;
+    }
+    return MR_OK;
+}
+
+static enum mr_status run_step(const struct step *step, struct mr_regex_scratch *regex,
+                               struct mr_text text, struct mr_buffer *out, struct mr_error *err)
+{
+    switch (step->kind) {
+    case NORMAL_FORM:
+        return run_form(step, text, out, err);
+    case PREPEND:
+        if (!mr_buffer_append(out, step->content) || !mr_buffer_append(out, text))
+            return no_room(err);
+        return MR_OK;
+    case REPLACE:
+        if (step->regex) return run_replace_regex(step, regex, text, out, err);
+        return run_replace_text(step, text, out, err);
+    case STRIP:
+        return run_strip(step, text, out, err);
+    case STRIP_MARKS:
+    case LOWERCASE:
+    case NMT:
+        return run_map(step, text, out, err);
+    case BYTE_LEVEL:
+        return mr_byte_alphabet_encode(text, out) ? MR_OK : no_room(err);
+    }
+    return MR_OK;
+}
+
+enum mr_status mr_normalizer_run(const struct mr_normalizer *normalizer,
+                                 struct mr_normalizer_scratch *scratch, struct mr_text text,
+                                 struct mr_text *out, struct mr_error *err)
+{
+    *out = text;
+    unsigned turn = 0; /* the buffer *out does not lie in */
+    for (size_t i = 0; i < normalizer->step_count && out->length > 0; i++) {
+        const struct step *step = &normalizer->steps[i];
+        if (step->kind == NORMAL_FORM && ascii_end(*out, 0) == out->length) continue;
+        struct mr_buffer *buffer = &scratch->buffers[turn];
+        turn = 1 - turn;
+        mr_buffer_clear(buffer);
+        enum mr_status status = run_step(step, scratch->regex, *out, buffer, err);
+        if (status != MR_OK) return status;
+        *out = mr_buffer_text(buffer);
+    }
+    return MR_OK;
+}

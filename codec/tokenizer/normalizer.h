@@ -1,0 +1,38 @@
+/* normalizer - the "normalizer" component of a tokenizer.json.
+ *
+ * Understands Sequence, NFC, NFD, NFKC, NFKD, Prepend, Replace, Strip, StripAccents, Lowercase, Nmt
+ * and ByteLevel; null means "leave the text alone"; anything else fails to load.
+ *
+ * Threads: immutable; each thread normalizes with its own scratch.
+ * Memory:  two buffers a scratch, as large as the text needs.
+ * Errors:  MR_BAD_FILE for the component, MR_NOMEM, MR_INVALID_REQUEST from a pattern's limits. */
+#ifndef MR_CODEC_TOKENIZER_NORMALIZER_H
+#define MR_CODEC_TOKENIZER_NORMALIZER_H
+
+#include "codec/buffer.h"
+#include "codec/regex.h"
+#include "codec/wire/json.h"
+
+struct mr_normalizer;
+
+struct mr_normalizer_scratch {
+    struct mr_buffer buffers[2];
+    struct mr_regex_scratch *regex; /* borrowed */
+};
+
+void mr_normalizer_scratch_init(struct mr_normalizer_scratch *scratch, size_t bytes_max,
+                                struct mr_regex_scratch *regex);
+void mr_normalizer_scratch_drop(struct mr_normalizer_scratch *scratch);
+
+/* component may be NULL. */
+enum mr_status mr_normalizer_create(struct mr_normalizer **out,
+                                    const struct mr_json_value *component, struct mr_error *err);
+void mr_normalizer_destroy(struct mr_normalizer *normalizer);
+
+/* *out is text itself when nothing changed, else it lies in the scratch until the next call. text
+ * is valid UTF-8. */
+enum mr_status mr_normalizer_run(const struct mr_normalizer *normalizer,
+                                 struct mr_normalizer_scratch *scratch, struct mr_text text,
+                                 struct mr_text *out, struct mr_error *err);
+
+#endif

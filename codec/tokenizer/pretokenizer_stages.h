@@ -1,0 +1,47 @@
+/* pretokenizer_stages - what a pre-tokenizer is made of. Shared by the two files that load
+ * (pretokenizer_load.c) and run (pretokenizer.c) it, and by no other. */
+#ifndef MR_CODEC_TOKENIZER_PRETOKENIZER_STAGES_H
+#define MR_CODEC_TOKENIZER_PRETOKENIZER_STAGES_H
+
+#include "codec/tokenizer/pretokenizer.h"
+
+#define MR_STAGES_MAX 16
+
+enum mr_stage_kind {
+    MR_STAGE_SPLIT_REGEX,
+    MR_STAGE_SPLIT_TEXT,
+    MR_STAGE_SPLIT_NUMERIC,
+    MR_STAGE_SPLIT_SPACE,
+    MR_STAGE_SPLIT_PUNCTUATION,
+    MR_STAGE_PREFIX_SPACE, /* a space in front unless there is one */
+    MR_STAGE_BYTES,        /* bytes become characters of the byte alphabet */
+    MR_STAGE_METASPACE     /* spaces become the replacement, which may also be put in front */
+};
+
+enum mr_split_behavior {
+    MR_SPLIT_ISOLATED,
+    MR_SPLIT_REMOVED,
+    MR_SPLIT_CONTIGUOUS,
+    MR_SPLIT_MERGED_WITH_PREVIOUS,
+    MR_SPLIT_MERGED_WITH_NEXT
+};
+
+enum mr_prepend_scheme { MR_PREPEND_ALWAYS, MR_PREPEND_FIRST, MR_PREPEND_NEVER };
+
+struct mr_stage {
+    enum mr_stage_kind kind;
+    enum mr_split_behavior behavior;
+    bool inverted;
+    struct mr_regex *regex; /* SPLIT_REGEX, owned */
+    char text[64];          /* SPLIT_TEXT and METASPACE */
+    size_t text_length;
+    enum mr_prepend_scheme prepend; /* METASPACE */
+};
+
+struct mr_pretokenizer {
+    struct mr_stage stages[MR_STAGES_MAX];
+    size_t stage_count;
+    bool gives_bytes;
+};
+
+#endif

@@ -1,0 +1,416 @@
+#include "codec/tokenizer/tokenizer.h"
+
+#include "codec/tokenizer/tokenizer_parts.h"
+#include "codec/wire/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The largest file in use has 2 million values in 33 MB. Truncation and padding, which a file may
+ * carry, are not the business of a worker that answers for every token: they are not read. */
+static const struct mr_json_limits limits = {(size_t)256 << 20, (size_t)16 << 20, 32};
+
+static bool is(struct mr_text text, const char *name)
+{
+    return text.length == strlen(name) && memcmp(text.bytes, name, text.length) == 0;
+}
+
+static bool is_null(const struct mr_json_value *value)
+{
+    return !value || mr_json_kind(value) == MR_JSON_NULL;
+}
+
+static struct mr_text type_of(const struct mr_json_value *component)
+{
+    struct mr_text type = {"", 0};
+    mr_json_text(mr_json_get(component, "type"), &type);
+    return type;
+}
+
+/* ---- model ---- */
+
+static enum mr_status find_vocab_size(const struct mr_json_value *vocab, size_t *size,
+                                      struct mr_error *err)
+{
+    struct mr_json_member member = {0};
+    *size = 0;
+    while (mr_json_next(vocab, &member)) {
+        int64_t id = -1;
+        if (!mr_json_int(member.value, &id) || id < 0 || id >= (int64_t)MR_VOCAB_TOKENS_MAX)
+            return mr_fail(err, MR_BAD_FILE, "a token id is not a number in range");
+        if ((size_t)id >= *size) *size = (size_t)id + 1;
+    }
+    return MR_OK;
+}
+
+static enum mr_status read_vocab(struct mr_tokenizer_parts *parts,
+                                 const struct mr_json_value *vocab, struct mr_error *err)
+{
+    if (!vocab || mr_json_kind(vocab) != MR_JSON_OBJECT)
+        return mr_fail(err, MR_BAD_FILE, "the model has no vocabulary");
+    size_t size;
+    enum mr_status status = find_vocab_size(vocab, &size, err);
+    if (status != MR_OK) return status;
+    struct mr_text *texts = calloc(size + 1, sizeof *texts);
+    if (!texts) return mr_fail(err, MR_NOMEM, "no memory for a vocabulary");
+    struct mr_json_member member = {0};
+    while (mr_json_next(vocab, &member) && status == MR_OK) {
+        int64_t id = 0;
+        mr_json_int(member.value, &id);
+        if (texts[id].bytes) status = mr_fail(err, MR_BAD_FILE, "two tokens have one id");
+        texts[id] = member.name;
+    }
+    if (status == MR_OK) status = mr_vocab_create(&parts->vocab, texts, size, err);
+    free(texts);
+    return status;
+}
+
+/* A merge is ["left", "right"] or, in older files, "left right". */
+static bool read_pair(const struct mr_json_value *merge, struct mr_text *left,
+                      struct mr_text *right)
+{
+    struct mr_text line;
+    if (!mr_json_text(merge, &line))
+        return mr_json_count(merge) == 2 && mr_json_text(mr_json_at(merge, 0), left) &&
+               mr_json_text(mr_json_at(merge, 1), right);
+    const char *space = memchr(line.bytes, ' ', line.length);
+    if (!space) return false;
+    *left = (struct mr_text){line.bytes, (size_t)(space - line.bytes)};
+    *right = (struct mr_text){space + 1, line.length - left->length - 1};
+    return !memchr(right->bytes, ' ', right->length);
+}
+
+static enum mr_status read_merges(struct mr_tokenizer_parts *parts,
+                                  const struct mr_json_value *merges, struct mr_error *err)
+{
+    if (!merges || mr_json_kind(merges) != MR_JSON_ARRAY)
+        return mr_fail(err, MR_BAD_FILE, "the model has no merges");
+    size_t count = mr_json_count(merges);
+    parts->merges = calloc(count + 1, sizeof *parts->merges);
+    if (!parts->merges) return mr_fail(err, MR_NOMEM, "no memory for %zu merges", count);
+    for (size_t i = 0; i < count; i++) {
+        struct mr_text left, right;
+        if (!read_pair(mr_json_at(merges, i), &left, &right))
+            return mr_fail(err, MR_BAD_FILE, "merge %zu is not a pair", i);
+        enum mr_status status =
+            mr_tokenizer_resolve_merge(parts->vocab, left, right, &parts->merges[i], err);
+        if (status != MR_OK) return status;
+        parts->merges[i].rank = (uint32_t)i;
+    }
+    parts->merge_count = count;
+    return MR_OK;
+}
+
+/* Absent and null mean false. */
+static enum mr_status read_flag(const struct mr_json_value *object, const char *name, bool *out,
+                                struct mr_error *err)
+{
+    const struct mr_json_value *value = mr_json_get(object, name);
+    *out = false;
+    if (is_null(value) || mr_json_bool(value, out)) return MR_OK;
+    return mr_fail(err, MR_BAD_FILE, "%s is not true or false", name);
+}
+
+/* Options that change the encoding and that no language model of today uses. */
+static enum mr_status refuse_rare(const struct mr_json_value *model, struct mr_error *err)
+{
+    double dropout = 0;
+    struct mr_text text = {"", 0};
+    mr_json_number(mr_json_get(model, "dropout"), &dropout);
+    if (dropout > 0) return mr_fail(err, MR_BAD_FILE, "a tokenizer with dropout is random");
+    mr_json_text(mr_json_get(model, "continuing_subword_prefix"), &text);
+    if (text.length > 0) return mr_fail(err, MR_BAD_FILE, "unknown continuing_subword_prefix");
+    mr_json_text(mr_json_get(model, "end_of_word_suffix"), &text);
+    if (text.length > 0) return mr_fail(err, MR_BAD_FILE, "unknown end_of_word_suffix");
+    return MR_OK;
+}
+
+static enum mr_status read_model(struct mr_tokenizer_parts *parts,
+                                 const struct mr_json_value *model, struct mr_error *err)
+{
+    struct mr_text type = type_of(model);
+    if (type.length > 0 && !is(type, "BPE"))
+        return mr_fail(err, MR_BAD_FILE, "unknown tokenizer model %.40s", type.bytes);
+    enum mr_status status = refuse_rare(model, err);
+    if (status == MR_OK)
+        status = read_flag(model, "ignore_merges", &parts->model.ignore_merges, err);
+    if (status == MR_OK)
+        status = read_flag(model, "byte_fallback", &parts->model.byte_fallback, err);
+    if (status == MR_OK) status = read_flag(model, "fuse_unk", &parts->model.fuse_unk, err);
+    if (status == MR_OK) status = read_vocab(parts, mr_json_get(model, "vocab"), err);
+    if (status == MR_OK) status = read_merges(parts, mr_json_get(model, "merges"), err);
+    if (status != MR_OK) return status;
+    struct mr_text unk;
+    parts->model.unk_id = MR_TOKEN_NONE;
+    if (!mr_json_text(mr_json_get(model, "unk_token"), &unk)) return MR_OK;
+    parts->model.unk_id = mr_vocab_find(parts->vocab, unk);
+    if (parts->model.unk_id == MR_TOKEN_NONE)
+        return mr_fail(err, MR_BAD_FILE, "the unknown token is not in the vocabulary");
+    return MR_OK;
+}
+
+/* ---- added tokens ---- */
+
+static enum mr_status read_added_token(const struct mr_json_value *value,
+                                       struct mr_added_token *token, struct mr_error *err)
+{
+    if (!mr_json_text(mr_json_get(value, "content"), &token->content))
+        return mr_fail(err, MR_BAD_FILE, "an added token has no content");
+    enum mr_status status = read_flag(value, "special", &token->special, err);
+    if (status == MR_OK) status = read_flag(value, "lstrip", &token->lstrip, err);
+    if (status == MR_OK) status = read_flag(value, "rstrip", &token->rstrip, err);
+    if (status == MR_OK) status = read_flag(value, "single_word", &token->single_word, err);
+    if (status == MR_OK) status = read_flag(value, "normalized", &token->normalized, err);
+    return status;
+}
+
+/* Ids as the reference gives them, whatever the file says: that of the same text in the vocabulary,
+ * else the next one behind it. A token that comes twice keeps its id and takes the later flags. */
+static enum mr_status read_added(struct mr_tokenizer_parts *parts, const struct mr_json_value *list,
+                                 struct mr_error *err)
+{
+    size_t count = mr_json_count(list);
+    parts->added = calloc(count + 1, sizeof *parts->added);
+    if (!parts->added) return mr_fail(err, MR_NOMEM, "no memory for %zu added tokens", count);
+    uint32_t next_id = mr_vocab_count(parts->vocab);
+    for (size_t i = 0; i < count; i++) {
+        struct mr_added_token token = {.id = 0};
+        enum mr_status status = read_added_token(mr_json_at(list, i), &token, err);
+        if (status != MR_OK) return status;
+        if (token.content.length == 0) continue;
+        token.id = mr_vocab_find(parts->vocab, token.content);
+        size_t place = parts->added_count;
+        for (size_t j = 0; j < parts->added_count && token.id == MR_TOKEN_NONE; j++) {
+            struct mr_text other = parts->added[j].content;
+            if (other.length != token.content.length ||
+                memcmp(other.bytes, token.content.bytes, other.length) != 0)
+                continue;
+            token.id = parts->added[j].id;
+            place = j;
+        }
+        if (token.id == MR_TOKEN_NONE) token.id = next_id++;
+        parts->added[place] = token;
+        if (place == parts->added_count) parts->added_count++;
+    }
+    return MR_OK;
+}
+
+/* ---- decoder ---- */
+
+static enum mr_status read_decode_replace(struct mr_token_decoder *decoder,
+                                          const struct mr_json_value *component,
+                                          struct mr_error *err)
+{
+    size_t i = decoder->replace_count;
+    if (i == MR_DECODE_REPLACES_MAX || decoder->byte_fallback || decoder->byte_level)
+        return mr_fail(err, MR_BAD_FILE, "decoder has Replace where it is not supported");
+    if (!mr_json_text(mr_json_get(mr_json_get(component, "pattern"), "String"),
+                      &decoder->from[i]) ||
+        decoder->from[i].length == 0 ||
+        !mr_json_text(mr_json_get(component, "content"), &decoder->to[i]))
+        return mr_fail(err, MR_BAD_FILE, "decoder Replace is not of plain text");
+    decoder->replace_count++;
+    return MR_OK;
+}
+
+static enum mr_status read_decode_strip(struct mr_token_decoder *decoder,
+                                        const struct mr_json_value *component, bool fused,
+                                        struct mr_error *err)
+{
+    struct mr_text content = {"", 0};
+    int64_t start = -1, stop = -1;
+    mr_json_text(mr_json_get(component, "content"), &content);
+    mr_json_int(mr_json_get(component, "start"), &start);
+    mr_json_int(mr_json_get(component, "stop"), &stop);
+    if (!fused || !is(content, " ") || start != 1 || stop != 0 || decoder->strips_first_space)
+        return mr_fail(err, MR_BAD_FILE, "decoder Strip is not of one leading space of the text");
+    decoder->strips_first_space = true;
+    return MR_OK;
+}
+
+static enum mr_status read_decoder_step(struct mr_token_decoder *decoder,
+                                        const struct mr_json_value *component, bool *fused,
+                                        struct mr_error *err)
+{
+    struct mr_text type = type_of(component);
+    if (is(type, "Strip")) return read_decode_strip(decoder, component, *fused, err);
+    bool fuse = is(type, "Fuse");
+    if (*fused && !fuse)
+        return mr_fail(err, MR_BAD_FILE, "decoder %.40s after Fuse is not supported", type.bytes);
+    *fused = fuse || is(type, "ByteLevel"); /* which joins all tokens as well */
+    if (is(type, "Replace")) return read_decode_replace(decoder, component, err);
+    bool bytes = decoder->byte_level || decoder->byte_fallback;
+    if (is(type, "ByteLevel") && !bytes && decoder->replace_count == 0)
+        decoder->byte_level = true;
+    else if (is(type, "ByteFallback") && !bytes)
+        decoder->byte_fallback = true;
+    else if (!fuse)
+        return mr_fail(err, MR_BAD_FILE, "unknown decoder %.40s", type.bytes);
+    return MR_OK;
+}
+
+static enum mr_status read_decoder(struct mr_token_decoder *decoder,
+                                   const struct mr_json_value *component, struct mr_error *err)
+{
+    bool fused = false;
+    if (!is(type_of(component), "Sequence"))
+        return read_decoder_step(decoder, component, &fused, err);
+    const struct mr_json_value *list = mr_json_get(component, "decoders");
+    enum mr_status status = MR_OK;
+    for (size_t i = 0; i < mr_json_count(list) && status == MR_OK; i++)
+        status = read_decoder_step(decoder, mr_json_at(list, i), &fused, err);
+    return status;
+}
+
+/* ---- post-processor ---- */
+
+static enum mr_status add_frame_id(struct mr_tokenizer_parts *parts, bool behind, uint32_t id,
+                                   struct mr_error *err)
+{
+    size_t *count = behind ? &parts->last_count : &parts->first_count;
+    if (*count == MR_FRAME_IDS_MAX)
+        return mr_fail(err, MR_BAD_FILE, "post-processor adds more than %d tokens",
+                       MR_FRAME_IDS_MAX);
+    uint32_t *ids = behind ? parts->last : parts->first;
+    ids[(*count)++] = id;
+    return MR_OK;
+}
+
+static enum mr_status add_frame_token(struct mr_tokenizer_parts *parts,
+                                      const struct mr_json_value *token, bool behind,
+                                      struct mr_error *err)
+{
+    const struct mr_json_value *ids = mr_json_get(token, "ids");
+    if (mr_json_count(ids) == 0)
+        return mr_fail(err, MR_BAD_FILE, "post-processor names a token it does not define");
+    enum mr_status status = MR_OK;
+    for (size_t i = 0; i < mr_json_count(ids) && status == MR_OK; i++) {
+        int64_t id = -1;
+        if (!mr_json_int(mr_json_at(ids, i), &id) || id < 0 || id >= (int64_t)MR_VOCAB_TOKENS_MAX)
+            return mr_fail(err, MR_BAD_FILE, "post-processor has a bad token id");
+        status = add_frame_id(parts, behind, (uint32_t)id, err);
+    }
+    return status;
+}
+
+static enum mr_status read_template(struct mr_tokenizer_parts *parts,
+                                    const struct mr_json_value *component, struct mr_error *err)
+{
+    const struct mr_json_value *single = mr_json_get(component, "single");
+    const struct mr_json_value *defined = mr_json_get(component, "special_tokens");
+    bool behind = false;
+    for (size_t i = 0; i < mr_json_count(single); i++) {
+        const struct mr_json_value *piece = mr_json_at(single, i);
+        struct mr_text name;
+        if (mr_json_get(piece, "Sequence")) {
+            if (behind) return mr_fail(err, MR_BAD_FILE, "post-processor repeats the text");
+            behind = true;
+            continue;
+        }
+        if (!mr_json_text(mr_json_get(mr_json_get(piece, "SpecialToken"), "id"), &name))
+            return mr_fail(err, MR_BAD_FILE, "post-processor has an unknown piece");
+        enum mr_status status =
+            add_frame_token(parts, mr_json_get_text(defined, name), behind, err);
+        if (status != MR_OK) return status;
+    }
+    return behind ? MR_OK : mr_fail(err, MR_BAD_FILE, "post-processor leaves the text out");
+}
+
+static enum mr_status read_frame(struct mr_tokenizer_parts *parts,
+                                 const struct mr_json_value *component, unsigned depth,
+                                 struct mr_error *err)
+{
+    struct mr_text type = type_of(component);
+    if (is_null(component) || is(type, "ByteLevel")) return MR_OK; /* which moves offsets only */
+    if (is(type, "TemplateProcessing")) return read_template(parts, component, err);
+    if (is(type, "BertProcessing") || is(type, "RobertaProcessing")) {
+        int64_t first = -1, last = -1;
+        mr_json_int(mr_json_at(mr_json_get(component, "cls"), 1), &first);
+        mr_json_int(mr_json_at(mr_json_get(component, "sep"), 1), &last);
+        if (first < 0 || last < 0 || first > UINT32_MAX / 2 || last > UINT32_MAX / 2)
+            return mr_fail(err, MR_BAD_FILE, "post-processor has no cls or sep");
+        enum mr_status status = add_frame_id(parts, false, (uint32_t)first, err);
+        return status == MR_OK ? add_frame_id(parts, true, (uint32_t)last, err) : status;
+    }
+    if (!is(type, "Sequence") || depth > 4)
+        return mr_fail(err, MR_BAD_FILE, "unknown post-processor %.40s", type.bytes);
+    const struct mr_json_value *list = mr_json_get(component, "processors");
+    enum mr_status status = MR_OK;
+    /* Each one wraps what the one before it made. */
+    for (size_t i = 0; i < mr_json_count(list) && status == MR_OK; i++) {
+        if (parts->first_count + parts->last_count > 0 &&
+            !is(type_of(mr_json_at(list, i)), "ByteLevel"))
+            return mr_fail(err, MR_BAD_FILE, "two post-processors add tokens");
+        status = read_frame(parts, mr_json_at(list, i), depth + 1, err);
+    }
+    return status;
+}
+
+/* ---- tokenizer_config.json ---- */
+
+/* A token is written as its text or as an object that has it; null and absent mean there is none.
+ */
+static uint32_t named_token(const struct mr_tokenizer_parts *parts,
+                            const struct mr_json_value *settings, const char *name)
+{
+    struct mr_text text;
+    const struct mr_json_value *value = mr_json_get(settings, name);
+    if (!mr_json_text(value, &text) && !mr_json_text(mr_json_get(value, "content"), &text))
+        return MR_TOKEN_NONE;
+    for (size_t i = 0; i < parts->added_count; i++) {
+        struct mr_text added = parts->added[i].content;
+        if (added.length == text.length && memcmp(added.bytes, text.bytes, text.length) == 0)
+            return parts->added[i].id;
+    }
+    return mr_vocab_find(parts->vocab, text);
+}
+
+static enum mr_status parse_file(struct mr_json **out, struct mr_text bytes, const char *name,
+                                 struct mr_error *err)
+{
+    struct mr_error cause;
+    enum mr_status status = mr_json_parse_wide(out, bytes, &limits, &cause);
+    if (status == MR_OK) return MR_OK;
+    if (status == MR_NOMEM) return mr_fail(err, status, "no memory for %s", name);
+    return mr_fail(err, MR_BAD_FILE, "%s: %.150s", name, cause.detail);
+}
+
+static enum mr_status read_parts(struct mr_tokenizer_parts *parts, const struct mr_json_value *root,
+                                 struct mr_error *err)
+{
+    const struct mr_json_value *decoder = mr_json_get(root, "decoder");
+    if (is_null(decoder)) return mr_fail(err, MR_BAD_FILE, "tokenizer.json has no decoder");
+    enum mr_status status = read_model(parts, mr_json_get(root, "model"), err);
+    if (status == MR_OK) status = read_added(parts, mr_json_get(root, "added_tokens"), err);
+    if (status == MR_OK) status = read_decoder(&parts->decoder, decoder, err);
+    if (status == MR_OK) status = read_frame(parts, mr_json_get(root, "post_processor"), 0, err);
+    if (status == MR_OK)
+        status = mr_normalizer_create(&parts->normalizer, mr_json_get(root, "normalizer"), err);
+    if (status == MR_OK)
+        status =
+            mr_pretokenizer_create(&parts->pretokenizer, mr_json_get(root, "pre_tokenizer"), err);
+    return status;
+}
+
+enum mr_status mr_tokenizer_from_json(struct mr_tokenizer **out, struct mr_text json,
+                                      struct mr_text config, struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_json *file = NULL, *settings = NULL;
+    struct mr_tokenizer_parts parts = {.vocab = NULL};
+    enum mr_status status = parse_file(&file, json, "tokenizer.json", err);
+    if (status != MR_OK) goto done;
+    if (config.length > 0) status = parse_file(&settings, config, "tokenizer_config.json", err);
+    if (status != MR_OK) goto done;
+    status = read_parts(&parts, mr_json_root(file), err);
+    if (status != MR_OK) goto done;
+    const struct mr_json_value *names = settings ? mr_json_root(settings) : NULL;
+    parts.bos_id = named_token(&parts, names, "bos_token");
+    parts.eos_id = named_token(&parts, names, "eos_token");
+    status = mr_tokenizer_assemble(out, &parts, err);
+done:
+    mr_tokenizer_parts_drop(&parts);
+    mr_json_destroy(settings);
+    mr_json_destroy(file);
+    return status;
+}

@@ -1,0 +1,80 @@
+#include "codec/wire/encoding.h"
+
+#include <string.h>
+#include <strings.h>
+
+static struct mr_text trim(struct mr_text text)
+{
+    while (text.length && mr_text_is_space(text.bytes[0]))
+        text = (struct mr_text){text.bytes + 1, text.length - 1};
+    while (text.length && mr_text_is_space(text.bytes[text.length - 1]))
+        text.length--;
+    return text;
+}
+
+static bool equals(struct mr_text text, const char *word)
+{
+    return text.length == strlen(word) && strncasecmp(text.bytes, word, text.length) == 0;
+}
+
+/* Splits at the first separator: returns what is before it, *rest what is behind. */
+static struct mr_text split(struct mr_text text, char separator, struct mr_text *rest)
+{
+    const char *at = text.length ? memchr(text.bytes, separator, text.length) : NULL;
+    size_t length = at ? (size_t)(at - text.bytes) : text.length;
+    *rest = at ? (struct mr_text){at + 1, text.length - length - 1} : (struct mr_text){"", 0};
+    return trim((struct mr_text){text.bytes, length});
+}
+
+/* Text is UTF-8 in both encodings; a header that promises another character set is refused. */
+static bool charset_is_utf8(struct mr_text parameters)
+{
+    while (parameters.length) {
+        struct mr_text value;
+        struct mr_text parameter = split(parameters, ';', &parameters);
+        struct mr_text name = split(parameter, '=', &value);
+        value = trim(value);
+        if (value.length >= 2 && value.bytes[0] == '"' && value.bytes[value.length - 1] == '"')
+            value = (struct mr_text){value.bytes + 1, value.length - 2};
+        if (equals(name, "charset") && !equals(value, "utf-8") && !equals(value, "utf8") &&
+            !equals(value, "us-ascii"))
+            return false;
+    }
+    return true;
+}
+
+static enum mr_status from_header(struct mr_text content_type, enum mr_encoding *out,
+                                  struct mr_error *err)
+{
+    struct mr_text parameters;
+    struct mr_text media = split(content_type, ';', &parameters);
+    bool msgpack = equals(media, "application/msgpack") || equals(media, "application/x-msgpack");
+    if (!msgpack && !equals(media, "application/json"))
+        return mr_fail(err, MR_UNSUPPORTED_ENCODING,
+                       "content-type is neither application/msgpack nor application/json");
+    *out = msgpack ? MR_ENCODING_MSGPACK : MR_ENCODING_JSON;
+    if (!charset_is_utf8(parameters))
+        return mr_fail(err, MR_UNSUPPORTED_ENCODING, "content-type names a charset but UTF-8");
+    return MR_OK;
+}
+
+enum mr_status mr_encoding_detect(struct mr_text content_type, struct mr_text record,
+                                  enum mr_encoding *out, struct mr_error *err)
+{
+    *out = MR_ENCODING_JSON;
+    content_type = trim(content_type);
+    if (content_type.length) return from_header(content_type, out, err);
+    struct mr_text value = trim(record);
+    if (value.length && value.bytes[0] == '{') return MR_OK;
+    unsigned char first = record.length ? (unsigned char)record.bytes[0] : 0;
+    if ((first & 0xf0) == 0x80 || first == 0xde || first == 0xdf) {
+        *out = MR_ENCODING_MSGPACK;
+        return MR_OK;
+    }
+    return mr_fail(err, MR_MALFORMED, "record is neither a JSON object nor a msgpack map");
+}
+
+const char *mr_encoding_content_type(enum mr_encoding encoding)
+{
+    return encoding == MR_ENCODING_MSGPACK ? "application/msgpack" : "application/json";
+}

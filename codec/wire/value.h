@@ -1,0 +1,74 @@
+/* value - one decoded value, whichever encoding it came in. The request, token and result decoders
+ * read values only through this page, so every field has one table and one validator.
+ *
+ * A value is a pair of pointers into the document that made it (codec/wire/document.h).
+ * Threads: any, while the document lives. Memory: none of its own; texts and names are borrowed
+ * from the document. Errors: none; asking a value for what it is not is asserted. */
+#ifndef MR_CODEC_WIRE_VALUE_H
+#define MR_CODEC_WIRE_VALUE_H
+
+#include "codec/check.h"
+#include "codec/status.h"
+#include "codec/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum mr_value_kind {
+    MR_VALUE_NULL,
+    MR_VALUE_BOOL,
+    MR_VALUE_INT, /* fits int64_t */
+    MR_VALUE_BIG, /* an integer above INT64_MAX */
+    MR_VALUE_FLOAT,
+    MR_VALUE_TEXT,   /* valid UTF-8 */
+    MR_VALUE_BINARY, /* msgpack only */
+    MR_VALUE_ARRAY,
+    MR_VALUE_MAP /* names are text, each once */
+};
+
+struct mr_value {
+    const struct mr_value_ops *ops;
+    const void *node;
+};
+
+/* One member of a map. Start with a zeroed struct:
+ *     struct mr_member member = {0};
+ *     while (mr_value_next(map, &member)) use(member.name, member.value); */
+struct mr_member {
+    struct mr_text name;
+    struct mr_value value;
+    size_t index; /* how far the walk is, */
+    void *cursor; /* each encoding in its own way */
+};
+
+/* What an encoding provides. */
+struct mr_value_ops {
+    enum mr_value_kind (*kind)(const void *node);
+    int64_t (*integer)(const void *node);
+    double (*number)(const void *node);
+    struct mr_text (*text)(const void *node);
+    size_t (*count)(const void *node);
+    struct mr_value (*at)(const void *node, size_t index);
+    bool (*next)(const void *node, struct mr_member *member);
+};
+
+enum mr_value_kind mr_value_kind(struct mr_value value);
+/* "text", "an integer" ...: for error sentences. Static text. */
+const char *mr_value_kind_name(enum mr_value_kind kind);
+bool mr_value_bool(struct mr_value value);
+int64_t mr_value_int(struct mr_value value);
+/* INT or FLOAT; a float may be NaN or infinite in msgpack. */
+double mr_value_number(struct mr_value value);
+/* TEXT or BINARY. */
+struct mr_text mr_value_text(struct mr_value value);
+/* Elements of an ARRAY, members of a MAP. */
+size_t mr_value_count(struct mr_value value);
+/* index < count. */
+struct mr_value mr_value_at(struct mr_value array, size_t index);
+bool mr_value_next(struct mr_value map, struct mr_member *member);
+/* The member of that name, or false. */
+bool mr_value_get(struct mr_value map, const char *name, struct mr_value *out);
+bool mr_text_equals(struct mr_text text, const char *word);
+
+#endif

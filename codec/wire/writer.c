@@ -1,0 +1,260 @@
+#include "codec/wire/writer.h"
+
+#include "codec/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void mr_writer_init(struct mr_writer *writer, enum mr_encoding encoding, size_t bytes_max)
+{
+    *writer = (struct mr_writer){.encoding = encoding, .wire = {.bytes_max = bytes_max}};
+    mr_json_writer_init(&writer->json, bytes_max);
+}
+
+void mr_writer_drop(struct mr_writer *writer)
+{
+    free(writer->wire.bytes);
+    writer->wire.bytes = NULL;
+    mr_json_writer_drop(&writer->json);
+}
+
+enum mr_status mr_writer_take(struct mr_writer *writer, unsigned char **bytes, size_t *length,
+                              struct mr_error *err)
+{
+    MR_ASSERT(writer->done);
+    if (writer->encoding == MR_ENCODING_JSON) {
+        char *text;
+        enum mr_status status = mr_json_writer_take(&writer->json, &text, length, err);
+        *bytes = (unsigned char *)text;
+        return status;
+    }
+    *bytes = NULL;
+    *length = 0;
+    enum mr_status status = writer->wire.status;
+    size_t bytes_max = writer->wire.bytes_max;
+    if (status != MR_OK) {
+        mr_writer_drop(writer);
+        if (status == MR_NOMEM) return mr_fail(err, status, "no memory to write a record");
+        return mr_fail(err, status, "record above its limit of %zu bytes", bytes_max);
+    }
+    *bytes = writer->wire.bytes;
+    *length = writer->wire.length;
+    writer->wire.bytes = NULL;
+    return MR_OK;
+}
+
+static bool in_json(const struct mr_writer *writer)
+{
+    return writer->encoding == MR_ENCODING_JSON;
+}
+
+/* A value is complete: so are the maps and arrays it was the last of. */
+static void completed(struct mr_writer *writer)
+{
+    MR_ASSERT(!writer->done);
+    while (writer->depth > 0) {
+        if (--writer->open[writer->depth - 1] > 0) return;
+        if (in_json(writer)) mr_json_end(&writer->json);
+        writer->depth--;
+    }
+    writer->done = true;
+}
+
+static void opened(struct mr_writer *writer, size_t count)
+{
+    MR_ASSERT(writer->depth < MR_WRITER_DEPTH_MAX && !writer->done);
+    if (count > 0) {
+        writer->open[writer->depth++] = count;
+        return;
+    }
+    if (in_json(writer)) mr_json_end(&writer->json);
+    completed(writer);
+}
+
+void mr_writer_map(struct mr_writer *writer, size_t member_count)
+{
+    if (in_json(writer))
+        mr_json_begin_object(&writer->json);
+    else
+        mr_wire_put_map(&writer->wire, member_count);
+    opened(writer, member_count);
+}
+
+void mr_writer_array(struct mr_writer *writer, size_t count)
+{
+    if (in_json(writer))
+        mr_json_begin_array(&writer->json);
+    else
+        mr_wire_put_array(&writer->wire, count);
+    opened(writer, count);
+}
+
+/* Repairs only what is broken: bytes of a valid text go straight through. */
+static void put_wire_text(struct mr_wire_buffer *buffer, struct mr_text text)
+{
+    if (mr_utf8_is_valid(text)) {
+        mr_wire_put_text(buffer, text);
+        return;
+    }
+    char *repaired = text.length <= SIZE_MAX / 3 ? malloc(text.length * 3) : NULL;
+    if (!repaired) {
+        buffer->status = MR_NOMEM;
+        return;
+    }
+    size_t length = 0;
+    for (size_t at = 0; at < text.length;) {
+        struct mr_utf8_step step = mr_utf8_next(text, at);
+        const char *from = step.valid ? text.bytes + at : "\xef\xbf\xbd";
+        size_t count = step.valid ? step.length : 3;
+        memcpy(repaired + length, from, count);
+        length += count;
+        at += step.length;
+    }
+    mr_wire_put_text(buffer, (struct mr_text){repaired, length});
+    free(repaired);
+}
+
+static void put_name(struct mr_writer *writer, struct mr_text name)
+{
+    if (in_json(writer))
+        mr_json_name_text(&writer->json, name);
+    else
+        put_wire_text(&writer->wire, name);
+}
+
+void mr_writer_name(struct mr_writer *writer, const char *name)
+{
+    put_name(writer, (struct mr_text){name, strlen(name)});
+}
+
+void mr_writer_null(struct mr_writer *writer)
+{
+    if (in_json(writer))
+        mr_json_put_null(&writer->json);
+    else
+        mr_wire_put_null(&writer->wire);
+    completed(writer);
+}
+
+void mr_writer_bool(struct mr_writer *writer, bool value)
+{
+    if (in_json(writer))
+        mr_json_put_bool(&writer->json, value);
+    else
+        mr_wire_put_bool(&writer->wire, value);
+    completed(writer);
+}
+
+void mr_writer_int(struct mr_writer *writer, int64_t value)
+{
+    if (in_json(writer))
+        mr_json_put_int(&writer->json, value);
+    else
+        mr_wire_put_int(&writer->wire, value);
+    completed(writer);
+}
+
+void mr_writer_uint(struct mr_writer *writer, uint64_t value)
+{
+    if (in_json(writer))
+        mr_json_put_uint(&writer->json, value);
+    else
+        mr_wire_put_uint(&writer->wire, value);
+    completed(writer);
+}
+
+void mr_writer_double(struct mr_writer *writer, double value)
+{
+    if (in_json(writer))
+        mr_json_put_double(&writer->json, value);
+    else
+        mr_wire_put_double(&writer->wire, value);
+    completed(writer);
+}
+
+void mr_writer_float(struct mr_writer *writer, float value)
+{
+    if (in_json(writer))
+        mr_json_put_float(&writer->json, value);
+    else
+        mr_wire_put_float(&writer->wire, value);
+    completed(writer);
+}
+
+void mr_writer_text(struct mr_writer *writer, struct mr_text text)
+{
+    if (in_json(writer))
+        mr_json_put_text(&writer->json, text);
+    else
+        put_wire_text(&writer->wire, text);
+    completed(writer);
+}
+
+void mr_writer_string(struct mr_writer *writer, const char *text)
+{
+    mr_writer_text(writer, (struct mr_text){text, strlen(text)});
+}
+
+void mr_writer_ids(struct mr_writer *writer, const uint32_t *ids, size_t count)
+{
+    mr_writer_array(writer, count);
+    for (size_t i = 0; i < count; i++)
+        mr_writer_uint(writer, ids[i]);
+}
+
+void mr_writer_raw(struct mr_writer *writer, struct mr_text raw)
+{
+    if (in_json(writer))
+        mr_json_put_raw(&writer->json, raw);
+    else
+        mr_wire_put_raw(&writer->wire, raw);
+    completed(writer);
+}
+
+static void put_map(struct mr_writer *writer, struct mr_value map)
+{
+    mr_writer_map(writer, mr_value_count(map));
+    struct mr_member member = {0};
+    while (mr_value_next(map, &member)) {
+        put_name(writer, member.name);
+        mr_writer_value(writer, member.value);
+    }
+}
+
+static void put_array(struct mr_writer *writer, struct mr_value array)
+{
+    size_t count = mr_value_count(array);
+    mr_writer_array(writer, count);
+    for (size_t i = 0; i < count; i++)
+        mr_writer_value(writer, mr_value_at(array, i));
+}
+
+/* Depth is bounded by the document the value came from. */
+void mr_writer_value(struct mr_writer *writer, struct mr_value value)
+{
+    switch (mr_value_kind(value)) {
+    case MR_VALUE_BOOL:
+        mr_writer_bool(writer, mr_value_bool(value));
+        return;
+    case MR_VALUE_INT:
+        mr_writer_int(writer, mr_value_int(value));
+        return;
+    case MR_VALUE_FLOAT:
+        mr_writer_double(writer, mr_value_number(value));
+        return;
+    case MR_VALUE_TEXT:
+        mr_writer_text(writer, mr_value_text(value));
+        return;
+    case MR_VALUE_ARRAY:
+        put_array(writer, value);
+        return;
+    case MR_VALUE_MAP:
+        put_map(writer, value);
+        return;
+    case MR_VALUE_BIG: /* copied only where a producer's own integers are; none is above 2^63 */
+    case MR_VALUE_BINARY:
+    case MR_VALUE_NULL:
+        mr_writer_null(writer);
+        return;
+    }
+}

@@ -1,0 +1,56 @@
+/* writer - one record, written in either encoding by one sequence of calls.
+ *
+ * A map or array says first how many members or elements follow (msgpack needs it) and closes
+ * itself behind the last one. A member is _name followed by one value.
+ *
+ * Owner:  the caller, on its stack.
+ * Memory: one malloc'ed buffer, handed over by _take.
+ * Errors: the first failure is remembered and reported by _take: MR_NOMEM, MR_RECORD_TOO_LARGE.
+ *         Too few or too many members are asserted. */
+#ifndef MR_CODEC_WIRE_WRITER_H
+#define MR_CODEC_WIRE_WRITER_H
+
+#include "codec/wire/encoding.h"
+#include "codec/wire/json_writer.h"
+#include "codec/wire/value.h"
+#include "codec/wire/wire.h"
+
+#define MR_WRITER_DEPTH_MAX 20u
+
+struct mr_writer {
+    enum mr_encoding encoding;
+    struct mr_wire_buffer wire;
+    struct mr_json_writer json;
+    size_t open[MR_WRITER_DEPTH_MAX]; /* values still to come at each level */
+    unsigned depth;
+    bool done;
+};
+
+void mr_writer_init(struct mr_writer *writer, enum mr_encoding encoding, size_t bytes_max);
+/* Frees what was written; for a writer that will not be taken. */
+void mr_writer_drop(struct mr_writer *writer);
+/* Hands the bytes over (the caller frees them) once the root value is complete. */
+enum mr_status mr_writer_take(struct mr_writer *writer, unsigned char **bytes, size_t *length,
+                              struct mr_error *err);
+
+void mr_writer_map(struct mr_writer *writer, size_t member_count);
+void mr_writer_array(struct mr_writer *writer, size_t count);
+void mr_writer_name(struct mr_writer *writer, const char *name);
+void mr_writer_null(struct mr_writer *writer);
+void mr_writer_bool(struct mr_writer *writer, bool value);
+void mr_writer_int(struct mr_writer *writer, int64_t value);
+void mr_writer_uint(struct mr_writer *writer, uint64_t value);
+/* A number that is not finite becomes null in JSON. */
+void mr_writer_double(struct mr_writer *writer, double value);
+void mr_writer_float(struct mr_writer *writer, float value);
+/* Bytes that are not UTF-8 become U+FFFD in both encodings. */
+void mr_writer_text(struct mr_writer *writer, struct mr_text text);
+void mr_writer_string(struct mr_writer *writer, const char *text);
+void mr_writer_ids(struct mr_writer *writer, const uint32_t *ids, size_t count);
+/* One value in this encoding already. */
+void mr_writer_raw(struct mr_writer *writer, struct mr_text raw);
+/* A copy of a value of either encoding; its nesting is at most MR_NESTING_MAX. Binary data becomes
+ * null in JSON. */
+void mr_writer_value(struct mr_writer *writer, struct mr_value value);
+
+#endif

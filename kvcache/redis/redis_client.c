@@ -1,0 +1,441 @@
+#include "kvcache/redis/redis_client.h"
+
+#include "codec/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct op_list {
+    struct mr_redis_op *first, *last;
+    uint32_t count;
+};
+
+struct node {
+    struct mr_redis_conn *conn;
+    struct mr_redis_url where;
+    struct mr_redis_breaker breaker;
+    struct op_list waiting; /* redirected here before the connection stood */
+    bool trying;            /* an attempt or a connection is alive */
+};
+
+struct mr_redis_client {
+    struct mr_redis_conn_options options;
+    uint64_t seed;
+    struct node nodes[MR_REDIS_NODES_MAX];
+    uint32_t node_count;
+    uint8_t slots[MR_REDIS_SLOTS]; /* node, MR_REDIS_NODE_NONE: not known */
+    bool cluster, learning;
+    struct mr_redis_op map; /* CLUSTER SLOTS */
+    struct op_list done;
+    char reason[MR_ERROR_DETAIL_BYTES];
+    uint64_t connects, failures, moved, asked;
+};
+
+static void push(struct op_list *list, struct mr_redis_op *op)
+{
+    op->next = NULL;
+    if (list->last)
+        list->last->next = op;
+    else
+        list->first = op;
+    list->last = op;
+    list->count++;
+}
+
+static struct mr_redis_op *pop(struct op_list *list)
+{
+    struct mr_redis_op *op = list->first;
+    if (!op) return NULL;
+    list->first = op->next;
+    if (!list->first) list->last = NULL;
+    list->count--;
+    op->next = NULL;
+    return op;
+}
+
+/* ---- nodes ---- */
+
+/* The node of an address, made if it is new; NULL: no room or no memory. */
+static struct node *node_of(struct mr_redis_client *client, const char *host, size_t length,
+                            uint16_t port)
+{
+    struct mr_redis_url where = client->options.where;
+    if (length >= sizeof where.host) return NULL;
+    if (length) memcpy(where.host, host, length);
+    if (length) where.host[length] = '\0';
+    where.port = port;
+    where.path[0] = '\0';
+    for (uint32_t i = 0; i < client->node_count; i++)
+        if (client->nodes[i].where.port == port &&
+            strcmp(client->nodes[i].where.host, where.host) == 0)
+            return &client->nodes[i];
+    if (client->node_count == MR_REDIS_NODES_MAX) return NULL;
+    struct node *node = &client->nodes[client->node_count];
+    struct mr_redis_conn_options options = client->options;
+    options.where = where;
+    if (mr_redis_conn_create(&node->conn, &options, NULL) != MR_OK) return NULL;
+    node->where = where;
+    mr_redis_breaker_init(&node->breaker, client->seed + client->node_count);
+    client->node_count++;
+    return node;
+}
+
+enum mr_status mr_redis_client_create(struct mr_redis_client **out,
+                                      const struct mr_redis_conn_options *options, uint64_t seed,
+                                      struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_redis_client *client = calloc(1, sizeof *client);
+    if (!client) return mr_fail(err, MR_NOMEM, "no memory for a Redis client");
+    client->options = *options;
+    client->seed = seed;
+    memset(client->slots, MR_REDIS_NODE_NONE, sizeof client->slots);
+    struct node *node = &client->nodes[0];
+    enum mr_status status = mr_redis_conn_create(&node->conn, options, err);
+    if (status != MR_OK) {
+        free(client);
+        return status;
+    }
+    node->where = options->where;
+    mr_redis_breaker_init(&node->breaker, seed);
+    client->node_count = 1;
+    *out = client;
+    return MR_OK;
+}
+
+static bool is_map(const struct mr_redis_client *client, const struct mr_redis_op *op)
+{
+    return op == &client->map;
+}
+
+/* Ours are freed, the caller's handed back. */
+static void end(struct mr_redis_client *client, struct mr_redis_op *op)
+{
+    if (is_map(client, op)) {
+        mr_redis_op_end(op);
+        client->learning = false;
+    } else if (op->owner == client) { /* ASKING */
+        mr_redis_op_end(op);
+        free(op);
+    } else {
+        push(&client->done, op);
+    }
+}
+
+static void end_waiting(struct mr_redis_client *client, struct node *node)
+{
+    for (struct mr_redis_op *op = pop(&node->waiting); op; op = pop(&node->waiting)) {
+        op->outcome = MR_REDIS_LOST;
+        end(client, op);
+    }
+}
+
+static void collect(struct mr_redis_client *client, struct node *node);
+
+void mr_redis_client_close(struct mr_redis_client *client)
+{
+    for (uint32_t i = 0; i < client->node_count; i++) {
+        mr_redis_conn_close(client->nodes[i].conn);
+        collect(client, &client->nodes[i]);
+        end_waiting(client, &client->nodes[i]);
+    }
+}
+
+void mr_redis_client_destroy(struct mr_redis_client *client)
+{
+    if (!client) return;
+    MR_ASSERT(!client->done.first);
+    for (uint32_t i = 0; i < client->node_count; i++)
+        mr_redis_conn_destroy(client->nodes[i].conn);
+    free(client);
+}
+
+static bool is_up(const struct node *node)
+{
+    return mr_redis_conn_is_ready(node->conn);
+}
+
+bool mr_redis_client_is_ready(const struct mr_redis_client *client)
+{
+    for (uint32_t i = 0; i < client->node_count; i++)
+        if (is_up(&client->nodes[i])) return true;
+    return false;
+}
+
+/* ---- sending ---- */
+
+/* ASKING lets the next command alone through to a slot that is being moved. */
+static bool send_asking(struct mr_redis_client *client, struct node *node, uint64_t deadline_ns)
+{
+    static const char *const words[] = {"ASKING"};
+    const size_t lengths[] = {6};
+    struct mr_redis_op *asking = malloc(sizeof *asking);
+    if (!asking) return false;
+    if (!mr_redis_op_command(asking, 1, words, lengths, false)) {
+        free(asking);
+        return false;
+    }
+    asking->owner = client;
+    asking->deadline_ns = deadline_ns;
+    mr_redis_conn_send(node->conn, asking);
+    return true;
+}
+
+static bool send_to(struct mr_redis_client *client, struct node *node, struct mr_redis_op *op)
+{
+    if (mr_redis_conn_in_flight(node->conn) + 2 > MR_REDIS_IN_FLIGHT_MAX) return false;
+    if (op->asking && !send_asking(client, node, op->deadline_ns)) return false;
+    op->asking = false;
+    mr_redis_conn_send(node->conn, op);
+    return true;
+}
+
+/* The node of the op's slot, else any that is up: it will say where to. */
+static struct node *route(struct mr_redis_client *client, const struct mr_redis_op *op)
+{
+    if (op->slot < MR_REDIS_SLOTS && client->slots[op->slot] != MR_REDIS_NODE_NONE) {
+        struct node *node = &client->nodes[client->slots[op->slot]];
+        if (is_up(node)) return node;
+    }
+    for (uint32_t i = 0; i < client->node_count; i++)
+        if (is_up(&client->nodes[i])) return &client->nodes[i];
+    return NULL;
+}
+
+bool mr_redis_client_send(struct mr_redis_client *client, struct mr_redis_op *op)
+{
+    struct node *node = route(client, op);
+    return node && send_to(client, node, op);
+}
+
+void mr_redis_client_forget(struct mr_redis_client *client, struct mr_redis_op *op, uint64_t now_ns)
+{
+    op->forgotten = true;
+    for (uint32_t i = 0; i < client->node_count; i++)
+        mr_redis_conn_forget(client->nodes[i].conn, op, now_ns);
+}
+
+/* Now if the connection stands, else when it does; a node that failed is not waited for. */
+static void send_or_wait(struct mr_redis_client *client, struct node *node, struct mr_redis_op *op)
+{
+    bool sent = !op->forgotten && is_up(node) && send_to(client, node, op);
+    if (sent) return;
+    bool waits = !op->forgotten && !is_up(node) && node->breaker.failures == 0;
+    if (waits && node->waiting.count < MR_REDIS_IN_FLIGHT_MAX / 2) {
+        push(&node->waiting, op);
+        return;
+    }
+    op->outcome = MR_REDIS_LOST;
+    end(client, op);
+}
+
+/* ---- the cluster's map ---- */
+
+/* Each element: first slot, last slot, [host, port, ...] of the master, replicas. */
+static void learn_range(struct mr_redis_client *client, const struct mr_redis_reply *range)
+{
+    if (mr_redis_reply_count(range) < 3) return;
+    const struct mr_redis_reply *master = mr_redis_reply_at(range, 2);
+    int64_t first = mr_redis_reply_integer(mr_redis_reply_at(range, 0));
+    int64_t last = mr_redis_reply_integer(mr_redis_reply_at(range, 1));
+    if (mr_redis_reply_count(master) < 2 || first < 0 || last < first || last >= MR_REDIS_SLOTS)
+        return;
+    size_t length = 0;
+    const char *host = mr_redis_reply_text(mr_redis_reply_at(master, 0), &length);
+    int64_t port = mr_redis_reply_integer(mr_redis_reply_at(master, 1));
+    if (port < 1 || port > 65535) return;
+    struct node *node = node_of(client, host, length, (uint16_t)port);
+    if (!node) return;
+    for (int64_t slot = first; slot <= last; slot++)
+        client->slots[slot] = (uint8_t)(node - client->nodes);
+}
+
+static void learn(struct mr_redis_client *client, const struct mr_redis_op *op)
+{
+    if (op->outcome != MR_REDIS_DONE) return;
+    size_t count = mr_redis_reply_count(op->reply);
+    for (size_t i = 0; i < count; i++)
+        learn_range(client, mr_redis_reply_at(op->reply, i));
+}
+
+static void ask_for_map(struct mr_redis_client *client, struct node *node, uint64_t deadline_ns)
+{
+    static const char *const words[] = {"CLUSTER", "SLOTS"};
+    const size_t lengths[] = {7, 5};
+    if (client->learning || !is_up(node)) return;
+    if (!mr_redis_op_command(&client->map, 2, words, lengths, false)) return;
+    client->map.deadline_ns = deadline_ns;
+    client->learning = true;
+    client->cluster = true;
+    mr_redis_conn_send(node->conn, &client->map);
+}
+
+/* False: the op is over where it is. */
+static bool redirect(struct mr_redis_client *client, struct node *from, struct mr_redis_op *op)
+{
+    struct mr_redis_redirect to;
+    if (op->redirects >= MR_REDIS_REDIRECTS_MAX) return false;
+    if (!mr_redis_redirect_parse(op->error, strlen(op->error), &to)) return false;
+    const char *host = to.host_length ? to.host : from->where.host;
+    size_t length = to.host_length ? to.host_length : strlen(from->where.host);
+    struct node *node = node_of(client, host, length, to.port);
+    if (!node) return false;
+    op->redirects++;
+    op->asking = to.ask;
+    *(to.ask ? &client->asked : &client->moved) += 1;
+    if (!to.ask) {
+        client->slots[to.slot] = (uint8_t)(node - client->nodes);
+        ask_for_map(client, from, op->deadline_ns);
+    }
+    send_or_wait(client, node, op);
+    return true;
+}
+
+/* ---- turning ---- */
+
+static bool was_answered(enum mr_redis_outcome outcome)
+{
+    return outcome != MR_REDIS_LOST && outcome != MR_REDIS_LATE && outcome != MR_REDIS_GARBAGE;
+}
+
+static void collect(struct mr_redis_client *client, struct node *node)
+{
+    struct mr_redis_op *op;
+    while ((op = mr_redis_conn_take(node->conn)) != NULL) {
+        if (was_answered(op->outcome)) mr_redis_breaker_succeeded(&node->breaker);
+        if (is_map(client, op)) learn(client, op);
+        if (op->outcome != MR_REDIS_MOVED || !redirect(client, node, op)) end(client, op);
+    }
+}
+
+static void send_waiting(struct mr_redis_client *client, struct node *node)
+{
+    while (node->waiting.first && is_up(node)) {
+        struct mr_redis_op *op = pop(&node->waiting);
+        if (!op->forgotten && send_to(client, node, op)) continue;
+        op->outcome = MR_REDIS_LOST;
+        end(client, op);
+    }
+}
+
+/* Those that are due before the connection stands. */
+static void expire_waiting(struct mr_redis_client *client, struct node *node, uint64_t now_ns)
+{
+    for (uint32_t left = node->waiting.count; left > 0; left--) {
+        struct mr_redis_op *op = pop(&node->waiting);
+        if (op->deadline_ns > now_ns) {
+            push(&node->waiting, op);
+            continue;
+        }
+        op->outcome = MR_REDIS_LATE;
+        end(client, op);
+    }
+}
+
+static void give_up(struct mr_redis_client *client, struct node *node, const char *reason,
+                    uint64_t now_ns)
+{
+    node->trying = false;
+    client->failures++;
+    snprintf(client->reason, sizeof client->reason, "%s", reason);
+    mr_redis_breaker_failed(&node->breaker, now_ns);
+    end_waiting(client, node);
+}
+
+static void keep_open(struct mr_redis_client *client, struct node *node, uint64_t now_ns)
+{
+    struct mr_error err = {0};
+    if (!mr_redis_conn_is_closed(node->conn) || !mr_redis_breaker_allows(&node->breaker, now_ns))
+        return;
+    node->trying = true;
+    client->connects++;
+    if (mr_redis_conn_open(node->conn, now_ns, &err) != MR_OK)
+        give_up(client, node, err.detail, now_ns);
+}
+
+static void turn_node(struct mr_redis_client *client, struct node *node, uint64_t now_ns)
+{
+    keep_open(client, node, now_ns);
+    mr_redis_conn_turn(node->conn, now_ns);
+    collect(client, node);
+    if (node->trying && mr_redis_conn_is_closed(node->conn))
+        give_up(client, node, mr_redis_conn_reason(node->conn), now_ns);
+    send_waiting(client, node);
+    expire_waiting(client, node, now_ns);
+}
+
+void mr_redis_client_turn(struct mr_redis_client *client, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < client->node_count; i++)
+        turn_node(client, &client->nodes[i], now_ns);
+}
+
+struct mr_redis_op *mr_redis_client_take(struct mr_redis_client *client)
+{
+    return pop(&client->done);
+}
+
+size_t mr_redis_client_fill(const struct mr_redis_client *client, struct pollfd *doors, size_t max)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < client->node_count && count < max; i++) {
+        const struct mr_redis_conn *conn = client->nodes[i].conn;
+        if (mr_redis_conn_is_closed(conn)) continue;
+        doors[count++] =
+            (struct pollfd){.fd = mr_redis_conn_fd(conn), .events = mr_redis_conn_events(conn)};
+    }
+    return count;
+}
+
+uint64_t mr_redis_client_deadline_ns(const struct mr_redis_client *client)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < client->node_count; i++) {
+        const struct node *node = &client->nodes[i];
+        uint64_t due = mr_redis_conn_deadline_ns(node->conn);
+        if (mr_redis_conn_is_closed(node->conn)) due = node->breaker.retry_ns;
+        for (const struct mr_redis_op *op = node->waiting.first; op; op = op->next)
+            if (op->deadline_ns < due) due = op->deadline_ns;
+        if (due < least) least = due;
+    }
+    return client->done.first ? 0 : least;
+}
+
+struct mr_redis_client_stats mr_redis_client_stats(const struct mr_redis_client *client)
+{
+    struct mr_redis_client_stats stats = {.connects = client->connects,
+                                          .failures = client->failures,
+                                          .moved = client->moved,
+                                          .asked = client->asked,
+                                          .nodes = client->node_count,
+                                          .breaker = client->nodes[0].breaker.state};
+    for (uint32_t i = 0; i < client->node_count; i++) {
+        struct mr_redis_conn_stats bytes = mr_redis_conn_stats(client->nodes[i].conn);
+        stats.breaker_openings += client->nodes[i].breaker.openings;
+        stats.bytes.sent_bytes += bytes.sent_bytes;
+        stats.bytes.received_bytes += bytes.received_bytes;
+        stats.bytes.copied_bytes += bytes.copied_bytes;
+        stats.bytes.value_bytes += bytes.value_bytes;
+    }
+    return stats;
+}
+
+const char *mr_redis_client_reason(const struct mr_redis_client *client)
+{
+    return client->reason;
+}
+
+void mr_redis_client_check(const struct mr_redis_client *client)
+{
+    MR_ASSERT(client->node_count >= 1 && client->node_count <= MR_REDIS_NODES_MAX);
+    for (uint32_t slot = 0; slot < MR_REDIS_SLOTS; slot++)
+        MR_ASSERT(client->slots[slot] == MR_REDIS_NODE_NONE ||
+                  client->slots[slot] < client->node_count);
+    for (uint32_t i = 0; i < client->node_count; i++) {
+        uint32_t count = 0;
+        for (const struct mr_redis_op *op = client->nodes[i].waiting.first; op; op = op->next)
+            count++;
+        MR_ASSERT(count == client->nodes[i].waiting.count);
+    }
+}

@@ -1,0 +1,77 @@
+/* gguf - a GGUF file, checked completely before anything in it is used: the header, every key and
+ * value, every tensor's name, shape, type, alignment and place.
+ *
+ * Format: "GGUF", u32 version (2 or 3), u64 tensor count, u64 key count; keys as (string, u32 type,
+ * value); tensors as (string, u32 dimensions, u64 each with the innermost first, u32 type, u64
+ * offset); then padding to general.alignment (32) and the data the offsets count from. All little-
+ * endian. A string is a u64 length and its bytes.
+ *
+ * Owner:  one thread opens and closes; immutable in between.
+ * Memory: the file is mapped; texts, values and tensor bytes are borrowed from it until _close.
+ * Errors: MR_BAD_FILE says which key or tensor and why; MR_NOMEM. */
+#ifndef MR_OPS_FILES_GGUF_H
+#define MR_OPS_FILES_GGUF_H
+
+#include "codec/status.h"
+#include "codec/text.h"
+#include "ops/files/tensor_table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_GGUF_KEYS_MAX     65536u
+#define MR_GGUF_TEXT_MAX     ((uint64_t)16 << 20)
+#define MR_GGUF_ELEMENTS_MAX ((uint64_t)4 << 20)
+#define MR_GGUF_NAME_MAX     64u /* of a tensor */
+
+enum mr_gguf_type {
+    MR_GGUF_U8,
+    MR_GGUF_I8,
+    MR_GGUF_U16,
+    MR_GGUF_I16,
+    MR_GGUF_U32,
+    MR_GGUF_I32,
+    MR_GGUF_F32,
+    MR_GGUF_BOOL,
+    MR_GGUF_TEXT,
+    MR_GGUF_ARRAY,
+    MR_GGUF_U64,
+    MR_GGUF_I64,
+    MR_GGUF_F64,
+    MR_GGUF_TYPE_COUNT
+};
+
+struct mr_gguf_value {
+    struct mr_text key;
+    enum mr_gguf_type type; /* of the elements, for an array */
+    bool is_array;
+    uint64_t count;             /* elements; 1 unless an array */
+    const unsigned char *bytes; /* the first element */
+};
+
+struct mr_gguf;
+
+enum mr_status mr_gguf_open(struct mr_gguf **out, const char *path, struct mr_error *err);
+/* gguf may be NULL. */
+void mr_gguf_close(struct mr_gguf *gguf);
+
+/* Sorted by name. */
+const struct mr_tensor_table *mr_gguf_tensors(const struct mr_gguf *gguf);
+
+/* NULL when there is no such key. */
+const struct mr_gguf_value *mr_gguf_find(const struct mr_gguf *gguf, const char *key);
+
+/* Typed reads of a single value: false, and *out untouched, when the key is absent or of another
+ * kind. Any integer type serves where the number fits; _number takes integers as well. */
+bool mr_gguf_u32(const struct mr_gguf *gguf, const char *key, uint32_t *out);
+bool mr_gguf_number(const struct mr_gguf *gguf, const char *key, double *out);
+bool mr_gguf_bool(const struct mr_gguf *gguf, const char *key, bool *out);
+bool mr_gguf_text(const struct mr_gguf *gguf, const char *key, struct mr_text *out);
+/* Elements of an array of numbers as 64-bit integers or floats; index < value->count. */
+int64_t mr_gguf_element_int(const struct mr_gguf_value *value, uint64_t index);
+double mr_gguf_element_number(const struct mr_gguf_value *value, uint64_t index);
+/* The texts of an array of texts: a new array for the caller to free; NULL when memory is out. */
+struct mr_text *mr_gguf_texts(const struct mr_gguf_value *value);
+
+#endif

@@ -1,0 +1,48 @@
+#include "ops/files/mapped_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum mr_status map_descriptor(struct mr_mapped_file *out, int descriptor, const char *path,
+                                     struct mr_error *err)
+{
+    struct stat info;
+    if (fstat(descriptor, &info) != 0)
+        return mr_fail(err, MR_BAD_FILE, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode)) return mr_fail(err, MR_BAD_FILE, "%s: not a regular file", path);
+    if (info.st_size <= 0) return mr_fail(err, MR_BAD_FILE, "%s: the file is empty", path);
+    size_t size = (size_t)info.st_size;
+    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (bytes == MAP_FAILED)
+        return mr_fail(err, MR_BAD_FILE, "%s: cannot map it: %s", path, strerror(errno));
+    (void)madvise(bytes, size, MADV_WILLNEED);
+    out->bytes = bytes;
+    out->size = size;
+    return MR_OK;
+}
+
+enum mr_status mr_mapped_file_open(struct mr_mapped_file *out, const char *path,
+                                   struct mr_error *err)
+{
+    *out = (struct mr_mapped_file){0};
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return mr_fail(err, MR_BAD_FILE, "%s: %s", path, strerror(errno));
+    enum mr_status status = map_descriptor(out, descriptor, path, err);
+    close(descriptor);
+    return status;
+}
+
+void mr_mapped_file_close(struct mr_mapped_file *file)
+{
+    if (file->bytes) munmap((void *)(uintptr_t)file->bytes, file->size);
+    *file = (struct mr_mapped_file){0};
+}
+
+struct mr_text mr_mapped_file_text(const struct mr_mapped_file *file)
+{
+    return (struct mr_text){(const char *)file->bytes, file->size};
+}

@@ -1,0 +1,169 @@
+#include "ops/files/model_folder.h"
+
+#include "ops/files/mapped_file.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A JSON file of the folder; absent: both members empty. */
+struct document {
+    struct mr_mapped_file file;
+    struct mr_json *json;
+};
+
+static void close_document(struct document *document)
+{
+    mr_json_destroy(document->json);
+    mr_mapped_file_close(&document->file);
+}
+
+static const struct mr_json_value *root_of(const struct document *document)
+{
+    return document->json ? mr_json_root(document->json) : NULL;
+}
+
+static enum mr_status map_file(struct mr_mapped_file *out, const char *folder, const char *name,
+                               bool required, struct mr_error *err)
+{
+    char path[PATH_MAX];
+    *out = (struct mr_mapped_file){0};
+    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
+        return mr_fail(err, MR_BAD_FILE, "the path of the model is too long");
+    if (!required && access(path, F_OK) != 0) return MR_OK;
+    return mr_mapped_file_open(out, path, err);
+}
+
+static enum mr_status open_document(struct document *out, const char *folder, const char *name,
+                                    bool required, struct mr_error *err)
+{
+    const struct mr_json_limits limits = {
+        .bytes_max = (size_t)16 << 20, .values_max = (size_t)1 << 20, .depth_max = 64};
+    *out = (struct document){0};
+    enum mr_status status = map_file(&out->file, folder, name, required, err);
+    if (status != MR_OK || !out->file.bytes) return status;
+    struct mr_error inner = {0};
+    status = mr_json_parse_wide(&out->json, mr_mapped_file_text(&out->file), &limits, &inner);
+    if (status == MR_OK) return MR_OK;
+    mr_mapped_file_close(&out->file);
+    return mr_fail(err, status == MR_NOMEM ? MR_NOMEM : MR_BAD_FILE, "%s: %.150s", name,
+                   inner.detail);
+}
+
+/* ---- configuration ---- */
+
+static void add_end_tokens(struct mr_model_config *config, const struct mr_json_value *value)
+{
+    int64_t id;
+    if (mr_json_int(value, &id) && id >= 0 && id < config->vocab_size)
+        mr_model_config_add_eos(config, (uint32_t)id);
+    for (size_t i = 0; i < mr_json_count(value); i++)
+        if (mr_json_int(mr_json_at(value, i), &id) && id >= 0 && id < config->vocab_size)
+            mr_model_config_add_eos(config, (uint32_t)id);
+}
+
+static void read_defaults(struct mr_model_source *out, const struct mr_json_value *generation)
+{
+    double number;
+    int64_t top_k;
+    if (mr_json_number(mr_json_get(generation, "temperature"), &number) && number >= 0.0)
+        out->default_temperature = (float)number;
+    if (mr_json_number(mr_json_get(generation, "top_p"), &number) && number > 0.0 && number <= 1.0)
+        out->default_top_p = (float)number;
+    if (mr_json_int(mr_json_get(generation, "top_k"), &top_k) && top_k > 0 && top_k <= UINT32_MAX)
+        out->default_top_k = (uint32_t)top_k;
+    add_end_tokens(&out->config, mr_json_get(generation, "eos_token_id"));
+}
+
+static enum mr_status read_configs(struct mr_model_source *out, const char *folder,
+                                   struct mr_error *err)
+{
+    struct document config, generation;
+    enum mr_status status = open_document(&config, folder, "config.json", true, err);
+    if (status != MR_OK) return status;
+    status = mr_model_config_from_json(&out->config, root_of(&config), err);
+    close_document(&config);
+    if (status != MR_OK) return status;
+    status = open_document(&generation, folder, "generation_config.json", false, err);
+    if (status == MR_OK) read_defaults(out, root_of(&generation));
+    close_document(&generation);
+    return status;
+}
+
+/* ---- tokenizer ---- */
+
+/* "<s>" or {"content": "<s>", ...}. */
+static struct mr_text token_text(const struct mr_json_value *value)
+{
+    struct mr_text text = {"", 0};
+    if (!mr_json_text(value, &text)) mr_json_text(mr_json_get(value, "content"), &text);
+    return text;
+}
+
+/* A template, or a list of named ones, of which the one called "default" counts. */
+static struct mr_text template_text(const struct mr_json_value *value)
+{
+    struct mr_text text = {"", 0}, name;
+    mr_json_text(value, &text);
+    for (size_t i = 0; i < mr_json_count(value); i++) {
+        const struct mr_json_value *entry = mr_json_at(value, i);
+        if (mr_json_text(mr_json_get(entry, "name"), &name) && name.length == 7 &&
+            memcmp(name.bytes, "default", 7) == 0)
+            mr_json_text(mr_json_get(entry, "template"), &text);
+    }
+    return text;
+}
+
+static enum mr_status keep_template(struct mr_model_source *out, const char *folder,
+                                    const struct mr_json_value *config, struct mr_error *err)
+{
+    struct mr_mapped_file file;
+    enum mr_status status = map_file(&file, folder, "chat_template.jinja", false, err);
+    if (status != MR_OK) return status;
+    struct mr_text text = file.bytes ? mr_mapped_file_text(&file)
+                                     : template_text(mr_json_get(config, "chat_template"));
+    status = mr_model_source_keep(&out->chat_template, text, err);
+    mr_mapped_file_close(&file);
+    return status;
+}
+
+static enum mr_status keep_texts(struct mr_model_source *out, const char *folder,
+                                 const struct mr_json_value *config, struct mr_error *err)
+{
+    enum mr_status status = keep_template(out, folder, config, err);
+    if (status == MR_OK)
+        status =
+            mr_model_source_keep(&out->bos_text, token_text(mr_json_get(config, "bos_token")), err);
+    if (status == MR_OK)
+        status =
+            mr_model_source_keep(&out->eos_text, token_text(mr_json_get(config, "eos_token")), err);
+    return status;
+}
+
+static enum mr_status read_tokenizer(struct mr_model_source *out, const char *folder,
+                                     struct mr_error *err)
+{
+    struct mr_mapped_file file;
+    struct document config;
+    enum mr_status status = map_file(&file, folder, "tokenizer.json", true, err);
+    if (status != MR_OK) return status;
+    status = open_document(&config, folder, "tokenizer_config.json", false, err);
+    if (status == MR_OK)
+        status = mr_tokenizer_from_json(&out->tokenizer, mr_mapped_file_text(&file),
+                                        mr_mapped_file_text(&config.file), err);
+    if (status == MR_OK) status = keep_texts(out, folder, root_of(&config), err);
+    close_document(&config);
+    mr_mapped_file_close(&file);
+    return status;
+}
+
+enum mr_status mr_model_folder_read(struct mr_model_source *out, const char *folder,
+                                    struct mr_error *err)
+{
+    enum mr_status status = read_configs(out, folder, err);
+    if (status == MR_OK) status = read_tokenizer(out, folder, err);
+    if (status == MR_OK) status = mr_safetensors_open(&out->safetensors, folder, err);
+    if (status == MR_OK) out->tensors = mr_safetensors_tensors(out->safetensors);
+    return status;
+}

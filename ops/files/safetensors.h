@@ -1,0 +1,29 @@
+/* safetensors - the weights of a Hugging Face folder: model.safetensors, or the files named by
+ * model.safetensors.index.json. Checked completely before anything is used.
+ *
+ * Format of a file: u64 little-endian length of the header (at most 100,000,000), the header as a
+ * JSON object {"name": {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__": {...}},
+ * then the data. Offsets count from the begin of the data; together the tensors cover all of it,
+ * without holes and without overlap; end - begin is the product of the shape times the type's size.
+ *
+ * Owner:  one thread opens and closes; immutable in between.
+ * Memory: the files are mapped, names live in the parsed headers; both until _close.
+ * Errors: MR_BAD_FILE says which file, which tensor and why; MR_NOMEM. */
+#ifndef MR_OPS_FILES_SAFETENSORS_H
+#define MR_OPS_FILES_SAFETENSORS_H
+
+#include "ops/files/tensor_table.h"
+
+#define MR_SAFETENSORS_HEADER_MAX ((size_t)100000000)
+#define MR_SAFETENSORS_FILES_MAX  1024u
+
+struct mr_safetensors;
+
+enum mr_status mr_safetensors_open(struct mr_safetensors **out, const char *folder,
+                                   struct mr_error *err);
+/* safetensors may be NULL. */
+void mr_safetensors_close(struct mr_safetensors *safetensors);
+/* Sorted by name. */
+const struct mr_tensor_table *mr_safetensors_tensors(const struct mr_safetensors *safetensors);
+
+#endif

@@ -1,0 +1,53 @@
+/* tensor_table - the tensors of a model file by name: what they are and where their bytes lie.
+ * Filled by the file readers (ops/files/gguf.c, ops/files/safetensors.c), read by ops/weights.c.
+ *
+ * Owner:  one thread while filling; immutable and shared after _sort.
+ * Memory: the table owns its entries; names and bytes are borrowed from the mapped file.
+ * Errors: MR_BAD_FILE for a name that comes twice, MR_NOMEM.
+ * Shapes: outermost dimension first, as Hugging Face writes them: a linear is [out, in]. */
+#ifndef MR_OPS_FILES_TENSOR_TABLE_H
+#define MR_OPS_FILES_TENSOR_TABLE_H
+
+#include "codec/status.h"
+#include "codec/text.h"
+#include "ops/files/dequant.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_STORED_DIMS_MAX  4u
+#define MR_STORED_COUNT_MAX 65536u
+
+struct mr_stored_tensor {
+    struct mr_text name;
+    enum mr_storage storage;
+    uint32_t dim_count; /* 0: a single number */
+    uint64_t dims[MR_STORED_DIMS_MAX];
+    const unsigned char *bytes;
+    uint64_t size_bytes;
+};
+
+struct mr_tensor_table {
+    struct mr_stored_tensor *entries; /* by name, once sorted */
+    uint32_t count, capacity;
+};
+
+enum mr_status mr_tensor_table_create(struct mr_tensor_table *out, uint32_t capacity,
+                                      struct mr_error *err);
+/* Destroying a zeroed table does nothing. */
+void mr_tensor_table_destroy(struct mr_tensor_table *table);
+/* The next free entry, zeroed. There must be one. */
+struct mr_stored_tensor *mr_tensor_table_add(struct mr_tensor_table *table);
+enum mr_status mr_tensor_table_sort(struct mr_tensor_table *table, struct mr_error *err);
+/* Borrowed; NULL when no tensor is called so. The table must be sorted. */
+const struct mr_stored_tensor *mr_tensor_table_find(const struct mr_tensor_table *table,
+                                                    const char *name);
+/* Product of the dimensions in *numbers, their storage in *bytes; false when a product does not
+ * fit, a dimension is 0, or rows are not whole blocks. */
+bool mr_stored_tensor_sizes(const struct mr_stored_tensor *tensor, uint64_t *numbers,
+                            uint64_t *bytes);
+/* Row `row` of a one- or two-dimensional tensor as floats: out[width]. A vector is one row. */
+void mr_stored_tensor_row(const struct mr_stored_tensor *tensor, uint64_t row, float *out);
+
+#endif

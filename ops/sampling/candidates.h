@@ -1,0 +1,35 @@
+/* candidates - the tokens a draw may choose from, cut down step by step: top-k, top-p, min-p,
+ * typical (Meister et al., "Locally typical sampling", 2022). No step sorts the vocabulary: the
+ * first cut finds its bar in a histogram of the logits and orders only the bin the bar lies in; the
+ * others select on what is left, in linear time.
+ *
+ * Order: a cut keeps the best by its own measure, the lowest id first among equals; the list stays
+ *        in order of id.
+ * State: scratch for one row. Owner: one thread at a time. Memory: all of it in _create, about
+ *        8 words for each id of the vocabulary. */
+#ifndef MR_OPS_SAMPLING_CANDIDATES_H
+#define MR_OPS_SAMPLING_CANDIDATES_H
+
+#include "ops/cpu/level.h"
+
+struct mr_candidates;
+
+enum mr_status mr_candidates_create(struct mr_candidates **out, uint32_t vocab_size,
+                                    enum mr_cpu_level level, struct mr_error *err);
+void mr_candidates_destroy(struct mr_candidates *candidates);
+
+struct mr_candidates_cuts {
+    uint32_t top_k;                /* 0 off */
+    float top_p, min_p, typical_p; /* off: 1, 0, 1 */
+};
+
+/* Fills the list from a row of logits and cuts it. search->count <= vocab_size; search->top is the
+ * largest logit, and finite. At least one candidate remains. */
+void mr_candidates_find(struct mr_candidates *candidates, const struct mr_cpu_search *search,
+                        const struct mr_candidates_cuts *cuts);
+
+/* The list, in order of id. Borrowed until the next _find. */
+const struct mr_cpu_candidate *mr_candidates_list(const struct mr_candidates *candidates,
+                                                  uint32_t *count);
+
+#endif

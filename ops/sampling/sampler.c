@@ -1,0 +1,250 @@
+#include "ops/sampling/sampler.h"
+
+#include "codec/check.h"
+#include "ops/cpu/parallel.h"
+#include "ops/sampling/candidates.h"
+#include "ops/sampling/logit_edits.h"
+#include "ops/sampling/philox.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DRAW_BLOCK 1024u /* ids whose weights are summed together when nothing is cut */
+
+/* What one thread needs for the row it is at. */
+struct worker {
+    struct mr_candidates *candidates;
+    float *logits;   /* [vocab_size], edited */
+    uint32_t *marks; /* [vocab_size] zeros between rows */
+    double *blocks;  /* weights by DRAW_BLOCK */
+};
+
+struct mr_sampler {
+    const struct mr_cpu_ops *ops;
+    uint32_t vocab_size, worker_count;
+    struct worker *workers;
+};
+
+/* ---- life ---- */
+
+static enum mr_status worker_begin(struct worker *worker, const struct mr_sampler_spec *spec,
+                                   struct mr_error *err)
+{
+    const uint32_t blocks = (spec->vocab_size + DRAW_BLOCK - 1) / DRAW_BLOCK;
+    worker->logits = malloc(spec->vocab_size * sizeof *worker->logits);
+    worker->marks = calloc(spec->vocab_size, sizeof *worker->marks);
+    worker->blocks = malloc(blocks * sizeof *worker->blocks);
+    if (!worker->logits || !worker->marks || !worker->blocks)
+        return mr_fail(err, MR_NOMEM, "no memory to sample from %u tokens", spec->vocab_size);
+    return mr_candidates_create(&worker->candidates, spec->vocab_size, spec->level, err);
+}
+
+enum mr_status mr_sampler_create(struct mr_sampler **out, const struct mr_sampler_spec *spec,
+                                 struct mr_error *err)
+{
+    *out = NULL;
+    MR_ASSERT(spec->vocab_size > 0 && spec->worker_count > 0);
+    struct mr_sampler *sampler = calloc(1, sizeof *sampler);
+    if (!sampler) goto no_sampler;
+    sampler->ops = mr_cpu_ops_get(spec->level);
+    sampler->vocab_size = spec->vocab_size;
+    sampler->worker_count = spec->worker_count;
+    sampler->workers = calloc(spec->worker_count, sizeof *sampler->workers);
+    if (!sampler->workers) goto no_workers;
+    for (uint32_t i = 0; i < spec->worker_count; i++)
+        if (worker_begin(&sampler->workers[i], spec, err) != MR_OK) {
+            mr_sampler_destroy(sampler);
+            return MR_NOMEM;
+        }
+    *out = sampler;
+    return MR_OK;
+
+no_workers:
+    free(sampler);
+no_sampler:
+    return mr_fail(err, MR_NOMEM, "no memory for a sampler");
+}
+
+void mr_sampler_destroy(struct mr_sampler *sampler)
+{
+    if (!sampler) return;
+    for (uint32_t i = 0; i < sampler->worker_count; i++) {
+        mr_candidates_destroy(sampler->workers[i].candidates);
+        free(sampler->workers[i].blocks);
+        free(sampler->workers[i].marks);
+        free(sampler->workers[i].logits);
+    }
+    free(sampler->workers);
+    free(sampler);
+}
+
+/* ---- the draw ---- */
+
+float mr_sampler_uniform(uint64_t seed, uint32_t position)
+{
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    const uint32_t counter[4] = {position, 0, 0, 0};
+    uint32_t bits[4];
+    mr_philox(key, counter, bits);
+    return (float)(bits[0] >> 8) / 16777216.0f;
+}
+
+/* The candidate under `target` when their weights are laid end to end in order of id; the last one
+ * that weighs anything when rounding leaves target beyond them all. */
+static const struct mr_cpu_candidate *pick(const struct mr_cpu_candidate *list, uint32_t count,
+                                           double target)
+{
+    const struct mr_cpu_candidate *last = NULL;
+    double sum = 0.0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!(list[i].weight > 0.0f)) continue;
+        last = &list[i];
+        sum += (double)list[i].weight;
+        if (sum > target) break;
+    }
+    return last;
+}
+
+static bool is_cut(const struct mr_sampling *sampling)
+{
+    return sampling->top_k > 0 || sampling->top_p < 1.0f || sampling->min_p > 0.0f ||
+           sampling->typical_p < 1.0f;
+}
+
+static void draw_cut(struct worker *worker, const struct mr_cpu_search *search,
+                     const struct mr_sample_row *row, struct mr_sample *out)
+{
+    const struct mr_candidates_cuts cuts = {.top_k = row->sampling->top_k,
+                                            .top_p = row->sampling->top_p,
+                                            .min_p = row->sampling->min_p,
+                                            .typical_p = row->sampling->typical_p};
+    mr_candidates_find(worker->candidates, search, &cuts);
+    uint32_t count;
+    const struct mr_cpu_candidate *list = mr_candidates_list(worker->candidates, &count);
+    double total = 0.0;
+    for (uint32_t i = 0; i < count; i++)
+        total += (double)list[i].weight;
+    const double uniform = (double)mr_sampler_uniform(row->seed, row->position);
+    const struct mr_cpu_candidate *chosen = pick(list, count, uniform * total);
+    out->token_id = chosen->id;
+    out->probability = (float)((double)chosen->weight / total);
+}
+
+/* Nothing is cut: the block the draw falls in is found from the sums of blocks, and only that block
+ * is looked at closely. */
+static void draw_whole(const struct mr_sampler *sampler, struct worker *worker,
+                       const struct mr_cpu_search *search, const struct mr_sample_row *row,
+                       struct mr_sample *out)
+{
+    double total = 0.0;
+    for (uint32_t begin = 0; begin < search->count; begin += DRAW_BLOCK) {
+        struct mr_cpu_search part = *search;
+        part.x += begin;
+        part.count = search->count - begin < DRAW_BLOCK ? search->count - begin : DRAW_BLOCK;
+        worker->blocks[begin / DRAW_BLOCK] = sampler->ops->sum_exp(&part);
+        total += worker->blocks[begin / DRAW_BLOCK];
+    }
+    double target = (double)mr_sampler_uniform(row->seed, row->position) * total;
+    uint32_t begin = 0;
+    for (; begin + DRAW_BLOCK < search->count; begin += DRAW_BLOCK) {
+        if (worker->blocks[begin / DRAW_BLOCK] > target) break;
+        target -= worker->blocks[begin / DRAW_BLOCK];
+    }
+    struct mr_cpu_search part = *search;
+    struct mr_cpu_candidate list[DRAW_BLOCK];
+    part.x += begin;
+    part.count = search->count - begin < DRAW_BLOCK ? search->count - begin : DRAW_BLOCK;
+    const uint32_t count = sampler->ops->collect(&part, (float)MR_CPU_BINS, list);
+    const struct mr_cpu_candidate *chosen = pick(list, count, target);
+    out->token_id = chosen ? begin + chosen->id : sampler->ops->find_max(search->x, search->count);
+    out->probability = (float)((chosen ? (double)chosen->weight : 1.0) / total);
+}
+
+/* ---- one row ---- */
+
+/* No logit is a number: the lowest id that is not masked, in so far as the masks tell. */
+static uint32_t lowest_allowed(const struct mr_sampler *sampler, const struct mr_sample_row *row,
+                               const float *logits)
+{
+    for (uint32_t id = 0; id < sampler->vocab_size; id++)
+        if (!(logits[id] == -INFINITY)) return id;
+    uint32_t lowest = UINT32_MAX;
+    for (size_t i = 0; i < row->sampling->allowed_token_count; i++)
+        if (row->sampling->allowed_token_ids[i] < lowest)
+            lowest = row->sampling->allowed_token_ids[i];
+    return lowest < sampler->vocab_size ? lowest : 0;
+}
+
+static void choose(const struct mr_sampler *sampler, struct worker *worker,
+                   const struct mr_sample_row *row, struct mr_sample *out)
+{
+    const float *logits = row->logits;
+    if (mr_logit_edits_any(row)) {
+        memcpy(worker->logits, row->logits, sampler->vocab_size * sizeof *logits);
+        mr_logit_edits_apply(row, sampler->vocab_size, worker->logits, worker->marks);
+        logits = worker->logits;
+    }
+    const uint32_t best = sampler->ops->find_max(logits, sampler->vocab_size);
+    const float temperature = row->sampling->temperature;
+    const float factor = temperature > 0.0f ? 1.0f / temperature : 1.0f;
+    const struct mr_cpu_search search = {logits, sampler->vocab_size, logits[best], factor};
+    if (isnan(logits[best]) || logits[best] == -INFINITY) {
+        out->token_id = lowest_allowed(sampler, row, logits);
+        out->probability = 0.0f;
+    } else if (isinf(logits[best]) || isinf(factor)) {
+        out->token_id = best;
+        out->probability = 1.0f;
+    } else if (!(temperature > 0.0f)) {
+        out->token_id = best;
+        out->probability = (float)(1.0 / sampler->ops->sum_exp(&search));
+    } else if (is_cut(row->sampling)) {
+        draw_cut(worker, &search, row, out);
+    } else {
+        draw_whole(sampler, worker, &search, row, out);
+    }
+}
+
+/* Log-probabilities by the model's own logits. */
+static void report(const struct mr_sampler *sampler, const struct mr_sample_row *row,
+                   struct mr_sample *out)
+{
+    const int32_t wanted = row->sampling->logprobs;
+    MR_ASSERT(wanted <= (int32_t)MR_LOGPROBS_MAX);
+    const uint32_t best = sampler->ops->find_max(row->logits, sampler->vocab_size);
+    const struct mr_cpu_search search = {row->logits, sampler->vocab_size, row->logits[best], 1.0f};
+    const double log_total = log(sampler->ops->sum_exp(&search)) + (double)search.top;
+    out->logprob = (float)((double)row->logits[out->token_id] - log_total);
+    out->top_count = sampler->ops->find_top(row->logits, sampler->vocab_size,
+                                            wanted > 0 ? (uint32_t)wanted : 0, out->top_ids);
+    for (uint32_t i = 0; i < out->top_count; i++)
+        out->top_logprobs[i] = (float)((double)row->logits[out->top_ids[i]] - log_total);
+}
+
+/* ---- a step's rows ---- */
+
+struct sampler_run {
+    struct mr_sampler *sampler;
+    const struct mr_sample_row *rows;
+    struct mr_sample *samples;
+};
+
+static void run_rows(void *context, size_t begin, size_t end)
+{
+    struct sampler_run *run = context;
+    struct worker *worker = &run->sampler->workers[mr_parallel_thread_index()];
+    for (size_t i = begin; i < end; i++) {
+        choose(run->sampler, worker, &run->rows[i], &run->samples[i]);
+        report(run->sampler, &run->rows[i], &run->samples[i]);
+    }
+}
+
+void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *rows, uint32_t count,
+                    struct mr_sample *samples)
+{
+    struct sampler_run run = {.sampler = sampler, .rows = rows, .samples = samples};
+    MR_ASSERT(mr_parallel_thread_count() <= sampler->worker_count);
+    for (uint32_t i = 0; i < count; i++)
+        MR_ASSERT(rows[i].logits && rows[i].sampling && !isnan(rows[i].sampling->temperature));
+    mr_parallel_for(count, 1, run_rows, &run);
+}

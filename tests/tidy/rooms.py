@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Holds the source tree to the table of rooms beside this file, and prints the table as a picture.
+
+    rooms.py [--root FOLDER] check             includes: only those the table allows, no circles, no folder
+                                               with more than 30 source files
+    rooms.py [--root FOLDER] symbols LIBRARY…  the same circles through calls: which object file uses a
+                                               function that another one defines
+    rooms.py picture                           the picture of README.md
+
+Prints one line a violation and fails if there is any. A module is a .c or .cpp file with the header of the
+same name; NAME_state.h, which a module's parts share, belongs to module NAME.
+"""
+import os
+import re
+import subprocess
+import sys
+
+FILES_MAX = 30
+SOURCES = (".c", ".h", ".cpp", ".cu", ".py", ".sh")
+TOPS = ("codec", "kvcache", "ops", "batching", "worker")
+
+
+def read_table(path):
+    rooms = {}
+    with open(path) as lines:
+        for line in lines:
+            if line.strip() and not line.startswith("#"):
+                room, below, what = (part.strip() for part in line.split("|"))
+                rooms[room] = ([] if below == "-" else below.split(), what)
+    return rooms
+
+
+def reachable(rooms, room):
+    seen, todo = {room}, [room]
+    while todo:
+        for below in rooms.get(todo.pop(), ([], ""))[0]:
+            if below not in seen:
+                seen.add(below)
+                todo.append(below)
+    return seen
+
+
+def table_faults(rooms):
+    """A room stands above all it may include, so the table itself can have no circle."""
+    above = set()
+    for room, (below, _) in rooms.items():
+        for other in below:
+            if other not in above:
+                yield f"{room}: may include {other}, which does not stand above it in rooms.txt"
+        above.add(room)
+
+
+def tree_files():
+    """What git knows of, or everything where there is no repository."""
+    if os.path.exists(".git"):
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+        names = listed.stdout.split("\n")
+    else:
+        names = [os.path.join(at, name)[2:] for at, _, found in os.walk(".") for name in found]
+    return sorted(name for name in names if os.path.isfile(name) and not name.startswith((".", "build")))
+
+
+def module(path):
+    return re.sub(r"_state$", "", re.sub(r"\.(c|cpp|h)$", "", path))
+
+
+def circles(edges):
+    """Strongly connected groups of more than one node (Tarjan), each with the edges inside it."""
+    index, low, stack, groups = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in edges.get(node, {}):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            group = []
+            while not group or group[-1] != node:
+                group.append(stack.pop())
+            if len(group) > 1:
+                groups.append(sorted(group))
+
+    sys.setrecursionlimit(10000)
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    for group in groups:
+        inside = [f"{a} -> {b} ({edges[a][b]})" for a in group for b in edges.get(a, {}) if b in group]
+        yield f"{group[0]}: in a circle: " + "; ".join(inside)
+
+
+def check(rooms):
+    yield from table_faults(rooms)
+    edges, count = {}, {}
+    for path in tree_files():
+        folder = os.path.dirname(path)
+        if path.endswith(SOURCES):
+            count[folder] = count.get(folder, 0) + 1
+        if not path.endswith((".c", ".h", ".cpp")) or path.split("/")[0] not in TOPS:
+            continue
+        if folder not in rooms:
+            yield f"{path}: its folder is not in tests/tidy/rooms.txt"
+            continue
+        allowed = reachable(rooms, folder)
+        with open(path) as text:
+            includes = re.findall(r'^[ \t]*#[ \t]*include[ \t]*"([^"]*)"', text.read(), re.M)
+        for other in includes:
+            if "/" not in other:
+                yield f'{path}: includes "{other}" without its folder'
+            elif os.path.dirname(other) not in allowed:
+                yield f"{path}: {folder} may not include {other}"
+            elif module(other) != module(path):
+                edges.setdefault(module(path), {})[module(other)] = "include"
+    for folder, files in sorted(count.items()):
+        if files > FILES_MAX:
+            yield f"{folder}: {files} source files, at most {FILES_MAX}"
+    yield from circles(edges)
+
+
+def symbols(libraries):
+    """Circles of object files through the names that exactly one of them defines."""
+    defined, used = {}, {}
+    for library in libraries:
+        listed = subprocess.run(["nm", "-A", "-P", library], capture_output=True, text=True, check=True).stdout
+        for line in listed.split("\n"):
+            found = re.match(r".*\[(.*?)\.(?:c|cpp)\.o\]: (\S+) (\S)", line)
+            if not found:
+                continue
+            unit, name, kind = os.path.basename(library) + ":" + found[1], found[2], found[3]
+            if kind in "TDBRV":
+                defined[name] = unit
+            elif kind == "U":
+                used.setdefault(unit, set()).add(name)
+    edges = {}
+    for unit, names in used.items():
+        for name in sorted(names):
+            if defined.get(name, unit) != unit:
+                edges.setdefault(unit, {}).setdefault(defined[name], name)
+    yield from circles(edges)
+
+
+def picture(rooms):
+    """Folders from the top down; in each its rooms, highest first, with what they hold and include."""
+    for top in reversed(TOPS):
+        print(top)
+        for room, (below, what) in reversed(rooms.items()):
+            if room.split("/")[0] != top:
+                continue
+            name = room[len(top) + 1:] + "/" if room != top else "."
+            print(f"  {name:<11} {what:<52} {'-> ' + ' '.join(below) if below else ''}".rstrip())
+
+
+def main():
+    arguments = sys.argv[1:]
+    rooms = read_table(os.path.join(os.path.dirname(os.path.abspath(__file__)), "rooms.txt"))
+    if arguments[:1] == ["--root"]:
+        os.chdir(arguments[1])
+        arguments = arguments[2:]
+    if arguments == ["picture"]:
+        picture(rooms)
+        return 0
+    if arguments == ["check"]:
+        found = list(check(rooms))
+    elif arguments[:1] == ["symbols"] and len(arguments) > 1:
+        found = list(symbols(arguments[1:]))
+    else:
+        sys.exit(__doc__)
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+#include "batching/base/cost_model.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static uint64_t random_state = 42;
+
+static uint32_t random_below(uint32_t bound)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(random_state >> 33) % bound;
+}
+
+struct truth {
+    double a, b, c, d;
+};
+
+static struct mr_step_work random_work(void)
+{
+    struct mr_step_work work = {0};
+    for (uint32_t rows = random_below(33); rows > 0; rows--)
+        mr_step_work_add(&work, 1, random_below(1000), true);
+    if (random_below(2) == 0)
+        mr_step_work_add(&work, 1 + random_below(512), random_below(2000), false);
+    return work;
+}
+
+static double cost(const struct truth *truth, const struct mr_step_work *work)
+{
+    return truth->a + truth->b * work->rows + truth->c * work->chunk +
+           truth->d * (double)work->history;
+}
+
+static void learn(struct mr_cost_model *model, const struct truth *truth, uint32_t steps,
+                  double noise)
+{
+    for (uint32_t i = 0; i < steps; i++) {
+        struct mr_step_work work = random_work();
+        double share = 1.0 + noise * ((double)random_below(2001) / 1000.0 - 1.0);
+        mr_cost_model_observe(model, &work, cost(truth, &work) * share);
+    }
+}
+
+static void assert_predicts(const struct mr_cost_model *model, const struct truth *truth,
+                            double within)
+{
+    for (uint32_t i = 0; i < 100; i++) {
+        struct mr_step_work work = random_work();
+        double real = cost(truth, &work);
+        assert_true(fabs(mr_cost_model_predict(model, &work) - real) <= within * real);
+    }
+}
+
+static const struct truth cpu = {10.0, 0.6, 0.5, 1e-4};
+static const struct truth gpu = {3.5, 0.01, 0.018, 5e-7};
+
+static void work_counts_rows_chunk_and_history(void **state)
+{
+    (void)state;
+    struct mr_step_work work = {0};
+    mr_step_work_add(&work, 1, 100, true);
+    mr_step_work_add(&work, 64, 1000, false);
+    assert_int_equal(work.rows, 1);
+    assert_int_equal(work.chunk, 64);
+    assert_int_equal(work.history, 100 + 64 * 1000 + 64 * 64 / 2);
+}
+
+static void it_learns_a_slow_and_a_fast_machine(void **state)
+{
+    (void)state;
+    const struct truth *machines[] = {&cpu, &gpu};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct mr_cost_model model;
+        mr_cost_model_init(&model);
+        learn(&model, machines[i], 300, 0.05);
+        assert_predicts(&model, machines[i], 0.06);
+    }
+}
+
+static void coefficients_are_those_of_one_unit(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    double learnt[MR_COST_TERMS];
+    mr_cost_model_init(&model);
+    learn(&model, &cpu, 600, 0.0);
+    mr_cost_model_coefficients(&model, learnt);
+    assert_true(fabs(learnt[0] - cpu.a) < 0.1 * cpu.a);
+    assert_true(fabs(learnt[1] - cpu.b) < 0.1 * cpu.b);
+    assert_true(fabs(learnt[2] - cpu.c) < 0.1 * cpu.c);
+    assert_true(fabs(learnt[3] - cpu.d) < 0.1 * cpu.d);
+}
+
+static void it_follows_a_machine_that_becomes_slower(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    struct truth slower = {20.0, 1.2, 1.0, 2e-4};
+    mr_cost_model_init(&model);
+    learn(&model, &cpu, 300, 0.02);
+    learn(&model, &slower, 400, 0.02);
+    assert_predicts(&model, &slower, 0.08);
+}
+
+static void one_stalled_step_moves_it_little(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    mr_cost_model_init(&model);
+    learn(&model, &cpu, 300, 0.02);
+    struct mr_step_work work = {.rows = 16, .chunk = 256, .history = 100000};
+    double before = mr_cost_model_predict(&model, &work);
+    mr_cost_model_observe(&model, &work, 50.0 * before);
+    assert_true(mr_cost_model_predict(&model, &work) < 1.5 * before);
+}
+
+static void what_is_not_a_time_is_ignored(void **state)
+{
+    (void)state;
+    struct mr_cost_model model, before;
+    mr_cost_model_init(&model);
+    before = model;
+    struct mr_step_work work = {.rows = 1};
+    mr_cost_model_observe(&model, &work, 0.0);
+    mr_cost_model_observe(&model, &work, -1.0);
+    mr_cost_model_observe(&model, &work, (double)NAN);
+    mr_cost_model_observe(&model, &work, (double)INFINITY);
+    assert_memory_equal(&model, &before, sizeof model);
+}
+
+/* Ten thousand equal steps say nothing about the other terms and must not make them wild. */
+static void monotonous_work_keeps_it_finite(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    mr_cost_model_init(&model);
+    struct mr_step_work work = {.rows = 8, .history = 4000};
+    for (uint32_t i = 0; i < 10000; i++)
+        mr_cost_model_observe(&model, &work, cost(&cpu, &work));
+    assert_true(fabs(mr_cost_model_predict(&model, &work) - cost(&cpu, &work)) < 0.5);
+    struct mr_step_work other = {.rows = 8, .chunk = 512, .history = 200000};
+    double predicted = mr_cost_model_predict(&model, &other);
+    assert_true(isfinite(predicted) && predicted >= 0.0 && predicted < 2000.0);
+    learn(&model, &cpu, 300, 0.02);
+    assert_predicts(&model, &cpu, 0.08);
+}
+
+static void a_chunk_fills_the_time_and_not_more(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    mr_cost_model_init(&model);
+    learn(&model, &cpu, 400, 0.0);
+    uint32_t histories[] = {0, 500, 4000, 60000};
+    for (uint32_t i = 0; i < 4; i++) {
+        struct mr_step_work work = {.rows = 16, .history = 8000};
+        double target = mr_cost_model_predict(&model, &work) + 40.0;
+        uint32_t chunk = mr_cost_model_chunk(&model, &work, histories[i], target);
+        struct mr_step_work with = work, beyond = work;
+        mr_step_work_add(&with, chunk, histories[i], false);
+        mr_step_work_add(&beyond, chunk + 2, histories[i], false);
+        assert_true(mr_cost_model_predict(&model, &with) <= target);
+        assert_true(mr_cost_model_predict(&model, &beyond) > target);
+    }
+}
+
+static void longer_histories_get_smaller_chunks(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    mr_cost_model_init(&model);
+    learn(&model, &cpu, 400, 0.0);
+    struct mr_step_work work = {.rows = 8, .history = 4000};
+    uint32_t last = UINT32_MAX;
+    for (uint32_t history = 0; history < 32000; history += 4000) {
+        uint32_t chunk = mr_cost_model_chunk(&model, &work, history, 60.0);
+        assert_true(chunk < last);
+        last = chunk;
+    }
+}
+
+static void a_step_already_too_long_gets_no_chunk(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    mr_cost_model_init(&model);
+    struct mr_step_work work = {.rows = 64};
+    assert_int_equal(mr_cost_model_chunk(&model, &work, 0, 1.0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(work_counts_rows_chunk_and_history),
+        cmocka_unit_test(it_learns_a_slow_and_a_fast_machine),
+        cmocka_unit_test(coefficients_are_those_of_one_unit),
+        cmocka_unit_test(it_follows_a_machine_that_becomes_slower),
+        cmocka_unit_test(one_stalled_step_moves_it_little),
+        cmocka_unit_test(what_is_not_a_time_is_ignored),
+        cmocka_unit_test(monotonous_work_keeps_it_finite),
+        cmocka_unit_test(a_chunk_fills_the_time_and_not_more),
+        cmocka_unit_test(longer_histories_get_smaller_chunks),
+        cmocka_unit_test(a_step_already_too_long_gets_no_chunk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+#include "batching/base/forecast.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* A machine of 10 ms a step, 1 ms a row, 0.1 ms a prompt token, learnt from steps that differ. */
+static void learn(struct mr_cost_model *model, uint32_t steps)
+{
+    mr_cost_model_init(model);
+    for (uint32_t i = 0; i < steps; i++) {
+        struct mr_step_work work = {0};
+        uint32_t rows = i % 7, chunk = i * 37 % 300;
+        for (uint32_t k = 0; k < rows; k++)
+            mr_step_work_add(&work, 1, i * 13 % 500, true);
+        if (chunk > 0) mr_step_work_add(&work, chunk, i * 29 % 400, false);
+        mr_cost_model_observe(model, &work, 10.0 + rows + 0.1 * chunk);
+    }
+}
+
+static void nothing_is_foretold_by_a_model_that_has_seen_little(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    struct mr_forecast forecast = {.pending_tokens = 100, .output_tokens = 10};
+    learn(&model, MR_FORECAST_STEPS_MIN - 1);
+    assert_true(mr_forecast_ms(&model, &forecast) == 0);
+    learn(&model, MR_FORECAST_STEPS_MIN);
+    assert_true(mr_forecast_ms(&model, &forecast) > 0);
+}
+
+static void prefill_and_answer_add_up(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    struct mr_forecast forecast = {
+        .pending_tokens = 400, .chunk_tokens = 100, .output_tokens = 21, .computed_tokens = 30};
+    learn(&model, 500);
+    double ms = mr_forecast_ms(&model, &forecast);
+    double expected = 4 * 10 + 400 * 0.1 + 20 * 11;
+    assert_true(ms > 0.9 * expected && ms < 1.1 * expected);
+}
+
+static void others_beside_it_cost_time_in_every_step(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    struct mr_forecast alone = {.pending_tokens = 100, .output_tokens = 11}, among = alone;
+    learn(&model, 500);
+    among.beside.rows = 5;
+    double more = mr_forecast_ms(&model, &among) - mr_forecast_ms(&model, &alone);
+    assert_true(more > 0.9 * 5 * 11 && more < 1.1 * 5 * 11); /* 11 steps, 5 rows */
+}
+
+static void a_prompt_wholly_cached_with_one_token_to_come_takes_no_time(void **state)
+{
+    (void)state;
+    struct mr_cost_model model;
+    struct mr_forecast forecast = {.computed_tokens = 100, .output_tokens = 1};
+    learn(&model, 500);
+    assert_true(mr_forecast_ms(&model, &forecast) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_foretold_by_a_model_that_has_seen_little),
+        cmocka_unit_test(prefill_and_answer_add_up),
+        cmocka_unit_test(others_beside_it_cost_time_in_every_step),
+        cmocka_unit_test(a_prompt_wholly_cached_with_one_token_to_come_takes_no_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+/* The port over a model whose functions are this file's: each entry must reach the right one. */
+#include "batching/base/model_port.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static struct mr_model *const model = (struct mr_model *)(void *)&(char){0};
+static struct mr_model_info info = {.vocab_size = 321, .layer_count = 6};
+
+const struct mr_model_info *mr_model_info(const struct mr_model *asked)
+{
+    assert_ptr_equal(asked, model);
+    return &info;
+}
+
+enum mr_status mr_model_forward(struct mr_model *asked, const struct mr_batch *batch,
+                                struct mr_error *err)
+{
+    assert_ptr_equal(asked, model);
+    assert_int_equal(batch->row_count, 5);
+    return mr_fail(err, MR_BACKEND, "forward");
+}
+
+enum mr_status mr_model_sample(struct mr_model *asked, const struct mr_sample_row *rows,
+                               uint32_t count, struct mr_sample *samples, struct mr_error *err)
+{
+    (void)err;
+    assert_ptr_equal(asked, model);
+    for (uint32_t i = 0; i < count; i++)
+        samples[i].token_id = rows[i].position;
+    return MR_OK;
+}
+
+enum mr_status mr_model_logits(struct mr_model *asked, uint32_t row, float *out,
+                               struct mr_error *err)
+{
+    (void)err;
+    assert_ptr_equal(asked, model);
+    *out = (float)row;
+    return MR_OK;
+}
+
+void mr_model_kv_copy(struct mr_model *asked, struct mr_kv_place from, struct mr_kv_place to,
+                      uint32_t token_count)
+{
+    assert_ptr_equal(asked, model);
+    assert_true(from.block == 1 && from.slot == 5);
+    assert_true(to.block == 2 && to.slot == 6);
+    assert_int_equal(token_count, 3);
+}
+
+size_t mr_model_kv_export_bytes(const struct mr_model *asked, uint32_t token_count)
+{
+    assert_ptr_equal(asked, model);
+    return 10 * (size_t)token_count;
+}
+
+void *mr_model_kv_bytes_of(struct mr_model *asked, uint32_t block)
+{
+    static unsigned char blocks[10];
+    assert_ptr_equal(asked, model);
+    blocks[block] = (unsigned char)block;
+    return &blocks[block];
+}
+
+enum mr_status mr_model_kv_export(struct mr_model *asked, struct mr_kv_place place,
+                                  uint32_t token_count, void *bytes, size_t size,
+                                  struct mr_error *err)
+{
+    (void)err;
+    assert_ptr_equal(asked, model);
+    assert_int_equal(size, 10 * token_count);
+    *(unsigned char *)bytes = (unsigned char)(place.block + place.slot);
+    return MR_OK;
+}
+
+enum mr_status mr_model_kv_import(struct mr_model *asked, struct mr_kv_place place,
+                                  uint32_t token_count, const void *bytes, size_t size,
+                                  struct mr_error *err)
+{
+    assert_ptr_equal(asked, model);
+    assert_int_equal(size, 10 * token_count);
+    assert_int_equal(*(const unsigned char *)bytes, place.block + place.slot);
+    return mr_fail(err, MR_BACKEND, "import");
+}
+
+static uint64_t five(void *context)
+{
+    (void)context;
+    return 5;
+}
+
+static void every_entry_reaches_the_model(void **state)
+{
+    (void)state;
+    struct mr_model_port port = mr_model_port_of(model, five);
+    struct mr_error err = {0};
+    struct mr_batch batch = {.row_count = 5};
+    struct mr_sample_row rows[2] = {{.position = 8}, {.position = 9}};
+    struct mr_sample samples[2];
+    float logit = 0;
+    assert_int_equal(port.vocab_size, 321);
+    assert_int_equal(port.clock_ns(port.context), 5);
+    assert_int_equal(port.forward(port.context, &batch, &err), MR_BACKEND);
+    assert_string_equal(err.detail, "forward");
+    assert_int_equal(port.sample(port.context, rows, 2, samples, &err), MR_OK);
+    assert_int_equal(samples[1].token_id, 9);
+    assert_int_equal(port.logits(port.context, 7, &logit, &err), MR_OK);
+    assert_true(logit > 6.9f && logit < 7.1f);
+    const struct mr_kv_place one = {1, 5, 0}, two = {2, 6, 0}, nine = {9, 3, 0};
+    port.kv_copy(port.context, one, two, 3);
+    unsigned char byte = 0;
+    assert_int_equal(port.layer_count, 6);
+    assert_int_equal(port.kv_bytes(port.context, 4), 40);
+    assert_int_equal(*(unsigned char *)port.kv_bytes_of(port.context, 7), 7);
+    assert_int_equal(port.kv_export(port.context, nine, 4, &byte), MR_OK);
+    assert_int_equal(byte, 12);
+    assert_int_equal(port.kv_import(port.context, nine, 4, &byte), MR_BACKEND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_entry_reaches_the_model)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,589 @@
+#include "batching/queue/request_queue.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#define SECOND ((uint64_t)1000000000)
+
+static struct mr_request_queue *queue_of(uint32_t count_max, uint64_t bytes_max, uint64_t ageing_ns)
+{
+    struct mr_request_queue *queue = NULL;
+    struct mr_request_queue_options options = {
+        .count_max = count_max, .bytes_max = bytes_max, .ageing_ns = ageing_ns};
+    assert_int_equal(mr_request_queue_create(&queue, &options, NULL), MR_OK);
+    return queue;
+}
+
+static struct mr_queue_entry entry_of(const char *id, int32_t priority, uint64_t arrival_ns)
+{
+    return (struct mr_queue_entry){.id = {id, strlen(id)},
+                                   .priority = priority,
+                                   .arrival_ns = arrival_ns,
+                                   .cost_bytes = 10,
+                                   .held_bytes = 1};
+}
+
+static struct mr_text text_of(const char *id)
+{
+    return (struct mr_text){id, strlen(id)};
+}
+
+static void enqueue(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+{
+    assert_int_equal(mr_request_queue_enqueue(queue, entry), MR_OK);
+}
+
+static void check_and_destroy(struct mr_request_queue *queue)
+{
+    mr_request_queue_check(queue);
+    while (mr_request_queue_drain(queue) != NULL)
+        mr_request_queue_check(queue);
+    assert_int_equal(mr_request_queue_bytes(queue), 0);
+    mr_request_queue_destroy(queue);
+}
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
+static void higher_priority_goes_first_and_equals_in_order_of_arrival(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = queue_of(8, 100, 0);
+    struct mr_queue_entry entries[5] = {entry_of("low", -10, 1), entry_of("a", 0, 3),
+                                        entry_of("b", 0, 2), entry_of("urgent", 20, 9),
+                                        entry_of("c", 0, 3)};
+    for (int i = 0; i < 5; i++)
+        enqueue(queue, &entries[i]);
+    static const int order[5] = {3, 2, 1, 4, 0};
+    for (int i = 0; i < 5; i++)
+        assert_ptr_equal(mr_request_queue_dequeue(queue), &entries[order[i]]);
+    assert_null(mr_request_queue_dequeue(queue));
+    assert_true(mr_request_queue_is_empty(queue));
+    check_and_destroy(queue);
+}
+
+static void waiting_is_worth_priority(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = queue_of(8, 100, SECOND);
+    struct mr_queue_entry low = entry_of("low", 0, 1 * SECOND);
+    struct mr_queue_entry soon = entry_of("soon", 3, 3 * SECOND);   /* 2 s later, 3 steps up */
+    struct mr_queue_entry late = entry_of("late", 3, 4 * SECOND);   /* 3 s later: a tie, low came */
+    struct mr_queue_entry later = entry_of("later", 3, 9 * SECOND); /* low has overtaken it */
+    enqueue(queue, &later);
+    enqueue(queue, &late);
+    enqueue(queue, &low);
+    enqueue(queue, &soon);
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &soon);
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &low);
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &late);
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &later);
+    check_and_destroy(queue);
+}
+
+static void the_widest_priorities_do_not_overflow(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = queue_of(8, 100, UINT64_MAX / 2);
+    struct mr_queue_entry low = entry_of("low", INT32_MIN, 0);
+    struct mr_queue_entry high = entry_of("high", INT32_MAX, UINT64_MAX);
+    enqueue(queue, &low);
+    enqueue(queue, &high);
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &high);
+    check_and_destroy(queue);
+}
+
+static void bounds_hold_and_refusals_are_typed(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = queue_of(2, 100, 0);
+    struct mr_queue_entry a = entry_of("a", 0, 1), b = entry_of("b", 0, 1), c = entry_of("c", 0, 1),
+                          twin = entry_of("a", 0, 1);
+    b.held_bytes = 100;
+    enqueue(queue, &a);
+    assert_int_equal(mr_request_queue_enqueue(queue, &twin), MR_INVALID_REQUEST);
+    assert_false(mr_request_queue_has_room(queue, 0, 100));
+    assert_int_equal(mr_request_queue_enqueue(queue, &b), MR_FULL);
+    b.held_bytes = 99;
+    assert_true(mr_request_queue_has_room(queue, 0, 99));
+    enqueue(queue, &b);
+    assert_int_equal(mr_request_queue_bytes(queue), 100);
+    c.held_bytes = 0;
+    assert_int_equal(mr_request_queue_enqueue(queue, &c), MR_FULL);
+    mr_request_queue_close(queue);
+    assert_int_equal(mr_request_queue_enqueue(queue, &c), MR_CLOSED);
+    assert_false(mr_request_queue_has_room(queue, 0, 0));
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &a);
+    check_and_destroy(queue);
+}
+
+static void an_empty_queue_takes_even_the_largest(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = queue_of(2, 100, 0);
+    struct mr_queue_entry huge = entry_of("huge", 0, 1);
+    huge.held_bytes = 1000;
+    enqueue(queue, &huge);
+    assert_false(mr_request_queue_has_room(queue, 0, 1));
+    check_and_destroy(queue);
+}
+
+static void a_returned_entry_gets_its_old_place_whatever_the_bounds(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = queue_of(2, 2, 0);
+    struct mr_queue_entry a = entry_of("a", 0, 5), b = entry_of("b", 0, 5), c = entry_of("c", 0, 5);
+    enqueue(queue, &a);
+    enqueue(queue, &b);
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &a);
+    enqueue(queue, &c);
+    mr_request_queue_return(queue, &a);
+    assert_int_equal(mr_request_queue_count(queue), 3);
+    mr_request_queue_check(queue);
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &a);
+    check_and_destroy(queue);
+}
+
+static void an_entry_is_found_and_removed_by_id(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = queue_of(8, 100, 0);
+    struct mr_queue_entry a = entry_of("a", 0, 1), b = entry_of("b", 5, 2);
+    enqueue(queue, &a);
+    enqueue(queue, &b);
+    assert_true(mr_request_queue_contains(queue, text_of("b")));
+    assert_ptr_equal(mr_request_queue_remove(queue, text_of("b")), &b);
+    assert_false(mr_request_queue_contains(queue, text_of("b")));
+    assert_null(mr_request_queue_remove(queue, text_of("b")));
+    assert_null(mr_request_queue_remove(queue, text_of("")));
+    assert_int_equal(mr_request_queue_count(queue), 1);
+    enqueue(queue, &b);
+    check_and_destroy(queue);
+}
+
+static void expired_entries_come_out_earliest_first(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = queue_of(8, 100, 0);
+    struct mr_queue_entry a = entry_of("a", 0, 1), b = entry_of("b", 0, 1), c = entry_of("c", 9, 1);
+    a.deadline_ns = 30;
+    b.deadline_ns = 20;
+    enqueue(queue, &a);
+    assert_int_equal(mr_request_queue_next_deadline(queue), 30);
+    enqueue(queue, &b);
+    enqueue(queue, &c);
+    assert_int_equal(mr_request_queue_next_deadline(queue), 20);
+    assert_null(mr_request_queue_expired(queue, 19));
+    assert_ptr_equal(mr_request_queue_expired(queue, 30), &b);
+    assert_ptr_equal(mr_request_queue_expired(queue, 30), &a);
+    assert_null(mr_request_queue_expired(queue, UINT64_MAX));
+    assert_int_equal(mr_request_queue_next_deadline(queue), 0);
+    assert_int_equal(mr_request_queue_count(queue), 1);
+    check_and_destroy(queue);
+}
+
+static void take_stays_within_count_and_budget(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = queue_of(8, 100, 0);
+    struct mr_queue_entry a = entry_of("a", 3, 1), b = entry_of("b", 2, 1), c = entry_of("c", 1, 1);
+    b.cost_bytes = 50;
+    struct mr_queue_entry *out[3];
+    enqueue(queue, &a);
+    enqueue(queue, &b);
+    enqueue(queue, &c);
+    assert_int_equal(mr_request_queue_take(queue, 0, 100, out), 0);
+    assert_int_equal(mr_request_queue_take(queue, 3, 9, out), 0);
+    assert_int_equal(mr_request_queue_take(queue, 3, 20, out), 2); /* lighter c passes b */
+    assert_ptr_equal(out[0], &a);
+    assert_ptr_equal(out[1], &c);
+    assert_int_equal(mr_request_queue_take(queue, 3, 50, out), 1);
+    assert_ptr_equal(out[0], &b);
+    assert_int_equal(mr_request_queue_take(queue, 3, 50, out), 0);
+    check_and_destroy(queue);
+}
+
+static void a_heavy_head_is_passed_a_bounded_number_of_times(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = queue_of(64, 1000, 0);
+    struct mr_queue_entry heavy = entry_of("heavy", 1, 1), light[MR_QUEUE_SKIPS_MAX + 1], *out[2];
+    char ids[MR_QUEUE_SKIPS_MAX + 1][8] = {""};
+    heavy.cost_bytes = 100;
+    enqueue(queue, &heavy);
+    /* With nothing behind it, it is not passed over. */
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(mr_request_queue_take(queue, 2, 50, out), 0);
+    for (uint32_t i = 0; i <= MR_QUEUE_SKIPS_MAX; i++) {
+        ids[i][0] = (char)('a' + i);
+        light[i] = entry_of(ids[i], 0, 2);
+        enqueue(queue, &light[i]);
+        uint32_t taken = mr_request_queue_take(queue, 2, 50, out);
+        assert_int_equal(taken, i < MR_QUEUE_SKIPS_MAX ? 1 : 0);
+    }
+    struct mr_queue_entry first = entry_of("first", 2, 3); /* ahead of it still goes */
+    enqueue(queue, &first);
+    assert_int_equal(mr_request_queue_take(queue, 2, 50, out), 1);
+    assert_ptr_equal(out[0], &first);
+    assert_int_equal(mr_request_queue_take(queue, 2, 110, out), 2);
+    assert_ptr_equal(out[0], &heavy);
+    check_and_destroy(queue);
+}
+
+static struct mr_request_queue *shared_queue(uint32_t count_max, uint64_t blocks_max,
+                                             const uint32_t *weights)
+{
+    struct mr_request_queue *queue = NULL;
+    struct mr_request_queue_options options = {.count_max = count_max,
+                                               .bytes_max = 100,
+                                               .blocks_max = blocks_max,
+                                               .tenant_count = 2,
+                                               .tenant_weights = weights};
+    assert_int_equal(mr_request_queue_create(&queue, &options, NULL), MR_OK);
+    return queue;
+}
+
+static struct mr_queue_entry entry_for(uint32_t tenant, const char *id, int32_t priority)
+{
+    struct mr_queue_entry entry = entry_of(id, priority, 1);
+    entry.tenant = tenant;
+    return entry;
+}
+
+static void a_flood_fills_only_its_own_part(void **state)
+{
+    (void)state;
+    const uint32_t weights[] = {3, 1};
+    struct mr_request_queue *queue = shared_queue(4, 0, weights);
+    struct mr_queue_entry flood[4] = {entry_for(0, "a", 0), entry_for(0, "b", 0),
+                                      entry_for(0, "c", 0), entry_for(0, "d", 0)};
+    struct mr_queue_entry other = entry_for(1, "x", 0);
+    assert_int_equal(mr_request_queue_room(queue), 3);
+    for (int i = 0; i < 3; i++)
+        enqueue(queue, &flood[i]);
+    assert_int_equal(mr_request_queue_enqueue(queue, &flood[3]), MR_FULL);
+    assert_int_equal(mr_request_queue_room(queue), 2);
+    enqueue(queue, &other);
+    assert_int_equal(mr_request_queue_room(queue), 0);
+    assert_int_equal(mr_request_queue_count(queue), 4);
+    check_and_destroy(queue);
+}
+
+static void predicted_blocks_are_bounded(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = shared_queue(8, 20, NULL);
+    struct mr_queue_entry huge = entry_for(0, "huge", 0), more = entry_for(0, "more", 0),
+                          other = entry_for(1, "other", 0);
+    huge.blocks = 50; /* more than there is: alone it is taken all the same */
+    more.blocks = 1;
+    other.blocks = 10;
+    enqueue(queue, &huge);
+    assert_int_equal(mr_request_queue_enqueue(queue, &more), MR_FULL);
+    enqueue(queue, &other);
+    assert_int_equal(mr_request_queue_room(queue), 0);
+    assert_ptr_equal(mr_request_queue_remove(queue, text_of("huge")), &huge);
+    enqueue(queue, &more);
+    assert_int_equal(mr_request_queue_room(queue), 1);
+    check_and_destroy(queue);
+}
+
+static void the_tenant_served_less_goes_first_and_keeps_its_own_order(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = shared_queue(8, 0, NULL);
+    struct mr_queue_entry a = entry_for(0, "a", 50), b = entry_for(0, "b", 0),
+                          x = entry_for(1, "x", 0), y = entry_for(1, "y", 1);
+    enqueue(queue, &b);
+    enqueue(queue, &a);
+    enqueue(queue, &x);
+    enqueue(queue, &y);
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &a);
+    mr_request_queue_charge(queue, 0, 100);
+    assert_true(mr_request_queue_is_behind(queue, 1, 0, 0));
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &y);
+    mr_request_queue_return(queue, &y); /* as good as never taken */
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &y);
+    mr_request_queue_charge(queue, 1, 150);
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &b);
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &x);
+    check_and_destroy(queue);
+}
+
+static void waits_end_by_time_by_wake_and_by_close(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = queue_of(8, 100, 0);
+    assert_null(mr_request_queue_dequeue_until(queue, monotonic_ns() + 1000));
+    assert_false(mr_request_queue_wait(queue, 0));
+    mr_request_queue_wake(queue);
+    assert_false(mr_request_queue_wait(queue, UINT64_MAX)); /* ends at once */
+    assert_false(mr_request_queue_wait(queue, monotonic_ns() + 1000));
+    struct mr_queue_entry a = entry_of("a", 0, 1);
+    enqueue(queue, &a);
+    assert_true(mr_request_queue_wait(queue, UINT64_MAX));
+    assert_ptr_equal(mr_request_queue_dequeue_until(queue, UINT64_MAX), &a);
+    mr_request_queue_close(queue);
+    assert_null(mr_request_queue_dequeue_until(queue, UINT64_MAX));
+    assert_false(mr_request_queue_wait(queue, UINT64_MAX));
+    check_and_destroy(queue);
+}
+
+static void misuse_is_caught(void **state)
+{
+    (void)state;
+    struct mr_request_queue *queue = queue_of(8, 100, 0);
+    struct mr_queue_entry a = entry_of("a", 0, 1);
+    enqueue(queue, &a);
+    expect_assert_failure(mr_request_queue_destroy(queue));
+    assert_ptr_equal(mr_request_queue_dequeue(queue), &a);
+    mr_request_queue_destroy(queue);
+}
+
+/* ---- any history against a list ---- */
+
+#define LISTED 40u
+
+static uint32_t draw(uint64_t *seed, uint32_t below)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*seed >> 33) % below;
+}
+
+/* Effective priority at a time later than every arrival, in steps of 1/100. */
+static bool list_goes_before(const struct mr_queue_entry *one, const struct mr_queue_entry *two)
+{
+    int64_t first = one->priority * 100 - (int64_t)one->arrival_ns;
+    int64_t second = two->priority * 100 - (int64_t)two->arrival_ns;
+    if (first != second) return first > second;
+    return one->arrival_ns != two->arrival_ns ? one->arrival_ns < two->arrival_ns
+                                              : one->sequence < two->sequence;
+}
+
+static struct mr_queue_entry *best_listed(struct mr_queue_entry *entries, const bool *here)
+{
+    struct mr_queue_entry *best = NULL;
+    for (uint32_t i = 0; i < LISTED; i++)
+        if (here[i] && (best == NULL || list_goes_before(&entries[i], best))) best = &entries[i];
+    return best;
+}
+
+static void any_history_gives_the_order_a_sorted_list_gives(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    struct mr_request_queue *queue = queue_of(LISTED, 10 * LISTED, 100);
+    struct mr_queue_entry entries[LISTED];
+    char ids[LISTED][4] = {""};
+    bool here[LISTED] = {false};
+    for (uint32_t round = 0; round < 20000; round++) {
+        uint32_t i = draw(&seed, LISTED);
+        ids[i][0] = (char)('A' + i / 10);
+        ids[i][1] = (char)('0' + i % 10);
+        if (draw(&seed, 3) == 0) {
+            struct mr_queue_entry *best = best_listed(entries, here);
+            assert_ptr_equal(mr_request_queue_dequeue(queue), best);
+            if (best != NULL) here[best - entries] = false;
+        } else if (here[i]) {
+            assert_ptr_equal(mr_request_queue_remove(queue, text_of(ids[i])), &entries[i]);
+            here[i] = false;
+        } else {
+            entries[i] = entry_of(ids[i], (int32_t)draw(&seed, 7) - 3, draw(&seed, 500));
+            entries[i].deadline_ns = draw(&seed, 3) * 100;
+            enqueue(queue, &entries[i]);
+            here[i] = true;
+        }
+        mr_request_queue_check(queue);
+    }
+    check_and_destroy(queue);
+}
+
+/* ---- many threads ---- */
+
+#define PRODUCERS    4u
+#define CONSUMERS    3u
+#define PER_PRODUCER 2000u
+
+struct crowd {
+    struct mr_request_queue *queue;
+    struct mr_queue_entry entries[PRODUCERS][PER_PRODUCER];
+    char ids[PRODUCERS][PER_PRODUCER][8];
+    uint8_t seen[PRODUCERS * PER_PRODUCER]; /* each written by the one thread that got the entry */
+};
+
+struct member {
+    struct crowd *crowd;
+    uint32_t number, got;
+    pthread_t thread;
+};
+
+static void see(struct member *member, const struct mr_queue_entry *entry)
+{
+    ptrdiff_t index = entry - &member->crowd->entries[0][0];
+    member->crowd->seen[index]++;
+    member->got++;
+}
+
+static void *produce(void *argument)
+{
+    struct member *self = argument;
+    for (uint32_t i = 0; i < PER_PRODUCER; i++) {
+        struct mr_queue_entry *entry = &self->crowd->entries[self->number][i];
+        char *id = self->crowd->ids[self->number][i];
+        id[0] = (char)('a' + self->number);
+        for (uint32_t digit = 0, rest = i; digit < 4; digit++, rest /= 10)
+            id[1 + digit] = (char)('0' + rest % 10);
+        *entry = entry_of(id, (int32_t)(i % 5), i);
+        entry->deadline_ns = i % 7 == 0 ? 1 : 0;
+        while (mr_request_queue_enqueue(self->crowd->queue, entry) == MR_FULL)
+            (void)mr_request_queue_wait(self->crowd->queue, 0);
+        if (i % 11 == 0) {
+            const struct mr_queue_entry *mine =
+                mr_request_queue_remove(self->crowd->queue, text_of(id));
+            if (mine != NULL) see(self, mine);
+        }
+    }
+    return NULL;
+}
+
+static void *consume(void *argument)
+{
+    struct member *self = argument;
+    struct mr_request_queue *queue = self->crowd->queue;
+    struct mr_queue_entry *out[4], *entry;
+    while ((entry = mr_request_queue_dequeue_until(queue, UINT64_MAX)) != NULL) {
+        if (self->got % 3 == 0) {
+            mr_request_queue_return(queue, entry);
+            uint32_t taken = mr_request_queue_take(queue, 4, 35, out);
+            for (uint32_t i = 0; i < taken; i++)
+                see(self, out[i]);
+            if (taken > 0) continue;
+            entry = mr_request_queue_dequeue(queue);
+        }
+        if (entry != NULL) see(self, entry);
+    }
+    return NULL;
+}
+
+static void *reap(void *argument)
+{
+    struct member *self = argument;
+    struct mr_request_queue *queue = self->crowd->queue;
+    for (;;) {
+        bool is_there = mr_request_queue_wait(queue, UINT64_MAX);
+        const struct mr_queue_entry *entry = mr_request_queue_expired(queue, 1);
+        if (entry != NULL) see(self, entry);
+        mr_request_queue_check(queue);
+        if (!is_there && entry == NULL && !mr_request_queue_has_room(queue, 0, 0)) return NULL;
+    }
+}
+
+static void every_entry_reaches_exactly_one_of_many_threads(void **state)
+{
+    (void)state;
+    struct crowd *crowd = calloc(1, sizeof *crowd);
+    assert_non_null(crowd);
+    crowd->queue = queue_of(64, 1000, 10);
+    struct member producers[PRODUCERS], consumers[CONSUMERS], reaper = {.crowd = crowd};
+    pthread_create(&reaper.thread, NULL, reap, &reaper);
+    for (uint32_t i = 0; i < CONSUMERS; i++) {
+        consumers[i] = (struct member){.crowd = crowd, .number = i};
+        pthread_create(&consumers[i].thread, NULL, consume, &consumers[i]);
+    }
+    for (uint32_t i = 0; i < PRODUCERS; i++) {
+        producers[i] = (struct member){.crowd = crowd, .number = i};
+        pthread_create(&producers[i].thread, NULL, produce, &producers[i]);
+    }
+    uint32_t got = 0;
+    for (uint32_t i = 0; i < PRODUCERS; i++) {
+        pthread_join(producers[i].thread, NULL);
+        got += producers[i].got;
+    }
+    mr_request_queue_close(crowd->queue);
+    for (uint32_t i = 0; i < CONSUMERS; i++) {
+        pthread_join(consumers[i].thread, NULL);
+        got += consumers[i].got;
+    }
+    pthread_join(reaper.thread, NULL);
+    got += reaper.got;
+    assert_true(mr_request_queue_is_empty(crowd->queue));
+    assert_int_equal(got, PRODUCERS * PER_PRODUCER);
+    for (uint32_t i = 0; i < PRODUCERS * PER_PRODUCER; i++)
+        assert_int_equal(crowd->seen[i], 1);
+    check_and_destroy(crowd->queue);
+    free(crowd);
+}
+
+static void *look(void *argument)
+{
+    struct member *self = argument;
+    (void)mr_request_queue_wait(self->crowd->queue, UINT64_MAX);
+    return NULL;
+}
+
+static void *take_one(void *argument)
+{
+    struct member *self = argument;
+    self->got = mr_request_queue_dequeue_until(self->crowd->queue, UINT64_MAX) != NULL;
+    return NULL;
+}
+
+/* One signal, two sleepers: when the one who only looks gets it, the other must still wake. */
+static void a_waiter_that_only_looks_does_not_swallow_the_signal(void **state)
+{
+    (void)state;
+    struct crowd *crowd = calloc(1, sizeof *crowd);
+    assert_non_null(crowd);
+    for (int round = 0; round < 300; round++) {
+        crowd->queue = queue_of(8, 100, 0);
+        struct member looker = {.crowd = crowd}, taker = {.crowd = crowd};
+        struct mr_queue_entry entry = entry_of("a", 0, 1);
+        pthread_create(&looker.thread, NULL, look, &looker);
+        pthread_create(&taker.thread, NULL, take_one, &taker);
+        if (round % 2 == 0) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+        enqueue(crowd->queue, &entry);
+        pthread_join(taker.thread, NULL);
+        assert_int_equal(taker.got, 1);
+        mr_request_queue_wake(crowd->queue);
+        pthread_join(looker.thread, NULL);
+        check_and_destroy(crowd->queue);
+    }
+    free(crowd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(higher_priority_goes_first_and_equals_in_order_of_arrival),
+        cmocka_unit_test(waiting_is_worth_priority),
+        cmocka_unit_test(the_widest_priorities_do_not_overflow),
+        cmocka_unit_test(bounds_hold_and_refusals_are_typed),
+        cmocka_unit_test(an_empty_queue_takes_even_the_largest),
+        cmocka_unit_test(a_returned_entry_gets_its_old_place_whatever_the_bounds),
+        cmocka_unit_test(an_entry_is_found_and_removed_by_id),
+        cmocka_unit_test(expired_entries_come_out_earliest_first),
+        cmocka_unit_test(take_stays_within_count_and_budget),
+        cmocka_unit_test(a_heavy_head_is_passed_a_bounded_number_of_times),
+        cmocka_unit_test(a_flood_fills_only_its_own_part),
+        cmocka_unit_test(predicted_blocks_are_bounded),
+        cmocka_unit_test(the_tenant_served_less_goes_first_and_keeps_its_own_order),
+        cmocka_unit_test(waits_end_by_time_by_wake_and_by_close),
+        cmocka_unit_test(misuse_is_caught),
+        cmocka_unit_test(any_history_gives_the_order_a_sorted_list_gives),
+        cmocka_unit_test(every_entry_reaches_exactly_one_of_many_threads),
+        cmocka_unit_test(a_waiter_that_only_looks_does_not_swallow_the_signal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,181 @@
+#include "answers.h"
+
+#include "codec/records/reply.h"
+
+static bool same_text(struct mr_text a, struct mr_text b)
+{
+    return a.length == b.length && (a.length == 0 || memcmp(a.bytes, b.bytes, a.length) == 0);
+}
+
+static void choices_are_equal(const struct mr_choice *a, const struct mr_choice *b)
+{
+    assert_int_equal(a->finish, b->finish);
+    assert_int_equal(a->stop_token, b->stop_token);
+    assert_true(same_text(a->stop_text, b->stop_text) && same_text(a->text, b->text));
+    assert_int_equal(a->token_count, b->token_count);
+    assert_memory_equal(a->token_ids, b->token_ids, a->token_count * sizeof *a->token_ids);
+    assert_int_equal(a->completion_tokens, b->completion_tokens);
+    assert_int_equal(a->logprobs != NULL, b->logprobs != NULL);
+    for (size_t i = 0; a->logprobs && i < a->token_count; i++) {
+        assert_true(a->logprobs[i].chosen.logprob == b->logprobs[i].chosen.logprob);
+        assert_true(same_text(a->logprobs[i].chosen.text, b->logprobs[i].chosen.text));
+        assert_int_equal(a->logprobs[i].top_count, b->logprobs[i].top_count);
+        for (uint32_t k = 0; k < a->logprobs[i].top_count; k++)
+            assert_int_equal(a->logprobs[i].top[k].token_id, b->logprobs[i].top[k].token_id);
+    }
+}
+
+static void round_trip(const struct mr_result *result, enum mr_encoding encoding)
+{
+    unsigned char *bytes;
+    size_t length;
+    struct mr_error err;
+    struct mr_result back;
+    struct mr_arena *arena = mr_arena_create(1 << 20);
+    assert_int_equal(mr_result_encode(result, encoding, &bytes, &length, &err), MR_OK);
+    struct mr_text text = {(char *)bytes, length};
+    assert_int_equal(mr_result_decode(&back, text, encoding, arena, &err), MR_OK);
+    free(bytes);
+    assert_true(same_text(back.id, result->id) && same_text(back.model, result->model));
+    assert_true(same_text(back.worker, result->worker) && back.attempt == result->attempt);
+    assert_int_equal(back.choice_count, result->choice_count);
+    for (size_t i = 0; i < back.choice_count; i++)
+        choices_are_equal(&back.choices[i], &result->choices[i]);
+    assert_int_equal(back.prompt_tokens, result->prompt_tokens);
+    assert_int_equal(back.cached_tokens, result->cached_tokens);
+    assert_int_equal(back.cached_tokens_redis, result->cached_tokens_redis);
+    assert_true(back.queue_ms == result->queue_ms && back.prefill_ms == result->prefill_ms);
+    assert_true(back.itl_max_ms == result->itl_max_ms && back.total_ms == 99.063);
+    assert_int_equal(back.recomputed_tokens, result->recomputed_tokens);
+    assert_int_equal(back.error, result->error);
+    assert_int_equal(back.error_retryable, result->error_retryable);
+    if (result->error_message) assert_string_equal(back.error_message, result->error_message);
+    assert_true(same_text(back.source_topic, result->source_topic));
+    assert_true(back.source_partition == 3 && back.source_offset == 41);
+    assert_true(same_text(back.metadata, result->metadata));
+    mr_arena_destroy(arena);
+}
+
+static void results_come_back_as_they_went(void **state)
+{
+    (void)state;
+    struct mr_choice choices[2] = {answer_choice(), answer_choice()};
+    choices[0].logprobs = answer_logprobs;
+    choices[1].finish = MR_FINISH_STOP_STRING;
+    choices[1].stop_text = text_of("END");
+    for (unsigned encoding = 0; encoding < 2; encoding++)
+        for (size_t count = 1; count <= 2; count++) {
+            struct mr_result result = answer_result(choices, count);
+            round_trip(&result, (enum mr_encoding)encoding);
+            result.error = MR_CANCELLED;
+            result.error_message = "asked to";
+            result.error_retryable = true;
+            result.metadata = text_of(encoding == MR_ENCODING_JSON ? "[1, 2]" : "\x92\x01\x02");
+            round_trip(&result, (enum mr_encoding)encoding);
+        }
+}
+
+static void token_records_come_back_as_they_went(void **state)
+{
+    (void)state;
+    for (unsigned encoding = 0; encoding < 2; encoding++) {
+        struct mr_token_record back, record = {.id = {"abc", 3},
+                                               .attempt = 3,
+                                               .choice = 1,
+                                               .index = 1000,
+                                               .resumed_at = 1000,
+                                               .token_ids = answer_ids,
+                                               .token_count = 3,
+                                               .text = {"t\xc3\xa4", 3},
+                                               .logprobs = answer_logprobs};
+        unsigned char *bytes;
+        size_t length;
+        struct mr_error err;
+        struct mr_arena *arena = mr_arena_create(1 << 20);
+        enum mr_encoding kind = (enum mr_encoding)encoding;
+        assert_int_equal(mr_token_record_encode(&record, kind, &bytes, &length, &err), MR_OK);
+        struct mr_text text = {(char *)bytes, length};
+        assert_int_equal(mr_token_record_decode(&back, text, kind, arena, &err), MR_OK);
+        free(bytes);
+        assert_true(same_text(back.id, record.id) && same_text(back.text, record.text));
+        assert_true(back.attempt == 3 && back.choice == 1 && back.index == 1000);
+        assert_true(back.resumed_at == 1000 && back.token_count == 3);
+        assert_true(back.logprobs[1].chosen.logprob == -1.5f);
+        mr_arena_destroy(arena);
+    }
+}
+
+static enum mr_status decode_tokens(const char *json)
+{
+    struct mr_token_record back;
+    struct mr_error err;
+    struct mr_arena *arena = mr_arena_create(1 << 16);
+    enum mr_status status =
+        mr_token_record_decode(&back, text_of(json), MR_ENCODING_JSON, arena, &err);
+    mr_arena_destroy(arena);
+    return status;
+}
+
+#define HEAD "{\"id\":\"a\",\"attempt\":1,\"choice\":0,\"index\":0,"
+
+static void missing_and_mistyped_members_are_malformed(void **state)
+{
+    (void)state;
+    assert_int_equal(decode_tokens(HEAD "\"token_ids\":[1],\"text\":\"\",\"later\":{}}"), MR_OK);
+    assert_int_equal(decode_tokens(HEAD "\"text\":\"\"}"), MR_MALFORMED);
+    assert_int_equal(decode_tokens(HEAD "\"token_ids\":[-1],\"text\":\"\"}"), MR_MALFORMED);
+    assert_int_equal(decode_tokens(HEAD "\"token_ids\":[1.5],\"text\":\"\"}"), MR_MALFORMED);
+    assert_int_equal(decode_tokens(HEAD "\"token_ids\":5,\"text\":\"\"}"), MR_MALFORMED);
+    assert_int_equal(decode_tokens(HEAD "\"token_ids\":[1],\"text\":5}"), MR_MALFORMED);
+    assert_int_equal(decode_tokens(HEAD "\"token_ids\":[1],\"text\":\"\",\"logprobs\":[]}"),
+                     MR_MALFORMED);
+    assert_int_equal(decode_tokens(HEAD "\"token_ids\":[1],\"text\":\"\",\"logprobs\":[5]}"),
+                     MR_MALFORMED);
+    assert_int_equal(decode_tokens("{}"), MR_MALFORMED);
+    assert_int_equal(decode_tokens("nonsense"), MR_MALFORMED);
+}
+
+static void a_small_arena_is_no_memory_not_a_crash(void **state)
+{
+    (void)state;
+    unsigned char *bytes;
+    size_t length;
+    struct mr_error err;
+    struct mr_result back;
+    struct mr_choice choice = answer_choice();
+    struct mr_result result = answer_result(&choice, 1);
+    choice.logprobs = answer_logprobs;
+    assert_int_equal(mr_result_encode(&result, MR_ENCODING_JSON, &bytes, &length, &err), MR_OK);
+    struct mr_text text = {(char *)bytes, length};
+    for (size_t cap = 0; cap < 600; cap += 16) {
+        struct mr_arena *arena = mr_arena_create(cap);
+        enum mr_status status = mr_result_decode(&back, text, MR_ENCODING_JSON, arena, &err);
+        assert_true(status == MR_NOMEM || status == MR_OK);
+        mr_arena_destroy(arena);
+    }
+    free(bytes);
+}
+
+static void error_codes_come_back_as_the_status_of_a_rejection(void **state)
+{
+    (void)state;
+    struct mr_choice choice = answer_choice();
+    for (unsigned i = MR_MALFORMED; i <= MR_INTERNAL; i++) {
+        struct mr_result result = answer_result(&choice, 1);
+        result.error = (enum mr_status)i;
+        result.error_message = "why";
+        round_trip(&result, MR_ENCODING_MSGPACK);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_come_back_as_they_went),
+        cmocka_unit_test(token_records_come_back_as_they_went),
+        cmocka_unit_test(missing_and_mistyped_members_are_malformed),
+        cmocka_unit_test(a_small_arena_is_no_memory_not_a_crash),
+        cmocka_unit_test(error_codes_come_back_as_the_status_of_a_rejection),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,329 @@
+#include "records.h"
+
+#include "codec/records/request_fields.h"
+
+#include <stdio.h>
+
+/* {"prompt":"x", <members>} in both encodings. */
+static enum mr_status with(const char *members)
+{
+    static char json[1 << 17];
+    struct mr_request_context context = test_context();
+    snprintf(json, sizeof json, "{\"prompt\":\"x\",%s}", members);
+    return status_of_both(json, &context);
+}
+
+struct range {
+    const char *name;
+    const char *inside[2];  /* the first and last value allowed */
+    const char *outside[3]; /* values just beyond, and one of another type */
+};
+
+static const struct range ranges[] = {
+    {"max_tokens", {"1", "2147483647"}, {"0", "2147483648", "1.5"}},
+    {"max_completion_tokens", {"1", "2147483647"}, {"0", "-1", "\"5\""}},
+    {"max_new_tokens", {"1", "2147483647"}, {"0", "2147483648", "[5]"}},
+    {"min_tokens", {"0", "256"}, {"-1", "257", "true"}},
+    {"ignore_eos", {"true", "false"}, {"1", "0", "\"true\""}},
+    {"include_stop_str_in_output", {"true", "false"}, {"1", "0", "{}"}},
+    {"stream", {"true", "false"}, {"1", "0", "\"no\""}},
+    {"temperature", {"0", "100.0"}, {"-0.001", "100.1", "\"1\""}},
+    {"top_k", {"-1", "2147483647"}, {"-2", "2147483648", "2.0"}},
+    {"top_p", {"0.000001", "1"}, {"0", "1.000001", "true"}},
+    {"min_p", {"0", "1"}, {"-0.1", "1.1", "[]"}},
+    {"typical_p", {"0.1", "1.0"}, {"0.0", "1.01", "{}"}},
+    {"repetition_penalty", {"0.1", "100"}, {"0", "101", "\"a\""}},
+    {"presence_penalty", {"-2", "2.0"}, {"-2.1", "2.1", "false"}},
+    {"frequency_penalty", {"-2", "2.0"}, {"-2.1", "2.1", "false"}},
+    {"seed", {"0", "-9223372036854775808"}, {"1.0", "\"7\"", "true"}},
+    {"logprobs", {"0", "20"}, {"-1", "21", "1.0"}},
+    {"logprobs", {"true", "false"}, {"\"5\"", "[]", "{}"}},
+    {"max_chars", {"0", "2147483647"}, {"-1", "2147483648", "1.0"}},
+    {"min_confidence", {"0", "1"}, {"-0.1", "1.1", "true"}},
+    {"n", {"1", "8"}, {"0", "9", "2.0"}},
+    {"priority", {"-100", "100"}, {"-101", "101", "1.0"}},
+    {"priority", {"\"low\"", "\"urgent\""}, {"\"LOW\"", "\"\"", "[]"}},
+    {"timeout_ms", {"1", "86400000"}, {"0", "86400001", "1.0"}},
+    {"deadline_ms", {"1", "1750000000001"}, {"0", "1750086400001", "\"x\""}},
+    {"model", {"\"m\"", "\"org/name\""}, {"\"\"", "5", "[]"}},
+    {"session", {"\"s\"", "\"a b\""}, {"\"\"", "5", "{}"}},
+    {"stop", {"\"a\"", "[]"}, {"\"\"", "[\"\"]", "[5]"}},
+    {"bad_words", {"[\"a\"]", "[]"}, {"[\"\"]", "5", "[[]]"}},
+    {"cache", {"{}", "{\"read\":false,\"write\":true}"}, {"true", "{\"read\":1}", "{\"write\":0}"}},
+    {"logit_bias", {"{\"0\":-100}", "{\"7\":100.0}"}, {"{\"7\":100.1}", "{\"7\":\"1\"}", "[]"}},
+    {"stop_token_ids", {"[]", "[0,4294967294]"}, {"5", "[1.0]", "[\"1\"]"}},
+    {"allowed_token_ids", {"[1]", "[1,2]"}, {"[]", "[true]", "{}"}},
+    {"response_format",
+     {"{\"type\":\"text\"}", "{\"type\":\"text\",\"a\":1}"},
+     {"{}", "{\"type\":\"xml\"}", "\"text\""}},
+    {"metadata", {"5", "{\"a\":[1,{\"b\":null}]}"}, {NULL, NULL, NULL}},
+};
+
+static void every_field_has_its_type_and_range(void **state)
+{
+    (void)state;
+    char member[256];
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        for (size_t k = 0; k < 2; k++) {
+            snprintf(member, sizeof member, "\"%s\":%s", ranges[i].name, ranges[i].inside[k]);
+            if (with(member) != MR_OK) fail_msg("%s was refused", member);
+        }
+        for (size_t k = 0; k < 3 && ranges[i].outside[k]; k++) {
+            snprintf(member, sizeof member, "\"%s\":%s", ranges[i].name, ranges[i].outside[k]);
+            if (with(member) != MR_INVALID_REQUEST) fail_msg("%s was not refused", member);
+        }
+        snprintf(member, sizeof member, "\"%s\":null", ranges[i].name);
+        assert_int_equal(with(member), MR_OK);
+    }
+}
+
+static void values_land_where_they_belong(void **state)
+{
+    (void)state;
+    struct decoded got = decode(text_of(
+        "{\"prompt_token_ids\":[5,6,7],\"max_new_tokens\":9,\"min_tokens\":2,\"temperature\":0.5,"
+        "\"top_k\":-1,\"top_p\":0.25,\"min_p\":0.125,\"typical_p\":0.75,\"repetition_penalty\":1.5,"
+        "\"presence_penalty\":-1,\"frequency_penalty\":2,\"seed\":11,\"stop\":\"END\","
+        "\"stop_token_ids\":[3],\"logit_bias\":{\"17\":-2.5,\"4\":1},\"allowed_token_ids\":[8,9],"
+        "\"bad_words\":[\"no\",\"way\"],\"logprobs\":3,\"max_chars\":100,\"min_confidence\":0.5,"
+        "\"n\":2,\"priority\":\"high\",\"stream\":false,\"session\":\"s-1\","
+        "\"cache\":{\"write\":false},\"ignore_eos\":true,\"include_stop_str_in_output\":true}"));
+    assert_int_equal(got.status, MR_OK);
+    const struct mr_request *request = got.request;
+    const struct mr_sampling *sampling = &request->sampling;
+    assert_true(request->has_token_ids && request->token_count == 3 && request->token_ids[2] == 7);
+    assert_true(request->max_tokens == 9 && request->min_tokens == 2);
+    assert_true(sampling->temperature == 0.5f && sampling->top_k == 0);
+    assert_true(sampling->top_p == 0.25f && sampling->min_p == 0.125f);
+    assert_true(sampling->typical_p == 0.75f && sampling->repetition_penalty == 1.5f);
+    assert_true(sampling->presence_penalty == -1.0f && sampling->frequency_penalty == 2.0f);
+    assert_true(sampling->has_seed && sampling->seed == 11);
+    assert_true(request->stop_count == 1 && text_is(request->stops[0], "END"));
+    assert_true(request->stop_token_count == 1 && request->stop_token_ids[0] == 3);
+    assert_int_equal(sampling->logit_bias_count, 2);
+    assert_true(sampling->logit_bias[0].token_id == 17 && sampling->logit_bias[0].bias == -2.5f);
+    assert_true(sampling->allowed_token_count == 2 && sampling->allowed_token_ids[1] == 9);
+    assert_true(sampling->bad_word_count == 2 && text_is(sampling->bad_words[1], "way"));
+    assert_int_equal(sampling->logprobs, 3);
+    assert_true(request->max_chars == 100 && request->min_confidence == 0.5f);
+    assert_true(request->choice_count == 2 && request->priority == 10 && !request->stream);
+    assert_true(text_is(request->session, "s-1"));
+    assert_true(request->cache_read && !request->cache_write);
+    assert_true(request->ignore_eos && request->include_stop);
+    mr_request_destroy(got.request);
+}
+
+static void constrained_output_is_refused_not_ignored(void **state)
+{
+    (void)state;
+    assert_int_equal(with("\"response_format\":{\"type\":\"json_object\"}"), MR_UNSUPPORTED);
+    assert_int_equal(with("\"response_format\":{\"type\":\"json_schema\",\"schema\":{}}"),
+                     MR_UNSUPPORTED);
+    assert_int_equal(with("\"response_format\":{\"type\":\"regex\",\"regex\":\"a\"}"),
+                     MR_UNSUPPORTED);
+    assert_int_equal(with("\"response_format\":{\"type\":\"choice\",\"choice\":[]}"),
+                     MR_UNSUPPORTED);
+}
+
+static void ids_no_vocabulary_can_have_get_their_own_code(void **state)
+{
+    (void)state;
+    struct mr_request_context context = test_context();
+    assert_int_equal(status_of_both("{\"prompt_token_ids\":[-1]}", &context), MR_INVALID_TOKEN_ID);
+    assert_int_equal(status_of_both("{\"prompt_token_ids\":[4294967295]}", &context),
+                     MR_INVALID_TOKEN_ID);
+    assert_int_equal(status_of_both("{\"prompt_token_ids\":[1,2.0]}", &context),
+                     MR_INVALID_REQUEST);
+    assert_int_equal(with("\"logit_bias\":{\"x\":1}"), MR_INVALID_TOKEN_ID);
+    assert_int_equal(with("\"logit_bias\":{\"\":1}"), MR_INVALID_TOKEN_ID);
+    assert_int_equal(with("\"logit_bias\":{\"07\":1}"), MR_INVALID_TOKEN_ID);
+    assert_int_equal(with("\"logit_bias\":{\"4294967295\":1}"), MR_INVALID_TOKEN_ID);
+    assert_int_equal(with("\"logit_bias\":{\"99999999999\":1}"), MR_INVALID_TOKEN_ID);
+    assert_int_equal(with("\"stop_token_ids\":[-7]"), MR_INVALID_TOKEN_ID);
+}
+
+/* "name":[item,item,...] */
+static const char *list(const char *name, const char *item, size_t count)
+{
+    static char text[1 << 16];
+    size_t length = (size_t)snprintf(text, sizeof text, "\"%s\":[", name);
+    for (size_t i = 0; i < count; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i ? "," : "", item);
+    snprintf(text + length, sizeof text - length, "]");
+    return text;
+}
+
+static const char *bias_of(size_t count)
+{
+    static char text[1 << 16];
+    size_t length = (size_t)snprintf(text, sizeof text, "\"logit_bias\":{");
+    for (size_t i = 0; i < count; i++)
+        length +=
+            (size_t)snprintf(text + length, sizeof text - length, "%s\"%zu\":1", i ? "," : "", i);
+    snprintf(text + length, sizeof text - length, "}");
+    return text;
+}
+
+static void list_limits_are_exact(void **state)
+{
+    (void)state;
+    assert_int_equal(with(list("stop", "\"a\"", MR_STOP_COUNT_MAX)), MR_OK);
+    assert_int_equal(with(list("stop", "\"a\"", MR_STOP_COUNT_MAX + 1)), MR_INVALID_REQUEST);
+    assert_int_equal(with(list("bad_words", "\"a\"", MR_BAD_WORDS_MAX)), MR_OK);
+    assert_int_equal(with(list("bad_words", "\"a\"", MR_BAD_WORDS_MAX + 1)), MR_INVALID_REQUEST);
+    assert_int_equal(with(list("stop_token_ids", "1", MR_STOP_TOKENS_MAX)), MR_OK);
+    assert_int_equal(with(list("stop_token_ids", "1", MR_STOP_TOKENS_MAX + 1)), MR_INVALID_REQUEST);
+    assert_int_equal(with(list("allowed_token_ids", "1", MR_ALLOWED_TOKENS_MAX)), MR_OK);
+    assert_int_equal(with(list("allowed_token_ids", "1", MR_ALLOWED_TOKENS_MAX + 1)),
+                     MR_INVALID_REQUEST);
+    assert_int_equal(with(bias_of(MR_LOGIT_BIAS_MAX)), MR_OK);
+    assert_int_equal(with(bias_of(MR_LOGIT_BIAS_MAX + 1)), MR_INVALID_REQUEST);
+}
+
+/* "name":"aaa..." */
+static const char *long_text(const char *name, size_t length)
+{
+    static char text[1 << 13];
+    int head = snprintf(text, sizeof text, "\"%s\":\"", name);
+    memset(text + head, 'a', length);
+    snprintf(text + head + length, sizeof text - (size_t)head - length, "\"");
+    return text;
+}
+
+static void text_limits_are_exact(void **state)
+{
+    (void)state;
+    assert_int_equal(with(long_text("stop", MR_STOP_BYTES_MAX)), MR_OK);
+    assert_int_equal(with(long_text("stop", MR_STOP_BYTES_MAX + 1)), MR_INVALID_REQUEST);
+    assert_int_equal(with(long_text("session", MR_SESSION_BYTES_MAX)), MR_OK);
+    assert_int_equal(with(long_text("session", MR_SESSION_BYTES_MAX + 1)), MR_INVALID_REQUEST);
+    assert_int_equal(with(long_text("model", MR_MODEL_NAME_BYTES_MAX)), MR_OK);
+    assert_int_equal(with(long_text("model", MR_MODEL_NAME_BYTES_MAX + 1)), MR_INVALID_REQUEST);
+    assert_int_equal(with(long_text("metadata", MR_METADATA_BYTES_MAX - 3)), MR_OK);
+    assert_int_equal(with(long_text("metadata", MR_METADATA_BYTES_MAX)), MR_INVALID_REQUEST);
+}
+
+static enum mr_status with_messages(const char *messages, const char *more)
+{
+    static char json[1 << 17];
+    struct mr_request_context context = test_context();
+    snprintf(json, sizeof json, "{\"messages\":%s%s}", messages, more);
+    return status_of_both(json, &context);
+}
+
+static void messages_are_role_and_content(void **state)
+{
+    (void)state;
+    struct mr_request_context strict = test_context();
+    strict.strict = true;
+    assert_int_equal(with_messages("[{\"role\":\"user\",\"content\":\"\"}]", ""), MR_OK);
+    assert_int_equal(with_messages("[{\"role\":\"user\"}]", ""), MR_INVALID_REQUEST);
+    assert_int_equal(with_messages("[{\"content\":\"a\"}]", ""), MR_INVALID_REQUEST);
+    assert_int_equal(with_messages("[{\"role\":\"\",\"content\":\"a\"}]", ""), MR_INVALID_REQUEST);
+    assert_int_equal(with_messages("[{\"role\":1,\"content\":\"a\"}]", ""), MR_INVALID_REQUEST);
+    assert_int_equal(with_messages("[{\"role\":\"user\",\"content\":null}]", ""),
+                     MR_INVALID_REQUEST);
+    assert_int_equal(with_messages("[\"hello\"]", ""), MR_INVALID_REQUEST);
+    assert_int_equal(with_messages("{\"role\":\"user\",\"content\":\"a\"}", ""),
+                     MR_INVALID_REQUEST);
+    const char *named = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"name\":\"b\"}]}";
+    struct decoded got = decode(text_of(named));
+    assert_int_equal(got.request->unknown_fields, 1);
+    mr_request_destroy(got.request);
+    assert_int_equal(status_of_both(named, &strict), MR_UNKNOWN_FIELD);
+}
+
+static void too_many_messages_are_refused(void **state)
+{
+    (void)state;
+    struct mr_request_context context = test_context();
+    for (size_t count = MR_MESSAGES_MAX; count <= MR_MESSAGES_MAX + 1; count++) {
+        static char json[1 << 17];
+        const char *items = list("messages", "{\"role\":\"u\",\"content\":\"c\"}", count);
+        snprintf(json, sizeof json, "{%s}", items);
+        assert_int_equal(status_of_both(json, &context),
+                         count == MR_MESSAGES_MAX ? MR_OK : MR_INVALID_REQUEST);
+    }
+}
+
+#define USER "[{\"role\":\"user\",\"content\":\"hi\"}]"
+
+static void template_arguments_are_scalars_with_free_names(void **state)
+{
+    (void)state;
+    struct decoded got = decode(text_of("{\"messages\":" USER ",\"chat_template_kwargs\":"
+                                        "{\"enable_thinking\":false,\"a\":null,\"b\":-3,\"c\":1.5,"
+                                        "\"d\":\"text\"}}"));
+    assert_int_equal(got.status, MR_OK);
+    const struct mr_kwarg *kwargs = got.request->kwargs;
+    assert_int_equal(got.request->kwarg_count, 5);
+    assert_true(text_is(kwargs[0].name, "enable_thinking"));
+    assert_true(kwargs[0].kind == MR_SCALAR_BOOL && kwargs[0].integer == 0);
+    assert_true(kwargs[1].kind == MR_SCALAR_NULL);
+    assert_true(kwargs[2].kind == MR_SCALAR_INT && kwargs[2].integer == -3);
+    assert_true(kwargs[3].kind == MR_SCALAR_FLOAT && kwargs[3].number == 1.5);
+    assert_true(kwargs[4].kind == MR_SCALAR_TEXT && text_is(kwargs[4].text, "text"));
+    mr_request_destroy(got.request);
+    assert_int_equal(with_messages(USER, ",\"chat_template_kwargs\":{\"a\":[1]}"),
+                     MR_INVALID_REQUEST);
+    assert_int_equal(with_messages(USER, ",\"chat_template_kwargs\":{\"a b\":1}"),
+                     MR_INVALID_REQUEST);
+    assert_int_equal(with_messages(USER, ",\"chat_template_kwargs\":{\"1a\":1}"),
+                     MR_INVALID_REQUEST);
+    assert_int_equal(with_messages(USER, ",\"chat_template_kwargs\":5"), MR_INVALID_REQUEST);
+}
+
+static void reserved_template_arguments_are_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"messages",  "tools",        "add_generation_prompt",
+                                        "tokenize",  "bos_token",    "eos_token",
+                                        "documents", "chat_template"};
+    char more[128];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(more, sizeof more, ",\"chat_template_kwargs\":{\"%s\":true}", names[i]);
+        assert_int_equal(with_messages(USER, more), MR_INVALID_REQUEST);
+    }
+}
+
+static void floats_must_be_finite(void **state)
+{
+    (void)state;
+    static const char head[] = "\x82\xa6prompt\xa1x\xabtemperature\xcb";
+    static const unsigned char values[3][8] = {{0x7f, 0xf8}, {0x7f, 0xf0}, {0xff, 0xf0}};
+    for (size_t i = 0; i < 3; i++) {
+        char record[sizeof head - 1 + 8];
+        memcpy(record, head, sizeof head - 1);
+        memcpy(record + sizeof head - 1, values[i], 8);
+        struct decoded got = decode((struct mr_text){record, sizeof record});
+        assert_int_equal(got.status, MR_INVALID_REQUEST);
+    }
+}
+
+static void integers_above_63_bits_are_out_of_range(void **state)
+{
+    (void)state;
+    static const char record[] = "\x82\xa6prompt\xa1x\xaamax_tokens\xcf\xff\xff\xff\xff\xff\xff"
+                                 "\xff\xff";
+    struct decoded got = decode((struct mr_text){record, sizeof record - 1});
+    assert_int_equal(got.status, MR_INVALID_REQUEST);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_field_has_its_type_and_range),
+        cmocka_unit_test(values_land_where_they_belong),
+        cmocka_unit_test(constrained_output_is_refused_not_ignored),
+        cmocka_unit_test(ids_no_vocabulary_can_have_get_their_own_code),
+        cmocka_unit_test(list_limits_are_exact),
+        cmocka_unit_test(text_limits_are_exact),
+        cmocka_unit_test(messages_are_role_and_content),
+        cmocka_unit_test(too_many_messages_are_refused),
+        cmocka_unit_test(template_arguments_are_scalars_with_free_names),
+        cmocka_unit_test(reserved_template_arguments_are_refused),
+        cmocka_unit_test(floats_must_be_finite),
+        cmocka_unit_test(integers_above_63_bits_are_out_of_range),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+#include "codec/template/jinja_builtins.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct mr_jinja_run make_run(size_t bytes)
+{
+    return (struct mr_jinja_run){.arena = mr_arena_create(bytes)};
+}
+
+static struct mr_text named(const char *name)
+{
+    return (struct mr_text){name, strlen(name)};
+}
+
+static void filters_fit_their_values(void **state)
+{
+    (void)state;
+    struct mr_jinja_run run = make_run(1 << 16);
+    struct mr_jinja_arguments none = {0};
+    struct mr_jinja_value text =
+        mr_jinja_filter(&run, named("trim"), mr_jinja_literal(" x "), &none);
+    assert_int_equal(text.text.length, 1);
+    struct mr_jinja_value number =
+        mr_jinja_filter(&run, named("int"), mr_jinja_literal("42"), &none);
+    assert_int_equal(number.integer, 42);
+    assert_int_equal(mr_jinja_filter(&run, named("int"), mr_jinja_float(1e300), &none).integer, 0);
+    assert_int_equal(run.status, MR_OK);
+    mr_jinja_filter(&run, named("nothing_of_the_kind"), text, &none);
+    assert_int_equal(run.status, MR_INVALID_REQUEST);
+    mr_arena_destroy(run.arena);
+}
+
+static void tests_tell_kinds_apart(void **state)
+{
+    (void)state;
+    struct mr_jinja_run run = make_run(1 << 16);
+    struct mr_jinja_arguments none = {0};
+    assert_true(mr_jinja_test(&run, named("string"), mr_jinja_literal(""), &none));
+    assert_false(mr_jinja_test(&run, named("string"), mr_jinja_none(), &none));
+    assert_false(mr_jinja_test(&run, named("integer"), mr_jinja_bool(true), &none));
+    assert_true(mr_jinja_test(&run, named("number"), mr_jinja_bool(true), &none));
+    assert_false(mr_jinja_test(&run, named("true"), mr_jinja_int(1), &none));
+    assert_int_equal(run.status, MR_OK);
+    mr_jinja_test(&run, named("prime"), mr_jinja_int(7), &none);
+    assert_int_equal(run.status, MR_INVALID_REQUEST);
+    mr_arena_destroy(run.arena);
+}
+
+static void indexes_outside_are_undefined(void **state)
+{
+    (void)state;
+    struct mr_jinja_run run = make_run(1 << 16);
+    struct mr_jinja_value list = mr_jinja_list_new(&run);
+    mr_jinja_list_push(&run, list.list, mr_jinja_int(5));
+    assert_int_equal(mr_jinja_index(&run, list, mr_jinja_int(-1)).integer, 5);
+    assert_int_equal(mr_jinja_index(&run, list, mr_jinja_int(1)).kind, MR_JINJA_UNDEFINED);
+    assert_int_equal(mr_jinja_index(&run, list, mr_jinja_int(INT64_MIN)).kind, MR_JINJA_UNDEFINED);
+    assert_int_equal(run.status, MR_OK);
+    struct mr_jinja_value undefined = {.kind = MR_JINJA_UNDEFINED};
+    mr_jinja_attribute(&run, undefined, named("x"));
+    assert_int_equal(run.status, MR_INVALID_REQUEST);
+    mr_arena_destroy(run.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(filters_fit_their_values),
+        cmocka_unit_test(tests_tell_kinds_apart),
+        cmocka_unit_test(indexes_outside_are_undefined),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

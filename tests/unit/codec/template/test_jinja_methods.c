@@ -1,0 +1,75 @@
+#include "codec/template/jinja_methods.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct mr_jinja_run make_run(size_t bytes)
+{
+    return (struct mr_jinja_run){.arena = mr_arena_create(bytes)};
+}
+
+static struct mr_jinja_value call(struct mr_jinja_run *run, const char *self, const char *name,
+                                  const char *argument)
+{
+    struct mr_jinja_arguments arguments = {0};
+    struct mr_text method = {name, strlen(name)};
+    if (argument) arguments.values[arguments.count++] = mr_jinja_literal(argument);
+    return mr_jinja_method(run, mr_jinja_literal(self), method, &arguments);
+}
+
+static void assert_text(struct mr_jinja_value value, const char *expected)
+{
+    assert_int_equal(value.kind, MR_JINJA_TEXT);
+    assert_int_equal(value.text.length, strlen(expected));
+    assert_memory_equal(value.text.bytes, expected, strlen(expected));
+}
+
+static void text_methods_do_as_python_does(void **state)
+{
+    (void)state;
+    struct mr_jinja_run run = make_run(1 << 16);
+    assert_text(call(&run, "  a b \n", "strip", NULL), "a b");
+    assert_text(call(&run, "xxaxx", "lstrip", "x"), "axx");
+    assert_text(call(&run, "xxaxx", "rstrip", "x"), "xxa");
+    assert_text(call(&run, "two words", "title", NULL), "Two Words");
+    assert_text(call(&run, "tWO", "capitalize", NULL), "Two");
+    assert_int_equal(call(&run, "abc", "startswith", "ab").integer, 1);
+    assert_int_equal(call(&run, "abc", "endswith", "abcd").integer, 0);
+    assert_int_equal(call(&run,
+                          "\xc3\xa9"
+                          "b",
+                          "find", "b")
+                         .integer,
+                     1);
+    struct mr_jinja_value parts = call(&run, "a,,b", "split", ",");
+    assert_int_equal(parts.list->count, 3);
+    assert_int_equal(call(&run, " a  b ", "split", NULL).list->count, 2);
+    assert_int_equal(run.status, MR_OK);
+    mr_arena_destroy(run.arena);
+}
+
+static void unknown_methods_and_wrong_arguments_fail(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"format", "replace", "split", "startswith", "join"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct mr_jinja_run run = make_run(1 << 16);
+        call(&run, "text", names[i], i == 2 ? "" : NULL);
+        assert_int_equal(run.status, MR_INVALID_REQUEST);
+        mr_arena_destroy(run.arena);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_methods_do_as_python_does),
+        cmocka_unit_test(unknown_methods_and_wrong_arguments_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+#include "codec/template/jinja_value.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct mr_jinja_run make_run(size_t bytes)
+{
+    return (struct mr_jinja_run){.arena = mr_arena_create(bytes)};
+}
+
+static void dictionaries_keep_order_and_replace(void **state)
+{
+    (void)state;
+    struct mr_jinja_run run = make_run(1 << 16);
+    struct mr_jinja_value dict = mr_jinja_dict_new(&run);
+    for (int i = 0; i < 20; i++)
+        mr_jinja_dict_set(&run, dict.dict, mr_jinja_int(i), mr_jinja_int(-i));
+    mr_jinja_dict_set(&run, dict.dict, mr_jinja_int(3), mr_jinja_literal("x"));
+    assert_int_equal(dict.dict->count, 20);
+    assert_int_equal(mr_jinja_dict_get(dict.dict, mr_jinja_int(3))->kind, MR_JINJA_TEXT);
+    assert_null(mr_jinja_dict_get(dict.dict, mr_jinja_int(20)));
+    assert_int_equal(dict.dict->keys[19].integer, 19);
+    mr_arena_destroy(run.arena);
+}
+
+static void text_is_measured_in_characters(void **state)
+{
+    (void)state;
+    struct mr_jinja_run run = make_run(1 << 16);
+    struct mr_jinja_value text = mr_jinja_literal("a\xc3\xa9\xe6\xbc\xa2");
+    assert_int_equal(mr_jinja_length(&run, text), 3);
+    assert_int_equal(mr_jinja_offset(text, 2), 3);
+    assert_int_equal(mr_jinja_offset(text, 9), 6);
+    assert_int_equal(mr_jinja_iterate(&run, text)->count, 3);
+    mr_arena_destroy(run.arena);
+}
+
+static void marks_follow_their_bytes(void **state)
+{
+    (void)state;
+    struct mr_jinja_run run = make_run(1 << 16);
+    struct mr_jinja_buffer buffer = {0};
+    struct mr_text message = {"mine", 4};
+    mr_jinja_append(&run, &buffer, mr_jinja_literal("ours"));
+    mr_jinja_append(&run, &buffer, mr_jinja_text(&run, message, true));
+    struct mr_jinja_value cut = mr_jinja_slice_bytes(mr_jinja_buffer_text(&buffer), 3, 6);
+    assert_memory_equal(cut.text.bytes, "smi", 3);
+    assert_memory_equal(cut.text.marks, "\0\1\1", 3);
+    mr_arena_destroy(run.arena);
+}
+
+static void values_that_have_no_order_fail_the_run_once(void **state)
+{
+    (void)state;
+    struct mr_error err;
+    struct mr_jinja_run run = make_run(1 << 16);
+    run.err = &err;
+    mr_jinja_compare(&run, mr_jinja_int(1), mr_jinja_literal("a"));
+    assert_int_equal(run.status, MR_INVALID_REQUEST);
+    mr_jinja_fail(&run, MR_NOMEM, "second");
+    assert_int_equal(run.status, MR_INVALID_REQUEST);
+    assert_null(strstr(err.detail, "second"));
+    mr_arena_destroy(run.arena);
+}
+
+static void a_slice_outside_the_text_is_caught(void **state)
+{
+    (void)state;
+    expect_assert_failure(mr_jinja_slice_bytes(mr_jinja_literal("abc"), 2, 4));
+    expect_assert_failure(mr_jinja_slice_bytes(mr_jinja_literal("abc"), 2, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dictionaries_keep_order_and_replace),
+        cmocka_unit_test(text_is_measured_in_characters),
+        cmocka_unit_test(marks_follow_their_bytes),
+        cmocka_unit_test(values_that_have_no_order_fail_the_run_once),
+        cmocka_unit_test(a_slice_outside_the_text_is_caught),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,317 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kvcache/redis/redis_client.h"
+
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MS ((uint64_t)1000000)
+
+/* A server of one connection that answers each command by a script of this test. */
+struct server {
+    int door, peer;
+    uint16_t port;
+    bool mute;        /* takes connections and says nothing */
+    char heard[8192]; /* commands since the last look */
+    size_t length;
+};
+
+static struct server server_open(void)
+{
+    struct server server = {.peer = -1};
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t length = sizeof address;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    server.door = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(server.door, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(server.door, 8), 0);
+    assert_int_equal(getsockname(server.door, (struct sockaddr *)&address, &length), 0);
+    server.port = ntohs(address.sin_port);
+    return server;
+}
+
+static void server_hang_up(struct server *server)
+{
+    if (server->peer >= 0) close(server->peer);
+    server->peer = -1;
+    server->length = 0;
+}
+
+static void server_close(struct server *server)
+{
+    server_hang_up(server);
+    if (server->door >= 0) close(server->door);
+}
+
+static void server_say(struct server *server, const char *text)
+{
+    assert_int_equal(send(server->peer, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+/* Takes a connection and answers PING. */
+static void server_turn(struct server *server)
+{
+    if (server->mute) return;
+    if (server->peer < 0) server->peer = accept4(server->door, NULL, NULL, SOCK_NONBLOCK);
+    if (server->peer < 0) return;
+    int on = 1;
+    setsockopt(server->peer, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ssize_t got = recv(server->peer, server->heard + server->length,
+                       sizeof server->heard - 1 - server->length, MSG_DONTWAIT);
+    if (got == 0) server_hang_up(server);
+    if (got <= 0) return;
+    server->length += (size_t)got;
+    server->heard[server->length] = '\0';
+    if (strcmp(server->heard, "*1\r\n$4\r\nPING\r\n") != 0) return;
+    server->length = 0;
+    server->heard[0] = '\0';
+    server_say(server, "+PONG\r\n");
+}
+
+static bool server_heard(struct server *server, const char *word)
+{
+    if (!server->length || !strstr(server->heard, word)) return false;
+    server->length = 0;
+    return true;
+}
+
+struct rig {
+    struct server servers[2];
+    struct mr_redis_client *client; /* of the first server */
+    struct mr_redis_op op;
+};
+
+/* Turns both ends some times; now_ns is virtual, the loopback is not. */
+static void turn(struct rig *rig, uint64_t now_ns)
+{
+    for (int round = 0; round < 20; round++) {
+        mr_redis_client_turn(rig->client, now_ns);
+        for (int i = 0; i < 2; i++)
+            server_turn(&rig->servers[i]);
+        usleep(200);
+    }
+}
+
+static struct rig rig_open(void)
+{
+    struct rig rig = {.servers = {server_open(), server_open()}};
+    struct mr_redis_conn_options options = {
+        .where = {.host = "127.0.0.1", .port = rig.servers[0].port}, .connect_timeout_ns = 20 * MS};
+    assert_int_equal(mr_redis_client_create(&rig.client, &options, 7, NULL), MR_OK);
+    return rig;
+}
+
+static struct rig rig_ready(void)
+{
+    struct rig rig = rig_open();
+    turn(&rig, 0);
+    assert_true(mr_redis_client_is_ready(rig.client));
+    return rig;
+}
+
+static void rig_close(struct rig *rig)
+{
+    mr_redis_client_check(rig->client);
+    mr_redis_client_close(rig->client);
+    for (struct mr_redis_op *op; (op = mr_redis_client_take(rig->client)) != NULL;)
+        mr_redis_op_end(op);
+    mr_redis_client_destroy(rig->client);
+    for (int i = 0; i < 2; i++)
+        server_close(&rig->servers[i]);
+}
+
+static bool send_look(struct rig *rig, const char *key, uint64_t deadline_ns)
+{
+    mr_redis_op_word(&rig->op, "STRLEN", key, strlen(key));
+    rig->op.deadline_ns = deadline_ns;
+    return mr_redis_client_send(rig->client, &rig->op);
+}
+
+/* A look-up of "foo" that reaches the first server. */
+static void ask(struct rig *rig, uint64_t deadline_ns)
+{
+    assert_true(send_look(rig, "foo", deadline_ns));
+    turn(rig, 0);
+    assert_true(server_heard(&rig->servers[0], "STRLEN"));
+}
+
+/* The first server sends it on: "MOVED" or "ASK" and a port. */
+static void send_on(struct rig *rig, const char *how, unsigned port)
+{
+    char text[64];
+    snprintf(text, sizeof text, "-%s 12182 127.0.0.1:%u\r\n", how, port);
+    server_say(&rig->servers[0], text);
+    turn(rig, 0);
+}
+
+static void assert_answered(struct rig *rig, struct server *server, const char *line, int64_t value)
+{
+    server_say(server, line);
+    turn(rig, 0);
+    assert_ptr_equal(mr_redis_client_take(rig->client), &rig->op);
+    assert_int_equal(rig->op.outcome, MR_REDIS_DONE);
+    assert_int_equal(mr_redis_reply_integer(rig->op.reply), value);
+    mr_redis_op_end(&rig->op);
+}
+
+static void connects_and_answers(void **state)
+{
+    struct rig rig = rig_open();
+    struct pollfd doors[4];
+    (void)state;
+    assert_false(send_look(&rig, "foo", 100 * MS));
+    turn(&rig, 0);
+    assert_int_equal(mr_redis_client_fill(rig.client, doors, 4), 1);
+    ask(&rig, 100 * MS);
+    assert_answered(&rig, &rig.servers[0], ":5\r\n", 5);
+    rig_close(&rig);
+}
+
+/* A server that takes connections and answers nonsense is left alone for longer and longer. */
+static void a_bad_server_is_tried_less_and_less(void **state)
+{
+    struct rig rig = rig_open();
+    uint64_t now_ns = 0;
+    (void)state;
+    for (int round = 0; round < 6000; round++, now_ns += 10 * MS) {
+        mr_redis_client_turn(rig.client, now_ns);
+        server_turn(&rig.servers[0]);
+        if (!mr_redis_client_is_ready(rig.client) || !send_look(&rig, "foo", now_ns + MS)) continue;
+        server_say(&rig.servers[0], "what?\r\n");
+        for (int i = 0; i < 50 && !mr_redis_client_take(rig.client); i++, usleep(100))
+            mr_redis_client_turn(rig.client, now_ns);
+        server_hang_up(&rig.servers[0]);
+    }
+    struct mr_redis_client_stats stats = mr_redis_client_stats(rig.client);
+    assert_true(stats.connects >= 8 && stats.connects <= 60);
+    assert_int_equal(stats.breaker_openings, 1);
+    assert_string_not_equal(mr_redis_client_reason(rig.client), "");
+    rig_close(&rig);
+}
+
+static void comes_back_when_the_server_does(void **state)
+{
+    struct rig rig = rig_ready();
+    (void)state;
+    server_hang_up(&rig.servers[0]);
+    mr_redis_client_turn(rig.client, 0);
+    assert_false(mr_redis_client_is_ready(rig.client));
+    uint64_t retry_ns = mr_redis_client_deadline_ns(rig.client);
+    assert_true(retry_ns > 0 && retry_ns <= MR_BREAKER_WAIT_MIN_NS);
+    turn(&rig, retry_ns);
+    assert_true(mr_redis_client_is_ready(rig.client));
+    rig_close(&rig);
+}
+
+static void moved_teaches_the_slot_and_the_map(void **state)
+{
+    struct rig rig = rig_ready();
+    char text[128];
+    (void)state;
+    ask(&rig, 100 * MS);
+    send_on(&rig, "MOVED", rig.servers[1].port);
+    assert_true(server_heard(&rig.servers[0], "CLUSTER"));
+    assert_true(server_heard(&rig.servers[1], "STRLEN"));
+    snprintf(text, sizeof text,
+             "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$9\r\n127.0.0.1\r\n:%u\r\n$2\r\nid\r\n",
+             rig.servers[1].port);
+    server_say(&rig.servers[0], text);
+    assert_answered(&rig, &rig.servers[1], ":9\r\n", 9);
+    assert_true(send_look(&rig, "another", 100 * MS)); /* a slot only the map has told */
+    turn(&rig, 0);
+    assert_true(server_heard(&rig.servers[1], "another"));
+    assert_int_equal(mr_redis_client_stats(rig.client).moved, 1);
+    assert_int_equal(mr_redis_client_stats(rig.client).asked, 0);
+    assert_int_equal(mr_redis_client_stats(rig.client).nodes, 2);
+    rig_close(&rig);
+}
+
+static void ask_goes_there_once_and_says_asking(void **state)
+{
+    struct rig rig = rig_ready();
+    (void)state;
+    ask(&rig, 100 * MS);
+    send_on(&rig, "ASK", rig.servers[1].port);
+    assert_true(server_heard(&rig.servers[1], "*1\r\n$6\r\nASKING\r\n*2\r\n$6\r\nSTRLEN"));
+    assert_answered(&rig, &rig.servers[1], "+OK\r\n:4\r\n", 4);
+    assert_int_equal(mr_redis_client_stats(rig.client).asked, 1);
+    ask(&rig, 100 * MS);
+    rig_close(&rig);
+}
+
+static void redirections_in_a_circle_end(void **state)
+{
+    struct rig rig = rig_ready();
+    uint32_t told = 0;
+    (void)state;
+    ask(&rig, 100 * MS);
+    for (struct mr_redis_op *back = NULL; !back; back = mr_redis_client_take(rig.client)) {
+        assert_true(++told <= MR_REDIS_REDIRECTS_MAX + 1);
+        send_on(&rig, "ASK", rig.servers[0].port);
+        if (server_heard(&rig.servers[0], "ASKING")) server_say(&rig.servers[0], "+OK\r\n");
+    }
+    assert_int_equal(rig.op.outcome, MR_REDIS_MOVED);
+    rig_close(&rig);
+}
+
+/* The node a command is sent on to does not answer: the command ends at its own deadline. */
+static void a_redirection_into_the_void_ends_in_time(void **state)
+{
+    struct rig rig = rig_ready();
+    (void)state;
+    ask(&rig, 10 * MS);
+    rig.servers[1].mute = true;
+    send_on(&rig, "MOVED", rig.servers[1].port);
+    assert_null(mr_redis_client_take(rig.client));
+    turn(&rig, 10 * MS);
+    assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op);
+    assert_int_equal(rig.op.outcome, MR_REDIS_LATE);
+    rig_close(&rig);
+}
+
+/* A cluster with a dead node costs the keys of that node, and no time. */
+static void a_node_that_failed_is_not_waited_for(void **state)
+{
+    struct rig rig = rig_ready();
+    (void)state;
+    ask(&rig, 100 * MS);
+    rig.servers[1].mute = true;
+    unsigned port = rig.servers[1].port;
+    close(rig.servers[1].door); /* refuses connections from now on */
+    rig.servers[1].door = -1;
+    send_on(&rig, "MOVED", port);
+    assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op); /* met, and dead */
+    assert_int_equal(rig.op.outcome, MR_REDIS_LOST);
+    assert_true(server_heard(&rig.servers[0], "CLUSTER"));
+    server_say(&rig.servers[0], "*0\r\n");
+    ask(&rig, 100 * MS);
+    send_on(&rig, "MOVED", port);
+    assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op);
+    assert_int_equal(rig.op.outcome, MR_REDIS_LOST);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(connects_and_answers),
+        cmocka_unit_test(a_bad_server_is_tried_less_and_less),
+        cmocka_unit_test(comes_back_when_the_server_does),
+        cmocka_unit_test(moved_teaches_the_slot_and_the_map),
+        cmocka_unit_test(ask_goes_there_once_and_says_asking),
+        cmocka_unit_test(redirections_in_a_circle_end),
+        cmocka_unit_test(a_redirection_into_the_void_ends_in_time),
+        cmocka_unit_test(a_node_that_failed_is_not_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kvcache/redis/redis_tls.h"
+
+#include <fcntl.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A server of the library's own at the other end of a pair of sockets, with a certificate it signed
+ * itself for "redis.example". */
+static char folder[] = "/tmp/mr-tls-XXXXXX", authority[64], other[64];
+static SSL_CTX *server_context;
+
+static void add_name(X509 *certificate)
+{
+    X509V3_CTX context;
+    X509V3_set_ctx_nodb(&context);
+    X509V3_set_ctx(&context, certificate, certificate, NULL, NULL, 0);
+    X509_EXTENSION *names =
+        X509V3_EXT_conf_nid(NULL, &context, NID_subject_alt_name, "DNS:redis.example");
+    X509_add_ext(certificate, names, -1);
+    X509_EXTENSION_free(names);
+}
+
+static X509 *make_certificate(EVP_PKEY *key, const char *path)
+{
+    X509 *certificate = X509_new();
+    X509_set_version(certificate, 2);
+    X509_gmtime_adj(X509_getm_notBefore(certificate), -60);
+    X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
+    X509_set_pubkey(certificate, key);
+    X509_NAME *name = X509_get_subject_name(certificate);
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)path, -1, -1, 0);
+    X509_set_issuer_name(certificate, name);
+    add_name(certificate);
+    X509_sign(certificate, key, EVP_sha256());
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    PEM_write_X509(file, certificate);
+    fclose(file);
+    return certificate;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(authority, sizeof authority, "%s/ca.pem", folder);
+    snprintf(other, sizeof other, "%s/other.pem", folder);
+    EVP_PKEY *key = EVP_EC_gen("P-256"), *other_key = EVP_EC_gen("P-256");
+    X509 *certificate = make_certificate(key, authority);
+    X509_free(make_certificate(other_key, other));
+    server_context = SSL_CTX_new(TLS_server_method());
+    SSL_CTX_use_certificate(server_context, certificate);
+    SSL_CTX_use_PrivateKey(server_context, key);
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+    EVP_PKEY_free(other_key);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    SSL_CTX_free(server_context);
+    unlink(authority);
+    unlink(other);
+    rmdir(folder);
+    return 0;
+}
+
+struct pair {
+    struct mr_redis_tls_context *context;
+    struct mr_redis_tls *client;
+    SSL *server;
+    int fds[2];
+};
+
+static struct pair pair_open(const char *authorities, const char *host)
+{
+    struct pair pair = {0};
+    struct mr_redis_tls_files files = {authorities, "", ""};
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.fds), 0);
+    assert_int_equal(mr_redis_tls_context_create(&pair.context, &files, NULL), MR_OK);
+    assert_int_equal(mr_redis_tls_open(&pair.client, pair.context, pair.fds[0], host, NULL), MR_OK);
+    pair.server = SSL_new(server_context);
+    SSL_set_fd(pair.server, pair.fds[1]);
+    SSL_set_accept_state(pair.server);
+    return pair;
+}
+
+static enum mr_status shake_hands(struct pair *pair, struct mr_error *err)
+{
+    enum mr_status status = MR_AGAIN;
+    for (int i = 0; i < 20 && status == MR_AGAIN; i++) {
+        status = mr_redis_tls_handshake(pair->client, err);
+        SSL_do_handshake(pair->server);
+    }
+    return status;
+}
+
+static void pair_close(struct pair *pair)
+{
+    mr_redis_tls_close(pair->client);
+    mr_redis_tls_context_destroy(pair->context);
+    SSL_free(pair->server);
+    close(pair->fds[0]);
+    close(pair->fds[1]);
+}
+
+static void bytes_go_both_ways(void **state)
+{
+    struct pair pair = pair_open(authority, "redis.example");
+    char heard[8] = "";
+    (void)state;
+    assert_int_equal(shake_hands(&pair, NULL), MR_OK);
+    assert_int_equal(mr_redis_tls_read(pair.client, heard, sizeof heard), 0);
+    assert_int_equal(mr_redis_tls_write(pair.client, "hello", 5), 5);
+    assert_int_equal(SSL_read(pair.server, heard, sizeof heard), 5);
+    assert_string_equal(heard, "hello");
+    assert_int_equal(SSL_write(pair.server, "world", 5), 5);
+    assert_int_equal(mr_redis_tls_read(pair.client, heard, sizeof heard), 5);
+    assert_string_equal(heard, "world");
+    SSL_shutdown(pair.server);
+    assert_int_equal(mr_redis_tls_read(pair.client, heard, sizeof heard), -1);
+    pair_close(&pair);
+}
+
+static void another_name_or_authority_is_refused(void **state)
+{
+    struct mr_error err = {0};
+    struct pair wrong_name = pair_open(authority, "other.example");
+    struct pair wrong_address = pair_open(authority, "127.0.0.1");
+    struct pair wrong_authority = pair_open(other, "redis.example");
+    (void)state;
+    assert_int_equal(shake_hands(&wrong_name, &err), MR_UNREACHABLE);
+    assert_int_equal(shake_hands(&wrong_address, &err), MR_UNREACHABLE);
+    assert_int_equal(shake_hands(&wrong_authority, &err), MR_UNREACHABLE);
+    assert_non_null(strstr(err.detail, "certificate"));
+    pair_close(&wrong_name);
+    pair_close(&wrong_address);
+    pair_close(&wrong_authority);
+}
+
+static void a_server_without_tls_is_refused(void **state)
+{
+    struct pair pair = pair_open(authority, "redis.example");
+    (void)state;
+    assert_int_equal(send(pair.fds[1], "-ERR unknown command\r\n", 22, 0), 22);
+    enum mr_status status = MR_AGAIN;
+    for (int i = 0; i < 20 && status == MR_AGAIN; i++)
+        status = mr_redis_tls_handshake(pair.client, NULL);
+    assert_int_equal(status, MR_UNREACHABLE);
+    pair_close(&pair);
+}
+
+static void files_that_cannot_be_used_are_named(void **state)
+{
+    struct mr_redis_tls_context *context;
+    struct mr_redis_tls_files missing = {"/nowhere.pem", "", ""},
+                              key = {authority, authority, "/no"};
+    struct mr_error err = {0};
+    (void)state;
+    assert_int_equal(mr_redis_tls_context_create(&context, &missing, &err), MR_BAD_CONFIG);
+    assert_null(context);
+    assert_int_equal(mr_redis_tls_context_create(&context, &key, &err), MR_BAD_CONFIG);
+    assert_non_null(strstr(err.detail, "key"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_go_both_ways),
+        cmocka_unit_test(another_name_or_authority_is_refused),
+        cmocka_unit_test(a_server_without_tls_is_refused),
+        cmocka_unit_test(files_that_cannot_be_used_are_named),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

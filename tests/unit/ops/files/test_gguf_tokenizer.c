@@ -1,0 +1,116 @@
+#include "ops/files/gguf_tokenizer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/ops/real_model.h"
+#include "tests/unit/ops/scratch.h"
+
+static void the_real_file_encodes_as_the_reference_does(void **state)
+{
+    (void)state;
+    struct mr_gguf *gguf;
+    struct mr_tokenizer *tokenizer;
+    struct mr_error err = {0};
+    if (mr_gguf_open(&gguf, real_model_path(), &err) != MR_OK) fail_msg("%s", err.detail);
+    if (mr_gguf_tokenizer_create(&tokenizer, gguf, &err) != MR_OK) fail_msg("%s", err.detail);
+    assert_int_equal(mr_tokenizer_vocab_size(tokenizer), 49152);
+    assert_int_equal(mr_tokenizer_bos_id(tokenizer), 1);
+    assert_int_equal(mr_tokenizer_eos_id(tokenizer), 2);
+    struct mr_text end = mr_gguf_token_text(gguf, "tokenizer.ggml.eos_token_id");
+    assert_int_equal(end.length, 10);
+    assert_memory_equal(end.bytes, "<|im_end|>", 10);
+    assert_int_equal(mr_gguf_token_text(gguf, "tokenizer.ggml.absent").length, 0);
+    mr_gguf_close(gguf); /* the tokenizer keeps nothing of the file */
+    static const char text[] = "<|im_start|>The capital of France is";
+    static const uint32_t expected[] = {1, 504, 3575, 282, 4649, 314};
+    struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
+    uint32_t ids[16];
+    struct mr_id_list list = {.ids = ids, .max = 16};
+    struct mr_encode_options options = {.add_special = true, .parse_special = true};
+    assert_int_equal(mr_tokenizer_encode(tokenizer, scratch,
+                                         (struct mr_text){text, sizeof text - 1}, options, &list,
+                                         NULL),
+                     MR_OK);
+    assert_int_equal(list.count, 6);
+    assert_memory_equal(ids, expected, sizeof expected);
+    mr_tokenizer_scratch_destroy(scratch);
+    mr_tokenizer_destroy(tokenizer);
+}
+
+/* ---- files that cannot be ---- */
+
+static void put_list(struct bytes *to, const char *key, uint32_t type, uint64_t count)
+{
+    put_text(to, key);
+    put_u32(to, MR_GGUF_ARRAY);
+    put_u32(to, type);
+    put_u64(to, count);
+    for (uint64_t i = 0; i < count; i++)
+        if (type == MR_GGUF_TEXT)
+            put_text(to, i == 0 ? "a" : "b");
+        else
+            put_u32(to, 9);
+}
+
+/* A file of a tokenizer of two tokens; each list of the type and length given. */
+struct plan {
+    const char *model;
+    uint32_t tokens_type;
+    uint64_t kind_count, score_count;
+    uint32_t merges_type;
+};
+
+static void refused(const struct plan *plan, const char *because)
+{
+    static struct bytes bytes;
+    struct scratch scratch;
+    bytes.size = 0;
+    put(&bytes, "GGUF\3\0\0\0\0\0\0\0\0\0\0\0", 16);
+    put_u64(&bytes, plan->model ? 5 : 4);
+    if (plan->model) {
+        put_text(&bytes, "tokenizer.ggml.model");
+        put_u32(&bytes, MR_GGUF_TEXT);
+        put_text(&bytes, plan->model);
+    }
+    put_list(&bytes, "tokenizer.ggml.tokens", plan->tokens_type, 2);
+    put_list(&bytes, "tokenizer.ggml.token_type", MR_GGUF_I32, plan->kind_count);
+    put_list(&bytes, "tokenizer.ggml.scores", MR_GGUF_F32, plan->score_count);
+    put_list(&bytes, "tokenizer.ggml.merges", plan->merges_type, 1);
+    put_padding(&bytes, 32);
+    scratch_open(&scratch);
+    struct mr_gguf *gguf;
+    struct mr_tokenizer *tokenizer;
+    struct mr_error err = {0};
+    const char *path = scratch_write(&scratch, "f", bytes.data, bytes.size);
+    assert_int_equal(mr_gguf_open(&gguf, path, &err), MR_OK);
+    assert_int_equal(mr_gguf_tokenizer_create(&tokenizer, gguf, &err), MR_BAD_FILE);
+    assert_null(tokenizer);
+    if (!strstr(err.detail, because)) fail_msg("\"%s\" without \"%s\"", err.detail, because);
+    mr_gguf_close(gguf);
+    scratch_close(&scratch);
+}
+
+static void lists_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    refused(&(struct plan){NULL, MR_GGUF_TEXT, 2, 2, MR_GGUF_TEXT}, "tokenizer.ggml.model");
+    refused(&(struct plan){"gpt2", MR_GGUF_U32, 2, 2, MR_GGUF_TEXT}, "tokenizer.ggml.tokens");
+    refused(&(struct plan){"gpt2", MR_GGUF_TEXT, 3, 2, MR_GGUF_TEXT}, "is not 2 integers");
+    refused(&(struct plan){"gpt2", MR_GGUF_TEXT, 2, 2, MR_GGUF_TEXT}, "unknown type 9");
+    refused(&(struct plan){"gpt2", MR_GGUF_TEXT, 0, 2, MR_GGUF_TEXT}, "is not 2 integers");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_real_file_encodes_as_the_reference_does),
+        cmocka_unit_test(lists_that_do_not_fit_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

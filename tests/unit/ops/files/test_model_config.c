@@ -1,0 +1,285 @@
+#include "ops/files/model_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/ops/scratch.h"
+
+/* ---- config.json ---- */
+
+#define SIZES                                                                                      \
+    "\"num_hidden_layers\":4,\"hidden_size\":64,\"num_attention_heads\":4,"                        \
+    "\"intermediate_size\":128,\"vocab_size\":300,\"max_position_embeddings\":2048"
+
+static enum mr_status from_json(const char *text, struct mr_model_config *out, struct mr_error *err)
+{
+    const struct mr_json_limits limits = {4096, 256, 8};
+    struct mr_json *document;
+    assert_int_equal(mr_json_parse(&document, (struct mr_text){text, strlen(text)}, &limits, NULL),
+                     MR_OK);
+    enum mr_status status = mr_model_config_from_json(out, mr_json_root(document), err);
+    mr_json_destroy(document);
+    return status;
+}
+
+static struct mr_model_config sound(const char *text)
+{
+    struct mr_model_config config;
+    struct mr_error err = {0};
+    if (from_json(text, &config, &err) != MR_OK) fail_msg("%s", err.detail);
+    return config;
+}
+
+static void refused(const char *text, const char *because)
+{
+    struct mr_model_config config;
+    struct mr_error err = {0};
+    assert_int_equal(from_json(text, &config, &err), MR_BAD_FILE);
+    if (!strstr(err.detail, because)) fail_msg("\"%s\" without \"%s\"", err.detail, because);
+}
+
+static void what_config_json_leaves_out_has_its_usual_value(void **state)
+{
+    (void)state;
+    struct mr_model_config c = sound("{\"model_type\":\"llama\"," SIZES "}");
+    assert_string_equal(c.family->name, "llama");
+    assert_int_equal(c.kv_head_count, 4);
+    assert_int_equal(c.head_dim, 16);
+    assert_int_equal(c.rope.rotary_dim, 16);
+    assert_int_equal(c.rope.kind, MR_ROPE_PLAIN);
+    assert_true(c.rope.theta == 10000.0);
+    assert_true(c.norm_epsilon == 1e-6f);
+    assert_false(c.tied_head);
+    assert_int_equal(c.window, 0);
+    assert_false(c.windowed[0]);
+    assert_int_equal(c.eos_count, 0);
+}
+
+static void what_config_json_says_counts(void **state)
+{
+    (void)state;
+    struct mr_model_config c =
+        sound("{\"model_type\":\"qwen3\"," SIZES ",\"num_key_value_heads\":2,\"head_dim\":32,"
+              "\"rms_norm_eps\":1e-5,\"tie_word_embeddings\":true,\"eos_token_id\":[2,7,2],"
+              "\"rope_theta\":1000000}");
+    assert_true(c.family->head_norm);
+    assert_int_equal(c.kv_head_count, 2);
+    assert_int_equal(c.head_dim, 32);
+    assert_true(c.norm_epsilon == 1e-5f);
+    assert_true(c.tied_head);
+    assert_int_equal(c.eos_count, 2);
+    assert_int_equal(c.eos_ids[1], 7);
+    assert_true(c.rope.theta == 1000000.0);
+}
+
+static void rope_scaling_is_read_from_either_place(void **state)
+{
+    (void)state;
+    struct mr_model_config c =
+        sound("{\"model_type\":\"llama\"," SIZES ",\"rope_theta\":500000.0,\"rope_scaling\":{"
+              "\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
+              "\"original_max_position_embeddings\":1024}}");
+    assert_int_equal(c.rope.kind, MR_ROPE_LLAMA3);
+    assert_true(c.rope.theta == 500000.0 && c.rope.factor == 8.0);
+    assert_true(c.rope.original_context == 1024.0);
+    c = sound("{\"model_type\":\"llama\"," SIZES ",\"rope_parameters\":{\"rope_theta\":7.0,"
+              "\"rope_type\":\"linear\",\"factor\":2.0},\"rope_scaling\":null}");
+    assert_int_equal(c.rope.kind, MR_ROPE_LINEAR);
+    assert_true(c.rope.theta == 7.0 && c.rope.factor == 2.0);
+}
+
+static void windows_hold_for_the_layers_named(void **state)
+{
+    (void)state;
+    struct mr_model_config c = sound("{\"model_type\":\"mistral\"," SIZES ",\"sliding_window\":9}");
+    assert_int_equal(c.window, 9);
+    assert_true(c.windowed[0] && c.windowed[3]);
+    assert_int_equal(sound("{\"model_type\":\"mistral\"," SIZES "}").window, 4096);
+    c = sound("{\"model_type\":\"mistral\"," SIZES ",\"sliding_window\":null}");
+    assert_int_equal(c.window, 0);
+    c = sound("{\"model_type\":\"qwen2\"," SIZES ",\"sliding_window\":9}");
+    assert_int_equal(c.window, 0);
+    assert_false(c.windowed[3]);
+    c = sound("{\"model_type\":\"qwen2\"," SIZES ",\"sliding_window\":9,\"use_sliding_window\":"
+              "true,\"max_window_layers\":2}");
+    assert_true(!c.windowed[1] && c.windowed[2]);
+    c = sound("{\"model_type\":\"mistral\"," SIZES ",\"sliding_window\":9,\"layer_types\":["
+              "\"full_attention\",\"sliding_attention\",\"full_attention\",\"full_attention\"]}");
+    assert_true(!c.windowed[0] && c.windowed[1] && !c.windowed[2]);
+    c = sound("{\"model_type\":\"mistral\"," SIZES
+              ",\"sliding_window\":9,\"sliding_window_pattern\":"
+              "2}");
+    assert_true(c.windowed[0] && !c.windowed[1] && c.windowed[2] && !c.windowed[3]);
+}
+
+static void what_is_not_known_is_refused(void **state)
+{
+    (void)state;
+    refused("{}", "model_type");
+    refused("{\"model_type\":\"mamba\"}", "\"mamba\" is not supported");
+    refused("{\"model_type\":\"llama\",\"hidden_size\":64}", "num_hidden_layers");
+    refused("{\"model_type\":\"llama\"," SIZES ",\"head_dim\":-1}", "head_dim");
+    refused("{\"model_type\":\"llama\"," SIZES ",\"hidden_act\":\"gelu\"}", "gelu");
+    refused("{\"model_type\":\"llama\"," SIZES ",\"quantization_config\":{}}", "quantized");
+    refused("{\"model_type\":\"llama\"," SIZES ",\"num_key_value_heads\":3}", "evenly");
+    refused("{\"model_type\":\"llama\"," SIZES ",\"num_key_value_heads\":0}", "key/value");
+    refused("{\"model_type\":\"llama\"," SIZES ",\"rms_norm_eps\":0}", "epsilon");
+    refused("{\"model_type\":\"llama\"," SIZES ",\"head_dim\":512}", "head size");
+    refused("{\"model_type\":\"llama\"," SIZES ",\"eos_token_id\":300}", "end token 300");
+    refused("{\"model_type\":\"llama\"," SIZES ",\"rope_scaling\":{\"type\":\"yarn\"}}", "yarn");
+    refused("{\"model_type\":\"llama\"," SIZES ",\"rope_scaling\":{\"type\":\"linear\"}}",
+            "factor");
+    refused("{\"model_type\":\"llama\"," SIZES ",\"rope_scaling\":{\"type\":\"llama3\","
+            "\"factor\":8}}",
+            "frequencies");
+    refused("{\"model_type\":\"llama\"," SIZES ",\"layer_types\":[\"full_attention\"]}",
+            "each of the 4 layers");
+    refused("{\"model_type\":\"qwen3\"," SIZES ",\"layer_types\":[\"a\",\"a\",\"a\",\"a\"]}",
+            "layer type");
+}
+
+static void end_tokens_are_kept_once_and_up_to_the_limit(void **state)
+{
+    (void)state;
+    struct mr_model_config c = {0};
+    for (uint32_t i = 0; i < 2 * MR_EOS_IDS_MAX; i++)
+        mr_model_config_add_eos(&c, i / 2);
+    assert_int_equal(c.eos_count, MR_EOS_IDS_MAX);
+    mr_model_config_add_eos(&c, 99);
+    assert_int_equal(c.eos_count, MR_EOS_IDS_MAX);
+    assert_int_equal(c.eos_ids[MR_EOS_IDS_MAX - 1], MR_EOS_IDS_MAX - 1);
+}
+
+/* ---- GGUF ---- */
+
+struct entry {
+    const char *key;
+    uint32_t number;
+    const char *text; /* instead of the number */
+};
+
+static const struct entry usual[] = {
+    {"general.architecture", 0, "llama"},       {"llama.block_count", 2, NULL},
+    {"llama.embedding_length", 64, NULL},       {"llama.attention.head_count", 4, NULL},
+    {"llama.attention.head_count_kv", 2, NULL}, {"llama.feed_forward_length", 96, NULL},
+    {"llama.context_length", 512, NULL},        {"tokenizer.ggml.eos_token_id", 2, NULL},
+    {"tokenizer.ggml.eot_token_id", 3, NULL},
+};
+#define USUAL_COUNT (sizeof usual / sizeof usual[0])
+
+/* The usual keys, entry `changed` in place of the one of its name, or added. */
+static enum mr_status from_gguf(const struct entry *changed, struct mr_model_config *out,
+                                struct mr_error *err)
+{
+    static struct bytes bytes;
+    struct scratch scratch;
+    bool replaced = false;
+    bytes.size = 0;
+    put(&bytes, "GGUF\3\0\0\0\1\0\0\0\0\0\0\0", 16);
+    put_u64(&bytes, 0);
+    uint64_t count = 0;
+    for (size_t i = 0; i <= USUAL_COUNT; i++) {
+        const struct entry *entry = i < USUAL_COUNT ? &usual[i] : changed;
+        if (i < USUAL_COUNT && changed && strcmp(entry->key, changed->key) == 0) {
+            entry = changed;
+            replaced = true;
+        }
+        if (!entry || (i == USUAL_COUNT && replaced) || !entry->key[0]) continue;
+        put_text(&bytes, entry->key);
+        put_u32(&bytes, entry->text ? MR_GGUF_TEXT : MR_GGUF_U32);
+        if (entry->text)
+            put_text(&bytes, entry->text);
+        else
+            put_u32(&bytes, entry->number);
+        count++;
+    }
+    put_text(&bytes, "llama.attention.layer_norm_rms_epsilon");
+    put_u32(&bytes, MR_GGUF_F32);
+    put_float(&bytes, 1e-5f);
+    count++;
+    memcpy(bytes.data + 16, &count, sizeof count);
+    put_text(&bytes, "token_embd.weight");
+    put_u32(&bytes, 2);
+    put_u64(&bytes, 1);
+    put_u64(&bytes, 40);
+    put_u32(&bytes, 0);
+    put_u64(&bytes, 0);
+    put_padding(&bytes, 32);
+    for (size_t i = 0; i < 40; i++)
+        put_float(&bytes, 0.0f);
+    scratch_open(&scratch);
+    struct mr_gguf *gguf;
+    assert_int_equal(mr_gguf_open(&gguf, scratch_write(&scratch, "f", bytes.data, bytes.size), err),
+                     MR_OK);
+    enum mr_status status = mr_model_config_from_gguf(out, gguf, err);
+    mr_gguf_close(gguf);
+    scratch_close(&scratch);
+    return status;
+}
+
+static void gguf_metadata_is_a_configuration(void **state)
+{
+    (void)state;
+    struct mr_model_config c;
+    struct mr_error err = {0};
+    if (from_gguf(NULL, &c, &err) != MR_OK) fail_msg("%s", err.detail);
+    assert_true(c.family->gguf_rotary_pairs);
+    assert_int_equal(c.layer_count, 2);
+    assert_int_equal(c.head_dim, 16);
+    assert_int_equal(c.kv_head_count, 2);
+    assert_int_equal(c.ffn_size, 96);
+    assert_int_equal(c.vocab_size, 40);
+    assert_int_equal(c.context_tokens, 512);
+    assert_true(c.norm_epsilon == 1e-5f);
+    assert_true(c.tied_head);
+    assert_int_equal(c.eos_count, 2);
+    assert_int_equal(c.eos_ids[1], 3);
+}
+
+static void gguf_metadata_that_is_wrong_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        struct entry entry;
+        const char *because;
+    } cases[] = {
+        {{"general.architecture", 0, "gemma3"}, "\"gemma3\" is not supported"},
+        {{"general.architecture", 0, "qwen2"}, "qwen2.block_count"},
+        {{"general.architecture", 7, NULL}, "general.architecture"},
+        {{"llama.block_count", 0, "many"}, "llama.block_count"},
+        {{"llama.block_count", 100000, NULL}, "number of layers"},
+        {{"llama.expert_count", 8, NULL}, "experts"},
+        {{"llama.rope.scaling.type", 0, "yarn"}, "yarn"},
+        {{"llama.rope.scaling.type", 0, "linear"}, "factor"},
+        {{"llama.rope.dimension_count", 8, NULL}, "rotary size 8"},
+        {{"llama.attention.value_length", 32, NULL}, "different sizes"},
+        {{"tokenizer.ggml.eos_token_id", 40, NULL}, "end token 40"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mr_model_config c;
+        struct mr_error err = {0};
+        assert_int_equal(from_gguf(&cases[i].entry, &c, &err), MR_BAD_FILE);
+        if (!strstr(err.detail, cases[i].because))
+            fail_msg("\"%s\" without \"%s\"", err.detail, cases[i].because);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_config_json_leaves_out_has_its_usual_value),
+        cmocka_unit_test(what_config_json_says_counts),
+        cmocka_unit_test(rope_scaling_is_read_from_either_place),
+        cmocka_unit_test(windows_hold_for_the_layers_named),
+        cmocka_unit_test(what_is_not_known_is_refused),
+        cmocka_unit_test(end_tokens_are_kept_once_and_up_to_the_limit),
+        cmocka_unit_test(gguf_metadata_is_a_configuration),
+        cmocka_unit_test(gguf_metadata_that_is_wrong_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+#include "ops/files/model_folder.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/ops/tiny_folder.h"
+
+#include <math.h>
+
+static void write_text(struct scratch *scratch, const char *name, const char *text)
+{
+    scratch_write(scratch, name, text, strlen(text));
+}
+
+static struct mr_model_source read_folder(const struct scratch *scratch)
+{
+    struct mr_model_source source = {.default_temperature = NAN, .default_top_p = NAN};
+    struct mr_error err = {0};
+    if (mr_model_folder_read(&source, scratch->folder, &err) != MR_OK) fail_msg("%s", err.detail);
+    return source;
+}
+
+static void refused(const struct scratch *scratch, const char *because)
+{
+    struct mr_model_source source = {.default_temperature = NAN, .default_top_p = NAN};
+    struct mr_error err = {0};
+    assert_int_equal(mr_model_folder_read(&source, scratch->folder, &err), MR_BAD_FILE);
+    mr_model_source_close(&source);
+    if (!strstr(err.detail, because)) fail_msg("\"%s\" without \"%s\"", err.detail, because);
+}
+
+static void assert_text(struct mr_text text, const char *expected)
+{
+    assert_int_equal(text.length, strlen(expected));
+    assert_memory_equal(text.bytes, expected, text.length);
+}
+
+static void every_file_of_the_folder_is_read(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    tiny_folder_open(&scratch, "grouped_tied");
+    write_text(&scratch, "generation_config.json",
+               "{\"temperature\":0.5,\"top_k\":40,\"top_p\":0.75,\"eos_token_id\":[7,262]}");
+    struct mr_model_source source = read_folder(&scratch);
+    assert_int_equal(source.config.layer_count, 2);
+    assert_int_equal(mr_tokenizer_vocab_size(source.tokenizer), 263);
+    assert_non_null(mr_tensor_table_find(source.tensors, "model.norm.weight"));
+    assert_false(source.gguf_names);
+    assert_true(source.default_temperature == 0.5f);
+    assert_true(source.default_top_p == 0.75f);
+    assert_int_equal(source.default_top_k, 40);
+    assert_int_equal(source.config.eos_count, 2);
+    assert_int_equal(source.config.eos_ids[0], 262);
+    assert_int_equal(source.config.eos_ids[1], 7);
+    assert_text(source.bos_text, "<s>");
+    assert_text(source.eos_text, "</s>");
+    assert_text(source.chat_template, "{% for m in messages %}{{ m['content'] }}{% endfor %}");
+    mr_model_source_close(&source);
+    scratch_close(&scratch);
+}
+
+static void a_template_file_beats_the_tokenizer_config(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    tiny_folder_open(&scratch, "grouped_tied");
+    write_text(&scratch, "chat_template.jinja", "from the file");
+    struct mr_model_source source = read_folder(&scratch);
+    assert_text(source.chat_template, "from the file");
+    mr_model_source_close(&source);
+    scratch_close(&scratch);
+}
+
+static void of_several_templates_the_default_counts(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    tiny_folder_open(&scratch, "grouped_tied");
+    write_text(
+        &scratch, "tokenizer_config.json",
+        "{\"model_max_length\":1000000000000000019884624838656,\"chat_template\":["
+        "{\"name\":\"tools\",\"template\":\"t\"},{\"name\":\"default\",\"template\":\"d\"}]}");
+    struct mr_model_source source = read_folder(&scratch);
+    assert_text(source.chat_template, "d");
+    assert_text(source.bos_text, "");
+    mr_model_source_close(&source);
+    scratch_close(&scratch);
+}
+
+static void optional_files_may_be_absent(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    tiny_folder_open(&scratch, "grouped_tied");
+    tiny_folder_remove(&scratch, "generation_config.json");
+    tiny_folder_remove(&scratch, "tokenizer_config.json");
+    struct mr_model_source source = read_folder(&scratch);
+    assert_true(isnan(source.default_temperature) && isnan(source.default_top_p));
+    assert_int_equal(source.default_top_k, 0);
+    assert_text(source.chat_template, "");
+    mr_model_source_close(&source);
+    scratch_close(&scratch);
+}
+
+static void a_missing_file_is_named(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"config.json", "tokenizer.json", "model.safetensors"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct scratch scratch;
+        tiny_folder_open(&scratch, "grouped_tied");
+        tiny_folder_remove(&scratch, names[i]);
+        refused(&scratch, names[i]);
+        scratch_close(&scratch);
+    }
+}
+
+static void a_broken_file_is_named(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"config.json", "generation_config.json", "tokenizer.json",
+                                        "tokenizer_config.json"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct scratch scratch;
+        tiny_folder_open(&scratch, "grouped_tied");
+        write_text(&scratch, names[i], "{\"a\":");
+        refused(&scratch, names[i]);
+        scratch_close(&scratch);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_file_of_the_folder_is_read),
+        cmocka_unit_test(a_template_file_beats_the_tokenizer_config),
+        cmocka_unit_test(of_several_templates_the_default_counts),
+        cmocka_unit_test(optional_files_may_be_absent),
+        cmocka_unit_test(a_missing_file_is_named),
+        cmocka_unit_test(a_broken_file_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+#include "ops/cpu/parallel.h"
+#include "ops/sampling/sampler.h"
+#include "tests/unit/ops/numbers.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static struct mr_sampler *make(uint32_t vocab_size, enum mr_cpu_level level)
+{
+    struct mr_sampler *sampler;
+    struct mr_error err;
+    const struct mr_sampler_spec spec = {
+        .vocab_size = vocab_size, .worker_count = 2, .level = level};
+    assert_int_equal(mr_sampler_create(&sampler, &spec, &err), MR_OK);
+    return sampler;
+}
+
+static struct mr_sampling plain(float temperature)
+{
+    return (struct mr_sampling){.temperature = temperature,
+                                .top_p = 1,
+                                .typical_p = 1,
+                                .repetition_penalty = 1,
+                                .logprobs = -1};
+}
+
+static struct mr_sample sample(struct mr_sampler *sampler, const float *logits,
+                               const struct mr_sampling *sampling, uint32_t position)
+{
+    const struct mr_sample_row row = {
+        .logits = logits, .sampling = sampling, .seed = 42, .position = position};
+    struct mr_sample out;
+    mr_sampler_run(sampler, &row, 1, &out);
+    return out;
+}
+
+static void greedy_takes_the_lowest_of_the_largest(void **state)
+{
+    (void)state;
+    float *logits = malloc(5003 * sizeof *logits);
+    const struct mr_sampling greedy = plain(0);
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
+        struct mr_sampler *sampler = make(5003, (enum mr_cpu_level)level);
+        for (uint32_t at = 0; at < 5003; at += 71) {
+            for (uint32_t i = 0; i < 5003; i++)
+                logits[i] = i == at || i == 5002 ? 3.0f : i % 5 == 0 ? NAN : -1.0f;
+            assert_int_equal(sample(sampler, logits, &greedy, 0).token_id, at);
+        }
+        mr_sampler_destroy(sampler);
+    }
+    free(logits);
+}
+
+/* Chi-square of 20,000 draws against the exact probabilities; the bar is the 1e-6 tail. */
+static void check_draws(const struct mr_sampling *sampling, const float *logits, uint32_t vocab,
+                        const double *wanted, double bar)
+{
+    enum { DRAWS = 20000 };
+    struct mr_sampler *sampler = make(vocab, MR_CPU_BEST);
+    uint32_t *seen = calloc(vocab, sizeof *seen);
+    for (uint32_t i = 0; i < DRAWS; i++) {
+        const struct mr_sample one = sample(sampler, logits, sampling, i);
+        seen[one.token_id]++;
+        assert_true(fabs((double)one.probability - wanted[one.token_id]) < 1e-5);
+    }
+    double chi = 0.0;
+    for (uint32_t i = 0; i < vocab; i++) {
+        if (wanted[i] == 0.0)
+            assert_int_equal(seen[i], 0);
+        else
+            chi += pow(seen[i] - DRAWS * wanted[i], 2) / (DRAWS * wanted[i]);
+    }
+    if (chi > bar) fail_msg("chi-square %g, bar %g", chi, bar);
+    free(seen);
+    mr_sampler_destroy(sampler);
+}
+
+/* Probabilities proportional to i + 1 for i < 16, by logits. */
+static void ramp(float *logits, double *wanted, uint32_t first, uint32_t last)
+{
+    double total = 0.0;
+    for (uint32_t i = 0; i < 16; i++) {
+        logits[i] = logf((float)(i + 1)) + 5.0f;
+        wanted[i] = i >= first && i <= last ? i + 1 : 0;
+        total += wanted[i];
+    }
+    for (uint32_t i = 0; i < 16; i++)
+        wanted[i] /= total;
+}
+
+static void draws_follow_the_distribution(void **state)
+{
+    (void)state;
+    float logits[16];
+    double wanted[16];
+    struct mr_sampling sampling = plain(1);
+    ramp(logits, wanted, 0, 15);
+    check_draws(&sampling, logits, 16, wanted, 56.5);
+    sampling.temperature = 0.5f; /* squares the odds */
+    double total = 0.0;
+    for (uint32_t i = 0; i < 16; i++) {
+        wanted[i] *= wanted[i];
+        total += wanted[i];
+    }
+    for (uint32_t i = 0; i < 16; i++)
+        wanted[i] /= total;
+    check_draws(&sampling, logits, 16, wanted, 56.5);
+}
+
+static void draws_follow_the_cut_distribution(void **state)
+{
+    (void)state;
+    float logits[16];
+    double wanted[16];
+    struct mr_sampling sampling = plain(1);
+    sampling.top_k = 5;
+    ramp(logits, wanted, 11, 15);
+    check_draws(&sampling, logits, 16, wanted, 33.4);
+    sampling.top_k = 0;
+    sampling.top_p = 0.4f; /* 16 + 15 + 14 = 45 of 136 is less, with 13 it is more */
+    ramp(logits, wanted, 12, 15);
+    check_draws(&sampling, logits, 16, wanted, 30.7);
+    sampling.top_p = 1;
+    sampling.min_p = 0.49f; /* at least 7.84 of 16 */
+    ramp(logits, wanted, 7, 15);
+    check_draws(&sampling, logits, 16, wanted, 42.7);
+}
+
+/* More ids than one block, weight in few of them and at both ends. */
+static void draws_over_many_blocks_follow_the_distribution(void **state)
+{
+    (void)state;
+    enum { VOCAB = 5000 };
+    float *logits = malloc(VOCAB * sizeof *logits);
+    double *wanted = calloc(VOCAB, sizeof *wanted);
+    const uint32_t heavy[] = {0, 1023, 1024, 3000, 4999};
+    for (uint32_t i = 0; i < VOCAB; i++)
+        logits[i] = -INFINITY;
+    for (uint32_t i = 0; i < 5; i++) {
+        logits[heavy[i]] = logf((float)(i + 1));
+        wanted[heavy[i]] = (i + 1) / 15.0;
+    }
+    const struct mr_sampling sampling = plain(1);
+    check_draws(&sampling, logits, VOCAB, wanted, 33.4);
+    free(wanted);
+    free(logits);
+}
+
+static void a_draw_depends_on_seed_and_position_alone(void **state)
+{
+    (void)state;
+    enum { ROWS = 64, VOCAB = 3000 };
+    struct mr_sampler *sampler = make(VOCAB, MR_CPU_BEST);
+    struct mr_sampling sampling = plain(1);
+    sampling.top_p = 0.95f;
+    float *logits = malloc(VOCAB * sizeof *logits);
+    uint64_t seed = 1;
+    for (uint32_t i = 0; i < VOCAB; i++)
+        logits[i] = 2.0f * number_next(&seed);
+    struct mr_sample_row rows[ROWS];
+    struct mr_sample together[ROWS], alone;
+    for (uint32_t i = 0; i < ROWS; i++)
+        rows[i] = (struct mr_sample_row){
+            .logits = logits, .sampling = &sampling, .seed = i / 8, .position = i % 8};
+    mr_sampler_run(sampler, rows, ROWS, together);
+    uint32_t different = 0;
+    for (uint32_t i = 0; i < ROWS; i++) {
+        mr_sampler_run(sampler, &rows[ROWS - 1 - i], 1, &alone);
+        assert_int_equal(alone.token_id, together[ROWS - 1 - i].token_id);
+        different += together[i].token_id != together[0].token_id;
+        assert_true(mr_sampler_uniform(i, 0) != mr_sampler_uniform(i, 1));
+        assert_true(mr_sampler_uniform(i, 0) >= 0.0f && mr_sampler_uniform(i, 0) < 1.0f);
+    }
+    assert_true(different > ROWS / 2);
+    free(logits);
+    mr_sampler_destroy(sampler);
+}
+
+static void log_probabilities_are_the_models_own(void **state)
+{
+    (void)state;
+    enum { VOCAB = 1000 };
+    float logits[VOCAB];
+    double total = 0.0;
+    uint64_t seed = 77;
+    for (uint32_t i = 0; i < VOCAB; i++) {
+        logits[i] = 5.0f * number_next(&seed);
+        total += exp((double)logits[i]);
+    }
+    struct mr_sampling sampling = plain(0.5f);
+    const struct mr_logit_bias bias = {123,
+                                       100.0f}; /* is chosen, and reported as the model saw it */
+    sampling.logit_bias = &bias;
+    sampling.logit_bias_count = 1;
+    sampling.logprobs = 20;
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
+        struct mr_sampler *sampler = make(VOCAB, (enum mr_cpu_level)level);
+        const struct mr_sample one = sample(sampler, logits, &sampling, 0);
+        assert_int_equal(one.token_id, 123);
+        assert_true(fabs((double)one.logprob - ((double)logits[123] - log(total))) < 1e-4);
+        assert_int_equal(one.top_count, 20);
+        for (uint32_t i = 0; i < 20; i++) {
+            uint32_t better = 0;
+            for (uint32_t id = 0; id < VOCAB; id++)
+                better += logits[id] > logits[one.top_ids[i]];
+            assert_int_equal(better, i);
+            assert_true(fabs((double)one.top_logprobs[i] -
+                             ((double)logits[one.top_ids[i]] - log(total))) < 1e-4);
+        }
+        mr_sampler_destroy(sampler);
+    }
+}
+
+static void few_tokens_give_few_alternatives(void **state)
+{
+    (void)state;
+    const float logits[] = {1.0f, -INFINITY, 3.0f, NAN, 2.0f};
+    struct mr_sampling sampling = plain(0);
+    sampling.logprobs = 20;
+    struct mr_sampler *sampler = make(5, MR_CPU_BEST);
+    const struct mr_sample one = sample(sampler, logits, &sampling, 0);
+    assert_int_equal(one.top_count, 3);
+    assert_int_equal(one.top_ids[0], 2);
+    assert_int_equal(one.top_ids[1], 4);
+    assert_int_equal(one.top_ids[2], 0);
+    mr_sampler_destroy(sampler);
+}
+
+static void broken_rows_still_answer(void **state)
+{
+    (void)state;
+    const float nan[4] = {NAN, NAN, NAN, NAN}, inf[4] = {1, INFINITY, 2, 3}, flat[4] = {1, 1, 1, 1};
+    struct mr_sampler *sampler = make(4, MR_CPU_BEST);
+    struct mr_sampling sampling = plain(1);
+    assert_int_equal(sample(sampler, nan, &sampling, 0).token_id, 0);
+    assert_true(sample(sampler, nan, &sampling, 0).probability == 0.0f);
+    assert_int_equal(sample(sampler, inf, &sampling, 0).token_id, 1);
+    const uint32_t allowed[] = {3, 2};
+    sampling.allowed_token_ids = allowed;
+    sampling.allowed_token_count = 2;
+    const struct mr_sample_row row = {
+        .logits = flat, .sampling = &sampling, .suppressed = allowed, .suppressed_count = 2};
+    struct mr_sample out;
+    mr_sampler_run(sampler, &row, 1, &out); /* everything is masked */
+    assert_int_equal(out.token_id, 2);
+    assert_true(out.probability == 0.0f);
+    sampling = plain(1e-42f); /* its inverse is infinite */
+    assert_int_equal(sample(sampler, flat, &sampling, 0).token_id, 0);
+    mr_sampler_destroy(sampler);
+}
+
+static void misuse_is_caught(void **state)
+{
+    (void)state;
+    const float logits[4] = {0};
+    struct mr_sampler *sampler = make(4, MR_CPU_BEST);
+    const struct mr_sampling unresolved = plain(NAN), fine = plain(1);
+    struct mr_sample_row row = {.logits = logits, .sampling = &unresolved};
+    struct mr_sample out;
+    expect_assert_failure(mr_sampler_run(sampler, &row, 1, &out));
+    row = (struct mr_sample_row){.sampling = &fine};
+    expect_assert_failure(mr_sampler_run(sampler, &row, 1, &out));
+    mr_sampler_run(sampler, NULL, 0, NULL);
+    mr_sampler_destroy(sampler);
+    mr_sampler_destroy(NULL);
+}
+
+int main(void)
+{
+    struct mr_error err;
+    if (mr_parallel_set_thread_count(2, &err) != MR_OK) return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(greedy_takes_the_lowest_of_the_largest),
+        cmocka_unit_test(draws_follow_the_distribution),
+        cmocka_unit_test(draws_follow_the_cut_distribution),
+        cmocka_unit_test(draws_over_many_blocks_follow_the_distribution),
+        cmocka_unit_test(a_draw_depends_on_seed_and_position_alone),
+        cmocka_unit_test(log_probabilities_are_the_models_own),
+        cmocka_unit_test(few_tokens_give_few_alternatives),
+        cmocka_unit_test(broken_rows_still_answer),
+        cmocka_unit_test(misuse_is_caught),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,47 @@
+#include "worker/base/clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void the_monotonic_clock_never_goes_back(void **state)
+{
+    (void)state;
+    uint64_t last_ns = mr_clock_ns();
+    for (int i = 0; i < 1000; i++) {
+        uint64_t now_ns = mr_clock_ns();
+        assert_true(now_ns >= last_ns);
+        last_ns = now_ns;
+    }
+}
+
+static void unix_time_is_of_this_century(void **state)
+{
+    (void)state;
+    assert_true(mr_clock_unix_ms() > 1700000000000);
+    assert_true(mr_clock_unix_ms() < 4100000000000);
+}
+
+static void a_unix_deadline_becomes_a_monotonic_one(void **state)
+{
+    (void)state;
+    uint64_t before_ns = mr_clock_ns();
+    assert_true(mr_clock_from_unix_ms(mr_clock_unix_ms() + 3600000) >
+                before_ns + (uint64_t)3590000 * 1000000);
+    uint64_t past_ns = mr_clock_from_unix_ms(1);
+    assert_true(past_ns >= before_ns && past_ns <= mr_clock_ns());
+    assert_true(mr_clock_from_unix_ms(0) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_monotonic_clock_never_goes_back),
+        cmocka_unit_test(unix_time_is_of_this_century),
+        cmocka_unit_test(a_unix_deadline_becomes_a_monotonic_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

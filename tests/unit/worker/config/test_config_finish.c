@@ -1,0 +1,257 @@
+#include "worker/config/config_finish.h"
+
+#include "worker/config/option_apply.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct mr_config config;
+    struct mr_config_store store;
+    struct mr_error err;
+};
+
+/* Defaults, and what `serve` needs. */
+static int create(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    fixture->store.arena = mr_arena_create(1 << 16);
+    fixture->config.store = &fixture->store;
+    fixture->config.command = MR_COMMAND_SERVE;
+    for (size_t i = 0; i < mr_option_count; i++)
+        if (mr_options[i].kind != MR_OPTION_LIST)
+            assert_int_equal(mr_option_apply(&fixture->config, &mr_options[i],
+                                             mr_options[i].initial, MR_ORIGIN_DEFAULT,
+                                             &fixture->err),
+                             MR_OK);
+    fixture->config.model = "/models/SmolLM2.gguf";
+    fixture->config.brokers = "b:9092";
+    *state = fixture;
+    return 0;
+}
+
+static int destroy(void **state)
+{
+    struct fixture *fixture = *state;
+    mr_arena_destroy(fixture->store.arena);
+    free(fixture);
+    return 0;
+}
+
+static enum mr_status finish(struct fixture *fixture)
+{
+    return mr_config_finish(&fixture->config, &fixture->err);
+}
+
+static void the_model_is_named_after_its_file(void **state)
+{
+    static const char *const cases[][2] = {{"/models/SmolLM2.gguf", "SmolLM2"},
+                                           {"a.b.gguf", "a.b"},
+                                           {"/models/qwen/", "qwen"},
+                                           {"folder", "folder"},
+                                           {".gguf", ".gguf"}};
+    struct fixture *fixture = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fixture->config.model = cases[i][0];
+        fixture->config.model_name = "";
+        assert_int_equal(finish(fixture), MR_OK);
+        assert_string_equal(fixture->config.model_name, cases[i][1]);
+    }
+    fixture->config.model_name = "given";
+    assert_int_equal(finish(fixture), MR_OK);
+    assert_string_equal(fixture->config.model_name, "given");
+}
+
+static void topics_follow_the_prefix_unless_named(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->config.prefix = "team.llm";
+    fixture->config.dlq_topic = "graveyard";
+    fixture->config.strict = true;
+    assert_int_equal(finish(fixture), MR_OK);
+    assert_string_equal(fixture->config.request_topics[0].name, "team.llm.requests");
+    assert_true(fixture->config.request_topics[0].strict);
+    assert_string_equal(fixture->config.cancel_topic, "team.llm.cancel");
+    assert_string_equal(fixture->config.dlq_topic, "graveyard");
+}
+
+static void set_topics(struct fixture *fixture, size_t count, const char *const *topics)
+{
+    fixture->config.requests_topic.count = count;
+    for (size_t i = 0; i < count; i++)
+        fixture->config.requests_topic.values[i] = topics[i];
+}
+
+static void a_topic_says_its_tenant_its_weight_and_its_limits(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const topics[] = {"a,tenant=red,weight=5,queue=30s,run=2m", "b",
+                                         "c,tenant=red,priority=-10", "d,tenant=blue"};
+    set_topics(fixture, 4, topics);
+    fixture->config.tenant_weight = (struct mr_text_list){{"red=3", "blue=2"}, 2};
+    assert_int_equal(finish(fixture), MR_OK);
+    const struct mr_request_topic *topic = fixture->config.request_topics;
+    assert_int_equal(topic[0].weight, 5);
+    assert_int_equal(topic[0].queue_limit_ns, 30000000000u);
+    assert_int_equal(topic[0].run_limit_ns, 120000000000u);
+    assert_int_equal(topic[1].weight, 0);
+    assert_int_equal(topic[1].queue_limit_ns, 0);
+    assert_int_equal(topic[0].tenant_index, 0);
+    assert_int_equal(topic[1].tenant_index, 1);
+    assert_int_equal(topic[2].tenant_index, 0);
+    assert_int_equal(topic[3].tenant_index, 2);
+    assert_int_equal(fixture->config.tenant_count, 3);
+    assert_int_equal(fixture->config.tenant_weights[0], 3);
+    assert_int_equal(fixture->config.tenant_weights[1], 1);
+    assert_int_equal(fixture->config.tenant_weights[2], 2);
+}
+
+static void settings_of_a_topic_that_make_no_sense_are_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const topics[] = {"a,weight=0", "a,weight=1001", "a,queue=soon",
+                                         "a,run=", "a,tenant="};
+    static const char *const weights[] = {"red", "default=0", "default=1001", "other=2",
+                                          "defaul=2"};
+    for (size_t i = 0; i < sizeof topics / sizeof *topics; i++) {
+        set_topics(fixture, 1, &topics[i]);
+        assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    }
+    set_topics(fixture, 0, NULL);
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+        fixture->config.tenant_weight = (struct mr_text_list){{weights[i]}, 1};
+        assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    }
+}
+
+static void names_kafka_would_refuse_are_refused_here(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const names[] = {"a b", "a/b", "\xc3\xa4", ".", "..", "a\n"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        fixture->config.tokens_topic = names[i];
+        assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    }
+    char name[251];
+    memset(name, 'a', 250);
+    name[250] = '\0';
+    fixture->config.tokens_topic = name;
+    assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    fixture->config.tokens_topic = name + 1;
+    assert_int_equal(finish(fixture), MR_OK);
+}
+
+static void a_worker_has_a_name_in_any_case(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(finish(fixture), MR_OK);
+    assert_non_null(strchr(fixture->config.worker_id, '-'));
+}
+
+static void printing_needs_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->config.brokers = "";
+    assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    fixture->config.print_config = true;
+    assert_int_equal(finish(fixture), MR_OK);
+}
+
+static void answers_that_must_not_depend_on_redis_forbid_int8(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->config.deterministic = true;
+    fixture->config.redis_kv = MR_REDIS_KV_INT8;
+    assert_int_equal(finish(fixture), MR_OK); /* without Redis there is nothing to round */
+    assert_int_equal(fixture->config.redis_kv, MR_REDIS_KV_EXACT);
+    fixture->config.redis_kv = MR_REDIS_KV_INT8;
+    fixture->config.redis = "redis://r:6379/0";
+    assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    assert_non_null(strstr(fixture->err.detail, "redis-kv int8"));
+    fixture->config.redis_kv = MR_REDIS_KV_EXACT;
+    assert_int_equal(finish(fixture), MR_OK);
+    fixture->config.redis_kv = MR_REDIS_KV_INT8;
+    fixture->config.deterministic = false;
+    assert_int_equal(finish(fixture), MR_OK);
+}
+
+#define FINISH_TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy)
+
+static void set_property(struct fixture *fixture, const char *property)
+{
+    fixture->config.kafka = (struct mr_text_list){{property}, 1};
+}
+
+static void secrets_come_from_files_and_the_environment(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[] = "secret-XXXXXX", property[64];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, "two words\n", 10) == 10);
+    close(fd);
+    snprintf(property, sizeof property, "sasl.password=@%s", path);
+    set_property(fixture, property);
+    assert_int_equal(finish(fixture), MR_OK);
+    assert_string_equal(fixture->config.kafka.values[0], "sasl.password=two words");
+    unlink(path);
+    set_property(fixture, property);
+    assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    assert_non_null(strstr(fixture->err.detail, path));
+
+    setenv("MR_TEST_SECRET", "flour", 1);
+    set_property(fixture, "ssl.key.password=env:MR_TEST_SECRET");
+    assert_int_equal(finish(fixture), MR_OK);
+    assert_string_equal(fixture->config.kafka.values[0], "ssl.key.password=flour");
+    unsetenv("MR_TEST_SECRET");
+    set_property(fixture, "ssl.key.password=env:MR_TEST_SECRET");
+    assert_int_equal(finish(fixture), MR_BAD_CONFIG);
+    assert_non_null(strstr(fixture->err.detail, "MR_TEST_SECRET"));
+
+    set_property(fixture, "sasl.password=@@home");
+    assert_int_equal(finish(fixture), MR_OK);
+    assert_string_equal(fixture->config.kafka.values[0], "sasl.password=@home");
+}
+
+static void secrets_are_not_shown(void **state)
+{
+    static const char *const properties[] = {
+        "sasl.password=flour",    "consumer.sasl.password=flour",
+        "ssl.key.password=flour", "ssl.keystore.password=flour",
+        "ssl.key.pem=flour",      "sasl.oauthbearer.client.secret=flour"};
+    struct fixture *fixture = *state;
+    char text[128];
+    for (size_t i = 0; i < sizeof properties / sizeof properties[0]; i++) {
+        set_property(fixture, properties[i]);
+        mr_option_value_text(&fixture->config, mr_option_find("kafka"), 0, text, sizeof text);
+        assert_null(strstr(text, "flour"));
+    }
+    set_property(fixture, "sasl.username=miller");
+    mr_option_value_text(&fixture->config, mr_option_find("kafka"), 0, text, sizeof text);
+    assert_string_equal(text, "sasl.username=miller");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FINISH_TEST(the_model_is_named_after_its_file),
+        FINISH_TEST(topics_follow_the_prefix_unless_named),
+        FINISH_TEST(a_topic_says_its_tenant_its_weight_and_its_limits),
+        FINISH_TEST(settings_of_a_topic_that_make_no_sense_are_refused),
+        FINISH_TEST(names_kafka_would_refuse_are_refused_here),
+        FINISH_TEST(a_worker_has_a_name_in_any_case),
+        FINISH_TEST(printing_needs_nothing),
+        FINISH_TEST(secrets_come_from_files_and_the_environment),
+        FINISH_TEST(secrets_are_not_shown),
+        FINISH_TEST(answers_that_must_not_depend_on_redis_forbid_int8),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

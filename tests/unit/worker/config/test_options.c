@@ -1,0 +1,397 @@
+#include "worker/config/options.h"
+
+#include "worker/config/option_apply.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define WORDS_MAX 32
+
+static struct mr_error last;
+
+/* Words and variables are separated by '|'; "" is none. */
+static size_t split(char *text, char **words, size_t count)
+{
+    while (*text) {
+        size_t length = strcspn(text, "|");
+        words[count++] = text;
+        text += length;
+        if (*text) *text++ = '\0';
+    }
+    words[count] = NULL;
+    return count;
+}
+
+static struct mr_config *parse(const char *flags, const char *environment)
+{
+    static char flag_text[2048], environment_text[2048];
+    char *words[WORDS_MAX] = {flag_text}, *variables[WORDS_MAX];
+    static char program[] = "millrace";
+    words[0] = program;
+    snprintf(flag_text, sizeof flag_text, "%s", flags);
+    snprintf(environment_text, sizeof environment_text, "%s", environment);
+    size_t count = split(flag_text, words, 1);
+    split(environment_text, variables, 0);
+    struct mr_config *config;
+    last = (struct mr_error){0};
+    enum mr_status status = mr_config_create(&config, (int)count, words, variables, &last);
+    assert_int_equal(status == MR_OK, config != NULL);
+    if (!config) assert_int_equal(status, last.status);
+    return config;
+}
+
+/* Parses what must fail with this in its sentence. */
+static void refused(const char *flags, const char *environment, const char *sentence)
+{
+    struct mr_config *config = parse(flags, environment);
+    if (config) fail_msg("%s %s was accepted", flags, environment);
+    assert_int_equal(last.status, MR_BAD_CONFIG);
+    if (!strstr(last.detail, sentence)) fail_msg("%s: \"%s\"", flags, last.detail);
+}
+
+static char file_path[64];
+
+static void write_file(const char *text)
+{
+    memcpy(file_path, "/tmp/millrace-options-XXXXXX", sizeof "/tmp/millrace-options-XXXXXX");
+    int fd = mkstemp(file_path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (long)strlen(text));
+    close(fd);
+}
+
+static struct mr_config *parse_with_file(const char *text, const char *flags,
+                                         const char *environment)
+{
+    char all[2048];
+    write_file(text);
+    snprintf(all, sizeof all, "%s|--config|%s", flags, file_path);
+    struct mr_config *config = parse(all, environment);
+    unlink(file_path);
+    return config;
+}
+
+#define SERVE "serve|--model|m.gguf|--brokers|b:9092"
+
+static void defaults_are_complete(void **state)
+{
+    (void)state;
+    struct mr_config *config = parse(SERVE, "");
+    assert_int_equal(config->command, MR_COMMAND_SERVE);
+    assert_string_equal(config->model, "m.gguf");
+    assert_string_equal(config->model_name, "m");
+    assert_string_equal(config->device, "cpu");
+    assert_string_equal(config->dtype, "auto");
+    assert_true(config->kv_memory_bytes == (uint64_t)2 << 30);
+    assert_int_equal(config->max_sequences, 64);
+    assert_int_equal(config->chunk_tokens, 512);
+    assert_int_equal(config->default_max_tokens, 256);
+    assert_true(config->max_record_bytes == 1 << 20);
+    assert_string_equal(config->group, "millrace");
+    assert_string_equal(config->tokens_topic, "millrace.tokens");
+    assert_string_equal(config->results_topic, "millrace.results");
+    assert_string_equal(config->cancel_topic, "millrace.cancel");
+    assert_string_equal(config->dlq_topic, "millrace.dlq");
+    assert_int_equal(config->request_topic_count, 1);
+    assert_string_equal(config->request_topics[0].name, "millrace.requests");
+    assert_string_equal(config->request_topics[0].tenant, "default");
+    assert_string_equal(config->http, "127.0.0.1:9464");
+    assert_true(config->drain_timeout_ns == 25000000000u);
+    assert_int_equal(config->delivery, MR_DELIVERY_AT_LEAST_ONCE);
+    assert_true(config->prefix_cache && config->wait && !config->deterministic);
+    assert_true(config->worker_id[0] != '\0');
+    assert_string_equal(config->redis, "");
+    mr_config_destroy(config);
+}
+
+static void flag_beats_environment_beats_file_beats_default(void **state)
+{
+    (void)state;
+    const char *file = "threads: 3\nprefix: file\ngroup: file\n";
+    struct mr_config *config =
+        parse_with_file(file, SERVE "|--threads|7", "MILLRACE_THREADS=5|MILLRACE_PREFIX=env|X=y");
+    assert_int_equal(config->threads, 7);
+    assert_string_equal(config->prefix, "env");
+    assert_string_equal(config->group, "file");
+    assert_string_equal(config->tokens_topic, "env.tokens");
+    assert_int_equal(config->max_sequences, 64);
+    assert_int_equal(mr_option_origin(config, mr_option_find("threads")), MR_ORIGIN_FLAG);
+    assert_int_equal(mr_option_origin(config, mr_option_find("prefix")), MR_ORIGIN_ENVIRONMENT);
+    assert_int_equal(mr_option_origin(config, mr_option_find("group")), MR_ORIGIN_FILE);
+    assert_int_equal(mr_option_origin(config, mr_option_find("max_sequences")), MR_ORIGIN_DEFAULT);
+    mr_config_destroy(config);
+}
+
+static void the_file_may_come_from_the_environment(void **state)
+{
+    (void)state;
+    char variable[128];
+    write_file("model: /models/a.gguf\nbrokers: x:1\nkv_memory: 512MiB\ndeterministic: yes\n");
+    snprintf(variable, sizeof variable, "MILLRACE_CONFIG=%s", file_path);
+    struct mr_config *config = parse("serve", variable);
+    unlink(file_path);
+    assert_non_null(config);
+    assert_string_equal(config->model_name, "a");
+    assert_true(config->kv_memory_bytes == 512u << 20 && config->deterministic);
+    mr_config_destroy(config);
+}
+
+static void lists_add_up_and_the_stronger_origin_replaces_them(void **state)
+{
+    (void)state;
+    const char *file = "kafka:\n  security.protocol: SASL_SSL\n  sasl.username: u\n"
+                       "reply-topic: [a, b]\nrequests-topic:\n  - fast,priority=5\n  - slow\n";
+    struct mr_config *config = parse_with_file(file, SERVE, "MILLRACE_REPLY_TOPIC=c;d;e");
+    assert_int_equal(config->kafka.count, 2);
+    assert_string_equal(config->kafka.values[1], "sasl.username=u");
+    assert_int_equal(config->reply_topics.count, 3);
+    assert_string_equal(config->reply_topics.values[0], "c");
+    assert_int_equal(config->request_topic_count, 2);
+    assert_int_equal(config->request_topics[0].priority, 5);
+    mr_config_destroy(config);
+    config = parse_with_file(file, SERVE "|--kafka|a=1|--kafka=b=2=3|--reply-topic|z", "");
+    assert_int_equal(config->kafka.count, 2);
+    assert_string_equal(config->kafka.values[1], "b=2=3");
+    assert_int_equal(config->reply_topics.count, 1);
+    mr_config_destroy(config);
+}
+
+static void request_topics_carry_their_settings(void **state)
+{
+    (void)state;
+    struct mr_config *config =
+        parse(SERVE "|--requests-topic|a.b,priority=-10,tenant=acme,strict|--requests-topic|c", "");
+    const struct mr_request_topic *topics = config->request_topics;
+    assert_string_equal(topics[0].name, "a.b");
+    assert_string_equal(topics[0].tenant, "acme");
+    assert_true(topics[0].priority == -10 && topics[0].strict);
+    assert_string_equal(topics[1].tenant, "default");
+    assert_true(topics[1].priority == 0 && !topics[1].strict);
+    mr_config_destroy(config);
+    refused(SERVE "|--requests-topic|a,priority=101", "", "requests-topic takes");
+    refused(SERVE "|--requests-topic|a,colour=red", "", "requests-topic takes");
+    refused(SERVE "|--requests-topic|a,tenant=", "", "requests-topic takes");
+    refused(SERVE "|--requests-topic|a|--requests-topic|a,strict", "", "given twice");
+    refused(SERVE "|--requests-topic|a/b", "", "no topic name");
+    refused(SERVE "|--prefix|a b", "", "no topic name");
+}
+
+static void switches_can_be_turned_off(void **state)
+{
+    (void)state;
+    struct mr_config *config =
+        parse("send|--brokers|b:1|--no-wait|--msgpack|--stream=false|hello|world", "");
+    assert_true(!config->wait && config->msgpack && !config->stream);
+    assert_int_equal(config->argument_count, 2);
+    assert_string_equal(config->arguments[1], "world");
+    mr_config_destroy(config);
+    config = parse(SERVE "|--http|off|--no-prefix-cache", "");
+    assert_string_equal(config->http, "");
+    assert_false(config->prefix_cache);
+    mr_config_destroy(config);
+}
+
+static void arguments_mix_with_flags_and_end_with_two_dashes(void **state)
+{
+    (void)state;
+    struct mr_config *config = parse("send|n=2|--brokers|b:1|a prompt|--json|--|--not-a-flag", "");
+    assert_int_equal(config->argument_count, 3);
+    assert_string_equal(config->arguments[0], "n=2");
+    assert_string_equal(config->arguments[2], "--not-a-flag");
+    assert_true(config->json);
+    mr_config_destroy(config);
+}
+
+static void unknown_names_are_errors_with_a_hint(void **state)
+{
+    (void)state;
+    refused(SERVE "|--kv-memry|1GiB", "", "did you mean kv-memory?");
+    refused(SERVE "|--xyzzyplugh", "", "unknown option -- xyzzyplugh");
+    refused(SERVE "|-q", "", "unknown flag -q");
+    refused(SERVE "|--rate|5", "", "unknown option");
+    refused("serv", "", "did you mean serve?");
+    refused("frobnicate", "", "unknown command frobnicate");
+    write_file("max-sequence: 5\n");
+    char flags[256];
+    snprintf(flags, sizeof flags, SERVE "|--config|%s", file_path);
+    refused(flags, "", "did you mean max-sequences?");
+    assert_non_null(strstr(last.detail, "line 1"));
+    unlink(file_path);
+}
+
+static void variables_of_a_kubernetes_service_are_not_options(void **state)
+{
+    (void)state;
+    struct mr_config *config = parse(
+        SERVE, "MILLRACE_SERVICE_HOST=10.0.0.1|MILLRACE_TOOLS=/x|MILLRACE_PORT=tcp://10.0.0.1:9464|"
+               "MILLRACE_PORT_9464_TCP=tcp://x|MILLRACE_REDIS=");
+    assert_non_null(config);
+    mr_config_destroy(config);
+}
+
+static void values_are_checked(void **state)
+{
+    (void)state;
+    refused(SERVE "|--threads|many", "", "threads takes a whole number");
+    refused(SERVE "|--threads|5000", "", "between 0 and 1024");
+    refused(SERVE "|--kv-memory|1k", "", "between 1MiB");
+    refused(SERVE "|--kv-memory|lots", "", "a size such as");
+    refused(SERVE "|--drain-timeout|25", "", "a time such as");
+    refused(SERVE "|--dtype|fp64", "", "auto|fp32|bf16");
+    refused(SERVE "|--delivery|maybe", "", "at-least-once|exactly-once");
+    refused(SERVE "|--device|tpu", "", "device must be");
+    refused(SERVE "|--http|9464", "", "http must be");
+    refused(SERVE "|--kafka|novalue", "", "NAME=VALUE");
+    refused(SERVE "|--deterministic=perhaps", "", "true or false");
+    refused(SERVE "|--threads", "", "needs a value");
+    refused(SERVE, "MILLRACE_THREADS=x", "threads takes");
+    refused("bench|--rate|-1|--brokers|b:1", "", "between 0");
+}
+
+static void a_command_says_what_it_needs(void **state)
+{
+    (void)state;
+    refused("serve|--brokers|b:1", "", "serve needs --model");
+    refused("serve|--model|m", "", "serve needs --brokers");
+    refused("send|hi", "", "send needs --brokers");
+    refused("bench", "", "bench needs --brokers");
+    refused("bench|--engine", "", "bench needs --model");
+    refused("cancel|--brokers|b:1", "", "usage: millrace cancel");
+    refused(SERVE "|extra", "", "serve takes no argument extra");
+}
+
+static void help_and_version_need_nothing(void **state)
+{
+    (void)state;
+    struct mr_config *config = parse("serve|--help", "MILLRACE_NONSENSE=1");
+    assert_true(config->help && config->command == MR_COMMAND_SERVE);
+    mr_config_destroy(config);
+    config = parse("", "");
+    assert_int_equal(config->command, MR_COMMAND_HELP);
+    mr_config_destroy(config);
+    config = parse("--version", "");
+    assert_int_equal(config->command, MR_COMMAND_VERSION);
+    mr_config_destroy(config);
+}
+
+/* What print writes, NUL-terminated; the caller frees it. */
+static char *printed(const struct mr_config *config)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    mr_config_print(config, out);
+    fclose(out);
+    return text;
+}
+
+static void printing_shows_origins_and_hides_secrets(void **state)
+{
+    (void)state;
+    struct mr_config *config =
+        parse(SERVE "|--redis|redis://me:hunter2@r:6379/0|--kafka|sasl.password=hunter3|--kafka|"
+                    "client.id=visible",
+              "MILLRACE_KV_MEMORY=4GiB");
+    char *text = printed(config);
+    assert_null(strstr(text, "hunter"));
+    assert_non_null(strstr(text, "redis://me:***@r:6379/0"));
+    assert_non_null(strstr(text, "sasl.password=***"));
+    assert_non_null(strstr(text, "client.id=visible"));
+    assert_non_null(strstr(text, "4GiB"));
+    assert_non_null(strstr(text, "# environment"));
+    assert_non_null(strstr(text, "# flag"));
+    assert_non_null(strstr(text, "# default"));
+    free(text);
+    mr_config_destroy(config);
+}
+
+static void every_option_is_in_help_man_and_completion(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    for (unsigned i = 0; i < MR_COMMAND_COUNT; i++)
+        mr_options_print_help((enum mr_command)i, out);
+    mr_options_print_completion(out);
+    fclose(out);
+    for (size_t i = 0; i < mr_option_count; i++) {
+        char needle[64];
+        snprintf(needle, sizeof needle, " --%s ", mr_options[i].name);
+        if (!strstr(text, needle)) fail_msg("completion lacks%s", needle);
+        if (!strstr(text, mr_options[i].help)) fail_msg("help lacks%s", needle);
+    }
+    free(text);
+    out = open_memstream(&text, &length);
+    mr_options_print_man(out);
+    fclose(out);
+    assert_non_null(strstr(text, ".B \\-\\-kv\\-memory SIZE"));
+    assert_non_null(strstr(text, "MILLRACE_KV_MEMORY"));
+    assert_int_equal(strncmp(text, ".TH MILLRACE 1", 14), 0);
+    free(text);
+}
+
+static void every_flag_of_every_command_is_understood(void **state)
+{
+    (void)state;
+    for (unsigned command = MR_COMMAND_SERVE; command <= MR_COMMAND_REPLAY; command++) {
+        for (size_t i = 0; i < mr_option_count; i++) {
+            const struct mr_option *option = &mr_options[i];
+            char flags[128];
+            if (!(option->commands >> command & 1u) || option->kind == MR_OPTION_LIST) continue;
+            const char *value = option->initial[0] ? option->initial : "x:1";
+            snprintf(flags, sizeof flags, "%s|--%s=%s|--help",
+                     mr_command_name((enum mr_command)command), option->name, value);
+            if (strcmp(option->name, "config") == 0) continue;
+            struct mr_config *config = parse(flags, "");
+            if (!config) fail_msg("%s: %s", flags, last.detail);
+            mr_config_destroy(config);
+        }
+    }
+}
+
+static void the_table_is_sound(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < mr_option_count; i++) {
+        const struct mr_option *option = &mr_options[i];
+        assert_ptr_equal(mr_option_find(option->name), option);
+        assert_true(option->commands != 0 && option->help[0]);
+        assert_true(option->kind == MR_OPTION_BOOL || option->value != NULL);
+        assert_true(option->kind != MR_OPTION_CHOICE || option->choices != NULL);
+        assert_true(option->offset < sizeof(struct mr_config));
+    }
+    assert_string_equal(mr_command_name(MR_COMMAND_TOKENIZE), "tokenize");
+    expect_assert_failure(mr_command_name(MR_COMMAND_COUNT));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_complete),
+        cmocka_unit_test(flag_beats_environment_beats_file_beats_default),
+        cmocka_unit_test(the_file_may_come_from_the_environment),
+        cmocka_unit_test(lists_add_up_and_the_stronger_origin_replaces_them),
+        cmocka_unit_test(request_topics_carry_their_settings),
+        cmocka_unit_test(switches_can_be_turned_off),
+        cmocka_unit_test(arguments_mix_with_flags_and_end_with_two_dashes),
+        cmocka_unit_test(unknown_names_are_errors_with_a_hint),
+        cmocka_unit_test(variables_of_a_kubernetes_service_are_not_options),
+        cmocka_unit_test(values_are_checked),
+        cmocka_unit_test(a_command_says_what_it_needs),
+        cmocka_unit_test(help_and_version_need_nothing),
+        cmocka_unit_test(printing_shows_origins_and_hides_secrets),
+        cmocka_unit_test(every_option_is_in_help_man_and_completion),
+        cmocka_unit_test(every_flag_of_every_command_is_understood),
+        cmocka_unit_test(the_table_is_sound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

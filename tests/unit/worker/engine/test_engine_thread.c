@@ -1,0 +1,173 @@
+#include "worker/engine/engine_thread.h"
+
+#include "tests/fakes/fake_request.h"
+#include "tests/unit/worker/serving.h"
+#include "worker/ticket/messages.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+struct rig {
+    struct serving serving;
+    struct mr_engine_thread *thread;
+    struct mr_wake wake;
+    struct mr_mailbox *publish, *intake;
+    atomic_uint_least64_t hungry;
+    atomic_int failures;
+    struct mr_ticket ticket;
+};
+
+static void on_failed(void *context, const struct mr_error *err)
+{
+    (void)err;
+    atomic_fetch_add(&((struct rig *)context)->failures, 1);
+}
+
+static void open_rig(struct rig *rig, const char *model)
+{
+    *rig = (struct rig){.thread = NULL};
+    open_serving(&rig->serving, model, NULL);
+    struct mr_mailbox_options mailbox = {256, 1 << 20, &rig->wake};
+    struct mr_engine_thread_options options = {.config = rig->serving.config,
+                                               .log = rig->serving.log,
+                                               .failed = on_failed,
+                                               .context = rig};
+    assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
+    assert_int_equal(mr_mailbox_create(&rig->publish, &mailbox, NULL), MR_OK);
+    assert_int_equal(mr_mailbox_create(&rig->intake, &mailbox, NULL), MR_OK);
+    assert_int_equal(mr_engine_thread_create(&rig->thread, &options, NULL), MR_OK);
+}
+
+static void close_rig(struct rig *rig)
+{
+    mr_engine_thread_destroy(rig->thread);
+    assert_int_equal(atomic_load(&rig->failures), 0);
+    mr_mailbox_destroy(rig->publish);
+    mr_mailbox_destroy(rig->intake);
+    mr_wake_close(&rig->wake);
+    close_serving(&rig->serving);
+}
+
+static void a_model_that_does_not_open_is_said_to_who_waits(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct mr_error err = {0};
+    open_rig(&rig, "none.gguf");
+    assert_int_equal(mr_engine_thread_wait_ready(rig.thread, &err), MR_BAD_FILE);
+    assert_non_null(strstr(err.detail, "none.gguf"));
+    assert_int_equal(mr_engine_thread_wait_ready(rig.thread, NULL), MR_BAD_FILE);
+    close_rig(&rig);
+    mr_engine_thread_destroy(NULL);
+}
+
+static void submit(struct rig *rig, const char *id, uint32_t max_tokens)
+{
+    const uint32_t tokens[] = {1, 2, 3, 4};
+    struct mr_request *request = mr_fake_request(id, tokens, 4);
+    request->max_tokens = max_tokens;
+    request->ignore_eos = true;
+    struct mr_submission submission = {
+        .request = request, .ticket = (uint64_t)(uintptr_t)&rig->ticket, .tenant = "default"};
+    assert_int_equal(mr_engine_submit(mr_engine_thread_engine(rig->thread), &submission, NULL),
+                     MR_OK);
+}
+
+/* Takes publish's mail until the result; returns the tokens seen before it. */
+static uint32_t wait_result(struct rig *rig)
+{
+    uint32_t tokens = 0;
+    bool ended = false;
+    while (!ended) {
+        for (struct mr_mail *mail = mr_mailbox_take(rig->publish), *next; mail; mail = next) {
+            next = mail->next;
+            assert_false(ended);
+            if (mail->kind == MR_MAIL_TOKENS)
+                tokens += (uint32_t)((struct mr_tokens_mail *)mail)->record.token_count;
+            ended = mail->kind == MR_MAIL_RESULT;
+            mr_mail_free(mail);
+        }
+        if (!ended) mr_wake_wait(&rig->wake, UINT64_MAX);
+    }
+    return tokens;
+}
+
+static uint32_t wait_intake(struct rig *rig)
+{
+    struct mr_mail *mail = NULL;
+    while (!(mail = mr_mailbox_take(rig->intake)))
+        mr_wake_wait(&rig->wake, 100000000u);
+    assert_null(mail->next);
+    return mail->kind;
+}
+
+static void tokens_and_result_are_posted_and_a_hungry_intake_is_rung(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct mr_error err = {0};
+    open_rig(&rig, NULL);
+    if (mr_engine_thread_wait_ready(rig.thread, &err) != MR_OK) fail_msg("%s", err.detail);
+    assert_true(mr_engine_thread_context_tokens(rig.thread) > 0);
+    assert_non_null(mr_engine_thread_tokenizer(rig.thread));
+    assert_true(mr_engine_thread_model(rig.thread)->vocab_size > 0);
+    struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake, &rig.hungry};
+    atomic_store(&rig.hungry, 1);
+    mr_engine_thread_link(rig.thread, &links);
+    submit(&rig, "a", 5);
+    assert_int_equal(wait_result(&rig), 5);
+    assert_int_equal(wait_intake(&rig), MR_MAIL_STARTED);
+    while (atomic_load(&rig.hungry))
+        mr_wake_wait(&rig.wake, 100000000u);
+    assert_true(mr_engine_thread_stats(rig.thread).turns > 0);
+    atomic_store(&rig.ticket.dropped, true); /* its tokens are not worth a message */
+    submit(&rig, "b", 3);
+    assert_int_equal(wait_result(&rig), 0);
+    assert_int_equal(wait_intake(&rig), MR_MAIL_STARTED);
+    close_rig(&rig);
+}
+
+static void a_drain_hands_back_what_has_not_started(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig, NULL);
+    assert_int_equal(mr_engine_thread_wait_ready(rig.thread, NULL), MR_OK);
+    submit(&rig, "a", 5); /* nothing runs before the links are there */
+    mr_engine_thread_drain(rig.thread);
+    struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake, &rig.hungry};
+    mr_engine_thread_link(rig.thread, &links);
+    assert_int_equal(wait_intake(&rig), MR_MAIL_RETURNED);
+    assert_non_null(rig.ticket.request);
+    assert_int_equal(rig.ticket.request->max_tokens, 5);
+    mr_request_destroy(rig.ticket.request);
+    assert_null(mr_mailbox_take(rig.publish));
+    close_rig(&rig);
+}
+
+/* Woken while it sees that it should stop. */
+static void it_may_be_ended_at_any_time(void **state)
+{
+    (void)state;
+    for (long pause_us = 0; pause_us < 20; pause_us += 6) {
+        struct rig rig;
+        open_rig(&rig, NULL);
+        assert_int_equal(mr_engine_thread_wait_ready(rig.thread, NULL), MR_OK);
+        struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake, &rig.hungry};
+        mr_engine_thread_link(rig.thread, &links);
+        mr_engine_thread_drain(rig.thread);
+        nanosleep(&(struct timespec){.tv_nsec = pause_us * 1000}, NULL);
+        close_rig(&rig);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_model_that_does_not_open_is_said_to_who_waits),
+        cmocka_unit_test(tokens_and_result_are_posted_and_a_hungry_intake_is_rung),
+        cmocka_unit_test(a_drain_hands_back_what_has_not_started),
+        cmocka_unit_test(it_may_be_ended_at_any_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,377 @@
+#include "worker/intake/intake_record.h"
+
+#include "tests/unit/worker/intake_rig.h"
+#include "worker/base/clock.h"
+
+#define VALUE(id) "{\"id\":\"" id "\",\"prompt\":\"hello\"}"
+
+static void a_request_is_run_and_its_end_is_counted(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_partition *lane = assign_lane(&rig, 10, "");
+    assert_true(mr_intake_may_take(&rig.intake, 0, 0));
+    assert_false(mr_intake_may_take(&rig.intake, 0, 1)); /* not ours */
+    arrive(&rig, 10, VALUE("a"));
+    struct mr_ticket *ticket = ticket_named(&rig, "a");
+    assert_non_null(ticket);
+    assert_int_equal(ticket->attempt, 1);
+    assert_string_equal(ticket->topic, "r");
+    assert_int_equal(rig.intake.in_flight, 1);
+    mr_intake_started(&rig.intake, ticket);
+    mr_intake_done(&rig.intake, ticket);
+    assert_int_equal(rig.intake.in_flight, 0);
+    assert_int_equal(mr_offset_ledger_base(lane->ledger), 11);
+    assert_true(rig.intake.commit_due_ns < UINT64_MAX);
+    close_intake_rig(&rig);
+}
+
+static void the_same_id_twice_in_flight_is_one_request(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_partition *lane = assign_lane(&rig, 0, "");
+    arrive(&rig, 0, VALUE("a"));
+    arrive(&rig, 1, VALUE("a"));
+    assert_int_equal(rig.intake.stats.duplicates, 1);
+    assert_int_equal(mr_ticket_table_count(rig.intake.table), 1);
+    mr_intake_done(&rig.intake, ticket_named(&rig, "a"));
+    assert_int_equal(mr_offset_ledger_base(lane->ledger), 2); /* both are answered */
+    assert_int_equal(rig.intake.in_flight, 0);
+    close_intake_rig(&rig);
+}
+
+static void what_is_no_request_is_dead_lettered(void **state)
+{
+    (void)state;
+    static const char *const values[] = {"{", "{\"prompt\":7}", "{\"id\":\"x\"}"};
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_partition *lane = assign_lane(&rig, 0, "");
+    for (int i = 0; i < 3; i++) {
+        struct mr_ticket *ticket = NULL;
+        bool dead_letter = false;
+        arrive(&rig, i, values[i]);
+        assert_int_equal(mr_status_class(take_refusal(&rig, &ticket, &dead_letter)),
+                         MR_CLASS_REJECT);
+        assert_true(dead_letter);
+        mr_intake_done(&rig.intake, ticket);
+    }
+    assert_int_equal(rig.intake.stats.dead_lettered, 3);
+    assert_int_equal(mr_offset_ledger_base(lane->ledger), 3);
+    close_intake_rig(&rig);
+}
+
+static void what_a_request_asks_in_vain_is_only_answered(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        enum mr_status why;
+    } cases[] = {
+        {"{\"id\":\"a\",\"prompt\":\"x\",\"model\":\"other\"}", MR_MODEL_NOT_FOUND},
+        {"{\"id\":\"b\",\"prompt\":\"\"}", MR_EMPTY_PROMPT},
+        {"{\"id\":\"c\",\"prompt\":\"x\",\"deadline_ms\":1}", MR_DEADLINE_EXCEEDED},
+    };
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    for (int i = 0; i < 3; i++) {
+        struct mr_ticket *ticket = NULL;
+        bool dead_letter = true;
+        arrive(&rig, i, cases[i].value);
+        assert_int_equal(take_refusal(&rig, &ticket, &dead_letter), cases[i].why);
+        assert_false(dead_letter);
+        assert_null(ticket_named(&rig, ticket->id));
+        mr_intake_done(&rig.intake, ticket);
+    }
+    assert_int_equal(rig.intake.stats.refused, 3);
+    close_intake_rig(&rig);
+}
+
+static void a_record_finished_or_seen_before_is_not_run(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    arrive(&rig, 0, VALUE("a"));
+    arrive(&rig, 0, VALUE("b"));
+    assert_null(ticket_named(&rig, "b"));
+    assert_int_equal(rig.intake.stats.records, 1);
+    close_intake_rig(&rig);
+}
+
+static void cancel(struct intake_rig *rig, const char *id)
+{
+    const struct mr_kafka_record record = {
+        .topic = "c", .key = {id, strlen(id)}, .value = {"{}", 2}};
+    mr_intake_cancel(&rig->intake, &record);
+}
+
+static void a_cancel_may_come_before_its_request(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_ticket *ticket = NULL;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    cancel(&rig, "a");
+    assert_int_equal(rig.intake.stats.cancelled, 0);
+    arrive(&rig, 0, VALUE("a"));
+    assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_CANCELLED);
+    mr_intake_done(&rig.intake, ticket);
+    arrive(&rig, 1, VALUE("b"));
+    cancel(&rig, "b"); /* the engine's now */
+    assert_int_equal(rig.intake.stats.cancelled, 2);
+    const struct mr_kafka_record tombstone = {.topic = "c", .key = {"b", 1}};
+    mr_intake_cancel(&rig.intake, &tombstone);
+    assert_int_equal(rig.intake.stats.cancelled, 2);
+    close_intake_rig(&rig);
+}
+
+static void a_cancel_of_a_dropped_request_counts_for_the_next_copy(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_ticket *ticket = NULL;
+    open_intake_rig(&rig);
+    struct mr_partition *lane = assign_lane(&rig, 0, "");
+    arrive(&rig, 0, VALUE("a"));
+    ticket = ticket_named(&rig, "a");
+    mr_intake_forget_lane(&rig.intake, lane); /* the partition went and comes back */
+    assign_lane(&rig, 0, "");
+    cancel(&rig, "a");
+    mr_intake_done(&rig.intake, ticket);
+    arrive(&rig, 0, VALUE("a"));
+    assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_CANCELLED);
+    mr_intake_done(&rig.intake, ticket);
+    close_intake_rig(&rig);
+}
+
+static void while_draining_only_what_the_engine_has_is_cancelled(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    arrive(&rig, 0, VALUE("a"));
+    atomic_store(&rig.intake.draining, true);
+    cancel(&rig, "a");
+    assert_int_equal(rig.intake.stats.cancelled, 1);
+    cancel(&rig, "b"); /* nothing of it will be taken here any more */
+    assert_int_equal(mr_cancel_memory_count(rig.intake.cancelled), 0);
+    mr_intake_forget_engine(&rig.intake);
+    cancel(&rig, "a"); /* the engine may be gone: nothing happens */
+    rig.intake.targets.engine = rig.engine.engine;
+    close_intake_rig(&rig);
+}
+
+static void a_tenant_without_room_is_not_taken_from(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    rig.config.request_topics[0].tenant_index = 2;
+    assign_lane(&rig, 0, "");
+    rig.intake.room = 4;
+    assert_true(mr_intake_may_take(&rig.intake, 0, 0));
+    rig.intake.room = 3;
+    assert_false(mr_intake_may_take(&rig.intake, 0, 0));
+    close_intake_rig(&rig);
+}
+
+/* A record with headers arrives, now or waited_ms ago. */
+static void arrive_with(struct intake_rig *rig, int64_t offset, const char *value,
+                        const struct mr_kafka_header *headers, size_t header_count)
+{
+    struct mr_kafka_record record = {.topic = "r",
+                                     .offset = offset,
+                                     .timestamp_ms = mr_clock_unix_ms() - 2000,
+                                     .key = {"the key", 7},
+                                     .value = {value, strlen(value)},
+                                     .headers = headers,
+                                     .header_count = header_count};
+    assert_true(mr_intake_accept(&rig->intake, &record, 0));
+}
+
+static void assert_refused(struct intake_rig *rig, const char *id, enum mr_status why)
+{
+    struct mr_ticket *ticket = NULL;
+    bool dead_letter = true;
+    assert_int_equal(take_refusal(rig, &ticket, &dead_letter), why);
+    assert_string_equal(ticket->id, id);
+    assert_int_equal(dead_letter, why == MR_MALFORMED);
+    mr_intake_done(&rig->intake, ticket);
+}
+
+static void a_deadline_header_that_has_passed_answers_without_decoding(void **state)
+{
+    (void)state;
+    static const struct mr_kafka_header past = {"millrace-deadline", "1000", 4},
+                                        far = {"millrace-deadline", "99999999999999", 14};
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    arrive_with(&rig, 0, "{\"id\":\"a\",\"prompt\":7}", &past, 1); /* no request, but who asks */
+    assert_refused(&rig, "a", MR_DEADLINE_EXCEEDED);
+    arrive_with(&rig, 1, "{\"prompt\":\"x\"}", &past, 1);
+    assert_refused(&rig, "the key", MR_DEADLINE_EXCEEDED);
+    arrive_with(&rig, 2, "{", &past, 1);
+    assert_refused(&rig, "the key", MR_MALFORMED);
+    arrive_with(&rig, 3, VALUE("b"), &far, 1);
+    assert_non_null(ticket_named(&rig, "b"));
+    close_intake_rig(&rig);
+}
+
+static void a_topic_s_longest_wait_counts_from_the_record_s_timestamp(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    rig.config.request_topics[0].queue_limit_ns = 1000000000u;
+    arrive_with(&rig, 0, VALUE("a"), NULL, 0); /* 2 s old */
+    assert_refused(&rig, "a", MR_DEADLINE_EXCEEDED);
+    rig.config.request_topics[0].queue_limit_ns = 60000000000u;
+    arrive_with(&rig, 1, VALUE("b"), NULL, 0);
+    const struct mr_ticket *ticket = ticket_named(&rig, "b");
+    assert_in_range(ticket->start_by_ns - ticket->arrival_ns, 57000000000u, 58000000000u);
+    close_intake_rig(&rig);
+}
+
+static void cloud_events_are_read_in_both_modes(void **state)
+{
+    (void)state;
+    static const struct mr_kafka_header binary[] = {
+        {"ce_specversion", "1.0", 3}, {"ce_id", "event-1", 7}, {"ce_source", "/s", 2}};
+    static const struct mr_kafka_header structured = {
+        "content-type", "application/cloudevents+json; charset=UTF-8", 43};
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    arrive_with(&rig, 0, "{\"prompt\":\"x\"}", binary, 3);
+    assert_non_null(ticket_named(&rig, "event-1"));
+    arrive_with(&rig, 1,
+                "{\"specversion\":\"1.0\",\"id\":\"event-2\",\"source\":\"/s\",\"type\":\"t\","
+                "\"data\":{\"prompt\":\"x\"}}",
+                &structured, 1);
+    assert_non_null(ticket_named(&rig, "event-2"));
+    arrive_with(&rig, 2, "{\"specversion\":\"1.0\",\"id\":\"event-3\"}", &structured, 1);
+    assert_refused(&rig, "event-3", MR_MALFORMED);
+    arrive_with(&rig, 3, "{\"prompt\":\"x\"}", &binary[1], 2); /* no CloudEvent: no version */
+    assert_non_null(ticket_named(&rig, "the key"));
+    close_intake_rig(&rig);
+}
+
+/* What the ledger of a worker that vanished while it ran offset 0, `crashes` times over, says. */
+static void crash(struct intake_rig *rig, char metadata[MR_LEDGER_METADATA_TEXT_MAX], int crashes)
+{
+    metadata[0] = '\0';
+    for (int i = 0; i < crashes; i++) {
+        struct mr_partition *lane = assign_lane(rig, 0, metadata);
+        struct mr_ledger_history history;
+        assert_int_equal(mr_offset_ledger_receive(lane->ledger, 0, &history), MR_LEDGER_NEW);
+        mr_offset_ledger_start(lane->ledger, 0);
+        mr_ledger_metadata_encode(lane->ledger, 1, metadata);
+        mr_partition_forget(lane);
+    }
+}
+
+static void a_request_that_ends_workers_is_dead_lettered(void **state)
+{
+    (void)state;
+    static char metadata[MR_LEDGER_METADATA_TEXT_MAX];
+    struct intake_rig rig;
+    struct mr_ticket *ticket = NULL;
+    bool dead_letter = false;
+    open_intake_rig(&rig);
+    crash(&rig, metadata, 2);
+    assign_lane(&rig, 0, metadata);
+    arrive(&rig, 0, VALUE("a"));
+    assert_int_equal(take_refusal(&rig, &ticket, &dead_letter), MR_POISON);
+    assert_true(dead_letter);
+    assert_int_equal(rig.intake.stats.redelivered, 1);
+    mr_intake_done(&rig.intake, ticket);
+    close_intake_rig(&rig);
+}
+
+static void a_suspect_is_run_and_counted_as_one(void **state)
+{
+    (void)state;
+    static char metadata[MR_LEDGER_METADATA_TEXT_MAX];
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    crash(&rig, metadata, 1);
+    assign_lane(&rig, 0, metadata);
+    arrive(&rig, 0, VALUE("a"));
+    assert_int_equal(rig.intake.suspects, 1);
+    assert_int_equal(ticket_named(&rig, "a")->attempt, 2);
+    arrive(&rig, 1, VALUE("b"));
+    assert_int_equal(rig.intake.suspects, 1);
+    mr_intake_done(&rig.intake, ticket_named(&rig, "a"));
+    assert_int_equal(rig.intake.suspects, 0);
+    close_intake_rig(&rig);
+}
+
+static void what_the_engine_refuses_for_now_is_parked_and_tried_again(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_lane(&rig, 0, "");
+    mr_engine_close(rig.engine.engine);
+    arrive(&rig, 0, VALUE("a"));
+    assert_int_equal(rig.intake.parked_count, 1);
+    assert_int_equal(mr_ticket_table_count(rig.intake.table), 0);
+    mr_intake_retry_parked(&rig.intake);
+    assert_int_equal(rig.intake.parked_count, 1);
+    struct mr_ticket *ticket = NULL;
+    cancel(&rig, "a");
+    assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_CANCELLED);
+    assert_int_equal(rig.intake.parked_count, 0);
+    mr_intake_done(&rig.intake, ticket);
+    close_intake_rig(&rig);
+}
+
+static void a_log_that_was_replaced_is_read_from_its_new_place(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_partition *lane = assign_lane(&rig, 100, "");
+    arrive(&rig, 100, VALUE("old"));
+    arrive(&rig, 3, VALUE("new"));
+    assert_true(atomic_load(&ticket_named(&rig, "old")->dropped));
+    assert_false(atomic_load(&ticket_named(&rig, "new")->dropped));
+    assert_int_equal(lane->state, MR_PARTITION_OWNED);
+    assert_int_equal(mr_offset_ledger_base(lane->ledger), 3);
+    mr_intake_done(&rig.intake, ticket_named(&rig, "old")); /* of an older life: not counted */
+    assert_int_equal(mr_offset_ledger_base(lane->ledger), 3);
+    close_intake_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_is_run_and_its_end_is_counted),
+        cmocka_unit_test(the_same_id_twice_in_flight_is_one_request),
+        cmocka_unit_test(what_is_no_request_is_dead_lettered),
+        cmocka_unit_test(what_a_request_asks_in_vain_is_only_answered),
+        cmocka_unit_test(a_record_finished_or_seen_before_is_not_run),
+        cmocka_unit_test(a_cancel_may_come_before_its_request),
+        cmocka_unit_test(a_cancel_of_a_dropped_request_counts_for_the_next_copy),
+        cmocka_unit_test(while_draining_only_what_the_engine_has_is_cancelled),
+        cmocka_unit_test(a_tenant_without_room_is_not_taken_from),
+        cmocka_unit_test(a_deadline_header_that_has_passed_answers_without_decoding),
+        cmocka_unit_test(a_topic_s_longest_wait_counts_from_the_record_s_timestamp),
+        cmocka_unit_test(cloud_events_are_read_in_both_modes),
+        cmocka_unit_test(a_request_that_ends_workers_is_dead_lettered),
+        cmocka_unit_test(a_suspect_is_run_and_counted_as_one),
+        cmocka_unit_test(what_the_engine_refuses_for_now_is_parked_and_tried_again),
+        cmocka_unit_test(a_log_that_was_replaced_is_read_from_its_new_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,174 @@
+#include "worker/intake/prompt.h"
+
+#include "tests/fakes/fake_request.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The fake tokenizer: a byte b is id b + 1, <|end|> is id 0. */
+#define ID(byte) ((uint32_t)(byte) + 1u)
+#define TEMPLATE "{% for m in messages %}{{ m.role }}:{{ m.content }}<|end|>{% endfor %}A"
+
+static struct mr_text text_of(const char *text)
+{
+    return (struct mr_text){text, strlen(text)};
+}
+
+struct rig {
+    struct mr_tokenizer *tokenizer;
+    struct mr_prompt *prompt;
+    struct mr_request *request;
+};
+
+static void open_rig(struct rig *rig, const char *chat_template, uint32_t prompt_tokens_max)
+{
+    struct mr_error err = {0};
+    rig->tokenizer = mr_fake_tokenizer();
+    struct mr_prompt_options options = {.tokenizer = rig->tokenizer,
+                                        .chat_template = text_of(chat_template),
+                                        .prompt_tokens_max = prompt_tokens_max};
+    if (mr_prompt_create(&rig->prompt, &options, &err) != MR_OK) fail_msg("%s", err.detail);
+    rig->request = mr_fake_request("id", NULL, 0);
+    rig->request->has_token_ids = false;
+}
+
+static void close_rig(struct rig *rig)
+{
+    mr_request_destroy(rig->request);
+    mr_prompt_destroy(rig->prompt);
+    mr_tokenizer_destroy(rig->tokenizer);
+}
+
+/* One character an id: the byte, or '$' for <|end|>. */
+static void assert_tokens(struct rig *rig, const char *want)
+{
+    struct mr_error err = {0};
+    if (mr_prompt_encode(rig->prompt, rig->request, 0, &err) != MR_OK) fail_msg("%s", err.detail);
+    assert_int_equal(rig->request->token_count, strlen(want));
+    for (size_t i = 0; want[i]; i++)
+        assert_int_equal(rig->request->token_ids[i], want[i] == '$' ? 0 : ID(want[i]));
+}
+
+static void assert_refused(struct rig *rig, enum mr_status want, const char *why)
+{
+    struct mr_error err = {0};
+    assert_int_equal(mr_prompt_encode(rig->prompt, rig->request, 0, &err), want);
+    if (!strstr(err.detail, why)) fail_msg("%s, not: %s", err.detail, why);
+}
+
+static void a_text_prompt_may_name_special_tokens(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig, "", 64);
+    rig.request->prompt = text_of("hi<|end|>!");
+    assert_tokens(&rig, "hi$!");
+    close_rig(&rig);
+}
+
+static void messages_go_through_the_template(void **state)
+{
+    (void)state;
+    struct rig rig;
+    const struct mr_message messages[] = {{text_of("s"), text_of("be")},
+                                          {text_of("u"), text_of("hi")}};
+    open_rig(&rig, TEMPLATE, 64);
+    rig.request->messages = messages;
+    rig.request->message_count = 2;
+    assert_tokens(&rig, "s:be$u:hi$A");
+    close_rig(&rig);
+}
+
+static void a_special_token_in_a_message_stays_text(void **state)
+{
+    (void)state;
+    struct rig rig;
+    const struct mr_message message = {text_of("u"), text_of("x<|end|>")};
+    open_rig(&rig, TEMPLATE, 64);
+    rig.request->messages = &message;
+    rig.request->message_count = 1;
+    assert_tokens(&rig, "u:x<|end|>$A");
+    close_rig(&rig);
+}
+
+static void a_prompt_may_be_as_long_as_the_limit_and_no_longer(void **state)
+{
+    (void)state;
+    struct rig rig;
+    const struct mr_message message = {text_of("u"), text_of("12345")};
+    const uint32_t ids[10] = {1};
+    open_rig(&rig, TEMPLATE, 9);
+    rig.request->prompt = text_of("123456789");
+    assert_tokens(&rig, "123456789");
+    rig.request->prompt = text_of("1234567890");
+    assert_refused(&rig, MR_PROMPT_TOO_LONG, "10 tokens, the limit is 9");
+    rig.request->messages = &message;
+    rig.request->message_count = 1;
+    assert_tokens(&rig, "u:12345$A");
+    close_rig(&rig);
+    open_rig(&rig, TEMPLATE, 8);
+    rig.request->messages = &message;
+    rig.request->message_count = 1;
+    assert_refused(&rig, MR_PROMPT_TOO_LONG, "9 tokens, the limit is 8");
+    rig.request->has_token_ids = true;
+    rig.request->token_ids = ids;
+    rig.request->token_count = 8;
+    assert_int_equal(mr_prompt_encode(rig.prompt, rig.request, 0, NULL), MR_OK);
+    assert_ptr_equal(rig.request->token_ids, ids);
+    rig.request->token_count = 9;
+    assert_refused(&rig, MR_PROMPT_TOO_LONG, "9 tokens, the limit is 8");
+    close_rig(&rig);
+}
+
+static void what_cannot_be_a_prompt_is_refused(void **state)
+{
+    (void)state;
+    struct rig rig;
+    const struct mr_message message = {text_of("u"), text_of("hi")};
+    open_rig(&rig, "", 64);
+    rig.request->prompt = text_of("");
+    assert_refused(&rig, MR_EMPTY_PROMPT, "no tokens");
+    rig.request->prompt = text_of("a\xff");
+    assert_refused(&rig, MR_MALFORMED, "");
+    rig.request->messages = &message;
+    rig.request->message_count = 1;
+    assert_refused(&rig, MR_INVALID_REQUEST, "no chat template");
+    close_rig(&rig);
+    open_rig(&rig, "{{ raise_exception('only assistants') }}", 64);
+    rig.request->messages = &message;
+    rig.request->message_count = 1;
+    assert_refused(&rig, MR_INVALID_REQUEST, "only assistants");
+    close_rig(&rig);
+}
+
+static void a_template_that_does_not_compile_is_a_bad_file(void **state)
+{
+    (void)state;
+    struct mr_tokenizer *tokenizer = mr_fake_tokenizer();
+    struct mr_prompt *prompt = NULL;
+    struct mr_prompt_options options = {
+        .tokenizer = tokenizer, .chat_template = text_of("{% for m in %}"), .prompt_tokens_max = 8};
+    assert_int_equal(mr_prompt_create(&prompt, &options, NULL), MR_BAD_FILE);
+    assert_null(prompt);
+    mr_prompt_destroy(NULL);
+    mr_tokenizer_destroy(tokenizer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_prompt_may_name_special_tokens),
+        cmocka_unit_test(messages_go_through_the_template),
+        cmocka_unit_test(a_special_token_in_a_message_stays_text),
+        cmocka_unit_test(a_prompt_may_be_as_long_as_the_limit_and_no_longer),
+        cmocka_unit_test(what_cannot_be_a_prompt_is_refused),
+        cmocka_unit_test(a_template_that_does_not_compile_is_a_bad_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

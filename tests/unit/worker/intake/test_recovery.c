@@ -1,0 +1,209 @@
+#include "worker/intake/recovery.h"
+
+#include "tests/unit/worker/producing.h"
+#include "worker/base/clock.h"
+#include "worker/publish/answer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NOW_MS ((int64_t)1763740000000)
+
+static struct mr_recovery_look *look_for(int32_t partition, int64_t base, int64_t since_ms)
+{
+    struct mr_recovery_look *look = calloc(1, sizeof *look);
+    assert_non_null(look);
+    look->topic = "r";
+    look->partition = partition;
+    look->epoch = 9;
+    look->base = base;
+    look->since_ms = since_ms;
+    return look;
+}
+
+static void note(struct mr_recovery_look *looks, const char *source, const char *group,
+                 int64_t timestamp_ms)
+{
+    struct mr_kafka_header headers[] = {{MR_HEADER_SOURCE, source, source ? strlen(source) : 0},
+                                        {MR_HEADER_GROUP, group, group ? strlen(group) : 0}};
+    struct mr_kafka_record record = {
+        .headers = headers, .header_count = 2, .timestamp_ms = timestamp_ms};
+    mr_recovery_note(looks, &record, "g");
+}
+
+static void a_result_is_noted_once_in_its_partition(void **state)
+{
+    (void)state;
+    struct mr_recovery_look *first = look_for(0, 100, NOW_MS), *second = look_for(1, 5, NOW_MS);
+    first->next = second;
+    note(first, "r/0/100", "g", NOW_MS);
+    note(first, "r/0/109", "g", NOW_MS + 5);
+    note(first, "r/0/109", "g", NOW_MS + 6);
+    note(first, "r/1/6", "g", NOW_MS);
+    assert_int_equal(first->found, 2);
+    assert_int_equal(first->finished[0], 1);
+    assert_int_equal(first->finished[1], 2);
+    assert_int_equal(second->found, 1);
+    assert_int_equal(second->finished[0], 2);
+    free(first);
+    free(second);
+}
+
+static void what_is_not_about_this_partition_is_left_alone(void **state)
+{
+    (void)state;
+    static const char *const sources[] = {
+        "r/0/99",   "q/0/100",  "r/2/100",  "r0/100",   "r/0/",
+        "r//100",   "r/0/1e3",  "r/0/-1",   "/0/100",   "r/0",
+        "",         "r/0/100 ", "r/0/100/", "rr/0/100", "r/0/99999999999999999999",
+        "r/0/12388"};
+    struct mr_recovery_look *look = look_for(0, 100, NOW_MS);
+    struct mr_kafka_record bare = {.timestamp_ms = NOW_MS};
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+        note(look, sources[i], "g", NOW_MS);
+    note(look, "r/0/100", "other", NOW_MS);
+    note(look, "r/0/100", "", NOW_MS);
+    note(look, "r/0/100", NULL, NOW_MS);
+    note(look, NULL, "g", NOW_MS);
+    note(look, "r/0/100", "g", NOW_MS - 1); /* before the time: another life's */
+    mr_recovery_note(look, &bare, "g");
+    assert_int_equal(look->found, 0);
+    note(look, "r/0/12387", "g", NOW_MS); /* the last that a ledger holds */
+    assert_int_equal(look->found, 1);
+    free(look);
+}
+
+/* ---- over a broker ---- */
+
+struct rig {
+    struct broker broker;
+    struct producing producing;
+    struct mr_wake wake;
+    struct mr_log *log;
+    struct mr_recovery *recovery;
+};
+
+static void open_rig(struct rig *rig)
+{
+    struct mr_log_options log = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
+    *rig = (struct rig){.recovery = NULL};
+    open_broker(&rig->broker);
+    add_topic(&rig->broker, "r", 2);
+    add_topic(&rig->broker, "results", 3);
+    add_topic(&rig->broker, "dlq", 1);
+    open_producing(&rig->producing, &rig->broker);
+    assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
+    assert_int_equal(mr_log_create(&rig->log, &log, NULL), MR_OK);
+    struct mr_recovery_options options = {.kafka = &rig->broker.kafka,
+                                          .results_topic = "results",
+                                          .dlq_topic = "dlq",
+                                          .group = "g",
+                                          .timeout_ms = 20000,
+                                          .wake = &rig->wake,
+                                          .log = rig->log};
+    assert_int_equal(mr_recovery_create(&rig->recovery, &options, NULL), MR_OK);
+}
+
+static void close_rig(struct rig *rig)
+{
+    mr_recovery_destroy(rig->recovery);
+    mr_log_destroy(rig->log);
+    mr_wake_close(&rig->wake);
+    mr_kafka_out_destroy(rig->producing.out);
+    close_broker(&rig->broker);
+}
+
+static void answer(struct rig *rig, const char *topic, int32_t partition, const char *source)
+{
+    struct mr_kafka_header headers[] = {{MR_HEADER_SOURCE, source, strlen(source)},
+                                        {MR_HEADER_GROUP, "g", 1}};
+    struct mr_kafka_record record = {.topic = topic,
+                                     .partition = partition,
+                                     .value = text_of("{}"),
+                                     .headers = headers,
+                                     .header_count = 2};
+    assert_int_equal(mr_kafka_out_produce(rig->producing.out, &record, NULL, NULL), MR_OK);
+    assert_int_equal(mr_kafka_out_flush(rig->producing.out, 10000), MR_OK);
+    assert_int_equal(rig->producing.last, MR_OK);
+}
+
+static struct mr_recovery_look *wait_answer(struct rig *rig)
+{
+    struct mr_recovery_look *look;
+    while (!(look = mr_recovery_take(rig->recovery)))
+        mr_wake_wait(&rig->wake, UINT64_MAX);
+    return look;
+}
+
+static void results_and_lone_dead_letters_are_found(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    answer(&rig, "results", 0, "r/0/7");
+    answer(&rig, "results", 2, "r/0/3");
+    answer(&rig, "dlq", 0, "r/0/4");
+    answer(&rig, "results", 1, "r/1/0");
+    mr_recovery_ask(rig.recovery, look_for(0, 3, 1));
+    struct mr_recovery_look *look = wait_answer(&rig);
+    assert_null(look->next);
+    assert_true(look->complete);
+    assert_int_equal(look->epoch, 9);
+    assert_int_equal(look->found, 3);
+    assert_int_equal(look->finished[0], 1 | 2 | 16);
+    free(look);
+    close_rig(&rig);
+}
+
+static void a_partition_without_a_commit_begins_where_its_log_begins(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    answer(&rig, "results", 0, "r/1/2");
+    mr_recovery_ask(rig.recovery, look_for(1, -1, 1));
+    struct mr_recovery_look *look = wait_answer(&rig);
+    assert_true(look->complete);
+    assert_int_equal(look->base, 0);
+    assert_int_equal(look->finished[0], 4);
+    free(look);
+    close_rig(&rig);
+}
+
+static void a_broker_that_is_away_ends_the_look_and_says_so(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    mr_recovery_destroy(rig.recovery);
+    struct mr_recovery_options options = {.kafka = &rig.broker.kafka,
+                                          .results_topic = "results",
+                                          .dlq_topic = "dlq",
+                                          .group = "g",
+                                          .timeout_ms = 300,
+                                          .wake = &rig.wake,
+                                          .log = rig.log};
+    assert_int_equal(mr_recovery_create(&rig.recovery, &options, NULL), MR_OK);
+    mr_kafka_mock_set_down(rig.broker.mock, 1, true);
+    mr_recovery_ask(rig.recovery, look_for(0, 3, 1));
+    struct mr_recovery_look *look = wait_answer(&rig);
+    assert_false(look->complete);
+    assert_int_equal(look->found, 0);
+    free(look);
+    mr_kafka_mock_set_down(rig.broker.mock, 1, false);
+    mr_recovery_ask(rig.recovery, look_for(0, 3, 1)); /* may be left unanswered */
+    close_rig(&rig);
+    mr_recovery_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_result_is_noted_once_in_its_partition),
+        cmocka_unit_test(what_is_not_about_this_partition_is_left_alone),
+        cmocka_unit_test(results_and_lone_dead_letters_are_found),
+        cmocka_unit_test(a_partition_without_a_commit_begins_where_its_log_begins),
+        cmocka_unit_test(a_broker_that_is_away_ends_the_look_and_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,382 @@
+#include "worker/kafka/kafka_in.h"
+
+#include "tests/unit/worker/producing.h"
+
+#include <stdlib.h>
+
+#define API_OFFSET_COMMIT  8
+#define API_HEARTBEAT      12
+#define FENCED_INSTANCE_ID 82
+
+/* A consumer and what it was told. */
+struct consuming {
+    struct mr_kafka_in *in;
+    struct mr_wake wake;
+    int64_t committed[8], start[8];
+    char metadata[8][64];
+    int32_t generation[8];
+    bool held[8], closed_gate[8], lost;
+    uint32_t revoked;
+    enum mr_kafka_revoke how;
+    uint32_t commits_ok, commits_failed;
+    int64_t commit_on_revoke; /* -1: none */
+};
+
+static void on_assigned(void *context, struct mr_kafka_claim *claims, size_t count)
+{
+    struct consuming *consuming = context;
+    for (size_t i = 0; i < count; i++) {
+        int32_t partition = claims[i].partition;
+        consuming->held[partition] = true;
+        consuming->committed[partition] = claims[i].committed;
+        consuming->generation[partition] = claims[i].generation;
+        if (consuming->start[partition] >= 0) claims[i].start = consuming->start[partition];
+        assert_true(claims[i].metadata.length < sizeof consuming->metadata[0]);
+        memset(consuming->metadata[partition], 0, sizeof consuming->metadata[0]);
+        if (claims[i].metadata.length > 0)
+            memcpy(consuming->metadata[partition], claims[i].metadata.bytes,
+                   claims[i].metadata.length);
+    }
+}
+
+static void on_revoked(void *context, const struct mr_kafka_claim *claims, size_t count,
+                       enum mr_kafka_revoke how)
+{
+    struct consuming *consuming = context;
+    bool lost = how == MR_KAFKA_REVOKE_LOST;
+    consuming->lost = lost;
+    consuming->how = how;
+    consuming->revoked += (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        consuming->held[claims[i].partition] = false;
+        struct mr_kafka_commit commit = {claims[i].topic_index, claims[i].partition,
+                                         consuming->commit_on_revoke, "revoked"};
+        if (consuming->commit_on_revoke >= 0 && !lost)
+            assert_int_equal(mr_kafka_in_commit(consuming->in, &commit, 1, 5000, NULL), MR_OK);
+    }
+}
+
+static void on_committed(void *context, enum mr_status status, const char *reason)
+{
+    (void)reason;
+    struct consuming *consuming = context;
+    if (status == MR_OK)
+        consuming->commits_ok++;
+    else
+        consuming->commits_failed++;
+}
+
+static void open_consuming(struct consuming *consuming, struct broker *broker,
+                           const struct mr_kafka_in_topic *topics, size_t count, bool join_group)
+{
+    struct mr_error err = {0};
+    *consuming = (struct consuming){.commit_on_revoke = -1};
+    for (int i = 0; i < 8; i++)
+        consuming->start[i] = -1;
+    assert_int_equal(mr_wake_open(&consuming->wake, NULL), MR_OK);
+    struct mr_kafka_in_options options = {
+        .kafka = &broker->kafka,
+        .wake = &consuming->wake,
+        .topics = topics,
+        .topic_count = count,
+        .join_group = join_group,
+        .events = {consuming, on_assigned, on_revoked, on_committed}};
+    if (mr_kafka_in_create(&consuming->in, &options, &err) != MR_OK) fail_msg("%s", err.detail);
+}
+
+static void close_consuming(struct consuming *consuming)
+{
+    assert_true(mr_kafka_in_close(consuming->in, 10000));
+    mr_wake_close(&consuming->wake);
+}
+
+static bool gate(void *context, size_t topic_index, int32_t partition)
+{
+    (void)topic_index;
+    struct consuming *consuming = context;
+    return !consuming->closed_gate[partition];
+}
+
+static bool take(struct consuming *consuming, struct mr_kafka_record *record)
+{
+    size_t index = 0;
+    for (int i = 0; i < 200; i++) {
+        struct mr_error err = {0};
+        if (mr_kafka_in_serve(consuming->in, &err) != MR_OK) fail_msg("%s", err.detail);
+        if (mr_kafka_in_take(consuming->in, gate, record, &index)) return true;
+        mr_wake_wait(&consuming->wake, 50000000u);
+    }
+    return false;
+}
+
+static bool nothing_comes(struct consuming *consuming, int rounds)
+{
+    struct mr_kafka_record record;
+    size_t index = 0;
+    for (int i = 0; i < rounds; i++) {
+        assert_int_equal(mr_kafka_in_serve(consuming->in, NULL), MR_OK);
+        if (mr_kafka_in_take(consuming->in, gate, &record, &index)) return false;
+        mr_wake_wait(&consuming->wake, 20000000u);
+    }
+    return true;
+}
+
+static const struct mr_kafka_in_topic one_topic[] = {{"t", 1}};
+
+static void a_partition_without_room_is_not_taken_from_and_others_are(void **state)
+{
+    struct bus *bus = *state;
+    struct consuming consuming;
+    struct mr_kafka_record record;
+    add_topic(&bus->broker, "t", 2);
+    produce(&bus->producing, "t", 0, "a", "0");
+    produce(&bus->producing, "t", 1, "b", "1");
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
+    consuming.closed_gate[0] = true;
+    assert_true(take(&consuming, &record));
+    assert_int_equal(record.partition, 1);
+    assert_true(nothing_comes(&consuming, 5));
+    consuming.closed_gate[0] = false;
+    assert_true(take(&consuming, &record));
+    assert_int_equal(record.partition, 0);
+    assert_string_equal(record.topic, "t");
+    assert_memory_equal(record.key.bytes, "a", 1);
+    close_consuming(&consuming);
+}
+
+static void a_record_put_back_comes_first_again(void **state)
+{
+    struct bus *bus = *state;
+    struct consuming consuming;
+    struct mr_kafka_record record;
+    add_topic(&bus->broker, "t", 1);
+    produce(&bus->producing, "t", 0, "a", "0");
+    produce(&bus->producing, "t", 0, "a", "1");
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
+    for (int i = 0; i < 3; i++) {
+        assert_true(take(&consuming, &record));
+        assert_int_equal(record.offset, 0);
+        mr_kafka_in_put_back(consuming.in);
+    }
+    assert_int_equal(mr_kafka_in_backlog(consuming.in), 2);
+    assert_true(take(&consuming, &record));
+    assert_int_equal(record.offset, 0);
+    assert_true(take(&consuming, &record));
+    assert_int_equal(record.offset, 1);
+    assert_int_equal(mr_kafka_in_backlog(consuming.in), 0);
+    mr_kafka_in_put_back(consuming.in);
+    close_consuming(&consuming); /* what was put back is not leaked */
+}
+
+static void topics_take_turns_by_weight(void **state)
+{
+    struct bus *bus = *state;
+    static const struct mr_kafka_in_topic topics[] = {{"high", 3}, {"low", 1}};
+    struct consuming consuming;
+    struct mr_kafka_record record;
+    add_topic(&bus->broker, "high", 1);
+    add_topic(&bus->broker, "low", 1);
+    for (int i = 0; i < 12; i++) {
+        produce(&bus->producing, "high", 0, "h", "x");
+        produce(&bus->producing, "low", 0, "l", "x");
+    }
+    open_consuming(&consuming, &bus->broker, topics, 2, false);
+    consuming.closed_gate[0] = true;
+    /* More rounds than records: what a record's arrival wakes is not the wait for all of them. */
+    assert_true(nothing_comes(&consuming, 100));
+    consuming.closed_gate[0] = false;
+    int high = 0;
+    for (int i = 0; i < 12; i++) {
+        assert_true(take(&consuming, &record));
+        high += record.topic[0] == 'h';
+    }
+    assert_in_range(high, 8, 10);
+    close_consuming(&consuming);
+}
+
+static void a_topic_of_many_partitions_has_no_more_turns(void **state)
+{
+    struct bus *bus = *state;
+    static const struct mr_kafka_in_topic topics[] = {{"wide", 1}, {"narrow", 1}};
+    struct consuming consuming;
+    struct mr_kafka_record record;
+    add_topic(&bus->broker, "wide", 4);
+    add_topic(&bus->broker, "narrow", 1);
+    for (int i = 0; i < 12; i++) {
+        produce(&bus->producing, "wide", i % 4, "w", "x");
+        produce(&bus->producing, "narrow", 0, "n", "x");
+    }
+    open_consuming(&consuming, &bus->broker, topics, 2, false);
+    memset(consuming.closed_gate, true, sizeof consuming.closed_gate);
+    assert_true(nothing_comes(&consuming, 100));
+    memset(consuming.closed_gate, false, sizeof consuming.closed_gate);
+    int wide = 0;
+    for (int i = 0; i < 12; i++) {
+        assert_true(take(&consuming, &record));
+        wide += record.topic[0] == 'w';
+    }
+    assert_in_range(wide, 5, 7);
+    close_consuming(&consuming);
+}
+
+static void an_offset_is_committed_with_its_metadata(void **state)
+{
+    struct bus *bus = *state;
+    struct consuming consuming;
+    struct mr_kafka_record record;
+    add_topic(&bus->broker, "t", 1);
+    for (int i = 0; i < 4; i++)
+        produce(&bus->producing, "t", 0, "a", "x");
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
+    assert_int_equal(consuming.committed[0], -1);
+    struct mr_kafka_commit commit = {0, 0, 2, "oQEC"};
+    assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, 0, NULL), MR_OK);
+    while (consuming.commits_ok == 0) {
+        assert_int_equal(mr_kafka_in_serve(consuming.in, NULL), MR_OK);
+        mr_wake_wait(&consuming.wake, 50000000u);
+    }
+    close_consuming(&consuming);
+
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
+    assert_int_equal(consuming.committed[0], 2);
+    assert_string_equal(consuming.metadata[0], "oQEC");
+    assert_true(take(&consuming, &record));
+    assert_int_equal(record.offset, 2);
+    consuming.commit_on_revoke = 3;
+    close_consuming(&consuming);
+
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
+    assert_int_equal(consuming.committed[0], 3);
+    assert_string_equal(consuming.metadata[0], "revoked");
+    close_consuming(&consuming);
+}
+
+static void a_refused_commit_is_reported(void **state)
+{
+    struct bus *bus = *state;
+    struct consuming consuming;
+    struct mr_error err = {0};
+    add_topic(&bus->broker, "t", 1);
+    open_consuming(&consuming, &bus->broker, one_topic, 1, false);
+    struct mr_kafka_commit commit = {0, 0, 1, ""};
+    mr_kafka_mock_fail(bus->broker.mock, API_OFFSET_COMMIT, 29, 2); /* topic authorization failed */
+    assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, 5000, &err), MR_BAD_CONFIG);
+    assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, 0, NULL), MR_OK);
+    while (consuming.commits_failed == 0) {
+        assert_int_equal(mr_kafka_in_serve(consuming.in, NULL), MR_OK);
+        mr_wake_wait(&consuming.wake, 50000000u);
+    }
+    close_consuming(&consuming);
+}
+
+/* Serves both members until the partitions are spread as wanted: held by first, held by second. */
+static bool settle(struct consuming *first, struct consuming *second, size_t one, size_t two)
+{
+    for (int i = 0; i < 1500; i++) {
+        assert_int_equal(mr_kafka_in_serve(first->in, NULL), MR_OK);
+        if (second) assert_int_equal(mr_kafka_in_serve(second->in, NULL), MR_OK);
+        if (mr_kafka_in_partition_count(first->in) == one &&
+            (!second || mr_kafka_in_partition_count(second->in) == two))
+            return true;
+        mr_wake_wait(&first->wake, 10000000u);
+    }
+    return false;
+}
+
+static void members_share_the_partitions_and_inherit_them(void **state)
+{
+    struct bus *bus = *state;
+    struct consuming first, second;
+    struct mr_kafka_record record;
+    add_topic(&bus->broker, "t", 2);
+    for (int i = 0; i < 6; i++)
+        produce(&bus->producing, "t", i % 2, "a", "x");
+    open_consuming(&first, &bus->broker, one_topic, 1, true);
+    assert_true(settle(&first, NULL, 2, 0));
+    assert_true(take(&first, &record));
+    struct mr_kafka_commit both[] = {{0, 0, 1, "one"}, {0, 1, 1, "one"}};
+    assert_int_equal(mr_kafka_in_commit(first.in, both, 2, 5000, NULL), MR_OK);
+    open_consuming(&second, &bus->broker, one_topic, 1, true);
+    assert_true(settle(&first, &second, 1, 1));
+    assert_false(first.lost);
+    int32_t shared = second.held[0] ? 0 : 1;
+    assert_int_equal(second.committed[shared], 1);
+    assert_string_equal(second.metadata[shared], "one");
+    assert_true(take(&second, &record));
+    assert_int_equal(record.partition, shared);
+    assert_int_equal(record.offset, 1);
+    first.commit_on_revoke = 2;
+    close_consuming(&first);
+    assert_true(settle(&second, NULL, 2, 0));
+    assert_int_equal(second.committed[1 - shared], 2);
+    close_consuming(&second);
+}
+
+/* Cooperative by the operator's word, so that it is tried with every version of the library. */
+static void with_the_cooperative_protocol_what_stays_is_not_touched(void **state)
+{
+    struct bus *bus = *state;
+    struct consuming first, second;
+    struct mr_kafka_record record;
+    const struct mr_text_list properties = {
+        .values = {"consumer.partition.assignment.strategy=cooperative-sticky"}, .count = 1};
+    bus->broker.kafka.properties = &properties;
+    add_topic(&bus->broker, "t", 4);
+    open_consuming(&first, &bus->broker, one_topic, 1, true);
+    assert_true(settle(&first, NULL, 4, 0));
+    for (int i = 0; i < 8; i++)
+        produce(&bus->producing, "t", i % 4, "a", "x");
+    for (int i = 0; i < 8; i++)
+        assert_true(take(&first, &record));
+    open_consuming(&second, &bus->broker, one_topic, 1, true);
+    assert_true(settle(&first, &second, 2, 2));
+    assert_int_equal(first.revoked, 2);
+    assert_int_equal(first.how, MR_KAFKA_REVOKE_GONE);
+    for (int32_t i = 0; i < 4; i++) {
+        assert_true(first.held[i] != second.held[i]);
+        if (second.held[i]) assert_true(second.generation[i] > first.generation[i]);
+        if (!second.held[i]) produce(&bus->producing, "t", i, "b", "y");
+    }
+    for (int i = 0; i < 2; i++) { /* from where it stood: nothing was fetched again */
+        assert_true(take(&first, &record));
+        assert_int_equal(record.offset, 2);
+    }
+    close_consuming(&first);
+    assert_int_equal(first.revoked, 4);
+    assert_true(settle(&second, NULL, 4, 0));
+    assert_int_equal(second.revoked, 0);
+    close_consuming(&second);
+}
+
+static void a_static_member_that_lost_its_place_says_so(void **state)
+{
+    struct bus *bus = *state;
+    struct mr_error err = {0};
+    struct consuming consuming;
+    bus->broker.kafka.group_instance = "mill-3";
+    add_topic(&bus->broker, "t", 1);
+    open_consuming(&consuming, &bus->broker, one_topic, 1, true);
+    assert_true(settle(&consuming, NULL, 1, 0));
+    mr_kafka_mock_fail(bus->broker.mock, API_HEARTBEAT, FENCED_INSTANCE_ID, 1);
+    while (mr_kafka_in_serve(consuming.in, &err) == MR_OK)
+        mr_wake_wait(&consuming.wake, 50000000u);
+    assert_int_equal(err.status, MR_BACKEND);
+    assert_non_null(strstr(err.detail, "--group-instance mill-3"));
+    close_consuming(&consuming);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BUS_TEST(a_partition_without_room_is_not_taken_from_and_others_are),
+        BUS_TEST(a_record_put_back_comes_first_again),
+        BUS_TEST(topics_take_turns_by_weight),
+        BUS_TEST(a_topic_of_many_partitions_has_no_more_turns),
+        BUS_TEST(an_offset_is_committed_with_its_metadata),
+        BUS_TEST(a_refused_commit_is_reported),
+        BUS_TEST(members_share_the_partitions_and_inherit_them),
+        BUS_TEST(with_the_cooperative_protocol_what_stays_is_not_touched),
+        BUS_TEST(a_static_member_that_lost_its_place_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+#include "worker/kafka/kafka_out.h"
+
+#include "tests/unit/worker/producing.h"
+#include "worker/kafka/kafka_reader.h"
+
+#include <stdlib.h>
+
+#define API_PRODUCE 0
+
+static struct mr_kafka_reader *read_from_beginning(struct broker *broker, const char *topic)
+{
+    struct mr_kafka_reader *reader = NULL;
+    struct mr_kafka_reader_options options = {.kafka = &broker->kafka,
+                                              .topics = &topic,
+                                              .topic_count = 1,
+                                              .from = MR_KAFKA_FROM_BEGINNING,
+                                              .timeout_ms = 5000};
+    assert_int_equal(mr_kafka_reader_create(&reader, &options, NULL), MR_OK);
+    return reader;
+}
+
+static bool take(struct mr_kafka_reader *reader, struct mr_kafka_record *record)
+{
+    for (int i = 0; i < 100; i++)
+        if (mr_kafka_reader_take(reader, 100, record)) return true;
+    return false;
+}
+
+static void a_record_arrives_whole_and_is_reported(void **state)
+{
+    struct bus *bus = *state;
+    add_topic(&bus->broker, "t", 1);
+    struct mr_kafka_header headers[] = {{"a", "1", 1}, {"b", NULL, 0}, {"a", "\0\1", 2}};
+    struct mr_kafka_record record = {.topic = "t",
+                                     .partition = -1,
+                                     .key = text_of("key"),
+                                     .value = {"v\0w", 3},
+                                     .headers = headers,
+                                     .header_count = 3};
+    int mark = 0;
+    assert_int_equal(mr_kafka_out_produce(bus->producing.out, &record, &mark, NULL), MR_OK);
+    assert_int_equal(mr_kafka_out_flush(bus->producing.out, 10000), MR_OK);
+    assert_int_equal(bus->producing.reports, 1);
+    assert_int_equal(bus->producing.last, MR_OK);
+    assert_ptr_equal(bus->producing.last_opaque, &mark);
+    assert_int_equal(mr_kafka_out_pending(bus->producing.out), 0);
+
+    struct mr_kafka_reader *reader = read_from_beginning(&bus->broker, "t");
+    struct mr_kafka_record seen;
+    assert_true(take(reader, &seen));
+    assert_int_equal(seen.value.length, 3);
+    assert_memory_equal(seen.value.bytes, "v\0w", 3);
+    assert_int_equal(seen.key.length, 3);
+    assert_int_equal(seen.header_count, 3);
+    assert_null(mr_kafka_record_header(&seen, "b")->value);
+    assert_int_equal(mr_kafka_record_header(&seen, "a")->length, 2); /* the last one counts */
+    assert_null(mr_kafka_record_header(&seen, "c"));
+    mr_kafka_reader_destroy(reader);
+}
+
+static void reports_ring_the_wake(void **state)
+{
+    (void)state;
+    struct broker broker;
+    struct producing producing = {0};
+    struct mr_wake wake;
+    open_broker(&broker);
+    add_topic(&broker, "t", 1);
+    assert_int_equal(mr_wake_open(&wake, NULL), MR_OK);
+    struct mr_kafka_out_options options = {
+        .kafka = &broker.kafka, .wake = &wake, .reported = count_report, .context = &producing};
+    assert_int_equal(mr_kafka_out_create(&producing.out, &options, NULL), MR_OK);
+    assert_int_equal(mr_kafka_out_prime(producing.out, "t", 5000, NULL), MR_OK);
+    struct mr_kafka_record record = {.topic = "t", .partition = -1, .value = text_of("v")};
+    assert_int_equal(mr_kafka_out_produce(producing.out, &record, NULL, NULL), MR_OK);
+    while (producing.reports == 0) {
+        assert_true(mr_wake_wait(&wake, 10000000000u));
+        mr_kafka_out_serve(producing.out, 0);
+    }
+    assert_int_equal(producing.last, MR_OK);
+    mr_kafka_out_destroy(producing.out);
+    mr_wake_close(&wake);
+    close_broker(&broker);
+}
+
+static void a_record_that_can_never_go_is_refused_or_reported(void **state)
+{
+    struct bus *bus = *state;
+    struct mr_error err = {0};
+    add_topic(&bus->broker, "t", 1);
+    size_t length = 5000000;
+    char *large = calloc(1, length);
+    struct mr_kafka_record record = {.topic = "t", .partition = -1, .value = {large, length}};
+    assert_int_equal(mr_kafka_out_produce(bus->producing.out, &record, NULL, &err),
+                     MR_RECORD_TOO_LARGE);
+    free(large);
+    mr_kafka_mock_fail(bus->broker.mock, API_PRODUCE, 29, 1); /* topic authorization failed */
+    record.value = text_of("v");
+    assert_int_equal(mr_kafka_out_produce(bus->producing.out, &record, NULL, &err), MR_OK);
+    assert_int_equal(mr_kafka_out_flush(bus->producing.out, 10000), MR_OK);
+    assert_int_equal(bus->producing.last, MR_BAD_CONFIG);
+}
+
+static void a_passing_broker_error_is_not_seen(void **state)
+{
+    struct bus *bus = *state;
+    add_topic(&bus->broker, "t", 1);
+    mr_kafka_mock_fail(bus->broker.mock, API_PRODUCE, 6, 2); /* not the leader */
+    produce(&bus->producing, "t", -1, "k", "v");
+    assert_int_equal(bus->producing.reports, 1);
+}
+
+static void a_broken_producer_says_so(void **state)
+{
+    struct bus *bus = *state;
+    struct mr_error err = {0};
+    add_topic(&bus->broker, "t", 1);
+    assert_int_equal(mr_kafka_out_fatal(bus->producing.out, &err), MR_OK);
+    mr_kafka_mock_fail(bus->broker.mock, API_PRODUCE, 45, 1); /* out of order sequence number */
+    struct mr_kafka_record record = {.topic = "t", .partition = 0, .value = text_of("v")};
+    assert_int_equal(mr_kafka_out_produce(bus->producing.out, &record, NULL, &err), MR_OK);
+    mr_kafka_out_flush(bus->producing.out, 5000);
+    assert_int_equal(bus->producing.failures, 1);
+    assert_int_equal(mr_kafka_out_fatal(bus->producing.out, &err), MR_BACKEND);
+    assert_int_equal(mr_kafka_out_produce(bus->producing.out, &record, NULL, &err), MR_BACKEND);
+}
+
+static void partitions_of_a_missing_topic_are_none_and_it_is_not_created(void **state)
+{
+    struct bus *bus = *state;
+    uint32_t count = 7;
+    add_topic(&bus->broker, "t", 3);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mr_kafka_out_partitions(bus->producing.out, "none", 5000, &count, NULL),
+                         MR_OK);
+        assert_int_equal(count, 0);
+    }
+    assert_int_equal(mr_kafka_out_partitions(bus->producing.out, "t", 5000, &count, NULL), MR_OK);
+    assert_int_equal(count, 3);
+}
+
+static void records_wait_for_a_broker_that_is_away(void **state)
+{
+    struct bus *bus = *state;
+    add_topic(&bus->broker, "t", 1);
+    produce(&bus->producing, "t", 0, "k", "1");
+    mr_kafka_mock_set_down(bus->broker.mock, 1, true);
+    struct mr_kafka_record record = {.topic = "t", .partition = 0, .value = text_of("2")};
+    assert_int_equal(mr_kafka_out_produce(bus->producing.out, &record, NULL, NULL), MR_OK);
+    assert_int_equal(mr_kafka_out_flush(bus->producing.out, 200), MR_TIMEOUT);
+    mr_kafka_mock_set_down(bus->broker.mock, 1, false);
+    assert_int_equal(mr_kafka_out_flush(bus->producing.out, 20000), MR_OK);
+    assert_int_equal(bus->producing.reports, 2);
+    assert_int_equal(bus->producing.failures, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BUS_TEST(a_record_arrives_whole_and_is_reported),
+        cmocka_unit_test(reports_ring_the_wake),
+        BUS_TEST(a_record_that_can_never_go_is_refused_or_reported),
+        BUS_TEST(a_passing_broker_error_is_not_seen),
+        BUS_TEST(a_broken_producer_says_so),
+        BUS_TEST(partitions_of_a_missing_topic_are_none_and_it_is_not_created),
+        BUS_TEST(records_wait_for_a_broker_that_is_away),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+#include "worker/kafka/kafka_reader.h"
+
+#include "tests/unit/worker/producing.h"
+
+static struct mr_kafka_reader *open_reader(struct broker *broker, const char *const *topics,
+                                           size_t count, enum mr_kafka_from from)
+{
+    struct mr_kafka_reader *reader = NULL;
+    struct mr_kafka_reader_options options = {.kafka = &broker->kafka,
+                                              .topics = topics,
+                                              .topic_count = count,
+                                              .from = from,
+                                              .age_ms = 1000,
+                                              .timeout_ms = 5000};
+    struct mr_error err = {0};
+    if (mr_kafka_reader_create(&reader, &options, &err) != MR_OK) fail_msg("%s", err.detail);
+    return reader;
+}
+
+static bool take(struct mr_kafka_reader *reader, struct mr_kafka_record *record)
+{
+    for (int i = 0; i < 100; i++)
+        if (mr_kafka_reader_take(reader, 100, record)) return true;
+    return false;
+}
+
+static void a_reader_from_the_end_sees_what_comes_after_it_was_made(void **state)
+{
+    struct bus *bus = *state;
+    static const char *const topics[] = {"t"};
+    struct mr_kafka_record record;
+    add_topic(&bus->broker, "t", 3);
+    for (int32_t partition = 0; partition < 3; partition++)
+        produce(&bus->producing, "t", partition, "old", "x");
+    struct mr_kafka_reader *reader = open_reader(&bus->broker, topics, 1, MR_KAFKA_FROM_END);
+    for (int32_t partition = 0; partition < 3; partition++)
+        produce(&bus->producing, "t", partition, "new", NULL);
+    for (int i = 0; i < 3; i++) {
+        assert_true(take(reader, &record));
+        assert_memory_equal(record.key.bytes, "new", 3);
+        assert_null(record.value.bytes);
+    }
+    assert_false(mr_kafka_reader_take(reader, 50, &record));
+    mr_kafka_reader_destroy(reader);
+}
+
+static void a_reader_from_the_beginning_sees_all_topics(void **state)
+{
+    struct bus *bus = *state;
+    static const char *const topics[] = {"t", "u"};
+    struct mr_kafka_record record;
+    add_topic(&bus->broker, "t", 2);
+    add_topic(&bus->broker, "u", 1);
+    produce(&bus->producing, "t", 1, "a", "1");
+    produce(&bus->producing, "u", 0, "b", "2");
+    struct mr_kafka_reader *reader = open_reader(&bus->broker, topics, 2, MR_KAFKA_FROM_BEGINNING);
+    int seen = 0;
+    for (int i = 0; i < 2; i++) {
+        assert_true(mr_kafka_reader_is_behind(reader));
+        assert_true(take(reader, &record));
+        seen += record.topic[0] == 't' ? 1 : 10;
+    }
+    assert_int_equal(seen, 11);
+    assert_false(mr_kafka_reader_is_behind(reader));
+    produce(&bus->producing, "u", 0, "c", "3"); /* came later: does not count */
+    assert_false(mr_kafka_reader_is_behind(reader));
+    mr_kafka_reader_destroy(reader);
+}
+
+static void a_reader_by_age_works_where_the_broker_knows_no_times(void **state)
+{
+    struct bus *bus = *state;
+    static const char *const topics[] = {"t"};
+    struct mr_kafka_record record;
+    add_topic(&bus->broker, "t", 1);
+    produce(&bus->producing, "t", 0, "old", "x");
+    struct mr_kafka_reader *reader = open_reader(&bus->broker, topics, 1, MR_KAFKA_FROM_AGE);
+    produce(&bus->producing, "t", 0, "new", "x");
+    assert_true(take(reader, &record));
+    assert_memory_equal(record.key.bytes, "new", 3);
+    mr_kafka_reader_destroy(reader);
+}
+
+static void a_topic_that_is_not_there_is_an_error(void **state)
+{
+    struct bus *bus = *state;
+    const char *topic = "none";
+    struct mr_kafka_reader *reader = NULL;
+    struct mr_kafka_reader_options options = {
+        .kafka = &bus->broker.kafka, .topics = &topic, .topic_count = 1, .timeout_ms = 5000};
+    assert_int_equal(mr_kafka_reader_create(&reader, &options, NULL), MR_BAD_CONFIG);
+    assert_null(reader);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BUS_TEST(a_reader_from_the_end_sees_what_comes_after_it_was_made),
+        BUS_TEST(a_reader_from_the_beginning_sees_all_topics),
+        BUS_TEST(a_reader_by_age_works_where_the_broker_knows_no_times),
+        BUS_TEST(a_topic_that_is_not_there_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

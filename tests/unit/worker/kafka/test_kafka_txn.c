@@ -1,0 +1,267 @@
+#include "worker/kafka/kafka_txn.h"
+
+#include "tests/unit/worker/producing.h"
+#include "worker/base/clock.h"
+#include "worker/kafka/kafka_reader.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* Over the mock a transaction goes its way, but readers see what is open or aborted and nobody is
+ * fenced: that is shown on Apache Kafka, in tests/integration. */
+
+#define API_INIT_PRODUCER_ID 22
+#define API_END_TXN          26
+#define API_TXN_COMMIT       28
+#define INVALID_PRODUCER     47 /* INVALID_PRODUCER_EPOCH: fenced */
+#define ILLEGAL_GENERATION   22
+#define UNAUTHORIZED         53 /* TRANSACTIONAL_ID_AUTHORIZATION_FAILED */
+#define ROOMY_NS             30000000000u
+#define BRIEF_NS             3000000000u /* what comes after takes less on a busy machine too */
+
+struct rig {
+    struct broker broker;
+    struct producing producing;
+    struct mr_request_topic topic;
+    struct mr_kafka_in_topic read;
+    struct mr_kafka_txn *txn;
+    struct mr_kafka_in *in;
+    struct mr_wake wake;
+    atomic_bool stopping;
+};
+
+static enum mr_status open_txn(struct rig *rig, struct mr_error *err)
+{
+    struct mr_kafka_txn_options options = {.out = {.kafka = &rig->broker.kafka,
+                                                   .transactional_id = "t-w",
+                                                   .reported = count_report,
+                                                   .context = &rig->producing},
+                                           .topics = &rig->topic,
+                                           .timeout_ms = 10000,
+                                           .stopping = &rig->stopping};
+    return mr_kafka_txn_create(&rig->txn, &options, err);
+}
+
+static void no_claims(void *context, struct mr_kafka_claim *claims, size_t count)
+{
+    (void)context, (void)claims, (void)count;
+}
+
+static void no_revokes(void *context, const struct mr_kafka_claim *claims, size_t count,
+                       enum mr_kafka_revoke how)
+{
+    (void)context, (void)claims, (void)count, (void)how;
+}
+
+static int open_broker_rig(void **state)
+{
+    struct rig *rig = *state = calloc(1, sizeof *rig);
+    assert_non_null(rig);
+    rig->topic.name = "r";
+    open_broker(&rig->broker);
+    rig->broker.kafka.transaction_timeout_ns = ROOMY_NS;
+    add_topic(&rig->broker, "r", 1);
+    add_topic(&rig->broker, "results", 1);
+    assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
+    rig->read = (struct mr_kafka_in_topic){"r", 1};
+    struct mr_kafka_in_options options = {.kafka = &rig->broker.kafka,
+                                          .wake = &rig->wake,
+                                          .topics = &rig->read,
+                                          .topic_count = 1,
+                                          .events = {rig, no_claims, no_revokes, NULL}};
+    assert_int_equal(mr_kafka_in_create(&rig->in, &options, NULL), MR_OK);
+    return 0;
+}
+
+static int open_rig(void **state)
+{
+    struct mr_error err = {0};
+    open_broker_rig(state);
+    if (open_txn(*state, &err) != MR_OK) fail_msg("%s", err.detail);
+    return 0;
+}
+
+/* Ends an open transaction, too. */
+static int close_rig(void **state)
+{
+    struct rig *rig = *state;
+    mr_kafka_txn_destroy(rig->txn);
+    assert_true(mr_kafka_in_close(rig->in, 10000));
+    mr_wake_close(&rig->wake);
+    close_broker(&rig->broker);
+    free(rig);
+    return 0;
+}
+
+#define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
+
+static void write_one(struct rig *rig)
+{
+    struct mr_kafka_record record = {.topic = "results", .partition = -1, .value = {"v", 1}};
+    assert_int_equal(mr_kafka_out_produce(mr_kafka_txn_out(rig->txn), &record, NULL, NULL), MR_OK);
+}
+
+static enum mr_status commit(struct rig *rig, struct mr_error *err)
+{
+    struct mr_kafka_membership *membership = mr_kafka_in_membership(rig->in);
+    const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
+    enum mr_status status = mr_kafka_txn_commit(rig->txn, &offset, 1, membership, err);
+    mr_kafka_membership_free(membership);
+    return status;
+}
+
+static void records_and_offsets_go_in_one_transaction(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_error err = {0};
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+        write_one(rig);
+        if (commit(rig, &err) != MR_OK) fail_msg("%s", err.detail);
+        assert_int_equal(rig->producing.reports, i + 1); /* they come from within */
+        assert_int_equal(rig->producing.last, MR_OK);
+    }
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    assert_int_equal(mr_kafka_txn_commit(rig->txn, NULL, 0, NULL, &err), MR_OK); /* nothing in it */
+    mr_kafka_membership_free(NULL);
+}
+
+static void offsets_of_an_older_generation_abort_it_and_the_next_one_works(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_error err = {0};
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+    mr_kafka_mock_fail(rig->broker.mock, API_TXN_COMMIT, ILLEGAL_GENERATION, 1);
+    assert_int_equal(commit(rig, &err), MR_AGAIN);
+    assert_true(strlen(err.detail) > 0);
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+    assert_int_equal(commit(rig, &err), MR_OK);
+}
+
+static void an_abort_lets_the_next_one_begin(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_error err = {0};
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+    assert_int_equal(mr_kafka_txn_abort(rig->txn, &err), MR_AGAIN);
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+}
+
+/* A transaction that the broker refuses to commit once it has lasted for so long. */
+static void break_one(struct rig *rig, uint64_t lasted_ns)
+{
+    struct mr_error err = {0};
+    uint64_t until_ns = mr_clock_ns() + lasted_ns;
+    struct timespec pause = {.tv_nsec = 10000000};
+    rig->broker.kafka.transaction_timeout_ns = ROOMY_NS; /* for what comes before the refusal */
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+    while (mr_clock_ns() < until_ns)
+        nanosleep(&pause, NULL);
+    mr_kafka_mock_fail(rig->broker.mock, API_END_TXN, INVALID_PRODUCER, 1);
+    assert_int_equal(commit(rig, &err), MR_BACKEND);
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_BACKEND);
+    if (lasted_ns > 0) rig->broker.kafka.transaction_timeout_ns = lasted_ns;
+}
+
+static void a_producer_whose_id_somebody_took_is_broken_for_good(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_error err = {0};
+    bool committed;
+    break_one(rig, 0);
+    assert_int_equal(mr_kafka_txn_renew(rig->txn, NULL, 0, &committed, &err), MR_BACKEND);
+    assert_non_null(strstr(err.detail, "--worker-id"));
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_BACKEND);
+}
+
+static void a_producer_given_up_for_its_long_transaction_is_replaced(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_error err = {0};
+    bool committed = true;
+    const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
+    break_one(rig, BRIEF_NS);
+    if (mr_kafka_txn_renew(rig->txn, &offset, 1, &committed, &err) != MR_OK)
+        fail_msg("%s", err.detail);
+    assert_false(committed);
+    rig->broker.kafka.transaction_timeout_ns = ROOMY_NS;
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+    assert_int_equal(commit(rig, &err), MR_OK);
+    assert_int_equal(mr_kafka_txn_call_ns(rig->txn), 0);
+}
+
+static void offsets_that_are_there_say_that_the_last_transaction_came_through(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_error err = {0};
+    bool committed = false;
+    const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
+    const struct mr_kafka_commit older = {.offset = 3, .metadata = "older"};
+    if (mr_kafka_in_commit(rig->in, &offset, 1, 10000, &err) != MR_OK) fail_msg("%s", err.detail);
+    break_one(rig, BRIEF_NS);
+    assert_int_equal(mr_kafka_txn_renew(rig->txn, &offset, 1, &committed, &err), MR_OK);
+    assert_true(committed);
+    break_one(rig, BRIEF_NS);
+    assert_int_equal(mr_kafka_txn_renew(rig->txn, &older, 1, &committed, &err), MR_OK);
+    assert_false(committed);
+}
+
+static void producers_are_not_replaced_without_end(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_error err = {0};
+    bool committed;
+    enum mr_status status = MR_OK;
+    unsigned renewed = 0;
+    for (; status == MR_OK && renewed < 100; renewed++) {
+        break_one(rig, BRIEF_NS);
+        status = mr_kafka_txn_renew(rig->txn, NULL, 0, &committed, &err);
+    }
+    assert_int_equal(status, MR_BACKEND);
+    assert_in_range(renewed, 2, 20);
+}
+
+static void a_worker_that_stops_does_not_wait_for_a_broker(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_error err = {0};
+    assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
+    write_one(rig);
+    atomic_store(&rig->stopping, true);
+    mr_kafka_mock_set_down(rig->broker.mock, 1, true);
+    assert_int_not_equal(commit(rig, &err), MR_OK); /* and returns */
+    mr_kafka_mock_set_down(rig->broker.mock, 1, false);
+}
+
+static void a_broker_that_refuses_the_id_is_a_matter_of_configuration(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_error err = {0};
+    mr_kafka_mock_fail(rig->broker.mock, API_INIT_PRODUCER_ID, UNAUTHORIZED, 1);
+    assert_int_equal(open_txn(rig, &err), MR_BAD_CONFIG);
+    assert_null(rig->txn);
+    assert_non_null(strstr(err.detail, "exactly-once"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(records_and_offsets_go_in_one_transaction),
+        RIG_TEST(offsets_of_an_older_generation_abort_it_and_the_next_one_works),
+        RIG_TEST(an_abort_lets_the_next_one_begin),
+        RIG_TEST(a_producer_whose_id_somebody_took_is_broken_for_good),
+        RIG_TEST(a_producer_given_up_for_its_long_transaction_is_replaced),
+        RIG_TEST(offsets_that_are_there_say_that_the_last_transaction_came_through),
+        RIG_TEST(producers_are_not_replaced_without_end),
+        RIG_TEST(a_worker_that_stops_does_not_wait_for_a_broker),
+        cmocka_unit_test_setup_teardown(a_broker_that_refuses_the_id_is_a_matter_of_configuration,
+                                        open_broker_rig, close_rig),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,261 @@
+#include "worker/metrics/metrics.h"
+
+#include "worker/base/clock.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct mr_metrics_info info = {.worker = "w\"1",
+                                            .model = "m\\n",
+                                            .dtype = "bf16",
+                                            .device = "cpu",
+                                            .block_tokens = 256,
+                                            .context_tokens = 8192,
+                                            .sequences_max = 64};
+
+static int create(void **state)
+{
+    struct mr_error err;
+    struct mr_metrics *metrics;
+    assert_int_equal(mr_metrics_create(&metrics, &info, &err), MR_OK);
+    *state = metrics;
+    return 0;
+}
+
+static int destroy(void **state)
+{
+    mr_metrics_destroy(*state);
+    return 0;
+}
+
+/* The caller frees it. */
+static char *page(struct mr_metrics *metrics, const struct mr_engine_stats *engine)
+{
+    char *text;
+    size_t length;
+    struct mr_error err;
+    assert_int_equal(mr_metrics_render(metrics, engine, true, &text, &length, &err), MR_OK);
+    assert_int_equal(strlen(text), length);
+    return text;
+}
+
+static void has(const char *text, const char *line)
+{
+    const char *found = strstr(text, line);
+    if (!found || (found > text && found[-1] != '\n')) fail_msg("the page lacks: %s", line);
+}
+
+static struct mr_result result_of(const struct mr_choice *choice)
+{
+    return (struct mr_result){.choices = choice,
+                              .choice_count = 1,
+                              .prompt_tokens = 100,
+                              .queue_ms = 400,
+                              .prefill_ms = 600,
+                              .first_token_ms = 1000,
+                              .total_ms = 3000};
+}
+
+static void counters_add_up(void **state)
+{
+    mr_metrics_add(*state, MR_COUNTER_RECORDS_CONSUMED, 1);
+    mr_metrics_add(*state, MR_COUNTER_RECORDS_CONSUMED, 41);
+    char *text = page(*state, NULL);
+    has(text, "millrace_records_consumed_total 42\n");
+    has(text, "millrace_dead_letters_total 0\n");
+    has(text, "millrace_ready 1\n");
+    has(text, "millrace_build_info{version=\"" MR_VERSION "\"} 1\n");
+    has(text, "millrace_model_info{worker=\"w\\\"1\",model=\"m\\\\n\",dtype=\"bf16\",");
+    assert_null(strstr(text, "millrace_requests_running"));
+    free(text);
+}
+
+static void transactions_are_counted_and_the_one_under_way_has_an_age(void **state)
+{
+    uint64_t now_ns = mr_clock_ns();
+    mr_metrics_transaction_began(*state, 7, now_ns);
+    char *text = page(*state, NULL);
+    has(text, "millrace_transaction_requests 7\n");
+    assert_null(strstr(text, "millrace_transaction_age_seconds 0\n"));
+    free(text);
+    mr_metrics_transaction_ended(*state, true, now_ns + 500000000);
+    mr_metrics_transaction_began(*state, 7, now_ns);
+    mr_metrics_transaction_ended(*state, false, now_ns + 500000000);
+    text = page(*state, NULL);
+    has(text, "millrace_transaction_requests 0\n");
+    has(text, "millrace_transaction_age_seconds 0\n");
+    has(text, "millrace_transaction_seconds_sum 0.5\n");
+    has(text, "millrace_transaction_seconds_count 1\n");
+    has(text, "millrace_transactions_committed_total 1\n");
+    has(text, "millrace_transactions_aborted_total 1\n");
+    free(text);
+}
+
+static void the_engine_comes_in_as_a_snapshot(void **state)
+{
+    struct mr_engine_stats engine = {.running = 3,
+                                     .waiting = 5,
+                                     .blocks_total = 8,
+                                     .blocks_free = 2,
+                                     .blocks_cached = 4,
+                                     .blocks_held = 2,
+                                     .prefix_queries_tokens = 1000,
+                                     .prefix_hit_tokens = 250,
+                                     .generated_tokens = 77,
+                                     .preemptions = 1,
+                                     .model_ns = 1500000000};
+    char *text = page(*state, &engine);
+    has(text, "millrace_requests_running 3\n");
+    has(text, "millrace_requests_waiting{where=\"local\"} 5\n");
+    has(text, "millrace_kv_usage_ratio 0.25\n");
+    has(text, "millrace_kv_blocks{state=\"cached\"} 4\n");
+    has(text, "millrace_prefix_cache_hits_tokens_total{tier=\"local\"} 250\n");
+    has(text, "millrace_generation_tokens_total 77\n");
+    has(text, "millrace_preemptions_total 1\n");
+    has(text, "millrace_model_seconds_total 1.5\n");
+    free(text);
+}
+
+static void results_fill_reasons_and_histograms(void **state)
+{
+    struct mr_choice choice = {.finish = MR_FINISH_EOS, .completion_tokens = 21};
+    struct mr_result result = result_of(&choice);
+    mr_metrics_observe_result(*state, &result, 2000);
+    mr_metrics_observe_result(*state, &result, -1);
+    mr_metrics_observe_gap(*state, 30000000);
+    mr_metrics_observe_publish_delay(*state, 2000000);
+    char *text = page(*state, NULL);
+    has(text, "millrace_requests_finished_total{reason=\"eos\"} 2\n");
+    has(text, "millrace_requests_finished_total{reason=\"rejected\"} 0\n");
+    has(text, "millrace_time_to_first_token_seconds_count{from=\"intake\"} 2\n");
+    has(text, "millrace_time_to_first_token_seconds_sum{from=\"record\"} 2\n");
+    has(text, "millrace_e2e_request_latency_seconds_sum 6\n");
+    has(text, "millrace_request_decode_time_seconds_sum 4\n");
+    has(text, "millrace_request_queue_time_seconds_sum 0.8\n");
+    has(text, "millrace_request_generation_tokens_sum 42\n");
+    has(text, "millrace_inter_token_latency_seconds_bucket{le=\"0.05\"} 1\n");
+    has(text, "millrace_inter_token_latency_seconds_bucket{le=\"0.025\"} 0\n");
+    has(text, "millrace_publish_delay_seconds_bucket{le=\"0.0025\"} 1\n");
+    has(text, "millrace_publish_delay_seconds_sum 0.002\n");
+    free(text);
+}
+
+static void rejected_requests_do_not_flatter_the_times(void **state)
+{
+    struct mr_choice choice = {.finish = MR_FINISH_REJECTED};
+    struct mr_result result = result_of(&choice);
+    result.error = MR_MALFORMED;
+    mr_metrics_observe_result(*state, &result, -1);
+    char *text = page(*state, NULL);
+    has(text, "millrace_requests_finished_total{reason=\"rejected\"} 1\n");
+    has(text, "millrace_request_errors_total{code=\"malformed\",status=\"MALFORMED\"} 1\n");
+    has(text, "millrace_e2e_request_latency_seconds_count 0\n");
+    free(text);
+}
+
+static void lag_is_by_partition_until_it_is_dropped(void **state)
+{
+    mr_metrics_set_lag(*state, "a", 0, 7, 2);
+    mr_metrics_set_lag(*state, "a", 1, -1, 3);
+    mr_metrics_set_lag(*state, "b", 0, 5, 0);
+    mr_metrics_set_lag(*state, "a", 0, 8, 2);
+    mr_metrics_drop_lag(*state, "b", 0);
+    mr_metrics_drop_lag(*state, "never", 0);
+    char *text = page(*state, NULL);
+    has(text, "millrace_consumer_lag{topic=\"a\",partition=\"0\"} 8\n");
+    has(text, "millrace_commit_lag_records{topic=\"a\",partition=\"1\"} 3\n");
+    assert_null(strstr(text, "millrace_consumer_lag{topic=\"a\",partition=\"1\"}"));
+    assert_null(strstr(text, "topic=\"b\""));
+    free(text);
+}
+
+static void partitions_beyond_the_limit_are_not_shown(void **state)
+{
+    for (int32_t i = 0; i < (int32_t)MR_METRICS_PARTITIONS_MAX + 10; i++)
+        mr_metrics_set_lag(*state, "t", i, i, i);
+    char *text = page(*state, NULL), name[64];
+    snprintf(name, sizeof name, "partition=\"%zu\"", MR_METRICS_PARTITIONS_MAX - 1);
+    assert_non_null(strstr(text, name));
+    snprintf(name, sizeof name, "partition=\"%zu\"", MR_METRICS_PARTITIONS_MAX);
+    assert_null(strstr(text, name));
+    free(text);
+}
+
+/* Every line is a comment or NAME[{labels}] NUMBER, and every name was announced once, before. */
+static void the_page_is_well_formed(void **state)
+{
+    struct mr_engine_stats engine = {.running = 1};
+    struct mr_choice choice = {.finish = MR_FINISH_LENGTH, .completion_tokens = 1};
+    struct mr_result result = result_of(&choice);
+    mr_metrics_observe_result(*state, &result, 5);
+    mr_metrics_set_lag(*state, "t", 0, 1, 1);
+    char *text = page(*state, &engine);
+    for (char *line = text; *line; line = strchr(line, '\n') + 1) {
+        if (strncmp(line, "# ", 2) == 0) continue;
+        size_t name = strcspn(line, "{ ");
+        for (size_t i = 0; i < name; i++)
+            assert_true(islower((unsigned char)line[i]) || isdigit((unsigned char)line[i]) ||
+                        line[i] == '_');
+        const char *value = line[name] == '{' ? strstr(line, "} ") + 2 : line + name + 1;
+        char *end;
+        strtod(value, &end);
+        assert_true(end > value && *end == '\n');
+    }
+    assert_ptr_equal(strstr(text, "# TYPE millrace_time_to_first_token_seconds histogram"),
+                     strstr(text, "# TYPE millrace_time_to_first_token_seconds"));
+    free(text);
+}
+
+static void *feed(void *metrics)
+{
+    struct mr_choice choice = {.finish = MR_FINISH_EOS, .completion_tokens = 2};
+    struct mr_result result = result_of(&choice);
+    for (int i = 0; i < 1000; i++) {
+        mr_metrics_add(metrics, MR_COUNTER_COMMITS, 1);
+        mr_metrics_observe_result(metrics, &result, 1);
+        mr_metrics_observe_gap(metrics, 1000000);
+    }
+    return NULL;
+}
+
+static void threads_feed_while_somebody_reads(void **state)
+{
+    pthread_t threads[3];
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, feed, *state), 0);
+    free(page(*state, NULL));
+    for (size_t i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    char *text = page(*state, NULL);
+    has(text, "millrace_commits_total 3000\n");
+    has(text, "millrace_inter_token_latency_seconds_count 3000\n");
+    has(text, "millrace_requests_finished_total{reason=\"eos\"} 3000\n");
+    free(text);
+}
+
+#define METRICS_TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        METRICS_TEST(counters_add_up),
+        METRICS_TEST(transactions_are_counted_and_the_one_under_way_has_an_age),
+        METRICS_TEST(the_engine_comes_in_as_a_snapshot),
+        METRICS_TEST(results_fill_reasons_and_histograms),
+        METRICS_TEST(rejected_requests_do_not_flatter_the_times),
+        METRICS_TEST(lag_is_by_partition_until_it_is_dropped),
+        METRICS_TEST(partitions_beyond_the_limit_are_not_shown),
+        METRICS_TEST(the_page_is_well_formed),
+        METRICS_TEST(threads_feed_while_somebody_reads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+#include "worker/publish/transactions.h"
+
+#include "tests/unit/worker/producing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define API_END_TXN      26
+#define API_TXN_COMMIT   28
+#define INVALID_PRODUCER 47
+#define ILLEGAL_MEMBER   25 /* UNKNOWN_MEMBER_ID */
+
+struct rig {
+    struct broker broker;
+    struct mr_request_topic topic;
+    struct mr_kafka_in_topic read;
+    struct mr_wake wake;
+    struct mr_log *log;
+    struct mr_metrics *metrics;
+    struct mr_kafka_in *in;
+    struct mr_transactions *settle;
+    struct mr_ticket *tickets[2];
+    struct mr_kafka_commit commit;
+    struct mr_transactions_job job;
+};
+
+static void no_claims(void *context, struct mr_kafka_claim *claims, size_t count)
+{
+    (void)context, (void)claims, (void)count;
+}
+
+static void no_revokes(void *context, const struct mr_kafka_claim *claims, size_t count,
+                       enum mr_kafka_revoke how)
+{
+    (void)context, (void)claims, (void)count, (void)how;
+}
+
+static struct mr_ticket *refused(int64_t offset)
+{
+    const struct mr_kafka_record record = {.topic = "r", .offset = offset, .value = {"bad", 3}};
+    struct mr_ticket *ticket = NULL;
+    assert_int_equal(mr_ticket_create(&ticket, &record, NULL, NULL), MR_OK);
+    snprintf(ticket->id, sizeof ticket->id, "req-%d", (int)offset);
+    ticket->topic = "r";
+    ticket->encoding = MR_ENCODING_JSON;
+    struct mr_refusal_mail *mail = mr_refusal_mail_create(ticket, &record, (struct mr_text){0});
+    mail->finish = MR_FINISH_REJECTED;
+    mail->write_result = true;
+    mr_fail(&mail->error, MR_MALFORMED, "no request");
+    ticket->ending = &mail->mail;
+    return ticket;
+}
+
+static struct mr_transactions_options options_of(struct rig *rig)
+{
+    return (struct mr_transactions_options){.kafka = &rig->broker.kafka,
+                                            .transactional_id = "t",
+                                            .source = {.tokens_topic = "tokens",
+                                                       .results_topic = "results",
+                                                       .dlq_topic = "dlq",
+                                                       .worker = "w",
+                                                       .model = "m",
+                                                       .group = "g"},
+                                            .topics = &rig->topic,
+                                            .timeout_ms = 10000,
+                                            .log = rig->log,
+                                            .metrics = rig->metrics};
+}
+
+static void open_rig_of(struct rig *rig, uint64_t transaction_timeout_ns)
+{
+    struct mr_error err = {0};
+    struct mr_log_options log = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
+    struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
+    *rig = (struct rig){.topic = {.name = "r"}, .commit = {.offset = 2, .metadata = "text"}};
+    open_broker(&rig->broker);
+    rig->broker.kafka.transaction_timeout_ns = transaction_timeout_ns;
+    add_topic(&rig->broker, "r", 1);
+    add_topic(&rig->broker, "results", 1);
+    add_topic(&rig->broker, "dlq", 1);
+    assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
+    assert_int_equal(mr_log_create(&rig->log, &log, NULL), MR_OK);
+    assert_int_equal(mr_metrics_create(&rig->metrics, &info, NULL), MR_OK);
+    rig->read = (struct mr_kafka_in_topic){"r", 1};
+    struct mr_kafka_in_options in = {.kafka = &rig->broker.kafka,
+                                     .wake = &rig->wake,
+                                     .topics = &rig->read,
+                                     .topic_count = 1,
+                                     .events = {rig, no_claims, no_revokes, NULL}};
+    assert_int_equal(mr_kafka_in_create(&rig->in, &in, NULL), MR_OK);
+    struct mr_transactions_options options = options_of(rig);
+    if (mr_transactions_create(&rig->settle, &options, &err) != MR_OK) fail_msg("%s", err.detail);
+    mr_transactions_wake(rig->settle, &rig->wake);
+    rig->tickets[0] = refused(0);
+    rig->tickets[1] = refused(1);
+    rig->tickets[0]->advance_next = rig->tickets[1];
+}
+
+static void open_rig(struct rig *rig)
+{
+    open_rig_of(rig, 30000000000u);
+}
+
+static void close_rig(struct rig *rig)
+{
+    mr_transactions_destroy(rig->settle);
+    mr_ticket_destroy(rig->tickets[0]);
+    mr_ticket_destroy(rig->tickets[1]);
+    assert_true(mr_kafka_in_close(rig->in, 10000));
+    mr_metrics_destroy(rig->metrics);
+    mr_log_destroy(rig->log);
+    mr_wake_close(&rig->wake);
+    close_broker(&rig->broker);
+}
+
+static enum mr_status run_job(struct rig *rig)
+{
+    rig->job = (struct mr_transactions_job){.tickets = rig->tickets[0],
+                                            .commits = &rig->commit,
+                                            .commit_count = 1,
+                                            .membership = mr_kafka_in_membership(rig->in)};
+    assert_false(mr_transactions_wait(rig->settle, 0)); /* there is none */
+    mr_transactions_start(rig->settle, &rig->job);
+    while (!mr_transactions_wait(rig->settle, 1000))
+        ;
+    assert_null(rig->job.membership);
+    return rig->job.outcome.status;
+}
+
+static void what_ends_requests_is_written_with_their_offsets(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    assert_int_equal(run_job(&rig), MR_OK);
+    struct mr_transactions_stats stats = mr_transactions_stats(rig.settle);
+    assert_int_equal(stats.endings.results, 2);
+    assert_int_equal(stats.endings.dead_letters, 2);
+    assert_int_equal(stats.endings.replies, 0);
+    assert_int_equal(stats.transactions, 1);
+    assert_int_equal(stats.aborted, 0);
+    close_rig(&rig);
+}
+
+static void an_aborted_job_is_written_whole_by_the_next(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    mr_kafka_mock_fail(rig.broker.mock, API_TXN_COMMIT, ILLEGAL_MEMBER, 1);
+    assert_int_equal(run_job(&rig), MR_AGAIN);
+    assert_int_equal(mr_transactions_stats(rig.settle).endings.results, 0);
+    assert_true(rig.tickets[1]->parts[MR_PART_RESULT].pending);
+    assert_int_equal(run_job(&rig), MR_OK);
+    struct mr_transactions_stats stats = mr_transactions_stats(rig.settle);
+    assert_int_equal(stats.endings.results, 2);
+    assert_int_equal(stats.transactions, 2);
+    assert_int_equal(stats.aborted, 1);
+    assert_false(rig.tickets[1]->parts[MR_PART_RESULT].pending);
+    close_rig(&rig);
+}
+
+static void a_fenced_worker_is_told_so(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    mr_kafka_mock_fail(rig.broker.mock, API_END_TXN, INVALID_PRODUCER, 1);
+    assert_int_equal(run_job(&rig), MR_BACKEND);
+    assert_non_null(strstr(rig.job.outcome.detail, "--worker-id"));
+    assert_int_equal(mr_status_class(rig.job.outcome.status), MR_CLASS_FATAL);
+    close_rig(&rig);
+}
+
+static void a_transaction_that_the_broker_gave_up_is_made_again_by_another_producer(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig_of(&rig, 1000000000u);
+    mr_kafka_mock_fail(rig.broker.mock, API_END_TXN, INVALID_PRODUCER, 1);
+    mr_kafka_mock_set_rtt(rig.broker.mock, 1, 500); /* it lasts longer than its timeout */
+    assert_int_equal(run_job(&rig), MR_AGAIN);
+    mr_kafka_mock_set_rtt(rig.broker.mock, 1, 0);
+    assert_int_equal(mr_transactions_stats(rig.settle).renewed, 1);
+    assert_true(rig.tickets[0]->parts[MR_PART_RESULT].pending);
+    assert_int_equal(run_job(&rig), MR_OK);
+    struct mr_transactions_stats stats = mr_transactions_stats(rig.settle);
+    assert_int_equal(stats.endings.results, 2);
+    assert_int_equal(stats.aborted, 1);
+    assert_true(stats.ns_sum > 0);
+    assert_int_equal(mr_transactions_call_ns(rig.settle), 0);
+    close_rig(&rig);
+}
+
+static void a_job_that_is_under_way_is_waited_for(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    rig.job = (struct mr_transactions_job){.tickets = rig.tickets[0],
+                                           .commits = &rig.commit,
+                                           .commit_count = 1,
+                                           .membership = mr_kafka_in_membership(rig.in)};
+    mr_transactions_start(rig.settle, &rig.job);
+    expect_assert_failure(mr_transactions_start(rig.settle, &rig.job));
+    close_rig(&rig);
+    mr_transactions_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_ends_requests_is_written_with_their_offsets),
+        cmocka_unit_test(an_aborted_job_is_written_whole_by_the_next),
+        cmocka_unit_test(a_fenced_worker_is_told_so),
+        cmocka_unit_test(a_transaction_that_the_broker_gave_up_is_made_again_by_another_producer),
+        cmocka_unit_test(a_job_that_is_under_way_is_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

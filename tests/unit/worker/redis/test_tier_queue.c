@@ -1,0 +1,499 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "worker/redis/tier_queue.h"
+
+#include <string.h>
+
+#define ITEMS 4u
+
+static unsigned char bytes[ITEMS][64];
+
+static struct mr_tier_queue *open_queue(void)
+{
+    struct mr_tier_queue_options options = {.lane_count = 3,
+                                            .look_timeout_ns = 100,
+                                            .transfer_timeout_ns = 1000,
+                                            .store_bytes_max = 1 << 20,
+                                            .present_ns = 10000};
+    struct mr_tier_queue *queue;
+    assert_int_equal(mr_tier_queue_create(&queue, &options, NULL), MR_OK);
+    return queue;
+}
+
+/* ITEMS items that say they have `length` bytes: the queue never looks at them. */
+static bool post_items(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns,
+                       uint64_t length)
+{
+    struct mr_tier_item items[ITEMS] = {0};
+    struct mr_tier_request request = {.ticket = 5, .items = items, .count = ITEMS};
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        memset(items[i].key, (int)i + 1, MR_HASH_BYTES);
+        items[i].bytes = bytes[i];
+        items[i].length = length;
+    }
+    return mr_tier_queue_post(queue, work, &request, now_ns);
+}
+
+static bool post(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns)
+{
+    return post_items(queue, work, now_ns, sizeof bytes[0]);
+}
+
+static void set_ready(struct mr_tier_queue *queue)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        mr_tier_queue_set_ready(queue, i, true, 0);
+}
+
+static void close_queue(struct mr_tier_queue *queue)
+{
+    mr_tier_queue_check(queue);
+    assert_int_equal(mr_tier_queue_stats(queue).jobs, 0);
+    mr_tier_queue_destroy(queue);
+}
+
+static void nothing_is_taken_while_no_server_answers(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    (void)state;
+    assert_false(post(queue, MR_TIER_ASK, 0));
+    mr_tier_queue_set_ready(queue, 0, true, 0);
+    assert_false(post(queue, MR_TIER_ASK, 0)); /* no connection for values */
+    assert_false(mr_tier_queue_rates(queue).up);
+    mr_tier_queue_set_ready(queue, 2, true, 0);
+    assert_true(mr_tier_queue_rates(queue).up);
+    close_queue(queue);
+}
+
+static void a_load_goes_from_the_back_and_reports_each_item(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    (void)state;
+    set_ready(queue);
+    assert_true(post(queue, MR_TIER_LOAD, 0));
+    assert_null(mr_tier_queue_take(queue, 0, 0));
+    for (uint32_t i = ITEMS; i-- > 0;) {
+        struct mr_tier_part *part = mr_tier_queue_take(queue, 1 + i % 2, 1);
+        assert_int_equal(part->item, i);
+        assert_int_equal(part->step, MR_TIER_STEP_GET);
+        assert_ptr_equal(part->payload, bytes[i]);
+        bool good = i != 1;
+        assert_int_equal(mr_tier_queue_finish(queue, part, good, 2), good);
+        if (good) assert_false(mr_tier_queue_finish(queue, part, true, 3)); /* its time to live */
+        mr_tier_queue_check(queue);
+        assert_true(mr_tier_queue_poll(queue, &answer));
+        assert_true(!answer.final && answer.index == i && answer.there == good);
+    }
+    assert_true(mr_tier_queue_poll(queue, &answer));
+    assert_true(answer.final && answer.count == ITEMS - 1);
+    assert_false(mr_tier_queue_poll(queue, &answer));
+    close_queue(queue);
+}
+
+static void an_ask_counts_a_chain(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    struct mr_tier_part *part;
+    (void)state;
+    set_ready(queue);
+    assert_true(post(queue, MR_TIER_ASK, 0));
+    while ((part = mr_tier_queue_take(queue, 0, 0)) != NULL) /* there: the first and the third */
+        assert_false(mr_tier_queue_finish(queue, part, part->item % 2 == 0, 0));
+    assert_true(mr_tier_queue_poll(queue, &answer));
+    assert_true(answer.final && answer.count == 1);
+    close_queue(queue);
+}
+
+static void loads_go_before_stores(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    struct mr_tier_part *part;
+    uint32_t finals = 0;
+    (void)state;
+    set_ready(queue);
+    assert_true(post(queue, MR_TIER_STORE, 0));
+    while ((part = mr_tier_queue_take(queue, 0, 0)) != NULL) {
+        assert_int_equal(part->step, MR_TIER_STEP_LOOK);
+        assert_false(mr_tier_queue_finish(queue, part, part->item == 0, 0));
+    }
+    assert_true(post(queue, MR_TIER_LOAD, 0));
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        part = mr_tier_queue_take(queue, 1, 1);
+        assert_int_equal(part->step, MR_TIER_STEP_GET);
+        assert_false(mr_tier_queue_finish(queue, part, false, 1));
+    }
+    for (uint32_t i = 1; i < ITEMS; i++) { /* the first one was there */
+        part = mr_tier_queue_take(queue, 1, 1);
+        assert_int_equal(part->step, MR_TIER_STEP_SET);
+        assert_int_equal(part->item, i);
+        assert_false(mr_tier_queue_finish(queue, part, true, 1));
+    }
+    assert_null(mr_tier_queue_take(queue, 1, 1));
+    while (mr_tier_queue_poll(queue, &answer)) {
+        finals += answer.final;
+        assert_false(answer.there);
+        assert_int_equal(answer.count, answer.work == MR_TIER_STORE ? ITEMS : 0);
+    }
+    assert_int_equal(finals, 2);
+    close_queue(queue);
+}
+
+static void what_nobody_takes_ends_at_its_deadline(void **state)
+{
+    static const enum mr_tier_work works[] = {MR_TIER_ASK, MR_TIER_LOAD, MR_TIER_STORE};
+    struct mr_tier_answer answer;
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct mr_tier_queue *queue = open_queue();
+        set_ready(queue);
+        assert_true(post(queue, works[i], 10));
+        uint64_t due_ns = works[i] == MR_TIER_ASK ? 110 : 1010;
+        assert_int_equal(mr_tier_queue_expire(queue, due_ns - 1), due_ns);
+        assert_false(mr_tier_queue_poll(queue, &answer));
+        mr_tier_queue_expire(queue, due_ns);
+        assert_true(mr_tier_queue_has_news(queue));
+        assert_false(mr_tier_queue_has_news(queue));
+        for (uint32_t item = 0; item < ITEMS && works[i] == MR_TIER_LOAD; item++)
+            assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.there);
+        assert_true(mr_tier_queue_poll(queue, &answer));
+        assert_true(answer.final && answer.count == 0);
+        close_queue(queue);
+    }
+}
+
+/* The last connection for values is lost with one part out: the others are over before it is. */
+static void what_nobody_has_taken_is_over_when_no_connection_is_left(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    (void)state;
+    set_ready(queue);
+    assert_true(post(queue, MR_TIER_LOAD, 0));
+    struct mr_tier_part *part = mr_tier_queue_take(queue, 1, 1);
+    mr_tier_queue_set_ready(queue, 2, false, 1);
+    assert_false(mr_tier_queue_poll(queue, &answer)); /* the other one goes on */
+    mr_tier_queue_set_ready(queue, 1, false, 1);
+    assert_true(mr_tier_queue_has_news(queue));
+    for (uint32_t i = 0; i + 1 < ITEMS; i++)
+        assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.there);
+    assert_false(mr_tier_queue_poll(queue, &answer));
+    assert_false(mr_tier_queue_finish(queue, part, false, 1));
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == ITEMS - 1 && !answer.there);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 0);
+    set_ready(queue);
+    assert_true(post(queue, MR_TIER_ASK, 2));
+    mr_tier_queue_set_ready(queue, 0, false, 3);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 0);
+    assert_int_equal(mr_tier_queue_stats(queue).counters[MR_TIER_ASKS_LATE], 1);
+    close_queue(queue);
+}
+
+static void a_silent_server_is_asked_for_nothing(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    (void)state;
+    set_ready(queue);
+    mr_tier_queue_set_silent(queue, true);
+    assert_false(mr_tier_queue_rates(queue).up);
+    assert_false(post(queue, MR_TIER_ASK, 0));
+    assert_false(post(queue, MR_TIER_LOAD, 0));
+    assert_true(post(queue, MR_TIER_STORE, 0)); /* that can wait */
+    mr_tier_queue_set_silent(queue, false);
+    assert_true(mr_tier_queue_rates(queue).up);
+    mr_tier_queue_expire(queue, 1000);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.work == MR_TIER_STORE);
+    close_queue(queue);
+}
+
+/* A load that comes in drops is not heard for longer than it should have taken, eight times over.
+ */
+static void drops_are_heard_for_what_they_are_worth(void **state)
+{
+    uint64_t second_ns = 1000000000, begun_ns = 100 * second_ns;
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    (void)state;
+    set_ready(queue);
+    mr_tier_queue_measured(queue, 800, 0);
+    assert_true(post(queue, MR_TIER_LOAD, begun_ns));
+    struct mr_tier_part *part = mr_tier_queue_take(queue, 1, begun_ns);
+    assert_non_null(part);
+    assert_int_equal(mr_tier_queue_rates(queue).heard_ns, begun_ns);
+    mr_tier_queue_heard(queue, 10, begun_ns + second_ns);
+    assert_int_equal(mr_tier_queue_rates(queue).heard_ns, begun_ns + second_ns / 10);
+    mr_tier_queue_heard(queue, 1000, begun_ns + second_ns);
+    assert_int_equal(mr_tier_queue_rates(queue).heard_ns, begun_ns + second_ns);
+    mr_tier_queue_set_ready(queue, 1, false, begun_ns);
+    mr_tier_queue_set_ready(queue, 2, false, begun_ns);
+    assert_false(mr_tier_queue_finish(queue, part, false, begun_ns));
+    while (mr_tier_queue_poll(queue, &answer))
+        assert_false(answer.there);
+    close_queue(queue);
+}
+
+/* Takes what lanes 1 and 2 may have, in turns; returns how many. */
+static uint32_t take_all(struct mr_tier_queue *queue, struct mr_tier_part **parts)
+{
+    uint32_t count = 0;
+    for (uint32_t idle = 0, turn = 0; idle < 2; turn++) {
+        struct mr_tier_part *part = mr_tier_queue_take(queue, 1 + turn % 2, 1);
+        idle = part ? 0 : idle + 1;
+        if (part) parts[count++] = part;
+    }
+    return count;
+}
+
+/* As much as lanes 1 and 2 may have with two parts in hand each, beside the `count` they have. */
+static uint32_t take_two(struct mr_tier_queue *queue, struct mr_tier_part **parts, uint32_t count)
+{
+    uint32_t before = count, in_hand[3] = {0};
+    for (uint32_t i = 0; i < count; i++)
+        in_hand[parts[i]->lane]++;
+    for (uint32_t turn = 0; turn < 4; turn++) {
+        const uint32_t lane = 1 + turn % 2;
+        struct mr_tier_part *part = in_hand[lane] < 2 ? mr_tier_queue_take(queue, lane, 1) : NULL;
+        if (!part) continue;
+        parts[count++] = part;
+        in_hand[lane]++;
+    }
+    return count - before;
+}
+
+/* At the measured rate; a store does not use what a load may not. */
+static void not_more_is_on_its_way_than_comes_soon(void **state)
+{
+    static const struct {
+        double items_ahead;
+        uint32_t taken;
+    } cases[] = {{0, ITEMS}, {2.5, 2}, {3.5, 3}, {9, ITEMS}};
+    struct mr_tier_part *parts[2 * ITEMS], *other;
+    struct mr_tier_answer answer;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_tier_queue *queue = open_queue();
+        double rate = cases[i].items_ahead * sizeof bytes[0] * 1e9 / MR_TIER_AHEAD_NS;
+        set_ready(queue);
+        if (rate > 0) mr_tier_queue_measured(queue, rate, 0);
+        assert_true(post(queue, MR_TIER_STORE, 0));
+        while ((other = mr_tier_queue_take(queue, 0, 0)) != NULL)
+            assert_false(mr_tier_queue_finish(queue, other, false, 0));
+        assert_true(post(queue, MR_TIER_LOAD, 0));
+        uint32_t count = take_all(queue, parts), loads = 0;
+        for (uint32_t taken = 0; taken < count; taken++)
+            loads += parts[taken]->step == MR_TIER_STEP_GET;
+        assert_int_equal(loads, cases[i].taken);
+        mr_tier_queue_check(queue);
+        for (; count > 0; count = take_all(queue, parts))
+            for (uint32_t taken = 0; taken < count; taken++)
+                while (mr_tier_queue_finish(queue, parts[taken], true, 2)) {
+                }
+        while (mr_tier_queue_poll(queue, &answer))
+            assert_true(answer.final ? answer.count == ITEMS : answer.there);
+        close_queue(queue);
+    }
+}
+
+/* However fast it seems: Redis copies all it was asked for before it sends any. Little to begin
+ * with, then as much more as has come. */
+static void not_more_is_on_its_way_than_redis_copies_in_time(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_part *parts[4 * ITEMS]; /* an item has three slices */
+    struct mr_tier_answer answer;
+    uint64_t length = MR_TIER_AHEAD_BYTES * 3 / 8, bound = MR_TIER_AHEAD_FIRST, most = 0, sum = 0;
+    (void)state;
+    set_ready(queue);
+    mr_tier_queue_measured(queue, 1e15, 0);
+    assert_true(post_items(queue, MR_TIER_LOAD, 0, length));
+    for (uint32_t count = 0, done = 0; done == 0 || done < count;
+         done++) { /* one comes, others go */
+        uint64_t coming = 0, of_lane[3] = {0};
+        count += take_two(queue, parts + done, count - done);
+        for (uint32_t i = done; i < count; i++) {
+            coming += parts[i]->frame.length;
+            of_lane[parts[i]->lane] += parts[i]->frame.length;
+        }
+        assert_true(coming <= bound || coming == of_lane[1] || coming == of_lane[2]);
+        if (coming > most) most = coming;
+        sum += parts[done]->frame.length;
+        bound += parts[done]->frame.length;
+        if (bound > MR_TIER_AHEAD_BYTES) bound = MR_TIER_AHEAD_BYTES;
+        while (mr_tier_queue_finish(queue, parts[done], true, 2)) {
+        }
+    }
+    assert_int_equal(sum, ITEMS * length);
+    assert_in_range(most, MR_TIER_AHEAD_BYTES / 2, MR_TIER_AHEAD_BYTES);
+    while (mr_tier_queue_poll(queue, &answer))
+        assert_true(answer.final ? answer.count == ITEMS : answer.there);
+    close_queue(queue);
+}
+
+/* However slow: one connection is never idle, and the others leave it alone. */
+static void one_connection_always_has_the_next_value_coming(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    struct mr_tier_part *parts[ITEMS];
+    (void)state;
+    set_ready(queue);
+    mr_tier_queue_measured(queue, 1, 0);
+    assert_true(post(queue, MR_TIER_LOAD, 0));
+    parts[0] = mr_tier_queue_take(queue, 2, 1);
+    parts[1] = mr_tier_queue_take(queue, 2, 1);
+    assert_true(parts[0] && parts[1]);
+    assert_null(mr_tier_queue_take(queue, 1, 1));
+    for (uint32_t i = 0; i < 2; i++) /* it is lost: the other one goes on */
+        assert_false(mr_tier_queue_finish(queue, parts[i], false, 2));
+    parts[2] = mr_tier_queue_take(queue, 1, 2);
+    assert_non_null(parts[2]);
+    assert_null(mr_tier_queue_take(queue, 2, 2));
+    assert_false(mr_tier_queue_finish(queue, parts[2], false, 2));
+    mr_tier_queue_expire(queue, 2000);
+    while (mr_tier_queue_poll(queue, &answer))
+        assert_false(answer.there);
+    close_queue(queue);
+}
+
+static void what_is_skipped_while_it_comes_is_released(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    (void)state;
+    set_ready(queue);
+    assert_true(post(queue, MR_TIER_LOAD, 0));
+    struct mr_tier_part *last = mr_tier_queue_take(queue, 1, 1);
+    struct mr_tier_part *third = mr_tier_queue_take(queue, 2, 1);
+    mr_tier_queue_skip(queue, 5, 3);
+    assert_null(mr_tier_queue_take(queue, 1, 1));
+    assert_true(mr_tier_queue_is_unwanted(queue, third));
+    assert_false(mr_tier_queue_is_unwanted(queue, last));
+    assert_true(mr_tier_queue_finish(queue, last, true, 2));
+    assert_false(mr_tier_queue_finish(queue, last, true, 2));
+    for (uint32_t i = 0; i < 2; i++) /* nobody had begun them */
+        assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == i && !answer.there);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 3 && answer.there);
+    assert_false(mr_tier_queue_poll(queue, &answer));
+    mr_tier_queue_release(queue, third, 2);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 2 && !answer.there);
+    assert_false(answer.final);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 1);
+    mr_tier_queue_check(queue);
+    assert_false(mr_tier_queue_finish(queue, third, false, 3)); /* the reply came after all */
+    close_queue(queue);
+}
+
+static void an_abandoned_job_says_nothing_but_its_end(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    (void)state;
+    set_ready(queue);
+    assert_true(post(queue, MR_TIER_LOAD, 0));
+    struct mr_tier_part *first = mr_tier_queue_take(queue, 1, 1);
+    struct mr_tier_part *second = mr_tier_queue_take(queue, 1, 1);
+    assert_true(mr_tier_queue_finish(queue, first, true, 2));
+    assert_false(mr_tier_queue_finish(queue, first, true, 2));
+    mr_tier_queue_abandon(queue, 5);
+    assert_false(mr_tier_queue_poll(queue, &answer)); /* one is still being received */
+    mr_tier_queue_release(queue, second, 2);
+    assert_false(mr_tier_queue_finish(queue, second, false, 2));
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.final);
+    assert_false(mr_tier_queue_poll(queue, &answer));
+    close_queue(queue);
+}
+
+/* First amid its look-ups, then amid its values. */
+static void an_abandoned_store_ends_before_its_replies_come(void **state)
+{
+    (void)state;
+    for (uint32_t looked = 0; looked < 2; looked++) {
+        struct mr_tier_queue *queue = open_queue();
+        struct mr_tier_answer answer;
+        struct mr_tier_part *parts[ITEMS];
+        set_ready(queue);
+        assert_true(post(queue, MR_TIER_STORE, 0));
+        for (uint32_t i = 0; i < ITEMS; i++)
+            parts[i] = mr_tier_queue_take(queue, 0, 1);
+        for (uint32_t i = 0; i < ITEMS && looked; i++)
+            assert_false(mr_tier_queue_finish(queue, parts[i], false, 1));
+        if (looked) parts[0] = mr_tier_queue_take(queue, 1, 1);
+        assert_false(mr_tier_queue_is_unwanted(queue, parts[0]));
+        mr_tier_queue_abandon(queue, 5);
+        uint32_t out = looked ? 1 : ITEMS;
+        for (uint32_t i = 0; i < out; i++) {
+            assert_false(mr_tier_queue_poll(queue, &answer));
+            assert_true(mr_tier_queue_is_unwanted(queue, parts[i]));
+            mr_tier_queue_release(queue, parts[i], 2);
+            assert_false(mr_tier_queue_is_unwanted(queue, parts[i]));
+        }
+        assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 0);
+        for (uint32_t i = 0; i < out; i++)
+            assert_false(mr_tier_queue_finish(queue, parts[i], true, 3));
+        close_queue(queue);
+    }
+}
+
+static void jobs_are_bounded(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    struct mr_tier_answer answer;
+    uint32_t count = 0, finals = 0;
+    (void)state;
+    set_ready(queue);
+    while (count < 2 * MR_TIER_JOBS_MAX && post(queue, MR_TIER_ASK, 0))
+        count++;
+    assert_int_equal(count, MR_TIER_JOBS_MAX);
+    mr_tier_queue_expire(queue, 1000);
+    while (mr_tier_queue_poll(queue, &answer))
+        finals++;
+    assert_int_equal(finals, MR_TIER_JOBS_MAX);
+    close_queue(queue);
+}
+
+static void a_refusal_is_told_once_a_minute(void **state)
+{
+    struct mr_tier_queue *queue = open_queue();
+    uint64_t second_ns = 1000000000;
+    (void)state;
+    set_ready(queue);
+    assert_true(mr_tier_queue_refused(queue, second_ns));
+    assert_false(post(queue, MR_TIER_STORE, second_ns + 1));
+    assert_false(mr_tier_queue_refused(queue, 30 * second_ns));
+    assert_true(mr_tier_queue_refused(queue, 62 * second_ns));
+    assert_int_equal(mr_tier_queue_stats(queue).counters[MR_TIER_REFUSALS], 3);
+    assert_int_equal(mr_tier_queue_stats(queue).counters[MR_TIER_BYTES_DROPPED],
+                     ITEMS * sizeof bytes[0]);
+    close_queue(queue);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_taken_while_no_server_answers),
+        cmocka_unit_test(a_load_goes_from_the_back_and_reports_each_item),
+        cmocka_unit_test(an_ask_counts_a_chain),
+        cmocka_unit_test(loads_go_before_stores),
+        cmocka_unit_test(what_nobody_takes_ends_at_its_deadline),
+        cmocka_unit_test(what_nobody_has_taken_is_over_when_no_connection_is_left),
+        cmocka_unit_test(a_silent_server_is_asked_for_nothing),
+        cmocka_unit_test(drops_are_heard_for_what_they_are_worth),
+        cmocka_unit_test(not_more_is_on_its_way_than_comes_soon),
+        cmocka_unit_test(not_more_is_on_its_way_than_redis_copies_in_time),
+        cmocka_unit_test(one_connection_always_has_the_next_value_coming),
+        cmocka_unit_test(what_is_skipped_while_it_comes_is_released),
+        cmocka_unit_test(an_abandoned_job_says_nothing_but_its_end),
+        cmocka_unit_test(an_abandoned_store_ends_before_its_replies_come),
+        cmocka_unit_test(jobs_are_bounded),
+        cmocka_unit_test(a_refusal_is_told_once_a_minute),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,92 @@
+#include "worker/serve/banner.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct mr_config config = {.model_name = "tiny",
+                                        .worker_id = "w1",
+                                        .request_topics = {{.name = "r1"}, {.name = "r2"}},
+                                        .request_topic_count = 2,
+                                        .tokens_topic = "t",
+                                        .results_topic = "s",
+                                        .cancel_topic = "c",
+                                        .dlq_topic = "d",
+                                        .group = "g",
+                                        .http = "127.0.0.1:0"};
+static const struct mr_model_info model = {.architecture = "llama",
+                                           .device = "cpu",
+                                           .dtype = "fp32",
+                                           .parameter_count = 135000000,
+                                           .block_count = 4,
+                                           .kv_pool_bytes = 4 * MR_BLOCK_TOKENS * 1024};
+
+static char *print(const struct mr_banner *banner)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    assert_non_null(out);
+    mr_banner_print(banner, out);
+    fclose(out);
+    return text;
+}
+
+static void assert_says(const char *text, const char *want)
+{
+    if (!strstr(text, want)) fail_msg("no \"%s\" in:\n%s", want, text);
+}
+
+static void it_says_what_the_worker_has_and_where_it_listens(void **state)
+{
+    (void)state;
+    const struct mr_banner banner = {.config = &config,
+                                     .model = &model,
+                                     .brokers = "b:9092",
+                                     .context_tokens = 512,
+                                     .partition_count = 8,
+                                     .http_port = 9464,
+                                     .ready_seconds = 1.26};
+    char *text = print(&banner);
+    size_t lines = 0;
+    for (const char *at = text; *at; at++)
+        lines += *at == '\n';
+    assert_in_range(lines, 1, 15);
+    assert_says(text, "worker w1");
+    assert_says(text, "tiny (llama, 135 M parameters)");
+    assert_says(text, "longest sequence 512");
+    assert_says(text, "b:9092\n");
+    assert_says(text, "r1, r2 (8 partitions), cancel c");
+    assert_says(text, "t, s, d");
+    assert_says(text, "http://127.0.0.1:9464 ");
+    assert_says(text, "ready in 1.3 s\n");
+    free(text);
+}
+
+static void what_is_off_is_not_mentioned_and_a_test_broker_is(void **state)
+{
+    (void)state;
+    struct mr_config fixed = config;
+    fixed.deterministic = true;
+    const struct mr_banner banner = {
+        .config = &fixed, .model = &model, .brokers = "b:9092", .embedded = true};
+    char *text = print(&banner);
+    assert_null(strstr(text, "http"));
+    assert_says(text, "embedded test broker");
+    assert_says(text, "cpu fp32, deterministic");
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_says_what_the_worker_has_and_where_it_listens),
+        cmocka_unit_test(what_is_off_is_not_mentioned_and_a_test_broker_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+#include "worker/serve/worker.h"
+
+#include "tests/unit/worker/producing.h"
+#include "tests/unit/worker/serving.h"
+#include "worker/kafka/kafka_reader.h"
+
+static enum mr_status start(struct serving *serving, struct mr_worker **worker,
+                            enum mr_exit *exit_code, struct mr_error *err)
+{
+    const struct mr_worker_options options = {
+        .config = serving->config, .join_group = false, .log = serving->log};
+    return mr_worker_create(worker, &options, exit_code, err);
+}
+
+static void assert_no_start(const char *model, const char *const *more, enum mr_exit want,
+                            const char *why)
+{
+    struct serving serving;
+    struct mr_worker *worker = NULL;
+    enum mr_exit exit_code = MR_EXIT_DONE;
+    struct mr_error err = {0};
+    open_serving(&serving, model, more);
+    assert_int_not_equal(start(&serving, &worker, &exit_code, &err), MR_OK);
+    assert_null(worker);
+    assert_int_equal(exit_code, want);
+    if (!strstr(err.detail, why)) fail_msg("%s, not: %s", err.detail, why);
+    close_serving(&serving);
+}
+
+static void a_model_that_is_missing_has_its_exit_code(void **state)
+{
+    (void)state;
+    assert_no_start("none.gguf", NULL, MR_EXIT_MODEL, "none.gguf");
+}
+
+static void a_bad_configuration_has_its_exit_code(void **state)
+{
+    (void)state;
+    static const char *const delivery[] = {"--delivery", "exactly-once", NULL};
+    static const char *const property[] = {"--kafka", "no.such.property=1", NULL};
+    assert_no_start("none.gguf", delivery, MR_EXIT_USAGE, "exactly-once");
+    assert_no_start("none.gguf", property, MR_EXIT_USAGE, "no.such.property");
+}
+
+static void a_request_is_answered_and_the_worker_ends_well(void **state)
+{
+    (void)state;
+    static const char *const topic = "millrace.results";
+    struct serving serving;
+    struct producing producing;
+    struct mr_worker *worker = NULL;
+    struct mr_kafka_reader *reader = NULL;
+    struct mr_kafka_record record;
+    enum mr_exit exit_code = MR_EXIT_FAILED;
+    struct mr_error err = {0};
+    open_serving(&serving, NULL, NULL);
+    if (start(&serving, &worker, &exit_code, &err) != MR_OK) fail_msg("%s", err.detail);
+    assert_int_equal(exit_code, MR_EXIT_DONE);
+    assert_int_equal(mr_worker_health(worker, NULL), MR_OK);
+    assert_true(mr_worker_model(worker)->vocab_size > 0);
+    assert_true(mr_worker_wake(worker)->fd >= 0);
+    struct mr_kafka_reader_options options = {.kafka = &serving.broker.kafka,
+                                              .topics = &topic,
+                                              .topic_count = 1,
+                                              .from = MR_KAFKA_FROM_BEGINNING,
+                                              .timeout_ms = 5000};
+    assert_int_equal(mr_kafka_reader_create(&reader, &options, NULL), MR_OK);
+    open_producing(&producing, &serving.broker);
+    produce(&producing, "millrace.requests", 0, "k",
+            "{\"id\":\"a\",\"prompt\":\"Hello\",\"max_tokens\":4,\"temperature\":0}");
+    while (!mr_kafka_reader_take(reader, 1000, &record))
+        assert_int_equal(mr_worker_health(worker, NULL), MR_OK);
+    assert_memory_equal(record.key.bytes, "a", record.key.length);
+    assert_non_null(memmem(record.value.bytes, record.value.length, "length", 6));
+    assert_int_equal(mr_worker_drain(worker, 20000000000u, NULL, NULL), MR_EXIT_DONE);
+    mr_kafka_reader_destroy(reader);
+    mr_kafka_out_destroy(producing.out);
+    close_serving(&serving);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_model_that_is_missing_has_its_exit_code),
+        cmocka_unit_test(a_bad_configuration_has_its_exit_code),
+        cmocka_unit_test(a_request_is_answered_and_the_worker_ends_well),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

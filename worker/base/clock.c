@@ -1,0 +1,32 @@
+#include "worker/base/clock.h"
+
+#include "codec/check.h"
+
+#include <time.h>
+
+static struct timespec read_clock(clockid_t clock)
+{
+    struct timespec now;
+    MR_ASSERT(clock_gettime(clock, &now) == 0);
+    return now;
+}
+
+uint64_t mr_clock_ns(void)
+{
+    struct timespec now = read_clock(CLOCK_MONOTONIC);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int64_t mr_clock_unix_ms(void)
+{
+    struct timespec now = read_clock(CLOCK_REALTIME);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+uint64_t mr_clock_from_unix_ms(int64_t unix_ms)
+{
+    if (unix_ms == 0) return 0;
+    int64_t ahead_ms = unix_ms - mr_clock_unix_ms();
+    uint64_t now_ns = mr_clock_ns();
+    return ahead_ms > 0 ? now_ns + (uint64_t)ahead_ms * 1000000u : now_ns;
+}

@@ -1,0 +1,17 @@
+/* clock - the only place that asks what time it is. Everything below worker/ is handed now_ns.
+ *
+ * Threads: any. Memory: none. Errors: none. */
+#ifndef MR_WORKER_BASE_CLOCK_H
+#define MR_WORKER_BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* Monotonic nanoseconds from an unknown start: for intervals and deadlines in this process. */
+uint64_t mr_clock_ns(void);
+/* Unix milliseconds: for what is compared with other machines. May jump. */
+int64_t mr_clock_unix_ms(void);
+/* A unix time as a moment of the monotonic clock, by both clocks' present readings; a time that is
+ * past is mr_clock_ns() now, 0 (none) stays 0. */
+uint64_t mr_clock_from_unix_ms(int64_t unix_ms);
+
+#endif

@@ -1,0 +1,231 @@
+#include "worker/base/log.h"
+
+#include "codec/check.h"
+#include "codec/wire/json_writer.h"
+#include "worker/base/clock.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KINDS_MAX ((size_t)64)
+
+/* How often one format string was written in the present window. */
+struct kind {
+    const char *fmt;
+    uint64_t start_ns;
+    uint32_t written, suppressed;
+};
+
+struct mr_log {
+    pthread_mutex_t lock;
+    int fd;
+    bool json;
+    enum mr_log_level level;
+    char *worker;
+    uint64_t (*now_ns)(void);
+    struct kind kinds[KINDS_MAX]; /* when full, the oldest window makes room */
+};
+
+enum mr_status mr_log_create(struct mr_log **out, const struct mr_log_options *options,
+                             struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_log *log = calloc(1, sizeof *log);
+    char *worker = strdup(options->worker);
+    if (!log || !worker || pthread_mutex_init(&log->lock, NULL) != 0) {
+        free(worker);
+        free(log);
+        return mr_fail(err, MR_NOMEM, "no memory for the log");
+    }
+    log->fd = options->fd;
+    log->json =
+        options->format == MR_LOG_JSON || (options->format == MR_LOG_AUTO && !isatty(options->fd));
+    log->level = options->level;
+    log->worker = worker;
+    log->now_ns = options->now_ns ? options->now_ns : mr_clock_ns;
+    *out = log;
+    return MR_OK;
+}
+
+void mr_log_destroy(struct mr_log *log)
+{
+    if (!log) return;
+    pthread_mutex_destroy(&log->lock);
+    free(log->worker);
+    free(log);
+}
+
+/* ---- how often ---- */
+
+static struct kind *find_kind(struct mr_log *log, const char *fmt)
+{
+    struct kind *oldest = &log->kinds[0];
+    for (size_t i = 0; i < KINDS_MAX; i++) {
+        if (log->kinds[i].fmt == fmt) return &log->kinds[i];
+        if (log->kinds[i].start_ns < oldest->start_ns) oldest = &log->kinds[i];
+    }
+    *oldest = (struct kind){.fmt = fmt};
+    return oldest;
+}
+
+/* True when the line is written; *suppressed is how many of its kind were not, since the last. */
+static bool admit(struct mr_log *log, const char *fmt, uint32_t *suppressed)
+{
+    uint64_t now_ns = log->now_ns();
+    struct kind *kind = find_kind(log, fmt);
+    bool fresh = kind->written == 0 || now_ns - kind->start_ns >= MR_LOG_WINDOW_NS;
+    *suppressed = 0;
+    if (fresh) {
+        *suppressed = kind->suppressed;
+        *kind = (struct kind){.fmt = fmt, .start_ns = now_ns};
+    } else if (kind->written == MR_LOG_BURST) {
+        kind->suppressed++;
+        return false;
+    }
+    kind->written++;
+    return true;
+}
+
+/* ---- a line ---- */
+
+struct line {
+    enum mr_log_level level;
+    const struct mr_log_place *place;
+    const char *message;
+    uint32_t suppressed;
+};
+
+static const char *level_name(enum mr_log_level level)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug"};
+    MR_ASSERT((unsigned)level < 4);
+    return names[level];
+}
+
+#define TIME_OF_DAY_AT 11
+
+/* "2025-06-15T12:34:56.789Z" */
+static void format_time(char out[32])
+{
+    struct tm parts;
+    int64_t now_ms = mr_clock_unix_ms();
+    time_t seconds = (time_t)(now_ms / 1000);
+    gmtime_r(&seconds, &parts);
+    size_t length = strftime(out, 32, "%Y-%m-%dT%H:%M:%S", &parts);
+    snprintf(out + length, 32 - length, ".%03dZ", (int)(now_ms % 1000));
+}
+
+static void put_member(struct mr_json_writer *json, const char *name, struct mr_text text)
+{
+    if (text.length == 0) return;
+    mr_json_name(json, name);
+    mr_json_put_text(json, text);
+}
+
+static void put_string(struct mr_json_writer *json, const char *name, const char *text)
+{
+    put_member(json, name, (struct mr_text){text, strlen(text)});
+}
+
+static void put_number(struct mr_json_writer *json, const char *name, int64_t number)
+{
+    mr_json_name(json, name);
+    mr_json_put_int(json, number);
+}
+
+static void write_json(struct mr_log *log, const struct line *line)
+{
+    struct mr_json_writer json;
+    char time_text[32], *bytes;
+    size_t length;
+    format_time(time_text);
+    mr_json_writer_init(&json, 8 * MR_LOG_LINE_BYTES);
+    mr_json_begin_object(&json);
+    put_string(&json, "ts", time_text);
+    put_string(&json, "level", level_name(line->level));
+    put_string(&json, "msg", line->message);
+    if (line->place) {
+        put_member(&json, "req_id", line->place->req_id);
+        put_member(&json, "topic", line->place->topic);
+        if (line->place->partition >= 0) put_number(&json, "partition", line->place->partition);
+        if (line->place->offset >= 0) put_number(&json, "offset", line->place->offset);
+        put_member(&json, "trace_id", line->place->trace_id);
+    }
+    put_string(&json, "worker", log->worker);
+    if (line->suppressed) put_number(&json, "suppressed", line->suppressed);
+    mr_json_end(&json);
+    if (mr_json_writer_take(&json, &bytes, &length, NULL) != MR_OK) return;
+    bytes[length] = '\n'; /* in the place of the uncounted NUL: one write is one line */
+    ssize_t written = write(log->fd, bytes, length + 1);
+    (void)written;
+    free(bytes);
+}
+
+/* Control characters would let a producer's topic or id write to the terminal. */
+static void make_printable(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
+}
+
+static void add_text(char *out, size_t *length, const char *name, struct mr_text text)
+{
+    if (text.length == 0 || *length >= MR_LOG_LINE_BYTES) return;
+    int added = snprintf(out + *length, MR_LOG_LINE_BYTES - *length, "  %s=%.*s", name,
+                         (int)(text.length > 200 ? 200 : text.length), text.bytes);
+    *length += added > 0 ? (size_t)added : 0;
+}
+
+static void add_number(char *out, size_t *length, const char *name, int64_t number)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%lld", (long long)number);
+    if (number >= 0) add_text(out, length, name, (struct mr_text){digits, strlen(digits)});
+}
+
+static void write_text(struct mr_log *log, const struct line *line)
+{
+    char out[MR_LOG_LINE_BYTES + 1], time_text[32];
+    format_time(time_text);
+    int head = snprintf(out, MR_LOG_LINE_BYTES, "%.12s %-5s %s", time_text + TIME_OF_DAY_AT,
+                        level_name(line->level), line->message);
+    size_t length = head > 0 ? (size_t)head : 0;
+    if (line->place) {
+        add_text(out, &length, "req_id", line->place->req_id);
+        add_text(out, &length, "topic", line->place->topic);
+        add_number(out, &length, "partition", line->place->partition);
+        add_number(out, &length, "offset", line->place->offset);
+        add_text(out, &length, "trace_id", line->place->trace_id);
+    }
+    if (line->suppressed) add_number(out, &length, "suppressed", line->suppressed);
+    if (length >= MR_LOG_LINE_BYTES) length = MR_LOG_LINE_BYTES - 1;
+    out[length] = '\0';
+    make_printable(out);
+    out[length] = '\n';
+    ssize_t written = write(log->fd, out, length + 1);
+    (void)written;
+}
+
+void mr_log_write(struct mr_log *log, enum mr_log_level level, const struct mr_log_place *place,
+                  const char *fmt, ...)
+{
+    if (level > log->level) return;
+    char message[MR_LOG_LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, fmt);
+    vsnprintf(message, sizeof message, fmt, arguments);
+    va_end(arguments);
+    struct line line = {.level = level, .place = place, .message = message};
+    pthread_mutex_lock(&log->lock);
+    if (admit(log, fmt, &line.suppressed)) {
+        if (log->json)
+            write_json(log, &line);
+        else
+            write_text(log, &line);
+    }
+    pthread_mutex_unlock(&log->lock);
+}

@@ -1,0 +1,58 @@
+/* log - what the worker tells its operator, one line a message on one file descriptor: text for a
+ * terminal, JSON lines otherwise. Prompt and answer text never come here.
+ *
+ * JSON keys: ts (UTC, milliseconds), level, msg, worker, and those of the place that are set:
+ * req_id topic partition offset trace_id; suppressed when lines of the same kind were left out: of
+ * one message (one format string) at most MR_LOG_BURST lines are written in MR_LOG_WINDOW_NS.
+ *
+ * Threads: any; a line is one write. Memory: a few kB made in _create; a line is cut at
+ * MR_LOG_LINE_BYTES. Errors: a line that cannot be written is lost. */
+#ifndef MR_WORKER_BASE_LOG_H
+#define MR_WORKER_BASE_LOG_H
+
+#include "codec/status.h"
+#include "codec/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_LOG_BURST      20u
+#define MR_LOG_WINDOW_NS  ((uint64_t)10000000000)
+#define MR_LOG_LINE_BYTES ((size_t)2048)
+
+enum mr_log_format { MR_LOG_AUTO, MR_LOG_TEXT, MR_LOG_JSON };
+enum mr_log_level { MR_LOG_ERROR, MR_LOG_WARN, MR_LOG_INFO, MR_LOG_DEBUG };
+
+struct mr_log;
+
+struct mr_log_options {
+    int fd;
+    enum mr_log_format format; /* MR_LOG_AUTO: text on a terminal */
+    enum mr_log_level level;   /* least severe that is written */
+    const char *worker;        /* copied */
+    uint64_t (*now_ns)(void);  /* NULL: mr_clock_ns */
+};
+
+/* What a message is about; empty texts and negative numbers are left out. */
+struct mr_log_place {
+    struct mr_text req_id, topic, trace_id;
+    int32_t partition;
+    int64_t offset;
+};
+
+enum mr_status mr_log_create(struct mr_log **out, const struct mr_log_options *options,
+                             struct mr_error *err);
+/* log may be NULL. */
+void mr_log_destroy(struct mr_log *log);
+
+/* place may be NULL. fmt must be a string literal: it names the kind of message. */
+void mr_log_write(struct mr_log *log, enum mr_log_level level, const struct mr_log_place *place,
+                  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+#define mr_log_error(log, ...) mr_log_write(log, MR_LOG_ERROR, NULL, __VA_ARGS__)
+#define mr_log_warn(log, ...)  mr_log_write(log, MR_LOG_WARN, NULL, __VA_ARGS__)
+#define mr_log_info(log, ...)  mr_log_write(log, MR_LOG_INFO, NULL, __VA_ARGS__)
+#define mr_log_debug(log, ...) mr_log_write(log, MR_LOG_DEBUG, NULL, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,39 @@
+#include "worker/base/wake.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum mr_status mr_wake_open(struct mr_wake *wake, struct mr_error *err)
+{
+    wake->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (wake->fd < 0) return mr_fail(err, MR_NOMEM, "eventfd: %s", strerror(errno));
+    return MR_OK;
+}
+
+void mr_wake_close(struct mr_wake *wake)
+{
+    if (wake->fd >= 0) close(wake->fd);
+    wake->fd = -1;
+}
+
+void mr_wake_ring(const struct mr_wake *wake)
+{
+    uint64_t one = 1;
+    /* The only failure is a counter about to overflow, and that one is rung already. */
+    ssize_t written = write(wake->fd, &one, sizeof one);
+    (void)written;
+}
+
+bool mr_wake_wait(const struct mr_wake *wake, uint64_t timeout_ns)
+{
+    struct pollfd door = {.fd = wake->fd, .events = POLLIN};
+    struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
+                               .tv_nsec = (long)(timeout_ns % 1000000000u)};
+    if (ppoll(&door, 1, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL) <= 0) return false;
+    uint64_t rings = 0;
+    return read(wake->fd, &rings, sizeof rings) == (ssize_t)sizeof rings;
+}

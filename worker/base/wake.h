@@ -1,0 +1,26 @@
+/* wake - a sleeping thread's doorbell: one eventfd that other threads and librdkafka ring, so that
+ * a thread with several sources of work blocks in one place.
+ *
+ * Rings between two waits are merged into one: after a wait returns true the owner drains every
+ * source before it waits again.
+ *
+ * Threads: _ring any (also from a signal handler); _wait the owner. Memory: one descriptor.
+ * Errors:  only _open. */
+#ifndef MR_WORKER_BASE_WAKE_H
+#define MR_WORKER_BASE_WAKE_H
+
+#include "codec/status.h"
+
+#include <stdint.h>
+
+struct mr_wake {
+    int fd; /* non-blocking; writing the 8 bytes of a uint64_t 1 rings it */
+};
+
+enum mr_status mr_wake_open(struct mr_wake *wake, struct mr_error *err);
+void mr_wake_close(struct mr_wake *wake);
+void mr_wake_ring(const struct mr_wake *wake);
+/* Sleeps until rung or timeout_ns (UINT64_MAX: for ever) has passed; true when rung. */
+bool mr_wake_wait(const struct mr_wake *wake, uint64_t timeout_ns);
+
+#endif

@@ -1,0 +1,261 @@
+#include "worker/bench/bench_engine.h"
+
+#include "batching/engine.h"
+#include "worker/base/clock.h"
+#include "worker/bench/bench_workload.h"
+#include "worker/engine/engine_setup.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPETITIONS_MAX 32u
+
+enum { MIX_REQUESTS = 64, WARMUP_REQUESTS = 8, TESTS_MAX = 8 };
+
+struct test {
+    const char *name;
+    uint32_t sequences, prompt_tokens, output_tokens;
+    bool mix;
+};
+
+_Static_assert(TESTS_MAX >= 7, "one figure for each test");
+static const struct test tests[] = {
+    {"prefill 512", 1, 512, 1, false},
+    {"prefill 2048", 1, 2048, 1, false},
+    {"decode 1", 1, 16, 128, false},
+    {"decode 8", 8, 16, 128, false},
+    {"decode 16", 16, 16, 128, false},
+    {"decode 32", 32, 16, 128, false},
+    {"mix", MIX_REQUESTS, 0, MR_BENCH_MIX_OUTPUT_TOKENS, true},
+};
+
+struct bench {
+    struct mr_model *model;
+    struct mr_engine *engine;
+    struct mr_bench_workload workload;
+    uint32_t running, first_tokens; /* requests inside; those that have produced a token */
+    uint64_t output_tokens;         /* since the last reset */
+};
+
+struct figure {
+    double values[REPETITIONS_MAX]; /* tok/s, or seconds for the mix */
+    uint32_t count;
+    double outside_share; /* step time outside the model, 0..1, of the last repetition */
+};
+
+static void on_delta(void *context, uint64_t ticket, const struct mr_request *request,
+                     const struct mr_token_record *record)
+{
+    struct bench *bench = context;
+    (void)ticket;
+    (void)request;
+    bench->first_tokens += record->index == 0;
+    bench->output_tokens += record->token_count;
+}
+
+static void on_result(void *context, uint64_t ticket, struct mr_request *request,
+                      const struct mr_result *result)
+{
+    struct bench *bench = context;
+    (void)ticket;
+    (void)result;
+    bench->running--;
+    mr_request_destroy(request);
+}
+
+static struct mr_request *make_request(struct bench *bench, uint32_t number, uint32_t prompt_tokens,
+                                       uint32_t output_tokens)
+{
+    uint32_t *ids;
+    struct mr_request *request =
+        mr_bench_workload_request("bench", number, prompt_tokens, output_tokens, &ids);
+    if (!request) return NULL;
+    request->stream = true;
+    mr_bench_workload_fill(&bench->workload, number, mr_model_info(bench->model)->vocab_size, ids,
+                           prompt_tokens);
+    return request;
+}
+
+static enum mr_status submit(struct bench *bench, uint32_t number, uint32_t prompt_tokens,
+                             uint32_t output_tokens, struct mr_error *err)
+{
+    struct mr_submission submission = {.tenant = "default", .arrival_ns = mr_clock_ns()};
+    submission.request = make_request(bench, number, prompt_tokens, output_tokens);
+    if (!submission.request) return mr_fail(err, MR_NOMEM, "bench request");
+    enum mr_status status = mr_engine_submit(bench->engine, &submission, err);
+    if (status == MR_OK) {
+        bench->running++;
+    } else {
+        mr_request_destroy(submission.request);
+    }
+    return status;
+}
+
+static enum mr_status step(struct bench *bench, struct mr_error *err)
+{
+    uint64_t wake_ns;
+    return mr_engine_step(bench->engine, mr_clock_ns(), &wake_ns, err);
+}
+
+static enum mr_status submit_all(struct bench *bench, const struct test *test, struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    for (uint32_t i = 0; i < test->sequences && status == MR_OK; i++) {
+        uint32_t prompt =
+            test->mix ? mr_bench_workload_prompt_tokens(&bench->workload, i) : test->prompt_tokens;
+        status = submit(bench, i, prompt, test->output_tokens, err);
+    }
+    return status;
+}
+
+/* One repetition. Decode is timed from the step after the last first token; the others from the
+ * submission. */
+static enum mr_status run_once(struct bench *bench, const struct test *test, double *value,
+                               double *outside_share, struct mr_error *err)
+{
+    bool decode = !test->mix && test->output_tokens > 1;
+    bench->first_tokens = 0;
+    bench->workload.salt++; /* no prompt comes twice: what is measured is computed, not found */
+    uint64_t begin_ns = mr_clock_ns();
+    enum mr_status status = submit_all(bench, test, err);
+    while (decode && status == MR_OK && bench->first_tokens < test->sequences)
+        status = step(bench, err);
+    if (decode) begin_ns = mr_clock_ns();
+    struct mr_engine_stats before = mr_engine_stats(bench->engine);
+    bench->output_tokens = 0;
+    while (status == MR_OK && bench->running)
+        status = step(bench, err);
+    struct mr_engine_stats after = mr_engine_stats(bench->engine);
+    double seconds = (double)(mr_clock_ns() - begin_ns) / 1e9;
+    double total = (double)(after.step_ns_total - before.step_ns_total);
+    *outside_share = total > 0 ? 1 - (double)(after.model_ns - before.model_ns) / total : 0;
+    *value = test->mix ? seconds
+                       : (decode ? (double)bench->output_tokens : test->prompt_tokens) / seconds;
+    return status;
+}
+
+static double mean(const struct figure *figure)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < figure->count; i++)
+        sum += figure->values[i];
+    return figure->count ? sum / figure->count : 0;
+}
+
+static double deviation(const struct figure *figure)
+{
+    double average = mean(figure), sum = 0;
+    for (uint32_t i = 0; i < figure->count; i++) {
+        sum += (figure->values[i] - average) * (figure->values[i] - average);
+    }
+    return figure->count > 1 ? sqrt(sum / (figure->count - 1)) : 0;
+}
+
+static double best(const struct figure *figure, bool lowest)
+{
+    double found = figure->count ? figure->values[0] : 0;
+    for (uint32_t i = 1; i < figure->count; i++) {
+        bool better = lowest ? figure->values[i] < found : figure->values[i] > found;
+        if (better) found = figure->values[i];
+    }
+    return found;
+}
+
+static enum mr_status run_test(struct bench *bench, const struct test *test, uint32_t repetitions,
+                               struct figure *figure, struct mr_error *err)
+{
+    double value;
+    enum mr_status status = MR_OK;
+    figure->count = 0;
+    struct test warmup = *test;
+    if (test->mix && test->sequences > WARMUP_REQUESTS) warmup.sequences = WARMUP_REQUESTS;
+    for (uint32_t i = 0; i <= repetitions && status == MR_OK; i++) {
+        status = run_once(bench, i ? test : &warmup, &value, &figure->outside_share, err);
+        if (i) figure->values[figure->count++] = value;
+    }
+    return status;
+}
+
+static void print_header(FILE *table, const struct mr_model_info *info)
+{
+    fprintf(table, "model %s, %s, %s on %s\n", info->name, info->architecture, info->dtype,
+            info->device);
+    fprintf(table, "%-14s %10s %10s %10s  %s\n", "test", "mean", "+/-", "best",
+            "outside the model");
+}
+
+static void print_row(FILE *table, const struct test *test, const struct figure *figure)
+{
+    fprintf(table, "%-14s %10.1f %10.1f %10.1f  %s, %.1f %% of step\n", test->name, mean(figure),
+            deviation(figure), best(figure, test->mix), test->mix ? "s" : "tok/s",
+            figure->outside_share * 100);
+    fflush(table);
+}
+
+struct plan {
+    const struct test *tests;
+    size_t count;
+};
+
+static enum mr_status write_json(const char *path, const struct mr_model_info *info,
+                                 const struct plan *plan, const struct figure *figures,
+                                 struct mr_error *err)
+{
+    FILE *file = fopen(path, "w");
+    if (!file) return mr_fail(err, MR_BAD_CONFIG, "cannot write %s", path);
+    fprintf(file, "{\"program\": \"millrace %s\", \"dtype\": \"%s\", \"tests\": [\n", MR_VERSION,
+            info->dtype);
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct test *test = &plan->tests[i];
+        fprintf(file,
+                " {\"test\": \"%s\", \"unit\": \"%s\", \"mean\": %.3f, \"stddev\": %.3f, "
+                "\"best\": %.3f, \"outside_share\": %.4f}%s\n",
+                test->name, test->mix ? "s" : "tok/s", mean(&figures[i]), deviation(&figures[i]),
+                best(&figures[i], test->mix), figures[i].outside_share,
+                i + 1 < plan->count ? "," : "");
+    }
+    fprintf(file, "]}\n");
+    bool failed = ferror(file) != 0;
+    failed |= fclose(file) != 0;
+    return failed ? mr_fail(err, MR_BAD_CONFIG, "cannot write %s", path) : MR_OK;
+}
+
+static enum mr_status run_all(struct bench *bench, const struct mr_config *config, FILE *table,
+                              struct mr_error *err)
+{
+    struct figure figures[TESTS_MAX] = {0};
+    struct test mix = {"mix", config->requests, 0, MR_BENCH_MIX_OUTPUT_TOKENS, true};
+    struct plan all = {tests, sizeof tests / sizeof *tests}, only_mix = {&mix, 1};
+    const struct plan *plan = config->mix ? &only_mix : &all;
+    const struct mr_model_info *info = mr_model_info(bench->model);
+    uint32_t repetitions = config->repetitions ? config->repetitions : 3;
+    if (repetitions > REPETITIONS_MAX) repetitions = REPETITIONS_MAX;
+    print_header(table, info);
+    for (size_t i = 0; i < plan->count; i++) {
+        enum mr_status status = run_test(bench, &plan->tests[i], repetitions, &figures[i], err);
+        if (status != MR_OK) return status;
+        print_row(table, &plan->tests[i], &figures[i]);
+    }
+    return config->output[0] ? write_json(config->output, info, plan, figures, err) : MR_OK;
+}
+
+enum mr_status mr_bench_engine(const struct mr_config *given, FILE *table, struct mr_error *err)
+{
+    struct mr_config plain = *given;
+    const struct mr_config *config = &plain;
+    if (plain.mix && plain.queue_requests < plain.requests) plain.queue_requests = plain.requests;
+    struct bench bench = {.workload = {.seed = config->seed, .mix = true}};
+    struct mr_sink sink = {.context = &bench, .delta = on_delta, .result = on_result};
+    enum mr_status status = mr_engine_setup_model(config, NULL, NULL, &bench.model, err);
+    if (status != MR_OK) return status;
+    status = mr_engine_setup_engine(config, bench.model, &sink, NULL, &bench.engine, err);
+    if (status != MR_OK) goto out_close_model;
+    while (mr_model_kv_populate(bench.model)) {
+    } /* as in a worker that has been idle */
+    status = run_all(&bench, config, table, err);
+    mr_engine_destroy(bench.engine);
+out_close_model:
+    mr_model_close(bench.model);
+    return status;
+}

@@ -1,0 +1,334 @@
+#include "worker/bench/bench_tally.h"
+
+#include "codec/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define SECOND_NS ((uint64_t)1000000000)
+
+enum state { NOT_SENT, IN_FLIGHT, FINISHED, FAILED };
+
+struct seen {
+    enum state state;
+    uint32_t attempt, tokens; /* tokens: of this attempt, in token records */
+    uint32_t prompt_tokens, completion_tokens;
+    uint64_t sent_ns, first_ns, last_ns, end_ns; /* first and last token record; result */
+    float queue_ms, prefill_ms, worker_itl_max_ms;
+};
+
+struct gap {
+    uint32_t number;
+    float ms;
+};
+
+struct mr_bench_tally {
+    struct seen *requests;
+    struct gap *gaps;
+    size_t gap_count, gaps_max;
+    uint32_t request_count, sent, in_flight, finished, failed, peak_concurrent;
+    uint64_t begin_ns, end_ns, tokens_seen, gaps_left_out;
+    uint64_t second, second_tokens, second_tokens_max; /* tokens of the running second */
+};
+
+enum mr_status mr_bench_tally_create(struct mr_bench_tally **out, uint32_t request_count,
+                                     size_t gaps_max, struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_bench_tally *tally = calloc(1, sizeof *tally);
+    if (!tally) return mr_fail(err, MR_NOMEM, "no memory for the tally");
+    tally->requests = calloc(request_count, sizeof *tally->requests);
+    if (!tally->requests) goto out_free_tally;
+    tally->gaps = calloc(gaps_max + 1, sizeof *tally->gaps);
+    if (!tally->gaps) goto out_free_requests;
+    tally->request_count = request_count;
+    tally->gaps_max = gaps_max;
+    *out = tally;
+    return MR_OK;
+
+out_free_requests:
+    free(tally->requests);
+out_free_tally:
+    free(tally);
+    return mr_fail(err, MR_NOMEM, "no memory for a tally of %u requests", request_count);
+}
+
+void mr_bench_tally_destroy(struct mr_bench_tally *tally)
+{
+    if (!tally) return;
+    free(tally->gaps);
+    free(tally->requests);
+    free(tally);
+}
+
+void mr_bench_tally_sent(struct mr_bench_tally *tally, uint32_t number, uint64_t now_ns)
+{
+    MR_ASSERT(number < tally->request_count);
+    struct seen *seen = &tally->requests[number];
+    MR_ASSERT(seen->state == NOT_SENT);
+    seen->state = IN_FLIGHT;
+    seen->sent_ns = now_ns;
+    if (!tally->sent++) tally->begin_ns = now_ns;
+    if (++tally->in_flight > tally->peak_concurrent) tally->peak_concurrent = tally->in_flight;
+}
+
+/* The request when it is one that is waited for. */
+static struct seen *waiting(struct mr_bench_tally *tally, uint32_t number)
+{
+    if (number >= tally->request_count) return NULL;
+    struct seen *seen = &tally->requests[number];
+    return seen->state == IN_FLIGHT ? seen : NULL;
+}
+
+static void count_tokens(struct mr_bench_tally *tally, size_t count, uint64_t now_ns)
+{
+    uint64_t second = (now_ns - tally->begin_ns) / SECOND_NS;
+    if (second != tally->second) tally->second_tokens = 0;
+    tally->second = second;
+    tally->second_tokens += count;
+    tally->tokens_seen += count;
+    if (tally->second_tokens > tally->second_tokens_max)
+        tally->second_tokens_max = tally->second_tokens;
+}
+
+static void keep_gap(struct mr_bench_tally *tally, uint32_t number, uint64_t gap_ns)
+{
+    if (tally->gap_count == tally->gaps_max) {
+        tally->gaps_left_out++;
+        return;
+    }
+    tally->gaps[tally->gap_count++] = (struct gap){number, (float)((double)gap_ns / 1e6)};
+}
+
+void mr_bench_tally_tokens(struct mr_bench_tally *tally, uint32_t number,
+                           const struct mr_token_record *record, uint64_t now_ns)
+{
+    struct seen *seen = waiting(tally, number);
+    if (!seen || record->attempt < seen->attempt || record->token_count == 0) return;
+    if (record->attempt > seen->attempt) {
+        seen->attempt = record->attempt;
+        seen->tokens = record->index;
+    }
+    if (seen->first_ns) {
+        keep_gap(tally, number, now_ns - seen->last_ns);
+    } else {
+        seen->first_ns = now_ns;
+    }
+    seen->last_ns = now_ns;
+    seen->tokens += (uint32_t)record->token_count;
+    count_tokens(tally, record->token_count, now_ns);
+}
+
+static void end(struct mr_bench_tally *tally, struct seen *seen, enum state state, uint64_t now_ns)
+{
+    seen->state = state;
+    seen->end_ns = now_ns;
+    tally->in_flight--;
+    tally->end_ns = now_ns;
+    if (state == FINISHED) {
+        tally->finished++;
+    } else {
+        tally->failed++;
+    }
+}
+
+static bool is_success(const struct mr_result *result)
+{
+    if (result->error != MR_OK || result->choice_count == 0) return false;
+    switch (result->choices[0].finish) {
+    case MR_FINISH_EOS:
+    case MR_FINISH_LENGTH:
+    case MR_FINISH_STOP_TOKEN:
+    case MR_FINISH_STOP_STRING:
+    case MR_FINISH_MAX_CHARS:
+    case MR_FINISH_LOW_CONFIDENCE:
+    case MR_FINISH_CONTEXT_FULL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void mr_bench_tally_result(struct mr_bench_tally *tally, uint32_t number,
+                           const struct mr_result *result, uint64_t now_ns)
+{
+    struct seen *seen = waiting(tally, number);
+    if (!seen) return;
+    seen->prompt_tokens = result->prompt_tokens;
+    for (size_t i = 0; i < result->choice_count; i++)
+        seen->completion_tokens += result->choices[i].completion_tokens;
+    seen->queue_ms = (float)result->queue_ms;
+    seen->prefill_ms = (float)result->prefill_ms;
+    seen->worker_itl_max_ms = (float)result->itl_max_ms;
+    end(tally, seen, is_success(result) ? FINISHED : FAILED, now_ns);
+}
+
+void mr_bench_tally_failed(struct mr_bench_tally *tally, uint32_t number, uint64_t now_ns)
+{
+    struct seen *seen = waiting(tally, number);
+    if (seen) end(tally, seen, FAILED, now_ns);
+}
+
+uint32_t mr_bench_tally_in_flight(const struct mr_bench_tally *tally)
+{
+    return tally->in_flight;
+}
+
+uint32_t mr_bench_tally_ended(const struct mr_bench_tally *tally)
+{
+    return tally->finished + tally->failed;
+}
+
+uint64_t mr_bench_tally_tokens_seen(const struct mr_bench_tally *tally)
+{
+    return tally->tokens_seen;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static double percentile(const double *sorted, size_t count, double share)
+{
+    double place = share * (double)(count - 1);
+    size_t below = (size_t)place;
+    if (below + 1 >= count) return sorted[count - 1];
+    return sorted[below] + (sorted[below + 1] - sorted[below]) * (place - (double)below);
+}
+
+struct mr_bench_summary mr_bench_summarize(double *values, size_t count)
+{
+    struct mr_bench_summary summary = {.count = count};
+    if (count == 0) return summary;
+    qsort(values, count, sizeof *values, ascending);
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += values[i];
+    summary.mean = sum / (double)count;
+    for (size_t i = 0; i < count; i++)
+        squares += (values[i] - summary.mean) * (values[i] - summary.mean);
+    summary.std = sqrt(squares / (double)count);
+    summary.min = values[0];
+    summary.median = percentile(values, count, 0.5);
+    summary.p75 = percentile(values, count, 0.75);
+    summary.p90 = percentile(values, count, 0.90);
+    summary.p95 = percentile(values, count, 0.95);
+    summary.p99 = percentile(values, count, 0.99);
+    summary.max = values[count - 1];
+    return summary;
+}
+
+static double ms_between(uint64_t from_ns, uint64_t to_ns)
+{
+    return (double)(to_ns - from_ns) / 1e6;
+}
+
+/* Each measures one request; false: it has no such figure. */
+static bool ttft(const struct seen *seen, double *ms)
+{
+    *ms = ms_between(seen->sent_ns, seen->first_ns);
+    return seen->first_ns != 0;
+}
+
+static bool tpot(const struct seen *seen, double *ms)
+{
+    if (seen->first_ns == 0 || seen->tokens < 2) return false;
+    *ms = ms_between(seen->first_ns, seen->last_ns) / (seen->tokens - 1);
+    return true;
+}
+
+static bool e2el(const struct seen *seen, double *ms)
+{
+    *ms = ms_between(seen->sent_ns, seen->end_ns);
+    return true;
+}
+
+static bool queue(const struct seen *seen, double *ms)
+{
+    *ms = (double)seen->queue_ms;
+    return true;
+}
+
+static bool prefill(const struct seen *seen, double *ms)
+{
+    *ms = (double)seen->prefill_ms;
+    return true;
+}
+
+static bool worker_itl_max(const struct seen *seen, double *ms)
+{
+    *ms = (double)seen->worker_itl_max_ms;
+    return true;
+}
+
+static struct mr_bench_summary
+summarize_requests(const struct mr_bench_tally *tally,
+                   bool (*measure)(const struct seen *seen, double *ms), double *values)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < tally->request_count; i++) {
+        const struct seen *seen = &tally->requests[i];
+        if (seen->state == FINISHED && measure(seen, &values[count])) count++;
+    }
+    return mr_bench_summarize(values, count);
+}
+
+static struct mr_bench_summary summarize_gaps(const struct mr_bench_tally *tally, double *values)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < tally->gap_count; i++)
+        if (tally->requests[tally->gaps[i].number].state == FINISHED)
+            values[count++] = (double)tally->gaps[i].ms;
+    return mr_bench_summarize(values, count);
+}
+
+static void sum_up(const struct mr_bench_tally *tally, struct mr_bench_figures *out)
+{
+    *out = (struct mr_bench_figures){.completed = tally->finished,
+                                     .failed = tally->sent - tally->finished,
+                                     .peak_concurrent = tally->peak_concurrent,
+                                     .gaps_left_out = tally->gaps_left_out};
+    for (uint32_t i = 0; i < tally->request_count; i++) {
+        const struct seen *seen = &tally->requests[i];
+        if (seen->state != FINISHED) continue;
+        out->input_tokens += seen->prompt_tokens;
+        out->output_tokens += seen->completion_tokens;
+    }
+    out->peak_output_throughput = (double)tally->second_tokens_max;
+    if (tally->end_ns <= tally->begin_ns) return;
+    out->duration_s = (double)(tally->end_ns - tally->begin_ns) / 1e9;
+    out->request_throughput = out->completed / out->duration_s;
+    out->output_throughput = (double)out->output_tokens / out->duration_s;
+    out->total_throughput = (double)(out->input_tokens + out->output_tokens) / out->duration_s;
+}
+
+enum mr_status mr_bench_tally_figures(const struct mr_bench_tally *tally,
+                                      struct mr_bench_figures *out, struct mr_error *err)
+{
+    size_t most = tally->gap_count > tally->request_count ? tally->gap_count : tally->request_count;
+    double *values = calloc(most + 1, sizeof *values);
+    if (!values) return mr_fail(err, MR_NOMEM, "no memory to sort %zu times", most);
+    sum_up(tally, out);
+    out->ttft_ms = summarize_requests(tally, ttft, values);
+    out->tpot_ms = summarize_requests(tally, tpot, values);
+    out->e2el_ms = summarize_requests(tally, e2el, values);
+    out->queue_ms = summarize_requests(tally, queue, values);
+    out->prefill_ms = summarize_requests(tally, prefill, values);
+    out->worker_itl_max_ms = summarize_requests(tally, worker_itl_max, values);
+    out->itl_ms = summarize_gaps(tally, values);
+    free(values);
+    return MR_OK;
+}
+
+void mr_bench_tally_check(const struct mr_bench_tally *tally)
+{
+    uint32_t counts[FAILED + 1] = {0};
+    for (uint32_t i = 0; i < tally->request_count; i++)
+        counts[tally->requests[i].state]++;
+    MR_ASSERT(counts[IN_FLIGHT] == tally->in_flight);
+    MR_ASSERT(counts[FINISHED] == tally->finished && counts[FAILED] == tally->failed);
+    MR_ASSERT(tally->sent == tally->in_flight + tally->finished + tally->failed);
+    MR_ASSERT(tally->gap_count <= tally->gaps_max && tally->peak_concurrent >= tally->in_flight);
+}

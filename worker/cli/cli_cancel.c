@@ -1,0 +1,21 @@
+/* millrace cancel ID...: publishes cancel records. */
+#include "worker/cli/cli.h"
+#include "worker/client/client.h"
+
+#include <string.h>
+
+#define OPEN_TIMEOUT_MS 10000u
+
+int mr_cli_cancel(const struct mr_config *config, struct mr_log *log)
+{
+    (void)log;
+    struct mr_client *client = NULL;
+    struct mr_error err = {0};
+    struct mr_client_options options = {.config = config, .timeout_ms = OPEN_TIMEOUT_MS};
+    enum mr_status status = mr_client_open(&client, &options, &err);
+    for (size_t i = 0; i < config->argument_count && status == MR_OK; i++)
+        status = mr_client_cancel(
+            client, (struct mr_text){config->arguments[i], strlen(config->arguments[i])}, &err);
+    mr_client_close(client);
+    return status == MR_OK ? MR_EXIT_DONE : mr_cli_fail(&err);
+}

@@ -1,0 +1,147 @@
+/* millrace send [FIELD=VALUE...] PROMPT...: publishes a request and shows the answer. */
+#include "codec/records/draft.h"
+#include "worker/base/clock.h"
+#include "worker/cli/cli.h"
+#include "worker/client/client.h"
+#include "worker/client/follow.h"
+#include "worker/client/print_record.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define OPEN_TIMEOUT_MS 10000u
+#define LOOK_MS         200u
+
+/* NAME=... with a NAME that could be a field: not part of the prompt. */
+static bool is_field(const char *argument)
+{
+    size_t length = 0;
+    while (islower((unsigned char)argument[length]) || argument[length] == '_')
+        length++;
+    return length > 0 && argument[length] == '=';
+}
+
+static void random_id(char id[33])
+{
+    unsigned char bytes[16] = {0};
+    if (getrandom(bytes, sizeof bytes, 0) < 0) bytes[0] = (unsigned char)mr_clock_ns();
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(id + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* Leading FIELD=VALUE arguments are fields; the rest is the prompt. */
+static enum mr_status make_request(const struct mr_config *config, const char *id,
+                                   unsigned char **bytes, size_t *length, struct mr_error *err)
+{
+    size_t fields = 0;
+    while (fields < config->argument_count && is_field(config->arguments[fields]))
+        fields++;
+    char *prompt = mr_cli_join(config->arguments + fields, config->argument_count - fields);
+    if (!prompt) return mr_fail(err, MR_NOMEM, "no memory for the prompt");
+    struct mr_draft draft = {.id = {id, strlen(id)},
+                             .prompt = {prompt, strlen(prompt)},
+                             .as_chat = true,
+                             .no_stream = !config->stream,
+                             .fields = config->arguments,
+                             .field_count = fields};
+    enum mr_encoding encoding = config->msgpack ? MR_ENCODING_MSGPACK : MR_ENCODING_JSON;
+    enum mr_status status = mr_draft_encode(&draft, encoding, bytes, length, err);
+    free(prompt);
+    return status;
+}
+
+struct waiting {
+    const struct mr_config *config;
+    struct mr_client *client;
+    struct mr_cli_signals *signals;
+    struct mr_text id;
+};
+
+static bool is_mine(const struct waiting *waiting, const struct mr_client_event *event)
+{
+    return event->kind != MR_CLIENT_OTHER && event->id.length == waiting->id.length &&
+           memcmp(event->id.bytes, waiting->id.bytes, event->id.length) == 0;
+}
+
+static int end_of(const struct mr_result *result)
+{
+    enum mr_finish finish = result->choice_count > 0 ? result->choices[0].finish : MR_FINISH_NONE;
+    return finish == MR_FINISH_REJECTED || finish == MR_FINISH_ERROR ? MR_EXIT_FAILED
+                                                                     : MR_EXIT_DONE;
+}
+
+/* Shows one record of ours; true when it was the result. */
+static bool show(const struct waiting *waiting, const struct mr_client_event *event,
+                 struct mr_follow *follow)
+{
+    if (waiting->config->json)
+        mr_print_json(event->record.value, event->encoding, stdout, NULL);
+    else if (event->kind == MR_CLIENT_TOKENS)
+        mr_follow_tokens(follow, &event->tokens);
+    else
+        mr_follow_result(follow, &event->result);
+    if (event->kind == MR_CLIENT_TOKENS) return false;
+    if (!waiting->config->json) putchar('\n');
+    fflush(stdout);
+    mr_print_summary(&event->result, stderr);
+    return true;
+}
+
+static int await(const struct waiting *waiting)
+{
+    struct mr_follow follow;
+    struct mr_client_event event;
+    uint64_t start_ns = mr_clock_ns();
+    uint64_t timeout_ns = waiting->config->timeout_ns;
+    int code = MR_EXIT_FAILED;
+    mr_follow_init(&follow, stdout);
+    for (;;) {
+        if (mr_cli_signals_wait(waiting->signals, -1, 0)) break;
+        if (timeout_ns > 0 && mr_clock_ns() - start_ns >= timeout_ns) {
+            fprintf(stderr, "millrace: no answer in time\n");
+            break;
+        }
+        if (!mr_client_take(waiting->client, LOOK_MS, &event) || !is_mine(waiting, &event))
+            continue;
+        if (!show(waiting, &event, &follow)) continue;
+        code = end_of(&event.result);
+        break;
+    }
+    mr_follow_free(&follow);
+    return code;
+}
+
+int mr_cli_send(const struct mr_config *config, struct mr_log *log)
+{
+    (void)log;
+    char made_id[33];
+    struct mr_cli_signals signals;
+    struct mr_client *client = NULL;
+    struct mr_error err = {0};
+    unsigned char *bytes = NULL;
+    size_t length = 0;
+    random_id(made_id);
+    const char *id = config->id[0] ? config->id : made_id;
+    struct mr_text key = {id, strlen(id)};
+    struct mr_client_options options = {
+        .config = config, .reads = config->wait, .timeout_ms = OPEN_TIMEOUT_MS};
+    mr_cli_signals_open(&signals);
+    enum mr_status status = make_request(config, id, &bytes, &length, &err);
+    if (status == MR_OK) status = mr_client_open(&client, &options, &err);
+    if (status == MR_OK)
+        status = mr_client_request(client, config->request_topics[0].name, key,
+                                   (struct mr_text){(const char *)bytes, length},
+                                   config->msgpack ? MR_ENCODING_MSGPACK : MR_ENCODING_JSON, &err);
+    int code = status == MR_OK ? MR_EXIT_DONE : mr_cli_fail(&err);
+    struct waiting waiting = {config, client, &signals, key};
+    if (status == MR_OK && config->wait)
+        code = await(&waiting);
+    else if (status == MR_OK)
+        printf("%s\n", id);
+    free(bytes);
+    mr_client_close(client);
+    mr_cli_signals_close(&signals);
+    return code;
+}

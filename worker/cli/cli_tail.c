@@ -1,0 +1,61 @@
+/* millrace tail [ID...]: token and result records as they come. */
+#include "worker/base/clock.h"
+#include "worker/cli/cli.h"
+#include "worker/client/client.h"
+#include "worker/client/print_record.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define OPEN_TIMEOUT_MS 10000u
+#define LOOK_MS         200u
+
+static bool is_wanted(const struct mr_config *config, struct mr_text id)
+{
+    for (size_t i = 0; i < config->argument_count; i++)
+        if (strlen(config->arguments[i]) == id.length &&
+            memcmp(config->arguments[i], id.bytes, id.length) == 0)
+            return true;
+    return config->argument_count == 0;
+}
+
+static void print_event(const struct mr_config *config, const struct mr_client_event *event)
+{
+    int id_length = (int)event->id.length;
+    if (config->json) {
+        mr_print_json(event->record.value, event->encoding, stdout, NULL);
+    } else if (event->kind == MR_CLIENT_TOKENS) {
+        printf("%.*s #%" PRIu32 ".%" PRIu32 " [%" PRIu32 "] %.*s\n", id_length, event->id.bytes,
+               event->tokens.attempt, event->tokens.choice, event->tokens.index,
+               (int)event->tokens.text.length, event->tokens.text.bytes);
+    } else {
+        printf("%.*s #%" PRIu32 " ", id_length, event->id.bytes, event->result.attempt);
+        mr_print_summary(&event->result, stdout);
+    }
+    fflush(stdout);
+}
+
+int mr_cli_tail(const struct mr_config *config, struct mr_log *log)
+{
+    (void)log;
+    struct mr_cli_signals signals;
+    struct mr_client *client = NULL;
+    struct mr_error err = {0};
+    struct mr_client_options options = {.config = config,
+                                        .reads = true,
+                                        .from_beginning = config->from_beginning,
+                                        .timeout_ms = OPEN_TIMEOUT_MS};
+    mr_cli_signals_open(&signals);
+    enum mr_status status = mr_client_open(&client, &options, &err);
+    uint64_t start_ns = mr_clock_ns();
+    struct mr_client_event event;
+    while (status == MR_OK && !mr_cli_signals_wait(&signals, -1, 0)) {
+        if (config->timeout_ns > 0 && mr_clock_ns() - start_ns >= config->timeout_ns) break;
+        if (!mr_client_take(client, LOOK_MS, &event)) continue;
+        if (event.kind != MR_CLIENT_OTHER && is_wanted(config, event.id))
+            print_event(config, &event);
+    }
+    mr_client_close(client);
+    mr_cli_signals_close(&signals);
+    return status == MR_OK ? MR_EXIT_DONE : mr_cli_fail(&err);
+}

@@ -1,0 +1,175 @@
+#include "worker/client/client.h"
+
+#include "worker/kafka/kafka_admin.h"
+#include "worker/kafka/kafka_out.h"
+#include "worker/kafka/kafka_reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SEND_TIMEOUT_MS    30000u
+#define RECORD_ARENA_BYTES ((size_t)64 << 20)
+#define LINGER_NS          ((uint64_t)1000000)
+
+struct mr_client {
+    const struct mr_config *config;
+    struct mr_kafka_options kafka;
+    struct mr_kafka_out *out;
+    struct mr_kafka_reader *reader; /* NULL unless it reads */
+    struct mr_arena *arena;         /* of the record lent out */
+    struct mr_error failure;        /* the first record that was not taken */
+};
+
+static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
+{
+    (void)opaque;
+    struct mr_client *client = context;
+    if (status != MR_OK && client->failure.status == MR_OK)
+        mr_fail(&client->failure, status, "the broker did not take the record: %s", reason);
+}
+
+static enum mr_status meet_broker(struct mr_client *client, uint32_t timeout_ms,
+                                  struct mr_error *err)
+{
+    const struct mr_config *config = client->config;
+    const char *topics[] = {config->tokens_topic, config->results_topic, config->cancel_topic};
+    struct mr_kafka_admin *admin = NULL;
+    uint32_t count = 0;
+    enum mr_status status = mr_kafka_admin_open(&admin, &client->kafka, err);
+    if (status != MR_OK) return status;
+    status = mr_kafka_admin_probe(admin, timeout_ms, &client->kafka.embedded, err);
+    for (size_t i = 0; i < config->request_topic_count && status == MR_OK; i++)
+        status =
+            mr_kafka_admin_ensure(admin, config->request_topics[i].name, timeout_ms, &count, err);
+    for (size_t i = 0; i < sizeof topics / sizeof *topics && status == MR_OK; i++)
+        status = mr_kafka_admin_ensure(admin, topics[i], timeout_ms, &count, err);
+    mr_kafka_admin_close(admin);
+    return status;
+}
+
+static enum mr_status open_reader(struct mr_client *client, const struct mr_client_options *options,
+                                  struct mr_error *err)
+{
+    const char *topics[] = {client->config->tokens_topic, client->config->results_topic};
+    struct mr_kafka_reader_options reader = {
+        .kafka = &client->kafka,
+        .topics = topics,
+        .topic_count = 2,
+        .from = options->from_beginning ? MR_KAFKA_FROM_BEGINNING : MR_KAFKA_FROM_END,
+        .timeout_ms = options->timeout_ms};
+    return mr_kafka_reader_create(&client->reader, &reader, err);
+}
+
+enum mr_status mr_client_open(struct mr_client **out, const struct mr_client_options *options,
+                              struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_client *client = calloc(1, sizeof *client);
+    if (!client) return mr_fail(err, MR_NOMEM, "no memory for a client");
+    client->config = options->config;
+    client->kafka = (struct mr_kafka_options){
+        .brokers = options->brokers ? options->brokers : options->config->brokers,
+        .client_id = "millrace-client",
+        .properties = &options->config->kafka,
+        .linger_ns = LINGER_NS};
+    enum mr_status status = mr_kafka_conf_check(&client->kafka, err);
+    if (status == MR_OK) status = meet_broker(client, options->timeout_ms, err);
+    if (status == MR_OK && options->reads) status = open_reader(client, options, err);
+    struct mr_kafka_out_options producer = {
+        .kafka = &client->kafka, .reported = on_reported, .context = client};
+    if (status == MR_OK) status = mr_kafka_out_create(&client->out, &producer, err);
+    if (status != MR_OK) {
+        mr_client_close(client);
+        return status;
+    }
+    *out = client;
+    return MR_OK;
+}
+
+void mr_client_close(struct mr_client *client)
+{
+    if (!client) return;
+    mr_arena_destroy(client->arena);
+    mr_kafka_reader_destroy(client->reader);
+    mr_kafka_out_destroy(client->out);
+    free(client);
+}
+
+enum mr_status mr_client_publish(struct mr_client *client, const struct mr_kafka_record *record,
+                                 struct mr_error *err)
+{
+    enum mr_status status;
+    while ((status = mr_kafka_out_produce(client->out, record, NULL, err)) == MR_FULL)
+        mr_kafka_out_serve(client->out, 100);
+    mr_kafka_out_serve(client->out, 0);
+    return status;
+}
+
+enum mr_status mr_client_flush(struct mr_client *client, uint32_t timeout_ms, struct mr_error *err)
+{
+    enum mr_status status = mr_kafka_out_flush(client->out, timeout_ms);
+    if (status != MR_OK) return mr_fail(err, MR_UNREACHABLE, "the broker does not answer");
+    if (client->failure.status != MR_OK && err) *err = client->failure;
+    return client->failure.status;
+}
+
+enum mr_status mr_client_request_async(struct mr_client *client, const char *topic,
+                                       struct mr_text id, struct mr_text value,
+                                       enum mr_encoding encoding, struct mr_error *err)
+{
+    const char *type = mr_encoding_content_type(encoding);
+    struct mr_kafka_header header = {"content-type", type, strlen(type)};
+    struct mr_kafka_record record = {.topic = topic,
+                                     .partition = -1,
+                                     .key = id,
+                                     .value = value,
+                                     .headers = &header,
+                                     .header_count = 1};
+    return mr_client_publish(client, &record, err);
+}
+
+enum mr_status mr_client_request(struct mr_client *client, const char *topic, struct mr_text id,
+                                 struct mr_text value, enum mr_encoding encoding,
+                                 struct mr_error *err)
+{
+    enum mr_status status = mr_client_request_async(client, topic, id, value, encoding, err);
+    return status == MR_OK ? mr_client_flush(client, SEND_TIMEOUT_MS, err) : status;
+}
+
+enum mr_status mr_client_cancel(struct mr_client *client, struct mr_text id, struct mr_error *err)
+{
+    struct mr_kafka_record record = {
+        .topic = client->config->cancel_topic, .partition = -1, .key = id, .value = {"cancel", 6}};
+    enum mr_status status = mr_client_publish(client, &record, err);
+    return status == MR_OK ? mr_client_flush(client, SEND_TIMEOUT_MS, err) : status;
+}
+
+/* ---- reading ---- */
+
+static enum mr_status decode(struct mr_client *client, struct mr_client_event *event)
+{
+    const struct mr_kafka_header *type = mr_kafka_record_header(&event->record, "content-type");
+    struct mr_text content_type = {0};
+    if (type && type->value) content_type = (struct mr_text){type->value, type->length};
+    enum mr_status status =
+        mr_encoding_detect(content_type, event->record.value, &event->encoding, NULL);
+    if (status != MR_OK) return status;
+    bool tokens = strcmp(event->record.topic, client->config->tokens_topic) == 0;
+    event->kind = tokens ? MR_CLIENT_TOKENS : MR_CLIENT_RESULT;
+    return tokens ? mr_token_record_decode(&event->tokens, event->record.value, event->encoding,
+                                           client->arena, NULL)
+                  : mr_result_decode(&event->result, event->record.value, event->encoding,
+                                     client->arena, NULL);
+}
+
+bool mr_client_take(struct mr_client *client, uint32_t timeout_ms, struct mr_client_event *event)
+{
+    mr_arena_destroy(client->arena);
+    client->arena = NULL;
+    *event = (struct mr_client_event){0};
+    if (!mr_kafka_reader_take(client->reader, timeout_ms, &event->record)) return false;
+    client->arena = mr_arena_create(RECORD_ARENA_BYTES);
+    event->id = event->record.key;
+    if (!client->arena || decode(client, event) != MR_OK) event->kind = MR_CLIENT_OTHER;
+    return true;
+}

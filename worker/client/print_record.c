@@ -1,0 +1,56 @@
+#include "worker/client/print_record.h"
+
+#include "codec/wire/document.h"
+#include "codec/wire/writer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define JSON_BYTES_MAX ((size_t)64 << 20)
+
+enum mr_status mr_print_json(struct mr_text value, enum mr_encoding encoding, FILE *out,
+                             struct mr_error *err)
+{
+    struct mr_document *document = NULL;
+    struct mr_writer writer;
+    unsigned char *bytes = NULL;
+    size_t length = 0;
+    enum mr_status status = mr_document_open(&document, value, encoding, err);
+    if (status != MR_OK) return status;
+    mr_writer_init(&writer, MR_ENCODING_JSON, JSON_BYTES_MAX);
+    mr_writer_value(&writer, mr_document_root(document));
+    status = mr_writer_take(&writer, &bytes, &length, err);
+    mr_document_close(document);
+    if (status != MR_OK) return status;
+    fwrite(bytes, 1, length, out);
+    fputc('\n', out);
+    fflush(out);
+    free(bytes);
+    return MR_OK;
+}
+
+/* Output tokens a second after the first token. */
+static double rate_of(const struct mr_result *result, uint32_t tokens)
+{
+    double ms = result->total_ms - result->first_token_ms;
+    return tokens > 1 && ms > 0 ? (double)(tokens - 1) * 1e3 / ms : 0.0;
+}
+
+void mr_print_summary(const struct mr_result *result, FILE *out)
+{
+    uint32_t tokens = 0;
+    for (size_t i = 0; i < result->choice_count; i++)
+        tokens += result->choices[i].completion_tokens;
+    fprintf(out, "finish_reason %s",
+            result->choice_count > 0 ? mr_finish_text(result->choices[0].finish) : "none");
+    if (result->error != MR_OK)
+        fprintf(out, " (%s: %s)", mr_status_code(result->error),
+                result->error_message ? result->error_message : "");
+    fprintf(out, ", prompt %" PRIu32 " tokens", result->prompt_tokens);
+    if (result->cached_tokens > 0) fprintf(out, " (%" PRIu32 " cached)", result->cached_tokens);
+    fprintf(out, ", output %" PRIu32 " tokens", tokens);
+    if (tokens > 0)
+        fprintf(out, ", first token %.0f ms, total %.0f ms, %.1f tok/s", result->first_token_ms,
+                result->total_ms, rate_of(result, tokens));
+    fputc('\n', out);
+}

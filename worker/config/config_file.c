@@ -1,0 +1,207 @@
+#include "worker/config/config_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#define NAME_BYTES_MAX ((size_t)64)
+#define NAMES_MAX      ((size_t)128)
+#define PAIR_BYTES_MAX ((size_t)4096)
+
+struct reader {
+    const char *path;
+    yaml_parser_t parser;
+    yaml_event_t event; /* the one being looked at */
+    bool has_event;
+    mr_config_file_set *set;
+    void *context;
+    char names[NAMES_MAX][NAME_BYTES_MAX]; /* seen so far */
+    size_t name_count;
+    struct mr_error *err;
+};
+
+static enum mr_status bad(struct reader *reader, const char *reason)
+{
+    size_t line = reader->has_event ? reader->event.start_mark.line : reader->parser.mark.line;
+    return mr_fail(reader->err, MR_BAD_CONFIG, "%s, line %zu: %s", reader->path, line + 1, reason);
+}
+
+static void drop_event(struct reader *reader)
+{
+    if (reader->has_event) yaml_event_delete(&reader->event);
+    reader->has_event = false;
+}
+
+/* Moves to the next event. */
+static enum mr_status advance(struct reader *reader)
+{
+    drop_event(reader);
+    if (!yaml_parser_parse(&reader->parser, &reader->event)) {
+        return bad(reader, reader->parser.problem ? reader->parser.problem : "not YAML");
+    }
+    reader->has_event = true;
+    if (reader->event.type == YAML_ALIAS_EVENT) return bad(reader, "aliases are not used here");
+    return MR_OK;
+}
+
+static const char *scalar_of(const struct reader *reader)
+{
+    const yaml_event_t *event = &reader->event;
+    const char *text = (const char *)event->data.scalar.value;
+    return strlen(text) == event->data.scalar.length ? text : NULL;
+}
+
+static bool is_null(const struct reader *reader)
+{
+    const char *text = scalar_of(reader);
+    return reader->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && text &&
+           (text[0] == '\0' || strcmp(text, "~") == 0 || strcmp(text, "null") == 0);
+}
+
+/* Hands one value over and puts the place before the sentence of an error. */
+static enum mr_status hand_over(struct reader *reader, const char *name, const char *value)
+{
+    struct mr_error inner = {0};
+    enum mr_status status = reader->set(reader->context, name, value, &inner);
+    return status == MR_OK ? MR_OK : bad(reader, inner.detail);
+}
+
+static enum mr_status read_list(struct reader *reader, const char *name)
+{
+    for (;;) {
+        enum mr_status status = advance(reader);
+        if (status != MR_OK) return status;
+        if (reader->event.type == YAML_SEQUENCE_END_EVENT) return MR_OK;
+        if (reader->event.type != YAML_SCALAR_EVENT || !scalar_of(reader))
+            return bad(reader, "a list holds plain values only");
+        status = hand_over(reader, name, scalar_of(reader));
+        if (status != MR_OK) return status;
+    }
+}
+
+static enum mr_status read_pairs(struct reader *reader, const char *name)
+{
+    for (;;) {
+        char pair[PAIR_BYTES_MAX];
+        enum mr_status status = advance(reader);
+        if (status != MR_OK) return status;
+        if (reader->event.type == YAML_MAPPING_END_EVENT) return MR_OK;
+        if (reader->event.type != YAML_SCALAR_EVENT || !scalar_of(reader))
+            return bad(reader, "a map holds plain names only");
+        int head = snprintf(pair, sizeof pair, "%s=", scalar_of(reader));
+        status = advance(reader);
+        if (status != MR_OK) return status;
+        if (reader->event.type != YAML_SCALAR_EVENT || !scalar_of(reader))
+            return bad(reader, "a map holds plain values only");
+        size_t length = strlen(scalar_of(reader));
+        if ((size_t)head + length >= sizeof pair) return bad(reader, "value is too long");
+        memcpy(pair + head, scalar_of(reader), length + 1);
+        status = hand_over(reader, name, pair);
+        if (status != MR_OK) return status;
+    }
+}
+
+static enum mr_status read_value(struct reader *reader, const char *name)
+{
+    enum mr_status status = advance(reader);
+    if (status != MR_OK) return status;
+    switch (reader->event.type) {
+    case YAML_SCALAR_EVENT:
+        if (!scalar_of(reader)) return bad(reader, "value holds a zero byte");
+        return is_null(reader) ? MR_OK : hand_over(reader, name, scalar_of(reader));
+    case YAML_SEQUENCE_START_EVENT:
+        return read_list(reader, name);
+    case YAML_MAPPING_START_EVENT:
+        if (strcmp(name, "kafka") != 0) return bad(reader, "sections are not used here");
+        return read_pairs(reader, name);
+    default:
+        return bad(reader, "a value is missing");
+    }
+}
+
+/* Remembers the name with '_' as '-'; false when it was there before. */
+static enum mr_status take_name(struct reader *reader, const char *text, char *name)
+{
+    if (!text || strlen(text) >= NAME_BYTES_MAX) return bad(reader, "no option has such a name");
+    size_t length = strlen(text);
+    for (size_t i = 0; i <= length; i++)
+        name[i] = text[i] == '_' ? '-' : text[i];
+    for (size_t i = 0; i < reader->name_count; i++)
+        if (strcmp(reader->names[i], name) == 0) return bad(reader, "name given twice");
+    if (reader->name_count == NAMES_MAX) return bad(reader, "too many names");
+    memcpy(reader->names[reader->name_count++], name, length + 1);
+    return MR_OK;
+}
+
+static enum mr_status read_map(struct reader *reader)
+{
+    for (;;) {
+        char name[NAME_BYTES_MAX];
+        enum mr_status status = advance(reader);
+        if (status != MR_OK) return status;
+        if (reader->event.type == YAML_MAPPING_END_EVENT) return MR_OK;
+        if (reader->event.type != YAML_SCALAR_EVENT) return bad(reader, "a name is missing");
+        status = take_name(reader, scalar_of(reader), name);
+        if (status == MR_OK) status = read_value(reader, name);
+        if (status != MR_OK) return status;
+    }
+}
+
+/* One document holding one map, or nothing at all. */
+static enum mr_status read_document(struct reader *reader)
+{
+    enum mr_status status = advance(reader); /* stream start */
+    if (status == MR_OK) status = advance(reader);
+    if (status != MR_OK || reader->event.type == YAML_STREAM_END_EVENT) return status;
+    status = advance(reader);
+    if (status != MR_OK) return status;
+    bool empty = reader->event.type == YAML_SCALAR_EVENT && is_null(reader);
+    if (!empty && reader->event.type != YAML_MAPPING_START_EVENT)
+        return bad(reader, "the file must be a map of option names to values");
+    if (!empty) status = read_map(reader);
+    if (status == MR_OK) status = advance(reader); /* document end */
+    if (status == MR_OK) status = advance(reader);
+    if (status == MR_OK && reader->event.type != YAML_STREAM_END_EVENT)
+        return bad(reader, "one document is enough");
+    return status;
+}
+
+static enum mr_status open_file(const char *path, FILE **out, struct mr_error *err)
+{
+    FILE *file = fopen(path, "rbe");
+    if (!file) return mr_fail(err, MR_BAD_CONFIG, "cannot open %s: %s", path, strerror(errno));
+    if (fseek(file, 0, SEEK_END) != 0 || ftell(file) > MR_CONFIG_FILE_BYTES_MAX) {
+        fclose(file);
+        return mr_fail(err, MR_BAD_CONFIG, "%s is no file of at most 1 MiB", path);
+    }
+    rewind(file);
+    *out = file;
+    return MR_OK;
+}
+
+enum mr_status mr_config_file_read(const char *path, mr_config_file_set *set, void *context,
+                                   struct mr_error *err)
+{
+    FILE *file = NULL;
+    enum mr_status status = open_file(path, &file, err);
+    if (status != MR_OK) return status;
+    struct reader *reader = calloc(1, sizeof *reader);
+    if (!reader || !yaml_parser_initialize(&reader->parser)) {
+        status = mr_fail(err, MR_NOMEM, "no memory to read %s", path);
+        goto close;
+    }
+    reader->path = path;
+    reader->set = set;
+    reader->context = context;
+    reader->err = err;
+    yaml_parser_set_input_file(&reader->parser, file);
+    status = read_document(reader);
+    drop_event(reader);
+    yaml_parser_delete(&reader->parser);
+close:
+    free(reader);
+    fclose(file);
+    return status;
+}

@@ -1,0 +1,309 @@
+#include "worker/config/config_finish.h"
+
+#include "worker/config/option_apply.h"
+#include "worker/config/option_value.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TOPIC_BYTES_MAX ((size_t)249)
+#define WEIGHT_MAX      1000u
+#define FILE_BYTES_MAX  ((size_t)65536) /* a value of --kafka read from a file */
+#define NAME_BYTES_MAX  ((size_t)128)
+
+static enum mr_status check_topic(const char *topic, struct mr_error *err)
+{
+    size_t length = strlen(topic);
+    bool dots = strcmp(topic, ".") == 0 || strcmp(topic, "..") == 0;
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)topic[i]) && !strchr("._-", topic[i])) dots = true;
+    if (length == 0 || length > TOPIC_BYTES_MAX || dots)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "%.64s is no topic name: letters, digits, '.', '_' and '-', at most %zu",
+                       topic, TOPIC_BYTES_MAX);
+    return MR_OK;
+}
+
+/* "<prefix>.<suffix>" */
+static const char *with_prefix(struct mr_config *config, const char *suffix)
+{
+    char name[512];
+    int length = snprintf(name, sizeof name, "%s.%s", config->prefix, suffix);
+    if (length < 0 || (size_t)length >= sizeof name) length = (int)sizeof name - 1;
+    return mr_option_copy(config, name, (size_t)length);
+}
+
+static enum mr_status fill_topic(struct mr_config *config, const char **topic, const char *suffix,
+                                 struct mr_error *err)
+{
+    if (!(*topic)[0]) *topic = with_prefix(config, suffix);
+    if (!*topic) return mr_fail(err, MR_NOMEM, "no memory for a topic name");
+    return check_topic(*topic, err);
+}
+
+static enum mr_status topic_setting(struct mr_config *config, struct mr_request_topic *topic,
+                                    const char *setting, size_t length, struct mr_error *err)
+{
+    int64_t priority;
+    uint64_t weight;
+    const char *text = mr_option_copy(config, setting, length);
+    if (!text) return mr_fail(err, MR_NOMEM, "no memory for a topic");
+    if (strcmp(text, "strict") == 0) {
+        topic->strict = true;
+    } else if (strncmp(text, "tenant=", 7) == 0 && text[7]) {
+        topic->tenant = text + 7;
+    } else if (strncmp(text, "priority=", 9) == 0 && mr_parse_int(text + 9, &priority) &&
+               priority >= -100 && priority <= 100) {
+        topic->priority = (int32_t)priority;
+    } else if (strncmp(text, "weight=", 7) == 0 && mr_parse_uint(text + 7, &weight) &&
+               weight >= 1 && weight <= WEIGHT_MAX) {
+        topic->weight = (uint32_t)weight;
+    } else if (strncmp(text, "queue=", 6) == 0 &&
+               mr_parse_duration(text + 6, &topic->queue_limit_ns)) {
+        return MR_OK;
+    } else if (strncmp(text, "run=", 4) == 0 && mr_parse_duration(text + 4, &topic->run_limit_ns)) {
+        return MR_OK;
+    } else {
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "requests-topic takes NAME[,priority=-100..100][,weight=1..%u][,tenant=NAME]"
+                       "[,queue=TIME][,run=TIME][,strict]",
+                       WEIGHT_MAX);
+    }
+    return MR_OK;
+}
+
+static enum mr_status parse_topic(struct mr_config *config, const char *text,
+                                  struct mr_request_topic *topic, struct mr_error *err)
+{
+    size_t length = strcspn(text, ",");
+    *topic = (struct mr_request_topic){.name = mr_option_copy(config, text, length),
+                                       .tenant = "default",
+                                       .strict = config->strict};
+    if (!topic->name) return mr_fail(err, MR_NOMEM, "no memory for a topic");
+    enum mr_status status = check_topic(topic->name, err);
+    while (status == MR_OK && text[length] == ',') {
+        text += length + 1;
+        length = strcspn(text, ",");
+        status = topic_setting(config, topic, text, length, err);
+    }
+    return status;
+}
+
+static enum mr_status fill_request_topics(struct mr_config *config, struct mr_error *err)
+{
+    const char *fallback = with_prefix(config, "requests");
+    if (!fallback) return mr_fail(err, MR_NOMEM, "no memory for a topic name");
+    size_t count = config->requests_topic.count;
+    config->request_topic_count = count ? count : 1;
+    for (size_t i = 0; i < config->request_topic_count; i++) {
+        const char *text = count ? config->requests_topic.values[i] : fallback;
+        enum mr_status status = parse_topic(config, text, &config->request_topics[i], err);
+        if (status != MR_OK) return status;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(config->request_topics[k].name, config->request_topics[i].name) == 0)
+                return mr_fail(err, MR_BAD_CONFIG, "request topic %.64s is given twice",
+                               config->request_topics[i].name);
+    }
+    return MR_OK;
+}
+
+/* Topics of the same tenant name get the same index, in the order the names first appear. */
+static void fill_tenants(struct mr_config *config)
+{
+    config->tenant_count = 0;
+    for (size_t i = 0; i < config->request_topic_count; i++) {
+        struct mr_request_topic *topic = &config->request_topics[i];
+        size_t same = 0;
+        while (strcmp(config->request_topics[same].tenant, topic->tenant) != 0)
+            same++;
+        if (same == i) config->tenant_weights[config->tenant_count] = 1;
+        topic->tenant_index =
+            same == i ? config->tenant_count++ : config->request_topics[same].tenant_index;
+    }
+}
+
+static enum mr_status fill_tenant_weights(struct mr_config *config, struct mr_error *err)
+{
+    for (size_t i = 0; i < config->tenant_weight.count; i++) {
+        const char *text = config->tenant_weight.values[i];
+        size_t length = strcspn(text, "=");
+        uint64_t weight;
+        if (text[length] != '=' || !mr_parse_uint(text + length + 1, &weight) || weight < 1 ||
+            weight > WEIGHT_MAX)
+            return mr_fail(err, MR_BAD_CONFIG, "tenant-weight takes TENANT=1..%u", WEIGHT_MAX);
+        size_t k = 0;
+        const struct mr_request_topic *topics = config->request_topics;
+        while (k < config->request_topic_count &&
+               (strncmp(topics[k].tenant, text, length) != 0 || topics[k].tenant[length] != '\0'))
+            k++;
+        if (k == config->request_topic_count)
+            return mr_fail(err, MR_BAD_CONFIG, "tenant-weight: no request topic has tenant %.*s",
+                           (int)(length < 64 ? length : 64), text);
+        config->tenant_weights[topics[k].tenant_index] = (uint32_t)weight;
+    }
+    return MR_OK;
+}
+
+static enum mr_status fill_topics(struct mr_config *config, struct mr_error *err)
+{
+    enum mr_status status = fill_request_topics(config, err);
+    if (status == MR_OK) fill_tenants(config);
+    if (status == MR_OK) status = fill_tenant_weights(config, err);
+    if (status == MR_OK) status = fill_topic(config, &config->tokens_topic, "tokens", err);
+    if (status == MR_OK) status = fill_topic(config, &config->results_topic, "results", err);
+    if (status == MR_OK) status = fill_topic(config, &config->cancel_topic, "cancel", err);
+    if (status == MR_OK) status = fill_topic(config, &config->dlq_topic, "dlq", err);
+    for (size_t i = 0; i < config->reply_topics.count && status == MR_OK; i++)
+        status = check_topic(config->reply_topics.values[i], err);
+    return status;
+}
+
+/* The last part of the path, without ".gguf". */
+static void fill_model_name(struct mr_config *config)
+{
+    size_t end = strlen(config->model);
+    while (end > 1 && config->model[end - 1] == '/')
+        end--;
+    size_t start = end;
+    while (start > 0 && config->model[start - 1] != '/')
+        start--;
+    size_t length = end - start;
+    if (length > 5 && strncmp(config->model + end - 5, ".gguf", 5) == 0) length -= 5;
+    const char *name = mr_option_copy(config, config->model + start, length);
+    if (name) config->model_name = name;
+}
+
+static void fill_worker_id(struct mr_config *config)
+{
+    char host[128] = "", name[160];
+    if (gethostname(host, sizeof host - 1) != 0 || !host[0]) memcpy(host, "worker", 7);
+    int length = snprintf(name, sizeof name, "%s-%ld", host, (long)getpid());
+    const char *copy = mr_option_copy(config, name, (size_t)length);
+    if (copy) config->worker_id = copy;
+}
+
+static enum mr_status check_device(const char *device, struct mr_error *err)
+{
+    uint64_t index;
+    bool known = strcmp(device, "cpu") == 0 || strcmp(device, "cuda") == 0 ||
+                 (strncmp(device, "cuda:", 5) == 0 && mr_parse_uint(device + 5, &index));
+    return known ? MR_OK : mr_fail(err, MR_BAD_CONFIG, "device must be cpu, cuda or cuda:N");
+}
+
+static enum mr_status check_http(struct mr_config *config, struct mr_error *err)
+{
+    uint64_t port;
+    bool serves = config->command == MR_COMMAND_SERVE; /* two demos can run side by side */
+    if (!serves || strcmp(config->http, "off") == 0) config->http = "";
+    const char *colon = strrchr(config->http, ':');
+    if (!config->http[0]) return MR_OK;
+    if (!colon || colon == config->http || !mr_parse_uint(colon + 1, &port) || port > 65535)
+        return mr_fail(err, MR_BAD_CONFIG, "http must be HOST:PORT or off");
+    return MR_OK;
+}
+
+/* What a file holds, without the line end an editor leaves. */
+static enum mr_status read_value(const char *path, char *value, size_t *length,
+                                 struct mr_error *err)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) return mr_fail(err, MR_BAD_CONFIG, "kafka: %.200s: %s", path, strerror(errno));
+    *length = fread(value, 1, FILE_BYTES_MAX, file);
+    bool whole = *length < FILE_BYTES_MAX && !ferror(file) && !memchr(value, '\0', *length);
+    fclose(file);
+    if (!whole)
+        return mr_fail(err, MR_BAD_CONFIG, "kafka: %.200s is no text below %zu bytes", path,
+                       FILE_BYTES_MAX);
+    while (*length > 0 && strchr("\r\n", value[*length - 1]))
+        (*length)--;
+    return MR_OK;
+}
+
+/* NAME=@FILE, NAME=env:VARIABLE: secrets that no command line shows. NAME=@@TEXT is "@TEXT". */
+static enum mr_status fill_property(struct mr_config *config, const char **property,
+                                    struct mr_error *err)
+{
+    char text[FILE_BYTES_MAX + NAME_BYTES_MAX];
+    const char *given = strchr(*property, '=') + 1;
+    size_t name = (size_t)(given - *property), length = 0;
+    bool file = given[0] == '@' && given[1] != '@', variable = strncmp(given, "env:", 4) == 0;
+    if (!file && !variable && given[0] != '@') return MR_OK;
+    if (name > NAME_BYTES_MAX) return mr_fail(err, MR_BAD_CONFIG, "kafka: the name is too long");
+    memcpy(text, *property, name);
+    enum mr_status status = MR_OK;
+    const char *value = variable ? getenv(given + 4) : given + 1;
+    if (!value) return mr_fail(err, MR_BAD_CONFIG, "kafka: %.64s is not set", given + 4);
+    if (file)
+        status = read_value(given + 1, text + name, &length, err);
+    else
+        length = (size_t)snprintf(text + name, FILE_BYTES_MAX, "%s", value);
+    if (status != MR_OK) return status;
+    if (length >= FILE_BYTES_MAX) return mr_fail(err, MR_BAD_CONFIG, "kafka: a value is too long");
+    *property = mr_option_copy(config, text, name + length);
+    return *property ? MR_OK : mr_fail(err, MR_BAD_CONFIG, "kafka: the values are too long");
+}
+
+static enum mr_status fill_properties(struct mr_config *config, struct mr_error *err)
+{
+    for (size_t i = 0; i < config->kafka.count; i++) {
+        const char *equals = strchr(config->kafka.values[i], '=');
+        if (!equals || equals == config->kafka.values[i])
+            return mr_fail(err, MR_BAD_CONFIG, "kafka takes NAME=VALUE");
+        enum mr_status status = fill_property(config, &config->kafka.values[i], err);
+        if (status != MR_OK) return status;
+    }
+    return MR_OK;
+}
+
+/* With int8 an answer depends on what Redis has. */
+static enum mr_status check_redis_kv(struct mr_config *config, struct mr_error *err)
+{
+    if (!config->redis[0]) config->redis_kv = MR_REDIS_KV_EXACT;
+    if (config->redis_kv == MR_REDIS_KV_EXACT || !config->deterministic) return MR_OK;
+    return mr_fail(err, MR_BAD_CONFIG,
+                   "deterministic does not go with redis-kv int8: an answer would depend on what "
+                   "Redis has");
+}
+
+/* What the command cannot do without. */
+static enum mr_status check_needs(const struct mr_config *config, struct mr_error *err)
+{
+    static const uint32_t need_model = 1u << MR_COMMAND_SERVE | 1u << MR_COMMAND_TOKENIZE;
+    static const uint32_t need_brokers = 1u << MR_COMMAND_SERVE | 1u << MR_COMMAND_SEND |
+                                         1u << MR_COMMAND_TAIL | 1u << MR_COMMAND_CANCEL |
+                                         1u << MR_COMMAND_REPLAY;
+    bool bench = config->command == MR_COMMAND_BENCH;
+    bool alone = config->engine || config->cache;
+    bool model = need_model >> config->command & 1u || (bench && alone);
+    bool brokers = need_brokers >> config->command & 1u || (bench && !alone);
+    const struct mr_command_entry *command = &mr_commands[config->command];
+    if (model && !config->model[0])
+        return mr_fail(err, MR_BAD_CONFIG, "%s needs --model PATH", command->name);
+    if (brokers && !config->brokers[0])
+        return mr_fail(err, MR_BAD_CONFIG, "%s needs --brokers HOST:PORT", command->name);
+    if (config->argument_count > command->argument_max)
+        return mr_fail(err, MR_BAD_CONFIG, "%s takes no argument %.64s", command->name,
+                       config->arguments[command->argument_max]);
+    if (config->argument_count < command->argument_min)
+        return mr_fail(err, MR_BAD_CONFIG, "usage: millrace %s [options] %s", command->name,
+                       command->arguments);
+    return MR_OK;
+}
+
+enum mr_status mr_config_finish(struct mr_config *config, struct mr_error *err)
+{
+    enum mr_status status = fill_topics(config, err);
+    if (status == MR_OK) status = check_device(config->device, err);
+    if (status == MR_OK) status = check_http(config, err);
+    if (status == MR_OK) status = check_redis_kv(config, err);
+    if (status == MR_OK) status = fill_properties(config, err);
+    if (status == MR_OK && !config->print_config) status = check_needs(config, err);
+    if (status != MR_OK) return status;
+    if (!config->model_name[0]) fill_model_name(config);
+    if (!config->worker_id[0]) fill_worker_id(config);
+    return MR_OK;
+}

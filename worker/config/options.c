@@ -1,0 +1,260 @@
+#include "worker/config/options.h"
+
+#include "codec/check.h"
+#include "worker/config/config_file.h"
+#include "worker/config/config_finish.h"
+#include "worker/config/option_apply.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STORE_BYTES_MAX  ((size_t)1 << 20)
+#define ENVIRONMENT_HEAD "MILLRACE_"
+#define NAME_BYTES_MAX   ((size_t)64)
+#define VALUE_SEPARATORS ";\n" /* of a list in one environment variable */
+#define FLAG_FIRST       0x100 /* above every character, which getopt uses for its own answers */
+#define FLAG_NEGATED     0x1000
+#define LONG_OPTIONS_MAX (2 * MR_OPTION_COUNT_MAX + 1)
+
+static enum mr_status apply_defaults(struct mr_config *config, struct mr_error *err)
+{
+    for (size_t i = 0; i < mr_option_count; i++) {
+        if (mr_options[i].kind == MR_OPTION_LIST) continue;
+        enum mr_status status =
+            mr_option_apply(config, &mr_options[i], mr_options[i].initial, MR_ORIGIN_DEFAULT, err);
+        if (status != MR_OK) return status;
+    }
+    return MR_OK;
+}
+
+/* An unknown name is an error wherever it is written: a typing error must not become a default. */
+static enum mr_status unknown(const char *kind, const char *name, uint32_t commands,
+                              struct mr_error *err)
+{
+    const char *nearest = mr_option_nearest(name, commands);
+    if (!nearest) return mr_fail(err, MR_BAD_CONFIG, "unknown %s %.64s", kind, name);
+    return mr_fail(err, MR_BAD_CONFIG, "unknown %s %.64s: did you mean %s?", kind, name, nearest);
+}
+
+#define ANY_COMMAND UINT32_MAX
+
+/* ---- file ---- */
+
+static enum mr_status set_from_file(void *context, const char *name, const char *value,
+                                    struct mr_error *err)
+{
+    const struct mr_option *option = mr_option_find(name);
+    if (!option || option->flag_only) return unknown("option", name, ANY_COMMAND, err);
+    if (strcmp(option->name, "config") == 0)
+        return mr_fail(err, MR_BAD_CONFIG, "a file cannot name another file");
+    return mr_option_apply(context, option, value, MR_ORIGIN_FILE, err);
+}
+
+/* ---- environment ---- */
+
+/* MILLRACE_KV_MEMORY=2GiB to "kv-memory"; *value is what follows the '='. */
+static bool split_variable(const char *variable, char name[NAME_BYTES_MAX], const char **value)
+{
+    size_t head = strlen(ENVIRONMENT_HEAD);
+    const char *equals = strchr(variable, '=');
+    if (!equals || strncmp(variable, ENVIRONMENT_HEAD, head) != 0) return false;
+    size_t length = (size_t)(equals - variable) - head;
+    if (length >= NAME_BYTES_MAX) length = NAME_BYTES_MAX - 1;
+    for (size_t i = 0; i < length; i++) {
+        char c = variable[head + i];
+        name[i] = c == '_' ? '-' : (char)tolower((unsigned char)c);
+    }
+    name[length] = '\0';
+    *value = equals + 1;
+    return true;
+}
+
+static enum mr_status apply_list(struct mr_config *config, const struct mr_option *option,
+                                 const char *text, struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    while (status == MR_OK && *text) {
+        size_t length = strcspn(text, VALUE_SEPARATORS);
+        char *element = mr_option_copy(config, text, length);
+        if (!element) return mr_fail(err, MR_BAD_CONFIG, "%s: value too long", option->name);
+        if (length) status = mr_option_apply(config, option, element, MR_ORIGIN_ENVIRONMENT, err);
+        text += length + (text[length] != '\0');
+    }
+    return status;
+}
+
+static enum mr_status apply_environment(struct mr_config *config, char *const environment[],
+                                        struct mr_error *err)
+{
+    for (size_t i = 0; environment[i]; i++) {
+        char name[NAME_BYTES_MAX];
+        const char *value;
+        if (!split_variable(environment[i], name, &value)) continue;
+        /* Others name variables so too: Kubernetes beside a service called millrace, scripts. */
+        const struct mr_option *option = mr_option_find(name);
+        if (!option || option->flag_only) continue;
+        if (value[0] == '\0') continue; /* set but empty: as compose files do for "not set" */
+        enum mr_status status =
+            option->kind == MR_OPTION_LIST
+                ? apply_list(config, option, value, err)
+                : mr_option_apply(config, option, value, MR_ORIGIN_ENVIRONMENT, err);
+        if (status != MR_OK) return status;
+    }
+    return MR_OK;
+}
+
+/* ---- flags ---- */
+
+/* One entry for each option of the command, and --no-NAME for the switches. */
+static enum mr_status make_flags(struct mr_config *config, struct option flags[LONG_OPTIONS_MAX],
+                                 struct mr_error *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < mr_option_count; i++) {
+        const struct mr_option *option = &mr_options[i];
+        if (!(option->commands >> config->command & 1u)) continue;
+        bool is_switch = option->kind == MR_OPTION_BOOL;
+        flags[count++] =
+            (struct option){option->name, is_switch ? optional_argument : required_argument, NULL,
+                            FLAG_FIRST + (int)i};
+        if (!is_switch) continue;
+        char name[64];
+        int length = snprintf(name, sizeof name, "no-%s", option->name);
+        MR_ASSERT(length > 0 && (size_t)length < sizeof name);
+        char *negated = mr_option_copy(config, name, (size_t)length);
+        if (!negated) return mr_fail(err, MR_NOMEM, "no memory for the flags");
+        flags[count++] =
+            (struct option){negated, no_argument, NULL, (FLAG_FIRST + (int)i) | FLAG_NEGATED};
+    }
+    flags[count] = (struct option){0};
+    return MR_OK;
+}
+
+static enum mr_status bad_flag(const struct mr_config *config, int code, const char *word,
+                               struct mr_error *err)
+{
+    if (code == ':') return mr_fail(err, MR_BAD_CONFIG, "%.64s needs a value", word);
+    if (word[0] == '-' && word[1] != '-')
+        return mr_fail(err, MR_BAD_CONFIG, "unknown flag %.64s", word);
+    char name[NAME_BYTES_MAX];
+    size_t length = strcspn(word + 2, "=");
+    if (length >= sizeof name) length = sizeof name - 1;
+    memcpy(name, word + 2, length);
+    name[length] = '\0';
+    return unknown("option --", name, 1u << config->command, err);
+}
+
+static enum mr_status apply_flags(struct mr_config *config, int argc, char **argv,
+                                  struct mr_error *err)
+{
+    struct option flags[LONG_OPTIONS_MAX];
+    enum mr_status status = make_flags(config, flags, err);
+    optind = 0; /* glibc: start over, whoever used it before */
+    opterr = 0;
+    while (status == MR_OK) {
+        int before = optind > 0 ? optind : 1;
+        int code = getopt_long(argc, argv, ":h", flags, NULL);
+        if (code == -1) break;
+        if (code == 'h') {
+            config->help = true;
+            continue;
+        }
+        if (code == '?' || code == ':')
+            return bad_flag(config, code, argv[optind > before ? optind - 1 : before], err);
+        const struct mr_option *option = &mr_options[(code & ~FLAG_NEGATED) - FLAG_FIRST];
+        const char *value = code & FLAG_NEGATED ? "false" : optarg ? optarg : "true";
+        status = mr_option_apply(config, option, value, MR_ORIGIN_FLAG, err);
+    }
+    config->arguments = (const char *const *)argv + optind;
+    config->argument_count = (size_t)(argc - optind);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static enum mr_status find_command(struct mr_config *config, const char *word, struct mr_error *err)
+{
+    static const struct {
+        const char *word;
+        enum mr_command command;
+    } words[] = {{"--help", MR_COMMAND_HELP},
+                 {"-h", MR_COMMAND_HELP},
+                 {"--version", MR_COMMAND_VERSION},
+                 {"-V", MR_COMMAND_VERSION}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(word, words[i].word) == 0) {
+            config->command = words[i].command;
+            return MR_OK;
+        }
+    for (unsigned i = 0; i < MR_COMMAND_COUNT; i++)
+        if (strcmp(word, mr_commands[i].name) == 0) {
+            config->command = (enum mr_command)i;
+            return MR_OK;
+        }
+    const char *nearest = mr_command_nearest(word);
+    if (!nearest) return mr_fail(err, MR_BAD_CONFIG, "unknown command %.64s", word);
+    return mr_fail(err, MR_BAD_CONFIG, "unknown command %.64s: did you mean %s?", word, nearest);
+}
+
+static struct mr_config *create_config(void)
+{
+    struct mr_config *config = calloc(1, sizeof *config);
+    struct mr_config_store *store = calloc(1, sizeof *store);
+    struct mr_arena *arena = mr_arena_create(STORE_BYTES_MAX);
+    if (!config || !store || !arena) {
+        mr_arena_destroy(arena);
+        free(store);
+        free(config);
+        return NULL;
+    }
+    store->arena = arena;
+    config->store = store;
+    return config;
+}
+
+/* Flags are read first, to know the file; origins decide who wins, not the order. */
+static enum mr_status read_sources(struct mr_config *config, int argc, char **argv,
+                                   char *const environment[], struct mr_error *err)
+{
+    enum mr_status status = apply_defaults(config, err);
+    if (status == MR_OK) status = apply_flags(config, argc, argv, err);
+    if (status != MR_OK || config->help) return status;
+    status = apply_environment(config, environment, err);
+    if (status == MR_OK && config->config[0])
+        status = mr_config_file_read(config->config, set_from_file, config, err);
+    return status == MR_OK ? mr_config_finish(config, err) : status;
+}
+
+enum mr_status mr_config_create(struct mr_config **out, int argc, char *const argv[],
+                                char *const environment[], struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_config *config = create_config();
+    if (!config) return mr_fail(err, MR_NOMEM, "no memory for the configuration");
+    enum mr_status status = MR_OK;
+    if (argc >= 2) status = find_command(config, argv[1], err);
+    int count = argc >= 2 ? argc - 1 : 0;
+    char **words = mr_arena_take_array(config->store->arena, (size_t)count + 1, sizeof *words);
+    if (status == MR_OK && !words) status = mr_fail(err, MR_BAD_CONFIG, "too many arguments");
+    if (status == MR_OK) {
+        for (int i = 0; i < count; i++) /* getopt moves them about: leave the caller's alone */
+            words[i] = argv[i + 1];
+        status = read_sources(config, count, words, environment, err);
+    }
+    if (status == MR_OK)
+        *out = config;
+    else
+        mr_config_destroy(config);
+    return status;
+}
+
+void mr_config_destroy(struct mr_config *config)
+{
+    if (!config) return;
+    mr_arena_destroy(config->store->arena);
+    free(config->store);
+    free(config);
+}

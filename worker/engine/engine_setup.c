@@ -1,0 +1,169 @@
+#include "worker/engine/engine_setup.h"
+
+#include "codec/sha256.h"
+#include "kvcache/fingerprint.h"
+#include "worker/base/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PREFILL_BATCH_MAX 8u
+#define PREFILL_BYTES_MAX ((uint64_t)4 << 30)
+#define CONTEXT_UNKNOWN   8192u        /* before the model has said its own */
+#define AGEING_NS         10000000000u /* a wait of 10 s is worth one step of priority */
+
+static enum mr_status parse_dtype(const char *text, enum mr_dtype *out, struct mr_error *err)
+{
+    static const struct {
+        const char *name;
+        enum mr_dtype dtype;
+    } names[] = {
+        {"auto", MR_DTYPE_AUTO}, {"fp32", MR_DTYPE_F32},  {"bf16", MR_DTYPE_BF16},
+        {"fp16", MR_DTYPE_F16},  {"int8", MR_DTYPE_INT8}, {"int4", MR_DTYPE_INT4},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i].name) != 0) continue;
+        *out = names[i].dtype;
+        return MR_OK;
+    }
+    return mr_fail(err, MR_BAD_CONFIG, "dtype '%.20s' is none of auto fp32 bf16 fp16 int8 int4",
+                   text);
+}
+
+/* Rows of one step: a whole prompt when chunking is off. */
+static uint32_t rows_max(const struct mr_config *config)
+{
+    uint32_t context_tokens = config->context_tokens ? config->context_tokens : CONTEXT_UNKNOWN;
+    uint32_t rows = config->step_tokens;
+    if (config->chunk_tokens <= 0 && rows < context_tokens) rows = context_tokens;
+    return rows <= config->max_sequences ? config->max_sequences + 1 : rows;
+}
+
+enum mr_status
+mr_engine_setup_model(const struct mr_config *config,
+                      void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes),
+                      void *progress_context, struct mr_model **out, struct mr_error *err)
+{
+    struct mr_model_options options = {
+        .path = config->model,
+        .device = config->device,
+        .thread_count = config->threads,
+        .kv_bytes = config->kv_memory_bytes,
+        .rows_max = rows_max(config),
+        .sequences_max = config->max_sequences,
+        .kv_int8 = config->redis_kv == MR_REDIS_KV_INT8,
+        .progress = progress,
+        .progress_context = progress_context,
+    };
+    *out = NULL;
+    enum mr_status status = parse_dtype(config->dtype, &options.dtype, err);
+    return status == MR_OK ? mr_model_open(out, &options, err) : status;
+}
+
+uint32_t mr_engine_setup_context(const struct mr_config *config, const struct mr_model_info *info)
+{
+    uint64_t tokens = info->context_tokens;
+    uint64_t pool = (uint64_t)info->block_count * MR_BLOCK_TOKENS;
+    if (config->context_tokens && config->context_tokens < tokens) tokens = config->context_tokens;
+    return (uint32_t)(tokens < pool ? tokens : pool);
+}
+
+/* Of what every id stands for. */
+static enum mr_status tokenizer_digest(const struct mr_tokenizer *tokenizer,
+                                       unsigned char out[MR_SHA256_BYTES], struct mr_error *err)
+{
+    struct mr_sha256 *hash = mr_sha256_create();
+    if (!hash) return mr_fail(err, MR_NOMEM, "tokenizer digest");
+    mr_sha256_begin(hash);
+    for (uint32_t id = 0; id < mr_tokenizer_vocab_size(tokenizer); id++) {
+        struct mr_text text = mr_tokenizer_bytes(tokenizer, id, false);
+        mr_sha256_add_field(hash, "t", text.bytes, text.length);
+    }
+    mr_sha256_end(hash, out);
+    mr_sha256_destroy(hash);
+    return MR_OK;
+}
+
+static enum mr_status fingerprint(const struct mr_model *model, unsigned char out[MR_SHA256_BYTES],
+                                  struct mr_error *err)
+{
+    const struct mr_model_info *info = mr_model_info(model);
+    unsigned char tokenizer[MR_SHA256_BYTES];
+    char numerics[64];
+    snprintf(numerics, sizeof numerics, "%s %s", info->device, info->numerics);
+    struct mr_kv_identity identity = {.weights = info->weights_digest,
+                                      .tokenizer = tokenizer,
+                                      .architecture = info->architecture,
+                                      .layer_count = info->layer_count,
+                                      .hidden_size = info->hidden_size,
+                                      .head_count = info->head_count,
+                                      .kv_head_count = info->kv_head_count,
+                                      .head_dim = info->head_dim,
+                                      .vocab_size = info->vocab_size,
+                                      .rope = info->rope,
+                                      .window_tokens = info->window_tokens,
+                                      .kv_dtype = info->kv_dtype,
+                                      .layout = info->kv_layout,
+                                      .block_tokens = MR_BLOCK_TOKENS,
+                                      .adapter = "",
+                                      .numerics = numerics,
+                                      .part_count = 1};
+    struct mr_kv_fingerprint made;
+    enum mr_status status = tokenizer_digest(mr_model_tokenizer(model), tokenizer, err);
+    if (status == MR_OK) status = mr_kv_fingerprint_of(&identity, &made, err);
+    if (status == MR_OK) memcpy(out, made.bytes, sizeof made.bytes);
+    return status;
+}
+
+static uint64_t model_clock(void *context)
+{
+    (void)context;
+    return mr_clock_ns();
+}
+
+enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_model *model,
+                                      const struct mr_sink *sink, const struct mr_tier *tier,
+                                      struct mr_engine **out, struct mr_error *err)
+{
+    const struct mr_model_info *info = mr_model_info(model);
+    uint32_t context = mr_engine_setup_context(config, info);
+    uint32_t rows = rows_max(config);
+    struct mr_engine_options options = {
+        .model = mr_model_port_of(model, model_clock),
+        .tokenizer = mr_model_tokenizer(model),
+        .block_count = info->block_count,
+        .window_slots = info->window_slots,
+        .window_tokens = info->window_tokens,
+        .context_tokens = context,
+        .sequences_max = config->max_sequences,
+        .rows_max = rows,
+        .chunk_tokens = config->chunk_tokens,
+        .prefills_max = config->chunk_requests,
+        .step_target_ms = config->step_target_ms,
+        .prefill_batch_max = PREFILL_BATCH_MAX,
+        .prefill_bytes_max = PREFILL_BYTES_MAX,
+        .geometry = {.kv_bytes_per_token = info->kv_bytes_per_token,
+                     .activation_bytes_per_row = info->activation_bytes / rows},
+        .prefix_cache = config->prefix_cache,
+        .session_keep_ns = config->session_keep_ns,
+        .session_blocks_max = (uint32_t)((uint64_t)info->block_count * config->session_share / 100),
+        .tier = config->prefix_cache ? tier : NULL,
+        .prompt_cache_entries = config->prompt_entries,
+        .prompt_cache_ttl_ns = config->prompt_entry_ttl_ns,
+        .queue_count_max = config->queue_requests,
+        .queue_bytes_max = config->queue_bytes,
+        .queue_pools_max = config->queue_pools,
+        .tenant_count = config->tenant_count,
+        .tenant_weights = config->tenant_count > 0 ? config->tenant_weights : NULL,
+        .ageing_ns = AGEING_NS,
+        .deadline_admission = config->deadline_admission,
+        .default_temperature = info->default_temperature,
+        .default_top_p = info->default_top_p,
+        .default_top_k = info->default_top_k,
+        .eos_ids = info->eos_ids,
+        .eos_count = info->eos_count,
+    };
+    *out = NULL;
+    enum mr_status status = fingerprint(model, options.fingerprint, err);
+    return status == MR_OK ? mr_engine_create(out, &options, sink, err) : status;
+}

@@ -1,0 +1,135 @@
+#include "worker/http/http.h"
+
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+struct mr_http {
+    struct MHD_Daemon *daemon;
+    mr_http_answer *answer;
+    void *context;
+    uint16_t port;
+};
+
+#define HOST_BYTES_MAX ((size_t)256)
+
+static const char *const page_paths[MR_HTTP_PAGE_COUNT] = {"/livez", "/readyz", "/metrics"};
+
+/* Takes the reply's body over. */
+static enum MHD_Result send_reply(struct MHD_Connection *connection, struct mr_http_reply *reply)
+{
+    size_t length = reply->body ? reply->length : 0;
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        length, reply->body ? reply->body : (void *)page_paths, MHD_RESPMEM_MUST_COPY);
+    free(reply->body);
+    if (!response) return MHD_NO;
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (reply->code == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    enum MHD_Result result = MHD_queue_response(connection, reply->code, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* Called once with the head of a request and again when all of it is there; answering at once means
+ * that a body is never read. */
+static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *path,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_length, void **state)
+{
+    struct mr_http *http = context;
+    struct mr_http_reply reply = {.code = MHD_HTTP_OK, .content_type = "text/plain; charset=utf-8"};
+    (void)version;
+    (void)upload;
+    (void)upload_length;
+    (void)state;
+    bool reads =
+        strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    unsigned page = 0;
+    while (page < MR_HTTP_PAGE_COUNT && strcmp(path, page_paths[page]) != 0)
+        page++;
+    if (page == MR_HTTP_PAGE_COUNT)
+        reply.code = MHD_HTTP_NOT_FOUND;
+    else if (!reads)
+        reply.code = MHD_HTTP_METHOD_NOT_ALLOWED;
+    else
+        http->answer(http->context, (enum mr_http_page)page, &reply);
+    return send_reply(connection, &reply);
+}
+
+/* "host:port" or "[host]:port"; the brackets are dropped. */
+static enum mr_status resolve(const char *address, struct addrinfo **out, struct mr_error *err)
+{
+    char host[HOST_BYTES_MAX];
+    const char *colon = strrchr(address, ':');
+    size_t length = colon ? (size_t)(colon - address) : 0;
+    const char *start = address;
+    if (length >= 2 && address[0] == '[' && address[length - 1] == ']') {
+        start++;
+        length -= 2;
+    }
+    if (!colon || length == 0 || length >= sizeof host || !colon[1])
+        return mr_fail(err, MR_BAD_CONFIG, "%.64s is not HOST:PORT", address);
+    memcpy(host, start, length);
+    host[length] = '\0';
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    int rc = getaddrinfo(host, colon + 1, &hints, out);
+    if (rc != 0) return mr_fail(err, MR_BAD_CONFIG, "address %.64s: %s", address, gai_strerror(rc));
+    return MR_OK;
+}
+
+static struct MHD_Daemon *listen_on(struct mr_http *http, const struct addrinfo *place)
+{
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL;
+    if (place->ai_family == AF_INET6) flags |= MHD_USE_IPv6;
+    return MHD_start_daemon(flags, 0, NULL, NULL, handle, http, MHD_OPTION_SOCK_ADDR,
+                            place->ai_addr, MHD_OPTION_CONNECTION_LIMIT, MR_HTTP_CONNECTIONS_MAX,
+                            MHD_OPTION_CONNECTION_TIMEOUT, MR_HTTP_IDLE_SECONDS,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, MR_HTTP_CONNECTION_BYTES,
+                            MHD_OPTION_END);
+}
+
+enum mr_status mr_http_start(struct mr_http **out, const char *address, mr_http_answer *answer,
+                             void *context, struct mr_error *err)
+{
+    *out = NULL;
+    struct addrinfo *places = NULL;
+    enum mr_status status = resolve(address, &places, err);
+    if (status != MR_OK) return status;
+    struct mr_http *http = calloc(1, sizeof *http);
+    if (!http) {
+        status = mr_fail(err, MR_NOMEM, "no memory for the HTTP server");
+        goto free_places;
+    }
+    http->answer = answer;
+    http->context = context;
+    for (const struct addrinfo *place = places; place && !http->daemon; place = place->ai_next)
+        http->daemon = listen_on(http, place);
+    if (!http->daemon) {
+        status = mr_fail(err, MR_UNREACHABLE, "cannot listen on %.64s: is it in use?", address);
+        free(http);
+        goto free_places;
+    }
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    http->port = info ? info->port : 0;
+    *out = http;
+free_places:
+    freeaddrinfo(places);
+    return status;
+}
+
+void mr_http_stop(struct mr_http *http)
+{
+    if (!http) return;
+    MHD_stop_daemon(http->daemon);
+    free(http);
+}
+
+uint16_t mr_http_port(const struct mr_http *http)
+{
+    return http->port;
+}

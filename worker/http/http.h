@@ -1,0 +1,44 @@
+/* http - GET /livez, /readyz and /metrics for orchestrators and Prometheus, and nothing else. The
+ * only module that knows the HTTP library.
+ *
+ * Threads: one of the library's, asleep in poll until somebody asks; the answer function runs on it
+ *          and must not block for long. _start and _stop: the main thread.
+ * Memory:  at most MR_HTTP_CONNECTIONS_MAX connections of MR_HTTP_CONNECTION_BYTES each, closed
+ *          after MR_HTTP_IDLE_SECONDS without a byte; request bodies are refused.
+ * Errors:  MR_BAD_CONFIG for an address that is none, MR_UNREACHABLE when it cannot be listened
+ *          on. */
+#ifndef MR_WORKER_HTTP_HTTP_H
+#define MR_WORKER_HTTP_HTTP_H
+
+#include "codec/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_HTTP_CONNECTIONS_MAX  16u
+#define MR_HTTP_CONNECTION_BYTES ((size_t)16384)
+#define MR_HTTP_IDLE_SECONDS     10u
+
+struct mr_http;
+
+enum mr_http_page { MR_HTTP_LIVEZ, MR_HTTP_READYZ, MR_HTTP_METRICS, MR_HTTP_PAGE_COUNT };
+
+struct mr_http_reply {
+    unsigned code;            /* 200, 503 ... */
+    const char *content_type; /* static text */
+    char *body;               /* malloc'ed, freed here; NULL: an empty one */
+    size_t length;
+};
+
+/* Fills reply, which comes as an empty 200 of text/plain. */
+typedef void mr_http_answer(void *context, enum mr_http_page page, struct mr_http_reply *reply);
+
+/* address: "127.0.0.1:9464", "[::1]:9464", "localhost:0" (any free port). */
+enum mr_status mr_http_start(struct mr_http **out, const char *address, mr_http_answer *answer,
+                             void *context, struct mr_error *err);
+/* Waits for answers being given. http may be NULL. */
+void mr_http_stop(struct mr_http *http);
+/* The port that is listened on. */
+uint16_t mr_http_port(const struct mr_http *http);
+
+#endif

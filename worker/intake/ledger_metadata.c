@@ -1,0 +1,229 @@
+#include "worker/intake/ledger_metadata.h"
+
+#include "codec/check.h"
+
+#include <string.h>
+
+#define MAGIC         0xA2u
+#define MAGIC_NO_TIME 0xA1u
+#define TIME_BYTES    8u
+#define CRASH_RUNNING 0x80u
+#define CRASHES_MAX   0x7Fu
+#define VARINT_BYTES  5u
+
+_Static_assert(MR_LEDGER_METADATA_TEXT_MAX <= 4096, "offset.metadata.max.bytes of a broker");
+_Static_assert((1 + TIME_BYTES) / 3 * 4 == MR_LEDGER_METADATA_TIME_CHARS, "its text stands alone");
+_Static_assert(MR_LEDGER_SPAN_MAX / 8 + 1 + TIME_BYTES + 2 * VARINT_BYTES <
+                   MR_LEDGER_METADATA_RAW_MAX,
+               "the bitmap alone must always fit");
+
+/* ---- base64, RFC 4648 section 4 ---- */
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static void base64_encode(const unsigned char *bytes, size_t length, char *text)
+{
+    for (size_t i = 0; i < length; i += 3) {
+        uint32_t group = (uint32_t)bytes[i] << 16;
+        if (i + 1 < length) group |= (uint32_t)bytes[i + 1] << 8;
+        if (i + 2 < length) group |= bytes[i + 2];
+        *text++ = alphabet[group >> 18];
+        *text++ = alphabet[group >> 12 & 63];
+        *text++ = i + 1 < length ? alphabet[group >> 6 & 63] : '=';
+        *text++ = i + 2 < length ? alphabet[group & 63] : '=';
+    }
+    *text = '\0';
+}
+
+static bool base64_value(char c, uint32_t *value)
+{
+    const char *found = c ? memchr(alphabet, c, sizeof alphabet - 1) : NULL;
+    if (found) *value = (uint32_t)(found - alphabet);
+    return found != NULL;
+}
+
+/* False when text is not base64 or longer than bytes_max decoded. */
+static bool base64_decode(struct mr_text text, unsigned char *bytes, size_t bytes_max,
+                          size_t *length)
+{
+    *length = 0;
+    if (text.length % 4 != 0 || text.length / 4 * 3 > bytes_max + 2) return false;
+    for (size_t i = 0; i < text.length; i += 4) {
+        const char *group = text.bytes + i;
+        bool last = i + 4 == text.length;
+        size_t padding = last && group[3] == '=' ? (group[2] == '=' ? 2 : 1) : 0;
+        uint32_t bits = 0;
+        for (size_t k = 0; k < 4; k++) {
+            uint32_t value = 0;
+            if (k < 4 - padding && !base64_value(group[k], &value)) return false;
+            bits = bits << 6 | value;
+        }
+        for (size_t k = 0; k < 3 - padding; k++) {
+            if (*length == bytes_max) return false;
+            bytes[(*length)++] = (unsigned char)(bits >> (16 - 8 * k));
+        }
+    }
+    return true;
+}
+
+/* ---- raw form ---- */
+
+struct cursor {
+    unsigned char *bytes;
+    size_t at, end;
+};
+
+static void put_varint(struct cursor *cursor, uint32_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        cursor->bytes[cursor->at++] = (unsigned char)(value | 0x80);
+    cursor->bytes[cursor->at++] = (unsigned char)value;
+}
+
+static bool get_varint(struct cursor *cursor, uint32_t *value)
+{
+    *value = 0;
+    for (unsigned shift = 0; shift < 7 * VARINT_BYTES; shift += 7) {
+        if (cursor->at == cursor->end) return false;
+        unsigned char byte = cursor->bytes[cursor->at++];
+        *value |= (uint32_t)(byte & 0x7F) << shift;
+        if (!(byte & 0x80)) return true;
+    }
+    return false;
+}
+
+static void put_time(struct cursor *cursor, uint64_t since_ms)
+{
+    for (unsigned i = TIME_BYTES; i > 0; i--)
+        cursor->bytes[cursor->at++] = (unsigned char)(since_ms >> (8 * (i - 1)));
+}
+
+static bool get_time(struct cursor *cursor, int64_t *since_ms)
+{
+    uint64_t value = 0;
+    if (cursor->end - cursor->at < TIME_BYTES) return false;
+    for (unsigned i = 0; i < TIME_BYTES; i++)
+        value = value << 8 | cursor->bytes[cursor->at++];
+    *since_ms = (int64_t)value;
+    return value <= INT64_MAX;
+}
+
+static bool is_finished(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    return mr_offset_ledger_slot(ledger, offset)->flags & MR_LEDGER_SLOT_FINISHED;
+}
+
+/* Bytes of bitmap up to the last finished offset. Slots at and above next keep what was restored,
+ * so a commit made before they are received again says the same as the one before. */
+static void put_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
+{
+    int64_t base = mr_offset_ledger_base(ledger);
+    uint32_t bits = mr_offset_ledger_extent(ledger);
+    while (bits > 0 && !is_finished(ledger, base + bits - 1))
+        bits--;
+    uint32_t bytes = (bits + 7) / 8;
+    put_varint(cursor, bytes);
+    memset(cursor->bytes + cursor->at, 0, bytes);
+    for (uint32_t i = 0; i < bits; i++)
+        if (is_finished(ledger, base + i))
+            cursor->bytes[cursor->at + i / 8] |= (unsigned char)(1u << (i % 8));
+    cursor->at += bytes;
+}
+
+/* Appends the entries behind *at; returns how many. Written after its own count is known, so the
+ * caller leaves room for a varint of two bytes. */
+static uint32_t put_entries(struct cursor *cursor, struct mr_offset_ledger *ledger)
+{
+    int64_t base = mr_offset_ledger_base(ledger);
+    uint32_t count = 0, previous = 0;
+    for (uint32_t i = 0; i < mr_offset_ledger_extent(ledger); i++) {
+        const struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, base + i);
+        if (slot->flags & MR_LEDGER_SLOT_FINISHED || slot->attempts == 0) continue;
+        if (cursor->at + VARINT_BYTES + 2 > cursor->end) break;
+        put_varint(cursor, i - previous);
+        cursor->bytes[cursor->at++] = slot->attempts;
+        unsigned crashes = slot->crashes > CRASHES_MAX ? CRASHES_MAX : slot->crashes;
+        cursor->bytes[cursor->at++] =
+            (unsigned char)(crashes | (slot->flags & MR_LEDGER_SLOT_RUNNING ? CRASH_RUNNING : 0u));
+        previous = i;
+        count++;
+    }
+    return count;
+}
+
+void mr_ledger_metadata_encode(struct mr_offset_ledger *ledger, int64_t since_ms,
+                               char text[MR_LEDGER_METADATA_TEXT_MAX])
+{
+    unsigned char raw[MR_LEDGER_METADATA_RAW_MAX], tail[MR_LEDGER_METADATA_RAW_MAX];
+    text[0] = '\0';
+    if (mr_offset_ledger_base(ledger) < 0) return;
+    struct cursor cursor = {.bytes = raw, .end = sizeof raw};
+    raw[cursor.at++] = MAGIC;
+    put_time(&cursor, (uint64_t)since_ms);
+    put_bitmap(&cursor, ledger);
+    struct cursor entries = {.bytes = tail, .end = sizeof raw - cursor.at - VARINT_BYTES};
+    uint32_t count = put_entries(&entries, ledger);
+    put_varint(&cursor, count);
+    memcpy(raw + cursor.at, tail, entries.at);
+    base64_encode(raw, cursor.at + entries.at, text);
+}
+
+static bool take_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
+{
+    uint32_t bytes = 0;
+    if (!get_varint(cursor, &bytes) || bytes > cursor->end - cursor->at) return false;
+    if (bytes > (mr_offset_ledger_span(ledger) + 7) / 8) return false;
+    int64_t base = mr_offset_ledger_base(ledger);
+    for (uint32_t i = 0; i < bytes * 8; i++) {
+        if (!(cursor->bytes[cursor->at + i / 8] >> (i % 8) & 1)) continue;
+        if (i >= mr_offset_ledger_span(ledger)) return false;
+        mr_offset_ledger_restore_slot(ledger, base + i)->flags = MR_LEDGER_SLOT_FINISHED;
+    }
+    cursor->at += bytes;
+    return true;
+}
+
+static bool take_entries(struct cursor *cursor, struct mr_offset_ledger *ledger)
+{
+    uint32_t count = 0, distance = 0, index = 0;
+    if (!get_varint(cursor, &count)) return false;
+    for (uint32_t n = 0; n < count; n++) {
+        if (!get_varint(cursor, &distance) || cursor->end - cursor->at < 2) return false;
+        if (distance >= mr_offset_ledger_span(ledger) - index) return false;
+        index += distance;
+        struct mr_ledger_slot *slot =
+            mr_offset_ledger_restore_slot(ledger, mr_offset_ledger_base(ledger) + index);
+        if (slot->flags & MR_LEDGER_SLOT_FINISHED) return false;
+        slot->attempts = cursor->bytes[cursor->at++];
+        unsigned char crashes = cursor->bytes[cursor->at++];
+        slot->crashes = crashes & CRASHES_MAX;
+        slot->flags = crashes & CRASH_RUNNING ? MR_LEDGER_SLOT_RUNNING : 0;
+    }
+    return cursor->at == cursor->end;
+}
+
+static bool take_magic(struct cursor *cursor, int64_t *since_ms)
+{
+    if (cursor->end == 0) return false;
+    unsigned char magic = cursor->bytes[cursor->at++];
+    return magic == MAGIC_NO_TIME || (magic == MAGIC && get_time(cursor, since_ms));
+}
+
+enum mr_status mr_ledger_metadata_restore(struct mr_offset_ledger *ledger, int64_t offset,
+                                          struct mr_text text, int64_t *since_ms,
+                                          struct mr_error *err)
+{
+    MR_ASSERT(offset >= 0);
+    *since_ms = 0;
+    unsigned char raw[MR_LEDGER_METADATA_RAW_MAX];
+    struct cursor cursor = {.bytes = raw};
+    mr_offset_ledger_reset(ledger, offset);
+    if (text.length == 0) return MR_OK;
+    if (base64_decode(text, raw, sizeof raw, &cursor.end) && take_magic(&cursor, since_ms) &&
+        take_bitmap(&cursor, ledger) && take_entries(&cursor, ledger))
+        return MR_OK;
+    mr_offset_ledger_reset(ledger, offset);
+    *since_ms = 0;
+    return mr_fail(err, MR_MALFORMED, "metadata of the committed offset %lld is not millrace's",
+                   (long long)offset);
+}

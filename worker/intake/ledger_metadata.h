@@ -1,0 +1,45 @@
+/* ledger_metadata - an offset ledger as the text of a Kafka commit, and back.
+ *
+ * base64 (a byte of value 0 is corrupted by librdkafka before 2.6.1) of:
+ *     u8      magic and version
+ *     u64     unix ms, most significant byte first: the answer of every record that this text does
+ *             not call finished was written after it (worker/intake/recovery.h); 0: not known
+ *     varint  n, then n bytes: bit i of them is offset base + i: finished
+ *     varint  m, then m entries of records that were started and are not finished:
+ *             varint distance from the entry before (from base for the first), u8 attempts,
+ *             u8 crashes, high bit: it is running now
+ * Entries that would not fit MR_LEDGER_METADATA_RAW_MAX are left out, those furthest from base
+ * first; that can only hide an attempt number, never a finished record.
+ *
+ * Version 0xA1, without the time, is still read. The time is the first
+ * MR_LEDGER_METADATA_TIME_CHARS of the text together with the magic.
+ *
+ * Owner: as the ledger. Errors: MR_MALFORMED for text of another application or version. */
+#ifndef MR_WORKER_INTAKE_LEDGER_METADATA_H
+#define MR_WORKER_INTAKE_LEDGER_METADATA_H
+
+#include "codec/status.h"
+#include "codec/text.h"
+#include "worker/intake/offset_ledger.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_LEDGER_METADATA_RAW_MAX 3066u
+/* base64 of that, and the NUL: below the 4096 bytes a broker accepts. */
+#define MR_LEDGER_METADATA_TEXT_MAX (MR_LEDGER_METADATA_RAW_MAX / 3u * 4u + 1u)
+
+#define MR_LEDGER_METADATA_TIME_CHARS 12u
+
+/* Writes a NUL-terminated text; "" while the ledger knows no offset. */
+void mr_ledger_metadata_encode(struct mr_offset_ledger *ledger, int64_t since_ms,
+                               char text[MR_LEDGER_METADATA_TEXT_MAX]);
+/* Resets the ledger to a committed offset and what its metadata says; *since_ms is its time, 0 when
+ * it says none. On MR_MALFORMED the ledger stands at the offset with no further knowledge: work may
+ * be repeated, none is lost. */
+enum mr_status mr_ledger_metadata_restore(struct mr_offset_ledger *ledger, int64_t offset,
+                                          struct mr_text text, int64_t *since_ms,
+                                          struct mr_error *err);
+
+#endif

@@ -1,0 +1,219 @@
+#include "worker/intake/offset_ledger.h"
+
+#include "codec/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mr_offset_ledger {
+    int64_t base, next; /* -1, -1: nothing known */
+    int64_t restored;   /* behind the last slot that a commit filled */
+    uint64_t version;
+    uint32_t span_max;
+    uint32_t unfinished;           /* of [base, next) */
+    struct mr_ledger_slot slots[]; /* ring: offset modulo span_max; above next: as restored */
+};
+
+enum mr_status mr_offset_ledger_create(struct mr_offset_ledger **out, uint32_t span_max,
+                                       struct mr_error *err)
+{
+    MR_ASSERT(span_max > 0 && span_max <= MR_LEDGER_SPAN_MAX);
+    *out = NULL;
+    struct mr_offset_ledger *ledger =
+        calloc(1, sizeof *ledger + span_max * sizeof(struct mr_ledger_slot));
+    if (!ledger) return mr_fail(err, MR_NOMEM, "no memory for %u ledger slots", span_max);
+    ledger->span_max = span_max;
+    ledger->base = ledger->next = -1;
+    *out = ledger;
+    return MR_OK;
+}
+
+void mr_offset_ledger_destroy(struct mr_offset_ledger *ledger)
+{
+    free(ledger);
+}
+
+void mr_offset_ledger_reset(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    memset(ledger->slots, 0, ledger->span_max * sizeof ledger->slots[0]);
+    ledger->base = ledger->next = ledger->restored = offset < 0 ? -1 : offset;
+    ledger->unfinished = 0;
+    ledger->version++;
+}
+
+struct mr_ledger_slot *mr_offset_ledger_slot(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    MR_ASSERT(offset >= ledger->base && offset - ledger->base < (int64_t)ledger->span_max);
+    return &ledger->slots[offset % (int64_t)ledger->span_max];
+}
+
+struct mr_ledger_slot *mr_offset_ledger_restore_slot(struct mr_offset_ledger *ledger,
+                                                     int64_t offset)
+{
+    if (offset >= ledger->restored) ledger->restored = offset + 1;
+    return mr_offset_ledger_slot(ledger, offset);
+}
+
+uint32_t mr_offset_ledger_extent(const struct mr_offset_ledger *ledger)
+{
+    int64_t end = ledger->next > ledger->restored ? ledger->next : ledger->restored;
+    return (uint32_t)(end - ledger->base);
+}
+
+uint32_t mr_offset_ledger_span(const struct mr_offset_ledger *ledger)
+{
+    return ledger->span_max;
+}
+
+/* Moves base over finished records and clears their slots. */
+static void advance(struct mr_offset_ledger *ledger)
+{
+    while (ledger->base < ledger->next) {
+        struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, ledger->base);
+        if (!(slot->flags & MR_LEDGER_SLOT_FINISHED)) return;
+        *slot = (struct mr_ledger_slot){0};
+        ledger->base++;
+    }
+}
+
+/* Everything in [next, offset) will never come: finished. */
+static void pass_gap(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    if (ledger->base == ledger->next && offset - ledger->base >= (int64_t)ledger->span_max) {
+        mr_offset_ledger_reset(ledger, offset); /* what was restored lies in the gap */
+        return;
+    }
+    for (; ledger->next < offset; ledger->next++)
+        mr_offset_ledger_slot(ledger, ledger->next)->flags = MR_LEDGER_SLOT_FINISHED;
+    advance(ledger);
+}
+
+enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger, int64_t offset,
+                                                struct mr_ledger_history *history)
+{
+    MR_ASSERT(offset >= 0);
+    *history = (struct mr_ledger_history){0};
+    if (ledger->base < 0) mr_offset_ledger_reset(ledger, offset);
+    if (offset < ledger->base) return MR_LEDGER_BACKWARD;
+    if (offset < ledger->next) return MR_LEDGER_SEEN;
+    if (offset - ledger->base >= (int64_t)ledger->span_max && ledger->base != ledger->next)
+        return MR_LEDGER_FULL;
+    pass_gap(ledger, offset);
+    struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, offset);
+    ledger->next = offset + 1;
+    ledger->version++;
+    if (slot->flags & MR_LEDGER_SLOT_FINISHED) {
+        advance(ledger);
+        return MR_LEDGER_FINISHED;
+    }
+    if (slot->flags & MR_LEDGER_SLOT_RUNNING) {
+        slot->flags = 0;
+        if (slot->crashes < UINT8_MAX) slot->crashes++;
+    }
+    *history = (struct mr_ledger_history){slot->attempts, slot->crashes};
+    ledger->unfinished++;
+    return MR_LEDGER_NEW;
+}
+
+/* The slot of a record received and not finished; NULL for any other offset. */
+static struct mr_ledger_slot *unfinished_slot(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    if (offset < ledger->base || offset >= ledger->next) return NULL;
+    struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, offset);
+    return slot->flags & MR_LEDGER_SLOT_FINISHED ? NULL : slot;
+}
+
+void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot || slot->flags & MR_LEDGER_SLOT_RUNNING) return;
+    slot->flags = MR_LEDGER_SLOT_RUNNING;
+    if (slot->attempts < UINT8_MAX) slot->attempts++;
+    ledger->version++;
+}
+
+void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,
+                            struct mr_ledger_history history)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot || slot->flags & MR_LEDGER_SLOT_RUNNING) return;
+    if (history.attempts > slot->attempts) slot->attempts = history.attempts;
+    if (history.crashes > slot->crashes) slot->crashes = history.crashes;
+    ledger->version++;
+}
+
+void mr_offset_ledger_resume(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot || slot->flags & MR_LEDGER_SLOT_RUNNING) return;
+    slot->flags = MR_LEDGER_SLOT_RUNNING;
+    ledger->version++;
+}
+
+void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot) return;
+    slot->flags = MR_LEDGER_SLOT_FINISHED;
+    ledger->unfinished--;
+    ledger->version++;
+    advance(ledger);
+}
+
+void mr_offset_ledger_found(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    if (ledger->next < 0 || offset < ledger->next) return;
+    if (offset - ledger->base >= (int64_t)ledger->span_max) return;
+    struct mr_ledger_slot *slot = mr_offset_ledger_restore_slot(ledger, offset);
+    if (slot->flags & MR_LEDGER_SLOT_FINISHED) return;
+    slot->flags = MR_LEDGER_SLOT_FINISHED;
+    ledger->version++;
+}
+
+void mr_offset_ledger_release(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot || !(slot->flags & MR_LEDGER_SLOT_RUNNING)) return;
+    slot->flags = 0;
+    ledger->version++;
+}
+
+int64_t mr_offset_ledger_base(const struct mr_offset_ledger *ledger)
+{
+    return ledger->base;
+}
+
+int64_t mr_offset_ledger_next(const struct mr_offset_ledger *ledger)
+{
+    return ledger->next;
+}
+
+bool mr_offset_ledger_has_room(const struct mr_offset_ledger *ledger)
+{
+    return ledger->next - ledger->base < (int64_t)(ledger->span_max - ledger->span_max / 4);
+}
+
+uint32_t mr_offset_ledger_unfinished(const struct mr_offset_ledger *ledger)
+{
+    return ledger->unfinished;
+}
+
+uint64_t mr_offset_ledger_version(const struct mr_offset_ledger *ledger)
+{
+    return ledger->version;
+}
+
+void mr_offset_ledger_check(const struct mr_offset_ledger *ledger)
+{
+    MR_ASSERT(ledger->base <= ledger->next && ledger->next - ledger->base <= ledger->span_max);
+    MR_ASSERT((ledger->base < 0) == (ledger->next < 0));
+    uint32_t unfinished = 0;
+    for (int64_t offset = ledger->base; offset < ledger->next; offset++) {
+        const struct mr_ledger_slot *slot = &ledger->slots[offset % (int64_t)ledger->span_max];
+        bool finished = slot->flags & MR_LEDGER_SLOT_FINISHED;
+        MR_ASSERT(offset != ledger->base || !finished);
+        MR_ASSERT(!(finished && slot->flags & MR_LEDGER_SLOT_RUNNING));
+        if (!finished) unfinished++;
+    }
+    MR_ASSERT(unfinished == ledger->unfinished);
+}

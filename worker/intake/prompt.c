@@ -1,0 +1,156 @@
+#include "worker/intake/prompt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mr_prompt {
+    struct mr_prompt_options options;
+    struct mr_chat_template *chat;
+    struct mr_tokenizer_scratch *scratch;
+    uint32_t *ids; /* [prompt_tokens_max] */
+};
+
+enum mr_status mr_prompt_create(struct mr_prompt **out, const struct mr_prompt_options *options,
+                                struct mr_error *err)
+{
+    enum mr_status status = MR_NOMEM;
+    *out = NULL;
+    struct mr_prompt *prompt = calloc(1, sizeof *prompt);
+    if (!prompt) return mr_fail(err, MR_NOMEM, "no memory for prompts");
+    prompt->options = *options;
+    prompt->ids = calloc(options->prompt_tokens_max + 1u, sizeof *prompt->ids);
+    prompt->scratch = mr_tokenizer_scratch_create(options->tokenizer);
+    if (!prompt->ids || !prompt->scratch) {
+        mr_fail(err, MR_NOMEM, "no memory for prompts of %u tokens", options->prompt_tokens_max);
+        goto fail;
+    }
+    if (options->chat_template.length > 0) {
+        status = mr_chat_template_compile(&prompt->chat, options->chat_template, options->bos_text,
+                                          options->eos_text, err);
+        if (status != MR_OK) goto fail;
+    }
+    *out = prompt;
+    return MR_OK;
+fail:
+    mr_prompt_destroy(prompt);
+    return status;
+}
+
+void mr_prompt_destroy(struct mr_prompt *prompt)
+{
+    if (!prompt) return;
+    mr_chat_template_destroy(prompt->chat);
+    if (prompt->scratch) mr_tokenizer_scratch_destroy(prompt->scratch);
+    free(prompt->ids);
+    free(prompt);
+}
+
+/* Encodes text behind the first *count ids of the work buffer. */
+static enum mr_status append(struct mr_prompt *prompt, struct mr_text text,
+                             struct mr_encode_options options, size_t *count, struct mr_error *err)
+{
+    struct mr_id_list more = {.ids = prompt->ids + *count,
+                              .max = prompt->options.prompt_tokens_max - *count};
+    enum mr_status status =
+        mr_tokenizer_encode(prompt->options.tokenizer, prompt->scratch, text, options, &more, err);
+    if (status == MR_OK) *count += more.count;
+    if (status == MR_PROMPT_TOO_LONG)
+        mr_fail(err, status, "the prompt is %zu tokens, the limit is %u", *count + more.count,
+                prompt->options.prompt_tokens_max);
+    return status;
+}
+
+/* A message contains the text of a special token: encoded both ways it gives different ids. */
+static enum mr_status has_special(struct mr_prompt *prompt, struct mr_text text, bool *special,
+                                  struct mr_error *err)
+{
+    static const struct mr_encode_options as_text = {0}, as_special = {.parse_special = true};
+    size_t plain = 0, parsed = 0;
+    enum mr_status status = append(prompt, text, as_text, &plain, err);
+    if (status != MR_OK) return status;
+    uint32_t *copy = malloc((plain + 1) * sizeof *copy);
+    if (!copy) return mr_fail(err, MR_NOMEM, "no memory for a prompt");
+    memcpy(copy, prompt->ids, plain * sizeof *copy);
+    status = append(prompt, text, as_special, &parsed, err);
+    *special = plain != parsed || memcmp(copy, prompt->ids, plain * sizeof *copy) != 0;
+    free(copy);
+    return status;
+}
+
+static enum mr_status any_special(struct mr_prompt *prompt, const struct mr_rendered *rendered,
+                                  bool *special, struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    *special = false;
+    for (size_t i = 0; i < rendered->segment_count && status == MR_OK && !*special; i++)
+        if (rendered->segments[i].from_user)
+            status = has_special(prompt, rendered->segments[i].text, special, err);
+    return status;
+}
+
+static enum mr_status encode_joined(struct mr_prompt *prompt, const struct mr_rendered *rendered,
+                                    size_t *count, struct mr_error *err)
+{
+    size_t length = 0;
+    for (size_t i = 0; i < rendered->segment_count; i++)
+        length += rendered->segments[i].text.length;
+    char *joined = malloc(length + 1);
+    if (!joined) return mr_fail(err, MR_NOMEM, "no memory for a prompt of %zu bytes", length);
+    char *at = joined;
+    for (size_t i = 0; i < rendered->segment_count; i++) {
+        struct mr_text text = rendered->segments[i].text;
+        if (text.length > 0) memcpy(at, text.bytes, text.length);
+        at += text.length;
+    }
+    enum mr_status status = append(prompt, (struct mr_text){joined, length},
+                                   (struct mr_encode_options){.parse_special = true}, count, err);
+    free(joined);
+    return status;
+}
+
+static enum mr_status encode_chat(struct mr_prompt *prompt, struct mr_request *request,
+                                  uint64_t unix_seconds, size_t *count, struct mr_error *err)
+{
+    struct mr_rendered rendered;
+    bool special = false;
+    if (!prompt->chat)
+        return mr_fail(err, MR_INVALID_REQUEST, "this model has no chat template; send a prompt");
+    enum mr_status status = mr_chat_template_render(prompt->chat, request, unix_seconds,
+                                                    request->arena, &rendered, err);
+    if (status == MR_OK) status = any_special(prompt, &rendered, &special, err);
+    if (status != MR_OK) return status;
+    if (!special) return encode_joined(prompt, &rendered, count, err);
+    for (size_t i = 0; i < rendered.segment_count && status == MR_OK; i++) {
+        const struct mr_segment *segment = &rendered.segments[i];
+        status =
+            append(prompt, segment->text,
+                   (struct mr_encode_options){.parse_special = !segment->from_user}, count, err);
+    }
+    return status;
+}
+
+enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,
+                                uint64_t unix_seconds, struct mr_error *err)
+{
+    size_t count = 0;
+    enum mr_status status = MR_OK;
+    if (request->has_token_ids) {
+        if (request->token_count <= prompt->options.prompt_tokens_max) return MR_OK;
+        return mr_fail(err, MR_PROMPT_TOO_LONG, "the prompt is %zu tokens, the limit is %u",
+                       request->token_count, prompt->options.prompt_tokens_max);
+    }
+    if (request->message_count > 0)
+        status = encode_chat(prompt, request, unix_seconds, &count, err);
+    else
+        status = append(prompt, request->prompt,
+                        (struct mr_encode_options){.add_special = true, .parse_special = true},
+                        &count, err);
+    if (status != MR_OK) return status;
+    if (count == 0) return mr_fail(err, MR_EMPTY_PROMPT, "the prompt has no tokens");
+    uint32_t *ids = mr_arena_take_array(request->arena, count, sizeof *ids);
+    if (!ids) return mr_fail(err, MR_RECORD_TOO_LARGE, "no room for %zu prompt tokens", count);
+    memcpy(ids, prompt->ids, count * sizeof *ids);
+    request->token_ids = ids;
+    request->token_count = count;
+    return MR_OK;
+}

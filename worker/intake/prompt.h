@@ -1,0 +1,33 @@
+/* prompt - a request's prompt as token ids: text through the tokenizer, messages through the
+ * model's chat template and then the tokenizer.
+ *
+ * The rendered chat is encoded as one text, so that ids equal the reference's; special tokens that
+ * the template wrote become their ids. When a message itself contains the text of a special token,
+ * the chat is encoded piece by piece instead, and that text stays text.
+ *
+ * Owner:  one thread each. Memory: ids live in the request's arena; a work buffer as large as the
+ *         longest prompt. Errors: MR_PROMPT_TOO_LONG, MR_EMPTY_PROMPT, MR_INVALID_REQUEST (the
+ *         template refuses, or there is none), MR_MALFORMED. */
+#ifndef MR_WORKER_INTAKE_PROMPT_H
+#define MR_WORKER_INTAKE_PROMPT_H
+
+#include "codec/records/request.h"
+#include "codec/template/chat_template.h"
+
+struct mr_prompt;
+
+struct mr_prompt_options {
+    const struct mr_tokenizer *tokenizer;
+    struct mr_text chat_template; /* empty: messages are refused */
+    struct mr_text bos_text, eos_text;
+    uint32_t prompt_tokens_max;
+};
+
+enum mr_status mr_prompt_create(struct mr_prompt **out, const struct mr_prompt_options *options,
+                                struct mr_error *err);
+void mr_prompt_destroy(struct mr_prompt *prompt);
+/* Fills request->token_ids and token_count, unless the request brought them. */
+enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,
+                                uint64_t unix_seconds, struct mr_error *err);
+
+#endif

@@ -1,0 +1,200 @@
+#include "worker/kafka/kafka_admin.h"
+
+#include "worker/kafka/kafka_client.h"
+#include "worker/kafka/kafka_mock.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define REASON_BYTES ((size_t)160)
+
+struct mr_kafka_admin {
+    const struct mr_kafka_options *kafka; /* first: kafka_conf's callbacks look here */
+    rd_kafka_t *rk;
+    bool embedded, refused;
+    char reason[REASON_BYTES]; /* the last connection error, "" none */
+};
+
+#define LOOK_AGAIN_MS 50u
+#define LISTEN_MS     100u
+#define VERSION_2_6_1 0x020601ff
+
+static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
+{
+    (void)level;
+    const struct mr_kafka_admin *admin = rd_kafka_opaque(rk);
+    char line[512];
+    snprintf(line, sizeof line, "kafka %s: %s", facility, text);
+    if (admin->kafka->log) admin->kafka->log(admin->kafka->log_context, MR_LOG_DEBUG, line);
+}
+
+/* "sasl_ssl://HOST:PORT/bootstrap: what happened (after 3ms in state AUTH_REQ)" without its ends.
+ */
+static void keep_reason(struct mr_kafka_admin *admin, const char *reason)
+{
+    const char *colon = strstr(reason, "/bootstrap: ");
+    const char *from = colon ? strchr(colon, ' ') + 1 : reason;
+    const char *after = strstr(from, " (after ");
+    size_t length = after ? (size_t)(after - from) : strlen(from);
+    snprintf(admin->reason, sizeof admin->reason, "%.*s", (int)length, from);
+}
+
+/* librdkafka before 2.6.1 sends its nonce twice, which Kafka let pass until version 4. */
+static const char *reason_of(const struct mr_kafka_admin *admin)
+{
+    const struct mr_text_list *list = admin->kafka->properties;
+    bool old = admin->refused && rd_kafka_version() < VERSION_2_6_1;
+    for (size_t i = 0; old && list && i < list->count; i++)
+        if (strstr(list->values[i], "=SCRAM-"))
+            return "login refused; SCRAM with Kafka 4 needs librdkafka 2.6.1 or later, PLAIN does "
+                   "not";
+    return admin->reason;
+}
+
+/* The library tries again for ever; what a second try cannot change is remembered. */
+static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
+{
+    (void)rk;
+    struct mr_kafka_admin *admin = opaque;
+    if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || admin->refused) return;
+    /* With TLS 1.3 the broker's word about our certificate comes after the handshake. */
+    admin->refused = code == RD_KAFKA_RESP_ERR__AUTHENTICATION || code == RD_KAFKA_RESP_ERR__SSL ||
+                     strstr(reason, "SSL alert number");
+    keep_reason(admin, reason);
+}
+
+enum mr_status mr_kafka_admin_open(struct mr_kafka_admin **out,
+                                   const struct mr_kafka_options *options, struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_kafka_admin *admin = calloc(1, sizeof *admin);
+    if (!admin) return mr_fail(err, MR_NOMEM, "no memory for a Kafka client");
+    admin->kafka = options;
+    rd_kafka_conf_t *conf = NULL;
+    enum mr_status status = mr_kafka_conf_create(&conf, MR_KAFKA_PRODUCER, options, admin, err);
+    if (status == MR_OK) {
+        rd_kafka_conf_set_log_cb(conf, on_log);
+        rd_kafka_conf_set_error_cb(conf, on_error);
+        status = mr_kafka_conf_open(&admin->rk, conf, MR_KAFKA_PRODUCER, err);
+    }
+    if (status != MR_OK) {
+        free(admin);
+        return status;
+    }
+    *out = admin;
+    return MR_OK;
+}
+
+void mr_kafka_admin_close(struct mr_kafka_admin *admin)
+{
+    if (!admin) return;
+    rd_kafka_destroy(admin->rk);
+    free(admin);
+}
+
+enum mr_status mr_kafka_admin_probe(struct mr_kafka_admin *admin, uint32_t timeout_ms,
+                                    bool *embedded, struct mr_error *err)
+{
+    char *id = NULL;
+    admin->refused = false;
+    for (uint32_t waited = 0; !id && !admin->refused; waited += LISTEN_MS) {
+        if (waited >= timeout_ms) break;
+        id = rd_kafka_clusterid(admin->rk, (int)LISTEN_MS);
+        rd_kafka_poll(admin->rk, 0); /* brings what went wrong */
+    }
+    if (!id)
+        return mr_fail(err, MR_UNREACHABLE, "%s %s%s%s",
+                       admin->refused ? "no Kafka connection to" : "no Kafka broker answered at",
+                       admin->kafka->brokers, admin->reason[0] ? ": " : "", reason_of(admin));
+    static const char mock[] = MR_KAFKA_MOCK_CLUSTER_ID;
+    *embedded = admin->embedded = strncmp(id, mock, sizeof mock - 1) == 0;
+    rd_kafka_mem_free(admin->rk, id);
+    return MR_OK;
+}
+
+bool mr_kafka_admin_refused(const struct mr_kafka_admin *admin)
+{
+    return admin->refused;
+}
+
+enum mr_status mr_kafka_admin_partitions(struct mr_kafka_admin *admin, const char *topic,
+                                         uint32_t timeout_ms, uint32_t *count, struct mr_error *err)
+{
+    return mr_kafka_client_partitions(admin->rk, topic, timeout_ms, count, err);
+}
+
+/* The mock has no CreateTopics; a producer's metadata request creates the topic. */
+static enum mr_status create_by_asking(struct mr_kafka_admin *admin, const char *topic,
+                                       uint32_t timeout_ms, struct mr_error *err)
+{
+    rd_kafka_topic_t *handle = rd_kafka_topic_new(admin->rk, topic, NULL);
+    if (!handle)
+        return mr_fail(err, MR_BAD_CONFIG, "topic %s: %s", topic,
+                       rd_kafka_err2str(rd_kafka_last_error()));
+    const struct rd_kafka_metadata *metadata = NULL;
+    rd_kafka_resp_err_t code = rd_kafka_metadata(admin->rk, 0, handle, &metadata, (int)timeout_ms);
+    if (metadata) rd_kafka_metadata_destroy(metadata);
+    rd_kafka_topic_destroy(handle);
+    if (code) return mr_fail(err, MR_UNREACHABLE, "topic %s: %s", topic, rd_kafka_err2str(code));
+    return MR_OK;
+}
+
+static enum mr_status topic_outcome(rd_kafka_event_t *event, const char *topic,
+                                    struct mr_error *err)
+{
+    if (!event) return mr_fail(err, MR_UNREACHABLE, "topic %s: no answer to its creation", topic);
+    size_t count = 0;
+    rd_kafka_resp_err_t code = rd_kafka_event_error(event);
+    const char *reason = rd_kafka_event_error_string(event);
+    const rd_kafka_CreateTopics_result_t *result = rd_kafka_event_CreateTopics_result(event);
+    const rd_kafka_topic_result_t **topics =
+        result ? rd_kafka_CreateTopics_result_topics(result, &count) : NULL;
+    if (!code && count == 1) {
+        code = rd_kafka_topic_result_error(topics[0]);
+        reason = rd_kafka_topic_result_error_string(topics[0]);
+    }
+    if (!code || code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return MR_OK;
+    return mr_fail(err, MR_BAD_CONFIG, "topic %s does not exist and cannot be created: %s", topic,
+                   reason ? reason : rd_kafka_err2str(code));
+}
+
+static enum mr_status create_by_order(struct mr_kafka_admin *admin, const char *topic,
+                                      uint32_t timeout_ms, struct mr_error *err)
+{
+    char reason[128];
+    rd_kafka_NewTopic_t *order = rd_kafka_NewTopic_new(topic, -1, -1, reason, sizeof reason);
+    if (!order) return mr_fail(err, MR_BAD_CONFIG, "topic %s: %s", topic, reason);
+    rd_kafka_AdminOptions_t *options =
+        rd_kafka_AdminOptions_new(admin->rk, RD_KAFKA_ADMIN_OP_CREATETOPICS);
+    rd_kafka_AdminOptions_set_request_timeout(options, (int)timeout_ms, reason, sizeof reason);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(admin->rk);
+    rd_kafka_CreateTopics(admin->rk, &order, 1, options, queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, (int)timeout_ms);
+    enum mr_status status = topic_outcome(event, topic, err);
+    if (event) rd_kafka_event_destroy(event);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_AdminOptions_destroy(options);
+    rd_kafka_NewTopic_destroy(order);
+    return status;
+}
+
+enum mr_status mr_kafka_admin_ensure(struct mr_kafka_admin *admin, const char *topic,
+                                     uint32_t timeout_ms, uint32_t *count, struct mr_error *err)
+{
+    enum mr_status status = mr_kafka_admin_partitions(admin, topic, timeout_ms, count, err);
+    if (status != MR_OK || *count > 0) return status;
+    status = admin->embedded ? create_by_asking(admin, topic, timeout_ms, err)
+                             : create_by_order(admin, topic, timeout_ms, err);
+    /* A new topic appears in the metadata a little after its creation was acknowledged. */
+    for (uint32_t waited = 0; status == MR_OK && *count == 0; waited += LOOK_AGAIN_MS) {
+        struct timespec pause = {.tv_nsec = LOOK_AGAIN_MS * 1000000L};
+        if (waited >= timeout_ms)
+            return mr_fail(err, MR_UNREACHABLE, "topic %s was created but does not appear", topic);
+        if (waited > 0) nanosleep(&pause, NULL);
+        status = mr_kafka_admin_partitions(admin, topic, timeout_ms, count, err);
+    }
+    return status;
+}

@@ -1,0 +1,82 @@
+#include "worker/kafka/kafka_client.h"
+
+#include <librdkafka/rdkafka.h>
+#include <string.h>
+
+static size_t read_headers(rd_kafka_message_t *message,
+                           struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX])
+{
+    rd_kafka_headers_t *list = NULL;
+    size_t count = 0;
+    if (rd_kafka_message_headers(message, &list)) return 0;
+    while (count < MR_KAFKA_HEADERS_MAX &&
+           !rd_kafka_header_get_all(list, count, &headers[count].name, &headers[count].value,
+                                    &headers[count].length))
+        count++;
+    return count;
+}
+
+void mr_kafka_client_describe(struct rd_kafka_message_s *message,
+                              struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX],
+                              struct mr_kafka_record *record)
+{
+    rd_kafka_timestamp_type_t kind;
+    int64_t timestamp = rd_kafka_message_timestamp(message, &kind);
+    *record = (struct mr_kafka_record){.topic = rd_kafka_topic_name(message->rkt),
+                                       .partition = message->partition,
+                                       .offset = message->offset,
+                                       .timestamp_ms =
+                                           kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? 0 : timestamp,
+                                       .append_time = kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME,
+                                       .key = {message->key, message->key_len},
+                                       .value = {message->payload, message->len},
+                                       .headers = headers,
+                                       .header_count = read_headers(message, headers)};
+}
+
+enum mr_status mr_kafka_client_topics(struct rd_kafka_s *rk, uint32_t timeout_ms,
+                                      void (*visit)(void *context, const char *topic,
+                                                    int32_t partition_count),
+                                      void *context, struct mr_error *err)
+{
+    /* All topics: asking for one by name would create it where the broker allows that. */
+    const struct rd_kafka_metadata *metadata = NULL;
+    rd_kafka_resp_err_t code = rd_kafka_metadata(rk, 1, NULL, &metadata, (int)timeout_ms);
+    if (code) return mr_fail(err, MR_UNREACHABLE, "list of topics: %s", rd_kafka_err2str(code));
+    for (int i = 0; i < metadata->topic_cnt; i++)
+        if (!metadata->topics[i].err)
+            visit(context, metadata->topics[i].topic, metadata->topics[i].partition_cnt);
+    rd_kafka_metadata_destroy(metadata);
+    return MR_OK;
+}
+
+struct sought {
+    const char *topic;
+    uint32_t count;
+};
+
+static void compare(void *context, const char *topic, int32_t partition_count)
+{
+    struct sought *sought = context;
+    if (strcmp(topic, sought->topic) == 0) sought->count = (uint32_t)partition_count;
+}
+
+enum mr_status mr_kafka_client_partitions(struct rd_kafka_s *rk, const char *topic,
+                                          uint32_t timeout_ms, uint32_t *count,
+                                          struct mr_error *err)
+{
+    struct sought sought = {topic, 0};
+    enum mr_status status = mr_kafka_client_topics(rk, timeout_ms, compare, &sought, err);
+    *count = sought.count;
+    return status;
+}
+
+enum mr_status mr_kafka_client_ends(rd_kafka_t *rk, const char *topic, int32_t partition,
+                                    uint32_t timeout_ms, struct mr_kafka_ends *ends,
+                                    struct mr_error *err)
+{
+    rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(rk, topic, partition, &ends->begin,
+                                                                &ends->end, (int)timeout_ms);
+    if (!code) return MR_OK;
+    return mr_fail(err, MR_UNREACHABLE, "begin and end of %s: %s", topic, rd_kafka_err2str(code));
+}

@@ -1,0 +1,333 @@
+#include "worker/kafka/kafka_conf.h"
+
+#include "codec/check.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdio.h>
+#include <string.h>
+
+#define VERSION_2_10_0 0x020a00ff
+#define VERSION_2_10_1 0x020a01ff
+#define FETCH_WAIT_MS  500u
+#define MOCK_WAIT_MS   10u
+
+struct property {
+    const char *name, *value;
+};
+
+/* Refused in the pass-through, and what to use instead. */
+static const struct property owned[] = {
+    {"bootstrap.servers", "--brokers"},
+    {"metadata.broker.list", "--brokers"},
+    {"group.id", "--group"},
+    {"group.instance.id", "--group-instance"},
+    {"enable.auto.commit", "nothing: offsets are committed when results are acknowledged"},
+    {"enable.auto.offset.store", "nothing: offsets are committed when results are acknowledged"},
+    {"enable.idempotence", "nothing: the producer is always idempotent"},
+    {"enable.partition.eof", "nothing: it would look like a record"},
+    {"transactional.id", "--delivery"},
+    {"delivery.report.only.error", "nothing: every report is needed"},
+    {"max.poll.interval.ms", "--poll-interval-max"},
+    {"session.timeout.ms", "--session-timeout"},
+    {"linger.ms", "--token-linger"},
+    {"queue.buffering.max.ms", "--token-linger"},
+    {"test.mock.num.brokers", "millrace broker"},
+};
+
+static const struct property common[] = {
+    {"socket.nagle.disable", "true"}, /* on by default only from 2.10 on: 40-200 ms on a token */
+    {"client.software.name", "millrace"},
+    {"client.software.version", MR_VERSION},
+    {"socket.keepalive.enable", "true"},
+    {"reconnect.backoff.max.ms", "5000"},
+    {"topic.metadata.refresh.interval.ms", "60000"},
+    {"log.connection.close", "false"},
+};
+
+static const struct property producer[] = {
+    {"enable.idempotence", "true"},
+    {"partitioner", "murmur2_random"}, /* keys as Java's, Python's and JavaScript's clients do */
+    {"queue.buffering.max.messages", "100000"},
+    {"queue.buffering.max.kbytes", "65536"},
+    {"message.max.bytes", "4194304"}, /* the broker's own limit decides */
+};
+
+static const struct property consumer[] = {
+    {"enable.auto.commit", "false"},
+    {"enable.auto.offset.store", "false"},
+    {"auto.offset.reset", "earliest"},
+    {"allow.auto.create.topics", "false"},
+    /* With one queue for each partition these limits count for each partition. */
+    {"queued.min.messages", "256"},
+    {"queued.max.messages.kbytes", "8192"},
+    {"fetch.message.max.bytes", "1048576"},
+    {"fetch.error.backoff.ms", "100"},
+};
+
+static const struct property reader[] = {
+    {"group.id", "millrace-reader"}, /* asked for by the library; never joined, never committed */
+    {"enable.auto.commit", "false"},        {"enable.auto.offset.store", "false"},
+    {"auto.offset.reset", "latest"},        {"allow.auto.create.topics", "false"},
+    {"queued.min.messages", "1000"},        {"queued.max.messages.kbytes", "8192"},
+    {"fetch.message.max.bytes", "1048576"}, {"fetch.error.backoff.ms", "100"},
+};
+
+static const struct property scanner[] = {
+    {"enable.partition.eof", "true"},
+    {"queued.max.messages.kbytes", "2048"},
+    {"fetch.wait.max.ms", "10"}, /* an end is said when a fetch has come back empty */
+};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum mr_status mr_kafka_conf_check_version(int version, struct mr_error *err)
+{
+    if (version == VERSION_2_10_0)
+        return mr_fail(
+            err, MR_BAD_CONFIG,
+            "librdkafka 2.10.0 reconnects in a loop; use any other version from 2.0.2 on");
+    return MR_OK;
+}
+
+enum mr_status mr_kafka_status(int code)
+{
+    switch ((rd_kafka_resp_err_t)code) {
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+        return MR_OK;
+    case RD_KAFKA_RESP_ERR__QUEUE_FULL:
+        return MR_FULL;
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+        return MR_RECORD_TOO_LARGE;
+    case RD_KAFKA_RESP_ERR__MSG_TIMED_OUT:
+    case RD_KAFKA_RESP_ERR__TIMED_OUT:
+    case RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT:
+        return MR_TIMEOUT;
+    case RD_KAFKA_RESP_ERR__PURGE_QUEUE:
+    case RD_KAFKA_RESP_ERR__PURGE_INFLIGHT:
+    case RD_KAFKA_RESP_ERR__DESTROY:
+        return MR_CLOSED;
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
+        return MR_BAD_CONFIG;
+    case RD_KAFKA_RESP_ERR__TRANSPORT:
+    case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
+    case RD_KAFKA_RESP_ERR__RESOLVE:
+    case RD_KAFKA_RESP_ERR__AUTHENTICATION:
+    case RD_KAFKA_RESP_ERR__SSL:
+        return MR_UNREACHABLE;
+    case RD_KAFKA_RESP_ERR__FATAL:
+    case RD_KAFKA_RESP_ERR__FENCED:
+        return MR_BACKEND;
+    default:
+        return MR_AGAIN;
+    }
+}
+
+static enum mr_status set(rd_kafka_conf_t *conf, const char *name, const char *value,
+                          struct mr_error *err)
+{
+    char reason[256];
+    if (rd_kafka_conf_set(conf, name, value, reason, sizeof reason) == RD_KAFKA_CONF_OK)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_CONFIG, "Kafka property %s: %s", name, reason);
+}
+
+static enum mr_status set_ns(rd_kafka_conf_t *conf, const char *name, uint64_t ns,
+                             struct mr_error *err)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)(ns / 1000000u));
+    return set(conf, name, text, err);
+}
+
+static enum mr_status set_all(rd_kafka_conf_t *conf, const struct property *properties,
+                              size_t count, struct mr_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        enum mr_status status = set(conf, properties[i].name, properties[i].value, err);
+        if (status != MR_OK) return status;
+    }
+    return MR_OK;
+}
+
+/* Before 2.10.1 a commit during a cooperative rebalance lost the assignment. */
+static const char *assignor(void)
+{
+    return rd_kafka_version() < VERSION_2_10_1 ? "range,roundrobin" : "cooperative-sticky";
+}
+
+static enum mr_status set_reader(rd_kafka_conf_t *conf, enum mr_kafka_role role,
+                                 struct mr_error *err)
+{
+    enum mr_status status = set_all(conf, reader, COUNT(reader), err);
+    if (status != MR_OK || role == MR_KAFKA_READER) return status;
+    status = set_all(conf, scanner, COUNT(scanner), err);
+    if (status != MR_OK || role == MR_KAFKA_SCANNER) return status;
+    return set(conf, "isolation.level", "read_uncommitted", err);
+}
+
+static bool is_producer(enum mr_kafka_role role)
+{
+    return role == MR_KAFKA_PRODUCER || role == MR_KAFKA_TRANSACTOR;
+}
+
+static enum mr_status set_producer(rd_kafka_conf_t *conf, enum mr_kafka_role role,
+                                   const struct mr_kafka_options *options, struct mr_error *err)
+{
+    enum mr_status status = set_all(conf, producer, COUNT(producer), err);
+    if (status == MR_OK) status = set_ns(conf, "linger.ms", options->linger_ns, err);
+    if (status != MR_OK) return status;
+    if (role == MR_KAFKA_PRODUCER) return set(conf, "delivery.timeout.ms", "300000", err);
+    /* Records are given up with their transaction. */
+    return set_ns(conf, "transaction.timeout.ms", options->transaction_timeout_ns, err);
+}
+
+static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
+                               const struct mr_kafka_options *options, struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    if (is_producer(role)) return set_producer(conf, role, options, err);
+    /* A real broker answers when there is something. */
+    uint32_t mock_wait_ms = options->mock_wait_ms ? options->mock_wait_ms : MOCK_WAIT_MS;
+    status = set_ns(conf, "fetch.wait.max.ms",
+                    (options->embedded ? mock_wait_ms : FETCH_WAIT_MS) * UINT64_C(1000000), err);
+    if (status != MR_OK) return status;
+    if (role != MR_KAFKA_CONSUMER) return set_reader(conf, role, err);
+    status = set_all(conf, consumer, COUNT(consumer), err);
+    if (status == MR_OK) status = set(conf, "group.id", options->group, err);
+    if (status == MR_OK && options->group_instance && *options->group_instance)
+        status = set(conf, "group.instance.id", options->group_instance, err);
+    if (status == MR_OK) status = set(conf, "partition.assignment.strategy", assignor(), err);
+    if (status == MR_OK)
+        status = set_ns(conf, "max.poll.interval.ms", options->poll_interval_max_ns, err);
+    uint64_t session_ns = options->embedded ? 6000000000u : options->session_timeout_ns;
+    if (status == MR_OK) status = set_ns(conf, "session.timeout.ms", session_ns, err);
+    if (status == MR_OK)
+        status = set_ns(conf, "heartbeat.interval.ms",
+                        options->embedded ? 500000000u : session_ns / 10, err);
+    return status;
+}
+
+static enum mr_status check_owned(const char *name, struct mr_error *err)
+{
+    for (size_t i = 0; i < COUNT(owned); i++)
+        if (strcmp(owned[i].name, name) == 0)
+            return mr_fail(err, MR_BAD_CONFIG, "Kafka property %s cannot be set; use %s", name,
+                           owned[i].value);
+    return MR_OK;
+}
+
+/* One NAME=VALUE of the operator's. Properties for the other side are skipped. */
+static enum mr_status set_passed(rd_kafka_conf_t *conf, enum mr_kafka_role role, const char *text,
+                                 struct mr_error *err)
+{
+    static const char for_consumer[] = "consumer.", for_producer[] = "producer.";
+    char name[128];
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text || (size_t)(equals - text) >= sizeof name)
+        return mr_fail(err, MR_BAD_CONFIG, "--kafka wants NAME=VALUE");
+    bool consumer_only = strncmp(text, for_consumer, sizeof for_consumer - 1) == 0;
+    bool producer_only = strncmp(text, for_producer, sizeof for_producer - 1) == 0;
+    if (consumer_only || producer_only) text += sizeof for_consumer - 1;
+    memcpy(name, text, (size_t)(equals - text));
+    name[equals - text] = '\0';
+    enum mr_status status = check_owned(name, err);
+    if (status != MR_OK) return status;
+    if (consumer_only && is_producer(role)) return MR_OK;
+    if (producer_only && !is_producer(role)) return MR_OK;
+    return set(conf, name, equals + 1, err);
+}
+
+static enum mr_status set_passed_all(rd_kafka_conf_t *conf, enum mr_kafka_role role,
+                                     const struct mr_text_list *list, struct mr_error *err)
+{
+    for (size_t i = 0; list && i < list->count; i++) {
+        enum mr_status status = set_passed(conf, role, list->values[i], err);
+        if (status != MR_OK) return status;
+    }
+    return MR_OK;
+}
+
+enum mr_status mr_kafka_conf_check(const struct mr_kafka_options *options, struct mr_error *err)
+{
+    enum mr_status status = mr_kafka_conf_check_version(rd_kafka_version(), err);
+    for (int role = MR_KAFKA_PRODUCER; status == MR_OK && role <= MR_KAFKA_CONSUMER; role++) {
+        rd_kafka_conf_t *conf = rd_kafka_conf_new();
+        status = set_passed_all(conf, (enum mr_kafka_role)role, options->properties, err);
+        rd_kafka_conf_destroy(conf);
+    }
+    return status;
+}
+
+/* ---- callbacks ---- */
+
+static const struct mr_kafka_options *options_of(const rd_kafka_t *rk)
+{
+    const struct mr_kafka_options *const *opaque = rd_kafka_opaque(rk);
+    return opaque ? *opaque : NULL;
+}
+
+static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
+{
+    const struct mr_kafka_options *options = options_of(rk);
+    if (!options || !options->log) return;
+    char line[512];
+    snprintf(line, sizeof line, "kafka %s: %s", facility, text);
+    /* Said of every embedded broker, which creates topics by itself: they are there already. */
+    if (strcmp(facility, "AUTOCREATE") == 0) level = 7;
+    enum mr_log_level ours = level <= 4 ? MR_LOG_WARN : level <= 6 ? MR_LOG_INFO : MR_LOG_DEBUG;
+    options->log(options->log_context, ours, line);
+}
+
+/* Informational: the library goes on by itself, but for a fatal error, which the poll reports. */
+static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
+{
+    (void)opaque;
+    const struct mr_kafka_options *options = options_of(rk);
+    if (!options || !options->log) return;
+    char line[512];
+    snprintf(line, sizeof line, "kafka: %s (%s)", reason,
+             rd_kafka_err2name((rd_kafka_resp_err_t)code));
+    options->log(options->log_context,
+                 code == RD_KAFKA_RESP_ERR__FATAL ? MR_LOG_ERROR : MR_LOG_WARN, line);
+}
+
+enum mr_status mr_kafka_conf_create(struct rd_kafka_conf_s **out, enum mr_kafka_role role,
+                                    const struct mr_kafka_options *options, void *opaque,
+                                    struct mr_error *err)
+{
+    *out = NULL;
+    enum mr_status status = mr_kafka_conf_check_version(rd_kafka_version(), err);
+    if (status != MR_OK) return status;
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    status = set(conf, "bootstrap.servers", options->brokers, err);
+    if (status == MR_OK) status = set(conf, "client.id", options->client_id, err);
+    if (status == MR_OK) status = set_all(conf, common, COUNT(common), err);
+    if (status == MR_OK) status = set_role(conf, role, options, err);
+    if (status == MR_OK) status = set_passed_all(conf, role, options->properties, err);
+    if (status != MR_OK) goto fail;
+    rd_kafka_conf_set_opaque(conf, opaque);
+    rd_kafka_conf_set_log_cb(conf, on_log);
+    rd_kafka_conf_set_error_cb(conf, on_error);
+    *out = conf;
+    return MR_OK;
+fail:
+    rd_kafka_conf_destroy(conf);
+    return status;
+}
+
+enum mr_status mr_kafka_conf_open(struct rd_kafka_s **out, struct rd_kafka_conf_s *conf,
+                                  enum mr_kafka_role role, struct mr_error *err)
+{
+    char reason[256];
+    rd_kafka_type_t type = is_producer(role) ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER;
+    *out = rd_kafka_new(type, conf, reason, sizeof reason);
+    if (*out) return MR_OK;
+    rd_kafka_conf_destroy(conf);
+    return mr_fail(err, MR_BAD_CONFIG, "Kafka client: %s", reason);
+}

@@ -1,0 +1,159 @@
+#include "worker/kafka/kafka_out.h"
+
+#include "worker/kafka/kafka_client.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mr_kafka_out {
+    const struct mr_kafka_options *kafka; /* first: kafka_conf's callbacks look here */
+    struct mr_kafka_out_options options;
+    rd_kafka_t *rk;
+    rd_kafka_queue_t *reports;
+    uint32_t served;
+    bool closing;
+};
+
+static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
+{
+    (void)rk;
+    struct mr_kafka_out *out = opaque;
+    out->served++;
+    if (out->closing) return;
+    enum mr_status status = mr_kafka_status(message->err);
+    if (message->err == RD_KAFKA_RESP_ERR__FATAL) status = MR_BACKEND;
+    out->options.reported(out->options.context, message->_private, status,
+                          message->err ? rd_kafka_err2str(message->err) : "");
+}
+
+enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
+                                   const struct mr_kafka_out_options *options, struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_kafka_out *made = calloc(1, sizeof *made);
+    if (!made) return mr_fail(err, MR_NOMEM, "no memory for a producer");
+    made->options = *options;
+    made->kafka = options->kafka;
+    rd_kafka_conf_t *conf = NULL;
+    enum mr_kafka_role role = options->transactional_id ? MR_KAFKA_TRANSACTOR : MR_KAFKA_PRODUCER;
+    enum mr_status status = mr_kafka_conf_create(&conf, role, options->kafka, made, err);
+    if (status != MR_OK) goto fail;
+    rd_kafka_conf_set_dr_msg_cb(conf, on_report);
+    if (options->transactional_id)
+        rd_kafka_conf_set(conf, "transactional.id", options->transactional_id, NULL, 0);
+    status = mr_kafka_conf_open(&made->rk, conf, role, err);
+    if (status != MR_OK) goto fail;
+    made->reports = rd_kafka_queue_get_main(made->rk);
+    if (options->wake) {
+        uint64_t one = 1;
+        rd_kafka_queue_io_event_enable(made->reports, options->wake->fd, &one, sizeof one);
+    }
+    *out = made;
+    return MR_OK;
+fail:
+    free(made);
+    return status;
+}
+
+void mr_kafka_out_destroy(struct mr_kafka_out *out)
+{
+    if (!out) return;
+    out->closing = true;
+    rd_kafka_queue_io_event_enable(out->reports, -1, NULL, 0);
+    rd_kafka_purge(out->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    rd_kafka_flush(out->rk, 1000); /* serves the reports of what was purged */
+    rd_kafka_queue_destroy(out->reports);
+    rd_kafka_destroy(out->rk);
+    free(out);
+}
+
+enum mr_status mr_kafka_out_partitions(struct mr_kafka_out *out, const char *topic,
+                                       uint32_t timeout_ms, uint32_t *count, struct mr_error *err)
+{
+    return mr_kafka_client_partitions(out->rk, topic, timeout_ms, count, err);
+}
+
+enum mr_status mr_kafka_out_prime(struct mr_kafka_out *out, const char *topic, uint32_t timeout_ms,
+                                  struct mr_error *err)
+{
+    rd_kafka_topic_t *handle = rd_kafka_topic_new(out->rk, topic, NULL);
+    if (!handle)
+        return mr_fail(err, MR_BAD_CONFIG, "topic %s: %s", topic,
+                       rd_kafka_err2str(rd_kafka_last_error()));
+    const struct rd_kafka_metadata *metadata = NULL;
+    rd_kafka_resp_err_t code = rd_kafka_metadata(out->rk, 0, handle, &metadata, (int)timeout_ms);
+    if (!code && metadata->topic_cnt == 1) code = metadata->topics[0].err;
+    if (metadata) rd_kafka_metadata_destroy(metadata);
+    rd_kafka_topic_destroy(handle);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return MR_OK;
+    return mr_fail(err, mr_kafka_status(code), "topic %s: %s", topic, rd_kafka_err2str(code));
+}
+
+/* Fills one slot of the variable list; the casts drop const where the library's types do. */
+static rd_kafka_vu_t memory(rd_kafka_vtype_t type, struct mr_text text)
+{
+    rd_kafka_vu_t slot = {.vtype = type};
+    slot.u.mem.ptr = (void *)(uintptr_t)text.bytes;
+    slot.u.mem.size = text.length;
+    return slot;
+}
+
+enum mr_status mr_kafka_out_produce(struct mr_kafka_out *out, const struct mr_kafka_record *record,
+                                    void *opaque, struct mr_error *err)
+{
+    rd_kafka_vu_t slots[6 + MR_KAFKA_HEADERS_MAX];
+    size_t count = 0;
+    slots[count++] = (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = record->topic};
+    slots[count++] = (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY};
+    slots[count++] = (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = opaque};
+    slots[count++] = memory(RD_KAFKA_VTYPE_KEY, record->key);
+    slots[count++] = memory(RD_KAFKA_VTYPE_VALUE, record->value);
+    if (record->partition >= 0)
+        slots[count++] =
+            (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = record->partition};
+    for (size_t i = 0; i < record->header_count && i < MR_KAFKA_HEADERS_MAX; i++) {
+        const struct mr_kafka_header *header = &record->headers[i];
+        slots[count].vtype = RD_KAFKA_VTYPE_HEADER;
+        slots[count].u.header.name = header->name;
+        slots[count].u.header.val = header->value;
+        slots[count++].u.header.size = (ssize_t)header->length;
+    }
+    rd_kafka_error_t *error = rd_kafka_produceva(out->rk, slots, count);
+    if (!error) return MR_OK;
+    enum mr_status status = mr_kafka_status(rd_kafka_error_code(error));
+    if (rd_kafka_fatal_error(out->rk, NULL, 0)) status = MR_BACKEND;
+    mr_fail(err, status, "produce to %s: %s", record->topic, rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    return status;
+}
+
+uint32_t mr_kafka_out_serve(struct mr_kafka_out *out, uint32_t timeout_ms)
+{
+    uint32_t before = out->served;
+    rd_kafka_poll(out->rk, (int)timeout_ms);
+    return out->served - before;
+}
+
+enum mr_status mr_kafka_out_flush(struct mr_kafka_out *out, uint32_t timeout_ms)
+{
+    rd_kafka_resp_err_t code = rd_kafka_flush(out->rk, (int)timeout_ms);
+    return code ? MR_TIMEOUT : MR_OK;
+}
+
+uint32_t mr_kafka_out_pending(struct mr_kafka_out *out)
+{
+    return (uint32_t)rd_kafka_outq_len(out->rk);
+}
+
+struct rd_kafka_s *mr_kafka_out_handle(struct mr_kafka_out *out)
+{
+    return out->rk;
+}
+
+enum mr_status mr_kafka_out_fatal(struct mr_kafka_out *out, struct mr_error *err)
+{
+    char reason[256];
+    if (!rd_kafka_fatal_error(out->rk, reason, sizeof reason)) return MR_OK;
+    return mr_fail(err, MR_BACKEND, "producer: %s", reason);
+}

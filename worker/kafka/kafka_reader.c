@@ -1,0 +1,239 @@
+#include "worker/kafka/kafka_reader.h"
+
+#include "worker/kafka/kafka_client.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct mr_kafka_reader {
+    const struct mr_kafka_options *kafka; /* first: kafka_conf's callbacks look here */
+    rd_kafka_t *rk;
+    rd_kafka_queue_t *queue;
+    rd_kafka_message_t *taken;
+    bool until_end; /* the library says where a partition ends */
+    struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
+    rd_kafka_topic_partition_list_t
+        *unread; /* partitions with records of before; offset: their end */
+};
+
+struct listing {
+    const struct mr_kafka_reader_options *options;
+    rd_kafka_topic_partition_list_t *list;
+};
+
+static void list_topic(void *context, const char *topic, int32_t partition_count)
+{
+    struct listing *listing = context;
+    for (size_t i = 0; i < listing->options->topic_count; i++)
+        if (strcmp(listing->options->topics[i], topic) == 0)
+            rd_kafka_topic_partition_list_add_range(listing->list, topic, 0, partition_count - 1);
+}
+
+static enum mr_status list_partitions(struct mr_kafka_reader *reader,
+                                      const struct mr_kafka_reader_options *options,
+                                      rd_kafka_topic_partition_list_t *list, struct mr_error *err)
+{
+    struct listing listing = {options, list};
+    enum mr_status status =
+        mr_kafka_client_topics(reader->rk, options->timeout_ms, list_topic, &listing, err);
+    if (status != MR_OK || list->cnt > 0) return status;
+    return mr_fail(err, MR_BAD_CONFIG, "topic %s does not exist", options->topics[0]);
+}
+
+/* The begin or the end as it is now: the library's own idea of the end would be a little later. */
+static enum mr_status start_at(struct mr_kafka_reader *reader, enum mr_kafka_from from,
+                               uint32_t timeout_ms, rd_kafka_topic_partition_t *element,
+                               struct mr_error *err)
+{
+    struct mr_kafka_ends ends;
+    enum mr_status status = mr_kafka_client_ends(reader->rk, element->topic, element->partition,
+                                                 timeout_ms, &ends, err);
+    if (status == MR_OK) element->offset = from == MR_KAFKA_FROM_BEGINNING ? ends.begin : ends.end;
+    return status;
+}
+
+static rd_kafka_resp_err_t start_by_time(struct mr_kafka_reader *reader, int64_t since_ms,
+                                         uint32_t timeout_ms, rd_kafka_topic_partition_list_t *list)
+{
+    for (int i = 0; i < list->cnt; i++)
+        list->elems[i].offset = since_ms;
+    rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(reader->rk, list, (int)timeout_ms);
+    for (int i = 0; i < list->cnt; i++) {
+        if (!code) code = list->elems[i].err;
+        if (code || list->elems[i].offset == since_ms) list->elems[i].offset = RD_KAFKA_OFFSET_END;
+    }
+    return code;
+}
+
+static int64_t since_age_ms(uint64_t age_ms)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - (int64_t)age_ms;
+}
+
+/* Partitions with nothing so young are at their end already. */
+static enum mr_status start_since(struct mr_kafka_reader *reader,
+                                  const struct mr_kafka_reader_options *options,
+                                  rd_kafka_topic_partition_list_t *list, struct mr_error *err)
+{
+    rd_kafka_resp_err_t code = start_by_time(reader, options->since_ms, options->timeout_ms, list);
+    if (code) return mr_fail(err, MR_UNREACHABLE, "offsets of a time: %s", rd_kafka_err2str(code));
+    for (int i = list->cnt - 1; i >= 0 && options->until_end; i--)
+        if (list->elems[i].offset < 0) rd_kafka_topic_partition_list_del_by_idx(list, i);
+    return MR_OK;
+}
+
+static enum mr_status choose_start(struct mr_kafka_reader *reader,
+                                   const struct mr_kafka_reader_options *options,
+                                   rd_kafka_topic_partition_list_t *list, struct mr_error *err)
+{
+    enum mr_kafka_from from = options->from;
+    if (from == MR_KAFKA_FROM_TIME && options->kafka->embedded)
+        from = MR_KAFKA_FROM_BEGINNING; /* that broker knows no times */
+    if (from == MR_KAFKA_FROM_TIME) return start_since(reader, options, list, err);
+    if (from == MR_KAFKA_FROM_AGE)
+        start_by_time(reader, since_age_ms(options->age_ms), options->timeout_ms, list);
+    for (int i = 0; i < list->cnt; i++) {
+        if (list->elems[i].offset >= 0) continue;
+        enum mr_status status = start_at(reader, from, options->timeout_ms, &list->elems[i], err);
+        if (status != MR_OK) return status;
+    }
+    return MR_OK;
+}
+
+/* Notes where each partition ends now, if there is something to read before. */
+static void note_ends(struct mr_kafka_reader *reader, const struct mr_kafka_reader_options *options,
+                      const rd_kafka_topic_partition_list_t *list)
+{
+    reader->unread = rd_kafka_topic_partition_list_new(list->cnt);
+    if (options->from == MR_KAFKA_FROM_END) return;
+    for (int i = 0; i < list->cnt; i++) {
+        const rd_kafka_topic_partition_t *element = &list->elems[i];
+        struct mr_kafka_ends ends;
+        if (mr_kafka_client_ends(reader->rk, element->topic, element->partition,
+                                 options->timeout_ms, &ends, NULL) != MR_OK)
+            continue;
+        int64_t from = element->offset > ends.begin ? element->offset : ends.begin;
+        if (from >= ends.end) continue;
+        rd_kafka_topic_partition_list_add(reader->unread, element->topic, element->partition)
+            ->offset = ends.end;
+    }
+}
+
+static void note_taken(struct mr_kafka_reader *reader, const rd_kafka_message_t *message)
+{
+    const char *topic = rd_kafka_topic_name(message->rkt);
+    const rd_kafka_topic_partition_t *element =
+        rd_kafka_topic_partition_list_find(reader->unread, topic, message->partition);
+    if (element && !reader->until_end && message->offset + 1 >= element->offset)
+        rd_kafka_topic_partition_list_del(reader->unread, topic, message->partition);
+}
+
+bool mr_kafka_reader_is_behind(const struct mr_kafka_reader *reader)
+{
+    return reader->unread->cnt > 0;
+}
+
+static enum mr_status assign(struct mr_kafka_reader *reader,
+                             const struct mr_kafka_reader_options *options, struct mr_error *err)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(8);
+    enum mr_status status = list_partitions(reader, options, list, err);
+    if (status == MR_OK) status = choose_start(reader, options, list, err);
+    if (status == MR_OK) {
+        if (options->until_end)
+            reader->unread = rd_kafka_topic_partition_list_copy(list);
+        else
+            note_ends(reader, options, list);
+    }
+    if (status == MR_OK && list->cnt > 0) {
+        rd_kafka_resp_err_t code = rd_kafka_assign(reader->rk, list);
+        if (code) status = mr_fail(err, MR_UNREACHABLE, "assign: %s", rd_kafka_err2str(code));
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+    return status;
+}
+
+static enum mr_kafka_role role_of(const struct mr_kafka_reader_options *options)
+{
+    if (!options->until_end) return MR_KAFKA_READER;
+    return options->uncommitted ? MR_KAFKA_SCANNER_UNCOMMITTED : MR_KAFKA_SCANNER;
+}
+
+enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
+                                      const struct mr_kafka_reader_options *options,
+                                      struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_kafka_reader *reader = calloc(1, sizeof *reader);
+    if (!reader) return mr_fail(err, MR_NOMEM, "no memory for a reader");
+    reader->kafka = options->kafka;
+    reader->until_end = options->until_end;
+    rd_kafka_conf_t *conf = NULL;
+    enum mr_kafka_role role = role_of(options);
+    enum mr_status status = mr_kafka_conf_create(&conf, role, options->kafka, reader, err);
+    if (status == MR_OK) status = mr_kafka_conf_open(&reader->rk, conf, role, err);
+    if (status != MR_OK) {
+        free(reader);
+        return status;
+    }
+    rd_kafka_poll_set_consumer(reader->rk);
+    reader->queue = rd_kafka_queue_get_consumer(reader->rk);
+    if (options->wake) {
+        uint64_t one = 1;
+        rd_kafka_queue_io_event_enable(reader->queue, options->wake->fd, &one, sizeof one);
+    }
+    status = assign(reader, options, err);
+    if (status != MR_OK) {
+        mr_kafka_reader_destroy(reader);
+        return status;
+    }
+    *out = reader;
+    return MR_OK;
+}
+
+void mr_kafka_reader_destroy(struct mr_kafka_reader *reader)
+{
+    if (!reader) return;
+    if (reader->taken) rd_kafka_message_destroy(reader->taken);
+    rd_kafka_queue_io_event_enable(reader->queue, -1, NULL, 0);
+    rd_kafka_queue_destroy(reader->queue);
+    rd_kafka_consumer_close(reader->rk);
+    rd_kafka_destroy(reader->rk);
+    if (reader->unread) rd_kafka_topic_partition_list_destroy(reader->unread);
+    free(reader);
+}
+
+bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
+                          struct mr_kafka_record *record)
+{
+    if (reader->taken) rd_kafka_message_destroy(reader->taken);
+    reader->taken = rd_kafka_consumer_poll(reader->rk, (int)timeout_ms);
+    if (!reader->taken) return false;
+    rd_kafka_message_t *message = reader->taken;
+    if (message->err) {
+        if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+            rd_kafka_topic_partition_list_del(reader->unread, rd_kafka_topic_name(message->rkt),
+                                              message->partition);
+        rd_kafka_message_destroy(message);
+        reader->taken = NULL;
+        return false;
+    }
+    note_taken(reader, message);
+    mr_kafka_client_describe(message, reader->headers, record);
+    return true;
+}
+
+enum mr_status mr_kafka_reader_first(struct mr_kafka_reader *reader, const char *topic,
+                                     int32_t partition, uint32_t timeout_ms, int64_t *offset,
+                                     struct mr_error *err)
+{
+    struct mr_kafka_ends ends;
+    enum mr_status status =
+        mr_kafka_client_ends(reader->rk, topic, partition, timeout_ms, &ends, err);
+    if (status == MR_OK) *offset = ends.begin;
+    return status;
+}

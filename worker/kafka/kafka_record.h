@@ -1,0 +1,37 @@
+/* kafka_record - a Kafka record as plain memory, without the library. Everything is borrowed; who
+ * from and for how long says the function that hands it out. */
+#ifndef MR_WORKER_KAFKA_KAFKA_RECORD_H
+#define MR_WORKER_KAFKA_KAFKA_RECORD_H
+
+#include "codec/status.h"
+#include "codec/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mr_kafka_header {
+    const char *name;
+    const void *value; /* NULL: a null value */
+    size_t length;
+};
+
+#define MR_KAFKA_HEADERS_MAX ((size_t)128) /* of one record; those behind are not seen */
+
+struct mr_kafka_record {
+    const char *topic;
+    int32_t partition; /* to produce: -1 lets the key decide */
+    int64_t offset;
+    int64_t timestamp_ms; /* unix; 0 when the broker says none */
+    bool append_time;     /* the timestamp is the broker's, not the producer's */
+    struct mr_text key;   /* bytes NULL: null key */
+    struct mr_text value; /* bytes NULL: null value (a tombstone) */
+    const struct mr_kafka_header *headers;
+    size_t header_count;
+};
+
+/* The last header of that name; NULL when there is none. */
+const struct mr_kafka_header *mr_kafka_record_header(const struct mr_kafka_record *record,
+                                                     const char *name);
+
+#endif

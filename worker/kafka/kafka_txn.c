@@ -1,0 +1,313 @@
+#include "worker/kafka/kafka_txn.h"
+
+#include "worker/base/clock.h"
+
+#include <librdkafka/rdkafka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MS_NS      ((uint64_t)1000000)
+#define SLICE_MS   1000u /* of a call that goes on where it was when it is made again */
+#define OFFSETS_MS 5000u /* of the question that does not */
+#define RENEWALS   3u    /* without a transaction that came through */
+
+struct mr_kafka_txn {
+    struct mr_kafka_txn_options options;
+    struct mr_kafka_out *out;
+    rd_kafka_t *rk;
+    bool open, renewing;
+    uint32_t renewals; /* in a row */
+    uint64_t began_ns; /* the last transaction */
+    _Atomic uint64_t call_ns;
+};
+
+/* What an error of a transaction means; anything that is not said to be abortable is fatal. Frees
+ * it. */
+static enum mr_status judge(const char *what, rd_kafka_error_t *error, struct mr_error *err)
+{
+    if (!error) return MR_OK;
+    enum mr_status status = MR_BACKEND;
+    if (!rd_kafka_error_is_fatal(error) &&
+        (rd_kafka_error_txn_requires_abort(error) || rd_kafka_error_is_retriable(error)))
+        status = MR_AGAIN;
+    mr_fail(err, status, "%s: %s", what, rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    return status;
+}
+
+static bool is_again(rd_kafka_error_t *error)
+{
+    return error && !rd_kafka_error_is_fatal(error) && !rd_kafka_error_txn_requires_abort(error) &&
+           rd_kafka_error_is_retriable(error);
+}
+
+static bool is_stopping(const struct mr_kafka_txn *txn)
+{
+    return txn->options.stopping && atomic_load(txn->options.stopping);
+}
+
+static uint64_t age_ns(const struct mr_kafka_txn *txn)
+{
+    return mr_clock_ns() - txn->began_ns;
+}
+
+/* Calls until the answer is one to act on, for as long as it takes; for at most timeout_ms if that
+ * is not 0. The last answer counts, whatever it is. */
+static rd_kafka_error_t *insist(struct mr_kafka_txn *txn, uint32_t timeout_ms,
+                                rd_kafka_error_t *(*call)(rd_kafka_t *rk, int timeout_ms))
+{
+    rd_kafka_error_t *error = NULL;
+    struct timespec pause = {.tv_nsec = 20000000};
+    uint64_t began_ns = mr_clock_ns();
+    for (;;) {
+        atomic_store(&txn->call_ns, mr_clock_ns());
+        error = call(txn->rk, (int)SLICE_MS);
+        atomic_store(&txn->call_ns, 0);
+        if (!is_again(error) || is_stopping(txn)) return error;
+        if (timeout_ms > 0 && mr_clock_ns() - began_ns >= timeout_ms * MS_NS) return error;
+        rd_kafka_error_destroy(error);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* ---- opening ---- */
+
+static enum mr_status judge_init(rd_kafka_error_t *error, struct mr_error *err)
+{
+    if (!error) return MR_OK;
+    enum mr_status status = MR_BAD_CONFIG;
+    switch (rd_kafka_error_code(error)) {
+    case RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE:
+        mr_fail(err, status, "--delivery exactly-once: this broker has no transactions: %s",
+                rd_kafka_error_string(error));
+        break;
+    case RD_KAFKA_RESP_ERR__TIMED_OUT:
+    case RD_KAFKA_RESP_ERR__TRANSPORT:
+        status = mr_fail(err, MR_UNREACHABLE, "the transaction coordinator does not answer: %s",
+                         rd_kafka_error_string(error));
+        break;
+    default:
+        mr_fail(err, status, "--delivery exactly-once: %s", rd_kafka_error_string(error));
+    }
+    rd_kafka_error_destroy(error);
+    return status;
+}
+
+static enum mr_status open_producer(struct mr_kafka_txn *txn, struct mr_error *err)
+{
+    if (txn->out) return MR_OK;
+    enum mr_status status = mr_kafka_out_create(&txn->out, &txn->options.out, err);
+    if (status == MR_OK) txn->rk = mr_kafka_out_handle(txn->out);
+    return status;
+}
+
+/* Before the first, or another producer instead of the last. */
+static enum mr_status init(struct mr_kafka_txn *txn, struct mr_error *err)
+{
+    enum mr_status status = open_producer(txn, err);
+    if (status != MR_OK) return status;
+    return judge_init(insist(txn, txn->options.timeout_ms, rd_kafka_init_transactions), err);
+}
+
+enum mr_status mr_kafka_txn_create(struct mr_kafka_txn **out,
+                                   const struct mr_kafka_txn_options *options, struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_kafka_txn *txn = calloc(1, sizeof *txn);
+    if (!txn) return mr_fail(err, MR_NOMEM, "no memory for transactions");
+    txn->options = *options;
+    enum mr_status status = init(txn, err);
+    if (status != MR_OK) {
+        mr_kafka_txn_destroy(txn);
+        return status;
+    }
+    *out = txn;
+    return MR_OK;
+}
+
+void mr_kafka_txn_destroy(struct mr_kafka_txn *txn)
+{
+    if (!txn) return;
+    if (txn->open) mr_kafka_txn_abort(txn, NULL);
+    mr_kafka_out_destroy(txn->out);
+    free(txn);
+}
+
+uint64_t mr_kafka_txn_call_ns(const struct mr_kafka_txn *txn)
+{
+    return atomic_load(&txn->call_ns);
+}
+
+struct mr_kafka_out *mr_kafka_txn_out(struct mr_kafka_txn *txn)
+{
+    return txn->out;
+}
+
+/* ---- one transaction ---- */
+
+enum mr_status mr_kafka_txn_begin(struct mr_kafka_txn *txn, struct mr_error *err)
+{
+    enum mr_status status = judge("begin", rd_kafka_begin_transaction(txn->rk), err);
+    txn->open = status == MR_OK;
+    if (txn->open) txn->began_ns = mr_clock_ns();
+    return status;
+}
+
+enum mr_status mr_kafka_txn_abort(struct mr_kafka_txn *txn, struct mr_error *err)
+{
+    struct mr_error reason = {0};
+    txn->open = false;
+    if (judge("abort", insist(txn, 0, rd_kafka_abort_transaction), &reason) == MR_OK)
+        return MR_AGAIN;
+    if (err) *err = reason;
+    return MR_BACKEND;
+}
+
+/* Ends what failed; *err keeps the first reason unless the abort failed too. */
+static enum mr_status give_up(struct mr_kafka_txn *txn, enum mr_status status, struct mr_error *err)
+{
+    if (status != MR_AGAIN) {
+        txn->open = false;
+        return status;
+    }
+    return mr_kafka_txn_abort(txn, err);
+}
+
+static rd_kafka_topic_partition_list_t *list_of(const struct mr_kafka_txn *txn,
+                                                const struct mr_kafka_commit *commits, size_t count)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
+    for (size_t i = 0; i < count; i++) {
+        rd_kafka_topic_partition_t *element = rd_kafka_topic_partition_list_add(
+            list, txn->options.topics[commits[i].topic_index].name, commits[i].partition);
+        element->offset = commits[i].offset;
+        element->metadata = strdup(commits[i].metadata); /* the list frees it */
+        element->metadata_size = element->metadata ? strlen(commits[i].metadata) : 0;
+    }
+    return list;
+}
+
+static enum mr_status send_offsets(struct mr_kafka_txn *txn, const struct mr_kafka_commit *commits,
+                                   size_t count, const struct mr_kafka_membership *membership,
+                                   struct mr_error *err)
+{
+    if (count == 0) return MR_OK;
+    rd_kafka_topic_partition_list_t *list = list_of(txn, commits, count);
+    rd_kafka_error_t *error = NULL;
+    uint64_t timeout_ns = txn->options.out.kafka->transaction_timeout_ns;
+    do {
+        if (error) rd_kafka_error_destroy(error);
+        atomic_store(&txn->call_ns, mr_clock_ns());
+        error = rd_kafka_send_offsets_to_transaction(
+            txn->rk, list, (const rd_kafka_consumer_group_metadata_t *)membership, (int)OFFSETS_MS);
+        atomic_store(&txn->call_ns, 0);
+    } while (is_again(error) && !is_stopping(txn) && age_ns(txn) < timeout_ns);
+    rd_kafka_topic_partition_list_destroy(list);
+    return judge("offsets", error, err);
+}
+
+enum mr_status mr_kafka_txn_commit(struct mr_kafka_txn *txn, const struct mr_kafka_commit *commits,
+                                   size_t count, const struct mr_kafka_membership *membership,
+                                   struct mr_error *err)
+{
+    enum mr_status status = send_offsets(txn, commits, count, membership, err);
+    if (status != MR_OK) return give_up(txn, status, err);
+    status = judge("commit", insist(txn, 0, rd_kafka_commit_transaction), err);
+    if (status != MR_OK) return give_up(txn, status, err);
+    txn->open = false;
+    txn->renewals = 0;
+    return MR_OK;
+}
+
+/* ---- another producer ---- */
+
+static bool is_same(const rd_kafka_topic_partition_t *a, const rd_kafka_topic_partition_t *b)
+{
+    size_t length = strlen(b->metadata);
+    return a->offset == b->offset && a->metadata && a->metadata_size >= length &&
+           memcmp(a->metadata, b->metadata, length) == 0;
+}
+
+/* Any of them: a transaction is on the broker whole or not at all. One of another worker, which may
+ * have the partition by now, is another one: a commit says its time. */
+static bool has_any(const rd_kafka_event_t *event, const rd_kafka_topic_partition_list_t *wanted)
+{
+    size_t count = 0;
+    const rd_kafka_ListConsumerGroupOffsets_result_t *result =
+        rd_kafka_event_ListConsumerGroupOffsets_result((rd_kafka_event_t *)(uintptr_t)event);
+    const rd_kafka_group_result_t **groups =
+        rd_kafka_ListConsumerGroupOffsets_result_groups(result, &count);
+    const rd_kafka_topic_partition_list_t *list =
+        count == 1 ? rd_kafka_group_result_partitions(groups[0]) : NULL;
+    for (int i = 0; list && i < wanted->cnt; i++)
+        for (int k = 0; k < list->cnt; k++)
+            if (list->elems[k].partition == wanted->elems[i].partition &&
+                strcmp(list->elems[k].topic, wanted->elems[i].topic) == 0 &&
+                is_same(&list->elems[k], &wanted->elems[i]))
+                return true;
+    return false;
+}
+
+static enum mr_status ask_offsets(struct mr_kafka_txn *txn,
+                                  const rd_kafka_topic_partition_list_t *wanted, bool *committed,
+                                  struct mr_error *err)
+{
+    char reason[128];
+    rd_kafka_ListConsumerGroupOffsets_t *question =
+        rd_kafka_ListConsumerGroupOffsets_new(txn->options.out.kafka->group, wanted);
+    rd_kafka_AdminOptions_t *options =
+        rd_kafka_AdminOptions_new(txn->rk, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
+    rd_kafka_AdminOptions_set_request_timeout(options, (int)OFFSETS_MS, reason, sizeof reason);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(txn->rk);
+    rd_kafka_ListConsumerGroupOffsets(txn->rk, &question, 1, options, queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, (int)(2 * OFFSETS_MS));
+    enum mr_status status = MR_OK;
+    if (!event || rd_kafka_event_error(event))
+        status = mr_fail(err, MR_UNREACHABLE, "what is committed: %s",
+                         event ? rd_kafka_event_error_string(event) : "no answer");
+    else
+        *committed = has_any(event, wanted);
+    if (event) rd_kafka_event_destroy(event);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_AdminOptions_destroy(options);
+    rd_kafka_ListConsumerGroupOffsets_destroy(question);
+    return status;
+}
+
+/* Whether the broken producer is one to be replaced. */
+static enum mr_status may_renew(struct mr_kafka_txn *txn, struct mr_error *err)
+{
+    const struct mr_kafka_options *kafka = txn->options.out.kafka;
+    char reason[8];
+    if (rd_kafka_fatal_error(txn->rk, reason, sizeof reason) == RD_KAFKA_RESP_ERR__FENCED &&
+        age_ns(txn) < kafka->transaction_timeout_ns)
+        return mr_fail(err, MR_BACKEND,
+                       "another worker has taken this worker's id (--worker-id %s)",
+                       kafka->client_id);
+    return txn->renewals++ < RENEWALS ? MR_OK : MR_BACKEND;
+}
+
+enum mr_status mr_kafka_txn_renew(struct mr_kafka_txn *txn, const struct mr_kafka_commit *commits,
+                                  size_t count, bool *committed, struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    *committed = false;
+    if (!txn->renewing) {
+        status = may_renew(txn, err);
+        if (status != MR_OK) return status;
+        mr_kafka_out_destroy(txn->out);
+        txn->out = NULL;
+        txn->renewing = true;
+        txn->open = false;
+    }
+    status = init(txn, err);
+    if (status != MR_OK) return status;
+    if (count > 0) {
+        rd_kafka_topic_partition_list_t *wanted = list_of(txn, commits, count);
+        status = ask_offsets(txn, wanted, committed, err);
+        rd_kafka_topic_partition_list_destroy(wanted);
+    }
+    txn->renewing = status != MR_OK;
+    return status;
+}

@@ -1,0 +1,76 @@
+#include "worker/publish/ending.h"
+
+#include "codec/check.h"
+#include "worker/kafka/kafka_out.h"
+
+#include <string.h>
+
+#define REPLY_TIMEOUT_MS 5000u
+
+struct mr_log_place mr_ending_place(const struct mr_ticket *ticket)
+{
+    return (struct mr_log_place){.req_id = {ticket->id, strlen(ticket->id)},
+                                 .topic = {ticket->topic, strlen(ticket->topic)},
+                                 .partition = ticket->partition,
+                                 .offset = ticket->offset};
+}
+
+static const struct mr_refusal_mail *refusal_of(const struct mr_ticket *ticket)
+{
+    if (ticket->ending->kind != MR_MAIL_REFUSAL) return NULL;
+    return (const struct mr_refusal_mail *)ticket->ending;
+}
+
+static bool reply_exists(const struct mr_ticket *ticket, struct mr_kafka_out *out,
+                         struct mr_log *log)
+{
+    uint32_t count = 0;
+    struct mr_error err = {0};
+    enum mr_status status =
+        mr_kafka_out_partitions(out, ticket->reply_topic, REPLY_TIMEOUT_MS, &count, &err);
+    if (status == MR_OK && count > 0 && ticket->reply_partition < (int64_t)count) return true;
+    struct mr_log_place place = mr_ending_place(ticket);
+    mr_log_write(log, MR_LOG_WARN, &place, "no reply: topic %s has %u partitions",
+                 ticket->reply_topic, count);
+    return false;
+}
+
+bool mr_ending_wants(const struct mr_ticket *ticket, enum mr_part kind, struct mr_kafka_out *out,
+                     struct mr_log *log)
+{
+    const struct mr_refusal_mail *refusal = refusal_of(ticket);
+    bool result = !refusal || refusal->write_result;
+    if (kind == MR_PART_DEAD_LETTER) return refusal && refusal->dead_letter;
+    if (kind == MR_PART_RESULT) return result;
+    MR_ASSERT(kind == MR_PART_REPLY);
+    return result && ticket->reply_topic && reply_exists(ticket, out, log);
+}
+
+enum mr_status mr_ending_make(struct mr_answer *answer, const struct mr_answer_source *source,
+                              const struct mr_ticket *ticket, enum mr_part kind, bool shrunk,
+                              struct mr_error *err)
+{
+    if (kind == MR_PART_DEAD_LETTER) {
+        mr_answer_dead_letter(answer, source, refusal_of(ticket), shrunk);
+        return MR_OK;
+    }
+    enum mr_status status = mr_answer_result(answer, source, ticket->ending, shrunk, err);
+    if (kind == MR_PART_REPLY) {
+        answer->record.topic = ticket->reply_topic;
+        answer->record.partition = ticket->reply_partition;
+    }
+    return status;
+}
+
+void mr_ending_count(struct mr_ending_stats *stats, struct mr_metrics *metrics, enum mr_part kind)
+{
+    if (kind == MR_PART_REPLY) stats->replies++;
+    if (kind == MR_PART_RESULT) {
+        stats->results++;
+        mr_metrics_add(metrics, MR_COUNTER_RESULT_RECORDS, 1);
+    }
+    if (kind == MR_PART_DEAD_LETTER) {
+        stats->dead_letters++;
+        mr_metrics_add(metrics, MR_COUNTER_DEAD_LETTERS, 1);
+    }
+}

@@ -1,0 +1,547 @@
+#include "worker/redis/resume.h"
+
+#include "codec/check.h"
+#include "worker/base/clock.h"
+#include "worker/ticket/messages.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+/* Beyond that the connection counts as broken. */
+#define ASK_TIMEOUT_NS   ((uint64_t)500000000)
+#define WRITE_TIMEOUT_NS ((uint64_t)1000000000)
+#define SECOND_NS        ((uint64_t)1000000000)
+#define RENEWALS         4u /* of a list's time, while that lasts */
+#define BURST_MAX        ((size_t)128)
+
+/* What makes and judges entries. Two sets, so that the engine's short writes never wait for
+ * somebody who reads a long list or hashes a long record. */
+struct tools {
+    pthread_mutex_t mutex;
+    struct mr_sha256 *hash;
+    struct mr_frame_keys keys;
+};
+
+/* A token to be sent. */
+struct unsent {
+    struct mr_trail *trail; /* with a ref of its own */
+    size_t length;
+    unsigned char bytes[MR_PROGRESS_BYTES_MAX];
+};
+
+struct mr_resume {
+    struct mr_resume_options options;
+    struct tools writing, reading;
+    struct unsent *burst; /* [BURST_MAX], publish's */
+    size_t burst_count;
+    atomic_size_t kept_bytes;
+    char ttl_text[24];
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    /* under mutex */
+    uint32_t calls, tokens; /* on their way: all; tokens of running requests */
+    uint32_t given_up;      /* answers that nobody waits for any more, on their way */
+    bool late;              /* tokens were waited for in vain */
+    bool muted;
+};
+
+struct mr_trail {
+    struct mr_resume *resume;
+    atomic_uint refs; /* the ticket's, and one for each call on its way */
+    struct mr_progress_name name;
+    unsigned char identity[MR_SHA256_BYTES];
+    atomic_bool keeps; /* tokens are wanted and nothing has failed */
+    uint32_t attempt;  /* set before the first token */
+    bool known;        /* something is in Redis; set before the start, by it too */
+    size_t found;      /* bytes of it when it was read; set before the start */
+    size_t bytes;      /* publish's: of tokens since */
+    uint64_t renew_ns; /* publish's, from the start on */
+};
+
+/* ---- trails ---- */
+
+static void unref(struct mr_trail *trail)
+{
+    if (atomic_fetch_sub(&trail->refs, 1) != 1) return;
+    atomic_fetch_sub(&trail->resume->kept_bytes, trail->bytes);
+    free(trail);
+}
+
+void mr_trail_drop(struct mr_trail *trail)
+{
+    if (trail) unref(trail);
+}
+
+bool mr_trail_keeps(const struct mr_trail *trail)
+{
+    return atomic_load_explicit(&trail->keeps, memory_order_relaxed);
+}
+
+/* ---- calls ---- */
+
+/* One that was begun is over. */
+static void end_call(struct mr_resume *resume, bool tokens)
+{
+    pthread_mutex_lock(&resume->mutex);
+    resume->calls--;
+    if (tokens) resume->tokens--;
+    if (resume->calls == 0 || resume->tokens == 0) pthread_cond_broadcast(&resume->changed);
+    pthread_mutex_unlock(&resume->mutex);
+}
+
+struct words {
+    const char *words[4];
+    size_t lengths[4];
+    int count;
+};
+
+static void add_word(struct words *words, const void *bytes, size_t length)
+{
+    words->words[words->count] = bytes;
+    words->lengths[words->count++] = length;
+}
+
+static struct words words_of(const struct mr_trail *trail, const char *command)
+{
+    struct words words = {0};
+    add_word(&words, command, strlen(command));
+    add_word(&words, trail->name.key, MR_PROGRESS_KEY_BYTES - 1);
+    return words;
+}
+
+typedef void done_function(void *context, enum mr_redis_outcome outcome,
+                           const struct mr_redis_reply *reply);
+
+/* False: refused; `done` is not called. */
+static bool begin_call(struct mr_resume *resume, const struct words *words, uint64_t timeout_ns,
+                       done_function *done, void *context)
+{
+    struct mr_tier_call call = {.words = words->words,
+                                .lengths = words->lengths,
+                                .count = words->count,
+                                .timeout_ns = timeout_ns,
+                                .done = done,
+                                .context = context};
+    pthread_mutex_lock(&resume->mutex);
+    resume->calls++;
+    pthread_mutex_unlock(&resume->mutex);
+    if (resume->options.call(resume->options.context, &call, 1)) return true;
+    end_call(resume, false);
+    return false;
+}
+
+static void on_noted(void *context, enum mr_redis_outcome outcome,
+                     const struct mr_redis_reply *reply)
+{
+    struct mr_trail *trail = context;
+    struct mr_resume *resume = trail->resume;
+    (void)outcome, (void)reply;
+    unref(trail);
+    end_call(resume, false);
+}
+
+static void note(struct mr_trail *trail, const struct words *words)
+{
+    atomic_fetch_add(&trail->refs, 1);
+    if (!begin_call(trail->resume, words, WRITE_TIMEOUT_NS, on_noted, trail)) unref(trail);
+}
+
+static void renew(struct mr_trail *trail)
+{
+    struct words words = words_of(trail, "EXPIRE");
+    add_word(&words, trail->resume->ttl_text, strlen(trail->resume->ttl_text));
+    trail->renew_ns = mr_clock_ns() + trail->resume->options.ttl_ns / RENEWALS;
+    note(trail, &words);
+}
+
+/* An entry's bytes; 0: it cannot be sealed. */
+static size_t write_entry(struct mr_trail *trail, const struct mr_progress_entry *entry,
+                          unsigned char out[MR_PROGRESS_BYTES_MAX])
+{
+    struct tools *set = &trail->resume->writing;
+    unsigned char nonce[MR_AES_NONCE_BYTES] = {0};
+    if (set->keys.count > 0 && getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) return 0;
+    pthread_mutex_lock(&set->mutex);
+    struct mr_progress_tools tools = {set->hash, &set->keys};
+    size_t length = mr_progress_write(&tools, &trail->name, entry, nonce, out);
+    pthread_mutex_unlock(&set->mutex);
+    return length;
+}
+
+/* A write whose failing does not end anything. */
+static void append(struct mr_trail *trail, const char *command, enum mr_progress_kind kind)
+{
+    unsigned char bytes[MR_PROGRESS_BYTES_MAX];
+    struct mr_progress_entry entry = {.kind = kind, .attempt = trail->attempt};
+    struct words words = words_of(trail, command);
+    add_word(&words, bytes, write_entry(trail, &entry, bytes));
+    if (words.lengths[2] > 0) note(trail, &words);
+}
+
+/* ---- asking ---- */
+
+static void read_list(struct mr_found_mail *found, const struct mr_redis_reply *reply)
+{
+    const struct mr_trail *trail = found->trail;
+    struct tools *set = &trail->resume->reading;
+    found->entries = mr_redis_reply_count(reply);
+    pthread_mutex_lock(&set->mutex);
+    struct mr_progress_tools tools = {set->hash, &set->keys};
+    for (size_t i = 0; i < found->entries; i++) {
+        struct mr_text entry;
+        entry.bytes = mr_redis_reply_text(mr_redis_reply_at(reply, i), &entry.length);
+        mr_progress_read(&found->history, &tools, &trail->name, trail->identity, entry);
+        found->bytes += entry.length;
+    }
+    pthread_mutex_unlock(&set->mutex);
+}
+
+/* Under the mutex. */
+static void count_given_up(struct mr_resume *resume, uint32_t count)
+{
+    bool silent = count > 0, before = resume->given_up > 0;
+    resume->given_up = count;
+    if (silent != before && resume->options.silence)
+        resume->options.silence(resume->options.context, silent);
+}
+
+static void on_answer(void *context, enum mr_redis_outcome outcome,
+                      const struct mr_redis_reply *reply)
+{
+    struct mr_found_mail *found = context;
+    struct mr_trail *trail = found->trail;
+    struct mr_resume *resume = trail->resume;
+    found->heard = outcome == MR_REDIS_DONE;
+    if (found->heard) read_list(found, reply);
+    pthread_mutex_lock(&resume->mutex);
+    bool muted = resume->muted;
+    found->over = true;
+    if (found->given_up) count_given_up(resume, resume->given_up - 1);
+    if (!muted) mr_mailbox_post_control(resume->options.intake, &found->mail);
+    pthread_mutex_unlock(&resume->mutex);
+    if (muted) mr_found_mail_free(found);
+    unref(trail);
+    end_call(resume, false);
+}
+
+static struct mr_trail *make_trail(struct mr_resume *resume,
+                                   const struct mr_progress_origin *origin,
+                                   const struct mr_request *request)
+{
+    struct mr_trail *trail = calloc(1, sizeof *trail);
+    if (!trail) return NULL;
+    trail->resume = resume;
+    atomic_init(&trail->refs, 1);
+    atomic_init(&trail->keeps, resume->options.bytes_max > 0 && request->choice_count == 1);
+    pthread_mutex_lock(&resume->reading.mutex);
+    mr_progress_name_of(resume->reading.hash, origin, &trail->name);
+    mr_progress_identity_of(resume->reading.hash, resume->options.weights_digest,
+                            request->token_ids, request->token_count, trail->identity);
+    pthread_mutex_unlock(&resume->reading.mutex);
+    return trail;
+}
+
+struct mr_trail *mr_resume_ask(struct mr_resume *resume, const struct mr_progress_origin *origin,
+                               const struct mr_request *request, struct mr_ticket *ticket,
+                               struct mr_found_mail **found)
+{
+    struct mr_trail *trail = make_trail(resume, origin, request);
+    if (!found) return trail;
+    *found = NULL;
+    struct mr_found_mail *asked = calloc(1, sizeof *asked);
+    if (!trail || !asked) goto fail;
+    asked->mail = (struct mr_mail){.bytes = sizeof *asked, .kind = MR_MAIL_FOUND};
+    asked->ticket = ticket;
+    asked->trail = trail;
+    struct words words = words_of(trail, "LRANGE");
+    add_word(&words, "0", 1);
+    add_word(&words, "-1", 2);
+    atomic_fetch_add(&trail->refs, 1);
+    *found = asked; /* the answer may be on its way to intake before begin_call returns */
+    if (begin_call(resume, &words, ASK_TIMEOUT_NS, on_answer, asked)) return trail;
+    *found = NULL;
+    unref(trail);
+    free(asked);
+    return trail;
+fail:
+    free(asked);
+    mr_trail_drop(trail);
+    return NULL;
+}
+
+void mr_trail_learn(struct mr_trail *trail, const struct mr_found_mail *found)
+{
+    trail->known = found->entries > 0;
+    trail->found = found->bytes;
+}
+
+bool mr_resume_give_up(struct mr_resume *resume, struct mr_found_mail *found)
+{
+    pthread_mutex_lock(&resume->mutex);
+    bool over = found->over;
+    if (!over) {
+        found->given_up = true;
+        count_given_up(resume, resume->given_up + 1);
+        pthread_cond_broadcast(&resume->changed);
+    }
+    pthread_mutex_unlock(&resume->mutex);
+    return !over;
+}
+
+bool mr_resume_is_silent(struct mr_resume *resume)
+{
+    pthread_mutex_lock(&resume->mutex);
+    bool silent = resume->given_up > 0;
+    pthread_mutex_unlock(&resume->mutex);
+    return silent;
+}
+
+void mr_found_mail_free(struct mr_found_mail *found)
+{
+    mr_progress_clear(&found->history);
+    free(found);
+}
+
+/* ---- writing ---- */
+
+/* Ends the trail when the list does not have what was written. */
+static void judge(struct mr_trail *trail, enum mr_redis_outcome outcome,
+                  const struct mr_redis_reply *reply)
+{
+    if (outcome == MR_REDIS_DONE && mr_redis_reply_integer(reply) > 0) return;
+    if (atomic_exchange(&trail->keeps, false))
+        mr_metrics_add(trail->resume->options.metrics, MR_COUNTER_TRAILS_LOST, 1);
+}
+
+static void on_started(void *context, enum mr_redis_outcome outcome,
+                       const struct mr_redis_reply *reply)
+{
+    judge(context, outcome, reply);
+    on_noted(context, outcome, reply);
+}
+
+void mr_trail_start(struct mr_trail *trail, uint32_t attempt, uint32_t index, uint32_t shown)
+{
+    unsigned char bytes[MR_PROGRESS_BYTES_MAX];
+    struct mr_progress_entry entry = {.kind = MR_PROGRESS_START,
+                                      .attempt = attempt,
+                                      .index = index,
+                                      .shown = shown,
+                                      .identity = trail->identity};
+    struct words words = words_of(trail, "RPUSH");
+    trail->attempt = attempt;
+    trail->known = true;
+    add_word(&words, bytes, write_entry(trail, &entry, bytes));
+    atomic_fetch_add(&trail->refs, 1);
+    if (words.lengths[2] == 0 ||
+        !begin_call(trail->resume, &words, WRITE_TIMEOUT_NS, on_started, trail)) {
+        judge(trail, MR_REDIS_LOST, NULL);
+        unref(trail);
+        return;
+    }
+    renew(trail);
+}
+
+static void on_kept(void *context, enum mr_redis_outcome outcome,
+                    const struct mr_redis_reply *reply)
+{
+    struct mr_trail *trail = context;
+    struct mr_resume *resume = trail->resume;
+    judge(trail, outcome, reply);
+    unref(trail);
+    end_call(resume, true);
+}
+
+/* Counts the bytes as kept; false: there is no room for them. */
+static bool take_room(struct mr_trail *trail, size_t bytes)
+{
+    struct mr_resume *resume = trail->resume;
+    if (trail->found + trail->bytes + bytes > MR_TRAIL_BYTES_MAX) return false;
+    if (atomic_fetch_add(&resume->kept_bytes, bytes) + bytes > resume->options.bytes_max) {
+        atomic_fetch_sub(&resume->kept_bytes, bytes);
+        return false;
+    }
+    trail->bytes += bytes;
+    return true;
+}
+
+static void count_tokens(struct mr_resume *resume, size_t count)
+{
+    pthread_mutex_lock(&resume->mutex);
+    resume->calls += (uint32_t)count;
+    resume->tokens += (uint32_t)count;
+    pthread_mutex_unlock(&resume->mutex);
+}
+
+/* Each token is one call; all go out together. */
+static void send_burst(struct mr_resume *resume)
+{
+    struct mr_tier_call calls[BURST_MAX];
+    struct words words[BURST_MAX];
+    size_t count = resume->burst_count;
+    resume->burst_count = 0;
+    if (count == 0) return;
+    for (size_t i = 0; i < count; i++) {
+        struct unsent *unsent = &resume->burst[i];
+        words[i] = words_of(unsent->trail, "RPUSHX");
+        add_word(&words[i], unsent->bytes, unsent->length);
+        calls[i] = (struct mr_tier_call){.words = words[i].words,
+                                         .lengths = words[i].lengths,
+                                         .count = words[i].count,
+                                         .timeout_ns = WRITE_TIMEOUT_NS,
+                                         .done = on_kept,
+                                         .context = unsent->trail};
+    }
+    count_tokens(resume, count);
+    if (resume->options.call(resume->options.context, calls, count)) return;
+    for (size_t i = 0; i < count; i++)
+        on_kept(resume->burst[i].trail, MR_REDIS_LOST, NULL);
+}
+
+void mr_trail_keep(struct mr_trail *trail, uint32_t index, uint32_t shown,
+                   const struct mr_sample *sample)
+{
+    struct mr_resume *resume = trail->resume;
+    if (!mr_trail_keeps(trail)) return;
+    struct mr_progress_entry entry = {.kind = MR_PROGRESS_TOKENS,
+                                      .attempt = trail->attempt,
+                                      .index = index,
+                                      .shown = shown,
+                                      .sample = sample};
+    struct unsent *unsent = &resume->burst[resume->burst_count];
+    unsent->length = write_entry(trail, &entry, unsent->bytes);
+    if (unsent->length == 0 || !take_room(trail, unsent->length)) {
+        judge(trail, MR_REDIS_LOST, NULL);
+        return;
+    }
+    atomic_fetch_add(&trail->refs, 1);
+    unsent->trail = trail;
+    if (++resume->burst_count == BURST_MAX) send_burst(resume);
+    mr_metrics_add(resume->options.metrics, MR_COUNTER_TOKENS_KEPT, 1);
+    if (mr_clock_ns() >= trail->renew_ns) renew(trail);
+}
+
+/* A moment of the clock that the condition waits by. */
+static struct timespec moment(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / SECOND_NS), .tv_nsec = (long)(ns % SECOND_NS)};
+}
+
+void mr_resume_wait(struct mr_resume *resume)
+{
+    struct timespec until = moment(mr_clock_ns() + MR_RESUME_WAIT_NS);
+    send_burst(resume);
+    pthread_mutex_lock(&resume->mutex);
+    if (resume->tokens == 0) resume->late = false;
+    int waited = 0;
+    while (!resume->late && !resume->given_up && resume->tokens > 0 && waited == 0)
+        waited = pthread_cond_timedwait(&resume->changed, &resume->mutex, &until);
+    if (waited != 0 && resume->tokens > 0) resume->late = true;
+    pthread_mutex_unlock(&resume->mutex);
+}
+
+void mr_trail_release(struct mr_trail *trail)
+{
+    append(trail, "RPUSHX", MR_PROGRESS_RELEASE);
+}
+
+void mr_trail_again(struct mr_trail *trail)
+{
+    append(trail, "RPUSHX", MR_PROGRESS_AGAIN);
+}
+
+void mr_trail_forget(struct mr_trail *trail)
+{
+    if (!trail->known) return;
+    struct words words = words_of(trail, "DEL");
+    note(trail, &words);
+}
+
+/* ---- life ---- */
+
+static enum mr_status open_tools(struct tools *set, const struct mr_resume_options *options,
+                                 struct mr_error *err)
+{
+    pthread_mutex_init(&set->mutex, NULL);
+    set->hash = mr_sha256_create();
+    if (!set->hash) return mr_fail(err, MR_NOMEM, "no memory for a hash");
+    enum mr_status status = MR_OK;
+    for (size_t i = 0; i < options->secret_count && status == MR_OK; i++)
+        status =
+            mr_frame_keys_add(&set->keys, options->secrets[i].id, options->secrets[i].key, err);
+    return status;
+}
+
+static void close_tools(struct tools *set)
+{
+    mr_frame_keys_clear(&set->keys);
+    mr_sha256_destroy(set->hash);
+    pthread_mutex_destroy(&set->mutex);
+}
+
+enum mr_status mr_resume_create(struct mr_resume **out, const struct mr_resume_options *options,
+                                struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_resume *resume = calloc(1, sizeof *resume);
+    if (!resume) return mr_fail(err, MR_NOMEM, "no memory for what is kept in Redis");
+    resume->options = *options;
+    resume->options.secrets = NULL;
+    uint64_t ttl_s = (options->ttl_ns + SECOND_NS - 1) / SECOND_NS;
+    snprintf(resume->ttl_text, sizeof resume->ttl_text, "%" PRIu64, ttl_s);
+    pthread_condattr_t by_clock;
+    pthread_condattr_init(&by_clock);
+    pthread_condattr_setclock(&by_clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&resume->mutex, NULL);
+    pthread_cond_init(&resume->changed, &by_clock);
+    pthread_condattr_destroy(&by_clock);
+    enum mr_status status = open_tools(&resume->writing, options, err);
+    enum mr_status other = open_tools(&resume->reading, options, err);
+    if (status == MR_OK) status = other;
+    resume->burst = calloc(BURST_MAX, sizeof *resume->burst);
+    if (!resume->burst) status = mr_fail(err, MR_NOMEM, "no memory for what is kept in Redis");
+    if (status != MR_OK) {
+        mr_resume_destroy(resume);
+        return status;
+    }
+    *out = resume;
+    return MR_OK;
+}
+
+void mr_resume_mute(struct mr_resume *resume)
+{
+    pthread_mutex_lock(&resume->mutex);
+    resume->muted = true;
+    pthread_mutex_unlock(&resume->mutex);
+}
+
+bool mr_resume_flush(struct mr_resume *resume, uint32_t timeout_ms)
+{
+    struct timespec until = moment(mr_clock_ns() + timeout_ms * (SECOND_NS / 1000));
+    pthread_mutex_lock(&resume->mutex);
+    int waited = 0;
+    while (resume->calls > 0 && waited == 0)
+        waited = pthread_cond_timedwait(&resume->changed, &resume->mutex, &until);
+    bool all = resume->calls == 0;
+    pthread_mutex_unlock(&resume->mutex);
+    return all;
+}
+
+void mr_resume_destroy(struct mr_resume *resume)
+{
+    if (!resume) return;
+    MR_ASSERT(resume->calls == 0 && resume->given_up == 0 && resume->burst_count == 0);
+    free(resume->burst);
+    close_tools(&resume->writing);
+    close_tools(&resume->reading);
+    pthread_cond_destroy(&resume->changed);
+    pthread_mutex_destroy(&resume->mutex);
+    free(resume);
+}

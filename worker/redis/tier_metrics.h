@@ -1,0 +1,18 @@
+/* tier_metrics - the figures of the tier in Redis as Prometheus text, to be put behind the page of
+ * worker/metrics/metrics.h, and as one line for the log.
+ *
+ * Threads: any. Memory: the text grows. Errors: MR_NOMEM. */
+#ifndef MR_WORKER_REDIS_TIER_METRICS_H
+#define MR_WORKER_REDIS_TIER_METRICS_H
+
+#include "worker/redis/tier_redis.h"
+
+#define MR_TIER_LINE_BYTES 320u
+
+/* Appends to a malloc'ed text of length bytes; *text may move. */
+enum mr_status mr_tier_metrics_append(const struct mr_tier_redis_stats *stats, char **text,
+                                      size_t *length, struct mr_error *err);
+/* Sums since the start; rates as measured last. */
+void mr_tier_metrics_line(const struct mr_tier_redis_stats *stats, char text[MR_TIER_LINE_BYTES]);
+
+#endif

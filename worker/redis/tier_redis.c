@@ -1,0 +1,352 @@
+#include "worker/redis/tier_redis.h"
+
+#include "codec/check.h"
+#include "worker/base/clock.h"
+#include "worker/redis/tier_policy.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define CONNECT_TIMEOUT_NS ((uint64_t)1000000000)
+#define PRESENT_NS         ((uint64_t)60 * 1000000000)
+#define SECOND_NS          ((uint64_t)1000000000)
+#define LINE_BYTES         ((size_t)600)
+
+struct mr_tier_redis {
+    struct mr_tier table;
+    struct mr_tier_queue *queue;
+    struct mr_redis_tls_context *tls;
+    struct mr_tier_thread *lanes[MR_TIER_THREADS_MAX], *calls;
+    uint32_t lane_count;
+    bool closed;
+    void (*notify)(void *context);
+    _Atomic(void *) notified; /* its context; NULL: nobody yet */
+    struct mr_log *log;
+    bool values_expire;
+    char told_policy[MR_TIER_POLICY_BYTES]; /* the first lane's thread's */
+};
+
+/* ---- the table ---- */
+
+static bool ask(void *context, const struct mr_tier_request *request)
+{
+    struct mr_tier_redis *tier = context;
+    return mr_tier_queue_post(tier->queue, MR_TIER_ASK, request, mr_clock_ns());
+}
+
+static bool load(void *context, const struct mr_tier_request *request)
+{
+    struct mr_tier_redis *tier = context;
+    return mr_tier_queue_post(tier->queue, MR_TIER_LOAD, request, mr_clock_ns());
+}
+
+static bool store(void *context, const struct mr_tier_request *request)
+{
+    struct mr_tier_redis *tier = context;
+    return mr_tier_queue_post(tier->queue, MR_TIER_STORE, request, mr_clock_ns());
+}
+
+static void skip(void *context, uint64_t ticket, uint32_t index)
+{
+    struct mr_tier_redis *tier = context;
+    mr_tier_queue_skip(tier->queue, ticket, index);
+}
+
+static bool poll_answer(void *context, struct mr_tier_answer *answer)
+{
+    struct mr_tier_redis *tier = context;
+    return mr_tier_queue_poll(tier->queue, answer);
+}
+
+static void abandon(void *context, uint64_t ticket)
+{
+    struct mr_tier_redis *tier = context;
+    mr_tier_queue_abandon(tier->queue, ticket);
+}
+
+static struct mr_tier_rates rates(void *context)
+{
+    struct mr_tier_redis *tier = context;
+    return mr_tier_queue_rates(tier->queue);
+}
+
+/* ---- files ---- */
+
+/* One line without its end; false at the end of the file. A line that is too long is an error. */
+static bool read_line(FILE *file, char *line, enum mr_status *status, struct mr_error *err)
+{
+    if (!fgets(line, (int)LINE_BYTES, file)) return false;
+    size_t length = strcspn(line, "\r\n");
+    if (line[length] == '\0' && !feof(file))
+        *status = mr_fail(err, MR_BAD_CONFIG, "a line of a Redis secrets file is too long");
+    line[length] = '\0';
+    return *status == MR_OK;
+}
+
+static FILE *open_file(const char *path, struct mr_error *err)
+{
+    FILE *file = fopen(path, "re");
+    if (!file) mr_fail(err, MR_BAD_CONFIG, "%.120s: %s", path, strerror(errno));
+    return file;
+}
+
+static enum mr_status read_password(const char *path, struct mr_redis_url *url,
+                                    struct mr_error *err)
+{
+    char line[LINE_BYTES] = "";
+    enum mr_status status = MR_OK;
+    if (!path[0]) return MR_OK;
+    FILE *file = open_file(path, err);
+    if (!file) return MR_BAD_CONFIG;
+    read_line(file, line, &status, err);
+    fclose(file);
+    if (status == MR_OK && strlen(line) >= sizeof url->password)
+        status = mr_fail(err, MR_BAD_CONFIG, "the Redis password is too long");
+    if (status == MR_OK) memcpy(url->password, line, strlen(line) + 1);
+    explicit_bzero(line, sizeof line);
+    return status;
+}
+
+static int hex(char digit)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    const char *at = digit ? strchr(digits, digit) : NULL;
+    if (!at) return -1;
+    int value = (int)(at - digits);
+    return value < 16 ? value : value - 6;
+}
+
+/* "ID 64-HEX-DIGITS" */
+static bool parse_secret(const char *line, struct mr_tier_secret *secret)
+{
+    char *rest;
+    unsigned long id = strtoul(line, &rest, 10);
+    size_t blanks = strspn(rest, " \t");
+    if (rest == line || blanks == 0 || id == 0 || id > 255) return false;
+    rest += blanks;
+    if (strlen(rest) != 2 * MR_AES_KEY_BYTES) return false;
+    secret->id = (uint32_t)id;
+    for (size_t i = 0; i < MR_AES_KEY_BYTES; i++) {
+        int high = hex(rest[2 * i]), low = hex(rest[2 * i + 1]);
+        if (high < 0 || low < 0) return false;
+        secret->key[i] = (unsigned char)(high * 16 + low);
+    }
+    return true;
+}
+
+enum mr_status mr_tier_redis_secrets(const char *path, struct mr_tier_secret *secrets,
+                                     size_t *count, struct mr_error *err)
+{
+    char line[LINE_BYTES];
+    enum mr_status status = MR_OK;
+    *count = 0;
+    if (!path[0]) return MR_OK;
+    FILE *file = open_file(path, err);
+    if (!file) return MR_BAD_CONFIG;
+    while (status == MR_OK && read_line(file, line, &status, err)) {
+        if (line[0] == '\0' || line[0] == '#') continue;
+        if (*count == MR_FRAME_KEYS_MAX || !parse_secret(line, &secrets[*count]))
+            status =
+                mr_fail(err, MR_BAD_CONFIG,
+                        "%.120s: a line is \"ID KEY\", 1 to 255 and 64 hex digits, %zu at most",
+                        path, MR_FRAME_KEYS_MAX);
+        else
+            ++*count;
+    }
+    fclose(file);
+    explicit_bzero(line, sizeof line);
+    if (status == MR_OK && *count == 0)
+        status = mr_fail(err, MR_BAD_CONFIG, "%.120s holds no key", path);
+    return status;
+}
+
+/* ---- life ---- */
+
+static void notify(void *context)
+{
+    struct mr_tier_redis *tier = context;
+    void *notified = atomic_load(&tier->notified);
+    if (notified) tier->notify(notified);
+}
+
+/* Says once what does not suit a cache. Who may not ask learns it from the first refused store. */
+static void on_memory(void *context, enum mr_redis_outcome outcome,
+                      const struct mr_redis_reply *reply)
+{
+    struct mr_tier_redis *tier = context;
+    struct mr_tier_policy policy;
+    char text[MR_TIER_POLICY_BYTES];
+    size_t length = 0;
+    if (outcome != MR_REDIS_DONE) return;
+    const char *info = mr_redis_reply_text(reply, &length);
+    if (!mr_tier_policy_read(&policy, info, length)) return;
+    mr_tier_policy_judge(&policy, tier->values_expire, text);
+    if (text[0] && strcmp(text, tier->told_policy) != 0) mr_log_warn(tier->log, "%s", text);
+    memcpy(tier->told_policy, text, sizeof text);
+}
+
+static void on_met(void *context, struct mr_tier_thread *lane)
+{
+    static const char *const words[] = {"INFO", "memory"};
+    static const size_t lengths[] = {4, 6};
+    struct mr_tier_call call = {.words = words,
+                                .lengths = lengths,
+                                .count = 2,
+                                .timeout_ns = SECOND_NS,
+                                .done = on_memory,
+                                .context = context};
+    mr_tier_thread_call(lane, &call, 1);
+}
+
+static enum mr_status open_lanes(struct mr_tier_redis *tier,
+                                 const struct mr_tier_redis_options *options,
+                                 struct mr_tier_thread_options *lane, struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    tier->log = options->log;
+    tier->values_expire = options->ttl_ns > 0;
+    lane->queue = tier->queue;
+    lane->ttl_s = (options->ttl_ns + SECOND_NS - 1) / SECOND_NS;
+    lane->log = options->log;
+    lane->notify = notify;
+    lane->context = tier;
+    lane->conn.tls = tier->tls;
+    lane->conn.connect_timeout_ns = CONNECT_TIMEOUT_NS;
+    for (uint32_t i = 0; i <= options->connections && status == MR_OK; i++) {
+        if (getrandom(&lane->seed, sizeof lane->seed, 0) < 0) lane->seed = i;
+        lane->index = i;
+        lane->met = i == 0 && options->log ? on_met : NULL;
+        status = mr_tier_thread_create(&tier->lanes[i], lane, err);
+        if (status == MR_OK) tier->lane_count++;
+    }
+    lane->queue = NULL;
+    return status == MR_OK ? mr_tier_thread_create(&tier->calls, lane, err) : status;
+}
+
+static enum mr_status open_all(struct mr_tier_redis *tier,
+                               const struct mr_tier_redis_options *options, struct mr_error *err)
+{
+    struct mr_tier_secret secrets[MR_FRAME_KEYS_MAX];
+    struct mr_tier_thread_options lane = {.secrets = secrets};
+    struct mr_tier_queue_options queue = {.lane_count = options->connections + 1,
+                                          .look_timeout_ns = options->look_timeout_ns,
+                                          .transfer_timeout_ns = options->transfer_timeout_ns,
+                                          .store_bytes_max = options->store_bytes_max,
+                                          .write_budget = options->write_budget,
+                                          .codec = options->codec,
+                                          .second_touch = options->second_touch,
+                                          .present_ns = PRESENT_NS};
+    enum mr_status status = mr_redis_url_parse(&lane.conn.where, options->url, err);
+    if (status == MR_OK) status = read_password(options->password_file, &lane.conn.where, err);
+    if (status == MR_OK)
+        status = mr_tier_redis_secrets(options->key_file, secrets, &lane.secret_count, err);
+    if (status == MR_OK && lane.conn.where.tls)
+        status = mr_redis_tls_context_create(&tier->tls, &options->tls, err);
+    if (status == MR_OK) status = mr_tier_queue_create(&tier->queue, &queue, err);
+    if (status == MR_OK) status = open_lanes(tier, options, &lane, err);
+    explicit_bzero(secrets, sizeof secrets);
+    explicit_bzero(&lane.conn.where, sizeof lane.conn.where);
+    return status;
+}
+
+enum mr_status mr_tier_redis_create(struct mr_tier_redis **out,
+                                    const struct mr_tier_redis_options *options,
+                                    struct mr_error *err)
+{
+    MR_ASSERT(options->connections >= 1 && options->connections < MR_TIER_THREADS_MAX);
+    *out = NULL;
+    struct mr_tier_redis *tier = calloc(1, sizeof *tier);
+    if (!tier) return mr_fail(err, MR_NOMEM, "no memory for the Redis tier");
+    tier->table = (struct mr_tier){.context = tier,
+                                   .ask = ask,
+                                   .load = load,
+                                   .skip = skip,
+                                   .store = store,
+                                   .poll = poll_answer,
+                                   .abandon = abandon,
+                                   .rates = rates};
+    enum mr_status status = open_all(tier, options, err);
+    if (status != MR_OK) {
+        mr_tier_redis_destroy(tier);
+        return status;
+    }
+    *out = tier;
+    return MR_OK;
+}
+
+void mr_tier_redis_close(struct mr_tier_redis *tier)
+{
+    if (!tier || tier->closed) return;
+    tier->closed = true;
+    for (uint32_t i = 0; i < tier->lane_count; i++)
+        mr_tier_thread_stop(tier->lanes[i]);
+    if (tier->queue) mr_tier_queue_expire(tier->queue, UINT64_MAX);
+}
+
+void mr_tier_redis_destroy(struct mr_tier_redis *tier)
+{
+    if (!tier) return;
+    mr_tier_redis_close(tier);
+    if (tier->calls) mr_tier_thread_stop(tier->calls);
+    mr_tier_thread_destroy(tier->calls);
+    for (uint32_t i = 0; i < tier->lane_count; i++)
+        mr_tier_thread_destroy(tier->lanes[i]);
+    mr_tier_queue_destroy(tier->queue);
+    mr_redis_tls_context_destroy(tier->tls);
+    free(tier);
+}
+
+const struct mr_tier *mr_tier_redis_table(const struct mr_tier_redis *tier)
+{
+    return &tier->table;
+}
+
+void mr_tier_redis_link(struct mr_tier_redis *tier, void (*notified)(void *context), void *context)
+{
+    tier->notify = notified;
+    atomic_store(&tier->notified, context);
+}
+
+bool mr_tier_redis_call(struct mr_tier_redis *tier, const struct mr_tier_call *calls, size_t count)
+{
+    return mr_tier_thread_call(tier->calls, calls, count);
+}
+
+void mr_tier_redis_set_silent(struct mr_tier_redis *tier, bool silent)
+{
+    mr_tier_queue_set_silent(tier->queue, silent);
+}
+
+static void add(struct mr_redis_client_stats *sum, const struct mr_redis_client_stats *one)
+{
+    sum->connects += one->connects;
+    sum->failures += one->failures;
+    sum->moved += one->moved;
+    sum->asked += one->asked;
+    sum->breaker_openings += one->breaker_openings;
+    sum->bytes.sent_bytes += one->bytes.sent_bytes;
+    sum->bytes.received_bytes += one->bytes.received_bytes;
+    sum->bytes.copied_bytes += one->bytes.copied_bytes;
+    sum->bytes.value_bytes += one->bytes.value_bytes;
+    if (one->nodes > sum->nodes) sum->nodes = one->nodes;
+}
+
+struct mr_tier_redis_stats mr_tier_redis_stats(struct mr_tier_redis *tier)
+{
+    struct mr_tier_redis_stats stats = {.queue = mr_tier_queue_stats(tier->queue),
+                                        .rates = mr_tier_queue_rates(tier->queue)};
+    char unused[MR_ERROR_DETAIL_BYTES];
+    stats.client = mr_tier_thread_stats(tier->lanes[0], stats.reason, sizeof stats.reason);
+    for (uint32_t i = 1; i < tier->lane_count; i++) {
+        struct mr_redis_client_stats one =
+            mr_tier_thread_stats(tier->lanes[i], unused, sizeof unused);
+        add(&stats.client, &one);
+    }
+    struct mr_redis_client_stats calls = mr_tier_thread_stats(tier->calls, unused, sizeof unused);
+    add(&stats.client, &calls);
+    return stats;
+}

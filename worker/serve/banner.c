@@ -1,0 +1,50 @@
+#include "worker/serve/banner.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void print_topics(const struct mr_config *config, FILE *out)
+{
+    for (size_t i = 0; i < config->request_topic_count; i++)
+        fprintf(out, "%s%s", i > 0 ? ", " : "", config->request_topics[i].name);
+}
+
+static void print_model(const struct mr_banner *banner, FILE *out)
+{
+    const struct mr_model_info *model = banner->model;
+    fprintf(out, "  model    %s (%s, %.0f M parameters)\n", banner->config->model_name,
+            model->architecture, (double)model->parameter_count / 1e6);
+    fprintf(out, "  compute  %s %s%s\n", model->device, model->dtype,
+            banner->config->deterministic ? ", deterministic" : "");
+    uint64_t pool_tokens = (uint64_t)model->block_count * MR_BLOCK_TOKENS;
+    fprintf(out, "  KV pool  %" PRIu64 " tokens (%.0f MiB), longest sequence %" PRIu32 "\n",
+            pool_tokens, (double)model->kv_pool_bytes / 1048576.0, banner->context_tokens);
+}
+
+/* The host of HOST:PORT without the port. */
+static int host_length(const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    return colon ? (int)(colon - address) : (int)strlen(address);
+}
+
+void mr_banner_print(const struct mr_banner *banner, FILE *out)
+{
+    const struct mr_config *config = banner->config;
+    fprintf(out, "millrace %s, worker %s\n", MR_VERSION, config->worker_id);
+    print_model(banner, out);
+    fprintf(out, "  Kafka    %.200s%s\n", banner->brokers,
+            banner->embedded ? " (embedded test broker: in memory, 5 MiB a partition)" : "");
+    fprintf(out, "  takes    ");
+    print_topics(config, out);
+    fprintf(out, " (%" PRIu32 " partitions), cancel %s\n", banner->partition_count,
+            config->cancel_topic);
+    fprintf(out, "  writes   %s, %s, %s\n", config->tokens_topic, config->results_topic,
+            config->dlq_topic);
+    fprintf(out, "  group    %s\n", config->group);
+    if (banner->http_port > 0)
+        fprintf(out, "  http     http://%.*s:%u /livez /readyz /metrics\n",
+                host_length(config->http), config->http, banner->http_port);
+    fprintf(out, "ready in %.1f s\n", banner->ready_seconds);
+    fflush(out);
+}

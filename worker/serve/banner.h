@@ -1,0 +1,24 @@
+/* banner - what a worker says when it is ready: what it has and where it listens, at most 15 lines.
+ *
+ * Owner: main thread. Memory: none. Errors: none. */
+#ifndef MR_WORKER_SERVE_BANNER_H
+#define MR_WORKER_SERVE_BANNER_H
+
+#include "ops/model.h"
+#include "worker/config/config.h"
+
+#include <stdio.h>
+
+struct mr_banner {
+    const struct mr_config *config;
+    const struct mr_model_info *model;
+    const char *brokers;
+    bool embedded;
+    uint32_t context_tokens, partition_count;
+    uint16_t http_port; /* 0: off */
+    double ready_seconds;
+};
+
+void mr_banner_print(const struct mr_banner *banner, FILE *out);
+
+#endif

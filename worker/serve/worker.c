@@ -1,0 +1,370 @@
+#include "worker/serve/worker.h"
+
+#include "worker/base/clock.h"
+#include "worker/base/slice.h"
+#include "worker/kafka/kafka_admin.h"
+#include "worker/serve/banner.h"
+#include "worker/serve/drain.h"
+#include "worker/serve/health.h"
+#include "worker/serve/worker_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROBE_MS          1000u
+#define EMBEDDED_WAIT_MS  30u /* the worker's cores are for the model */
+#define TOPIC_TIMEOUT_MS  10000u
+#define TRANSACTION_NS    ((uint64_t)10000000000)
+#define SETTLE_TIMEOUT_MS 30000u
+
+/* ---- what the parts call ---- */
+
+/* The first failure counts. Threads: any part's. */
+static void on_failed(void *context, const struct mr_error *err)
+{
+    struct mr_worker *worker = context;
+    pthread_mutex_lock(&worker->mutex);
+    bool first = worker->failure.status == MR_OK;
+    if (first) worker->failure = *err;
+    pthread_mutex_unlock(&worker->mutex);
+    if (first) mr_log_error(worker->options.log, "this worker cannot go on: %s", err->detail);
+    mr_wake_ring(&worker->wake);
+}
+
+static void on_kafka_log(void *context, enum mr_log_level level, const char *text)
+{
+    struct mr_worker *worker = context;
+    mr_log_write(worker->options.log, level, NULL, "%s", text);
+}
+
+/* ---- building ---- */
+
+/* The broker ends what a vanished worker left open after this time; until then nobody reads its
+ * offsets or what was written after it. No longer than the group needs to miss the worker, which
+ * itself goes on with another transaction. */
+static uint64_t transaction_timeout_ns(const struct mr_config *config)
+{
+    if (config->delivery != MR_DELIVERY_EXACTLY_ONCE) return 0;
+    return config->session_timeout_ns < TRANSACTION_NS ? config->session_timeout_ns
+                                                       : TRANSACTION_NS;
+}
+
+static void set_kafka_options(struct mr_worker *worker)
+{
+    const struct mr_config *config = worker->options.config;
+    worker->kafka = (struct mr_kafka_options){
+        .brokers = worker->options.brokers ? worker->options.brokers : config->brokers,
+        .group = config->group,
+        .client_id = config->worker_id,
+        .group_instance = config->group_instance,
+        .properties = &config->kafka,
+        .session_timeout_ns = config->session_timeout_ns,
+        .transaction_timeout_ns = transaction_timeout_ns(config),
+        .poll_interval_max_ns = config->poll_interval_max_ns,
+        .linger_ns = config->token_linger_ns,
+        .max_record_bytes = config->max_record_bytes,
+        .log = on_kafka_log,
+        .log_context = worker};
+}
+
+static enum mr_status ensure_topics(struct mr_worker *worker, struct mr_kafka_admin *admin,
+                                    struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    const char *written[] = {config->tokens_topic, config->results_topic, config->cancel_topic,
+                             config->dlq_topic};
+    enum mr_status status = MR_OK;
+    uint32_t count = 0;
+    for (size_t i = 0; i < config->request_topic_count && status == MR_OK; i++) {
+        status = mr_kafka_admin_ensure(admin, config->request_topics[i].name, TOPIC_TIMEOUT_MS,
+                                       &count, err);
+        worker->partition_count += count;
+    }
+    for (size_t i = 0; i < sizeof written / sizeof *written && status == MR_OK; i++)
+        status = mr_kafka_admin_ensure(admin, written[i], TOPIC_TIMEOUT_MS, &count, err);
+    return status;
+}
+
+/* A broker that is away comes back; one that refuses us does not change its mind. */
+static enum mr_status wait_for_broker(struct mr_worker *worker, struct mr_kafka_admin *admin,
+                                      bool *embedded, struct mr_error *err)
+{
+    const struct mr_worker_options *options = &worker->options;
+    uint64_t until_ns = mr_clock_ns() + options->config->broker_timeout_ns;
+    for (bool said = false;; said = true) {
+        enum mr_status status = mr_kafka_admin_probe(admin, PROBE_MS, embedded, err);
+        if (status == MR_OK || mr_kafka_admin_refused(admin)) return status;
+        if (mr_clock_ns() >= until_ns) return status;
+        if (options->give_up && options->give_up(options->context)) return status;
+        if (!said) mr_log_warn(options->log, "%s; waiting for it", err->detail);
+    }
+}
+
+/* Who answers, and are the topics there; while the model is being loaded. */
+static enum mr_status meet_broker(struct mr_worker *worker, struct mr_error *err)
+{
+    struct mr_kafka_admin *admin = NULL;
+    enum mr_status status = mr_kafka_admin_open(&admin, &worker->kafka, err);
+    if (status != MR_OK) return status;
+    bool embedded = false;
+    status = wait_for_broker(worker, admin, &embedded, err);
+    if (status == MR_OK && embedded && worker->options.config->delivery == MR_DELIVERY_EXACTLY_ONCE)
+        status = mr_fail(err, MR_BAD_CONFIG,
+                         "--delivery exactly-once needs Apache Kafka: the embedded broker has no "
+                         "transactions");
+    if (status == MR_OK) status = ensure_topics(worker, admin, err);
+    mr_kafka_admin_close(admin);
+    worker->kafka.embedded = embedded;
+    worker->kafka.mock_wait_ms = EMBEDDED_WAIT_MS;
+    return status;
+}
+
+static enum mr_status open_metrics(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    const struct mr_model_info *model = mr_engine_thread_model(worker->engine);
+    struct mr_metrics_info info = {.worker = config->worker_id,
+                                   .model = config->model_name,
+                                   .dtype = model->dtype,
+                                   .device = model->device,
+                                   .block_tokens = MR_BLOCK_TOKENS,
+                                   .context_tokens =
+                                       mr_engine_thread_context_tokens(worker->engine),
+                                   .sequences_max = config->max_sequences};
+    return mr_metrics_create(&worker->metrics, &info, err);
+}
+
+static struct mr_answer_source source_of(const struct mr_config *config)
+{
+    return (struct mr_answer_source){.tokens_topic = config->tokens_topic,
+                                     .results_topic = config->results_topic,
+                                     .dlq_topic = config->dlq_topic,
+                                     .worker = config->worker_id,
+                                     .model = config->model_name,
+                                     .group = config->group};
+}
+
+/* Named after group and worker: a worker that comes back ends what it left open when it vanished,
+ * and a second one of the same name stops the first. */
+static enum mr_status open_settle(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    if (config->delivery != MR_DELIVERY_EXACTLY_ONCE) return MR_OK;
+    snprintf(worker->transactional_id, sizeof worker->transactional_id, "millrace-%s-%s",
+             config->group, config->worker_id);
+    struct mr_transactions_options options = {.kafka = &worker->kafka,
+                                              .transactional_id = worker->transactional_id,
+                                              .source = source_of(config),
+                                              .topics = config->request_topics,
+                                              .timeout_ms = SETTLE_TIMEOUT_MS,
+                                              .log = worker->options.log,
+                                              .metrics = worker->metrics};
+    return mr_transactions_create(&worker->settle, &options, err);
+}
+
+static bool call_tier(void *context, const struct mr_tier_call *calls, size_t count)
+{
+    return mr_tier_redis_call(context, calls, count);
+}
+
+static void silence_tier(void *context, bool silent)
+{
+    mr_tier_redis_set_silent(context, silent);
+}
+
+static enum mr_status open_resume(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    struct mr_tier_secret secrets[MR_FRAME_KEYS_MAX];
+    struct mr_resume_options options = {.call = call_tier,
+                                        .silence = silence_tier,
+                                        .context = worker->tier,
+                                        .secrets = secrets,
+                                        .ttl_ns = config->resume_ttl_ns,
+                                        .bytes_max = config->resume ? config->resume_bytes : 0,
+                                        .intake = mr_intake_mailbox(worker->intake),
+                                        .metrics = worker->metrics};
+    if (!worker->tier) return MR_OK;
+    memcpy(options.weights_digest, mr_engine_thread_model(worker->engine)->weights_digest,
+           sizeof options.weights_digest);
+    enum mr_status status =
+        mr_tier_redis_secrets(config->redis_key_file, secrets, &options.secret_count, err);
+    if (status == MR_OK) status = mr_resume_create(&worker->resume, &options, err);
+    explicit_bzero(secrets, sizeof secrets);
+    return status;
+}
+
+static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    struct mr_publish_options options = {.kafka = &worker->kafka,
+                                         .source = source_of(config),
+                                         .hand_over = config->delivery == MR_DELIVERY_EXACTLY_ONCE,
+                                         .intake = mr_intake_mailbox(worker->intake),
+                                         .oldest_ms = mr_intake_oldest(worker->intake),
+                                         .resume = worker->resume,
+                                         .log = worker->options.log,
+                                         .metrics = worker->metrics,
+                                         .failed = on_failed,
+                                         .context = worker};
+    return mr_publish_create(&worker->publish, &options, err);
+}
+
+/* Answers of the tier are waiting. Threads: the tier's. */
+static void on_tier_answers(void *context)
+{
+    mr_engine_wake(context);
+}
+
+static void link_engine(struct mr_worker *worker)
+{
+    if (worker->tier)
+        mr_tier_redis_link(worker->tier, on_tier_answers, mr_engine_thread_engine(worker->engine));
+    struct mr_engine_thread_links links = {.publish = mr_publish_mailbox(worker->publish),
+                                           .intake = mr_intake_mailbox(worker->intake),
+                                           .intake_wake = mr_intake_wake(worker->intake),
+                                           .hungry = mr_intake_hungry(worker->intake)};
+    mr_engine_thread_link(worker->engine, &links);
+}
+
+static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_model_info *model = mr_engine_thread_model(worker->engine);
+    struct mr_intake_targets targets = {
+        .engine = mr_engine_thread_engine(worker->engine),
+        .prompt = {.tokenizer = mr_engine_thread_tokenizer(worker->engine),
+                   .chat_template = model->chat_template,
+                   .bos_text = model->bos_text,
+                   .eos_text = model->eos_text,
+                   .prompt_tokens_max = mr_engine_thread_context_tokens(worker->engine) - 1},
+        .publish = mr_publish_mailbox(worker->publish),
+        .metrics = worker->metrics,
+        .resume = worker->resume,
+        .settle = worker->settle};
+    enum mr_status status = mr_intake_start(worker->intake, &targets, err);
+    if (status == MR_OK) worker->settle = NULL;
+    return status;
+}
+
+static void show_banner(struct mr_worker *worker)
+{
+    struct mr_banner banner = {.config = worker->options.config,
+                               .model = mr_engine_thread_model(worker->engine),
+                               .brokers = worker->kafka.brokers,
+                               .embedded = worker->kafka.embedded,
+                               .context_tokens = mr_engine_thread_context_tokens(worker->engine),
+                               .partition_count = worker->partition_count,
+                               .http_port = worker->http ? mr_http_port(worker->http) : (uint16_t)0,
+                               .ready_seconds = (double)(mr_clock_ns() - worker->started_ns) / 1e9};
+    if (worker->options.banner) mr_banner_print(&banner, worker->options.banner);
+}
+
+/* Redis, if there is to be one. Not reaching it is no failure. */
+static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    struct mr_tier_redis_options options = {
+        .url = config->redis,
+        .password_file = config->redis_password_file,
+        .key_file = config->redis_key_file,
+        .tls = {config->redis_ca, config->redis_cert, config->redis_cert_key},
+        .connections = config->redis_connections,
+        .look_timeout_ns = config->redis_timeout_ns,
+        .transfer_timeout_ns = config->redis_transfer_timeout_ns,
+        .ttl_ns = config->redis_ttl_ns,
+        .store_bytes_max = config->redis_store_bytes,
+        .write_budget = config->redis_write_budget,
+        .codec = config->redis_kv == MR_REDIS_KV_INT8 ? MR_FRAME_INT8 : MR_FRAME_EXACT,
+        .second_touch = config->redis_second_touch,
+        .log = worker->options.log};
+    return config->redis[0] ? mr_tier_redis_create(&worker->tier, &options, err) : MR_OK;
+}
+
+static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *err)
+{
+    struct mr_engine_thread_options engine = {.config = worker->options.config,
+                                              .log = worker->options.log,
+                                              .failed = on_failed,
+                                              .context = worker};
+    struct mr_intake_options intake = {.config = worker->options.config,
+                                       .kafka = &worker->kafka,
+                                       .join_group = worker->options.join_group,
+                                       .log = worker->options.log,
+                                       .failed = on_failed,
+                                       .context = worker};
+    enum mr_status status = mr_kafka_conf_check(&worker->kafka, err);
+    if (status == MR_OK) status = mr_worker_open_health(worker, err);
+    if (status == MR_OK) status = mr_intake_create(&worker->intake, &intake, err);
+    if (status == MR_OK) status = open_tier(worker, err);
+    if (worker->tier) engine.tier = mr_tier_redis_table(worker->tier);
+    if (status == MR_OK) status = mr_engine_thread_create(&worker->engine, &engine, err);
+    return status;
+}
+
+static enum mr_exit exit_code_of(enum mr_status status)
+{
+    if (status == MR_OK) return MR_EXIT_DONE;
+    if (status == MR_BAD_CONFIG) return MR_EXIT_USAGE;
+    return status == MR_UNREACHABLE ? MR_EXIT_UNREACHABLE : MR_EXIT_FAILED;
+}
+
+/* All steps in order; *exit_code tells apart whose failure it is. */
+static enum mr_status build(struct mr_worker *worker, enum mr_exit *exit_code, struct mr_error *err)
+{
+    enum mr_status status = start_threads(worker, err);
+    if (status == MR_OK) status = meet_broker(worker, err);
+    *exit_code = exit_code_of(status);
+    if (status != MR_OK) return status;
+    status = mr_engine_thread_wait_ready(worker->engine, err);
+    if (status != MR_OK) {
+        *exit_code = MR_EXIT_MODEL;
+        return status;
+    }
+    status = open_metrics(worker, err);
+    if (status == MR_OK) status = open_resume(worker, err);
+    if (status == MR_OK) status = open_publish(worker, err);
+    if (status == MR_OK) status = open_settle(worker, err);
+    if (status == MR_OK) {
+        link_engine(worker);
+        status = start_intake(worker, err);
+    }
+    *exit_code = exit_code_of(status);
+    return status;
+}
+
+enum mr_status mr_worker_create(struct mr_worker **out, const struct mr_worker_options *options,
+                                enum mr_exit *exit_code, struct mr_error *err)
+{
+    *out = NULL;
+    *exit_code = MR_EXIT_FAILED;
+    struct mr_worker *worker = calloc(1, sizeof *worker);
+    if (!worker) return mr_fail(err, MR_NOMEM, "no memory for a worker");
+    worker->options = *options;
+    worker->started_ns = mr_clock_ns();
+    pthread_mutex_init(&worker->mutex, NULL);
+    enum mr_status status = mr_wake_open(&worker->wake, err);
+    set_kafka_options(worker);
+    mr_slice_short();
+    if (status == MR_OK) status = build(worker, exit_code, err);
+    mr_slice_usual();
+    if (status != MR_OK) {
+        mr_worker_take_apart(worker, 1000);
+        return status;
+    }
+    atomic_store(&worker->built, true);
+    atomic_store(&worker->ready, true);
+    show_banner(worker);
+    *out = worker;
+    return MR_OK;
+}
+
+const struct mr_wake *mr_worker_wake(const struct mr_worker *worker)
+{
+    return &worker->wake;
+}
+
+const struct mr_model_info *mr_worker_model(const struct mr_worker *worker)
+{
+    return mr_engine_thread_model(worker->engine);
+}

@@ -1,0 +1,136 @@
+/* ticket - one consumed record on its way through the worker, from its arrival to the commit of its
+ * offset. Its address is the 64-bit ticket that the engine hands back with every token.
+ *
+ * Made and freed by intake. While the engine or publish has it, the fields marked intake's are
+ * still only intake's and those marked publish's only publish's; the rest does not change.
+ *
+ * Memory: one block, headers to echo included. Errors: MR_NOMEM. */
+#ifndef MR_WORKER_TICKET_TICKET_H
+#define MR_WORKER_TICKET_TICKET_H
+
+#include "codec/records/request.h"
+#include "worker/base/mailbox.h"
+#include "worker/kafka/kafka_record.h"
+
+#include <stdatomic.h>
+
+#define MR_TICKET_ECHOES_MAX ((size_t)8)
+
+struct mr_partition;
+struct mr_write_gate;
+struct mr_ticket;
+struct mr_text_list;
+struct mr_trail;
+struct mr_found_mail;
+struct mr_refusal_mail;
+
+/* What a record is to its ticket. */
+enum mr_part {
+    MR_PART_RESULT,
+    MR_PART_REPLY,
+    MR_PART_DEAD_LETTER,
+    MR_PART_TOKENS, /* all token records of the ticket together */
+    MR_PARTS
+};
+
+/* The address of one goes with its record to the broker. */
+struct mr_ticket_part {
+    struct mr_ticket *ticket;
+    enum mr_part kind;
+    bool pending;        /* produced, not reported */
+    bool resend, shrunk; /* to be produced again, without its bulk */
+};
+
+/* How far publish is with what ends a ticket. */
+enum mr_ending_phase {
+    MR_ENDING_WAITS,  /* for its token records, or for the lane's gate */
+    MR_ENDING_BESIDE, /* reply and dead letter are written */
+    MR_ENDING_RESULT  /* the result is written: the last of all */
+};
+
+struct mr_ticket {
+    char id[MR_ID_BYTES_MAX + 1];
+    const char *topic; /* the configuration's */
+    size_t topic_index;
+    int32_t partition;
+    int64_t offset;
+    uint32_t attempt;
+    int32_t generation; /* of the group, in which the partition came; -1: no group */
+    enum mr_encoding encoding;
+    struct mr_kafka_header echo[MR_TICKET_ECHOES_MAX]; /* correlation id, trace context */
+    size_t echo_count;
+    const char *reply_topic; /* NULL: none asked for, or not allowed */
+    int32_t reply_partition; /* -1: by key */
+    uint64_t arrival_ns;
+    double waited_ms;           /* in Kafka, by the record's timestamp; negative: unknown */
+    atomic_bool dropped;        /* nothing more may be published for it */
+    struct mr_write_gate *gate; /* of its partition; NULL: always open */
+    uint64_t epoch;             /* of the partition's ownership in which it was taken */
+    /* What Redis knows of it (worker/redis/resume.h), NULL without; set before it is submitted. */
+    struct mr_trail *trail;
+    uint32_t kept_count, kept_shown; /* tokens of an earlier attempt that this one goes on behind */
+
+    /* intake's */
+    struct mr_partition *lane;
+    struct mr_ticket *next;      /* in one bucket of the table, or in a list */
+    struct mr_ticket *followers; /* records of the same id, answered by this one's result */
+    struct mr_request *request;  /* until the engine takes it */
+    uint64_t deadline_ns;
+    uint64_t start_by_ns; /* its topic's longest wait ends; 0: none */
+    int32_t priority;
+    uint8_t crashes;
+    bool submitted, running;
+    bool awaited;                    /* ran when its partition was asked back */
+    struct mr_found_mail *asked;     /* Redis has not answered yet */
+    uint64_t asked_until_ns;         /* then it is not waited for any more */
+    struct mr_sample *kept;          /* [kept_count] until it is submitted */
+    struct mr_refusal_mail *refusal; /* with the record, in case it is poison */
+
+    /* publish's */
+    struct mr_ticket_part parts[MR_PARTS];
+    struct mr_mail *ending; /* the terminal message, kept until its records are on the broker */
+    enum mr_ending_phase phase;
+    int64_t ending_ms; /* unix; no terminal record is older */
+    uint32_t tokens_pending;
+    uint64_t token_ns; /* when the last token of choice 0 was made */
+    uint32_t drawn;    /* tokens that were drawn when what is produced last was made */
+    /* Token records produced, acknowledged; how it was at a moment of before, and the tokens known
+     * to be read since that moment's records are acknowledged. */
+    uint32_t records_made, records_acked, mark_made, mark_drawn, shown;
+    bool tokens_lost, resending, advancing;
+    struct mr_ticket *resend_next, *advance_next;
+    struct mr_ticket *older, *newer; /* the list of those with an ending */
+
+    struct mr_mail started, done; /* the way back to intake, each once */
+};
+
+/* The ticket that one of its two messages belongs to. */
+#define MR_TICKET_OF(mail, member)                                                                 \
+    ((struct mr_ticket *)(void *)((char *)(mail)-offsetof(struct mr_ticket, member)))
+
+/* Copies the headers that go back unchanged, and the reply topic and partition if `allowed` lists
+ * the topic (an entry ending in `*` allows a prefix). */
+enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_record *record,
+                                const struct mr_text_list *allowed, struct mr_error *err);
+/* ticket may be NULL. Frees the request and the ending it still owns, not its followers. */
+void mr_ticket_destroy(struct mr_ticket *ticket);
+
+/* ---- the table of tickets in flight, by id ---- */
+
+struct mr_ticket_table;
+
+enum mr_status mr_ticket_table_create(struct mr_ticket_table **out, uint32_t count_max,
+                                      struct mr_error *err);
+/* Must be empty. */
+void mr_ticket_table_destroy(struct mr_ticket_table *table);
+/* The id must not be in the table; there must be room. */
+void mr_ticket_table_add(struct mr_ticket_table *table, struct mr_ticket *ticket);
+struct mr_ticket *mr_ticket_table_find(const struct mr_ticket_table *table, struct mr_text id);
+void mr_ticket_table_remove(struct mr_ticket_table *table, struct mr_ticket *ticket);
+uint32_t mr_ticket_table_count(const struct mr_ticket_table *table);
+/* Calls visit for each; visit may remove the ticket it is given. */
+void mr_ticket_table_each(struct mr_ticket_table *table,
+                          void (*visit)(void *context, struct mr_ticket *ticket), void *context);
+void mr_ticket_table_check(const struct mr_ticket_table *table);
+
+#endif
