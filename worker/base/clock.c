@@ -23,10 +23,20 @@ int64_t mr_clock_unix_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-uint64_t mr_clock_from_unix_ms(int64_t unix_ms)
+struct mr_time mr_clock_now(void)
+{
+    return (struct mr_time){mr_clock_ns(), mr_clock_unix_ms()};
+}
+
+uint64_t mr_time_from_unix_ms(const struct mr_time *now, int64_t unix_ms)
 {
     if (unix_ms == 0) return 0;
-    int64_t ahead_ms = unix_ms - mr_clock_unix_ms();
-    uint64_t now_ns = mr_clock_ns();
-    return ahead_ms > 0 ? now_ns + (uint64_t)ahead_ms * 1000000u : now_ns;
+    int64_t ahead_ms = unix_ms - now->unix_ms;
+    return ahead_ms > 0 ? now->ns + (uint64_t)ahead_ms * 1000000u : now->ns;
+}
+
+uint64_t mr_clock_from_unix_ms(int64_t unix_ms)
+{
+    struct mr_time now = mr_clock_now();
+    return mr_time_from_unix_ms(&now, unix_ms);
 }

@@ -6,6 +6,17 @@
 
 #include <stdint.h>
 
+/* One moment on both clocks, as a step function gets it (worker/base/thread.h). */
+struct mr_time {
+    uint64_t ns;     /* monotonic, from an unknown start */
+    int64_t unix_ms; /* may jump */
+};
+
+struct mr_time mr_clock_now(void);
+/* A unix time as a monotonic one, by the two readings of `now`; a time that is past is now->ns, 0
+ * (none) stays 0. Pure. */
+uint64_t mr_time_from_unix_ms(const struct mr_time *now, int64_t unix_ms);
+
 /* Monotonic nanoseconds from an unknown start: for intervals and deadlines in this process. */
 uint64_t mr_clock_ns(void);
 /* Unix milliseconds: for what is compared with other machines. May jump. */

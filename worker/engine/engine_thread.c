@@ -102,7 +102,7 @@ static void on_returned(void *context, uint64_t id, struct mr_request *request)
 {
     struct mr_engine_thread *thread = context;
     struct mr_ticket *ticket = ticket_of(id);
-    ticket->request = request;
+    ticket->intake.request = request;
     ticket->done.kind = MR_MAIL_RETURNED;
     mr_mailbox_post_control(thread->links.intake, &ticket->done);
 }

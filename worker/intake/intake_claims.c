@@ -28,7 +28,7 @@ struct lane_visit {
 
 static bool is_of(const struct lane_visit *visit, const struct mr_ticket *ticket)
 {
-    return ticket->lane == visit->lane && ticket->epoch == visit->epoch;
+    return ticket->intake.lane == visit->lane && ticket->epoch == visit->epoch;
 }
 
 static void drop_ticket(void *context, struct mr_ticket *ticket)
@@ -55,8 +55,8 @@ static void change_ticket(void *context, struct mr_ticket *ticket)
 {
     struct lane_visit *visit = context;
     if (visit->lane && !is_of(visit, ticket)) return;
-    if (!ticket->running) return;
-    visit->change(ticket->lane->ledger, ticket->offset);
+    if (!ticket->intake.running) return;
+    visit->change(ticket->intake.lane->ledger, ticket->offset);
     if (ticket->trail) visit->note(ticket->trail);
 }
 
@@ -218,18 +218,18 @@ static struct mr_partition *lane_of(struct mr_intake *intake, const struct mr_ka
 static void await_ticket(void *context, struct mr_ticket *ticket)
 {
     struct lane_visit *visit = context;
-    if (is_of(visit, ticket) && ticket->running) ticket->awaited = true;
+    if (is_of(visit, ticket) && ticket->intake.running) ticket->intake.awaited = true;
 }
 
 static void count_awaited(void *context, struct mr_ticket *ticket)
 {
-    if (ticket->awaited) (*(uint32_t *)context)++;
+    if (ticket->intake.awaited) (*(uint32_t *)context)++;
 }
 
 static void forget_awaited(void *context, struct mr_ticket *ticket)
 {
     (void)context;
-    ticket->awaited = false;
+    ticket->intake.awaited = false;
 }
 
 /* The consumer is not polled meanwhile: never so long that the group gives this worker up. */

@@ -22,7 +22,7 @@ static struct mr_text id_of(const struct mr_ticket *ticket)
 /* The ticket's partition is still the one it was taken from. */
 static bool counts(const struct mr_ticket *ticket)
 {
-    return ticket->lane->epoch == ticket->epoch;
+    return ticket->intake.lane->epoch == ticket->epoch;
 }
 
 static void end_ticket(struct mr_intake *intake, struct mr_ticket *ticket)
@@ -38,8 +38,8 @@ static void park(struct mr_intake *intake, struct mr_ticket *ticket)
 {
     struct mr_ticket **link = &intake->parked;
     while (*link)
-        link = &(*link)->next;
-    ticket->next = NULL;
+        link = &(*link)->intake.next;
+    ticket->intake.next = NULL;
     *link = ticket;
     intake->parked_count++;
 }
@@ -76,11 +76,11 @@ static struct mr_refusal_mail *
 make_refusal(struct mr_ticket *ticket, const struct mr_kafka_record *record, enum mr_status status)
 {
     struct mr_text metadata = {0};
-    struct mr_refusal_mail *mail = ticket->refusal;
-    ticket->refusal = NULL;
+    struct mr_refusal_mail *mail = ticket->intake.refusal;
+    ticket->intake.refusal = NULL;
     if (mail && status == MR_POISON) return mail;
     if (mail) mr_mail_free(&mail->mail);
-    if (ticket->request) metadata = ticket->request->metadata;
+    if (ticket->intake.request) metadata = ticket->intake.request->metadata;
     return mr_refusal_mail_create(ticket, record, metadata);
 }
 
@@ -103,8 +103,8 @@ static void refuse(struct mr_intake *intake, struct mr_ticket *ticket,
     mail->write_result = write_result;
     intake->stats.refused++;
     if (mail->dead_letter) intake->stats.dead_lettered++;
-    mr_request_destroy(ticket->request);
-    ticket->request = NULL;
+    mr_request_destroy(ticket->intake.request);
+    ticket->intake.request = NULL;
     struct mr_log_place place = mr_intake_place(ticket);
     mr_log_write(intake->options.log, MR_LOG_INFO, &place, "refused: %s: %s",
                  mr_status_code(err->status), err->detail);
@@ -121,15 +121,16 @@ static void refuse_plain(struct mr_intake *intake, struct mr_ticket *ticket,
 
 static bool is_suspect(const struct mr_intake *intake, const struct mr_ticket *ticket)
 {
-    return ticket->crashes > 0 && ticket->crashes + 1u >= intake->options.config->attempts_max;
+    return ticket->intake.crashes > 0 &&
+           ticket->intake.crashes + 1u >= intake->options.config->attempts_max;
 }
 
 /* The engine has its own copy of what it goes on behind. */
 static void note_resumed(struct mr_intake *intake, struct mr_ticket *ticket)
 {
-    if (!ticket->kept) return;
-    free(ticket->kept);
-    ticket->kept = NULL;
+    if (!ticket->intake.kept) return;
+    free(ticket->intake.kept);
+    ticket->intake.kept = NULL;
     mr_metrics_add(intake->targets.metrics, MR_COUNTER_RESUMED, 1);
     mr_metrics_add(intake->targets.metrics, MR_COUNTER_TOKENS_RESUMED, ticket->kept_count);
     struct mr_log_place place = mr_intake_place(ticket);
@@ -142,22 +143,22 @@ static void submit(struct mr_intake *intake, struct mr_ticket *ticket)
     struct mr_error err = {0};
     const struct mr_request_topic *topic =
         &intake->options.config->request_topics[ticket->topic_index];
-    struct mr_submission submission = {.request = ticket->request,
+    struct mr_submission submission = {.request = ticket->intake.request,
                                        .ticket = (uint64_t)(uintptr_t)ticket,
                                        .tenant = topic->tenant,
                                        .tenant_index = topic->tenant_index,
                                        .arrival_ns = ticket->arrival_ns,
-                                       .deadline_ns = ticket->deadline_ns,
-                                       .start_by_ns = ticket->start_by_ns,
+                                       .deadline_ns = ticket->intake.deadline_ns,
+                                       .start_by_ns = ticket->intake.start_by_ns,
                                        .run_limit_ns = topic->run_limit_ns,
-                                       .priority = ticket->priority,
-                                       .kept = ticket->kept,
+                                       .priority = ticket->intake.priority,
+                                       .kept = ticket->intake.kept,
                                        .kept_count = ticket->kept_count,
                                        .kept_shown = ticket->kept_shown};
     /* In the table first: the engine may be through with it before _submit returns. */
-    struct mr_request *request = ticket->request;
-    ticket->request = NULL;
-    ticket->submitted = true;
+    struct mr_request *request = ticket->intake.request;
+    ticket->intake.request = NULL;
+    ticket->intake.submitted = true;
     mr_ticket_table_add(intake->table, ticket);
     if (is_suspect(intake, ticket)) intake->suspects++;
     enum mr_status status = mr_engine_submit(intake->targets.engine, &submission, &err);
@@ -167,8 +168,8 @@ static void submit(struct mr_intake *intake, struct mr_ticket *ticket)
     }
     if (is_suspect(intake, ticket)) intake->suspects--;
     mr_ticket_table_remove(intake->table, ticket);
-    ticket->submitted = false;
-    ticket->request = request;
+    ticket->intake.submitted = false;
+    ticket->intake.request = request;
     if (mr_status_class(status) == MR_CLASS_REJECT)
         refuse_plain(intake, ticket, &err);
     else if (mr_status_class(status) == MR_CLASS_RETRY)
@@ -182,9 +183,9 @@ static enum mr_status check_times(const struct mr_ticket *ticket, const char *wh
                                   struct mr_error *err)
 {
     uint64_t now_ns = mr_clock_ns();
-    if (ticket->deadline_ns > 0 && ticket->deadline_ns <= now_ns)
+    if (ticket->intake.deadline_ns > 0 && ticket->intake.deadline_ns <= now_ns)
         return mr_fail(err, MR_DEADLINE_EXCEEDED, "the deadline passed before %s", when);
-    if (ticket->start_by_ns > 0 && ticket->start_by_ns <= now_ns)
+    if (ticket->intake.start_by_ns > 0 && ticket->intake.start_by_ns <= now_ns)
         return mr_fail(err, MR_DEADLINE_EXCEEDED, "it waited longer than its topic allows");
     return MR_OK;
 }
@@ -192,8 +193,9 @@ static enum mr_status check_times(const struct mr_ticket *ticket, const char *wh
 static enum mr_status check_crashes(const struct mr_intake *intake, const struct mr_ticket *ticket,
                                     struct mr_error *err)
 {
-    if (ticket->crashes < intake->options.config->attempts_max) return MR_OK;
-    return mr_fail(err, MR_POISON, "%u workers ended while they ran this request", ticket->crashes);
+    if (ticket->intake.crashes < intake->options.config->attempts_max) return MR_OK;
+    return mr_fail(err, MR_POISON, "%u workers ended while they ran this request",
+                   ticket->intake.crashes);
 }
 
 void mr_intake_place_ticket(struct mr_intake *intake, struct mr_ticket *ticket)
@@ -202,13 +204,13 @@ void mr_intake_place_ticket(struct mr_intake *intake, struct mr_ticket *ticket)
     struct mr_ticket *same = mr_ticket_table_find(intake->table, id_of(ticket));
     if (!counts(ticket)) {
         end_ticket(intake, ticket);
-    } else if (ticket->asked) {
+    } else if (ticket->intake.asked) {
         park(intake, ticket);
     } else if (check_crashes(intake, ticket, &err) != MR_OK) {
         refuse_plain(intake, ticket, &err);
     } else if (same && !atomic_load(&same->dropped)) {
-        ticket->next = same->followers;
-        same->followers = ticket;
+        ticket->intake.next = same->intake.followers;
+        same->intake.followers = ticket;
         intake->stats.duplicates++;
     } else if (same || (is_suspect(intake, ticket) && intake->suspects > 0)) {
         park(intake, ticket);
@@ -226,8 +228,8 @@ void mr_intake_retry_parked(struct mr_intake *intake)
     intake->parked_count = 0;
     intake->retry_parked = false;
     for (struct mr_ticket *next; ticket; ticket = next) {
-        next = ticket->next;
-        ticket->next = NULL;
+        next = ticket->intake.next;
+        ticket->intake.next = NULL;
         mr_intake_place_ticket(intake, ticket);
     }
 }
@@ -336,16 +338,16 @@ static enum mr_status decode(struct mr_intake *intake, struct mr_ticket *ticket,
     else if (late)
         status = mr_request_address(reading.value, &reading.context, &reading.address, err);
     else
-        status = mr_request_decode(&ticket->request, reading.value, &reading.context,
+        status = mr_request_decode(&ticket->intake.request, reading.value, &reading.context,
                                    &reading.address, err);
     take_address(ticket, &reading.address);
     *id_readable = reading.address.id_readable;
     if (status != MR_OK) return status;
     if (late)
         return mr_fail(err, MR_DEADLINE_EXCEEDED, "the deadline passed before it was consumed");
-    if (ticket->request->unknown_fields > 0)
+    if (ticket->intake.request->unknown_fields > 0)
         mr_metrics_add(intake->targets.metrics, MR_COUNTER_UNKNOWN_FIELDS,
-                       ticket->request->unknown_fields);
+                       ticket->intake.request->unknown_fields);
     return MR_OK;
 }
 
@@ -360,17 +362,17 @@ static bool is_model(const struct mr_intake *intake, struct mr_text name)
 static void set_times(struct mr_ticket *ticket, const struct mr_kafka_record *record,
                       uint64_t queue_limit_ns)
 {
-    int64_t deadline_ms = ticket->request ? ticket->request->deadline_ms : 0;
+    int64_t deadline_ms = ticket->intake.request ? ticket->intake.request->deadline_ms : 0;
     int64_t header_ms = header_deadline_ms(record);
     if (header_ms > 0 && (deadline_ms == 0 || header_ms < deadline_ms)) deadline_ms = header_ms;
-    ticket->deadline_ns = mr_clock_from_unix_ms(deadline_ms);
+    ticket->intake.deadline_ns = mr_clock_from_unix_ms(deadline_ms);
     ticket->arrival_ns = mr_clock_ns();
     ticket->waited_ms =
         record->timestamp_ms > 0 ? (double)(mr_clock_unix_ms() - record->timestamp_ms) : -1.0;
     if (queue_limit_ns == 0 || ticket->attempt > 1) return;
     uint64_t waited_ns = ticket->waited_ms > 0 ? (uint64_t)(ticket->waited_ms * 1e6) : 0;
     uint64_t left_ns = waited_ns < queue_limit_ns ? queue_limit_ns - waited_ns : 0;
-    ticket->start_by_ns = ticket->arrival_ns + left_ns;
+    ticket->intake.start_by_ns = ticket->arrival_ns + left_ns;
 }
 
 /* What can be said about the request before it is tokenized, cheapest first. */
@@ -384,11 +386,11 @@ static enum mr_status examine(struct mr_intake *intake, struct mr_ticket *ticket
         intake->stats.cancelled++;
         return mr_fail(err, MR_CANCELLED, "cancelled before it was consumed");
     }
-    if (!is_model(intake, ticket->request->model))
+    if (!is_model(intake, ticket->intake.request->model))
         return mr_fail(err, MR_MODEL_NOT_FOUND, "this worker serves %s",
                        intake->options.config->model_name);
-    return mr_prompt_encode(intake->prompt, ticket->request, (uint64_t)(mr_clock_unix_ms() / 1000),
-                            err);
+    return mr_prompt_encode(intake->prompt, ticket->intake.request,
+                            (uint64_t)(mr_clock_unix_ms() / 1000), err);
 }
 
 static void admit(struct mr_intake *intake, struct mr_ticket *ticket,
@@ -405,7 +407,7 @@ static void admit(struct mr_intake *intake, struct mr_ticket *ticket,
         refuse(intake, ticket, dead ? record : NULL, id_readable || !dead, &err);
         return;
     }
-    ticket->priority = ticket->request->priority + topic->priority;
+    ticket->intake.priority = ticket->intake.request->priority + topic->priority;
     status = examine(intake, ticket, record, &err);
     if (status == MR_OK) {
         mr_intake_ask(intake, ticket, record);
@@ -427,14 +429,14 @@ static struct mr_ticket *make_ticket(struct mr_intake *intake, struct mr_partiti
         mr_intake_fail(intake, &err);
         return NULL;
     }
-    ticket->lane = lane;
+    ticket->intake.lane = lane;
     ticket->epoch = lane->epoch;
     ticket->gate = &lane->gate;
     ticket->topic_index = lane->topic_index;
     ticket->topic = config->request_topics[lane->topic_index].name;
     ticket->attempt = history.attempts + 1u;
     ticket->generation = lane->generation;
-    ticket->crashes = history.crashes;
+    ticket->intake.crashes = history.crashes;
     intake->in_flight++;
     return ticket;
 }
@@ -477,12 +479,12 @@ bool mr_intake_accept(struct mr_intake *intake, const struct mr_kafka_record *re
 
 static struct mr_ticket *take_parked(struct mr_intake *intake, struct mr_text id)
 {
-    for (struct mr_ticket **link = &intake->parked; *link; link = &(*link)->next) {
+    for (struct mr_ticket **link = &intake->parked; *link; link = &(*link)->intake.next) {
         struct mr_ticket *ticket = *link;
         if (strlen(ticket->id) != id.length || memcmp(ticket->id, id.bytes, id.length) != 0)
             continue;
-        *link = ticket->next;
-        ticket->next = NULL;
+        *link = ticket->intake.next;
+        ticket->intake.next = NULL;
         intake->parked_count--;
         return ticket;
     }
@@ -517,22 +519,22 @@ void mr_intake_cancel(struct mr_intake *intake, const struct mr_kafka_record *re
 
 void mr_intake_started(struct mr_intake *intake, struct mr_ticket *ticket)
 {
-    ticket->running = true;
+    ticket->intake.running = true;
     if (!counts(ticket)) return;
-    mr_offset_ledger_start(ticket->lane->ledger, ticket->offset);
+    mr_offset_ledger_start(ticket->intake.lane->ledger, ticket->offset);
     mr_intake_commit_by(intake, intake->committed_ns + START_COMMIT_NS);
 }
 
 static void leave_table(struct mr_intake *intake, struct mr_ticket *ticket)
 {
-    if (!ticket->submitted) return;
+    if (!ticket->intake.submitted) return;
     mr_ticket_table_remove(intake->table, ticket);
     if (is_suspect(intake, ticket)) intake->suspects--;
 }
 
 static void finish(struct mr_intake *intake, struct mr_ticket *ticket)
 {
-    if (counts(ticket)) mr_offset_ledger_finish(ticket->lane->ledger, ticket->offset);
+    if (counts(ticket)) mr_offset_ledger_finish(ticket->intake.lane->ledger, ticket->offset);
     if (ticket->trail) mr_trail_forget(ticket->trail);
     end_ticket(intake, ticket);
 }
@@ -540,11 +542,11 @@ static void finish(struct mr_intake *intake, struct mr_ticket *ticket)
 void mr_intake_done(struct mr_intake *intake, struct mr_ticket *ticket)
 {
     bool dropped = atomic_load(&ticket->dropped);
-    struct mr_ticket *follower = ticket->followers;
+    struct mr_ticket *follower = ticket->intake.followers;
     leave_table(intake, ticket);
     for (struct mr_ticket *next; follower; follower = next) {
-        next = follower->next;
-        follower->next = NULL;
+        next = follower->intake.next;
+        follower->intake.next = NULL;
         if (dropped)
             park(intake, follower); /* the first of them is the request now */
         else
@@ -560,10 +562,10 @@ void mr_intake_done(struct mr_intake *intake, struct mr_ticket *ticket)
 
 void mr_intake_returned(struct mr_intake *intake, struct mr_ticket *ticket)
 {
-    struct mr_ticket *follower = ticket->followers;
+    struct mr_ticket *follower = ticket->intake.followers;
     leave_table(intake, ticket);
     for (struct mr_ticket *next; follower; follower = next) {
-        next = follower->next;
+        next = follower->intake.next;
         end_ticket(intake, follower);
     }
     end_ticket(intake, ticket);
@@ -578,7 +580,7 @@ void mr_intake_drop_all(struct mr_intake *intake)
 {
     mr_ticket_table_each(intake->table, drop_ticket, intake);
     for (struct mr_ticket *ticket = intake->parked, *next; ticket; ticket = next) {
-        next = ticket->next;
+        next = ticket->intake.next;
         end_ticket(intake, ticket);
     }
     intake->parked = NULL;

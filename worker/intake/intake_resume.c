@@ -29,27 +29,28 @@ void mr_intake_ask(struct mr_intake *intake, struct mr_ticket *ticket,
     struct mr_resume *resume = intake->targets.resume;
     bool known = ticket->attempt > 1;
     bool asks = known || !mr_resume_is_silent(resume);
-    ticket->trail =
-        mr_resume_ask(resume, &origin, ticket->request, ticket, asks ? &ticket->asked : NULL);
+    ticket->trail = mr_resume_ask(resume, &origin, ticket->intake.request, ticket,
+                                  asks ? &ticket->intake.asked : NULL);
     if (!asks) count_unheard(intake);
-    if (!ticket->asked) return;
-    ticket->asked_until_ns = known ? UINT64_MAX : mr_clock_ns() + MR_INTAKE_ASK_WAIT_NS;
-    if (ticket->asked_until_ns < intake->asking_due_ns)
-        intake->asking_due_ns = ticket->asked_until_ns;
+    if (!ticket->intake.asked) return;
+    ticket->intake.asked_until_ns = known ? UINT64_MAX : mr_clock_ns() + MR_INTAKE_ASK_WAIT_NS;
+    if (ticket->intake.asked_until_ns < intake->asking_due_ns)
+        intake->asking_due_ns = ticket->intake.asked_until_ns;
     /* Should the answer be that it is poison, the record is gone by then. */
-    ticket->refusal = mr_refusal_mail_create(ticket, record, ticket->request->metadata);
-    if (ticket->refusal) intake->asking_bytes += ticket->refusal->mail.bytes;
+    ticket->intake.refusal =
+        mr_refusal_mail_create(ticket, record, ticket->intake.request->metadata);
+    if (ticket->intake.refusal) intake->asking_bytes += ticket->intake.refusal->mail.bytes;
 }
 
 static void drop_refusal(struct mr_ticket *ticket)
 {
-    if (ticket->refusal) mr_mail_free(&ticket->refusal->mail);
-    ticket->refusal = NULL;
+    if (ticket->intake.refusal) mr_mail_free(&ticket->intake.refusal->mail);
+    ticket->intake.refusal = NULL;
 }
 
 static void stop_counting(struct mr_intake *intake, const struct mr_ticket *ticket)
 {
-    size_t bytes = ticket->refusal ? ticket->refusal->mail.bytes : 0;
+    size_t bytes = ticket->intake.refusal ? ticket->intake.refusal->mail.bytes : 0;
     MR_ASSERT(bytes <= intake->asking_bytes);
     intake->asking_bytes -= bytes;
 }
@@ -63,17 +64,18 @@ static void learn(struct mr_intake *intake, struct mr_ticket *ticket,
         mr_metrics_add(intake->targets.metrics, MR_COUNTER_REDELIVERIES, 1);
     }
     ticket->attempt = history->attempts + 1;
-    if (history->crashes > ticket->crashes) ticket->crashes = (uint8_t)history->crashes;
-    ticket->start_by_ns = 0; /* it counted to the first start */
-    if (ticket->lane->epoch != ticket->epoch) return;
-    struct mr_ledger_history known = {(uint8_t)history->attempts, ticket->crashes};
-    mr_offset_ledger_learn(ticket->lane->ledger, ticket->offset, known);
+    if (history->crashes > ticket->intake.crashes)
+        ticket->intake.crashes = (uint8_t)history->crashes;
+    ticket->intake.start_by_ns = 0; /* it counted to the first start */
+    if (ticket->intake.lane->epoch != ticket->epoch) return;
+    struct mr_ledger_history known = {(uint8_t)history->attempts, ticket->intake.crashes};
+    mr_offset_ledger_learn(ticket->intake.lane->ledger, ticket->offset, known);
 }
 
 static void take_tokens(struct mr_ticket *ticket, struct mr_progress_history *history)
 {
     if (history->count == 0 || !mr_trail_keeps(ticket->trail)) return;
-    ticket->kept = history->samples;
+    ticket->intake.kept = history->samples;
     ticket->kept_count = history->count;
     ticket->kept_shown = history->shown;
     history->samples = NULL;
@@ -83,22 +85,22 @@ void mr_intake_found(struct mr_intake *intake, struct mr_found_mail *found)
 {
     struct mr_ticket *ticket = found->ticket;
     if (ticket) {
-        ticket->asked = NULL;
+        ticket->intake.asked = NULL;
         intake->retry_parked = true;
         stop_counting(intake, ticket);
         mr_trail_learn(ticket->trail, found);
         if (found->history.attempts >= ticket->attempt) learn(intake, ticket, &found->history);
         take_tokens(ticket, &found->history);
-        if (ticket->crashes < intake->options.config->attempts_max) drop_refusal(ticket);
+        if (ticket->intake.crashes < intake->options.config->attempts_max) drop_refusal(ticket);
     }
     mr_found_mail_free(found);
 }
 
 void mr_intake_stop_asking(struct mr_intake *intake, struct mr_ticket *ticket)
 {
-    if (!ticket->asked) return;
-    ticket->asked->ticket = NULL;
-    ticket->asked = NULL;
+    if (!ticket->intake.asked) return;
+    ticket->intake.asked->ticket = NULL;
+    ticket->intake.asked = NULL;
     stop_counting(intake, ticket);
     drop_refusal(ticket);
 }
@@ -107,14 +109,14 @@ void mr_intake_expire_asking(struct mr_intake *intake, uint64_t now_ns)
 {
     if (now_ns < intake->asking_due_ns) return;
     intake->asking_due_ns = UINT64_MAX;
-    for (struct mr_ticket *ticket = intake->parked; ticket; ticket = ticket->next) {
-        if (!ticket->asked) continue;
-        if (now_ns < ticket->asked_until_ns) {
-            if (ticket->asked_until_ns < intake->asking_due_ns)
-                intake->asking_due_ns = ticket->asked_until_ns;
+    for (struct mr_ticket *ticket = intake->parked; ticket; ticket = ticket->intake.next) {
+        if (!ticket->intake.asked) continue;
+        if (now_ns < ticket->intake.asked_until_ns) {
+            if (ticket->intake.asked_until_ns < intake->asking_due_ns)
+                intake->asking_due_ns = ticket->intake.asked_until_ns;
             continue;
         }
-        if (!mr_resume_give_up(intake->targets.resume, ticket->asked)) continue;
+        if (!mr_resume_give_up(intake->targets.resume, ticket->intake.asked)) continue;
         mr_intake_stop_asking(intake, ticket);
         count_unheard(intake);
         intake->retry_parked = true;

@@ -9,9 +9,9 @@
 
 void mr_intake_ready(struct mr_intake *intake, struct mr_ticket *ticket)
 {
-    ticket->advance_next = NULL;
+    ticket->intake.ready_next = NULL;
     if (intake->ready_last)
-        intake->ready_last->advance_next = ticket;
+        intake->ready_last->intake.ready_next = ticket;
     else
         intake->ready = ticket;
     intake->ready_last = ticket;
@@ -20,13 +20,14 @@ void mr_intake_ready(struct mr_intake *intake, struct mr_ticket *ticket)
 
 static bool is_gone(const struct mr_ticket *ticket)
 {
-    return atomic_load(&ticket->dropped) || ticket->lane->epoch != ticket->epoch;
+    return atomic_load(&ticket->dropped) || ticket->intake.lane->epoch != ticket->epoch;
 }
 
 static void finish(const struct mr_ticket *ticket)
 {
-    if (ticket->lane->state == MR_PARTITION_OWNED && ticket->lane->epoch == ticket->epoch)
-        mr_offset_ledger_finish(ticket->lane->ledger, ticket->offset);
+    if (ticket->intake.lane->state == MR_PARTITION_OWNED &&
+        ticket->intake.lane->epoch == ticket->epoch)
+        mr_offset_ledger_finish(ticket->intake.lane->ledger, ticket->offset);
 }
 
 /* Takes from what is ready what may be written now; the rest stays, or is dropped. */
@@ -36,19 +37,20 @@ static struct mr_ticket *seal(struct mr_intake *intake)
     uint32_t count = 0;
     intake->ready = intake->ready_last = NULL;
     for (struct mr_ticket *next; ticket; ticket = next) {
-        next = ticket->advance_next;
+        next = ticket->intake.ready_next;
         if (is_gone(ticket)) {
             atomic_store(&ticket->dropped, true);
             mr_intake_done(intake, ticket);
-        } else if (ticket->lane->state != MR_PARTITION_OWNED || count == TICKETS_MAX) {
+        } else if (ticket->intake.lane->state != MR_PARTITION_OWNED || count == TICKETS_MAX) {
             mr_intake_ready(intake, ticket);
         } else {
             finish(ticket);
-            for (const struct mr_ticket *same = ticket->followers; same; same = same->next)
+            for (const struct mr_ticket *same = ticket->intake.followers; same;
+                 same = same->intake.next)
                 finish(same);
-            ticket->advance_next = NULL;
+            ticket->intake.ready_next = NULL;
             *end = ticket;
-            end = &ticket->advance_next;
+            end = &ticket->intake.ready_next;
             count++;
         }
     }
@@ -77,11 +79,11 @@ static void take_back(struct mr_intake *intake, struct mr_ticket *tickets)
     struct mr_ticket *newer = intake->ready;
     intake->ready = intake->ready_last = NULL;
     for (struct mr_ticket *next; tickets; tickets = next) {
-        next = tickets->advance_next;
+        next = tickets->intake.ready_next;
         mr_intake_ready(intake, tickets);
     }
     for (struct mr_ticket *next; newer; newer = next) {
-        next = newer->advance_next;
+        next = newer->intake.ready_next;
         mr_intake_ready(intake, newer);
     }
 }
@@ -94,7 +96,7 @@ void mr_intake_settled(struct mr_intake *intake, uint32_t timeout_ms)
     intake->job.tickets = NULL;
     if (outcome->status != MR_OK) take_back(intake, tickets);
     for (struct mr_ticket *next; tickets && outcome->status == MR_OK; tickets = next) {
-        next = tickets->advance_next;
+        next = tickets->intake.ready_next;
         mr_intake_done(intake, tickets);
     }
     if (mr_status_class(outcome->status) == MR_CLASS_FATAL) mr_intake_fail(intake, outcome);
@@ -126,7 +128,7 @@ void mr_intake_drop_ready(struct mr_intake *intake)
     take_back(intake, intake->job.tickets);
     intake->job.tickets = NULL;
     for (struct mr_ticket *ticket = intake->ready, *next; ticket; ticket = next) {
-        next = ticket->advance_next;
+        next = ticket->intake.ready_next;
         mr_intake_returned(intake, ticket);
     }
     intake->ready = intake->ready_last = NULL;

@@ -17,8 +17,8 @@ struct mr_log_place mr_ending_place(const struct mr_ticket *ticket)
 
 static const struct mr_refusal_mail *refusal_of(const struct mr_ticket *ticket)
 {
-    if (ticket->ending->kind != MR_MAIL_REFUSAL) return NULL;
-    return (const struct mr_refusal_mail *)ticket->ending;
+    if (ticket->publish.ending->kind != MR_MAIL_REFUSAL) return NULL;
+    return (const struct mr_refusal_mail *)ticket->publish.ending;
 }
 
 static bool reply_exists(const struct mr_ticket *ticket, struct mr_kafka_out *out,
@@ -54,7 +54,7 @@ enum mr_status mr_ending_make(struct mr_answer *answer, const struct mr_answer_s
         mr_answer_dead_letter(answer, source, refusal_of(ticket), shrunk);
         return MR_OK;
     }
-    enum mr_status status = mr_answer_result(answer, source, ticket->ending, shrunk, err);
+    enum mr_status status = mr_answer_result(answer, source, ticket->publish.ending, shrunk, err);
     if (kind == MR_PART_REPLY) {
         answer->record.topic = ticket->reply_topic;
         answer->record.partition = ticket->reply_partition;

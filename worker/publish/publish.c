@@ -49,40 +49,41 @@ static void fail(struct mr_publish *publish, const struct mr_error *err)
 static void tell_oldest(struct mr_publish *publish)
 {
     if (publish->options.oldest_ms)
-        atomic_store(publish->options.oldest_ms, publish->oldest ? publish->oldest->ending_ms : 0);
+        atomic_store(publish->options.oldest_ms,
+                     publish->oldest ? publish->oldest->publish.ending_ms : 0);
 }
 
 static void list_ending(struct mr_publish *publish, struct mr_ticket *ticket)
 {
-    ticket->ending_ms = mr_clock_unix_ms();
-    ticket->newer = NULL;
-    ticket->older = publish->newest;
+    ticket->publish.ending_ms = mr_clock_unix_ms();
+    ticket->publish.newer = NULL;
+    ticket->publish.older = publish->newest;
     if (publish->newest)
-        publish->newest->newer = ticket;
+        publish->newest->publish.newer = ticket;
     else
         publish->oldest = ticket;
     publish->newest = ticket;
-    if (!ticket->older) tell_oldest(publish);
+    if (!ticket->publish.older) tell_oldest(publish);
 }
 
 static void unlist_ending(struct mr_publish *publish, struct mr_ticket *ticket)
 {
-    if (ticket->older)
-        ticket->older->newer = ticket->newer;
+    if (ticket->publish.older)
+        ticket->publish.older->publish.newer = ticket->publish.newer;
     else
-        publish->oldest = ticket->newer;
-    if (ticket->newer)
-        ticket->newer->older = ticket->older;
+        publish->oldest = ticket->publish.newer;
+    if (ticket->publish.newer)
+        ticket->publish.newer->publish.older = ticket->publish.older;
     else
-        publish->newest = ticket->older;
-    ticket->older = ticket->newer = NULL;
+        publish->newest = ticket->publish.older;
+    ticket->publish.older = ticket->publish.newer = NULL;
 }
 
 /* Through with it. Intake has the message before the oldest ending is another one: what it then
  * commits is true of every result older than that. */
 static void give_back(struct mr_publish *publish, struct mr_ticket *ticket, enum mr_mail_kind kind)
 {
-    bool first = !ticket->older;
+    bool first = !ticket->publish.older;
     unlist_ending(publish, ticket);
     ticket->done.kind = kind;
     mr_mailbox_post_control(publish->options.intake, &ticket->done);
@@ -91,16 +92,16 @@ static void give_back(struct mr_publish *publish, struct mr_ticket *ticket, enum
 
 static void end_ticket(struct mr_publish *publish, struct mr_ticket *ticket)
 {
-    mr_mail_free(ticket->ending);
-    ticket->ending = NULL;
+    mr_mail_free(ticket->publish.ending);
+    ticket->publish.ending = NULL;
     give_back(publish, ticket, MR_MAIL_DONE);
 }
 
 static bool is_pending(const struct mr_ticket *ticket)
 {
-    if (ticket->tokens_pending > 0) return true;
+    if (ticket->publish.tokens_pending > 0) return true;
     for (size_t i = 0; i < MR_PART_TOKENS; i++)
-        if (ticket->parts[i].pending) return true;
+        if (ticket->publish.parts[i].pending) return true;
     return false;
 }
 
@@ -108,16 +109,16 @@ static bool is_pending(const struct mr_ticket *ticket)
  * on the stack. */
 static void queue_advance(struct mr_publish *publish, struct mr_ticket *ticket)
 {
-    if (!ticket->ending || ticket->advancing || is_pending(ticket)) return;
-    ticket->advancing = true;
-    ticket->advance_next = publish->advances;
+    if (!ticket->publish.ending || ticket->publish.advancing || is_pending(ticket)) return;
+    ticket->publish.advancing = true;
+    ticket->publish.advance_next = publish->advances;
     publish->advances = ticket;
 }
 
 static void queue_held(struct mr_publish *publish, struct mr_ticket *ticket)
 {
-    ticket->advancing = true;
-    ticket->advance_next = publish->held;
+    ticket->publish.advancing = true;
+    ticket->publish.advance_next = publish->held;
     publish->held = ticket;
 }
 
@@ -143,21 +144,21 @@ static void produce_tokens(struct mr_publish *publish, struct mr_tokens_mail *ma
 {
     struct mr_error err = {0};
     struct mr_ticket *ticket = mail->ticket;
-    struct mr_ticket_part *part = &ticket->parts[MR_PART_TOKENS];
+    struct mr_ticket_part *part = &ticket->publish.parts[MR_PART_TOKENS];
     if (atomic_load(&ticket->dropped)) return;
     *part = (struct mr_ticket_part){.ticket = ticket, .kind = MR_PART_TOKENS};
     enum mr_status status =
         mr_answer_tokens(&publish->answer, &publish->options.source, mail, &err);
     if (status == MR_OK) {
-        ticket->tokens_pending++;
-        ticket->records_made++;
+        ticket->publish.tokens_pending++;
+        ticket->publish.records_made++;
         status = produce(publish, &publish->answer.record, part, &err);
-        if (status != MR_OK) ticket->tokens_pending--;
+        if (status != MR_OK) ticket->publish.tokens_pending--;
     }
     if (status != MR_OK) {
         struct mr_log_place place = mr_ending_place(ticket);
         publish->stats.tokens_lost++;
-        ticket->tokens_lost = true;
+        ticket->publish.tokens_lost = true;
         mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "token record lost: %s",
                      err.detail);
         return;
@@ -169,9 +170,9 @@ static void produce_tokens(struct mr_publish *publish, struct mr_tokens_mail *ma
     mr_metrics_add(publish->options.metrics, MR_COUNTER_TOKEN_RECORDS, 1);
     mr_metrics_observe_publish_delay(publish->options.metrics, delay_ns);
     if (mail->record.choice > 0) return;
-    if (ticket->token_ns > 0)
-        mr_metrics_observe_gap(publish->options.metrics, mail->made_ns - ticket->token_ns);
-    ticket->token_ns = mail->made_ns;
+    if (ticket->publish.token_ns > 0)
+        mr_metrics_observe_gap(publish->options.metrics, mail->made_ns - ticket->publish.token_ns);
+    ticket->publish.token_ns = mail->made_ns;
 }
 
 /* One terminal record; again without its bulk if it is too large. A reply that cannot be written is
@@ -180,7 +181,7 @@ static void produce_part(struct mr_publish *publish, struct mr_ticket *ticket, e
                          bool shrunk)
 {
     struct mr_error err = {0};
-    struct mr_ticket_part *part = &ticket->parts[kind];
+    struct mr_ticket_part *part = &ticket->publish.parts[kind];
     *part = (struct mr_ticket_part){.ticket = ticket, .kind = kind, .pending = true};
     enum mr_status status =
         mr_ending_make(&publish->answer, &publish->options.source, ticket, kind, shrunk, &err);
@@ -225,17 +226,17 @@ static void advance(struct mr_publish *publish, struct mr_ticket *ticket)
         give_back(publish, ticket, MR_MAIL_READY);
         return;
     }
-    if (ticket->phase == MR_ENDING_WAITS) {
+    if (ticket->publish.phase == MR_ENDING_WAITS) {
         enum mr_write_permit gate = ask_gate(ticket);
         if (gate == MR_WRITE_CLOSED) drop(publish, ticket);
         if (gate == MR_WRITE_HELD) queue_held(publish, ticket);
         if (gate != MR_WRITE_OPEN) return;
-        ticket->phase = MR_ENDING_BESIDE;
+        ticket->publish.phase = MR_ENDING_BESIDE;
         write_part(publish, ticket, MR_PART_DEAD_LETTER);
         write_part(publish, ticket, MR_PART_REPLY);
     }
-    if (ticket->phase == MR_ENDING_BESIDE && !is_pending(ticket)) {
-        ticket->phase = MR_ENDING_RESULT;
+    if (ticket->publish.phase == MR_ENDING_BESIDE && !is_pending(ticket)) {
+        ticket->publish.phase = MR_ENDING_RESULT;
         write_part(publish, ticket, MR_PART_RESULT);
     }
     if (is_pending(ticket)) return;
@@ -246,8 +247,8 @@ static void advance(struct mr_publish *publish, struct mr_ticket *ticket)
 static void advance_all(struct mr_publish *publish, struct mr_ticket *ticket)
 {
     for (struct mr_ticket *next; ticket; ticket = next) {
-        next = ticket->advance_next;
-        ticket->advancing = false;
+        next = ticket->publish.advance_next;
+        ticket->publish.advancing = false;
         advance(publish, ticket);
     }
 }
@@ -275,9 +276,9 @@ static void observe_result(struct mr_publish *publish, const struct mr_result_ma
 static void handle_ending(struct mr_publish *publish, struct mr_ticket *ticket,
                           struct mr_mail *mail)
 {
-    MR_ASSERT(!ticket->ending);
-    ticket->ending = mail;
-    ticket->phase = MR_ENDING_WAITS;
+    MR_ASSERT(!ticket->publish.ending);
+    ticket->publish.ending = mail;
+    ticket->publish.phase = MR_ENDING_WAITS;
     list_ending(publish, ticket);
     if (mail->kind == MR_MAIL_REFUSAL) publish->stats.refusals++;
     if (mail->kind == MR_MAIL_RESULT && !atomic_load(&ticket->dropped))
@@ -289,7 +290,7 @@ static void handle(struct mr_publish *publish, struct mr_mail *mail)
 {
     if (mail->kind == MR_MAIL_DRAWN) {
         const struct mr_drawn_mail *drawn = (const struct mr_drawn_mail *)mail;
-        drawn->ticket->drawn = drawn->index + 1;
+        drawn->ticket->publish.drawn = drawn->index + 1;
         mr_mail_free(mail);
         return;
     }
@@ -309,13 +310,13 @@ static void handle(struct mr_publish *publish, struct mr_mail *mail)
 static void on_tokens_reported(struct mr_publish *publish, struct mr_ticket *ticket,
                                enum mr_status status, const char *reason)
 {
-    MR_ASSERT(ticket->tokens_pending > 0);
-    ticket->tokens_pending--;
-    ticket->records_acked += status == MR_OK;
+    MR_ASSERT(ticket->publish.tokens_pending > 0);
+    ticket->publish.tokens_pending--;
+    ticket->publish.records_acked += status == MR_OK;
     if (status == MR_OK) return;
     publish->stats.tokens_lost++;
-    if (ticket->tokens_lost) return;
-    ticket->tokens_lost = true;
+    if (ticket->publish.tokens_lost) return;
+    ticket->publish.tokens_lost = true;
     struct mr_log_place place = mr_ending_place(ticket);
     mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "token record lost: %s", reason);
 }
@@ -326,9 +327,9 @@ static void queue_resend(struct mr_publish *publish, struct mr_ticket_part *part
     struct mr_ticket *ticket = part->ticket;
     part->resend = true;
     part->shrunk = shrunk;
-    if (ticket->resending) return;
-    ticket->resending = true;
-    ticket->resend_next = publish->resends;
+    if (ticket->publish.resending) return;
+    ticket->publish.resending = true;
+    ticket->publish.resend_next = publish->resends;
     publish->resends = ticket;
 }
 
@@ -379,13 +380,14 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
  * wait for is now. */
 static uint32_t tokens_shown(struct mr_ticket *ticket)
 {
-    for (int i = 0; i < 2 && !ticket->tokens_lost && ticket->records_acked >= ticket->mark_made;
+    for (int i = 0; i < 2 && !ticket->publish.tokens_lost &&
+                    ticket->publish.records_acked >= ticket->publish.mark_made;
          i++) {
-        ticket->shown = ticket->mark_drawn;
-        ticket->mark_made = ticket->records_made;
-        ticket->mark_drawn = ticket->drawn;
+        ticket->publish.shown = ticket->publish.mark_drawn;
+        ticket->publish.mark_made = ticket->publish.records_made;
+        ticket->publish.mark_drawn = ticket->publish.drawn;
     }
-    return ticket->shown;
+    return ticket->publish.shown;
 }
 
 /* What the mail would publish is in Redis before. */
@@ -418,9 +420,9 @@ static void resend_ticket(struct mr_publish *publish, struct mr_ticket *ticket)
     enum mr_write_permit gate = MR_WRITE_OPEN;
     if (ticket->gate) gate = mr_write_gate_look(ticket->gate, ticket->epoch);
     if (atomic_load(&ticket->dropped)) gate = MR_WRITE_CLOSED;
-    ticket->resending = false;
+    ticket->publish.resending = false;
     for (size_t i = 0; i < MR_PART_TOKENS; i++) {
-        struct mr_ticket_part *part = &ticket->parts[i];
+        struct mr_ticket_part *part = &ticket->publish.parts[i];
         if (!part->resend) continue;
         if (gate == MR_WRITE_HELD) {
             queue_resend(publish, part, part->shrunk);
@@ -446,7 +448,7 @@ static void resend(struct mr_publish *publish)
     struct mr_ticket *ticket = publish->resends;
     publish->resends = NULL;
     for (struct mr_ticket *next; ticket; ticket = next) {
-        next = ticket->resend_next;
+        next = ticket->publish.resend_next;
         resend_ticket(publish, ticket);
     }
 }

@@ -77,12 +77,12 @@ static enum mr_status produce_part(struct mr_transactions *settle, struct mr_tic
 static void prepare(struct mr_transactions *settle, struct mr_ticket *ticket)
 {
     struct mr_kafka_out *out = mr_kafka_txn_out(settle->txn);
-    if (ticket->phase != MR_ENDING_WAITS) return;
-    ticket->phase = MR_ENDING_RESULT;
+    if (ticket->publish.phase != MR_ENDING_WAITS) return;
+    ticket->publish.phase = MR_ENDING_RESULT;
     for (unsigned i = 0; i < MR_PART_TOKENS; i++) {
         enum mr_part kind = (enum mr_part)i;
-        ticket->parts[i] = (struct mr_ticket_part){.ticket = ticket, .kind = kind};
-        ticket->parts[i].pending = mr_ending_wants(ticket, kind, out, settle->options.log);
+        ticket->publish.parts[i] = (struct mr_ticket_part){.ticket = ticket, .kind = kind};
+        ticket->publish.parts[i].pending = mr_ending_wants(ticket, kind, out, settle->options.log);
     }
 }
 
@@ -90,18 +90,19 @@ static enum mr_status produce_all(struct mr_transactions *settle,
                                   const struct mr_transactions_job *job, struct mr_error *err)
 {
     enum mr_status status = MR_OK;
-    for (struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->advance_next)
+    for (struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->intake.ready_next)
         for (unsigned i = 0; i < MR_PART_TOKENS && status == MR_OK; i++)
-            if (ticket->parts[i].pending) status = produce_part(settle, &ticket->parts[i], err);
+            if (ticket->publish.parts[i].pending)
+                status = produce_part(settle, &ticket->publish.parts[i], err);
     return status;
 }
 
 static void count_parts(struct mr_transactions *settle, const struct mr_transactions_job *job)
 {
-    for (struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->advance_next)
+    for (struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->intake.ready_next)
         for (unsigned i = 0; i < MR_PART_TOKENS; i++) {
-            if (!ticket->parts[i].pending) continue;
-            ticket->parts[i].pending = false;
+            if (!ticket->publish.parts[i].pending) continue;
+            ticket->publish.parts[i].pending = false;
             mr_ending_count(&settle->stats.endings, settle->options.metrics, (enum mr_part)i);
         }
 }
@@ -143,7 +144,7 @@ static enum mr_status renew(struct mr_transactions *settle, const struct mr_tran
 static enum mr_status settle_job(struct mr_transactions *settle,
                                  const struct mr_transactions_job *job, struct mr_error *err)
 {
-    for (struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->advance_next)
+    for (struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->intake.ready_next)
         prepare(settle, ticket);
     enum mr_status status = transact(settle, job, err);
     if (settle->broken.status != MR_OK) {
@@ -156,7 +157,7 @@ static enum mr_status settle_job(struct mr_transactions *settle,
 static uint32_t count_tickets(const struct mr_transactions_job *job)
 {
     uint32_t count = 0;
-    for (const struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->advance_next)
+    for (const struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->intake.ready_next)
         count++;
     return count;
 }

@@ -30,7 +30,7 @@ struct mr_transactions_options {
 };
 
 struct mr_transactions_job {
-    struct mr_ticket *tickets; /* linked by advance_next; each with its ending */
+    struct mr_ticket *tickets; /* linked by intake.ready_next; each with its ending */
     const struct mr_kafka_commit *commits;
     size_t commit_count;
     struct mr_kafka_membership *membership; /* owned, freed when the job is done */

@@ -98,10 +98,10 @@ enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_re
 void mr_ticket_destroy(struct mr_ticket *ticket)
 {
     if (!ticket) return;
-    mr_request_destroy(ticket->request);
-    mr_mail_free(ticket->ending);
-    if (ticket->refusal) mr_mail_free(&ticket->refusal->mail);
-    free(ticket->kept);
+    mr_request_destroy(ticket->intake.request);
+    mr_mail_free(ticket->publish.ending);
+    if (ticket->intake.refusal) mr_mail_free(&ticket->intake.refusal->mail);
+    free(ticket->intake.kept);
     free(ticket);
 }
 
@@ -152,7 +152,7 @@ void mr_ticket_table_add(struct mr_ticket_table *table, struct mr_ticket *ticket
     MR_ASSERT(table->count < table->count_max);
     MR_ASSERT(!mr_ticket_table_find(table, id_of(ticket)));
     struct mr_ticket **bucket = bucket_of(table, id_of(ticket));
-    ticket->next = *bucket;
+    ticket->intake.next = *bucket;
     *bucket = ticket;
     table->count++;
 }
@@ -161,7 +161,7 @@ struct mr_ticket *mr_ticket_table_find(const struct mr_ticket_table *table, stru
 {
     struct mr_ticket *ticket = *bucket_of(table, id);
     while (ticket && (strlen(ticket->id) != id.length || memcmp(ticket->id, id.bytes, id.length)))
-        ticket = ticket->next;
+        ticket = ticket->intake.next;
     return ticket;
 }
 
@@ -169,10 +169,10 @@ void mr_ticket_table_remove(struct mr_ticket_table *table, struct mr_ticket *tic
 {
     struct mr_ticket **link = bucket_of(table, id_of(ticket));
     while (*link && *link != ticket)
-        link = &(*link)->next;
+        link = &(*link)->intake.next;
     MR_ASSERT(*link == ticket);
-    *link = ticket->next;
-    ticket->next = NULL;
+    *link = ticket->intake.next;
+    ticket->intake.next = NULL;
     table->count--;
 }
 
@@ -186,7 +186,7 @@ void mr_ticket_table_each(struct mr_ticket_table *table,
 {
     for (uint32_t i = 0; i <= table->mask; i++)
         for (struct mr_ticket *ticket = table->buckets[i], *next; ticket; ticket = next) {
-            next = ticket->next;
+            next = ticket->intake.next;
             visit(context, ticket);
         }
 }
@@ -195,7 +195,8 @@ void mr_ticket_table_check(const struct mr_ticket_table *table)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i <= table->mask; i++)
-        for (const struct mr_ticket *ticket = table->buckets[i]; ticket; ticket = ticket->next) {
+        for (const struct mr_ticket *ticket = table->buckets[i]; ticket;
+             ticket = ticket->intake.next) {
             MR_ASSERT(bucket_of(table, id_of(ticket)) == &table->buckets[i]);
             count++;
         }

@@ -1,8 +1,8 @@
 /* ticket - one consumed record on its way through the worker, from its arrival to the commit of its
  * offset. Its address is the 64-bit ticket that the engine hands back with every token.
  *
- * Made and freed by intake. While the engine or publish has it, the fields marked intake's are
- * still only intake's and those marked publish's only publish's; the rest does not change.
+ * Made and freed by intake. Each part has one owner; the fields outside the parts do not change
+ * from the submission to the engine on, but for the atomic one.
  *
  * Memory: one block, headers to echo included. Errors: MR_NOMEM. */
 #ifndef MR_WORKER_TICKET_TICKET_H
@@ -48,6 +48,42 @@ enum mr_ending_phase {
     MR_ENDING_RESULT  /* the result is written: the last of all */
 };
 
+/* Intake's: nobody else reads or writes these. */
+struct mr_ticket_intake {
+    struct mr_partition *lane;
+    struct mr_ticket *next;       /* in one bucket of the table, or in a list */
+    struct mr_ticket *followers;  /* records of the same id, answered by this one's result */
+    struct mr_ticket *ready_next; /* exactly-once: the list of ready tickets, or of a transaction */
+    struct mr_request *request;   /* until the engine takes it */
+    uint64_t deadline_ns;
+    uint64_t start_by_ns; /* its topic's longest wait ends; 0: none */
+    int32_t priority;
+    uint8_t crashes;
+    bool submitted, running;
+    bool awaited;                    /* ran when its partition was asked back */
+    struct mr_found_mail *asked;     /* Redis has not answered yet */
+    uint64_t asked_until_ns;         /* then it is not waited for any more */
+    struct mr_sample *kept;          /* [kept_count] until it is submitted */
+    struct mr_refusal_mail *refusal; /* with the record, in case it is poison */
+};
+
+/* Publish's; with exactly-once delivery also those of the transaction that writes the ending. */
+struct mr_ticket_publish {
+    struct mr_ticket_part parts[MR_PARTS];
+    struct mr_mail *ending; /* the terminal message, kept until its records are on the broker */
+    enum mr_ending_phase phase;
+    int64_t ending_ms; /* unix; no terminal record is older */
+    uint32_t tokens_pending;
+    uint64_t token_ns; /* when the last token of choice 0 was made */
+    uint32_t drawn;    /* tokens that were drawn when what is produced last was made */
+    /* Token records produced, acknowledged; how it was at a moment of before, and the tokens known
+     * to be read since that moment's records are acknowledged. */
+    uint32_t records_made, records_acked, mark_made, mark_drawn, shown;
+    bool tokens_lost, resending, advancing;
+    struct mr_ticket *resend_next, *advance_next;
+    struct mr_ticket *older, *newer; /* the list of those with an ending */
+};
+
 struct mr_ticket {
     char id[MR_ID_BYTES_MAX + 1];
     const char *topic; /* the configuration's */
@@ -70,37 +106,8 @@ struct mr_ticket {
     struct mr_trail *trail;
     uint32_t kept_count, kept_shown; /* tokens of an earlier attempt that this one goes on behind */
 
-    /* intake's */
-    struct mr_partition *lane;
-    struct mr_ticket *next;      /* in one bucket of the table, or in a list */
-    struct mr_ticket *followers; /* records of the same id, answered by this one's result */
-    struct mr_request *request;  /* until the engine takes it */
-    uint64_t deadline_ns;
-    uint64_t start_by_ns; /* its topic's longest wait ends; 0: none */
-    int32_t priority;
-    uint8_t crashes;
-    bool submitted, running;
-    bool awaited;                    /* ran when its partition was asked back */
-    struct mr_found_mail *asked;     /* Redis has not answered yet */
-    uint64_t asked_until_ns;         /* then it is not waited for any more */
-    struct mr_sample *kept;          /* [kept_count] until it is submitted */
-    struct mr_refusal_mail *refusal; /* with the record, in case it is poison */
-
-    /* publish's */
-    struct mr_ticket_part parts[MR_PARTS];
-    struct mr_mail *ending; /* the terminal message, kept until its records are on the broker */
-    enum mr_ending_phase phase;
-    int64_t ending_ms; /* unix; no terminal record is older */
-    uint32_t tokens_pending;
-    uint64_t token_ns; /* when the last token of choice 0 was made */
-    uint32_t drawn;    /* tokens that were drawn when what is produced last was made */
-    /* Token records produced, acknowledged; how it was at a moment of before, and the tokens known
-     * to be read since that moment's records are acknowledged. */
-    uint32_t records_made, records_acked, mark_made, mark_drawn, shown;
-    bool tokens_lost, resending, advancing;
-    struct mr_ticket *resend_next, *advance_next;
-    struct mr_ticket *older, *newer; /* the list of those with an ending */
-
+    struct mr_ticket_intake intake;
+    struct mr_ticket_publish publish;
     struct mr_mail started, done; /* the way back to intake, each once */
 };
 

@@ -138,9 +138,9 @@ static void a_drain_hands_back_what_has_not_started(void **state)
     struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake, &rig.hungry};
     mr_engine_thread_link(rig.thread, &links);
     assert_int_equal(wait_intake(&rig), MR_MAIL_RETURNED);
-    assert_non_null(rig.ticket.request);
-    assert_int_equal(rig.ticket.request->max_tokens, 5);
-    mr_request_destroy(rig.ticket.request);
+    assert_non_null(rig.ticket.intake.request);
+    assert_int_equal(rig.ticket.intake.request->max_tokens, 5);
+    mr_request_destroy(rig.ticket.intake.request);
     assert_null(mr_mailbox_take(rig.publish));
     close_rig(&rig);
 }

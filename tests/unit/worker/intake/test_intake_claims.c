@@ -223,7 +223,7 @@ static void drain_waits_for_what_runs_and_for_nothing_else(void **state)
     rig.config.revoke_timeout_ns = 1;
     mr_intake_revoke_drain(&rig.intake, &mine, 1); /* not for ever */
     assert_non_null(ticket_named(&rig, "b"));
-    assert_false(ticket_named(&rig, "b")->awaited);
+    assert_false(ticket_named(&rig, "b")->intake.awaited);
     mr_mailbox_destroy(rig.intake.mailbox);
     rig.intake.mailbox = NULL;
     close_intake_rig(&rig);

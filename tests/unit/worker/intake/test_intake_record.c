@@ -238,7 +238,7 @@ static void a_topic_s_longest_wait_counts_from_the_record_s_timestamp(void **sta
     rig.config.request_topics[0].queue_limit_ns = 60000000000u;
     arrive_with(&rig, 1, VALUE("b"), NULL, 0);
     const struct mr_ticket *ticket = ticket_named(&rig, "b");
-    assert_in_range(ticket->start_by_ns - ticket->arrival_ns, 57000000000u, 58000000000u);
+    assert_in_range(ticket->intake.start_by_ns - ticket->arrival_ns, 57000000000u, 58000000000u);
     close_intake_rig(&rig);
 }
 

@@ -82,7 +82,7 @@ static void nothing_is_submitted_before_the_answer(void **state)
     struct mr_ticket *ticket = ticket_named(&rig->intake, "a");
     assert_non_null(ticket);
     assert_int_equal(ticket->attempt, 1);
-    assert_null(ticket->refusal);
+    assert_null(ticket->intake.refusal);
     assert_int_equal(rig->intake.intake.asking_bytes, 0);
     rig->redis.holding = false;
 }
@@ -107,7 +107,7 @@ static void an_answer_that_does_not_come_is_waited_for_once(void **state)
     turn(rig);
     struct mr_ticket *ticket = ticket_named(&rig->intake, "a");
     assert_non_null(ticket);
-    assert_null(ticket->asked);
+    assert_null(ticket->intake.asked);
     assert_non_null(ticket->trail);
     assert_int_equal(intake->asking_bytes, 0);
     assert_int_equal(intake->asking_due_ns, UINT64_MAX);
@@ -197,7 +197,7 @@ static void write_history(struct rig *rig, uint32_t crashes, uint32_t tokens)
     arrive(&rig->intake, 0, VALUE);
     struct mr_ticket *ticket = intake->parked;
     rig->redis.holding = false;
-    assert_non_null(ticket->asked);
+    assert_non_null(ticket->intake.asked);
     for (uint32_t attempt = 1; attempt <= crashes; attempt++) {
         mr_trail_start(ticket->trail, attempt, 0, 0);
         for (uint32_t i = 0; i < tokens; i++) {
@@ -217,14 +217,14 @@ static void the_next_attempt_has_the_next_number_and_the_tokens(void **state)
     struct mr_ticket *ticket = ticket_named(&rig->intake, "a");
     assert_non_null(ticket);
     assert_int_equal(ticket->attempt, 2);
-    assert_int_equal(ticket->crashes, 1);
+    assert_int_equal(ticket->intake.crashes, 1);
     assert_int_equal(ticket->kept_count, 5);
     assert_int_equal(ticket->kept_shown, 4);
-    assert_null(ticket->kept); /* the engine has it */
+    assert_null(ticket->intake.kept); /* the engine has it */
     assert_int_equal(rig->intake.intake.suspects, 1);
     assert_int_equal(rig->intake.intake.stats.redelivered, 1);
     /* The commit's metadata says it too, from now on. */
-    struct mr_ledger_slot *slot = mr_offset_ledger_slot(ticket->lane->ledger, 0);
+    struct mr_ledger_slot *slot = mr_offset_ledger_slot(ticket->intake.lane->ledger, 0);
     assert_int_equal(slot->attempts, 1);
     assert_int_equal(slot->crashes, 1);
 }

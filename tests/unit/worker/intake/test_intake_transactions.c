@@ -64,7 +64,7 @@ static struct mr_ticket *ready(struct rig *rig, int64_t offset)
     struct mr_mail *mail = mr_mailbox_take(rig->base.publish);
     assert_non_null(mail);
     struct mr_ticket *ticket = ((struct mr_refusal_mail *)mail)->ticket;
-    ticket->ending = mail;
+    ticket->publish.ending = mail;
     mr_intake_ready(&rig->base.intake, ticket);
     return ticket;
 }

@@ -15,7 +15,7 @@ static void prepare(struct mr_ticket *ticket, struct mr_refusal_mail **mail, boo
     (*mail)->write_result = write_result;
     (*mail)->finish = MR_FINISH_REJECTED;
     mr_fail(&(*mail)->error, MR_MALFORMED, "no request");
-    ticket->ending = &(*mail)->mail;
+    ticket->publish.ending = &(*mail)->mail;
 }
 
 static void a_refusal_has_what_it_asks_for(void **state)

@@ -153,8 +153,8 @@ static void a_request_is_done_when_all_its_records_are_on_the_broker(void **stat
     post_tokens(&rig, 1);
     post_result(&rig);
     wait_done(&rig);
-    assert_int_equal(rig.ticket->tokens_pending, 0);
-    assert_null(rig.ticket->ending);
+    assert_int_equal(rig.ticket->publish.tokens_pending, 0);
+    assert_null(rig.ticket->publish.ending);
     assert_int_equal(records_with(&rig, "tokens", "req"), 2);
     assert_int_equal(records_with(&rig, "results", "the answer"), 1);
     assert_int_equal(records_with(&rig, "dlq", ""), 0);
@@ -236,26 +236,27 @@ static void nothing_is_written_while_the_partition_may_be_given_away(void **stat
     bool resumed;
     open_rig(&rig);
     assert_int_equal(mr_partitions_create(&lanes, NULL), MR_OK);
-    assert_int_equal(mr_partitions_take(lanes, &claim, &rig.ticket->lane, &resumed, NULL), MR_OK);
-    rig.ticket->epoch = rig.ticket->lane->epoch;
-    rig.ticket->gate = &rig.ticket->lane->gate;
-    mr_partition_hold(rig.ticket->lane);
+    assert_int_equal(mr_partitions_take(lanes, &claim, &rig.ticket->intake.lane, &resumed, NULL),
+                     MR_OK);
+    rig.ticket->epoch = rig.ticket->intake.lane->epoch;
+    rig.ticket->gate = &rig.ticket->intake.lane->gate;
+    mr_partition_hold(rig.ticket->intake.lane);
     post_result(&rig);
     assert_int_equal(records_with(&rig, "results", ""), 0);
     assert_null(mr_mailbox_take(rig.intake));
     assert_true(atomic_load(&rig.oldest_ms) > 0);
-    mr_partition_suspend(rig.ticket->lane);
+    mr_partition_suspend(rig.ticket->intake.lane);
     claim = (struct mr_kafka_claim){.topic = "r", .committed = 0};
     assert_int_equal(mr_partitions_take(lanes, &claim, &lane, &resumed, NULL), MR_OK);
     assert_true(resumed); /* it came straight back */
     wait_done(&rig);
     assert_int_equal(records_with(&rig, "results", "the answer"), 1);
-    mr_partition_hold(rig.ticket->lane);
+    mr_partition_hold(rig.ticket->intake.lane);
     post_result(&rig);
-    mr_partition_forget(rig.ticket->lane); /* it went */
+    mr_partition_forget(rig.ticket->intake.lane); /* it went */
     wait_done(&rig);
     assert_int_equal(records_with(&rig, "results", "the answer"), 1);
-    assert_int_equal(rig.ticket->lane->gate.unacknowledged, 0);
+    assert_int_equal(rig.ticket->intake.lane->gate.unacknowledged, 0);
     close_rig(&rig);
     mr_partitions_destroy(lanes);
 }
@@ -276,8 +277,8 @@ static void exactly_once_leaves_the_ending_to_intake(void **state)
         mr_wake_wait(&rig.wake, UINT64_MAX);
     assert_ptr_equal(mail, &rig.ticket->done);
     assert_int_equal(mail->kind, MR_MAIL_READY);
-    assert_non_null(rig.ticket->ending);
-    assert_int_equal(rig.ticket->tokens_pending, 0);
+    assert_non_null(rig.ticket->publish.ending);
+    assert_int_equal(rig.ticket->publish.tokens_pending, 0);
     assert_int_equal(records_with(&rig, "tokens", "req"), 1);
     assert_int_equal(records_with(&rig, "results", ""), 0);
     close_rig(&rig);

@@ -47,7 +47,7 @@ static struct mr_ticket *refused(int64_t offset)
     mail->finish = MR_FINISH_REJECTED;
     mail->write_result = true;
     mr_fail(&mail->error, MR_MALFORMED, "no request");
-    ticket->ending = &mail->mail;
+    ticket->publish.ending = &mail->mail;
     return ticket;
 }
 
@@ -93,7 +93,7 @@ static void open_rig_of(struct rig *rig, uint64_t transaction_timeout_ns)
     mr_transactions_wake(rig->settle, &rig->wake);
     rig->tickets[0] = refused(0);
     rig->tickets[1] = refused(1);
-    rig->tickets[0]->advance_next = rig->tickets[1];
+    rig->tickets[0]->intake.ready_next = rig->tickets[1];
 }
 
 static void open_rig(struct rig *rig)
@@ -150,13 +150,13 @@ static void an_aborted_job_is_written_whole_by_the_next(void **state)
     mr_kafka_mock_fail(rig.broker.mock, API_TXN_COMMIT, ILLEGAL_MEMBER, 1);
     assert_int_equal(run_job(&rig), MR_AGAIN);
     assert_int_equal(mr_transactions_stats(rig.settle).endings.results, 0);
-    assert_true(rig.tickets[1]->parts[MR_PART_RESULT].pending);
+    assert_true(rig.tickets[1]->publish.parts[MR_PART_RESULT].pending);
     assert_int_equal(run_job(&rig), MR_OK);
     struct mr_transactions_stats stats = mr_transactions_stats(rig.settle);
     assert_int_equal(stats.endings.results, 2);
     assert_int_equal(stats.transactions, 2);
     assert_int_equal(stats.aborted, 1);
-    assert_false(rig.tickets[1]->parts[MR_PART_RESULT].pending);
+    assert_false(rig.tickets[1]->publish.parts[MR_PART_RESULT].pending);
     close_rig(&rig);
 }
 
@@ -182,7 +182,7 @@ static void a_transaction_that_the_broker_gave_up_is_made_again_by_another_produ
     assert_int_equal(run_job(&rig), MR_AGAIN);
     mr_kafka_mock_set_rtt(rig.broker.mock, 1, 0);
     assert_int_equal(mr_transactions_stats(rig.settle).renewed, 1);
-    assert_true(rig.tickets[0]->parts[MR_PART_RESULT].pending);
+    assert_true(rig.tickets[0]->publish.parts[MR_PART_RESULT].pending);
     assert_int_equal(run_job(&rig), MR_OK);
     struct mr_transactions_stats stats = mr_transactions_stats(rig.settle);
     assert_int_equal(stats.endings.results, 2);

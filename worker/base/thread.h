@@ -1,0 +1,32 @@
+/* thread - the loop around a step function: the only place where a thread of the worker sleeps.
+ *
+ * Each thread's work is a function `step(state, now)`: it does what can be done at the moment it is
+ * given, reads no clock, never blocks, and returns the monotonic time by which it wants to run
+ * again: a time that has passed means at once, UINT64_MAX only when woken. The loop calls the step,
+ * sleeps on the wake until that time, and calls it again. A test calls the same step functions in
+ * one thread, with a clock of its own (tests/sim).
+ *
+ * Threads: _start and _stop one thread, the owner; the step runs on the new one, never again after
+ *          _stop returns. Memory: one allocation. Errors: MR_NOMEM from _start. */
+#ifndef MR_WORKER_BASE_THREAD_H
+#define MR_WORKER_BASE_THREAD_H
+
+#include "codec/status.h"
+#include "worker/base/clock.h"
+#include "worker/base/wake.h"
+
+struct mr_thread;
+
+struct mr_thread_options {
+    const char *name; /* at most 15 bytes; shown by ps and top */
+    uint64_t (*step)(void *state, struct mr_time now);
+    void *state;
+    const struct mr_wake *wake; /* borrowed; ring it when the step has something new to do */
+};
+
+enum mr_status mr_thread_start(struct mr_thread **out, const struct mr_thread_options *options,
+                               struct mr_error *err);
+/* Lets the present step end, then ends the thread. thread may be NULL. */
+void mr_thread_stop(struct mr_thread *thread);
+
+#endif
