@@ -9,8 +9,8 @@
 #ifndef MR_OPS_DECODER_H
 #define MR_OPS_DECODER_H
 
+#include "ops/batch.h"
 #include "ops/kv_groups.h"
-#include "ops/model.h"
 #include "ops/rope_table.h"
 #include "ops/tensor.h"
 #include "ops/weights.h"

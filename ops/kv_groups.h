@@ -12,9 +12,9 @@
 #ifndef MR_OPS_KV_GROUPS_H
 #define MR_OPS_KV_GROUPS_H
 
+#include "ops/batch.h"
 #include "ops/cpu/kernels.h"
 #include "ops/files/model_config.h"
-#include "ops/model.h"
 
 struct mr_kv_layer {
     bool slides;

@@ -13,6 +13,7 @@
 
 #include "codec/status.h"
 #include "codec/tokenizer/tokenizer.h"
+#include "ops/batch.h"
 #include "ops/files/model_config.h"
 #include "ops/sampling/sample.h"
 
@@ -69,22 +70,6 @@ const struct mr_model_info *mr_model_info(const struct mr_model *model);
 /* Borrowed; immutable, any thread may encode with it. */
 const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model);
 
-/* Rows [row_begin, row_begin + row_count) of the batch belong to this sequence and stand at
- * positions [context_tokens, context_tokens + row_count). */
-struct mr_batch_sequence {
-    uint32_t row_begin, row_count, context_tokens; /* the last: whose KV is in the blocks already */
-    const uint32_t *blocks; /* block ids covering context_tokens + row_count tokens, in order */
-    bool wants_logits;      /* of its last row */
-    const uint32_t *slots; /* with window_slots: the same for sliding layers, where rows see them */
-};
-
-struct mr_batch {
-    const uint32_t *token_ids; /* [row_count] */
-    uint32_t row_count;
-    const struct mr_batch_sequence *sequences; /* in row order */
-    uint32_t sequence_count;
-};
-
 /* Computes all rows, writes their KV, and keeps the logits of each sequence that wants them: logit
  * row i is the i-th such sequence. A block that is written to is in one sequence's list only. */
 enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
@@ -99,10 +84,6 @@ enum mr_status mr_model_sample(struct mr_model *model, const struct mr_sample_ro
                                uint32_t count, struct mr_sample *samples, struct mr_error *err);
 
 /* ---- KV blocks ---- */
-struct mr_kv_place {
-    uint32_t block, slot; /* slot: of its sliding-window layers; ignored without window_slots */
-    uint32_t first;       /* token of the block, a multiple of 16, the exported form begins with */
-};
 /* Makes 2 MiB more of the pool resident, which its first use would wait for; false: all are. */
 bool mr_model_kv_populate(struct mr_model *model);
 /* Copies the KV of the first token_count tokens, whatever `first` is. */
