@@ -4,7 +4,7 @@
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/decoder.h"
-#include "ops/files/model_source.h"
+#include "ops/files/model_files.h"
 #include "ops/sampling/sampler.h"
 #include "ops/tensor.h"
 #include "ops/weights_digest.h"
@@ -176,7 +176,7 @@ static enum mr_status open_parts(struct mr_model *model, const struct mr_model_o
                                  struct mr_error *err)
 {
     enum mr_status status = begin(model, options, err);
-    if (status == MR_OK) status = mr_model_source_open(&model->source, options->path, err);
+    if (status == MR_OK) status = mr_model_files_read(&model->source, options->path, err);
     if (status == MR_OK) status = load_weights(model, options, err);
     if (status == MR_OK)
         status = mr_kv_groups_create(&model->kv, &model->source.config, model->bf16,

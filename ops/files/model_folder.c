@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A JSON file of the folder; absent: both members empty. */
+/* A parsed JSON file of the folder; both members are empty when the file is absent. */
 struct document {
     struct mr_mapped_file file;
     struct mr_json *json;
@@ -30,7 +30,7 @@ static enum mr_status map_file(struct mr_mapped_file *out, const char *folder, c
     char path[PATH_MAX];
     *out = (struct mr_mapped_file){0};
     if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
-        return mr_fail(err, MR_BAD_FILE, "the path of the model is too long");
+        return mr_fail(err, MR_BAD_FILE, "the path of the model folder is too long");
     if (!required && access(path, F_OK) != 0) return MR_OK;
     return mr_mapped_file_open(out, path, err);
 }
@@ -53,7 +53,7 @@ static enum mr_status open_document(struct document *out, const char *folder, co
 
 /* ---- configuration ---- */
 
-static void add_end_tokens(struct mr_model_config *config, const struct mr_json_value *value)
+static void add_eos_ids(struct mr_model_config *config, const struct mr_json_value *value)
 {
     int64_t id;
     if (mr_json_int(value, &id) && id >= 0 && id < config->vocab_size)
@@ -73,7 +73,7 @@ static void read_defaults(struct mr_model_source *out, const struct mr_json_valu
         out->default_top_p = (float)number;
     if (mr_json_int(mr_json_get(generation, "top_k"), &top_k) && top_k > 0 && top_k <= UINT32_MAX)
         out->default_top_k = (uint32_t)top_k;
-    add_end_tokens(&out->config, mr_json_get(generation, "eos_token_id"));
+    add_eos_ids(&out->config, mr_json_get(generation, "eos_token_id"));
 }
 
 static enum mr_status read_configs(struct mr_model_source *out, const char *folder,
@@ -93,7 +93,7 @@ static enum mr_status read_configs(struct mr_model_source *out, const char *fold
 
 /* ---- tokenizer ---- */
 
-/* "<s>" or {"content": "<s>", ...}. */
+/* The value is either "<s>" or {"content": "<s>", ...}. */
 static struct mr_text token_text(const struct mr_json_value *value)
 {
     struct mr_text text = {"", 0};
@@ -101,7 +101,7 @@ static struct mr_text token_text(const struct mr_json_value *value)
     return text;
 }
 
-/* A template, or a list of named ones, of which the one called "default" counts. */
+/* The value is a template or a list of named templates; of a list, the one named "default". */
 static struct mr_text template_text(const struct mr_json_value *value)
 {
     struct mr_text text = {"", 0}, name;
@@ -115,7 +115,7 @@ static struct mr_text template_text(const struct mr_json_value *value)
     return text;
 }
 
-static enum mr_status keep_template(struct mr_model_source *out, const char *folder,
+static enum mr_status copy_template(struct mr_model_source *out, const char *folder,
                                     const struct mr_json_value *config, struct mr_error *err)
 {
     struct mr_mapped_file file;
@@ -123,21 +123,21 @@ static enum mr_status keep_template(struct mr_model_source *out, const char *fol
     if (status != MR_OK) return status;
     struct mr_text text = file.bytes ? mr_mapped_file_text(&file)
                                      : template_text(mr_json_get(config, "chat_template"));
-    status = mr_model_source_keep(&out->chat_template, text, err);
+    status = mr_model_source_copy_text(&out->chat_template, text, err);
     mr_mapped_file_close(&file);
     return status;
 }
 
-static enum mr_status keep_texts(struct mr_model_source *out, const char *folder,
+static enum mr_status copy_texts(struct mr_model_source *out, const char *folder,
                                  const struct mr_json_value *config, struct mr_error *err)
 {
-    enum mr_status status = keep_template(out, folder, config, err);
+    enum mr_status status = copy_template(out, folder, config, err);
     if (status == MR_OK)
-        status =
-            mr_model_source_keep(&out->bos_text, token_text(mr_json_get(config, "bos_token")), err);
+        status = mr_model_source_copy_text(&out->bos_text,
+                                           token_text(mr_json_get(config, "bos_token")), err);
     if (status == MR_OK)
-        status =
-            mr_model_source_keep(&out->eos_text, token_text(mr_json_get(config, "eos_token")), err);
+        status = mr_model_source_copy_text(&out->eos_text,
+                                           token_text(mr_json_get(config, "eos_token")), err);
     return status;
 }
 
@@ -152,7 +152,7 @@ static enum mr_status read_tokenizer(struct mr_model_source *out, const char *fo
     if (status == MR_OK)
         status = mr_tokenizer_from_json(&out->tokenizer, mr_mapped_file_text(&file),
                                         mr_mapped_file_text(&config.file), err);
-    if (status == MR_OK) status = keep_texts(out, folder, root_of(&config), err);
+    if (status == MR_OK) status = copy_texts(out, folder, root_of(&config), err);
     close_document(&config);
     mr_mapped_file_close(&file);
     return status;

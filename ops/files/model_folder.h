@@ -1,15 +1,16 @@
-/* model_folder - a Hugging Face folder into a model source: config.json, generation_config.json,
- * tokenizer.json, tokenizer_config.json, chat_template.jinja, *.safetensors. The first and the
- * third must be there, and the weights.
+/* model_folder - reads a Hugging Face folder into a model source: config.json, tokenizer.json and
+ * *.safetensors, which are required; generation_config.json, tokenizer_config.json and
+ * chat_template.jinja, which are optional.
  *
- * Owner, memory, errors: those of ops/files/model_source.h. */
+ * Owner, memory: those of ops/files/model_source.h. Errors: MR_BAD_FILE says which file and why;
+ * MR_NOMEM. */
 #ifndef MR_OPS_FILES_MODEL_FOLDER_H
 #define MR_OPS_FILES_MODEL_FOLDER_H
 
 #include "ops/files/model_source.h"
 
-/* out is zeroed but for NaN defaults; on failure it may be half filled and is closed by the caller.
- */
+/* out is zeroed except for NaN defaults and a name. On failure out may be partly filled and the
+ * caller closes it. */
 enum mr_status mr_model_folder_read(struct mr_model_source *out, const char *folder,
                                     struct mr_error *err);
 

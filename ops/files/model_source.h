@@ -1,9 +1,9 @@
-/* model_source - everything a model's files say, from a GGUF file or from a Hugging Face folder:
- * configuration, tensors, tokenizer, chat template, generation defaults.
+/* model_source - what the files of a model contain: configuration, tensors, tokenizer, chat
+ * template, sampling defaults. Filled by ops/files/model_gguf.c or ops/files/model_folder.c.
  *
- * Owner:  the model. Memory: texts and tokenizer are owned; tensors borrow from the mapped files,
- *         which _close_weights lets go as soon as they are packed.
- * Errors: MR_BAD_FILE says which file and why; MR_NOMEM. */
+ * Owner:  the model. Memory: the source owns its texts and the tokenizer; the tensors are borrowed
+ *         from the mapped files, which _close_weights unmaps after they have been packed.
+ * Errors: MR_NOMEM. */
 #ifndef MR_OPS_FILES_MODEL_SOURCE_H
 #define MR_OPS_FILES_MODEL_SOURCE_H
 
@@ -14,23 +14,27 @@
 struct mr_model_source {
     struct mr_model_config config;
     struct mr_tokenizer *tokenizer;
-    struct mr_text chat_template, bos_text, eos_text; /* owned; empty when there is none */
-    float default_temperature, default_top_p;         /* NaN when nothing is said */
-    uint32_t default_top_k;
+    struct mr_text chat_template, bos_text, eos_text; /* owned; empty when the files have none */
+    float default_temperature, default_top_p;         /* NaN when the files give none */
+    uint32_t default_top_k;                           /* 0 when the files give none */
     char name[128];
-    bool gguf_names;                       /* of the tensors */
+    bool gguf_names;                       /* tensor names are GGUF's, else Hugging Face's */
     const struct mr_tensor_table *tensors; /* NULL after _close_weights */
-    struct mr_gguf *gguf;                  /* the one or */
-    struct mr_safetensors *safetensors;    /* the other */
+    struct mr_gguf *gguf;                  /* NULL for a folder */
+    struct mr_safetensors *safetensors;    /* NULL for a GGUF file */
 };
 
-enum mr_status mr_model_source_open(struct mr_model_source *out, const char *path,
-                                    struct mr_error *err);
+/* Unmaps the weights; everything but `tensors` stays valid. */
 void mr_model_source_close_weights(struct mr_model_source *source);
 /* Closing a zeroed source does nothing. */
 void mr_model_source_close(struct mr_model_source *source);
 
-/* An owned copy of text in *out; for the readers of model files. */
-enum mr_status mr_model_source_keep(struct mr_text *out, struct mr_text text, struct mr_error *err);
+/* ---- for the readers that fill a source ---- */
+
+/* *out becomes an owned copy of text, to be freed by _close. MR_NOMEM. */
+enum mr_status mr_model_source_copy_text(struct mr_text *out, struct mr_text text,
+                                         struct mr_error *err);
+/* Names longer than 127 bytes are cut. */
+void mr_model_source_set_name(struct mr_model_source *source, struct mr_text name);
 
 #endif

@@ -1,6 +1,6 @@
 /* millrace check: can this configuration work? Looks at the model's files, the broker and the
  * topics without changing anything; says what is wrong, all of it. */
-#include "ops/files/model_source.h"
+#include "ops/files/model_files.h"
 #include "worker/cli/cli.h"
 #include "worker/kafka/kafka_admin.h"
 
@@ -25,7 +25,7 @@ static void check_model(struct checking *checking)
 {
     struct mr_error err = {0};
     struct mr_model_source source = {0};
-    if (mr_model_source_open(&source, checking->config->model, &err) != MR_OK) {
+    if (mr_model_files_read(&source, checking->config->model, &err) != MR_OK) {
         say(checking, "model", MR_EXIT_MODEL, &err);
         return;
     }

@@ -2,7 +2,7 @@
  * text of ids. */
 #include "codec/tokenizer/detokenizer.h"
 #include "codec/wire/json_writer.h"
-#include "ops/files/model_source.h"
+#include "ops/files/model_files.h"
 #include "worker/cli/cli.h"
 
 #include <inttypes.h>
@@ -125,7 +125,7 @@ int mr_cli_tokenize(const struct mr_config *config, struct mr_log *log)
     (void)log;
     struct mr_error err = {0};
     struct mr_model_source source = {0};
-    enum mr_status status = mr_model_source_open(&source, config->model, &err);
+    enum mr_status status = mr_model_files_read(&source, config->model, &err);
     if (status != MR_OK) {
         mr_cli_fail(&err);
         return MR_EXIT_MODEL;

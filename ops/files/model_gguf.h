@@ -1,0 +1,15 @@
+/* model_gguf - reads a GGUF file into a model source.
+ *
+ * Owner, memory: those of ops/files/model_source.h. Errors: MR_BAD_FILE says which key or tensor
+ * and why; MR_NOMEM. */
+#ifndef MR_OPS_FILES_MODEL_GGUF_H
+#define MR_OPS_FILES_MODEL_GGUF_H
+
+#include "ops/files/model_source.h"
+
+/* out is zeroed except for NaN defaults and a name, which general.name replaces. On failure out may
+ * be partly filled and the caller closes it. */
+enum mr_status mr_model_gguf_read(struct mr_model_source *out, const char *path,
+                                  struct mr_error *err);
+
+#endif
