@@ -17,8 +17,9 @@
 #ifndef MR_OPS_CPU_ATTEND_AMX_BODY_H
 #define MR_OPS_CPU_ATTEND_AMX_BODY_H
 
+#include "ops/cpu/tile_amx_body.h" /* first: defines the tile_bf16 that attend_body.h calls */
+
 #include "ops/cpu/attend_body.h"
-#include "ops/cpu/tile_amx_body.h"
 
 #define ATTEND_STEP  32u     /* keys: a tile of weights */
 #define ATTEND_AHEAD 2u      /* steps from scores to weights, and from these to values */

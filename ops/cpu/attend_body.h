@@ -1,9 +1,12 @@
-/* attend_body - attention of level.h over the 16 lanes of the including file: all scores of a few
- * rows, their softmax, then the weighted values. Needs tile_body.h and rows_body.h before it. */
+/* attend_body - the attention of level.h over the 16 lanes of the including file: all scores of a
+ * few rows, their softmax, then the weighted values. A file with a bf16 product of its own
+ * (TILE_F32_ONLY) defines tile_bf16 before it includes this one. */
 #ifndef MR_OPS_CPU_ATTEND_BODY_H
 #define MR_OPS_CPU_ATTEND_BODY_H
 
 #include "ops/cpu/level.h"
+#include "ops/cpu/rows_body.h"
+#include "ops/cpu/tile_body.h"
 
 #define ATTEND_ROWS   32u
 #define ATTEND_STRIDE (MR_BLOCK_TOKENS + 16u) /* rows meet different sets of the first cache */

@@ -7,14 +7,9 @@
 #define TILE_ROWS_8 3
 #define TILE_F32_ONLY
 
-#include "ops/cpu/int8_body.h"
-#include "ops/cpu/rows_body.h"
-#include "ops/cpu/search_body.h"
-#include "ops/cpu/tile_amx_body.h"
-#include "ops/cpu/tile_body.h"
-
 #include "ops/cpu/attend_amx_body.h"
-#include "ops/cpu/attend_body.h"
+#include "ops/cpu/int8_body.h"
+#include "ops/cpu/search_body.h"
 
 #define ATTEND attend_tiles
 #define TABLE  mr_cpu_ops_amx

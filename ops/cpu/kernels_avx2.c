@@ -7,12 +7,9 @@
 #define TILE_ROWS_4 0
 #define TILE_ROWS_8 0
 
-#include "ops/cpu/int8_body.h"
-#include "ops/cpu/rows_body.h"
-#include "ops/cpu/search_body.h"
-#include "ops/cpu/tile_body.h"
-
 #include "ops/cpu/attend_body.h"
+#include "ops/cpu/int8_body.h"
+#include "ops/cpu/search_body.h"
 
 #define ATTEND attend_panels
 #define TABLE  mr_cpu_ops_avx2
