@@ -247,11 +247,6 @@ void mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch
     if (rows > 0) project_logits(decoder);
 }
 
-uint32_t mr_decoder_logit_count(const struct mr_decoder *decoder)
-{
-    return decoder->logit_count;
-}
-
 const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row)
 {
     MR_ASSERT(row < decoder->logit_count);

@@ -35,9 +35,8 @@ uint64_t mr_decoder_bytes(const struct mr_decoder *decoder);
 
 /* The batch keeps to the limits of the spec, of the vocabulary and of the rope table. */
 void mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch);
-/* Logit rows of the last forward. */
-uint32_t mr_decoder_logit_count(const struct mr_decoder *decoder);
-/* Borrowed until the next forward: [vocab_size]. */
+/* Logits of the row-th sequence of the last forward that wanted them: [vocab_size], borrowed until
+ * the next forward. Asserts that there is such a sequence. */
 const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row);
 
 #endif

@@ -39,7 +39,7 @@ struct mr_device {
 /* "cpu", "cuda" or "cuda:N"; MR_BAD_CONFIG for anything else. */
 enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct mr_error *err);
 
-enum mr_tensor_type { MR_TENSOR_F32, MR_TENSOR_BF16, MR_TENSOR_U8 };
+enum mr_tensor_type { MR_TENSOR_F32, MR_TENSOR_U8 };
 #define MR_TENSOR_DIMS_MAX 4u
 
 struct mr_tensor_shape {

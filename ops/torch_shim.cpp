@@ -48,8 +48,6 @@ at::ScalarType scalar_type(enum mr_tensor_type type)
     switch (type) {
     case MR_TENSOR_F32:
         return at::kFloat;
-    case MR_TENSOR_BF16:
-        return at::kBFloat16;
     case MR_TENSOR_U8:
         return at::kByte;
     }

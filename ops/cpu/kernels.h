@@ -46,7 +46,6 @@ size_t mr_cpu_linear_bytes(const struct mr_cpu_linear *linear);
 
 enum mr_cpu_epilogue {
     MR_CPU_STORE_F32, /* out: float [rows, out_size] = */
-    MR_CPU_STORE_ACT, /* out: the layer's dtype [rows, out_size] = */
     MR_CPU_ADD_F32,   /* out: float [rows, out_size] += (the residual) */
     MR_CPU_SILU_MUL,  /* rows of W alternate gate, up: out: dtype [rows, out_size / 2] = silu(g) * u
                        */
@@ -107,10 +106,9 @@ void mr_cpu_kv_int8_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
                            uint32_t token_count, const void *bytes);
 
 /* Rotary position embedding, tables [position][head_dim / 2]; pairs (i, i + head_dim/2) as Hugging
- * Face stores them, or (2i, 2i+1) when interleaved (GGUF llama). */
+ * Face stores them; ops/weight_rows.h brings GGUF's order into this one. */
 struct mr_cpu_rope {
     const float *cos, *sin;
-    bool interleaved;
     uint32_t rotary_dim;
 };
 

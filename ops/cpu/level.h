@@ -103,10 +103,8 @@ struct mr_cpu_ops {
     void (*fold)(const struct mr_cpu_fold *fold);
     /* out[i] = x[i] * factor, in bf16 or f32. */
     void (*convert)(const float *x, float factor, uint32_t count, bool bf16, void *out);
-    /* Rotates `half` pairs of one head in place: (i, i + half), or (2i, 2i + 1) when interleaved.
-     */
-    void (*rotate)(float *head, const float *cos, const float *sin, uint32_t half,
-                   bool interleaved);
+    /* Rotates the pairs (i, i + half), i < half, of one head in place. */
+    void (*rotate)(float *head, const float *cos, const float *sin, uint32_t half);
     /* Index of the largest of count floats, the lowest among equals, NaN never; 0 when all are NaN
      * or -infinity. */
     uint32_t (*find_max)(const float *x, uint32_t count);

@@ -168,8 +168,7 @@ static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, 
     const size_t x_stride = (size_t)linear->word_count * 4u;
     const uint32_t column = panel * MR_PANEL_COLUMNS, left = linear->out_size - column;
     const uint32_t divisor = run->epilogue == MR_CPU_SILU_MUL ? 2 : 1;
-    const bool wide =
-        !linear->bf16 || run->epilogue == MR_CPU_STORE_F32 || run->epilogue == MR_CPU_ADD_F32;
+    const bool wide = !linear->bf16 || run->epilogue != MR_CPU_SILU_MUL;
     const size_t out_stride = linear->out_size / divisor;
     _Alignas(64) float sums[SUMS_FLOATS];
     const struct mr_cpu_tile tile = {.a = run->x + row * x_stride,

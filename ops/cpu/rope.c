@@ -29,7 +29,7 @@ static void prepare_head(const struct rope_run *run, const float *norm_weight, u
     if (!rope) return;
     const uint32_t half = rope->rotary_dim / 2;
     const size_t at = (size_t)position * half;
-    run->kv->ops->rotate(head, rope->cos + at, rope->sin + at, half, rope->interleaved);
+    run->kv->ops->rotate(head, rope->cos + at, rope->sin + at, half);
 }
 
 /* A key's words stand one below the other in the column of its token. */

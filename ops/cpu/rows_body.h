@@ -88,7 +88,6 @@ static void rows_silu(const struct mr_cpu_finish *finish, uint32_t row)
 
 static void rows_finish(const struct mr_cpu_finish *finish)
 {
-    const bool bf16 = finish->bf16 && finish->epilogue == MR_CPU_STORE_ACT;
     for (uint32_t row = 0; row < finish->rows; row++) {
         if (finish->epilogue == MR_CPU_SILU_MUL) {
             rows_silu(finish, row);
@@ -100,7 +99,7 @@ static void rows_finish(const struct mr_cpu_finish *finish)
             lanes x = rows_sums(finish, row, column, count);
             if (finish->epilogue == MR_CPU_ADD_F32)
                 x = lanes_add(x, rows_load((const float *)finish->out + at, count));
-            rows_store(finish->out, at, x, count, bf16);
+            rows_store(finish->out, at, x, count, false);
         }
     }
 }
@@ -139,7 +138,7 @@ static void rows_convert(const float *x, float factor, uint32_t count, bool bf16
 
 /* ---- rotary embedding ---- */
 
-static void rows_rotate_halves(float *head, const float *cos, const float *sin, uint32_t half)
+static void rows_rotate(float *head, const float *cos, const float *sin, uint32_t half)
 {
     for (uint32_t i = 0; i < half; i += 16) {
         const uint32_t left = half - i, count = left < 16 ? left : 16;
@@ -147,20 +146,6 @@ static void rows_rotate_halves(float *head, const float *cos, const float *sin, 
         const lanes c = rows_load(cos + i, count), s = rows_load(sin + i, count);
         rows_store(head, i, lanes_sub(lanes_mul(x, c), lanes_mul(y, s)), count, false);
         rows_store(head, half + i, lanes_add(lanes_mul(y, c), lanes_mul(x, s)), count, false);
-    }
-}
-
-static void rows_rotate(float *head, const float *cos, const float *sin, uint32_t half,
-                        bool interleaved)
-{
-    if (!interleaved) {
-        rows_rotate_halves(head, cos, sin, half);
-        return;
-    }
-    for (uint32_t i = 0; i < half; i++) {
-        const float x = head[2 * i], y = head[2 * i + 1];
-        head[2 * i] = x * cos[i] - y * sin[i];
-        head[2 * i + 1] = y * cos[i] + x * sin[i];
     }
 }
 

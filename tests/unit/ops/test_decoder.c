@@ -72,7 +72,8 @@ static void run_chunks(struct bench *bench, uint32_t chunk, float *out)
                                              .wants_logits = begin + count == ROWS};
         struct mr_batch batch = {bench->tokens + begin, count, &sequence, 1};
         mr_decoder_forward(bench->decoder, &batch);
-        assert_int_equal(mr_decoder_logit_count(bench->decoder), sequence.wants_logits ? 1 : 0);
+        expect_assert_failure(
+            mr_decoder_logits(bench->decoder, sequence.wants_logits ? 1 : 0)); /* no more rows */
     }
     memcpy(out, mr_decoder_logits(bench->decoder, 0), TINY_VOCAB * sizeof(float));
 }
@@ -113,7 +114,6 @@ static void company_in_the_step_changes_nothing(void **state)
                                             {99, 1, ROWS - 1, bench.blocks[0], true, NULL}};
     struct mr_batch batch = {tokens, 100, sequences, 3};
     mr_decoder_forward(bench.decoder, &batch);
-    assert_int_equal(mr_decoder_logit_count(bench.decoder), 2);
     assert_memory_equal(mr_decoder_logits(bench.decoder, 1), alone, sizeof alone);
     expect_assert_failure(mr_decoder_logits(bench.decoder, 2));
     close_bench(&bench);

@@ -98,8 +98,7 @@ static void check_epilogue(const struct layer *layer, uint32_t rows, enum mr_cpu
 {
     void *x = rows_make(layer, rows);
     const uint32_t width = epilogue == MR_CPU_SILU_MUL ? layer->out_size / 2 : layer->out_size;
-    const bool narrow =
-        layer->bf16 && (epilogue == MR_CPU_STORE_ACT || epilogue == MR_CPU_SILU_MUL);
+    const bool narrow = layer->bf16 && epilogue == MR_CPU_SILU_MUL;
     void *out = malloc(((size_t)rows * width + 1) * sizeof(float));
     for (size_t i = 0; i <= (size_t)rows * width; i++)
         number_set(out, i, 0.5f, narrow);
