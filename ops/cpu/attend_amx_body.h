@@ -1,19 +1,20 @@
-/* attend_amx_body - attention of level.h in bf16 in the tile registers. Needs attend_body.h before
- * it.
+/* attend_amx_body - the attention of level.h in bf16 in the tile registers of AMX.
  *
- * Sixteen queries meet a block 32 keys, a step, at a time. While the weights of a step are worked
- * out, the scores of one behind it and the weighted values of one before it are, too: the tile and
- * the vector units are different ones.
+ * Sixteen query rows are processed against a block in steps of 32 keys. While the vector unit
+ * computes the weights of one step, the tile unit computes the scores of a later step and the
+ * weighted values of an earlier step.
  *
- * Weight 1 stands for a row's score with the block's first key, for there is none of the others
- * yet. Rows whose weights grow beyond ATTEND_LARGE that way, and those that do not see the first
- * key, are done once more, all scores first. Either is decided by the row and the block alone.
+ * A row's score with the block's first key has weight 1, because the largest score is not yet
+ * known. Rows whose sum of weights exceeds ATTEND_LARGE, and rows that do not attend to the first
+ * key, are computed again by attend_panels, which computes all scores first. Whether a row is
+ * computed again depends on the row and the block alone.
  *
- * Weights are worked out in 16 bits (N. Schraudolph, A Fast, Compact Approximation of the
- * Exponential Function, Neural Computation 11, 1999): 256 times 127 and the power of two, whole,
- * is the bf16 number (1 + f) 2^e once halved, and attend_bend takes off what 2^f lies below 1 + f.
- * They are within 0.7 %, 0.19 % in the root mean square, of the exact ones; rounding these to bf16
- * makes 0.4 % and 0.17 %. (172 tokens behind 2,100, 30 layers: 19.5 ms; all scores first: 27.5.) */
+ * Weights are computed in 16-bit integers (N. Schraudolph, A Fast, Compact Approximation of the
+ * Exponential Function, Neural Computation 11, 1999). For the exponent x = e + f, 0 <= f < 1, the
+ * integer 256 * (127 + x), halved, is the bit pattern of the bf16 number (1 + f) * 2^e; attend_bend
+ * subtracts the difference between 1 + f and 2^f. The relative error is at most 0.7 %, root mean
+ * square 0.19 %; rounding exact weights to bf16 gives 0.4 % and 0.17 %. (172 tokens after 2,100, 30
+ * layers: 19.5 ms; with all scores first: 27.5.) */
 #ifndef MR_OPS_CPU_ATTEND_AMX_BODY_H
 #define MR_OPS_CPU_ATTEND_AMX_BODY_H
 
@@ -21,33 +22,37 @@
 
 #include "ops/cpu/attend_body.h"
 
-#define ATTEND_STEP  32u     /* keys: a tile of weights */
-#define ATTEND_AHEAD 2u      /* steps from scores to weights, and from these to values */
-#define ATTEND_LARGE 0x1p60f /* sum of weights; far from what a float holds, times any value */
+#define ATTEND_STEP 32u /* keys in a step: one tile of weights */
+#define ATTEND_AHEAD                                                                               \
+    2u /* steps between a step's scores and its weights, and its weights and values */
+#define ATTEND_LARGE                                                                               \
+    0x1p60f /* largest sum of weights; its product with a value cannot overflow                    \
+             */
 
-/* Floats from ATTEND_ZERO on are whole, and their last 16 bits make a weight, or too much for one.
- * Smaller ones from 0 on stand for 0, and so do those from -ATTEND_ZERO down; those between count
- * as too much, and what is no number as either. */
+/* A weight is first a float: ATTEND_ZERO plus the integer above. Floats from 2^23 on are whole, so
+ * the integer is in their low 16 bits. The conversion saturates: floats in [0, ATTEND_ZERO) and
+ * below -ATTEND_ZERO give weight 0; other negative floats, and integers too large for 16 bits, give
+ * a weight that is too large, so the row is computed again; NaN gives either. */
 #define ATTEND_ZERO 0x1p23f
-#define ATTEND_ONE  (256.0f * 127.0f + 1.0f) /* of weight 1; + 1: halving rounds up */
+#define ATTEND_ONE  (256.0f * 127.0f + 1.0f) /* the integer of weight 1; + 1: halving rounds up */
 
-/* Up to AMX_ROWS rows. */
+/* Up to AMX_ROWS query rows against one block. */
 struct attend_chunk {
     const struct mr_cpu_attend *attend;
     const unsigned char *q;
     const uint32_t *end;
     uint32_t rows, keys;
-    uint32_t whole_steps; /* from the first on: every row sees all of their keys */
-    float factor;         /* from a score to its power of two */
+    uint32_t whole_steps; /* leading steps all of whose keys every row attends to */
+    float factor;         /* a score times factor is the exponent of its weight, base 2 */
     _Alignas(64) float minus_top[AMX_ROWS];
-    /* [step][two panels][row][16]; a row's 32 weights take the place of its first 16 scores. */
+    /* [step][two panels][row][16]; a row's 32 bf16 weights overwrite its first 16 scores. */
     _Alignas(64) float scores[MR_BLOCK_TOKENS * AMX_ROWS];
 };
 
-#define ATTEND_SCORES (AMX_ROWS * 16u) /* floats of a panel */
+#define ATTEND_SCORES (AMX_ROWS * 16u) /* scores of one panel of keys, in floats */
 
-/* Of tiles [from, to) of the rows. Registers: 0 to 3 sums of values, 4 and 5 scores, 6 rows, 7
- * panels. */
+/* Adds tiles [from, to) of the head dimension to the scores of a step; from 0 clears them first.
+ * Tile registers: 0 to 3 sums of values, 4 and 5 scores, 6 rows, 7 panels. */
 AMX_INLINE void attend_score(const struct attend_chunk *chunk, uint32_t step, uint32_t from,
                              uint32_t to)
 {
@@ -74,7 +79,7 @@ AMX_INLINE void attend_store_scores(struct attend_chunk *chunk, uint32_t step)
     _tile_stored(5, scores + ATTEND_SCORES, MR_PANEL_BYTES);
 }
 
-/* Adds the values of a step that is full, of `panels` panels, 2 or 4, to the sums. */
+/* Adds the weighted values of a full step, in `panels` panels (2 or 4), to the sums. */
 AMX_INLINE void attend_add(const struct attend_chunk *chunk, uint32_t step,
                            const unsigned char *values, size_t panel_bytes, uint32_t panels)
 {
@@ -91,8 +96,8 @@ AMX_INLINE void attend_add(const struct attend_chunk *chunk, uint32_t step,
     _tile_dpbf16ps(3, 6, 7);
 }
 
-/* The same for any step. The last words of the last one may hold anything: zeros stand for what
- * lies behind `keys`. */
+/* The same for any step. In the last step, values after `keys` may be left over from another
+ * request; zeros replace them. */
 static void attend_add_step(const struct attend_chunk *chunk, uint32_t step,
                             const unsigned char *values, uint32_t panels)
 {
@@ -116,13 +121,13 @@ static inline lanes attend_visible(lanes x, uint32_t end, uint32_t first_key)
     return lanes_keep(x, 0, count, lanes_set(0.0f));
 }
 
-/* 256 (1 + f - 2^f), the mean of each 64th of f. */
+/* 256 * (1 + f - 2^f): entry i is the mean over f in [i / 64, (i + 1) / 64). */
 static const _Alignas(64) uint8_t attend_bend[64] = {
     0,  1,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 13, 14, 15, 16, 16, 17, 18, 18, 19,
     19, 20, 20, 20, 21, 21, 21, 22, 22, 22, 22, 22, 22, 22, 22, 22, 22, 21, 21, 21, 21, 20,
     20, 19, 19, 18, 17, 17, 16, 15, 14, 13, 12, 11, 10, 9,  8,  7,  6,  4,  3,  1};
 
-/* Weights of rows [from, to) of a step. */
+/* Computes the weights of rows [from, to) of a step. whole: every row attends to all keys of it. */
 AMX_INLINE void attend_weigh_rows(struct attend_chunk *chunk, uint32_t step, uint32_t from,
                                   uint32_t to, const bool whole)
 {
@@ -158,7 +163,7 @@ AMX_INLINE void attend_weigh_step(struct attend_chunk *chunk, uint32_t step, uin
         attend_weigh_rows(chunk, step, from, to, false);
 }
 
-/* Column 0 of a tile in memory. */
+/* Column 0 of a stored tile: one number for each row. */
 static inline lanes attend_column(const float *tile)
 {
     const __m512i rows =
@@ -166,8 +171,8 @@ static inline lanes attend_column(const float *tile)
     return _mm512_i32gather_ps(rows, tile, sizeof *tile);
 }
 
-/* Bits of the rows that see a key. */
-static inline __mmask16 attend_seeing(const struct attend_chunk *chunk)
+/* Bit r of the result: row r attends to a key of the block. */
+static inline __mmask16 attend_active(const struct attend_chunk *chunk)
 {
     const __mmask16 present = (__mmask16)((1u << chunk->rows) - 1u);
     const __m512i end = _mm512_maskz_loadu_epi32(present, chunk->end);
@@ -180,7 +185,7 @@ static void attend_find_top(struct attend_chunk *chunk, float *top)
         lanes_round(lanes_mul(attend_column(chunk->scores), lanes_set(chunk->factor * 256.0f)));
     lanes_store(chunk->minus_top, lanes_sub(lanes_set(ATTEND_ZERO + ATTEND_ONE), x));
     lanes_store_part(top,
-                     _mm512_mask_blend_ps(attend_seeing(chunk), lanes_set(MR_CPU_NO_SCORE),
+                     _mm512_mask_blend_ps(attend_active(chunk), lanes_set(MR_CPU_NO_SCORE),
                                           lanes_mul(x, lanes_set(1.0f / 256.0f))),
                      chunk->rows);
 }
@@ -203,7 +208,7 @@ static void attend_zero(void)
     _tile_zero(3);
 }
 
-/* Weights, and the weighted values of the first `panels` panels, 2 or 4. */
+/* Computes all weights, and the weighted values of the first `panels` panels (2 or 4). */
 static void attend_steps(struct attend_chunk *chunk, float *top, uint32_t panels)
 {
     const struct mr_cpu_attend *attend = chunk->attend;
@@ -238,8 +243,8 @@ static void attend_steps(struct attend_chunk *chunk, float *top, uint32_t panels
         attend_add_step(chunk, added, attend->values + added * AMX_TILE_BYTES, panels);
 }
 
-/* Weighted values of other panels, by weights that are there. */
-static void attend_more(struct attend_chunk *chunk, uint32_t panel, uint32_t panels)
+/* Computes the weighted values of further panels with the weights of attend_steps. */
+static void attend_further_panels(struct attend_chunk *chunk, uint32_t panel, uint32_t panels)
 {
     const unsigned char *values = chunk->attend->values + panel * chunk->attend->value_panel_bytes;
     attend_zero();
@@ -247,7 +252,7 @@ static void attend_more(struct attend_chunk *chunk, uint32_t panel, uint32_t pan
         attend_add_step(chunk, step, values + step * AMX_TILE_BYTES, panels);
 }
 
-/* Rows of the chunk from `first` on whose bits are set, all scores first. */
+/* Computes the rows from `first` on whose bits are set again, all scores first. */
 static void attend_again(const struct mr_cpu_attend *attend, uint32_t first, uint32_t rows,
                          uint32_t bits)
 {
@@ -270,7 +275,7 @@ static void attend_again(const struct mr_cpu_attend *attend, uint32_t first, uin
     }
 }
 
-/* Of the weights of each row. */
+/* The sum of the weights of each row: a product with a tile of ones. */
 static lanes attend_sums(const struct attend_chunk *chunk)
 {
     static const _Alignas(64) uint16_t ones[512] = {[0 ... 511] = 0x3f80};
@@ -286,17 +291,18 @@ static lanes attend_sums(const struct attend_chunk *chunk)
     return attend_column(sums);
 }
 
-/* Bits of the rows to be done again. The first key's weight, 1, is part of a sum that is right. */
-static uint32_t attend_odd(const struct attend_chunk *chunk, lanes sum, const uint32_t *begin)
+/* Bits of the rows to be computed again. A correct sum is at least 1, the first key's weight. */
+static uint32_t attend_invalid(const struct attend_chunk *chunk, lanes sum, const uint32_t *begin)
 {
-    const __mmask16 seeing = attend_seeing(chunk);
-    const __m512i late = _mm512_maskz_loadu_epi32(seeing, begin);
+    const __mmask16 active = attend_active(chunk);
+    const __m512i late = _mm512_maskz_loadu_epi32(active, begin);
     const __mmask16 right = _mm512_cmp_ps_mask(sum, lanes_set(1.0f), _CMP_GE_OQ) &
                             _mm512_cmp_ps_mask(sum, lanes_set(ATTEND_LARGE), _CMP_LE_OQ);
-    return (seeing & (__mmask16)~right) | _mm512_test_epi32_mask(late, late);
+    return (active & (__mmask16)~right) | _mm512_test_epi32_mask(late, late);
 }
 
-/* Rows [first, first + rows), rows <= AMX_ROWS; returns the bits of those to be done again. */
+/* Computes rows [first, first + rows), rows <= AMX_ROWS; returns the bits of those to be computed
+ * again. */
 static uint32_t attend_chunk(const struct mr_cpu_attend *attend, uint32_t first, uint32_t rows)
 {
     const uint32_t panels = attend->dim / MR_PANEL_COLUMNS;
@@ -318,16 +324,16 @@ static uint32_t attend_chunk(const struct mr_cpu_attend *attend, uint32_t first,
     attend_steps(&chunk, attend->top + first, panels < 4 ? panels : 4);
     attend_store(&chunk, out, panels < 4 ? panels : 4);
     for (uint32_t panel = 4; panel < panels; panel += 4) {
-        attend_more(&chunk, panel, panels - panel < 4 ? panels - panel : 4);
+        attend_further_panels(&chunk, panel, panels - panel < 4 ? panels - panel : 4);
         attend_store(&chunk, out + panel * MR_PANEL_COLUMNS,
                      panels - panel < 4 ? panels - panel : 4);
     }
     const lanes sum = attend_sums(&chunk);
     lanes_store_part(attend->sum + first, sum, rows);
-    return attend_odd(&chunk, sum, attend->begin + first);
+    return attend_invalid(&chunk, sum, attend->begin + first);
 }
 
-/* Soft caps, other head sizes, blocks smaller than a step: all scores first. */
+/* fp32, soft caps, head sizes not divisible by 32, blocks smaller than a step: attend_panels. */
 static void attend_tiles(const struct mr_cpu_attend *attend)
 {
     if (!attend->bf16 || attend->dim % 32 != 0 || attend->softcap > 0.0f ||

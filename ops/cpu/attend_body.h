@@ -9,22 +9,22 @@
 #include "ops/cpu/tile_body.h"
 
 #define ATTEND_ROWS   32u
-#define ATTEND_STRIDE (MR_BLOCK_TOKENS + 16u) /* rows meet different sets of the first cache */
+#define ATTEND_STRIDE (MR_BLOCK_TOKENS + 16u) /* puts rows into different sets of the L1 cache */
 
-/* Scores turned into weights that are not yet divided by their sum. */
+/* Turns scores into softmax weights, not yet divided by their sum. */
 struct attend_softmax {
-    /* [rows, ATTEND_STRIDE]. The weights take the scores' place: bf16 or f32 from a row's first
-     * byte on, 0 outside the row's keys up to `extent`. */
+    /* [rows, ATTEND_STRIDE]. The weights overwrite the scores of their row, from its first byte on,
+     * in bf16 or f32; up to `extent` they are 0 for keys that the row does not attend to. */
     float *scores;
     const uint32_t *begin, *end;
     float *top, *sum;
     uint32_t rows;
-    uint32_t extent; /* keys written, a multiple of 16 */
+    uint32_t extent; /* keys for which weights are written, a multiple of 16 */
     float scale, softcap;
     bool bf16;
 };
 
-/* cap * tanh(x * scale / cap) / scale, so that the scale still applies afterwards. */
+/* cap * tanh(x * scale / cap) / scale: capped, and still to be multiplied by scale. */
 static inline lanes attend_softcap(lanes x, float scale, float cap)
 {
     lanes doubled = lanes_mul(x, lanes_set(2.0f * ROWS_LOG2_E * scale / cap));
@@ -33,8 +33,8 @@ static inline lanes attend_softcap(lanes x, float scale, float cap)
     return lanes_mul(tanh, lanes_set(cap / scale));
 }
 
-/* Keys go in groups of 16. Of the first and the last group of a row's, keys that it does not see
- * get a score whose weight is 0; returns the largest score times `factor`. */
+/* Keys are handled in groups of 16. Keys of a row's first and last group that the row does not
+ * attend to get a score whose weight is 0. Returns the largest score times `factor`. */
 static float attend_top(const struct attend_softmax *softmax, uint32_t row, float factor)
 {
     const uint32_t begin = softmax->begin[row], end = softmax->end[row];
@@ -57,7 +57,8 @@ static float attend_top(const struct attend_softmax *softmax, uint32_t row, floa
     return lanes_top(top) * factor;
 }
 
-/* Scores become weights; returns their sum. No weight lies beyond the score that it comes from. */
+/* Overwrites scores with weights; returns their sum. A weight never lies behind the score it comes
+ * from, so no score is overwritten before it is read. */
 static inline float attend_weigh(const struct attend_softmax *softmax, uint32_t row, float factor,
                                  const bool bf16)
 {
@@ -80,7 +81,8 @@ static inline float attend_weigh(const struct attend_softmax *softmax, uint32_t 
     return lanes_sum(sum);
 }
 
-/* First all tops, then all weights: a row's weights wait for its top, other rows' do not. */
+/* All tops first, then all weights: the processor can overlap the top of one row with that of the
+ * next, but a row's weights need the row's top. */
 static void attend_softmax_rows(const struct attend_softmax *softmax)
 {
     const float factor = softmax->scale * ROWS_LOG2_E;
@@ -104,7 +106,7 @@ static void attend_rows(const struct mr_cpu_attend *attend, uint32_t first, uint
 {
     const uint32_t dim = attend->dim, per_word = attend->bf16 ? 2 : 1;
     const size_t row_bytes = (size_t)dim * (attend->bf16 ? 2 : 4);
-    _Alignas(64) float scores[ATTEND_ROWS * ATTEND_STRIDE]; /* then weights */
+    _Alignas(64) float scores[ATTEND_ROWS * ATTEND_STRIDE]; /* later weights */
     uint32_t keys = 0;
     for (uint32_t r = first; r < first + rows; r++)
         keys = attend->end[r] > keys ? attend->end[r] : keys;

@@ -1,16 +1,16 @@
-/* Work is cut into tiles: up to POSITIONS positions of one sequence with all query heads that share
- * one kv head (rows of a tile go position by position, head by head). A tile meets its blocks one
- * by one: scores, softmax, weighted values, then the block's result is folded into the sum of the
- * blocks before it. What a row gets from a block depends on nothing but the row and the block, and
- * the folds go in block order, so decode rows, chunks of any size and blocks spread over threads
- * all come to the same bits. */
+/* The work is divided into tiles: consecutive positions of one sequence, with all query heads that
+ * share one kv head (rows of a tile are ordered by position, then by head). A tile is computed
+ * block by block: scores, softmax, weighted values; then the partial result of the block is merged
+ * ("folded") into that of the blocks before it. The partial result of a row and a block depends on
+ * nothing else, and the folds are in block order, so decode rows, chunks of any size and blocks
+ * spread over threads all give the same bits. */
 #include "codec/check.h"
 #include "ops/cpu/kv_pool.h"
 #include "ops/cpu/parallel.h"
 
 #include <string.h>
 
-#define TILE_ROWS    64u /* all meet a block's K and V while those are in the second cache */
+#define TILE_ROWS    64u /* all use a block's K and V while those are in the L2 cache */
 #define HEAD_DIM_MAX 256u
 
 struct attention_run {
@@ -18,20 +18,22 @@ struct attention_run {
     const struct mr_cpu_attention_args *args;
     const float *qkv;
     unsigned char *out;
-    uint32_t group;     /* query heads of one kv head */
-    uint32_t positions; /* of one tile */
-    bool split;         /* one job a block of a tile, not one a tile */
+    uint32_t group;     /* query heads that share one kv head */
+    uint32_t positions; /* most positions of one tile */
+    bool split;         /* a job is one block of a tile, else a whole tile */
 };
 
-/* One tile, and where in its turn a job of it stands. */
+/* One tile and the blocks that it attends to. */
 struct attention_tile {
     const struct mr_cpu_attention_sequence *sequence;
-    uint32_t kv_head, row, rows; /* first row of the batch; rows of the tile: positions x group */
-    uint32_t position;           /* of the first row */
+    uint32_t kv_head;
+    uint32_t row;      /* first row in the batch */
+    uint32_t rows;     /* rows of the tile: positions x group */
+    uint32_t position; /* of the first row */
     uint32_t block_begin, block_end;
 };
 
-/* Results of one tile against one block, or folded. */
+/* The partial result of one tile: of one block, or folded from several. */
 struct attention_part {
     float out[TILE_ROWS * HEAD_DIM_MAX];
     float top[TILE_ROWS], sum[TILE_ROWS];
@@ -39,7 +41,7 @@ struct attention_part {
 
 /* ---- one tile, one block ---- */
 
-/* The keys of a block that each row of a tile sees. */
+/* The keys of a block that each row of a tile attends to. */
 struct attention_keys {
     uint32_t begin[TILE_ROWS], end[TILE_ROWS];
 };
@@ -62,7 +64,7 @@ static void find_keys(const struct attention_run *run, const struct attention_ti
     }
 }
 
-/* q: the tile's queries in dtype. */
+/* Computes the partial result of one block. q: the tile's queries in dtype. */
 static void attend_block(const struct attention_run *run, const struct attention_tile *tile,
                          uint32_t block, const unsigned char *q, struct attention_part *part)
 {
@@ -90,7 +92,7 @@ static void attend_block(const struct attention_run *run, const struct attention
     kv->ops->attend(&attend);
 }
 
-/* ---- the beginning and the end of a tile ---- */
+/* ---- loading queries, storing results ---- */
 
 static void load_queries(const struct attention_run *run, const struct attention_tile *tile,
                          unsigned char *q)
@@ -157,7 +159,8 @@ static void run_tile(const struct attention_run *run, const struct attention_til
 
 /* ---- jobs ---- */
 
-/* Walks the sequences from the last (prompts, which cost most) to the first. */
+/* Goes through the sequences from the last to the first: prompts, which cost most, are last in a
+ * batch and so are started first. */
 struct attention_cursor {
     uint32_t sequence;    /* one past the current */
     uint32_t first_job;   /* of the current sequence */
@@ -183,7 +186,7 @@ static uint32_t jobs_of(const struct attention_run *run,
     return tile_count(run, sequence) * (run->split ? block_count(sequence) : 1);
 }
 
-/* Floats of one tile's result against one block. */
+/* Floats of the partial result of one tile and one block. */
 static size_t partial_floats(const struct attention_run *run,
                              const struct mr_cpu_attention_sequence *sequence)
 {
@@ -199,7 +202,8 @@ static size_t partials_of(const struct attention_run *run,
            partial_floats(run, sequence);
 }
 
-/* Moves the cursor to the sequence of `job`, which is not before the current one's first. */
+/* Moves the cursor to the sequence of `job`, which is not before the first job of the current one.
+ */
 static const struct mr_cpu_attention_sequence *seek(const struct attention_run *run,
                                                     struct attention_cursor *cursor, uint32_t job)
 {
@@ -215,7 +219,7 @@ static const struct mr_cpu_attention_sequence *seek(const struct attention_run *
     }
 }
 
-/* The index-th tile of a sequence, counted from its end. */
+/* The index-th tile of a sequence, counted from the sequence's end. */
 static struct attention_tile make_tile(const struct attention_run *run,
                                        const struct mr_cpu_attention_sequence *sequence,
                                        uint32_t index)
@@ -236,7 +240,8 @@ static struct attention_tile make_tile(const struct attention_run *run,
                                    .block_end = (position + positions - 1) / MR_BLOCK_TOKENS + 1};
 }
 
-/* One block of a tile that several threads share; who finishes its last block folds them all. */
+/* Computes one block of a tile that several threads share. The thread that finishes the last block
+ * of the tile folds all of them. */
 static void run_block(const struct attention_run *run, const struct attention_tile *tile,
                       uint32_t block, float *partials, atomic_uint *done)
 {
@@ -290,7 +295,7 @@ void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *
     run.group = attention->head_count / kv->spec.kv_head_count;
     MR_ASSERT(run.group <= TILE_ROWS);
     run.positions = TILE_ROWS / run.group;
-    if (run.positions > 16) run.positions -= run.positions % 16; /* whole registers of rows */
+    if (run.positions > 16) run.positions -= run.positions % 16; /* rows in multiples of 16 */
     uint32_t tiles = 0, blocks = 0;
     size_t partials = 0;
     for (uint32_t s = 0; s < attention->sequence_count; s++) {
@@ -299,7 +304,7 @@ void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *
         blocks += tile_count(&run, sequence) * block_count(sequence);
         partials += partials_of(&run, sequence);
     }
-    /* With many tiles whole ones balance well enough and stay in one cache. */
+    /* Many tiles balance well without splitting, and an unsplit tile stays in one core's cache. */
     run.split = threads > 1 && tiles < 4 * threads && tiles <= MR_CPU_SPLIT_TILES &&
                 partials <= MR_CPU_SPLIT_FLOATS;
     mr_parallel_for(run.split ? blocks : tiles, 1, run_jobs, &run);

@@ -1,14 +1,15 @@
-/* int8_body - level.h's int8, on vectors of 16 that the compiler turns into the including file's
- * instructions.
+/* int8_body - the int8 conversions of level.h, on GCC vectors of 16 elements, compiled to the
+ * instructions of the including file.
  *
- * A token's scale is its largest magnitude over 127, rounded up to bf16, and never below the least
- * normal number, so that its inverse is finite. A number is divided by it and rounded to the
- * nearest integer, by adding a number so large that its last place is 1: then the integer is in the
- * low bits. An integer times a scale has 15 bits and is exact in fp32.
+ * A token's scale is its largest magnitude divided by 127, rounded up to bf16, and at least the
+ * smallest normal number, so that its inverse is finite. A number is multiplied by the inverse and
+ * rounded to the nearest integer by adding INT8_ROUNDER, a float so large that its last bit is
+ * worth 1: the integer is then in the low bits. An integer times a scale has 15 bits and is exact
+ * in fp32.
  *
- * GCC makes one instruction of a conversion that halves or doubles the width, and thirty of one to
- * a quarter: they go in steps. Everything is inlined into the four kinds of half, so that what
- * depends on the kind alone is known there. */
+ * GCC compiles a conversion to half or double the width to one instruction, and a conversion to a
+ * quarter of the width to thirty: so widths change in two steps. Everything is inlined into four
+ * variants (K or V, bf16 or f32), in which the strides are constants. */
 #ifndef MR_OPS_CPU_INT8_BODY_H
 #define MR_OPS_CPU_INT8_BODY_H
 
@@ -28,12 +29,12 @@ typedef int32_t int8_integers __attribute__((vector_size(64)));
 typedef int16_t int8_shorts __attribute__((vector_size(32)));
 typedef int8_t int8_bytes __attribute__((vector_size(16)));
 
-/* How a half lies in the pool, known when it is compiled. */
+/* The layout of K or V in the pool; a compile-time constant. */
 struct int8_kind {
     bool bf16, keys;
-    uint32_t width;  /* numbers of a row */
-    uint32_t share;  /* tokens (of V) or dimensions (of K) that share a word */
-    uint32_t tokens; /* of a group */
+    uint32_t width;  /* numbers in a row */
+    uint32_t share;  /* tokens (of V) or dimensions (of K) in a word */
+    uint32_t tokens; /* in a group */
 };
 
 INT8_INLINE struct int8_kind int8_kind_of(bool bf16, bool keys)
@@ -42,13 +43,14 @@ INT8_INLINE struct int8_kind int8_kind_of(bool bf16, bool keys)
     return (struct int8_kind){bf16, keys, 16 * share, share, keys ? 16 : share};
 }
 
-/* Which token of its group a number of a row belongs to. */
+/* The token, within its group, to which number `place` of a row belongs. */
 INT8_INLINE uint32_t int8_token(struct int8_kind kind, uint32_t place)
 {
     return kind.keys ? place / kind.share : place % kind.share;
 }
 
-/* Bits of the largest magnitude of each place in the rows. */
+/* The largest magnitude at each place of the rows, as the bits of a float: they order like floats.
+ */
 INT8_INLINE void int8_tops_bf16(const struct mr_cpu_int8 *half, const unsigned char *rows,
                                 uint32_t tops[32])
 {
@@ -83,7 +85,7 @@ INT8_INLINE uint32_t int8_most(uint32_t one, uint32_t two)
     return one > two ? one : two;
 }
 
-/* Of each token of a group. */
+/* The largest magnitude of each token of a group, as the bits of a float. */
 INT8_INLINE void int8_tops(struct int8_kind kind, const struct mr_cpu_int8 *half, uint32_t group,
                            uint32_t *tops)
 {
@@ -101,7 +103,8 @@ INT8_INLINE void int8_tops(struct int8_kind kind, const struct mr_cpu_int8 *half
     memcpy(tops, of_places, kind.tokens * sizeof *tops);
 }
 
-/* Of all tokens; factors: the inverses. False: a number is too large. */
+/* Chooses the scales of all tokens; factors: their inverses. False: a magnitude is 2^127 or more.
+ */
 INT8_INLINE bool int8_choose(const uint32_t *tops, uint32_t count, uint16_t *scales, float *factors)
 {
     uint32_t most = 0;
@@ -122,7 +125,8 @@ INT8_INLINE bool int8_choose(const uint32_t *tops, uint32_t count, uint16_t *sca
     return most < INT8_TOO_LARGE;
 }
 
-/* Those of a group's tokens, as they lie beside the numbers of a row. */
+/* Repeats the factors of a group's tokens so that each stands at the place of the numbers it
+ * scales. */
 INT8_INLINE void int8_spread(struct int8_kind kind, const float *of_tokens, int8_floats *spread)
 {
     float factors[32];
@@ -170,7 +174,8 @@ INT8_INLINE void int8_unpack_row(struct int8_kind kind, const unsigned char *in,
     }
 }
 
-/* What stands behind the last token of a group's packed rows. */
+/* Zeroes the numbers of a group's packed rows that belong to no token: those from token `live` on.
+ */
 INT8_INLINE void int8_clear(struct int8_kind kind, uint32_t live, unsigned char *out, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)

@@ -1,4 +1,5 @@
-/* kernels_amx - level.h over lanes_avx512.h, but bf16 products in tile registers. */
+/* kernels_amx - the table of level.h for AMX: AVX-512 lanes, with bf16 products and attention in
+ * tile registers. */
 #include "ops/cpu/lanes_avx512.h"
 
 #define TILE_ROWS   11

@@ -1,5 +1,5 @@
-/* kernels_avx2 - level.h over lanes_avx2.h. 16 half-width registers: 8 sums, the rest for operands.
- */
+/* kernels_avx2 - the table of level.h for AVX2. Of 16 registers of 8 floats each, 8 hold
+ * accumulators, the rest operands. */
 #include "ops/cpu/lanes_avx2.h"
 
 #define TILE_ROWS   4

@@ -1,6 +1,7 @@
-/* kernels_avx512 - level.h over lanes_avx512.h. 32 registers: up to 24 sums, the rest for a row of
- * panels and broadcasts. Tiles of 12 to 14 rows fit too but need more row pointers than there are
- * general registers: 226 to 170 GFLOP/s a core, against 234 at 11 rows (peak 235). */
+/* kernels_avx512 - the table of level.h for AVX-512. Of 32 registers up to 24 hold accumulators,
+ * the rest a row of the panels and broadcasts. Tiles of 12 to 14 rows also fit, but need more row
+ * pointers than there are general registers: 226 to 170 GFLOP/s a core, against 234 at 11 rows
+ * (peak 235). */
 #include "ops/cpu/lanes_avx512.h"
 
 #define TILE_ROWS   11

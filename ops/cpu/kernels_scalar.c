@@ -1,4 +1,5 @@
-/* kernels_scalar - level.h over lanes_scalar.h. Whatever the compiler makes of it. */
+/* kernels_scalar - the table of level.h for any processor, vectorized by the compiler as far as it
+ * can. */
 #include "ops/cpu/lanes_scalar.h"
 
 #define TILE_ROWS   4

@@ -1,22 +1,23 @@
-/* The stored form in int8: layer by layer and head by head K, then V, each the scales of its tokens
- * and then the numbers in the order of the pool (level.h), so that nothing is turned around.
- * Symmetric, with a scale for each token, head and half: KIVI (arXiv 2402.02750) finds keys to have
- * channels that are large throughout, which a scale for each token pays for in precision: at 8 bits
- * little, as tests/golden/test_logits.c holds.
+/* The stored form in int8. For each layer and head: K, then V; each the scales of its tokens, then
+ * its numbers in the order of the pool (level.h), so no transposition is needed. Quantization is
+ * symmetric, with one scale for each token, head and half (K or V). KIVI (arXiv 2402.02750) reports
+ * that some channels of keys are large in all tokens, which costs precision with a scale for each
+ * token; at 8 bits the loss is small, as tests/golden/test_logits.c checks.
  *
- * Converted where a block is exported and imported, on the engine's thread: only there the layout
- * is known, and a thread of the tier that computes would hold up every parallel loop of the next
- * step. It is as fast as a copy, and takes less than a hundredth of what computing the block did
- * (tests/bench/README.md). */
+ * Blocks are converted on the engine thread when they are exported and imported, because only ops/
+ * knows the layout, and because a computing Redis thread would delay every parallel loop of the
+ * next step. Conversion is as fast as a copy and takes less than a hundredth of the time of
+ * computing the block (tests/bench/README.md). */
 #include "ops/cpu/kv_pool.h"
 #include "ops/cpu/parallel.h"
 
-/* Of the pool, for one thread: a millisecond. A thread that must be waited for can cost more. */
+/* Bytes of the pool that one thread converts at least: about 1 ms. Waking another thread for less
+ * can cost more than it saves. */
 #define GRAIN_BYTES ((size_t)8 << 20)
 
 struct int8_run {
     const struct mr_cpu_kv *kv;
-    uint32_t block, first, token_count; /* the last two: of the block */
+    uint32_t block, first, token_count; /* tokens [first, first + token_count) of the block */
     unsigned char *out;
     const unsigned char *in;
     size_t head_bytes;
@@ -28,7 +29,7 @@ static uint32_t tokens_in_a_word(const struct mr_cpu_kv *kv)
     return kv->spec.bf16 ? 2 : 1;
 }
 
-/* keys: of the head, at the start of the block, here and below. */
+/* keys, here and below: K of one head at the start of the block. */
 static struct mr_cpu_int8 keys_of(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t first,
                                   uint32_t token_count)
 {
@@ -56,7 +57,7 @@ static struct mr_cpu_int8 values_of(const struct mr_cpu_kv *kv, unsigned char *k
                                 .bf16 = kv->spec.bf16};
 }
 
-/* Scales and integers of one half. */
+/* Bytes of the scales and integers of one half. */
 static size_t half_bytes(const struct mr_cpu_int8 *half)
 {
     const size_t lanes = half->bf16 ? 32 : 16, tokens = half->keys ? 16 : lanes / 16;

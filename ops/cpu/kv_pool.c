@@ -15,7 +15,7 @@ size_t mr_cpu_kv_block_bytes(const struct mr_cpu_kv_spec *spec)
            (spec->bf16 ? 2u : 4u);
 }
 
-/* In whole huge pages. */
+/* Rounded up to whole huge pages. */
 static size_t pool_bytes(const struct mr_cpu_kv *kv)
 {
     size_t bytes = kv->spec.block_count * kv->block_bytes;
@@ -36,7 +36,7 @@ enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_s
     kv->spec = *spec;
     kv->block_bytes = mr_cpu_kv_block_bytes(spec);
     kv->half_bytes = (size_t)spec->head_dim * MR_BLOCK_TOKENS * (spec->bf16 ? 2u : 4u);
-    /* Fresh pages come zeroed, and only when touched. */
+    /* The kernel supplies zeroed pages on first access. */
     size_t bytes = pool_bytes(kv);
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) goto no_pages;
@@ -74,7 +74,8 @@ bool mr_cpu_kv_populate(struct mr_cpu_kv *kv)
 
 /* ---- copies ---- */
 
-/* First token_count tokens of V of one head; the token after an odd last one becomes zero. */
+/* Copies V of the first token_count tokens of one head. If the count is odd, the token that shares
+ * the last word becomes zero. */
 static void copy_values(const struct mr_cpu_kv *kv, unsigned char *to, const unsigned char *from,
                         uint32_t token_count)
 {
@@ -109,7 +110,7 @@ static size_t key_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
     return (token_count + 15u) / 16u * mr_cpu_kv_key_panel_bytes(kv);
 }
 
-/* Of one panel of values. */
+/* Bytes of one panel of values. */
 static size_t value_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
 {
     const uint32_t words = kv->spec.bf16 ? (token_count + 1) / 2 : token_count;
@@ -123,8 +124,8 @@ size_t mr_cpu_kv_export_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
     return (size_t)kv->spec.layer_count * kv->spec.kv_head_count * head;
 }
 
-/* Whatever was left behind the last token by another request goes nowhere. */
-static void clear_keys_behind(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t token_count)
+/* Zeroes the keys after the last token, which may be another request's. */
+static void clear_keys_after(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t token_count)
 {
     const uint32_t end = (token_count + 15u) / 16u * 16u;
     const size_t size = mr_cpu_kv_element_bytes(kv);
@@ -138,7 +139,7 @@ static unsigned char *export_head(const struct mr_cpu_kv *kv, const unsigned cha
 {
     const unsigned char *values = keys + kv->half_bytes;
     memcpy(flat, keys + mr_cpu_kv_key_at(kv, first, 0), key_bytes(kv, token_count));
-    clear_keys_behind(kv, flat, token_count);
+    clear_keys_after(kv, flat, token_count);
     flat += key_bytes(kv, token_count);
     const size_t size = value_bytes(kv, token_count);
     for (uint32_t dim = 0; dim < kv->spec.head_dim; dim += 16, flat += size) {

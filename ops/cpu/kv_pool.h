@@ -1,12 +1,13 @@
-/* kv_pool - where a token's key and value lie (inner header of kv_pool.c, rope.c, attention.c).
+/* kv_pool - the layout of K and V in the pool; used by kv_pool.c, kv_int8.c, rope.c and
+ * attention.c.
  *
- * Layout: block-major [block][layer][kv head], then K and V of MR_BLOCK_TOKENS tokens in panels
+ * Layout: [block][layer][kv head], and for each K, then V, of MR_BLOCK_TOKENS tokens in panels
  *         (level.h), so that scores and weighted sums are plain panel products:
  *             K: columns are tokens, depth is head_dim   [token / 16][words of head_dim][16]
  *             V: columns are head dims, depth is tokens  [head_dim / 16][words of tokens][16]
- * Holes:  the word that holds the last token of a sequence has zero in the place of the next one,
- *         so a product over whole words never meets what another request left there.
- * Owner:  engine thread; the parallel bodies of rope.c write disjoint tokens. */
+ * Zeros:  two tokens share a bf16 word of V. When a sequence ends with the first of the two, the
+ * other is zero, so a product over whole words never reads another request's values. Owner:  engine
+ * thread; the parallel loop of rope.c writes disjoint tokens. */
 #ifndef MR_OPS_CPU_KV_POOL_H
 #define MR_OPS_CPU_KV_POOL_H
 
@@ -15,18 +16,18 @@
 
 #include <stdatomic.h>
 
-/* Tiles whose blocks are spread over the threads in one call of mr_cpu_attention, and the floats
- * their partial results may take together. */
+/* Limits of one mr_cpu_attention call that splits tiles over threads: tiles, and floats of all
+ * partial results. */
 #define MR_CPU_SPLIT_TILES  256u
 #define MR_CPU_SPLIT_FLOATS ((size_t)1 << 20)
 
 struct mr_cpu_kv {
     const struct mr_cpu_ops *ops;
     struct mr_cpu_kv_spec spec;
-    size_t half_bytes;  /* K, or V, of one head of one layer of one block */
+    size_t half_bytes;  /* bytes of K, or of V, of one head of one layer of one block */
     size_t block_bytes; /* all layers */
     unsigned char *bytes;
-    size_t populated_bytes; /* from the start on */
+    size_t populated_bytes; /* leading bytes that _populate has made resident */
     float *partials;        /* [MR_CPU_SPLIT_FLOATS] */
     atomic_uint blocks_done[MR_CPU_SPLIT_TILES];
 };
@@ -60,7 +61,7 @@ static inline size_t mr_cpu_kv_value_panel_bytes(const struct mr_cpu_kv *kv)
     return MR_BLOCK_TOKENS * 16u * mr_cpu_kv_element_bytes(kv);
 }
 
-/* Offset of dimension `dim` of token `token` of the block. */
+/* Offset of dimension `dim` of token `token` in K (below: in V) of one head of a block. */
 static inline size_t mr_cpu_kv_key_at(const struct mr_cpu_kv *kv, uint32_t token, uint32_t dim)
 {
     const size_t panel = token / 16 * mr_cpu_kv_key_panel_bytes(kv);
@@ -75,7 +76,7 @@ static inline size_t mr_cpu_kv_value_at(const struct mr_cpu_kv *kv, uint32_t tok
     return panel + token * MR_PANEL_BYTES + dim % 16 * 4u;
 }
 
-/* Asserts what every stored form is of: token_count tokens of a block from a whole panel on. */
+/* Asserts that [first, first + token_count) are tokens of the block and start at a panel. */
 static inline void mr_cpu_kv_check_span(const struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
                                         uint32_t token_count)
 {

@@ -1,4 +1,4 @@
-/* lanes_scalar - 16 floats as an array, for tile_body.h and rows_body.h, on any machine. */
+/* lanes_scalar - vectors of 16 floats in an array, for the kernel bodies on any machine. */
 #ifndef MR_OPS_CPU_LANES_SCALAR_H
 #define MR_OPS_CPU_LANES_SCALAR_H
 
@@ -83,7 +83,7 @@ static inline lanes lanes_fma(lanes a, lanes b, lanes c)
 {
     LANES_EACH(a.f[i] * b.f[i] + c.f[i]);
 }
-/* b where either is NaN. */
+/* The larger; b where a or b is NaN. */
 static inline lanes lanes_max(lanes a, lanes b)
 {
     LANES_EACH(a.f[i] > b.f[i] ? a.f[i] : b.f[i]);
@@ -92,7 +92,7 @@ static inline lanes lanes_min(lanes a, lanes b)
 {
     LANES_EACH(a.f[i] < b.f[i] ? a.f[i] : b.f[i]);
 }
-/* Adding 1.5 * 2^23 leaves no room for a fraction; what is larger is whole. */
+/* Adding 1.5 * 2^23 rounds the fraction away; larger floats have no fraction. */
 static inline lanes lanes_round(lanes a)
 {
     const float magic = 12582912.0f;
@@ -108,10 +108,10 @@ static inline lanes lanes_fraction(lanes a)
 {
     return lanes_sub(a, lanes_floor(a));
 }
-/* a * 2^floor(n), n at most 127; 0 below -126. */
+/* a * 2^floor(n), n at most 127; 0 where n is below -126. */
 static inline lanes lanes_scale(lanes a, lanes n)
 {
-    const float magic = 12582912.0f; /* puts n into the low bits of the sum */
+    const float magic = 12582912.0f; /* adding it leaves n in the low bits of the sum */
     lanes out;
     n = lanes_max(lanes_set(-127.0f), lanes_floor(n));
     for (uint32_t i = 0; i < 16; i++) {
@@ -122,17 +122,17 @@ static inline lanes lanes_scale(lanes a, lanes n)
     }
     return out;
 }
-/* a in lanes [begin, end), fill in the others. */
+/* a in lanes [begin, end), `fill` in the others. */
 static inline lanes lanes_keep(lanes a, uint32_t begin, uint32_t end, lanes fill)
 {
     LANES_EACH(i >= begin && i < end ? a.f[i] : fill.f[i]);
 }
-/* 0 where a is NaN. */
+/* a, but 0 where a is NaN. */
 static inline lanes lanes_number(lanes a)
 {
     LANES_EACH(isnan(a.f[i]) ? 0.0f : a.f[i]);
 }
-/* Bit i: a[i] > b[i]. */
+/* Bit i of the result: a[i] > b[i]. */
 static inline uint32_t lanes_above(lanes a, lanes b)
 {
     uint32_t mask = 0;
@@ -181,7 +181,7 @@ static inline lanes_raw lanes_raw_word(const void *p)
         out.w[i] = word;
     return out;
 }
-/* sum += a b in every lane: a pair of bf16 each, or one float each. */
+/* sum += a b in every lane; a lane of a and b is a pair of bf16 or one float. */
 static inline lanes lanes_dot(lanes sum, lanes_raw a, lanes_raw b, bool bf16)
 {
     for (uint32_t i = 0; i < 16; i++) {

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Rows that meet one pair of panels before the next pair comes: their part of x stays in the second
- * level cache (128 rows of 1,536 are 393 KB), their sums in the first. */
+/* Rows that are multiplied by one pair of panels before the next pair is read: these rows of x stay
+ * in the L2 cache (128 rows of 1,536 bf16 are 393 KB), their sums in the L1 cache. */
 #define ROW_BLOCK       128u
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define SUMS_FLOATS     (ROW_BLOCK * 2u * MR_PANEL_COLUMNS)
-#define UNITS_TAKEN_MIN 2u
+#define UNITS_GRAIN     2u
 
 struct mr_cpu_linear {
     const struct mr_cpu_ops *ops;
@@ -19,7 +19,7 @@ struct mr_cpu_linear {
     uint32_t panel_count, word_count;
     bool bf16;
     float *bias;          /* or NULL */
-    unsigned char *words; /* level.h; columns past out_size are zero */
+    unsigned char *words; /* panels of level.h; columns past out_size are zero */
 };
 
 static size_t panel_bytes(const struct mr_cpu_linear *linear)
@@ -68,8 +68,8 @@ static enum mr_status pack_all(struct mr_cpu_linear *linear, const struct mr_cpu
     return MR_OK;
 }
 
-/* Zeroed. In huge pages where rounding up to them costs little: a step reads all weights once, and
- * without them waits for address translation (10 % of the step, measured). */
+/* Zeroed memory, in huge pages when rounding up to them wastes little: a step reads all weights
+ * once, and with small pages address translation takes 10 % of the step (measured). */
 static unsigned char *words_new(size_t bytes)
 {
     const size_t whole = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
@@ -160,7 +160,8 @@ struct linear_run {
     enum mr_cpu_epilogue epilogue;
 };
 
-/* Panels [panel, panel + panels) of rows [row, row + rows); this thread goes on to panel_end. */
+/* Computes panels [panel, panel + panels) of rows [row, row + rows). This thread will go on to
+ * panel_end, which bounds the prefetching. */
 static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, uint32_t panel,
                      uint32_t panels, uint32_t panel_end)
 {
@@ -199,8 +200,8 @@ static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, 
     linear->ops->finish(&finish);
 }
 
-/* Units are pairs of panels; within a block of rows neighbouring pairs go together as far as their
- * sums fit, which gives few rows wide tiles. */
+/* A unit is a pair of panels and a block of rows. Neighbouring pairs of the same block of rows are
+ * computed together as far as their sums fit into the buffer, so few rows get wide tiles. */
 static void run_units(void *context, size_t begin, size_t end)
 {
     const struct linear_run *run = context;
@@ -229,7 +230,7 @@ void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32
 {
     MR_ASSERT(epilogue != MR_CPU_SILU_MUL || linear->out_size % 2 == 0);
     if (rows == 0) return;
-    const uint32_t blocks = (rows + ROW_BLOCK - 1) / ROW_BLOCK; /* of nearly equal height */
+    const uint32_t blocks = (rows + ROW_BLOCK - 1) / ROW_BLOCK; /* blocks of nearly equal height */
     const uint32_t height = (rows + blocks - 1) / blocks;
     struct linear_run run = {.linear = linear,
                              .x = x,
@@ -239,5 +240,5 @@ void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32
                              .pair_count = (linear->panel_count + 1) / 2,
                              .epilogue = epilogue};
     const uint32_t block_count = (rows + height - 1) / height;
-    mr_parallel_for((size_t)block_count * run.pair_count, UNITS_TAKEN_MIN, run_units, &run);
+    mr_parallel_for((size_t)block_count * run.pair_count, UNITS_GRAIN, run_units, &run);
 }

@@ -11,28 +11,29 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Looks at a word before sleeping on it, some 100 us: longer than what lies between two loops. */
-#define LOOKS 3000u
+/* Polls of a word before a thread sleeps on it: about 100 us, longer than the time between two
+ * loops. */
+#define SPINS 3000u
 
-/* The door of a loop: whether helpers may come in, whether the caller sleeps until the last has
- * left, and how many are inside. */
-#define OPEN   0x80000000u
-#define ASLEEP 0x40000000u
-#define INSIDE 0x3fffffffu
+/* The state word of the current loop: whether helpers may enter, whether the caller sleeps until
+ * the last helper has left, and the number of helpers inside. */
+#define OPEN          0x80000000u
+#define CALLER_SLEEPS 0x40000000u
+#define INSIDE        0x3fffffffu
 
 static struct {
     pthread_t helpers[MR_PARALLEL_THREADS_MAX];
     atomic_uint helper_count;
-    atomic_bool busy; /* a loop is running, or the team is being changed */
+    atomic_bool busy; /* a loop is running, or the number of threads is being changed */
     atomic_bool ending;
-    atomic_uint loops;    /* begun so far; helpers sleep on it */
-    atomic_uint sleepers; /* on it */
-    atomic_uint door;     /* the caller sleeps on it */
-    /* The loop at hand; changed while nobody is inside. */
+    atomic_uint loops;    /* loops begun so far; helpers sleep on this word */
+    atomic_uint sleepers; /* helpers that sleep on `loops` */
+    atomic_uint state; /* OPEN | CALLER_SLEEPS | helpers inside; the caller sleeps on this word */
+    /* The current loop; written while no helper is inside. */
     mr_parallel_body body;
     void *context;
     size_t count, grain;
-    /* Items taken from the front, in the low half, and from the back. */
+    /* Items taken from the front (low 32 bits) and from the end (high 32 bits). */
     _Alignas(64) atomic_uint_fast64_t taken;
 } team;
 
@@ -55,25 +56,25 @@ static void pause_briefly(void)
 #endif
 }
 
-/* From the front or, threads of odd index, from the back: what two threads meet again in loop after
- * loop, or in part after part, is mostly in the cache of the one that met it before. */
+/* Takes parts from the front or, in threads of odd index, from the end: so each thread mostly gets
+ * the data that it had in the loop before, and that is still in its core's cache. */
 static void take_parts(void)
 {
     const uint64_t count = team.count, shares = 2u * (uint64_t)mr_parallel_thread_count();
-    const bool back = thread_index % 2 != 0;
+    const bool from_end = thread_index % 2 != 0;
     uint64_t taken = atomic_load_explicit(&team.taken, memory_order_relaxed);
     for (;;) {
-        const uint64_t front_taken = taken & UINT32_MAX, back_taken = taken >> 32;
-        const uint64_t left = count - front_taken - back_taken;
+        const uint64_t front_taken = taken & UINT32_MAX, end_taken = taken >> 32;
+        const uint64_t left = count - front_taken - end_taken;
         if (left == 0) return;
         uint64_t part = left / shares;
         if (part < team.grain) part = team.grain;
         if (part > left) part = left;
         if (!atomic_compare_exchange_weak_explicit(&team.taken, &taken,
-                                                   taken + (back ? part << 32 : part),
+                                                   taken + (from_end ? part << 32 : part),
                                                    memory_order_relaxed, memory_order_relaxed))
             continue;
-        const uint64_t begin = back ? count - back_taken - part : front_taken;
+        const uint64_t begin = from_end ? count - end_taken - part : front_taken;
         team.body(team.context, begin, begin + part);
         taken = atomic_load_explicit(&team.taken, memory_order_relaxed);
     }
@@ -81,15 +82,15 @@ static void take_parts(void)
 
 /* ---- a helper ---- */
 
-/* Returns how many loops have begun, which is no longer `seen`. */
+/* Waits until the number of loops begun differs from `seen`; returns that number. */
 static unsigned await_loop(unsigned seen)
 {
-    for (unsigned i = 0; i < LOOKS; i++) {
+    for (unsigned i = 0; i < SPINS; i++) {
         const unsigned loops = atomic_load(&team.loops);
         if (loops != seen) return loops;
         pause_briefly();
     }
-    atomic_fetch_add(&team.sleepers, 1); /* before the last look, which the kernel takes */
+    atomic_fetch_add(&team.sleepers, 1); /* before the kernel compares the word */
     while (atomic_load(&team.loops) == seen)
         sleep_on(&team.loops, seen);
     atomic_fetch_sub(&team.sleepers, 1);
@@ -98,19 +99,19 @@ static unsigned await_loop(unsigned seen)
 
 static bool enter(void)
 {
-    unsigned door = atomic_load(&team.door);
-    while (door & OPEN)
-        if (atomic_compare_exchange_weak(&team.door, &door, door + 1)) return true;
+    unsigned state = atomic_load(&team.state);
+    while (state & OPEN)
+        if (atomic_compare_exchange_weak(&team.state, &state, state + 1)) return true;
     return false;
 }
 
 static void leave(void)
 {
-    const unsigned door = atomic_fetch_sub(&team.door, 1);
-    if ((door & ASLEEP) && (door & INSIDE) == 1) wake(&team.door);
+    const unsigned state = atomic_fetch_sub(&team.state, 1);
+    if ((state & CALLER_SLEEPS) && (state & INSIDE) == 1) wake(&team.state);
 }
 
-static void *help(void *index)
+static void *run_helper(void *index)
 {
     thread_index = (uint32_t)(uintptr_t)index;
     for (unsigned seen = 0; !atomic_load(&team.ending);) {
@@ -125,17 +126,17 @@ static void *help(void *index)
 
 /* ---- the caller ---- */
 
-/* Nobody comes in any more; returns when everybody has left. */
-static void close_door(void)
+/* Lets no further helper enter; returns when all helpers have left. */
+static void close_loop(void)
 {
-    unsigned door = atomic_fetch_and(&team.door, ~OPEN) & ~OPEN;
-    for (unsigned i = 0; door & INSIDE; i++) {
-        if (i < LOOKS) {
+    unsigned state = atomic_fetch_and(&team.state, ~OPEN) & ~OPEN;
+    for (unsigned i = 0; state & INSIDE; i++) {
+        if (i < SPINS) {
             pause_briefly();
-            door = atomic_load(&team.door);
-        } else if (atomic_compare_exchange_weak(&team.door, &door, door | ASLEEP)) {
-            sleep_on(&team.door, door | ASLEEP);
-            door = atomic_load(&team.door);
+            state = atomic_load(&team.state);
+        } else if (atomic_compare_exchange_weak(&team.state, &state, state | CALLER_SLEEPS)) {
+            sleep_on(&team.state, state | CALLER_SLEEPS);
+            state = atomic_load(&team.state);
         }
     }
 }
@@ -154,17 +155,17 @@ void mr_parallel_for(size_t count, size_t grain, mr_parallel_body body, void *co
     team.count = count;
     team.grain = grain > 0 ? grain : 1;
     atomic_store(&team.taken, 0);
-    atomic_store(&team.door, OPEN);
+    atomic_store(&team.state, OPEN);
     atomic_fetch_add(&team.loops, 1);
     if (atomic_load(&team.sleepers) > 0) wake(&team.loops);
     take_parts();
-    close_door();
+    close_loop();
     atomic_store(&team.busy, false);
 }
 
 /* ---- the team ---- */
 
-static void dismiss(void)
+static void stop_helpers(void)
 {
     const unsigned helpers = atomic_load(&team.helper_count);
     atomic_store(&team.ending, true);
@@ -184,18 +185,19 @@ enum mr_status mr_parallel_set_thread_count(uint32_t thread_count, struct mr_err
                        MR_PARALLEL_THREADS_MAX);
     if (thread_count == mr_parallel_thread_count()) return MR_OK;
     while (atomic_exchange(&team.busy, true))
-        sched_yield(); /* a loop of another thread */
-    dismiss();
+        sched_yield(); /* another thread runs a loop */
+    stop_helpers();
     enum mr_status status = MR_OK;
     for (uint32_t i = 0; i + 1 < thread_count && status == MR_OK; i++) {
-        if (pthread_create(&team.helpers[i], NULL, help, (void *)(uintptr_t)(i + 1)) != 0) {
-            status = mr_fail(err, MR_NOMEM, "no thread beside %u", i + 1);
+        if (pthread_create(&team.helpers[i], NULL, run_helper, (void *)(uintptr_t)(i + 1)) != 0) {
+            status = mr_fail(err, MR_NOMEM, "cannot create compute thread %u of %u", i + 2,
+                             thread_count);
             break;
         }
         pthread_setname_np(team.helpers[i], "compute");
         atomic_fetch_add(&team.helper_count, 1);
     }
-    if (status != MR_OK) dismiss();
+    if (status != MR_OK) stop_helpers();
     atomic_store(&team.busy, false);
     return status;
 }

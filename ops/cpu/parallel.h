@@ -1,14 +1,14 @@
-/* parallel - loops over the cores: a team of threads that help the one that runs the model.
+/* parallel - parallel loops: the calling thread and a team of helper threads share the items.
  *
- * A step has some two hundred parallel loops of 20 to 500 us, so helpers look out for the next one
- * a while before they sleep. A loop ends when its items are done, not when every helper has come:
- * one that another program keeps off its core costs its part of the speed and no more. (A barrier
- * after each loop, as OpenMP has: 3.7 tokens a second instead of 19 beside five other busy
- * programs.)
+ * A step has about two hundred parallel loops of 20 to 500 us, so an idle helper spins for a while
+ * before it sleeps. A loop ends when all items are done; it does not wait for helpers that have
+ * taken no item. A helper that the kernel keeps off its core therefore costs only its share of the
+ * speed. (With a barrier after each loop, as in OpenMP: 3.7 tokens a second instead of 19 on a
+ * machine that also runs five other busy programs.)
  *
- * State:   one team for the process. Owner: none; made by mr_parallel_set_thread_count.
- * Threads: any may loop; when the team is at work for another, or from inside a loop, the caller
- *          does all of it alone. */
+ * State:   one team for the process, created by mr_parallel_set_thread_count.
+ * Threads: any thread may run a loop. When the team is busy with a loop of another thread, or the
+ * call comes from inside a loop, the caller runs all items alone. */
 #ifndef MR_OPS_CPU_PARALLEL_H
 #define MR_OPS_CPU_PARALLEL_H
 
@@ -19,23 +19,22 @@
 
 #define MR_PARALLEL_THREADS_MAX 256u
 
-/* Threads of every loop from now on, the caller among them; 1 at first. Waits for the end
- * of one that another thread has begun. MR_BAD_CONFIG above MR_PARALLEL_THREADS_MAX: nothing
- * changes. MR_NOMEM: then there is the caller alone. */
+/* Sets the number of threads of every later loop, including the caller; initially 1. Waits until a
+ * loop of another thread has ended. MR_BAD_CONFIG above MR_PARALLEL_THREADS_MAX: nothing changes.
+ * MR_NOMEM: a thread could not be created, and loops run on the caller alone. */
 enum mr_status mr_parallel_set_thread_count(uint32_t thread_count, struct mr_error *err);
 uint32_t mr_parallel_thread_count(void);
-/* Of the calling thread in the loop that it runs in, below mr_parallel_thread_count(); 0 outside.
+/* Index of the calling thread within its loop, below mr_parallel_thread_count(); 0 outside a loop.
  */
 uint32_t mr_parallel_thread_index(void);
 
-/* One contiguous part [begin, end) of the work. A thread may be given several, one after another.
- */
+/* Runs the items [begin, end). A thread may get several such parts, one after another. */
 typedef void (*mr_parallel_body)(void *context, size_t begin, size_t end);
 
 /* Calls body on parts that cover [0, count) exactly once and returns when all are done; count is
- * below 2^32. A part is what is left divided by twice the threads, at least `grain` (0 counts as
- * 1): guided self-scheduling (Polychronopoulos and Kuck, 1987). Threads of odd index take theirs
- * from the back. With count <= grain body runs once, on the caller. */
+ * below 2^32. The size of a part is the number of remaining items divided by twice the threads, at
+ * least `grain` (0 counts as 1): guided self-scheduling (Polychronopoulos and Kuck, 1987). Threads
+ * of odd index take parts from the end. With count <= grain body runs once, on the caller. */
 void mr_parallel_for(size_t count, size_t grain, mr_parallel_body body, void *context);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Below this many rows a parallel region costs more than it saves. */
+/* With fewer rows a parallel loop costs more than it saves. */
 #define ROPE_GRAIN_ROWS 8u
 #define HEAD_DIM_MAX    256u
 
@@ -15,7 +15,7 @@ struct rope_run {
     float *qkv;
 };
 
-/* Norm, then rotation, in place. */
+/* Applies the norm, then the rotation, in place. */
 static void prepare_head(const struct rope_run *run, const float *norm_weight, uint32_t position,
                          float *head)
 {
@@ -32,7 +32,7 @@ static void prepare_head(const struct rope_run *run, const float *norm_weight, u
     run->kv->ops->rotate(head, rope->cos + at, rope->sin + at, half);
 }
 
-/* A key's words stand one below the other in the column of its token. */
+/* The words of a key are one column of a panel, MR_PANEL_BYTES apart. */
 static void write_key(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t token,
                       const void *head)
 {
@@ -42,7 +42,8 @@ static void write_key(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t 
         memcpy(to + (size_t)i * MR_PANEL_BYTES, (const uint32_t *)head + i, 4);
 }
 
-/* A value's elements stand side by side, 16 to a panel; two tokens share a word of bf16. */
+/* The numbers of a value are one row of each panel, 16 numbers a panel; two tokens share a bf16
+ * word. */
 static void write_value(const struct mr_cpu_kv *kv, unsigned char *values, uint32_t token,
                         const void *head)
 {
@@ -57,7 +58,7 @@ static void write_value(const struct mr_cpu_kv *kv, unsigned char *values, uint3
     }
 }
 
-/* The place of the token after the last one of a sequence, when it shares a word with it. */
+/* Zeroes the value of the next token if it shares a word with `token` (kv_pool.h, Zeros). */
 static void clear_next(const struct mr_cpu_kv *kv, unsigned char *values, uint32_t token)
 {
     if (!kv->spec.bf16 || token % 2 != 0) return;
@@ -91,7 +92,7 @@ static void write_row(const struct rope_run *run, uint32_t row,
     }
 }
 
-/* Rows [begin, end) of those that belong to sequences, counted in sequence order. */
+/* Writes rows [begin, end), counted over all sequences in order. */
 static void write_rows(void *context, size_t begin, size_t end)
 {
     const struct rope_run *run = context;

@@ -1,4 +1,5 @@
-/* rows_body - everything of level.h but the products, over the 16 lanes of the including file. */
+/* rows_body - the row operations of level.h (epilogue, norm, conversion, rotation, merging of
+ * partial softmax results) over the 16 lanes of the including file. */
 #ifndef MR_OPS_CPU_ROWS_BODY_H
 #define MR_OPS_CPU_ROWS_BODY_H
 
@@ -8,9 +9,10 @@
 
 #define ROWS_LOG2_E 1.44269504088896341f
 
-/* 2^x to 2 units in the last place, 0 below -126; x is held to 127. The fraction, in [-1/2, 1/2]
- * and exact, goes through the polynomial that meets (2^f - 1) / f at six Chebyshev points, so that
- * 2^0 is 1. */
+/* 2^x to 2 units in the last place; 0 below -126; x above 127 counts as 127. The fraction f of x,
+ * in
+ * [-1/2, 1/2] and exact, is the argument of a polynomial that interpolates (2^f - 1) / f at six
+ * Chebyshev points; in this form 2^0 is exactly 1. */
 static inline lanes rows_exp2(lanes x)
 {
     x = lanes_min(lanes_set(127.0f), lanes_max(lanes_set(-127.0f), x));
@@ -26,8 +28,9 @@ static inline lanes rows_exp2(lanes x)
     return lanes_scale(p, whole);
 }
 
-/* The same to 2.2e-4, a ninth of what rounding to bf16 does, from three points and a fraction in
- * [0, 1), which takes the fewest instructions; x is finite and at most 127. */
+/* 2^x with a relative error of 2.2e-4, a ninth of the error of rounding to bf16: three
+ * interpolation points and a fraction in [0, 1), the fewest instructions. x is finite and at most
+ * 127. */
 static inline lanes rows_exp2_bf16(lanes x)
 {
     lanes f = lanes_fraction(x);
@@ -60,7 +63,7 @@ static inline lanes rows_load(const float *p, uint32_t count)
     return count == 16 ? lanes_load(p) : lanes_load_part(p, count);
 }
 
-/* ---- the end of a linear layer ---- */
+/* ---- epilogue of a linear layer ---- */
 
 static inline lanes rows_sums(const struct mr_cpu_finish *finish, uint32_t row, uint32_t column,
                               uint32_t count)
@@ -69,7 +72,7 @@ static inline lanes rows_sums(const struct mr_cpu_finish *finish, uint32_t row, 
     return finish->bias ? lanes_add(x, rows_load(finish->bias + column, count)) : x;
 }
 
-/* Columns alternate gate, up: silu(gate) * up = gate * up / (1 + exp(-gate)). */
+/* Columns alternate gate, up. silu(gate) * up = gate * up / (1 + exp(-gate)). */
 static void rows_silu(const struct mr_cpu_finish *finish, uint32_t row)
 {
     const lanes minus_log2_e = lanes_set(-ROWS_LOG2_E), one = lanes_set(1.0f);
@@ -151,8 +154,8 @@ static void rows_rotate(float *head, const float *cos, const float *sin, uint32_
 
 /* ---- attention ---- */
 
-/* Two partial softmax results become one: each is scaled from its own top to the common one (the
- * "online softmax" of Milakov and Gimelshein, 2018). */
+/* Merges two partial softmax results: each is rescaled from its own top to the larger of the two
+ * (the "online softmax" of Milakov and Gimelshein, 2018). */
 static void rows_fold(const struct mr_cpu_fold *fold)
 {
     for (uint32_t begin = 0; begin < fold->rows; begin += 16) {

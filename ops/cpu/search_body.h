@@ -1,4 +1,4 @@
-/* search_body - the sampler's passes over a row of logits, over the 16 lanes of the including file.
+/* search_body - the sampler's passes over a row of logits, on the 16 lanes of the including file.
  */
 #ifndef MR_OPS_CPU_SEARCH_BODY_H
 #define MR_OPS_CPU_SEARCH_BODY_H
@@ -6,7 +6,9 @@
 #include "codec/limits.h"
 #include "ops/cpu/rows_body.h"
 
-/* 16 floats from x + i on, or fewer and then -infinity. */
+#define SEARCH_INLINE static inline __attribute__((always_inline))
+
+/* The 16 floats from x + i on; -infinity where the row has ended. */
 static inline lanes search_load(const float *x, uint32_t count, uint32_t i)
 {
     if (count - i >= 16) return lanes_load(x + i);
@@ -36,7 +38,7 @@ static uint32_t search_find_max(const float *x, uint32_t count)
     return 0;
 }
 
-/* The exponents of two for 16 numbers; 2^-126 and less for those far from the top. */
+/* The weights of 16 logits; those far below the largest logit underflow to 0. */
 static inline lanes search_weights(const struct mr_cpu_search *search, lanes x)
 {
     const lanes by = lanes_set(search->factor * ROWS_LOG2_E);
@@ -58,27 +60,36 @@ static double search_sum_exp(const struct mr_cpu_search *search)
     return total;
 }
 
-static inline lanes search_places(const struct mr_cpu_search *search, lanes x)
+/* 16 logits of which at least one has a bin position below a limit. */
+struct search_group {
+    float bin_position[16], weight[16];
+};
+
+/* Bit i of the result: logit begin + i has a bin position below `limit`. *group is set when any
+ * bit is. */
+SEARCH_INLINE uint32_t search_find_below(const struct mr_cpu_search *search, uint32_t begin,
+                                         lanes limit, struct search_group *group)
 {
+    const lanes x = search_load(search->x, search->count, begin);
     const lanes by = lanes_set(search->factor * MR_CPU_BINS_EACH);
-    return lanes_mul(lanes_sub(lanes_set(search->top), x), by);
+    const lanes bin_positions = lanes_mul(lanes_sub(lanes_set(search->top), x), by);
+    const uint32_t below = lanes_above(limit, bin_positions);
+    if (below == 0) return 0;
+    lanes_store(group->bin_position, bin_positions);
+    lanes_store(group->weight, search_weights(search, x));
+    return below;
 }
 
 static void search_fill_bins(const struct mr_cpu_search *search, uint32_t *counts, double *weights)
 {
-    const lanes limit = lanes_set((float)MR_CPU_BINS);
+    struct search_group group;
     for (uint32_t i = 0; i < search->count; i += 16) {
-        const lanes x = search_load(search->x, search->count, i);
-        const lanes places = search_places(search, x);
-        uint32_t near = lanes_above(limit, places);
-        if (near == 0) continue;
-        float place[16], weight[16];
-        lanes_store(place, places);
-        lanes_store(weight, search_weights(search, x));
-        for (; near != 0; near &= near - 1) {
-            const uint32_t lane = (uint32_t)__builtin_ctz(near), bin = (uint32_t)place[lane];
+        uint32_t below = search_find_below(search, i, lanes_set((float)MR_CPU_BINS), &group);
+        for (; below != 0; below &= below - 1) {
+            const uint32_t lane = (uint32_t)__builtin_ctz(below);
+            const uint32_t bin = (uint32_t)group.bin_position[lane];
             counts[bin]++;
-            weights[bin] += (double)weight[lane];
+            weights[bin] += (double)group.weight[lane];
         }
     }
 }
@@ -86,41 +97,35 @@ static void search_fill_bins(const struct mr_cpu_search *search, uint32_t *count
 static uint32_t search_collect(const struct mr_cpu_search *search, float limit,
                                struct mr_cpu_candidate *out)
 {
-    const lanes below = lanes_set(limit);
+    struct search_group group;
     uint32_t count = 0;
     for (uint32_t i = 0; i < search->count; i += 16) {
-        const lanes x = search_load(search->x, search->count, i);
-        const lanes places = search_places(search, x);
-        uint32_t near = lanes_above(below, places);
-        if (near == 0) continue;
-        float place[16], weight[16];
-        lanes_store(place, places);
-        lanes_store(weight, search_weights(search, x));
-        for (; near != 0; near &= near - 1) {
-            const uint32_t lane = (uint32_t)__builtin_ctz(near);
-            out[count++] =
-                (struct mr_cpu_candidate){i + lane, search->x[i + lane], place[lane], weight[lane]};
+        uint32_t below = search_find_below(search, i, lanes_set(limit), &group);
+        for (; below != 0; below &= below - 1) {
+            const uint32_t lane = (uint32_t)__builtin_ctz(below);
+            out[count++] = (struct mr_cpu_candidate){i + lane, search->x[i + lane],
+                                                     group.bin_position[lane], group.weight[lane]};
         }
     }
     return count;
 }
 
-/* A short list kept in order by insertion; the list's last is the bar the others must pass. */
+/* Insertion into a short sorted list. Once the list is full, a logit must exceed its last entry. */
 static uint32_t search_find_top(const float *x, uint32_t count, uint32_t wanted, uint32_t *ids)
 {
     uint32_t found = 0;
-    float bar = -INFINITY;
+    float threshold = -INFINITY;
     if (wanted == 0) return 0;
     for (uint32_t i = 0; i < count; i += 16) {
-        uint32_t above = lanes_above(search_load(x, count, i), lanes_set(bar));
+        uint32_t above = lanes_above(search_load(x, count, i), lanes_set(threshold));
         for (; above != 0; above &= above - 1) {
             const uint32_t id = i + (uint32_t)__builtin_ctz(above);
-            if (!(x[id] > bar)) continue; /* the bar rose since */
+            if (!(x[id] > threshold)) continue; /* the threshold rose within these 16 */
             uint32_t at = found < wanted ? found++ : wanted - 1;
             for (; at > 0 && x[ids[at - 1]] < x[id]; at--)
                 ids[at] = ids[at - 1];
             ids[at] = id;
-            if (found == wanted) bar = x[ids[wanted - 1]];
+            if (found == wanted) threshold = x[ids[wanted - 1]];
         }
     }
     return found;

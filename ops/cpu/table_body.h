@@ -1,5 +1,6 @@
-/* table_body - the operations of one instruction set as the table level.h declares, named TABLE by
- * the file that includes this, after the bodies that define them. ATTEND: its attention. */
+/* table_body - defines the table of one level (struct mr_cpu_ops of level.h). The including file
+ * defines TABLE, the name of the table, and ATTEND, its attention function, and includes this file
+ * after the bodies that define the functions. */
 const struct mr_cpu_ops TABLE = {
     .tile_bf16 = tile_bf16,
     .tile_f32 = tile_f32,

@@ -1,9 +1,10 @@
 /* tile_amx_body - the bf16 matrix product of level.h in the tile registers of AMX (Intel 64 and
  * IA-32 Architectures Software Developer's Manual, volume 1, chapter 18).
  *
- * Sixteen words of a panel are one tile as they lie. Two tiles of rows meet two panels, or one tile
- * of rows four, so that four sums are in flight. An output adds its words sixteen at a time from
- * the first on, missing ones in the last sixteen as zeros: the rows beside a row change nothing. */
+ * Sixteen words of depth of a panel are one tile without rearranging. Two tiles of rows are
+ * multiplied by two panels, or one tile of rows by four, so that four accumulator tiles are in use.
+ * An output adds its words sixteen at a time, the last sixteen padded with zeros, so its bits do
+ * not depend on the other rows. */
 #ifndef MR_OPS_CPU_TILE_AMX_BODY_H
 #define MR_OPS_CPU_TILE_AMX_BODY_H
 
@@ -18,39 +19,42 @@
 
 #define AMX_INLINE static inline __attribute__((always_inline))
 
-/* Registers: 0 to 3 sums, 4 and 5 rows, 6 and 7 panels. Operands of the intrinsics are literals. */
+/* Tile registers: 0 to 3 accumulators, 4 and 5 rows, 6 and 7 panels. The intrinsics take register
+ * numbers as literals. */
 struct amx_config {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
     uint8_t rows[16];
 };
 
-/* One or two tiles of rows from `row` on, and the panels that they meet. */
+/* One or two tiles of rows from `row` on, and the first of the panels they are multiplied by. */
 struct amx_place {
-    uint32_t row, first, second; /* rows of the tiles; second may be 0 */
+    uint32_t row;
+    uint32_t first, second; /* rows in each tile; second may be 0 */
     uint32_t panel;
 };
 
-/* rows: of each register; all hold rows of 64 bytes. */
+/* rows[i]: rows of tile register i; all rows have 64 bytes. */
 static void amx_configure(const uint8_t rows[8])
 {
     struct amx_config config = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}};
     memcpy(config.rows, rows, 8);
-    /* Of these 64 bytes the intrinsic of GCC 12 names 8, and the stores of the others may go. */
+    /* GCC 12's intrinsic declares only 8 of these 64 bytes as its input, so the compiler could drop
+     * the stores to the others. */
     __asm__ volatile("ldtilecfg %0" ::"m"(config));
 }
 
-/* Between ordinary stores and tile loads of them: the intrinsics do not say that they read memory.
- */
+/* Keeps stores before the tile loads that read them: the intrinsics do not declare that they read
+ * memory. */
 AMX_INLINE void amx_order(void)
 {
     __asm__ volatile("" ::: "memory");
 }
 
-/* Words of rows and of panels from one depth on. */
+/* The operands from one depth on. */
 struct amx_words {
     const unsigned char *a, *b;
-    size_t a_stride, b_stride; /* bytes from row to row, from panel to panel */
+    size_t a_stride, b_stride; /* bytes: row to row, panel to panel */
 };
 
 AMX_INLINE void amx_add(const struct amx_words x, const bool two, const uint32_t panels)
@@ -73,7 +77,7 @@ AMX_INLINE void amx_add(const struct amx_words x, const bool two, const uint32_t
     }
 }
 
-/* Fewer than sixteen words, and zeros behind them. */
+/* The same with fewer than sixteen words, padded with zeros. */
 AMX_INLINE void amx_add_last(const struct amx_words x, uint32_t words, uint32_t rows,
                              const bool two, const uint32_t panels)
 {

@@ -1,12 +1,12 @@
 /* tile_body - the matrix product of level.h over the 16 lanes of the including file.
  *
- * A register tile holds rows x panels sums. Tall tiles (many rows, few panels) read little of b and
- * serve batches and prompts; wide tiles (few rows, many panels) keep enough independent chains in
- * flight to hide the multiply's latency when there are few rows. The including file says what its
- * registers hold:
- *     TILE_ROWS                               rows of the tallest tile, one panel wide
- *     TILE_ROWS_2, TILE_ROWS_4, TILE_ROWS_8   most rows of a tile 2, 4 and 8 panels wide
- *     TILE_F32_ONLY                           (defined) it has a product of bf16 of its own */
+ * A register tile keeps rows x panels accumulators in registers. Tall tiles (many rows, few panels)
+ * read little of b; batches and prompts use them. Wide tiles (few rows, many panels) have enough
+ * independent accumulators to hide the latency of the multiply when there are few rows. The
+ * including file defines what fits into its registers: TILE_ROWS                               rows
+ * of the tallest tile, one panel wide TILE_ROWS_2, TILE_ROWS_4, TILE_ROWS_8   most rows of a tile
+ * 2, 4 and 8 panels wide TILE_F32_ONLY                           (defined) the including file has
+ * its own tile_bf16 */
 #ifndef MR_OPS_CPU_TILE_BODY_H
 #define MR_OPS_CPU_TILE_BODY_H
 
@@ -14,18 +14,18 @@
 
 #define TILE_INLINE static inline __attribute__((always_inline))
 
-/* A register tile's place, and where it asks for lines to come, so that memory and multipliers work
- * at the same time. With several tiles to a group of panels, each calls its share of the next group
- * (16 rows: 0.36 to 0.29 ms a layer, 32 rows: 0.60 to 0.53); a single tile runs through the panels
- * as memory delivers them and only asks a little ahead. Into the first level cache: what was called
- * into the second alone came no earlier than without asking. */
+/* Where a register tile starts, and which cache lines it prefetches, so that memory and multipliers
+ * work at the same time. When a group of panels is used by several tiles, each tile prefetches its
+ * share of the next group (16 rows: 0.36 to 0.29 ms a layer, 32 rows: 0.60 to 0.53). A single tile
+ * reads the panels at memory speed and prefetches a short distance ahead. The target is the L1
+ * cache: prefetching into L2 was no faster than not prefetching. */
 struct tile_place {
     uint32_t row, panel;
     const unsigned char *ahead;
-    size_t ahead_step; /* bytes for every word of depth */
+    size_t ahead_step; /* bytes that `ahead` advances per word of depth */
 };
 
-/* Sums of one register tile; rows, panels and bf16 are constants where this is inlined. */
+/* Computes one register tile. rows, panels and bf16 are constants where this is inlined. */
 TILE_INLINE void tile_sums(const struct mr_cpu_tile *tile, const struct tile_place place,
                            const uint32_t rows, const uint32_t panels, const bool bf16)
 {
@@ -58,7 +58,7 @@ TILE_INLINE void tile_sums(const struct mr_cpu_tile *tile, const struct tile_pla
             lanes_store(c + r * tile->c_stride + p * MR_PANEL_COLUMNS, sum[r][p]);
 }
 
-/* One function for each number of rows, so that every sum has a register of its own. */
+/* One copy of the loop for each number of rows, so that every accumulator has a fixed register. */
 #define TILE_CASE(n)                                                                               \
     case n:                                                                                        \
         if ((n) <= most) tile_sums(tile, place, (n), panels, bf16);                                \
@@ -90,10 +90,10 @@ TILE_INLINE void tile_rows(const struct mr_cpu_tile *tile, const struct tile_pla
 
 #define TILE_NEAR_BYTES 1024u
 
-/* Tells the i-th of `tiles` tiles of a group what to call. Without a next group it asks again for
- * lines that are there. */
-TILE_INLINE void tile_look_ahead(const struct mr_cpu_tile *tile, struct tile_place *place,
-                                 uint32_t width, uint32_t i, uint32_t tiles)
+/* Sets what the i-th of `tiles` tiles of a group prefetches. When there is no next group, it
+ * prefetches lines that are in the cache already. */
+TILE_INLINE void tile_set_prefetch(const struct mr_cpu_tile *tile, struct tile_place *place,
+                                   uint32_t width, uint32_t i, uint32_t tiles)
 {
     place->ahead = tile->b + place->panel * tile->panel_bytes;
     place->ahead_step = MR_PANEL_BYTES;
@@ -105,8 +105,8 @@ TILE_INLINE void tile_look_ahead(const struct mr_cpu_tile *tile, struct tile_pla
     }
 }
 
-/* The rows are cut into tiles of nearly equal height; a panel group meets all of them while it is
- * in the nearest cache. */
+/* Cuts the rows into tiles of nearly equal height. All tiles use a group of panels before the next
+ * group is read, so the group stays in the L1 cache. */
 TILE_INLINE void tile_all(const struct mr_cpu_tile *tile, const bool bf16)
 {
     const uint32_t tiles = (tile->rows + TILE_ROWS - 1) / TILE_ROWS;
@@ -122,7 +122,7 @@ TILE_INLINE void tile_all(const struct mr_cpu_tile *tile, const bool bf16)
         for (uint32_t i = 0, row = 0; i < tiles; i++) {
             const uint32_t rows = height + (i < taller);
             struct tile_place place = {.row = row, .panel = panel};
-            tile_look_ahead(tile, &place, width, i, tiles);
+            tile_set_prefetch(tile, &place, width, i, tiles);
             if (width == 8)
                 tile_rows(tile, place, rows, 8, bf16);
             else if (width == 4)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What selection looks at. Order: larger key first, then lower id. */
+/* An entry of a selection. Order: larger key first, then lower id. */
 struct item {
     float key, weight;
     uint32_t id;
@@ -21,10 +21,10 @@ struct mr_candidates {
     uint32_t bin_counts[MR_CPU_BINS];
 };
 
-/* Keep items in order until so many are kept or their weights come to so much, the last included.
- */
+/* How much a selection keeps: items in order, until their number reaches `count` or their total
+ * weight reaches `weight`; the item that reaches it is kept. */
 struct quota {
-    double count, weight; /* INFINITY: no such bound */
+    double count, weight; /* INFINITY: no bound */
 };
 
 enum mr_status mr_candidates_create(struct mr_candidates **out, uint32_t vocab_size,
@@ -72,7 +72,7 @@ static void swap(struct item *a, struct item *b)
     *b = t;
 }
 
-/* Puts an item that is neither first nor last, if there is one, at items[count - 1]. */
+/* Moves the median of three items to items[count - 1]. */
 static void choose_pivot(struct item *items, uint32_t count)
 {
     struct item *a = &items[0], *b = &items[count / 2], *c = &items[count - 1];
@@ -82,8 +82,8 @@ static void choose_pivot(struct item *items, uint32_t count)
     swap(b, c);
 }
 
-/* The last item within the quota: quickselect (Hoare, 1961) that weighs the side it leaves. The
- * items are reordered. count > 0. */
+/* Finds the last item within the quota: quickselect (Hoare, 1961) that also sums the weights of the
+ * items before the pivot. Reorders the items. count > 0. */
 static struct item select_last(struct item *items, uint32_t count, struct quota quota)
 {
     for (;;) {
@@ -109,32 +109,34 @@ static struct item select_last(struct item *items, uint32_t count, struct quota 
     }
 }
 
-/* Keeps what is not after `last`; keys are those of the caller's `key_of`. */
-static void keep_until(struct mr_candidates *candidates, float from_place, const struct item *last)
+/* Keeps the candidates with a bin position below `from` and those not after `last` in logit order.
+ */
+static void keep_until(struct mr_candidates *candidates, float from, const struct item *last)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < candidates->count; i++) {
         const struct mr_cpu_candidate *candidate = &candidates->list[i];
         const struct item item = {candidate->logit, candidate->weight, candidate->id};
-        if (candidate->place < from_place || !before(last, &item))
+        if (candidate->bin_position < from || !before(last, &item))
             candidates->list[kept++] = *candidate;
     }
     candidates->count = kept;
 }
 
-/* Cuts by logit; all whose place is below from_place stay and are not in the quota. */
-static void cut_by_logit(struct mr_candidates *candidates, float from_place, struct quota quota)
+/* Keeps the largest logits within the quota. Candidates with a bin position below `from` are kept
+ * too, and do not count towards the quota. */
+static void cut_by_logit(struct mr_candidates *candidates, float from, struct quota quota)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < candidates->count; i++) {
         const struct mr_cpu_candidate *candidate = &candidates->list[i];
-        if (candidate->place >= from_place)
+        if (candidate->bin_position >= from)
             candidates->items[count++] =
                 (struct item){candidate->logit, candidate->weight, candidate->id};
     }
     if (count == 0) return;
     const struct item last = select_last(candidates->items, count, quota);
-    keep_until(candidates, from_place, &last);
+    keep_until(candidates, from, &last);
 }
 
 static double total_weight(const struct mr_candidates *candidates)
@@ -147,7 +149,8 @@ static double total_weight(const struct mr_candidates *candidates)
 
 /* ---- the cuts ---- */
 
-/* Collects down to the bin in which the quota is used up, and cuts inside it. */
+/* Finds the bin in which the quota is used up, collects all candidates down to this bin, and
+ * selects inside it. */
 static void find_best(struct mr_candidates *candidates, const struct mr_cpu_search *search,
                       uint32_t top_k, double top_p)
 {
@@ -179,11 +182,12 @@ static void cut_min_p(struct mr_candidates *candidates, float min_p)
     candidates->count = kept;
 }
 
-/* How far the surprise of a candidate is from the expected one. */
-static float strangeness(const struct mr_cpu_candidate *candidate, double log_total, double entropy)
+/* Distance between the information content (-log p) of a candidate and the entropy. */
+static float typical_distance(const struct mr_cpu_candidate *candidate, double log_total,
+                              double entropy)
 {
-    const double surprise = log_total + (double)(candidate->place / MR_CPU_BINS_EACH);
-    return (float)fabs(surprise - entropy);
+    const double information = log_total + (double)(candidate->bin_position / MR_CPU_BINS_EACH);
+    return (float)fabs(information - entropy);
 }
 
 static void cut_typical(struct mr_candidates *candidates, float typical_p)
@@ -192,10 +196,10 @@ static void cut_typical(struct mr_candidates *candidates, float typical_p)
     double entropy = log_total;
     for (uint32_t i = 0; i < candidates->count; i++)
         entropy += (double)candidates->list[i].weight / total *
-                   (double)(candidates->list[i].place / MR_CPU_BINS_EACH);
+                   (double)(candidates->list[i].bin_position / MR_CPU_BINS_EACH);
     for (uint32_t i = 0; i < candidates->count; i++) {
         const struct mr_cpu_candidate *candidate = &candidates->list[i];
-        candidates->items[i] = (struct item){-strangeness(candidate, log_total, entropy),
+        candidates->items[i] = (struct item){-typical_distance(candidate, log_total, entropy),
                                              candidate->weight, candidate->id};
     }
     const struct quota quota = {(double)INFINITY, (double)typical_p * total};
@@ -203,8 +207,8 @@ static void cut_typical(struct mr_candidates *candidates, float typical_p)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < candidates->count; i++) {
         const struct mr_cpu_candidate candidate = candidates->list[i];
-        const struct item item = {-strangeness(&candidate, log_total, entropy), candidate.weight,
-                                  candidate.id};
+        const struct item item = {-typical_distance(&candidate, log_total, entropy),
+                                  candidate.weight, candidate.id};
         if (!before(&last, &item)) candidates->list[kept++] = candidate;
     }
     candidates->count = kept;

@@ -1,12 +1,11 @@
-/* candidates - the tokens a draw may choose from, cut down step by step: top-k, top-p, min-p,
- * typical (Meister et al., "Locally typical sampling", 2022). No step sorts the vocabulary: the
- * first cut finds its bar in a histogram of the logits and orders only the bin the bar lies in; the
- * others select on what is left, in linear time.
+/* candidates - the tokens that a draw may choose from, after the cuts top-k, top-p, min-p and
+ * typical (Meister et al., "Locally typical sampling", 2022). No cut sorts the vocabulary: the
+ * first cut finds its threshold in a histogram of the logits and selects only inside the bin of the
+ * threshold; the later cuts select among the remaining candidates in linear time.
  *
- * Order: a cut keeps the best by its own measure, the lowest id first among equals; the list stays
- *        in order of id.
- * State: scratch for one row. Owner: one thread at a time. Memory: all of it in _create, about
- *        8 words for each id of the vocabulary. */
+ * Order: a cut keeps the best candidates by its own measure, the lowest id first among equals; the
+ * list stays in order of id. State: buffers for one row. Owner: one thread at a time. Memory:
+ * allocated in _create, about 8 words for each id of the vocabulary. */
 #ifndef MR_OPS_SAMPLING_CANDIDATES_H
 #define MR_OPS_SAMPLING_CANDIDATES_H
 
@@ -19,7 +18,7 @@ enum mr_status mr_candidates_create(struct mr_candidates **out, uint32_t vocab_s
 void mr_candidates_destroy(struct mr_candidates *candidates);
 
 struct mr_candidates_cuts {
-    uint32_t top_k;                /* 0 off */
+    uint32_t top_k;                /* 0: off */
     float top_p, min_p, typical_p; /* off: 1, 0, 1 */
 };
 

@@ -30,7 +30,7 @@ static void mask_not_allowed(const struct mr_sampling *sampling, uint32_t vocab_
     }
 }
 
-/* A bad word's last token is masked while the tokens before it stand at the end of the history. */
+/* Masks the last token of a bad word when the history ends with the tokens before it. */
 static void mask_bad_word(const struct mr_sample_row *row, const uint32_t *word, uint32_t count,
                           uint32_t vocab_size, float *logits)
 {

@@ -1,12 +1,13 @@
-/* logit_edits - what a request asks to be done to the model's logits before they become
+/* logit_edits - the changes that a request makes to the model's logits before they become
  * probabilities, in this order: logit bias; masks (allowed ids, suppressed ids, bad words);
  * repetition, presence and frequency penalty.
  *
- * Repetition (Keskar et al., "CTRL", 2019) divides the positive logit of every token of prompt and
- * output by the penalty and multiplies a negative one; presence takes its value once from each
- * token of the output, frequency takes its value times their count.
+ * The repetition penalty (Keskar et al., "CTRL", 2019) divides the positive logits, and multiplies
+ * the negative logits, of all tokens of prompt and output. The presence penalty is subtracted once
+ * from the logit of each token of the output; the frequency penalty is subtracted once per
+ * occurrence.
  *
- * A masked logit is -infinity. Ids outside the vocabulary are passed over.
+ * A masked logit is -infinity. Ids outside the vocabulary are ignored.
  * Threads: any. Memory: the caller's. */
 #ifndef MR_OPS_SAMPLING_LOGIT_EDITS_H
 #define MR_OPS_SAMPLING_LOGIT_EDITS_H
@@ -15,7 +16,8 @@
 
 /* Whether the request changes any logit. */
 bool mr_logit_edits_any(const struct mr_sample_row *row);
-/* logits: [vocab_size], a copy of the model's. marks: [vocab_size] zeros, and zeros again after. */
+/* logits: [vocab_size], a copy of the model's, edited in place. marks: [vocab_size] scratch; zeros
+ * before the call and after it. */
 void mr_logit_edits_apply(const struct mr_sample_row *row, uint32_t vocab_size, float *logits,
                           uint32_t *marks);
 

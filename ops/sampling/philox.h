@@ -1,4 +1,4 @@
-/* philox - random numbers as a function of a key and a counter: Philox-4x32-10 (Salmon, Moraes,
+/* philox - random bits as a function of a key and a counter: Philox-4x32-10 (Salmon, Moraes,
  * Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", 2011). No state.
  * Threads: any. Memory: none. */
 #ifndef MR_OPS_SAMPLING_PHILOX_H

@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DRAW_BLOCK 1024u /* ids whose weights are summed together when nothing is cut */
+#define DRAW_BLOCK 1024u /* ids whose weights are summed as one block when there is no cut */
 
-/* What one thread needs for the row it is at. */
+/* The buffers of one thread. */
 struct worker {
     struct mr_candidates *candidates;
-    float *logits;   /* [vocab_size], edited */
-    uint32_t *marks; /* [vocab_size] zeros between rows */
-    double *blocks;  /* weights by DRAW_BLOCK */
+    float *logits;   /* [vocab_size], the edited copy of a row */
+    uint32_t *marks; /* [vocab_size], for mr_logit_edits_apply */
+    double *blocks;  /* sum of the weights of each DRAW_BLOCK ids */
 };
 
 struct mr_sampler {
@@ -26,7 +26,7 @@ struct mr_sampler {
     struct worker *workers;
 };
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static enum mr_status worker_begin(struct worker *worker, const struct mr_sampler_spec *spec,
                                    struct mr_error *err)
@@ -90,8 +90,8 @@ float mr_sampler_uniform(uint64_t seed, uint32_t position)
     return (float)(bits[0] >> 8) / 16777216.0f;
 }
 
-/* The candidate under `target` when their weights are laid end to end in order of id; the last one
- * that weighs anything when rounding leaves target beyond them all. */
+/* The first candidate, in order of id, at which the cumulative weight exceeds `target`; the last
+ * one with a weight above 0 if none does, because of rounding. NULL if no weight is above 0. */
 static const struct mr_cpu_candidate *pick(const struct mr_cpu_candidate *list, uint32_t count,
                                            double target)
 {
@@ -106,7 +106,7 @@ static const struct mr_cpu_candidate *pick(const struct mr_cpu_candidate *list, 
     return last;
 }
 
-static bool is_cut(const struct mr_sampling *sampling)
+static bool has_cuts(const struct mr_sampling *sampling)
 {
     return sampling->top_k > 0 || sampling->top_p < 1.0f || sampling->min_p > 0.0f ||
            sampling->typical_p < 1.0f;
@@ -131,18 +131,25 @@ static void draw_cut(struct worker *worker, const struct mr_cpu_search *search,
     out->probability = (float)((double)chosen->weight / total);
 }
 
-/* Nothing is cut: the block the draw falls in is found from the sums of blocks, and only that block
- * is looked at closely. */
-static void draw_whole(const struct mr_sampler *sampler, struct worker *worker,
+/* The block of ids that begins at `begin`. */
+static struct mr_cpu_search block_of(const struct mr_cpu_search *search, uint32_t begin)
+{
+    struct mr_cpu_search block = *search;
+    block.x += begin;
+    block.count = search->count - begin < DRAW_BLOCK ? search->count - begin : DRAW_BLOCK;
+    return block;
+}
+
+/* Draws from the whole vocabulary: finds the block of the draw by the sums of the blocks, then the
+ * id inside the block. */
+static void draw_uncut(const struct mr_sampler *sampler, struct worker *worker,
                        const struct mr_cpu_search *search, const struct mr_sample_row *row,
                        struct mr_sample *out)
 {
     double total = 0.0;
     for (uint32_t begin = 0; begin < search->count; begin += DRAW_BLOCK) {
-        struct mr_cpu_search part = *search;
-        part.x += begin;
-        part.count = search->count - begin < DRAW_BLOCK ? search->count - begin : DRAW_BLOCK;
-        worker->blocks[begin / DRAW_BLOCK] = sampler->ops->sum_exp(&part);
+        const struct mr_cpu_search block = block_of(search, begin);
+        worker->blocks[begin / DRAW_BLOCK] = sampler->ops->sum_exp(&block);
         total += worker->blocks[begin / DRAW_BLOCK];
     }
     double target = (double)mr_sampler_uniform(row->seed, row->position) * total;
@@ -151,11 +158,9 @@ static void draw_whole(const struct mr_sampler *sampler, struct worker *worker,
         if (worker->blocks[begin / DRAW_BLOCK] > target) break;
         target -= worker->blocks[begin / DRAW_BLOCK];
     }
-    struct mr_cpu_search part = *search;
+    const struct mr_cpu_search block = block_of(search, begin);
     struct mr_cpu_candidate list[DRAW_BLOCK];
-    part.x += begin;
-    part.count = search->count - begin < DRAW_BLOCK ? search->count - begin : DRAW_BLOCK;
-    const uint32_t count = sampler->ops->collect(&part, (float)MR_CPU_BINS, list);
+    const uint32_t count = sampler->ops->collect(&block, (float)MR_CPU_BINS, list);
     const struct mr_cpu_candidate *chosen = pick(list, count, target);
     out->token_id = chosen ? begin + chosen->id : sampler->ops->find_max(search->x, search->count);
     out->probability = (float)((chosen ? (double)chosen->weight : 1.0) / total);
@@ -163,7 +168,8 @@ static void draw_whole(const struct mr_sampler *sampler, struct worker *worker,
 
 /* ---- one row ---- */
 
-/* No logit is a number: the lowest id that is not masked, in so far as the masks tell. */
+/* The token when every logit is NaN or -infinity: the lowest id that is not masked; if all are
+ * masked, the lowest of the allowed ids. */
 static uint32_t lowest_allowed(const struct mr_sampler *sampler, const struct mr_sample_row *row,
                                const float *logits)
 {
@@ -198,14 +204,14 @@ static void choose(const struct mr_sampler *sampler, struct worker *worker,
     } else if (!(temperature > 0.0f)) {
         out->token_id = best;
         out->probability = (float)(1.0 / sampler->ops->sum_exp(&search));
-    } else if (is_cut(row->sampling)) {
+    } else if (has_cuts(row->sampling)) {
         draw_cut(worker, &search, row, out);
     } else {
-        draw_whole(sampler, worker, &search, row, out);
+        draw_uncut(sampler, worker, &search, row, out);
     }
 }
 
-/* Log-probabilities by the model's own logits. */
+/* Fills in the log-probabilities, by the model's logits before any edit. */
 static void report(const struct mr_sampler *sampler, const struct mr_sample_row *row,
                    struct mr_sample *out)
 {
@@ -221,7 +227,7 @@ static void report(const struct mr_sampler *sampler, const struct mr_sample_row 
         out->top_logprobs[i] = (float)((double)row->logits[out->top_ids[i]] - log_total);
 }
 
-/* ---- a step's rows ---- */
+/* ---- all rows ---- */
 
 struct sampler_run {
     struct mr_sampler *sampler;

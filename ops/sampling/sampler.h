@@ -1,15 +1,14 @@
-/* sampler - one row of logits to one token: penalties, bias, masks, temperature, top-k, top-p,
- * min-p, typical, then a draw. Order: logit bias and masks, repetition, presence and frequency
- * penalties, temperature, top-k, top-p, min-p, typical. Temperature 0 is greedy: the lowest id
- * among equals.
+/* sampler - draws one token from each row of logits. Order of operations: logit bias and masks,
+ * repetition, presence and frequency penalties, temperature, top-k, top-p, min-p, typical, draw.
+ * Temperature 0 is greedy: the largest logit, the lowest id among equals.
  *
- * The draw is a function of (seed, position) alone: Philox-4x32-10 (Salmon et al., "Parallel random
- * numbers: as easy as 1, 2, 3", 2011), so batch, preemption and redelivery cannot change a token.
+ * The random number of a draw is a function of (seed, position) alone: Philox-4x32-10 (Salmon et
+ * al., "Parallel random numbers: as easy as 1, 2, 3", 2011). So batch, preemption and redelivery
+ * cannot change a token.
  *
- * State:  scratch for each worker of the parallel pool, about 9 words for each id of the
+ * State:  buffers for each thread of the parallel team, about 9 words for each id of the
  * vocabulary. Owner:  engine thread; the rows of one call are spread over the team
- * (ops/cpu/parallel.h). Memory: all of it in _create. No full sort: a threshold is found by radix
- * select, and only what lies above it is ordered. */
+ * (ops/cpu/parallel.h). Memory: allocated in _create. */
 #ifndef MR_OPS_SAMPLING_SAMPLER_H
 #define MR_OPS_SAMPLING_SAMPLER_H
 
@@ -20,14 +19,15 @@ struct mr_sampler;
 
 struct mr_sampler_spec {
     uint32_t vocab_size;
-    uint32_t worker_count;   /* rows sampled at once: mr_parallel_thread_count() */
-    enum mr_cpu_level level; /* ops/cpu/kernels.h; zero is the best */
+    uint32_t worker_count;   /* most threads that sample at once: mr_parallel_thread_count() */
+    enum mr_cpu_level level; /* ops/cpu/kernels.h */
 };
 enum mr_status mr_sampler_create(struct mr_sampler **out, const struct mr_sampler_spec *spec,
                                  struct mr_error *err);
 void mr_sampler_destroy(struct mr_sampler *sampler);
-/* rows[count] -> samples[count]. Every row's logits must be given; they are not changed. A row
- * whose logits are all NaN or all masked answers with its lowest allowed id, probability 0. */
+/* rows[count] -> samples[count]. Every row has its logits set; they are not changed. For a row
+ * whose logits are all NaN or all masked, the sample is the lowest allowed id with probability 0.
+ */
 void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *rows, uint32_t count,
                     struct mr_sample *samples);
 /* Uniform in [0, 1) with 24 bits, from (seed, position). */
