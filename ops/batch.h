@@ -1,5 +1,5 @@
-/* batch - the rows of one step, and the address of one KV block: plain values that cross the border
- * of ops/. The caller fills them; the decoder and the KV groups read them.
+/* batch - the rows of one step, and the address of a KV block: plain values that the caller of ops/
+ * fills, and that the decoder and the KV groups read.
  *
  * Memory: every pointer is borrowed for the duration of the call. */
 #ifndef MR_OPS_BATCH_H
@@ -15,8 +15,8 @@ struct mr_batch_sequence {
     uint32_t context_tokens; /* tokens whose KV is in the blocks already */
     const uint32_t *blocks;  /* block ids covering context_tokens + row_count tokens, in order */
     bool wants_logits;       /* of its last row */
-    /* With window_slots (ops/model.h): like `blocks`, but slot ids, for the sliding-window layers;
-     * only entries inside the rows' windows are read. */
+    /* If the model has window_slots (ops/model.h): like `blocks`, but the slot ids for
+     * sliding-window layers. Only the entries inside the rows' windows are read. */
     const uint32_t *slots;
 };
 
@@ -27,10 +27,11 @@ struct mr_batch {
     uint32_t sequence_count;
 };
 
+/* Where a block keeps its KV. */
 struct mr_kv_place {
     uint32_t block;
-    uint32_t slot;  /* of the sliding-window layers; ignored without window_slots (ops/model.h) */
-    uint32_t first; /* first token to export or import, a multiple of 16; _copy ignores it */
+    uint32_t slot;  /* for sliding-window layers; ignored if the model has no window_slots */
+    uint32_t first; /* first token to export or import, a multiple of 16 */
 };
 
 #endif

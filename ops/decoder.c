@@ -7,56 +7,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_BYTES 64u /* buffers begin on cache lines */
+#define LINE_BYTES 64u /* buffers are aligned to cache lines */
 
 struct mr_decoder {
     struct mr_decoder_spec spec;
     struct mr_cpu_rope rope;
-    struct mr_tensor *memory;                    /* of all buffers below */
+    struct mr_tensor *memory;                    /* holds all buffers below */
     float *residual;                             /* [rows_max, hidden_size] */
     void *normed;                                /* [rows_max, hidden_size] in dtype */
     float *qkv;                                  /* [rows_max, qkv_width] */
-    void *mixed;                                 /* [rows_max, head_count * head_dim] in dtype */
+    void *attended;                              /* [rows_max, head_count * head_dim] in dtype */
     void *gated;                                 /* [rows_max, ffn_size] in dtype */
     float *logits;                               /* [sequences_max, vocab_size] */
     struct mr_cpu_attention_sequence *sequences; /* [sequences_max] */
-    struct mr_cpu_attention_sequence *sliding;   /* the same with the slots for blocks */
-    uint32_t *wanted_rows;                       /* [sequences_max] rows whose logits are wanted */
+    struct mr_cpu_attention_sequence *sliding;   /* the same with slots instead of blocks */
+    uint32_t *wanted_rows;                       /* [sequences_max] rows with wanted logits */
     uint32_t qkv_width, logit_count;
 };
 
 /* ---- buffers ---- */
 
-/* Hands out parts of one allocation; with memory NULL it only counts. */
-struct carver {
+/* Divides one allocation into buffers; with memory NULL it only sums their sizes. */
+struct arena {
     unsigned char *memory;
     size_t used;
 };
 
-static void *carve(struct carver *carver, size_t count, size_t size)
+static void *arena_take(struct arena *arena, size_t count, size_t size)
 {
-    void *part = carver->memory ? carver->memory + carver->used : NULL;
-    carver->used += (count * size + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
-    return part;
+    void *buffer = arena->memory ? arena->memory + arena->used : NULL;
+    arena->used += (count * size + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    return buffer;
 }
 
-static size_t carve_buffers(struct mr_decoder *decoder, unsigned char *memory)
+/* Sets the pointers of all buffers; returns their total size. */
+static size_t place_buffers(struct mr_decoder *decoder, unsigned char *memory)
 {
     const struct mr_decoder_spec *spec = &decoder->spec;
     const struct mr_model_config *c = spec->config;
     size_t rows = spec->rows_max, sequences = spec->sequences_max;
     size_t number = spec->bf16 ? sizeof(uint16_t) : sizeof(float);
-    struct carver carver = {memory, 0};
-    decoder->residual = carve(&carver, rows * c->hidden_size, sizeof(float));
-    decoder->normed = carve(&carver, rows * c->hidden_size, number);
-    decoder->qkv = carve(&carver, rows * decoder->qkv_width, sizeof(float));
-    decoder->mixed = carve(&carver, rows * c->head_count * c->head_dim, number);
-    decoder->gated = carve(&carver, rows * c->ffn_size, number);
-    decoder->logits = carve(&carver, sequences * c->vocab_size, sizeof(float));
-    decoder->sequences = carve(&carver, sequences, sizeof(*decoder->sequences));
-    decoder->sliding = carve(&carver, sequences, sizeof(*decoder->sliding));
-    decoder->wanted_rows = carve(&carver, sequences, sizeof(*decoder->wanted_rows));
-    return carver.used;
+    struct arena arena = {memory, 0};
+    decoder->residual = arena_take(&arena, rows * c->hidden_size, sizeof(float));
+    decoder->normed = arena_take(&arena, rows * c->hidden_size, number);
+    decoder->qkv = arena_take(&arena, rows * decoder->qkv_width, sizeof(float));
+    decoder->attended = arena_take(&arena, rows * c->head_count * c->head_dim, number);
+    decoder->gated = arena_take(&arena, rows * c->ffn_size, number);
+    decoder->logits = arena_take(&arena, sequences * c->vocab_size, sizeof(float));
+    decoder->sequences = arena_take(&arena, sequences, sizeof(*decoder->sequences));
+    decoder->sliding = arena_take(&arena, sequences, sizeof(*decoder->sliding));
+    decoder->wanted_rows = arena_take(&arena, sequences, sizeof(*decoder->wanted_rows));
+    return arena.used;
 }
 
 enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decoder_spec *spec,
@@ -71,14 +72,14 @@ enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decode
     decoder->qkv_width = (c->head_count + 2 * c->kv_head_count) * c->head_dim;
     decoder->rope = (struct mr_cpu_rope){
         .cos = spec->rope->cos, .sin = spec->rope->sin, .rotary_dim = c->rope.rotary_dim};
-    size_t bytes = carve_buffers(decoder, NULL);
+    size_t bytes = place_buffers(decoder, NULL);
     struct mr_tensor_shape shape = {MR_TENSOR_U8, 1, {(int64_t)bytes}};
     enum mr_status status = mr_tensor_create(&decoder->memory, spec->device, &shape, err);
     if (status != MR_OK) {
         mr_decoder_destroy(decoder);
         return status;
     }
-    carve_buffers(decoder, mr_tensor_data(decoder->memory));
+    place_buffers(decoder, mr_tensor_data(decoder->memory));
     *out = decoder;
     return MR_OK;
 }
@@ -125,8 +126,8 @@ static void check_blocks(const struct mr_decoder_spec *spec, const struct mr_bat
         MR_ASSERT(from->slots[block] < spec->kv->slot_count);
 }
 
-/* Copies the sequences in and notes which rows' logits are wanted. */
-static void take_sequences(struct mr_decoder *decoder, const struct mr_batch *batch)
+/* Copies the sequences of the batch and records the rows whose logits are wanted. */
+static void copy_sequences(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
     uint32_t row = 0;
     decoder->logit_count = 0;
@@ -146,8 +147,9 @@ static void take_sequences(struct mr_decoder *decoder, const struct mr_batch *ba
     MR_ASSERT(row == batch->row_count);
 }
 
-/* From here on only the wanted rows count: moves them to the front, each a sequence of one row. */
-static void keep_wanted(struct mr_decoder *decoder, const struct mr_batch *batch)
+/* Moves the rows whose logits are wanted to the front, each as a sequence of one row; the other
+ * rows are not needed any more. */
+static void compact_wanted_rows(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
     size_t hidden = decoder->spec.config->hidden_size, qkv = decoder->qkv_width;
     uint32_t kept = 0;
@@ -173,9 +175,9 @@ static struct mr_cpu_norm norm_of(const struct mr_decoder *decoder, const float 
         .weight = weight, .epsilon = c->norm_epsilon, .width = c->hidden_size, .bf16 = bf16};
 }
 
-/* The attention of layer i, in the pool its KV is in. */
-static struct mr_cpu_kv *place_attention(struct mr_decoder *decoder, uint32_t i,
-                                         struct mr_cpu_attention_args *attention)
+/* Sets the attention arguments of layer i; returns the pool that holds the layer's KV. */
+static struct mr_cpu_kv *prepare_attention(struct mr_decoder *decoder, uint32_t i,
+                                           struct mr_cpu_attention_args *attention)
 {
     const struct mr_model_config *c = decoder->spec.config;
     const struct mr_kv_groups *groups = decoder->spec.kv;
@@ -200,12 +202,12 @@ static void project_qkv(struct mr_decoder *decoder, const struct mr_layer_weight
     mr_cpu_rope_write(kv, attention, &rope, decoder->qkv);
 }
 
-static void attend_and_feed(struct mr_decoder *decoder, const struct mr_layer_weights *layer,
-                            struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
-                            uint32_t rows)
+static void run_attention_and_ffn(struct mr_decoder *decoder, const struct mr_layer_weights *layer,
+                                  struct mr_cpu_kv *kv,
+                                  const struct mr_cpu_attention_args *attention, uint32_t rows)
 {
-    mr_cpu_attention(kv, attention, decoder->qkv, decoder->mixed);
-    mr_cpu_linear_run(layer->attention_out, decoder->mixed, rows, MR_CPU_ADD_F32,
+    mr_cpu_attention(kv, attention, decoder->qkv, decoder->attended);
+    mr_cpu_linear_run(layer->attention_out, decoder->attended, rows, MR_CPU_ADD_F32,
                       decoder->residual);
     struct mr_cpu_norm norm = norm_of(decoder, layer->ffn_norm, decoder->spec.bf16);
     mr_cpu_rms_norm(&norm, decoder->residual, rows, decoder->normed);
@@ -228,7 +230,7 @@ void mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch
     const struct mr_model_config *c = spec->config;
     MR_ASSERT(batch->row_count > 0 && batch->row_count <= spec->rows_max);
     MR_ASSERT(batch->sequence_count > 0 && batch->sequence_count <= spec->sequences_max);
-    take_sequences(decoder, batch);
+    copy_sequences(decoder, batch);
     struct embedding_work embedding = {decoder, batch->token_ids};
     mr_parallel_for(batch->row_count, 16, embed_rows, &embedding);
     struct mr_cpu_attention_args attention = {.head_count = c->head_count,
@@ -236,13 +238,14 @@ void mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch
                                               .sequence_count = batch->sequence_count};
     uint32_t rows = batch->row_count;
     for (uint32_t i = 0; i < c->layer_count; i++) {
-        struct mr_cpu_kv *kv = place_attention(decoder, i, &attention);
+        struct mr_cpu_kv *kv = prepare_attention(decoder, i, &attention);
         project_qkv(decoder, &spec->weights->layers[i], kv, &attention, rows);
         if (i + 1 == c->layer_count) {
-            keep_wanted(decoder, batch);
+            compact_wanted_rows(decoder, batch);
             rows = attention.sequence_count = decoder->logit_count;
         }
-        if (rows > 0) attend_and_feed(decoder, &spec->weights->layers[i], kv, &attention, rows);
+        if (rows > 0)
+            run_attention_and_ffn(decoder, &spec->weights->layers[i], kv, &attention, rows);
     }
     if (rows > 0) project_logits(decoder);
 }

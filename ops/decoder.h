@@ -1,10 +1,11 @@
-/* decoder - the forward pass: one loop over the layers of a model that is data.
+/* decoder - the forward pass: one loop over the layers; the configuration of the model says how
+ * they differ.
  *
- * A step computes every row up to the last layer's keys and values; behind them only the last row
- * of each sequence that wants logits is carried on.
+ * A step computes all rows up to the keys and values of the last layer. After that it computes only
+ * the rows whose logits are wanted: the last row of each sequence with wants_logits.
  *
  * State:  step buffers for rows_max rows and sequences_max sequences; the logits of the last step.
- * Owner:  engine thread. Memory: all of it in _create; a step allocates nothing.
+ * Owner:  engine thread. Memory: allocated in _create; a step allocates nothing.
  * Errors: only _create can fail. Weights, rope tables and the KV pool are borrowed. */
 #ifndef MR_OPS_DECODER_H
 #define MR_OPS_DECODER_H
@@ -33,7 +34,7 @@ void mr_decoder_destroy(struct mr_decoder *decoder);
 /* Bytes of the step buffers. */
 uint64_t mr_decoder_bytes(const struct mr_decoder *decoder);
 
-/* The batch keeps to the limits of the spec, of the vocabulary and of the rope table. */
+/* Asserts that the batch is within the limits of the spec, the vocabulary and the rope table. */
 void mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch);
 /* Logits of the row-th sequence of the last forward that wanted them: [vocab_size], borrowed until
  * the next forward. Asserts that there is such a sequence. */

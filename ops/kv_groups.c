@@ -2,7 +2,7 @@
 
 #include "codec/check.h"
 
-/* Slots of one sequence: a window, a step, and one that is copied from. */
+/* Slots that one sequence needs: for a window, a step, and the source of a block copy. */
 static uint32_t window_slots(uint32_t window, uint32_t step_tokens)
 {
     return (window - 1 + step_tokens) / MR_BLOCK_TOKENS + 3;
@@ -13,32 +13,32 @@ static uint32_t context_blocks(const struct mr_model_config *config)
     return (config->context_tokens + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS;
 }
 
-static bool slides_apart(const struct mr_model_config *config, uint32_t step_tokens)
+static bool has_sliding_group(const struct mr_model_config *config, uint32_t step_tokens)
 {
     if (config->window == 0 || config->window >= config->context_tokens) return false;
     return window_slots(config->window, step_tokens) < context_blocks(config);
 }
 
-/* Layers in each group, and every layer's place in its own. */
+/* Assigns every layer to a group; counts: layers of the full and of the sliding group. */
 static void place_layers(struct mr_kv_groups *groups, const struct mr_model_config *config,
-                         bool apart, uint32_t counts[2])
+                         bool sliding, uint32_t counts[2])
 {
     counts[0] = counts[1] = 0;
     for (uint32_t i = 0; i < config->layer_count; i++) {
-        bool slides = apart && config->windowed[i];
+        bool slides = sliding && config->windowed[i];
         groups->layers[i] = (struct mr_kv_layer){slides, counts[slides]++};
     }
 }
 
-static uint32_t bounded(double count, uint32_t least)
+static uint32_t bounded(double count, uint32_t min)
 {
-    if (count < (double)least) return least;
+    if (count < (double)min) return min;
     return count < (double)(UINT32_MAX / 2) ? (uint32_t)count : UINT32_MAX / 2;
 }
 
-/* Divides the bytes; full_bytes or slot_bytes may be 0. */
+/* Divides the memory; full_bytes: bytes of a block, slot_bytes: of a slot; one of them may be 0. */
 static void divide(struct mr_kv_groups *groups, double bytes, size_t full_bytes, size_t slot_bytes,
-                   double slots_per_block, uint32_t slots_least)
+                   double slots_per_block, uint32_t slots_min)
 {
     double full = (double)full_bytes, slot = (double)slot_bytes;
     if (slot_bytes == 0) {
@@ -46,9 +46,9 @@ static void divide(struct mr_kv_groups *groups, double bytes, size_t full_bytes,
         return;
     }
     double blocks = bytes / (full + slots_per_block * slot);
-    groups->slot_count = bounded(blocks * slots_per_block, slots_least);
-    if (full_bytes > 0 && groups->slot_count == slots_least)
-        blocks = (bytes - slot * slots_least) / full;
+    groups->slot_count = bounded(blocks * slots_per_block, slots_min);
+    if (full_bytes > 0 && groups->slot_count == slots_min)
+        blocks = (bytes - slot * slots_min) / full;
     groups->block_count = bounded(blocks, full_bytes > 0 ? 1 : groups->slot_count);
 }
 
@@ -57,9 +57,9 @@ enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, const struct mr_mod
                                    struct mr_error *err)
 {
     *out = (struct mr_kv_groups){0};
-    bool apart = slides_apart(config, step_tokens);
+    bool sliding = has_sliding_group(config, step_tokens);
     uint32_t counts[2];
-    place_layers(out, config, apart, counts);
+    place_layers(out, config, sliding, counts);
     struct mr_cpu_kv_spec spec = {
         .kv_head_count = config->kv_head_count, .head_dim = config->head_dim, .bf16 = bf16};
     spec.layer_count = counts[0];
@@ -67,7 +67,7 @@ enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, const struct mr_mod
     spec.layer_count = counts[1];
     size_t slot_bytes = mr_cpu_kv_block_bytes(&spec);
     out->block_bytes = full_bytes + slot_bytes;
-    uint32_t slots = apart ? window_slots(config->window, step_tokens) : 0;
+    uint32_t slots = sliding ? window_slots(config->window, step_tokens) : 0;
     double share = 2.0 * slots / context_blocks(config);
     divide(out, (double)kv_bytes, full_bytes, slot_bytes, share < 1.0 ? share : 1.0, slots);
     out->pool_bytes =
@@ -132,8 +132,8 @@ bool mr_kv_groups_export(const struct mr_kv_groups *groups, struct mr_kv_place p
     return true;
 }
 
-static void import(const struct mr_kv_groups *groups, struct mr_cpu_kv *kv, uint32_t block,
-                   uint32_t first, uint32_t token_count, const unsigned char *bytes)
+static void import_group(const struct mr_kv_groups *groups, struct mr_cpu_kv *kv, uint32_t block,
+                         uint32_t first, uint32_t token_count, const unsigned char *bytes)
 {
     if (!kv) return;
     if (groups->int8)
@@ -146,6 +146,6 @@ void mr_kv_groups_import(struct mr_kv_groups *groups, struct mr_kv_place place,
                          uint32_t token_count, const unsigned char *bytes)
 {
     const unsigned char *rest = bytes + stored_bytes(groups, groups->full, token_count);
-    import(groups, groups->full, place.block, place.first, token_count, bytes);
-    import(groups, groups->sliding, place.slot, place.first, token_count, rest);
+    import_group(groups, groups->full, place.block, place.first, token_count, bytes);
+    import_group(groups, groups->sliding, place.slot, place.first, token_count, rest);
 }

@@ -1,14 +1,14 @@
-/* kv_groups - the KV pool of a model, in one group of layers or two. Layers that see all of a
- * sequence keep their KV in blocks, one for each 256 tokens of it. Layers that see only a window
- * keep theirs in slots, of which a sequence needs no more than a window and a step take, however
- * long it is (kvcache/kv_cache.h says which block has which slot). When that saves nothing, the
- * window being nearly as long as the context, all layers are in one group.
+/* kv_groups - the KV pool of a model, in one or two groups of layers. Full-attention layers keep
+ * their KV in blocks, one for each MR_BLOCK_TOKENS tokens of a sequence. Sliding-window layers keep
+ * theirs in slots, which are block-sized; a sequence needs only as many slots as a window and a
+ * step span, however long it is (kvcache/kv_cache.h maps blocks to slots). When the window is
+ * nearly as long as the context, this would save no memory, and all layers are in the full group.
  *
- * How bytes are divided between blocks and slots: so that both run out together for sequences half
- * as long as the context. When every layer slides, a block is a number without memory.
+ * Memory is divided so that blocks and slots run out together for sequences half as long as the
+ * context. In a model without full-attention layers a block id has no KV storage behind it.
  *
- * Owner:  engine thread. Memory: all in _create, pages come when first used, or by _populate
- * before. Errors: _create MR_NOMEM, MR_UNSUPPORTED (ops/cpu/kernels.h). */
+ * Owner:  engine thread. Memory: reserved in _create; pages become resident on first use, or
+ * earlier by _populate. Errors: _create MR_NOMEM, MR_UNSUPPORTED (ops/cpu/kernels.h). */
 #ifndef MR_OPS_KV_GROUPS_H
 #define MR_OPS_KV_GROUPS_H
 
@@ -17,34 +17,34 @@
 #include "ops/files/model_config.h"
 
 struct mr_kv_layer {
-    bool slides;
-    uint32_t index; /* within its group */
+    bool slides;    /* in the sliding group */
+    uint32_t index; /* of the layer within its group */
 };
 
 struct mr_kv_groups {
-    struct mr_cpu_kv *full;    /* block_count blocks; NULL when every layer slides */
-    struct mr_cpu_kv *sliding; /* slot_count blocks; NULL when there is no such group */
+    struct mr_cpu_kv *full;    /* block_count blocks; NULL without full-attention layers */
+    struct mr_cpu_kv *sliding; /* slot_count blocks; NULL with one group only */
     uint32_t block_count, slot_count;
-    size_t block_bytes; /* of 256 tokens in all layers */
+    size_t block_bytes; /* KV of MR_BLOCK_TOKENS tokens in all layers */
     uint64_t pool_bytes;
-    bool int8; /* stored in int8 (ops/cpu/kernels.h); the owner may set it after _create */
+    bool int8; /* exported form is int8 (ops/cpu/kernels.h); the owner may set it after _create */
     struct mr_kv_layer layers[MR_LAYERS_MAX];
 };
 
-/* step_tokens: most tokens of one sequence in a step. kv_bytes: rounded down to what is whole, but
- * never below one block, and one window and step. */
+/* step_tokens: most tokens of one sequence in a step. kv_bytes: size of the pool, rounded down to
+ * whole blocks and slots; the pool has at least one block, and the slots of one sequence. */
 enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, const struct mr_model_config *config,
                                    bool bf16, uint32_t step_tokens, uint64_t kv_bytes,
                                    struct mr_error *err);
 void mr_kv_groups_destroy(struct mr_kv_groups *groups);
-/* Some more of its memory is made resident; false when there is none left to. */
+/* Makes the next 2 MiB resident; false when the whole pool is. */
 bool mr_kv_groups_populate(struct mr_kv_groups *groups);
 
 void mr_kv_groups_copy(struct mr_kv_groups *groups, struct mr_kv_place from, struct mr_kv_place to,
                        uint32_t token_count);
-/* The stored form: layers of the full group, then those of the sliding one. */
+/* Bytes of the exported form: layers of the full group, then those of the sliding group. */
 size_t mr_kv_groups_export_bytes(const struct mr_kv_groups *groups, uint32_t token_count);
-/* False: stored in int8, and a number is not finite or nearly so. */
+/* False: a number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */
 bool mr_kv_groups_export(const struct mr_kv_groups *groups, struct mr_kv_place place,
                          uint32_t token_count, unsigned char *bytes);
 void mr_kv_groups_import(struct mr_kv_groups *groups, struct mr_kv_place place,

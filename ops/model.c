@@ -16,7 +16,7 @@
 
 struct mr_model {
     struct mr_model_info info;
-    struct mr_model_source source; /* its weights closed */
+    struct mr_model_source source; /* its weights are closed after loading */
     struct mr_device device;
     bool bf16;
     struct mr_weights weights;
@@ -24,7 +24,7 @@ struct mr_model {
     struct mr_kv_groups kv;
     struct mr_decoder *decoder;
     struct mr_sampler *sampler;
-    struct mr_sample_row *sample_rows; /* [sample_rows_max], logits filled in */
+    struct mr_sample_row *sample_rows; /* [sample_rows_max] copies with logits set */
     uint32_t sample_rows_max;
 };
 
@@ -47,8 +47,8 @@ static uint32_t usable_cores(void)
     return count > 0 ? (uint32_t)count : 1;
 }
 
-static enum mr_status begin(struct mr_model *model, const struct mr_model_options *options,
-                            struct mr_error *err)
+static enum mr_status set_up(struct mr_model *model, const struct mr_model_options *options,
+                             struct mr_error *err)
 {
     enum mr_status status = mr_device_parse(options->device, &model->device, err);
     if (status != MR_OK) return status;
@@ -56,7 +56,7 @@ static enum mr_status begin(struct mr_model *model, const struct mr_model_option
         return mr_fail(err, MR_BAD_CONFIG, "device \"%.32s\" is not supported yet; cpu is",
                        options->device);
     if (options->rows_max == 0 || options->sequences_max == 0)
-        return mr_fail(err, MR_BAD_CONFIG, "a step needs room for a row and a sequence");
+        return mr_fail(err, MR_BAD_CONFIG, "a step must have room for a row and a sequence");
     status = choose_dtype(model, options->dtype, err);
     if (status == MR_OK) status = mr_tensor_thread_begin(err);
     uint32_t threads = options->thread_count > 0 ? options->thread_count : usable_cores();
@@ -80,7 +80,7 @@ static enum mr_status load_weights(struct mr_model *model, const struct mr_model
     return status;
 }
 
-/* No sequence can be longer than the context of the model, nor than the pool. */
+/* A sequence is limited by the context of the model and by the size of the pool. */
 static enum mr_status create_rope(struct mr_model *model, struct mr_error *err)
 {
     const struct mr_model_config *c = &model->source.config;
@@ -131,7 +131,7 @@ static void fill_sizes(struct mr_model_info *info, const struct mr_model_config 
     memcpy(info->eos_ids, c->eos_ids, sizeof(info->eos_ids));
 }
 
-/* What a stored block depends on besides weights and geometry. */
+/* Fills in the fields on which the bytes of an exported block depend, besides weights and sizes. */
 static void fill_kv_identity(struct mr_model *model)
 {
     struct mr_model_info *info = &model->info;
@@ -175,7 +175,7 @@ static void fill_info(struct mr_model *model)
 static enum mr_status open_parts(struct mr_model *model, const struct mr_model_options *options,
                                  struct mr_error *err)
 {
-    enum mr_status status = begin(model, options, err);
+    enum mr_status status = set_up(model, options, err);
     if (status == MR_OK) status = mr_model_files_read(&model->source, options->path, err);
     if (status == MR_OK) status = load_weights(model, options, err);
     if (status == MR_OK)
@@ -232,7 +232,7 @@ const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model)
 enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
                                 struct mr_error *err)
 {
-    (void)err; /* a CPU does not fail half-way */
+    (void)err; /* the CPU backend cannot fail in a step */
     mr_decoder_forward(model->decoder, batch);
     return MR_OK;
 }
@@ -280,8 +280,8 @@ size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_cou
 
 void *mr_model_kv_bytes_of(struct mr_model *model, uint32_t block)
 {
-    bool apart = model->kv.sliding != NULL || model->kv.full == NULL;
-    return apart || model->kv.int8 ? NULL : mr_cpu_kv_bytes_of(model->kv.full, block);
+    bool has_slots = model->kv.sliding != NULL || model->kv.full == NULL;
+    return has_slots || model->kv.int8 ? NULL : mr_cpu_kv_bytes_of(model->kv.full, block);
 }
 
 static enum mr_status check_transfer(const struct mr_model *model, uint32_t token_count,
@@ -290,7 +290,7 @@ static enum mr_status check_transfer(const struct mr_model *model, uint32_t toke
     MR_ASSERT(token_count <= MR_BLOCK_TOKENS);
     size_t expected = mr_kv_groups_export_bytes(&model->kv, token_count);
     if (size != expected)
-        return mr_fail(err, MR_MALFORMED, "%u tokens of KV are %zu bytes, not %zu", token_count,
+        return mr_fail(err, MR_MALFORMED, "%u tokens of KV have %zu bytes, not %zu", token_count,
                        expected, size);
     return MR_OK;
 }
@@ -301,7 +301,8 @@ enum mr_status mr_model_kv_export(struct mr_model *model, struct mr_kv_place pla
 {
     enum mr_status status = check_transfer(model, token_count, size, err);
     if (status == MR_OK && !mr_kv_groups_export(&model->kv, place, token_count, bytes))
-        status = mr_fail(err, MR_MALFORMED, "block %u holds numbers that int8 cannot", place.block);
+        status = mr_fail(err, MR_MALFORMED, "block %u has a number that int8 cannot represent",
+                         place.block);
     return status;
 }
 

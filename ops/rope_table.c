@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #define FULL_TURN 6.28318530717958647692f
-#define PAIRS_MAX 128u /* of a head of 256 */
+#define PAIRS_MAX 128u /* pairs in a head of 256 numbers */
 
-/* Llama 3.1: long wavelengths are stretched by factor, short ones kept, those between blended. */
+/* Llama 3.1: long wavelengths are multiplied by factor, short ones kept, those between blended. */
 static float llama3_frequency(const struct mr_rope_config *config, float frequency)
 {
     float context = (float)config->original_context;

@@ -1,11 +1,10 @@
 /* rope_table - the tables of the rotary position embedding (Su et al., "RoFormer", 2021): for
- * position p and pair i the angle p * theta^(-2i / rotary_dim), stretched as the model's scaling
- * says.
+ * position p and pair i the sine and cosine of the angle p * theta^(-2i / rotary_dim), with the
+ * frequency scaling of the model applied.
  *
- * Angles are computed in single precision, as the reference implementation does, so that long
- * positions agree with it.
- * Owner: the model, on the engine thread. Memory: two tables, [position][rotary_dim / 2] each, made
- * in _create. */
+ * Angles are computed in single precision as in the reference implementation, so that results agree
+ * at large positions. Owner: the model; engine thread. Memory: two tables [position][rotary_dim /
+ * 2], allocated in _create. */
 #ifndef MR_OPS_ROPE_TABLE_H
 #define MR_OPS_ROPE_TABLE_H
 
@@ -16,7 +15,7 @@ struct mr_rope_table {
     uint32_t position_count;
 };
 
-/* divisors: [rotary_dim / 2] by which the frequencies are divided (rope_freqs.weight of GGUF), or
+/* divisors: [rotary_dim / 2], the frequencies are divided by them (rope_freqs.weight of GGUF); or
  * NULL. MR_NOMEM. */
 enum mr_status mr_rope_table_create(struct mr_rope_table *out, const struct mr_rope_config *config,
                                     const float *divisors, uint32_t position_count,

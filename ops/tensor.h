@@ -1,15 +1,14 @@
-/* tensor - LibTorch behind a C door: tensors as opaque handles and the few operators this program
- * leaves to LibTorch.
+/* tensor - the C interface to LibTorch: tensors as opaque handles, and the operators that this
+ * program uses.
  *
- * State:  none of its own; LibTorch's allocator and thread pool are the process's.
- * Owner:  the engine thread. LibTorch keeps one team of threads for each calling thread, so one
- *         thread alone makes these calls (loading happens on it as well).
- * Memory: "new" results belong to the caller, who gives them to mr_tensor_destroy; a data pointer
- *         is borrowed from its tensor. Operators write into tensors made before and allocate
- *         nothing that outlives the call.
- * Errors: no C++ exception leaves these functions: MR_NOMEM when memory is out, MR_BACKEND with
- *         LibTorch's first sentence otherwise.
- * Device: named when a tensor is made; operators run where their tensors are. */
+ * State:  none; LibTorch's allocator and thread pool belong to the process.
+ * Owner:  the engine thread makes all calls, those during loading too: LibTorch creates a team of
+ *         threads for each calling thread.
+ * Memory: "new" results belong to the caller, who destroys them with mr_tensor_destroy; a data
+ * pointer is borrowed from its tensor. Operators write to existing tensors and allocate nothing
+ * that outlives the call. Errors: no C++ exception leaves these functions: MR_NOMEM when out of
+ * memory, else MR_BACKEND with the first line of LibTorch's message. Device: chosen when a tensor
+ * is created; operators run on the device of their tensors. */
 #ifndef MR_OPS_TENSOR_H
 #define MR_OPS_TENSOR_H
 
@@ -23,8 +22,8 @@
 extern "C" {
 #endif
 
-/* Turns off gradient and version bookkeeping on the calling thread until it ends. Call once on the
- * thread that owns the model, before anything else here. */
+/* Turns off LibTorch's gradient and version tracking on the calling thread until the thread ends.
+ * Call it on the thread that owns the model, before every other function here. */
 enum mr_status mr_tensor_thread_begin(struct mr_error *err);
 
 /* ---- tensors ---- */
@@ -51,7 +50,7 @@ struct mr_tensor_shape {
 /* New, contiguous, contents undefined, data aligned to 64 bytes. */
 enum mr_status mr_tensor_create(struct mr_tensor **out, struct mr_device device,
                                 const struct mr_tensor_shape *shape, struct mr_error *err);
-/* New view of host memory the caller keeps alive and unmoved as long as the tensor. */
+/* New view of host memory, which the caller keeps alive and in place as long as the tensor. */
 enum mr_status mr_tensor_wrap(struct mr_tensor **out, void *bytes,
                               const struct mr_tensor_shape *shape, struct mr_error *err);
 /* tensor may be NULL. */
@@ -61,8 +60,8 @@ void mr_tensor_destroy(struct mr_tensor *tensor);
 void *mr_tensor_data(struct mr_tensor *tensor);
 size_t mr_tensor_bytes(const struct mr_tensor *tensor);
 
-/* out[rows, n] = x[rows, k] weight[n, k]^T, all of one type and device. The reference for our own
- * linear kernels. */
+/* out[rows, n] = x[rows, k] weight[n, k]^T, all of one type and on one device. The reference that
+ * our linear kernels are tested against. */
 enum mr_status mr_tensor_linear(struct mr_tensor *out, const struct mr_tensor *x,
                                 const struct mr_tensor *weight, struct mr_error *err);
 

@@ -1,5 +1,5 @@
-/* The one file that knows LibTorch. Every function catches, turns what it caught into a status and
- * a sentence, and lets nothing through. */
+/* The only file that includes LibTorch. Every function catches all exceptions and returns a status
+ * and a sentence instead. */
 #define _Noreturn [[noreturn]] /* codec/check.h is C11 */
 extern "C" {
 #include "codec/check.h"
@@ -39,7 +39,7 @@ template <typename F> enum mr_status guarded(struct mr_error *err, const F &body
     } catch (const std::exception &error) {
         return fail_first_line(err, error.what());
     } catch (...) {
-        return mr_fail(err, MR_BACKEND, "LibTorch threw something unknown");
+        return mr_fail(err, MR_BACKEND, "LibTorch: unknown exception");
     }
 }
 
@@ -82,7 +82,8 @@ enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct m
         *out = {MR_DEVICE_CUDA, text[5] - '0'};
         return MR_OK;
     }
-    return mr_fail(err, MR_BAD_CONFIG, "unknown device \"%.32s\": cpu, cuda or cuda:N", text);
+    return mr_fail(err, MR_BAD_CONFIG, "unknown device \"%.32s\"; valid are cpu, cuda and cuda:N",
+                   text);
 }
 
 enum mr_status mr_tensor_create(struct mr_tensor **out, struct mr_device device,

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Where row `row` of the whole lies: the share, and the row inside it as the file counts. */
+/* The source of one row of the merged layer: the share, and the row of its tensor. */
 struct place {
     const struct mr_weight_share *share;
     uint32_t row;

@@ -1,11 +1,12 @@
-/* weight_rows - the rows of a merged linear, drawn from the tensors of a file: one share after the
- * other (q, k, v) or in turn (gate, up), each brought into Hugging Face's order.
+/* weight_rows - the rows of a merged linear layer, read from the tensors of a file. A share is the
+ * rows that one tensor contributes. Shares follow each other (q, k, v) or alternate row by row
+ * (gate, up).
  *
- * GGUF keeps q and k of the llama family in the order of rotary pairs: inside a head of d rows, row
- * 2i is Hugging Face's i and row 2i + 1 its i + d/2. Here that order is undone, so that everything
- * behind (rope, KV blocks, stored KV) has one layout.
+ * GGUF stores the rows of q and k of the llama family in pair order: in a head of d rows, row 2i is
+ * Hugging Face's row i, and row 2i + 1 is Hugging Face's row i + d/2. This module restores Hugging
+ * Face's order, so that rope, KV blocks and stored KV have one layout for both file formats.
  *
- * Threads: reading is pure; any thread. Memory: borrows the tensors. */
+ * Threads: any; reading has no side effect. Memory: borrows the tensors. */
 #ifndef MR_OPS_WEIGHT_ROWS_H
 #define MR_OPS_WEIGHT_ROWS_H
 
@@ -17,20 +18,20 @@ struct mr_weight_share {
     const struct mr_stored_tensor *weight; /* [row_count, width] */
     const struct mr_stored_tensor *bias;   /* [row_count] or NULL */
     uint32_t row_count;
-    uint32_t pair_dim; /* rows of a head stored in rotary pairs; 0: in plain order */
+    uint32_t pair_dim; /* head size, if the rows are in pair order; else 0 */
 };
 
 struct mr_weight_rows {
     struct mr_weight_share shares[MR_WEIGHT_SHARES_MAX];
     uint32_t share_count;
-    bool alternate; /* shares of equal row_count take turns */
+    bool alternate; /* row by row; all shares have the same row_count */
 };
 
 uint32_t mr_weight_rows_count(const struct mr_weight_rows *rows);
-/* An mr_cpu_row_source; context is the struct mr_weight_rows. */
+/* An mr_cpu_row_source (ops/cpu/kernels.h); context: the struct mr_weight_rows. */
 void mr_weight_rows_read(void *context, uint32_t row, float *out);
-/* The biases in the same order, new; a share without one counts as zeros; *out is NULL when none
- * has one. MR_NOMEM. */
+/* *out: a new array of the biases in the same order, which the caller frees; zeros for a share
+ * without bias; NULL when no share has a bias. MR_NOMEM. */
 enum mr_status mr_weight_rows_bias(const struct mr_weight_rows *rows, float **out,
                                    struct mr_error *err);
 

@@ -28,7 +28,7 @@ enum part {
     PART_COUNT
 };
 
-/* Without ".weight" or ".bias"; %u is the layer. */
+/* Tensor names without ".weight" or ".bias"; %u is the layer. */
 static const struct {
     const char *gguf, *hugging_face;
 } part_names[PART_COUNT] = {
@@ -54,7 +54,7 @@ struct loader {
     struct mr_weights *weights;
     struct mr_error *err;
     uint64_t done_bytes, total_bytes;
-    bool *used; /* tensors of the file that have found their place */
+    bool *used; /* [tensors->count] tensors of the file that the model uses */
 };
 
 #define NAME_BYTES 96
@@ -82,7 +82,7 @@ static const struct mr_stored_tensor *find(struct loader *loader, enum part part
     return tensor;
 }
 
-/* ---- checked look-up ---- */
+/* ---- checked lookup ---- */
 
 static enum mr_status wrong_shape(struct loader *loader, const struct mr_stored_tensor *tensor,
                                   uint64_t rows, uint64_t width)
@@ -96,7 +96,7 @@ static enum mr_status wrong_shape(struct loader *loader, const struct mr_stored_
                    (unsigned long long)width);
 }
 
-/* The weight of a part as [rows, width], or as a vector when rows is 0. */
+/* Looks up the weight of a part and checks that it is [rows, width], or [width] when rows is 0. */
 static enum mr_status need_weight(struct loader *loader, enum part part, uint32_t layer,
                                   uint64_t rows, uint64_t width,
                                   const struct mr_stored_tensor **out)
@@ -155,7 +155,7 @@ static enum mr_status load_vector(struct loader *loader, enum part part, uint32_
 
 /* ---- linears ---- */
 
-/* One tensor's share of a merged linear. */
+/* The rows that one tensor contributes to a merged linear layer. */
 struct share {
     enum part part;
     uint32_t rows;
@@ -166,7 +166,7 @@ struct linear_plan {
     uint32_t layer, width;
     struct share shares[MR_WEIGHT_SHARES_MAX];
     uint32_t share_count;
-    bool alternate; /* rows come from the shares in turn, else one share after the other */
+    bool alternate; /* rows are taken from the shares in turn, else share after share */
 };
 
 static enum mr_status gather(struct loader *loader, const struct linear_plan *plan,
@@ -212,8 +212,8 @@ static enum mr_status load_linear(struct loader *loader, const struct linear_pla
     return MR_OK;
 }
 
-static enum mr_status load_plain(struct loader *loader, enum part part, uint32_t layer,
-                                 uint32_t rows, uint32_t width, struct mr_cpu_linear **out)
+static enum mr_status load_single(struct loader *loader, enum part part, uint32_t layer,
+                                  uint32_t rows, uint32_t width, struct mr_cpu_linear **out)
 {
     struct linear_plan plan = {
         .layer = layer, .width = width, .shares = {{.part = part, .rows = rows}}, .share_count = 1};
@@ -259,28 +259,28 @@ static enum mr_status load_layer(struct loader *loader, uint32_t layer)
     if (status == MR_OK && c->family->head_norm)
         status = load_vector(loader, K_NORM, layer, c->head_dim, &to->k_norm);
     if (status == MR_OK)
-        status = load_plain(loader, ATTENTION_OUT, layer, c->hidden_size,
-                            c->head_count * c->head_dim, &to->attention_out);
+        status = load_single(loader, ATTENTION_OUT, layer, c->hidden_size,
+                             c->head_count * c->head_dim, &to->attention_out);
     if (status == MR_OK)
         status = load_vector(loader, FFN_NORM, layer, c->hidden_size, &to->ffn_norm);
     if (status == MR_OK) status = load_gate_up(loader, layer, &to->gate_up);
     if (status == MR_OK)
-        status = load_plain(loader, DOWN, layer, c->hidden_size, c->ffn_size, &to->down);
+        status = load_single(loader, DOWN, layer, c->hidden_size, c->ffn_size, &to->down);
     return status;
 }
 
-/* The head is tied as well when the configuration says so and the file repeats the tensor. */
-static enum mr_status load_ends(struct loader *loader)
+/* When the head is tied, a head tensor in the file is a copy of the embedding and is ignored. */
+static enum mr_status load_embedding_and_head(struct loader *loader)
 {
     const struct mr_model_config *c = loader->spec->config;
     struct mr_weights *weights = loader->weights;
     enum mr_status status =
-        load_plain(loader, EMBEDDING, 0, c->vocab_size, c->hidden_size, &weights->embedding);
+        load_single(loader, EMBEDDING, 0, c->vocab_size, c->hidden_size, &weights->embedding);
     if (status == MR_OK)
         status = load_vector(loader, FINAL_NORM, 0, c->hidden_size, &weights->final_norm);
     if (status != MR_OK) return status;
     if (!c->tied_head)
-        return load_plain(loader, HEAD, 0, c->vocab_size, c->hidden_size, &weights->head);
+        return load_single(loader, HEAD, 0, c->vocab_size, c->hidden_size, &weights->head);
     weights->head = weights->embedding;
     (void)find(loader, HEAD, 0, ".weight");
     return MR_OK;
@@ -299,26 +299,27 @@ static enum mr_status load_rope_divisors(struct loader *loader)
     mr_stored_tensor_row(tensor, 0, loader->weights->rope_divisors);
     for (uint32_t i = 0; i < count; i++)
         if (!(loader->weights->rope_divisors[i] > 0.0f))
-            return mr_fail(loader->err, MR_BAD_FILE, "\"rope_freqs.weight\" is not positive");
+            return mr_fail(loader->err, MR_BAD_FILE,
+                           "\"rope_freqs.weight\" has a number that is not positive");
     return MR_OK;
 }
 
-/* Old files store the rotary frequencies that everybody computes. */
-static bool is_ignorable(struct mr_text name)
+/* Older files store rotary frequencies, which follow from the configuration. */
+static bool may_be_unused(struct mr_text name)
 {
     static const char suffix[] = ".rotary_emb.inv_freq";
     size_t length = sizeof(suffix) - 1;
     return name.length > length && memcmp(name.bytes + name.length - length, suffix, length) == 0;
 }
 
-static enum mr_status refuse_strangers(const struct loader *loader)
+static enum mr_status reject_unused_tensors(const struct loader *loader)
 {
     const struct mr_tensor_table *table = loader->spec->tensors;
     for (uint32_t i = 0; i < table->count; i++) {
         struct mr_text name = table->entries[i].name;
-        if (!loader->used[i] && !is_ignorable(name))
-            return mr_fail(loader->err, MR_BAD_FILE, "tensor \"%.*s\" has no place in a %s model",
-                           (int)(name.length < 80 ? name.length : 80), name.bytes,
+        if (!loader->used[i] && !may_be_unused(name))
+            return mr_fail(loader->err, MR_BAD_FILE, "tensor \"%.*s\" is not used by a %s model",
+                           mr_stored_name_shown(name), name.bytes,
                            loader->spec->config->family->name);
     }
     return MR_OK;
@@ -329,8 +330,8 @@ static enum mr_status load_all(struct loader *loader)
     enum mr_status status = load_rope_divisors(loader);
     for (uint32_t i = 0; status == MR_OK && i < loader->weights->layer_count; i++)
         status = load_layer(loader, i);
-    if (status == MR_OK) status = load_ends(loader);
-    return status == MR_OK ? refuse_strangers(loader) : status;
+    if (status == MR_OK) status = load_embedding_and_head(loader);
+    return status == MR_OK ? reject_unused_tensors(loader) : status;
 }
 
 enum mr_status mr_weights_load(struct mr_weights *out, const struct mr_weights_spec *spec,

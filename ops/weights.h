@@ -1,14 +1,13 @@
-/* weights - the tensors of a file packed into the linears and vectors of a decoder.
+/* weights - packs the tensors of a model file into the linear layers and vectors of the decoder.
  *
- * Every tensor is looked up by name, its shape and type checked against the configuration, and read
- * once, row by row, straight into packed form: q, k, v become one linear, gate and up another whose
- * rows alternate. A tensor of the file that no part of the model asked for is an error: a bias or a
- * norm left out would go unnoticed otherwise.
+ * Each tensor is looked up by name and its shape and type are checked against the configuration. It
+ * is read once, row by row, into packed form: q, k and v become one linear layer; gate and up
+ * become one whose rows alternate. A tensor of the file that the model does not use is an error,
+ * because an ignored bias or norm would silently give wrong answers.
  *
- * Owner:  the model; engine thread. Packing runs on the parallel pool.
+ * Owner:  the model; engine thread. Packing runs on the parallel team.
  * Memory: everything is copied; the file may be closed afterwards.
- * Errors: MR_BAD_FILE names the tensor and both shapes; MR_NOMEM; MR_UNSUPPORTED from the kernels.
- */
+ * Errors: MR_BAD_FILE names the tensor and both shapes; MR_NOMEM; MR_UNSUPPORTED by the kernels. */
 #ifndef MR_OPS_WEIGHTS_H
 #define MR_OPS_WEIGHTS_H
 
@@ -21,7 +20,7 @@ struct mr_layer_weights {
     float *q_norm, *k_norm;           /* [head_dim], or NULL */
     struct mr_cpu_linear *qkv;        /* [(heads + 2 kv_heads) head_dim, hidden_size] */
     struct mr_cpu_linear *attention_out;
-    struct mr_cpu_linear *gate_up; /* rows: gate 0, up 0, gate 1, up 1 ... */
+    struct mr_cpu_linear *gate_up; /* row order: gate 0, up 0, gate 1, up 1 ... */
     struct mr_cpu_linear *down;
 };
 
@@ -30,7 +29,7 @@ struct mr_weights {
     uint32_t layer_count;
     float *final_norm;
     struct mr_cpu_linear *head;      /* [vocab_size, hidden_size] */
-    struct mr_cpu_linear *embedding; /* the same object when the head is tied */
+    struct mr_cpu_linear *embedding; /* same pointer as head when the head is tied */
     float *rope_divisors;            /* [rotary_dim / 2], or NULL */
     uint64_t parameter_count, packed_bytes;
 };
@@ -38,7 +37,7 @@ struct mr_weights {
 struct mr_weights_spec {
     const struct mr_model_config *config;
     const struct mr_tensor_table *tensors;
-    bool gguf_names; /* else Hugging Face's */
+    bool gguf_names; /* tensors have GGUF's names, else Hugging Face's */
     bool bf16;
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes); /* or NULL */
     void *progress_context;

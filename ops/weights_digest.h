@@ -1,6 +1,6 @@
-/* weights_digest - 32 bytes that name the weights of a model: SHA-256 over its configuration, every
- * tensor's name, type, shape and size, and a sample of every tensor's bytes. Two files with the
- * same digest may share stored KV; the sample keeps start-up short.
+/* weights_digest - 32 bytes that identify the weights of a model: SHA-256 over its configuration,
+ * every tensor's name, type and shape, and a sample of every tensor's bytes. Workers whose models
+ * have the same digest share stored KV. Hashing only a sample keeps start-up short.
  *
  * Threads: any. Memory: none kept. Errors: MR_NOMEM. */
 #ifndef MR_OPS_WEIGHTS_DIGEST_H

@@ -23,16 +23,15 @@
 #include "ops/cpu/attend_body.h"
 
 #define ATTEND_STEP 32u /* keys in a step: one tile of weights */
-#define ATTEND_AHEAD                                                                               \
-    2u /* steps between a step's scores and its weights, and its weights and values */
-#define ATTEND_LARGE                                                                               \
-    0x1p60f /* largest sum of weights; its product with a value cannot overflow                    \
-             */
+/* Steps between a step's scores and its weights, and between its weights and its values. */
+#define ATTEND_AHEAD 2u
+/* The largest sum of weights; its product with a value cannot overflow. */
+#define ATTEND_LARGE 0x1p60f
 
 /* A weight is first a float: ATTEND_ZERO plus the integer above. Floats from 2^23 on are whole, so
  * the integer is in their low 16 bits. The conversion saturates: floats in [0, ATTEND_ZERO) and
- * below -ATTEND_ZERO give weight 0; other negative floats, and integers too large for 16 bits, give
- * a weight that is too large, so the row is computed again; NaN gives either. */
+ * from -ATTEND_ZERO down give weight 0; other negative floats, and integers too large for 16 bits,
+ * give a weight that is too large, so the row is computed again; NaN gives either. */
 #define ATTEND_ZERO 0x1p23f
 #define ATTEND_ONE  (256.0f * 127.0f + 1.0f) /* the integer of weight 1; + 1: halving rounds up */
 

@@ -202,8 +202,7 @@ static size_t partials_of(const struct attention_run *run,
            partial_floats(run, sequence);
 }
 
-/* Moves the cursor to the sequence of `job`, which is not before the first job of the current one.
- */
+/* Moves the cursor to the sequence of `job`, which is the current sequence or a later one. */
 static const struct mr_cpu_attention_sequence *seek(const struct attention_run *run,
                                                     struct attention_cursor *cursor, uint32_t job)
 {

@@ -49,8 +49,7 @@ INT8_INLINE uint32_t int8_token(struct int8_kind kind, uint32_t place)
     return kind.keys ? place / kind.share : place % kind.share;
 }
 
-/* The largest magnitude at each place of the rows, as the bits of a float: they order like floats.
- */
+/* The largest magnitude at each place of the rows, as float bits, which order like the floats. */
 INT8_INLINE void int8_tops_bf16(const struct mr_cpu_int8 *half, const unsigned char *rows,
                                 uint32_t tops[32])
 {
@@ -103,8 +102,7 @@ INT8_INLINE void int8_tops(struct int8_kind kind, const struct mr_cpu_int8 *half
     memcpy(tops, of_places, kind.tokens * sizeof *tops);
 }
 
-/* Chooses the scales of all tokens; factors: their inverses. False: a magnitude is 2^127 or more.
- */
+/* Sets the scales of all tokens; factors: their inverses. False: a magnitude is 2^127 or more. */
 INT8_INLINE bool int8_choose(const uint32_t *tops, uint32_t count, uint16_t *scales, float *factors)
 {
     uint32_t most = 0;
@@ -174,8 +172,7 @@ INT8_INLINE void int8_unpack_row(struct int8_kind kind, const unsigned char *in,
     }
 }
 
-/* Zeroes the numbers of a group's packed rows that belong to no token: those from token `live` on.
- */
+/* Zeroes the numbers of a group's packed rows that belong to the tokens from `live` on. */
 INT8_INLINE void int8_clear(struct int8_kind kind, uint32_t live, unsigned char *out, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)

@@ -140,8 +140,7 @@ struct mr_cpu_rope_args {
 void mr_cpu_rope_write(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
                        const struct mr_cpu_rope_args *args, float *qkv);
 /* Causal attention of every row to the blocks of its sequence. q as left by _rope_write; out:
- * [rows, head_count * head_dim] in dtype. A sequence has one row (decode) or many (a prompt chunk).
- */
+ * [rows, head_count * head_dim] in dtype. A sequence has one row (decode) or many (a prompt). */
 void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
                       const float *qkv, void *out);
 

@@ -123,8 +123,7 @@ struct mr_cpu_ops {
      * how many, fewer when other floats are NaN or -infinity. wanted <= MR_LOGPROBS_MAX. */
     uint32_t (*find_top)(const float *x, uint32_t count, uint32_t wanted, uint32_t *ids);
     /* To and from the stored form of kv_int8.c: all scales in bf16, then the rows in int8, group by
-     * group. False: a number is infinite, NaN, or 2^127 or more. Every level gives the same bytes.
-     */
+     * group. False: a number is infinite, NaN, or 2^127 or more. All levels give the same bytes. */
     bool (*pack_int8)(const struct mr_cpu_int8 *half, unsigned char *out);
     void (*unpack_int8)(const struct mr_cpu_int8 *half, const unsigned char *in);
 };

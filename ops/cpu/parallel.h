@@ -24,8 +24,7 @@
  * MR_NOMEM: a thread could not be created, and loops run on the caller alone. */
 enum mr_status mr_parallel_set_thread_count(uint32_t thread_count, struct mr_error *err);
 uint32_t mr_parallel_thread_count(void);
-/* Index of the calling thread within its loop, below mr_parallel_thread_count(); 0 outside a loop.
- */
+/* Index of the calling thread in its loop, below mr_parallel_thread_count(); 0 outside a loop. */
 uint32_t mr_parallel_thread_index(void);
 
 /* Runs the items [begin, end). A thread may get several such parts, one after another. */

@@ -1,5 +1,4 @@
-/* search_body - the sampler's passes over a row of logits, on the 16 lanes of the including file.
- */
+/* search_body - the sampler's passes over a row of logits, in lanes of the including file. */
 #ifndef MR_OPS_CPU_SEARCH_BODY_H
 #define MR_OPS_CPU_SEARCH_BODY_H
 

@@ -27,7 +27,8 @@ static uint32_t load_u32(const unsigned char *bytes)
     return value;
 }
 
-/* A half subnormal is its 10 bits times 2^-24; every other half re-biases its exponent by 112. */
+/* A subnormal half is its 10 fraction bits times 2^-24. Every other half keeps its fraction, and
+ * its exponent grows by 112, the difference of the two biases. */
 static float half_to_float(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
@@ -82,7 +83,7 @@ static void five_bits(const unsigned char *packed, uint32_t fifth, float scale, 
     }
 }
 
-/* (q - 8) d and q d - 8 d are the same float: 8 d is exact and q d is exact (4 + 11 bits). */
+/* q d - 8 d gives the same float as (q - 8) d, because 8 d and q d are exact (4 + 11 bits). */
 static void dequant_q4_0(const unsigned char *bytes, size_t count, float *out)
 {
     for (size_t i = 0; i < count; i += BLOCK, bytes += 18) {

@@ -13,7 +13,7 @@ struct mr_gguf {
     struct mr_tensor_table tensors;
 };
 
-/* Reads forward; every read says whether the bytes were there. */
+/* Reads forward; every read returns false when too few bytes are left. */
 struct cursor {
     const unsigned char *at;
     size_t left;
@@ -81,7 +81,7 @@ static bool bools_are_bools(const struct mr_gguf_value *value)
     return true;
 }
 
-/* The reason why the value cannot be, or NULL. */
+/* The reason why the value is not valid, or NULL. */
 static const char *parse_value(struct cursor *cursor, struct mr_gguf_value *value)
 {
     uint32_t type;
@@ -97,25 +97,13 @@ static const char *parse_value(struct cursor *cursor, struct mr_gguf_value *valu
     value->type = (enum mr_gguf_type)type;
     if (!take_elements(cursor, value))
         return "its value reaches past the end of the file or a text is longer than 16 MiB";
-    return bools_are_bools(value) ? NULL : "a truth value is neither 0 nor 1";
-}
-
-static int compare_text(struct mr_text a, struct mr_text b)
-{
-    size_t common = a.length < b.length ? a.length : b.length;
-    int order = common > 0 ? memcmp(a.bytes, b.bytes, common) : 0;
-    return order != 0 ? order : (a.length > b.length) - (a.length < b.length);
+    return bools_are_bools(value) ? NULL : "a boolean is neither 0 nor 1";
 }
 
 static int compare_values(const void *a, const void *b)
 {
     const struct mr_gguf_value *left = a, *right = b;
-    return compare_text(left->key, right->key);
-}
-
-static int shown(struct mr_text text)
-{
-    return (int)(text.length < 64 ? text.length : 64);
+    return mr_stored_name_order(left->key, right->key);
 }
 
 static enum mr_status parse_values(struct mr_gguf *gguf, struct cursor *cursor, uint64_t count,
@@ -134,15 +122,15 @@ static enum mr_status parse_values(struct mr_gguf *gguf, struct cursor *cursor, 
                            (unsigned long long)i);
         const char *reason = parse_value(cursor, value);
         if (reason)
-            return mr_fail(err, MR_BAD_FILE, "GGUF key \"%.*s\": %s", shown(value->key),
-                           value->key.bytes, reason);
+            return mr_fail(err, MR_BAD_FILE, "GGUF key \"%.*s\": %s",
+                           mr_stored_name_shown(value->key), value->key.bytes, reason);
     }
     gguf->value_count = (uint32_t)count;
     qsort(gguf->values, count, sizeof(*gguf->values), compare_values);
     for (uint64_t i = 1; i < count; i++)
         if (compare_values(&gguf->values[i - 1], &gguf->values[i]) == 0)
             return mr_fail(err, MR_BAD_FILE, "GGUF key \"%.*s\" is in the file twice",
-                           shown(gguf->values[i].key), gguf->values[i].key.bytes);
+                           mr_stored_name_shown(gguf->values[i].key), gguf->values[i].key.bytes);
     return MR_OK;
 }
 
@@ -173,10 +161,10 @@ static enum mr_status parse_type(uint32_t code, struct mr_stored_tensor *tensor,
     return mr_fail(err, MR_BAD_FILE,
                    "tensor \"%.*s\" is of type %u (%s); F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 are "
                    "supported",
-                   shown(tensor->name), tensor->name.bytes, code, name);
+                   mr_stored_name_shown(tensor->name), tensor->name.bytes, code, name);
 }
 
-/* Dimensions come innermost first; the table keeps them outermost first. */
+/* The file lists dimensions innermost first; the table stores them outermost first. */
 static bool take_dims(struct cursor *cursor, struct mr_stored_tensor *tensor)
 {
     if (!take_u32(cursor, &tensor->dim_count) || tensor->dim_count < 1 ||
@@ -187,7 +175,7 @@ static bool take_dims(struct cursor *cursor, struct mr_stored_tensor *tensor)
     return true;
 }
 
-/* Everything but the bytes, which are known only when the begin of the data is. */
+/* Reads everything but tensor->bytes, which is set when the start of the data is known. */
 static enum mr_status parse_tensor(struct cursor *cursor, struct mr_stored_tensor *tensor,
                                    uint64_t *offset, struct mr_error *err)
 {
@@ -196,14 +184,15 @@ static enum mr_status parse_tensor(struct cursor *cursor, struct mr_stored_tenso
                        MR_GGUF_NAME_MAX);
     uint32_t code;
     if (!take_dims(cursor, tensor) || !take_u32(cursor, &code) || !take_u64(cursor, offset))
-        return mr_fail(err, MR_BAD_FILE, "tensor \"%.*s\": cut off, or not of 1 to 4 dimensions",
-                       shown(tensor->name), tensor->name.bytes);
+        return mr_fail(err, MR_BAD_FILE, "tensor \"%.*s\": cut off, or without 1 to 4 dimensions",
+                       mr_stored_name_shown(tensor->name), tensor->name.bytes);
     enum mr_status status = parse_type(code, tensor, err);
     if (status != MR_OK) return status;
     uint64_t numbers;
     if (!mr_stored_tensor_sizes(tensor, &numbers, &tensor->size_bytes))
-        return mr_fail(err, MR_BAD_FILE, "tensor \"%.*s\": its shape is impossible for %s",
-                       shown(tensor->name), tensor->name.bytes, mr_storage_name(tensor->storage));
+        return mr_fail(err, MR_BAD_FILE, "tensor \"%.*s\": its shape is not valid for %s",
+                       mr_stored_name_shown(tensor->name), tensor->name.bytes,
+                       mr_storage_name(tensor->storage));
     return MR_OK;
 }
 
@@ -224,8 +213,8 @@ static enum mr_status place_tensors(struct mr_gguf *gguf, const uint64_t *offset
             tensor->size_bytes > data.left - offsets[i])
             return mr_fail(err, MR_BAD_FILE,
                            "tensor \"%.*s\": offset %llu, %llu bytes do not fit the file",
-                           shown(tensor->name), tensor->name.bytes, (unsigned long long)offsets[i],
-                           (unsigned long long)tensor->size_bytes);
+                           mr_stored_name_shown(tensor->name), tensor->name.bytes,
+                           (unsigned long long)offsets[i], (unsigned long long)tensor->size_bytes);
         tensor->bytes = data.at + offsets[i];
     }
     qsort(table->entries, table->count, sizeof(*table->entries), compare_places);
@@ -233,8 +222,8 @@ static enum mr_status place_tensors(struct mr_gguf *gguf, const uint64_t *offset
         const struct mr_stored_tensor *before = &table->entries[i - 1], *tensor = before + 1;
         if (before->bytes + before->size_bytes > tensor->bytes)
             return mr_fail(err, MR_BAD_FILE, "tensors \"%.*s\" and \"%.*s\" overlap",
-                           shown(before->name), before->name.bytes, shown(tensor->name),
-                           tensor->name.bytes);
+                           mr_stored_name_shown(before->name), before->name.bytes,
+                           mr_stored_name_shown(tensor->name), tensor->name.bytes);
     }
     return mr_tensor_table_sort(table, err);
 }
@@ -251,7 +240,7 @@ static enum mr_status find_data(const struct mr_gguf *gguf, struct cursor *curso
     size_t padding = (value - used % value) % value;
     const unsigned char *skipped;
     if (!take(cursor, padding, &skipped))
-        return mr_fail(err, MR_BAD_FILE, "GGUF: the file ends before its data");
+        return mr_fail(err, MR_BAD_FILE, "GGUF: the file ends before the tensor data");
     return MR_OK;
 }
 
@@ -340,7 +329,7 @@ static const struct mr_gguf_value *find_single(const struct mr_gguf *gguf, const
     return value && !value->is_array ? value : NULL;
 }
 
-/* A u64 above the signed range comes out negative and so fits nothing that asks for u32. */
+/* A u64 above INT64_MAX becomes negative, which mr_gguf_u32 rejects. */
 int64_t mr_gguf_element_int(const struct mr_gguf_value *value, uint64_t index)
 {
     MR_ASSERT(index < value->count && is_integer(value->type));

@@ -1,10 +1,10 @@
-/* gguf - a GGUF file, checked completely before anything in it is used: the header, every key and
- * value, every tensor's name, shape, type, alignment and place.
+/* gguf - a GGUF file. _open checks all of it: the header, every key and value, every tensor's name,
+ * shape, type, alignment and offset.
  *
  * Format: "GGUF", u32 version (2 or 3), u64 tensor count, u64 key count; keys as (string, u32 type,
- * value); tensors as (string, u32 dimensions, u64 each with the innermost first, u32 type, u64
- * offset); then padding to general.alignment (32) and the data the offsets count from. All little-
- * endian. A string is a u64 length and its bytes.
+ * value); tensors as (string, u32 number of dimensions, u64 for each dimension from the innermost,
+ * u32 type, u64 offset); then padding to general.alignment (32); then the data, where offset 0 is.
+ * All little-endian. A string is a u64 length and its bytes.
  *
  * Owner:  one thread opens and closes; immutable in between.
  * Memory: the file is mapped; texts, values and tensor bytes are borrowed from it until _close.
@@ -62,16 +62,16 @@ const struct mr_tensor_table *mr_gguf_tensors(const struct mr_gguf *gguf);
 /* NULL when there is no such key. */
 const struct mr_gguf_value *mr_gguf_find(const struct mr_gguf *gguf, const char *key);
 
-/* Typed reads of a single value: false, and *out untouched, when the key is absent or of another
- * kind. Any integer type serves where the number fits; _number takes integers as well. */
+/* Typed reads of a single value: false, with *out unchanged, when the key is absent or has another
+ * type. _u32 accepts every integer type whose value fits; _number accepts integers and floats. */
 bool mr_gguf_u32(const struct mr_gguf *gguf, const char *key, uint32_t *out);
 bool mr_gguf_number(const struct mr_gguf *gguf, const char *key, double *out);
 bool mr_gguf_bool(const struct mr_gguf *gguf, const char *key, bool *out);
 bool mr_gguf_text(const struct mr_gguf *gguf, const char *key, struct mr_text *out);
-/* Elements of an array of numbers as 64-bit integers or floats; index < value->count. */
+/* Element `index` of an array of numbers as a 64-bit integer or float; index < value->count. */
 int64_t mr_gguf_element_int(const struct mr_gguf_value *value, uint64_t index);
 double mr_gguf_element_number(const struct mr_gguf_value *value, uint64_t index);
-/* The texts of an array of texts: a new array for the caller to free; NULL when memory is out. */
+/* The texts of an array of texts: a new array that the caller frees; NULL when out of memory. */
 struct mr_text *mr_gguf_texts(const struct mr_gguf_value *value);
 
 #endif

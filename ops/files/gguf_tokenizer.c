@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The arrays a specification points to, for as long as the tokenizer is being made. */
+/* The arrays that a tokenizer specification points to; freed once the tokenizer is created. */
 struct parts {
     struct mr_text *tokens, *merges;
     enum mr_token_kind *kinds;
@@ -28,7 +28,8 @@ static enum mr_status read_texts(const struct mr_gguf *gguf, const char *key, st
     return *out ? MR_OK : mr_fail(err, MR_NOMEM, "no memory for \"%s\"", key);
 }
 
-/* llama.cpp's numbering: 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte. */
+/* Token types as numbered by llama.cpp: 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6
+ * byte. */
 static enum mr_status read_kinds(const struct mr_gguf *gguf, uint32_t token_count,
                                  enum mr_token_kind **out, struct mr_error *err)
 {
@@ -46,7 +47,7 @@ static enum mr_status read_kinds(const struct mr_gguf *gguf, uint32_t token_coun
     for (uint32_t i = 0; i < token_count; i++) {
         int64_t kind = mr_gguf_element_int(value, i);
         if (kind < 0 || kind >= (int64_t)(sizeof(kinds) / sizeof(kinds[0])))
-            return mr_fail(err, MR_BAD_FILE, "token %u is of unknown type %lld", i,
+            return mr_fail(err, MR_BAD_FILE, "token %u has the unknown type %lld", i,
                            (long long)kind);
         (*out)[i] = kinds[kind];
     }
@@ -75,7 +76,7 @@ static uint32_t special_id(const struct mr_gguf *gguf, const char *key)
     return id;
 }
 
-/* Files of the Llama 3 pre-tokenizers often leave add_bos_token out and mean yes. */
+/* Files with a Llama 3 pre-tokenizer often lack add_bos_token although a BOS token is needed. */
 static void read_flags(const struct mr_gguf *gguf, struct mr_tokenizer_spec *spec)
 {
     bool sentencepiece = mr_text_is(spec->model, "llama");

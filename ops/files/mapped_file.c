@@ -18,7 +18,8 @@ static enum mr_status map_descriptor(struct mr_mapped_file *out, int descriptor,
     size_t size = (size_t)info.st_size;
     void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (bytes == MAP_FAILED)
-        return mr_fail(err, MR_BAD_FILE, "%s: cannot map it: %s", path, strerror(errno));
+        return mr_fail(err, MR_BAD_FILE, "%s: the file cannot be mapped: %s", path,
+                       strerror(errno));
     (void)madvise(bytes, size, MADV_WILLNEED);
     out->bytes = bytes;
     out->size = size;

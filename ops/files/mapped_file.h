@@ -1,10 +1,10 @@
-/* mapped_file - a whole file as read-only memory.
+/* mapped_file - a whole file mapped as read-only memory.
  *
- * Owner:  whoever opened it; the bytes may be read by any thread until _close.
- * Memory: pages of the file, borrowed from the kernel's cache; nothing is copied.
+ * Owner:  the opener; any thread may read the bytes until _close.
+ * Memory: pages of the kernel's page cache; nothing is copied.
  * Errors: MR_BAD_FILE with the path and the reason (absent, empty, not a regular file).
- * A file that somebody truncates while it is mapped makes reading it fatal, so readers close it as
- * soon as they have packed what they need. */
+ * Reading a mapped file that another process has truncated ends the process with SIGBUS; users
+ * close the file as soon as they have copied what they need. */
 #ifndef MR_OPS_FILES_MAPPED_FILE_H
 #define MR_OPS_FILES_MAPPED_FILE_H
 
@@ -25,7 +25,7 @@ enum mr_status mr_mapped_file_open(struct mr_mapped_file *out, const char *path,
                                    struct mr_error *err);
 /* Closing a closed (zeroed) file does nothing. */
 void mr_mapped_file_close(struct mr_mapped_file *file);
-/* The bytes as text, borrowed from the file. */
+/* The bytes as a text, borrowed from the file. */
 struct mr_text mr_mapped_file_text(const struct mr_mapped_file *file);
 
 #endif

@@ -6,7 +6,7 @@
 
 static const struct mr_model_family families[] = {
     {.name = "llama", .gguf_rotary_pairs = true},
-    {.name = "mistral", .default_window = 4096}, /* in GGUF it calls itself llama */
+    {.name = "mistral", .default_window = 4096}, /* GGUF files of it say llama */
     {.name = "qwen2", .window_needs_optin = true},
     {.name = "qwen3", .head_norm = true, .window_needs_optin = true},
 };
@@ -15,15 +15,14 @@ static enum mr_status find_family(struct mr_model_config *config, struct mr_text
                                   struct mr_error *err)
 {
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
-        if (strlen(families[i].name) == name.length &&
-            memcmp(families[i].name, name.bytes, name.length) == 0) {
+        if (mr_text_is(name, families[i].name)) {
             config->family = &families[i];
             return MR_OK;
         }
     return mr_fail(err, MR_BAD_FILE,
                    "model architecture \"%.*s\" is not supported; llama, mistral, qwen2 and qwen3 "
                    "are",
-                   (int)(name.length < 40 ? name.length : 40), name.bytes);
+                   mr_stored_name_shown(name), name.bytes);
 }
 
 void mr_model_config_add_eos(struct mr_model_config *config, uint32_t id)
@@ -33,11 +32,11 @@ void mr_model_config_add_eos(struct mr_model_config *config, uint32_t id)
     if (config->eos_count < MR_EOS_IDS_MAX) config->eos_ids[config->eos_count++] = id;
 }
 
-/* ---- what any model must keep to ---- */
+/* ---- limits of every model ---- */
 
 struct bound {
     const char *name;
-    uint32_t value, least, most;
+    uint32_t value, min, max;
 };
 
 static enum mr_status check_bounds(const struct mr_model_config *c, struct mr_error *err)
@@ -54,9 +53,9 @@ static enum mr_status check_bounds(const struct mr_model_config *c, struct mr_er
         {"rotary size", c->rope.rotary_dim, 2, c->head_dim},
     };
     for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
-        if (bounds[i].value < bounds[i].least || bounds[i].value > bounds[i].most)
+        if (bounds[i].value < bounds[i].min || bounds[i].value > bounds[i].max)
             return mr_fail(err, MR_BAD_FILE, "the model's %s is %u; %u to %u is supported",
-                           bounds[i].name, bounds[i].value, bounds[i].least, bounds[i].most);
+                           bounds[i].name, bounds[i].value, bounds[i].min, bounds[i].max);
     return MR_OK;
 }
 
@@ -68,7 +67,7 @@ static bool positive(double value)
 static enum mr_status check_rope(const struct mr_rope_config *rope, struct mr_error *err)
 {
     if (rope->rotary_dim % 2 != 0 || !positive(rope->theta))
-        return mr_fail(err, MR_BAD_FILE, "rotary size %u or base %g is impossible",
+        return mr_fail(err, MR_BAD_FILE, "rotary size %u with base %g is not valid",
                        rope->rotary_dim, rope->theta);
     if (rope->kind != MR_ROPE_PLAIN && !positive(rope->factor))
         return mr_fail(err, MR_BAD_FILE, "rope scaling without a factor");
@@ -85,7 +84,8 @@ static enum mr_status check(const struct mr_model_config *config, struct mr_erro
     if (status == MR_OK) status = check_rope(&config->rope, err);
     if (status != MR_OK) return status;
     if (config->head_count % config->kv_head_count != 0)
-        return mr_fail(err, MR_BAD_FILE, "%u heads do not share %u key/value heads evenly",
+        return mr_fail(err, MR_BAD_FILE,
+                       "%u heads cannot be divided evenly among %u key/value heads",
                        config->head_count, config->kv_head_count);
     if (!positive((double)config->norm_epsilon))
         return mr_fail(err, MR_BAD_FILE, "the norm's epsilon is missing or not positive");
@@ -96,7 +96,8 @@ static enum mr_status check(const struct mr_model_config *config, struct mr_erro
     return MR_OK;
 }
 
-/* Layers from `first` on slide, but for every pattern-th of the model; pattern 0: all of them. */
+/* Layers from `first` on have the window, except every pattern-th layer of the model; pattern 0: no
+ * exception. */
 static void set_windows(struct mr_model_config *config, uint32_t first, uint32_t pattern)
 {
     for (uint32_t i = 0; i < MR_LAYERS_MAX; i++)
@@ -110,7 +111,7 @@ static void set_windows(struct mr_model_config *config, uint32_t first, uint32_t
 struct gguf_reader {
     const struct mr_gguf *gguf;
     struct mr_text architecture;
-    const char *missing; /* the first required key that was absent or of the wrong type */
+    const char *missing; /* the first required key that is absent or not a number */
 };
 
 static const char *full_key(const struct gguf_reader *reader, const char *name, char buffer[96])
@@ -135,15 +136,15 @@ static uint32_t need_u32(struct gguf_reader *reader, const char *name)
     return value;
 }
 
-static uint32_t u32_or(struct gguf_reader *reader, const char *name, uint32_t otherwise)
+static uint32_t u32_or(struct gguf_reader *reader, const char *name, uint32_t fallback)
 {
-    return has_key(reader, name) ? need_u32(reader, name) : otherwise;
+    return has_key(reader, name) ? need_u32(reader, name) : fallback;
 }
 
-static double number_or(const struct gguf_reader *reader, const char *name, double otherwise)
+static double number_or(const struct gguf_reader *reader, const char *name, double fallback)
 {
     char key[96];
-    double value = otherwise;
+    double value = fallback;
     mr_gguf_number(reader->gguf, full_key(reader, name, key), &value);
     return value;
 }
@@ -157,12 +158,12 @@ static enum mr_status gguf_rope(struct mr_model_config *config, struct gguf_read
     char key[96];
     struct mr_text type = {"none", 4};
     mr_gguf_text(reader->gguf, full_key(reader, "rope.scaling.type", key), &type);
-    if (type.length == 6 && memcmp(type.bytes, "linear", 6) == 0) {
+    if (mr_text_is(type, "linear")) {
         rope->kind = MR_ROPE_LINEAR;
         rope->factor = number_or(reader, "rope.scaling.factor", 0.0);
-    } else if (type.length != 4 || memcmp(type.bytes, "none", 4) != 0) {
+    } else if (!mr_text_is(type, "none")) {
         return mr_fail(err, MR_BAD_FILE, "rope scaling \"%.*s\" is not supported",
-                       (int)(type.length < 40 ? type.length : 40), type.bytes);
+                       mr_stored_name_shown(type), type.bytes);
     }
     return MR_OK;
 }
@@ -182,7 +183,7 @@ static void gguf_sizes(struct mr_model_config *config, struct gguf_reader *reade
     set_windows(config, 0, u32_or(reader, "attention.sliding_window_pattern", 0));
 }
 
-static enum mr_status gguf_refuse(struct gguf_reader *reader, const struct mr_model_config *config,
+static enum mr_status gguf_reject(struct gguf_reader *reader, const struct mr_model_config *config,
                                   struct mr_error *err)
 {
     if (reader->missing)
@@ -190,7 +191,7 @@ static enum mr_status gguf_refuse(struct gguf_reader *reader, const struct mr_mo
                        (int)reader->architecture.length, reader->architecture.bytes,
                        reader->missing);
     if (u32_or(reader, "expert_count", 0) > 0)
-        return mr_fail(err, MR_BAD_FILE, "models with experts are not supported");
+        return mr_fail(err, MR_BAD_FILE, "mixture-of-experts models are not supported");
     if (u32_or(reader, "attention.value_length", config->head_dim) != config->head_dim)
         return mr_fail(err, MR_BAD_FILE, "keys and values of different sizes are not supported");
     if (config->family->gguf_rotary_pairs && config->rope.rotary_dim != config->head_dim)
@@ -226,7 +227,7 @@ enum mr_status mr_model_config_from_gguf(struct mr_model_config *out, const stru
     out->tied_head = mr_tensor_table_find(mr_gguf_tensors(gguf), "output.weight") == NULL;
     gguf_end_tokens(out, gguf);
     status = gguf_rope(out, &reader, err);
-    if (status == MR_OK) status = gguf_refuse(&reader, out, err);
+    if (status == MR_OK) status = gguf_reject(&reader, out, err);
     return status == MR_OK ? check(out, err) : status;
 }
 
@@ -239,7 +240,7 @@ static bool is_given(const struct mr_json_value *value)
 
 struct json_reader {
     const struct mr_json_value *root;
-    const char *wrong; /* the first key that was absent but required, or no sound number */
+    const char *wrong; /* the first required key that is absent or not a valid number */
 };
 
 static uint32_t json_u32(struct json_reader *reader, const char *key)
@@ -251,21 +252,21 @@ static uint32_t json_u32(struct json_reader *reader, const char *key)
     return 0;
 }
 
-static uint32_t json_u32_or(struct json_reader *reader, const char *key, uint32_t otherwise)
+static uint32_t json_u32_or(struct json_reader *reader, const char *key, uint32_t fallback)
 {
-    return is_given(mr_json_get(reader->root, key)) ? json_u32(reader, key) : otherwise;
+    return is_given(mr_json_get(reader->root, key)) ? json_u32(reader, key) : fallback;
 }
 
-static bool json_bool_or(const struct mr_json_value *root, const char *key, bool otherwise)
+static bool json_bool_or(const struct mr_json_value *root, const char *key, bool fallback)
 {
-    bool value = otherwise;
+    bool value = fallback;
     mr_json_bool(mr_json_get(root, key), &value);
     return value;
 }
 
-static double json_number_or(const struct mr_json_value *object, const char *key, double otherwise)
+static double json_number_or(const struct mr_json_value *object, const char *key, double fallback)
 {
-    double value = otherwise;
+    double value = fallback;
     mr_json_number(mr_json_get(object, key), &value);
     return value;
 }
@@ -290,10 +291,10 @@ static enum mr_status json_rope_kind(struct mr_rope_config *rope,
         return MR_OK;
     }
     return mr_fail(err, MR_BAD_FILE, "rope scaling \"%.*s\" is not supported",
-                   (int)(type.length < 40 ? type.length : 40), type.bytes);
+                   mr_stored_name_shown(type), type.bytes);
 }
 
-/* Older files keep rope_theta beside rope_scaling, newer ones both in rope_parameters. */
+/* Older files have rope_theta and rope_scaling, newer files have both inside rope_parameters. */
 static enum mr_status json_rope(struct mr_model_config *config, const struct json_reader *reader,
                                 struct mr_error *err)
 {
@@ -314,7 +315,7 @@ static enum mr_status json_layer_types(struct mr_model_config *config,
                                        const struct mr_json_value *types, struct mr_error *err)
 {
     if (mr_json_count(types) != config->layer_count)
-        return mr_fail(err, MR_BAD_FILE, "layer_types does not name each of the %u layers",
+        return mr_fail(err, MR_BAD_FILE, "layer_types does not list each of the %u layers",
                        config->layer_count);
     for (uint32_t i = 0; i < config->layer_count && i < MR_LAYERS_MAX; i++) {
         struct mr_text type = {"", 0};
@@ -322,7 +323,7 @@ static enum mr_status json_layer_types(struct mr_model_config *config,
         config->windowed[i] = mr_text_is(type, "sliding_attention");
         if (!config->windowed[i] && !mr_text_is(type, "full_attention"))
             return mr_fail(err, MR_BAD_FILE, "layer type \"%.*s\" is not supported",
-                           (int)(type.length < 40 ? type.length : 40), type.bytes);
+                           mr_stored_name_shown(type), type.bytes);
     }
     return MR_OK;
 }
@@ -344,13 +345,14 @@ static enum mr_status json_window(struct mr_model_config *config, struct json_re
     return MR_OK;
 }
 
-static void json_end_tokens(struct mr_model_config *config, const struct mr_json_value *value)
+void mr_model_config_add_eos_json(struct mr_model_config *config, const struct mr_json_value *value,
+                                  uint32_t limit)
 {
     int64_t id;
-    if (mr_json_int(value, &id) && id >= 0 && id < UINT32_MAX)
+    if (mr_json_int(value, &id) && id >= 0 && id < limit)
         mr_model_config_add_eos(config, (uint32_t)id);
     for (size_t i = 0; i < mr_json_count(value); i++)
-        if (mr_json_int(mr_json_at(value, i), &id) && id >= 0 && id < UINT32_MAX)
+        if (mr_json_int(mr_json_at(value, i), &id) && id >= 0 && id < limit)
             mr_model_config_add_eos(config, (uint32_t)id);
 }
 
@@ -369,16 +371,16 @@ static void json_sizes(struct mr_model_config *config, struct json_reader *reade
     config->tied_head = json_bool_or(reader->root, "tie_word_embeddings", false);
 }
 
-static enum mr_status json_refuse(const struct json_reader *reader, struct mr_error *err)
+static enum mr_status json_reject(const struct json_reader *reader, struct mr_error *err)
 {
     if (reader->wrong)
-        return mr_fail(err, MR_BAD_FILE, "config.json: \"%s\" is missing or no sound number",
+        return mr_fail(err, MR_BAD_FILE, "config.json: \"%s\" is missing or not a valid number",
                        reader->wrong);
     struct mr_text activation = {"silu", 4};
     mr_json_text(mr_json_get(reader->root, "hidden_act"), &activation);
     if (!mr_text_is(activation, "silu"))
         return mr_fail(err, MR_BAD_FILE, "activation \"%.*s\" is not supported",
-                       (int)(activation.length < 40 ? activation.length : 40), activation.bytes);
+                       mr_stored_name_shown(activation), activation.bytes);
     if (is_given(mr_json_get(reader->root, "quantization_config")))
         return mr_fail(err, MR_BAD_FILE, "quantized safetensors are not supported");
     return MR_OK;
@@ -395,9 +397,9 @@ enum mr_status mr_model_config_from_json(struct mr_model_config *out,
     enum mr_status status = find_family(out, type, err);
     if (status != MR_OK) return status;
     json_sizes(out, &reader);
-    json_end_tokens(out, mr_json_get(root, "eos_token_id"));
+    mr_model_config_add_eos_json(out, mr_json_get(root, "eos_token_id"), UINT32_MAX);
     status = json_window(out, &reader, err);
-    if (status == MR_OK) status = json_refuse(&reader, err);
+    if (status == MR_OK) status = json_reject(&reader, err);
     if (status == MR_OK) status = json_rope(out, &reader, err);
     return status == MR_OK ? check(out, err) : status;
 }

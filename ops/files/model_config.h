@@ -1,9 +1,10 @@
-/* model_config - what a model is, read from GGUF metadata or from a config.json: sizes, the rotary
- * embedding, windows, end tokens. A model family is data: one row of a table, walked by one decoder
- * (ops/decoder.c). What the table does not know is refused, never guessed.
+/* model_config - the configuration of a model, read from GGUF metadata or from a config.json:
+ * sizes, rotary embedding, sliding windows, end tokens. A model family is one row of a table that
+ * one decoder (ops/decoder.c) interprets. A file with a feature that the table does not describe is
+ * rejected.
  *
- * Threads: values only; the family is a constant. Memory: none of its own.
- * Errors:  MR_BAD_FILE says which key, and what stood there. */
+ * Threads: values only; the family is a constant. Memory: no pointers that need freeing.
+ * Errors:  MR_BAD_FILE says which key and which value. */
 #ifndef MR_OPS_FILES_MODEL_CONFIG_H
 #define MR_OPS_FILES_MODEL_CONFIG_H
 
@@ -14,25 +15,25 @@
 #define MR_LAYERS_MAX  512u
 #define MR_EOS_IDS_MAX 8u
 
-/* A family of models that differ in sizes only. Every one has RMS norm before attention and before
- * the feed-forward net, rotary positions and silu(gate) * up; biases are used where the file has
- * them. */
+/* A family of models that differ in sizes only. All families have an RMS norm before attention and
+ * before the feed-forward network, rotary positions and silu(gate) * up; a bias is used when the
+ * file has one. */
 struct mr_model_family {
     const char *name;        /* model_type of config.json, general.architecture of GGUF */
-    bool head_norm;          /* q and k go through an RMS norm for each head */
-    bool gguf_rotary_pairs;  /* GGUF keeps the rows of q and k in the order of rotary pairs */
-    bool window_needs_optin; /* sliding_window counts only with use_sliding_window */
-    uint32_t default_window; /* where config.json does not name sliding_window at all */
+    bool head_norm;          /* an RMS norm is applied to each head of q and k */
+    bool gguf_rotary_pairs;  /* GGUF stores the rows of q and k in pair order (ops/weight_rows.h) */
+    bool window_needs_optin; /* sliding_window is ignored unless use_sliding_window is true */
+    uint32_t default_window; /* used when config.json has no key sliding_window */
 };
 
 enum mr_rope_kind { MR_ROPE_PLAIN, MR_ROPE_LINEAR, MR_ROPE_LLAMA3 };
 
 struct mr_rope_config {
     enum mr_rope_kind kind;
-    uint32_t rotary_dim; /* of each head, from its first number on; even */
+    uint32_t rotary_dim; /* leading numbers of each head that are rotated; even */
     double theta;
     double factor;              /* LINEAR, LLAMA3 */
-    double low_freq, high_freq; /* LLAMA3: wavelengths per original context */
+    double low_freq, high_freq; /* LLAMA3: bounds, in wavelengths per original context */
     double original_context;    /* LLAMA3 */
 };
 
@@ -41,10 +42,10 @@ struct mr_model_config {
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
     uint32_t context_tokens;
     float norm_epsilon;
-    bool tied_head; /* the output layer is the embedding */
+    bool tied_head; /* the output layer uses the weights of the token embedding */
     struct mr_rope_config rope;
     uint32_t window;              /* tokens; 0 none */
-    bool windowed[MR_LAYERS_MAX]; /* layers the window holds for */
+    bool windowed[MR_LAYERS_MAX]; /* layers that attend to the window only */
     uint32_t eos_ids[MR_EOS_IDS_MAX];
     uint32_t eos_count;
 };
@@ -54,7 +55,10 @@ enum mr_status mr_model_config_from_gguf(struct mr_model_config *out, const stru
 /* root: the object of a config.json. */
 enum mr_status mr_model_config_from_json(struct mr_model_config *out,
                                          const struct mr_json_value *root, struct mr_error *err);
-/* Adds id unless it is there; ids beyond MR_EOS_IDS_MAX are left out. */
+/* Adds an end token unless it is in the list; without effect when the list is full. */
 void mr_model_config_add_eos(struct mr_model_config *config, uint32_t id);
+/* Adds the id, or the list of ids, in a JSON value; ignores ids of `limit` and above. */
+void mr_model_config_add_eos_json(struct mr_model_config *config, const struct mr_json_value *value,
+                                  uint32_t limit);
 
 #endif

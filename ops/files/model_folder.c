@@ -53,16 +53,6 @@ static enum mr_status open_document(struct document *out, const char *folder, co
 
 /* ---- configuration ---- */
 
-static void add_eos_ids(struct mr_model_config *config, const struct mr_json_value *value)
-{
-    int64_t id;
-    if (mr_json_int(value, &id) && id >= 0 && id < config->vocab_size)
-        mr_model_config_add_eos(config, (uint32_t)id);
-    for (size_t i = 0; i < mr_json_count(value); i++)
-        if (mr_json_int(mr_json_at(value, i), &id) && id >= 0 && id < config->vocab_size)
-            mr_model_config_add_eos(config, (uint32_t)id);
-}
-
 static void read_defaults(struct mr_model_source *out, const struct mr_json_value *generation)
 {
     double number;
@@ -73,7 +63,8 @@ static void read_defaults(struct mr_model_source *out, const struct mr_json_valu
         out->default_top_p = (float)number;
     if (mr_json_int(mr_json_get(generation, "top_k"), &top_k) && top_k > 0 && top_k <= UINT32_MAX)
         out->default_top_k = (uint32_t)top_k;
-    add_eos_ids(&out->config, mr_json_get(generation, "eos_token_id"));
+    mr_model_config_add_eos_json(&out->config, mr_json_get(generation, "eos_token_id"),
+                                 out->config.vocab_size);
 }
 
 static enum mr_status read_configs(struct mr_model_source *out, const char *folder,
@@ -108,8 +99,7 @@ static struct mr_text template_text(const struct mr_json_value *value)
     mr_json_text(value, &text);
     for (size_t i = 0; i < mr_json_count(value); i++) {
         const struct mr_json_value *entry = mr_json_at(value, i);
-        if (mr_json_text(mr_json_get(entry, "name"), &name) && name.length == 7 &&
-            memcmp(name.bytes, "default", 7) == 0)
+        if (mr_json_text(mr_json_get(entry, "name"), &name) && mr_text_is(name, "default"))
             mr_json_text(mr_json_get(entry, "template"), &text);
     }
     return text;

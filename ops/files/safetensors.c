@@ -27,7 +27,7 @@ struct mr_safetensors {
     struct mr_tensor_table tensors;
 };
 
-/* A tensor's place in its file. */
+/* The bytes of a tensor: offsets in the data of its file. */
 struct extent {
     uint64_t begin, end;
 };
@@ -46,11 +46,6 @@ static const struct {
     {"BOOL", MR_STORAGE_OTHER, 1},    {"F8_E4M3", MR_STORAGE_OTHER, 1},
     {"F8_E5M2", MR_STORAGE_OTHER, 1},
 };
-
-static int shown(struct mr_text text)
-{
-    return (int)(text.length < 64 ? text.length : 64);
-}
 
 /* ---- one tensor ---- */
 
@@ -75,7 +70,7 @@ static bool read_u64(const struct mr_json_value *value, uint64_t *out)
     return true;
 }
 
-/* Fills the shape and the size it comes to; zero dimensions are legal. */
+/* Fills in the dimensions and the size in bytes; dimensions may be 0. */
 static bool read_shape(const struct mr_json_value *shape, uint64_t number_bytes,
                        struct mr_stored_tensor *tensor)
 {
@@ -111,7 +106,7 @@ static enum mr_status read_tensor(const struct shard *shard, const struct mr_jso
         reason = "its data_offsets do not fit its shape and dtype";
     if (reason)
         return mr_fail(err, MR_BAD_FILE, "%s: tensor \"%.*s\": %s", shard->name,
-                       shown(member->name), member->name.bytes, reason);
+                       mr_stored_name_shown(member->name), member->name.bytes, reason);
     tensor->bytes = shard->data + extent->begin;
     return MR_OK;
 }
@@ -139,10 +134,10 @@ static enum mr_status open_shard(struct shard *shard, const char *folder, struct
     uint64_t length = 0;
     if (shard->file.size >= sizeof(length)) memcpy(&length, shard->file.bytes, sizeof(length));
     if (length < 2 || length > MR_SAFETENSORS_HEADER_MAX || length > shard->file.size - 8)
-        return mr_fail(err, MR_BAD_FILE, "%s: its header is said to be %llu bytes long",
-                       shard->name, (unsigned long long)length);
+        return mr_fail(err, MR_BAD_FILE, "%s: the header length %llu is not valid", shard->name,
+                       (unsigned long long)length);
     if (shard->file.bytes[8] != '{')
-        return mr_fail(err, MR_BAD_FILE, "%s: its header does not begin with \"{\"", shard->name);
+        return mr_fail(err, MR_BAD_FILE, "%s: the header does not begin with \"{\"", shard->name);
     shard->data = shard->file.bytes + 8 + length;
     shard->data_bytes = shard->file.size - 8 - (size_t)length;
     struct mr_text header = {(const char *)shard->file.bytes + 8, (size_t)length};
@@ -163,12 +158,12 @@ static enum mr_status check_cover(const struct shard *shard, struct extent *exte
     qsort(extents, count, sizeof(*extents), compare_extents);
     for (size_t i = 0; i < count; i++) {
         if (extents[i].begin != covered)
-            return mr_fail(err, MR_BAD_FILE, "%s: tensors overlap or leave a hole at byte %llu",
+            return mr_fail(err, MR_BAD_FILE, "%s: tensors overlap or leave a gap at byte %llu",
                            shard->name, (unsigned long long)covered);
         covered = extents[i].end;
     }
     if (covered != shard->data_bytes)
-        return mr_fail(err, MR_BAD_FILE, "%s: tensors cover %llu of %llu bytes of data",
+        return mr_fail(err, MR_BAD_FILE, "%s: tensors cover %llu of %llu bytes of the data",
                        shard->name, (unsigned long long)covered,
                        (unsigned long long)shard->data_bytes);
     return MR_OK;
@@ -207,7 +202,7 @@ static enum mr_status add_shard(struct mr_safetensors *all, struct mr_text name,
     if (name.length == 0 || name.length > FILE_NAME_MAX || memchr(name.bytes, '/', name.length) ||
         memchr(name.bytes, 0, name.length))
         return mr_fail(err, MR_BAD_FILE, "the index names a file outside the folder: \"%.*s\"",
-                       shown(name), name.bytes);
+                       mr_stored_name_shown(name), name.bytes);
     if (all->shard_count == MR_SAFETENSORS_FILES_MAX)
         return mr_fail(err, MR_BAD_FILE, "the index names more than %u files",
                        MR_SAFETENSORS_FILES_MAX);
@@ -244,7 +239,7 @@ static enum mr_status name_shards(struct mr_safetensors *all, const char *folder
     snprintf(path, sizeof(path), "%s/model.safetensors.index.json", folder);
     if (access(path, F_OK) == 0) return read_index(all, path, err);
     return mr_fail(err, MR_BAD_FILE,
-                   "%s: neither model.safetensors nor model.safetensors.index.json is there",
+                   "%s: the folder has neither model.safetensors nor model.safetensors.index.json",
                    folder);
 }
 
@@ -261,7 +256,7 @@ static enum mr_status fill_table(struct mr_safetensors *all, struct mr_error *er
     return status == MR_OK ? mr_tensor_table_sort(&all->tensors, err) : status;
 }
 
-/* Every tensor the index names is in the file it names. */
+/* Checks that every tensor of the index is in the file that the index names for it. */
 static enum mr_status check_index(struct mr_safetensors *all, struct mr_error *err)
 {
     struct mr_json_member member = {0};
@@ -275,8 +270,9 @@ static enum mr_status check_index(struct mr_safetensors *all, struct mr_error *e
         const struct mr_stored_tensor *tensor = mr_tensor_table_find(&all->tensors, name);
         if (!tensor || tensor->bytes < shard->data ||
             tensor->bytes > shard->data + shard->data_bytes)
-            return mr_fail(err, MR_BAD_FILE, "tensor \"%.*s\" is not in %s, where the index has it",
-                           shown(member.name), member.name.bytes, shard->name);
+            return mr_fail(err, MR_BAD_FILE,
+                           "tensor \"%.*s\" is not in %s, the file that the index names",
+                           mr_stored_name_shown(member.name), member.name.bytes, shard->name);
     }
     return MR_OK;
 }

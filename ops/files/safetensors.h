@@ -1,13 +1,13 @@
-/* safetensors - the weights of a Hugging Face folder: model.safetensors, or the files named by
- * model.safetensors.index.json. Checked completely before anything is used.
+/* safetensors - the weights of a Hugging Face folder: model.safetensors, or the files listed in
+ * model.safetensors.index.json. _open checks all headers and the index.
  *
  * Format of a file: u64 little-endian length of the header (at most 100,000,000), the header as a
  * JSON object {"name": {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__": {...}},
- * then the data. Offsets count from the begin of the data; together the tensors cover all of it,
- * without holes and without overlap; end - begin is the product of the shape times the type's size.
+ * then the data. Offsets are relative to the start of the data. The tensors cover the data without
+ * gaps and without overlap; end - begin is the product of the shape times the size of the type.
  *
  * Owner:  one thread opens and closes; immutable in between.
- * Memory: the files are mapped, names live in the parsed headers; both until _close.
+ * Memory: files are mapped and names belong to the parsed headers; both are valid until _close.
  * Errors: MR_BAD_FILE says which file, which tensor and why; MR_NOMEM. */
 #ifndef MR_OPS_FILES_SAFETENSORS_H
 #define MR_OPS_FILES_SAFETENSORS_H

@@ -10,7 +10,7 @@ enum mr_status mr_tensor_table_create(struct mr_tensor_table *out, uint32_t capa
 {
     *out = (struct mr_tensor_table){0};
     if (capacity > MR_STORED_COUNT_MAX)
-        return mr_fail(err, MR_BAD_FILE, "the file names %u tensors, limit %u", capacity,
+        return mr_fail(err, MR_BAD_FILE, "the file has %u tensors, limit %u", capacity,
                        MR_STORED_COUNT_MAX);
     out->entries = calloc(capacity > 0 ? capacity : 1, sizeof(*out->entries));
     if (!out->entries)
@@ -31,7 +31,7 @@ struct mr_stored_tensor *mr_tensor_table_add(struct mr_tensor_table *table)
     return &table->entries[table->count++];
 }
 
-static int compare_names(struct mr_text a, struct mr_text b)
+int mr_stored_name_order(struct mr_text a, struct mr_text b)
 {
     size_t common = a.length < b.length ? a.length : b.length;
     int order = common > 0 ? memcmp(a.bytes, b.bytes, common) : 0;
@@ -39,10 +39,15 @@ static int compare_names(struct mr_text a, struct mr_text b)
     return (a.length > b.length) - (a.length < b.length);
 }
 
+int mr_stored_name_shown(struct mr_text name)
+{
+    return (int)(name.length < 64 ? name.length : 64);
+}
+
 static int compare_entries(const void *a, const void *b)
 {
     const struct mr_stored_tensor *left = a, *right = b;
-    return compare_names(left->name, right->name);
+    return mr_stored_name_order(left->name, right->name);
 }
 
 enum mr_status mr_tensor_table_sort(struct mr_tensor_table *table, struct mr_error *err)
@@ -50,9 +55,9 @@ enum mr_status mr_tensor_table_sort(struct mr_tensor_table *table, struct mr_err
     qsort(table->entries, table->count, sizeof(*table->entries), compare_entries);
     for (uint32_t i = 1; i < table->count; i++) {
         struct mr_text name = table->entries[i].name;
-        if (compare_names(table->entries[i - 1].name, name) == 0)
+        if (mr_stored_name_order(table->entries[i - 1].name, name) == 0)
             return mr_fail(err, MR_BAD_FILE, "tensor \"%.*s\" is in the file twice",
-                           (int)(name.length < 64 ? name.length : 64), name.bytes);
+                           mr_stored_name_shown(name), name.bytes);
     }
     return MR_OK;
 }

@@ -1,9 +1,9 @@
-/* tensor_table - the tensors of a model file by name: what they are and where their bytes lie.
- * Filled by the file readers (ops/files/gguf.c, ops/files/safetensors.c), read by ops/weights.c.
+/* tensor_table - the tensors of a model file by name: their types, shapes and bytes. Filled by the
+ * file readers (ops/files/gguf.c, ops/files/safetensors.c), read by ops/weights.c.
  *
  * Owner:  one thread while filling; immutable and shared after _sort.
  * Memory: the table owns its entries; names and bytes are borrowed from the mapped file.
- * Errors: MR_BAD_FILE for a name that comes twice, MR_NOMEM.
+ * Errors: MR_BAD_FILE when two tensors have the same name, MR_NOMEM.
  * Shapes: outermost dimension first, as Hugging Face writes them: a linear is [out, in]. */
 #ifndef MR_OPS_FILES_TENSOR_TABLE_H
 #define MR_OPS_FILES_TENSOR_TABLE_H
@@ -37,17 +37,24 @@ enum mr_status mr_tensor_table_create(struct mr_tensor_table *out, uint32_t capa
                                       struct mr_error *err);
 /* Destroying a zeroed table does nothing. */
 void mr_tensor_table_destroy(struct mr_tensor_table *table);
-/* The next free entry, zeroed. There must be one. */
+/* The next free entry, zeroed. Asserts that there is one. */
 struct mr_stored_tensor *mr_tensor_table_add(struct mr_tensor_table *table);
 enum mr_status mr_tensor_table_sort(struct mr_tensor_table *table, struct mr_error *err);
-/* Borrowed; NULL when no tensor is called so. The table must be sorted. */
+/* Borrowed; NULL when no tensor has this name. The table must be sorted. */
 const struct mr_stored_tensor *mr_tensor_table_find(const struct mr_tensor_table *table,
                                                     const char *name);
-/* Product of the dimensions in *numbers, their storage in *bytes; false when a product does not
- * fit, a dimension is 0, or rows are not whole blocks. */
+/* *numbers: the product of the dimensions; *bytes: the bytes they take. False when a product
+ * overflows, a dimension is 0, or a row is not a whole number of blocks. */
 bool mr_stored_tensor_sizes(const struct mr_stored_tensor *tensor, uint64_t *numbers,
                             uint64_t *bytes);
 /* Row `row` of a one- or two-dimensional tensor as floats: out[width]. A vector is one row. */
 void mr_stored_tensor_row(const struct mr_stored_tensor *tensor, uint64_t row, float *out);
+
+/* ---- names of tensors and keys ---- */
+
+/* Byte order, for sorting: negative, 0 or positive. */
+int mr_stored_name_order(struct mr_text a, struct mr_text b);
+/* How many bytes of a name to print in an error sentence: at most 64. */
+int mr_stored_name_shown(struct mr_text name);
 
 #endif

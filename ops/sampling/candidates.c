@@ -109,8 +109,7 @@ static struct item select_last(struct item *items, uint32_t count, struct quota 
     }
 }
 
-/* Keeps the candidates with a bin position below `from` and those not after `last` in logit order.
- */
+/* Keeps candidates with a bin position below `from`, and those not after `last` in logit order. */
 static void keep_until(struct mr_candidates *candidates, float from, const struct item *last)
 {
     uint32_t kept = 0;

@@ -26,8 +26,7 @@ enum mr_status mr_sampler_create(struct mr_sampler **out, const struct mr_sample
                                  struct mr_error *err);
 void mr_sampler_destroy(struct mr_sampler *sampler);
 /* rows[count] -> samples[count]. Every row has its logits set; they are not changed. For a row
- * whose logits are all NaN or all masked, the sample is the lowest allowed id with probability 0.
- */
+ * whose logits are all NaN or all masked, the sample is the lowest allowed id, probability 0. */
 void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *rows, uint32_t count,
                     struct mr_sample *samples);
 /* Uniform in [0, 1) with 24 bits, from (seed, position). */

@@ -151,7 +151,7 @@ static void a_tensor_without_a_place_is_refused(void **state)
         struct tiny tiny;
         tiny_open(&tiny);
         tiny_add(&tiny, strangers[i], 16, 0);
-        refused(&tiny, "has no place in a llama model");
+        refused(&tiny, "is not used by a llama model");
         tiny_close(&tiny);
     }
 }

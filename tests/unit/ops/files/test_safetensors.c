@@ -92,7 +92,7 @@ static void a_wrong_header_is_refused(void **state)
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, "data_offsets"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 4, "outside"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8, "do not fit"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "hole"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "gap"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
          "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
          4, "overlap"},
@@ -115,10 +115,10 @@ static void a_wrong_header_length_is_refused(void **state)
         put_u64(&bytes, lengths[i]);
         put(&bytes, "{}              ", 16);
         scratch_write(&scratch, "model.safetensors", bytes.data, bytes.size);
-        refused("its header is said to be");
+        refused("the header length");
     }
     scratch_write(&scratch, "model.safetensors", "{}", 2);
-    refused("its header is said to be");
+    refused("the header length");
 }
 
 static void write_shards(const char *map)
@@ -150,7 +150,7 @@ static void an_index_that_lies_is_refused(void **state)
 {
     (void)state;
     write_shards("{\"a\":\"two.safetensors\",\"b\":\"one.safetensors\"}");
-    refused("where the index has it");
+    refused("the file that the index names");
     write_shards("{\"a\":\"one.safetensors\",\"c\":\"two.safetensors\"}");
     refused("\"c\" is not in two.safetensors");
     write_shards("{\"a\":\"../one.safetensors\"}");
