@@ -56,7 +56,7 @@ struct mr_model_info {
     uint64_t activation_bytes;        /* step buffers */
     unsigned char weights_digest[32]; /* identifies the weights (ops/weights_digest.h) */
     char rope[160];                   /* kind, base and scaling of the position embedding */
-    /* Exported blocks can be imported by a model in which all of these are equal. */
+    /* Two models can exchange exported blocks only if these three are equal, too. */
     const char *kv_dtype;  /* dtype, or "int8 of" dtype */
     const char *kv_layout; /* order of layers, heads and panels */
     const char *numerics;  /* kernels; kernels that round differently have different names */

@@ -1,6 +1,6 @@
 /* The only file that includes LibTorch. Every function catches all exceptions and returns a status
  * and a sentence instead. */
-#define _Noreturn [[noreturn]] /* codec/check.h is C11 */
+#define _Noreturn [[noreturn]] /* codec/check.h uses the C11 keyword */
 extern "C" {
 #include "codec/check.h"
 #include "codec/status.h"

@@ -340,7 +340,7 @@ static void attend_tiles(const struct mr_cpu_attend *attend)
         attend_panels(attend);
         return;
     }
-    uint32_t configured = 0; /* rows */
+    uint32_t configured = 0; /* rows that the tile registers are configured for */
     for (uint32_t first = 0; first < attend->rows; first += AMX_ROWS) {
         const uint32_t left = attend->rows - first, rows = left < AMX_ROWS ? left : AMX_ROWS;
         if (rows != configured) {

@@ -57,8 +57,8 @@ static float attend_top(const struct attend_softmax *softmax, uint32_t row, floa
     return lanes_top(top) * factor;
 }
 
-/* Overwrites scores with weights; returns their sum. A weight never lies behind the score it comes
- * from, so no score is overwritten before it is read. */
+/* Overwrites scores with weights; returns their sum. A weight is never stored at a higher address
+ * than the score it comes from, so no score is overwritten before it is read. */
 static inline float attend_weigh(const struct attend_softmax *softmax, uint32_t row, float factor,
                                  const bool bf16)
 {
@@ -106,7 +106,7 @@ static void attend_rows(const struct mr_cpu_attend *attend, uint32_t first, uint
 {
     const uint32_t dim = attend->dim, per_word = attend->bf16 ? 2 : 1;
     const size_t row_bytes = (size_t)dim * (attend->bf16 ? 2 : 4);
-    _Alignas(64) float scores[ATTEND_ROWS * ATTEND_STRIDE]; /* later weights */
+    _Alignas(64) float scores[ATTEND_ROWS * ATTEND_STRIDE]; /* overwritten by weights */
     uint32_t keys = 0;
     for (uint32_t r = first; r < first + rows; r++)
         keys = attend->end[r] > keys ? attend->end[r] : keys;

@@ -162,9 +162,9 @@ static void run_tile(const struct attention_run *run, const struct attention_til
 /* Goes through the sequences from the last to the first: prompts, which cost most, are last in a
  * batch and so are started first. */
 struct attention_cursor {
-    uint32_t sequence;    /* one past the current */
+    uint32_t sequence;    /* index of the current sequence, plus one */
     uint32_t first_job;   /* of the current sequence */
-    uint32_t first_tile;  /* of the current sequence, among all */
+    uint32_t first_tile;  /* of the current sequence, counted over all sequences */
     size_t first_partial; /* of the current sequence, in floats */
 };
 
@@ -224,7 +224,7 @@ static struct attention_tile make_tile(const struct attention_run *run,
                                        uint32_t index)
 {
     const uint32_t tiles =
-        tile_count(run, sequence) / run->kv->spec.kv_head_count; /* of one head */
+        tile_count(run, sequence) / run->kv->spec.kv_head_count; /* tiles of one kv head */
     const uint32_t first = (tiles - 1 - index % tiles) * run->positions;
     const uint32_t left = sequence->row_count - first;
     const uint32_t positions = left < run->positions ? left : run->positions;

@@ -40,7 +40,7 @@ enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_s
     size_t bytes = pool_bytes(kv);
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) goto no_pages;
-    if (bytes >= 8 * HUGE_PAGE_BYTES) (void)madvise(pages, bytes, MADV_HUGEPAGE); /* speed only */
+    if (bytes >= 8 * HUGE_PAGE_BYTES) (void)madvise(pages, bytes, MADV_HUGEPAGE); /* a hint */
     kv->bytes = pages;
     kv->partials = aligned_alloc(MR_PANEL_BYTES, MR_CPU_SPLIT_FLOATS * sizeof *kv->partials);
     if (!kv->partials) goto no_partials;
@@ -67,7 +67,8 @@ bool mr_cpu_kv_populate(struct mr_cpu_kv *kv)
 {
     if (kv->populated_bytes == pool_bytes(kv)) return false;
     unsigned char *next = kv->bytes + kv->populated_bytes;
-    if (madvise(next, HUGE_PAGE_BYTES, MADV_POPULATE_WRITE) != 0) return false; /* Linux < 5.14 */
+    if (madvise(next, HUGE_PAGE_BYTES, MADV_POPULATE_WRITE) != 0)
+        return false; /* not before Linux 5.14 */
     kv->populated_bytes += HUGE_PAGE_BYTES;
     return true;
 }

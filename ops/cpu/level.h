@@ -28,7 +28,7 @@ struct mr_cpu_tile {
     const unsigned char *b;
     size_t panel_bytes; /* from the start of a panel to the start of the next */
     float *c;
-    size_t c_stride; /* floats */
+    size_t c_stride; /* floats from row to row */
     uint32_t rows, panels;
     uint32_t panels_ahead; /* panels from b on that the caller will use: prefetched; 0: none */
     uint32_t word_count;   /* depth: in_size / 2 for bf16, in_size for f32 */
@@ -38,9 +38,9 @@ struct mr_cpu_tile {
 struct mr_cpu_finish {
     const float *c;
     size_t c_stride;
-    const float *bias; /* of the first column, or NULL */
-    void *out;         /* of the first column */
-    size_t out_stride; /* elements */
+    const float *bias; /* bias of the first column, or NULL */
+    void *out;         /* row 0, first column */
+    size_t out_stride; /* elements from row to row */
     uint32_t rows, columns;
     enum mr_cpu_epilogue epilogue;
     bool bf16;

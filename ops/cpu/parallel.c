@@ -90,7 +90,8 @@ static unsigned await_loop(unsigned seen)
         if (loops != seen) return loops;
         pause_briefly();
     }
-    atomic_fetch_add(&team.sleepers, 1); /* before the kernel compares the word */
+    atomic_fetch_add(&team.sleepers,
+                     1); /* before `loops` is compared, so that no wake-up is lost */
     while (atomic_load(&team.loops) == seen)
         sleep_on(&team.loops, seen);
     atomic_fetch_sub(&team.sleepers, 1);

@@ -51,7 +51,7 @@ AMX_INLINE void amx_order(void)
     __asm__ volatile("" ::: "memory");
 }
 
-/* The operands from one depth on. */
+/* The operands of a product from one depth on: the words of the rows and of the panels. */
 struct amx_words {
     const unsigned char *a, *b;
     size_t a_stride, b_stride; /* bytes: row to row, panel to panel */

@@ -202,7 +202,7 @@ static int compare_places(const void *a, const void *b)
     return (left->bytes > right->bytes) - (left->bytes < right->bytes);
 }
 
-/* Tensors lie inside the data, aligned, and none over another. */
+/* Sets tensor->bytes; checks that tensors are aligned, inside the data, and do not overlap. */
 static enum mr_status place_tensors(struct mr_gguf *gguf, const uint64_t *offsets,
                                     struct cursor data, uint64_t alignment, struct mr_error *err)
 {

@@ -6,7 +6,7 @@
 
 static const struct mr_model_family families[] = {
     {.name = "llama", .gguf_rotary_pairs = true},
-    {.name = "mistral", .default_window = 4096}, /* GGUF files of it say llama */
+    {.name = "mistral", .default_window = 4096}, /* GGUF: "llama" */
     {.name = "qwen2", .window_needs_optin = true},
     {.name = "qwen3", .head_norm = true, .window_needs_optin = true},
 };
@@ -70,11 +70,12 @@ static enum mr_status check_rope(const struct mr_rope_config *rope, struct mr_er
         return mr_fail(err, MR_BAD_FILE, "rotary size %u with base %g is not valid",
                        rope->rotary_dim, rope->theta);
     if (rope->kind != MR_ROPE_PLAIN && !positive(rope->factor))
-        return mr_fail(err, MR_BAD_FILE, "rope scaling without a factor");
+        return mr_fail(err, MR_BAD_FILE, "rope scaling has no valid factor");
     if (rope->kind == MR_ROPE_LLAMA3 &&
         (!positive(rope->original_context) || !positive(rope->low_freq) ||
          !(rope->high_freq > rope->low_freq)))
-        return mr_fail(err, MR_BAD_FILE, "llama3 rope scaling without its frequencies");
+        return mr_fail(err, MR_BAD_FILE,
+                       "llama3 rope scaling lacks valid frequencies or an original context");
     return MR_OK;
 }
 

@@ -1,7 +1,7 @@
-/* Logits against the reference implementation, in fp32: every position, in steps of many shapes,
- * and greedy continuations. Without arguments over the committed tiny models; with
+/* Compares logits and greedy continuations to the reference implementation, in fp32: every position, in
+ * steps of many shapes. Without arguments it tests the committed tiny models; with
  *     golden_test_logits MODEL EXPECTED.bin
- * over a model and the file that make_logits.py made for it. */
+ * it tests a model against the file that make_logits.py has written for it. */
 #include "ops/model.h"
 
 #include "kvcache/kv_window.h"
@@ -19,8 +19,8 @@
 #include <cmocka.h>
 
 #define TOLERANCE      1e-3f
-#define INT8_SHARE     0.02 /* of the logits' size, root mean square */
-#define INT8_SAME      0.95 /* of the greedy tokens */
+#define INT8_SHARE     0.02 /* largest root mean square error, relative to that of the logits */
+#define INT8_SAME      0.95 /* smallest share of equal greedy tokens */
 #define STEP_ROWS      512u
 #define STEP_SEQUENCES 64u
 #define BLOCKS         (2048u / MR_BLOCK_TOKENS)
@@ -32,8 +32,8 @@ struct prompt {
 };
 
 struct figures {
-    float worst;        /* greatest difference */
-    uint32_t positions; /* compared */
+    float worst;        /* largest difference */
+    uint32_t positions; /* positions compared */
 };
 
 struct bench {
@@ -42,11 +42,12 @@ struct bench {
     const unsigned char *next;
     uint32_t vocab_size, prompt_count;
     float *row;
-    uint32_t blocks[BLOCKS], slots[BLOCKS]; /* of every sequence */
+    uint32_t blocks[BLOCKS], slots[BLOCKS]; /* the same for every sequence */
     struct figures figures;
 };
 
-/* Slots of sliding layers go round: as few as a window and a step of so many rows see. */
+/* Assigns slots of sliding-window layers in a ring that is just large enough for a window and a step of
+ * step_rows rows. */
 static void choose_slots(struct bench *bench, uint32_t step_rows)
 {
     const struct mr_model_info *info = mr_model_info(bench->model);
@@ -57,7 +58,7 @@ static void choose_slots(struct bench *bench, uint32_t step_rows)
         bench->slots[i] = i % ring;
 }
 
-/* ---- the file of expectations ---- */
+/* ---- reading the expected logits ---- */
 
 static uint32_t read_u32(struct bench *bench)
 {
@@ -99,7 +100,7 @@ static void open_bench(struct bench *bench, const char *model, const char *expec
     options.kv_bytes = 1;
     *bench = (struct bench){0};
     for (uint32_t i = 0; i < BLOCKS; i++)
-        bench->blocks[i] = (5 * i + 5) % BLOCKS; /* each once, in no order */
+        bench->blocks[i] = (5 * i + 5) % BLOCKS; /* each block once, not in order */
     assert_int_equal(mr_model_open(&bench->model, &options, &err), MR_OK);
     options.kv_bytes = mr_model_info(bench->model)->kv_bytes_per_token * MR_BLOCK_TOKENS * BLOCKS;
     mr_model_close(bench->model);
@@ -147,7 +148,7 @@ static void compare_row(struct bench *bench, const struct prompt *prompt, uint32
     float worst = 0, margin, ours;
     for (uint32_t i = 0; i < bench->vocab_size; i++) {
         float difference = fabsf(bench->row[i] - expected[i]);
-        worst = difference <= worst ? worst : difference; /* NaN counts as worse */
+        worst = difference <= worst ? worst : difference; /* true for NaN */
     }
     if (!(worst <= TOLERANCE))
         fail_msg("position %u of %u: logits differ by %g", position, prompt->token_count,
@@ -158,8 +159,8 @@ static void compare_row(struct bench *bench, const struct prompt *prompt, uint32
     bench->figures.positions++;
 }
 
-/* One step of rows [begin, end), cut into sequences of `width` rows that share their blocks: the
- * keys of a step are all written before any row attends, so each piece sees those before it. */
+/* Computes one step of rows [begin, end), cut into sequences of `width` rows that share their blocks. The
+ * step writes all keys before any attention, so each sequence attends to the tokens of those before. */
 static void run_step(struct bench *bench, const struct prompt *prompt, uint32_t begin, uint32_t end,
                      uint32_t width)
 {

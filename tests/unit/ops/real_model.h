@@ -1,4 +1,4 @@
-/* real_model - where the small real model lies that docker/deps.sh fetches. */
+/* real_model - the path of the small real model that docker/deps.sh downloads. */
 #ifndef MR_TESTS_OPS_REAL_MODEL_H
 #define MR_TESTS_OPS_REAL_MODEL_H
 

@@ -1,4 +1,4 @@
-/* scratch - bytes put together in memory and files written into a folder of the test's own. */
+/* scratch - builds bytes in memory, and writes files to a temporary folder. */
 #ifndef MR_TESTS_OPS_SCRATCH_H
 #define MR_TESTS_OPS_SCRATCH_H
 
@@ -55,7 +55,7 @@ static inline void put_padding(struct bytes *to, size_t alignment)
 
 struct scratch {
     char folder[64];
-    char path[160]; /* of the file written last */
+    char path[160]; /* of the last file written */
 };
 
 static inline void scratch_open(struct scratch *scratch)

@@ -13,7 +13,7 @@
 #define BT   ((uint32_t)MR_BLOCK_TOKENS)
 #define STEP 64u
 
-/* One layer of one block in fp32: 16 dims of one head. */
+/* Bytes of one layer of a block in fp32, with one head of 16 dims. */
 #define LAYER_BYTES ((size_t)2 * 16 * 4 * MR_BLOCK_TOKENS)
 
 static struct mr_model_config config_of(uint32_t layers, uint32_t window, uint32_t context_blocks)
@@ -50,7 +50,7 @@ static void without_a_window_all_layers_are_in_blocks(void **state)
     mr_kv_groups_destroy(&groups);
 }
 
-static void a_window_as_long_as_the_context_saves_nothing(void **state)
+static void a_window_as_long_as_the_context_gives_one_group(void **state)
 {
     (void)state;
     struct mr_model_config config = config_of(2, 16 * BT, 16);
@@ -58,13 +58,14 @@ static void a_window_as_long_as_the_context_saves_nothing(void **state)
     assert_null(groups.sliding);
     assert_int_equal(groups.block_count, 10);
     mr_kv_groups_destroy(&groups);
-    config = config_of(2, 13 * BT + 1, 16); /* with a step and a copy it is as long */
+    config = config_of(2, 13 * BT + 1,
+                       16); /* with a step and the source of a copy as long as the context */
     groups = groups_of(&config, 10 * 2 * LAYER_BYTES);
     assert_null(groups.sliding);
     mr_kv_groups_destroy(&groups);
 }
 
-static void layers_are_placed_by_what_they_see(void **state)
+static void layers_are_grouped_by_their_windows(void **state)
 {
     (void)state;
     struct mr_model_config config = config_of(4, BT, 32);
@@ -80,7 +81,7 @@ static void layers_are_placed_by_what_they_see(void **state)
     mr_kv_groups_destroy(&groups);
 }
 
-static void bytes_are_divided_and_never_exceeded(void **state)
+static void memory_is_divided_and_never_exceeded(void **state)
 {
     (void)state;
     struct mr_model_config config = config_of(4, BT, 32);
@@ -97,16 +98,16 @@ static void bytes_are_divided_and_never_exceeded(void **state)
     }
 }
 
-static void when_every_layer_slides_the_slots_take_all(void **state)
+static void when_every_layer_slides_slots_take_all_the_memory(void **state)
 {
     (void)state;
     struct mr_model_config config = config_of(2, BT, 64);
     struct mr_kv_groups groups = groups_of(&config, 20 * 2 * LAYER_BYTES);
     assert_null(groups.full);
     assert_int_equal(groups.slot_count, 20);
-    assert_true(groups.block_count >= 64); /* several times as long as the memory */
+    assert_true(groups.block_count >= 64); /* more tokens than the slots can hold */
     mr_kv_groups_destroy(&groups);
-    groups = groups_of(&config, 1); /* a window, a step, and one to copy from */
+    groups = groups_of(&config, 1); /* slots of a window, a step, and the source of a copy */
     assert_int_equal(groups.slot_count, (BT - 1 + STEP) / BT + 3);
     mr_kv_groups_destroy(&groups);
 }
@@ -126,7 +127,7 @@ static void both_groups_are_copied_and_stored(void **state)
     mr_kv_groups_copy(&groups, one, two, BT);
     mr_kv_groups_export(&groups, two, BT, out);
     assert_memory_equal(out, in, bytes);
-    for (uint32_t i = 0; i < 2; i++) { /* the halves are where they were put */
+    for (uint32_t i = 0; i < 2; i++) { /* block and slot of a place are independent */
         mr_kv_groups_export(&groups, mixed[i], BT, out);
         assert_memory_equal(out, in, bytes);
     }
@@ -152,7 +153,7 @@ static void both_groups_are_stored_in_int8(void **state)
     mr_kv_groups_import(&groups, one, BT, (unsigned char *)in);
     groups.int8 = true;
     size_t packed_bytes = mr_kv_groups_export_bytes(&groups, BT);
-    assert_int_equal(packed_bytes, bytes / 4 + (size_t)3 * 2 * BT * 2); /* scales of K and of V */
+    assert_int_equal(packed_bytes, bytes / 4 + (size_t)3 * 2 * BT * 2); /* the scales of K and V */
     unsigned char *packed = malloc(packed_bytes);
     assert_true(mr_kv_groups_export(&groups, one, BT, packed));
     mr_kv_groups_import(&groups, two, BT, packed);
@@ -161,7 +162,7 @@ static void both_groups_are_stored_in_int8(void **state)
     assert_memory_not_equal(out, in, bytes);
     for (size_t i = 0; i < values; i++)
         assert_true(out[i] - in[i] < 0.005f && in[i] - out[i] < 0.005f);
-    in[values - 1] = INFINITY; /* of the last sliding layer */
+    in[values - 1] = INFINITY; /* a number of the last sliding layer */
     mr_kv_groups_import(&groups, one, BT, (unsigned char *)in);
     groups.int8 = true;
     assert_false(mr_kv_groups_export(&groups, one, BT, packed));
@@ -175,10 +176,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_window_all_layers_are_in_blocks),
-        cmocka_unit_test(a_window_as_long_as_the_context_saves_nothing),
-        cmocka_unit_test(layers_are_placed_by_what_they_see),
-        cmocka_unit_test(bytes_are_divided_and_never_exceeded),
-        cmocka_unit_test(when_every_layer_slides_the_slots_take_all),
+        cmocka_unit_test(a_window_as_long_as_the_context_gives_one_group),
+        cmocka_unit_test(layers_are_grouped_by_their_windows),
+        cmocka_unit_test(memory_is_divided_and_never_exceeded),
+        cmocka_unit_test(when_every_layer_slides_slots_take_all_the_memory),
         cmocka_unit_test(both_groups_are_copied_and_stored),
         cmocka_unit_test(both_groups_are_stored_in_int8),
     };

@@ -30,7 +30,7 @@ static struct mr_model *open_model(const char *path, enum mr_dtype dtype)
 
 static const struct mr_sampling greedy = {.top_p = 1.0f, .repetition_penalty = 1.0f, .logprobs = 0};
 
-/* Encodes text, then takes `count` greedy tokens. */
+/* Encodes the text and generates `count` greedy tokens. */
 static void generate(struct mr_model *model, const char *text, uint32_t *out, uint32_t count)
 {
     const struct mr_tokenizer *tokenizer = mr_model_tokenizer(model);
@@ -60,7 +60,7 @@ static void generate(struct mr_model *model, const char *text, uint32_t *out, ui
     }
 }
 
-static void greedy_text_of_the_real_model_is_the_reference_s(void **state)
+static void greedy_tokens_of_the_real_model_equal_the_reference(void **state)
 {
     (void)state;
     static const uint32_t capital[] = {7042, 30, 198, 198, 504, 2988, 314, 42,
@@ -98,11 +98,11 @@ static void bf16_starts_like_the_reference(void **state)
     mr_model_close(model);
 }
 
-/* ---- the door, on a tiny model ---- */
+/* ---- the interface, on a tiny model ---- */
 
 #define TINY "tests/golden/models/grouped_tied"
 
-static void refused(struct mr_model_options options, const char *because)
+static void rejected(struct mr_model_options options, const char *because)
 {
     struct mr_model *model;
     struct mr_error err = {0};
@@ -113,23 +113,23 @@ static void refused(struct mr_model_options options, const char *because)
     if (!strstr(err.detail, because)) fail_msg("\"%s\" without \"%s\"", err.detail, because);
 }
 
-static void what_cannot_be_opened_is_refused(void **state)
+static void invalid_paths_and_options_are_rejected(void **state)
 {
     (void)state;
     struct mr_model_options options = {.rows_max = 8, .sequences_max = 2};
     options.path = "absent";
-    refused(options, "absent");
+    rejected(options, "absent");
     options.path = NULL;
     options.device = "cuda:0";
-    refused(options, "cuda:0");
+    rejected(options, "cuda:0");
     options.device = "tpu";
-    refused(options, "tpu");
+    rejected(options, "tpu");
     options.device = NULL;
     options.dtype = MR_DTYPE_INT4;
-    refused(options, "bf16 or f32");
+    rejected(options, "bf16 or f32");
     options.dtype = MR_DTYPE_F32;
     options.rows_max = 0;
-    refused(options, "room for a row");
+    rejected(options, "room for a row");
 }
 
 static void run(struct mr_model *model, const uint32_t *tokens, uint32_t count, uint32_t context,
@@ -174,7 +174,7 @@ static void kv_moves_between_blocks_and_bytes(void **state)
     mr_model_close(model);
 }
 
-static void a_block_stored_in_int8_is_nearly_the_same(void **state)
+static void a_block_stored_in_int8_gives_nearly_the_same_logits(void **state)
 {
     (void)state;
     static const uint32_t tokens[] = {5, 9, 2, 250, 17, 1, 33, 4};
@@ -206,7 +206,7 @@ static void a_block_stored_in_int8_is_nearly_the_same(void **state)
     mr_model_close(exact);
 }
 
-static void given_logits_are_sampled_like_our_own(void **state)
+static void logits_of_the_caller_are_sampled_like_those_of_the_model(void **state)
 {
     (void)state;
     static const uint32_t tokens[] = {5, 9, 2};
@@ -224,7 +224,7 @@ static void given_logits_are_sampled_like_our_own(void **state)
     mr_model_close(model);
 }
 
-static void the_digest_names_the_weights_not_the_dtype(void **state)
+static void the_digest_depends_on_the_weights_and_not_on_the_dtype(void **state)
 {
     (void)state;
     struct mr_model *f32 = open_model(TINY, MR_DTYPE_F32);
@@ -244,13 +244,13 @@ static void the_digest_names_the_weights_not_the_dtype(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(greedy_text_of_the_real_model_is_the_reference_s),
+        cmocka_unit_test(greedy_tokens_of_the_real_model_equal_the_reference),
         cmocka_unit_test(bf16_starts_like_the_reference),
-        cmocka_unit_test(what_cannot_be_opened_is_refused),
+        cmocka_unit_test(invalid_paths_and_options_are_rejected),
         cmocka_unit_test(kv_moves_between_blocks_and_bytes),
-        cmocka_unit_test(a_block_stored_in_int8_is_nearly_the_same),
-        cmocka_unit_test(given_logits_are_sampled_like_our_own),
-        cmocka_unit_test(the_digest_names_the_weights_not_the_dtype),
+        cmocka_unit_test(a_block_stored_in_int8_gives_nearly_the_same_logits),
+        cmocka_unit_test(logits_of_the_caller_are_sampled_like_those_of_the_model),
+        cmocka_unit_test(the_digest_depends_on_the_weights_and_not_on_the_dtype),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* The angle of (position, pair), told by its sine and cosine. */
+/* Checks sine and cosine at index `at` of the tables. */
 static void assert_angle(const struct mr_rope_table *table, size_t at, double angle)
 {
     assert_true(fabs((double)table->cos[at] - cos(angle)) < 1e-6);
@@ -41,8 +41,9 @@ static void linear_scaling_divides_positions(void **state)
     mr_rope_table_destroy(&table);
 }
 
-/* With theta 2^16 and 8 numbers the frequencies are 1, 1/16, 1/256, 1/4096; with an original
- * context of 2048 wavelengths below 512 are kept, above 2048 stretched, between blended. */
+/* With theta 2^16 and 8 numbers the frequencies are 1, 1/16, 1/256 and 1/4096. With an original
+ * context of 2048, wavelengths below 512 are kept, those above 2048 are scaled, those between are
+ * blended. */
 static void llama3_scaling_stretches_long_wavelengths_only(void **state)
 {
     (void)state;

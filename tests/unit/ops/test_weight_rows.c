@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* A [rows, 2] tensor whose row r is (r + base, -r). */
+/* Storage of the tensors that matrix() makes: [rows, 2], row r is (r + base, -r). */
 static float numbers[3][16];
 
 static struct mr_stored_tensor matrix(size_t slot, uint32_t rows, float base)
@@ -45,7 +45,7 @@ static void assert_rows(struct mr_weight_rows *rows, const float *first, uint32_
     }
 }
 
-static void shares_follow_one_another(void **state)
+static void shares_follow_each_other(void **state)
 {
     (void)state;
     struct mr_stored_tensor q = matrix(0, 3, 0), k = matrix(1, 2, 10), v = matrix(2, 1, 20);
@@ -56,7 +56,7 @@ static void shares_follow_one_another(void **state)
     expect_assert_failure(mr_weight_rows_read(&rows, 6, out));
 }
 
-static void alternating_shares_take_turns(void **state)
+static void alternating_shares_give_rows_in_turn(void **state)
 {
     (void)state;
     struct mr_stored_tensor gate = matrix(0, 3, 0), up = matrix(1, 3, 10);
@@ -67,7 +67,7 @@ static void alternating_shares_take_turns(void **state)
     expect_assert_failure(mr_weight_rows_count(&rows));
 }
 
-static void rotary_pairs_are_put_into_halves(void **state)
+static void pair_order_is_converted_to_halves(void **state)
 {
     (void)state;
     struct mr_stored_tensor q = matrix(0, 8, 0); /* two heads of four */
@@ -89,7 +89,7 @@ static void biases_follow_their_rows(void **state)
     free(bias);
 }
 
-static void without_biases_there_is_none(void **state)
+static void without_biases_the_array_is_null(void **state)
 {
     (void)state;
     struct mr_stored_tensor q = matrix(0, 3, 0);
@@ -102,11 +102,11 @@ static void without_biases_there_is_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_follow_one_another),
-        cmocka_unit_test(alternating_shares_take_turns),
-        cmocka_unit_test(rotary_pairs_are_put_into_halves),
+        cmocka_unit_test(shares_follow_each_other),
+        cmocka_unit_test(alternating_shares_give_rows_in_turn),
+        cmocka_unit_test(pair_order_is_converted_to_halves),
         cmocka_unit_test(biases_follow_their_rows),
-        cmocka_unit_test(without_biases_there_is_none),
+        cmocka_unit_test(without_biases_the_array_is_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

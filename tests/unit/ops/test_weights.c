@@ -16,7 +16,7 @@ static struct mr_weights_spec spec_of(struct tiny *tiny)
     return (struct mr_weights_spec){.config = &tiny->config, .tensors = &tiny->tensors};
 }
 
-static void refused(struct tiny *tiny, const char *because)
+static void rejected(struct tiny *tiny, const char *because)
 {
     struct mr_weights_spec spec = spec_of(tiny);
     struct mr_weights weights;
@@ -26,7 +26,7 @@ static void refused(struct tiny *tiny, const char *because)
     if (!strstr(err.detail, because)) fail_msg("\"%s\" without \"%s\"", err.detail, because);
 }
 
-/* Row `row` of the packed linear is row `from` of the tensor. */
+/* Checks that row `row` of the packed layer equals row `from` of the tensor. */
 static void assert_row(const struct mr_cpu_linear *linear, uint32_t row,
                        const struct mr_stored_tensor *tensor, uint32_t from)
 {
@@ -36,7 +36,7 @@ static void assert_row(const struct mr_cpu_linear *linear, uint32_t row,
     assert_memory_equal(packed, stored, tensor->dims[1] * sizeof(float));
 }
 
-static void rows_stand_where_the_decoder_wants_them(void **state)
+static void packed_rows_have_the_order_of_the_decoder(void **state)
 {
     (void)state;
     struct tiny tiny;
@@ -62,7 +62,7 @@ static void rows_stand_where_the_decoder_wants_them(void **state)
     tiny_close(&tiny);
 }
 
-static void an_untied_head_is_its_own(void **state)
+static void an_untied_head_has_its_own_weights(void **state)
 {
     (void)state;
     struct tiny tiny;
@@ -85,7 +85,7 @@ static void watch(void *context, uint64_t done_bytes, uint64_t total_bytes)
     *seen = done_bytes;
 }
 
-static void progress_ends_at_the_whole(void **state)
+static void progress_ends_at_the_total(void **state)
 {
     (void)state;
     struct tiny tiny;
@@ -114,12 +114,12 @@ static void a_missing_tensor_is_named(void **state)
         tiny_open(&tiny);
         assert_int_equal(mr_tensor_table_sort(&tiny.tensors, NULL), MR_OK);
         tiny_find(&tiny, names[i])->name = (struct mr_text){"x", 1};
-        refused(&tiny, names[i]);
+        rejected(&tiny, names[i]);
         tiny_close(&tiny);
     }
 }
 
-static void a_wrong_shape_is_told_with_the_right_one(void **state)
+static void the_error_of_a_wrong_shape_names_both_shapes(void **state)
 {
     (void)state;
     struct tiny tiny;
@@ -128,35 +128,35 @@ static void a_wrong_shape_is_told_with_the_right_one(void **state)
     struct mr_stored_tensor *k = tiny_find(&tiny, "model.layers.0.self_attn.k_proj.weight");
     k->dims[0] = 32;
     k->dims[1] = 16;
-    refused(&tiny, "[32, 16], the model needs [16, 32]");
+    rejected(&tiny, "[32, 16], the model needs [16, 32]");
     k->dims[0] = 16;
     k->dims[1] = 32;
     k->storage = MR_STORAGE_OTHER;
-    refused(&tiny, "another type");
+    rejected(&tiny, "another type");
     k->storage = MR_STORAGE_F32;
     struct mr_stored_tensor *norm = tiny_find(&tiny, "model.norm.weight");
     norm->dim_count = 2;
     norm->dims[1] = 1;
-    refused(&tiny, "model.norm.weight");
+    rejected(&tiny, "model.norm.weight");
     tiny_close(&tiny);
 }
 
-static void a_tensor_without_a_place_is_refused(void **state)
+static void a_tensor_that_the_model_does_not_use_is_rejected(void **state)
 {
     (void)state;
-    static const char *const strangers[] = {"model.layers.2.mlp.down_proj.weight",
-                                            "model.layers.0.self_attn.q_norm.weight",
-                                            "blk.0.attn_q.weight"};
-    for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
+    static const char *const unused[] = {"model.layers.2.mlp.down_proj.weight",
+                                         "model.layers.0.self_attn.q_norm.weight",
+                                         "blk.0.attn_q.weight"};
+    for (size_t i = 0; i < sizeof unused / sizeof unused[0]; i++) {
         struct tiny tiny;
         tiny_open(&tiny);
-        tiny_add(&tiny, strangers[i], 16, 0);
-        refused(&tiny, "is not used by a llama model");
+        tiny_add(&tiny, unused[i], 16, 0);
+        rejected(&tiny, "is not used by a llama model");
         tiny_close(&tiny);
     }
 }
 
-static void stored_rotary_frequencies_are_passed_over(void **state)
+static void stored_rotary_frequencies_are_ignored(void **state)
 {
     (void)state;
     struct tiny tiny;
@@ -169,27 +169,27 @@ static void stored_rotary_frequencies_are_passed_over(void **state)
     tiny_close(&tiny);
 }
 
-static void a_bias_of_the_wrong_size_is_refused(void **state)
+static void a_bias_of_the_wrong_size_is_rejected(void **state)
 {
     (void)state;
     struct tiny tiny;
     tiny_open(&tiny);
     tiny_add(&tiny, "model.layers.1.self_attn.k_proj.bias", 32, 0);
-    refused(&tiny, "k_proj.bias");
+    rejected(&tiny, "k_proj.bias");
     tiny_close(&tiny);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_stand_where_the_decoder_wants_them),
-        cmocka_unit_test(an_untied_head_is_its_own),
-        cmocka_unit_test(progress_ends_at_the_whole),
+        cmocka_unit_test(packed_rows_have_the_order_of_the_decoder),
+        cmocka_unit_test(an_untied_head_has_its_own_weights),
+        cmocka_unit_test(progress_ends_at_the_total),
         cmocka_unit_test(a_missing_tensor_is_named),
-        cmocka_unit_test(a_wrong_shape_is_told_with_the_right_one),
-        cmocka_unit_test(a_tensor_without_a_place_is_refused),
-        cmocka_unit_test(stored_rotary_frequencies_are_passed_over),
-        cmocka_unit_test(a_bias_of_the_wrong_size_is_refused),
+        cmocka_unit_test(the_error_of_a_wrong_shape_names_both_shapes),
+        cmocka_unit_test(a_tensor_that_the_model_does_not_use_is_rejected),
+        cmocka_unit_test(stored_rotary_frequencies_are_ignored),
+        cmocka_unit_test(a_bias_of_the_wrong_size_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static void the_same_model_has_the_same_digest(void **state)
     assert_memory_equal(one, two, 32);
 }
 
-static void whatever_differs_changes_it(void **state)
+static void every_difference_changes_the_digest(void **state)
 {
     (void)state;
     unsigned char before[32];
@@ -63,7 +63,7 @@ static void whatever_differs_changes_it(void **state)
     tiny.tensors.count++;
 }
 
-static void the_ends_of_a_large_tensor_count(void **state)
+static void the_first_and_last_bytes_of_a_large_tensor_change_the_digest(void **state)
 {
     (void)state;
     static unsigned char large[100000];
@@ -99,8 +99,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_model_has_the_same_digest),
-        cmocka_unit_test(whatever_differs_changes_it),
-        cmocka_unit_test(the_ends_of_a_large_tensor_count),
+        cmocka_unit_test(every_difference_changes_the_digest),
+        cmocka_unit_test(the_first_and_last_bytes_of_a_large_tensor_change_the_digest),
     };
     return cmocka_run_group_tests(tests, open_tiny, close_tiny);
 }

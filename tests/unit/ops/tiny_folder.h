@@ -1,5 +1,5 @@
-/* tiny_folder - a copy of a committed tiny model in a scratch folder, to spoil. Run in the root of
- * the tree. */
+/* tiny_folder - copies a committed tiny model to a temporary folder, where a test may change its
+ * files. Needs the root of the tree as the current folder. */
 #ifndef MR_TESTS_OPS_TINY_FOLDER_H
 #define MR_TESTS_OPS_TINY_FOLDER_H
 

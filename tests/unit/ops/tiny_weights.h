@@ -1,4 +1,4 @@
-/* tiny_weights - a llama of two layers whose tensors exist in memory only. */
+/* tiny_weights - the tensors of a llama model of two layers, in memory. */
 #ifndef MR_TESTS_OPS_TINY_WEIGHTS_H
 #define MR_TESTS_OPS_TINY_WEIGHTS_H
 
@@ -20,7 +20,7 @@ struct tiny {
     uint64_t seed;
 };
 
-/* width 0: a vector. Linears are drawn from [-1/4, 1/4], vectors from [3/4, 5/4]. */
+/* width 0: a vector. Random numbers: in [-1/4, 1/4] for a matrix, in [3/4, 5/4] for a vector. */
 static inline void tiny_add(struct tiny *tiny, const char *name, uint32_t rows, uint32_t width)
 {
     uint32_t index = tiny->tensors.count;
@@ -57,7 +57,7 @@ static inline void tiny_add_layer(struct tiny *tiny, uint32_t layer)
     }
 }
 
-/* Not sorted yet, so that a test may add to it. */
+/* The table is not sorted yet: a test may add tensors. */
 static inline void tiny_open(struct tiny *tiny)
 {
     static const char json[] =
@@ -86,7 +86,7 @@ static inline void tiny_close(struct tiny *tiny)
     mr_tensor_table_destroy(&tiny->tensors);
 }
 
-/* The tensor of this name, to spoil. The table must be sorted. */
+/* The tensor of this name, which a test may change. The table must be sorted. */
 static inline struct mr_stored_tensor *tiny_find(struct tiny *tiny, const char *name)
 {
     const struct mr_stored_tensor *found = mr_tensor_table_find(&tiny->tensors, name);

@@ -1,5 +1,5 @@
-/* Attention and the writing of keys and values against a plain computation in double, and the
- * promise that a row's bits do not depend on how its sequence was cut or batched. */
+/* Compares attention, with keys and values written by mr_cpu_rope_write, to a computation in
+ * double; and checks that the bits of a row do not depend on chunks or batch. */
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "tests/unit/ops/numbers.h"
@@ -17,13 +17,13 @@ struct shape {
     uint32_t heads, kv_heads, dim;
     uint32_t window;
     float softcap;
-    float gain; /* of all numbers; 0: 2 */
+    float gain; /* range of all numbers; 0 means 2 */
     bool bf16;
     enum mr_cpu_level level;
 };
 
-/* One sequence of `tokens` tokens with its own pool; layer 1 of 2, blocks in mixed order. */
-struct scene {
+/* One sequence with its own pool. It uses layer 1 of 2, and its blocks are not in order. */
+struct fixture {
     struct shape shape;
     struct mr_cpu_kv *kv;
     uint32_t tokens, width; /* width of a row of qkv */
@@ -37,7 +37,7 @@ static uint32_t blocks_for(uint32_t tokens)
     return (tokens + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS;
 }
 
-static struct mr_cpu_kv *pool_make(const struct shape *shape, uint32_t block_count)
+static struct mr_cpu_kv *pool_create(const struct shape *shape, uint32_t block_count)
 {
     struct mr_cpu_kv *kv;
     struct mr_error err;
@@ -51,71 +51,73 @@ static struct mr_cpu_kv *pool_make(const struct shape *shape, uint32_t block_cou
     return kv;
 }
 
-static struct scene scene_make(const struct shape *shape, uint32_t tokens)
+static struct fixture fixture_create(const struct shape *shape, uint32_t tokens)
 {
-    struct scene scene = {.shape = *shape, .tokens = tokens};
-    if (!(shape->gain > 0.0f)) scene.shape.gain = 2.0f;
+    struct fixture fixture = {.shape = *shape, .tokens = tokens};
+    if (!(shape->gain > 0.0f)) fixture.shape.gain = 2.0f;
     const uint32_t blocks = blocks_for(tokens);
     uint64_t seed = 5;
-    scene.width = (shape->heads + 2 * shape->kv_heads) * shape->dim;
-    scene.kv = pool_make(shape, blocks + 3);
-    scene.blocks = malloc(blocks * sizeof *scene.blocks);
+    fixture.width = (shape->heads + 2 * shape->kv_heads) * shape->dim;
+    fixture.kv = pool_create(shape, blocks + 3);
+    fixture.blocks = malloc(blocks * sizeof *fixture.blocks);
     for (uint32_t i = 0; i < blocks; i++)
-        scene.blocks[i] = blocks + 1 - i;
-    scene.qkv = malloc((size_t)tokens * scene.width * sizeof *scene.qkv);
-    for (size_t i = 0; i < (size_t)tokens * scene.width; i++)
-        scene.qkv[i] = number_from_bf16(number_to_bf16(scene.shape.gain * number_next(&seed)));
-    scene.out = calloc((size_t)tokens * shape->heads * shape->dim, sizeof(float));
-    return scene;
+        fixture.blocks[i] = blocks + 1 - i;
+    fixture.qkv = malloc((size_t)tokens * fixture.width * sizeof *fixture.qkv);
+    for (size_t i = 0; i < (size_t)tokens * fixture.width; i++)
+        fixture.qkv[i] = number_from_bf16(number_to_bf16(fixture.shape.gain * number_next(&seed)));
+    fixture.out = calloc((size_t)tokens * shape->heads * shape->dim, sizeof(float));
+    return fixture;
 }
 
-static void scene_drop(struct scene *scene)
+static void fixture_destroy(struct fixture *fixture)
 {
-    mr_cpu_kv_destroy(scene->kv);
-    free(scene->blocks);
-    free(scene->qkv);
-    free(scene->out);
+    mr_cpu_kv_destroy(fixture->kv);
+    free(fixture->blocks);
+    free(fixture->qkv);
+    free(fixture->out);
 }
 
-static struct mr_cpu_attention_args scene_args(const struct scene *scene)
+static struct mr_cpu_attention_args fixture_args(const struct fixture *fixture)
 {
     return (struct mr_cpu_attention_args){.layer = 1,
-                                          .head_count = scene->shape.heads,
-                                          .window = scene->shape.window,
+                                          .head_count = fixture->shape.heads,
+                                          .window = fixture->shape.window,
                                           .scale = 0.3f,
-                                          .softcap = scene->shape.softcap};
+                                          .softcap = fixture->shape.softcap};
 }
 
-static size_t out_bytes(const struct scene *scene)
+static size_t out_bytes(const struct fixture *fixture)
 {
-    return (size_t)scene->shape.heads * scene->shape.dim * (scene->shape.bf16 ? 2 : 4);
+    return (size_t)fixture->shape.heads * fixture->shape.dim * (fixture->shape.bf16 ? 2 : 4);
 }
 
-/* Tokens [from, to) as one chunk. */
-static void scene_step(struct scene *scene, uint32_t from, uint32_t to)
+/* Computes tokens [from, to) as one chunk. */
+static void fixture_step(struct fixture *fixture, uint32_t from, uint32_t to)
 {
     const struct mr_cpu_attention_sequence sequence = {
-        .row_count = to - from, .context_tokens = from, .blocks = scene->blocks};
-    struct mr_cpu_attention_args args = scene_args(scene);
+        .row_count = to - from, .context_tokens = from, .blocks = fixture->blocks};
+    struct mr_cpu_attention_args args = fixture_args(fixture);
     args.sequences = &sequence;
     args.sequence_count = 1;
     const struct mr_cpu_rope_args rope = {0};
-    float *qkv = scene->qkv + (size_t)from * scene->width;
-    mr_cpu_rope_write(scene->kv, &args, &rope, qkv);
-    mr_cpu_attention(scene->kv, &args, qkv, (unsigned char *)scene->out + from * out_bytes(scene));
+    float *qkv = fixture->qkv + (size_t)from * fixture->width;
+    mr_cpu_rope_write(fixture->kv, &args, &rope, qkv);
+    mr_cpu_attention(fixture->kv, &args, qkv,
+                     (unsigned char *)fixture->out + from * out_bytes(fixture));
 }
 
-static void scene_run(struct scene *scene, uint32_t chunk)
+static void fixture_run(struct fixture *fixture, uint32_t chunk)
 {
-    for (uint32_t from = 0; from < scene->tokens; from += chunk)
-        scene_step(scene, from, scene->tokens - from < chunk ? scene->tokens : from + chunk);
+    for (uint32_t from = 0; from < fixture->tokens; from += chunk)
+        fixture_step(fixture, from,
+                     fixture->tokens - from < chunk ? fixture->tokens : from + chunk);
 }
 
-static double score(const struct scene *scene, const float *q, uint32_t key, uint32_t kv_head)
+static double score(const struct fixture *fixture, const float *q, uint32_t key, uint32_t kv_head)
 {
-    const struct shape *shape = &scene->shape;
+    const struct shape *shape = &fixture->shape;
     const float *k =
-        scene->qkv + (size_t)key * scene->width + (size_t)(shape->heads + kv_head) * shape->dim;
+        fixture->qkv + (size_t)key * fixture->width + (size_t)(shape->heads + kv_head) * shape->dim;
     double sum = 0.0;
     for (uint32_t d = 0; d < shape->dim; d++)
         sum += (double)q[d] * (double)k[d];
@@ -124,19 +126,19 @@ static double score(const struct scene *scene, const float *q, uint32_t key, uin
                                  : sum;
 }
 
-static void check_head(const struct scene *scene, uint32_t row, uint32_t head)
+static void check_head(const struct fixture *fixture, uint32_t row, uint32_t head)
 {
-    const struct shape *shape = &scene->shape;
+    const struct shape *shape = &fixture->shape;
     const uint32_t kv_head = head / (shape->heads / shape->kv_heads);
-    const float *q = scene->qkv + (size_t)row * scene->width + (size_t)head * shape->dim;
+    const float *q = fixture->qkv + (size_t)row * fixture->width + (size_t)head * shape->dim;
     const uint32_t first = shape->window > 0 && row >= shape->window ? row - shape->window + 1 : 0;
     double top = -1e30, total = 0.0;
     double *want = calloc(shape->dim, sizeof *want);
     for (uint32_t key = first; key <= row; key++)
-        top = fmax(top, score(scene, q, key, kv_head));
+        top = fmax(top, score(fixture, q, key, kv_head));
     for (uint32_t key = first; key <= row; key++) {
-        const double weight = exp(score(scene, q, key, kv_head) - top);
-        const float *v = scene->qkv + (size_t)key * scene->width +
+        const double weight = exp(score(fixture, q, key, kv_head) - top);
+        const float *v = fixture->qkv + (size_t)key * fixture->width +
                          (size_t)(shape->heads + shape->kv_heads + kv_head) * shape->dim;
         total += weight;
         for (uint32_t d = 0; d < shape->dim; d++)
@@ -144,7 +146,7 @@ static void check_head(const struct scene *scene, uint32_t row, uint32_t head)
     }
     for (uint32_t d = 0; d < shape->dim; d++) {
         const size_t at = ((size_t)row * shape->heads + head) * shape->dim + d;
-        const double got = (double)number_at(scene->out, at, shape->bf16);
+        const double got = (double)number_at(fixture->out, at, shape->bf16);
         const double off = fabs(want[d] / total - got);
         const double gain = (double)shape->gain; /* scores grow with its square */
         if (!(off <= (shape->bf16 ? 0.01 * gain : 2.5e-6 * gain * gain)))
@@ -153,13 +155,13 @@ static void check_head(const struct scene *scene, uint32_t row, uint32_t head)
     free(want);
 }
 
-static void scene_check(const struct scene *scene, uint32_t step)
+static void fixture_check(const struct fixture *fixture, uint32_t step)
 {
-    for (uint32_t row = 0; row < scene->tokens; row += step)
-        for (uint32_t head = 0; head < scene->shape.heads; head++)
-            check_head(scene, row, head);
-    for (uint32_t head = 0; head < scene->shape.heads; head++)
-        check_head(scene, scene->tokens - 1, head);
+    for (uint32_t row = 0; row < fixture->tokens; row += step)
+        for (uint32_t head = 0; head < fixture->shape.heads; head++)
+            check_head(fixture, row, head);
+    for (uint32_t head = 0; head < fixture->shape.heads; head++)
+        check_head(fixture, fixture->tokens - 1, head);
 }
 
 static void every_level_matches_the_definition(void **state)
@@ -171,8 +173,8 @@ static void every_level_matches_the_definition(void **state)
         {.heads = 8, .kv_heads = 1, .dim = 80},
         {.heads = 2, .kv_heads = 1, .dim = 128},
         {.heads = 2, .kv_heads = 1, .dim = 96},
-        {.heads = 9, .kv_heads = 3, .dim = 64, .gain = 12.0f}, /* scores of hundreds */
-        {.heads = 9, .kv_heads = 3, .dim = 64, .gain = 1e4f},  /* of 10^9 */
+        {.heads = 9, .kv_heads = 3, .dim = 64, .gain = 12.0f}, /* scores up to hundreds */
+        {.heads = 9, .kv_heads = 3, .dim = 64, .gain = 1e4f},  /* scores up to 10^9 */
         {.heads = 4, .kv_heads = 2, .dim = 32, .window = 70},
         {.heads = 4, .kv_heads = 2, .dim = 32, .softcap = 3.0f},
     };
@@ -182,27 +184,28 @@ static void every_level_matches_the_definition(void **state)
                 struct shape shape = shapes[s];
                 shape.level = (enum mr_cpu_level)level;
                 shape.bf16 = bf16 != 0;
-                struct scene scene = scene_make(&shape, MR_BLOCK_TOKENS + 37);
-                scene_run(&scene, 100);
-                scene_check(&scene, 41);
-                scene_drop(&scene);
+                struct fixture fixture = fixture_create(&shape, MR_BLOCK_TOKENS + 37);
+                fixture_run(&fixture, 100);
+                fixture_check(&fixture, 41);
+                fixture_destroy(&fixture);
             }
 }
 
-/* Decode, chunks of every awkward size and the whole prompt at once. */
+/* Compares decode steps, chunks of several sizes and the whole prompt at once. */
 static void check_chunks(const struct shape *shape)
 {
     static const uint32_t chunks[] = {1, 7, 16, 255, 256, 257};
-    const uint32_t tokens = shape->level == MR_CPU_SCALAR ? 270 : 530; /* scalar is slow */
-    struct scene whole = scene_make(shape, tokens);
-    scene_run(&whole, tokens);
+    const uint32_t tokens =
+        shape->level == MR_CPU_SCALAR ? 270 : 530; /* the scalar level is slow */
+    struct fixture whole = fixture_create(shape, tokens);
+    fixture_run(&whole, tokens);
     for (size_t c = 0; c < sizeof chunks / sizeof *chunks; c++) {
-        struct scene cut = scene_make(shape, tokens);
-        scene_run(&cut, chunks[c]);
+        struct fixture cut = fixture_create(shape, tokens);
+        fixture_run(&cut, chunks[c]);
         assert_memory_equal(cut.out, whole.out, tokens * out_bytes(&whole));
-        scene_drop(&cut);
+        fixture_destroy(&cut);
     }
-    scene_drop(&whole);
+    fixture_destroy(&whole);
 }
 
 static void a_row_has_the_same_bits_in_every_chunking(void **state)
@@ -225,21 +228,21 @@ static void a_row_has_the_same_bits_in_every_chunking(void **state)
         }
 }
 
-/* 12 sequences of different lengths in one step, prompts and single rows mixed, against each alone
- * with one thread. */
+/* Computes 12 sequences of different lengths in one step, prompts and single rows mixed, and
+ * compares each with the sequence computed alone by one thread. */
 static void a_row_has_the_same_bits_in_every_batch(void **state)
 {
     (void)state;
     enum { COUNT = 12 };
     const struct shape shape = {.heads = 6, .kv_heads = 2, .dim = 64, .bf16 = true};
     struct mr_cpu_attention_sequence sequences[COUNT];
-    struct scene scenes[COUNT];
+    struct fixture fixtures[COUNT];
     struct mr_error err;
     uint32_t rows = 0, ids = 0;
     assert_int_equal(mr_parallel_set_thread_count(1, &err), MR_OK);
     for (uint32_t s = 0; s < COUNT; s++) {
-        scenes[s] = scene_make(&shape, 1 + s * 97);
-        scene_run(&scenes[s], 1 + s * 97);
+        fixtures[s] = fixture_create(&shape, 1 + s * 97);
+        fixture_run(&fixtures[s], 1 + s * 97);
     }
     assert_int_equal(mr_parallel_set_thread_count(2, &err), MR_OK);
     for (uint32_t s = 0; s < COUNT; s++) {
@@ -247,41 +250,41 @@ static void a_row_has_the_same_bits_in_every_batch(void **state)
         sequences[s] = (struct mr_cpu_attention_sequence){
             .row_begin = rows, .row_count = count, .context_tokens = 1 + s * 97 - count};
         rows += count;
-        ids += blocks_for(scenes[s].tokens);
+        ids += blocks_for(fixtures[s].tokens);
     }
-    struct mr_cpu_kv *kv = pool_make(&shape, ids);
-    const uint32_t width = scenes[0].width;
+    struct mr_cpu_kv *kv = pool_create(&shape, ids);
+    const uint32_t width = fixtures[0].width;
     float *qkv = malloc((size_t)rows * width * sizeof *qkv);
-    unsigned char *out = malloc(rows * out_bytes(&scenes[0]));
+    unsigned char *out = malloc(rows * out_bytes(&fixtures[0]));
     unsigned char *moved = malloc(mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS));
     uint32_t *blocks = malloc(ids * sizeof *blocks), next = 0;
     for (uint32_t s = 0; s < COUNT; s++) {
         sequences[s].blocks = blocks + next;
-        for (uint32_t b = 0; b < blocks_for(scenes[s].tokens); b++, next++) {
-            const uint32_t left = scenes[s].tokens - b * MR_BLOCK_TOKENS;
+        for (uint32_t b = 0; b < blocks_for(fixtures[s].tokens); b++, next++) {
+            const uint32_t left = fixtures[s].tokens - b * MR_BLOCK_TOKENS;
             const uint32_t tokens = left < MR_BLOCK_TOKENS ? left : MR_BLOCK_TOKENS;
             blocks[next] = next;
-            mr_cpu_kv_export(scenes[s].kv, scenes[s].blocks[b], 0, tokens, moved);
+            mr_cpu_kv_export(fixtures[s].kv, fixtures[s].blocks[b], 0, tokens, moved);
             mr_cpu_kv_import(kv, next, 0, tokens, moved);
         }
         memcpy(qkv + (size_t)sequences[s].row_begin * width,
-               scenes[s].qkv + (size_t)sequences[s].context_tokens * width,
+               fixtures[s].qkv + (size_t)sequences[s].context_tokens * width,
                (size_t)sequences[s].row_count * width * sizeof *qkv);
     }
-    struct mr_cpu_attention_args args = scene_args(&scenes[0]);
+    struct mr_cpu_attention_args args = fixture_args(&fixtures[0]);
     args.sequences = sequences;
     for (args.sequence_count = 1; args.sequence_count <= COUNT; args.sequence_count++) {
-        memset(out, 0, rows * out_bytes(&scenes[0]));
+        memset(out, 0, rows * out_bytes(&fixtures[0]));
         mr_cpu_attention(kv, &args, qkv, out);
         for (uint32_t s = 0; s < args.sequence_count; s++)
-            assert_memory_equal(out + sequences[s].row_begin * out_bytes(&scenes[0]),
-                                (unsigned char *)scenes[s].out +
-                                    sequences[s].context_tokens * out_bytes(&scenes[0]),
-                                sequences[s].row_count * out_bytes(&scenes[0]));
+            assert_memory_equal(out + sequences[s].row_begin * out_bytes(&fixtures[0]),
+                                (unsigned char *)fixtures[s].out +
+                                    sequences[s].context_tokens * out_bytes(&fixtures[0]),
+                                sequences[s].row_count * out_bytes(&fixtures[0]));
     }
     assert_int_equal(mr_parallel_set_thread_count(1, &err), MR_OK);
     for (uint32_t s = 0; s < COUNT; s++)
-        scene_drop(&scenes[s]);
+        fixture_destroy(&fixtures[s]);
     mr_cpu_kv_destroy(kv);
     free(qkv);
     free(out);
@@ -289,42 +292,42 @@ static void a_row_has_the_same_bits_in_every_batch(void **state)
     free(blocks);
 }
 
-/* A pool full of NaN stands for whatever another request left. */
-static void what_another_request_left_is_never_read(void **state)
+/* The pool is filled with NaN, as if another request had left them. */
+static void values_left_by_another_request_are_never_read(void **state)
 {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
         const struct shape shape = {.heads = 3, .kv_heads = 1, .dim = 64, .bf16 = bf16 != 0};
-        struct scene scene = scene_make(&shape, MR_BLOCK_TOKENS + 5);
-        const size_t bytes = mr_cpu_kv_export_bytes(scene.kv, MR_BLOCK_TOKENS);
+        struct fixture fixture = fixture_create(&shape, MR_BLOCK_TOKENS + 5);
+        const size_t bytes = mr_cpu_kv_export_bytes(fixture.kv, MR_BLOCK_TOKENS);
         void *nan = malloc(bytes);
         memset(nan, 0xff, bytes);
-        for (uint32_t block = 0; block < blocks_for(scene.tokens) + 3; block++)
-            mr_cpu_kv_import(scene.kv, block, 0, MR_BLOCK_TOKENS, nan);
-        scene_run(&scene, 3);
-        scene_check(&scene, 1);
+        for (uint32_t block = 0; block < blocks_for(fixture.tokens) + 3; block++)
+            mr_cpu_kv_import(fixture.kv, block, 0, MR_BLOCK_TOKENS, nan);
+        fixture_run(&fixture, 3);
+        fixture_check(&fixture, 1);
         free(nan);
-        scene_drop(&scene);
+        fixture_destroy(&fixture);
     }
 }
 
-/* Keys of the next block, in which the first rows of a tile see nothing, may be of any size. */
+/* The first rows of a tile attend to no key of the next block; its keys may be very large. */
 static void later_tokens_change_nothing(void **state)
 {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
         const struct shape shape = {.heads = 9, .kv_heads = 3, .dim = 64, .bf16 = bf16 != 0};
-        struct scene a = scene_make(&shape, MR_BLOCK_TOKENS + 20);
-        struct scene b = scene_make(&shape, MR_BLOCK_TOKENS + 20);
+        struct fixture a = fixture_create(&shape, MR_BLOCK_TOKENS + 20);
+        struct fixture b = fixture_create(&shape, MR_BLOCK_TOKENS + 20);
         for (size_t i = (size_t)MR_BLOCK_TOKENS * b.width; i < (size_t)b.tokens * b.width; i++)
             b.qkv[i] *= 1000.0f;
-        scene_step(&a, 0, 10); /* so that a tile has rows of both blocks */
-        scene_step(&b, 0, 10);
-        scene_step(&a, 10, a.tokens);
-        scene_step(&b, 10, b.tokens);
+        fixture_step(&a, 0, 10); /* so that a later tile has rows in both blocks */
+        fixture_step(&b, 0, 10);
+        fixture_step(&a, 10, a.tokens);
+        fixture_step(&b, 10, b.tokens);
         assert_memory_equal(a.out, b.out, MR_BLOCK_TOKENS * out_bytes(&a));
-        scene_drop(&a);
-        scene_drop(&b);
+        fixture_destroy(&a);
+        fixture_destroy(&b);
     }
 }
 
@@ -332,29 +335,29 @@ static void misuse_is_caught(void **state)
 {
     (void)state;
     const struct shape shape = {.heads = 3, .kv_heads = 1, .dim = 64};
-    struct scene scene = scene_make(&shape, 4);
-    scene_run(&scene, 4);
-    const struct mr_cpu_attention_sequence sequence = {.row_count = 4, .blocks = scene.blocks};
-    struct mr_cpu_attention_args args = scene_args(&scene);
+    struct fixture fixture = fixture_create(&shape, 4);
+    fixture_run(&fixture, 4);
+    const struct mr_cpu_attention_sequence sequence = {.row_count = 4, .blocks = fixture.blocks};
+    struct mr_cpu_attention_args args = fixture_args(&fixture);
     args.sequences = &sequence;
     args.sequence_count = 1;
     args.layer = 2;
-    expect_assert_failure(mr_cpu_attention(scene.kv, &args, scene.qkv, scene.out));
+    expect_assert_failure(mr_cpu_attention(fixture.kv, &args, fixture.qkv, fixture.out));
     const struct mr_cpu_rope_args rope = {0};
-    expect_assert_failure(mr_cpu_rope_write(scene.kv, &args, &rope, scene.qkv));
-    scene_drop(&scene);
+    expect_assert_failure(mr_cpu_rope_write(fixture.kv, &args, &rope, fixture.qkv));
+    fixture_destroy(&fixture);
 }
 
 int main(void)
 {
-    /* One thread where nothing is said about threads: a thousand short regions would only wait. */
+    /* One thread by default: more threads only slow down many short loops. */
     struct mr_error err;
     if (mr_parallel_set_thread_count(1, &err) != MR_OK) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_matches_the_definition),
         cmocka_unit_test(a_row_has_the_same_bits_in_every_chunking),
         cmocka_unit_test(a_row_has_the_same_bits_in_every_batch),
-        cmocka_unit_test(what_another_request_left_is_never_read),
+        cmocka_unit_test(values_left_by_another_request_are_never_read),
         cmocka_unit_test(later_tokens_change_nothing),
         cmocka_unit_test(misuse_is_caught),
     };

@@ -13,7 +13,7 @@
 
 #define LAYERS 2u
 #define HEADS  3u
-#define TOKENS (MR_BLOCK_TOKENS / 4 * 3 + 1) /* odd */
+#define TOKENS (MR_BLOCK_TOKENS / 4 * 3 + 1) /* an odd number */
 
 static struct mr_cpu_kv *make(bool bf16, uint32_t head_dim, enum mr_cpu_level level)
 {
@@ -29,7 +29,7 @@ static struct mr_cpu_kv *make(bool bf16, uint32_t head_dim, enum mr_cpu_level le
     return kv;
 }
 
-/* Key (half 0) or value (half 1) of one dimension of one token. */
+/* Address of one number of the key (half 0) or value (half 1) of a token. */
 static unsigned char *place(const struct mr_cpu_kv *kv, uint32_t block, uint32_t slot,
                             uint32_t half, uint32_t token, uint32_t dim)
 {
@@ -44,7 +44,7 @@ static float read_at(const struct mr_cpu_kv *kv, uint32_t block, uint32_t slot, 
     return number_at(place(kv, block, slot, half, token, dim), 0, kv->spec.bf16);
 }
 
-/* Tokens [begin, end) of all heads; magnitudes are as different as 2^-20 and 2^20. */
+/* Fills tokens [begin, end) of all heads; magnitudes of tokens range from 2^-20 to 2^20. */
 static void fill(const struct mr_cpu_kv *kv, uint32_t block, uint32_t begin, uint32_t end,
                  uint64_t seed)
 {
@@ -58,7 +58,7 @@ static void fill(const struct mr_cpu_kv *kv, uint32_t block, uint32_t begin, uin
             }
 }
 
-/* What the form promises: the largest magnitude over 127, rounded up to bf16. */
+/* The expected scale of a token: its largest magnitude over 127, rounded up to bf16. */
 static float scale_of(const struct mr_cpu_kv *kv, uint32_t slot, uint32_t half, uint32_t token)
 {
     float top = 0;
@@ -74,14 +74,14 @@ static void check_token(const struct mr_cpu_kv *kv, uint32_t slot, uint32_t half
     for (uint32_t dim = 0; dim < kv->spec.head_dim; dim++) {
         float before = read_at(kv, 0, slot, half, token, dim);
         float after = read_at(kv, 1, slot, half, token, dim);
-        float own = kv->spec.bf16 ? fabsf(after) / 256.0f : 0; /* bf16's own rounding */
+        float own = kv->spec.bf16 ? fabsf(after) / 256.0f : 0; /* rounding of the result to bf16 */
         if (!(fabsf(after - before) <= scale / 2 * 1.0001f + own))
             fail_msg("token %u: %g became %g, scale %g", token, (double)before, (double)after,
                      (double)scale);
     }
 }
 
-static void a_number_is_off_by_half_a_scale_at_most(void **state)
+static void the_error_of_a_number_is_at_most_half_a_scale(void **state)
 {
     static const uint32_t dims[] = {16, 32, 48, 64, 80, 128, 256};
     static const uint32_t counts[] = {1, 2, 3, 15, 16, 17, 31, 33, 255, 256};
@@ -105,7 +105,7 @@ static void a_number_is_off_by_half_a_scale_at_most(void **state)
     }
 }
 
-static void a_block_may_go_in_pieces(void **state)
+static void a_block_can_be_exported_and_imported_in_pieces(void **state)
 {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
@@ -124,7 +124,7 @@ static void a_block_may_go_in_pieces(void **state)
     }
 }
 
-static void a_token_takes_a_byte_a_number_and_two_a_scale(void **state)
+static void a_token_takes_one_byte_per_number_and_two_per_scale(void **state)
 {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
@@ -136,13 +136,13 @@ static void a_token_takes_a_byte_a_number_and_two_a_scale(void **state)
     }
 }
 
-static void zeros_stay_zeros(void **state)
+static void zeros_are_stored_exactly(void **state)
 {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
         struct mr_cpu_kv *kv = make(bf16, 48, MR_CPU_BEST);
         unsigned char *bytes = malloc(mr_cpu_kv_int8_bytes(kv, MR_BLOCK_TOKENS));
-        fill(kv, 1, 0, MR_BLOCK_TOKENS, 3); /* and take the place of what was there */
+        fill(kv, 1, 0, MR_BLOCK_TOKENS, 3); /* import must overwrite these */
         number_set(place(kv, 0, 2, 1, 5, 9), 0, -0.0f, bf16);
         assert_true(mr_cpu_kv_int8_export(kv, 0, 0, MR_BLOCK_TOKENS, bytes));
         mr_cpu_kv_int8_import(kv, 1, 0, MR_BLOCK_TOKENS, bytes);
@@ -152,8 +152,8 @@ static void zeros_stay_zeros(void **state)
     }
 }
 
-/* The least and the most a number can be. */
-static void numbers_at_the_ends_stay_finite(void **state)
+/* The smallest and the largest magnitudes that can be stored. */
+static void very_small_and_large_numbers_stay_finite(void **state)
 {
     static const float ends[] = {1e-45f, 1e-38f, 1e-30f, 1e30f, 1.6e38f};
     (void)state;
@@ -172,7 +172,7 @@ static void numbers_at_the_ends_stay_finite(void **state)
     mr_cpu_kv_destroy(kv);
 }
 
-static void what_is_not_finite_is_not_stored(void **state)
+static void numbers_that_are_not_finite_are_not_stored(void **state)
 {
     static const float wrong[] = {NAN, -NAN, INFINITY, -INFINITY, 3e38f};
     (void)state;
@@ -190,8 +190,8 @@ static void what_is_not_finite_is_not_stored(void **state)
         }
 }
 
-/* Another request's numbers behind the last token, which need not be finite. */
-static void what_stands_behind_the_last_token_goes_nowhere(void **state)
+/* Numbers after the last token belong to another request and may be NaN. */
+static void numbers_after_the_last_token_are_not_exported(void **state)
 {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++)
@@ -206,7 +206,7 @@ static void what_stands_behind_the_last_token_goes_nowhere(void **state)
             number_set(place(kv, 0, 0, 1, count, 3), 0, NAN, bf16);
             assert_true(mr_cpu_kv_int8_export(kv, 0, 0, count, out));
             assert_memory_equal(out, clean, bytes);
-            /* the word that holds the last token has zero in the place of the next one */
+            /* the token after the last one is zero where it shares a word with it */
             for (uint32_t dim = 0; dim < 32; dim++) {
                 assert_true(read_at(kv, 2, 1, 0, count, dim) == 0);
                 assert_true(read_at(kv, 2, 1, 1, count, dim) == 0);
@@ -254,13 +254,13 @@ static void misuse_is_caught(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_number_is_off_by_half_a_scale_at_most),
-        cmocka_unit_test(a_block_may_go_in_pieces),
-        cmocka_unit_test(a_token_takes_a_byte_a_number_and_two_a_scale),
-        cmocka_unit_test(zeros_stay_zeros),
-        cmocka_unit_test(numbers_at_the_ends_stay_finite),
-        cmocka_unit_test(what_is_not_finite_is_not_stored),
-        cmocka_unit_test(what_stands_behind_the_last_token_goes_nowhere),
+        cmocka_unit_test(the_error_of_a_number_is_at_most_half_a_scale),
+        cmocka_unit_test(a_block_can_be_exported_and_imported_in_pieces),
+        cmocka_unit_test(a_token_takes_one_byte_per_number_and_two_per_scale),
+        cmocka_unit_test(zeros_are_stored_exactly),
+        cmocka_unit_test(very_small_and_large_numbers_stay_finite),
+        cmocka_unit_test(numbers_that_are_not_finite_are_not_stored),
+        cmocka_unit_test(numbers_after_the_last_token_are_not_exported),
         cmocka_unit_test(every_level_gives_the_same_bytes),
         cmocka_unit_test(misuse_is_caught),
     };

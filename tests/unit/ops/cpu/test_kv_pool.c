@@ -29,7 +29,7 @@ static unsigned char *random_bytes(size_t count)
     return bytes;
 }
 
-static void export_gives_back_what_import_took(void **state)
+static void export_returns_the_imported_bytes(void **state)
 {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
@@ -53,7 +53,7 @@ static void export_gives_back_what_import_took(void **state)
     }
 }
 
-static void a_full_block_is_its_own_stored_form(void **state)
+static void the_stored_form_of_a_full_block_is_its_memory(void **state)
 {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
@@ -71,7 +71,7 @@ static void a_full_block_is_its_own_stored_form(void **state)
     }
 }
 
-static void what_stands_behind_the_last_token_is_not_exported(void **state)
+static void numbers_after_the_last_token_are_not_exported(void **state)
 {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
@@ -105,8 +105,8 @@ static void what_stands_behind_the_last_token_is_not_exported(void **state)
     }
 }
 
-/* In pieces of a panel or more, in any order, it is the same block. */
-static void a_block_may_go_in_pieces(void **state)
+/* Pieces of whole panels, in any order, give the same block. */
+static void a_block_can_be_exported_and_imported_in_pieces(void **state)
 {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
@@ -131,7 +131,7 @@ static void a_block_may_go_in_pieces(void **state)
     }
 }
 
-static void a_copy_has_the_tokens_and_leaves_the_source(void **state)
+static void a_copy_equals_the_source_which_is_unchanged(void **state)
 {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
@@ -171,7 +171,7 @@ static bool system_populates(void)
     return can;
 }
 
-static void populating_makes_all_resident_and_keeps_what_is_there(void **state)
+static void populating_makes_the_pool_resident_and_keeps_its_contents(void **state)
 {
     (void)state;
     const struct mr_cpu_kv_spec spec = {
@@ -195,7 +195,7 @@ static void populating_makes_all_resident_and_keeps_what_is_there(void **state)
     mr_cpu_kv_destroy(kv);
 }
 
-static void impossible_pools_are_refused(void **state)
+static void pools_outside_the_limits_are_rejected(void **state)
 {
     (void)state;
     struct mr_cpu_kv_spec spec = {
@@ -231,14 +231,14 @@ static void misuse_is_caught(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(export_gives_back_what_import_took),
-        cmocka_unit_test(a_full_block_is_its_own_stored_form),
-        cmocka_unit_test(what_stands_behind_the_last_token_is_not_exported),
-        cmocka_unit_test(a_block_may_go_in_pieces),
-        cmocka_unit_test(a_copy_has_the_tokens_and_leaves_the_source),
+        cmocka_unit_test(export_returns_the_imported_bytes),
+        cmocka_unit_test(the_stored_form_of_a_full_block_is_its_memory),
+        cmocka_unit_test(numbers_after_the_last_token_are_not_exported),
+        cmocka_unit_test(a_block_can_be_exported_and_imported_in_pieces),
+        cmocka_unit_test(a_copy_equals_the_source_which_is_unchanged),
         cmocka_unit_test(block_bytes_count_every_layer),
-        cmocka_unit_test(populating_makes_all_resident_and_keeps_what_is_there),
-        cmocka_unit_test(impossible_pools_are_refused),
+        cmocka_unit_test(populating_makes_the_pool_resident_and_keeps_its_contents),
+        cmocka_unit_test(pools_outside_the_limits_are_rejected),
         cmocka_unit_test(misuse_is_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

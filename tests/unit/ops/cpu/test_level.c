@@ -7,14 +7,14 @@
 
 #include <cmocka.h>
 
-static void the_best_level_is_a_real_one(void **state)
+static void best_resolves_to_a_real_level(void **state)
 {
     (void)state;
     assert_int_not_equal(mr_cpu_level(MR_CPU_BEST), MR_CPU_BEST);
     assert_int_equal(mr_cpu_level(MR_CPU_AMX), mr_cpu_level(MR_CPU_BEST));
 }
 
-static void a_lower_level_can_be_asked_for(void **state)
+static void a_lower_level_can_be_requested(void **state)
 {
     (void)state;
     assert_int_equal(mr_cpu_level(MR_CPU_SCALAR), MR_CPU_SCALAR);
@@ -28,8 +28,8 @@ static void a_lower_level_can_be_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_best_level_is_a_real_one),
-        cmocka_unit_test(a_lower_level_can_be_asked_for),
+        cmocka_unit_test(best_resolves_to_a_real_level),
+        cmocka_unit_test(a_lower_level_can_be_requested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Every level against a product in double, and the promise that a row's bits depend on nothing but
- * the row. */
+/* Compares every level to a product in double, and checks that the bits of a row depend on nothing
+ * but the row. */
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "tests/unit/ops/numbers.h"
@@ -84,7 +84,7 @@ static double exact(const struct layer *layer, const void *x, uint32_t row, uint
     return sum;
 }
 
-/* The value an epilogue should leave at [row, column]. */
+/* The expected output of an epilogue at [row, column]. */
 static double expected(const struct layer *layer, const void *x, uint32_t row, uint32_t column,
                        enum mr_cpu_epilogue epilogue)
 {
@@ -202,7 +202,7 @@ static void a_row_has_the_same_bits_with_every_thread_count(void **state)
     layer_drop(&layer);
 }
 
-static void a_weight_row_comes_back(void **state)
+static void a_packed_weight_row_can_be_read_back(void **state)
 {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
@@ -218,7 +218,7 @@ static void a_weight_row_comes_back(void **state)
     }
 }
 
-static void sizes_it_cannot_pack_are_refused(void **state)
+static void sizes_that_cannot_be_packed_are_rejected(void **state)
 {
     (void)state;
     struct weights weights = {3, (const float[]){1, 2, 3}};
@@ -237,8 +237,8 @@ static void sizes_it_cannot_pack_are_refused(void **state)
     spec.bf16 = false;
     assert_int_equal(mr_cpu_linear_create(&linear, &spec, &err), MR_OK);
     float out[1];
-    expect_assert_failure(
-        mr_cpu_linear_run(linear, weights.values, 1, MR_CPU_SILU_MUL, out)); /* no pair of rows */
+    expect_assert_failure(mr_cpu_linear_run(linear, weights.values, 1, MR_CPU_SILU_MUL,
+                                            out)); /* needs an even number of weight rows */
     mr_cpu_linear_run(linear, weights.values, 0, MR_CPU_STORE_F32, NULL);
     mr_cpu_linear_destroy(linear);
     mr_cpu_linear_destroy(NULL);
@@ -253,8 +253,8 @@ int main(void)
         cmocka_unit_test(amx_matches_the_exact_product),
         cmocka_unit_test(a_row_has_the_same_bits_in_every_batch),
         cmocka_unit_test(a_row_has_the_same_bits_with_every_thread_count),
-        cmocka_unit_test(a_weight_row_comes_back),
-        cmocka_unit_test(sizes_it_cannot_pack_are_refused),
+        cmocka_unit_test(a_packed_weight_row_can_be_read_back),
+        cmocka_unit_test(sizes_that_cannot_be_packed_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

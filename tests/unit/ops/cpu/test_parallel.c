@@ -14,7 +14,7 @@ enum { ITEMS = 1000 };
 
 struct marks {
     atomic_uchar visits[ITEMS];
-    atomic_uint parts, threads; /* threads: a bit for each that was given a part */
+    atomic_uint parts, threads; /* threads: bit i: thread i ran a part */
 };
 
 static void visit(void *context, size_t begin, size_t end)
@@ -52,7 +52,7 @@ static void each_item_is_visited_once(void **state)
     }
 }
 
-static void no_item_means_no_call(void **state)
+static void a_loop_without_items_does_not_call_the_body(void **state)
 {
     (void)state;
     struct marks marks = {0};
@@ -70,7 +70,7 @@ static void work_below_the_grain_stays_on_the_caller(void **state)
     assert_int_equal(marks.threads, 1);
 }
 
-/* The first part waits for all others: somebody else must do them. */
+/* The first part waits until other threads have done all other parts. */
 static void wait_for_the_rest(void *context, size_t begin, size_t end)
 {
     atomic_size_t *done = context;
@@ -79,7 +79,7 @@ static void wait_for_the_rest(void *context, size_t begin, size_t end)
     atomic_fetch_add(done, end - begin);
 }
 
-static void parts_go_to_whoever_is_free(void **state)
+static void idle_threads_take_the_remaining_parts(void **state)
 {
     (void)state;
     assert_int_equal(mr_parallel_set_thread_count(2, NULL), MR_OK);
@@ -90,7 +90,7 @@ static void parts_go_to_whoever_is_free(void **state)
     }
 }
 
-/* A loop inside a loop is the caller's alone. */
+/* A loop inside a loop runs on its caller alone. */
 static void nest(void *context, size_t begin, size_t end)
 {
     struct marks *marks = context;
@@ -120,8 +120,8 @@ static void *loop_often(void *context)
     return NULL;
 }
 
-/* Two threads loop at once, and a third changes the team under them. */
-static void any_thread_may_loop(void **state)
+/* Two threads run loops at the same time while a third changes the number of threads. */
+static void any_thread_may_run_loops(void **state)
 {
     (void)state;
     static struct marks marks[2];
@@ -137,7 +137,7 @@ static void any_thread_may_loop(void **state)
     }
 }
 
-static void too_many_threads_are_refused(void **state)
+static void too_many_threads_are_rejected(void **state)
 {
     (void)state;
     struct mr_error err;
@@ -152,12 +152,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_item_is_visited_once),
-        cmocka_unit_test(no_item_means_no_call),
+        cmocka_unit_test(a_loop_without_items_does_not_call_the_body),
         cmocka_unit_test(work_below_the_grain_stays_on_the_caller),
-        cmocka_unit_test(parts_go_to_whoever_is_free),
+        cmocka_unit_test(idle_threads_take_the_remaining_parts),
         cmocka_unit_test(loops_may_be_nested),
-        cmocka_unit_test(any_thread_may_loop),
-        cmocka_unit_test(too_many_threads_are_refused),
+        cmocka_unit_test(any_thread_may_run_loops),
+        cmocka_unit_test(too_many_threads_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

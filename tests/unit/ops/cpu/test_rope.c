@@ -33,7 +33,7 @@ static struct tables *tables_make(uint32_t rotary_dim)
     return tables;
 }
 
-/* In double: the norm of one head, then its rotation. */
+/* The expected head: norm, then rotation, in double. */
 static void expect_head(const float *in, const float *norm, const struct mr_cpu_rope *rope,
                         uint32_t position, double *out)
 {
@@ -57,9 +57,9 @@ static void check_number(double got, double want, bool bf16)
     assert_true(fabs(want - got) <= 1e-5 + (bf16 ? fabs(want) / 256 : 0.0));
 }
 
-/* Key and value of one token and head, where the pool says they lie. */
-static void check_slot(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token, uint32_t head,
-                       const double *key, const float *value)
+/* Checks the key and the value of one token and head in the pool. */
+static void check_token(const struct mr_cpu_kv *kv, uint32_t block, uint32_t token, uint32_t head,
+                        const double *key, const float *value)
 {
     const bool bf16 = kv->spec.bf16;
     const size_t size = mr_cpu_kv_element_bytes(kv);
@@ -73,7 +73,8 @@ static void check_slot(const struct mr_cpu_kv *kv, uint32_t block, uint32_t toke
     }
 }
 
-/* `rows` tokens from position `context` on; every q in place and every k and v in the pool. */
+/* Writes `rows` tokens from position `context` on; checks every q in place, and every k and v in
+ * the pool. */
 static void check_write(const struct mr_cpu_rope_args *args, enum mr_cpu_level level, bool bf16,
                         uint32_t context, uint32_t rows)
 {
@@ -111,8 +112,8 @@ static void check_write(const struct mr_cpu_rope_args *args, enum mr_cpu_level l
         }
         for (uint32_t head = 0; head < KV_HEADS; head++) {
             expect_head(row + (HEADS + head) * DIM, args->k_norm, args->rope, position, want);
-            check_slot(kv, blocks[position / MR_BLOCK_TOKENS], position % MR_BLOCK_TOKENS, head,
-                       want, row + (HEADS + KV_HEADS + head) * DIM);
+            check_token(kv, blocks[position / MR_BLOCK_TOKENS], position % MR_BLOCK_TOKENS, head,
+                        want, row + (HEADS + KV_HEADS + head) * DIM);
         }
     }
     free(qkv);
@@ -120,7 +121,7 @@ static void check_write(const struct mr_cpu_rope_args *args, enum mr_cpu_level l
     mr_cpu_kv_destroy(kv);
 }
 
-static void keys_and_values_reach_their_slots(void **state)
+static void keys_and_values_are_written_to_their_places(void **state)
 {
     (void)state;
     float norm[DIM];
@@ -147,7 +148,7 @@ static void keys_and_values_reach_their_slots(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_and_values_reach_their_slots),
+        cmocka_unit_test(keys_and_values_are_written_to_their_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,8 @@
 
 #include <math.h>
 
-/* What the reference reader of GGUF makes of a block with d = 0.5 (and m = -1.25) whose remaining
- * byte i is (37 i + 11) mod 256. */
+/* The numbers that the reference reader of GGUF gives for a block with d = 0.5 (and m = -1.25)
+ * whose remaining byte i is (37 i + 11) mod 256. */
 static const struct {
     enum mr_storage storage;
     size_t head_bytes;
@@ -38,7 +38,7 @@ static const struct {
                           -62.5f, -44.0f, -25.5f, -7.0f,  11.5f,  30.0f,  48.5f,  -61.0f}},
 };
 
-static void blocks_read_as_the_reference_reads_them(void **state)
+static void blocks_are_converted_as_by_the_reference(void **state)
 {
     (void)state;
     static const unsigned char head[4] = {0x00, 0x38, 0x00, 0xbd};
@@ -59,7 +59,7 @@ static void blocks_read_as_the_reference_reads_them(void **state)
     }
 }
 
-static void every_half_is_its_number(void **state)
+static void every_half_is_converted_exactly(void **state)
 {
     (void)state;
     for (uint32_t bits = 0; bits <= 0xffff; bits++) {
@@ -78,7 +78,7 @@ static void every_half_is_its_number(void **state)
     }
 }
 
-static void plain_types_keep_their_bits(void **state)
+static void f32_and_bf16_keep_their_bits(void **state)
 {
     (void)state;
     const float wide[] = {1.0f, -0.0f, 3.4e38f};
@@ -93,7 +93,7 @@ static void plain_types_keep_their_bits(void **state)
     assert_int_equal(bits, 0x00010000);
 }
 
-static void half_a_block_is_misuse(void **state)
+static void a_count_that_is_not_whole_blocks_is_misuse(void **state)
 {
     (void)state;
     float out[32];
@@ -104,10 +104,10 @@ static void half_a_block_is_misuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_read_as_the_reference_reads_them),
-        cmocka_unit_test(every_half_is_its_number),
-        cmocka_unit_test(plain_types_keep_their_bits),
-        cmocka_unit_test(half_a_block_is_misuse),
+        cmocka_unit_test(blocks_are_converted_as_by_the_reference),
+        cmocka_unit_test(every_half_is_converted_exactly),
+        cmocka_unit_test(f32_and_bf16_keep_their_bits),
+        cmocka_unit_test(a_count_that_is_not_whole_blocks_is_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #include "tests/unit/ops/scratch.h"
 
-/* ---- a file as it should be, with one place to spoil at a time ---- */
+/* ---- a valid file, of which a test changes one part ---- */
 
 struct tensor {
     const char *name;
@@ -23,14 +23,14 @@ struct tensor {
 struct plan {
     const char *magic;
     uint32_t version, alignment;
-    uint64_t key_count, tensor_count; /* as declared */
-    const char *extra_key;            /* a u32 under this name */
-    struct bytes raw_key;             /* appended as one more key */
+    uint64_t key_count, tensor_count; /* as written in the header */
+    const char *extra_key;            /* name of a further key, a u32 */
+    struct bytes raw_key;             /* bytes of a further key */
     struct tensor tensors[2];
     size_t data_bytes;
 };
 
-static struct plan sound_plan(void)
+static struct plan valid_plan(void)
 {
     return (struct plan){.magic = "GGUF",
                          .version = 3,
@@ -107,7 +107,7 @@ static enum mr_status open_bytes(struct mr_gguf **out, const struct bytes *bytes
     return mr_gguf_open(out, scratch_write(&scratch, "model.gguf", bytes->data, bytes->size), err);
 }
 
-static void refused(const struct plan *plan, const char *because)
+static void rejected(const struct plan *plan, const char *because)
 {
     static struct bytes bytes;
     struct mr_gguf *gguf;
@@ -120,10 +120,10 @@ static void refused(const struct plan *plan, const char *because)
 
 /* ---- tests ---- */
 
-static struct mr_gguf *open_sound(void)
+static struct mr_gguf *open_valid(void)
 {
     static struct bytes bytes;
-    struct plan plan = sound_plan();
+    struct plan plan = valid_plan();
     struct mr_gguf *gguf;
     struct mr_error err = {0};
     build(&bytes, &plan);
@@ -134,7 +134,7 @@ static struct mr_gguf *open_sound(void)
 static void values_are_read_by_their_type(void **state)
 {
     (void)state;
-    struct mr_gguf *gguf = open_sound();
+    struct mr_gguf *gguf = open_valid();
     uint32_t number = 0;
     double real = 0;
     bool yes = false;
@@ -157,7 +157,7 @@ static void values_are_read_by_their_type(void **state)
 static void arrays_are_read_by_element(void **state)
 {
     (void)state;
-    struct mr_gguf *gguf = open_sound();
+    struct mr_gguf *gguf = open_valid();
     const struct mr_gguf_value *numbers = mr_gguf_find(gguf, "numbers");
     assert_int_equal(numbers->count, 3);
     assert_int_equal(mr_gguf_element_int(numbers, 0), -1);
@@ -174,7 +174,7 @@ static void arrays_are_read_by_element(void **state)
 static void tensors_have_their_outermost_dimension_first(void **state)
 {
     (void)state;
-    struct mr_gguf *gguf = open_sound();
+    struct mr_gguf *gguf = open_valid();
     const struct mr_tensor_table *table = mr_gguf_tensors(gguf);
     assert_int_equal(table->count, 2);
     const struct mr_stored_tensor *second = mr_tensor_table_find(table, "second");
@@ -187,11 +187,11 @@ static void tensors_have_their_outermost_dimension_first(void **state)
     mr_gguf_close(gguf);
 }
 
-static void a_file_cut_anywhere_is_refused(void **state)
+static void a_file_truncated_at_any_byte_is_rejected(void **state)
 {
     (void)state;
     static struct bytes bytes;
-    struct plan plan = sound_plan();
+    struct plan plan = valid_plan();
     build(&bytes, &plan);
     for (size_t whole = bytes.size; bytes.size > 0;) {
         struct mr_gguf *gguf;
@@ -201,20 +201,21 @@ static void a_file_cut_anywhere_is_refused(void **state)
     }
 }
 
-/* Whatever one byte becomes, opening ends with an answer and what was opened can be walked. */
-static void a_spoiled_byte_is_never_fatal(void **state)
+/* For every value of one byte, opening returns a status, and the tensors of an opened file can be
+ * read. */
+static void a_corrupted_byte_never_ends_the_process(void **state)
 {
     (void)state;
-    static const unsigned char spoilers[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
+    static const unsigned char corruptions[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
     static struct bytes bytes;
-    struct plan plan = sound_plan();
+    struct plan plan = valid_plan();
     build(&bytes, &plan);
     size_t opened = 0;
     for (size_t at = 0; at < bytes.size - plan.data_bytes; at++)
-        for (size_t i = 0; i < sizeof spoilers; i++) {
+        for (size_t i = 0; i < sizeof corruptions; i++) {
             unsigned char kept = bytes.data[at];
             struct mr_gguf *gguf;
-            bytes.data[at] = spoilers[i];
+            bytes.data[at] = corruptions[i];
             enum mr_status status = open_bytes(&gguf, &bytes, NULL);
             bytes.data[at] = kept;
             assert_true(status == MR_OK || status == MR_BAD_FILE);
@@ -227,56 +228,56 @@ static void a_spoiled_byte_is_never_fatal(void **state)
     assert_true(opened > 0);
 }
 
-static void a_wrong_header_is_refused(void **state)
+static void a_wrong_header_is_rejected(void **state)
 {
     (void)state;
-    struct plan plan = sound_plan();
+    struct plan plan = valid_plan();
     plan.magic = "GGML";
-    refused(&plan, "GGUF");
-    plan = sound_plan();
+    rejected(&plan, "GGUF");
+    plan = valid_plan();
     plan.version = 4;
-    refused(&plan, "version");
+    rejected(&plan, "version");
     plan.version = 0x03000000;
-    refused(&plan, "little-endian");
-    plan = sound_plan();
+    rejected(&plan, "little-endian");
+    plan = valid_plan();
     plan.key_count = UINT64_MAX;
-    refused(&plan, "keys, limit");
-    plan = sound_plan();
+    rejected(&plan, "keys, limit");
+    plan = valid_plan();
     plan.tensor_count = UINT64_C(1) << 40;
-    refused(&plan, "tensors, limit");
+    rejected(&plan, "tensors, limit");
 }
 
-static void a_wrong_key_is_refused(void **state)
+static void a_wrong_key_is_rejected(void **state)
 {
     (void)state;
-    struct plan plan = sound_plan();
+    struct plan plan = valid_plan();
     plan.extra_key = "text";
-    refused(&plan, "twice");
-    plan = sound_plan();
+    rejected(&plan, "twice");
+    plan = valid_plan();
     plan.alignment = 48;
-    refused(&plan, "alignment");
-    plan = sound_plan();
+    rejected(&plan, "alignment");
+    plan = valid_plan();
     plan.key_count = 8;
     put_key(&plan.raw_key, "nested", MR_GGUF_ARRAY);
     put_u32(&plan.raw_key, MR_GGUF_ARRAY);
     put_u64(&plan.raw_key, 1);
-    refused(&plan, "type is unknown");
+    rejected(&plan, "type is unknown");
     plan.raw_key.size = 0;
     put_key(&plan.raw_key, "huge", MR_GGUF_ARRAY);
     put_u32(&plan.raw_key, MR_GGUF_U64);
     put_u64(&plan.raw_key, MR_GGUF_ELEMENTS_MAX + 1);
-    refused(&plan, "4 Mi");
+    rejected(&plan, "4 Mi");
     plan.raw_key.size = 0;
     put_key(&plan.raw_key, "long", MR_GGUF_TEXT);
     put_u64(&plan.raw_key, UINT64_MAX - 4);
-    refused(&plan, "past the end");
+    rejected(&plan, "past the end");
     plan.raw_key.size = 0;
     put_key(&plan.raw_key, "perhaps", MR_GGUF_BOOL);
     put(&plan.raw_key, "\2", 1);
-    refused(&plan, "neither 0 nor 1");
+    rejected(&plan, "neither 0 nor 1");
 }
 
-static void a_wrong_tensor_is_refused(void **state)
+static void a_wrong_tensor_is_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -300,9 +301,9 @@ static void a_wrong_tensor_is_refused(void **state)
         {{"second", 2, {32, 2}, 99, 64}, "unknown"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct plan plan = sound_plan();
+        struct plan plan = valid_plan();
         plan.tensors[0] = cases[i].tensor;
-        refused(&plan, cases[i].because);
+        rejected(&plan, cases[i].because);
     }
 }
 
@@ -326,11 +327,11 @@ int main(void)
         cmocka_unit_test(values_are_read_by_their_type),
         cmocka_unit_test(arrays_are_read_by_element),
         cmocka_unit_test(tensors_have_their_outermost_dimension_first),
-        cmocka_unit_test(a_file_cut_anywhere_is_refused),
-        cmocka_unit_test(a_spoiled_byte_is_never_fatal),
-        cmocka_unit_test(a_wrong_header_is_refused),
-        cmocka_unit_test(a_wrong_key_is_refused),
-        cmocka_unit_test(a_wrong_tensor_is_refused),
+        cmocka_unit_test(a_file_truncated_at_any_byte_is_rejected),
+        cmocka_unit_test(a_corrupted_byte_never_ends_the_process),
+        cmocka_unit_test(a_wrong_header_is_rejected),
+        cmocka_unit_test(a_wrong_key_is_rejected),
+        cmocka_unit_test(a_wrong_tensor_is_rejected),
     };
     return cmocka_run_group_tests(tests, open_scratch, close_scratch);
 }

@@ -26,7 +26,7 @@ static void the_real_file_encodes_as_the_reference_does(void **state)
     assert_int_equal(end.length, 10);
     assert_memory_equal(end.bytes, "<|im_end|>", 10);
     assert_int_equal(mr_gguf_token_text(gguf, "tokenizer.ggml.absent").length, 0);
-    mr_gguf_close(gguf); /* the tokenizer keeps nothing of the file */
+    mr_gguf_close(gguf); /* the tokenizer borrows nothing from the file */
     static const char text[] = "<|im_start|>The capital of France is";
     static const uint32_t expected[] = {1, 504, 3575, 282, 4649, 314};
     struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
@@ -43,7 +43,7 @@ static void the_real_file_encodes_as_the_reference_does(void **state)
     mr_tokenizer_destroy(tokenizer);
 }
 
-/* ---- files that cannot be ---- */
+/* ---- invalid files ---- */
 
 static void put_list(struct bytes *to, const char *key, uint32_t type, uint64_t count)
 {
@@ -58,7 +58,7 @@ static void put_list(struct bytes *to, const char *key, uint32_t type, uint64_t 
             put_u32(to, 9);
 }
 
-/* A file of a tokenizer of two tokens; each list of the type and length given. */
+/* A file with a tokenizer of two tokens, whose lists have these types and lengths. */
 struct plan {
     const char *model;
     uint32_t tokens_type;
@@ -66,7 +66,7 @@ struct plan {
     uint32_t merges_type;
 };
 
-static void refused(const struct plan *plan, const char *because)
+static void rejected(const struct plan *plan, const char *because)
 {
     static struct bytes bytes;
     struct scratch scratch;
@@ -96,21 +96,21 @@ static void refused(const struct plan *plan, const char *because)
     scratch_close(&scratch);
 }
 
-static void lists_that_do_not_fit_are_refused(void **state)
+static void lists_of_the_wrong_type_or_length_are_rejected(void **state)
 {
     (void)state;
-    refused(&(struct plan){NULL, MR_GGUF_TEXT, 2, 2, MR_GGUF_TEXT}, "tokenizer.ggml.model");
-    refused(&(struct plan){"gpt2", MR_GGUF_U32, 2, 2, MR_GGUF_TEXT}, "tokenizer.ggml.tokens");
-    refused(&(struct plan){"gpt2", MR_GGUF_TEXT, 3, 2, MR_GGUF_TEXT}, "is not 2 integers");
-    refused(&(struct plan){"gpt2", MR_GGUF_TEXT, 2, 2, MR_GGUF_TEXT}, "unknown type 9");
-    refused(&(struct plan){"gpt2", MR_GGUF_TEXT, 0, 2, MR_GGUF_TEXT}, "is not 2 integers");
+    rejected(&(struct plan){NULL, MR_GGUF_TEXT, 2, 2, MR_GGUF_TEXT}, "tokenizer.ggml.model");
+    rejected(&(struct plan){"gpt2", MR_GGUF_U32, 2, 2, MR_GGUF_TEXT}, "tokenizer.ggml.tokens");
+    rejected(&(struct plan){"gpt2", MR_GGUF_TEXT, 3, 2, MR_GGUF_TEXT}, "is not 2 integers");
+    rejected(&(struct plan){"gpt2", MR_GGUF_TEXT, 2, 2, MR_GGUF_TEXT}, "unknown type 9");
+    rejected(&(struct plan){"gpt2", MR_GGUF_TEXT, 0, 2, MR_GGUF_TEXT}, "is not 2 integers");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_real_file_encodes_as_the_reference_does),
-        cmocka_unit_test(lists_that_do_not_fit_are_refused),
+        cmocka_unit_test(lists_of_the_wrong_type_or_length_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

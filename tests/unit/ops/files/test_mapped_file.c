@@ -27,7 +27,7 @@ static void a_file_is_its_bytes(void **state)
     scratch_close(&scratch);
 }
 
-static void what_is_no_file_is_refused_with_its_path(void **state)
+static void a_path_that_is_not_a_file_is_rejected_by_name(void **state)
 {
     (void)state;
     struct scratch scratch;
@@ -49,7 +49,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_its_bytes),
-        cmocka_unit_test(what_is_no_file_is_refused_with_its_path),
+        cmocka_unit_test(a_path_that_is_not_a_file_is_rejected_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static enum mr_status from_json(const char *text, struct mr_model_config *out, s
     return status;
 }
 
-static struct mr_model_config sound(const char *text)
+static struct mr_model_config read_valid(const char *text)
 {
     struct mr_model_config config;
     struct mr_error err = {0};
@@ -35,7 +35,7 @@ static struct mr_model_config sound(const char *text)
     return config;
 }
 
-static void refused(const char *text, const char *because)
+static void rejected(const char *text, const char *because)
 {
     struct mr_model_config config;
     struct mr_error err = {0};
@@ -43,10 +43,10 @@ static void refused(const char *text, const char *because)
     if (!strstr(err.detail, because)) fail_msg("\"%s\" without \"%s\"", err.detail, because);
 }
 
-static void what_config_json_leaves_out_has_its_usual_value(void **state)
+static void keys_missing_from_config_json_have_default_values(void **state)
 {
     (void)state;
-    struct mr_model_config c = sound("{\"model_type\":\"llama\"," SIZES "}");
+    struct mr_model_config c = read_valid("{\"model_type\":\"llama\"," SIZES "}");
     assert_string_equal(c.family->name, "llama");
     assert_int_equal(c.kv_head_count, 4);
     assert_int_equal(c.head_dim, 16);
@@ -60,13 +60,13 @@ static void what_config_json_leaves_out_has_its_usual_value(void **state)
     assert_int_equal(c.eos_count, 0);
 }
 
-static void what_config_json_says_counts(void **state)
+static void keys_of_config_json_are_used(void **state)
 {
     (void)state;
     struct mr_model_config c =
-        sound("{\"model_type\":\"qwen3\"," SIZES ",\"num_key_value_heads\":2,\"head_dim\":32,"
-              "\"rms_norm_eps\":1e-5,\"tie_word_embeddings\":true,\"eos_token_id\":[2,7,2],"
-              "\"rope_theta\":1000000}");
+        read_valid("{\"model_type\":\"qwen3\"," SIZES ",\"num_key_value_heads\":2,\"head_dim\":32,"
+                   "\"rms_norm_eps\":1e-5,\"tie_word_embeddings\":true,\"eos_token_id\":[2,7,2],"
+                   "\"rope_theta\":1000000}");
     assert_true(c.family->head_norm);
     assert_int_equal(c.kv_head_count, 2);
     assert_int_equal(c.head_dim, 32);
@@ -77,73 +77,76 @@ static void what_config_json_says_counts(void **state)
     assert_true(c.rope.theta == 1000000.0);
 }
 
-static void rope_scaling_is_read_from_either_place(void **state)
+static void rope_scaling_is_read_under_either_key(void **state)
 {
     (void)state;
-    struct mr_model_config c =
-        sound("{\"model_type\":\"llama\"," SIZES ",\"rope_theta\":500000.0,\"rope_scaling\":{"
-              "\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
-              "\"original_max_position_embeddings\":1024}}");
+    struct mr_model_config c = read_valid(
+        "{\"model_type\":\"llama\"," SIZES ",\"rope_theta\":500000.0,\"rope_scaling\":{"
+        "\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
+        "\"original_max_position_embeddings\":1024}}");
     assert_int_equal(c.rope.kind, MR_ROPE_LLAMA3);
     assert_true(c.rope.theta == 500000.0 && c.rope.factor == 8.0);
     assert_true(c.rope.original_context == 1024.0);
-    c = sound("{\"model_type\":\"llama\"," SIZES ",\"rope_parameters\":{\"rope_theta\":7.0,"
-              "\"rope_type\":\"linear\",\"factor\":2.0},\"rope_scaling\":null}");
+    c = read_valid("{\"model_type\":\"llama\"," SIZES ",\"rope_parameters\":{\"rope_theta\":7.0,"
+                   "\"rope_type\":\"linear\",\"factor\":2.0},\"rope_scaling\":null}");
     assert_int_equal(c.rope.kind, MR_ROPE_LINEAR);
     assert_true(c.rope.theta == 7.0 && c.rope.factor == 2.0);
 }
 
-static void windows_hold_for_the_layers_named(void **state)
+static void windows_apply_to_the_layers_named(void **state)
 {
     (void)state;
-    struct mr_model_config c = sound("{\"model_type\":\"mistral\"," SIZES ",\"sliding_window\":9}");
+    struct mr_model_config c =
+        read_valid("{\"model_type\":\"mistral\"," SIZES ",\"sliding_window\":9}");
     assert_int_equal(c.window, 9);
     assert_true(c.windowed[0] && c.windowed[3]);
-    assert_int_equal(sound("{\"model_type\":\"mistral\"," SIZES "}").window, 4096);
-    c = sound("{\"model_type\":\"mistral\"," SIZES ",\"sliding_window\":null}");
+    assert_int_equal(read_valid("{\"model_type\":\"mistral\"," SIZES "}").window, 4096);
+    c = read_valid("{\"model_type\":\"mistral\"," SIZES ",\"sliding_window\":null}");
     assert_int_equal(c.window, 0);
-    c = sound("{\"model_type\":\"qwen2\"," SIZES ",\"sliding_window\":9}");
+    c = read_valid("{\"model_type\":\"qwen2\"," SIZES ",\"sliding_window\":9}");
     assert_int_equal(c.window, 0);
     assert_false(c.windowed[3]);
-    c = sound("{\"model_type\":\"qwen2\"," SIZES ",\"sliding_window\":9,\"use_sliding_window\":"
-              "true,\"max_window_layers\":2}");
+    c = read_valid("{\"model_type\":\"qwen2\"," SIZES
+                   ",\"sliding_window\":9,\"use_sliding_window\":"
+                   "true,\"max_window_layers\":2}");
     assert_true(!c.windowed[1] && c.windowed[2]);
-    c = sound("{\"model_type\":\"mistral\"," SIZES ",\"sliding_window\":9,\"layer_types\":["
-              "\"full_attention\",\"sliding_attention\",\"full_attention\",\"full_attention\"]}");
+    c = read_valid(
+        "{\"model_type\":\"mistral\"," SIZES ",\"sliding_window\":9,\"layer_types\":["
+        "\"full_attention\",\"sliding_attention\",\"full_attention\",\"full_attention\"]}");
     assert_true(!c.windowed[0] && c.windowed[1] && !c.windowed[2]);
-    c = sound("{\"model_type\":\"mistral\"," SIZES
-              ",\"sliding_window\":9,\"sliding_window_pattern\":"
-              "2}");
+    c = read_valid("{\"model_type\":\"mistral\"," SIZES
+                   ",\"sliding_window\":9,\"sliding_window_pattern\":"
+                   "2}");
     assert_true(c.windowed[0] && !c.windowed[1] && c.windowed[2] && !c.windowed[3]);
 }
 
-static void what_is_not_known_is_refused(void **state)
+static void unsupported_or_invalid_keys_are_rejected(void **state)
 {
     (void)state;
-    refused("{}", "model_type");
-    refused("{\"model_type\":\"mamba\"}", "\"mamba\" is not supported");
-    refused("{\"model_type\":\"llama\",\"hidden_size\":64}", "num_hidden_layers");
-    refused("{\"model_type\":\"llama\"," SIZES ",\"head_dim\":-1}", "head_dim");
-    refused("{\"model_type\":\"llama\"," SIZES ",\"hidden_act\":\"gelu\"}", "gelu");
-    refused("{\"model_type\":\"llama\"," SIZES ",\"quantization_config\":{}}", "quantized");
-    refused("{\"model_type\":\"llama\"," SIZES ",\"num_key_value_heads\":3}", "evenly");
-    refused("{\"model_type\":\"llama\"," SIZES ",\"num_key_value_heads\":0}", "key/value");
-    refused("{\"model_type\":\"llama\"," SIZES ",\"rms_norm_eps\":0}", "epsilon");
-    refused("{\"model_type\":\"llama\"," SIZES ",\"head_dim\":512}", "head size");
-    refused("{\"model_type\":\"llama\"," SIZES ",\"eos_token_id\":300}", "end token 300");
-    refused("{\"model_type\":\"llama\"," SIZES ",\"rope_scaling\":{\"type\":\"yarn\"}}", "yarn");
-    refused("{\"model_type\":\"llama\"," SIZES ",\"rope_scaling\":{\"type\":\"linear\"}}",
-            "factor");
-    refused("{\"model_type\":\"llama\"," SIZES ",\"rope_scaling\":{\"type\":\"llama3\","
-            "\"factor\":8}}",
-            "frequencies");
-    refused("{\"model_type\":\"llama\"," SIZES ",\"layer_types\":[\"full_attention\"]}",
-            "each of the 4 layers");
-    refused("{\"model_type\":\"qwen3\"," SIZES ",\"layer_types\":[\"a\",\"a\",\"a\",\"a\"]}",
-            "layer type");
+    rejected("{}", "model_type");
+    rejected("{\"model_type\":\"mamba\"}", "\"mamba\" is not supported");
+    rejected("{\"model_type\":\"llama\",\"hidden_size\":64}", "num_hidden_layers");
+    rejected("{\"model_type\":\"llama\"," SIZES ",\"head_dim\":-1}", "head_dim");
+    rejected("{\"model_type\":\"llama\"," SIZES ",\"hidden_act\":\"gelu\"}", "gelu");
+    rejected("{\"model_type\":\"llama\"," SIZES ",\"quantization_config\":{}}", "quantized");
+    rejected("{\"model_type\":\"llama\"," SIZES ",\"num_key_value_heads\":3}", "evenly");
+    rejected("{\"model_type\":\"llama\"," SIZES ",\"num_key_value_heads\":0}", "key/value");
+    rejected("{\"model_type\":\"llama\"," SIZES ",\"rms_norm_eps\":0}", "epsilon");
+    rejected("{\"model_type\":\"llama\"," SIZES ",\"head_dim\":512}", "head size");
+    rejected("{\"model_type\":\"llama\"," SIZES ",\"eos_token_id\":300}", "end token 300");
+    rejected("{\"model_type\":\"llama\"," SIZES ",\"rope_scaling\":{\"type\":\"yarn\"}}", "yarn");
+    rejected("{\"model_type\":\"llama\"," SIZES ",\"rope_scaling\":{\"type\":\"linear\"}}",
+             "factor");
+    rejected("{\"model_type\":\"llama\"," SIZES ",\"rope_scaling\":{\"type\":\"llama3\","
+             "\"factor\":8}}",
+             "frequencies");
+    rejected("{\"model_type\":\"llama\"," SIZES ",\"layer_types\":[\"full_attention\"]}",
+             "each of the 4 layers");
+    rejected("{\"model_type\":\"qwen3\"," SIZES ",\"layer_types\":[\"a\",\"a\",\"a\",\"a\"]}",
+             "layer type");
 }
 
-static void end_tokens_are_kept_once_and_up_to_the_limit(void **state)
+static void end_tokens_are_stored_once_and_up_to_the_limit(void **state)
 {
     (void)state;
     struct mr_model_config c = {0};
@@ -160,7 +163,7 @@ static void end_tokens_are_kept_once_and_up_to_the_limit(void **state)
 struct entry {
     const char *key;
     uint32_t number;
-    const char *text; /* instead of the number */
+    const char *text; /* value; NULL: the value is the number */
 };
 
 static const struct entry usual[] = {
@@ -172,7 +175,7 @@ static const struct entry usual[] = {
 };
 #define USUAL_COUNT (sizeof usual / sizeof usual[0])
 
-/* The usual keys, entry `changed` in place of the one of its name, or added. */
+/* Reads a file with the usual keys; `changed` replaces the key of its name, or is added. */
 static enum mr_status from_gguf(const struct entry *changed, struct mr_model_config *out,
                                 struct mr_error *err)
 {
@@ -241,7 +244,7 @@ static void gguf_metadata_is_a_configuration(void **state)
     assert_int_equal(c.eos_ids[1], 3);
 }
 
-static void gguf_metadata_that_is_wrong_is_refused(void **state)
+static void gguf_metadata_that_is_wrong_is_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -272,14 +275,14 @@ static void gguf_metadata_that_is_wrong_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_config_json_leaves_out_has_its_usual_value),
-        cmocka_unit_test(what_config_json_says_counts),
-        cmocka_unit_test(rope_scaling_is_read_from_either_place),
-        cmocka_unit_test(windows_hold_for_the_layers_named),
-        cmocka_unit_test(what_is_not_known_is_refused),
-        cmocka_unit_test(end_tokens_are_kept_once_and_up_to_the_limit),
+        cmocka_unit_test(keys_missing_from_config_json_have_default_values),
+        cmocka_unit_test(keys_of_config_json_are_used),
+        cmocka_unit_test(rope_scaling_is_read_under_either_key),
+        cmocka_unit_test(windows_apply_to_the_layers_named),
+        cmocka_unit_test(unsupported_or_invalid_keys_are_rejected),
+        cmocka_unit_test(end_tokens_are_stored_once_and_up_to_the_limit),
         cmocka_unit_test(gguf_metadata_is_a_configuration),
-        cmocka_unit_test(gguf_metadata_that_is_wrong_is_refused),
+        cmocka_unit_test(gguf_metadata_that_is_wrong_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static void a_file_is_read_as_gguf(void **state)
     mr_model_source_close(&source);
 }
 
-static void a_folder_is_named_after_itself(void **state)
+static void a_model_folder_gives_its_name_to_the_model(void **state)
 {
     (void)state;
     struct mr_model_source source;
@@ -33,7 +33,7 @@ static void a_folder_is_named_after_itself(void **state)
     mr_model_source_close(&source);
 }
 
-static void a_path_without_a_model_is_refused(void **state)
+static void a_path_without_a_model_is_rejected(void **state)
 {
     (void)state;
     struct mr_model_source source;
@@ -47,7 +47,7 @@ static void a_path_without_a_model_is_refused(void **state)
     assert_null(source.tokenizer);
 }
 
-static void a_tokenizer_larger_than_the_model_is_refused(void **state)
+static void a_tokenizer_larger_than_the_model_is_rejected(void **state)
 {
     (void)state;
     struct scratch scratch;
@@ -69,9 +69,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_read_as_gguf),
-        cmocka_unit_test(a_folder_is_named_after_itself),
-        cmocka_unit_test(a_path_without_a_model_is_refused),
-        cmocka_unit_test(a_tokenizer_larger_than_the_model_is_refused),
+        cmocka_unit_test(a_model_folder_gives_its_name_to_the_model),
+        cmocka_unit_test(a_path_without_a_model_is_rejected),
+        cmocka_unit_test(a_tokenizer_larger_than_the_model_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

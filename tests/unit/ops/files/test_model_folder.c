@@ -25,7 +25,7 @@ static struct mr_model_source read_folder(const struct scratch *scratch)
     return source;
 }
 
-static void refused(const struct scratch *scratch, const char *because)
+static void rejected(const struct scratch *scratch, const char *because)
 {
     struct mr_model_source source = {.default_temperature = NAN, .default_top_p = NAN};
     struct mr_error err = {0};
@@ -65,7 +65,7 @@ static void every_file_of_the_folder_is_read(void **state)
     scratch_close(&scratch);
 }
 
-static void a_template_file_beats_the_tokenizer_config(void **state)
+static void a_template_file_takes_precedence_over_the_tokenizer_config(void **state)
 {
     (void)state;
     struct scratch scratch;
@@ -77,7 +77,7 @@ static void a_template_file_beats_the_tokenizer_config(void **state)
     scratch_close(&scratch);
 }
 
-static void of_several_templates_the_default_counts(void **state)
+static void of_several_templates_the_default_is_used(void **state)
 {
     (void)state;
     struct scratch scratch;
@@ -116,7 +116,7 @@ static void a_missing_file_is_named(void **state)
         struct scratch scratch;
         tiny_folder_open(&scratch, "grouped_tied");
         tiny_folder_remove(&scratch, names[i]);
-        refused(&scratch, names[i]);
+        rejected(&scratch, names[i]);
         scratch_close(&scratch);
     }
 }
@@ -130,7 +130,7 @@ static void a_broken_file_is_named(void **state)
         struct scratch scratch;
         tiny_folder_open(&scratch, "grouped_tied");
         write_text(&scratch, names[i], "{\"a\":");
-        refused(&scratch, names[i]);
+        rejected(&scratch, names[i]);
         scratch_close(&scratch);
     }
 }
@@ -139,8 +139,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_file_of_the_folder_is_read),
-        cmocka_unit_test(a_template_file_beats_the_tokenizer_config),
-        cmocka_unit_test(of_several_templates_the_default_counts),
+        cmocka_unit_test(a_template_file_takes_precedence_over_the_tokenizer_config),
+        cmocka_unit_test(of_several_templates_the_default_is_used),
         cmocka_unit_test(optional_files_may_be_absent),
         cmocka_unit_test(a_missing_file_is_named),
         cmocka_unit_test(a_broken_file_is_named),

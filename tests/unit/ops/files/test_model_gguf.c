@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-static void a_gguf_file_is_a_source(void **state)
+static void a_gguf_file_fills_a_source(void **state)
 {
     (void)state;
     struct mr_model_source source = {.default_temperature = NAN, .default_top_p = NAN};
@@ -29,14 +29,15 @@ static void a_gguf_file_is_a_source(void **state)
     assert_true(isnan(source.default_temperature));
     mr_model_source_close_weights(&source);
     assert_null(source.tensors);
-    assert_int_equal(memcmp(source.chat_template.bytes, "{% for", 6), 0); /* outlives the file */
+    assert_int_equal(memcmp(source.chat_template.bytes, "{% for", 6),
+                     0); /* valid without the file */
     mr_model_source_close(&source);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_gguf_file_is_a_source),
+        cmocka_unit_test(a_gguf_file_fills_a_source),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 
 static struct scratch scratch;
 
-/* A file of this header and data_bytes bytes 0, 1, 2 ... behind it. */
+/* Writes a file with this header, followed by data_bytes bytes 0, 1, 2 ... */
 static void write_file(const char *name, const char *header, size_t data_bytes)
 {
     static struct bytes bytes;
@@ -31,7 +31,7 @@ static void remove_file(const char *name)
     unlink(path);
 }
 
-static void refused(const char *because)
+static void rejected(const char *because)
 {
     struct mr_safetensors *all;
     struct mr_error err = {0};
@@ -40,17 +40,17 @@ static void refused(const char *because)
     if (!strstr(err.detail, because)) fail_msg("\"%s\" without \"%s\"", err.detail, because);
 }
 
-static const char sound[] =
+static const char valid_header[] =
     "{\"__metadata__\":{\"format\":\"pt\"},"
     "\"b\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[8,20]},"
     "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
     "\"none\":{\"dtype\":\"F32\",\"shape\":[0,4],\"data_offsets\":[20,20]},"
     "\"one\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[20,28]}}    ";
 
-static void tensors_are_where_the_header_says(void **state)
+static void tensors_have_the_types_shapes_and_bytes_of_the_header(void **state)
 {
     (void)state;
-    write_file("model.safetensors", sound, 28);
+    write_file("model.safetensors", valid_header, 28);
     struct mr_safetensors *all;
     struct mr_error err = {0};
     if (mr_safetensors_open(&all, scratch.folder, &err) != MR_OK) fail_msg("%s", err.detail);
@@ -69,7 +69,7 @@ static void tensors_are_where_the_header_says(void **state)
     mr_safetensors_close(all);
 }
 
-static void a_wrong_header_is_refused(void **state)
+static void a_wrong_header_is_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -77,8 +77,8 @@ static void a_wrong_header_is_refused(void **state)
         size_t data_bytes;
         const char *because;
     } cases[] = {
-        {sound, 29, "cover 28 of 29"},
-        {sound, 27, "outside the file"},
+        {valid_header, 29, "cover 28 of 29"},
+        {valid_header, 27, "outside the file"},
         {"[]", 0, "does not begin"},
         {" {}", 0, "does not begin"},
         {"{\"a\":", 0, "ends too early"},
@@ -102,11 +102,11 @@ static void a_wrong_header_is_refused(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         write_file("model.safetensors", cases[i].header, cases[i].data_bytes);
-        refused(cases[i].because);
+        rejected(cases[i].because);
     }
 }
 
-static void a_wrong_header_length_is_refused(void **state)
+static void a_wrong_header_length_is_rejected(void **state)
 {
     (void)state;
     static const uint64_t lengths[] = {0, 1, 17, MR_SAFETENSORS_HEADER_MAX + 1, UINT64_MAX};
@@ -115,10 +115,10 @@ static void a_wrong_header_length_is_refused(void **state)
         put_u64(&bytes, lengths[i]);
         put(&bytes, "{}              ", 16);
         scratch_write(&scratch, "model.safetensors", bytes.data, bytes.size);
-        refused("the header length");
+        rejected("the header length");
     }
     scratch_write(&scratch, "model.safetensors", "{}", 2);
-    refused("the header length");
+    rejected("the header length");
 }
 
 static void write_shards(const char *map)
@@ -146,29 +146,29 @@ static void shards_are_read_as_one(void **state)
     mr_safetensors_close(all);
 }
 
-static void an_index_that_lies_is_refused(void **state)
+static void an_index_that_contradicts_the_files_is_rejected(void **state)
 {
     (void)state;
     write_shards("{\"a\":\"two.safetensors\",\"b\":\"one.safetensors\"}");
-    refused("the file that the index names");
+    rejected("the file that the index names");
     write_shards("{\"a\":\"one.safetensors\",\"c\":\"two.safetensors\"}");
-    refused("\"c\" is not in two.safetensors");
+    rejected("\"c\" is not in two.safetensors");
     write_shards("{\"a\":\"../one.safetensors\"}");
-    refused("outside the folder");
+    rejected("outside the folder");
     write_shards("{\"a\":7}");
-    refused("outside the folder");
+    rejected("outside the folder");
     write_shards("{}");
-    refused("no weight_map");
+    rejected("no weight_map");
     write_shards("{\"a\":\"absent.safetensors\"}");
-    refused("absent.safetensors");
+    rejected("absent.safetensors");
 }
 
-static void a_folder_without_weights_is_refused(void **state)
+static void a_folder_without_weights_is_rejected(void **state)
 {
     (void)state;
     remove_file("model.safetensors");
     remove_file("model.safetensors.index.json");
-    refused("neither");
+    rejected("neither");
 }
 
 static int open_scratch(void **state)
@@ -188,12 +188,12 @@ static int close_scratch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_are_where_the_header_says),
-        cmocka_unit_test(a_wrong_header_is_refused),
-        cmocka_unit_test(a_wrong_header_length_is_refused),
+        cmocka_unit_test(tensors_have_the_types_shapes_and_bytes_of_the_header),
+        cmocka_unit_test(a_wrong_header_is_rejected),
+        cmocka_unit_test(a_wrong_header_length_is_rejected),
         cmocka_unit_test(shards_are_read_as_one),
-        cmocka_unit_test(an_index_that_lies_is_refused),
-        cmocka_unit_test(a_folder_without_weights_is_refused),
+        cmocka_unit_test(an_index_that_contradicts_the_files_is_rejected),
+        cmocka_unit_test(a_folder_without_weights_is_rejected),
     };
     return cmocka_run_group_tests(tests, open_scratch, close_scratch);
 }

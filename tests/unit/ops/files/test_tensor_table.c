@@ -33,7 +33,7 @@ static void tensors_are_found_by_their_whole_name(void **state)
     mr_tensor_table_destroy(&table);
 }
 
-static void a_name_twice_is_refused(void **state)
+static void a_name_twice_is_rejected(void **state)
 {
     (void)state;
     struct mr_tensor_table table;
@@ -93,7 +93,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensors_are_found_by_their_whole_name),
-        cmocka_unit_test(a_name_twice_is_refused),
+        cmocka_unit_test(a_name_twice_is_rejected),
         cmocka_unit_test(sizes_are_checked_for_overflow_and_blocks),
         cmocka_unit_test(rows_are_read_by_index),
     };

@@ -1,4 +1,4 @@
-/* Each cut against the same cut on a fully sorted vocabulary. */
+/* Compares each cut to the same cut of a fully sorted vocabulary. */
 #include "ops/sampling/candidates.h"
 #include "tests/unit/ops/numbers.h"
 
@@ -13,73 +13,73 @@
 
 #define VOCAB 5000u
 
-struct slow {
+struct sorted_token {
     uint32_t id;
     double probability, key;
 };
 
 static int by_key(const void *a, const void *b)
 {
-    const struct slow *x = a, *y = b;
+    const struct sorted_token *x = a, *y = b;
     if (x->key != y->key) return x->key > y->key ? -1 : 1;
     return x->id < y->id ? -1 : 1;
 }
 
-static void renormalize(struct slow *slow, uint32_t count)
+static void renormalize(struct sorted_token *sorted_token, uint32_t count)
 {
     double total = 0.0;
     for (uint32_t i = 0; i < count; i++)
-        total += slow[i].probability;
+        total += sorted_token[i].probability;
     for (uint32_t i = 0; i < count; i++)
-        slow[i].probability /= total;
+        sorted_token[i].probability /= total;
 }
 
-static uint32_t keep_mass(struct slow *slow, uint32_t count, double mass)
+static uint32_t keep_mass(struct sorted_token *sorted_token, uint32_t count, double mass)
 {
     double sum = 0.0;
     uint32_t kept = 0;
     while (kept < count && sum < mass)
-        sum += slow[kept++].probability;
-    renormalize(slow, kept);
+        sum += sorted_token[kept++].probability;
+    renormalize(sorted_token, kept);
     return kept;
 }
 
-static uint32_t cut_slowly(const struct mr_cpu_search *search,
-                           const struct mr_candidates_cuts *cuts, struct slow *slow)
+static uint32_t cut_sorted(const struct mr_cpu_search *search,
+                           const struct mr_candidates_cuts *cuts, struct sorted_token *sorted_token)
 {
     uint32_t count = search->count;
     for (uint32_t i = 0; i < count; i++)
-        slow[i] =
-            (struct slow){i, exp((double)(search->x[i] - search->top) * (double)search->factor),
-                          (double)search->x[i]};
-    qsort(slow, count, sizeof *slow, by_key);
+        sorted_token[i] = (struct sorted_token){
+            i, exp((double)(search->x[i] - search->top) * (double)search->factor),
+            (double)search->x[i]};
+    qsort(sorted_token, count, sizeof *sorted_token, by_key);
     if (cuts->top_k > 0 && cuts->top_k < count) count = cuts->top_k;
-    renormalize(slow, count);
-    if (cuts->top_p < 1.0f) count = keep_mass(slow, count, (double)cuts->top_p);
-    const double bar = (double)cuts->min_p * slow[0].probability;
-    while (slow[count - 1].probability < bar)
+    renormalize(sorted_token, count);
+    if (cuts->top_p < 1.0f) count = keep_mass(sorted_token, count, (double)cuts->top_p);
+    const double bar = (double)cuts->min_p * sorted_token[0].probability;
+    while (sorted_token[count - 1].probability < bar)
         count--;
-    renormalize(slow, count);
+    renormalize(sorted_token, count);
     if (cuts->typical_p < 1.0f) {
         double entropy = 0.0;
         for (uint32_t i = 0; i < count; i++)
-            entropy -= slow[i].probability * log(slow[i].probability);
+            entropy -= sorted_token[i].probability * log(sorted_token[i].probability);
         for (uint32_t i = 0; i < count; i++)
-            slow[i].key = -fabs(-log(slow[i].probability) - entropy);
-        qsort(slow, count, sizeof *slow, by_key);
-        count = keep_mass(slow, count, (double)cuts->typical_p);
+            sorted_token[i].key = -fabs(-log(sorted_token[i].probability) - entropy);
+        qsort(sorted_token, count, sizeof *sorted_token, by_key);
+        count = keep_mass(sorted_token, count, (double)cuts->typical_p);
     }
     return count;
 }
 
-/* The same set, but for at most `slack` ids at the edge where rounding may decide, and for those
- * that weigh next to nothing. */
+/* Checks that both cuts keep the same ids, except at most `slack` ids at the threshold, where
+ * rounding decides, and ids of negligible weight. */
 static void check_cuts(struct mr_candidates *candidates, const struct mr_cpu_search *search,
                        const struct mr_candidates_cuts *cuts, uint32_t slack)
 {
-    struct slow *slow = malloc(search->count * sizeof *slow);
+    struct sorted_token *sorted_token = malloc(search->count * sizeof *sorted_token);
     unsigned char *kept = calloc(search->count, 1);
-    const uint32_t want = cut_slowly(search, cuts, slow);
+    const uint32_t want = cut_sorted(search, cuts, sorted_token);
     uint32_t count, missing = 0;
     mr_candidates_find(candidates, search, cuts);
     const struct mr_cpu_candidate *list = mr_candidates_list(candidates, &count);
@@ -89,14 +89,14 @@ static void check_cuts(struct mr_candidates *candidates, const struct mr_cpu_sea
         kept[list[i].id] = 1;
     }
     for (uint32_t i = 0; i < want; i++)
-        missing +=
-            !kept[slow[i].id] && search->top - search->x[slow[i].id] < 30.0f / search->factor;
+        missing += !kept[sorted_token[i].id] &&
+                   search->top - search->x[sorted_token[i].id] < 30.0f / search->factor;
     if (missing > slack || count > want + slack)
         fail_msg("k %u p %g min %g typical %g: %u kept, %u wanted, %u missing", cuts->top_k,
                  (double)cuts->top_p, (double)cuts->min_p, (double)cuts->typical_p, count, want,
                  missing);
     free(kept);
-    free(slow);
+    free(sorted_token);
 }
 
 static void check_row(struct mr_candidates *candidates, const float *logits, float temperature,
@@ -114,7 +114,7 @@ static void check_row(struct mr_candidates *candidates, const float *logits, flo
         check_cuts(candidates, &search, &cuts[i], slack);
 }
 
-static void every_cut_keeps_what_a_full_sort_would(void **state)
+static void every_cut_keeps_the_candidates_that_a_full_sort_keeps(void **state)
 {
     (void)state;
     float *logits = malloc(VOCAB * sizeof *logits);
@@ -136,7 +136,7 @@ static void every_cut_keeps_what_a_full_sort_would(void **state)
     free(logits);
 }
 
-static void among_equals_the_lowest_ids_stay(void **state)
+static void among_equals_the_lowest_ids_are_kept(void **state)
 {
     (void)state;
     struct mr_candidates *candidates;
@@ -187,8 +187,8 @@ static void masked_tokens_and_nan_are_no_candidates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cut_keeps_what_a_full_sort_would),
-        cmocka_unit_test(among_equals_the_lowest_ids_stay),
+        cmocka_unit_test(every_cut_keeps_the_candidates_that_a_full_sort_keeps),
+        cmocka_unit_test(among_equals_the_lowest_ids_are_kept),
         cmocka_unit_test(masked_tokens_and_nan_are_no_candidates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

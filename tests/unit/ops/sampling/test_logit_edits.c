@@ -24,7 +24,7 @@ static void edit(const struct mr_sample_row *row, float *logits)
     assert_memory_equal(marks, zeros, sizeof marks);
 }
 
-static void nothing_asked_is_nothing_done(void **state)
+static void a_request_without_edits_changes_no_logit(void **state)
 {
     (void)state;
     const uint32_t history[] = {1, 2};
@@ -32,7 +32,7 @@ static void nothing_asked_is_nothing_done(void **state)
     assert_false(mr_logit_edits_any(&row));
 }
 
-static void bias_is_added_and_foreign_ids_are_passed_over(void **state)
+static void bias_is_added_and_ids_outside_the_vocabulary_are_ignored(void **state)
 {
     (void)state;
     struct mr_sampling sampling = plain;
@@ -67,7 +67,7 @@ static void only_allowed_ids_remain(void **state)
         assert_true(id == 1 ? logits[id] == -1.0f : logits[id] == -INFINITY);
 }
 
-static void a_bad_word_may_not_be_completed(void **state)
+static void a_bad_word_is_never_completed(void **state)
 {
     (void)state;
     const uint32_t one[] = {6}, two[] = {5, 7}, other[] = {4, 0}, longer[] = {9, 9, 9, 9, 2};
@@ -109,18 +109,18 @@ static void presence_and_frequency_count_the_output_only(void **state)
         .sampling = &sampling, .history = history, .history_count = 5, .prompt_count = 1};
     float logits[VOCAB];
     edit(&row, logits);
-    assert_true(logits[4] == 3.0f);          /* of the prompt */
-    assert_true(logits[2] == 2.0f - 1.0f);   /* twice */
-    assert_true(logits[3] == -2.0f - 0.75f); /* once */
+    assert_true(logits[4] == 3.0f);          /* a token of the prompt: unchanged */
+    assert_true(logits[2] == 2.0f - 1.0f);   /* occurs twice in the output */
+    assert_true(logits[3] == -2.0f - 0.75f); /* occurs once in the output */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_asked_is_nothing_done),
-        cmocka_unit_test(bias_is_added_and_foreign_ids_are_passed_over),
+        cmocka_unit_test(a_request_without_edits_changes_no_logit),
+        cmocka_unit_test(bias_is_added_and_ids_outside_the_vocabulary_are_ignored),
         cmocka_unit_test(only_allowed_ids_remain),
-        cmocka_unit_test(a_bad_word_may_not_be_completed),
+        cmocka_unit_test(a_bad_word_is_never_completed),
         cmocka_unit_test(repetition_counts_prompt_and_output_once),
         cmocka_unit_test(presence_and_frequency_count_the_output_only),
     };

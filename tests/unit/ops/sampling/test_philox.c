@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-/* The known answers published with the algorithm's reference implementation. */
-static void known_answers(void **state)
+/* Test vectors published with the algorithm's reference implementation. */
+static void known_answers_are_reproduced(void **state)
 {
     (void)state;
     static const struct {
@@ -32,7 +32,7 @@ static void known_answers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_answers),
+        cmocka_unit_test(known_answers_are_reproduced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

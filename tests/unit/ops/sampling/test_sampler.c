@@ -57,7 +57,7 @@ static void greedy_takes_the_lowest_of_the_largest(void **state)
     free(logits);
 }
 
-/* Chi-square of 20,000 draws against the exact probabilities; the bar is the 1e-6 tail. */
+/* Chi-square test of 20,000 draws against exact probabilities; bar: the critical value at 1e-6. */
 static void check_draws(const struct mr_sampling *sampling, const float *logits, uint32_t vocab,
                         const double *wanted, double bar)
 {
@@ -81,7 +81,7 @@ static void check_draws(const struct mr_sampling *sampling, const float *logits,
     mr_sampler_destroy(sampler);
 }
 
-/* Probabilities proportional to i + 1 for i < 16, by logits. */
+/* Sets logits whose probabilities are proportional to i + 1; outside [first, last] wanted is 0. */
 static void ramp(float *logits, double *wanted, uint32_t first, uint32_t last)
 {
     double total = 0.0;
@@ -102,7 +102,7 @@ static void draws_follow_the_distribution(void **state)
     struct mr_sampling sampling = plain(1);
     ramp(logits, wanted, 0, 15);
     check_draws(&sampling, logits, 16, wanted, 56.5);
-    sampling.temperature = 0.5f; /* squares the odds */
+    sampling.temperature = 0.5f; /* squares the probability ratios */
     double total = 0.0;
     for (uint32_t i = 0; i < 16; i++) {
         wanted[i] *= wanted[i];
@@ -113,7 +113,7 @@ static void draws_follow_the_distribution(void **state)
     check_draws(&sampling, logits, 16, wanted, 56.5);
 }
 
-static void draws_follow_the_cut_distribution(void **state)
+static void draws_follow_the_distribution_after_cuts(void **state)
 {
     (void)state;
     float logits[16];
@@ -123,16 +123,16 @@ static void draws_follow_the_cut_distribution(void **state)
     ramp(logits, wanted, 11, 15);
     check_draws(&sampling, logits, 16, wanted, 33.4);
     sampling.top_k = 0;
-    sampling.top_p = 0.4f; /* 16 + 15 + 14 = 45 of 136 is less, with 13 it is more */
+    sampling.top_p = 0.4f; /* 16 + 15 + 14 of 136 is less than 0.4, with 13 it is more */
     ramp(logits, wanted, 12, 15);
     check_draws(&sampling, logits, 16, wanted, 30.7);
     sampling.top_p = 1;
-    sampling.min_p = 0.49f; /* at least 7.84 of 16 */
+    sampling.min_p = 0.49f; /* keeps i + 1 >= 0.49 * 16 = 7.84 */
     ramp(logits, wanted, 7, 15);
     check_draws(&sampling, logits, 16, wanted, 42.7);
 }
 
-/* More ids than one block, weight in few of them and at both ends. */
+/* The vocabulary has several blocks of ids; a few ids, in several blocks, have all the weight. */
 static void draws_over_many_blocks_follow_the_distribution(void **state)
 {
     (void)state;
@@ -194,8 +194,7 @@ static void log_probabilities_are_the_models_own(void **state)
         total += exp((double)logits[i]);
     }
     struct mr_sampling sampling = plain(0.5f);
-    const struct mr_logit_bias bias = {123,
-                                       100.0f}; /* is chosen, and reported as the model saw it */
+    const struct mr_logit_bias bias = {123, 100.0f}; /* makes 123 certain; logprobs ignore it */
     sampling.logit_bias = &bias;
     sampling.logit_bias_count = 1;
     sampling.logprobs = 20;
@@ -217,7 +216,7 @@ static void log_probabilities_are_the_models_own(void **state)
     }
 }
 
-static void few_tokens_give_few_alternatives(void **state)
+static void a_small_vocabulary_gives_few_alternatives(void **state)
 {
     (void)state;
     const float logits[] = {1.0f, -INFINITY, 3.0f, NAN, 2.0f};
@@ -232,7 +231,7 @@ static void few_tokens_give_few_alternatives(void **state)
     mr_sampler_destroy(sampler);
 }
 
-static void broken_rows_still_answer(void **state)
+static void rows_of_nan_or_infinity_still_give_a_sample(void **state)
 {
     (void)state;
     const float nan[4] = {NAN, NAN, NAN, NAN}, inf[4] = {1, INFINITY, 2, 3}, flat[4] = {1, 1, 1, 1};
@@ -247,7 +246,7 @@ static void broken_rows_still_answer(void **state)
     const struct mr_sample_row row = {
         .logits = flat, .sampling = &sampling, .suppressed = allowed, .suppressed_count = 2};
     struct mr_sample out;
-    mr_sampler_run(sampler, &row, 1, &out); /* everything is masked */
+    mr_sampler_run(sampler, &row, 1, &out); /* every token is masked */
     assert_int_equal(out.token_id, 2);
     assert_true(out.probability == 0.0f);
     sampling = plain(1e-42f); /* its inverse is infinite */
@@ -278,12 +277,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(greedy_takes_the_lowest_of_the_largest),
         cmocka_unit_test(draws_follow_the_distribution),
-        cmocka_unit_test(draws_follow_the_cut_distribution),
+        cmocka_unit_test(draws_follow_the_distribution_after_cuts),
         cmocka_unit_test(draws_over_many_blocks_follow_the_distribution),
         cmocka_unit_test(a_draw_depends_on_seed_and_position_alone),
         cmocka_unit_test(log_probabilities_are_the_models_own),
-        cmocka_unit_test(few_tokens_give_few_alternatives),
-        cmocka_unit_test(broken_rows_still_answer),
+        cmocka_unit_test(a_small_vocabulary_gives_few_alternatives),
+        cmocka_unit_test(rows_of_nan_or_infinity_still_give_a_sample),
         cmocka_unit_test(misuse_is_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
