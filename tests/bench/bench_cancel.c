@@ -1,11 +1,11 @@
-/* How long a cancel takes: from the moment its record is published to the moment the request's
- * terminal record is read, through a running fleet. A request is cancelled while it runs, while it
- * waits for a place, or before it is sent.
+/* Measures the latency of a cancel in a running fleet: from publishing the cancel record to reading
+ * the request's terminal record. A request is cancelled while it runs, while it waits in the queue,
+ * or before it is sent.
  *
  *     bench_cancel --brokers HOST:PORT [--requests N] [--concurrency N]
  *
- * --concurrency other requests run all the while: as many as the worker has places, less one. Takes
- * the options of `millrace bench`; prints one JSON object. */
+ * --concurrency other requests run during the measurement; set it to the worker's sequence limit
+ * minus one. Takes the options of `millrace bench`; prints one JSON object. */
 #include "worker/base/clock.h"
 #include "worker/client/client.h"
 #include "worker/config/options.h"
@@ -16,24 +16,24 @@
 
 #define OPEN_TIMEOUT_MS 10000u
 #define WAIT_NS         ((uint64_t)60000000000u)
-#define LONG            4000u /* tokens of an answer that is not waited for */
+#define LONG            4000u /* max_tokens of an answer that is cancelled */
 #define BEFORE_MAX      20u
 #define SAMPLES_MAX     1000u
 
-/* Where the time of one went: the broker has the cancel, the terminal record is written (by the
- * record's timestamp), it is read. Milliseconds from the start. */
-struct way {
+/* Milliseconds from the start of a cancel until: the broker has acknowledged the cancel record; the
+ * terminal record is written (its timestamp); the terminal record is read. */
+struct timeline {
     double acknowledged_ms, written_ms, read_ms;
 };
 
 struct bench {
     const struct mr_config *config;
     struct mr_client *client;
-    char run[32]; /* what the ids of this run begin with */
+    char run[32]; /* prefix of the request ids of this run */
     uint32_t sent;
     double ms[SAMPLES_MAX], step_ms[SAMPLES_MAX];
     uint32_t count, without_text, not_cancelled;
-    struct way way, slowest;
+    struct timeline timeline, slowest;
 };
 
 static void fail(const char *what, const struct mr_error *err)
@@ -77,7 +77,7 @@ static void send_cancel(struct bench *bench, uint32_t number)
         fail("cancel", &err);
 }
 
-/* Reads until a record of this kind and request comes. */
+/* Reads records until one of this kind and request arrives. */
 static void await(struct bench *bench, uint32_t number, enum mr_client_kind kind,
                   struct mr_client_event *event)
 {
@@ -99,12 +99,13 @@ static double since_ms(uint64_t from_ns)
 static void note_end(struct bench *bench, uint64_t from_ns, const struct mr_client_event *event)
 {
     const struct mr_result *result = &event->result;
-    struct way *way = &bench->way;
+    struct timeline *timeline = &bench->timeline;
     if (bench->count == SAMPLES_MAX) return;
-    way->read_ms = since_ms(from_ns);
-    way->written_ms = way->read_ms - (double)(mr_clock_unix_ms() - event->record.timestamp_ms);
-    if (way->read_ms > bench->slowest.read_ms) bench->slowest = *way;
-    bench->ms[bench->count] = way->read_ms;
+    timeline->read_ms = since_ms(from_ns);
+    timeline->written_ms =
+        timeline->read_ms - (double)(mr_clock_unix_ms() - event->record.timestamp_ms);
+    if (timeline->read_ms > bench->slowest.read_ms) bench->slowest = *timeline;
+    bench->ms[bench->count] = timeline->read_ms;
     bench->step_ms[bench->count++] = result->itl_mean_ms;
     bench->without_text += result->choices[0].text.length == 0;
     bench->not_cancelled += result->choices[0].finish != MR_FINISH_CANCELLED;
@@ -115,7 +116,7 @@ static void cancel_and_time(struct bench *bench, uint32_t number)
     struct mr_client_event event;
     uint64_t from_ns = mr_clock_ns();
     send_cancel(bench, number);
-    bench->way.acknowledged_ms = since_ms(from_ns);
+    bench->timeline.acknowledged_ms = since_ms(from_ns);
     await(bench, number, MR_CLIENT_RESULT, &event);
     note_end(bench, from_ns, &event);
 }
@@ -129,14 +130,14 @@ static void cancel_running(struct bench *bench)
     cancel_and_time(bench, number);
 }
 
-/* One more request than there are places. */
+/* Sends one more request than the worker runs at once, so that it waits in the queue. */
 static void cancel_waiting(struct bench *bench)
 {
     struct mr_client_event event;
     uint32_t last = send_next(bench), waiting;
     await(bench, last, MR_CLIENT_TOKENS, &event);
     waiting = send_next(bench);
-    await(bench, last, MR_CLIENT_TOKENS, &event); /* a step later it is there, and waits */
+    await(bench, last, MR_CLIENT_TOKENS, &event); /* one step later the request is in the queue */
     cancel_and_time(bench, waiting);
     send_cancel(bench, last);
     await(bench, last, MR_CLIENT_RESULT, &event);
@@ -159,10 +160,10 @@ static int by_size(const void *left, const void *right)
     return one < two ? -1 : one > two;
 }
 
-/* Nearest rank. */
-static double part_of(const double *sorted, uint32_t count, double part)
+/* The percentile `share` (0 to 1) by nearest rank. */
+static double percentile(const double *sorted, uint32_t count, double share)
 {
-    uint32_t rank = (uint32_t)(part * count + 0.999999);
+    uint32_t rank = (uint32_t)(share * count + 0.999999);
     return count == 0 ? 0 : sorted[rank > 0 ? rank - 1 : 0];
 }
 
@@ -170,7 +171,7 @@ static void measure(struct bench *bench, const char *kind, uint32_t count,
                     void (*one)(struct bench *bench))
 {
     bench->count = bench->without_text = bench->not_cancelled = 0;
-    bench->way = bench->slowest = (struct way){0};
+    bench->timeline = bench->slowest = (struct timeline){0};
     for (uint32_t i = 0; i < count; i++)
         one(bench);
     qsort(bench->ms, bench->count, sizeof *bench->ms, by_size);
@@ -178,9 +179,9 @@ static void measure(struct bench *bench, const char *kind, uint32_t count,
     printf("\"%s\": {\"count\": %u, \"median_ms\": %.1f, \"p99_ms\": %.1f, \"max_ms\": %.1f, "
            "\"step_ms\": %.1f, \"slowest\": {\"acknowledged_ms\": %.1f, \"written_ms\": %.1f, "
            "\"read_ms\": %.1f}, \"without_text\": %u, \"not_cancelled\": %u}",
-           kind, bench->count, part_of(bench->ms, bench->count, 0.5),
-           part_of(bench->ms, bench->count, 0.99), part_of(bench->ms, bench->count, 1),
-           part_of(bench->step_ms, bench->count, 0.5), bench->slowest.acknowledged_ms,
+           kind, bench->count, percentile(bench->ms, bench->count, 0.5),
+           percentile(bench->ms, bench->count, 0.99), percentile(bench->ms, bench->count, 1),
+           percentile(bench->step_ms, bench->count, 0.5), bench->slowest.acknowledged_ms,
            bench->slowest.written_ms, bench->slowest.read_ms, bench->without_text,
            bench->not_cancelled);
 }
@@ -192,8 +193,7 @@ static void run(struct bench *bench)
     for (uint32_t i = 0; i < others; i++)
         await(bench, send_next(bench), MR_CLIENT_TOKENS, &event);
     uint64_t from_ns = mr_clock_ns();
-    send_cancel(bench,
-                UINT32_MAX); /* a producer's first record to a topic waits for its metadata */
+    send_cancel(bench, UINT32_MAX); /* a producer's first record to a topic waits for metadata */
     printf("{\"first_acknowledged_ms\": %.1f, ", since_ms(from_ns));
     measure(bench, "running", count, cancel_running);
     printf(", ");

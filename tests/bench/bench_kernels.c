@@ -1,7 +1,7 @@
-/* bench_kernels - what the CPU kernels do on this machine, in the shapes of SmolLM2-135M: the whole
- * stack of linear layers by number of rows, attention of prompts and of decode steps, norms and
- * rotary embedding, the sampler. Best of several runs; run it on a quiet machine.
- *     bench_kernels [memory|linear|attention|rows|sampler] ...   (none: all) */
+/* bench_kernels - measures the CPU kernels in the shapes of SmolLM2-135M: all linear layers for
+ * several numbers of rows, attention of prompts and of decode steps, norms and rotary embedding,
+ * the sampler. Prints the best of several runs; run it on an idle machine. bench_kernels
+ * [memory|linear|attention|rows|sampler] ...   (none: all) */
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/sampling/sampler.h"
@@ -32,7 +32,7 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static void *need(void *memory)
+static void *check_memory(void *memory)
 {
     if (!memory) {
         fprintf(stderr, "bench_kernels: out of memory\n");
@@ -41,7 +41,7 @@ static void *need(void *memory)
     return memory;
 }
 
-static void need_ok(enum mr_status status, const struct mr_error *err)
+static void check_status(enum mr_status status, const struct mr_error *err)
 {
     if (status == MR_OK) return;
     fprintf(stderr, "bench_kernels: %s\n", err->detail);
@@ -51,7 +51,7 @@ static void need_ok(enum mr_status status, const struct mr_error *err)
 static float *random_floats(size_t count, float spread)
 {
     uint32_t state = 12345;
-    float *x = need(malloc(count * sizeof *x));
+    float *x = check_memory(malloc(count * sizeof *x));
     for (size_t i = 0; i < count; i++) {
         state = state * 1664525u + 1013904223u;
         x[i] = ((float)(state >> 8) / 8388608.0f - 1.0f) * spread;
@@ -63,7 +63,7 @@ static float *random_floats(size_t count, float spread)
 
 struct reading {
     const uint64_t *words;
-    uint64_t sums[64]; /* by thread */
+    uint64_t sums[64]; /* of each thread */
 };
 
 static void read_part(void *context, size_t begin, size_t end)
@@ -79,11 +79,11 @@ static void read_part(void *context, size_t begin, size_t end)
     reading->sums[mr_parallel_thread_index() % 64] += a + b + c + d;
 }
 
-/* What the figures in GB/s below can at best come to, at this hour on this machine. */
+/* Measures the memory bandwidth at this moment: the upper limit of the GB/s figures below. */
 static void bench_memory(void)
 {
     const size_t pages = 65536;
-    struct reading reading = {.words = need(malloc(pages * 4096))};
+    struct reading reading = {.words = check_memory(malloc(pages * 4096))};
     memset((void *)(uintptr_t)reading.words, 1, pages * 4096);
     double best = INFINITY;
     for (int run = 0; run < 2 * RUNS; run++) {
@@ -120,14 +120,14 @@ static struct mr_cpu_linear *make_linear(struct stack *stack, uint32_t out_size,
                                             .bf16 = true,
                                             .source = weight_row,
                                             .source_context = &in_size};
-    need_ok(mr_cpu_linear_create(&linear, &spec, &err), &err);
+    check_status(mr_cpu_linear_create(&linear, &spec, &err), &err);
     stack->bytes += (double)mr_cpu_linear_bytes(linear);
     return linear;
 }
 
 static struct stack *stack_make(uint32_t rows)
 {
-    struct stack *stack = need(calloc(1, sizeof *stack));
+    struct stack *stack = check_memory(calloc(1, sizeof *stack));
     for (int i = 0; i < LAYERS; i++) {
         stack->qkv[i] = make_linear(stack, QKV, HIDDEN);
         stack->out[i] = make_linear(stack, HIDDEN, HIDDEN);
@@ -135,13 +135,13 @@ static struct stack *stack_make(uint32_t rows)
         stack->down[i] = make_linear(stack, HIDDEN, FFN);
     }
     stack->head = make_linear(stack, VOCAB, HIDDEN);
-    stack->narrow = need(calloc((size_t)rows * HIDDEN, 2));
+    stack->narrow = check_memory(calloc((size_t)rows * HIDDEN, 2));
     for (size_t i = 0; i < (size_t)rows * HIDDEN; i++)
         stack->narrow[i] = (uint16_t)(0x3c00u + i % 251u);
-    stack->ffn = need(calloc((size_t)rows * FFN, 2));
-    stack->residual = need(calloc((size_t)rows * HIDDEN, 4));
-    stack->wide = need(calloc((size_t)rows * QKV, 4));
-    stack->logits = need(calloc((size_t)64 * VOCAB, 4));
+    stack->ffn = check_memory(calloc((size_t)rows * FFN, 2));
+    stack->residual = check_memory(calloc((size_t)rows * HIDDEN, 4));
+    stack->wide = check_memory(calloc((size_t)rows * QKV, 4));
+    stack->logits = check_memory(calloc((size_t)64 * VOCAB, 4));
     return stack;
 }
 
@@ -179,7 +179,7 @@ static void bench_linear(void)
 
 /* ---- attention ---- */
 
-struct scene {
+struct fixture {
     struct mr_cpu_kv *kv;
     struct mr_cpu_rope rope;
     struct mr_cpu_rope_args rope_args;
@@ -190,20 +190,22 @@ struct scene {
     void *out;
 };
 
-/* Of rotations: numbers that shrink with every layer end as denormals, and those are slow. */
-static void scene_set_angles(struct scene *scene, size_t count)
+/* Sets tables of real rotations. With factors below 1, numbers would shrink with every layer and
+ * become denormals, which are slow. */
+static void fixture_set_angles(struct fixture *fixture, size_t count)
 {
-    float *cos = need(malloc(count * sizeof *cos)), *sin = need(malloc(count * sizeof *sin));
+    float *cos = check_memory(malloc(count * sizeof *cos)),
+          *sin = check_memory(malloc(count * sizeof *sin));
     for (size_t i = 0; i < count; i++) {
         cos[i] = cosf((float)i);
         sin[i] = sinf((float)i);
     }
-    scene->rope = (struct mr_cpu_rope){.cos = cos, .sin = sin, .rotary_dim = DIM};
+    fixture->rope = (struct mr_cpu_rope){.cos = cos, .sin = sin, .rotary_dim = DIM};
 }
 
-static struct scene scene_make(uint32_t sequence_count, uint32_t tokens, uint32_t rows)
+static struct fixture fixture_create(uint32_t sequence_count, uint32_t tokens, uint32_t rows)
 {
-    struct scene scene = {.sequence_count = sequence_count};
+    struct fixture fixture = {.sequence_count = sequence_count};
     const uint32_t each = (tokens + MR_BLOCK_TOKENS - 1) / MR_BLOCK_TOKENS;
     struct mr_error err;
     const struct mr_cpu_kv_spec spec = {.layer_count = LAYERS,
@@ -211,43 +213,43 @@ static struct scene scene_make(uint32_t sequence_count, uint32_t tokens, uint32_
                                         .head_dim = DIM,
                                         .block_count = each * sequence_count,
                                         .bf16 = true};
-    need_ok(mr_cpu_kv_create(&scene.kv, &spec, &err), &err);
-    scene.blocks = need(malloc((size_t)each * sequence_count * sizeof *scene.blocks));
-    scene.sequences = need(calloc(sequence_count, sizeof *scene.sequences));
+    check_status(mr_cpu_kv_create(&fixture.kv, &spec, &err), &err);
+    fixture.blocks = check_memory(malloc((size_t)each * sequence_count * sizeof *fixture.blocks));
+    fixture.sequences = check_memory(calloc(sequence_count, sizeof *fixture.sequences));
     for (uint32_t i = 0; i < each * sequence_count; i++)
-        scene.blocks[i] = i;
+        fixture.blocks[i] = i;
     for (uint32_t s = 0; s < sequence_count; s++)
-        scene.sequences[s].blocks = scene.blocks + (size_t)s * each;
-    scene_set_angles(&scene, (size_t)tokens * DIM / 2);
-    scene.qkv = random_floats((size_t)rows * QKV, 1.0f);
-    scene.out = need(malloc((size_t)rows * HIDDEN * 2));
-    return scene;
+        fixture.sequences[s].blocks = fixture.blocks + (size_t)s * each;
+    fixture_set_angles(&fixture, (size_t)tokens * DIM / 2);
+    fixture.qkv = random_floats((size_t)rows * QKV, 1.0f);
+    fixture.out = check_memory(malloc((size_t)rows * HIDDEN * 2));
+    return fixture;
 }
 
-static void scene_drop(struct scene *scene)
+static void fixture_destroy(struct fixture *fixture)
 {
-    mr_cpu_kv_destroy(scene->kv);
-    free(scene->blocks);
-    free(scene->sequences);
-    free((void *)(uintptr_t)scene->rope.cos);
-    free((void *)(uintptr_t)scene->rope.sin);
-    free(scene->qkv);
-    free(scene->out);
+    mr_cpu_kv_destroy(fixture->kv);
+    free(fixture->blocks);
+    free(fixture->sequences);
+    free((void *)(uintptr_t)fixture->rope.cos);
+    free((void *)(uintptr_t)fixture->rope.sin);
+    free(fixture->qkv);
+    free(fixture->out);
 }
 
-/* All layers of one step; adds the time of each part. */
-static void scene_step(struct scene *scene, double *write_ms, double *attention_ms)
+/* Runs all layers of one step; adds the time of each part. */
+static void fixture_step(struct fixture *fixture, double *write_ms, double *attention_ms)
 {
     struct mr_cpu_attention_args args = {.head_count = HEADS,
                                          .scale = 0.125f,
-                                         .sequences = scene->sequences,
-                                         .sequence_count = scene->sequence_count};
-    const struct mr_cpu_rope_args rope = {.rope = &scene->rope};
+                                         .sequences = fixture->sequences,
+                                         .sequence_count = fixture->sequence_count};
+    const struct mr_cpu_rope_args rope = {.rope = &fixture->rope};
     for (args.layer = 0; args.layer < LAYERS; args.layer++) {
         const double start = now_ms();
-        mr_cpu_rope_write(scene->kv, &args, &rope, scene->qkv);
+        mr_cpu_rope_write(fixture->kv, &args, &rope, fixture->qkv);
         const double middle = now_ms();
-        mr_cpu_attention(scene->kv, &args, scene->qkv, scene->out);
+        mr_cpu_attention(fixture->kv, &args, fixture->qkv, fixture->out);
         *write_ms += middle - start;
         *attention_ms += now_ms() - middle;
     }
@@ -255,14 +257,14 @@ static void scene_step(struct scene *scene, double *write_ms, double *attention_
 
 static void bench_prompt(uint32_t tokens, uint32_t chunk)
 {
-    struct scene scene = scene_make(1, tokens, chunk);
+    struct fixture fixture = fixture_create(1, tokens, chunk);
     double best_write = INFINITY, best = INFINITY;
     for (int run = 0; run < 3; run++) {
         double write_ms = 0.0, attention_ms = 0.0;
         for (uint32_t at = 0; at < tokens; at += chunk) {
-            scene.sequences[0].context_tokens = at;
-            scene.sequences[0].row_count = tokens - at < chunk ? tokens - at : chunk;
-            scene_step(&scene, &write_ms, &attention_ms);
+            fixture.sequences[0].context_tokens = at;
+            fixture.sequences[0].row_count = tokens - at < chunk ? tokens - at : chunk;
+            fixture_step(&fixture, &write_ms, &attention_ms);
         }
         best_write = fmin(best_write, write_ms);
         best = fmin(best, attention_ms);
@@ -270,20 +272,20 @@ static void bench_prompt(uint32_t tokens, uint32_t chunk)
     const double flop = 4.0 * LAYERS * HEADS * DIM * tokens * (tokens + 1.0) / 2;
     printf("  prompt %5u by %4u   write %6.2f ms  attention %7.2f ms  %6.1f GFLOP/s\n", tokens,
            chunk, best_write, best, flop / best / 1e6);
-    scene_drop(&scene);
+    fixture_destroy(&fixture);
 }
 
-/* New tokens of a conversation's turn behind all of its earlier ones. */
+/* The new tokens of a conversation's turn, after `context` earlier tokens. */
 static void bench_turn(uint32_t rows, uint32_t context)
 {
-    struct scene scene = scene_make(1, context + rows, rows);
+    struct fixture fixture = fixture_create(1, context + rows, rows);
     double best_write = INFINITY, best = INFINITY;
-    for (int run = 0; run < RUNS + 1; run++) { /* the first brings pages in */
+    for (int run = 0; run < RUNS + 1; run++) { /* the first run only makes pages resident */
         double write_ms = 0.0, attention_ms = 0.0;
         for (uint32_t at = run == 0 ? 0 : context; at <= context; at += rows) {
-            scene.sequences[0].context_tokens = at;
-            scene.sequences[0].row_count = rows;
-            scene_step(&scene, &write_ms, &attention_ms);
+            fixture.sequences[0].context_tokens = at;
+            fixture.sequences[0].row_count = rows;
+            fixture_step(&fixture, &write_ms, &attention_ms);
         }
         if (run == 0) continue;
         best_write = fmin(best_write, write_ms);
@@ -292,35 +294,35 @@ static void bench_turn(uint32_t rows, uint32_t context)
     const double flop = 4.0 * LAYERS * HEADS * DIM * rows * (context + (rows + 1.0) / 2);
     printf("  turn %4u behind %4u  write %6.2f ms  attention %7.2f ms  %6.1f GFLOP/s\n", rows,
            context, best_write, best, flop / best / 1e6);
-    scene_drop(&scene);
+    fixture_destroy(&fixture);
 }
 
 static void bench_decode(uint32_t sequence_count, uint32_t context)
 {
-    struct scene scene = scene_make(sequence_count, context + 1, sequence_count);
+    struct fixture fixture = fixture_create(sequence_count, context + 1, sequence_count);
     double best_write = INFINITY, best = INFINITY;
     for (uint32_t s = 0; s < sequence_count; s++) {
-        scene.sequences[s].row_begin = s;
-        scene.sequences[s].row_count = 1;
+        fixture.sequences[s].row_begin = s;
+        fixture.sequences[s].row_count = 1;
     }
-    for (uint32_t at = 0; at < context; at += MR_BLOCK_TOKENS - 1) { /* pages in */
+    for (uint32_t at = 0; at < context; at += MR_BLOCK_TOKENS - 1) { /* makes pages resident */
         for (uint32_t s = 0; s < sequence_count; s++)
-            scene.sequences[s].context_tokens = at;
+            fixture.sequences[s].context_tokens = at;
         double ignored = 0.0;
-        scene_step(&scene, &ignored, &ignored);
+        fixture_step(&fixture, &ignored, &ignored);
     }
     for (uint32_t s = 0; s < sequence_count; s++)
-        scene.sequences[s].context_tokens = context;
+        fixture.sequences[s].context_tokens = context;
     for (int run = 0; run < RUNS; run++) {
         double write_ms = 0.0, attention_ms = 0.0;
-        scene_step(&scene, &write_ms, &attention_ms);
+        fixture_step(&fixture, &write_ms, &attention_ms);
         best_write = fmin(best_write, write_ms);
         best = fmin(best, attention_ms);
     }
     const double bytes = 4.0 * LAYERS * KV_HEADS * DIM * context * sequence_count;
     printf("  decode %3u x %5u     write %6.2f ms  attention %7.2f ms  %6.1f GB/s\n",
            sequence_count, context, best_write, best, bytes / best / 1e6);
-    scene_drop(&scene);
+    fixture_destroy(&fixture);
 }
 
 static void bench_attention(void)
@@ -345,7 +347,7 @@ static void bench_rows(void)
 {
     static const uint32_t rows[] = {1, 32, 512};
     float *x = random_floats((size_t)512 * HIDDEN, 1.0f), *weight = random_floats(HIDDEN, 1.0f);
-    void *out = need(malloc((size_t)512 * HIDDEN * 2));
+    void *out = check_memory(malloc((size_t)512 * HIDDEN * 2));
     const struct mr_cpu_norm norm = {
         .weight = weight, .epsilon = 1e-5f, .width = HIDDEN, .bf16 = true};
     printf("norms of one step (%d)\n", 2 * LAYERS + 1);
@@ -364,7 +366,7 @@ static void bench_rows(void)
     free(x);
 }
 
-/* 32 rows of logits that fall off about as a language model's do. */
+/* Samples from 32 rows of logits that are distributed roughly like those of a language model. */
 static void bench_sampler(void)
 {
     enum { ROWS = 32 };
@@ -394,7 +396,7 @@ static void bench_sampler(void)
     struct mr_sample_row rows[ROWS];
     struct mr_sample samples[ROWS];
     uint32_t history[500];
-    need_ok(mr_sampler_create(&sampler, &spec, &err), &err);
+    check_status(mr_sampler_create(&sampler, &spec, &err), &err);
     float *logits = random_floats((size_t)ROWS * VOCAB, 1.0f);
     for (size_t i = 0; i < (size_t)ROWS * VOCAB; i++)
         logits[i] = -2.5f * logf(1.0f - 0.99999f * fabsf(logits[i]));
@@ -432,8 +434,8 @@ int main(int argc, char **argv)
                  {"rows", bench_rows},
                  {"sampler", bench_sampler}};
     struct mr_error err;
-    need_ok(mr_tensor_thread_begin(&err), &err);
-    need_ok(mr_parallel_set_thread_count(2, &err), &err);
+    check_status(mr_tensor_thread_begin(&err), &err);
+    check_status(mr_parallel_set_thread_count(2, &err), &err);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         bool wanted = argc == 1;
         for (int a = 1; a < argc; a++)

@@ -1,13 +1,14 @@
-/* How long it takes to gather KV blocks and to scatter them: 32 blocks of a model of 48 layers with
- * SmolLM2's heads (3 of 64, bf16). `bench_kv_gather [REPETITIONS]` prints the median and the 95th
- * percentile, and says whether the round trip gives the same bytes.
+/* Measures gathering and scattering of KV blocks: 32 blocks of a model with 48 layers and SmolLM2's
+ * heads (3 of 64, bf16). `bench_kv_gather [REPETITIONS]` prints the median and the 95th percentile,
+ * and whether the round trip gives the same bytes.
  *
- * As the tier does it: the list of pieces a socket is given, which lie in the pool and stay there.
- * The round trip goes through them, from one pool to another. Beside it what a copy costs, which is
- * what a pool out of the socket's reach would need: with blocks of 256 tokens 302 MB are to be read
- * and as much to be written. The same layers with 32 blocks of 16 tokens hold 512 tokens: here 2
- * blocks. int8 is converted on the threads of the pool; its bytes are counted as bf16. "fresh" is a
- * pool whose pages nobody has touched: what the first use of a block costs. */
+ * gather: builds the list of memory pieces that the Redis connection passes to the socket; the
+ * bytes stay in the pool. The round trip copies the pieces of one pool to those of another. copy:
+ * copies the blocks, as a pool that sockets cannot read would need: with blocks of 256 tokens 302
+ * MB are read and 302 MB written. The second copy is of 512 tokens (2 blocks), as many as 32 blocks
+ * of 16 tokens hold. int8: converts the blocks on the threads of the parallel team; its bytes are
+ * counted as bf16. fresh pool: no page of the pool is resident yet, so this is the cost of the
+ * first use of a block. */
 #include "codec/check.h"
 #include "kvcache/block_frame.h"
 #include "ops/cpu/kernels.h"
@@ -38,7 +39,7 @@ static int ascending(const void *left, const void *right)
     return one < two ? -1 : one > two;
 }
 
-static void say(const char *what, double *ms, uint32_t count, size_t bytes)
+static void print_times(const char *what, double *ms, uint32_t count, size_t bytes)
 {
     qsort(ms, count, sizeof *ms, ascending);
     double median = ms[count / 2];
@@ -47,13 +48,13 @@ static void say(const char *what, double *ms, uint32_t count, size_t bytes)
     printf("\n");
 }
 
-/* Scattered over the pool, as blocks of a busy one are. */
+/* Block ids scattered over the pool, as in a pool that has been used for a while. */
 static uint32_t block_at(uint32_t i, uint32_t block_count)
 {
     return i * 37 % block_count;
 }
 
-/* The pieces of the blocks, cut as the tier cuts them. Returns how many. */
+/* Lists the memory pieces of the blocks, cut into slices as for Redis; returns their number. */
 static uint32_t list_pieces(const struct mr_cpu_kv *kv, uint32_t blocks, struct iovec *pieces)
 {
     size_t bytes = mr_cpu_kv_export_bytes(kv, MR_BLOCK_TOKENS);
@@ -82,11 +83,11 @@ static void measure_pieces(const struct mr_cpu_kv *kv, uint32_t blocks, uint32_t
         ms[run] = now_ms() - begin_ms;
     }
     snprintf(text, sizeof text, "gather %u blocks: %u pieces", blocks, count);
-    say(text, ms, repetitions, 0);
+    print_times(text, ms, repetitions, 0);
 }
 
-/* From the pieces of one pool into those of another. */
-static bool goes_round(const struct mr_cpu_kv *from, const struct mr_cpu_kv *to)
+/* Copies the pieces of one pool to those of another; returns whether the bytes are the same. */
+static bool round_trip(const struct mr_cpu_kv *from, const struct mr_cpu_kv *to)
 {
     struct iovec out[PIECES_MAX], in[PIECES_MAX];
     uint32_t count = list_pieces(from, BLOCKS, out);
@@ -135,9 +136,9 @@ static void measure_copies(struct mr_cpu_kv *kv, uint32_t blocks, uint32_t repet
     }
     char text[64];
     snprintf(text, sizeof text, "copy %u blocks out%s", blocks, kind);
-    say(text, out_ms, repetitions, bytes);
+    print_times(text, out_ms, repetitions, bytes);
     snprintf(text, sizeof text, "copy %u blocks in%s", blocks, kind);
-    say(text, in_ms, repetitions, bytes);
+    print_times(text, in_ms, repetitions, bytes);
     free(flat);
 }
 
@@ -149,7 +150,7 @@ static void measure_int8(struct mr_cpu_kv *kv, uint32_t repetitions)
     unsigned char *flat = malloc(BLOCKS * one);
     MR_ASSERT(flat != NULL);
     memset(flat, 0x3f, BLOCKS * one);
-    for (uint32_t i = 0; i < BLOCKS; i++) /* what fill left need not be finite */
+    for (uint32_t i = 0; i < BLOCKS; i++) /* the bytes of fill() may be NaN */
         mr_cpu_kv_int8_import(kv, block_at(i, POOL_BLOCKS), 0, MR_BLOCK_TOKENS, flat + i * one);
     for (uint32_t run = 0; run < repetitions; run++) {
         double begin_ms = now_ms();
@@ -165,10 +166,10 @@ static void measure_int8(struct mr_cpu_kv *kv, uint32_t repetitions)
     char text[64];
     snprintf(text, sizeof text, "int8 %u blocks out, %u threads", BLOCKS,
              mr_parallel_thread_count());
-    say(text, out_ms, repetitions, bytes);
+    print_times(text, out_ms, repetitions, bytes);
     snprintf(text, sizeof text, "int8 %u blocks in, %u threads", BLOCKS,
              mr_parallel_thread_count());
-    say(text, in_ms, repetitions, bytes);
+    print_times(text, in_ms, repetitions, bytes);
     free(flat);
 }
 
@@ -197,7 +198,7 @@ int main(int argc, char **argv)
     measure_pieces(one, BLOCKS, repetitions);
     measure_copies(two, BLOCKS, repetitions, "");
     measure_copies(two, few, repetitions, "");
-    bool same = goes_round(one, two);
+    bool same = round_trip(one, two);
     for (uint32_t threads = 1; threads <= 2; threads++)
         if (mr_parallel_set_thread_count(threads, NULL) == MR_OK) measure_int8(one, repetitions);
     printf("round trip: %s\n", same ? "the same bytes" : "DIFFERS");

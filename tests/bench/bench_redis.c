@@ -1,14 +1,13 @@
-/* How fast values go to Redis and come back through the tier, with verification, over several
- * connections:
+/* Measures how fast the Redis connections store and load values, with verification:
  *
  *     build/bench_redis URL [CONNECTIONS [VALUE_MIB [VALUES [ROUNDS]]]]
  *
- * tests/bench/redis.sh runs it beside redis-benchmark, and as that one does it writes the same keys
- * over and over, so that the server's memory goes round instead of growing. The tier would not
- * write what is there already: values of one round are a few bytes shorter or longer than the last
- * one's, and each round has a tier of its own, which remembers nothing. A line of figures a round
- * but for the first, which warms up; the share of bytes copied in user space comes from the
- * connections' own counters. */
+ * tests/bench/redis.sh runs it next to redis-benchmark. Like redis-benchmark it writes the same
+ * keys in every round, so that the memory of the server does not grow. A connection does not write
+ * a value that it knows to be stored: so each round opens new connections, and its values are 64
+ * bytes shorter or longer than those of the round before. Prints a line for each round except the
+ * first, which warms up; the share of bytes copied in user space comes from the counters of the
+ * connections. */
 #include "worker/base/clock.h"
 #include "worker/redis/tier_redis.h"
 
@@ -24,30 +23,30 @@ struct bench {
     struct mr_tier_item *items;
     uint32_t count;
     size_t length, length_max;
-    sem_t news;
+    sem_t answers;
     uint64_t sent, received, copied, damaged, gone;
 };
 
-static void ring(void *context)
+static void on_answer(void *context)
 {
     struct bench *bench = context;
-    sem_post(&bench->news);
+    sem_post(&bench->answers);
 }
 
-static uint32_t number(char *const *argv, int argc, int at, uint32_t otherwise)
+static uint32_t number(char *const *argv, int argc, int at, uint32_t fallback)
 {
-    return at < argc ? (uint32_t)strtoul(argv[at], NULL, 10) : otherwise;
+    return at < argc ? (uint32_t)strtoul(argv[at], NULL, 10) : fallback;
 }
 
 static uint32_t wait_for(struct bench *bench)
 {
     struct mr_tier_answer answer = {0};
     while (!answer.final)
-        if (!bench->table->poll(bench->table->context, &answer)) sem_wait(&bench->news);
+        if (!bench->table->poll(bench->table->context, &answer)) sem_wait(&bench->answers);
     return answer.count;
 }
 
-/* The same names each round. */
+/* Sets the keys, which are the same in every round. */
 static void name_items(const struct bench *bench)
 {
     for (uint32_t i = 0; i < bench->count; i++) {
@@ -103,10 +102,10 @@ static bool open_tier(struct bench *bench, const char *url, uint32_t connections
         return false;
     }
     bench->table = mr_tier_redis_table(bench->tier);
-    mr_tier_redis_link(bench->tier, ring, bench);
+    mr_tier_redis_link(bench->tier, on_answer, bench);
     for (int i = 0; i < 500 && !bench->table->rates(bench->table->context).up; i++)
         usleep(10000);
-    usleep(100000); /* all connections, and the first measurement */
+    usleep(100000); /* until all connections are open and the first rates are measured */
     return true;
 }
 
@@ -140,7 +139,7 @@ int main(int argc, char *argv[])
     }
     bench.length_max = ((size_t)number(argv, argc, 3, 4) << 20) - MR_FRAME_BYTES - 16;
     bench.count = number(argv, argc, 4, 64);
-    sem_init(&bench.news, 0, 0);
+    sem_init(&bench.answers, 0, 0);
     if (!make_items(&bench)) return 1;
     for (uint32_t round = 0; round <= number(argv, argc, 5, 5); round++) {
         if (!open_tier(&bench, argv[1], number(argv, argc, 2, 4))) return 1;

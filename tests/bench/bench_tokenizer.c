@@ -1,7 +1,10 @@
-/* Encodes a text and the texts that make tokenizers slow, best of five, one thread.
+/* Measures the encoding of a text, and of texts that make tokenizers slow: best of five, one
+ * thread.
  *
- *   bench_tokenizer TOKENIZER [TEXT]     a .gguf or a tokenizer.json; LICENSE, 200 times, by
- * default */
+ *   bench_tokenizer TOKENIZER [TEXT]
+ *
+ * TOKENIZER: a .gguf file or a tokenizer.json; TEXT: a file; without it, LICENSE repeated 200
+ * times. */
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/files/gguf_tokenizer.h"
 
@@ -56,7 +59,7 @@ static struct mr_tokenizer *load(const char *path)
     return tokenizer;
 }
 
-/* bytes of pattern, over and over. */
+/* The pattern repeated, at most `bytes` long. */
 static struct mr_text repeated(struct mr_text pattern, size_t bytes)
 {
     char *text = malloc(bytes + 1);

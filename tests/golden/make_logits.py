@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes what test_logits.c compares with: logits and greedy continuations of the reference
+"""Writes the files that test_logits.c compares with: logits and greedy continuations of the reference
 implementation (PyPI torch and transformers 5), in fp32 on the CPU.
 
-    make_logits.py tiny tests/golden/models [NAME...]   the committed tiny models, weights and all
+    make_logits.py tiny tests/golden/models [NAME...]   the committed tiny models with their weights
     make_logits.py full MODEL.gguf OUT            OUT/expected.bin for a GGUF file, and the same
                                                   model as a Hugging Face folder in OUT/folder
 
@@ -22,7 +22,7 @@ from transformers import LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
 
 def reference(model, tokens, first, count):
-    """Logits of positions first.. and `count` greedy tokens, without any cache."""
+    """Logits of positions first.. (without a KV cache) and `count` greedy tokens (with one)."""
     with torch.inference_mode():
         logits = model(torch.tensor([tokens])).logits[0, first:].float().numpy()
         cache, step, continuation = None, torch.tensor([tokens]), []
@@ -52,16 +52,16 @@ VOCABULARY = 272
 
 
 def byte_alphabet():
-    """The printable stand-ins of the 256 bytes in byte-level BPE."""
+    """The printable characters that represent the 256 bytes in byte-level BPE."""
     kept = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    stand_in, extra = {}, 0
+    character, extra = {}, 0
     for byte in range(256):
         if byte in kept:
-            stand_in[byte] = chr(byte)
+            character[byte] = chr(byte)
         else:
-            stand_in[byte] = chr(256 + extra)
+            character[byte] = chr(256 + extra)
             extra += 1
-    return [stand_in[byte] for byte in range(256)]
+    return [character[byte] for byte in range(256)]
 
 
 def write_tokenizer(folder):
@@ -94,7 +94,7 @@ COMMON = dict(vocab_size=VOCABULARY, hidden_size=48, intermediate_size=64, num_h
               num_attention_heads=3, max_position_embeddings=1024, initializer_range=0.3,
               bos_token_id=261, eos_token_id=262, pad_token_id=None)
 
-# A window that crosses blocks, and a context long enough for it to save memory.
+# A window longer than a block, and a context so long that slots save memory.
 SLIDING = {**COMMON, "max_position_embeddings": 4096, "sliding_window": 300}
 
 # prompt tokens, first position with logits, continuation tokens
@@ -132,7 +132,7 @@ TINY = {
 
 
 def randomize(model, generator):
-    """Norms and biases away from 1 and 0, so that leaving one out shows."""
+    """Gives norms and biases values other than 1 and 0, so that omitting one changes the logits."""
     for name, parameter in model.named_parameters():
         if name.endswith("norm.weight"):
             parameter.data.copy_(1 + 0.3 * torch.randn(parameter.shape, generator=generator))

@@ -1,7 +1,7 @@
-/* The same answer however it was computed: chunk sizes, company, prefix cache and preemption, on
- * the real model. fp32 must give the same tokens; bf16 the same logits, bit
- * for bit, wherever the same history was sampled from. The same on tiny models whose layers see a
- * window only, in slots far fewer than their prompts have blocks. */
+/* Checks that an answer does not depend on chunk sizes, other requests in the batch, prefix cache
+ * or preemption. On the real model, fp32 must give the same tokens, and bf16 bit-identical logits
+ * whenever the same history is sampled from. The same is checked on tiny models with sliding-window
+ * layers, which have far fewer slots than their prompts have blocks. */
 #include "batching/engine.h"
 #include "kvcache/kv_window.h"
 #include "worker/bench/bench_workload.h"
@@ -17,15 +17,15 @@
 
 #include <cmocka.h>
 
-enum { PROMPTS = 3, CROWD = 29, OUTPUT = 10, CROWD_OUTPUT = 30, SEEN_MAX = 1 << 14 };
+enum { PROMPTS = 3, BACKGROUND = 29, OUTPUT = 10, BACKGROUND_OUTPUT = 30, SEEN_MAX = 1 << 14 };
 
 struct subject {
-    const char *path; /* NULL: the newcomer's model */
+    const char *path; /* NULL: the real model that docker/deps.sh downloads */
     uint32_t prompt_tokens[PROMPTS], context_tokens;
-    uint32_t tight_tokens; /* of a pool in which they push each other out */
+    uint32_t tight_tokens; /* size of a pool too small for all prompts: forces preemption */
     bool slides;
 };
-static const struct subject newcomer = {NULL, {20, 258, 300}, 700, 768, false};
+static const struct subject real_model = {NULL, {20, 258, 300}, 700, 768, false};
 static const struct subject sliding[] = {
     {"tests/golden/models/mistral_slides", {20, 900, 1100}, 1400, 1536, true},
     {"tests/golden/models/qwen2_slides_above", {20, 900, 1100}, 1400, 1536, true},
@@ -34,10 +34,10 @@ static const struct subject sliding[] = {
 struct variant {
     const char *name;
     int32_t chunk_tokens;
-    bool crowd, prefix_cache, preempts;
+    bool background, prefix_cache, preempts;
 };
 
-/* The last in a tight pool. */
+/* Chunk size of the last variant, which runs in a pool that is too small. */
 #define TIGHT_CHUNK 512
 static const struct variant variants[] = {
     {"whole prompt", 0, false, false, false},   {"chunks of 7", 7, false, false, false},
@@ -46,7 +46,7 @@ static const struct variant variants[] = {
     {"prefix cache", 512, false, true, false},  {"preemption", TIGHT_CHUNK, true, true, true},
 };
 
-struct rig {
+struct fixture {
     const struct subject *subject;
     struct mr_model *model;
     struct mr_model_port port;
@@ -56,7 +56,7 @@ struct rig {
     bool compares_logits;
     struct {
         uint64_t history, logits;
-    } seen[SEEN_MAX]; /* open addressing; 0 is empty */
+    } seen[SEEN_MAX]; /* hash table with open addressing; history 0: empty */
     uint32_t compared, different;
 };
 
@@ -69,106 +69,107 @@ static uint64_t hash(const void *bytes, size_t length)
     return value ? value : 1;
 }
 
-static void remember(struct rig *rig, uint64_t history, uint64_t logits)
+static void remember(struct fixture *fixture, uint64_t history, uint64_t logits)
 {
     size_t slot = history % SEEN_MAX;
-    while (rig->seen[slot].history && rig->seen[slot].history != history)
+    while (fixture->seen[slot].history && fixture->seen[slot].history != history)
         slot = (slot + 1) % SEEN_MAX;
-    if (rig->seen[slot].history) {
-        rig->compared++;
-        rig->different += rig->seen[slot].logits != logits;
+    if (fixture->seen[slot].history) {
+        fixture->compared++;
+        fixture->different += fixture->seen[slot].logits != logits;
     }
-    rig->seen[slot].history = history;
-    rig->seen[slot].logits = logits;
+    fixture->seen[slot].history = history;
+    fixture->seen[slot].logits = logits;
 }
 
 static enum mr_status sample(void *context, const struct mr_sample_row *rows, uint32_t count,
                              struct mr_sample *samples, struct mr_error *err)
 {
-    struct rig *rig = context;
-    for (uint32_t i = 0; rig->compares_logits && i < count; i++) {
+    struct fixture *fixture = context;
+    for (uint32_t i = 0; fixture->compares_logits && i < count; i++) {
         const float *logits = rows[i].logits;
         if (!logits) {
             enum mr_status status =
-                mr_model_logits(rig->model, rows[i].logit_row, rig->logits, err);
+                mr_model_logits(fixture->model, rows[i].logit_row, fixture->logits, err);
             if (status != MR_OK) return status;
-            logits = rig->logits;
+            logits = fixture->logits;
         }
-        remember(rig, hash(rows[i].history, rows[i].history_count * sizeof *rows[i].history),
-                 hash(logits, rig->vocab * sizeof *logits));
+        remember(fixture, hash(rows[i].history, rows[i].history_count * sizeof *rows[i].history),
+                 hash(logits, fixture->vocab * sizeof *logits));
     }
-    return rig->port.sample(rig->port.context, rows, count, samples, err);
+    return fixture->port.sample(fixture->port.context, rows, count, samples, err);
 }
 
 static enum mr_status forward(void *context, const struct mr_batch *batch, struct mr_error *err)
 {
-    struct rig *rig = context;
-    return rig->port.forward(rig->port.context, batch, err);
+    struct fixture *fixture = context;
+    return fixture->port.forward(fixture->port.context, batch, err);
 }
 
 static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_error *err)
 {
-    struct rig *rig = context;
-    return rig->port.logits(rig->port.context, row, out, err);
+    struct fixture *fixture = context;
+    return fixture->port.logits(fixture->port.context, row, out, err);
 }
 
 static void kv_copy(void *context, struct mr_kv_place from, struct mr_kv_place to,
                     uint32_t token_count)
 {
-    struct rig *rig = context;
-    rig->port.kv_copy(rig->port.context, from, to, token_count);
+    struct fixture *fixture = context;
+    fixture->port.kv_copy(fixture->port.context, from, to, token_count);
 }
 
 static void on_result(void *context, uint64_t ticket, struct mr_request *request,
                       const struct mr_result *result)
 {
-    struct rig *rig = context;
-    rig->running--;
+    struct fixture *fixture = context;
+    fixture->running--;
     if (ticket < PROMPTS) {
         assert_int_equal(result->choices[0].finish, MR_FINISH_LENGTH);
         assert_int_equal(result->choices[0].token_count, OUTPUT);
-        memcpy(rig->tokens[ticket], result->choices[0].token_ids, sizeof rig->tokens[ticket]);
-        rig->counts[ticket]++;
+        memcpy(fixture->tokens[ticket], result->choices[0].token_ids,
+               sizeof fixture->tokens[ticket]);
+        fixture->counts[ticket]++;
     }
     mr_request_destroy(request);
 }
 
-static void submit(struct rig *rig, struct mr_engine *engine, uint32_t ticket, uint32_t length,
-                   uint32_t output)
+static void submit(struct fixture *fixture, struct mr_engine *engine, uint32_t ticket,
+                   uint32_t length, uint32_t output)
 {
     uint32_t *ids;
     struct mr_request *request = mr_bench_workload_request("r", ticket, length, output, &ids);
     assert_non_null(request);
-    /* tokens of prompts 1 and 2 begin alike, so that the cache has something to share */
+    /* prompts 1 and 2 share their first 201 tokens, so that the prefix cache is used */
     uint32_t seed = ticket == 2 ? 1 : ticket;
     for (uint32_t i = 0; i < length; i++) {
         seed = seed * 1664525u + 1013904223u + ((ticket == 2 && i > 200) ? 7u : 0u);
-        ids[i] = 100 + (seed >> 8) % (rig->vocab - 200);
+        ids[i] = 100 + (seed >> 8) % (fixture->vocab - 200);
     }
     struct mr_submission submission = {.request = request, .ticket = ticket, .tenant = "default"};
     assert_int_equal(mr_engine_submit(engine, &submission, NULL), MR_OK);
-    rig->running++;
+    fixture->running++;
 }
 
-/* What one long sequence takes: a window, a step, and one that is copied from. */
+/* Slots that one long sequence needs: for a window and a step, and the source of a copy. */
 static uint32_t tight_slots(const struct mr_model_info *info)
 {
     if (info->window_slots == 0) return 0;
     return mr_kv_window_blocks(info->window_tokens, TIGHT_CHUNK) + 1;
 }
 
-static void run(struct rig *rig, const struct variant *variant, uint64_t *preemptions)
+static void run(struct fixture *fixture, const struct variant *variant, uint64_t *preemptions)
 {
-    const struct mr_model_info *info = mr_model_info(rig->model);
-    const struct subject *subject = rig->subject;
+    const struct mr_model_info *info = mr_model_info(fixture->model);
+    const struct subject *subject = fixture->subject;
     struct mr_engine_options options = {
-        .model = {.context = rig,
-                  .vocab_size = rig->vocab,
+        .model = {.context = fixture,
+                  .vocab_size = fixture->vocab,
                   .forward = forward,
                   .sample = sample,
                   .logits = logits,
                   .kv_copy = kv_copy},
-        .tokenizer = mr_model_tokenizer(rig->model),
+        .tokenizer = mr_model_tokenizer(fixture->model),
         .block_count =
             variant->preempts ? subject->tight_tokens / MR_BLOCK_TOKENS : info->block_count,
         .window_slots = variant->preempts ? tight_slots(info) : info->window_slots,
@@ -187,23 +188,23 @@ static void run(struct rig *rig, const struct variant *variant, uint64_t *preemp
         .default_temperature = 0,
         .default_top_p = 1,
     };
-    struct mr_sink sink = {.context = rig, .result = on_result};
+    struct mr_sink sink = {.context = fixture, .result = on_result};
     struct mr_engine *engine;
     struct mr_error err;
     uint64_t wake_ns;
     assert_int_equal(mr_engine_create(&engine, &options, &sink, &err), MR_OK);
-    memset(rig->counts, 0, sizeof rig->counts);
+    memset(fixture->counts, 0, sizeof fixture->counts);
     for (uint32_t i = 0; i < PROMPTS; i++)
-        submit(rig, engine, i, subject->prompt_tokens[i], OUTPUT);
-    for (uint32_t i = 0; variant->crowd && i < CROWD; i++) {
-        submit(rig, engine, PROMPTS + i, 5 + i * 3, CROWD_OUTPUT);
+        submit(fixture, engine, i, subject->prompt_tokens[i], OUTPUT);
+    for (uint32_t i = 0; variant->background && i < BACKGROUND; i++) {
+        submit(fixture, engine, PROMPTS + i, 5 + i * 3, BACKGROUND_OUTPUT);
     }
-    for (uint64_t now_ns = 1; rig->running; now_ns += 10000000) {
+    for (uint64_t now_ns = 1; fixture->running; now_ns += 10000000) {
         if (mr_engine_step(engine, now_ns, &wake_ns, &err) != MR_OK) fail_msg("%s", err.detail);
         assert_true(now_ns < (uint64_t)10000000 * 100000);
     }
     for (uint32_t i = 0; i < PROMPTS; i++)
-        assert_int_equal(rig->counts[i], 1);
+        assert_int_equal(fixture->counts[i], 1);
     *preemptions = mr_engine_stats(engine).preemptions;
     mr_engine_check(engine);
     mr_engine_destroy(engine);
@@ -211,11 +212,11 @@ static void run(struct rig *rig, const struct variant *variant, uint64_t *preemp
 
 static void run_variants(const struct subject *subject, const char *dtype, bool compares_logits)
 {
-    struct rig *rig = calloc(1, sizeof *rig);
+    struct fixture *fixture = calloc(1, sizeof *fixture);
     const char *deps = getenv("MILLRACE_DEPS");
     char path[4096];
     snprintf(path, sizeof path, "%s/model/SmolLM2-135M-Instruct.Q4_1.gguf", deps ? deps : ".deps");
-    rig->subject = subject;
+    fixture->subject = subject;
     struct mr_config config = {.model = subject->path ? subject->path : path,
                                .device = "cpu",
                                .dtype = dtype,
@@ -225,44 +226,44 @@ static void run_variants(const struct subject *subject, const char *dtype, bool 
                                .chunk_tokens = 512};
     struct mr_error err;
     uint64_t preemptions;
-    if (mr_engine_setup_model(&config, NULL, NULL, &rig->model, &err) != MR_OK) {
+    if (mr_engine_setup_model(&config, NULL, NULL, &fixture->model, &err) != MR_OK) {
         fail_msg("%s", err.detail);
     }
-    assert_int_equal(mr_model_info(rig->model)->window_slots > 0, subject->slides);
-    rig->port = mr_model_port_of(rig->model, NULL);
-    rig->vocab = mr_model_info(rig->model)->vocab_size;
-    rig->logits = malloc(rig->vocab * sizeof *rig->logits);
-    rig->compares_logits = compares_logits;
+    assert_int_equal(mr_model_info(fixture->model)->window_slots > 0, subject->slides);
+    fixture->port = mr_model_port_of(fixture->model, NULL);
+    fixture->vocab = mr_model_info(fixture->model)->vocab_size;
+    fixture->logits = malloc(fixture->vocab * sizeof *fixture->logits);
+    fixture->compares_logits = compares_logits;
     uint32_t expected[PROMPTS][OUTPUT];
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        run(rig, &variants[i], &preemptions);
+        run(fixture, &variants[i], &preemptions);
         print_message("%s, %s: %u histories compared, %u different, %llu preemptions\n", dtype,
-                      variants[i].name, rig->compared, rig->different,
+                      variants[i].name, fixture->compared, fixture->different,
                       (unsigned long long)preemptions);
-        if (i == 0) memcpy(expected, rig->tokens, sizeof expected);
-        assert_memory_equal(rig->tokens, expected, sizeof expected);
-        assert_int_equal(rig->different, 0);
+        if (i == 0) memcpy(expected, fixture->tokens, sizeof expected);
+        assert_memory_equal(fixture->tokens, expected, sizeof expected);
+        assert_int_equal(fixture->different, 0);
         assert_true(!variants[i].preempts || preemptions > 0);
     }
-    assert_true(!compares_logits || rig->compared > 100);
-    free(rig->logits);
-    mr_model_close(rig->model);
-    free(rig);
+    assert_true(!compares_logits || fixture->compared > 100);
+    free(fixture->logits);
+    mr_model_close(fixture->model);
+    free(fixture);
 }
 
 static void fp32_gives_the_same_tokens(void **state)
 {
     (void)state;
-    run_variants(&newcomer, "fp32", false);
+    run_variants(&real_model, "fp32", false);
 }
 
-static void deterministic_bf16_gives_the_same_bits(void **state)
+static void bf16_gives_the_same_bits(void **state)
 {
     (void)state;
-    run_variants(&newcomer, "bf16", true);
+    run_variants(&real_model, "bf16", true);
 }
 
-static void layers_that_slide_give_the_same(void **state)
+static void sliding_window_layers_give_the_same(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof sliding / sizeof *sliding; i++) {
@@ -275,8 +276,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp32_gives_the_same_tokens),
-        cmocka_unit_test(deterministic_bf16_gives_the_same_bits),
-        cmocka_unit_test(layers_that_slide_give_the_same),
+        cmocka_unit_test(bf16_gives_the_same_bits),
+        cmocka_unit_test(sliding_window_layers_give_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
