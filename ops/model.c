@@ -113,7 +113,7 @@ static enum mr_status create_sampler(struct mr_model *model, uint32_t sequences_
     if (!model->sample_rows)
         return mr_fail(err, MR_NOMEM, "no memory for %u sample rows", model->sample_rows_max);
     struct mr_sampler_spec spec = {.vocab_size = model->source.config.vocab_size,
-                                   .worker_count = mr_parallel_thread_count()};
+                                   .thread_count = mr_parallel_thread_count()};
     return mr_sampler_create(&model->sampler, &spec, err);
 }
 

@@ -70,17 +70,17 @@ static void attend_block(const struct attention_run *run, const struct attention
 {
     const struct mr_cpu_kv *kv = run->kv;
     const uint32_t id = tile->sequence->blocks[block];
-    struct attention_keys seen;
+    struct attention_keys keys;
     MR_ASSERT(id < kv->spec.block_count);
-    find_keys(run, tile, block, &seen);
+    find_keys(run, tile, block, &keys);
     const struct mr_cpu_attend attend = {
         .q = q,
         .keys = mr_cpu_kv_keys(kv, id, run->args->layer, tile->kv_head),
         .values = mr_cpu_kv_values(kv, id, run->args->layer, tile->kv_head),
         .key_panel_bytes = mr_cpu_kv_key_panel_bytes(kv),
         .value_panel_bytes = mr_cpu_kv_value_panel_bytes(kv),
-        .begin = seen.begin,
-        .end = seen.end,
+        .begin = keys.begin,
+        .end = keys.end,
         .out = part->out,
         .sum = part->sum,
         .top = part->top,

@@ -70,7 +70,7 @@ static enum mr_status pack_all(struct mr_cpu_linear *linear, const struct mr_cpu
 
 /* Zeroed memory, in huge pages when rounding up to them wastes little: a step reads all weights
  * once, and with small pages address translation takes 10 % of the step (measured). */
-static unsigned char *words_new(size_t bytes)
+static unsigned char *allocate_words(size_t bytes)
 {
     const size_t whole = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
     const bool huge = whole - bytes <= bytes / 6;
@@ -98,7 +98,7 @@ enum mr_status mr_cpu_linear_create(struct mr_cpu_linear **out,
     linear->word_count = spec->bf16 ? spec->in_size / 2 : spec->in_size;
     linear->panel_count = (spec->out_size + MR_PANEL_COLUMNS - 1) / MR_PANEL_COLUMNS;
     size_t bytes = linear->panel_count * panel_bytes(linear);
-    linear->words = words_new(bytes);
+    linear->words = allocate_words(bytes);
     if (!linear->words) goto no_words;
     if (spec->bias) {
         linear->bias = malloc(spec->out_size * sizeof *linear->bias);

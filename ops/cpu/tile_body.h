@@ -88,7 +88,7 @@ TILE_INLINE void tile_rows(const struct mr_cpu_tile *tile, const struct tile_pla
     }
 }
 
-#define TILE_NEAR_BYTES 1024u
+#define TILE_PREFETCH_BYTES 1024u /* how far ahead a single tile prefetches */
 
 /* Sets what the i-th of `tiles` tiles of a group prefetches. When there is no next group, it
  * prefetches lines that are in the cache already. */
@@ -98,7 +98,7 @@ TILE_INLINE void tile_set_prefetch(const struct mr_cpu_tile *tile, struct tile_p
     place->ahead = tile->b + place->panel * tile->panel_bytes;
     place->ahead_step = MR_PANEL_BYTES;
     if (tiles == 1) {
-        place->ahead += TILE_NEAR_BYTES;
+        place->ahead += TILE_PREFETCH_BYTES;
     } else if (place->panel + 2 * width <= tile->panels_ahead) {
         place->ahead += width * tile->panel_bytes + tile->panel_bytes / tiles * i;
         place->ahead_step = MR_PANEL_BYTES / tiles;

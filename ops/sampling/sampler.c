@@ -13,7 +13,7 @@
 #define DRAW_BLOCK 1024u /* ids whose weights are summed as one block when there is no cut */
 
 /* The buffers of one thread. */
-struct worker {
+struct thread_buffers {
     struct mr_candidates *candidates;
     float *logits;   /* [vocab_size], the edited copy of a row */
     uint32_t *marks; /* [vocab_size], for mr_logit_edits_apply */
@@ -22,45 +22,45 @@ struct worker {
 
 struct mr_sampler {
     const struct mr_cpu_ops *ops;
-    uint32_t vocab_size, worker_count;
-    struct worker *workers;
+    uint32_t vocab_size, thread_count;
+    struct thread_buffers *threads;
 };
 
 /* ---- create and destroy ---- */
 
-static enum mr_status worker_begin(struct worker *worker, const struct mr_sampler_spec *spec,
-                                   struct mr_error *err)
+static enum mr_status buffers_create(struct thread_buffers *buffers,
+                                     const struct mr_sampler_spec *spec, struct mr_error *err)
 {
     const uint32_t blocks = (spec->vocab_size + DRAW_BLOCK - 1) / DRAW_BLOCK;
-    worker->logits = malloc(spec->vocab_size * sizeof *worker->logits);
-    worker->marks = calloc(spec->vocab_size, sizeof *worker->marks);
-    worker->blocks = malloc(blocks * sizeof *worker->blocks);
-    if (!worker->logits || !worker->marks || !worker->blocks)
+    buffers->logits = malloc(spec->vocab_size * sizeof *buffers->logits);
+    buffers->marks = calloc(spec->vocab_size, sizeof *buffers->marks);
+    buffers->blocks = malloc(blocks * sizeof *buffers->blocks);
+    if (!buffers->logits || !buffers->marks || !buffers->blocks)
         return mr_fail(err, MR_NOMEM, "no memory to sample from %u tokens", spec->vocab_size);
-    return mr_candidates_create(&worker->candidates, spec->vocab_size, spec->level, err);
+    return mr_candidates_create(&buffers->candidates, spec->vocab_size, spec->level, err);
 }
 
 enum mr_status mr_sampler_create(struct mr_sampler **out, const struct mr_sampler_spec *spec,
                                  struct mr_error *err)
 {
     *out = NULL;
-    MR_ASSERT(spec->vocab_size > 0 && spec->worker_count > 0);
+    MR_ASSERT(spec->vocab_size > 0 && spec->thread_count > 0);
     struct mr_sampler *sampler = calloc(1, sizeof *sampler);
     if (!sampler) goto no_sampler;
     sampler->ops = mr_cpu_ops_get(spec->level);
     sampler->vocab_size = spec->vocab_size;
-    sampler->worker_count = spec->worker_count;
-    sampler->workers = calloc(spec->worker_count, sizeof *sampler->workers);
-    if (!sampler->workers) goto no_workers;
-    for (uint32_t i = 0; i < spec->worker_count; i++)
-        if (worker_begin(&sampler->workers[i], spec, err) != MR_OK) {
+    sampler->thread_count = spec->thread_count;
+    sampler->threads = calloc(spec->thread_count, sizeof *sampler->threads);
+    if (!sampler->threads) goto no_threads;
+    for (uint32_t i = 0; i < spec->thread_count; i++)
+        if (buffers_create(&sampler->threads[i], spec, err) != MR_OK) {
             mr_sampler_destroy(sampler);
             return MR_NOMEM;
         }
     *out = sampler;
     return MR_OK;
 
-no_workers:
+no_threads:
     free(sampler);
 no_sampler:
     return mr_fail(err, MR_NOMEM, "no memory for a sampler");
@@ -69,13 +69,13 @@ no_sampler:
 void mr_sampler_destroy(struct mr_sampler *sampler)
 {
     if (!sampler) return;
-    for (uint32_t i = 0; i < sampler->worker_count; i++) {
-        mr_candidates_destroy(sampler->workers[i].candidates);
-        free(sampler->workers[i].blocks);
-        free(sampler->workers[i].marks);
-        free(sampler->workers[i].logits);
+    for (uint32_t i = 0; i < sampler->thread_count; i++) {
+        mr_candidates_destroy(sampler->threads[i].candidates);
+        free(sampler->threads[i].blocks);
+        free(sampler->threads[i].marks);
+        free(sampler->threads[i].logits);
     }
-    free(sampler->workers);
+    free(sampler->threads);
     free(sampler);
 }
 
@@ -112,16 +112,16 @@ static bool has_cuts(const struct mr_sampling *sampling)
            sampling->typical_p < 1.0f;
 }
 
-static void draw_cut(struct worker *worker, const struct mr_cpu_search *search,
+static void draw_cut(struct thread_buffers *buffers, const struct mr_cpu_search *search,
                      const struct mr_sample_row *row, struct mr_sample *out)
 {
     const struct mr_candidates_cuts cuts = {.top_k = row->sampling->top_k,
                                             .top_p = row->sampling->top_p,
                                             .min_p = row->sampling->min_p,
                                             .typical_p = row->sampling->typical_p};
-    mr_candidates_find(worker->candidates, search, &cuts);
+    mr_candidates_find(buffers->candidates, search, &cuts);
     uint32_t count;
-    const struct mr_cpu_candidate *list = mr_candidates_list(worker->candidates, &count);
+    const struct mr_cpu_candidate *list = mr_candidates_list(buffers->candidates, &count);
     double total = 0.0;
     for (uint32_t i = 0; i < count; i++)
         total += (double)list[i].weight;
@@ -142,21 +142,21 @@ static struct mr_cpu_search block_of(const struct mr_cpu_search *search, uint32_
 
 /* Draws from the whole vocabulary: finds the block of the draw by the sums of the blocks, then the
  * id inside the block. */
-static void draw_uncut(const struct mr_sampler *sampler, struct worker *worker,
+static void draw_uncut(const struct mr_sampler *sampler, struct thread_buffers *buffers,
                        const struct mr_cpu_search *search, const struct mr_sample_row *row,
                        struct mr_sample *out)
 {
     double total = 0.0;
     for (uint32_t begin = 0; begin < search->count; begin += DRAW_BLOCK) {
         const struct mr_cpu_search block = block_of(search, begin);
-        worker->blocks[begin / DRAW_BLOCK] = sampler->ops->sum_exp(&block);
-        total += worker->blocks[begin / DRAW_BLOCK];
+        buffers->blocks[begin / DRAW_BLOCK] = sampler->ops->sum_exp(&block);
+        total += buffers->blocks[begin / DRAW_BLOCK];
     }
     double target = (double)mr_sampler_uniform(row->seed, row->position) * total;
     uint32_t begin = 0;
     for (; begin + DRAW_BLOCK < search->count; begin += DRAW_BLOCK) {
-        if (worker->blocks[begin / DRAW_BLOCK] > target) break;
-        target -= worker->blocks[begin / DRAW_BLOCK];
+        if (buffers->blocks[begin / DRAW_BLOCK] > target) break;
+        target -= buffers->blocks[begin / DRAW_BLOCK];
     }
     const struct mr_cpu_search block = block_of(search, begin);
     struct mr_cpu_candidate list[DRAW_BLOCK];
@@ -182,14 +182,14 @@ static uint32_t lowest_allowed(const struct mr_sampler *sampler, const struct mr
     return lowest < sampler->vocab_size ? lowest : 0;
 }
 
-static void choose(const struct mr_sampler *sampler, struct worker *worker,
+static void choose(const struct mr_sampler *sampler, struct thread_buffers *buffers,
                    const struct mr_sample_row *row, struct mr_sample *out)
 {
     const float *logits = row->logits;
     if (mr_logit_edits_any(row)) {
-        memcpy(worker->logits, row->logits, sampler->vocab_size * sizeof *logits);
-        mr_logit_edits_apply(row, sampler->vocab_size, worker->logits, worker->marks);
-        logits = worker->logits;
+        memcpy(buffers->logits, row->logits, sampler->vocab_size * sizeof *logits);
+        mr_logit_edits_apply(row, sampler->vocab_size, buffers->logits, buffers->marks);
+        logits = buffers->logits;
     }
     const uint32_t best = sampler->ops->find_max(logits, sampler->vocab_size);
     const float temperature = row->sampling->temperature;
@@ -205,9 +205,9 @@ static void choose(const struct mr_sampler *sampler, struct worker *worker,
         out->token_id = best;
         out->probability = (float)(1.0 / sampler->ops->sum_exp(&search));
     } else if (has_cuts(row->sampling)) {
-        draw_cut(worker, &search, row, out);
+        draw_cut(buffers, &search, row, out);
     } else {
-        draw_uncut(sampler, worker, &search, row, out);
+        draw_uncut(sampler, buffers, &search, row, out);
     }
 }
 
@@ -238,9 +238,9 @@ struct sampler_run {
 static void run_rows(void *context, size_t begin, size_t end)
 {
     struct sampler_run *run = context;
-    struct worker *worker = &run->sampler->workers[mr_parallel_thread_index()];
+    struct thread_buffers *buffers = &run->sampler->threads[mr_parallel_thread_index()];
     for (size_t i = begin; i < end; i++) {
-        choose(run->sampler, worker, &run->rows[i], &run->samples[i]);
+        choose(run->sampler, buffers, &run->rows[i], &run->samples[i]);
         report(run->sampler, &run->rows[i], &run->samples[i]);
     }
 }
@@ -249,7 +249,7 @@ void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *rows
                     struct mr_sample *samples)
 {
     struct sampler_run run = {.sampler = sampler, .rows = rows, .samples = samples};
-    MR_ASSERT(mr_parallel_thread_count() <= sampler->worker_count);
+    MR_ASSERT(mr_parallel_thread_count() <= sampler->thread_count);
     for (uint32_t i = 0; i < count; i++)
         MR_ASSERT(rows[i].logits && rows[i].sampling && !isnan(rows[i].sampling->temperature));
     mr_parallel_for(count, 1, run_rows, &run);

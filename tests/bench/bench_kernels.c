@@ -390,7 +390,7 @@ static void bench_sampler(void)
         {"typical", {.temperature = 1, .top_p = 1, .typical_p = 0.9f, .repetition_penalty = 1}},
     };
     const struct mr_sampler_spec spec = {.vocab_size = VOCAB,
-                                         .worker_count = mr_parallel_thread_count()};
+                                         .thread_count = mr_parallel_thread_count()};
     struct mr_sampler *sampler;
     struct mr_error err;
     struct mr_sample_row rows[ROWS];

@@ -16,7 +16,7 @@ static struct mr_sampler *make(uint32_t vocab_size, enum mr_cpu_level level)
     struct mr_sampler *sampler;
     struct mr_error err;
     const struct mr_sampler_spec spec = {
-        .vocab_size = vocab_size, .worker_count = 2, .level = level};
+        .vocab_size = vocab_size, .thread_count = 2, .level = level};
     assert_int_equal(mr_sampler_create(&sampler, &spec, &err), MR_OK);
     return sampler;
 }
