@@ -14,7 +14,7 @@ struct mr_batch_sequence {
     uint32_t row_begin, row_count;
     uint32_t context_tokens; /* tokens whose KV is in the blocks already */
     const uint32_t *blocks;  /* block ids covering context_tokens + row_count tokens, in order */
-    bool wants_logits;       /* of its last row */
+    bool wants_logits;       /* true: compute the logits of its last row */
     /* If the model has window_slots (ops/model.h): like `blocks`, but the slot ids for
      * sliding-window layers. Only the entries inside the rows' windows are read. */
     const uint32_t *slots;

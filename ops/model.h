@@ -31,7 +31,7 @@ struct mr_model_options {
     const char *path;   /* .gguf file, or a folder with config.json and *.safetensors */
     const char *device; /* "cpu" */
     enum mr_dtype dtype;
-    uint32_t thread_count; /* of parallel loops; 0: one for each core */
+    uint32_t thread_count; /* threads of parallel loops; 0: one for each core */
     uint64_t kv_bytes;     /* size of the KV pool, rounded down to whole blocks (ops/kv_groups.h) */
     uint32_t rows_max;     /* tokens in one step */
     uint32_t sequences_max; /* sequences in one step */
@@ -48,7 +48,7 @@ struct mr_model_info {
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
     uint32_t context_tokens; /* longest sequence that the model supports */
     uint64_t parameter_count, weight_bytes;
-    uint64_t kv_bytes_per_token;      /* in all layers */
+    uint64_t kv_bytes_per_token;      /* KV of one token in all layers */
     uint64_t kv_pool_bytes;           /* blocks and slots */
     uint32_t block_count;             /* KV blocks in the pool */
     uint32_t window_tokens;           /* sliding window; 0: the model has none */
@@ -61,7 +61,7 @@ struct mr_model_info {
     const char *kv_layout; /* order of layers, heads and panels */
     const char *numerics;  /* kernels; kernels that round differently have different names */
     uint32_t eos_ids[MR_EOS_IDS_MAX], eos_count;
-    float default_temperature, default_top_p; /* of the model's files; NaN: not given */
+    float default_temperature, default_top_p; /* from the model's files; NaN: not given */
     uint32_t default_top_k;                   /* 0: not given */
     struct mr_text chat_template;             /* empty when the model has none */
     struct mr_text bos_text, eos_text;        /* texts of these tokens, for the template */

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define TILE_ROWS    64u /* all use a block's K and V while those are in the L2 cache */
+#define TILE_ROWS    64u /* rows that use a block's K and V while those are in the L2 cache */
 #define HEAD_DIM_MAX 256u
 
 struct attention_run {
@@ -163,9 +163,9 @@ static void run_tile(const struct attention_run *run, const struct attention_til
  * batch and so are started first. */
 struct attention_cursor {
     uint32_t sequence;    /* index of the current sequence, plus one */
-    uint32_t first_job;   /* of the current sequence */
-    uint32_t first_tile;  /* of the current sequence, counted over all sequences */
-    size_t first_partial; /* of the current sequence, in floats */
+    uint32_t first_job;   /* index of its first job */
+    uint32_t first_tile;  /* index of its first tile among the tiles of all sequences */
+    size_t first_partial; /* offset of its partial results, in floats */
 };
 
 static uint32_t block_count(const struct mr_cpu_attention_sequence *sequence)
@@ -294,7 +294,8 @@ void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *
     run.group = attention->head_count / kv->spec.kv_head_count;
     MR_ASSERT(run.group <= TILE_ROWS);
     run.positions = TILE_ROWS / run.group;
-    if (run.positions > 16) run.positions -= run.positions % 16; /* rows in multiples of 16 */
+    if (run.positions > 16)
+        run.positions -= run.positions % 16; /* a multiple of 16, the rows of an AMX tile */
     uint32_t tiles = 0, blocks = 0;
     size_t partials = 0;
     for (uint32_t s = 0; s < attention->sequence_count; s++) {

@@ -18,9 +18,9 @@
 #include <string.h>
 
 #define INT8_INLINE    static inline __attribute__((always_inline))
-#define INT8_TOO_LARGE 0x7f000000u /* bits of 2^127 */
-#define INT8_SCALE_MIN 0x0080u     /* of bf16: 2^-126 */
-#define INT8_ROUNDER   12582912.0f /* 1.5 * 2^23 */
+#define INT8_TOO_LARGE 0x7f000000u /* bit pattern of the float 2^127 */
+#define INT8_SCALE_MIN 0x0080u     /* bit pattern of the bf16 number 2^-126 */
+#define INT8_ROUNDER   12582912.0f /* 1.5 * 2^23; see above */
 
 typedef float int8_floats __attribute__((vector_size(64)));
 typedef uint32_t int8_words __attribute__((vector_size(64)));

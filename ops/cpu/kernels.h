@@ -35,7 +35,7 @@ struct mr_cpu_linear_spec {
     bool bf16;
     mr_cpu_row_source source;
     void *source_context;
-    const float *bias; /* [out_size] or NULL; copied */
+    const float *bias; /* [out_size], or NULL for none; _create copies it */
     enum mr_cpu_level level;
 };
 /* MR_NOMEM; MR_UNSUPPORTED when in_size is 0 or (bf16) odd. */

@@ -40,7 +40,8 @@ enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_s
     size_t bytes = pool_bytes(kv);
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) goto no_pages;
-    if (bytes >= 8 * HUGE_PAGE_BYTES) (void)madvise(pages, bytes, MADV_HUGEPAGE); /* a hint */
+    if (bytes >= 8 * HUGE_PAGE_BYTES)
+        (void)madvise(pages, bytes, MADV_HUGEPAGE); /* may fail: a hint */
     kv->bytes = pages;
     kv->partials = aligned_alloc(MR_PANEL_BYTES, MR_CPU_SPLIT_FLOATS * sizeof *kv->partials);
     if (!kv->partials) goto no_partials;

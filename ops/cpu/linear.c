@@ -77,7 +77,7 @@ static unsigned char *allocate_words(size_t bytes)
     void *words =
         huge ? aligned_alloc(HUGE_PAGE_BYTES, whole) : aligned_alloc(MR_PANEL_BYTES, bytes);
     if (!words) return NULL;
-    if (huge) (void)madvise(words, whole, MADV_HUGEPAGE); /* a hint */
+    if (huge) (void)madvise(words, whole, MADV_HUGEPAGE); /* may fail: a hint */
     memset(words, 0, bytes);
     return words;
 }

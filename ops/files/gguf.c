@@ -8,7 +8,7 @@
 
 struct mr_gguf {
     struct mr_mapped_file file;
-    struct mr_gguf_value *values; /* by key */
+    struct mr_gguf_value *values; /* sorted by key */
     uint32_t value_count;
     struct mr_tensor_table tensors;
 };

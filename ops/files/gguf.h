@@ -23,7 +23,7 @@
 #define MR_GGUF_KEYS_MAX     65536u
 #define MR_GGUF_TEXT_MAX     ((uint64_t)16 << 20)
 #define MR_GGUF_ELEMENTS_MAX ((uint64_t)4 << 20)
-#define MR_GGUF_NAME_MAX     64u /* of a tensor */
+#define MR_GGUF_NAME_MAX     64u /* bytes of a tensor's name */
 
 enum mr_gguf_type {
     MR_GGUF_U8,
@@ -44,7 +44,7 @@ enum mr_gguf_type {
 
 struct mr_gguf_value {
     struct mr_text key;
-    enum mr_gguf_type type; /* of the elements, for an array */
+    enum mr_gguf_type type; /* for an array: the type of its elements */
     bool is_array;
     uint64_t count;             /* elements; 1 unless an array */
     const unsigned char *bytes; /* the first element */

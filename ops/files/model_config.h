@@ -32,9 +32,9 @@ struct mr_rope_config {
     enum mr_rope_kind kind;
     uint32_t rotary_dim; /* leading numbers of each head that are rotated; even */
     double theta;
-    double factor;              /* LINEAR, LLAMA3 */
+    double factor;              /* used by LINEAR and LLAMA3 */
     double low_freq, high_freq; /* LLAMA3: bounds, in wavelengths per original context */
-    double original_context;    /* LLAMA3 */
+    double original_context;    /* LLAMA3: context length before scaling */
 };
 
 struct mr_model_config {
@@ -44,7 +44,7 @@ struct mr_model_config {
     float norm_epsilon;
     bool tied_head; /* the output layer uses the weights of the token embedding */
     struct mr_rope_config rope;
-    uint32_t window;              /* tokens; 0 none */
+    uint32_t window;              /* tokens; 0: no sliding window */
     bool windowed[MR_LAYERS_MAX]; /* layers that attend to the window only */
     uint32_t eos_ids[MR_EOS_IDS_MAX];
     uint32_t eos_count;

@@ -29,7 +29,7 @@ struct mr_stored_tensor {
 };
 
 struct mr_tensor_table {
-    struct mr_stored_tensor *entries; /* by name, once sorted */
+    struct mr_stored_tensor *entries; /* sorted by name after _sort */
     uint32_t count, capacity;
 };
 
