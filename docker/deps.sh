@@ -5,7 +5,7 @@
 #   docker/deps.sh build    what a build and the demo need: tools, libraries, LibTorch, the small model
 #   docker/deps.sh check    that, and the one clang-format version that decides the layout
 #   docker/deps.sh test     that, and what the tests need: Redis, kcat, Java, a real Apache Kafka, a JSON schema
-#                           validator
+#                           validator, a Kafka client for Python
 #
 # Debian packages are installed with apt-get when the user is root or may use sudo without a password;
 # otherwise the script names what is missing and stops. Everything else is pinned by version and SHA-256
@@ -139,6 +139,13 @@ has_digest() { # has_digest FILE SHA256
     [ -f "$1" ] && [ "$(sha256sum "$1" | cut -d' ' -f1)" = "$2" ]
 }
 
+python_of() { # python_of FILE: the version of Python that a wheel is for; 3.11 where it does not matter
+    case $1 in
+    *-cp313-*) echo 3.13 ;;
+    *) echo 3.11 ;;
+    esac
+}
+
 fetch_wheel() { # fetch_wheel wheel SHA256 REQUIREMENT FILE: into the cache, verified
     wheel=$cache/wheels/$4
     has_digest "$wheel" "$2" && return
@@ -148,7 +155,7 @@ fetch_wheel() { # fetch_wheel wheel SHA256 REQUIREMENT FILE: into the cache, ver
     python3 -m pip download -q --no-deps --no-cache-dir --only-binary=:all: --require-hashes \
         --platform manylinux_2_28_x86_64 --platform manylinux_2_25_x86_64 \
         --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
-        --platform manylinux_2_12_x86_64 --python-version 3.11 \
+        --platform manylinux_2_12_x86_64 --python-version "$(python_of "$4")" \
         --dest "$scratch/wheels" -r "$scratch/requirement" </dev/null >"$log" 2>&1 ||
         fail_with_log "could not download $3"
     has_digest "$scratch/wheels/$4" "$2" || fail "$3 is not the file the lock names"
@@ -197,12 +204,20 @@ get_clang_format() {
     publish clang-format "$stamp"
 }
 
-# What the test of docker/asyncapi.yaml imports: pure Python, found by path, nothing installed.
+# What the tests of docker/asyncapi.yaml and README.md import: found by path, nothing installed. confluent-kafka is
+# compiled, so there is a wheel for the Python of each Debian release; another Python does without it.
 get_python() {
-    stamp=$(for name in jsonschema attrs pyrsistent ruamel.yaml; do locked wheel "$name=="; done)
+    pure='jsonschema attrs pyrsistent ruamel.yaml'
+    client="confluent_kafka-.*-$(python3 -c 'import sys; print("cp%d%d" % sys.version_info[:2])')-"
+    stamp=$(for name in $pure; do locked wheel "$name=="; done && locked wheel "$client" || true)
     is_current python "$stamp" && return
     install "$wheel_needs"
-    for name in jsonschema attrs pyrsistent ruamel.yaml; do unpack "$name" "$scratch/python" '*'; done
+    for name in $pure; do unpack "$name" "$scratch/python" '*'; done
+    # shellcheck disable=SC2046
+    if locked wheel "$client" >/dev/null; then
+        fetch_wheel $(locked wheel "$client")
+        unzip -q -o "$wheel" -d "$scratch/python"
+    fi
     publish python "$stamp"
 }
 

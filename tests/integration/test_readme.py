@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""Runs every command of README.md as written there, over the embedded broker, and its Python client; only PORT is
+replaced. Checks that the tables of docker/README.md have a row for every error code, finish reason and metric, and that
+files, folders and options named in both pages exist. A command that CHECKS does not know fails the test."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("MILLRACE_BIN", ROOT / "build/millrace")).resolve()
+DEPS = pathlib.Path(os.environ.get("MILLRACE_DEPS", ROOT / ".deps")).resolve()
+PAGES = {name: (ROOT / name).read_text() for name in ("README.md", "docker/README.md")}
+LINES_MAX = 149
+SECONDS_MAX = 60  # of one command
+
+# Small, on any free HTTP port, and with a Redis that nobody answers at: its metrics are on the page all the same.
+ENVIRONMENT = dict(os.environ, MILLRACE_HTTP="127.0.0.1:0", MILLRACE_KV_MEMORY="256MiB",
+                   MILLRACE_REDIS="redis://127.0.0.1:1/0", PYTHONPATH=str(DEPS / "python"))
+
+
+# --- what the pages say --------------------------------------------------------------------------------------------
+
+def blocks(language):
+    """The fenced blocks of README.md in this language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGES["README.md"], re.M | re.S)
+
+
+def commands():
+    """Of all sh blocks, in order. A line that ends in | or \\ continues in the next one."""
+    text = re.sub(r"(\||\\)\n", "\\1\0", "".join(blocks("sh")))
+    return [line.replace("\0", "\n") for line in text.splitlines()]
+
+
+def documents(text):
+    """JSON values one after the other."""
+    decoder, at, found = json.JSONDecoder(), 0, []
+    while at < len(text.rstrip()):
+        value, at = decoder.raw_decode(text, at)
+        found.append(value)
+        at += len(text[at:]) - len(text[at:].lstrip())
+    return found
+
+
+def table_rows(heading):
+    """Names in backticks in the first column of every table of docker/README.md under this column heading."""
+    names, inside = [], False
+    for line in PAGES["docker/README.md"].splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        if not cells:
+            inside = False
+        elif cells[0] == heading:
+            inside = True
+        elif inside and not cells[0].startswith("---"):
+            assert len(cells) >= 3 and all(cells), f"an empty cell: {line}"
+            names += re.findall(r"`([^`]+)`", cells[0])
+    assert len(names) == len(set(names)), f"{heading}: a name has two rows"
+    return set(names)
+
+
+def must_equal(rows, names, what):
+    assert names, f"no {what} found"
+    assert rows == names, f"{what}: without a row {sorted(names - rows)}, unknown {sorted(rows - names)}"
+
+
+def check_tables():
+    codes = re.findall(r'X\([A-Z_]+, [A-Z]+, "([a-z_]+)"\)', (ROOT / "codec/status.h").read_text())
+    reasons = re.findall(r'^    X\([A-Z_]+, "([a-z_]+)"\)', (ROOT / "codec/records/result.h").read_text(), re.M)
+    must_equal(table_rows("error code"), set(codes), "error codes")
+    must_equal(table_rows("finish reason"), set(reasons), "finish reasons")
+
+
+def check_names():
+    table = (ROOT / "worker/config/options_table.c").read_text()
+    options = set(re.findall(r'^    \{"([a-z-]+)", MR_OPTION_', table, re.M))
+    for page, text in PAGES.items():
+        prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+        folder = (ROOT / page).parent
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
+            assert (folder / link).exists(), f"{page}: no file {link}"
+        for path in re.findall(r"`((?:worker|batching|kvcache|ops|codec|tests|docker)/[a-z_/.]*)", prose):
+            assert (ROOT / path).exists(), f"{page}: no path {path}"
+        for option in re.findall(r"`(?:[^`]* )?--([a-z-]+)", prose):
+            assert {option, option.removeprefix("no-")} & options, f"{page}: no option --{option}"
+    assert len(PAGES["README.md"].splitlines()) <= LINES_MAX
+
+
+# --- processes -----------------------------------------------------------------------------------------------------
+
+class Place:
+    """A folder that looks like the repository after a build, and what the README's commands left running in it."""
+
+    def __init__(self, folder, stack):
+        self.folder, self.stack = pathlib.Path(folder), stack
+        self.port, self.http, self.answers = "PORT", None, {}
+        for name, target in (("build", BIN.parent), (".deps", DEPS)):
+            (self.folder / name).symlink_to(target)
+
+    def fill(self, text):
+        return text.replace("PORT", self.port)
+
+    def set_port(self, port):
+        """Of the broker; the files that README.md shows are saved with it."""
+        self.port = port
+        for name, language in (("client.py", "python"), ("millrace.yaml", "yaml")):
+            (self.folder / name).write_text(self.fill(blocks(language)[0]))
+
+    def run(self, command):
+        """Standard output and standard error of a command that must end with 0."""
+        done = subprocess.run(["bash", "-c", command], cwd=self.folder, env=ENVIRONMENT, capture_output=True,
+                              text=True, timeout=SECONDS_MAX)
+        assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout, done.stderr
+
+    def start(self, command, name):
+        """Starts a command that runs until the test ends; returns a function that reads what it has printed."""
+        path = self.folder / f"{name}.out"
+        with path.open("w") as out:
+            process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.folder, env=ENVIRONMENT, stdout=out,
+                                       stderr=out, start_new_session=True)
+        self.stack.callback(stop, process)
+        return lambda: (process.poll(), path.read_text(errors="replace"))
+
+
+def stop(process):
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def wait_for(look, pattern, seconds=SECONDS_MAX):
+    until = time.monotonic() + seconds
+    while True:
+        ended, text = look()
+        found = re.search(pattern, text, re.M)
+        if found:
+            return found
+        assert ended is None and time.monotonic() < until, f"exit code {ended}, no '{pattern}' in:\n{text[-2000:]}"
+        time.sleep(0.1)
+
+
+# --- one check for each kind of command ----------------------------------------------------------------------------
+
+def check_make(place, command):
+    """The target exists; the targets that README.md names build and test everything, which this test is part of."""
+    dry_run = command.replace("make ", f"make -n -C {ROOT} ", 1)
+    done = subprocess.run(["bash", "-c", dry_run], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def check_demo(place, command):
+    out, _ = place.run(command)
+    answer = out.split("> Why is the sky blue?\n\n", 1)[1].split("\n\n", 1)[0]
+    assert len(answer) > 40 and "finish reason" in out, out
+    place.answers["demo"] = answer
+
+
+def check_broker(place, command):
+    place.set_port(wait_for(place.start(command, "broker"), r"^bootstrap 127\.0\.0\.1:(\d+)$")[1])
+
+
+def check_serve(place, command):
+    look = place.start(command, "serve")
+    place.http = wait_for(look, r"http://(127\.0\.0\.1:\d+) ")[1]
+    wait_for(look, r"assigned [1-9]")
+
+
+def check_send(place, command):
+    out, summary = place.run(command)
+    demo = place.answers["demo"]
+    assert "finish_reason" in summary and out.startswith(demo), f"not the answer of demo:\n{demo}\n{out}{summary}"
+
+
+def check_follow(place, command):
+    place.answers["follow"] = place.start(command, "follow")
+
+
+def shape(value):
+    """Types, and the keys of objects."""
+    if isinstance(value, dict):
+        return {name: shape(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return shape(value[0]) if value else None
+    return "number" if isinstance(value, (int, float)) else type(value).__name__
+
+
+def check_produce(place, command):
+    """The reader started before prints the tokens and a result like the one README.md shows."""
+    request, shown = documents("".join(blocks("json")))
+    assert json.loads(re.search(r"'(\{.*\})'", command)[1]) == request, "the request shown is not the one sent"
+    place.run(command)
+    until = time.monotonic() + SECONDS_MAX
+    text, result = "", None
+    while result is None or text != result["text"]:
+        ended, out = place.answers["follow"]()
+        assert ended is None and time.monotonic() < until, f"exit code {ended}, no whole answer in:\n{out[-2000:]}"
+        lines = re.findall(r"^(millrace\.\S+) (\S+) (\{.*\})\n", out, re.M)
+        ours = [(topic, json.loads(value)) for topic, key, value in lines if key == shown["id"]]
+        text = "".join(value["text"] for topic, value in ours if topic == "millrace.tokens")
+        result = next((value for topic, value in ours if topic == "millrace.results"), None)
+        time.sleep(0.1)
+    assert shape(result) == shape(shown), f"README.md shows {shown}, it is {result}"
+
+
+def check_client(place, command):
+    out, _ = place.run(command)
+    answer, summary = out.rstrip("\n").rsplit("\n", 1)
+    assert place.answers["demo"].startswith(answer) and "completion_tokens" in summary, out
+
+
+def check_check(place, command):
+    out, _ = place.run(command)
+    assert "FAIL" not in out and re.search(r"^ok +model", out, re.M) and re.search(r"^ok +broker", out, re.M), out
+
+
+def check_print(place, command):
+    out, _ = place.run(command)
+    written = re.findall(r"^([a-z-]+):", blocks("yaml")[0], re.M)
+    for name in written:
+        origin = "environment" if f"MILLRACE_{name.upper().replace('-', '_')}" in ENVIRONMENT else "file"
+        assert re.search(rf"^{name} .*# {origin}$", out, re.M), f"{name} is not from the {origin}:\n{out}"
+
+
+# How a command begins, and its check; the first that fits counts. A pattern without a command in README.md is too much.
+CHECKS = (
+    (r"make (demo|test)\b", check_make),
+    (r"build/millrace demo ", check_demo),
+    (r"build/millrace broker\b", check_broker),
+    (r"build/millrace serve --config .* --print-config", check_print),
+    (r"build/millrace serve ", check_serve),
+    (r"build/millrace send ", check_send),
+    (r"kcat ", check_follow),
+    (r"echo .*\|\s*kcat -P ", check_produce),
+    (r"python3 client\.py ", check_client),
+    (r"build/millrace check ", check_check),
+)
+
+
+def run_commands(place):
+    unused = dict(CHECKS)
+    for command in commands():
+        pattern = next((pattern for pattern, _ in CHECKS if re.match(pattern, command, re.S)), None)
+        assert pattern, f"README.md has a command that this test does not know: {command}"
+        unused.pop(pattern, None)
+        began = time.monotonic()
+        try:
+            dict(CHECKS)[pattern](place, place.fill(command))
+        except (AssertionError, LookupError, ValueError, subprocess.TimeoutExpired) as error:
+            raise SystemExit(f"FAILED: {command}\n{type(error).__name__}: {error}") from error
+        print(f"{time.monotonic() - began:5.1f} s  {command}", flush=True)
+    assert not unused, f"README.md has no command for {list(unused)}"
+
+
+def check_metrics(place):
+    with urllib.request.urlopen(f"http://{place.http}/metrics", timeout=10) as page:
+        names = re.findall(r"^# TYPE (\S+) ", page.read().decode(), re.M)
+    must_equal(table_rows("metric"), set(names), "metrics")
+
+
+def main():
+    check_names()
+    check_tables()
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        place = Place(folder, stack)
+        run_commands(place)
+        check_metrics(place)
+
+
+if __name__ == "__main__":
+    main()
