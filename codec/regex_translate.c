@@ -74,8 +74,7 @@ static bool is_script(struct mr_text name)
                                           "Hebrew",   "Thai",     "Bengali",  "Devanagari",
                                           "Armenian", "Georgian", "Ethiopic"};
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++)
-        if (strlen(scripts[i]) == name.length && memcmp(scripts[i], name.bytes, name.length) == 0)
-            return true;
+        if (mr_text_is(name, scripts[i])) return true;
     return false;
 }
 

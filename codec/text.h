@@ -1,6 +1,6 @@
-/* text - bytes with a length, borrowed from whoever holds them; not NUL-terminated.
+/* text - a pointer to bytes and their length. The bytes are not NUL-terminated.
  *
- * Pure values. Owner: any. Memory: borrowed. Errors: none. */
+ * Threads: any (pure functions). Memory: the bytes are borrowed from their owner. Errors: none. */
 #ifndef MR_CODEC_TEXT_H
 #define MR_CODEC_TEXT_H
 
@@ -12,9 +12,14 @@ struct mr_text {
     size_t length;
 };
 
-/* The text is exactly this NUL-terminated word. */
+bool mr_text_equal(struct mr_text a, struct mr_text b);
+/* True when text equals this NUL-terminated word. */
 bool mr_text_is(struct mr_text text, const char *word);
+/* The bytes [start, end) of text; start <= end <= text.length. */
+struct mr_text mr_text_part(struct mr_text text, size_t start, size_t end);
 /* ASCII white space: space, tab, line feed, vertical tab, form feed, carriage return. */
 bool mr_text_is_space(char c);
+/* The value of a hexadecimal digit of either case, -1 for any other character. */
+int mr_text_hex_value(char c);
 
 #endif

@@ -59,6 +59,19 @@ bool mr_utf8_is_unfinished(struct mr_text text, size_t at)
     return left < length && agreeing(bytes, left, length) == left;
 }
 
+bool mr_utf8_is_start(char byte)
+{
+    return ((unsigned char)byte & 0xc0) != 0x80;
+}
+
+size_t mr_utf8_previous(struct mr_text text, size_t at)
+{
+    do
+        at--;
+    while (at > 0 && !mr_utf8_is_start(text.bytes[at]));
+    return at;
+}
+
 bool mr_utf8_is_valid(struct mr_text text)
 {
     for (size_t at = 0; at < text.length;) {

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define MR_UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
 struct mr_utf8_step {
     uint8_t length; /* bytes of the character or of the maximal ill-formed subpart: 1..4 */
     bool valid;
@@ -27,6 +29,11 @@ struct mr_utf8_step mr_utf8_next(struct mr_text text, size_t at);
 /* True when the bytes at the end (1 to 3 of them, from at) are the beginning of a character that
  * further bytes may complete. */
 bool mr_utf8_is_unfinished(struct mr_text text, size_t at);
+
+/* True for a byte that starts a character of valid UTF-8. */
+bool mr_utf8_is_start(char byte);
+/* Index of the character that ends in front of `at`; text is valid UTF-8 and at > 0. */
+size_t mr_utf8_previous(struct mr_text text, size_t at);
 
 bool mr_utf8_is_valid(struct mr_text text);
 

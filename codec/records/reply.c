@@ -176,7 +176,7 @@ static enum mr_finish finish_of(struct reader *reader, struct mr_value map)
     struct mr_value value;
     if (!need(reader, map, "finish_reason", MR_VALUE_TEXT, &value)) return MR_FINISH_NONE;
     for (unsigned i = MR_FINISH_NONE + 1; i < MR_FINISH_COUNT; i++)
-        if (mr_text_equals(mr_value_text(value), mr_finish_text((enum mr_finish)i)))
+        if (mr_text_is(mr_value_text(value), mr_finish_text((enum mr_finish)i)))
             return (enum mr_finish)i;
     fail(reader, MR_MALFORMED, "finish_reason");
     return MR_FINISH_NONE;
@@ -260,7 +260,7 @@ static enum mr_status status_of(struct mr_text code)
     enum mr_status found = MR_INTERNAL;
     for (unsigned i = MR_STATUS_COUNT; i-- > 1;) {
         enum mr_status status = (enum mr_status)i;
-        if (!mr_text_equals(code, mr_status_code(status))) continue;
+        if (!mr_text_is(code, mr_status_code(status))) continue;
         found = status;
         if (mr_status_class(status) == MR_CLASS_REJECT) return status;
     }

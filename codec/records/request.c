@@ -1,6 +1,7 @@
 #include "codec/records/request.h"
 
 #include "codec/check.h"
+#include "codec/hash.h"
 #include "codec/records/request_fields.h"
 
 #include <math.h>
@@ -62,9 +63,7 @@ static enum mr_status read_id(struct mr_value record, struct mr_reply_address *a
  * character get unrelated seeds. */
 static uint64_t seed_of(struct mr_text id)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < id.length; i++)
-        hash = (hash ^ (unsigned char)id.bytes[i]) * 0x100000001b3u;
+    uint64_t hash = mr_hash_bytes(MR_HASH_START, id.bytes, id.length);
     hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9u;
     hash = (hash ^ hash >> 27) * 0x94d049bb133111ebu;
     return hash ^ hash >> 31;

@@ -227,7 +227,7 @@ static enum mr_status read_priority(struct mr_request_reader *reader, const char
     } names[] = {{"low", -10}, {"normal", 0}, {"high", 10}, {"urgent", 20}};
     if (mr_value_kind(value) == MR_VALUE_TEXT) {
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-            if (!mr_text_equals(mr_value_text(value), names[i].name)) continue;
+            if (!mr_text_is(mr_value_text(value), names[i].name)) continue;
             reader->request->priority = names[i].priority;
             return MR_OK;
         }
@@ -286,7 +286,7 @@ static enum mr_status read_field(struct mr_request_reader *reader, const struct 
 static const struct field *find_field(struct mr_text name)
 {
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        if (mr_text_equals(name, fields[i].name)) return &fields[i];
+        if (mr_text_is(name, fields[i].name)) return &fields[i];
     return NULL;
 }
 
@@ -309,7 +309,7 @@ enum mr_status mr_request_read_fields(struct mr_request_reader *reader, struct m
 {
     struct mr_member member = {0};
     while (mr_value_next(record, &member)) {
-        if (mr_text_equals(member.name, "id")) continue;
+        if (mr_text_is(member.name, "id")) continue;
         const struct field *field = find_field(member.name);
         bool absent = mr_value_kind(member.value) == MR_VALUE_NULL;
         enum mr_status status = MR_OK;

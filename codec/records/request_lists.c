@@ -79,9 +79,9 @@ static enum mr_status read_message(struct mr_request_reader *reader, size_t inde
     if (mr_value_kind(value) != MR_VALUE_MAP)
         return mr_request_wrong_type(reader, "an entry of messages", "a map", value);
     while (mr_value_next(value, &member)) {
-        bool role = mr_text_equals(member.name, "role");
+        bool role = mr_text_is(member.name, "role");
         enum mr_status status = MR_OK;
-        if (!role && !mr_text_equals(member.name, "content")) {
+        if (!role && !mr_text_is(member.name, "content")) {
             status = mr_request_unknown(reader, member.name);
         } else if (mr_value_kind(member.value) != MR_VALUE_TEXT) {
             status = mr_request_wrong_type(reader, role ? "role" : "content", "text", member.value);
@@ -131,7 +131,7 @@ static bool is_reserved(struct mr_text name)
         "chat_template", "padding",   "truncation",    "max_length",
         "return_dict",   "tokenizer", "return_tensors"};
     for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
-        if (mr_text_equals(name, reserved[i])) return true;
+        if (mr_text_is(name, reserved[i])) return true;
     return false;
 }
 
@@ -320,8 +320,8 @@ enum mr_status mr_request_read_cache(struct mr_request_reader *reader, const cha
         return mr_request_wrong_type(reader, field, "a map", value);
     struct mr_member member = {0};
     while (mr_value_next(value, &member)) {
-        bool read = mr_text_equals(member.name, "read");
-        if (!read && !mr_text_equals(member.name, "write")) {
+        bool read = mr_text_is(member.name, "read");
+        if (!read && !mr_text_is(member.name, "write")) {
             enum mr_status status = mr_request_unknown(reader, member.name);
             if (status != MR_OK) return status;
             continue;
@@ -346,9 +346,9 @@ enum mr_status mr_request_read_response_format(struct mr_request_reader *reader,
     if (!mr_value_get(value, "type", &type) || mr_value_kind(type) != MR_VALUE_TEXT)
         return mr_fail(reader->err, MR_INVALID_REQUEST, "%s needs a type of text", field);
     struct mr_text name = mr_value_text(type);
-    if (mr_text_equals(name, "text")) return MR_OK;
+    if (mr_text_is(name, "text")) return MR_OK;
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
-        if (mr_text_equals(name, later[i]))
+        if (mr_text_is(name, later[i]))
             return mr_fail(reader->err, MR_UNSUPPORTED, "%s %s is not supported yet", field,
                            later[i]);
     return mr_fail(reader->err, MR_INVALID_REQUEST, "%s has an unknown type", field);

@@ -1,5 +1,7 @@
 #include "codec/template/jinja_lexer.h"
 
+#include "codec/utf8.h"
+
 #include <string.h>
 
 struct lexer {
@@ -96,31 +98,6 @@ static void skip_after_tag(struct lexer *lexer, char sign, bool trims)
     count_lines(lexer, from, lexer->at);
 }
 
-static int hex_value(char c)
-{
-    if (is_digit(c)) return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
-static size_t put_utf8(char *out, uint32_t code)
-{
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xC0 | (code >> 6));
-        out[1] = (char)(0x80 | (code & 0x3F));
-        return 2;
-    }
-    out[0] = (char)(0xE0 | (code >> 12));
-    out[1] = (char)(0x80 | ((code >> 6) & 0x3F));
-    out[2] = (char)(0x80 | (code & 0x3F));
-    return 3;
-}
-
 /* One escape behind the backslash at lexer->at - 1; returns the bytes written (at most 3). */
 static size_t unescape(struct lexer *lexer, char *out)
 {
@@ -149,13 +126,14 @@ static size_t unescape(struct lexer *lexer, char *out)
     }
     uint32_t code = 0;
     for (size_t i = 0; i < digits; i++) {
-        int value = hex_value(peek(lexer, i));
+        int value = mr_text_hex_value(peek(lexer, i));
         if (value < 0) digits = 0;
         code = code * 16 + (uint32_t)(value < 0 ? 0 : value);
     }
     if (digits) {
+        bool surrogate = code >= 0xd800 && code <= 0xdfff;
         lexer->at += digits;
-        return put_utf8(out, code);
+        return mr_utf8_put(out, surrogate ? 0xfffd : code);
     }
     out[0] = '\\';
     out[1] = c;

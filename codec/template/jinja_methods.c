@@ -303,10 +303,7 @@ static const struct method methods[] = {
 static const struct method *find_method(enum mr_jinja_kind kind, struct mr_text name)
 {
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-        if (methods[i].kind == kind && strlen(methods[i].name) == name.length &&
-            memcmp(methods[i].name, name.bytes, name.length) == 0) {
-            return &methods[i];
-        }
+        if (methods[i].kind == kind && mr_text_is(name, methods[i].name)) return &methods[i];
     }
     return NULL;
 }

@@ -1,6 +1,7 @@
 #include "codec/template/jinja_value.h"
 
 #include "codec/check.h"
+#include "codec/utf8.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -198,8 +199,8 @@ bool mr_jinja_equal(struct mr_jinja_value a, struct mr_jinja_value b)
     if (a.kind != b.kind) return false;
     switch (a.kind) {
     case MR_JINJA_TEXT:
-        return a.text.length == b.text.length &&
-               (!a.text.length || memcmp(a.text.bytes, b.text.bytes, a.text.length) == 0);
+        return mr_text_equal((struct mr_text){a.text.bytes, a.text.length},
+                             (struct mr_text){b.text.bytes, b.text.length});
     case MR_JINJA_LIST:
         return equal_lists(a.list, b.list);
     case MR_JINJA_DICT:
@@ -248,11 +249,6 @@ bool mr_jinja_contains(struct mr_jinja_run *run, struct mr_jinja_value container
     return false;
 }
 
-static bool starts_character(char byte)
-{
-    return ((unsigned char)byte & 0xC0) != 0x80;
-}
-
 size_t mr_jinja_length(struct mr_jinja_run *run, struct mr_jinja_value value)
 {
     size_t count = 0;
@@ -265,7 +261,7 @@ size_t mr_jinja_length(struct mr_jinja_run *run, struct mr_jinja_value value)
         return value.dict->count;
     case MR_JINJA_TEXT:
         for (size_t i = 0; i < value.text.length; i++) {
-            count += starts_character(value.text.bytes[i]);
+            count += mr_utf8_is_start(value.text.bytes[i]);
         }
         return count;
     default:
@@ -278,7 +274,7 @@ size_t mr_jinja_offset(struct mr_jinja_value text, size_t index)
 {
     size_t seen = 0;
     for (size_t i = 0; i < text.text.length; i++) {
-        if (!starts_character(text.text.bytes[i])) continue;
+        if (!mr_utf8_is_start(text.text.bytes[i])) continue;
         if (seen++ == index) return i;
     }
     return text.text.length;
@@ -298,7 +294,7 @@ static void list_characters(struct mr_jinja_run *run, struct mr_jinja_list *list
 {
     for (size_t i = 0; i < value.text.length;) {
         size_t end = i + 1;
-        while (end < value.text.length && !starts_character(value.text.bytes[end]))
+        while (end < value.text.length && !mr_utf8_is_start(value.text.bytes[end]))
             end++;
         mr_jinja_list_push(run, list, mr_jinja_slice_bytes(value, i, end));
         i = end;

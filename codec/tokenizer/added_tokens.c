@@ -117,18 +117,10 @@ static const struct mr_added_token *longest_at(const struct mr_added_tokens *add
     return found;
 }
 
-static size_t character_before(struct mr_text text, size_t at)
-{
-    do
-        at--;
-    while (((unsigned char)text.bytes[at] & 0xc0) == 0x80);
-    return at;
-}
-
 static bool stands_alone(struct mr_text text, size_t start, size_t end)
 {
     if (start > 0) {
-        size_t before = character_before(text, start);
+        size_t before = mr_utf8_previous(text, start);
         if (mr_unicode_is_word(mr_utf8_next(text, before).code_point)) return false;
     }
     return end == text.length || !mr_unicode_is_word(mr_utf8_next(text, end).code_point);
@@ -143,7 +135,7 @@ static void find_space_run(struct mr_added_cursor *cursor, struct mr_text text, 
         return;
     size_t start = at, end = at;
     while (start > 0) {
-        size_t before = character_before(text, start);
+        size_t before = mr_utf8_previous(text, start);
         if (!mr_unicode_is_space(mr_utf8_next(text, before).code_point)) break;
         start = before;
     }

@@ -158,10 +158,7 @@ static uint32_t first_character(struct mr_text text)
 
 static uint32_t last_character(struct mr_text text)
 {
-    size_t at = text.length - 1;
-    while (at > 0 && ((unsigned char)text.bytes[at] & 0xc0) == 0x80)
-        at--;
-    return mr_utf8_next(text, at).code_point;
+    return mr_utf8_next(text, mr_utf8_previous(text, text.length)).code_point;
 }
 
 /* An unknown character that leaves nothing behind makes its neighbours meet. */

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-#define REPLACEMENT       "\xef\xbf\xbd"
-#define REPLACEMENT_BYTES ((size_t)3)
+#define REPLACEMENT_BYTES (sizeof MR_UTF8_REPLACEMENT - 1)
 
 void mr_detokenizer_init(struct mr_detokenizer *detokenizer, const struct mr_tokenizer *tokenizer,
                          bool skip_special)
@@ -29,7 +28,7 @@ static size_t write_text(struct mr_text text, char *out, size_t *taken)
     while (at < text.length) {
         struct mr_utf8_step step = mr_utf8_next(text, at);
         if (!step.valid && mr_utf8_is_unfinished(text, at)) break;
-        const char *from = step.valid ? text.bytes + at : REPLACEMENT;
+        const char *from = step.valid ? text.bytes + at : MR_UTF8_REPLACEMENT;
         size_t bytes = step.valid ? step.length : REPLACEMENT_BYTES;
         memcpy(out + length, from, bytes);
         length += bytes;
@@ -59,7 +58,7 @@ static size_t use_pending(struct mr_detokenizer *detokenizer, struct mr_text tex
         struct mr_text candidate = {joined, count + 1};
         struct mr_utf8_step step = mr_utf8_next(candidate, 0);
         if (!step.valid && step.length == count) { /* the new byte does not belong to it */
-            memcpy(out + *length, REPLACEMENT, REPLACEMENT_BYTES);
+            memcpy(out + *length, MR_UTF8_REPLACEMENT, REPLACEMENT_BYTES);
             *length += REPLACEMENT_BYTES;
             detokenizer->pending_count = 0;
             break;
@@ -97,6 +96,6 @@ size_t mr_detokenizer_finish(struct mr_detokenizer *detokenizer, char *out)
 {
     if (detokenizer->pending_count == 0) return 0;
     detokenizer->pending_count = 0;
-    memcpy(out, REPLACEMENT, REPLACEMENT_BYTES);
+    memcpy(out, MR_UTF8_REPLACEMENT, REPLACEMENT_BYTES);
     return REPLACEMENT_BYTES;
 }

@@ -37,11 +37,6 @@ static bool copy_text(struct mr_text *out, struct mr_text text)
     return true;
 }
 
-static bool is(struct mr_text text, const char *name)
-{
-    return text.length == strlen(name) && memcmp(text.bytes, name, text.length) == 0;
-}
-
 static enum mr_status load_replace(struct step *step, const struct mr_json_value *component,
                                    struct mr_error *err)
 {
@@ -95,7 +90,7 @@ static bool load_plain(struct step *step, struct mr_text type)
         {"ByteLevel", BYTE_LEVEL, 0},
     };
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
-        if (!is(type, plain[i].name)) continue;
+        if (!mr_text_is(type, plain[i].name)) continue;
         step->kind = plain[i].kind;
         step->form = plain[i].form;
         return true;
@@ -125,13 +120,13 @@ static enum mr_status load(struct mr_normalizer *normalizer, const struct mr_jso
     struct mr_text type;
     if (!mr_json_text(mr_json_get(component, "type"), &type))
         return mr_fail(err, MR_BAD_FILE, "a normalizer has no type");
-    if (is(type, "Sequence")) return load_sequence(normalizer, component, depth, err);
+    if (mr_text_is(type, "Sequence")) return load_sequence(normalizer, component, depth, err);
     if (normalizer->step_count == STEPS_MAX)
         return mr_fail(err, MR_BAD_FILE, "more than %d normalizers", STEPS_MAX);
     struct step *step = &normalizer->steps[normalizer->step_count++];
-    if (is(type, "Replace")) return load_replace(step, component, err);
-    if (is(type, "Prepend")) return load_prepend(step, component, err);
-    if (is(type, "Strip")) return load_strip(step, component, err);
+    if (mr_text_is(type, "Replace")) return load_replace(step, component, err);
+    if (mr_text_is(type, "Prepend")) return load_prepend(step, component, err);
+    if (mr_text_is(type, "Strip")) return load_strip(step, component, err);
     if (load_plain(step, type)) return MR_OK;
     return mr_fail(err, MR_BAD_FILE, "unknown normalizer %.40s", type.bytes);
 }

@@ -11,11 +11,6 @@
 #define BYTE_LEVEL_PATTERN                                                                         \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-static bool is(struct mr_text text, const char *name)
-{
-    return text.length == strlen(name) && memcmp(text.bytes, name, text.length) == 0;
-}
-
 /* The next free stage, NULL when there are too many. */
 static struct mr_stage *add(struct mr_pretokenizer *p, enum mr_stage_kind kind)
 {
@@ -67,7 +62,7 @@ static enum mr_status read_behavior(const struct mr_json_value *component,
     struct mr_text name = {"", 0};
     mr_json_text(mr_json_get(component, "behavior"), &name);
     for (unsigned i = 0; i < 5; i++) {
-        if (!is(name, names[i])) continue;
+        if (!mr_text_is(name, names[i])) continue;
         *out = (enum mr_split_behavior)i;
         return MR_OK;
     }
@@ -142,7 +137,7 @@ static enum mr_status read_prepend(const struct mr_json_value *component,
     if (scheme && !mr_json_text(scheme, &name)) name.length = 0;
     mr_json_bool(mr_json_get(component, "add_prefix_space"), &prefix);
     unsigned found = 0;
-    while (found < 3 && !is(name, names[found]))
+    while (found < 3 && !mr_text_is(name, names[found]))
         found++;
     if (found == 3) return mr_fail(err, MR_BAD_FILE, "unknown prepend_scheme");
     *out = (enum mr_prepend_scheme)found;
@@ -190,17 +185,17 @@ static enum mr_status load(struct mr_pretokenizer *p, const struct mr_json_value
     struct mr_text type;
     if (!mr_json_text(mr_json_get(component, "type"), &type))
         return mr_fail(err, MR_BAD_FILE, "a pre-tokenizer has no type");
-    if (is(type, "Split")) return load_split(p, component, err);
-    if (is(type, "ByteLevel")) return load_byte_level(p, component, err);
-    if (is(type, "Digits")) return load_digits(p, component, err);
-    if (is(type, "Punctuation")) return load_punctuation(p, component, err);
-    if (is(type, "Metaspace")) return load_metaspace(p, component, err);
-    if (is(type, "Whitespace")) return load_whitespace(p, err);
-    if (is(type, "BertPreTokenizer")) return load_bert(p, err);
-    if (is(type, "WhitespaceSplit"))
+    if (mr_text_is(type, "Split")) return load_split(p, component, err);
+    if (mr_text_is(type, "ByteLevel")) return load_byte_level(p, component, err);
+    if (mr_text_is(type, "Digits")) return load_digits(p, component, err);
+    if (mr_text_is(type, "Punctuation")) return load_punctuation(p, component, err);
+    if (mr_text_is(type, "Metaspace")) return load_metaspace(p, component, err);
+    if (mr_text_is(type, "Whitespace")) return load_whitespace(p, err);
+    if (mr_text_is(type, "BertPreTokenizer")) return load_bert(p, err);
+    if (mr_text_is(type, "WhitespaceSplit"))
         return add_plain(p, MR_STAGE_SPLIT_SPACE, MR_SPLIT_REMOVED, err);
     const struct mr_json_value *list = mr_json_get(component, "pretokenizers");
-    if (!is(type, "Sequence") || !list || mr_json_kind(list) != MR_JSON_ARRAY ||
+    if (!mr_text_is(type, "Sequence") || !list || mr_json_kind(list) != MR_JSON_ARRAY ||
         depth > SEQUENCE_DEPTH_MAX)
         return mr_fail(err, MR_BAD_FILE, "unknown pre-tokenizer %.40s", type.bytes);
     enum mr_status status = MR_OK;

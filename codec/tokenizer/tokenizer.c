@@ -151,18 +151,11 @@ static bool append_replaced(struct mr_buffer *out, struct mr_text text, struct m
     return true;
 }
 
-static int hex_value(char c)
-{
-    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-    const char *found = c ? strchr(digits, c) : NULL;
-    return found ? (int)((found - digits) % 16) : -1;
-}
-
 /* The byte of a token written <0xHH>, -1 for any other. */
 static int fallback_byte(struct mr_text text)
 {
     if (text.length != 6 || memcmp(text.bytes, "<0x", 3) != 0 || text.bytes[5] != '>') return -1;
-    int high = hex_value(text.bytes[3]), low = hex_value(text.bytes[4]);
+    int high = mr_text_hex_value(text.bytes[3]), low = mr_text_hex_value(text.bytes[4]);
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
@@ -204,8 +197,7 @@ static void collect_texts(const struct mr_tokenizer *tokenizer,
         if (token->content.length == 0) continue;
         texts[token->id] = forms[i];
         /* The reference knows a special token by its text: once normalized, it no longer does. */
-        bool same = forms[i].length == token->content.length &&
-                    memcmp(forms[i].bytes, token->content.bytes, forms[i].length) == 0;
+        bool same = mr_text_equal(forms[i], token->content);
         tokenizer->is_special[token->id] = token->special && same;
     }
 }

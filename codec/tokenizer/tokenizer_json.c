@@ -10,11 +10,6 @@
  * carry, are not the business of a worker that answers for every token: they are not read. */
 static const struct mr_json_limits limits = {(size_t)256 << 20, (size_t)16 << 20, 32};
 
-static bool is(struct mr_text text, const char *name)
-{
-    return text.length == strlen(name) && memcmp(text.bytes, name, text.length) == 0;
-}
-
 static bool is_null(const struct mr_json_value *value)
 {
     return !value || mr_json_kind(value) == MR_JSON_NULL;
@@ -129,7 +124,7 @@ static enum mr_status read_model(struct mr_tokenizer_parts *parts,
                                  const struct mr_json_value *model, struct mr_error *err)
 {
     struct mr_text type = type_of(model);
-    if (type.length > 0 && !is(type, "BPE"))
+    if (type.length > 0 && !mr_text_is(type, "BPE"))
         return mr_fail(err, MR_BAD_FILE, "unknown tokenizer model %.40s", type.bytes);
     enum mr_status status = refuse_rare(model, err);
     if (status == MR_OK)
@@ -182,9 +177,7 @@ static enum mr_status read_added(struct mr_tokenizer_parts *parts, const struct 
         size_t place = parts->added_count;
         for (size_t j = 0; j < parts->added_count && token.id == MR_TOKEN_NONE; j++) {
             struct mr_text other = parts->added[j].content;
-            if (other.length != token.content.length ||
-                memcmp(other.bytes, token.content.bytes, other.length) != 0)
-                continue;
+            if (!mr_text_equal(other, token.content)) continue;
             token.id = parts->added[j].id;
             place = j;
         }
@@ -222,7 +215,8 @@ static enum mr_status read_decode_strip(struct mr_token_decoder *decoder,
     mr_json_text(mr_json_get(component, "content"), &content);
     mr_json_int(mr_json_get(component, "start"), &start);
     mr_json_int(mr_json_get(component, "stop"), &stop);
-    if (!fused || !is(content, " ") || start != 1 || stop != 0 || decoder->strips_first_space)
+    if (!fused || !mr_text_is(content, " ") || start != 1 || stop != 0 ||
+        decoder->strips_first_space)
         return mr_fail(err, MR_BAD_FILE, "decoder Strip is not of one leading space of the text");
     decoder->strips_first_space = true;
     return MR_OK;
@@ -233,16 +227,16 @@ static enum mr_status read_decoder_step(struct mr_token_decoder *decoder,
                                         struct mr_error *err)
 {
     struct mr_text type = type_of(component);
-    if (is(type, "Strip")) return read_decode_strip(decoder, component, *fused, err);
-    bool fuse = is(type, "Fuse");
+    if (mr_text_is(type, "Strip")) return read_decode_strip(decoder, component, *fused, err);
+    bool fuse = mr_text_is(type, "Fuse");
     if (*fused && !fuse)
         return mr_fail(err, MR_BAD_FILE, "decoder %.40s after Fuse is not supported", type.bytes);
-    *fused = fuse || is(type, "ByteLevel"); /* which joins all tokens as well */
-    if (is(type, "Replace")) return read_decode_replace(decoder, component, err);
+    *fused = fuse || mr_text_is(type, "ByteLevel"); /* which joins all tokens as well */
+    if (mr_text_is(type, "Replace")) return read_decode_replace(decoder, component, err);
     bool bytes = decoder->byte_level || decoder->byte_fallback;
-    if (is(type, "ByteLevel") && !bytes && decoder->replace_count == 0)
+    if (mr_text_is(type, "ByteLevel") && !bytes && decoder->replace_count == 0)
         decoder->byte_level = true;
-    else if (is(type, "ByteFallback") && !bytes)
+    else if (mr_text_is(type, "ByteFallback") && !bytes)
         decoder->byte_fallback = true;
     else if (!fuse)
         return mr_fail(err, MR_BAD_FILE, "unknown decoder %.40s", type.bytes);
@@ -253,7 +247,7 @@ static enum mr_status read_decoder(struct mr_token_decoder *decoder,
                                    const struct mr_json_value *component, struct mr_error *err)
 {
     bool fused = false;
-    if (!is(type_of(component), "Sequence"))
+    if (!mr_text_is(type_of(component), "Sequence"))
         return read_decoder_step(decoder, component, &fused, err);
     const struct mr_json_value *list = mr_json_get(component, "decoders");
     enum mr_status status = MR_OK;
@@ -321,9 +315,10 @@ static enum mr_status read_frame(struct mr_tokenizer_parts *parts,
                                  struct mr_error *err)
 {
     struct mr_text type = type_of(component);
-    if (is_null(component) || is(type, "ByteLevel")) return MR_OK; /* which moves offsets only */
-    if (is(type, "TemplateProcessing")) return read_template(parts, component, err);
-    if (is(type, "BertProcessing") || is(type, "RobertaProcessing")) {
+    if (is_null(component) || mr_text_is(type, "ByteLevel"))
+        return MR_OK; /* which moves offsets only */
+    if (mr_text_is(type, "TemplateProcessing")) return read_template(parts, component, err);
+    if (mr_text_is(type, "BertProcessing") || mr_text_is(type, "RobertaProcessing")) {
         int64_t first = -1, last = -1;
         mr_json_int(mr_json_at(mr_json_get(component, "cls"), 1), &first);
         mr_json_int(mr_json_at(mr_json_get(component, "sep"), 1), &last);
@@ -332,14 +327,14 @@ static enum mr_status read_frame(struct mr_tokenizer_parts *parts,
         enum mr_status status = add_frame_id(parts, false, (uint32_t)first, err);
         return status == MR_OK ? add_frame_id(parts, true, (uint32_t)last, err) : status;
     }
-    if (!is(type, "Sequence") || depth > 4)
+    if (!mr_text_is(type, "Sequence") || depth > 4)
         return mr_fail(err, MR_BAD_FILE, "unknown post-processor %.40s", type.bytes);
     const struct mr_json_value *list = mr_json_get(component, "processors");
     enum mr_status status = MR_OK;
     /* Each one wraps what the one before it made. */
     for (size_t i = 0; i < mr_json_count(list) && status == MR_OK; i++) {
         if (parts->first_count + parts->last_count > 0 &&
-            !is(type_of(mr_json_at(list, i)), "ByteLevel"))
+            !mr_text_is(type_of(mr_json_at(list, i)), "ByteLevel"))
             return mr_fail(err, MR_BAD_FILE, "two post-processors add tokens");
         status = read_frame(parts, mr_json_at(list, i), depth + 1, err);
     }
@@ -358,9 +353,7 @@ static uint32_t named_token(const struct mr_tokenizer_parts *parts,
     if (!mr_json_text(value, &text) && !mr_json_text(mr_json_get(value, "content"), &text))
         return MR_TOKEN_NONE;
     for (size_t i = 0; i < parts->added_count; i++) {
-        struct mr_text added = parts->added[i].content;
-        if (added.length == text.length && memcmp(added.bytes, text.bytes, text.length) == 0)
-            return parts->added[i].id;
+        if (mr_text_equal(parts->added[i].content, text)) return parts->added[i].id;
     }
     return mr_vocab_find(parts->vocab, text);
 }

@@ -68,11 +68,6 @@ static const struct named_pre {
 
 static const struct mr_json_limits limits = {4096, 64, 16};
 
-static bool is(struct mr_text text, const char *name)
-{
-    return text.length == strlen(name) && memcmp(text.bytes, name, text.length) == 0;
-}
-
 static enum mr_status parse(struct mr_json **out, const char *component, struct mr_error *err)
 {
     *out = NULL;
@@ -174,7 +169,7 @@ static enum mr_status build_byte_level(struct mr_tokenizer_parts *parts,
 {
     const struct named_pre *found = NULL;
     for (size_t i = 0; i < sizeof named / sizeof named[0] && !found; i++)
-        if (is(spec->pre, named[i].name)) found = &named[i];
+        if (mr_text_is(spec->pre, named[i].name)) found = &named[i];
     if (!found)
         return mr_fail(err, MR_BAD_FILE, "unknown pre-tokenizer %.*s",
                        (int)(spec->pre.length < 40 ? spec->pre.length : 40),
@@ -282,9 +277,9 @@ enum mr_status mr_tokenizer_create(struct mr_tokenizer **out, const struct mr_to
 {
     *out = NULL;
     struct mr_tokenizer_parts parts = {.vocab = NULL};
-    bool gpt2 = is(spec->model, "gpt2");
+    bool gpt2 = mr_text_is(spec->model, "gpt2");
     enum mr_status status = MR_OK;
-    if (!gpt2 && !is(spec->model, "llama"))
+    if (!gpt2 && !mr_text_is(spec->model, "llama"))
         status = mr_fail(err, MR_BAD_FILE, "unknown tokenizer model");
     if (status == MR_OK)
         status = mr_vocab_create(&parts.vocab, spec->tokens, spec->token_count, err);

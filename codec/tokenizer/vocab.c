@@ -69,10 +69,7 @@ static uint32_t *slot_of(const struct mr_vocab *vocab, struct mr_text text)
     for (;; at = (at + 1) & vocab->mask) {
         uint32_t id = vocab->table[at];
         if (id == MR_TOKEN_NONE) return &vocab->table[at];
-        struct mr_text held = text_at(vocab, id);
-        if (held.length != text.length) continue;
-        if (held.length == 0 || memcmp(held.bytes, text.bytes, held.length) == 0)
-            return &vocab->table[at];
+        if (mr_text_equal(text_at(vocab, id), text)) return &vocab->table[at];
     }
 }
 

@@ -321,8 +321,7 @@ static size_t skip_value(struct mr_text text, size_t start)
 static bool name_equals(struct mr_text quoted, const char *name)
 {
     struct mr_text inner = {quoted.bytes + 1, quoted.length - 2};
-    if (!memchr(inner.bytes, '\\', inner.length))
-        return inner.length == strlen(name) && memcmp(inner.bytes, name, inner.length) == 0;
+    if (!memchr(inner.bytes, '\\', inner.length)) return mr_text_is(inner, name);
     json_t *decoded = json_loadb(quoted.bytes, quoted.length, JSON_DECODE_ANY, NULL);
     bool equal = decoded && strcmp(json_string_value(decoded), name) == 0;
     json_decref(decoded);

@@ -141,7 +141,7 @@ static void append_quoted(struct mr_json_writer *writer, struct mr_text text)
         if (escape || !step.valid) {
             append(writer, text.bytes + run, at - run);
             if (escape) append_escape(writer, c);
-            if (!step.valid) append(writer, "\xef\xbf\xbd", 3);
+            if (!step.valid) append(writer, MR_UTF8_REPLACEMENT, 3);
             run = at + step.length;
         }
         at += step.length;

@@ -68,14 +68,9 @@ bool mr_value_get(struct mr_value map, const char *name, struct mr_value *out)
 {
     struct mr_member member = {0};
     while (mr_value_next(map, &member)) {
-        if (!mr_text_equals(member.name, name)) continue;
+        if (!mr_text_is(member.name, name)) continue;
         *out = member.value;
         return true;
     }
     return false;
-}
-
-bool mr_text_equals(struct mr_text text, const char *word)
-{
-    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
 }

@@ -69,6 +69,5 @@ struct mr_value mr_value_at(struct mr_value array, size_t index);
 bool mr_value_next(struct mr_value map, struct mr_member *member);
 /* The member of that name, or false. */
 bool mr_value_get(struct mr_value map, const char *name, struct mr_value *out);
-bool mr_text_equals(struct mr_text text, const char *word);
 
 #endif

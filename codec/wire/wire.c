@@ -1,5 +1,6 @@
 #include "codec/wire/wire.h"
 
+#include "codec/hash.h"
 #include "codec/limits.h"
 #include "codec/utf8.h"
 
@@ -130,13 +131,10 @@ static struct mr_text key_of(const msgpack_object_map *map, size_t index)
     return (struct mr_text){text->ptr, text->size};
 }
 
-/* FNV-1a: twins only have to land in one chain, and MR_MEMBERS_MAX bounds what an attacker who
- * knows the function can cost. */
+/* MR_MEMBERS_MAX bounds the time of a map whose keys were chosen to collide. */
 static size_t hash_of(struct mr_text text)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < text.length; i++)
-        hash = (hash ^ (unsigned char)text.bytes[i]) * 0x100000001b3u;
+    uint64_t hash = mr_hash_bytes(MR_HASH_START, text.bytes, text.length);
     return (size_t)(hash ^ hash >> 32);
 }
 
@@ -150,9 +148,7 @@ static bool keys_are_unique(struct mr_wire *wire, const msgpack_object_map *map)
         struct mr_text key = key_of(map, i);
         size_t slot = hash_of(key) & (slots - 1);
         for (; wire->key_slots[slot]; slot = (slot + 1) & (slots - 1)) {
-            struct mr_text other = key_of(map, wire->key_slots[slot] - 1u);
-            if (other.length == key.length && memcmp(other.bytes, key.bytes, key.length) == 0)
-                return false;
+            if (mr_text_equal(key, key_of(map, wire->key_slots[slot] - 1u))) return false;
         }
         wire->key_slots[slot] = (uint16_t)(i + 1);
     }
@@ -231,7 +227,7 @@ bool mr_wire_raw_member(struct mr_text bytes, const char *name, struct mr_text *
         scan.at += key.length;
         size_t start = scan.at;
         if (scan_value(&scan, 1) != MR_OK) return false;
-        if (!mr_text_equals(text, name)) continue;
+        if (!mr_text_is(text, name)) continue;
         *raw = (struct mr_text){bytes.bytes + start, scan.at - start};
         return true;
     }

@@ -104,7 +104,7 @@ static void put_wire_text(struct mr_wire_buffer *buffer, struct mr_text text)
     size_t length = 0;
     for (size_t at = 0; at < text.length;) {
         struct mr_utf8_step step = mr_utf8_next(text, at);
-        const char *from = step.valid ? text.bytes + at : "\xef\xbf\xbd";
+        const char *from = step.valid ? text.bytes + at : MR_UTF8_REPLACEMENT;
         size_t count = step.valid ? step.length : 3;
         memcpy(repaired + length, from, count);
         length += count;

@@ -16,6 +16,37 @@ static void a_text_is_its_word_and_no_shorter_or_longer_one(void **state)
     assert_false(mr_text_is(text, "function-"));
     assert_false(mr_text_is(text, "Function"));
     assert_true(mr_text_is((struct mr_text){"", 0}, ""));
+    assert_false(mr_text_is((struct mr_text){"ab\0", 3}, "ab"));
+}
+
+static void texts_are_equal_when_their_bytes_are(void **state)
+{
+    (void)state;
+    struct mr_text text = {"function", 8};
+    assert_true(mr_text_equal(text, (struct mr_text){"function-call", 8}));
+    assert_false(mr_text_equal(text, (struct mr_text){"function-call", 9}));
+    assert_false(mr_text_equal(text, (struct mr_text){"Function", 8}));
+    assert_true(mr_text_equal((struct mr_text){NULL, 0}, (struct mr_text){"", 0}));
+}
+
+static void a_part_is_the_bytes_between_two_places(void **state)
+{
+    (void)state;
+    struct mr_text text = {"function", 8};
+    assert_true(mr_text_is(mr_text_part(text, 3, 7), "ctio"));
+    assert_true(mr_text_is(mr_text_part(text, 8, 8), ""));
+}
+
+static void a_hexadecimal_digit_has_a_value(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        assert_int_equal(mr_text_hex_value("0123456789abcdef"[i]), i);
+        assert_int_equal(mr_text_hex_value("0123456789ABCDEF"[i]), i);
+    }
+    for (const char *c = "/:@G`g \xff"; *c; c++)
+        assert_int_equal(mr_text_hex_value(*c), -1);
+    assert_int_equal(mr_text_hex_value('\0'), -1);
 }
 
 static void white_space_is_the_six_characters_of_ascii(void **state)
@@ -33,6 +64,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_is_its_word_and_no_shorter_or_longer_one),
+        cmocka_unit_test(texts_are_equal_when_their_bytes_are),
+        cmocka_unit_test(a_part_is_the_bytes_between_two_places),
+        cmocka_unit_test(a_hexadecimal_digit_has_a_value),
         cmocka_unit_test(white_space_is_the_six_characters_of_ascii),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,17 @@ static void what_is_no_character_is_not_written(void **state)
     expect_assert_failure(mr_utf8_next(text_of("a"), 1));
 }
 
+static void a_text_is_walked_backwards_by_characters(void **state)
+{
+    (void)state;
+    struct mr_text text = text_of("a\xc3\xa9\xf0\x9f\x98\x80");
+    assert_int_equal(mr_utf8_previous(text, 7), 3);
+    assert_int_equal(mr_utf8_previous(text, 3), 1);
+    assert_int_equal(mr_utf8_previous(text, 1), 0);
+    assert_true(mr_utf8_is_start('a') && mr_utf8_is_start('\xc3'));
+    assert_false(mr_utf8_is_start('\xa9'));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -87,6 +98,7 @@ int main(void)
         cmocka_unit_test(ill_formed_bytes_are_split_at_maximal_subparts),
         cmocka_unit_test(only_a_real_beginning_is_unfinished),
         cmocka_unit_test(validity_is_of_the_whole_text),
+        cmocka_unit_test(a_text_is_walked_backwards_by_characters),
         cmocka_unit_test(what_is_no_character_is_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,18 @@
+/* hash - FNV-1a with 64 bits (Fowler, Noll and Vo, 1991), for hash tables and seeds.
+ *
+ * The value is the same on every machine and in every version. The function is not secret: a table
+ * whose keys come from outside starts from a value of its own or bounds its number of keys.
+ *
+ * Threads: any (pure function). Memory: none. Errors: none. */
+#ifndef MR_CODEC_HASH_H
+#define MR_CODEC_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_HASH_START 0xcbf29ce484222325u /* the offset basis of FNV-1a */
+
+/* start: MR_HASH_START, a table's own start value, or the hash of the bytes before these. */
+uint64_t mr_hash_bytes(uint64_t start, const void *bytes, size_t length);
+
+#endif
