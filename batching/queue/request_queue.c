@@ -5,6 +5,7 @@
 
 #include "batching/queue/entry_heap.h"
 #include "codec/check.h"
+#include "codec/hash.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -35,12 +36,9 @@ struct mr_request_queue {
 
 /* ---- ids ---- */
 
-/* FNV-1a from a start that differs between processes, so that ids cannot be chosen to collide. */
 static struct mr_queue_entry **bucket_of(const struct mr_request_queue *queue, struct mr_text id)
 {
-    uint64_t hash = queue->hash_seed;
-    for (size_t i = 0; i < id.length; i++)
-        hash = (hash ^ (unsigned char)id.bytes[i]) * 1099511628211u;
+    uint64_t hash = mr_hash_bytes(queue->hash_seed, id.bytes, id.length);
     return &queue->buckets[(hash ^ (hash >> 32)) & queue->bucket_mask];
 }
 
@@ -168,7 +166,8 @@ enum mr_status mr_request_queue_create(struct mr_request_queue **out,
     if (queue == NULL) goto fail;
     queue->options = *options;
     mr_fair_share_init(&queue->share, options->tenant_count, options->tenant_weights);
-    queue->hash_seed = 14695981039346656037u ^ (uintptr_t)queue;
+    /* Differs between processes, so that ids cannot be chosen to collide. */
+    queue->hash_seed = MR_HASH_START ^ (uintptr_t)queue;
     if (make_tables(queue) != MR_OK) goto fail_tables;
     if (pthread_mutex_init(&queue->mutex, NULL) != 0) goto fail_tables;
     if (!make_condition(&queue->changed)) goto fail_mutex;

@@ -2,6 +2,7 @@
 
 #include "batching/base/admission.h"
 #include "codec/check.h"
+#include "codec/hash.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -71,15 +72,6 @@ static void fill_sampling(struct mr_job *job, const struct mr_job_rules *rules)
             sampling->top_p = rules->default_top_p;
     }
     if (isnan(sampling->top_p)) sampling->top_p = 1.0f;
-}
-
-/* FNV-1a (Fowler, Noll, Vo), 64 bits: the same on every machine and at every redelivery. */
-static uint64_t hash_text(struct mr_text text)
-{
-    uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < text.length; i++)
-        hash = (hash ^ (unsigned char)text.bytes[i]) * 1099511628211u;
-    return hash;
 }
 
 uint64_t mr_job_seed(const struct mr_job *job, uint32_t choice)
@@ -194,7 +186,10 @@ static void place(struct mr_job *job, const struct mr_job_rules *rules,
     job->run_limit_ns = origin->run_limit_ns;
     mr_kv_cache_namespace(&rules->fingerprint, origin->tenant == NULL ? "" : origin->tenant,
                           job->root);
-    job->seed = request->sampling.has_seed ? request->sampling.seed : hash_text(request->id);
+    const struct mr_sampling *sampling = &request->sampling;
+    job->seed = sampling->has_seed
+                    ? sampling->seed
+                    : mr_hash_bytes(MR_HASH_START, request->id.bytes, request->id.length);
     if (request->arena != NULL) job->held_bytes += mr_arena_bytes(request->arena);
     job->waiting = (struct mr_queue_entry){
         .id = request->id,

@@ -1,5 +1,6 @@
 #include "tests/integration/verdict.h"
 
+#include "codec/hash.h"
 #include "tests/integration/verdict_state.h"
 
 #include <stdarg.h>
@@ -144,9 +145,7 @@ void verdict_destroy(struct verdict *verdict)
 
 static struct subject *subject_of(struct verdict *verdict, struct mr_text id)
 {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (size_t i = 0; i < id.length; i++)
-        hash = (hash ^ (unsigned char)id.bytes[i]) * 16777619u;
+    uint64_t hash = mr_hash_bytes(MR_HASH_START, id.bytes, id.length);
     struct subject **bucket = &verdict->buckets[hash % VERDICT_BUCKETS];
     for (struct subject *subject = *bucket; subject; subject = subject->next)
         if (strlen(subject->id) == id.length && memcmp(subject->id, id.bytes, id.length) == 0)

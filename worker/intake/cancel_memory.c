@@ -1,6 +1,7 @@
 #include "worker/intake/cancel_memory.h"
 
 #include "codec/check.h"
+#include "codec/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,12 +53,10 @@ void mr_cancel_memory_destroy(struct mr_cancel_memory *memory)
     free(memory);
 }
 
-/* The link that points to the id's entry, or to the NULL at the end of its chain. FNV-1a. */
+/* The link that points to the id's entry, or to the NULL at the end of its chain. */
 static struct entry **find(struct mr_cancel_memory *memory, const char *id, size_t length)
 {
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)id[i]) * 16777619u;
+    uint64_t hash = mr_hash_bytes(MR_HASH_START, id, length);
     struct entry **link = &memory->buckets[hash & memory->mask];
     while (*link && ((*link)->length != length || memcmp((*link)->id, id, length) != 0))
         link = &(*link)->next;

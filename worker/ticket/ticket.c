@@ -1,6 +1,7 @@
 #include "worker/ticket/ticket.h"
 
 #include "codec/check.h"
+#include "codec/hash.h"
 #include "worker/config/config.h"
 #include "worker/ticket/messages.h"
 
@@ -105,7 +106,7 @@ void mr_ticket_destroy(struct mr_ticket *ticket)
     free(ticket);
 }
 
-/* ---- table: chained hash, FNV-1a ---- */
+/* ---- table: chained hash ---- */
 
 struct mr_ticket_table {
     uint32_t count, count_max, mask;
@@ -114,9 +115,7 @@ struct mr_ticket_table {
 
 static struct mr_ticket **bucket_of(const struct mr_ticket_table *table, struct mr_text id)
 {
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < id.length; i++)
-        hash = (hash ^ (unsigned char)id.bytes[i]) * 16777619u;
+    uint64_t hash = mr_hash_bytes(MR_HASH_START, id.bytes, id.length);
     return (struct mr_ticket **)&table->buckets[hash & table->mask];
 }
 
