@@ -1,6 +1,6 @@
 #include "codec/regex_translate.h"
 
-#include "codec/unicode.h"
+#include "codec/unicode_tables.h"
 #include "codec/utf8.h"
 
 #include <stdio.h>
@@ -48,10 +48,9 @@ static bool starts(const struct translator *t, const char *text)
 /* The characters added after Unicode 14 whose category starts so. */
 static enum mr_status put_added(struct translator *t, struct mr_text category)
 {
-    size_t count;
-    const struct mr_unicode_range *ranges = mr_unicode_added(&count);
+    const struct mr_unicode_range *ranges = mr_unicode_added.ranges;
     enum mr_status status = MR_OK;
-    for (size_t i = 0; i < count && status == MR_OK; i++) {
+    for (size_t i = 0; i < mr_unicode_added.count && status == MR_OK; i++) {
         if (ranges[i].major != category.bytes[0]) continue;
         if (category.length == 2 && ranges[i].minor != category.bytes[1]) continue;
         char text[40];

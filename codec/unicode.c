@@ -8,31 +8,28 @@
 
 #include <utf8proc.h>
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
 /* Canonical combining classes are 0 to 254. */
 #define CLASSES 256
 
-static const struct mr_unicode_range *find_range(const struct mr_unicode_range *ranges,
-                                                 size_t count, uint32_t code_point)
+/* The range that holds the code point, NULL when none does. */
+static const struct mr_unicode_range *find(const struct mr_unicode_table *table,
+                                           uint32_t code_point)
 {
-    size_t low = 0, high = count;
+    size_t low = 0, high = table->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (code_point > ranges[middle].last)
+        if (code_point > table->ranges[middle].last)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < count && code_point >= ranges[low].first ? &ranges[low] : NULL;
+    bool found = low < table->count && code_point >= table->ranges[low].first;
+    return found ? &table->ranges[low] : NULL;
 }
 
-#define IN(ranges, code_point) (find_range(ranges, COUNT(ranges), code_point) != NULL)
-
-const struct mr_unicode_range *mr_unicode_added(size_t *count)
+static bool is_in(const struct mr_unicode_table *table, uint32_t code_point)
 {
-    *count = COUNT(added_ranges);
-    return added_ranges;
+    return find(table, code_point) != NULL;
 }
 
 static utf8proc_category_t category_of(uint32_t code_point)
@@ -50,7 +47,7 @@ bool mr_unicode_is_numeric(uint32_t c)
 {
     if (c < 0x80) return c >= '0' && c <= '9';
     return between(category_of(c), UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NO) ||
-           IN(numeric_ranges, c);
+           is_in(&mr_unicode_added_numeric, c);
 }
 
 bool mr_unicode_is_space(uint32_t c)
@@ -65,21 +62,21 @@ bool mr_unicode_is_punctuation(uint32_t c)
     if (c < 0x80)
         return (c > ' ' && c < '0') || (c > '9' && c < 'A') || (c > 'Z' && c < 'a') ||
                (c > 'z' && c < 0x7f);
-    bool category =
-        between(category_of(c), UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO) && !IN(added_ranges, c);
-    return category != IN(punctuation_flips, c);
+    bool category = between(category_of(c), UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO) &&
+                    !is_in(&mr_unicode_added, c);
+    return category != is_in(&mr_unicode_punctuation_flips, c);
 }
 
-/* The reference normalizes by tables older than those it splits by. What came later passes through
- * its normalizers like a letter that neither decomposes nor composes. */
+/* A character that the reference's normalizers do not know, because their version of Unicode is
+ * older: such a character neither decomposes nor composes. */
 static bool is_inert(uint32_t c)
 {
-    return c >= 0x300 && (IN(inert_ranges, c) || IN(added_ranges, c));
+    return c >= 0x300 && (is_in(&mr_unicode_inert, c) || is_in(&mr_unicode_added, c));
 }
 
 bool mr_unicode_is_stripped_mark(uint32_t c)
 {
-    return (mr_unicode_is_mark(c) && !is_inert(c)) || IN(former_mark_ranges, c);
+    return (mr_unicode_is_mark(c) && !is_inert(c)) || is_in(&mr_unicode_former_marks, c);
 }
 
 bool mr_unicode_is_mark(uint32_t c)
@@ -87,7 +84,7 @@ bool mr_unicode_is_mark(uint32_t c)
     return c >= 0x300 && between(category_of(c), UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME);
 }
 
-/* Letters and numbers of letters, and the circled letters, the only symbols that are alphabetic. */
+/* Categories L and Nl, and the circled and squared letters: no other symbol is alphabetic. */
 static bool is_alphabetic(uint32_t c, utf8proc_category_t category)
 {
     if (between(category, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LO)) return true;
@@ -102,20 +99,21 @@ bool mr_unicode_is_word(uint32_t c)
     if (is_alphabetic(c, category) || mr_unicode_is_mark(c)) return true;
     if (category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_PC) return true;
     if (c == 0x200c || c == 0x200d) return true;
-    const struct mr_unicode_range *added = find_range(added_ranges, COUNT(added_ranges), c);
+    const struct mr_unicode_range *added = find(&mr_unicode_added, c);
     return added && (added->major == 'L' || added->major == 'M' || added->minor == 'd');
 }
 
 size_t mr_unicode_lower(uint32_t c, uint32_t out[2])
 {
-    if (c == 0x130) { /* the only character whose lower case is two: i and a dot above */
+    if (c == 0x130) { /* the only lower case of two code points: i, dot above */
         out[0] = 'i';
         out[1] = 0x307;
         return 2;
     }
     out[0] = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
-    for (size_t i = 0; i < COUNT(lower_pairs) && c >= lower_pairs[0][0]; i++)
-        if (lower_pairs[i][0] == c) out[0] = lower_pairs[i][1];
+    const struct mr_unicode_pair *pairs = mr_unicode_lower_pairs;
+    for (size_t i = 0; i < mr_unicode_lower_pair_count && c >= pairs[0].upper; i++)
+        if (pairs[i].upper == c) out[0] = pairs[i].lower;
     return 1;
 }
 
@@ -124,8 +122,8 @@ static int class_of(utf8proc_int32_t c)
     return utf8proc_get_property(c)->combining_class;
 }
 
-/* Stable counting sort of marks by class: the library's own ordering is quadratic in the length of
- * a run, which a hostile text can make as long as itself. */
+/* Stable counting sort of marks by combining class. The library's own sort is quadratic in the
+ * length of a run of marks, and a hostile text can be one run. */
 static void sort_marks(utf8proc_int32_t *marks, size_t count, utf8proc_int32_t *spare)
 {
     size_t starts[CLASSES + 1] = {0};
@@ -153,8 +151,8 @@ static void order_canonically(utf8proc_int32_t *points, size_t count, utf8proc_i
     }
 }
 
-/* A code point decomposes into at most 18 (U+FDFA), which has 3 bytes: 6 code points a byte. */
-#define POINTS_A_BYTE 6
+/* The longest decomposition has 18 code points; its character, U+FDFA, has 3 bytes. */
+#define POINTS_PER_BYTE_MAX 6
 
 static bool append_points(const utf8proc_int32_t *points, size_t count, struct mr_buffer *out)
 {
@@ -166,9 +164,9 @@ static bool append_points(const utf8proc_int32_t *points, size_t count, struct m
     return true;
 }
 
-/* One normalization: points of the text since the last inert character. */
+/* One call of mr_unicode_normalize. */
 struct normalization {
-    utf8proc_int32_t *points, *spare;
+    utf8proc_int32_t *points, *spare; /* points: those since the last inert character */
     size_t count, points_max;
     enum mr_normal_form form;
     struct mr_buffer *out;
@@ -214,7 +212,7 @@ enum mr_status mr_unicode_normalize(struct mr_text text, enum mr_normal_form for
                                     struct mr_buffer *out, struct mr_error *err)
 {
     struct normalization n = {
-        .points_max = text.length * POINTS_A_BYTE + 1, .form = form, .out = out};
+        .points_max = text.length * POINTS_PER_BYTE_MAX + 1, .form = form, .out = out};
     n.points = malloc(n.points_max * sizeof *n.points);
     n.spare = malloc(n.points_max * sizeof *n.spare);
     bool fits = n.points && n.spare && normalize_all(&n, text);

@@ -8,7 +8,9 @@
 #ifndef MR_CODEC_TOKENIZER_ADDED_TOKENS_H
 #define MR_CODEC_TOKENIZER_ADDED_TOKENS_H
 
-#include "codec/tokenizer/tokenizer.h"
+#include "codec/status.h"
+#include "codec/text.h"
+#include "codec/tokenizer/token_ids.h"
 
 struct mr_added_token {
     struct mr_text content;

@@ -244,12 +244,6 @@ void mr_bpe_scratch_destroy(struct mr_bpe_scratch *scratch)
     free(scratch);
 }
 
-void mr_id_list_add(struct mr_id_list *list, uint32_t id)
-{
-    if (list->count < list->max) list->ids[list->count] = id;
-    list->count++;
-}
-
 /* ---- splitting a piece into symbols ---- */
 
 /* Symbols are appended to an id list in the order of the text. */

@@ -42,9 +42,6 @@ void mr_bpe_destroy(struct mr_bpe *bpe);
 struct mr_bpe_scratch *mr_bpe_scratch_create(const struct mr_bpe *bpe);
 void mr_bpe_scratch_destroy(struct mr_bpe_scratch *scratch);
 
-/* Ids beyond list->max are counted only. */
-void mr_id_list_add(struct mr_id_list *list, uint32_t id);
-
 /* piece: at least one byte, valid UTF-8 unless options.bytes, shorter than 4 GiB. */
 enum mr_status mr_bpe_encode(const struct mr_bpe *bpe, struct mr_bpe_scratch *scratch,
                              struct mr_text piece, struct mr_id_list *out, struct mr_error *err);

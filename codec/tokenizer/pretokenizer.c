@@ -1,7 +1,8 @@
-#include "codec/tokenizer/pretokenizer_stages.h"
+#include "codec/tokenizer/pretokenizer.h"
 
 #include "codec/buffer.h"
 #include "codec/tokenizer/byte_alphabet.h"
+#include "codec/tokenizer/pretokenizer_stages.h"
 #include "codec/unicode.h"
 #include "codec/utf8.h"
 

@@ -1,5 +1,6 @@
-#include "codec/tokenizer/pretokenizer_stages.h"
+#include "codec/tokenizer/pretokenizer.h"
 
+#include "codec/tokenizer/pretokenizer_stages.h"
 #include "codec/utf8.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* pretokenizer_stages - what a pre-tokenizer is made of. Shared by the two files that load
- * (pretokenizer_load.c) and run (pretokenizer.c) it, and by no other. */
+/* pretokenizer_stages - the stages of a pre-tokenizer. pretokenizer_load.c fills them from the
+ * component of the file, pretokenizer.c runs them; no other file includes this. */
 #ifndef MR_CODEC_TOKENIZER_PRETOKENIZER_STAGES_H
 #define MR_CODEC_TOKENIZER_PRETOKENIZER_STAGES_H
 
-#include "codec/tokenizer/pretokenizer.h"
+#include "codec/regex.h"
 
 #define MR_STAGES_MAX 16
 

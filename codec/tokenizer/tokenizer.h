@@ -15,12 +15,11 @@
 
 #include "codec/status.h"
 #include "codec/text.h"
+#include "codec/tokenizer/token_ids.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define MR_TOKEN_NONE UINT32_MAX
 
 struct mr_tokenizer;
 struct mr_tokenizer_scratch;
@@ -62,13 +61,6 @@ struct mr_encode_options {
     bool parse_special; /* special tokens written in the text become their ids */
 };
 
-/* Where ids go: the caller's array of max, of which count are filled. Those beyond max are counted
- * but not written. */
-struct mr_id_list {
-    uint32_t *ids;
-    size_t count, max;
-};
-
 /* Encodes text into out, from its beginning. out->count is the number of tokens of the whole text
  * even when it exceeds out->max (then MR_PROMPT_TOO_LONG and out->ids holds the first of them).
  * Text that is not valid UTF-8 is MR_MALFORMED. */
@@ -80,8 +72,6 @@ enum mr_status mr_tokenizer_encode(const struct mr_tokenizer *tokenizer,
 uint32_t mr_tokenizer_vocab_size(const struct mr_tokenizer *tokenizer);
 uint32_t mr_tokenizer_bos_id(const struct mr_tokenizer *tokenizer);
 uint32_t mr_tokenizer_eos_id(const struct mr_tokenizer *tokenizer);
-/* MR_TOKEN_NONE when no added or vocabulary token is written exactly so. */
-uint32_t mr_tokenizer_find(const struct mr_tokenizer *tokenizer, struct mr_text token);
 /* The raw bytes this id stands for in decoded text; empty for control tokens when skip_special.
  * Valid as long as the tokenizer. id out of range: empty. */
 struct mr_text mr_tokenizer_bytes(const struct mr_tokenizer *tokenizer, uint32_t id,

@@ -1,6 +1,4 @@
-#include "codec/tokenizer/tokenizer.h"
-
-#include "codec/tokenizer/tokenizer_parts.h"
+#include "codec/tokenizer/tokenizer_assemble.h"
 #include "codec/wire/json.h"
 
 #include <stdlib.h>

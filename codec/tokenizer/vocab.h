@@ -5,7 +5,9 @@
 #ifndef MR_CODEC_TOKENIZER_VOCAB_H
 #define MR_CODEC_TOKENIZER_VOCAB_H
 
-#include "codec/tokenizer/tokenizer.h"
+#include "codec/status.h"
+#include "codec/text.h"
+#include "codec/tokenizer/token_ids.h"
 
 #define MR_VOCAB_TOKENS_MAX ((size_t)1 << 24)
 

@@ -101,18 +101,6 @@ static void lower_case_has_no_context(void **state)
     assert_int_equal(out[1], 0x307);
 }
 
-static void added_ranges_are_in_order(void **state)
-{
-    (void)state;
-    size_t count;
-    const struct mr_unicode_range *ranges = mr_unicode_added(&count);
-    assert_true(count > 50);
-    for (size_t i = 0; i < count; i++) {
-        assert_true(ranges[i].first <= ranges[i].last);
-        assert_true(i == 0 || ranges[i].first > ranges[i - 1].last);
-    }
-}
-
 static void a_full_buffer_is_an_error(void **state)
 {
     (void)state;
@@ -133,7 +121,6 @@ int main(void)
         cmocka_unit_test(a_long_run_of_marks_takes_linear_time),
         cmocka_unit_test(properties_are_those_of_the_reference),
         cmocka_unit_test(lower_case_has_no_context),
-        cmocka_unit_test(added_ranges_are_in_order),
         cmocka_unit_test(a_full_buffer_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,23 @@
+/* token_ids - a list of token ids in an array of the caller.
+ *
+ * Threads: any. Memory: the caller's array. Errors: none; ids that do not fit are counted. */
+#ifndef MR_CODEC_TOKENIZER_TOKEN_IDS_H
+#define MR_CODEC_TOKENIZER_TOKEN_IDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_TOKEN_NONE UINT32_MAX /* no token has this id */
+
+struct mr_id_list {
+    uint32_t *ids;     /* [max], the first count of them are set */
+    size_t count, max; /* count may exceed max: ids from there on were not stored */
+};
+
+static inline void mr_id_list_add(struct mr_id_list *list, uint32_t id)
+{
+    if (list->count < list->max) list->ids[list->count] = id;
+    list->count++;
+}
+
+#endif
