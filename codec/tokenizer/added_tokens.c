@@ -1,6 +1,6 @@
 #include "codec/tokenizer/added_tokens.h"
 
-#include "codec/unicode.h"
+#include "codec/unicode/unicode.h"
 #include "codec/utf8.h"
 
 #include <stdlib.h>

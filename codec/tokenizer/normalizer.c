@@ -1,7 +1,7 @@
 #include "codec/tokenizer/normalizer.h"
 
 #include "codec/tokenizer/byte_alphabet.h"
-#include "codec/unicode.h"
+#include "codec/unicode/unicode.h"
 #include "codec/utf8.h"
 
 #include <stdlib.h>

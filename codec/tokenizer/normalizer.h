@@ -10,7 +10,7 @@
 #define MR_CODEC_TOKENIZER_NORMALIZER_H
 
 #include "codec/buffer.h"
-#include "codec/regex.h"
+#include "codec/unicode/regex.h"
 #include "codec/wire/json.h"
 
 struct mr_normalizer;

@@ -3,7 +3,7 @@
 #include "codec/buffer.h"
 #include "codec/tokenizer/byte_alphabet.h"
 #include "codec/tokenizer/pretokenizer_stages.h"
-#include "codec/unicode.h"
+#include "codec/unicode/unicode.h"
 #include "codec/utf8.h"
 
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 #ifndef MR_CODEC_TOKENIZER_PRETOKENIZER_H
 #define MR_CODEC_TOKENIZER_PRETOKENIZER_H
 
-#include "codec/regex.h"
+#include "codec/unicode/regex.h"
 #include "codec/wire/json.h"
 
 struct mr_pretokenizer;

@@ -3,7 +3,7 @@
 #ifndef MR_CODEC_TOKENIZER_PRETOKENIZER_STAGES_H
 #define MR_CODEC_TOKENIZER_PRETOKENIZER_STAGES_H
 
-#include "codec/regex.h"
+#include "codec/unicode/regex.h"
 
 #define MR_STAGES_MAX 16
 

@@ -1,12 +1,12 @@
 /* unicode_tables - the characters that the reference tokenizer (PyPI `tokenizers`) treats in
  * another way than Unicode 14, the oldest version that this program's Unicode library may have.
  *
- * tests/golden/make_unicode.py writes codec/unicode_tables.c. All tables are sorted by code point
- * and their ranges do not overlap.
+ * tests/golden/make_unicode.py writes codec/unicode/unicode_tables.c. All tables are sorted by code
+ * point and their ranges do not overlap.
  *
  * Threads: any (constants). Memory: static. Errors: none. */
-#ifndef MR_CODEC_UNICODE_TABLES_H
-#define MR_CODEC_UNICODE_TABLES_H
+#ifndef MR_CODEC_UNICODE_UNICODE_TABLES_H
+#define MR_CODEC_UNICODE_UNICODE_TABLES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,13 +2,13 @@
  * Unicode library (utf8proc).
  *
  * The reference tokenizer splits text by a newer version of Unicode than the library may have, and
- * normalizes text by an older one. codec/unicode_tables.h lists the differences to Unicode 14, so
- * token ids do not depend on the version of a shared library.
+ * normalizes text by an older one. codec/unicode/unicode_tables.h lists the differences to Unicode
+ * 14, so token ids do not depend on the version of a shared library.
  *
  * Threads: any (pure functions). Memory: only mr_unicode_normalize allocates, and it frees before
  *          it returns. Errors: MR_NOMEM. */
-#ifndef MR_CODEC_UNICODE_H
-#define MR_CODEC_UNICODE_H
+#ifndef MR_CODEC_UNICODE_UNICODE_H
+#define MR_CODEC_UNICODE_UNICODE_H
 
 #include "codec/buffer.h"
 

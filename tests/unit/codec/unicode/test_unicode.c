@@ -1,4 +1,4 @@
-#include "codec/unicode.h"
+#include "codec/unicode/unicode.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

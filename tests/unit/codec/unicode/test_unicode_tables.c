@@ -1,4 +1,4 @@
-#include "codec/unicode_tables.h"
+#include "codec/unicode/unicode_tables.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
  *
  * Threads: any (pure function). Memory: appends to the caller's buffer.
  * Errors:  MR_BAD_FILE with what is not understood, MR_NOMEM. */
-#ifndef MR_CODEC_REGEX_TRANSLATE_H
-#define MR_CODEC_REGEX_TRANSLATE_H
+#ifndef MR_CODEC_UNICODE_REGEX_TRANSLATE_H
+#define MR_CODEC_UNICODE_REGEX_TRANSLATE_H
 
 #include "codec/buffer.h"
 

@@ -1,4 +1,4 @@
-#include "codec/regex_translate.h"
+#include "codec/unicode/regex_translate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

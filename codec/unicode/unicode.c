@@ -1,6 +1,6 @@
-#include "codec/unicode.h"
+#include "codec/unicode/unicode.h"
 
-#include "codec/unicode_tables.h"
+#include "codec/unicode/unicode_tables.h"
 #include "codec/utf8.h"
 
 #include <stdlib.h>

@@ -2,14 +2,14 @@
  *
  * Files are written for Oniguruma. A pattern is translated so that it means the same here: \s
  * without U+180E, \w as Unicode's words, scripts by Script (not Script_Extensions), categories
- * completed with the characters Unicode added after 14.0 (codec/unicode_tables.h). What the two
- * engines read differently and no known file uses is refused, never guessed.
+ * completed with the characters Unicode added after 14.0 (codec/unicode/unicode_tables.h). What the
+ * two engines read differently and no known file uses is refused, never guessed.
  *
  * Threads: an expression is immutable; each thread matches with its own mr_regex_scratch.
  * Memory:  bounded: match, heap and stack limits are set, JIT stack at most 1 MiB a scratch.
  * Errors:  MR_BAD_FILE for a pattern, MR_INVALID_REQUEST for a text on which a limit was hit. */
-#ifndef MR_CODEC_REGEX_H
-#define MR_CODEC_REGEX_H
+#ifndef MR_CODEC_UNICODE_REGEX_H
+#define MR_CODEC_UNICODE_REGEX_H
 
 #include "codec/status.h"
 #include "codec/text.h"

@@ -1,4 +1,4 @@
-#include "codec/regex.h"
+#include "codec/unicode/regex.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

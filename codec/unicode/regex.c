@@ -1,6 +1,6 @@
-#include "codec/regex.h"
+#include "codec/unicode/regex.h"
 
-#include "codec/regex_translate.h"
+#include "codec/unicode/regex_translate.h"
 #include "codec/utf8.h"
 
 #include <stdlib.h>

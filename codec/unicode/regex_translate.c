@@ -1,6 +1,6 @@
-#include "codec/regex_translate.h"
+#include "codec/unicode/regex_translate.h"
 
-#include "codec/unicode_tables.h"
+#include "codec/unicode/unicode_tables.h"
 #include "codec/utf8.h"
 
 #include <stdio.h>
