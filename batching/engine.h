@@ -21,6 +21,7 @@
 #include "batching/cache/prompt_cache.h"
 #include "batching/cache/shared_cache.h"
 #include "codec/records/request.h"
+#include "codec/records/result.h"
 #include "codec/status.h"
 
 struct mr_engine;

@@ -31,6 +31,7 @@
 
 #include "batching/sequence/token_text.h"
 #include "codec/records/request.h"
+#include "codec/records/result.h"
 #include "codec/tokenizer/stop_match.h"
 #include "ops/model.h"
 

@@ -1,79 +1,12 @@
 #include "codec/records/request.h"
 
-#include "codec/check.h"
-#include "codec/hash.h"
-#include "codec/records/request_fields.h"
+#include "codec/limits.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-/* ---- ids ---- */
-
-static bool is_id(struct mr_text text)
+static void set_defaults(struct mr_request *request, uint32_t default_max_tokens)
 {
-    if (text.length == 0 || text.length > MR_ID_BYTES_MAX) return false;
-    for (size_t i = 0; i < text.length; i++)
-        if (text.bytes[i] < 0x20 || text.bytes[i] > 0x7e) return false;
-    return true;
-}
-
-static void store_id(struct mr_reply_address *address, struct mr_text id, bool readable)
-{
-    memcpy(address->id, id.bytes, id.length);
-    address->id[id.length] = '\0';
-    address->id_readable = readable;
-}
-
-/* A fallback too long for an id keeps its end: partition and offset are what tells records apart.
- * Kafka's topic names are printable ASCII. */
-static struct mr_text shortened(struct mr_text id)
-{
-    if (id.length <= MR_ID_BYTES_MAX) return id;
-    return (struct mr_text){id.bytes + (id.length - MR_ID_BYTES_MAX), MR_ID_BYTES_MAX};
-}
-
-/* The id a record without one of its own gets. */
-static void store_default_id(struct mr_reply_address *address,
-                             const struct mr_request_context *context)
-{
-    struct mr_text fallback = shortened(context->fallback_id);
-    MR_ASSERT(is_id(fallback));
-    bool from_event = is_id(context->event_id), from_key = is_id(context->key);
-    if (from_event)
-        store_id(address, context->event_id, true);
-    else
-        store_id(address, from_key ? context->key : fallback, from_key);
-}
-
-/* Reads the id first, so that whatever else is wrong is answered under it. */
-static enum mr_status read_id(struct mr_value record, struct mr_reply_address *address,
-                              struct mr_error *err)
-{
-    struct mr_value value;
-    if (!mr_value_get(record, "id", &value) || mr_value_kind(value) == MR_VALUE_NULL) return MR_OK;
-    if (mr_value_kind(value) != MR_VALUE_TEXT || !is_id(mr_value_text(value)))
-        return mr_fail(err, MR_INVALID_REQUEST, "id must be 1 to %zu printable ASCII characters",
-                       MR_ID_BYTES_MAX);
-    store_id(address, mr_value_text(value), true);
-    return MR_OK;
-}
-
-/* The finalizer of SplitMix64 (Steele, Lea, Flood 2014) over FNV-1a: ids that differ in one
- * character get unrelated seeds. */
-static uint64_t seed_of(struct mr_text id)
-{
-    uint64_t hash = mr_hash_bytes(MR_HASH_START, id.bytes, id.length);
-    hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9u;
-    hash = (hash ^ hash >> 27) * 0x94d049bb133111ebu;
-    return hash ^ hash >> 31;
-}
-
-/* ---- the record ---- */
-
-static void set_defaults(struct mr_request *request, const struct mr_request_context *context)
-{
-    request->max_tokens = context->default_max_tokens;
+    request->max_tokens = default_max_tokens;
     request->choice_count = 1;
     request->stream = request->cache_read = request->cache_write = true;
     request->sampling.temperature = nanf("");
@@ -82,45 +15,7 @@ static void set_defaults(struct mr_request *request, const struct mr_request_con
     request->sampling.logprobs = -1;
 }
 
-static enum mr_status settle_deadline(struct mr_request_reader *reader)
-{
-    const struct mr_request_context *context = reader->context;
-    int64_t start = context->timestamp_ms > 0 ? context->timestamp_ms : context->now_ms;
-    if (reader->timeout_ms) reader->request->deadline_ms = start + reader->timeout_ms;
-    if (reader->deadline_ms) reader->request->deadline_ms = reader->deadline_ms;
-    if (reader->request->deadline_ms > context->now_ms + MR_DEADLINE_MS_MAX)
-        return mr_fail(reader->err, MR_INVALID_REQUEST, "deadline is more than 24 hours ahead");
-    return MR_OK;
-}
-
-/* What one field cannot know of the others. */
-static enum mr_status check_together(struct mr_request_reader *reader)
-{
-    struct mr_request *request = reader->request;
-    if (!mr_request_has_prompt(reader))
-        return mr_fail(reader->err, MR_INVALID_REQUEST,
-                       "give one of prompt, prompt_token_ids and messages");
-    if (request->min_tokens > request->max_tokens)
-        return mr_fail(reader->err, MR_INVALID_REQUEST, "min_tokens is above max_tokens");
-    if (request->kwarg_count && !request->message_count)
-        return mr_fail(reader->err, MR_INVALID_REQUEST, "chat_template_kwargs needs messages");
-    return settle_deadline(reader);
-}
-
-static enum mr_status read_record(struct mr_request_reader *reader, struct mr_value record,
-                                  const char *id)
-{
-    struct mr_request *request = reader->request;
-    set_defaults(request, reader->context);
-    enum mr_status status =
-        mr_request_copy_text(reader, (struct mr_text){id, strlen(id)}, &request->id);
-    if (status == MR_OK) status = mr_request_read_fields(reader, record);
-    if (status == MR_OK) status = check_together(reader);
-    if (!request->sampling.has_seed) request->sampling.seed = seed_of(request->id);
-    return status;
-}
-
-static struct mr_request *create_request(enum mr_encoding encoding)
+struct mr_request *mr_request_create(enum mr_encoding encoding, uint32_t default_max_tokens)
 {
     struct mr_arena *arena = mr_arena_create(MR_REQUEST_ARENA_BYTES_MAX);
     struct mr_request *request = arena ? mr_arena_take(arena, sizeof *request) : NULL;
@@ -130,69 +25,8 @@ static struct mr_request *create_request(enum mr_encoding encoding)
     }
     request->arena = arena;
     request->encoding = encoding;
+    set_defaults(request, default_max_tokens);
     return request;
-}
-
-static enum mr_status decode_document(struct mr_request **out, const struct mr_document *document,
-                                      const struct mr_request_context *context,
-                                      const struct mr_reply_address *address, struct mr_error *err)
-{
-    struct mr_request *request = create_request(address->encoding);
-    if (!request) return mr_fail(err, MR_NOMEM, "no memory for a request");
-    struct mr_request_reader reader = {
-        .request = request, .context = context, .document = document, .err = err};
-    enum mr_status status = read_record(&reader, mr_document_root(document), address->id);
-    if (status == MR_OK)
-        *out = request;
-    else
-        mr_request_destroy(request);
-    return status;
-}
-
-/* Up to the id; *out is NULL unless MR_OK. */
-static enum mr_status open_record(struct mr_document **out, struct mr_text record,
-                                  const struct mr_request_context *context,
-                                  struct mr_reply_address *address, struct mr_error *err)
-{
-    *out = NULL;
-    store_default_id(address, context);
-    enum mr_status status =
-        mr_encoding_detect(context->content_type, record, &address->encoding, err);
-    if (status != MR_OK) return status;
-    if (record.length > context->record_bytes_max)
-        return mr_fail(err, MR_RECORD_TOO_LARGE, "record is %zu bytes, at most %zu are allowed",
-                       record.length, context->record_bytes_max);
-    struct mr_document *document;
-    status = mr_document_open(&document, record, address->encoding, err);
-    if (status != MR_OK) return status;
-    status = read_id(mr_document_root(document), address, err);
-    if (status == MR_OK)
-        *out = document;
-    else
-        mr_document_close(document);
-    return status;
-}
-
-enum mr_status mr_request_address(struct mr_text record, const struct mr_request_context *context,
-                                  struct mr_reply_address *address, struct mr_error *err)
-{
-    struct mr_document *document;
-    enum mr_status status = open_record(&document, record, context, address, err);
-    mr_document_close(document);
-    return status;
-}
-
-enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
-                                 const struct mr_request_context *context,
-                                 struct mr_reply_address *address, struct mr_error *err)
-{
-    struct mr_document *document;
-    *out = NULL;
-    enum mr_status status = open_record(&document, record, context, address, err);
-    if (status != MR_OK) return status;
-    status = decode_document(out, document, context, address, err);
-    mr_document_close(document);
-    return status;
 }
 
 void mr_request_destroy(struct mr_request *request)

@@ -1,23 +1,25 @@
 #include "codec/records/request_fields.h"
 
-#include <ctype.h>
+#include "codec/limits.h"
+#include "codec/records/request_lists.h"
+
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
-enum kind { KIND_BOOL, KIND_U32, KIND_FLOAT, KIND_TEXT, KIND_READ };
+enum kind { KIND_BOOL, KIND_U32, KIND_FLOAT, KIND_TEXT, KIND_TEXTS, KIND_IDS, KIND_READ };
 
-/* Of each group at most one field may be there. */
+/* A record may have at most one field of each group. */
 enum group { GROUP_NONE, GROUP_PROMPT, GROUP_MAX_TOKENS, GROUP_DEADLINE };
 
 struct field {
     const char *name;
     enum kind kind;
     enum group group;
-    bool above_min; /* the minimum itself is refused */
-    size_t offset;  /* into struct mr_request */
-    double min, max;
-    mr_request_read *read;
+    bool above_min;        /* the minimum itself is out of range */
+    size_t offset;         /* into struct mr_request */
+    double min, max;       /* TEXT: max bytes; TEXTS and IDS: max entries */
+    mr_request_read *read; /* READ */
+    size_t count_offset;   /* TEXTS and IDS, into struct mr_request */
 };
 
 static mr_request_read read_seed, read_logprobs, read_priority, read_deadline, read_timeout,
@@ -25,17 +27,20 @@ static mr_request_read read_seed, read_logprobs, read_priority, read_deadline, r
 
 /* clang-format off */
 #define BOOL(name, member) \
-    {#name, KIND_BOOL, GROUP_NONE, false, offsetof(struct mr_request, member), 0, 0, NULL}
+    {#name, KIND_BOOL, GROUP_NONE, false, offsetof(struct mr_request, member), 0, 0, NULL, 0}
 #define NUMBER(kind, name, member, min, max) \
-    {#name, kind, GROUP_NONE, false, offsetof(struct mr_request, member), min, max, NULL}
+    {#name, kind, GROUP_NONE, false, offsetof(struct mr_request, member), min, max, NULL, 0}
 #define ABOVE(name, member, min, max) \
-    {#name, KIND_FLOAT, GROUP_NONE, true, offsetof(struct mr_request, member), min, max, NULL}
+    {#name, KIND_FLOAT, GROUP_NONE, true, offsetof(struct mr_request, member), min, max, NULL, 0}
 #define MAX_TOKENS(name) \
-    {#name, KIND_U32, GROUP_MAX_TOKENS, false, offsetof(struct mr_request, max_tokens), 1, INT32_MAX, NULL}
+    {#name, KIND_U32, GROUP_MAX_TOKENS, false, offsetof(struct mr_request, max_tokens), 1, INT32_MAX, NULL, 0}
 #define TEXT(name, member, bytes_max) \
-    {#name, KIND_TEXT, GROUP_NONE, false, offsetof(struct mr_request, member), 1, (double)(bytes_max), NULL}
+    {#name, KIND_TEXT, GROUP_NONE, false, offsetof(struct mr_request, member), 1, (double)(bytes_max), NULL, 0}
+#define LIST(kind, name, member, count_member, count_max) \
+    {#name, kind, GROUP_NONE, false, offsetof(struct mr_request, member), 0, (double)(count_max), NULL, \
+     offsetof(struct mr_request, count_member)}
 #define READ(name, group, function) \
-    {#name, KIND_READ, group, false, 0, 0, 0, function}
+    {#name, KIND_READ, group, false, 0, 0, 0, function, 0}
 /* clang-format on */
 
 static const struct field fields[] = {
@@ -58,12 +63,12 @@ static const struct field fields[] = {
     NUMBER(KIND_FLOAT, presence_penalty, sampling.presence_penalty, -2, 2),
     NUMBER(KIND_FLOAT, frequency_penalty, sampling.frequency_penalty, -2, 2),
     READ(seed, GROUP_NONE, read_seed),
-    READ(stop, GROUP_NONE, mr_request_read_stop),
+    LIST(KIND_TEXTS, stop, stops, stop_count, MR_STOP_COUNT_MAX),
     BOOL(include_stop_str_in_output, include_stop),
-    READ(stop_token_ids, GROUP_NONE, mr_request_read_stop_ids),
+    LIST(KIND_IDS, stop_token_ids, stop_token_ids, stop_token_count, MR_STOP_TOKENS_MAX),
     READ(logit_bias, GROUP_NONE, mr_request_read_logit_bias),
     READ(allowed_token_ids, GROUP_NONE, mr_request_read_allowed_ids),
-    READ(bad_words, GROUP_NONE, mr_request_read_bad_words),
+    LIST(KIND_TEXTS, bad_words, sampling.bad_words, sampling.bad_word_count, MR_BAD_WORDS_MAX),
     READ(logprobs, GROUP_NONE, read_logprobs),
     NUMBER(KIND_U32, max_chars, max_chars, 0, INT32_MAX),
     NUMBER(KIND_FLOAT, min_confidence, min_confidence, 0, 1),
@@ -77,57 +82,6 @@ static const struct field fields[] = {
     READ(response_format, GROUP_NONE, mr_request_read_response_format),
     READ(metadata, GROUP_NONE, mr_request_read_metadata),
 };
-
-/* ---- pieces ---- */
-
-enum mr_status mr_request_take(struct mr_request_reader *reader, size_t count, size_t size,
-                               void **out)
-{
-    struct mr_arena *arena = reader->request->arena;
-    *out = mr_arena_take_array(arena, count, size);
-    if (*out) return MR_OK;
-    if (count >= (MR_REQUEST_ARENA_BYTES_MAX - mr_arena_bytes(arena)) / size)
-        return mr_fail(reader->err, MR_RECORD_TOO_LARGE, "request needs more than %zu bytes",
-                       MR_REQUEST_ARENA_BYTES_MAX);
-    return mr_fail(reader->err, MR_NOMEM, "no memory for a request");
-}
-
-enum mr_status mr_request_copy_text(struct mr_request_reader *reader, struct mr_text text,
-                                    struct mr_text *out)
-{
-    void *copy;
-    enum mr_status status = mr_request_take(reader, text.length + 1, 1, &copy);
-    if (status != MR_OK) return status;
-    if (text.length) memcpy(copy, text.bytes, text.length);
-    *out = (struct mr_text){copy, text.length};
-    return MR_OK;
-}
-
-enum mr_status mr_request_wrong_type(struct mr_request_reader *reader, const char *field,
-                                     const char *wanted, struct mr_value value)
-{
-    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be %s, not %s", field, wanted,
-                   mr_value_kind_name(mr_value_kind(value)));
-}
-
-/* A name is repeated in the answer only when it looks like one: keys are payload. */
-static bool looks_like_a_name(struct mr_text name)
-{
-    if (name.length == 0 || name.length > 32) return false;
-    for (size_t i = 0; i < name.length; i++)
-        if (!isalnum((unsigned char)name.bytes[i]) && name.bytes[i] != '_') return false;
-    return true;
-}
-
-enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_text name)
-{
-    reader->request->unknown_fields++;
-    if (!reader->context->strict) return MR_OK;
-    if (!looks_like_a_name(name))
-        return mr_fail(reader->err, MR_UNKNOWN_FIELD, "a field is not known and the topic strict");
-    return mr_fail(reader->err, MR_UNKNOWN_FIELD, "field %.*s is not known and the topic strict",
-                   (int)name.length, name.bytes);
-}
 
 /* ---- numbers ---- */
 
@@ -181,7 +135,7 @@ static enum mr_status read_text(struct mr_request_reader *reader, const struct f
     return mr_request_copy_text(reader, text, out);
 }
 
-/* -1 is what other servers write for "off". */
+/* Other servers use -1 for "off". */
 static enum mr_status read_top_k(struct mr_request_reader *reader, const char *field,
                                  struct mr_value value)
 {
@@ -255,12 +209,13 @@ static enum mr_status read_timeout(struct mr_request_reader *reader, const char 
     return read_integer(reader, &range, value, &reader->timeout_ms);
 }
 
-/* ---- the walk ---- */
+/* ---- the record ---- */
 
 static enum mr_status read_field(struct mr_request_reader *reader, const struct field *field,
                                  struct mr_value value)
 {
     void *target = (char *)reader->request + field->offset;
+    size_t *count = (size_t *)(void *)((char *)reader->request + field->count_offset);
     int64_t integer = 0;
     enum mr_status status = MR_OK;
     switch (field->kind) {
@@ -277,6 +232,10 @@ static enum mr_status read_field(struct mr_request_reader *reader, const struct 
         return read_float(reader, field, value, target);
     case KIND_TEXT:
         return read_text(reader, field, value, target);
+    case KIND_TEXTS:
+        return mr_request_read_texts(reader, field->name, value, (size_t)field->max, target, count);
+    case KIND_IDS:
+        return mr_request_read_ids(reader, field->name, value, (size_t)field->max, target, count);
     case KIND_READ:
         return field->read(reader, field->name, value);
     }

@@ -1,9 +1,10 @@
-/* The fields of a request that are texts, arrays and maps; the table is in request_fields.c. */
-#include "codec/records/request_fields.h"
+#include "codec/records/request_lists.h"
+
+#include "codec/limits.h"
+#include "codec/tokenizer/token_ids.h"
 
 #include <ctype.h>
 #include <math.h>
-#include <string.h>
 
 /* ---- prompts ---- */
 
@@ -17,7 +18,8 @@ enum mr_status mr_request_read_prompt(struct mr_request_reader *reader, const ch
     return mr_request_copy_text(reader, text, &reader->request->prompt);
 }
 
-/* Ids the vocabulary lacks are found later, where the model is known. */
+/* Accepts any id that some vocabulary may have; the engine, which knows the model, checks the id
+ * against its vocabulary. */
 static enum mr_status read_id(struct mr_request_reader *reader, const char *field,
                               struct mr_value value, uint32_t *out)
 {
@@ -32,24 +34,25 @@ static enum mr_status read_id(struct mr_request_reader *reader, const char *fiel
     return MR_OK;
 }
 
-static enum mr_status check_count(struct mr_request_reader *reader, const char *field, size_t count,
-                                  size_t count_max)
+/* Zeroed memory for the entries of a field: count of them, at most count_max. */
+static enum mr_status take_entries(struct mr_request_reader *reader, const char *field,
+                                   size_t count, size_t count_max, size_t size, void **out)
 {
-    if (count <= count_max) return MR_OK;
+    *out = NULL;
+    if (count <= count_max) return mr_request_take(reader, count, size, out);
     return mr_fail(reader->err, MR_INVALID_REQUEST, "%s has %zu entries, at most %zu are allowed",
                    field, count, count_max);
 }
 
-static enum mr_status read_ids(struct mr_request_reader *reader, const char *field,
-                               struct mr_value value, size_t count_max, const uint32_t **ids,
-                               size_t *count)
+enum mr_status mr_request_read_ids(struct mr_request_reader *reader, const char *field,
+                                   struct mr_value value, size_t count_max, const uint32_t **ids,
+                                   size_t *count)
 {
     if (mr_value_kind(value) != MR_VALUE_ARRAY)
         return mr_request_wrong_type(reader, field, "an array of token ids", value);
     size_t length = mr_value_count(value);
-    void *memory = NULL;
-    enum mr_status status = check_count(reader, field, length, count_max);
-    if (status == MR_OK) status = mr_request_take(reader, length, sizeof **ids, &memory);
+    void *memory;
+    enum mr_status status = take_entries(reader, field, length, count_max, sizeof **ids, &memory);
     uint32_t *taken = memory;
     for (size_t i = 0; i < length && status == MR_OK; i++)
         status = read_id(reader, field, mr_value_at(value, i), &taken[i]);
@@ -63,8 +66,8 @@ enum mr_status mr_request_read_prompt_ids(struct mr_request_reader *reader, cons
                                           struct mr_value value)
 {
     struct mr_request *request = reader->request;
-    enum mr_status status =
-        read_ids(reader, field, value, MR_NODES_MAX, &request->token_ids, &request->token_count);
+    enum mr_status status = mr_request_read_ids(reader, field, value, MR_NODES_MAX,
+                                                &request->token_ids, &request->token_count);
     if (status != MR_OK) return status;
     if (request->token_count == 0)
         return mr_fail(reader->err, MR_EMPTY_PROMPT, "prompt_token_ids is empty");
@@ -106,10 +109,9 @@ enum mr_status mr_request_read_messages(struct mr_request_reader *reader, const 
         return mr_request_wrong_type(reader, field, "an array of messages", value);
     size_t count = mr_value_count(value);
     if (count == 0) return mr_fail(reader->err, MR_EMPTY_PROMPT, "messages is empty");
-    void *memory = NULL;
-    enum mr_status status = check_count(reader, field, count, MR_MESSAGES_MAX);
-    if (status == MR_OK)
-        status = mr_request_take(reader, count, sizeof(struct mr_message), &memory);
+    void *memory;
+    enum mr_status status =
+        take_entries(reader, field, count, MR_MESSAGES_MAX, sizeof(struct mr_message), &memory);
     struct mr_message *messages = memory;
     for (size_t i = 0; i < count && status == MR_OK; i++)
         status = read_message(reader, i, mr_value_at(value, i), &messages[i]);
@@ -121,8 +123,8 @@ enum mr_status mr_request_read_messages(struct mr_request_reader *reader, const 
 
 /* ---- chat_template_kwargs ---- */
 
-/* Names the renderer itself gives a template, and names by which other servers' engine options were
- * once reached from a request. */
+/* Names that the renderer sets, and names that other servers pass on to their tokenizer library,
+ * where a request could change options of the server. */
 static bool is_reserved(struct mr_text name)
 {
     static const char *const reserved[] = {
@@ -178,9 +180,9 @@ enum mr_status mr_request_read_kwargs(struct mr_request_reader *reader, const ch
     if (mr_value_kind(value) != MR_VALUE_MAP)
         return mr_request_wrong_type(reader, field, "a map", value);
     size_t count = mr_value_count(value);
-    void *memory = NULL;
-    enum mr_status status = check_count(reader, field, count, MR_TEMPLATE_KWARGS_MAX);
-    if (status == MR_OK) status = mr_request_take(reader, count, sizeof(struct mr_kwarg), &memory);
+    void *memory;
+    enum mr_status status = take_entries(reader, field, count, MR_TEMPLATE_KWARGS_MAX,
+                                         sizeof(struct mr_kwarg), &memory);
     struct mr_kwarg *kwargs = memory;
     struct mr_member member = {0};
     for (size_t i = 0; status == MR_OK && mr_value_next(value, &member); i++) {
@@ -211,15 +213,14 @@ static enum mr_status read_short_text(struct mr_request_reader *reader, const ch
 }
 
 /* One text or an array of texts. */
-static enum mr_status read_texts(struct mr_request_reader *reader, const char *field,
-                                 struct mr_value value, size_t count_max,
-                                 const struct mr_text **texts, size_t *count)
+enum mr_status mr_request_read_texts(struct mr_request_reader *reader, const char *field,
+                                     struct mr_value value, size_t count_max,
+                                     const struct mr_text **texts, size_t *count)
 {
     bool array = mr_value_kind(value) == MR_VALUE_ARRAY;
     size_t length = array ? mr_value_count(value) : 1;
-    void *memory = NULL;
-    enum mr_status status = check_count(reader, field, length, count_max);
-    if (status == MR_OK) status = mr_request_take(reader, length, sizeof **texts, &memory);
+    void *memory;
+    enum mr_status status = take_entries(reader, field, length, count_max, sizeof **texts, &memory);
     struct mr_text *taken = memory;
     for (size_t i = 0; i < length && status == MR_OK; i++)
         status = read_short_text(reader, field, array ? mr_value_at(value, i) : value, &taken[i]);
@@ -229,40 +230,20 @@ static enum mr_status read_texts(struct mr_request_reader *reader, const char *f
     return MR_OK;
 }
 
-enum mr_status mr_request_read_stop(struct mr_request_reader *reader, const char *field,
-                                    struct mr_value value)
-{
-    return read_texts(reader, field, value, MR_STOP_COUNT_MAX, &reader->request->stops,
-                      &reader->request->stop_count);
-}
-
-enum mr_status mr_request_read_bad_words(struct mr_request_reader *reader, const char *field,
-                                         struct mr_value value)
-{
-    struct mr_sampling *sampling = &reader->request->sampling;
-    return read_texts(reader, field, value, MR_BAD_WORDS_MAX, &sampling->bad_words,
-                      &sampling->bad_word_count);
-}
-
-enum mr_status mr_request_read_stop_ids(struct mr_request_reader *reader, const char *field,
-                                        struct mr_value value)
-{
-    return read_ids(reader, field, value, MR_STOP_TOKENS_MAX, &reader->request->stop_token_ids,
-                    &reader->request->stop_token_count);
-}
-
 enum mr_status mr_request_read_allowed_ids(struct mr_request_reader *reader, const char *field,
                                            struct mr_value value)
 {
     struct mr_sampling *sampling = &reader->request->sampling;
-    enum mr_status status = read_ids(reader, field, value, MR_ALLOWED_TOKENS_MAX,
-                                     &sampling->allowed_token_ids, &sampling->allowed_token_count);
+    enum mr_status status =
+        mr_request_read_ids(reader, field, value, MR_ALLOWED_TOKENS_MAX,
+                            &sampling->allowed_token_ids, &sampling->allowed_token_count);
     if (status == MR_OK && sampling->allowed_token_count == 0)
-        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s is empty: no token is left", field);
+        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s is empty: no token would be allowed",
+                       field);
     return status;
 }
 
-/* Decimal digits without sign or leading zero, so no id can be written in two ways. */
+/* Decimal digits without sign or leading zero, so every id has one spelling. */
 static bool parse_id(struct mr_text text, uint32_t *out)
 {
     uint64_t id = 0;
@@ -281,7 +262,8 @@ static enum mr_status read_bias(struct mr_request_reader *reader, const struct m
 {
     enum mr_value_kind kind = mr_value_kind(member->value);
     if (!parse_id(member->name, &out->token_id))
-        return mr_fail(reader->err, MR_INVALID_TOKEN_ID, "logit_bias has a name that is no id");
+        return mr_fail(reader->err, MR_INVALID_TOKEN_ID,
+                       "logit_bias has a name that is not a token id");
     if (kind != MR_VALUE_INT && kind != MR_VALUE_FLOAT)
         return mr_request_wrong_type(reader, "a value of logit_bias", "a number", member->value);
     double bias = mr_value_number(member->value);
@@ -297,10 +279,9 @@ enum mr_status mr_request_read_logit_bias(struct mr_request_reader *reader, cons
     if (mr_value_kind(value) != MR_VALUE_MAP)
         return mr_request_wrong_type(reader, field, "a map from id to number", value);
     size_t count = mr_value_count(value);
-    void *memory = NULL;
-    enum mr_status status = check_count(reader, field, count, MR_LOGIT_BIAS_MAX);
-    if (status == MR_OK)
-        status = mr_request_take(reader, count, sizeof(struct mr_logit_bias), &memory);
+    void *memory;
+    enum mr_status status = take_entries(reader, field, count, MR_LOGIT_BIAS_MAX,
+                                         sizeof(struct mr_logit_bias), &memory);
     struct mr_logit_bias *entries = memory;
     struct mr_member member = {0};
     for (size_t i = 0; status == MR_OK && mr_value_next(value, &member); i++)
@@ -311,7 +292,7 @@ enum mr_status mr_request_read_logit_bias(struct mr_request_reader *reader, cons
     return MR_OK;
 }
 
-/* ---- the rest ---- */
+/* ---- other maps ---- */
 
 enum mr_status mr_request_read_cache(struct mr_request_reader *reader, const char *field,
                                      struct mr_value value)
@@ -335,11 +316,11 @@ enum mr_status mr_request_read_cache(struct mr_request_reader *reader, const cha
     return MR_OK;
 }
 
-/* Constrained output is understood and refused: silence would return unconstrained text. */
+/* A format other than text is an error, because ignoring it would return unconstrained text. */
 enum mr_status mr_request_read_response_format(struct mr_request_reader *reader, const char *field,
                                                struct mr_value value)
 {
-    static const char *const later[] = {"json_object", "json_schema", "regex", "choice"};
+    static const char *const unsupported[] = {"json_object", "json_schema", "regex", "choice"};
     struct mr_value type;
     if (mr_value_kind(value) != MR_VALUE_MAP)
         return mr_request_wrong_type(reader, field, "a map", value);
@@ -347,14 +328,15 @@ enum mr_status mr_request_read_response_format(struct mr_request_reader *reader,
         return mr_fail(reader->err, MR_INVALID_REQUEST, "%s needs a type of text", field);
     struct mr_text name = mr_value_text(type);
     if (mr_text_is(name, "text")) return MR_OK;
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
-        if (mr_text_is(name, later[i]))
+    for (size_t i = 0; i < sizeof unsupported / sizeof unsupported[0]; i++)
+        if (mr_text_is(name, unsupported[i]))
             return mr_fail(reader->err, MR_UNSUPPORTED, "%s %s is not supported yet", field,
-                           later[i]);
+                           unsupported[i]);
     return mr_fail(reader->err, MR_INVALID_REQUEST, "%s has an unknown type", field);
 }
 
-/* Echoed as it was written, so only its size matters; a nested value is checked by the document. */
+/* The result repeats these bytes, so only their number is limited. mr_document_open has checked
+ * that they are valid. */
 enum mr_status mr_request_read_metadata(struct mr_request_reader *reader, const char *field,
                                         struct mr_value value)
 {

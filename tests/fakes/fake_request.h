@@ -6,6 +6,7 @@
 #define MR_TESTS_FAKES_FAKE_REQUEST_H
 
 #include "codec/records/request.h"
+#include "codec/tokenizer/tokenizer.h"
 
 #define MR_FAKE_VOCABULARY 257u
 #define MR_FAKE_END        0u

@@ -15,7 +15,7 @@
  * Prints one JSON object; each violation is a line on stderr. Exits 0 when all is well, 1 when
  * something is violated, 2 when it could not look. */
 #include "codec/records/reply.h"
-#include "codec/records/request.h"
+#include "codec/records/request_decode.h"
 #include "tests/integration/commit_log.h"
 #include "tests/integration/verdict.h"
 #include "worker/kafka/kafka_client.h"

@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 #include "codec/records/cloud_event.h"
+#include "codec/records/request_decode.h"
 #include "worker/base/clock.h"
 #include "worker/intake/intake_claims.h"
 #include "worker/intake/intake_resume.h"

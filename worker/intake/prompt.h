@@ -13,6 +13,7 @@
 
 #include "codec/records/request.h"
 #include "codec/template/chat_template.h"
+#include "codec/tokenizer/tokenizer.h"
 
 struct mr_prompt;
 

@@ -5,6 +5,7 @@
 #ifndef MR_WORKER_TICKET_MESSAGES_H
 #define MR_WORKER_TICKET_MESSAGES_H
 
+#include "codec/records/result.h"
 #include "ops/model.h"
 #include "worker/ticket/ticket.h"
 

@@ -8,6 +8,7 @@
 #ifndef MR_WORKER_TICKET_TICKET_H
 #define MR_WORKER_TICKET_TICKET_H
 
+#include "codec/limits.h"
 #include "codec/records/request.h"
 #include "worker/base/mailbox.h"
 #include "worker/kafka/kafka_record.h"

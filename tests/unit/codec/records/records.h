@@ -3,7 +3,7 @@
 #ifndef MR_TESTS_CODEC_RECORDS_H
 #define MR_TESTS_CODEC_RECORDS_H
 
-#include "codec/records/request.h"
+#include "codec/records/request_decode.h"
 #include "codec/wire/document.h"
 #include "codec/wire/writer.h"
 

@@ -1,0 +1,44 @@
+/* request_decode - a record to a request: finds the id and the encoding, reads all fields, checks
+ * fields that depend on each other.
+ *
+ * Threads: any (pure functions). Memory: the request is the caller's; the record may be freed after
+ *          the call.
+ * Errors:  a status of class REJECT with one sentence, MR_NOMEM. */
+#ifndef MR_CODEC_RECORDS_REQUEST_DECODE_H
+#define MR_CODEC_RECORDS_REQUEST_DECODE_H
+
+#include "codec/limits.h"
+#include "codec/records/request.h"
+#include "codec/status.h"
+
+/* Properties of the Kafka record around the value, and settings of its topic. */
+struct mr_request_context {
+    struct mr_text key;          /* record key, may be empty */
+    struct mr_text event_id;     /* id of the CloudEvent around the request, may be empty */
+    struct mr_text fallback_id;  /* "<topic>/<partition>/<offset>" */
+    struct mr_text content_type; /* header, empty when absent */
+    int64_t timestamp_ms;        /* of the record, unix milliseconds; timeout_ms starts there */
+    int64_t now_ms;              /* unix milliseconds, for the limit MR_DEADLINE_MS_MAX */
+    uint32_t default_max_tokens;
+    size_t record_bytes_max;
+    bool strict; /* a member that no field has is an error */
+};
+
+/* The id and encoding of the answer to a record. Always filled, also for a rejected record. */
+struct mr_reply_address {
+    /* The first of these that is a valid id: the field `id`, event_id, key, fallback_id. */
+    char id[MR_ID_BYTES_MAX + 1];
+    bool id_readable; /* id is not the fallback */
+    enum mr_encoding encoding;
+};
+
+/* Decodes and validates one record. *out is NULL unless the status is MR_OK. */
+enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
+                                 const struct mr_request_context *context,
+                                 struct mr_reply_address *address, struct mr_error *err);
+/* Fills *address without reading the other fields: for a record that will be rejected anyway. The
+ * status tells whether mr_request_decode would find the same address. */
+enum mr_status mr_request_address(struct mr_text record, const struct mr_request_context *context,
+                                  struct mr_reply_address *address, struct mr_error *err);
+
+#endif

@@ -1,0 +1,56 @@
+#include "codec/records/request_reader.h"
+
+#include "codec/limits.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum mr_status mr_request_take(struct mr_request_reader *reader, size_t count, size_t size,
+                               void **out)
+{
+    struct mr_arena *arena = reader->request->arena;
+    *out = mr_arena_take_array(arena, count, size);
+    if (*out) return MR_OK;
+    if (count >= (MR_REQUEST_ARENA_BYTES_MAX - mr_arena_bytes(arena)) / size)
+        return mr_fail(reader->err, MR_RECORD_TOO_LARGE, "request needs more than %zu bytes",
+                       MR_REQUEST_ARENA_BYTES_MAX);
+    return mr_fail(reader->err, MR_NOMEM, "no memory for a request");
+}
+
+enum mr_status mr_request_copy_text(struct mr_request_reader *reader, struct mr_text text,
+                                    struct mr_text *out)
+{
+    void *copy;
+    enum mr_status status = mr_request_take(reader, text.length + 1, 1, &copy);
+    if (status != MR_OK) return status;
+    if (text.length) memcpy(copy, text.bytes, text.length);
+    *out = (struct mr_text){copy, text.length};
+    return MR_OK;
+}
+
+enum mr_status mr_request_wrong_type(struct mr_request_reader *reader, const char *field,
+                                     const char *wanted, struct mr_value value)
+{
+    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s must be %s, not %s", field, wanted,
+                   mr_value_kind_name(mr_value_kind(value)));
+}
+
+/* An error sentence quotes a name only when it is a plain identifier, because names are payload. */
+static bool is_plain_name(struct mr_text name)
+{
+    if (name.length == 0 || name.length > 32) return false;
+    for (size_t i = 0; i < name.length; i++)
+        if (!isalnum((unsigned char)name.bytes[i]) && name.bytes[i] != '_') return false;
+    return true;
+}
+
+enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_text name)
+{
+    reader->request->unknown_fields++;
+    if (!reader->strict) return MR_OK;
+    if (!is_plain_name(name))
+        return mr_fail(reader->err, MR_UNKNOWN_FIELD,
+                       "the record has an unknown field and the topic is strict");
+    return mr_fail(reader->err, MR_UNKNOWN_FIELD, "field %.*s is unknown and the topic is strict",
+                   (int)name.length, name.bytes);
+}

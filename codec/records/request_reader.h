@@ -1,0 +1,33 @@
+/* request_reader - the state of decoding one request record, and the steps that its fields share.
+ * Only codec/records/request_*.c include this.
+ *
+ * Owner:  one call of mr_request_decode. Memory: in the request's arena.
+ * Errors: class REJECT with one sentence that names the field, MR_NOMEM. */
+#ifndef MR_CODEC_RECORDS_REQUEST_READER_H
+#define MR_CODEC_RECORDS_REQUEST_READER_H
+
+#include "codec/records/request.h"
+#include "codec/status.h"
+#include "codec/wire/document.h"
+
+struct mr_request_reader {
+    struct mr_request *request; /* filled here */
+    const struct mr_document *document;
+    struct mr_error *err;
+    bool strict;                     /* an unknown member is an error */
+    uint32_t groups_seen;            /* bit set of groups whose field was read */
+    int64_t deadline_ms, timeout_ms; /* 0: not given */
+};
+
+/* Zeroed memory of the request; *out is NULL unless the status is MR_OK. */
+enum mr_status mr_request_take(struct mr_request_reader *reader, size_t count, size_t size,
+                               void **out);
+enum mr_status mr_request_copy_text(struct mr_request_reader *reader, struct mr_text text,
+                                    struct mr_text *out);
+/* Fails with "<field> must be <wanted>, not <kind of value>". */
+enum mr_status mr_request_wrong_type(struct mr_request_reader *reader, const char *field,
+                                     const char *wanted, struct mr_value value);
+/* Counts an unknown member. MR_UNKNOWN_FIELD when the topic is strict. */
+enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_text name);
+
+#endif
