@@ -7,7 +7,7 @@
 #define MR_CODEC_RECORDS_RESULT_H
 
 #include "codec/status.h"
-#include "codec/tokenizer/tokenizer.h"
+#include "codec/tokenizer/token_ids.h"
 #include "codec/wire/encoding.h"
 
 /* clang-format off */

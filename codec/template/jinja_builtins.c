@@ -8,42 +8,13 @@
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
-static struct mr_jinja_value fail_name(struct mr_jinja_run *run, const char *what,
-                                       struct mr_text name)
-{
-    return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: %s '%.*s'", what,
-                         name.length > 40 ? 40 : (int)name.length, name.bytes);
-}
-
-/* The argument given by keyword, or undefined. */
-static struct mr_jinja_value keyword(const struct mr_jinja_arguments *args, const char *name)
-{
-    for (uint32_t i = 0; i < args->named_count; i++) {
-        if (mr_text_is(args->names[i], name)) return args->named[i];
-    }
-    return (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
-}
-
-/* Positional argument `index`, or the keyword of that name, or undefined. */
-static struct mr_jinja_value argument(const struct mr_jinja_arguments *args, uint32_t index,
-                                      const char *name)
-{
-    return index < args->count ? args->values[index] : keyword(args, name);
-}
-
-static struct mr_text as_name(struct mr_jinja_value value)
-{
-    if (value.kind != MR_JINJA_TEXT) return (struct mr_text){"", 0};
-    return (struct mr_text){value.text.bytes, value.text.length};
-}
-
 /* ---- filters ---- */
 
 static struct mr_jinja_value filter_trim(struct mr_jinja_run *run, struct mr_jinja_value value,
                                          const struct mr_jinja_arguments *args)
 {
-    struct mr_jinja_value chars = argument(args, 0, "chars");
-    return mr_jinja_strip(run, value, chars.kind == MR_JINJA_TEXT ? &chars : NULL, 3);
+    struct mr_jinja_value chars = mr_jinja_argument(args, 0, "chars");
+    return mr_jinja_strip(run, value, chars.kind == MR_JINJA_TEXT ? &chars : NULL, MR_JINJA_BOTH);
 }
 
 static struct mr_jinja_value filter_length(struct mr_jinja_run *run, struct mr_jinja_value value,
@@ -53,40 +24,11 @@ static struct mr_jinja_value filter_length(struct mr_jinja_run *run, struct mr_j
     return mr_jinja_int((int64_t)mr_jinja_length(run, value));
 }
 
-static struct mr_jinja_value filter_upper(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                          const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    return mr_jinja_recase(run, value, "upper");
-}
-
-static struct mr_jinja_value filter_lower(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                          const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    return mr_jinja_recase(run, value, "lower");
-}
-
-static struct mr_jinja_value filter_title(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                          const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    return mr_jinja_recase(run, value, "title");
-}
-
-static struct mr_jinja_value filter_capitalize(struct mr_jinja_run *run,
-                                               struct mr_jinja_value value,
-                                               const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    return mr_jinja_recase(run, value, "capitalize");
-}
-
 static struct mr_jinja_value filter_tojson(struct mr_jinja_run *run, struct mr_jinja_value value,
                                            const struct mr_jinja_arguments *args)
 {
     struct mr_jinja_buffer buffer = {0};
-    struct mr_jinja_value indent = argument(args, 0, "indent");
+    struct mr_jinja_value indent = mr_jinja_argument(args, 0, "indent");
     int64_t spaces = indent.kind == MR_JINJA_INT ? indent.integer : -1;
     mr_jinja_print_json(run, &buffer, value, spaces > 16 ? 16 : spaces, 0);
     return mr_jinja_buffer_text(&buffer);
@@ -95,14 +37,7 @@ static struct mr_jinja_value filter_tojson(struct mr_jinja_run *run, struct mr_j
 static struct mr_jinja_value filter_join(struct mr_jinja_run *run, struct mr_jinja_value value,
                                          const struct mr_jinja_arguments *args)
 {
-    struct mr_jinja_buffer buffer = {0};
-    struct mr_jinja_list *list = mr_jinja_iterate(run, value);
-    struct mr_jinja_value by = argument(args, 0, "d");
-    for (size_t i = 0; i < list->count && run->status == MR_OK; i++) {
-        if (i && by.kind == MR_JINJA_TEXT) mr_jinja_append(run, &buffer, by);
-        mr_jinja_print(run, &buffer, list->items[i]);
-    }
-    return mr_jinja_buffer_text(&buffer);
+    return mr_jinja_join(run, value, mr_jinja_argument(args, 0, "d"));
 }
 
 static struct mr_jinja_value filter_first(struct mr_jinja_run *run, struct mr_jinja_value value,
@@ -110,7 +45,7 @@ static struct mr_jinja_value filter_first(struct mr_jinja_run *run, struct mr_ji
 {
     (void)args;
     struct mr_jinja_list *list = mr_jinja_iterate(run, value);
-    return list->count ? list->items[0] : (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
+    return list->count ? list->items[0] : mr_jinja_undefined();
 }
 
 static struct mr_jinja_value filter_last(struct mr_jinja_run *run, struct mr_jinja_value value,
@@ -118,15 +53,14 @@ static struct mr_jinja_value filter_last(struct mr_jinja_run *run, struct mr_jin
 {
     (void)args;
     struct mr_jinja_list *list = mr_jinja_iterate(run, value);
-    return list->count ? list->items[list->count - 1]
-                       : (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
+    return list->count ? list->items[list->count - 1] : mr_jinja_undefined();
 }
 
 static struct mr_jinja_value filter_default(struct mr_jinja_run *run, struct mr_jinja_value value,
                                             const struct mr_jinja_arguments *args)
 {
-    struct mr_jinja_value otherwise = argument(args, 0, "default_value");
-    bool falsy = mr_jinja_truth(argument(args, 1, "boolean")) && !mr_jinja_truth(value);
+    struct mr_jinja_value otherwise = mr_jinja_argument(args, 0, "default_value");
+    bool falsy = mr_jinja_truth(mr_jinja_argument(args, 1, "boolean")) && !mr_jinja_truth(value);
     if (value.kind != MR_JINJA_UNDEFINED && !falsy) return value;
     (void)run;
     return otherwise.kind == MR_JINJA_UNDEFINED ? mr_jinja_literal("") : otherwise;
@@ -155,13 +89,6 @@ static struct mr_jinja_value filter_reverse(struct mr_jinja_run *run, struct mr_
 {
     struct mr_jinja_value list = copy_list(run, value, true);
     return value.kind == MR_JINJA_TEXT ? filter_join(run, list, args) : list;
-}
-
-static struct mr_jinja_value filter_items(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                          const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    return value.kind == MR_JINJA_UNDEFINED ? mr_jinja_list_new(run) : mr_jinja_pairs(run, value);
 }
 
 static struct mr_jinja_value filter_string(struct mr_jinja_run *run, struct mr_jinja_value value,
@@ -204,7 +131,8 @@ static struct mr_jinja_value filter_float(struct mr_jinja_run *run, struct mr_ji
 static struct mr_jinja_value filter_replace(struct mr_jinja_run *run, struct mr_jinja_value value,
                                             const struct mr_jinja_arguments *args)
 {
-    return mr_jinja_replace(run, value, argument(args, 0, "old"), argument(args, 1, "new"));
+    return mr_jinja_replace(run, value, mr_jinja_argument(args, 0, "old"),
+                            mr_jinja_argument(args, 1, "new"));
 }
 
 static struct mr_jinja_value filter_safe(struct mr_jinja_run *run, struct mr_jinja_value value,
@@ -240,13 +168,15 @@ static struct mr_jinja_value filter_map(struct mr_jinja_run *run, struct mr_jinj
                                         const struct mr_jinja_arguments *args)
 {
     struct mr_jinja_list *from = mr_jinja_iterate(run, value);
-    struct mr_jinja_value list = mr_jinja_list_new(run), attribute = keyword(args, "attribute");
+    struct mr_jinja_value list = mr_jinja_list_new(run),
+                          attribute = mr_jinja_keyword(args, "attribute");
     struct mr_jinja_arguments rest = tail(args, 1);
     for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count && run->status == MR_OK; i++) {
         struct mr_jinja_value item =
             attribute.kind == MR_JINJA_TEXT
-                ? mr_jinja_attribute(run, from->items[i], as_name(attribute))
-                : mr_jinja_filter(run, as_name(argument(args, 0, "name")), from->items[i], &rest);
+                ? mr_jinja_attribute(run, from->items[i], mr_jinja_as_text(attribute))
+                : mr_jinja_filter(run, mr_jinja_as_text(mr_jinja_argument(args, 0, "name")),
+                                  from->items[i], &rest);
         mr_jinja_list_push(run, list.list, item);
     }
     return list;
@@ -260,13 +190,16 @@ static struct mr_jinja_value choose(struct mr_jinja_run *run, struct mr_jinja_va
     struct mr_jinja_list *from = mr_jinja_iterate(run, value);
     struct mr_jinja_value list = mr_jinja_list_new(run);
     uint32_t test_at = by_attribute ? 1 : 0;
-    struct mr_jinja_value test = argument(args, test_at, "test");
+    struct mr_jinja_value test = mr_jinja_argument(args, test_at, "test");
     struct mr_jinja_arguments rest = tail(args, test_at + 1);
     for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count && run->status == MR_OK; i++) {
         struct mr_jinja_value item = from->items[i];
-        if (by_attribute) item = mr_jinja_attribute(run, item, as_name(argument(args, 0, "attr")));
-        bool holds = test.kind == MR_JINJA_TEXT ? mr_jinja_test(run, as_name(test), item, &rest)
-                                                : mr_jinja_truth(item);
+        if (by_attribute)
+            item =
+                mr_jinja_attribute(run, item, mr_jinja_as_text(mr_jinja_argument(args, 0, "attr")));
+        bool holds = test.kind == MR_JINJA_TEXT
+                         ? mr_jinja_test(run, mr_jinja_as_text(test), item, &rest)
+                         : mr_jinja_truth(item);
         if (holds == wanted) mr_jinja_list_push(run, list.list, from->items[i]);
     }
     return list;
@@ -316,9 +249,9 @@ static struct mr_jinja_value filter_unique(struct mr_jinja_run *run, struct mr_j
 static struct mr_jinja_value filter_indent(struct mr_jinja_run *run, struct mr_jinja_value value,
                                            const struct mr_jinja_arguments *args)
 {
-    struct mr_jinja_value width = argument(args, 0, "width");
+    struct mr_jinja_value width = mr_jinja_argument(args, 0, "width");
     int64_t spaces = width.kind == MR_JINJA_INT ? width.integer : 4;
-    bool first = mr_jinja_truth(argument(args, 1, "first"));
+    bool first = mr_jinja_truth(mr_jinja_argument(args, 1, "first"));
     struct mr_jinja_buffer buffer = {0};
     if (value.kind != MR_JINJA_TEXT) return value;
     for (size_t i = 0; i < value.text.length && run->status == MR_OK;) {
@@ -337,24 +270,23 @@ static struct mr_jinja_value filter_indent(struct mr_jinja_run *run, struct mr_j
 
 static const struct {
     const char *name;
-    struct mr_jinja_value (*apply)(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                   const struct mr_jinja_arguments *args);
+    mr_jinja_operation *apply;
 } filters[] = {
-    {"trim", filter_trim},       {"length", filter_length},
-    {"count", filter_length},    {"upper", filter_upper},
-    {"lower", filter_lower},     {"title", filter_title},
-    {"tojson", filter_tojson},   {"join", filter_join},
-    {"first", filter_first},     {"last", filter_last},
-    {"default", filter_default}, {"d", filter_default},
-    {"list", filter_list},       {"reverse", filter_reverse},
-    {"items", filter_items},     {"string", filter_string},
-    {"int", filter_int},         {"float", filter_float},
-    {"replace", filter_replace}, {"safe", filter_safe},
-    {"abs", filter_abs},         {"map", filter_map},
-    {"select", filter_select},   {"reject", filter_reject},
-    {"unique", filter_unique},   {"selectattr", filter_selectattr},
-    {"indent", filter_indent},   {"rejectattr", filter_rejectattr},
-    {"dictsort", filter_items},  {"capitalize", filter_capitalize},
+    {"trim", filter_trim},        {"length", filter_length},
+    {"count", filter_length},     {"upper", mr_jinja_upper},
+    {"lower", mr_jinja_lower},    {"title", mr_jinja_title},
+    {"tojson", filter_tojson},    {"join", filter_join},
+    {"first", filter_first},      {"last", filter_last},
+    {"default", filter_default},  {"d", filter_default},
+    {"list", filter_list},        {"reverse", filter_reverse},
+    {"items", mr_jinja_items},    {"string", filter_string},
+    {"int", filter_int},          {"float", filter_float},
+    {"replace", filter_replace},  {"safe", filter_safe},
+    {"abs", filter_abs},          {"map", filter_map},
+    {"select", filter_select},    {"reject", filter_reject},
+    {"unique", filter_unique},    {"selectattr", filter_selectattr},
+    {"indent", filter_indent},    {"rejectattr", filter_rejectattr},
+    {"dictsort", mr_jinja_items}, {"capitalize", mr_jinja_capitalize},
 };
 
 struct mr_jinja_value mr_jinja_filter(struct mr_jinja_run *run, struct mr_text name,
@@ -364,7 +296,7 @@ struct mr_jinja_value mr_jinja_filter(struct mr_jinja_run *run, struct mr_text n
     for (size_t i = 0; i < COUNT(filters); i++) {
         if (mr_text_is(name, filters[i].name)) return filters[i].apply(run, value, arguments);
     }
-    return fail_name(run, "unknown filter", name);
+    return mr_jinja_fail_name(run, "unknown filter", name);
 }
 
 /* ---- tests ---- */
@@ -404,7 +336,7 @@ bool mr_jinja_test(struct mr_jinja_run *run, struct mr_text name, struct mr_jinj
     bool known;
     bool holds = test_kind(name, value, &known);
     if (known) return holds;
-    struct mr_jinja_value other = argument(arguments, 0, "other");
+    struct mr_jinja_value other = mr_jinja_argument(arguments, 0, "other");
     static const char *const equal[] = {"equalto", "eq", "==", "sameas"};
     for (size_t i = 0; i < COUNT(equal); i++) {
         if (mr_text_is(name, equal[i])) return mr_jinja_equal(value, other);
@@ -415,7 +347,7 @@ bool mr_jinja_test(struct mr_jinja_run *run, struct mr_text name, struct mr_jinj
         return mr_jinja_compare(run, value, other) > 0;
     if (mr_text_is(name, "lt") || mr_text_is(name, "<"))
         return mr_jinja_compare(run, value, other) < 0;
-    fail_name(run, "unknown test", name);
+    mr_jinja_fail_name(run, "unknown test", name);
     return false;
 }
 
@@ -454,7 +386,7 @@ static struct mr_jinja_value call_dict(struct mr_jinja_run *run,
 static struct mr_jinja_value call_raise(struct mr_jinja_run *run,
                                         const struct mr_jinja_arguments *args)
 {
-    struct mr_text why = as_name(argument(args, 0, "message"));
+    struct mr_text why = mr_jinja_as_text(mr_jinja_argument(args, 0, "message"));
     return mr_jinja_fail(run, MR_INVALID_REQUEST, "the chat template refuses: %.*s",
                          why.length > 150 ? 150 : (int)why.length, why.bytes);
 }
@@ -462,7 +394,7 @@ static struct mr_jinja_value call_raise(struct mr_jinja_run *run,
 static struct mr_jinja_value call_strftime(struct mr_jinja_run *run,
                                            const struct mr_jinja_arguments *args)
 {
-    struct mr_text format = as_name(argument(args, 0, "format"));
+    struct mr_text format = mr_jinja_as_text(mr_jinja_argument(args, 0, "format"));
     char pattern[64] = "", out[128];
     time_t seconds = (time_t)run->unix_seconds;
     struct tm parts;
@@ -504,47 +436,4 @@ struct mr_jinja_value mr_jinja_call(struct mr_jinja_run *run, struct mr_jinja_va
         }
     }
     return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: value cannot be called");
-}
-
-/* ---- attributes ---- */
-
-struct mr_jinja_value mr_jinja_attribute(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                         struct mr_text name)
-{
-    if (mr_jinja_has_method(value.kind, name)) {
-        struct mr_jinja_value bound = {.kind = MR_JINJA_METHOD};
-        bound.function.name = name;
-        bound.function.self = mr_arena_take(run->arena, sizeof value);
-        if (!bound.function.self) return fail_name(run, "out of memory for", name);
-        *bound.function.self = value;
-        return bound;
-    }
-    if (value.kind == MR_JINJA_UNDEFINED) return fail_name(run, "undefined value has no", name);
-    if (value.kind != MR_JINJA_DICT) return (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
-    struct mr_jinja_value *found = mr_jinja_dict_get(value.dict, mr_jinja_text(run, name, false));
-    return found ? *found : (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
-}
-
-struct mr_jinja_value mr_jinja_index(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                     struct mr_jinja_value index)
-{
-    const struct mr_jinja_value undefined = {.kind = MR_JINJA_UNDEFINED};
-    if (value.kind == MR_JINJA_UNDEFINED) {
-        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: undefined value indexed");
-    }
-    if (value.kind == MR_JINJA_DICT) {
-        struct mr_jinja_value *found = mr_jinja_dict_get(value.dict, index);
-        return found ? *found : undefined;
-    }
-    if (index.kind == MR_JINJA_TEXT) return mr_jinja_attribute(run, value, as_name(index));
-    if (index.kind != MR_JINJA_INT ||
-        (value.kind != MR_JINJA_LIST && value.kind != MR_JINJA_TEXT)) {
-        return undefined;
-    }
-    int64_t count = (int64_t)mr_jinja_length(run, value);
-    int64_t at = index.integer < 0 ? index.integer + count : index.integer;
-    if (at < 0 || at >= count) return undefined;
-    if (value.kind == MR_JINJA_LIST) return value.list->items[at];
-    size_t begin = mr_jinja_offset(value, (size_t)at), end = mr_jinja_offset(value, (size_t)at + 1);
-    return mr_jinja_slice_bytes(value, begin, end);
 }

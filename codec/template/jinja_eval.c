@@ -2,6 +2,7 @@
 
 #include "codec/limits.h"
 #include "codec/template/jinja_builtins.h"
+#include "codec/template/jinja_methods.h"
 
 #include <math.h>
 #include <string.h>
@@ -23,11 +24,6 @@ struct interpreter {
 
 static struct mr_jinja_value eval(struct interpreter *in, const struct mr_jinja_node *node);
 static void run_list(struct interpreter *in, const struct mr_jinja_node *node);
-
-static struct mr_jinja_value undefined(void)
-{
-    return (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
-}
 
 static struct mr_jinja_value key_of(struct mr_text name)
 {
@@ -76,7 +72,7 @@ static struct mr_jinja_value eval_name(struct interpreter *in, struct mr_text na
         struct mr_jinja_value *found = mr_jinja_dict_get(scope->names, key_of(name));
         if (found) return *found;
     }
-    if (!mr_jinja_is_function(name)) return undefined();
+    if (!mr_jinja_is_function(name)) return mr_jinja_undefined();
     struct mr_jinja_value function = {.kind = MR_JINJA_FUNCTION};
     function.function.name = name;
     return function;
@@ -133,7 +129,7 @@ static struct mr_jinja_value bind_parameter(struct interpreter *in,
             return arguments->named[i];
         }
     }
-    return parameter->a ? eval(in, parameter->a) : undefined();
+    return parameter->a ? eval(in, parameter->a) : mr_jinja_undefined();
 }
 
 static struct mr_jinja_value call_macro(struct interpreter *in, const struct mr_jinja_node *macro,
@@ -141,7 +137,7 @@ static struct mr_jinja_value call_macro(struct interpreter *in, const struct mr_
 {
     struct scope scope, *caller = in->scope;
     struct mr_jinja_buffer printed = {0}, *out = in->out;
-    if (!open_scope(in, &scope, in->globals)) return undefined();
+    if (!open_scope(in, &scope, in->globals)) return mr_jinja_undefined();
     uint32_t index = 0;
     for (const struct mr_jinja_node *parameter = macro->b; parameter; parameter = parameter->next) {
         struct mr_jinja_value value = bind_parameter(in, parameter, index++, arguments);
@@ -159,7 +155,7 @@ static struct mr_jinja_value eval_call(struct interpreter *in, const struct mr_j
     struct mr_jinja_arguments arguments;
     struct mr_jinja_value callee = eval(in, node->a);
     eval_arguments(in, node->items, &arguments);
-    if (in->run->status != MR_OK) return undefined();
+    if (in->run->status != MR_OK) return mr_jinja_undefined();
     if (callee.kind == MR_JINJA_MACRO) return call_macro(in, callee.macro, &arguments);
     return mr_jinja_call(in->run, callee, &arguments);
 }
@@ -179,7 +175,7 @@ static struct mr_jinja_value eval_slice(struct interpreter *in, const struct mr_
     struct mr_jinja_value base = eval(in, node->a), parts[3];
     const struct mr_jinja_node *nodes[3] = {node->b, node->c, node->d};
     for (int i = 0; i < 3; i++)
-        parts[i] = nodes[i] ? eval(in, nodes[i]) : undefined();
+        parts[i] = nodes[i] ? eval(in, nodes[i]) : mr_jinja_undefined();
     int64_t by = parts[2].kind == MR_JINJA_INT ? parts[2].integer : 1;
     if (!by || in->run->status != MR_OK) {
         return mr_jinja_fail(in->run, MR_INVALID_REQUEST, "chat template: slice step 0");
@@ -271,12 +267,9 @@ static struct mr_jinja_value add_lists(struct interpreter *in, struct mr_jinja_v
                                        struct mr_jinja_value b)
 {
     struct mr_jinja_value list = mr_jinja_list_new(in->run);
-    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < a.list->count; i++) {
-        mr_jinja_list_push(in->run, list.list, a.list->items[i]);
-    }
-    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < b.list->count; i++) {
-        mr_jinja_list_push(in->run, list.list, b.list->items[i]);
-    }
+    if (list.kind != MR_JINJA_LIST) return list;
+    mr_jinja_list_extend(in->run, list.list, a.list);
+    mr_jinja_list_extend(in->run, list.list, b.list);
     return list;
 }
 
@@ -293,7 +286,7 @@ static struct mr_jinja_value eval_binary(struct interpreter *in, const struct mr
 {
     struct mr_jinja_value a = eval(in, node->a), b = eval(in, node->b);
     char op = node->text.bytes[0];
-    if (in->run->status != MR_OK) return undefined();
+    if (in->run->status != MR_OK) return mr_jinja_undefined();
     if (op == '~') return concatenate(in, a, b);
     if (op == '+' && a.kind == MR_JINJA_TEXT && b.kind == MR_JINJA_TEXT) {
         return concatenate(in, a, b);
@@ -318,7 +311,7 @@ static struct mr_jinja_value eval_compare(struct interpreter *in, const struct m
 {
     struct mr_jinja_value a = eval(in, node->a), b = eval(in, node->b);
     struct mr_text op = node->text;
-    if (in->run->status != MR_OK) return undefined();
+    if (in->run->status != MR_OK) return mr_jinja_undefined();
     if (mr_text_is(op, "==")) return mr_jinja_bool(mr_jinja_equal(a, b));
     if (mr_text_is(op, "!=")) return mr_jinja_bool(!mr_jinja_equal(a, b));
     if (mr_text_is(op, "in")) return mr_jinja_bool(mr_jinja_contains(in->run, b, a));
@@ -334,7 +327,7 @@ static struct mr_jinja_value eval_filter_or_test(struct interpreter *in,
     struct mr_jinja_arguments arguments;
     struct mr_jinja_value value = eval(in, node->a);
     eval_arguments(in, node->items, &arguments);
-    if (in->run->status != MR_OK) return undefined();
+    if (in->run->status != MR_OK) return mr_jinja_undefined();
     if (node->kind == MR_JINJA_NODE_FILTER) {
         return mr_jinja_filter(in->run, node->text, value, &arguments);
     }
@@ -353,7 +346,7 @@ static struct mr_jinja_value eval_logic(struct interpreter *in, const struct mr_
     if (node->kind == MR_JINJA_NODE_NOT) return mr_jinja_bool(!mr_jinja_truth(eval(in, node->a)));
     if (node->kind == MR_JINJA_NODE_CONDITIONAL) {
         if (mr_jinja_truth(eval(in, node->b))) return eval(in, node->a);
-        return node->c ? eval(in, node->c) : undefined();
+        return node->c ? eval(in, node->c) : mr_jinja_undefined();
     }
     struct mr_jinja_value left = eval(in, node->a);
     bool decided = mr_jinja_truth(left) == (node->kind == MR_JINJA_NODE_OR);
@@ -378,7 +371,7 @@ static struct mr_jinja_value eval_constant(const struct mr_jinja_node *node)
 
 static struct mr_jinja_value eval(struct interpreter *in, const struct mr_jinja_node *node)
 {
-    if (!step(in)) return undefined();
+    if (!step(in)) return mr_jinja_undefined();
     switch (node->kind) {
     case MR_JINJA_NODE_NAME:
         return eval_name(in, node->text);
@@ -434,7 +427,7 @@ static void assign(struct interpreter *in, const struct mr_jinja_node *target,
         struct mr_jinja_list *parts = mr_jinja_iterate(in->run, value);
         size_t i = 0;
         for (const struct mr_jinja_node *item = target->items; item; item = item->next, i++) {
-            assign(in, item, i < parts->count ? parts->items[i] : undefined());
+            assign(in, item, i < parts->count ? parts->items[i] : mr_jinja_undefined());
         }
     }
 }
@@ -453,8 +446,8 @@ static void set_loop(struct interpreter *in, struct mr_jinja_dict *loop,
         {"first", mr_jinja_bool(i == 0)},
         {"last", mr_jinja_bool(i + 1 == list->count)},
         {"length", mr_jinja_int((int64_t)list->count)},
-        {"previtem", i ? list->items[i - 1] : undefined()},
-        {"nextitem", i + 1 < list->count ? list->items[i + 1] : undefined()},
+        {"previtem", i ? list->items[i - 1] : mr_jinja_undefined()},
+        {"nextitem", i + 1 < list->count ? list->items[i + 1] : mr_jinja_undefined()},
     };
     for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
         mr_jinja_dict_set(in->run, loop, mr_jinja_literal(fields[f].name), fields[f].value);

@@ -4,9 +4,8 @@
 
 struct method {
     const char *name;
-    enum mr_jinja_kind kind;
-    struct mr_jinja_value (*call)(struct mr_jinja_run *run, struct mr_jinja_value self,
-                                  const struct mr_jinja_arguments *args);
+    enum mr_jinja_kind kind; /* of the values that have it */
+    mr_jinja_operation *call;
 };
 
 static bool is_text(const struct mr_jinja_arguments *args, uint32_t index)
@@ -14,140 +13,30 @@ static bool is_text(const struct mr_jinja_arguments *args, uint32_t index)
     return index < args->count && args->values[index].kind == MR_JINJA_TEXT;
 }
 
-static struct mr_jinja_value need_text(struct mr_jinja_run *run)
-{
-    return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: a method needs a text argument");
-}
-
-static bool strips(char c, const struct mr_jinja_value *chars)
-{
-    if (!chars) return mr_text_is_space(c);
-    return c && memchr(chars->text.bytes, c, chars->text.length);
-}
-
-struct mr_jinja_value mr_jinja_strip(struct mr_jinja_run *run, struct mr_jinja_value text,
-                                     const struct mr_jinja_value *chars, int sides)
-{
-    if (text.kind != MR_JINJA_TEXT) return need_text(run);
-    if (chars && chars->kind != MR_JINJA_TEXT) chars = NULL;
-    size_t begin = 0, end = text.text.length;
-    while ((sides & 1) && begin < end && strips(text.text.bytes[begin], chars))
-        begin++;
-    while ((sides & 2) && end > begin && strips(text.text.bytes[end - 1], chars))
-        end--;
-    return mr_jinja_slice_bytes(text, begin, end);
-}
-
-struct mr_jinja_value mr_jinja_replace(struct mr_jinja_run *run, struct mr_jinja_value text,
-                                       struct mr_jinja_value from, struct mr_jinja_value to)
-{
-    if (text.kind != MR_JINJA_TEXT || from.kind != MR_JINJA_TEXT || to.kind != MR_JINJA_TEXT) {
-        return need_text(run);
-    }
-    struct mr_jinja_buffer buffer = {0};
-    size_t at = 0;
-    while (from.text.length && run->status == MR_OK) {
-        const char *found =
-            memmem(text.text.bytes + at, text.text.length - at, from.text.bytes, from.text.length);
-        if (!found) break;
-        size_t where = (size_t)(found - text.text.bytes);
-        mr_jinja_append(run, &buffer, mr_jinja_slice_bytes(text, at, where));
-        mr_jinja_append(run, &buffer, to);
-        at = where + from.text.length;
-    }
-    if (!at) return text;
-    mr_jinja_append(run, &buffer, mr_jinja_slice_bytes(text, at, text.text.length));
-    return mr_jinja_buffer_text(&buffer);
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-struct mr_jinja_value mr_jinja_recase(struct mr_jinja_run *run, struct mr_jinja_value text,
-                                      const char *how)
-{
-    if (text.kind != MR_JINJA_TEXT) return need_text(run);
-    struct mr_jinja_buffer buffer = {0};
-    mr_jinja_append(run, &buffer, text);
-    for (size_t i = 0; i < buffer.length; i++) {
-        char c = buffer.bytes[i];
-        bool first = i == 0 || (how[0] == 't' && !is_letter(buffer.bytes[i - 1]));
-        bool upper = how[0] == 'u' || ((how[0] == 'c' || how[0] == 't') && first);
-        if (is_letter(c)) buffer.bytes[i] = (char)(upper ? c & ~0x20 : c | 0x20);
-    }
-    return mr_jinja_buffer_text(&buffer);
-}
-
-struct mr_jinja_value mr_jinja_pairs(struct mr_jinja_run *run, struct mr_jinja_value dict)
-{
-    struct mr_jinja_value list = mr_jinja_list_new(run);
-    if (dict.kind != MR_JINJA_DICT) {
-        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: items needs a dictionary");
-    }
-    for (size_t i = 0; i < dict.dict->count && run->status == MR_OK; i++) {
-        struct mr_jinja_value pair = mr_jinja_list_new(run);
-        if (pair.kind != MR_JINJA_LIST) break;
-        mr_jinja_list_push(run, pair.list, dict.dict->keys[i]);
-        mr_jinja_list_push(run, pair.list, dict.dict->values[i]);
-        mr_jinja_list_push(run, list.list, pair);
-    }
-    return list;
-}
-
 /* ---- text ---- */
 
 static struct mr_jinja_value text_strip(struct mr_jinja_run *run, struct mr_jinja_value self,
                                         const struct mr_jinja_arguments *args)
 {
-    return mr_jinja_strip(run, self, args->count ? &args->values[0] : NULL, 3);
+    return mr_jinja_strip(run, self, args->count ? &args->values[0] : NULL, MR_JINJA_BOTH);
 }
 
 static struct mr_jinja_value text_lstrip(struct mr_jinja_run *run, struct mr_jinja_value self,
                                          const struct mr_jinja_arguments *args)
 {
-    return mr_jinja_strip(run, self, args->count ? &args->values[0] : NULL, 1);
+    return mr_jinja_strip(run, self, args->count ? &args->values[0] : NULL, MR_JINJA_LEFT);
 }
 
 static struct mr_jinja_value text_rstrip(struct mr_jinja_run *run, struct mr_jinja_value self,
                                          const struct mr_jinja_arguments *args)
 {
-    return mr_jinja_strip(run, self, args->count ? &args->values[0] : NULL, 2);
-}
-
-static struct mr_jinja_value text_upper(struct mr_jinja_run *run, struct mr_jinja_value self,
-                                        const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    return mr_jinja_recase(run, self, "upper");
-}
-
-static struct mr_jinja_value text_lower(struct mr_jinja_run *run, struct mr_jinja_value self,
-                                        const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    return mr_jinja_recase(run, self, "lower");
-}
-
-static struct mr_jinja_value text_title(struct mr_jinja_run *run, struct mr_jinja_value self,
-                                        const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    return mr_jinja_recase(run, self, "title");
-}
-
-static struct mr_jinja_value text_capitalize(struct mr_jinja_run *run, struct mr_jinja_value self,
-                                             const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    return mr_jinja_recase(run, self, "capitalize");
+    return mr_jinja_strip(run, self, args->count ? &args->values[0] : NULL, MR_JINJA_RIGHT);
 }
 
 static struct mr_jinja_value text_replace(struct mr_jinja_run *run, struct mr_jinja_value self,
                                           const struct mr_jinja_arguments *args)
 {
-    if (!is_text(args, 0) || !is_text(args, 1)) return need_text(run);
+    if (!is_text(args, 0) || !is_text(args, 1)) return mr_jinja_need_text(run);
     return mr_jinja_replace(run, self, args->values[0], args->values[1]);
 }
 
@@ -168,19 +57,21 @@ static bool has_affix(struct mr_jinja_value self, struct mr_jinja_value affix, b
 static struct mr_jinja_value text_startswith(struct mr_jinja_run *run, struct mr_jinja_value self,
                                              const struct mr_jinja_arguments *args)
 {
-    return args->count ? mr_jinja_bool(has_affix(self, args->values[0], true)) : need_text(run);
+    return args->count ? mr_jinja_bool(has_affix(self, args->values[0], true))
+                       : mr_jinja_need_text(run);
 }
 
 static struct mr_jinja_value text_endswith(struct mr_jinja_run *run, struct mr_jinja_value self,
                                            const struct mr_jinja_arguments *args)
 {
-    return args->count ? mr_jinja_bool(has_affix(self, args->values[0], false)) : need_text(run);
+    return args->count ? mr_jinja_bool(has_affix(self, args->values[0], false))
+                       : mr_jinja_need_text(run);
 }
 
 static struct mr_jinja_value text_find(struct mr_jinja_run *run, struct mr_jinja_value self,
                                        const struct mr_jinja_arguments *args)
 {
-    if (!is_text(args, 0)) return need_text(run);
+    if (!is_text(args, 0)) return mr_jinja_need_text(run);
     const char *found = memmem(self.text.bytes, self.text.length, args->values[0].text.bytes,
                                args->values[0].text.length);
     if (!found) return mr_jinja_int(-1);
@@ -213,7 +104,7 @@ static struct mr_jinja_value text_split(struct mr_jinja_run *run, struct mr_jinj
     int64_t most = args->count > 1 && args->values[1].kind == MR_JINJA_INT ? args->values[1].integer
                                                                            : INT64_MAX;
     if (most < 0) most = INT64_MAX;
-    if (!by.text.length) return need_text(run);
+    if (!by.text.length) return mr_jinja_need_text(run);
     size_t at = 0;
     while (run->status == MR_OK && most-- > 0) {
         const char *found =
@@ -230,9 +121,8 @@ static struct mr_jinja_value text_split(struct mr_jinja_run *run, struct mr_jinj
 static struct mr_jinja_value text_join(struct mr_jinja_run *run, struct mr_jinja_value self,
                                        const struct mr_jinja_arguments *args)
 {
-    struct mr_jinja_arguments by = {.values = {self}, .count = 1};
-    if (!args->count) return need_text(run);
-    return mr_jinja_filter(run, (struct mr_text){"join", 4}, args->values[0], &by);
+    if (!args->count) return mr_jinja_need_text(run);
+    return mr_jinja_join(run, args->values[0], self);
 }
 
 /* ---- dictionaries and lists ---- */
@@ -240,17 +130,10 @@ static struct mr_jinja_value text_join(struct mr_jinja_run *run, struct mr_jinja
 static struct mr_jinja_value dict_get(struct mr_jinja_run *run, struct mr_jinja_value self,
                                       const struct mr_jinja_arguments *args)
 {
-    if (!args->count) return need_text(run);
+    if (!args->count) return mr_jinja_need_text(run);
     struct mr_jinja_value *found = mr_jinja_dict_get(self.dict, args->values[0]);
     if (found) return *found;
     return args->count > 1 ? args->values[1] : mr_jinja_none();
-}
-
-static struct mr_jinja_value dict_items(struct mr_jinja_run *run, struct mr_jinja_value self,
-                                        const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    return mr_jinja_pairs(run, self);
 }
 
 static struct mr_jinja_value dict_keys(struct mr_jinja_run *run, struct mr_jinja_value self,
@@ -283,10 +166,10 @@ static const struct method methods[] = {
     {"strip", MR_JINJA_TEXT, text_strip},
     {"lstrip", MR_JINJA_TEXT, text_lstrip},
     {"rstrip", MR_JINJA_TEXT, text_rstrip},
-    {"upper", MR_JINJA_TEXT, text_upper},
-    {"lower", MR_JINJA_TEXT, text_lower},
-    {"title", MR_JINJA_TEXT, text_title},
-    {"capitalize", MR_JINJA_TEXT, text_capitalize},
+    {"upper", MR_JINJA_TEXT, mr_jinja_upper},
+    {"lower", MR_JINJA_TEXT, mr_jinja_lower},
+    {"title", MR_JINJA_TEXT, mr_jinja_title},
+    {"capitalize", MR_JINJA_TEXT, mr_jinja_capitalize},
     {"replace", MR_JINJA_TEXT, text_replace},
     {"startswith", MR_JINJA_TEXT, text_startswith},
     {"endswith", MR_JINJA_TEXT, text_endswith},
@@ -294,7 +177,7 @@ static const struct method methods[] = {
     {"split", MR_JINJA_TEXT, text_split},
     {"join", MR_JINJA_TEXT, text_join},
     {"get", MR_JINJA_DICT, dict_get},
-    {"items", MR_JINJA_DICT, dict_items},
+    {"items", MR_JINJA_DICT, mr_jinja_items},
     {"keys", MR_JINJA_DICT, dict_keys},
     {"values", MR_JINJA_DICT, dict_values},
     {"append", MR_JINJA_LIST, list_append},
@@ -308,19 +191,54 @@ static const struct method *find_method(enum mr_jinja_kind kind, struct mr_text 
     return NULL;
 }
 
-bool mr_jinja_has_method(enum mr_jinja_kind kind, struct mr_text name)
-{
-    return find_method(kind, name) != NULL;
-}
-
 struct mr_jinja_value mr_jinja_method(struct mr_jinja_run *run, struct mr_jinja_value self,
                                       struct mr_text name,
                                       const struct mr_jinja_arguments *arguments)
 {
     const struct method *method = find_method(self.kind, name);
-    if (!method) {
-        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: no method '%.*s'",
-                             name.length > 40 ? 40 : (int)name.length, name.bytes);
-    }
+    if (!method) return mr_jinja_fail_name(run, "no method", name);
     return method->call(run, self, arguments);
+}
+
+/* ---- attributes ---- */
+
+struct mr_jinja_value mr_jinja_attribute(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         struct mr_text name)
+{
+    if (find_method(value.kind, name)) {
+        struct mr_jinja_value bound = {.kind = MR_JINJA_METHOD};
+        bound.function.name = name;
+        bound.function.self = mr_arena_take(run->arena, sizeof value);
+        if (!bound.function.self) return mr_jinja_fail_name(run, "out of memory for", name);
+        *bound.function.self = value;
+        return bound;
+    }
+    if (value.kind == MR_JINJA_UNDEFINED)
+        return mr_jinja_fail_name(run, "undefined value has no", name);
+    if (value.kind != MR_JINJA_DICT) return mr_jinja_undefined();
+    struct mr_jinja_value *found = mr_jinja_dict_get(value.dict, mr_jinja_text(run, name, false));
+    return found ? *found : mr_jinja_undefined();
+}
+
+struct mr_jinja_value mr_jinja_index(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                     struct mr_jinja_value index)
+{
+    if (value.kind == MR_JINJA_UNDEFINED) {
+        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: undefined value indexed");
+    }
+    if (value.kind == MR_JINJA_DICT) {
+        struct mr_jinja_value *found = mr_jinja_dict_get(value.dict, index);
+        return found ? *found : mr_jinja_undefined();
+    }
+    if (index.kind == MR_JINJA_TEXT) return mr_jinja_attribute(run, value, mr_jinja_as_text(index));
+    if (index.kind != MR_JINJA_INT ||
+        (value.kind != MR_JINJA_LIST && value.kind != MR_JINJA_TEXT)) {
+        return mr_jinja_undefined();
+    }
+    int64_t count = (int64_t)mr_jinja_length(run, value);
+    int64_t at = index.integer < 0 ? index.integer + count : index.integer;
+    if (at < 0 || at >= count) return mr_jinja_undefined();
+    if (value.kind == MR_JINJA_LIST) return value.list->items[at];
+    size_t begin = mr_jinja_offset(value, (size_t)at), end = mr_jinja_offset(value, (size_t)at + 1);
+    return mr_jinja_slice_bytes(value, begin, end);
 }

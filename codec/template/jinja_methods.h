@@ -1,25 +1,22 @@
-/* jinja_methods - what text and dictionaries can do when called with a dot: Python's str and dict
- * methods that templates use. Owner, memory and errors as jinja_builtins. */
+/* jinja_methods - what follows a value after a dot or in brackets: methods, attributes, indexes.
+ *
+ * Methods are those of Python's str, dict and list that templates use; each is one row of a table.
+ *
+ * Owner: one rendering. Memory: the run's arena. Errors: sticky in the run. */
 #ifndef MR_CODEC_TEMPLATE_JINJA_METHODS_H
 #define MR_CODEC_TEMPLATE_JINJA_METHODS_H
 
-#include "codec/template/jinja_builtins.h"
+#include "codec/template/jinja_operations.h"
 
-/* True when values of this kind have that method. */
-bool mr_jinja_has_method(enum mr_jinja_kind kind, struct mr_text name);
+/* self.name(arguments); the run fails when values of self's kind have no such method. */
 struct mr_jinja_value mr_jinja_method(struct mr_jinja_run *run, struct mr_jinja_value self,
                                       struct mr_text name,
                                       const struct mr_jinja_arguments *arguments);
-
-/* Shared with filters. chars NULL: white space. sides: 1 left, 2 right, 3 both. */
-struct mr_jinja_value mr_jinja_strip(struct mr_jinja_run *run, struct mr_jinja_value text,
-                                     const struct mr_jinja_value *chars, int sides);
-struct mr_jinja_value mr_jinja_replace(struct mr_jinja_run *run, struct mr_jinja_value text,
-                                       struct mr_jinja_value from, struct mr_jinja_value to);
-/* "upper", "lower", "capitalize" or "title", on ASCII letters. */
-struct mr_jinja_value mr_jinja_recase(struct mr_jinja_run *run, struct mr_jinja_value text,
-                                      const char *how);
-/* [[key, value], ...] of a dictionary. */
-struct mr_jinja_value mr_jinja_pairs(struct mr_jinja_run *run, struct mr_jinja_value dict);
+/* value.name: a method of its kind, else the dictionary's key, else undefined. */
+struct mr_jinja_value mr_jinja_attribute(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                         struct mr_text name);
+/* value[index]: a key, a place in a list (negative: from the end) or a character. */
+struct mr_jinja_value mr_jinja_index(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                     struct mr_jinja_value index);
 
 #endif

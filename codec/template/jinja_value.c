@@ -21,7 +21,7 @@ struct mr_jinja_value mr_jinja_fail(struct mr_jinja_run *run, enum mr_status sta
         }
         va_end(args);
     }
-    return (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
+    return mr_jinja_undefined();
 }
 
 static void *take(struct mr_jinja_run *run, size_t count, size_t size)
@@ -29,6 +29,11 @@ static void *take(struct mr_jinja_run *run, size_t count, size_t size)
     void *taken = run->status == MR_OK ? mr_arena_take_array(run->arena, count, size) : NULL;
     if (!taken) mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: out of memory for text");
     return taken;
+}
+
+struct mr_jinja_value mr_jinja_undefined(void)
+{
+    return (struct mr_jinja_value){.kind = MR_JINJA_UNDEFINED};
 }
 
 struct mr_jinja_value mr_jinja_none(void)
@@ -73,6 +78,12 @@ struct mr_jinja_value mr_jinja_literal(const char *text)
     return value;
 }
 
+struct mr_text mr_jinja_as_text(struct mr_jinja_value value)
+{
+    if (value.kind != MR_JINJA_TEXT) return (struct mr_text){"", 0};
+    return (struct mr_text){value.text.bytes, value.text.length};
+}
+
 struct mr_jinja_value mr_jinja_list_new(struct mr_jinja_run *run)
 {
     struct mr_jinja_value value = {.kind = MR_JINJA_LIST};
@@ -108,6 +119,14 @@ void mr_jinja_list_push(struct mr_jinja_run *run, struct mr_jinja_list *list,
         list->capacity = capacity;
     }
     list->items[list->count++] = value;
+}
+
+void mr_jinja_list_extend(struct mr_jinja_run *run, struct mr_jinja_list *list,
+                          const struct mr_jinja_list *from)
+{
+    size_t count = from->count; /* from may be list itself */
+    for (size_t i = 0; i < count; i++)
+        mr_jinja_list_push(run, list, from->items[i]);
 }
 
 struct mr_jinja_value *mr_jinja_dict_get(const struct mr_jinja_dict *dict,
@@ -199,8 +218,7 @@ bool mr_jinja_equal(struct mr_jinja_value a, struct mr_jinja_value b)
     if (a.kind != b.kind) return false;
     switch (a.kind) {
     case MR_JINJA_TEXT:
-        return mr_text_equal((struct mr_text){a.text.bytes, a.text.length},
-                             (struct mr_text){b.text.bytes, b.text.length});
+        return mr_text_equal(mr_jinja_as_text(a), mr_jinja_as_text(b));
     case MR_JINJA_LIST:
         return equal_lists(a.list, b.list);
     case MR_JINJA_DICT:

@@ -78,6 +78,7 @@ struct mr_jinja_buffer {
 struct mr_jinja_value mr_jinja_fail(struct mr_jinja_run *run, enum mr_status status,
                                     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+struct mr_jinja_value mr_jinja_undefined(void);
 struct mr_jinja_value mr_jinja_none(void);
 struct mr_jinja_value mr_jinja_bool(bool value);
 struct mr_jinja_value mr_jinja_int(int64_t value);
@@ -87,10 +88,14 @@ struct mr_jinja_value mr_jinja_text(struct mr_jinja_run *run, struct mr_text tex
                                     bool from_message);
 /* A literal of this program or the template. */
 struct mr_jinja_value mr_jinja_literal(const char *text);
+/* The bytes of a text, empty for any other value. */
+struct mr_text mr_jinja_as_text(struct mr_jinja_value value);
 struct mr_jinja_value mr_jinja_list_new(struct mr_jinja_run *run);
 struct mr_jinja_value mr_jinja_dict_new(struct mr_jinja_run *run);
 void mr_jinja_list_push(struct mr_jinja_run *run, struct mr_jinja_list *list,
                         struct mr_jinja_value value);
+void mr_jinja_list_extend(struct mr_jinja_run *run, struct mr_jinja_list *list,
+                          const struct mr_jinja_list *from);
 void mr_jinja_dict_set(struct mr_jinja_run *run, struct mr_jinja_dict *dict,
                        struct mr_jinja_value key, struct mr_jinja_value value);
 /* NULL when the key is not there. */

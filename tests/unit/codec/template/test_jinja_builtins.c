@@ -52,28 +52,11 @@ static void tests_tell_kinds_apart(void **state)
     mr_arena_destroy(run.arena);
 }
 
-static void indexes_outside_are_undefined(void **state)
-{
-    (void)state;
-    struct mr_jinja_run run = make_run(1 << 16);
-    struct mr_jinja_value list = mr_jinja_list_new(&run);
-    mr_jinja_list_push(&run, list.list, mr_jinja_int(5));
-    assert_int_equal(mr_jinja_index(&run, list, mr_jinja_int(-1)).integer, 5);
-    assert_int_equal(mr_jinja_index(&run, list, mr_jinja_int(1)).kind, MR_JINJA_UNDEFINED);
-    assert_int_equal(mr_jinja_index(&run, list, mr_jinja_int(INT64_MIN)).kind, MR_JINJA_UNDEFINED);
-    assert_int_equal(run.status, MR_OK);
-    struct mr_jinja_value undefined = {.kind = MR_JINJA_UNDEFINED};
-    mr_jinja_attribute(&run, undefined, named("x"));
-    assert_int_equal(run.status, MR_INVALID_REQUEST);
-    mr_arena_destroy(run.arena);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(filters_fit_their_values),
         cmocka_unit_test(tests_tell_kinds_apart),
-        cmocka_unit_test(indexes_outside_are_undefined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

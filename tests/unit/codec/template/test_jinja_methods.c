@@ -65,10 +65,26 @@ static void unknown_methods_and_wrong_arguments_fail(void **state)
     }
 }
 
+static void indexes_outside_are_undefined(void **state)
+{
+    (void)state;
+    struct mr_jinja_run run = make_run(1 << 16);
+    struct mr_jinja_value list = mr_jinja_list_new(&run);
+    mr_jinja_list_push(&run, list.list, mr_jinja_int(5));
+    assert_int_equal(mr_jinja_index(&run, list, mr_jinja_int(-1)).integer, 5);
+    assert_int_equal(mr_jinja_index(&run, list, mr_jinja_int(1)).kind, MR_JINJA_UNDEFINED);
+    assert_int_equal(mr_jinja_index(&run, list, mr_jinja_int(INT64_MIN)).kind, MR_JINJA_UNDEFINED);
+    assert_int_equal(run.status, MR_OK);
+    mr_jinja_attribute(&run, mr_jinja_undefined(), (struct mr_text){"x", 1});
+    assert_int_equal(run.status, MR_INVALID_REQUEST);
+    mr_arena_destroy(run.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_methods_do_as_python_does),
+        cmocka_unit_test(indexes_outside_are_undefined),
         cmocka_unit_test(unknown_methods_and_wrong_arguments_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
