@@ -54,6 +54,11 @@ bool mr_buffer_append(struct mr_buffer *buffer, struct mr_text text)
     return true;
 }
 
+enum mr_status mr_buffer_error(const struct mr_buffer *buffer, size_t bytes)
+{
+    return bytes > buffer->bytes_max - buffer->length ? MR_RECORD_TOO_LARGE : MR_NOMEM;
+}
+
 struct mr_text mr_buffer_text(const struct mr_buffer *buffer)
 {
     return (struct mr_text){buffer->bytes ? buffer->bytes : "", buffer->length};

@@ -1,7 +1,8 @@
-/* buffer - bytes that grow up to a maximum, reused from text to text.
+/* buffer - a byte buffer that grows up to a maximum.
  *
- * Owner:  whoever holds it, usually a scratch. Memory: one block, doubled; never above bytes_max.
- * Errors: an append that does not fit returns false and leaves the buffer as it was. */
+ * Owner:  the caller, one thread at a time. Memory: one malloc'ed block that doubles when it is
+ * full and is kept by _clear. Errors: an append that does not fit returns false and leaves the
+ * buffer unchanged. */
 #ifndef MR_CODEC_BUFFER_H
 #define MR_CODEC_BUFFER_H
 
@@ -18,14 +19,18 @@ struct mr_buffer {
 };
 
 void mr_buffer_init(struct mr_buffer *buffer, size_t bytes_max);
+/* Frees the block. */
 void mr_buffer_drop(struct mr_buffer *buffer);
-/* Empties it and keeps the block. */
+/* Sets the length to 0 and keeps the block. */
 void mr_buffer_clear(struct mr_buffer *buffer);
 bool mr_buffer_append(struct mr_buffer *buffer, struct mr_text text);
-/* Room for that many more bytes: a place to write them, NULL when they do not fit. What was written
- * counts after mr_buffer_commit. */
+/* Room for that many more bytes behind the last one; NULL when they do not fit. mr_buffer_commit
+ * adds those that were written. */
 char *mr_buffer_reserve(struct mr_buffer *buffer, size_t bytes);
 void mr_buffer_commit(struct mr_buffer *buffer, size_t bytes);
+/* Why an append or reserve of that many bytes failed: MR_RECORD_TOO_LARGE above bytes_max,
+ * otherwise MR_NOMEM. */
+enum mr_status mr_buffer_error(const struct mr_buffer *buffer, size_t bytes);
 struct mr_text mr_buffer_text(const struct mr_buffer *buffer);
 
 #endif

@@ -5,19 +5,29 @@
 
 #include <string.h>
 
-/* One decoding. The first failure sticks; after it every read gives nothing. */
+/* One call of a decoder. Reads after the first failure return nothing. */
 struct reader {
+    struct mr_document *document;
     struct mr_arena *arena;
     struct mr_error *err;
-    enum mr_status status;
+    enum mr_status status; /* sticky */
 };
+
+/* False with reader->status set when the record cannot be read. */
+static bool open_record(struct reader *reader, struct mr_text bytes, enum mr_encoding encoding,
+                        struct mr_value *root)
+{
+    reader->status = mr_document_open(&reader->document, bytes, encoding, reader->err);
+    if (reader->status == MR_OK) *root = mr_document_root(reader->document);
+    return reader->status == MR_OK;
+}
 
 static void fail(struct reader *reader, enum mr_status status, const char *name)
 {
     if (reader->status != MR_OK) return;
     reader->status = status == MR_NOMEM
                          ? mr_fail(reader->err, status, "no memory for %s", name)
-                         : mr_fail(reader->err, status, "%s is missing or of a wrong type", name);
+                         : mr_fail(reader->err, status, "%s is missing or has a wrong type", name);
 }
 
 static void *take(struct reader *reader, size_t count, size_t size)
@@ -29,7 +39,7 @@ static void *take(struct reader *reader, size_t count, size_t size)
 
 /* ---- members of a map ---- */
 
-/* The member, unless it is not there, null, or of another kind (then the reading fails). */
+/* False when the member is absent or null, and when it has another kind, which is a failure. */
 static bool find(struct reader *reader, struct mr_value map, const char *name,
                  enum mr_value_kind kind, struct mr_value *out)
 {
@@ -150,12 +160,10 @@ enum mr_status mr_token_record_decode(struct mr_token_record *out, struct mr_tex
                                       enum mr_encoding encoding, struct mr_arena *arena,
                                       struct mr_error *err)
 {
-    struct mr_document *document;
-    struct reader reader = {arena, err, MR_OK};
+    struct reader reader = {.arena = arena, .err = err};
+    struct mr_value root, resumed;
     *out = (struct mr_token_record){0};
-    enum mr_status status = mr_document_open(&document, bytes, encoding, err);
-    if (status != MR_OK) return status;
-    struct mr_value root = mr_document_root(document), resumed;
+    if (!open_record(&reader, bytes, encoding, &root)) return reader.status;
     out->id = need_text(&reader, root, "id");
     out->attempt = need_u32(&reader, root, "attempt");
     out->choice = need_u32(&reader, root, "choice");
@@ -165,7 +173,7 @@ enum mr_status mr_token_record_decode(struct mr_token_record *out, struct mr_tex
     out->token_ids = need_ids(&reader, root, &out->token_count);
     out->text = need_text(&reader, root, "text");
     out->logprobs = read_logprobs(&reader, root, out->token_count);
-    mr_document_close(document);
+    mr_document_close(reader.document);
     return reader.status;
 }
 
@@ -254,7 +262,7 @@ static void read_figures(struct reader *reader, struct mr_value root, struct mr_
     out->recomputed_tokens = need_u32(reader, root, "recomputed_tokens");
 }
 
-/* Several statuses share a code; the one a rejected request carries is meant. */
+/* Several statuses share a code; of those, the status with class REJECT is returned. */
 static enum mr_status status_of(struct mr_text code)
 {
     enum mr_status found = MR_INTERNAL;
@@ -291,13 +299,11 @@ enum mr_status mr_result_decode(struct mr_result *out, struct mr_text bytes,
                                 enum mr_encoding encoding, struct mr_arena *arena,
                                 struct mr_error *err)
 {
-    struct mr_document *document;
-    struct reader reader = {arena, err, MR_OK};
-    *out = (struct mr_result){0};
-    enum mr_status status = mr_document_open(&document, bytes, encoding, err);
-    if (status != MR_OK) return status;
-    struct mr_value root = mr_document_root(document);
+    struct reader reader = {.arena = arena, .err = err};
+    struct mr_value root;
     struct mr_text metadata;
+    *out = (struct mr_result){0};
+    if (!open_record(&reader, bytes, encoding, &root)) return reader.status;
     out->id = need_text(&reader, root, "id");
     out->attempt = need_u32(&reader, root, "attempt");
     out->model = need_text(&reader, root, "model");
@@ -306,8 +312,8 @@ enum mr_status mr_result_decode(struct mr_result *out, struct mr_text bytes,
     read_figures(&reader, root, out);
     read_error(&reader, root, out);
     read_source(&reader, root, out);
-    if (mr_document_raw_member(document, "metadata", &metadata))
+    if (mr_document_raw_member(reader.document, "metadata", &metadata))
         out->metadata = copy_text(&reader, metadata);
-    mr_document_close(document);
+    mr_document_close(reader.document);
     return reader.status;
 }

@@ -121,6 +121,37 @@ enum mr_status mr_request_read_messages(struct mr_request_reader *reader, const 
     return MR_OK;
 }
 
+/* ---- maps to arrays of structs ---- */
+
+struct map_format {
+    const char *wanted; /* for the sentence of a wrong type */
+    size_t count_max, entry_bytes;
+    enum mr_status (*read)(struct mr_request_reader *reader, const struct mr_member *member,
+                           void *entry);
+};
+
+/* Reads each member of a map into one entry. *entries is NULL unless the status is MR_OK. */
+static enum mr_status read_map(struct mr_request_reader *reader, const char *field,
+                               struct mr_value map, const struct map_format *format, void **entries,
+                               size_t *count)
+{
+    *entries = NULL;
+    if (mr_value_kind(map) != MR_VALUE_MAP)
+        return mr_request_wrong_type(reader, field, format->wanted, map);
+    size_t members = mr_value_count(map);
+    void *memory;
+    enum mr_status status =
+        take_entries(reader, field, members, format->count_max, format->entry_bytes, &memory);
+    char *entry = memory;
+    struct mr_member member = {0};
+    for (; status == MR_OK && mr_value_next(map, &member); entry += format->entry_bytes)
+        status = format->read(reader, &member, entry);
+    if (status != MR_OK) return status;
+    *entries = memory;
+    *count = members;
+    return MR_OK;
+}
+
 /* ---- chat_template_kwargs ---- */
 
 /* Names that the renderer sets, and names that other servers pass on to their tokenizer library,
@@ -174,28 +205,27 @@ static enum mr_status read_scalar(struct mr_request_reader *reader, struct mr_va
     }
 }
 
+static enum mr_status read_kwarg(struct mr_request_reader *reader, const struct mr_member *member,
+                                 void *entry)
+{
+    struct mr_kwarg *kwarg = entry;
+    if (!is_identifier(member->name) || is_reserved(member->name))
+        return mr_fail(reader->err, MR_INVALID_REQUEST,
+                       "chat_template_kwargs holds a name that is reserved or not an identifier");
+    enum mr_status status = mr_request_copy_text(reader, member->name, &kwarg->name);
+    return status == MR_OK ? read_scalar(reader, member->value, kwarg) : status;
+}
+
 enum mr_status mr_request_read_kwargs(struct mr_request_reader *reader, const char *field,
                                       struct mr_value value)
 {
-    if (mr_value_kind(value) != MR_VALUE_MAP)
-        return mr_request_wrong_type(reader, field, "a map", value);
-    size_t count = mr_value_count(value);
-    void *memory;
-    enum mr_status status = take_entries(reader, field, count, MR_TEMPLATE_KWARGS_MAX,
-                                         sizeof(struct mr_kwarg), &memory);
-    struct mr_kwarg *kwargs = memory;
-    struct mr_member member = {0};
-    for (size_t i = 0; status == MR_OK && mr_value_next(value, &member); i++) {
-        if (!is_identifier(member.name) || is_reserved(member.name))
-            return mr_fail(reader->err, MR_INVALID_REQUEST,
-                           "%s holds a name that is reserved or not an identifier", field);
-        status = mr_request_copy_text(reader, member.name, &kwargs[i].name);
-        if (status == MR_OK) status = read_scalar(reader, member.value, &kwargs[i]);
-    }
-    if (status != MR_OK) return status;
-    reader->request->kwargs = kwargs;
-    reader->request->kwarg_count = count;
-    return MR_OK;
+    static const struct map_format format = {"a map", MR_TEMPLATE_KWARGS_MAX,
+                                             sizeof(struct mr_kwarg), read_kwarg};
+    void *entries;
+    enum mr_status status =
+        read_map(reader, field, value, &format, &entries, &reader->request->kwarg_count);
+    reader->request->kwargs = entries;
+    return status;
 }
 
 /* ---- lists of texts and ids ---- */
@@ -258,38 +288,33 @@ static bool parse_id(struct mr_text text, uint32_t *out)
 }
 
 static enum mr_status read_bias(struct mr_request_reader *reader, const struct mr_member *member,
-                                struct mr_logit_bias *out)
+                                void *entry)
 {
+    struct mr_logit_bias *bias = entry;
     enum mr_value_kind kind = mr_value_kind(member->value);
-    if (!parse_id(member->name, &out->token_id))
+    if (!parse_id(member->name, &bias->token_id))
         return mr_fail(reader->err, MR_INVALID_TOKEN_ID,
                        "logit_bias has a name that is not a token id");
     if (kind != MR_VALUE_INT && kind != MR_VALUE_FLOAT)
         return mr_request_wrong_type(reader, "a value of logit_bias", "a number", member->value);
-    double bias = mr_value_number(member->value);
-    if (!(bias >= -100 && bias <= 100))
+    double number = mr_value_number(member->value);
+    if (!(number >= -100 && number <= 100))
         return mr_fail(reader->err, MR_INVALID_REQUEST, "logit_bias must be within -100 and 100");
-    out->bias = (float)bias;
+    bias->bias = (float)number;
     return MR_OK;
 }
 
 enum mr_status mr_request_read_logit_bias(struct mr_request_reader *reader, const char *field,
                                           struct mr_value value)
 {
-    if (mr_value_kind(value) != MR_VALUE_MAP)
-        return mr_request_wrong_type(reader, field, "a map from id to number", value);
-    size_t count = mr_value_count(value);
-    void *memory;
-    enum mr_status status = take_entries(reader, field, count, MR_LOGIT_BIAS_MAX,
-                                         sizeof(struct mr_logit_bias), &memory);
-    struct mr_logit_bias *entries = memory;
-    struct mr_member member = {0};
-    for (size_t i = 0; status == MR_OK && mr_value_next(value, &member); i++)
-        status = read_bias(reader, &member, &entries[i]);
-    if (status != MR_OK) return status;
-    reader->request->sampling.logit_bias = entries;
-    reader->request->sampling.logit_bias_count = count;
-    return MR_OK;
+    static const struct map_format format = {"a map from id to number", MR_LOGIT_BIAS_MAX,
+                                             sizeof(struct mr_logit_bias), read_bias};
+    struct mr_sampling *sampling = &reader->request->sampling;
+    void *entries;
+    enum mr_status status =
+        read_map(reader, field, value, &format, &entries, &sampling->logit_bias_count);
+    sampling->logit_bias = entries;
+    return status;
 }
 
 /* ---- other maps ---- */

@@ -137,8 +137,8 @@ enum mr_status mr_normalizer_create(struct mr_normalizer **out,
     *out = NULL;
     struct mr_normalizer *normalizer = calloc(1, sizeof *normalizer);
     if (!normalizer) return mr_fail(err, MR_NOMEM, "no memory for a normalizer");
-    bool nothing = !component || mr_json_kind(component) == MR_JSON_NULL;
-    enum mr_status status = nothing ? MR_OK : load(normalizer, component, 0, err);
+    enum mr_status status =
+        mr_json_is_null(component) ? MR_OK : load(normalizer, component, 0, err);
     if (status != MR_OK) {
         mr_normalizer_destroy(normalizer);
         return status;

@@ -211,8 +211,7 @@ enum mr_status mr_pretokenizer_create(struct mr_pretokenizer **out,
     *out = NULL;
     struct mr_pretokenizer *p = calloc(1, sizeof *p);
     if (!p) return mr_fail(err, MR_NOMEM, "no memory for a pre-tokenizer");
-    bool nothing = !component || mr_json_kind(component) == MR_JSON_NULL;
-    enum mr_status status = nothing ? MR_OK : load(p, component, 0, err);
+    enum mr_status status = mr_json_is_null(component) ? MR_OK : load(p, component, 0, err);
     if (status != MR_OK) {
         mr_pretokenizer_destroy(p);
         return status;

@@ -8,11 +8,6 @@
  * carry, are not the business of a worker that answers for every token: they are not read. */
 static const struct mr_json_limits limits = {(size_t)256 << 20, (size_t)16 << 20, 32};
 
-static bool is_null(const struct mr_json_value *value)
-{
-    return !value || mr_json_kind(value) == MR_JSON_NULL;
-}
-
 static struct mr_text type_of(const struct mr_json_value *component)
 {
     struct mr_text type = {"", 0};
@@ -100,7 +95,7 @@ static enum mr_status read_flag(const struct mr_json_value *object, const char *
 {
     const struct mr_json_value *value = mr_json_get(object, name);
     *out = false;
-    if (is_null(value) || mr_json_bool(value, out)) return MR_OK;
+    if (mr_json_is_null(value) || mr_json_bool(value, out)) return MR_OK;
     return mr_fail(err, MR_BAD_FILE, "%s is not true or false", name);
 }
 
@@ -313,7 +308,7 @@ static enum mr_status read_frame(struct mr_tokenizer_parts *parts,
                                  struct mr_error *err)
 {
     struct mr_text type = type_of(component);
-    if (is_null(component) || mr_text_is(type, "ByteLevel"))
+    if (mr_json_is_null(component) || mr_text_is(type, "ByteLevel"))
         return MR_OK; /* which moves offsets only */
     if (mr_text_is(type, "TemplateProcessing")) return read_template(parts, component, err);
     if (mr_text_is(type, "BertProcessing") || mr_text_is(type, "RobertaProcessing")) {
@@ -370,7 +365,7 @@ static enum mr_status read_parts(struct mr_tokenizer_parts *parts, const struct 
                                  struct mr_error *err)
 {
     const struct mr_json_value *decoder = mr_json_get(root, "decoder");
-    if (is_null(decoder)) return mr_fail(err, MR_BAD_FILE, "tokenizer.json has no decoder");
+    if (mr_json_is_null(decoder)) return mr_fail(err, MR_BAD_FILE, "tokenizer.json has no decoder");
     enum mr_status status = read_model(parts, mr_json_get(root, "model"), err);
     if (status == MR_OK) status = read_added(parts, mr_json_get(root, "added_tokens"), err);
     if (status == MR_OK) status = read_decoder(&parts->decoder, decoder, err);

@@ -1,7 +1,5 @@
 #include "codec/wire/json.h"
 
-#include "codec/wire/json_writer.h"
-
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,6 +197,11 @@ enum mr_json_kind mr_json_kind(const struct mr_json_value *value)
     return MR_JSON_NULL;
 }
 
+bool mr_json_is_null(const struct mr_json_value *value)
+{
+    return !value || json_is_null(node_of(value));
+}
+
 const struct mr_json_value *mr_json_get(const struct mr_json_value *value, const char *name)
 {
     return mr_json_get_text(value, (struct mr_text){name, strlen(name)});
@@ -272,21 +275,6 @@ bool mr_json_text(const struct mr_json_value *value, struct mr_text *out)
     out->bytes = json_string_value(node_of(value));
     out->length = json_string_length(node_of(value));
     return true;
-}
-
-static int append_dump(const char *bytes, size_t length, void *context)
-{
-    struct mr_json_writer *writer = context;
-    mr_json_append_raw(writer, (struct mr_text){bytes, length});
-    return writer->status == MR_OK ? 0 : -1;
-}
-
-void mr_json_write_value(struct mr_json_writer *writer, const struct mr_json_value *value)
-{
-    mr_json_put_raw(writer, (struct mr_text){"", 0});
-    int rc = json_dump_callback(node_of(value), append_dump, writer,
-                                JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-    if (rc != 0 && writer->status == MR_OK) writer->status = MR_NOMEM;
 }
 
 static size_t skip_space(struct mr_text text, size_t at)

@@ -21,7 +21,6 @@
 
 struct mr_json;       /* a parsed document */
 struct mr_json_value; /* a value inside one */
-struct mr_json_writer;
 
 enum mr_json_kind {
     MR_JSON_NULL,
@@ -57,6 +56,8 @@ enum mr_json_kind mr_json_kind(const struct mr_json_value *value);
 const struct mr_json_value *mr_json_get(const struct mr_json_value *value, const char *name);
 const struct mr_json_value *mr_json_get_text(const struct mr_json_value *value,
                                              struct mr_text name);
+/* True for null and for NULL, which stands for an absent member. */
+bool mr_json_is_null(const struct mr_json_value *value);
 /* Elements of an array, members of an object, 0 of anything else or NULL. */
 size_t mr_json_count(const struct mr_json_value *value);
 /* Element index of an array; NULL when out of range, not an array or NULL. */
@@ -77,9 +78,6 @@ bool mr_json_bool(const struct mr_json_value *value, bool *out);
 bool mr_json_int(const struct mr_json_value *value, int64_t *out);
 bool mr_json_number(const struct mr_json_value *value, double *out); /* INT or REAL */
 bool mr_json_text(const struct mr_json_value *value, struct mr_text *out);
-
-/* Appends the value, compact, in the order written. */
-void mr_json_write_value(struct mr_json_writer *writer, const struct mr_json_value *value);
 
 /* The bytes of the root object's member as they were written, without the white space around them:
  * what "echoed byte for byte" needs. bytes must be the text the document was parsed from. False

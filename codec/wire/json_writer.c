@@ -9,17 +9,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_CAPACITY ((size_t)256)
-
 void mr_json_writer_init(struct mr_json_writer *writer, size_t bytes_max)
 {
-    *writer = (struct mr_json_writer){.bytes_max = bytes_max};
+    *writer = (struct mr_json_writer){.bytes = {.bytes_max = bytes_max}};
 }
 
 void mr_json_writer_drop(struct mr_json_writer *writer)
 {
-    free(writer->bytes);
-    mr_json_writer_init(writer, writer->bytes_max);
+    mr_buffer_drop(&writer->bytes);
+    mr_json_writer_init(writer, writer->bytes.bytes_max);
+}
+
+static void append(struct mr_json_writer *writer, const char *bytes, size_t length)
+{
+    if (writer->status != MR_OK) return;
+    if (!mr_buffer_append(&writer->bytes, (struct mr_text){bytes, length}))
+        writer->status = mr_buffer_error(&writer->bytes, length);
+}
+
+/* The terminating NUL does not count against bytes_max. */
+static void terminate(struct mr_json_writer *writer)
+{
+    writer->bytes.bytes_max++;
+    append(writer, "", 1);
+    writer->bytes.bytes_max--;
 }
 
 enum mr_status mr_json_writer_take(struct mr_json_writer *writer, char **bytes, size_t *length,
@@ -27,56 +40,27 @@ enum mr_status mr_json_writer_take(struct mr_json_writer *writer, char **bytes, 
 {
     *bytes = NULL;
     *length = 0;
+    size_t bytes_max = writer->bytes.bytes_max;
+    MR_ASSERT(writer->status != MR_OK || (writer->depth == 0 && writer->bytes.length > 0));
+    terminate(writer);
     enum mr_status status = writer->status;
-    size_t bytes_max = writer->bytes_max;
     if (status != MR_OK) {
         mr_json_writer_drop(writer);
         if (status == MR_NOMEM) return mr_fail(err, status, "no memory to write JSON");
         return mr_fail(err, status, "JSON output above its limit of %zu bytes", bytes_max);
     }
-    MR_ASSERT(writer->depth == 0 && writer->length > 0);
-    *bytes = writer->bytes;
-    *length = writer->length;
+    *bytes = writer->bytes.bytes;
+    *length = writer->bytes.length - 1;
     mr_json_writer_init(writer, bytes_max);
     return MR_OK;
 }
 
-/* Room for more bytes and the NUL behind them. */
-static bool reserve(struct mr_json_writer *writer, size_t more)
-{
-    if (writer->status != MR_OK) return false;
-    if (more > writer->bytes_max - writer->length) {
-        writer->status = MR_RECORD_TOO_LARGE;
-        return false;
-    }
-    size_t need = writer->length + more + 1;
-    if (need <= writer->capacity) return true;
-    size_t capacity = writer->capacity ? writer->capacity * 2 : FIRST_CAPACITY;
-    if (capacity < need) capacity = need;
-    char *bytes = realloc(writer->bytes, capacity);
-    if (!bytes) {
-        writer->status = MR_NOMEM;
-        return false;
-    }
-    writer->bytes = bytes;
-    writer->capacity = capacity;
-    return true;
-}
-
-static void append(struct mr_json_writer *writer, const char *bytes, size_t length)
-{
-    if (!reserve(writer, length)) return;
-    if (length > 0) memcpy(writer->bytes + writer->length, bytes, length);
-    writer->length += length;
-    writer->bytes[writer->length] = '\0';
-}
-
 static bool in_object(const struct mr_json_writer *writer)
 {
-    return writer->depth > 0 && (writer->kinds >> (writer->depth - 1)) & 1u;
+    return writer->depth > 0 && (writer->objects >> (writer->depth - 1)) & 1u;
 }
 
-/* What comes before any value. */
+/* Writes the comma in front of a value, where one is needed. */
 static void start_value(struct mr_json_writer *writer)
 {
     MR_ASSERT(writer->has_name == in_object(writer));
@@ -91,7 +75,7 @@ static void begin(struct mr_json_writer *writer, const char *bracket, bool objec
     start_value(writer);
     MR_ASSERT(writer->depth < MR_JSON_WRITER_DEPTH_MAX);
     uint32_t bit = 1u << writer->depth;
-    writer->kinds = object ? writer->kinds | bit : writer->kinds & ~bit;
+    writer->objects = object ? writer->objects | bit : writer->objects & ~bit;
     writer->depth++;
     writer->comma = false;
     append(writer, bracket, 1);
@@ -132,7 +116,7 @@ static void append_escape(struct mr_json_writer *writer, unsigned char c)
 static void append_quoted(struct mr_json_writer *writer, struct mr_text text)
 {
     append(writer, "\"", 1);
-    size_t run = 0; /* start of what can be copied as it is */
+    size_t run = 0; /* start of the bytes that need no escape */
     for (size_t at = 0; at < text.length;) {
         unsigned char c = (unsigned char)text.bytes[at];
         bool escape = c < 0x20 || c == '"' || c == '\\';
@@ -170,11 +154,6 @@ void mr_json_put_raw(struct mr_json_writer *writer, struct mr_text json)
     append(writer, json.bytes, json.length);
 }
 
-void mr_json_append_raw(struct mr_json_writer *writer, struct mr_text json)
-{
-    append(writer, json.bytes, json.length);
-}
-
 static void put_word(struct mr_json_writer *writer, const char *word)
 {
     mr_json_put_raw(writer, (struct mr_text){word, strlen(word)});
@@ -204,7 +183,7 @@ void mr_json_put_uint(struct mr_json_writer *writer, uint64_t value)
     put_word(writer, text);
 }
 
-/* %g writes 1e+20 and 3: both are JSON. */
+/* %g may write 1e+20 or 3: both are valid JSON numbers. */
 void mr_json_put_double(struct mr_json_writer *writer, double value)
 {
     char text[40] = "null";

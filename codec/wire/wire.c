@@ -314,89 +314,68 @@ struct mr_value mr_wire_root(const struct mr_wire *wire)
 
 /* ---- writing ---- */
 
-#define FIRST_CAPACITY ((size_t)256)
-
-/* The library's packer hands every piece over through this. */
+/* The library's packer calls this with each piece of its output. */
 static int append(void *context, const char *bytes, size_t length)
 {
     struct mr_wire_buffer *buffer = context;
-    if (buffer->status == MR_OK && length > buffer->bytes_max - buffer->length)
-        buffer->status = MR_RECORD_TOO_LARGE;
     if (buffer->status != MR_OK) return -1;
-    if (buffer->length + length > buffer->capacity) {
-        size_t capacity = buffer->capacity ? buffer->capacity * 2 : FIRST_CAPACITY;
-        if (capacity < buffer->length + length) capacity = buffer->length + length;
-        unsigned char *grown = realloc(buffer->bytes, capacity);
-        if (!grown) buffer->status = MR_NOMEM;
-        if (!grown) return -1;
-        buffer->bytes = grown;
-        buffer->capacity = capacity;
-    }
-    if (length) memcpy(buffer->bytes + buffer->length, bytes, length);
-    buffer->length += length;
-    return 0;
+    if (mr_buffer_append(&buffer->bytes, (struct mr_text){bytes, length})) return 0;
+    buffer->status = mr_buffer_error(&buffer->bytes, length);
+    return -1;
 }
 
-static msgpack_packer packer_of(struct mr_wire_buffer *buffer)
-{
-    msgpack_packer packer;
-    msgpack_packer_init(&packer, buffer, append);
-    return packer;
-}
+/* Packs one value through the library. */
+#define PACK(buffer, function, ...)                                                                \
+    do {                                                                                           \
+        msgpack_packer packer;                                                                     \
+        msgpack_packer_init(&packer, (buffer), append);                                            \
+        function(&packer, __VA_ARGS__);                                                            \
+    } while (0)
 
 void mr_wire_put_null(struct mr_wire_buffer *buffer)
 {
-    msgpack_packer packer = packer_of(buffer);
-    msgpack_pack_nil(&packer);
+    append(buffer, "\xc0", 1);
 }
 
 void mr_wire_put_bool(struct mr_wire_buffer *buffer, bool value)
 {
-    msgpack_packer packer = packer_of(buffer);
-    (void)(value ? msgpack_pack_true(&packer) : msgpack_pack_false(&packer));
+    append(buffer, value ? "\xc3" : "\xc2", 1);
 }
 
 void mr_wire_put_int(struct mr_wire_buffer *buffer, int64_t value)
 {
-    msgpack_packer packer = packer_of(buffer);
-    msgpack_pack_int64(&packer, value);
+    PACK(buffer, msgpack_pack_int64, value);
 }
 
 void mr_wire_put_uint(struct mr_wire_buffer *buffer, uint64_t value)
 {
-    msgpack_packer packer = packer_of(buffer);
-    msgpack_pack_uint64(&packer, value);
+    PACK(buffer, msgpack_pack_uint64, value);
 }
 
 void mr_wire_put_double(struct mr_wire_buffer *buffer, double value)
 {
-    msgpack_packer packer = packer_of(buffer);
-    msgpack_pack_double(&packer, value);
+    PACK(buffer, msgpack_pack_double, value);
 }
 
 void mr_wire_put_float(struct mr_wire_buffer *buffer, float value)
 {
-    msgpack_packer packer = packer_of(buffer);
-    msgpack_pack_float(&packer, value);
+    PACK(buffer, msgpack_pack_float, value);
 }
 
 void mr_wire_put_text(struct mr_wire_buffer *buffer, struct mr_text text)
 {
-    msgpack_packer packer = packer_of(buffer);
-    msgpack_pack_str(&packer, text.length);
-    msgpack_pack_str_body(&packer, text.bytes, text.length);
+    PACK(buffer, msgpack_pack_str, text.length);
+    append(buffer, text.bytes, text.length);
 }
 
 void mr_wire_put_array(struct mr_wire_buffer *buffer, size_t count)
 {
-    msgpack_packer packer = packer_of(buffer);
-    msgpack_pack_array(&packer, count);
+    PACK(buffer, msgpack_pack_array, count);
 }
 
 void mr_wire_put_map(struct mr_wire_buffer *buffer, size_t count)
 {
-    msgpack_packer packer = packer_of(buffer);
-    msgpack_pack_map(&packer, count);
+    PACK(buffer, msgpack_pack_map, count);
 }
 
 void mr_wire_put_raw(struct mr_wire_buffer *buffer, struct mr_text msgpack)

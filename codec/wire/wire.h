@@ -13,6 +13,7 @@
 #ifndef MR_CODEC_WIRE_WIRE_H
 #define MR_CODEC_WIRE_WIRE_H
 
+#include "codec/buffer.h"
 #include "codec/wire/value.h"
 
 struct mr_wire;
@@ -27,12 +28,10 @@ struct mr_value mr_wire_root(const struct mr_wire *wire);
  * have passed _open. */
 bool mr_wire_raw_member(struct mr_text bytes, const char *name, struct mr_text *raw);
 
-/* A growing buffer with a hard maximum; the first failure sticks and the calls after it do nothing.
- * bytes is malloc'ed, the owner frees it. */
+/* What is written. Calls after the first failure do nothing. */
 struct mr_wire_buffer {
-    unsigned char *bytes;
-    size_t length, capacity, bytes_max;
-    enum mr_status status; /* MR_NOMEM or MR_RECORD_TOO_LARGE */
+    struct mr_buffer bytes; /* the owner initializes and drops it */
+    enum mr_status status;  /* sticky: MR_NOMEM or MR_RECORD_TOO_LARGE */
 };
 
 void mr_wire_put_null(struct mr_wire_buffer *buffer);

@@ -7,14 +7,13 @@
 
 void mr_writer_init(struct mr_writer *writer, enum mr_encoding encoding, size_t bytes_max)
 {
-    *writer = (struct mr_writer){.encoding = encoding, .wire = {.bytes_max = bytes_max}};
+    *writer = (struct mr_writer){.encoding = encoding, .wire = {.bytes = {.bytes_max = bytes_max}}};
     mr_json_writer_init(&writer->json, bytes_max);
 }
 
 void mr_writer_drop(struct mr_writer *writer)
 {
-    free(writer->wire.bytes);
-    writer->wire.bytes = NULL;
+    mr_buffer_drop(&writer->wire.bytes);
     mr_json_writer_drop(&writer->json);
 }
 
@@ -31,15 +30,15 @@ enum mr_status mr_writer_take(struct mr_writer *writer, unsigned char **bytes, s
     *bytes = NULL;
     *length = 0;
     enum mr_status status = writer->wire.status;
-    size_t bytes_max = writer->wire.bytes_max;
+    size_t bytes_max = writer->wire.bytes.bytes_max;
     if (status != MR_OK) {
         mr_writer_drop(writer);
         if (status == MR_NOMEM) return mr_fail(err, status, "no memory to write a record");
         return mr_fail(err, status, "record above its limit of %zu bytes", bytes_max);
     }
-    *bytes = writer->wire.bytes;
-    *length = writer->wire.length;
-    writer->wire.bytes = NULL;
+    *bytes = (unsigned char *)writer->wire.bytes.bytes;
+    *length = writer->wire.bytes.length;
+    mr_buffer_init(&writer->wire.bytes, bytes_max);
     return MR_OK;
 }
 
@@ -127,6 +126,16 @@ void mr_writer_name(struct mr_writer *writer, const char *name)
     put_name(writer, (struct mr_text){name, strlen(name)});
 }
 
+/* Writes one value in the writer's encoding: kind is the end of the two functions' names. */
+#define PUT(writer, kind, value)                                                                   \
+    do {                                                                                           \
+        if (in_json(writer))                                                                       \
+            mr_json_put_##kind(&(writer)->json, value);                                            \
+        else                                                                                       \
+            mr_wire_put_##kind(&(writer)->wire, value);                                            \
+        completed(writer);                                                                         \
+    } while (0)
+
 void mr_writer_null(struct mr_writer *writer)
 {
     if (in_json(writer))
@@ -138,47 +147,27 @@ void mr_writer_null(struct mr_writer *writer)
 
 void mr_writer_bool(struct mr_writer *writer, bool value)
 {
-    if (in_json(writer))
-        mr_json_put_bool(&writer->json, value);
-    else
-        mr_wire_put_bool(&writer->wire, value);
-    completed(writer);
+    PUT(writer, bool, value);
 }
 
 void mr_writer_int(struct mr_writer *writer, int64_t value)
 {
-    if (in_json(writer))
-        mr_json_put_int(&writer->json, value);
-    else
-        mr_wire_put_int(&writer->wire, value);
-    completed(writer);
+    PUT(writer, int, value);
 }
 
 void mr_writer_uint(struct mr_writer *writer, uint64_t value)
 {
-    if (in_json(writer))
-        mr_json_put_uint(&writer->json, value);
-    else
-        mr_wire_put_uint(&writer->wire, value);
-    completed(writer);
+    PUT(writer, uint, value);
 }
 
 void mr_writer_double(struct mr_writer *writer, double value)
 {
-    if (in_json(writer))
-        mr_json_put_double(&writer->json, value);
-    else
-        mr_wire_put_double(&writer->wire, value);
-    completed(writer);
+    PUT(writer, double, value);
 }
 
 void mr_writer_float(struct mr_writer *writer, float value)
 {
-    if (in_json(writer))
-        mr_json_put_float(&writer->json, value);
-    else
-        mr_wire_put_float(&writer->wire, value);
-    completed(writer);
+    PUT(writer, float, value);
 }
 
 void mr_writer_text(struct mr_writer *writer, struct mr_text text)
@@ -204,11 +193,7 @@ void mr_writer_ids(struct mr_writer *writer, const uint32_t *ids, size_t count)
 
 void mr_writer_raw(struct mr_writer *writer, struct mr_text raw)
 {
-    if (in_json(writer))
-        mr_json_put_raw(&writer->json, raw);
-    else
-        mr_wire_put_raw(&writer->wire, raw);
-    completed(writer);
+    PUT(writer, raw, raw);
 }
 
 static void put_map(struct mr_writer *writer, struct mr_value map)

@@ -35,6 +35,8 @@ static void the_maximum_is_never_passed(void **state)
     assert_null(mr_buffer_reserve(&buffer, 3));
     assert_null(mr_buffer_reserve(&buffer, SIZE_MAX));
     assert_int_equal(buffer.length, 8);
+    assert_int_equal(mr_buffer_error(&buffer, 3), MR_RECORD_TOO_LARGE);
+    assert_int_equal(mr_buffer_error(&buffer, 2), MR_NOMEM);
     assert_true(mr_buffer_append(&buffer, (struct mr_text){"12", 2}));
     mr_buffer_drop(&buffer);
 }

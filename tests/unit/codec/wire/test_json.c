@@ -1,5 +1,4 @@
 #include "codec/wire/json.h"
-#include "codec/wire/json_writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -182,24 +181,6 @@ static void raw_members_are_the_bytes_written(void **state)
     assert_false(mr_json_raw_member(text_of("{}"), "x", &raw));
 }
 
-static void values_are_written_back_compact_and_in_order(void **state)
-{
-    (void)state;
-    struct mr_json *document = parse("{ \"z\": [1, 2.5, \"\\u00e9\\n\"], \"a\": null }");
-    struct mr_json_writer writer;
-    mr_json_writer_init(&writer, 1000);
-    mr_json_begin_array(&writer);
-    mr_json_write_value(&writer, mr_json_root(document));
-    mr_json_write_value(&writer, mr_json_get(mr_json_root(document), "a"));
-    mr_json_end(&writer);
-    char *bytes;
-    size_t length;
-    assert_int_equal(mr_json_writer_take(&writer, &bytes, &length, NULL), MR_OK);
-    assert_string_equal(bytes, "[{\"z\":[1,2.5,\"\xc3\xa9\\n\"],\"a\":null},null]");
-    free(bytes);
-    mr_json_destroy(document);
-}
-
 static void integers_beyond_64_bits_are_read_as_reals_on_request(void **state)
 {
     (void)state;
@@ -236,7 +217,6 @@ int main(void)
         cmocka_unit_test(limits_hold_before_parsing),
         cmocka_unit_test(errors_do_not_quote_the_payload),
         cmocka_unit_test(raw_members_are_the_bytes_written),
-        cmocka_unit_test(values_are_written_back_compact_and_in_order),
         cmocka_unit_test(integers_beyond_64_bits_are_read_as_reals_on_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

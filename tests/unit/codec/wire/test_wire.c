@@ -122,7 +122,7 @@ static void nesting_is_limited_exactly(void **state)
 /* A map of count members "k0000"... with fixed-width keys. */
 static enum mr_status map_of(size_t count, bool twin)
 {
-    struct mr_wire_buffer buffer = {.bytes_max = (size_t)1 << 20};
+    struct mr_wire_buffer buffer = {.bytes = {.bytes_max = (size_t)1 << 20}};
     mr_wire_put_map(&buffer, count);
     for (size_t i = 0; i < count; i++) {
         char key[5];
@@ -132,8 +132,8 @@ static enum mr_status map_of(size_t count, bool twin)
         mr_wire_put_null(&buffer);
     }
     assert_int_equal(buffer.status, MR_OK);
-    enum mr_status status = open_and_close((struct mr_text){(char *)buffer.bytes, buffer.length});
-    free(buffer.bytes);
+    enum mr_status status = open_and_close(mr_buffer_text(&buffer.bytes));
+    mr_buffer_drop(&buffer.bytes);
     return status;
 }
 
@@ -179,15 +179,15 @@ static void a_member_is_found_as_it_was_written(void **state)
 static void a_full_buffer_reports_it_once_and_stays_full(void **state)
 {
     (void)state;
-    struct mr_wire_buffer buffer = {.bytes_max = 4};
+    struct mr_wire_buffer buffer = {.bytes = {.bytes_max = 4}};
     mr_wire_put_text(&buffer, (struct mr_text){"abc", 3});
     assert_int_equal(buffer.status, MR_OK);
-    assert_int_equal(buffer.length, 4);
+    assert_int_equal(buffer.bytes.length, 4);
     mr_wire_put_null(&buffer);
     assert_int_equal(buffer.status, MR_RECORD_TOO_LARGE);
     mr_wire_put_null(&buffer);
-    assert_int_equal(buffer.length, 4);
-    free(buffer.bytes);
+    assert_int_equal(buffer.bytes.length, 4);
+    mr_buffer_drop(&buffer.bytes);
 }
 
 int main(void)
