@@ -34,18 +34,17 @@ void mr_aes_gcm_destroy(struct mr_aes_gcm *state)
     OPENSSL_clear_free(state, sizeof *state);
 }
 
-/* Key, nonce, what is beside, then the text itself. */
+/* Sets key and nonce, then passes on the additional data and the text. */
 static void run(struct mr_aes_gcm *state, const struct mr_aes_message *message, const void *in,
                 void *out, int sealing)
 {
     EVP_CIPHER_CTX *context = state->context;
     int length = 0;
-    MR_ASSERT(message->length <= INT_MAX && message->beside_length <= INT_MAX);
+    MR_ASSERT(message->length <= INT_MAX && message->data_length <= INT_MAX);
     int done =
         EVP_CipherInit_ex2(context, state->algorithm, state->key, message->nonce, sealing, NULL);
-    if (done == 1 && message->beside_length)
-        done =
-            EVP_CipherUpdate(context, NULL, &length, message->beside, (int)message->beside_length);
+    if (done == 1 && message->data_length)
+        done = EVP_CipherUpdate(context, NULL, &length, message->data, (int)message->data_length);
     if (done == 1 && message->length)
         done = EVP_CipherUpdate(context, out, &length, in, (int)message->length);
     MR_ASSERT(done == 1);

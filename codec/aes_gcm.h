@@ -1,10 +1,10 @@
-/* aes_gcm - AES-256-GCM (NIST SP 800-38D): what is sealed cannot be read, and a changed bit of it
- * or of what is authenticated beside it is noticed.
+/* aes_gcm - authenticated encryption with AES-256-GCM (NIST SP 800-38D): the text is encrypted, and
+ * a change of the text or of the additional data is detected.
  *
- * A nonce must not be used twice with one key; the caller makes them.
+ * The caller makes the nonces. Two messages under one key must not have the same nonce.
  *
- * Threads: a state belongs to one thread. Memory: one library context a state, made in _create.
- * Errors:  _create NULL when memory is out; _open false when anything differs. */
+ * Threads: a state belongs to one thread. Memory: one library context for each state, from _create.
+ * Errors:  _create returns NULL when memory is out; _open returns false for a changed message. */
 #ifndef MR_CODEC_AES_GCM_H
 #define MR_CODEC_AES_GCM_H
 
@@ -18,20 +18,22 @@
 struct mr_aes_gcm;
 
 struct mr_aes_gcm *mr_aes_gcm_create(const unsigned char key[MR_AES_KEY_BYTES]);
-/* state may be NULL; the key is wiped. */
+/* Overwrites the key before freeing it. state may be NULL. */
 void mr_aes_gcm_destroy(struct mr_aes_gcm *state);
 
-/* What goes with a message in the clear. */
 struct mr_aes_message {
-    const unsigned char *nonce;   /* [MR_AES_NONCE_BYTES] */
-    const void *beside;           /* authenticated, not encrypted */
-    size_t beside_length, length; /* length: of the text, below 2 GiB */
+    const unsigned char *nonce; /* [MR_AES_NONCE_BYTES] */
+    const void *data;           /* additional data: authenticated, not encrypted */
+    size_t data_length;         /* at most INT_MAX */
+    size_t length;              /* of the text, at most INT_MAX */
 };
 
-/* in and out are length bytes each and may be the same memory. */
+/* Encrypts message->length bytes from in to out, which may be the same memory, and writes the tag.
+ */
 void mr_aes_gcm_seal(struct mr_aes_gcm *state, const struct mr_aes_message *message, const void *in,
                      void *out, unsigned char tag[MR_AES_TAG_BYTES]);
-/* False: forged or damaged, and what is in out must not be used. */
+/* Decrypts from in to out. False when text, data, nonce or tag differ from what was sealed; the
+ * bytes in out are then not valid. */
 bool mr_aes_gcm_open(struct mr_aes_gcm *state, const struct mr_aes_message *message, const void *in,
                      void *out, const unsigned char tag[MR_AES_TAG_BYTES]);
 

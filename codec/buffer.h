@@ -24,8 +24,8 @@ void mr_buffer_drop(struct mr_buffer *buffer);
 /* Sets the length to 0 and keeps the block. */
 void mr_buffer_clear(struct mr_buffer *buffer);
 bool mr_buffer_append(struct mr_buffer *buffer, struct mr_text text);
-/* Room for that many more bytes behind the last one; NULL when they do not fit. mr_buffer_commit
- * adds those that were written. */
+/* Returns memory for that many more bytes after the last one, NULL when they do not fit. Bytes
+ * written there become part of the buffer with mr_buffer_commit. */
 char *mr_buffer_reserve(struct mr_buffer *buffer, size_t bytes);
 void mr_buffer_commit(struct mr_buffer *buffer, size_t bytes);
 /* Why an append or reserve of that many bytes failed: MR_RECORD_TOO_LARGE above bytes_max,

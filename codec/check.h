@@ -1,13 +1,13 @@
 /* check - assertions that stay on in release builds.
  *
- * MR_ASSERT states what this program's own code guarantees; data from outside is validated and
- * answered with a status instead. Unit tests link their own mr_check_failed
- * (tests/unit/check_cmocka.c), which reaches cmocka's mock_assert, so that a test can prove that
- * misuse is caught. */
+ * MR_ASSERT checks what this program's own code must guarantee. Data from outside is validated and
+ * an error is returned as a status instead. Unit tests link another mr_check_failed
+ * (tests/unit/check_cmocka.c), which calls cmocka's mock_assert, so a test can show that an
+ * assertion fails. */
 #ifndef MR_CODEC_CHECK_H
 #define MR_CODEC_CHECK_H
 
-/* Prints the place and aborts. Threads: any. Does not return. */
+/* Prints expression, file and line to standard error and aborts. Threads: any. */
 _Noreturn void mr_check_failed(const char *expression, const char *file, int line);
 
 #define MR_ASSERT(expression)                                                                      \

@@ -1,8 +1,8 @@
-/* index_list - doubly linked lists of numbers below a bound, over one array of links: a number is
- * in one of the lists at most. Pools of blocks, of slots and of entries keep their order in them.
+/* index_list - doubly linked lists of array indexes. Several lists share one array of links, and an
+ * index is in at most one of these lists. Pools of blocks, slots and entries order them with it.
  *
- * Owner: of the array, the caller. Every call is O(1) but _check. Threads: as the caller's. Errors:
- * none. */
+ * Owner:  the caller, who also owns the array of links. Every call except _check is O(1).
+ * Memory: none of its own. Errors: none. */
 #ifndef MR_CODEC_INDEX_LIST_H
 #define MR_CODEC_INDEX_LIST_H
 
@@ -12,18 +12,19 @@
 #define MR_INDEX_LIST_EMPTY ((struct mr_index_list){MR_INDEX_NONE, MR_INDEX_NONE, 0})
 
 struct mr_index_link {
-    uint32_t previous, next; /* NONE at the ends, and in no list */
+    uint32_t previous, next; /* MR_INDEX_NONE at the ends of a list and outside lists */
 };
 
 struct mr_index_list {
     uint32_t first, last, count;
 };
 
-/* index must be in no list of these links. */
+/* Adds index, which must not be in any list over these links, at the end. */
 void mr_index_list_append(struct mr_index_list *list, struct mr_index_link *links, uint32_t index);
-/* index must be in this one. */
+/* Removes index, which must be in this list. */
 void mr_index_list_remove(struct mr_index_list *list, struct mr_index_link *links, uint32_t index);
-/* Asserts that links and count agree; O(count). */
+/* Asserts that the links of the list are consistent with each other and with its count; O(count).
+ */
 void mr_index_list_check(const struct mr_index_list *list, const struct mr_index_link *links);
 
 #endif

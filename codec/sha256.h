@@ -1,8 +1,9 @@
-/* sha256 - the one place that knows the library for SHA-256: cache keys, model digests.
+/* sha256 - SHA-256, used for cache keys and model digests.
  *
- * Threads: a state belongs to one thread. Memory: one library context a state, made in _create, so
- *          that hashing in an engine step allocates nothing of ours.
- * Errors:  _create NULL when memory is out; the others cannot fail (asserted). */
+ * Threads: a state belongs to one thread.
+ * Memory:  one library context for each state, from _create: an engine step that hashes does not
+ *          allocate.
+ * Errors:  _create returns NULL when memory is out. A failure of another call is asserted. */
 #ifndef MR_CODEC_SHA256_H
 #define MR_CODEC_SHA256_H
 
@@ -17,17 +18,17 @@ struct mr_sha256 *mr_sha256_create(void);
 /* state may be NULL. */
 void mr_sha256_destroy(struct mr_sha256 *state);
 
-/* begin, any number of adds, end: then begin again. */
+/* Call order: _begin, any number of _add and _add_field, _end. Then the state can begin again. */
 void mr_sha256_begin(struct mr_sha256 *state);
 void mr_sha256_add(struct mr_sha256 *state, const void *bytes, size_t length);
-/* A length-framed, tagged field: tag and length (u64 little endian), then the bytes, so that no two
- * lists of fields give the same input. */
+/* Adds the tag and the bytes, each after its length as u64 little endian. Two different lists of
+ * fields therefore never hash the same input. */
 void mr_sha256_add_field(struct mr_sha256 *state, const char *tag, const void *bytes,
                          size_t length);
 void mr_sha256_end(struct mr_sha256 *state, unsigned char digest[MR_SHA256_BYTES]);
 
-/* The first `count` bytes of a digest as lower-case hexadecimal: out [2 * count], not terminated.
- */
+/* Writes the first count bytes of a digest as lower-case hexadecimal to out [2 * count], without a
+ * terminating NUL. */
 void mr_sha256_hex(const unsigned char *digest, size_t count, char *out);
 
 #endif

@@ -1,11 +1,11 @@
-/* status - how everything ends, and what that means for the message that caused it.
+/* status - the result of a function that can fail, and the sentence that says why it failed.
  *
- * One list decides four things for each value: its name, its class, the error code written on the
- * wire (CONTRACT: error.code), and nothing else. The class decides the message's fate:
- *   FINE    commit.
- *   RETRY   keep the offset, back off, try again; on the wire `retryable: true`.
- *   REJECT  answer with the reason, commit.
- *   FATAL   drain, exit non-zero, let redelivery do the rest.
+ * One list gives each status a name, a class, and the error code that a result record carries
+ * (CONTRACT: error.code). The class says what the worker does with the record that caused it:
+ *   FINE    commits its offset.
+ *   RETRY   keeps the offset, backs off and tries again; in a result, `retryable` is true.
+ *   REJECT  publishes a result with the error, then commits the offset.
+ *   FATAL   drains and exits with an error code; Kafka delivers the record to another worker.
  *
  * Threads: any (values only). Memory: none. */
 #ifndef MR_CODEC_STATUS_H
@@ -14,7 +14,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-/* X(name, class, wire code) */
+/* X(name, class, error code) */
 #define MR_STATUS_LIST(X)                                                                          \
     X(OK, FINE, "")                                                                                \
     X(AGAIN, RETRY, "overloaded")                                                                  \
@@ -52,10 +52,10 @@ enum mr_status_class { MR_CLASS_FINE, MR_CLASS_RETRY, MR_CLASS_REJECT, MR_CLASS_
 
 #define MR_ERROR_DETAIL_BYTES 200
 
-/* Filled once, at the place that knows why. */
+/* Filled by the function that detects the failure. */
 struct mr_error {
     enum mr_status status;
-    char detail[MR_ERROR_DETAIL_BYTES]; /* one sentence for a human; no payload, no secrets */
+    char detail[MR_ERROR_DETAIL_BYTES]; /* one sentence, without payload and secrets */
 };
 
 /* The enumerator without its prefix, for logs: "OK", "FULL". Static string. */
@@ -66,7 +66,7 @@ enum mr_status_class mr_status_class(enum mr_status status);
 /* The error.code of CONTRACT section 5; "" for MR_OK. Static string. */
 const char *mr_status_code(enum mr_status status);
 
-/* Fills err (nullable) and returns status, so that a failing function reads
+/* Fills err, which may be NULL, and returns status. A failing function ends with
  *     return mr_fail(err, MR_MALFORMED, "header is %zu bytes, limit %zu", n, max); */
 enum mr_status mr_fail(struct mr_error *err, enum mr_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -2,7 +2,7 @@
 
 #include "codec/check.h"
 
-/* Bytes a character has by its first byte, 0 for one that starts none. */
+/* Length in bytes of a character by its first byte, 0 for a byte that cannot be the first. */
 static uint8_t length_of(unsigned char lead)
 {
     if (lead < 0x80) return 1;
@@ -12,7 +12,7 @@ static uint8_t length_of(unsigned char lead)
     return lead < 0xf5 ? 4 : 0;
 }
 
-/* Only the second byte's range depends on the first. */
+/* Only the range of the second byte depends on the first byte. */
 static bool second_fits(unsigned char lead, unsigned char second)
 {
     unsigned char low = 0x80, high = 0xbf;
@@ -23,16 +23,16 @@ static bool second_fits(unsigned char lead, unsigned char second)
     return second >= low && second <= high;
 }
 
-/* How many of the bytes at `at` agree with a well-formed character of `length` bytes. */
-static uint8_t agreeing(const unsigned char *bytes, size_t left, uint8_t length)
+/* How many of the first bytes fit a valid character of `length` bytes; the first byte does. */
+static uint8_t count_valid(const unsigned char *bytes, size_t left, uint8_t length)
 {
-    uint8_t good = 1;
-    while (good < length && good < left) {
-        unsigned char c = bytes[good];
-        if (good == 1 ? !second_fits(bytes[0], c) : (c & 0xc0) != 0x80) break;
-        good++;
+    uint8_t valid = 1;
+    while (valid < length && valid < left) {
+        unsigned char c = bytes[valid];
+        if (valid == 1 ? !second_fits(bytes[0], c) : (c & 0xc0) != 0x80) break;
+        valid++;
     }
-    return good;
+    return valid;
 }
 
 struct mr_utf8_step mr_utf8_next(struct mr_text text, size_t at)
@@ -42,8 +42,8 @@ struct mr_utf8_step mr_utf8_next(struct mr_text text, size_t at)
     uint8_t length = length_of(bytes[0]);
     if (length == 1) return (struct mr_utf8_step){1, true, bytes[0]};
     if (length == 0) return (struct mr_utf8_step){1, false, 0xfffd};
-    uint8_t good = agreeing(bytes, text.length - at, length);
-    if (good < length) return (struct mr_utf8_step){good, false, 0xfffd};
+    uint8_t valid = count_valid(bytes, text.length - at, length);
+    if (valid < length) return (struct mr_utf8_step){valid, false, 0xfffd};
     uint32_t code_point = bytes[0] & (0x7fu >> length);
     for (uint8_t i = 1; i < length; i++)
         code_point = code_point << 6 | (bytes[i] & 0x3fu);
@@ -56,7 +56,7 @@ bool mr_utf8_is_unfinished(struct mr_text text, size_t at)
     const unsigned char *bytes = (const unsigned char *)text.bytes + at;
     uint8_t length = length_of(bytes[0]);
     size_t left = text.length - at;
-    return left < length && agreeing(bytes, left, length) == left;
+    return left < length && count_valid(bytes, left, length) == left;
 }
 
 bool mr_utf8_is_start(char byte)

@@ -184,7 +184,7 @@ static void digest_of(const unsigned char *header, const void *payload, size_t l
 static struct mr_aes_message message_of(const unsigned char *header, size_t length)
 {
     return (struct mr_aes_message){
-        .nonce = header + NONCE_AT, .beside = header, .beside_length = DIGEST_AT, .length = length};
+        .nonce = header + NONCE_AT, .data = header, .data_length = DIGEST_AT, .length = length};
 }
 
 void mr_frame_write(const struct mr_frame_order *order, struct mr_frame_keys *keys,

@@ -8,8 +8,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* A run of white space is walked back over once a match, so the limit has to be well above the
- * longest text; it stops the patterns that are exponential. */
+/* Stops patterns whose time is exponential. A long run of white space takes one step of
+ * backtracking for each character, so the limit is far above the length of the longest text. */
 #define MATCH_LIMIT    ((uint32_t)50000000)
 #define HEAP_LIMIT_KIB ((uint32_t)65536)
 #define JIT_STACK_MIN  ((size_t)32 << 10)
@@ -42,7 +42,7 @@ static enum mr_status compile(struct mr_regex *regex, struct mr_text pattern, st
         pcre2_get_error_message(code, message, sizeof message);
         return mr_fail(err, MR_BAD_FILE, "pattern: %s", (const char *)message);
     }
-    /* Without JIT (a kernel that forbids it) the interpreter gives the same matches, slower. */
+    /* Where the kernel forbids JIT code, the interpreter finds the same matches, only slower. */
     pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE);
     return MR_OK;
 }
@@ -98,12 +98,12 @@ void mr_regex_scratch_destroy(struct mr_regex_scratch *scratch)
     free(scratch);
 }
 
-/* One search from cursor->from; *match says what it found. */
+/* Searches text from byte `from` on. */
 static enum mr_status search(const struct mr_regex *regex, struct mr_regex_scratch *scratch,
                              struct mr_text text, size_t from, struct mr_regex_match *match,
                              struct mr_error *err)
 {
-    /* The text was validated once; checking it at each search would make a text quadratic. */
+    /* The caller has validated the text. A check at each search would take quadratic time. */
     int rc = pcre2_match(regex->code, (PCRE2_SPTR)text.bytes, text.length, from, PCRE2_NO_UTF_CHECK,
                          scratch->data, scratch->context);
     match->found = rc >= 0;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* White_Space, which has no U+180E: PCRE2's own \s does. */
+/* The characters of White_Space. PCRE2's \s has U+180E in addition. */
 #define SPACE                                                                                      \
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}"    \
     "\\x{205f}\\x{3000}"
@@ -31,11 +31,11 @@ static enum mr_status put(struct translator *t, const char *text)
     return mr_fail(t->err, MR_NOMEM, "no memory to translate a pattern");
 }
 
-static enum mr_status put_some(struct translator *t, size_t length)
+static enum mr_status copy(struct translator *t, size_t length)
 {
-    struct mr_text some = {t->in.bytes + t->at, length};
+    struct mr_text part = {t->in.bytes + t->at, length};
     t->at += length;
-    if (mr_buffer_append(t->out, some)) return MR_OK;
+    if (mr_buffer_append(t->out, part)) return MR_OK;
     return mr_fail(t->err, MR_NOMEM, "no memory to translate a pattern");
 }
 
@@ -45,7 +45,7 @@ static bool starts(const struct translator *t, const char *text)
     return t->in.length - t->at >= length && memcmp(t->in.bytes + t->at, text, length) == 0;
 }
 
-/* The characters added after Unicode 14 whose category starts so. */
+/* Appends the characters assigned after Unicode 14 that are in this category ("L" or "Lu"). */
 static enum mr_status put_added(struct translator *t, struct mr_text category)
 {
     const struct mr_unicode_range *ranges = mr_unicode_added.ranges;
@@ -77,7 +77,7 @@ static bool is_script(struct mr_text name)
     return false;
 }
 
-/* \p{..} or \P{..}; at points at the backslash. */
+/* \p{..} or \P{..}; t->at is the backslash. */
 static enum mr_status translate_property(struct translator *t)
 {
     bool negated = t->in.bytes[t->at + 1] == 'P';
@@ -101,7 +101,7 @@ static enum mr_status translate_property(struct translator *t)
     return status;
 }
 
-/* \s, \w and their opposites. */
+/* \s, \S, \w or \W; t->at is the backslash. */
 static enum mr_status translate_shorthand(struct translator *t, char letter)
 {
     bool negated = letter == 'S' || letter == 'W';
@@ -144,22 +144,22 @@ static enum mr_status translate_escape(struct translator *t)
     bool known = c && (strchr("rntfaexdD", c) || (!t->in_class && strchr("Az", c)));
     if (digit || (letter && !known)) return refuse(t, "an unknown escape");
     struct mr_text rest = {t->in.bytes + t->at + 1, t->in.length - t->at - 1};
-    return put_some(t, 1 + (size_t)mr_utf8_next(rest, 0).length);
+    return copy(t, 1 + (size_t)mr_utf8_next(rest, 0).length);
 }
 
 static enum mr_status translate_group(struct translator *t)
 {
     static const char *const known[] = {"(?i:", "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (starts(t, known[i])) return put_some(t, strlen(known[i]));
-    /* Options without a colon reach to the end of the group in one engine and split an alternation
-     * in the other; at the very start they mean the same. */
-    if (t->at == 0 && starts(t, "(?i)")) return put_some(t, 4);
+        if (starts(t, known[i])) return copy(t, strlen(known[i]));
+    /* Options without a colon last to the end of the group in one engine and end at the next | in
+     * the other. At the start of the pattern both engines agree. */
+    if (t->at == 0 && starts(t, "(?i)")) return copy(t, 4);
     if (starts(t, "(?") || starts(t, "(*")) return refuse(t, "an unknown group");
-    return put_some(t, 1);
+    return copy(t, 1);
 }
 
-/* {n,m}+ is possessive in one engine and a repeated repeat in the other. */
+/* {n,m}+ is a possessive interval in PCRE2 and a repeated interval in Oniguruma. */
 static enum mr_status translate_interval(struct translator *t)
 {
     const char *open = t->in.bytes + t->at;
@@ -170,7 +170,7 @@ static enum mr_status translate_interval(struct translator *t)
     if (!close || length == 2 || open[1] == ',') return refuse(t, "an odd interval");
     if (t->at + length < t->in.length && open[length] == '+')
         return refuse(t, "a plus behind an interval");
-    return put_some(t, length);
+    return copy(t, length);
 }
 
 static enum mr_status translate_in_class(struct translator *t)
@@ -178,7 +178,7 @@ static enum mr_status translate_in_class(struct translator *t)
     if (starts(t, "&&")) return refuse(t, "a class intersection");
     if (starts(t, "[")) return refuse(t, "a class inside a class");
     t->in_class = !starts(t, "]");
-    return put_some(t, 1);
+    return copy(t, 1);
 }
 
 static enum mr_status translate_next(struct translator *t)
@@ -188,12 +188,12 @@ static enum mr_status translate_next(struct translator *t)
     if (t->in_class) return translate_in_class(t);
     if (c == '(') return translate_group(t);
     if (c == '{') return translate_interval(t);
-    if (c != '[') return put_some(t, 1);
+    if (c != '[') return copy(t, 1);
     t->in_class = true;
     size_t length = starts(t, "[^") ? 2 : 1;
     if (t->in.length - t->at > length && t->in.bytes[t->at + length] == ']')
         return refuse(t, "a class that starts with ]");
-    return put_some(t, length);
+    return copy(t, length);
 }
 
 enum mr_status mr_regex_translate(struct mr_text pattern, struct mr_buffer *out,

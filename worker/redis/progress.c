@@ -140,7 +140,7 @@ size_t mr_progress_write(const struct mr_progress_tools *tools, const struct mr_
         return HEAD_BYTES + length + CHECK_BYTES;
     }
     struct mr_aes_message message = {
-        .nonce = nonce, .beside = beside, .beside_length = BESIDE, .length = length};
+        .nonce = nonce, .data = beside, .data_length = BESIDE, .length = length};
     memcpy(at, nonce, MR_AES_NONCE_BYTES);
     at += MR_AES_NONCE_BYTES;
     mr_aes_gcm_seal(tools->keys->states[0], &message, body, at, at + length);
@@ -169,7 +169,7 @@ static size_t open_body(const struct mr_progress_tools *tools, const struct mr_p
     }
     struct mr_aes_gcm *key = mr_frame_keys_find(tools->keys, bytes[2]);
     struct mr_aes_message message = {
-        .nonce = at, .beside = beside, .beside_length = BESIDE, .length = length};
+        .nonce = at, .data = beside, .data_length = BESIDE, .length = length};
     at += MR_AES_NONCE_BYTES;
     return key && mr_aes_gcm_open(key, &message, at, body, at + length) ? length : SIZE_MAX;
 }

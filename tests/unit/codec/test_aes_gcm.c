@@ -33,7 +33,7 @@ static void agrees_with_the_published_vector(void **state)
 static void what_is_sealed_in_place_opens_in_place(void **state)
 {
     unsigned char bytes[1000], want[1000], tag[MR_AES_TAG_BYTES];
-    struct mr_aes_message message = {nonce, "beside", 6, sizeof bytes};
+    struct mr_aes_message message = {nonce, "data", 4, sizeof bytes};
     struct mr_aes_gcm *gcm = mr_aes_gcm_create(key);
     (void)state;
     for (size_t i = 0; i < sizeof bytes; i++)
@@ -47,8 +47,8 @@ static void what_is_sealed_in_place_opens_in_place(void **state)
 
 static void any_changed_bit_is_noticed(void **state)
 {
-    unsigned char sealed[24], copy[24], out[24], tag[MR_AES_TAG_BYTES], beside[5] = "abcd";
-    struct mr_aes_message message = {nonce, beside, sizeof beside, sizeof sealed};
+    unsigned char sealed[24], copy[24], out[24], tag[MR_AES_TAG_BYTES], data[5] = "abcd";
+    struct mr_aes_message message = {nonce, data, sizeof data, sizeof sealed};
     struct mr_aes_gcm *gcm = mr_aes_gcm_create(key);
     (void)state;
     memset(sealed, 'x', sizeof sealed);
@@ -63,9 +63,9 @@ static void any_changed_bit_is_noticed(void **state)
         assert_false(mr_aes_gcm_open(gcm, &message, sealed, out, tag));
         tag[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
-    beside[2]++;
+    data[2]++;
     assert_false(mr_aes_gcm_open(gcm, &message, sealed, out, tag));
-    beside[2]--;
+    data[2]--;
     assert_true(mr_aes_gcm_open(gcm, &message, sealed, out, tag));
     mr_aes_gcm_destroy(gcm);
 }
