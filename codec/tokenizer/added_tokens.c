@@ -10,7 +10,7 @@
 
 struct node {
     uint32_t child, sibling; /* NO_NODE at the end */
-    uint32_t token;          /* index that ends here, NO_NODE: none */
+    uint32_t token;          /* index of the token that ends here, NO_NODE: none */
     unsigned char byte;
 };
 
@@ -100,7 +100,7 @@ bool mr_added_tokens_is_empty(const struct mr_added_tokens *added)
 
 /* ---- search ---- */
 
-/* The longest token at `at`, NULL when none begins there; *end is set. */
+/* The longest token that starts at `at`, and its end; NULL when there is none. */
 static const struct mr_added_token *longest_at(const struct mr_added_tokens *added,
                                                struct mr_text text, size_t at, size_t *end)
 {
@@ -117,7 +117,7 @@ static const struct mr_added_token *longest_at(const struct mr_added_tokens *add
     return found;
 }
 
-static bool stands_alone(struct mr_text text, size_t start, size_t end)
+static bool has_word_borders(struct mr_text text, size_t start, size_t end)
 {
     if (start > 0) {
         size_t before = mr_utf8_previous(text, start);
@@ -126,9 +126,9 @@ static bool stands_alone(struct mr_text text, size_t start, size_t end)
     return end == text.length || !mr_unicode_is_word(mr_utf8_next(text, end).code_point);
 }
 
-/* The white space run around `at` is walked once: tokens that are white space themselves would make
- * each of a long run walk the rest of it again. */
-static void find_space_run(struct mr_added_cursor *cursor, struct mr_text text, size_t at)
+/* Measures the run of white space around `at`, unless the cursor has it already: many white space
+ * tokens in one run would otherwise measure it again and again. */
+static void measure_space_run(struct mr_added_cursor *cursor, struct mr_text text, size_t at)
 {
     if (cursor->space_end > cursor->space_start && at >= cursor->space_start &&
         at <= cursor->space_end)
@@ -153,7 +153,7 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* The next token that counts, stretched over its white space; false when there is no more. */
+/* Sets cursor->match to the next token, including the white space of lstrip and rstrip. */
 static bool find_match(const struct mr_added_tokens *added, struct mr_text text, bool with_special,
                        struct mr_added_cursor *cursor)
 {
@@ -162,13 +162,13 @@ static bool find_match(const struct mr_added_tokens *added, struct mr_text text,
         const struct mr_added_token *token = longest_at(added, text, start, &end);
         cursor->at = token ? end : start + 1;
         if (!token || (token->special && !with_special)) continue;
-        if (token->single_word && !stands_alone(text, start, end)) continue;
+        if (token->single_word && !has_word_borders(text, start, end)) continue;
         if (token->lstrip) {
-            find_space_run(cursor, text, start);
+            measure_space_run(cursor, text, start);
             start = max_size(cursor->space_start, cursor->text_from);
         }
         if (token->rstrip) {
-            find_space_run(cursor, text, end);
+            measure_space_run(cursor, text, end);
             end = cursor->space_end;
         }
         cursor->match = (struct mr_added_span){start, end, token->id};

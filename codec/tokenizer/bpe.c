@@ -9,15 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Below this many symbols scanning all pairs beats the queue. */
+/* Up to this many symbols, scanning all pairs for each merge is faster than the queue. */
 #define SCAN_MAX 64
 
-/* The word cache: direct mapped, one place a hash. 40 bytes cover 99 % of the words of a text. */
-#define CACHE_SLOTS      8192u
-#define CACHE_WORD_BYTES 30
-#define CACHE_IDS        8
+/* The cache of pieces is direct mapped: one slot for each hash value. Longer pieces are rare. */
+#define CACHE_SLOTS       8192u
+#define CACHE_PIECE_BYTES 30
+#define CACHE_IDS         8
 
-/* Bits of the table of places merges join at: ten times the pairs of the largest vocabulary. */
+/* Bits of the joint table: ten times as many as the character pairs of the largest vocabulary. */
 #define JOINT_BITS ((uint32_t)1 << 21)
 
 #define NO_RANK UINT32_MAX
@@ -30,36 +30,36 @@ struct pair {
 
 struct mr_bpe {
     const struct mr_vocab *vocab;
-    struct mr_vocab *words; /* tokens as bytes, only with bytes and ignore_merges */
-    struct pair *pairs;     /* [mask + 1], rank NO_RANK where free */
+    struct mr_vocab *words; /* tokens as bytes; only with bytes and ignore_merges */
+    struct pair *pairs;     /* [mask + 1] hash table; rank NO_RANK: free slot */
     uint32_t mask;
-    uint32_t byte_tokens[256]; /* <0xHH> */
-    uint32_t single[256];      /* token of a byte (bytes) or of an ASCII character */
-    uint64_t *joints;          /* [JOINT_BITS / 64], NULL: pieces are not cut further */
+    uint32_t byte_tokens[256]; /* ids of <0xHH> */
+    uint32_t single[256];      /* id of each byte (options.bytes) or ASCII character */
+    uint64_t *joints;          /* [JOINT_BITS / 64] bits; NULL: pieces are not cut */
     struct mr_bpe_options options;
 };
 
 struct symbol {
-    uint32_t id;       /* MR_TOKEN_NONE once it was merged into the one on its left */
-    uint32_t previous; /* NOWHERE at the ends */
-    uint32_t next;
+    uint32_t id;       /* MR_TOKEN_NONE: merged into the symbol on its left */
+    uint32_t previous; /* index, NOWHERE at the start */
+    uint32_t next;     /* index, NOWHERE at the end */
 };
 
 struct cached {
     uint8_t length, count;
-    char word[CACHE_WORD_BYTES];
+    char piece[CACHE_PIECE_BYTES];
     uint32_t ids[CACHE_IDS];
 };
 
 struct mr_bpe_scratch {
     struct symbol *symbols;
     size_t symbol_max;
-    uint64_t *queue; /* rank << 32 | position, a heap with the smallest first */
+    uint64_t *queue; /* heap of (rank << 32 | index of the left symbol), smallest first */
     size_t queue_count, queue_max;
     uint32_t short_ids[SCAN_MAX];
     uint32_t short_ranks[SCAN_MAX];
     struct cached cache[CACHE_SLOTS];
-    const struct mr_bpe *bpe; /* the cache is of its words */
+    const struct mr_bpe *bpe; /* the only one whose pieces are in the cache */
 };
 
 /* ---- creation ---- */
@@ -112,8 +112,8 @@ static void fill_singles(struct mr_bpe *bpe)
     }
 }
 
-/* The vocabulary as bytes, for looking up whole pieces. Tokens outside the byte alphabet can never
- * be a piece. */
+/* Builds the vocabulary in bytes, in which whole pieces are looked up. A token with a character
+ * outside the byte alphabet can never equal a piece. */
 static enum mr_status fill_words(struct mr_bpe *bpe, struct mr_error *err)
 {
     uint32_t size = mr_vocab_size(bpe->vocab);
@@ -124,14 +124,14 @@ static enum mr_status fill_words(struct mr_bpe *bpe, struct mr_error *err)
     size_t total = 0;
     for (uint32_t id = 0; id < size; id++)
         total += mr_vocab_text(bpe->vocab, id).length;
-    /* Room for all at once: the texts below point into the buffer. */
+    /* Reserved at once, because texts[] points into the buffer, which must not move. */
     bool fits = texts && mr_buffer_reserve(&bytes, total + 1);
     for (uint32_t id = 0; id < size && fits; id++) {
         struct mr_text text = mr_vocab_text(bpe->vocab, id);
         size_t start = bytes.length;
         bool inside = false;
         if (text.bytes) fits = mr_byte_alphabet_decode(text, &bytes, &inside);
-        if (inside) texts[id] = (struct mr_text){bytes.bytes + start, bytes.length - start};
+        if (inside) texts[id] = mr_text_part(mr_buffer_text(&bytes), start, bytes.length);
     }
     if (fits) status = mr_vocab_create(&bpe->words, texts, size, err);
     free(texts);
@@ -139,12 +139,13 @@ static enum mr_status fill_words(struct mr_bpe *bpe, struct mr_error *err)
     return status == MR_OK ? MR_OK : mr_fail(err, status, "no memory for a vocabulary as bytes");
 }
 
-/* ---- where merges join ---- */
+/* ---- joints ---- */
 
-/* A merge joins two tokens between the last character of one and the first of the other. Where no
- * merge joins two neighbouring characters of a piece, no token can ever span them: the piece may be
- * cut there and the parts encoded apart. This keeps vocabularies without pre-tokenizer
- * (SentencePiece) at the speed of words. The table is hashed; a collision only costs a cut. */
+/* A joint is the pair of characters at which a merge joins two tokens: the last character of the
+ * left token and the first of the right one. No token spans two adjacent characters that are no
+ * joint, so a piece can be cut between them and its parts encoded one by one. Vocabularies without
+ * pre-tokenizer (SentencePiece) have very long pieces and would be slow without this. The table has
+ * one bit for each hash of a pair; a collision prevents a cut and changes no result. */
 static uint32_t joint_of(uint32_t left, uint32_t right)
 {
     uint64_t key = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u;
@@ -161,8 +162,8 @@ static uint32_t last_character(struct mr_text text)
     return mr_utf8_next(text, mr_utf8_previous(text, text.length)).code_point;
 }
 
-/* An unknown character that leaves nothing behind makes its neighbours meet. */
-static bool unknown_may_vanish(const struct mr_bpe *bpe)
+/* When an unknown character is dropped, its neighbours become adjacent and may merge. */
+static bool drops_unknown(const struct mr_bpe *bpe)
 {
     bool falls_back = bpe->options.byte_fallback;
     for (unsigned c = 0; c < 256; c++)
@@ -170,7 +171,8 @@ static bool unknown_may_vanish(const struct mr_bpe *bpe)
     return bpe->options.unk_id == MR_TOKEN_NONE && !falls_back;
 }
 
-/* Unknown characters stand for others than themselves; a vocabulary that merges them is not cut. */
+/* The unknown token and the <0xHH> tokens stand for characters that their texts do not show. Pieces
+ * are not cut when a merge contains such a token. */
 static bool is_stand_in(const struct mr_bpe *bpe, uint32_t id)
 {
     if (id == bpe->options.unk_id) return true;
@@ -181,14 +183,14 @@ static bool is_stand_in(const struct mr_bpe *bpe, uint32_t id)
 static enum mr_status fill_joints(struct mr_bpe *bpe, const struct mr_merge *merges, size_t count,
                                   struct mr_error *err)
 {
-    if (bpe->options.bytes || bpe->options.ignore_merges || unknown_may_vanish(bpe)) return MR_OK;
+    if (bpe->options.bytes || bpe->options.ignore_merges || drops_unknown(bpe)) return MR_OK;
     bpe->joints = calloc(JOINT_BITS / 64, sizeof *bpe->joints);
     if (!bpe->joints) return mr_fail(err, MR_NOMEM, "no memory for a tokenizer");
     for (size_t i = 0; i < count; i++) {
         struct mr_text left = mr_vocab_text(bpe->vocab, merges[i].left);
         struct mr_text right = mr_vocab_text(bpe->vocab, merges[i].right);
-        bool odd = is_stand_in(bpe, merges[i].left) || is_stand_in(bpe, merges[i].right);
-        if (odd || left.length == 0 || right.length == 0) {
+        bool stand_in = is_stand_in(bpe, merges[i].left) || is_stand_in(bpe, merges[i].right);
+        if (stand_in || left.length == 0 || right.length == 0) {
             free(bpe->joints);
             bpe->joints = NULL;
             return MR_OK;
@@ -246,22 +248,21 @@ void mr_bpe_scratch_destroy(struct mr_bpe_scratch *scratch)
 
 /* ---- splitting a piece into symbols ---- */
 
-/* Symbols are appended to an id list in the order of the text. */
 struct splitter {
     const struct mr_bpe *bpe;
     struct mr_id_list ids;
-    bool unknown_waiting; /* an unknown token that later unknown characters may join */
+    bool unknown_pending; /* an unknown token, not added yet, may fuse with the next one */
 };
 
 static void add_known(struct splitter *s, uint32_t id)
 {
-    if (s->unknown_waiting) mr_id_list_add(&s->ids, s->bpe->options.unk_id);
-    s->unknown_waiting = false;
+    if (s->unknown_pending) mr_id_list_add(&s->ids, s->bpe->options.unk_id);
+    s->unknown_pending = false;
     mr_id_list_add(&s->ids, id);
 }
 
-/* A character without token. As in the reference, its byte tokens overtake an unknown token that is
- * still waiting to be fused. */
+/* A character without token. As in the reference, its byte tokens come before a pending unknown
+ * token. */
 static void add_unknown(struct splitter *s, struct mr_text text)
 {
     const struct mr_bpe *bpe = s->bpe;
@@ -271,8 +272,8 @@ static void add_unknown(struct splitter *s, struct mr_text text)
     for (size_t i = 0; i < text.length && falls_back; i++)
         mr_id_list_add(&s->ids, bpe->byte_tokens[(unsigned char)text.bytes[i]]);
     if (falls_back || bpe->options.unk_id == MR_TOKEN_NONE) return;
-    if (s->unknown_waiting && !bpe->options.fuse_unk) mr_id_list_add(&s->ids, bpe->options.unk_id);
-    s->unknown_waiting = true;
+    if (s->unknown_pending && !bpe->options.fuse_unk) mr_id_list_add(&s->ids, bpe->options.unk_id);
+    s->unknown_pending = true;
 }
 
 static size_t split_next(struct splitter *s, struct mr_text piece, size_t at)
@@ -302,12 +303,12 @@ static size_t split_piece(const struct mr_bpe *bpe, struct mr_text piece, uint32
     struct splitter s = {.bpe = bpe, .ids = {.ids = ids, .max = max}};
     for (size_t at = 0; at < piece.length;)
         at += split_next(&s, piece, at);
-    if (s.unknown_waiting) mr_id_list_add(&s.ids, bpe->options.unk_id);
+    if (s.unknown_pending) mr_id_list_add(&s.ids, bpe->options.unk_id);
     MR_ASSERT(s.ids.count <= max);
     return s.ids.count;
 }
 
-/* ---- short pieces: scan ---- */
+/* ---- short pieces ---- */
 
 static uint32_t rank_of(const struct mr_bpe *bpe, uint32_t left, uint32_t right)
 {
@@ -324,9 +325,9 @@ static size_t merge_short(const struct mr_bpe *bpe, uint32_t *ids, uint32_t *ran
             if (ranks[i] < ranks[best]) best = i;
         if (ranks[best] == NO_RANK) break;
         ids[best] = find_pair(bpe, ids[best], ids[best + 1])->result;
-        size_t behind = count - best - 2;
-        memmove(ids + best + 1, ids + best + 2, behind * sizeof *ids);
-        if (behind > 0) memmove(ranks + best + 1, ranks + best + 2, (behind - 1) * sizeof *ranks);
+        size_t after = count - best - 2;
+        memmove(ids + best + 1, ids + best + 2, after * sizeof *ids);
+        if (after > 0) memmove(ranks + best + 1, ranks + best + 2, (after - 1) * sizeof *ranks);
         count--;
         if (best > 0) ranks[best - 1] = rank_of(bpe, ids[best - 1], ids[best]);
         if (best + 1 < count) ranks[best] = rank_of(bpe, ids[best], ids[best + 1]);
@@ -334,12 +335,12 @@ static size_t merge_short(const struct mr_bpe *bpe, uint32_t *ids, uint32_t *ran
     return count;
 }
 
-/* ---- long pieces: queue ---- */
+/* ---- long pieces ---- */
 
 static bool make_room(struct mr_bpe_scratch *scratch, size_t symbols)
 {
     if (symbols <= scratch->symbol_max) return true;
-    size_t queue = symbols * 3; /* one pair a symbol, and two more for each merge */
+    size_t queue = symbols * 3; /* a pair for each symbol, and two for each merge */
     struct symbol *grown = realloc(scratch->symbols, symbols * sizeof *grown);
     if (!grown) return false;
     scratch->symbols = grown;
@@ -391,8 +392,8 @@ static void queue_pair(const struct mr_bpe *bpe, struct mr_bpe_scratch *scratch,
     if (rank != NO_RANK) queue_push(scratch, (uint64_t)rank << 32 | left);
 }
 
-/* An entry is out of date when its pair has changed since; a pair at one place never comes back, so
- * comparing ranks is enough. */
+/* Merges the pair of a queue entry, unless the pair at that place has changed since. A pair never
+ * returns to the same place, so it is enough to compare the ranks. */
 static void merge_at(const struct mr_bpe *bpe, struct mr_bpe_scratch *scratch, uint64_t entry)
 {
     struct symbol *symbols = scratch->symbols;
@@ -421,12 +422,12 @@ static enum mr_status encode_long(const struct mr_bpe *bpe, struct mr_bpe_scratc
                                   struct mr_text piece, struct mr_id_list *out,
                                   struct mr_error *err)
 {
-    /* Byte fallback makes at most one symbol a byte; in the byte alphabet a byte may have two. */
+    /* At most one symbol for each byte; with options.bytes a byte may need two symbols. */
     size_t symbol_max = piece.length * (bpe->options.bytes ? 2 : 1) + 1;
     if (symbol_max >= UINT32_MAX) return mr_fail(err, MR_PROMPT_TOO_LONG, "text is too long");
     if (!make_room(scratch, symbol_max))
         return mr_fail(err, MR_NOMEM, "no memory to encode %zu bytes", piece.length);
-    uint32_t *ids = (uint32_t *)(void *)scratch->queue; /* the queue is still empty */
+    uint32_t *ids = (uint32_t *)(void *)scratch->queue; /* the queue is not in use yet */
     uint32_t count = (uint32_t)split_piece(bpe, piece, ids, symbol_max);
     link_symbols(scratch->symbols, ids, count);
     scratch->queue_count = 0;
@@ -441,14 +442,14 @@ static enum mr_status encode_long(const struct mr_bpe *bpe, struct mr_bpe_scratc
 
 /* ---- encoding ---- */
 
-static struct cached *cached_word(struct mr_bpe_scratch *scratch, struct mr_text piece)
+static struct cached *cache_slot(struct mr_bpe_scratch *scratch, struct mr_text piece)
 {
     return &scratch->cache[(uint32_t)mr_text_hash(piece) & (CACHE_SLOTS - 1)];
 }
 
 static bool holds(const struct cached *cached, struct mr_text piece)
 {
-    return cached->length == piece.length && memcmp(cached->word, piece.bytes, piece.length) == 0;
+    return cached->length == piece.length && memcmp(cached->piece, piece.bytes, piece.length) == 0;
 }
 
 static void remember(struct cached *cached, struct mr_text piece, const uint32_t *ids, size_t count)
@@ -456,7 +457,7 @@ static void remember(struct cached *cached, struct mr_text piece, const uint32_t
     if (count > CACHE_IDS) return;
     cached->length = (uint8_t)piece.length;
     cached->count = (uint8_t)count;
-    memcpy(cached->word, piece.bytes, piece.length);
+    memcpy(cached->piece, piece.bytes, piece.length);
     memcpy(cached->ids, ids, count * sizeof *ids);
 }
 
@@ -466,7 +467,8 @@ static uint32_t whole_token(const struct mr_bpe *bpe, struct mr_text piece)
     return mr_vocab_find(bpe->words ? bpe->words : bpe->vocab, piece);
 }
 
-/* A piece of up to SCAN_MAX symbols into scratch->short_ids. */
+/* Encodes a piece of at most SCAN_MAX symbols into scratch->short_ids; returns the number of ids.
+ */
 static size_t encode_short(const struct mr_bpe *bpe, struct mr_bpe_scratch *scratch,
                            struct mr_text piece)
 {
@@ -489,7 +491,7 @@ static enum mr_status encode_whole(const struct mr_bpe *bpe, struct mr_bpe_scrat
         mr_id_list_add(out, whole);
         return MR_OK;
     }
-    struct cached *cached = piece.length <= CACHE_WORD_BYTES ? cached_word(scratch, piece) : NULL;
+    struct cached *cached = piece.length <= CACHE_PIECE_BYTES ? cache_slot(scratch, piece) : NULL;
     if (cached && holds(cached, piece)) {
         for (size_t i = 0; i < cached->count; i++)
             mr_id_list_add(out, cached->ids[i]);
@@ -502,7 +504,7 @@ static enum mr_status encode_whole(const struct mr_bpe *bpe, struct mr_bpe_scrat
     return MR_OK;
 }
 
-/* Unknown characters may be fused with what follows, so a cut needs a known one in front. */
+/* A cut needs a known character in front of it, because an unknown one may fuse with the next. */
 static bool may_cut(const struct mr_bpe *bpe, struct mr_text before, uint32_t left, uint32_t right)
 {
     uint32_t joint = joint_of(left, right);
@@ -511,8 +513,9 @@ static bool may_cut(const struct mr_bpe *bpe, struct mr_text before, uint32_t le
     return id != MR_TOKEN_NONE;
 }
 
-static enum mr_status encode_cut(const struct mr_bpe *bpe, struct mr_bpe_scratch *scratch,
-                                 struct mr_text piece, struct mr_id_list *out, struct mr_error *err)
+static enum mr_status encode_parts(const struct mr_bpe *bpe, struct mr_bpe_scratch *scratch,
+                                   struct mr_text piece, struct mr_id_list *out,
+                                   struct mr_error *err)
 {
     size_t start = 0, before = 0;
     struct mr_utf8_step left = mr_utf8_next(piece, 0);
@@ -520,7 +523,7 @@ static enum mr_status encode_cut(const struct mr_bpe *bpe, struct mr_bpe_scratch
         struct mr_utf8_step right = mr_utf8_next(piece, at);
         struct mr_text character = {piece.bytes + before, left.length};
         if (may_cut(bpe, character, left.code_point, right.code_point)) {
-            struct mr_text part = {piece.bytes + start, at - start};
+            struct mr_text part = mr_text_part(piece, start, at);
             enum mr_status status = encode_whole(bpe, scratch, part, out, err);
             if (status != MR_OK) return status;
             start = at;
@@ -529,7 +532,7 @@ static enum mr_status encode_cut(const struct mr_bpe *bpe, struct mr_bpe_scratch
         left = right;
         at += right.length;
     }
-    struct mr_text rest = {piece.bytes + start, piece.length - start};
+    struct mr_text rest = mr_text_part(piece, start, piece.length);
     return encode_whole(bpe, scratch, rest, out, err);
 }
 
@@ -537,6 +540,6 @@ enum mr_status mr_bpe_encode(const struct mr_bpe *bpe, struct mr_bpe_scratch *sc
                              struct mr_text piece, struct mr_id_list *out, struct mr_error *err)
 {
     MR_ASSERT(piece.length > 0 && scratch->bpe == bpe);
-    if (bpe->joints) return encode_cut(bpe, scratch, piece, out, err);
+    if (bpe->joints) return encode_parts(bpe, scratch, piece, out, err);
     return encode_whole(bpe, scratch, piece, out, err);
 }

@@ -20,8 +20,8 @@ size_t mr_detokenizer_bound(const struct mr_detokenizer *detokenizer, uint32_t i
     return (detokenizer->pending_count + bytes.length) * REPLACEMENT_BYTES;
 }
 
-/* Writes the characters of text, and U+FFFD for what can never be one. Stops in front of a
- * character that more bytes may complete; *taken says how far it came. */
+/* Writes the characters of text to out, and U+FFFD for invalid bytes. Stops in front of an
+ * incomplete character at the end; *taken is the number of bytes read. */
 static size_t write_text(struct mr_text text, char *out, size_t *taken)
 {
     size_t length = 0, at = 0;
@@ -44,8 +44,8 @@ static void keep_pending(struct mr_detokenizer *detokenizer, struct mr_text rest
     detokenizer->pending_count = (uint8_t)rest.length;
 }
 
-/* Completes the pending character byte by byte; returns how much of text it used. What is pending
- * is always the beginning of a character, so it either grows, ends, or is proven wrong. */
+/* Adds bytes of text to the pending character until it is complete or proves invalid. Returns the
+ * number of bytes used. */
 static size_t use_pending(struct mr_detokenizer *detokenizer, struct mr_text text, char *out,
                           size_t *length)
 {
@@ -57,7 +57,7 @@ static size_t use_pending(struct mr_detokenizer *detokenizer, struct mr_text tex
         joined[count] = text.bytes[used];
         struct mr_text candidate = {joined, count + 1};
         struct mr_utf8_step step = mr_utf8_next(candidate, 0);
-        if (!step.valid && step.length == count) { /* the new byte does not belong to it */
+        if (!step.valid && step.length == count) { /* the new byte cannot continue it */
             memcpy(out + *length, MR_UTF8_REPLACEMENT, REPLACEMENT_BYTES);
             *length += REPLACEMENT_BYTES;
             detokenizer->pending_count = 0;
@@ -85,10 +85,10 @@ size_t mr_detokenizer_push(struct mr_detokenizer *detokenizer, uint32_t id, char
     detokenizer->at_start = false;
     size_t length = 0, taken;
     size_t used = use_pending(detokenizer, text, out, &length);
-    struct mr_text rest = {text.bytes + used, text.length - used};
+    struct mr_text rest = mr_text_part(text, used, text.length);
     if (detokenizer->pending_count > 0) return length;
     length += write_text(rest, out + length, &taken);
-    keep_pending(detokenizer, (struct mr_text){rest.bytes + taken, rest.length - taken});
+    keep_pending(detokenizer, mr_text_part(rest, taken, rest.length));
     return length;
 }
 

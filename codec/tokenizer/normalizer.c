@@ -69,7 +69,7 @@ static enum mr_status load_strip(struct step *step, const struct mr_json_value *
     step->kind = STRIP;
     if (!mr_json_bool(mr_json_get(component, "strip_left"), &step->left) ||
         !mr_json_bool(mr_json_get(component, "strip_right"), &step->right))
-        return mr_fail(err, MR_BAD_FILE, "Strip does not say which side");
+        return mr_fail(err, MR_BAD_FILE, "Strip lacks strip_left or strip_right");
     return MR_OK;
 }
 
@@ -183,11 +183,6 @@ void mr_normalizer_scratch_drop(struct mr_normalizer_scratch *scratch)
 
 /* ---- running ---- */
 
-static struct mr_text part(struct mr_text text, size_t from, size_t to)
-{
-    return (struct mr_text){text.bytes + from, to - from};
-}
-
 static enum mr_status no_room(struct mr_error *err)
 {
     return mr_fail(err, MR_NOMEM, "no memory for normalized text");
@@ -200,20 +195,21 @@ static size_t ascii_end(struct mr_text text, size_t at)
     return at;
 }
 
-/* ASCII is in every normal form already and composes only as the first of its group, so the text is
- * cut in front of the last ASCII character of each run. */
+/* ASCII text is in every normal form, and only the last ASCII character of a run can compose with
+ * the character after it. So runs of ASCII are copied, except for their last character. */
 static enum mr_status run_form(const struct step *step, struct mr_text text, struct mr_buffer *out,
                                struct mr_error *err)
 {
     for (size_t at = 0; at < text.length;) {
         size_t plain = ascii_end(text, at);
         if (plain < text.length && plain > at) plain--;
-        if (!mr_buffer_append(out, part(text, at, plain))) return no_room(err);
+        if (!mr_buffer_append(out, mr_text_part(text, at, plain))) return no_room(err);
         if (plain == text.length) break;
         size_t end = plain + 1;
         while (end < text.length && (unsigned char)text.bytes[end] >= 0x80)
             end++;
-        enum mr_status status = mr_unicode_normalize(part(text, plain, end), step->form, out, err);
+        enum mr_status status =
+            mr_unicode_normalize(mr_text_part(text, plain, end), step->form, out, err);
         if (status != MR_OK) return status;
         at = end;
     }
@@ -229,11 +225,11 @@ static enum mr_status run_replace_text(const struct step *step, struct mr_text t
             memmem(text.bytes + at, text.length - at, step->pattern.bytes, step->pattern.length);
         if (!found) break;
         size_t start = (size_t)(found - text.bytes);
-        if (!mr_buffer_append(out, part(text, at, start))) return no_room(err);
+        if (!mr_buffer_append(out, mr_text_part(text, at, start))) return no_room(err);
         if (!mr_buffer_append(out, step->content)) return no_room(err);
         at = start + step->pattern.length;
     }
-    return mr_buffer_append(out, part(text, at, text.length)) ? MR_OK : no_room(err);
+    return mr_buffer_append(out, mr_text_part(text, at, text.length)) ? MR_OK : no_room(err);
 }
 
 static enum mr_status run_replace_regex(const struct step *step, struct mr_regex_scratch *scratch,
@@ -247,11 +243,11 @@ static enum mr_status run_replace_regex(const struct step *step, struct mr_regex
         enum mr_status status = mr_regex_next(step->regex, scratch, text, &cursor, &match, err);
         if (status != MR_OK) return status;
         if (!match.found) break;
-        if (!mr_buffer_append(out, part(text, at, match.start))) return no_room(err);
+        if (!mr_buffer_append(out, mr_text_part(text, at, match.start))) return no_room(err);
         if (!mr_buffer_append(out, step->content)) return no_room(err);
         at = match.end;
     }
-    return mr_buffer_append(out, part(text, at, text.length)) ? MR_OK : no_room(err);
+    return mr_buffer_append(out, mr_text_part(text, at, text.length)) ? MR_OK : no_room(err);
 }
 
 static enum mr_status run_strip(const struct step *step, struct mr_text text, struct mr_buffer *out,
@@ -266,20 +262,21 @@ static enum mr_status run_strip(const struct step *step, struct mr_text text, st
         }
         at += character.length;
     }
-    if (start > end) start = end; /* nothing but white space: all of it goes */
+    if (start > end) start = end; /* only white space */
     size_t from = step->left ? start : 0;
     size_t to = step->right ? end : text.length;
     if (start == end && (step->left || step->right)) from = to = 0;
-    return mr_buffer_append(out, part(text, from, to)) ? MR_OK : no_room(err);
+    return mr_buffer_append(out, mr_text_part(text, from, to)) ? MR_OK : no_room(err);
 }
 
-/* Control characters the Nmt component drops, and what it turns into a space. */
-static bool nmt_drops(uint32_t c)
+/* Control characters that the Nmt component removes. */
+static bool nmt_removes(uint32_t c)
 {
     return (c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f ||
            c == 0x9f;
 }
 
+/* Characters that the Nmt component replaces by a space. */
 static bool nmt_spaces(uint32_t c)
 {
     return c == 9 || c == 0xa || c == 0xc || c == 0xd || c == 0x1680 ||
@@ -287,12 +284,12 @@ static bool nmt_spaces(uint32_t c)
            c == 0xfeff || c == 0xfffd;
 }
 
-/* What one character becomes: 0 to 2 code points. */
+/* Maps one character to 0, 1 or 2 code points; returns their number. */
 static size_t map_character(enum kind kind, uint32_t c, uint32_t out[2])
 {
     if (kind == LOWERCASE) return mr_unicode_lower(c, out);
     out[0] = kind == NMT && nmt_spaces(c) ? ' ' : c;
-    if (kind == NMT) return nmt_drops(c) ? 0 : 1;
+    if (kind == NMT) return nmt_removes(c) ? 0 : 1;
     return mr_unicode_is_stripped_mark(c) ? 0 : 1;
 }
 
@@ -343,7 +340,7 @@ enum mr_status mr_normalizer_run(const struct mr_normalizer *normalizer,
                                  struct mr_text *out, struct mr_error *err)
 {
     *out = text;
-    unsigned turn = 0; /* the buffer *out does not lie in */
+    unsigned turn = 0; /* the buffer that *out does not point into */
     for (size_t i = 0; i < normalizer->step_count && out->length > 0; i++) {
         const struct step *step = &normalizer->steps[i];
         if (step->kind == NORMAL_FORM && ascii_end(*out, 0) == out->length) continue;

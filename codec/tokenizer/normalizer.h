@@ -1,11 +1,12 @@
-/* normalizer - the "normalizer" component of a tokenizer.json.
+/* normalizer - the "normalizer" component of a tokenizer.json: changes the text before it is split.
  *
- * Understands Sequence, NFC, NFD, NFKC, NFKD, Prepend, Replace, Strip, StripAccents, Lowercase, Nmt
- * and ByteLevel; null means "leave the text alone"; anything else fails to load.
+ * Supports Sequence, NFC, NFD, NFKC, NFKD, Prepend, Replace, Strip, StripAccents, Lowercase, Nmt
+ * and ByteLevel. With null the text is not changed. Any other component fails to load.
  *
  * Threads: immutable; each thread normalizes with its own scratch.
- * Memory:  two buffers a scratch, as large as the text needs.
- * Errors:  MR_BAD_FILE for the component, MR_NOMEM, MR_INVALID_REQUEST from a pattern's limits. */
+ * Memory:  two buffers in each scratch, as large as the longest text.
+ * Errors:  MR_BAD_FILE for the component, MR_INVALID_REQUEST for a text that exceeds a limit of a
+ *          pattern, MR_NOMEM. */
 #ifndef MR_CODEC_TOKENIZER_NORMALIZER_H
 #define MR_CODEC_TOKENIZER_NORMALIZER_H
 
@@ -24,13 +25,13 @@ void mr_normalizer_scratch_init(struct mr_normalizer_scratch *scratch, size_t by
                                 struct mr_regex_scratch *regex);
 void mr_normalizer_scratch_drop(struct mr_normalizer_scratch *scratch);
 
-/* component may be NULL. */
+/* component NULL: not in the file, the same as null. */
 enum mr_status mr_normalizer_create(struct mr_normalizer **out,
                                     const struct mr_json_value *component, struct mr_error *err);
 void mr_normalizer_destroy(struct mr_normalizer *normalizer);
 
-/* *out is text itself when nothing changed, else it lies in the scratch until the next call. text
- * is valid UTF-8. */
+/* *out is text itself when no step changed it; otherwise it is in the scratch, valid until the next
+ * call. text is valid UTF-8. */
 enum mr_status mr_normalizer_run(const struct mr_normalizer *normalizer,
                                  struct mr_normalizer_scratch *scratch, struct mr_text text,
                                  struct mr_text *out, struct mr_error *err);

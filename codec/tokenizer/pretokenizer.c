@@ -14,7 +14,7 @@ struct mr_pretokenizer_scratch {
     struct mr_buffer buffers[MR_STAGES_MAX];
 };
 
-/* One run: what every stage needs on the way down. */
+/* One call of mr_pretokenizer_run. */
 struct run {
     const struct mr_pretokenizer *pretokenizer;
     struct mr_pretokenizer_scratch *scratch;
@@ -22,24 +22,24 @@ struct run {
     struct mr_error *err;
 };
 
-/* A stretch of the piece that is cut: either one match of the pattern or what lies between two. */
+/* A part of the piece that a stage cuts: a match, or the text between two matches. */
 struct stretch {
     size_t start, end;
     bool is_match;
 };
 
-/* The cutting of one piece by one stage. A stretch waits until the next one shows whether the
- * behaviour joins them. */
+/* One stage cutting one piece. The last stretch is pending until the next one is known, because the
+ * behavior may join them. */
 struct cut {
     const struct run *run;
-    size_t stage; /* of the pieces made here: the one behind the cutting one */
+    size_t stage; /* index of the next stage, which gets the pieces */
     struct mr_text text;
     bool at_start;
     enum mr_split_behavior behavior;
     bool inverted;
-    bool has_waiting;
-    bool previous_match;
-    struct stretch waiting;
+    bool has_pending;
+    bool previous_match; /* the last stretch was a match */
+    struct stretch pending;
 };
 
 bool mr_pretokenizer_gives_bytes(const struct mr_pretokenizer *pretokenizer)
@@ -74,11 +74,11 @@ static enum mr_status emit(const struct cut *cut, struct stretch stretch)
 {
     if (stretch.start == stretch.end) return MR_OK;
     if (cut->behavior == MR_SPLIT_REMOVED && stretch.is_match) return MR_OK;
-    struct mr_text piece = {cut->text.bytes + stretch.start, stretch.end - stretch.start};
+    struct mr_text piece = mr_text_part(cut->text, stretch.start, stretch.end);
     return run_from(cut->run, cut->stage, piece, cut->at_start && stretch.start == 0);
 }
 
-/* Whether next belongs to the stretch that waits. */
+/* True when the behavior joins next to the pending stretch. */
 static bool joins(const struct cut *cut, struct stretch next)
 {
     switch (cut->behavior) {
@@ -87,7 +87,7 @@ static bool joins(const struct cut *cut, struct stretch next)
     case MR_SPLIT_MERGED_WITH_PREVIOUS:
         return next.is_match && !cut->previous_match;
     case MR_SPLIT_MERGED_WITH_NEXT:
-        return !next.is_match && cut->waiting.is_match;
+        return !next.is_match && cut->pending.is_match;
     case MR_SPLIT_ISOLATED:
     case MR_SPLIT_REMOVED:
         break;
@@ -98,22 +98,22 @@ static bool joins(const struct cut *cut, struct stretch next)
 static enum mr_status push(struct cut *cut, struct stretch next)
 {
     if (cut->inverted) next.is_match = !next.is_match;
-    bool join = cut->has_waiting && joins(cut, next);
+    bool join = cut->has_pending && joins(cut, next);
     cut->previous_match = next.is_match;
     if (join) {
-        cut->waiting.end = next.end;
-        /* A match merged with what follows has taken all it takes. */
-        if (cut->behavior == MR_SPLIT_MERGED_WITH_NEXT) cut->waiting.is_match = false;
+        cut->pending.end = next.end;
+        /* A match is merged with one following stretch only. */
+        if (cut->behavior == MR_SPLIT_MERGED_WITH_NEXT) cut->pending.is_match = false;
         return MR_OK;
     }
-    struct stretch ready = cut->waiting;
-    bool has_ready = cut->has_waiting;
-    cut->waiting = next;
-    cut->has_waiting = true;
+    struct stretch ready = cut->pending;
+    bool has_ready = cut->has_pending;
+    cut->pending = next;
+    cut->has_pending = true;
     return has_ready ? emit(cut, ready) : MR_OK;
 }
 
-/* A match and what lies in front of it; *at moves behind it. */
+/* Pushes the text from *at to the match, then the match. Sets *at to the end of the match. */
 static enum mr_status push_match(struct cut *cut, size_t *at, size_t start, size_t end)
 {
     enum mr_status status = MR_OK;
@@ -127,7 +127,7 @@ static enum mr_status finish(struct cut *cut, size_t at)
 {
     enum mr_status status = MR_OK;
     if (at < cut->text.length) status = push(cut, (struct stretch){at, cut->text.length, false});
-    if (status == MR_OK && cut->has_waiting) status = emit(cut, cut->waiting);
+    if (status == MR_OK && cut->has_pending) status = emit(cut, cut->pending);
     return status;
 }
 
@@ -167,7 +167,7 @@ static bool in_class(enum mr_stage_kind kind, uint32_t code_point)
     return mr_unicode_is_punctuation(code_point);
 }
 
-/* Every character of the class is a match of its own. */
+/* Each character of the class is one match. */
 static enum mr_status cut_by_class(struct cut *cut, const struct mr_stage *stage)
 {
     size_t at = 0;
@@ -200,7 +200,7 @@ static bool replace_spaces(struct mr_buffer *out, struct mr_text text, struct mr
     for (size_t at = 0; at < text.length;) {
         const char *space = memchr(text.bytes + at, ' ', text.length - at);
         size_t end = space ? (size_t)(space - text.bytes) : text.length;
-        if (!mr_buffer_append(out, (struct mr_text){text.bytes + at, end - at})) return false;
+        if (!mr_buffer_append(out, mr_text_part(text, at, end))) return false;
         if (space && !mr_buffer_append(out, replacement)) return false;
         at = space ? end + 1 : end;
     }
@@ -213,12 +213,12 @@ static bool write_metaspace(const struct mr_stage *stage, struct mr_buffer *out,
     struct mr_text replacement = {stage->text, stage->text_length};
     bool wanted =
         stage->prepend == MR_PREPEND_ALWAYS || (stage->prepend == MR_PREPEND_FIRST && at_start);
-    bool there = text.bytes[0] == ' ' || starts_with(text, stage->text, stage->text_length);
-    if (wanted && !there && !mr_buffer_append(out, replacement)) return false;
+    bool present = text.bytes[0] == ' ' || starts_with(text, stage->text, stage->text_length);
+    if (wanted && !present && !mr_buffer_append(out, replacement)) return false;
     return replace_spaces(out, text, replacement);
 }
 
-/* The stages that change the text write it anew. */
+/* Runs a stage that changes the text. */
 static enum mr_status rewrite(const struct run *run, size_t index, struct mr_text text,
                               bool at_start)
 {

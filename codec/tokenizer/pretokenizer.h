@@ -1,15 +1,16 @@
 /* pretokenizer - the "pre_tokenizer" component of a tokenizer.json: cuts a text into the pieces
  * that the model encodes one by one.
  *
- * Understands Sequence, Split (every behaviour, inverted or not, plain text or pattern), ByteLevel,
- * Digits, Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer and Metaspace; null means "one
- * piece"; anything else fails to load. The component becomes a row of stages; a piece goes through
- * all of them before the next one starts, so no list of pieces is kept.
- * codec/tokenizer/pretokenizer_load.c reads the component.
+ * Supports Sequence, Split (every behaviour, inverted or not, plain text or pattern), ByteLevel,
+ * Digits, Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer and Metaspace. With null the
+ * text is one piece. Any other component fails to load. codec/tokenizer/pretokenizer_load.c turns
+ * the component into a list of stages. Each stage passes a piece on to the next stage as soon as
+ * the piece is complete, so no list of pieces is kept.
  *
  * Threads: immutable; each thread runs it with its own scratch.
  * Memory:  one buffer for each stage that changes text, as large as its longest piece.
- * Errors:  MR_BAD_FILE for the component, MR_NOMEM, MR_INVALID_REQUEST from a pattern's limits. */
+ * Errors:  MR_BAD_FILE for the component, MR_INVALID_REQUEST for a text that exceeds a limit of a
+ *          pattern, MR_NOMEM. */
 #ifndef MR_CODEC_TOKENIZER_PRETOKENIZER_H
 #define MR_CODEC_TOKENIZER_PRETOKENIZER_H
 
@@ -19,13 +20,13 @@
 struct mr_pretokenizer;
 struct mr_pretokenizer_scratch;
 
-/* component may be NULL. */
+/* component NULL: not in the file, the same as null. */
 enum mr_status mr_pretokenizer_create(struct mr_pretokenizer **out,
                                       const struct mr_json_value *component, struct mr_error *err);
 void mr_pretokenizer_destroy(struct mr_pretokenizer *pretokenizer);
 
-/* True when the last thing the component does is to write bytes in the byte alphabet. That step is
- * left out: the pieces are the bytes themselves and the model has to take them as such. */
+/* True when the last stage of the component would write the bytes in the byte alphabet. That stage
+ * is left out: pieces are plain bytes, and mr_bpe_options.bytes must be set. */
 bool mr_pretokenizer_gives_bytes(const struct mr_pretokenizer *pretokenizer);
 
 /* NULL when memory is out; regex is borrowed. */
@@ -34,14 +35,14 @@ mr_pretokenizer_scratch_create(const struct mr_pretokenizer *pretokenizer, size_
                                struct mr_regex_scratch *regex);
 void mr_pretokenizer_scratch_destroy(struct mr_pretokenizer_scratch *scratch);
 
-/* Called with each piece, in order, never with an empty one; a status other than MR_OK ends the
- * run. The piece is valid during the call. */
+/* Called with each piece in the order of the text. A piece is never empty and is valid during the
+ * call. A status other than MR_OK ends the run. */
 struct mr_piece_sink {
     enum mr_status (*take)(void *context, struct mr_text piece, struct mr_error *err);
     void *context;
 };
 
-/* text is valid UTF-8; at_start says that it begins where the whole text begins. */
+/* text is valid UTF-8; at_start: nothing of the whole text is in front of it. */
 enum mr_status mr_pretokenizer_run(const struct mr_pretokenizer *pretokenizer,
                                    struct mr_pretokenizer_scratch *scratch, struct mr_text text,
                                    bool at_start, const struct mr_piece_sink *sink,

@@ -8,11 +8,11 @@
 
 #define SEQUENCE_DEPTH_MAX 4
 
-/* The pattern of the byte-level component, published with GPT-2 (2019). */
+/* The pattern of the ByteLevel component, published with GPT-2 (2019). */
 #define BYTE_LEVEL_PATTERN                                                                         \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-/* The next free stage, NULL when there are too many. */
+/* Adds a stage. NULL when the pre-tokenizer has MR_STAGES_MAX of them. */
 static struct mr_stage *add(struct mr_pretokenizer *p, enum mr_stage_kind kind)
 {
     if (p->stage_count == MR_STAGES_MAX) return NULL;
@@ -78,7 +78,7 @@ static enum mr_status load_split(struct mr_pretokenizer *p, const struct mr_json
     enum mr_status status = read_behavior(component, &behavior, err);
     if (status != MR_OK) return status;
     if (!mr_json_bool(mr_json_get(component, "invert"), &inverted))
-        return mr_fail(err, MR_BAD_FILE, "Split does not say whether it is inverted");
+        return mr_fail(err, MR_BAD_FILE, "Split lacks invert");
     const struct mr_json_value *pattern = mr_json_get(component, "pattern");
     struct mr_text text;
     if (mr_json_text(mr_json_get(pattern, "Regex"), &text))
@@ -97,7 +97,7 @@ static enum mr_status load_byte_level(struct mr_pretokenizer *p,
 {
     bool prefix = false, use_regex = true;
     if (!mr_json_bool(mr_json_get(component, "add_prefix_space"), &prefix))
-        return mr_fail(err, MR_BAD_FILE, "ByteLevel does not say add_prefix_space");
+        return mr_fail(err, MR_BAD_FILE, "ByteLevel lacks add_prefix_space");
     mr_json_bool(mr_json_get(component, "use_regex"), &use_regex);
     enum mr_status status = MR_OK;
     if (prefix) status = add_plain(p, MR_STAGE_PREFIX_SPACE, MR_SPLIT_ISOLATED, err);
@@ -112,7 +112,7 @@ static enum mr_status load_digits(struct mr_pretokenizer *p, const struct mr_jso
 {
     bool individual;
     if (!mr_json_bool(mr_json_get(component, "individual_digits"), &individual))
-        return mr_fail(err, MR_BAD_FILE, "Digits does not say individual_digits");
+        return mr_fail(err, MR_BAD_FILE, "Digits lacks individual_digits");
     return add_plain(p, MR_STAGE_SPLIT_NUMERIC,
                      individual ? MR_SPLIT_ISOLATED : MR_SPLIT_CONTIGUOUS, err);
 }

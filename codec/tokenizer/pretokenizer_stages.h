@@ -13,9 +13,9 @@ enum mr_stage_kind {
     MR_STAGE_SPLIT_NUMERIC,
     MR_STAGE_SPLIT_SPACE,
     MR_STAGE_SPLIT_PUNCTUATION,
-    MR_STAGE_PREFIX_SPACE, /* a space in front unless there is one */
-    MR_STAGE_BYTES,        /* bytes become characters of the byte alphabet */
-    MR_STAGE_METASPACE     /* spaces become the replacement, which may also be put in front */
+    MR_STAGE_PREFIX_SPACE, /* adds a space in front unless there is one */
+    MR_STAGE_BYTES,        /* writes bytes in the byte alphabet */
+    MR_STAGE_METASPACE     /* replaces spaces, and may add a replacement in front */
 };
 
 enum mr_split_behavior {

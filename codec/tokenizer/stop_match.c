@@ -7,22 +7,21 @@
 
 #define NO_STOP UINT16_MAX
 
-/* States are numbered in the order they are found from the root (breadth first), so a state's
- * failure state always has a smaller number. */
+/* One state of the automaton: a prefix of one or more stop strings. State 0 is the empty prefix. */
 struct state {
-    uint16_t failure; /* the longest proper suffix that is a state */
+    uint16_t failure; /* state of the longest proper suffix */
     uint16_t depth;   /* bytes from the root */
-    uint16_t stop;    /* the string that ends here or in a suffix, earliest in the list */
+    uint16_t stop;    /* first string of the list that ends here, also as a suffix; or NO_STOP */
 };
 
 struct mr_stop_match {
     struct state *states;
-    uint16_t (*next)[256]; /* [state_count], complete: no failure is followed while matching */
+    uint16_t (*next)[256]; /* [state_count] next state for each byte */
     uint16_t state_count;
     uint16_t lengths[MR_STOP_COUNT_MAX];
 };
 
-/* Puts one string into the trie; 0 in next means "no such child" until _complete. */
+/* Adds one string to the trie. Until complete() runs, 0 in next means that there is no child. */
 static void insert(struct mr_stop_match *matcher, struct mr_text stop, uint16_t index)
 {
     uint16_t at = 0;
@@ -39,8 +38,8 @@ static void insert(struct mr_stop_match *matcher, struct mr_text stop, uint16_t 
     if (index < matcher->states[at].stop) matcher->states[at].stop = index;
 }
 
-/* Breadth first: the failure state of a child is where its parent's failure state goes with the
- * same byte; missing children are filled with that transition. */
+/* Sets the failure states and the missing transitions, breadth first: both are the transition of
+ * the parent's failure state with the same byte. */
 static void complete(struct mr_stop_match *matcher, uint16_t *queue)
 {
     size_t head = 0, tail = 0;

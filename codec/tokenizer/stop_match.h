@@ -1,12 +1,14 @@
-/* stop_match - stop strings across token borders, several at once, on bytes.
+/* stop_match - finds stop strings in the bytes of an answer, also across the borders of tokens.
  *
- * Aho-Corasick ("Efficient string matching", 1975) over the request's stop strings: feeding a byte
- * costs O(1), and the automaton's depth is the length of the longest live prefix, which is exactly
- * what a stream must hold back. The match that completes first wins, ties by list order.
+ * Aho-Corasick ("Efficient string matching", 1975) over the stop strings of one request. Each byte
+ * costs O(1). The depth of the automaton's state is the number of bytes at the end that may be the
+ * beginning of a stop string: a stream must hold them back. The match that ends first wins; of
+ * matches with one end the first in the list wins.
  *
- * Owner:  the sequence. Memory: one block made in _create, bounded by MR_STOP_COUNT_MAX strings of
- *         MR_STOP_BYTES_MAX. Errors: only _create. Immutable after creation; the position is a
- *         plain integer the caller keeps, so choices of one request share a matcher. */
+ * Owner:  the sequence. The matcher is immutable and the position is an integer of the caller, so
+ *         the choices of one request share a matcher.
+ * Memory: one block from _create, at most MR_STOP_COUNT_MAX strings of MR_STOP_BYTES_MAX bytes.
+ * Errors: only _create can fail. */
 #ifndef MR_CODEC_TOKENIZER_STOP_MATCH_H
 #define MR_CODEC_TOKENIZER_STOP_MATCH_H
 
@@ -20,24 +22,23 @@
 
 struct mr_stop_match;
 
-/* Built inside arena (freed with it). stop_count 0 gives a matcher that never matches. Each string
- * is 1..MR_STOP_BYTES_MAX bytes (asserted: the request decoder has checked). */
+/* Takes its memory from arena. With stop_count 0 the matcher never matches. Asserts that each
+ * string has 1 to MR_STOP_BYTES_MAX bytes, which mr_request_decode has checked. */
 enum mr_status mr_stop_match_create(struct mr_stop_match **out, struct mr_arena *arena,
                                     const struct mr_text *stops, size_t stop_count,
                                     struct mr_error *err);
 
 struct mr_stop_hit {
-    size_t stop_index; /* which string */
-    size_t end;        /* index just behind the match in the bytes fed now */
-    size_t length;     /* of the matched string: the match starts `length` bytes before `end`,
-                          possibly in bytes fed earlier */
+    size_t stop_index; /* index of the matched string */
+    size_t end;        /* end of the match in the bytes of this call */
+    size_t length;     /* of the matched string, which may start in bytes of an earlier call */
 };
 
-/* Feeds bytes from *position (0 at the start) and stops at the first completed match: true and *hit
- * filled. Otherwise false, with *position moved on. */
+/* Reads bytes and updates *position, which is 0 before the first call. Returns true with *hit
+ * filled at the first match, and does not read the bytes after it. */
 bool mr_stop_match_feed(const struct mr_stop_match *matcher, uint32_t *position, const char *bytes,
                         size_t length, struct mr_stop_hit *hit);
-/* Bytes at the end of what was fed that may still become a match: hold that many back. */
+/* Number of bytes at the end that may become part of a match: the caller holds them back. */
 size_t mr_stop_match_held(const struct mr_stop_match *matcher, uint32_t position);
 
 #endif

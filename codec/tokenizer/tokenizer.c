@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* Far above any record; keeps every position in 32 bits whatever normalization does. */
+/* Far above any record, and small enough that positions in the normalized text fit 32 bits. */
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
 
 struct mr_tokenizer_scratch {
@@ -76,7 +76,7 @@ static enum mr_status encode_plain(struct encoding *e, struct mr_text text, bool
                                &sink, e->err);
 }
 
-/* Cuts text at the added tokens of one trie and hands the rest on. */
+/* Adds the ids of the added tokens in text; passes the text between them to rest. */
 static enum mr_status encode_around(struct encoding *e, const struct mr_added_tokens *added,
                                     struct mr_text text, bool at_start,
                                     enum mr_status (*rest)(struct encoding *, struct mr_text, bool))
@@ -86,7 +86,7 @@ static enum mr_status encode_around(struct encoding *e, const struct mr_added_to
     struct mr_added_span span;
     enum mr_status status = MR_OK;
     while (status == MR_OK && mr_added_tokens_next(added, text, e->parse_special, &cursor, &span)) {
-        struct mr_text part = {text.bytes + span.start, span.end - span.start};
+        struct mr_text part = mr_text_part(text, span.start, span.end);
         if (span.id == MR_TOKEN_NONE)
             status = rest(e, part, at_start && span.start == 0);
         else
@@ -133,7 +133,7 @@ enum mr_status mr_tokenizer_encode(const struct mr_tokenizer *tokenizer,
     return MR_OK;
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 uint32_t mr_tokenizer_vocab_size(const struct mr_tokenizer *tokenizer)
 {

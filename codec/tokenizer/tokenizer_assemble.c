@@ -11,8 +11,8 @@ static enum mr_status no_memory(struct mr_error *err)
     return mr_fail(err, MR_NOMEM, "no memory for a tokenizer");
 }
 
-/* Added tokens that are looked for after normalization are normalized themselves; that text is also
- * what they decode to. forms[i] is empty for the others and points into texts. */
+/* Sets forms[i] to the text in which added token i is searched for, and to which it decodes: its
+ * content, normalized when the token is `normalized`. The forms point into texts. */
 static enum mr_status normalize_added(const struct mr_tokenizer *tokenizer,
                                       const struct mr_tokenizer_parts *parts, struct mr_text *forms,
                                       struct mr_buffer *texts, struct mr_error *err)
@@ -39,25 +39,26 @@ static enum mr_status normalize_added(const struct mr_tokenizer *tokenizer,
     return status;
 }
 
-/* One trie for the tokens looked for as they are, one for the normalized ones. */
+/* Builds one trie of the tokens in the original text and one of those in the normalized text. */
 static enum mr_status build_tries(struct mr_tokenizer *tokenizer,
                                   const struct mr_tokenizer_parts *parts,
                                   const struct mr_text *forms, struct mr_error *err)
 {
-    struct mr_added_token *some = calloc(parts->added_count + 1, sizeof *some);
-    if (!some) return no_memory(err);
+    struct mr_added_token *selected = calloc(parts->added_count + 1, sizeof *selected);
+    if (!selected) return no_memory(err);
     enum mr_status status = MR_OK;
     for (int normalized = 0; normalized < 2 && status == MR_OK; normalized++) {
         size_t count = 0;
         for (size_t i = 0; i < parts->added_count; i++) {
             if (parts->added[i].normalized != (normalized == 1)) continue;
-            some[count] = parts->added[i];
-            some[count++].content = forms[i];
+            selected[count] = parts->added[i];
+            selected[count++].content = forms[i];
         }
-        status = mr_added_tokens_create(
-            normalized ? &tokenizer->added_normalized : &tokenizer->added_raw, some, count, err);
+        status = mr_added_tokens_create(normalized ? &tokenizer->added_normalized
+                                                   : &tokenizer->added_raw,
+                                        selected, count, err);
     }
-    free(some);
+    free(selected);
     return status;
 }
 
@@ -68,7 +69,7 @@ static bool append_replaced(struct mr_buffer *out, struct mr_text text, struct m
     while (at < text.length) {
         const char *found = memmem(text.bytes + at, text.length - at, from.bytes, from.length);
         size_t end = found ? (size_t)(found - text.bytes) : text.length;
-        if (!mr_buffer_append(out, (struct mr_text){text.bytes + at, end - at})) return false;
+        if (!mr_buffer_append(out, mr_text_part(text, at, end))) return false;
         if (found && !mr_buffer_append(out, to)) return false;
         at = found ? end + from.length : end;
     }
@@ -83,7 +84,7 @@ static int fallback_byte(struct mr_text text)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-/* Appends the bytes a token of this text decodes to. spare holds what lies between two steps. */
+/* Appends the bytes to which a token with this text decodes. spare is for intermediate texts. */
 static bool decode_token(const struct mr_token_decoder *decoder, struct mr_text text,
                          struct mr_buffer *spare, struct mr_buffer *out)
 {
@@ -97,7 +98,7 @@ static bool decode_token(const struct mr_token_decoder *decoder, struct mr_text 
     if (!mr_buffer_append(spare, text)) return false;
     for (size_t i = 0; i < decoder->replace_count; i++) {
         size_t length = spare->length - start;
-        /* Reserved first: the text read must not move while it is copied. */
+        /* Reserved first, because `before` points into the buffer, which must not move. */
         if (!mr_buffer_reserve(spare, length * (1 + decoder->to[i].length))) return false;
         struct mr_text before = {spare->bytes + start, length};
         start = spare->length;
@@ -109,7 +110,7 @@ static bool decode_token(const struct mr_token_decoder *decoder, struct mr_text 
     return mr_buffer_append(out, result);
 }
 
-/* The text an id is written as: that of the added token, else that of the vocabulary. */
+/* Sets texts[id] to the form of the added token, or else to the text of the vocabulary. */
 static void collect_texts(const struct mr_tokenizer *tokenizer,
                           const struct mr_tokenizer_parts *parts, const struct mr_text *forms,
                           struct mr_text *texts)
@@ -120,7 +121,8 @@ static void collect_texts(const struct mr_tokenizer *tokenizer,
         const struct mr_added_token *token = &parts->added[i];
         if (token->content.length == 0) continue;
         texts[token->id] = forms[i];
-        /* The reference knows a special token by its text: once normalized, it no longer does. */
+        /* The reference finds special tokens by their text, so one whose form differs is not
+         * special. */
         bool same = mr_text_equal(forms[i], token->content);
         tokenizer->is_special[token->id] = token->special && same;
     }

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest file in use has 2 million values in 33 MB. Truncation and padding, which a file may
- * carry, are not the business of a worker that answers for every token: they are not read. */
+/* The largest known file has 2 million values in 33 MB. The members "truncation" and "padding" are
+ * ignored: a worker never shortens or pads a prompt. */
 static const struct mr_json_limits limits = {(size_t)256 << 20, (size_t)16 << 20, 32};
 
 static struct mr_text type_of(const struct mr_json_value *component)
@@ -99,17 +99,19 @@ static enum mr_status read_flag(const struct mr_json_value *object, const char *
     return mr_fail(err, MR_BAD_FILE, "%s is not true or false", name);
 }
 
-/* Options that change the encoding and that no language model of today uses. */
-static enum mr_status refuse_rare(const struct mr_json_value *model, struct mr_error *err)
+/* Options that would change the ids and that no known model uses. */
+static enum mr_status refuse_unsupported(const struct mr_json_value *model, struct mr_error *err)
 {
     double dropout = 0;
     struct mr_text text = {"", 0};
     mr_json_number(mr_json_get(model, "dropout"), &dropout);
-    if (dropout > 0) return mr_fail(err, MR_BAD_FILE, "a tokenizer with dropout is random");
+    if (dropout > 0)
+        return mr_fail(err, MR_BAD_FILE, "dropout is not supported: it makes ids random");
     mr_json_text(mr_json_get(model, "continuing_subword_prefix"), &text);
-    if (text.length > 0) return mr_fail(err, MR_BAD_FILE, "unknown continuing_subword_prefix");
+    if (text.length > 0)
+        return mr_fail(err, MR_BAD_FILE, "continuing_subword_prefix is not supported");
     mr_json_text(mr_json_get(model, "end_of_word_suffix"), &text);
-    if (text.length > 0) return mr_fail(err, MR_BAD_FILE, "unknown end_of_word_suffix");
+    if (text.length > 0) return mr_fail(err, MR_BAD_FILE, "end_of_word_suffix is not supported");
     return MR_OK;
 }
 
@@ -119,7 +121,7 @@ static enum mr_status read_model(struct mr_tokenizer_parts *parts,
     struct mr_text type = type_of(model);
     if (type.length > 0 && !mr_text_is(type, "BPE"))
         return mr_fail(err, MR_BAD_FILE, "unknown tokenizer model %.40s", type.bytes);
-    enum mr_status status = refuse_rare(model, err);
+    enum mr_status status = refuse_unsupported(model, err);
     if (status == MR_OK)
         status = read_flag(model, "ignore_merges", &parts->model.ignore_merges, err);
     if (status == MR_OK)
@@ -152,8 +154,9 @@ static enum mr_status read_added_token(const struct mr_json_value *value,
     return status;
 }
 
-/* Ids as the reference gives them, whatever the file says: that of the same text in the vocabulary,
- * else the next one behind it. A token that comes twice keeps its id and takes the later flags. */
+/* Assigns ids as the reference does, which ignores the ids in the file: a token in the vocabulary
+ * has its id there, other tokens get the next free ids. A token listed twice keeps its id and has
+ * the flags of the second entry. */
 static enum mr_status read_added(struct mr_tokenizer_parts *parts, const struct mr_json_value *list,
                                  struct mr_error *err)
 {
@@ -224,7 +227,7 @@ static enum mr_status read_decoder_step(struct mr_token_decoder *decoder,
     bool fuse = mr_text_is(type, "Fuse");
     if (*fused && !fuse)
         return mr_fail(err, MR_BAD_FILE, "decoder %.40s after Fuse is not supported", type.bytes);
-    *fused = fuse || mr_text_is(type, "ByteLevel"); /* which joins all tokens as well */
+    *fused = fuse || mr_text_is(type, "ByteLevel"); /* ByteLevel joins all tokens, too */
     if (mr_text_is(type, "Replace")) return read_decode_replace(decoder, component, err);
     bool bytes = decoder->byte_level || decoder->byte_fallback;
     if (mr_text_is(type, "ByteLevel") && !bytes && decoder->replace_count == 0)
@@ -251,20 +254,20 @@ static enum mr_status read_decoder(struct mr_token_decoder *decoder,
 
 /* ---- post-processor ---- */
 
-static enum mr_status add_frame_id(struct mr_tokenizer_parts *parts, bool behind, uint32_t id,
+static enum mr_status add_frame_id(struct mr_tokenizer_parts *parts, bool after, uint32_t id,
                                    struct mr_error *err)
 {
-    size_t *count = behind ? &parts->last_count : &parts->first_count;
+    size_t *count = after ? &parts->last_count : &parts->first_count;
     if (*count == MR_FRAME_IDS_MAX)
         return mr_fail(err, MR_BAD_FILE, "post-processor adds more than %d tokens",
                        MR_FRAME_IDS_MAX);
-    uint32_t *ids = behind ? parts->last : parts->first;
+    uint32_t *ids = after ? parts->last : parts->first;
     ids[(*count)++] = id;
     return MR_OK;
 }
 
 static enum mr_status add_frame_token(struct mr_tokenizer_parts *parts,
-                                      const struct mr_json_value *token, bool behind,
+                                      const struct mr_json_value *token, bool after,
                                       struct mr_error *err)
 {
     const struct mr_json_value *ids = mr_json_get(token, "ids");
@@ -275,7 +278,7 @@ static enum mr_status add_frame_token(struct mr_tokenizer_parts *parts,
         int64_t id = -1;
         if (!mr_json_int(mr_json_at(ids, i), &id) || id < 0 || id >= (int64_t)MR_VOCAB_TOKENS_MAX)
             return mr_fail(err, MR_BAD_FILE, "post-processor has a bad token id");
-        status = add_frame_id(parts, behind, (uint32_t)id, err);
+        status = add_frame_id(parts, after, (uint32_t)id, err);
     }
     return status;
 }
@@ -285,22 +288,21 @@ static enum mr_status read_template(struct mr_tokenizer_parts *parts,
 {
     const struct mr_json_value *single = mr_json_get(component, "single");
     const struct mr_json_value *defined = mr_json_get(component, "special_tokens");
-    bool behind = false;
+    bool after = false; /* the text has been seen */
     for (size_t i = 0; i < mr_json_count(single); i++) {
         const struct mr_json_value *piece = mr_json_at(single, i);
         struct mr_text name;
         if (mr_json_get(piece, "Sequence")) {
-            if (behind) return mr_fail(err, MR_BAD_FILE, "post-processor repeats the text");
-            behind = true;
+            if (after) return mr_fail(err, MR_BAD_FILE, "post-processor repeats the text");
+            after = true;
             continue;
         }
         if (!mr_json_text(mr_json_get(mr_json_get(piece, "SpecialToken"), "id"), &name))
             return mr_fail(err, MR_BAD_FILE, "post-processor has an unknown piece");
-        enum mr_status status =
-            add_frame_token(parts, mr_json_get_text(defined, name), behind, err);
+        enum mr_status status = add_frame_token(parts, mr_json_get_text(defined, name), after, err);
         if (status != MR_OK) return status;
     }
-    return behind ? MR_OK : mr_fail(err, MR_BAD_FILE, "post-processor leaves the text out");
+    return after ? MR_OK : mr_fail(err, MR_BAD_FILE, "post-processor leaves the text out");
 }
 
 static enum mr_status read_frame(struct mr_tokenizer_parts *parts,
@@ -309,7 +311,7 @@ static enum mr_status read_frame(struct mr_tokenizer_parts *parts,
 {
     struct mr_text type = type_of(component);
     if (mr_json_is_null(component) || mr_text_is(type, "ByteLevel"))
-        return MR_OK; /* which moves offsets only */
+        return MR_OK; /* ByteLevel only changes offsets */
     if (mr_text_is(type, "TemplateProcessing")) return read_template(parts, component, err);
     if (mr_text_is(type, "BertProcessing") || mr_text_is(type, "RobertaProcessing")) {
         int64_t first = -1, last = -1;
@@ -324,7 +326,6 @@ static enum mr_status read_frame(struct mr_tokenizer_parts *parts,
         return mr_fail(err, MR_BAD_FILE, "unknown post-processor %.40s", type.bytes);
     const struct mr_json_value *list = mr_json_get(component, "processors");
     enum mr_status status = MR_OK;
-    /* Each one wraps what the one before it made. */
     for (size_t i = 0; i < mr_json_count(list) && status == MR_OK; i++) {
         if (parts->first_count + parts->last_count > 0 &&
             !mr_text_is(type_of(mr_json_at(list, i)), "ByteLevel"))
@@ -336,8 +337,7 @@ static enum mr_status read_frame(struct mr_tokenizer_parts *parts,
 
 /* ---- tokenizer_config.json ---- */
 
-/* A token is written as its text or as an object that has it; null and absent mean there is none.
- */
+/* The id of the token that a setting names, as text or as an object with the member "content". */
 static uint32_t named_token(const struct mr_tokenizer_parts *parts,
                             const struct mr_json_value *settings, const char *name)
 {

@@ -34,7 +34,7 @@ struct mr_tokenizer_parts {
     struct mr_normalizer *normalizer;
     struct mr_pretokenizer *pretokenizer;
     struct mr_token_decoder decoder;
-    uint32_t first[MR_FRAME_IDS_MAX], last[MR_FRAME_IDS_MAX];
+    uint32_t first[MR_FRAME_IDS_MAX], last[MR_FRAME_IDS_MAX]; /* added around a text */
     size_t first_count, last_count;
     uint32_t bos_id, eos_id;
 };

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The pre-tokenizers GGUF only names, written as the components of the files the models came with.
- */
+/* GGUF files only name their pre-tokenizer. These are the components of the tokenizer.json files
+ * that the models were published with. */
 #define BYTES_ONLY              "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}"
 #define GPT2                    "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true}"
 #define SEQUENCE(first, second) "{\"type\":\"Sequence\",\"pretokenizers\":[" first "," second "]}"
@@ -95,7 +95,8 @@ static enum mr_token_kind kind_of(const struct mr_tokenizer_spec *spec, uint32_t
     return spec->kinds ? spec->kinds[id] : MR_TOKEN_NORMAL;
 }
 
-/* Control tokens are special; tokens the model's maker added are found in any text. */
+/* Control tokens become special added tokens, user-defined ones added tokens that are not special.
+ */
 static enum mr_status collect_added(struct mr_tokenizer_parts *parts,
                                     const struct mr_tokenizer_spec *spec, struct mr_error *err)
 {
@@ -137,7 +138,7 @@ static enum mr_status collect_frame(struct mr_tokenizer_parts *parts,
 static enum mr_status split_merge(struct mr_text line, struct mr_text *left, struct mr_text *right,
                                   struct mr_error *err)
 {
-    /* A token never holds a plain space, but the line may begin with one that belongs to it. */
+    /* The space between the two tokens; a space at the start of the line is part of the first. */
     const char *space = line.length > 1 ? memchr(line.bytes + 1, ' ', line.length - 1) : NULL;
     if (!space) return mr_fail(err, MR_BAD_FILE, "a merge is not a pair");
     *left = (struct mr_text){line.bytes, (size_t)(space - line.bytes)};
@@ -196,25 +197,25 @@ static int by_score(const void *a, const void *b)
     return left->id < right->id ? -1 : left->id > right->id;
 }
 
-static bool mergeable(const struct mr_tokenizer_spec *spec, uint32_t id)
+static bool can_merge(const struct mr_tokenizer_spec *spec, uint32_t id)
 {
     enum mr_token_kind kind = kind_of(spec, id);
     return id != MR_TOKEN_NONE && (kind == MR_TOKEN_NORMAL || kind == MR_TOKEN_USER_DEFINED);
 }
 
-/* Every way to cut a token in two tokens is a merge, and the token's score its rank: SentencePiece
- * merges whatever pair makes the token with the best score, the leftmost of equals. */
+/* Adds a merge for each way to cut a token into two tokens. SentencePiece merges the pair that
+ * gives the token with the best score, the leftmost of equals, so the rank follows the score. */
 static void add_cuts(struct mr_tokenizer_parts *parts, const struct mr_tokenizer_spec *spec,
                      uint32_t id, uint32_t rank)
 {
     struct mr_text text = spec->tokens[id];
     for (size_t cut = 1; cut < text.length; cut++) {
         struct mr_text left = {text.bytes, cut};
-        struct mr_text right = {text.bytes + cut, text.length - cut};
+        struct mr_text right = mr_text_part(text, cut, text.length);
         uint32_t left_id = mr_vocab_find(parts->vocab, left);
-        if (left_id == MR_TOKEN_NONE || !mergeable(spec, left_id)) continue;
+        if (left_id == MR_TOKEN_NONE || !can_merge(spec, left_id)) continue;
         uint32_t right_id = mr_vocab_find(parts->vocab, right);
-        if (right_id == MR_TOKEN_NONE || !mergeable(spec, right_id)) continue;
+        if (right_id == MR_TOKEN_NONE || !can_merge(spec, right_id)) continue;
         parts->merges[parts->merge_count++] = (struct mr_merge){left_id, right_id, id, rank};
     }
 }
@@ -225,11 +226,11 @@ static enum mr_status collect_scores(struct mr_tokenizer_parts *parts,
     size_t count = 0, cuts = 0;
     struct scored *order = calloc((size_t)spec->token_count + 1, sizeof *order);
     for (uint32_t id = 0; id < spec->token_count && order; id++) {
-        if (!mergeable(spec, id)) continue;
+        if (!can_merge(spec, id)) continue;
         order[count++] = (struct scored){spec->scores[id], id};
         cuts += spec->tokens[id].length;
     }
-    /* A cut for each byte of each token is the most there can be. */
+    /* At most one merge for each byte of each token. */
     parts->merges = cuts < MR_VOCAB_TOKENS_MAX ? calloc(cuts + 1, sizeof *parts->merges) : NULL;
     if (!order || !parts->merges) {
         free(order);

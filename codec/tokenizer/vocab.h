@@ -1,7 +1,8 @@
-/* vocab - token texts by id, and ids by text.
+/* vocab - the texts of tokens by id, and ids by text.
  *
- * Threads: immutable after creation. Memory: one block of texts, one table of ids at most half full
- * (open addressing). Errors: MR_NOMEM, MR_BAD_FILE above 2^24 tokens or 4 GiB of text. */
+ * Threads: immutable after creation.
+ * Memory:  one block of texts; a hash table with open addressing, at most half full.
+ * Errors:  MR_NOMEM, MR_BAD_FILE above MR_VOCAB_TOKENS_MAX tokens or 4 GiB of text. */
 #ifndef MR_CODEC_TOKENIZER_VOCAB_H
 #define MR_CODEC_TOKENIZER_VOCAB_H
 
@@ -13,24 +14,25 @@
 
 struct mr_vocab;
 
-/* texts[id]; bytes NULL where an id has no token. Texts are copied. Of two tokens with the same
- * text the later one is found. */
+/* Copies texts[id]; bytes NULL: no token has this id. Of two tokens with the same text, _find
+ * returns the higher id. */
 enum mr_status mr_vocab_create(struct mr_vocab **out, const struct mr_text *texts, size_t count,
                                struct mr_error *err);
 void mr_vocab_destroy(struct mr_vocab *vocab);
 
 /* One more than the highest id. */
 uint32_t mr_vocab_size(const struct mr_vocab *vocab);
-/* Ids that have a token. */
+/* Number of ids that have a token. */
 uint32_t mr_vocab_count(const struct mr_vocab *vocab);
-/* MR_TOKEN_NONE when there is none. */
+/* The id of text, MR_TOKEN_NONE when no token has this text. */
 uint32_t mr_vocab_find(const struct mr_vocab *vocab, struct mr_text text);
-/* bytes NULL for an id without token or out of range. */
+/* The text of id; bytes NULL for an id without token or out of range. */
 struct mr_text mr_vocab_text(const struct mr_vocab *vocab, uint32_t id);
+/* True when table and texts are consistent. */
 bool mr_vocab_check(const struct mr_vocab *vocab);
 
-/* The hash both this table and the word cache use. Its quality, not its secrecy, matters: texts of
- * requests are only looked up, never stored in a table that grows. */
+/* A fast hash for tables of token texts, which may differ between machines. It is not secret: texts
+ * of requests are looked up, but never stored in a table that grows. */
 uint64_t mr_text_hash(struct mr_text text);
 
 #endif

@@ -6,7 +6,7 @@
 static struct mr_text trim(struct mr_text text)
 {
     while (text.length && mr_text_is_space(text.bytes[0]))
-        text = (struct mr_text){text.bytes + 1, text.length - 1};
+        text = mr_text_part(text, 1, text.length);
     while (text.length && mr_text_is_space(text.bytes[text.length - 1]))
         text.length--;
     return text;

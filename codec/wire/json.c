@@ -323,7 +323,7 @@ bool mr_json_raw_member(struct mr_text bytes, const char *name, struct mr_text *
     for (at = skip_space(bytes, at + 1); at < bytes.length && bytes.bytes[at] == '"';
          at = skip_space(bytes, at + 1)) {
         size_t name_end = skip_string(bytes, at);
-        bool found = name_equals((struct mr_text){bytes.bytes + at, name_end - at}, name);
+        bool found = name_equals(mr_text_part(bytes, at, name_end), name);
         at = skip_space(bytes, name_end);
         size_t start = skip_space(bytes, at + 1);
         size_t end = skip_value(bytes, start);
@@ -331,7 +331,7 @@ bool mr_json_raw_member(struct mr_text bytes, const char *name, struct mr_text *
         while (trimmed > start && strchr(" \t\r\n", bytes.bytes[trimmed - 1]))
             trimmed--;
         if (found) {
-            *raw = (struct mr_text){bytes.bytes + start, trimmed - start};
+            *raw = mr_text_part(bytes, start, trimmed);
             return true;
         }
         at = skip_space(bytes, end);

@@ -228,7 +228,7 @@ bool mr_wire_raw_member(struct mr_text bytes, const char *name, struct mr_text *
         size_t start = scan.at;
         if (scan_value(&scan, 1) != MR_OK) return false;
         if (!mr_text_is(text, name)) continue;
-        *raw = (struct mr_text){bytes.bytes + start, scan.at - start};
+        *raw = mr_text_part(bytes, start, scan.at);
         return true;
     }
     return false;

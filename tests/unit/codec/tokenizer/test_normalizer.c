@@ -132,7 +132,7 @@ static void unknown_components_fail_to_load(void **state)
     assert_refused("{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(\"},\"content\":\"\"}",
                    "pattern");
     assert_refused("{\"type\":\"Prepend\"}", "no text");
-    assert_refused("{\"type\":\"Strip\"}", "which side");
+    assert_refused("{\"type\":\"Strip\"}", "lacks strip_left");
     assert_refused("{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"X\"}]}",
                    "unknown normalizer X");
 }
