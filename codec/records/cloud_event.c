@@ -16,9 +16,9 @@ static enum mr_status check_version(const struct mr_json_value *root, struct mr_
 {
     struct mr_text version;
     if (!mr_json_text(mr_json_get(root, "specversion"), &version))
-        return mr_fail(err, MR_MALFORMED, "CloudEvent without a specversion");
+        return mr_fail(err, MR_MALFORMED, "CloudEvent has no specversion");
     if (version.length < 2 || memcmp(version.bytes, "1.", 2) != 0)
-        return mr_fail(err, MR_UNSUPPORTED_ENCODING, "CloudEvent of a version other than 1.x");
+        return mr_fail(err, MR_UNSUPPORTED_ENCODING, "CloudEvent has a specversion other than 1.x");
     return MR_OK;
 }
 
@@ -34,15 +34,17 @@ static enum mr_status read_envelope(const struct mr_json_value *root, struct mr_
                                     struct mr_cloud_event *event, struct mr_error *err)
 {
     if (mr_json_kind(root) != MR_JSON_OBJECT)
-        return mr_fail(err, MR_UNSUPPORTED_ENCODING, "CloudEvents come one in a record");
+        return mr_fail(err, MR_UNSUPPORTED_ENCODING,
+                       "a record must have one CloudEvent, not a batch");
     copy_id(root, event);
     enum mr_status status = check_version(root, err);
     if (status != MR_OK) return status;
     const struct mr_json_value *data = mr_json_get(root, "data");
     if (!data && mr_json_get(root, "data_base64"))
-        return mr_fail(err, MR_UNSUPPORTED_ENCODING, "CloudEvent with data_base64");
+        return mr_fail(err, MR_UNSUPPORTED_ENCODING,
+                       "CloudEvent with data_base64 is not supported");
     if (!data || mr_json_kind(data) != MR_JSON_OBJECT)
-        return mr_fail(err, MR_MALFORMED, "CloudEvent whose data is not an object");
+        return mr_fail(err, MR_MALFORMED, "CloudEvent has no data that is an object");
     mr_json_raw_member(record, "data", &event->data);
     return MR_OK;
 }

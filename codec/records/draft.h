@@ -1,20 +1,20 @@
-/* draft - a request record made from words: what `millrace send field=value PROMPT` publishes.
+/* draft - encodes a request record from the command line: `millrace send FIELD=VALUE PROMPT`.
  *
- * Threads: any. Memory: one malloc'ed buffer handed to the caller. Errors: MR_INVALID_REQUEST for a
- * field that is not NAME=VALUE or is given twice, MR_RECORD_TOO_LARGE, MR_NOMEM. Ranges and types
- * are left to the worker that decodes the record. */
+ * Threads: any. Memory: one malloc'ed buffer, owned by the caller.
+ * Errors:  MR_INVALID_REQUEST for a field that is not NAME=VALUE or is given twice,
+ *          MR_RECORD_TOO_LARGE, MR_NOMEM. Names, types and ranges of fields are not checked: the
+ *          worker that decodes the record checks them. */
 #ifndef MR_CODEC_RECORDS_DRAFT_H
 #define MR_CODEC_RECORDS_DRAFT_H
 
 #include "codec/wire/encoding.h"
 
 struct mr_draft {
-    struct mr_text id;     /* empty: none */
-    struct mr_text prompt; /* empty: none, a field brings it */
-    bool as_chat;          /* the prompt becomes one message of role user */
-    bool no_stream;        /* "stream": false */
-    const char *const
-        *fields; /* [field_count] "name=value": JSON where it reads as JSON, else text */
+    struct mr_text id;         /* empty: none */
+    struct mr_text prompt;     /* empty: a field has the prompt */
+    bool as_chat;              /* send the prompt as one message of role user */
+    bool no_stream;            /* write "stream": false */
+    const char *const *fields; /* [field_count] "NAME=VALUE"; VALUE is JSON or else text */
     size_t field_count;
 };
 

@@ -36,8 +36,8 @@ struct mr_reply_address {
 enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
                                  const struct mr_request_context *context,
                                  struct mr_reply_address *address, struct mr_error *err);
-/* Fills *address without reading the other fields: for a record that will be rejected anyway. The
- * status tells whether mr_request_decode would find the same address. */
+/* Fills *address without reading the other fields, for a record that is rejected anyway. On a
+ * status other than MR_OK the record itself is not readable. */
 enum mr_status mr_request_address(struct mr_text record, const struct mr_request_context *context,
                                   struct mr_reply_address *address, struct mr_error *err);
 

@@ -1,8 +1,8 @@
-/* result - what goes back to a producer: the token record of CONTRACT section 4 and the result
- * record of section 5. Client commands and tests read them with codec/records/reply.h.
+/* result - encodes the answers to a request: the token record of CONTRACT section 4 and the result
+ * record of section 5. codec/records/reply.h decodes them.
  *
- * Threads: any (pure functions on what is given). Memory: the records borrow everything they point
- * to. Errors: MR_NOMEM; MR_RECORD_TOO_LARGE above MR_RESULT_BYTES_MAX. */
+ * Threads: any (pure functions). Memory: the structs borrow everything they point to.
+ * Errors:  MR_NOMEM; MR_RECORD_TOO_LARGE above MR_RESULT_BYTES_MAX. */
 #ifndef MR_CODEC_RECORDS_RESULT_H
 #define MR_CODEC_RECORDS_RESULT_H
 
@@ -38,7 +38,7 @@ const char *mr_finish_text(enum mr_finish finish);
 struct mr_token_logprob {
     uint32_t token_id;
     float logprob;
-    struct mr_text text; /* the token's bytes, made valid UTF-8 */
+    struct mr_text text; /* of the token; invalid UTF-8 is replaced */
 };
 
 /* Log-probabilities of one generated token. */
@@ -50,8 +50,8 @@ struct mr_logprobs {
 
 struct mr_token_record {
     struct mr_text id;
-    uint32_t attempt, choice, index; /* index of the first token here */
-    int64_t resumed_at;              /* -1 absent */
+    uint32_t attempt, choice, index; /* index: of the first token of this record */
+    int64_t resumed_at;              /* -1: absent */
     const uint32_t *token_ids;
     size_t token_count;
     struct mr_text text;
@@ -60,12 +60,12 @@ struct mr_token_record {
 
 struct mr_choice {
     enum mr_finish finish;
-    struct mr_text stop_text; /* stop_reason when text matched (bytes NULL: none) */
-    uint32_t stop_token;      /* stop_reason when a token matched, MR_TOKEN_NONE otherwise */
+    struct mr_text stop_text; /* stop_reason: the stop string; bytes NULL: none */
+    uint32_t stop_token;      /* stop_reason: the stop token; MR_TOKEN_NONE: none */
     struct mr_text text;
     const uint32_t *token_ids;
     size_t token_count;
-    uint32_t completion_tokens; /* generated, an end token included */
+    uint32_t completion_tokens; /* generated tokens, including an end token */
     const struct mr_logprobs *logprobs;
 };
 
@@ -73,21 +73,21 @@ struct mr_result {
     struct mr_text id;
     uint32_t attempt;
     struct mr_text model, worker;
-    const struct mr_choice *choices; /* [choice_count]; choice 0 is also the top level's */
+    const struct mr_choice *choices; /* [choice_count]; the root also has the fields of choice 0 */
     size_t choice_count;
     uint32_t prompt_tokens, cached_tokens, cached_tokens_redis;
     double queue_ms, prefill_ms, first_token_ms, total_ms, itl_mean_ms, itl_max_ms;
     uint32_t prefill_chunks, preemptions, recomputed_tokens;
-    enum mr_status error; /* MR_OK: absent */
+    enum mr_status error; /* MR_OK: no error */
     const char *error_message;
     bool error_retryable;
     struct mr_text source_topic;
     int32_t source_partition;
     int64_t source_offset;
-    struct mr_text metadata; /* in `encoding` already */
+    struct mr_text metadata; /* encoded in the encoding of the record */
 };
 
-/* Encode into a malloc'ed buffer the caller frees; on an error *bytes is NULL. */
+/* Encode into a malloc'ed buffer, which the caller frees. On an error *bytes is NULL. */
 enum mr_status mr_token_record_encode(const struct mr_token_record *record,
                                       enum mr_encoding encoding, unsigned char **bytes,
                                       size_t *length, struct mr_error *err);

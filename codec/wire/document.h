@@ -1,11 +1,10 @@
-/* document - one record, opened for reading: bytes in either encoding to a root map of values
- * (codec/wire/value.h). Both encodings are bounded before anything is allocated from what they
- * declare: MR_NESTING_MAX, MR_NODES_MAX, duplicate names, UTF-8.
+/* document - one record opened for reading: bytes in either encoding become a root map of values
+ * (codec/wire/value.h). Before memory is allocated for a declared length, both encodings check
+ * nesting (MR_NESTING_MAX), number of values (MR_NODES_MAX), duplicate names and UTF-8.
  *
  * Owner:  the caller, one thread at a time.
- * Memory: about 24 (msgpack) to 64 (JSON) bytes a value until _close; the record's bytes must
- *         outlive the document.
- * Errors: MR_MALFORMED with a reason, MR_NOMEM. */
+ * Memory: about 24 (msgpack) or 64 (JSON) bytes for each value until _close; the record's bytes
+ * must outlive the document. Errors: MR_MALFORMED with a reason, MR_NOMEM. */
 #ifndef MR_CODEC_WIRE_DOCUMENT_H
 #define MR_CODEC_WIRE_DOCUMENT_H
 
@@ -15,17 +14,17 @@
 
 struct mr_document;
 
-/* The root is a map, or the record is malformed. */
+/* MR_MALFORMED also when the root is not a map. */
 enum mr_status mr_document_open(struct mr_document **out, struct mr_text record,
                                 enum mr_encoding encoding, struct mr_error *err);
 /* document may be NULL. */
 void mr_document_close(struct mr_document *document);
 struct mr_value mr_document_root(const struct mr_document *document);
-/* The bytes of the root map's member as they were written; false when there is none. */
+/* The bytes in the record of a member of the root map; false when it has no such member. */
 bool mr_document_raw_member(const struct mr_document *document, const char *name,
                             struct mr_text *raw);
 
-/* A value of a JSON document as a neutral value, valid as long as the JSON document. */
+/* Wraps a value of a JSON document, which must outlive the result. */
 struct mr_value mr_document_json_value(const struct mr_json_value *value);
 
 #endif

@@ -17,7 +17,8 @@ static bool equals(struct mr_text text, const char *word)
     return text.length == strlen(word) && strncasecmp(text.bytes, word, text.length) == 0;
 }
 
-/* Splits at the first separator: returns what is before it, *rest what is behind. */
+/* Splits at the first separator: returns the trimmed text before it, sets *rest to the text after
+ * it. */
 static struct mr_text split(struct mr_text text, char separator, struct mr_text *rest)
 {
     const char *at = text.length ? memchr(text.bytes, separator, text.length) : NULL;
@@ -26,7 +27,7 @@ static struct mr_text split(struct mr_text text, char separator, struct mr_text 
     return trim((struct mr_text){text.bytes, length});
 }
 
-/* Text is UTF-8 in both encodings; a header that promises another character set is refused. */
+/* Text is UTF-8 in both encodings; a header with another charset is an error. */
 static bool charset_is_utf8(struct mr_text parameters)
 {
     while (parameters.length) {
@@ -54,7 +55,7 @@ static enum mr_status from_header(struct mr_text content_type, enum mr_encoding 
                        "content-type is neither application/msgpack nor application/json");
     *out = msgpack ? MR_ENCODING_MSGPACK : MR_ENCODING_JSON;
     if (!charset_is_utf8(parameters))
-        return mr_fail(err, MR_UNSUPPORTED_ENCODING, "content-type names a charset but UTF-8");
+        return mr_fail(err, MR_UNSUPPORTED_ENCODING, "content-type has a charset other than UTF-8");
     return MR_OK;
 }
 

@@ -1,7 +1,8 @@
-/* encoding - which of the two encodings a record is in (CONTRACT section 2).
+/* encoding - finds the encoding of a record, msgpack or JSON (CONTRACT section 2).
  *
- * Threads: any (pure functions). Memory: none. Errors: MR_UNSUPPORTED_ENCODING for a content-type
- * this program does not read, MR_MALFORMED when neither header nor first byte tells. */
+ * Threads: any (pure functions). Memory: none.
+ * Errors:  MR_UNSUPPORTED_ENCODING for another content-type; MR_MALFORMED for a record without
+ *          content-type whose first byte starts neither a JSON object nor a msgpack map. */
 #ifndef MR_CODEC_WIRE_ENCODING_H
 #define MR_CODEC_WIRE_ENCODING_H
 
@@ -14,12 +15,12 @@
 
 enum mr_encoding { MR_ENCODING_MSGPACK, MR_ENCODING_JSON };
 
-/* content_type: the header's value, empty when absent. Where the answer is an error *out is
- * MR_ENCODING_JSON, the encoding a person can read. */
+/* content_type: the header's value, empty when absent. On an error *out is MR_ENCODING_JSON, so
+ * that a person can read the result. */
 enum mr_status mr_encoding_detect(struct mr_text content_type, struct mr_text record,
                                   enum mr_encoding *out, struct mr_error *err);
 
-/* The content-type this program writes. Static text. */
+/* The content-type header of records in this encoding. Static text. */
 const char *mr_encoding_content_type(enum mr_encoding encoding);
 
 #endif

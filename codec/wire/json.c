@@ -8,7 +8,7 @@ struct mr_json {
     json_t *root;
 };
 
-/* A value is the library's own node; the cast keeps its type out of every other module. */
+/* A value is a node of the library; with the cast no other module needs the library's type. */
 static const json_t *node_of(const struct mr_json_value *value)
 {
     return (const json_t *)(const void *)value;
@@ -19,7 +19,7 @@ static const struct mr_json_value *value_of(const json_t *node)
     return (const struct mr_json_value *)(const void *)node;
 }
 
-/* Index just behind the string that opens at start; length when it never closes. */
+/* Index after the string that starts at start; text.length when it has no end. */
 static size_t skip_string(struct mr_text text, size_t start)
 {
     size_t at = start + 1;
@@ -28,8 +28,8 @@ static size_t skip_string(struct mr_text text, size_t start)
     return at < text.length ? at + 1 : text.length;
 }
 
-/* Nesting and an upper bound on the values: every value but the root follows an opening bracket or
- * a comma. Counting before parsing is what keeps the parser's memory bounded. */
+/* Checks size, nesting and number of values before the parser allocates memory. Every value except
+ * the root follows an opening bracket or a comma, so their number bounds the number of values. */
 static enum mr_status check_limits(struct mr_text text, const struct mr_json_limits *limits,
                                    struct mr_error *err)
 {
@@ -58,15 +58,15 @@ static enum mr_status check_limits(struct mr_text text, const struct mr_json_lim
     return MR_OK;
 }
 
-/* The library's message may quote the text, which must not reach a log: only its class and place
- * are passed on. */
+/* A sentence for the class of an error. The library's own message may quote the text, and payload
+ * must not get into a log. */
 static const char *reason_of(const json_error_t *error)
 {
     switch (json_error_code(error)) {
     case json_error_premature_end_of_input:
         return "ends too early";
     case json_error_end_of_input_expected:
-        return "has something behind its value";
+        return "has bytes after its value";
     case json_error_invalid_utf8:
         return "is not valid UTF-8";
     case json_error_duplicate_key:
@@ -80,9 +80,9 @@ static const char *reason_of(const json_error_t *error)
     }
 }
 
-/* Index just behind the number, word or bracket at start; *digits counts them in an integer, and is
- * 0 for anything else. */
-static size_t skip_plain(struct mr_text text, size_t start, size_t *digits)
+/* Index after the number at start, or after the one character there. *digits is the number of
+ * digits of an integer, 0 for anything else. */
+static size_t skip_number(struct mr_text text, size_t start, size_t *digits)
 {
     size_t at = start, other = 0;
     *digits = 0;
@@ -96,15 +96,15 @@ static size_t skip_plain(struct mr_text text, size_t start, size_t *digits)
     return at > start ? at : start + 1;
 }
 
-/* A copy of text in which every integer of 19 digits or more is followed by ".0", so that the
- * library reads it as a real; *length is the copy's. NULL when memory is out. */
+/* A copy of text with ".0" after every integer of 19 digits or more, so that the library reads it
+ * as a real. *length is the length of the copy. NULL when memory is out. */
 static char *widen_integers(struct mr_text text, size_t *length)
 {
     char *copy = malloc(text.length + text.length / 19 * 2 + 1);
     size_t used = 0;
     for (size_t at = 0; copy && at < text.length;) {
         size_t digits = 0;
-        size_t end = text.bytes[at] == '"' ? skip_string(text, at) : skip_plain(text, at, &digits);
+        size_t end = text.bytes[at] == '"' ? skip_string(text, at) : skip_number(text, at, &digits);
         memcpy(copy + used, text.bytes + at, end - at);
         used += end - at;
         if (digits >= 19) {
@@ -225,7 +225,7 @@ const struct mr_json_value *mr_json_at(const struct mr_json_value *value, size_t
     return value_of(json_array_get(node_of(value), index));
 }
 
-/* The library iterates through a non-const pointer but writes nothing. */
+/* The iterator functions of the library take a non-const pointer, but do not change the object. */
 static json_t *iterable(const struct mr_json_value *value)
 {
     union {
@@ -284,7 +284,7 @@ static size_t skip_space(struct mr_text text, size_t at)
     return at;
 }
 
-/* Index just behind the value at start, in text known to be JSON. */
+/* Index after the value at start; text is valid JSON. */
 static size_t skip_value(struct mr_text text, size_t start)
 {
     unsigned depth = 0;
@@ -305,7 +305,7 @@ static size_t skip_value(struct mr_text text, size_t start)
     return at;
 }
 
-/* Compares a quoted name, escapes and all, with a plain one. */
+/* Compares a name in quotes, which may have escapes, with a plain name. */
 static bool name_equals(struct mr_text quoted, const char *name)
 {
     struct mr_text inner = {quoted.bytes + 1, quoted.length - 2};

@@ -1,14 +1,13 @@
-/* json - reading JSON from outside, bounded before anything is allocated from it.
+/* json - reads JSON from records and files. The only module that uses the JSON library (jansson).
  *
- * The only module that knows the JSON library. A document is scanned once for size, nesting and
- * number of values before the parser sees it; duplicate names, invalid UTF-8, numbers that do not
- * fit and anything behind the value are errors. Names and texts may hold any character except that
- * a name cannot hold U+0000.
+ * A scan checks size, nesting and number of values before the parser allocates memory. Duplicate
+ * names, invalid UTF-8, numbers that do not fit and bytes after the value are errors. Names and
+ * texts may have any character, except that a name cannot have U+0000.
  *
  * Threads: a document is immutable after parsing and may be read by any number of threads.
  * Memory:  values, texts and names are borrowed from the document and live as long as it does.
- * Errors:  MR_RECORD_TOO_LARGE above a limit, MR_MALFORMED for what is not JSON, MR_NOMEM. Callers
- *          that read files turn the first two into MR_BAD_FILE. */
+ * Errors:  MR_RECORD_TOO_LARGE above a limit, MR_MALFORMED for invalid JSON, MR_NOMEM. Callers that
+ *          read files turn the first two into MR_BAD_FILE. */
 #ifndef MR_CODEC_WIRE_JSON_H
 #define MR_CODEC_WIRE_JSON_H
 
@@ -25,7 +24,7 @@ struct mr_json_value; /* a value inside one */
 enum mr_json_kind {
     MR_JSON_NULL,
     MR_JSON_BOOL,
-    MR_JSON_INT,  /* written without fraction and exponent, fits int64_t */
+    MR_JSON_INT,  /* without fraction and exponent, fits int64_t */
     MR_JSON_REAL, /* any other number, finite */
     MR_JSON_TEXT,
     MR_JSON_ARRAY,
@@ -41,8 +40,8 @@ struct mr_json_limits {
 /* Parses one object or array. */
 enum mr_status mr_json_parse(struct mr_json **out, struct mr_text bytes,
                              const struct mr_json_limits *limits, struct mr_error *err);
-/* The same for files of others: integers that do not fit become MR_JSON_REAL instead of an error,
- * and those of 19 digits that do fit may become so with them. */
+/* As mr_json_parse, but integers that do not fit int64_t become MR_JSON_REAL. In a document with
+ * such an integer, all integers of 19 digits or more become MR_JSON_REAL. */
 enum mr_status mr_json_parse_wide(struct mr_json **out, struct mr_text bytes,
                                   const struct mr_json_limits *limits, struct mr_error *err);
 /* document may be NULL. */
@@ -63,7 +62,7 @@ size_t mr_json_count(const struct mr_json_value *value);
 /* Element index of an array; NULL when out of range, not an array or NULL. */
 const struct mr_json_value *mr_json_at(const struct mr_json_value *value, size_t index);
 
-/* Members of an object in the order written. Start with a zeroed struct:
+/* Iterates over the members of an object in the order of the text. Start with a zeroed struct:
  *     struct mr_json_member member = {0};
  *     while (mr_json_next(object, &member)) use(member.name, member.value); */
 struct mr_json_member {
@@ -79,9 +78,8 @@ bool mr_json_int(const struct mr_json_value *value, int64_t *out);
 bool mr_json_number(const struct mr_json_value *value, double *out); /* INT or REAL */
 bool mr_json_text(const struct mr_json_value *value, struct mr_text *out);
 
-/* The bytes of the root object's member as they were written, without the white space around them:
- * what "echoed byte for byte" needs. bytes must be the text the document was parsed from. False
- * when the root has no such member. */
+/* The bytes of a member of the root object, without the white space around them. bytes must be a
+ * text that mr_json_parse accepts. False when the root has no such member. */
 bool mr_json_raw_member(struct mr_text bytes, const char *name, struct mr_text *raw);
 
 #endif

@@ -1,9 +1,10 @@
-/* value - one decoded value, whichever encoding it came in. The request, token and result decoders
- * read values only through this page, so every field has one table and one validator.
+/* value - one decoded value of either encoding. The decoders of records read values only through
+ * these functions, so each field is validated in one place for both encodings.
  *
- * A value is a pair of pointers into the document that made it (codec/wire/document.h).
- * Threads: any, while the document lives. Memory: none of its own; texts and names are borrowed
- * from the document. Errors: none; asking a value for what it is not is asserted. */
+ * A value is a pair of pointers into a document (codec/wire/document.h).
+ *
+ * Threads: any, while the document lives. Memory: none; texts and names are borrowed from the
+ *          document. Errors: none; reading a value as another kind is asserted. */
 #ifndef MR_CODEC_WIRE_VALUE_H
 #define MR_CODEC_WIRE_VALUE_H
 
@@ -32,17 +33,17 @@ struct mr_value {
     const void *node;
 };
 
-/* One member of a map. Start with a zeroed struct:
+/* One member of a map, and the position of an iteration. Start with a zeroed struct:
  *     struct mr_member member = {0};
  *     while (mr_value_next(map, &member)) use(member.name, member.value); */
 struct mr_member {
     struct mr_text name;
     struct mr_value value;
-    size_t index; /* how far the walk is, */
-    void *cursor; /* each encoding in its own way */
+    size_t index; /* position in msgpack */
+    void *cursor; /* position in JSON */
 };
 
-/* What an encoding provides. */
+/* The functions of an encoding. */
 struct mr_value_ops {
     enum mr_value_kind (*kind)(const void *node);
     int64_t (*integer)(const void *node);
@@ -54,20 +55,20 @@ struct mr_value_ops {
 };
 
 enum mr_value_kind mr_value_kind(struct mr_value value);
-/* "text", "an integer" ...: for error sentences. Static text. */
+/* "text", "an integer" and so on, for error sentences. Static text. */
 const char *mr_value_kind_name(enum mr_value_kind kind);
 bool mr_value_bool(struct mr_value value);
 int64_t mr_value_int(struct mr_value value);
-/* INT or FLOAT; a float may be NaN or infinite in msgpack. */
+/* Of INT or FLOAT. A float of msgpack may be NaN or infinite. */
 double mr_value_number(struct mr_value value);
-/* TEXT or BINARY. */
+/* Of TEXT or BINARY. */
 struct mr_text mr_value_text(struct mr_value value);
-/* Elements of an ARRAY, members of a MAP. */
+/* Number of elements of an ARRAY or members of a MAP. */
 size_t mr_value_count(struct mr_value value);
 /* index < count. */
 struct mr_value mr_value_at(struct mr_value array, size_t index);
 bool mr_value_next(struct mr_value map, struct mr_member *member);
-/* The member of that name, or false. */
+/* Finds the member of that name; false when there is none. */
 bool mr_value_get(struct mr_value map, const char *name, struct mr_value *out);
 
 #endif

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the validator: one pass over the bytes, no allocation ---- */
+/* ---- validator: one pass over the bytes, no allocation ---- */
 
+/* The position of the validator. */
 struct scan {
     struct mr_text bytes;
     size_t at;
@@ -22,18 +23,18 @@ static enum mr_status bad(struct scan *scan, const char *reason)
     return mr_fail(scan->err, MR_MALFORMED, "msgpack %s at byte %zu", reason, scan->at);
 }
 
-static size_t left(const struct scan *scan)
+static size_t remaining(const struct scan *scan)
 {
     return scan->bytes.length - scan->at;
 }
 
-/* What a first byte announces. */
+/* What the first byte of a value says about it. */
 enum shape { SHAPE_FIXED, SHAPE_TEXT, SHAPE_BINARY, SHAPE_ARRAY, SHAPE_MAP, SHAPE_REFUSED };
 
 struct head {
     enum shape shape;
-    unsigned length_bytes; /* of the big-endian length that follows */
-    size_t length;         /* when length_bytes is 0: payload bytes, elements or members */
+    unsigned length_bytes; /* size of the big-endian length after the first byte; 0: none */
+    size_t length;         /* payload bytes, elements or members */
 };
 
 static struct head head_of(unsigned char first)
@@ -63,19 +64,20 @@ static struct head head_of(unsigned char first)
     return table[first - 0xc0];
 }
 
-/* Reads the head at scan->at and moves behind it; head->length is then always the length. */
+/* Reads the first byte and the length of a value, and checks that the length fits the bytes left.
+ */
 static enum mr_status take_head(struct scan *scan, struct head *head)
 {
-    if (left(scan) == 0) return bad(scan, "ends too early");
+    if (remaining(scan) == 0) return bad(scan, "ends too early");
     *head = head_of((unsigned char)scan->bytes.bytes[scan->at]);
-    if (head->shape == SHAPE_REFUSED) return bad(scan, "extension or unused type");
-    if (left(scan) - 1 < head->length_bytes) return bad(scan, "ends too early");
+    if (head->shape == SHAPE_REFUSED) return bad(scan, "has an extension or unused type");
+    if (remaining(scan) - 1 < head->length_bytes) return bad(scan, "ends too early");
     scan->at++;
     for (unsigned i = 0; i < head->length_bytes; i++)
         head->length = head->length << 8 | (unsigned char)scan->bytes.bytes[scan->at++];
     bool map = head->shape == SHAPE_MAP;
-    if (head->length > left(scan) / (map ? 2 : 1))
-        return bad(scan, "declares more than the bytes that are left");
+    if (head->length > remaining(scan) / (map ? 2 : 1))
+        return bad(scan, "has a length above the bytes that are left");
     return MR_OK;
 }
 
@@ -83,16 +85,17 @@ static enum mr_status scan_value(struct scan *scan, unsigned depth);
 
 static enum mr_status scan_key(struct scan *scan)
 {
-    if (left(scan) > 0 && head_of((unsigned char)scan->bytes.bytes[scan->at]).shape != SHAPE_TEXT)
-        return bad(scan, "map key that is not text");
+    if (remaining(scan) > 0 &&
+        head_of((unsigned char)scan->bytes.bytes[scan->at]).shape != SHAPE_TEXT)
+        return bad(scan, "has a map key that is not text");
     return scan_value(scan, 0);
 }
 
 static enum mr_status scan_elements(struct scan *scan, const struct head *head, unsigned depth)
 {
-    if (depth >= MR_NESTING_MAX) return bad(scan, "nested too deep");
+    if (depth >= MR_NESTING_MAX) return bad(scan, "is nested too deep");
     if (head->shape == SHAPE_MAP && head->length > MR_MEMBERS_MAX)
-        return bad(scan, "map with too many members");
+        return bad(scan, "has a map with too many members");
     for (size_t i = 0; i < head->length; i++) {
         enum mr_status status = head->shape == SHAPE_MAP ? scan_key(scan) : MR_OK;
         if (status == MR_OK) status = scan_value(scan, depth + 1);
@@ -104,25 +107,25 @@ static enum mr_status scan_elements(struct scan *scan, const struct head *head, 
 static enum mr_status scan_value(struct scan *scan, unsigned depth)
 {
     struct head head;
-    if (++scan->values > MR_NODES_MAX) return bad(scan, "of too many values");
+    if (++scan->values > MR_NODES_MAX) return bad(scan, "has too many values");
     enum mr_status status = take_head(scan, &head);
     if (status != MR_OK) return status;
     if (head.shape == SHAPE_ARRAY || head.shape == SHAPE_MAP)
         return scan_elements(scan, &head, depth);
     struct mr_text payload = {scan->bytes.bytes + scan->at, head.length};
     if (head.shape == SHAPE_TEXT && !mr_utf8_is_valid(payload))
-        return bad(scan, "text that is not UTF-8");
+        return bad(scan, "has text that is not UTF-8");
     scan->at += head.length;
     return MR_OK;
 }
 
-/* ---- an opened record ---- */
+/* ---- open records ---- */
 
-#define KEY_SLOTS ((size_t)2 * MR_MEMBERS_MAX) /* a power of two: half full at most */
+#define KEY_SLOTS ((size_t)2 * MR_MEMBERS_MAX) /* a power of two; at most half full */
 
 struct mr_wire {
     msgpack_unpacked unpacked;
-    uint16_t key_slots[KEY_SLOTS]; /* index + 1 of a map's key, while it is searched for twins */
+    uint16_t key_slots[KEY_SLOTS]; /* hash table of one map: index + 1 of a key, 0: free */
 };
 
 static struct mr_text key_of(const msgpack_object_map *map, size_t index)
@@ -155,7 +158,7 @@ static bool keys_are_unique(struct mr_wire *wire, const msgpack_object_map *map)
     return true;
 }
 
-/* Depth is bounded by the validator. */
+/* Recursive; the validator has limited the depth. */
 static bool all_keys_are_unique(struct mr_wire *wire, const msgpack_object *object)
 {
     if (object->type == MSGPACK_OBJECT_ARRAY) {
@@ -174,9 +177,9 @@ static enum mr_status validate(struct mr_text bytes, struct mr_error *err)
 {
     struct scan scan = {.bytes = bytes, .err = err};
     if (bytes.length && head_of((unsigned char)bytes.bytes[0]).shape != SHAPE_MAP)
-        return bad(&scan, "record that is not a map");
+        return bad(&scan, "is not a map");
     enum mr_status status = scan_value(&scan, 0);
-    if (status == MR_OK && left(&scan) > 0) return bad(&scan, "bytes behind the record");
+    if (status == MR_OK && remaining(&scan) > 0) return bad(&scan, "has bytes after the record");
     return status;
 }
 
@@ -194,11 +197,11 @@ enum mr_status mr_wire_open(struct mr_wire **out, struct mr_text bytes, struct m
     if (rc != MSGPACK_UNPACK_SUCCESS || offset != bytes.length) {
         status = rc == MSGPACK_UNPACK_NOMEM_ERROR
                      ? mr_fail(err, MR_NOMEM, "no memory for a record's values")
-                     : mr_fail(err, MR_MALFORMED, "msgpack that the library does not read");
+                     : mr_fail(err, MR_MALFORMED, "the msgpack library rejects the record");
         goto fail;
     }
     if (!all_keys_are_unique(wire, &wire->unpacked.data)) {
-        status = mr_fail(err, MR_MALFORMED, "msgpack map with a key twice");
+        status = mr_fail(err, MR_MALFORMED, "msgpack has a key twice in one map");
         goto fail;
     }
     *out = wire;

@@ -47,7 +47,7 @@ static bool in_json(const struct mr_writer *writer)
     return writer->encoding == MR_ENCODING_JSON;
 }
 
-/* A value is complete: so are the maps and arrays it was the last of. */
+/* Called after each value: closes the maps and arrays whose last value it was. */
 static void completed(struct mr_writer *writer)
 {
     MR_ASSERT(!writer->done);
@@ -59,6 +59,7 @@ static void completed(struct mr_writer *writer)
     writer->done = true;
 }
 
+/* Called after the start of a map or an array of count members. */
 static void opened(struct mr_writer *writer, size_t count)
 {
     MR_ASSERT(writer->depth < MR_WRITER_DEPTH_MAX && !writer->done);
@@ -88,7 +89,7 @@ void mr_writer_array(struct mr_writer *writer, size_t count)
     opened(writer, count);
 }
 
-/* Repairs only what is broken: bytes of a valid text go straight through. */
+/* Valid text is written without a copy; invalid bytes are replaced in a copy. */
 static void put_wire_text(struct mr_wire_buffer *buffer, struct mr_text text)
 {
     if (mr_utf8_is_valid(text)) {
@@ -214,7 +215,7 @@ static void put_array(struct mr_writer *writer, struct mr_value array)
         mr_writer_value(writer, mr_value_at(array, i));
 }
 
-/* Depth is bounded by the document the value came from. */
+/* Recursive; the document has limited the depth to MR_NESTING_MAX. */
 void mr_writer_value(struct mr_writer *writer, struct mr_value value)
 {
     switch (mr_value_kind(value)) {
@@ -236,7 +237,7 @@ void mr_writer_value(struct mr_writer *writer, struct mr_value value)
     case MR_VALUE_MAP:
         put_map(writer, value);
         return;
-    case MR_VALUE_BIG: /* copied only where a producer's own integers are; none is above 2^63 */
+    case MR_VALUE_BIG:
     case MR_VALUE_BINARY:
     case MR_VALUE_NULL:
         mr_writer_null(writer);

@@ -1,12 +1,12 @@
-/* writer - one record, written in either encoding by one sequence of calls.
+/* writer - writes one record in either encoding, with the same calls for both.
  *
- * A map or array says first how many members or elements follow (msgpack needs it) and closes
- * itself behind the last one. A member is _name followed by one value.
+ * A map or an array starts with its number of members or elements, because msgpack needs it, and
+ * ends by itself after the last one. A member is _name followed by one value.
  *
  * Owner:  the caller, on its stack.
- * Memory: one malloc'ed buffer, handed over by _take.
- * Errors: the first failure is remembered and reported by _take: MR_NOMEM, MR_RECORD_TOO_LARGE.
- *         Too few or too many members are asserted. */
+ * Memory: one malloc'ed buffer, which _take hands over.
+ * Errors: _take reports the first failure, MR_NOMEM or MR_RECORD_TOO_LARGE. Too few or too many
+ *         members are asserted. */
 #ifndef MR_CODEC_WIRE_WRITER_H
 #define MR_CODEC_WIRE_WRITER_H
 
@@ -21,15 +21,16 @@ struct mr_writer {
     enum mr_encoding encoding;
     struct mr_wire_buffer wire;
     struct mr_json_writer json;
-    size_t open[MR_WRITER_DEPTH_MAX]; /* values still to come at each level */
+    size_t open[MR_WRITER_DEPTH_MAX]; /* values missing at each level */
     unsigned depth;
-    bool done;
+    bool done; /* the root value is complete */
 };
 
 void mr_writer_init(struct mr_writer *writer, enum mr_encoding encoding, size_t bytes_max);
-/* Frees what was written; for a writer that will not be taken. */
+/* Frees what was written, for a writer on which _take is not called. */
 void mr_writer_drop(struct mr_writer *writer);
-/* Hands the bytes over (the caller frees them) once the root value is complete. */
+/* Hands the bytes over: the caller frees *bytes. Asserts that the root value is complete. On an
+ * error *bytes is NULL. */
 enum mr_status mr_writer_take(struct mr_writer *writer, unsigned char **bytes, size_t *length,
                               struct mr_error *err);
 
@@ -47,10 +48,10 @@ void mr_writer_float(struct mr_writer *writer, float value);
 void mr_writer_text(struct mr_writer *writer, struct mr_text text);
 void mr_writer_string(struct mr_writer *writer, const char *text);
 void mr_writer_ids(struct mr_writer *writer, const uint32_t *ids, size_t count);
-/* One value in this encoding already. */
+/* Copies one value that is in this encoding already. */
 void mr_writer_raw(struct mr_writer *writer, struct mr_text raw);
-/* A copy of a value of either encoding; its nesting is at most MR_NESTING_MAX. Binary data becomes
- * null in JSON. */
+/* Writes a value of a document of either encoding. Binary data and integers above INT64_MAX become
+ * null. */
 void mr_writer_value(struct mr_writer *writer, struct mr_value value);
 
 #endif
