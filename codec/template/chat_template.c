@@ -15,7 +15,7 @@ struct mr_chat_template {
     struct mr_text bos, eos;
 };
 
-/* A copy with "\r\n" turned into "\n", as Jinja reads sources. */
+/* Copies the source with "\n" for "\r\n", as Jinja does. */
 static bool copy_source(struct mr_arena *arena, struct mr_text source, struct mr_text *out)
 {
     char *copy = mr_arena_take(arena, source.length + 1);
@@ -44,22 +44,22 @@ enum mr_status mr_chat_template_compile(struct mr_chat_template **out, struct mr
     struct mr_text copy;
     enum mr_status status = MR_NOMEM;
     *out = NULL;
-    struct mr_chat_template *made = calloc(1, sizeof *made);
-    if (!made) return mr_fail(err, MR_NOMEM, "chat template");
-    made->arena = mr_arena_create(TEMPLATE_ARENA_BYTES);
-    if (!made->arena || !copy_source(made->arena, source, &copy) ||
-        !copy_text(made->arena, bos_token, &made->bos) ||
-        !copy_text(made->arena, eos_token, &made->eos)) {
+    struct mr_chat_template *template = calloc(1, sizeof *template);
+    if (!template) return mr_fail(err, MR_NOMEM, "chat template");
+    template->arena = mr_arena_create(TEMPLATE_ARENA_BYTES);
+    if (!template->arena || !copy_source(template->arena, source, &copy) ||
+        !copy_text(template->arena, bos_token, &template->bos) ||
+        !copy_text(template->arena, eos_token, &template->eos)) {
         mr_fail(err, MR_NOMEM, "chat template of %zu bytes", source.length);
         goto out_destroy;
     }
-    status = mr_jinja_lex(copy, made->arena, &tokens, err);
-    if (status == MR_OK) status = mr_jinja_parse(tokens, made->arena, &made->root, err);
+    status = mr_jinja_lex(copy, template->arena, &tokens, err);
+    if (status == MR_OK) status = mr_jinja_parse(tokens, template->arena, &template->root, err);
     if (status != MR_OK) goto out_destroy;
-    *out = made;
+    *out = template;
     return MR_OK;
 out_destroy:
-    mr_chat_template_destroy(made);
+    mr_chat_template_destroy(template);
     return status;
 }
 
@@ -107,8 +107,8 @@ static struct mr_jinja_value make_kwarg(struct mr_jinja_run *run, const struct m
     }
 }
 
-/* The names the reference gives a template. Kwargs come first: they can never replace a name set
- * here. */
+/* Sets the variables that the reference sets. Kwargs come first, so they cannot replace another
+ * variable. */
 static void set_globals(struct mr_jinja_run *run, struct mr_jinja_dict *globals,
                         const struct mr_chat_template *chat_template,
                         const struct mr_request *request)
@@ -125,7 +125,7 @@ static void set_globals(struct mr_jinja_run *run, struct mr_jinja_dict *globals,
     set(run, globals, "eos_token", mr_jinja_text(run, chat_template->eos, false));
 }
 
-/* Runs of equal marks become segments. */
+/* Makes a segment of each run of bytes with the same mark. */
 static enum mr_status split_segments(const struct mr_jinja_buffer *buffer, struct mr_arena *arena,
                                      struct mr_rendered *out, struct mr_error *err)
 {

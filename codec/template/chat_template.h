@@ -1,15 +1,16 @@
-/* chat_template - messages to prompt text through the model's own Jinja template.
+/* chat_template - turns the messages of a request into prompt text with the model's Jinja template.
  *
- * A small interpreter of the Jinja subset that model templates use, with trim_blocks and
- * lstrip_blocks on as the reference does. The template comes from the operator (model files), never
- * from a request. Output is a list of segments: text the template wrote, and text that came from a
- * message. Special tokens are recognised in the first kind only, so user text cannot forge one.
+ * An interpreter of the part of Jinja that model templates use, with the options trim_blocks and
+ * lstrip_blocks, as in the reference. Templates come from model files, never from a request. The
+ * output is a list of segments: text of the template and text of the request. The caller looks for
+ * special tokens in the first kind only, so a user cannot write one.
  *
- * Threads: a compiled template is immutable and shared; rendering keeps its state on the stack and
- *          in the arena given. Memory: compiled form owned by the template. Limits:
- *          MR_TEMPLATE_STEPS_MAX steps, MR_TEMPLATE_DEPTH_MAX nesting, MR_TEMPLATE_BYTES_MAX
- * output. Errors:  _compile MR_BAD_FILE with line and reason; _render MR_INVALID_REQUEST when the
- * template raises (raise_exception) or a limit is met. */
+ * Threads: a compiled template is immutable and shared; a rendering has its state on the stack and
+ *          in the arena of the caller.
+ * Memory:  the template owns its compiled form.
+ * Limits:  MR_TEMPLATE_STEPS_MAX, MR_TEMPLATE_DEPTH_MAX, MR_TEMPLATE_BYTES_MAX.
+ * Errors:  _compile: MR_BAD_FILE with line and reason, MR_NOMEM. _render: MR_INVALID_REQUEST when
+ *          the template calls raise_exception, fails, or exceeds a limit. */
 #ifndef MR_CODEC_TEMPLATE_CHAT_TEMPLATE_H
 #define MR_CODEC_TEMPLATE_CHAT_TEMPLATE_H
 
@@ -26,11 +27,11 @@ struct mr_chat_template;
 
 struct mr_segment {
     struct mr_text text;
-    bool from_user; /* special tokens in it stay text */
+    bool from_user; /* text of the request: a special token in it stays text */
 };
 
 struct mr_rendered {
-    struct mr_segment *segments; /* in the arena; adjacent ones of one kind are merged */
+    struct mr_segment *segments; /* in the arena; the kinds alternate */
     size_t segment_count;
 };
 
@@ -39,8 +40,8 @@ enum mr_status mr_chat_template_compile(struct mr_chat_template **out, struct mr
                                         struct mr_error *err);
 void mr_chat_template_destroy(struct mr_chat_template *chat_template);
 
-/* Renders with add_generation_prompt true. date: "26 Jul 2024"-style text for strftime_now
- * templates is computed from unix_seconds. kwargs: scalar chat_template_kwargs of the request. */
+/* Renders with add_generation_prompt true. The function strftime_now of templates formats
+ * unix_seconds. The chat_template_kwargs of the request are variables of the template. */
 enum mr_status mr_chat_template_render(const struct mr_chat_template *chat_template,
                                        const struct mr_request *request, uint64_t unix_seconds,
                                        struct mr_arena *arena, struct mr_rendered *out,

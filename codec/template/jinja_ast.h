@@ -1,5 +1,5 @@
-/* jinja_ast - the tree a chat template is parsed into, and the tokens it is parsed from.
- * Immutable once parsed; lives in the template's arena. */
+/* jinja_ast - the tokens of a chat template and the tree that the parser makes of them.
+ * Immutable after parsing. Memory: the template's arena. */
 #ifndef MR_CODEC_TEMPLATE_JINJA_AST_H
 #define MR_CODEC_TEMPLATE_JINJA_AST_H
 
@@ -11,13 +11,13 @@
 #include <stdint.h>
 
 enum mr_jinja_token_kind {
-    MR_JINJA_TOKEN_DATA, /* template text outside of tags */
+    MR_JINJA_TOKEN_DATA, /* text outside of tags */
     MR_JINJA_TOKEN_PRINT_BEGIN,
     MR_JINJA_TOKEN_PRINT_END,
     MR_JINJA_TOKEN_BLOCK_BEGIN,
     MR_JINJA_TOKEN_BLOCK_END,
     MR_JINJA_TOKEN_NAME,
-    MR_JINJA_TOKEN_STRING, /* text already unescaped */
+    MR_JINJA_TOKEN_STRING, /* text: without quotes and escapes */
     MR_JINJA_TOKEN_INT,
     MR_JINJA_TOKEN_FLOAT,
     MR_JINJA_TOKEN_OPERATOR,
@@ -30,16 +30,17 @@ struct mr_jinja_token {
     struct mr_text text;
 };
 
+/* The comments give the meaning of the fields of struct mr_jinja_node. */
 enum mr_jinja_node_kind {
     /* statements */
-    MR_JINJA_NODE_DATA,      /* text */
-    MR_JINJA_NODE_PRINT,     /* a */
-    MR_JINJA_NODE_IF,        /* if a: items, else b (list) */
-    MR_JINJA_NODE_FOR,       /* for c (target) in a, only if b: items, else d (list) */
-    MR_JINJA_NODE_SET,       /* a (target) = b */
-    MR_JINJA_NODE_SET_BLOCK, /* a (target) = what items print */
-    MR_JINJA_NODE_MACRO,     /* text(b: parameters, default in their a): items */
-    MR_JINJA_NODE_SCOPE,     /* items, printed as they are (generation blocks) */
+    MR_JINJA_NODE_DATA,       /* text */
+    MR_JINJA_NODE_PRINT,      /* a */
+    MR_JINJA_NODE_IF,         /* if a: items, else b (list) */
+    MR_JINJA_NODE_FOR,        /* for c (target) in a if b: items, else d (list) */
+    MR_JINJA_NODE_SET,        /* a (target) = b */
+    MR_JINJA_NODE_SET_BLOCK,  /* a (target) = output of items */
+    MR_JINJA_NODE_MACRO,      /* text(b: parameters, each with its default in a): items */
+    MR_JINJA_NODE_GENERATION, /* items */
     MR_JINJA_NODE_BREAK,
     MR_JINJA_NODE_CONTINUE,
     /* expressions */
@@ -50,7 +51,7 @@ enum mr_jinja_node_kind {
     MR_JINJA_NODE_FALSE,
     MR_JINJA_NODE_NONE,
     MR_JINJA_NODE_NAME,
-    MR_JINJA_NODE_LIST,      /* items; tuples too */
+    MR_JINJA_NODE_LIST,      /* items; also a tuple */
     MR_JINJA_NODE_DICT,      /* items: PAIR */
     MR_JINJA_NODE_PAIR,      /* a: b */
     MR_JINJA_NODE_ATTRIBUTE, /* a.text */
@@ -63,10 +64,10 @@ enum mr_jinja_node_kind {
     MR_JINJA_NODE_NOT,
     MR_JINJA_NODE_NEGATE,
     MR_JINJA_NODE_BINARY,  /* a text b, arithmetic and ~ */
-    MR_JINJA_NODE_COMPARE, /* a text b; in, not in too */
+    MR_JINJA_NODE_COMPARE, /* a text b; also in and not in */
     MR_JINJA_NODE_AND,
     MR_JINJA_NODE_OR,
-    MR_JINJA_NODE_CONDITIONAL, /* a if b else c (NULL: undefined) */
+    MR_JINJA_NODE_CONDITIONAL, /* a if b else c; c NULL: undefined */
 };
 
 struct mr_jinja_node {

@@ -154,8 +154,9 @@ static struct mr_jinja_value filter_abs(struct mr_jinja_run *run, struct mr_jinj
                                                                         : value.integer);
 }
 
-/* The arguments behind the first `skip`, for a test or filter named in an argument. */
-static struct mr_jinja_arguments tail(const struct mr_jinja_arguments *args, uint32_t skip)
+/* The arguments after the first `skip` ones: those of the filter or test that an argument names. */
+static struct mr_jinja_arguments skip_arguments(const struct mr_jinja_arguments *args,
+                                                uint32_t skip)
 {
     struct mr_jinja_arguments rest = {0};
     for (uint32_t i = skip; i < args->count; i++)
@@ -163,14 +164,14 @@ static struct mr_jinja_arguments tail(const struct mr_jinja_arguments *args, uin
     return rest;
 }
 
-/* map(attribute="x") or map("filter", ...). */
+/* map(attribute="x") or map("filter", arguments). */
 static struct mr_jinja_value filter_map(struct mr_jinja_run *run, struct mr_jinja_value value,
                                         const struct mr_jinja_arguments *args)
 {
     struct mr_jinja_list *from = mr_jinja_iterate(run, value);
     struct mr_jinja_value list = mr_jinja_list_new(run),
                           attribute = mr_jinja_keyword(args, "attribute");
-    struct mr_jinja_arguments rest = tail(args, 1);
+    struct mr_jinja_arguments rest = skip_arguments(args, 1);
     for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count && run->status == MR_OK; i++) {
         struct mr_jinja_value item =
             attribute.kind == MR_JINJA_TEXT
@@ -182,25 +183,26 @@ static struct mr_jinja_value filter_map(struct mr_jinja_run *run, struct mr_jinj
     return list;
 }
 
-/* select, reject (by_attribute false) and selectattr, rejectattr. */
-static struct mr_jinja_value choose(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                    const struct mr_jinja_arguments *args, bool by_attribute,
-                                    bool wanted)
+/* select and reject, and with by_attribute selectattr and rejectattr. wanted: the result of the
+ * test for the items that are kept. */
+static struct mr_jinja_value keep_items(struct mr_jinja_run *run, struct mr_jinja_value value,
+                                        const struct mr_jinja_arguments *args, bool by_attribute,
+                                        bool wanted)
 {
     struct mr_jinja_list *from = mr_jinja_iterate(run, value);
     struct mr_jinja_value list = mr_jinja_list_new(run);
     uint32_t test_at = by_attribute ? 1 : 0;
     struct mr_jinja_value test = mr_jinja_argument(args, test_at, "test");
-    struct mr_jinja_arguments rest = tail(args, test_at + 1);
+    struct mr_jinja_arguments rest = skip_arguments(args, test_at + 1);
     for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count && run->status == MR_OK; i++) {
         struct mr_jinja_value item = from->items[i];
         if (by_attribute)
             item =
                 mr_jinja_attribute(run, item, mr_jinja_as_text(mr_jinja_argument(args, 0, "attr")));
-        bool holds = test.kind == MR_JINJA_TEXT
-                         ? mr_jinja_test(run, mr_jinja_as_text(test), item, &rest)
-                         : mr_jinja_truth(item);
-        if (holds == wanted) mr_jinja_list_push(run, list.list, from->items[i]);
+        bool passed = test.kind == MR_JINJA_TEXT
+                          ? mr_jinja_test(run, mr_jinja_as_text(test), item, &rest)
+                          : mr_jinja_truth(item);
+        if (passed == wanted) mr_jinja_list_push(run, list.list, from->items[i]);
     }
     return list;
 }
@@ -208,27 +210,27 @@ static struct mr_jinja_value choose(struct mr_jinja_run *run, struct mr_jinja_va
 static struct mr_jinja_value filter_select(struct mr_jinja_run *run, struct mr_jinja_value value,
                                            const struct mr_jinja_arguments *args)
 {
-    return choose(run, value, args, false, true);
+    return keep_items(run, value, args, false, true);
 }
 
 static struct mr_jinja_value filter_reject(struct mr_jinja_run *run, struct mr_jinja_value value,
                                            const struct mr_jinja_arguments *args)
 {
-    return choose(run, value, args, false, false);
+    return keep_items(run, value, args, false, false);
 }
 
 static struct mr_jinja_value filter_selectattr(struct mr_jinja_run *run,
                                                struct mr_jinja_value value,
                                                const struct mr_jinja_arguments *args)
 {
-    return choose(run, value, args, true, true);
+    return keep_items(run, value, args, true, true);
 }
 
 static struct mr_jinja_value filter_rejectattr(struct mr_jinja_run *run,
                                                struct mr_jinja_value value,
                                                const struct mr_jinja_arguments *args)
 {
-    return choose(run, value, args, true, false);
+    return keep_items(run, value, args, true, false);
 }
 
 static struct mr_jinja_value filter_unique(struct mr_jinja_run *run, struct mr_jinja_value value,
@@ -245,7 +247,7 @@ static struct mr_jinja_value filter_unique(struct mr_jinja_run *run, struct mr_j
     return list;
 }
 
-/* indent(width=4, first=false): every line but the first. */
+/* indent(width=4, first=false) indents every line, the first one only with first. */
 static struct mr_jinja_value filter_indent(struct mr_jinja_run *run, struct mr_jinja_value value,
                                            const struct mr_jinja_arguments *args)
 {
@@ -301,9 +303,10 @@ struct mr_jinja_value mr_jinja_filter(struct mr_jinja_run *run, struct mr_text n
 
 /* ---- tests ---- */
 
+/* The tests without argument. *known: there is one of that name. */
 static bool test_kind(struct mr_text name, struct mr_jinja_value value, bool *known)
 {
-    bool whole = value.kind == MR_JINJA_INT, text = value.kind == MR_JINJA_TEXT;
+    bool integer = value.kind == MR_JINJA_INT, text = value.kind == MR_JINJA_TEXT;
     bool list = value.kind == MR_JINJA_LIST, dict = value.kind == MR_JINJA_DICT;
     *known = true;
     if (mr_text_is(name, "defined")) return value.kind != MR_JINJA_UNDEFINED;
@@ -313,15 +316,15 @@ static bool test_kind(struct mr_text name, struct mr_jinja_value value, bool *kn
     if (mr_text_is(name, "mapping")) return dict;
     if (mr_text_is(name, "iterable") || mr_text_is(name, "sequence")) return text || list || dict;
     if (mr_text_is(name, "boolean")) return value.kind == MR_JINJA_BOOL;
-    if (mr_text_is(name, "integer")) return whole;
+    if (mr_text_is(name, "integer")) return integer;
     if (mr_text_is(name, "float")) return value.kind == MR_JINJA_FLOAT;
     if (mr_text_is(name, "number")) {
-        return whole || value.kind == MR_JINJA_FLOAT || value.kind == MR_JINJA_BOOL;
+        return integer || value.kind == MR_JINJA_FLOAT || value.kind == MR_JINJA_BOOL;
     }
     if (mr_text_is(name, "true")) return value.kind == MR_JINJA_BOOL && value.integer;
     if (mr_text_is(name, "false")) return value.kind == MR_JINJA_BOOL && !value.integer;
-    if (mr_text_is(name, "odd")) return whole && value.integer % 2 != 0;
-    if (mr_text_is(name, "even")) return whole && value.integer % 2 == 0;
+    if (mr_text_is(name, "odd")) return integer && value.integer % 2 != 0;
+    if (mr_text_is(name, "even")) return integer && value.integer % 2 == 0;
     if (mr_text_is(name, "callable")) {
         return value.kind == MR_JINJA_FUNCTION || value.kind == MR_JINJA_METHOD ||
                value.kind == MR_JINJA_MACRO;
@@ -334,8 +337,8 @@ bool mr_jinja_test(struct mr_jinja_run *run, struct mr_text name, struct mr_jinj
                    const struct mr_jinja_arguments *arguments)
 {
     bool known;
-    bool holds = test_kind(name, value, &known);
-    if (known) return holds;
+    bool passed = test_kind(name, value, &known);
+    if (known) return passed;
     struct mr_jinja_value other = mr_jinja_argument(arguments, 0, "other");
     static const char *const equal[] = {"equalto", "eq", "==", "sameas"};
     for (size_t i = 0; i < COUNT(equal); i++) {
@@ -364,7 +367,8 @@ static struct mr_jinja_value call_range(struct mr_jinja_run *run,
         bounds[1] = bounds[0];
         bounds[0] = 0;
     }
-    if (!bounds[2]) return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: range step 0");
+    if (!bounds[2])
+        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: range has step 0");
     for (int64_t i = bounds[0]; bounds[2] > 0 ? i < bounds[1] : i > bounds[1]; i += bounds[2]) {
         if (run->status != MR_OK || list.list->count > 100000) break;
         mr_jinja_list_push(run, list.list, mr_jinja_int(i));
@@ -375,19 +379,19 @@ static struct mr_jinja_value call_range(struct mr_jinja_run *run,
 static struct mr_jinja_value call_dict(struct mr_jinja_run *run,
                                        const struct mr_jinja_arguments *args)
 {
-    struct mr_jinja_value made = mr_jinja_dict_new(run);
-    for (uint32_t i = 0; made.kind == MR_JINJA_DICT && i < args->named_count; i++) {
-        mr_jinja_dict_set(run, made.dict, mr_jinja_text(run, args->names[i], false),
+    struct mr_jinja_value dict = mr_jinja_dict_new(run);
+    for (uint32_t i = 0; dict.kind == MR_JINJA_DICT && i < args->named_count; i++) {
+        mr_jinja_dict_set(run, dict.dict, mr_jinja_text(run, args->names[i], false),
                           args->named[i]);
     }
-    return made;
+    return dict;
 }
 
 static struct mr_jinja_value call_raise(struct mr_jinja_run *run,
                                         const struct mr_jinja_arguments *args)
 {
     struct mr_text why = mr_jinja_as_text(mr_jinja_argument(args, 0, "message"));
-    return mr_jinja_fail(run, MR_INVALID_REQUEST, "the chat template refuses: %.*s",
+    return mr_jinja_fail(run, MR_INVALID_REQUEST, "the chat template rejects the request: %.*s",
                          why.length > 150 ? 150 : (int)why.length, why.bytes);
 }
 
@@ -399,7 +403,8 @@ static struct mr_jinja_value call_strftime(struct mr_jinja_run *run,
     time_t seconds = (time_t)run->unix_seconds;
     struct tm parts;
     if (!format.length || format.length >= sizeof pattern || !gmtime_r(&seconds, &parts)) {
-        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: strftime_now format");
+        return mr_jinja_fail(run, MR_INVALID_REQUEST,
+                             "chat template: strftime_now has no format or a too long one");
     }
     memcpy(pattern, format.bytes, format.length);
     size_t length = strftime(out, sizeof out, pattern, &parts);

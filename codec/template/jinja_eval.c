@@ -33,7 +33,7 @@ static struct mr_jinja_value key_of(struct mr_text name)
     return key;
 }
 
-/* Counts a step; false when the run is over. */
+/* Counts a step. False when the run has failed or exceeds the limit. */
 static bool step(struct interpreter *in)
 {
     if (in->run->status != MR_OK) return false;
@@ -58,10 +58,10 @@ static bool open_scope(struct interpreter *in, struct scope *scope, struct scope
     return true;
 }
 
-static void close_scope(struct interpreter *in, struct scope *back_to)
+static void close_scope(struct interpreter *in, struct scope *outer)
 {
     in->run->depth--;
-    in->scope = back_to;
+    in->scope = outer;
 }
 
 /* ---- expressions ---- */
@@ -118,7 +118,7 @@ static void eval_arguments(struct interpreter *in, const struct mr_jinja_node *i
     }
 }
 
-/* Binds one parameter: positional, by name, by default, or undefined. */
+/* The value of one parameter: positional, by keyword, default, or undefined. */
 static struct mr_jinja_value bind_parameter(struct interpreter *in,
                                             const struct mr_jinja_node *parameter, uint32_t index,
                                             const struct mr_jinja_arguments *arguments)
@@ -197,7 +197,7 @@ static struct mr_jinja_value eval_slice(struct interpreter *in, const struct mr_
     return base.kind == MR_JINJA_TEXT ? mr_jinja_buffer_text(&buffer) : list;
 }
 
-static bool is_whole(struct mr_jinja_value value)
+static bool is_integer(struct mr_jinja_value value)
 {
     return value.kind == MR_JINJA_INT || value.kind == MR_JINJA_BOOL;
 }
@@ -208,8 +208,8 @@ static int64_t floor_divide(int64_t a, int64_t b)
     return (a % b != 0 && (a < 0) != (b < 0)) ? quotient - 1 : quotient;
 }
 
-static struct mr_jinja_value whole_arithmetic(struct interpreter *in, struct mr_text op, int64_t a,
-                                              int64_t b)
+static struct mr_jinja_value integer_arithmetic(struct interpreter *in, struct mr_text op,
+                                                int64_t a, int64_t b)
 {
     int64_t result = 0;
     bool bad = false;
@@ -230,7 +230,9 @@ static struct mr_jinja_value whole_arithmetic(struct interpreter *in, struct mr_
         if (op.bytes[0] == '/' && op.length == 1) return mr_jinja_float((double)a / (double)b);
         result = op.bytes[0] == '%' ? a - floor_divide(a, b) * b : floor_divide(a, b);
     }
-    if (bad) return mr_jinja_fail(in->run, MR_INVALID_REQUEST, "chat template: bad arithmetic");
+    if (bad)
+        return mr_jinja_fail(in->run, MR_INVALID_REQUEST,
+                             "chat template: integer overflow or division by zero");
     return mr_jinja_int(result);
 }
 
@@ -292,19 +294,19 @@ static struct mr_jinja_value eval_binary(struct interpreter *in, const struct mr
         return concatenate(in, a, b);
     }
     if (op == '+' && a.kind == MR_JINJA_LIST && b.kind == MR_JINJA_LIST) return add_lists(in, a, b);
-    if (op == '*' && a.kind == MR_JINJA_TEXT && is_whole(b)) return repeat(in, a, b.integer);
-    if (is_whole(a) && is_whole(b)) {
-        return whole_arithmetic(in, node->text, a.integer, b.integer);
+    if (op == '*' && a.kind == MR_JINJA_TEXT && is_integer(b)) return repeat(in, a, b.integer);
+    if (is_integer(a) && is_integer(b)) {
+        return integer_arithmetic(in, node->text, a.integer, b.integer);
     }
     bool numbers =
-        (is_whole(a) || a.kind == MR_JINJA_FLOAT) && (is_whole(b) || b.kind == MR_JINJA_FLOAT);
+        (is_integer(a) || a.kind == MR_JINJA_FLOAT) && (is_integer(b) || b.kind == MR_JINJA_FLOAT);
     if (!numbers) {
         return mr_jinja_fail(in->run, MR_INVALID_REQUEST,
-                             "chat template line %u: operands of '%.*s' do not fit", node->line,
-                             (int)node->text.length, node->text.bytes);
+                             "chat template line %u: operands of '%.*s' have wrong types",
+                             node->line, (int)node->text.length, node->text.bytes);
     }
-    return float_arithmetic(in, node->text, is_whole(a) ? (double)a.integer : a.number,
-                            is_whole(b) ? (double)b.integer : b.number);
+    return float_arithmetic(in, node->text, is_integer(a) ? (double)a.integer : a.number,
+                            is_integer(b) ? (double)b.integer : b.number);
 }
 
 static struct mr_jinja_value eval_compare(struct interpreter *in, const struct mr_jinja_node *node)
@@ -338,7 +340,8 @@ static struct mr_jinja_value eval_negate(struct interpreter *in, const struct mr
 {
     struct mr_jinja_value value = eval(in, node->a);
     if (value.kind == MR_JINJA_FLOAT) return mr_jinja_float(-value.number);
-    return whole_arithmetic(in, (struct mr_text){"-", 1}, 0, is_whole(value) ? value.integer : 0);
+    return integer_arithmetic(in, (struct mr_text){"-", 1}, 0,
+                              is_integer(value) ? value.integer : 0);
 }
 
 static struct mr_jinja_value eval_logic(struct interpreter *in, const struct mr_jinja_node *node)
@@ -421,7 +424,8 @@ static void assign(struct interpreter *in, const struct mr_jinja_node *target,
         if (space.kind == MR_JINJA_DICT) {
             mr_jinja_dict_set(in->run, space.dict, key_of(target->text), value);
         } else {
-            mr_jinja_fail(in->run, MR_INVALID_REQUEST, "chat template: set of a non-namespace");
+            mr_jinja_fail(in->run, MR_INVALID_REQUEST,
+                          "chat template: set of an attribute of something else than a namespace");
         }
     } else if (target->kind == MR_JINJA_NODE_LIST) {
         struct mr_jinja_list *parts = mr_jinja_iterate(in->run, value);
@@ -454,9 +458,9 @@ static void set_loop(struct interpreter *in, struct mr_jinja_dict *loop,
     }
 }
 
-/* The items that pass the loop's own condition. */
-static struct mr_jinja_list *filtered(struct interpreter *in, const struct mr_jinja_node *node,
-                                      struct mr_jinja_list *all)
+/* The items for which the condition of the loop is true. */
+static struct mr_jinja_list *filter_items(struct interpreter *in, const struct mr_jinja_node *node,
+                                          struct mr_jinja_list *all)
 {
     if (!node->b) return all;
     struct scope scope, *outer = in->scope;
@@ -474,7 +478,7 @@ static struct mr_jinja_list *filtered(struct interpreter *in, const struct mr_ji
 static void run_for(struct interpreter *in, const struct mr_jinja_node *node)
 {
     struct mr_jinja_list *list = mr_jinja_iterate(in->run, eval(in, node->a));
-    if (in->run->status == MR_OK) list = filtered(in, node, list);
+    if (in->run->status == MR_OK) list = filter_items(in, node, list);
     struct scope scope, *outer = in->scope;
     size_t count = list->count;
     for (size_t i = 0; i < count && step(in); i++) {
@@ -528,7 +532,7 @@ static void run_one(struct interpreter *in, const struct mr_jinja_node *node)
         mr_jinja_dict_set(in->run, in->scope->names, key_of(node->text),
                           (struct mr_jinja_value){.kind = MR_JINJA_MACRO, .macro = node});
         break;
-    case MR_JINJA_NODE_SCOPE:
+    case MR_JINJA_NODE_GENERATION:
         run_list(in, node->items);
         break;
     default:

@@ -23,14 +23,14 @@ struct mr_jinja_node *mr_jinja_parser_node(struct mr_jinja_parser *parser,
                                            enum mr_jinja_node_kind kind)
 {
     if (parser->status != MR_OK) return NULL;
-    struct mr_jinja_node *made = mr_arena_take(parser->arena, sizeof *made);
-    if (!made) {
+    struct mr_jinja_node *node = mr_arena_take(parser->arena, sizeof *node);
+    if (!node) {
         parser->status = mr_fail(parser->err, MR_NOMEM, "chat template tree");
         return NULL;
     }
-    made->kind = kind;
-    made->line = parser->at->line;
-    return made;
+    node->kind = kind;
+    node->line = parser->at->line;
+    return node;
 }
 
 bool mr_jinja_parser_at_operator(const struct mr_jinja_parser *parser, const char *text)
@@ -80,15 +80,14 @@ struct mr_jinja_node *mr_jinja_parser_pair(struct mr_jinja_parser *parser,
                                            const struct mr_jinja_node *a,
                                            const struct mr_jinja_node *b)
 {
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, kind);
-    if (!made) return NULL;
-    made->text = text;
-    made->a = a;
-    made->b = b;
-    return made;
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, kind);
+    if (!node) return NULL;
+    node->text = text;
+    node->a = a;
+    node->b = b;
+    return node;
 }
 
-/* Appends to a list under construction. */
 void mr_jinja_parser_link(const struct mr_jinja_node ***tail, struct mr_jinja_node *item)
 {
     if (!item) return;
@@ -101,10 +100,10 @@ void mr_jinja_parser_link(const struct mr_jinja_node ***tail, struct mr_jinja_no
 static struct mr_jinja_node *parse_number(struct mr_jinja_parser *parser)
 {
     struct mr_text text = parser->at->text;
-    bool whole = parser->at->kind == MR_JINJA_TOKEN_INT;
-    struct mr_jinja_node *made =
-        mr_jinja_parser_node(parser, whole ? MR_JINJA_NODE_INT : MR_JINJA_NODE_FLOAT);
-    if (!made) return NULL;
+    bool integral = parser->at->kind == MR_JINJA_TOKEN_INT;
+    struct mr_jinja_node *node =
+        mr_jinja_parser_node(parser, integral ? MR_JINJA_NODE_INT : MR_JINJA_NODE_FLOAT);
+    if (!node) return NULL;
     int64_t integer = 0;
     double number = 0, scale = 0;
     for (size_t i = 0; i < text.length; i++) {
@@ -113,36 +112,36 @@ static struct mr_jinja_node *parse_number(struct mr_jinja_parser *parser)
             continue;
         }
         int digit = text.bytes[i] - '0';
-        if (whole && (__builtin_mul_overflow(integer, 10, &integer) ||
-                      __builtin_add_overflow(integer, digit, &integer))) {
+        if (integral && (__builtin_mul_overflow(integer, 10, &integer) ||
+                         __builtin_add_overflow(integer, digit, &integer))) {
             return mr_jinja_parser_fail(parser, "a smaller number");
         }
         number = number * 10 + digit;
         scale *= 10;
     }
-    if (whole) {
-        made->integer = integer;
+    if (integral) {
+        node->integer = integer;
     } else {
-        made->number = scale > 0 ? number / scale : number;
+        node->number = scale > 0 ? number / scale : number;
     }
     parser->at++;
-    return made;
+    return node;
 }
 
 static struct mr_jinja_node *parse_string(struct mr_jinja_parser *parser)
 {
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_STRING);
-    if (!made) return NULL;
-    made->text = parser->at++->text;
-    while (parser->at->kind == MR_JINJA_TOKEN_STRING) { /* adjacent literals join */
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_STRING);
+    if (!node) return NULL;
+    node->text = parser->at++->text;
+    while (parser->at->kind == MR_JINJA_TOKEN_STRING) { /* adjacent strings are one string */
         struct mr_text more = parser->at++->text;
-        char *joined = mr_arena_take(parser->arena, made->text.length + more.length + 1);
-        if (!joined) return mr_jinja_parser_fail(parser, "less text");
-        memcpy(joined, made->text.bytes, made->text.length);
-        memcpy(joined + made->text.length, more.bytes, more.length);
-        made->text = (struct mr_text){joined, made->text.length + more.length};
+        char *joined = mr_arena_take(parser->arena, node->text.length + more.length + 1);
+        if (!joined) return mr_jinja_parser_fail(parser, "a shorter string");
+        memcpy(joined, node->text.bytes, node->text.length);
+        memcpy(joined + node->text.length, more.bytes, more.length);
+        node->text = (struct mr_text){joined, node->text.length + more.length};
     }
-    return made;
+    return node;
 }
 
 static struct mr_jinja_node *parse_name(struct mr_jinja_parser *parser)
@@ -159,13 +158,14 @@ static struct mr_jinja_node *parse_name(struct mr_jinja_parser *parser)
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++) {
         if (mr_text_is(parser->at->text, constants[i].word)) kind = constants[i].kind;
     }
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, kind);
-    if (!made) return NULL;
-    made->text = parser->at++->text;
-    return made;
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, kind);
+    if (!node) return NULL;
+    node->text = parser->at++->text;
+    return node;
 }
 
-/* Items up to the closing operator, which is consumed. *commas counts them (tuples). */
+/* Parses items up to the closing operator and consumes it. Adds the number of commas to *commas: a
+ * comma in parentheses makes a tuple. */
 static const struct mr_jinja_node *parse_items(struct mr_jinja_parser *parser, const char *close,
                                                uint32_t *commas)
 {
@@ -184,26 +184,26 @@ static const struct mr_jinja_node *parse_items(struct mr_jinja_parser *parser, c
 static struct mr_jinja_node *parse_list(struct mr_jinja_parser *parser)
 {
     uint32_t commas = 0;
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
-    if (made) made->items = parse_items(parser, "]", &commas);
-    return made;
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
+    if (node) node->items = parse_items(parser, "]", &commas);
+    return node;
 }
 
-/* "(" is consumed: a tuple or an expression in parentheses. */
+/* After "(": a tuple or an expression in parentheses. */
 static const struct mr_jinja_node *parse_parentheses(struct mr_jinja_parser *parser)
 {
     uint32_t commas = 0;
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
-    if (!made) return NULL;
-    made->items = parse_items(parser, ")", &commas);
-    return commas || !made->items ? made : made->items;
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
+    if (!node) return NULL;
+    node->items = parse_items(parser, ")", &commas);
+    return commas || !node->items ? node : node->items;
 }
 
 static struct mr_jinja_node *parse_dict(struct mr_jinja_parser *parser)
 {
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_DICT);
-    if (!made) return NULL;
-    const struct mr_jinja_node **tail = &made->items;
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_DICT);
+    if (!node) return NULL;
+    const struct mr_jinja_node **tail = &node->items;
     while (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, "}")) {
         const struct mr_jinja_node *key = mr_jinja_parse_expression(parser);
         need_operator(parser, ":");
@@ -214,7 +214,7 @@ static struct mr_jinja_node *parse_dict(struct mr_jinja_parser *parser)
             !mr_jinja_parser_at_operator(parser, "}"))
             mr_jinja_parser_fail(parser, "}");
     }
-    return made;
+    return node;
 }
 
 const struct mr_jinja_node *mr_jinja_parse_primary(struct mr_jinja_parser *parser)
@@ -237,7 +237,7 @@ const struct mr_jinja_node *mr_jinja_parse_primary(struct mr_jinja_parser *parse
 
 /* ---- postfix ---- */
 
-/* Arguments behind "(", which is consumed. */
+/* After "(": the arguments of a call, up to ")". */
 static const struct mr_jinja_node *parse_arguments(struct mr_jinja_parser *parser)
 {
     const struct mr_jinja_node *first = NULL, **tail = &first;
@@ -251,7 +251,6 @@ static const struct mr_jinja_node *parse_arguments(struct mr_jinja_parser *parse
             mr_jinja_parser_link(
                 &tail, mr_jinja_parser_pair(parser, MR_JINJA_NODE_KEYWORD, name, value, NULL));
         } else {
-            /* a fresh node may not be shared between lists, and a constant never is */
             mr_jinja_parser_link(&tail, (struct mr_jinja_node *)mr_jinja_parse_expression(parser));
         }
         if (!mr_jinja_parser_take_operator(parser, ",") &&
@@ -261,7 +260,7 @@ static const struct mr_jinja_node *parse_arguments(struct mr_jinja_parser *parse
     return first;
 }
 
-/* "[" is consumed. */
+/* After "[": an index or a slice, up to "]". */
 static const struct mr_jinja_node *parse_index(struct mr_jinja_parser *parser,
                                                const struct mr_jinja_node *base)
 {
@@ -280,23 +279,23 @@ static const struct mr_jinja_node *parse_index(struct mr_jinja_parser *parser,
         }
     }
     enum mr_jinja_node_kind kind = slice ? MR_JINJA_NODE_SLICE : MR_JINJA_NODE_INDEX;
-    struct mr_jinja_node *made =
+    struct mr_jinja_node *node =
         mr_jinja_parser_pair(parser, kind, (struct mr_text){0}, base, parts[0]);
-    if (!made) return NULL;
+    if (!node) return NULL;
     if (!slice && !parts[0]) return mr_jinja_parser_fail(parser, "an index");
-    made->c = parts[1];
-    made->d = parts[2];
-    return made;
+    node->c = parts[1];
+    node->d = parts[2];
+    return node;
 }
 
 static const struct mr_jinja_node *parse_filter(struct mr_jinja_parser *parser,
                                                 const struct mr_jinja_node *base)
 {
     struct mr_text name = mr_jinja_parser_need_name(parser);
-    struct mr_jinja_node *made =
+    struct mr_jinja_node *node =
         mr_jinja_parser_pair(parser, MR_JINJA_NODE_FILTER, name, base, NULL);
-    if (made && mr_jinja_parser_take_operator(parser, "(")) made->items = parse_arguments(parser);
-    return made;
+    if (node && mr_jinja_parser_take_operator(parser, "(")) node->items = parse_arguments(parser);
+    return node;
 }
 
 static bool at_test_argument(const struct mr_jinja_parser *parser)
@@ -321,16 +320,16 @@ static const struct mr_jinja_node *parse_test(struct mr_jinja_parser *parser,
 {
     bool negated = mr_jinja_parser_take_name(parser, "not");
     struct mr_text name = mr_jinja_parser_need_name(parser);
-    struct mr_jinja_node *made = mr_jinja_parser_pair(parser, MR_JINJA_NODE_TEST, name, base, NULL);
-    if (!made) return NULL;
+    struct mr_jinja_node *node = mr_jinja_parser_pair(parser, MR_JINJA_NODE_TEST, name, base, NULL);
+    if (!node) return NULL;
     if (mr_jinja_parser_take_operator(parser, "(")) {
-        made->items = parse_arguments(parser);
+        node->items = parse_arguments(parser);
     } else if (at_test_argument(parser)) {
-        made->items = mr_jinja_parse_primary(parser);
+        node->items = mr_jinja_parse_primary(parser);
     }
     return negated
-               ? mr_jinja_parser_pair(parser, MR_JINJA_NODE_NOT, (struct mr_text){0}, made, NULL)
-               : made;
+               ? mr_jinja_parser_pair(parser, MR_JINJA_NODE_NOT, (struct mr_text){0}, node, NULL)
+               : node;
 }
 
 static const struct mr_jinja_node *parse_postfix(struct mr_jinja_parser *parser,
@@ -344,10 +343,10 @@ static const struct mr_jinja_node *parse_postfix(struct mr_jinja_parser *parser,
             base = parse_index(parser, base);
         } else if (mr_jinja_parser_take_operator(parser, "(")) {
             const struct mr_jinja_node *arguments = parse_arguments(parser);
-            struct mr_jinja_node *made =
+            struct mr_jinja_node *node =
                 mr_jinja_parser_pair(parser, MR_JINJA_NODE_CALL, (struct mr_text){0}, base, NULL);
-            if (made) made->items = arguments;
-            base = made;
+            if (node) node->items = arguments;
+            base = node;
         } else {
             break;
         }
@@ -363,7 +362,8 @@ static const struct mr_jinja_node *parse_filters(struct mr_jinja_parser *parser,
             base = parse_filter(parser, base);
         } else if (mr_jinja_parser_take_name(parser, "is")) {
             base = parse_test(parser, base);
-        } else if (mr_jinja_parser_take_operator(parser, "(")) { /* a filter's result, called */
+        } else if (mr_jinja_parser_take_operator(
+                       parser, "(")) { /* the result of a filter cannot be called */
             return mr_jinja_parser_fail(parser, "an operator");
         } else {
             break;
@@ -392,13 +392,13 @@ static const struct mr_jinja_node *parse_unary_plain(struct mr_jinja_parser *par
 static const struct mr_jinja_node *parse_unary(struct mr_jinja_parser *parser)
 {
     if (++parser->depth > MR_TEMPLATE_DEPTH_MAX)
-        return mr_jinja_parser_fail(parser, "less nesting");
+        return mr_jinja_parser_fail(parser, "an expression nested less deeply");
     const struct mr_jinja_node *value = parse_filters(parser, parse_unary_plain(parser));
     parser->depth--;
     return value;
 }
 
-/* The binary operators from loosest to tightest; each level calls the next. */
+/* Parses binary operators. Level 0 binds loosest; each level calls the next one. */
 static const struct mr_jinja_node *parse_arithmetic(struct mr_jinja_parser *parser, int level)
 {
     static const char *const levels[][5] = {{"~"}, {"+", "-"}, {"*", "/", "//", "%"}};
@@ -417,7 +417,7 @@ static const struct mr_jinja_node *parse_arithmetic(struct mr_jinja_parser *pars
     return left;
 }
 
-/* True with the operator consumed; "not in" becomes the text "not in". */
+/* If a comparison operator is next, consumes it, sets *text and returns true. */
 static bool take_comparison(struct mr_jinja_parser *parser, struct mr_text *text)
 {
     static const char *const operators[] = {"==", "!=", "<=", ">=", "<", ">"};
@@ -460,7 +460,7 @@ static const struct mr_jinja_node *parse_not(struct mr_jinja_parser *parser)
 {
     if (!mr_jinja_parser_take_name(parser, "not")) return parse_comparison(parser);
     if (++parser->depth > MR_TEMPLATE_DEPTH_MAX)
-        return mr_jinja_parser_fail(parser, "less nesting");
+        return mr_jinja_parser_fail(parser, "an expression nested less deeply");
     const struct mr_jinja_node *value = parse_not(parser);
     parser->depth--;
     return mr_jinja_parser_pair(parser, MR_JINJA_NODE_NOT, (struct mr_text){0}, value, NULL);
@@ -490,16 +490,16 @@ const struct mr_jinja_node *mr_jinja_parse_expression(struct mr_jinja_parser *pa
 {
     if (parser->status != MR_OK) return NULL;
     if (++parser->depth > MR_TEMPLATE_DEPTH_MAX)
-        return mr_jinja_parser_fail(parser, "less nesting");
+        return mr_jinja_parser_fail(parser, "an expression nested less deeply");
     const struct mr_jinja_node *value = parse_or(parser);
     while (mr_jinja_parser_take_name(parser, "if")) {
         const struct mr_jinja_node *condition = parse_or(parser), *otherwise = NULL;
         if (mr_jinja_parser_take_name(parser, "else"))
             otherwise = mr_jinja_parse_expression(parser);
-        struct mr_jinja_node *made = mr_jinja_parser_pair(parser, MR_JINJA_NODE_CONDITIONAL,
+        struct mr_jinja_node *node = mr_jinja_parser_pair(parser, MR_JINJA_NODE_CONDITIONAL,
                                                           (struct mr_text){0}, value, condition);
-        if (made) made->c = otherwise;
-        value = made;
+        if (node) node->c = otherwise;
+        value = node;
     }
     parser->depth--;
     return value;

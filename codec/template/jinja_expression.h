@@ -1,9 +1,12 @@
-/* jinja_expression - the expression half of the template parser, and the parser state and small
- * steps both halves share. Precedence as in Jinja, loosest first: conditional, or, and, not,
- * comparison, ~, + -, * / // %, unary and power, postfix, filters and tests.
+/* jinja_expression - parses expressions of templates; also the parser state and the functions on it
+ * that jinja_parser.c, which parses statements, uses too.
  *
- * Errors are sticky: after the first one every function returns NULL or false at once, so callers
- * need not look until the end. */
+ * Precedence is that of Jinja, loosest first: conditional, or, and, not, comparison, ~, + -,
+ * * / // %, unary and power, postfix, filters and tests.
+ *
+ * Owner: one call of mr_jinja_parse. Memory: the tree's arena.
+ * Errors: sticky in the parser: after a failure every function returns NULL or false at once, so
+ *         callers check the status only at the end. */
 #ifndef MR_CODEC_TEMPLATE_JINJA_EXPRESSION_H
 #define MR_CODEC_TEMPLATE_JINJA_EXPRESSION_H
 
@@ -19,26 +22,28 @@ struct mr_jinja_parser {
 };
 
 const struct mr_jinja_node *mr_jinja_parse_expression(struct mr_jinja_parser *parser);
-/* A name, literal, list, dictionary or something in parentheses. */
+/* A name, literal, list, dictionary or expression in parentheses. */
 const struct mr_jinja_node *mr_jinja_parse_primary(struct mr_jinja_parser *parser);
 
-/* "expected X, found Y" with the line; returns NULL. */
+/* Fails with the line and "expected <expected>, found <token>"; returns NULL. */
 struct mr_jinja_node *mr_jinja_parser_fail(struct mr_jinja_parser *parser, const char *expected);
+/* A new node at the current line. */
 struct mr_jinja_node *mr_jinja_parser_node(struct mr_jinja_parser *parser,
                                            enum mr_jinja_node_kind kind);
+/* A node with text, a and b. */
 struct mr_jinja_node *mr_jinja_parser_pair(struct mr_jinja_parser *parser,
                                            enum mr_jinja_node_kind kind, struct mr_text text,
                                            const struct mr_jinja_node *a,
                                            const struct mr_jinja_node *b);
-/* Appends item (NULL: nothing) to the list whose end *tail points to. */
+/* Appends item to the list whose last link is **tail. item may be NULL. */
 void mr_jinja_parser_link(const struct mr_jinja_node ***tail, struct mr_jinja_node *item);
 
 bool mr_jinja_parser_at_name(const struct mr_jinja_parser *parser, const char *word);
 bool mr_jinja_parser_at_operator(const struct mr_jinja_parser *parser, const char *text);
-/* True when it was there, and then it is consumed. */
+/* If the next token is this one, consumes it and returns true. */
 bool mr_jinja_parser_take_name(struct mr_jinja_parser *parser, const char *word);
 bool mr_jinja_parser_take_operator(struct mr_jinja_parser *parser, const char *text);
-/* Any name, consumed; anything else is a failure. */
+/* Consumes a name and returns it; fails when the next token is no name. */
 struct mr_text mr_jinja_parser_need_name(struct mr_jinja_parser *parser);
 
 #endif

@@ -52,7 +52,7 @@ static void count_lines(struct lexer *lexer, size_t from, size_t to)
         lexer->line += lexer->source.bytes[i] == '\n';
 }
 
-/* The next "{{", "{%" or "{#" at or behind lexer->at, or the source's length. */
+/* Index of the next "{{", "{%" or "{#" from lexer->at on, or the length of the source. */
 static size_t find_tag(const struct lexer *lexer)
 {
     const char *bytes = lexer->source.bytes;
@@ -63,7 +63,7 @@ static size_t find_tag(const struct lexer *lexer)
     return lexer->source.length;
 }
 
-/* Where the text before the tag at `tag` ends, after its white space control. */
+/* End of the text in front of the tag at `tag`, without the white space that the tag removes. */
 static size_t text_end(const struct lexer *lexer, size_t tag, bool line_starting)
 {
     const char *bytes = lexer->source.bytes;
@@ -85,7 +85,8 @@ static size_t text_end(const struct lexer *lexer, size_t tag, bool line_starting
     return line_start;
 }
 
-/* Skips what follows a tag's end: all white space after a minus, one newline after a block. */
+/* Skips the white space that a tag removes after itself: all after a minus sign, otherwise one
+ * newline when `trims`. */
 static void skip_after_tag(struct lexer *lexer, char sign, bool trims)
 {
     size_t from = lexer->at;
@@ -98,7 +99,7 @@ static void skip_after_tag(struct lexer *lexer, char sign, bool trims)
     count_lines(lexer, from, lexer->at);
 }
 
-/* One escape behind the backslash at lexer->at - 1; returns the bytes written (at most 3). */
+/* Decodes the escape after the backslash at lexer->at - 1; returns the bytes written, at most 3. */
 static size_t unescape(struct lexer *lexer, char *out)
 {
     char c = peek(lexer, 0);
@@ -148,10 +149,10 @@ static enum mr_status lex_string(struct lexer *lexer)
     while (close < end && *close != quote)
         close += *close == '\\' && close + 1 < end ? 2 : 1;
     if (close >= end) {
-        return mr_fail(lexer->err, MR_BAD_FILE, "chat template line %u: text without its end quote",
-                       lexer->line);
+        return mr_fail(lexer->err, MR_BAD_FILE,
+                       "chat template line %u: string without closing quote", lexer->line);
     }
-    /* an escape never gets longer than what it stands for, but for \n-style pairs kept whole */
+    /* No escape becomes longer than it is in the source. */
     char *out = mr_arena_take(lexer->arena, (size_t)(close - begin) + 4);
     if (!out) return mr_fail(lexer->err, MR_NOMEM, "chat template text");
     size_t length = 0, from = lexer->at;
@@ -214,7 +215,8 @@ static enum mr_status lex_one(struct lexer *lexer)
     return push(lexer, MR_JINJA_TOKEN_NAME, lexer->source.bytes + begin, lexer->at - begin);
 }
 
-/* Inside "{{" or "{%": tokens up to the closing mark, which is consumed with its sign in *sign. */
+/* Reads the tokens of a tag up to its end, "}}" or "%}", and consumes the end. *sign is the plus or
+ * minus sign in front of the end, or 0. */
 static enum mr_status lex_tag(struct lexer *lexer, char close, char *sign)
 {
     int nesting = 0;
@@ -237,7 +239,7 @@ static enum mr_status lex_tag(struct lexer *lexer, char close, char *sign)
         enum mr_status status = lex_one(lexer);
         if (status != MR_OK) return status;
     }
-    return mr_fail(lexer->err, MR_BAD_FILE, "chat template line %u: tag without an end",
+    return mr_fail(lexer->err, MR_BAD_FILE, "chat template line %u: tag is not closed",
                    lexer->line);
 }
 
@@ -252,11 +254,11 @@ static enum mr_status skip_comment(struct lexer *lexer)
         skip_after_tag(lexer, sign == '-' || sign == '+' ? sign : '\0', true);
         return MR_OK;
     }
-    return mr_fail(lexer->err, MR_BAD_FILE, "chat template line %u: comment without an end",
+    return mr_fail(lexer->err, MR_BAD_FILE, "chat template line %u: comment is not closed",
                    lexer->line);
 }
 
-/* A tag of either kind, "{{" or "{%" still ahead. */
+/* Reads a whole tag that starts with "{{" or "{%". */
 static enum mr_status lex_code(struct lexer *lexer)
 {
     bool block = peek(lexer, 1) == '%';

@@ -1,10 +1,11 @@
-/* jinja_lexer - template source to tokens, white space control applied.
+/* jinja_lexer - splits the source of a template into tokens and removes white space around tags.
  *
- * Follows Jinja with trim_blocks and lstrip_blocks: the newline after a block or comment tag goes,
- * blanks between a line's start and a block or comment tag go, a minus sign inside a tag strips all
- * white space on that side, a plus sign keeps it, one newline at the end of the source goes.
+ * Follows Jinja with trim_blocks and lstrip_blocks. It removes: the newline after a block or
+ * comment tag; blanks between the start of a line and a block or comment tag; with a minus sign in
+ * a tag, all white space on that side; one newline at the end of the source. A plus sign in a tag
+ * keeps the white space on that side.
  *
- * Memory: tokens and unescaped strings in the arena; other text borrowed from source.
+ * Memory: tokens and unescaped strings in the arena; other text is borrowed from source.
  * Errors: MR_BAD_FILE with the line, MR_NOMEM. */
 #ifndef MR_CODEC_TEMPLATE_JINJA_LEXER_H
 #define MR_CODEC_TEMPLATE_JINJA_LEXER_H

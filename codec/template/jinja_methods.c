@@ -40,7 +40,7 @@ static struct mr_jinja_value text_replace(struct mr_jinja_run *run, struct mr_ji
     return mr_jinja_replace(run, self, args->values[0], args->values[1]);
 }
 
-/* One affix, or any of a tuple of them, as Python's startswith takes. */
+/* affix is a text, or a tuple of texts of which one must match, as in Python's startswith. */
 static bool has_affix(struct mr_jinja_value self, struct mr_jinja_value affix, bool at_start)
 {
     if (affix.kind == MR_JINJA_LIST) {

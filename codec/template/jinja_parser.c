@@ -18,7 +18,7 @@ static void need_block_end(struct mr_jinja_parser *parser)
     }
 }
 
-/* Consumes "word %}" behind an opening "{%". */
+/* After "{%": consumes "word %}". */
 static void need_end(struct mr_jinja_parser *parser, const char *word)
 {
     if (parser->status == MR_OK && !mr_jinja_parser_take_name(parser, word)) {
@@ -29,74 +29,74 @@ static void need_end(struct mr_jinja_parser *parser, const char *word)
 
 static struct mr_jinja_node *parse_print(struct mr_jinja_parser *parser)
 {
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_PRINT);
-    if (!made) return NULL;
-    made->a = mr_jinja_parse_expression(parser);
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_PRINT);
+    if (!node) return NULL;
+    node->a = mr_jinja_parse_expression(parser);
     if (parser->status != MR_OK) return NULL;
     if (parser->at->kind != MR_JINJA_TOKEN_PRINT_END) return mr_jinja_parser_fail(parser, "}}");
     parser->at++;
-    return made;
+    return node;
 }
 
-/* "if" or "elif" is consumed. */
+/* After "if" or "elif". */
 static struct mr_jinja_node *parse_if(struct mr_jinja_parser *parser)
 {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
     static const char *const else_ends[] = {"endif", NULL};
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_IF);
-    if (!made) return NULL;
-    made->a = mr_jinja_parse_expression(parser);
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_IF);
+    if (!node) return NULL;
+    node->a = mr_jinja_parse_expression(parser);
     need_block_end(parser);
-    made->items = parse_statements(parser, ends);
+    node->items = parse_statements(parser, ends);
     if (mr_jinja_parser_take_name(parser, "elif")) {
-        made->b = parse_if(parser); /* it consumes the shared endif */
-        return made;
+        node->b = parse_if(parser); /* which consumes the endif */
+        return node;
     }
     if (mr_jinja_parser_take_name(parser, "else")) {
         need_block_end(parser);
-        made->b = parse_statements(parser, else_ends);
+        node->b = parse_statements(parser, else_ends);
     }
     need_end(parser, "endif");
-    return made;
+    return node;
 }
 
-/* A name, or several with commas (a LIST of names). */
+/* A name, or a LIST of names with commas. */
 static const struct mr_jinja_node *parse_target(struct mr_jinja_parser *parser)
 {
     const struct mr_jinja_node *first = mr_jinja_parse_primary(parser);
     if (!mr_jinja_parser_at_operator(parser, ",")) return first;
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
-    if (!made) return NULL;
-    const struct mr_jinja_node **tail = &made->items;
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_LIST);
+    if (!node) return NULL;
+    const struct mr_jinja_node **tail = &node->items;
     mr_jinja_parser_link(&tail, (struct mr_jinja_node *)first);
     while (mr_jinja_parser_take_operator(parser, ",")) {
         mr_jinja_parser_link(&tail, (struct mr_jinja_node *)mr_jinja_parse_primary(parser));
     }
-    return made;
+    return node;
 }
 
 static struct mr_jinja_node *parse_for(struct mr_jinja_parser *parser)
 {
     static const char *const ends[] = {"else", "endfor", NULL};
     static const char *const else_ends[] = {"endfor", NULL};
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_FOR);
-    if (!made) return NULL;
-    made->c = parse_target(parser);
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_FOR);
+    if (!node) return NULL;
+    node->c = parse_target(parser);
     if (!mr_jinja_parser_take_name(parser, "in")) return mr_jinja_parser_fail(parser, "in");
-    made->a = mr_jinja_parse_expression(parser);
-    /* "for x in y if z" reads as a conditional without else: that is the filter */
-    if (made->a && made->a->kind == MR_JINJA_NODE_CONDITIONAL && !made->a->c) {
-        made->b = made->a->b;
-        made->a = made->a->a;
+    node->a = mr_jinja_parse_expression(parser);
+    /* "y if z" was parsed as a conditional without else, but z is the condition of the loop. */
+    if (node->a && node->a->kind == MR_JINJA_NODE_CONDITIONAL && !node->a->c) {
+        node->b = node->a->b;
+        node->a = node->a->a;
     }
     need_block_end(parser);
-    made->items = parse_statements(parser, ends);
+    node->items = parse_statements(parser, ends);
     if (mr_jinja_parser_take_name(parser, "else")) {
         need_block_end(parser);
-        made->d = parse_statements(parser, else_ends);
+        node->d = parse_statements(parser, else_ends);
     }
     need_end(parser, "endfor");
-    return made;
+    return node;
 }
 
 static struct mr_jinja_node *parse_set(struct mr_jinja_parser *parser)
@@ -108,27 +108,27 @@ static struct mr_jinja_node *parse_set(struct mr_jinja_parser *parser)
         target = mr_jinja_parser_pair(parser, MR_JINJA_NODE_ATTRIBUTE, name, target, NULL);
     }
     bool assigned = mr_jinja_parser_take_operator(parser, "=");
-    struct mr_jinja_node *made =
+    struct mr_jinja_node *node =
         mr_jinja_parser_node(parser, assigned ? MR_JINJA_NODE_SET : MR_JINJA_NODE_SET_BLOCK);
-    if (!made) return NULL;
-    made->a = target;
-    if (assigned) made->b = mr_jinja_parse_expression(parser);
+    if (!node) return NULL;
+    node->a = target;
+    if (assigned) node->b = mr_jinja_parse_expression(parser);
     need_block_end(parser);
     if (!assigned) {
-        made->items = parse_statements(parser, ends);
+        node->items = parse_statements(parser, ends);
         need_end(parser, "endset");
     }
-    return made;
+    return node;
 }
 
 static struct mr_jinja_node *parse_macro(struct mr_jinja_parser *parser)
 {
     static const char *const ends[] = {"endmacro", NULL};
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_MACRO);
-    if (!made) return NULL;
-    made->text = mr_jinja_parser_need_name(parser);
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_MACRO);
+    if (!node) return NULL;
+    node->text = mr_jinja_parser_need_name(parser);
     if (!mr_jinja_parser_take_operator(parser, "(")) return mr_jinja_parser_fail(parser, "(");
-    const struct mr_jinja_node **tail = &made->b;
+    const struct mr_jinja_node **tail = &node->b;
     while (parser->status == MR_OK && !mr_jinja_parser_take_operator(parser, ")")) {
         struct mr_text name = mr_jinja_parser_need_name(parser);
         const struct mr_jinja_node *value = NULL;
@@ -139,31 +139,31 @@ static struct mr_jinja_node *parse_macro(struct mr_jinja_parser *parser)
         mr_jinja_parser_take_operator(parser, ",");
     }
     need_block_end(parser);
-    made->items = parse_statements(parser, ends);
+    node->items = parse_statements(parser, ends);
     need_end(parser, "endmacro");
-    return made;
+    return node;
 }
 
 static struct mr_jinja_node *parse_generation(struct mr_jinja_parser *parser)
 {
     static const char *const ends[] = {"endgeneration", NULL};
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_SCOPE);
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_GENERATION);
     need_block_end(parser);
-    if (!made) return NULL;
-    made->items = parse_statements(parser, ends);
+    if (!node) return NULL;
+    node->items = parse_statements(parser, ends);
     need_end(parser, "endgeneration");
-    return made;
+    return node;
 }
 
 static struct mr_jinja_node *parse_jump(struct mr_jinja_parser *parser,
                                         enum mr_jinja_node_kind kind)
 {
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, kind);
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, kind);
     need_block_end(parser);
-    return made;
+    return node;
 }
 
-/* "{%" is consumed. */
+/* After "{%". */
 static struct mr_jinja_node *parse_tag(struct mr_jinja_parser *parser)
 {
     if (mr_jinja_parser_take_name(parser, "if")) return parse_if(parser);
@@ -188,17 +188,19 @@ static bool at_end(const struct mr_jinja_parser *parser, const char *const *ends
 
 static struct mr_jinja_node *parse_data(struct mr_jinja_parser *parser)
 {
-    struct mr_jinja_node *made = mr_jinja_parser_node(parser, MR_JINJA_NODE_DATA);
-    if (made) made->text = parser->at++->text;
-    return made;
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_DATA);
+    if (node) node->text = parser->at++->text;
+    return node;
 }
 
-/* Statements up to "{% end", the "{%" consumed; ends NULL: up to the end of the template. */
+/* Parses statements up to a tag whose name is in ends, and consumes its "{%". ends NULL: up to the
+ * end of the template. */
 static const struct mr_jinja_node *parse_statements(struct mr_jinja_parser *parser,
                                                     const char *const *ends)
 {
     const struct mr_jinja_node *first = NULL, **tail = &first;
-    if (++parser->depth > MR_TEMPLATE_DEPTH_MAX) mr_jinja_parser_fail(parser, "less nesting");
+    if (++parser->depth > MR_TEMPLATE_DEPTH_MAX)
+        mr_jinja_parser_fail(parser, "statements nested less deeply");
     while (parser->status == MR_OK) {
         enum mr_jinja_token_kind kind = parser->at->kind;
         if (kind == MR_JINJA_TOKEN_END) {

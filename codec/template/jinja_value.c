@@ -98,7 +98,7 @@ struct mr_jinja_value mr_jinja_dict_new(struct mr_jinja_run *run)
     return value.dict ? value : mr_jinja_none();
 }
 
-/* A copy of count values with room for capacity. */
+/* Copies count values to a new array of capacity values. */
 static struct mr_jinja_value *regrow(struct mr_jinja_run *run, const struct mr_jinja_value *values,
                                      size_t count, size_t capacity)
 {
@@ -323,18 +323,18 @@ struct mr_jinja_list *mr_jinja_iterate(struct mr_jinja_run *run, struct mr_jinja
 {
     static const struct mr_jinja_list nothing;
     if (value.kind == MR_JINJA_LIST) return value.list;
-    struct mr_jinja_value made = mr_jinja_list_new(run);
-    if (made.kind != MR_JINJA_LIST) return (struct mr_jinja_list *)(uintptr_t)&nothing;
+    struct mr_jinja_value result = mr_jinja_list_new(run);
+    if (result.kind != MR_JINJA_LIST) return (struct mr_jinja_list *)(uintptr_t)&nothing;
     if (value.kind == MR_JINJA_DICT) {
         for (size_t i = 0; i < value.dict->count; i++) {
-            mr_jinja_list_push(run, made.list, value.dict->keys[i]);
+            mr_jinja_list_push(run, result.list, value.dict->keys[i]);
         }
     } else if (value.kind == MR_JINJA_TEXT) {
-        list_characters(run, made.list, value);
+        list_characters(run, result.list, value);
     } else if (value.kind != MR_JINJA_UNDEFINED) {
         mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: value cannot be iterated");
     }
-    return made.list;
+    return result.list;
 }
 
 /* ---- printing ---- */
@@ -394,7 +394,8 @@ static void append_literal(struct mr_jinja_run *run, struct mr_jinja_buffer *buf
     mr_jinja_append_bytes(run, buffer, text, strlen(text), false);
 }
 
-/* The shortest decimal that reads back the same, with ".0" on whole numbers, as Python does. */
+/* Prints the shortest decimal that parses to the same number, with ".0" for integral values, as
+ * Python does. */
 static void append_float(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer, double number)
 {
     char text[40];
@@ -423,7 +424,7 @@ static void append_scalar(struct mr_jinja_run *run, struct mr_jinja_buffer *buff
     }
 }
 
-/* One text in quotes, escaped for Python's repr (quote ') or JSON (quote "). */
+/* Prints a text in quotes, with the escapes of Python's repr (quote ') or of JSON (quote "). */
 static void append_quoted(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
                           struct mr_jinja_value value, char quote)
 {
@@ -500,7 +501,8 @@ void mr_jinja_print(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
     }
 }
 
-/* Line break and indentation of pretty JSON, or the separator of the one-line form. */
+/* Prints the separator in front of an item of JSON: a comma, and with indent a line break and
+ * spaces. */
 static void json_break(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer, bool first,
                        int64_t indent, uint32_t level)
 {

@@ -1,12 +1,11 @@
-/* jinja_value - the values a chat template computes with: none, booleans, integers, floats, text,
- * lists, ordered dictionaries and callables, with Python's printing, truth and comparison.
+/* jinja_value - the values of a chat template: none, booleans, integers, floats, text, lists,
+ * ordered dictionaries and callables. They print, compare and convert to a boolean as in Python.
  *
- * Text remembers for each byte whether it came from a message (marks), through slicing, joining,
- * trimming and replacing: that is how user text is kept from forging special tokens.
+ * Each byte of a text has a mark that says whether it came from the request. Slicing, joining,
+ * trimming and replacing keep the marks, so user text cannot forge special tokens.
  *
- * Owner:  one rendering. Memory: all from the arena of that rendering. Errors: MR_INVALID_REQUEST
- *         and MR_NOMEM are kept in the run (sticky): later calls do nothing and return undefined.
- */
+ * Owner:  one rendering. Memory: all from the arena of the rendering.
+ * Errors: MR_INVALID_REQUEST, sticky in the run: later calls do nothing and return undefined. */
 #ifndef MR_CODEC_TEMPLATE_JINJA_VALUE_H
 #define MR_CODEC_TEMPLATE_JINJA_VALUE_H
 
@@ -23,26 +22,26 @@ enum mr_jinja_kind {
     MR_JINJA_TEXT,
     MR_JINJA_LIST,
     MR_JINJA_DICT,
-    MR_JINJA_FUNCTION, /* a global such as range */
-    MR_JINJA_METHOD,   /* a name bound to a value, as in text.strip */
+    MR_JINJA_FUNCTION, /* a global function such as range */
+    MR_JINJA_METHOD,   /* a method of a value, such as text.strip */
     MR_JINJA_MACRO,
 };
 
 struct mr_jinja_value {
     enum mr_jinja_kind kind;
     union {
-        int64_t integer; /* also the boolean */
+        int64_t integer; /* of INT; of BOOL 0 or 1 */
         double number;
         struct {
             const char *bytes;
-            const unsigned char *marks; /* [length] 1: from a message; NULL: nothing is */
+            const unsigned char *marks; /* [length] 1: from the request; NULL: all 0 */
             size_t length;
         } text;
         struct mr_jinja_list *list;
         struct mr_jinja_dict *dict;
         struct {
             struct mr_text name;
-            struct mr_jinja_value *self; /* methods */
+            struct mr_jinja_value *self; /* of METHOD */
         } function;
         const struct mr_jinja_node *macro;
     };
@@ -54,11 +53,11 @@ struct mr_jinja_list {
 };
 
 struct mr_jinja_dict {
-    struct mr_jinja_value *keys, *values; /* insertion order, linear look-up: they are small */
+    struct mr_jinja_value *keys, *values; /* in insertion order; lookup is linear */
     size_t count, capacity;
 };
 
-/* One rendering's state, shared by values, built-ins and the interpreter. */
+/* The state of one rendering. */
 struct mr_jinja_run {
     struct mr_arena *arena;
     enum mr_status status; /* sticky */
@@ -67,14 +66,14 @@ struct mr_jinja_run {
     uint64_t unix_seconds;
 };
 
-/* A growing text with marks. */
+/* A text that grows, with marks. */
 struct mr_jinja_buffer {
     char *bytes;
     unsigned char *marks;
     size_t length, capacity;
 };
 
-/* Sets the sticky status once; returns undefined so that callers can return it. */
+/* Sets the status unless it is set already. Returns undefined, which the caller may return. */
 struct mr_jinja_value mr_jinja_fail(struct mr_jinja_run *run, enum mr_status status,
                                     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
@@ -83,10 +82,10 @@ struct mr_jinja_value mr_jinja_none(void);
 struct mr_jinja_value mr_jinja_bool(bool value);
 struct mr_jinja_value mr_jinja_int(int64_t value);
 struct mr_jinja_value mr_jinja_float(double value);
-/* Borrows the bytes. from_message marks all of them. */
+/* Borrows the bytes. from_message: marks all of them as text of the request. */
 struct mr_jinja_value mr_jinja_text(struct mr_jinja_run *run, struct mr_text text,
                                     bool from_message);
-/* A literal of this program or the template. */
+/* A constant of this program. */
 struct mr_jinja_value mr_jinja_literal(const char *text);
 /* The bytes of a text, empty for any other value. */
 struct mr_text mr_jinja_as_text(struct mr_jinja_value value);
@@ -98,24 +97,25 @@ void mr_jinja_list_extend(struct mr_jinja_run *run, struct mr_jinja_list *list,
                           const struct mr_jinja_list *from);
 void mr_jinja_dict_set(struct mr_jinja_run *run, struct mr_jinja_dict *dict,
                        struct mr_jinja_value key, struct mr_jinja_value value);
-/* NULL when the key is not there. */
+/* The value of key, NULL when the dictionary does not have it. */
 struct mr_jinja_value *mr_jinja_dict_get(const struct mr_jinja_dict *dict,
                                          struct mr_jinja_value key);
 
 bool mr_jinja_truth(struct mr_jinja_value value);
 bool mr_jinja_equal(struct mr_jinja_value a, struct mr_jinja_value b);
-/* <0, 0, >0; numbers with numbers and text with text, otherwise the run fails. */
+/* Returns <0, 0 or >0. The run fails unless both are numbers or both are text. */
 int mr_jinja_compare(struct mr_jinja_run *run, struct mr_jinja_value a, struct mr_jinja_value b);
 bool mr_jinja_contains(struct mr_jinja_run *run, struct mr_jinja_value container,
                        struct mr_jinja_value item);
-/* Code points of text, items of lists and dictionaries. */
+/* Number of code points of a text, of items of a list or dictionary. */
 size_t mr_jinja_length(struct mr_jinja_run *run, struct mr_jinja_value value);
-/* Items of a list, keys of a dictionary, characters of text; undefined gives an empty list. */
+/* The items of a list, keys of a dictionary or characters of a text; an empty list for undefined.
+ * The result must not be changed. */
 struct mr_jinja_list *mr_jinja_iterate(struct mr_jinja_run *run, struct mr_jinja_value value);
 
-/* Bytes [begin, end) of a text, marks kept. */
+/* Bytes [begin, end) of a text, with their marks. */
 struct mr_jinja_value mr_jinja_slice_bytes(struct mr_jinja_value text, size_t begin, size_t end);
-/* Byte offset of code point `index` (its end when past the last). */
+/* Byte offset of code point `index`; the length of text when it has fewer. */
 size_t mr_jinja_offset(struct mr_jinja_value text, size_t index);
 
 void mr_jinja_append(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
@@ -123,10 +123,10 @@ void mr_jinja_append(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
 void mr_jinja_append_bytes(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
                            const char *bytes, size_t length, bool marked);
 struct mr_jinja_value mr_jinja_buffer_text(const struct mr_jinja_buffer *buffer);
-/* As Python prints it; text stays as it is. */
+/* Prints value as Python does; text without quotes. */
 void mr_jinja_print(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
                     struct mr_jinja_value value);
-/* As json.dumps(ensure_ascii=False); indent < 0: on one line. */
+/* Prints value as json.dumps(ensure_ascii=False) does; indent < 0: on one line. */
 void mr_jinja_print_json(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
                          struct mr_jinja_value value, int64_t indent, uint32_t level);
 
