@@ -3,10 +3,10 @@
 
     pip install msgpack==1.2.4 && tests/golden/make_records.py
 
-wire/requests/NAME.json and NAME.msgpack hold one request each, the same in both encodings.
-wire/answers/NAME.msgpack holds what this program must write, byte for byte.
-poison/ holds records that must be refused; poison/manifest.tsv says how: file, content-type header
-("-": none), error code, id of the answer ("-": none was readable).
+wire/requests/NAME.json and NAME.msgpack are the same request in both encodings.
+wire/answers/NAME.msgpack is the output that this program must write, byte for byte.
+poison/ has records that must be rejected. The columns of poison/manifest.tsv: file, content-type header
+("-": none), error code, id of the answer ("-": no readable id).
 """
 import json
 import pathlib
@@ -71,7 +71,7 @@ def make_requests():
         (folder / f"{name}.msgpack").write_bytes(msgpack.packb(request))
 
 
-# ---- answers, byte for byte ----
+# ---- answers ----
 
 def make_answers():
     folder = fresh(HERE / "wire" / "answers")

@@ -2,7 +2,7 @@
 writes the cases that tests/unit/codec/template/test_chat_template.c checks.
 
     make_templates.py OUT.json TEMPLATE.jinja...             the committed cases
-    make_templates.py OUT.json tokenizer_config.json...      the same for real models' templates
+    make_templates.py OUT.json tokenizer_config.json...      cases of real models' templates
 
 Needs: pip install jinja2.
 """

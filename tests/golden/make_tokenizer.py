@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the small tokenizers and goldens of tests/golden/tokenizer/ with the reference implementation.
+"""Writes the small tokenizers and expected results of tests/golden/tokenizer/ with the reference.
 
     pip install tokenizers==0.23.3 gguf
     tests/golden/make_tokenizer.py .deps/model/SmolLM2-135M-Instruct.Q4_1.gguf
 
-Trains a tokenizer in the manner of Llama 3, of Qwen, of Llama 2 (SentencePiece) and one of odd parts on
-text made here, writes them as NAME_style.json, and for each and for the model's own tokenizer what the
-reference makes of some hundred strings, as NAME.golden.json.
+Trains tokenizers like those of Llama 3, Qwen and Llama 2 (SentencePiece), and one of rare components, on
+generated text. Writes them as NAME_style.json. For each of them and for the model's own tokenizer, writes
+the reference's ids and texts of some hundred strings as NAME.golden.json.
 """
 import json
 import os
@@ -58,7 +58,7 @@ def llama3_style():
     t.post_processor = processors.TemplateProcessing(single="<|begin_of_text|> $A", special_tokens=[("<|begin_of_text|>", 0)])
     file = json.loads(t.to_str())
     file["model"]["ignore_merges"] = True
-    # Words no merge leads to: only a look-up of the whole piece finds them.
+    # Words that no merges produce: only ignore_merges finds them.
     for word in ("\u0120zebra", "quux"):
         file["model"]["vocab"][word] = len(file["model"]["vocab"])
     return file

@@ -1,7 +1,8 @@
-/* The tokenizer against goldens of the reference implementation (tests/golden/make_tokenizer.py).
+/* Compares the tokenizer with results of the reference implementation, which
+ * tests/golden/make_tokenizer.py has written.
  *
  *   golden_test_tokenizer                  the test
- *   golden_test_tokenizer compare FILE     serves tests/golden/compare_tokenizer.py */
+ *   golden_test_tokenizer compare FILE     answers tests/golden/compare_tokenizer.py */
 #include "codec/wire/json.h"
 #include "tokenizer_compare.h"
 
@@ -104,7 +105,7 @@ static void check(const char *tokenizer_path, const char *golden_path)
     mr_tokenizer_destroy(tokenizer);
 }
 
-static void smollm2_from_its_gguf_is_the_reference(void **state)
+static void smollm2_from_gguf_equals_the_reference(void **state)
 {
     (void)state;
     const char *deps = getenv("MILLRACE_DEPS");
@@ -113,26 +114,26 @@ static void smollm2_from_its_gguf_is_the_reference(void **state)
     check(path, FOLDER "smollm2.golden.json");
 }
 
-static void a_llama3_style_file_is_the_reference(void **state)
+static void a_llama3_style_file_equals_the_reference(void **state)
 {
     (void)state;
     check(FOLDER "llama3_style.json", FOLDER "llama3_style.golden.json");
 }
 
-static void a_qwen_style_file_is_the_reference(void **state)
+static void a_qwen_style_file_equals_the_reference(void **state)
 {
     (void)state;
     check(FOLDER "qwen_style.json", FOLDER "qwen_style.golden.json");
 }
 
-static void a_llama2_style_file_is_the_reference(void **state)
+static void a_llama2_style_file_equals_the_reference(void **state)
 {
     (void)state;
     check(FOLDER "llama2_style.json", FOLDER "llama2_style.golden.json");
 }
 
-/* Every kind of pre-tokenizer, normalizer and added token the others leave out. */
-static void an_odd_file_is_the_reference(void **state)
+/* The pre-tokenizers, normalizers and added tokens that the other files do not have. */
+static void a_file_of_rare_components_equals_the_reference(void **state)
 {
     (void)state;
     check(FOLDER "odd_style.json", FOLDER "odd_style.golden.json");
@@ -142,11 +143,11 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "compare") == 0) return tokenizer_compare(argv[2]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(smollm2_from_its_gguf_is_the_reference),
-        cmocka_unit_test(a_llama3_style_file_is_the_reference),
-        cmocka_unit_test(a_qwen_style_file_is_the_reference),
-        cmocka_unit_test(a_llama2_style_file_is_the_reference),
-        cmocka_unit_test(an_odd_file_is_the_reference),
+        cmocka_unit_test(smollm2_from_gguf_equals_the_reference),
+        cmocka_unit_test(a_llama3_style_file_equals_the_reference),
+        cmocka_unit_test(a_qwen_style_file_equals_the_reference),
+        cmocka_unit_test(a_llama2_style_file_equals_the_reference),
+        cmocka_unit_test(a_file_of_rare_components_equals_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

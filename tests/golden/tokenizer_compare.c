@@ -26,7 +26,7 @@ static char *read_file(const char *path, size_t *length)
     return bytes;
 }
 
-/* ---- .spec ---- */
+/* ---- .spec files ---- */
 
 static uint32_t take_u32(const char **at)
 {
@@ -132,7 +132,7 @@ char *tokenizer_decode(const struct mr_tokenizer *tokenizer, const uint32_t *ids
     return text;
 }
 
-/* ---- the loop ---- */
+/* ---- requests ---- */
 
 struct session {
     struct mr_tokenizer *tokenizer;
@@ -147,7 +147,7 @@ static void write_u32(uint32_t value)
 
 static bool answer_encode(const struct session *s, unsigned char flags, uint32_t length)
 {
-    /* A block of exactly this size lets AddressSanitizer see one byte too far. */
+    /* A block of exactly this size, so that AddressSanitizer detects a read of one byte more. */
     char *text = malloc(length > 0 ? length : 1);
     if (!text || fread(text, 1, length, stdin) != length) {
         free(text);

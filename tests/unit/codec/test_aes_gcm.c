@@ -13,7 +13,7 @@ static const unsigned char key[MR_AES_KEY_BYTES] = {1, 2, 3};
 static const unsigned char nonce[MR_AES_NONCE_BYTES] = {9};
 
 /* NIST GCM test case 14: a key, nonce and text of zeros. */
-static void agrees_with_the_published_vector(void **state)
+static void encryption_equals_the_published_vector(void **state)
 {
     static const unsigned char zeros[32];
     static const unsigned char text[16] = {0xce, 0xa7, 0x40, 0x3d, 0x4d, 0x60, 0x6b, 0x6e,
@@ -30,7 +30,7 @@ static void agrees_with_the_published_vector(void **state)
     mr_aes_gcm_destroy(gcm);
 }
 
-static void what_is_sealed_in_place_opens_in_place(void **state)
+static void text_can_be_sealed_and_opened_in_place(void **state)
 {
     unsigned char bytes[1000], want[1000], tag[MR_AES_TAG_BYTES];
     struct mr_aes_message message = {nonce, "data", 4, sizeof bytes};
@@ -45,7 +45,7 @@ static void what_is_sealed_in_place_opens_in_place(void **state)
     mr_aes_gcm_destroy(gcm);
 }
 
-static void any_changed_bit_is_noticed(void **state)
+static void any_changed_bit_is_detected(void **state)
 {
     unsigned char sealed[24], copy[24], out[24], tag[MR_AES_TAG_BYTES], data[5] = "abcd";
     struct mr_aes_message message = {nonce, data, sizeof data, sizeof sealed};
@@ -73,9 +73,9 @@ static void any_changed_bit_is_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_the_published_vector),
-        cmocka_unit_test(what_is_sealed_in_place_opens_in_place),
-        cmocka_unit_test(any_changed_bit_is_noticed),
+        cmocka_unit_test(encryption_equals_the_published_vector),
+        cmocka_unit_test(text_can_be_sealed_and_opened_in_place),
+        cmocka_unit_test(any_changed_bit_is_detected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

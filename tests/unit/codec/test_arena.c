@@ -21,7 +21,7 @@ static void take_is_zeroed_and_aligned(void **state)
     mr_arena_destroy(arena);
 }
 
-static void the_cap_holds(void **state)
+static void the_maximum_is_kept(void **state)
 {
     (void)state;
     struct mr_arena *arena = mr_arena_create(64);
@@ -48,7 +48,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(take_is_zeroed_and_aligned),
-        cmocka_unit_test(the_cap_holds),
+        cmocka_unit_test(the_maximum_is_kept),
         cmocka_unit_test(copied_text_is_terminated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

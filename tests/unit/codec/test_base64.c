@@ -24,7 +24,7 @@ static const char *const vectors[][2] = {
     {"foobar", "Zm9vYmFy"},
 };
 
-static void text_is_that_of_the_standard(void **state)
+static void encoding_gives_the_text_of_the_standard(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
@@ -52,7 +52,7 @@ static void decoding_gives_the_bytes_back(void **state)
     }
 }
 
-static void text_that_is_not_base64_is_refused(void **state)
+static void text_that_is_not_base64_is_rejected(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"Z",        "Zm9",      "Zm9v=",    "Z===", "====", "Zm 9",
@@ -64,7 +64,7 @@ static void text_that_is_not_base64_is_refused(void **state)
     }
 }
 
-static void more_bytes_than_fit_are_refused(void **state)
+static void more_bytes_than_fit_are_rejected(void **state)
 {
     (void)state;
     unsigned char bytes[4];
@@ -77,10 +77,10 @@ static void more_bytes_than_fit_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_that_of_the_standard),
+        cmocka_unit_test(encoding_gives_the_text_of_the_standard),
         cmocka_unit_test(decoding_gives_the_bytes_back),
-        cmocka_unit_test(text_that_is_not_base64_is_refused),
-        cmocka_unit_test(more_bytes_than_fit_are_refused),
+        cmocka_unit_test(text_that_is_not_base64_is_rejected),
+        cmocka_unit_test(more_bytes_than_fit_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

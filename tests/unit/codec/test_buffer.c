@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static void what_is_appended_is_there(void **state)
+static void appended_bytes_are_in_the_buffer(void **state)
 {
     (void)state;
     struct mr_buffer buffer;
@@ -25,7 +25,7 @@ static void what_is_appended_is_there(void **state)
     mr_buffer_drop(&buffer);
 }
 
-static void the_maximum_is_never_passed(void **state)
+static void the_maximum_is_never_exceeded(void **state)
 {
     (void)state;
     struct mr_buffer buffer;
@@ -58,8 +58,8 @@ static void reserved_bytes_count_once_committed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_appended_is_there),
-        cmocka_unit_test(the_maximum_is_never_passed),
+        cmocka_unit_test(appended_bytes_are_in_the_buffer),
+        cmocka_unit_test(the_maximum_is_never_exceeded),
         cmocka_unit_test(reserved_bytes_count_once_committed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

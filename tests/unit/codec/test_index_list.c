@@ -30,7 +30,7 @@ static void expect(const struct lists *lists, const struct mr_index_list *list,
     assert_int_equal(at, MR_INDEX_NONE);
 }
 
-static void what_was_appended_stands_in_order(void **state)
+static void appended_indexes_are_in_order(void **state)
 {
     (void)state;
     struct lists lists = empty();
@@ -40,7 +40,7 @@ static void what_was_appended_stands_in_order(void **state)
     expect(&lists, &lists.two, (const uint32_t[]){1, 3}, 2);
 }
 
-static void any_of_them_may_go(void **state)
+static void any_index_can_be_removed(void **state)
 {
     (void)state;
     for (uint32_t gone = 0; gone < COUNT; gone++) {
@@ -59,7 +59,7 @@ static void any_of_them_may_go(void **state)
     }
 }
 
-static void a_broken_list_is_noticed(void **state)
+static void a_broken_list_fails_the_check(void **state)
 {
     (void)state;
     struct lists lists = empty();
@@ -75,9 +75,9 @@ static void a_broken_list_is_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_appended_stands_in_order),
-        cmocka_unit_test(any_of_them_may_go),
-        cmocka_unit_test(a_broken_list_is_noticed),
+        cmocka_unit_test(appended_indexes_are_in_order),
+        cmocka_unit_test(any_index_can_be_removed),
+        cmocka_unit_test(a_broken_list_fails_the_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

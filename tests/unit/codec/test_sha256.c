@@ -36,7 +36,7 @@ static void a_digest_is_written_in_lower_case(void **state)
     assert_string_equal(text, "009fa0");
 }
 
-static void fields_are_framed(void **state)
+static void fields_are_hashed_with_their_lengths(void **state)
 {
     (void)state;
     struct mr_sha256 *hash = mr_sha256_create();
@@ -58,7 +58,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(digests_are_those_of_fips_180),
         cmocka_unit_test(a_digest_is_written_in_lower_case),
-        cmocka_unit_test(fields_are_framed),
+        cmocka_unit_test(fields_are_hashed_with_their_lengths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* CONTRACT section 5; everything a producer can be told. */
+/* The error codes of CONTRACT section 5. */
 static const char *const wire_codes[] = {
     "malformed",       "unsupported_encoding", "record_too_large",  "invalid_request",
     "unknown_field",   "empty_prompt",         "prompt_too_long",   "invalid_token_id",
@@ -18,7 +18,7 @@ static const char *const wire_codes[] = {
     "poison",          "overloaded",           "internal"};
 #define CODE_COUNT (sizeof wire_codes / sizeof *wire_codes)
 
-static void success_alone_is_fine_and_has_no_code(void **state)
+static void only_success_is_fine_and_has_no_code(void **state)
 {
     (void)state;
     for (enum mr_status status = MR_OK; status < MR_STATUS_COUNT; status++) {
@@ -42,7 +42,7 @@ static void every_code_of_the_contract_is_used_and_no_other(void **state)
         assert_int_not_equal(uses[i], 0);
 }
 
-static void each_name_is_its_own(void **state)
+static void names_are_unique(void **state)
 {
     (void)state;
     assert_string_equal(mr_status_name(MR_PROMPT_TOO_LONG), "PROMPT_TOO_LONG");
@@ -51,7 +51,7 @@ static void each_name_is_its_own(void **state)
             assert_string_not_equal(mr_status_name(a), mr_status_name(b));
 }
 
-static void the_class_decides_the_fate(void **state)
+static void statuses_have_their_documented_class(void **state)
 {
     (void)state;
     assert_int_equal(mr_status_class(MR_FULL), MR_CLASS_RETRY);
@@ -78,7 +78,7 @@ static void a_long_sentence_is_cut_and_ended(void **state)
     assert_int_equal(strlen(err.detail), MR_ERROR_DETAIL_BYTES - 1);
 }
 
-static void a_value_outside_the_list_is_caught(void **state)
+static void a_value_outside_the_list_is_asserted(void **state)
 {
     (void)state;
     expect_assert_failure(mr_status_name(MR_STATUS_COUNT));
@@ -89,13 +89,13 @@ static void a_value_outside_the_list_is_caught(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(success_alone_is_fine_and_has_no_code),
+        cmocka_unit_test(only_success_is_fine_and_has_no_code),
         cmocka_unit_test(every_code_of_the_contract_is_used_and_no_other),
-        cmocka_unit_test(each_name_is_its_own),
-        cmocka_unit_test(the_class_decides_the_fate),
+        cmocka_unit_test(names_are_unique),
+        cmocka_unit_test(statuses_have_their_documented_class),
         cmocka_unit_test(a_failure_keeps_its_sentence_and_returns_its_status),
         cmocka_unit_test(a_long_sentence_is_cut_and_ended),
-        cmocka_unit_test(a_value_outside_the_list_is_caught),
+        cmocka_unit_test(a_value_outside_the_list_is_asserted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-static void a_text_is_its_word_and_no_shorter_or_longer_one(void **state)
+static void a_text_equals_its_word_and_no_shorter_or_longer_one(void **state)
 {
     (void)state;
     struct mr_text text = {"function-call", 8};
@@ -63,7 +63,7 @@ static void white_space_is_the_six_characters_of_ascii(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_is_its_word_and_no_shorter_or_longer_one),
+        cmocka_unit_test(a_text_equals_its_word_and_no_shorter_or_longer_one),
         cmocka_unit_test(texts_are_equal_when_their_bytes_are),
         cmocka_unit_test(a_part_is_the_bytes_between_two_places),
         cmocka_unit_test(a_hexadecimal_digit_has_a_value),

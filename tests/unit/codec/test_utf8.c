@@ -13,7 +13,7 @@ static struct mr_text text_of(const char *string)
     return (struct mr_text){string, strlen(string)};
 }
 
-static void every_scalar_value_goes_there_and_back(void **state)
+static void every_scalar_value_decodes_to_itself(void **state)
 {
     (void)state;
     for (uint32_t c = 1; c < 0x110000; c++) {
@@ -50,7 +50,7 @@ static void ill_formed_bytes_are_split_at_maximal_subparts(void **state)
     }
 }
 
-static void only_a_real_beginning_is_unfinished(void **state)
+static void only_the_beginning_of_a_character_is_unfinished(void **state)
 {
     (void)state;
     assert_true(mr_utf8_is_unfinished(text_of("\xf0\x9f\x98"), 0));
@@ -71,7 +71,7 @@ static void validity_is_of_the_whole_text(void **state)
     assert_true(mr_utf8_is_valid((struct mr_text){"\0", 1}));
 }
 
-static void what_is_no_character_is_not_written(void **state)
+static void code_points_that_are_no_characters_are_asserted(void **state)
 {
     (void)state;
     char bytes[4];
@@ -94,12 +94,12 @@ static void a_text_is_walked_backwards_by_characters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_scalar_value_goes_there_and_back),
+        cmocka_unit_test(every_scalar_value_decodes_to_itself),
         cmocka_unit_test(ill_formed_bytes_are_split_at_maximal_subparts),
-        cmocka_unit_test(only_a_real_beginning_is_unfinished),
+        cmocka_unit_test(only_the_beginning_of_a_character_is_unfinished),
         cmocka_unit_test(validity_is_of_the_whole_text),
         cmocka_unit_test(a_text_is_walked_backwards_by_characters),
-        cmocka_unit_test(what_is_no_character_is_not_written),
+        cmocka_unit_test(code_points_that_are_no_characters_are_asserted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

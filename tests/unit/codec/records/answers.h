@@ -1,4 +1,4 @@
-/* Answers the tests of results and replies share. */
+/* Token and result records for the tests of results and replies. */
 #ifndef MR_TESTS_CODEC_ANSWERS_H
 #define MR_TESTS_CODEC_ANSWERS_H
 

@@ -1,5 +1,4 @@
-/* Helpers shared by the tests of records: a request written once as JSON and decoded in both
- * encodings. Static functions: each test is one program. */
+/* Helpers of the tests of records: they decode a request written as JSON in both encodings. */
 #ifndef MR_TESTS_CODEC_RECORDS_H
 #define MR_TESTS_CODEC_RECORDS_H
 
@@ -34,7 +33,7 @@ static inline struct mr_request_context test_context(void)
                                        .record_bytes_max = MR_RECORD_BYTES_MAX};
 }
 
-/* The same record in msgpack; the caller frees bytes. */
+/* The record of this JSON text in msgpack; the caller frees its bytes. */
 static inline struct mr_text msgpack_of(const char *json)
 {
     struct mr_document *document;
@@ -50,7 +49,7 @@ static inline struct mr_text msgpack_of(const char *json)
     return (struct mr_text){(char *)bytes, length};
 }
 
-/* What a decoding gave. */
+/* The outputs of mr_request_decode. */
 struct decoded {
     struct mr_request *request;
     enum mr_status status;
@@ -75,8 +74,7 @@ static inline struct decoded decode(struct mr_text record)
     return decode_with(record, &context);
 }
 
-/* Decodes json, and the same record in msgpack, under one context and checks that both end alike.
- */
+/* Decodes the record in JSON and in msgpack and asserts that both have the same status and id. */
 static inline enum mr_status status_of_both(const char *json,
                                             const struct mr_request_context *context)
 {
@@ -92,11 +90,6 @@ static inline enum mr_status status_of_both(const char *json,
     mr_request_destroy(two.request);
     free((char *)msgpack.bytes);
     return one.status;
-}
-
-static inline bool text_is(struct mr_text text, const char *expected)
-{
-    return text.length == strlen(expected) && memcmp(text.bytes, expected, text.length) == 0;
 }
 
 #endif

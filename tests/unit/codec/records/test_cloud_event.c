@@ -22,7 +22,7 @@ static enum mr_status open_event(const char *record, struct mr_cloud_event *even
     return status;
 }
 
-static void the_content_type_tells_structured_mode(void **state)
+static void the_content_type_selects_structured_mode(void **state)
 {
     (void)state;
     assert_true(mr_cloud_event_is_structured(text_of("application/cloudevents+json")));
@@ -32,7 +32,7 @@ static void the_content_type_tells_structured_mode(void **state)
     assert_false(mr_cloud_event_is_structured((struct mr_text){0}));
 }
 
-static void the_request_is_handed_out_byte_for_byte(void **state)
+static void data_is_returned_byte_for_byte(void **state)
 {
     (void)state;
     struct mr_cloud_event event;
@@ -46,7 +46,7 @@ static void the_request_is_handed_out_byte_for_byte(void **state)
     assert_memory_equal(event.data.bytes, "{\"prompt\" : \"a\\u0062\"}", event.data.length);
 }
 
-static void what_is_no_event_with_a_request_is_refused(void **state)
+static void invalid_events_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -68,7 +68,7 @@ static void what_is_no_event_with_a_request_is_refused(void **state)
     }
 }
 
-static void an_id_too_long_for_a_request_is_left_out(void **state)
+static void an_id_too_long_for_a_request_is_empty(void **state)
 {
     (void)state;
     char record[512], id[MR_ID_BYTES_MAX + 2];
@@ -80,7 +80,7 @@ static void an_id_too_long_for_a_request_is_left_out(void **state)
     assert_string_equal(event.id, "");
 }
 
-static void a_record_beyond_the_limit_is_not_parsed(void **state)
+static void a_record_above_the_limit_is_not_parsed(void **state)
 {
     (void)state;
     struct mr_cloud_event event;
@@ -91,11 +91,11 @@ static void a_record_beyond_the_limit_is_not_parsed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_content_type_tells_structured_mode),
-        cmocka_unit_test(the_request_is_handed_out_byte_for_byte),
-        cmocka_unit_test(what_is_no_event_with_a_request_is_refused),
-        cmocka_unit_test(an_id_too_long_for_a_request_is_left_out),
-        cmocka_unit_test(a_record_beyond_the_limit_is_not_parsed),
+        cmocka_unit_test(the_content_type_selects_structured_mode),
+        cmocka_unit_test(data_is_returned_byte_for_byte),
+        cmocka_unit_test(invalid_events_are_rejected),
+        cmocka_unit_test(an_id_too_long_for_a_request_is_empty),
+        cmocka_unit_test(a_record_above_the_limit_is_not_parsed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

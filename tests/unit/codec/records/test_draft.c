@@ -24,9 +24,9 @@ static void a_draft_is_a_request_in_both_encodings(void **state)
         assert_int_equal(got.status, MR_OK);
         assert_int_equal(got.address.encoding, encoding);
         assert_string_equal(got.address.id, "d-1");
-        assert_true(text_is(got.request->prompt, "say \"hi\""));
-        assert_true(text_is(got.request->session, "plain words"));
-        assert_true(text_is(got.request->model, "quoted"));
+        assert_true(mr_text_is(got.request->prompt, "say \"hi\""));
+        assert_true(mr_text_is(got.request->session, "plain words"));
+        assert_true(mr_text_is(got.request->model, "quoted"));
         assert_true(got.request->max_tokens == 7 && got.request->stop_count == 2);
         assert_true(got.request->sampling.temperature == 0.5f && got.request->ignore_eos);
         assert_false(got.request->stream);
@@ -47,7 +47,7 @@ static void a_chat_draft_has_one_user_message(void **state)
     free(bytes);
 }
 
-static void text_that_only_looks_like_json_stays_text(void **state)
+static void text_that_is_not_json_stays_text(void **state)
 {
     (void)state;
     static const char *const fields[] = {"session=1,2", "model=[1"};
@@ -60,7 +60,7 @@ static void text_that_only_looks_like_json_stays_text(void **state)
     free(bytes);
 }
 
-static void fields_that_cannot_be_are_refused(void **state)
+static void invalid_fields_are_rejected(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -82,8 +82,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_draft_is_a_request_in_both_encodings),
         cmocka_unit_test(a_chat_draft_has_one_user_message),
-        cmocka_unit_test(text_that_only_looks_like_json_stays_text),
-        cmocka_unit_test(fields_that_cannot_be_are_refused),
+        cmocka_unit_test(text_that_is_not_json_stays_text),
+        cmocka_unit_test(invalid_fields_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* The committed records of tests/golden (made by make_records.py with the reference msgpack): good
- * ones mean the same in both encodings, answers are the reference's bytes, poison gets its error
- * code, and whatever chance makes of good records never does harm. */
+/* The records of tests/golden, which make_records.py writes with the reference msgpack library:
+ * good requests decode to the same in both encodings, answers have the reference's bytes, poison
+ * records have their error code, and randomly changed records are decoded or rejected. */
 #include "answers.h"
 
 #include <dirent.h>
@@ -10,7 +10,7 @@
 #define REQUESTS "tests/golden/wire/requests/"
 #define POISON   "tests/golden/poison/"
 
-/* The file's bytes in a block of exactly that size; the caller frees it. */
+/* The bytes of a file in a block of exactly that size, which the caller frees. */
 static struct mr_text read_file(const char *folder, const char *name)
 {
     char path[512];
@@ -101,7 +101,7 @@ static void same_request(const struct mr_request *a, const struct mr_request *b)
     assert_int_equal(a->unknown_fields, b->unknown_fields);
 }
 
-/* Calls visit with every NAME of NAME.json in the folder and returns how many there were. */
+/* Calls visit with NAME for each file NAME.json in the folder; returns the number of files. */
 static size_t each_request(void (*visit)(const char *name))
 {
     size_t count = 0;
@@ -155,7 +155,7 @@ static void equals_file(unsigned char *bytes, size_t length, const char *name)
     free(bytes);
 }
 
-static void answers_are_the_bytes_the_reference_writes(void **state)
+static void answers_have_the_bytes_of_the_reference(void **state)
 {
     (void)state;
     static const uint32_t ids[] = {10, 300, 70000};
@@ -207,7 +207,7 @@ static void check_poison(const char *file, const char *header, const char *code,
     free((char *)record.bytes);
 }
 
-/* Four fields between tabs. */
+/* Splits a line of four fields with tabs between them. */
 static void split_row(char *line, const char *fields[4])
 {
     for (size_t i = 0; i < 4; i++) {
@@ -219,7 +219,7 @@ static void split_row(char *line, const char *fields[4])
     }
 }
 
-static void every_poison_record_gets_its_code(void **state)
+static void every_poison_record_has_its_error_code(void **state)
 {
     (void)state;
     char line[512];
@@ -235,9 +235,9 @@ static void every_poison_record_gets_its_code(void **state)
     assert_true(count >= 160);
 }
 
-/* ---- chance ---- */
+/* ---- random changes ---- */
 
-/* SplitMix64 (Steele, Lea, Flood 2014): a fixed seed, so that a failure can be repeated. */
+/* SplitMix64 (Steele, Lea and Flood, 2014) with a fixed seed, so that a failure can be repeated. */
 static uint64_t dice;
 
 static uint64_t roll(uint64_t sides)
@@ -248,8 +248,8 @@ static uint64_t roll(uint64_t sides)
     return (z ^ z >> 31) % sides;
 }
 
-/* One to four changes: a byte set, a bit turned, a piece cut, doubled or filled. Returns the new
- * length; bytes holds twice the length. */
+/* Makes one to four random changes: sets a byte, flips a bit, or removes, doubles or fills a part.
+ * Returns the new length; bytes has room for twice the length. */
 static size_t mutate(unsigned char *bytes, size_t length, size_t capacity)
 {
     static const unsigned char telling[] = {0x00, 0x80, 0x8f, 0x90, 0xc1, 0xca, 0xcb, 0xcf, 0xd9,
@@ -321,7 +321,7 @@ static void shake_both(const char *name)
     shake(file);
 }
 
-static void changed_records_are_decoded_or_refused(void **state)
+static void randomly_changed_records_are_decoded_or_rejected(void **state)
 {
     (void)state;
     dice = 20250615;
@@ -335,9 +335,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_means_the_same_in_both_encodings),
-        cmocka_unit_test(answers_are_the_bytes_the_reference_writes),
-        cmocka_unit_test(every_poison_record_gets_its_code),
-        cmocka_unit_test(changed_records_are_decoded_or_refused),
+        cmocka_unit_test(answers_have_the_bytes_of_the_reference),
+        cmocka_unit_test(every_poison_record_has_its_error_code),
+        cmocka_unit_test(randomly_changed_records_are_decoded_or_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

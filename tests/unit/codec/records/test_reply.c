@@ -56,7 +56,7 @@ static void round_trip(const struct mr_result *result, enum mr_encoding encoding
     mr_arena_destroy(arena);
 }
 
-static void results_come_back_as_they_went(void **state)
+static void results_decode_to_what_was_encoded(void **state)
 {
     (void)state;
     struct mr_choice choices[2] = {answer_choice(), answer_choice()};
@@ -75,7 +75,7 @@ static void results_come_back_as_they_went(void **state)
         }
 }
 
-static void token_records_come_back_as_they_went(void **state)
+static void token_records_decode_to_what_was_encoded(void **state)
 {
     (void)state;
     for (unsigned encoding = 0; encoding < 2; encoding++) {
@@ -135,7 +135,7 @@ static void missing_and_mistyped_members_are_malformed(void **state)
     assert_int_equal(decode_tokens("nonsense"), MR_MALFORMED);
 }
 
-static void a_small_arena_is_no_memory_not_a_crash(void **state)
+static void a_small_arena_is_an_out_of_memory_status(void **state)
 {
     (void)state;
     unsigned char *bytes;
@@ -156,7 +156,7 @@ static void a_small_arena_is_no_memory_not_a_crash(void **state)
     free(bytes);
 }
 
-static void error_codes_come_back_as_the_status_of_a_rejection(void **state)
+static void error_codes_decode_to_a_status_of_class_reject(void **state)
 {
     (void)state;
     struct mr_choice choice = answer_choice();
@@ -171,11 +171,11 @@ static void error_codes_come_back_as_the_status_of_a_rejection(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_come_back_as_they_went),
-        cmocka_unit_test(token_records_come_back_as_they_went),
+        cmocka_unit_test(results_decode_to_what_was_encoded),
+        cmocka_unit_test(token_records_decode_to_what_was_encoded),
         cmocka_unit_test(missing_and_mistyped_members_are_malformed),
-        cmocka_unit_test(a_small_arena_is_no_memory_not_a_crash),
-        cmocka_unit_test(error_codes_come_back_as_the_status_of_a_rejection),
+        cmocka_unit_test(a_small_arena_is_an_out_of_memory_status),
+        cmocka_unit_test(error_codes_decode_to_a_status_of_class_reject),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

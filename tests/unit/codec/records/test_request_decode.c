@@ -9,9 +9,9 @@ static void defaults_are_those_of_the_contract(void **state)
     struct decoded got = decode(text_of("{\"prompt\":\"hi\"}"));
     const struct mr_request *request = got.request;
     assert_int_equal(got.status, MR_OK);
-    assert_true(text_is(request->id, "millrace.requests/3/41"));
+    assert_true(mr_text_is(request->id, "millrace.requests/3/41"));
     assert_false(got.address.id_readable);
-    assert_true(text_is(request->prompt, "hi"));
+    assert_true(mr_text_is(request->prompt, "hi"));
     assert_null(request->model.bytes);
     assert_int_equal(request->max_tokens, 256);
     assert_int_equal(request->min_tokens, 0);
@@ -37,7 +37,7 @@ static void defaults_are_those_of_the_contract(void **state)
     mr_request_destroy(got.request);
 }
 
-static void the_id_is_the_field_then_the_key_then_the_place(void **state)
+static void the_id_is_the_field_or_else_the_key_or_else_the_fallback(void **state)
 {
     (void)state;
     struct mr_request_context context = test_context();
@@ -49,7 +49,7 @@ static void the_id_is_the_field_then_the_key_then_the_place(void **state)
     got = decode_with(text_of("{\"prompt\":\"x\",\"id\":null}"), &context);
     assert_string_equal(got.address.id, "the key");
     assert_true(got.address.id_readable);
-    assert_true(text_is(got.request->id, "the key"));
+    assert_true(mr_text_is(got.request->id, "the key"));
     mr_request_destroy(got.request);
     context.key = (struct mr_text){"\x00\x01", 2};
     got = decode_with(text_of("{\"prompt\":\"x\"}"), &context);
@@ -58,7 +58,7 @@ static void the_id_is_the_field_then_the_key_then_the_place(void **state)
     mr_request_destroy(got.request);
 }
 
-static void an_event_s_id_stands_before_the_key(void **state)
+static void an_event_id_has_precedence_over_the_key(void **state)
 {
     (void)state;
     struct mr_request_context context = test_context();
@@ -73,7 +73,7 @@ static void an_event_s_id_stands_before_the_key(void **state)
     mr_request_destroy(got.request);
 }
 
-static void the_address_alone_is_found_without_judging_the_request(void **state)
+static void the_address_is_found_without_reading_other_fields(void **state)
 {
     (void)state;
     struct mr_request_context context = test_context();
@@ -98,7 +98,7 @@ static void a_rejected_record_keeps_its_own_id(void **state)
     assert_true(got.address.id_readable);
 }
 
-static void a_bad_id_is_refused_and_answered_under_the_key(void **state)
+static void a_bad_id_is_rejected_and_answered_under_the_key(void **state)
 {
     (void)state;
     char json[300];
@@ -192,7 +192,7 @@ static void exactly_one_prompt_is_needed(void **state)
     assert_int_equal(status_of_both("{\"messages\":[]}", &context), MR_EMPTY_PROMPT);
 }
 
-static void a_deadline_is_a_time_or_a_span(void **state)
+static void a_deadline_is_a_time_or_a_timeout(void **state)
 {
     (void)state;
     struct mr_request_context context = test_context();
@@ -233,12 +233,12 @@ static void fields_are_checked_together(void **state)
         MR_INVALID_REQUEST);
 }
 
-static void metadata_is_kept_as_it_was_written(void **state)
+static void metadata_is_kept_byte_for_byte(void **state)
 {
     (void)state;
     struct decoded got =
         decode(text_of("{\"prompt\":\"x\",\"metadata\": {\"b\": 1.50, \"a\" :[ ] } }"));
-    assert_true(text_is(got.request->metadata, "{\"b\": 1.50, \"a\" :[ ] }"));
+    assert_true(mr_text_is(got.request->metadata, "{\"b\": 1.50, \"a\" :[ ] }"));
     mr_request_destroy(got.request);
 }
 
@@ -246,19 +246,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_those_of_the_contract),
-        cmocka_unit_test(the_id_is_the_field_then_the_key_then_the_place),
-        cmocka_unit_test(an_event_s_id_stands_before_the_key),
-        cmocka_unit_test(the_address_alone_is_found_without_judging_the_request),
+        cmocka_unit_test(the_id_is_the_field_or_else_the_key_or_else_the_fallback),
+        cmocka_unit_test(an_event_id_has_precedence_over_the_key),
+        cmocka_unit_test(the_address_is_found_without_reading_other_fields),
         cmocka_unit_test(a_rejected_record_keeps_its_own_id),
-        cmocka_unit_test(a_bad_id_is_refused_and_answered_under_the_key),
+        cmocka_unit_test(a_bad_id_is_rejected_and_answered_under_the_key),
         cmocka_unit_test(a_long_fallback_keeps_partition_and_offset),
         cmocka_unit_test(the_seed_is_derived_from_the_id),
         cmocka_unit_test(the_answer_is_in_the_encoding_of_the_request),
         cmocka_unit_test(the_record_limit_is_exact),
         cmocka_unit_test(exactly_one_prompt_is_needed),
-        cmocka_unit_test(a_deadline_is_a_time_or_a_span),
+        cmocka_unit_test(a_deadline_is_a_time_or_a_timeout),
         cmocka_unit_test(fields_are_checked_together),
-        cmocka_unit_test(metadata_is_kept_as_it_was_written),
+        cmocka_unit_test(metadata_is_kept_byte_for_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* {"prompt":"x", <members>} in both encodings. */
+/* Decodes {"prompt":"x", <members>} in both encodings. */
 static enum mr_status with(const char *members)
 {
     static char json[1 << 17];
@@ -16,7 +16,7 @@ static enum mr_status with(const char *members)
 struct range {
     const char *name;
     const char *inside[2];  /* the first and last value allowed */
-    const char *outside[3]; /* values just beyond, and one of another type */
+    const char *outside[3]; /* values just out of range, and one of another type */
 };
 
 static const struct range ranges[] = {
@@ -77,7 +77,7 @@ static void every_field_has_its_type_and_range(void **state)
     }
 }
 
-static void values_land_where_they_belong(void **state)
+static void values_are_stored_in_the_right_fields(void **state)
 {
     (void)state;
     struct decoded got = decode(text_of(
@@ -98,16 +98,16 @@ static void values_land_where_they_belong(void **state)
     assert_true(sampling->typical_p == 0.75f && sampling->repetition_penalty == 1.5f);
     assert_true(sampling->presence_penalty == -1.0f && sampling->frequency_penalty == 2.0f);
     assert_true(sampling->has_seed && sampling->seed == 11);
-    assert_true(request->stop_count == 1 && text_is(request->stops[0], "END"));
+    assert_true(request->stop_count == 1 && mr_text_is(request->stops[0], "END"));
     assert_true(request->stop_token_count == 1 && request->stop_token_ids[0] == 3);
     assert_int_equal(sampling->logit_bias_count, 2);
     assert_true(sampling->logit_bias[0].token_id == 17 && sampling->logit_bias[0].bias == -2.5f);
     assert_true(sampling->allowed_token_count == 2 && sampling->allowed_token_ids[1] == 9);
-    assert_true(sampling->bad_word_count == 2 && text_is(sampling->bad_words[1], "way"));
+    assert_true(sampling->bad_word_count == 2 && mr_text_is(sampling->bad_words[1], "way"));
     assert_int_equal(sampling->logprobs, 3);
     assert_true(request->max_chars == 100 && request->min_confidence == 0.5f);
     assert_true(request->choice_count == 2 && request->priority == 10 && !request->stream);
-    assert_true(text_is(request->session, "s-1"));
+    assert_true(mr_text_is(request->session, "s-1"));
     assert_true(request->cache_read && !request->cache_write);
     assert_true(request->ignore_eos && request->include_stop);
     mr_request_destroy(got.request);
@@ -163,7 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_has_its_type_and_range),
-        cmocka_unit_test(values_land_where_they_belong),
+        cmocka_unit_test(values_are_stored_in_the_right_fields),
         cmocka_unit_test(text_limits_are_exact),
         cmocka_unit_test(floats_must_be_finite),
         cmocka_unit_test(integers_above_63_bits_are_out_of_range),

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* {"prompt":"x", <members>} in both encodings. */
+/* Decodes {"prompt":"x", <members>} in both encodings. */
 static enum mr_status with(const char *members)
 {
     static char json[1 << 17];
@@ -13,7 +13,7 @@ static enum mr_status with(const char *members)
     return status_of_both(json, &context);
 }
 
-static void constrained_output_is_refused_not_ignored(void **state)
+static void constrained_output_is_rejected_and_not_ignored(void **state)
 {
     (void)state;
     assert_int_equal(with("\"response_format\":{\"type\":\"json_object\"}"), MR_UNSUPPORTED);
@@ -25,7 +25,7 @@ static void constrained_output_is_refused_not_ignored(void **state)
                      MR_UNSUPPORTED);
 }
 
-static void ids_no_vocabulary_can_have_get_their_own_code(void **state)
+static void ids_that_no_vocabulary_has_have_their_own_code(void **state)
 {
     (void)state;
     struct mr_request_context context = test_context();
@@ -110,7 +110,7 @@ static void messages_are_role_and_content(void **state)
     assert_int_equal(status_of_both(named, &strict), MR_UNKNOWN_FIELD);
 }
 
-static void too_many_messages_are_refused(void **state)
+static void too_many_messages_are_rejected(void **state)
 {
     (void)state;
     struct mr_request_context context = test_context();
@@ -125,7 +125,7 @@ static void too_many_messages_are_refused(void **state)
 
 #define USER "[{\"role\":\"user\",\"content\":\"hi\"}]"
 
-static void template_arguments_are_scalars_with_free_names(void **state)
+static void template_arguments_are_scalars_with_names_that_are_not_reserved(void **state)
 {
     (void)state;
     struct decoded got = decode(text_of("{\"messages\":" USER ",\"chat_template_kwargs\":"
@@ -134,12 +134,12 @@ static void template_arguments_are_scalars_with_free_names(void **state)
     assert_int_equal(got.status, MR_OK);
     const struct mr_kwarg *kwargs = got.request->kwargs;
     assert_int_equal(got.request->kwarg_count, 5);
-    assert_true(text_is(kwargs[0].name, "enable_thinking"));
+    assert_true(mr_text_is(kwargs[0].name, "enable_thinking"));
     assert_true(kwargs[0].kind == MR_SCALAR_BOOL && kwargs[0].integer == 0);
     assert_true(kwargs[1].kind == MR_SCALAR_NULL);
     assert_true(kwargs[2].kind == MR_SCALAR_INT && kwargs[2].integer == -3);
     assert_true(kwargs[3].kind == MR_SCALAR_FLOAT && kwargs[3].number == 1.5);
-    assert_true(kwargs[4].kind == MR_SCALAR_TEXT && text_is(kwargs[4].text, "text"));
+    assert_true(kwargs[4].kind == MR_SCALAR_TEXT && mr_text_is(kwargs[4].text, "text"));
     mr_request_destroy(got.request);
     assert_int_equal(with_messages(USER, ",\"chat_template_kwargs\":{\"a\":[1]}"),
                      MR_INVALID_REQUEST);
@@ -150,7 +150,7 @@ static void template_arguments_are_scalars_with_free_names(void **state)
     assert_int_equal(with_messages(USER, ",\"chat_template_kwargs\":5"), MR_INVALID_REQUEST);
 }
 
-static void reserved_template_arguments_are_refused(void **state)
+static void reserved_template_arguments_are_rejected(void **state)
 {
     (void)state;
     static const char *const names[] = {"messages",  "tools",        "add_generation_prompt",
@@ -166,13 +166,13 @@ static void reserved_template_arguments_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constrained_output_is_refused_not_ignored),
-        cmocka_unit_test(ids_no_vocabulary_can_have_get_their_own_code),
+        cmocka_unit_test(constrained_output_is_rejected_and_not_ignored),
+        cmocka_unit_test(ids_that_no_vocabulary_has_have_their_own_code),
         cmocka_unit_test(list_limits_are_exact),
         cmocka_unit_test(messages_are_role_and_content),
-        cmocka_unit_test(too_many_messages_are_refused),
-        cmocka_unit_test(template_arguments_are_scalars_with_free_names),
-        cmocka_unit_test(reserved_template_arguments_are_refused),
+        cmocka_unit_test(too_many_messages_are_rejected),
+        cmocka_unit_test(template_arguments_are_scalars_with_names_that_are_not_reserved),
+        cmocka_unit_test(reserved_template_arguments_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

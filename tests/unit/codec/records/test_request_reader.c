@@ -2,7 +2,7 @@
 
 #include "codec/records/request_reader.h"
 
-static void unknown_fields_are_counted_or_refused(void **state)
+static void unknown_fields_are_counted_or_rejected(void **state)
 {
     (void)state;
     const char *json = "{\"prompt\":\"x\",\"user\":\"u\",\"top\":{\"a\":[1]},\"cache\":{\"z\":1}}";
@@ -31,17 +31,17 @@ static void a_request_outlives_its_record(void **state)
     memset((char *)record.bytes, 0xff, record.length);
     free((char *)record.bytes);
     assert_int_equal(got.status, MR_OK);
-    assert_true(text_is(got.request->model, "m"));
-    assert_true(text_is(got.request->messages[0].content, "hello"));
-    assert_true(text_is(got.request->stops[1], "b"));
-    assert_true(text_is(got.request->metadata, "\x81\xa1k\x92\x01\x02"));
+    assert_true(mr_text_is(got.request->model, "m"));
+    assert_true(mr_text_is(got.request->messages[0].content, "hello"));
+    assert_true(mr_text_is(got.request->stops[1], "b"));
+    assert_true(mr_text_is(got.request->metadata, "\x81\xa1k\x92\x01\x02"));
     mr_request_destroy(got.request);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_fields_are_counted_or_refused),
+        cmocka_unit_test(unknown_fields_are_counted_or_rejected),
         cmocka_unit_test(a_request_outlives_its_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* The record in JSON must be exactly this. */
+/* Asserts the JSON text of a record. */
 static void result_is(const struct mr_result *result, const char *expected)
 {
     unsigned char *bytes;
@@ -35,7 +35,7 @@ static void a_plain_result_has_exactly_the_documented_fields(void **state)
               "}");
 }
 
-static void choices_appear_from_two_on_and_usage_adds_them_up(void **state)
+static void two_or_more_choices_are_listed_and_usage_sums_them(void **state)
 {
     (void)state;
     struct mr_choice choices[2] = {answer_choice(), answer_choice()};
@@ -58,7 +58,7 @@ static void choices_appear_from_two_on_and_usage_adds_them_up(void **state)
         "\"cached_tokens\":5,\"cached_tokens_redis\":2}," FIGURES PLACE "}");
 }
 
-static void an_error_and_metadata_are_there_only_when_there_are_any(void **state)
+static void error_and_metadata_are_written_only_when_set(void **state)
 {
     (void)state;
     struct mr_choice choice = {.finish = MR_FINISH_REJECTED, .stop_token = MR_TOKEN_NONE};
@@ -74,7 +74,7 @@ static void an_error_and_metadata_are_there_only_when_there_are_any(void **state
                        "\"retryable\":false}," PLACE ",\"metadata\":{\"k\": 1.50}}");
 }
 
-static void token_records_carry_what_the_contract_lists(void **state)
+static void token_records_have_the_fields_of_the_contract(void **state)
 {
     (void)state;
     unsigned char *bytes;
@@ -106,7 +106,7 @@ static void token_records_carry_what_the_contract_lists(void **state)
     free(bytes);
 }
 
-static void an_impossible_token_has_a_finite_logprob(void **state)
+static void a_logprob_of_minus_infinity_is_written_as_a_finite_number(void **state)
 {
     (void)state;
     unsigned char *bytes;
@@ -133,10 +133,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plain_result_has_exactly_the_documented_fields),
-        cmocka_unit_test(choices_appear_from_two_on_and_usage_adds_them_up),
-        cmocka_unit_test(an_error_and_metadata_are_there_only_when_there_are_any),
-        cmocka_unit_test(token_records_carry_what_the_contract_lists),
-        cmocka_unit_test(an_impossible_token_has_a_finite_logprob),
+        cmocka_unit_test(two_or_more_choices_are_listed_and_usage_sums_them),
+        cmocka_unit_test(error_and_metadata_are_written_only_when_set),
+        cmocka_unit_test(token_records_have_the_fields_of_the_contract),
+        cmocka_unit_test(a_logprob_of_minus_infinity_is_written_as_a_finite_number),
         cmocka_unit_test(every_finish_has_its_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Cases made by tests/golden/make_templates.py with the reference; a path as argument checks
- * another file of cases, such as one made from real models' tokenizer_config.json. */
+/* Compares with the cases that tests/golden/make_templates.py made with the reference. With a path
+ * as argument it reads another file of cases, for example of the templates of real models. */
 #include "codec/template/chat_template.h"
 
 #include "codec/wire/json.h"
@@ -106,7 +106,7 @@ static void check_case(const struct mr_json_value *one)
     mr_chat_template_destroy(compiled);
 }
 
-static void renders_as_the_reference_does(void **state)
+static void output_equals_that_of_the_reference(void **state)
 {
     (void)state;
     const struct mr_json_limits limits = {1 << 27, 1 << 22, 16};
@@ -147,7 +147,7 @@ static void message_text_stays_marked(void **state)
     struct mr_rendered rendered;
     const char *source = "<a>{{ (' ' + messages[0].content.replace('x', 'y') | trim)[1:] }}<b>";
     assert_int_equal(render_source(source, "0x<a> ", arena, &rendered), MR_OK);
-    /* the y comes from the template, the rest from the message */
+    /* y is text of the template, the rest is text of the message */
     char *all = join(&rendered);
     assert_string_equal(all, "<a>0y<a><b>");
     assert_int_equal(rendered.segment_count, 5);
@@ -160,7 +160,7 @@ static void message_text_stays_marked(void **state)
     mr_arena_destroy(arena);
 }
 
-static void a_broken_template_is_refused(void **state)
+static void an_invalid_template_is_rejected(void **state)
 {
     (void)state;
     static const char *const broken[] = {
@@ -187,7 +187,7 @@ static void a_broken_template_is_refused(void **state)
     mr_arena_destroy(arena);
 }
 
-static void a_runaway_template_is_stopped(void **state)
+static void an_endless_template_is_stopped(void **state)
 {
     (void)state;
     static const char *const runaway[] = {
@@ -212,7 +212,7 @@ static void a_runaway_template_is_stopped(void **state)
     }
 }
 
-static void a_small_arena_is_an_error_not_a_crash(void **state)
+static void a_small_arena_is_an_error(void **state)
 {
     (void)state;
     struct mr_rendered rendered;
@@ -228,11 +228,11 @@ static void a_small_arena_is_an_error_not_a_crash(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(renders_as_the_reference_does),
+        cmocka_unit_test(output_equals_that_of_the_reference),
         cmocka_unit_test(message_text_stays_marked),
-        cmocka_unit_test(a_broken_template_is_refused),
-        cmocka_unit_test(a_runaway_template_is_stopped),
-        cmocka_unit_test(a_small_arena_is_an_error_not_a_crash),
+        cmocka_unit_test(an_invalid_template_is_rejected),
+        cmocka_unit_test(an_endless_template_is_stopped),
+        cmocka_unit_test(a_small_arena_is_an_error),
     };
     if (argc > 1) cases_path = argv[1];
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static struct mr_text named(const char *name)
     return (struct mr_text){name, strlen(name)};
 }
 
-static void filters_fit_their_values(void **state)
+static void filters_convert_values(void **state)
 {
     (void)state;
     struct mr_jinja_run run = make_run(1 << 16);
@@ -36,7 +36,7 @@ static void filters_fit_their_values(void **state)
     mr_arena_destroy(run.arena);
 }
 
-static void tests_tell_kinds_apart(void **state)
+static void tests_check_the_kind(void **state)
 {
     (void)state;
     struct mr_jinja_run run = make_run(1 << 16);
@@ -55,8 +55,8 @@ static void tests_tell_kinds_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(filters_fit_their_values),
-        cmocka_unit_test(tests_tell_kinds_apart),
+        cmocka_unit_test(filters_convert_values),
+        cmocka_unit_test(tests_check_the_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

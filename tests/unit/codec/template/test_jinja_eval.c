@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* Renders source with x = 3 and compares. */
+/* Asserts the output of source with the variable x = 3. */
 static void assert_renders(const char *source, const char *expected)
 {
     struct mr_arena *arena = mr_arena_create(1 << 20);
@@ -31,7 +31,7 @@ static void assert_renders(const char *source, const char *expected)
     mr_arena_destroy(arena);
 }
 
-static void a_loop_keeps_its_names_to_itself(void **state)
+static void variables_of_a_loop_end_with_it(void **state)
 {
     (void)state;
     assert_renders("{% for i in [1, 2] %}{% set x = i %}{{ x }}{% endfor %}{{ x }}", "123");
@@ -50,7 +50,7 @@ static void macros_bind_arguments(void **state)
                    "1BFalse3|1BTrue3");
 }
 
-static void slices_walk_both_ways(void **state)
+static void slices_have_steps_of_both_signs(void **state)
 {
     (void)state;
     assert_renders("{{ 'abcde'[1:-1] }}{{ 'abc'[::-1] }}{{ [1, 2, 3][-9:9] }}{{ 'abcd'[::2] }}",
@@ -66,9 +66,9 @@ static void division_rounds_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_loop_keeps_its_names_to_itself),
+        cmocka_unit_test(variables_of_a_loop_end_with_it),
         cmocka_unit_test(macros_bind_arguments),
-        cmocka_unit_test(slices_walk_both_ways),
+        cmocka_unit_test(slices_have_steps_of_both_signs),
         cmocka_unit_test(division_rounds_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ static const struct mr_jinja_node *parse(const char *source, struct mr_arena *ar
     return node;
 }
 
-static void operators_bind_as_in_jinja(void **state)
+static void operators_have_the_precedence_of_jinja(void **state)
 {
     (void)state;
     struct mr_arena *arena = mr_arena_create(1 << 16);
@@ -57,7 +57,7 @@ static void postfix_comes_before_filters_and_tests(void **state)
     mr_arena_destroy(arena);
 }
 
-static void nonsense_is_refused(void **state)
+static void invalid_expressions_are_rejected(void **state)
 {
     (void)state;
     static const char *const sources[] = {
@@ -76,9 +76,9 @@ static void nonsense_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operators_bind_as_in_jinja),
+        cmocka_unit_test(operators_have_the_precedence_of_jinja),
         cmocka_unit_test(postfix_comes_before_filters_and_tests),
-        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(invalid_expressions_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static void assert_token(const struct mr_jinja_token *token, enum mr_jinja_token
     assert_memory_equal(token->text.bytes, text, strlen(text));
 }
 
-static void a_block_takes_its_line_break_and_indentation(void **state)
+static void a_block_removes_its_newline_and_indentation(void **state)
 {
     (void)state;
     struct mr_arena *arena = mr_arena_create(1 << 16);
@@ -38,7 +38,7 @@ static void a_block_takes_its_line_break_and_indentation(void **state)
     mr_arena_destroy(arena);
 }
 
-static void signs_decide_about_white_space(void **state)
+static void signs_keep_or_remove_white_space(void **state)
 {
     (void)state;
     struct mr_arena *arena = mr_arena_create(1 << 16);
@@ -60,7 +60,7 @@ static void text_is_unescaped(void **state)
     mr_arena_destroy(arena);
 }
 
-static void what_never_ends_is_refused(void **state)
+static void unclosed_tags_and_strings_are_rejected(void **state)
 {
     (void)state;
     static const char *const sources[] = {"{{ x", "{% if", "{# never", "{{ 'x }}", "{{ ` }}"};
@@ -76,10 +76,10 @@ static void what_never_ends_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_block_takes_its_line_break_and_indentation),
-        cmocka_unit_test(signs_decide_about_white_space),
+        cmocka_unit_test(a_block_removes_its_newline_and_indentation),
+        cmocka_unit_test(signs_keep_or_remove_white_space),
         cmocka_unit_test(text_is_unescaped),
-        cmocka_unit_test(what_never_ends_is_refused),
+        cmocka_unit_test(unclosed_tags_and_strings_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void assert_text(struct mr_jinja_value value, const char *expected)
     assert_memory_equal(value.text.bytes, expected, strlen(expected));
 }
 
-static void text_methods_do_as_python_does(void **state)
+static void text_methods_are_those_of_python(void **state)
 {
     (void)state;
     struct mr_jinja_run run = make_run(1 << 16);
@@ -83,7 +83,7 @@ static void indexes_outside_are_undefined(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_methods_do_as_python_does),
+        cmocka_unit_test(text_methods_are_those_of_python),
         cmocka_unit_test(indexes_outside_are_undefined),
         cmocka_unit_test(unknown_methods_and_wrong_arguments_fail),
     };

@@ -21,7 +21,7 @@ static void assert_text(struct mr_jinja_value value, const char *expected)
     assert_true(mr_text_is(mr_jinja_as_text(value), expected));
 }
 
-static void a_position_goes_before_a_keyword(void **state)
+static void positional_arguments_have_precedence(void **state)
 {
     (void)state;
     struct mr_jinja_arguments arguments = {.named_count = 1, .names = {{"old", 3}}};
@@ -33,7 +33,7 @@ static void a_position_goes_before_a_keyword(void **state)
     assert_int_equal(mr_jinja_keyword(&arguments, "old").integer, 7);
 }
 
-static void text_is_changed_as_asked(void **state)
+static void text_is_stripped_replaced_and_recased(void **state)
 {
     (void)state;
     struct mr_jinja_run run = make_run();
@@ -49,7 +49,7 @@ static void text_is_changed_as_asked(void **state)
     mr_arena_destroy(run.arena);
 }
 
-static void items_are_pairs_and_join_prints_them(void **state)
+static void items_are_pairs_and_can_be_joined(void **state)
 {
     (void)state;
     struct mr_jinja_run run = make_run();
@@ -68,9 +68,9 @@ static void items_are_pairs_and_join_prints_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_position_goes_before_a_keyword),
-        cmocka_unit_test(text_is_changed_as_asked),
-        cmocka_unit_test(items_are_pairs_and_join_prints_them),
+        cmocka_unit_test(positional_arguments_have_precedence),
+        cmocka_unit_test(text_is_stripped_replaced_and_recased),
+        cmocka_unit_test(items_are_pairs_and_can_be_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static const struct mr_jinja_node *parse(const char *source, struct mr_arena *ar
     return root;
 }
 
-static void statements_become_a_tree(void **state)
+static void statements_are_parsed_into_a_tree(void **state)
 {
     (void)state;
     struct mr_arena *arena = mr_arena_create(1 << 16);
@@ -58,7 +58,7 @@ static void nesting_is_bounded(void **state)
     mr_arena_destroy(arena);
 }
 
-static void a_missing_end_is_refused(void **state)
+static void a_missing_end_is_rejected(void **state)
 {
     (void)state;
     static const char *const sources[] = {"{% if a %}",      "{% for a in b %}", "{% set a %}",
@@ -75,9 +75,9 @@ static void a_missing_end_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(statements_become_a_tree),
+        cmocka_unit_test(statements_are_parsed_into_a_tree),
         cmocka_unit_test(nesting_is_bounded),
-        cmocka_unit_test(a_missing_end_is_refused),
+        cmocka_unit_test(a_missing_end_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

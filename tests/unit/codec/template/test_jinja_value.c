@@ -28,7 +28,7 @@ static void dictionaries_keep_order_and_replace(void **state)
     mr_arena_destroy(run.arena);
 }
 
-static void text_is_measured_in_characters(void **state)
+static void text_length_is_in_characters(void **state)
 {
     (void)state;
     struct mr_jinja_run run = make_run(1 << 16);
@@ -40,7 +40,7 @@ static void text_is_measured_in_characters(void **state)
     mr_arena_destroy(run.arena);
 }
 
-static void marks_follow_their_bytes(void **state)
+static void marks_stay_with_their_bytes(void **state)
 {
     (void)state;
     struct mr_jinja_run run = make_run(1 << 16);
@@ -54,7 +54,7 @@ static void marks_follow_their_bytes(void **state)
     mr_arena_destroy(run.arena);
 }
 
-static void values_that_have_no_order_fail_the_run_once(void **state)
+static void comparing_values_without_order_fails_the_run(void **state)
 {
     (void)state;
     struct mr_error err;
@@ -68,7 +68,7 @@ static void values_that_have_no_order_fail_the_run_once(void **state)
     mr_arena_destroy(run.arena);
 }
 
-static void a_slice_outside_the_text_is_caught(void **state)
+static void a_slice_outside_the_text_is_asserted(void **state)
 {
     (void)state;
     expect_assert_failure(mr_jinja_slice_bytes(mr_jinja_literal("abc"), 2, 4));
@@ -79,10 +79,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dictionaries_keep_order_and_replace),
-        cmocka_unit_test(text_is_measured_in_characters),
-        cmocka_unit_test(marks_follow_their_bytes),
-        cmocka_unit_test(values_that_have_no_order_fail_the_run_once),
-        cmocka_unit_test(a_slice_outside_the_text_is_caught),
+        cmocka_unit_test(text_length_is_in_characters),
+        cmocka_unit_test(marks_stay_with_their_bytes),
+        cmocka_unit_test(comparing_values_without_order_fails_the_run),
+        cmocka_unit_test(a_slice_outside_the_text_is_asserted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

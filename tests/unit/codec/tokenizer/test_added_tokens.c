@@ -26,7 +26,7 @@ static const struct mr_added_token known[] = {
     {.content = {"", 0}, .id = 8},
 };
 
-/* Spans as "text" or "id:text", separated by bars. */
+/* Writes the spans of text as "text" or "id:text", separated by bars. */
 static void assert_spans(const char *text, bool with_special, const char *want)
 {
     struct mr_added_tokens *added;
@@ -56,7 +56,7 @@ static void tokens_cut_the_text(void **state)
     assert_spans("\xc3\xa9\xc3\xa9\xc3\xa9", true, "7:\xc3\xa9\xc3\xa9|\xc3\xa9|");
 }
 
-static void the_longest_at_the_leftmost_place_wins(void **state)
+static void the_longest_token_at_the_leftmost_place_is_found(void **state)
 {
     (void)state;
     assert_spans("<sep>", true, "2:<sep>|");
@@ -72,7 +72,7 @@ static void special_tokens_can_stay_text(void **state)
     assert_spans("<s>", false, "<s>|");
 }
 
-static void tokens_take_the_white_space_they_ask_for(void **state)
+static void tokens_include_white_space_with_lstrip_and_rstrip(void **state)
 {
     (void)state;
     assert_spans("a \n<m> b", true, "a|4: \n<m>| b|");
@@ -84,7 +84,7 @@ static void tokens_take_the_white_space_they_ask_for(void **state)
     assert_spans("<r>  ", true, "5:<r>  |");
 }
 
-static void single_words_stand_alone(void **state)
+static void single_word_tokens_need_word_borders(void **state)
 {
     (void)state;
     assert_spans("cat", true, "6:cat|");
@@ -99,7 +99,7 @@ static void single_words_stand_alone(void **state)
     assert_spans("_cat", true, "_cat|");
 }
 
-static void the_last_of_equal_contents_holds(void **state)
+static void of_equal_contents_the_last_is_found(void **state)
 {
     (void)state;
     const struct mr_added_token twice[] = {{.content = {"x", 1}, .id = 1},
@@ -113,7 +113,7 @@ static void the_last_of_equal_contents_holds(void **state)
     mr_added_tokens_destroy(added);
 }
 
-static void no_tokens_is_empty(void **state)
+static void a_list_without_tokens_is_empty(void **state)
 {
     (void)state;
     struct mr_added_tokens *added;
@@ -130,7 +130,7 @@ static void white_space_tokens_that_strip_take_linear_time(void **state)
         {.content = {"\n", 1}, .id = 1, .rstrip = true, .lstrip = true}};
     struct mr_added_tokens *added;
     assert_int_equal(mr_added_tokens_create(&added, line, 1, NULL), MR_OK);
-    size_t length = 1 << 20; /* walking each rest again would be 5e11 steps */
+    size_t length = 1 << 20; /* measuring the run again for each token would take 5e11 steps */
     char *text = malloc(length);
     memset(text, '\n', length);
     struct mr_added_cursor cursor = {0};
@@ -149,12 +149,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_cut_the_text),
-        cmocka_unit_test(the_longest_at_the_leftmost_place_wins),
+        cmocka_unit_test(the_longest_token_at_the_leftmost_place_is_found),
         cmocka_unit_test(special_tokens_can_stay_text),
-        cmocka_unit_test(tokens_take_the_white_space_they_ask_for),
-        cmocka_unit_test(single_words_stand_alone),
-        cmocka_unit_test(the_last_of_equal_contents_holds),
-        cmocka_unit_test(no_tokens_is_empty),
+        cmocka_unit_test(tokens_include_white_space_with_lstrip_and_rstrip),
+        cmocka_unit_test(single_word_tokens_need_word_borders),
+        cmocka_unit_test(of_equal_contents_the_last_is_found),
+        cmocka_unit_test(a_list_without_tokens_is_empty),
         cmocka_unit_test(white_space_tokens_that_strip_take_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

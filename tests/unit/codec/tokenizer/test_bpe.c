@@ -55,7 +55,7 @@ static void assert_ids(const struct fixture *f, const char *text, const uint32_t
 }
 #define IDS(...) (const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / 4
 
-static void the_lowest_rank_merges_first_and_the_leftmost_of_equals(void **state)
+static void the_lowest_rank_merges_first_then_the_leftmost(void **state)
 {
     (void)state;
     struct fixture f = build((struct mr_bpe_options){.unk_id = MR_TOKEN_NONE});
@@ -68,7 +68,7 @@ static void the_lowest_rank_merges_first_and_the_leftmost_of_equals(void **state
     drop(f);
 }
 
-static void unknown_characters_vanish_fuse_or_fall_back(void **state)
+static void unknown_characters_are_dropped_fused_or_byte_tokens(void **state)
 {
     (void)state;
     struct fixture f = build((struct mr_bpe_options){.unk_id = MR_TOKEN_NONE});
@@ -88,7 +88,7 @@ static void unknown_characters_vanish_fuse_or_fall_back(void **state)
     drop(f);
 }
 
-static void whole_tokens_may_win_over_merges(void **state)
+static void ignore_merges_prefers_a_whole_token(void **state)
 {
     (void)state;
     static const struct mr_text words[] = {{"h", 1}, {"i", 1}, {"hi", 2}};
@@ -134,14 +134,15 @@ static void byte_pieces_are_looked_up_in_the_byte_alphabet(void **state)
         assert_int_equal(ids[1], 1);
         list.count = 0;
         assert_int_equal(mr_bpe_encode(bpe, scratch, pieces[2], &list, NULL), MR_OK);
-        assert_true(list.count == 2 && ids[0] == 0 && ids[1] == 0); /* its two spaces */
+        assert_true(list.count == 2 && ids[0] == 0 &&
+                    ids[1] == 0); /* the two spaces of the piece */
         mr_bpe_scratch_destroy(scratch);
         mr_bpe_destroy(bpe);
     }
     mr_vocab_destroy(vocab);
 }
 
-/* The definition, word for word. */
+/* The definition of the algorithm, without any optimization. */
 static size_t naive(const char *text, uint32_t *ids)
 {
     size_t count = strlen(text);
@@ -165,7 +166,7 @@ static size_t naive(const char *text, uint32_t *ids)
     }
 }
 
-static void short_and_long_pieces_agree_with_the_definition(void **state)
+static void short_and_long_pieces_equal_the_definition(void **state)
 {
     (void)state;
     struct fixture f = build((struct mr_bpe_options){.unk_id = MR_TOKEN_NONE});
@@ -188,7 +189,7 @@ static void short_and_long_pieces_agree_with_the_definition(void **state)
     drop(f);
 }
 
-static void a_megabyte_of_one_letter_is_no_worse(void **state)
+static void a_megabyte_of_one_letter_is_encoded_in_time(void **state)
 {
     (void)state;
     struct fixture f = build((struct mr_bpe_options){.unk_id = MR_TOKEN_NONE});
@@ -205,7 +206,7 @@ static void a_megabyte_of_one_letter_is_no_worse(void **state)
     drop(f);
 }
 
-static void ids_beyond_the_list_are_counted(void **state)
+static void ids_beyond_the_list_are_counted_and_not_stored(void **state)
 {
     (void)state;
     struct fixture f = build((struct mr_bpe_options){.unk_id = MR_TOKEN_NONE});
@@ -226,13 +227,13 @@ static void ids_beyond_the_list_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_lowest_rank_merges_first_and_the_leftmost_of_equals),
-        cmocka_unit_test(unknown_characters_vanish_fuse_or_fall_back),
-        cmocka_unit_test(whole_tokens_may_win_over_merges),
+        cmocka_unit_test(the_lowest_rank_merges_first_then_the_leftmost),
+        cmocka_unit_test(unknown_characters_are_dropped_fused_or_byte_tokens),
+        cmocka_unit_test(ignore_merges_prefers_a_whole_token),
         cmocka_unit_test(byte_pieces_are_looked_up_in_the_byte_alphabet),
-        cmocka_unit_test(short_and_long_pieces_agree_with_the_definition),
-        cmocka_unit_test(a_megabyte_of_one_letter_is_no_worse),
-        cmocka_unit_test(ids_beyond_the_list_are_counted),
+        cmocka_unit_test(short_and_long_pieces_equal_the_definition),
+        cmocka_unit_test(a_megabyte_of_one_letter_is_encoded_in_time),
+        cmocka_unit_test(ids_beyond_the_list_are_counted_and_not_stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

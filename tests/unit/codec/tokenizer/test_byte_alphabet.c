@@ -23,7 +23,7 @@ static void every_byte_has_its_own_printable_character(void **state)
     }
 }
 
-static void the_known_ones_are_where_they_belong(void **state)
+static void known_bytes_have_their_published_characters(void **state)
 {
     (void)state;
     assert_int_equal(mr_byte_alphabet_byte('a'), 'a');
@@ -37,7 +37,7 @@ static void the_known_ones_are_where_they_belong(void **state)
     assert_int_equal(mr_byte_alphabet_byte(0x4e00), -1);
 }
 
-static void bytes_go_there_and_back(void **state)
+static void bytes_encode_and_decode_to_themselves(void **state)
 {
     (void)state;
     char all[256];
@@ -56,7 +56,7 @@ static void bytes_go_there_and_back(void **state)
     mr_buffer_drop(&decoded);
 }
 
-static void text_outside_the_alphabet_is_left_out_whole(void **state)
+static void text_with_a_character_outside_the_alphabet_adds_nothing(void **state)
 {
     (void)state;
     struct mr_buffer decoded;
@@ -77,9 +77,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_byte_has_its_own_printable_character),
-        cmocka_unit_test(the_known_ones_are_where_they_belong),
-        cmocka_unit_test(bytes_go_there_and_back),
-        cmocka_unit_test(text_outside_the_alphabet_is_left_out_whole),
+        cmocka_unit_test(known_bytes_have_their_published_characters),
+        cmocka_unit_test(bytes_encode_and_decode_to_themselves),
+        cmocka_unit_test(text_with_a_character_outside_the_alphabet_adds_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

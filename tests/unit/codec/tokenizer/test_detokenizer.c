@@ -51,7 +51,7 @@ static size_t push(struct mr_detokenizer *detokenizer, uint32_t id, char *out)
     return length;
 }
 
-/* Pushes bytes one by one and checks all that came out. */
+/* Pushes the bytes one by one and asserts the text of all deltas. */
 static void assert_text(const struct mr_tokenizer *tokenizer, const char *bytes, size_t count,
                         const char *want)
 {
@@ -68,7 +68,7 @@ static void assert_text(const struct mr_tokenizer *tokenizer, const char *bytes,
 #define BYTES(text) text, sizeof(text) - 1
 #define BAD         "\xef\xbf\xbd"
 
-static void half_a_character_waits_for_the_rest(void **state)
+static void an_incomplete_character_is_held_back(void **state)
 {
     (void)state;
     struct mr_tokenizer *tokenizer = build(false);
@@ -86,7 +86,7 @@ static void half_a_character_waits_for_the_rest(void **state)
     mr_tokenizer_destroy(tokenizer);
 }
 
-static void what_can_never_be_a_character_is_replaced_once_a_subpart(void **state)
+static void each_invalid_subpart_is_replaced_once(void **state)
 {
     (void)state;
     struct mr_tokenizer *tokenizer = build(false);
@@ -104,7 +104,7 @@ static void what_can_never_be_a_character_is_replaced_once_a_subpart(void **stat
     mr_tokenizer_destroy(tokenizer);
 }
 
-static void an_ordinary_token_ends_a_broken_character(void **state)
+static void the_next_token_ends_an_incomplete_character(void **state)
 {
     (void)state;
     struct mr_tokenizer *tokenizer = build(false);
@@ -117,7 +117,7 @@ static void an_ordinary_token_ends_a_broken_character(void **state)
     mr_tokenizer_destroy(tokenizer);
 }
 
-static void finishing_replaces_the_unfinished_once(void **state)
+static void finish_replaces_an_incomplete_character_once(void **state)
 {
     (void)state;
     struct mr_tokenizer *tokenizer = build(false);
@@ -131,7 +131,7 @@ static void finishing_replaces_the_unfinished_once(void **state)
     mr_tokenizer_destroy(tokenizer);
 }
 
-static void control_tokens_show_only_when_asked_for(void **state)
+static void control_tokens_are_shown_without_skip_special(void **state)
 {
     (void)state;
     struct mr_tokenizer *tokenizer = build(false);
@@ -146,7 +146,7 @@ static void control_tokens_show_only_when_asked_for(void **state)
     mr_tokenizer_destroy(tokenizer);
 }
 
-static void one_leading_space_goes_where_the_vocabulary_put_it(void **state)
+static void one_leading_space_is_removed_with_add_space_prefix(void **state)
 {
     (void)state;
     struct mr_tokenizer *tokenizer = build(true);
@@ -163,7 +163,7 @@ static void one_leading_space_goes_where_the_vocabulary_put_it(void **state)
     mr_tokenizer_destroy(tokenizer);
 }
 
-/* What all bytes at once are, by the standard's rule. */
+/* The text of all bytes decoded at once, by the rule of the standard. */
 static size_t whole(struct mr_text text, char *out)
 {
     size_t length = 0;
@@ -197,12 +197,12 @@ static void deltas_joined_equal_the_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(half_a_character_waits_for_the_rest),
-        cmocka_unit_test(what_can_never_be_a_character_is_replaced_once_a_subpart),
-        cmocka_unit_test(an_ordinary_token_ends_a_broken_character),
-        cmocka_unit_test(finishing_replaces_the_unfinished_once),
-        cmocka_unit_test(control_tokens_show_only_when_asked_for),
-        cmocka_unit_test(one_leading_space_goes_where_the_vocabulary_put_it),
+        cmocka_unit_test(an_incomplete_character_is_held_back),
+        cmocka_unit_test(each_invalid_subpart_is_replaced_once),
+        cmocka_unit_test(the_next_token_ends_an_incomplete_character),
+        cmocka_unit_test(finish_replaces_an_incomplete_character_once),
+        cmocka_unit_test(control_tokens_are_shown_without_skip_special),
+        cmocka_unit_test(one_leading_space_is_removed_with_add_space_prefix),
         cmocka_unit_test(deltas_joined_equal_the_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,7 @@ static void assert_refused(const char *component, const char *why)
     assert_non_null(strstr(err.detail, why));
 }
 
-static void nothing_leaves_the_text_alone(void **state)
+static void null_does_not_change_the_text(void **state)
 {
     (void)state;
     struct mr_normalizer *normalizer;
@@ -66,7 +66,7 @@ static void nothing_leaves_the_text_alone(void **state)
     mr_normalizer_destroy(NULL);
 }
 
-static void normal_forms_reach_back_to_ascii(void **state)
+static void normal_forms_compose_with_an_ascii_character(void **state)
 {
     (void)state;
     assert_normal("{\"type\":\"NFC\"}", "abe\u0301 a\u0300", "ab\u00e9 \u00e0");
@@ -88,7 +88,7 @@ static void prepend_and_replace_make_sentencepiece(void **state)
     assert_normal(llama, " e\u0301", "__\u00e9");
 }
 
-static void replace_takes_patterns(void **state)
+static void replace_supports_patterns(void **state)
 {
     (void)state;
     const char *spaces =
@@ -97,7 +97,7 @@ static void replace_takes_patterns(void **state)
     assert_normal(spaces, "  ", "-");
 }
 
-static void strip_takes_the_sides_asked_for(void **state)
+static void strip_removes_white_space_on_the_given_sides(void **state)
 {
     (void)state;
     assert_normal("{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}", " \u3000a b\n",
@@ -140,11 +140,11 @@ static void unknown_components_fail_to_load(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_leaves_the_text_alone),
-        cmocka_unit_test(normal_forms_reach_back_to_ascii),
+        cmocka_unit_test(null_does_not_change_the_text),
+        cmocka_unit_test(normal_forms_compose_with_an_ascii_character),
         cmocka_unit_test(prepend_and_replace_make_sentencepiece),
-        cmocka_unit_test(replace_takes_patterns),
-        cmocka_unit_test(strip_takes_the_sides_asked_for),
+        cmocka_unit_test(replace_supports_patterns),
+        cmocka_unit_test(strip_removes_white_space_on_the_given_sides),
         cmocka_unit_test(characters_are_mapped_one_by_one),
         cmocka_unit_test(unknown_components_fail_to_load),
     };

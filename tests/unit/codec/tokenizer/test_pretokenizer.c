@@ -28,7 +28,7 @@ static enum mr_status create(struct mr_pretokenizer **out, const char *component
 
 struct pieces {
     char text[512]; /* the pieces, each followed by a bar */
-    size_t left;    /* how many may still come */
+    size_t left;    /* pieces until the sink fails */
 };
 
 static enum mr_status take(void *context, struct mr_text piece, struct mr_error *err)
@@ -72,7 +72,7 @@ static void assert_pieces(const char *component, const char *text, const char *w
     "\",\"invert\":" invert "}"
 #define DASH "String\":\"-"
 
-static void split_behaves_in_five_ways(void **state)
+static void split_has_five_behaviors(void **state)
 {
     (void)state;
     const char *text = "the-final--countdown-";
@@ -85,7 +85,7 @@ static void split_behaves_in_five_ways(void **state)
     assert_pieces(SPLIT(DASH, "MergedWithPrevious", "false"), "--a", "-|-|a|");
 }
 
-static void an_inverted_split_keeps_what_matches(void **state)
+static void an_inverted_split_keeps_the_matches(void **state)
 {
     (void)state;
     assert_pieces(SPLIT("Regex\":\"[a-z]+", "Removed", "true"), "ab1cd 2", "ab|cd|");
@@ -105,7 +105,7 @@ static void byte_level_cuts_like_gpt2(void **state)
                   " a|");
 }
 
-static void digits_go_alone_or_together(void **state)
+static void digits_are_split_one_by_one_or_as_runs(void **state)
 {
     (void)state;
     assert_pieces("{\"type\":\"Digits\",\"individual_digits\":true}", "a12\u00b2b",
@@ -114,7 +114,7 @@ static void digits_go_alone_or_together(void **state)
                   "a|12\u00b2|b|");
 }
 
-static void words_and_punctuation_are_told_apart(void **state)
+static void words_and_punctuation_are_separate_pieces(void **state)
 {
     (void)state;
     assert_pieces("{\"type\":\"Whitespace\"}", "Hey friend!  ok?!", "Hey|friend|!|ok|?!|");
@@ -126,7 +126,7 @@ static void words_and_punctuation_are_told_apart(void **state)
 
 #define METASPACE(rest) "{\"type\":\"Metaspace\",\"replacement\":\"_\"" rest "}"
 
-static void metaspace_marks_words(void **state)
+static void metaspace_replaces_spaces_in_front_of_words(void **state)
 {
     (void)state;
     assert_pieces(METASPACE(""), "Hey you", "_Hey|_you|");
@@ -139,21 +139,21 @@ static void metaspace_marks_words(void **state)
     assert_pieces(METASPACE(",\"prepend_scheme\":\"first\""), "a b", "_a|_b|");
 }
 
-static void stages_follow_each_other(void **state)
+static void stages_run_one_after_the_other(void **state)
 {
     (void)state;
     assert_pieces("{\"type\":\"Sequence\",\"pretokenizers\":["
                   "{\"type\":\"Digits\",\"individual_digits\":true},"
                   "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}]}",
                   "ab 12 c", "ab| |1|2| c|");
-    /* Behind ByteLevel the next stage sees the byte alphabet, in which 0xb2 is a digit. */
+    /* A stage after ByteLevel gets text in the byte alphabet, in which 0xb2 is a digit. */
     assert_pieces("{\"type\":\"Sequence\",\"pretokenizers\":["
                   "{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
                   "{\"type\":\"Digits\",\"individual_digits\":true}]}",
                   "\u00f2", "\u00c3|\u00b2|");
 }
 
-static void bytes_at_the_end_are_left_to_the_model(void **state)
+static void a_last_byte_stage_is_left_out(void **state)
 {
     (void)state;
     struct mr_pretokenizer *pretokenizer;
@@ -208,14 +208,14 @@ static void unknown_components_fail_to_load(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(split_behaves_in_five_ways),
-        cmocka_unit_test(an_inverted_split_keeps_what_matches),
+        cmocka_unit_test(split_has_five_behaviors),
+        cmocka_unit_test(an_inverted_split_keeps_the_matches),
         cmocka_unit_test(byte_level_cuts_like_gpt2),
-        cmocka_unit_test(digits_go_alone_or_together),
-        cmocka_unit_test(words_and_punctuation_are_told_apart),
-        cmocka_unit_test(metaspace_marks_words),
-        cmocka_unit_test(stages_follow_each_other),
-        cmocka_unit_test(bytes_at_the_end_are_left_to_the_model),
+        cmocka_unit_test(digits_are_split_one_by_one_or_as_runs),
+        cmocka_unit_test(words_and_punctuation_are_separate_pieces),
+        cmocka_unit_test(metaspace_replaces_spaces_in_front_of_words),
+        cmocka_unit_test(stages_run_one_after_the_other),
+        cmocka_unit_test(a_last_byte_stage_is_left_out),
         cmocka_unit_test(the_sink_can_end_the_run),
         cmocka_unit_test(unknown_components_fail_to_load),
     };

@@ -48,7 +48,7 @@ static void a_match_across_pieces_is_found(void **state)
     mr_arena_destroy(f.arena);
 }
 
-static void only_a_live_prefix_is_held_back(void **state)
+static void only_the_beginning_of_a_stop_string_is_held_back(void **state)
 {
     (void)state;
     struct fixture f = BUILD("aab", "bx");
@@ -62,7 +62,7 @@ static void only_a_live_prefix_is_held_back(void **state)
     mr_arena_destroy(f.arena);
 }
 
-static void the_match_that_ends_first_wins_ties_by_order(void **state)
+static void the_match_that_ends_first_wins_then_the_first_in_the_list(void **state)
 {
     (void)state;
     struct mr_stop_hit hit;
@@ -93,7 +93,7 @@ static void no_strings_never_match(void **state)
     mr_arena_destroy(f.arena);
 }
 
-/* Where the first match ends when everything is searched anew at each byte. */
+/* End of the first match, found by searching the whole text again at each byte. */
 static bool naive(const char *const *stops, size_t count, const char *text, struct mr_stop_hit *hit)
 {
     for (size_t end = 1; end <= strlen(text); end++)
@@ -106,7 +106,7 @@ static bool naive(const char *const *stops, size_t count, const char *text, stru
     return false;
 }
 
-static void it_agrees_with_searching_everything_whatever_the_pieces(void **state)
+static void matches_equal_those_of_a_full_search_for_any_pieces(void **state)
 {
     (void)state;
     uint64_t seed = 7;
@@ -163,7 +163,7 @@ static void the_largest_request_fits(void **state)
     mr_arena_destroy(arena);
 }
 
-static void misuse_and_lack_of_memory_are_told_apart(void **state)
+static void misuse_is_asserted_and_lack_of_memory_is_a_status(void **state)
 {
     (void)state;
     struct mr_arena *arena = mr_arena_create(1024);
@@ -180,12 +180,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_match_across_pieces_is_found),
-        cmocka_unit_test(only_a_live_prefix_is_held_back),
-        cmocka_unit_test(the_match_that_ends_first_wins_ties_by_order),
+        cmocka_unit_test(only_the_beginning_of_a_stop_string_is_held_back),
+        cmocka_unit_test(the_match_that_ends_first_wins_then_the_first_in_the_list),
         cmocka_unit_test(no_strings_never_match),
-        cmocka_unit_test(it_agrees_with_searching_everything_whatever_the_pieces),
+        cmocka_unit_test(matches_equal_those_of_a_full_search_for_any_pieces),
         cmocka_unit_test(the_largest_request_fits),
-        cmocka_unit_test(misuse_and_lack_of_memory_are_told_apart),
+        cmocka_unit_test(misuse_is_asserted_and_lack_of_memory_is_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void assert_refused(const char *json, const char *why)
     if (!strstr(err.detail, why)) fail_msg("%s, not: %s", err.detail, why);
 }
 
-/* Ids as "1 2 3". */
+/* Asserts the ids of text, written as "1 2 3". */
 static void assert_ids(const struct mr_tokenizer *tokenizer, const char *text,
                        struct mr_encode_options options, const char *want)
 {
@@ -86,7 +86,7 @@ static void a_byte_level_file_encodes_and_decodes(void **state)
     mr_tokenizer_destroy(NULL);
 }
 
-static void special_tokens_are_read_and_framed_on_request(void **state)
+static void special_tokens_are_parsed_and_added_as_options_say(void **state)
 {
     (void)state;
     struct mr_tokenizer *tokenizer = load(PLAIN, "{\"bos_token\":\"<s>\",\"eos_token\":null}");
@@ -101,7 +101,7 @@ static void special_tokens_are_read_and_framed_on_request(void **state)
     mr_tokenizer_destroy(tokenizer);
 }
 
-static void tokens_are_found_as_they_are_written(void **state)
+static void added_tokens_are_found_and_decoded(void **state)
 {
     (void)state;
     struct mr_tokenizer *tokenizer =
@@ -180,7 +180,7 @@ static void a_sentencepiece_file_decodes_to_spaces_and_bytes(void **state)
     mr_tokenizer_destroy(tokenizer);
 }
 
-static void what_is_not_understood_is_not_loaded(void **state)
+static void unknown_components_are_rejected(void **state)
 {
     (void)state;
 #define WITH_MODEL(model) FILE_OF("[]", "null", "null", "null", BYTE_LEVEL, model)
@@ -219,7 +219,7 @@ static void what_is_not_understood_is_not_loaded(void **state)
                    "unknown pre-tokenizer");
 }
 
-/* ---- GGUF's arrays ---- */
+/* ---- GGUF metadata ---- */
 
 static const struct mr_text gguf_tokens[] = {{"a", 1}, {"b", 1},  {"\u0120", 2}, {"ab", 2},
                                              {"1", 1}, {"11", 2}, {"<s>", 3},    {"<u>", 3}};
@@ -243,7 +243,7 @@ static struct mr_tokenizer_spec spec_of(const char *pre)
                                       .add_bos = true};
 }
 
-static void gguf_names_pick_the_pre_tokenizer(void **state)
+static void gguf_names_select_the_pre_tokenizer(void **state)
 {
     (void)state;
     static const struct {
@@ -262,7 +262,7 @@ static void gguf_names_pick_the_pre_tokenizer(void **state)
     }
 }
 
-static void gguf_arrays_that_contradict_each_other_are_refused(void **state)
+static void inconsistent_gguf_arrays_are_rejected(void **state)
 {
     (void)state;
     struct mr_tokenizer *tokenizer;
@@ -327,14 +327,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_byte_level_file_encodes_and_decodes),
-        cmocka_unit_test(special_tokens_are_read_and_framed_on_request),
-        cmocka_unit_test(tokens_are_found_as_they_are_written),
+        cmocka_unit_test(special_tokens_are_parsed_and_added_as_options_say),
+        cmocka_unit_test(added_tokens_are_found_and_decoded),
         cmocka_unit_test(normalized_tokens_are_found_in_normalized_text),
         cmocka_unit_test(text_is_checked_and_counted),
         cmocka_unit_test(a_sentencepiece_file_decodes_to_spaces_and_bytes),
-        cmocka_unit_test(what_is_not_understood_is_not_loaded),
-        cmocka_unit_test(gguf_names_pick_the_pre_tokenizer),
-        cmocka_unit_test(gguf_arrays_that_contradict_each_other_are_refused),
+        cmocka_unit_test(unknown_components_are_rejected),
+        cmocka_unit_test(gguf_names_select_the_pre_tokenizer),
+        cmocka_unit_test(inconsistent_gguf_arrays_are_rejected),
         cmocka_unit_test(sentencepiece_merges_by_score),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ static struct mr_text text_of(const char *string)
     return (struct mr_text){string, strlen(string)};
 }
 
-static void texts_and_ids_find_each_other(void **state)
+static void ids_and_texts_are_found_by_each_other(void **state)
 {
     (void)state;
     const struct mr_text texts[] = {{"a", 1}, {"bc", 2}, {"", 0}, {NULL, 0}, {"a\0b", 3}};
@@ -59,7 +59,7 @@ static void many_tokens_are_all_found(void **state)
     }
     struct mr_vocab *vocab;
     assert_int_equal(mr_vocab_create(&vocab, texts, COUNT, NULL), MR_OK);
-    memset(block, 'x', COUNT * 8); /* texts are copies */
+    memset(block, 'x', COUNT * 8); /* the vocabulary has copies */
     assert_int_equal(mr_vocab_find(vocab, text_of("t49999")), 49999);
     assert_int_equal(mr_vocab_find(vocab, text_of("t50000")), MR_TOKEN_NONE);
     assert_true(mr_vocab_check(vocab));
@@ -78,7 +78,7 @@ static void an_empty_vocabulary_finds_nothing(void **state)
     mr_vocab_destroy(vocab);
 }
 
-static void too_much_is_a_bad_file(void **state)
+static void too_many_tokens_are_a_bad_file(void **state)
 {
     (void)state;
     struct mr_vocab *vocab;
@@ -89,7 +89,7 @@ static void too_much_is_a_bad_file(void **state)
     assert_null(vocab);
 }
 
-static void hashes_tell_length_and_bytes_apart(void **state)
+static void hashes_depend_on_length_and_bytes(void **state)
 {
     (void)state;
     static const char zeros[20] = {0};
@@ -103,12 +103,12 @@ static void hashes_tell_length_and_bytes_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_and_ids_find_each_other),
+        cmocka_unit_test(ids_and_texts_are_found_by_each_other),
         cmocka_unit_test(the_later_of_two_equal_texts_is_found),
         cmocka_unit_test(many_tokens_are_all_found),
         cmocka_unit_test(an_empty_vocabulary_finds_nothing),
-        cmocka_unit_test(too_much_is_a_bad_file),
-        cmocka_unit_test(hashes_tell_length_and_bytes_apart),
+        cmocka_unit_test(too_many_tokens_are_a_bad_file),
+        cmocka_unit_test(hashes_depend_on_length_and_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static void assert_matches(const char *pattern, const char *string, const char *
     mr_regex_destroy(regex);
 }
 
-static void matches_follow_each_other(void **state)
+static void all_matches_are_found_in_order(void **state)
 {
     (void)state;
     assert_matches("\\p{L}+", "ab 12 \xc3\xa9!", "0-2 6-8");
@@ -47,7 +47,7 @@ static void matches_follow_each_other(void **state)
     assert_matches("x", "", "");
 }
 
-static void empty_matches_move_on(void **state)
+static void an_empty_match_advances_the_search(void **state)
 {
     (void)state;
     assert_matches("x*", "axb", "0-0 1-2 3-3");
@@ -126,8 +126,8 @@ static void a_long_text_is_one_match(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matches_follow_each_other),
-        cmocka_unit_test(empty_matches_move_on),
+        cmocka_unit_test(all_matches_are_found_in_order),
+        cmocka_unit_test(an_empty_match_advances_the_search),
         cmocka_unit_test(folding_and_new_letters_are_those_of_the_reference),
         cmocka_unit_test(lines_end_at_line_feeds),
         cmocka_unit_test(a_pattern_that_does_not_compile_is_a_bad_file),

@@ -42,7 +42,7 @@ static void assert_refused(const char *pattern, const char *why)
     mr_buffer_drop(&out);
 }
 
-static void what_means_the_same_is_copied(void **state)
+static void syntax_with_the_same_meaning_is_copied(void **state)
 {
     (void)state;
     assert_same("");
@@ -52,7 +52,7 @@ static void what_means_the_same_is_copied(void **state)
     assert_same("\\\xe4\xb8\x80");
 }
 
-static void white_space_loses_the_mongolian_separator(void **state)
+static void white_space_excludes_the_mongolian_separator(void **state)
 {
     (void)state;
     assert_contains("\\s+", "[\\x{9}-\\x{d}\\x{20}");
@@ -60,7 +60,7 @@ static void white_space_loses_the_mongolian_separator(void **state)
     assert_contains("\\S", "[^\\x{9}-\\x{d}");
 }
 
-static void properties_are_completed(void **state)
+static void properties_include_newer_characters(void **state)
 {
     (void)state;
     assert_contains("\\p{L}+", "[\\p{L}\\x{");
@@ -72,7 +72,7 @@ static void properties_are_completed(void **state)
     assert_contains("\\v", "\\x0b");
 }
 
-static void what_the_engines_read_differently_is_refused(void **state)
+static void syntax_that_the_engines_read_differently_is_rejected(void **state)
 {
     (void)state;
     assert_refused("a\\", "lone backslash");
@@ -103,10 +103,10 @@ static void what_the_engines_read_differently_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_means_the_same_is_copied),
-        cmocka_unit_test(white_space_loses_the_mongolian_separator),
-        cmocka_unit_test(properties_are_completed),
-        cmocka_unit_test(what_the_engines_read_differently_is_refused),
+        cmocka_unit_test(syntax_with_the_same_meaning_is_copied),
+        cmocka_unit_test(white_space_excludes_the_mongolian_separator),
+        cmocka_unit_test(properties_include_newer_characters),
+        cmocka_unit_test(syntax_that_the_engines_read_differently_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static void assert_form(const char *text, enum mr_normal_form form, const char *
     mr_buffer_drop(&out);
 }
 
-static void the_four_forms_differ_as_the_standard_says(void **state)
+static void the_four_normal_forms_are_those_of_the_standard(void **state)
 {
     (void)state;
     assert_form("e\u0301", MR_NFC, "\u00e9");
@@ -36,7 +36,7 @@ static void the_four_forms_differ_as_the_standard_says(void **state)
     assert_form("\u212b", MR_NFC, "\u00c5");
 }
 
-static void marks_are_ordered_and_blocked(void **state)
+static void marks_are_ordered_and_composed_as_in_the_standard(void **state)
 {
     (void)state;
     assert_form("a\u0301\u0316", MR_NFD, "a\u0316\u0301");
@@ -47,7 +47,7 @@ static void marks_are_ordered_and_blocked(void **state)
     assert_form("\u0958", MR_NFC, "\u0915\u093c"); /* excluded from composition */
 }
 
-static void characters_newer_than_the_references_tables_are_inert(void **state)
+static void characters_unknown_to_the_reference_do_not_change(void **state)
 {
     (void)state;
     assert_form("a\u1df8\u0301", MR_NFC, "a\u1df8\u0301");
@@ -60,7 +60,7 @@ static void characters_newer_than_the_references_tables_are_inert(void **state)
 static void a_long_run_of_marks_takes_linear_time(void **state)
 {
     (void)state;
-    size_t pairs = 200000; /* sorted by insertion this would be 4e10 steps */
+    size_t pairs = 200000; /* an insertion sort would take 4e10 steps */
     char *text = malloc(pairs * 4);
     for (size_t i = 0; i < pairs; i++)
         memcpy(text + i * 4, "\u0301\u0316", 4);
@@ -115,9 +115,9 @@ static void a_full_buffer_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_four_forms_differ_as_the_standard_says),
-        cmocka_unit_test(marks_are_ordered_and_blocked),
-        cmocka_unit_test(characters_newer_than_the_references_tables_are_inert),
+        cmocka_unit_test(the_four_normal_forms_are_those_of_the_standard),
+        cmocka_unit_test(marks_are_ordered_and_composed_as_in_the_standard),
+        cmocka_unit_test(characters_unknown_to_the_reference_do_not_change),
         cmocka_unit_test(a_long_run_of_marks_takes_linear_time),
         cmocka_unit_test(properties_are_those_of_the_reference),
         cmocka_unit_test(lower_case_has_no_context),

@@ -13,7 +13,7 @@ static enum mr_status open_json(const char *json)
     return status;
 }
 
-static void only_a_map_is_a_record(void **state)
+static void a_record_must_be_a_map(void **state)
 {
     (void)state;
     assert_int_equal(open_json("{}"), MR_OK);
@@ -61,7 +61,7 @@ static void members_are_found_raw(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_a_map_is_a_record),
+        cmocka_unit_test(a_record_must_be_a_map),
         cmocka_unit_test(nesting_has_the_same_limit_in_both_encodings),
         cmocka_unit_test(members_are_found_raw),
     };

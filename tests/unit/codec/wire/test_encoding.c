@@ -13,7 +13,7 @@ static struct mr_text text_of(const char *text)
     return (struct mr_text){text, strlen(text)};
 }
 
-static void the_header_decides(void **state)
+static void the_header_selects_the_encoding(void **state)
 {
     (void)state;
     static const struct {
@@ -43,7 +43,7 @@ static void the_header_decides(void **state)
     }
 }
 
-static void without_a_header_the_first_byte_decides(void **state)
+static void without_a_header_the_first_byte_selects_the_encoding(void **state)
 {
     (void)state;
     static const struct {
@@ -85,8 +85,8 @@ static void each_encoding_has_one_content_type(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_header_decides),
-        cmocka_unit_test(without_a_header_the_first_byte_decides),
+        cmocka_unit_test(the_header_selects_the_encoding),
+        cmocka_unit_test(without_a_header_the_first_byte_selects_the_encoding),
         cmocka_unit_test(each_encoding_has_one_content_type),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

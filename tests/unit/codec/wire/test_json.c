@@ -68,7 +68,7 @@ static void values_are_read_by_their_kind(void **state)
     mr_json_destroy(document);
 }
 
-static void reading_another_kind_or_nothing_says_so(void **state)
+static void reading_another_kind_or_null_returns_false(void **state)
 {
     (void)state;
     struct mr_json *document = parse("{\"t\":\"1\",\"r\":1.0}");
@@ -106,7 +106,7 @@ static void members_come_in_the_order_written(void **state)
     mr_json_destroy(document);
 }
 
-static void what_is_not_json_is_malformed(void **state)
+static void text_that_is_not_json_is_malformed(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -181,7 +181,7 @@ static void raw_members_are_the_bytes_written(void **state)
     assert_false(mr_json_raw_member(text_of("{}"), "x", &raw));
 }
 
-static void integers_beyond_64_bits_are_read_as_reals_on_request(void **state)
+static void wide_parsing_reads_large_integers_as_reals(void **state)
 {
     (void)state;
     static const char text[] =
@@ -201,7 +201,7 @@ static void integers_beyond_64_bits_are_read_as_reals_on_request(void **state)
     assert_true(mr_json_text(mr_json_get(root, "c"), &plain) && plain.length == 22);
     assert_true(mr_json_number(mr_json_get(root, "d"), &number) && number == 1500.0);
     mr_json_destroy(document);
-    bytes.length -= 2; /* ends inside the list, right behind a digit */
+    bytes.length -= 2; /* ends in the list, after a digit */
     assert_int_equal(mr_json_parse_wide(&document, bytes, &limits, NULL), MR_MALFORMED);
     bytes = (struct mr_text){"[1e999]", 7};
     assert_int_equal(mr_json_parse_wide(&document, bytes, &limits, NULL), MR_MALFORMED);
@@ -211,13 +211,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_read_by_their_kind),
-        cmocka_unit_test(reading_another_kind_or_nothing_says_so),
+        cmocka_unit_test(reading_another_kind_or_null_returns_false),
         cmocka_unit_test(members_come_in_the_order_written),
-        cmocka_unit_test(what_is_not_json_is_malformed),
+        cmocka_unit_test(text_that_is_not_json_is_malformed),
         cmocka_unit_test(limits_hold_before_parsing),
         cmocka_unit_test(errors_do_not_quote_the_payload),
         cmocka_unit_test(raw_members_are_the_bytes_written),
-        cmocka_unit_test(integers_beyond_64_bits_are_read_as_reals_on_request),
+        cmocka_unit_test(wide_parsing_reads_large_integers_as_reals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

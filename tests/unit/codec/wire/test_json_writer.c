@@ -22,7 +22,7 @@ static void assert_written(struct mr_json_writer *writer, const char *want)
     free(bytes);
 }
 
-static void commas_and_names_fall_into_place(void **state)
+static void commas_and_names_are_placed(void **state)
 {
     (void)state;
     struct mr_json_writer writer;
@@ -59,7 +59,7 @@ static void text_is_escaped_and_made_valid(void **state)
     assert_written(&writer, "\"\"");
 }
 
-static void numbers_are_the_shortest_that_read_back(void **state)
+static void numbers_are_the_shortest_that_parse_to_the_same_value(void **state)
 {
     (void)state;
     struct mr_json_writer writer;
@@ -79,7 +79,7 @@ static void numbers_are_the_shortest_that_read_back(void **state)
                             "0.1,1.1754944e-38,3]");
 }
 
-static void the_maximum_is_held_and_reported_once(void **state)
+static void the_maximum_is_kept_and_reported_by_take(void **state)
 {
     (void)state;
     struct mr_json_writer writer;
@@ -99,7 +99,7 @@ static void the_maximum_is_held_and_reported_once(void **state)
     assert_written(&writer, "1");
 }
 
-static void misuse_is_caught(void **state)
+static void misuse_is_asserted(void **state)
 {
     (void)state;
     struct mr_json_writer writer;
@@ -119,11 +119,11 @@ static void misuse_is_caught(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commas_and_names_fall_into_place),
+        cmocka_unit_test(commas_and_names_are_placed),
         cmocka_unit_test(text_is_escaped_and_made_valid),
-        cmocka_unit_test(numbers_are_the_shortest_that_read_back),
-        cmocka_unit_test(the_maximum_is_held_and_reported_once),
-        cmocka_unit_test(misuse_is_caught),
+        cmocka_unit_test(numbers_are_the_shortest_that_parse_to_the_same_value),
+        cmocka_unit_test(the_maximum_is_kept_and_reported_by_take),
+        cmocka_unit_test(misuse_is_asserted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 #include "tests/unit/codec/records/records.h"
 
-static void every_kind_reads_alike_in_both_encodings(void **state)
+static void every_kind_reads_the_same_in_both_encodings(void **state)
 {
     (void)state;
     const char *json = "{\"n\":null,\"b\":true,\"i\":-5,\"f\":2.5,\"t\":\"x\\u0000y\",\"a\":[1,2],"
@@ -46,7 +46,7 @@ static void members_come_in_the_order_written(void **state)
     mr_document_close(document);
 }
 
-static void asking_for_another_kind_is_asserted(void **state)
+static void reading_as_another_kind_is_asserted(void **state)
 {
     (void)state;
     struct mr_document *document;
@@ -61,7 +61,7 @@ static void asking_for_another_kind_is_asserted(void **state)
     mr_document_close(document);
 }
 
-static void kinds_have_names_for_sentences(void **state)
+static void kinds_have_names(void **state)
 {
     (void)state;
     for (unsigned kind = MR_VALUE_NULL; kind <= MR_VALUE_MAP; kind++)
@@ -71,10 +71,10 @@ static void kinds_have_names_for_sentences(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_reads_alike_in_both_encodings),
+        cmocka_unit_test(every_kind_reads_the_same_in_both_encodings),
         cmocka_unit_test(members_come_in_the_order_written),
-        cmocka_unit_test(asking_for_another_kind_is_asserted),
-        cmocka_unit_test(kinds_have_names_for_sentences),
+        cmocka_unit_test(reading_as_another_kind_is_asserted),
+        cmocka_unit_test(kinds_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static enum mr_status open_and_close(struct mr_text bytes)
 {
     struct mr_wire *wire;
     struct mr_error err = {0};
-    /* A copy of exactly this size, so that the sanitizer sees a read behind the end. */
+    /* A copy of exactly this size, so that a sanitizer detects a read after its end. */
     char *copy = malloc(bytes.length ? bytes.length : 1);
     assert_non_null(copy);
     memcpy(copy, bytes.bytes, bytes.length);
@@ -53,7 +53,7 @@ static void every_format_of_msgpack_is_read(void **state)
     mr_wire_close(wire);
 }
 
-static void declared_lengths_must_fit_what_is_left(void **state)
+static void declared_lengths_must_fit_the_bytes_left(void **state)
 {
     (void)state;
     static const struct mr_text records[] = {
@@ -72,7 +72,7 @@ static void declared_lengths_must_fit_what_is_left(void **state)
         assert_int_equal(open_and_close(records[i]), MR_MALFORMED);
 }
 
-static void every_truncation_is_refused(void **state)
+static void every_truncation_is_rejected(void **state)
 {
     (void)state;
     struct mr_text record =
@@ -83,24 +83,24 @@ static void every_truncation_is_refused(void **state)
         assert_int_equal(open_and_close((struct mr_text){record.bytes, length}), MR_MALFORMED);
 }
 
-static void what_a_record_may_not_hold_is_refused(void **state)
+static void forbidden_values_are_rejected(void **state)
 {
     (void)state;
     static const struct mr_text records[] = {
-        BYTES("\x80\x00"),                        /* bytes behind */
-        BYTES("\x90"),                            /* no map */
-        BYTES("\x81\x01\x01"),                    /* a key that is no text */
+        BYTES("\x80\x00"),                        /* bytes after the record */
+        BYTES("\x90"),                            /* not a map */
+        BYTES("\x81\x01\x01"),                    /* a key that is an integer */
         BYTES("\x81\xc4\x01k\x01"),               /* a binary key */
         BYTES("\x82\xa1k\x01\xa1k\x02"),          /* a key twice */
-        BYTES("\x82\xa1k\x01\xd9\x01k\x02"),      /* written in two ways */
-        BYTES("\x81\xa1k\x82\xa1z\x01\xa1z\x02"), /* deeper */
-        BYTES("\x81\xa1k\xa2\xc3\x28"),           /* no UTF-8 */
-        BYTES("\x81\xa2\xed\xa0\x01"),            /* no UTF-8 in a key */
+        BYTES("\x82\xa1k\x01\xd9\x01k\x02"),      /* a key twice, in two forms */
+        BYTES("\x81\xa1k\x82\xa1z\x01\xa1z\x02"), /* a key twice in an inner map */
+        BYTES("\x81\xa1k\xa2\xc3\x28"),           /* invalid UTF-8 */
+        BYTES("\x81\xa2\xed\xa0\x01"),            /* invalid UTF-8 in a key */
         BYTES("\x81\xa1k\xa3\xed\xa0\x80"),       /* a surrogate */
         BYTES("\x81\xa1k\xd4\x01\x00"),           /* extensions */
         BYTES("\x81\xa1k\xd6\xff\x00\x00\x00\x00"),
         BYTES("\x81\xa1k\xc7\x00\x05"),
-        BYTES("\x81\xa1k\xc1"), /* never used */
+        BYTES("\x81\xa1k\xc1"), /* the unused first byte */
     };
     for (size_t i = 0; i < sizeof records / sizeof records[0]; i++)
         assert_int_equal(open_and_close(records[i]), MR_MALFORMED);
@@ -119,7 +119,7 @@ static void nesting_is_limited_exactly(void **state)
     }
 }
 
-/* A map of count members "k0000"... with fixed-width keys. */
+/* Opens a map of count members with keys of 5 digits; twin: one key occurs twice. */
 static enum mr_status map_of(size_t count, bool twin)
 {
     struct mr_wire_buffer buffer = {.bytes = {.bytes_max = (size_t)1 << 20}};
@@ -137,7 +137,7 @@ static enum mr_status map_of(size_t count, bool twin)
     return status;
 }
 
-static void large_maps_are_searched_for_twins_and_limited(void **state)
+static void large_maps_are_searched_for_duplicate_keys_and_limited(void **state)
 {
     (void)state;
     assert_int_equal(map_of(1000, false), MR_OK);
@@ -147,13 +147,13 @@ static void large_maps_are_searched_for_twins_and_limited(void **state)
     assert_int_equal(map_of(MR_MEMBERS_MAX + 1, false), MR_MALFORMED);
 }
 
-static void too_many_values_are_refused(void **state)
+static void too_many_values_are_rejected(void **state)
 {
     (void)state;
     for (size_t count = MR_NODES_MAX - 3; count <= MR_NODES_MAX - 2; count++) {
         char *record = calloc(1, count + 8);
         assert_non_null(record);
-        memcpy(record, "\x81\xa1k\xdd", 4); /* the map, the key and the array are values too */
+        memcpy(record, "\x81\xa1k\xdd", 4); /* map, key and array also count as values */
         for (size_t i = 0; i < 4; i++)
             record[4 + i] = (char)(count >> (24 - 8 * i));
         enum mr_status status = open_and_close((struct mr_text){record, count + 8});
@@ -162,7 +162,7 @@ static void too_many_values_are_refused(void **state)
     }
 }
 
-static void a_member_is_found_as_it_was_written(void **state)
+static void a_raw_member_has_the_bytes_of_the_record(void **state)
 {
     (void)state;
     struct mr_text record = BYTES("\x83\xa1"
@@ -176,7 +176,7 @@ static void a_member_is_found_as_it_was_written(void **state)
     assert_false(mr_wire_raw_member(record, "q", &raw));
 }
 
-static void a_full_buffer_reports_it_once_and_stays_full(void **state)
+static void a_full_buffer_sets_a_sticky_status(void **state)
 {
     (void)state;
     struct mr_wire_buffer buffer = {.bytes = {.bytes_max = 4}};
@@ -194,14 +194,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_format_of_msgpack_is_read),
-        cmocka_unit_test(declared_lengths_must_fit_what_is_left),
-        cmocka_unit_test(every_truncation_is_refused),
-        cmocka_unit_test(what_a_record_may_not_hold_is_refused),
+        cmocka_unit_test(declared_lengths_must_fit_the_bytes_left),
+        cmocka_unit_test(every_truncation_is_rejected),
+        cmocka_unit_test(forbidden_values_are_rejected),
         cmocka_unit_test(nesting_is_limited_exactly),
-        cmocka_unit_test(large_maps_are_searched_for_twins_and_limited),
-        cmocka_unit_test(too_many_values_are_refused),
-        cmocka_unit_test(a_member_is_found_as_it_was_written),
-        cmocka_unit_test(a_full_buffer_reports_it_once_and_stays_full),
+        cmocka_unit_test(large_maps_are_searched_for_duplicate_keys_and_limited),
+        cmocka_unit_test(too_many_values_are_rejected),
+        cmocka_unit_test(a_raw_member_has_the_bytes_of_the_record),
+        cmocka_unit_test(a_full_buffer_sets_a_sticky_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* One of everything. */
+/* Writes one value of every kind. */
 static void write_all(struct mr_writer *writer)
 {
     mr_writer_map(writer, 9);
@@ -28,7 +28,7 @@ static void write_all(struct mr_writer *writer)
     mr_writer_string(writer, "x\"y");
 }
 
-static void maps_close_themselves(void **state)
+static void maps_and_arrays_end_after_their_last_value(void **state)
 {
     (void)state;
     struct mr_writer writer;
@@ -54,7 +54,7 @@ static void maps_close_themselves(void **state)
     free(bytes);
 }
 
-static void broken_text_is_repaired_in_both_encodings(void **state)
+static void invalid_text_is_replaced_in_both_encodings(void **state)
 {
     (void)state;
     for (unsigned encoding = 0; encoding < 2; encoding++) {
@@ -73,7 +73,7 @@ static void broken_text_is_repaired_in_both_encodings(void **state)
     }
 }
 
-static void a_value_copies_from_one_encoding_to_the_other_and_back(void **state)
+static void a_value_is_copied_between_the_encodings(void **state)
 {
     (void)state;
     const char *json = "{\"a\":[null,true,-5,1.5,\"t\\u00e4\",{}],\"b\":{\"c\":[[],[1]]}}";
@@ -109,7 +109,7 @@ static void the_maximum_is_reported_by_take(void **state)
     }
 }
 
-static void miscounting_is_asserted(void **state)
+static void a_wrong_count_is_asserted(void **state)
 {
     (void)state;
     struct mr_writer writer;
@@ -144,11 +144,11 @@ static void numbers_that_are_not_finite_are_null_in_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(maps_close_themselves),
-        cmocka_unit_test(broken_text_is_repaired_in_both_encodings),
-        cmocka_unit_test(a_value_copies_from_one_encoding_to_the_other_and_back),
+        cmocka_unit_test(maps_and_arrays_end_after_their_last_value),
+        cmocka_unit_test(invalid_text_is_replaced_in_both_encodings),
+        cmocka_unit_test(a_value_is_copied_between_the_encodings),
         cmocka_unit_test(the_maximum_is_reported_by_take),
-        cmocka_unit_test(miscounting_is_asserted),
+        cmocka_unit_test(a_wrong_count_is_asserted),
         cmocka_unit_test(numbers_that_are_not_finite_are_null_in_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
