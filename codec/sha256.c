@@ -7,8 +7,8 @@
 
 struct mr_sha256 {
     EVP_MD_CTX *context;
-    EVP_MD *
-        algorithm; /* fetched once; EVP_sha256() would be looked up and allocated at every _begin */
+    /* Fetched once; EVP_sha256() would be looked up and allocated at every _begin. */
+    EVP_MD *algorithm;
 };
 
 struct mr_sha256 *mr_sha256_create(void)

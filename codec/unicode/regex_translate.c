@@ -166,8 +166,8 @@ static enum mr_status translate_interval(struct translator *t)
     const char *close = memchr(open, '}', t->in.length - t->at);
     size_t length = close ? (size_t)(close - open) + 1 : 1;
     for (size_t i = 1; i + 1 < length; i++)
-        if (!memchr("0123456789,", open[i], 11)) return refuse(t, "an odd interval");
-    if (!close || length == 2 || open[1] == ',') return refuse(t, "an odd interval");
+        if (!memchr("0123456789,", open[i], 11)) return refuse(t, "a malformed interval");
+    if (!close || length == 2 || open[1] == ',') return refuse(t, "a malformed interval");
     if (t->at + length < t->in.length && open[length] == '+')
         return refuse(t, "a plus behind an interval");
     return copy(t, length);
