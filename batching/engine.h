@@ -22,7 +22,6 @@
 #include "batching/cache/shared_cache.h"
 #include "codec/records/request.h"
 #include "codec/records/result.h"
-#include "codec/status.h"
 
 struct mr_engine;
 

@@ -48,12 +48,12 @@ static void members_are_found_raw(void **state)
     struct mr_text raw;
     const char *json = "{\"a\": [1, 2 ], \"m\": {\"x\": 1.0}}";
     assert_int_equal(mr_document_open(&document, text_of(json), MR_ENCODING_JSON, &err), MR_OK);
-    assert_true(mr_document_raw_member(document, "m", &raw) && text_is(raw, "{\"x\": 1.0}"));
+    assert_true(mr_document_raw_member(document, "m", &raw) && mr_text_is(raw, "{\"x\": 1.0}"));
     assert_false(mr_document_raw_member(document, "x", &raw));
     mr_document_close(document);
     struct mr_text msgpack = msgpack_of(json);
     assert_int_equal(mr_document_open(&document, msgpack, MR_ENCODING_MSGPACK, &err), MR_OK);
-    assert_true(mr_document_raw_member(document, "a", &raw) && text_is(raw, "\x92\x01\x02"));
+    assert_true(mr_document_raw_member(document, "a", &raw) && mr_text_is(raw, "\x92\x01\x02"));
     mr_document_close(document);
     free((char *)msgpack.bytes);
 }

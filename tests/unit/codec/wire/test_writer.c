@@ -38,9 +38,9 @@ static void maps_and_arrays_end_after_their_last_value(void **state)
     mr_writer_init(&writer, MR_ENCODING_JSON, 4096);
     write_all(&writer);
     assert_int_equal(mr_writer_take(&writer, &bytes, &length, &err), MR_OK);
-    assert_true(text_is((struct mr_text){(char *)bytes, length},
-                        "{\"null\":null,\"bool\":true,\"int\":-7,\"uint\":300,\"double\":0.1,"
-                        "\"float\":0.5,\"empty\":[],\"ids\":[1,2],\"map\":{\"t\":\"x\\\"y\"}}"));
+    assert_true(mr_text_is((struct mr_text){(char *)bytes, length},
+                           "{\"null\":null,\"bool\":true,\"int\":-7,\"uint\":300,\"double\":0.1,"
+                           "\"float\":0.5,\"empty\":[],\"ids\":[1,2],\"map\":{\"t\":\"x\\\"y\"}}"));
     free(bytes);
     mr_writer_init(&writer, MR_ENCODING_MSGPACK, 4096);
     write_all(&writer);
@@ -68,7 +68,7 @@ static void invalid_text_is_replaced_in_both_encodings(void **state)
         const char *body = encoding == MR_ENCODING_JSON ? "\"a\xef\xbf\xbd\xef\xbf\xbdz\""
                                                         : "\xa8"
                                                           "a\xef\xbf\xbd\xef\xbf\xbdz";
-        assert_true(text_is((struct mr_text){(char *)bytes, length}, body));
+        assert_true(mr_text_is((struct mr_text){(char *)bytes, length}, body));
         free(bytes);
     }
 }
@@ -87,8 +87,8 @@ static void a_value_is_copied_between_the_encodings(void **state)
     mr_writer_init(&writer, MR_ENCODING_JSON, 4096);
     mr_writer_value(&writer, mr_document_root(document));
     assert_int_equal(mr_writer_take(&writer, &bytes, &length, &err), MR_OK);
-    assert_true(text_is((struct mr_text){(char *)bytes, length},
-                        "{\"a\":[null,true,-5,1.5,\"t\xc3\xa4\",{}],\"b\":{\"c\":[[],[1]]}}"));
+    assert_true(mr_text_is((struct mr_text){(char *)bytes, length},
+                           "{\"a\":[null,true,-5,1.5,\"t\xc3\xa4\",{}],\"b\":{\"c\":[[],[1]]}}"));
     free(bytes);
     mr_document_close(document);
     free((char *)msgpack.bytes);
@@ -137,7 +137,7 @@ static void numbers_that_are_not_finite_are_null_in_json(void **state)
     mr_writer_double(&writer, (double)INFINITY);
     mr_writer_float(&writer, NAN);
     assert_int_equal(mr_writer_take(&writer, &bytes, &length, &err), MR_OK);
-    assert_true(text_is((struct mr_text){(char *)bytes, length}, "[null,null]"));
+    assert_true(mr_text_is((struct mr_text){(char *)bytes, length}, "[null,null]"));
     free(bytes);
 }
 
