@@ -18,8 +18,8 @@ enum mr_status mr_request_read_prompt(struct mr_request_reader *reader, const ch
     return mr_request_copy_text(reader, text, &reader->request->prompt);
 }
 
-/* Accepts any id that some vocabulary may have; the engine, which knows the model, checks the id
- * against its vocabulary. */
+/* Accepts every id that a vocabulary can have. Ids outside the vocabulary of the model are rejected
+ * later, where the model is known. */
 static enum mr_status read_id(struct mr_request_reader *reader, const char *field,
                               struct mr_value value, uint32_t *out)
 {

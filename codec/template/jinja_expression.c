@@ -362,8 +362,8 @@ static const struct mr_jinja_node *parse_filters(struct mr_jinja_parser *parser,
             base = parse_filter(parser, base);
         } else if (mr_jinja_parser_take_name(parser, "is")) {
             base = parse_test(parser, base);
-        } else if (mr_jinja_parser_take_operator(
-                       parser, "(")) { /* the result of a filter cannot be called */
+        } else if (mr_jinja_parser_take_operator(parser, "(")) {
+            /* The result of a filter or test cannot be called. */
             return mr_jinja_parser_fail(parser, "an operator");
         } else {
             break;

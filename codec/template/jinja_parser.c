@@ -38,7 +38,7 @@ static struct mr_jinja_node *parse_print(struct mr_jinja_parser *parser)
     return node;
 }
 
-/* After "if" or "elif". */
+/* After "if" or "elif": condition, body, and the rest up to "endif". */
 static struct mr_jinja_node *parse_if(struct mr_jinja_parser *parser)
 {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
@@ -163,7 +163,7 @@ static struct mr_jinja_node *parse_jump(struct mr_jinja_parser *parser,
     return node;
 }
 
-/* After "{%". */
+/* After "{%": the rest of the statement. */
 static struct mr_jinja_node *parse_tag(struct mr_jinja_parser *parser)
 {
     if (mr_jinja_parser_take_name(parser, "if")) return parse_if(parser);

@@ -28,7 +28,7 @@ static size_t remaining(const struct scan *scan)
     return scan->bytes.length - scan->at;
 }
 
-/* What the first byte of a value says about it. */
+/* Kind and length of a value, as its first byte declares them. */
 enum shape { SHAPE_FIXED, SHAPE_TEXT, SHAPE_BINARY, SHAPE_ARRAY, SHAPE_MAP, SHAPE_REFUSED };
 
 struct head {
