@@ -5,6 +5,7 @@
 #include "worker/base/clock.h"
 #include "worker/config/options.h"
 #include "worker/kafka/kafka_reader.h"
+#include "worker/serve/drain.h"
 #include "worker/serve/worker.h"
 
 #include <stdio.h>

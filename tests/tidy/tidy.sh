@@ -181,7 +181,7 @@ rule_modules() {
         page=${file%.*}.h
         case $file in
         ops/torch_shim.cpp) name=tensor && page=ops/tensor.h ;;
-        worker/cli/cli_*) name=cli && page=worker/cli/cli.h ;;
+        worker/cli/cli_*) [ -f "$page" ] || { name=cli && page=worker/cli/cli.h; } ;;
         ops/cpu/kernels_*) name=level && page=ops/cpu/kernels.h ;;
         ops/cpu/*)
             name=$(echo "$name" | sed 's/_\(avx512\|avx2\|scalar\)$//')

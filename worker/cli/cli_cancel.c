@@ -1,6 +1,8 @@
 /* millrace cancel ID...: publishes cancel records. */
 #include "worker/cli/cli.h"
+#include "worker/cli/cli_common.h"
 #include "worker/client/client.h"
+#include "worker/serve/parts.h"
 
 #include <string.h>
 

@@ -4,11 +4,15 @@
 #include "codec/records/draft.h"
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/cli_common.h"
 #include "worker/cli/default_model.h"
 #include "worker/client/client.h"
 #include "worker/client/follow.h"
 #include "worker/client/print_record.h"
+#include "worker/config/topics.h"
 #include "worker/kafka/kafka_mock.h"
+#include "worker/serve/drain.h"
+#include "worker/serve/worker.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -53,12 +57,10 @@ struct demo {
 
 static enum mr_status open_broker(struct demo *demo, struct mr_error *err)
 {
-    const struct mr_config *config = demo->config;
-    const char *topics[] = {config->request_topics[0].name, config->tokens_topic,
-                            config->results_topic, config->cancel_topic, config->dlq_topic};
+    struct mr_topic topic;
     enum mr_status status = mr_kafka_mock_create(&demo->mock, 1, err);
-    for (size_t i = 0; i < sizeof topics / sizeof *topics && status == MR_OK; i++)
-        status = mr_kafka_mock_topic(demo->mock, topics[i], config->partitions, err);
+    for (size_t i = 0; status == MR_OK && mr_topics_at(demo->config, i, &topic); i++)
+        status = mr_kafka_mock_topic(demo->mock, topic.name, demo->config->partitions, err);
     return status;
 }
 

@@ -2,9 +2,11 @@
 #include "codec/records/draft.h"
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/cli_common.h"
 #include "worker/client/client.h"
 #include "worker/client/follow.h"
 #include "worker/client/print_record.h"
+#include "worker/serve/parts.h"
 
 #include <ctype.h>
 #include <stdlib.h>

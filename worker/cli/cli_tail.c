@@ -1,8 +1,10 @@
 /* millrace tail [ID...]: token and result records as they come. */
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/cli_common.h"
 #include "worker/client/client.h"
 #include "worker/client/print_record.h"
+#include "worker/serve/parts.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -4,6 +4,8 @@
 #include "codec/wire/json_writer.h"
 #include "ops/files/model_files.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/cli_common.h"
+#include "worker/serve/parts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

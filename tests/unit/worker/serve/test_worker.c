@@ -3,6 +3,7 @@
 #include "tests/unit/worker/producing.h"
 #include "tests/unit/worker/serving.h"
 #include "worker/kafka/kafka_reader.h"
+#include "worker/serve/drain.h"
 
 static enum mr_status start(struct serving *serving, struct mr_worker **worker,
                             enum mr_exit *exit_code, struct mr_error *err)
