@@ -1,7 +1,6 @@
 #include "worker/cli/cli.h"
 
 #include "worker/cli/cli_common.h"
-#include "worker/serve/parts.h"
 
 #include <string.h>
 #include <unistd.h>

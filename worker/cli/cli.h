@@ -12,6 +12,7 @@
 
 #include "worker/base/log.h"
 #include "worker/config/options.h"
+#include "worker/serve/parts.h"
 
 /* Runs config->command; returns the exit code of the process. */
 int mr_cli_run(const struct mr_config *config);

@@ -5,7 +5,6 @@
 #include "worker/bench/bench_fleet.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
-#include "worker/serve/parts.h"
 
 #include <unistd.h>
 

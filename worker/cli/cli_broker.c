@@ -3,7 +3,6 @@
 #include "worker/cli/cli_common.h"
 #include "worker/config/topics.h"
 #include "worker/kafka/kafka_mock.h"
-#include "worker/serve/parts.h"
 
 static enum mr_status add_topics(struct mr_kafka_mock *mock, const struct mr_config *config,
                                  struct mr_error *err)

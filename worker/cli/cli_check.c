@@ -5,7 +5,6 @@
 #include "worker/cli/cli_common.h"
 #include "worker/config/topics.h"
 #include "worker/kafka/kafka_admin.h"
-#include "worker/serve/parts.h"
 
 #include <inttypes.h>
 

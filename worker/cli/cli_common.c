@@ -13,17 +13,7 @@
 int mr_cli_fail(const struct mr_error *err)
 {
     fprintf(stderr, "millrace: %s\n", err->detail);
-    switch (err->status) {
-    case MR_UNREACHABLE:
-        return MR_EXIT_UNREACHABLE;
-    case MR_BAD_CONFIG:
-    case MR_INVALID_REQUEST:
-        return MR_EXIT_USAGE;
-    case MR_BAD_FILE:
-        return MR_EXIT_MODEL;
-    default:
-        return MR_EXIT_FAILED;
-    }
+    return (int)mr_worker_exit_code(err->status);
 }
 
 void mr_cli_signals_open(struct mr_cli_signals *signals)

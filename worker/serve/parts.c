@@ -6,6 +6,23 @@
 
 #define RESUME_TIMEOUT_MS 1000u
 
+enum mr_exit mr_worker_exit_code(enum mr_status status)
+{
+    switch (status) {
+    case MR_OK:
+        return MR_EXIT_DONE;
+    case MR_UNREACHABLE:
+        return MR_EXIT_UNREACHABLE;
+    case MR_BAD_CONFIG:
+    case MR_INVALID_REQUEST:
+        return MR_EXIT_USAGE;
+    case MR_BAD_FILE:
+        return MR_EXIT_MODEL;
+    default:
+        return MR_EXIT_FAILED;
+    }
+}
+
 const struct mr_wake *mr_worker_wake(const struct mr_worker *worker)
 {
     return &worker->wake;

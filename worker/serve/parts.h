@@ -50,6 +50,9 @@ enum mr_status mr_worker_health(struct mr_worker *worker, struct mr_error *err);
 struct mr_worker_stats mr_worker_stats(struct mr_worker *worker);
 const struct mr_model_info *mr_worker_model(const struct mr_worker *worker);
 
+/* The exit code of a process that ends with this status. */
+enum mr_exit mr_worker_exit_code(enum mr_status status);
+
 /* Ends all threads without waiting for running requests and frees the worker. Parts that were never
  * created are NULL. timeout_ms bounds flushing the producer and, again, leaving the group; false
  * when either did not finish in time. */

@@ -298,19 +298,12 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
     return status;
 }
 
-static enum mr_exit exit_code_of(enum mr_status status)
-{
-    if (status == MR_OK) return MR_EXIT_DONE;
-    if (status == MR_BAD_CONFIG) return MR_EXIT_USAGE;
-    return status == MR_UNREACHABLE ? MR_EXIT_UNREACHABLE : MR_EXIT_FAILED;
-}
-
 /* All steps in order. *exit_code: which kind of step failed. */
 static enum mr_status build(struct mr_worker *worker, enum mr_exit *exit_code, struct mr_error *err)
 {
     enum mr_status status = start_threads(worker, err);
     if (status == MR_OK) status = connect_broker(worker, err);
-    *exit_code = exit_code_of(status);
+    *exit_code = mr_worker_exit_code(status);
     if (status != MR_OK) return status;
     status = mr_engine_thread_wait_ready(worker->engine, err);
     if (status != MR_OK) {
@@ -325,7 +318,7 @@ static enum mr_status build(struct mr_worker *worker, enum mr_exit *exit_code, s
         link_engine(worker);
         status = start_intake(worker, err);
     }
-    *exit_code = exit_code_of(status);
+    *exit_code = mr_worker_exit_code(status);
     return status;
 }
 

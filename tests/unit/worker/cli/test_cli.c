@@ -1,7 +1,6 @@
 #include "worker/cli/cli.h"
 
 #include "tests/unit/worker/broker.h"
-#include "worker/serve/parts.h"
 
 /* Runs `millrace ...` in this process; the arguments end with a NULL. */
 static int run(const char *const *arguments)

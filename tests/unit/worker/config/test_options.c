@@ -180,8 +180,8 @@ static void request_topics_carry_their_settings(void **state)
     refused(SERVE "|--requests-topic|a,colour=red", "", "requests-topic takes");
     refused(SERVE "|--requests-topic|a,tenant=", "", "requests-topic takes");
     refused(SERVE "|--requests-topic|a|--requests-topic|a,strict", "", "given twice");
-    refused(SERVE "|--requests-topic|a/b", "", "no topic name");
-    refused(SERVE "|--prefix|a b", "", "no topic name");
+    refused(SERVE "|--requests-topic|a/b", "", "not a topic name");
+    refused(SERVE "|--prefix|a b", "", "not a topic name");
 }
 
 static void switches_can_be_turned_off(void **state)
