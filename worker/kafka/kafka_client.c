@@ -80,3 +80,13 @@ enum mr_status mr_kafka_client_ends(rd_kafka_t *rk, const char *topic, int32_t p
     if (!code) return MR_OK;
     return mr_fail(err, MR_UNREACHABLE, "begin and end of %s: %s", topic, rd_kafka_err2str(code));
 }
+
+void mr_kafka_client_add_offset(struct rd_kafka_topic_partition_list_s *list, const char *topic,
+                                const struct mr_kafka_commit *commit)
+{
+    rd_kafka_topic_partition_t *element =
+        rd_kafka_topic_partition_list_add(list, topic, commit->partition);
+    element->offset = commit->offset;
+    element->metadata = strdup(commit->metadata); /* the list frees it */
+    element->metadata_size = element->metadata ? strlen(commit->metadata) : 0;
+}

@@ -16,6 +16,14 @@ struct mr_kafka_header {
     size_t length;
 };
 
+/* The offset to commit for one partition. */
+struct mr_kafka_commit {
+    size_t topic_index; /* among the request topics */
+    int32_t partition;
+    int64_t offset;
+    const char *metadata; /* NUL-terminated */
+};
+
 #define MR_KAFKA_HEADERS_MAX ((size_t)128) /* of one record; those behind are not seen */
 
 struct mr_kafka_record {
