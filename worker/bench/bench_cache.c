@@ -15,14 +15,14 @@ struct cache_bench {
     struct mr_model *model;
     struct mr_engine *engine;
     uint32_t prefix_tokens;
-    bool over; /* the request under way has ended */
+    bool done; /* the current request has ended */
     double first_token_ms;
     uint64_t cached_tokens;
 };
 
 struct figures {
     double seconds;
-    double *first_token_ms; /* [requests] sorted */
+    double *first_token_ms; /* [requests] ascending */
     uint64_t cached_tokens, computed_tokens;
 };
 
@@ -31,13 +31,14 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
 {
     struct cache_bench *bench = context;
     (void)ticket;
-    bench->over = true;
+    bench->done = true;
     bench->first_token_ms = result->first_token_ms;
     bench->cached_tokens += result->cached_tokens;
     mr_request_destroy(request);
 }
 
-/* Which text request `number` begins with: rank r with weight 1 / (r + 1). */
+/* The text that request `number` begins with, drawn by Zipf's law: text r has weight 1 / (r + 1).
+ */
 static uint32_t prefix_of(uint64_t seed, uint32_t number)
 {
     uint64_t state = seed * 0x9e3779b97f4a7c15u + number;
@@ -77,8 +78,8 @@ static enum mr_status run_one(struct cache_bench *bench, uint32_t number, struct
         return status;
     }
     uint64_t wake_ns;
-    bench->over = false;
-    while (status == MR_OK && !bench->over)
+    bench->done = false;
+    while (status == MR_OK && !bench->done)
         status = mr_engine_step(bench->engine, mr_clock_ns(), &wake_ns, err);
     return status;
 }
@@ -113,7 +114,7 @@ static enum mr_status run_trace(struct cache_bench *bench, bool cache, struct fi
     return status;
 }
 
-/* Tokens that an earlier request of the trace had computed. */
+/* Prompt tokens that an ideal cache serves: those of every text but at its first use. */
 static uint64_t possible_tokens(const struct cache_bench *bench)
 {
     bool seen[PREFIXES] = {false};
@@ -163,8 +164,8 @@ static enum mr_status transfer(const struct cache_bench *bench, struct transfers
     return status;
 }
 
-/* Blocks into the pool and out again. The first time the system finds memory for them, which takes
- * many times as long as the copy: told apart from what it is in a pool that has been used. */
+/* Copies blocks into the pool and out again, twice: in the first pass the kernel allocates the
+ * pages of the pool, which takes many times as long as the copy. */
 static enum mr_status measure_transfers(const struct cache_bench *bench, FILE *table,
                                         struct mr_error *err)
 {

@@ -16,9 +16,9 @@ struct mr_client {
     const struct mr_config *config;
     struct mr_kafka_options kafka;
     struct mr_kafka_out *out;
-    struct mr_kafka_reader *reader; /* NULL unless it reads */
-    struct mr_arena *arena;         /* of the record lent out */
-    struct mr_error failure;        /* the first record that was not taken */
+    struct mr_kafka_reader *reader; /* NULL: does not read */
+    struct mr_arena *arena;         /* of the event returned last */
+    struct mr_error failure;        /* of the first record that the broker did not accept */
 };
 
 static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
@@ -26,7 +26,7 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
     (void)opaque;
     struct mr_client *client = context;
     if (status != MR_OK && client->failure.status == MR_OK)
-        mr_fail(&client->failure, status, "the broker did not take the record: %s", reason);
+        mr_fail(&client->failure, status, "the broker did not accept the record: %s", reason);
 }
 
 /* Connects to the broker and creates missing topics; clients do not use the dead-letter topic. */
@@ -107,7 +107,8 @@ enum mr_status mr_client_publish(struct mr_client *client, const struct mr_kafka
 enum mr_status mr_client_flush(struct mr_client *client, uint32_t timeout_ms, struct mr_error *err)
 {
     enum mr_status status = mr_kafka_out_flush(client->out, timeout_ms);
-    if (status != MR_OK) return mr_fail(err, MR_UNREACHABLE, "the broker does not answer");
+    if (status != MR_OK)
+        return mr_fail(err, MR_UNREACHABLE, "the broker did not acknowledge all records in time");
     if (client->failure.status != MR_OK && err) *err = client->failure;
     return client->failure.status;
 }

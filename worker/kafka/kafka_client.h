@@ -1,5 +1,5 @@
-/* kafka_client - operations on a librdkafka handle that consumers, producers and readers share. Only
- * for worker/kafka/kafka_*.c.
+/* kafka_client - operations on a librdkafka handle that consumers, producers and readers share.
+ * Only for worker/kafka/kafka_*.c.
  *
  * Threads: the owner of the handle. Memory: none. Errors: MR_UNREACHABLE. */
 #ifndef MR_WORKER_KAFKA_KAFKA_CLIENT_H
@@ -32,8 +32,8 @@ struct mr_kafka_ends {
 };
 
 /* Requests both ends of a partition from its leader. Faster than RD_KAFKA_OFFSET_BEGINNING and _END
- * for a partition that was just assigned: librdkafka resolves those half a second later when it does
- * not know the leader yet. */
+ * for a partition that was just assigned: librdkafka resolves those half a second later when it
+ * does not know the leader yet. */
 enum mr_status mr_kafka_client_ends(struct rd_kafka_s *rk, const char *topic, int32_t partition,
                                     uint32_t timeout_ms, struct mr_kafka_ends *ends,
                                     struct mr_error *err);

@@ -1,13 +1,13 @@
 /* kafka_out - the producer: idempotent, asynchronous, with a report for every record.
  *
- * A record is acknowledged by all in-sync replicas, in order within its partition, or its report
- * says why not. Records are copied at once.
+ * _produce copies the record. Its report says that all in-sync replicas have acknowledged it, or
+ * why it failed. Records of one partition keep their order.
  *
- * Owner:  one thread makes all calls, reports included: they come from within _serve and _flush.
- *         New reports ring the wake that _create was given.
- * Memory: at most 64 MiB and 100,000 records unreported; then _produce answers MR_FULL.
- * Errors: MR_BAD_CONFIG at creation; MR_BACKEND once the producer is broken for good (the process
- *         should end and let redelivery do the rest). */
+ * Owner:  one thread makes all calls; _serve and _flush call the report callback on it. Pending
+ *         reports ring the wake of the options.
+ * Memory: at most 64 MiB and 100,000 unreported records; then _produce returns MR_FULL.
+ * Errors: MR_BAD_CONFIG at creation; MR_BACKEND after a fatal error of the producer, after which
+ * the process should exit and let Kafka redeliver. */
 #ifndef MR_WORKER_KAFKA_KAFKA_OUT_H
 #define MR_WORKER_KAFKA_KAFKA_OUT_H
 
@@ -20,7 +20,8 @@ struct mr_kafka_out;
 struct mr_kafka_out_options {
     const struct mr_kafka_options *kafka;
     const struct mr_wake *wake; /* may be NULL */
-    /* status MR_OK: on the broker. MR_TIMEOUT, MR_AGAIN: may be produced again. Other: never. */
+    /* The report of one record. MR_OK: acknowledged. MR_TIMEOUT, MR_AGAIN: failed, may be produced
+     * again. Other: failed for good. */
     void (*reported)(void *context, void *opaque, enum mr_status status, const char *reason);
     void *context;
     const char *transactional_id; /* NULL: none. See worker/kafka/kafka_txn.h */
@@ -29,31 +30,32 @@ struct mr_kafka_out_options {
 enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
                                    const struct mr_kafka_out_options *options,
                                    struct mr_error *err);
-/* What is not acknowledged yet is given up without a report: flush first. */
+/* Drops records without acknowledgement, and their reports; call _flush first to wait for them. */
 void mr_kafka_out_destroy(struct mr_kafka_out *out);
 
-/* Partitions of an existing topic, asked of the broker without creating it; 0: no such topic.
- * Blocks for one round trip. */
+/* *count: partitions of the topic; 0: it does not exist. Creates nothing; blocks for one round
+ * trip. */
 enum mr_status mr_kafka_out_partitions(struct mr_kafka_out *out, const char *topic,
                                        uint32_t timeout_ms, uint32_t *count, struct mr_error *err);
-/* Makes the topic's leaders known, so that the first record to it does not wait; creates it where
- * the broker creates topics by itself. */
+/* Fetches the topic's metadata, so that the first record does not wait for it. Creates the topic if
+ * the broker creates topics automatically. */
 enum mr_status mr_kafka_out_prime(struct mr_kafka_out *out, const char *topic, uint32_t timeout_ms,
                                   struct mr_error *err);
 
-/* MR_OK: the record is copied and a report with this opaque will come. MR_FULL: serve reports and
- * try again. MR_RECORD_TOO_LARGE, MR_BAD_CONFIG (no such topic or partition), MR_BACKEND. */
+/* MR_OK: the record is copied; its report will carry opaque. MR_FULL: call _serve and try again.
+ * MR_RECORD_TOO_LARGE, MR_BAD_CONFIG (no such topic or partition), MR_BACKEND. */
 enum mr_status mr_kafka_out_produce(struct mr_kafka_out *out, const struct mr_kafka_record *record,
                                     void *opaque, struct mr_error *err);
-/* Delivers waiting reports; waits up to timeout_ms for the first. Returns how many. */
+/* Calls the callback for pending reports; waits up to timeout_ms for the first. Returns how many.
+ */
 uint32_t mr_kafka_out_serve(struct mr_kafka_out *out, uint32_t timeout_ms);
-/* Sends what lingers and waits for every report. MR_TIMEOUT when some are missing. */
+/* Sends all records at once and waits for their reports. MR_TIMEOUT: some are missing. */
 enum mr_status mr_kafka_out_flush(struct mr_kafka_out *out, uint32_t timeout_ms);
-/* Records without a report. */
+/* Records whose report is pending. */
 uint32_t mr_kafka_out_pending(struct mr_kafka_out *out);
 /* librdkafka's producer, for worker/kafka/kafka_txn.c. */
 struct rd_kafka_s *mr_kafka_out_handle(struct mr_kafka_out *out);
-/* MR_BACKEND with the reason once broken for good. */
+/* MR_BACKEND with the reason after a fatal error of the producer; otherwise MR_OK. */
 enum mr_status mr_kafka_out_fatal(struct mr_kafka_out *out, struct mr_error *err);
 
 #endif
