@@ -53,7 +53,8 @@ static void a_record_arrives_whole_and_is_reported(void **state)
     assert_int_equal(seen.key.length, 3);
     assert_int_equal(seen.header_count, 3);
     assert_null(mr_kafka_record_header(&seen, "b")->value);
-    assert_int_equal(mr_kafka_record_header(&seen, "a")->length, 2); /* the last one counts */
+    assert_int_equal(mr_kafka_record_header(&seen, "a")->length,
+                     2); /* the last header of a name is used */
     assert_null(mr_kafka_record_header(&seen, "c"));
     mr_kafka_reader_destroy(reader);
 }
@@ -83,7 +84,7 @@ static void reports_ring_the_wake(void **state)
     close_broker(&broker);
 }
 
-static void a_record_that_can_never_go_is_refused_or_reported(void **state)
+static void a_record_that_cannot_be_produced_is_refused_or_reported(void **state)
 {
     struct bus *bus = *state;
     struct mr_error err = {0};
@@ -101,7 +102,7 @@ static void a_record_that_can_never_go_is_refused_or_reported(void **state)
     assert_int_equal(bus->producing.last, MR_BAD_CONFIG);
 }
 
-static void a_passing_broker_error_is_not_seen(void **state)
+static void a_transient_broker_error_is_not_reported(void **state)
 {
     struct bus *bus = *state;
     add_topic(&bus->broker, "t", 1);
@@ -110,7 +111,7 @@ static void a_passing_broker_error_is_not_seen(void **state)
     assert_int_equal(bus->producing.reports, 1);
 }
 
-static void a_broken_producer_says_so(void **state)
+static void a_fatal_producer_error_is_reported(void **state)
 {
     struct bus *bus = *state;
     struct mr_error err = {0};
@@ -139,7 +140,7 @@ static void partitions_of_a_missing_topic_are_none_and_it_is_not_created(void **
     assert_int_equal(count, 3);
 }
 
-static void records_wait_for_a_broker_that_is_away(void **state)
+static void records_wait_for_an_unreachable_broker(void **state)
 {
     struct bus *bus = *state;
     add_topic(&bus->broker, "t", 1);
@@ -159,11 +160,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BUS_TEST(a_record_arrives_whole_and_is_reported),
         cmocka_unit_test(reports_ring_the_wake),
-        BUS_TEST(a_record_that_can_never_go_is_refused_or_reported),
-        BUS_TEST(a_passing_broker_error_is_not_seen),
-        BUS_TEST(a_broken_producer_says_so),
+        BUS_TEST(a_record_that_cannot_be_produced_is_refused_or_reported),
+        BUS_TEST(a_transient_broker_error_is_not_reported),
+        BUS_TEST(a_fatal_producer_error_is_reported),
         BUS_TEST(partitions_of_a_missing_topic_are_none_and_it_is_not_created),
-        BUS_TEST(records_wait_for_a_broker_that_is_away),
+        BUS_TEST(records_wait_for_an_unreachable_broker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

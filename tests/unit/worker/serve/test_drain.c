@@ -11,7 +11,7 @@ static bool at_once(void *context)
     return true;
 }
 
-/* A worker that computes a request which will not end by itself before long. */
+/* A worker that runs a long request. */
 static struct mr_worker *busy_worker(struct serving *serving, struct producing *producing)
 {
     struct mr_worker *worker = NULL;
@@ -45,7 +45,7 @@ static void a_drain_ends_at_its_timeout_or_when_told_to_stop_now(void **state)
     }
 }
 
-static void a_worker_that_failed_ends_as_failed(void **state)
+static void a_failed_worker_drains_with_the_failure_code(void **state)
 {
     (void)state;
     struct serving serving;
@@ -63,7 +63,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_drain_ends_at_its_timeout_or_when_told_to_stop_now),
-        cmocka_unit_test(a_worker_that_failed_ends_as_failed),
+        cmocka_unit_test(a_failed_worker_drains_with_the_failure_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

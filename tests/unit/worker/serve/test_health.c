@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-/* A worker that has no parts yet but the one that answers. */
+/* A worker without parts, for the HTTP server. */
 static struct mr_worker *worker_at(const struct mr_config *config)
 {
     struct mr_worker *worker = calloc(1, sizeof *worker);
@@ -27,7 +27,7 @@ static struct mr_worker *worker_at(const struct mr_config *config)
     return worker;
 }
 
-/* The answer to GET path: its status line, headers and body. */
+/* The reply to GET path: status line, headers and body. */
 static const char *get(const struct mr_worker *worker, const char *path)
 {
     static char reply[4096];
@@ -71,7 +71,7 @@ static void a_worker_that_loads_is_alive_and_not_ready(void **state)
     mr_worker_destroy(worker, 0);
 }
 
-static void a_worker_that_failed_says_why(void **state)
+static void a_failed_worker_reports_the_reason(void **state)
 {
     (void)state;
     const struct mr_config config = {.http = "127.0.0.1:0"};
@@ -107,7 +107,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_that_loads_is_alive_and_not_ready),
-        cmocka_unit_test(a_worker_that_failed_says_why),
+        cmocka_unit_test(a_failed_worker_reports_the_reason),
         cmocka_unit_test(the_pages_can_be_off_and_a_bad_address_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
