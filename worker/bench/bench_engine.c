@@ -82,7 +82,7 @@ static enum mr_status submit(struct bench *bench, uint32_t number, uint32_t prom
 {
     struct mr_submission submission = {.tenant = "default", .arrival_ns = mr_clock_ns()};
     submission.request = make_request(bench, number, prompt_tokens, output_tokens);
-    if (!submission.request) return mr_fail(err, MR_NOMEM, "bench request");
+    if (!submission.request) return mr_fail(err, MR_NOMEM, "no memory for a request");
     enum mr_status status = mr_engine_submit(bench->engine, &submission, err);
     if (status == MR_OK) {
         bench->running++;

@@ -173,8 +173,7 @@ static enum mr_status run(struct fleet *fleet, struct mr_error *err)
     return MR_OK;
 }
 
-/* Request ids and prompts are new in every run, so that no run gets cache hits from an earlier one.
- */
+/* Every run has new request ids and prompts, so that it gets no cache hits from earlier runs. */
 static enum mr_status begin(struct fleet *fleet, uint32_t request_count, const char *kind,
                             struct mr_error *err)
 {

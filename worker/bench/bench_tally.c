@@ -13,8 +13,7 @@ struct progress {
     enum state state;
     uint32_t attempt, tokens; /* tokens: in the token records of this attempt */
     uint32_t prompt_tokens, completion_tokens;
-    uint64_t sent_ns, first_ns, last_ns,
-        end_ns; /* of the request, first and last token record, result */
+    uint64_t sent_ns, first_ns, last_ns, end_ns; /* first and last token record, result */
     float queue_ms, prefill_ms, worker_itl_max_ms;
 };
 

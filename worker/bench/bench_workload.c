@@ -13,8 +13,7 @@ uint64_t mr_bench_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* The stride is coprime to the number of lengths, so every length occurs once before any repeats.
- */
+/* The stride is coprime to the number of lengths: no length repeats before all have occurred. */
 uint32_t mr_bench_workload_prompt_tokens(const struct mr_bench_workload *workload, uint32_t number)
 {
     if (!workload->mix) return workload->prompt_tokens;

@@ -78,7 +78,7 @@ int mr_cli_check(const struct mr_config *config, struct mr_log *log)
 {
     (void)log;
     struct checking checking = {config, MR_EXIT_DONE};
-    printf("ok    %-8s read\n", "options");
+    printf("ok    %-8s valid\n", "options");
     check_model(&checking);
     check_broker(&checking);
     return checking.code;

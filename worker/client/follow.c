@@ -40,8 +40,7 @@ static void show(struct mr_follow *follow, struct mr_text text)
     follow->shown_length += text.length;
 }
 
-/* Prints the text that stands at byte `at` of the answer, without the part that was printed before.
- */
+/* Prints the text at byte `at` of the answer, without the part that was printed before. */
 static void show_at(struct mr_follow *follow, size_t at, struct mr_text text)
 {
     size_t printed = follow->shown_length > at ? follow->shown_length - at : 0;

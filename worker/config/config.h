@@ -45,8 +45,7 @@ struct mr_text_list {
     size_t count;
 };
 
-/* One --requests-topic NAME[,priority=N][,weight=N][,tenant=TEXT][,queue=TIME][,run=TIME][,strict].
- */
+/* The parts of one --requests-topic NAME[,priority=N][,weight=N][,tenant=NAME]...; see its help. */
 struct mr_request_topic {
     const char *name, *tenant;
     uint32_t tenant_index; /* equal for all topics of one tenant; below tenant_count */

@@ -96,7 +96,7 @@ static enum mr_status read_pairs(struct reader *reader, const char *name)
         if (reader->event.type != YAML_SCALAR_EVENT || !scalar_of(reader))
             return bad(reader, "a map may hold plain values only");
         size_t length = strlen(scalar_of(reader));
-        if ((size_t)head + length >= sizeof pair) return bad(reader, "value is too long");
+        if ((size_t)head + length >= sizeof pair) return bad(reader, "the value is too long");
         memcpy(pair + head, scalar_of(reader), length + 1);
         status = set_value(reader, name, pair);
         if (status != MR_OK) return status;

@@ -4,8 +4,7 @@
  * `kafka`) a map of NAME: VALUE. Aliases, nested sections, a repeated name and a file above
  * MR_CONFIG_FILE_BYTES_MAX are errors.
  *
- * Owner:  the main thread, at start. Memory: none kept. Errors: MR_BAD_CONFIG with file and line.
- */
+ * Owner: the main thread, at start. Memory: none kept. Errors: MR_BAD_CONFIG with file and line. */
 #ifndef MR_WORKER_CONFIG_CONFIG_FILE_H
 #define MR_WORKER_CONFIG_CONFIG_FILE_H
 

@@ -238,7 +238,9 @@ static enum mr_status fill_property(struct mr_config *config, const char **prope
     memcpy(text, *property, name);
     enum mr_status status = MR_OK;
     const char *value = variable ? getenv(given + 4) : given + 1;
-    if (!value) return mr_fail(err, MR_BAD_CONFIG, "kafka: %.64s is not set", given + 4);
+    if (!value)
+        return mr_fail(err, MR_BAD_CONFIG, "kafka: the environment variable %.64s is not set",
+                       given + 4);
     if (file)
         status = read_value(given + 1, text + name, &length, err);
     else

@@ -15,8 +15,7 @@
 #define ENVIRONMENT_HEAD "MILLRACE_"
 #define NAME_BYTES_MAX   ((size_t)64)
 #define VALUE_SEPARATORS ";\n" /* between the values of a list in one environment variable */
-#define FLAG_FIRST       0x100 /* above all character codes, which getopt_long returns for other cases \
-                                */
+#define FLAG_FIRST       0x100 /* above the character codes that getopt_long returns */
 #define FLAG_NEGATED     0x1000
 #define LONG_OPTIONS_MAX (2 * MR_OPTION_COUNT_MAX + 1)
 
@@ -81,7 +80,7 @@ static enum mr_status apply_list(struct mr_config *config, const struct mr_optio
     while (status == MR_OK && *text) {
         size_t length = strcspn(text, VALUE_SEPARATORS);
         char *element = mr_option_copy(config, text, length);
-        if (!element) return mr_fail(err, MR_BAD_CONFIG, "%s: value too long", option->name);
+        if (!element) return mr_fail(err, MR_BAD_CONFIG, "%s: the value is too long", option->name);
         if (length) status = mr_option_apply(config, option, element, MR_ORIGIN_ENVIRONMENT, err);
         text += length + (text[length] != '\0');
     }

@@ -30,8 +30,7 @@ void mr_config_print(const struct mr_config *config, FILE *out);
 /* "serve", "demo" and so on; static text. */
 const char *mr_command_name(enum mr_command command);
 
-/* Prints the options of one command with their defaults; for MR_COMMAND_HELP the list of commands.
- */
+/* Prints the options of one command with their defaults; MR_COMMAND_HELP: the list of commands. */
 void mr_options_print_help(enum mr_command command, FILE *out);
 /* Prints the manual page in man(7) format. */
 void mr_options_print_man(FILE *out);

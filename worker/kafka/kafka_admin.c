@@ -49,13 +49,13 @@ static const char *reason_of(const struct mr_kafka_admin *admin)
     bool old = admin->refused && rd_kafka_version() < VERSION_2_6_1;
     for (size_t i = 0; old && list && i < list->count; i++)
         if (strstr(list->values[i], "=SCRAM-"))
-            return "login refused; SCRAM with Kafka 4 needs librdkafka 2.6.1 or later, PLAIN does "
-                   "not";
+            return "login refused; with Kafka 4, SCRAM needs librdkafka 2.6.1 or later; PLAIN "
+                   "works "
+                   "with every version";
     return admin->reason;
 }
 
-/* librdkafka retries every error without end; refused marks the errors that a retry cannot change.
- */
+/* librdkafka retries after every error; refused marks errors that a retry cannot change. */
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
     (void)rk;
@@ -127,8 +127,7 @@ enum mr_status mr_kafka_admin_partitions(struct mr_kafka_admin *admin, const cha
     return mr_kafka_client_partitions(admin->rk, topic, timeout_ms, count, err);
 }
 
-/* The embedded broker has no CreateTopics request; a producer's metadata request creates the topic.
- */
+/* The embedded broker has no CreateTopics request; a metadata request creates the topic. */
 static enum mr_status create_by_metadata(struct mr_kafka_admin *admin, const char *topic,
                                          uint32_t timeout_ms, struct mr_error *err)
 {

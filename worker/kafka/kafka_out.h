@@ -46,8 +46,8 @@ enum mr_status mr_kafka_out_prime(struct mr_kafka_out *out, const char *topic, u
  * MR_RECORD_TOO_LARGE, MR_BAD_CONFIG (no such topic or partition), MR_BACKEND. */
 enum mr_status mr_kafka_out_produce(struct mr_kafka_out *out, const struct mr_kafka_record *record,
                                     void *opaque, struct mr_error *err);
-/* Calls the callback for pending reports; waits up to timeout_ms for the first. Returns how many.
- */
+/* Calls the callback for pending reports, after waiting up to timeout_ms for the first; their
+ * count. */
 uint32_t mr_kafka_out_serve(struct mr_kafka_out *out, uint32_t timeout_ms);
 /* Sends all records at once and waits for their reports. MR_TIMEOUT: some are missing. */
 enum mr_status mr_kafka_out_flush(struct mr_kafka_out *out, uint32_t timeout_ms);

@@ -101,8 +101,7 @@ static enum mr_status choose_start(struct mr_kafka_reader *reader,
     return MR_OK;
 }
 
-/* Stores the present end of each partition that has records between the start position and the end.
- */
+/* Stores the present end of each partition that has records after the start position. */
 static void note_ends(struct mr_kafka_reader *reader, const struct mr_kafka_reader_options *options,
                       const rd_kafka_topic_partition_list_t *list)
 {

@@ -38,8 +38,7 @@ enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
 void mr_kafka_reader_destroy(struct mr_kafka_reader *reader);
 /* True until _take has returned every record that existed at _create after the start position. */
 bool mr_kafka_reader_is_behind(const struct mr_kafka_reader *reader);
-/* Waits up to timeout_ms for the next record, which is borrowed until the next call; false: none.
- */
+/* Waits up to timeout_ms for the next record, borrowed until the next call; false: none. */
 bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
                           struct mr_kafka_record *record);
 

@@ -32,8 +32,7 @@ static const double request_bounds[] = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10, 
 static const double token_bounds[] = {1,   2,   5,   10,  20,  50,  100, 200,
                                       500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5};
 
-/* X(enum, name, labels, bounds, HELP); "": HELP stands at the row above, which has the same name.
- */
+/* X(enum, name, labels, bounds, HELP). HELP "": the row above has the same name and the HELP. */
 #define HISTOGRAM_LIST(X)                                                                          \
     X(FIRST_TOKEN_FROM_INTAKE, "time_to_first_token_seconds", "from=\"intake\"",                   \
       first_token_bounds,                                                                          \
@@ -91,7 +90,7 @@ static const struct engine_metric {
     enum field_type field_type;
     size_t offset;
     double divisor; /* from the field's unit to seconds; 0: the field is a count */
-    const char *help; /* "": HELP stands at the row above, which has the same name */
+    const char *help; /* "": the row above has the same name and the HELP */
 } engine_table[] = {
     {"requests_running", "", "gauge", FIELD(running), 0,
      "Sequences in the running batch."},

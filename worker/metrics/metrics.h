@@ -7,8 +7,7 @@
  *
  * Threads: any; a lock inside is held briefly. Memory: allocated in _create, with room for the lag
  * of MR_METRICS_PARTITIONS_MAX partitions; further ones are not shown. Errors: only _create and
- * _render.
- */
+ * _render. */
 #ifndef MR_WORKER_METRICS_METRICS_H
 #define MR_WORKER_METRICS_METRICS_H
 

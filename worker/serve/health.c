@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An engine thread with work that completes no loop for this long is stuck. Far above the longest
- * step. */
+/* An engine thread that has work and completes no loop for this long counts as stuck; no step takes
+ * nearly as long. */
 #define STUCK_NS ((uint64_t)60000000000)
 
 static void reply_text(struct mr_http_reply *reply, unsigned code, const char *text)

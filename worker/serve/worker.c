@@ -81,8 +81,7 @@ static enum mr_status ensure_topics(struct mr_worker *worker, struct mr_kafka_ad
     return status;
 }
 
-/* Retries while the broker is unreachable; returns at once when the broker refuses the connection.
- */
+/* Retries while the broker is unreachable, but not when the broker refuses the connection. */
 static enum mr_status wait_for_broker(struct mr_worker *worker, struct mr_kafka_admin *admin,
                                       bool *embedded, struct mr_error *err)
 {
