@@ -87,8 +87,8 @@ static void carry_out_copies(struct mr_engine *engine, const struct mr_plan *pla
         struct mr_kv_match *match = &sequence->match;
         if (match->copy_tokens == 0) continue;
         struct mr_kv_place from = {.block = match->copy_from}, to = {.block = match->copy_to};
-        from.slot = mr_kv_window_slot(engine->cache, from.block);
-        to.slot = mr_kv_window_slot(engine->cache, to.block);
+        from.slot = mr_kv_cache_slot(engine->cache, from.block);
+        to.slot = mr_kv_cache_slot(engine->cache, to.block);
         model->kv_copy(model->context, from, to, match->copy_tokens);
         mr_kv_cache_copied(sequence->table, match);
         match->copy_tokens = 0;

@@ -19,7 +19,7 @@ static uint64_t hash_of(const char *name)
     return hash;
 }
 
-static uint32_t place_of(struct mr_byte_budget *budget, uint64_t tenant, uint64_t now_ns)
+static uint32_t find_bucket(struct mr_byte_budget *budget, uint64_t tenant, uint64_t now_ns)
 {
     uint32_t oldest = 0;
     for (uint32_t i = 0; i < MR_BUDGET_TENANTS_MAX; i++) {
@@ -39,7 +39,7 @@ bool mr_byte_budget_take(struct mr_byte_budget *budget, const char *tenant, uint
                          uint64_t now_ns)
 {
     if (budget->bytes_per_second == 0) return true;
-    uint32_t at = place_of(budget, hash_of(tenant), now_ns);
+    uint32_t at = find_bucket(budget, hash_of(tenant), now_ns);
     uint64_t full = 2 * budget->bytes_per_second, passed_ns = now_ns - budget->tenants[at].seen_ns;
     if (passed_ns > 2 * SECOND_NS) passed_ns = 2 * SECOND_NS;
     double earned = (double)budget->bytes_per_second * (double)passed_ns / (double)SECOND_NS;

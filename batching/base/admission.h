@@ -21,11 +21,6 @@ struct mr_peak_entry {
     uint32_t unique; /* of those, the ones no entry before this one holds */
 };
 
-static inline uint32_t mr_blocks_for(uint32_t tokens)
-{
-    return tokens / MR_BLOCK_TOKENS + (tokens % MR_BLOCK_TOKENS != 0);
-}
-
 /* Puts entry into entries[0..count), which stays sorted by left, most first; returns its index.
  * There must be room for one more. */
 uint32_t mr_peak_insert(struct mr_peak_entry *entries, uint32_t count, struct mr_peak_entry entry);

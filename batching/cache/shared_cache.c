@@ -47,7 +47,7 @@ struct mr_kv_place mr_shared_place(const struct mr_shared_cache *shared, uint32_
                                    uint32_t first)
 {
     return (struct mr_kv_place){
-        .block = block, .slot = mr_kv_window_slot(shared->options.cache, block), .first = first};
+        .block = block, .slot = mr_kv_cache_slot(shared->options.cache, block), .first = first};
 }
 
 size_t mr_shared_kv_bytes(const struct mr_shared_cache *shared, uint32_t token_count)
@@ -239,7 +239,7 @@ bool mr_shared_cache_ask(struct mr_shared_cache *shared, struct mr_job *job, uin
     request.count = fill_question(shared, job);
     if (request.count == 0) return true;
     request.ticket = mr_shared_ticket(shared, (uint32_t)(ask - shared->asks));
-    if (!tier->ask(tier->context, &request)) {
+    if (!tier->lookup(tier->context, &request)) {
         shared->stats.asks_refused++;
         return true;
     }
@@ -288,7 +288,7 @@ static bool ask_for_pieces(struct mr_shared_cache *shared, struct mr_tier_ask *a
     struct mr_tier_request request = {.items = shared->items, .tenant = job->tenant};
     request.count = fill_pieces(shared, job, block, 0);
     request.ticket = mr_shared_ticket(shared, (uint32_t)(ask - shared->asks));
-    if (request.count == 0 || !tier->ask(tier->context, &request)) return false;
+    if (request.count == 0 || !tier->lookup(tier->context, &request)) return false;
     ask->pieces = true;
     ask->ticket = job->tier.ticket = request.ticket;
     return true;
@@ -388,7 +388,7 @@ void mr_shared_cache_poll(struct mr_shared_cache *shared, uint64_t now_ns)
     struct mr_tier_answer answer;
     shared->now_ns = now_ns;
     while (tier->poll(tier->context, &answer)) {
-        if (answer.work == MR_TIER_ASK)
+        if (answer.work == MR_TIER_LOOKUP)
             ask_answered(shared, &answer);
         else if (answer.work == MR_TIER_LOAD)
             mr_shared_load_answered(shared, &answer, now_ns);

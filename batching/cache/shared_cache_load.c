@@ -188,7 +188,7 @@ static void count_decision(struct mr_shared_cache *shared)
 /* Blocks come in whole, also those the window will have left behind when the front is there. */
 static bool has_slots(struct mr_sequence *sequence, uint32_t end)
 {
-    if (!mr_kv_window_promise(sequence->table, end, true)) return false;
+    if (!mr_kv_window_reserve(sequence->table, end, true)) return false;
     mr_kv_window_slide(sequence->table, sequence->num_computed, end);
     return true;
 }
@@ -450,11 +450,11 @@ void mr_shared_load_answered(struct mr_shared_cache *shared, const struct mr_tie
         return;
     }
     if (load->sequence == NULL) {
-        shared->stats.unused_items += answer->there;
+        shared->stats.unused_items += answer->loaded;
         return;
     }
     MR_ASSERT(answer->index < load->item_count && load->states[answer->index] == MR_ITEM_PENDING);
-    if (answer->there)
+    if (answer->loaded)
         item_arrived(shared, load, answer->index, now_ns);
     else
         note_missing(shared, load, answer->index);
@@ -487,7 +487,7 @@ uint64_t mr_shared_load_until_ns(const struct mr_shared_cache *shared,
 {
     const struct mr_tier *tier = shared->options.tier;
     struct mr_tier_rates rates = tier->rates(tier->context);
-    uint64_t heard_ns = rates.heard_ns > load->begun_ns ? rates.heard_ns : load->begun_ns;
+    uint64_t heard_ns = rates.received_ns > load->begun_ns ? rates.received_ns : load->begun_ns;
     uint64_t until_ns = heard_ns + rates.round_trip_ns + (uint64_t)(MR_LOAD_STALL_MS * 1e6);
     return until_ns < load->until_ns ? until_ns : load->until_ns;
 }
@@ -511,10 +511,10 @@ static void wait_again(const struct mr_shared_cache *shared, struct mr_tier_load
 {
     const struct mr_tier *tier = shared->options.tier;
     const struct mr_tier_rates rates = tier->rates(tier->context);
-    load->holds = load->given_another = rates.heard_ns > load->given_up_ns;
+    load->holds = load->given_another = rates.received_ns > load->given_up_ns;
     load->given_up_ns = 0;
     if (load->holds)
-        load->until_ns = rates.heard_ns +
+        load->until_ns = rates.received_ns +
                          (uint64_t)(mr_load_gate_patience_ms(&rates, shared->block_bytes) * 1e6);
 }
 

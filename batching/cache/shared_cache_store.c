@@ -93,7 +93,7 @@ static bool store_some(struct mr_shared_cache *shared, struct mr_sequence *seque
            (direct || has_buffer(shared))) {
         uint32_t index = sequence->stored_tokens / MR_BLOCK_TOKENS;
         uint32_t block = sequence->table->blocks[index];
-        if (!mr_kv_window_is_complete(shared->options.cache, block)) {
+        if (!mr_kv_cache_is_complete(shared->options.cache, block)) {
             sequence->stored_tokens = UINT32_MAX; /* the chain ends here */
             break;
         }
@@ -167,7 +167,7 @@ static void store_tail(struct mr_shared_cache *shared, struct mr_sequence *seque
     if (sequence->stored_tokens / MR_BLOCK_TOKENS != index) return;
     if (sequence->stored_tokens + MR_PIECE_TOKENS > end && !entry) return;
     if (end % MR_BLOCK_TOKENS > 0 &&
-        !mr_kv_window_is_complete(shared->options.cache, sequence->table->blocks[index]))
+        !mr_kv_cache_is_complete(shared->options.cache, sequence->table->blocks[index]))
         return;
     struct mr_tier_keep *keep = free_keep(shared);
     if (keep == NULL || !has_buffer(shared)) return;

@@ -210,7 +210,7 @@ static enum verdict weigh(struct mr_scheduler *scheduler, struct mr_sequence *se
     uint64_t bytes =
         mr_memory_estimate(&scheduler->options.geometry, sequence->num_tokens, row->token_count);
     if (!mr_prefill_budget_fits(&round->starts, bytes)) return PASSED_OVER;
-    if (!mr_kv_window_promise(sequence->table, sequence->capacity, false) ||
+    if (!mr_kv_window_reserve(sequence->table, sequence->capacity, false) ||
         mr_kv_cache_reserve(sequence->table, sequence->num_tokens) != MR_OK)
         return MISFIT;
     mr_prefill_budget_take(&round->starts, bytes);

@@ -56,7 +56,7 @@ static struct fake_tier_event *add_event(struct fake_tier *tier, uint64_t ticket
     return event;
 }
 
-static bool ask(void *context, const struct mr_tier_request *request)
+static bool lookup(void *context, const struct mr_tier_request *request)
 {
     struct fake_tier *tier = context;
     tier->asks++;
@@ -68,7 +68,7 @@ static bool ask(void *context, const struct mr_tier_request *request)
     uint64_t latency_ns = tier->options.latency_ns;
     if (chance(tier, tier->options.late_percent)) latency_ns *= 100;
     struct fake_tier_event *event =
-        add_event(tier, request->ticket, MR_TIER_ASK, *tier->now_ns + latency_ns);
+        add_event(tier, request->ticket, MR_TIER_LOOKUP, *tier->now_ns + latency_ns);
     event->answer.final = true;
     event->answer.count = count;
     return true;
@@ -171,7 +171,7 @@ static bool poll(void *context, struct mr_tier_answer *answer)
         memmove(tier->events + i, tier->events + i + 1,
                 (--tier->event_count - i) * sizeof *tier->events);
         bool load = event.answer.work == MR_TIER_LOAD && !event.answer.final;
-        if (load) event.answer.there = deliver(tier, &event);
+        if (load) event.answer.loaded = deliver(tier, &event);
         if (event.dropped) continue;
         if (!event.answer.final && event.answer.work == MR_TIER_STORE) {
             check_unchanged(tier, &event);
@@ -218,7 +218,7 @@ static struct mr_tier_rates rates(void *context)
         .up = !tier->options.down,
         .bytes_per_second = tier->options.unmeasured ? 0.0 : tier->options.bytes_per_second,
         .round_trip_ns = tier->options.latency_ns,
-        .heard_ns = tier->stalled_ns > 0 ? tier->stalled_ns : *tier->now_ns};
+        .received_ns = tier->stalled_ns > 0 ? tier->stalled_ns : *tier->now_ns};
 }
 
 struct fake_tier *fake_tier_create(const struct fake_tier_options *options, struct fake_tier *peer)
@@ -233,7 +233,7 @@ struct fake_tier *fake_tier_create(const struct fake_tier_options *options, stru
     MR_ASSERT(tier->entries != NULL && tier->events != NULL);
     tier->random = options->seed * 0x9e3779b97f4a7c15u + 1;
     tier->port = (struct mr_tier){.context = tier,
-                                  .ask = ask,
+                                  .lookup = lookup,
                                   .load = load,
                                   .skip = skip,
                                   .store = store,

@@ -246,8 +246,9 @@ static void enter(struct mr_tier_queue *queue, struct mr_tier_job *job, uint64_t
     queue->all = job;
     queue->job_count++;
     mr_tier_queue_count(queue, counters[job->work], 1);
-    if (job->work == MR_TIER_ASK) mr_tier_queue_count(queue, MR_TIER_ITEMS_ASKED, job->item_count);
-    if (job->work == MR_TIER_ASK) queue->asked_ns = now_ns;
+    if (job->work == MR_TIER_LOOKUP)
+        mr_tier_queue_count(queue, MR_TIER_ITEMS_ASKED, job->item_count);
+    if (job->work == MR_TIER_LOOKUP) queue->asked_ns = now_ns;
     if (job->work == MR_TIER_LOAD) queue->stats.waiting_load_bytes += job->bytes;
     if (job->work == MR_TIER_STORE) queue->stats.waiting_store_bytes += job->bytes;
     if (job->open == 0)
@@ -262,7 +263,7 @@ bool mr_tier_queue_post(struct mr_tier_queue *queue, enum mr_tier_work work,
     MR_ASSERT(request->count > 0);
     struct mr_tier_job *job = job_make(queue, work, request);
     if (!job) return false;
-    bool ask = work == MR_TIER_ASK;
+    bool ask = work == MR_TIER_LOOKUP;
     job->posted_ns = now_ns;
     job->deadline_ns =
         now_ns + (ask ? queue->options.look_timeout_ns : queue->options.transfer_timeout_ns);
@@ -326,7 +327,7 @@ struct mr_tier_rates mr_tier_queue_rates(struct mr_tier_queue *queue)
     struct mr_tier_rates rates = {.up = is_up(queue) && !queue->silent,
                                   .bytes_per_second = queue->bytes_per_second,
                                   .round_trip_ns = queue->round_trip_ns,
-                                  .heard_ns = queue->heard_ns,
+                                  .received_ns = queue->heard_ns,
                                   .waiting_bytes = queue->stats.waiting_load_bytes};
     pthread_mutex_unlock(&queue->mutex);
     return rates;

@@ -105,7 +105,7 @@ static uint32_t there_count(const struct mr_tier_job *job)
 {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < job->item_count; i++) {
-        if (!job->items[i].there && job->work == MR_TIER_ASK) break;
+        if (!job->items[i].there && job->work == MR_TIER_LOOKUP) break;
         sum += job->items[i].there;
     }
     return sum;
@@ -139,7 +139,7 @@ void mr_tier_queue_finish_job(struct mr_tier_queue *queue, struct mr_tier_job *j
     MR_ASSERT(!job->final && job->open == 0 && job->untaken == 0);
     struct mr_tier_note *node = &job->answers[job->item_count];
     job->final = true;
-    if (job->work == MR_TIER_ASK && !job->abandoned) measure_ask(queue, job, now_ns);
+    if (job->work == MR_TIER_LOOKUP && !job->abandoned) measure_ask(queue, job, now_ns);
     if (job->work == MR_TIER_STORE) queue->stats.waiting_store_bytes -= job->bytes;
     if (job->work == MR_TIER_LOAD && job->begun_ns && now_ns > job->begun_ns)
         measure_load(queue, job, now_ns);
@@ -173,7 +173,7 @@ static void finish_item(struct mr_tier_queue *queue, struct mr_tier_job *job, ui
         count_loaded(queue, job, index);
         struct mr_tier_note *node = &job->answers[index];
         node->answer = (struct mr_tier_answer){
-            .ticket = job->ticket, .work = job->work, .index = index, .there = item->there};
+            .ticket = job->ticket, .work = job->work, .index = index, .loaded = item->there};
         if (!job->abandoned) answer(queue, job, node);
     } else if (job->work == MR_TIER_STORE && !item->known) {
         mr_tier_queue_count(queue, item->there ? MR_TIER_ITEMS_STORED : MR_TIER_ITEMS_DROPPED, 1);
@@ -364,7 +364,7 @@ static void finish_look(struct mr_tier_queue *queue, struct mr_tier_part *part, 
     part->there = good;
     job->late |= part->unanswered;
     job->open--;
-    if (job->work == MR_TIER_ASK) {
+    if (job->work == MR_TIER_LOOKUP) {
         if (!good) item->bad = true;
         if (--item->left == 0) finish_item(queue, job, part->item, now_ns);
         if (!good) mr_key_memory_remove(queue->present, item->key);
@@ -427,7 +427,7 @@ bool mr_tier_queue_is_unwanted(struct mr_tier_queue *queue, const struct mr_tier
     pthread_mutex_lock(&queue->mutex);
     const struct mr_tier_job *job = part->job;
     bool get = part->step == MR_TIER_STEP_GET, tidy = part->step == MR_TIER_STEP_TIDY;
-    bool unwanted = (job->abandoned && job->work != MR_TIER_ASK && !tidy) ||
+    bool unwanted = (job->abandoned && job->work != MR_TIER_LOOKUP && !tidy) ||
                     (get && part->item < job->skip_below);
     unwanted = unwanted && !part->released;
     pthread_mutex_unlock(&queue->mutex);

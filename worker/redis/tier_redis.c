@@ -32,10 +32,10 @@ struct mr_tier_redis {
 
 /* ---- the table ---- */
 
-static bool ask(void *context, const struct mr_tier_request *request)
+static bool lookup(void *context, const struct mr_tier_request *request)
 {
     struct mr_tier_redis *tier = context;
-    return mr_tier_queue_post(tier->queue, MR_TIER_ASK, request, mr_clock_ns());
+    return mr_tier_queue_post(tier->queue, MR_TIER_LOOKUP, request, mr_clock_ns());
 }
 
 static bool load(void *context, const struct mr_tier_request *request)
@@ -262,7 +262,7 @@ enum mr_status mr_tier_redis_create(struct mr_tier_redis **out,
     struct mr_tier_redis *tier = calloc(1, sizeof *tier);
     if (!tier) return mr_fail(err, MR_NOMEM, "no memory for the Redis tier");
     tier->table = (struct mr_tier){.context = tier,
-                                   .ask = ask,
+                                   .lookup = lookup,
                                    .load = load,
                                    .skip = skip,
                                    .store = store,

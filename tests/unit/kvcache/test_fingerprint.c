@@ -1,5 +1,7 @@
 #include "kvcache/fingerprint.h"
 
+#include "kvcache/kv_cache.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

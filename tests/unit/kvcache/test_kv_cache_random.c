@@ -115,7 +115,7 @@ static void assert_contents(const struct world *world, const struct sequence *se
         mr_block_id id = sequence->table->blocks[i / BT];
         assert_true(world->contents[(size_t)id * BT + i % BT] == hash);
         if (world->slot_count == 0 || i + world->window <= sequence->computed) continue;
-        uint32_t slot = mr_kv_window_slot(world->cache, id);
+        uint32_t slot = mr_kv_cache_slot(world->cache, id);
         assert_true(world->sliding[(size_t)slot * BT + i % BT] == hash);
     }
 }
@@ -157,8 +157,8 @@ static void run_copy(struct world *world, struct sequence *sequence, struct mr_k
         world->contents[(size_t)match->copy_to * BT + i] =
             world->contents[(size_t)match->copy_from * BT + i];
         if (world->slot_count == 0) continue;
-        size_t from = mr_kv_window_slot(world->cache, match->copy_from);
-        size_t to = mr_kv_window_slot(world->cache, match->copy_to);
+        size_t from = mr_kv_cache_slot(world->cache, match->copy_from);
+        size_t to = mr_kv_cache_slot(world->cache, match->copy_to);
         world->sliding[to * BT + i] = world->sliding[from * BT + i];
     }
     mr_kv_cache_copied(sequence->table, match);
@@ -183,8 +183,8 @@ static void match(struct world *world, struct sequence *sequence)
     else
         mr_kv_cache_match(sequence->table, text->tokens, text->count, &found);
     if (!whole) assert_true(found.token_count == probed || found.token_count == probed / BT * BT);
-    bool promised = mr_kv_window_promise(sequence->table, text->count, draw(world, 16) == 0);
-    if (!promised || draw(world, 16) == 0) { /* preempted before the copy was made */
+    bool reserved = mr_kv_window_reserve(sequence->table, text->count, draw(world, 16) == 0);
+    if (!reserved || draw(world, 16) == 0) { /* preempted before the copy was made */
         if (world->now_ns % 4 == 0) mr_kv_cache_keep(sequence->table, world->now_ns + 40);
         mr_block_table_clear(sequence->table, ++world->now_ns);
         mr_kv_cache_copied(sequence->table, &found);
@@ -215,7 +215,7 @@ static void compute(struct world *world, struct sequence *sequence)
 {
     uint32_t to = sequence->computed + draw(world, sequence->text.count - sequence->computed + 1);
     if (world->slot_count > 0 && to > sequence->computed + STEP) to = sequence->computed + STEP;
-    if (!mr_kv_window_promise(sequence->table, sequence->text.count, false)) {
+    if (!mr_kv_window_reserve(sequence->table, sequence->text.count, false)) {
         preempt(world, sequence);
         return;
     }

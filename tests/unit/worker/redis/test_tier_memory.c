@@ -139,7 +139,7 @@ static uint64_t now_of(const struct stand *stand)
 static bool ask(void *context, const struct mr_tier_request *request)
 {
     struct stand *stand = context;
-    return mr_tier_queue_post(stand->queue, MR_TIER_ASK, request, now_of(stand));
+    return mr_tier_queue_post(stand->queue, MR_TIER_LOOKUP, request, now_of(stand));
 }
 
 static bool load(void *context, const struct mr_tier_request *request)

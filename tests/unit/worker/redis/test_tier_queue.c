@@ -61,9 +61,9 @@ static void nothing_is_taken_while_no_server_answers(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     (void)state;
-    assert_false(post(queue, MR_TIER_ASK, 0));
+    assert_false(post(queue, MR_TIER_LOOKUP, 0));
     mr_tier_queue_set_ready(queue, 0, true, 0);
-    assert_false(post(queue, MR_TIER_ASK, 0)); /* no connection for values */
+    assert_false(post(queue, MR_TIER_LOOKUP, 0)); /* no connection for values */
     assert_false(mr_tier_queue_rates(queue).up);
     mr_tier_queue_set_ready(queue, 2, true, 0);
     assert_true(mr_tier_queue_rates(queue).up);
@@ -88,7 +88,7 @@ static void a_load_goes_from_the_back_and_reports_each_item(void **state)
         if (good) assert_false(mr_tier_queue_finish(queue, part, true, 3)); /* its time to live */
         mr_tier_queue_check(queue);
         assert_true(mr_tier_queue_poll(queue, &answer));
-        assert_true(!answer.final && answer.index == i && answer.there == good);
+        assert_true(!answer.final && answer.index == i && answer.loaded == good);
     }
     assert_true(mr_tier_queue_poll(queue, &answer));
     assert_true(answer.final && answer.count == ITEMS - 1);
@@ -103,7 +103,7 @@ static void an_ask_counts_a_chain(void **state)
     struct mr_tier_part *part;
     (void)state;
     set_ready(queue);
-    assert_true(post(queue, MR_TIER_ASK, 0));
+    assert_true(post(queue, MR_TIER_LOOKUP, 0));
     while ((part = mr_tier_queue_take(queue, 0, 0)) != NULL) /* there: the first and the third */
         assert_false(mr_tier_queue_finish(queue, part, part->item % 2 == 0, 0));
     assert_true(mr_tier_queue_poll(queue, &answer));
@@ -139,7 +139,7 @@ static void loads_go_before_stores(void **state)
     assert_null(mr_tier_queue_take(queue, 1, 1));
     while (mr_tier_queue_poll(queue, &answer)) {
         finals += answer.final;
-        assert_false(answer.there);
+        assert_false(answer.loaded);
         assert_int_equal(answer.count, answer.work == MR_TIER_STORE ? ITEMS : 0);
     }
     assert_int_equal(finals, 2);
@@ -148,21 +148,21 @@ static void loads_go_before_stores(void **state)
 
 static void what_nobody_takes_ends_at_its_deadline(void **state)
 {
-    static const enum mr_tier_work works[] = {MR_TIER_ASK, MR_TIER_LOAD, MR_TIER_STORE};
+    static const enum mr_tier_work works[] = {MR_TIER_LOOKUP, MR_TIER_LOAD, MR_TIER_STORE};
     struct mr_tier_answer answer;
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct mr_tier_queue *queue = open_queue();
         set_ready(queue);
         assert_true(post(queue, works[i], 10));
-        uint64_t due_ns = works[i] == MR_TIER_ASK ? 110 : 1010;
+        uint64_t due_ns = works[i] == MR_TIER_LOOKUP ? 110 : 1010;
         assert_int_equal(mr_tier_queue_expire(queue, due_ns - 1), due_ns);
         assert_false(mr_tier_queue_poll(queue, &answer));
         mr_tier_queue_expire(queue, due_ns);
         assert_true(mr_tier_queue_has_news(queue));
         assert_false(mr_tier_queue_has_news(queue));
         for (uint32_t item = 0; item < ITEMS && works[i] == MR_TIER_LOAD; item++)
-            assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.there);
+            assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.loaded);
         assert_true(mr_tier_queue_poll(queue, &answer));
         assert_true(answer.final && answer.count == 0);
         close_queue(queue);
@@ -183,13 +183,13 @@ static void what_nobody_has_taken_is_over_when_no_connection_is_left(void **stat
     mr_tier_queue_set_ready(queue, 1, false, 1);
     assert_true(mr_tier_queue_has_news(queue));
     for (uint32_t i = 0; i + 1 < ITEMS; i++)
-        assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.there);
+        assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.loaded);
     assert_false(mr_tier_queue_poll(queue, &answer));
     assert_false(mr_tier_queue_finish(queue, part, false, 1));
-    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == ITEMS - 1 && !answer.there);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == ITEMS - 1 && !answer.loaded);
     assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 0);
     set_ready(queue);
-    assert_true(post(queue, MR_TIER_ASK, 2));
+    assert_true(post(queue, MR_TIER_LOOKUP, 2));
     mr_tier_queue_set_ready(queue, 0, false, 3);
     assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 0);
     assert_int_equal(mr_tier_queue_stats(queue).counters[MR_TIER_ASKS_LATE], 1);
@@ -204,7 +204,7 @@ static void a_silent_server_is_asked_for_nothing(void **state)
     set_ready(queue);
     mr_tier_queue_set_silent(queue, true);
     assert_false(mr_tier_queue_rates(queue).up);
-    assert_false(post(queue, MR_TIER_ASK, 0));
+    assert_false(post(queue, MR_TIER_LOOKUP, 0));
     assert_false(post(queue, MR_TIER_LOAD, 0));
     assert_true(post(queue, MR_TIER_STORE, 0)); /* that can wait */
     mr_tier_queue_set_silent(queue, false);
@@ -227,16 +227,16 @@ static void drops_are_heard_for_what_they_are_worth(void **state)
     assert_true(post(queue, MR_TIER_LOAD, begun_ns));
     struct mr_tier_part *part = mr_tier_queue_take(queue, 1, begun_ns);
     assert_non_null(part);
-    assert_int_equal(mr_tier_queue_rates(queue).heard_ns, begun_ns);
+    assert_int_equal(mr_tier_queue_rates(queue).received_ns, begun_ns);
     mr_tier_queue_heard(queue, 10, begun_ns + second_ns);
-    assert_int_equal(mr_tier_queue_rates(queue).heard_ns, begun_ns + second_ns / 10);
+    assert_int_equal(mr_tier_queue_rates(queue).received_ns, begun_ns + second_ns / 10);
     mr_tier_queue_heard(queue, 1000, begun_ns + second_ns);
-    assert_int_equal(mr_tier_queue_rates(queue).heard_ns, begun_ns + second_ns);
+    assert_int_equal(mr_tier_queue_rates(queue).received_ns, begun_ns + second_ns);
     mr_tier_queue_set_ready(queue, 1, false, begun_ns);
     mr_tier_queue_set_ready(queue, 2, false, begun_ns);
     assert_false(mr_tier_queue_finish(queue, part, false, begun_ns));
     while (mr_tier_queue_poll(queue, &answer))
-        assert_false(answer.there);
+        assert_false(answer.loaded);
     close_queue(queue);
 }
 
@@ -297,7 +297,7 @@ static void not_more_is_on_its_way_than_comes_soon(void **state)
                 while (mr_tier_queue_finish(queue, parts[taken], true, 2)) {
                 }
         while (mr_tier_queue_poll(queue, &answer))
-            assert_true(answer.final ? answer.count == ITEMS : answer.there);
+            assert_true(answer.final ? answer.count == ITEMS : answer.loaded);
         close_queue(queue);
     }
 }
@@ -333,7 +333,7 @@ static void not_more_is_on_its_way_than_redis_copies_in_time(void **state)
     assert_int_equal(sum, ITEMS * length);
     assert_in_range(most, MR_TIER_AHEAD_BYTES / 2, MR_TIER_AHEAD_BYTES);
     while (mr_tier_queue_poll(queue, &answer))
-        assert_true(answer.final ? answer.count == ITEMS : answer.there);
+        assert_true(answer.final ? answer.count == ITEMS : answer.loaded);
     close_queue(queue);
 }
 
@@ -359,7 +359,7 @@ static void one_connection_always_has_the_next_value_coming(void **state)
     assert_false(mr_tier_queue_finish(queue, parts[2], false, 2));
     mr_tier_queue_expire(queue, 2000);
     while (mr_tier_queue_poll(queue, &answer))
-        assert_false(answer.there);
+        assert_false(answer.loaded);
     close_queue(queue);
 }
 
@@ -379,11 +379,11 @@ static void what_is_skipped_while_it_comes_is_released(void **state)
     assert_true(mr_tier_queue_finish(queue, last, true, 2));
     assert_false(mr_tier_queue_finish(queue, last, true, 2));
     for (uint32_t i = 0; i < 2; i++) /* nobody had begun them */
-        assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == i && !answer.there);
-    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 3 && answer.there);
+        assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == i && !answer.loaded);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 3 && answer.loaded);
     assert_false(mr_tier_queue_poll(queue, &answer));
     mr_tier_queue_release(queue, third, 2);
-    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 2 && !answer.there);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 2 && !answer.loaded);
     assert_false(answer.final);
     assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 1);
     mr_tier_queue_check(queue);
@@ -449,7 +449,7 @@ static void jobs_are_bounded(void **state)
     uint32_t count = 0, finals = 0;
     (void)state;
     set_ready(queue);
-    while (count < 2 * MR_TIER_JOBS_MAX && post(queue, MR_TIER_ASK, 0))
+    while (count < 2 * MR_TIER_JOBS_MAX && post(queue, MR_TIER_LOOKUP, 0))
         count++;
     assert_int_equal(count, MR_TIER_JOBS_MAX);
     mr_tier_queue_expire(queue, 1000);

@@ -89,7 +89,7 @@ static uint32_t finish(struct rig *rig, uint64_t ticket, bool *arrived)
         assert_int_equal(answer.ticket, ticket);
         if (!answer.final) {
             assert_true(arrived && !arrived[answer.index]);
-            arrived[answer.index] = answer.there;
+            arrived[answer.index] = answer.loaded;
         }
     }
     assert_true(answer.final);
@@ -105,7 +105,7 @@ static struct mr_tier_request request_of(struct rig *rig, uint64_t ticket, uint3
 static uint32_t do_ask(struct rig *rig, uint32_t count)
 {
     struct mr_tier_request request = request_of(rig, 1, count);
-    assert_true(rig->table->ask(rig->table->context, &request));
+    assert_true(rig->table->lookup(rig->table->context, &request));
     return finish(rig, 1, NULL);
 }
 
@@ -343,14 +343,14 @@ static void a_silent_server_costs_one_timeout(void **state)
     assert_int_equal(do_ask(rig, 2), 0);
     assert_false(rig->table->rates(rig->table->context).up);
     struct mr_tier_request request = request_of(rig, 9, 2);
-    assert_false(rig->table->ask(rig->table->context, &request));
+    assert_false(rig->table->lookup(rig->table->context, &request));
     assert_true(counter(rig, MR_TIER_ASKS_LATE) >= 1);
     atomic_store(&rig->redis->silent, false);
     wait_up(rig, true);
     uint32_t found = 0;
     for (int i = 0; i < 200 && found < 2; i++, usleep(10000)) {
         request = request_of(rig, 9, 2);
-        if (rig->table->ask(rig->table->context, &request)) found = finish(rig, 9, NULL);
+        if (rig->table->lookup(rig->table->context, &request)) found = finish(rig, 9, NULL);
     }
     assert_int_equal(found, 2);
     rig_close(rig);
@@ -505,7 +505,7 @@ static void starts_without_a_server_and_meets_it_later(void **state)
     rig.table = mr_tier_redis_table(rig.tier);
     struct mr_tier_request request = request_of(&rig, 1, 1);
     rig.items[0].length = 100;
-    assert_false(rig.table->ask(rig.table->context, &request));
+    assert_false(rig.table->lookup(rig.table->context, &request));
     assert_false(rig.table->load(rig.table->context, &request));
     assert_false(rig.table->store(rig.table->context, &request));
     usleep(200000);
