@@ -67,9 +67,9 @@ static void put_client(FILE *out, const struct mr_redis_client_stats *client)
     put(out, "sent_bytes_total", "counter", "Bytes sent to Redis",
         (double)client->bytes.sent_bytes);
     put(out, "received_bytes_total", "counter", "Bytes received from Redis",
-        (double)client->bytes.received_bytes);
+        (double)client->bytes.read.received_bytes);
     put(out, "copied_bytes_total", "counter", "Bytes of values that were copied once received",
-        (double)client->bytes.copied_bytes);
+        (double)client->bytes.read.copied_bytes);
 }
 
 static void put_all(FILE *out, const struct mr_tier_redis_stats *stats)

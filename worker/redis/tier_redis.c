@@ -328,10 +328,7 @@ static void add(struct mr_redis_client_stats *sum, const struct mr_redis_client_
     sum->moved += one->moved;
     sum->asked += one->asked;
     sum->breaker_openings += one->breaker_openings;
-    sum->bytes.sent_bytes += one->bytes.sent_bytes;
-    sum->bytes.received_bytes += one->bytes.received_bytes;
-    sum->bytes.copied_bytes += one->bytes.copied_bytes;
-    sum->bytes.value_bytes += one->bytes.value_bytes;
+    mr_redis_conn_stats_add(&sum->bytes, &one->bytes);
     if (one->nodes > sum->nodes) sum->nodes = one->nodes;
 }
 

@@ -110,7 +110,7 @@ static void make_get(struct mr_tier_thread *lane, struct mr_tier_part *part,
     part->digest = place ? place->digest : NULL;
     if (!part->digest) return;
     mr_frame_digest_begin(part->digest);
-    part->op.arrived = add_to_digest;
+    part->op.on_bytes = add_to_digest;
 }
 
 static struct mr_redis_value value_of(struct mr_tier_part *part, void *payload)
@@ -231,7 +231,7 @@ static void release_unwanted(struct mr_tier_thread *lane, uint64_t now_ns)
     for (struct mr_tier_part *part = lane->parts; part; part = part->next) {
         if (!mr_tier_queue_is_unwanted(lane->options.queue, part)) continue;
         if (part->step != MR_TIER_STEP_LOOK)
-            mr_redis_client_forget(lane->client, &part->op, now_ns);
+            mr_redis_client_cancel(lane->client, &part->op, now_ns);
         mr_tier_queue_release(lane->options.queue, part, now_ns);
     }
 }
@@ -346,7 +346,7 @@ static void end_measuring(struct mr_tier_thread *lane, uint64_t now_ns)
 {
     uint64_t took_ns = now_ns - lane->measure_begun_ns + 1;
     bool done = lane->measure.outcome == MR_REDIS_DONE;
-    bool late = lane->measure.outcome == MR_REDIS_LATE;
+    bool late = lane->measure.outcome == MR_REDIS_TIMEOUT;
     lane->measuring = false;
     if (done || late) {
         double rate = 2e9 * (double)(late ? 1 : MEASURE_BYTES) / (double)took_ns;
@@ -382,7 +382,7 @@ static void set_ready(struct mr_tier_thread *lane, bool ready)
 static void tell_heard(struct mr_tier_thread *lane, uint64_t received_bytes)
 {
     bool values = lane->options.queue && lane->options.index > 0;
-    uint64_t bytes = received_bytes - lane->stats.bytes.received_bytes;
+    uint64_t bytes = received_bytes - lane->stats.bytes.read.received_bytes;
     if (values && bytes > 0) mr_tier_queue_heard(lane->options.queue, bytes, mr_clock_ns());
 }
 
@@ -391,7 +391,7 @@ static void look_around(struct mr_tier_thread *lane)
     struct mr_redis_client_stats stats = mr_redis_client_stats(lane->client);
     bool ready = mr_redis_client_is_ready(lane->client);
     bool failed = stats.failures && !lane->told_failure;
-    tell_heard(lane, stats.bytes.received_bytes);
+    tell_heard(lane, stats.bytes.read.received_bytes);
     set_ready(lane, ready);
     bool tells = lane->options.queue && lane->options.index == 0 && lane->options.log;
     if (tells && ready && !lane->was_ready) mr_log_info(lane->options.log, "Redis answers");
@@ -417,7 +417,7 @@ static void sleep_lane(struct mr_tier_thread *lane, uint64_t until_ns)
     if (wait_ns > SLEEP_NS) wait_ns = SLEEP_NS;
     struct timespec timeout = {.tv_sec = (time_t)(wait_ns / 1000000000u),
                                .tv_nsec = (long)(wait_ns % 1000000000u)};
-    size_t count = mr_redis_client_fill(lane->client, doors, MR_REDIS_NODES_MAX);
+    size_t count = mr_redis_client_pollfds(lane->client, doors, MR_REDIS_NODES_MAX);
     doors[count] = (struct pollfd){.fd = lane->wake.fd, .events = POLLIN};
     ppoll(doors, count + 1, &timeout, NULL);
     if (doors[count].revents & POLLIN) {
@@ -429,7 +429,7 @@ static void sleep_lane(struct mr_tier_thread *lane, uint64_t until_ns)
 static void turn(struct mr_tier_thread *lane)
 {
     uint64_t now_ns = mr_clock_ns(), until_ns = UINT64_MAX;
-    mr_redis_client_turn(lane->client, now_ns);
+    mr_redis_client_step(lane->client, now_ns);
     collect(lane);
     look_around(lane);
     release_unwanted(lane, now_ns);

@@ -95,7 +95,7 @@ struct rig {
 static void turn(struct rig *rig, uint64_t now_ns)
 {
     for (int round = 0; round < 20; round++) {
-        mr_redis_client_turn(rig->client, now_ns);
+        mr_redis_client_step(rig->client, now_ns);
         for (int i = 0; i < 2; i++)
             server_turn(&rig->servers[i]);
         usleep(200);
@@ -171,7 +171,7 @@ static void connects_and_answers(void **state)
     (void)state;
     assert_false(send_look(&rig, "foo", 100 * MS));
     turn(&rig, 0);
-    assert_int_equal(mr_redis_client_fill(rig.client, doors, 4), 1);
+    assert_int_equal(mr_redis_client_pollfds(rig.client, doors, 4), 1);
     ask(&rig, 100 * MS);
     assert_answered(&rig, &rig.servers[0], ":5\r\n", 5);
     rig_close(&rig);
@@ -184,12 +184,12 @@ static void a_bad_server_is_tried_less_and_less(void **state)
     uint64_t now_ns = 0;
     (void)state;
     for (int round = 0; round < 6000; round++, now_ns += 10 * MS) {
-        mr_redis_client_turn(rig.client, now_ns);
+        mr_redis_client_step(rig.client, now_ns);
         server_turn(&rig.servers[0]);
         if (!mr_redis_client_is_ready(rig.client) || !send_look(&rig, "foo", now_ns + MS)) continue;
         server_say(&rig.servers[0], "what?\r\n");
         for (int i = 0; i < 50 && !mr_redis_client_take(rig.client); i++, usleep(100))
-            mr_redis_client_turn(rig.client, now_ns);
+            mr_redis_client_step(rig.client, now_ns);
         server_hang_up(&rig.servers[0]);
     }
     struct mr_redis_client_stats stats = mr_redis_client_stats(rig.client);
@@ -204,7 +204,7 @@ static void comes_back_when_the_server_does(void **state)
     struct rig rig = rig_ready();
     (void)state;
     server_hang_up(&rig.servers[0]);
-    mr_redis_client_turn(rig.client, 0);
+    mr_redis_client_step(rig.client, 0);
     assert_false(mr_redis_client_is_ready(rig.client));
     uint64_t retry_ns = mr_redis_client_deadline_ns(rig.client);
     assert_true(retry_ns > 0 && retry_ns <= MR_BREAKER_WAIT_MIN_NS);
@@ -275,7 +275,7 @@ static void a_redirection_into_the_void_ends_in_time(void **state)
     assert_null(mr_redis_client_take(rig.client));
     turn(&rig, 10 * MS);
     assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op);
-    assert_int_equal(rig.op.outcome, MR_REDIS_LATE);
+    assert_int_equal(rig.op.outcome, MR_REDIS_TIMEOUT);
     rig_close(&rig);
 }
 

@@ -25,7 +25,7 @@ struct rig {
 static void say_bytes(struct rig *rig, const char *bytes, size_t length)
 {
     assert_int_equal(send(rig->server, bytes, length, MSG_NOSIGNAL), (ssize_t)length);
-    mr_redis_conn_turn(rig->conn, 1);
+    mr_redis_conn_step(rig->conn, 1);
 }
 
 static void say(struct rig *rig, const char *text)
@@ -35,7 +35,7 @@ static void say(struct rig *rig, const char *text)
 
 static const char *hear(struct rig *rig)
 {
-    mr_redis_conn_turn(rig->conn, 1);
+    mr_redis_conn_step(rig->conn, 1);
     ssize_t length = recv(rig->server, rig->heard, sizeof rig->heard - 1, MSG_DONTWAIT);
     rig->heard[length > 0 ? length : 0] = '\0';
     return rig->heard;
@@ -145,9 +145,9 @@ static void a_greeting_must_be_answered_in_time(void **state)
     struct rig rig = rig_open(&(struct mr_redis_url){.host = "h"});
     (void)state;
     assert_int_equal(mr_redis_conn_deadline_ns(rig.conn), 1000);
-    mr_redis_conn_turn(rig.conn, 999);
+    mr_redis_conn_step(rig.conn, 999);
     assert_false(mr_redis_conn_is_closed(rig.conn));
-    mr_redis_conn_turn(rig.conn, 1000);
+    mr_redis_conn_step(rig.conn, 1000);
     assert_true(mr_redis_conn_is_closed(rig.conn));
     rig_close(&rig);
 }
@@ -225,8 +225,8 @@ static void a_large_value_is_not_copied(void **state)
     say(&rig, "\r\n");
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &op);
     assert_memory_equal(payload, reply, sizeof payload);
-    assert_int_equal(mr_redis_conn_stats(rig.conn).value_bytes, sizeof reply);
-    assert_true(mr_redis_conn_stats(rig.conn).copied_bytes <= 96);
+    assert_int_equal(mr_redis_conn_stats(rig.conn).read.value_bytes, sizeof reply);
+    assert_true(mr_redis_conn_stats(rig.conn).read.copied_bytes <= 96);
     rig_close(&rig);
 }
 
@@ -265,8 +265,8 @@ static void a_forgotten_value_leaves_memory_alone(void **state)
     send_get(&rig, &begun);
     send_get(&rig, &waiting);
     say_bytes(&rig, reply, 50);
-    mr_redis_conn_forget(rig.conn, &begun.op, 1);
-    mr_redis_conn_forget(rig.conn, &waiting.op, 1);
+    mr_redis_conn_cancel(rig.conn, &begun.op, 1);
+    mr_redis_conn_cancel(rig.conn, &waiting.op, 1);
     memset(begun.payload, '!', PAYLOAD);
     say_bytes(&rig, reply + 50, length - 50);
     say_bytes(&rig, reply, length);
@@ -282,7 +282,7 @@ static void a_forgotten_value_leaves_memory_alone(void **state)
 /* Reading past it takes too long: the connection goes. What has not begun to come has time. */
 static void a_forgotten_value_does_not_hold_its_connection(void **state)
 {
-    uint64_t due_ns = 1 + MR_REDIS_FORGET_NS;
+    uint64_t due_ns = 1 + MR_REDIS_CANCEL_NS;
     char reply[400];
     size_t length = value_reply(reply, 'q');
     (void)state;
@@ -293,13 +293,13 @@ static void a_forgotten_value_does_not_hold_its_connection(void **state)
         get.op.deadline_ns = UINT64_MAX;
         hear(&rig);
         if (turn == 0) say_bytes(&rig, reply, 50);
-        mr_redis_conn_forget(rig.conn, &get.op, 1);
+        mr_redis_conn_cancel(rig.conn, &get.op, 1);
         assert_int_equal(mr_redis_conn_deadline_ns(rig.conn), turn == 0 ? due_ns : UINT64_MAX);
         if (turn == 1) say_bytes(&rig, reply, length - 1);
         assert_int_equal(mr_redis_conn_deadline_ns(rig.conn), due_ns);
-        mr_redis_conn_turn(rig.conn, due_ns - 1);
+        mr_redis_conn_step(rig.conn, due_ns - 1);
         assert_true(mr_redis_conn_is_ready(rig.conn));
-        mr_redis_conn_turn(rig.conn, due_ns);
+        mr_redis_conn_step(rig.conn, due_ns);
         assert_true(mr_redis_conn_is_closed(rig.conn));
         assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.op);
         rig_close(&rig);
@@ -320,8 +320,8 @@ static void a_forgotten_command_is_not_read_from_memory_again(void **state)
         mr_redis_op_set(&set, &value, 0);
         set.deadline_ns = UINT64_MAX;
         mr_redis_conn_send(rig.conn, &set);
-        if (turn > 0) mr_redis_conn_turn(rig.conn, 1);
-        mr_redis_conn_forget(rig.conn, &set, 1);
+        if (turn > 0) mr_redis_conn_step(rig.conn, 1);
+        mr_redis_conn_cancel(rig.conn, &set, 1);
         free(payload);
         assert_int_equal(mr_redis_conn_is_closed(rig.conn), turn == 2);
         if (turn == 1) say(&rig, "+OK\r\n");
@@ -367,7 +367,7 @@ static void what_is_no_reply_ends_the_connection(void **state)
         say(&rig, to_get[i]);
         if (!mr_redis_conn_is_closed(rig.conn)) fail_msg("%s was taken", to_get[i]);
         assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.op);
-        assert_int_equal(get.op.outcome, MR_REDIS_GARBAGE);
+        assert_int_equal(get.op.outcome, MR_REDIS_MALFORMED);
         assert_ptr_equal(mr_redis_conn_take(rig.conn), &next.op);
         assert_int_equal(next.op.outcome, MR_REDIS_LOST);
         rig_close(&rig);
@@ -394,7 +394,7 @@ static void a_value_must_end_where_it_says(void **state)
     say_bytes(&rig, reply, length);
     assert_true(mr_redis_conn_is_closed(rig.conn));
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.op);
-    assert_int_equal(get.op.outcome, MR_REDIS_GARBAGE);
+    assert_int_equal(get.op.outcome, MR_REDIS_MALFORMED);
     rig_close(&rig);
 }
 
@@ -422,7 +422,7 @@ static void a_server_that_goes_away_loses_what_is_on_its_way(void **state)
         send_word(&rig, &op, "STRLEN");
         if (cut) say_bytes(&rig, reply, cut);
         shutdown(rig.server, SHUT_RDWR);
-        mr_redis_conn_turn(rig.conn, 2);
+        mr_redis_conn_step(rig.conn, 2);
         assert_true(mr_redis_conn_is_closed(rig.conn));
         assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.op);
         assert_int_equal(get.op.outcome, MR_REDIS_LOST);
@@ -441,11 +441,11 @@ static void a_late_reply_ends_the_connection(void **state)
     send_word(&rig, &early, "STRLEN");
     late.deadline_ns = 50;
     assert_int_equal(mr_redis_conn_deadline_ns(rig.conn), 50);
-    mr_redis_conn_turn(rig.conn, 49);
+    mr_redis_conn_step(rig.conn, 49);
     assert_true(mr_redis_conn_is_ready(rig.conn));
-    mr_redis_conn_turn(rig.conn, 50);
+    mr_redis_conn_step(rig.conn, 50);
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &late);
-    assert_int_equal(late.outcome, MR_REDIS_LATE);
+    assert_int_equal(late.outcome, MR_REDIS_TIMEOUT);
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &early);
     assert_int_equal(early.outcome, MR_REDIS_LOST);
     assert_int_equal(mr_redis_conn_in_flight(rig.conn), 0);
@@ -469,7 +469,7 @@ static void what_is_sent_arrives_whole_through_a_narrow_socket(void **state)
     mr_redis_conn_send(rig.conn, &set);
     send_word(&rig, &after, "STRLEN");
     for (int i = 0; i < 100000 && length < sizeof payload + 64; i++) {
-        mr_redis_conn_turn(rig.conn, 1);
+        mr_redis_conn_step(rig.conn, 1);
         ssize_t part = recv(rig.server, got + length, 3333, MSG_DONTWAIT);
         if (part > 0) length += (size_t)part;
     }
