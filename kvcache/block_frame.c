@@ -76,6 +76,16 @@ enum mr_status mr_frame_keys_add(struct mr_frame_keys *keys, uint32_t id,
     return MR_OK;
 }
 
+enum mr_status mr_frame_keys_add_all(struct mr_frame_keys *keys,
+                                     const struct mr_frame_secret *secrets, size_t count,
+                                     struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    for (size_t i = 0; i < count && status == MR_OK; i++)
+        status = mr_frame_keys_add(keys, secrets[i].id, secrets[i].key, err);
+    return status;
+}
+
 void mr_frame_keys_clear(struct mr_frame_keys *keys)
 {
     for (size_t i = 0; i < keys->count; i++)

@@ -67,6 +67,15 @@ struct mr_frame_keys {
     struct mr_aes_gcm *states[MR_FRAME_KEYS_MAX];
 };
 
+struct mr_frame_secret {
+    uint32_t id; /* 1..255 */
+    unsigned char key[MR_AES_KEY_BYTES];
+};
+
+/* Adds secrets[count]; each id is new. MR_BAD_CONFIG, MR_NOMEM. */
+enum mr_status mr_frame_keys_add_all(struct mr_frame_keys *keys,
+                                     const struct mr_frame_secret *secrets, size_t count,
+                                     struct mr_error *err);
 /* id: 1..255, not there yet. MR_BAD_CONFIG, MR_NOMEM. */
 enum mr_status mr_frame_keys_add(struct mr_frame_keys *keys, uint32_t id,
                                  const unsigned char key[MR_AES_KEY_BYTES], struct mr_error *err);

@@ -3,8 +3,8 @@
  * Each thread's work is a function `step(state, now)`: it does what can be done at the moment it is
  * given, reads no clock, never blocks, and returns the monotonic time by which it wants to run
  * again: a time that has passed means at once, UINT64_MAX only when woken. The loop calls the step,
- * sleeps on the wake until that time, and calls it again. A test calls the same step functions in
- * one thread, with a clock of its own (tests/sim).
+ * sleeps on the wake and the sockets until that time, and calls it again. A test calls the same
+ * step functions in one thread, with a clock of its own (tests/sim).
  *
  * Threads: _start and _stop one thread, the owner; the step runs on the new one, never again after
  *          _stop returns. Memory: one allocation. Errors: MR_NOMEM from _start. */
@@ -15,6 +15,8 @@
 #include "worker/base/clock.h"
 #include "worker/base/wake.h"
 
+#define MR_THREAD_SOCKETS_MAX 64u
+
 struct mr_thread;
 
 struct mr_thread_options {
@@ -22,6 +24,8 @@ struct mr_thread_options {
     uint64_t (*step)(void *state, struct mr_time now);
     void *state;
     const struct mr_wake *wake; /* borrowed; ring it when the step has something new to do */
+    /* Sockets whose events also end the sleep: writes at most max; returns how many. NULL: none. */
+    size_t (*sockets)(void *state, struct pollfd *fds, size_t max);
 };
 
 enum mr_status mr_thread_start(struct mr_thread **out, const struct mr_thread_options *options,

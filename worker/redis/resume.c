@@ -133,12 +133,12 @@ typedef void done_function(void *context, enum mr_redis_outcome outcome,
 static bool begin_call(struct mr_resume *resume, const struct words *words, uint64_t timeout_ns,
                        done_function *done, void *context)
 {
-    struct mr_tier_call call = {.words = words->words,
-                                .lengths = words->lengths,
-                                .count = words->count,
-                                .timeout_ns = timeout_ns,
-                                .done = done,
-                                .context = context};
+    struct mr_redis_call call = {.words = words->words,
+                                 .lengths = words->lengths,
+                                 .count = words->count,
+                                 .timeout_ns = timeout_ns,
+                                 .done = done,
+                                 .context = context};
     pthread_mutex_lock(&resume->mutex);
     resume->calls++;
     pthread_mutex_unlock(&resume->mutex);
@@ -394,7 +394,7 @@ static void count_tokens(struct mr_resume *resume, size_t count)
 /* Each token is one call; all go out together. */
 static void send_burst(struct mr_resume *resume)
 {
-    struct mr_tier_call calls[BURST_MAX];
+    struct mr_redis_call calls[BURST_MAX];
     struct words words[BURST_MAX];
     size_t count = resume->burst_count;
     resume->burst_count = 0;
@@ -403,12 +403,12 @@ static void send_burst(struct mr_resume *resume)
         struct unsent *unsent = &resume->burst[i];
         words[i] = words_of(unsent->trail, "RPUSHX");
         add_word(&words[i], unsent->bytes, unsent->length);
-        calls[i] = (struct mr_tier_call){.words = words[i].words,
-                                         .lengths = words[i].lengths,
-                                         .count = words[i].count,
-                                         .timeout_ns = WRITE_TIMEOUT_NS,
-                                         .done = on_kept,
-                                         .context = unsent->trail};
+        calls[i] = (struct mr_redis_call){.words = words[i].words,
+                                          .lengths = words[i].lengths,
+                                          .count = words[i].count,
+                                          .timeout_ns = WRITE_TIMEOUT_NS,
+                                          .done = on_kept,
+                                          .context = unsent->trail};
     }
     count_tokens(resume, count);
     if (resume->options.call(resume->options.context, calls, count)) return;
@@ -502,11 +502,7 @@ static enum mr_status open_tools(struct tools *set, const struct mr_resume_optio
     pthread_mutex_init(&set->mutex, NULL);
     set->hash = mr_sha256_create();
     if (!set->hash) return mr_fail(err, MR_NOMEM, "no memory for a hash");
-    enum mr_status status = MR_OK;
-    for (size_t i = 0; i < options->secret_count && status == MR_OK; i++)
-        status =
-            mr_frame_keys_add(&set->keys, options->secrets[i].id, options->secrets[i].key, err);
-    return status;
+    return mr_frame_keys_add_all(&set->keys, options->secrets, options->secret_count, err);
 }
 
 static void close_tools(struct tools *set)

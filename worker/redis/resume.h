@@ -25,7 +25,7 @@
 #include "worker/base/mailbox.h"
 #include "worker/metrics/metrics.h"
 #include "worker/redis/progress.h"
-#include "worker/redis/tier_thread.h"
+#include "worker/redis/redis_call.h"
 
 #define MR_TRAIL_BYTES_MAX ((size_t)256 << 10)
 #define MR_RESUME_WAIT_NS  ((uint64_t)20000000)
@@ -39,11 +39,11 @@ enum mr_resume_state { MR_RESUME_READY, MR_RESUME_PENDING };
 
 struct mr_resume_options {
     /* How Redis is reached: mr_tier_redis_call, or a test's. */
-    bool (*call)(void *context, const struct mr_tier_call *calls, size_t count);
+    bool (*call)(void *context, const struct mr_redis_call *calls, size_t count);
     /* Redis has become silent, or is no longer: mr_tier_redis_set_silent. NULL: nobody is told. */
     void (*silence)(void *context, bool silent);
     void *context;
-    const struct mr_tier_secret *secrets; /* [secret_count], the first one seals; copied */
+    const struct mr_frame_secret *secrets; /* [secret_count], the first one seals; copied */
     size_t secret_count;
     unsigned char weights_digest[32];
     uint64_t ttl_ns;           /* of a list, from its last writes on */

@@ -158,7 +158,7 @@ static enum mr_status open_transactions(struct mr_worker *worker, struct mr_erro
     return mr_transactions_create(&worker->transactions, &options, err);
 }
 
-static bool call_tier(void *context, const struct mr_tier_call *calls, size_t count)
+static bool call_tier(void *context, const struct mr_redis_call *calls, size_t count)
 {
     return mr_tier_redis_call(context, calls, count);
 }
@@ -171,7 +171,7 @@ static void silence_tier(void *context, bool silent)
 static enum mr_status open_resume(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
-    struct mr_tier_secret secrets[MR_FRAME_KEYS_MAX];
+    struct mr_frame_secret secrets[MR_FRAME_KEYS_MAX];
     struct mr_resume_options options = {.call = call_tier,
                                         .silence = silence_tier,
                                         .context = worker->tier,
@@ -265,7 +265,7 @@ static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
         .key_file = config->redis_key_file,
         .tls = {config->redis_ca, config->redis_cert, config->redis_cert_key},
         .connections = config->redis_connections,
-        .look_timeout_ns = config->redis_timeout_ns,
+        .lookup_timeout_ns = config->redis_timeout_ns,
         .transfer_timeout_ns = config->redis_transfer_timeout_ns,
         .ttl_ns = config->redis_ttl_ns,
         .store_bytes_max = config->redis_store_bytes,

@@ -20,7 +20,7 @@ struct rig {
 static const struct mr_progress_origin somewhere = {
     .group = "g", .tenant = "t", .topic = "r", .id = {"a", 1}, .value = {"{}", 2}};
 
-static bool call_redis(void *context, const struct mr_tier_call *calls, size_t count)
+static bool call_redis(void *context, const struct mr_redis_call *calls, size_t count)
 {
     return list_redis_call(&((struct rig *)context)->redis, calls, count);
 }
@@ -31,7 +31,7 @@ static void on_silence(void *context, bool silent)
     ++*(silent ? &rig->told_silent : &rig->told_heard);
 }
 
-static void open_with(struct rig *rig, uint64_t bytes_max, const struct mr_tier_secret *secrets,
+static void open_with(struct rig *rig, uint64_t bytes_max, const struct mr_frame_secret *secrets,
                       size_t secret_count)
 {
     struct mr_metrics_info info = {"w", "fake", "fp32", "cpu", MR_BLOCK_TOKENS, 2048, 8};
@@ -223,7 +223,7 @@ static void redis_away_means_nothing_is_known_and_nothing_kept(void **state)
     mr_trail_forget(trail);
     mr_trail_drop(trail);
 
-    rig->redis.refusing = true; /* the lane has no room */
+    rig->redis.refusing = true; /* the connection thread has no room */
     trail = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, &found);
     assert_non_null(trail);
     assert_null(found);
@@ -407,7 +407,7 @@ static void tokens_of_several_choices_are_not_kept(void **state)
 static void with_a_key_nothing_of_the_answer_can_be_read(void **state)
 {
     struct rig rig;
-    struct mr_tier_secret secrets[] = {{.id = 4, .key = {1, 2, 3}}};
+    struct mr_frame_secret secrets[] = {{.id = 4, .key = {1, 2, 3}}};
     struct mr_progress_history history;
     (void)state;
     open_with(&rig, 1 << 20, secrets, 1);

@@ -182,7 +182,7 @@ static uint32_t find(const struct shelf *shelf, const struct mr_tier_part *part)
     return i;
 }
 
-/* What a lane and its Redis do with a part. */
+/* What a thread and its Redis do with a part. */
 static bool do_part(struct shelf *shelf, struct mr_tier_part *part)
 {
     uint32_t i = find(shelf, part);
@@ -201,8 +201,8 @@ static bool do_part(struct shelf *shelf, struct mr_tier_part *part)
 static void serve(struct stand *stand)
 {
     struct mr_tier_part *part;
-    for (uint32_t lane = 0; lane < 3; lane++)
-        while ((part = mr_tier_queue_take(stand->queue, lane, now_of(stand))) != NULL)
+    for (uint32_t thread = 0; thread < 3; thread++)
+        while ((part = mr_tier_queue_take(stand->queue, thread, now_of(stand))) != NULL)
             while (mr_tier_queue_finish(stand->queue, part, do_part(stand->shelf, part),
                                         now_of(stand)))
                 ;
@@ -211,8 +211,8 @@ static void serve(struct stand *stand)
 
 static void start(struct stand *stand, struct shelf *shelf)
 {
-    struct mr_tier_queue_options options = {.lane_count = 3,
-                                            .look_timeout_ns = UINT64_MAX / 4,
+    struct mr_tier_queue_options options = {.thread_count = 3,
+                                            .lookup_timeout_ns = UINT64_MAX / 4,
                                             .transfer_timeout_ns = UINT64_MAX / 4,
                                             .store_bytes_max = 1 << 30,
                                             .present_ns = UINT64_MAX / 4};

@@ -20,9 +20,9 @@ static void figures_follow_what_is_there(void **state)
     (void)state;
     stats.queue.counters[MR_TIER_ITEMS_LOADED] = 7;
     stats.queue.damaged[MR_VERDICT_VERSION] = 2;
-    mr_histogram_init(&stats.queue.look_seconds, bounds, 1);
+    mr_histogram_init(&stats.queue.lookup_seconds, bounds, 1);
     mr_histogram_init(&stats.queue.load_seconds, bounds, 1);
-    mr_histogram_observe(&stats.queue.look_seconds, 0.5);
+    mr_histogram_observe(&stats.queue.lookup_seconds, 0.5);
     assert_int_equal(mr_tier_metrics_append(&stats, &text, &length, NULL), MR_OK);
     assert_int_equal(strlen(text), length);
     assert_memory_equal(text, "before 1\n# HELP ", 16);
@@ -48,11 +48,11 @@ static void the_line_says_how_redis_does(void **state)
     stats.queue.damaged[MR_VERDICT_DAMAGED] = 2;
     stats.queue.damaged[MR_VERDICT_FOREIGN] = 3;
     mr_tier_metrics_line(&stats, line);
-    assert_memory_equal(line, "up, look-ups 0.40 ms, loads 1.50 GB/s;", 38);
+    assert_memory_equal(line, "up, lookup 0.40 ms, load 1.50 GB/s;", 35);
     assert_non_null(strstr(line, "gone 12, damaged 5, "));
     stats = (struct mr_tier_redis_stats){0};
     mr_tier_metrics_line(&stats, line);
-    assert_memory_equal(line, "away, ", 6);
+    assert_memory_equal(line, "down, ", 6);
 }
 
 int main(void)

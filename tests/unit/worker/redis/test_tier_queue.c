@@ -15,8 +15,8 @@ static unsigned char bytes[ITEMS][64];
 
 static struct mr_tier_queue *open_queue(void)
 {
-    struct mr_tier_queue_options options = {.lane_count = 3,
-                                            .look_timeout_ns = 100,
+    struct mr_tier_queue_options options = {.thread_count = 3,
+                                            .lookup_timeout_ns = 100,
                                             .transfer_timeout_ns = 1000,
                                             .store_bytes_max = 1 << 20,
                                             .present_ns = 10000};
@@ -121,7 +121,7 @@ static void loads_go_before_stores(void **state)
     set_ready(queue);
     assert_true(post(queue, MR_TIER_STORE, 0));
     while ((part = mr_tier_queue_take(queue, 0, 0)) != NULL) {
-        assert_int_equal(part->step, MR_TIER_STEP_LOOK);
+        assert_int_equal(part->step, MR_TIER_STEP_LOOKUP);
         assert_false(mr_tier_queue_finish(queue, part, part->item == 0, 0));
     }
     assert_true(post(queue, MR_TIER_LOAD, 0));
@@ -159,8 +159,8 @@ static void what_nobody_takes_ends_at_its_deadline(void **state)
         assert_int_equal(mr_tier_queue_expire(queue, due_ns - 1), due_ns);
         assert_false(mr_tier_queue_poll(queue, &answer));
         mr_tier_queue_expire(queue, due_ns);
-        assert_true(mr_tier_queue_has_news(queue));
-        assert_false(mr_tier_queue_has_news(queue));
+        assert_true(mr_tier_queue_take_answered(queue));
+        assert_false(mr_tier_queue_take_answered(queue));
         for (uint32_t item = 0; item < ITEMS && works[i] == MR_TIER_LOAD; item++)
             assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.loaded);
         assert_true(mr_tier_queue_poll(queue, &answer));
@@ -181,7 +181,7 @@ static void what_nobody_has_taken_is_over_when_no_connection_is_left(void **stat
     mr_tier_queue_set_ready(queue, 2, false, 1);
     assert_false(mr_tier_queue_poll(queue, &answer)); /* the other one goes on */
     mr_tier_queue_set_ready(queue, 1, false, 1);
-    assert_true(mr_tier_queue_has_news(queue));
+    assert_true(mr_tier_queue_take_answered(queue));
     for (uint32_t i = 0; i + 1 < ITEMS; i++)
         assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.loaded);
     assert_false(mr_tier_queue_poll(queue, &answer));
@@ -192,7 +192,7 @@ static void what_nobody_has_taken_is_over_when_no_connection_is_left(void **stat
     assert_true(post(queue, MR_TIER_LOOKUP, 2));
     mr_tier_queue_set_ready(queue, 0, false, 3);
     assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 0);
-    assert_int_equal(mr_tier_queue_stats(queue).counters[MR_TIER_ASKS_LATE], 1);
+    assert_int_equal(mr_tier_queue_stats(queue).counters[MR_TIER_LOOKUPS_LATE], 1);
     close_queue(queue);
 }
 
@@ -228,9 +228,9 @@ static void drops_are_heard_for_what_they_are_worth(void **state)
     struct mr_tier_part *part = mr_tier_queue_take(queue, 1, begun_ns);
     assert_non_null(part);
     assert_int_equal(mr_tier_queue_rates(queue).received_ns, begun_ns);
-    mr_tier_queue_heard(queue, 10, begun_ns + second_ns);
+    mr_tier_queue_receive(queue, 10, begun_ns + second_ns);
     assert_int_equal(mr_tier_queue_rates(queue).received_ns, begun_ns + second_ns / 10);
-    mr_tier_queue_heard(queue, 1000, begun_ns + second_ns);
+    mr_tier_queue_receive(queue, 1000, begun_ns + second_ns);
     assert_int_equal(mr_tier_queue_rates(queue).received_ns, begun_ns + second_ns);
     mr_tier_queue_set_ready(queue, 1, false, begun_ns);
     mr_tier_queue_set_ready(queue, 2, false, begun_ns);
@@ -240,7 +240,7 @@ static void drops_are_heard_for_what_they_are_worth(void **state)
     close_queue(queue);
 }
 
-/* Takes what lanes 1 and 2 may have, in turns; returns how many. */
+/* Takes what threads 1 and 2 may have, in turns; returns how many. */
 static uint32_t take_all(struct mr_tier_queue *queue, struct mr_tier_part **parts)
 {
     uint32_t count = 0;
@@ -252,18 +252,19 @@ static uint32_t take_all(struct mr_tier_queue *queue, struct mr_tier_part **part
     return count;
 }
 
-/* As much as lanes 1 and 2 may have with two parts in hand each, beside the `count` they have. */
+/* As much as threads 1 and 2 may have with two parts in hand each, beside the `count` they have. */
 static uint32_t take_two(struct mr_tier_queue *queue, struct mr_tier_part **parts, uint32_t count)
 {
-    uint32_t before = count, in_hand[3] = {0};
+    uint32_t before = count, in_flight[3] = {0};
     for (uint32_t i = 0; i < count; i++)
-        in_hand[parts[i]->lane]++;
+        in_flight[parts[i]->thread]++;
     for (uint32_t turn = 0; turn < 4; turn++) {
-        const uint32_t lane = 1 + turn % 2;
-        struct mr_tier_part *part = in_hand[lane] < 2 ? mr_tier_queue_take(queue, lane, 1) : NULL;
+        const uint32_t thread = 1 + turn % 2;
+        struct mr_tier_part *part =
+            in_flight[thread] < 2 ? mr_tier_queue_take(queue, thread, 1) : NULL;
         if (!part) continue;
         parts[count++] = part;
-        in_hand[lane]++;
+        in_flight[thread]++;
     }
     return count - before;
 }
@@ -316,13 +317,13 @@ static void not_more_is_on_its_way_than_redis_copies_in_time(void **state)
     assert_true(post_items(queue, MR_TIER_LOAD, 0, length));
     for (uint32_t count = 0, done = 0; done == 0 || done < count;
          done++) { /* one comes, others go */
-        uint64_t coming = 0, of_lane[3] = {0};
+        uint64_t coming = 0, of_thread[3] = {0};
         count += take_two(queue, parts + done, count - done);
         for (uint32_t i = done; i < count; i++) {
             coming += parts[i]->frame.length;
-            of_lane[parts[i]->lane] += parts[i]->frame.length;
+            of_thread[parts[i]->thread] += parts[i]->frame.length;
         }
-        assert_true(coming <= bound || coming == of_lane[1] || coming == of_lane[2]);
+        assert_true(coming <= bound || coming == of_thread[1] || coming == of_thread[2]);
         if (coming > most) most = coming;
         sum += parts[done]->frame.length;
         bound += parts[done]->frame.length;
@@ -374,8 +375,8 @@ static void what_is_skipped_while_it_comes_is_released(void **state)
     struct mr_tier_part *third = mr_tier_queue_take(queue, 2, 1);
     mr_tier_queue_skip(queue, 5, 3);
     assert_null(mr_tier_queue_take(queue, 1, 1));
-    assert_true(mr_tier_queue_is_unwanted(queue, third));
-    assert_false(mr_tier_queue_is_unwanted(queue, last));
+    assert_true(mr_tier_queue_is_cancelled(queue, third));
+    assert_false(mr_tier_queue_is_cancelled(queue, last));
     assert_true(mr_tier_queue_finish(queue, last, true, 2));
     assert_false(mr_tier_queue_finish(queue, last, true, 2));
     for (uint32_t i = 0; i < 2; i++) /* nobody had begun them */
@@ -426,14 +427,14 @@ static void an_abandoned_store_ends_before_its_replies_come(void **state)
         for (uint32_t i = 0; i < ITEMS && looked; i++)
             assert_false(mr_tier_queue_finish(queue, parts[i], false, 1));
         if (looked) parts[0] = mr_tier_queue_take(queue, 1, 1);
-        assert_false(mr_tier_queue_is_unwanted(queue, parts[0]));
+        assert_false(mr_tier_queue_is_cancelled(queue, parts[0]));
         mr_tier_queue_abandon(queue, 5);
         uint32_t out = looked ? 1 : ITEMS;
         for (uint32_t i = 0; i < out; i++) {
             assert_false(mr_tier_queue_poll(queue, &answer));
-            assert_true(mr_tier_queue_is_unwanted(queue, parts[i]));
+            assert_true(mr_tier_queue_is_cancelled(queue, parts[i]));
             mr_tier_queue_release(queue, parts[i], 2);
-            assert_false(mr_tier_queue_is_unwanted(queue, parts[i]));
+            assert_false(mr_tier_queue_is_cancelled(queue, parts[i]));
         }
         assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 0);
         for (uint32_t i = 0; i < out; i++)

@@ -35,7 +35,7 @@ static struct mr_tier_redis_options options_of(const char *url)
                                           .key_file = "",
                                           .tls = {"", "", ""},
                                           .connections = 2,
-                                          .look_timeout_ns = 500 * MS,
+                                          .lookup_timeout_ns = 500 * MS,
                                           .transfer_timeout_ns = 3000 * MS,
                                           .ttl_ns = 60000 * MS,
                                           .store_bytes_max = 1 << 24};
@@ -334,7 +334,7 @@ static void what_is_gone_by_the_time_of_the_load_is_not_reported(void **state)
 static void a_silent_server_costs_one_timeout(void **state)
 {
     struct mr_tier_redis_options options = options_of("");
-    options.look_timeout_ns = 25 * MS;
+    options.lookup_timeout_ns = 25 * MS;
     struct rig *rig = rig_open(&options);
     (void)state;
     assert_int_equal(do_store(rig, 2), 2);
@@ -344,7 +344,7 @@ static void a_silent_server_costs_one_timeout(void **state)
     assert_false(rig->table->rates(rig->table->context).up);
     struct mr_tier_request request = request_of(rig, 9, 2);
     assert_false(rig->table->lookup(rig->table->context, &request));
-    assert_true(counter(rig, MR_TIER_ASKS_LATE) >= 1);
+    assert_true(counter(rig, MR_TIER_LOOKUPS_LATE) >= 1);
     atomic_store(&rig->redis->silent, false);
     wait_up(rig, true);
     uint32_t found = 0;
