@@ -256,8 +256,8 @@ void mr_progress_read(struct mr_progress_history *history, const struct mr_progr
     else if (kind == MR_PROGRESS_TOKENS && tops <= MR_LOGPROBS_MAX &&
              length == 8 + TOKEN_BYTES + tops * TOP_BYTES && get_sample(body + 8, tops, &sample))
         append(history, attempt, get_u32(body), get_u32(body + 4), &sample);
-    else if ((kind == MR_PROGRESS_RELEASE || kind == MR_PROGRESS_AGAIN) && length == 0)
-        mark(history, attempt, kind == MR_PROGRESS_AGAIN);
+    else if ((kind == MR_PROGRESS_RELEASE || kind == MR_PROGRESS_RECLAIM) && length == 0)
+        mark(history, attempt, kind == MR_PROGRESS_RECLAIM);
     else
         history->refused++;
 }

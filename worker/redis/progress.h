@@ -61,7 +61,7 @@ enum mr_progress_kind {
     MR_PROGRESS_START = 1,
     MR_PROGRESS_TOKENS,
     MR_PROGRESS_RELEASE,
-    MR_PROGRESS_AGAIN
+    MR_PROGRESS_RECLAIM
 };
 
 struct mr_progress_entry {

@@ -258,7 +258,7 @@ static struct mr_trail *make_trail(struct mr_resume *resume,
     return trail;
 }
 
-struct mr_trail *mr_resume_ask(struct mr_resume *resume, const struct mr_progress_origin *origin,
+struct mr_trail *mr_resume_lookup(struct mr_resume *resume, const struct mr_progress_origin *origin,
                                const struct mr_request *request, struct mr_ticket *ticket,
                                struct mr_found_mail **found)
 {
@@ -286,13 +286,13 @@ fail:
     return NULL;
 }
 
-void mr_trail_learn(struct mr_trail *trail, const struct mr_found_mail *found)
+void mr_trail_apply(struct mr_trail *trail, const struct mr_found_mail *found)
 {
     trail->known = found->entries > 0;
     trail->found = found->bytes;
 }
 
-bool mr_resume_give_up(struct mr_resume *resume, struct mr_found_mail *found)
+bool mr_resume_abandon(struct mr_resume *resume, struct mr_found_mail *found)
 {
     pthread_mutex_lock(&resume->mutex);
     bool over = found->over;
@@ -482,12 +482,12 @@ void mr_trail_release(struct mr_trail *trail)
     append(trail, "RPUSHX", MR_PROGRESS_RELEASE);
 }
 
-void mr_trail_again(struct mr_trail *trail)
+void mr_trail_reclaim(struct mr_trail *trail)
 {
-    append(trail, "RPUSHX", MR_PROGRESS_AGAIN);
+    append(trail, "RPUSHX", MR_PROGRESS_RECLAIM);
 }
 
-void mr_trail_forget(struct mr_trail *trail)
+void mr_trail_delete(struct mr_trail *trail)
 {
     if (!trail->known) return;
     struct words words = words_of(trail, "DEL");
@@ -541,7 +541,7 @@ enum mr_status mr_resume_create(struct mr_resume **out, const struct mr_resume_o
     return MR_OK;
 }
 
-void mr_resume_mute(struct mr_resume *resume)
+void mr_resume_stop_answers(struct mr_resume *resume)
 {
     pthread_mutex_lock(&resume->mutex);
     resume->muted = true;

@@ -67,7 +67,7 @@ struct mr_found_mail {
 enum mr_status mr_resume_create(struct mr_resume **out, const struct mr_resume_options *options,
                                 struct mr_error *err);
 /* No answer is posted from now on. */
-void mr_resume_mute(struct mr_resume *resume);
+void mr_resume_stop_answers(struct mr_resume *resume);
 /* Waits until Redis has what was written; false when it did not in time. */
 bool mr_resume_flush(struct mr_resume *resume, uint32_t timeout_ms);
 /* After all trails were dropped and every call was answered. resume may be NULL. */
@@ -78,23 +78,23 @@ void mr_resume_destroy(struct mr_resume *resume);
 /* A trail for a request whose prompt is encoded, and the question what is known of it; found NULL:
  * without it. *found NULL: Redis cannot be asked. NULL: no memory. Tokens are kept of requests of
  * one choice. */
-struct mr_trail *mr_resume_ask(struct mr_resume *resume, const struct mr_progress_origin *origin,
+struct mr_trail *mr_resume_lookup(struct mr_resume *resume, const struct mr_progress_origin *origin,
                                const struct mr_request *request, struct mr_ticket *ticket,
                                struct mr_found_mail **found);
 /* The trail is as the answer says; before its start. */
-void mr_trail_learn(struct mr_trail *trail, const struct mr_found_mail *found);
+void mr_trail_apply(struct mr_trail *trail, const struct mr_found_mail *found);
 /* The answer was waited for too long: Redis is silent until it comes, as mail nonetheless. False:
  * it is in the mailbox. */
-bool mr_resume_give_up(struct mr_resume *resume, struct mr_found_mail *found);
+bool mr_resume_abandon(struct mr_resume *resume, struct mr_found_mail *found);
 /* Whether an answer that was given up is still to come. Threads: any. */
 bool mr_resume_is_silent(struct mr_resume *resume);
 void mr_found_mail_free(struct mr_found_mail *found);
 
 /* Handed back on purpose; runs on after that. */
 void mr_trail_release(struct mr_trail *trail);
-void mr_trail_again(struct mr_trail *trail);
+void mr_trail_reclaim(struct mr_trail *trail);
 /* Its result is on the broker. */
-void mr_trail_forget(struct mr_trail *trail);
+void mr_trail_delete(struct mr_trail *trail);
 /* trail may be NULL. */
 void mr_trail_drop(struct mr_trail *trail);
 

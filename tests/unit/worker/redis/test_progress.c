@@ -191,7 +191,7 @@ static void an_attempt_handed_back_is_no_crash(void **state)
     mark(&bench, 1, MR_PROGRESS_RELEASE);
     assert_int_equal(bench.history.crashes, 0);
     assert_int_equal(bench.history.attempts, 1);
-    mark(&bench, 1, MR_PROGRESS_AGAIN);
+    mark(&bench, 1, MR_PROGRESS_RECLAIM);
     assert_int_equal(bench.history.crashes, 1);
     start(&bench, 2, 0, 0);
     mark(&bench, 1, MR_PROGRESS_RELEASE); /* late */

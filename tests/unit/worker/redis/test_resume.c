@@ -94,7 +94,7 @@ static struct mr_found_mail *take_answer(struct rig *rig)
 static struct mr_trail *ask(struct rig *rig, struct mr_progress_history *history)
 {
     struct mr_found_mail *found = NULL;
-    struct mr_trail *trail = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, &found);
+    struct mr_trail *trail = mr_resume_lookup(rig->resume, &somewhere, &rig->request, NULL, &found);
     assert_non_null(trail);
     assert_non_null(found);
     assert_ptr_equal(take_answer(rig), found);
@@ -154,7 +154,7 @@ static void a_list_expires_and_is_deleted_with_the_result(void **state)
     mr_trail_start(trail, 1, 0, 0, NOW_NS);
     assert_int_equal(rig->redis.ttl_s, 60);
     assert_int_equal(rig->redis.count, 1);
-    mr_trail_forget(trail);
+    mr_trail_delete(trail);
     assert_int_equal(rig->redis.count, 0);
     keep(rig, trail, 0, 0); /* of a worker that was given up */
     assert_int_equal(rig->redis.count, 0);
@@ -162,7 +162,7 @@ static void a_list_expires_and_is_deleted_with_the_result(void **state)
     mr_trail_drop(trail);
     trail = ask(rig, &history);
     unsigned calls = rig->redis.calls;
-    mr_trail_forget(trail); /* never started: nothing is there */
+    mr_trail_delete(trail); /* never started: nothing is there */
     assert_int_equal(rig->redis.calls, calls);
     mr_trail_drop(trail);
 }
@@ -180,7 +180,7 @@ static void what_is_handed_back_is_no_crash(void **state)
     assert_int_equal(history.crashes, 0);
     assert_int_equal(history.count, 1);
     mr_progress_clear(&history);
-    mr_trail_again(trail);
+    mr_trail_reclaim(trail);
     keep(rig, trail, 1, 1);
     history = look(rig);
     assert_int_equal(history.crashes, 1);
@@ -213,24 +213,24 @@ static void redis_away_means_nothing_is_known_and_nothing_kept(void **state)
     struct rig *rig = *state;
     struct mr_found_mail *found = NULL;
     rig->redis.failing = true;
-    struct mr_trail *trail = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, &found);
+    struct mr_trail *trail = mr_resume_lookup(rig->resume, &somewhere, &rig->request, NULL, &found);
     assert_ptr_equal(take_answer(rig), found);
     assert_false(found->heard);
     mr_found_mail_free(found);
     mr_trail_start(trail, 1, 0, 0, NOW_NS);
     assert_false(mr_trail_keeps(trail));
     mr_trail_release(trail);
-    mr_trail_forget(trail);
+    mr_trail_delete(trail);
     mr_trail_drop(trail);
 
     rig->redis.refusing = true; /* the connection thread has no room */
-    trail = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, &found);
+    trail = mr_resume_lookup(rig->resume, &somewhere, &rig->request, NULL, &found);
     assert_non_null(trail);
     assert_null(found);
     assert_null(mr_mailbox_take(rig->intake));
     mr_trail_start(trail, 1, 0, 0, NOW_NS);
     assert_false(mr_trail_keeps(trail));
-    mr_trail_forget(trail);
+    mr_trail_delete(trail);
     mr_trail_drop(trail);
 }
 
@@ -319,10 +319,10 @@ static void redis_is_silent_until_what_was_given_up_comes(void **state)
     mr_trail_start(before, 1, 0, 0, NOW_NS);
     rig->redis.holding = true;
     for (uint32_t i = 0; i < 2; i++)
-        trails[i] = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, &found[i]);
+        trails[i] = mr_resume_lookup(rig->resume, &somewhere, &rig->request, NULL, &found[i]);
     assert_false(mr_resume_is_silent(rig->resume));
     for (uint32_t i = 0; i < 2; i++)
-        assert_true(mr_resume_give_up(rig->resume, found[i]));
+        assert_true(mr_resume_abandon(rig->resume, found[i]));
     assert_true(mr_resume_is_silent(rig->resume));
     assert_true(rig->told_silent == 1 && rig->told_heard == 0);
     keep(rig, before, 0, 0); /* goes out all the same */
@@ -335,8 +335,8 @@ static void redis_is_silent_until_what_was_given_up_comes(void **state)
     for (uint32_t i = 0; i < 2; i++) {
         struct mr_mail *mail = i == 0 ? mr_mailbox_take(rig->intake) : &found[1]->mail;
         assert_ptr_equal(mail, &found[i]->mail);
-        assert_false(mr_resume_give_up(rig->resume, found[i])); /* it is here */
-        mr_trail_forget(trails[i]); /* never started, never heard: nothing is known to be there */
+        assert_false(mr_resume_abandon(rig->resume, found[i])); /* it is here */
+        mr_trail_delete(trails[i]); /* never started, never heard: nothing is known to be there */
         mr_trail_drop(trails[i]);
     }
     assert_int_equal(rig->redis.calls, calls);
@@ -349,7 +349,7 @@ static void a_trail_may_begin_without_a_question(void **state)
 {
     struct rig *rig = *state;
     struct mr_progress_history history;
-    struct mr_trail *trail = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, NULL);
+    struct mr_trail *trail = mr_resume_lookup(rig->resume, &somewhere, &rig->request, NULL, NULL);
     assert_int_equal(rig->redis.calls, 0);
     mr_trail_start(trail, 1, 0, 0, NOW_NS);
     keep(rig, trail, 0, 0);
@@ -431,10 +431,10 @@ static void an_answer_after_the_end_is_not_posted(void **state)
     struct rig *rig = *state;
     struct mr_found_mail *found = NULL;
     rig->redis.holding = true;
-    struct mr_trail *trail = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, &found);
+    struct mr_trail *trail = mr_resume_lookup(rig->resume, &somewhere, &rig->request, NULL, &found);
     assert_non_null(found);
     mr_trail_drop(trail);
-    mr_resume_mute(rig->resume);
+    mr_resume_stop_answers(rig->resume);
     list_redis_answer_held(&rig->redis);
     assert_null(mr_mailbox_take(rig->intake));
 }
