@@ -36,7 +36,7 @@ def cpu_us(worker, tokens, before):
 
 
 def cpu_seconds(worker):
-    sums = {"engine": 0.0, "publish": 0.0, "tier-call": 0.0}
+    sums = {"engine": 0.0, "publish": 0.0, "redis-calls": 0.0}
     for task in pathlib.Path(f"/proc/{worker.process.pid}/task").iterdir():
         name, fields = (task / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
         if name in sums:

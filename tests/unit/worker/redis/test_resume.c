@@ -7,7 +7,7 @@
 
 /* A resume over one list of a Redis played by the test. */
 struct rig {
-    uint32_t told_silent, told_heard; /* how often */
+    uint32_t silent_count, answering_count; /* how often */
     struct list_redis redis;
     struct mr_wake wake, publish;
     struct mr_mailbox *intake;
@@ -28,7 +28,7 @@ static bool call_redis(void *context, const struct mr_redis_call *calls, size_t 
 static void on_silence(void *context, bool silent)
 {
     struct rig *rig = context;
-    ++*(silent ? &rig->told_silent : &rig->told_heard);
+    ++*(silent ? &rig->silent_count : &rig->answering_count);
 }
 
 static void open_with(struct rig *rig, uint64_t bytes_max, const struct mr_frame_secret *secrets,
@@ -215,7 +215,7 @@ static void redis_away_means_nothing_is_known_and_nothing_kept(void **state)
     rig->redis.failing = true;
     struct mr_trail *trail = mr_resume_lookup(rig->resume, &somewhere, &rig->request, NULL, &found);
     assert_ptr_equal(take_answer(rig), found);
-    assert_false(found->heard);
+    assert_false(found->answered);
     mr_found_mail_free(found);
     mr_trail_start(trail, 1, 0, 0, NOW_NS);
     assert_false(mr_trail_keeps(trail));
@@ -324,12 +324,12 @@ static void redis_is_silent_until_what_was_given_up_comes(void **state)
     for (uint32_t i = 0; i < 2; i++)
         assert_true(mr_resume_abandon(rig->resume, found[i]));
     assert_true(mr_resume_is_silent(rig->resume));
-    assert_true(rig->told_silent == 1 && rig->told_heard == 0);
+    assert_true(rig->silent_count == 1 && rig->answering_count == 0);
     keep(rig, before, 0, 0); /* goes out all the same */
     assert_int_equal(rig->redis.held_count, 3);
     list_redis_answer_held(&rig->redis);
     assert_false(mr_resume_is_silent(rig->resume));
-    assert_true(rig->told_silent == 1 && rig->told_heard == 1);
+    assert_true(rig->silent_count == 1 && rig->answering_count == 1);
     rig->redis.holding = false;
     unsigned calls = rig->redis.calls;
     for (uint32_t i = 0; i < 2; i++) {
