@@ -32,7 +32,7 @@ void mr_kv_window_slide(struct mr_block_table *table, uint32_t computed, uint32_
 /* Most blocks that a step of step_tokens tokens reads and writes. */
 uint32_t mr_kv_window_blocks(uint32_t window_tokens, uint32_t step_tokens);
 
-/* ---- for kv_cache.c; window may be NULL where this is said ---- */
+/* ---- for kv_cache.c ---- */
 
 struct mr_kv_window_options {
     uint32_t slot_count, window_tokens;

@@ -16,7 +16,8 @@
  *          when poll has an answer.
  * Memory:  bounded by the tier; at a bound lookup, load and store return false, which is no error.
  *          item.bytes is owned by the engine, often a block of the KV pool. The engine does not
- *          touch these bytes until the item is reported (load) or the final answer came (store). */
+ *          touch these bytes until the item is reported (load) or the final answer is polled
+ * (store). */
 #ifndef MR_KVCACHE_TIER_H
 #define MR_KVCACHE_TIER_H
 

@@ -1,5 +1,7 @@
 #include "kvcache/redis/redis_url.h"
 
+#include "codec/text.h"
+
 #include <ctype.h>
 #include <string.h>
 
@@ -10,13 +12,6 @@ static enum mr_status bad(struct mr_error *err, const char *what)
     return mr_fail(err, MR_BAD_CONFIG, "redis URL: %s", what);
 }
 
-static int hex(char digit)
-{
-    if (digit >= '0' && digit <= '9') return digit - '0';
-    char lower = (char)tolower((unsigned char)digit);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 /* Decodes %XX; false when the text does not fit, or a %XX is invalid or NUL. */
 static bool decode(const char *text, size_t length, char *out, size_t out_bytes)
 {
@@ -24,8 +19,8 @@ static bool decode(const char *text, size_t length, char *out, size_t out_bytes)
     for (size_t i = 0; i < length; i++) {
         char byte = text[i];
         if (byte == '%') {
-            int high = i + 2 < length ? hex(text[i + 1]) : -1;
-            int low = high >= 0 ? hex(text[i + 2]) : -1;
+            int high = i + 2 < length ? mr_text_hex_value(text[i + 1]) : -1;
+            int low = high >= 0 ? mr_text_hex_value(text[i + 2]) : -1;
             if (low < 0) return false;
             byte = (char)(high * 16 + low);
             i += 2;

@@ -30,7 +30,7 @@ void mr_intake_ask(struct mr_intake *intake, struct mr_ticket *ticket,
     bool known = ticket->attempt > 1;
     bool asks = known || !mr_resume_is_silent(resume);
     ticket->trail = mr_resume_lookup(resume, &origin, ticket->intake.request, ticket,
-                                  asks ? &ticket->intake.asked : NULL);
+                                     asks ? &ticket->intake.asked : NULL);
     if (!asks) count_unheard(intake);
     if (!ticket->intake.asked) return;
     ticket->intake.asked_until_ns = known ? UINT64_MAX : mr_clock_ns() + MR_INTAKE_ASK_WAIT_NS;

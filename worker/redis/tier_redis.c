@@ -113,15 +113,6 @@ static enum mr_status read_password(const char *path, struct mr_redis_url *url,
     return status;
 }
 
-static int hex(char digit)
-{
-    static const char digits[] = "0123456789abcdefABCDEF";
-    const char *at = digit ? strchr(digits, digit) : NULL;
-    if (!at) return -1;
-    int value = (int)(at - digits);
-    return value < 16 ? value : value - 6;
-}
-
 /* "ID 64-HEX-DIGITS" */
 static bool parse_secret(const char *line, struct mr_frame_secret *secret)
 {
@@ -133,7 +124,7 @@ static bool parse_secret(const char *line, struct mr_frame_secret *secret)
     if (strlen(rest) != 2 * MR_AES_KEY_BYTES) return false;
     secret->id = (uint32_t)id;
     for (size_t i = 0; i < MR_AES_KEY_BYTES; i++) {
-        int high = hex(rest[2 * i]), low = hex(rest[2 * i + 1]);
+        int high = mr_text_hex_value(rest[2 * i]), low = mr_text_hex_value(rest[2 * i + 1]);
         if (high < 0 || low < 0) return false;
         secret->key[i] = (unsigned char)(high * 16 + low);
     }

@@ -16,7 +16,7 @@
 #define TOKENS_MAX (12 * BT)
 #define SLOTS      7u
 
-/* What a long sequence takes: a window, a step, and one to copy from. */
+/* Slots of a long sequence: a window, a step, and the source of a copy. */
 #define LONG_SLOTS ((WINDOW - 1 + STEP) / BT + 3)
 
 static const unsigned char root[MR_HASH_BYTES] = {7};
@@ -83,9 +83,10 @@ static void reserved_slots_are_not_given_to_other_tables(void **state)
     struct mr_block_table *one = mr_block_table_create(cache, root);
     struct mr_block_table *two = mr_block_table_create(cache, root);
     assert_true(mr_kv_window_reserve(one, TOKENS_MAX, false));
-    assert_true(mr_kv_window_reserve(one, TOKENS_MAX, false)); /* the same again is no more */
+    assert_true(
+        mr_kv_window_reserve(one, TOKENS_MAX, false)); /* reserving the same again adds nothing */
     assert_false(mr_kv_window_reserve(one, TOKENS_MAX, true));
-    assert_true(mr_kv_window_reserve(two, 2 * BT, false)); /* a short one takes less */
+    assert_true(mr_kv_window_reserve(two, 2 * BT, false)); /* a short sequence needs fewer */
     assert_false(mr_kv_window_reserve(two, TOKENS_MAX, false));
     mr_kv_cache_check(cache);
     mr_block_table_clear(one, 1);
@@ -105,7 +106,7 @@ static void a_prefix_is_found_while_its_last_window_is_there(void **state)
     assert_true(mr_kv_window_reserve(table, TOKENS_MAX, false));
     compute(table, tokens, 0, TOKENS_MAX);
     mr_block_table_destroy(table, 1);
-    /* The first blocks' slots have been used again for the last ones. */
+    /* The slots of the first blocks have been reused for the last ones. */
     assert_int_equal(mr_kv_cache_probe(cache, root, tokens, 2 * BT), 0);
     assert_int_equal(mr_kv_cache_probe(cache, root, tokens, TOKENS_MAX), TOKENS_MAX - 1);
     table = mr_block_table_create(cache, root);
@@ -120,7 +121,7 @@ static void a_prefix_is_found_while_its_last_window_is_there(void **state)
     mr_kv_cache_destroy(cache);
 }
 
-static void blocks_computed_again_give_their_slots_to_those_known(void **state)
+static void blocks_computed_again_pass_their_slots_to_the_indexed_ones(void **state)
 {
     (void)state;
     struct mr_kv_cache *cache = cache_of(LONG_SLOTS);
@@ -136,7 +137,7 @@ static void blocks_computed_again_give_their_slots_to_those_known(void **state)
     mr_kv_cache_destroy(cache);
 }
 
-static void too_few_slots_for_one_sequence_are_refused(void **state)
+static void fewer_slots_than_one_sequence_needs_are_refused(void **state)
 {
     (void)state;
     struct mr_kv_cache *cache = NULL;
@@ -149,7 +150,7 @@ static void too_few_slots_for_one_sequence_are_refused(void **state)
                                           .step_tokens = STEP};
     assert_int_equal(mr_kv_cache_create(&cache, &options, &err), MR_BAD_CONFIG);
     assert_null(cache);
-    options.sequence_tokens_max = BT; /* short ones have room */
+    options.sequence_tokens_max = BT; /* short sequences fit */
     assert_int_equal(mr_kv_cache_create(&cache, &options, &err), MR_OK);
     mr_kv_cache_destroy(cache);
 }
@@ -160,8 +161,8 @@ int main(void)
         cmocka_unit_test(a_sequence_of_any_length_needs_a_window_and_a_step),
         cmocka_unit_test(reserved_slots_are_not_given_to_other_tables),
         cmocka_unit_test(a_prefix_is_found_while_its_last_window_is_there),
-        cmocka_unit_test(blocks_computed_again_give_their_slots_to_those_known),
-        cmocka_unit_test(too_few_slots_for_one_sequence_are_refused),
+        cmocka_unit_test(blocks_computed_again_pass_their_slots_to_the_indexed_ones),
+        cmocka_unit_test(fewer_slots_than_one_sequence_needs_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,13 +51,13 @@ static void a_slot_stays_held_until_its_last_reference_is_released(void **state)
     mr_window_pool_release(pool, 1, true);
     assert_counts(pool, 1, 1);
     assert_int_equal(mr_window_pool_slot(pool, 1), slot);
-    assert_true(mr_window_pool_hold(pool, 1)); /* found again */
+    assert_true(mr_window_pool_hold(pool, 1)); /* matched again */
     assert_int_equal(mr_window_pool_slot(pool, 1), slot);
     assert_counts(pool, 1, 0);
     mr_window_pool_destroy(pool);
 }
 
-static void what_is_of_no_use_is_free_at_once(void **state)
+static void a_slot_that_is_not_to_be_cached_is_free_at_once(void **state)
 {
     (void)state;
     struct mr_window_pool *pool = pool_of(1);
@@ -83,7 +83,7 @@ static void the_slot_released_longest_ago_is_reused_first(void **state)
     mr_window_pool_destroy(pool);
 }
 
-static void a_slot_moves_with_all_who_need_it(void **state)
+static void a_slot_moves_with_its_references(void **state)
 {
     (void)state;
     struct mr_window_pool *pool = pool_of(2);
@@ -94,7 +94,7 @@ static void a_slot_moves_with_all_who_need_it(void **state)
     assert_int_equal(mr_window_pool_references(pool, 7), 1);
     assert_int_equal(mr_window_pool_slot(pool, 1), MR_SLOT_NONE);
     mr_window_pool_release(pool, 7, true);
-    mr_window_pool_move(pool, 7, 2); /* a cached one too */
+    mr_window_pool_move(pool, 7, 2); /* a CACHED slot too */
     assert_counts(pool, 1, 1);
     mr_window_pool_drop(pool, 2);
     mr_window_pool_drop(pool, 2);
@@ -122,9 +122,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_held_block_has_a_slot_of_its_own),
         cmocka_unit_test(a_slot_stays_held_until_its_last_reference_is_released),
-        cmocka_unit_test(what_is_of_no_use_is_free_at_once),
+        cmocka_unit_test(a_slot_that_is_not_to_be_cached_is_free_at_once),
         cmocka_unit_test(the_slot_released_longest_ago_is_reused_first),
-        cmocka_unit_test(a_slot_moves_with_all_who_need_it),
+        cmocka_unit_test(a_slot_moves_with_its_references),
         cmocka_unit_test(dropping_a_held_slot_is_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* One list of a Redis, as worker/redis/resume.h sees it: commands are carried out in the caller's
- * thread, or held back until the test lets them be answered. */
+/* A stand-in for Redis with one list, as worker/redis/resume.h uses it: commands run in the
+ * caller's thread, or are held until the test has them answered. */
 #ifndef MR_TESTS_LIST_REDIS_H
 #define MR_TESTS_LIST_REDIS_H
 

@@ -7,24 +7,25 @@
 
 #include "worker/redis/tier_jobs.h"
 
-static struct mr_tier_job *make_load(struct mr_tier_jobs *jobs, struct mr_tier_item *items)
+/* Jobs with one load of two items. */
+static void open_with_load(struct mr_tier_jobs *jobs)
 {
+    struct mr_tier_item items[2] = {{.key = {1}, .length = 10}, {.key = {2}, .length = 20}};
     struct mr_tier_request request = {.ticket = 4, .items = items, .count = 2};
     struct mr_tier_job_options options = {
         .work = MR_TIER_LOAD, .request = &request, .now_ns = 1, .deadline_ns = 100};
+    assert_int_equal(mr_tier_jobs_create(jobs, 2, 1000, NULL), MR_OK);
     void *memory = mr_tier_memory_take(jobs->memory, mr_tier_job_bytes(&request));
     assert_non_null(memory);
-    return mr_tier_job_init(memory, &options);
+    mr_tier_jobs_add(jobs, mr_tier_job_init(memory, &options), 1);
 }
 
 static void a_load_ends_when_its_last_part_does(void **state)
 {
-    struct mr_tier_item items[2] = {{.key = {1}, .length = 10}, {.key = {2}, .length = 20}};
     struct mr_tier_jobs jobs;
     struct mr_tier_answer answer;
     (void)state;
-    assert_int_equal(mr_tier_jobs_create(&jobs, 2, 1000, NULL), MR_OK);
-    mr_tier_jobs_add(&jobs, make_load(&jobs, items), 1);
+    open_with_load(&jobs);
     assert_null(mr_tier_jobs_take(&jobs, 0, 1)); /* thread 0 runs lookups only */
     struct mr_tier_part *part = mr_tier_jobs_take(&jobs, 1, 2);
     assert_int_equal(part->item, 1);
@@ -45,12 +46,10 @@ static void a_load_ends_when_its_last_part_does(void **state)
 
 static void a_released_part_is_reported_before_its_command_ends(void **state)
 {
-    struct mr_tier_item items[2] = {{.key = {1}, .length = 10}, {.key = {2}, .length = 20}};
     struct mr_tier_jobs jobs;
     struct mr_tier_answer answer;
     (void)state;
-    assert_int_equal(mr_tier_jobs_create(&jobs, 2, 1000, NULL), MR_OK);
-    mr_tier_jobs_add(&jobs, make_load(&jobs, items), 1);
+    open_with_load(&jobs);
     struct mr_tier_part *part = mr_tier_jobs_take(&jobs, 1, 2);
     mr_tier_jobs_release(&jobs, part, 3);
     assert_true(mr_tier_jobs_poll(&jobs, &answer) && answer.index == 1 && !answer.loaded);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void figures_follow_what_is_there(void **state)
+static void metrics_are_appended_to_the_text(void **state)
 {
     static const double bounds[] = {1};
     struct mr_tier_redis_stats stats = {.rates = {.up = true, .bytes_per_second = 5},
@@ -38,7 +38,7 @@ static void figures_follow_what_is_there(void **state)
     free(text);
 }
 
-static void the_line_says_how_redis_does(void **state)
+static void the_line_has_rates_and_counters(void **state)
 {
     struct mr_tier_redis_stats stats = {
         .rates = {.up = true, .bytes_per_second = 1.5e9, .round_trip_ns = 400000}};
@@ -58,8 +58,8 @@ static void the_line_says_how_redis_does(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_follow_what_is_there),
-        cmocka_unit_test(the_line_says_how_redis_does),
+        cmocka_unit_test(metrics_are_appended_to_the_text),
+        cmocka_unit_test(the_line_has_rates_and_counters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

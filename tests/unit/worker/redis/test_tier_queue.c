@@ -25,7 +25,7 @@ static struct mr_tier_queue *open_queue(void)
     return queue;
 }
 
-/* ITEMS items that say they have `length` bytes: the queue never looks at them. */
+/* Posts ITEMS items of `length` bytes; the queue never reads the bytes themselves. */
 static bool post_items(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns,
                        uint64_t length)
 {
@@ -57,7 +57,7 @@ static void close_queue(struct mr_tier_queue *queue)
     mr_tier_queue_destroy(queue);
 }
 
-static void nothing_is_taken_while_no_server_answers(void **state)
+static void requests_are_refused_while_not_connected(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     (void)state;
@@ -70,7 +70,7 @@ static void nothing_is_taken_while_no_server_answers(void **state)
     close_queue(queue);
 }
 
-static void a_load_goes_from_the_back_and_reports_each_item(void **state)
+static void a_load_starts_with_the_last_item_and_reports_each(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
@@ -85,7 +85,7 @@ static void a_load_goes_from_the_back_and_reports_each_item(void **state)
         assert_ptr_equal(part->payload, bytes[i]);
         bool good = i != 1;
         assert_int_equal(mr_tier_queue_finish(queue, part, good, 2), good);
-        if (good) assert_false(mr_tier_queue_finish(queue, part, true, 3)); /* its time to live */
+        if (good) assert_false(mr_tier_queue_finish(queue, part, true, 3)); /* EXPIRE has ended */
         mr_tier_queue_check(queue);
         assert_true(mr_tier_queue_poll(queue, &answer));
         assert_true(!answer.final && answer.index == i && answer.loaded == good);
@@ -96,7 +96,7 @@ static void a_load_goes_from_the_back_and_reports_each_item(void **state)
     close_queue(queue);
 }
 
-static void an_ask_counts_a_chain(void **state)
+static void a_lookup_counts_up_to_the_first_gap(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
@@ -104,7 +104,8 @@ static void an_ask_counts_a_chain(void **state)
     (void)state;
     set_ready(queue);
     assert_true(post(queue, MR_TIER_LOOKUP, 0));
-    while ((part = mr_tier_queue_take(queue, 0, 0)) != NULL) /* there: the first and the third */
+    while ((part = mr_tier_queue_take(queue, 0, 0)) !=
+           NULL) /* the first and the third are present */
         assert_false(mr_tier_queue_finish(queue, part, part->item % 2 == 0, 0));
     assert_true(mr_tier_queue_poll(queue, &answer));
     assert_true(answer.final && answer.count == 1);
@@ -130,7 +131,7 @@ static void loads_go_before_stores(void **state)
         assert_int_equal(part->step, MR_TIER_STEP_GET);
         assert_false(mr_tier_queue_finish(queue, part, false, 1));
     }
-    for (uint32_t i = 1; i < ITEMS; i++) { /* the first one was there */
+    for (uint32_t i = 1; i < ITEMS; i++) { /* the first one is present already */
         part = mr_tier_queue_take(queue, 1, 1);
         assert_int_equal(part->step, MR_TIER_STEP_SET);
         assert_int_equal(part->item, i);
@@ -146,7 +147,7 @@ static void loads_go_before_stores(void **state)
     close_queue(queue);
 }
 
-static void what_nobody_takes_ends_at_its_deadline(void **state)
+static void untaken_parts_end_at_their_deadline(void **state)
 {
     static const enum mr_tier_work works[] = {MR_TIER_LOOKUP, MR_TIER_LOAD, MR_TIER_STORE};
     struct mr_tier_answer answer;
@@ -169,8 +170,8 @@ static void what_nobody_takes_ends_at_its_deadline(void **state)
     }
 }
 
-/* The last connection for values is lost with one part out: the others are over before it is. */
-static void what_nobody_has_taken_is_over_when_no_connection_is_left(void **state)
+/* The last connection for values is lost while one part is taken: the other parts end at once. */
+static void untaken_parts_end_when_the_last_connection_is_lost(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
@@ -179,7 +180,7 @@ static void what_nobody_has_taken_is_over_when_no_connection_is_left(void **stat
     assert_true(post(queue, MR_TIER_LOAD, 0));
     struct mr_tier_part *part = mr_tier_queue_take(queue, 1, 1);
     mr_tier_queue_set_ready(queue, 2, false, 1);
-    assert_false(mr_tier_queue_poll(queue, &answer)); /* the other one goes on */
+    assert_false(mr_tier_queue_poll(queue, &answer)); /* the other connection continues */
     mr_tier_queue_set_ready(queue, 1, false, 1);
     assert_true(mr_tier_queue_take_answered(queue));
     for (uint32_t i = 0; i + 1 < ITEMS; i++)
@@ -196,7 +197,7 @@ static void what_nobody_has_taken_is_over_when_no_connection_is_left(void **stat
     close_queue(queue);
 }
 
-static void a_silent_server_is_asked_for_nothing(void **state)
+static void a_silent_server_gets_no_lookups_and_loads(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
@@ -206,7 +207,7 @@ static void a_silent_server_is_asked_for_nothing(void **state)
     assert_false(mr_tier_queue_rates(queue).up);
     assert_false(post(queue, MR_TIER_LOOKUP, 0));
     assert_false(post(queue, MR_TIER_LOAD, 0));
-    assert_true(post(queue, MR_TIER_STORE, 0)); /* that can wait */
+    assert_true(post(queue, MR_TIER_STORE, 0)); /* stores are still accepted */
     mr_tier_queue_set_silent(queue, false);
     assert_true(mr_tier_queue_rates(queue).up);
     mr_tier_queue_expire(queue, 1000);
@@ -214,9 +215,8 @@ static void a_silent_server_is_asked_for_nothing(void **state)
     close_queue(queue);
 }
 
-/* A load that comes in drops is not heard for longer than it should have taken, eight times over.
- */
-static void drops_are_heard_for_what_they_are_worth(void **state)
+/* Bytes that arrive slowly count for eight times the time they should have taken, no longer. */
+static void slow_bytes_count_for_a_limited_time(void **state)
 {
     uint64_t second_ns = 1000000000, begun_ns = 100 * second_ns;
     struct mr_tier_queue *queue = open_queue();
@@ -240,7 +240,7 @@ static void drops_are_heard_for_what_they_are_worth(void **state)
     close_queue(queue);
 }
 
-/* Takes what threads 1 and 2 may have, in turns; returns how many. */
+/* Threads 1 and 2 take parts in turn until neither gets one; returns how many. */
 static uint32_t take_all(struct mr_tier_queue *queue, struct mr_tier_part **parts)
 {
     uint32_t count = 0;
@@ -252,7 +252,8 @@ static uint32_t take_all(struct mr_tier_queue *queue, struct mr_tier_part **part
     return count;
 }
 
-/* As much as threads 1 and 2 may have with two parts in hand each, beside the `count` they have. */
+/* Threads 1 and 2, which have `count` parts, take more in turn, each up to two; returns how many.
+ */
 static uint32_t take_two(struct mr_tier_queue *queue, struct mr_tier_part **parts, uint32_t count)
 {
     uint32_t before = count, in_flight[3] = {0};
@@ -269,8 +270,8 @@ static uint32_t take_two(struct mr_tier_queue *queue, struct mr_tier_part **part
     return count - before;
 }
 
-/* At the measured rate; a store does not use what a load may not. */
-static void not_more_is_on_its_way_than_comes_soon(void **state)
+/* No more than arrives soon at the measured rate; a store does not get what a load is denied. */
+static void bytes_in_flight_are_limited_by_the_rate(void **state)
 {
     static const struct {
         double items_ahead;
@@ -303,9 +304,9 @@ static void not_more_is_on_its_way_than_comes_soon(void **state)
     }
 }
 
-/* However fast it seems: Redis copies all it was asked for before it sends any. Little to begin
- * with, then as much more as has come. */
-static void not_more_is_on_its_way_than_redis_copies_in_time(void **state)
+/* At any rate, because Redis copies all requested values before it sends one: a small limit at
+ * first, which grows with the bytes received. */
+static void bytes_in_flight_are_limited_by_what_was_received(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_part *parts[4 * ITEMS]; /* an item has three slices */
@@ -316,7 +317,7 @@ static void not_more_is_on_its_way_than_redis_copies_in_time(void **state)
     mr_tier_queue_measured(queue, 1e15, 0);
     assert_true(post_items(queue, MR_TIER_LOAD, 0, length));
     for (uint32_t count = 0, done = 0; done == 0 || done < count;
-         done++) { /* one comes, others go */
+         done++) { /* one value is received, others are requested */
         uint64_t coming = 0, of_thread[3] = {0};
         count += take_two(queue, parts + done, count - done);
         for (uint32_t i = done; i < count; i++) {
@@ -338,8 +339,8 @@ static void not_more_is_on_its_way_than_redis_copies_in_time(void **state)
     close_queue(queue);
 }
 
-/* However slow: one connection is never idle, and the others leave it alone. */
-static void one_connection_always_has_the_next_value_coming(void **state)
+/* At any rate one connection always has a value in flight; the others request none. */
+static void one_connection_always_has_a_value_in_flight(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
@@ -352,7 +353,7 @@ static void one_connection_always_has_the_next_value_coming(void **state)
     parts[1] = mr_tier_queue_take(queue, 2, 1);
     assert_true(parts[0] && parts[1]);
     assert_null(mr_tier_queue_take(queue, 1, 1));
-    for (uint32_t i = 0; i < 2; i++) /* it is lost: the other one goes on */
+    for (uint32_t i = 0; i < 2; i++) /* its value is lost: the other connection continues */
         assert_false(mr_tier_queue_finish(queue, parts[i], false, 2));
     parts[2] = mr_tier_queue_take(queue, 1, 2);
     assert_non_null(parts[2]);
@@ -364,7 +365,7 @@ static void one_connection_always_has_the_next_value_coming(void **state)
     close_queue(queue);
 }
 
-static void what_is_skipped_while_it_comes_is_released(void **state)
+static void a_value_skipped_in_flight_is_released(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
@@ -379,7 +380,7 @@ static void what_is_skipped_while_it_comes_is_released(void **state)
     assert_false(mr_tier_queue_is_cancelled(queue, last));
     assert_true(mr_tier_queue_finish(queue, last, true, 2));
     assert_false(mr_tier_queue_finish(queue, last, true, 2));
-    for (uint32_t i = 0; i < 2; i++) /* nobody had begun them */
+    for (uint32_t i = 0; i < 2; i++) /* not taken yet */
         assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == i && !answer.loaded);
     assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 3 && answer.loaded);
     assert_false(mr_tier_queue_poll(queue, &answer));
@@ -388,11 +389,11 @@ static void what_is_skipped_while_it_comes_is_released(void **state)
     assert_false(answer.final);
     assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 1);
     mr_tier_queue_check(queue);
-    assert_false(mr_tier_queue_finish(queue, third, false, 3)); /* the reply came after all */
+    assert_false(mr_tier_queue_finish(queue, third, false, 3)); /* the reply arrived nevertheless */
     close_queue(queue);
 }
 
-static void an_abandoned_job_says_nothing_but_its_end(void **state)
+static void an_abandoned_job_has_only_its_final_answer(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
@@ -412,8 +413,8 @@ static void an_abandoned_job_says_nothing_but_its_end(void **state)
     close_queue(queue);
 }
 
-/* First amid its look-ups, then amid its values. */
-static void an_abandoned_store_ends_before_its_replies_come(void **state)
+/* Abandoned during its lookups, and then, in another run, during its writes. */
+static void an_abandoned_store_ends_before_its_replies(void **state)
 {
     (void)state;
     for (uint32_t looked = 0; looked < 2; looked++) {
@@ -460,7 +461,7 @@ static void jobs_are_bounded(void **state)
     close_queue(queue);
 }
 
-static void a_refusal_is_told_once_a_minute(void **state)
+static void a_refusal_is_logged_once_a_minute(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     uint64_t second_ns = 1000000000;
@@ -479,22 +480,22 @@ static void a_refusal_is_told_once_a_minute(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_taken_while_no_server_answers),
-        cmocka_unit_test(a_load_goes_from_the_back_and_reports_each_item),
-        cmocka_unit_test(an_ask_counts_a_chain),
+        cmocka_unit_test(requests_are_refused_while_not_connected),
+        cmocka_unit_test(a_load_starts_with_the_last_item_and_reports_each),
+        cmocka_unit_test(a_lookup_counts_up_to_the_first_gap),
         cmocka_unit_test(loads_go_before_stores),
-        cmocka_unit_test(what_nobody_takes_ends_at_its_deadline),
-        cmocka_unit_test(what_nobody_has_taken_is_over_when_no_connection_is_left),
-        cmocka_unit_test(a_silent_server_is_asked_for_nothing),
-        cmocka_unit_test(drops_are_heard_for_what_they_are_worth),
-        cmocka_unit_test(not_more_is_on_its_way_than_comes_soon),
-        cmocka_unit_test(not_more_is_on_its_way_than_redis_copies_in_time),
-        cmocka_unit_test(one_connection_always_has_the_next_value_coming),
-        cmocka_unit_test(what_is_skipped_while_it_comes_is_released),
-        cmocka_unit_test(an_abandoned_job_says_nothing_but_its_end),
-        cmocka_unit_test(an_abandoned_store_ends_before_its_replies_come),
+        cmocka_unit_test(untaken_parts_end_at_their_deadline),
+        cmocka_unit_test(untaken_parts_end_when_the_last_connection_is_lost),
+        cmocka_unit_test(a_silent_server_gets_no_lookups_and_loads),
+        cmocka_unit_test(slow_bytes_count_for_a_limited_time),
+        cmocka_unit_test(bytes_in_flight_are_limited_by_the_rate),
+        cmocka_unit_test(bytes_in_flight_are_limited_by_what_was_received),
+        cmocka_unit_test(one_connection_always_has_a_value_in_flight),
+        cmocka_unit_test(a_value_skipped_in_flight_is_released),
+        cmocka_unit_test(an_abandoned_job_has_only_its_final_answer),
+        cmocka_unit_test(an_abandoned_store_ends_before_its_replies),
         cmocka_unit_test(jobs_are_bounded),
-        cmocka_unit_test(a_refusal_is_told_once_a_minute),
+        cmocka_unit_test(a_refusal_is_logged_once_a_minute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
