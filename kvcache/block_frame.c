@@ -214,13 +214,12 @@ void mr_frame_write(const struct mr_frame_order *order, struct mr_frame_keys *ke
 
 const char *mr_verdict_text(enum mr_verdict verdict)
 {
-    static const char *const texts[] = {
-#define X(name, text) text,
-        MR_VERDICT_LIST(X)
+#define X(name, text)                                                                              \
+    if (verdict == MR_VERDICT_##name) return text;
+    MR_VERDICT_LIST(X)
 #undef X
-    };
-    MR_ASSERT((unsigned)verdict < MR_VERDICT_COUNT);
-    return texts[verdict];
+    MR_ASSERT(verdict < MR_VERDICT_COUNT);
+    return "";
 }
 
 enum mr_verdict mr_frame_read(const unsigned char header[MR_FRAME_BYTES],
