@@ -137,7 +137,7 @@ static void put_frame(const struct mr_frame *frame, uint8_t key_id, unsigned cha
 
 struct mr_frame_digest {
     XXH3_state_t state;
-    size_t seen; /* bytes */
+    size_t seen; /* bytes added so far */
 };
 
 struct mr_frame_digest *mr_frame_digest_create(void)

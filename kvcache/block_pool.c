@@ -138,7 +138,8 @@ void mr_block_pool_release(struct mr_block_pool *pool, mr_block_id id)
     struct block_node *node = &pool->nodes[id];
     MR_ASSERT(node->state == BLOCK_HELD && node->references > 0);
     if (--node->references > 0) return;
-    /* Even if its time has passed: _expire works in list order, which starts with a chain's end. */
+    /* Kept even if its time has passed: _expire ends that in list order, from the end of a chain.
+     */
     bool kept = pool->kept_max > 0 && node->keep_until_ns > 0;
     node->state = !node->indexed ? BLOCK_FREE : kept ? BLOCK_KEPT : BLOCK_CACHED;
     append(pool, list_of(pool, node->state), id);

@@ -7,7 +7,7 @@
 struct mr_block_tables {
     struct mr_block_table *tables; /* [table_count] */
     mr_block_id *blocks;           /* [table_count * blocks_max] */
-    uint32_t *slots;               /* the same */
+    uint32_t *slots;               /* [table_count * blocks_max] window slots */
     uint32_t *order;               /* [table_count] indices: the first taken_count are taken */
     uint32_t *position;            /* [table_count] position of each index in order */
     uint32_t table_count, blocks_max, taken_count;

@@ -33,7 +33,7 @@ struct mr_tier_thread {
     uint32_t part_count;
     struct buffer buffers[VALUES_MAX];
     struct mr_tier_measure measure;
-    uint64_t now_ns; /* of the latest step */
+    uint64_t now_ns; /* passed to the latest step */
     bool was_ready, failure_logged;
 
     pthread_mutex_t mutex;
@@ -169,7 +169,7 @@ static void run_part(struct mr_tier_thread *thread, struct mr_tier_part *part, u
 
 /* ---- the replies to parts ---- */
 
-/* Whether the refusal will not go away by itself soon. */
+/* Whether Redis is likely to refuse the next commands too. */
 static bool is_lasting(enum mr_redis_outcome outcome)
 {
     return outcome == MR_REDIS_FULL || outcome == MR_REDIS_DENIED || outcome == MR_REDIS_READ_ONLY;

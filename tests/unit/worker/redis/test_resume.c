@@ -256,6 +256,7 @@ static void publish_waits_once_for_a_silent_redis(void **state)
     keep(rig, trail, 0, 0); /* times out */
     keep(rig, trail, 1, 0); /* returns at once */
     assert_int_equal(rig->redis.held_count, 2);
+    assert_int_equal(mr_resume_in_flight(rig->resume), 2);
     assert_false(mr_resume_flush(rig->resume, 1));
     mr_trail_drop(trail);
     list_redis_answer_held(&rig->redis);
