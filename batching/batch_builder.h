@@ -9,7 +9,7 @@
 #ifndef MR_BATCHING_BATCH_BUILDER_H
 #define MR_BATCHING_BATCH_BUILDER_H
 
-#include "batching/scheduler/scheduler.h"
+#include "batching/scheduler/plan.h"
 
 struct mr_batch_builder {
     uint32_t rows_max, sequences_max;

@@ -123,7 +123,7 @@ static void end_choice(struct mr_engine *engine, struct mr_sequence *sequence,
     mr_engine_catch_up(engine, sequence->job);
     mr_completion_finish(sequence->completion, reason, &delta);
     emit(engine, sequence, &delta);
-    mr_scheduler_leave(engine->scheduler, sequence, now_ns);
+    mr_scheduler_remove(engine->scheduler, sequence, now_ns);
 }
 
 void mr_engine_end_sequence(struct mr_engine *engine, struct mr_sequence *sequence,
@@ -208,7 +208,7 @@ static void settle_sample(struct mr_engine *engine, struct mr_sequence *sequence
         if (sequence->state == MR_SEQUENCE_WAITING) mr_scheduler_park(engine->scheduler, sequence);
         return;
     }
-    mr_scheduler_leave(engine->scheduler, sequence, now_ns);
+    mr_scheduler_remove(engine->scheduler, sequence, now_ns);
     if (job->finished_count == job->choice_count) report(engine, job, now_ns);
 }
 

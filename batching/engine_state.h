@@ -6,6 +6,7 @@
 #include "batching/batch_builder.h"
 #include "batching/cache/prompt_cache.h"
 #include "batching/engine.h"
+#include "batching/scheduler/scheduler.h"
 
 #include <stdatomic.h>
 

@@ -9,7 +9,9 @@
 #ifndef MR_BATCHING_QUEUE_ENTRY_HEAP_H
 #define MR_BATCHING_QUEUE_ENTRY_HEAP_H
 
-#include "batching/queue/request_queue.h"
+#include "batching/queue/queue_entry.h"
+
+#include <stdbool.h>
 
 enum mr_heap_order { MR_HEAP_BY_PRIORITY, MR_HEAP_BY_DEADLINE };
 

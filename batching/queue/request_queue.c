@@ -4,6 +4,7 @@
 #include "batching/queue/request_queue.h"
 
 #include "batching/queue/entry_heap.h"
+#include "batching/queue/pass_over.h"
 #include "codec/check.h"
 #include "codec/hash.h"
 
@@ -11,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define ASIDE_MAX 64u /* misfits one take looks past */
 
 /* One tenant's waiting requests and its part of the bounds. */
 struct line {
@@ -85,13 +84,13 @@ static struct mr_queue_entry *extract(struct mr_request_queue *queue, struct mr_
     return entry;
 }
 
-static struct mr_queue_entry *top(const struct mr_request_queue *queue)
+static struct mr_queue_entry *first(const struct mr_request_queue *queue)
 {
     uint32_t tenant = mr_fair_share_next(&queue->share);
     return tenant != MR_TENANT_NONE ? queue->lines[tenant].best.entries[0] : NULL;
 }
 
-static void put_in_again(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+static void reinsert(struct mr_request_queue *queue, struct mr_queue_entry *entry)
 {
     mr_fair_share_return(&queue->share, entry->tenant);
     insert(queue, entry);
@@ -240,7 +239,7 @@ void mr_request_queue_return(struct mr_request_queue *queue, struct mr_queue_ent
 {
     lock(queue);
     MR_ASSERT(entry->sequence != 0 && find(queue, entry->id) == NULL);
-    put_in_again(queue, entry);
+    reinsert(queue, entry);
     unlock(queue);
 }
 
@@ -249,7 +248,7 @@ void mr_request_queue_return(struct mr_request_queue *queue, struct mr_queue_ent
 struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue)
 {
     lock(queue);
-    struct mr_queue_entry *entry = extract(queue, top(queue));
+    struct mr_queue_entry *entry = extract(queue, first(queue));
     unlock(queue);
     return entry;
 }
@@ -298,7 +297,8 @@ struct mr_queue_entry *mr_request_queue_dequeue_until(struct mr_request_queue *q
                                                       uint64_t until_ns)
 {
     lock(queue);
-    struct mr_queue_entry *entry = await_entry(queue, until_ns) ? extract(queue, top(queue)) : NULL;
+    struct mr_queue_entry *entry =
+        await_entry(queue, until_ns) ? extract(queue, first(queue)) : NULL;
     unlock(queue);
     return entry;
 }
@@ -321,36 +321,25 @@ void mr_request_queue_wake(struct mr_request_queue *queue)
     unlock(queue);
 }
 
-/* Puts the misfits back; those that saw a later one taken have been passed over once more. */
-static void put_back(struct mr_request_queue *queue, struct mr_queue_entry **aside,
-                     const uint32_t *taken_before, uint32_t aside_count, uint32_t taken)
-{
-    for (uint32_t i = 0; i < aside_count; i++) {
-        if (taken_before[i] < taken) aside[i]->skipped++;
-        put_in_again(queue, aside[i]);
-    }
-}
-
 uint32_t mr_request_queue_take(struct mr_request_queue *queue, uint32_t count_max,
                                uint64_t bytes_budget, struct mr_queue_entry **out)
 {
-    struct mr_queue_entry *aside[ASIDE_MAX];
-    uint32_t taken_before[ASIDE_MAX], aside_count = 0, taken = 0;
+    struct mr_pass_over walk = {.count = 0};
+    uint32_t taken = 0;
     lock(queue);
-    while (taken < count_max && aside_count < ASIDE_MAX && queue->count > 0) {
-        struct mr_queue_entry *entry = top(queue);
-        bool fits = entry->cost_bytes <= bytes_budget;
-        if (!fits && entry->skipped >= MR_QUEUE_SKIPS_MAX) break;
-        (void)extract(queue, entry);
-        if (fits) {
+    while (taken < count_max && walk.count < MR_PASS_OVER_MAX && queue->count > 0) {
+        struct mr_queue_entry *entry = extract(queue, first(queue));
+        if (entry->cost_bytes <= bytes_budget) {
             bytes_budget -= entry->cost_bytes;
             out[taken++] = entry;
-        } else {
-            taken_before[aside_count] = taken;
-            aside[aside_count++] = entry;
+            mr_pass_over_taken(&walk);
+        } else if (!mr_pass_over_add(&walk, entry, &entry->skipped, MR_QUEUE_SKIPS_MAX)) {
+            break;
         }
     }
-    put_back(queue, aside, taken_before, aside_count, taken);
+    mr_pass_over_age(&walk);
+    for (uint32_t i = 0; i < walk.count; i++)
+        reinsert(queue, walk.passed[i].candidate);
     unlock(queue);
     return taken;
 }
@@ -366,11 +355,11 @@ struct mr_queue_entry *mr_request_queue_remove(struct mr_request_queue *queue, s
 struct mr_queue_entry *mr_request_queue_expired(struct mr_request_queue *queue, uint64_t now_ns)
 {
     lock(queue);
-    struct mr_queue_entry *first = queue->deadlines.count > 0 ? queue->deadlines.entries[0] : NULL;
-    if (first != NULL && first->deadline_ns > now_ns) first = NULL;
-    (void)extract(queue, first);
+    struct mr_queue_entry *due = queue->deadlines.count > 0 ? queue->deadlines.entries[0] : NULL;
+    if (due != NULL && due->deadline_ns > now_ns) due = NULL;
+    (void)extract(queue, due);
     unlock(queue);
-    return first;
+    return due;
 }
 
 struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue)

@@ -23,28 +23,13 @@
 #define MR_BATCHING_QUEUE_REQUEST_QUEUE_H
 
 #include "batching/queue/fair_share.h"
-#include "codec/records/request.h"
+#include "batching/queue/queue_entry.h"
 #include "codec/status.h"
 
 #define MR_QUEUE_RETURNS_MAX 4096u /* entries _return may put on top of count_max */
 #define MR_QUEUE_SKIPS_MAX   8u    /* times a request is passed over before it reserves */
 
 struct mr_request_queue;
-
-struct mr_queue_entry {
-    struct mr_text id;    /* borrowed from the owner, unchanged while queued */
-    int32_t priority;     /* higher first */
-    uint64_t arrival_ns;  /* monotonic; set by the caller */
-    uint64_t deadline_ns; /* monotonic; 0 none */
-    uint64_t cost_bytes;  /* memory the entry stands for: KV and activations, for take() */
-    uint64_t held_bytes;  /* memory it occupies while waiting, for the bytes bound */
-    uint64_t blocks;      /* KV blocks it is predicted to need, for the blocks bound */
-    uint32_t tenant;      /* below tenant_count */
-    /* private to the queue */
-    uint32_t heap_index, deadline_index, skipped;
-    uint64_t sequence;
-    struct mr_queue_entry *hash_next;
-};
 
 struct mr_request_queue_options {
     uint32_t count_max;
