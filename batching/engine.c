@@ -1,5 +1,6 @@
 #include "batching/engine.h"
 
+#include "batching/cache/shared_lookup.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
 
@@ -268,7 +269,7 @@ bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id)
 void mr_engine_forget(struct mr_engine *engine, struct mr_job *job)
 {
     mr_request_queue_remove(engine->inside, job->inside.id);
-    if (engine->shared != NULL) mr_shared_cache_forget(engine->shared, job);
+    if (engine->shared != NULL) mr_shared_lookup_abandon(engine->shared, job);
 }
 
 void mr_engine_return_waiting(struct mr_engine *engine,

@@ -19,7 +19,7 @@
 #include "batching/base/budget.h"
 #include "batching/base/model_port.h"
 #include "batching/cache/prompt_cache.h"
-#include "batching/cache/shared_cache.h"
+#include "batching/cache/shared_stats.h"
 #include "codec/records/request.h"
 #include "codec/records/result.h"
 

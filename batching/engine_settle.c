@@ -1,4 +1,5 @@
 /* What a step produced: tokens counted, blocks published, text streamed, ends reported. */
+#include "batching/cache/shared_load.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
 
@@ -162,7 +163,7 @@ static void settle_rows(struct mr_engine *engine, const struct mr_plan *plan)
         struct mr_job *job = row->sequence->job;
         if (row->logits != NULL) engine->stats.prompt_cache_hits++;
         if (engine->shared != NULL && row->sequence->logits != NULL)
-            mr_shared_cache_leave(engine->shared, row->sequence);
+            mr_shared_load_end(engine->shared, row->sequence);
         if (row->token_count == 0) continue;
         uint32_t again = mr_sequence_advance(row->sequence, row->token_count);
         job->recomputed_tokens += again;
@@ -172,7 +173,7 @@ static void settle_rows(struct mr_engine *engine, const struct mr_plan *plan)
             engine->stats.prompt_tokens += row->token_count;
         }
         publish(row->sequence);
-        if (engine->shared != NULL) mr_shared_cache_meet(engine->shared, row->sequence);
+        if (engine->shared != NULL) mr_shared_load_join(engine->shared, row->sequence);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include "batching/batch_builder.h"
 #include "batching/cache/prompt_cache.h"
+#include "batching/cache/shared_cache.h"
 #include "batching/engine.h"
 #include "batching/scheduler/scheduler.h"
 

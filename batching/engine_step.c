@@ -1,4 +1,5 @@
 /* One turn of the wheel: cancels and deadlines, plan, batch, forward, sample, settle. */
+#include "batching/cache/shared_store.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
 
@@ -75,7 +76,7 @@ static void store_blocks(struct mr_engine *engine)
     for (uint32_t i = 0; i < engine->job_count; i++) {
         struct mr_sequence *sequence = &engine->jobs[i]->sequences[0];
         if (sequence->state == MR_SEQUENCE_RUNNING)
-            mr_shared_cache_store(engine->shared, sequence, false);
+            mr_shared_store_sequence(engine->shared, sequence, false);
     }
 }
 

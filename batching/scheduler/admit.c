@@ -2,7 +2,9 @@
 
 #include "batching/base/forecast.h"
 #include "batching/cache/prompt_cache.h"
-#include "batching/cache/shared_cache.h"
+#include "batching/cache/shared_load.h"
+#include "batching/cache/shared_lookup.h"
+#include "batching/cache/shared_tables.h"
 #include "batching/queue/pass_over.h"
 #include "codec/check.h"
 
@@ -153,7 +155,7 @@ static bool waits_for_twin(const struct mr_schedule *schedule, const struct mr_s
 /* Undoes what consider() did to a candidate that is not admitted. */
 static void withdraw(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
-    if (schedule->options.shared != NULL) mr_shared_cache_leave(schedule->options.shared, sequence);
+    if (schedule->options.shared != NULL) mr_shared_load_end(schedule->options.shared, sequence);
     if (sequence->match.copy_tokens > 0) mr_kv_cache_copied(sequence->table, &sequence->match);
     sequence->match = (struct mr_kv_match){0};
     mr_block_table_destroy(sequence->table, schedule->round.now_ns);
@@ -256,8 +258,7 @@ static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence
         .output_tokens = output < most ? output : most};
     forecast.beside.chunk = 0;
     double ms = mr_forecast_ms(options->cost, &forecast);
-    if (options->shared != NULL && ms > 0)
-        ms -= mr_shared_cache_saved_ms(options->shared, sequence);
+    if (options->shared != NULL && ms > 0) ms -= mr_shared_load_saved_ms(options->shared, sequence);
     return schedule->round.now_ns + (uint64_t)(ms * 1e6) > job->deadline_ns;
 }
 
@@ -269,7 +270,7 @@ static void decide_load(struct mr_schedule *schedule, struct mr_sequence *sequen
     bool busy = schedule->running_count > 0 || schedule->parked_count > 0 ||
                 !mr_request_queue_is_empty(schedule->options.queue);
     bool copies = sequence->match.copy_tokens > 0;
-    if (mr_shared_cache_decide(shared, sequence, busy, schedule->round.now_ns) && copies) {
+    if (mr_shared_load_decide(shared, sequence, busy, schedule->round.now_ns) && copies) {
         uint32_t before = sequence->num_computed;
         drop_copy(sequence);
         if (sequence->held_at == before) sequence->held_at = sequence->num_computed;
@@ -298,9 +299,9 @@ static bool waits_for_tier(struct mr_schedule *schedule, struct mr_sequence *seq
     struct mr_shared_cache *shared = schedule->options.shared;
     uint64_t now_ns = schedule->round.now_ns;
     if (shared == NULL) return false;
-    if (sequence->job->tier.state == MR_TIER_UNASKED)
-        (void)mr_shared_cache_ask(shared, sequence->job, now_ns);
-    bool waits = mr_shared_cache_waits(shared, sequence, now_ns);
+    if (sequence->job->fetch.state == MR_FETCH_NEW)
+        (void)mr_shared_lookup_start(shared, sequence->job, now_ns);
+    bool waits = mr_shared_lookup_is_awaited(shared, sequence, now_ns);
     schedule->round.tier_waits += waits;
     return waits;
 }
@@ -317,14 +318,14 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
     if (verdict == ADMITTED) {
         start(schedule, sequence);
         if (schedule->options.shared != NULL)
-            mr_shared_cache_begin(schedule->options.shared, sequence, schedule->round.now_ns);
+            mr_shared_load_begin(schedule->options.shared, sequence, schedule->round.now_ns);
         mr_schedule_add_row(schedule, row);
         return ADMITTED;
     }
     withdraw(schedule, sequence);
     /* No room with nothing running: the tier still uses the other blocks and releases them soon. */
     if (verdict == MISFIT && schedule->running_count == 0 && schedule->options.shared != NULL)
-        schedule->round.tier_waits += mr_shared_cache_yield(schedule->options.shared);
+        schedule->round.tier_waits += mr_shared_tables_reclaim(schedule->options.shared);
     if (verdict != STOP) schedule->round.tries_left--;
     return verdict;
 }

@@ -1,6 +1,8 @@
 #include "batching/scheduler/schedule.h"
 
-#include "batching/cache/shared_cache.h"
+#include "batching/cache/shared_load.h"
+#include "batching/cache/shared_store.h"
+#include "batching/cache/shared_tables.h"
 #include "codec/check.h"
 
 static uint32_t min_of(uint32_t left, uint32_t right)
@@ -111,14 +113,14 @@ static void release_blocks(struct mr_schedule *schedule, struct mr_sequence *seq
                            uint64_t now_ns)
 {
     struct mr_shared_cache *shared = schedule->options.shared;
-    if (shared != NULL) mr_shared_cache_leave(shared, sequence);
+    if (shared != NULL) mr_shared_load_end(shared, sequence);
     if (sequence->job->request->cache_write && sequence->match.copy_tokens == 0) {
         mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed, true);
-        if (shared != NULL) mr_shared_cache_store(shared, sequence, true);
+        if (shared != NULL) mr_shared_store_sequence(shared, sequence, true);
         if (sequence->job->request->session.length > 0)
             mr_kv_cache_keep(sequence->table, now_ns + schedule->options.session_keep_ns);
     }
-    bool lent = shared != NULL && mr_shared_cache_take_table(shared, sequence);
+    bool lent = shared != NULL && mr_shared_tables_take_over(shared, sequence->table);
     if (!lent) mr_block_table_destroy(sequence->table, now_ns);
     sequence->table = NULL;
     sequence->match = (struct mr_kv_match){0};

@@ -1,6 +1,6 @@
 #include "batching/scheduler/scheduler.h"
 
-#include "batching/cache/shared_cache.h"
+#include "batching/cache/shared_tables.h"
 #include "batching/scheduler/admit.h"
 #include "batching/scheduler/rebalance.h"
 #include "batching/scheduler/schedule.h"
@@ -138,7 +138,7 @@ static void force_preemption(struct mr_scheduler *scheduler)
 static bool reclaims_blocks(struct mr_schedule *schedule)
 {
     struct mr_shared_cache *shared = schedule->options.shared;
-    return shared != NULL && mr_shared_cache_yield(shared);
+    return shared != NULL && mr_shared_tables_reclaim(shared);
 }
 
 static bool has_blocks(const struct mr_sequence *sequence)

@@ -16,6 +16,7 @@
 
 #include "batching/queue/request_queue.h"
 #include "batching/sequence/completion.h"
+#include "batching/sequence/fetch.h"
 #include "batching/sequence/sequence.h"
 #include "codec/records/request.h"
 #include "ops/model.h"
@@ -27,16 +28,6 @@ struct mr_job_rules {
     uint32_t vocab_size, context_tokens, block_count;
     float default_temperature, default_top_p;
     uint32_t default_top_k;
-};
-
-/* What the tier (kvcache/tier.h) was asked about this request, and said. */
-enum mr_tier_state { MR_TIER_UNASKED, MR_TIER_ASKED, MR_TIER_ANSWERED };
-
-struct mr_tier_view {
-    enum mr_tier_state state;
-    uint64_t ticket, asked_ns;
-    uint32_t there_tokens; /* of the prompt: full blocks, then pieces of the block behind them */
-    bool entry;            /* all of its blocks and pieces are there, and what comes behind them */
 };
 
 #define MR_JOB_TENANT_BYTES 64u
@@ -54,7 +45,7 @@ struct mr_job {
     uint64_t started_ns, first_token_ns;             /* 0: not yet */
     uint64_t gap_sum_ns, gap_max_ns;
     uint32_t gap_count;
-    struct mr_tier_view tier;
+    struct mr_fetch fetch;                       /* lookup and load in the shared cache */
     char tenant[MR_JOB_TENANT_BYTES];            /* cut to fit: only for the tier's write budget */
     uint32_t cached_tokens, cached_tokens_redis; /* the latter are among the former */
     uint32_t prefill_chunks, preemptions, recomputed_tokens;

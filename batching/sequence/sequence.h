@@ -21,7 +21,7 @@
 
 struct mr_job;
 struct mr_completion;
-struct mr_tier_load;
+struct mr_load_slot;
 
 enum mr_sequence_state {
     MR_SEQUENCE_WAITING,
@@ -46,7 +46,7 @@ struct mr_sequence {
     uint32_t held_at;
     uint32_t stored_tokens;    /* [0, stored_tokens) need not be stored in the tier */
     bool entry_due;            /* the complete prompt's logits are to be stored as well */
-    struct mr_tier_load *load; /* its blocks on their way, if any */
+    struct mr_load_slot *load; /* of blocks loaded from the tier, or NULL */
     const float *logits;       /* nothing is left to compute: draw from these */
     uint32_t skipped;          /* times something behind it was let in before it */
     uint32_t preemptions, tokens_at_preemption;

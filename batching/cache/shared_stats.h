@@ -1,0 +1,25 @@
+/* shared_stats - counters of the shared cache (batching/cache/shared_cache.h), by value.
+ *
+ * Types only. */
+#ifndef MR_BATCHING_CACHE_SHARED_STATS_H
+#define MR_BATCHING_CACHE_SHARED_STATS_H
+
+#include "batching/cache/load_gate.h"
+
+struct mr_shared_cache_stats {
+    uint64_t asks, asks_refused, hits; /* lookups; refused by the tier; something was found */
+    uint64_t asked_tokens, there_tokens;
+    uint64_t decisions[MR_LOAD_VERDICT_COUNT];
+    uint64_t loads, loaded_tokens, loaded_bytes, loaded_entries;
+    uint64_t missing_items;  /* of ended loads: found by the lookup, never arrived */
+    uint64_t holds_given_up; /* the front stopped waiting while a load was in flight */
+    uint64_t unused_items;   /* arrived after the front had passed, or after an abandon */
+    uint64_t stored_items, stored_bytes, stores_refused, stores_lost;
+    uint64_t import_ns, export_ns; /* on the engine thread */
+    double saved_ms;               /* predicted by the gate */
+    uint64_t staging_count, staging_free;
+    uint64_t lent_tables;                /* of ended sequences, in use by the tier */
+    uint64_t direct_bytes, staged_bytes; /* loaded and stored in place; through a buffer */
+};
+
+#endif
