@@ -1,11 +1,10 @@
 #include "batching/cache/shared_load.h"
 
+#include "batching/cache/shared_items.h"
 #include "batching/cache/shared_tables.h"
 #include "codec/check.h"
 
 #include <string.h>
-
-#define IMPORT_RATE 0.25 /* weight of one import in the running mean */
 
 /* ---- deciding ---- */
 
@@ -126,63 +125,6 @@ double mr_shared_load_saved_ms(const struct mr_shared_cache *shared,
 
 /* ---- beginning ---- */
 
-static bool is_entry(const struct mr_load_slot *load, uint32_t index)
-{
-    return index == load->block_count + load->piece_count;
-}
-
-struct span {
-    uint32_t begin, end; /* tokens of the sequence */
-};
-
-static struct span span_of(const struct mr_load_slot *load, uint32_t index)
-{
-    uint32_t begin = (load->first_block + index) * MR_BLOCK_TOKENS;
-    if (index < load->block_count) return (struct span){begin, begin + MR_BLOCK_TOKENS};
-    begin = (load->first_block + load->block_count) * MR_BLOCK_TOKENS;
-    begin += (index - load->block_count) * MR_PIECE_TOKENS;
-    return (struct span){begin, is_entry(load, index) ? load->end : begin + MR_PIECE_TOKENS};
-}
-
-/* Fills an item of the request: its key and length, and where it is received, in its block or in a
- * buffer. */
-static void fill_item(struct mr_shared_cache *shared, struct mr_load_slot *load, uint32_t index)
-{
-    const struct mr_sequence *sequence = load->sequence;
-    struct mr_tier_item *item = &shared->items[index];
-    uint32_t block = load->first_block + index, last = load->first_block + load->block_count;
-    load->states[index] = MR_ITEM_PENDING;
-    if (index < load->block_count) {
-        *item = mr_shared_base_block_item(shared, shared->keys + (size_t)block * MR_HASH_BYTES);
-        load->buffers[index] = MR_NO_BUFFER;
-        if (load->table != NULL) {
-            item->bytes = mr_shared_base_block_bytes(shared, load->table->blocks[block]);
-            return;
-        }
-        load->buffers[index] = mr_staging_take(&shared->staging);
-        item->bytes = mr_staging_bytes(&shared->staging, load->buffers[index]);
-    } else if (is_entry(load, index)) {
-        *item = mr_shared_base_entry_item(shared, sequence);
-        item->bytes = mr_staging_bytes(&shared->staging, load->buffer);
-    } else {
-        const unsigned char *parent = mr_shared_base_parent(shared, sequence->job, last);
-        *item = mr_shared_base_piece_item(shared, sequence, parent, span_of(load, index).end);
-        item->bytes = mr_shared_base_piece_bytes(shared, load->buffer, index - load->block_count);
-    }
-}
-
-static void fill_items(struct mr_shared_cache *shared, struct mr_load_slot *load)
-{
-    const struct mr_sequence *sequence = load->sequence;
-    uint32_t blocks = load->first_block + load->block_count;
-    mr_kv_cache_keys(shared->options.cache, sequence->job->root, sequence->tokens, blocks,
-                     shared->keys);
-    load->buffer = MR_NO_BUFFER;
-    if (load->item_count > load->block_count) load->buffer = mr_staging_take(&shared->staging);
-    for (uint32_t i = 0; i < load->item_count; i++)
-        fill_item(shared, load, i);
-}
-
 static void release_slot(struct mr_shared_cache *shared, struct mr_load_slot *load)
 {
     struct mr_block_table *table = load->table;
@@ -246,7 +188,7 @@ static bool send_load(struct mr_shared_cache *shared, struct mr_load_slot *load)
     const struct mr_tier *tier = shared->options.tier;
     load->in_use = true;
     load->ticket = mr_shared_base_ticket(shared, (uint32_t)(load - shared->loads));
-    fill_items(shared, load);
+    mr_shared_items_fill(shared, load);
     struct mr_tier_request request = {.ticket = load->ticket,
                                       .items = shared->items,
                                       .count = load->item_count,
@@ -277,35 +219,6 @@ void mr_shared_load_begin(struct mr_shared_cache *shared, struct mr_sequence *se
 }
 
 /* ---- joining ---- */
-
-/* The KV of an item that was received in a buffer. */
-static const unsigned char *bytes_of(const struct mr_shared_cache *shared,
-                                     const struct mr_load_slot *load, uint32_t index)
-{
-    if (index < load->block_count) return mr_staging_bytes(&shared->staging, load->buffers[index]);
-    if (is_entry(load, index))
-        return mr_staging_bytes(&shared->staging, load->buffer) + shared->logits_bytes;
-    return mr_shared_base_piece_bytes(shared, load->buffer, index - load->block_count);
-}
-
-static bool import_kv(struct mr_shared_cache *shared, struct mr_load_slot *load, uint32_t index)
-{
-    const struct mr_model_port *model = shared->options.model;
-    const struct mr_sequence *sequence = load->sequence;
-    const struct span span = span_of(load, index);
-    const bool full = index < load->block_count;
-    if (full && load->buffers[index] == MR_NO_BUFFER) return true; /* received in place */
-    if (span.end == span.begin) return true;
-    uint32_t block = sequence->table->blocks[span.begin / MR_BLOCK_TOKENS];
-    uint64_t begin_ns = mr_shared_base_clock_ns(shared);
-    struct mr_kv_place place = mr_shared_base_place(shared, block, span.begin % MR_BLOCK_TOKENS);
-    enum mr_status status = model->kv_import(model->context, place, span.end - span.begin,
-                                             bytes_of(shared, load, index));
-    uint64_t spent_ns = mr_shared_base_clock_ns(shared) - begin_ns;
-    shared->stats.import_ns += spent_ns;
-    if (full) shared->import_ms += IMPORT_RATE * ((double)spent_ns / 1e6 - shared->import_ms);
-    return status == MR_OK;
-}
 
 /* Counts tokens [num_computed, end) as computed; nothing else of the sequence changes. */
 static void advance_to(struct mr_shared_cache *shared, struct mr_sequence *sequence, uint32_t end)
@@ -346,7 +259,7 @@ static bool can_use_entry(const struct mr_load_slot *load)
         sequence->num_tokens != sequence->prompt_tokens ||
         sequence->num_computed == sequence->num_tokens)
         return false;
-    uint32_t begin = span_of(load, entry).begin;
+    uint32_t begin = mr_shared_items_span(load, entry).begin;
     if (sequence->num_computed >= begin) return true;
     return sequence->num_computed + 1 == sequence->num_tokens && begin == sequence->num_tokens &&
            entry > 0 && load->states[entry - 1] == MR_ITEM_IMPORTED;
@@ -369,7 +282,7 @@ static void move_front(struct mr_shared_cache *shared, struct mr_load_slot *load
     uint32_t before = sequence->num_computed;
     if (sequence->match.copy_tokens > 0 || sequence->logits != NULL) return;
     for (uint32_t i = 0; i < load->block_count + load->piece_count; i++) {
-        struct span span = span_of(load, i);
+        struct mr_token_span span = mr_shared_items_span(load, i);
         if (span.end >= sequence->num_tokens) span.end = sequence->num_tokens - 1;
         if (load->states[i] == MR_ITEM_IMPORTED && span.begin <= sequence->num_computed &&
             sequence->num_computed < span.end)
@@ -386,7 +299,7 @@ static void move_front(struct mr_shared_cache *shared, struct mr_load_slot *load
 static bool stops_front(const struct mr_load_slot *load, uint32_t index)
 {
     const struct mr_sequence *sequence = load->sequence;
-    const struct span span = span_of(load, index);
+    const struct mr_token_span span = mr_shared_items_span(load, index);
     if (load->states[index] == MR_ITEM_FAILED || span.end <= sequence->num_computed) return false;
     if (load->states[index] == MR_ITEM_IMPORTED) return span.begin > sequence->num_computed;
     return mr_fetch_is_waiting(fetch_of(sequence)) ||
@@ -399,7 +312,7 @@ static bool halt_front(struct mr_load_slot *load)
     struct mr_sequence *sequence = load->sequence;
     sequence->halts = false;
     for (uint32_t i = 0; i < load->item_count && !sequence->halts && !sequence->logits; i++) {
-        uint32_t begin = span_of(load, i).begin;
+        uint32_t begin = mr_shared_items_span(load, i).begin;
         sequence->halts = stops_front(load, i);
         sequence->held_at = begin > sequence->num_computed ? begin : sequence->num_computed;
     }
@@ -427,12 +340,12 @@ static void note_missing(struct mr_shared_cache *shared, struct mr_load_slot *lo
 {
     struct mr_sequence *sequence = load->sequence;
     struct mr_fetch *fetch = fetch_of(sequence);
-    const struct span span = span_of(load, index);
+    const struct mr_token_span span = mr_shared_items_span(load, index);
     load->states[index] = MR_ITEM_FAILED;
     if (index < load->claimed || span.end <= sequence->num_computed) return;
     shared->stats.missing_items++;
     fetch->entry = false;
-    if (is_entry(load, index)) return;
+    if (mr_shared_items_is_entry(load, index)) return;
     if (span.begin < fetch->there_tokens) fetch->there_tokens = span.begin;
     if (span.begin < sequence->stored_tokens) sequence->stored_tokens = span.begin;
 }
@@ -441,22 +354,22 @@ static void item_arrived(struct mr_shared_cache *shared, struct mr_load_slot *lo
                          uint64_t now_ns)
 {
     struct mr_sequence *sequence = load->sequence;
-    const bool full = index < load->block_count;
-    const bool direct = full && load->buffers[index] == MR_NO_BUFFER;
-    const uint32_t end = span_of(load, index).end;
-    size_t length = full ? shared->block_bytes : shared->piece_bytes;
-    if (is_entry(load, index)) length = mr_shared_base_entry_bytes(shared, sequence);
+    const bool direct = mr_shared_items_is_direct(load, index);
+    const uint32_t end = mr_shared_items_span(load, index).end;
+    const size_t length = mr_shared_items_length(shared, load, index);
     shared->stats.loaded_bytes += length;
     *(direct ? &shared->stats.direct_bytes : &shared->stats.staged_bytes) += length;
-    bool passed = sequence->num_computed >= end ||
-                  (is_entry(load, index) && sequence->num_tokens != sequence->prompt_tokens);
+    bool passed =
+        sequence->num_computed >= end ||
+        (mr_shared_items_is_entry(load, index) && sequence->num_tokens != sequence->prompt_tokens);
     MR_ASSERT(!passed || !direct);
     if (passed) {
         load->states[index] = MR_ITEM_FAILED;
         shared->stats.unused_items++;
         return;
     }
-    load->states[index] = import_kv(shared, load, index) ? MR_ITEM_IMPORTED : MR_ITEM_FAILED;
+    load->states[index] =
+        mr_shared_items_import(shared, load, index) ? MR_ITEM_IMPORTED : MR_ITEM_FAILED;
     const struct mr_tier *tier = shared->options.tier;
     struct mr_tier_rates rates = tier->rates(tier->context);
     double patience_ms = mr_load_gate_patience_ms(&rates, shared->block_bytes);

@@ -11,10 +11,7 @@
 #include <cmocka.h>
 
 #define BLOCK MR_BLOCK_TOKENS
-/* One block, or two where much of one is not worth a round trip. */
-#define LEAST_BLOCKS (BLOCK > MR_LOAD_TOKENS_MIN ? BLOCK : 2 * BLOCK)
 
-/* All of the back is there long before the front has been computed up to it. */
 static void what_came_early_is_there_when_the_front_arrives(void **state)
 {
     (void)state;
@@ -75,35 +72,6 @@ static void what_is_to_be_loaded_counts_for_a_deadline(void **state)
         assert_int_equal(rig->seen[ticket].started, there);
     }
     fleet_end(&fleet);
-}
-
-/* Blocks, or pieces: the front computes what is lost, and goes on with what is behind it. */
-static void a_lost_item_is_computed_and_the_rest_is_used(void **state)
-{
-    (void)state;
-    static const uint32_t counts[][2] = {
-        {6 * BLOCK, 6 * BLOCK + FLEET_PART(20)},
-        {LEAST_BLOCKS - FLEET_PART(26), LEAST_BLOCKS - FLEET_PART(6)}};
-    for (uint32_t i = 0; i < 2; i++) {
-        uint64_t used = 0, missing = 0;
-        for (uint64_t seed = 1; seed < 40; seed++) {
-            struct fleet fleet;
-            struct fake_tier_options losing = fleet_fast;
-            losing.lose_percent = 30;
-            losing.seed = seed;
-            fleet_start(&fleet, &fleet_fast, &losing);
-            struct fleet_wish wish = {.shared = counts[i][0], .count = counts[i][1], .ending = 1};
-            fleet_run(&fleet, 0, wish);
-            wish.ending = seed % 2;
-            const struct rig_seen *seen = fleet_run(&fleet, 1, wish);
-            uint32_t prompt_rows = (uint32_t)fleet.rigs[1].fake->row_count - (FLEET_ANSWER - 1);
-            assert_int_equal(prompt_rows + seen->result.cached_tokens_redis, wish.count);
-            used += seen->result.cached_tokens_redis;
-            missing += fleet_stats(&fleet, 1).missing_items;
-            fleet_end(&fleet);
-        }
-        assert_true(used > 0 && missing > 0);
-    }
 }
 
 static void a_tier_slower_than_computing_is_left_alone(void **state)
@@ -249,7 +217,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_came_early_is_there_when_the_front_arrives),
         cmocka_unit_test(what_is_to_be_loaded_counts_for_a_deadline),
-        cmocka_unit_test(a_lost_item_is_computed_and_the_rest_is_used),
         cmocka_unit_test(a_tier_slower_than_computing_is_left_alone),
         cmocka_unit_test(an_unmeasured_slow_tier_costs_little),
         cmocka_unit_test(what_is_cut_off_is_computed_at_once),
