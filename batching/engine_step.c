@@ -52,7 +52,8 @@ static void expire(struct mr_engine *engine, uint64_t now_ns)
         mr_engine_end_job(engine, mr_job_of_waiting(entry), MR_FINISH_DEADLINE, now_ns);
     for (uint32_t i = engine->job_count; i-- > 0;) {
         struct mr_job *job = engine->jobs[i];
-        if (mr_job_is_over(job, now_ns)) mr_engine_end_job(engine, job, MR_FINISH_DEADLINE, now_ns);
+        if (mr_job_is_overdue(job, now_ns))
+            mr_engine_end_job(engine, job, MR_FINISH_DEADLINE, now_ns);
     }
 }
 

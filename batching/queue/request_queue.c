@@ -1,6 +1,5 @@
-/* Binary heaps of entry pointers whose entries know their places, one by effective priority for
- * each tenant and one by deadline for all, and a chained hash table by id. One mutex guards all of
- * it; every public function takes it once. */
+/* A heap by effective priority for each tenant, one heap by deadline for all, and a chained hash
+ * table by id. One mutex guards all of them; every public function locks it once. */
 #include "batching/queue/request_queue.h"
 
 #include "batching/queue/entry_heap.h"
@@ -50,7 +49,7 @@ static struct mr_queue_entry *find(const struct mr_request_queue *queue, struct 
     return entry;
 }
 
-/* ---- in and out, the mutex held ---- */
+/* ---- insert and extract, under mutex ---- */
 
 static void insert(struct mr_request_queue *queue, struct mr_queue_entry *entry)
 {
@@ -96,9 +95,9 @@ static void reinsert(struct mr_request_queue *queue, struct mr_queue_entry *entr
     insert(queue, entry);
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
-/* Each tenant's part of the bounds, at least one of each. */
+/* Divides the bounds by weight; each tenant may enqueue at least one entry. */
 static bool make_lines(struct mr_request_queue *queue)
 {
     const struct mr_request_queue_options *options = &queue->options;
@@ -202,7 +201,7 @@ static void unlock(struct mr_request_queue *queue)
     MR_ASSERT(pthread_mutex_unlock(&queue->mutex) == 0);
 }
 
-/* ---- in ---- */
+/* ---- enqueue ---- */
 
 static bool has_room(const struct line *line, uint64_t bytes, uint64_t blocks)
 {
@@ -243,7 +242,7 @@ void mr_request_queue_return(struct mr_request_queue *queue, struct mr_queue_ent
     unlock(queue);
 }
 
-/* ---- out ---- */
+/* ---- dequeue ---- */
 
 struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue)
 {
@@ -262,7 +261,7 @@ struct mr_queue_entry *mr_request_queue_dequeue_of(struct mr_request_queue *queu
     return entry;
 }
 
-/* False when the time has passed. */
+/* Under mutex. False: the time has passed. */
 static bool sleep_until(struct mr_request_queue *queue, uint64_t until_ns)
 {
     int result;
@@ -278,8 +277,8 @@ static bool sleep_until(struct mr_request_queue *queue, uint64_t until_ns)
     return result == 0;
 }
 
-/* The mutex held. True when there is an entry. */
-static bool await_entry(struct mr_request_queue *queue, uint64_t until_ns)
+/* Under mutex. True when there is an entry. */
+static bool wait_for_entry(struct mr_request_queue *queue, uint64_t until_ns)
 {
     bool in_time = true;
     for (;;) {
@@ -298,7 +297,7 @@ struct mr_queue_entry *mr_request_queue_dequeue_until(struct mr_request_queue *q
 {
     lock(queue);
     struct mr_queue_entry *entry =
-        await_entry(queue, until_ns) ? extract(queue, first(queue)) : NULL;
+        wait_for_entry(queue, until_ns) ? extract(queue, first(queue)) : NULL;
     unlock(queue);
     return entry;
 }
@@ -306,8 +305,8 @@ struct mr_queue_entry *mr_request_queue_dequeue_until(struct mr_request_queue *q
 bool mr_request_queue_wait(struct mr_request_queue *queue, uint64_t until_ns)
 {
     lock(queue);
-    bool is_there = await_entry(queue, until_ns);
-    /* The signal meant somebody who takes; this call has not. */
+    bool is_there = wait_for_entry(queue, until_ns);
+    /* This call dequeues nothing, so it passes the signal on to a waiter that may. */
     if (is_there && queue->waiters > 0) pthread_cond_signal(&queue->changed);
     unlock(queue);
     return is_there;
@@ -375,7 +374,7 @@ struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue)
     return last;
 }
 
-/* ---- questions ---- */
+/* ---- state ---- */
 
 bool mr_request_queue_contains(struct mr_request_queue *queue, struct mr_text id)
 {
@@ -383,22 +382,6 @@ bool mr_request_queue_contains(struct mr_request_queue *queue, struct mr_text id
     bool is_here = find(queue, id) != NULL;
     unlock(queue);
     return is_here;
-}
-
-uint64_t mr_request_queue_next_deadline(struct mr_request_queue *queue)
-{
-    lock(queue);
-    uint64_t next = queue->deadlines.count > 0 ? queue->deadlines.entries[0]->deadline_ns : 0;
-    unlock(queue);
-    return next;
-}
-
-bool mr_request_queue_has_room(struct mr_request_queue *queue, uint32_t tenant, uint64_t held_bytes)
-{
-    lock(queue);
-    bool room = !queue->is_closed && has_room(&queue->lines[tenant], held_bytes, 0);
-    unlock(queue);
-    return room;
 }
 
 uint64_t mr_request_queue_room(struct mr_request_queue *queue)
@@ -454,16 +437,6 @@ uint32_t mr_request_queue_count(struct mr_request_queue *queue)
     return count;
 }
 
-uint64_t mr_request_queue_bytes(struct mr_request_queue *queue)
-{
-    uint64_t bytes = 0;
-    lock(queue);
-    for (uint32_t i = 0; i < queue->share.tenant_count; i++)
-        bytes += queue->lines[i].bytes;
-    unlock(queue);
-    return bytes;
-}
-
 bool mr_request_queue_is_empty(struct mr_request_queue *queue)
 {
     return mr_request_queue_count(queue) == 0;
@@ -477,7 +450,7 @@ void mr_request_queue_close(struct mr_request_queue *queue)
     unlock(queue);
 }
 
-/* Adds what it holds to count and with_deadline. */
+/* Adds the tenant's entries to count and with_deadline. */
 static void check_line(const struct mr_request_queue *queue, uint32_t tenant, uint32_t *count,
                        uint32_t *with_deadline)
 {

@@ -50,6 +50,8 @@ static void sort_parked(struct mr_schedule *schedule)
 
 /* ---- capacity ---- */
 
+/* Tokens the sequence is expected to generate yet: by the learnt share of max_tokens, at least an
+ * eighth of what is left; all that is left once it was preempted. */
 static uint32_t expected_left(const struct mr_schedule *schedule,
                               const struct mr_sequence *sequence)
 {
@@ -58,11 +60,11 @@ static uint32_t expected_left(const struct mr_schedule *schedule,
     double all = sequence->capacity - sequence->prompt_tokens;
     double more = schedule->output_share * all - mr_sequence_generated(sequence);
     uint32_t expected = more > 0 ? (uint32_t)ceil(more) : 0;
-    uint32_t floor_tokens = left / 8;
-    if (expected < floor_tokens) expected = floor_tokens;
+    if (expected < left / 8) expected = left / 8;
     return expected < left ? expected : left;
 }
 
+/* Blocks of the sequence that no earlier entry of this peak holds. */
 static uint32_t count_unstamped(struct mr_schedule *schedule, const struct mr_sequence *sequence)
 {
     uint32_t unstamped = 0;
@@ -78,17 +80,14 @@ static uint32_t count_unstamped(struct mr_schedule *schedule, const struct mr_se
  * counted once. Returns the blocks they hold together. */
 static uint32_t fill_entries(struct mr_schedule *schedule, struct mr_sequence *candidate)
 {
-    uint32_t count = 0, held = 0;
-    for (uint32_t i = 0; i <= schedule->running_count; i++) {
-        bool last = i == schedule->running_count;
-        struct mr_sequence *sequence = last ? candidate : schedule->running[i];
-        uint32_t left = expected_left(schedule, sequence), place = count++;
-        for (; place > 0 && schedule->entries[place - 1].left < left; place--) {
-            schedule->entries[place] = schedule->entries[place - 1];
-            schedule->order[place] = schedule->order[place - 1];
-        }
-        schedule->entries[place] = (struct mr_peak_entry){.left = left};
-        schedule->order[place] = sequence;
+    struct mr_sequence **order = schedule->order;
+    uint32_t count = schedule->running_count + 1, held = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_sequence *sequence = i + 1 < count ? schedule->running[i] : candidate;
+        struct mr_peak_entry entry = {.left = expected_left(schedule, sequence)};
+        uint32_t index = mr_peak_insert(schedule->entries, i, entry);
+        memmove(&order[index + 1], &order[index], (i - index) * sizeof *order);
+        order[index] = sequence;
     }
     if (++schedule->stamp == 0) {
         memset(schedule->stamps, 0, schedule->options.block_count * sizeof(uint32_t));
@@ -96,9 +95,9 @@ static uint32_t fill_entries(struct mr_schedule *schedule, struct mr_sequence *c
     }
     for (uint32_t i = 0; i < count; i++) {
         struct mr_peak_entry *entry = &schedule->entries[i];
-        entry->tokens = schedule->order[i]->num_tokens;
-        entry->blocks = schedule->order[i]->table->block_count;
-        entry->unique = count_unstamped(schedule, schedule->order[i]);
+        entry->tokens = order[i]->num_tokens;
+        entry->blocks = order[i]->table->block_count;
+        entry->unique = count_unstamped(schedule, order[i]);
         held += entry->unique;
     }
     return held;
@@ -134,20 +133,20 @@ static bool waits_for_twin(const struct mr_schedule *schedule, const struct mr_s
 {
     const struct mr_job *job = sequence->job;
     if (!job->request->cache_read) return false;
-    uint32_t soon = 0;
+    uint32_t shared = 0;
     for (uint32_t i = 0; i < schedule->running_count; i++) {
         const struct mr_sequence *leader = schedule->running[i];
         if (mr_sequence_pending(leader) <= 1 || !leader->job->request->cache_write ||
             memcmp(leader->job->root, job->root, sizeof job->root) != 0)
             continue;
         uint32_t common = common_tokens(sequence, leader);
-        soon = common > soon ? common : soon;
+        shared = common > shared ? common : shared;
     }
-    if (soon >= sequence->num_tokens) soon = sequence->num_tokens - 1;
-    if (soon < MR_TWIN_TOKENS_MIN) return false;
-    uint32_t now = mr_kv_cache_probe(schedule->options.cache, job->root, sequence->tokens,
-                                     sequence->num_tokens);
-    return soon >= now + MR_TWIN_TOKENS_MIN;
+    if (shared >= sequence->num_tokens) shared = sequence->num_tokens - 1;
+    if (shared < MR_TWIN_TOKENS_MIN) return false;
+    uint32_t cached = mr_kv_cache_probe(schedule->options.cache, job->root, sequence->tokens,
+                                        sequence->num_tokens);
+    return shared >= cached + MR_TWIN_TOKENS_MIN;
 }
 
 /* ---- one candidate ---- */

@@ -108,7 +108,7 @@ static enum mr_finish push_sample(struct bench *bench, const struct mr_sample *s
     enum mr_finish reason =
         mr_completion_push(bench->completion, sample, MR_FINISH_NONE, &bench->delta);
     join(bench);
-    assert_int_equal(mr_completion_reason(bench->completion), reason);
+    assert_int_equal(mr_completion_choice(bench->completion).finish, reason);
     return reason;
 }
 
@@ -191,7 +191,7 @@ static void max_tokens_comes_before_everything_but_the_engines_verdict(void **st
     assert_int_equal(push(bench, HELLO), MR_FINISH_NONE);
     assert_int_equal(push(bench, EOS), MR_FINISH_LENGTH);
     assert_choice(bench, "Hello", IDS(HELLO));
-    assert_int_equal(mr_completion_tokens(bench->completion), 2);
+    assert_int_equal(mr_completion_choice(bench->completion).completion_tokens, 2);
 }
 
 static void a_stop_string_is_cut_out_even_at_max_tokens(void **state)
@@ -431,21 +431,21 @@ static void logprobs_go_with_their_tokens(void **state)
 }
 
 /* How many of the samples of these ids a rehearsal takes, and where a reader may cut. */
-static struct mr_rehearsal rehearse(struct bench *bench, const uint32_t *ids, size_t count,
-                                    uint32_t shown)
+static struct mr_replay rehearse(struct bench *bench, const uint32_t *ids, size_t count,
+                                 uint32_t shown)
 {
     struct mr_sample samples[16] = {{.token_id = 0}};
     for (size_t i = 0; i < count; i++)
         samples[i] = (struct mr_sample){.token_id = ids[i], .probability = 1};
     mr_completion_destroy(bench->completion);
     begin(bench);
-    return mr_completion_rehearse(bench->completion, samples, (uint32_t)count, shown);
+    return mr_completion_try_replay(bench->completion, samples, (uint32_t)count, shown);
 }
 
 static void a_rehearsal_stops_before_the_token_that_ends(void **state)
 {
     struct bench *bench = *state;
-    struct mr_rehearsal told = rehearse(bench, IDS(HELLO, SPACE, EOS, WORLD), 4);
+    struct mr_replay told = rehearse(bench, IDS(HELLO, SPACE, EOS, WORLD), 4);
     assert_int_equal(told.count, 2);
     assert_int_equal(told.clean, 2);
     bench->request.max_tokens = 3;
@@ -474,7 +474,7 @@ static void text_without_a_token_is_not_cut_from(void **state)
     /* "<b" goes out as "<" while "br>" is held; then "b" alone follows, and "r>" is held. */
     stop_at(bench, "br><");
     stop_at(bench, "r>Hellox");
-    struct mr_rehearsal told = rehearse(bench, IDS(HELLO, BRA, KET, HELLO, WORLD), 2);
+    struct mr_replay told = rehearse(bench, IDS(HELLO, BRA, KET, HELLO, WORLD), 2);
     assert_int_equal(told.clean, 1);
     told = rehearse(bench, IDS(HELLO, BRA, KET, HELLO, WORLD), 4);
     assert_int_equal(told.clean, 1);

@@ -223,7 +223,7 @@ static void streamed_answers_equal_hindsight(void **state)
             mr_completion_create(&completion, &world.model, &world.request, matcher, 1000, NULL),
             MR_OK);
         compare(&world, completion);
-        reasons[mr_completion_reason(completion)]++;
+        reasons[mr_completion_choice(completion).finish]++;
         mr_completion_destroy(completion);
         mr_arena_destroy(arena);
     }
