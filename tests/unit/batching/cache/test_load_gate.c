@@ -88,7 +88,7 @@ static void an_even_tier_meets_in_the_middle(void **state)
     struct mr_cost_model cost = plain();
     struct mr_load_question asked = question(&cost, 1e6 / BLOCK * 1e3);
     struct mr_load_answer answer = mr_load_gate_decide(&asked);
-    assert_int_equal(answer.verdict, MR_LOAD_MEET);
+    assert_int_equal(answer.verdict, MR_LOAD_BACK);
     assert_in_range(answer.first_block, 7, 9);
 }
 
@@ -101,7 +101,7 @@ static void a_meeting_that_promises_little_is_not_taken(void **state)
     struct mr_load_question asked = question(&cost, 1e6 / (7.0 * BLOCK) * 1e3);
     assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_SLOWER);
     asked = question(&cost, 1e6 / (4.0 * BLOCK) * 1e3);
-    assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_MEET);
+    assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_BACK);
 }
 
 /* With other work for the engine a load that takes no longer than computing is free. */
@@ -110,7 +110,7 @@ static void a_busy_engine_loads_all_it_can(void **state)
     (void)state;
     struct mr_cost_model cost = plain();
     struct mr_load_question asked = question(&cost, 1.5 * 1e6 / BLOCK * 1e3);
-    assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_MEET);
+    assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_BACK);
     asked.busy = true;
     assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_ALL);
 }
