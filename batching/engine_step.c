@@ -1,4 +1,4 @@
-/* One turn of the wheel: cancels and deadlines, plan, batch, forward, sample, settle. */
+/* One step: cancels and deadlines, plan, batch, forward, sample, results. */
 #include "batching/cache/shared_store.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
@@ -17,7 +17,8 @@ static bool same_text(struct mr_text left, struct mr_text right)
     return left.length == right.length && memcmp(left.bytes, right.bytes, left.length) == 0;
 }
 
-/* False: the id is registered but its request is not in the queue yet. */
+/* False: the id is registered, but its request is not in the queue yet. Try again in the next step.
+ */
 static bool cancel_id(struct mr_engine *engine, struct mr_text id, uint64_t now_ns)
 {
     struct mr_queue_entry *entry = mr_request_queue_remove(engine->queue, id);
@@ -57,8 +58,8 @@ static void expire(struct mr_engine *engine, uint64_t now_ns)
     }
 }
 
-/* Requests whose first choice is in this plan for the first time. */
-static void adopt(struct mr_engine *engine, const struct mr_plan *plan)
+/* Adds requests whose first choice is planned for the first time to the engine's list. */
+static void adopt_jobs(struct mr_engine *engine, const struct mr_plan *plan)
 {
     for (uint32_t i = 0; i < plan->row_count; i++) {
         struct mr_job *job = plan->rows[i].sequence->job;
@@ -67,11 +68,11 @@ static void adopt(struct mr_engine *engine, const struct mr_plan *plan)
         job->adopted = true;
         engine->jobs[engine->job_count++] = job;
         if (engine->sink.started != NULL) engine->sink.started(engine->sink.context, job->ticket);
-        mr_engine_catch_up(engine, job);
+        mr_engine_emit_kept(engine, job);
     }
 }
 
-/* What the last step wrote, now that its tokens are on their way. */
+/* Stores blocks that the last step wrote, after its tokens were emitted. */
 static void store_blocks(struct mr_engine *engine)
 {
     for (uint32_t i = 0; i < engine->job_count; i++) {
@@ -81,7 +82,7 @@ static void store_blocks(struct mr_engine *engine)
     }
 }
 
-static void carry_out_copies(struct mr_engine *engine, const struct mr_plan *plan)
+static void run_copies(struct mr_engine *engine, const struct mr_plan *plan)
 {
     const struct mr_model_port *model = &engine->options.model;
     for (uint32_t i = 0; i < plan->row_count; i++) {
@@ -103,7 +104,7 @@ static enum mr_status compute(struct mr_engine *engine, const struct mr_plan *pl
     const struct mr_model_port *model = &engine->options.model;
     struct mr_batch_builder *builder = engine->builder;
     uint64_t begin_ns = mr_engine_clock(engine, now_ns);
-    carry_out_copies(engine, plan);
+    run_copies(engine, plan);
     mr_batch_builder_build(builder, plan);
     enum mr_status status = MR_OK;
     if (builder->batch.row_count > 0) status = model->forward(model->context, &builder->batch, err);
@@ -117,7 +118,7 @@ static enum mr_status compute(struct mr_engine *engine, const struct mr_plan *pl
     return status;
 }
 
-/* Now, unless everything inside waits for the tier. */
+/* Now, unless every request inside waits for the tier. */
 static uint64_t next_wake(const struct mr_engine *engine, const struct mr_plan *plan,
                           uint64_t now_ns)
 {
@@ -148,15 +149,15 @@ enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_
     }
     enum mr_status status = MR_OK;
     if (plan->row_count > 0) {
-        adopt(engine, plan);
+        adopt_jobs(engine, plan);
         status = compute(engine, plan, now_ns, err);
-        if (status == MR_OK) mr_engine_settle(engine, plan, mr_engine_clock(engine, now_ns));
+        if (status == MR_OK) mr_engine_apply_results(engine, plan, mr_engine_clock(engine, now_ns));
     }
     engine->stats.steps++;
     engine->stats.step_ns_total += mr_engine_clock(engine, now_ns) - begin_ns;
     mr_engine_publish_stats(engine);
     *wake_ns = next_wake(engine, plan, now_ns);
-    /* Whatever is inside must move or be waited for, or this wheel would stand for ever. */
+    /* Requests inside make progress or wait for a known time; otherwise the engine would stall. */
     MR_ASSERT(plan->row_count > 0 || plan->exhausted_count > 0 || engine->stats.running == 0 ||
               (engine->shared != NULL && *wake_ns != now_ns));
     return status;

@@ -38,7 +38,8 @@ static uint32_t front_block(const struct mr_load_question *question)
     return question->computed_tokens / MR_BLOCK_TOKENS;
 }
 
-/* Tokens that have KV once everything is loaded. Without the extra, one token is left to compute. */
+/* Tokens that have KV once everything is loaded. Without the extra, one token is left to compute.
+ */
 static uint32_t loadable_tokens(const struct mr_load_question *question, bool extra)
 {
     uint32_t there = question->there_blocks * MR_BLOCK_TOKENS;
@@ -54,8 +55,8 @@ static double both_ms(const struct mr_load_question *question, uint32_t first, b
     return fmax(front, back) + compute_ms(question, end, question->known_tokens);
 }
 
-/* The best block to begin the load at, with the extra or without. first_block == there_blocks without
- * the extra: nothing to load. */
+/* The best block to begin the load at, with the extra or without. first_block == there_blocks
+ * without the extra: nothing to load. */
 static struct mr_load_answer best_begin(const struct mr_load_question *question, double *best_ms)
 {
     struct mr_load_answer best = {.verdict = MR_LOAD_BACK, .first_block = question->there_blocks};

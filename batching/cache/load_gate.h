@@ -1,5 +1,5 @@
-/* load_gate - decides whether a prefix is ready sooner by loading it from the tier, by computing it,
- * or by both at once.
+/* load_gate - decides whether a prefix is ready sooner by loading it from the tier, by computing
+ * it, or by both at once.
  *
  * A prompt of which the tier has the first blocks can be computed from the front while it is loaded
  * from the back ("Compute Or Load KV Cache? Why Not Both?", Jin et al. 2024). For every block at

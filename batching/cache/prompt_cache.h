@@ -2,8 +2,8 @@
  * forward.
  *
  * An entry is found by mr_kv_cache_prompt_key() (tenant root and all tokens) and holds one full row
- * of logits in fp32, so sampling from it equals sampling after the prompt; each request samples with
- * its own parameters. The prompt's KV stays in the KV cache; the entry is used only when
+ * of logits in fp32, so sampling from it equals sampling after the prompt; each request samples
+ * with its own parameters. The prompt's KV stays in the KV cache; the entry is used only when
  * mr_kv_cache_match_whole() finds all of it. How the engine uses the two:
  *     hit:   _find not NULL and match_whole true -> sample from the row, no forward.
  *     fill:  after the step that finished a prompt -> row = _put, copy its logits there,

@@ -175,18 +175,18 @@ static uint64_t blocks_of(const struct mr_job *job)
     return all + (job->choice_count - 1) * (all - sequence->prompt_tokens / MR_BLOCK_TOKENS);
 }
 
-static void fill_origin(struct mr_job *job, const struct mr_job_rules *rules,
-                        const struct mr_job_origin *origin)
+static void fill_submission(struct mr_job *job, const struct mr_job_rules *rules,
+                            const struct mr_submission *submission)
 {
     const struct mr_request *request = job->request;
-    job->ticket = origin->ticket;
-    job->tenant_index = origin->tenant_index;
-    job->priority = origin->priority;
-    job->arrival_ns = origin->arrival_ns;
-    job->deadline_ns = origin->deadline_ns;
-    job->start_by_ns = origin->start_by_ns;
-    job->run_limit_ns = origin->run_limit_ns;
-    mr_kv_cache_namespace(&rules->fingerprint, origin->tenant == NULL ? "" : origin->tenant,
+    job->ticket = submission->ticket;
+    job->tenant_index = submission->tenant_index;
+    job->priority = submission->priority;
+    job->arrival_ns = submission->arrival_ns;
+    job->deadline_ns = submission->deadline_ns;
+    job->start_by_ns = submission->start_by_ns;
+    job->run_limit_ns = submission->run_limit_ns;
+    mr_kv_cache_namespace(&rules->fingerprint, submission->tenant == NULL ? "" : submission->tenant,
                           job->root);
     const struct mr_sampling *sampling = &request->sampling;
     job->seed = sampling->has_seed
@@ -195,15 +195,15 @@ static void fill_origin(struct mr_job *job, const struct mr_job_rules *rules,
     if (request->arena != NULL) job->held_bytes += mr_arena_bytes(request->arena);
     job->waiting = (struct mr_queue_entry){
         .id = request->id,
-        .priority = origin->priority,
-        .arrival_ns = origin->arrival_ns,
-        .deadline_ns = earlier(origin->deadline_ns, origin->start_by_ns),
+        .priority = submission->priority,
+        .arrival_ns = submission->arrival_ns,
+        .deadline_ns = earlier(submission->deadline_ns, submission->start_by_ns),
         .held_bytes = job->held_bytes,
         .blocks = blocks_of(job),
-        .tenant = origin->tenant_index,
+        .tenant = submission->tenant_index,
     };
     job->inside = (struct mr_queue_entry){.id = request->id};
-    const char *tenant = origin->tenant == NULL ? "" : origin->tenant;
+    const char *tenant = submission->tenant == NULL ? "" : submission->tenant;
     size_t length = strnlen(tenant, MR_JOB_TENANT_BYTES - 1);
     memcpy(job->tenant, tenant, length);
 }
@@ -233,35 +233,35 @@ static bool is_known(const struct mr_job_rules *rules, const struct mr_sample *s
 /* How many of the kept tokens can be resumed from, and how many of these need not be emitted again:
  * tried on a completion made for this purpose. */
 static enum mr_status try_replay(const struct mr_job *job, const struct mr_job_rules *rules,
-                                 uint32_t room, const struct mr_job_origin *origin,
+                                 uint32_t room, const struct mr_submission *submission,
                                  struct mr_replay *replay, struct mr_error *err)
 {
     uint32_t count = 0;
     struct mr_completion *trial = NULL;
     *replay = (struct mr_replay){0};
-    while (count < origin->kept_count && is_known(rules, &origin->kept[count]))
+    while (count < submission->kept_count && is_known(rules, &submission->kept[count]))
         count++;
     if (count == 0 || job->choice_count > 1) return MR_OK;
     enum mr_status status =
         mr_completion_create(&trial, &rules->completion, job->request, job->matcher, room, err);
     if (status != MR_OK) return status;
-    *replay = mr_completion_try_replay(trial, origin->kept, count, origin->kept_shown);
+    *replay = mr_completion_try_replay(trial, submission->kept, count, submission->kept_shown);
     mr_completion_destroy(trial);
     return MR_OK;
 }
 
 static enum mr_status resume(struct mr_job *job, const struct mr_job_rules *rules, uint32_t room,
-                             const struct mr_job_origin *origin, struct mr_error *err)
+                             const struct mr_submission *submission, struct mr_error *err)
 {
     struct mr_replay replay;
     struct mr_completion_delta unused;
     struct mr_sequence *sequence = &job->sequences[0];
-    enum mr_status status = try_replay(job, rules, room, origin, &replay, err);
+    enum mr_status status = try_replay(job, rules, room, submission, &replay, err);
     if (status != MR_OK || replay.count == 0) return status;
     for (uint32_t i = 0; i < replay.count; i++) {
-        mr_sequence_append(sequence, origin->kept[i].token_id);
+        mr_sequence_append(sequence, submission->kept[i].token_id);
         if (i < replay.clean)
-            mr_completion_push(sequence->completion, &origin->kept[i], MR_FINISH_NONE, &unused);
+            mr_completion_push(sequence->completion, &submission->kept[i], MR_FINISH_NONE, &unused);
     }
     job->resumed = true;
     job->kept_count = replay.count - replay.clean;
@@ -270,16 +270,16 @@ static enum mr_status resume(struct mr_job *job, const struct mr_job_rules *rule
     job->kept = malloc(bytes);
     if (job->kept == NULL)
         return mr_fail(err, MR_NOMEM, "no memory for the tokens of an earlier attempt");
-    memcpy(job->kept, origin->kept + replay.clean, bytes);
+    memcpy(job->kept, submission->kept + replay.clean, bytes);
     job->held_bytes += bytes;
     return MR_OK;
 }
 
 enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rules,
-                             struct mr_request *request, const struct mr_job_origin *origin,
-                             struct mr_error *err)
+                             const struct mr_submission *submission, struct mr_error *err)
 {
     *out = NULL;
+    struct mr_request *request = submission->request;
     enum mr_status status = check_request(rules, request, err);
     if (status != MR_OK) return status;
     uint32_t prompt = (uint32_t)request->token_count;
@@ -289,11 +289,11 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
     if (job == NULL) return mr_fail(err, MR_NOMEM, "no memory for a request of %u tokens", prompt);
     job->request = request;
     status = make_completions(job, rules, room, err);
-    if (status == MR_OK) status = resume(job, rules, room, origin, err);
+    if (status == MR_OK) status = resume(job, rules, room, submission, err);
     if (status == MR_OK) status = encode_bad_words(job, rules->completion.tokenizer, err);
     if (status != MR_OK) goto failed;
     fill_sampling(job, rules);
-    fill_origin(job, rules, origin);
+    fill_submission(job, rules, submission);
     *out = job;
     return MR_OK;
 failed:

@@ -19,7 +19,7 @@
 #include "batching/sequence/completion.h"
 #include "batching/sequence/fetch.h"
 #include "batching/sequence/sequence.h"
-#include "codec/records/request.h"
+#include "batching/sequence/submission.h"
 #include "ops/model.h"
 
 /* The same for every job of an engine; borrowed. */
@@ -68,23 +68,9 @@ struct mr_job {
     struct mr_sequence sequences[]; /* [choice_count] */
 };
 
-/* What came with the request. tenant is copied. */
-struct mr_job_origin {
-    uint64_t ticket;
-    const char *tenant;
-    uint32_t tenant_index;
-    uint64_t arrival_ns, deadline_ns, start_by_ns, run_limit_ns;
-    int32_t priority;
-    /* Tokens sampled by an earlier attempt, copied; only for requests of one choice. The first
-     * kept_shown of them have reached the reader. */
-    const struct mr_sample *kept;
-    uint32_t kept_count, kept_shown;
-};
-
-/* Threads: any. request is borrowed until the job is destroyed. */
+/* Threads: any. submission->request is borrowed until the job is destroyed. */
 enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rules,
-                             struct mr_request *request, const struct mr_job_origin *origin,
-                             struct mr_error *err);
+                             const struct mr_submission *submission, struct mr_error *err);
 /* Frees all but the request. job may be NULL. */
 void mr_job_destroy(struct mr_job *job);
 

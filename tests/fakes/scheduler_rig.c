@@ -50,11 +50,13 @@ struct mr_sequence *scheduler_rig_add(struct scheduler_rig *rig, uint32_t first,
     snprintf(id, sizeof id, "%u", rig->job_count);
     struct mr_request *request = mr_fake_request(id, tokens, count);
     request->max_tokens = max_tokens;
-    struct mr_job_origin origin = {
-        .ticket = rig->job_count, .arrival_ns = rig->now_ns++, .priority = priority};
+    struct mr_submission submission = {.request = request,
+                                       .ticket = rig->job_count,
+                                       .arrival_ns = rig->now_ns++,
+                                       .priority = priority};
     MR_ASSERT(rig->job_count < SCHEDULER_RIG_JOBS_MAX);
     struct mr_job **job = &rig->jobs[rig->job_count++];
-    MR_ASSERT(mr_job_create(job, &rig->rules, request, &origin, NULL) == MR_OK);
+    MR_ASSERT(mr_job_create(job, &rig->rules, &submission, NULL) == MR_OK);
     MR_ASSERT(mr_request_queue_enqueue(rig->options.queue, &(*job)->waiting) == MR_OK);
     return &(*job)->sequences[0];
 }

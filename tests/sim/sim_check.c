@@ -198,8 +198,9 @@ const char *sim_check(const struct sim_world *world, char *text, size_t size)
                    (unsigned long long)world->fake->wrong_reads,
                    (unsigned long long)world->fake->double_writes);
     struct mr_engine_stats stats = mr_engine_stats(world->engine);
-    if (stats.blocks_held != 0 || stats.blocks_free + stats.blocks_cached != stats.blocks_total)
-        return say(text, size, "%u blocks are held at rest", stats.blocks_held);
+    if (stats.cache.held_count != 0 ||
+        stats.cache.free_count + stats.cache.cached_count != stats.cache.block_count)
+        return say(text, size, "%u blocks are held at rest", stats.cache.held_count);
     for (uint32_t i = 0; i < world->request_count; i++) {
         const char *wrong = check_request(world, &world->requests[i], text, size);
         if (wrong != NULL) return wrong;

@@ -87,9 +87,9 @@ static void run_all(struct engine_rig *rig, const struct wish *wishes)
     }
     rig_run(rig);
     struct mr_engine_stats stats = mr_engine_stats(rig->engine);
-    assert_int_equal(stats.blocks_held, 0);
-    assert_int_equal(stats.blocks_free + stats.blocks_cached, stats.blocks_total);
-    assert_int_equal(stats.slots_free + stats.slots_cached, stats.slots_total);
+    assert_int_equal(stats.cache.held_count, 0);
+    assert_int_equal(stats.cache.free_count + stats.cache.cached_count, stats.cache.block_count);
+    assert_int_equal(stats.cache.slots_free + stats.cache.slots_cached, stats.cache.slot_count);
 }
 
 static void assert_same_answers(const struct engine_rig *one, const struct engine_rig *two,

@@ -58,7 +58,8 @@ static void *cancel(void *argument)
         snprintf(id, sizeof id, "%u", ticket);
         mr_engine_cancel(stage->rig.engine, (struct mr_text){id, strlen(id)});
         struct mr_engine_stats stats = mr_engine_stats(stage->rig.engine);
-        if (stats.blocks_free + stats.blocks_cached + stats.blocks_held != stats.blocks_total)
+        if (stats.cache.free_count + stats.cache.cached_count + stats.cache.held_count !=
+            stats.cache.block_count)
             abort(); /* half of one snapshot, half of another */
         (void)mr_engine_room(stage->rig.engine);
     }
@@ -96,7 +97,7 @@ static void every_accepted_request_has_one_result(void **state)
     assert_int_equal(stage->rig.result_count, atomic_load(&stage->accepted));
     for (uint32_t i = 0; i < PRODUCERS * EACH; i++)
         assert_true(stage->rig.seen[i].results <= 1);
-    assert_int_equal(mr_engine_stats(stage->rig.engine).blocks_held, 0);
+    assert_int_equal(mr_engine_stats(stage->rig.engine).cache.held_count, 0);
     rig_end(&stage->rig);
     free(stage);
 }

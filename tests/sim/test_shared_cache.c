@@ -182,7 +182,7 @@ static void count(struct world *world, uint32_t index, struct totals *totals)
     totals->preemptions += stats.preemptions;
     totals->direct_bytes += stats.shared.direct_bytes;
     totals->staged_bytes += stats.shared.staged_bytes;
-    bool rest = stats.blocks_held == 0 && world->rigs[index].fake->wrong_reads == 0;
+    bool rest = stats.cache.held_count == 0 && world->rigs[index].fake->wrong_reads == 0;
     totals->failures += !rest;
 }
 

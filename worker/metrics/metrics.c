@@ -98,19 +98,19 @@ static const struct engine_metric {
      "Requests that wait in this worker for the engine; further ones wait in Kafka."},
     {"requests_prefilling", "", "gauge", FIELD(prefilling), 0,
      "Requests whose prompt is being computed in chunks."},
-    {"kv_blocks", "state=\"free\"", "gauge", FIELD(blocks_free), 0,
+    {"kv_blocks", "state=\"free\"", "gauge", FIELD(cache.free_count), 0,
      "KV blocks: free (empty), cached (reusable, evicted when needed) or held (in use by requests)."},
-    {"kv_blocks", "state=\"cached\"", "gauge", FIELD(blocks_cached), 0, ""},
-    {"kv_blocks", "state=\"held\"", "gauge", FIELD(blocks_held), 0, ""},
-    {"kv_blocks_kept", "", "gauge", FIELD(blocks_kept), 0,
+    {"kv_blocks", "state=\"cached\"", "gauge", FIELD(cache.cached_count), 0, ""},
+    {"kv_blocks", "state=\"held\"", "gauge", FIELD(cache.held_count), 0, ""},
+    {"kv_blocks_kept", "", "gauge", FIELD(cache.kept_count), 0,
      "Cached KV blocks of sessions, which are evicted after all other cached blocks."},
-    {"kv_evictions_total", "", "counter", FIELD(evictions), 0,
+    {"kv_evictions_total", "", "counter", FIELD(cache.evictions), 0,
      "Cached KV blocks evicted to make room for other tokens."},
-    {"kv_copies_total", "", "counter", FIELD(copies), 0,
+    {"kv_copies_total", "", "counter", FIELD(cache.copies), 0,
      "KV blocks whose first tokens were copied because a prompt shared only those with a cached block."},
-    {"prefix_cache_queries_tokens_total", "tier=\"local\"", "counter", FIELD(prefix_queries_tokens), 0,
+    {"prefix_cache_queries_tokens_total", "tier=\"local\"", "counter", FIELD(cache.queries_tokens), 0,
      "Prompt tokens looked up in the local prefix cache."},
-    {"prefix_cache_hits_tokens_total", "tier=\"local\"", "counter", FIELD(prefix_hit_tokens), 0,
+    {"prefix_cache_hits_tokens_total", "tier=\"local\"", "counter", FIELD(cache.hit_tokens), 0,
      "Prompt tokens found in the local prefix cache."},
     {"prompt_cache_hits_total", "", "counter", FIELD(prompt_cache_hits), 0,
      "Prompts found whole in the complete-prompt cache, so that nothing of them was computed."},
@@ -429,7 +429,9 @@ static void put_engine(FILE *out, const struct mr_engine_stats *engine)
 {
     for (size_t i = 0; i < COUNT_OF(engine_table); i++)
         put_engine_metric(out, &engine_table[i], engine);
-    double used = engine->blocks_total ? (double)engine->blocks_held / engine->blocks_total : 0;
+    double used = engine->cache.block_count
+                      ? (double)engine->cache.held_count / engine->cache.block_count
+                      : 0;
     put_value(out, "millrace_kv_usage_ratio", "gauge",
               "Share of the KV blocks that running requests hold, 0 to 1.", used);
     put_shared_decisions(out, &engine->shared);

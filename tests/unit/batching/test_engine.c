@@ -174,7 +174,7 @@ static void cancelled_requests_end_at_the_next_step(void **state)
     assert_int_equal(rig.seen[1].choices[0].token_count, 0);
     assert_int_equal(rig.seen[0].started, 1);
     assert_int_equal(rig.seen[1].started, 0);
-    assert_int_equal(mr_engine_stats(rig.engine).blocks_held, 0);
+    assert_int_equal(mr_engine_stats(rig.engine).cache.held_count, 0);
     assert_false(mr_engine_cancel(rig.engine, running));
     rig_end(&rig);
 }
@@ -375,7 +375,7 @@ static void a_small_pool_preempts_and_still_answers_right(void **state)
     struct mr_engine_stats stats = mr_engine_stats(rig.engine);
     assert_true(preemptions > 0);
     assert_int_equal(stats.preemptions, preemptions);
-    assert_int_equal(stats.blocks_free, stats.blocks_total);
+    assert_int_equal(stats.cache.free_count, stats.cache.block_count);
     rig_end(&rig);
 }
 

@@ -24,9 +24,9 @@ static void blocks_being_stored_outlive_their_sequence(void **state)
     struct fleet_wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
     fleet_run(&fleet, 0, wish);
     const uint32_t tokens = wish.count + FLEET_ANSWER;
-    assert_int_equal(mr_engine_stats(rig->engine).blocks_held, (tokens + BLOCK - 1) / BLOCK);
+    assert_int_equal(mr_engine_stats(rig->engine).cache.held_count, (tokens + BLOCK - 1) / BLOCK);
     fleet_settle(&fleet, 0);
-    assert_int_equal(mr_engine_stats(rig->engine).blocks_held, 0);
+    assert_int_equal(mr_engine_stats(rig->engine).cache.held_count, 0);
     assert_int_equal(fleet_run(&fleet, 0, wish)->result.cached_tokens, wish.count);
     fleet_end(&fleet);
 }
