@@ -35,7 +35,7 @@ void mr_engine_emit_kept(struct mr_engine *engine, struct mr_job *job)
         struct mr_completion_delta delta;
         enum mr_finish finish =
             mr_completion_push(sequence->completion, &job->kept[i], MR_FINISH_NONE, &delta);
-        MR_ASSERT(finish == MR_FINISH_NONE); /* mr_job_create tried them */
+        MR_ASSERT(finish == MR_FINISH_NONE); /* mr_job_create kept only tokens that do not end it */
         emit(engine, sequence, &delta);
     }
     job->kept_count = 0;

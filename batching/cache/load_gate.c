@@ -32,8 +32,8 @@ static double load_ms(const struct mr_load_question *question, uint32_t blocks, 
     return trip + BYTES_TO_MS(bytes, rates->bytes_per_second) + question->import_ms * blocks;
 }
 
-/* First block the front has not finished. */
-static uint32_t front_block(const struct mr_load_question *question)
+/* First block that prefill has not finished. */
+static uint32_t prefill_block(const struct mr_load_question *question)
 {
     return question->computed_tokens / MR_BLOCK_TOKENS;
 }
@@ -49,10 +49,10 @@ static uint32_t loadable_tokens(const struct mr_load_question *question, bool ex
 
 static double both_ms(const struct mr_load_question *question, uint32_t first, bool extra)
 {
-    double front = compute_ms(question, question->computed_tokens, first * MR_BLOCK_TOKENS);
-    double back = load_ms(question, question->there_blocks - first, extra);
+    double compute = compute_ms(question, question->computed_tokens, first * MR_BLOCK_TOKENS);
+    double load = load_ms(question, question->there_blocks - first, extra);
     uint32_t end = loadable_tokens(question, extra);
-    return fmax(front, back) + compute_ms(question, end, question->known_tokens);
+    return fmax(compute, load) + compute_ms(question, end, question->known_tokens);
 }
 
 /* The best block to begin the load at, with the extra or without. first_block == there_blocks
@@ -61,7 +61,7 @@ static struct mr_load_answer best_begin(const struct mr_load_question *question,
 {
     struct mr_load_answer best = {.verdict = MR_LOAD_BACK, .first_block = question->there_blocks};
     *best_ms = INFINITY;
-    uint32_t begin = front_block(question);
+    uint32_t begin = prefill_block(question);
     for (int extra = question->extra_bytes > 0; extra >= 0; extra--)
         for (uint32_t first = begin; first < question->there_blocks + (uint32_t)extra; first++) {
             double ms = both_ms(question, first, extra != 0);
@@ -76,10 +76,10 @@ static struct mr_load_answer best_begin(const struct mr_load_question *question,
 static struct mr_load_answer load_all(const struct mr_load_question *question,
                                       enum mr_load_verdict verdict)
 {
-    uint32_t front = front_block(question);
+    uint32_t first = prefill_block(question);
     return (struct mr_load_answer){
         .verdict = verdict,
-        .first_block = front < question->there_blocks ? front : question->there_blocks,
+        .first_block = first < question->there_blocks ? first : question->there_blocks,
         .extra = question->extra_bytes > 0,
         .patience_ms = MR_LOAD_TRIAL_MS};
 }

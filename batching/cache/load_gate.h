@@ -1,21 +1,21 @@
 /* load_gate - decides whether a prefix is ready sooner by loading it from the tier, by computing
  * it, or by both at once.
  *
- * A prompt of which the tier has the first blocks can be computed from the front while it is loaded
- * from the back ("Compute Or Load KV Cache? Why Not Both?", Jin et al. 2024). For every block at
+ * A prompt of which the tier has the first blocks can be computed from its begin while it is loaded
+ * from its end ("Compute Or Load KV Cache? Why Not Both?", Jin et al. 2024). For every block at
  * which the loaded part may begin, the time to the end of the prompt is
- *     max(compute the front, load the back) + compute what the tier does not have
- * The cost model predicts the computing, the tier's measured rates the loading. The best begin is
+ *     max(compute up to it, load from it on) + compute what the tier does not have
+ * The cost model predicts the computing, the tier's measured rates the loading. The best one is
  * used when it beats computing everything by a margin, so that two equally good ways do not
- * alternate. Computing takes cores from the load. So doing both must gain clearly over loading
- * everything, or slow loads would make the gate compute more and slow loads further; and over
- * computing everything, which the load slows down.
+ * alternate. Computing takes cores from the load, and the load slows the computing. So doing both
+ * must be clearly faster than loading everything and than computing everything; otherwise slow
+ * loads would make the gate compute more, which slows loads further.
  * When the engine has other work meanwhile, a load that takes no longer than computing costs only
  * its import, so all of it is loaded.
  *
  * Before the first measurement everything is loaded with a short patience, which measures the tier.
- * When computing was faster, the tier is measured again from time to time (question.probe): the
- * front does not wait for that load, which is what lies behind the blocks, or else the last block.
+ * When computing was faster, the tier is measured again from time to time (question.probe) by a
+ * load that prefill does not wait for: what lies behind the blocks, or else the last block.
  *
  * Pure arithmetic. Threads: any. Memory, errors: none. Units: ms where a name says so. */
 #ifndef MR_BATCHING_CACHE_LOAD_GATE_H
@@ -29,8 +29,8 @@
 #define MR_LOAD_STALL_MS   25.0 /* patience with a tier that sends nothing */
 
 enum mr_load_verdict {
-    MR_LOAD_ALL,    /* load everything from the front's block on */
-    MR_LOAD_BACK,   /* load the back, compute the front meanwhile */
+    MR_LOAD_ALL,    /* load everything that is not computed */
+    MR_LOAD_BACK,   /* load the last blocks, compute the first ones meanwhile */
     MR_LOAD_TRIAL,  /* rates unknown: load everything with a short patience */
     MR_LOAD_PROBE,  /* computing is faster; load one item to measure the tier again */
     MR_LOAD_SLOWER, /* computing is faster */
@@ -42,7 +42,7 @@ enum mr_load_verdict {
 struct mr_load_question {
     const struct mr_cost_model *cost;
     struct mr_tier_rates rates;
-    uint32_t computed_tokens; /* where the front is */
+    uint32_t computed_tokens; /* have KV already */
     uint32_t known_tokens;    /* need KV before the next token can be sampled */
     uint32_t there_blocks;    /* the tier has blocks [0, there_blocks) of the sequence */
     uint64_t block_bytes;
@@ -58,11 +58,11 @@ struct mr_load_answer {
     enum mr_load_verdict verdict;
     uint32_t first_block; /* load blocks [first_block, there_blocks) */
     bool extra;           /* and what lies behind them */
-    double patience_ms;   /* how long the front waits for the first item */
+    double patience_ms;   /* how long prefill waits for the first item */
     double saved_ms;      /* predicted */
 };
 
-/* How long the front waits for the next item, by the measured rate. */
+/* How long prefill waits for the next item, by the measured rate. */
 double mr_load_gate_patience_ms(const struct mr_tier_rates *rates, uint64_t block_bytes);
 struct mr_load_answer mr_load_gate_decide(const struct mr_load_question *question);
 /* The verdict loads something. */

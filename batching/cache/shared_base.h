@@ -56,8 +56,8 @@ struct mr_load_slot {
     bool entry;      /* the last item is one */
     bool in_use;
     uint64_t begun_ns;
-    uint64_t until_ns;            /* the front waits for the next item no longer than this */
-    uint64_t silent_ns;           /* when the front stopped waiting for a silent tier */
+    uint64_t until_ns;            /* prefill waits for the next item no longer than this */
+    uint64_t silent_ns;           /* when prefill stopped waiting for a silent tier */
     uint32_t claimed;             /* items below are computed, whether they arrive or not */
     struct mr_block_table *table; /* whose blocks are filled in place; NULL: through buffers */
     uint32_t *buffers;            /* [items_max] of blocks; MR_NO_BUFFER: filled in place */

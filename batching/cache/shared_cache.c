@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#define SOON_NS     ((uint64_t)5000000) /* between two looks at work that the tier ends by itself */
+#define SOON_NS     ((uint64_t)5000000) /* poll interval while the tier has blocks to release */
 #define BUFFERS_MIN 2u
 #define BUFFERS_MAX 4096u
 

@@ -71,7 +71,7 @@ void mr_shared_items_fill(struct mr_shared_cache *shared, struct mr_load_slot *l
         fill_item(shared, load, i);
 }
 
-/* The KV of an item that was received in a buffer. */
+/* Where the KV of an item lies that was received in a buffer. */
 static const unsigned char *bytes_of(const struct mr_shared_cache *shared,
                                      const struct mr_load_slot *load, uint32_t index)
 {

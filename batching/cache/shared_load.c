@@ -8,14 +8,14 @@
 
 /* ---- deciding ---- */
 
-/* What can be loaded of a sequence. */
+/* What the tier can supply of a sequence. */
 struct loadable {
-    uint32_t blocks; /* the first ones */
-    uint32_t pieces; /* of the block behind them */
+    uint32_t blocks; /* full blocks, from the first one on */
+    uint32_t pieces; /* of the next block */
     bool entry;
 };
 
-/* One token is left to compute, unless the entry brings the logits. */
+/* Without an entry, which has the logits, the last token must be left to compute. */
 static struct loadable loadable_of(const struct mr_sequence *sequence)
 {
     const struct mr_fetch *fetch = &sequence->job->fetch;
@@ -28,7 +28,7 @@ static struct loadable loadable_of(const struct mr_sequence *sequence)
     return all;
 }
 
-/* Pieces and entry: what can be loaded behind the full blocks. */
+/* Adds the pieces and the entry behind the full blocks to the gate's question. */
 static void add_extra(const struct mr_shared_cache *shared, const struct mr_sequence *sequence,
                       const struct loadable *all, struct mr_load_question *question)
 {
@@ -46,13 +46,14 @@ static struct mr_load_slot *find_free_slot(struct mr_shared_cache *shared)
     return NULL;
 }
 
-/* A load that the front waits for is received in the sequence's own blocks, where the tier can. */
+/* The tier fills the sequence's own blocks, if it can reach the pool. A probe is not waited for, so
+ * its blocks may be computed meanwhile: it uses buffers. */
 static bool is_direct(const struct mr_shared_cache *shared, enum mr_load_verdict verdict)
 {
     return verdict != MR_LOAD_PROBE && mr_shared_base_block_bytes(shared, 0) != NULL;
 }
 
-/* Shortens an answer at its front to the buffers that are free. False: nothing is left of it. */
+/* Drops the first blocks of an answer that have no free buffer. False: nothing is left to load. */
 static bool fit_buffers(const struct mr_shared_cache *shared, uint32_t there_blocks,
                         struct mr_load_answer *answer)
 {
@@ -66,7 +67,7 @@ static bool fit_buffers(const struct mr_shared_cache *shared, uint32_t there_blo
     return blocks > 0 || answer->extra;
 }
 
-/* The request whose decision or load this sequence has, or NULL: only first choices load. */
+/* The state of the sequence's request; NULL for further choices, which never load. */
 static struct mr_fetch *fetch_of(const struct mr_sequence *sequence)
 {
     return sequence->choice == 0 ? &sequence->job->fetch : NULL;
@@ -144,8 +145,8 @@ static void count_decision(struct mr_shared_cache *shared)
     shared->stats.saved_ms += shared->decision.saved_ms;
 }
 
-/* Blocks are loaded whole, also those that the sliding window will have left behind when the front
- * reaches them: all of them need a slot. */
+/* Blocks are loaded whole, so each needs a slot for its sliding-window layers, even one that the
+ * window will have passed when it is used. False: the pool lacks slots. */
 static bool reserve_window(struct mr_sequence *sequence, uint32_t end)
 {
     if (!mr_kv_window_promise(sequence->table, end, true)) return false;
@@ -153,7 +154,8 @@ static bool reserve_window(struct mr_sequence *sequence, uint32_t end)
     return true;
 }
 
-/* What the decision loads of the sequence, as a slot's items. False: nothing. */
+/* Fills a slot with the items that the decision loads. False: nothing to load, or no window slots.
+ */
 static bool fill_slot(struct mr_shared_cache *shared, struct mr_load_slot *load,
                       struct mr_sequence *sequence)
 {
@@ -182,7 +184,7 @@ static bool fill_slot(struct mr_shared_cache *shared, struct mr_load_slot *load,
     return false;
 }
 
-/* False: the tier refused. */
+/* Sends a filled slot to the tier. False: the tier refused it. */
 static bool send_load(struct mr_shared_cache *shared, struct mr_load_slot *load)
 {
     const struct mr_tier *tier = shared->options.tier;
@@ -220,7 +222,7 @@ void mr_shared_load_begin(struct mr_shared_cache *shared, struct mr_sequence *se
 
 /* ---- joining ---- */
 
-/* Counts tokens [num_computed, end) as computed; nothing else of the sequence changes. */
+/* Counts tokens [num_computed, end) as computed by the load. */
 static void advance_to(struct mr_shared_cache *shared, struct mr_sequence *sequence, uint32_t end)
 {
     struct mr_job *job = sequence->job;
@@ -265,7 +267,7 @@ static bool can_use_entry(const struct mr_load_slot *load)
            entry > 0 && load->states[entry - 1] == MR_ITEM_IMPORTED;
 }
 
-/* No pending item could move the front. */
+/* No pending item could advance num_computed any more. */
 static bool is_past_items(const struct mr_load_slot *load)
 {
     const struct mr_sequence *sequence = load->sequence;
@@ -274,9 +276,9 @@ static bool is_past_items(const struct mr_load_slot *load)
     return sequence->num_computed >= (load->end < last ? load->end : last);
 }
 
-/* Moves the front over imported items, and over the end of the prompt when its entry has arrived.
- * Without the entry the last token is left: its logits must be computed. */
-static void move_front(struct mr_shared_cache *shared, struct mr_load_slot *load)
+/* Advances num_computed over imported items, and to the end of the prompt when its entry has
+ * arrived. Without the entry the last token is left to compute, for its logits. */
+static void advance_over_items(struct mr_shared_cache *shared, struct mr_load_slot *load)
 {
     struct mr_sequence *sequence = load->sequence;
     uint32_t before = sequence->num_computed;
@@ -294,9 +296,9 @@ static void move_front(struct mr_shared_cache *shared, struct mr_load_slot *load
                             sequence->num_computed == sequence->prompt_tokens);
 }
 
-/* The front must not compute this item: the tier may be writing there, or it has arrived, or the
- * front waits for it. */
-static bool stops_front(const struct mr_load_slot *load, uint32_t index)
+/* Prefill must not compute this item: the tier may be writing it, or it has arrived, or prefill
+ * waits for it. */
+static bool stops_prefill(const struct mr_load_slot *load, uint32_t index)
 {
     const struct mr_sequence *sequence = load->sequence;
     const struct mr_token_span span = mr_shared_items_span(load, index);
@@ -306,36 +308,35 @@ static bool stops_front(const struct mr_load_slot *load, uint32_t index)
            (load->table != NULL && index < load->block_count);
 }
 
-/* Halts the front at the first item it must not compute. False: there is none. */
-static bool halt_front(struct mr_load_slot *load)
+/* Halts prefill at the first item it must not compute. False: there is none. */
+static bool halt_prefill(struct mr_load_slot *load)
 {
     struct mr_sequence *sequence = load->sequence;
     sequence->halts = false;
     for (uint32_t i = 0; i < load->item_count && !sequence->halts && !sequence->logits; i++) {
         uint32_t begin = mr_shared_items_span(load, i).begin;
-        sequence->halts = stops_front(load, i);
+        sequence->halts = stops_prefill(load, i);
         sequence->held_at = begin > sequence->num_computed ? begin : sequence->num_computed;
     }
     return sequence->halts;
 }
 
-/* Joins what has arrived with the front. Ends the load when it is over and nothing of it lies
- * ahead.
- */
+/* Advances over loaded items and halts prefill before the next one. Frees the slot when the tier is
+ * done with the load and no arrived item is left to join. */
 static void join(struct mr_shared_cache *shared, struct mr_load_slot *load)
 {
     struct mr_sequence *sequence = load->sequence;
     struct mr_fetch *fetch = fetch_of(sequence);
-    move_front(shared, load);
+    advance_over_items(shared, load);
     if (mr_fetch_is_waiting(fetch) && is_past_items(load)) mr_fetch_move(fetch, MR_FETCH_COMPUTE);
-    if (halt_front(load) || fetch->state != MR_FETCH_JOIN) return;
+    if (halt_prefill(load) || fetch->state != MR_FETCH_JOIN) return;
     sequence->load = NULL;
     mr_fetch_move(fetch, MR_FETCH_KNOWN);
     release_slot(shared, load);
 }
 
-/* The item will not arrive. Unless the front had claimed or passed it, the tier does not have it:
- * it is not loaded again, and it is stored again. */
+/* The item will not arrive. Unless prefill has claimed or computed it, the tier has lost it: the
+ * request does not load it again and stores it again. */
 static void note_missing(struct mr_shared_cache *shared, struct mr_load_slot *load, uint32_t index)
 {
     struct mr_sequence *sequence = load->sequence;
@@ -412,10 +413,11 @@ void mr_shared_load_answered(struct mr_shared_cache *shared, const struct mr_tie
     join(shared, load);
 }
 
-/* ---- the front goes on ---- */
+/* ---- waiting ends ---- */
 
-/* Blocks that the front claims: a chunk ahead, so that it need not wait for the tier to release
- * them; one block after a silence, for a tier that only paused. */
+/* Blocks that prefill claims, to compute them itself: two chunks ahead, so that it need not wait
+ * for the tier to release them; one block after a silence, because the tier may only have paused.
+ */
 static uint32_t claimed_blocks(const struct mr_shared_cache *shared,
                                const struct mr_load_slot *load)
 {
@@ -426,7 +428,7 @@ static uint32_t claimed_blocks(const struct mr_shared_cache *shared,
     return chunk > 0 ? 2 * (chunk / MR_BLOCK_TOKENS + 1) : shared->items_max;
 }
 
-/* Tells the tier to skip blocks at the front: they are computed once it has released them. */
+/* Has the tier skip the next blocks; they are computed once the tier has released them. */
 static void claim(struct mr_shared_cache *shared, struct mr_load_slot *load)
 {
     uint32_t end = load->sequence->num_computed / MR_BLOCK_TOKENS + claimed_blocks(shared, load);
@@ -437,7 +439,7 @@ static void claim(struct mr_shared_cache *shared, struct mr_load_slot *load)
     tier->skip(tier->context, load->ticket, load->claimed);
 }
 
-/* When a waiting front goes on: the next item is late, or the tier has been silent for too long. */
+/* When prefill stops waiting: the next item is late, or the tier has been silent for too long. */
 static uint64_t until_ns_of(const struct mr_shared_cache *shared, const struct mr_load_slot *load)
 {
     const struct mr_tier *tier = shared->options.tier;
@@ -458,7 +460,7 @@ void mr_shared_load_expire(struct mr_shared_cache *shared, uint64_t now_ns)
         struct mr_load_slot *load = &shared->loads[i];
         if (!is_waiting(load) || now_ns < until_ns_of(shared, load)) continue;
         struct mr_fetch *fetch = fetch_of(load->sequence);
-        const bool is_silent = now_ns < load->until_ns; /* not only slow */
+        const bool is_silent = now_ns < load->until_ns; /* else: sending, but slowly */
         const bool steps = is_silent && fetch->state == MR_FETCH_WAIT;
         load->silent_ns = now_ns;
         mr_fetch_move(fetch, steps ? MR_FETCH_STEP : MR_FETCH_COMPUTE);
@@ -468,7 +470,7 @@ void mr_shared_load_expire(struct mr_shared_cache *shared, uint64_t now_ns)
     }
 }
 
-/* After the silence the front has gone on by a block. It waits again if the tier was heard since.
+/* Prefill has computed a block after the silence. It waits again if the tier was heard meanwhile.
  */
 static void wait_again(const struct mr_shared_cache *shared, struct mr_load_slot *load)
 {
@@ -508,7 +510,7 @@ void mr_shared_load_end(struct mr_shared_cache *shared, struct mr_sequence *sequ
     if (load != NULL || is_decided(sequence)) mr_fetch_move(fetch, MR_FETCH_KNOWN);
 }
 
-/* ---- together ---- */
+/* ---- all loads ---- */
 
 uint64_t mr_shared_load_next_ns(const struct mr_shared_cache *shared, uint64_t soon_ns)
 {

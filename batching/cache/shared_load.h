@@ -2,15 +2,15 @@
  *
  * When a sequence is admitted, the gate (batching/cache/load_gate.h) says which of its blocks to
  * load. The tier fills them in the sequence's own blocks, last one first, and they count as
- * computed when the front reaches them. The front halts (sequence->held_at) before a block that has
+ * computed when prefill reaches them. Prefill halts (sequence->held_at) before a block that has
  * arrived or is in flight. As long as bytes keep arriving, and items about as fast as the gate
- * expected, the front waits there (WAIT). If an item takes too long, or nothing was heard of the
- * tier for MR_LOAD_STALL_MS, the front goes on: it claims the blocks before it, which the tier
+ * expected, prefill waits there (WAIT). If an item takes too long, or nothing was heard of the
+ * tier for MR_LOAD_STALL_MS, prefill stops waiting: it claims the next blocks, which the tier
  * skips at once, and the engine computes whatever does not arrive (COMPUTE). After a silence it
  * claims only one block (STEP); if the tier is heard again meanwhile, it waits once more
  * (WAIT_AGAIN).
  *
- * Pieces, entries, and blocks the front does not wait for, are received in staging buffers and
+ * Pieces, entries, and blocks prefill does not wait for, are received in staging buffers and
  * imported. Whatever a tier loses, delays or breaks, only time is lost.
  *
  * States: KNOWN -> DECIDED -> WAIT ... -> KNOWN (batching/sequence/fetch.h).
@@ -33,7 +33,7 @@ double mr_shared_load_saved_ms(const struct mr_shared_cache *shared,
 /* The sequence is admitted and has all its blocks: begins what was decided. */
 void mr_shared_load_begin(struct mr_shared_cache *shared, struct mr_sequence *sequence,
                           uint64_t now_ns);
-/* Rows of the sequence were computed: moves the front over loaded items behind them. */
+/* Rows of the sequence were computed: counts loaded items behind them as computed. */
 void mr_shared_load_join(struct mr_shared_cache *shared, struct mr_sequence *sequence);
 /* The sequence was not admitted, releases its blocks, or has used its loaded logits: drops the
  * decision or the load, if there is one. */
@@ -41,9 +41,10 @@ void mr_shared_load_end(struct mr_shared_cache *shared, struct mr_sequence *sequ
 /* The tier's answer to a load. */
 void mr_shared_load_answered(struct mr_shared_cache *shared, const struct mr_tier_answer *answer,
                              uint64_t now_ns);
-/* Lets fronts go on whose loads are too slow or silent. */
+/* Ends the waiting for loads that are too slow or silent. */
 void mr_shared_load_expire(struct mr_shared_cache *shared, uint64_t now_ns);
-/* When a waiting front goes on, or a claimed block is looked at again. UINT64_MAX: never. */
+/* When waiting prefill goes on at the latest, or soon_ns while a claimed block is not released yet.
+ * UINT64_MAX: neither. */
 uint64_t mr_shared_load_next_ns(const struct mr_shared_cache *shared, uint64_t soon_ns);
 /* Staging buffers in use by loads, with every slot checked. */
 uint32_t mr_shared_load_check(const struct mr_shared_cache *shared);

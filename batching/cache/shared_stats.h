@@ -12,8 +12,8 @@ struct mr_shared_cache_stats {
     uint64_t decisions[MR_LOAD_VERDICT_COUNT];
     uint64_t loads, loaded_tokens, loaded_bytes, loaded_entries;
     uint64_t missing_items;  /* of ended loads: found by the lookup, never arrived */
-    uint64_t holds_given_up; /* the front stopped waiting while a load was in flight */
-    uint64_t unused_items;   /* arrived after the front had passed, or after an abandon */
+    uint64_t holds_given_up; /* prefill stopped waiting while a load was in flight */
+    uint64_t unused_items;   /* arrived after prefill had passed, or after an abandon */
     uint64_t stored_items, stored_bytes, stores_refused, stores_lost;
     uint64_t import_ns, export_ns; /* on the engine thread */
     double saved_ms;               /* predicted by the gate */

@@ -97,7 +97,8 @@ static bool store_some(struct mr_shared_cache *shared, struct mr_sequence *seque
         uint32_t index = sequence->stored_tokens / MR_BLOCK_TOKENS;
         uint32_t block = sequence->table->blocks[index];
         if (!mr_kv_window_is_complete(shared->options.cache, block)) {
-            sequence->stored_tokens = UINT32_MAX; /* the chain ends here */
+            sequence->stored_tokens =
+                UINT32_MAX; /* nothing behind this can be stored: a lookup follows the chain */
             break;
         }
         sequence->stored_tokens = (index + 1) * MR_BLOCK_TOKENS;
@@ -132,7 +133,8 @@ static bool add_pieces(struct mr_shared_cache *shared, struct mr_store_slot *sto
             index > 0 ? mr_kv_cache_block_key(shared->options.cache, blocks[index - 1])
                       : sequence->job->root;
         if (!export_kv(shared, blocks[index], first, MR_PIECE_TOKENS, bytes)) {
-            sequence->stored_tokens = UINT32_MAX; /* the chain ends here */
+            sequence->stored_tokens =
+                UINT32_MAX; /* nothing behind this can be stored: a lookup follows the chain */
             return false;
         }
         sequence->stored_tokens += MR_PIECE_TOKENS;
@@ -207,7 +209,8 @@ void mr_shared_store_answered(struct mr_shared_cache *shared, const struct mr_ti
     struct mr_store_slot *store = &shared->stores[answer->ticket & 0xffff];
     MR_ASSERT(store->in_use && store->ticket == answer->ticket && answer->final);
     uint32_t stored = answer->count < store->count ? answer->count : store->count;
-    uint64_t bytes = store->bytes * stored / store->count; /* the answer does not say which */
+    uint64_t bytes =
+        store->bytes * stored / store->count; /* an estimate: the answer does not say which items */
     shared->stats.stored_items += stored;
     shared->stats.stored_bytes += bytes;
     *(store->table != NULL ? &shared->stats.direct_bytes : &shared->stats.staged_bytes) += bytes;

@@ -15,10 +15,10 @@
 
 enum verdict {
     ADMITTED,
-    PASSED_OVER, /* not now, for another reason than memory */
+    PASSED_OVER, /* not in this round, for another reason than pool memory */
     MISFIT,      /* no room in the pool */
     LATE,        /* predicted to end after its deadline */
-    STOP         /* this round can admit nothing more */
+    STOP         /* no rows or chunk tokens are left in this round */
 };
 
 /* The queue's order: between tenants the one served less; within a tenant by priority + waited /
@@ -103,8 +103,8 @@ static uint32_t fill_entries(struct mr_schedule *schedule, struct mr_sequence *c
     return held;
 }
 
-/* The candidate's table holds the blocks it matched. A sequence running alone is always admitted.
- */
+/* The pool has room for the future peak with the candidate, whose table holds its matched blocks. A
+ * sequence running alone always fits. */
 static bool fits_pool(struct mr_schedule *schedule, struct mr_sequence *candidate)
 {
     if (schedule->running_count == 0) return true;
@@ -117,7 +117,7 @@ static bool fits_pool(struct mr_schedule *schedule, struct mr_sequence *candidat
     return mr_peak_blocks(schedule->entries, schedule->running_count + 1, enough) <= enough;
 }
 
-/* ---- twins ---- */
+/* ---- common prefixes ---- */
 
 static uint32_t common_tokens(const struct mr_sequence *left, const struct mr_sequence *right)
 {
@@ -129,7 +129,7 @@ static uint32_t common_tokens(const struct mr_sequence *left, const struct mr_se
 }
 
 /* A running sequence is computing a prefix of this one that the cache does not have yet. */
-static bool waits_for_twin(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
+static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
 {
     const struct mr_job *job = sequence->job;
     if (!job->request->cache_read) return false;
@@ -143,10 +143,10 @@ static bool waits_for_twin(const struct mr_schedule *schedule, const struct mr_s
         shared = common > shared ? common : shared;
     }
     if (shared >= sequence->num_tokens) shared = sequence->num_tokens - 1;
-    if (shared < MR_TWIN_TOKENS_MIN) return false;
+    if (shared < MR_COMMON_TOKENS_MIN) return false;
     uint32_t cached = mr_kv_cache_probe(schedule->options.cache, job->root, sequence->tokens,
                                         sequence->num_tokens);
-    return shared >= cached + MR_TWIN_TOKENS_MIN;
+    return shared >= cached + MR_COMMON_TOKENS_MIN;
 }
 
 /* ---- one candidate ---- */
@@ -199,7 +199,8 @@ static void drop_copy(struct mr_sequence *sequence)
     sequence->match.copy_tokens = 0;
 }
 
-/* Rows of the first chunk, the budget of prefills that start together, and blocks. */
+/* Reserves what an admitted candidate needs: rows of the first chunk, its part of the prefill
+ * budget, and blocks. */
 static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *sequence,
                             struct mr_plan_row *row)
 {
@@ -239,8 +240,8 @@ static void start(struct mr_schedule *schedule, struct mr_sequence *sequence)
     schedule->round.prefill_given = true;
 }
 
-/* Predicted by the cost model beside the rows planned now, less what loading from the tier saves.
- */
+/* The request would end after its deadline, as predicted by the cost model beside the rows planned
+ * now, less what loading from the tier saves. */
 static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
 {
     const struct mr_scheduler_options *options = &schedule->options;
@@ -309,7 +310,7 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
 {
     if (mr_schedule_exhaust_oversize(schedule, sequence)) return PASSED_OVER;
     bool waits = waits_for_tier(schedule, sequence);
-    if (waits || waits_for_twin(schedule, sequence)) return PASSED_OVER;
+    if (waits || waits_for_prefix(schedule, sequence)) return PASSED_OVER;
     sequence->table = mr_block_table_create(schedule->options.cache, sequence->job->root);
     MR_ASSERT(sequence->table != NULL); /* there is one for each sequence that may run */
     struct mr_plan_row row;
@@ -420,7 +421,8 @@ void mr_admit(struct mr_schedule *schedule)
     sort_parked(schedule);
     struct mr_sequence *head = walk_candidates(schedule, &walk);
     if (head != NULL) (void)mr_pass_over_add(&walk, head, NULL, 0);
-    /* With nothing running some candidate must be admitted, or the engine would spin for ever. */
+    /* With nothing running, a candidate must be admitted or wait for the tier; otherwise the engine
+     * would repeat this round for ever. */
     MR_ASSERT(schedule->running_count > 0 || schedule->plan.exhausted_count > 0 ||
               walk.count == 0 || schedule->round.tier_waits > 0);
     return_passed(schedule, &walk);

@@ -17,8 +17,8 @@ static uint32_t max_of(uint32_t left, uint32_t right)
 
 /* ---- chunks and rows ---- */
 
-/* Without chunking a prompt runs whole. One that is longer than a step with every place decoding
- * could never do so: it runs in pieces of what is left. */
+/* Tokens of a prompt without chunking: all of them, or 0 until a step has room for them. A prompt
+ * that is longer than a step beside sequences_max decodes runs in pieces of the rows left. */
 static uint32_t whole_prompt(const struct mr_schedule *schedule, uint32_t need)
 {
     const struct mr_scheduler_options *options = &schedule->options;

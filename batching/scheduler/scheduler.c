@@ -19,7 +19,7 @@ struct mr_scheduler {
     uint64_t round_count;
 };
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 static enum mr_status check_options(const struct mr_scheduler_options *options,
                                     struct mr_error *err)

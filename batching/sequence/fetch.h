@@ -1,7 +1,7 @@
 /* fetch - how far the shared cache is with one request: its lookup in the tier and its load.
  *
- * The front is the first token of the prompt that has no KV yet; the engine computes from there.
- * Items of a load lie ahead of the front. Moves (the one table is in fetch.c):
+ * Prefill computes the prompt from the first token that has no KV (sequence->num_computed); items
+ * of a load lie ahead of that token. Moves (the one table is in fetch.c):
  *
  *     NEW ──> LOOKUP ──> LOOKUP_PIECES
  *      |        |            |
@@ -35,11 +35,11 @@ enum mr_fetch_state {
     MR_FETCH_LOOKUP_PIECES, /* second query in flight: pieces of the block where the chain broke */
     MR_FETCH_KNOWN,         /* lookup is over, answered or not; no load */
     MR_FETCH_DECIDED,       /* the load gate has decided; the sequence is not yet admitted */
-    MR_FETCH_WAIT,          /* loading; the front waits for the next item */
-    MR_FETCH_STEP,          /* loading; the tier went silent, the front computes one block */
-    MR_FETCH_WAIT_AGAIN,    /* loading; the tier was heard again, the front waits a last time */
-    MR_FETCH_COMPUTE,       /* loading; the front computes and does not wait */
-    MR_FETCH_JOIN,          /* load has ended; items that arrived lie ahead of the front */
+    MR_FETCH_WAIT,          /* loading; prefill waits for the next item */
+    MR_FETCH_STEP,          /* loading; the tier went silent, prefill computes one block */
+    MR_FETCH_WAIT_AGAIN,    /* loading; the tier was heard again, prefill waits a last time */
+    MR_FETCH_COMPUTE,       /* loading; prefill computes and does not wait */
+    MR_FETCH_JOIN,          /* load has ended; items that arrived lie ahead of prefill */
     MR_FETCH_LOGITS, /* loading; the prompt's logits have arrived, nothing is left to compute */
     MR_FETCH_LOGITS_DONE, /* the same, and the load has ended */
     MR_FETCH_STATE_COUNT
@@ -59,7 +59,7 @@ void mr_fetch_move(struct mr_fetch *fetch, enum mr_fetch_state state);
 bool mr_fetch_is_asking(const struct mr_fetch *fetch);
 /* A load is in flight: the tier's final answer has not come. */
 bool mr_fetch_is_loading(const struct mr_fetch *fetch);
-/* The front waits for the load. */
+/* Prefill waits for the load. */
 bool mr_fetch_is_waiting(const struct mr_fetch *fetch);
 /* A load belongs to the request, in flight or ended. */
 bool mr_fetch_has_load(const struct mr_fetch *fetch);
