@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* One job of two choices; its first sequence stands where a test puts it. */
+/* One job of two choices; tests set how far its first sequence is computed. */
 static struct mr_tokenizer *tokenizer;
 static struct mr_token_text *texts;
 static struct mr_job *job;

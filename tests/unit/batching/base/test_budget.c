@@ -10,7 +10,7 @@
 /* SmolLM2-135M in bf16: 30 layers, 3 KV heads of 64. */
 static const uint64_t small_model = 23040;
 
-/* Real use: whole blocks of KV, and the activations of the rows that run. */
+/* Real use: KV of the tokens, and the activations of the rows in the step. */
 static void the_estimate_is_never_below_and_at_most_a_block_above(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The port over a model whose functions are this file's: each entry must reach the right one. */
+/* The port over model functions defined in this file: each entry must call the right one. */
 #include "batching/base/model_port.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Blocks in place, buffers and pieces, seen through two engines that share a fake tier. */
+/* Blocks read and filled in place, staging buffers and pieces, in two engines on one fake tier. */
 #include "batching/cache/shared_base.h"
 
 #include "tests/fakes/fleet_rig.h"
@@ -12,8 +12,9 @@
 
 #define BLOCK MR_BLOCK_TOKENS
 
-/* In place, unless the pool is out of the tier's reach; what is behind them is copied: a piece
- * (with the smallest blocks: a fifth of them, in place) and the entry. */
+/* Full blocks are read and filled in place, unless the tier cannot reach the pool. The piece and
+ * the entry behind them are copied; with the smallest block size the piece is a fifth full block.
+ */
 static void full_blocks_go_without_a_copy(void **state)
 {
     (void)state;
@@ -22,12 +23,12 @@ static void full_blocks_go_without_a_copy(void **state)
         struct fleet fleet;
         fleet_start_as(&fleet, (struct fleet_kind){.remote = remote == 1}, &fleet_fast,
                        &fleet_fast);
-        struct fleet_wish wish = {
+        struct fleet_spec spec = {
             .shared = 4 * BLOCK + 9, .count = 4 * BLOCK + MR_PIECE_TOKENS + 8, .ending = 1};
-        fleet_run(&fleet, 0, wish);
-        fleet_settle(&fleet, 0);
-        wish.ending = 2;
-        assert_int_equal(fleet_run(&fleet, 1, wish)->result.cached_tokens_redis, 4 * BLOCK);
+        fleet_run(&fleet, 0, spec);
+        fleet_drain_tier(&fleet, 0);
+        spec.ending = 2;
+        assert_int_equal(fleet_run(&fleet, 1, spec)->result.cached_tokens_redis, 4 * BLOCK);
         assert_int_equal(fleet.rigs[0].fake->export_count, remote == 1 ? 6 : 2 - fifth);
         assert_int_equal(fleet.rigs[1].fake->import_count, remote == 1 ? 4 : 0);
         uint64_t bytes = (4 + fifth) * (uint64_t)BLOCK * sizeof(struct mr_fake_slot);
@@ -51,9 +52,9 @@ static void a_pool_of_two_buffers_is_enough(void **state)
     rig_start(rig);
     fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
     fleet.next_ticket[0] = 0;
-    struct fleet_wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
-    for (; wish.ending < 4; wish.ending++)
-        fleet_run(&fleet, 0, wish);
+    struct fleet_spec spec = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
+    for (; spec.ending < 4; spec.ending++)
+        fleet_run(&fleet, 0, spec);
     assert_true(fleet.tiers[0]->items_stored > 0);
     rig_end(rig);
     fake_tier_destroy(fleet.tiers[0]);
@@ -64,8 +65,8 @@ static uint32_t piece_end(uint32_t token_count)
     return token_count / MR_PIECE_TOKENS * MR_PIECE_TOKENS;
 }
 
-/* Where the one that comes later parts from the other: in the last block of both, in one that only
- * the other ends in, before the first full block. Without a cache of logits, too. */
+/* The second prompt differs from the first in the last block of both, in a block that only the
+ * first one ends in, or before the first full block. With and without the prompt cache. */
 static void prompts_that_part_within_a_block_share_it_up_to_there(void **state)
 {
     (void)state;
@@ -81,10 +82,10 @@ static void prompts_that_part_within_a_block_share_it_up_to_there(void **state)
         fleet_start_as(&fleet, (struct fleet_kind){.no_logits = i % 2 == 0}, &fleet_fast,
                        &fleet_fast);
         fleet_run(&fleet, 0,
-                  (struct fleet_wish){.shared = tokens[0], .count = tokens[1], .ending = 1});
+                  (struct fleet_spec){.shared = tokens[0], .count = tokens[1], .ending = 1});
         const struct rig_seen *seen = fleet_run(
-            &fleet, 1, (struct fleet_wish){.shared = tokens[0], .count = tokens[2], .ending = 2});
-        /* Less than that is not worth a round trip. */
+            &fleet, 1, (struct fleet_spec){.shared = tokens[0], .count = tokens[2], .ending = 2});
+        /* Fewer tokens are not worth a round trip. */
         const uint32_t alike = piece_end(tokens[0]);
         const uint32_t loaded = alike < MR_LOAD_TOKENS_MIN ? 0 : alike;
         assert_int_equal(seen->result.cached_tokens_redis, loaded);

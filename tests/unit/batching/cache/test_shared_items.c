@@ -1,4 +1,4 @@
-/* Items that a fake tier loses, one by one. */
+/* Loads from a fake tier that loses items at random. */
 #include "batching/cache/shared_items.h"
 
 #include "tests/fakes/fleet_rig.h"
@@ -11,11 +11,10 @@
 #include <cmocka.h>
 
 #define BLOCK MR_BLOCK_TOKENS
-/* One block, or two where much of one is not worth a round trip. */
+/* A prompt of one block, or of two where most of one block is not worth a round trip. */
 #define LEAST_BLOCKS (BLOCK > MR_LOAD_TOKENS_MIN ? BLOCK : 2 * BLOCK)
 
-/* All of the back is there long before the front has been computed up to it. */
-/* Blocks, or pieces: the front computes what is lost, and goes on with what is behind it. */
+/* Lost blocks or pieces are computed; items behind them are used. */
 static void a_lost_item_is_computed_and_the_rest_is_used(void **state)
 {
     (void)state;
@@ -30,12 +29,12 @@ static void a_lost_item_is_computed_and_the_rest_is_used(void **state)
             losing.lose_percent = 30;
             losing.seed = seed;
             fleet_start(&fleet, &fleet_fast, &losing);
-            struct fleet_wish wish = {.shared = counts[i][0], .count = counts[i][1], .ending = 1};
-            fleet_run(&fleet, 0, wish);
-            wish.ending = seed % 2;
-            const struct rig_seen *seen = fleet_run(&fleet, 1, wish);
+            struct fleet_spec spec = {.shared = counts[i][0], .count = counts[i][1], .ending = 1};
+            fleet_run(&fleet, 0, spec);
+            spec.ending = seed % 2;
+            const struct rig_seen *seen = fleet_run(&fleet, 1, spec);
             uint32_t prompt_rows = (uint32_t)fleet.rigs[1].fake->row_count - (FLEET_ANSWER - 1);
-            assert_int_equal(prompt_rows + seen->result.cached_tokens_redis, wish.count);
+            assert_int_equal(prompt_rows + seen->result.cached_tokens_redis, spec.count);
             used += seen->result.cached_tokens_redis;
             missing += fleet_stats(&fleet, 1).missing_items;
             fleet_end(&fleet);

@@ -20,16 +20,16 @@ static void a_late_answer_is_not_waited_for_long(void **state)
     late.latency_ns = 50000000;
     late.late_percent = 100;
     fleet_start(&fleet, &fleet_fast, &late);
-    struct fleet_wish wish = {.shared = 2 * BLOCK, .count = 2 * BLOCK + 20, .ending = 1};
-    double alone_ms = fleet_run(&fleet, 0, wish)->result.first_token_ms;
-    double ms = fleet_run(&fleet, 1, wish)->result.first_token_ms;
+    struct fleet_spec spec = {.shared = 2 * BLOCK, .count = 2 * BLOCK + 20, .ending = 1};
+    double alone_ms = fleet_run(&fleet, 0, spec)->result.first_token_ms;
+    double ms = fleet_run(&fleet, 1, spec)->result.first_token_ms;
     assert_true(ms < alone_ms + MR_ASK_WAIT_NS / 1e6 + 1.0);
-    fleet_settle(&fleet, 1);
+    fleet_drain_tier(&fleet, 1);
     fleet_end(&fleet);
 }
 
-/* Pieces of a block that is not the prompt's last are worth a second question, not a second wait.
- * The smallest blocks have none. */
+/* Pieces of a block that is not the prompt's last are worth a second query, unless the first one
+ * was slow. The smallest blocks have no pieces. */
 static void a_slow_tier_is_asked_once(void **state)
 {
     (void)state;
@@ -40,9 +40,9 @@ static void a_slow_tier_is_asked_once(void **state)
         fleet_start(&fleet, &fleet_fast, &other);
         fleet_run(
             &fleet, 0,
-            (struct fleet_wish){.shared = FLEET_PART(100), .count = FLEET_PART(140), .ending = 1});
+            (struct fleet_spec){.shared = FLEET_PART(100), .count = FLEET_PART(140), .ending = 1});
         fleet_run(&fleet, 1,
-                  (struct fleet_wish){.shared = FLEET_PART(100), .count = 2 * BLOCK, .ending = 2});
+                  (struct fleet_spec){.shared = FLEET_PART(100), .count = 2 * BLOCK, .ending = 2});
         assert_int_equal(fleet.tiers[1]->asks, slow || MR_PIECES_MAX == 0 ? 1 : 2);
         fleet_end(&fleet);
     }

@@ -1,4 +1,4 @@
-/* What one engine stores in a fake tier, and what another finds of it. */
+/* What one engine stores in a fake tier, and what another engine finds there. */
 #include "batching/cache/shared_store.h"
 
 #include "tests/fakes/fleet_rig.h"
@@ -13,7 +13,8 @@
 
 #define BLOCK MR_BLOCK_TOKENS
 
-/* As int8 fails of numbers that are not finite: once for each thing, not once a step. */
+/* An export fails, as int8 does for numbers that are not finite: one attempt for each item, not one
+ * a step. */
 static void what_cannot_be_exported_is_not_tried_again(void **state)
 {
     (void)state;
@@ -21,7 +22,7 @@ static void what_cannot_be_exported_is_not_tried_again(void **state)
     fleet_start(&fleet, &fleet_fast, &fleet_fast);
     fleet.rigs[0].fake->options.fails_export = true;
     const uint32_t count = 2 * BLOCK + FLEET_PART(200);
-    fleet_run(&fleet, 0, (struct fleet_wish){.shared = count, .count = count});
+    fleet_run(&fleet, 0, (struct fleet_spec){.shared = count, .count = count});
     assert_int_equal(fleet.rigs[0].fake->export_count, 1);
     assert_int_equal(fleet.tiers[0]->items_stored, 2);
     fleet_end(&fleet);
@@ -32,34 +33,36 @@ static uint32_t piece_end(uint32_t token_count)
     return token_count / MR_PIECE_TOKENS * MR_PIECE_TOKENS;
 }
 
-/* Blocks, pieces and entry together hold every token once; what is there is not stored again. */
+/* Blocks, pieces and entry together hold every token once. Items the tier has are not stored again.
+ */
 static void every_token_is_stored_once(void **state)
 {
     (void)state;
     struct fleet fleet;
     fleet_start(&fleet, &fleet_fast, &fleet_fast);
     const uint64_t logits = fleet.rigs[0].fake->options.vocab_size * sizeof(float);
-    struct fleet_wish wish = {
+    struct fleet_spec spec = {
         .shared = 3 * BLOCK + FLEET_PART(170), .count = 3 * BLOCK + FLEET_PART(205), .ending = 1};
-    const uint32_t alike = piece_end(wish.shared);
-    fleet_run(&fleet, 0, wish);
-    fleet_settle(&fleet, 0);
+    const uint32_t alike = piece_end(spec.shared);
+    fleet_run(&fleet, 0, spec);
+    fleet_drain_tier(&fleet, 0);
     assert_int_equal(fleet_stats(&fleet, 0).stored_bytes,
-                     wish.count * sizeof(struct mr_fake_slot) + logits);
-    wish.ending = 2;
-    assert_int_equal(fleet_run(&fleet, 1, wish)->result.cached_tokens_redis, alike);
-    fleet_settle(&fleet, 1);
+                     spec.count * sizeof(struct mr_fake_slot) + logits);
+    spec.ending = 2;
+    assert_int_equal(fleet_run(&fleet, 1, spec)->result.cached_tokens_redis, alike);
+    fleet_drain_tier(&fleet, 1);
     assert_int_equal(fleet_stats(&fleet, 1).stored_bytes,
-                     (wish.count - alike) * sizeof(struct mr_fake_slot) + logits);
+                     (spec.count - alike) * sizeof(struct mr_fake_slot) + logits);
     fleet_end(&fleet);
 }
 
-/* The next turn: a prompt of count tokens, its answer, and what is said then. */
+/* Runs a prompt of count tokens on one engine, and the next turn (prompt, answer, 30 new tokens) on
+ * another; returns the tokens it loaded. */
 static uint32_t next_turn(struct fleet *fleet, uint32_t count, const char *session)
 {
     struct engine_rig *rig = &fleet->rigs[1];
     uint32_t tokens[FLEET_PROMPT_MAX];
-    fleet_run(fleet, 0, (struct fleet_wish){.shared = count, .count = count, .session = session});
+    fleet_run(fleet, 0, (struct fleet_spec){.shared = count, .count = count, .session = session});
     rig_tokens(rig, 7, tokens, count);
     rig_expect(rig, tokens, count, tokens + count, FLEET_ANSWER);
     rig_tokens(rig, 99, tokens + count + FLEET_ANSWER, 30);
@@ -82,7 +85,7 @@ static void a_session_is_found_by_another_worker_answers_included(void **state)
     fleet_end(&fleet);
 }
 
-/* Wherever in a block the conversation ends: to the last whole step. */
+/* Wherever in a block the first turn ends, it is found up to its last full piece. */
 static void a_session_is_found_to_its_tail(void **state)
 {
     (void)state;

@@ -12,7 +12,7 @@
 
 #define BLOCK MR_BLOCK_TOKENS
 
-/* The tier reads blocks of a sequence that has ended; they are held for that long. */
+/* Blocks of an ended sequence stay held until the tier has read them. */
 static void blocks_being_stored_outlive_their_sequence(void **state)
 {
     (void)state;
@@ -21,17 +21,17 @@ static void blocks_being_stored_outlive_their_sequence(void **state)
     slow.bytes_per_second = BLOCK * sizeof(struct mr_fake_slot) / 10.0; /* ten seconds a block */
     fleet_start(&fleet, &slow, &fleet_fast);
     struct engine_rig *rig = &fleet.rigs[0];
-    struct fleet_wish wish = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
-    fleet_run(&fleet, 0, wish);
-    const uint32_t tokens = wish.count + FLEET_ANSWER;
+    struct fleet_spec spec = {.shared = 4 * BLOCK, .count = 4 * BLOCK + 20, .ending = 1};
+    fleet_run(&fleet, 0, spec);
+    const uint32_t tokens = spec.count + FLEET_ANSWER;
     assert_int_equal(mr_engine_stats(rig->engine).cache.held_count, (tokens + BLOCK - 1) / BLOCK);
-    fleet_settle(&fleet, 0);
+    fleet_drain_tier(&fleet, 0);
     assert_int_equal(mr_engine_stats(rig->engine).cache.held_count, 0);
-    assert_int_equal(fleet_run(&fleet, 0, wish)->result.cached_tokens, wish.count);
+    assert_int_equal(fleet_run(&fleet, 0, spec)->result.cached_tokens, spec.count);
     fleet_end(&fleet);
 }
 
-static void a_short_pool_asks_lent_blocks_back(void **state)
+static void a_short_pool_reclaims_lent_blocks(void **state)
 {
     (void)state;
     struct fleet fleet;
@@ -48,11 +48,11 @@ static void a_short_pool_asks_lent_blocks_back(void **state)
     fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
     fleet.next_ticket[0] = 0;
     for (uint64_t ending = 1; ending < 6; ending++) {
-        /* Another prompt each time, as long as the pool less one answer. */
-        struct fleet_wish wish = {.count = 6 * BLOCK - FLEET_ANSWER - (uint32_t)ending % 2,
+        /* A new prompt each time, as long as the pool less one answer. */
+        struct fleet_spec spec = {.count = 6 * BLOCK - FLEET_ANSWER - (uint32_t)ending % 2,
                                   .ending = ending};
         uint64_t begin_ns = rig->fake->now_ns;
-        fleet_run(&fleet, 0, wish);
+        fleet_run(&fleet, 0, spec);
         assert_true(rig->fake->now_ns - begin_ns < 2000000000u);
     }
     assert_true(fleet_stats(&fleet, 0).stores_lost > 0);
@@ -64,7 +64,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_being_stored_outlive_their_sequence),
-        cmocka_unit_test(a_short_pool_asks_lent_blocks_back),
+        cmocka_unit_test(a_short_pool_reclaims_lent_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static void prefills_that_start_together_are_bounded(void **state)
     scheduler_rig_end(&rig);
 }
 
-static void twins_wait_for_the_first_to_compute_their_prefix(void **state)
+static void requests_wait_for_a_common_prefix_being_computed(void **state)
 {
     (void)state;
     struct scheduler_rig rig;
@@ -84,7 +84,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prefills_that_start_together_are_bounded),
-        cmocka_unit_test(twins_wait_for_the_first_to_compute_their_prefix),
+        cmocka_unit_test(requests_wait_for_a_common_prefix_being_computed),
         cmocka_unit_test(what_does_not_fit_is_passed_over_but_not_for_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static void prompts_in_chunks_share_the_step(void **state)
     scheduler_rig_end(&rig);
 }
 
-/* So that all are let in: what is expected of each stays within its block. */
+/* Makes the scheduler expect short answers, so that admission predicts no further block. */
 static void expect_short_answers(struct scheduler_rig *rig)
 {
     for (uint32_t i = 0; i < 32; i++) {
@@ -145,7 +145,8 @@ static void a_sequence_alone_with_a_full_pool_is_exhausted(void **state)
     scheduler_rig_end(&rig);
 }
 
-/* The stated bound: one quantum in every MR_STARVED_STEPS_MAX steps, however busy the decodes. */
+/* Prefill gets a quantum in one of every MR_STARVED_STEPS_MAX steps, however long the decodes take.
+ */
 static void decodes_over_the_target_cannot_starve_a_prompt(void **state)
 {
     (void)state;

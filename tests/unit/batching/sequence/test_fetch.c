@@ -9,9 +9,8 @@
 
 #define COUNT MR_FETCH_STATE_COUNT
 
-/* Written out, so that a change of the table in fetch.c must be made twice. Columns in the order of
- * the enum: NEW LOOKUP LOOKUP_PIECES KNOWN DECIDED WAIT STEP WAIT_AGAIN COMPUTE JOIN LOGITS
- * LOGITS_DONE. */
+/* The legal moves, independent of the table in fetch.c. Columns in the order of the enum: NEW
+ * LOOKUP LOOKUP_PIECES KNOWN DECIDED WAIT STEP WAIT_AGAIN COMPUTE JOIN LOGITS LOGITS_DONE. */
 static const bool legal[COUNT][COUNT] = {
     [MR_FETCH_NEW] = {0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0},
     [MR_FETCH_LOOKUP] = {0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0},
