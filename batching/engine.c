@@ -57,7 +57,7 @@ static enum mr_status create_queues(struct mr_engine *engine, struct mr_error *e
     bounds = (struct mr_request_queue_options){
         .count_max = options->queue_count_max + MR_TENANTS_MAX + 2 * options->sequences_max + 64,
         .bytes_max = UINT64_MAX};
-    if (status == MR_OK) status = mr_request_queue_create(&engine->inside, &bounds, err);
+    if (status == MR_OK) status = mr_request_queue_create(&engine->registry, &bounds, err);
     if (status == MR_OK) status = mr_request_queue_create(&engine->cancels, &bounds, err);
     return status;
 }
@@ -201,7 +201,7 @@ void mr_engine_destroy(struct mr_engine *engine)
 {
     if (engine == NULL) return;
     /* The registry's entries are inside the jobs, so the registry is destroyed first. */
-    destroy_queue(engine->inside);
+    destroy_queue(engine->registry);
     destroy_jobs(engine);
     mr_shared_cache_destroy(engine->shared);
     destroy_queue(engine->queue);
@@ -221,7 +221,7 @@ enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submis
     struct mr_job *job;
     enum mr_status status = mr_job_create(&job, &engine->rules, submission, err);
     if (status != MR_OK) return status;
-    status = mr_request_queue_enqueue(engine->inside, &job->inside);
+    status = mr_request_queue_enqueue(engine->registry, &job->registration);
     if (status != MR_OK) {
         if (status == MR_INVALID_REQUEST)
             mr_fail(err, status, "a request with this id is already in the engine");
@@ -236,7 +236,7 @@ enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submis
     }
     return MR_OK;
 registered:
-    mr_request_queue_remove(engine->inside, job->inside.id);
+    mr_request_queue_remove(engine->registry, job->registration.id);
 refused:
     mr_job_destroy(job);
     return status;
@@ -244,7 +244,7 @@ refused:
 
 bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id)
 {
-    if (!mr_request_queue_contains(engine->inside, id)) return false;
+    if (!mr_request_queue_contains(engine->registry, id)) return false;
     struct mr_cancel *cancel = calloc(1, sizeof *cancel + id.length);
     if (cancel == NULL) return false;
     memcpy(cancel->id, id.bytes, id.length);
@@ -258,7 +258,7 @@ bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id)
 
 void mr_engine_unregister(struct mr_engine *engine, struct mr_job *job)
 {
-    mr_request_queue_remove(engine->inside, job->inside.id);
+    mr_request_queue_remove(engine->registry, job->registration.id);
     if (engine->shared != NULL) mr_shared_lookup_abandon(engine->shared, job);
 }
 
@@ -346,7 +346,7 @@ void mr_engine_check(struct mr_engine *engine)
     mr_kv_cache_check(engine->cache);
     if (engine->prompts != NULL) mr_prompt_cache_check(engine->prompts);
     mr_request_queue_check(engine->queue);
-    mr_request_queue_check(engine->inside);
+    mr_request_queue_check(engine->registry);
     if (engine->shared != NULL) mr_shared_cache_check(engine->shared);
     mr_scheduler_check(engine->scheduler);
     struct mr_kv_cache_stats cache = mr_kv_cache_stats(engine->cache);

@@ -87,7 +87,7 @@ static void unregister_job(struct mr_engine *engine, struct mr_job *job)
             engine->jobs[i] = engine->jobs[--engine->job_count];
             return;
         }
-    MR_ASSERT(!job->adopted);
+    MR_ASSERT(!job->listed);
 }
 
 static void report(struct mr_engine *engine, struct mr_job *job, uint64_t now_ns)

@@ -26,7 +26,7 @@ struct mr_engine {
     struct mr_job_rules rules;
     /* All that other threads write: waiting requests, a registry of the ids of all requests inside,
      * and ids to cancel. */
-    struct mr_request_queue *queue, *inside, *cancels;
+    struct mr_request_queue *queue, *registry, *cancels;
     struct mr_kv_cache *cache;
     struct mr_prompt_cache *prompts;
     struct mr_shared_cache *shared; /* NULL without a tier */

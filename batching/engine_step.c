@@ -31,7 +31,7 @@ static bool cancel_id(struct mr_engine *engine, struct mr_text id, uint64_t now_
             mr_engine_end_job(engine, engine->jobs[i], MR_FINISH_CANCELLED, now_ns);
             return true;
         }
-    return !mr_request_queue_contains(engine->inside, id);
+    return !mr_request_queue_contains(engine->registry, id);
 }
 
 static void apply_cancels(struct mr_engine *engine, uint64_t now_ns)
@@ -59,13 +59,13 @@ static void expire(struct mr_engine *engine, uint64_t now_ns)
 }
 
 /* Adds requests whose first choice is planned for the first time to the engine's list. */
-static void adopt_jobs(struct mr_engine *engine, const struct mr_plan *plan)
+static void list_started_jobs(struct mr_engine *engine, const struct mr_plan *plan)
 {
     for (uint32_t i = 0; i < plan->row_count; i++) {
         struct mr_job *job = plan->rows[i].sequence->job;
-        if (job->adopted) continue;
+        if (job->listed) continue;
         MR_ASSERT(engine->job_count < 2 * engine->options.sequences_max);
-        job->adopted = true;
+        job->listed = true;
         engine->jobs[engine->job_count++] = job;
         if (engine->sink.started != NULL) engine->sink.started(engine->sink.context, job->ticket);
         mr_engine_emit_kept(engine, job);
@@ -149,7 +149,7 @@ enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_
     }
     enum mr_status status = MR_OK;
     if (plan->row_count > 0) {
-        adopt_jobs(engine, plan);
+        list_started_jobs(engine, plan);
         status = compute(engine, plan, now_ns, err);
         if (status == MR_OK) mr_engine_apply_results(engine, plan, mr_engine_clock(engine, now_ns));
     }

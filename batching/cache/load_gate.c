@@ -42,28 +42,28 @@ static uint32_t prefill_block(const struct mr_load_question *question)
  */
 static uint32_t loadable_tokens(const struct mr_load_question *question, bool extra)
 {
-    uint32_t there = question->there_blocks * MR_BLOCK_TOKENS;
+    uint32_t found = question->found_blocks * MR_BLOCK_TOKENS;
     if (extra) return question->extra_tokens;
-    return there < question->known_tokens ? there : question->known_tokens - 1;
+    return found < question->known_tokens ? found : question->known_tokens - 1;
 }
 
 static double both_ms(const struct mr_load_question *question, uint32_t first, bool extra)
 {
     double compute = compute_ms(question, question->computed_tokens, first * MR_BLOCK_TOKENS);
-    double load = load_ms(question, question->there_blocks - first, extra);
+    double load = load_ms(question, question->found_blocks - first, extra);
     uint32_t end = loadable_tokens(question, extra);
     return fmax(compute, load) + compute_ms(question, end, question->known_tokens);
 }
 
-/* The best block to begin the load at, with the extra or without. first_block == there_blocks
+/* The best block to begin the load at, with the extra or without. first_block == found_blocks
  * without the extra: nothing to load. */
 static struct mr_load_answer best_begin(const struct mr_load_question *question, double *best_ms)
 {
-    struct mr_load_answer best = {.verdict = MR_LOAD_BACK, .first_block = question->there_blocks};
+    struct mr_load_answer best = {.verdict = MR_LOAD_BACK, .first_block = question->found_blocks};
     *best_ms = INFINITY;
     uint32_t begin = prefill_block(question);
     for (int extra = question->extra_bytes > 0; extra >= 0; extra--)
-        for (uint32_t first = begin; first < question->there_blocks + (uint32_t)extra; first++) {
+        for (uint32_t first = begin; first < question->found_blocks + (uint32_t)extra; first++) {
             double ms = both_ms(question, first, extra != 0);
             if (ms >= *best_ms) continue;
             *best_ms = ms;
@@ -79,7 +79,7 @@ static struct mr_load_answer load_all(const struct mr_load_question *question,
     uint32_t first = prefill_block(question);
     return (struct mr_load_answer){
         .verdict = verdict,
-        .first_block = first < question->there_blocks ? first : question->there_blocks,
+        .first_block = first < question->found_blocks ? first : question->found_blocks,
         .extra = question->extra_bytes > 0,
         .patience_ms = MR_LOAD_TRIAL_MS};
 }
@@ -87,7 +87,7 @@ static struct mr_load_answer load_all(const struct mr_load_question *question,
 static struct mr_load_answer nothing(const struct mr_load_question *question,
                                      enum mr_load_verdict verdict)
 {
-    return (struct mr_load_answer){.verdict = verdict, .first_block = question->there_blocks};
+    return (struct mr_load_answer){.verdict = verdict, .first_block = question->found_blocks};
 }
 
 static struct mr_load_answer slower(const struct mr_load_question *question)
@@ -96,7 +96,7 @@ static struct mr_load_answer slower(const struct mr_load_question *question)
     if (!question->probe) return answer;
     answer.verdict = MR_LOAD_PROBE;
     answer.extra = question->extra_bytes > 0;
-    if (!answer.extra) answer.first_block = question->there_blocks - 1;
+    if (!answer.extra) answer.first_block = question->found_blocks - 1;
     return answer;
 }
 

@@ -44,7 +44,7 @@ struct mr_load_question {
     struct mr_tier_rates rates;
     uint32_t computed_tokens; /* have KV already */
     uint32_t known_tokens;    /* need KV before the next token can be sampled */
-    uint32_t there_blocks;    /* the tier has blocks [0, there_blocks) of the sequence */
+    uint32_t found_blocks;    /* the tier has blocks [0, found_blocks) of the sequence */
     uint64_t block_bytes;
     uint64_t extra_bytes;  /* of pieces and entry behind these blocks; 0: none */
     uint32_t extra_tokens; /* tokens that have KV once all blocks and the extra are loaded */
@@ -56,7 +56,7 @@ struct mr_load_question {
 
 struct mr_load_answer {
     enum mr_load_verdict verdict;
-    uint32_t first_block; /* load blocks [first_block, there_blocks) */
+    uint32_t first_block; /* load blocks [first_block, found_blocks) */
     bool extra;           /* and what lies behind them */
     double patience_ms;   /* how long prefill waits for the first item */
     double saved_ms;      /* predicted */

@@ -20,10 +20,10 @@ static struct loadable loadable_of(const struct mr_sequence *sequence)
 {
     const struct mr_fetch *fetch = &sequence->job->fetch;
     const bool entry = fetch->entry && sequence->num_tokens == sequence->prompt_tokens;
-    uint32_t end = fetch->there_tokens;
+    uint32_t end = fetch->found_tokens;
     if (!entry && end >= sequence->num_tokens) end = sequence->num_tokens - 1;
     struct loadable all = {.blocks = end / MR_BLOCK_TOKENS, .entry = entry};
-    if (all.blocks == fetch->there_tokens / MR_BLOCK_TOKENS)
+    if (all.blocks == fetch->found_tokens / MR_BLOCK_TOKENS)
         all.pieces = end % MR_BLOCK_TOKENS / MR_PIECE_TOKENS;
     return all;
 }
@@ -54,10 +54,10 @@ static bool is_direct(const struct mr_shared_cache *shared, enum mr_load_verdict
 }
 
 /* Drops the first blocks of an answer that have no free buffer. False: nothing is left to load. */
-static bool fit_buffers(const struct mr_shared_cache *shared, uint32_t there_blocks,
+static bool fit_buffers(const struct mr_shared_cache *shared, uint32_t found_blocks,
                         struct mr_load_answer *answer)
 {
-    uint32_t blocks = there_blocks - answer->first_block;
+    uint32_t blocks = found_blocks - answer->first_block;
     answer->extra = answer->extra && shared->staging.unused_count > 0;
     uint32_t room = shared->staging.unused_count - answer->extra;
     if (blocks > room && !is_direct(shared, answer->verdict)) {
@@ -77,7 +77,7 @@ static bool can_decide(struct mr_shared_cache *shared, const struct mr_sequence 
 {
     const struct mr_fetch *fetch = fetch_of(sequence);
     return fetch != NULL && fetch->state == MR_FETCH_KNOWN &&
-           (fetch->there_tokens > 0 || fetch->entry) && find_free_slot(shared) != NULL;
+           (fetch->found_tokens > 0 || fetch->entry) && find_free_slot(shared) != NULL;
 }
 
 bool mr_shared_load_decide(struct mr_shared_cache *shared, struct mr_sequence *sequence, bool busy,
@@ -92,7 +92,7 @@ bool mr_shared_load_decide(struct mr_shared_cache *shared, struct mr_sequence *s
         .rates = tier->rates(tier->context),
         .computed_tokens = sequence->num_computed,
         .known_tokens = sequence->num_tokens,
-        .there_blocks = all.blocks,
+        .found_blocks = all.blocks,
         .block_bytes = shared->block_bytes,
         .chunk_tokens = shared->options.chunk_tokens,
         .import_ms = shared->import_ms,
@@ -252,7 +252,7 @@ static void use_entry(struct mr_shared_cache *shared, struct mr_load_slot *load)
     if (row != NULL) memcpy(row, logits, shared->logits_bytes);
 }
 
-/* The KV of all blocks and pieces of the prompt is there, and the entry behind them has arrived. */
+/* All blocks and pieces of the prompt have KV, and the entry behind them has arrived. */
 static bool can_use_entry(const struct mr_load_slot *load)
 {
     const struct mr_sequence *sequence = load->sequence;
@@ -347,7 +347,7 @@ static void note_missing(struct mr_shared_cache *shared, struct mr_load_slot *lo
     shared->stats.missing_items++;
     fetch->entry = false;
     if (mr_shared_items_is_entry(load, index)) return;
-    if (span.begin < fetch->there_tokens) fetch->there_tokens = span.begin;
+    if (span.begin < fetch->found_tokens) fetch->found_tokens = span.begin;
     if (span.begin < sequence->stored_tokens) sequence->stored_tokens = span.begin;
 }
 
@@ -464,7 +464,7 @@ void mr_shared_load_expire(struct mr_shared_cache *shared, uint64_t now_ns)
         const bool steps = is_silent && fetch->state == MR_FETCH_WAIT;
         load->silent_ns = now_ns;
         mr_fetch_move(fetch, steps ? MR_FETCH_STEP : MR_FETCH_COMPUTE);
-        shared->stats.holds_given_up++;
+        shared->stats.waits_ended++;
         claim(shared, load);
         join(shared, load);
     }

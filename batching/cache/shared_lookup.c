@@ -56,15 +56,15 @@ bool mr_shared_lookup_start(struct mr_shared_cache *shared, struct mr_job *job, 
     }
     request.ticket = mr_shared_base_ticket(shared, (uint32_t)(slot - shared->lookups));
     if (!tier->ask(tier->context, &request)) {
-        shared->stats.asks_refused++;
+        shared->stats.lookups_refused++;
         mr_fetch_move(fetch, MR_FETCH_KNOWN);
         return true;
     }
     *slot = (struct mr_lookup_slot){.job = job, .ticket = request.ticket, .in_use = true};
-    shared->stats.asks++;
+    shared->stats.lookups++;
     mr_fetch_move(fetch, MR_FETCH_LOOKUP);
     fetch->ticket = request.ticket;
-    fetch->asked_ns = now_ns;
+    fetch->lookup_ns = now_ns;
     return true;
 }
 
@@ -72,7 +72,7 @@ bool mr_shared_lookup_is_awaited(const struct mr_shared_cache *shared,
                                  const struct mr_sequence *sequence, uint64_t now_ns)
 {
     const struct mr_job *job = sequence->job;
-    if (!mr_fetch_is_asking(&job->fetch) || now_ns >= job->fetch.asked_ns + MR_ASK_WAIT_NS)
+    if (!mr_fetch_is_looking_up(&job->fetch) || now_ns >= job->fetch.lookup_ns + MR_LOOKUP_WAIT_NS)
         return false;
     uint32_t cached =
         mr_kv_cache_probe(shared->options.cache, job->root, sequence->tokens, sequence->num_tokens);
@@ -81,25 +81,25 @@ bool mr_shared_lookup_is_awaited(const struct mr_shared_cache *shared,
 
 void mr_shared_lookup_abandon(struct mr_shared_cache *shared, struct mr_job *job)
 {
-    if (!mr_fetch_is_asking(&job->fetch)) return;
+    if (!mr_fetch_is_looking_up(&job->fetch)) return;
     const struct mr_tier *tier = shared->options.tier;
     shared->lookups[job->fetch.ticket & 0xffff].job = NULL;
     tier->abandon(tier->context, job->fetch.ticket);
     mr_fetch_move(&job->fetch, MR_FETCH_KNOWN);
 }
 
-/* The chain broke in a block that is not the prompt's last: asks for the pieces of that block.
- * False: they were asked for already, or the tier is slow, or more than that is cached here. */
-static bool ask_for_pieces(struct mr_shared_cache *shared, struct mr_lookup_slot *slot)
+/* The chain broke in a block that is not the prompt's last: looks up the pieces of that block.
+ * False: the first query had them, or the tier is slow, or more than that is cached locally. */
+static bool lookup_pieces(struct mr_shared_cache *shared, struct mr_lookup_slot *slot)
 {
     struct mr_job *job = slot->job;
     const struct mr_sequence *sequence = &job->sequences[0];
     const struct mr_tier *tier = shared->options.tier;
-    uint32_t there = job->fetch.there_tokens, block = there / MR_BLOCK_TOKENS;
+    uint32_t found = job->fetch.found_tokens, block = found / MR_BLOCK_TOKENS;
     if (block == sequence->prompt_tokens / MR_BLOCK_TOKENS ||
-        shared->now_ns > job->fetch.asked_ns + MR_ASK_AGAIN_NS ||
+        shared->now_ns > job->fetch.lookup_ns + MR_LOOKUP_AGAIN_NS ||
         mr_kv_cache_probe(shared->options.cache, job->root, sequence->tokens,
-                          sequence->prompt_tokens) > there)
+                          sequence->prompt_tokens) > found)
         return false;
     mr_kv_cache_keys(shared->options.cache, job->root, sequence->tokens, block, shared->keys);
     struct mr_tier_request request = {.items = shared->items, .tenant = job->tenant};
@@ -112,13 +112,13 @@ static bool ask_for_pieces(struct mr_shared_cache *shared, struct mr_lookup_slot
 }
 
 /* What the tier holds of the prompt when it has the first `count` items of the first query. */
-static void note_there(struct mr_fetch *fetch, uint32_t prompt, uint32_t count)
+static void record_found(struct mr_fetch *fetch, uint32_t prompt, uint32_t count)
 {
     uint32_t blocks = prompt / MR_BLOCK_TOKENS;
     uint32_t pieces = prompt % MR_BLOCK_TOKENS / MR_PIECE_TOKENS;
     fetch->entry = count > blocks + pieces;
     if (count > blocks + pieces) count = blocks + pieces;
-    fetch->there_tokens = count < blocks
+    fetch->found_tokens = count < blocks
                               ? count * MR_BLOCK_TOKENS
                               : blocks * MR_BLOCK_TOKENS + (count - blocks) * MR_PIECE_TOKENS;
 }
@@ -134,15 +134,15 @@ void mr_shared_lookup_answered(struct mr_shared_cache *shared, const struct mr_t
     struct mr_fetch *fetch = &slot->job->fetch;
     uint32_t prompt = slot->job->sequences[0].prompt_tokens;
     if (fetch->state == MR_FETCH_LOOKUP_PIECES) {
-        fetch->there_tokens += answer->count * MR_PIECE_TOKENS;
+        fetch->found_tokens += answer->count * MR_PIECE_TOKENS;
     } else {
-        note_there(fetch, prompt, answer->count);
-        shared->stats.asked_tokens += prompt;
-        if (ask_for_pieces(shared, slot)) return;
+        record_found(fetch, prompt, answer->count);
+        shared->stats.lookup_tokens += prompt;
+        if (lookup_pieces(shared, slot)) return;
     }
     mr_fetch_move(fetch, MR_FETCH_KNOWN);
-    shared->stats.there_tokens += fetch->entry ? prompt : fetch->there_tokens;
-    shared->stats.hits += fetch->entry || fetch->there_tokens > 0;
+    shared->stats.found_tokens += fetch->entry ? prompt : fetch->found_tokens;
+    shared->stats.hits += fetch->entry || fetch->found_tokens > 0;
     *slot = (struct mr_lookup_slot){0};
 }
 
@@ -152,7 +152,7 @@ uint64_t mr_shared_lookup_next_ns(const struct mr_shared_cache *shared, uint64_t
     for (uint32_t i = 0; i < MR_LOOKUPS_MAX; i++) {
         const struct mr_job *job = shared->lookups[i].job;
         if (job == NULL) continue;
-        uint64_t until_ns = job->fetch.asked_ns + MR_ASK_WAIT_NS;
+        uint64_t until_ns = job->fetch.lookup_ns + MR_LOOKUP_WAIT_NS;
         if (until_ns > now_ns && until_ns < next_ns) next_ns = until_ns;
     }
     return next_ns;
@@ -164,6 +164,6 @@ void mr_shared_lookup_check(const struct mr_shared_cache *shared)
         const struct mr_lookup_slot *slot = &shared->lookups[i];
         if (slot->job == NULL) continue;
         MR_ASSERT(slot->in_use && slot->job->fetch.ticket == slot->ticket);
-        MR_ASSERT(mr_fetch_is_asking(&slot->job->fetch));
+        MR_ASSERT(mr_fetch_is_looking_up(&slot->job->fetch));
     }
 }

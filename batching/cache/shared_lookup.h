@@ -2,10 +2,10 @@
  *
  * One lookup for each request, when it becomes a candidate for admission: all full blocks of the
  * prompt, the pieces of its part-filled last block, and the entry of the complete prompt, in this
- * order. Where the chain breaks in a block that is not the last one, a second query asks for the
- * pieces of that block: another prompt, or an earlier turn of the conversation, may have ended
- * there. A slow tier is not asked a second time. Until the answer the request is passed over, for
- * MR_ASK_WAIT_NS at most; an answer that comes later still counts for what is stored.
+ * order. Where the chain breaks in a block that is not the last one, a second query looks up
+ * the pieces of that block: another prompt, or an earlier turn of the conversation, may have ended
+ * in it. A slow tier gets no second query. Until the answer the request is passed over, for
+ * MR_LOOKUP_WAIT_NS at most; an answer that comes later still counts for what is stored.
  *
  * States: NEW -> LOOKUP -> LOOKUP_PIECES -> KNOWN (batching/sequence/fetch.h).
  * Owner: engine thread. Memory: shared_base's slots; when all are taken, _start says false. */
@@ -14,8 +14,8 @@
 
 #include "batching/cache/shared_base.h"
 
-#define MR_ASK_WAIT_NS  60000000u /* longer than the tier's own lookup deadline */
-#define MR_ASK_AGAIN_NS 10000000u /* no second query after a first one that took longer */
+#define MR_LOOKUP_WAIT_NS  60000000u /* longer than the tier's own lookup deadline */
+#define MR_LOOKUP_AGAIN_NS 10000000u /* no second query after a first one that took longer */
 
 /* The job's fetch must be NEW. False: no slot is free, try again later. */
 bool mr_shared_lookup_start(struct mr_shared_cache *shared, struct mr_job *job, uint64_t now_ns);

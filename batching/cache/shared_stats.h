@@ -7,13 +7,13 @@
 #include "batching/cache/load_gate.h"
 
 struct mr_shared_cache_stats {
-    uint64_t asks, asks_refused, hits; /* lookups; refused by the tier; something was found */
-    uint64_t asked_tokens, there_tokens;
+    uint64_t lookups, lookups_refused, hits; /* lookups; refused by the tier; something was found */
+    uint64_t lookup_tokens, found_tokens;
     uint64_t decisions[MR_LOAD_VERDICT_COUNT];
     uint64_t loads, loaded_tokens, loaded_bytes, loaded_entries;
-    uint64_t missing_items;  /* of ended loads: found by the lookup, never arrived */
-    uint64_t holds_given_up; /* prefill stopped waiting while a load was in flight */
-    uint64_t unused_items;   /* arrived after prefill had passed, or after an abandon */
+    uint64_t missing_items; /* of ended loads: found by the lookup, never arrived */
+    uint64_t waits_ended;   /* prefill stopped waiting while a load was in flight */
+    uint64_t unused_items;  /* arrived after prefill had passed, or after an abandon */
     uint64_t stored_items, stored_bytes, stores_refused, stores_lost;
     uint64_t import_ns, export_ns; /* on the engine thread */
     double saved_ms;               /* predicted by the gate */

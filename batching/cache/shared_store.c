@@ -193,10 +193,10 @@ void mr_shared_store_sequence(struct mr_shared_cache *shared, struct mr_sequence
     const struct mr_job *job = sequence->job;
     const struct mr_fetch *fetch = &job->fetch;
     if (!job->request->cache_write || sequence->choice != 0) return;
-    if (mr_fetch_is_asking(fetch) && !last) return;
+    if (mr_fetch_is_looking_up(fetch) && !last) return;
     const uint32_t published = sequence->table->published_tokens, prompt = sequence->prompt_tokens;
-    if (sequence->stored_tokens < fetch->there_tokens)
-        sequence->stored_tokens = fetch->there_tokens;
+    if (sequence->stored_tokens < fetch->found_tokens)
+        sequence->stored_tokens = fetch->found_tokens;
     store_blocks(shared, sequence, (published < prompt ? published : prompt) / MR_BLOCK_TOKENS);
     if (published >= prompt) store_tail(shared, sequence, prompt);
     if (job->request->session.length == 0) return;

@@ -13,7 +13,7 @@
 #include <time.h>
 
 /* One tenant's waiting requests and its part of the bounds. */
-struct line {
+struct tenant_queue {
     struct mr_entry_heap best;
     uint32_t count_max;
     uint64_t bytes, bytes_max, blocks, blocks_max;
@@ -24,7 +24,7 @@ struct mr_request_queue {
     pthread_cond_t changed;
     struct mr_request_queue_options options;
     struct mr_fair_share share;
-    struct line *lines; /* [share.tenant_count] */
+    struct tenant_queue *tenants; /* [share.tenant_count] */
     struct mr_entry_heap deadlines;
     struct mr_queue_entry **buckets; /* [bucket_mask + 1] */
     uint32_t count, bucket_mask, capacity, waiters;
@@ -54,13 +54,13 @@ static struct mr_queue_entry *find(const struct mr_request_queue *queue, struct 
 static void insert(struct mr_request_queue *queue, struct mr_queue_entry *entry)
 {
     struct mr_queue_entry **bucket = bucket_of(queue, entry->id);
-    struct line *line = &queue->lines[entry->tenant];
+    struct tenant_queue *own = &queue->tenants[entry->tenant];
     entry->hash_next = *bucket;
     *bucket = entry;
-    mr_entry_heap_push(&line->best, entry);
+    mr_entry_heap_push(&own->best, entry);
     if (entry->deadline_ns != 0) mr_entry_heap_push(&queue->deadlines, entry);
-    line->bytes += entry->held_bytes;
-    line->blocks += entry->blocks;
+    own->bytes += entry->held_bytes;
+    own->blocks += entry->blocks;
     queue->count++;
     if (queue->waiters > 0) pthread_cond_signal(&queue->changed);
 }
@@ -73,11 +73,11 @@ static struct mr_queue_entry *extract(struct mr_request_queue *queue, struct mr_
         link = &(*link)->hash_next;
     *link = entry->hash_next;
     entry->hash_next = NULL;
-    struct line *line = &queue->lines[entry->tenant];
-    mr_entry_heap_remove(&line->best, entry);
+    struct tenant_queue *own = &queue->tenants[entry->tenant];
+    mr_entry_heap_remove(&own->best, entry);
     if (entry->deadline_ns != 0) mr_entry_heap_remove(&queue->deadlines, entry);
-    line->bytes -= entry->held_bytes;
-    line->blocks -= entry->blocks;
+    own->bytes -= entry->held_bytes;
+    own->blocks -= entry->blocks;
     queue->count--;
     mr_fair_share_leave(&queue->share, entry->tenant);
     return entry;
@@ -86,7 +86,7 @@ static struct mr_queue_entry *extract(struct mr_request_queue *queue, struct mr_
 static struct mr_queue_entry *first(const struct mr_request_queue *queue)
 {
     uint32_t tenant = mr_fair_share_next(&queue->share);
-    return tenant != MR_TENANT_NONE ? queue->lines[tenant].best.entries[0] : NULL;
+    return tenant != MR_TENANT_NONE ? queue->tenants[tenant].best.entries[0] : NULL;
 }
 
 static void reinsert(struct mr_request_queue *queue, struct mr_queue_entry *entry)
@@ -98,26 +98,26 @@ static void reinsert(struct mr_request_queue *queue, struct mr_queue_entry *entr
 /* ---- creation ---- */
 
 /* Divides the bounds by weight; each tenant may enqueue at least one entry. */
-static bool make_lines(struct mr_request_queue *queue)
+static bool make_tenants(struct mr_request_queue *queue)
 {
     const struct mr_request_queue_options *options = &queue->options;
     const struct mr_fair_share *share = &queue->share;
     uint64_t all = 0;
     for (uint32_t i = 0; i < share->tenant_count; i++)
         all += share->weights[i];
-    queue->lines = calloc(share->tenant_count, sizeof *queue->lines);
-    if (queue->lines == NULL) return false;
+    queue->tenants = calloc(share->tenant_count, sizeof *queue->tenants);
+    if (queue->tenants == NULL) return false;
     for (uint32_t i = 0; i < share->tenant_count; i++) {
-        struct line *line = &queue->lines[i];
+        struct tenant_queue *own = &queue->tenants[i];
         double part = (double)share->weights[i] / (double)all;
-        line->count_max = (uint32_t)((double)options->count_max * part);
-        if (line->count_max == 0) line->count_max = 1;
-        line->bytes_max =
+        own->count_max = (uint32_t)((double)options->count_max * part);
+        if (own->count_max == 0) own->count_max = 1;
+        own->bytes_max =
             part < 1 ? (uint64_t)((double)options->bytes_max * part) : options->bytes_max;
-        line->blocks_max = (uint64_t)((double)options->blocks_max * part);
-        queue->capacity += line->count_max + MR_QUEUE_RETURNS_MAX;
-        if (!mr_entry_heap_open(&line->best, MR_HEAP_BY_PRIORITY,
-                                line->count_max + MR_QUEUE_RETURNS_MAX, options->ageing_ns))
+        own->blocks_max = (uint64_t)((double)options->blocks_max * part);
+        queue->capacity += own->count_max + MR_QUEUE_RETURNS_MAX;
+        if (!mr_entry_heap_open(&own->best, MR_HEAP_BY_PRIORITY,
+                                own->count_max + MR_QUEUE_RETURNS_MAX, options->ageing_ns))
             return false;
     }
     return true;
@@ -126,7 +126,7 @@ static bool make_lines(struct mr_request_queue *queue)
 static enum mr_status make_tables(struct mr_request_queue *queue)
 {
     uint32_t buckets = 16;
-    if (!make_lines(queue)) return MR_NOMEM;
+    if (!make_tenants(queue)) return MR_NOMEM;
     while (buckets < queue->capacity && buckets < UINT32_MAX / 4)
         buckets *= 2;
     queue->bucket_mask = buckets - 1;
@@ -137,10 +137,10 @@ static enum mr_status make_tables(struct mr_request_queue *queue)
 
 static void free_tables(struct mr_request_queue *queue)
 {
-    for (uint32_t i = 0; queue->lines != NULL && i < queue->share.tenant_count; i++)
-        mr_entry_heap_close(&queue->lines[i].best);
+    for (uint32_t i = 0; queue->tenants != NULL && i < queue->share.tenant_count; i++)
+        mr_entry_heap_close(&queue->tenants[i].best);
     mr_entry_heap_close(&queue->deadlines);
-    free(queue->lines);
+    free(queue->tenants);
     free(queue->buckets);
 }
 
@@ -203,13 +203,13 @@ static void unlock(struct mr_request_queue *queue)
 
 /* ---- enqueue ---- */
 
-static bool has_room(const struct line *line, uint64_t bytes, uint64_t blocks)
+static bool has_room(const struct tenant_queue *own, uint64_t bytes, uint64_t blocks)
 {
-    if (line->best.count == 0) return true;
-    bool counts_blocks = line->blocks_max > 0;
-    return line->best.count < line->count_max && bytes <= line->bytes_max &&
-           line->bytes <= line->bytes_max - bytes &&
-           (!counts_blocks || line->blocks + blocks <= line->blocks_max);
+    if (own->best.count == 0) return true;
+    bool counts_blocks = own->blocks_max > 0;
+    return own->best.count < own->count_max && bytes <= own->bytes_max &&
+           own->bytes <= own->bytes_max - bytes &&
+           (!counts_blocks || own->blocks + blocks <= own->blocks_max);
 }
 
 enum mr_status mr_request_queue_enqueue(struct mr_request_queue *queue,
@@ -222,7 +222,7 @@ enum mr_status mr_request_queue_enqueue(struct mr_request_queue *queue,
         status = MR_CLOSED;
     else if (find(queue, entry->id) != NULL)
         status = MR_INVALID_REQUEST;
-    else if (!has_room(&queue->lines[entry->tenant], entry->held_bytes, entry->blocks))
+    else if (!has_room(&queue->tenants[entry->tenant], entry->held_bytes, entry->blocks))
         status = MR_FULL;
     if (status == MR_OK) {
         entry->sequence = ++queue->sequence;
@@ -255,7 +255,7 @@ struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue)
 struct mr_queue_entry *mr_request_queue_dequeue_of(struct mr_request_queue *queue, uint32_t tenant)
 {
     lock(queue);
-    const struct mr_entry_heap *best = &queue->lines[tenant].best;
+    const struct mr_entry_heap *best = &queue->tenants[tenant].best;
     struct mr_queue_entry *entry = extract(queue, best->count > 0 ? best->entries[0] : NULL);
     unlock(queue);
     return entry;
@@ -366,7 +366,7 @@ struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue)
     struct mr_queue_entry *last = NULL;
     lock(queue);
     for (uint32_t i = 0; last == NULL && i < queue->share.tenant_count; i++) {
-        const struct mr_entry_heap *best = &queue->lines[i].best;
+        const struct mr_entry_heap *best = &queue->tenants[i].best;
         if (best->count > 0) last = best->entries[best->count - 1];
     }
     (void)extract(queue, last);
@@ -389,7 +389,7 @@ uint64_t mr_request_queue_room(struct mr_request_queue *queue)
     uint64_t room = 0;
     lock(queue);
     for (uint32_t i = 0; i < queue->share.tenant_count; i++)
-        if (!queue->is_closed && has_room(&queue->lines[i], 1, 1)) room |= (uint64_t)1 << i;
+        if (!queue->is_closed && has_room(&queue->tenants[i], 1, 1)) room |= (uint64_t)1 << i;
     unlock(queue);
     return room;
 }
@@ -451,22 +451,22 @@ void mr_request_queue_close(struct mr_request_queue *queue)
 }
 
 /* Adds the tenant's entries to count and with_deadline. */
-static void check_line(const struct mr_request_queue *queue, uint32_t tenant, uint32_t *count,
-                       uint32_t *with_deadline)
+static void check_tenant(const struct mr_request_queue *queue, uint32_t tenant, uint32_t *count,
+                         uint32_t *with_deadline)
 {
-    const struct line *line = &queue->lines[tenant];
+    const struct tenant_queue *own = &queue->tenants[tenant];
     uint64_t bytes = 0, blocks = 0;
-    mr_entry_heap_check(&line->best);
-    for (uint32_t i = 0; i < line->best.count; i++) {
-        const struct mr_queue_entry *entry = line->best.entries[i];
+    mr_entry_heap_check(&own->best);
+    for (uint32_t i = 0; i < own->best.count; i++) {
+        const struct mr_queue_entry *entry = own->best.entries[i];
         MR_ASSERT(entry->tenant == tenant && find(queue, entry->id) == entry);
         bytes += entry->held_bytes;
         blocks += entry->blocks;
         *with_deadline += entry->deadline_ns != 0;
     }
-    MR_ASSERT(bytes == line->bytes && blocks == line->blocks);
-    MR_ASSERT(line->best.count == queue->share.waiting[tenant]);
-    *count += line->best.count;
+    MR_ASSERT(bytes == own->bytes && blocks == own->blocks);
+    MR_ASSERT(own->best.count == queue->share.waiting[tenant]);
+    *count += own->best.count;
 }
 
 void mr_request_queue_check(struct mr_request_queue *queue)
@@ -475,7 +475,7 @@ void mr_request_queue_check(struct mr_request_queue *queue)
     mr_entry_heap_check(&queue->deadlines);
     uint32_t count = 0, with_deadline = 0, hashed = 0;
     for (uint32_t i = 0; i < queue->share.tenant_count; i++)
-        check_line(queue, i, &count, &with_deadline);
+        check_tenant(queue, i, &count, &with_deadline);
     for (uint32_t i = 0; i <= queue->bucket_mask; i++)
         for (struct mr_queue_entry *entry = queue->buckets[i]; entry; entry = entry->hash_next)
             hashed++;

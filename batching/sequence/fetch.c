@@ -31,7 +31,7 @@ void mr_fetch_move(struct mr_fetch *fetch, enum mr_fetch_state state)
     fetch->state = state;
 }
 
-bool mr_fetch_is_asking(const struct mr_fetch *fetch)
+bool mr_fetch_is_looking_up(const struct mr_fetch *fetch)
 {
     return is_one_of(fetch, TO(LOOKUP) | TO(LOOKUP_PIECES));
 }

@@ -47,16 +47,16 @@ enum mr_fetch_state {
 
 struct mr_fetch {
     enum mr_fetch_state state;
-    uint64_t ticket, asked_ns; /* of the lookup */
-    uint32_t there_tokens;     /* of the prompt: full blocks, then pieces of the next block */
-    bool entry;                /* the tier has all blocks and pieces, and the prompt's entry */
+    uint64_t ticket, lookup_ns; /* of the lookup */
+    uint32_t found_tokens;      /* of the prompt: full blocks, then pieces of the next block */
+    bool entry;                 /* the tier has all blocks and pieces, and the prompt's entry */
 };
 
 /* Asserts that the table allows the move. */
 void mr_fetch_move(struct mr_fetch *fetch, enum mr_fetch_state state);
 
 /* A query of the lookup is in flight. */
-bool mr_fetch_is_asking(const struct mr_fetch *fetch);
+bool mr_fetch_is_looking_up(const struct mr_fetch *fetch);
 /* A load is in flight: the tier's final answer has not come. */
 bool mr_fetch_is_loading(const struct mr_fetch *fetch);
 /* Prefill waits for the load. */

@@ -202,7 +202,7 @@ static void fill_submission(struct mr_job *job, const struct mr_job_rules *rules
         .blocks = blocks_of(job),
         .tenant = submission->tenant_index,
     };
-    job->inside = (struct mr_queue_entry){.id = request->id};
+    job->registration = (struct mr_queue_entry){.id = request->id};
     const char *tenant = submission->tenant == NULL ? "" : submission->tenant;
     size_t length = strnlen(tenant, MR_JOB_TENANT_BYTES - 1);
     memcpy(job->tenant, tenant, length);

@@ -34,8 +34,8 @@ struct mr_job_rules {
 #define MR_JOB_TENANT_BYTES 64u
 
 struct mr_job {
-    struct mr_queue_entry waiting; /* in the request queue */
-    struct mr_queue_entry inside;  /* in the registry of ids */
+    struct mr_queue_entry waiting;      /* in the request queue */
+    struct mr_queue_entry registration; /* in the registry of ids */
     struct mr_request *request;
     uint64_t ticket;
     unsigned char root[MR_HASH_BYTES]; /* chain root of the tenant */
@@ -52,7 +52,7 @@ struct mr_job {
         cached_tokens_redis; /* all found in a cache; those loaded from the tier */
     uint32_t prefill_chunks, preemptions, recomputed_tokens;
     bool started;                /* admitted by the scheduler */
-    bool adopted;                /* in the engine's list of started jobs */
+    bool listed;                 /* in the engine's list of started jobs */
     bool late;                   /* rejected: predicted to end after its deadline */
     struct mr_sampling sampling; /* defaults filled in */
     uint64_t seed;

@@ -59,7 +59,7 @@ static struct fake_tier_event *add_event(struct fake_tier *tier, uint64_t ticket
 static bool ask(void *context, const struct mr_tier_request *request)
 {
     struct fake_tier *tier = context;
-    tier->asks++;
+    tier->lookups++;
     if (tier->options.down || chance(tier, tier->options.refuse_percent)) return false;
     uint32_t count = 0;
     while (count < request->count && find(tier, &request->items[count]) != NULL)

@@ -40,7 +40,7 @@ struct fake_tier {
     uint64_t busy_until_ns;
     uint64_t stalled_ns; /* since when nothing arrives; 0: not stalled */
     uint64_t random;
-    uint64_t asks, loads, stores, items_loaded, items_stored;
+    uint64_t lookups, loads, stores, items_loaded, items_stored;
     struct mr_tier port;
 };
 

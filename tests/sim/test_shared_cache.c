@@ -35,7 +35,7 @@ struct world {
 };
 
 struct totals {
-    uint64_t requests, loaded_tokens, missing, given_up, unused, stored, refused, preemptions;
+    uint64_t requests, loaded_tokens, missing, waits_ended, unused, stored, refused, preemptions;
     uint64_t entries, direct_bytes, staged_bytes, failures;
 };
 
@@ -177,10 +177,10 @@ static void count(struct world *world, uint32_t index, struct totals *totals)
     totals->loaded_tokens += stats.shared.loaded_tokens;
     totals->entries += stats.shared.loaded_entries;
     totals->missing += stats.shared.missing_items;
-    totals->given_up += stats.shared.holds_given_up;
+    totals->waits_ended += stats.shared.waits_ended;
     totals->unused += stats.shared.unused_items;
     totals->stored += stats.shared.stored_items;
-    totals->refused += stats.shared.asks_refused + stats.shared.stores_refused;
+    totals->refused += stats.shared.lookups_refused + stats.shared.stores_refused;
     totals->preemptions += stats.preemptions;
     totals->direct_bytes += stats.shared.direct_bytes;
     totals->staged_bytes += stats.shared.staged_bytes;
@@ -229,14 +229,14 @@ int main(int argc, char **argv)
     for (uint64_t seed = first; seed < first + worlds; seed++)
         run_seed(seed, &totals);
     printf("%" PRIu64 " requests, %" PRIu64 " tokens and %" PRIu64 " entries loaded, %" PRIu64
-           " items missing, %" PRIu64 " unused, %" PRIu64 " holds given up, %" PRIu64
+           " items missing, %" PRIu64 " unused, %" PRIu64 " waits ended, %" PRIu64
            " items stored, %" PRIu64 " calls refused, %" PRIu64 " preemptions, %" PRIu64
            " failures\n",
            totals.requests, totals.loaded_tokens, totals.entries, totals.missing, totals.unused,
-           totals.given_up, totals.stored, totals.refused, totals.preemptions, totals.failures);
+           totals.waits_ended, totals.stored, totals.refused, totals.preemptions, totals.failures);
     if (argc > 1) return totals.failures != 0;
     bool happened = totals.loaded_tokens > 0 && totals.entries > 0 && totals.missing > 0 &&
-                    totals.given_up > 0 && totals.refused > 0 && totals.preemptions > 0 &&
+                    totals.waits_ended > 0 && totals.refused > 0 && totals.preemptions > 0 &&
                     totals.direct_bytes > 0 && totals.staged_bytes > 0;
     if (!happened) printf("an expected event never happened\n");
     return totals.failures == 0 && happened ? 0 : 1;

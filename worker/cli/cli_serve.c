@@ -65,7 +65,7 @@ static void log_engine(struct serving *serving, const struct mr_worker_stats *no
             ? 100.0 * (double)after->cache.hit_tokens / (double)after->cache.queries_tokens
             : 0.0,
         (unsigned long long)after->shared.loaded_tokens,
-        (unsigned long long)after->shared.asked_tokens, (double)after->shared.loaded_bytes / 1e6,
+        (unsigned long long)after->shared.lookup_tokens, (double)after->shared.loaded_bytes / 1e6,
         (double)after->shared.stored_bytes / 1e6, (unsigned long long)after->preemptions,
         (unsigned long long)now->intake.backlog, transactions);
 }

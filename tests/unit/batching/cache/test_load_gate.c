@@ -30,7 +30,7 @@ static struct mr_load_question question(const struct mr_cost_model *cost, double
         .cost = cost,
         .rates = {.up = true, .bytes_per_second = bytes_per_second, .round_trip_ns = 100000},
         .known_tokens = 16 * BLOCK + 10,
-        .there_blocks = 16,
+        .found_blocks = 16,
         .block_bytes = 1000000,
         .chunk_tokens = 2 * BLOCK,
     };
@@ -152,7 +152,7 @@ static void a_few_tokens_are_not_worth_a_round_trip(void **state)
     struct mr_load_question asked = question(&cost, 1e9);
     asked.computed_tokens = 16 * BLOCK - 10;
     assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_SHORT);
-    asked.there_blocks = 0;
+    asked.found_blocks = 0;
     asked.computed_tokens = 0;
     assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_SHORT);
 }

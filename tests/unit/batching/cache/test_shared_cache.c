@@ -63,7 +63,7 @@ static void a_tier_that_is_down_changes_nothing(void **state)
     double alone_ms = fleet_run(&fleet, 0, spec)->result.first_token_ms;
     double ms = fleet_run(&fleet, 1, spec)->result.first_token_ms;
     assert_true(ms <= alone_ms);
-    assert_int_equal(fleet_stats(&fleet, 1).asks_refused, 1);
+    assert_int_equal(fleet_stats(&fleet, 1).lookups_refused, 1);
     fleet_end(&fleet);
 }
 

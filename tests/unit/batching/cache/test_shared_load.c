@@ -106,7 +106,7 @@ static void an_unmeasured_slow_tier_costs_little(void **state)
     spec.ending = 2;
     double ms = fleet_run(&fleet, 1, spec)->result.first_token_ms;
     assert_true(ms < alone_ms + MR_LOAD_TRIAL_MS + 2.0);
-    assert_int_equal(fleet_stats(&fleet, 1).holds_given_up, 1);
+    assert_int_equal(fleet_stats(&fleet, 1).waits_ended, 1);
     fleet_drain_tier(&fleet, 1);
     fleet_end(&fleet);
 }
@@ -153,7 +153,7 @@ static void a_load_that_stalls_is_not_waited_for(void **state)
         struct engine_rig *rig = load_one_block(&fleet);
         uint64_t begun_ns = rig->fake->now_ns, rows = rig->fake->row_count;
         fake_tier_stall(fleet.tiers[1]);
-        while (fleet_stats(&fleet, 1).holds_given_up == 0)
+        while (fleet_stats(&fleet, 1).waits_ended == 0)
             rig_step(rig);
         double over_ms = (double)(rig->fake->now_ns - begun_ns) / 1e6 - MR_LOAD_STALL_MS;
         assert_true(rig->fake->row_count == rows && over_ms >= 0 && over_ms <= 2);

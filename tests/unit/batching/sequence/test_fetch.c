@@ -74,7 +74,7 @@ static void each_state_answers_what_is_under_way(void **state)
     };
     for (uint32_t i = 0; i < COUNT; i++) {
         const struct mr_fetch fetch = {.state = (enum mr_fetch_state)i};
-        assert_int_equal(mr_fetch_is_asking(&fetch), expected[i].asking);
+        assert_int_equal(mr_fetch_is_looking_up(&fetch), expected[i].asking);
         assert_int_equal(mr_fetch_is_loading(&fetch), expected[i].loading);
         assert_int_equal(mr_fetch_is_waiting(&fetch), expected[i].waiting);
         assert_int_equal(mr_fetch_has_load(&fetch), expected[i].has_load);
