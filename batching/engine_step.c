@@ -17,8 +17,8 @@ static bool same_text(struct mr_text left, struct mr_text right)
     return left.length == right.length && memcmp(left.bytes, right.bytes, left.length) == 0;
 }
 
-/* False: the id is registered, but its request is not in the queue yet. Try again in the next step.
- */
+/* False: the id is registered, but its request is not in the queue yet. The cancel is kept for the
+ * next step. */
 static bool cancel_id(struct mr_engine *engine, struct mr_text id, uint64_t now_ns)
 {
     struct mr_queue_entry *entry = mr_request_queue_remove(engine->queue, id);

@@ -17,8 +17,8 @@
 struct mr_peak_entry {
     uint32_t tokens; /* the sequence has now, computed or not */
     uint32_t left;   /* tokens it is expected to generate */
-    uint32_t blocks; /* in its table now */
-    uint32_t unique; /* of those, blocks that no entry before this one holds */
+    uint32_t blocks; /* blocks in its table now */
+    uint32_t unique; /* of these blocks, those that no earlier entry holds */
 };
 
 static inline uint32_t mr_blocks_for(uint32_t tokens)

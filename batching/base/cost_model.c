@@ -6,7 +6,7 @@
 static const double scale[MR_COST_TERMS] = {1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0 / (256.0 * 1024.0)};
 
 #define FORGETTING   0.99
-#define VARIANCE_MAX 2500.0 /* of a coefficient before the first step: 50 ms squared */
+#define VARIANCE_MAX 2500.0 /* of a coefficient before the first step: (50 ms) squared */
 #define NOISE_SHARE  0.05   /* of a step's length */
 #define NOISE_MS     0.05
 #define SPREAD_RATE  0.05
@@ -44,8 +44,8 @@ static double product(const double *left, const double *right)
     return sum;
 }
 
-/* Cut at zero for use only: the fit may pass through negative values, and cutting them there would
- * bias it. */
+/* A coefficient for predictions, cut at zero. The fit itself may pass through negative values;
+ * cutting them there would bias it. */
 static double usable(const struct mr_cost_model *model, uint32_t term)
 {
     return fmax(0.0, model->theta[term]);

@@ -28,7 +28,7 @@ struct mr_cost_model {
     uint64_t observations;
 };
 
-/* What a step consists of. */
+/* The work of one step. */
 struct mr_step_work {
     uint32_t rows, chunk;
     uint64_t history;

@@ -14,8 +14,8 @@
 
 struct mr_forecast {
     struct mr_step_work beside; /* rows and history of the other sequences in every step */
-    uint32_t computed_tokens;   /* found in the cache */
-    uint32_t pending_tokens;    /* of the prompt, to compute */
+    uint32_t computed_tokens;   /* prompt tokens found in the cache */
+    uint32_t pending_tokens;    /* prompt tokens to compute */
     uint32_t chunk_tokens;      /* of one step; 0: no chunking */
     uint32_t output_tokens;     /* expected */
 };

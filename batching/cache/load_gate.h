@@ -42,8 +42,8 @@ enum mr_load_verdict {
 struct mr_load_question {
     const struct mr_cost_model *cost;
     struct mr_tier_rates rates;
-    uint32_t computed_tokens; /* have KV already */
-    uint32_t known_tokens;    /* need KV before the next token can be sampled */
+    uint32_t computed_tokens; /* tokens that have KV already */
+    uint32_t known_tokens;    /* tokens that need KV before the next one can be sampled */
     uint32_t found_blocks;    /* the tier has blocks [0, found_blocks) of the sequence */
     uint64_t block_bytes;
     uint64_t extra_bytes;  /* of pieces and entry behind these blocks; 0: none */

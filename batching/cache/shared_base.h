@@ -39,7 +39,7 @@ struct mr_shared_cache_options {
 };
 
 struct mr_lookup_slot {
-    struct mr_job *job; /* NULL: abandoned */
+    struct mr_job *job; /* NULL: the lookup was abandoned */
     uint64_t ticket;
     bool in_use;
 };
@@ -47,7 +47,7 @@ struct mr_lookup_slot {
 enum mr_item_state { MR_ITEM_PENDING, MR_ITEM_IMPORTED, MR_ITEM_FAILED };
 
 struct mr_load_slot {
-    struct mr_sequence *sequence; /* NULL: abandoned */
+    struct mr_sequence *sequence; /* NULL: the load was abandoned */
     uint64_t ticket;
     /* Items in order: blocks, pieces of the next block, the complete prompt's entry, if any. */
     uint32_t first_block, block_count, piece_count, item_count;
@@ -76,7 +76,8 @@ struct mr_shared_cache {
     struct mr_shared_cache_options options;
     struct mr_shared_cache_stats stats;
     size_t block_bytes, layer_bytes, piece_bytes, logits_bytes;
-    size_t pieces_at; /* a buffer holds a block, or an entry and from here on pieces */
+    size_t pieces_at; /* offset of the pieces in a buffer, behind the entry; other buffers hold one
+                         block */
     struct mr_staging staging;
     uint32_t store_buffers; /* staging buffers in use by stores */
     uint32_t items_max;     /* of a load: blocks of a sequence, pieces and an entry */

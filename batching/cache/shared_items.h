@@ -19,7 +19,7 @@ struct mr_token_span mr_shared_items_span(const struct mr_load_slot *load, uint3
 /* Stored bytes of the item. */
 size_t mr_shared_items_length(const struct mr_shared_cache *shared, const struct mr_load_slot *load,
                               uint32_t index);
-/* Received in its block, not in a buffer. */
+/* The tier fills the item in its KV block, not in a buffer. */
 bool mr_shared_items_is_direct(const struct mr_load_slot *load, uint32_t index);
 /* Takes the buffers the load needs and fills shared->items[0, load->item_count): keys, lengths and
  * places to receive them. All items become MR_ITEM_PENDING. */

@@ -312,7 +312,7 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
     bool waits = waits_for_tier(schedule, sequence);
     if (waits || waits_for_prefix(schedule, sequence)) return PASSED_OVER;
     sequence->table = mr_block_table_create(schedule->options.cache, sequence->job->root);
-    MR_ASSERT(sequence->table != NULL); /* there is one for each sequence that may run */
+    MR_ASSERT(sequence->table != NULL); /* the cache has one for each sequence that may run */
     struct mr_plan_row row;
     enum verdict verdict = try_to_admit(schedule, sequence, &row);
     if (verdict == ADMITTED) {

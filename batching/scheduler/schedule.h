@@ -38,7 +38,7 @@ struct mr_schedule {
     struct mr_sequence **parked; /* [parked_max] */
     uint32_t parked_count, parked_max;
     uint32_t job_count, jobs_max; /* requests started and not ended */
-    double output_share;          /* expected output / max_tokens, learnt */
+    double output_share;          /* expected output / max_tokens, learnt from ended sequences */
     struct mr_round round;
     struct mr_plan plan;
     /* scratch of admission's peak */

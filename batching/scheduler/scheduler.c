@@ -133,8 +133,8 @@ static void force_preemption(struct mr_scheduler *scheduler)
         preempt_last(schedule);
 }
 
-/* True: the tier still uses blocks of ended sequences and releases them within a moment, so nothing
- * is preempted for want of a block. */
+/* Reclaims blocks of ended sequences that the tier still uses. True: it releases them within a
+ * moment, so no sequence need be preempted. */
 static bool reclaims_blocks(struct mr_schedule *schedule)
 {
     struct mr_shared_cache *shared = schedule->options.shared;
@@ -146,8 +146,8 @@ static bool has_blocks(const struct mr_sequence *sequence)
     return (uint64_t)sequence->table->block_count * MR_BLOCK_TOKENS >= sequence->num_tokens;
 }
 
-/* Reserves blocks for the next token of running[index], preempting from the end of the ranking if
- * it must. False: this sequence was preempted, is exhausted, or waits for blocks. */
+/* Reserves blocks for the next token of running[index], preempting the last in rank if necessary.
+ * False: this sequence was preempted, is exhausted, or waits for blocks. */
 static bool reserve_blocks(struct mr_schedule *schedule, uint32_t index)
 {
     struct mr_sequence *sequence = schedule->running[index];

@@ -31,7 +31,7 @@
 
 enum mr_fetch_state {
     MR_FETCH_NEW,           /* no lookup yet */
-    MR_FETCH_LOOKUP,        /* first query in flight: blocks, pieces of the last block, entry */
+    MR_FETCH_LOOKUP,        /* first query in flight: for blocks, pieces of the last one, entry */
     MR_FETCH_LOOKUP_PIECES, /* second query in flight: pieces of the block where the chain broke */
     MR_FETCH_KNOWN,         /* lookup is over, answered or not; no load */
     MR_FETCH_DECIDED,       /* the load gate has decided; the sequence is not yet admitted */
