@@ -12,7 +12,7 @@
  *
  * Blocks go without a copy: the tier reads and fills them where they lie in the pool, when the
  * pool's form is the stored one and in reach (model_port.h, kv_bytes_of). A block being read is
- * full and published, so nobody writes it; a block being filled is neither read nor written until
+ * full and published, so no step writes it; a block being filled is neither read nor written until
  * the tier has verified it and reported it.
  *
  * Owner: engine thread. Memory: all in _create: staging_bytes of buffers and small tables; at a

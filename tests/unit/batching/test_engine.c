@@ -157,12 +157,12 @@ static void cancelled_requests_end_at_the_next_step(void **state)
     rig_init(&rig);
     rig.options.sequences_max = 1;
     rig_start(&rig);
-    struct mr_text running = {"run", 3}, waiting = {"wait", 4}, nobody = {"none", 4};
+    struct mr_text running = {"run", 3}, waiting = {"wait", 4}, unknown = {"none", 4};
     rig_submit(&rig, 0, make(&rig, "run", 1, 5));
     rig_step(&rig);
     rig_submit(&rig, 1, make(&rig, "wait", 2, 5));
     rig_step(&rig);
-    assert_false(mr_engine_cancel(rig.engine, nobody));
+    assert_false(mr_engine_cancel(rig.engine, unknown));
     assert_true(mr_engine_cancel(rig.engine, running));
     assert_true(mr_engine_cancel(rig.engine, running));
     assert_true(mr_engine_cancel(rig.engine, waiting));

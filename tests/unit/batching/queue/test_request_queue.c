@@ -112,10 +112,10 @@ static void bounds_hold_and_refusals_are_typed(void **state)
     (void)state;
     struct mr_request_queue *queue = queue_of(2, 100, 0);
     struct mr_queue_entry a = entry_of("a", 0, 1), b = entry_of("b", 0, 1), c = entry_of("c", 0, 1),
-                          twin = entry_of("a", 0, 1);
+                          duplicate = entry_of("a", 0, 1);
     b.held_bytes = 100;
     enqueue(queue, &a);
-    assert_int_equal(mr_request_queue_enqueue(queue, &twin), MR_INVALID_REQUEST);
+    assert_int_equal(mr_request_queue_enqueue(queue, &duplicate), MR_INVALID_REQUEST);
     assert_int_equal(mr_request_queue_enqueue(queue, &b), MR_FULL);
     b.held_bytes = 99;
     enqueue(queue, &b);

@@ -40,13 +40,13 @@ static void requests_wait_for_a_common_prefix_being_computed(void **state)
     scheduler_rig_init(&rig);
     scheduler_rig_start(&rig);
     struct mr_sequence *first = scheduler_rig_add(&rig, 1, 100, 20, 0);
-    struct mr_sequence *twin = scheduler_rig_add(&rig, 1, 110, 20, 0);
+    struct mr_sequence *follower = scheduler_rig_add(&rig, 1, 110, 20, 0);
     struct mr_sequence *other = scheduler_rig_add(&rig, 90, 100, 20, 0);
     const struct mr_plan *plan = scheduler_rig_step(&rig);
     assert_int_equal(scheduler_rig_planned(plan, first), 100);
-    assert_int_equal(scheduler_rig_planned(plan, twin), 0);
+    assert_int_equal(scheduler_rig_planned(plan, follower), 0);
     assert_int_equal(scheduler_rig_planned(plan, other), 100);
-    assert_int_equal(scheduler_rig_planned(scheduler_rig_step(&rig), twin), 10);
+    assert_int_equal(scheduler_rig_planned(scheduler_rig_step(&rig), follower), 10);
     scheduler_rig_end(&rig);
 }
 
