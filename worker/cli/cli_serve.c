@@ -51,23 +51,23 @@ static void log_engine(struct serving *serving, const struct mr_worker_stats *no
     char transactions[96];
     describe_transactions(transactions, sizeof transactions, &serving->before.intake.settle,
                           &now->intake.settle);
-    mr_log_info(serving->log,
-                "%.0f prompt tok/s, %.0f output tok/s, running %u, waiting %u, KV pool %u %%, "
-                "prefix hits %.0f %%, shared cache hits %llu of %llu tokens, loaded %.0f MB, "
-                "stored %.0f MB, "
-                "preempted %llu, backlog in Kafka %llu%s",
-                (double)(after->prompt_tokens - before->prompt_tokens) / seconds,
-                (double)(after->generated_tokens - before->generated_tokens) / seconds,
-                after->running, after->waiting,
-                after->blocks_total > 0 ? after->blocks_held * 100 / after->blocks_total : 0,
-                after->prefix_queries_tokens > 0 ? 100.0 * (double)after->prefix_hit_tokens /
-                                                       (double)after->prefix_queries_tokens
-                                                 : 0.0,
-                (unsigned long long)after->shared.loaded_tokens,
-                (unsigned long long)after->shared.asked_tokens,
-                (double)after->shared.loaded_bytes / 1e6, (double)after->shared.stored_bytes / 1e6,
-                (unsigned long long)after->preemptions, (unsigned long long)now->intake.backlog,
-                transactions);
+    mr_log_info(
+        serving->log,
+        "%.0f prompt tok/s, %.0f output tok/s, running %u, waiting %u, KV pool %u %%, "
+        "prefix hits %.0f %%, shared cache hits %llu of %llu tokens, loaded %.0f MB, "
+        "stored %.0f MB, "
+        "preempted %llu, backlog in Kafka %llu%s",
+        (double)(after->prompt_tokens - before->prompt_tokens) / seconds,
+        (double)(after->generated_tokens - before->generated_tokens) / seconds, after->running,
+        after->waiting,
+        after->cache.block_count > 0 ? after->cache.held_count * 100 / after->cache.block_count : 0,
+        after->cache.queries_tokens > 0
+            ? 100.0 * (double)after->cache.hit_tokens / (double)after->cache.queries_tokens
+            : 0.0,
+        (unsigned long long)after->shared.loaded_tokens,
+        (unsigned long long)after->shared.lookup_tokens, (double)after->shared.loaded_bytes / 1e6,
+        (double)after->shared.stored_bytes / 1e6, (unsigned long long)after->preemptions,
+        (unsigned long long)now->intake.backlog, transactions);
 }
 
 static void log_tier(struct serving *serving, const struct mr_tier_redis_stats *tier)

@@ -98,19 +98,19 @@ static const struct engine_metric {
      "Requests that wait in this worker for the engine; further ones wait in Kafka."},
     {"requests_prefilling", "", "gauge", FIELD(prefilling), 0,
      "Requests whose prompt is being computed in chunks."},
-    {"kv_blocks", "state=\"free\"", "gauge", FIELD(blocks_free), 0,
+    {"kv_blocks", "state=\"free\"", "gauge", FIELD(cache.free_count), 0,
      "KV blocks: free (empty), cached (reusable, evicted when needed) or held (in use by requests)."},
-    {"kv_blocks", "state=\"cached\"", "gauge", FIELD(blocks_cached), 0, ""},
-    {"kv_blocks", "state=\"held\"", "gauge", FIELD(blocks_held), 0, ""},
-    {"kv_blocks_kept", "", "gauge", FIELD(blocks_kept), 0,
+    {"kv_blocks", "state=\"cached\"", "gauge", FIELD(cache.cached_count), 0, ""},
+    {"kv_blocks", "state=\"held\"", "gauge", FIELD(cache.held_count), 0, ""},
+    {"kv_blocks_kept", "", "gauge", FIELD(cache.kept_count), 0,
      "Cached KV blocks of sessions, which are evicted after all other cached blocks."},
-    {"kv_evictions_total", "", "counter", FIELD(evictions), 0,
+    {"kv_evictions_total", "", "counter", FIELD(cache.evictions), 0,
      "Cached KV blocks evicted to make room for other tokens."},
-    {"kv_copies_total", "", "counter", FIELD(copies), 0,
+    {"kv_copies_total", "", "counter", FIELD(cache.copies), 0,
      "KV blocks whose first tokens were copied because a prompt shared only those with a cached block."},
-    {"prefix_cache_queries_tokens_total", "tier=\"local\"", "counter", FIELD(prefix_queries_tokens), 0,
+    {"prefix_cache_queries_tokens_total", "tier=\"local\"", "counter", FIELD(cache.queries_tokens), 0,
      "Prompt tokens looked up in the local prefix cache."},
-    {"prefix_cache_hits_tokens_total", "tier=\"local\"", "counter", FIELD(prefix_hit_tokens), 0,
+    {"prefix_cache_hits_tokens_total", "tier=\"local\"", "counter", FIELD(cache.hit_tokens), 0,
      "Prompt tokens found in the local prefix cache."},
     {"prompt_cache_hits_total", "", "counter", FIELD(prompt_cache_hits), 0,
      "Prompts found whole in the complete-prompt cache, so that nothing of them was computed."},
@@ -122,15 +122,15 @@ static const struct engine_metric {
      "Complete-prompt entries evicted to make room for others."},
     {"prompt_cache_expirations_total", "", "counter", FIELD(prompts.expirations), 0,
      "Complete-prompt entries removed because they were unused for --prompt-entry-ttl."},
-    {"shared_cache_asks_total", "", "counter", FIELD(shared.asks), 0,
+    {"shared_cache_asks_total", "", "counter", FIELD(shared.lookups), 0,
      "Prompts looked up in Redis."},
-    {"shared_cache_asks_refused_total", "", "counter", FIELD(shared.asks_refused), 0,
+    {"shared_cache_asks_refused_total", "", "counter", FIELD(shared.lookups_refused), 0,
      "Prompt lookups that were not sent to Redis because its queue was full or it was unreachable."},
     {"shared_cache_hits_total", "", "counter", FIELD(shared.hits), 0,
      "Prompts of which Redis had at least one block."},
-    {"shared_cache_asked_tokens_total", "", "counter", FIELD(shared.asked_tokens), 0,
+    {"shared_cache_asked_tokens_total", "", "counter", FIELD(shared.lookup_tokens), 0,
      "Prompt tokens looked up in Redis."},
-    {"shared_cache_there_tokens_total", "", "counter", FIELD(shared.there_tokens), 0,
+    {"shared_cache_there_tokens_total", "", "counter", FIELD(shared.found_tokens), 0,
      "Prompt tokens that a lookup reported to be in Redis."},
     {"shared_cache_loads_total", "", "counter", FIELD(shared.loads), 0,
      "Loads of KV blocks from Redis that were started, one per request."},
@@ -144,7 +144,7 @@ static const struct engine_metric {
      "Blocks that a lookup found in Redis and the load did not, for instance because Redis evicted them."},
     {"shared_cache_unused_items_total", "", "counter", FIELD(shared.unused_items), 0,
      "Blocks that arrived from Redis after the worker had computed them itself or ended the request."},
-    {"shared_cache_holds_given_up_total", "", "counter", FIELD(shared.holds_given_up), 0,
+    {"shared_cache_holds_given_up_total", "", "counter", FIELD(shared.waits_ended), 0,
      "Requests that stopped waiting for a load from Redis and computed the rest of the prompt."},
     {"shared_cache_stored_items_total", "", "counter", FIELD(shared.stored_items), 0,
      "Blocks stored in Redis."},
@@ -429,7 +429,9 @@ static void put_engine(FILE *out, const struct mr_engine_stats *engine)
 {
     for (size_t i = 0; i < COUNT_OF(engine_table); i++)
         put_engine_metric(out, &engine_table[i], engine);
-    double used = engine->blocks_total ? (double)engine->blocks_held / engine->blocks_total : 0;
+    double used = engine->cache.block_count
+                      ? (double)engine->cache.held_count / engine->cache.block_count
+                      : 0;
     put_value(out, "millrace_kv_usage_ratio", "gauge",
               "Share of the KV blocks that running requests hold, 0 to 1.", used);
     put_shared_decisions(out, &engine->shared);

@@ -104,12 +104,12 @@ static void engine_statistics_are_rendered(void **state)
 {
     struct mr_engine_stats engine = {.running = 3,
                                      .waiting = 5,
-                                     .blocks_total = 8,
-                                     .blocks_free = 2,
-                                     .blocks_cached = 4,
-                                     .blocks_held = 2,
-                                     .prefix_queries_tokens = 1000,
-                                     .prefix_hit_tokens = 250,
+                                     .cache.block_count = 8,
+                                     .cache.free_count = 2,
+                                     .cache.cached_count = 4,
+                                     .cache.held_count = 2,
+                                     .cache.queries_tokens = 1000,
+                                     .cache.hit_tokens = 250,
                                      .generated_tokens = 77,
                                      .preemptions = 1,
                                      .model_ns = 1500000000};

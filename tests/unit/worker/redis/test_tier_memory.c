@@ -270,7 +270,7 @@ static void a_step_with_a_tier_allocates_nothing(void **state)
     assert_int_equal(allocations_counted(), before);
     struct mr_shared_cache_stats wrote = mr_engine_stats(writer->rig.engine).shared;
     struct mr_shared_cache_stats loaded = mr_engine_stats(reader->rig.engine).shared;
-    assert_true(wrote.asks > 0 && wrote.stored_items > 0);
+    assert_true(wrote.lookups > 0 && wrote.stored_items > 0);
     assert_true(loaded.loads > 0 && loaded.loaded_tokens >= 3 * (SHARED - MR_BLOCK_TOKENS));
     end(reader);
     end(writer);

@@ -1,4 +1,5 @@
-/* What a step produced: tokens counted, blocks published, text streamed, ends reported. */
+/* What a step produced: counts tokens, publishes blocks, emits text, reports ended requests. */
+#include "batching/cache/shared_load.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
 
@@ -27,14 +28,14 @@ static void emit(struct mr_engine *engine, const struct mr_sequence *sequence,
     engine->sink.delta(engine->sink.context, job->ticket, job->request, &record);
 }
 
-void mr_engine_catch_up(struct mr_engine *engine, struct mr_job *job)
+void mr_engine_emit_kept(struct mr_engine *engine, struct mr_job *job)
 {
     struct mr_sequence *sequence = &job->sequences[0];
     for (uint32_t i = 0; i < job->kept_count; i++) {
         struct mr_completion_delta delta;
         enum mr_finish finish =
             mr_completion_push(sequence->completion, &job->kept[i], MR_FINISH_NONE, &delta);
-        MR_ASSERT(finish == MR_FINISH_NONE); /* tried when the job was made */
+        MR_ASSERT(finish == MR_FINISH_NONE); /* mr_job_create kept only tokens that do not end it */
         emit(engine, sequence, &delta);
     }
     job->kept_count = 0;
@@ -53,7 +54,7 @@ static void fill_times(const struct mr_job *job, uint64_t now_ns, struct mr_resu
     if (job->gap_count > 0) result->itl_mean_ms = (double)job->gap_sum_ns / 1e6 / job->gap_count;
 }
 
-/* Which of the limits it was. */
+/* The error text for a passed deadline or limit. */
 static const char *overdue_text(const struct mr_job *job, uint64_t now_ns)
 {
     bool passed = job->deadline_ns != 0 && job->deadline_ns <= now_ns;
@@ -78,15 +79,15 @@ static void fill_error(const struct mr_job *job, enum mr_finish finish, uint64_t
     result->error_retryable = mr_status_class(result->error) == MR_CLASS_RETRY;
 }
 
-static void forget_job(struct mr_engine *engine, struct mr_job *job)
+static void unregister_job(struct mr_engine *engine, struct mr_job *job)
 {
-    mr_engine_forget(engine, job);
+    mr_engine_unregister(engine, job);
     for (uint32_t i = 0; i < engine->job_count; i++)
         if (engine->jobs[i] == job) {
             engine->jobs[i] = engine->jobs[--engine->job_count];
             return;
         }
-    MR_ASSERT(!job->adopted);
+    MR_ASSERT(!job->listed);
 }
 
 static void report(struct mr_engine *engine, struct mr_job *job, uint64_t now_ns)
@@ -111,7 +112,7 @@ static void report(struct mr_engine *engine, struct mr_job *job, uint64_t now_ns
     engine->stats.finished[choices[0].finish]++;
     engine->stats.cached_tokens += job->cached_tokens;
     engine->stats.cached_tokens_redis += job->cached_tokens_redis;
-    forget_job(engine, job);
+    unregister_job(engine, job);
     engine->sink.result(engine->sink.context, job->ticket, job->request, &result);
     mr_job_destroy(job);
 }
@@ -120,10 +121,10 @@ static void end_choice(struct mr_engine *engine, struct mr_sequence *sequence,
                        enum mr_finish reason, uint64_t now_ns)
 {
     struct mr_completion_delta delta;
-    mr_engine_catch_up(engine, sequence->job);
+    mr_engine_emit_kept(engine, sequence->job);
     mr_completion_finish(sequence->completion, reason, &delta);
     emit(engine, sequence, &delta);
-    mr_scheduler_leave(engine->scheduler, sequence, now_ns);
+    mr_scheduler_remove(engine->scheduler, sequence, now_ns);
 }
 
 void mr_engine_end_sequence(struct mr_engine *engine, struct mr_sequence *sequence,
@@ -143,7 +144,8 @@ void mr_engine_end_job(struct mr_engine *engine, struct mr_job *job, enum mr_fin
     report(engine, job, now_ns);
 }
 
-/* Blocks the step has filled are findable now that it is done; so is the prompt's tail. */
+/* Publishes full blocks that the step wrote, and the prompt's last block when the prompt is done.
+ */
 static void publish(const struct mr_sequence *sequence)
 {
     if (!sequence->job->request->cache_write) return;
@@ -155,14 +157,14 @@ static void publish(const struct mr_sequence *sequence)
         mr_kv_cache_publish(sequence->table, sequence->tokens, computed, prompt_end);
 }
 
-static void settle_rows(struct mr_engine *engine, const struct mr_plan *plan)
+static void apply_rows(struct mr_engine *engine, const struct mr_plan *plan)
 {
     for (uint32_t i = 0; i < plan->row_count; i++) {
         const struct mr_plan_row *row = &plan->rows[i];
         struct mr_job *job = row->sequence->job;
         if (row->logits != NULL) engine->stats.prompt_cache_hits++;
         if (engine->shared != NULL && row->sequence->logits != NULL)
-            mr_shared_cache_leave(engine->shared, row->sequence);
+            mr_shared_load_end(engine->shared, row->sequence);
         if (row->token_count == 0) continue;
         uint32_t again = mr_sequence_advance(row->sequence, row->token_count);
         job->recomputed_tokens += again;
@@ -172,11 +174,11 @@ static void settle_rows(struct mr_engine *engine, const struct mr_plan *plan)
             engine->stats.prompt_tokens += row->token_count;
         }
         publish(row->sequence);
-        if (engine->shared != NULL) mr_shared_cache_meet(engine->shared, row->sequence);
+        if (engine->shared != NULL) mr_shared_load_join(engine->shared, row->sequence);
     }
 }
 
-static void mark_time(struct mr_sequence *sequence, uint64_t now_ns)
+static void record_time(struct mr_sequence *sequence, uint64_t now_ns)
 {
     struct mr_job *job = sequence->job;
     if (job->first_token_ns == 0) job->first_token_ns = now_ns;
@@ -189,8 +191,8 @@ static void mark_time(struct mr_sequence *sequence, uint64_t now_ns)
     sequence->last_token_ns = now_ns;
 }
 
-static void settle_sample(struct mr_engine *engine, struct mr_sequence *sequence,
-                          const struct mr_sample *sample, uint64_t now_ns)
+static void apply_sample(struct mr_engine *engine, struct mr_sequence *sequence,
+                         const struct mr_sample *sample, uint64_t now_ns)
 {
     struct mr_completion_delta delta;
     struct mr_job *job = sequence->job;
@@ -200,7 +202,7 @@ static void settle_sample(struct mr_engine *engine, struct mr_sequence *sequence
                            sample);
     engine->stats.generated_tokens++;
     mr_request_queue_charge(engine->queue, job->tenant_index, MR_OUTPUT_TOKEN_COST);
-    mark_time(sequence, now_ns);
+    record_time(sequence, now_ns);
     enum mr_finish finish =
         mr_completion_push(sequence->completion, sample, MR_FINISH_NONE, &delta);
     emit(engine, sequence, &delta);
@@ -208,13 +210,13 @@ static void settle_sample(struct mr_engine *engine, struct mr_sequence *sequence
         if (sequence->state == MR_SEQUENCE_WAITING) mr_scheduler_park(engine->scheduler, sequence);
         return;
     }
-    mr_scheduler_leave(engine->scheduler, sequence, now_ns);
+    mr_scheduler_remove(engine->scheduler, sequence, now_ns);
     if (job->finished_count == job->choice_count) report(engine, job, now_ns);
 }
 
-/* A prompt just computed for the first time: its logits are worth keeping. */
-static void keep_logits(struct mr_engine *engine, struct mr_sequence *sequence, uint32_t logit_row,
-                        uint64_t now_ns)
+/* Caches the logits of a prompt that was computed in this step for the first time. */
+static void cache_logits(struct mr_engine *engine, struct mr_sequence *sequence, uint32_t logit_row,
+                         uint64_t now_ns)
 {
     const struct mr_model_port *model = &engine->options.model;
     const struct mr_job *job = sequence->job;
@@ -231,11 +233,11 @@ static void keep_logits(struct mr_engine *engine, struct mr_sequence *sequence, 
         sequence->entry_due = engine->shared != NULL;
 }
 
-void mr_engine_settle(struct mr_engine *engine, const struct mr_plan *plan, uint64_t now_ns)
+void mr_engine_apply_results(struct mr_engine *engine, const struct mr_plan *plan, uint64_t now_ns)
 {
-    settle_rows(engine, plan);
+    apply_rows(engine, plan);
     for (uint32_t i = 0; i < plan->row_count; i++)
-        keep_logits(engine, plan->rows[i].sequence, engine->builder->logit_rows[i], now_ns);
+        cache_logits(engine, plan->rows[i].sequence, engine->builder->logit_rows[i], now_ns);
     for (uint32_t i = 0; i < engine->builder->sample_count; i++)
-        settle_sample(engine, engine->builder->sampled[i], &engine->samples[i], now_ns);
+        apply_sample(engine, engine->builder->sampled[i], &engine->samples[i], now_ns);
 }

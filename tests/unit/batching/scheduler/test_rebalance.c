@@ -1,5 +1,4 @@
-/* Places between tenants, seen through the engine: four places, one tenant's long answers in all of
- * them, and another tenant that comes. */
+/* Four places, all taken by long answers of one tenant, and then requests of another tenant. */
 #include "tests/fakes/engine_rig.h"
 
 #include <setjmp.h>
@@ -38,7 +37,7 @@ static void submit(struct engine_rig *rig, uint64_t ticket, uint32_t tenant)
                      MR_OK);
 }
 
-/* Tickets 0 to 3 of tenant 0 run; count more of tenant 1 come. */
+/* Tickets 0 to 3 of tenant 0 run; then tenant 1 submits count requests. */
 static void fill(struct engine_rig *rig, uint64_t count)
 {
     for (uint64_t i = 0; i < 4; i++)
@@ -68,7 +67,7 @@ static void assert_right(const struct engine_rig *rig, uint64_t ticket)
     assert_memory_equal(choice->tokens, expected, sizeof expected);
 }
 
-static void half_of_the_places_is_made_free_one_a_step_and_no_answer_changes(void **state)
+static void half_of_the_places_are_freed_one_a_step_and_no_answer_changes(void **state)
 {
     (void)state;
     struct engine_rig rig;
@@ -80,8 +79,8 @@ static void half_of_the_places_is_made_free_one_a_step_and_no_answer_changes(voi
         assert_true(now <= before + 1);
         before = now;
     }
-    assert_int_equal(started(&rig, 10, 3), 2); /* its part of four, no more */
-    assert_int_equal(rig.result_count, 0);     /* nobody had ended yet */
+    assert_int_equal(started(&rig, 10, 3), 2); /* its part of four places */
+    assert_int_equal(rig.result_count, 0);     /* no request has ended yet */
     rig_run(&rig);
     assert_int_equal(mr_engine_stats(rig.engine).preemptions, 2);
     for (uint64_t i = 0; i < 4; i++)
@@ -91,7 +90,7 @@ static void half_of_the_places_is_made_free_one_a_step_and_no_answer_changes(voi
     rig_end(&rig);
 }
 
-static void the_part_follows_the_weight(void **state)
+static void places_follow_the_weight(void **state)
 {
     (void)state;
     static const uint32_t weights[] = {1, 3};
@@ -105,7 +104,7 @@ static void the_part_follows_the_weight(void **state)
     rig_end(&rig);
 }
 
-static void nobody_makes_room_for_the_own_tenant(void **state)
+static void a_tenant_is_not_preempted_for_itself(void **state)
 {
     (void)state;
     struct engine_rig rig;
@@ -117,12 +116,12 @@ static void nobody_makes_room_for_the_own_tenant(void **state)
     rig_end(&rig);
 }
 
-static void who_was_served_more_waits_for_a_place_to_become_free(void **state)
+static void a_tenant_served_more_waits_for_a_free_place(void **state)
 {
     (void)state;
     struct engine_rig rig;
     start(&rig, NULL);
-    submit(&rig, 20, 1); /* keeps tenant 1 in the books: served, and never idle */
+    submit(&rig, 20, 1); /* so that tenant 1 was served and is not idle */
     for (int i = 0; i < 40; i++)
         rig_step(&rig);
     for (uint64_t i = 0; i < 4; i++)
@@ -141,10 +140,10 @@ static void who_was_served_more_waits_for_a_place_to_become_free(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(half_of_the_places_is_made_free_one_a_step_and_no_answer_changes),
-        cmocka_unit_test(the_part_follows_the_weight),
-        cmocka_unit_test(nobody_makes_room_for_the_own_tenant),
-        cmocka_unit_test(who_was_served_more_waits_for_a_place_to_become_free),
+        cmocka_unit_test(half_of_the_places_are_freed_one_a_step_and_no_answer_changes),
+        cmocka_unit_test(places_follow_the_weight),
+        cmocka_unit_test(a_tenant_is_not_preempted_for_itself),
+        cmocka_unit_test(a_tenant_served_more_waits_for_a_free_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
