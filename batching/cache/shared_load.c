@@ -444,8 +444,9 @@ static uint64_t until_ns_of(const struct mr_shared_cache *shared, const struct m
 {
     const struct mr_tier *tier = shared->options.tier;
     struct mr_tier_rates rates = tier->rates(tier->context);
-    uint64_t heard_ns = rates.received_ns > load->begun_ns ? rates.received_ns : load->begun_ns;
-    uint64_t until_ns = heard_ns + rates.round_trip_ns + (uint64_t)(MR_LOAD_STALL_MS * 1e6);
+    uint64_t last_received_ns =
+        rates.received_ns > load->begun_ns ? rates.received_ns : load->begun_ns;
+    uint64_t until_ns = last_received_ns + rates.round_trip_ns + (uint64_t)(MR_LOAD_STALL_MS * 1e6);
     return until_ns < load->until_ns ? until_ns : load->until_ns;
 }
 
@@ -476,9 +477,9 @@ static void wait_again(const struct mr_shared_cache *shared, struct mr_load_slot
 {
     const struct mr_tier *tier = shared->options.tier;
     const struct mr_tier_rates rates = tier->rates(tier->context);
-    bool is_heard = rates.received_ns > load->silent_ns;
-    mr_fetch_move(fetch_of(load->sequence), is_heard ? MR_FETCH_WAIT_AGAIN : MR_FETCH_COMPUTE);
-    if (is_heard)
+    bool has_answered = rates.received_ns > load->silent_ns;
+    mr_fetch_move(fetch_of(load->sequence), has_answered ? MR_FETCH_WAIT_AGAIN : MR_FETCH_COMPUTE);
+    if (has_answered)
         load->until_ns = rates.received_ns +
                          (uint64_t)(mr_load_gate_patience_ms(&rates, shared->block_bytes) * 1e6);
 }
