@@ -1,6 +1,7 @@
 #include "worker/client/client.h"
 
 #include "worker/config/topics.h"
+#include "worker/kafka/header_names.h"
 #include "worker/kafka/kafka_admin.h"
 #include "worker/kafka/kafka_out.h"
 #include "worker/kafka/kafka_reader.h"
@@ -118,7 +119,7 @@ enum mr_status mr_client_request_async(struct mr_client *client, const char *top
                                        enum mr_encoding encoding, struct mr_error *err)
 {
     const char *type = mr_encoding_content_type(encoding);
-    struct mr_kafka_header header = {"content-type", type, strlen(type)};
+    struct mr_kafka_header header = {MR_HEADER_CONTENT_TYPE, type, strlen(type)};
     struct mr_kafka_record record = {.topic = topic,
                                      .partition = -1,
                                      .key = id,
@@ -148,7 +149,8 @@ enum mr_status mr_client_cancel(struct mr_client *client, struct mr_text id, str
 
 static enum mr_status decode(struct mr_client *client, struct mr_client_event *event)
 {
-    const struct mr_kafka_header *type = mr_kafka_record_header(&event->record, "content-type");
+    const struct mr_kafka_header *type =
+        mr_kafka_record_header(&event->record, MR_HEADER_CONTENT_TYPE);
     struct mr_text content_type = {0};
     if (type && type->value) content_type = (struct mr_text){type->value, type->length};
     enum mr_status status =

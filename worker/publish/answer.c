@@ -1,6 +1,7 @@
 #include "worker/publish/answer.h"
 
 #include "codec/check.h"
+#include "worker/kafka/header_names.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,11 +83,11 @@ static void begin(struct mr_answer *answer, const struct mr_ticket *ticket, cons
 static void add_common(struct mr_answer *answer, const struct mr_answer_source *source,
                        const struct mr_ticket *ticket)
 {
-    add_text(answer, "content-type", mr_encoding_content_type(ticket->encoding));
-    add_text(answer, "millrace-id", ticket->id);
-    add_number(answer, "millrace-attempt", ticket->attempt);
-    if (ticket->generation >= 0) add_number(answer, "millrace-generation", ticket->generation);
-    add_text(answer, "millrace-worker", source->worker);
+    add_text(answer, MR_HEADER_CONTENT_TYPE, mr_encoding_content_type(ticket->encoding));
+    add_text(answer, MR_HEADER_ID, ticket->id);
+    add_number(answer, MR_HEADER_ATTEMPT, ticket->attempt);
+    if (ticket->generation >= 0) add_number(answer, MR_HEADER_GENERATION, ticket->generation);
+    add_text(answer, MR_HEADER_WORKER, source->worker);
     for (size_t i = 0; i < ticket->echo_count; i++)
         add_bytes(answer, ticket->echo[i].name, ticket->echo[i].value, ticket->echo[i].length);
 }
@@ -110,7 +111,7 @@ enum mr_status mr_answer_tokens(struct mr_answer *answer, const struct mr_answer
         mr_token_record_encode(&record, ticket->encoding, &answer->value, &length, err);
     if (status != MR_OK) return status;
     add_common(answer, source, ticket);
-    add_number(answer, "millrace-index", record.index);
+    add_number(answer, MR_HEADER_INDEX, record.index);
     end(answer, length);
     return MR_OK;
 }
@@ -156,7 +157,7 @@ static enum mr_status encode_result(struct mr_answer *answer, const struct mr_an
         mr_result_encode(result, ticket->encoding, &answer->value, &length, err);
     if (status != MR_OK) return status;
     add_common(answer, source, ticket);
-    add_text(answer, "millrace-finish-reason", mr_finish_text(result->choices[0].finish));
+    add_text(answer, MR_HEADER_FINISH_REASON, mr_finish_text(result->choices[0].finish));
     add_source(answer, source, ticket);
     end(answer, length);
     return MR_OK;
@@ -210,33 +211,33 @@ static void add_connect(struct mr_answer *answer, const struct mr_answer_source 
                         const struct mr_refusal_mail *mail)
 {
     const struct mr_ticket *ticket = mail->ticket;
-    add_text(answer, "__connect.errors.topic", ticket->topic);
-    add_number(answer, "__connect.errors.partition", ticket->partition);
-    add_number(answer, "__connect.errors.offset", ticket->offset);
-    add_text(answer, "__connect.errors.connector.name", "millrace");
-    add_text(answer, "__connect.errors.task.id", source->worker);
-    add_text(answer, "__connect.errors.stage",
+    add_text(answer, MR_HEADER_CONNECT_TOPIC, ticket->topic);
+    add_number(answer, MR_HEADER_CONNECT_PARTITION, ticket->partition);
+    add_number(answer, MR_HEADER_CONNECT_OFFSET, ticket->offset);
+    add_text(answer, MR_HEADER_CONNECT_CONNECTOR, "millrace");
+    add_text(answer, MR_HEADER_CONNECT_TASK, source->worker);
+    add_text(answer, MR_HEADER_CONNECT_STAGE,
              mail->error.status == MR_POISON ? "TASK_PUT" : "VALUE_CONVERTER");
-    add_text(answer, "__connect.errors.class.name", "millrace");
-    add_text(answer, "__connect.errors.exception.class.name", mr_status_code(mail->error.status));
-    add_text(answer, "__connect.errors.exception.message", mail->error.detail);
-    add_trace(answer, "__connect.errors.exception.stacktrace", mail);
+    add_text(answer, MR_HEADER_CONNECT_CLASS, "millrace");
+    add_text(answer, MR_HEADER_CONNECT_EXCEPTION, mr_status_code(mail->error.status));
+    add_text(answer, MR_HEADER_CONNECT_MESSAGE, mail->error.detail);
+    add_trace(answer, MR_HEADER_CONNECT_STACKTRACE, mail);
 }
 
 static void add_spring(struct mr_answer *answer, const struct mr_answer_source *source,
                        const struct mr_refusal_mail *mail)
 {
     const struct mr_ticket *ticket = mail->ticket;
-    add_text(answer, "kafka_dlt-original-topic", ticket->topic);
-    add_big_endian(answer, "kafka_dlt-original-partition", (uint32_t)ticket->partition, 4);
-    add_big_endian(answer, "kafka_dlt-original-offset", (uint64_t)ticket->offset, 8);
-    add_big_endian(answer, "kafka_dlt-original-timestamp", (uint64_t)mail->record.timestamp_ms, 8);
-    add_text(answer, "kafka_dlt-original-timestamp-type",
+    add_text(answer, MR_HEADER_SPRING_TOPIC, ticket->topic);
+    add_big_endian(answer, MR_HEADER_SPRING_PARTITION, (uint32_t)ticket->partition, 4);
+    add_big_endian(answer, MR_HEADER_SPRING_OFFSET, (uint64_t)ticket->offset, 8);
+    add_big_endian(answer, MR_HEADER_SPRING_TIMESTAMP, (uint64_t)mail->record.timestamp_ms, 8);
+    add_text(answer, MR_HEADER_SPRING_TIME_TYPE,
              mail->record.append_time ? "LogAppendTime" : "CreateTime");
-    add_text(answer, "kafka_dlt-original-consumer-group", source->group);
-    add_text(answer, "kafka_dlt-exception-fqcn", mr_status_code(mail->error.status));
-    add_text(answer, "kafka_dlt-exception-message", mail->error.detail);
-    add_trace(answer, "kafka_dlt-exception-stacktrace", mail);
+    add_text(answer, MR_HEADER_SPRING_GROUP, source->group);
+    add_text(answer, MR_HEADER_SPRING_EXCEPTION, mr_status_code(mail->error.status));
+    add_text(answer, MR_HEADER_SPRING_MESSAGE, mail->error.detail);
+    add_trace(answer, MR_HEADER_SPRING_STACKTRACE, mail);
 }
 
 /* The record's own headers, but for those that would end a request. */
@@ -257,9 +258,9 @@ void mr_answer_dead_letter(struct mr_answer *answer, const struct mr_answer_sour
     copy_headers(answer, &mail->record);
     add_connect(answer, source, mail);
     add_spring(answer, source, mail);
-    add_text(answer, "millrace-worker", source->worker);
+    add_text(answer, MR_HEADER_WORKER, source->worker);
     if (!mail->write_result) add_source(answer, source, mail->ticket);
-    if (shrunk) add_number(answer, "millrace-value-bytes", (long long)mail->record.value.length);
+    if (shrunk) add_number(answer, MR_HEADER_VALUE_BYTES, (long long)mail->record.value.length);
     end(answer, 0);
     answer->record.key = mail->record.key;
     answer->record.value = shrunk ? (struct mr_text){0} : mail->record.value;
