@@ -6,6 +6,7 @@
 #include "worker/engine/engine_setup.h"
 #include "worker/redis/resume.h"
 #include "worker/ticket/messages.h"
+#include "worker/ticket/ticket.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -25,14 +25,6 @@
 #define MAIL_COUNT_MAX    65536u
 #define MAIL_BYTES_MAX    ((size_t)16 << 20)
 
-struct mr_log_place mr_intake_place(const struct mr_ticket *ticket)
-{
-    return (struct mr_log_place){.req_id = {ticket->id, strlen(ticket->id)},
-                                 .topic = {ticket->topic, strlen(ticket->topic)},
-                                 .partition = ticket->partition,
-                                 .offset = ticket->offset};
-}
-
 void mr_intake_fail(struct mr_intake *intake, const struct mr_error *err)
 {
     if (intake->failed) return;

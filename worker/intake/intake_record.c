@@ -1,9 +1,8 @@
 #include "worker/intake/intake_record.h"
 
 #include "codec/check.h"
-#include "codec/records/cloud_event.h"
-#include "codec/records/request_decode.h"
 #include "worker/base/clock.h"
+#include "worker/intake/decode.h"
 #include "worker/intake/intake_claims.h"
 #include "worker/intake/intake_resume.h"
 #include "worker/intake/intake_state.h"
@@ -14,11 +13,6 @@
 #include <string.h>
 
 #define START_COMMIT_NS ((uint64_t)50000000) /* a start is known to the broker this soon */
-
-static struct mr_text id_of(const struct mr_ticket *ticket)
-{
-    return (struct mr_text){ticket->id, strlen(ticket->id)};
-}
 
 /* The ticket's partition is still the one it was taken from. */
 static bool counts(const struct mr_ticket *ticket)
@@ -106,7 +100,7 @@ static void refuse(struct mr_intake *intake, struct mr_ticket *ticket,
     if (mail->dead_letter) intake->stats.dead_lettered++;
     mr_request_destroy(ticket->intake.request);
     ticket->intake.request = NULL;
-    struct mr_log_place place = mr_intake_place(ticket);
+    struct mr_log_place place = mr_ticket_log_place(ticket);
     mr_log_write(intake->options.log, MR_LOG_INFO, &place, "refused: %s: %s",
                  mr_status_code(err->status), err->detail);
     mr_mailbox_post_control(intake->targets.publish, &mail->mail);
@@ -134,7 +128,7 @@ static void note_resumed(struct mr_intake *intake, struct mr_ticket *ticket)
     ticket->intake.kept = NULL;
     mr_metrics_add(intake->targets.metrics, MR_COUNTER_RESUMED, 1);
     mr_metrics_add(intake->targets.metrics, MR_COUNTER_TOKENS_RESUMED, ticket->kept_count);
-    struct mr_log_place place = mr_intake_place(ticket);
+    struct mr_log_place place = mr_ticket_log_place(ticket);
     mr_log_write(intake->options.log, MR_LOG_INFO, &place, "attempt %u goes on behind %u tokens",
                  ticket->attempt, ticket->kept_count);
 }
@@ -202,7 +196,7 @@ static enum mr_status check_crashes(const struct mr_intake *intake, const struct
 void mr_intake_place_ticket(struct mr_intake *intake, struct mr_ticket *ticket)
 {
     struct mr_error err;
-    struct mr_ticket *same = mr_ticket_table_find(intake->table, id_of(ticket));
+    struct mr_ticket *same = mr_ticket_table_find(intake->table, mr_ticket_id(ticket));
     if (!counts(ticket)) {
         end_ticket(intake, ticket);
     } else if (ticket->intake.asked) {
@@ -248,110 +242,6 @@ bool mr_intake_may_take(void *context, size_t topic_index, int32_t partition)
            lane->blocked_base != mr_offset_ledger_base(lane->ledger);
 }
 
-/* The deadline of the header: unix ms as text. 0: none. */
-static int64_t header_deadline_ms(const struct mr_kafka_record *record)
-{
-    char text[24], *end = NULL;
-    const struct mr_kafka_header *header = mr_kafka_record_header(record, "millrace-deadline");
-    if (!header || !header->value || header->length == 0 || header->length >= sizeof text) return 0;
-    memcpy(text, header->value, header->length);
-    text[header->length] = '\0';
-    long long value = strtoll(text, &end, 10);
-    return *end == '\0' && value > 0 ? (int64_t)value : 0;
-}
-
-static struct mr_text header_text(const struct mr_kafka_record *record, const char *name)
-{
-    const struct mr_kafka_header *header = mr_kafka_record_header(record, name);
-    if (!header || !header->value) return (struct mr_text){0};
-    return (struct mr_text){header->value, header->length};
-}
-
-/* A record as the decoder wants it. */
-struct reading {
-    struct mr_request_context context;
-    struct mr_reply_address address;
-    struct mr_text value;
-    struct mr_cloud_event event; /* structured mode */
-    char fallback[MR_ID_BYTES_MAX + 1];
-};
-
-/* CloudEvents: the request is what is inside; without an id of its own it gets the event's. */
-static enum mr_status unwrap(const struct mr_kafka_record *record, struct reading *reading,
-                             struct mr_error *err)
-{
-    struct mr_request_context *context = &reading->context;
-    if (!mr_cloud_event_is_structured(context->content_type)) {
-        if (mr_kafka_record_header(record, "ce_specversion"))
-            context->event_id = header_text(record, "ce_id");
-        return MR_OK;
-    }
-    enum mr_status status =
-        mr_cloud_event_open(record->value, context->record_bytes_max, &reading->event, err);
-    reading->value = reading->event.data;
-    context->event_id = (struct mr_text){reading->event.id, strlen(reading->event.id)};
-    context->content_type = (struct mr_text){"application/json", 16};
-    return status;
-}
-
-static enum mr_status begin_reading(const struct mr_intake *intake, const struct mr_ticket *ticket,
-                                    const struct mr_kafka_record *record, struct reading *reading,
-                                    struct mr_error *err)
-{
-    const struct mr_config *config = intake->options.config;
-    *reading = (struct reading){.value = record->value};
-    snprintf(reading->fallback, sizeof reading->fallback, "%.80s/%" PRId32 "/%" PRId64,
-             record->topic, record->partition, record->offset);
-    reading->context = (struct mr_request_context){
-        .key = record->key,
-        .fallback_id = {reading->fallback, strlen(reading->fallback)},
-        .content_type = header_text(record, "content-type"),
-        .timestamp_ms = record->timestamp_ms > 0 ? record->timestamp_ms : mr_clock_unix_ms(),
-        .now_ms = mr_clock_unix_ms(),
-        .default_max_tokens = config->default_max_tokens,
-        .record_bytes_max = (size_t)config->max_record_bytes,
-        .strict = config->strict || config->request_topics[ticket->topic_index].strict};
-    return unwrap(record, reading, err);
-}
-
-static void take_address(struct mr_ticket *ticket, const struct mr_reply_address *address)
-{
-    memcpy(ticket->id, address->id, sizeof ticket->id);
-    ticket->encoding = address->encoding;
-}
-
-static bool header_has_passed(const struct mr_kafka_record *record)
-{
-    int64_t header_ms = header_deadline_ms(record);
-    return header_ms > 0 && header_ms <= mr_clock_unix_ms();
-}
-
-/* A record too late by its header is not decoded: only who asked is looked for. */
-static enum mr_status decode(struct mr_intake *intake, struct mr_ticket *ticket,
-                             const struct mr_kafka_record *record, bool *id_readable,
-                             struct mr_error *err)
-{
-    struct reading reading;
-    enum mr_status status = begin_reading(intake, ticket, record, &reading, err);
-    bool late = header_has_passed(record);
-    if (status != MR_OK)
-        mr_request_address(reading.value, &reading.context, &reading.address, NULL);
-    else if (late)
-        status = mr_request_address(reading.value, &reading.context, &reading.address, err);
-    else
-        status = mr_request_decode(&ticket->intake.request, reading.value, &reading.context,
-                                   &reading.address, err);
-    take_address(ticket, &reading.address);
-    *id_readable = reading.address.id_readable;
-    if (status != MR_OK) return status;
-    if (late)
-        return mr_fail(err, MR_DEADLINE_EXCEEDED, "the deadline passed before it was consumed");
-    if (ticket->intake.request->unknown_fields > 0)
-        mr_metrics_add(intake->targets.metrics, MR_COUNTER_UNKNOWN_FIELDS,
-                       ticket->intake.request->unknown_fields);
-    return MR_OK;
-}
-
 static bool is_model(const struct mr_intake *intake, struct mr_text name)
 {
     const char *ours = intake->options.config->model_name;
@@ -361,11 +251,8 @@ static bool is_model(const struct mr_intake *intake, struct mr_text name)
 
 /* queue_limit_ns: of the topic. It counts from the record's timestamp to the first start. */
 static void set_times(struct mr_ticket *ticket, const struct mr_kafka_record *record,
-                      uint64_t queue_limit_ns)
+                      int64_t deadline_ms, uint64_t queue_limit_ns)
 {
-    int64_t deadline_ms = ticket->intake.request ? ticket->intake.request->deadline_ms : 0;
-    int64_t header_ms = header_deadline_ms(record);
-    if (header_ms > 0 && (deadline_ms == 0 || header_ms < deadline_ms)) deadline_ms = header_ms;
     ticket->intake.deadline_ns = mr_clock_from_unix_ms(deadline_ms);
     ticket->arrival_ns = mr_clock_ns();
     ticket->waited_ms =
@@ -383,7 +270,8 @@ static enum mr_status examine(struct mr_intake *intake, struct mr_ticket *ticket
     uint64_t now_ns = mr_clock_ns();
     if (check_crashes(intake, ticket, err) != MR_OK) return MR_POISON;
     if (check_times(ticket, "it was consumed", err) != MR_OK) return MR_DEADLINE_EXCEEDED;
-    if (mr_cancel_memory_take(intake->cancelled, id_of(ticket), record->timestamp_ms, now_ns)) {
+    if (mr_cancel_memory_take(intake->cancelled, mr_ticket_id(ticket), record->timestamp_ms,
+                              now_ns)) {
         intake->stats.cancelled++;
         return mr_fail(err, MR_CANCELLED, "cancelled before it was consumed");
     }
@@ -395,19 +283,29 @@ static enum mr_status examine(struct mr_intake *intake, struct mr_ticket *ticket
 }
 
 static void admit(struct mr_intake *intake, struct mr_ticket *ticket,
-                  const struct mr_kafka_record *record)
+                  const struct mr_kafka_record *record, const struct mr_envelope *envelope)
 {
     struct mr_error err = {0};
-    bool id_readable = false;
-    const struct mr_request_topic *topic =
-        &intake->options.config->request_topics[ticket->topic_index];
-    enum mr_status status = decode(intake, ticket, record, &id_readable, &err);
-    set_times(ticket, record, topic->queue_limit_ns);
+    struct mr_decoded decoded;
+    const struct mr_config *config = intake->options.config;
+    const struct mr_request_topic *topic = &config->request_topics[ticket->topic_index];
+    struct mr_decode_options options = {.default_max_tokens = config->default_max_tokens,
+                                        .record_bytes_max = (size_t)config->max_record_bytes,
+                                        .strict = config->strict || topic->strict,
+                                        .now_ms = mr_clock_unix_ms()};
+    enum mr_status status = mr_decode_record(&decoded, envelope, record, &options, &err);
+    memcpy(ticket->id, decoded.address.id, sizeof ticket->id);
+    ticket->encoding = decoded.address.encoding;
+    ticket->intake.request = decoded.request;
+    set_times(ticket, record, decoded.deadline_ms, topic->queue_limit_ns);
     if (status != MR_OK) {
         bool dead = is_dead_letter(status);
-        refuse(intake, ticket, dead ? record : NULL, id_readable || !dead, &err);
+        refuse(intake, ticket, dead ? record : NULL, decoded.address.id_readable || !dead, &err);
         return;
     }
+    if (decoded.request->unknown_fields > 0)
+        mr_metrics_add(intake->targets.metrics, MR_COUNTER_UNKNOWN_FIELDS,
+                       decoded.request->unknown_fields);
     ticket->intake.priority = ticket->intake.request->priority + topic->priority;
     status = examine(intake, ticket, record, &err);
     if (status == MR_OK) {
@@ -421,12 +319,13 @@ static void admit(struct mr_intake *intake, struct mr_ticket *ticket,
 
 static struct mr_ticket *make_ticket(struct mr_intake *intake, struct mr_partition *lane,
                                      const struct mr_kafka_record *record,
+                                     const struct mr_envelope *envelope,
                                      struct mr_ledger_history history)
 {
     struct mr_error err = {0};
     struct mr_ticket *ticket = NULL;
     const struct mr_config *config = intake->options.config;
-    if (mr_ticket_create(&ticket, record, &config->reply_topics, &err) != MR_OK) {
+    if (mr_ticket_create(&ticket, record, envelope, &err) != MR_OK) {
         mr_intake_fail(intake, &err);
         return NULL;
     }
@@ -471,8 +370,10 @@ bool mr_intake_accept(struct mr_intake *intake, const struct mr_kafka_record *re
         intake->stats.redelivered++;
         mr_metrics_add(intake->targets.metrics, MR_COUNTER_REDELIVERIES, 1);
     }
-    struct mr_ticket *ticket = make_ticket(intake, lane, record, history);
-    if (ticket) admit(intake, ticket, record);
+    struct mr_envelope envelope;
+    mr_envelope_read(&envelope, record, &intake->options.config->reply_topics);
+    struct mr_ticket *ticket = make_ticket(intake, lane, record, &envelope, history);
+    if (ticket) admit(intake, ticket, record, &envelope);
     return true;
 }
 
@@ -482,8 +383,7 @@ static struct mr_ticket *take_parked(struct mr_intake *intake, struct mr_text id
 {
     for (struct mr_ticket **link = &intake->parked; *link; link = &(*link)->intake.next) {
         struct mr_ticket *ticket = *link;
-        if (strlen(ticket->id) != id.length || memcmp(ticket->id, id.bytes, id.length) != 0)
-            continue;
+        if (!mr_text_is(id, ticket->id)) continue;
         *link = ticket->intake.next;
         ticket->intake.next = NULL;
         intake->parked_count--;

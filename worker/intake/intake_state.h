@@ -13,6 +13,7 @@
 #include "worker/kafka/kafka_in.h"
 #include "worker/kafka/kafka_reader.h"
 #include "worker/ticket/messages.h"
+#include "worker/ticket/ticket_table.h"
 
 #include <pthread.h>
 
@@ -79,6 +80,5 @@ void mr_intake_handle_mail(struct mr_intake *intake);
 /* One round of mail, cancels and records, without the consumer's events and without a commit; true
  * when there is more. */
 bool mr_intake_go_on(struct mr_intake *intake);
-struct mr_log_place mr_intake_place(const struct mr_ticket *ticket);
 
 #endif

@@ -1,8 +1,8 @@
 #include "worker/intake/recovery.h"
 
 #include "worker/base/clock.h"
+#include "worker/kafka/header_names.h"
 #include "worker/kafka/kafka_reader.h"
-#include "worker/publish/answer.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -7,11 +7,7 @@
 #define MR_WORKER_PUBLISH_ANSWER_H
 
 #include "worker/ticket/messages.h"
-
-/* The record that ends a request says whose: topic/partition/offset of the request, and the group
- * that consumed it. A dead letter has them only when there is no result. */
-#define MR_HEADER_SOURCE "millrace-source"
-#define MR_HEADER_GROUP  "millrace-group"
+#include "worker/ticket/ticket.h"
 
 /* What is the same in all records of a worker; borrowed. */
 struct mr_answer_source {

@@ -3,17 +3,7 @@
 #include "codec/check.h"
 #include "worker/kafka/kafka_out.h"
 
-#include <string.h>
-
 #define REPLY_TIMEOUT_MS 5000u
-
-struct mr_log_place mr_ending_place(const struct mr_ticket *ticket)
-{
-    return (struct mr_log_place){.req_id = {ticket->id, strlen(ticket->id)},
-                                 .topic = {ticket->topic, strlen(ticket->topic)},
-                                 .partition = ticket->partition,
-                                 .offset = ticket->offset};
-}
 
 static const struct mr_refusal_mail *refusal_of(const struct mr_ticket *ticket)
 {
@@ -29,7 +19,7 @@ static bool reply_exists(const struct mr_ticket *ticket, struct mr_kafka_out *ou
     enum mr_status status =
         mr_kafka_out_partitions(out, ticket->reply_topic, REPLY_TIMEOUT_MS, &count, &err);
     if (status == MR_OK && count > 0 && ticket->reply_partition < (int64_t)count) return true;
-    struct mr_log_place place = mr_ending_place(ticket);
+    struct mr_log_place place = mr_ticket_log_place(ticket);
     mr_log_write(log, MR_LOG_WARN, &place, "no reply: topic %s has %u partitions",
                  ticket->reply_topic, count);
     return false;

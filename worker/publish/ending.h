@@ -18,8 +18,6 @@ struct mr_ending_stats {
     uint64_t results, replies, dead_letters;
 };
 
-struct mr_log_place mr_ending_place(const struct mr_ticket *ticket);
-
 /* The ticket's ending asks for this record. A reply only if its topic exists, which is asked of the
  * broker: it is never created, and librdkafka before 2.12 frees headers twice when the partition
  * asked for does not exist. */

@@ -156,7 +156,7 @@ static void produce_tokens(struct mr_publish *publish, struct mr_tokens_mail *ma
         if (status != MR_OK) ticket->publish.tokens_pending--;
     }
     if (status != MR_OK) {
-        struct mr_log_place place = mr_ending_place(ticket);
+        struct mr_log_place place = mr_ticket_log_place(ticket);
         publish->stats.tokens_lost++;
         ticket->publish.tokens_lost = true;
         mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "token record lost: %s",
@@ -191,7 +191,7 @@ static void produce_part(struct mr_publish *publish, struct mr_ticket *ticket, e
         produce_part(publish, ticket, kind, true);
         return;
     }
-    struct mr_log_place place = mr_ending_place(ticket);
+    struct mr_log_place place = mr_ticket_log_place(ticket);
     mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "record not written: %s", err.detail);
     if (kind == MR_PART_REPLY)
         part->pending = false;
@@ -317,7 +317,7 @@ static void on_tokens_reported(struct mr_publish *publish, struct mr_ticket *tic
     publish->stats.tokens_lost++;
     if (ticket->publish.tokens_lost) return;
     ticket->publish.tokens_lost = true;
-    struct mr_log_place place = mr_ending_place(ticket);
+    struct mr_log_place place = mr_ticket_log_place(ticket);
     mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "token record lost: %s", reason);
 }
 

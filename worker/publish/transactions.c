@@ -28,7 +28,7 @@ struct mr_transactions {
 static void give_up_part(struct mr_transactions *settle, struct mr_ticket_part *part,
                          const struct mr_error *reason)
 {
-    struct mr_log_place place = mr_ending_place(part->ticket);
+    struct mr_log_place place = mr_ticket_log_place(part->ticket);
     mr_log_write(settle->options.log, MR_LOG_ERROR, &place, "record not written: %s",
                  reason->detail);
     if (part->kind == MR_PART_REPLY)

@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "worker/base/clock.h"
 #include "worker/ticket/messages.h"
+#include "worker/ticket/ticket.h"
 
 #include <inttypes.h>
 #include <pthread.h>

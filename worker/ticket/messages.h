@@ -5,9 +5,13 @@
 #ifndef MR_WORKER_TICKET_MESSAGES_H
 #define MR_WORKER_TICKET_MESSAGES_H
 
+#include "codec/records/request.h"
 #include "codec/records/result.h"
-#include "ops/model.h"
-#include "worker/ticket/ticket.h"
+#include "ops/sampling/sample.h"
+#include "worker/base/mailbox.h"
+#include "worker/kafka/kafka_record.h"
+
+struct mr_ticket;
 
 enum mr_mail_kind {
     /* to publish */

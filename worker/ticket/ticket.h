@@ -10,17 +10,15 @@
 
 #include "codec/limits.h"
 #include "codec/records/request.h"
+#include "worker/base/log.h"
 #include "worker/base/mailbox.h"
-#include "worker/kafka/kafka_record.h"
+#include "worker/ticket/envelope.h"
 
 #include <stdatomic.h>
-
-#define MR_TICKET_ECHOES_MAX ((size_t)8)
 
 struct mr_partition;
 struct mr_write_gate;
 struct mr_ticket;
-struct mr_text_list;
 struct mr_trail;
 struct mr_found_mail;
 struct mr_refusal_mail;
@@ -94,10 +92,10 @@ struct mr_ticket {
     uint32_t attempt;
     int32_t generation; /* of the group, in which the partition came; -1: no group */
     enum mr_encoding encoding;
-    struct mr_kafka_header echo[MR_TICKET_ECHOES_MAX]; /* correlation id, trace context */
+    struct mr_kafka_header echo[MR_ECHOES]; /* [echo_count], copied from the envelope */
     size_t echo_count;
     const char *reply_topic; /* NULL: none asked for, or not allowed */
-    int32_t reply_partition; /* -1: by key */
+    int32_t reply_partition; /* -1: chosen by the key */
     uint64_t arrival_ns;
     double waited_ms;           /* in Kafka, by the record's timestamp; negative: unknown */
     atomic_bool dropped;        /* nothing more may be published for it */
@@ -116,29 +114,16 @@ struct mr_ticket {
 #define MR_TICKET_OF(mail, member)                                                                 \
     ((struct mr_ticket *)(void *)((char *)(mail)-offsetof(struct mr_ticket, member)))
 
-/* Copies the headers that go back unchanged, and the reply topic and partition if `allowed` lists
- * the topic (an entry ending in `*` allows a prefix). */
+/* Copies from the envelope the headers to echo and where to reply. */
 enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_record *record,
-                                const struct mr_text_list *allowed, struct mr_error *err);
-/* ticket may be NULL. Frees the request and the ending it still owns, not its followers. */
+                                const struct mr_envelope *envelope, struct mr_error *err);
+/* Frees the request and the messages that the ticket still owns, not its followers. ticket may be
+ * NULL. */
 void mr_ticket_destroy(struct mr_ticket *ticket);
 
-/* ---- the table of tickets in flight, by id ---- */
-
-struct mr_ticket_table;
-
-enum mr_status mr_ticket_table_create(struct mr_ticket_table **out, uint32_t count_max,
-                                      struct mr_error *err);
-/* Must be empty. */
-void mr_ticket_table_destroy(struct mr_ticket_table *table);
-/* The id must not be in the table; there must be room. */
-void mr_ticket_table_add(struct mr_ticket_table *table, struct mr_ticket *ticket);
-struct mr_ticket *mr_ticket_table_find(const struct mr_ticket_table *table, struct mr_text id);
-void mr_ticket_table_remove(struct mr_ticket_table *table, struct mr_ticket *ticket);
-uint32_t mr_ticket_table_count(const struct mr_ticket_table *table);
-/* Calls visit for each; visit may remove the ticket it is given. */
-void mr_ticket_table_each(struct mr_ticket_table *table,
-                          void (*visit)(void *context, struct mr_ticket *ticket), void *context);
-void mr_ticket_table_check(const struct mr_ticket_table *table);
+/* The request's id. */
+struct mr_text mr_ticket_id(const struct mr_ticket *ticket);
+/* The request in a log line. */
+struct mr_log_place mr_ticket_log_place(const struct mr_ticket *ticket);
 
 #endif

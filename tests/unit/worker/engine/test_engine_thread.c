@@ -3,6 +3,7 @@
 #include "tests/fakes/fake_request.h"
 #include "tests/unit/worker/serving.h"
 #include "worker/ticket/messages.h"
+#include "worker/ticket/ticket.h"
 
 #include <stdatomic.h>
 #include <time.h>

@@ -4,6 +4,7 @@
 #include "tests/unit/worker/producing.h"
 #include "tests/unit/worker/serving.h"
 #include "worker/ticket/messages.h"
+#include "worker/ticket/ticket.h"
 
 #include <stdio.h>
 #include <time.h>

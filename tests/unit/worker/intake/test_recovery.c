@@ -2,7 +2,7 @@
 
 #include "tests/unit/worker/producing.h"
 #include "worker/base/clock.h"
-#include "worker/publish/answer.h"
+#include "worker/kafka/header_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 
 #include "tests/unit/worker/list_redis.h"
 #include "worker/ticket/messages.h"
+#include "worker/ticket/ticket.h"
 
 #define NOW_NS ((uint64_t)5000000000)
 

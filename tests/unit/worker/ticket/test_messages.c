@@ -1,5 +1,7 @@
 #include "worker/ticket/messages.h"
 
+#include "worker/ticket/ticket.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

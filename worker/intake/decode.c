@@ -1,0 +1,97 @@
+#include "worker/intake/decode.h"
+
+#include "codec/records/cloud_event.h"
+#include "codec/records/request_decode.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The input of the request decoder, and the memory that it borrows. */
+struct input {
+    struct mr_request_context context;
+    struct mr_text value;
+    struct mr_cloud_event event; /* structured mode */
+    char fallback_id[MR_ID_BYTES_MAX + 1];
+};
+
+static void fill_input(struct input *input, const struct mr_envelope *envelope,
+                       const struct mr_kafka_record *record,
+                       const struct mr_decode_options *options)
+{
+    *input = (struct input){.value = record->value};
+    snprintf(input->fallback_id, sizeof input->fallback_id, "%.80s/%" PRId32 "/%" PRId64,
+             record->topic, record->partition, record->offset);
+    input->context = (struct mr_request_context){
+        .key = record->key,
+        .event_id = envelope->event_id,
+        .fallback_id = {input->fallback_id, strlen(input->fallback_id)},
+        .content_type = envelope->content_type,
+        .timestamp_ms = record->timestamp_ms > 0 ? record->timestamp_ms : options->now_ms,
+        .now_ms = options->now_ms,
+        .default_max_tokens = options->default_max_tokens,
+        .record_bytes_max = options->record_bytes_max,
+        .strict = options->strict};
+}
+
+/* A CloudEvent in structured mode: its data is the request, and a request without an id gets the
+ * event's. */
+static enum mr_status open_event(struct input *input, struct mr_error *err)
+{
+    struct mr_request_context *context = &input->context;
+    if (!mr_cloud_event_is_structured(context->content_type)) return MR_OK;
+    enum mr_status status =
+        mr_cloud_event_open(input->value, context->record_bytes_max, &input->event, err);
+    input->value = input->event.data;
+    context->event_id = (struct mr_text){input->event.id, strlen(input->event.id)};
+    context->content_type = (struct mr_text){"application/json", 16};
+    return status;
+}
+
+/* What can be rejected without a look at the value. */
+static enum mr_status check_envelope(const struct mr_envelope *envelope, int64_t now_ms,
+                                     struct mr_error *err)
+{
+    if (envelope->oversized)
+        return mr_fail(err, MR_INVALID_REQUEST,
+                       "header %s: the headers to echo are larger than %zu bytes together",
+                       envelope->oversized, MR_ENVELOPE_ECHO_BYTES_MAX);
+    if (envelope->deadline_ms > 0 && envelope->deadline_ms <= now_ms)
+        return mr_fail(err, MR_DEADLINE_EXCEEDED, "the deadline passed before it was consumed");
+    return MR_OK;
+}
+
+/* A value whose address cannot be read is rejected for that reason, whatever the envelope says. */
+static enum mr_status decode(struct mr_decoded *decoded, const struct input *input,
+                             enum mr_status envelope_status, struct mr_error *err)
+{
+    struct mr_error unreadable;
+    if (envelope_status == MR_OK)
+        return mr_request_decode(&decoded->request, input->value, &input->context,
+                                 &decoded->address, err);
+    enum mr_status status =
+        mr_request_address(input->value, &input->context, &decoded->address, &unreadable);
+    if (status == MR_OK) return envelope_status;
+    if (err) *err = unreadable;
+    return status;
+}
+
+enum mr_status mr_decode_record(struct mr_decoded *decoded, const struct mr_envelope *envelope,
+                                const struct mr_kafka_record *record,
+                                const struct mr_decode_options *options, struct mr_error *err)
+{
+    struct input input;
+    *decoded = (struct mr_decoded){.deadline_ms = envelope->deadline_ms};
+    fill_input(&input, envelope, record, options);
+    enum mr_status status = open_event(&input, err);
+    if (status != MR_OK) {
+        mr_request_address(input.value, &input.context, &decoded->address, NULL);
+        return status;
+    }
+    status = decode(decoded, &input, check_envelope(envelope, options->now_ms, err), err);
+    if (status != MR_OK) return status;
+    int64_t field_ms = decoded->request->deadline_ms;
+    if (field_ms > 0 && (decoded->deadline_ms == 0 || field_ms < decoded->deadline_ms))
+        decoded->deadline_ms = field_ms;
+    return MR_OK;
+}

@@ -1,0 +1,27 @@
+/* ticket_table - the tickets that the engine has, by request id: a chained hash table. A ticket in
+ * the table is linked by its field intake.next.
+ *
+ * Owner:  intake thread. Memory: buckets for count_max tickets, made by _create; tickets are
+ *         borrowed. Errors: _create MR_NOMEM. */
+#ifndef MR_WORKER_TICKET_TICKET_TABLE_H
+#define MR_WORKER_TICKET_TICKET_TABLE_H
+
+#include "worker/ticket/ticket.h"
+
+struct mr_ticket_table;
+
+enum mr_status mr_ticket_table_create(struct mr_ticket_table **out, uint32_t count_max,
+                                      struct mr_error *err);
+/* Must be empty. */
+void mr_ticket_table_destroy(struct mr_ticket_table *table);
+/* The id must not be in the table; there must be room. */
+void mr_ticket_table_add(struct mr_ticket_table *table, struct mr_ticket *ticket);
+struct mr_ticket *mr_ticket_table_find(const struct mr_ticket_table *table, struct mr_text id);
+void mr_ticket_table_remove(struct mr_ticket_table *table, struct mr_ticket *ticket);
+uint32_t mr_ticket_table_count(const struct mr_ticket_table *table);
+/* Calls visit for each; visit may remove the ticket it is given. */
+void mr_ticket_table_each(struct mr_ticket_table *table,
+                          void (*visit)(void *context, struct mr_ticket *ticket), void *context);
+void mr_ticket_table_check(const struct mr_ticket_table *table);
+
+#endif
