@@ -269,7 +269,7 @@ def long(options, services):
     run.load(8, 0, lambda n: request(run.fleet, n, run.sizes["long_tokens"]), wait_s=600)
     while run.busy():
         run.pause(0.5)
-    rebalances = run.fleet.workers[0].said('"assigned ') + run.fleet.workers[0].said("gave back") - 1
+    rebalances = run.fleet.workers[0].said('"assigned ') + run.fleet.workers[0].said('"revoked ') - 1
     longest_ms = max((result["timings_ms"]["total"] for result in rig.records(run.fleet, "results")), default=0)
     run.finish()
     run.row.update(rebalances=rebalances, longest_ms=round(longest_ms))

@@ -49,8 +49,8 @@ static void log_engine(struct serving *serving, const struct mr_worker_stats *no
     const struct mr_engine_stats *before = &serving->before.engine.engine,
                                  *after = &now->engine.engine;
     char transactions[96];
-    describe_transactions(transactions, sizeof transactions, &serving->before.intake.settle,
-                          &now->intake.settle);
+    describe_transactions(transactions, sizeof transactions, &serving->before.intake.transactions,
+                          &now->intake.transactions);
     mr_log_info(
         serving->log,
         "%.0f prompt tok/s, %.0f output tok/s, running %u, waiting %u, KV pool %u %%, "

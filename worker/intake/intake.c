@@ -1,478 +1,339 @@
 #include "worker/intake/intake.h"
 
 #include "codec/check.h"
-#include "worker/base/clock.h"
-#include "worker/intake/intake_claims.h"
-#include "worker/intake/intake_record.h"
-#include "worker/intake/intake_resume.h"
 #include "worker/intake/intake_state.h"
-#include "worker/intake/intake_transactions.h"
+#include "worker/ticket/messages.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#define SECOND_NS         ((uint64_t)1000000000)
-#define CANCELS_MAX       16384u
-#define CANCEL_KEEP_NS    (600 * SECOND_NS)
-#define CANCEL_TIMEOUT_MS 5000u
-#define CANCEL_READ_NS    (5 * SECOND_NS)
-#define COMMIT_ANSWER_NS  (30 * SECOND_NS) /* then it counts as lost and is repeated */
-#define CALL_TICKS_MAX    60u
-#define REFRESH_NS        (MR_PARTITION_REFRESH_MS * (uint64_t)1000000)
-#define RECOVERY_MS       5000u
-#define TAKE_BURST        64u   /* records between two looks at everything else */
-#define IN_FLIGHT_MORE    4096u /* beside queued and running: refusals, followers */
-#define MAIL_COUNT_MAX    65536u
-#define MAIL_BYTES_MAX    ((size_t)16 << 20)
-
-void mr_intake_fail(struct mr_intake *intake, const struct mr_error *err)
-{
-    if (intake->failed) return;
-    intake->failed = true;
-    intake->options.failed(intake->options.context, err);
-}
+#define SECOND_NS      ((uint64_t)1000000000)
+#define CANCEL_READ_NS (5 * SECOND_NS)
+#define REFRESH_NS     (MR_PARTITION_REFRESH_MS * (uint64_t)1000000)
+#define HOLD_POLL_NS   ((uint64_t)2000000) /* between looks at the write gates */
+#define TAKE_BURST     16u                 /* records in one step */
 
 /* ---- commits ---- */
 
-void mr_intake_commit_by(struct mr_intake *intake, uint64_t when_ns)
-{
-    if (when_ns < intake->commit_due_ns) intake->commit_due_ns = when_ns;
-}
-
-size_t mr_intake_gather(struct mr_intake *intake, struct mr_kafka_commit *commits)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < mr_partitions_count(intake->lanes); i++)
-        if (mr_partition_commit(mr_partitions_at(intake->lanes, i), intake->since_ms,
-                                &commits[count]))
-            count++;
-    return count;
-}
-
-void mr_intake_commit(struct mr_intake *intake, uint32_t timeout_ms)
+static void commit(struct mr_intake *intake, uint64_t now_ns)
 {
     struct mr_error err = {0};
-    if (intake->targets.settle) {
-        mr_intake_settle(intake, timeout_ms);
+    struct mr_kafka_consumer_port *consumer = &intake->consumer;
+    struct mr_commit_schedule *schedule = &intake->schedule;
+    if (intake->exactly_once.transactions) {
+        if (mr_exactly_once_seal(&intake->exactly_once))
+            mr_exactly_once_start(&intake->exactly_once, consumer->membership(consumer->self),
+                                  now_ns);
         return;
     }
-    intake->commit_due_ns = UINT64_MAX;
-    size_t count = mr_intake_gather(intake, intake->commits);
+    size_t count = mr_commit_schedule_gather(schedule);
     if (count == 0) return;
-    intake->stats.commits++;
-    mr_metrics_add(intake->targets.metrics, MR_COUNTER_COMMITS, 1);
-    intake->committed_ns = mr_clock_ns();
-    intake->committing = true;
-    intake->committing_ns = intake->committed_ns;
-    enum mr_status status =
-        mr_kafka_in_commit(intake->in, intake->commits, count, timeout_ms, &err);
-    if (timeout_ms > 0 || status != MR_OK) mr_intake_committed(intake, status, err.detail);
+    mr_commit_schedule_sent(schedule, now_ns);
+    enum mr_status status = consumer->commit(consumer->self, schedule->batch, count, &err);
+    if (status != MR_OK) mr_commit_schedule_finished(schedule, status, err.detail, now_ns);
 }
 
-/* A call of the library that does not come back. Told by this thread's seconds: the process may
- * have been stopped for longer. */
-static void watch_settle(struct mr_intake *intake)
+static void commit_if_due(struct mr_intake *intake, uint64_t now_ns)
 {
-    struct mr_error err;
-    uint64_t call_ns = mr_transactions_call_ns(intake->targets.settle);
-    bool same = call_ns > 0 && call_ns == intake->call_ns;
-    intake->call_ticks = same ? intake->call_ticks + 1 : 0;
-    intake->call_ns = call_ns;
-    if (intake->call_ticks < CALL_TICKS_MAX) return;
-    mr_fail(&err, MR_BACKEND, "a transaction does not come to its end");
-    mr_intake_fail(intake, &err);
+    struct mr_exactly_once *exactly_once = &intake->exactly_once;
+    if (exactly_once->transactions)
+        mr_exactly_once_poll(exactly_once, now_ns);
+    else
+        mr_commit_schedule_expire(&intake->schedule, now_ns);
+    /* A request that a revocation waits for ends with its transaction. */
+    if (intake->ownership.revocation == MR_REVOCATION_DRAINING && exactly_once->ready)
+        mr_commit_schedule_by(&intake->schedule, now_ns);
+    if (mr_commit_schedule_is_due(&intake->schedule, now_ns)) commit(intake, now_ns);
 }
 
-static void commit_if_due(struct mr_intake *intake)
+/* ---- rebalances ---- */
+
+/* Commits everything new; with transactions again while requests become ready. True when there is
+ * nothing to wait for any more. */
+static bool commit_revocation(struct mr_intake *intake, uint64_t now_ns)
 {
-    if (intake->targets.settle) mr_intake_settled(intake, 0);
-    uint64_t now_ns = mr_clock_ns();
-    if (intake->committing && !intake->targets.settle &&
-        now_ns - intake->committing_ns > COMMIT_ANSWER_NS)
-        mr_intake_committed(intake, MR_TIMEOUT, "no answer");
-    if (!intake->committing && now_ns >= intake->commit_due_ns) mr_intake_commit(intake, 0);
+    struct mr_commit_schedule *schedule = &intake->schedule;
+    if (schedule->pending) {
+        if (now_ns < intake->ownership.deadline_ns) return false;
+        if (!intake->exactly_once.transactions)
+            mr_commit_schedule_finished(schedule, MR_TIMEOUT, "no answer", now_ns);
+        return true;
+    }
+    bool more = intake->exactly_once.ready && schedule->outcome == MR_OK;
+    if (intake->revocation_sent && !more) return true;
+    if (intake->revocation_sent && now_ns >= intake->ownership.deadline_ns) return true;
+    intake->revocation_sent = true;
+    commit(intake, now_ns);
+    return !schedule->pending;
 }
 
-/* ---- the loop ---- */
-
-/* Read before the mail: a request that leaves publish meanwhile has its message in the mailbox. */
-static void read_since(struct mr_intake *intake)
+static void complete_rebalance(struct mr_intake *intake)
 {
-    int64_t now_ms = mr_clock_unix_ms();
+    if (intake->rebalancing) intake->consumer.complete_rebalance(intake->consumer.self);
+    intake->rebalancing = false;
+}
+
+static void advance_revocation(struct mr_intake *intake, const struct mr_time *now)
+{
+    struct mr_ownership *ownership = &intake->ownership;
+    if (ownership->revocation == MR_REVOCATION_NONE) return;
+    mr_ownership_release(ownership, now);
+    if (ownership->revocation == MR_REVOCATION_COMMITTING && commit_revocation(intake, now->ns))
+        mr_ownership_committed(ownership);
+    if (ownership->revocation != MR_REVOCATION_COMPLETE) return;
+    intake->revocation_sent = false;
+    mr_ownership_complete(ownership);
+    complete_rebalance(intake);
+}
+
+static void handle_event(struct mr_intake *intake, const struct mr_kafka_event *event,
+                         const struct mr_time *now)
+{
+    struct mr_ownership *ownership = &intake->ownership;
+    if (event->kind == MR_KAFKA_EVENT_COMMITTED) {
+        if (!intake->exactly_once.transactions)
+            mr_commit_schedule_finished(&intake->schedule, event->status, event->reason, now->ns);
+        return;
+    }
+    intake->rebalancing = true;
+    if (event->kind == MR_KAFKA_EVENT_ASSIGNED) {
+        mr_ownership_assign(ownership, event->claims, event->claim_count, now);
+        complete_rebalance(intake);
+    } else {
+        mr_ownership_revoke(ownership, event->claims, event->claim_count, event->how, now);
+    }
+}
+
+static void serve_consumer(struct mr_intake *intake, const struct mr_time *now)
+{
+    struct mr_error err = {0};
+    struct mr_kafka_event event;
+    struct mr_kafka_consumer_port *consumer = &intake->consumer;
+    if (consumer->serve(consumer->self, &err) != MR_OK) mr_fault_raise(&intake->fault, &err);
+    /* Before an assignment: its claims may contain what a transaction has just committed. */
+    if (intake->exactly_once.transactions) mr_exactly_once_poll(&intake->exactly_once, now->ns);
+    while (intake->leaving == MR_INTAKE_STAYS && consumer->next_event(consumer->self, &event))
+        handle_event(intake, &event, now);
+    while (intake->leaving != MR_INTAKE_STAYS && consumer->next_event(consumer->self, &event))
+        if (event.kind == MR_KAFKA_EVENT_COMMITTED) handle_event(intake, &event, now);
+    if (intake->ownership.revocation != MR_REVOCATION_NONE && consumer->is_lost(consumer->self))
+        mr_ownership_lose(&intake->ownership);
+}
+
+/* ---- messages and cancels ---- */
+
+/* Read before the mail: a result that publish forgets meanwhile has its message in the mailbox. */
+static void read_since(struct mr_intake *intake, int64_t now_ms)
+{
     int64_t oldest_ms = atomic_load(&intake->oldest_ms);
-    intake->since_ms = oldest_ms > 0 && oldest_ms < now_ms ? oldest_ms : now_ms;
+    intake->schedule.since_ms = oldest_ms > 0 && oldest_ms < now_ms ? oldest_ms : now_ms;
 }
 
-void mr_intake_handle_mail(struct mr_intake *intake)
+static void handle_mail(struct mr_intake *intake, const struct mr_time *now)
 {
-    read_since(intake);
+    struct mr_admission *admission = &intake->admission;
+    read_since(intake, now->unix_ms);
     for (struct mr_mail *mail = mr_mailbox_take(intake->mailbox), *next; mail; mail = next) {
         next = mail->next;
         if (mail->kind == MR_MAIL_FOUND) {
-            mr_intake_found(intake, (struct mr_found_mail *)mail);
+            if (mr_lookups_finish(&intake->lookups, (struct mr_found_mail *)mail))
+                intake->flight.retry_parked = true;
         } else if (mail->kind == MR_MAIL_STARTED) {
-            mr_intake_started(intake, MR_TICKET_OF(mail, started));
+            mr_admission_started(admission, MR_TICKET_OF(mail, started));
         } else if (mail->kind == MR_MAIL_DONE) {
-            mr_intake_done(intake, MR_TICKET_OF(mail, done));
+            mr_admission_done(admission, MR_TICKET_OF(mail, done));
         } else if (mail->kind == MR_MAIL_READY) {
-            mr_intake_ready(intake, MR_TICKET_OF(mail, done));
+            mr_exactly_once_ready(&intake->exactly_once, MR_TICKET_OF(mail, done));
         } else {
             MR_ASSERT(mail->kind == MR_MAIL_RETURNED);
-            mr_intake_returned(intake, MR_TICKET_OF(mail, done));
+            mr_admission_returned(admission, MR_TICKET_OF(mail, done));
         }
     }
 }
 
-static void handle_cancels(struct mr_intake *intake)
+static void handle_cancels(struct mr_intake *intake, const struct mr_time *now)
 {
     struct mr_kafka_record record;
-    int64_t oldest_ms = mr_clock_unix_ms() - (int64_t)(CANCEL_KEEP_NS / 1000000);
-    while (intake->cancels && mr_kafka_reader_take(intake->cancels, 0, &record))
+    struct mr_kafka_reader_port *cancels = &intake->cancels;
+    int64_t oldest_ms = now->unix_ms - (int64_t)(MR_CANCEL_KEEP_NS / 1000000);
+    while (cancels->self && cancels->take(cancels->self, &record))
         if (record.timestamp_ms <= 0 || record.timestamp_ms > oldest_ms)
-            mr_intake_cancel(intake, &record);
+            mr_admission_cancel(&intake->admission, &record, now);
 }
 
-/* Requests are taken when the cancels of before are known: one of them may be a request's own. A
- * reader that does not get there is not waited for without end. */
-static bool awaits_cancels(struct mr_intake *intake)
+/* No request is taken before the cancels from before the start are read: one of them may be the
+ * request's. A cancel topic that cannot be read holds requests up for CANCEL_READ_NS. */
+static bool awaits_cancels(struct mr_intake *intake, uint64_t now_ns)
 {
+    struct mr_kafka_reader_port *cancels = &intake->cancels;
     if (intake->cancels_read) return false;
-    bool behind = intake->cancels && mr_kafka_reader_is_behind(intake->cancels);
-    intake->cancels_read = !behind || mr_clock_ns() > intake->started_ns + CANCEL_READ_NS;
+    if (intake->opened_ns == 0) intake->opened_ns = now_ns;
+    bool behind = cancels->self && cancels->is_behind(cancels->self);
+    intake->cancels_read = !behind || now_ns > intake->opened_ns + CANCEL_READ_NS;
     return !intake->cancels_read;
 }
 
-/* Which tenants the engine has room for. For the others it shall ring, by `hungry`, when it has. */
-static void look_for_room(struct mr_intake *intake)
+/* ---- records ---- */
+
+/* Reads which tenants the engine has room for. For the others the engine rings the wake when it
+ * has. */
+static void read_room(struct mr_intake *intake)
 {
+    struct mr_admission *admission = &intake->admission;
     uint32_t tenants = intake->options.config->tenant_count;
     uint64_t all = tenants >= 64 ? UINT64_MAX : ((uint64_t)1 << (tenants > 0 ? tenants : 1)) - 1;
-    intake->room = mr_engine_room(intake->targets.engine);
-    if ((intake->room & all) == all) return;
-    atomic_fetch_or(&intake->hungry, all & ~intake->room);
-    intake->room = mr_engine_room(intake->targets.engine); /* made before hungry was seen */
+    admission->room = mr_engine_room(admission->engine);
+    if ((admission->room & all) == all) return;
+    atomic_fetch_or(&intake->blocked_tenants, all & ~admission->room);
+    admission->room = mr_engine_room(admission->engine); /* freed before the bits were seen */
 }
 
-static bool has_room(struct mr_intake *intake)
+static bool has_room(struct mr_intake *intake, uint64_t now_ns)
 {
-    if (intake->failed || intake->in_flight >= intake->in_flight_max) return false;
-    if (awaits_cancels(intake)) return false;
-    if (intake->parked_count >= MR_INTAKE_PARKED_MAX) return false;
-    if (intake->asking_bytes >= MR_INTAKE_ASKING_BYTES_MAX) return false;
-    if (!mr_mailbox_has_room(intake->targets.publish)) return false;
-    look_for_room(intake);
-    return intake->room != 0;
+    if (intake->fault.raised || mr_flight_is_full(&intake->flight)) return false;
+    if (awaits_cancels(intake, now_ns)) return false;
+    if (intake->lookups.bytes >= MR_LOOKUP_BYTES_MAX) return false;
+    if (!mr_mailbox_has_room(intake->admission.publish)) return false;
+    read_room(intake);
+    return intake->admission.room != 0;
 }
 
 /* True when there may be more. */
-static bool take_records(struct mr_intake *intake)
+static bool take_records(struct mr_intake *intake, const struct mr_time *now)
 {
     struct mr_kafka_record record;
+    struct mr_kafka_consumer_port *consumer = &intake->consumer;
     size_t topic_index = 0;
     for (unsigned i = 0; i < TAKE_BURST; i++) {
-        if (!has_room(intake)) return false;
-        if (!mr_kafka_in_take(intake->in, mr_intake_may_take, &record, &topic_index)) return false;
-        mr_intake_accept(intake, &record, topic_index);
+        if (!has_room(intake, now->ns)) return false;
+        if (!consumer->take(consumer->self, mr_admission_may_take, &intake->admission, &record,
+                            &topic_index))
+            return false;
+        if (!mr_admission_accept(&intake->admission, &record, topic_index, now))
+            consumer->put_back(consumer->self);
     }
     return true;
 }
 
-bool mr_intake_go_on(struct mr_intake *intake)
+static bool admit(struct mr_intake *intake, const struct mr_time *now)
 {
-    mr_intake_handle_mail(intake);
-    if (intake->recovery) mr_intake_recovered(intake);
-    handle_cancels(intake);
-    if (atomic_load(&intake->draining)) return false;
-    if (intake->targets.resume) mr_intake_expire_asking(intake, mr_clock_ns());
-    if (intake->retry_parked) mr_intake_retry_parked(intake);
-    return take_records(intake);
+    struct mr_flight *flight = &intake->flight;
+    if (intake->admission.draining) return false;
+    if (mr_lookups_expire(&intake->lookups, flight->parked, now->ns)) flight->retry_parked = true;
+    if (flight->retry_parked) mr_admission_retry_parked(&intake->admission, now);
+    return take_records(intake, now);
 }
+
+/* ---- leaving ---- */
+
+/* The engine and publish have ended. Everything that still runs is handed back. */
+static void begin_leaving(struct mr_intake *intake, const struct mr_time *now)
+{
+    intake->leaving = MR_INTAKE_LEAVES;
+    mr_admission_forget_engine(&intake->admission);
+    handle_mail(intake, now);
+    mr_admission_release(&intake->admission, NULL);
+    intake->revocation_sent = false;
+    mr_ownership_revoke_all(&intake->ownership, now);
+}
+
+static void leave_if_requested(struct mr_intake *intake, const struct mr_time *now)
+{
+    if (intake->leaving == MR_INTAKE_STAYS && atomic_load(&intake->leave_requested))
+        begin_leaving(intake, now);
+    else if (intake->leaving == MR_INTAKE_LEAVES &&
+             intake->ownership.revocation == MR_REVOCATION_NONE)
+        intake->leaving = MR_INTAKE_HAS_LEFT;
+}
+
+/* ---- the step ---- */
 
 static void show_lag(struct mr_intake *intake)
 {
-    for (size_t i = 0; i < mr_partitions_count(intake->lanes); i++) {
-        const struct mr_partition *lane = mr_partitions_at(intake->lanes, i);
-        if (lane->state != MR_PARTITION_OWNED) continue;
-        int64_t next = mr_offset_ledger_next(lane->ledger);
-        int64_t unread = mr_kafka_in_unread(intake->in, lane->topic_index, lane->partition);
-        mr_metrics_set_lag(
-            intake->targets.metrics, intake->options.config->request_topics[lane->topic_index].name,
-            lane->partition, unread, next < 0 ? -1 : next - mr_offset_ledger_base(lane->ledger));
+    struct mr_kafka_consumer_port *consumer = &intake->consumer;
+    for (size_t i = 0; i < mr_partitions_count(intake->partitions); i++) {
+        const struct mr_partition *partition = mr_partitions_at(intake->partitions, i);
+        if (partition->state != MR_PARTITION_OWNED) continue;
+        int64_t next = mr_offset_ledger_next(partition->ledger);
+        int64_t unread =
+            consumer->unread(consumer->self, partition->topic_index, partition->number);
+        int64_t uncommitted = next < 0 ? -1 : next - mr_offset_ledger_base(partition->ledger);
+        mr_metrics_set_lag(intake->admission.metrics,
+                           intake->options.config->request_topics[partition->topic_index].name,
+                           partition->number, unread, uncommitted);
     }
+}
+
+static void fill_stats(struct mr_intake *intake, struct mr_intake_stats *stats)
+{
+    const struct mr_admission_stats *admission = &intake->admission.stats;
+    stats->records = admission->records;
+    stats->refused = admission->refused;
+    stats->dead_lettered = admission->dead_lettered;
+    stats->duplicates = admission->duplicates;
+    stats->redelivered = admission->redelivered + intake->lookups.redelivered;
+    stats->finished_before = admission->finished_before;
+    stats->cancelled = admission->cancelled;
+    stats->commits = intake->schedule.commits;
+    stats->commit_failures = intake->schedule.failures;
+    stats->rebalances = intake->ownership.rebalances;
+    stats->assigned = intake->ownership.assigned;
+    stats->in_flight = intake->flight.count;
+    stats->parked = intake->flight.parked_count;
+    stats->partitions = (uint32_t)intake->consumer.partition_count(intake->consumer.self);
 }
 
 static void show_stats(struct mr_intake *intake, bool ticked)
 {
+    struct mr_transactions *transactions = intake->exactly_once.transactions;
+    struct mr_intake_stats stats = intake->shown; /* no other thread writes it */
+    fill_stats(intake, &stats);
     if (ticked) {
-        intake->stats.backlog = mr_kafka_in_backlog(intake->in);
-        if (intake->targets.settle)
-            intake->stats.settle = mr_transactions_stats(intake->targets.settle);
+        stats.backlog = intake->consumer.backlog(intake->consumer.self);
+        if (transactions) stats.transactions = mr_transactions_stats(transactions);
         show_lag(intake);
     }
-    intake->stats.in_flight = intake->in_flight;
-    intake->stats.parked = intake->parked_count;
-    intake->stats.partitions = (uint32_t)mr_kafka_in_partition_count(intake->in);
+    bool left = intake->leaving == MR_INTAKE_HAS_LEFT;
     pthread_mutex_lock(&intake->mutex);
-    intake->shown = intake->stats;
-    if (atomic_load(&intake->draining) && !intake->drained) {
-        intake->drained = true;
-        pthread_cond_broadcast(&intake->drained_changed);
-    }
+    intake->shown = stats;
+    bool changed = intake->admission.draining != intake->drained || left != intake->left;
+    intake->drained = intake->admission.draining;
+    intake->left = left;
+    if (changed) pthread_cond_broadcast(&intake->changed);
     pthread_mutex_unlock(&intake->mutex);
 }
 
-/* One round of everything there is to do; true when there is more. */
-static bool work(struct mr_intake *intake, bool ticked)
+static void tick(struct mr_intake *intake, uint64_t now_ns)
 {
-    struct mr_error err = {0};
-    if (mr_kafka_in_serve(intake->in, &err) != MR_OK) mr_intake_fail(intake, &err);
-    if (ticked && intake->parked) intake->retry_parked = true;
-    bool more = mr_intake_go_on(intake);
-    if (ticked && mr_clock_ns() - intake->committed_ns >= REFRESH_NS) intake->commit_due_ns = 0;
-    if (ticked && intake->targets.settle) watch_settle(intake);
-    commit_if_due(intake);
+    if (intake->flight.parked) intake->flight.retry_parked = true;
+    if (now_ns - intake->schedule.sent_ns >= REFRESH_NS) intake->schedule.due_ns = 0;
+    if (intake->exactly_once.transactions) mr_exactly_once_tick(&intake->exactly_once);
+}
+
+static uint64_t next_ns(const struct mr_intake *intake, uint64_t now_ns)
+{
+    uint64_t due_ns = now_ns + SECOND_NS, state_ns = mr_ownership_due_ns(&intake->ownership);
+    if (!intake->schedule.pending && intake->schedule.due_ns < due_ns)
+        due_ns = intake->schedule.due_ns;
+    if (intake->lookups.due_ns < due_ns) due_ns = intake->lookups.due_ns;
+    if (intake->ownership.revocation == MR_REVOCATION_HOLDING) state_ns = now_ns + HOLD_POLL_NS;
+    return state_ns < due_ns ? state_ns : due_ns;
+}
+
+uint64_t mr_intake_step(struct mr_intake *intake, struct mr_time now)
+{
+    if (intake->leaving == MR_INTAKE_HAS_LEFT) return UINT64_MAX;
+    bool ticked = now.ns - intake->tick_ns >= SECOND_NS;
+    if (ticked) intake->tick_ns = now.ns;
+    intake->admission.draining = atomic_load(&intake->draining);
+    serve_consumer(intake, &now);
+    if (ticked) tick(intake, now.ns);
+    leave_if_requested(intake, &now);
+    mr_ownership_hold(&intake->ownership, &now);
+    handle_mail(intake, &now);
+    mr_ownership_recover(&intake->ownership, now.ns);
+    handle_cancels(intake, &now);
+    bool more = admit(intake, &now);
+    commit_if_due(intake, now.ns);
+    advance_revocation(intake, &now);
+    leave_if_requested(intake, &now);
     show_stats(intake, ticked);
-    return more;
-}
-
-static uint64_t sleep_ns(const struct mr_intake *intake)
-{
-    uint64_t now_ns = mr_clock_ns(), due_ns = now_ns + SECOND_NS;
-    if (!intake->committing && intake->commit_due_ns < due_ns) due_ns = intake->commit_due_ns;
-    if (intake->asking_due_ns < due_ns) due_ns = intake->asking_due_ns;
-    return due_ns > now_ns ? due_ns - now_ns : 0;
-}
-
-/* The engine and publish have ended: what they acknowledged counts, the rest is handed back. */
-static void finish(struct mr_intake *intake)
-{
-    intake->targets.engine = NULL;
-    mr_intake_handle_mail(intake);
-    mr_intake_release_all(intake);
-    intake->closed_well = mr_kafka_in_close(intake->in, intake->close_timeout_ms);
-    mr_kafka_reader_destroy(intake->cancels);
-    mr_recovery_destroy(intake->recovery);
-    mr_transactions_destroy(intake->targets.settle);
-    mr_intake_drop_ready(intake);
-    mr_intake_drop_all(intake);
-    mr_intake_end_asking(intake);
-}
-
-static void *run(void *argument)
-{
-    struct mr_intake *intake = argument;
-    bool more = true;
-    uint64_t tick_ns = mr_clock_ns();
-    while (!atomic_load(&intake->stopping)) {
-        if (!more) mr_wake_wait(&intake->wake, sleep_ns(intake));
-        bool ticked = mr_clock_ns() - tick_ns >= SECOND_NS;
-        if (ticked) tick_ns = mr_clock_ns();
-        more = work(intake, ticked);
-    }
-    finish(intake);
-    return NULL;
-}
-
-/* ---- making and ending ---- */
-
-static enum mr_status make_tables(struct mr_intake *intake, struct mr_error *err)
-{
-    const struct mr_config *config = intake->options.config;
-    intake->in_flight_max = config->queue_requests + config->max_sequences + IN_FLIGHT_MORE;
-    intake->commit_due_ns = intake->asking_due_ns = UINT64_MAX;
-    enum mr_status status = mr_partitions_create(&intake->lanes, err);
-    if (status == MR_OK)
-        status = mr_ticket_table_create(&intake->table, intake->in_flight_max, err);
-    if (status == MR_OK)
-        status = mr_cancel_memory_create(&intake->cancelled, CANCELS_MAX, CANCEL_KEEP_NS, err);
-    return status;
-}
-
-static void free_all(struct mr_intake *intake)
-{
-    mr_prompt_destroy(intake->prompt);
-    mr_cancel_memory_destroy(intake->cancelled);
-    mr_ticket_table_destroy(intake->table);
-    mr_partitions_destroy(intake->lanes);
-    mr_mailbox_destroy(intake->mailbox);
-    mr_wake_close(&intake->wake);
-    pthread_cond_destroy(&intake->drained_changed);
-    pthread_mutex_destroy(&intake->mutex);
-    free(intake);
-}
-
-enum mr_status mr_intake_create(struct mr_intake **out, const struct mr_intake_options *options,
-                                struct mr_error *err)
-{
-    *out = NULL;
-    struct mr_intake *intake = calloc(1, sizeof *intake);
-    if (!intake) return mr_fail(err, MR_NOMEM, "no memory for intake");
-    intake->options = *options;
-    intake->wake.fd = -1;
-    pthread_mutex_init(&intake->mutex, NULL);
-    pthread_cond_init(&intake->drained_changed, NULL);
-    enum mr_status status = mr_wake_open(&intake->wake, err);
-    struct mr_mailbox_options mailbox = {MAIL_COUNT_MAX, MAIL_BYTES_MAX, &intake->wake};
-    if (status == MR_OK) status = mr_mailbox_create(&intake->mailbox, &mailbox, err);
-    if (status == MR_OK) status = make_tables(intake, err);
-    if (status != MR_OK) {
-        free_all(intake);
-        return status;
-    }
-    *out = intake;
-    return MR_OK;
-}
-
-struct mr_mailbox *mr_intake_mailbox(struct mr_intake *intake)
-{
-    return intake->mailbox;
-}
-
-const struct mr_wake *mr_intake_wake(const struct mr_intake *intake)
-{
-    return &intake->wake;
-}
-
-atomic_uint_least64_t *mr_intake_hungry(struct mr_intake *intake)
-{
-    return &intake->hungry;
-}
-
-atomic_int_least64_t *mr_intake_oldest(struct mr_intake *intake)
-{
-    return &intake->oldest_ms;
-}
-
-static enum mr_status open_cancels(struct mr_intake *intake, struct mr_error *err)
-{
-    /* The embedded broker does not find records by their time. */
-    bool embedded = intake->options.kafka->embedded;
-    const char *topic = intake->options.config->cancel_topic;
-    struct mr_kafka_reader_options options = {.kafka = intake->options.kafka,
-                                              .wake = &intake->wake,
-                                              .topics = &topic,
-                                              .topic_count = 1,
-                                              .from = embedded ? MR_KAFKA_FROM_BEGINNING
-                                                               : MR_KAFKA_FROM_AGE,
-                                              .age_ms = CANCEL_KEEP_NS / 1000000,
-                                              .timeout_ms = CANCEL_TIMEOUT_MS};
-    return mr_kafka_reader_create(&intake->cancels, &options, err);
-}
-
-static enum mr_status open_recovery(struct mr_intake *intake, struct mr_error *err)
-{
-    const struct mr_config *config = intake->options.config;
-    struct mr_recovery_options options = {.kafka = intake->options.kafka,
-                                          .results_topic = config->results_topic,
-                                          .dlq_topic = config->dlq_topic,
-                                          .group = config->group,
-                                          .committed_only =
-                                              config->delivery == MR_DELIVERY_EXACTLY_ONCE,
-                                          .timeout_ms = RECOVERY_MS,
-                                          .wake = &intake->wake,
-                                          .log = intake->options.log};
-    if (!intake->options.join_group) return MR_OK;
-    return mr_recovery_create(&intake->recovery, &options, err);
-}
-
-/* As given, or a share of turns that doubles with every 10 of its priority: low, normal, high,
- * urgent. */
-static uint32_t weight_of(const struct mr_request_topic *topic)
-{
-    if (topic->weight > 0) return topic->weight;
-    int32_t step = topic->priority / 10 + 4;
-    return 1u << (step < 0 ? 0 : step > 12 ? 12 : step);
-}
-
-static enum mr_status open_requests(struct mr_intake *intake, struct mr_error *err)
-{
-    const struct mr_config *config = intake->options.config;
-    for (size_t i = 0; i < config->request_topic_count; i++)
-        intake->topics[i] = (struct mr_kafka_in_topic){config->request_topics[i].name,
-                                                       weight_of(&config->request_topics[i])};
-    struct mr_kafka_in_options options = {
-        .kafka = intake->options.kafka,
-        .wake = &intake->wake,
-        .topics = intake->topics,
-        .topic_count = config->request_topic_count,
-        .join_group = intake->options.join_group,
-        .events = {intake, mr_intake_assigned, mr_intake_revoked, mr_intake_committed}};
-    return mr_kafka_in_create(&intake->in, &options, err);
-}
-
-enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_targets *targets,
-                               struct mr_error *err)
-{
-    intake->targets = *targets;
-    intake->targets.settle = NULL;
-    enum mr_status status = mr_prompt_create(&intake->prompt, &targets->prompt, err);
-    if (status != MR_OK) return status;
-    status = open_cancels(intake, err);
-    if (status != MR_OK) return status;
-    status = open_recovery(intake, err);
-    if (status != MR_OK) goto fail_cancels;
-    status = open_requests(intake, err);
-    if (status != MR_OK) goto fail_recovery;
-    intake->targets.settle = targets->settle;
-    if (targets->settle) mr_transactions_wake(targets->settle, &intake->wake);
-    intake->started_ns = mr_clock_ns();
-    if (pthread_create(&intake->thread, NULL, run, intake) != 0) {
-        intake->targets.settle = NULL;
-        status = mr_fail(err, MR_NOMEM, "no thread for intake");
-        goto fail_in;
-    }
-    pthread_setname_np(intake->thread, "intake");
-    intake->started = true;
-    return MR_OK;
-
-fail_in:
-    mr_kafka_in_close(intake->in, 1000);
-fail_recovery:
-    mr_recovery_destroy(intake->recovery);
-    intake->recovery = NULL;
-fail_cancels:
-    mr_kafka_reader_destroy(intake->cancels);
-    intake->cancels = NULL;
-    return status;
-}
-
-void mr_intake_drain(struct mr_intake *intake)
-{
-    if (!intake->started) return;
-    atomic_store(&intake->draining, true);
-    mr_wake_ring(&intake->wake);
-    pthread_mutex_lock(&intake->mutex);
-    while (!intake->drained)
-        pthread_cond_wait(&intake->drained_changed, &intake->mutex);
-    pthread_mutex_unlock(&intake->mutex);
-}
-
-void mr_intake_forget_engine(struct mr_intake *intake)
-{
-    pthread_mutex_lock(&intake->mutex);
-    intake->targets.engine = NULL;
-    pthread_mutex_unlock(&intake->mutex);
-}
-
-bool mr_intake_destroy(struct mr_intake *intake, uint32_t timeout_ms)
-{
-    if (!intake) return true;
-    bool closed_well = true;
-    if (intake->started) {
-        intake->close_timeout_ms = timeout_ms;
-        atomic_store(&intake->stopping, true);
-        mr_wake_ring(&intake->wake);
-        pthread_join(intake->thread, NULL);
-        closed_well = intake->closed_well;
-    }
-    free_all(intake);
-    return closed_well;
-}
-
-struct mr_intake_stats mr_intake_stats(struct mr_intake *intake)
-{
-    pthread_mutex_lock(&intake->mutex);
-    struct mr_intake_stats stats = intake->shown;
-    pthread_mutex_unlock(&intake->mutex);
-    return stats;
+    return more || intake->leaving == MR_INTAKE_HAS_LEFT ? now.ns : next_ns(intake, now.ns);
 }

@@ -1,31 +1,32 @@
 /* intake - the thread that consumes: records become requests in the engine, acknowledged results
- * become committed offsets.
+ * become committed offsets. Its parts are described in worker/intake/README.md.
  *
  * Takes a record only when there is room for it: in its tenant's part of the engine's queue (by
  * count, bytes and predicted KV), in publish's mailbox, in the partition's ledger, and among the
- * requests in flight. What there is no room for stays with the broker; the consumer itself is
- * served all the while. Each record taken gets a ticket
- * (worker/ticket/ticket.h) and ends in exactly one of: a result, a refusal, a dead letter, or
- * handed back uncommitted.
- *   - Two records of one id in flight are one request: the second is done when the first is.
- *   - A request that was running when a worker vanished attempts_max - 1 times runs while no other
- *     such request does; after attempts_max it is dead-lettered.
- *   - A partition taken away: its requests are dropped, unless it comes straight back
- *     (worker/intake/partition.h).
+ * requests in flight. Records without room stay with the broker; the consumer itself is always
+ * served. Each record taken gets a ticket (worker/ticket/ticket.h) and ends in exactly one of: a
+ * result, a refusal, a dead letter, or returned uncommitted.
+ *
+ * The thread's body is mr_intake_step (worker/base/thread.h): it never waits, and reaches Kafka
+ * through the ports of the options. Creating, opening and ending are in
+ * worker/intake/intake_open.c.
  *
  * Threads: _create to _destroy the worker's main thread; _stats any. The thread sleeps until a
- *          record, an acknowledgement, a rebalance, or a commit that is due.
+ *          record, a message, a rebalance, or a commit that is due.
  * Memory:  tickets in flight at most in_flight_max; parked ones among them.
  * Errors:  at creation and start as said; afterwards `failed` is called once from this thread. */
 #ifndef MR_WORKER_INTAKE_INTAKE_H
 #define MR_WORKER_INTAKE_INTAKE_H
 
 #include "batching/engine.h"
+#include "worker/base/clock.h"
 #include "worker/base/log.h"
 #include "worker/base/mailbox.h"
 #include "worker/config/config.h"
 #include "worker/intake/prompt.h"
 #include "worker/kafka/kafka_conf.h"
+#include "worker/kafka/kafka_consumer_port.h"
+#include "worker/kafka/kafka_reader_port.h"
 #include "worker/metrics/metrics.h"
 #include "worker/publish/transactions.h"
 #include "worker/redis/resume.h"
@@ -37,29 +38,34 @@ struct mr_intake;
 struct mr_intake_options {
     const struct mr_config *config;
     const struct mr_kafka_options *kafka;
+    /* How Kafka is reached. NULL: librdkafka (worker/kafka/kafka_in.h, kafka_reader.h). */
+    mr_kafka_consumer_open open_consumer;
+    mr_kafka_reader_open open_reader;
+    void *open_context;
     bool join_group; /* false: all partitions at once (one worker, as in the demo) */
     struct mr_log *log;
     void (*failed)(void *context, const struct mr_error *err);
     void *context;
 };
 
-/* What it feeds; given at the start. */
+/* The parts that intake feeds; given at the start. */
 struct mr_intake_targets {
     struct mr_engine *engine;
     struct mr_prompt_options prompt;
     struct mr_mailbox *publish;
     struct mr_metrics *metrics;
-    struct mr_resume *resume; /* what Redis knows of requests; borrowed. NULL: without Redis */
-    struct mr_transactions *settle; /* exactly-once; intake's from _start on. NULL: at-least-once */
+    struct mr_resume *resume; /* borrowed; NULL: without Redis */
+    /* Exactly-once delivery; intake's from a successful _start on. NULL: at-least-once. */
+    struct mr_transactions *transactions;
 };
 
 struct mr_intake_stats {
     uint64_t records, refused, dead_lettered, duplicates, redelivered, finished_before, cancelled;
     uint64_t commits, commit_failures, rebalances;
-    uint64_t backlog; /* records behind the last one taken */
+    uint64_t backlog; /* records after the last one taken */
     uint32_t in_flight, parked, partitions;
     bool assigned; /* a first assignment has come */
-    struct mr_transactions_stats settle;
+    struct mr_transactions_stats transactions;
 };
 
 /* Makes the mailbox and the wake. */
@@ -67,22 +73,27 @@ enum mr_status mr_intake_create(struct mr_intake **out, const struct mr_intake_o
                                 struct mr_error *err);
 struct mr_mailbox *mr_intake_mailbox(struct mr_intake *intake);
 const struct mr_wake *mr_intake_wake(const struct mr_intake *intake);
-/* Bit i: the engine had no room for tenant i when intake looked; cleared by who rings the wake. */
-atomic_uint_least64_t *mr_intake_hungry(struct mr_intake *intake);
-/* Where publish tells its oldest unacknowledged result (worker/publish/publish.h). */
+/* Bit i: the engine had no room for tenant i when intake read it. Whoever frees room clears the bit
+ * and rings the wake. */
+atomic_uint_least64_t *mr_intake_blocked_tenants(struct mr_intake *intake);
+/* Where publish stores the time of its oldest unacknowledged result (worker/publish/publish.h). */
 atomic_int_least64_t *mr_intake_oldest(struct mr_intake *intake);
 
-/* Connects, joins the group, starts the thread. */
+/* Connects and joins the group; _start also starts the thread. Without the thread the owner calls
+ * the step. */
+enum mr_status mr_intake_open(struct mr_intake *intake, const struct mr_intake_targets *targets,
+                              struct mr_error *err);
 enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_targets *targets,
                                struct mr_error *err);
-/* From when it returns on nothing more is taken or submitted; acknowledgements and commits go on.
- */
+/* Does what can be done now; returns when it wants to run again. */
+uint64_t mr_intake_step(struct mr_intake *intake, struct mr_time now);
+/* When it returns nothing more is taken or submitted; acknowledgements and commits continue. */
 void mr_intake_drain(struct mr_intake *intake);
-/* After _drain, before the engine ends: a partition that goes meanwhile cancels nothing in it. */
+/* After _drain, before the engine ends: dropping a request cancels nothing in it from then on. */
 void mr_intake_forget_engine(struct mr_intake *intake);
-/* Handles the acknowledgements that are here, commits, leaves the group, ends the thread, frees
- * all. The engine and publish must have ended. False when leaving took longer than timeout_ms. May
- * be called without _start. intake may be NULL. */
+/* Handles the acknowledgements that have arrived, commits, leaves the group, ends the thread, frees
+ * everything. The engine and publish must have ended. False when the coordinator did not answer
+ * within timeout_ms. May be called without _open. intake may be NULL. */
 bool mr_intake_destroy(struct mr_intake *intake, uint32_t timeout_ms);
 struct mr_intake_stats mr_intake_stats(struct mr_intake *intake);
 

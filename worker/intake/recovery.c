@@ -1,24 +1,28 @@
 #include "worker/intake/recovery.h"
 
-#include "worker/base/clock.h"
+#include "worker/base/thread.h"
 #include "worker/kafka/header_names.h"
-#include "worker/kafka/kafka_reader.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TAKE_MS ((uint32_t)100)
-#define MS_NS   ((uint64_t)1000000)
+#define MS_NS      ((uint64_t)1000000)
+#define READ_BURST 256u /* records between two looks at the time */
+
+enum phase { IDLE, FINDING_BASES, READING };
 
 struct mr_recovery {
     struct mr_recovery_options options;
-    pthread_t thread;
+    struct mr_wake wake;
+    struct mr_thread *thread;
     pthread_mutex_t mutex;
-    pthread_cond_t asked_changed;
-    struct mr_recovery_look *asked, *answered; /* under mutex */
-    atomic_bool stopping;
+    struct mr_recovery_scan *requested, *done; /* under mutex */
+    /* The step's own. */
+    enum phase phase;
+    struct mr_recovery_scan *scans; /* of the present reading */
+    struct mr_kafka_reader_port reader;
+    uint64_t began_ns, deadline_ns, records;
 };
 
 /* ---- one record ---- */
@@ -26,8 +30,8 @@ struct mr_recovery {
 static bool is_group(const struct mr_kafka_record *record, const char *group)
 {
     const struct mr_kafka_header *header = mr_kafka_record_header(record, MR_HEADER_GROUP);
-    return header && header->value && header->length == strlen(group) &&
-           memcmp(header->value, group, header->length) == 0;
+    return header && header->value &&
+           mr_text_is((struct mr_text){header->value, header->length}, group);
 }
 
 /* A number that fills [text, end); -1 for anything else. */
@@ -47,7 +51,7 @@ struct source {
     int64_t partition, offset;
 };
 
-/* topic/partition/offset; a topic's name has no slash. */
+/* Parses topic/partition/offset; a topic's name has no slash. */
 static bool read_source(const struct mr_kafka_record *record, struct source *source)
 {
     const struct mr_kafka_header *header = mr_kafka_record_header(record, MR_HEADER_SOURCE);
@@ -62,151 +66,152 @@ static bool read_source(const struct mr_kafka_record *record, struct source *sou
     return source->partition >= 0 && source->offset >= 0;
 }
 
-static bool concerns(const struct mr_recovery_look *look, const struct source *source,
+static bool concerns(const struct mr_recovery_scan *scan, const struct source *source,
                      int64_t timestamp_ms)
 {
-    return look->partition == source->partition && timestamp_ms >= look->since_ms &&
-           look->base >= 0 && source->offset >= look->base &&
-           source->offset - look->base < (int64_t)MR_LEDGER_SPAN_MAX &&
-           strlen(look->topic) == source->topic.length &&
-           memcmp(look->topic, source->topic.bytes, source->topic.length) == 0;
+    return scan->partition == source->partition && timestamp_ms >= scan->since_ms &&
+           scan->base >= 0 && source->offset >= scan->base &&
+           source->offset - scan->base < (int64_t)MR_LEDGER_SPAN_MAX &&
+           mr_text_is(source->topic, scan->topic);
 }
 
-void mr_recovery_note(struct mr_recovery_look *looks, const struct mr_kafka_record *record,
+void mr_recovery_note(struct mr_recovery_scan *scans, const struct mr_kafka_record *record,
                       const char *group)
 {
     struct source source;
     if (!is_group(record, group) || !read_source(record, &source)) return;
-    for (struct mr_recovery_look *look = looks; look; look = look->next) {
-        if (!concerns(look, &source, record->timestamp_ms)) continue;
-        uint32_t bit = (uint32_t)(source.offset - look->base);
+    for (struct mr_recovery_scan *scan = scans; scan; scan = scan->next) {
+        if (!concerns(scan, &source, record->timestamp_ms)) continue;
+        uint32_t bit = (uint32_t)(source.offset - scan->base);
         unsigned char mask = (unsigned char)(1u << (bit % 8));
-        if (!(look->finished[bit / 8] & mask)) look->found++;
-        look->finished[bit / 8] |= mask;
+        if (!(scan->finished[bit / 8] & mask)) scan->found++;
+        scan->finished[bit / 8] |= mask;
     }
 }
 
-/* ---- one round ---- */
+/* ---- one reading ---- */
 
-static uint32_t left_ms(uint64_t until_ns)
+static uint32_t left_ms(const struct mr_recovery *recovery, uint64_t now_ns)
 {
-    uint64_t now_ns = mr_clock_ns();
-    return now_ns < until_ns ? (uint32_t)((until_ns - now_ns) / MS_NS) + 1 : 1;
+    if (now_ns >= recovery->deadline_ns) return 1;
+    return (uint32_t)((recovery->deadline_ns - now_ns) / MS_NS) + 1;
 }
 
-static enum mr_status open_reader(struct mr_recovery *recovery,
-                                  const struct mr_recovery_look *looks, uint64_t until_ns,
-                                  struct mr_kafka_reader **reader, struct mr_error *err)
+static void append(struct mr_recovery_scan **list, struct mr_recovery_scan *scans)
 {
-    const char *topics[] = {recovery->options.results_topic, recovery->options.dlq_topic};
-    struct mr_kafka_reader_options options = {.kafka = recovery->options.kafka,
-                                              .topics = topics,
-                                              .topic_count = 2,
-                                              .from = MR_KAFKA_FROM_TIME,
-                                              .since_ms = looks->since_ms,
-                                              .until_end = true,
-                                              .uncommitted = !recovery->options.committed_only,
-                                              .timeout_ms = left_ms(until_ns)};
-    for (const struct mr_recovery_look *look = looks; look; look = look->next)
-        if (look->since_ms < options.since_ms) options.since_ms = look->since_ms;
-    return mr_kafka_reader_create(reader, &options, err);
+    while (*list)
+        list = &(*list)->next;
+    *list = scans;
 }
 
-/* Where partitions begin of which nothing was committed. */
-static enum mr_status find_bases(struct mr_kafka_reader *reader, struct mr_recovery_look *looks,
-                                 uint64_t until_ns, struct mr_error *err)
-{
-    enum mr_status status = MR_OK;
-    for (struct mr_recovery_look *look = looks; look && status == MR_OK; look = look->next)
-        if (look->base < 0)
-            status = mr_kafka_reader_first(reader, look->topic, look->partition, left_ms(until_ns),
-                                           &look->base, err);
-    return status;
-}
-
-static uint64_t read_all(struct mr_recovery *recovery, struct mr_kafka_reader *reader,
-                         struct mr_recovery_look *looks, uint64_t until_ns)
-{
-    struct mr_kafka_record record;
-    uint64_t count = 0;
-    while (mr_kafka_reader_is_behind(reader) && mr_clock_ns() < until_ns &&
-           !atomic_load(&recovery->stopping)) {
-        if (!mr_kafka_reader_take(reader, TAKE_MS, &record)) continue;
-        mr_recovery_note(looks, &record, recovery->options.group);
-        count++;
-    }
-    return count;
-}
-
-static void look(struct mr_recovery *recovery, struct mr_recovery_look *looks)
-{
-    struct mr_error err = {0};
-    struct mr_kafka_reader *reader = NULL;
-    uint64_t began_ns = mr_clock_ns();
-    uint64_t until_ns = began_ns + recovery->options.timeout_ms * MS_NS;
-    uint64_t records = 0;
-    bool complete = false;
-    enum mr_status status = open_reader(recovery, looks, until_ns, &reader, &err);
-    if (status == MR_OK) status = find_bases(reader, looks, until_ns, &err);
-    if (status == MR_OK) {
-        records = read_all(recovery, reader, looks, until_ns);
-        complete = !mr_kafka_reader_is_behind(reader);
-        mr_fail(&err, MR_TIMEOUT, "not all was read in time");
-    }
-    mr_kafka_reader_destroy(reader);
-    for (struct mr_recovery_look *each = looks; each; each = each->next)
-        each->complete = complete;
-    unsigned long long took_ms = (mr_clock_ns() - began_ns) / MS_NS;
-    if (complete)
-        mr_log_info(recovery->options.log, "looked through %llu results in %llu ms",
-                    (unsigned long long)records, took_ms);
-    else if (!atomic_load(&recovery->stopping))
-        mr_log_warn(
-            recovery->options.log,
-            "looked through %llu results in %llu ms: %s; finished requests may be run again",
-            (unsigned long long)records, took_ms, err.detail);
-}
-
-/* ---- the thread ---- */
-
-static struct mr_recovery_look *wait_asked(struct mr_recovery *recovery)
+static struct mr_recovery_scan *take(struct mr_recovery *recovery, struct mr_recovery_scan **list)
 {
     pthread_mutex_lock(&recovery->mutex);
-    while (!recovery->asked && !atomic_load(&recovery->stopping))
-        pthread_cond_wait(&recovery->asked_changed, &recovery->mutex);
-    struct mr_recovery_look *looks = recovery->asked;
-    recovery->asked = NULL;
+    struct mr_recovery_scan *scans = *list;
+    *list = NULL;
     pthread_mutex_unlock(&recovery->mutex);
-    return looks;
+    return scans;
 }
 
-static void put(struct mr_recovery_look **list, struct mr_recovery_look *looks)
+/* error: why the reading is not complete; NULL: it is. */
+static void end_reading(struct mr_recovery *recovery, uint64_t now_ns, const struct mr_error *error)
 {
-    struct mr_recovery_look **end = &looks;
-    while (*end)
-        end = &(*end)->next;
-    *end = *list;
-    *list = looks;
-}
-
-static void answer(struct mr_recovery *recovery, struct mr_recovery_look *looks)
-{
+    unsigned long long took_ms = (now_ns - recovery->began_ns) / MS_NS;
+    unsigned long long records = recovery->records;
+    for (struct mr_recovery_scan *scan = recovery->scans; scan; scan = scan->next)
+        scan->complete = !error;
+    if (error)
+        mr_log_warn(recovery->options.log,
+                    "recovery read %llu results in %llu ms: %s; finished requests may be run again",
+                    records, took_ms, error->detail);
+    else
+        mr_log_info(recovery->options.log, "recovery read %llu results in %llu ms", records,
+                    took_ms);
+    if (recovery->reader.self) recovery->reader.close(recovery->reader.self);
+    recovery->reader.self = NULL;
+    recovery->phase = IDLE;
     pthread_mutex_lock(&recovery->mutex);
-    put(&recovery->answered, looks);
+    append(&recovery->done, recovery->scans);
+    recovery->scans = NULL;
     pthread_mutex_unlock(&recovery->mutex);
     if (recovery->options.wake) mr_wake_ring(recovery->options.wake);
 }
 
-static void *run(void *argument)
+static void open_reader(struct mr_recovery *recovery, uint64_t now_ns)
 {
-    struct mr_recovery *recovery = argument;
-    while (!atomic_load(&recovery->stopping)) {
-        struct mr_recovery_look *looks = wait_asked(recovery);
-        if (!looks) continue;
-        look(recovery, looks);
-        answer(recovery, looks);
+    struct mr_error err = {0};
+    const struct mr_recovery_options *options = &recovery->options;
+    const char *topics[] = {options->results_topic, options->dlq_topic};
+    recovery->began_ns = now_ns;
+    recovery->deadline_ns = now_ns + options->timeout_ms * MS_NS;
+    recovery->records = 0;
+    struct mr_kafka_reader_options reader = {.kafka = options->kafka,
+                                             .wake = &recovery->wake,
+                                             .topics = topics,
+                                             .topic_count = 2,
+                                             .from = MR_KAFKA_FROM_TIME,
+                                             .since_ms = recovery->scans->since_ms,
+                                             .until_end = true,
+                                             .uncommitted = !options->committed_only,
+                                             .timeout_ms = options->timeout_ms};
+    for (const struct mr_recovery_scan *scan = recovery->scans; scan; scan = scan->next)
+        if (scan->since_ms < reader.since_ms) reader.since_ms = scan->since_ms;
+    enum mr_status status =
+        options->open_reader(options->open_context, &reader, &recovery->reader, &err);
+    if (status == MR_OK)
+        recovery->phase = FINDING_BASES;
+    else
+        end_reading(recovery, now_ns, &err);
+}
+
+/* The first offset of a partition of which nothing was committed; one query a step. */
+static void find_base(struct mr_recovery *recovery, uint64_t now_ns)
+{
+    struct mr_error err = {0};
+    struct mr_recovery_scan *scan = recovery->scans;
+    while (scan && scan->base >= 0)
+        scan = scan->next;
+    if (!scan)
+        recovery->phase = READING;
+    else if (recovery->reader.first(recovery->reader.self, scan->topic, scan->partition,
+                                    left_ms(recovery, now_ns), &scan->base, &err) != MR_OK)
+        end_reading(recovery, now_ns, &err);
+}
+
+/* True when there may be more to read now. */
+static bool read_some(struct mr_recovery *recovery, uint64_t now_ns)
+{
+    struct mr_error err;
+    struct mr_kafka_record record;
+    struct mr_kafka_reader_port *reader = &recovery->reader;
+    unsigned count = 0;
+    while (count < READ_BURST && reader->take(reader->self, &record)) {
+        mr_recovery_note(recovery->scans, &record, recovery->options.group);
+        count++;
     }
-    return NULL;
+    recovery->records += count;
+    if (!reader->is_behind(reader->self)) {
+        end_reading(recovery, now_ns, NULL);
+    } else if (now_ns >= recovery->deadline_ns) {
+        mr_fail(&err, MR_TIMEOUT, "not all was read in time");
+        end_reading(recovery, now_ns, &err);
+    }
+    return count == READ_BURST;
+}
+
+uint64_t mr_recovery_step(struct mr_recovery *recovery, struct mr_time now)
+{
+    bool more = true;
+    if (recovery->phase == IDLE) {
+        recovery->scans = take(recovery, &recovery->requested);
+        if (!recovery->scans) return UINT64_MAX;
+        open_reader(recovery, now.ns);
+    } else if (recovery->phase == FINDING_BASES) {
+        find_base(recovery, now.ns);
+    } else {
+        more = read_some(recovery, now.ns);
+    }
+    return more || recovery->phase != READING ? now.ns : recovery->deadline_ns;
 }
 
 /* ---- the owner ---- */
@@ -218,55 +223,58 @@ enum mr_status mr_recovery_create(struct mr_recovery **out,
     struct mr_recovery *recovery = calloc(1, sizeof *recovery);
     if (!recovery) return mr_fail(err, MR_NOMEM, "no memory for recovery");
     recovery->options = *options;
-    pthread_mutex_init(&recovery->mutex, NULL);
-    pthread_cond_init(&recovery->asked_changed, NULL);
-    if (pthread_create(&recovery->thread, NULL, run, recovery) != 0) {
-        pthread_cond_destroy(&recovery->asked_changed);
-        pthread_mutex_destroy(&recovery->mutex);
+    enum mr_status status = mr_wake_open(&recovery->wake, err);
+    if (status != MR_OK) {
         free(recovery);
-        return mr_fail(err, MR_NOMEM, "no thread for recovery");
+        return status;
     }
-    pthread_setname_np(recovery->thread, "recovery");
+    pthread_mutex_init(&recovery->mutex, NULL);
     *out = recovery;
     return MR_OK;
 }
 
-void mr_recovery_ask(struct mr_recovery *recovery, struct mr_recovery_look *looks)
+static uint64_t step(void *state, struct mr_time now)
 {
-    pthread_mutex_lock(&recovery->mutex);
-    put(&recovery->asked, looks);
-    pthread_cond_signal(&recovery->asked_changed);
-    pthread_mutex_unlock(&recovery->mutex);
+    return mr_recovery_step(state, now);
 }
 
-struct mr_recovery_look *mr_recovery_take(struct mr_recovery *recovery)
+enum mr_status mr_recovery_start(struct mr_recovery *recovery, struct mr_error *err)
 {
-    pthread_mutex_lock(&recovery->mutex);
-    struct mr_recovery_look *looks = recovery->answered;
-    recovery->answered = NULL;
-    pthread_mutex_unlock(&recovery->mutex);
-    return looks;
+    struct mr_thread_options options = {
+        .name = "recovery", .step = step, .state = recovery, .wake = &recovery->wake};
+    return mr_thread_start(&recovery->thread, &options, err);
 }
 
-static void free_looks(struct mr_recovery_look *looks)
+void mr_recovery_request(struct mr_recovery *recovery, struct mr_recovery_scan *scans)
 {
-    for (struct mr_recovery_look *next; looks; looks = next) {
-        next = looks->next;
-        free(looks);
+    pthread_mutex_lock(&recovery->mutex);
+    append(&recovery->requested, scans);
+    pthread_mutex_unlock(&recovery->mutex);
+    mr_wake_ring(&recovery->wake);
+}
+
+struct mr_recovery_scan *mr_recovery_take(struct mr_recovery *recovery)
+{
+    return take(recovery, &recovery->done);
+}
+
+static void free_scans(struct mr_recovery_scan *scans)
+{
+    for (struct mr_recovery_scan *next; scans; scans = next) {
+        next = scans->next;
+        free(scans);
     }
 }
 
 void mr_recovery_destroy(struct mr_recovery *recovery)
 {
     if (!recovery) return;
-    pthread_mutex_lock(&recovery->mutex);
-    atomic_store(&recovery->stopping, true);
-    pthread_cond_signal(&recovery->asked_changed);
-    pthread_mutex_unlock(&recovery->mutex);
-    pthread_join(recovery->thread, NULL);
-    free_looks(recovery->asked);
-    free_looks(recovery->answered);
-    pthread_cond_destroy(&recovery->asked_changed);
+    mr_thread_stop(recovery->thread);
+    if (recovery->reader.self) recovery->reader.close(recovery->reader.self);
+    free_scans(recovery->scans);
+    free_scans(recovery->requested);
+    free_scans(recovery->done);
     pthread_mutex_destroy(&recovery->mutex);
+    mr_wake_close(&recovery->wake);
     free(recovery);
 }

@@ -3,240 +3,13 @@
 #include "codec/check.h"
 #include "worker/config/config.h"
 #include "worker/kafka/kafka_client.h"
+#include "worker/kafka/kafka_in_state.h"
 
-#include <librdkafka/rdkafka.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define COMMITTED_TIMEOUT_MS 5000
-#define COMMITTED_TRIES      3
-#define METADATA_TIMEOUT_MS  10000
-#define CREDIT_SCALE         4096      /* a turn is shared by the partitions of a topic */
-#define GIVE_UP_MS           10000     /* how often a broker looks for transactions to give up */
-#define MEMBERSHIP_MAGIC     "CGMDv2:" /* of a written membership; the generation follows */
-
-struct partition {
-    rd_kafka_queue_t *queue;
-    rd_kafka_message_t *held; /* put back, or strayed into the consumer queue */
-    size_t topic_index;
-    int32_t partition;
-    int64_t position; /* behind the last record taken, -1 unknown */
-    int64_t credit;   /* of the weighted round robin */
-};
-
-struct mr_kafka_in {
-    const struct mr_kafka_options *kafka; /* first: kafka_conf's callbacks look here */
-    struct mr_kafka_in_options options;
-    rd_kafka_t *rk;
-    rd_kafka_queue_t *consumer_queue;
-    struct partition *partitions;
-    size_t partition_count;
-    rd_kafka_message_t *taken; /* lent out by _take */
-    size_t taken_from;
-    struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
-    bool stray_lost, commits_unknown;
-    bool cooperative; /* the group's protocol, as of its last event */
-    bool closing;
-};
-
-static size_t topic_index(const struct mr_kafka_in *in, const char *topic)
-{
-    for (size_t i = 0; i < in->options.topic_count; i++)
-        if (strcmp(in->options.topics[i].name, topic) == 0) return i;
-    return SIZE_MAX;
-}
-
-static struct partition *find(struct mr_kafka_in *in, size_t topic, int32_t partition)
-{
-    for (size_t i = 0; i < in->partition_count; i++)
-        if (in->partitions[i].topic_index == topic && in->partitions[i].partition == partition)
-            return &in->partitions[i];
-    return NULL;
-}
-
-/* ---- taking and giving up partitions ---- */
-
-static void drop_taken(struct mr_kafka_in *in)
-{
-    if (in->taken) rd_kafka_message_destroy(in->taken);
-    in->taken = NULL;
-}
-
-static void watch(struct mr_kafka_in *in, rd_kafka_queue_t *queue)
-{
-    uint64_t one = 1;
-    rd_kafka_queue_io_event_enable(queue, in->options.wake->fd, &one, sizeof one);
-}
-
-static void open_partition(struct mr_kafka_in *in, const struct mr_kafka_claim *claim)
-{
-    struct partition *partition = &in->partitions[in->partition_count++];
-    *partition = (struct partition){
-        .topic_index = claim->topic_index, .partition = claim->partition, .position = claim->start};
-    partition->queue = rd_kafka_queue_get_partition(in->rk, claim->topic, claim->partition);
-    rd_kafka_queue_forward(partition->queue, NULL);
-    watch(in, partition->queue);
-}
-
-static void close_partition(struct mr_kafka_in *in, struct partition *partition)
-{
-    if (partition->held) rd_kafka_message_destroy(partition->held);
-    rd_kafka_queue_io_event_enable(partition->queue, -1, NULL, 0);
-    rd_kafka_queue_destroy(partition->queue);
-    *partition = in->partitions[--in->partition_count];
-}
-
-/* A transaction that a worker left open hides what is committed until the broker gives it up. */
-static uint64_t committed_tries(const struct mr_kafka_in *in)
-{
-    uint64_t open_ms = in->kafka->transaction_timeout_ns / 1000000;
-    uint64_t session_ms = in->kafka->session_timeout_ns / 1000000;
-    return COMMITTED_TRIES + (open_ms + GIVE_UP_MS + session_ms) / COMMITTED_TIMEOUT_MS;
-}
-
-/* What was committed, into the list. Without an answer the offsets stay unknown and librdkafka asks
- * again by itself: finished records may be run twice, none is lost. With transactions that would
- * break what was promised, unless the partitions are lost meanwhile: then they are taken next. */
-static void ask_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
-{
-    uint64_t tries = in->kafka->transaction_timeout_ns > 0 ? committed_tries(in) : COMMITTED_TRIES;
-    for (uint64_t i = 0; i < tries; i++)
-        if (!rd_kafka_committed(in->rk, list, COMMITTED_TIMEOUT_MS)) return;
-    in->commits_unknown =
-        in->kafka->transaction_timeout_ns > 0 && !rd_kafka_assignment_lost(in->rk);
-    for (int i = 0; i < list->cnt; i++)
-        list->elems[i].offset = RD_KAFKA_OFFSET_INVALID;
-}
-
-/* Older versions tell it only inside a membership's binary form, which begins the same in 2.0.2 and
- * 2.16. -1 when there is no membership, or its form is another one. */
-static int32_t generation_of(rd_kafka_t *rk)
-{
-    const size_t magic = sizeof MEMBERSHIP_MAGIC - 1;
-    int32_t generation = -1;
-    void *text = NULL;
-    size_t length = 0;
-    rd_kafka_consumer_group_metadata_t *membership = rd_kafka_consumer_group_metadata(rk);
-    if (!membership) return -1;
-    rd_kafka_error_t *error = rd_kafka_consumer_group_metadata_write(membership, &text, &length);
-    rd_kafka_consumer_group_metadata_destroy(membership);
-    if (error) {
-        rd_kafka_error_destroy(error);
-        return -1;
-    }
-    if (length >= magic + sizeof generation && memcmp(text, MEMBERSHIP_MAGIC, magic) == 0)
-        memcpy(&generation, (const char *)text + magic, sizeof generation);
-    rd_kafka_mem_free(rk, text);
-    return generation;
-}
-
-static struct mr_kafka_claim claim_of(const struct mr_kafka_in *in,
-                                      const rd_kafka_topic_partition_t *element)
-{
-    int64_t offset = element->offset >= 0 ? element->offset : -1;
-    return (struct mr_kafka_claim){
-        .topic = element->topic,
-        .topic_index = topic_index(in, element->topic),
-        .partition = element->partition,
-        .committed = offset,
-        .metadata = {element->metadata, element->metadata ? element->metadata_size : 0},
-        .start = offset,
-        .generation = -1};
-}
-
-/* The library counts a terminating NUL of the metadata in some versions. */
-static void trim_metadata(struct mr_kafka_claim *claim)
-{
-    while (claim->metadata.length > 0 && claim->metadata.bytes[claim->metadata.length - 1] == '\0')
-        claim->metadata.length--;
-}
-
-static void take_partitions(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
-{
-    size_t count = (size_t)list->cnt;
-    int32_t generation = in->options.join_group ? generation_of(in->rk) : -1;
-    struct mr_kafka_claim *claims = calloc(count + 1, sizeof *claims);
-    struct partition *grown =
-        realloc(in->partitions, (in->partition_count + count + 1) * sizeof *grown);
-    MR_ASSERT(claims && grown);
-    in->partitions = grown;
-    ask_committed(in, list);
-    for (size_t i = 0; i < count; i++) {
-        claims[i] = claim_of(in, &list->elems[i]);
-        claims[i].generation = generation;
-        trim_metadata(&claims[i]);
-    }
-    in->options.events.assigned(in->options.events.context, claims, count);
-    for (size_t i = 0; i < count; i++) {
-        list->elems[i].offset = claims[i].start >= 0 ? claims[i].start : RD_KAFKA_OFFSET_INVALID;
-        open_partition(in, &claims[i]);
-    }
-    free(claims);
-}
-
-static void give_partitions(struct mr_kafka_in *in, const rd_kafka_topic_partition_list_t *list,
-                            enum mr_kafka_revoke how)
-{
-    struct mr_kafka_claim *claims = calloc((size_t)list->cnt + 1, sizeof *claims);
-    MR_ASSERT(claims);
-    size_t count = 0;
-    for (int i = 0; i < list->cnt; i++) {
-        claims[count] = claim_of(in, &list->elems[i]);
-        if (find(in, claims[count].topic_index, claims[count].partition)) count++;
-    }
-    drop_taken(in);
-    if (count > 0) in->options.events.revoked(in->options.events.context, claims, count, how);
-    for (size_t i = 0; i < count; i++)
-        close_partition(in, find(in, claims[i].topic_index, claims[i].partition));
-    free(claims);
-}
-
-static void say(struct mr_kafka_in *in, const char *text)
-{
-    if (in->kafka->log) in->kafka->log(in->kafka->log_context, MR_LOG_WARN, text);
-}
-
-/* Not from within a callback of the close: the library may wait for itself there. */
-static void note_protocol(struct mr_kafka_in *in)
-{
-    const char *protocol = rd_kafka_rebalance_protocol(in->rk);
-    in->cooperative = protocol && strcmp(protocol, "COOPERATIVE") == 0;
-}
-
-/* What the library is told: the whole list of partitions, or what is more or less of them. */
-static void change_assignment(struct mr_kafka_in *in, const rd_kafka_topic_partition_list_t *list,
-                              bool more)
-{
-    if (!in->cooperative) {
-        rd_kafka_resp_err_t code = rd_kafka_assign(in->rk, more ? list : NULL);
-        if (code) say(in, rd_kafka_err2str(code));
-        return;
-    }
-    rd_kafka_error_t *error = more ? rd_kafka_incremental_assign(in->rk, list)
-                                   : rd_kafka_incremental_unassign(in->rk, list);
-    if (!error) return;
-    say(in, rd_kafka_error_string(error));
-    rd_kafka_error_destroy(error);
-}
-
-/* librdkafka's, called from within rd_kafka_consumer_poll on the owner's thread. */
-static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
-                         rd_kafka_topic_partition_list_t *list, void *opaque)
-{
-    struct mr_kafka_in *in = opaque;
-    bool more = code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
-    if (!in->closing) note_protocol(in);
-    if (more) {
-        take_partitions(in, list);
-    } else {
-        enum mr_kafka_revoke how = in->cooperative ? MR_KAFKA_REVOKE_GONE : MR_KAFKA_REVOKE_PAUSE;
-        give_partitions(in, list, rd_kafka_assignment_lost(rk) ? MR_KAFKA_REVOKE_LOST : how);
-    }
-    change_assignment(in, list, more);
-}
-
-static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
-                      rd_kafka_topic_partition_list_t *list, void *opaque);
+#define METADATA_TIMEOUT_MS 10000
+#define CREDIT_SCALE        4096 /* a topic's turn is shared by its partitions */
 
 /* ---- opening and closing ---- */
 
@@ -260,20 +33,8 @@ struct listing {
 static void list_topic(void *context, const char *topic, int32_t partition_count)
 {
     struct listing *listing = context;
-    if (topic_index(listing->in, topic) == SIZE_MAX) return;
+    if (mr_kafka_in_topic_index(listing->in, topic) == SIZE_MAX) return;
     rd_kafka_topic_partition_list_add_range(listing->list, topic, 0, partition_count - 1);
-}
-
-/* Where nothing was committed; the library finds it too, later. */
-static void find_begins(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
-{
-    for (int i = 0; i < list->cnt; i++) {
-        rd_kafka_topic_partition_t *element = &list->elems[i];
-        struct mr_kafka_ends ends;
-        if (element->offset < 0 && mr_kafka_client_ends(in->rk, element->topic, element->partition,
-                                                        COMMITTED_TIMEOUT_MS, &ends, NULL) == MR_OK)
-            element->offset = ends.begin;
-    }
 }
 
 static enum mr_status assign_all(struct mr_kafka_in *in, struct mr_error *err)
@@ -282,17 +43,17 @@ static enum mr_status assign_all(struct mr_kafka_in *in, struct mr_error *err)
     enum mr_status status =
         mr_kafka_client_topics(in->rk, METADATA_TIMEOUT_MS, list_topic, &listing, err);
     if (status == MR_OK) {
-        take_partitions(in, listing.list);
-        find_begins(in, listing.list);
-        rd_kafka_resp_err_t code = rd_kafka_assign(in->rk, listing.list);
-        if (code) status = mr_fail(err, MR_UNREACHABLE, "assign: %s", rd_kafka_err2str(code));
+        mr_kafka_in_assign_all(in, listing.list);
+        mr_wake_ring(in->options.wake);
+    } else {
+        rd_kafka_topic_partition_list_destroy(listing.list);
     }
-    rd_kafka_topic_partition_list_destroy(listing.list);
     return status;
 }
 
 enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
-                                  const struct mr_kafka_in_options *options, struct mr_error *err)
+                                  const struct mr_kafka_consumer_options *options,
+                                  struct mr_error *err)
 {
     *out = NULL;
     struct mr_kafka_in *in = calloc(1, sizeof *in);
@@ -302,13 +63,13 @@ enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
     rd_kafka_conf_t *conf = NULL;
     enum mr_status status = mr_kafka_conf_create(&conf, MR_KAFKA_CONSUMER, options->kafka, in, err);
     if (status != MR_OK) goto fail;
-    rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
-    rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
+    rd_kafka_conf_set_rebalance_cb(conf, mr_kafka_in_on_rebalance);
+    rd_kafka_conf_set_offset_commit_cb(conf, mr_kafka_in_on_commit);
     status = mr_kafka_conf_open(&in->rk, conf, MR_KAFKA_CONSUMER, err);
     if (status != MR_OK) goto fail;
     rd_kafka_poll_set_consumer(in->rk);
     in->consumer_queue = rd_kafka_queue_get_consumer(in->rk);
-    watch(in, in->consumer_queue);
+    mr_kafka_in_watch(in, in->consumer_queue);
     status = options->join_group ? subscribe(in, err) : assign_all(in, err);
     if (status != MR_OK) {
         mr_kafka_in_close(in, 1000);
@@ -321,27 +82,12 @@ fail:
     return status;
 }
 
-/* The revoke event for everything still held, before the library's own: queues must be gone when
- * the consumer closes. */
-static void give_all(struct mr_kafka_in *in)
-{
-    rd_kafka_topic_partition_list_t *list =
-        rd_kafka_topic_partition_list_new((int)in->partition_count + 1);
-    for (size_t i = 0; i < in->partition_count; i++)
-        rd_kafka_topic_partition_list_add(list,
-                                          in->options.topics[in->partitions[i].topic_index].name,
-                                          in->partitions[i].partition);
-    give_partitions(in, list,
-                    rd_kafka_assignment_lost(in->rk) ? MR_KAFKA_REVOKE_LOST : MR_KAFKA_REVOKE_GONE);
-    rd_kafka_topic_partition_list_destroy(list);
-}
-
 bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms)
 {
     if (!in) return true;
-    note_protocol(in);
+    mr_kafka_in_note_protocol(in);
     in->closing = true;
-    give_all(in);
+    mr_kafka_in_end_rebalances(in);
     rd_kafka_queue_io_event_enable(in->consumer_queue, -1, NULL, 0);
     rd_kafka_queue_destroy(in->consumer_queue);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(in->rk);
@@ -363,11 +109,11 @@ bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms)
 
 /* ---- records ---- */
 
-/* A record in the consumer queue: fetched before its queue was split off. */
+/* A record in the consumer queue: it was fetched before its partition had a queue of its own. */
 static void hold_stray(struct mr_kafka_in *in, rd_kafka_message_t *message)
 {
-    struct partition *partition =
-        find(in, topic_index(in, rd_kafka_topic_name(message->rkt)), message->partition);
+    struct mr_kafka_in_partition *partition = mr_kafka_in_find(
+        in, mr_kafka_in_topic_index(in, rd_kafka_topic_name(message->rkt)), message->partition);
     if (partition && !partition->held) {
         partition->held = message;
         return;
@@ -384,7 +130,7 @@ enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err)
             hold_stray(in, message);
             continue;
         }
-        say(in, rd_kafka_message_errstr(message));
+        mr_kafka_in_warn(in, rd_kafka_message_errstr(message));
         rd_kafka_message_destroy(message);
     }
     char reason[256];
@@ -403,21 +149,23 @@ enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err)
 }
 
 /* The next message of a partition, errors reported and skipped; NULL when it has none. */
-static rd_kafka_message_t *next_message(struct mr_kafka_in *in, struct partition *partition)
+static rd_kafka_message_t *next_message(struct mr_kafka_in *in,
+                                        struct mr_kafka_in_partition *partition)
 {
     rd_kafka_message_t *message = partition->held;
     partition->held = NULL;
     while (!message && (message = rd_kafka_consume_queue(partition->queue, 0)) && message->err) {
         if (message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
-            say(in, rd_kafka_message_errstr(message));
+            mr_kafka_in_warn(in, rd_kafka_message_errstr(message));
         rd_kafka_message_destroy(message);
         message = NULL;
     }
     return message;
 }
 
-/* Smooth weighted round robin: everyone gains its weight, the richest pays for all. */
-static size_t richest(struct mr_kafka_in *in, const bool *empty)
+/* Smooth weighted round robin: every partition with records is credited its weight, and the one
+ * with the highest credit is served and charged the sum of the weights. */
+static size_t highest_credit(struct mr_kafka_in *in, const bool *empty)
 {
     size_t best = SIZE_MAX;
     for (size_t i = 0; i < in->partition_count; i++)
@@ -427,7 +175,7 @@ static size_t richest(struct mr_kafka_in *in, const bool *empty)
     return best;
 }
 
-static void pay(struct mr_kafka_in *in, size_t winner, const bool *empty)
+static void charge(struct mr_kafka_in *in, size_t winner, const bool *empty)
 {
     uint32_t busy[MR_LIST_MAX] = {0}; /* partitions of each topic with records */
     for (size_t i = 0; i < in->partition_count; i++)
@@ -445,20 +193,19 @@ static void pay(struct mr_kafka_in *in, size_t winner, const bool *empty)
 
 bool mr_kafka_in_take(struct mr_kafka_in *in,
                       bool (*may_take)(void *context, size_t topic_index, int32_t partition),
-                      struct mr_kafka_record *record, size_t *index)
+                      void *context, struct mr_kafka_record *record, size_t *index)
 {
     bool empty[1024];
     MR_ASSERT(in->partition_count <= sizeof empty);
-    drop_taken(in);
+    mr_kafka_in_drop_taken(in);
     for (size_t i = 0; i < in->partition_count; i++)
-        empty[i] = !may_take(in->options.events.context, in->partitions[i].topic_index,
-                             in->partitions[i].partition);
+        empty[i] = !may_take(context, in->partitions[i].topic_index, in->partitions[i].partition);
     for (;;) {
-        size_t best = richest(in, empty);
+        size_t best = highest_credit(in, empty);
         if (best == SIZE_MAX) return false;
         rd_kafka_message_t *message = next_message(in, &in->partitions[best]);
         if (message) {
-            pay(in, best, empty);
+            charge(in, best, empty);
             in->taken = message;
             in->taken_from = best;
             in->partitions[best].position = message->offset + 1;
@@ -474,7 +221,7 @@ bool mr_kafka_in_take(struct mr_kafka_in *in,
 void mr_kafka_in_put_back(struct mr_kafka_in *in)
 {
     MR_ASSERT(in->taken);
-    struct partition *partition = &in->partitions[in->taken_from];
+    struct mr_kafka_in_partition *partition = &in->partitions[in->taken_from];
     MR_ASSERT(!partition->held);
     partition->held = in->taken;
     partition->position = in->taken->offset;
@@ -483,63 +230,15 @@ void mr_kafka_in_put_back(struct mr_kafka_in *in)
 
 /* ---- commits ---- */
 
-static rd_kafka_resp_err_t first_error(const rd_kafka_topic_partition_list_t *list)
-{
-    for (int i = 0; list && i < list->cnt; i++)
-        if (list->elems[i].err) return list->elems[i].err;
-    return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
-                      rd_kafka_topic_partition_list_t *list, void *opaque)
-{
-    (void)rk;
-    struct mr_kafka_in *in = opaque;
-    if (!code) code = first_error(list);
-    in->options.events.committed(in->options.events.context, mr_kafka_status(code),
-                                 code ? rd_kafka_err2str(code) : "");
-}
-
-/* The answer to one waiting commit. */
-struct commit_answer {
-    bool here;
-    rd_kafka_resp_err_t code;
-};
-
-static void on_commit_answer(rd_kafka_t *rk, rd_kafka_resp_err_t code,
-                             rd_kafka_topic_partition_list_t *list, void *opaque)
-{
-    (void)rk;
-    struct commit_answer *answer = opaque;
-    answer->here = true;
-    answer->code = code ? code : first_error(list);
-}
-
-/* On a queue of its own, so that a coordinator that is away holds us no longer than timeout_ms. */
-static rd_kafka_resp_err_t commit_and_wait(struct mr_kafka_in *in,
-                                           const rd_kafka_topic_partition_list_t *list,
-                                           uint32_t timeout_ms)
-{
-    struct commit_answer answer = {.code = RD_KAFKA_RESP_ERR__TIMED_OUT};
-    rd_kafka_queue_t *queue = rd_kafka_queue_new(in->rk);
-    rd_kafka_resp_err_t code =
-        rd_kafka_commit_queue(in->rk, list, queue, on_commit_answer, &answer);
-    for (uint32_t waited = 0; !code && !answer.here && waited < timeout_ms; waited += 10)
-        rd_kafka_queue_poll_callback(queue, 10);
-    rd_kafka_queue_destroy(queue);
-    return code ? code : answer.code;
-}
-
 enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
-                                  size_t count, uint32_t timeout_ms, struct mr_error *err)
+                                  size_t count, struct mr_error *err)
 {
     if (count == 0) return MR_OK;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
     for (size_t i = 0; i < count; i++)
         mr_kafka_client_add_offset(list, in->options.topics[commits[i].topic_index].name,
                                    &commits[i]);
-    rd_kafka_resp_err_t code =
-        timeout_ms > 0 ? commit_and_wait(in, list, timeout_ms) : rd_kafka_commit(in->rk, list, 1);
+    rd_kafka_resp_err_t code = rd_kafka_commit(in->rk, list, 1);
     rd_kafka_topic_partition_list_destroy(list);
     if (!code) return MR_OK;
     return mr_fail(err, mr_kafka_status(code), "commit: %s", rd_kafka_err2str(code));
@@ -564,7 +263,7 @@ size_t mr_kafka_in_partition_count(const struct mr_kafka_in *in)
 int64_t mr_kafka_in_unread(struct mr_kafka_in *in, size_t topic, int32_t number)
 {
     int64_t low = 0, high = 0;
-    const struct partition *partition = find(in, topic, number);
+    const struct mr_kafka_in_partition *partition = mr_kafka_in_find(in, topic, number);
     if (!partition) return -1;
     rd_kafka_resp_err_t code =
         rd_kafka_get_watermark_offsets(in->rk, in->options.topics[topic].name, number, &low, &high);
@@ -582,4 +281,91 @@ uint64_t mr_kafka_in_backlog(struct mr_kafka_in *in)
         if (unread > 0) backlog += (uint64_t)unread;
     }
     return backlog;
+}
+
+/* ---- the port ---- */
+
+static bool port_is_lost(void *self)
+{
+    return rd_kafka_assignment_lost(((struct mr_kafka_in *)self)->rk);
+}
+
+static enum mr_status port_serve(void *self, struct mr_error *err)
+{
+    return mr_kafka_in_serve(self, err);
+}
+
+static bool port_next_event(void *self, struct mr_kafka_event *event)
+{
+    return mr_kafka_in_next_event(self, event);
+}
+
+static void port_complete_rebalance(void *self)
+{
+    mr_kafka_in_complete_rebalance(self);
+}
+
+static bool port_take(void *self,
+                      bool (*may_take)(void *context, size_t topic_index, int32_t partition),
+                      void *context, struct mr_kafka_record *record, size_t *topic_index)
+{
+    return mr_kafka_in_take(self, may_take, context, record, topic_index);
+}
+
+static void port_put_back(void *self)
+{
+    mr_kafka_in_put_back(self);
+}
+
+static enum mr_status port_commit(void *self, const struct mr_kafka_commit *commits, size_t count,
+                                  struct mr_error *err)
+{
+    return mr_kafka_in_commit(self, commits, count, err);
+}
+
+static struct mr_kafka_membership *port_membership(void *self)
+{
+    return mr_kafka_in_membership(self);
+}
+
+static int64_t port_unread(void *self, size_t topic_index, int32_t partition)
+{
+    return mr_kafka_in_unread(self, topic_index, partition);
+}
+
+static uint64_t port_backlog(void *self)
+{
+    return mr_kafka_in_backlog(self);
+}
+
+static size_t port_partition_count(void *self)
+{
+    return mr_kafka_in_partition_count(self);
+}
+
+static bool port_close(void *self, uint32_t timeout_ms)
+{
+    return mr_kafka_in_close(self, timeout_ms);
+}
+
+enum mr_status mr_kafka_in_open(void *context, const struct mr_kafka_consumer_options *options,
+                                struct mr_kafka_consumer_port *out, struct mr_error *err)
+{
+    (void)context;
+    *out = (struct mr_kafka_consumer_port){.serve = port_serve,
+                                           .next_event = port_next_event,
+                                           .complete_rebalance = port_complete_rebalance,
+                                           .is_lost = port_is_lost,
+                                           .take = port_take,
+                                           .put_back = port_put_back,
+                                           .commit = port_commit,
+                                           .membership = port_membership,
+                                           .unread = port_unread,
+                                           .backlog = port_backlog,
+                                           .partition_count = port_partition_count,
+                                           .close = port_close};
+    struct mr_kafka_in *in = NULL;
+    enum mr_status status = mr_kafka_in_create(&in, options, err);
+    out->self = in;
+    return status;
 }

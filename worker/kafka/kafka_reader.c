@@ -206,23 +206,29 @@ void mr_kafka_reader_destroy(struct mr_kafka_reader *reader)
     free(reader);
 }
 
+/* A message that is no record: an error, or the end of a partition. */
+static void note_error(struct mr_kafka_reader *reader, const rd_kafka_message_t *message)
+{
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+        rd_kafka_topic_partition_list_del(reader->unread, rd_kafka_topic_name(message->rkt),
+                                          message->partition);
+}
+
 bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
                           struct mr_kafka_record *record)
 {
     if (reader->taken) rd_kafka_message_destroy(reader->taken);
-    reader->taken = rd_kafka_consumer_poll(reader->rk, (int)timeout_ms);
-    if (!reader->taken) return false;
-    rd_kafka_message_t *message = reader->taken;
-    if (message->err) {
-        if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
-            rd_kafka_topic_partition_list_del(reader->unread, rd_kafka_topic_name(message->rkt),
-                                              message->partition);
-        rd_kafka_message_destroy(message);
+    /* The wake is rung only when the queue was empty: without a timeout the queue is emptied. */
+    while ((reader->taken = rd_kafka_consumer_poll(reader->rk, (int)timeout_ms)) &&
+           reader->taken->err) {
+        note_error(reader, reader->taken);
+        rd_kafka_message_destroy(reader->taken);
         reader->taken = NULL;
-        return false;
+        if (timeout_ms > 0) return false;
     }
-    note_taken(reader, message);
-    mr_kafka_client_describe(message, reader->headers, record);
+    if (!reader->taken) return false;
+    note_taken(reader, reader->taken);
+    mr_kafka_client_describe(reader->taken, reader->headers, record);
     return true;
 }
 
@@ -234,5 +240,40 @@ enum mr_status mr_kafka_reader_first(struct mr_kafka_reader *reader, const char 
     enum mr_status status =
         mr_kafka_client_ends(reader->rk, topic, partition, timeout_ms, &ends, err);
     if (status == MR_OK) *offset = ends.begin;
+    return status;
+}
+
+/* ---- the port ---- */
+
+static bool port_take(void *self, struct mr_kafka_record *record)
+{
+    return mr_kafka_reader_take(self, 0, record);
+}
+
+static bool port_is_behind(void *self)
+{
+    return mr_kafka_reader_is_behind(self);
+}
+
+static enum mr_status port_first(void *self, const char *topic, int32_t partition,
+                                 uint32_t timeout_ms, int64_t *offset, struct mr_error *err)
+{
+    return mr_kafka_reader_first(self, topic, partition, timeout_ms, offset, err);
+}
+
+static void port_close(void *self)
+{
+    mr_kafka_reader_destroy(self);
+}
+
+enum mr_status mr_kafka_reader_open_port(void *context,
+                                         const struct mr_kafka_reader_options *options,
+                                         struct mr_kafka_reader_port *out, struct mr_error *err)
+{
+    (void)context;
+    *out = (struct mr_kafka_reader_port){NULL, port_take, port_is_behind, port_first, port_close};
+    struct mr_kafka_reader *reader = NULL;
+    enum mr_status status = mr_kafka_reader_create(&reader, options, err);
+    out->self = reader;
     return status;
 }

@@ -219,7 +219,7 @@ static void link_engine(struct mr_worker *worker)
     struct mr_engine_thread_links links = {.publish = mr_publish_mailbox(worker->publish),
                                            .intake = mr_intake_mailbox(worker->intake),
                                            .intake_wake = mr_intake_wake(worker->intake),
-                                           .hungry = mr_intake_hungry(worker->intake)};
+                                           .hungry = mr_intake_blocked_tenants(worker->intake)};
     mr_engine_thread_link(worker->engine, &links);
 }
 
@@ -236,7 +236,7 @@ static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *er
         .publish = mr_publish_mailbox(worker->publish),
         .metrics = worker->metrics,
         .resume = worker->resume,
-        .settle = worker->transactions};
+        .transactions = worker->transactions};
     enum mr_status status = mr_intake_start(worker->intake, &targets, err);
     if (status == MR_OK) worker->transactions = NULL;
     return status;

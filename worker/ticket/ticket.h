@@ -47,23 +47,23 @@ enum mr_ending_phase {
     MR_ENDING_RESULT  /* the result is written: the last of all */
 };
 
-/* Intake's: nobody else reads or writes these. */
+/* Intake's part: no other thread reads or writes it. */
 struct mr_ticket_intake {
-    struct mr_partition *lane;
+    struct mr_partition *partition;
     struct mr_ticket *next;       /* in one bucket of the table, or in a list */
-    struct mr_ticket *followers;  /* records of the same id, answered by this one's result */
+    struct mr_ticket *followers;  /* records with the same id, answered by this one's result */
     struct mr_ticket *ready_next; /* exactly-once: the list of ready tickets, or of a transaction */
     struct mr_request *request;   /* until the engine takes it */
     uint64_t deadline_ns;
-    uint64_t start_by_ns; /* its topic's longest wait ends; 0: none */
+    uint64_t start_by_ns; /* its topic's limit on waiting; 0: none */
     int32_t priority;
     uint8_t crashes;
     bool submitted, running;
-    bool awaited;                    /* ran when its partition was asked back */
-    struct mr_found_mail *asked;     /* Redis has not answered yet */
-    uint64_t asked_until_ns;         /* then it is not waited for any more */
-    struct mr_sample *kept;          /* [kept_count] until it is submitted */
-    struct mr_refusal_mail *refusal; /* with the record, in case it is poison */
+    bool draining;                   /* ran when the revocation of its partition began */
+    struct mr_found_mail *lookup;    /* in Redis, without an answer yet */
+    uint64_t lookup_until_ns;        /* then intake stops waiting for the answer */
+    struct mr_sample *kept;          /* [kept_count], until it is submitted */
+    struct mr_refusal_mail *refusal; /* with the record, in case the answer makes it poison */
 };
 
 /* Publish's; with exactly-once delivery also those of the transaction that writes the ending. */

@@ -1,12 +1,13 @@
-/* Intake without its thread and without Kafka: the state its files share, over an engine with the
- * fake model that nobody steps. A test plays the consumer, the engine and publish. */
+/* Intake without its thread: the step is the test's to call, in virtual time, over a Kafka in
+ * memory and an engine with the fake model that nobody steps. The test plays the group, the engine
+ * and publish. */
 #ifndef MR_TESTS_WORKER_INTAKE_RIG_H
 #define MR_TESTS_WORKER_INTAKE_RIG_H
 
 #include "tests/fakes/engine_rig.h"
-#include "worker/intake/intake_claims.h"
-#include "worker/intake/intake_record.h"
+#include "tests/fakes/memory_kafka.h"
 #include "worker/intake/intake_state.h"
+#include "worker/ticket/messages.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,13 +17,20 @@
 
 #include <cmocka.h>
 
+#define RIG_START_NS ((uint64_t)1000000000000)
+#define RIG_START_MS ((int64_t)1763740000000)
+
 struct intake_rig {
     struct engine_rig engine;
+    struct memory_kafka kafka;
+    struct mr_kafka_options kafka_options;
     struct mr_config config;
     struct mr_log *log;
     struct mr_wake wake;
     struct mr_mailbox *publish;
-    struct mr_intake intake;
+    struct mr_metrics *metrics;
+    struct mr_intake *intake;
+    struct mr_time now;
     struct mr_error failure;
 };
 
@@ -31,15 +39,20 @@ static inline void intake_rig_failed(void *context, const struct mr_error *err)
     ((struct intake_rig *)context)->failure = *err;
 }
 
-static inline void open_intake_rig(struct intake_rig *rig)
+/* Before intake is opened. */
+static inline void create_intake_rig(struct intake_rig *rig)
 {
     *rig = (struct intake_rig){.config = {.request_topics = {{.name = "r", .tenant = "default"}},
                                           .request_topic_count = 1,
+                                          .group = "g",
                                           .model_name = "fake",
                                           .default_max_tokens = 16,
                                           .max_record_bytes = 4096,
+                                          .queue_requests = 64,
                                           .attempts_max = 2,
-                                          .commit_interval_ns = 1000000000u}};
+                                          .commit_interval_ns = 1000000000u},
+                               .now = {RIG_START_NS, RIG_START_MS}};
+    memory_kafka_init(&rig->kafka);
     rig_init(&rig->engine);
     rig_start(&rig->engine);
     struct mr_log_options log = {.fd = -1, .format = MR_LOG_TEXT, .worker = "w"};
@@ -48,48 +61,63 @@ static inline void open_intake_rig(struct intake_rig *rig)
     assert_int_equal(mr_log_create(&rig->log, &log, NULL), MR_OK);
     assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
     assert_int_equal(mr_mailbox_create(&rig->publish, &mailbox, NULL), MR_OK);
-    struct mr_intake *intake = &rig->intake;
-    pthread_mutex_init(&intake->mutex, NULL);
-    intake->options = (struct mr_intake_options){
-        .config = &rig->config, .log = rig->log, .failed = intake_rig_failed, .context = rig};
-    intake->targets.engine = rig->engine.engine;
-    intake->targets.publish = rig->publish;
-    intake->commit_due_ns = intake->asking_due_ns = UINT64_MAX;
-    intake->room = UINT64_MAX;
-    struct mr_prompt_options prompt = {.tokenizer = rig->engine.tokenizer,
-                                       .prompt_tokens_max = 256};
-    assert_int_equal(mr_metrics_create(&intake->targets.metrics, &info, NULL), MR_OK);
-    assert_int_equal(mr_prompt_create(&intake->prompt, &prompt, NULL), MR_OK);
-    assert_int_equal(mr_partitions_create(&intake->lanes, NULL), MR_OK);
-    assert_int_equal(mr_ticket_table_create(&intake->table, 64, NULL), MR_OK);
-    assert_int_equal(mr_cancel_memory_create(&intake->cancelled, 64, 1000000000u, NULL), MR_OK);
+    assert_int_equal(mr_metrics_create(&rig->metrics, &info, NULL), MR_OK);
+    struct mr_intake_options options = {.config = &rig->config,
+                                        .kafka = &rig->kafka_options,
+                                        .open_consumer = memory_kafka_open_consumer,
+                                        .open_reader = memory_kafka_open_reader,
+                                        .open_context = &rig->kafka,
+                                        .log = rig->log,
+                                        .failed = intake_rig_failed,
+                                        .context = rig};
+    assert_int_equal(mr_intake_create(&rig->intake, &options, NULL), MR_OK);
 }
 
-/* Partition 0 of the one topic comes, read from `committed` on. */
-static inline struct mr_partition *assign_lane(struct intake_rig *rig, int64_t committed,
-                                               const char *metadata)
+static inline void open_intake_with(struct intake_rig *rig, struct mr_resume *resume,
+                                    struct mr_transactions *transactions)
+{
+    struct mr_intake_targets targets = {
+        .engine = rig->engine.engine,
+        .prompt = {.tokenizer = rig->engine.tokenizer, .prompt_tokens_max = 256},
+        .publish = rig->publish,
+        .metrics = rig->metrics,
+        .resume = resume,
+        .transactions = transactions};
+    assert_int_equal(mr_intake_open(rig->intake, &targets, NULL), MR_OK);
+    rig->intake->admission.room = UINT64_MAX;
+}
+
+static inline void open_intake_rig(struct intake_rig *rig)
+{
+    create_intake_rig(rig);
+    open_intake_with(rig, NULL, NULL);
+}
+
+/* Partition 0 of the one topic is assigned, with this commit. */
+static inline struct mr_partition *assign_partition(struct intake_rig *rig, int64_t committed,
+                                                    const char *metadata)
 {
     struct mr_kafka_claim claim = {.topic = "r",
                                    .committed = committed,
                                    .metadata = {metadata, strlen(metadata)},
                                    .start = committed};
-    mr_intake_assigned(&rig->intake, &claim, 1);
-    return mr_partitions_find(rig->intake.lanes, 0, 0);
+    mr_ownership_assign(&rig->intake->ownership, &claim, 1, &rig->now);
+    return mr_partitions_find(rig->intake->partitions, 0, 0);
 }
 
-/* A record with this id and value arrives. */
+/* A record with this value arrives. */
 static inline void arrive(struct intake_rig *rig, int64_t offset, const char *value)
 {
     struct mr_kafka_record record = {
         .topic = "r", .offset = offset, .value = {value, strlen(value)}};
-    assert_true(mr_intake_accept(&rig->intake, &record, 0));
-    mr_partitions_check(rig->intake.lanes);
-    mr_ticket_table_check(rig->intake.table);
+    assert_true(mr_admission_accept(&rig->intake->admission, &record, 0, &rig->now));
+    mr_partitions_check(rig->intake->partitions);
+    mr_ticket_table_check(rig->intake->flight.submitted);
 }
 
 static inline struct mr_ticket *ticket_named(struct intake_rig *rig, const char *id)
 {
-    return mr_ticket_table_find(rig->intake.table, (struct mr_text){id, strlen(id)});
+    return mr_ticket_table_find(rig->intake->flight.submitted, (struct mr_text){id, strlen(id)});
 }
 
 /* The one refusal that publish has got; publish has written it when this frees it. */
@@ -108,26 +136,44 @@ static inline enum mr_status take_refusal(struct intake_rig *rig, struct mr_tick
     return status;
 }
 
-/* What the engine still has goes back first: it frees the requests. */
+/* One step; time does not pass. */
+static inline uint64_t step_intake(struct intake_rig *rig)
+{
+    uint64_t next_ns = mr_intake_step(rig->intake, rig->now);
+    mr_partitions_check(rig->intake->partitions);
+    mr_ticket_table_check(rig->intake->flight.submitted);
+    return next_ns;
+}
+
+static inline void pass_ms(struct intake_rig *rig, uint64_t ms)
+{
+    rig->now.ns += ms * 1000000u;
+    rig->now.unix_ms += (int64_t)ms;
+}
+
+/* As publish and the engine do, through the mailbox. */
+static inline void post(struct intake_rig *rig, struct mr_mail *mail, enum mr_mail_kind kind)
+{
+    mail->kind = kind;
+    mr_mailbox_post_control(mr_intake_mailbox(rig->intake), mail);
+}
+
+/* Requests that the engine still has are freed by it. */
 static inline void close_intake_rig(struct intake_rig *rig)
 {
-    struct mr_intake *intake = &rig->intake;
-    if (intake->targets.engine) rig_end(&rig->engine);
+    struct mr_intake *intake = rig->intake;
+    if (intake->admission.engine) rig_end(&rig->engine);
     mr_intake_forget_engine(intake);
-    mr_intake_drop_all(intake);
-    assert_int_equal(intake->in_flight, 0);
-    assert_int_equal(intake->suspects, 0);
+    mr_admission_drop_all(&intake->admission);
+    assert_int_equal(intake->flight.count, 0);
+    assert_int_equal(intake->flight.suspects, 0);
     assert_int_equal(rig->failure.status, MR_OK);
     assert_null(mr_mailbox_take(rig->publish));
-    mr_cancel_memory_destroy(intake->cancelled);
-    mr_ticket_table_destroy(intake->table);
-    mr_partitions_destroy(intake->lanes);
-    mr_prompt_destroy(intake->prompt);
-    mr_metrics_destroy(intake->targets.metrics);
+    assert_true(mr_intake_destroy(intake, 10000));
+    mr_metrics_destroy(rig->metrics);
     mr_mailbox_destroy(rig->publish);
     mr_wake_close(&rig->wake);
     mr_log_destroy(rig->log);
-    pthread_mutex_destroy(&intake->mutex);
 }
 
 #endif

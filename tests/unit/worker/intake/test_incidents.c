@@ -4,6 +4,7 @@
  * #894 (wrong offsets after frequent rebalances). */
 #include "tests/unit/worker/intake_rig.h"
 #include "tests/unit/worker/producing.h"
+#include "worker/kafka/kafka_in.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 static bool may_take(struct intake_rig *rig)
 {
-    return mr_intake_may_take(&rig->intake, 0, 0);
+    return mr_admission_may_take(&rig->intake->admission, 0, 0);
 }
 
 static void a_record_that_never_ends_stops_intake_before_the_map_is_too_large(void **state)
@@ -23,15 +24,16 @@ static void a_record_that_never_ends_stops_intake_before_the_map_is_too_large(vo
     struct mr_kafka_commit commit;
     int64_t offset = 0, since_ms = 0;
     open_intake_rig(&rig);
-    struct mr_partition *lane = assign_lane(&rig, 0, "");
+    struct mr_partition *partition = assign_partition(&rig, 0, "");
     while (may_take(&rig)) {
-        assert_int_equal(mr_offset_ledger_receive(lane->ledger, offset, &history), MR_LEDGER_NEW);
-        mr_offset_ledger_start(lane->ledger, offset);
-        if (offset > 0) mr_offset_ledger_finish(lane->ledger, offset);
+        assert_int_equal(mr_offset_ledger_receive(partition->ledger, offset, &history),
+                         MR_LEDGER_NEW);
+        mr_offset_ledger_start(partition->ledger, offset);
+        if (offset > 0) mr_offset_ledger_finish(partition->ledger, offset);
         offset++;
     }
     assert_true(offset > 9000);
-    assert_true(mr_partition_commit(lane, 1000, &commit));
+    assert_true(mr_partition_commit(partition, 1000, &commit));
     assert_int_equal(commit.offset, 0);
     assert_true(strlen(commit.metadata) < 4096);
 
@@ -45,10 +47,10 @@ static void a_record_that_never_ends_stops_intake_before_the_map_is_too_large(vo
                          i == 0 ? MR_LEDGER_NEW : MR_LEDGER_FINISHED);
     mr_offset_ledger_destroy(next);
 
-    mr_partition_committed(lane, true);
-    mr_offset_ledger_finish(lane->ledger, 0); /* it ended after all: intake goes on at once */
+    mr_partition_committed(partition, true);
+    mr_offset_ledger_finish(partition->ledger, 0); /* it ended after all: intake goes on at once */
     assert_true(may_take(&rig));
-    assert_true(mr_partition_commit(lane, 1000, &commit));
+    assert_true(mr_partition_commit(partition, 1000, &commit));
     assert_int_equal(commit.offset, offset);
     close_intake_rig(&rig);
 }
@@ -60,8 +62,8 @@ static void a_record_that_never_ends_stops_intake_before_the_map_is_too_large(vo
 
 /* A partition as the broker knows it, and members that own it in turns. */
 struct world {
-    struct mr_partitions *lanes[MEMBERS];
-    struct mr_partition *lane; /* the owner's; NULL: nobody's */
+    struct mr_partitions *partitions[MEMBERS];
+    struct mr_partition *partition; /* the owner's; NULL: nobody's */
     size_t owner;
     bool taken[RECORDS]; /* by the present owner */
     bool done[RECORDS];  /* its result is on the broker */
@@ -83,8 +85,9 @@ static void assign(struct world *world, size_t member)
                                    .metadata = {world->metadata, strlen(world->metadata)},
                                    .start = world->committed};
     bool resumed = false;
-    assert_int_equal(mr_partitions_take(world->lanes[member], &claim, &world->lane, &resumed, NULL),
-                     MR_OK);
+    assert_int_equal(
+        mr_partitions_take(world->partitions[member], &claim, &world->partition, &resumed, NULL),
+        MR_OK);
     world->owner = member;
     if (!resumed) memset(world->taken, 0, sizeof world->taken);
     for (int64_t i = 0; i < claim.start; i++) /* nothing is passed over */
@@ -94,11 +97,11 @@ static void assign(struct world *world, size_t member)
 static void take_next(struct world *world)
 {
     struct mr_ledger_history history;
-    int64_t offset = mr_offset_ledger_next(world->lane->ledger);
+    int64_t offset = mr_offset_ledger_next(world->partition->ledger);
     if (offset < 0) offset = world->committed > 0 ? world->committed : 0;
     if (offset >= RECORDS) return;
     enum mr_ledger_verdict verdict =
-        mr_offset_ledger_receive(world->lane->ledger, offset, &history);
+        mr_offset_ledger_receive(world->partition->ledger, offset, &history);
     world->taken[offset] = verdict == MR_LEDGER_NEW;
     if (verdict == MR_LEDGER_FINISHED) assert_true(world->done[offset]);
     if (verdict == MR_LEDGER_NEW && world->done[offset]) world->again++;
@@ -112,7 +115,7 @@ static void finish_one(struct world *world)
         if (!world->taken[offset]) continue;
         world->taken[offset] = false;
         world->done[offset] = true;
-        mr_offset_ledger_finish(world->lane->ledger, offset);
+        mr_offset_ledger_finish(world->partition->ledger, offset);
         return;
     }
 }
@@ -121,7 +124,7 @@ static void finish_one(struct world *world)
 static void commit(struct world *world)
 {
     struct mr_kafka_commit commit;
-    if (!mr_partition_commit(world->lane, 1000, &commit)) return;
+    if (!mr_partition_commit(world->partition, 1000, &commit)) return;
     for (int64_t i = 0; i < commit.offset; i++)
         assert_true(world->done[i]);
     uint32_t luck = pick(world, 10);
@@ -129,7 +132,7 @@ static void commit(struct world *world)
         world->committed = commit.offset;
         snprintf(world->metadata, sizeof world->metadata, "%s", commit.metadata);
     }
-    mr_partition_committed(world->lane, luck < 7);
+    mr_partition_committed(world->partition, luck < 7);
 }
 
 /* The partition goes: to stay away for a moment, for good, or lost; and comes, here or elsewhere.
@@ -139,11 +142,11 @@ static void rebalance(struct world *world)
     uint32_t how = pick(world, 3);
     if (how < 2) commit(world);
     if (how == 0)
-        mr_partition_suspend(world->lane);
+        mr_partition_suspend(world->partition);
     else
-        mr_partition_forget(world->lane);
+        mr_partition_forget(world->partition);
     size_t owner = pick(world, MEMBERS);
-    if (how == 0 && owner != world->owner) mr_partition_forget(world->lane);
+    if (how == 0 && owner != world->owner) mr_partition_forget(world->partition);
     assign(world, owner);
 }
 
@@ -160,7 +163,7 @@ static void offsets_stay_right_over_frequent_rebalances(void **state)
     for (uint32_t seed = 1; seed <= 200; seed++) {
         struct world world = {.seed = seed, .committed = -1};
         for (size_t i = 0; i < MEMBERS; i++)
-            assert_int_equal(mr_partitions_create(&world.lanes[i], NULL), MR_OK);
+            assert_int_equal(mr_partitions_create(&world.partitions[i], NULL), MR_OK);
         assign(&world, 0);
         for (int step = 0; step < 20000 && !all_done(&world); step++) {
             uint32_t what = pick(&world, 20);
@@ -172,11 +175,11 @@ static void offsets_stay_right_over_frequent_rebalances(void **state)
                 commit(&world);
             else
                 rebalance(&world);
-            mr_partitions_check(world.lanes[world.owner]);
+            mr_partitions_check(world.partitions[world.owner]);
         }
         assert_true(all_done(&world));
         for (size_t i = 0; i < MEMBERS; i++)
-            mr_partitions_destroy(world.lanes[i]);
+            mr_partitions_destroy(world.partitions[i]);
     }
 }
 
@@ -191,36 +194,17 @@ struct member {
     bool slow; /* has no room: nothing is taken */
 };
 
-static void on_assigned(void *context, struct mr_kafka_claim *claims, size_t count)
-{
-    (void)claims, (void)count;
-    ((struct member *)context)->assignments++;
-}
-
-static void on_revoked(void *context, const struct mr_kafka_claim *claims, size_t count,
-                       enum mr_kafka_revoke how)
-{
-    (void)context, (void)claims, (void)count, (void)how;
-}
-
-static void on_committed(void *context, enum mr_status status, const char *reason)
-{
-    (void)context, (void)status, (void)reason;
-}
-
 static void join(struct member *member, struct broker *broker)
 {
-    static const struct mr_kafka_in_topic topic = {"t", 1};
+    static const struct mr_kafka_consumer_topic topic = {"t", 1};
     struct mr_error err = {0};
     *member = (struct member){.in = NULL};
     assert_int_equal(mr_wake_open(&member->wake, NULL), MR_OK);
-    struct mr_kafka_in_options options = {
-        .kafka = &broker->kafka,
-        .wake = &member->wake,
-        .topics = &topic,
-        .topic_count = 1,
-        .join_group = true,
-        .events = {member, on_assigned, on_revoked, on_committed}};
+    struct mr_kafka_consumer_options options = {.kafka = &broker->kafka,
+                                                .wake = &member->wake,
+                                                .topics = &topic,
+                                                .topic_count = 1,
+                                                .join_group = true};
     if (mr_kafka_in_create(&member->in, &options, &err) != MR_OK) fail_msg("%s", err.detail);
 }
 
@@ -237,14 +221,25 @@ static bool has_room(void *context, size_t topic_index, int32_t partition)
     return !((struct member *)context)->slow;
 }
 
+static void serve(struct member *member)
+{
+    struct mr_kafka_event event;
+    assert_int_equal(mr_kafka_in_serve(member->in, NULL), MR_OK);
+    while (mr_kafka_in_next_event(member->in, &event)) {
+        if (event.kind == MR_KAFKA_EVENT_COMMITTED) continue;
+        member->assignments += event.kind == MR_KAFKA_EVENT_ASSIGNED;
+        mr_kafka_in_complete_rebalance(member->in);
+    }
+}
+
 static void turn(struct member *members, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct mr_kafka_record record;
         size_t index;
         if (!members[i].in) continue;
-        assert_int_equal(mr_kafka_in_serve(members[i].in, NULL), MR_OK);
-        while (mr_kafka_in_take(members[i].in, has_room, &record, &index))
+        serve(&members[i]);
+        while (mr_kafka_in_take(members[i].in, has_room, &members[i], &record, &index))
             members[i].taken[record.partition]++;
         mr_wake_wait(&members[i].wake, 10000000u);
     }

@@ -1,40 +1,40 @@
 #include "worker/intake/recovery.h"
 
 #include "tests/unit/worker/producing.h"
-#include "worker/base/clock.h"
 #include "worker/kafka/header_names.h"
+#include "worker/kafka/kafka_reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define NOW_MS ((int64_t)1763740000000)
 
-static struct mr_recovery_look *look_for(int32_t partition, int64_t base, int64_t since_ms)
+static struct mr_recovery_scan *scan_of(int32_t partition, int64_t base, int64_t since_ms)
 {
-    struct mr_recovery_look *look = calloc(1, sizeof *look);
-    assert_non_null(look);
-    look->topic = "r";
-    look->partition = partition;
-    look->epoch = 9;
-    look->base = base;
-    look->since_ms = since_ms;
-    return look;
+    struct mr_recovery_scan *scan = calloc(1, sizeof *scan);
+    assert_non_null(scan);
+    scan->topic = "r";
+    scan->partition = partition;
+    scan->epoch = 9;
+    scan->base = base;
+    scan->since_ms = since_ms;
+    return scan;
 }
 
-static void note(struct mr_recovery_look *looks, const char *source, const char *group,
+static void note(struct mr_recovery_scan *scans, const char *source, const char *group,
                  int64_t timestamp_ms)
 {
     struct mr_kafka_header headers[] = {{MR_HEADER_SOURCE, source, source ? strlen(source) : 0},
                                         {MR_HEADER_GROUP, group, group ? strlen(group) : 0}};
     struct mr_kafka_record record = {
         .headers = headers, .header_count = 2, .timestamp_ms = timestamp_ms};
-    mr_recovery_note(looks, &record, "g");
+    mr_recovery_note(scans, &record, "g");
 }
 
 static void a_result_is_noted_once_in_its_partition(void **state)
 {
     (void)state;
-    struct mr_recovery_look *first = look_for(0, 100, NOW_MS), *second = look_for(1, 5, NOW_MS);
+    struct mr_recovery_scan *first = scan_of(0, 100, NOW_MS), *second = scan_of(1, 5, NOW_MS);
     first->next = second;
     note(first, "r/0/100", "g", NOW_MS);
     note(first, "r/0/109", "g", NOW_MS + 5);
@@ -57,20 +57,20 @@ static void what_is_not_about_this_partition_is_left_alone(void **state)
         "r//100",   "r/0/1e3",  "r/0/-1",   "/0/100",   "r/0",
         "",         "r/0/100 ", "r/0/100/", "rr/0/100", "r/0/99999999999999999999",
         "r/0/12388"};
-    struct mr_recovery_look *look = look_for(0, 100, NOW_MS);
+    struct mr_recovery_scan *scan = scan_of(0, 100, NOW_MS);
     struct mr_kafka_record bare = {.timestamp_ms = NOW_MS};
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
-        note(look, sources[i], "g", NOW_MS);
-    note(look, "r/0/100", "other", NOW_MS);
-    note(look, "r/0/100", "", NOW_MS);
-    note(look, "r/0/100", NULL, NOW_MS);
-    note(look, NULL, "g", NOW_MS);
-    note(look, "r/0/100", "g", NOW_MS - 1); /* before the time: another life's */
-    mr_recovery_note(look, &bare, "g");
-    assert_int_equal(look->found, 0);
-    note(look, "r/0/12387", "g", NOW_MS); /* the last that a ledger holds */
-    assert_int_equal(look->found, 1);
-    free(look);
+        note(scan, sources[i], "g", NOW_MS);
+    note(scan, "r/0/100", "other", NOW_MS);
+    note(scan, "r/0/100", "", NOW_MS);
+    note(scan, "r/0/100", NULL, NOW_MS);
+    note(scan, NULL, "g", NOW_MS);
+    note(scan, "r/0/100", "g", NOW_MS - 1); /* before the time: another life's */
+    mr_recovery_note(scan, &bare, "g");
+    assert_int_equal(scan->found, 0);
+    note(scan, "r/0/12387", "g", NOW_MS); /* the last that a ledger holds */
+    assert_int_equal(scan->found, 1);
+    free(scan);
 }
 
 /* ---- over a broker ---- */
@@ -94,7 +94,8 @@ static void open_rig(struct rig *rig)
     open_producing(&rig->producing, &rig->broker);
     assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
     assert_int_equal(mr_log_create(&rig->log, &log, NULL), MR_OK);
-    struct mr_recovery_options options = {.kafka = &rig->broker.kafka,
+    struct mr_recovery_options options = {.open_reader = mr_kafka_reader_open_port,
+                                          .kafka = &rig->broker.kafka,
                                           .results_topic = "results",
                                           .dlq_topic = "dlq",
                                           .group = "g",
@@ -102,6 +103,7 @@ static void open_rig(struct rig *rig)
                                           .wake = &rig->wake,
                                           .log = rig->log};
     assert_int_equal(mr_recovery_create(&rig->recovery, &options, NULL), MR_OK);
+    assert_int_equal(mr_recovery_start(rig->recovery, NULL), MR_OK);
 }
 
 static void close_rig(struct rig *rig)
@@ -127,12 +129,12 @@ static void answer(struct rig *rig, const char *topic, int32_t partition, const 
     assert_int_equal(rig->producing.last, MR_OK);
 }
 
-static struct mr_recovery_look *wait_answer(struct rig *rig)
+static struct mr_recovery_scan *wait_answer(struct rig *rig)
 {
-    struct mr_recovery_look *look;
-    while (!(look = mr_recovery_take(rig->recovery)))
+    struct mr_recovery_scan *scan;
+    while (!(scan = mr_recovery_take(rig->recovery)))
         mr_wake_wait(&rig->wake, UINT64_MAX);
-    return look;
+    return scan;
 }
 
 static void results_and_lone_dead_letters_are_found(void **state)
@@ -144,14 +146,14 @@ static void results_and_lone_dead_letters_are_found(void **state)
     answer(&rig, "results", 2, "r/0/3");
     answer(&rig, "dlq", 0, "r/0/4");
     answer(&rig, "results", 1, "r/1/0");
-    mr_recovery_ask(rig.recovery, look_for(0, 3, 1));
-    struct mr_recovery_look *look = wait_answer(&rig);
-    assert_null(look->next);
-    assert_true(look->complete);
-    assert_int_equal(look->epoch, 9);
-    assert_int_equal(look->found, 3);
-    assert_int_equal(look->finished[0], 1 | 2 | 16);
-    free(look);
+    mr_recovery_request(rig.recovery, scan_of(0, 3, 1));
+    struct mr_recovery_scan *scan = wait_answer(&rig);
+    assert_null(scan->next);
+    assert_true(scan->complete);
+    assert_int_equal(scan->epoch, 9);
+    assert_int_equal(scan->found, 3);
+    assert_int_equal(scan->finished[0], 1 | 2 | 16);
+    free(scan);
     close_rig(&rig);
 }
 
@@ -161,12 +163,12 @@ static void a_partition_without_a_commit_begins_where_its_log_begins(void **stat
     struct rig rig;
     open_rig(&rig);
     answer(&rig, "results", 0, "r/1/2");
-    mr_recovery_ask(rig.recovery, look_for(1, -1, 1));
-    struct mr_recovery_look *look = wait_answer(&rig);
-    assert_true(look->complete);
-    assert_int_equal(look->base, 0);
-    assert_int_equal(look->finished[0], 4);
-    free(look);
+    mr_recovery_request(rig.recovery, scan_of(1, -1, 1));
+    struct mr_recovery_scan *scan = wait_answer(&rig);
+    assert_true(scan->complete);
+    assert_int_equal(scan->base, 0);
+    assert_int_equal(scan->finished[0], 4);
+    free(scan);
     close_rig(&rig);
 }
 
@@ -176,7 +178,8 @@ static void a_broker_that_is_away_ends_the_look_and_says_so(void **state)
     struct rig rig;
     open_rig(&rig);
     mr_recovery_destroy(rig.recovery);
-    struct mr_recovery_options options = {.kafka = &rig.broker.kafka,
+    struct mr_recovery_options options = {.open_reader = mr_kafka_reader_open_port,
+                                          .kafka = &rig.broker.kafka,
                                           .results_topic = "results",
                                           .dlq_topic = "dlq",
                                           .group = "g",
@@ -184,14 +187,15 @@ static void a_broker_that_is_away_ends_the_look_and_says_so(void **state)
                                           .wake = &rig.wake,
                                           .log = rig.log};
     assert_int_equal(mr_recovery_create(&rig.recovery, &options, NULL), MR_OK);
+    assert_int_equal(mr_recovery_start(rig.recovery, NULL), MR_OK);
     mr_kafka_mock_set_down(rig.broker.mock, 1, true);
-    mr_recovery_ask(rig.recovery, look_for(0, 3, 1));
-    struct mr_recovery_look *look = wait_answer(&rig);
-    assert_false(look->complete);
-    assert_int_equal(look->found, 0);
-    free(look);
+    mr_recovery_request(rig.recovery, scan_of(0, 3, 1));
+    struct mr_recovery_scan *scan = wait_answer(&rig);
+    assert_false(scan->complete);
+    assert_int_equal(scan->found, 0);
+    free(scan);
     mr_kafka_mock_set_down(rig.broker.mock, 1, false);
-    mr_recovery_ask(rig.recovery, look_for(0, 3, 1)); /* may be left unanswered */
+    mr_recovery_request(rig.recovery, scan_of(0, 3, 1)); /* may be left unanswered */
     close_rig(&rig);
     mr_recovery_destroy(NULL);
 }

@@ -8,7 +8,7 @@
 #define API_HEARTBEAT      12
 #define FENCED_INSTANCE_ID 82
 
-/* A consumer and what it was told. */
+/* A consumer, and the events that it has returned. */
 struct consuming {
     struct mr_kafka_in *in;
     struct mr_wake wake;
@@ -19,12 +19,12 @@ struct consuming {
     uint32_t revoked;
     enum mr_kafka_revoke how;
     uint32_t commits_ok, commits_failed;
-    int64_t commit_on_revoke; /* -1: none */
+    enum mr_status committed_status;
+    bool keep_revoking, revoking; /* a revocation is not completed until the test does */
 };
 
-static void on_assigned(void *context, struct mr_kafka_claim *claims, size_t count)
+static void on_assigned(struct consuming *consuming, struct mr_kafka_claim *claims, size_t count)
 {
-    struct consuming *consuming = context;
     for (size_t i = 0; i < count; i++) {
         int32_t partition = claims[i].partition;
         consuming->held[partition] = true;
@@ -39,49 +39,70 @@ static void on_assigned(void *context, struct mr_kafka_claim *claims, size_t cou
     }
 }
 
-static void on_revoked(void *context, const struct mr_kafka_claim *claims, size_t count,
-                       enum mr_kafka_revoke how)
+static void on_revoked(struct consuming *consuming, const struct mr_kafka_event *event)
 {
-    struct consuming *consuming = context;
-    bool lost = how == MR_KAFKA_REVOKE_LOST;
-    consuming->lost = lost;
-    consuming->how = how;
-    consuming->revoked += (uint32_t)count;
-    for (size_t i = 0; i < count; i++) {
-        consuming->held[claims[i].partition] = false;
-        struct mr_kafka_commit commit = {claims[i].topic_index, claims[i].partition,
-                                         consuming->commit_on_revoke, "revoked"};
-        if (consuming->commit_on_revoke >= 0 && !lost)
-            assert_int_equal(mr_kafka_in_commit(consuming->in, &commit, 1, 5000, NULL), MR_OK);
-    }
+    consuming->lost = event->how == MR_KAFKA_REVOKE_LOST;
+    consuming->how = event->how;
+    consuming->revoked += (uint32_t)event->claim_count;
+    for (size_t i = 0; i < event->claim_count; i++)
+        consuming->held[event->claims[i].partition] = false;
 }
 
-static void on_committed(void *context, enum mr_status status, const char *reason)
+/* Serves the consumer and handles its events; a rebalance is completed at once, but a revocation
+ * when the test says. */
+static enum mr_status serve(struct consuming *consuming, struct mr_error *err)
 {
-    (void)reason;
-    struct consuming *consuming = context;
-    if (status == MR_OK)
-        consuming->commits_ok++;
-    else
-        consuming->commits_failed++;
+    struct mr_kafka_event event;
+    enum mr_status status = mr_kafka_in_serve(consuming->in, err);
+    while (mr_kafka_in_next_event(consuming->in, &event)) {
+        if (event.kind == MR_KAFKA_EVENT_COMMITTED) {
+            consuming->committed_status = event.status;
+            if (event.status == MR_OK)
+                consuming->commits_ok++;
+            else
+                consuming->commits_failed++;
+            continue;
+        }
+        if (event.kind == MR_KAFKA_EVENT_ASSIGNED)
+            on_assigned(consuming, event.claims, event.claim_count);
+        else
+            on_revoked(consuming, &event);
+        consuming->revoking = event.kind == MR_KAFKA_EVENT_REVOKED;
+        if (!consuming->revoking || !consuming->keep_revoking)
+            mr_kafka_in_complete_rebalance(consuming->in);
+    }
+    return status;
+}
+
+/* Commits and waits for the outcome. */
+static enum mr_status commit(struct consuming *consuming, const struct mr_kafka_commit *commits,
+                             size_t count)
+{
+    uint32_t outcomes = consuming->commits_ok + consuming->commits_failed;
+    assert_int_equal(mr_kafka_in_commit(consuming->in, commits, count, NULL), MR_OK);
+    while (consuming->commits_ok + consuming->commits_failed == outcomes) {
+        assert_int_equal(serve(consuming, NULL), MR_OK);
+        mr_wake_wait(&consuming->wake, 50000000u);
+    }
+    return consuming->committed_status;
 }
 
 static void open_consuming(struct consuming *consuming, struct broker *broker,
-                           const struct mr_kafka_in_topic *topics, size_t count, bool join_group)
+                           const struct mr_kafka_consumer_topic *topics, size_t count,
+                           bool join_group)
 {
     struct mr_error err = {0};
-    *consuming = (struct consuming){.commit_on_revoke = -1};
+    *consuming = (struct consuming){.in = NULL};
     for (int i = 0; i < 8; i++)
         consuming->start[i] = -1;
     assert_int_equal(mr_wake_open(&consuming->wake, NULL), MR_OK);
-    struct mr_kafka_in_options options = {
-        .kafka = &broker->kafka,
-        .wake = &consuming->wake,
-        .topics = topics,
-        .topic_count = count,
-        .join_group = join_group,
-        .events = {consuming, on_assigned, on_revoked, on_committed}};
+    struct mr_kafka_consumer_options options = {.kafka = &broker->kafka,
+                                                .wake = &consuming->wake,
+                                                .topics = topics,
+                                                .topic_count = count,
+                                                .join_group = join_group};
     if (mr_kafka_in_create(&consuming->in, &options, &err) != MR_OK) fail_msg("%s", err.detail);
+    if (!join_group) assert_int_equal(serve(consuming, NULL), MR_OK);
 }
 
 static void close_consuming(struct consuming *consuming)
@@ -102,8 +123,8 @@ static bool take(struct consuming *consuming, struct mr_kafka_record *record)
     size_t index = 0;
     for (int i = 0; i < 200; i++) {
         struct mr_error err = {0};
-        if (mr_kafka_in_serve(consuming->in, &err) != MR_OK) fail_msg("%s", err.detail);
-        if (mr_kafka_in_take(consuming->in, gate, record, &index)) return true;
+        if (serve(consuming, &err) != MR_OK) fail_msg("%s", err.detail);
+        if (mr_kafka_in_take(consuming->in, gate, consuming, record, &index)) return true;
         mr_wake_wait(&consuming->wake, 50000000u);
     }
     return false;
@@ -114,14 +135,14 @@ static bool nothing_comes(struct consuming *consuming, int rounds)
     struct mr_kafka_record record;
     size_t index = 0;
     for (int i = 0; i < rounds; i++) {
-        assert_int_equal(mr_kafka_in_serve(consuming->in, NULL), MR_OK);
-        if (mr_kafka_in_take(consuming->in, gate, &record, &index)) return false;
+        assert_int_equal(serve(consuming, NULL), MR_OK);
+        if (mr_kafka_in_take(consuming->in, gate, consuming, &record, &index)) return false;
         mr_wake_wait(&consuming->wake, 20000000u);
     }
     return true;
 }
 
-static const struct mr_kafka_in_topic one_topic[] = {{"t", 1}};
+static const struct mr_kafka_consumer_topic one_topic[] = {{"t", 1}};
 
 static void a_partition_without_room_is_not_taken_from_and_others_are(void **state)
 {
@@ -171,7 +192,7 @@ static void a_record_put_back_comes_first_again(void **state)
 static void topics_take_turns_by_weight(void **state)
 {
     struct bus *bus = *state;
-    static const struct mr_kafka_in_topic topics[] = {{"high", 3}, {"low", 1}};
+    static const struct mr_kafka_consumer_topic topics[] = {{"high", 3}, {"low", 1}};
     struct consuming consuming;
     struct mr_kafka_record record;
     add_topic(&bus->broker, "high", 1);
@@ -197,7 +218,7 @@ static void topics_take_turns_by_weight(void **state)
 static void a_topic_of_many_partitions_has_no_more_turns(void **state)
 {
     struct bus *bus = *state;
-    static const struct mr_kafka_in_topic topics[] = {{"wide", 1}, {"narrow", 1}};
+    static const struct mr_kafka_consumer_topic topics[] = {{"wide", 1}, {"narrow", 1}};
     struct consuming consuming;
     struct mr_kafka_record record;
     add_topic(&bus->broker, "wide", 4);
@@ -229,12 +250,8 @@ static void an_offset_is_committed_with_its_metadata(void **state)
         produce(&bus->producing, "t", 0, "a", "x");
     open_consuming(&consuming, &bus->broker, one_topic, 1, false);
     assert_int_equal(consuming.committed[0], -1);
-    struct mr_kafka_commit commit = {0, 0, 2, "oQEC"};
-    assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, 0, NULL), MR_OK);
-    while (consuming.commits_ok == 0) {
-        assert_int_equal(mr_kafka_in_serve(consuming.in, NULL), MR_OK);
-        mr_wake_wait(&consuming.wake, 50000000u);
-    }
+    struct mr_kafka_commit one = {0, 0, 2, "oQEC"};
+    assert_int_equal(commit(&consuming, &one, 1), MR_OK);
     close_consuming(&consuming);
 
     open_consuming(&consuming, &bus->broker, one_topic, 1, false);
@@ -242,7 +259,8 @@ static void an_offset_is_committed_with_its_metadata(void **state)
     assert_string_equal(consuming.metadata[0], "oQEC");
     assert_true(take(&consuming, &record));
     assert_int_equal(record.offset, 2);
-    consuming.commit_on_revoke = 3;
+    one = (struct mr_kafka_commit){0, 0, 3, "revoked"};
+    assert_int_equal(commit(&consuming, &one, 1), MR_OK);
     close_consuming(&consuming);
 
     open_consuming(&consuming, &bus->broker, one_topic, 1, false);
@@ -255,17 +273,12 @@ static void a_refused_commit_is_reported(void **state)
 {
     struct bus *bus = *state;
     struct consuming consuming;
-    struct mr_error err = {0};
     add_topic(&bus->broker, "t", 1);
     open_consuming(&consuming, &bus->broker, one_topic, 1, false);
-    struct mr_kafka_commit commit = {0, 0, 1, ""};
-    mr_kafka_mock_fail(bus->broker.mock, API_OFFSET_COMMIT, 29, 2); /* topic authorization failed */
-    assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, 5000, &err), MR_BAD_CONFIG);
-    assert_int_equal(mr_kafka_in_commit(consuming.in, &commit, 1, 0, NULL), MR_OK);
-    while (consuming.commits_failed == 0) {
-        assert_int_equal(mr_kafka_in_serve(consuming.in, NULL), MR_OK);
-        mr_wake_wait(&consuming.wake, 50000000u);
-    }
+    struct mr_kafka_commit one = {0, 0, 1, ""};
+    mr_kafka_mock_fail(bus->broker.mock, API_OFFSET_COMMIT, 29, 1); /* topic authorization failed */
+    assert_int_equal(commit(&consuming, &one, 1), MR_BAD_CONFIG);
+    assert_int_equal(consuming.commits_failed, 1);
     close_consuming(&consuming);
 }
 
@@ -273,8 +286,8 @@ static void a_refused_commit_is_reported(void **state)
 static bool settle(struct consuming *first, struct consuming *second, size_t one, size_t two)
 {
     for (int i = 0; i < 1500; i++) {
-        assert_int_equal(mr_kafka_in_serve(first->in, NULL), MR_OK);
-        if (second) assert_int_equal(mr_kafka_in_serve(second->in, NULL), MR_OK);
+        assert_int_equal(serve(first, NULL), MR_OK);
+        if (second) assert_int_equal(serve(second, NULL), MR_OK);
         if (mr_kafka_in_partition_count(first->in) == one &&
             (!second || mr_kafka_in_partition_count(second->in) == two))
             return true;
@@ -295,7 +308,7 @@ static void members_share_the_partitions_and_inherit_them(void **state)
     assert_true(settle(&first, NULL, 2, 0));
     assert_true(take(&first, &record));
     struct mr_kafka_commit both[] = {{0, 0, 1, "one"}, {0, 1, 1, "one"}};
-    assert_int_equal(mr_kafka_in_commit(first.in, both, 2, 5000, NULL), MR_OK);
+    assert_int_equal(commit(&first, both, 2), MR_OK);
     open_consuming(&second, &bus->broker, one_topic, 1, true);
     assert_true(settle(&first, &second, 1, 1));
     assert_false(first.lost);
@@ -305,7 +318,8 @@ static void members_share_the_partitions_and_inherit_them(void **state)
     assert_true(take(&second, &record));
     assert_int_equal(record.partition, shared);
     assert_int_equal(record.offset, 1);
-    first.commit_on_revoke = 2;
+    struct mr_kafka_commit last = {0, 1 - shared, 2, "last"};
+    assert_int_equal(commit(&first, &last, 1), MR_OK);
     close_consuming(&first);
     assert_true(settle(&second, NULL, 2, 0));
     assert_int_equal(second.committed[1 - shared], 2);
@@ -342,9 +356,60 @@ static void with_the_cooperative_protocol_what_stays_is_not_touched(void **state
         assert_int_equal(record.offset, 2);
     }
     close_consuming(&first);
-    assert_int_equal(first.revoked, 4);
     assert_true(settle(&second, NULL, 4, 0));
     assert_int_equal(second.revoked, 0);
+    close_consuming(&second);
+}
+
+/* The owner works on for as long as it likes: it commits, and takes from what stays. */
+static void a_revocation_is_over_when_its_owner_completes_it(void **state)
+{
+    struct bus *bus = *state;
+    struct consuming first, second;
+    struct mr_kafka_record record;
+    add_topic(&bus->broker, "t", 2);
+    for (int i = 0; i < 6; i++)
+        produce(&bus->producing, "t", i % 2, "a", "x");
+    open_consuming(&first, &bus->broker, one_topic, 1, true);
+    assert_true(settle(&first, NULL, 2, 0));
+    assert_true(take(&first, &record));
+    first.keep_revoking = true;
+    open_consuming(&second, &bus->broker, one_topic, 1, true);
+    while (!first.revoking) {
+        assert_int_equal(serve(&first, NULL), MR_OK);
+        assert_int_equal(serve(&second, NULL), MR_OK);
+        mr_wake_wait(&first.wake, 10000000u);
+    }
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(serve(&first, NULL), MR_OK);
+        assert_int_equal(serve(&second, NULL), MR_OK);
+        mr_wake_wait(&first.wake, 10000000u);
+    }
+    assert_int_equal(mr_kafka_in_partition_count(first.in), 2);
+    assert_int_equal(mr_kafka_in_partition_count(second.in), 0);
+    first.keep_revoking = false;
+    mr_kafka_in_complete_rebalance(first.in);
+    assert_true(settle(&first, &second, 1, 1));
+    close_consuming(&first);
+    close_consuming(&second);
+}
+
+static void a_consumer_may_close_in_the_middle_of_a_revocation(void **state)
+{
+    struct bus *bus = *state;
+    struct consuming first, second;
+    add_topic(&bus->broker, "t", 2);
+    open_consuming(&first, &bus->broker, one_topic, 1, true);
+    assert_true(settle(&first, NULL, 2, 0));
+    first.keep_revoking = true;
+    open_consuming(&second, &bus->broker, one_topic, 1, true);
+    while (!first.revoking) {
+        assert_int_equal(serve(&first, NULL), MR_OK);
+        assert_int_equal(serve(&second, NULL), MR_OK);
+        mr_wake_wait(&first.wake, 10000000u);
+    }
+    close_consuming(&first);
+    assert_true(settle(&second, NULL, 2, 0));
     close_consuming(&second);
 }
 
@@ -358,7 +423,7 @@ static void a_static_member_that_lost_its_place_says_so(void **state)
     open_consuming(&consuming, &bus->broker, one_topic, 1, true);
     assert_true(settle(&consuming, NULL, 1, 0));
     mr_kafka_mock_fail(bus->broker.mock, API_HEARTBEAT, FENCED_INSTANCE_ID, 1);
-    while (mr_kafka_in_serve(consuming.in, &err) == MR_OK)
+    while (serve(&consuming, &err) == MR_OK)
         mr_wake_wait(&consuming.wake, 50000000u);
     assert_int_equal(err.status, MR_BACKEND);
     assert_non_null(strstr(err.detail, "--group-instance mill-3"));
@@ -376,6 +441,8 @@ int main(void)
         BUS_TEST(a_refused_commit_is_reported),
         BUS_TEST(members_share_the_partitions_and_inherit_them),
         BUS_TEST(with_the_cooperative_protocol_what_stays_is_not_touched),
+        BUS_TEST(a_revocation_is_over_when_its_owner_completes_it),
+        BUS_TEST(a_consumer_may_close_in_the_middle_of_a_revocation),
         BUS_TEST(a_static_member_that_lost_its_place_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 
 #include "tests/unit/worker/producing.h"
 #include "worker/base/clock.h"
+#include "worker/kafka/kafka_in.h"
 #include "worker/kafka/kafka_reader.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ struct rig {
     struct broker broker;
     struct producing producing;
     struct mr_request_topic topic;
-    struct mr_kafka_in_topic read;
+    struct mr_kafka_consumer_topic read;
     struct mr_kafka_txn *txn;
     struct mr_kafka_in *in;
     struct mr_wake wake;
@@ -42,17 +43,6 @@ static enum mr_status open_txn(struct rig *rig, struct mr_error *err)
     return mr_kafka_txn_create(&rig->txn, &options, err);
 }
 
-static void no_claims(void *context, struct mr_kafka_claim *claims, size_t count)
-{
-    (void)context, (void)claims, (void)count;
-}
-
-static void no_revokes(void *context, const struct mr_kafka_claim *claims, size_t count,
-                       enum mr_kafka_revoke how)
-{
-    (void)context, (void)claims, (void)count, (void)how;
-}
-
 static int open_broker_rig(void **state)
 {
     struct rig *rig = *state = calloc(1, sizeof *rig);
@@ -63,13 +53,13 @@ static int open_broker_rig(void **state)
     add_topic(&rig->broker, "r", 1);
     add_topic(&rig->broker, "results", 1);
     assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
-    rig->read = (struct mr_kafka_in_topic){"r", 1};
-    struct mr_kafka_in_options options = {.kafka = &rig->broker.kafka,
-                                          .wake = &rig->wake,
-                                          .topics = &rig->read,
-                                          .topic_count = 1,
-                                          .events = {rig, no_claims, no_revokes, NULL}};
+    rig->read = (struct mr_kafka_consumer_topic){"r", 1};
+    struct mr_kafka_consumer_options options = {
+        .kafka = &rig->broker.kafka, .wake = &rig->wake, .topics = &rig->read, .topic_count = 1};
     assert_int_equal(mr_kafka_in_create(&rig->in, &options, NULL), MR_OK);
+    struct mr_kafka_event assigned;
+    assert_true(mr_kafka_in_next_event(rig->in, &assigned));
+    mr_kafka_in_complete_rebalance(rig->in);
     return 0;
 }
 
@@ -203,7 +193,13 @@ static void offsets_that_are_there_say_that_the_last_transaction_came_through(vo
     bool committed = false;
     const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
     const struct mr_kafka_commit older = {.offset = 3, .metadata = "older"};
-    if (mr_kafka_in_commit(rig->in, &offset, 1, 10000, &err) != MR_OK) fail_msg("%s", err.detail);
+    struct mr_kafka_event event;
+    if (mr_kafka_in_commit(rig->in, &offset, 1, &err) != MR_OK) fail_msg("%s", err.detail);
+    do {
+        mr_wake_wait(&rig->wake, 10000000u);
+        assert_int_equal(mr_kafka_in_serve(rig->in, NULL), MR_OK);
+    } while (!mr_kafka_in_next_event(rig->in, &event) || event.kind != MR_KAFKA_EVENT_COMMITTED);
+    assert_int_equal(event.status, MR_OK);
     break_one(rig, BRIEF_NS);
     assert_int_equal(mr_kafka_txn_renew(rig->txn, &offset, 1, &committed, &err), MR_OK);
     assert_true(committed);

@@ -239,27 +239,27 @@ static void nothing_is_written_while_the_partition_may_be_given_away(void **stat
     bool resumed;
     open_rig(&rig);
     assert_int_equal(mr_partitions_create(&lanes, NULL), MR_OK);
-    assert_int_equal(mr_partitions_take(lanes, &claim, &rig.ticket->intake.lane, &resumed, NULL),
-                     MR_OK);
-    rig.ticket->epoch = rig.ticket->intake.lane->epoch;
-    rig.ticket->gate = &rig.ticket->intake.lane->gate;
-    mr_partition_hold(rig.ticket->intake.lane);
+    assert_int_equal(
+        mr_partitions_take(lanes, &claim, &rig.ticket->intake.partition, &resumed, NULL), MR_OK);
+    rig.ticket->epoch = rig.ticket->intake.partition->epoch;
+    rig.ticket->gate = &rig.ticket->intake.partition->gate;
+    mr_partition_hold(rig.ticket->intake.partition);
     post_result(&rig);
     assert_int_equal(records_with(&rig, "results", ""), 0);
     assert_null(mr_mailbox_take(rig.intake));
     assert_true(atomic_load(&rig.oldest_ms) > 0);
-    mr_partition_suspend(rig.ticket->intake.lane);
+    mr_partition_suspend(rig.ticket->intake.partition);
     claim = (struct mr_kafka_claim){.topic = "r", .committed = 0};
     assert_int_equal(mr_partitions_take(lanes, &claim, &lane, &resumed, NULL), MR_OK);
     assert_true(resumed); /* it came straight back */
     wait_done(&rig);
     assert_int_equal(records_with(&rig, "results", "the answer"), 1);
-    mr_partition_hold(rig.ticket->intake.lane);
+    mr_partition_hold(rig.ticket->intake.partition);
     post_result(&rig);
-    mr_partition_forget(rig.ticket->intake.lane); /* it went */
+    mr_partition_forget(rig.ticket->intake.partition); /* it went */
     wait_done(&rig);
     assert_int_equal(records_with(&rig, "results", "the answer"), 1);
-    assert_int_equal(rig.ticket->intake.lane->gate.unacknowledged, 0);
+    assert_int_equal(rig.ticket->intake.partition->gate.unacknowledged, 0);
     close_rig(&rig);
     mr_partitions_destroy(lanes);
 }

@@ -13,7 +13,7 @@
 struct rig {
     struct broker broker;
     struct mr_request_topic topic;
-    struct mr_kafka_in_topic read;
+    struct mr_kafka_consumer_topic read;
     struct mr_wake wake;
     struct mr_log *log;
     struct mr_metrics *metrics;
@@ -23,17 +23,6 @@ struct rig {
     struct mr_kafka_commit commit;
     struct mr_transactions_job job;
 };
-
-static void no_claims(void *context, struct mr_kafka_claim *claims, size_t count)
-{
-    (void)context, (void)claims, (void)count;
-}
-
-static void no_revokes(void *context, const struct mr_kafka_claim *claims, size_t count,
-                       enum mr_kafka_revoke how)
-{
-    (void)context, (void)claims, (void)count, (void)how;
-}
 
 static struct mr_ticket *refused(int64_t offset)
 {
@@ -83,13 +72,13 @@ static void open_rig_of(struct rig *rig, uint64_t transaction_timeout_ns)
     assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
     assert_int_equal(mr_log_create(&rig->log, &log, NULL), MR_OK);
     assert_int_equal(mr_metrics_create(&rig->metrics, &info, NULL), MR_OK);
-    rig->read = (struct mr_kafka_in_topic){"r", 1};
-    struct mr_kafka_in_options in = {.kafka = &rig->broker.kafka,
-                                     .wake = &rig->wake,
-                                     .topics = &rig->read,
-                                     .topic_count = 1,
-                                     .events = {rig, no_claims, no_revokes, NULL}};
+    rig->read = (struct mr_kafka_consumer_topic){"r", 1};
+    struct mr_kafka_consumer_options in = {
+        .kafka = &rig->broker.kafka, .wake = &rig->wake, .topics = &rig->read, .topic_count = 1};
     assert_int_equal(mr_kafka_in_create(&rig->in, &in, NULL), MR_OK);
+    struct mr_kafka_event assigned;
+    assert_true(mr_kafka_in_next_event(rig->in, &assigned));
+    mr_kafka_in_complete_rebalance(rig->in);
     struct mr_transactions_options options = options_of(rig);
     if (mr_transactions_create(&rig->settle, &options, &err) != MR_OK) fail_msg("%s", err.detail);
     mr_transactions_wake(rig->settle, &rig->wake);

@@ -1,7 +1,6 @@
-#include "worker/intake/intake_record.h"
+#include "worker/intake/admission.h"
 
 #include "tests/unit/worker/intake_rig.h"
-#include "worker/base/clock.h"
 
 #define VALUE(id) "{\"id\":\"" id "\",\"prompt\":\"hello\"}"
 
@@ -10,20 +9,20 @@ static void a_request_is_run_and_its_end_is_counted(void **state)
     (void)state;
     struct intake_rig rig;
     open_intake_rig(&rig);
-    struct mr_partition *lane = assign_lane(&rig, 10, "");
-    assert_true(mr_intake_may_take(&rig.intake, 0, 0));
-    assert_false(mr_intake_may_take(&rig.intake, 0, 1)); /* not ours */
+    struct mr_partition *partition = assign_partition(&rig, 10, "");
+    assert_true(mr_admission_may_take(&rig.intake->admission, 0, 0));
+    assert_false(mr_admission_may_take(&rig.intake->admission, 0, 1)); /* not ours */
     arrive(&rig, 10, VALUE("a"));
     struct mr_ticket *ticket = ticket_named(&rig, "a");
     assert_non_null(ticket);
     assert_int_equal(ticket->attempt, 1);
     assert_string_equal(ticket->topic, "r");
-    assert_int_equal(rig.intake.in_flight, 1);
-    mr_intake_started(&rig.intake, ticket);
-    mr_intake_done(&rig.intake, ticket);
-    assert_int_equal(rig.intake.in_flight, 0);
-    assert_int_equal(mr_offset_ledger_base(lane->ledger), 11);
-    assert_true(rig.intake.commit_due_ns < UINT64_MAX);
+    assert_int_equal(rig.intake->flight.count, 1);
+    mr_admission_started(&rig.intake->admission, ticket);
+    mr_admission_done(&rig.intake->admission, ticket);
+    assert_int_equal(rig.intake->flight.count, 0);
+    assert_int_equal(mr_offset_ledger_base(partition->ledger), 11);
+    assert_true(rig.intake->schedule.due_ns < UINT64_MAX);
     close_intake_rig(&rig);
 }
 
@@ -32,14 +31,14 @@ static void the_same_id_twice_in_flight_is_one_request(void **state)
     (void)state;
     struct intake_rig rig;
     open_intake_rig(&rig);
-    struct mr_partition *lane = assign_lane(&rig, 0, "");
+    struct mr_partition *partition = assign_partition(&rig, 0, "");
     arrive(&rig, 0, VALUE("a"));
     arrive(&rig, 1, VALUE("a"));
-    assert_int_equal(rig.intake.stats.duplicates, 1);
-    assert_int_equal(mr_ticket_table_count(rig.intake.table), 1);
-    mr_intake_done(&rig.intake, ticket_named(&rig, "a"));
-    assert_int_equal(mr_offset_ledger_base(lane->ledger), 2); /* both are answered */
-    assert_int_equal(rig.intake.in_flight, 0);
+    assert_int_equal(rig.intake->admission.stats.duplicates, 1);
+    assert_int_equal(mr_ticket_table_count(rig.intake->flight.submitted), 1);
+    mr_admission_done(&rig.intake->admission, ticket_named(&rig, "a"));
+    assert_int_equal(mr_offset_ledger_base(partition->ledger), 2); /* both are answered */
+    assert_int_equal(rig.intake->flight.count, 0);
     close_intake_rig(&rig);
 }
 
@@ -49,7 +48,7 @@ static void what_is_no_request_is_dead_lettered(void **state)
     static const char *const values[] = {"{", "{\"prompt\":7}", "{\"id\":\"x\"}"};
     struct intake_rig rig;
     open_intake_rig(&rig);
-    struct mr_partition *lane = assign_lane(&rig, 0, "");
+    struct mr_partition *partition = assign_partition(&rig, 0, "");
     for (int i = 0; i < 3; i++) {
         struct mr_ticket *ticket = NULL;
         bool dead_letter = false;
@@ -57,10 +56,10 @@ static void what_is_no_request_is_dead_lettered(void **state)
         assert_int_equal(mr_status_class(take_refusal(&rig, &ticket, &dead_letter)),
                          MR_CLASS_REJECT);
         assert_true(dead_letter);
-        mr_intake_done(&rig.intake, ticket);
+        mr_admission_done(&rig.intake->admission, ticket);
     }
-    assert_int_equal(rig.intake.stats.dead_lettered, 3);
-    assert_int_equal(mr_offset_ledger_base(lane->ledger), 3);
+    assert_int_equal(rig.intake->admission.stats.dead_lettered, 3);
+    assert_int_equal(mr_offset_ledger_base(partition->ledger), 3);
     close_intake_rig(&rig);
 }
 
@@ -77,7 +76,7 @@ static void what_a_request_asks_in_vain_is_only_answered(void **state)
     };
     struct intake_rig rig;
     open_intake_rig(&rig);
-    assign_lane(&rig, 0, "");
+    assign_partition(&rig, 0, "");
     for (int i = 0; i < 3; i++) {
         struct mr_ticket *ticket = NULL;
         bool dead_letter = true;
@@ -85,9 +84,9 @@ static void what_a_request_asks_in_vain_is_only_answered(void **state)
         assert_int_equal(take_refusal(&rig, &ticket, &dead_letter), cases[i].why);
         assert_false(dead_letter);
         assert_null(ticket_named(&rig, ticket->id));
-        mr_intake_done(&rig.intake, ticket);
+        mr_admission_done(&rig.intake->admission, ticket);
     }
-    assert_int_equal(rig.intake.stats.refused, 3);
+    assert_int_equal(rig.intake->admission.stats.refused, 3);
     close_intake_rig(&rig);
 }
 
@@ -96,11 +95,11 @@ static void a_record_finished_or_seen_before_is_not_run(void **state)
     (void)state;
     struct intake_rig rig;
     open_intake_rig(&rig);
-    assign_lane(&rig, 0, "");
+    assign_partition(&rig, 0, "");
     arrive(&rig, 0, VALUE("a"));
     arrive(&rig, 0, VALUE("b"));
     assert_null(ticket_named(&rig, "b"));
-    assert_int_equal(rig.intake.stats.records, 1);
+    assert_int_equal(rig.intake->admission.stats.records, 1);
     close_intake_rig(&rig);
 }
 
@@ -108,7 +107,7 @@ static void cancel(struct intake_rig *rig, const char *id)
 {
     const struct mr_kafka_record record = {
         .topic = "c", .key = {id, strlen(id)}, .value = {"{}", 2}};
-    mr_intake_cancel(&rig->intake, &record);
+    mr_admission_cancel(&rig->intake->admission, &record, &rig->now);
 }
 
 static void a_cancel_may_come_before_its_request(void **state)
@@ -117,18 +116,18 @@ static void a_cancel_may_come_before_its_request(void **state)
     struct intake_rig rig;
     struct mr_ticket *ticket = NULL;
     open_intake_rig(&rig);
-    assign_lane(&rig, 0, "");
+    assign_partition(&rig, 0, "");
     cancel(&rig, "a");
-    assert_int_equal(rig.intake.stats.cancelled, 0);
+    assert_int_equal(rig.intake->admission.stats.cancelled, 0);
     arrive(&rig, 0, VALUE("a"));
     assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_CANCELLED);
-    mr_intake_done(&rig.intake, ticket);
+    mr_admission_done(&rig.intake->admission, ticket);
     arrive(&rig, 1, VALUE("b"));
     cancel(&rig, "b"); /* the engine's now */
-    assert_int_equal(rig.intake.stats.cancelled, 2);
+    assert_int_equal(rig.intake->admission.stats.cancelled, 2);
     const struct mr_kafka_record tombstone = {.topic = "c", .key = {"b", 1}};
-    mr_intake_cancel(&rig.intake, &tombstone);
-    assert_int_equal(rig.intake.stats.cancelled, 2);
+    mr_admission_cancel(&rig.intake->admission, &tombstone, &rig.now);
+    assert_int_equal(rig.intake->admission.stats.cancelled, 2);
     close_intake_rig(&rig);
 }
 
@@ -138,16 +137,16 @@ static void a_cancel_of_a_dropped_request_counts_for_the_next_copy(void **state)
     struct intake_rig rig;
     struct mr_ticket *ticket = NULL;
     open_intake_rig(&rig);
-    struct mr_partition *lane = assign_lane(&rig, 0, "");
+    struct mr_partition *partition = assign_partition(&rig, 0, "");
     arrive(&rig, 0, VALUE("a"));
     ticket = ticket_named(&rig, "a");
-    mr_intake_forget_lane(&rig.intake, lane); /* the partition went and comes back */
-    assign_lane(&rig, 0, "");
+    mr_admission_forget(&rig.intake->admission, partition); /* the partition went and comes back */
+    assign_partition(&rig, 0, "");
     cancel(&rig, "a");
-    mr_intake_done(&rig.intake, ticket);
+    mr_admission_done(&rig.intake->admission, ticket);
     arrive(&rig, 0, VALUE("a"));
     assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_CANCELLED);
-    mr_intake_done(&rig.intake, ticket);
+    mr_admission_done(&rig.intake->admission, ticket);
     close_intake_rig(&rig);
 }
 
@@ -156,16 +155,16 @@ static void while_draining_only_what_the_engine_has_is_cancelled(void **state)
     (void)state;
     struct intake_rig rig;
     open_intake_rig(&rig);
-    assign_lane(&rig, 0, "");
+    assign_partition(&rig, 0, "");
     arrive(&rig, 0, VALUE("a"));
-    atomic_store(&rig.intake.draining, true);
+    rig.intake->admission.draining = true;
     cancel(&rig, "a");
-    assert_int_equal(rig.intake.stats.cancelled, 1);
+    assert_int_equal(rig.intake->admission.stats.cancelled, 1);
     cancel(&rig, "b"); /* nothing of it will be taken here any more */
-    assert_int_equal(mr_cancel_memory_count(rig.intake.cancelled), 0);
-    mr_intake_forget_engine(&rig.intake);
+    assert_int_equal(mr_cancel_memory_count(rig.intake->cancelled), 0);
+    mr_intake_forget_engine(rig.intake);
     cancel(&rig, "a"); /* the engine may be gone: nothing happens */
-    rig.intake.targets.engine = rig.engine.engine;
+    rig.intake->admission.engine = rig.engine.engine;
     close_intake_rig(&rig);
 }
 
@@ -175,11 +174,11 @@ static void a_tenant_without_room_is_not_taken_from(void **state)
     struct intake_rig rig;
     open_intake_rig(&rig);
     rig.config.request_topics[0].tenant_index = 2;
-    assign_lane(&rig, 0, "");
-    rig.intake.room = 4;
-    assert_true(mr_intake_may_take(&rig.intake, 0, 0));
-    rig.intake.room = 3;
-    assert_false(mr_intake_may_take(&rig.intake, 0, 0));
+    assign_partition(&rig, 0, "");
+    rig.intake->admission.room = 4;
+    assert_true(mr_admission_may_take(&rig.intake->admission, 0, 0));
+    rig.intake->admission.room = 3;
+    assert_false(mr_admission_may_take(&rig.intake->admission, 0, 0));
     close_intake_rig(&rig);
 }
 
@@ -189,12 +188,12 @@ static void arrive_with(struct intake_rig *rig, int64_t offset, const char *valu
 {
     struct mr_kafka_record record = {.topic = "r",
                                      .offset = offset,
-                                     .timestamp_ms = mr_clock_unix_ms() - 2000,
+                                     .timestamp_ms = rig->now.unix_ms - 2000,
                                      .key = {"the key", 7},
                                      .value = {value, strlen(value)},
                                      .headers = headers,
                                      .header_count = header_count};
-    assert_true(mr_intake_accept(&rig->intake, &record, 0));
+    assert_true(mr_admission_accept(&rig->intake->admission, &record, 0, &rig->now));
 }
 
 static void assert_refused(struct intake_rig *rig, const char *id, enum mr_status why)
@@ -204,7 +203,7 @@ static void assert_refused(struct intake_rig *rig, const char *id, enum mr_statu
     assert_int_equal(take_refusal(rig, &ticket, &dead_letter), why);
     assert_string_equal(ticket->id, id);
     assert_int_equal(dead_letter, why == MR_MALFORMED);
-    mr_intake_done(&rig->intake, ticket);
+    mr_admission_done(&rig->intake->admission, ticket);
 }
 
 static void a_deadline_header_that_has_passed_answers_without_decoding(void **state)
@@ -214,7 +213,7 @@ static void a_deadline_header_that_has_passed_answers_without_decoding(void **st
                                         far = {"millrace-deadline", "99999999999999", 14};
     struct intake_rig rig;
     open_intake_rig(&rig);
-    assign_lane(&rig, 0, "");
+    assign_partition(&rig, 0, "");
     arrive_with(&rig, 0, "{\"id\":\"a\",\"prompt\":7}", &past, 1); /* no request, but who asks */
     assert_refused(&rig, "a", MR_DEADLINE_EXCEEDED);
     arrive_with(&rig, 1, "{\"prompt\":\"x\"}", &past, 1);
@@ -231,7 +230,7 @@ static void a_topic_s_longest_wait_counts_from_the_record_s_timestamp(void **sta
     (void)state;
     struct intake_rig rig;
     open_intake_rig(&rig);
-    assign_lane(&rig, 0, "");
+    assign_partition(&rig, 0, "");
     rig.config.request_topics[0].queue_limit_ns = 1000000000u;
     arrive_with(&rig, 0, VALUE("a"), NULL, 0); /* 2 s old */
     assert_refused(&rig, "a", MR_DEADLINE_EXCEEDED);
@@ -251,7 +250,7 @@ static void cloud_events_are_read_in_both_modes(void **state)
         "content-type", "application/cloudevents+json; charset=UTF-8", 43};
     struct intake_rig rig;
     open_intake_rig(&rig);
-    assign_lane(&rig, 0, "");
+    assign_partition(&rig, 0, "");
     arrive_with(&rig, 0, "{\"prompt\":\"x\"}", binary, 3);
     assert_non_null(ticket_named(&rig, "event-1"));
     arrive_with(&rig, 1,
@@ -271,12 +270,12 @@ static void crash(struct intake_rig *rig, char metadata[MR_LEDGER_METADATA_TEXT_
 {
     metadata[0] = '\0';
     for (int i = 0; i < crashes; i++) {
-        struct mr_partition *lane = assign_lane(rig, 0, metadata);
+        struct mr_partition *partition = assign_partition(rig, 0, metadata);
         struct mr_ledger_history history;
-        assert_int_equal(mr_offset_ledger_receive(lane->ledger, 0, &history), MR_LEDGER_NEW);
-        mr_offset_ledger_start(lane->ledger, 0);
-        mr_ledger_metadata_encode(lane->ledger, 1, metadata);
-        mr_partition_forget(lane);
+        assert_int_equal(mr_offset_ledger_receive(partition->ledger, 0, &history), MR_LEDGER_NEW);
+        mr_offset_ledger_start(partition->ledger, 0);
+        mr_ledger_metadata_encode(partition->ledger, 1, metadata);
+        mr_partition_forget(partition);
     }
 }
 
@@ -289,12 +288,12 @@ static void a_request_that_ends_workers_is_dead_lettered(void **state)
     bool dead_letter = false;
     open_intake_rig(&rig);
     crash(&rig, metadata, 2);
-    assign_lane(&rig, 0, metadata);
+    assign_partition(&rig, 0, metadata);
     arrive(&rig, 0, VALUE("a"));
     assert_int_equal(take_refusal(&rig, &ticket, &dead_letter), MR_POISON);
     assert_true(dead_letter);
-    assert_int_equal(rig.intake.stats.redelivered, 1);
-    mr_intake_done(&rig.intake, ticket);
+    assert_int_equal(rig.intake->admission.stats.redelivered, 1);
+    mr_admission_done(&rig.intake->admission, ticket);
     close_intake_rig(&rig);
 }
 
@@ -305,14 +304,14 @@ static void a_suspect_is_run_and_counted_as_one(void **state)
     struct intake_rig rig;
     open_intake_rig(&rig);
     crash(&rig, metadata, 1);
-    assign_lane(&rig, 0, metadata);
+    assign_partition(&rig, 0, metadata);
     arrive(&rig, 0, VALUE("a"));
-    assert_int_equal(rig.intake.suspects, 1);
+    assert_int_equal(rig.intake->flight.suspects, 1);
     assert_int_equal(ticket_named(&rig, "a")->attempt, 2);
     arrive(&rig, 1, VALUE("b"));
-    assert_int_equal(rig.intake.suspects, 1);
-    mr_intake_done(&rig.intake, ticket_named(&rig, "a"));
-    assert_int_equal(rig.intake.suspects, 0);
+    assert_int_equal(rig.intake->flight.suspects, 1);
+    mr_admission_done(&rig.intake->admission, ticket_named(&rig, "a"));
+    assert_int_equal(rig.intake->flight.suspects, 0);
     close_intake_rig(&rig);
 }
 
@@ -321,18 +320,18 @@ static void what_the_engine_refuses_for_now_is_parked_and_tried_again(void **sta
     (void)state;
     struct intake_rig rig;
     open_intake_rig(&rig);
-    assign_lane(&rig, 0, "");
+    assign_partition(&rig, 0, "");
     mr_engine_close(rig.engine.engine);
     arrive(&rig, 0, VALUE("a"));
-    assert_int_equal(rig.intake.parked_count, 1);
-    assert_int_equal(mr_ticket_table_count(rig.intake.table), 0);
-    mr_intake_retry_parked(&rig.intake);
-    assert_int_equal(rig.intake.parked_count, 1);
+    assert_int_equal(rig.intake->flight.parked_count, 1);
+    assert_int_equal(mr_ticket_table_count(rig.intake->flight.submitted), 0);
+    mr_admission_retry_parked(&rig.intake->admission, &rig.now);
+    assert_int_equal(rig.intake->flight.parked_count, 1);
     struct mr_ticket *ticket = NULL;
     cancel(&rig, "a");
     assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_CANCELLED);
-    assert_int_equal(rig.intake.parked_count, 0);
-    mr_intake_done(&rig.intake, ticket);
+    assert_int_equal(rig.intake->flight.parked_count, 0);
+    mr_admission_done(&rig.intake->admission, ticket);
     close_intake_rig(&rig);
 }
 
@@ -341,15 +340,16 @@ static void a_log_that_was_replaced_is_read_from_its_new_place(void **state)
     (void)state;
     struct intake_rig rig;
     open_intake_rig(&rig);
-    struct mr_partition *lane = assign_lane(&rig, 100, "");
+    struct mr_partition *partition = assign_partition(&rig, 100, "");
     arrive(&rig, 100, VALUE("old"));
     arrive(&rig, 3, VALUE("new"));
     assert_true(atomic_load(&ticket_named(&rig, "old")->dropped));
     assert_false(atomic_load(&ticket_named(&rig, "new")->dropped));
-    assert_int_equal(lane->state, MR_PARTITION_OWNED);
-    assert_int_equal(mr_offset_ledger_base(lane->ledger), 3);
-    mr_intake_done(&rig.intake, ticket_named(&rig, "old")); /* of an older life: not counted */
-    assert_int_equal(mr_offset_ledger_base(lane->ledger), 3);
+    assert_int_equal(partition->state, MR_PARTITION_OWNED);
+    assert_int_equal(mr_offset_ledger_base(partition->ledger), 3);
+    mr_admission_done(&rig.intake->admission,
+                      ticket_named(&rig, "old")); /* of an older life: not counted */
+    assert_int_equal(mr_offset_ledger_base(partition->ledger), 3);
     close_intake_rig(&rig);
 }
 

@@ -1,8 +1,7 @@
-#include "worker/intake/intake_resume.h"
+#include "worker/intake/lookups.h"
 
 #include "tests/unit/worker/intake_rig.h"
 #include "tests/unit/worker/list_redis.h"
-#include "worker/base/clock.h"
 
 #define NAMED(id) "{\"id\":\"" id "\",\"prompt\":\"hello\"}"
 #define VALUE     NAMED("a")
@@ -11,71 +10,78 @@
 struct rig {
     struct intake_rig intake;
     struct list_redis redis;
+    struct mr_resume *resume;
 };
 
 static int open_rig(void **state)
 {
     struct rig *rig = *state = calloc(1, sizeof *rig);
     assert_non_null(rig);
-    open_intake_rig(&rig->intake);
-    struct mr_intake *intake = &rig->intake.intake;
-    struct mr_mailbox_options mailbox = {256, 1 << 20, &rig->intake.wake};
-    assert_int_equal(mr_mailbox_create(&intake->mailbox, &mailbox, NULL), MR_OK);
-    rig->intake.config.group = "g";
+    create_intake_rig(&rig->intake);
     struct mr_resume_options options = {.call = list_redis_call,
                                         .context = &rig->redis,
                                         .ttl_ns = 60000000000u,
                                         .bytes_max = 1 << 20,
-                                        .intake = intake->mailbox,
-                                        .metrics = intake->targets.metrics};
-    assert_int_equal(mr_resume_create(&intake->targets.resume, &options, NULL), MR_OK);
+                                        .intake = mr_intake_mailbox(rig->intake.intake),
+                                        .metrics = rig->intake.metrics};
+    assert_int_equal(mr_resume_create(&rig->resume, &options, NULL), MR_OK);
+    open_intake_with(&rig->intake, rig->resume, NULL);
     return 0;
 }
 
 static int close_rig(void **state)
 {
     struct rig *rig = *state;
-    struct mr_intake *intake = &rig->intake.intake;
-    assert_int_equal(intake->asking_bytes, 0);
-    struct mr_resume *resume = intake->targets.resume;
-    struct mr_mailbox *mailbox = intake->mailbox;
+    struct mr_intake *intake = rig->intake.intake;
+    struct mr_mailbox *mailbox = mr_intake_mailbox(intake);
+    assert_int_equal(intake->lookups.bytes, 0);
     rig_end(&rig->intake.engine);
     mr_intake_forget_engine(intake);
-    mr_intake_drop_all(intake);
-    mr_intake_end_asking(intake);
+    mr_admission_drop_all(&intake->admission);
+    mr_lookups_close(&intake->lookups, mailbox);
     list_redis_answer_held(&rig->redis);
     assert_null(mr_mailbox_take(mailbox));
-    mr_resume_destroy(resume);
+    mr_resume_destroy(rig->resume);
+    intake->lookups.resume = NULL;
     close_intake_rig(&rig->intake);
-    mr_mailbox_destroy(mailbox);
     free(rig);
     return 0;
 }
 
 #define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
-/* Intake's round. */
+/* Intake takes the answers in. */
 static void turn(struct rig *rig)
 {
-    struct mr_intake *intake = &rig->intake.intake;
+    struct mr_intake *intake = rig->intake.intake;
     for (struct mr_mail *mail = mr_mailbox_take(intake->mailbox), *next; mail; mail = next) {
         next = mail->next;
         assert_int_equal(mail->kind, MR_MAIL_FOUND);
-        mr_intake_found(intake, (struct mr_found_mail *)mail);
+        if (mr_lookups_finish(&intake->lookups, (struct mr_found_mail *)mail))
+            intake->flight.retry_parked = true;
     }
-    if (intake->retry_parked) mr_intake_retry_parked(intake);
+    if (intake->flight.retry_parked)
+        mr_admission_retry_parked(&intake->admission, &rig->intake.now);
+}
+
+/* The time is now_ns. */
+static void expire(struct rig *rig, uint64_t now_ns)
+{
+    struct mr_intake *intake = rig->intake.intake;
+    if (mr_lookups_expire(&intake->lookups, intake->flight.parked, now_ns))
+        intake->flight.retry_parked = true;
 }
 
 static void nothing_is_submitted_before_the_answer(void **state)
 {
     struct rig *rig = *state;
     rig->redis.holding = true;
-    assign_lane(&rig->intake, 0, "");
+    assign_partition(&rig->intake, 0, "");
     arrive(&rig->intake, 0, VALUE);
     assert_null(ticket_named(&rig->intake, "a"));
-    assert_int_equal(rig->intake.intake.parked_count, 1);
-    assert_true(rig->intake.intake.asking_bytes > 0);
-    mr_intake_retry_parked(&rig->intake.intake);
+    assert_int_equal(rig->intake.intake->flight.parked_count, 1);
+    assert_true(rig->intake.intake->lookups.bytes > 0);
+    mr_admission_retry_parked(&rig->intake.intake->admission, &rig->intake.now);
     assert_null(ticket_named(&rig->intake, "a"));
     list_redis_answer_held(&rig->redis);
     turn(rig);
@@ -83,7 +89,7 @@ static void nothing_is_submitted_before_the_answer(void **state)
     assert_non_null(ticket);
     assert_int_equal(ticket->attempt, 1);
     assert_null(ticket->intake.refusal);
-    assert_int_equal(rig->intake.intake.asking_bytes, 0);
+    assert_int_equal(rig->intake.intake->lookups.bytes, 0);
     rig->redis.holding = false;
 }
 
@@ -92,25 +98,25 @@ static void nothing_is_submitted_before_the_answer(void **state)
 static void an_answer_that_does_not_come_is_waited_for_once(void **state)
 {
     struct rig *rig = *state;
-    struct mr_intake *intake = &rig->intake.intake;
+    struct mr_intake *intake = rig->intake.intake;
     rig->redis.holding = true;
-    assign_lane(&rig->intake, 0, "");
-    uint64_t before_ns = mr_clock_ns();
+    assign_partition(&rig->intake, 0, "");
+    uint64_t before_ns = rig->intake.now.ns;
     arrive(&rig->intake, 0, VALUE);
-    assert_in_range(intake->asking_due_ns, before_ns + MR_INTAKE_ASK_WAIT_NS,
-                    mr_clock_ns() + MR_INTAKE_ASK_WAIT_NS);
-    uint64_t due_ns = intake->asking_due_ns;
-    mr_intake_expire_asking(intake, due_ns - 1);
+    assert_in_range(intake->lookups.due_ns, before_ns + MR_LOOKUP_WAIT_NS,
+                    rig->intake.now.ns + MR_LOOKUP_WAIT_NS);
+    uint64_t due_ns = intake->lookups.due_ns;
+    expire(rig, due_ns - 1);
     turn(rig);
     assert_null(ticket_named(&rig->intake, "a"));
-    mr_intake_expire_asking(intake, due_ns);
+    expire(rig, due_ns);
     turn(rig);
     struct mr_ticket *ticket = ticket_named(&rig->intake, "a");
     assert_non_null(ticket);
-    assert_null(ticket->intake.asked);
+    assert_null(ticket->intake.lookup);
     assert_non_null(ticket->trail);
-    assert_int_equal(intake->asking_bytes, 0);
-    assert_int_equal(intake->asking_due_ns, UINT64_MAX);
+    assert_int_equal(intake->lookups.bytes, 0);
+    assert_int_equal(intake->lookups.due_ns, UINT64_MAX);
     unsigned calls = rig->redis.calls;
     arrive(&rig->intake, 1, NAMED("b"));
     assert_non_null(ticket_named(&rig->intake, "b"));
@@ -133,19 +139,19 @@ static void what_was_begun_before_waits_for_its_answer(void **state)
     struct rig *rig = *state;
     static char metadata[MR_LEDGER_METADATA_TEXT_MAX];
     struct mr_ledger_history history;
-    struct mr_intake *intake = &rig->intake.intake;
-    struct mr_partition *lane = assign_lane(&rig->intake, 0, "");
-    assert_int_equal(mr_offset_ledger_receive(lane->ledger, 0, &history), MR_LEDGER_NEW);
-    mr_offset_ledger_start(lane->ledger, 0);
-    mr_ledger_metadata_encode(lane->ledger, 1, metadata);
-    mr_partition_forget(lane);
-    assign_lane(&rig->intake, 0, metadata);
+    struct mr_intake *intake = rig->intake.intake;
+    struct mr_partition *partition = assign_partition(&rig->intake, 0, "");
+    assert_int_equal(mr_offset_ledger_receive(partition->ledger, 0, &history), MR_LEDGER_NEW);
+    mr_offset_ledger_start(partition->ledger, 0);
+    mr_ledger_metadata_encode(partition->ledger, 1, metadata);
+    mr_partition_forget(partition);
+    assign_partition(&rig->intake, 0, metadata);
     rig->redis.holding = true;
     arrive(&rig->intake, 0, VALUE);
-    mr_intake_expire_asking(intake, UINT64_MAX - 1);
+    expire(rig, UINT64_MAX - 1);
     turn(rig);
     assert_null(ticket_named(&rig->intake, "a"));
-    assert_int_equal(intake->parked_count, 1);
+    assert_int_equal(intake->flight.parked_count, 1);
     list_redis_answer_held(&rig->redis);
     turn(rig);
     assert_non_null(ticket_named(&rig->intake, "a"));
@@ -156,7 +162,7 @@ static void after_a_failed_question_it_runs_as_if_there_were_no_redis(void **sta
 {
     struct rig *rig = *state;
     rig->redis.failing = true;
-    assign_lane(&rig->intake, 0, "");
+    assign_partition(&rig->intake, 0, "");
     arrive(&rig->intake, 0, VALUE);
     turn(rig);
     assert_non_null(ticket_named(&rig->intake, "a"));
@@ -166,7 +172,7 @@ static void after_a_refused_question_too(void **state)
 {
     struct rig *rig = *state;
     rig->redis.refusing = true;
-    assign_lane(&rig->intake, 0, "");
+    assign_partition(&rig->intake, 0, "");
     arrive(&rig->intake, 0, VALUE);
     assert_non_null(ticket_named(&rig->intake, "a"));
 }
@@ -177,34 +183,34 @@ static void cancelled_while_it_waits_for_the_answer(void **state)
     struct mr_ticket *ticket = NULL;
     const struct mr_kafka_record record = {.topic = "c", .key = {"a", 1}, .value = {"{}", 2}};
     rig->redis.holding = true;
-    assign_lane(&rig->intake, 0, "");
+    assign_partition(&rig->intake, 0, "");
     arrive(&rig->intake, 0, VALUE);
-    mr_intake_cancel(&rig->intake.intake, &record);
+    mr_admission_cancel(&rig->intake.intake->admission, &record, &rig->intake.now);
     assert_int_equal(take_refusal(&rig->intake, &ticket, NULL), MR_CANCELLED);
-    assert_int_equal(rig->intake.intake.asking_bytes, 0);
+    assert_int_equal(rig->intake.intake->lookups.bytes, 0);
     list_redis_answer_held(&rig->redis);
     turn(rig); /* the answer finds nobody */
-    mr_intake_done(&rig->intake.intake, ticket);
+    mr_admission_done(&rig->intake.intake->admission, ticket);
     rig->redis.holding = false;
 }
 
 /* As if written by a worker that ran the record of this rig and vanished, `crashes` times. */
 static void write_history(struct rig *rig, uint32_t crashes, uint32_t tokens)
 {
-    struct mr_intake *intake = &rig->intake.intake;
-    assign_lane(&rig->intake, 0, "");
+    struct mr_intake *intake = rig->intake.intake;
+    assign_partition(&rig->intake, 0, "");
     rig->redis.holding = true;
     arrive(&rig->intake, 0, VALUE);
-    struct mr_ticket *ticket = intake->parked;
+    struct mr_ticket *ticket = intake->flight.parked;
     rig->redis.holding = false;
-    assert_non_null(ticket->intake.asked);
+    assert_non_null(ticket->intake.lookup);
     for (uint32_t attempt = 1; attempt <= crashes; attempt++) {
-        mr_trail_start(ticket->trail, attempt, 0, 0, mr_clock_ns());
+        mr_trail_start(ticket->trail, attempt, 0, 0, rig->intake.now.ns);
         for (uint32_t i = 0; i < tokens; i++) {
             struct mr_sample sample = {.token_id = 2 + i, .probability = 1};
-            mr_trail_keep(ticket->trail, i, i, &sample, mr_clock_ns());
+            mr_trail_keep(ticket->trail, i, i, &sample, rig->intake.now.ns);
         }
-        mr_resume_wait(intake->targets.resume);
+        mr_resume_wait(rig->resume);
     }
     list_redis_answer_held(&rig->redis);
 }
@@ -221,10 +227,10 @@ static void the_next_attempt_has_the_next_number_and_the_tokens(void **state)
     assert_int_equal(ticket->kept_count, 5);
     assert_int_equal(ticket->kept_shown, 4);
     assert_null(ticket->intake.kept); /* the engine has it */
-    assert_int_equal(rig->intake.intake.suspects, 1);
-    assert_int_equal(rig->intake.intake.stats.redelivered, 1);
+    assert_int_equal(rig->intake.intake->flight.suspects, 1);
+    assert_int_equal(rig->intake.intake->lookups.redelivered, 1);
     /* The commit's metadata says it too, from now on. */
-    struct mr_ledger_slot *slot = mr_offset_ledger_slot(ticket->intake.lane->ledger, 0);
+    struct mr_ledger_slot *slot = mr_offset_ledger_slot(ticket->intake.partition->ledger, 0);
     assert_int_equal(slot->attempts, 1);
     assert_int_equal(slot->crashes, 1);
 }
@@ -239,39 +245,39 @@ static void two_workers_down_is_poison_whatever_the_commits_say(void **state)
     assert_int_equal(take_refusal(&rig->intake, &ticket, &dead_letter), MR_POISON);
     assert_true(dead_letter);
     assert_int_equal(ticket->attempt, 3);
-    assert_int_equal(rig->intake.intake.stats.dead_lettered, 1);
+    assert_int_equal(rig->intake.intake->admission.stats.dead_lettered, 1);
     assert_true(rig->redis.count > 0);
-    mr_intake_done(&rig->intake.intake, ticket);
+    mr_admission_done(&rig->intake.intake->admission, ticket);
     assert_int_equal(rig->redis.count, 0); /* it is answered: nothing more is to be known of it */
 }
 
 static void a_list_is_deleted_when_the_result_is_on_the_broker(void **state)
 {
     struct rig *rig = *state;
-    assign_lane(&rig->intake, 0, "");
+    assign_partition(&rig->intake, 0, "");
     arrive(&rig->intake, 0, VALUE);
     turn(rig);
     struct mr_ticket *ticket = ticket_named(&rig->intake, "a");
-    mr_trail_start(ticket->trail, 1, 0, 0, mr_clock_ns());
-    mr_intake_started(&rig->intake.intake, ticket);
+    mr_trail_start(ticket->trail, 1, 0, 0, rig->intake.now.ns);
+    mr_admission_started(&rig->intake.intake->admission, ticket);
     assert_int_equal(rig->redis.count, 1);
-    mr_intake_done(&rig->intake.intake, ticket);
+    mr_admission_done(&rig->intake.intake->admission, ticket);
     assert_int_equal(rig->redis.count, 0);
 }
 
 static void handing_back_is_noted_and_dropping_alone_is_not(void **state)
 {
     struct rig *rig = *state;
-    assign_lane(&rig->intake, 0, "");
+    assign_partition(&rig->intake, 0, "");
     arrive(&rig->intake, 0, VALUE);
     turn(rig);
     struct mr_ticket *ticket = ticket_named(&rig->intake, "a");
-    mr_trail_start(ticket->trail, 1, 0, 0, mr_clock_ns());
-    mr_intake_started(&rig->intake.intake, ticket);
-    mr_intake_release_all(&rig->intake.intake);
+    mr_trail_start(ticket->trail, 1, 0, 0, rig->intake.now.ns);
+    mr_admission_started(&rig->intake.intake->admission, ticket);
+    mr_admission_release(&rig->intake.intake->admission, NULL);
     assert_int_equal(rig->redis.count, 2); /* began; was handed back */
     atomic_store(&ticket->dropped, true);
-    mr_intake_done(&rig->intake.intake, ticket);
+    mr_admission_done(&rig->intake.intake->admission, ticket);
     assert_int_equal(rig->redis.count, 2); /* the next owner reads it */
 }
 

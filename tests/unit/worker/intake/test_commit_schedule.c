@@ -1,0 +1,71 @@
+#include "worker/intake/commit_schedule.h"
+
+#include "tests/unit/worker/intake_rig.h"
+
+static void a_refused_commit_is_due_again_and_a_late_answer_is_nothing(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_partition(&rig, 0, "");
+    rig.intake->schedule.due_ns = UINT64_MAX;
+    mr_commit_schedule_finished(&rig.intake->schedule, MR_TIMEOUT, "late", rig.now.ns);
+    assert_int_equal(rig.intake->schedule.failures, 0);
+    rig.intake->schedule.pending = true;
+    mr_commit_schedule_finished(&rig.intake->schedule, MR_TIMEOUT, "slow", rig.now.ns);
+    assert_false(rig.intake->schedule.pending);
+    assert_int_equal(rig.intake->schedule.failures, 1);
+    assert_true(rig.intake->schedule.due_ns < UINT64_MAX);
+    close_intake_rig(&rig);
+}
+
+static void a_commit_without_an_outcome_is_given_up_and_due_again(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_commit_schedule *schedule = &rig.intake->schedule;
+    mr_commit_schedule_sent(schedule, rig.now.ns);
+    schedule->due_ns = UINT64_MAX;
+    mr_commit_schedule_expire(schedule, rig.now.ns + MR_COMMIT_OUTCOME_NS);
+    assert_true(schedule->pending);
+    assert_false(mr_commit_schedule_is_due(schedule, UINT64_MAX));
+    mr_commit_schedule_expire(schedule, rig.now.ns + MR_COMMIT_OUTCOME_NS + 1);
+    assert_false(schedule->pending);
+    assert_int_equal(schedule->failures, 1);
+    assert_true(schedule->due_ns < UINT64_MAX);
+    close_intake_rig(&rig);
+}
+
+static void the_earliest_time_counts_and_gathering_clears_it(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_commit_schedule *schedule = &rig.intake->schedule;
+    struct mr_partition *partition = assign_partition(&rig, 0, "");
+    schedule->since_ms = rig.now.unix_ms;
+    schedule->due_ns = UINT64_MAX;
+    mr_commit_schedule_by(schedule, 70);
+    mr_commit_schedule_by(schedule, 90);
+    assert_int_equal(schedule->due_ns, 70);
+    assert_false(mr_commit_schedule_is_due(schedule, 69));
+    assert_true(mr_commit_schedule_is_due(schedule, 70));
+    assert_int_equal(mr_commit_schedule_gather(schedule), 0); /* nothing new */
+    assert_int_equal(schedule->due_ns, UINT64_MAX);
+    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    mr_offset_ledger_finish(partition->ledger, 0);
+    assert_int_equal(mr_commit_schedule_gather(schedule), 1);
+    assert_int_equal(schedule->batch[0].offset, 1);
+    close_intake_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_refused_commit_is_due_again_and_a_late_answer_is_nothing),
+        cmocka_unit_test(a_commit_without_an_outcome_is_given_up_and_due_again),
+        cmocka_unit_test(the_earliest_time_counts_and_gathering_clears_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

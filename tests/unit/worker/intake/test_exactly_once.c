@@ -1,0 +1,164 @@
+#include "worker/intake/exactly_once.h"
+
+#include "tests/unit/worker/broker.h"
+#include "tests/unit/worker/intake_rig.h"
+#include "worker/kafka/kafka_in.h"
+
+#define API_END_TXN    26
+#define API_TXN_COMMIT 28
+#define FENCED         47 /* INVALID_PRODUCER_EPOCH */
+#define UNKNOWN_MEMBER 25
+
+/* Intake without its thread, with transactions and a consumer over the embedded broker. */
+struct rig {
+    struct intake_rig base;
+    struct broker broker;
+    struct mr_exactly_once *exactly_once;
+    struct mr_partition *partition;
+};
+
+static void step(struct rig *rig)
+{
+    rig->base.now = mr_clock_now();
+    step_intake(&rig->base);
+}
+
+static void open_rig(struct rig *rig)
+{
+    struct mr_error err = {0};
+    struct mr_transactions *transactions = NULL;
+    memset(rig, 0, sizeof *rig);
+    create_intake_rig(&rig->base);
+    struct mr_intake *intake = rig->base.intake;
+    rig->base.config.commit_interval_ns = 3600000000000u; /* the test commits */
+    open_broker(&rig->broker);
+    rig->broker.kafka.transaction_timeout_ns = 30000000000u;
+    add_topic(&rig->broker, "r", 1);
+    add_topic(&rig->broker, "results", 1);
+    add_topic(&rig->broker, "dlq", 1);
+    struct mr_transactions_options options = {.kafka = &rig->broker.kafka,
+                                              .transactional_id = "t",
+                                              .source = {"tokens", "results", "dlq", "w", "m", "g"},
+                                              .topics = rig->base.config.request_topics,
+                                              .timeout_ms = 10000,
+                                              .log = rig->base.log,
+                                              .metrics = rig->base.metrics};
+    if (mr_transactions_create(&transactions, &options, &err) != MR_OK) fail_msg("%s", err.detail);
+    intake->options.kafka = &rig->broker.kafka;
+    intake->options.open_consumer = mr_kafka_in_open;
+    open_intake_with(&rig->base, NULL, transactions);
+    rig->exactly_once = &intake->exactly_once;
+    while (!(rig->partition = mr_partitions_find(intake->partitions, 0, 0)))
+        step(rig);
+}
+
+static void close_rig(struct rig *rig)
+{
+    mr_transactions_destroy(rig->exactly_once->transactions);
+    rig->exactly_once->transactions = NULL;
+    mr_exactly_once_drop_all(rig->exactly_once);
+    close_intake_rig(&rig->base);
+    close_broker(&rig->broker);
+}
+
+/* A record that is refused arrives, and publish hands over what ends it. */
+static struct mr_ticket *ready(struct rig *rig, int64_t offset)
+{
+    arrive(&rig->base, offset, "{\"id\":\"x\",\"prompt\":7}");
+    struct mr_mail *mail = mr_mailbox_take(rig->base.publish);
+    assert_non_null(mail);
+    struct mr_ticket *ticket = ((struct mr_refusal_mail *)mail)->ticket;
+    ticket->publish.ending = mail;
+    mr_exactly_once_ready(rig->exactly_once, ticket);
+    return ticket;
+}
+
+/* Commits what there is, and waits for the outcome. */
+static void commit(struct rig *rig)
+{
+    struct mr_commit_schedule *schedule = rig->exactly_once->schedule;
+    mr_commit_schedule_by(schedule, 0);
+    do {
+        step(rig);
+        if (schedule->pending) mr_wake_wait(mr_intake_wake(rig->base.intake), 1000000000u);
+    } while (schedule->pending);
+}
+
+static void what_is_ready_is_finished_with_its_transaction(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    ready(&rig, 0);
+    ready(&rig, 1);
+    assert_true(rig.base.intake->schedule.due_ns < UINT64_MAX);
+    assert_int_equal(rig.base.intake->flight.count, 2);
+    commit(&rig);
+    assert_int_equal(rig.base.intake->flight.count, 0);
+    assert_int_equal(rig.partition->acked_offset, 2);
+    assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).endings.results, 2);
+    close_rig(&rig);
+}
+
+static void an_abort_commits_nothing_and_the_next_one_all(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    ready(&rig, 0);
+    mr_kafka_mock_fail(rig.broker.mock, API_TXN_COMMIT, UNKNOWN_MEMBER, 1);
+    commit(&rig);
+    assert_int_equal(rig.base.intake->flight.count, 1);
+    assert_int_equal(rig.base.intake->schedule.failures, 1);
+    assert_int_equal(rig.partition->acked_offset, -1);
+    ready(&rig, 1);
+    commit(&rig);
+    assert_int_equal(rig.base.intake->flight.count, 0);
+    assert_int_equal(rig.partition->acked_offset, 2);
+    assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).endings.results, 2);
+    close_rig(&rig);
+}
+
+static void a_partition_between_owners_waits_and_one_that_went_is_dropped(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    ready(&rig, 0);
+    mr_partition_suspend(rig.partition);
+    commit(&rig);
+    assert_int_equal(rig.base.intake->flight.count, 1);
+    assert_false(rig.base.intake->schedule.pending);
+    mr_admission_forget(&rig.base.intake->admission, rig.partition);
+    commit(&rig);
+    assert_int_equal(rig.base.intake->flight.count, 0);
+    assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).endings.results, 0);
+    close_rig(&rig);
+}
+
+static void a_fenced_worker_fails(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    ready(&rig, 0);
+    mr_kafka_mock_fail(rig.broker.mock, API_END_TXN, FENCED, 1);
+    commit(&rig);
+    assert_true(rig.base.intake->fault.raised);
+    assert_int_equal(rig.base.failure.status, MR_BACKEND);
+    rig.base.failure = (struct mr_error){0};
+    commit(&rig); /* tries no more */
+    assert_int_equal(rig.base.intake->flight.count, 1);
+    close_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_ready_is_finished_with_its_transaction),
+        cmocka_unit_test(an_abort_commits_nothing_and_the_next_one_all),
+        cmocka_unit_test(a_partition_between_owners_waits_and_one_that_went_is_dropped),
+        cmocka_unit_test(a_fenced_worker_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

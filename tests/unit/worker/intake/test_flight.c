@@ -1,0 +1,73 @@
+#include "worker/intake/flight.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void parked_tickets_come_back_in_order(void **state)
+{
+    (void)state;
+    struct mr_flight flight;
+    struct mr_ticket tickets[3] = {{.id = "a"}, {.id = "b"}, {.id = "c"}};
+    assert_int_equal(mr_flight_open(&flight, 8, 2, NULL), MR_OK);
+    for (int i = 0; i < 3; i++)
+        mr_flight_park(&flight, &tickets[i]);
+    assert_null(mr_flight_unpark(&flight, (struct mr_text){"d", 1}));
+    assert_ptr_equal(mr_flight_unpark(&flight, (struct mr_text){"b", 1}), &tickets[1]);
+    assert_int_equal(flight.parked_count, 2);
+    flight.retry_parked = true;
+    assert_ptr_equal(mr_flight_unpark_all(&flight), &tickets[0]);
+    assert_ptr_equal(tickets[0].intake.next, &tickets[2]);
+    assert_null(tickets[2].intake.next);
+    assert_int_equal(flight.parked_count, 0);
+    assert_false(flight.retry_parked);
+    mr_flight_close(&flight);
+}
+
+static void suspects_are_counted_while_they_are_submitted(void **state)
+{
+    (void)state;
+    struct mr_flight flight;
+    struct mr_ticket suspect = {.id = "a", .intake = {.crashes = 1}}, other = {.id = "b"};
+    assert_int_equal(mr_flight_open(&flight, 8, 2, NULL), MR_OK);
+    assert_true(mr_flight_is_suspect(&flight, &suspect));
+    assert_false(mr_flight_is_suspect(&flight, &other));
+    mr_flight_submit(&flight, &suspect);
+    mr_flight_submit(&flight, &other);
+    assert_int_equal(flight.suspects, 1);
+    mr_flight_withdraw(&flight, &suspect);
+    mr_flight_withdraw(&flight, &suspect); /* nothing: it is not submitted */
+    mr_flight_withdraw(&flight, &other);
+    assert_int_equal(flight.suspects, 0);
+    mr_flight_close(&flight);
+}
+
+static void it_is_full_by_tickets_and_by_parked_ones(void **state)
+{
+    (void)state;
+    struct mr_flight flight;
+    assert_int_equal(mr_flight_open(&flight, 8, 2, NULL), MR_OK);
+    flight.count = 7;
+    assert_false(mr_flight_is_full(&flight));
+    flight.count = 8;
+    assert_true(mr_flight_is_full(&flight));
+    flight.count = 0;
+    flight.parked_count = MR_FLIGHT_PARKED_MAX;
+    assert_true(mr_flight_is_full(&flight));
+    mr_flight_close(&flight);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parked_tickets_come_back_in_order),
+        cmocka_unit_test(suspects_are_counted_while_they_are_submitted),
+        cmocka_unit_test(it_is_full_by_tickets_and_by_parked_ones),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,271 @@
+#include "worker/intake/ownership.h"
+
+#include "tests/unit/worker/broker.h"
+#include "tests/unit/worker/intake_rig.h"
+#include "worker/kafka/kafka_reader.h"
+
+static const struct mr_kafka_claim mine = {.topic = "r"};
+
+static void revoke(struct intake_rig *rig, enum mr_kafka_revoke how)
+{
+    struct mr_ownership *ownership = &rig->intake->ownership;
+    mr_ownership_revoke(ownership, &mine, 1, how, &rig->now);
+    if (how != MR_KAFKA_REVOKE_LOST) {
+        mr_ownership_hold(ownership, &rig->now);
+        mr_ownership_release(ownership, &rig->now);
+        mr_ownership_committed(ownership);
+    }
+    mr_ownership_complete(ownership);
+    assert_int_equal(mr_ownership_due_ns(ownership), UINT64_MAX);
+}
+
+/* A rig whose partition is assigned from offset 0, with request a in flight. */
+static struct mr_partition *open_with_request(struct intake_rig *rig)
+{
+    open_intake_rig(rig);
+    struct mr_partition *partition = assign_partition(rig, 0, "");
+    arrive(rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    return partition;
+}
+
+/* What there is to commit is on the broker. */
+static void commit_partition(struct mr_partition *partition)
+{
+    struct mr_kafka_commit commit;
+    assert_true(mr_partition_commit(partition, 1, &commit));
+    mr_partition_committed(partition, true);
+}
+
+static void a_partition_that_is_lost_drops_its_requests(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_partition *partition = open_with_request(&rig);
+    uint64_t epoch = partition->epoch;
+    revoke(&rig, MR_KAFKA_REVOKE_LOST);
+    assert_int_equal(partition->state, MR_PARTITION_NONE);
+    assert_true(partition->epoch > epoch);
+    assert_true(atomic_load(&ticket_named(&rig, "a")->dropped));
+    assert_false(mr_admission_may_take(&rig.intake->admission, 0, 0));
+    revoke(&rig, MR_KAFKA_REVOKE_LOST); /* not ours any more */
+    assert_int_equal(partition->state, MR_PARTITION_NONE);
+    close_intake_rig(&rig);
+}
+
+static void a_partition_that_comes_straight_back_keeps_its_requests(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_partition *partition = open_with_request(&rig);
+    commit_partition(partition);
+    uint64_t epoch = partition->epoch;
+    revoke(&rig, MR_KAFKA_REVOKE_PAUSE);
+    assert_int_equal(partition->state, MR_PARTITION_SUSPENDED);
+    assert_ptr_equal(assign_partition(&rig, 0, partition->acked_metadata), partition);
+    assert_int_equal(partition->epoch, epoch);
+    assert_false(atomic_load(&ticket_named(&rig, "a")->dropped));
+    assert_int_equal(rig.intake->ownership.rebalances, 2);
+    close_intake_rig(&rig);
+}
+
+static void a_partition_that_stays_away_drops_its_requests(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_partition *partition = open_with_request(&rig);
+    commit_partition(partition);
+    revoke(&rig, MR_KAFKA_REVOKE_PAUSE);
+    mr_ownership_assign(&rig.intake->ownership, NULL, 0,
+                        &rig.now); /* the rebalance ends without it */
+    assert_int_equal(partition->state, MR_PARTITION_NONE);
+    assert_true(atomic_load(&ticket_named(&rig, "a")->dropped));
+    close_intake_rig(&rig);
+}
+
+static void somebody_elses_commit_drops_what_ran_before(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_partition *partition = open_with_request(&rig);
+    commit_partition(partition);
+    revoke(&rig, MR_KAFKA_REVOKE_PAUSE);
+    assign_partition(&rig, 7, "");
+    assert_true(atomic_load(&ticket_named(&rig, "a")->dropped));
+    mr_admission_done(&rig.intake->admission, ticket_named(&rig, "a"));
+    assert_int_equal(mr_offset_ledger_base(partition->ledger), 7);
+    close_intake_rig(&rig);
+}
+
+static void another_application_s_commit_ends_the_worker_and_is_left_as_it_is(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_kafka_commit commit;
+    open_intake_rig(&rig);
+    struct mr_partition *partition = assign_partition(&rig, 4, "somebody else's notes");
+    assert_int_equal(rig.failure.status, MR_BAD_CONFIG);
+    assert_non_null(strstr(rig.failure.detail, "another application"));
+    assert_non_null(strstr(rig.failure.detail, "--foreign-commits ignore"));
+    assert_true(rig.intake->fault.raised); /* so nothing is taken */
+    assert_false(mr_partition_commit(partition, 1, &commit));
+    rig.failure = (struct mr_error){0};
+    close_intake_rig(&rig);
+}
+
+static void another_application_s_commit_may_be_ignored(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    rig.config.foreign_commits = MR_FOREIGN_COMMITS_IGNORE;
+    struct mr_partition *partition = assign_partition(&rig, 4, "somebody else's notes");
+    assert_int_equal(partition->state, MR_PARTITION_OWNED);
+    arrive(&rig, 4, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    assert_non_null(ticket_named(&rig, "a"));
+    close_intake_rig(&rig); /* asserts that nothing failed */
+}
+
+static void what_runs_is_handed_back_without_a_crash(void **state)
+{
+    (void)state;
+    static char metadata[MR_LEDGER_METADATA_TEXT_MAX];
+    struct mr_ledger_history history;
+    struct intake_rig rig;
+    struct mr_partition *partition = open_with_request(&rig);
+    mr_admission_started(&rig.intake->admission, ticket_named(&rig, "a"));
+    mr_admission_release(&rig.intake->admission, NULL);
+    mr_ledger_metadata_encode(partition->ledger, 1, metadata);
+    mr_admission_forget(&rig.intake->admission, partition);
+    partition = assign_partition(&rig, 0, metadata);
+    assert_int_equal(mr_offset_ledger_receive(partition->ledger, 0, &history), MR_LEDGER_NEW);
+    assert_int_equal(history.attempts, 1);
+    assert_int_equal(history.crashes, 0);
+    close_intake_rig(&rig);
+}
+
+static void a_partition_may_go_when_the_engine_has_ended(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_with_request(&rig);
+    mr_intake_forget_engine(rig.intake);
+    rig_end(&rig.engine);
+    revoke(&rig, MR_KAFKA_REVOKE_LOST);
+    assert_true(atomic_load(&ticket_named(&rig, "a")->dropped));
+    close_intake_rig(&rig);
+}
+
+static void a_partition_waits_for_what_its_last_owner_answered(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct broker broker;
+    open_intake_rig(&rig);
+    open_broker(&broker);
+    add_topic(&broker, "r", 1);
+    add_topic(&broker, "results", 1);
+    add_topic(&broker, "dlq", 1);
+    struct mr_recovery_options options = {.kafka = &broker.kafka,
+                                          .open_reader = mr_kafka_reader_open_port,
+                                          .results_topic = "results",
+                                          .dlq_topic = "dlq",
+                                          .group = "g",
+                                          .timeout_ms = 20000,
+                                          .wake = &rig.wake,
+                                          .log = rig.log};
+    struct mr_recovery *recovery = NULL;
+    assert_int_equal(mr_recovery_create(&recovery, &options, NULL), MR_OK);
+    assert_int_equal(mr_recovery_start(recovery, NULL), MR_OK);
+    rig.intake->ownership.recovery = recovery;
+    struct mr_partition *partition =
+        assign_partition(&rig, 5, ""); /* set by hand: nothing is looked for */
+    assert_true(mr_admission_may_take(&rig.intake->admission, 0, 0));
+    mr_admission_forget(&rig.intake->admission, partition);
+    assign_partition(&rig, -1, "");
+    assert_true(partition->recovering);
+    assert_false(mr_admission_may_take(&rig.intake->admission, 0, 0));
+    while (partition->recovering) {
+        mr_wake_wait(&rig.wake, UINT64_MAX);
+        mr_ownership_recover(&rig.intake->ownership, rig.now.ns);
+    }
+    assert_true(mr_admission_may_take(&rig.intake->admission, 0, 0));
+    assert_int_equal(mr_offset_ledger_base(partition->ledger), 0); /* where the log begins */
+    assign_partition(&rig, -1, "");
+    mr_admission_forget(&rig.intake->admission, partition); /* the answer comes too late */
+    assert_false(partition->recovering);
+    mr_recovery_destroy(recovery);
+    close_intake_rig(&rig);
+    close_broker(&broker);
+}
+
+static void drain_waits_for_what_runs_and_for_nothing_else(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_ownership *ownership = &rig.intake->ownership;
+    rig.config.on_revoke = MR_ON_REVOKE_DRAIN;
+    rig.config.revoke_timeout_ns = 3600000000000u;
+    struct mr_partition *partition = assign_partition(&rig, 0, "");
+    arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    arrive(&rig, 1, "{\"id\":\"b\",\"prompt\":\"x\"}");
+    mr_admission_started(&rig.intake->admission, ticket_named(&rig, "a"));
+    mr_ownership_revoke(ownership, &mine, 1, MR_KAFKA_REVOKE_GONE, &rig.now);
+    mr_ownership_hold(ownership, &rig.now);
+    assert_int_equal(ownership->revocation, MR_REVOCATION_DRAINING);
+    assert_false(mr_admission_may_take(&rig.intake->admission, 0, 0));
+    struct mr_kafka_claim other = {.topic = "r", .partition = 1, .committed = 0};
+    mr_ownership_assign(ownership, &other, 1, &rig.now);
+    assert_true(mr_admission_may_take(&rig.intake->admission, 0, 1)); /* one that stays */
+    mr_admission_done(&rig.intake->admission, ticket_named(&rig, "a"));
+    mr_ownership_hold(ownership, &rig.now);
+    assert_int_equal(ownership->revocation, MR_REVOCATION_RELEASING);
+    assert_null(ticket_named(&rig, "a")); /* it ended */
+    assert_int_equal(mr_offset_ledger_base(partition->ledger), 1);
+    assert_non_null(ticket_named(&rig, "b")); /* it had not begun */
+    close_intake_rig(&rig);
+}
+
+static void drain_does_not_wait_for_ever(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_partition *partition = open_with_request(&rig);
+    struct mr_ownership *ownership = &rig.intake->ownership;
+    rig.config.on_revoke = MR_ON_REVOKE_DRAIN;
+    rig.config.revoke_timeout_ns = 60000000000u;
+    rig.config.poll_interval_max_ns = 20000000000u; /* half of it is the limit */
+    mr_admission_started(&rig.intake->admission, ticket_named(&rig, "a"));
+    mr_ownership_revoke(ownership, &mine, 1, MR_KAFKA_REVOKE_GONE, &rig.now);
+    pass_ms(&rig, 9999);
+    mr_ownership_hold(ownership, &rig.now);
+    assert_int_equal(ownership->revocation, MR_REVOCATION_DRAINING);
+    pass_ms(&rig, 1);
+    assert_true(mr_ownership_due_ns(ownership) <= rig.now.ns);
+    mr_ownership_hold(ownership, &rig.now);
+    assert_int_equal(ownership->revocation, MR_REVOCATION_RELEASING);
+    assert_int_equal(mr_write_gate_look(&partition->gate, partition->epoch), MR_WRITE_HELD);
+    mr_ownership_release(ownership, &rig.now);
+    mr_ownership_committed(ownership);
+    assert_non_null(ticket_named(&rig, "a"));
+    assert_false(ticket_named(&rig, "a")->intake.draining);
+    close_intake_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_partition_that_is_lost_drops_its_requests),
+        cmocka_unit_test(a_partition_that_comes_straight_back_keeps_its_requests),
+        cmocka_unit_test(a_partition_that_stays_away_drops_its_requests),
+        cmocka_unit_test(somebody_elses_commit_drops_what_ran_before),
+        cmocka_unit_test(a_partition_may_go_when_the_engine_has_ended),
+        cmocka_unit_test(another_application_s_commit_ends_the_worker_and_is_left_as_it_is),
+        cmocka_unit_test(another_application_s_commit_may_be_ignored),
+        cmocka_unit_test(what_runs_is_handed_back_without_a_crash),
+        cmocka_unit_test(a_partition_waits_for_what_its_last_owner_answered),
+        cmocka_unit_test(drain_waits_for_what_runs_and_for_nothing_else),
+        cmocka_unit_test(drain_does_not_wait_for_ever),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,540 @@
+#include "worker/intake/admission.h"
+
+#include "codec/check.h"
+#include "worker/intake/decode.h"
+#include "worker/ticket/messages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define START_COMMIT_NS ((uint64_t)50000000) /* a start is committed this soon */
+
+/* The partition has not been lost or assigned anew since the ticket was taken. */
+static bool is_current(const struct mr_ticket *ticket)
+{
+    return ticket->intake.partition->epoch == ticket->epoch;
+}
+
+static void end_ticket(struct mr_admission *admission, struct mr_ticket *ticket)
+{
+    MR_ASSERT(admission->flight->count > 0);
+    admission->flight->count--;
+    mr_lookups_stop(admission->lookups, ticket);
+    mr_trail_drop(ticket->trail);
+    mr_ticket_destroy(ticket);
+}
+
+static void cancel_in_engine(struct mr_admission *admission, struct mr_text id)
+{
+    pthread_mutex_lock(&admission->mutex);
+    if (admission->engine) mr_engine_cancel(admission->engine, id);
+    pthread_mutex_unlock(&admission->mutex);
+}
+
+void mr_admission_forget_engine(struct mr_admission *admission)
+{
+    pthread_mutex_lock(&admission->mutex);
+    admission->engine = NULL;
+    pthread_mutex_unlock(&admission->mutex);
+}
+
+/* ---- refusing ---- */
+
+/* Records that cannot be decoded, or not as a request, go to the dead-letter topic. A well-formed
+ * request that cannot be served is only answered. */
+static bool is_dead_letter(enum mr_status status)
+{
+    switch (status) {
+    case MR_MALFORMED:
+    case MR_UNSUPPORTED_ENCODING:
+    case MR_RECORD_TOO_LARGE:
+    case MR_INVALID_REQUEST:
+    case MR_UNKNOWN_FIELD:
+    case MR_POISON:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static enum mr_finish finish_of(enum mr_status status)
+{
+    if (status == MR_DEADLINE_EXCEEDED) return MR_FINISH_DEADLINE;
+    if (status == MR_CANCELLED) return MR_FINISH_CANCELLED;
+    return MR_FINISH_REJECTED;
+}
+
+/* A lookup made the message with the record in it (worker/intake/lookups.c). */
+static struct mr_refusal_mail *
+make_refusal(struct mr_ticket *ticket, const struct mr_kafka_record *record, enum mr_status status)
+{
+    struct mr_text metadata = {0};
+    struct mr_refusal_mail *mail = ticket->intake.refusal;
+    ticket->intake.refusal = NULL;
+    if (mail && status == MR_POISON) return mail;
+    if (mail) mr_mail_free(&mail->mail);
+    if (ticket->intake.request) metadata = ticket->intake.request->metadata;
+    return mr_refusal_mail_create(ticket, record, metadata);
+}
+
+/* Answers without the engine. record: to dead-letter; NULL for an answer alone. */
+static void refuse(struct mr_admission *admission, struct mr_ticket *ticket,
+                   const struct mr_kafka_record *record, bool write_result,
+                   const struct mr_error *err)
+{
+    mr_lookups_stop(admission->lookups, ticket);
+    struct mr_refusal_mail *mail = make_refusal(ticket, record, err->status);
+    if (!mail) {
+        struct mr_error memory;
+        mr_fail(&memory, MR_NOMEM, "no memory for an answer");
+        mr_fault_raise(admission->fault, &memory);
+        end_ticket(admission, ticket);
+        return;
+    }
+    mail->finish = finish_of(err->status);
+    mail->error = *err;
+    mail->write_result = write_result;
+    admission->stats.refused++;
+    if (mail->dead_letter) admission->stats.dead_lettered++;
+    mr_request_destroy(ticket->intake.request);
+    ticket->intake.request = NULL;
+    struct mr_log_place place = mr_ticket_log_place(ticket);
+    mr_log_write(admission->log, MR_LOG_INFO, &place, "refused: %s: %s",
+                 mr_status_code(err->status), err->detail);
+    mr_mailbox_post_control(admission->publish, &mail->mail);
+}
+
+static void refuse_plain(struct mr_admission *admission, struct mr_ticket *ticket,
+                         const struct mr_error *err)
+{
+    refuse(admission, ticket, NULL, true, err);
+}
+
+/* ---- submit ---- */
+
+/* The engine has copied the tokens of the earlier attempts. */
+static void note_resumed(struct mr_admission *admission, struct mr_ticket *ticket)
+{
+    if (!ticket->intake.kept) return;
+    free(ticket->intake.kept);
+    ticket->intake.kept = NULL;
+    mr_metrics_add(admission->metrics, MR_COUNTER_RESUMED, 1);
+    mr_metrics_add(admission->metrics, MR_COUNTER_TOKENS_RESUMED, ticket->kept_count);
+    struct mr_log_place place = mr_ticket_log_place(ticket);
+    mr_log_write(admission->log, MR_LOG_INFO, &place, "attempt %u resumes after %u tokens",
+                 ticket->attempt, ticket->kept_count);
+}
+
+static struct mr_submission submission_of(const struct mr_admission *admission,
+                                          const struct mr_ticket *ticket)
+{
+    const struct mr_request_topic *topic = &admission->config->request_topics[ticket->topic_index];
+    return (struct mr_submission){.request = ticket->intake.request,
+                                  .ticket = (uint64_t)(uintptr_t)ticket,
+                                  .tenant = topic->tenant,
+                                  .tenant_index = topic->tenant_index,
+                                  .arrival_ns = ticket->arrival_ns,
+                                  .deadline_ns = ticket->intake.deadline_ns,
+                                  .start_by_ns = ticket->intake.start_by_ns,
+                                  .run_limit_ns = topic->run_limit_ns,
+                                  .priority = ticket->intake.priority,
+                                  .kept = ticket->intake.kept,
+                                  .kept_count = ticket->kept_count,
+                                  .kept_shown = ticket->kept_shown};
+}
+
+static void submit(struct mr_admission *admission, struct mr_ticket *ticket)
+{
+    struct mr_error err = {0};
+    struct mr_submission submission = submission_of(admission, ticket);
+    struct mr_request *request = ticket->intake.request;
+    ticket->intake.request = NULL;
+    /* In the table first: the engine may finish the request before _submit returns. */
+    mr_flight_submit(admission->flight, ticket);
+    enum mr_status status = mr_engine_submit(admission->engine, &submission, &err);
+    if (status == MR_OK) {
+        note_resumed(admission, ticket);
+        return;
+    }
+    mr_flight_withdraw(admission->flight, ticket);
+    ticket->intake.request = request;
+    if (mr_status_class(status) == MR_CLASS_REJECT) {
+        refuse_plain(admission, ticket, &err);
+        return;
+    }
+    if (mr_status_class(status) != MR_CLASS_RETRY) mr_fault_raise(admission->fault, &err);
+    mr_flight_park(admission->flight, ticket);
+}
+
+/* ---- claims ---- */
+
+/* MR_DEADLINE_EXCEEDED when a limit on its start has passed. */
+static enum mr_status check_times(const struct mr_ticket *ticket, uint64_t now_ns, const char *when,
+                                  struct mr_error *err)
+{
+    if (ticket->intake.deadline_ns > 0 && ticket->intake.deadline_ns <= now_ns)
+        return mr_fail(err, MR_DEADLINE_EXCEEDED, "the deadline passed before %s", when);
+    if (ticket->intake.start_by_ns > 0 && ticket->intake.start_by_ns <= now_ns)
+        return mr_fail(err, MR_DEADLINE_EXCEEDED, "it waited longer than its topic allows");
+    return MR_OK;
+}
+
+static enum mr_status check_crashes(const struct mr_admission *admission,
+                                    const struct mr_ticket *ticket, struct mr_error *err)
+{
+    if (ticket->intake.crashes < admission->config->attempts_max) return MR_OK;
+    return mr_fail(err, MR_POISON, "%u workers ended while they ran this request",
+                   ticket->intake.crashes);
+}
+
+static bool is_model(const struct mr_admission *admission, struct mr_text name)
+{
+    return !name.bytes || name.length == 0 || mr_text_is(name, admission->config->model_name);
+}
+
+/* What can be checked before the lookup, cheapest first. Encodes the prompt. */
+static enum mr_status examine(struct mr_admission *admission, struct mr_ticket *ticket,
+                              const struct mr_kafka_record *record, const struct mr_time *now,
+                              struct mr_error *err)
+{
+    if (check_crashes(admission, ticket, err) != MR_OK) return MR_POISON;
+    if (check_times(ticket, now->ns, "it was consumed", err) != MR_OK) return MR_DEADLINE_EXCEEDED;
+    if (mr_cancel_memory_take(admission->cancelled, mr_ticket_id(ticket), record->timestamp_ms,
+                              now->ns)) {
+        admission->stats.cancelled++;
+        return mr_fail(err, MR_CANCELLED, "cancelled before it was consumed");
+    }
+    if (!is_model(admission, ticket->intake.request->model))
+        return mr_fail(err, MR_MODEL_NOT_FOUND, "this worker serves %s",
+                       admission->config->model_name);
+    return mr_prompt_encode(admission->prompt, ticket->intake.request,
+                            (uint64_t)(now->unix_ms / 1000), err);
+}
+
+/* Submits the ticket, refuses it, lets it follow another of the same id, or parks it. */
+static void place(struct mr_admission *admission, struct mr_ticket *ticket, uint64_t now_ns)
+{
+    struct mr_error err;
+    struct mr_flight *flight = admission->flight;
+    struct mr_ticket *same = mr_ticket_table_find(flight->submitted, mr_ticket_id(ticket));
+    if (!is_current(ticket)) {
+        end_ticket(admission, ticket);
+    } else if (ticket->intake.lookup) {
+        mr_flight_park(flight, ticket);
+    } else if (check_crashes(admission, ticket, &err) != MR_OK) {
+        refuse_plain(admission, ticket, &err);
+    } else if (same && !atomic_load(&same->dropped)) {
+        ticket->intake.next = same->intake.followers;
+        same->intake.followers = ticket;
+        admission->stats.duplicates++;
+    } else if (same || ticket->intake.partition->revoking ||
+               (mr_flight_is_suspect(flight, ticket) && flight->suspects > 0)) {
+        mr_flight_park(flight, ticket);
+    } else if (check_times(ticket, now_ns, "the request started", &err) != MR_OK) {
+        refuse_plain(admission, ticket, &err);
+    } else {
+        submit(admission, ticket);
+    }
+}
+
+void mr_admission_retry_parked(struct mr_admission *admission, const struct mr_time *now)
+{
+    struct mr_ticket *ticket = mr_flight_unpark_all(admission->flight);
+    for (struct mr_ticket *next; ticket; ticket = next) {
+        next = ticket->intake.next;
+        ticket->intake.next = NULL;
+        place(admission, ticket, now->ns);
+    }
+}
+
+/* ---- a record becomes a ticket ---- */
+
+bool mr_admission_may_take(void *context, size_t topic_index, int32_t number)
+{
+    struct mr_admission *admission = context;
+    uint32_t tenant = admission->config->request_topics[topic_index].tenant_index;
+    if ((admission->room >> tenant & 1) == 0) return false;
+    const struct mr_partition *partition =
+        mr_partitions_find(admission->partitions, topic_index, number);
+    return partition && partition->state == MR_PARTITION_OWNED && !partition->recovering &&
+           !partition->revoking && mr_offset_ledger_has_room(partition->ledger) &&
+           partition->blocked_base != mr_offset_ledger_base(partition->ledger);
+}
+
+/* queue_limit_ns: the topic's limit on the wait from the record's timestamp to the first start. */
+static void set_times(struct mr_ticket *ticket, const struct mr_kafka_record *record,
+                      int64_t deadline_ms, uint64_t queue_limit_ns, const struct mr_time *now)
+{
+    ticket->intake.deadline_ns = mr_time_from_unix_ms(now, deadline_ms);
+    ticket->arrival_ns = now->ns;
+    ticket->waited_ms =
+        record->timestamp_ms > 0 ? (double)(now->unix_ms - record->timestamp_ms) : -1.0;
+    if (queue_limit_ns == 0 || ticket->attempt > 1) return;
+    uint64_t waited_ns = ticket->waited_ms > 0 ? (uint64_t)(ticket->waited_ms * 1e6) : 0;
+    uint64_t left_ns = waited_ns < queue_limit_ns ? queue_limit_ns - waited_ns : 0;
+    ticket->intake.start_by_ns = ticket->arrival_ns + left_ns;
+}
+
+static struct mr_ticket *make_ticket(struct mr_admission *admission, struct mr_partition *partition,
+                                     const struct mr_kafka_record *record,
+                                     const struct mr_envelope *envelope,
+                                     struct mr_ledger_history history)
+{
+    struct mr_error err = {0};
+    struct mr_ticket *ticket = NULL;
+    if (mr_ticket_create(&ticket, record, envelope, &err) != MR_OK) {
+        mr_fault_raise(admission->fault, &err);
+        return NULL;
+    }
+    ticket->intake.partition = partition;
+    ticket->epoch = partition->epoch;
+    ticket->gate = &partition->gate;
+    ticket->topic_index = partition->topic_index;
+    ticket->topic = admission->config->request_topics[partition->topic_index].name;
+    ticket->attempt = history.attempts + 1u;
+    ticket->generation = partition->generation;
+    ticket->intake.crashes = history.crashes;
+    admission->flight->count++;
+    return ticket;
+}
+
+/* Stage 2. The decoded request is the ticket's; a rejected record is answered here. */
+static enum mr_status decode(struct mr_admission *admission, struct mr_ticket *ticket,
+                             const struct mr_kafka_record *record,
+                             const struct mr_envelope *envelope, const struct mr_time *now,
+                             struct mr_error *err)
+{
+    struct mr_decoded decoded;
+    const struct mr_config *config = admission->config;
+    const struct mr_request_topic *topic = &config->request_topics[ticket->topic_index];
+    struct mr_decode_options options = {.default_max_tokens = config->default_max_tokens,
+                                        .record_bytes_max = (size_t)config->max_record_bytes,
+                                        .strict = config->strict || topic->strict,
+                                        .now_ms = now->unix_ms};
+    enum mr_status status = mr_decode_record(&decoded, envelope, record, &options, err);
+    memcpy(ticket->id, decoded.address.id, sizeof ticket->id);
+    ticket->encoding = decoded.address.encoding;
+    ticket->intake.request = decoded.request;
+    set_times(ticket, record, decoded.deadline_ms, topic->queue_limit_ns, now);
+    if (status != MR_OK) {
+        bool dead = is_dead_letter(status);
+        refuse(admission, ticket, dead ? record : NULL, decoded.address.id_readable || !dead, err);
+        return status;
+    }
+    ticket->intake.priority = decoded.request->priority + topic->priority;
+    if (decoded.request->unknown_fields > 0)
+        mr_metrics_add(admission->metrics, MR_COUNTER_UNKNOWN_FIELDS,
+                       decoded.request->unknown_fields);
+    return MR_OK;
+}
+
+/* Stages 1 to 4. */
+static void admit(struct mr_admission *admission, struct mr_partition *partition,
+                  const struct mr_kafka_record *record, struct mr_ledger_history history,
+                  const struct mr_time *now)
+{
+    struct mr_error err = {0};
+    struct mr_envelope envelope;
+    mr_envelope_read(&envelope, record, &admission->config->reply_topics);
+    struct mr_ticket *ticket = make_ticket(admission, partition, record, &envelope, history);
+    if (!ticket || decode(admission, ticket, record, &envelope, now, &err) != MR_OK) return;
+    enum mr_status status = examine(admission, ticket, record, now, &err);
+    if (status == MR_OK) {
+        mr_lookups_start(admission->lookups, ticket, record, now->ns);
+        place(admission, ticket, now->ns);
+    } else if (mr_status_class(status) == MR_CLASS_FATAL) {
+        mr_fault_raise(admission->fault, &err);
+        end_ticket(admission, ticket);
+    } else {
+        refuse(admission, ticket, status == MR_POISON ? record : NULL, true, &err);
+    }
+}
+
+/* The log was replaced when offsets start again below the ledger's base. */
+static enum mr_ledger_verdict receive(struct mr_admission *admission,
+                                      struct mr_partition *partition,
+                                      const struct mr_kafka_record *record,
+                                      struct mr_ledger_history *history)
+{
+    enum mr_ledger_verdict verdict =
+        mr_offset_ledger_receive(partition->ledger, record->offset, history);
+    if (verdict != MR_LEDGER_BACKWARD) return verdict;
+    mr_log_warn(admission->log, "%s/%d: the log was replaced, restarting at offset %lld",
+                record->topic, record->partition, (long long)record->offset);
+    mr_admission_forget(admission, partition);
+    mr_partition_restart(partition, record->offset);
+    return mr_offset_ledger_receive(partition->ledger, record->offset, history);
+}
+
+bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_record *record,
+                         size_t topic_index, const struct mr_time *now)
+{
+    struct mr_ledger_history history;
+    struct mr_partition *partition =
+        mr_partitions_find(admission->partitions, topic_index, record->partition);
+    MR_ASSERT(partition);
+    enum mr_ledger_verdict verdict = receive(admission, partition, record, &history);
+    if (verdict == MR_LEDGER_FULL) {
+        partition->blocked_base = mr_offset_ledger_base(partition->ledger);
+        return false;
+    }
+    if (verdict == MR_LEDGER_FINISHED) admission->stats.finished_before++;
+    if (verdict != MR_LEDGER_NEW) return true;
+    admission->stats.records++;
+    mr_metrics_add(admission->metrics, MR_COUNTER_RECORDS_CONSUMED, 1);
+    mr_metrics_add(admission->metrics, MR_COUNTER_RECORD_BYTES, record->value.length);
+    if (history.attempts > 0) {
+        admission->stats.redelivered++;
+        mr_metrics_add(admission->metrics, MR_COUNTER_REDELIVERIES, 1);
+    }
+    admit(admission, partition, record, history, now);
+    return true;
+}
+
+/* ---- cancels ---- */
+
+void mr_admission_cancel(struct mr_admission *admission, const struct mr_kafka_record *record,
+                         const struct mr_time *now)
+{
+    if (!record->value.bytes || !record->key.bytes) return; /* a tombstone cancels nothing */
+    mr_metrics_add(admission->metrics, MR_COUNTER_CANCELS, 1);
+    struct mr_ticket *ticket = mr_ticket_table_find(admission->flight->submitted, record->key);
+    if (ticket && !atomic_load(&ticket->dropped)) {
+        admission->stats.cancelled++;
+        cancel_in_engine(admission, record->key);
+        return;
+    }
+    if (admission->draining) return; /* publish may have ended */
+    ticket = mr_flight_unpark(admission->flight, record->key);
+    if (!ticket) {
+        mr_cancel_memory_add(admission->cancelled, record->key, record->timestamp_ms, now->ns);
+        return;
+    }
+    struct mr_error err;
+    mr_fail(&err, MR_CANCELLED, "cancelled before it started");
+    admission->stats.cancelled++;
+    refuse_plain(admission, ticket, &err);
+}
+
+/* ---- tickets come back ---- */
+
+void mr_admission_started(struct mr_admission *admission, struct mr_ticket *ticket)
+{
+    ticket->intake.running = true;
+    if (!is_current(ticket)) return;
+    mr_offset_ledger_start(ticket->intake.partition->ledger, ticket->offset);
+    mr_commit_schedule_by(admission->schedule, admission->schedule->sent_ns + START_COMMIT_NS);
+}
+
+static void finish(struct mr_admission *admission, struct mr_ticket *ticket)
+{
+    if (is_current(ticket))
+        mr_offset_ledger_finish(ticket->intake.partition->ledger, ticket->offset);
+    if (ticket->trail) mr_trail_delete(ticket->trail);
+    end_ticket(admission, ticket);
+}
+
+void mr_admission_done(struct mr_admission *admission, struct mr_ticket *ticket)
+{
+    bool dropped = atomic_load(&ticket->dropped);
+    struct mr_ticket *follower = ticket->intake.followers;
+    mr_flight_withdraw(admission->flight, ticket);
+    for (struct mr_ticket *next; follower; follower = next) {
+        next = follower->intake.next;
+        follower->intake.next = NULL;
+        if (dropped)
+            mr_flight_park(admission->flight, follower); /* the first of them is submitted next */
+        else
+            finish(admission, follower);
+    }
+    if (dropped)
+        end_ticket(admission, ticket);
+    else
+        finish(admission, ticket);
+    admission->flight->retry_parked = admission->flight->parked != NULL;
+    mr_commit_schedule_soon(admission->schedule);
+}
+
+void mr_admission_returned(struct mr_admission *admission, struct mr_ticket *ticket)
+{
+    struct mr_ticket *follower = ticket->intake.followers;
+    mr_flight_withdraw(admission->flight, ticket);
+    for (struct mr_ticket *next; follower; follower = next) {
+        next = follower->intake.next;
+        end_ticket(admission, follower);
+    }
+    end_ticket(admission, ticket);
+}
+
+static void end_submitted(void *context, struct mr_ticket *ticket)
+{
+    mr_admission_returned(context, ticket);
+}
+
+void mr_admission_drop_all(struct mr_admission *admission)
+{
+    mr_ticket_table_each(admission->flight->submitted, end_submitted, admission);
+    struct mr_ticket *ticket = mr_flight_unpark_all(admission->flight);
+    for (struct mr_ticket *next; ticket; ticket = next) {
+        next = ticket->intake.next;
+        end_ticket(admission, ticket);
+    }
+}
+
+/* ---- the tickets of one partition ---- */
+
+struct visit {
+    struct mr_admission *admission;
+    const struct mr_partition *partition; /* NULL: all */
+    uint64_t epoch;
+    void (*change_ledger)(struct mr_offset_ledger *ledger, int64_t offset);
+    void (*change_trail)(struct mr_trail *trail);
+};
+
+static void drop_ticket(void *context, struct mr_ticket *ticket)
+{
+    const struct visit *visit = context;
+    if (ticket->intake.partition != visit->partition || ticket->epoch != visit->epoch) return;
+    atomic_store(&ticket->dropped, true);
+    cancel_in_engine(visit->admission, mr_ticket_id(ticket));
+}
+
+void mr_admission_drop(struct mr_admission *admission, const struct mr_partition *partition,
+                       uint64_t epoch)
+{
+    struct visit visit = {.admission = admission, .partition = partition, .epoch = epoch};
+    mr_ticket_table_each(admission->flight->submitted, drop_ticket, &visit);
+}
+
+void mr_admission_forget(struct mr_admission *admission, struct mr_partition *partition)
+{
+    mr_admission_drop(admission, partition, partition->epoch);
+    mr_partition_forget(partition);
+    admission->flight->retry_parked = true;
+}
+
+static void change_running(void *context, struct mr_ticket *ticket)
+{
+    const struct visit *visit = context;
+    if (visit->partition && (ticket->intake.partition != visit->partition || !is_current(ticket)))
+        return;
+    if (!ticket->intake.running) return;
+    visit->change_ledger(ticket->intake.partition->ledger, ticket->offset);
+    if (ticket->trail) visit->change_trail(ticket->trail);
+}
+
+void mr_admission_release(struct mr_admission *admission, const struct mr_partition *partition)
+{
+    struct visit visit = {.partition = partition,
+                          .change_ledger = mr_offset_ledger_release,
+                          .change_trail = mr_trail_release};
+    mr_ticket_table_each(admission->flight->submitted, change_running, &visit);
+}
+
+void mr_admission_resume(struct mr_admission *admission, const struct mr_partition *partition)
+{
+    struct visit visit = {.partition = partition,
+                          .change_ledger = mr_offset_ledger_resume,
+                          .change_trail = mr_trail_reclaim};
+    mr_ticket_table_each(admission->flight->submitted, change_running, &visit);
+}

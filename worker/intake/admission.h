@@ -1,0 +1,91 @@
+/* admission - a record's way to the engine and the ticket's way back.
+ *
+ * Way in, each stage a function of the result of the one before:
+ *   1. envelope (worker/ticket/envelope.h): the headers.
+ *   2. decode (worker/intake/decode.h): a validated request, or the reason for its rejection.
+ *   3. claims: is it cancelled, expired, poison, another model's; its prompt is encoded; Redis is
+ *      queried (worker/intake/lookups.h); a duplicate of an id in flight follows that request.
+ *   4. submit: the engine gets it, or it is parked (worker/intake/flight.h) and tried again.
+ * Way back: started, done, or returned unstarted. Each ticket ends in exactly one of: its terminal
+ * records acknowledged, dropped because its partition has gone, or returned unstarted while the
+ * worker drains.
+ *
+ * Owner:  intake thread; _forget_engine the thread that ends the engine. Memory: every ticket is
+ *         created and freed here. Errors: what is wrong with a record is answered; the rest is
+ *         raised in the fault. */
+#ifndef MR_WORKER_INTAKE_ADMISSION_H
+#define MR_WORKER_INTAKE_ADMISSION_H
+
+#include "batching/engine.h"
+#include "worker/base/clock.h"
+#include "worker/base/log.h"
+#include "worker/intake/cancel_memory.h"
+#include "worker/intake/commit_schedule.h"
+#include "worker/intake/fault.h"
+#include "worker/intake/flight.h"
+#include "worker/intake/lookups.h"
+#include "worker/intake/partition.h"
+#include "worker/intake/prompt.h"
+
+#include <pthread.h>
+
+struct mr_admission_stats {
+    uint64_t records, refused, dead_lettered, duplicates, redelivered, finished_before, cancelled;
+};
+
+/* All pointers are borrowed. */
+struct mr_admission {
+    const struct mr_config *config;
+    struct mr_log *log;
+    struct mr_metrics *metrics;
+    struct mr_fault *fault;
+    struct mr_partitions *partitions;
+    struct mr_commit_schedule *schedule;
+    struct mr_flight *flight;
+    struct mr_lookups *lookups;
+    struct mr_cancel_memory *cancelled;
+    struct mr_prompt *prompt;
+    struct mr_mailbox *publish;
+    pthread_mutex_t mutex;
+    struct mr_engine *engine; /* NULL: has ended; changed under mutex */
+    uint64_t room;            /* bit i: the engine had room for tenant i when it was read last */
+    bool draining;            /* nothing is submitted or refused any more */
+    struct mr_admission_stats stats;
+};
+
+/* Whether a record of the partition may be taken: its tenant has room, its ledger has room, and it
+ * is neither being revoked nor recovering. context: the admission. */
+bool mr_admission_may_take(void *context, size_t topic_index, int32_t partition);
+/* Takes in one record. False: its partition's ledger is full, put the record back. */
+bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_record *record,
+                         size_t topic_index, const struct mr_time *now);
+/* Tries to submit every parked ticket again. */
+void mr_admission_retry_parked(struct mr_admission *admission, const struct mr_time *now);
+/* Applies a cancel record. */
+void mr_admission_cancel(struct mr_admission *admission, const struct mr_kafka_record *record,
+                         const struct mr_time *now);
+
+/* The engine computes the request now. */
+void mr_admission_started(struct mr_admission *admission, struct mr_ticket *ticket);
+/* Its terminal records are on the broker, or it was dropped. Frees it. */
+void mr_admission_done(struct mr_admission *admission, struct mr_ticket *ticket);
+/* The engine or publish returned it unfinished. Frees it and its followers. */
+void mr_admission_returned(struct mr_admission *admission, struct mr_ticket *ticket);
+
+/* Drops the tickets that were taken in this epoch of the partition: the engine cancels them. */
+void mr_admission_drop(struct mr_admission *admission, const struct mr_partition *partition,
+                       uint64_t epoch);
+/* The same for the present epoch; the partition becomes NONE. */
+void mr_admission_forget(struct mr_admission *admission, struct mr_partition *partition);
+/* Requests that run count as handed back, not as crashed; of all partitions when partition is NULL.
+ */
+void mr_admission_release(struct mr_admission *admission, const struct mr_partition *partition);
+/* Undoes a release: the partition came straight back. */
+void mr_admission_resume(struct mr_admission *admission, const struct mr_partition *partition);
+
+/* Before the engine ends; from then on nothing is cancelled in it. */
+void mr_admission_forget_engine(struct mr_admission *admission);
+/* Frees every ticket that is left. */
+void mr_admission_drop_all(struct mr_admission *admission);
+
+#endif

@@ -1,0 +1,59 @@
+#include "worker/intake/commit_schedule.h"
+
+#define RETRY_NS ((uint64_t)500000000)
+
+void mr_commit_schedule_by(struct mr_commit_schedule *schedule, uint64_t when_ns)
+{
+    if (when_ns < schedule->due_ns) schedule->due_ns = when_ns;
+}
+
+void mr_commit_schedule_soon(struct mr_commit_schedule *schedule)
+{
+    mr_commit_schedule_by(schedule, schedule->sent_ns + schedule->interval_ns);
+}
+
+bool mr_commit_schedule_is_due(const struct mr_commit_schedule *schedule, uint64_t now_ns)
+{
+    return !schedule->pending && now_ns >= schedule->due_ns;
+}
+
+size_t mr_commit_schedule_gather(struct mr_commit_schedule *schedule)
+{
+    size_t count = 0;
+    schedule->due_ns = UINT64_MAX;
+    for (size_t i = 0; i < mr_partitions_count(schedule->partitions); i++)
+        if (mr_partition_commit(mr_partitions_at(schedule->partitions, i), schedule->since_ms,
+                                &schedule->batch[count]))
+            count++;
+    return count;
+}
+
+void mr_commit_schedule_sent(struct mr_commit_schedule *schedule, uint64_t now_ns)
+{
+    schedule->commits++;
+    mr_metrics_add(schedule->metrics, MR_COUNTER_COMMITS, 1);
+    schedule->sent_ns = now_ns;
+    schedule->pending = true;
+}
+
+void mr_commit_schedule_finished(struct mr_commit_schedule *schedule, enum mr_status status,
+                                 const char *reason, uint64_t now_ns)
+{
+    if (!schedule->pending) return;
+    schedule->pending = false;
+    schedule->outcome = status;
+    for (size_t i = 0; i < mr_partitions_count(schedule->partitions); i++)
+        mr_partition_committed(mr_partitions_at(schedule->partitions, i), status == MR_OK);
+    if (status == MR_OK || schedule->fault->raised) return;
+    schedule->failures++;
+    mr_metrics_add(schedule->metrics, MR_COUNTER_COMMIT_ERRORS, 1);
+    mr_log_warn(schedule->log, "commit failed, it will be repeated: %s", reason);
+    uint64_t pause_ns = schedule->interval_ns > RETRY_NS ? schedule->interval_ns : RETRY_NS;
+    mr_commit_schedule_by(schedule, now_ns + pause_ns);
+}
+
+void mr_commit_schedule_expire(struct mr_commit_schedule *schedule, uint64_t now_ns)
+{
+    if (schedule->pending && now_ns - schedule->sent_ns > MR_COMMIT_OUTCOME_NS)
+        mr_commit_schedule_finished(schedule, MR_TIMEOUT, "no answer", now_ns);
+}

@@ -1,0 +1,50 @@
+/* commit_schedule - when intake commits next, what, and the outcome of the last commit. How a
+ * commit reaches the broker is the caller's: worker/intake/intake.c with at-least-once delivery,
+ * worker/intake/exactly_once.h with transactions.
+ *
+ * One commit is in flight at a time. One without an outcome for MR_COMMIT_OUTCOME_NS is given up
+ * and repeated; a failed one is repeated after a pause.
+ *
+ * Owner:  intake thread. Memory: the struct. Errors: none; failures go to log and metrics. */
+#ifndef MR_WORKER_INTAKE_COMMIT_SCHEDULE_H
+#define MR_WORKER_INTAKE_COMMIT_SCHEDULE_H
+
+#include "worker/base/log.h"
+#include "worker/intake/fault.h"
+#include "worker/intake/partition.h"
+#include "worker/metrics/metrics.h"
+
+#define MR_COMMIT_OUTCOME_NS ((uint64_t)30000000000)
+
+struct mr_commit_schedule {
+    struct mr_partitions *partitions;
+    const struct mr_fault *fault; /* once raised, failures are not repeated */
+    struct mr_log *log;
+    struct mr_metrics *metrics;
+    uint64_t interval_ns;
+    uint64_t due_ns;  /* of the next commit; UINT64_MAX: nothing to commit */
+    uint64_t sent_ns; /* when the last commit was sent */
+    bool pending;     /* it has no outcome yet */
+    enum mr_status outcome;
+    int64_t since_ms; /* unix: lower bound on the timestamps of results not listed in a commit */
+    uint64_t commits, failures;
+    struct mr_kafka_commit batch[MR_PARTITIONS_MAX];
+};
+
+/* A commit is due at this time at the latest. */
+void mr_commit_schedule_by(struct mr_commit_schedule *schedule, uint64_t when_ns);
+/* A commit is due one interval after the last one. */
+void mr_commit_schedule_soon(struct mr_commit_schedule *schedule);
+bool mr_commit_schedule_is_due(const struct mr_commit_schedule *schedule, uint64_t now_ns);
+/* Fills the batch with everything new; returns the number of entries. Nothing is due from then on.
+ */
+size_t mr_commit_schedule_gather(struct mr_commit_schedule *schedule);
+/* The batch is on its way. */
+void mr_commit_schedule_sent(struct mr_commit_schedule *schedule, uint64_t now_ns);
+/* The outcome of the commit in flight. Ignored when there is none: it was given up. */
+void mr_commit_schedule_finished(struct mr_commit_schedule *schedule, enum mr_status status,
+                                 const char *reason, uint64_t now_ns);
+/* Gives up a commit that has no outcome for too long. */
+void mr_commit_schedule_expire(struct mr_commit_schedule *schedule, uint64_t now_ns);
+
+#endif

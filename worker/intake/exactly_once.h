@@ -1,0 +1,47 @@
+/* exactly_once - exactly-once delivery in intake: requests whose terminal records are to be written
+ * wait in a list; each commit seals the list and hands it, with the offsets, to the transactions
+ * thread (worker/publish/transactions.h).
+ *
+ * The ledger calls a request finished only when it is sealed, that is when its terminal records
+ * join the same transaction as the offset that says so; no commit takes another way. Sealed
+ * requests of an aborted transaction go back to the head of the list. A request of a suspended
+ * partition waits; one whose partition has gone is dropped.
+ *
+ * Owner:  intake thread. Memory: the job. Errors: a transaction that can never be written is raised
+ *         in the fault, and so is a library call that does not return for MR_CALL_TICKS_MAX ticks.
+ */
+#ifndef MR_WORKER_INTAKE_EXACTLY_ONCE_H
+#define MR_WORKER_INTAKE_EXACTLY_ONCE_H
+
+#include "worker/intake/admission.h"
+#include "worker/publish/transactions.h"
+
+#define MR_CALL_TICKS_MAX 60u
+
+struct mr_exactly_once {
+    struct mr_transactions *transactions; /* borrowed; NULL: at-least-once delivery */
+    struct mr_admission *admission;
+    struct mr_commit_schedule *schedule;
+    struct mr_fault *fault;
+    struct mr_ticket *ready, *ready_last; /* oldest first */
+    struct mr_transactions_job job;       /* the transactions thread's while a commit is pending */
+    uint64_t call_ns;                     /* the library call seen at the last tick; 0: none */
+    uint32_t call_ticks;                  /* for which it was the same */
+};
+
+/* Publish has written its token records; its terminal records are still to be written. */
+void mr_exactly_once_ready(struct mr_exactly_once *exactly_once, struct mr_ticket *ticket);
+/* Seals the list and gathers the offsets into the job; false: there is nothing to commit. No commit
+ * may be pending. */
+bool mr_exactly_once_seal(struct mr_exactly_once *exactly_once);
+/* Starts the transaction of the sealed job. Takes the membership. */
+void mr_exactly_once_start(struct mr_exactly_once *exactly_once,
+                           struct mr_kafka_membership *membership, uint64_t now_ns);
+/* Applies the outcome of the transaction, if there is one. */
+void mr_exactly_once_poll(struct mr_exactly_once *exactly_once, uint64_t now_ns);
+/* Once a second, counted in this thread's ticks: the process may have been stopped for longer. */
+void mr_exactly_once_tick(struct mr_exactly_once *exactly_once);
+/* Frees the tickets that are left. The transactions thread has ended. */
+void mr_exactly_once_drop_all(struct mr_exactly_once *exactly_once);
+
+#endif

@@ -1,0 +1,289 @@
+#include "worker/intake/intake_state.h"
+#include "worker/kafka/kafka_in.h"
+#include "worker/kafka/kafka_reader.h"
+
+#include <stdlib.h>
+
+#define CANCELS_MAX       16384u
+#define CANCEL_TIMEOUT_MS 5000u
+#define RECOVERY_MS       5000u
+#define IN_FLIGHT_MORE    4096u /* beside queued and running: refusals, followers */
+#define MAIL_COUNT_MAX    65536u
+#define MAIL_BYTES_MAX    ((size_t)16 << 20)
+
+/* ---- creating ---- */
+
+static enum mr_status make_tables(struct mr_intake *intake, struct mr_error *err)
+{
+    const struct mr_config *config = intake->options.config;
+    uint32_t count_max = config->queue_requests + config->max_sequences + IN_FLIGHT_MORE;
+    enum mr_status status = mr_partitions_create(&intake->partitions, err);
+    if (status == MR_OK)
+        status = mr_flight_open(&intake->flight, count_max, config->attempts_max, err);
+    if (status == MR_OK)
+        status = mr_cancel_memory_create(&intake->cancelled, CANCELS_MAX, MR_CANCEL_KEEP_NS, err);
+    return status;
+}
+
+static void free_all(struct mr_intake *intake)
+{
+    mr_prompt_destroy(intake->prompt);
+    mr_cancel_memory_destroy(intake->cancelled);
+    mr_flight_close(&intake->flight);
+    mr_partitions_destroy(intake->partitions);
+    mr_mailbox_destroy(intake->mailbox);
+    mr_wake_close(&intake->wake);
+    pthread_cond_destroy(&intake->changed);
+    pthread_mutex_destroy(&intake->mutex);
+    pthread_mutex_destroy(&intake->admission.mutex);
+    free(intake);
+}
+
+enum mr_status mr_intake_create(struct mr_intake **out, const struct mr_intake_options *options,
+                                struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_intake *intake = calloc(1, sizeof *intake);
+    if (!intake) return mr_fail(err, MR_NOMEM, "no memory for intake");
+    intake->options = *options;
+    if (!options->open_consumer) intake->options.open_consumer = mr_kafka_in_open;
+    if (!options->open_reader) intake->options.open_reader = mr_kafka_reader_open_port;
+    intake->fault = (struct mr_fault){.report = options->failed, .context = options->context};
+    intake->wake.fd = -1;
+    pthread_mutex_init(&intake->mutex, NULL);
+    pthread_mutex_init(&intake->admission.mutex, NULL);
+    pthread_cond_init(&intake->changed, NULL);
+    enum mr_status status = mr_wake_open(&intake->wake, err);
+    struct mr_mailbox_options mailbox = {MAIL_COUNT_MAX, MAIL_BYTES_MAX, &intake->wake};
+    if (status == MR_OK) status = mr_mailbox_create(&intake->mailbox, &mailbox, err);
+    if (status == MR_OK) status = make_tables(intake, err);
+    if (status != MR_OK) {
+        free_all(intake);
+        return status;
+    }
+    *out = intake;
+    return MR_OK;
+}
+
+struct mr_mailbox *mr_intake_mailbox(struct mr_intake *intake)
+{
+    return intake->mailbox;
+}
+
+const struct mr_wake *mr_intake_wake(const struct mr_intake *intake)
+{
+    return &intake->wake;
+}
+
+atomic_uint_least64_t *mr_intake_blocked_tenants(struct mr_intake *intake)
+{
+    return &intake->blocked_tenants;
+}
+
+atomic_int_least64_t *mr_intake_oldest(struct mr_intake *intake)
+{
+    return &intake->oldest_ms;
+}
+
+/* ---- opening and starting ---- */
+
+/* Gives each part the parts below it. */
+static void connect_parts(struct mr_intake *intake, const struct mr_intake_targets *targets)
+{
+    const struct mr_config *config = intake->options.config;
+    struct mr_log *log = intake->options.log;
+    struct mr_admission *admission = &intake->admission;
+    intake->schedule = (struct mr_commit_schedule){.partitions = intake->partitions,
+                                                   .fault = &intake->fault,
+                                                   .log = log,
+                                                   .metrics = targets->metrics,
+                                                   .interval_ns = config->commit_interval_ns,
+                                                   .due_ns = UINT64_MAX};
+    intake->lookups = (struct mr_lookups){.resume = targets->resume,
+                                          .config = config,
+                                          .metrics = targets->metrics,
+                                          .due_ns = UINT64_MAX};
+    admission->config = config;
+    admission->log = log;
+    admission->metrics = targets->metrics;
+    admission->fault = &intake->fault;
+    admission->partitions = intake->partitions;
+    admission->schedule = &intake->schedule;
+    admission->flight = &intake->flight;
+    admission->lookups = &intake->lookups;
+    admission->cancelled = intake->cancelled;
+    admission->prompt = intake->prompt;
+    admission->publish = targets->publish;
+    admission->engine = targets->engine;
+    intake->ownership = (struct mr_ownership){.config = config,
+                                              .log = log,
+                                              .metrics = targets->metrics,
+                                              .fault = &intake->fault,
+                                              .partitions = intake->partitions,
+                                              .schedule = &intake->schedule,
+                                              .admission = admission,
+                                              .recovery = intake->recovery};
+    intake->exactly_once = (struct mr_exactly_once){.transactions = targets->transactions,
+                                                    .admission = admission,
+                                                    .schedule = &intake->schedule,
+                                                    .fault = &intake->fault};
+}
+
+static enum mr_status open_cancels(struct mr_intake *intake, struct mr_error *err)
+{
+    /* The embedded broker does not find records by their time. */
+    bool embedded = intake->options.kafka->embedded;
+    const char *topic = intake->options.config->cancel_topic;
+    struct mr_kafka_reader_options options = {.kafka = intake->options.kafka,
+                                              .wake = &intake->wake,
+                                              .topics = &topic,
+                                              .topic_count = 1,
+                                              .from = embedded ? MR_KAFKA_FROM_BEGINNING
+                                                               : MR_KAFKA_FROM_AGE,
+                                              .age_ms = MR_CANCEL_KEEP_NS / 1000000,
+                                              .timeout_ms = CANCEL_TIMEOUT_MS};
+    return intake->options.open_reader(intake->options.open_context, &options, &intake->cancels,
+                                       err);
+}
+
+static enum mr_status create_recovery(struct mr_intake *intake, struct mr_error *err)
+{
+    const struct mr_config *config = intake->options.config;
+    struct mr_recovery_options options = {.kafka = intake->options.kafka,
+                                          .open_reader = intake->options.open_reader,
+                                          .open_context = intake->options.open_context,
+                                          .results_topic = config->results_topic,
+                                          .dlq_topic = config->dlq_topic,
+                                          .group = config->group,
+                                          .committed_only =
+                                              config->delivery == MR_DELIVERY_EXACTLY_ONCE,
+                                          .timeout_ms = RECOVERY_MS,
+                                          .wake = &intake->wake,
+                                          .log = intake->options.log};
+    if (!intake->options.join_group) return MR_OK;
+    return mr_recovery_create(&intake->recovery, &options, err);
+}
+
+/* The topic's weight, or else one that doubles with every 10 of its priority: low, normal, high,
+ * urgent. */
+static uint32_t weight_of(const struct mr_request_topic *topic)
+{
+    if (topic->weight > 0) return topic->weight;
+    int32_t exponent = topic->priority / 10 + 4;
+    return 1u << (exponent < 0 ? 0 : exponent > 12 ? 12 : exponent);
+}
+
+static enum mr_status open_consumer(struct mr_intake *intake, struct mr_error *err)
+{
+    const struct mr_config *config = intake->options.config;
+    for (size_t i = 0; i < config->request_topic_count; i++)
+        intake->topics[i] = (struct mr_kafka_consumer_topic){config->request_topics[i].name,
+                                                             weight_of(&config->request_topics[i])};
+    struct mr_kafka_consumer_options options = {.kafka = intake->options.kafka,
+                                                .wake = &intake->wake,
+                                                .topics = intake->topics,
+                                                .topic_count = config->request_topic_count,
+                                                .join_group = intake->options.join_group};
+    return intake->options.open_consumer(intake->options.open_context, &options, &intake->consumer,
+                                         err);
+}
+
+static void close_readers(struct mr_intake *intake)
+{
+    mr_recovery_destroy(intake->recovery);
+    intake->recovery = NULL;
+    if (intake->cancels.self) intake->cancels.close(intake->cancels.self);
+    intake->cancels.self = NULL;
+}
+
+enum mr_status mr_intake_open(struct mr_intake *intake, const struct mr_intake_targets *targets,
+                              struct mr_error *err)
+{
+    enum mr_status status = mr_prompt_create(&intake->prompt, &targets->prompt, err);
+    if (status == MR_OK) status = open_cancels(intake, err);
+    if (status == MR_OK) status = create_recovery(intake, err);
+    if (status == MR_OK) status = open_consumer(intake, err);
+    if (status != MR_OK) {
+        close_readers(intake);
+        return status;
+    }
+    connect_parts(intake, targets);
+    if (targets->transactions) mr_transactions_wake(targets->transactions, &intake->wake);
+    intake->opened = true;
+    return MR_OK;
+}
+
+static uint64_t step(void *state, struct mr_time now)
+{
+    return mr_intake_step(state, now);
+}
+
+enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_targets *targets,
+                               struct mr_error *err)
+{
+    enum mr_status status = mr_intake_open(intake, targets, err);
+    if (status != MR_OK) return status;
+    struct mr_thread_options options = {
+        .name = "intake", .step = step, .state = intake, .wake = &intake->wake};
+    if (intake->recovery) status = mr_recovery_start(intake->recovery, err);
+    if (status == MR_OK) status = mr_thread_start(&intake->thread, &options, err);
+    if (status == MR_OK) return MR_OK;
+    intake->exactly_once.transactions = NULL;
+    intake->opened = false;
+    intake->consumer.close(intake->consumer.self, 1000);
+    close_readers(intake);
+    return status;
+}
+
+/* ---- ending ---- */
+
+static void wait_until(struct mr_intake *intake, const bool *condition)
+{
+    mr_wake_ring(&intake->wake);
+    pthread_mutex_lock(&intake->mutex);
+    while (!*condition)
+        pthread_cond_wait(&intake->changed, &intake->mutex);
+    pthread_mutex_unlock(&intake->mutex);
+}
+
+void mr_intake_drain(struct mr_intake *intake)
+{
+    atomic_store(&intake->draining, true);
+    if (intake->thread) wait_until(intake, &intake->drained);
+}
+
+void mr_intake_forget_engine(struct mr_intake *intake)
+{
+    mr_admission_forget_engine(&intake->admission);
+}
+
+static bool close_all(struct mr_intake *intake, uint32_t timeout_ms)
+{
+    bool closed_well = intake->consumer.close(intake->consumer.self, timeout_ms);
+    close_readers(intake);
+    mr_transactions_destroy(intake->exactly_once.transactions);
+    mr_exactly_once_drop_all(&intake->exactly_once);
+    mr_admission_drop_all(&intake->admission);
+    mr_lookups_close(&intake->lookups, intake->mailbox);
+    return closed_well;
+}
+
+bool mr_intake_destroy(struct mr_intake *intake, uint32_t timeout_ms)
+{
+    bool closed_well = true;
+    if (!intake) return true;
+    atomic_store(&intake->leave_requested, true);
+    if (intake->thread) wait_until(intake, &intake->left);
+    mr_thread_stop(intake->thread);
+    if (intake->opened) closed_well = close_all(intake, timeout_ms);
+    free_all(intake);
+    return closed_well;
+}
+
+struct mr_intake_stats mr_intake_stats(struct mr_intake *intake)
+{
+    pthread_mutex_lock(&intake->mutex);
+    struct mr_intake_stats stats = intake->shown;
+    pthread_mutex_unlock(&intake->mutex);
+    return stats;
+}

@@ -1,0 +1,45 @@
+/* lookups - what Redis knows of a request (worker/redis/resume.h), looked up before the request is
+ * submitted: how often it was started, how many workers crashed while it ran, and its tokens so
+ * far.
+ *
+ * A ticket waits for the answer at most MR_LOOKUP_WAIT_NS; after that it runs as if Redis knew
+ * nothing, and no other ticket waits until that answer has come. A ticket that was started before,
+ * as its partition's commit says, waits as long as the lookup takes: it may be poison, or far
+ * advanced. The answer is combined with the commit's metadata: the source that knows of more
+ * attempts is right about attempts and crashes.
+ *
+ * Owner:  intake thread. Memory: copies of the records of waiting tickets, at most
+ *         MR_LOOKUP_BYTES_MAX and one more. Errors: none; a lookup that fails is an empty answer.
+ */
+#ifndef MR_WORKER_INTAKE_LOOKUPS_H
+#define MR_WORKER_INTAKE_LOOKUPS_H
+
+#include "worker/config/config.h"
+#include "worker/kafka/kafka_record.h"
+#include "worker/redis/resume.h"
+
+#define MR_LOOKUP_BYTES_MAX ((size_t)16 << 20) /* then no record is taken */
+#define MR_LOOKUP_WAIT_NS   ((uint64_t)30000000)
+
+struct mr_lookups {
+    struct mr_resume *resume; /* borrowed; NULL: without Redis */
+    const struct mr_config *config;
+    struct mr_metrics *metrics;
+    size_t bytes;         /* of the copies */
+    uint64_t due_ns;      /* no ticket has waited too long before this time */
+    uint64_t redelivered; /* requests whose earlier attempts only Redis knew */
+};
+
+/* Sets ticket->intake.lookup when there will be an answer. The prompt must be encoded. */
+void mr_lookups_start(struct mr_lookups *lookups, struct mr_ticket *ticket,
+                      const struct mr_kafka_record *record, uint64_t now_ns);
+/* Applies an answer to its ticket and frees it. True: a ticket waited for it. */
+bool mr_lookups_finish(struct mr_lookups *lookups, struct mr_found_mail *found);
+/* The ticket waits no longer, as it ends or is refused. */
+void mr_lookups_stop(struct mr_lookups *lookups, struct mr_ticket *ticket);
+/* Stops the lookups of parked tickets that have waited too long; true if there were any. */
+bool mr_lookups_expire(struct mr_lookups *lookups, struct mr_ticket *parked, uint64_t now_ns);
+/* Stops all answers and frees those in the mailbox, which must contain nothing else. */
+void mr_lookups_close(struct mr_lookups *lookups, struct mr_mailbox *mailbox);
+
+#endif

@@ -1,0 +1,313 @@
+#include "worker/intake/ownership.h"
+
+#include "codec/check.h"
+
+#include <stdlib.h>
+
+#define CLOCK_SKEW_MS 5000  /* between two machines */
+#define NO_COMMIT_MS  60000 /* how far back results are read when nothing was ever committed */
+
+static struct mr_partition *find_owned(struct mr_ownership *ownership,
+                                       const struct mr_kafka_claim *claim)
+{
+    struct mr_partition *partition =
+        mr_partitions_find(ownership->partitions, claim->topic_index, claim->partition);
+    return partition && partition->state == MR_PARTITION_OWNED ? partition : NULL;
+}
+
+/* Partitions that are owned and not being revoked. */
+static uint32_t count_owned(const struct mr_ownership *ownership)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < mr_partitions_count(ownership->partitions); i++) {
+        const struct mr_partition *partition = mr_partitions_at(ownership->partitions, i);
+        count += partition->state == MR_PARTITION_OWNED && !partition->revoking;
+    }
+    return count;
+}
+
+/* ---- recovery ---- */
+
+/* A commit without a time was set by hand: that offset is obeyed. */
+static void plan_scan(struct mr_ownership *ownership, struct mr_partition *partition,
+                      const struct mr_kafka_claim *claim, const struct mr_time *now)
+{
+    int64_t since_ms = partition->acked_since_ms - CLOCK_SKEW_MS;
+    if (claim->committed < 0) since_ms = now->unix_ms - NO_COMMIT_MS;
+    if (!ownership->recovery || since_ms <= 0) return;
+    struct mr_recovery_scan *scan = calloc(1, sizeof *scan);
+    if (!scan) return; /* finished requests may be run again */
+    scan->topic = ownership->config->request_topics[partition->topic_index].name;
+    scan->topic_index = partition->topic_index;
+    scan->partition = partition->number;
+    scan->epoch = partition->epoch;
+    scan->base = claim->committed;
+    scan->since_ms = since_ms;
+    partition->recovering = true;
+    scan->next = ownership->scans;
+    ownership->scans = scan;
+}
+
+static void apply_scan(struct mr_ownership *ownership, struct mr_partition *partition,
+                       const struct mr_recovery_scan *scan)
+{
+    if (mr_offset_ledger_base(partition->ledger) < 0 && scan->base >= 0)
+        mr_offset_ledger_reset(partition->ledger, scan->base);
+    for (uint32_t i = 0; i < MR_LEDGER_SPAN_MAX && scan->found > 0; i++)
+        if (scan->finished[i / 8] >> (i % 8) & 1)
+            mr_offset_ledger_found(partition->ledger, scan->base + i);
+    if (scan->found > 0)
+        mr_log_info(ownership->log, "%s/%d: recovery found %u results at or after offset %lld",
+                    scan->topic, scan->partition, scan->found, (long long)scan->base);
+}
+
+void mr_ownership_recover(struct mr_ownership *ownership, uint64_t now_ns)
+{
+    if (!ownership->recovery) return;
+    struct mr_recovery_scan *scan = mr_recovery_take(ownership->recovery);
+    for (struct mr_recovery_scan *next; scan; scan = next) {
+        struct mr_partition *partition =
+            mr_partitions_find(ownership->partitions, scan->topic_index, scan->partition);
+        next = scan->next;
+        if (partition && partition->recovering && partition->epoch == scan->epoch) {
+            partition->recovering = false;
+            apply_scan(ownership, partition, scan);
+            mr_commit_schedule_by(ownership->schedule, now_ns);
+        }
+        free(scan);
+    }
+}
+
+/* ---- assignment ---- */
+
+/* The committed metadata is not ours. Nothing is committed over it unless that was asked for. */
+static void report_foreign(struct mr_ownership *ownership, const struct mr_kafka_claim *claim,
+                           const struct mr_error *found)
+{
+    struct mr_error err;
+    const struct mr_config *config = ownership->config;
+    if (config->foreign_commits == MR_FOREIGN_COMMITS_IGNORE) {
+        mr_log_warn(ownership->log, "%s/%d: %s; finished requests may be run again", claim->topic,
+                    claim->partition, found->detail);
+        return;
+    }
+    mr_fail(&err, MR_BAD_CONFIG,
+            "%s/%d: another application commits offsets of the group %s; use another --group, or "
+            "--foreign-commits ignore",
+            claim->topic, claim->partition, config->group);
+    mr_fault_raise(ownership->fault, &err);
+}
+
+static void take_claim(struct mr_ownership *ownership, struct mr_kafka_claim *claim,
+                       const struct mr_time *now)
+{
+    struct mr_error err = {0};
+    struct mr_partition *partition =
+        mr_partitions_find(ownership->partitions, claim->topic_index, claim->partition);
+    bool resumed = false;
+    uint64_t old_epoch = partition ? partition->epoch : 0;
+    enum mr_status status =
+        mr_partitions_take(ownership->partitions, claim, &partition, &resumed, &err);
+    if (status == MR_MALFORMED)
+        report_foreign(ownership, claim, &err);
+    else if (status != MR_OK)
+        mr_fault_raise(ownership->fault, &err);
+    if (!partition) return;
+    if (resumed) {
+        mr_admission_resume(ownership->admission, partition);
+        return;
+    }
+    mr_admission_drop(ownership->admission, partition, old_epoch);
+    plan_scan(ownership, partition, claim, now);
+}
+
+void mr_ownership_assign(struct mr_ownership *ownership, struct mr_kafka_claim *claims,
+                         size_t count, const struct mr_time *now)
+{
+    for (size_t i = 0; i < count; i++)
+        take_claim(ownership, &claims[i], now);
+    if (ownership->scans) mr_recovery_request(ownership->recovery, ownership->scans);
+    ownership->scans = NULL;
+    for (size_t i = 0; i < mr_partitions_count(ownership->partitions); i++) {
+        struct mr_partition *partition = mr_partitions_at(ownership->partitions, i);
+        if (partition->state == MR_PARTITION_SUSPENDED)
+            mr_admission_forget(ownership->admission, partition);
+    }
+    ownership->rebalances++;
+    ownership->assigned = true;
+    mr_metrics_add(ownership->metrics, MR_COUNTER_REBALANCES, 1);
+    ownership->admission->flight->retry_parked = true;
+    mr_commit_schedule_by(ownership->schedule, now->ns + ownership->config->commit_interval_ns);
+    mr_log_info(ownership->log, "assigned %zu partitions, %u owned", count, count_owned(ownership));
+}
+
+/* ---- revocation ---- */
+
+/* The group's rebalance waits for this worker: never so long that the broker removes it. */
+static uint64_t drain_limit_ns(const struct mr_config *config)
+{
+    uint64_t most_ns = config->poll_interval_max_ns / 2;
+    return most_ns > 0 && most_ns < config->revoke_timeout_ns ? most_ns : config->revoke_timeout_ns;
+}
+
+static void mark_draining(void *context, struct mr_ticket *ticket)
+{
+    (void)context;
+    if (ticket->intake.partition->revoking && ticket->intake.running &&
+        ticket->intake.partition->epoch == ticket->epoch)
+        ticket->intake.draining = true;
+}
+
+static void count_draining(void *context, struct mr_ticket *ticket)
+{
+    if (ticket->intake.draining) (*(uint32_t *)context)++;
+}
+
+static void unmark_draining(void *context, struct mr_ticket *ticket)
+{
+    (void)context;
+    ticket->intake.draining = false;
+}
+
+static void each_ticket(struct mr_ownership *ownership,
+                        void (*visit)(void *context, struct mr_ticket *ticket), void *context)
+{
+    mr_ticket_table_each(ownership->admission->flight->submitted, visit, context);
+}
+
+/* The next partition that is being revoked, from *index on; NULL: there is none. */
+static struct mr_partition *next_revoking(const struct mr_ownership *ownership, size_t *index)
+{
+    while (*index < mr_partitions_count(ownership->partitions)) {
+        struct mr_partition *partition = mr_partitions_at(ownership->partitions, (*index)++);
+        if (partition->revoking) return partition;
+    }
+    return NULL;
+}
+
+static void begin_holding(struct mr_ownership *ownership, uint64_t now_ns)
+{
+    size_t index = 0;
+    for (struct mr_partition *partition; (partition = next_revoking(ownership, &index));)
+        mr_partition_hold(partition);
+    ownership->revocation = MR_REVOCATION_HOLDING;
+    ownership->deadline_ns = now_ns + MR_REVOKE_HOLD_NS;
+}
+
+static void begin_draining(struct mr_ownership *ownership, uint64_t now_ns)
+{
+    each_ticket(ownership, mark_draining, NULL);
+    ownership->revocation = MR_REVOCATION_DRAINING;
+    ownership->deadline_ns = now_ns + drain_limit_ns(ownership->config);
+}
+
+/* Ends in COMPLETE: the partitions are given up. */
+static void give_up(struct mr_ownership *ownership)
+{
+    size_t index = 0;
+    for (struct mr_partition *partition; (partition = next_revoking(ownership, &index));) {
+        mr_metrics_drop_lag(ownership->metrics,
+                            ownership->config->request_topics[partition->topic_index].name,
+                            partition->number);
+        if (ownership->how == MR_KAFKA_REVOKE_PAUSE)
+            mr_partition_suspend(partition);
+        else
+            mr_admission_forget(ownership->admission, partition);
+    }
+    each_ticket(ownership, unmark_draining, NULL);
+    ownership->admission->flight->retry_parked = true;
+    ownership->revocation = MR_REVOCATION_COMPLETE;
+    mr_log_info(ownership->log, "%s %u partitions, %u owned",
+                ownership->how == MR_KAFKA_REVOKE_LOST ? "lost" : "revoked", ownership->revoked,
+                count_owned(ownership));
+}
+
+void mr_ownership_revoke(struct mr_ownership *ownership, const struct mr_kafka_claim *claims,
+                         size_t count, enum mr_kafka_revoke how, const struct mr_time *now)
+{
+    struct mr_partition *partition;
+    MR_ASSERT(ownership->revocation == MR_REVOCATION_NONE);
+    ownership->how = how;
+    ownership->revoked = (uint32_t)count;
+    for (size_t i = 0; i < count; i++)
+        if ((partition = find_owned(ownership, &claims[i]))) partition->revoking = true;
+    if (how == MR_KAFKA_REVOKE_LOST)
+        give_up(ownership);
+    else if (count > 0 && ownership->admission->engine &&
+             ownership->config->on_revoke == MR_ON_REVOKE_DRAIN)
+        begin_draining(ownership, now->ns);
+    else
+        begin_holding(ownership, now->ns);
+}
+
+void mr_ownership_revoke_all(struct mr_ownership *ownership, const struct mr_time *now)
+{
+    if (ownership->revocation == MR_REVOCATION_COMPLETE) return;
+    ownership->how = MR_KAFKA_REVOKE_GONE;
+    ownership->revoked = 0;
+    for (size_t i = 0; i < mr_partitions_count(ownership->partitions); i++) {
+        struct mr_partition *partition = mr_partitions_at(ownership->partitions, i);
+        if (partition->state != MR_PARTITION_OWNED) continue;
+        partition->revoking = true;
+        ownership->revoked++;
+    }
+    begin_holding(ownership, now->ns);
+}
+
+static uint32_t count_unacknowledged(const struct mr_ownership *ownership)
+{
+    uint32_t sum = 0;
+    size_t index = 0;
+    for (const struct mr_partition *partition; (partition = next_revoking(ownership, &index));)
+        sum += mr_write_gate_unacknowledged(&partition->gate);
+    return sum;
+}
+
+void mr_ownership_hold(struct mr_ownership *ownership, const struct mr_time *now)
+{
+    uint32_t draining = 0;
+    bool late = now->ns >= ownership->deadline_ns;
+    if (ownership->revocation == MR_REVOCATION_DRAINING) {
+        each_ticket(ownership, count_draining, &draining);
+        if (draining == 0 || late) begin_holding(ownership, now->ns);
+        late = false;
+    }
+    if (ownership->revocation == MR_REVOCATION_HOLDING &&
+        (late || count_unacknowledged(ownership) == 0))
+        ownership->revocation = MR_REVOCATION_RELEASING;
+}
+
+void mr_ownership_release(struct mr_ownership *ownership, const struct mr_time *now)
+{
+    size_t index = 0;
+    if (ownership->revocation != MR_REVOCATION_RELEASING) return;
+    for (const struct mr_partition *partition; (partition = next_revoking(ownership, &index));)
+        mr_admission_release(ownership->admission, partition);
+    ownership->revocation = MR_REVOCATION_COMMITTING;
+    ownership->deadline_ns = now->ns + MR_REVOKE_COMMIT_NS;
+}
+
+void mr_ownership_committed(struct mr_ownership *ownership)
+{
+    MR_ASSERT(ownership->revocation == MR_REVOCATION_COMMITTING);
+    give_up(ownership);
+}
+
+void mr_ownership_lose(struct mr_ownership *ownership)
+{
+    MR_ASSERT(ownership->revocation != MR_REVOCATION_NONE);
+    if (ownership->revocation == MR_REVOCATION_COMPLETE) return;
+    ownership->how = MR_KAFKA_REVOKE_LOST;
+    give_up(ownership);
+}
+
+void mr_ownership_complete(struct mr_ownership *ownership)
+{
+    MR_ASSERT(ownership->revocation == MR_REVOCATION_COMPLETE);
+    ownership->revocation = MR_REVOCATION_NONE;
+}
+
+uint64_t mr_ownership_due_ns(const struct mr_ownership *ownership)
+{
+    return ownership->revocation == MR_REVOCATION_NONE ? UINT64_MAX : ownership->deadline_ns;
+}

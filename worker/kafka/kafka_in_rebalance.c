@@ -1,0 +1,329 @@
+#include "codec/check.h"
+#include "worker/kafka/kafka_client.h"
+#include "worker/kafka/kafka_in_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COMMITTED_TIMEOUT_MS 5000
+#define COMMITTED_TRIES      3
+#define EXPIRY_CHECK_MS      10000     /* how often a broker looks for transactions to abort */
+#define MEMBERSHIP_MAGIC     "CGMDv2:" /* of a serialized membership; the generation follows */
+
+size_t mr_kafka_in_topic_index(const struct mr_kafka_in *in, const char *topic)
+{
+    for (size_t i = 0; i < in->options.topic_count; i++)
+        if (strcmp(in->options.topics[i].name, topic) == 0) return i;
+    return SIZE_MAX;
+}
+
+struct mr_kafka_in_partition *mr_kafka_in_find(struct mr_kafka_in *in, size_t topic_index,
+                                               int32_t partition)
+{
+    for (size_t i = 0; i < in->partition_count; i++)
+        if (in->partitions[i].topic_index == topic_index &&
+            in->partitions[i].partition == partition)
+            return &in->partitions[i];
+    return NULL;
+}
+
+void mr_kafka_in_warn(struct mr_kafka_in *in, const char *text)
+{
+    if (in->kafka->log) in->kafka->log(in->kafka->log_context, MR_LOG_WARN, text);
+}
+
+void mr_kafka_in_drop_taken(struct mr_kafka_in *in)
+{
+    if (in->taken) rd_kafka_message_destroy(in->taken);
+    in->taken = NULL;
+}
+
+void mr_kafka_in_watch(struct mr_kafka_in *in, rd_kafka_queue_t *queue)
+{
+    uint64_t one = 1;
+    rd_kafka_queue_io_event_enable(queue, in->options.wake->fd, &one, sizeof one);
+}
+
+/* Not from within a callback of the close: the library can deadlock there. */
+void mr_kafka_in_note_protocol(struct mr_kafka_in *in)
+{
+    const char *protocol = rd_kafka_rebalance_protocol(in->rk);
+    in->cooperative = protocol && strcmp(protocol, "COOPERATIVE") == 0;
+}
+
+/* ---- the queues of partitions ---- */
+
+static void open_partition(struct mr_kafka_in *in, const struct mr_kafka_claim *claim)
+{
+    struct mr_kafka_in_partition *partition = &in->partitions[in->partition_count++];
+    *partition = (struct mr_kafka_in_partition){
+        .topic_index = claim->topic_index, .partition = claim->partition, .position = claim->start};
+    partition->queue = rd_kafka_queue_get_partition(in->rk, claim->topic, claim->partition);
+    rd_kafka_queue_forward(partition->queue, NULL);
+    mr_kafka_in_watch(in, partition->queue);
+}
+
+static void close_partition(struct mr_kafka_in *in, struct mr_kafka_in_partition *partition)
+{
+    if (partition->held) rd_kafka_message_destroy(partition->held);
+    rd_kafka_queue_io_event_enable(partition->queue, -1, NULL, 0);
+    rd_kafka_queue_destroy(partition->queue);
+    *partition = in->partitions[--in->partition_count];
+}
+
+/* ---- what is committed ---- */
+
+/* A transaction that a worker left open hides what is committed until the broker aborts it. */
+static uint64_t committed_tries(const struct mr_kafka_in *in)
+{
+    uint64_t open_ms = in->kafka->transaction_timeout_ns / 1000000;
+    uint64_t session_ms = in->kafka->session_timeout_ns / 1000000;
+    return COMMITTED_TRIES + (open_ms + EXPIRY_CHECK_MS + session_ms) / COMMITTED_TIMEOUT_MS;
+}
+
+/* Fills the list with committed offsets. Without an answer the offsets stay unknown and librdkafka
+ * queries them again by itself: finished records may be run twice, none is lost. With transactions
+ * that would break exactly-once, so the consumer fails; but not when the assignment is lost
+ * meanwhile, for a new one follows. */
+static void query_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
+{
+    uint64_t tries = in->kafka->transaction_timeout_ns > 0 ? committed_tries(in) : COMMITTED_TRIES;
+    for (uint64_t i = 0; i < tries; i++)
+        if (!rd_kafka_committed(in->rk, list, COMMITTED_TIMEOUT_MS)) return;
+    in->commits_unknown =
+        in->kafka->transaction_timeout_ns > 0 && !rd_kafka_assignment_lost(in->rk);
+    for (int i = 0; i < list->cnt; i++)
+        list->elems[i].offset = RD_KAFKA_OFFSET_INVALID;
+}
+
+/* Older versions of the library have the generation only in a membership's serialized form, which
+ * begins the same in 2.0.2 and 2.16. -1: there is no membership, or its form is another one. */
+static int32_t generation_of(rd_kafka_t *rk)
+{
+    const size_t magic = sizeof MEMBERSHIP_MAGIC - 1;
+    int32_t generation = -1;
+    void *text = NULL;
+    size_t length = 0;
+    rd_kafka_consumer_group_metadata_t *membership = rd_kafka_consumer_group_metadata(rk);
+    if (!membership) return -1;
+    rd_kafka_error_t *error = rd_kafka_consumer_group_metadata_write(membership, &text, &length);
+    rd_kafka_consumer_group_metadata_destroy(membership);
+    if (error) {
+        rd_kafka_error_destroy(error);
+        return -1;
+    }
+    if (length >= magic + sizeof generation && memcmp(text, MEMBERSHIP_MAGIC, magic) == 0)
+        memcpy(&generation, (const char *)text + magic, sizeof generation);
+    rd_kafka_mem_free(rk, text);
+    return generation;
+}
+
+static struct mr_kafka_claim claim_of(const struct mr_kafka_in *in,
+                                      const rd_kafka_topic_partition_t *element)
+{
+    int64_t offset = element->offset >= 0 ? element->offset : -1;
+    struct mr_kafka_claim claim = {
+        .topic = element->topic,
+        .topic_index = mr_kafka_in_topic_index(in, element->topic),
+        .partition = element->partition,
+        .committed = offset,
+        .metadata = {element->metadata, element->metadata ? element->metadata_size : 0},
+        .start = offset,
+        .generation = -1};
+    /* Some versions of the library count a terminating NUL. */
+    while (claim.metadata.length > 0 && claim.metadata.bytes[claim.metadata.length - 1] == '\0')
+        claim.metadata.length--;
+    return claim;
+}
+
+/* ---- events ---- */
+
+static void append(struct mr_kafka_in_pending **list, struct mr_kafka_in_pending *pending)
+{
+    while (*list)
+        list = &(*list)->next;
+    *list = pending;
+}
+
+static struct mr_kafka_in_pending *create_pending(void)
+{
+    struct mr_kafka_in_pending *pending = calloc(1, sizeof *pending);
+    MR_ASSERT(pending);
+    return pending;
+}
+
+static void destroy_pending(struct mr_kafka_in_pending *pending)
+{
+    if (!pending) return;
+    if (pending->list) rd_kafka_topic_partition_list_destroy(pending->list);
+    free(pending->claims);
+    free(pending);
+}
+
+void mr_kafka_in_assign_all(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
+{
+    struct mr_kafka_in_pending *pending = create_pending();
+    pending->assigned = true;
+    pending->list = list;
+    append(&in->rebalances, pending);
+}
+
+static rd_kafka_resp_err_t first_error(const rd_kafka_topic_partition_list_t *list)
+{
+    for (int i = 0; list && i < list->cnt; i++)
+        if (list->elems[i].err) return list->elems[i].err;
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+void mr_kafka_in_on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
+                           rd_kafka_topic_partition_list_t *list, void *opaque)
+{
+    (void)rk;
+    struct mr_kafka_in *in = opaque;
+    struct mr_kafka_in_pending *pending = create_pending();
+    if (!code) code = first_error(list);
+    pending->status = mr_kafka_status(code);
+    const char *reason = code ? rd_kafka_err2str(code) : "";
+    size_t length = strlen(reason);
+    if (length >= sizeof pending->reason) length = sizeof pending->reason - 1;
+    memcpy(pending->reason, reason, length);
+    append(&in->commits, pending);
+}
+
+static void make_claims(struct mr_kafka_in *in, struct mr_kafka_in_pending *pending)
+{
+    int32_t generation = -1;
+    pending->claims = calloc((size_t)pending->list->cnt + 1, sizeof *pending->claims);
+    MR_ASSERT(pending->claims);
+    if (pending->assigned) query_committed(in, pending->list);
+    if (pending->assigned && in->options.join_group) generation = generation_of(in->rk);
+    for (int i = 0; i < pending->list->cnt; i++) {
+        struct mr_kafka_claim *claim = &pending->claims[pending->claim_count];
+        *claim = claim_of(in, &pending->list->elems[i]);
+        claim->generation = generation;
+        if (pending->assigned || mr_kafka_in_find(in, claim->topic_index, claim->partition))
+            pending->claim_count++;
+    }
+}
+
+bool mr_kafka_in_next_event(struct mr_kafka_in *in, struct mr_kafka_event *event)
+{
+    destroy_pending(in->reported);
+    in->reported = in->commits;
+    if (in->reported) {
+        in->commits = in->reported->next;
+        *event = (struct mr_kafka_event){.kind = MR_KAFKA_EVENT_COMMITTED,
+                                         .status = in->reported->status,
+                                         .reason = in->reported->reason};
+        return true;
+    }
+    struct mr_kafka_in_pending *pending = in->rebalances;
+    if (!pending || in->in_progress) return false;
+    in->in_progress = true;
+    mr_kafka_in_drop_taken(in);
+    make_claims(in, pending);
+    *event = (struct mr_kafka_event){.kind = pending->assigned ? MR_KAFKA_EVENT_ASSIGNED
+                                                               : MR_KAFKA_EVENT_REVOKED,
+                                     .claims = pending->claims,
+                                     .claim_count = pending->claim_count,
+                                     .how = pending->how};
+    return true;
+}
+
+/* ---- completing a rebalance ---- */
+
+/* Where nothing was committed: otherwise the library looks for it too, but later. */
+static void find_begins(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
+{
+    for (int i = 0; i < list->cnt; i++) {
+        rd_kafka_topic_partition_t *element = &list->elems[i];
+        struct mr_kafka_ends ends;
+        if (element->offset < 0 && mr_kafka_client_ends(in->rk, element->topic, element->partition,
+                                                        COMMITTED_TIMEOUT_MS, &ends, NULL) == MR_OK)
+            element->offset = ends.begin;
+    }
+}
+
+/* The cooperative protocol takes what is added or removed, the eager one the whole assignment. */
+static void change_assignment(struct mr_kafka_in *in, const rd_kafka_topic_partition_list_t *list,
+                              bool assigned)
+{
+    if (!in->cooperative) {
+        rd_kafka_resp_err_t code = rd_kafka_assign(in->rk, assigned ? list : NULL);
+        if (code) mr_kafka_in_warn(in, rd_kafka_err2str(code));
+        return;
+    }
+    rd_kafka_error_t *error = assigned ? rd_kafka_incremental_assign(in->rk, list)
+                                       : rd_kafka_incremental_unassign(in->rk, list);
+    if (!error) return;
+    mr_kafka_in_warn(in, rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+}
+
+static void open_partitions(struct mr_kafka_in *in, const struct mr_kafka_in_pending *pending)
+{
+    struct mr_kafka_in_partition *grown =
+        realloc(in->partitions, (in->partition_count + pending->claim_count + 1) * sizeof *grown);
+    MR_ASSERT(grown);
+    in->partitions = grown;
+    for (size_t i = 0; i < pending->claim_count; i++) {
+        int64_t start = pending->claims[i].start;
+        pending->list->elems[i].offset = start >= 0 ? start : RD_KAFKA_OFFSET_INVALID;
+        open_partition(in, &pending->claims[i]);
+    }
+    if (!in->options.join_group) find_begins(in, pending->list);
+}
+
+void mr_kafka_in_complete_rebalance(struct mr_kafka_in *in)
+{
+    struct mr_kafka_in_pending *pending = in->rebalances;
+    MR_ASSERT(pending && in->in_progress);
+    mr_kafka_in_drop_taken(in);
+    if (pending->assigned)
+        open_partitions(in, pending);
+    else
+        for (size_t i = 0; i < pending->claim_count; i++)
+            close_partition(in, mr_kafka_in_find(in, pending->claims[i].topic_index,
+                                                 pending->claims[i].partition));
+    change_assignment(in, pending->list, pending->assigned);
+    in->rebalances = pending->next;
+    in->in_progress = false;
+    destroy_pending(pending);
+    if (in->rebalances) mr_wake_ring(in->options.wake);
+}
+
+void mr_kafka_in_on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
+                              rd_kafka_topic_partition_list_t *list, void *opaque)
+{
+    struct mr_kafka_in *in = opaque;
+    bool assigned = code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
+    if (in->closing) {
+        change_assignment(in, list, assigned);
+        return;
+    }
+    mr_kafka_in_note_protocol(in);
+    struct mr_kafka_in_pending *pending = create_pending();
+    pending->assigned = assigned;
+    pending->list = rd_kafka_topic_partition_list_copy(list);
+    pending->how = in->cooperative ? MR_KAFKA_REVOKE_GONE : MR_KAFKA_REVOKE_PAUSE;
+    if (!assigned && rd_kafka_assignment_lost(rk)) pending->how = MR_KAFKA_REVOKE_LOST;
+    append(&in->rebalances, pending);
+}
+
+void mr_kafka_in_end_rebalances(struct mr_kafka_in *in)
+{
+    mr_kafka_in_drop_taken(in);
+    while (in->partition_count > 0)
+        close_partition(in, &in->partitions[0]);
+    for (struct mr_kafka_in_pending *next; in->rebalances; in->rebalances = next) {
+        next = in->rebalances->next;
+        change_assignment(in, in->rebalances->list, in->rebalances->assigned);
+        destroy_pending(in->rebalances);
+    }
+    for (struct mr_kafka_in_pending *next; in->commits; in->commits = next) {
+        next = in->commits->next;
+        destroy_pending(in->commits);
+    }
+    destroy_pending(in->reported);
+    in->reported = NULL;
+}
