@@ -1,7 +1,7 @@
 #include "worker/intake/admission.h"
 
 #include "codec/check.h"
-#include "worker/intake/decode.h"
+#include "worker/ticket/decode.h"
 #include "worker/ticket/messages.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  *
  * Way in, each stage a function of the result of the one before:
  *   1. envelope (worker/ticket/envelope.h): the headers.
- *   2. decode (worker/intake/decode.h): a validated request, or the reason for its rejection.
+ *   2. decode (worker/ticket/decode.h): a validated request, or the reason for its rejection.
  *   3. claims: is it cancelled, expired, poison, another model's; its prompt is encoded; Redis is
  *      queried (worker/intake/lookups.h); a duplicate of an id in flight follows that request.
  *   4. submit: the engine gets it, or it is parked (worker/intake/flight.h) and tried again.

@@ -41,13 +41,13 @@ enum mr_revocation {
 
 /* All pointers are borrowed. */
 struct mr_ownership {
-    const struct mr_config *config;
-    struct mr_log *log;
-    struct mr_metrics *metrics;
-    struct mr_fault *fault;
     struct mr_partitions *partitions;
-    struct mr_commit_schedule *schedule;
     struct mr_admission *admission;
+    struct mr_commit_schedule *schedule;
+    struct mr_fault *fault;
+    struct mr_metrics *metrics;
+    struct mr_log *log;
+    const struct mr_config *config;
     struct mr_recovery *recovery; /* NULL: nothing to recover, the broker is new and our own */
     struct mr_recovery_scan *scans;
     enum mr_revocation revocation;

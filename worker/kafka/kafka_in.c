@@ -5,6 +5,7 @@
 #include "worker/kafka/kafka_client.h"
 #include "worker/kafka/kafka_in_state.h"
 
+#include <librdkafka/rdkafka.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,23 @@ static enum mr_status assign_all(struct mr_kafka_in *in, struct mr_error *err)
     return status;
 }
 
+/* librdkafka's callbacks, from within rd_kafka_consumer_poll on the owner's thread. */
+static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
+                         rd_kafka_topic_partition_list_t *list, void *opaque)
+{
+    (void)rk;
+    mr_kafka_in_rebalanced(opaque, code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS, list);
+}
+
+static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
+                      rd_kafka_topic_partition_list_t *list, void *opaque)
+{
+    (void)rk;
+    for (int i = 0; list && !code && i < list->cnt; i++)
+        code = list->elems[i].err;
+    mr_kafka_in_committed(opaque, mr_kafka_status(code), code ? rd_kafka_err2str(code) : "");
+}
+
 enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
                                   const struct mr_kafka_consumer_options *options,
                                   struct mr_error *err)
@@ -63,8 +81,8 @@ enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
     rd_kafka_conf_t *conf = NULL;
     enum mr_status status = mr_kafka_conf_create(&conf, MR_KAFKA_CONSUMER, options->kafka, in, err);
     if (status != MR_OK) goto fail;
-    rd_kafka_conf_set_rebalance_cb(conf, mr_kafka_in_on_rebalance);
-    rd_kafka_conf_set_offset_commit_cb(conf, mr_kafka_in_on_commit);
+    rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
+    rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
     status = mr_kafka_conf_open(&in->rk, conf, MR_KAFKA_CONSUMER, err);
     if (status != MR_OK) goto fail;
     rd_kafka_poll_set_consumer(in->rk);

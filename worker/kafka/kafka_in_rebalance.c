@@ -2,6 +2,7 @@
 #include "worker/kafka/kafka_client.h"
 #include "worker/kafka/kafka_in_state.h"
 
+#include <librdkafka/rdkafka.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,24 +169,12 @@ void mr_kafka_in_assign_all(struct mr_kafka_in *in, rd_kafka_topic_partition_lis
     append(&in->rebalances, pending);
 }
 
-static rd_kafka_resp_err_t first_error(const rd_kafka_topic_partition_list_t *list)
+void mr_kafka_in_committed(struct mr_kafka_in *in, enum mr_status status, const char *reason)
 {
-    for (int i = 0; list && i < list->cnt; i++)
-        if (list->elems[i].err) return list->elems[i].err;
-    return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
-
-void mr_kafka_in_on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
-                           rd_kafka_topic_partition_list_t *list, void *opaque)
-{
-    (void)rk;
-    struct mr_kafka_in *in = opaque;
     struct mr_kafka_in_pending *pending = create_pending();
-    if (!code) code = first_error(list);
-    pending->status = mr_kafka_status(code);
-    const char *reason = code ? rd_kafka_err2str(code) : "";
     size_t length = strlen(reason);
     if (length >= sizeof pending->reason) length = sizeof pending->reason - 1;
+    pending->status = status;
     memcpy(pending->reason, reason, length);
     append(&in->commits, pending);
 }
@@ -292,11 +281,9 @@ void mr_kafka_in_complete_rebalance(struct mr_kafka_in *in)
     if (in->rebalances) mr_wake_ring(in->options.wake);
 }
 
-void mr_kafka_in_on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
-                              rd_kafka_topic_partition_list_t *list, void *opaque)
+void mr_kafka_in_rebalanced(struct mr_kafka_in *in, bool assigned,
+                            const rd_kafka_topic_partition_list_t *list)
 {
-    struct mr_kafka_in *in = opaque;
-    bool assigned = code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
     if (in->closing) {
         change_assignment(in, list, assigned);
         return;
@@ -306,7 +293,7 @@ void mr_kafka_in_on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
     pending->assigned = assigned;
     pending->list = rd_kafka_topic_partition_list_copy(list);
     pending->how = in->cooperative ? MR_KAFKA_REVOKE_GONE : MR_KAFKA_REVOKE_PAUSE;
-    if (!assigned && rd_kafka_assignment_lost(rk)) pending->how = MR_KAFKA_REVOKE_LOST;
+    if (!assigned && rd_kafka_assignment_lost(in->rk)) pending->how = MR_KAFKA_REVOKE_LOST;
     append(&in->rebalances, pending);
 }
 

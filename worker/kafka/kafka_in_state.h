@@ -5,11 +5,14 @@
 
 #include "worker/kafka/kafka_in.h"
 
-#include <librdkafka/rdkafka.h>
+struct rd_kafka_s;
+struct rd_kafka_queue_s;
+struct rd_kafka_message_s;
+struct rd_kafka_topic_partition_list_s;
 
 struct mr_kafka_in_partition {
-    rd_kafka_queue_t *queue;
-    rd_kafka_message_t *held; /* put back, or delivered by the consumer queue */
+    struct rd_kafka_queue_s *queue;
+    struct rd_kafka_message_s *held; /* put back, or delivered by the consumer queue */
     size_t topic_index;
     int32_t partition;
     int64_t position; /* after the last record taken, -1 unknown */
@@ -21,7 +24,7 @@ struct mr_kafka_in_pending {
     struct mr_kafka_in_pending *next;
     bool assigned; /* else revoked */
     enum mr_kafka_revoke how;
-    rd_kafka_topic_partition_list_t *list;
+    struct rd_kafka_topic_partition_list_s *list;
     struct mr_kafka_claim *claims; /* [claim_count], made when the event is returned */
     size_t claim_count;
     enum mr_status status; /* of a commit */
@@ -31,11 +34,11 @@ struct mr_kafka_in_pending {
 struct mr_kafka_in {
     const struct mr_kafka_options *kafka; /* first: kafka_conf's callbacks look here */
     struct mr_kafka_consumer_options options;
-    rd_kafka_t *rk;
-    rd_kafka_queue_t *consumer_queue;
+    struct rd_kafka_s *rk;
+    struct rd_kafka_queue_s *consumer_queue;
     struct mr_kafka_in_partition *partitions; /* [partition_count] */
     size_t partition_count;
-    rd_kafka_message_t *taken; /* lent out by _take */
+    struct rd_kafka_message_s *taken; /* lent out by _take */
     size_t taken_from;
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
     bool stray_lost, commits_unknown;
@@ -57,16 +60,15 @@ struct mr_kafka_in_partition *mr_kafka_in_find(struct mr_kafka_in *in, size_t to
 void mr_kafka_in_warn(struct mr_kafka_in *in, const char *text);
 void mr_kafka_in_drop_taken(struct mr_kafka_in *in);
 /* Arrivals on the queue ring the wake. */
-void mr_kafka_in_watch(struct mr_kafka_in *in, rd_kafka_queue_t *queue);
+void mr_kafka_in_watch(struct mr_kafka_in *in, struct rd_kafka_queue_s *queue);
 void mr_kafka_in_note_protocol(struct mr_kafka_in *in);
 /* The event for an assignment that does not come from the group. Takes the list. */
-void mr_kafka_in_assign_all(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list);
+void mr_kafka_in_assign_all(struct mr_kafka_in *in, struct rd_kafka_topic_partition_list_s *list);
 /* Before the library closes the consumer: completes what is in progress, closes every queue. */
 void mr_kafka_in_end_rebalances(struct mr_kafka_in *in);
-/* librdkafka's callbacks, from within rd_kafka_consumer_poll on the owner's thread. */
-void mr_kafka_in_on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
-                              rd_kafka_topic_partition_list_t *list, void *opaque);
-void mr_kafka_in_on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
-                           rd_kafka_topic_partition_list_t *list, void *opaque);
+/* What librdkafka's callbacks report. The list is the library's. */
+void mr_kafka_in_rebalanced(struct mr_kafka_in *in, bool assigned,
+                            const struct rd_kafka_topic_partition_list_s *list);
+void mr_kafka_in_committed(struct mr_kafka_in *in, enum mr_status status, const char *reason);
 
 #endif

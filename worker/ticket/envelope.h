@@ -3,7 +3,7 @@
  * Of several headers with one name the last one counts. The headers to echo are bounded: together,
  * names and values, they take at most MR_ENVELOPE_ECHO_BYTES_MAX. They are accepted in the order of
  * enum mr_echo; one that does not fit is left out and named in `oversized`, and the record is then
- * rejected (worker/intake/decode.h).
+ * rejected (worker/ticket/decode.h).
  *
  * Pure. Memory: texts point into the record. Errors: none; a header that cannot be read counts as
  * absent. */

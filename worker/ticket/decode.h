@@ -6,8 +6,8 @@
  * MR_ENVELOPE_ECHO_BYTES_MAX is rejected.
  *
  * Pure. Memory: the request's arena. Errors: statuses of class REJECT. */
-#ifndef MR_WORKER_INTAKE_DECODE_H
-#define MR_WORKER_INTAKE_DECODE_H
+#ifndef MR_WORKER_TICKET_DECODE_H
+#define MR_WORKER_TICKET_DECODE_H
 
 #include "codec/records/request.h"
 #include "worker/ticket/envelope.h"

@@ -1,4 +1,4 @@
-#include "worker/intake/decode.h"
+#include "worker/ticket/decode.h"
 
 #include "codec/records/cloud_event.h"
 #include "codec/records/request_decode.h"

@@ -1,4 +1,4 @@
-#include "worker/intake/decode.h"
+#include "worker/ticket/decode.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
