@@ -1,5 +1,6 @@
 #include "worker/intake/ledger_metadata.h"
 
+#include "codec/base64.h"
 #include "codec/check.h"
 
 #include <string.h>
@@ -16,57 +17,6 @@ _Static_assert((1 + TIME_BYTES) / 3 * 4 == MR_LEDGER_METADATA_TIME_CHARS, "its t
 _Static_assert(MR_LEDGER_SPAN_MAX / 8 + 1 + TIME_BYTES + 2 * VARINT_BYTES <
                    MR_LEDGER_METADATA_RAW_MAX,
                "the bitmap alone must always fit");
-
-/* ---- base64, RFC 4648 section 4 ---- */
-
-static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-static void base64_encode(const unsigned char *bytes, size_t length, char *text)
-{
-    for (size_t i = 0; i < length; i += 3) {
-        uint32_t group = (uint32_t)bytes[i] << 16;
-        if (i + 1 < length) group |= (uint32_t)bytes[i + 1] << 8;
-        if (i + 2 < length) group |= bytes[i + 2];
-        *text++ = alphabet[group >> 18];
-        *text++ = alphabet[group >> 12 & 63];
-        *text++ = i + 1 < length ? alphabet[group >> 6 & 63] : '=';
-        *text++ = i + 2 < length ? alphabet[group & 63] : '=';
-    }
-    *text = '\0';
-}
-
-static bool base64_value(char c, uint32_t *value)
-{
-    const char *found = c ? memchr(alphabet, c, sizeof alphabet - 1) : NULL;
-    if (found) *value = (uint32_t)(found - alphabet);
-    return found != NULL;
-}
-
-/* False when text is not base64 or longer than bytes_max decoded. */
-static bool base64_decode(struct mr_text text, unsigned char *bytes, size_t bytes_max,
-                          size_t *length)
-{
-    *length = 0;
-    if (text.length % 4 != 0 || text.length / 4 * 3 > bytes_max + 2) return false;
-    for (size_t i = 0; i < text.length; i += 4) {
-        const char *group = text.bytes + i;
-        bool last = i + 4 == text.length;
-        size_t padding = last && group[3] == '=' ? (group[2] == '=' ? 2 : 1) : 0;
-        uint32_t bits = 0;
-        for (size_t k = 0; k < 4; k++) {
-            uint32_t value = 0;
-            if (k < 4 - padding && !base64_value(group[k], &value)) return false;
-            bits = bits << 6 | value;
-        }
-        for (size_t k = 0; k < 3 - padding; k++) {
-            if (*length == bytes_max) return false;
-            bytes[(*length)++] = (unsigned char)(bits >> (16 - 8 * k));
-        }
-    }
-    return true;
-}
-
-/* ---- raw form ---- */
 
 struct cursor {
     unsigned char *bytes;
@@ -165,7 +115,7 @@ void mr_ledger_metadata_encode(struct mr_offset_ledger *ledger, int64_t since_ms
     uint32_t count = put_entries(&entries, ledger);
     put_varint(&cursor, count);
     memcpy(raw + cursor.at, tail, entries.at);
-    base64_encode(raw, cursor.at + entries.at, text);
+    mr_base64_encode(raw, cursor.at + entries.at, text);
 }
 
 static bool take_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
@@ -219,7 +169,7 @@ enum mr_status mr_ledger_metadata_restore(struct mr_offset_ledger *ledger, int64
     struct cursor cursor = {.bytes = raw};
     mr_offset_ledger_reset(ledger, offset);
     if (text.length == 0) return MR_OK;
-    if (base64_decode(text, raw, sizeof raw, &cursor.end) && take_magic(&cursor, since_ms) &&
+    if (mr_base64_decode(text, raw, sizeof raw, &cursor.end) && take_magic(&cursor, since_ms) &&
         take_bitmap(&cursor, ledger) && take_entries(&cursor, ledger))
         return MR_OK;
     mr_offset_ledger_reset(ledger, offset);

@@ -1,7 +1,6 @@
 #include "worker/ticket/decode.h"
 
 #include "codec/records/cloud_event.h"
-#include "codec/records/request_decode.h"
 
 #include <inttypes.h>
 #include <stdio.h>

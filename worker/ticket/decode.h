@@ -9,7 +9,7 @@
 #ifndef MR_WORKER_TICKET_DECODE_H
 #define MR_WORKER_TICKET_DECODE_H
 
-#include "codec/records/request.h"
+#include "codec/records/request_decode.h"
 #include "worker/ticket/envelope.h"
 
 struct mr_decode_options {
