@@ -10,7 +10,7 @@
  * empty place in the ring, which the oldest end passes over. */
 struct entry {
     char id[MR_ID_BYTES_MAX];
-    uint8_t length; /* 0: empty place */
+    uint8_t length; /* 0: free entry */
     uint64_t until_ns;
     int64_t stamp_ms;
     struct entry *next;
@@ -71,7 +71,7 @@ static void forget(struct mr_cancel_memory *memory, struct entry **link)
     memory->count--;
 }
 
-/* Makes the oldest place of the ring free. */
+/* Frees the oldest entry of the ring. */
 static void pass_oldest(struct mr_cancel_memory *memory)
 {
     struct entry *entry = &memory->entries[memory->oldest];

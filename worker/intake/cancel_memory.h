@@ -1,5 +1,5 @@
-/* cancel_memory - ids that were cancelled before their request was consumed (SPEC K5), remembered
- * for a while.
+/* cancel_memory - ids that were cancelled before their request was consumed (SPEC K5), kept for
+ * keep_ns.
  *
  * Owner:  intake thread. Pure: now_ns is passed in. Memory: count_max ids in _create; when full,
  * the oldest is forgotten. Errors: _create MR_NOMEM. */
@@ -21,7 +21,8 @@ struct mr_cancel_memory;
 enum mr_status mr_cancel_memory_create(struct mr_cancel_memory **out, uint32_t count_max,
                                        uint64_t keep_ns, struct mr_error *err);
 void mr_cancel_memory_destroy(struct mr_cancel_memory *memory);
-/* id of 1 to MR_ID_BYTES_MAX bytes; others are ignored. Known already: its time starts again.
+/* id: 1 to MR_ID_BYTES_MAX bytes; others are ignored. An id that is kept already is kept for
+ * keep_ns from now.
  * stamp_ms: the cancel record's timestamp, 0 unknown. */
 void mr_cancel_memory_add(struct mr_cancel_memory *memory, struct mr_text id, int64_t stamp_ms,
                           uint64_t now_ns);

@@ -63,8 +63,8 @@ static bool is_finished(struct mr_offset_ledger *ledger, int64_t offset)
     return mr_offset_ledger_slot(ledger, offset)->flags & MR_LEDGER_SLOT_FINISHED;
 }
 
-/* Bytes of bitmap up to the last finished offset. Slots at and above next keep what was restored,
- * so a commit made before they are received again says the same as the one before. */
+/* Writes the bitmap up to the last finished offset. Restored slots at and above next are included,
+ * so a commit made before their records arrive again contains the same as the commit before. */
 static void put_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
 {
     int64_t base = mr_offset_ledger_base(ledger);
@@ -80,8 +80,7 @@ static void put_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
     cursor->at += bytes;
 }
 
-/* Appends the entries behind *at; returns how many. Written after its own count is known, so the
- * caller leaves room for a varint of two bytes. */
+/* Appends the entries and returns their number. The caller writes that number before them. */
 static uint32_t put_entries(struct cursor *cursor, struct mr_offset_ledger *ledger)
 {
     int64_t base = mr_offset_ledger_base(ledger);

@@ -2,8 +2,8 @@
  *
  * base64 (a byte of value 0 is corrupted by librdkafka before 2.6.1) of:
  *     u8      magic and version
- *     u64     unix ms, most significant byte first: the answer of every record that this text does
- *             not call finished was written after it (worker/intake/recovery.h); 0: not known
+ *     u64     unix ms, most significant byte first: lower bound on the timestamps of results that
+ *             this text does not list as finished (worker/intake/recovery.h); 0: not known
  *     varint  n, then n bytes: bit i of them is offset base + i: finished
  *     varint  m, then m entries of records that were started and are not finished:
  *             varint distance from the entry before (from base for the first), u8 attempts,

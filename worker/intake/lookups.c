@@ -33,7 +33,7 @@ void mr_lookups_start(struct mr_lookups *lookups, struct mr_ticket *ticket,
     bool started_before = ticket->attempt > 1;
     bool waits = started_before || !mr_resume_is_silent(lookups->resume);
     ticket->trail = mr_resume_lookup(lookups->resume, &origin, ticket->intake.request, ticket,
-                                  waits ? &ticket->intake.lookup : NULL);
+                                     waits ? &ticket->intake.lookup : NULL);
     if (!waits) count_unanswered(lookups);
     if (!ticket->intake.lookup) return;
     wait_until(lookups, ticket, started_before ? UINT64_MAX : now_ns + MR_LOOKUP_WAIT_NS);

@@ -7,7 +7,7 @@
 
 struct mr_offset_ledger {
     int64_t base, next; /* -1, -1: nothing known */
-    int64_t restored;   /* behind the last slot that a commit filled */
+    int64_t restored;   /* one past the last slot that was filled from a commit */
     uint64_t version;
     uint32_t span_max;
     uint32_t unfinished;           /* of [base, next) */
@@ -76,11 +76,11 @@ static void advance(struct mr_offset_ledger *ledger)
     }
 }
 
-/* Everything in [next, offset) will never come: finished. */
+/* The offsets in [next, offset) will never arrive: they count as finished. */
 static void pass_gap(struct mr_offset_ledger *ledger, int64_t offset)
 {
     if (ledger->base == ledger->next && offset - ledger->base >= (int64_t)ledger->span_max) {
-        mr_offset_ledger_reset(ledger, offset); /* what was restored lies in the gap */
+        mr_offset_ledger_reset(ledger, offset); /* the restored slots lie in the gap */
         return;
     }
     for (; ledger->next < offset; ledger->next++)

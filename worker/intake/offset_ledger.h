@@ -4,14 +4,15 @@
  *               base              next
  *
  * Records finish in any order. The offset to commit is base, the lowest one unfinished; which ones
- * above it are finished, and which were started how often, travels in the commit's metadata
- * (worker/intake/ledger_metadata.h), so that nobody runs finished work again after a restart and a
- * request that takes workers down is recognised. Only offsets that were received count: a gap
- * (compaction, a transaction marker) is finished. The design follows Confluent's parallel-consumer
- * (PartitionState, OffsetMapCodecManager), with one bitmap instead of three encodings.
+ * above it are finished, and how often each was started, is in the commit's metadata
+ * (worker/intake/ledger_metadata.h): after a restart finished requests are not run again, and a
+ * request that crashes workers is recognised. An offset that never arrives (compaction, a
+ * transaction marker) counts as finished once a later one has arrived. The design follows
+ * Confluent's parallel-consumer (PartitionState, OffsetMapCodecManager), with one bitmap instead of
+ * three encodings.
  *
- * Of each record: `attempt`, how often a worker started it (1 at the first start), and `crashes`,
- * how often the worker that ran it vanished. A clean hand-back (revoke, drain) raises only attempt.
+ * For each record the ledger counts `attempts`, the starts, and `crashes`, the workers that crashed
+ * while they ran it. A request that is handed back on purpose (revocation, drain) was not crashed.
  *
  * Owner:  intake thread. Pure: no clock, no I/O. Memory: span_max slots of 3 bytes in _create.
  * Errors: _create, _restore; MR_FULL from _receive. */
@@ -31,10 +32,10 @@ struct mr_offset_ledger;
 
 enum mr_ledger_verdict {
     MR_LEDGER_NEW,      /* run it */
-    MR_LEDGER_FINISHED, /* was finished before a restart: skip it */
-    MR_LEDGER_SEEN,     /* was received already in this life: ignore it */
-    MR_LEDGER_BACKWARD, /* below base: the log was replaced; _reset, then receive again */
-    MR_LEDGER_FULL      /* too far above base: hold it until base has moved */
+    MR_LEDGER_FINISHED, /* finished before a restart: skip it */
+    MR_LEDGER_SEEN,     /* received already since the reset: ignore it */
+    MR_LEDGER_BACKWARD, /* below base: the log was replaced; _reset, then receive it again */
+    MR_LEDGER_FULL      /* too far above base: put it back until base has moved */
 };
 
 struct mr_ledger_history {
@@ -46,32 +47,32 @@ enum mr_status mr_offset_ledger_create(struct mr_offset_ledger **out, uint32_t s
                                        struct mr_error *err);
 void mr_offset_ledger_destroy(struct mr_offset_ledger *ledger);
 
-/* Forgets everything: the next record expected is `offset`, or the first that comes when -1. */
+/* Empties the ledger: the next record is expected at `offset`; -1: at whatever offset it has. */
 void mr_offset_ledger_reset(struct mr_offset_ledger *ledger, int64_t offset);
 
 /* A record arrived. history: filled for MR_LEDGER_NEW. */
 enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger, int64_t offset,
                                                 struct mr_ledger_history *history);
-/* The engine is about to compute it for the first time in this life: attempts + 1. Offsets that are
- * not unfinished here (an older life's) are ignored, by the next calls too. */
+/* The engine starts the request: attempts + 1. This call and the next ones ignore offsets that were
+ * not received since the reset, or are finished. */
 void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset);
-/* Its terminal record is acknowledged. */
+/* The record's request is finished: its terminal records are acknowledged. */
 void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset);
-/* Its terminal record was found on the broker before it was received: it will be FINISHED when it
- * is. Offsets below next or beyond the span are ignored. */
+/* Recovery found the terminal record of an offset that was not received yet: _receive will return
+ * FINISHED for it. Offsets below next or beyond the span are ignored. */
 void mr_offset_ledger_found(struct mr_offset_ledger *ledger, int64_t offset);
-/* Somebody else knows more of a record that was received and not started: attempts and crashes are
- * at least these from now on. */
+/* Redis knows more about a record that was received and not started: its attempts and crashes are
+ * at least these. */
 void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,
                             struct mr_ledger_history history);
-/* It runs on after a release: no new attempt. */
+/* Undoes a release: the same attempt continues. */
 void mr_offset_ledger_resume(struct mr_offset_ledger *ledger, int64_t offset);
-/* It was handed back without an end, on purpose: no crash is counted for it. */
+/* The request is handed back unfinished on purpose: no crash is counted for it. */
 void mr_offset_ledger_release(struct mr_offset_ledger *ledger, int64_t offset);
 
-/* What to commit; -1 before anything was received or restored. */
+/* The offset to commit; -1 before anything was received or restored. */
 int64_t mr_offset_ledger_base(const struct mr_offset_ledger *ledger);
-/* Where to read on: highest received + 1; -1 when unknown. */
+/* The offset to read from: the highest received + 1; -1 when unknown. */
 int64_t mr_offset_ledger_next(const struct mr_offset_ledger *ledger);
 /* False from 75 % of the span on: take nothing more from this partition. */
 bool mr_offset_ledger_has_room(const struct mr_offset_ledger *ledger);
@@ -93,11 +94,11 @@ struct mr_ledger_slot {
 
 /* The slot of an offset in [base, base + span). */
 struct mr_ledger_slot *mr_offset_ledger_slot(struct mr_offset_ledger *ledger, int64_t offset);
-/* The same slot, to be filled with what a commit said. */
+/* The same slot, to be filled from a commit's metadata. */
 struct mr_ledger_slot *mr_offset_ledger_restore_slot(struct mr_offset_ledger *ledger,
                                                      int64_t offset);
 uint32_t mr_offset_ledger_span(const struct mr_offset_ledger *ledger);
-/* Slots from base on that may say something: received ones and restored ones. */
+/* Slots from base that may be in use: received ones and restored ones. */
 uint32_t mr_offset_ledger_extent(const struct mr_offset_ledger *ledger);
 
 #endif

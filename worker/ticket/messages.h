@@ -1,7 +1,8 @@
-/* mails - the messages between the threads: what the engine and intake send to publish, and back.
+/* messages - the messages between the engine, intake and publish.
  *
- * Each is one block that holds a deep copy of what it says, so that nothing is shared but the
- * ticket. Threads: made by the sender, freed by the receiver. Errors: NULL when memory is out. */
+ * Each message is one block of memory with a deep copy of its contents; only the ticket is shared.
+ *
+ * Threads: created by the sender, freed by the receiver. Errors: NULL when memory is out. */
 #ifndef MR_WORKER_TICKET_MESSAGES_H
 #define MR_WORKER_TICKET_MESSAGES_H
 
@@ -14,21 +15,21 @@
 struct mr_ticket;
 
 enum mr_mail_kind {
-    /* to publish */
-    MR_MAIL_DRAWN,   /* struct mr_drawn_mail, before the tokens mail it leads to */
-    MR_MAIL_TOKENS,  /* struct mr_tokens_mail */
-    MR_MAIL_RESULT,  /* struct mr_result_mail */
-    MR_MAIL_REFUSAL, /* struct mr_refusal_mail */
-    /* to intake */
-    MR_MAIL_FOUND,    /* struct mr_found_mail (worker/redis/resume.h) */
-    MR_MAIL_STARTED,  /* ticket->started: the engine computes it now */
-    MR_MAIL_RETURNED, /* ticket->done: it never started; the request is the ticket's again */
-    MR_MAIL_READY,    /* ticket->done: its token records are on the broker, its ending is to be
-                         written in a transaction */
-    MR_MAIL_DONE      /* ticket->done: its records are on the broker, or it was dropped */
+    /* To publish. */
+    MR_MAIL_DRAWN,  /* struct mr_drawn_mail: one token, to store in Redis before its token record */
+    MR_MAIL_TOKENS, /* struct mr_tokens_mail: one token record */
+    MR_MAIL_RESULT, /* struct mr_result_mail: the engine has finished the request */
+    MR_MAIL_REFUSAL, /* struct mr_refusal_mail: intake answers a record without the engine */
+    /* To intake. */
+    MR_MAIL_FOUND,    /* struct mr_found_mail (worker/redis/resume.h): the answer to a lookup */
+    MR_MAIL_STARTED,  /* ticket->started: the engine computes the request now */
+    MR_MAIL_RETURNED, /* ticket->done: the request never started and is the ticket's again */
+    MR_MAIL_READY,    /* ticket->done, exactly-once: the token records are acknowledged, the
+                         terminal records are to be written in a transaction */
+    MR_MAIL_DONE      /* ticket->done: its terminal records are acknowledged, or it was dropped */
 };
 
-/* A token to be kept before it is published. */
+/* A generated token, stored in Redis before it is published. */
 struct mr_drawn_mail {
     struct mr_mail mail;
     struct mr_ticket *ticket;
@@ -40,7 +41,7 @@ struct mr_tokens_mail {
     struct mr_mail mail;
     struct mr_ticket *ticket;
     struct mr_token_record record;
-    uint64_t made_ns;
+    uint64_t made_ns; /* when the engine made it */
 };
 
 struct mr_result_mail {
@@ -51,14 +52,14 @@ struct mr_result_mail {
     uint64_t made_ns;
 };
 
-/* A record that never reached the engine. */
+/* The answer to a record that the engine does not get. */
 struct mr_refusal_mail {
     struct mr_mail mail;
     struct mr_ticket *ticket;
     enum mr_finish finish; /* rejected, deadline, cancelled */
     struct mr_error error;
     bool write_result, dead_letter;
-    struct mr_text metadata;       /* to echo, in the ticket's encoding */
+    struct mr_text metadata;       /* echoed, in the ticket's encoding */
     struct mr_kafka_record record; /* as consumed, if dead_letter */
 };
 

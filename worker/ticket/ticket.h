@@ -1,8 +1,8 @@
 /* ticket - one consumed record on its way through the worker, from its arrival to the commit of its
- * offset. Its address is the 64-bit ticket that the engine hands back with every token.
+ * offset. The engine gets the ticket's address as a 64-bit number and returns it with every token.
  *
- * Made and freed by intake. Each part has one owner; the fields outside the parts do not change
- * from the submission to the engine on, but for the atomic one.
+ * Created and freed by intake. Each part has one owner. The fields outside the parts do not change
+ * after the submission to the engine, except the atomic one.
  *
  * Memory: one block, headers to echo included. Errors: MR_NOMEM. */
 #ifndef MR_WORKER_TICKET_TICKET_H
@@ -98,7 +98,7 @@ struct mr_ticket {
     int32_t reply_partition; /* -1: chosen by the key */
     uint64_t arrival_ns;
     double waited_ms;           /* in Kafka, by the record's timestamp; negative: unknown */
-    atomic_bool dropped;        /* nothing more may be published for it */
+    atomic_bool dropped;        /* publish may write no further record for it */
     struct mr_write_gate *gate; /* of its partition; NULL: always open */
     uint64_t epoch;             /* of the partition's ownership in which it was taken */
     /* What Redis knows of it (worker/redis/resume.h), NULL without; set before it is submitted. */
