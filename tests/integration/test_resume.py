@@ -172,7 +172,7 @@ def crash(options, services, redis):
     log = "".join(worker.log.read_text() for worker in scene.fleet.workers)
     assert sorted(told) == ([1, 2] if options.bars else [1, 2, 3]), told
     published, at, again = told[2]["published"], told[2]["at"], len(told[2]["again"])
-    behind = int(log.split("attempt 2 goes on behind ")[1].split(" ")[0])
+    behind = int(log.split("attempt 2 resumes after ")[1].split(" ")[0])
     drawn_again = max(0, published - behind)
     assert told[2]["same"], "what was published again is not the same"
     assert at > 0 and again <= published * 0.05, f"published again: {again} of {published}"
