@@ -312,7 +312,8 @@ static uint64_t next_ns(const struct mr_intake *intake, uint64_t now_ns)
     uint64_t due_ns = now_ns + SECOND_NS, state_ns = mr_ownership_due_ns(&intake->ownership);
     if (!intake->schedule.pending && intake->schedule.due_ns < due_ns)
         due_ns = intake->schedule.due_ns;
-    if (intake->lookups.due_ns < due_ns) due_ns = intake->lookups.due_ns;
+    if (!intake->admission.draining && intake->lookups.due_ns < due_ns)
+        due_ns = intake->lookups.due_ns;
     if (intake->ownership.revocation == MR_REVOCATION_HOLDING) state_ns = now_ns + HOLD_POLL_NS;
     return state_ns < due_ns ? state_ns : due_ns;
 }
