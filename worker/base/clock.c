@@ -2,8 +2,6 @@
 
 #include "codec/check.h"
 
-#include <time.h>
-
 static struct timespec read_clock(clockid_t clock)
 {
     struct timespec now;
@@ -39,4 +37,17 @@ uint64_t mr_clock_from_unix_ms(int64_t unix_ms)
 {
     struct mr_time now = mr_clock_now();
     return mr_time_from_unix_ms(&now, unix_ms);
+}
+
+struct timespec mr_clock_timespec(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
+                             .tv_nsec = (long)(ns % 1000000000u)};
+}
+
+uint32_t mr_clock_left_ms(uint64_t now_ns, uint64_t deadline_ns)
+{
+    if (deadline_ns <= now_ns) return 0;
+    uint64_t left_ms = (deadline_ns - now_ns - 1) / 1000000u + 1;
+    return left_ms < INT32_MAX ? (uint32_t)left_ms : INT32_MAX;
 }

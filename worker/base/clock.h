@@ -5,6 +5,7 @@
 #define MR_WORKER_BASE_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 /* One moment on both clocks, as a step function gets it (worker/base/thread.h). */
 struct mr_time {
@@ -24,5 +25,11 @@ int64_t mr_clock_unix_ms(void);
 /* A unix time as a moment of the monotonic clock, by both clocks' present readings; a time that is
  * past is mr_clock_ns() now, 0 (none) stays 0. */
 uint64_t mr_clock_from_unix_ms(int64_t unix_ms);
+/* Nanoseconds as a timespec: a duration, or a time of mr_clock_ns() for waits on CLOCK_MONOTONIC.
+ */
+struct timespec mr_clock_timespec(uint64_t ns);
+/* Milliseconds from now_ns until deadline_ns, rounded up; 0: the deadline has passed. At most
+ * INT32_MAX, so that poll() and librdkafka accept the value. */
+uint32_t mr_clock_left_ms(uint64_t now_ns, uint64_t deadline_ns);
 
 #endif

@@ -1,10 +1,10 @@
 #include "worker/base/mailbox.h"
 
 #include "codec/check.h"
+#include "worker/base/clock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 struct mr_mailbox {
     pthread_mutex_t mutex;
@@ -75,21 +75,13 @@ static bool has_room(const struct mr_mailbox *box)
     return box->mail.count < box->count_max && box->mail.bytes < box->bytes_max;
 }
 
-static struct timespec deadline_after(uint64_t timeout_ns)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    uint64_t ns = (uint64_t)until.tv_nsec + timeout_ns % 1000000000u;
-    until.tv_sec += (time_t)(timeout_ns / 1000000000u + ns / 1000000000u);
-    until.tv_nsec = (long)(ns % 1000000000u);
-    return until;
-}
-
 enum mr_status mr_mailbox_post_list(struct mr_mailbox *box, struct mr_mail_list *list,
                                     uint64_t timeout_ns)
 {
     enum mr_status status = MR_OK;
-    struct timespec until = deadline_after(timeout_ns);
+    uint64_t now_ns = mr_clock_ns(), wait_ns = UINT64_MAX - now_ns;
+    if (timeout_ns < wait_ns) wait_ns = timeout_ns;
+    struct timespec until = mr_clock_timespec(now_ns + wait_ns);
     pthread_mutex_lock(&box->mutex);
     bool late = timeout_ns == 0;
     while (!box->closed && !has_room(box) && !late)

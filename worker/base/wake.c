@@ -1,10 +1,11 @@
 #include "worker/base/wake.h"
 
+#include "worker/base/clock.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 enum mr_status mr_wake_open(struct mr_wake *wake, struct mr_error *err)
@@ -31,8 +32,7 @@ void mr_wake_ring(const struct mr_wake *wake)
 bool mr_wake_wait(const struct mr_wake *wake, uint64_t timeout_ns)
 {
     struct pollfd door = {.fd = wake->fd, .events = POLLIN};
-    struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
-                               .tv_nsec = (long)(timeout_ns % 1000000000u)};
+    struct timespec timeout = mr_clock_timespec(timeout_ns);
     if (ppoll(&door, 1, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL) <= 0) return false;
     uint64_t rings = 0;
     return read(wake->fd, &rings, sizeof rings) == (ssize_t)sizeof rings;

@@ -45,7 +45,8 @@ static void on_started(void *context, uint64_t id)
     struct mr_engine_thread *thread = context;
     struct mr_ticket *ticket = ticket_of(id);
     if (ticket->trail)
-        mr_trail_start(ticket->trail, ticket->attempt, ticket->kept_count, ticket->kept_shown);
+        mr_trail_start(ticket->trail, ticket->attempt, ticket->kept_count, ticket->kept_shown,
+                       mr_clock_ns());
     ticket->started.kind = MR_MAIL_STARTED;
     mr_mailbox_post_control(thread->links.intake, &ticket->started);
 }

@@ -399,7 +399,8 @@ static void keep_tokens(struct mr_publish *publish, const struct mr_mail *mail)
         const struct mr_drawn_mail *drawn = (const struct mr_drawn_mail *)mail;
         struct mr_ticket *ticket = drawn->ticket;
         if (atomic_load(&ticket->dropped)) continue;
-        mr_trail_keep(ticket->trail, drawn->index, tokens_shown(ticket), &drawn->sample);
+        mr_trail_keep(ticket->trail, drawn->index, tokens_shown(ticket), &drawn->sample,
+                      mr_clock_ns());
         any = true;
     }
     if (any) mr_resume_wait(publish->options.resume);

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 /* Beyond that the connection counts as broken. */
 #define ASK_TIMEOUT_NS   ((uint64_t)500000000)
@@ -50,6 +49,9 @@ struct mr_resume {
     uint32_t given_up;      /* answers that nobody waits for any more, on their way */
     bool late;              /* tokens were waited for in vain */
     bool muted;
+    bool waiting; /* publish waits for tokens, until: */
+    uint64_t wait_until_ns;
+    const struct mr_wake *wake; /* publish's; NULL: none */
 };
 
 struct mr_trail {
@@ -86,13 +88,21 @@ bool mr_trail_keeps(const struct mr_trail *trail)
 
 /* ---- calls ---- */
 
+/* Wakes the threads that wait for Redis. Under the mutex. */
+static void notify(struct mr_resume *resume)
+{
+    pthread_cond_broadcast(&resume->changed);
+    if (resume->waiting && resume->wake) mr_wake_ring(resume->wake);
+}
+
 /* One that was begun is over. */
 static void end_call(struct mr_resume *resume, bool tokens)
 {
     pthread_mutex_lock(&resume->mutex);
     resume->calls--;
     if (tokens) resume->tokens--;
-    if (resume->calls == 0 || resume->tokens == 0) pthread_cond_broadcast(&resume->changed);
+    if (resume->tokens == 0) resume->late = false;
+    if (resume->calls == 0 || resume->tokens == 0) notify(resume);
     pthread_mutex_unlock(&resume->mutex);
 }
 
@@ -153,11 +163,11 @@ static void note(struct mr_trail *trail, const struct words *words)
     if (!begin_call(trail->resume, words, WRITE_TIMEOUT_NS, on_noted, trail)) unref(trail);
 }
 
-static void renew(struct mr_trail *trail)
+static void renew(struct mr_trail *trail, uint64_t now_ns)
 {
     struct words words = words_of(trail, "EXPIRE");
     add_word(&words, trail->resume->ttl_text, strlen(trail->resume->ttl_text));
-    trail->renew_ns = mr_clock_ns() + trail->resume->options.ttl_ns / RENEWALS;
+    trail->renew_ns = now_ns + trail->resume->options.ttl_ns / RENEWALS;
     note(trail, &words);
 }
 
@@ -289,7 +299,7 @@ bool mr_resume_give_up(struct mr_resume *resume, struct mr_found_mail *found)
     if (!over) {
         found->given_up = true;
         count_given_up(resume, resume->given_up + 1);
-        pthread_cond_broadcast(&resume->changed);
+        notify(resume);
     }
     pthread_mutex_unlock(&resume->mutex);
     return !over;
@@ -327,7 +337,8 @@ static void on_started(void *context, enum mr_redis_outcome outcome,
     on_noted(context, outcome, reply);
 }
 
-void mr_trail_start(struct mr_trail *trail, uint32_t attempt, uint32_t index, uint32_t shown)
+void mr_trail_start(struct mr_trail *trail, uint32_t attempt, uint32_t index, uint32_t shown,
+                    uint64_t now_ns)
 {
     unsigned char bytes[MR_PROGRESS_BYTES_MAX];
     struct mr_progress_entry entry = {.kind = MR_PROGRESS_START,
@@ -346,7 +357,7 @@ void mr_trail_start(struct mr_trail *trail, uint32_t attempt, uint32_t index, ui
         unref(trail);
         return;
     }
-    renew(trail);
+    renew(trail, now_ns);
 }
 
 static void on_kept(void *context, enum mr_redis_outcome outcome,
@@ -406,7 +417,7 @@ static void send_burst(struct mr_resume *resume)
 }
 
 void mr_trail_keep(struct mr_trail *trail, uint32_t index, uint32_t shown,
-                   const struct mr_sample *sample)
+                   const struct mr_sample *sample, uint64_t now_ns)
 {
     struct mr_resume *resume = trail->resume;
     if (!mr_trail_keeps(trail)) return;
@@ -425,26 +436,45 @@ void mr_trail_keep(struct mr_trail *trail, uint32_t index, uint32_t shown,
     unsent->trail = trail;
     if (++resume->burst_count == BURST_MAX) send_burst(resume);
     mr_metrics_add(resume->options.metrics, MR_COUNTER_TOKENS_KEPT, 1);
-    if (mr_clock_ns() >= trail->renew_ns) renew(trail);
+    if (now_ns >= trail->renew_ns) renew(trail, now_ns);
 }
 
-/* A moment of the clock that the condition waits by. */
-static struct timespec moment(uint64_t ns)
+void mr_resume_attach(struct mr_resume *resume, const struct mr_wake *publish)
 {
-    return (struct timespec){.tv_sec = (time_t)(ns / SECOND_NS), .tv_nsec = (long)(ns % SECOND_NS)};
+    pthread_mutex_lock(&resume->mutex);
+    resume->wake = publish;
+    pthread_mutex_unlock(&resume->mutex);
+}
+
+/* Whether publish has to wait on; opens a wait when none is open. Under the mutex. */
+static bool is_pending(struct mr_resume *resume, uint64_t now_ns)
+{
+    if (resume->tokens == 0 || resume->late || resume->given_up > 0) return false;
+    if (!resume->waiting) resume->wait_until_ns = now_ns + MR_RESUME_WAIT_NS;
+    resume->late = now_ns >= resume->wait_until_ns;
+    return !resume->late;
+}
+
+enum mr_resume_state mr_resume_poll(struct mr_resume *resume, uint64_t now_ns, uint64_t *retry_ns)
+{
+    send_burst(resume);
+    pthread_mutex_lock(&resume->mutex);
+    bool pending = resume->waiting = is_pending(resume, now_ns);
+    *retry_ns = pending ? resume->wait_until_ns : UINT64_MAX;
+    pthread_mutex_unlock(&resume->mutex);
+    return pending ? MR_RESUME_PENDING : MR_RESUME_READY;
 }
 
 void mr_resume_wait(struct mr_resume *resume)
 {
-    struct timespec until = moment(mr_clock_ns() + MR_RESUME_WAIT_NS);
-    send_burst(resume);
-    pthread_mutex_lock(&resume->mutex);
-    if (resume->tokens == 0) resume->late = false;
-    int waited = 0;
-    while (!resume->late && !resume->given_up && resume->tokens > 0 && waited == 0)
-        waited = pthread_cond_timedwait(&resume->changed, &resume->mutex, &until);
-    if (waited != 0 && resume->tokens > 0) resume->late = true;
-    pthread_mutex_unlock(&resume->mutex);
+    uint64_t until_ns;
+    while (mr_resume_poll(resume, mr_clock_ns(), &until_ns) == MR_RESUME_PENDING) {
+        struct timespec until = mr_clock_timespec(until_ns);
+        pthread_mutex_lock(&resume->mutex);
+        if (resume->tokens > 0 && resume->given_up == 0)
+            pthread_cond_timedwait(&resume->changed, &resume->mutex, &until);
+        pthread_mutex_unlock(&resume->mutex);
+    }
 }
 
 void mr_trail_release(struct mr_trail *trail)
@@ -524,7 +554,7 @@ void mr_resume_mute(struct mr_resume *resume)
 
 bool mr_resume_flush(struct mr_resume *resume, uint32_t timeout_ms)
 {
-    struct timespec until = moment(mr_clock_ns() + timeout_ms * (SECOND_NS / 1000));
+    struct timespec until = mr_clock_timespec(mr_clock_ns() + timeout_ms * (SECOND_NS / 1000));
     pthread_mutex_lock(&resume->mutex);
     int waited = 0;
     while (resume->calls > 0 && waited == 0)

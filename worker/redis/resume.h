@@ -34,6 +34,9 @@ struct mr_resume;
 struct mr_trail;
 struct mr_ticket;
 
+/* What publish may do with the tokens it handed over; see mr_resume_poll. */
+enum mr_resume_state { MR_RESUME_READY, MR_RESUME_PENDING };
+
 struct mr_resume_options {
     /* How Redis is reached: mr_tier_redis_call, or a test's. */
     bool (*call)(void *context, const struct mr_tier_call *calls, size_t count);
@@ -98,17 +101,26 @@ void mr_trail_drop(struct mr_trail *trail);
 /* ---- the engine's ---- */
 
 /* The attempt is about to run; it goes on behind `index` tokens, of which `shown` are published. */
-void mr_trail_start(struct mr_trail *trail, uint32_t attempt, uint32_t index, uint32_t shown);
+void mr_trail_start(struct mr_trail *trail, uint32_t attempt, uint32_t index, uint32_t shown,
+                    uint64_t now_ns);
 /* Whether its tokens are wanted. Threads: any. */
 bool mr_trail_keeps(const struct mr_trail *trail);
-/* ---- publish's ---- */
 
-/* A token, before it is published; the first `shown` have reached the broker. Sent with others when
- * that is waited for. */
+/* ---- publish's thread ---- */
+
+/* Publish's doorbell: rung when the state changes from PENDING to READY. Publish attaches it before
+ * the first token and detaches it (NULL) before it closes the doorbell. */
+void mr_resume_attach(struct mr_resume *resume, const struct mr_wake *publish);
+/* Copies a token that is about to be published; `shown` tokens have reached the broker. _poll sends
+ * it. */
 void mr_trail_keep(struct mr_trail *trail, uint32_t index, uint32_t shown,
-                   const struct mr_sample *sample);
-/* Sends what is to be kept, and waits until Redis has it. When it once did not in time, not again
- * before it has; nor while Redis is silent. */
+                   const struct mr_sample *sample, uint64_t now_ns);
+/* Sends the tokens kept since the last call. READY: publish may publish them: Redis has stored
+ * them, did not do so within MR_RESUME_WAIT_NS, or is silent. PENDING: publish must not publish
+ * them yet; it calls again when its doorbell rings, at *retry_ns at the latest. Never blocks.
+ * After a timeout every call returns READY until Redis has stored all tokens. */
+enum mr_resume_state mr_resume_poll(struct mr_resume *resume, uint64_t now_ns, uint64_t *retry_ns);
+/* Calls _poll and blocks until it returns READY. */
 void mr_resume_wait(struct mr_resume *resume);
 
 #endif

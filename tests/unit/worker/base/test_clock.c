@@ -36,12 +36,34 @@ static void a_unix_deadline_becomes_a_monotonic_one(void **state)
     assert_true(mr_clock_from_unix_ms(0) == 0);
 }
 
+static void nanoseconds_become_a_timespec(void **state)
+{
+    (void)state;
+    struct timespec time = mr_clock_timespec(3999999999u);
+    assert_true(time.tv_sec == 3 && time.tv_nsec == 999999999);
+    time = mr_clock_timespec(4000000000u);
+    assert_true(time.tv_sec == 4 && time.tv_nsec == 0);
+}
+
+static void time_left_is_rounded_up_and_never_negative(void **state)
+{
+    (void)state;
+    assert_int_equal(mr_clock_left_ms(5000000, 5000000), 0);
+    assert_int_equal(mr_clock_left_ms(6000000, 5000000), 0);
+    assert_int_equal(mr_clock_left_ms(5000000, 5000001), 1);
+    assert_int_equal(mr_clock_left_ms(5000000, 6000000), 1);
+    assert_int_equal(mr_clock_left_ms(5000000, 6000001), 2);
+    assert_int_equal(mr_clock_left_ms(0, UINT64_MAX), INT32_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_monotonic_clock_never_goes_back),
         cmocka_unit_test(unix_time_is_of_this_century),
         cmocka_unit_test(a_unix_deadline_becomes_a_monotonic_one),
+        cmocka_unit_test(nanoseconds_become_a_timespec),
+        cmocka_unit_test(time_left_is_rounded_up_and_never_negative),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

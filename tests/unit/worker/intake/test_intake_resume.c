@@ -199,10 +199,10 @@ static void write_history(struct rig *rig, uint32_t crashes, uint32_t tokens)
     rig->redis.holding = false;
     assert_non_null(ticket->intake.asked);
     for (uint32_t attempt = 1; attempt <= crashes; attempt++) {
-        mr_trail_start(ticket->trail, attempt, 0, 0);
+        mr_trail_start(ticket->trail, attempt, 0, 0, mr_clock_ns());
         for (uint32_t i = 0; i < tokens; i++) {
             struct mr_sample sample = {.token_id = 2 + i, .probability = 1};
-            mr_trail_keep(ticket->trail, i, i, &sample);
+            mr_trail_keep(ticket->trail, i, i, &sample, mr_clock_ns());
         }
         mr_resume_wait(intake->targets.resume);
     }
@@ -252,7 +252,7 @@ static void a_list_is_deleted_when_the_result_is_on_the_broker(void **state)
     arrive(&rig->intake, 0, VALUE);
     turn(rig);
     struct mr_ticket *ticket = ticket_named(&rig->intake, "a");
-    mr_trail_start(ticket->trail, 1, 0, 0);
+    mr_trail_start(ticket->trail, 1, 0, 0, mr_clock_ns());
     mr_intake_started(&rig->intake.intake, ticket);
     assert_int_equal(rig->redis.count, 1);
     mr_intake_done(&rig->intake.intake, ticket);
@@ -266,7 +266,7 @@ static void handing_back_is_noted_and_dropping_alone_is_not(void **state)
     arrive(&rig->intake, 0, VALUE);
     turn(rig);
     struct mr_ticket *ticket = ticket_named(&rig->intake, "a");
-    mr_trail_start(ticket->trail, 1, 0, 0);
+    mr_trail_start(ticket->trail, 1, 0, 0, mr_clock_ns());
     mr_intake_started(&rig->intake.intake, ticket);
     mr_intake_release_all(&rig->intake.intake);
     assert_int_equal(rig->redis.count, 2); /* began; was handed back */

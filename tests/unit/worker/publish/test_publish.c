@@ -336,7 +336,7 @@ static void tokens_are_kept_first_and_known_as_read_when_acknowledged(void **sta
     options.resume = resume;
     assert_int_equal(mr_publish_create(&rig.publish, &options, NULL), MR_OK);
     look(&rig, resume, &origin, &request, &rig.ticket->trail);
-    mr_trail_start(rig.ticket->trail, 1, 0, 0);
+    mr_trail_start(rig.ticket->trail, 1, 0, 0, mr_clock_ns());
     post_drawn(&rig, 0);
     assert_int_equal(records_with(&rig, "tokens", "req"), 1); /* and long since acknowledged */
     post_drawn(&rig, 1);

@@ -3,11 +3,13 @@
 #include "tests/unit/worker/list_redis.h"
 #include "worker/ticket/messages.h"
 
+#define NOW_NS ((uint64_t)5000000000)
+
 /* A resume over one list of a Redis played by the test. */
 struct rig {
     uint32_t told_silent, told_heard; /* how often */
     struct list_redis redis;
-    struct mr_wake wake;
+    struct mr_wake wake, publish;
     struct mr_mailbox *intake;
     struct mr_metrics *metrics;
     struct mr_resume *resume;
@@ -38,6 +40,7 @@ static void open_with(struct rig *rig, uint64_t bytes_max, const struct mr_tier_
     rig->request = (struct mr_request){
         .token_ids = rig->prompt, .token_count = 4, .choice_count = 1, .id = {"a", 1}};
     assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
+    assert_int_equal(mr_wake_open(&rig->publish, NULL), MR_OK);
     assert_int_equal(mr_mailbox_create(&rig->intake, &mailbox, NULL), MR_OK);
     assert_int_equal(mr_metrics_create(&rig->metrics, &info, NULL), MR_OK);
     struct mr_resume_options options = {.call = call_redis,
@@ -65,6 +68,7 @@ static void close_rig(struct rig *rig)
     mr_resume_destroy(rig->resume);
     mr_metrics_destroy(rig->metrics);
     mr_mailbox_destroy(rig->intake);
+    mr_wake_close(&rig->publish);
     mr_wake_close(&rig->wake);
 }
 
@@ -103,7 +107,7 @@ static struct mr_trail *ask(struct rig *rig, struct mr_progress_history *history
 static void draw(struct mr_trail *trail, uint32_t index, uint32_t shown)
 {
     struct mr_sample sample = {.token_id = 50 + index, .logprob = -1, .probability = 0.5f};
-    mr_trail_keep(trail, index, shown, &sample);
+    mr_trail_keep(trail, index, shown, &sample, NOW_NS);
 }
 
 /* A step of one token. */
@@ -128,7 +132,7 @@ static void a_crashed_request_is_gone_on_from_its_last_token(void **state)
     struct mr_trail *trail = ask(rig, &history);
     assert_int_equal(history.attempts, 0);
     assert_true(mr_trail_keeps(trail));
-    mr_trail_start(trail, 1, 0, 0);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
     for (uint32_t i = 0; i < 200; i++)
         draw(trail, i, i > 0 ? i - 1 : 0);
     mr_resume_wait(rig->resume);
@@ -147,7 +151,7 @@ static void a_list_expires_and_is_deleted_with_the_result(void **state)
     struct rig *rig = *state;
     struct mr_progress_history history;
     struct mr_trail *trail = ask(rig, &history);
-    mr_trail_start(trail, 1, 0, 0);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
     assert_int_equal(rig->redis.ttl_s, 60);
     assert_int_equal(rig->redis.count, 1);
     mr_trail_forget(trail);
@@ -168,7 +172,7 @@ static void what_is_handed_back_is_no_crash(void **state)
     struct rig *rig = *state;
     struct mr_progress_history history;
     struct mr_trail *trail = ask(rig, &history);
-    mr_trail_start(trail, 1, 0, 0);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
     keep(rig, trail, 0, 0);
     mr_trail_release(trail);
     history = look(rig);
@@ -190,7 +194,7 @@ static void a_write_that_fails_ends_the_trail_before_a_gap(void **state)
     struct rig *rig = *state;
     struct mr_progress_history history;
     struct mr_trail *trail = ask(rig, &history);
-    mr_trail_start(trail, 1, 0, 0);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
     keep(rig, trail, 0, 0);
     rig->redis.failing = true;
     keep(rig, trail, 1, 0);
@@ -213,7 +217,7 @@ static void redis_away_means_nothing_is_known_and_nothing_kept(void **state)
     assert_ptr_equal(take_answer(rig), found);
     assert_false(found->heard);
     mr_found_mail_free(found);
-    mr_trail_start(trail, 1, 0, 0);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
     assert_false(mr_trail_keeps(trail));
     mr_trail_release(trail);
     mr_trail_forget(trail);
@@ -224,7 +228,7 @@ static void redis_away_means_nothing_is_known_and_nothing_kept(void **state)
     assert_non_null(trail);
     assert_null(found);
     assert_null(mr_mailbox_take(rig->intake));
-    mr_trail_start(trail, 1, 0, 0);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
     assert_false(mr_trail_keeps(trail));
     mr_trail_forget(trail);
     mr_trail_drop(trail);
@@ -235,7 +239,7 @@ static void a_token_that_is_refused_ends_the_trail(void **state)
     struct rig *rig = *state;
     struct mr_progress_history history;
     struct mr_trail *trail = ask(rig, &history);
-    mr_trail_start(trail, 1, 0, 0);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
     rig->redis.refusing = true;
     keep(rig, trail, 0, 0);
     assert_false(mr_trail_keeps(trail));
@@ -247,7 +251,7 @@ static void nobody_waits_twice_for_a_redis_that_is_silent(void **state)
     struct rig *rig = *state;
     struct mr_progress_history history;
     struct mr_trail *trail = ask(rig, &history);
-    mr_trail_start(trail, 1, 0, 0);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
     rig->redis.holding = true;
     keep(rig, trail, 0, 0); /* waits in vain */
     keep(rig, trail, 1, 0); /* returns though nothing was answered */
@@ -261,6 +265,49 @@ static void nobody_waits_twice_for_a_redis_that_is_silent(void **state)
     mr_progress_clear(&history);
 }
 
+static void poll_is_pending_until_redis_has_stored_the_tokens(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_progress_history history;
+    uint64_t retry_ns = 0;
+    struct mr_trail *trail = ask(rig, &history);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
+    mr_resume_attach(rig->resume, &rig->publish);
+    assert_int_equal(mr_resume_poll(rig->resume, NOW_NS, &retry_ns), MR_RESUME_READY);
+    assert_true(retry_ns == UINT64_MAX); /* nothing was kept */
+    rig->redis.holding = true;
+    draw(trail, 0, 0);
+    assert_int_equal(mr_resume_poll(rig->resume, NOW_NS, &retry_ns), MR_RESUME_PENDING);
+    assert_true(retry_ns == NOW_NS + MR_RESUME_WAIT_NS);
+    assert_int_equal(mr_resume_poll(rig->resume, retry_ns - 1, &retry_ns), MR_RESUME_PENDING);
+    assert_false(mr_wake_wait(&rig->publish, 0));
+    list_redis_answer_held(&rig->redis);
+    assert_true(mr_wake_wait(&rig->publish, 0));
+    assert_int_equal(mr_resume_poll(rig->resume, retry_ns, &retry_ns), MR_RESUME_READY);
+    mr_resume_attach(rig->resume, NULL);
+    mr_trail_drop(trail);
+}
+
+static void poll_times_out_once_and_not_again_before_redis_has_answered(void **state)
+{
+    struct rig *rig = *state;
+    struct mr_progress_history history;
+    uint64_t retry_ns = 0;
+    struct mr_trail *trail = ask(rig, &history);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
+    rig->redis.holding = true;
+    draw(trail, 0, 0);
+    assert_int_equal(mr_resume_poll(rig->resume, NOW_NS, &retry_ns), MR_RESUME_PENDING);
+    assert_int_equal(mr_resume_poll(rig->resume, retry_ns, &retry_ns), MR_RESUME_READY);
+    draw(trail, 1, 0);
+    assert_int_equal(mr_resume_poll(rig->resume, NOW_NS * 2, &retry_ns), MR_RESUME_READY);
+    list_redis_answer_held(&rig->redis);
+    draw(trail, 2, 0);
+    assert_int_equal(mr_resume_poll(rig->resume, NOW_NS * 3, &retry_ns), MR_RESUME_PENDING);
+    list_redis_answer_held(&rig->redis);
+    mr_trail_drop(trail);
+}
+
 /* Two answers are given up; what comes late changes nothing about the trails. */
 static void redis_is_silent_until_what_was_given_up_comes(void **state)
 {
@@ -269,7 +316,7 @@ static void redis_is_silent_until_what_was_given_up_comes(void **state)
     struct mr_trail *trails[2];
     struct mr_progress_history history;
     struct mr_trail *before = ask(rig, &history);
-    mr_trail_start(before, 1, 0, 0);
+    mr_trail_start(before, 1, 0, 0, NOW_NS);
     rig->redis.holding = true;
     for (uint32_t i = 0; i < 2; i++)
         trails[i] = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, &found[i]);
@@ -304,7 +351,7 @@ static void a_trail_may_begin_without_a_question(void **state)
     struct mr_progress_history history;
     struct mr_trail *trail = mr_resume_ask(rig->resume, &somewhere, &rig->request, NULL, NULL);
     assert_int_equal(rig->redis.calls, 0);
-    mr_trail_start(trail, 1, 0, 0);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
     keep(rig, trail, 0, 0);
     history = look(rig);
     assert_int_equal(history.count, 1);
@@ -319,7 +366,7 @@ static void no_more_is_kept_than_allowed(void **state)
     (void)state;
     open_with(&rig, 1000, NULL, 0);
     struct mr_trail *trail = ask(&rig, &history);
-    mr_trail_start(trail, 1, 0, 0);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
     for (uint32_t i = 0; i < 100; i++)
         keep(&rig, trail, i, 0);
     assert_false(mr_trail_keeps(trail));
@@ -329,7 +376,7 @@ static void no_more_is_kept_than_allowed(void **state)
     mr_trail_drop(trail); /* makes room */
     trail = ask(&rig, &history);
     mr_progress_clear(&history);
-    mr_trail_start(trail, 2, 0, 0);
+    mr_trail_start(trail, 2, 0, 0, NOW_NS);
     keep(&rig, trail, 0, 0);
     assert_true(mr_trail_keeps(trail));
     mr_trail_drop(trail);
@@ -338,7 +385,7 @@ static void no_more_is_kept_than_allowed(void **state)
     open_with(&rig, 0, NULL, 0); /* --no-resume: attempts are counted all the same */
     trail = ask(&rig, &history);
     assert_false(mr_trail_keeps(trail));
-    mr_trail_start(trail, 1, 0, 0);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
     keep(&rig, trail, 0, 0);
     history = look(&rig);
     assert_int_equal(history.attempts, 1);
@@ -365,9 +412,9 @@ static void with_a_key_nothing_of_the_answer_can_be_read(void **state)
     (void)state;
     open_with(&rig, 1 << 20, secrets, 1);
     struct mr_trail *trail = ask(&rig, &history);
-    mr_trail_start(trail, 1, 0, 0);
+    mr_trail_start(trail, 1, 0, 0, NOW_NS);
     struct mr_sample sample = {.token_id = 0x41424344};
-    mr_trail_keep(trail, 0, 0, &sample);
+    mr_trail_keep(trail, 0, 0, &sample, NOW_NS);
     mr_resume_wait(rig.resume);
     mr_trail_drop(trail);
     for (size_t i = 0; i < rig.redis.count; i++)
@@ -402,6 +449,8 @@ int main(void)
         RIG_TEST(redis_away_means_nothing_is_known_and_nothing_kept),
         RIG_TEST(a_token_that_is_refused_ends_the_trail),
         RIG_TEST(nobody_waits_twice_for_a_redis_that_is_silent),
+        RIG_TEST(poll_is_pending_until_redis_has_stored_the_tokens),
+        RIG_TEST(poll_times_out_once_and_not_again_before_redis_has_answered),
         RIG_TEST(redis_is_silent_until_what_was_given_up_comes),
         RIG_TEST(a_trail_may_begin_without_a_question),
         cmocka_unit_test(no_more_is_kept_than_allowed),
