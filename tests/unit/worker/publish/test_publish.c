@@ -2,6 +2,7 @@
 
 #include "tests/unit/worker/list_redis.h"
 #include "tests/unit/worker/producing.h"
+#include "worker/base/clock.h"
 #include "worker/intake/partition.h"
 #include "worker/kafka/kafka_reader.h"
 
