@@ -2,7 +2,7 @@
 
 #include "worker/base/clock.h"
 #include "worker/kafka/kafka_reader.h"
-#include "worker/publish/answer.h"
+#include "worker/publish/output.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
 #include "codec/check.h"
 #include "worker/base/clock.h"
 #include "worker/kafka/kafka_out.h"
-#include "worker/publish/ending.h"
+#include "worker/publish/terminal.h"
 #include "worker/ticket/write_gate.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ struct mr_publish {
     struct mr_wake wake;
     struct mr_mailbox *mailbox;
     struct mr_kafka_out *out;
-    struct mr_answer answer;
+    struct mr_output output;
     pthread_t thread;
     atomic_bool stopping;
     uint32_t stop_timeout_ms;
@@ -50,12 +50,12 @@ static void tell_oldest(struct mr_publish *publish)
 {
     if (publish->options.oldest_ms)
         atomic_store(publish->options.oldest_ms,
-                     publish->oldest ? publish->oldest->publish.ending_ms : 0);
+                     publish->oldest ? publish->oldest->publish.terminal_ms : 0);
 }
 
 static void list_ending(struct mr_publish *publish, struct mr_ticket *ticket)
 {
-    ticket->publish.ending_ms = mr_clock_unix_ms();
+    ticket->publish.terminal_ms = mr_clock_unix_ms();
     ticket->publish.newer = NULL;
     ticket->publish.older = publish->newest;
     if (publish->newest)
@@ -92,8 +92,8 @@ static void give_back(struct mr_publish *publish, struct mr_ticket *ticket, enum
 
 static void end_ticket(struct mr_publish *publish, struct mr_ticket *ticket)
 {
-    mr_mail_free(ticket->publish.ending);
-    ticket->publish.ending = NULL;
+    mr_mail_free(ticket->publish.terminal);
+    ticket->publish.terminal = NULL;
     give_back(publish, ticket, MR_MAIL_DONE);
 }
 
@@ -109,7 +109,7 @@ static bool is_pending(const struct mr_ticket *ticket)
  * on the stack. */
 static void queue_advance(struct mr_publish *publish, struct mr_ticket *ticket)
 {
-    if (!ticket->publish.ending || ticket->publish.advancing || is_pending(ticket)) return;
+    if (!ticket->publish.terminal || ticket->publish.advancing || is_pending(ticket)) return;
     ticket->publish.advancing = true;
     ticket->publish.advance_next = publish->advances;
     publish->advances = ticket;
@@ -148,15 +148,15 @@ static void produce_tokens(struct mr_publish *publish, struct mr_tokens_mail *ma
     if (atomic_load(&ticket->dropped)) return;
     *part = (struct mr_ticket_part){.ticket = ticket, .kind = MR_PART_TOKENS};
     enum mr_status status =
-        mr_answer_tokens(&publish->answer, &publish->options.source, mail, &err);
+        mr_output_tokens(&publish->output, &publish->options.output, mail, &err);
     if (status == MR_OK) {
         ticket->publish.tokens_pending++;
         ticket->publish.records_made++;
-        status = produce(publish, &publish->answer.record, part, &err);
+        status = produce(publish, &publish->output.record, part, &err);
         if (status != MR_OK) ticket->publish.tokens_pending--;
     }
     if (status != MR_OK) {
-        struct mr_log_place place = mr_ending_place(ticket);
+        struct mr_log_place place = mr_terminal_place(ticket);
         publish->stats.tokens_lost++;
         ticket->publish.tokens_lost = true;
         mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "token record lost: %s",
@@ -184,14 +184,14 @@ static void produce_part(struct mr_publish *publish, struct mr_ticket *ticket, e
     struct mr_ticket_part *part = &ticket->publish.parts[kind];
     *part = (struct mr_ticket_part){.ticket = ticket, .kind = kind, .pending = true};
     enum mr_status status =
-        mr_ending_make(&publish->answer, &publish->options.source, ticket, kind, shrunk, &err);
-    if (status == MR_OK) status = produce(publish, &publish->answer.record, part, &err);
+        mr_terminal_make(&publish->output, &publish->options.output, ticket, kind, shrunk, &err);
+    if (status == MR_OK) status = produce(publish, &publish->output.record, part, &err);
     if (status == MR_OK) return;
     if (status == MR_RECORD_TOO_LARGE && !shrunk) {
         produce_part(publish, ticket, kind, true);
         return;
     }
-    struct mr_log_place place = mr_ending_place(ticket);
+    struct mr_log_place place = mr_terminal_place(ticket);
     mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "record not written: %s", err.detail);
     if (kind == MR_PART_REPLY)
         part->pending = false;
@@ -202,7 +202,7 @@ static void produce_part(struct mr_publish *publish, struct mr_ticket *ticket, e
 /* Writes a part if the ending asks for it. */
 static void write_part(struct mr_publish *publish, struct mr_ticket *ticket, enum mr_part kind)
 {
-    if (mr_ending_wants(ticket, kind, publish->out, publish->options.log))
+    if (mr_terminal_wants(ticket, kind, publish->out, publish->options.log))
         produce_part(publish, ticket, kind, false);
 }
 
@@ -226,17 +226,17 @@ static void advance(struct mr_publish *publish, struct mr_ticket *ticket)
         give_back(publish, ticket, MR_MAIL_READY);
         return;
     }
-    if (ticket->publish.phase == MR_ENDING_WAITS) {
+    if (ticket->publish.phase == MR_TERMINAL_WAITING) {
         enum mr_write_permit gate = ask_gate(ticket);
         if (gate == MR_WRITE_CLOSED) drop(publish, ticket);
         if (gate == MR_WRITE_HELD) queue_held(publish, ticket);
         if (gate != MR_WRITE_OPEN) return;
-        ticket->publish.phase = MR_ENDING_BESIDE;
+        ticket->publish.phase = MR_TERMINAL_REPLY;
         write_part(publish, ticket, MR_PART_DEAD_LETTER);
         write_part(publish, ticket, MR_PART_REPLY);
     }
-    if (ticket->publish.phase == MR_ENDING_BESIDE && !is_pending(ticket)) {
-        ticket->publish.phase = MR_ENDING_RESULT;
+    if (ticket->publish.phase == MR_TERMINAL_REPLY && !is_pending(ticket)) {
+        ticket->publish.phase = MR_TERMINAL_RESULT;
         write_part(publish, ticket, MR_PART_RESULT);
     }
     if (is_pending(ticket)) return;
@@ -276,9 +276,9 @@ static void observe_result(struct mr_publish *publish, const struct mr_result_ma
 static void handle_ending(struct mr_publish *publish, struct mr_ticket *ticket,
                           struct mr_mail *mail)
 {
-    MR_ASSERT(!ticket->publish.ending);
-    ticket->publish.ending = mail;
-    ticket->publish.phase = MR_ENDING_WAITS;
+    MR_ASSERT(!ticket->publish.terminal);
+    ticket->publish.terminal = mail;
+    ticket->publish.phase = MR_TERMINAL_WAITING;
     list_ending(publish, ticket);
     if (mail->kind == MR_MAIL_REFUSAL) publish->stats.refusals++;
     if (mail->kind == MR_MAIL_RESULT && !atomic_load(&ticket->dropped))
@@ -317,7 +317,7 @@ static void on_tokens_reported(struct mr_publish *publish, struct mr_ticket *tic
     publish->stats.tokens_lost++;
     if (ticket->publish.tokens_lost) return;
     ticket->publish.tokens_lost = true;
-    struct mr_log_place place = mr_ending_place(ticket);
+    struct mr_log_place place = mr_terminal_place(ticket);
     mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "token record lost: %s", reason);
 }
 
@@ -339,7 +339,7 @@ static void on_part_reported(struct mr_publish *publish, struct mr_ticket_part *
     enum mr_part kind = part->kind;
     part->pending = false;
     if (status == MR_OK) {
-        mr_ending_count(&publish->stats.endings, publish->options.metrics, kind);
+        mr_terminal_count(&publish->stats.terminal, publish->options.metrics, kind);
         return;
     }
     part->pending = true; /* until it is written or given up */
@@ -509,9 +509,9 @@ static void *run(void *argument)
 
 static enum mr_status prime(struct mr_publish *publish, struct mr_error *err)
 {
-    const char *topics[] = {publish->options.source.tokens_topic,
-                            publish->options.source.results_topic,
-                            publish->options.source.dlq_topic};
+    const char *topics[] = {publish->options.output.tokens_topic,
+                            publish->options.output.results_topic,
+                            publish->options.output.dlq_topic};
     enum mr_status status = MR_OK;
     for (size_t i = 0; i < sizeof topics / sizeof *topics && status == MR_OK; i++)
         status = mr_kafka_out_prime(publish->out, topics[i], PRIME_TIMEOUT_MS, err);
@@ -572,7 +572,7 @@ bool mr_publish_destroy(struct mr_publish *publish, uint32_t timeout_ms)
     mr_wake_ring(&publish->wake);
     pthread_join(publish->thread, NULL);
     bool flushed = publish->flushed;
-    mr_answer_clear(&publish->answer);
+    mr_output_clear(&publish->output);
     mr_kafka_out_destroy(publish->out);
     mr_mailbox_destroy(publish->mailbox);
     mr_wake_close(&publish->wake);

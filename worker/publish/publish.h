@@ -22,14 +22,14 @@
 #include "worker/base/log.h"
 #include "worker/kafka/kafka_conf.h"
 #include "worker/metrics/metrics.h"
-#include "worker/publish/ending.h"
+#include "worker/publish/terminal.h"
 #include "worker/redis/resume.h"
 
 struct mr_publish;
 
 struct mr_publish_options {
     const struct mr_kafka_options *kafka;
-    struct mr_answer_source source;
+    struct mr_output_options output;
     struct mr_mailbox *intake; /* where done and ready go */
     bool hand_over;            /* intake gets the request as ready instead of done */
     /* Told when the oldest request whose result is not acknowledged came to its end: unix ms, 0
@@ -44,7 +44,7 @@ struct mr_publish_options {
 
 struct mr_publish_stats {
     uint64_t token_records, refusals;
-    struct mr_ending_stats endings;
+    struct mr_terminal_stats terminal;
     uint64_t tokens_lost, resent;
     uint64_t dropped;                    /* requests ended without a record */
     uint64_t delay_ns_sum, delay_ns_max; /* token records: from the step's end to produced */

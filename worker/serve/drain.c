@@ -40,7 +40,7 @@ bool mr_worker_take_apart(struct mr_worker *worker, uint32_t timeout_ms)
     mr_engine_thread_destroy(worker->engine);
     bool flushed = mr_publish_destroy(worker->publish, timeout_ms);
     bool left = mr_intake_destroy(worker->intake, timeout_ms);
-    mr_transactions_destroy(worker->settle);
+    mr_transactions_destroy(worker->transactions);
     if (worker->resume) mr_resume_flush(worker->resume, RESUME_TIMEOUT_MS);
     mr_tier_redis_destroy(worker->tier);
     mr_resume_destroy(worker->resume);

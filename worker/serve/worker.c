@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBE_MS          1000u
-#define EMBEDDED_WAIT_MS  30u /* the worker's cores are for the model */
-#define TOPIC_TIMEOUT_MS  10000u
-#define TRANSACTION_NS    ((uint64_t)10000000000)
-#define SETTLE_TIMEOUT_MS 30000u
+#define PROBE_MS               1000u
+#define EMBEDDED_WAIT_MS       30u /* the worker's cores are for the model */
+#define TOPIC_TIMEOUT_MS       10000u
+#define TRANSACTION_NS         ((uint64_t)10000000000)
+#define TRANSACTION_TIMEOUT_MS 30000u
 
 /* ---- what the parts call ---- */
 
@@ -135,19 +135,19 @@ static enum mr_status open_metrics(struct mr_worker *worker, struct mr_error *er
     return mr_metrics_create(&worker->metrics, &info, err);
 }
 
-static struct mr_answer_source source_of(const struct mr_config *config)
+static struct mr_output_options output_options(const struct mr_config *config)
 {
-    return (struct mr_answer_source){.tokens_topic = config->tokens_topic,
-                                     .results_topic = config->results_topic,
-                                     .dlq_topic = config->dlq_topic,
-                                     .worker = config->worker_id,
-                                     .model = config->model_name,
-                                     .group = config->group};
+    return (struct mr_output_options){.tokens_topic = config->tokens_topic,
+                                      .results_topic = config->results_topic,
+                                      .dlq_topic = config->dlq_topic,
+                                      .worker = config->worker_id,
+                                      .model = config->model_name,
+                                      .group = config->group};
 }
 
 /* Named after group and worker: a worker that comes back ends what it left open when it vanished,
  * and a second one of the same name stops the first. */
-static enum mr_status open_settle(struct mr_worker *worker, struct mr_error *err)
+static enum mr_status open_transactions(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
     if (config->delivery != MR_DELIVERY_EXACTLY_ONCE) return MR_OK;
@@ -155,12 +155,12 @@ static enum mr_status open_settle(struct mr_worker *worker, struct mr_error *err
              config->group, config->worker_id);
     struct mr_transactions_options options = {.kafka = &worker->kafka,
                                               .transactional_id = worker->transactional_id,
-                                              .source = source_of(config),
+                                              .output = output_options(config),
                                               .topics = config->request_topics,
-                                              .timeout_ms = SETTLE_TIMEOUT_MS,
+                                              .timeout_ms = TRANSACTION_TIMEOUT_MS,
                                               .log = worker->options.log,
                                               .metrics = worker->metrics};
-    return mr_transactions_create(&worker->settle, &options, err);
+    return mr_transactions_create(&worker->transactions, &options, err);
 }
 
 static bool call_tier(void *context, const struct mr_tier_call *calls, size_t count)
@@ -199,7 +199,7 @@ static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *er
 {
     const struct mr_config *config = worker->options.config;
     struct mr_publish_options options = {.kafka = &worker->kafka,
-                                         .source = source_of(config),
+                                         .output = output_options(config),
                                          .hand_over = config->delivery == MR_DELIVERY_EXACTLY_ONCE,
                                          .intake = mr_intake_mailbox(worker->intake),
                                          .oldest_ms = mr_intake_oldest(worker->intake),
@@ -241,9 +241,9 @@ static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *er
         .publish = mr_publish_mailbox(worker->publish),
         .metrics = worker->metrics,
         .resume = worker->resume,
-        .settle = worker->settle};
+        .settle = worker->transactions};
     enum mr_status status = mr_intake_start(worker->intake, &targets, err);
-    if (status == MR_OK) worker->settle = NULL;
+    if (status == MR_OK) worker->transactions = NULL;
     return status;
 }
 
@@ -324,7 +324,7 @@ static enum mr_status build(struct mr_worker *worker, enum mr_exit *exit_code, s
     status = open_metrics(worker, err);
     if (status == MR_OK) status = open_resume(worker, err);
     if (status == MR_OK) status = open_publish(worker, err);
-    if (status == MR_OK) status = open_settle(worker, err);
+    if (status == MR_OK) status = open_transactions(worker, err);
     if (status == MR_OK) {
         link_engine(worker);
         status = start_intake(worker, err);

@@ -16,7 +16,7 @@ struct mr_worker {
     struct mr_wake wake;
     struct mr_engine_thread *engine;
     struct mr_publish *publish;
-    struct mr_transactions *settle; /* until intake has it */
+    struct mr_transactions *transactions; /* until intake has it */
     char transactional_id[256];
     struct mr_intake *intake;
     struct mr_metrics *metrics;

@@ -43,10 +43,10 @@ struct mr_ticket_part {
 };
 
 /* How far publish is with what ends a ticket. */
-enum mr_ending_phase {
-    MR_ENDING_WAITS,  /* for its token records, or for the lane's gate */
-    MR_ENDING_BESIDE, /* reply and dead letter are written */
-    MR_ENDING_RESULT  /* the result is written: the last of all */
+enum mr_terminal_phase {
+    MR_TERMINAL_WAITING, /* for its token records, or for the lane's gate */
+    MR_TERMINAL_REPLY,   /* reply and dead letter are written */
+    MR_TERMINAL_RESULT   /* the result is written: the last of all */
 };
 
 /* Intake's: nobody else reads or writes these. */
@@ -71,9 +71,9 @@ struct mr_ticket_intake {
 /* Publish's; with exactly-once delivery also those of the transaction that writes the ending. */
 struct mr_ticket_publish {
     struct mr_ticket_part parts[MR_PARTS];
-    struct mr_mail *ending; /* the terminal message, kept until its records are on the broker */
-    enum mr_ending_phase phase;
-    int64_t ending_ms; /* unix; no terminal record is older */
+    struct mr_mail *terminal; /* the terminal message, kept until its records are on the broker */
+    enum mr_terminal_phase phase;
+    int64_t terminal_ms; /* unix; no terminal record is older */
     uint32_t tokens_pending;
     uint64_t token_ns; /* when the last token of choice 0 was made */
     uint32_t drawn;    /* tokens that were drawn when what is produced last was made */

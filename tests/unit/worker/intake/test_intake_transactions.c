@@ -38,7 +38,7 @@ static void open_rig(struct rig *rig)
     assert_int_equal(mr_kafka_in_create(&intake->in, &in, NULL), MR_OK);
     struct mr_transactions_options settle = {.kafka = &rig->broker.kafka,
                                              .transactional_id = "t",
-                                             .source = {"tokens", "results", "dlq", "w", "m", "g"},
+                                             .output = {"tokens", "results", "dlq", "w", "m", "g"},
                                              .topics = rig->base.config.request_topics,
                                              .timeout_ms = 10000,
                                              .log = rig->base.log,
@@ -64,7 +64,7 @@ static struct mr_ticket *ready(struct rig *rig, int64_t offset)
     struct mr_mail *mail = mr_mailbox_take(rig->base.publish);
     assert_non_null(mail);
     struct mr_ticket *ticket = ((struct mr_refusal_mail *)mail)->ticket;
-    ticket->publish.ending = mail;
+    ticket->publish.terminal = mail;
     mr_intake_ready(&rig->base.intake, ticket);
     return ticket;
 }
@@ -82,7 +82,7 @@ static void what_is_ready_is_finished_with_its_transaction(void **state)
     mr_intake_commit(&rig.base.intake, 20000);
     assert_int_equal(rig.base.intake.in_flight, 0);
     assert_int_equal(lane->acked_offset, 2);
-    assert_int_equal(mr_transactions_stats(rig.base.intake.targets.settle).endings.results, 2);
+    assert_int_equal(mr_transactions_stats(rig.base.intake.targets.settle).terminal.results, 2);
     close_rig(&rig);
 }
 
@@ -102,7 +102,7 @@ static void an_abort_commits_nothing_and_the_next_one_all(void **state)
     mr_intake_commit(&rig.base.intake, 20000);
     assert_int_equal(rig.base.intake.in_flight, 0);
     assert_int_equal(lane->acked_offset, 2);
-    assert_int_equal(mr_transactions_stats(rig.base.intake.targets.settle).endings.results, 2);
+    assert_int_equal(mr_transactions_stats(rig.base.intake.targets.settle).terminal.results, 2);
     close_rig(&rig);
 }
 
@@ -120,7 +120,7 @@ static void a_partition_between_owners_waits_and_one_that_went_is_dropped(void *
     mr_intake_forget_lane(&rig.base.intake, lane);
     mr_intake_commit(&rig.base.intake, 20000);
     assert_int_equal(rig.base.intake.in_flight, 0);
-    assert_int_equal(mr_transactions_stats(rig.base.intake.targets.settle).endings.results, 0);
+    assert_int_equal(mr_transactions_stats(rig.base.intake.targets.settle).terminal.results, 0);
     close_rig(&rig);
 }
 

@@ -2,7 +2,7 @@
 
 #include "tests/unit/worker/producing.h"
 #include "worker/base/clock.h"
-#include "worker/publish/answer.h"
+#include "worker/publish/output.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -33,7 +33,7 @@ static void on_failed(void *context, const struct mr_error *err)
 static struct mr_publish_options options_of(struct rig *rig)
 {
     return (struct mr_publish_options){.kafka = &rig->broker.kafka,
-                                       .source = {.tokens_topic = "tokens",
+                                       .output = {.tokens_topic = "tokens",
                                                   .results_topic = "results",
                                                   .dlq_topic = "dlq",
                                                   .worker = "w",
@@ -155,7 +155,7 @@ static void a_request_is_done_when_all_its_records_are_on_the_broker(void **stat
     post_result(&rig);
     wait_done(&rig);
     assert_int_equal(rig.ticket->publish.tokens_pending, 0);
-    assert_null(rig.ticket->publish.ending);
+    assert_null(rig.ticket->publish.terminal);
     assert_int_equal(records_with(&rig, "tokens", "req"), 2);
     assert_int_equal(records_with(&rig, "results", "the answer"), 1);
     assert_int_equal(records_with(&rig, "dlq", ""), 0);
@@ -278,7 +278,7 @@ static void exactly_once_leaves_the_ending_to_intake(void **state)
         mr_wake_wait(&rig.wake, UINT64_MAX);
     assert_ptr_equal(mail, &rig.ticket->done);
     assert_int_equal(mail->kind, MR_MAIL_READY);
-    assert_non_null(rig.ticket->publish.ending);
+    assert_non_null(rig.ticket->publish.terminal);
     assert_int_equal(rig.ticket->publish.tokens_pending, 0);
     assert_int_equal(records_with(&rig, "tokens", "req"), 1);
     assert_int_equal(records_with(&rig, "results", ""), 0);

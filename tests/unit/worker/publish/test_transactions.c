@@ -18,7 +18,7 @@ struct rig {
     struct mr_log *log;
     struct mr_metrics *metrics;
     struct mr_kafka_in *in;
-    struct mr_transactions *settle;
+    struct mr_transactions *transactions;
     struct mr_ticket *tickets[2];
     struct mr_kafka_commit commit;
     struct mr_transactions_job job;
@@ -47,7 +47,7 @@ static struct mr_ticket *refused(int64_t offset)
     mail->finish = MR_FINISH_REJECTED;
     mail->write_result = true;
     mr_fail(&mail->error, MR_MALFORMED, "no request");
-    ticket->publish.ending = &mail->mail;
+    ticket->publish.terminal = &mail->mail;
     return ticket;
 }
 
@@ -55,7 +55,7 @@ static struct mr_transactions_options options_of(struct rig *rig)
 {
     return (struct mr_transactions_options){.kafka = &rig->broker.kafka,
                                             .transactional_id = "t",
-                                            .source = {.tokens_topic = "tokens",
+                                            .output = {.tokens_topic = "tokens",
                                                        .results_topic = "results",
                                                        .dlq_topic = "dlq",
                                                        .worker = "w",
@@ -89,8 +89,9 @@ static void open_rig_of(struct rig *rig, uint64_t transaction_timeout_ns)
                                      .events = {rig, no_claims, no_revokes, NULL}};
     assert_int_equal(mr_kafka_in_create(&rig->in, &in, NULL), MR_OK);
     struct mr_transactions_options options = options_of(rig);
-    if (mr_transactions_create(&rig->settle, &options, &err) != MR_OK) fail_msg("%s", err.detail);
-    mr_transactions_wake(rig->settle, &rig->wake);
+    if (mr_transactions_create(&rig->transactions, &options, &err) != MR_OK)
+        fail_msg("%s", err.detail);
+    mr_transactions_wake(rig->transactions, &rig->wake);
     rig->tickets[0] = refused(0);
     rig->tickets[1] = refused(1);
     rig->tickets[0]->intake.ready_next = rig->tickets[1];
@@ -103,7 +104,7 @@ static void open_rig(struct rig *rig)
 
 static void close_rig(struct rig *rig)
 {
-    mr_transactions_destroy(rig->settle);
+    mr_transactions_destroy(rig->transactions);
     mr_ticket_destroy(rig->tickets[0]);
     mr_ticket_destroy(rig->tickets[1]);
     assert_true(mr_kafka_in_close(rig->in, 10000));
@@ -119,9 +120,9 @@ static enum mr_status run_job(struct rig *rig)
                                             .commits = &rig->commit,
                                             .commit_count = 1,
                                             .membership = mr_kafka_in_membership(rig->in)};
-    assert_false(mr_transactions_wait(rig->settle, 0)); /* there is none */
-    mr_transactions_start(rig->settle, &rig->job);
-    while (!mr_transactions_wait(rig->settle, 1000))
+    assert_false(mr_transactions_wait(rig->transactions, 0)); /* there is none */
+    mr_transactions_start(rig->transactions, &rig->job);
+    while (!mr_transactions_wait(rig->transactions, 1000))
         ;
     assert_null(rig->job.membership);
     return rig->job.outcome.status;
@@ -133,10 +134,10 @@ static void what_ends_requests_is_written_with_their_offsets(void **state)
     struct rig rig;
     open_rig(&rig);
     assert_int_equal(run_job(&rig), MR_OK);
-    struct mr_transactions_stats stats = mr_transactions_stats(rig.settle);
-    assert_int_equal(stats.endings.results, 2);
-    assert_int_equal(stats.endings.dead_letters, 2);
-    assert_int_equal(stats.endings.replies, 0);
+    struct mr_transactions_stats stats = mr_transactions_stats(rig.transactions);
+    assert_int_equal(stats.terminal.results, 2);
+    assert_int_equal(stats.terminal.dead_letters, 2);
+    assert_int_equal(stats.terminal.replies, 0);
     assert_int_equal(stats.transactions, 1);
     assert_int_equal(stats.aborted, 0);
     close_rig(&rig);
@@ -149,11 +150,11 @@ static void an_aborted_job_is_written_whole_by_the_next(void **state)
     open_rig(&rig);
     mr_kafka_mock_fail(rig.broker.mock, API_TXN_COMMIT, ILLEGAL_MEMBER, 1);
     assert_int_equal(run_job(&rig), MR_AGAIN);
-    assert_int_equal(mr_transactions_stats(rig.settle).endings.results, 0);
+    assert_int_equal(mr_transactions_stats(rig.transactions).terminal.results, 0);
     assert_true(rig.tickets[1]->publish.parts[MR_PART_RESULT].pending);
     assert_int_equal(run_job(&rig), MR_OK);
-    struct mr_transactions_stats stats = mr_transactions_stats(rig.settle);
-    assert_int_equal(stats.endings.results, 2);
+    struct mr_transactions_stats stats = mr_transactions_stats(rig.transactions);
+    assert_int_equal(stats.terminal.results, 2);
     assert_int_equal(stats.transactions, 2);
     assert_int_equal(stats.aborted, 1);
     assert_false(rig.tickets[1]->publish.parts[MR_PART_RESULT].pending);
@@ -181,14 +182,14 @@ static void a_transaction_that_the_broker_gave_up_is_made_again_by_another_produ
     mr_kafka_mock_set_rtt(rig.broker.mock, 1, 500); /* it lasts longer than its timeout */
     assert_int_equal(run_job(&rig), MR_AGAIN);
     mr_kafka_mock_set_rtt(rig.broker.mock, 1, 0);
-    assert_int_equal(mr_transactions_stats(rig.settle).renewed, 1);
+    assert_int_equal(mr_transactions_stats(rig.transactions).renewed, 1);
     assert_true(rig.tickets[0]->publish.parts[MR_PART_RESULT].pending);
     assert_int_equal(run_job(&rig), MR_OK);
-    struct mr_transactions_stats stats = mr_transactions_stats(rig.settle);
-    assert_int_equal(stats.endings.results, 2);
+    struct mr_transactions_stats stats = mr_transactions_stats(rig.transactions);
+    assert_int_equal(stats.terminal.results, 2);
     assert_int_equal(stats.aborted, 1);
     assert_true(stats.ns_sum > 0);
-    assert_int_equal(mr_transactions_call_ns(rig.settle), 0);
+    assert_int_equal(mr_transactions_call_ns(rig.transactions), 0);
     close_rig(&rig);
 }
 
@@ -201,8 +202,8 @@ static void a_job_that_is_under_way_is_waited_for(void **state)
                                            .commits = &rig.commit,
                                            .commit_count = 1,
                                            .membership = mr_kafka_in_membership(rig.in)};
-    mr_transactions_start(rig.settle, &rig.job);
-    expect_assert_failure(mr_transactions_start(rig.settle, &rig.job));
+    mr_transactions_start(rig.transactions, &rig.job);
+    expect_assert_failure(mr_transactions_start(rig.transactions, &rig.job));
     close_rig(&rig);
     mr_transactions_destroy(NULL);
 }

@@ -1,4 +1,4 @@
-#include "worker/publish/ending.h"
+#include "worker/publish/terminal.h"
 
 #include "codec/check.h"
 #include "worker/kafka/kafka_out.h"
@@ -7,7 +7,7 @@
 
 #define REPLY_TIMEOUT_MS 5000u
 
-struct mr_log_place mr_ending_place(const struct mr_ticket *ticket)
+struct mr_log_place mr_terminal_place(const struct mr_ticket *ticket)
 {
     return (struct mr_log_place){.req_id = {ticket->id, strlen(ticket->id)},
                                  .topic = {ticket->topic, strlen(ticket->topic)},
@@ -17,8 +17,8 @@ struct mr_log_place mr_ending_place(const struct mr_ticket *ticket)
 
 static const struct mr_refusal_mail *refusal_of(const struct mr_ticket *ticket)
 {
-    if (ticket->publish.ending->kind != MR_MAIL_REFUSAL) return NULL;
-    return (const struct mr_refusal_mail *)ticket->publish.ending;
+    if (ticket->publish.terminal->kind != MR_MAIL_REFUSAL) return NULL;
+    return (const struct mr_refusal_mail *)ticket->publish.terminal;
 }
 
 static bool reply_exists(const struct mr_ticket *ticket, struct mr_kafka_out *out,
@@ -29,14 +29,14 @@ static bool reply_exists(const struct mr_ticket *ticket, struct mr_kafka_out *ou
     enum mr_status status =
         mr_kafka_out_partitions(out, ticket->reply_topic, REPLY_TIMEOUT_MS, &count, &err);
     if (status == MR_OK && count > 0 && ticket->reply_partition < (int64_t)count) return true;
-    struct mr_log_place place = mr_ending_place(ticket);
+    struct mr_log_place place = mr_terminal_place(ticket);
     mr_log_write(log, MR_LOG_WARN, &place, "no reply: topic %s has %u partitions",
                  ticket->reply_topic, count);
     return false;
 }
 
-bool mr_ending_wants(const struct mr_ticket *ticket, enum mr_part kind, struct mr_kafka_out *out,
-                     struct mr_log *log)
+bool mr_terminal_wants(const struct mr_ticket *ticket, enum mr_part kind, struct mr_kafka_out *out,
+                       struct mr_log *log)
 {
     const struct mr_refusal_mail *refusal = refusal_of(ticket);
     bool result = !refusal || refusal->write_result;
@@ -46,23 +46,25 @@ bool mr_ending_wants(const struct mr_ticket *ticket, enum mr_part kind, struct m
     return result && ticket->reply_topic && reply_exists(ticket, out, log);
 }
 
-enum mr_status mr_ending_make(struct mr_answer *answer, const struct mr_answer_source *source,
-                              const struct mr_ticket *ticket, enum mr_part kind, bool shrunk,
-                              struct mr_error *err)
+enum mr_status mr_terminal_make(struct mr_output *output, const struct mr_output_options *options,
+                                const struct mr_ticket *ticket, enum mr_part kind, bool shrunk,
+                                struct mr_error *err)
 {
     if (kind == MR_PART_DEAD_LETTER) {
-        mr_answer_dead_letter(answer, source, refusal_of(ticket), shrunk);
+        mr_output_dead_letter(output, options, refusal_of(ticket), shrunk);
         return MR_OK;
     }
-    enum mr_status status = mr_answer_result(answer, source, ticket->publish.ending, shrunk, err);
+    enum mr_status status =
+        mr_output_result(output, options, ticket->publish.terminal, shrunk, err);
     if (kind == MR_PART_REPLY) {
-        answer->record.topic = ticket->reply_topic;
-        answer->record.partition = ticket->reply_partition;
+        output->record.topic = ticket->reply_topic;
+        output->record.partition = ticket->reply_partition;
     }
     return status;
 }
 
-void mr_ending_count(struct mr_ending_stats *stats, struct mr_metrics *metrics, enum mr_part kind)
+void mr_terminal_count(struct mr_terminal_stats *stats, struct mr_metrics *metrics,
+                       enum mr_part kind)
 {
     if (kind == MR_PART_REPLY) stats->replies++;
     if (kind == MR_PART_RESULT) {
