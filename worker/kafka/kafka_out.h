@@ -1,19 +1,19 @@
 /* kafka_out - the producer: idempotent, asynchronous, with a report for every record.
  *
  * A record is acknowledged by all in-sync replicas, in order within its partition, or its report
- * says why not. Records are copied at once.
+ * says why not. _produce copies the record.
  *
- * Owner:  one thread makes all calls, reports included: they come from within _serve and _flush.
- *         New reports ring the wake that _create was given.
- * Memory: at most 64 MiB and 100,000 records unreported; then _produce answers MR_FULL.
- * Errors: MR_BAD_CONFIG at creation; MR_BACKEND once the producer is broken for good (the process
- *         should end and let redelivery do the rest). */
+ * Owner:  one thread makes all calls. `reported` is called from within _serve and _flush. New
+ *         reports ring the wake given to _create.
+ * Memory: at most 64 MiB and 100,000 records without a report; beyond that _produce returns
+ *         MR_FULL.
+ * Errors: MR_BAD_CONFIG at creation; MR_BACKEND once the producer is broken for good: the process
+ *         should end, and the requests are delivered again. */
 #ifndef MR_WORKER_KAFKA_KAFKA_OUT_H
 #define MR_WORKER_KAFKA_KAFKA_OUT_H
 
-#include "worker/base/wake.h"
 #include "worker/kafka/kafka_conf.h"
-#include "worker/kafka/kafka_record.h"
+#include "worker/kafka/kafka_producer_port.h"
 
 struct mr_kafka_out;
 
@@ -29,19 +29,18 @@ struct mr_kafka_out_options {
 enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
                                    const struct mr_kafka_out_options *options,
                                    struct mr_error *err);
-/* What is not acknowledged yet is given up without a report: flush first. */
+/* Drops the records that have no report yet; _flush waits for them. out may be NULL. */
 void mr_kafka_out_destroy(struct mr_kafka_out *out);
 
-/* Partitions of an existing topic, asked of the broker without creating it; 0: no such topic.
- * Blocks for one round trip. */
-enum mr_status mr_kafka_out_partitions(struct mr_kafka_out *out, const char *topic,
-                                       uint32_t timeout_ms, uint32_t *count, struct mr_error *err);
-/* Makes the topic's leaders known, so that the first record to it does not wait; creates it where
- * the broker creates topics by itself. */
+/* Partitions of a topic, without creating it; see worker/kafka/kafka_lookup.h. */
+enum mr_status mr_kafka_out_partitions(struct mr_kafka_out *out, const char *topic, uint32_t *count,
+                                       struct mr_error *err);
+/* Fetches the topic's leaders, so that the first record to the topic does not wait for them. A
+ * broker with automatic topic creation creates the topic. */
 enum mr_status mr_kafka_out_prime(struct mr_kafka_out *out, const char *topic, uint32_t timeout_ms,
                                   struct mr_error *err);
 
-/* MR_OK: the record is copied and a report with this opaque will come. MR_FULL: serve reports and
+/* MR_OK: the record is copied and will be reported with this opaque. MR_FULL: serve reports and
  * try again. MR_RECORD_TOO_LARGE, MR_BAD_CONFIG (no such topic or partition), MR_BACKEND. */
 enum mr_status mr_kafka_out_produce(struct mr_kafka_out *out, const struct mr_kafka_record *record,
                                     void *opaque, struct mr_error *err);
@@ -55,5 +54,10 @@ uint32_t mr_kafka_out_pending(struct mr_kafka_out *out);
 struct rd_kafka_s *mr_kafka_out_handle(struct mr_kafka_out *out);
 /* MR_BACKEND with the reason once broken for good. */
 enum mr_status mr_kafka_out_fatal(struct mr_kafka_out *out, struct mr_error *err);
+
+/* The producer as publish uses it; the port's close destroys it. */
+struct mr_producer_port mr_kafka_out_port(struct mr_kafka_out *out);
+/* Opens producers with these options, which are borrowed. */
+struct mr_producer_opener mr_kafka_out_opener(const struct mr_kafka_options *kafka);
 
 #endif

@@ -1,11 +1,8 @@
 #include "worker/publish/terminal.h"
 
 #include "codec/check.h"
-#include "worker/kafka/kafka_out.h"
 
 #include <string.h>
-
-#define REPLY_TIMEOUT_MS 5000u
 
 struct mr_log_place mr_terminal_place(const struct mr_ticket *ticket)
 {
@@ -21,42 +18,43 @@ static const struct mr_refusal_mail *refusal_of(const struct mr_ticket *ticket)
     return (const struct mr_refusal_mail *)ticket->publish.terminal;
 }
 
-static bool reply_exists(const struct mr_ticket *ticket, struct mr_kafka_out *out,
-                         struct mr_log *log)
+void mr_terminal_find_reply_topic(struct mr_ticket_part *part,
+                                  const struct mr_producer_port *producer, struct mr_log *log)
 {
+    const struct mr_ticket *ticket = part->ticket;
     uint32_t count = 0;
     struct mr_error err = {0};
-    enum mr_status status =
-        mr_kafka_out_partitions(out, ticket->reply_topic, REPLY_TIMEOUT_MS, &count, &err);
-    if (status == MR_OK && count > 0 && ticket->reply_partition < (int64_t)count) return true;
+    enum mr_status status = producer->partitions(producer->self, ticket->reply_topic, &count, &err);
+    if (status == MR_AGAIN) return;
+    part->topic_exists = status == MR_OK && count > 0 && ticket->reply_partition < (int64_t)count;
+    if (part->topic_exists) return;
     struct mr_log_place place = mr_terminal_place(ticket);
-    mr_log_write(log, MR_LOG_WARN, &place, "no reply: topic %s has %u partitions",
+    part->pending = false;
+    mr_log_write(log, MR_LOG_WARN, &place, "reply not written: topic %s has %u partitions",
                  ticket->reply_topic, count);
-    return false;
 }
 
-bool mr_terminal_wants(const struct mr_ticket *ticket, enum mr_part kind, struct mr_kafka_out *out,
-                       struct mr_log *log)
+bool mr_terminal_wants(const struct mr_ticket *ticket, enum mr_part kind)
 {
     const struct mr_refusal_mail *refusal = refusal_of(ticket);
     bool result = !refusal || refusal->write_result;
     if (kind == MR_PART_DEAD_LETTER) return refusal && refusal->dead_letter;
     if (kind == MR_PART_RESULT) return result;
     MR_ASSERT(kind == MR_PART_REPLY);
-    return result && ticket->reply_topic && reply_exists(ticket, out, log);
+    return result && ticket->reply_topic;
 }
 
 enum mr_status mr_terminal_make(struct mr_output *output, const struct mr_output_options *options,
-                                const struct mr_ticket *ticket, enum mr_part kind, bool shrunk,
-                                struct mr_error *err)
+                                const struct mr_ticket_part *part, struct mr_error *err)
 {
-    if (kind == MR_PART_DEAD_LETTER) {
-        mr_output_dead_letter(output, options, refusal_of(ticket), shrunk);
+    const struct mr_ticket *ticket = part->ticket;
+    if (part->kind == MR_PART_DEAD_LETTER) {
+        mr_output_dead_letter(output, options, refusal_of(ticket), part->shrunk);
         return MR_OK;
     }
     enum mr_status status =
-        mr_output_result(output, options, ticket->publish.terminal, shrunk, err);
-    if (kind == MR_PART_REPLY) {
+        mr_output_result(output, options, ticket->publish.terminal, part->shrunk, err);
+    if (part->kind == MR_PART_REPLY) {
         output->record.topic = ticket->reply_topic;
         output->record.partition = ticket->reply_partition;
     }

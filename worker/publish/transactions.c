@@ -56,8 +56,8 @@ static enum mr_status produce_part(struct mr_transactions *transactions,
                                    struct mr_ticket_part *part, struct mr_error *err)
 {
     struct mr_kafka_out *out = mr_kafka_txn_out(transactions->txn);
-    enum mr_status status = mr_terminal_make(&transactions->output, &transactions->options.output,
-                                             part->ticket, part->kind, part->shrunk, err);
+    enum mr_status status =
+        mr_terminal_make(&transactions->output, &transactions->options.output, part, err);
     while (status == MR_OK &&
            (status = mr_kafka_out_produce(out, &transactions->output.record, part, err)) ==
                MR_FULL &&
@@ -77,14 +77,19 @@ static enum mr_status produce_part(struct mr_transactions *transactions,
  */
 static void prepare(struct mr_transactions *transactions, struct mr_ticket *ticket)
 {
-    struct mr_kafka_out *out = mr_kafka_txn_out(transactions->txn);
+    struct mr_producer_port producer = mr_kafka_out_port(mr_kafka_txn_out(transactions->txn));
     if (ticket->publish.phase != MR_TERMINAL_WAITING) return;
     ticket->publish.phase = MR_TERMINAL_RESULT;
     for (unsigned i = 0; i < MR_PART_TOKENS; i++) {
         enum mr_part kind = (enum mr_part)i;
-        ticket->publish.parts[i] = (struct mr_ticket_part){.ticket = ticket, .kind = kind};
-        ticket->publish.parts[i].pending =
-            mr_terminal_wants(ticket, kind, out, transactions->options.log);
+        struct mr_ticket_part *part = &ticket->publish.parts[i];
+        *part = (struct mr_ticket_part){.ticket = ticket, .kind = kind};
+        part->pending = mr_terminal_wants(ticket, kind);
+        while (kind == MR_PART_REPLY && part->pending && !part->topic_exists) {
+            mr_terminal_find_reply_topic(part, &producer, transactions->options.log);
+            if (part->pending && !part->topic_exists)
+                mr_kafka_out_serve(mr_kafka_txn_out(transactions->txn), 10);
+        }
     }
 }
 

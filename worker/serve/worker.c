@@ -3,6 +3,7 @@
 #include "worker/base/clock.h"
 #include "worker/base/slice.h"
 #include "worker/kafka/kafka_admin.h"
+#include "worker/kafka/kafka_out.h"
 #include "worker/serve/banner.h"
 #include "worker/serve/drain.h"
 #include "worker/serve/health.h"
@@ -198,9 +199,10 @@ static enum mr_status open_resume(struct mr_worker *worker, struct mr_error *err
 static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
-    struct mr_publish_options options = {.kafka = &worker->kafka,
+    bool exactly_once = config->delivery == MR_DELIVERY_EXACTLY_ONCE;
+    struct mr_publish_options options = {.producer = mr_kafka_out_opener(&worker->kafka),
                                          .output = output_options(config),
-                                         .hand_over = config->delivery == MR_DELIVERY_EXACTLY_ONCE,
+                                         .exactly_once = exactly_once,
                                          .intake = mr_intake_mailbox(worker->intake),
                                          .oldest_ms = mr_intake_oldest(worker->intake),
                                          .resume = worker->resume,
@@ -208,7 +210,8 @@ static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *er
                                          .metrics = worker->metrics,
                                          .failed = on_failed,
                                          .context = worker};
-    return mr_publish_create(&worker->publish, &options, err);
+    enum mr_status status = mr_publish_create(&worker->publish, &options, err);
+    return status == MR_OK ? mr_publish_start(worker->publish, err) : status;
 }
 
 /* Answers of the tier are waiting. Threads: the tier's. */

@@ -125,20 +125,6 @@ static void a_broken_producer_says_so(void **state)
     assert_int_equal(mr_kafka_out_produce(bus->producing.out, &record, NULL, &err), MR_BACKEND);
 }
 
-static void partitions_of_a_missing_topic_are_none_and_it_is_not_created(void **state)
-{
-    struct bus *bus = *state;
-    uint32_t count = 7;
-    add_topic(&bus->broker, "t", 3);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(mr_kafka_out_partitions(bus->producing.out, "none", 5000, &count, NULL),
-                         MR_OK);
-        assert_int_equal(count, 0);
-    }
-    assert_int_equal(mr_kafka_out_partitions(bus->producing.out, "t", 5000, &count, NULL), MR_OK);
-    assert_int_equal(count, 3);
-}
-
 static void records_wait_for_a_broker_that_is_away(void **state)
 {
     struct bus *bus = *state;
@@ -162,7 +148,6 @@ int main(void)
         BUS_TEST(a_record_that_can_never_go_is_refused_or_reported),
         BUS_TEST(a_passing_broker_error_is_not_seen),
         BUS_TEST(a_broken_producer_says_so),
-        BUS_TEST(partitions_of_a_missing_topic_are_none_and_it_is_not_created),
         BUS_TEST(records_wait_for_a_broker_that_is_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

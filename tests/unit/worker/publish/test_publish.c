@@ -1,6 +1,7 @@
 #include "worker/publish/publish.h"
 
 #include "tests/unit/worker/list_redis.h"
+#include "tests/unit/worker/output_options.h"
 #include "tests/unit/worker/producing.h"
 #include "worker/base/clock.h"
 #include "worker/intake/partition.h"
@@ -32,13 +33,8 @@ static void on_failed(void *context, const struct mr_error *err)
 
 static struct mr_publish_options options_of(struct rig *rig)
 {
-    return (struct mr_publish_options){.kafka = &rig->broker.kafka,
-                                       .output = {.tokens_topic = "tokens",
-                                                  .results_topic = "results",
-                                                  .dlq_topic = "dlq",
-                                                  .worker = "w",
-                                                  .model = "m",
-                                                  .group = "g"},
+    return (struct mr_publish_options){.producer = mr_kafka_out_opener(&rig->broker.kafka),
+                                       .output = test_output,
                                        .intake = rig->intake,
                                        .oldest_ms = &rig->oldest_ms,
                                        .log = rig->log,
@@ -47,9 +43,15 @@ static struct mr_publish_options options_of(struct rig *rig)
                                        .context = rig};
 }
 
-static void open_rig(struct rig *rig)
+static void open_publish(struct rig *rig, const struct mr_publish_options *options)
 {
     struct mr_error err = {0};
+    if (mr_publish_create(&rig->publish, options, &err) != MR_OK) fail_msg("%s", err.detail);
+    assert_int_equal(mr_publish_start(rig->publish, NULL), MR_OK);
+}
+
+static void open_rig(struct rig *rig)
+{
     *rig = (struct rig){.publish = NULL};
     struct mr_log_options log = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
     struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
@@ -65,7 +67,7 @@ static void open_rig(struct rig *rig)
     assert_int_equal(mr_log_create(&rig->log, &log, NULL), MR_OK);
     assert_int_equal(mr_metrics_create(&rig->metrics, &info, NULL), MR_OK);
     struct mr_publish_options options = options_of(rig);
-    if (mr_publish_create(&rig->publish, &options, &err) != MR_OK) fail_msg("%s", err.detail);
+    open_publish(rig, &options);
     assert_int_equal(mr_ticket_create(&rig->ticket, &record, NULL, NULL), MR_OK);
     snprintf(rig->ticket->id, sizeof rig->ticket->id, "req");
     rig->ticket->topic = "r";
@@ -262,15 +264,15 @@ static void nothing_is_written_while_the_partition_may_be_given_away(void **stat
     mr_partitions_destroy(lanes);
 }
 
-static void exactly_once_leaves_the_ending_to_intake(void **state)
+static void exactly_once_leaves_the_terminal_records_to_intake(void **state)
 {
     (void)state;
     struct rig rig;
     open_rig(&rig);
     assert_true(mr_publish_destroy(rig.publish, 10000));
     struct mr_publish_options options = options_of(&rig);
-    options.hand_over = true;
-    assert_int_equal(mr_publish_create(&rig.publish, &options, NULL), MR_OK);
+    options.exactly_once = true;
+    open_publish(&rig, &options);
     post_tokens(&rig, 0);
     post_result(&rig);
     struct mr_mail *mail = NULL;
@@ -335,7 +337,7 @@ static void tokens_are_kept_first_and_known_as_read_when_acknowledged(void **sta
     assert_int_equal(mr_resume_create(&resume, &keeping, NULL), MR_OK);
     struct mr_publish_options options = options_of(&rig);
     options.resume = resume;
-    assert_int_equal(mr_publish_create(&rig.publish, &options, NULL), MR_OK);
+    open_publish(&rig, &options);
     look(&rig, resume, &origin, &request, &rig.ticket->trail);
     mr_trail_start(rig.ticket->trail, 1, 0, 0, mr_clock_ns());
     post_drawn(&rig, 0);
@@ -363,7 +365,7 @@ static void options_that_librdkafka_does_not_know_are_refused(void **state)
     struct mr_kafka_options kafka = rig.broker.kafka;
     struct mr_publish_options options = options_of(&rig);
     kafka.properties = &properties;
-    options.kafka = &kafka;
+    options.producer = mr_kafka_out_opener(&kafka);
     assert_int_equal(mr_publish_create(&publish, &options, &err), MR_BAD_CONFIG);
     assert_null(publish);
     assert_non_null(strstr(err.detail, "no.such.property"));
@@ -380,7 +382,7 @@ int main(void)
         cmocka_unit_test(nothing_is_written_for_a_dropped_request),
         cmocka_unit_test(a_result_survives_a_broker_that_refuses_it_at_first),
         cmocka_unit_test(nothing_is_written_while_the_partition_may_be_given_away),
-        cmocka_unit_test(exactly_once_leaves_the_ending_to_intake),
+        cmocka_unit_test(exactly_once_leaves_the_terminal_records_to_intake),
         cmocka_unit_test(tokens_are_kept_first_and_known_as_read_when_acknowledged),
         cmocka_unit_test(options_that_librdkafka_does_not_know_are_refused),
     };

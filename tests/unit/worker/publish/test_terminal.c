@@ -1,10 +1,9 @@
 #include "worker/publish/terminal.h"
 
+#include "tests/unit/worker/output_options.h"
 #include "tests/unit/worker/producing.h"
 
 #include <stdio.h>
-
-static const struct mr_output_options source = {"tokens", "results", "dlq", "w", "m", "g"};
 
 static void prepare(struct mr_ticket *ticket, struct mr_refusal_mail **mail, bool write_result)
 {
@@ -24,18 +23,25 @@ static void a_refusal_has_what_it_asks_for(void **state)
     struct mr_ticket ticket;
     struct mr_refusal_mail *mail = NULL;
     prepare(&ticket, &mail, false);
-    assert_true(mr_terminal_wants(&ticket, MR_PART_DEAD_LETTER, NULL, NULL));
-    assert_false(mr_terminal_wants(&ticket, MR_PART_RESULT, NULL, NULL));
+    assert_true(mr_terminal_wants(&ticket, MR_PART_DEAD_LETTER));
+    assert_false(mr_terminal_wants(&ticket, MR_PART_RESULT));
     ticket.reply_topic = "replies"; /* without a result there is no reply */
-    assert_false(mr_terminal_wants(&ticket, MR_PART_REPLY, NULL, NULL));
+    assert_false(mr_terminal_wants(&ticket, MR_PART_REPLY));
     mail->write_result = true;
     mail->dead_letter = false;
     ticket.reply_topic = NULL;
-    assert_false(mr_terminal_wants(&ticket, MR_PART_DEAD_LETTER, NULL, NULL));
-    assert_true(mr_terminal_wants(&ticket, MR_PART_RESULT, NULL, NULL));
-    assert_false(mr_terminal_wants(&ticket, MR_PART_REPLY, NULL, NULL));
-    expect_assert_failure(mr_terminal_wants(&ticket, MR_PART_TOKENS, NULL, NULL));
+    assert_false(mr_terminal_wants(&ticket, MR_PART_DEAD_LETTER));
+    assert_true(mr_terminal_wants(&ticket, MR_PART_RESULT));
+    assert_false(mr_terminal_wants(&ticket, MR_PART_REPLY));
+    expect_assert_failure(mr_terminal_wants(&ticket, MR_PART_TOKENS));
     mr_mail_free(&mail->mail);
+}
+
+static enum mr_status make(struct mr_output *output, struct mr_ticket *ticket, enum mr_part kind,
+                           bool shrunk)
+{
+    const struct mr_ticket_part part = {.ticket = ticket, .kind = kind, .shrunk = shrunk};
+    return mr_terminal_make(output, &test_output, &part, NULL);
 }
 
 static void a_reply_is_the_result_under_another_address(void **state)
@@ -47,19 +53,62 @@ static void a_reply_is_the_result_under_another_address(void **state)
     prepare(&ticket, &mail, true);
     ticket.reply_topic = "replies";
     ticket.reply_partition = 3;
-    assert_int_equal(mr_terminal_make(&output, &source, &ticket, MR_PART_REPLY, false, NULL),
-                     MR_OK);
+    assert_int_equal(make(&output, &ticket, MR_PART_REPLY, false), MR_OK);
     assert_string_equal(output.record.topic, "replies");
     assert_int_equal(output.record.partition, 3);
-    assert_int_equal(mr_terminal_make(&output, &source, &ticket, MR_PART_RESULT, false, NULL),
-                     MR_OK);
+    assert_int_equal(make(&output, &ticket, MR_PART_RESULT, false), MR_OK);
     assert_string_equal(output.record.topic, "results");
     assert_int_equal(output.record.partition, -1);
-    assert_int_equal(mr_terminal_make(&output, &source, &ticket, MR_PART_DEAD_LETTER, true, NULL),
-                     MR_OK);
+    assert_int_equal(make(&output, &ticket, MR_PART_DEAD_LETTER, true), MR_OK);
     assert_string_equal(output.record.topic, "dlq");
     assert_null(output.record.value.bytes);
     mr_output_clear(&output);
+    mr_mail_free(&mail->mail);
+}
+
+/* What the broker of the next test answers about a topic. */
+struct answer {
+    enum mr_status status;
+    uint32_t count;
+};
+
+static enum mr_status answer_partitions(void *self, const char *topic, uint32_t *count,
+                                        struct mr_error *err)
+{
+    const struct answer *answer = self;
+    (void)err;
+    assert_string_equal(topic, "replies");
+    *count = answer->count;
+    return answer->status;
+}
+
+static void a_reply_needs_an_existing_topic_and_partition(void **state)
+{
+    (void)state;
+    struct mr_ticket ticket;
+    struct mr_refusal_mail *mail = NULL;
+    struct answer answer = {.status = MR_AGAIN};
+    struct mr_log *log = NULL;
+    struct mr_log_options logging = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
+    assert_int_equal(mr_log_create(&log, &logging, NULL), MR_OK);
+    struct mr_producer_port port = {.self = &answer, .partitions = answer_partitions};
+    prepare(&ticket, &mail, true);
+    ticket.reply_topic = "replies";
+    struct mr_ticket_part part = {.ticket = &ticket, .kind = MR_PART_REPLY, .pending = true};
+    mr_terminal_find_reply_topic(&part, &port, log);
+    assert_true(part.pending && !part.topic_exists); /* not known yet */
+    answer = (struct answer){MR_OK, 3};
+    mr_terminal_find_reply_topic(&part, &port, log);
+    assert_true(part.pending && part.topic_exists);
+    const struct answer without[] = {{MR_OK, 0}, {MR_OK, 3}, {MR_UNREACHABLE, 0}};
+    ticket.reply_partition = 3;
+    for (int i = 0; i < 3; i++) {
+        answer = without[i];
+        part = (struct mr_ticket_part){.ticket = &ticket, .kind = MR_PART_REPLY, .pending = true};
+        mr_terminal_find_reply_topic(&part, &port, log);
+        assert_false(part.pending || part.topic_exists);
+    }
+    mr_log_destroy(log);
     mr_mail_free(&mail->mail);
 }
 
@@ -85,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refusal_has_what_it_asks_for),
         cmocka_unit_test(a_reply_is_the_result_under_another_address),
+        cmocka_unit_test(a_reply_needs_an_existing_topic_and_partition),
         cmocka_unit_test(each_kind_is_counted_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

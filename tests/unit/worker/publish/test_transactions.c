@@ -1,5 +1,6 @@
 #include "worker/publish/transactions.h"
 
+#include "tests/unit/worker/output_options.h"
 #include "tests/unit/worker/producing.h"
 
 #include <stdio.h>
@@ -55,12 +56,7 @@ static struct mr_transactions_options options_of(struct rig *rig)
 {
     return (struct mr_transactions_options){.kafka = &rig->broker.kafka,
                                             .transactional_id = "t",
-                                            .output = {.tokens_topic = "tokens",
-                                                       .results_topic = "results",
-                                                       .dlq_topic = "dlq",
-                                                       .worker = "w",
-                                                       .model = "m",
-                                                       .group = "g"},
+                                            .output = test_output,
                                             .topics = &rig->topic,
                                             .timeout_ms = 10000,
                                             .log = rig->log,
