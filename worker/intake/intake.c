@@ -422,7 +422,7 @@ enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_
     status = open_requests(intake, err);
     if (status != MR_OK) goto fail_recovery;
     intake->targets.settle = targets->settle;
-    if (targets->settle) mr_transactions_wake(targets->settle, &intake->wake);
+    if (targets->settle) mr_transactions_set_wake(targets->settle, &intake->wake);
     intake->started_ns = mr_clock_ns();
     if (pthread_create(&intake->thread, NULL, run, intake) != 0) {
         intake->targets.settle = NULL;

@@ -70,7 +70,7 @@ static void start(struct mr_intake *intake)
     intake->committed_ns = mr_clock_ns();
     intake->committing = true;
     intake->committing_ns = intake->committed_ns;
-    mr_transactions_start(intake->targets.settle, job);
+    mr_transactions_submit(intake->targets.settle, job);
 }
 
 /* Aborted: ahead of what has become ready since. */

@@ -269,12 +269,12 @@ enum mr_status mr_transactions_create(struct mr_transactions **out,
     return MR_OK;
 }
 
-void mr_transactions_wake(struct mr_transactions *transactions, const struct mr_wake *wake)
+void mr_transactions_set_wake(struct mr_transactions *transactions, const struct mr_wake *wake)
 {
     transactions->wake = wake;
 }
 
-void mr_transactions_start(struct mr_transactions *transactions, struct mr_transactions_job *job)
+void mr_transactions_submit(struct mr_transactions *transactions, struct mr_transactions_job *job)
 {
     MR_ASSERT(!transactions->job); /* only the owner changes it */
     pthread_mutex_lock(&transactions->mutex);

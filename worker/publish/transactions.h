@@ -52,10 +52,10 @@ enum mr_status mr_transactions_create(struct mr_transactions **out,
                                       const struct mr_transactions_options *options,
                                       struct mr_error *err);
 /* Rung when a job is done; set before the first. */
-void mr_transactions_wake(struct mr_transactions *transactions, const struct mr_wake *wake);
+void mr_transactions_set_wake(struct mr_transactions *transactions, const struct mr_wake *wake);
 /* There is no other job. The job and what it points to stay as they are until _wait returns true.
  */
-void mr_transactions_start(struct mr_transactions *transactions, struct mr_transactions_job *job);
+void mr_transactions_submit(struct mr_transactions *transactions, struct mr_transactions_job *job);
 /* Waits up to timeout_ms for the job to be done. False: it is not, or there is none. */
 bool mr_transactions_wait(struct mr_transactions *transactions, uint32_t timeout_ms);
 struct mr_transactions_stats mr_transactions_stats(struct mr_transactions *transactions);

@@ -87,7 +87,7 @@ static void open_rig_of(struct rig *rig, uint64_t transaction_timeout_ns)
     struct mr_transactions_options options = options_of(rig);
     if (mr_transactions_create(&rig->transactions, &options, &err) != MR_OK)
         fail_msg("%s", err.detail);
-    mr_transactions_wake(rig->transactions, &rig->wake);
+    mr_transactions_set_wake(rig->transactions, &rig->wake);
     rig->tickets[0] = refused(0);
     rig->tickets[1] = refused(1);
     rig->tickets[0]->intake.ready_next = rig->tickets[1];
@@ -117,7 +117,7 @@ static enum mr_status run_job(struct rig *rig)
                                             .commit_count = 1,
                                             .membership = mr_kafka_in_membership(rig->in)};
     assert_false(mr_transactions_wait(rig->transactions, 0)); /* there is none */
-    mr_transactions_start(rig->transactions, &rig->job);
+    mr_transactions_submit(rig->transactions, &rig->job);
     while (!mr_transactions_wait(rig->transactions, 1000))
         ;
     assert_null(rig->job.membership);
@@ -198,8 +198,8 @@ static void a_job_that_is_under_way_is_waited_for(void **state)
                                            .commits = &rig.commit,
                                            .commit_count = 1,
                                            .membership = mr_kafka_in_membership(rig.in)};
-    mr_transactions_start(rig.transactions, &rig.job);
-    expect_assert_failure(mr_transactions_start(rig.transactions, &rig.job));
+    mr_transactions_submit(rig.transactions, &rig.job);
+    expect_assert_failure(mr_transactions_submit(rig.transactions, &rig.job));
     close_rig(&rig);
     mr_transactions_destroy(NULL);
 }
