@@ -175,10 +175,11 @@ static enum mr_status give_up(struct mr_kafka_txn *txn, enum mr_status status, s
 }
 
 static rd_kafka_topic_partition_list_t *list_of(const struct mr_kafka_txn *txn,
-                                                const struct mr_kafka_commit *commits, size_t count)
+                                                const struct mr_transaction_offsets *offsets)
 {
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
-    for (size_t i = 0; i < count; i++) {
+    const struct mr_kafka_commit *commits = offsets->commits;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)offsets->count);
+    for (size_t i = 0; i < offsets->count; i++) {
         rd_kafka_topic_partition_t *element = rd_kafka_topic_partition_list_add(
             list, txn->options.topics[commits[i].topic_index].name, commits[i].partition);
         element->offset = commits[i].offset;
@@ -188,30 +189,30 @@ static rd_kafka_topic_partition_list_t *list_of(const struct mr_kafka_txn *txn,
     return list;
 }
 
-static enum mr_status send_offsets(struct mr_kafka_txn *txn, const struct mr_kafka_commit *commits,
-                                   size_t count, const struct mr_kafka_membership *membership,
+static enum mr_status send_offsets(struct mr_kafka_txn *txn,
+                                   const struct mr_transaction_offsets *offsets,
                                    struct mr_error *err)
 {
-    if (count == 0) return MR_OK;
-    rd_kafka_topic_partition_list_t *list = list_of(txn, commits, count);
+    const void *membership = offsets->membership;
+    if (offsets->count == 0) return MR_OK;
+    rd_kafka_topic_partition_list_t *list = list_of(txn, offsets);
     rd_kafka_error_t *error = NULL;
     uint64_t timeout_ns = txn->options.out.kafka->transaction_timeout_ns;
     do {
         if (error) rd_kafka_error_destroy(error);
         atomic_store(&txn->call_ns, mr_clock_ns());
-        error = rd_kafka_send_offsets_to_transaction(
-            txn->rk, list, (const rd_kafka_consumer_group_metadata_t *)membership, (int)OFFSETS_MS);
+        error = rd_kafka_send_offsets_to_transaction(txn->rk, list, membership, (int)OFFSETS_MS);
         atomic_store(&txn->call_ns, 0);
     } while (is_again(error) && !is_stopping(txn) && age_ns(txn) < timeout_ns);
     rd_kafka_topic_partition_list_destroy(list);
     return judge("offsets", error, err);
 }
 
-enum mr_status mr_kafka_txn_commit(struct mr_kafka_txn *txn, const struct mr_kafka_commit *commits,
-                                   size_t count, const struct mr_kafka_membership *membership,
+enum mr_status mr_kafka_txn_commit(struct mr_kafka_txn *txn,
+                                   const struct mr_transaction_offsets *offsets,
                                    struct mr_error *err)
 {
-    enum mr_status status = send_offsets(txn, commits, count, membership, err);
+    enum mr_status status = send_offsets(txn, offsets, err);
     if (status != MR_OK) return give_up(txn, status, err);
     status = judge("commit", insist(txn, 0, rd_kafka_commit_transaction), err);
     if (status != MR_OK) return give_up(txn, status, err);
@@ -288,8 +289,9 @@ static enum mr_status may_renew(struct mr_kafka_txn *txn, struct mr_error *err)
     return txn->renewals++ < RENEWALS ? MR_OK : MR_BACKEND;
 }
 
-enum mr_status mr_kafka_txn_renew(struct mr_kafka_txn *txn, const struct mr_kafka_commit *commits,
-                                  size_t count, bool *committed, struct mr_error *err)
+enum mr_status mr_kafka_txn_renew(struct mr_kafka_txn *txn,
+                                  const struct mr_transaction_offsets *offsets, bool *committed,
+                                  struct mr_error *err)
 {
     enum mr_status status = MR_OK;
     *committed = false;
@@ -303,11 +305,93 @@ enum mr_status mr_kafka_txn_renew(struct mr_kafka_txn *txn, const struct mr_kafk
     }
     status = init(txn, err);
     if (status != MR_OK) return status;
-    if (count > 0) {
-        rd_kafka_topic_partition_list_t *wanted = list_of(txn, commits, count);
+    if (offsets->count > 0) {
+        rd_kafka_topic_partition_list_t *wanted = list_of(txn, offsets);
         status = ask_offsets(txn, wanted, committed, err);
         rd_kafka_topic_partition_list_destroy(wanted);
     }
     txn->renewing = status != MR_OK;
     return status;
+}
+
+/* ---- the port ---- */
+
+static struct mr_producer_port port_producer(void *self)
+{
+    return mr_kafka_out_port(((struct mr_kafka_txn *)self)->out);
+}
+
+static enum mr_status port_begin(void *self, struct mr_error *err)
+{
+    return mr_kafka_txn_begin(self, err);
+}
+
+static enum mr_status port_commit(void *self, const struct mr_transaction_offsets *offsets,
+                                  struct mr_error *err)
+{
+    return mr_kafka_txn_commit(self, offsets, err);
+}
+
+static enum mr_status port_abort(void *self, struct mr_error *err)
+{
+    return mr_kafka_txn_abort(self, err);
+}
+
+static enum mr_status port_renew(void *self, const struct mr_transaction_offsets *offsets,
+                                 bool *committed, struct mr_error *err)
+{
+    return mr_kafka_txn_renew(self, offsets, committed, err);
+}
+
+static uint64_t port_call_ns(const void *self)
+{
+    return mr_kafka_txn_call_ns(self);
+}
+
+static void port_free_membership(void *self, struct mr_kafka_membership *membership)
+{
+    (void)self;
+    mr_kafka_membership_free(membership);
+}
+
+static void port_close(void *self)
+{
+    mr_kafka_txn_destroy(self);
+}
+
+static enum mr_status open_port(void *context, const struct mr_transactions_user *user,
+                                struct mr_transactions_port *port, struct mr_error *err)
+{
+    const struct mr_kafka_txn_source *source = context;
+    struct mr_kafka_txn *txn = NULL;
+    struct mr_kafka_txn_options options = {.out = {.kafka = source->kafka,
+                                                   .wake = user->producer.wake,
+                                                   .transactional_id = source->transactional_id,
+                                                   .reported = user->producer.reported,
+                                                   .context = user->producer.context},
+                                           .topics = source->topics,
+                                           .timeout_ms = source->timeout_ms,
+                                           .stopping = user->stopping};
+    enum mr_status status = mr_kafka_txn_create(&txn, &options, err);
+    for (size_t i = 0; i < user->producer.topic_count && status == MR_OK; i++)
+        status = mr_kafka_out_prime(txn->out, user->producer.topics[i], source->timeout_ms, err);
+    if (status != MR_OK) {
+        mr_kafka_txn_destroy(txn);
+        return status;
+    }
+    *port = (struct mr_transactions_port){.self = txn,
+                                          .producer = port_producer,
+                                          .begin = port_begin,
+                                          .commit = port_commit,
+                                          .abort = port_abort,
+                                          .renew = port_renew,
+                                          .call_ns = port_call_ns,
+                                          .free_membership = port_free_membership,
+                                          .close = port_close};
+    return MR_OK;
+}
+
+struct mr_transactions_opener mr_kafka_txn_opener(const struct mr_kafka_txn_source *source)
+{
+    return (struct mr_transactions_opener){(void *)(uintptr_t)source, open_port};
 }

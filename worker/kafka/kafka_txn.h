@@ -18,10 +18,8 @@
 #ifndef MR_WORKER_KAFKA_KAFKA_TXN_H
 #define MR_WORKER_KAFKA_KAFKA_TXN_H
 
-#include "worker/kafka/kafka_in.h"
 #include "worker/kafka/kafka_out.h"
-
-#include <stdatomic.h>
+#include "worker/kafka/kafka_transactions_port.h"
 
 struct mr_kafka_txn;
 
@@ -43,9 +41,9 @@ enum mr_status mr_kafka_txn_begin(struct mr_kafka_txn *txn, struct mr_error *err
 /* To produce with, between _begin and _commit. A record whose report is not MR_OK ends in an abort.
  */
 struct mr_kafka_out *mr_kafka_txn_out(struct mr_kafka_txn *txn);
-/* MR_OK: all is on the broker. Otherwise see above: the abort has been made. */
-enum mr_status mr_kafka_txn_commit(struct mr_kafka_txn *txn, const struct mr_kafka_commit *commits,
-                                   size_t count, const struct mr_kafka_membership *membership,
+/* MR_OK: records and offsets are on the broker. MR_AGAIN: the transaction has been aborted. */
+enum mr_status mr_kafka_txn_commit(struct mr_kafka_txn *txn,
+                                   const struct mr_transaction_offsets *offsets,
                                    struct mr_error *err);
 /* MR_AGAIN, or MR_BACKEND. */
 enum mr_status mr_kafka_txn_abort(struct mr_kafka_txn *txn, struct mr_error *err);
@@ -53,10 +51,21 @@ enum mr_status mr_kafka_txn_abort(struct mr_kafka_txn *txn, struct mr_error *err
  * after its last transaction was through: *committed says whether the offsets it was to commit are
  * the group's. MR_UNREACHABLE: may be called again. Otherwise, and if another worker has the id,
  * there is nothing to go on with; *err is as it was then, if it said something. */
-enum mr_status mr_kafka_txn_renew(struct mr_kafka_txn *txn, const struct mr_kafka_commit *commits,
-                                  size_t count, bool *committed, struct mr_error *err);
+enum mr_status mr_kafka_txn_renew(struct mr_kafka_txn *txn,
+                                  const struct mr_transaction_offsets *offsets, bool *committed,
+                                  struct mr_error *err);
 /* Since when the library has been in one call, none of which should take long; 0: it is in none.
  * Threads: any. */
 uint64_t mr_kafka_txn_call_ns(const struct mr_kafka_txn *txn);
+
+/* What a port is opened with. What the pointers point to is borrowed for the port's life. */
+struct mr_kafka_txn_source {
+    const struct mr_kafka_options *kafka;
+    const char *transactional_id;
+    const struct mr_request_topic *topics; /* what a commit's topic_index means */
+    uint32_t timeout_ms;                   /* of opening, and of one try to renew */
+};
+
+struct mr_transactions_opener mr_kafka_txn_opener(const struct mr_kafka_txn_source *source);
 
 #endif

@@ -3,7 +3,7 @@
 #include "worker/base/clock.h"
 #include "worker/base/slice.h"
 #include "worker/kafka/kafka_admin.h"
-#include "worker/kafka/kafka_out.h"
+#include "worker/kafka/kafka_txn.h"
 #include "worker/serve/banner.h"
 #include "worker/serve/drain.h"
 #include "worker/serve/health.h"
@@ -154,14 +154,16 @@ static enum mr_status open_transactions(struct mr_worker *worker, struct mr_erro
     if (config->delivery != MR_DELIVERY_EXACTLY_ONCE) return MR_OK;
     snprintf(worker->transactional_id, sizeof worker->transactional_id, "millrace-%s-%s",
              config->group, config->worker_id);
-    struct mr_transactions_options options = {.kafka = &worker->kafka,
-                                              .transactional_id = worker->transactional_id,
+    const struct mr_kafka_txn_source source = {.kafka = &worker->kafka,
+                                               .transactional_id = worker->transactional_id,
+                                               .topics = config->request_topics,
+                                               .timeout_ms = TRANSACTION_TIMEOUT_MS};
+    struct mr_transactions_options options = {.producer = mr_kafka_txn_opener(&source),
                                               .output = output_options(config),
-                                              .topics = config->request_topics,
-                                              .timeout_ms = TRANSACTION_TIMEOUT_MS,
                                               .log = worker->options.log,
                                               .metrics = worker->metrics};
-    return mr_transactions_create(&worker->transactions, &options, err);
+    enum mr_status status = mr_transactions_create(&worker->transactions, &options, err);
+    return status == MR_OK ? mr_transactions_start(worker->transactions, err) : status;
 }
 
 static bool call_tier(void *context, const struct mr_tier_call *calls, size_t count)

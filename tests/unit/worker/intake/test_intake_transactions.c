@@ -2,6 +2,8 @@
 
 #include "tests/unit/worker/broker.h"
 #include "tests/unit/worker/intake_rig.h"
+#include "tests/unit/worker/output_options.h"
+#include "worker/kafka/kafka_txn.h"
 
 #define API_END_TXN    26
 #define API_TXN_COMMIT 28
@@ -36,15 +38,17 @@ static void open_rig(struct rig *rig)
         .topic_count = 1,
         .events = {intake, mr_intake_assigned, mr_intake_revoked, mr_intake_committed}};
     assert_int_equal(mr_kafka_in_create(&intake->in, &in, NULL), MR_OK);
-    struct mr_transactions_options settle = {.kafka = &rig->broker.kafka,
-                                             .transactional_id = "t",
-                                             .output = {"tokens", "results", "dlq", "w", "m", "g"},
-                                             .topics = rig->base.config.request_topics,
-                                             .timeout_ms = 10000,
-                                             .log = rig->base.log,
-                                             .metrics = intake->targets.metrics};
-    if (mr_transactions_create(&intake->targets.settle, &settle, &err) != MR_OK)
+    const struct mr_kafka_txn_source source = {.kafka = &rig->broker.kafka,
+                                               .transactional_id = "t",
+                                               .topics = rig->base.config.request_topics,
+                                               .timeout_ms = 10000};
+    struct mr_transactions_options transactions = {.producer = mr_kafka_txn_opener(&source),
+                                                   .output = test_output,
+                                                   .log = rig->base.log,
+                                                   .metrics = intake->targets.metrics};
+    if (mr_transactions_create(&intake->targets.settle, &transactions, &err) != MR_OK)
         fail_msg("%s", err.detail);
+    assert_int_equal(mr_transactions_start(intake->targets.settle, NULL), MR_OK);
 }
 
 static void close_rig(struct rig *rig)

@@ -19,6 +19,8 @@
 #define ROOMY_NS             30000000000u
 #define BRIEF_NS             3000000000u /* what comes after takes less on a busy machine too */
 
+static const struct mr_transaction_offsets no_offsets;
+
 struct rig {
     struct broker broker;
     struct producing producing;
@@ -105,9 +107,17 @@ static enum mr_status commit(struct rig *rig, struct mr_error *err)
 {
     struct mr_kafka_membership *membership = mr_kafka_in_membership(rig->in);
     const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
-    enum mr_status status = mr_kafka_txn_commit(rig->txn, &offset, 1, membership, err);
+    const struct mr_transaction_offsets offsets = {&offset, 1, membership};
+    enum mr_status status = mr_kafka_txn_commit(rig->txn, &offsets, err);
     mr_kafka_membership_free(membership);
     return status;
+}
+
+static enum mr_status renew(struct rig *rig, const struct mr_kafka_commit *offset, bool *committed,
+                            struct mr_error *err)
+{
+    const struct mr_transaction_offsets offsets = {.commits = offset, .count = 1};
+    return mr_kafka_txn_renew(rig->txn, &offsets, committed, err);
 }
 
 static void records_and_offsets_go_in_one_transaction(void **state)
@@ -122,7 +132,7 @@ static void records_and_offsets_go_in_one_transaction(void **state)
         assert_int_equal(rig->producing.last, MR_OK);
     }
     assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
-    assert_int_equal(mr_kafka_txn_commit(rig->txn, NULL, 0, NULL, &err), MR_OK); /* nothing in it */
+    assert_int_equal(mr_kafka_txn_commit(rig->txn, &no_offsets, &err), MR_OK); /* nothing in it */
     mr_kafka_membership_free(NULL);
 }
 
@@ -174,7 +184,7 @@ static void a_producer_whose_id_somebody_took_is_broken_for_good(void **state)
     struct mr_error err = {0};
     bool committed;
     break_one(rig, 0);
-    assert_int_equal(mr_kafka_txn_renew(rig->txn, NULL, 0, &committed, &err), MR_BACKEND);
+    assert_int_equal(mr_kafka_txn_renew(rig->txn, &no_offsets, &committed, &err), MR_BACKEND);
     assert_non_null(strstr(err.detail, "--worker-id"));
     assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_BACKEND);
 }
@@ -186,8 +196,7 @@ static void a_producer_given_up_for_its_long_transaction_is_replaced(void **stat
     bool committed = true;
     const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
     break_one(rig, BRIEF_NS);
-    if (mr_kafka_txn_renew(rig->txn, &offset, 1, &committed, &err) != MR_OK)
-        fail_msg("%s", err.detail);
+    if (renew(rig, &offset, &committed, &err) != MR_OK) fail_msg("%s", err.detail);
     assert_false(committed);
     rig->broker.kafka.transaction_timeout_ns = ROOMY_NS;
     assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
@@ -205,10 +214,10 @@ static void offsets_that_are_there_say_that_the_last_transaction_came_through(vo
     const struct mr_kafka_commit older = {.offset = 3, .metadata = "older"};
     if (mr_kafka_in_commit(rig->in, &offset, 1, 10000, &err) != MR_OK) fail_msg("%s", err.detail);
     break_one(rig, BRIEF_NS);
-    assert_int_equal(mr_kafka_txn_renew(rig->txn, &offset, 1, &committed, &err), MR_OK);
+    assert_int_equal(renew(rig, &offset, &committed, &err), MR_OK);
     assert_true(committed);
     break_one(rig, BRIEF_NS);
-    assert_int_equal(mr_kafka_txn_renew(rig->txn, &older, 1, &committed, &err), MR_OK);
+    assert_int_equal(renew(rig, &older, &committed, &err), MR_OK);
     assert_false(committed);
 }
 
@@ -221,7 +230,7 @@ static void producers_are_not_replaced_without_end(void **state)
     unsigned renewed = 0;
     for (; status == MR_OK && renewed < 100; renewed++) {
         break_one(rig, BRIEF_NS);
-        status = mr_kafka_txn_renew(rig->txn, NULL, 0, &committed, &err);
+        status = mr_kafka_txn_renew(rig->txn, &no_offsets, &committed, &err);
     }
     assert_int_equal(status, MR_BACKEND);
     assert_in_range(renewed, 2, 20);

@@ -2,6 +2,7 @@
 
 #include "tests/unit/worker/output_options.h"
 #include "tests/unit/worker/producing.h"
+#include "worker/kafka/kafka_txn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,20 +53,25 @@ static struct mr_ticket *refused(int64_t offset)
     return ticket;
 }
 
-static struct mr_transactions_options options_of(struct rig *rig)
+static void open_transactions(struct rig *rig)
 {
-    return (struct mr_transactions_options){.kafka = &rig->broker.kafka,
-                                            .transactional_id = "t",
-                                            .output = test_output,
-                                            .topics = &rig->topic,
-                                            .timeout_ms = 10000,
-                                            .log = rig->log,
-                                            .metrics = rig->metrics};
+    struct mr_error err = {0};
+    const struct mr_kafka_txn_source source = {.kafka = &rig->broker.kafka,
+                                               .transactional_id = "t",
+                                               .topics = &rig->topic,
+                                               .timeout_ms = 10000};
+    struct mr_transactions_options options = {.producer = mr_kafka_txn_opener(&source),
+                                              .output = test_output,
+                                              .log = rig->log,
+                                              .metrics = rig->metrics};
+    if (mr_transactions_create(&rig->transactions, &options, &err) != MR_OK)
+        fail_msg("%s", err.detail);
+    assert_int_equal(mr_transactions_start(rig->transactions, NULL), MR_OK);
+    mr_transactions_set_wake(rig->transactions, &rig->wake);
 }
 
 static void open_rig_of(struct rig *rig, uint64_t transaction_timeout_ns)
 {
-    struct mr_error err = {0};
     struct mr_log_options log = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
     struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
     *rig = (struct rig){.topic = {.name = "r"}, .commit = {.offset = 2, .metadata = "text"}};
@@ -84,10 +90,7 @@ static void open_rig_of(struct rig *rig, uint64_t transaction_timeout_ns)
                                      .topic_count = 1,
                                      .events = {rig, no_claims, no_revokes, NULL}};
     assert_int_equal(mr_kafka_in_create(&rig->in, &in, NULL), MR_OK);
-    struct mr_transactions_options options = options_of(rig);
-    if (mr_transactions_create(&rig->transactions, &options, &err) != MR_OK)
-        fail_msg("%s", err.detail);
-    mr_transactions_set_wake(rig->transactions, &rig->wake);
+    open_transactions(rig);
     rig->tickets[0] = refused(0);
     rig->tickets[1] = refused(1);
     rig->tickets[0]->intake.ready_next = rig->tickets[1];
