@@ -9,10 +9,10 @@
  * In parts: batching/engine.c the doors, batching/engine_step.c the wheel, batching/engine_settle.c
  * what a step produced.
  *
- * Threads: _submit, _cancel, _wait and _wake any thread; everything else the engine thread.
- * Memory:  all in _create, and one block for each request in _submit; _step allocates nothing of
- * ours. Clock:   none; now_ns is monotonic and passed in. Errors:  _submit a typed refusal; _step
- * MR_BACKEND (final: the worker drains and exits). */
+ * Threads: _submit, _cancel, _close, _stats and _room any thread; everything else the engine
+ * thread. Memory:  all in _create, and one block for each request in _submit; _step allocates
+ * nothing of ours. Clock:   none; now_ns is monotonic and passed in. Errors:  _submit a typed
+ * refusal; _step MR_BACKEND (final: the worker drains and exits). */
 #ifndef MR_BATCHING_ENGINE_H
 #define MR_BATCHING_ENGINE_H
 
@@ -59,6 +59,10 @@ struct mr_engine_options {
     const uint32_t *eos_ids;
     uint32_t eos_count;
     bool deadline_admission; /* a request that cannot be done before its deadline is not begun */
+    /* Called by any thread after each _submit and _cancel: a step has something to do. NULL: none.
+     */
+    void (*wake)(void *context);
+    void *wake_context;
     uint32_t force_preempt_every; /* test hook: preempt one sequence every so many steps; 0 off */
 };
 
@@ -135,9 +139,6 @@ void mr_engine_close(struct mr_engine *engine);
  * UINT64_MAX when idle. */
 enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_t *wake_ns,
                               struct mr_error *err);
-/* Blocks until a submission, a cancel, _wake, or until_ns. */
-void mr_engine_wait(struct mr_engine *engine, uint64_t until_ns);
-void mr_engine_wake(struct mr_engine *engine);
 
 /* Threads: engine thread, or any (a snapshot taken at the end of the last step). */
 struct mr_engine_stats mr_engine_stats(struct mr_engine *engine);

@@ -86,7 +86,7 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
     mr_request_destroy(request);
 }
 
-void rig_start(struct engine_rig *rig)
+void rig_start_with(struct engine_rig *rig, const struct mr_sink *sink)
 {
     rig->tokenizer = mr_fake_tokenizer();
     rig->fake_options.block_count = rig->options.block_count;
@@ -100,13 +100,18 @@ void rig_start(struct engine_rig *rig)
     rig->options.model = mr_fake_model_port(rig->fake);
     if (rig->tier != NULL) rig->options.tier = fake_tier_port(rig->tier);
     rig->options.tokenizer = rig->tokenizer;
+    struct mr_error err = {0};
+    MR_ASSERT(mr_engine_create(&rig->engine, &rig->options, sink, &err) == MR_OK);
+}
+
+void rig_start(struct engine_rig *rig)
+{
     struct mr_sink sink = {.context = rig,
                            .drawn = on_drawn,
                            .delta = on_delta,
                            .result = on_result,
                            .started = on_started};
-    struct mr_error err = {0};
-    MR_ASSERT(mr_engine_create(&rig->engine, &rig->options, &sink, &err) == MR_OK);
+    rig_start_with(rig, &sink);
 }
 
 enum mr_status rig_submit_as(struct engine_rig *rig, struct mr_submission submission)

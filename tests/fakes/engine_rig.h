@@ -50,6 +50,8 @@ struct engine_rig {
  * id 0. */
 void rig_init(struct engine_rig *rig);
 void rig_start(struct engine_rig *rig);
+/* With a sink of the caller's, which sees the results in place of the rig. */
+void rig_start_with(struct engine_rig *rig, const struct mr_sink *sink);
 /* Submits at the fake's present time; the request is destroyed when it is refused. */
 enum mr_status rig_submit(struct engine_rig *rig, uint64_t ticket, struct mr_request *request);
 enum mr_status rig_submit_as(struct engine_rig *rig, struct mr_submission submission);

@@ -22,7 +22,28 @@ struct stage {
     struct engine_rig rig;
     atomic_uint accepted, producing;
     atomic_bool done;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool woken; /* under mutex */
 };
+
+static void wake(void *context)
+{
+    struct stage *stage = context;
+    pthread_mutex_lock(&stage->mutex);
+    stage->woken = true;
+    pthread_cond_signal(&stage->changed);
+    pthread_mutex_unlock(&stage->mutex);
+}
+
+static void wait_for_wake(struct stage *stage)
+{
+    pthread_mutex_lock(&stage->mutex);
+    while (!stage->woken)
+        pthread_cond_wait(&stage->changed, &stage->mutex);
+    stage->woken = false;
+    pthread_mutex_unlock(&stage->mutex);
+}
 
 struct producer {
     struct stage *stage;
@@ -46,7 +67,7 @@ static void *produce(void *argument)
             atomic_fetch_add(&producer->stage->accepted, 1);
     }
     atomic_fetch_sub(&producer->stage->producing, 1);
-    mr_engine_wake(rig->engine);
+    wake(producer->stage);
     return NULL;
 }
 
@@ -72,6 +93,10 @@ static void every_accepted_request_has_one_result(void **state)
     assert_non_null(stage);
     rig_init(&stage->rig);
     stage->rig.options.queue_count_max = 16;
+    stage->rig.options.wake = wake;
+    stage->rig.options.wake_context = stage;
+    pthread_mutex_init(&stage->mutex, NULL);
+    pthread_cond_init(&stage->changed, NULL);
     rig_start(&stage->rig);
     pthread_t producers[PRODUCERS], canceller;
     struct producer arguments[PRODUCERS];
@@ -84,8 +109,7 @@ static void every_accepted_request_has_one_result(void **state)
     bool more = true;
     while (more || atomic_load(&stage->producing) > 0) {
         more = rig_step(&stage->rig);
-        if (!more && atomic_load(&stage->producing) > 0)
-            mr_engine_wait(stage->rig.engine, UINT64_MAX);
+        if (!more && atomic_load(&stage->producing) > 0) wait_for_wake(stage);
     }
     for (uint32_t i = 0; i < PRODUCERS; i++)
         pthread_join(producers[i], NULL);
@@ -98,6 +122,8 @@ static void every_accepted_request_has_one_result(void **state)
         assert_true(stage->rig.seen[i].results <= 1);
     assert_int_equal(mr_engine_stats(stage->rig.engine).blocks_held, 0);
     rig_end(&stage->rig);
+    pthread_cond_destroy(&stage->changed);
+    pthread_mutex_destroy(&stage->mutex);
     free(stage);
 }
 

@@ -1,5 +1,7 @@
 #include "worker/base/thread.h"
 
+#include "worker/base/slice.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@ struct mr_thread {
 static void *run(void *argument)
 {
     struct mr_thread *thread = argument;
+    if (thread->options.computes) mr_slice_usual();
     while (!atomic_load(&thread->stopping)) {
         uint64_t next_ns = thread->options.step(thread->options.state, mr_clock_now());
         if (next_ns == UINT64_MAX) {

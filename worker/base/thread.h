@@ -22,6 +22,7 @@ struct mr_thread_options {
     uint64_t (*step)(void *state, struct mr_time now);
     void *state;
     const struct mr_wake *wake; /* borrowed; ring it when the step has something new to do */
+    bool computes;              /* takes time slices of the usual length (worker/base/slice.h) */
 };
 
 enum mr_status mr_thread_start(struct mr_thread **out, const struct mr_thread_options *options,

@@ -143,7 +143,8 @@ enum mr_status mr_kafka_lookup_query(struct mr_kafka_lookup *lookup, const char 
     *count = 0;
     if (strlen(topic) > TOPIC_BYTES_MAX) return MR_OK; /* no such topic: the name is too long */
     if (!lookup->thread) {
-        struct mr_thread_options options = {"topic-lookup", step, lookup, &lookup->wake};
+        struct mr_thread_options options = {
+            .name = "topic-lookup", .step = step, .state = lookup, .wake = &lookup->wake};
         enum mr_status status = mr_thread_start(&lookup->thread, &options, err);
         if (status != MR_OK) return status;
     }

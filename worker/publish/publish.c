@@ -224,7 +224,8 @@ fail_memory:
 
 enum mr_status mr_publish_start(struct mr_publish *publish, struct mr_error *err)
 {
-    struct mr_thread_options options = {"publish", step, publish, &publish->wake};
+    struct mr_thread_options options = {
+        .name = "publish", .step = step, .state = publish, .wake = &publish->wake};
     return mr_thread_start(&publish->thread, &options, err);
 }
 

@@ -351,7 +351,8 @@ enum mr_status mr_transactions_create(struct mr_transactions **out,
 
 enum mr_status mr_transactions_start(struct mr_transactions *transactions, struct mr_error *err)
 {
-    struct mr_thread_options options = {"transactions", step, transactions, &transactions->wake};
+    struct mr_thread_options options = {
+        .name = "transactions", .step = step, .state = transactions, .wake = &transactions->wake};
     return mr_thread_start(&transactions->thread, &options, err);
 }
 

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without a turn of the wheel for so long, and not idle: stuck. Far above the longest step. */
+/* The engine thread is stuck when it is not idle and has ended no step for this long, far longer
+ * than the longest step. */
 #define STUCK_NS ((uint64_t)60000000000)
 
 static void say(struct mr_http_reply *reply, unsigned code, const char *text)
@@ -18,7 +19,7 @@ static void say(struct mr_http_reply *reply, unsigned code, const char *text)
     reply->length = reply->body ? strlen(text) : 0;
 }
 
-/* Alive: still loading, idle, or turning. */
+/* Alive: the model is loading, the engine is idle, or it runs steps. */
 static void answer_livez(struct mr_worker *worker, struct mr_http_reply *reply)
 {
     struct mr_error err = {0};
@@ -32,10 +33,10 @@ static void answer_livez(struct mr_worker *worker, struct mr_http_reply *reply)
     }
     struct mr_engine_thread_stats stats = mr_engine_thread_stats(worker->engine);
     uint64_t now_ns = mr_clock_ns();
-    bool stuck = !stats.idle && now_ns > stats.turned_ns && now_ns - stats.turned_ns > STUCK_NS;
+    bool stuck = !stats.idle && now_ns > stats.step_ns && now_ns - stats.step_ns > STUCK_NS;
     char text[96];
-    snprintf(text, sizeof text, "%s, %llu turns\n", stuck ? "stuck" : "alive",
-             (unsigned long long)stats.turns);
+    snprintf(text, sizeof text, "%s, %llu steps\n", stuck ? "stuck" : "alive",
+             (unsigned long long)stats.steps);
     say(reply, stuck ? 503 : 200, text);
 }
 

@@ -216,20 +216,19 @@ static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *er
     return status == MR_OK ? mr_publish_start(worker->publish, err) : status;
 }
 
-/* Answers of the tier are waiting. Threads: the tier's. */
+/* The tier has answers for the engine. Threads: the tier's. */
 static void on_tier_answers(void *context)
 {
-    mr_engine_wake(context);
+    mr_engine_thread_wake(context);
 }
 
 static void link_engine(struct mr_worker *worker)
 {
-    if (worker->tier)
-        mr_tier_redis_link(worker->tier, on_tier_answers, mr_engine_thread_engine(worker->engine));
+    if (worker->tier) mr_tier_redis_link(worker->tier, on_tier_answers, worker->engine);
     struct mr_engine_thread_links links = {.publish = mr_publish_mailbox(worker->publish),
                                            .intake = mr_intake_mailbox(worker->intake),
                                            .intake_wake = mr_intake_wake(worker->intake),
-                                           .hungry = mr_intake_hungry(worker->intake)};
+                                           .wanted = mr_intake_hungry(worker->intake)};
     mr_engine_thread_link(worker->engine, &links);
 }
 
@@ -288,8 +287,10 @@ static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
 
 static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *err)
 {
-    struct mr_engine_thread_options engine = {.config = worker->options.config,
-                                              .log = worker->options.log,
+    worker->engine_setup =
+        (struct mr_engine_setup){.config = worker->options.config, .log = worker->options.log};
+    struct mr_engine_thread_options engine = {.source =
+                                                  mr_engine_setup_source(&worker->engine_setup),
                                               .failed = on_failed,
                                               .context = worker};
     struct mr_intake_options intake = {.config = worker->options.config,
@@ -302,8 +303,9 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
     if (status == MR_OK) status = mr_worker_open_health(worker, err);
     if (status == MR_OK) status = mr_intake_create(&worker->intake, &intake, err);
     if (status == MR_OK) status = open_tier(worker, err);
-    if (worker->tier) engine.tier = mr_tier_redis_table(worker->tier);
+    if (worker->tier) worker->engine_setup.tier = mr_tier_redis_table(worker->tier);
     if (status == MR_OK) status = mr_engine_thread_create(&worker->engine, &engine, err);
+    if (status == MR_OK) status = mr_engine_thread_start(worker->engine, err);
     return status;
 }
 

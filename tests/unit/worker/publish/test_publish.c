@@ -313,8 +313,7 @@ static void post_drawn(struct rig *rig, uint32_t index)
                                            .text = {"x", 1}};
     mr_mail_list_add(&list, &mr_drawn_mail_create(rig->ticket, index, &sample)->mail);
     mr_mail_list_add(&list, &mr_tokens_mail_create(rig->ticket, &record, 1)->mail);
-    assert_int_equal(mr_mailbox_post_list(mr_publish_mailbox(rig->publish), &list, 1000000000u),
-                     MR_OK);
+    assert_int_equal(mr_mailbox_post_list(mr_publish_mailbox(rig->publish), &list, NULL), MR_OK);
 }
 
 static void tokens_are_kept_first_and_known_as_read_when_acknowledged(void **state)
