@@ -59,9 +59,7 @@ struct mr_engine_options {
     const uint32_t *eos_ids;
     uint32_t eos_count;
     bool deadline_admission; /* a request that cannot be done before its deadline is not begun */
-    /* Called by any thread after each _submit and _cancel: a step has something to do. NULL: none.
-     */
-    void (*wake)(void *context);
+    void (*wake)(void *context); /* called by any thread after _submit and _cancel; may be NULL */
     void *wake_context;
     uint32_t force_preempt_every; /* test hook: preempt one sequence every so many steps; 0 off */
 };
