@@ -24,16 +24,16 @@ void mr_wake_close(struct mr_wake *wake)
 void mr_wake_ring(const struct mr_wake *wake)
 {
     uint64_t one = 1;
-    /* The only failure is a counter about to overflow, and that one is rung already. */
+    /* Fails only when the counter is about to overflow: the wake is rung then. */
     ssize_t written = write(wake->fd, &one, sizeof one);
     (void)written;
 }
 
 bool mr_wake_wait(const struct mr_wake *wake, uint64_t timeout_ns)
 {
-    struct pollfd door = {.fd = wake->fd, .events = POLLIN};
+    struct pollfd polled = {.fd = wake->fd, .events = POLLIN};
     struct timespec timeout = mr_clock_timespec(timeout_ns);
-    if (ppoll(&door, 1, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL) <= 0) return false;
+    if (ppoll(&polled, 1, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL) <= 0) return false;
     uint64_t rings = 0;
     return read(wake->fd, &rings, sizeof rings) == (ssize_t)sizeof rings;
 }

@@ -10,7 +10,7 @@
 #define PREFILL_BATCH_MAX 8u
 #define PREFILL_BYTES_MAX ((uint64_t)4 << 30)
 #define CONTEXT_UNKNOWN   8192u        /* tokens, while the model's own bound is not known */
-#define AGEING_NS         10000000000u /* a wait of 10 s is worth one step of priority */
+#define AGEING_NS         10000000000u /* waiting 10 s counts as one step of priority */
 #define PROGRESS_NS       ((uint64_t)2000000000)
 
 static enum mr_status parse_dtype(const char *text, enum mr_dtype *out, struct mr_error *err)
@@ -31,7 +31,7 @@ static enum mr_status parse_dtype(const char *text, enum mr_dtype *out, struct m
                    text);
 }
 
-/* Rows of one step: a whole prompt when chunking is off. */
+/* Rows of one step. When chunking is off they hold a whole prompt. */
 static uint32_t rows_max(const struct mr_config *config)
 {
     uint32_t context_tokens = config->context_tokens ? config->context_tokens : CONTEXT_UNKNOWN;
@@ -69,12 +69,12 @@ uint32_t mr_engine_setup_context(const struct mr_config *config, const struct mr
     return (uint32_t)(tokens < pool ? tokens : pool);
 }
 
-/* Of what every id stands for. */
+/* A digest of the text of every token id. */
 static enum mr_status tokenizer_digest(const struct mr_tokenizer *tokenizer,
                                        unsigned char out[MR_SHA256_BYTES], struct mr_error *err)
 {
     struct mr_sha256 *hash = mr_sha256_create();
-    if (!hash) return mr_fail(err, MR_NOMEM, "tokenizer digest");
+    if (!hash) return mr_fail(err, MR_NOMEM, "no memory for the tokenizer's digest");
     mr_sha256_begin(hash);
     for (uint32_t id = 0; id < mr_tokenizer_vocab_size(tokenizer); id++) {
         struct mr_text text = mr_tokenizer_bytes(tokenizer, id, false);

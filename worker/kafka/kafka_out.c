@@ -10,7 +10,7 @@
 #define PRIME_TIMEOUT_MS 10000u
 
 struct mr_kafka_out {
-    const struct mr_kafka_options *kafka; /* first: kafka_conf's callbacks look here */
+    const struct mr_kafka_options *kafka; /* first: the callbacks of kafka_conf.c read it */
     struct mr_kafka_out_options options;
     rd_kafka_t *rk;
     rd_kafka_queue_t *reports;
@@ -71,7 +71,7 @@ void mr_kafka_out_destroy(struct mr_kafka_out *out)
     mr_kafka_lookup_destroy(out->lookup);
     rd_kafka_queue_io_event_enable(out->reports, -1, NULL, 0);
     rd_kafka_purge(out->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    rd_kafka_flush(out->rk, 1000); /* serves the reports of what was purged */
+    rd_kafka_flush(out->rk, 1000); /* handles the reports of the purged records */
     rd_kafka_queue_destroy(out->reports);
     rd_kafka_destroy(out->rk);
     free(out);
@@ -99,7 +99,7 @@ enum mr_status mr_kafka_out_prime(struct mr_kafka_out *out, const char *topic, u
     return mr_fail(err, mr_kafka_status(code), "topic %s: %s", topic, rd_kafka_err2str(code));
 }
 
-/* Fills one slot of the variable list; the casts drop const where the library's types do. */
+/* One argument of rd_kafka_produceva; the casts drop const, which the library's types lack. */
 static rd_kafka_vu_t memory(rd_kafka_vtype_t type, struct mr_text text)
 {
     rd_kafka_vu_t slot = {.vtype = type};

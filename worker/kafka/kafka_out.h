@@ -32,7 +32,7 @@ enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
 /* Drops the records that have no report yet; _flush waits for them. out may be NULL. */
 void mr_kafka_out_destroy(struct mr_kafka_out *out);
 
-/* Partitions of a topic, without creating it; see worker/kafka/kafka_lookup.h. */
+/* Partitions of a topic, looked up without creating it; see worker/kafka/kafka_lookup.h. */
 enum mr_status mr_kafka_out_partitions(struct mr_kafka_out *out, const char *topic, uint32_t *count,
                                        struct mr_error *err);
 /* Fetches the topic's leaders, so that the first record to the topic does not wait for them. A
@@ -44,15 +44,17 @@ enum mr_status mr_kafka_out_prime(struct mr_kafka_out *out, const char *topic, u
  * try again. MR_RECORD_TOO_LARGE, MR_BAD_CONFIG (no such topic or partition), MR_BACKEND. */
 enum mr_status mr_kafka_out_produce(struct mr_kafka_out *out, const struct mr_kafka_record *record,
                                     void *opaque, struct mr_error *err);
-/* Delivers waiting reports; waits up to timeout_ms for the first. Returns how many. */
+/* Handles the reports that have arrived, after waiting up to timeout_ms for the first. Returns how
+ * many there were. */
 uint32_t mr_kafka_out_serve(struct mr_kafka_out *out, uint32_t timeout_ms);
-/* Sends what lingers and waits for every report. MR_TIMEOUT when some are missing. */
+/* Sends records that linger, and blocks until every record is reported. MR_TIMEOUT: some are not.
+ */
 enum mr_status mr_kafka_out_flush(struct mr_kafka_out *out, uint32_t timeout_ms);
-/* Records without a report. */
+/* Records produced and not reported yet. */
 uint32_t mr_kafka_out_pending(struct mr_kafka_out *out);
 /* librdkafka's producer, for worker/kafka/kafka_txn.c. */
 struct rd_kafka_s *mr_kafka_out_handle(struct mr_kafka_out *out);
-/* MR_BACKEND with the reason once broken for good. */
+/* MR_BACKEND with the reason once the producer is broken for good. */
 enum mr_status mr_kafka_out_fatal(struct mr_kafka_out *out, struct mr_error *err);
 
 /* The producer as publish uses it; the port's close destroys it. */

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Headers that a dead letter may add; room for them is kept free of the record's own. */
+/* Headers that a dead letter adds; as many places are kept free when the record's own headers are
+ * copied. */
 #define DEAD_LETTER_HEADERS 24u
 
 void mr_output_clear(struct mr_output *output)
@@ -30,7 +31,7 @@ static void add_text(struct mr_output *output, const char *name, const char *val
     add_bytes(output, name, value, strlen(value));
 }
 
-/* A number as text; it lives in the output. */
+/* A number as text, stored in the output. */
 static void add_number(struct mr_output *output, const char *name, long long value)
 {
     char *at = output->numbers + output->numbers_used;
@@ -53,7 +54,7 @@ static void add_big_endian(struct mr_output *output, const char *name, uint64_t 
     add_bytes(output, name, at, length);
 }
 
-/* Which record this one ends, for the next owner of its partition (worker/intake/recovery.h). */
+/* Names the request record, for the next owner of its partition (worker/intake/recovery.h). */
 static void add_source(struct mr_output *output, const struct mr_output_options *options,
                        const struct mr_ticket *ticket)
 {
@@ -141,7 +142,7 @@ static void shrink(struct mr_result *result, struct mr_choice *choices)
     result->choices = choices;
     result->metadata = (struct mr_text){0};
     result->error = MR_RECORD_TOO_LARGE;
-    result->error_message = "the result is larger than the broker takes; its text was left out";
+    result->error_message = "the result is larger than the broker accepts; its text was left out";
     result->error_retryable = false;
 }
 
@@ -180,11 +181,11 @@ static enum mr_status refusal_result(struct mr_output *output,
 }
 
 enum mr_status mr_output_result(struct mr_output *output, const struct mr_output_options *options,
-                                const struct mr_mail *ending, bool shrunk, struct mr_error *err)
+                                const struct mr_mail *terminal, bool shrunk, struct mr_error *err)
 {
-    if (ending->kind == MR_MAIL_REFUSAL)
-        return refusal_result(output, options, (const struct mr_refusal_mail *)ending, err);
-    const struct mr_result_mail *mail = (const struct mr_result_mail *)ending;
+    if (terminal->kind == MR_MAIL_REFUSAL)
+        return refusal_result(output, options, (const struct mr_refusal_mail *)terminal, err);
+    const struct mr_result_mail *mail = (const struct mr_result_mail *)terminal;
     struct mr_result result = mail->result;
     struct mr_choice choices[MR_CHOICES_MAX];
     MR_ASSERT(result.choice_count >= 1 && result.choice_count <= MR_CHOICES_MAX);
@@ -195,7 +196,7 @@ enum mr_status mr_output_result(struct mr_output *output, const struct mr_output
 
 /* ---- dead letters ---- */
 
-/* There is no stack to show: where the record came from and what was wrong with it, in one line. */
+/* Stands for a stack trace: in one line, where the record came from and what was wrong with it. */
 static void add_trace(struct mr_output *output, const char *name,
                       const struct mr_refusal_mail *mail)
 {
@@ -240,7 +241,7 @@ static void add_spring(struct mr_output *output, const struct mr_output_options 
     add_trace(output, "kafka_dlt-exception-stacktrace", mail);
 }
 
-/* The record's own headers, but for those that would end a request. */
+/* The record's own headers, without MR_HEADER_SOURCE: that header marks the end of a request. */
 static void copy_headers(struct mr_output *output, const struct mr_kafka_record *record)
 {
     for (size_t i = 0; i < record->header_count; i++) {

@@ -1,19 +1,22 @@
-/* output - the records a worker writes: token records, results, dead letters, with their headers
- * (CONTRACT sections 4 to 6).
+/* output - one record that the worker writes, with its headers: a token record, a result or a dead
+ * letter (CONTRACT sections 4 to 6).
  *
- * Owner:  publish thread; one struct mr_output is used again for each record. Memory: the encoded
- *         value, freed by _clear. Errors: MR_NOMEM, MR_RECORD_TOO_LARGE from the encoder. */
+ * Each call makes a record in place of the last one, which is freed.
+ *
+ * Owner:  one thread. Memory: the encoded value, freed by _clear or the next call; topic, key and
+ *         some headers are borrowed from the ticket and the message. Errors: MR_NOMEM,
+ *         MR_RECORD_TOO_LARGE from the encoder. */
 #ifndef MR_WORKER_PUBLISH_OUTPUT_H
 #define MR_WORKER_PUBLISH_OUTPUT_H
 
 #include "worker/ticket/messages.h"
 
-/* The record that ends a request says whose: topic/partition/offset of the request, and the group
- * that consumed it. A dead letter has them only when there is no result. */
+/* Headers of the terminal record: topic/partition/offset of the request, and the group that
+ * consumed it. A dead letter has them only when the request has no result. */
 #define MR_HEADER_SOURCE "millrace-source"
 #define MR_HEADER_GROUP  "millrace-group"
 
-/* What is the same in all records of a worker; borrowed. */
+/* The same in all records of a worker; borrowed. */
 struct mr_output_options {
     const char *tokens_topic, *results_topic, *dlq_topic;
     const char *worker, *model, *group;
@@ -26,18 +29,18 @@ struct mr_output {
     struct mr_kafka_header headers[MR_OUTPUT_HEADERS_MAX];
     size_t header_count;
     unsigned char *value; /* owned */
-    char numbers[512];    /* texts of numeric headers */
-    char trace[640];      /* what stands for a stack trace */
+    char numbers[512];    /* values of numeric headers, as text or bytes */
+    char trace[640];      /* value of the header that stands for a stack trace */
     size_t numbers_used;
 };
 
 enum mr_status mr_output_tokens(struct mr_output *output, const struct mr_output_options *options,
                                 const struct mr_tokens_mail *mail, struct mr_error *err);
-/* ending: a result or a refusal. shrunk: without text, tokens and metadata, as an error
- * record_too_large, for a result that the broker does not take whole. */
+/* terminal: a result or a refusal. shrunk: with the error record_too_large in place of text, tokens
+ * and metadata, for a result that is too large for the broker. */
 enum mr_status mr_output_result(struct mr_output *output, const struct mr_output_options *options,
-                                const struct mr_mail *ending, bool shrunk, struct mr_error *err);
-/* The consumed record with Connect's and Spring's headers. shrunk: with a null value. */
+                                const struct mr_mail *terminal, bool shrunk, struct mr_error *err);
+/* The consumed record with the headers of Kafka Connect and Spring. shrunk: with a null value. */
 void mr_output_dead_letter(struct mr_output *output, const struct mr_output_options *options,
                            const struct mr_refusal_mail *mail, bool shrunk);
 void mr_output_clear(struct mr_output *output);
