@@ -85,6 +85,13 @@ enum mr_status mr_mailbox_post_list(struct mr_mailbox *box, struct mr_mail_list 
     return status;
 }
 
+void mr_mailbox_forget_room(struct mr_mailbox *box, const struct mr_wake *room)
+{
+    pthread_mutex_lock(&box->mutex);
+    if (box->room == room) box->room = NULL;
+    pthread_mutex_unlock(&box->mutex);
+}
+
 enum mr_status mr_mailbox_post(struct mr_mailbox *box, struct mr_mail *mail)
 {
     struct mr_mail_list list = {0};
@@ -106,11 +113,10 @@ struct mr_mail *mr_mailbox_take(struct mr_mailbox *box)
 {
     pthread_mutex_lock(&box->mutex);
     struct mr_mail *first = box->mail.first;
-    const struct mr_wake *room = box->room;
     box->mail = (struct mr_mail_list){0};
+    if (box->room) mr_wake_ring(box->room); /* under the mutex: see mr_mailbox_forget_room */
     box->room = NULL;
     pthread_mutex_unlock(&box->mutex);
-    if (room) mr_wake_ring(room);
     return first;
 }
 

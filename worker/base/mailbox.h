@@ -50,6 +50,8 @@ enum mr_status mr_mailbox_post(struct mr_mailbox *box, struct mr_mail *mail);
  * there is room. One poster may wait so at a time. */
 enum mr_status mr_mailbox_post_list(struct mr_mailbox *box, struct mr_mail_list *list,
                                     const struct mr_wake *room);
+/* `room` is not rung any more: its owner is about to close it. */
+void mr_mailbox_forget_room(struct mr_mailbox *box, const struct mr_wake *room);
 /* Never refused, open or closed. */
 void mr_mailbox_post_control(struct mr_mailbox *box, struct mr_mail *mail);
 

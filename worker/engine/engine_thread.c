@@ -348,6 +348,7 @@ void mr_engine_thread_destroy(struct mr_engine_thread *thread)
 {
     if (!thread) return;
     mr_thread_stop(thread->thread);
+    if (thread->links.publish) mr_mailbox_forget_room(thread->links.publish, &thread->wake);
     free_outgoing(thread);
     thread->options.source.close(thread->options.source.self);
     mr_wake_close(&thread->wake);

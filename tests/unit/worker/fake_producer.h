@@ -25,13 +25,13 @@ struct fake_record {
 
 struct fake_producer {
     struct mr_producer_user user;
-    struct fake_record records[FAKE_RECORDS_MAX]; /* in the order of producing */
+    struct fake_record records[FAKE_RECORDS_MAX]; /* [count], oldest first */
     uint32_t count, pending;
-    uint32_t room;             /* records without a report */
+    uint32_t room;             /* most records without a report */
     size_t bytes_max;          /* a longer value is too large; 0: none is */
-    bool holding;              /* no report comes */
-    enum mr_status outcome;    /* of the reports from now on */
-    enum mr_status partitions; /* what a lookup returns */
+    bool holding;              /* serve reports nothing */
+    enum mr_status outcome;    /* status of reports from now on */
+    enum mr_status partitions; /* status of a lookup */
     uint32_t partition_count, lookups;
     enum mr_status fatal;
     bool closed;

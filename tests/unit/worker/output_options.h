@@ -1,4 +1,4 @@
-/* Topics and names that tests of publish write under. */
+/* The topics and names that tests of publish use. */
 #ifndef MR_TESTS_WORKER_OUTPUT_OPTIONS_H
 #define MR_TESTS_WORKER_OUTPUT_OPTIONS_H
 

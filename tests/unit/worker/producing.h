@@ -1,4 +1,5 @@
-/* A producer that waits for the report of each record, and a test's broker with one. */
+/* A producer that waits for the report of each record, and a broker together with such a producer.
+ */
 #ifndef MR_TESTS_WORKER_PRODUCING_H
 #define MR_TESTS_WORKER_PRODUCING_H
 
@@ -52,7 +53,7 @@ static inline void produce(struct producing *producing, const char *topic, int32
     assert_int_equal(producing->last, MR_OK);
 }
 
-/* What BUS_TEST gives a test as its state. */
+/* The state of a BUS_TEST. */
 struct bus {
     struct broker broker;
     struct producing producing;

@@ -1,5 +1,5 @@
-/* Publish without a thread, over a producer in memory and under virtual time; the test is the
- * engine and intake. */
+/* Publish without a thread, over a producer in memory and under virtual time; the test takes the
+ * place of the engine and of intake. */
 #ifndef MR_TESTS_WORKER_STEPPING_H
 #define MR_TESTS_WORKER_STEPPING_H
 
@@ -55,7 +55,7 @@ static inline void open_stepping(struct stepping *rig, struct mr_resume *resume)
     if (mr_publish_create(&rig->publish, &options, &err) != MR_OK) fail_msg("%s", err.detail);
 }
 
-/* Returns what publish returned. */
+/* Returns the result of mr_publish_destroy. */
 static inline bool close_stepping(struct stepping *rig)
 {
     bool flushed = mr_publish_destroy(rig->publish, 0);
@@ -73,7 +73,7 @@ static inline void step_to(struct stepping *rig, uint64_t ns)
     rig->now.ns = ns;
 }
 
-/* One step of publish; returns how far its next wake is from now. */
+/* One step of publish; returns the nanoseconds until the next one. */
 static inline uint64_t step_publish(struct stepping *rig)
 {
     uint64_t next_ns = mr_publish_step(rig->publish, rig->now);
@@ -92,7 +92,7 @@ static inline void make_ticket(struct mr_ticket *ticket, const char *id)
     snprintf(ticket->id, sizeof ticket->id, "%s", id);
 }
 
-/* Of a partition whose gate is open or held. */
+/* A ticket of a partition whose gate is open or held. */
 static inline void make_gated_ticket(struct mr_ticket *ticket, const char *id,
                                      struct mr_write_gate *gate, bool open)
 {
@@ -132,7 +132,7 @@ static inline void post_result(struct stepping *rig, struct mr_ticket *ticket)
     post_mail(rig, &mr_result_mail_create(ticket, request, &result, rig->now.ns)->mail);
 }
 
-/* Takes intake's mail: `count` tickets are done. */
+/* Takes intake's mail and expects that `count` tickets are done. */
 static inline void expect_done(struct stepping *rig, uint32_t count)
 {
     uint32_t done = 0;

@@ -104,6 +104,9 @@ static void a_poster_that_was_refused_is_rung_once_when_there_is_room(void **sta
     mr_mailbox_take(box.mailbox);
     assert_true(mr_wake_wait(&room, 0));
     assert_int_equal(mr_mailbox_post_list(box.mailbox, &list, &room), MR_OK);
+    mr_mail_list_add(&list, &mail);
+    assert_int_equal(mr_mailbox_post_list(box.mailbox, &list, &room), MR_FULL);
+    mr_mailbox_forget_room(box.mailbox, &room);
     mr_mailbox_take(box.mailbox);
     assert_false(mr_wake_wait(&room, 0));
     mr_wake_close(&room);

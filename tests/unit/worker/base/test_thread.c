@@ -11,7 +11,7 @@
 struct counter {
     struct mr_wake wake, stepped; /* `stepped` is rung by every step */
     atomic_uint steps;
-    _Atomic uint64_t pause_ns; /* until the next step; UINT64_MAX: only when woken */
+    _Atomic uint64_t pause_ns; /* until the next step; UINT64_MAX: until the wake is rung */
     _Atomic uint64_t last_ns;
 };
 

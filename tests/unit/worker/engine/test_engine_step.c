@@ -1,5 +1,5 @@
-/* The engine thread and publish, stepped in turn by one thread under virtual time: a fake model, a
- * producer in memory, and the test in the place of intake. */
+/* Steps the engine thread and publish in turn, in one thread and under virtual time, over a fake
+ * model and a producer in memory. The test takes the place of intake. */
 #include "tests/fakes/engine_rig.h"
 #include "tests/unit/worker/list_redis.h"
 #include "tests/unit/worker/stepping.h"
@@ -13,7 +13,7 @@ struct flow {
     struct list_redis redis;
     struct mr_resume *resume;
     struct mr_metrics *metrics;
-    struct mr_mailbox *narrow; /* in place of publish's mailbox; NULL: that one */
+    struct mr_mailbox *narrow; /* in place of publish's mailbox; NULL: none */
     enum mr_status open_status;
     bool closed;
 };
@@ -80,7 +80,8 @@ static void open_flow(struct flow *flow, bool with_redis, struct mr_mailbox *nar
 {
     make_flow(flow, with_redis);
     flow->narrow = narrow;
-    assert_int_equal(mr_engine_thread_step(flow->thread, flow->publish.now), 0); /* opens */
+    assert_int_equal(mr_engine_thread_step(flow->thread, flow->publish.now),
+                     0); /* opens the model */
     assert_int_equal(mr_engine_thread_wait_ready(flow->thread, NULL), MR_OK);
     assert_true(mr_engine_thread_step(flow->thread, flow->publish.now) == UINT64_MAX);
     struct mr_engine_thread_links links = {
@@ -119,7 +120,7 @@ static void submit(struct flow *flow, uint32_t max_tokens)
     assert_int_equal(port.submit(port.self, &submission, NULL), MR_OK);
 }
 
-/* One step of the engine, which takes the time that the fake model says, and one of publish. */
+/* One step of the engine, which advances the fake model's clock, and one step of publish. */
 static void step_both(struct flow *flow)
 {
     uint64_t next_ns = mr_engine_thread_step(flow->thread, flow->publish.now);
@@ -131,16 +132,15 @@ static void step_both(struct flow *flow)
     flow->engine.fake->now_ns = flow->publish.now.ns;
 }
 
-/* Steps until intake has the ticket back; returns how many steps that took. */
-static uint32_t run_flow(struct flow *flow)
+/* Steps until the ticket has returned to intake. */
+static void run_flow(struct flow *flow)
 {
     for (uint32_t steps = 1; steps < 1000; steps++) {
         step_both(flow);
         for (struct mr_mail *mail = mr_mailbox_take(flow->publish.intake); mail; mail = mail->next)
-            if (mail->kind == MR_MAIL_DONE) return steps;
+            if (mail->kind == MR_MAIL_DONE) return;
     }
     fail_msg("the request does not end");
-    return 0;
 }
 
 /* ---- the tests ---- */
@@ -157,7 +157,8 @@ static void a_request_ends_as_token_records_and_one_result(void **state)
     assert_int_equal(fake_count(producer, "results"), 1);
     assert_string_equal(producer->records[producer->count - 1].topic, "results");
     struct mr_publish_stats stats = mr_publish_stats(flow.publish.publish);
-    assert_int_equal(stats.delay_ns_max, 0); /* each in the step of publish after its own */
+    assert_int_equal(stats.delay_ns_max,
+                     0); /* each record is produced at the time its step ended */
     assert_true(mr_engine_thread_stats(flow.thread).steps >= 5);
     assert_true(mr_engine_thread_stats(flow.thread).idle);
     close_flow(&flow);
@@ -226,7 +227,7 @@ static void a_late_redis_delays_records_and_loses_none(void **state)
     open_flow(&flow, true, NULL);
     flow.ticket.trail = mr_resume_ask(flow.resume, &origin, &request, &flow.ticket, NULL);
     submit(&flow, 4);
-    step_both(&flow); /* Redis answers at once */
+    step_both(&flow); /* Redis replies at once */
     assert_int_equal(flow.publish.producer.count, 1);
     flow.redis.holding = true;
     uint64_t began_ns = flow.publish.now.ns;

@@ -50,7 +50,7 @@ static void close_rig(struct rig *rig)
     close_serving(&rig->serving);
 }
 
-static void a_model_that_does_not_open_is_said_to_who_waits(void **state)
+static void waiting_returns_the_error_of_a_model_that_does_not_open(void **state)
 {
     (void)state;
     struct rig rig;
@@ -75,7 +75,7 @@ static void submit(struct rig *rig, const char *id, uint32_t max_tokens)
                      MR_OK);
 }
 
-/* Takes publish's mail until the result; returns the tokens seen before it. */
+/* Takes mail from publish's mailbox until the result; returns the number of tokens before it. */
 static uint32_t wait_result(struct rig *rig)
 {
     uint32_t tokens = 0;
@@ -122,20 +122,20 @@ static void tokens_and_result_are_posted_and_an_intake_that_wants_room_is_rung(v
     while (atomic_load(&rig.wanted))
         mr_wake_wait(&rig.wake, 100000000u);
     assert_true(mr_engine_thread_stats(rig.thread).steps > 0);
-    atomic_store(&rig.ticket.dropped, true); /* its tokens are not worth a message */
+    atomic_store(&rig.ticket.dropped, true); /* no messages for its tokens */
     submit(&rig, "b", 3);
     assert_int_equal(wait_result(&rig), 0);
     assert_int_equal(wait_intake(&rig), MR_MAIL_STARTED);
     close_rig(&rig);
 }
 
-static void a_drain_hands_back_what_has_not_started(void **state)
+static void a_drain_returns_requests_that_have_not_started(void **state)
 {
     (void)state;
     struct rig rig;
     open_rig(&rig, NULL);
     assert_int_equal(mr_engine_thread_wait_ready(rig.thread, NULL), MR_OK);
-    submit(&rig, "a", 5); /* nothing runs before the links are there */
+    submit(&rig, "a", 5); /* no step runs before the thread is linked */
     mr_engine_thread_drain(rig.thread);
     struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake, &rig.wanted};
     mr_engine_thread_link(rig.thread, &links);
@@ -147,8 +147,8 @@ static void a_drain_hands_back_what_has_not_started(void **state)
     close_rig(&rig);
 }
 
-/* Woken while it sees that it should stop. */
-static void it_may_be_ended_at_any_time(void **state)
+/* It is woken while it is being stopped. */
+static void the_thread_may_be_stopped_at_any_time(void **state)
 {
     (void)state;
     for (long pause_us = 0; pause_us < 20; pause_us += 6) {
@@ -166,10 +166,10 @@ static void it_may_be_ended_at_any_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_model_that_does_not_open_is_said_to_who_waits),
+        cmocka_unit_test(waiting_returns_the_error_of_a_model_that_does_not_open),
         cmocka_unit_test(tokens_and_result_are_posted_and_an_intake_that_wants_room_is_rung),
-        cmocka_unit_test(a_drain_hands_back_what_has_not_started),
-        cmocka_unit_test(it_may_be_ended_at_any_time),
+        cmocka_unit_test(a_drain_returns_requests_that_have_not_started),
+        cmocka_unit_test(the_thread_may_be_stopped_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

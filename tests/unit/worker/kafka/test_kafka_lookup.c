@@ -54,7 +54,7 @@ static void a_name_too_long_for_a_topic_is_no_topic(void **state)
     close_lookup(lookup, &wake);
 }
 
-/* 200 topics are more than the table holds: the answers that nobody collects make room. */
+/* 200 topics are more than the table holds: answers that nobody collects are replaced. */
 static void more_topics_than_the_table_holds_are_all_answered(void **state)
 {
     struct bus *bus = *state;

@@ -53,7 +53,8 @@ static void a_record_arrives_whole_and_is_reported(void **state)
     assert_int_equal(seen.key.length, 3);
     assert_int_equal(seen.header_count, 3);
     assert_null(mr_kafka_record_header(&seen, "b")->value);
-    assert_int_equal(mr_kafka_record_header(&seen, "a")->length, 2); /* the last one counts */
+    assert_int_equal(mr_kafka_record_header(&seen, "a")->length,
+                     2); /* the last header of a name counts */
     assert_null(mr_kafka_record_header(&seen, "c"));
     mr_kafka_reader_destroy(reader);
 }
@@ -83,7 +84,7 @@ static void reports_ring_the_wake(void **state)
     close_broker(&broker);
 }
 
-static void a_record_that_can_never_go_is_refused_or_reported(void **state)
+static void a_record_that_can_never_be_written_is_refused_or_reported(void **state)
 {
     struct bus *bus = *state;
     struct mr_error err = {0};
@@ -101,7 +102,7 @@ static void a_record_that_can_never_go_is_refused_or_reported(void **state)
     assert_int_equal(bus->producing.last, MR_BAD_CONFIG);
 }
 
-static void a_passing_broker_error_is_not_seen(void **state)
+static void a_temporary_broker_error_is_retried_by_the_library(void **state)
 {
     struct bus *bus = *state;
     add_topic(&bus->broker, "t", 1);
@@ -110,7 +111,7 @@ static void a_passing_broker_error_is_not_seen(void **state)
     assert_int_equal(bus->producing.reports, 1);
 }
 
-static void a_broken_producer_says_so(void **state)
+static void a_broken_producer_returns_backend(void **state)
 {
     struct bus *bus = *state;
     struct mr_error err = {0};
@@ -145,9 +146,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BUS_TEST(a_record_arrives_whole_and_is_reported),
         cmocka_unit_test(reports_ring_the_wake),
-        BUS_TEST(a_record_that_can_never_go_is_refused_or_reported),
-        BUS_TEST(a_passing_broker_error_is_not_seen),
-        BUS_TEST(a_broken_producer_says_so),
+        BUS_TEST(a_record_that_can_never_be_written_is_refused_or_reported),
+        BUS_TEST(a_temporary_broker_error_is_retried_by_the_library),
+        BUS_TEST(a_broken_producer_returns_backend),
         BUS_TEST(records_wait_for_a_broker_that_is_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,12 +44,12 @@ static void the_oldest_unacknowledged_result_is_announced(void **state)
     post_result(&rig, &tickets[1]);
     step_publish(&rig);
     step_publish(&rig);
-    expect_done(&rig, 1); /* the second one; the first one is still the oldest */
+    expect_done(&rig, 1); /* ticket b; ticket a is still the oldest */
     assert_int_equal(rig.oldest_ms, 5000);
     post_result(&rig, &tickets[1]);
     rig.producer.holding = true;
     step_publish(&rig);
-    mr_write_gate_set(&gate, 2, true); /* the first one may not be written any more */
+    mr_write_gate_set(&gate, 2, true); /* the partition of ticket a was assigned anew */
     step_publish(&rig);
     expect_done(&rig, 1);
     assert_true(tickets[0].dropped);

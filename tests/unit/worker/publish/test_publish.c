@@ -12,7 +12,7 @@
 
 #define API_PRODUCE 0
 
-/* Publish over an embedded broker; the test is the engine and intake. */
+/* Publish over an embedded broker; the test takes the place of the engine and of intake. */
 struct rig {
     struct broker broker;
     struct mr_wake wake;
@@ -127,7 +127,7 @@ static void wait_done(struct rig *rig)
     assert_null(mail->next);
 }
 
-/* How many records of the topic contain the text, of all that are there. */
+/* How many records of the topic contain the text. */
 static int records_with(struct rig *rig, const char *topic, const char *text)
 {
     struct mr_kafka_reader *reader = NULL;
@@ -165,7 +165,7 @@ static void a_request_is_done_when_all_its_records_are_on_the_broker(void **stat
     close_rig(&rig);
 }
 
-static void a_refused_record_is_dead_lettered_and_answered(void **state)
+static void a_refused_record_becomes_a_dead_letter_and_a_result(void **state)
 {
     (void)state;
     struct rig rig;
@@ -229,7 +229,7 @@ static void a_result_survives_a_broker_that_refuses_it_at_first(void **state)
     close_rig(&rig);
 }
 
-static void nothing_is_written_while_the_partition_may_be_given_away(void **state)
+static void nothing_is_written_while_the_partition_may_be_revoked(void **state)
 {
     (void)state;
     struct rig rig;
@@ -251,12 +251,12 @@ static void nothing_is_written_while_the_partition_may_be_given_away(void **stat
     mr_partition_suspend(rig.ticket->intake.lane);
     claim = (struct mr_kafka_claim){.topic = "r", .committed = 0};
     assert_int_equal(mr_partitions_take(lanes, &claim, &lane, &resumed, NULL), MR_OK);
-    assert_true(resumed); /* it came straight back */
+    assert_true(resumed); /* the partition was assigned to this worker again */
     wait_done(&rig);
     assert_int_equal(records_with(&rig, "results", "the answer"), 1);
     mr_partition_hold(rig.ticket->intake.lane);
     post_result(&rig);
-    mr_partition_forget(rig.ticket->intake.lane); /* it went */
+    mr_partition_forget(rig.ticket->intake.lane); /* the partition was revoked */
     wait_done(&rig);
     assert_int_equal(records_with(&rig, "results", "the answer"), 1);
     assert_int_equal(rig.ticket->intake.lane->gate.unacknowledged, 0);
@@ -316,7 +316,7 @@ static void post_drawn(struct rig *rig, uint32_t index)
     assert_int_equal(mr_mailbox_post_list(mr_publish_mailbox(rig->publish), &list, NULL), MR_OK);
 }
 
-static void tokens_are_kept_first_and_known_as_read_when_acknowledged(void **state)
+static void tokens_are_stored_in_redis_first_and_count_as_readable_when_acknowledged(void **state)
 {
     (void)state;
     static struct list_redis redis;
@@ -340,7 +340,8 @@ static void tokens_are_kept_first_and_known_as_read_when_acknowledged(void **sta
     look(&rig, resume, &origin, &request, &rig.ticket->trail);
     mr_trail_start(rig.ticket->trail, 1, 0, 0, mr_clock_ns());
     post_drawn(&rig, 0);
-    assert_int_equal(records_with(&rig, "tokens", "req"), 1); /* and long since acknowledged */
+    assert_int_equal(records_with(&rig, "tokens", "req"),
+                     1); /* acknowledged before this reader saw it */
     post_drawn(&rig, 1);
     post_result(&rig);
     wait_done(&rig);
@@ -376,13 +377,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_done_when_all_its_records_are_on_the_broker),
-        cmocka_unit_test(a_refused_record_is_dead_lettered_and_answered),
+        cmocka_unit_test(a_refused_record_becomes_a_dead_letter_and_a_result),
         cmocka_unit_test(a_reply_goes_to_an_existing_topic_only),
         cmocka_unit_test(nothing_is_written_for_a_dropped_request),
         cmocka_unit_test(a_result_survives_a_broker_that_refuses_it_at_first),
-        cmocka_unit_test(nothing_is_written_while_the_partition_may_be_given_away),
+        cmocka_unit_test(nothing_is_written_while_the_partition_may_be_revoked),
         cmocka_unit_test(exactly_once_leaves_the_terminal_records_to_intake),
-        cmocka_unit_test(tokens_are_kept_first_and_known_as_read_when_acknowledged),
+        cmocka_unit_test(tokens_are_stored_in_redis_first_and_count_as_readable_when_acknowledged),
         cmocka_unit_test(options_that_librdkafka_does_not_know_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 #include "tests/unit/worker/list_redis.h"
 #include "tests/unit/worker/stepping.h"
 
-/* A stepping rig whose tokens are stored in a Redis that the test lets answer. */
+/* A stepping rig that stores tokens in a Redis whose replies the test holds back. */
 struct storing {
     struct stepping rig;
     struct list_redis redis;
@@ -57,10 +57,10 @@ static void tokens_are_produced_when_redis_has_stored_them(void **state)
     assert_int_equal(step_publish(&storing.rig), MR_RESUME_WAIT_NS);
     assert_int_equal(storing.rig.producer.count, 0);
     step_to(&storing.rig, storing.rig.now.ns + 5 * MS);
-    post_generated(&storing, 1); /* stays in the mailbox meanwhile */
+    post_generated(&storing, 1); /* stays in the mailbox while the first batch is held */
     assert_int_equal(step_publish(&storing.rig), MR_RESUME_WAIT_NS - 5 * MS);
     list_redis_answer_held(&storing.redis);
-    storing.redis.holding = false; /* from now on Redis answers at once */
+    storing.redis.holding = false; /* Redis replies at once from now on */
     step_publish(&storing.rig);
     assert_int_equal(storing.rig.producer.count, 2);
     assert_int_equal(storing.redis.count, 3); /* the start and two tokens */
@@ -77,7 +77,7 @@ static void tokens_are_produced_without_a_redis_that_does_not_answer(void **stat
     step_to(&storing.rig, storing.rig.now.ns + wait_ns);
     step_publish(&storing.rig);
     assert_int_equal(storing.rig.producer.count, 1);
-    post_generated(&storing, 1); /* is not held again before Redis has answered */
+    post_generated(&storing, 1); /* not held: Redis has not replied since the timeout */
     step_publish(&storing.rig);
     assert_int_equal(storing.rig.producer.count, 2);
     close_storing(&storing);
@@ -115,7 +115,7 @@ static void draining_ends_at_its_deadline(void **state)
     rig.producer.room = 1;
     rig.producer.holding = true;
     post_token(&rig, &ticket, 0);
-    post_token(&rig, &ticket, 1); /* finds no room */
+    post_token(&rig, &ticket, 1); /* the producer has no room for it */
     post_result(&rig, &ticket);
     mr_publish_drain(rig.publish, rig.now.ns + 50 * MS);
     step_to(&rig, rig.now.ns + 49 * MS);
@@ -129,7 +129,7 @@ static void draining_ends_at_its_deadline(void **state)
     assert_false(close_stepping(&rig));
 }
 
-static void draining_does_not_wait_for_a_partition_that_may_go(void **state)
+static void draining_does_not_wait_for_a_partition_that_may_be_revoked(void **state)
 {
     (void)state;
     struct stepping rig;
@@ -152,7 +152,7 @@ int main(void)
         cmocka_unit_test(tokens_are_produced_without_a_redis_that_does_not_answer),
         cmocka_unit_test(draining_ends_when_every_record_is_reported),
         cmocka_unit_test(draining_ends_at_its_deadline),
-        cmocka_unit_test(draining_does_not_wait_for_a_partition_that_may_go),
+        cmocka_unit_test(draining_does_not_wait_for_a_partition_that_may_be_revoked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void prepare(struct mr_ticket *ticket, struct mr_refusal_mail **mail, boo
     ticket->publish.terminal = &(*mail)->mail;
 }
 
-static void a_refusal_has_what_it_asks_for(void **state)
+static void a_refusal_has_the_records_that_it_asks_for(void **state)
 {
     (void)state;
     struct mr_ticket ticket;
@@ -44,7 +44,7 @@ static enum mr_status make(struct mr_output *output, struct mr_ticket *ticket, e
     return mr_terminal_make(output, &test_output, &part, NULL);
 }
 
-static void a_reply_is_the_result_under_another_address(void **state)
+static void a_reply_is_the_result_sent_to_another_topic(void **state)
 {
     (void)state;
     struct mr_ticket ticket;
@@ -66,20 +66,20 @@ static void a_reply_is_the_result_under_another_address(void **state)
     mr_mail_free(&mail->mail);
 }
 
-/* What the broker of the next test answers about a topic. */
-struct answer {
+/* The outcome of a topic lookup. */
+struct outcome {
     enum mr_status status;
     uint32_t count;
 };
 
-static enum mr_status answer_partitions(void *self, const char *topic, uint32_t *count,
-                                        struct mr_error *err)
+static enum mr_status fake_partitions(void *self, const char *topic, uint32_t *count,
+                                      struct mr_error *err)
 {
-    const struct answer *answer = self;
+    const struct outcome *outcome = self;
     (void)err;
     assert_string_equal(topic, "replies");
-    *count = answer->count;
-    return answer->status;
+    *count = outcome->count;
+    return outcome->status;
 }
 
 static void a_reply_needs_an_existing_topic_and_partition(void **state)
@@ -87,23 +87,23 @@ static void a_reply_needs_an_existing_topic_and_partition(void **state)
     (void)state;
     struct mr_ticket ticket;
     struct mr_refusal_mail *mail = NULL;
-    struct answer answer = {.status = MR_AGAIN};
+    struct outcome outcome = {.status = MR_AGAIN};
     struct mr_log *log = NULL;
     struct mr_log_options logging = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
     assert_int_equal(mr_log_create(&log, &logging, NULL), MR_OK);
-    struct mr_producer_port port = {.self = &answer, .partitions = answer_partitions};
+    struct mr_producer_port port = {.self = &outcome, .partitions = fake_partitions};
     prepare(&ticket, &mail, true);
     ticket.reply_topic = "replies";
     struct mr_ticket_part part = {.ticket = &ticket, .kind = MR_PART_REPLY, .pending = true};
     mr_terminal_find_reply_topic(&part, &port, log);
-    assert_true(part.pending && !part.topic_exists); /* not known yet */
-    answer = (struct answer){MR_OK, 3};
+    assert_true(part.pending && !part.topic_exists); /* the broker has not replied yet */
+    outcome = (struct outcome){MR_OK, 3};
     mr_terminal_find_reply_topic(&part, &port, log);
     assert_true(part.pending && part.topic_exists);
-    const struct answer without[] = {{MR_OK, 0}, {MR_OK, 3}, {MR_UNREACHABLE, 0}};
+    const struct outcome without[] = {{MR_OK, 0}, {MR_OK, 3}, {MR_UNREACHABLE, 0}};
     ticket.reply_partition = 3;
     for (int i = 0; i < 3; i++) {
-        answer = without[i];
+        outcome = without[i];
         part = (struct mr_ticket_part){.ticket = &ticket, .kind = MR_PART_REPLY, .pending = true};
         mr_terminal_find_reply_topic(&part, &port, log);
         assert_false(part.pending || part.topic_exists);
@@ -112,7 +112,7 @@ static void a_reply_needs_an_existing_topic_and_partition(void **state)
     mr_mail_free(&mail->mail);
 }
 
-static void each_kind_is_counted_apart(void **state)
+static void each_kind_of_record_is_counted_by_itself(void **state)
 {
     (void)state;
     struct mr_terminal_stats stats = {0};
@@ -132,10 +132,10 @@ static void each_kind_is_counted_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_refusal_has_what_it_asks_for),
-        cmocka_unit_test(a_reply_is_the_result_under_another_address),
+        cmocka_unit_test(a_refusal_has_the_records_that_it_asks_for),
+        cmocka_unit_test(a_reply_is_the_result_sent_to_another_topic),
         cmocka_unit_test(a_reply_needs_an_existing_topic_and_partition),
-        cmocka_unit_test(each_kind_is_counted_apart),
+        cmocka_unit_test(each_kind_of_record_is_counted_by_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,7 +119,7 @@ static enum mr_status run_job(struct rig *rig)
                                             .commits = &rig->commit,
                                             .commit_count = 1,
                                             .membership = mr_kafka_in_membership(rig->in)};
-    assert_false(mr_transactions_wait(rig->transactions, 0)); /* there is none */
+    assert_false(mr_transactions_wait(rig->transactions, 0)); /* there is no job */
     mr_transactions_submit(rig->transactions, &rig->job);
     while (!mr_transactions_wait(rig->transactions, 1000))
         ;
@@ -127,7 +127,7 @@ static enum mr_status run_job(struct rig *rig)
     return rig->job.outcome.status;
 }
 
-static void what_ends_requests_is_written_with_their_offsets(void **state)
+static void terminal_records_are_written_with_the_offsets_of_their_requests(void **state)
 {
     (void)state;
     struct rig rig;
@@ -160,7 +160,7 @@ static void an_aborted_job_is_written_whole_by_the_next(void **state)
     close_rig(&rig);
 }
 
-static void a_fenced_worker_is_told_so(void **state)
+static void a_fenced_worker_gets_an_error_that_names_its_id(void **state)
 {
     (void)state;
     struct rig rig;
@@ -172,13 +172,14 @@ static void a_fenced_worker_is_told_so(void **state)
     close_rig(&rig);
 }
 
-static void a_transaction_that_the_broker_gave_up_is_made_again_by_another_producer(void **state)
+static void a_transaction_that_the_broker_ended_is_repeated_by_another_producer(void **state)
 {
     (void)state;
     struct rig rig;
     open_rig_of(&rig, 1000000000u);
     mr_kafka_mock_fail(rig.broker.mock, API_END_TXN, INVALID_PRODUCER, 1);
-    mr_kafka_mock_set_rtt(rig.broker.mock, 1, 500); /* it lasts longer than its timeout */
+    mr_kafka_mock_set_rtt(rig.broker.mock, 1,
+                          500); /* so that the transaction lasts longer than its timeout */
     assert_int_equal(run_job(&rig), MR_AGAIN);
     mr_kafka_mock_set_rtt(rig.broker.mock, 1, 0);
     assert_int_equal(mr_transactions_stats(rig.transactions).renewed, 1);
@@ -192,7 +193,7 @@ static void a_transaction_that_the_broker_gave_up_is_made_again_by_another_produ
     close_rig(&rig);
 }
 
-static void a_job_that_is_under_way_is_waited_for(void **state)
+static void destroying_waits_for_a_running_job(void **state)
 {
     (void)state;
     struct rig rig;
@@ -210,11 +211,11 @@ static void a_job_that_is_under_way_is_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_ends_requests_is_written_with_their_offsets),
+        cmocka_unit_test(terminal_records_are_written_with_the_offsets_of_their_requests),
         cmocka_unit_test(an_aborted_job_is_written_whole_by_the_next),
-        cmocka_unit_test(a_fenced_worker_is_told_so),
-        cmocka_unit_test(a_transaction_that_the_broker_gave_up_is_made_again_by_another_producer),
-        cmocka_unit_test(a_job_that_is_under_way_is_waited_for),
+        cmocka_unit_test(a_fenced_worker_gets_an_error_that_names_its_id),
+        cmocka_unit_test(a_transaction_that_the_broker_ended_is_repeated_by_another_producer),
+        cmocka_unit_test(destroying_waits_for_a_running_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,8 +13,8 @@
 struct rig {
     struct fake_producer producer;
     struct mr_transactions_user user;
-    enum mr_status commit, renew; /* what the calls return */
-    bool committed;               /* what _renew finds */
+    enum mr_status commit, renew; /* returned by the calls of the same name */
+    bool committed;               /* result of _renew */
     uint32_t begun, aborted, freed;
     struct mr_log *log;
     struct mr_metrics *metrics;
@@ -98,7 +98,7 @@ static enum mr_status open_port(void *context, const struct mr_transactions_user
     return MR_OK;
 }
 
-/* Two rejected requests; the first one wants a reply. */
+/* Two rejected requests; the first one has a reply topic. */
 static int open_rig(void **state)
 {
     struct rig *rig = *state = calloc(1, sizeof *rig);
@@ -141,7 +141,7 @@ static int close_rig(void **state)
     return 0;
 }
 
-/* Steps until the thread would sleep; returns for how long. */
+/* Steps until the thread would sleep; returns for how many nanoseconds. */
 static uint64_t run_steps(struct rig *rig)
 {
     for (int i = 0; i < 100; i++) {
@@ -160,7 +160,7 @@ static void a_job_waits_for_lookups_and_for_room(void **state)
     mr_transactions_submit(rig->transactions, &rig->job);
     rig->producer.partitions = MR_AGAIN;
     assert_int_equal(run_steps(rig), 100 * MS);
-    assert_int_equal(rig->begun, 0); /* a lookup is no part of the transaction */
+    assert_int_equal(rig->begun, 0); /* lookups come before the transaction */
     rig->producer.partitions = MR_OK;
     rig->producer.room = 2;
     rig->producer.holding = true;
@@ -187,7 +187,8 @@ static void a_record_that_cannot_be_written_now_aborts_its_transaction(void **st
     run_steps(rig);
     assert_int_equal(rig->aborted, 1);
     assert_true(mr_transactions_take_outcome(rig->transactions));
-    assert_int_equal(rig->job.outcome.status, MR_RECORD_TOO_LARGE); /* even without its text */
+    assert_int_equal(rig->job.outcome.status,
+                     MR_RECORD_TOO_LARGE); /* larger than 10 bytes even without its text */
     assert_int_equal(mr_transactions_stats(rig->transactions).aborted, 1);
 }
 
@@ -200,7 +201,7 @@ static void a_broken_producer_is_replaced_when_the_broker_can_be_reached(void **
     assert_int_equal(run_steps(rig), 100 * MS);
     assert_int_equal(run_steps(rig), 100 * MS);
     rig->renew = MR_OK;
-    rig->committed = true; /* it had broken after its transaction was committed */
+    rig->committed = true; /* the producer broke after its transaction was committed */
     assert_true(run_steps(rig) == UINT64_MAX);
     assert_true(mr_transactions_take_outcome(rig->transactions));
     assert_int_equal(rig->job.outcome.status, MR_OK);

@@ -2,7 +2,7 @@
 
 #include "tests/unit/worker/stepping.h"
 
-/* The writer inside a publish that the test steps. */
+/* Tests the writer through the publish step. */
 
 static void records_that_find_no_room_are_produced_in_order_when_there_is_some(void **state)
 {
@@ -15,11 +15,13 @@ static void records_that_find_no_room_are_produced_in_order_when_there_is_some(v
     rig.producer.holding = true;
     for (uint32_t i = 0; i < 5; i++)
         post_token(&rig, &ticket, i);
-    assert_int_equal(step_publish(&rig), 100 * MS); /* full: a report rings earlier */
+    assert_int_equal(step_publish(&rig),
+                     100 * MS); /* no room: try again after 100 ms, or when a report comes */
     assert_int_equal(rig.producer.count, 2);
     post_token(&rig, &ticket, 5);
     step_publish(&rig);
-    assert_int_equal(mr_mailbox_count(mr_publish_mailbox(rig.publish)), 1); /* backpressure */
+    assert_int_equal(mr_mailbox_count(mr_publish_mailbox(rig.publish)),
+                     1); /* stays in the mailbox */
     rig.producer.holding = false;
     for (int i = 0; i < 3; i++)
         step_publish(&rig);
@@ -97,7 +99,7 @@ static void a_refused_record_obeys_the_gate_again(void **state)
     mr_write_gate_set(&gate, 1, false);
     step_publish(&rig);
     assert_int_equal(mr_write_gate_unacknowledged(&gate), 1);
-    mr_write_gate_set(&gate, 2, true); /* the partition has gone, and was assigned anew */
+    mr_write_gate_set(&gate, 2, true); /* the partition was revoked and assigned anew */
     step_to(&rig, rig.now.ns + 500 * MS);
     step_publish(&rig);
     expect_done(&rig, 1);
@@ -114,7 +116,7 @@ static void a_result_that_is_too_large_is_written_without_its_text(void **state)
     open_stepping(&rig, NULL);
     make_ticket(&ticket, "a");
     post_result(&rig, &ticket);
-    rig.producer.outcome = MR_RECORD_TOO_LARGE; /* says the broker */
+    rig.producer.outcome = MR_RECORD_TOO_LARGE; /* the status of the delivery report */
     step_publish(&rig);
     step_publish(&rig);
     rig.producer.outcome = MR_OK;
@@ -169,7 +171,7 @@ static void a_reply_waits_until_its_topic_was_looked_up(void **state)
     assert_int_equal(fake_count(&rig.producer, "replies"), 2);
     assert_int_equal(fake_count(&rig.producer, "results"), 2);
     post_result(&rig, &tickets[0]);
-    rig.producer.partition_count = 0; /* there is no such topic any more */
+    rig.producer.partition_count = 0; /* the topic was deleted */
     step_publish(&rig);
     step_publish(&rig);
     expect_done(&rig, 1);
