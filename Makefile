@@ -1,12 +1,12 @@
-# The front door. CMake does the building; docker/deps.sh fetches what is missing first.
+# Entry points for building and testing. docker/deps.sh installs what is missing; CMake builds.
 #
-#   make          build build/millrace and everything beside it
-#   make demo     one machine, no broker: ask the small model something and watch it answer
-#   make check    the quick tests, on the build at hand
-#   make test     all tests: release, address and thread sanitizers, tidy, a real Kafka and Redis
-#   make bench    the engine's speed as a table and as JSON (build/bench.json)
-#   make chaos    workers and a real Kafka are killed, stopped and restarted under load: a table, and JSON in build
-#   make format   lay out the sources       make tidy   the rules of the tree
+#   make          build build/millrace and all test programs
+#   make demo     answer one prompt with the small model and an embedded broker; PROMPT=… sets the prompt
+#   make check    the quick tests, on the release build
+#   make test     all tests: release build, both sanitizers, tidy rules, Apache Kafka and Redis
+#   make bench    the speed of the engine as a table and as JSON (build/bench.json)
+#   make chaos    kill, stop and restart workers and Apache Kafka under load: a table, and JSON in build
+#   make format   format the sources        make tidy   the rules of the source tree
 #   make asan tsan coverage                 make install PREFIX=…     make clean
 
 BUILD  ?= build
@@ -50,7 +50,7 @@ bench: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace
 	@$(BUILD)/millrace bench --engine --model .deps/model/*.gguf --output $(BUILD)/bench.json
 
-# DELIVERY=exactly-once for the other mode; SCENARIO for some of them.
+# DELIVERY=exactly-once tests that mode; SCENARIO names the scenarios to run, all by default.
 chaos: $(BUILD)/build.ninja
 	@docker/deps.sh test
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace checker produce

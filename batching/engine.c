@@ -1,5 +1,6 @@
 #include "batching/engine.h"
 
+#include "batching/cache/shared_lookup.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
 
@@ -11,10 +12,10 @@ _Static_assert(sizeof(struct mr_engine_stats) % sizeof(uint64_t) == 0, "copied a
 static enum mr_status check_options(const struct mr_engine_options *options, struct mr_error *err)
 {
     if (options->context_tokens < 2)
-        return mr_fail(err, MR_BAD_CONFIG, "a context of %u tokens holds no answer",
+        return mr_fail(err, MR_BAD_CONFIG, "a context of %u tokens has no room for an answer",
                        options->context_tokens);
     if (options->eos_count > MR_EOS_IDS_MAX)
-        return mr_fail(err, MR_BAD_CONFIG, "%u end tokens, at most %u are possible",
+        return mr_fail(err, MR_BAD_CONFIG, "%u end tokens, at most %u are supported",
                        options->eos_count, MR_EOS_IDS_MAX);
     if (options->model.vocab_size == 0 || options->tokenizer == NULL)
         return mr_fail(err, MR_BAD_CONFIG, "the engine needs a model and a tokenizer");
@@ -52,16 +53,16 @@ static enum mr_status create_queues(struct mr_engine *engine, struct mr_error *e
                                               .tenant_count = options->tenant_count,
                                               .tenant_weights = options->tenant_weights};
     enum mr_status status = mr_request_queue_create(&engine->queue, &bounds, err);
-    /* Waiting requests, started ones, and a few that are just being put in. */
+    /* Room for waiting requests, started ones, and some that are being submitted. */
     bounds = (struct mr_request_queue_options){
         .count_max = options->queue_count_max + MR_TENANTS_MAX + 2 * options->sequences_max + 64,
         .bytes_max = UINT64_MAX};
-    if (status == MR_OK) status = mr_request_queue_create(&engine->inside, &bounds, err);
+    if (status == MR_OK) status = mr_request_queue_create(&engine->registry, &bounds, err);
     if (status == MR_OK) status = mr_request_queue_create(&engine->cancels, &bounds, err);
     return status;
 }
 
-/* The most tokens of one sequence in one step. */
+/* The most tokens that one sequence may have in one step. */
 static uint32_t step_tokens(const struct mr_engine_options *options)
 {
     bool chunks = options->chunk_tokens > 0 && (uint32_t)options->chunk_tokens < options->rows_max;
@@ -105,7 +106,7 @@ static enum mr_status create_shared(struct mr_engine *engine, struct mr_error *e
     return mr_shared_cache_create(&engine->shared, &shared, err);
 }
 
-static enum mr_status create_wheel(struct mr_engine *engine, struct mr_error *err)
+static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error *err)
 {
     const struct mr_engine_options *options = &engine->options;
     size_t sequences = options->sequences_max;
@@ -158,7 +159,7 @@ enum mr_status mr_engine_create(struct mr_engine **out, const struct mr_engine_o
     if (status == MR_OK) status = create_caches(engine, err);
     mr_cost_model_init(&engine->cost);
     if (status == MR_OK) status = create_shared(engine, err);
-    if (status == MR_OK) status = create_wheel(engine, err);
+    if (status == MR_OK) status = create_scheduler(engine, err);
     if (status != MR_OK) goto failed;
     mr_engine_publish_stats(engine);
     *out = engine;
@@ -168,7 +169,7 @@ failed:
     return status;
 }
 
-static void drop_job(struct mr_job *job)
+static void destroy_job(struct mr_job *job)
 {
     struct mr_request *request = job->request;
     mr_job_destroy(job);
@@ -183,15 +184,15 @@ static void destroy_queue(struct mr_request_queue *queue)
     mr_request_queue_destroy(queue);
 }
 
-/* Sequences leave the shared cache with the scheduler; only then it goes. */
-static void drop_everything(struct mr_engine *engine)
+/* Destroys every job and the scheduler, which holds their block tables. */
+static void destroy_jobs(struct mr_engine *engine)
 {
     struct mr_queue_entry *entry;
     while (engine->queue != NULL && (entry = mr_request_queue_drain(engine->queue)) != NULL)
-        drop_job(mr_job_of_waiting(entry));
+        destroy_job(mr_job_of_waiting(entry));
     mr_scheduler_destroy(engine->scheduler);
     for (uint32_t i = 0; i < engine->job_count; i++)
-        drop_job(engine->jobs[i]);
+        destroy_job(engine->jobs[i]);
     while (engine->cancels != NULL && (entry = mr_request_queue_drain(engine->cancels)) != NULL)
         free(entry);
 }
@@ -199,9 +200,9 @@ static void drop_everything(struct mr_engine *engine)
 void mr_engine_destroy(struct mr_engine *engine)
 {
     if (engine == NULL) return;
-    /* The registry's entries lie inside the jobs: it goes first. */
-    destroy_queue(engine->inside);
-    drop_everything(engine);
+    /* The registry's entries are inside the jobs, so the registry is destroyed first. */
+    destroy_queue(engine->registry);
+    destroy_jobs(engine);
     mr_shared_cache_destroy(engine->shared);
     destroy_queue(engine->queue);
     destroy_queue(engine->cancels);
@@ -222,37 +223,26 @@ static void wake(const struct mr_engine *engine)
 enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submission *submission,
                                 struct mr_error *err)
 {
-    struct mr_job_origin origin = {.ticket = submission->ticket,
-                                   .tenant = submission->tenant,
-                                   .tenant_index = submission->tenant_index,
-                                   .arrival_ns = submission->arrival_ns,
-                                   .deadline_ns = submission->deadline_ns,
-                                   .start_by_ns = submission->start_by_ns,
-                                   .run_limit_ns = submission->run_limit_ns,
-                                   .priority = submission->priority,
-                                   .kept = submission->kept,
-                                   .kept_count = submission->kept_count,
-                                   .kept_shown = submission->kept_shown};
     struct mr_job *job;
-    enum mr_status status = mr_job_create(&job, &engine->rules, submission->request, &origin, err);
+    enum mr_status status = mr_job_create(&job, &engine->rules, submission, err);
     if (status != MR_OK) return status;
-    status = mr_request_queue_enqueue(engine->inside, &job->inside);
+    status = mr_request_queue_enqueue(engine->registry, &job->registration);
     if (status != MR_OK) {
         if (status == MR_INVALID_REQUEST)
-            mr_fail(err, status, "a request with this id is being worked on");
+            mr_fail(err, status, "a request with this id is already in the engine");
         else
-            mr_fail(err, status, "the engine takes no more requests now");
+            mr_fail(err, status, "the engine accepts no more requests now");
         goto refused;
     }
     status = mr_request_queue_enqueue(engine->queue, &job->waiting);
     if (status != MR_OK) {
-        mr_fail(err, status, "the request queue takes no more now");
+        mr_fail(err, status, "the request queue accepts no more requests now");
         goto registered;
     }
     wake(engine);
     return MR_OK;
 registered:
-    mr_request_queue_remove(engine->inside, job->inside.id);
+    mr_request_queue_remove(engine->registry, job->registration.id);
 refused:
     mr_job_destroy(job);
     return status;
@@ -260,7 +250,7 @@ refused:
 
 bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id)
 {
-    if (!mr_request_queue_contains(engine->inside, id)) return false;
+    if (!mr_request_queue_contains(engine->registry, id)) return false;
     struct mr_cancel *cancel = calloc(1, sizeof *cancel + id.length);
     if (cancel == NULL) return false;
     memcpy(cancel->id, id.bytes, id.length);
@@ -268,13 +258,14 @@ bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id)
     enum mr_status status = mr_request_queue_enqueue(engine->cancels, &cancel->entry);
     if (status != MR_OK) free(cancel);
     wake(engine);
-    return status == MR_OK || status == MR_INVALID_REQUEST; /* there already: the same */
+    return status == MR_OK ||
+           status == MR_INVALID_REQUEST; /* INVALID_REQUEST: this id is being cancelled already */
 }
 
-void mr_engine_forget(struct mr_engine *engine, struct mr_job *job)
+void mr_engine_unregister(struct mr_engine *engine, struct mr_job *job)
 {
-    mr_request_queue_remove(engine->inside, job->inside.id);
-    if (engine->shared != NULL) mr_shared_cache_forget(engine->shared, job);
+    mr_request_queue_remove(engine->registry, job->registration.id);
+    if (engine->shared != NULL) mr_shared_lookup_abandon(engine->shared, job);
 }
 
 void mr_engine_return_waiting(struct mr_engine *engine,
@@ -287,7 +278,7 @@ void mr_engine_return_waiting(struct mr_engine *engine,
         struct mr_job *job = mr_job_of_waiting(entry);
         struct mr_request *request = job->request;
         uint64_t ticket = job->ticket;
-        mr_engine_forget(engine, job);
+        mr_engine_unregister(engine, job);
         mr_job_destroy(job);
         returned(context, ticket, request);
     }
@@ -306,30 +297,18 @@ uint64_t mr_engine_room(struct mr_engine *engine)
 static void fill_stats(struct mr_engine *engine)
 {
     struct mr_engine_stats *stats = &engine->stats;
-    struct mr_kv_cache_stats cache = mr_kv_cache_stats(engine->cache);
     stats->running = mr_scheduler_running(engine->scheduler);
     stats->prefilling = mr_scheduler_prefilling(engine->scheduler);
     stats->waiting = mr_request_queue_count(engine->queue) + mr_scheduler_parked(engine->scheduler);
-    stats->blocks_total = cache.block_count;
-    stats->blocks_free = cache.free_count;
-    stats->blocks_cached = cache.cached_count;
-    stats->blocks_held = cache.held_count;
-    stats->slots_total = cache.slot_count;
-    stats->slots_free = cache.slots_free;
-    stats->slots_cached = cache.slots_cached;
-    stats->prefix_queries_tokens = cache.queries_tokens;
-    stats->prefix_hit_tokens = cache.hit_tokens;
-    stats->blocks_kept = cache.kept_count;
-    stats->evictions = cache.evictions;
-    stats->copies = cache.copies;
-    stats->oldest_cached_ns = cache.oldest_cached_ns;
+    stats->cache = mr_kv_cache_stats(engine->cache);
     if (engine->prompts != NULL) stats->prompts = mr_prompt_cache_stats(engine->prompts);
     mr_cost_model_coefficients(&engine->cost, stats->cost_model);
     if (engine->shared != NULL) stats->shared = mr_shared_cache_stats(engine->shared);
 }
 
-/* Release stores after the odd version, acquire loads before it is read again: a reader that met a
- * word of this write also meets its version. */
+/* A sequence lock. Words are stored with release after the odd version and loaded with acquire
+ * before the version is read again, so a reader that sees a word of this write also sees its
+ * version. */
 void mr_engine_publish_stats(struct mr_engine *engine)
 {
     uint64_t words[MR_STATS_WORDS];
@@ -363,13 +342,13 @@ void mr_engine_check(struct mr_engine *engine)
     mr_kv_cache_check(engine->cache);
     if (engine->prompts != NULL) mr_prompt_cache_check(engine->prompts);
     mr_request_queue_check(engine->queue);
-    mr_request_queue_check(engine->inside);
+    mr_request_queue_check(engine->registry);
     if (engine->shared != NULL) mr_shared_cache_check(engine->shared);
     mr_scheduler_check(engine->scheduler);
     struct mr_kv_cache_stats cache = mr_kv_cache_stats(engine->cache);
     MR_ASSERT(cache.free_count + cache.cached_count + cache.held_count == cache.block_count);
-    bool lends = engine->shared != NULL && mr_shared_cache_stats(engine->shared).lent_tables > 0;
-    if (mr_scheduler_running(engine->scheduler) == 0 && !lends) MR_ASSERT(cache.held_count == 0);
+    bool lent = engine->shared != NULL && mr_shared_cache_stats(engine->shared).lent_tables > 0;
+    if (mr_scheduler_running(engine->scheduler) == 0 && !lent) MR_ASSERT(cache.held_count == 0);
     for (uint32_t i = 0; i < engine->job_count; i++) {
         const struct mr_job *job = engine->jobs[i];
         MR_ASSERT(job->started && job->finished_count < job->choice_count);

@@ -1,4 +1,5 @@
-/* One turn of the wheel: cancels and deadlines, plan, batch, forward, sample, settle. */
+/* One step: cancels and deadlines, plan, batch, forward, sample, results. */
+#include "batching/cache/shared_store.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
 
@@ -16,7 +17,8 @@ static bool same_text(struct mr_text left, struct mr_text right)
     return left.length == right.length && memcmp(left.bytes, right.bytes, left.length) == 0;
 }
 
-/* False: the id is registered but its request is not in the queue yet. */
+/* False: the id is registered, but its request is not in the queue yet. The cancel is kept for the
+ * next step. */
 static bool cancel_id(struct mr_engine *engine, struct mr_text id, uint64_t now_ns)
 {
     struct mr_queue_entry *entry = mr_request_queue_remove(engine->queue, id);
@@ -29,7 +31,7 @@ static bool cancel_id(struct mr_engine *engine, struct mr_text id, uint64_t now_
             mr_engine_end_job(engine, engine->jobs[i], MR_FINISH_CANCELLED, now_ns);
             return true;
         }
-    return !mr_request_queue_contains(engine->inside, id);
+    return !mr_request_queue_contains(engine->registry, id);
 }
 
 static void apply_cancels(struct mr_engine *engine, uint64_t now_ns)
@@ -51,35 +53,36 @@ static void expire(struct mr_engine *engine, uint64_t now_ns)
         mr_engine_end_job(engine, mr_job_of_waiting(entry), MR_FINISH_DEADLINE, now_ns);
     for (uint32_t i = engine->job_count; i-- > 0;) {
         struct mr_job *job = engine->jobs[i];
-        if (mr_job_is_over(job, now_ns)) mr_engine_end_job(engine, job, MR_FINISH_DEADLINE, now_ns);
+        if (mr_job_is_overdue(job, now_ns))
+            mr_engine_end_job(engine, job, MR_FINISH_DEADLINE, now_ns);
     }
 }
 
-/* Requests whose first choice is in this plan for the first time. */
-static void adopt(struct mr_engine *engine, const struct mr_plan *plan)
+/* Adds requests whose first choice is planned for the first time to the engine's list. */
+static void list_started_jobs(struct mr_engine *engine, const struct mr_plan *plan)
 {
     for (uint32_t i = 0; i < plan->row_count; i++) {
         struct mr_job *job = plan->rows[i].sequence->job;
-        if (job->adopted) continue;
+        if (job->listed) continue;
         MR_ASSERT(engine->job_count < 2 * engine->options.sequences_max);
-        job->adopted = true;
+        job->listed = true;
         engine->jobs[engine->job_count++] = job;
         if (engine->sink.started != NULL) engine->sink.started(engine->sink.context, job->ticket);
-        mr_engine_catch_up(engine, job);
+        mr_engine_emit_kept(engine, job);
     }
 }
 
-/* What the last step wrote, now that its tokens are on their way. */
+/* Stores blocks that the last step wrote, after its tokens were emitted. */
 static void store_blocks(struct mr_engine *engine)
 {
     for (uint32_t i = 0; i < engine->job_count; i++) {
         struct mr_sequence *sequence = &engine->jobs[i]->sequences[0];
         if (sequence->state == MR_SEQUENCE_RUNNING)
-            mr_shared_cache_store(engine->shared, sequence, false);
+            mr_shared_store_sequence(engine->shared, sequence, false);
     }
 }
 
-static void carry_out_copies(struct mr_engine *engine, const struct mr_plan *plan)
+static void run_copies(struct mr_engine *engine, const struct mr_plan *plan)
 {
     const struct mr_model_port *model = &engine->options.model;
     for (uint32_t i = 0; i < plan->row_count; i++) {
@@ -87,8 +90,8 @@ static void carry_out_copies(struct mr_engine *engine, const struct mr_plan *pla
         struct mr_kv_match *match = &sequence->match;
         if (match->copy_tokens == 0) continue;
         struct mr_kv_place from = {.block = match->copy_from}, to = {.block = match->copy_to};
-        from.slot = mr_kv_window_slot(engine->cache, from.block);
-        to.slot = mr_kv_window_slot(engine->cache, to.block);
+        from.slot = mr_kv_cache_slot(engine->cache, from.block);
+        to.slot = mr_kv_cache_slot(engine->cache, to.block);
         model->kv_copy(model->context, from, to, match->copy_tokens);
         mr_kv_cache_copied(sequence->table, match);
         match->copy_tokens = 0;
@@ -101,7 +104,7 @@ static enum mr_status compute(struct mr_engine *engine, const struct mr_plan *pl
     const struct mr_model_port *model = &engine->options.model;
     struct mr_batch_builder *builder = engine->builder;
     uint64_t begin_ns = mr_engine_clock(engine, now_ns);
-    carry_out_copies(engine, plan);
+    run_copies(engine, plan);
     mr_batch_builder_build(builder, plan);
     enum mr_status status = MR_OK;
     if (builder->batch.row_count > 0) status = model->forward(model->context, &builder->batch, err);
@@ -115,7 +118,7 @@ static enum mr_status compute(struct mr_engine *engine, const struct mr_plan *pl
     return status;
 }
 
-/* Now, unless everything inside waits for the tier. */
+/* Now, unless every request inside waits for the tier. */
 static uint64_t next_wake(const struct mr_engine *engine, const struct mr_plan *plan,
                           uint64_t now_ns)
 {
@@ -146,15 +149,15 @@ enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_
     }
     enum mr_status status = MR_OK;
     if (plan->row_count > 0) {
-        adopt(engine, plan);
+        list_started_jobs(engine, plan);
         status = compute(engine, plan, now_ns, err);
-        if (status == MR_OK) mr_engine_settle(engine, plan, mr_engine_clock(engine, now_ns));
+        if (status == MR_OK) mr_engine_apply_results(engine, plan, mr_engine_clock(engine, now_ns));
     }
     engine->stats.steps++;
     engine->stats.step_ns_total += mr_engine_clock(engine, now_ns) - begin_ns;
     mr_engine_publish_stats(engine);
     *wake_ns = next_wake(engine, plan, now_ns);
-    /* Whatever is inside must move or be waited for, or this wheel would stand for ever. */
+    /* Requests inside make progress or wait for a known time; otherwise the engine would stall. */
     MR_ASSERT(plan->row_count > 0 || plan->exhausted_count > 0 || engine->stats.running == 0 ||
               (engine->shared != NULL && *wake_ns != now_ns));
     return status;

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Fetches what millrace is built from and tested with. One script for make, CI and the container image.
+# Installs the dependencies of the build and the tests. make, CI and the container image use this script.
 #
 #   docker/deps.sh model    only the small model
-#   docker/deps.sh build    what a build and the demo need: tools, libraries, LibTorch, the small model
-#   docker/deps.sh check    that, and the one clang-format version that decides the layout
-#   docker/deps.sh test     that, and what the tests need: Redis, kcat, Java, a real Apache Kafka, a JSON schema
+#   docker/deps.sh build    everything for a build and the demo: tools, libraries, LibTorch, the small model
+#   docker/deps.sh check    the same, and the clang-format version that formats the sources
+#   docker/deps.sh test     the same, and everything for the tests: Redis, kcat, Java, Apache Kafka, a JSON schema
 #                           validator, a Kafka client for Python
 #
 # Debian packages are installed with apt-get when the user is root or may use sudo without a password;
-# otherwise the script names what is missing and stops. Everything else is pinned by version and SHA-256
+# otherwise the script prints the missing packages and stops. Everything else is pinned by version and SHA-256
 # in docker/deps.lock, downloaded once into a cache outside the tree (MILLRACE_CACHE, by default
-# ~/.cache/millrace) and unpacked into .deps. A second run finds everything there and does nothing.
+# ~/.cache/millrace) and unpacked into .deps. A second run downloads and unpacks nothing.
 set -eu
 
 mode=${1:-build}
@@ -27,8 +27,8 @@ say() { echo "deps: $*" >&2; }
 fail() { say "$@" && exit 1; }
 
 # --- Debian packages -------------------------------------------------------------------------------
-# Each line is a probe and the package that satisfies it. The probe is what counts: a tool from
-# elsewhere is as good. "a|b" means the first of the two that this Debian release has.
+# Each line is a probe and the package to install if the probe fails; a tool from another source passes
+# the probe as well. "a|b" is the first of the two packages that this Debian release has.
 
 build_needs='
 command gcc gcc
@@ -62,7 +62,7 @@ command python3 python3'
 jar_needs='
 command mvn maven'
 
-probe() { # probe KIND NAME: true when it is there
+probe() { # probe KIND NAME: true if the tool, library or file exists
     case $1 in
     command) command -v "$2" >/dev/null 2>&1 ;;
     file) [ -e "$2" ] ;;
@@ -82,7 +82,7 @@ missing() { # missing NEEDS: prints the package of every probe that fails
     done
 }
 
-first_known() { # first_known a|b: the first package name this release has
+first_known() { # first_known a|b: the first package that this Debian release has
     for candidate in $(echo "$1" | tr '|' ' '); do
         if apt-cache show "$candidate" >/dev/null 2>&1; then
             echo "$candidate" && return
@@ -91,14 +91,14 @@ first_known() { # first_known a|b: the first package name this release has
     echo "${1%%|*}"
 }
 
-install() { # install NEEDS: afterwards every probe holds
+install() { # install NEEDS: installs the packages of failed probes; fails if a probe still fails
     wanted=$(missing "$1" | tr '\n' ' ')
     [ -n "$wanted" ] || return 0
     command -v apt-get >/dev/null 2>&1 ||
-        fail "missing, and there is no apt-get here; Debian's names: $wanted"
+        fail "missing packages and no apt-get; their Debian names: $wanted"
     as_root=
     if [ "$(id -u)" != 0 ]; then
-        sudo -n true 2>/dev/null || fail "missing; as root: apt-get install $wanted"
+        sudo -n true 2>/dev/null || fail "missing packages; run as root: apt-get install $wanted"
         as_root='sudo -n'
     fi
     if [ -z "${updated:-}" ]; then
@@ -121,7 +121,7 @@ fail_with_log() {
 
 # --- Downloads -------------------------------------------------------------------------------------
 
-locked() { # locked KIND [WORD]: the lines of the lock file of this kind, or the one naming WORD
+locked() { # locked KIND [WORD]: the lines of this kind in the lock file, only those with WORD
     grep "^$1 .*${2:-}" "$lock"
 }
 
@@ -129,7 +129,7 @@ is_current() { # is_current PART STAMP: .deps/PART was unpacked from these lock 
     [ -f "$deps/$1/lock" ] && [ "$(cat "$deps/$1/lock")" = "$2" ]
 }
 
-publish() { # publish PART STAMP: moves a finished scratch folder to its place
+publish() { # publish PART STAMP: moves a complete scratch folder to .deps/PART
     echo "$2" >"$scratch/$1/lock"
     rm -rf "${deps:?}/$1"
     mv "$scratch/$1" "$deps/$1"
@@ -139,14 +139,14 @@ has_digest() { # has_digest FILE SHA256
     [ -f "$1" ] && [ "$(sha256sum "$1" | cut -d' ' -f1)" = "$2" ]
 }
 
-python_of() { # python_of FILE: the version of Python that a wheel is for; 3.11 where it does not matter
+python_of() { # python_of FILE: the Python version of a wheel; 3.11 for wheels of every version
     case $1 in
     *-cp313-*) echo 3.13 ;;
     *) echo 3.11 ;;
     esac
 }
 
-fetch_wheel() { # fetch_wheel wheel SHA256 REQUIREMENT FILE: into the cache, verified
+fetch_wheel() { # fetch_wheel wheel SHA256 REQUIREMENT FILE: downloads it into the cache and verifies it
     wheel=$cache/wheels/$4
     has_digest "$wheel" "$2" && return
     say "downloading $3"
@@ -158,11 +158,11 @@ fetch_wheel() { # fetch_wheel wheel SHA256 REQUIREMENT FILE: into the cache, ver
         --platform manylinux_2_12_x86_64 --python-version "$(python_of "$4")" \
         --dest "$scratch/wheels" -r "$scratch/requirement" </dev/null >"$log" 2>&1 ||
         fail_with_log "could not download $3"
-    has_digest "$scratch/wheels/$4" "$2" || fail "$3 is not the file the lock names"
+    has_digest "$scratch/wheels/$4" "$2" || fail "$3 does not have the checksum in docker/deps.lock"
     mv "$scratch/wheels/$4" "$wheel"
 }
 
-unpack() { # unpack WORD FOLDER PATTERNS...: those files of the wheel that WORD names
+unpack() { # unpack WORD FOLDER PATTERNS...: unpacks matching files of the wheel WORD
     # shellcheck disable=SC2046
     fetch_wheel $(locked wheel "$1==")
     folder=$2
@@ -175,7 +175,7 @@ get_libtorch() {
     stamp=$(locked wheel torch== && locked wheel nvidia-)
     is_current libtorch "$stamp" && return
     install "$wheel_needs"
-    # The CPU half only: the CUDA and Python libraries are most of the wheel, and unused.
+    # Only the CPU libraries: the unused CUDA and Python libraries are most of the wheel.
     unpack torch "$scratch/libtorch" 'torch/include/*' '*/LICENSE' \
         torch/lib/libc10.so torch/lib/libtorch_cpu.so torch/lib/libgomp.so.1
     unpack nvidia-cuda-runtime "$scratch/libtorch" nvidia/cu13/lib/libcudart.so.13 '*/License.txt'
@@ -204,8 +204,8 @@ get_clang_format() {
     publish clang-format "$stamp"
 }
 
-# What the tests of docker/asyncapi.yaml and README.md import: found by path, nothing installed. confluent-kafka is
-# compiled, so there is a wheel for the Python of each Debian release; another Python does without it.
+# The Python modules of the tests of docker/asyncapi.yaml and README.md, imported from .deps/python. confluent-kafka is
+# compiled code: there is a wheel for the Python of each Debian release, and none for other versions.
 get_python() {
     pure='jsonschema attrs pyrsistent ruamel.yaml'
     client="confluent_kafka-.*-$(python3 -c 'import sys; print("cp%d%d" % sys.version_info[:2])')-"
@@ -233,7 +233,7 @@ get_kafka() {
             -DincludeScope=runtime -DoutputDirectory="$cache/jars" </dev/null >"$log" 2>&1 ||
             fail_with_log "could not download Apache Kafka"
         (cd "$cache/jars" && sha256sum -c --quiet "$scratch/jars") >&2 ||
-            fail "the jars are not the files the lock names"
+            fail "the jars do not have the checksums in docker/deps.lock"
     fi
     mkdir "$scratch/kafka"
     echo "$stamp" | while read -r _ _ file; do cp "$cache/jars/$file" "$scratch/kafka/"; done

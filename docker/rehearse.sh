@@ -1,14 +1,14 @@
 #!/bin/bash
-# Rehearses what happens elsewhere in fresh Debian roots made by debootstrap; needs to be root.
+# Runs the container build and the make targets in fresh Debian roots made by debootstrap. Requires root.
 #
-#   docker/rehearse.sh image               runs docker/Dockerfile stage by stage, then starts its ENTRYPOINT
-#   docker/rehearse.sh demo trixie|bookworm  `make demo` of the committed tree in an empty root, cold and warm
-#   docker/rehearse.sh test trixie|bookworm  `make test` the same way
+#   docker/rehearse.sh image               runs docker/Dockerfile stage by stage, then the demo in its last stage
+#   docker/rehearse.sh demo trixie|bookworm  runs `make demo` of the committed tree in an empty root, twice
+#   docker/rehearse.sh test trixie|bookworm  runs `make test` the same way; build and check too
 #
-# A pristine root for each release is made once and kept in the cache of docker/deps.sh; each run works
-# in a copy that is removed afterwards (KEEP=1 keeps it). WARM=1 lets the image's download cache be this
-# machine's own. The machine's own pip configuration and local
-# certificate authorities are copied in, so the package clients inside reach what those outside do.
+# A pristine root of each release is made once and kept in the cache of docker/deps.sh. Each run works in a
+# copy and removes it afterwards; KEEP=1 keeps the copy. WARM=1 mounts this machine's download cache into the
+# image build. The pip configuration and the local certificate authorities of this machine are copied into
+# the root, so that package clients reach the same servers.
 set -euo pipefail
 
 what=${1:-}
@@ -36,7 +36,7 @@ mount_at() { # mount_at PLACE MOUNT-OPTION...
     mounts+=("$place")
 }
 
-pristine() { # pristine RELEASE: its path
+pristine() { # pristine RELEASE: prints the path of the root; creates it if needed
     local root=$cache/$1
     if [ ! -d "$root" ]; then
         say "debootstrap $1"
@@ -47,16 +47,16 @@ pristine() { # pristine RELEASE: its path
         mkdir -p "$root.part/usr/local/share/ca-certificates" "$root.part/etc/ssl/certs"
         cp /usr/local/share/ca-certificates/*.crt "$root.part/usr/local/share/ca-certificates/" 2>/dev/null || true
         cp /etc/pip.conf "$root.part/etc/" 2>/dev/null || true
-        # As in container images: the root is thrown away, so nothing needs to reach the disk.
+        # As in container images: the root is temporary, so dpkg need not sync to disk.
         echo force-unsafe-io >"$root.part/etc/dpkg/dpkg.cfg.d/rehearsal"
         mv "$root.part" "$root"
     fi
     echo "$root"
 }
 
-new_root() { # new_root SOURCE-ROOT NAME: a copy of it, ready to run commands in
+new_root() { # new_root SOURCE-ROOT NAME: copies the root and mounts what commands in it need
     say "root $2"
-    cp -ax "$1" "$work/$2" # never what is mounted inside
+    cp -ax "$1" "$work/$2" # -x: without file systems mounted inside
     cp -L /etc/resolv.conf "$work/$2/etc/resolv.conf"
     cp /etc/hosts "$work/$2/etc/hosts"
     mount_at "$work/$2/proc" -t proc proc
@@ -75,7 +75,7 @@ inside() { # inside ROOT WORKDIR ENV-FILE [USER] < commands
     chroot ${4:+--userspec="$4"} "$1" env -i "${settings[@]}" bash -ec "cd '$2'; $(cat)" </dev/null
 }
 
-# --- The Dockerfile's steps --------------------------------------------------------------------------
+# --- The steps of the Dockerfile --------------------------------------------------------------------------
 
 copy_into() { # copy_into ROOT WORKDIR ARGUMENTS: COPY [--from=STAGE] SOURCE... TARGET
     local root=$1 place=$2 from=$tree
@@ -102,7 +102,7 @@ copy_into() { # copy_into ROOT WORKDIR ARGUMENTS: COPY [--from=STAGE] SOURCE... 
 
 rehearse_image() {
     local stage='' place=/ user='' settings=$work/settings started keyword rest mount
-    # Joins continued lines, drops comments.
+    # Drops comments and joins continued lines.
     sed -e '/^[[:space:]]*#/d' "$tree/docker/Dockerfile" | sed -e ':a' -e '/\\$/N; s/\\\n//; ta' >"$work/steps"
     while read -r keyword rest <&3; do
         started=$SECONDS
@@ -152,33 +152,33 @@ rehearse_image() {
     try_runtime "$stage" "$settings" "$user"
 }
 
-# The worker's own embedded broker and the small model answer a prompt from a root that cannot be written.
+# Runs `millrace demo` in a read-only root.
 try_runtime() { # try_runtime ROOT ENV-FILE USER
     local model
     model=$(find "$work/build/src/.deps/model" -name '*.gguf')
     mount_at "$1/model" -o bind,ro "$(dirname "$model")"
     mount_at "$1/tmp" -t tmpfs tmpfs
-    mount --rbind "$1" "$1" && mounts+=("$1") # with what is mounted inside
+    mount --rbind "$1" "$1" && mounts+=("$1") # rbind: with the mounts inside
     mount -o remount,bind,ro "$1"
     inside "$1" / "$2" "$3:$3" <<<"id -u; ! touch /probe 2>/dev/null; millrace demo --model '/model/$(basename "$model")'"
 }
 
-# --- A newcomer's machine ----------------------------------------------------------------------------
+# --- An empty machine ----------------------------------------------------------------------------
 
-rehearse_make() { # rehearse_make GOAL: cold, then warm
+rehearse_make() { # rehearse_make GOAL: runs it twice, without and with its downloads cached
     new_root "$(pristine "$release")" newcomer
     local root=$work/newcomer started
     : >"$work/settings"
     git clone -q "$tree" "$root/millrace"
     inside "$root" / "$work/settings" <<<'apt-get update -qq; apt-get install -y -qq --no-install-recommends make git >/dev/null 2>&1'
-    for temper in cold warm; do
+    for cache_state in cold warm; do
         started=$SECONDS
         inside "$root" /millrace "$work/settings" <<<"make $1"
-        say "make $1 on an empty $release, $temper: $((SECONDS - started)) s"
+        say "make $1 on an empty $release, $cache_state: $((SECONDS - started)) s"
     done
 }
 
-[ "$(id -u)" = 0 ] || { say "needs root" && exit 2; }
+[ "$(id -u)" = 0 ] || { say "must run as root" && exit 2; }
 case $what in
 image) rehearse_image ;;
 demo | test) rehearse_make "$what" ;;

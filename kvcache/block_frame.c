@@ -4,19 +4,19 @@
 
 #include <stdlib.h>
 #include <string.h>
-#define XXH_STATIC_LINKING_ONLY /* for the size of a state */
+#define XXH_STATIC_LINKING_ONLY /* declares the hash state, so that it can be on the stack */
 #include <xxhash.h>
 
-#include <xxh_x86dispatch.h> /* the widest loops that the CPU has */
+#include <xxh_x86dispatch.h> /* chooses the widest vector code at run time */
 
 #define DIGEST_AT    48u
 #define NONCE_AT     36u
 #define DIGEST_BYTES 16u
 #define STRING_BYTES ((size_t)10)       /* the server's string header of 9 bytes and the NUL */
-#define SLICE_COST   ((size_t)64 << 10) /* a slice more must save this much memory */
-#define ANYWHERE     ((size_t)64 << 10) /* grid of cuts where layers do not matter */
+#define SLICE_COST   ((size_t)64 << 10) /* one more slice must save this much memory */
+#define ANYWHERE     ((size_t)64 << 10) /* slice sizes tried when layers do not matter */
 
-_Static_assert(DIGEST_BYTES == MR_AES_TAG_BYTES, "a tag takes the digest's place");
+_Static_assert(DIGEST_BYTES == MR_AES_TAG_BYTES, "tag and digest have the same size");
 _Static_assert(sizeof(XXH128_canonical_t) == DIGEST_BYTES, "XXH3-128");
 
 /* ---- slices ---- */
@@ -41,7 +41,7 @@ struct mr_slices mr_slices_of(size_t length, size_t layer_bytes)
 {
     MR_ASSERT(length > 0);
     size_t unit = layer_bytes ? layer_bytes : ANYWHERE;
-    if (unit > MR_SLICE_BYTES_MAX) unit = ANYWHERE; /* one layer does not fit: cut inside it */
+    if (unit > MR_SLICE_BYTES_MAX) unit = ANYWHERE; /* one layer is too large for a slice */
     size_t best = length, least = SIZE_MAX;
     for (size_t slice = unit; slice < length + unit && slice <= MR_SLICE_BYTES_MAX; slice += unit) {
         size_t memory = memory_of(length, slice < length ? slice : length);
@@ -68,12 +68,22 @@ enum mr_status mr_frame_keys_add(struct mr_frame_keys *keys, uint32_t id,
     if (keys->count == MR_FRAME_KEYS_MAX)
         return mr_fail(err, MR_BAD_CONFIG, "more than %zu keys", MR_FRAME_KEYS_MAX);
     for (size_t i = 0; i < keys->count; i++)
-        if (keys->ids[i] == id) return mr_fail(err, MR_BAD_CONFIG, "key id %u is there twice", id);
+        if (keys->ids[i] == id) return mr_fail(err, MR_BAD_CONFIG, "key id %u is used twice", id);
     struct mr_aes_gcm *state = mr_aes_gcm_create(key);
     if (!state) return mr_fail(err, MR_NOMEM, "no memory for a key");
     keys->ids[keys->count] = (uint8_t)id;
     keys->states[keys->count++] = state;
     return MR_OK;
+}
+
+enum mr_status mr_frame_keys_add_all(struct mr_frame_keys *keys,
+                                     const struct mr_frame_secret *secrets, size_t count,
+                                     struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    for (size_t i = 0; i < count && status == MR_OK; i++)
+        status = mr_frame_keys_add(keys, secrets[i].id, secrets[i].key, err);
+    return status;
 }
 
 void mr_frame_keys_clear(struct mr_frame_keys *keys)
@@ -106,7 +116,7 @@ static uint64_t get(const unsigned char *in, size_t bytes)
     return value;
 }
 
-/* Everything but nonce and digest. */
+/* Writes everything but nonce and digest. */
 static void put_frame(const struct mr_frame *frame, uint8_t key_id, unsigned char *header)
 {
     MR_ASSERT(frame->slice < frame->slice_count && frame->slice_count <= UINT16_MAX);
@@ -127,7 +137,7 @@ static void put_frame(const struct mr_frame *frame, uint8_t key_id, unsigned cha
 
 struct mr_frame_digest {
     XXH3_state_t state;
-    size_t seen; /* bytes */
+    size_t seen; /* bytes added so far */
 };
 
 struct mr_frame_digest *mr_frame_digest_create(void)
@@ -204,13 +214,12 @@ void mr_frame_write(const struct mr_frame_order *order, struct mr_frame_keys *ke
 
 const char *mr_verdict_text(enum mr_verdict verdict)
 {
-    static const char *const texts[] = {
-#define X(name, text) text,
-        MR_VERDICT_LIST(X)
+#define X(name, text)                                                                              \
+    if (verdict == MR_VERDICT_##name) return text;
+    MR_VERDICT_LIST(X)
 #undef X
-    };
-    MR_ASSERT((unsigned)verdict < MR_VERDICT_COUNT);
-    return texts[verdict];
+    MR_ASSERT(verdict < MR_VERDICT_COUNT);
+    return "";
 }
 
 enum mr_verdict mr_frame_read(const unsigned char header[MR_FRAME_BYTES],

@@ -1,17 +1,20 @@
-/* block_frame - how an item of the tier (kvcache/tier.h) is written down: cut into slices, each one
- * value with a header of its own, so that a value can be judged without knowing who wrote it.
+/* block_frame - the stored form of an item of the tier (kvcache/tier.h): cut into slices, each one
+ * value in Redis with a header of its own, so that a reader can verify it without knowing its
+ * writer.
  *
  * Header, 64 bytes, little endian:
- *      0  magic "mrkv"        4  version u16       6  codec u8          7  key id u8 (0: not
- * sealed) 8  name [16]: first half of the item's key  24  token count u32  28  slice u16 30  slice
- * count u16    32  payload bytes u32 36  nonce [12]       48  digest [16] The digest is XXH3-128
- * over the header without it and the payload (an accident is noticed), or, where a key is given,
- * the tag of AES-256-GCM over the same (so is an attacker). A value that differs in any field from
- * what the reader expects, a newer or older version included, is not there.
+ *      0  magic "mrkv"     4  version u16        6  codec u8         7  key id u8 (0: not sealed)
+ *      8  name [16]: the first half of the item's key               24  token count u32
+ *     28  slice u16       30  slice count u16   32  payload bytes u32
+ *     36  nonce [12]      48  digest [16]
+ * The digest is XXH3-128 over the header without the digest, and the payload: it detects accidental
+ * damage. With a key it is the tag of AES-256-GCM over the same, which also detects forgery. A
+ * value that differs in any field from what the reader expects, the version included, counts as
+ * absent.
  *
- * Slices: at multiples of a layer, below MR_SLICE_BYTES_MAX, and of such a size that header,
- * payload and the server's own string header come to just under a size class of jemalloc, which has
- * four classes a doubling: a value one byte above a class wastes up to a fifth of its memory.
+ * Slices are cut at multiples of a layer, below MR_SLICE_BYTES_MAX. Their size is chosen so that
+ * header, payload and the server's own string header nearly fill a size class of jemalloc, which
+ * has four classes per doubling: a value one byte above a class wastes up to a fifth of its memory.
  *
  * Threads: any; a set of keys belongs to one thread. Memory: the keys. Errors: only _keys_add. */
 #ifndef MR_KVCACHE_BLOCK_FRAME_H
@@ -29,11 +32,11 @@
 #define MR_FRAME_VERSION    1u
 #define MR_FRAME_NAME_BYTES 16u
 #define MR_FRAME_KEYS_MAX   ((size_t)8)
-/* Measured best of 1 to 8 MiB, and below the 8 MiB from which jemalloc gives memory back at once.
- */
+/* The fastest of 1 to 8 MiB as measured, and below 8 MiB, from where jemalloc returns freed memory
+ * to the system at once. */
 #define MR_SLICE_BYTES_MAX ((size_t)5 << 20)
 
-/* How the KV in a payload is written; its engine's layout is part of the key (fingerprint.h). */
+/* Encoding of the numbers in a payload. Their layout is part of the key (fingerprint.h). */
 enum mr_frame_codec {
     MR_FRAME_EXACT, /* as computed */
     MR_FRAME_INT8
@@ -41,17 +44,17 @@ enum mr_frame_codec {
 
 struct mr_slices {
     uint32_t count;
-    size_t bytes; /* of each but the last, which has the rest */
+    size_t bytes; /* of each but the last, which may be shorter */
 };
 
-/* length at least 1; layer_bytes 0: may be cut anywhere. */
+/* length: at least 1; layer_bytes 0: may be cut anywhere. */
 struct mr_slices mr_slices_of(size_t length, size_t layer_bytes);
 /* Bytes of slice index. */
 size_t mr_slices_length(const struct mr_slices *slices, size_t length, uint32_t index);
-/* What the server's allocator takes for a value of this many bytes. */
+/* Memory that the server's allocator uses for a value of this many bytes. */
 size_t mr_slices_allocated(size_t value_bytes);
 
-/* What a value is said to be. */
+/* The fields of a header. */
 struct mr_frame {
     const unsigned char *key; /* [MR_HASH_BYTES] of the item */
     uint32_t token_count;
@@ -60,24 +63,32 @@ struct mr_frame {
     enum mr_frame_codec codec;
 };
 
-/* Encryption: values are sealed under the first key and opened under the one they name. */
+/* Encryption: values are sealed with the first key, and opened with the key they name. */
 struct mr_frame_keys {
     size_t count;
     uint8_t ids[MR_FRAME_KEYS_MAX];
     struct mr_aes_gcm *states[MR_FRAME_KEYS_MAX];
 };
 
-/* id: 1..255, not there yet. MR_BAD_CONFIG, MR_NOMEM. */
+struct mr_frame_secret {
+    uint32_t id; /* 1..255 */
+    unsigned char key[MR_AES_KEY_BYTES];
+};
+
+/* Adds secrets[count]; each id is new. MR_BAD_CONFIG, MR_NOMEM. */
+enum mr_status mr_frame_keys_add_all(struct mr_frame_keys *keys,
+                                     const struct mr_frame_secret *secrets, size_t count,
+                                     struct mr_error *err);
+/* id: 1..255, not in use. MR_BAD_CONFIG, MR_NOMEM. */
 enum mr_status mr_frame_keys_add(struct mr_frame_keys *keys, uint32_t id,
                                  const unsigned char key[MR_AES_KEY_BYTES], struct mr_error *err);
 void mr_frame_keys_clear(struct mr_frame_keys *keys);
-/* The key's state, owned by keys; NULL: it is not there. */
+/* The key's state, owned by keys; NULL: unknown id. */
 struct mr_aes_gcm *mr_frame_keys_find(const struct mr_frame_keys *keys, uint8_t id);
 
-/* Writes the header of payload. With keys, nonce [MR_AES_NONCE_BYTES] must be new and the sealed
- * payload goes to sealed (same length; may be payload itself); without, nonce and sealed are
- * ignored.
- */
+/* Writes the header of a payload. With keys the payload is sealed into `sealed` (same length; may
+ * be the payload itself), and nonce [MR_AES_NONCE_BYTES] must never have been used before; without
+ * keys both are ignored. */
 struct mr_frame_order {
     struct mr_frame frame;
     const void *payload;
@@ -87,7 +98,7 @@ struct mr_frame_order {
 void mr_frame_write(const struct mr_frame_order *order, struct mr_frame_keys *keys,
                     unsigned char header[MR_FRAME_BYTES]);
 
-/* X(name, what is wrong) */
+/* X(name, text): the results of verifying a value. */
 #define MR_VERDICT_LIST(X)                                                                         \
     X(GOOD, "good")                                                                                \
     X(FOREIGN, "not a block")                                                                      \
@@ -105,18 +116,18 @@ enum mr_verdict {
 
 /* Static text. */
 const char *mr_verdict_text(enum mr_verdict verdict);
-/* The digest of a value that is not sealed, taken piece by piece while the pieces are in a cache.
- */
+/* The digest of a value that is not sealed, computed piece by piece while the pieces are still in
+ * the CPU cache. */
 struct mr_frame_digest;
 struct mr_frame_digest *mr_frame_digest_create(void);         /* NULL: no memory */
 void mr_frame_digest_destroy(struct mr_frame_digest *digest); /* may be NULL */
 void mr_frame_digest_begin(struct mr_frame_digest *digest);
-/* The next bytes: of the header, then of the payload. */
+/* Adds the next bytes of the value: header, then payload. */
 void mr_frame_digest_add(struct mr_frame_digest *digest, const void *bytes, size_t length);
 
-/* Judges header and payload against what is expected; a sealed payload is opened in place. keys may
- * be NULL or empty: then only values that are not sealed are good, else only sealed ones. taken:
- * digest of all of the value's bytes; NULL: it is taken now. */
+/* Verifies header and payload against what is expected, and opens a sealed payload in place. keys
+ * may be NULL or empty: then only values that are not sealed are good, else only sealed ones.
+ * taken: the digest of the whole value; NULL: it is computed now. */
 enum mr_verdict mr_frame_read(const unsigned char header[MR_FRAME_BYTES],
                               const struct mr_frame *expected, void *payload,
                               struct mr_frame_keys *keys, const struct mr_frame_digest *taken);

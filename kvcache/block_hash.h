@@ -1,11 +1,11 @@
-/* block_hash - what a KV block is called, the same in every process that will ever compute it.
+/* block_hash - the keys of KV blocks: equal in every process that computes the same block.
  *
- * The name of block i of a prompt is SHA-256 over tagged, length-framed fields (codec/sha256.h):
+ * The key of block i of a prompt is SHA-256 over tagged, length-framed fields (codec/sha256.h):
  *     h_-1 = H("millrace.kv.root.1": fingerprint, "tenant": name)
  *     h_i  = H("millrace.kv.block.1": h_(i-1), "tokens": u32 LE)
- *     p    = H("millrace.kv.prompt.1": h_-1, "tokens": u32 LE, 256 to a field)
- * No two different inputs give one preimage, and nothing depends on process, order or time (keys
- * that leave out an identity field are how caches of different models get mixed up).
+ *     p    = H("millrace.kv.prompt.1": h_-1, "tokens": u32 LE, 256 per field)
+ * Two different inputs never produce the same hash input, and no key depends on process, order or
+ * time. The fingerprint (fingerprint.h) and the tenant keep models and tenants apart.
  *
  * Threads: a hash state belongs to one thread; mr_block_hash_root() makes its own.
  * Memory, errors: none. */
@@ -24,7 +24,7 @@ void mr_block_hash_root(const unsigned char fingerprint[MR_HASH_BYTES], const ch
 /* h_i from h_(i-1) and at most 256 tokens; parent and key may be the same memory. */
 void mr_block_hash_chain(struct mr_sha256 *hash, const unsigned char parent[MR_HASH_BYTES],
                          const uint32_t *tokens, uint32_t count, unsigned char key[MR_HASH_BYTES]);
-/* Name of a complete prompt within a tenant's root. */
+/* p, the key of a complete prompt under a tenant's root. */
 void mr_block_hash_prompt(struct mr_sha256 *hash, const unsigned char root[MR_HASH_BYTES],
                           const uint32_t *tokens, uint32_t count, unsigned char key[MR_HASH_BYTES]);
 

@@ -1,6 +1,6 @@
-/* Lists over one array of links: FREE blocks as a stack, so that a warm block is used
- * again first, and CACHED blocks as a queue in the order they lost their last reference. A HELD
- * block is on neither. */
+/* Lists over one array of links: FREE blocks form a stack, so that the block freed last, whose
+ * memory is warm, is reused first; CACHED and kept blocks form queues in the order in which they
+ * lost their last reference. A HELD block is in no list. */
 #include "kvcache/block_pool.h"
 
 #include "codec/check.h"
@@ -14,7 +14,7 @@ struct block_node {
     uint32_t references;
     uint8_t state; /* enum block_state */
     bool indexed;
-    uint64_t keep_until_ns; /* 0: not to be kept */
+    uint64_t keep_until_ns; /* 0: not kept */
 };
 
 struct mr_block_pool {
@@ -34,7 +34,7 @@ static void append(struct mr_block_pool *pool, struct mr_index_list *list, mr_bl
     mr_index_list_append(list, pool->links, id);
 }
 
-static void take_out(struct mr_block_pool *pool, struct mr_index_list *list, mr_block_id id)
+static void remove_block(struct mr_block_pool *pool, struct mr_index_list *list, mr_block_id id)
 {
     mr_index_list_remove(list, pool->links, id);
 }
@@ -83,11 +83,11 @@ static struct mr_index_list *list_of(struct mr_block_pool *pool, enum block_stat
     return state == BLOCK_FREE ? &pool->free : state == BLOCK_KEPT ? &pool->kept : &pool->cached;
 }
 
-/* The oldest kept block is as any other from now on, and the newest of these. */
-static void keep_no_longer(struct mr_block_pool *pool)
+/* Turns the oldest kept block into the newest ordinary CACHED one. */
+static void stop_keeping_oldest(struct mr_block_pool *pool)
 {
     mr_block_id id = pool->kept.first;
-    take_out(pool, &pool->kept, id);
+    remove_block(pool, &pool->kept, id);
     pool->nodes[id].state = BLOCK_CACHED;
     pool->nodes[id].keep_until_ns = 0;
     append(pool, &pool->cached, id);
@@ -98,7 +98,7 @@ static void evict_oldest(struct mr_block_pool *pool)
     struct mr_index_list *list = pool->cached.count > 0 ? &pool->cached : &pool->kept;
     mr_block_id id = list->first;
     if (pool->evicted != NULL) pool->evicted(pool->context, id);
-    take_out(pool, list, id);
+    remove_block(pool, list, id);
     pool->nodes[id].indexed = false;
     pool->nodes[id].state = BLOCK_FREE;
     append(pool, &pool->free, id);
@@ -111,7 +111,7 @@ enum mr_status mr_block_pool_take(struct mr_block_pool *pool, uint32_t count, mr
     for (uint32_t i = 0; i < count; i++) {
         if (pool->free.count == 0) evict_oldest(pool);
         mr_block_id id = pool->free.last;
-        take_out(pool, &pool->free, id);
+        remove_block(pool, &pool->free, id);
         pool->nodes[id].state = BLOCK_HELD;
         pool->nodes[id].references = 1;
         pool->nodes[id].keep_until_ns = 0;
@@ -126,7 +126,7 @@ void mr_block_pool_hold(struct mr_block_pool *pool, mr_block_id id)
     struct block_node *node = &pool->nodes[id];
     MR_ASSERT(node->state != BLOCK_FREE);
     if (node->state != BLOCK_HELD) {
-        take_out(pool, list_of(pool, node->state), id);
+        remove_block(pool, list_of(pool, node->state), id);
         node->state = BLOCK_HELD;
     }
     node->references++;
@@ -138,11 +138,12 @@ void mr_block_pool_release(struct mr_block_pool *pool, mr_block_id id)
     struct block_node *node = &pool->nodes[id];
     MR_ASSERT(node->state == BLOCK_HELD && node->references > 0);
     if (--node->references > 0) return;
-    /* Whatever the time: blocks stop being kept in the order of the list, a chain's end first. */
+    /* Kept even if its time has passed: _expire ends that in list order, from the end of a chain.
+     */
     bool kept = pool->kept_max > 0 && node->keep_until_ns > 0;
     node->state = !node->indexed ? BLOCK_FREE : kept ? BLOCK_KEPT : BLOCK_CACHED;
     append(pool, list_of(pool, node->state), id);
-    if (pool->kept.count > pool->kept_max) keep_no_longer(pool);
+    if (pool->kept.count > pool->kept_max) stop_keeping_oldest(pool);
 }
 
 void mr_block_pool_keep(struct mr_block_pool *pool, mr_block_id id, uint64_t until_ns)
@@ -157,7 +158,7 @@ void mr_block_pool_expire(struct mr_block_pool *pool, uint64_t now_ns)
 {
     if (now_ns > pool->now_ns) pool->now_ns = now_ns;
     while (pool->kept.count > 0 && pool->nodes[pool->kept.first].keep_until_ns <= pool->now_ns)
-        keep_no_longer(pool);
+        stop_keeping_oldest(pool);
 }
 
 void mr_block_pool_mark(struct mr_block_pool *pool, mr_block_id id, bool indexed)
@@ -167,7 +168,7 @@ void mr_block_pool_mark(struct mr_block_pool *pool, mr_block_id id, bool indexed
     MR_ASSERT(node->state != BLOCK_FREE);
     node->indexed = indexed;
     if (indexed || node->state == BLOCK_HELD) return;
-    take_out(pool, list_of(pool, node->state), id);
+    remove_block(pool, list_of(pool, node->state), id);
     node->state = BLOCK_FREE;
     append(pool, &pool->free, id);
 }

@@ -7,19 +7,19 @@
 struct mr_block_tables {
     struct mr_block_table *tables; /* [table_count] */
     mr_block_id *blocks;           /* [table_count * blocks_max] */
-    uint32_t *slots;               /* the same */
-    uint32_t *order;               /* [table_count] indices: [0, out_count) are out, the rest not */
-    uint32_t *where;               /* [table_count] place of each index in order */
-    uint32_t table_count, blocks_max, out_count;
+    uint32_t *slots;               /* [table_count * blocks_max] window slots */
+    uint32_t *order;               /* [table_count] indices: the first taken_count are taken */
+    uint32_t *position;            /* [table_count] position of each index in order */
+    uint32_t table_count, blocks_max, taken_count;
 };
 
-static void lay_out(struct mr_block_tables *tables)
+static void init_tables(struct mr_block_tables *tables)
 {
     for (uint32_t i = 0; i < tables->table_count; i++) {
         tables->tables[i].blocks = tables->blocks + (size_t)i * tables->blocks_max;
         tables->tables[i].slots = tables->slots + (size_t)i * tables->blocks_max;
         tables->tables[i].copy_from = MR_BLOCK_NONE;
-        tables->order[i] = tables->where[i] = i;
+        tables->order[i] = tables->position[i] = i;
     }
 }
 
@@ -36,11 +36,11 @@ enum mr_status mr_block_tables_create(struct mr_block_tables **out, uint32_t tab
     tables->blocks = calloc((size_t)table_count * blocks_max, sizeof *tables->blocks);
     tables->slots = calloc((size_t)table_count * blocks_max, sizeof *tables->slots);
     tables->order = calloc(table_count, sizeof *tables->order);
-    tables->where = calloc(table_count, sizeof *tables->where);
+    tables->position = calloc(table_count, sizeof *tables->position);
     if (tables->tables == NULL || tables->blocks == NULL || tables->slots == NULL ||
-        tables->order == NULL || tables->where == NULL)
+        tables->order == NULL || tables->position == NULL)
         goto fail_tables;
-    lay_out(tables);
+    init_tables(tables);
     *out = tables;
     return MR_OK;
 
@@ -54,7 +54,7 @@ fail:
 void mr_block_tables_destroy(struct mr_block_tables *tables)
 {
     if (tables == NULL) return;
-    free(tables->where);
+    free(tables->position);
     free(tables->order);
     free(tables->slots);
     free(tables->blocks);
@@ -64,20 +64,20 @@ void mr_block_tables_destroy(struct mr_block_tables *tables)
 
 struct mr_block_table *mr_block_tables_take(struct mr_block_tables *tables)
 {
-    if (tables->out_count == tables->table_count) return NULL;
-    return &tables->tables[tables->order[tables->out_count++]];
+    if (tables->taken_count == tables->table_count) return NULL;
+    return &tables->tables[tables->order[tables->taken_count++]];
 }
 
 void mr_block_tables_drop(struct mr_block_tables *tables, struct mr_block_table *table)
 {
     uint32_t index = (uint32_t)(table - tables->tables);
-    MR_ASSERT(index < tables->table_count && tables->where[index] < tables->out_count);
+    MR_ASSERT(index < tables->table_count && tables->position[index] < tables->taken_count);
     MR_ASSERT(table->block_count == 0 && table->copy_from == MR_BLOCK_NONE);
-    uint32_t last = tables->order[--tables->out_count];
-    tables->order[tables->where[index]] = last;
-    tables->where[last] = tables->where[index];
-    tables->order[tables->out_count] = index;
-    tables->where[index] = tables->out_count;
+    uint32_t last = tables->order[--tables->taken_count];
+    tables->order[tables->position[index]] = last;
+    tables->position[last] = tables->position[index];
+    tables->order[tables->taken_count] = index;
+    tables->position[index] = tables->taken_count;
 }
 
 uint32_t mr_block_tables_blocks_max(const struct mr_block_tables *tables)
@@ -87,16 +87,16 @@ uint32_t mr_block_tables_blocks_max(const struct mr_block_tables *tables)
 
 const struct mr_block_table *mr_block_tables_at(const struct mr_block_tables *tables, uint32_t i)
 {
-    return i < tables->out_count ? &tables->tables[tables->order[i]] : NULL;
+    return i < tables->taken_count ? &tables->tables[tables->order[i]] : NULL;
 }
 
 void mr_block_tables_check(const struct mr_block_tables *tables)
 {
-    MR_ASSERT(tables->out_count <= tables->table_count);
+    MR_ASSERT(tables->taken_count <= tables->table_count);
     for (uint32_t i = 0; i < tables->table_count; i++) {
         const struct mr_block_table *table = &tables->tables[tables->order[i]];
-        MR_ASSERT(tables->where[tables->order[i]] == i);
+        MR_ASSERT(tables->position[tables->order[i]] == i);
         MR_ASSERT(table->block_count <= tables->blocks_max);
-        MR_ASSERT(i < tables->out_count || table->block_count == 0);
+        MR_ASSERT(i < tables->taken_count || table->block_count == 0);
     }
 }

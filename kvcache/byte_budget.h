@@ -1,8 +1,8 @@
-/* byte_budget - so many bytes a second for each tenant: a bucket of tokens that holds what two
- * seconds bring (Turner, "New directions in communications", 1986). One tenant that floods the
- * store uses up its own budget and nobody else's.
+/* byte_budget - limits the bytes a second that each tenant writes, with one token bucket per tenant
+ * (Turner, "New directions in communications", 1986). A bucket holds at most the bytes of two
+ * seconds. A tenant that floods the store spends its own budget only.
  *
- * Of at most MR_BUDGET_TENANTS_MAX tenants; a further one takes the place of the one seen longest
+ * At most MR_BUDGET_TENANTS_MAX tenants are tracked; a further one replaces the tenant seen longest
  * ago.
  *
  * Owner: one thread, or under its owner's lock. Memory: the struct. Errors: none. Clock: passed in.
@@ -25,7 +25,7 @@ struct mr_byte_budget {
 };
 
 void mr_byte_budget_init(struct mr_byte_budget *budget, uint64_t bytes_per_second);
-/* Takes all of them or, answering false, none. More than two seconds bring is never granted. */
+/* Takes all the bytes, or none (false). More than two seconds' worth is never granted. */
 bool mr_byte_budget_take(struct mr_byte_budget *budget, const char *tenant, uint64_t bytes,
                          uint64_t now_ns);
 

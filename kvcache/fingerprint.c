@@ -1,5 +1,7 @@
 #include "kvcache/fingerprint.h"
 
+#include "codec/sha256.h"
+
 #include <string.h>
 
 static void add_text(struct mr_sha256 *hash, const char *tag, const char *text)

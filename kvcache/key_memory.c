@@ -9,7 +9,7 @@
 
 struct entry {
     unsigned char key[MR_HASH_BYTES];
-    uint64_t until_ns; /* 0: empty */
+    uint64_t expires_ns; /* 0: empty */
 };
 
 struct mr_key_memory {
@@ -45,7 +45,7 @@ void mr_key_memory_destroy(struct mr_key_memory *memory)
     free(memory);
 }
 
-/* A key is a digest: any of its bytes spread well. */
+/* A key is a digest, so any of its bytes are evenly distributed. */
 static struct entry *bucket_of(const struct mr_key_memory *memory, const unsigned char *key)
 {
     uint32_t number;
@@ -57,7 +57,8 @@ static struct entry *find(const struct mr_key_memory *memory, const unsigned cha
 {
     struct entry *bucket = bucket_of(memory, key);
     for (uint32_t i = 0; i < WAYS; i++)
-        if (bucket[i].until_ns && memcmp(bucket[i].key, key, MR_HASH_BYTES) == 0) return &bucket[i];
+        if (bucket[i].expires_ns && memcmp(bucket[i].key, key, MR_HASH_BYTES) == 0)
+            return &bucket[i];
     return NULL;
 }
 
@@ -68,23 +69,23 @@ void mr_key_memory_add(struct mr_key_memory *memory, const unsigned char key[MR_
     if (!entry) {
         entry = bucket;
         for (uint32_t i = 1; i < WAYS; i++)
-            if (bucket[i].until_ns < entry->until_ns) entry = &bucket[i];
+            if (bucket[i].expires_ns < entry->expires_ns) entry = &bucket[i];
         memcpy(entry->key, key, MR_HASH_BYTES);
     }
-    entry->until_ns = now_ns + memory->keep_ns;
+    entry->expires_ns = now_ns + memory->keep_ns;
 }
 
 bool mr_key_memory_has(const struct mr_key_memory *memory, const unsigned char key[MR_HASH_BYTES],
                        uint64_t now_ns)
 {
     const struct entry *entry = find(memory, key);
-    return entry && entry->until_ns > now_ns;
+    return entry && entry->expires_ns > now_ns;
 }
 
 void mr_key_memory_remove(struct mr_key_memory *memory, const unsigned char key[MR_HASH_BYTES])
 {
     struct entry *entry = find(memory, key);
-    if (entry) entry->until_ns = 0;
+    if (entry) entry->expires_ns = 0;
 }
 
 void mr_key_memory_clear(struct mr_key_memory *memory)

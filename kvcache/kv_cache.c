@@ -1,36 +1,63 @@
 #include "kvcache/kv_cache.h"
 
 #include "codec/check.h"
-#include "kvcache/kv_cache_state.h"
+#include "kvcache/prefix_index.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What a walk down the tree found: whole blocks, then a run inside one more. */
+struct mr_kv_cache {
+    struct mr_block_pool *pool;
+    struct mr_prefix_index *index;
+    struct mr_sha256 *hash;
+    struct mr_block_tables *tables;
+    struct mr_kv_window *window; /* NULL: no layer has a sliding window */
+    uint64_t *released_ns;       /* [block_count] when a cached block lost its last reference */
+    uint32_t *recount;           /* [block_count] of references, used by _check only */
+    uint32_t block_count;
+    bool prefix_cache;
+    uint64_t queries_tokens, hit_tokens, copies;
+    uint64_t now_ns; /* latest time the engine passed in */
+};
+
+/* The longest cached prefix: full blocks, then tokens at the start of one more block. */
 struct walk {
     uint32_t block_count;
     struct mr_prefix_hit rest;
-    const unsigned char *key; /* of the last whole block, or the root */
+    const unsigned char *key; /* of the last full block, or the root */
 };
 
-static void forget(void *context, mr_block_id id)
+static void on_evicted(void *context, mr_block_id id)
 {
     struct mr_kv_cache *cache = context;
     mr_prefix_index_remove(cache->index, id);
-    if (cache->window != NULL) mr_window_pool_drop(cache->window, id);
+    mr_kv_window_drop(cache->window, id);
 }
 
-static enum mr_status make_parts(struct mr_kv_cache *cache,
-                                 const struct mr_kv_cache_options *options, struct mr_error *err)
+static enum mr_status create_window(struct mr_kv_cache *cache,
+                                    const struct mr_kv_cache_options *options, struct mr_error *err)
+{
+    struct mr_kv_window_options window = {.slot_count = options->window_slots,
+                                          .window_tokens = options->window_tokens,
+                                          .step_tokens = options->step_tokens,
+                                          .sequence_tokens_max = options->sequence_tokens_max,
+                                          .block_count = options->block_count,
+                                          .pool = cache->pool};
+    if (options->window_slots == 0) return MR_OK;
+    return mr_kv_window_create(&cache->window, &window, err);
+}
+
+static enum mr_status create_parts(struct mr_kv_cache *cache,
+                                   const struct mr_kv_cache_options *options, struct mr_error *err)
 {
     enum mr_status status =
-        mr_block_pool_create(&cache->pool, options->block_count, forget, cache, err);
+        mr_block_pool_create(&cache->pool, options->block_count, on_evicted, cache, err);
     if (status == MR_OK) mr_block_pool_set_kept_max(cache->pool, options->kept_max);
     if (status == MR_OK) status = mr_prefix_index_create(&cache->index, options->block_count, err);
     if (status == MR_OK)
         status = mr_block_tables_create(&cache->tables, options->sequences_max,
-                                        mr_kv_blocks_for(options->sequence_tokens_max), err);
-    if (status == MR_OK) status = mr_kv_window_create(cache, options, err);
+                                        mr_blocks_for(options->sequence_tokens_max), err);
+    if (status == MR_OK) status = create_window(cache, options, err);
     if (status != MR_OK) return status;
     cache->hash = mr_sha256_create();
     cache->released_ns = calloc(options->block_count, sizeof *cache->released_ns);
@@ -49,7 +76,7 @@ enum mr_status mr_kv_cache_create(struct mr_kv_cache **out,
     if (cache == NULL) return mr_fail(err, MR_NOMEM, "no memory for a KV cache");
     cache->block_count = options->block_count;
     cache->prefix_cache = options->prefix_cache;
-    enum mr_status status = make_parts(cache, options, err);
+    enum mr_status status = create_parts(cache, options, err);
     if (status != MR_OK)
         mr_kv_cache_destroy(cache);
     else
@@ -62,7 +89,7 @@ void mr_kv_cache_destroy(struct mr_kv_cache *cache)
     if (cache == NULL) return;
     free(cache->recount);
     free(cache->released_ns);
-    mr_window_pool_destroy(cache->window);
+    mr_kv_window_destroy(cache->window);
     mr_block_tables_destroy(cache->tables);
     mr_sha256_destroy(cache->hash);
     mr_prefix_index_destroy(cache->index);
@@ -113,36 +140,38 @@ struct mr_block_table *mr_block_table_create(struct mr_kv_cache *cache,
     struct mr_block_table *table = mr_block_tables_take(cache->tables);
     if (table == NULL) return NULL;
     table->cache = cache;
-    table->published_tokens = table->asked_tokens = table->matched_tokens = 0;
-    table->window_begin = table->window_end = table->promised_slots = table->usual_slots = 0;
+    table->window = cache->window;
+    table->published_tokens = table->query_tokens = table->matched_tokens = 0;
+    table->window_begin = table->window_end = table->reserved_slots = table->running_slots = 0;
     memcpy(table->root, root, MR_HASH_BYTES);
     memcpy(table->tail, root, MR_HASH_BYTES);
     return table;
 }
 
-static void let_go(struct mr_kv_cache *cache, mr_block_id id)
+static void release_block(struct mr_kv_cache *cache, mr_block_id id)
 {
     cache->released_ns[id] = cache->now_ns;
     mr_block_pool_release(cache->pool, id);
     bool is_free =
         mr_block_pool_references(cache->pool, id) == 0 && !mr_block_pool_is_marked(cache->pool, id);
-    if (is_free && cache->window != NULL) mr_window_pool_drop(cache->window, id);
+    if (is_free) mr_kv_window_drop(cache->window, id);
 }
 
-static void let_go_of_source(struct mr_block_table *table)
+static void release_copy_source(struct mr_block_table *table)
 {
-    if (table->cache->window != NULL) mr_kv_window_spare(table->cache, table->copy_from);
-    let_go(table->cache, table->copy_from);
+    if (table->window != NULL) mr_kv_window_release(table->window, table->copy_from);
+    release_block(table->cache, table->copy_from);
     table->copy_from = MR_BLOCK_NONE;
 }
 
-/* The copy source first: it hangs below blocks of the table and must be evicted before them. */
-static void empty(struct mr_block_table *table)
+/* Releases the copy source first: its parent is a block of the table, which must be evicted later.
+ */
+static void release_all(struct mr_block_table *table)
 {
-    if (table->copy_from != MR_BLOCK_NONE) let_go_of_source(table);
-    mr_kv_window_leave(table);
+    if (table->copy_from != MR_BLOCK_NONE) release_copy_source(table);
+    mr_kv_window_release_all(table);
     while (table->block_count > 0)
-        let_go(table->cache, table->blocks[--table->block_count]);
+        release_block(table->cache, table->blocks[--table->block_count]);
     table->published_tokens = 0;
     memcpy(table->tail, table->root, MR_HASH_BYTES);
 }
@@ -151,10 +180,9 @@ void mr_block_table_clear(struct mr_block_table *table, uint64_t now_ns)
 {
     if (now_ns > table->cache->now_ns) table->cache->now_ns = now_ns;
     mr_block_pool_expire(table->cache->pool, table->cache->now_ns);
-    empty(table);
-    table->asked_tokens = table->matched_tokens = 0;
-    table->cache->promised_slots -= table->promised_slots;
-    table->promised_slots = table->usual_slots = 0;
+    release_all(table);
+    mr_kv_window_unreserve(table);
+    table->query_tokens = table->matched_tokens = 0;
 }
 
 void mr_block_table_destroy(struct mr_block_table *table, uint64_t now_ns)
@@ -166,7 +194,7 @@ void mr_block_table_destroy(struct mr_block_table *table, uint64_t now_ns)
 
 enum mr_status mr_kv_cache_reserve(struct mr_block_table *table, uint32_t token_count)
 {
-    uint32_t wanted = mr_kv_blocks_for(token_count);
+    uint32_t wanted = mr_blocks_for(token_count);
     MR_ASSERT(wanted <= mr_block_tables_blocks_max(table->cache->tables));
     if (wanted <= table->block_count) return MR_OK;
     enum mr_status status = mr_block_pool_take(table->cache->pool, wanted - table->block_count,
@@ -177,35 +205,36 @@ enum mr_status mr_kv_cache_reserve(struct mr_block_table *table, uint32_t token_
 
 /* ---- match ---- */
 
-/* Of what a walk finds, the most that can be gone on from: every block the next token sees has a
- * slot. */
+/* With sliding-window layers, the longest prefix after which the next token can be computed: every
+ * block that token attends to has a slot. */
 struct window_walk {
-    uint32_t gap;     /* blocks [gap, so far) all have one */
-    struct walk best; /* whole blocks only */
+    uint32_t gap;     /* the blocks from here to the last one found all have a slot */
+    struct walk best; /* full blocks only */
 };
 
-static void note_block(const struct mr_kv_cache *cache, const struct walk *found, mr_block_id id,
-                       struct window_walk *seen)
+static void check_slot(const struct mr_kv_cache *cache, const struct walk *found, mr_block_id id,
+                       struct window_walk *usable)
 {
-    if (mr_window_pool_slot(cache->window, id) == MR_SLOT_NONE) seen->gap = found->block_count;
-    if (seen->gap <= mr_kv_first_seen(cache, found->block_count * MR_BLOCK_TOKENS))
-        seen->best = *found;
+    uint32_t end_token = found->block_count * MR_BLOCK_TOKENS;
+    if (!mr_kv_cache_is_complete(cache, id)) usable->gap = found->block_count;
+    if (usable->gap <= mr_kv_window_first_block(cache->window, end_token)) usable->best = *found;
 }
 
 static struct walk shorten(const struct mr_kv_cache *cache, struct walk found,
-                           const struct window_walk *seen)
+                           const struct window_walk *usable)
 {
-    bool usable = seen->best.block_count == found.block_count && found.rest.common_tokens > 0 &&
-                  mr_window_pool_slot(cache->window, found.rest.id) != MR_SLOT_NONE;
-    return usable ? found : seen->best;
+    bool all = usable->best.block_count == found.block_count && found.rest.common_tokens > 0 &&
+               mr_kv_cache_is_complete(cache, found.rest.id);
+    return all ? found : usable->best;
 }
 
-/* Follows tokens[0..limit) from the root; blocks may be NULL. */
+/* The longest cached prefix of tokens[0..limit); its full blocks go to `blocks`, which may be NULL.
+ */
 static struct walk walk(const struct mr_kv_cache *cache, const unsigned char *root,
                         const uint32_t *tokens, uint32_t limit, mr_block_id *blocks)
 {
     struct walk found = {0, {MR_BLOCK_NONE, 0}, root};
-    struct window_walk seen = {.best = found};
+    struct window_walk usable = {.best = found};
     for (uint32_t done = 0; cache->prefix_cache && done < limit; done += MR_BLOCK_TOKENS) {
         struct mr_prefix_hit hit =
             mr_prefix_index_find(cache->index, found.key, tokens + done, limit - done);
@@ -216,9 +245,9 @@ static struct walk walk(const struct mr_kv_cache *cache, const unsigned char *ro
         if (blocks != NULL) blocks[found.block_count] = hit.id;
         found.block_count++;
         found.key = mr_prefix_index_key(cache->index, hit.id);
-        if (cache->window != NULL) note_block(cache, &found, hit.id, &seen);
+        if (cache->window != NULL) check_slot(cache, &found, hit.id, &usable);
     }
-    return cache->window == NULL ? found : shorten(cache, found, &seen);
+    return cache->window == NULL ? found : shorten(cache, found, &usable);
 }
 
 uint32_t mr_kv_cache_probe(const struct mr_kv_cache *cache, const unsigned char root[MR_HASH_BYTES],
@@ -229,22 +258,19 @@ uint32_t mr_kv_cache_probe(const struct mr_kv_cache *cache, const unsigned char 
     return found.block_count * MR_BLOCK_TOKENS + found.rest.common_tokens;
 }
 
-/* Opens the copy order, if a block for it can be had without losing its source. */
-static void order_copy(struct mr_block_table *table, struct mr_prefix_hit rest,
-                       struct mr_kv_match *match)
+/* Opens a copy order, unless the pool has no block to copy into. */
+static void open_copy_order(struct mr_block_table *table, struct mr_prefix_hit rest,
+                            struct mr_kv_match *match)
 {
     struct mr_block_pool *pool = table->cache->pool;
     if (rest.common_tokens == 0) return;
     mr_block_pool_hold(pool, rest.id);
     mr_block_id to;
     if (mr_block_pool_take(pool, 1, &to) != MR_OK) {
-        let_go(table->cache, rest.id);
+        release_block(table->cache, rest.id);
         return;
     }
-    if (table->cache->window != NULL) {
-        bool there = mr_window_pool_need(table->cache->window, rest.id);
-        MR_ASSERT(there); /* the walk has seen it */
-    }
+    if (table->window != NULL) mr_kv_window_hold(table->window, rest.id);
     table->copy_from = rest.id;
     table->blocks[table->block_count++] = to;
     *match = (struct mr_kv_match){match->token_count + rest.common_tokens, rest.id, to,
@@ -255,8 +281,8 @@ static void match_limit(struct mr_block_table *table, const uint32_t *tokens, ui
                         struct mr_kv_match *match)
 {
     struct mr_kv_cache *cache = table->cache;
-    MR_ASSERT(mr_kv_blocks_for(limit) <= mr_block_tables_blocks_max(cache->tables));
-    empty(table);
+    MR_ASSERT(mr_blocks_for(limit) <= mr_block_tables_blocks_max(cache->tables));
+    release_all(table);
     struct walk found = walk(cache, table->root, tokens, limit, table->blocks);
     for (uint32_t i = 0; i < found.block_count; i++)
         mr_block_pool_hold(cache->pool, table->blocks[i]);
@@ -264,17 +290,17 @@ static void match_limit(struct mr_block_table *table, const uint32_t *tokens, ui
     table->published_tokens = found.block_count * MR_BLOCK_TOKENS;
     memcpy(table->tail, found.key, MR_HASH_BYTES);
     *match = (struct mr_kv_match){table->published_tokens, MR_BLOCK_NONE, MR_BLOCK_NONE, 0};
-    mr_kv_window_need_matched(table);
-    order_copy(table, found.rest, match);
+    mr_kv_window_hold_matched(table);
+    open_copy_order(table, found.rest, match);
 }
 
-/* A repeated match takes the place of the one before it, in the figures too. */
-static void note_match(struct mr_block_table *table, uint32_t asked, uint32_t matched)
+/* A repeated match replaces the previous one in the statistics too. */
+static void count_match(struct mr_block_table *table, uint32_t queried, uint32_t matched)
 {
     struct mr_kv_cache *cache = table->cache;
-    cache->queries_tokens += (uint64_t)asked - table->asked_tokens;
+    cache->queries_tokens += (uint64_t)queried - table->query_tokens;
     cache->hit_tokens += (uint64_t)matched - table->matched_tokens;
-    table->asked_tokens = asked;
+    table->query_tokens = queried;
     table->matched_tokens = matched;
 }
 
@@ -282,7 +308,7 @@ void mr_kv_cache_match(struct mr_block_table *table, const uint32_t *tokens, uin
                        struct mr_kv_match *match)
 {
     match_limit(table, tokens, count > 0 ? count - 1 : 0, match);
-    note_match(table, count, match->token_count);
+    count_match(table, count, match->token_count);
 }
 
 bool mr_kv_cache_match_whole(struct mr_block_table *table, const uint32_t *tokens, uint32_t count,
@@ -290,10 +316,10 @@ bool mr_kv_cache_match_whole(struct mr_block_table *table, const uint32_t *token
 {
     match_limit(table, tokens, count, match);
     if (match->token_count == count) {
-        note_match(table, count, count);
+        count_match(table, count, count);
         return true;
     }
-    empty(table);
+    release_all(table);
     *match = (struct mr_kv_match){0, MR_BLOCK_NONE, MR_BLOCK_NONE, 0};
     return false;
 }
@@ -303,7 +329,7 @@ void mr_kv_cache_copied(struct mr_block_table *table, struct mr_kv_match *match)
     if (match->copy_tokens == 0) return;
     if (table->copy_from != MR_BLOCK_NONE) {
         MR_ASSERT(table->copy_from == match->copy_from);
-        let_go_of_source(table);
+        release_copy_source(table);
         table->cache->copies++;
     }
     match->copy_tokens = 0;
@@ -311,34 +337,34 @@ void mr_kv_cache_copied(struct mr_block_table *table, struct mr_kv_match *match)
 
 /* ---- publish ---- */
 
-static void withdraw(struct mr_kv_cache *cache, mr_block_id id)
+static void remove_from_index(struct mr_kv_cache *cache, mr_block_id id)
 {
     if (mr_prefix_index_tokens(cache->index, id) == 0) return;
     mr_prefix_index_remove(cache->index, id);
-    bool is_free = mr_block_pool_references(cache->pool, id) == 0;
-    if (is_free && cache->window != NULL) mr_window_pool_drop(cache->window, id);
+    if (mr_block_pool_references(cache->pool, id) == 0) mr_kv_window_drop(cache->window, id);
     mr_block_pool_mark(cache->pool, id, false);
 }
 
-/* An unused part-filled entry of which the block published now is a continuation says nothing
- * more. */
-static void drop_shorter(struct mr_kv_cache *cache, struct mr_prefix_hit hit)
+/* Removes an unused part-filled entry whose tokens all begin the block published now: that block
+ * covers them. */
+static void remove_covered(struct mr_kv_cache *cache, struct mr_prefix_hit hit)
 {
     if (hit.id == MR_BLOCK_NONE || mr_block_pool_references(cache->pool, hit.id) > 0) return;
-    if (mr_prefix_index_tokens(cache->index, hit.id) == hit.common_tokens) withdraw(cache, hit.id);
+    if (mr_prefix_index_tokens(cache->index, hit.id) == hit.common_tokens)
+        remove_from_index(cache, hit.id);
 }
 
-/* Puts block i, holding these tokens behind table->tail, into the index, unless another entry
- * already says as much: then returns that one. */
-static mr_block_id enter(struct mr_block_table *table, uint32_t i, const uint32_t *tokens,
-                         uint32_t count, const unsigned char *key)
+/* Puts block i, which holds these tokens after table->tail, into the index. Returns the block that
+ * the index has for these tokens: this one, or an earlier one that covers them all. */
+static mr_block_id insert_block(struct mr_block_table *table, uint32_t i, const uint32_t *tokens,
+                                uint32_t count, const unsigned char *key)
 {
     struct mr_kv_cache *cache = table->cache;
     mr_block_id id = table->blocks[i];
-    withdraw(cache, id);
+    remove_from_index(cache, id);
     struct mr_prefix_hit hit = mr_prefix_index_find(cache->index, table->tail, tokens, count);
     if (hit.common_tokens == count) return hit.id;
-    drop_shorter(cache, hit);
+    remove_covered(cache, hit);
     struct mr_prefix_entry entry = {i > 0 ? table->blocks[i - 1] : MR_BLOCK_NONE, table->tail, key,
                                     tokens, count};
     mr_prefix_index_insert(cache->index, id, &entry);
@@ -351,11 +377,11 @@ static void publish_full(struct mr_block_table *table, uint32_t i, const uint32_
     struct mr_kv_cache *cache = table->cache;
     unsigned char key[MR_HASH_BYTES];
     mr_block_hash_chain(cache->hash, table->tail, tokens, MR_BLOCK_TOKENS, key);
-    mr_block_id id = enter(table, i, tokens, MR_BLOCK_TOKENS, key);
+    mr_block_id id = insert_block(table, i, tokens, MR_BLOCK_TOKENS, key);
     if (id != table->blocks[i]) {
-        mr_kv_window_hand_over(table, i, id);
+        mr_kv_window_replace(table, i, id);
         mr_block_pool_hold(cache->pool, id);
-        let_go(cache, table->blocks[i]);
+        release_block(cache, table->blocks[i]);
         table->blocks[i] = id;
     }
     memcpy(table->tail, key, MR_HASH_BYTES);
@@ -373,7 +399,8 @@ void mr_kv_cache_publish(struct mr_block_table *table, const uint32_t *tokens, u
         table->published_tokens = (i + 1) * MR_BLOCK_TOKENS;
     }
     if (!final || computed == table->published_tokens) return;
-    (void)enter(table, i, tokens + (size_t)i * MR_BLOCK_TOKENS, computed % MR_BLOCK_TOKENS, NULL);
+    (void)insert_block(table, i, tokens + (size_t)i * MR_BLOCK_TOKENS, computed % MR_BLOCK_TOKENS,
+                       NULL);
     table->published_tokens = computed;
 }
 
@@ -383,7 +410,19 @@ void mr_kv_cache_keep(struct mr_block_table *table, uint64_t until_ns)
         mr_block_pool_keep(table->cache->pool, table->blocks[i], until_ns);
 }
 
-/* ---- figures ---- */
+/* ---- window slots ---- */
+
+uint32_t mr_kv_cache_slot(const struct mr_kv_cache *cache, mr_block_id id)
+{
+    return cache->window == NULL ? UINT32_MAX : mr_kv_window_slot(cache->window, id);
+}
+
+bool mr_kv_cache_is_complete(const struct mr_kv_cache *cache, mr_block_id id)
+{
+    return cache->window == NULL || mr_kv_window_slot(cache->window, id) != UINT32_MAX;
+}
+
+/* ---- statistics and checks ---- */
 
 uint32_t mr_kv_cache_available(const struct mr_kv_cache *cache)
 {
@@ -393,6 +432,7 @@ uint32_t mr_kv_cache_available(const struct mr_kv_cache *cache)
 struct mr_kv_cache_stats mr_kv_cache_stats(const struct mr_kv_cache *cache)
 {
     mr_block_id oldest = mr_block_pool_oldest(cache->pool);
+    struct mr_kv_window_stats window = mr_kv_window_stats(cache->window);
     return (struct mr_kv_cache_stats){
         .block_count = cache->block_count,
         .free_count = mr_block_pool_free(cache->pool),
@@ -403,9 +443,9 @@ struct mr_kv_cache_stats mr_kv_cache_stats(const struct mr_kv_cache *cache)
         .hit_tokens = cache->hit_tokens,
         .evictions = mr_block_pool_evictions(cache->pool),
         .copies = cache->copies,
-        .slot_count = cache->window == NULL ? 0 : mr_window_pool_slot_count(cache->window),
-        .slots_free = cache->window == NULL ? 0 : mr_window_pool_free(cache->window),
-        .slots_cached = cache->window == NULL ? 0 : mr_window_pool_cached(cache->window),
+        .slot_count = window.slot_count,
+        .slots_free = window.free_count,
+        .slots_cached = window.cached_count,
         .oldest_cached_ns = oldest == MR_BLOCK_NONE ? 0 : cache->released_ns[oldest],
     };
 }
@@ -425,7 +465,7 @@ static void recount_table(const struct mr_kv_cache *cache, const struct mr_block
 
 void mr_kv_cache_check(const struct mr_kv_cache *cache)
 {
-    mr_kv_window_check(cache);
+    mr_kv_window_check(cache->window, cache->tables);
     mr_block_pool_check(cache->pool);
     mr_prefix_index_check(cache->index);
     mr_block_tables_check(cache->tables);

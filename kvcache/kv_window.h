@@ -1,34 +1,79 @@
-/* kv_window - the part of kv_cache.h for models some of whose layers see the last window_tokens
- * tokens only.
+/* kv_window - KV memory of sliding-window layers: which block has a slot, for which sequence.
  *
- * Their KV lies in slots (window_pool.h), fewer than there are blocks. A table needs slots for the
- * blocks its next rows see and write, which the window caps; what it has left behind it spares, and
- * the slot spared longest ago is used again. A prefix is a hit only if the blocks of its last
- * window still have their slots. _promise sets aside, before a sequence runs, the slots it can need
- * at a time; so _slide, before each of its steps, cannot fail. Without such layers _promise is
- * always true and _slide does nothing.
+ * A sliding-window layer attends to the last window_tokens tokens only. The KV of these layers lies
+ * in slots (window_pool.h), fewer than there are blocks. A sequence holds slots for the blocks that
+ * its next step reads and writes, which the window bounds; it releases the slots of blocks behind
+ * the window, and the pool reuses the slot released longest ago. A cached prefix is a hit only if
+ * the blocks of its last window still have their slots. Before a sequence runs, _reserve sets aside
+ * the most slots it can hold at a time, so that _slide, before each of its steps, cannot fail.
+ * Without sliding-window layers there is no mr_kv_window: table->window is NULL, _reserve returns
+ * true and _slide does nothing.
  *
- * Owner:  engine thread. Memory, errors: none of its own. Accounts: mr_kv_cache_check(). */
+ * Owner:  engine thread. Memory: all in _create. Errors: _create MR_BAD_CONFIG, MR_NOMEM; _reserve
+ *         false. Invariant: the sum of reservations <= slot count, checked by mr_kv_window_check().
+ */
 #ifndef MR_KVCACHE_KV_WINDOW_H
 #define MR_KVCACHE_KV_WINDOW_H
 
-#include "kvcache/block_pool.h"
+#include "kvcache/block_table.h"
 
-struct mr_block_table;
-struct mr_kv_cache;
+struct mr_kv_window;
 
-/* Slots for a sequence of at most token_count tokens are set aside for this table until it is
- * cleared: those of a window and a step; or those of all its blocks, which are about to be loaded,
- * until _slide has left most of them behind. False: not now, nothing changed. */
-bool mr_kv_window_promise(struct mr_block_table *table, uint32_t token_count, bool all);
-/* Before tokens [computed, end) are computed: spares the slots the window has left behind and takes
- * those up to end. The table covers end, and has been promised enough. */
+/* ---- for the engine ---- */
+
+/* Reserves slots for a sequence of at most token_count tokens until its table is cleared: enough to
+ * run (a window and a step), or, with `all`, one for every block, because all are about to be
+ * loaded; _slide returns the surplus when it has passed most of them. False: too few slots are
+ * unreserved now; nothing changed. */
+bool mr_kv_window_reserve(struct mr_block_table *table, uint32_t token_count, bool all);
+/* Call before tokens [computed, end) are computed: releases the slots behind the window and holds
+ * those up to end. The table covers end and has reserved enough slots (asserted). */
 void mr_kv_window_slide(struct mr_block_table *table, uint32_t computed, uint32_t end);
-/* Slot of a block a table holds; UINT32_MAX: it has none, or no layer slides. */
-uint32_t mr_kv_window_slot(const struct mr_kv_cache *cache, mr_block_id id);
-/* No layer's KV of this block is gone. */
-bool mr_kv_window_is_complete(const struct mr_kv_cache *cache, mr_block_id id);
-/* Blocks a step of step_tokens sees and writes at most. */
+/* Most blocks that a step of step_tokens tokens reads and writes. */
 uint32_t mr_kv_window_blocks(uint32_t window_tokens, uint32_t step_tokens);
+
+/* ---- for kv_cache.c ---- */
+
+struct mr_kv_window_options {
+    uint32_t slot_count, window_tokens;
+    uint32_t step_tokens;         /* most tokens of one sequence in one step */
+    uint32_t sequence_tokens_max; /* longest sequence */
+    uint32_t block_count;         /* of the pool */
+    struct mr_block_pool *pool;   /* borrowed: which blocks are indexed */
+};
+
+enum mr_status mr_kv_window_create(struct mr_kv_window **out,
+                                   const struct mr_kv_window_options *options,
+                                   struct mr_error *err);
+/* window may be NULL. */
+void mr_kv_window_destroy(struct mr_kv_window *window);
+
+/* First block that the token at this position attends to. */
+uint32_t mr_kv_window_first_block(const struct mr_kv_window *window, uint32_t position);
+/* The block's slot; UINT32_MAX: it has none. */
+uint32_t mr_kv_window_slot(const struct mr_kv_window *window, mr_block_id id);
+/* Holds the slot of a block that has one, as source of a copy. */
+void mr_kv_window_hold(struct mr_kv_window *window, mr_block_id id);
+void mr_kv_window_release(struct mr_kv_window *window, mr_block_id id);
+/* Frees the slot of a block that is about to be reused, if it has one. window may be NULL. */
+void mr_kv_window_drop(struct mr_kv_window *window, mr_block_id id);
+/* Releases all slots the table holds. */
+void mr_kv_window_release_all(struct mr_block_table *table);
+/* Returns the table's reservation. */
+void mr_kv_window_unreserve(struct mr_block_table *table);
+/* Holds the slots of the matched blocks that the next token attends to; all of them have one. */
+void mr_kv_window_hold_matched(struct mr_block_table *table);
+/* Block i of the table is about to be replaced by another block with the same tokens: moves its
+ * slot there if the other block has none. */
+void mr_kv_window_replace(struct mr_block_table *table, uint32_t i, mr_block_id to);
+
+struct mr_kv_window_stats {
+    uint32_t slot_count, free_count, cached_count; /* the other slots are held */
+};
+/* window may be NULL: all zero. */
+struct mr_kv_window_stats mr_kv_window_stats(const struct mr_kv_window *window);
+/* Asserts that slots, holders and reservations match the taken tables; O(blocks). window may be
+ * NULL. */
+void mr_kv_window_check(const struct mr_kv_window *window, const struct mr_block_tables *tables);
 
 #endif

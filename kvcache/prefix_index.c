@@ -7,8 +7,8 @@
 
 struct index_node {
     mr_block_id left, right; /* treap */
-    uint32_t priority;       /* a fixed scramble of the id: distinct, unrelated to the order */
-    mr_block_id parent;      /* chain */
+    uint32_t priority;       /* a fixed permutation of the id: distinct, independent of the order */
+    mr_block_id parent;      /* the block before this one in the chain */
     uint32_t child_count;
     uint32_t recount;     /* of children, used by _check only */
     uint32_t token_count; /* 0: not in the index */
@@ -23,8 +23,8 @@ struct mr_prefix_index {
     mr_block_id root;
 };
 
-/* A place in the order. */
-struct place {
+/* A position in the sort order. */
+struct position {
     const unsigned char *parent_key;
     const uint32_t *tokens;
     uint32_t token_count;
@@ -78,13 +78,13 @@ static uint32_t *tokens_of(const struct mr_prefix_index *index, mr_block_id id)
     return index->tokens + (size_t)id * MR_BLOCK_TOKENS;
 }
 
-static struct place place_of(const struct mr_prefix_index *index, mr_block_id id)
+static struct position position_of(const struct mr_prefix_index *index, mr_block_id id)
 {
     const struct index_node *node = &index->nodes[id];
-    return (struct place){node->parent_key, tokens_of(index, id), node->token_count};
+    return (struct position){node->parent_key, tokens_of(index, id), node->token_count};
 }
 
-static uint32_t common_run(const struct place *one, const struct place *two)
+static uint32_t common_run(const struct position *one, const struct position *two)
 {
     uint32_t most = one->token_count < two->token_count ? one->token_count : two->token_count;
     uint32_t run = 0;
@@ -93,26 +93,27 @@ static uint32_t common_run(const struct place *one, const struct place *two)
     return run;
 }
 
-/* < 0, 0, > 0 as entry id stands before, at or behind the place. */
-static int compare(const struct mr_prefix_index *index, mr_block_id id, const struct place *place)
+/* < 0, 0, > 0: entry id is before, at or after the position. */
+static int compare(const struct mr_prefix_index *index, mr_block_id id,
+                   const struct position *position)
 {
-    struct place here = place_of(index, id);
-    int order = memcmp(here.parent_key, place->parent_key, MR_HASH_BYTES);
+    struct position here = position_of(index, id);
+    int order = memcmp(here.parent_key, position->parent_key, MR_HASH_BYTES);
     if (order != 0) return order;
-    uint32_t run = common_run(&here, place);
-    if (run < here.token_count && run < place->token_count)
-        return here.tokens[run] < place->tokens[run] ? -1 : 1;
-    if (here.token_count == place->token_count) return 0;
-    return here.token_count < place->token_count ? -1 : 1;
+    uint32_t run = common_run(&here, position);
+    if (run < here.token_count && run < position->token_count)
+        return here.tokens[run] < position->tokens[run] ? -1 : 1;
+    if (here.token_count == position->token_count) return 0;
+    return here.token_count < position->token_count ? -1 : 1;
 }
 
-static void better(const struct mr_prefix_index *index, mr_block_id id, const struct place *place,
-                   struct mr_prefix_hit *best)
+static void keep_better(const struct mr_prefix_index *index, mr_block_id id,
+                        const struct position *position, struct mr_prefix_hit *best)
 {
     if (id == MR_BLOCK_NONE) return;
-    struct place here = place_of(index, id);
-    if (memcmp(here.parent_key, place->parent_key, MR_HASH_BYTES) != 0) return;
-    uint32_t run = common_run(&here, place);
+    struct position here = position_of(index, id);
+    if (memcmp(here.parent_key, position->parent_key, MR_HASH_BYTES) != 0) return;
+    uint32_t run = common_run(&here, position);
     if (run > best->common_tokens) *best = (struct mr_prefix_hit){id, run};
 }
 
@@ -120,29 +121,30 @@ struct mr_prefix_hit mr_prefix_index_find(const struct mr_prefix_index *index,
                                           const unsigned char parent_key[MR_HASH_BYTES],
                                           const uint32_t *tokens, uint32_t count)
 {
-    struct place place = {parent_key, tokens, count < MR_BLOCK_TOKENS ? count : MR_BLOCK_TOKENS};
-    mr_block_id before = MR_BLOCK_NONE, behind = MR_BLOCK_NONE;
+    struct position position = {parent_key, tokens,
+                                count < MR_BLOCK_TOKENS ? count : MR_BLOCK_TOKENS};
+    mr_block_id before = MR_BLOCK_NONE, after = MR_BLOCK_NONE;
     for (mr_block_id id = index->root; id != MR_BLOCK_NONE;) {
-        if (compare(index, id, &place) < 0) {
+        if (compare(index, id, &position) < 0) {
             before = id;
             id = index->nodes[id].right;
         } else {
-            behind = id;
+            after = id;
             id = index->nodes[id].left;
         }
     }
     struct mr_prefix_hit best = {MR_BLOCK_NONE, 0};
-    better(index, behind, &place, &best);
-    better(index, before, &place, &best);
+    keep_better(index, after, &position, &best);
+    keep_better(index, before, &position, &best);
     return best;
 }
 
-/* Cuts a tree at a place: entries before it under *left, the others under *right. */
-static void split(struct mr_prefix_index *index, mr_block_id tree, const struct place *place,
+/* Splits a tree at a position: entries before it go to *left, the others to *right. */
+static void split(struct mr_prefix_index *index, mr_block_id tree, const struct position *position,
                   mr_block_id *left, mr_block_id *right)
 {
     while (tree != MR_BLOCK_NONE) {
-        int order = compare(index, tree, place);
+        int order = compare(index, tree, position);
         MR_ASSERT(order != 0);
         if (order < 0) {
             *left = tree;
@@ -156,7 +158,7 @@ static void split(struct mr_prefix_index *index, mr_block_id tree, const struct 
     *left = *right = MR_BLOCK_NONE;
 }
 
-/* Joins two trees, all of one standing before all of two. */
+/* Joins two trees; every entry of `one` is before every entry of `two`. */
 static mr_block_id merge(struct mr_prefix_index *index, mr_block_id one, mr_block_id two)
 {
     mr_block_id root, *link = &root;
@@ -175,7 +177,7 @@ static mr_block_id merge(struct mr_prefix_index *index, mr_block_id one, mr_bloc
     return root;
 }
 
-static void adopt(struct mr_prefix_index *index, const struct mr_prefix_entry *entry)
+static void count_child(struct mr_prefix_index *index, const struct mr_prefix_entry *entry)
 {
     if (entry->parent == MR_BLOCK_NONE) return;
     struct index_node *parent = &index->nodes[entry->parent];
@@ -189,7 +191,7 @@ void mr_prefix_index_insert(struct mr_prefix_index *index, mr_block_id id,
 {
     MR_ASSERT(id < index->block_count && index->nodes[id].token_count == 0);
     MR_ASSERT(entry->token_count > 0 && entry->token_count <= MR_BLOCK_TOKENS);
-    adopt(index, entry);
+    count_child(index, entry);
     struct index_node *node = &index->nodes[id];
     node->parent = entry->parent;
     node->child_count = 0;
@@ -198,14 +200,14 @@ void mr_prefix_index_insert(struct mr_prefix_index *index, mr_block_id id,
     if (entry->token_count == MR_BLOCK_TOKENS) memcpy(node->key, entry->key, MR_HASH_BYTES);
     memcpy(tokens_of(index, id), entry->tokens, entry->token_count * sizeof *entry->tokens);
 
-    struct place place = place_of(index, id);
+    struct position position = position_of(index, id);
     mr_block_id *link = &index->root;
     while (*link != MR_BLOCK_NONE && index->nodes[*link].priority > node->priority) {
-        int order = compare(index, *link, &place);
+        int order = compare(index, *link, &position);
         MR_ASSERT(order != 0);
         link = order < 0 ? &index->nodes[*link].right : &index->nodes[*link].left;
     }
-    split(index, *link, &place, &node->left, &node->right);
+    split(index, *link, &position, &node->left, &node->right);
     *link = id;
     index->count++;
 }
@@ -215,11 +217,11 @@ void mr_prefix_index_remove(struct mr_prefix_index *index, mr_block_id id)
     MR_ASSERT(id < index->block_count);
     struct index_node *node = &index->nodes[id];
     MR_ASSERT(node->token_count > 0 && node->child_count == 0);
-    struct place place = place_of(index, id);
+    struct position position = position_of(index, id);
     mr_block_id *link = &index->root;
     while (*link != id) {
         MR_ASSERT(*link != MR_BLOCK_NONE);
-        bool before = compare(index, *link, &place) < 0;
+        bool before = compare(index, *link, &position) < 0;
         link = before ? &index->nodes[*link].right : &index->nodes[*link].left;
     }
     *link = merge(index, node->left, node->right);
@@ -240,12 +242,7 @@ const unsigned char *mr_prefix_index_key(const struct mr_prefix_index *index, mr
     return index->nodes[id].key;
 }
 
-uint32_t mr_prefix_index_count(const struct mr_prefix_index *index)
-{
-    return index->count;
-}
-
-/* Walks a tree in order; *previous is the entry before it. Returns how many entries it has. */
+/* Asserts the order of a tree; *previous is the last entry before it. Returns its entry count. */
 static uint32_t check_tree(const struct mr_prefix_index *index, mr_block_id id,
                            mr_block_id *previous)
 {
@@ -255,8 +252,8 @@ static uint32_t check_tree(const struct mr_prefix_index *index, mr_block_id id,
     MR_ASSERT(node->left == MR_BLOCK_NONE || index->nodes[node->left].priority < node->priority);
     MR_ASSERT(node->right == MR_BLOCK_NONE || index->nodes[node->right].priority < node->priority);
     uint32_t left = check_tree(index, node->left, previous);
-    struct place place = place_of(index, id);
-    MR_ASSERT(*previous == MR_BLOCK_NONE || compare(index, *previous, &place) < 0);
+    struct position position = position_of(index, id);
+    MR_ASSERT(*previous == MR_BLOCK_NONE || compare(index, *previous, &position) < 0);
     *previous = id;
     return left + 1 + check_tree(index, node->right, previous);
 }

@@ -1,24 +1,23 @@
-/* tier - a slower, larger store of KV behind the local pool (Redis, R1 to R4), as the table of
- * calls the engine makes on it. A NULL table means there is none.
+/* tier - the interface to a slower, larger store of KV behind the local pool (Redis, R1 to R4): the
+ * table of calls that the engine makes. A NULL table means that there is no such store.
  *
- * An item is one thing kept under one key: the KV of a full block under its chain key, a piece of a
- * part-filled one under the chain key of the tokens it ends, or what a complete prompt needs beyond
- * these (logits, KV; in a form of the engine's own) under its prompt key (block_hash.h).
- * Both sides know an item's exact length beforehand; what is stored under the key with another
- * length, other tokens or bytes that do not verify is not there.
+ * An item is the value of one key: the KV of a full block under its chain key, a piece (the first
+ * tokens of a block) under the chain key of its last token, or the rest of a complete prompt's
+ * state (logits, KV; in the engine's own form) under its prompt key (block_hash.h). Both sides know
+ * an item's exact length beforehand. A stored value of another length, with other tokens or with
+ * bytes that do not verify counts as absent.
  *
- * Every call returns at once. Work is asked for under a ticket; an accepted ticket gets exactly one
- * final answer through poll, failures and time-outs included. What a tier says it has may be gone
- * when it is loaded: then its item is reported as not there, which is no error, and the engine
- * computes it. Bytes are verified before their item is reported as there; else they may hold
- * anything.
+ * Every call returns at once. Each request carries a ticket; an accepted one gets exactly one final
+ * answer through poll, also after a failure or timeout. An item found by a lookup may be absent
+ * when it is loaded: that is no error, and the engine computes the item. Bytes are verified before
+ * their item is reported as loaded; the bytes of an item reported as absent may hold anything.
  *
- * Threads: all calls from the engine thread; the tier has threads of its own behind mailboxes, and
- *          wakes the engine when poll has something.
- * Memory:  bounded by the tier; at a bound ask, load and store say false, which is not an error.
- *          What item.bytes points at stays the engine's: it leaves it alone until the item is
- *          reported (load) or the final answer (store). Often it is a block of the KV pool itself.
- */
+ * Threads: all calls from the engine thread; the tier has threads of its own, and wakes the engine
+ *          when poll has an answer.
+ * Memory:  bounded by the tier; at a bound lookup, load and store return false, which is no error.
+ *          item.bytes is owned by the engine, often a block of the KV pool. The engine does not
+ *          touch these bytes until the item is reported (load) or the final answer is polled
+ * (store). */
 #ifndef MR_KVCACHE_TIER_H
 #define MR_KVCACHE_TIER_H
 
@@ -28,61 +27,61 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum mr_tier_work { MR_TIER_ASK, MR_TIER_LOAD, MR_TIER_STORE };
+enum mr_tier_work { MR_TIER_LOOKUP, MR_TIER_LOAD, MR_TIER_STORE };
 
 struct mr_tier_item {
     unsigned char key[MR_HASH_BYTES];
-    uint32_t token_count; /* whose KV it holds; kept beside it and compared */
-    void *bytes;          /* load: filled; store: read; ask: ignored */
-    size_t length;        /* of bytes, exactly */
-    size_t layer_bytes;   /* a large item is cut at multiples of this; 0: anywhere */
+    uint32_t token_count; /* tokens whose KV the item holds; stored with it and compared */
+    void *bytes;          /* load: filled; store: read; lookup: ignored */
+    size_t length;        /* exact, in bytes */
+    size_t layer_bytes;   /* a large item is cut into slices at multiples of this; 0: anywhere */
 };
 
 struct mr_tier_request {
     uint64_t ticket;
-    const struct mr_tier_item *items; /* [count] in order of the chain, an entry last; copied */
-    uint32_t count;                   /* at least 1 */
-    const char *tenant;               /* whose write budget a store uses; copied */
+    const struct mr_tier_item
+        *items;         /* [count] in order of the chain, a prompt entry last; copied */
+    uint32_t count;     /* at least 1 */
+    const char *tenant; /* charged for the bytes of a store; copied */
 };
 
 struct mr_tier_answer {
     uint64_t ticket;
     enum mr_tier_work work;
     bool final;
-    uint32_t index; /* not final (load only): nobody touches this item's bytes any more */
-    bool there;     /* and they have arrived and are verified, or will not arrive */
-    uint32_t count; /* final: ask: items there, from the first on without a gap; load: items that
-                       arrived; store: items that are there now */
+    uint32_t index; /* not final (load only): the tier no longer touches this item's bytes */
+    bool loaded;    /* not final: true: the bytes are complete and verified; false: absent */
+    uint32_t count; /* final: lookup: items present, counted from the first up to the first gap;
+                       load: items loaded; store: items that are stored now */
 };
 
-/* What the tier has measured lately, for the decision to load or to compute. */
+/* Recent measurements, for the choice between loading and computing. */
 struct mr_tier_rates {
-    bool up;                 /* false: ask would be refused or answered 0: away, or silent */
+    bool up;                 /* false: not connected or silent; lookups would be refused */
     double bytes_per_second; /* of loads; 0: not known yet */
-    uint64_t round_trip_ns;  /* of a small command; 0: not known yet */
-    uint64_t waiting_bytes;  /* of loads accepted and not yet done */
-    uint64_t heard_ns;       /* when bytes of a load came last, and not only drops of them */
+    uint64_t round_trip_ns;  /* of a lookup; 0: not known yet */
+    uint64_t waiting_bytes;  /* of loads accepted and not finished */
+    uint64_t received_ns;    /* when bytes of a load last arrived at a useful rate */
 };
 
 struct mr_tier {
     void *context;
-    /* Which of these are there? One burst, answered within the tier's look-up deadline. False:
-     * refused, compute them. */
-    bool (*ask)(void *context, const struct mr_tier_request *request);
-    /* Fill the items, the last one first, so that the engine can compute from the front meanwhile.
-     * Each is reported once, before the final answer: when it has arrived, or when it is known that
-     * it will not; one that is missing does not end the load. */
+    /* Which items are present? One burst of commands, answered within the lookup timeout. False:
+     * refused, the engine computes them. */
+    bool (*lookup)(void *context, const struct mr_tier_request *request);
+    /* Fills the items, the last one first, so that the engine can compute from the front meanwhile.
+     * Each item is reported once, before the final answer, as loaded or absent. An absent item does
+     * not end the load. */
     bool (*load)(void *context, const struct mr_tier_request *request);
-    /* Of a load: items below index are not wanted any more. Those that have not arrived are
-     * reported as not there as soon as nobody touches their bytes. No effect on a ticket that is
-     * over. */
+    /* Cancels the items of a load below index: those not loaded yet are reported as absent as soon
+     * as the tier no longer touches their bytes. No effect on a finished ticket. */
     void (*skip)(void *context, uint64_t ticket, uint32_t index);
-    /* Keep items for later. False: dropped (no room, budget spent, breaker open). */
+    /* Stores the items. False: dropped (no room, write budget spent, not connected). */
     bool (*store)(void *context, const struct mr_tier_request *request);
-    /* Next answer, false when there is none now. */
+    /* Next answer; false when there is none now. */
     bool (*poll)(void *context, struct mr_tier_answer *answer);
-    /* The work no longer matters; its final answer still comes, as soon as the bytes are not
-     * touched any more, and nothing else before it. */
+    /* Cancels the request. Only its final answer follows, as soon as the tier no longer touches the
+     * bytes of its items. */
     void (*abandon)(void *context, uint64_t ticket);
     struct mr_tier_rates (*rates)(void *context);
 };

@@ -1,5 +1,5 @@
-/* Slots know their block and blocks their slot; CACHED slots stand in a queue, oldest first, FREE
- * ones in a stack over the same links. */
+/* Each slot has the id of its block, and each block the index of its slot. CACHED slots form a
+ * queue, oldest first, and FREE slots a stack, over the same array of links. */
 #include "kvcache/window_pool.h"
 
 #include "codec/check.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 
 struct window_slot {
-    mr_block_id block; /* MR_BLOCK_NONE: FREE */
-    uint32_t needs;    /* holders; 0 with a block: CACHED */
+    mr_block_id block;   /* MR_BLOCK_NONE: FREE */
+    uint32_t references; /* 0 with a block: CACHED */
 };
 
 struct mr_window_pool {
@@ -19,7 +19,6 @@ struct mr_window_pool {
     uint32_t *slot_of;           /* [block_count] */
     uint32_t slot_count, block_count;
     struct mr_index_list free, cached;
-    uint64_t evictions;
 };
 
 static void append(struct mr_window_pool *pool, struct mr_index_list *list, uint32_t slot)
@@ -27,7 +26,7 @@ static void append(struct mr_window_pool *pool, struct mr_index_list *list, uint
     mr_index_list_append(list, pool->links, slot);
 }
 
-static void take_out(struct mr_window_pool *pool, struct mr_index_list *list, uint32_t slot)
+static void remove_slot(struct mr_window_pool *pool, struct mr_index_list *list, uint32_t slot)
 {
     mr_index_list_remove(list, pool->links, slot);
 }
@@ -87,16 +86,15 @@ static uint32_t take_slot(struct mr_window_pool *pool)
     if (pool->free.count == 0) {
         uint32_t oldest = pool->cached.first;
         if (oldest == MR_SLOT_NONE) return MR_SLOT_NONE;
-        take_out(pool, &pool->cached, oldest);
+        remove_slot(pool, &pool->cached, oldest);
         set_free(pool, oldest);
-        pool->evictions++;
     }
     uint32_t slot = pool->free.last;
-    take_out(pool, &pool->free, slot);
+    remove_slot(pool, &pool->free, slot);
     return slot;
 }
 
-bool mr_window_pool_need(struct mr_window_pool *pool, mr_block_id id)
+bool mr_window_pool_hold(struct mr_window_pool *pool, mr_block_id id)
 {
     uint32_t slot = mr_window_pool_slot(pool, id);
     if (slot == MR_SLOT_NONE) {
@@ -104,19 +102,19 @@ bool mr_window_pool_need(struct mr_window_pool *pool, mr_block_id id)
         if (slot == MR_SLOT_NONE) return false;
         pool->slots[slot].block = id;
         pool->slot_of[id] = slot;
-    } else if (pool->slots[slot].needs == 0) {
-        take_out(pool, &pool->cached, slot);
+    } else if (pool->slots[slot].references == 0) {
+        remove_slot(pool, &pool->cached, slot);
     }
-    pool->slots[slot].needs++;
+    pool->slots[slot].references++;
     return true;
 }
 
-void mr_window_pool_spare(struct mr_window_pool *pool, mr_block_id id, bool of_use)
+void mr_window_pool_release(struct mr_window_pool *pool, mr_block_id id, bool cache)
 {
     uint32_t slot = mr_window_pool_slot(pool, id);
-    MR_ASSERT(slot != MR_SLOT_NONE && pool->slots[slot].needs > 0);
-    if (--pool->slots[slot].needs > 0) return;
-    if (of_use)
+    MR_ASSERT(slot != MR_SLOT_NONE && pool->slots[slot].references > 0);
+    if (--pool->slots[slot].references > 0) return;
+    if (cache)
         append(pool, &pool->cached, slot);
     else
         set_free(pool, slot);
@@ -135,15 +133,15 @@ void mr_window_pool_drop(struct mr_window_pool *pool, mr_block_id id)
 {
     uint32_t slot = mr_window_pool_slot(pool, id);
     if (slot == MR_SLOT_NONE) return;
-    MR_ASSERT(pool->slots[slot].needs == 0);
-    take_out(pool, &pool->cached, slot);
+    MR_ASSERT(pool->slots[slot].references == 0);
+    remove_slot(pool, &pool->cached, slot);
     set_free(pool, slot);
 }
 
-uint32_t mr_window_pool_needs(const struct mr_window_pool *pool, mr_block_id id)
+uint32_t mr_window_pool_references(const struct mr_window_pool *pool, mr_block_id id)
 {
     uint32_t slot = mr_window_pool_slot(pool, id);
-    return slot == MR_SLOT_NONE ? 0 : pool->slots[slot].needs;
+    return slot == MR_SLOT_NONE ? 0 : pool->slots[slot].references;
 }
 
 uint32_t mr_window_pool_slot_count(const struct mr_window_pool *pool)
@@ -161,33 +159,28 @@ uint32_t mr_window_pool_cached(const struct mr_window_pool *pool)
     return pool->cached.count;
 }
 
-uint64_t mr_window_pool_evictions(const struct mr_window_pool *pool)
-{
-    return pool->evictions;
-}
-
 static void check_list(const struct mr_window_pool *pool, const struct mr_index_list *list,
                        bool free)
 {
     mr_index_list_check(list, pool->links);
     for (uint32_t slot = list->first; slot != MR_SLOT_NONE; slot = pool->links[slot].next) {
         const struct window_slot *node = &pool->slots[slot];
-        MR_ASSERT(node->needs == 0 && (node->block == MR_BLOCK_NONE) == free);
+        MR_ASSERT(node->references == 0 && (node->block == MR_BLOCK_NONE) == free);
     }
 }
 
 void mr_window_pool_check(const struct mr_window_pool *pool)
 {
-    uint32_t needed = 0, with_slot = 0;
+    uint32_t held = 0, with_slot = 0;
     for (uint32_t slot = 0; slot < pool->slot_count; slot++) {
         const struct window_slot *node = &pool->slots[slot];
         MR_ASSERT(node->block == MR_BLOCK_NONE || pool->slot_of[node->block] == slot);
-        needed += node->needs > 0;
+        held += node->references > 0;
     }
     for (mr_block_id id = 0; id < pool->block_count; id++)
         with_slot += pool->slot_of[id] != MR_SLOT_NONE;
     check_list(pool, &pool->free, true);
     check_list(pool, &pool->cached, false);
     MR_ASSERT(with_slot + pool->free.count == pool->slot_count);
-    MR_ASSERT(pool->free.count + pool->cached.count + needed == pool->slot_count);
+    MR_ASSERT(pool->free.count + pool->cached.count + held == pool->slot_count);
 }

@@ -1,13 +1,14 @@
-/* window_pool - which memory of the sliding-window layers belongs to which KV block. Metadata only.
+/* window_pool - which memory slot of the sliding-window layers belongs to which KV block. Metadata
+ * only: no tensors.
  *
- * Layers that see the last W tokens only need the KV of few blocks of a sequence, so theirs lies in
- * slots of their own, fewer than there are blocks. A block may have a slot or not. A slot is FREE,
- * NEEDED (by so many holders) or CACHED: nobody needs it now, and a prefix that ends near it may
- * again; a taker that finds none free gets the CACHED slot let go longest ago, and its block goes
- * on without one. free + cached + needed == slot_count always.
+ * Layers that attend to the last W tokens only need the KV of few blocks of a sequence. Their KV
+ * lies in slots of its own, fewer than there are blocks, so a block may have a slot or none. A slot
+ * is FREE, HELD (references > 0) or CACHED (unreferenced, but its block may be found again). When
+ * no slot is FREE, _hold takes the CACHED slot that was released longest ago away from its block.
  *
- * Owner:  engine thread. Memory: all of it in _create. Errors: only _create and _need can fail;
- *         everything else asserts. */
+ * Owner:  engine thread. Memory: all of it in _create. Errors: only _create and _hold can fail;
+ *         everything else asserts.
+ * Invariant: free + cached + held == slot_count, checked by mr_window_pool_check(). */
 #ifndef MR_KVCACHE_WINDOW_POOL_H
 #define MR_KVCACHE_WINDOW_POOL_H
 
@@ -28,24 +29,22 @@ void mr_window_pool_destroy(struct mr_window_pool *pool);
 
 /* The block's slot, in [0, slot_count); MR_SLOT_NONE when it has none. */
 uint32_t mr_window_pool_slot(const struct mr_window_pool *pool, mr_block_id id);
-/* One holder more needs the block's slot, which it gets if it has none. False: none is to be had.
- */
-bool mr_window_pool_need(struct mr_window_pool *pool, mr_block_id id);
-/* One holder less; after the last one the slot is CACHED (newest) if it is of use, else FREE. */
-void mr_window_pool_spare(struct mr_window_pool *pool, mr_block_id id, bool of_use);
-/* `to`, which has no slot, gets the one of `from` with all who need it. */
+/* One more reference to the block's slot; a block without a slot gets one. False: every slot is
+ * HELD. */
+bool mr_window_pool_hold(struct mr_window_pool *pool, mr_block_id id);
+/* One reference less; at zero the slot is CACHED (newest) if cache is true, else FREE. */
+void mr_window_pool_release(struct mr_window_pool *pool, mr_block_id id, bool cache);
+/* Moves the slot of `from`, with its references, to `to`, which has none. */
 void mr_window_pool_move(struct mr_window_pool *pool, mr_block_id from, mr_block_id to);
-/* The block is about to be used for something else: its slot, if any, is FREE. Nobody needs it. */
+/* The block is about to be reused: frees its slot, if it has one. The slot is not HELD. */
 void mr_window_pool_drop(struct mr_window_pool *pool, mr_block_id id);
 
-/* How many holders need the block's slot. */
-uint32_t mr_window_pool_needs(const struct mr_window_pool *pool, mr_block_id id);
+/* References to the block's slot; 0 without a slot. */
+uint32_t mr_window_pool_references(const struct mr_window_pool *pool, mr_block_id id);
 uint32_t mr_window_pool_slot_count(const struct mr_window_pool *pool);
 uint32_t mr_window_pool_free(const struct mr_window_pool *pool);
 uint32_t mr_window_pool_cached(const struct mr_window_pool *pool);
-/* Slots taken from a block that might have been found again. */
-uint64_t mr_window_pool_evictions(const struct mr_window_pool *pool);
-/* Asserts lists, counts and the two directions of who has what. */
+/* Asserts lists and counts, and that slots and blocks name each other. */
 void mr_window_pool_check(const struct mr_window_pool *pool);
 
 #endif

@@ -1,13 +1,14 @@
 #!/bin/sh
-# Builds and runs test suites and ends with one line that sums them up.
+# Builds and runs test suites; the last line counts passed and failed tests.
 #
-#   tests/run.sh quick      all but integration and what runs the real model, on the release build
-#   tests/run.sh all        everything: that, the integration tests, and both sanitizers
+#   tests/run.sh quick      release build, without the integration tests and the slow tests of the real model
+#   tests/run.sh all        all tests of the release build, then both sanitizers
 #   tests/run.sh asan       unit tests and simulation under AddressSanitizer and UBSan, KV blocks of 16 tokens
 #   tests/run.sh tsan       the threaded tests under ThreadSanitizer
 #   tests/run.sh coverage   unit tests and simulation built for gcov, with a line count a folder
 #
-# BUILD is the release build folder (build), the others lie beside it; JOBS bounds parallel work.
+# BUILD is the folder of the release build (default: build); the other builds are beside it. JOBS limits
+# parallel jobs.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -31,7 +32,7 @@ count() { # count PASSED FAILED
     failed=$((failed + $2))
 }
 
-suite() { # suite NAME FOLDER TARGET CTEST-OPTION...: a target that does not build counts as one failure
+suite() { # suite NAME FOLDER TARGET CTEST-OPTION...: builds and tests; a failed build counts as one failed test
     name=$1
     folder=$2
     target=$3
@@ -60,7 +61,7 @@ release() { # release NAME CTEST-OPTION...
     suite "$name" "$build" all "$@"
 }
 
-# With the smallest blocks, so that a size that is not the default is tested as well.
+# KV blocks of 16 tokens, so that a block size other than the default is tested too.
 configure_asan() { configure "$build-asan" -DMR_SANITIZE=address -DMR_BLOCK_TOKENS=16; }
 configure_tsan() { configure "$build-tsan" -DMR_SANITIZE=thread; }
 
@@ -74,8 +75,8 @@ tsan() {
     suite tsan "$build-tsan" threaded_tests -L threads
 }
 
-# The sanitizers' builds, while the integration tests wait for servers most of the time. A failure shows when the
-# suite builds.
+# Builds for the sanitizers in the background while the integration tests run, which mostly wait for servers.
+# The suite reports a build failure later.
 build_ahead() {
     configure_asan && nice cmake --build "$build-asan" -j 1 --target tests
     configure_tsan && nice cmake --build "$build-tsan" -j 1 --target threaded_tests
@@ -95,7 +96,7 @@ coverage() {
 }
 
 case ${1:-} in
-quick) release quick -j $((2 * jobs)) -LE 'integration|slow' ;; # they wait more than they compute
+quick) release quick -j $((2 * jobs)) -LE 'integration|slow' ;; # tests wait more than they compute
 all)
     docker/deps.sh test || exit 1
     release release -LE integration

@@ -1,4 +1,4 @@
-/* millrace - answers LLM requests that come through Kafka. What it does is in worker/cli/cli.h. */
+/* millrace - answers LLM requests from Kafka topics. worker/cli/cli.h has the commands. */
 #include "worker/cli/cli.h"
 
 #include <signal.h>

@@ -12,13 +12,6 @@ static uint64_t plus(uint64_t left, uint64_t right)
     return left > UINT64_MAX - right ? UINT64_MAX : left + right;
 }
 
-uint64_t mr_memory_kv_bytes_per_token(uint32_t layer_count, uint32_t kv_head_count,
-                                      uint32_t head_dim, uint32_t element_bytes)
-{
-    uint64_t elements = times(times(layer_count, kv_head_count), head_dim);
-    return times(elements, times(2, element_bytes));
-}
-
 uint64_t mr_memory_estimate(const struct mr_memory_geometry *geometry, uint64_t tokens,
                             uint64_t rows)
 {

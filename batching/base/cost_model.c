@@ -6,7 +6,7 @@
 static const double scale[MR_COST_TERMS] = {1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0 / (256.0 * 1024.0)};
 
 #define FORGETTING   0.99
-#define VARIANCE_MAX 2500.0 /* of a coefficient before anything was seen: 50 ms */
+#define VARIANCE_MAX 2500.0 /* of a coefficient before the first step: (50 ms) squared */
 #define NOISE_SHARE  0.05   /* of a step's length */
 #define NOISE_MS     0.05
 #define SPREAD_RATE  0.05
@@ -44,7 +44,8 @@ static double product(const double *left, const double *right)
     return sum;
 }
 
-/* The fit itself may pass through negative values; cutting them there would bias it. */
+/* A coefficient for predictions, cut at zero. The fit itself may pass through negative values;
+ * cutting them there would bias it. */
 static double usable(const struct mr_cost_model *model, uint32_t term)
 {
     return fmax(0.0, model->theta[term]);
@@ -59,7 +60,7 @@ double mr_cost_model_predict(const struct mr_cost_model *model, const struct mr_
     return ms;
 }
 
-/* A residual beyond both what was seen lately and what the fit is unsure of counts only partly. */
+/* Limits a residual that is beyond both the recent ones and the fit's own uncertainty. */
 static double clipped(struct mr_cost_model *model, double residual, double predicted,
                       double variance)
 {

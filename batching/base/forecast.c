@@ -1,6 +1,6 @@
 #include "batching/base/forecast.h"
 
-/* Sum of n steps whose work grows by the same amount each time: n times the work in the middle. */
+/* Time of n steps whose work grows by the same amount each step: n times the middle one. */
 static double steps_ms(const struct mr_cost_model *model, const struct mr_step_work *beside,
                        double steps, struct mr_step_work own)
 {
@@ -24,7 +24,7 @@ double mr_forecast_ms(const struct mr_cost_model *model, const struct mr_forecas
         struct mr_step_work own = {0};
         uint32_t prompt = forecast->computed_tokens + pending;
         mr_step_work_add(&own, 1, prompt + forecast->output_tokens / 2, true);
-        /* The first token comes with the end of the prefill. */
+        /* The last prefill step yields the first token. */
         ms += steps_ms(model, &forecast->beside, forecast->output_tokens - 1.0, own);
     }
     return ms;

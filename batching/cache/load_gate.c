@@ -2,13 +2,13 @@
 
 #include <math.h>
 
-#define MARGIN_SHARE             0.95 /* a load must promise to end within this share of computing */
-#define MARGIN_MEET_SHARE        0.85 /* and one beside which is computed, which it slows down */
+#define MARGIN_SHARE             0.95 /* a load must be predicted to end in this share of computing */
+#define MARGIN_BACK_SHARE        0.85 /* the same for MR_LOAD_BACK, which slows the computing down */
 #define MARGIN_MS                1.0
-#define MEET_SHARE               0.75 /* of loading all of it, or the two are in each other's way */
+#define BACK_SHARE               0.75 /* MR_LOAD_BACK must end in this share of MR_LOAD_ALL */
 #define PATIENCE_ITEMS           2.0
-#define PATIENCE_MS              30.0 /* several connections deliver what comes within 20 at once */
-#define ROUND_TRIP_MS            0.5  /* when it was never measured */
+#define PATIENCE_MS              30.0 /* several connections may deliver 20 ms of items at once */
+#define ROUND_TRIP_MS            0.5  /* before the first measurement */
 #define BYTES_TO_MS(bytes, rate) ((double)(bytes) / (rate)*1e3)
 
 /* Time to compute tokens [from, to) of one sequence alone, chunk by chunk. */
@@ -32,38 +32,39 @@ static double load_ms(const struct mr_load_question *question, uint32_t blocks, 
     return trip + BYTES_TO_MS(bytes, rates->bytes_per_second) + question->import_ms * blocks;
 }
 
-/* First block the front has not finished. */
-static uint32_t front_block(const struct mr_load_question *question)
+/* First block that prefill has not finished. */
+static uint32_t prefill_block(const struct mr_load_question *question)
 {
     return question->computed_tokens / MR_BLOCK_TOKENS;
 }
 
-/* Tokens that need no computing once everything is loaded; without the extra one is left. */
+/* Tokens that have KV once everything is loaded. Without the extra, one token is left to compute.
+ */
 static uint32_t loadable_tokens(const struct mr_load_question *question, bool extra)
 {
-    uint32_t there = question->there_blocks * MR_BLOCK_TOKENS;
+    uint32_t found = question->found_blocks * MR_BLOCK_TOKENS;
     if (extra) return question->extra_tokens;
-    return there < question->known_tokens ? there : question->known_tokens - 1;
+    return found < question->known_tokens ? found : question->known_tokens - 1;
 }
 
-static double meet_ms(const struct mr_load_question *question, uint32_t first, bool extra)
+static double both_ms(const struct mr_load_question *question, uint32_t first, bool extra)
 {
-    double front = compute_ms(question, question->computed_tokens, first * MR_BLOCK_TOKENS);
-    double back = load_ms(question, question->there_blocks - first, extra);
+    double compute = compute_ms(question, question->computed_tokens, first * MR_BLOCK_TOKENS);
+    double load = load_ms(question, question->found_blocks - first, extra);
     uint32_t end = loadable_tokens(question, extra);
-    return fmax(front, back) + compute_ms(question, end, question->known_tokens);
+    return fmax(compute, load) + compute_ms(question, end, question->known_tokens);
 }
 
-/* The best place to meet, with what is behind the blocks or without; there_blocks without one:
- * nowhere. */
-static struct mr_load_answer best_meeting(const struct mr_load_question *question, double *best_ms)
+/* The best block to begin the load at, with the extra or without. first_block == found_blocks
+ * without the extra: nothing to load. */
+static struct mr_load_answer best_begin(const struct mr_load_question *question, double *best_ms)
 {
-    struct mr_load_answer best = {.verdict = MR_LOAD_MEET, .first_block = question->there_blocks};
+    struct mr_load_answer best = {.verdict = MR_LOAD_BACK, .first_block = question->found_blocks};
     *best_ms = INFINITY;
-    uint32_t begin = front_block(question);
+    uint32_t begin = prefill_block(question);
     for (int extra = question->extra_bytes > 0; extra >= 0; extra--)
-        for (uint32_t first = begin; first < question->there_blocks + (uint32_t)extra; first++) {
-            double ms = meet_ms(question, first, extra != 0);
+        for (uint32_t first = begin; first < question->found_blocks + (uint32_t)extra; first++) {
+            double ms = both_ms(question, first, extra != 0);
             if (ms >= *best_ms) continue;
             *best_ms = ms;
             best.first_block = first;
@@ -75,10 +76,10 @@ static struct mr_load_answer best_meeting(const struct mr_load_question *questio
 static struct mr_load_answer load_all(const struct mr_load_question *question,
                                       enum mr_load_verdict verdict)
 {
-    uint32_t front = front_block(question);
+    uint32_t first = prefill_block(question);
     return (struct mr_load_answer){
         .verdict = verdict,
-        .first_block = front < question->there_blocks ? front : question->there_blocks,
+        .first_block = first < question->found_blocks ? first : question->found_blocks,
         .extra = question->extra_bytes > 0,
         .patience_ms = MR_LOAD_TRIAL_MS};
 }
@@ -86,7 +87,7 @@ static struct mr_load_answer load_all(const struct mr_load_question *question,
 static struct mr_load_answer nothing(const struct mr_load_question *question,
                                      enum mr_load_verdict verdict)
 {
-    return (struct mr_load_answer){.verdict = verdict, .first_block = question->there_blocks};
+    return (struct mr_load_answer){.verdict = verdict, .first_block = question->found_blocks};
 }
 
 static struct mr_load_answer slower(const struct mr_load_question *question)
@@ -95,7 +96,7 @@ static struct mr_load_answer slower(const struct mr_load_question *question)
     if (!question->probe) return answer;
     answer.verdict = MR_LOAD_PROBE;
     answer.extra = question->extra_bytes > 0;
-    if (!answer.extra) answer.first_block = question->there_blocks - 1;
+    if (!answer.extra) answer.first_block = question->found_blocks - 1;
     return answer;
 }
 
@@ -116,16 +117,16 @@ struct mr_load_answer mr_load_gate_decide(const struct mr_load_question *questio
 
     double alone_ms = compute_ms(question, question->computed_tokens, question->known_tokens);
     double best_ms;
-    struct mr_load_answer best = best_meeting(question, &best_ms);
+    struct mr_load_answer best = best_begin(question, &best_ms);
     struct mr_load_answer all = load_all(question, MR_LOAD_ALL);
-    double all_ms = meet_ms(question, all.first_block, all.extra);
-    bool alike = best_ms > all_ms * MEET_SHARE;
+    double all_ms = both_ms(question, all.first_block, all.extra);
+    bool alike = best_ms > all_ms * BACK_SHARE;
     if ((question->busy || alike) && all_ms < alone_ms) {
         best = all;
         best_ms = all_ms;
     }
     if (best.first_block == all.first_block) best.verdict = MR_LOAD_ALL;
-    double share = best.verdict == MR_LOAD_MEET ? MARGIN_MEET_SHARE : MARGIN_SHARE;
+    double share = best.verdict == MR_LOAD_BACK ? MARGIN_BACK_SHARE : MARGIN_SHARE;
     if (best_ms > alone_ms * share || best_ms > alone_ms - MARGIN_MS) return slower(question);
     best.patience_ms =
         BYTES_TO_MS(question->rates.waiting_bytes, question->rates.bytes_per_second) +
@@ -142,7 +143,7 @@ bool mr_load_verdict_loads(enum mr_load_verdict verdict)
 const char *mr_load_verdict_name(enum mr_load_verdict verdict)
 {
     static const char *const names[MR_LOAD_VERDICT_COUNT] = {
-        [MR_LOAD_ALL] = "load",    [MR_LOAD_MEET] = "meet",        [MR_LOAD_TRIAL] = "trial",
+        [MR_LOAD_ALL] = "load",    [MR_LOAD_BACK] = "meet",        [MR_LOAD_TRIAL] = "trial",
         [MR_LOAD_PROBE] = "probe", [MR_LOAD_SLOWER] = "recompute", [MR_LOAD_SHORT] = "short",
         [MR_LOAD_DOWN] = "down"};
     return names[verdict];

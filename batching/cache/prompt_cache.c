@@ -1,5 +1,5 @@
-/* A hash table of chains over a fixed array of entries, and a list in order of last access. An
- * entry's row is the one with its own index. */
+/* A chained hash table over a fixed array of entries, and a list in order of last access. Entry i
+ * owns row i. */
 #include "batching/cache/prompt_cache.h"
 
 #include "codec/check.h"
@@ -79,7 +79,7 @@ void mr_prompt_cache_destroy(struct mr_prompt_cache *cache)
     free(cache);
 }
 
-/* The key is a SHA-256: any of its bits will do. */
+/* The key is a SHA-256, so its first bits are a hash. */
 static uint32_t bucket_of(const struct mr_prompt_cache *cache, const unsigned char *key)
 {
     uint32_t bits;
@@ -87,7 +87,7 @@ static uint32_t bucket_of(const struct mr_prompt_cache *cache, const unsigned ch
     return bits & cache->bucket_mask;
 }
 
-static uint32_t look_up(const struct mr_prompt_cache *cache, const unsigned char *key)
+static uint32_t lookup(const struct mr_prompt_cache *cache, const unsigned char *key)
 {
     uint32_t index = cache->buckets[bucket_of(cache, key)];
     while (index != NONE && memcmp(cache->entries[index].key, key, MR_HASH_BYTES) != 0)
@@ -95,21 +95,21 @@ static uint32_t look_up(const struct mr_prompt_cache *cache, const unsigned char
     return index;
 }
 
-static bool is_too_old(const struct mr_prompt_cache *cache, uint32_t index, uint64_t now_ns)
+static bool is_expired(const struct mr_prompt_cache *cache, uint32_t index, uint64_t now_ns)
 {
     uint64_t accessed_ns = cache->entries[index].accessed_ns;
     return cache->options.ttl_ns > 0 && now_ns > accessed_ns &&
            now_ns - accessed_ns >= cache->options.ttl_ns;
 }
 
-/* The newest is the last. */
+/* Appends to the list: the most recently accessed entry is last. */
 static void append(struct mr_prompt_cache *cache, uint32_t index, uint64_t now_ns)
 {
     cache->entries[index].accessed_ns = now_ns;
     mr_index_list_append(&cache->accessed, cache->links, index);
 }
 
-static void forget(struct mr_prompt_cache *cache, uint32_t index)
+static void remove_entry(struct mr_prompt_cache *cache, uint32_t index)
 {
     struct prompt_entry *entry = &cache->entries[index];
     uint32_t *link = &cache->buckets[bucket_of(cache, entry->key)];
@@ -130,9 +130,9 @@ static float *row_of(const struct mr_prompt_cache *cache, uint32_t index)
 const float *mr_prompt_cache_find(struct mr_prompt_cache *cache,
                                   const unsigned char key[MR_HASH_BYTES], uint64_t now_ns)
 {
-    uint32_t index = look_up(cache, key);
-    if (index != NONE && is_too_old(cache, index, now_ns)) {
-        forget(cache, index);
+    uint32_t index = lookup(cache, key);
+    if (index != NONE && is_expired(cache, index, now_ns)) {
+        remove_entry(cache, index);
         cache->stats.expirations++;
         index = NONE;
     }
@@ -150,14 +150,14 @@ const float *mr_prompt_cache_find(struct mr_prompt_cache *cache,
 const float *mr_prompt_cache_peek(const struct mr_prompt_cache *cache,
                                   const unsigned char key[MR_HASH_BYTES], uint64_t now_ns)
 {
-    uint32_t index = look_up(cache, key);
-    return index == NONE || is_too_old(cache, index, now_ns) ? NULL : row_of(cache, index);
+    uint32_t index = lookup(cache, key);
+    return index == NONE || is_expired(cache, index, now_ns) ? NULL : row_of(cache, index);
 }
 
 static uint32_t take_unused(struct mr_prompt_cache *cache)
 {
     if (cache->unused == NONE) {
-        forget(cache, cache->accessed.first);
+        remove_entry(cache, cache->accessed.first);
         cache->stats.evictions++;
     }
     uint32_t index = cache->unused;
@@ -170,7 +170,7 @@ float *mr_prompt_cache_put(struct mr_prompt_cache *cache, const unsigned char ke
 {
     if (cache->options.entries_max == 0) return NULL;
     mr_prompt_cache_expire(cache, now_ns);
-    uint32_t index = look_up(cache, key);
+    uint32_t index = lookup(cache, key);
     if (index != NONE) {
         mr_index_list_remove(&cache->accessed, cache->links, index);
     } else {
@@ -189,14 +189,14 @@ float *mr_prompt_cache_put(struct mr_prompt_cache *cache, const unsigned char ke
 
 void mr_prompt_cache_drop(struct mr_prompt_cache *cache, const unsigned char key[MR_HASH_BYTES])
 {
-    uint32_t index = look_up(cache, key);
-    if (index != NONE) forget(cache, index);
+    uint32_t index = lookup(cache, key);
+    if (index != NONE) remove_entry(cache, index);
 }
 
 void mr_prompt_cache_expire(struct mr_prompt_cache *cache, uint64_t now_ns)
 {
-    while (cache->accessed.count > 0 && is_too_old(cache, cache->accessed.first, now_ns)) {
-        forget(cache, cache->accessed.first);
+    while (cache->accessed.count > 0 && is_expired(cache, cache->accessed.first, now_ns)) {
+        remove_entry(cache, cache->accessed.first);
         cache->stats.expirations++;
     }
 }
@@ -204,7 +204,7 @@ void mr_prompt_cache_expire(struct mr_prompt_cache *cache, uint64_t now_ns)
 uint64_t mr_prompt_cache_accesses(const struct mr_prompt_cache *cache,
                                   const unsigned char key[MR_HASH_BYTES])
 {
-    uint32_t index = look_up(cache, key);
+    uint32_t index = lookup(cache, key);
     return index == NONE ? 0 : cache->entries[index].accesses;
 }
 
@@ -219,7 +219,7 @@ void mr_prompt_cache_check(const struct mr_prompt_cache *cache)
     uint64_t accessed_ns = 0;
     mr_index_list_check(&cache->accessed, cache->links);
     for (uint32_t i = cache->accessed.first; i != NONE; i = cache->links[i].next) {
-        MR_ASSERT(look_up(cache, cache->entries[i].key) == i);
+        MR_ASSERT(lookup(cache, cache->entries[i].key) == i);
         MR_ASSERT(cache->entries[i].accessed_ns >= accessed_ns);
         accessed_ns = cache->entries[i].accessed_ns;
     }

@@ -1,22 +1,21 @@
-/* prompt_cache - the next-token logits of complete prompts, so that a prompt seen before skips the
- * model altogether.
+/* prompt_cache - the next-token logits of complete prompts, so that a repeated prompt needs no
+ * forward.
  *
- * An entry is named by mr_kv_cache_prompt_key() (tenant root and all tokens) and holds one full row
- * of logits in fp32, so sampling from it is exactly sampling after the prompt; each asker samples
- * with parameters of its own. The prompt's KV is not here: it stays in the KV cache, where
- * mr_kv_cache_match_whole() must find all of it, or the entry is of no use this time. How the
- * engine uses the two:
- *     hit:   match_whole true and _find not NULL -> sample from the row, no forward.
+ * An entry is found by mr_kv_cache_prompt_key() (tenant root and all tokens) and holds one full row
+ * of logits in fp32, so sampling from it equals sampling after the prompt; each request samples
+ * with its own parameters. The prompt's KV stays in the KV cache; the entry is used only when
+ * mr_kv_cache_match_whole() finds all of it. How the engine uses the two:
+ *     hit:   _find not NULL and match_whole true -> sample from the row, no forward.
  *     fill:  after the step that finished a prompt -> row = _put, copy its logits there,
  *            mr_kv_cache_publish(.., final) so that the KV of the last part-filled block is found.
  *
- * An entry lives until ttl_ns after its last access or until it is the least recently used one and
- * room is needed.
+ * An entry is removed ttl_ns after its last access, or when it is the least recently used one and
+ * a new entry needs its row.
  *
  * Owner:  engine thread. Memory: all in _create: entries_max rows of vocab_size floats, whose pages
- *         are touched when first used.
+ *         are touched on first use.
  * Errors: _create MR_NOMEM. Costs: O(1) for all calls but _expire. No clock: now_ns is passed in
- *         and does not go back. */
+ *         and never decreases. */
 #ifndef MR_BATCHING_CACHE_PROMPT_CACHE_H
 #define MR_BATCHING_CACHE_PROMPT_CACHE_H
 
@@ -26,7 +25,7 @@
 struct mr_prompt_cache;
 
 struct mr_prompt_cache_options {
-    uint32_t entries_max; /* 0: nothing is ever kept or found */
+    uint32_t entries_max; /* 0: the cache is off */
     uint32_t vocab_size;
     uint64_t ttl_ns; /* counted from the last access; 0: no limit */
 };
@@ -42,27 +41,27 @@ enum mr_status mr_prompt_cache_create(struct mr_prompt_cache **out,
 /* cache may be NULL. */
 void mr_prompt_cache_destroy(struct mr_prompt_cache *cache);
 
-/* The row of that prompt, [vocab_size], valid until the next _put, _drop or _expire; NULL when it
- * is not here or too old. Counts as an access. */
+/* The prompt's row, [vocab_size], valid until the next _put, _drop or _expire; NULL when it is not
+ * cached or expired. Counts as an access. */
 const float *mr_prompt_cache_find(struct mr_prompt_cache *cache,
                                   const unsigned char key[MR_HASH_BYTES], uint64_t now_ns);
-/* The same, without counting as an access. */
+/* The same, not counted as an access. */
 const float *mr_prompt_cache_peek(const struct mr_prompt_cache *cache,
                                   const unsigned char key[MR_HASH_BYTES], uint64_t now_ns);
-/* A row for this prompt, to be filled by the caller before the next call: the one already here, or
- * a new one, for which the least recently used may have to go. NULL when entries_max is 0. */
+/* A row for this prompt that the caller must fill before the next call: the existing one, or a new
+ * one, which may evict the least recently used. NULL when entries_max is 0. */
 float *mr_prompt_cache_put(struct mr_prompt_cache *cache, const unsigned char key[MR_HASH_BYTES],
                            uint64_t now_ns);
-/* Forgets the prompt (its row could not be filled). */
+/* Removes the prompt (its row could not be filled). */
 void mr_prompt_cache_drop(struct mr_prompt_cache *cache, const unsigned char key[MR_HASH_BYTES]);
-/* Forgets what was not accessed for ttl_ns; O(forgotten). */
+/* Removes entries not accessed for ttl_ns; O(removed). */
 void mr_prompt_cache_expire(struct mr_prompt_cache *cache, uint64_t now_ns);
 
-/* Accesses by _find since it came in; 0 when it is not here. */
+/* Accesses by _find since the entry was made; 0 when there is none. */
 uint64_t mr_prompt_cache_accesses(const struct mr_prompt_cache *cache,
                                   const unsigned char key[MR_HASH_BYTES]);
 struct mr_prompt_cache_stats mr_prompt_cache_stats(const struct mr_prompt_cache *cache);
-/* Asserts list, hash and counts; O(entries). */
+/* Asserts list, hash table and counts; O(entries). */
 void mr_prompt_cache_check(const struct mr_prompt_cache *cache);
 
 #endif

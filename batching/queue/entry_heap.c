@@ -20,8 +20,8 @@ void mr_entry_heap_close(struct mr_entry_heap *heap)
     heap->entries = NULL;
 }
 
-/* priority + waited / ageing, compared without knowing the time: of two entries the one of higher
- * priority goes first unless it came so much later that the other's wait makes up for it. */
+/* Compares priority + waited / ageing without knowing the time: the entry of higher priority goes
+ * first, unless it arrived so much later that the other's wait outweighs the difference. */
 static bool goes_before(uint64_t ageing_ns, const struct mr_queue_entry *one,
                         const struct mr_queue_entry *two)
 {

@@ -7,7 +7,7 @@
 void mr_fair_share_init(struct mr_fair_share *share, uint32_t tenant_count, const uint32_t *weights)
 {
     *share = (struct mr_fair_share){.tenant_count = tenant_count > 0 ? tenant_count : 1,
-                                    .left_last = MR_TENANT_NONE};
+                                    .emptied_last = MR_TENANT_NONE};
     MR_ASSERT(share->tenant_count <= MR_TENANTS_MAX);
     for (uint32_t i = 0; i < share->tenant_count; i++) {
         share->weights[i] = weights != NULL ? weights[i] : 1;
@@ -15,11 +15,12 @@ void mr_fair_share_init(struct mr_fair_share *share, uint32_t tenant_count, cons
     }
 }
 
-/* Up to the least of those that wait, or to the last that did. */
+/* Raises the tenant's virtual time to the lowest one of the waiting tenants. When none waits: to
+ * that of the tenant that waited last. */
 static void lift(struct mr_fair_share *share, uint32_t tenant)
 {
     uint32_t least = mr_fair_share_next(share);
-    if (least == MR_TENANT_NONE) least = share->left_last;
+    if (least == MR_TENANT_NONE) least = share->emptied_last;
     if (least == MR_TENANT_NONE) return;
     if (share->virtual_time[tenant] < share->virtual_time[least])
         share->virtual_time[tenant] = share->virtual_time[least];
@@ -41,7 +42,7 @@ void mr_fair_share_return(struct mr_fair_share *share, uint32_t tenant)
 void mr_fair_share_leave(struct mr_fair_share *share, uint32_t tenant)
 {
     MR_ASSERT(tenant < share->tenant_count && share->waiting[tenant] > 0);
-    if (--share->waiting[tenant] == 0) share->left_last = tenant;
+    if (--share->waiting[tenant] == 0) share->emptied_last = tenant;
 }
 
 void mr_fair_share_charge(struct mr_fair_share *share, uint32_t tenant, uint64_t cost)
@@ -77,6 +78,6 @@ void mr_fair_share_divide(const struct mr_fair_share *share, uint32_t count_max,
 bool mr_fair_share_is_behind(const struct mr_fair_share *share, uint32_t one, uint32_t two,
                              uint64_t allowance)
 {
-    uint64_t left_out = allowance * MR_FAIR_SHARE_SCALE / share->weights[one];
-    return share->virtual_time[one] < share->virtual_time[two] + left_out;
+    uint64_t ignored = allowance * MR_FAIR_SHARE_SCALE / share->weights[one];
+    return share->virtual_time[one] < share->virtual_time[two] + ignored;
 }

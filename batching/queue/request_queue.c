@@ -1,9 +1,9 @@
-/* Binary heaps of entry pointers whose entries know their places, one by effective priority for
- * each tenant and one by deadline for all, and a chained hash table by id. One mutex guards all of
- * it; every public function takes it once. */
+/* A heap by effective priority for each tenant, one heap by deadline for all, and a chained hash
+ * table by id. One mutex guards all of them; every public function locks it once. */
 #include "batching/queue/request_queue.h"
 
 #include "batching/queue/entry_heap.h"
+#include "batching/queue/pass_over.h"
 #include "codec/check.h"
 #include "codec/hash.h"
 
@@ -12,10 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#define ASIDE_MAX 64u /* misfits one take looks past */
-
 /* One tenant's waiting requests and its part of the bounds. */
-struct line {
+struct tenant_queue {
     struct mr_entry_heap best;
     uint32_t count_max;
     uint64_t bytes, bytes_max, blocks, blocks_max;
@@ -26,7 +24,7 @@ struct mr_request_queue {
     pthread_cond_t changed;
     struct mr_request_queue_options options;
     struct mr_fair_share share;
-    struct line *lines; /* [share.tenant_count] */
+    struct tenant_queue *tenants; /* [share.tenant_count] */
     struct mr_entry_heap deadlines;
     struct mr_queue_entry **buckets; /* [bucket_mask + 1] */
     uint32_t count, bucket_mask, capacity, waiters;
@@ -51,18 +49,18 @@ static struct mr_queue_entry *find(const struct mr_request_queue *queue, struct 
     return entry;
 }
 
-/* ---- in and out, the mutex held ---- */
+/* ---- insert and extract, under mutex ---- */
 
 static void insert(struct mr_request_queue *queue, struct mr_queue_entry *entry)
 {
     struct mr_queue_entry **bucket = bucket_of(queue, entry->id);
-    struct line *line = &queue->lines[entry->tenant];
+    struct tenant_queue *own = &queue->tenants[entry->tenant];
     entry->hash_next = *bucket;
     *bucket = entry;
-    mr_entry_heap_push(&line->best, entry);
+    mr_entry_heap_push(&own->best, entry);
     if (entry->deadline_ns != 0) mr_entry_heap_push(&queue->deadlines, entry);
-    line->bytes += entry->held_bytes;
-    line->blocks += entry->blocks;
+    own->bytes += entry->held_bytes;
+    own->blocks += entry->blocks;
     queue->count++;
     if (queue->waiters > 0) pthread_cond_signal(&queue->changed);
 }
@@ -75,51 +73,51 @@ static struct mr_queue_entry *extract(struct mr_request_queue *queue, struct mr_
         link = &(*link)->hash_next;
     *link = entry->hash_next;
     entry->hash_next = NULL;
-    struct line *line = &queue->lines[entry->tenant];
-    mr_entry_heap_remove(&line->best, entry);
+    struct tenant_queue *own = &queue->tenants[entry->tenant];
+    mr_entry_heap_remove(&own->best, entry);
     if (entry->deadline_ns != 0) mr_entry_heap_remove(&queue->deadlines, entry);
-    line->bytes -= entry->held_bytes;
-    line->blocks -= entry->blocks;
+    own->bytes -= entry->held_bytes;
+    own->blocks -= entry->blocks;
     queue->count--;
     mr_fair_share_leave(&queue->share, entry->tenant);
     return entry;
 }
 
-static struct mr_queue_entry *top(const struct mr_request_queue *queue)
+static struct mr_queue_entry *first(const struct mr_request_queue *queue)
 {
     uint32_t tenant = mr_fair_share_next(&queue->share);
-    return tenant != MR_TENANT_NONE ? queue->lines[tenant].best.entries[0] : NULL;
+    return tenant != MR_TENANT_NONE ? queue->tenants[tenant].best.entries[0] : NULL;
 }
 
-static void put_in_again(struct mr_request_queue *queue, struct mr_queue_entry *entry)
+static void reinsert(struct mr_request_queue *queue, struct mr_queue_entry *entry)
 {
     mr_fair_share_return(&queue->share, entry->tenant);
     insert(queue, entry);
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
-/* Each tenant's part of the bounds, at least one of each. */
-static bool make_lines(struct mr_request_queue *queue)
+/* Divides the bounds by weight; each tenant may enqueue at least one entry. */
+static bool make_tenants(struct mr_request_queue *queue)
 {
     const struct mr_request_queue_options *options = &queue->options;
     const struct mr_fair_share *share = &queue->share;
     uint64_t all = 0;
     for (uint32_t i = 0; i < share->tenant_count; i++)
         all += share->weights[i];
-    queue->lines = calloc(share->tenant_count, sizeof *queue->lines);
-    if (queue->lines == NULL) return false;
+    queue->tenants = calloc(share->tenant_count, sizeof *queue->tenants);
+    if (queue->tenants == NULL) return false;
     for (uint32_t i = 0; i < share->tenant_count; i++) {
-        struct line *line = &queue->lines[i];
+        struct tenant_queue *own = &queue->tenants[i];
         double part = (double)share->weights[i] / (double)all;
-        line->count_max = (uint32_t)((double)options->count_max * part);
-        if (line->count_max == 0) line->count_max = 1;
-        line->bytes_max =
+        own->count_max = (uint32_t)((double)options->count_max * part);
+        if (own->count_max == 0) own->count_max = 1;
+        own->bytes_max =
             part < 1 ? (uint64_t)((double)options->bytes_max * part) : options->bytes_max;
-        line->blocks_max = (uint64_t)((double)options->blocks_max * part);
-        queue->capacity += line->count_max + MR_QUEUE_RETURNS_MAX;
-        if (!mr_entry_heap_open(&line->best, MR_HEAP_BY_PRIORITY,
-                                line->count_max + MR_QUEUE_RETURNS_MAX, options->ageing_ns))
+        own->blocks_max = (uint64_t)((double)options->blocks_max * part);
+        queue->capacity += own->count_max + MR_QUEUE_RETURNS_MAX;
+        if (!mr_entry_heap_open(&own->best, MR_HEAP_BY_PRIORITY,
+                                own->count_max + MR_QUEUE_RETURNS_MAX, options->ageing_ns))
             return false;
     }
     return true;
@@ -128,7 +126,7 @@ static bool make_lines(struct mr_request_queue *queue)
 static enum mr_status make_tables(struct mr_request_queue *queue)
 {
     uint32_t buckets = 16;
-    if (!make_lines(queue)) return MR_NOMEM;
+    if (!make_tenants(queue)) return MR_NOMEM;
     while (buckets < queue->capacity && buckets < UINT32_MAX / 4)
         buckets *= 2;
     queue->bucket_mask = buckets - 1;
@@ -139,10 +137,10 @@ static enum mr_status make_tables(struct mr_request_queue *queue)
 
 static void free_tables(struct mr_request_queue *queue)
 {
-    for (uint32_t i = 0; queue->lines != NULL && i < queue->share.tenant_count; i++)
-        mr_entry_heap_close(&queue->lines[i].best);
+    for (uint32_t i = 0; queue->tenants != NULL && i < queue->share.tenant_count; i++)
+        mr_entry_heap_close(&queue->tenants[i].best);
     mr_entry_heap_close(&queue->deadlines);
-    free(queue->lines);
+    free(queue->tenants);
     free(queue->buckets);
 }
 
@@ -203,15 +201,15 @@ static void unlock(struct mr_request_queue *queue)
     MR_ASSERT(pthread_mutex_unlock(&queue->mutex) == 0);
 }
 
-/* ---- in ---- */
+/* ---- enqueue ---- */
 
-static bool has_room(const struct line *line, uint64_t bytes, uint64_t blocks)
+static bool has_room(const struct tenant_queue *own, uint64_t bytes, uint64_t blocks)
 {
-    if (line->best.count == 0) return true;
-    bool counts_blocks = line->blocks_max > 0;
-    return line->best.count < line->count_max && bytes <= line->bytes_max &&
-           line->bytes <= line->bytes_max - bytes &&
-           (!counts_blocks || line->blocks + blocks <= line->blocks_max);
+    if (own->best.count == 0) return true;
+    bool counts_blocks = own->blocks_max > 0;
+    return own->best.count < own->count_max && bytes <= own->bytes_max &&
+           own->bytes <= own->bytes_max - bytes &&
+           (!counts_blocks || own->blocks + blocks <= own->blocks_max);
 }
 
 enum mr_status mr_request_queue_enqueue(struct mr_request_queue *queue,
@@ -224,7 +222,7 @@ enum mr_status mr_request_queue_enqueue(struct mr_request_queue *queue,
         status = MR_CLOSED;
     else if (find(queue, entry->id) != NULL)
         status = MR_INVALID_REQUEST;
-    else if (!has_room(&queue->lines[entry->tenant], entry->held_bytes, entry->blocks))
+    else if (!has_room(&queue->tenants[entry->tenant], entry->held_bytes, entry->blocks))
         status = MR_FULL;
     if (status == MR_OK) {
         entry->sequence = ++queue->sequence;
@@ -240,16 +238,16 @@ void mr_request_queue_return(struct mr_request_queue *queue, struct mr_queue_ent
 {
     lock(queue);
     MR_ASSERT(entry->sequence != 0 && find(queue, entry->id) == NULL);
-    put_in_again(queue, entry);
+    reinsert(queue, entry);
     unlock(queue);
 }
 
-/* ---- out ---- */
+/* ---- dequeue ---- */
 
 struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue)
 {
     lock(queue);
-    struct mr_queue_entry *entry = extract(queue, top(queue));
+    struct mr_queue_entry *entry = extract(queue, first(queue));
     unlock(queue);
     return entry;
 }
@@ -257,13 +255,13 @@ struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue)
 struct mr_queue_entry *mr_request_queue_dequeue_of(struct mr_request_queue *queue, uint32_t tenant)
 {
     lock(queue);
-    const struct mr_entry_heap *best = &queue->lines[tenant].best;
+    const struct mr_entry_heap *best = &queue->tenants[tenant].best;
     struct mr_queue_entry *entry = extract(queue, best->count > 0 ? best->entries[0] : NULL);
     unlock(queue);
     return entry;
 }
 
-/* False when the time has passed. */
+/* Under mutex. False: the time has passed. */
 static bool sleep_until(struct mr_request_queue *queue, uint64_t until_ns)
 {
     int result;
@@ -279,8 +277,8 @@ static bool sleep_until(struct mr_request_queue *queue, uint64_t until_ns)
     return result == 0;
 }
 
-/* The mutex held. True when there is an entry. */
-static bool await_entry(struct mr_request_queue *queue, uint64_t until_ns)
+/* Under mutex. True when there is an entry. */
+static bool wait_for_entry(struct mr_request_queue *queue, uint64_t until_ns)
 {
     bool in_time = true;
     for (;;) {
@@ -298,7 +296,8 @@ struct mr_queue_entry *mr_request_queue_dequeue_until(struct mr_request_queue *q
                                                       uint64_t until_ns)
 {
     lock(queue);
-    struct mr_queue_entry *entry = await_entry(queue, until_ns) ? extract(queue, top(queue)) : NULL;
+    struct mr_queue_entry *entry =
+        wait_for_entry(queue, until_ns) ? extract(queue, first(queue)) : NULL;
     unlock(queue);
     return entry;
 }
@@ -306,8 +305,8 @@ struct mr_queue_entry *mr_request_queue_dequeue_until(struct mr_request_queue *q
 bool mr_request_queue_wait(struct mr_request_queue *queue, uint64_t until_ns)
 {
     lock(queue);
-    bool is_there = await_entry(queue, until_ns);
-    /* The signal meant somebody who takes; this call has not. */
+    bool is_there = wait_for_entry(queue, until_ns);
+    /* This call dequeues nothing, so it passes the signal on to a waiter that may. */
     if (is_there && queue->waiters > 0) pthread_cond_signal(&queue->changed);
     unlock(queue);
     return is_there;
@@ -321,36 +320,25 @@ void mr_request_queue_wake(struct mr_request_queue *queue)
     unlock(queue);
 }
 
-/* Puts the misfits back; those that saw a later one taken have been passed over once more. */
-static void put_back(struct mr_request_queue *queue, struct mr_queue_entry **aside,
-                     const uint32_t *taken_before, uint32_t aside_count, uint32_t taken)
-{
-    for (uint32_t i = 0; i < aside_count; i++) {
-        if (taken_before[i] < taken) aside[i]->skipped++;
-        put_in_again(queue, aside[i]);
-    }
-}
-
 uint32_t mr_request_queue_take(struct mr_request_queue *queue, uint32_t count_max,
                                uint64_t bytes_budget, struct mr_queue_entry **out)
 {
-    struct mr_queue_entry *aside[ASIDE_MAX];
-    uint32_t taken_before[ASIDE_MAX], aside_count = 0, taken = 0;
+    struct mr_pass_over walk = {.count = 0};
+    uint32_t taken = 0;
     lock(queue);
-    while (taken < count_max && aside_count < ASIDE_MAX && queue->count > 0) {
-        struct mr_queue_entry *entry = top(queue);
-        bool fits = entry->cost_bytes <= bytes_budget;
-        if (!fits && entry->skipped >= MR_QUEUE_SKIPS_MAX) break;
-        (void)extract(queue, entry);
-        if (fits) {
+    while (taken < count_max && walk.count < MR_PASS_OVER_MAX && queue->count > 0) {
+        struct mr_queue_entry *entry = extract(queue, first(queue));
+        if (entry->cost_bytes <= bytes_budget) {
             bytes_budget -= entry->cost_bytes;
             out[taken++] = entry;
-        } else {
-            taken_before[aside_count] = taken;
-            aside[aside_count++] = entry;
+            mr_pass_over_taken(&walk);
+        } else if (!mr_pass_over_add(&walk, entry, &entry->skipped, MR_QUEUE_SKIPS_MAX)) {
+            break;
         }
     }
-    put_back(queue, aside, taken_before, aside_count, taken);
+    mr_pass_over_age(&walk);
+    for (uint32_t i = 0; i < walk.count; i++)
+        reinsert(queue, walk.passed[i].candidate);
     unlock(queue);
     return taken;
 }
@@ -366,11 +354,11 @@ struct mr_queue_entry *mr_request_queue_remove(struct mr_request_queue *queue, s
 struct mr_queue_entry *mr_request_queue_expired(struct mr_request_queue *queue, uint64_t now_ns)
 {
     lock(queue);
-    struct mr_queue_entry *first = queue->deadlines.count > 0 ? queue->deadlines.entries[0] : NULL;
-    if (first != NULL && first->deadline_ns > now_ns) first = NULL;
-    (void)extract(queue, first);
+    struct mr_queue_entry *due = queue->deadlines.count > 0 ? queue->deadlines.entries[0] : NULL;
+    if (due != NULL && due->deadline_ns > now_ns) due = NULL;
+    (void)extract(queue, due);
     unlock(queue);
-    return first;
+    return due;
 }
 
 struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue)
@@ -378,7 +366,7 @@ struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue)
     struct mr_queue_entry *last = NULL;
     lock(queue);
     for (uint32_t i = 0; last == NULL && i < queue->share.tenant_count; i++) {
-        const struct mr_entry_heap *best = &queue->lines[i].best;
+        const struct mr_entry_heap *best = &queue->tenants[i].best;
         if (best->count > 0) last = best->entries[best->count - 1];
     }
     (void)extract(queue, last);
@@ -386,7 +374,7 @@ struct mr_queue_entry *mr_request_queue_drain(struct mr_request_queue *queue)
     return last;
 }
 
-/* ---- questions ---- */
+/* ---- state ---- */
 
 bool mr_request_queue_contains(struct mr_request_queue *queue, struct mr_text id)
 {
@@ -396,28 +384,12 @@ bool mr_request_queue_contains(struct mr_request_queue *queue, struct mr_text id
     return is_here;
 }
 
-uint64_t mr_request_queue_next_deadline(struct mr_request_queue *queue)
-{
-    lock(queue);
-    uint64_t next = queue->deadlines.count > 0 ? queue->deadlines.entries[0]->deadline_ns : 0;
-    unlock(queue);
-    return next;
-}
-
-bool mr_request_queue_has_room(struct mr_request_queue *queue, uint32_t tenant, uint64_t held_bytes)
-{
-    lock(queue);
-    bool room = !queue->is_closed && has_room(&queue->lines[tenant], held_bytes, 0);
-    unlock(queue);
-    return room;
-}
-
 uint64_t mr_request_queue_room(struct mr_request_queue *queue)
 {
     uint64_t room = 0;
     lock(queue);
     for (uint32_t i = 0; i < queue->share.tenant_count; i++)
-        if (!queue->is_closed && has_room(&queue->lines[i], 1, 1)) room |= (uint64_t)1 << i;
+        if (!queue->is_closed && has_room(&queue->tenants[i], 1, 1)) room |= (uint64_t)1 << i;
     unlock(queue);
     return room;
 }
@@ -465,16 +437,6 @@ uint32_t mr_request_queue_count(struct mr_request_queue *queue)
     return count;
 }
 
-uint64_t mr_request_queue_bytes(struct mr_request_queue *queue)
-{
-    uint64_t bytes = 0;
-    lock(queue);
-    for (uint32_t i = 0; i < queue->share.tenant_count; i++)
-        bytes += queue->lines[i].bytes;
-    unlock(queue);
-    return bytes;
-}
-
 bool mr_request_queue_is_empty(struct mr_request_queue *queue)
 {
     return mr_request_queue_count(queue) == 0;
@@ -488,23 +450,23 @@ void mr_request_queue_close(struct mr_request_queue *queue)
     unlock(queue);
 }
 
-/* Adds what it holds to count and with_deadline. */
-static void check_line(const struct mr_request_queue *queue, uint32_t tenant, uint32_t *count,
-                       uint32_t *with_deadline)
+/* Adds the tenant's entries to count and with_deadline. */
+static void check_tenant(const struct mr_request_queue *queue, uint32_t tenant, uint32_t *count,
+                         uint32_t *with_deadline)
 {
-    const struct line *line = &queue->lines[tenant];
+    const struct tenant_queue *own = &queue->tenants[tenant];
     uint64_t bytes = 0, blocks = 0;
-    mr_entry_heap_check(&line->best);
-    for (uint32_t i = 0; i < line->best.count; i++) {
-        const struct mr_queue_entry *entry = line->best.entries[i];
+    mr_entry_heap_check(&own->best);
+    for (uint32_t i = 0; i < own->best.count; i++) {
+        const struct mr_queue_entry *entry = own->best.entries[i];
         MR_ASSERT(entry->tenant == tenant && find(queue, entry->id) == entry);
         bytes += entry->held_bytes;
         blocks += entry->blocks;
         *with_deadline += entry->deadline_ns != 0;
     }
-    MR_ASSERT(bytes == line->bytes && blocks == line->blocks);
-    MR_ASSERT(line->best.count == queue->share.waiting[tenant]);
-    *count += line->best.count;
+    MR_ASSERT(bytes == own->bytes && blocks == own->blocks);
+    MR_ASSERT(own->best.count == queue->share.waiting[tenant]);
+    *count += own->best.count;
 }
 
 void mr_request_queue_check(struct mr_request_queue *queue)
@@ -513,7 +475,7 @@ void mr_request_queue_check(struct mr_request_queue *queue)
     mr_entry_heap_check(&queue->deadlines);
     uint32_t count = 0, with_deadline = 0, hashed = 0;
     for (uint32_t i = 0; i < queue->share.tenant_count; i++)
-        check_line(queue, i, &count, &with_deadline);
+        check_tenant(queue, i, &count, &with_deadline);
     for (uint32_t i = 0; i <= queue->bucket_mask; i++)
         for (struct mr_queue_entry *entry = queue->buckets[i]; entry; entry = entry->hash_next)
             hashed++;

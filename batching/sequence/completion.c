@@ -1,6 +1,6 @@
-/* The text grows at its end only: [0, text_length) is known, [0, safe_length) can no longer be cut
- * away, [0, emitted_bytes) has been handed out. starts[i] is where token i's text begins, which
- * decides what a cut keeps and what a delta may carry. */
+/* The text grows only at its end: [0, text_length) is known, [0, safe_length) can no longer be cut,
+ * [0, emitted_bytes) has been emitted. Token i's text begins at starts[i]; a cut and a delta use it
+ * to decide which ids they include. */
 #include "batching/sequence/completion.h"
 
 #include "codec/check.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLUSH_BYTES_MAX 12u /* what the detokenizer may write at its end */
+#define FLUSH_BYTES_MAX 12u /* the detokenizer writes at most this at the end */
 
 struct mr_completion {
     struct mr_completion_model model;
@@ -25,7 +25,7 @@ struct mr_completion {
 
     uint32_t *token_ids;          /* [tokens_max] reported, without end tokens */
     uint32_t *starts;             /* [tokens_max] offsets into text */
-    struct mr_logprobs *logprobs; /* [tokens_max], NULL when not asked for */
+    struct mr_logprobs *logprobs; /* [tokens_max]; NULL when not requested */
     struct mr_token_logprob *top; /* [tokens_max * top_width] */
     uint32_t *suppressed;         /* [suppressed_count] end ids and stop tokens */
     uint32_t tokens_max, top_width, suppressed_count;
@@ -36,7 +36,7 @@ struct mr_completion {
     uint32_t stop_token;
 };
 
-/* What the token just pushed did to the text. */
+/* What the pushed token did to the text. */
 struct effect {
     bool is_eos, is_stop_token, is_cut;
     bool is_stopped; /* a stop string was completed */
@@ -142,13 +142,13 @@ static bool is_among(const uint32_t *ids, size_t count, uint32_t id)
     return false;
 }
 
-/* Only a stop string or max_chars can take back what has been produced. */
+/* Only a stop string or max_chars can remove text that was produced already. */
 static bool may_be_cut(const struct mr_completion *completion)
 {
     return completion->matcher != NULL || completion->request->max_chars > 0;
 }
 
-/* Keeps [0, length) of the text and the ids up to the token in which that ends. */
+/* Keeps text[0, length) and the ids up to the token in which the kept text ends. */
 static void cut(struct mr_completion *completion, size_t length, struct effect *effect)
 {
     MR_ASSERT(length >= completion->safe_length && length <= completion->text_length);
@@ -158,8 +158,8 @@ static void cut(struct mr_completion *completion, size_t length, struct effect *
     effect->is_cut = true;
 }
 
-/* Looks for a stop string in text[from, text_length). */
-static void look_for_stop(struct mr_completion *completion, size_t from, struct effect *effect)
+/* Searches text[from, text_length) for a stop string. */
+static void match_stop(struct mr_completion *completion, size_t from, struct effect *effect)
 {
     if (completion->matcher == NULL || completion->pushed <= completion->request->min_tokens)
         return;
@@ -173,7 +173,7 @@ static void look_for_stop(struct mr_completion *completion, size_t from, struct 
     cut(completion, completion->request->include_stop ? end : end - hit.length, effect);
 }
 
-/* Counts the characters of text[from, text_length), and cuts behind the last one allowed. */
+/* Counts the characters of text[from, text_length) and cuts after the last one allowed. */
 static void count_chars(struct mr_completion *completion, size_t from, struct effect *effect)
 {
     uint32_t most = completion->request->max_chars;
@@ -216,15 +216,15 @@ static void append(struct mr_completion *completion, const struct mr_sample *sam
     completion->starts[completion->token_count++] = (uint32_t)from;
     completion->text_length +=
         mr_detokenizer_push(&completion->detokenizer, sample->token_id, completion->text + from);
-    look_for_stop(completion, from, effect);
+    match_stop(completion, from, effect);
     count_chars(completion, from < completion->text_length ? from : completion->text_length,
                 effect);
 }
 
 /* ---- the end ---- */
 
-static enum mr_finish judge(const struct mr_completion *completion, const struct mr_sample *sample,
-                            const struct effect *effect)
+static enum mr_finish finish_reason(const struct mr_completion *completion,
+                                    const struct mr_sample *sample, const struct effect *effect)
 {
     const struct mr_request *request = completion->request;
     if (completion->pushed >= request->max_tokens) return MR_FINISH_LENGTH;
@@ -239,7 +239,7 @@ static enum mr_finish judge(const struct mr_completion *completion, const struct
     return MR_FINISH_NONE;
 }
 
-/* A character that was never finished becomes U+FFFD, where the text has room for one more. */
+/* An incomplete character becomes U+FFFD, if max_chars allows one more character. */
 static void flush(struct mr_completion *completion)
 {
     uint32_t most = completion->request->max_chars;
@@ -255,7 +255,7 @@ static void end(struct mr_completion *completion, enum mr_finish reason, bool is
     completion->reason = reason;
 }
 
-/* Hands out what has become certain since the last delta. */
+/* Emits text and ids that can no longer be cut. */
 static void emit(struct mr_completion *completion, struct mr_completion_delta *delta)
 {
     size_t held = 0;
@@ -295,7 +295,7 @@ enum mr_finish mr_completion_push(struct mr_completion *completion, const struct
     }
     if (!effect.is_eos && !effect.is_stop_token) append(completion, sample, &effect);
     enum mr_finish reason =
-        verdict != MR_FINISH_NONE ? verdict : judge(completion, sample, &effect);
+        verdict != MR_FINISH_NONE ? verdict : finish_reason(completion, sample, &effect);
     if (reason == MR_FINISH_STOP_TOKEN) completion->stop_token = sample->token_id;
     if (reason == MR_FINISH_STOP_STRING) completion->stop_text = effect.stop_text;
     if (reason != MR_FINISH_NONE) end(completion, reason, effect.is_cut);
@@ -310,7 +310,7 @@ void mr_completion_finish(struct mr_completion *completion, enum mr_finish reaso
     emit(completion, delta);
 }
 
-/* What was handed out ends where the next token's text begins. */
+/* The emitted text ends where the text of the next token begins. */
 static bool is_clean(const struct mr_completion *completion)
 {
     uint32_t next = completion->emitted_tokens;
@@ -319,41 +319,31 @@ static bool is_clean(const struct mr_completion *completion)
     return completion->emitted_bytes == begins;
 }
 
-struct mr_rehearsal mr_completion_rehearse(struct mr_completion *completion,
-                                           const struct mr_sample *samples, uint32_t count,
-                                           uint32_t shown)
+struct mr_replay mr_completion_try_replay(struct mr_completion *completion,
+                                          const struct mr_sample *samples, uint32_t count,
+                                          uint32_t shown)
 {
-    struct mr_rehearsal rehearsal = {0};
+    struct mr_replay replay = {0};
     struct mr_completion_delta delta;
     bool text_last = false;
     MR_ASSERT(completion->pushed == 0);
     for (uint32_t i = 0; i < count; i++) {
         if (mr_completion_push(completion, &samples[i], MR_FINISH_NONE, &delta) != MR_FINISH_NONE)
             break;
-        rehearsal.count = i + 1;
+        replay.count = i + 1;
         if (delta.token_count > 0 || delta.text.length > 0) text_last = delta.token_count == 0;
-        if (i < shown && !text_last && is_clean(completion)) rehearsal.clean = i + 1;
+        if (i < shown && !text_last && is_clean(completion)) replay.clean = i + 1;
     }
-    return rehearsal;
+    return replay;
 }
 
-/* ---- questions ---- */
+/* ---- state ---- */
 
 const uint32_t *mr_completion_suppressed(const struct mr_completion *completion, uint32_t *count)
 {
     bool is_early = completion->pushed < completion->request->min_tokens;
     *count = is_early ? completion->suppressed_count : 0;
     return completion->suppressed;
-}
-
-uint32_t mr_completion_tokens(const struct mr_completion *completion)
-{
-    return completion->pushed;
-}
-
-enum mr_finish mr_completion_reason(const struct mr_completion *completion)
-{
-    return completion->reason;
 }
 
 struct mr_choice mr_completion_choice(const struct mr_completion *completion)

@@ -45,8 +45,8 @@ static enum mr_status check_request(const struct mr_job_rules *rules,
     enum mr_status status = check_prompt(rules, request, err);
     if (status != MR_OK) return status;
     if (request->choice_count < 1 || request->choice_count > MR_CHOICES_MAX)
-        return mr_fail(err, MR_INVALID_REQUEST, "n is %u, it can be 1 to %u", request->choice_count,
-                       MR_CHOICES_MAX);
+        return mr_fail(err, MR_INVALID_REQUEST, "n is %u, it must be 1 to %u",
+                       request->choice_count, MR_CHOICES_MAX);
     if (request->max_tokens < 1) return mr_fail(err, MR_INVALID_REQUEST, "max_tokens is 0");
     status = check_ids(sampling->allowed_token_ids, sampling->allowed_token_count,
                        rules->vocab_size, "allowed_token_ids", err);
@@ -59,7 +59,7 @@ static enum mr_status check_request(const struct mr_job_rules *rules,
     return status;
 }
 
-/* A request that gives no temperature asks for the model's own way of sampling. */
+/* A request without a temperature uses the model's default sampling. */
 static void fill_sampling(struct mr_job *job, const struct mr_job_rules *rules)
 {
     struct mr_sampling *sampling = &job->sampling;
@@ -79,7 +79,7 @@ uint64_t mr_job_seed(const struct mr_job *job, uint32_t choice)
     return job->seed + choice * 0x9e3779b97f4a7c15u;
 }
 
-/* One way of writing a bad word, as ids in the request's arena. */
+/* Adds one spelling of a bad word, as ids in the request's arena. */
 static enum mr_status encode_bad_word(struct mr_job *job, const struct mr_tokenizer *tokenizer,
                                       struct mr_tokenizer_scratch *scratch, struct mr_text word,
                                       struct mr_error *err)
@@ -88,7 +88,8 @@ static enum mr_status encode_bad_word(struct mr_job *job, const struct mr_tokeni
     struct mr_id_list list = {.max = word.length + 4};
     list.ids = mr_arena_take_array(arena, list.max, sizeof *list.ids);
     if (list.ids == NULL)
-        return mr_fail(err, MR_INVALID_REQUEST, "bad_words need more memory than a request may");
+        return mr_fail(err, MR_INVALID_REQUEST,
+                       "bad_words need more memory than a request may use");
     enum mr_status status = mr_tokenizer_encode(
         tokenizer, scratch, word, (struct mr_encode_options){false, false}, &list, err);
     if (status != MR_OK || list.count == 0) return status;
@@ -97,7 +98,7 @@ static enum mr_status encode_bad_word(struct mr_job *job, const struct mr_tokeni
     return MR_OK;
 }
 
-/* Each word as it stands, and as it is written after another word: with a space before it. */
+/* Each word has two spellings: as given, and with a space before it, as after another word. */
 static enum mr_status encode_bad_words(struct mr_job *job, const struct mr_tokenizer *tokenizer,
                                        struct mr_error *err)
 {
@@ -151,21 +152,22 @@ static struct mr_job *allocate(const struct mr_request *request, uint32_t capaci
     return job;
 }
 
-/* The earlier of two moments; 0 is never. */
+/* The earlier of two times; 0 means never. */
 static uint64_t earlier(uint64_t one, uint64_t two)
 {
     if (one == 0 || two == 0) return one + two;
     return one < two ? one : two;
 }
 
-bool mr_job_is_over(const struct mr_job *job, uint64_t now_ns)
+bool mr_job_is_overdue(const struct mr_job *job, uint64_t now_ns)
 {
     uint64_t run_end_ns = job->run_limit_ns > 0 ? job->started_ns + job->run_limit_ns : 0;
     uint64_t end_ns = earlier(job->deadline_ns, job->started ? run_end_ns : job->start_by_ns);
     return end_ns != 0 && end_ns <= now_ns;
 }
 
-/* KV that all choices need if each runs to its limit; they share the prompt's whole blocks. */
+/* KV blocks that all choices need if each runs to its limit. They share the prompt's full blocks.
+ */
 static uint64_t blocks_of(const struct mr_job *job)
 {
     const struct mr_sequence *sequence = &job->sequences[0];
@@ -173,18 +175,18 @@ static uint64_t blocks_of(const struct mr_job *job)
     return all + (job->choice_count - 1) * (all - sequence->prompt_tokens / MR_BLOCK_TOKENS);
 }
 
-static void place(struct mr_job *job, const struct mr_job_rules *rules,
-                  const struct mr_job_origin *origin)
+static void fill_submission(struct mr_job *job, const struct mr_job_rules *rules,
+                            const struct mr_submission *submission)
 {
     const struct mr_request *request = job->request;
-    job->ticket = origin->ticket;
-    job->tenant_index = origin->tenant_index;
-    job->priority = origin->priority;
-    job->arrival_ns = origin->arrival_ns;
-    job->deadline_ns = origin->deadline_ns;
-    job->start_by_ns = origin->start_by_ns;
-    job->run_limit_ns = origin->run_limit_ns;
-    mr_kv_cache_namespace(&rules->fingerprint, origin->tenant == NULL ? "" : origin->tenant,
+    job->ticket = submission->ticket;
+    job->tenant_index = submission->tenant_index;
+    job->priority = submission->priority;
+    job->arrival_ns = submission->arrival_ns;
+    job->deadline_ns = submission->deadline_ns;
+    job->start_by_ns = submission->start_by_ns;
+    job->run_limit_ns = submission->run_limit_ns;
+    mr_kv_cache_namespace(&rules->fingerprint, submission->tenant == NULL ? "" : submission->tenant,
                           job->root);
     const struct mr_sampling *sampling = &request->sampling;
     job->seed = sampling->has_seed
@@ -193,15 +195,15 @@ static void place(struct mr_job *job, const struct mr_job_rules *rules,
     if (request->arena != NULL) job->held_bytes += mr_arena_bytes(request->arena);
     job->waiting = (struct mr_queue_entry){
         .id = request->id,
-        .priority = origin->priority,
-        .arrival_ns = origin->arrival_ns,
-        .deadline_ns = earlier(origin->deadline_ns, origin->start_by_ns),
+        .priority = submission->priority,
+        .arrival_ns = submission->arrival_ns,
+        .deadline_ns = earlier(submission->deadline_ns, submission->start_by_ns),
         .held_bytes = job->held_bytes,
         .blocks = blocks_of(job),
-        .tenant = origin->tenant_index,
+        .tenant = submission->tenant_index,
     };
-    job->inside = (struct mr_queue_entry){.id = request->id};
-    const char *tenant = origin->tenant == NULL ? "" : origin->tenant;
+    job->registration = (struct mr_queue_entry){.id = request->id};
+    const char *tenant = submission->tenant == NULL ? "" : submission->tenant;
     size_t length = strnlen(tenant, MR_JOB_TENANT_BYTES - 1);
     memcpy(job->tenant, tenant, length);
 }
@@ -228,55 +230,56 @@ static bool is_known(const struct mr_job_rules *rules, const struct mr_sample *s
     return check_ids(sample->top_ids, sample->top_count, rules->vocab_size, "kept", NULL) == MR_OK;
 }
 
-/* What of the kept tokens can be gone on from, and from where on they are to be handed out again:
- * tried on a completion of its own. */
-static enum mr_status rehearse(const struct mr_job *job, const struct mr_job_rules *rules,
-                               uint32_t room, const struct mr_job_origin *origin,
-                               struct mr_rehearsal *rehearsal, struct mr_error *err)
+/* How many of the kept tokens can be resumed from, and how many of these need not be emitted again:
+ * tried on a completion made for this purpose. */
+static enum mr_status try_replay(const struct mr_job *job, const struct mr_job_rules *rules,
+                                 uint32_t room, const struct mr_submission *submission,
+                                 struct mr_replay *replay, struct mr_error *err)
 {
     uint32_t count = 0;
     struct mr_completion *trial = NULL;
-    *rehearsal = (struct mr_rehearsal){0};
-    while (count < origin->kept_count && is_known(rules, &origin->kept[count]))
+    *replay = (struct mr_replay){0};
+    while (count < submission->kept_count && is_known(rules, &submission->kept[count]))
         count++;
     if (count == 0 || job->choice_count > 1) return MR_OK;
     enum mr_status status =
         mr_completion_create(&trial, &rules->completion, job->request, job->matcher, room, err);
     if (status != MR_OK) return status;
-    *rehearsal = mr_completion_rehearse(trial, origin->kept, count, origin->kept_shown);
+    *replay = mr_completion_try_replay(trial, submission->kept, count, submission->kept_shown);
     mr_completion_destroy(trial);
     return MR_OK;
 }
 
-static enum mr_status take_over(struct mr_job *job, const struct mr_job_rules *rules, uint32_t room,
-                                const struct mr_job_origin *origin, struct mr_error *err)
+static enum mr_status resume(struct mr_job *job, const struct mr_job_rules *rules, uint32_t room,
+                             const struct mr_submission *submission, struct mr_error *err)
 {
-    struct mr_rehearsal rehearsal;
-    struct mr_completion_delta seen;
+    struct mr_replay replay;
+    struct mr_completion_delta unused;
     struct mr_sequence *sequence = &job->sequences[0];
-    enum mr_status status = rehearse(job, rules, room, origin, &rehearsal, err);
-    if (status != MR_OK || rehearsal.count == 0) return status;
-    for (uint32_t i = 0; i < rehearsal.count; i++) {
-        mr_sequence_append(sequence, origin->kept[i].token_id);
-        if (i < rehearsal.clean)
-            mr_completion_push(sequence->completion, &origin->kept[i], MR_FINISH_NONE, &seen);
+    enum mr_status status = try_replay(job, rules, room, submission, &replay, err);
+    if (status != MR_OK || replay.count == 0) return status;
+    for (uint32_t i = 0; i < replay.count; i++) {
+        mr_sequence_append(sequence, submission->kept[i].token_id);
+        if (i < replay.clean)
+            mr_completion_push(sequence->completion, &submission->kept[i], MR_FINISH_NONE, &unused);
     }
     job->resumed = true;
-    job->kept_count = rehearsal.count - rehearsal.clean;
+    job->kept_count = replay.count - replay.clean;
     if (job->kept_count == 0) return MR_OK;
     size_t bytes = job->kept_count * sizeof *job->kept;
     job->kept = malloc(bytes);
-    if (job->kept == NULL) return mr_fail(err, MR_NOMEM, "no memory for tokens kept");
-    memcpy(job->kept, origin->kept + rehearsal.clean, bytes);
+    if (job->kept == NULL)
+        return mr_fail(err, MR_NOMEM, "no memory for the tokens of an earlier attempt");
+    memcpy(job->kept, submission->kept + replay.clean, bytes);
     job->held_bytes += bytes;
     return MR_OK;
 }
 
 enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rules,
-                             struct mr_request *request, const struct mr_job_origin *origin,
-                             struct mr_error *err)
+                             const struct mr_submission *submission, struct mr_error *err)
 {
     *out = NULL;
+    struct mr_request *request = submission->request;
     enum mr_status status = check_request(rules, request, err);
     if (status != MR_OK) return status;
     uint32_t prompt = (uint32_t)request->token_count;
@@ -286,11 +289,11 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
     if (job == NULL) return mr_fail(err, MR_NOMEM, "no memory for a request of %u tokens", prompt);
     job->request = request;
     status = make_completions(job, rules, room, err);
-    if (status == MR_OK) status = take_over(job, rules, room, origin, err);
+    if (status == MR_OK) status = resume(job, rules, room, submission, err);
     if (status == MR_OK) status = encode_bad_words(job, rules->completion.tokenizer, err);
     if (status != MR_OK) goto failed;
     fill_sampling(job, rules);
-    place(job, rules, origin);
+    fill_submission(job, rules, submission);
     *out = job;
     return MR_OK;
 failed:

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PENDING_BYTES_MAX 3u /* of an unfinished character in a detokenizer */
+#define PENDING_BYTES_MAX 3u /* of an incomplete character in a detokenizer */
 
 struct repaired {
     uint32_t id;
@@ -21,7 +21,7 @@ struct mr_token_text {
     size_t bytes_max;
 };
 
-/* Writes text with U+FFFD for what is ill-formed; out may be NULL to learn the length. */
+/* Writes text with U+FFFD in place of ill-formed bytes and returns the length. out may be NULL. */
 static size_t repair(struct mr_text text, char *out)
 {
     size_t length = 0;
@@ -36,7 +36,8 @@ static size_t repair(struct mr_text text, char *out)
     return length;
 }
 
-/* Counts what needs repair and how much room that takes, and finds the longest text. */
+/* Counts the tokens to repair, finds the longest text, and returns the bytes of the repaired texts.
+ */
 static size_t survey(struct mr_token_text *texts)
 {
     struct mr_detokenizer worst;

@@ -1,8 +1,8 @@
-/* token_text - what each token of the vocabulary looks like on its own, made valid UTF-8, for the
- * log-probabilities of a result; and how long one token's text can get, for sizing buffers.
+/* token_text - the text of each single token of the vocabulary as valid UTF-8, for the
+ * log-probabilities of a result; and the longest text of a token, for sizing buffers.
  *
- * Most tokens are valid UTF-8 and are borrowed from the tokenizer; the few that are pieces of a
- * character are spelled once, at creation, with U+FFFD for each maximal ill-formed subpart.
+ * Most tokens are valid UTF-8 and are borrowed from the tokenizer. Tokens that are part of a
+ * character are converted once, at creation, with U+FFFD for each maximal ill-formed subpart.
  *
  * Threads: immutable after creation. Memory: all in _create, O(tokens that are not UTF-8).
  * Errors:  _create MR_NOMEM. */
@@ -20,9 +20,9 @@ enum mr_status mr_token_text_create(struct mr_token_text **out,
 /* texts may be NULL. */
 void mr_token_text_destroy(struct mr_token_text *texts);
 
-/* Valid UTF-8, control tokens spelled out; empty for an id out of range. Lives as long as texts. */
+/* Valid UTF-8, control tokens by name; empty for an id out of range. Valid until _destroy. */
 struct mr_text mr_token_text_of(const struct mr_token_text *texts, uint32_t id);
-/* No single push of a detokenizer over this vocabulary writes more bytes than this. */
+/* The most bytes that one push of a detokenizer over this vocabulary can write. */
 size_t mr_token_text_bytes_max(const struct mr_token_text *texts);
 
 #endif

@@ -6,17 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct op_list {
-    struct mr_redis_op *first, *last;
-    uint32_t count;
-};
-
 struct node {
     struct mr_redis_conn *conn;
     struct mr_redis_url where;
     struct mr_redis_breaker breaker;
-    struct op_list waiting; /* redirected here before the connection stood */
-    bool trying;            /* an attempt or a connection is alive */
+    struct mr_redis_op_list waiting; /* redirected here before the connection was ready */
+    bool open;                       /* connecting or connected */
 };
 
 struct mr_redis_client {
@@ -24,39 +19,17 @@ struct mr_redis_client {
     uint64_t seed;
     struct node nodes[MR_REDIS_NODES_MAX];
     uint32_t node_count;
-    uint8_t slots[MR_REDIS_SLOTS]; /* node, MR_REDIS_NODE_NONE: not known */
-    bool cluster, learning;
+    uint8_t slots[MR_REDIS_SLOTS]; /* index of the node; MR_REDIS_NODE_NONE: not known */
+    bool map_pending;
     struct mr_redis_op map; /* CLUSTER SLOTS */
-    struct op_list done;
+    struct mr_redis_op_list done;
     char reason[MR_ERROR_DETAIL_BYTES];
     uint64_t connects, failures, moved, asked;
 };
 
-static void push(struct op_list *list, struct mr_redis_op *op)
-{
-    op->next = NULL;
-    if (list->last)
-        list->last->next = op;
-    else
-        list->first = op;
-    list->last = op;
-    list->count++;
-}
-
-static struct mr_redis_op *pop(struct op_list *list)
-{
-    struct mr_redis_op *op = list->first;
-    if (!op) return NULL;
-    list->first = op->next;
-    if (!list->first) list->last = NULL;
-    list->count--;
-    op->next = NULL;
-    return op;
-}
-
 /* ---- nodes ---- */
 
-/* The node of an address, made if it is new; NULL: no room or no memory. */
+/* Finds or creates the node with this address; NULL: too many nodes, or no memory. */
 static struct node *node_of(struct mr_redis_client *client, const char *host, size_t length,
                             uint16_t port)
 {
@@ -104,30 +77,31 @@ enum mr_status mr_redis_client_create(struct mr_redis_client **out,
     return MR_OK;
 }
 
-static bool is_map(const struct mr_redis_client *client, const struct mr_redis_op *op)
+static bool is_map_request(const struct mr_redis_client *client, const struct mr_redis_op *op)
 {
     return op == &client->map;
 }
 
-/* Ours are freed, the caller's handed back. */
-static void end(struct mr_redis_client *client, struct mr_redis_op *op)
+/* Frees an op of the client's own (CLUSTER SLOTS, ASKING); returns any other to the caller. */
+static void end_op(struct mr_redis_client *client, struct mr_redis_op *op)
 {
-    if (is_map(client, op)) {
+    if (is_map_request(client, op)) {
         mr_redis_op_end(op);
-        client->learning = false;
-    } else if (op->owner == client) { /* ASKING */
+        client->map_pending = false;
+    } else if (op->owner == client) {
         mr_redis_op_end(op);
         free(op);
     } else {
-        push(&client->done, op);
+        mr_redis_op_list_push(&client->done, op);
     }
 }
 
 static void end_waiting(struct mr_redis_client *client, struct node *node)
 {
-    for (struct mr_redis_op *op = pop(&node->waiting); op; op = pop(&node->waiting)) {
+    for (struct mr_redis_op *op = mr_redis_op_list_pop(&node->waiting); op;
+         op = mr_redis_op_list_pop(&node->waiting)) {
         op->outcome = MR_REDIS_LOST;
-        end(client, op);
+        end_op(client, op);
     }
 }
 
@@ -165,7 +139,7 @@ bool mr_redis_client_is_ready(const struct mr_redis_client *client)
 
 /* ---- sending ---- */
 
-/* ASKING lets the next command alone through to a slot that is being moved. */
+/* ASKING makes a node accept the next command, and only that, for a slot that it is taking over. */
 static bool send_asking(struct mr_redis_client *client, struct node *node, uint64_t deadline_ns)
 {
     static const char *const words[] = {"ASKING"};
@@ -191,7 +165,7 @@ static bool send_to(struct mr_redis_client *client, struct node *node, struct mr
     return true;
 }
 
-/* The node of the op's slot, else any that is up: it will say where to. */
+/* The node of the op's slot; else any node that is ready, which answers MOVED. */
 static struct node *route(struct mr_redis_client *client, const struct mr_redis_op *op)
 {
     if (op->slot < MR_REDIS_SLOTS && client->slots[op->slot] != MR_REDIS_NODE_NONE) {
@@ -209,31 +183,32 @@ bool mr_redis_client_send(struct mr_redis_client *client, struct mr_redis_op *op
     return node && send_to(client, node, op);
 }
 
-void mr_redis_client_forget(struct mr_redis_client *client, struct mr_redis_op *op, uint64_t now_ns)
+void mr_redis_client_cancel(struct mr_redis_client *client, struct mr_redis_op *op, uint64_t now_ns)
 {
-    op->forgotten = true;
+    op->cancelled = true;
     for (uint32_t i = 0; i < client->node_count; i++)
-        mr_redis_conn_forget(client->nodes[i].conn, op, now_ns);
+        mr_redis_conn_cancel(client->nodes[i].conn, op, now_ns);
 }
 
-/* Now if the connection stands, else when it does; a node that failed is not waited for. */
+/* Sends the op now, or once the connection is ready; does not wait for a node that failed. */
 static void send_or_wait(struct mr_redis_client *client, struct node *node, struct mr_redis_op *op)
 {
-    bool sent = !op->forgotten && is_up(node) && send_to(client, node, op);
+    bool sent = !op->cancelled && is_up(node) && send_to(client, node, op);
     if (sent) return;
-    bool waits = !op->forgotten && !is_up(node) && node->breaker.failures == 0;
+    bool waits = !op->cancelled && !is_up(node) && node->breaker.failures == 0;
     if (waits && node->waiting.count < MR_REDIS_IN_FLIGHT_MAX / 2) {
-        push(&node->waiting, op);
+        mr_redis_op_list_push(&node->waiting, op);
         return;
     }
     op->outcome = MR_REDIS_LOST;
-    end(client, op);
+    end_op(client, op);
 }
 
-/* ---- the cluster's map ---- */
+/* ---- the slot map of a cluster ---- */
 
-/* Each element: first slot, last slot, [host, port, ...] of the master, replicas. */
-static void learn_range(struct mr_redis_client *client, const struct mr_redis_reply *range)
+/* One element of the reply to CLUSTER SLOTS: first slot, last slot, [host, port, ...] of the
+ * master, then its replicas. */
+static void set_range(struct mr_redis_client *client, const struct mr_redis_reply *range)
 {
     if (mr_redis_reply_count(range) < 3) return;
     const struct mr_redis_reply *master = mr_redis_reply_at(range, 2);
@@ -251,27 +226,26 @@ static void learn_range(struct mr_redis_client *client, const struct mr_redis_re
         client->slots[slot] = (uint8_t)(node - client->nodes);
 }
 
-static void learn(struct mr_redis_client *client, const struct mr_redis_op *op)
+static void update_map(struct mr_redis_client *client, const struct mr_redis_op *op)
 {
     if (op->outcome != MR_REDIS_DONE) return;
     size_t count = mr_redis_reply_count(op->reply);
     for (size_t i = 0; i < count; i++)
-        learn_range(client, mr_redis_reply_at(op->reply, i));
+        set_range(client, mr_redis_reply_at(op->reply, i));
 }
 
-static void ask_for_map(struct mr_redis_client *client, struct node *node, uint64_t deadline_ns)
+static void request_map(struct mr_redis_client *client, struct node *node, uint64_t deadline_ns)
 {
     static const char *const words[] = {"CLUSTER", "SLOTS"};
     const size_t lengths[] = {7, 5};
-    if (client->learning || !is_up(node)) return;
+    if (client->map_pending || !is_up(node)) return;
     if (!mr_redis_op_command(&client->map, 2, words, lengths, false)) return;
     client->map.deadline_ns = deadline_ns;
-    client->learning = true;
-    client->cluster = true;
+    client->map_pending = true;
     mr_redis_conn_send(node->conn, &client->map);
 }
 
-/* False: the op is over where it is. */
+/* Sends an op to the node named in its error text. False: not redirected; the op is finished. */
 static bool redirect(struct mr_redis_client *client, struct node *from, struct mr_redis_op *op)
 {
     struct mr_redis_redirect to;
@@ -286,17 +260,17 @@ static bool redirect(struct mr_redis_client *client, struct node *from, struct m
     *(to.ask ? &client->asked : &client->moved) += 1;
     if (!to.ask) {
         client->slots[to.slot] = (uint8_t)(node - client->nodes);
-        ask_for_map(client, from, op->deadline_ns);
+        request_map(client, from, op->deadline_ns);
     }
     send_or_wait(client, node, op);
     return true;
 }
 
-/* ---- turning ---- */
+/* ---- step ---- */
 
 static bool was_answered(enum mr_redis_outcome outcome)
 {
-    return outcome != MR_REDIS_LOST && outcome != MR_REDIS_LATE && outcome != MR_REDIS_GARBAGE;
+    return outcome != MR_REDIS_LOST && outcome != MR_REDIS_TIMEOUT && outcome != MR_REDIS_MALFORMED;
 }
 
 static void collect(struct mr_redis_client *client, struct node *node)
@@ -304,85 +278,85 @@ static void collect(struct mr_redis_client *client, struct node *node)
     struct mr_redis_op *op;
     while ((op = mr_redis_conn_take(node->conn)) != NULL) {
         if (was_answered(op->outcome)) mr_redis_breaker_succeeded(&node->breaker);
-        if (is_map(client, op)) learn(client, op);
-        if (op->outcome != MR_REDIS_MOVED || !redirect(client, node, op)) end(client, op);
+        if (is_map_request(client, op)) update_map(client, op);
+        if (op->outcome != MR_REDIS_MOVED || !redirect(client, node, op)) end_op(client, op);
     }
 }
 
 static void send_waiting(struct mr_redis_client *client, struct node *node)
 {
     while (node->waiting.first && is_up(node)) {
-        struct mr_redis_op *op = pop(&node->waiting);
-        if (!op->forgotten && send_to(client, node, op)) continue;
+        struct mr_redis_op *op = mr_redis_op_list_pop(&node->waiting);
+        if (!op->cancelled && send_to(client, node, op)) continue;
         op->outcome = MR_REDIS_LOST;
-        end(client, op);
+        end_op(client, op);
     }
 }
 
-/* Those that are due before the connection stands. */
+/* Ends ops that timed out while their connection was not ready. */
 static void expire_waiting(struct mr_redis_client *client, struct node *node, uint64_t now_ns)
 {
     for (uint32_t left = node->waiting.count; left > 0; left--) {
-        struct mr_redis_op *op = pop(&node->waiting);
+        struct mr_redis_op *op = mr_redis_op_list_pop(&node->waiting);
         if (op->deadline_ns > now_ns) {
-            push(&node->waiting, op);
+            mr_redis_op_list_push(&node->waiting, op);
             continue;
         }
-        op->outcome = MR_REDIS_LATE;
-        end(client, op);
+        op->outcome = MR_REDIS_TIMEOUT;
+        end_op(client, op);
     }
 }
 
-static void give_up(struct mr_redis_client *client, struct node *node, const char *reason,
-                    uint64_t now_ns)
+static void count_failure(struct mr_redis_client *client, struct node *node, const char *reason,
+                          uint64_t now_ns)
 {
-    node->trying = false;
+    node->open = false;
     client->failures++;
     snprintf(client->reason, sizeof client->reason, "%s", reason);
     mr_redis_breaker_failed(&node->breaker, now_ns);
     end_waiting(client, node);
 }
 
-static void keep_open(struct mr_redis_client *client, struct node *node, uint64_t now_ns)
+static void reopen(struct mr_redis_client *client, struct node *node, uint64_t now_ns)
 {
     struct mr_error err = {0};
     if (!mr_redis_conn_is_closed(node->conn) || !mr_redis_breaker_allows(&node->breaker, now_ns))
         return;
-    node->trying = true;
+    node->open = true;
     client->connects++;
     if (mr_redis_conn_open(node->conn, now_ns, &err) != MR_OK)
-        give_up(client, node, err.detail, now_ns);
+        count_failure(client, node, err.detail, now_ns);
 }
 
-static void turn_node(struct mr_redis_client *client, struct node *node, uint64_t now_ns)
+static void step_node(struct mr_redis_client *client, struct node *node, uint64_t now_ns)
 {
-    keep_open(client, node, now_ns);
-    mr_redis_conn_turn(node->conn, now_ns);
+    reopen(client, node, now_ns);
+    mr_redis_conn_step(node->conn, now_ns);
     collect(client, node);
-    if (node->trying && mr_redis_conn_is_closed(node->conn))
-        give_up(client, node, mr_redis_conn_reason(node->conn), now_ns);
+    if (node->open && mr_redis_conn_is_closed(node->conn))
+        count_failure(client, node, mr_redis_conn_reason(node->conn), now_ns);
     send_waiting(client, node);
     expire_waiting(client, node, now_ns);
 }
 
-void mr_redis_client_turn(struct mr_redis_client *client, uint64_t now_ns)
+void mr_redis_client_step(struct mr_redis_client *client, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < client->node_count; i++)
-        turn_node(client, &client->nodes[i], now_ns);
+        step_node(client, &client->nodes[i], now_ns);
 }
 
 struct mr_redis_op *mr_redis_client_take(struct mr_redis_client *client)
 {
-    return pop(&client->done);
+    return mr_redis_op_list_pop(&client->done);
 }
 
-size_t mr_redis_client_fill(const struct mr_redis_client *client, struct pollfd *doors, size_t max)
+size_t mr_redis_client_pollfds(const struct mr_redis_client *client, struct pollfd *fds, size_t max)
 {
     size_t count = 0;
     for (uint32_t i = 0; i < client->node_count && count < max; i++) {
         const struct mr_redis_conn *conn = client->nodes[i].conn;
         if (mr_redis_conn_is_closed(conn)) continue;
-        doors[count++] =
+        fds[count++] =
             (struct pollfd){.fd = mr_redis_conn_fd(conn), .events = mr_redis_conn_events(conn)};
     }
     return count;
@@ -413,10 +387,7 @@ struct mr_redis_client_stats mr_redis_client_stats(const struct mr_redis_client 
     for (uint32_t i = 0; i < client->node_count; i++) {
         struct mr_redis_conn_stats bytes = mr_redis_conn_stats(client->nodes[i].conn);
         stats.breaker_openings += client->nodes[i].breaker.openings;
-        stats.bytes.sent_bytes += bytes.sent_bytes;
-        stats.bytes.received_bytes += bytes.received_bytes;
-        stats.bytes.copied_bytes += bytes.copied_bytes;
-        stats.bytes.value_bytes += bytes.value_bytes;
+        mr_redis_conn_stats_add(&stats.bytes, &bytes);
     }
     return stats;
 }

@@ -1,16 +1,17 @@
-/* redis_client - one thread's way to a Redis, whatever is behind the URL: one server, or a cluster
- * whose slots are learnt from the first MOVED on. One connection to each node, opened again by
- * itself, with a circuit breaker in front (redis_breaker.h): while it is open _send refuses at
- * once.
+/* redis_client - one thread's access to the Redis behind a URL: one server, or a cluster whose slot
+ * map is requested after the first MOVED reply. It keeps one connection to each known node, reopens
+ * connections by itself, and has a circuit breaker for each node (redis_breaker.h); while no node
+ * is ready _send refuses at once.
  *
- * A command goes to the node of its key's slot; MOVED teaches the slot and sends it there, ASK
- * sends it there once, at most MR_REDIS_REDIRECTS_MAX times; sent on to a node that does not
- * answer, it ends as LOST. A breaker closes when a command was answered, not when a connection
- * stands: a server that takes connections and answers nonsense stays shut out.
+ * A command goes to the node that owns its key's slot. MOVED updates the slot map and sends the
+ * command to the named node; ASK sends it there once. A command is redirected at most
+ * MR_REDIS_REDIRECTS_MAX times; redirected to a node that does not connect, it ends as
+ * MR_REDIS_LOST. A breaker closes when a command was answered, not when the connection is open: a
+ * server that accepts connections and sends invalid replies stays excluded.
  *
- * Owner:  one thread, which polls _fill for _deadline_ns and calls _turn.
- * Memory: all in _create but a connection for each node met. Clock: passed in.
- * Errors: outcomes of ops. Each op that _send took comes back from _take once. */
+ * Owner:  one thread, which polls _pollfds until _deadline_ns and calls _step.
+ * Memory: all in _create but a connection for each node found. Clock: passed in.
+ * Errors: outcomes of ops. Each op that _send accepted comes back from _take once. */
 #ifndef MR_KVCACHE_REDIS_REDIS_CLIENT_H
 #define MR_KVCACHE_REDIS_REDIS_CLIENT_H
 
@@ -25,37 +26,44 @@
 struct mr_redis_client;
 
 struct mr_redis_client_stats {
-    uint64_t connects, failures, moved, asked, breaker_openings; /* redirections by kind */
+    uint64_t connects, failures; /* attempts; connections that failed or closed */
+    uint64_t moved, asked;       /* redirections by kind */
+    uint64_t breaker_openings;
     uint32_t nodes;
     enum mr_breaker_state breaker; /* of the node named in the URL */
     struct mr_redis_conn_stats bytes;
 };
 
-/* seed: of the jitter. */
+/* seed: of the random part of the breakers' wait. */
 enum mr_status mr_redis_client_create(struct mr_redis_client **out,
                                       const struct mr_redis_conn_options *options, uint64_t seed,
                                       struct mr_error *err);
-/* Ends all connections; then _take what is left, then _destroy. client may be NULL. */
+/* Closes all connections. Call _take until it returns NULL, then _destroy. */
 void mr_redis_client_close(struct mr_redis_client *client);
+/* client may be NULL. */
 void mr_redis_client_destroy(struct mr_redis_client *client);
 
-/* Whether some node answers now. */
+/* Whether at least one node is ready. */
 bool mr_redis_client_is_ready(const struct mr_redis_client *client);
-/* False: no node can take it now; the op stays the caller's. */
+/* False: no node can take the op now; it stays the caller's. */
 bool mr_redis_client_send(struct mr_redis_client *client, struct mr_redis_op *op);
-/* As mr_redis_conn_forget, for an op on its way. */
-void mr_redis_client_forget(struct mr_redis_client *client, struct mr_redis_op *op,
+/* As mr_redis_conn_cancel, for an op in flight. */
+void mr_redis_client_cancel(struct mr_redis_client *client, struct mr_redis_op *op,
                             uint64_t now_ns);
-void mr_redis_client_turn(struct mr_redis_client *client, uint64_t now_ns);
+/* Connects, reads, writes, and ends what timed out. Resolving a host name is the only part that may
+ * block (redis_link.h). */
+void mr_redis_client_step(struct mr_redis_client *client, uint64_t now_ns);
+/* Next finished op; NULL: none. */
 struct mr_redis_op *mr_redis_client_take(struct mr_redis_client *client);
 
-/* What to poll: at most max entries; returns how many. */
-size_t mr_redis_client_fill(const struct mr_redis_client *client, struct pollfd *doors, size_t max);
-/* When _turn has something to do without any door moving. */
+/* Sockets to poll: writes at most max entries; returns how many. */
+size_t mr_redis_client_pollfds(const struct mr_redis_client *client, struct pollfd *fds,
+                               size_t max);
+/* When to call _step even if every socket is idle. */
 uint64_t mr_redis_client_deadline_ns(const struct mr_redis_client *client);
 
 struct mr_redis_client_stats mr_redis_client_stats(const struct mr_redis_client *client);
-/* Why a connection ended last; "" none has. */
+/* Why a connection closed last; "" when none has. */
 const char *mr_redis_client_reason(const struct mr_redis_client *client);
 /* Asserts every invariant. */
 void mr_redis_client_check(const struct mr_redis_client *client);

@@ -19,7 +19,7 @@ static void begin(struct mr_redis_op *op, const char *key, size_t key_length)
     *op = (struct mr_redis_op){.slot = mr_redis_slot(key, key_length)};
 }
 
-/* "*COUNT", then word and key as bulk strings, into text; returns its length. */
+/* Writes "*COUNT", then word and key as bulk strings, to op->text; returns its length. */
 static size_t put_words(struct mr_redis_op *op, int count, const char *word, const char *key,
                         size_t key_length)
 {
@@ -32,7 +32,7 @@ static size_t put_words(struct mr_redis_op *op, int count, const char *word, con
     return used + key_length + 2;
 }
 
-/* Appends "$LENGTH\r\nNUMBER\r\n", or with a word before it, as printed by format. */
+/* Appends `lead`, then ttl_s as a bulk string, to op->text; returns its length. */
 static size_t put_expiry(struct mr_redis_op *op, size_t used, const char *lead, uint64_t ttl_s)
 {
     char number[24];
@@ -103,13 +103,65 @@ enum mr_redis_outcome mr_redis_outcome_of(const char *error, size_t length)
     return MR_REDIS_REFUSED;
 }
 
-const char *mr_redis_outcome_text(enum mr_redis_outcome outcome)
+size_t mr_redis_op_length(const struct mr_redis_op *op)
 {
-    static const char *const texts[] = {
-#define X(name, text) text,
-        MR_OUTCOME_LIST(X)
-#undef X
-    };
-    MR_ASSERT((unsigned)outcome < MR_REDIS_OUTCOME_COUNT);
-    return texts[outcome];
+    size_t sum = 0;
+    for (int i = 0; i < op->out_count; i++)
+        sum += op->out[i].iov_len;
+    return sum;
+}
+
+size_t mr_redis_op_value_length(const struct mr_redis_op *op)
+{
+    return op->into[0].iov_len + op->into[1].iov_len;
+}
+
+int mr_redis_parts_from(const struct iovec *parts, int count, size_t skip, struct iovec *out)
+{
+    int used = 0;
+    for (int i = 0; i < count; i++) {
+        struct iovec part = parts[i];
+        size_t passed = skip < part.iov_len ? skip : part.iov_len;
+        skip -= passed;
+        part.iov_base = (char *)part.iov_base + passed;
+        part.iov_len -= passed;
+        if (part.iov_len) out[used++] = part;
+    }
+    return used;
+}
+
+/* ---- lists ---- */
+
+void mr_redis_op_list_push(struct mr_redis_op_list *list, struct mr_redis_op *op)
+{
+    op->next = NULL;
+    if (list->last)
+        list->last->next = op;
+    else
+        list->first = op;
+    list->last = op;
+    list->count++;
+}
+
+struct mr_redis_op *mr_redis_op_list_pop(struct mr_redis_op_list *list)
+{
+    struct mr_redis_op *op = list->first;
+    if (op) mr_redis_op_list_remove(list, op);
+    return op;
+}
+
+bool mr_redis_op_list_remove(struct mr_redis_op_list *list, struct mr_redis_op *op)
+{
+    struct mr_redis_op *before = NULL, *at = list->first;
+    for (; at && at != op; at = at->next)
+        before = at;
+    if (!at) return false;
+    if (before)
+        before->next = op->next;
+    else
+        list->first = op->next;
+    if (list->last == op) list->last = before;
+    list->count--;
+    op->next = NULL;
+    return true;
 }

@@ -1,12 +1,12 @@
-/* redis_op - one command on its way to Redis and what came back.
+/* redis_op - one command to Redis and its reply, and FIFO lists of them.
  *
- * A command is a list of parts that go out one after the other, from where they lie. Values of the
- * tier are neither formatted nor parsed by a library: SET is a short text, the frame header, the
- * payload and a short text again; the reply of GET is received into header and payload. All other
- * commands and replies go through kvcache/redis/redis_conn.h.
+ * A command is a list of parts that are sent one after the other from where they lie. Values (KV
+ * blocks) are neither formatted nor parsed by a library: SET is a short text, the frame header, the
+ * payload and a short text again; the reply to GET is received straight into header and payload.
+ * Other commands and all other replies go through kvcache/redis/redis_reply.h.
  *
- * Owner: one thread at a time. Memory: the struct is the caller's and stays where it is from _send
- * to its end; so does what its parts point at. Errors: outcomes. */
+ * Owner: one thread at a time. Memory: the caller owns the struct and what its parts point at, and
+ * keeps both unchanged from _send until the op comes back. Errors: outcomes. */
 #ifndef MR_KVCACHE_REDIS_REDIS_OP_H
 #define MR_KVCACHE_REDIS_REDIS_OP_H
 
@@ -19,72 +19,84 @@
 #define MR_REDIS_ERROR_BYTES ((size_t)160)
 #define MR_REDIS_KEY_BYTES   ((size_t)128) /* longest key of the commands made here */
 
-/* X(name, what it is) */
-#define MR_OUTCOME_LIST(X)                                                                         \
-    X(OPEN, "on its way")                                                                          \
-    X(DONE, "done")                                                                                \
-    X(MISS, "not there")                                                                           \
-    X(WRONG_SIZE, "of another size")                                                               \
-    X(MOVED, "on another node")                                                                    \
-    X(BUSY, "loading, busy or without a master")                                                   \
-    X(FULL, "out of memory")                                                                       \
-    X(DENIED, "not allowed")                                                                       \
-    X(READ_ONLY, "a read-only replica")                                                            \
-    X(REFUSED, "refused")                                                                          \
-    X(GARBAGE, "not a reply")                                                                      \
-    X(LATE, "too late")                                                                            \
-    X(LOST, "connection lost")
-
 enum mr_redis_outcome {
-#define X(name, text) MR_REDIS_##name,
-    MR_OUTCOME_LIST(X)
-#undef X
-        MR_REDIS_OUTCOME_COUNT
+    MR_REDIS_IN_FLIGHT,
+    MR_REDIS_DONE,
+    MR_REDIS_MISS,       /* no such key, or cancelled */
+    MR_REDIS_WRONG_SIZE, /* a value of another length than expected */
+    MR_REDIS_MOVED,      /* the key is on another node of the cluster */
+    MR_REDIS_BUSY,       /* loading, running a script, or without a master */
+    MR_REDIS_FULL,       /* out of memory */
+    MR_REDIS_DENIED,     /* authentication or permission failed */
+    MR_REDIS_READ_ONLY,  /* a read-only replica */
+    MR_REDIS_REFUSED,    /* any other error reply */
+    MR_REDIS_MALFORMED,  /* the reply is not valid */
+    MR_REDIS_TIMEOUT,
+    MR_REDIS_LOST, /* the connection closed, or could not take the command */
+    MR_REDIS_OUTCOME_COUNT
 };
 
-struct mr_redis_reply; /* kvcache/redis/redis_conn.h */
+struct mr_redis_reply; /* kvcache/redis/redis_reply.h */
 
 struct mr_redis_op {
-    struct mr_redis_op *next; /* private while on its way; the list it came back in */
+    struct mr_redis_op *next; /* private, in a list */
     struct iovec out[MR_REDIS_OP_PARTS];
     int out_count;
-    char text[MR_REDIS_TEXT_BYTES]; /* the words of _set and _get */
+    char text[MR_REDIS_TEXT_BYTES]; /* of _set, _get, _word, _expire */
     char *words;                    /* of other commands; owned */
     bool bulk;                      /* the reply is a value of exactly into[0] + into[1] bytes */
     struct iovec into[2];
-    /* Told of a value's bytes in their order, while they are near; NULL: nobody is told. */
-    void (*arrived)(struct mr_redis_op *op, const void *bytes, size_t length);
+    /* Called with the bytes of a value as they are received, in order; NULL: not called. */
+    void (*on_bytes)(struct mr_redis_op *op, const void *bytes, size_t length);
     uint32_t slot;        /* of its key; MR_REDIS_SLOTS: any node will do */
     uint64_t deadline_ns; /* then its connection is closed */
-    void *owner;          /* the caller's */
+    void *owner;          /* for the caller's use */
 
     enum mr_redis_outcome outcome;
     struct mr_redis_reply *reply;     /* not for bulk; owned */
-    char error[MR_REDIS_ERROR_BYTES]; /* the server's words after '-', cut */
-    /* private to kvcache/ */
-    size_t sent;
+    char error[MR_REDIS_ERROR_BYTES]; /* the server's error text without '-', cut */
+    /* private to kvcache/redis/ */
+    size_t sent; /* bytes */
     uint32_t redirects;
-    bool asking, forgotten;
+    bool asking; /* ASKING must be sent first */
+    bool cancelled;
 };
 
-/* "SET key <header, payload> EX ttl" and "GET key" into header and payload. header is frame's 64
- * bytes.
- */
+/* A value in Redis: header, then payload. */
 struct mr_redis_value {
     const char *key; /* [key_length], at most MR_REDIS_KEY_BYTES */
     size_t key_length;
     void *header, *payload;
     size_t header_length, length;
 };
+/* "SET key value EX ttl_s" (ttl_s 0: without EX) and "GET key" into header and payload. */
 void mr_redis_op_set(struct mr_redis_op *op, const struct mr_redis_value *value, uint64_t ttl_s);
 void mr_redis_op_get(struct mr_redis_op *op, const struct mr_redis_value *value);
-/* "STRLEN key", "DEL key"; "EXPIRE key seconds" */
+/* A command whose only argument is a key: "STRLEN key", "DEL key". */
 void mr_redis_op_word(struct mr_redis_op *op, const char *word, const char *key, size_t key_length);
 void mr_redis_op_expire(struct mr_redis_op *op, const char *key, size_t key_length, uint64_t ttl_s);
 
-/* What the words of an error reply (without '-') mean. */
+/* Bytes of the command. */
+size_t mr_redis_op_length(const struct mr_redis_op *op);
+/* Bytes of the value that the op expects. */
+size_t mr_redis_op_value_length(const struct mr_redis_op *op);
+/* Outcome of an error reply; error: its text without '-'. */
 enum mr_redis_outcome mr_redis_outcome_of(const char *error, size_t length);
-/* Static text. */
-const char *mr_redis_outcome_text(enum mr_redis_outcome outcome);
+
+/* Copies parts[0..count) without their first `skip` bytes to `out`, leaving out empty ones. Returns
+ * how many it wrote. */
+int mr_redis_parts_from(const struct iovec *parts, int count, size_t skip, struct iovec *out);
+
+/* FIFO; zeroed is empty. An op is in one list at most. */
+struct mr_redis_op_list {
+    struct mr_redis_op *first, *last;
+    uint32_t count;
+};
+
+void mr_redis_op_list_push(struct mr_redis_op_list *list, struct mr_redis_op *op);
+/* NULL when empty. */
+struct mr_redis_op *mr_redis_op_list_pop(struct mr_redis_op_list *list);
+/* False: the op is not in the list. */
+bool mr_redis_op_list_remove(struct mr_redis_op_list *list, struct mr_redis_op *op);
 
 #endif

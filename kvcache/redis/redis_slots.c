@@ -24,7 +24,7 @@ uint32_t mr_redis_slot(const char *key, size_t length)
     return crc16(key, length) & 0x3fffu;
 }
 
-static bool number(const char **text, const char *end, uint32_t max, uint32_t *out)
+static bool parse_number(const char **text, const char *end, uint32_t max, uint32_t *out)
 {
     uint32_t value = 0;
     const char *first = *text;
@@ -42,15 +42,15 @@ bool mr_redis_redirect_parse(const char *text, size_t length, struct mr_redis_re
     if (!out->ask && (length <= 6 || memcmp(text, "MOVED ", 6) != 0)) return false;
     text += out->ask ? 4 : 6;
     uint32_t port;
-    if (!number(&text, end, MR_REDIS_SLOTS - 1, &out->slot) || text == end || *text++ != ' ')
+    if (!parse_number(&text, end, MR_REDIS_SLOTS - 1, &out->slot) || text == end || *text++ != ' ')
         return false;
     for (const char *at = text; at < end; at++)
-        if (*at == ':') colon = at; /* the last one: an IPv6 address has its own */
+        if (*at == ':') colon = at; /* the last one: an IPv6 address contains colons */
     if (!colon) return false;
     out->host = text;
     out->host_length = (size_t)(colon - text);
     text = colon + 1;
-    if (!number(&text, end, 65535, &port) || port == 0) return false;
+    if (!parse_number(&text, end, 65535, &port) || port == 0) return false;
     out->port = (uint16_t)port;
     return text == end;
 }

@@ -1,5 +1,5 @@
-/* redis_tls - TLS over a socket that does not block: the one place that knows the library for it.
- * The server's certificate and name are always verified; TLS 1.2 is the least.
+/* redis_tls - TLS over a non-blocking socket. The only module that knows the TLS library. The
+ * server's certificate and name are always verified; the oldest accepted version is TLS 1.2.
  *
  * Threads: a context may be shared by threads, a session belongs to one. Memory: the library's.
  * Errors:  MR_BAD_CONFIG for files that cannot be used, MR_UNREACHABLE for a refused handshake. */
@@ -15,8 +15,8 @@ struct mr_redis_tls_context;
 struct mr_redis_tls;
 
 struct mr_redis_tls_files {
-    const char *authorities;       /* PEM file of accepted authorities; "": the system's */
-    const char *certificate, *key; /* PEM files of our own; "": none */
+    const char *authorities;       /* PEM file of trusted authorities; "": the system's */
+    const char *certificate, *key; /* PEM files of the client certificate; "": none */
 };
 
 enum mr_status mr_redis_tls_context_create(struct mr_redis_tls_context **out,
@@ -25,18 +25,18 @@ enum mr_status mr_redis_tls_context_create(struct mr_redis_tls_context **out,
 /* context may be NULL. */
 void mr_redis_tls_context_destroy(struct mr_redis_tls_context *context);
 
-/* A session on a connected socket, which stays the caller's; host is what the certificate must
- * name. */
+/* A session on a connected socket, which the caller still owns. The certificate must name `host`.
+ */
 enum mr_status mr_redis_tls_open(struct mr_redis_tls **out, struct mr_redis_tls_context *context,
                                  int fd, const char *host, struct mr_error *err);
 /* tls may be NULL. */
 void mr_redis_tls_close(struct mr_redis_tls *tls);
 
-/* What poll must wait for when one of these says it would block: POLLIN or POLLOUT. */
+/* Event to poll for when one of the calls below would block: POLLIN or POLLOUT. */
 short mr_redis_tls_wants(const struct mr_redis_tls *tls);
-/* MR_OK: done. MR_AGAIN: when the socket is ready. */
+/* MR_OK: done. MR_AGAIN: call again when the socket is ready. */
 enum mr_status mr_redis_tls_handshake(struct mr_redis_tls *tls, struct mr_error *err);
-/* Bytes moved, 0: would block, -1: over. */
+/* Bytes moved; 0: would block; -1: closed. */
 ssize_t mr_redis_tls_read(struct mr_redis_tls *tls, void *bytes, size_t length);
 ssize_t mr_redis_tls_write(struct mr_redis_tls *tls, const void *bytes, size_t length);
 

@@ -1,5 +1,7 @@
 #include "kvcache/redis/redis_url.h"
 
+#include "codec/text.h"
+
 #include <ctype.h>
 #include <string.h>
 
@@ -10,22 +12,15 @@ static enum mr_status bad(struct mr_error *err, const char *what)
     return mr_fail(err, MR_BAD_CONFIG, "redis URL: %s", what);
 }
 
-static int hex(char digit)
-{
-    if (digit >= '0' && digit <= '9') return digit - '0';
-    char lower = (char)tolower((unsigned char)digit);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-/* Text with %XX undone; false when it does not fit, a %XX is broken or names NUL. */
+/* Decodes %XX; false when the text does not fit, or a %XX is invalid or NUL. */
 static bool decode(const char *text, size_t length, char *out, size_t out_bytes)
 {
     size_t used = 0;
     for (size_t i = 0; i < length; i++) {
         char byte = text[i];
         if (byte == '%') {
-            int high = i + 2 < length ? hex(text[i + 1]) : -1;
-            int low = high >= 0 ? hex(text[i + 2]) : -1;
+            int high = i + 2 < length ? mr_text_hex_value(text[i + 1]) : -1;
+            int low = high >= 0 ? mr_text_hex_value(text[i + 2]) : -1;
             if (low < 0) return false;
             byte = (char)(high * 16 + low);
             i += 2;
@@ -37,7 +32,7 @@ static bool decode(const char *text, size_t length, char *out, size_t out_bytes)
     return true;
 }
 
-static bool number(const char *text, size_t length, uint32_t max, uint32_t *out)
+static bool parse_number(const char *text, size_t length, uint32_t max, uint32_t *out)
 {
     uint64_t value = 0;
     if (length == 0 || length > 9) return false;
@@ -49,8 +44,8 @@ static bool number(const char *text, size_t length, uint32_t max, uint32_t *out)
     return value <= max;
 }
 
-/* Takes "USER:PASSWORD@" off the front. The last @ before the path ends it: a password may hold
- * one. */
+/* Parses "USER:PASSWORD@" at the front. It ends at the last @ before the path: a password may
+ * contain one. */
 static enum mr_status take_user(struct mr_redis_url *url, const char **text, size_t span,
                                 struct mr_error *err)
 {
@@ -60,9 +55,10 @@ static enum mr_status take_user(struct mr_redis_url *url, const char **text, siz
     if (at == 0) return MR_OK;
     const char *colon = memchr(*text, ':', at - 1);
     size_t user = colon ? (size_t)(colon - *text) : at - 1;
-    if (!decode(*text, user, url->user, sizeof url->user)) return bad(err, "the user is too long");
+    if (!decode(*text, user, url->user, sizeof url->user))
+        return bad(err, "the user is too long or has an invalid %XX");
     if (colon && !decode(colon + 1, at - 2 - user, url->password, sizeof url->password))
-        return bad(err, "the password is too long or not well encoded");
+        return bad(err, "the password is too long or has an invalid %XX");
     *text += at;
     return MR_OK;
 }
@@ -85,14 +81,14 @@ static enum mr_status parse_host(struct mr_redis_url *url, const char *text, str
         colon = memchr(text, ':', (size_t)(end - text));
         length = colon ? (size_t)(colon - text) : (size_t)(end - text);
     }
-    if (colon &&
-        (*colon != ':' || !number(colon + 1, (size_t)(end - colon - 1), 65535, &port) || port == 0))
-        return bad(err, "the port is none");
+    if (colon && (*colon != ':' ||
+                  !parse_number(colon + 1, (size_t)(end - colon - 1), 65535, &port) || port == 0))
+        return bad(err, "the port is not a number from 1 to 65535");
     if (length == 0 || !decode(host, length, url->host, sizeof url->host))
-        return bad(err, "there is no host");
+        return bad(err, "the host is missing or too long");
     url->port = (uint16_t)port;
     if (*rest == '/' && rest[1] &&
-        !number(rest + 1, strlen(rest + 1), DATABASE_MAX, &url->database))
+        !parse_number(rest + 1, strlen(rest + 1), DATABASE_MAX, &url->database))
         return bad(err, "the database is not a number");
     return MR_OK;
 }
@@ -100,7 +96,7 @@ static enum mr_status parse_host(struct mr_redis_url *url, const char *text, str
 static enum mr_status parse_socket(struct mr_redis_url *url, const char *text, struct mr_error *err)
 {
     size_t first = strcspn(text, "/");
-    size_t span = first > 0 ? first : 0; /* a user ends before the path begins */
+    size_t span = first > 0 ? first : 0; /* the user ends before the path */
     enum mr_status status = take_user(url, &text, span, err);
     if (status != MR_OK) return status;
     size_t length = strcspn(text, "?");
@@ -109,7 +105,7 @@ static enum mr_status parse_socket(struct mr_redis_url *url, const char *text, s
     if (text[length] == '\0') return MR_OK;
     const char *query = text + length + 1;
     if (strncmp(query, "db=", 3) != 0 ||
-        !number(query + 3, strlen(query + 3), DATABASE_MAX, &url->database))
+        !parse_number(query + 3, strlen(query + 3), DATABASE_MAX, &url->database))
         return bad(err, "only ?db=NUMBER may follow the socket's path");
     return MR_OK;
 }
@@ -120,7 +116,7 @@ enum mr_status mr_redis_url_parse(struct mr_redis_url *url, const char *text, st
     if (strncmp(text, "unix://", 7) == 0) return parse_socket(url, text + 7, err);
     if (strncmp(text, "redis://", 8) == 0) return parse_host(url, text + 8, err);
     if (strncmp(text, "rediss://", 9) != 0)
-        return bad(err, "it begins with redis://, rediss:// or unix://");
+        return bad(err, "it must begin with redis://, rediss:// or unix://");
     url->tls = true;
     return parse_host(url, text + 9, err);
 }

@@ -1,14 +1,14 @@
-/* redis_url - where a Redis is and who we are there, as one text:
+/* redis_url - address, credentials and database of a Redis server in one text:
  *
  *     redis://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE]        port 6379, database 0 unless given
  *     rediss://...                                              the same over TLS
  *     unix://[[USER][:PASSWORD]@]/PATH[?db=DATABASE]
  *
- * User and password may hold %XX; an IPv6 address stands in brackets. A cluster is given by any of
- * its nodes.
+ * User and password may contain %XX; an IPv6 address is written in brackets. Any node of a cluster
+ * may be named.
  *
- * Threads: any. Memory: the struct itself. Errors: MR_BAD_CONFIG with one sentence that repeats
- * nothing of the text, since it may hold a password. */
+ * Threads: any. Memory: the struct itself. Errors: MR_BAD_CONFIG with one sentence that quotes
+ * no part of the URL, which may contain a password. */
 #ifndef MR_KVCACHE_REDIS_REDIS_URL_H
 #define MR_KVCACHE_REDIS_REDIS_URL_H
 

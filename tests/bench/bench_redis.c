@@ -93,7 +93,7 @@ static bool open_tier(struct bench *bench, const char *url, uint32_t connections
                                             .key_file = "",
                                             .tls = {"", "", ""},
                                             .connections = connections,
-                                            .look_timeout_ns = 1000000000,
+                                            .lookup_timeout_ns = 1000000000,
                                             .transfer_timeout_ns = 60000000000,
                                             .ttl_ns = 600000000000,
                                             .store_bytes_max = (uint64_t)64 << 30};
@@ -112,9 +112,9 @@ static bool open_tier(struct bench *bench, const char *url, uint32_t connections
 static void close_tier(struct bench *bench)
 {
     struct mr_tier_redis_stats stats = mr_tier_redis_stats(bench->tier);
-    bench->received += stats.client.bytes.value_bytes;
+    bench->received += stats.client.bytes.read.value_bytes;
     bench->sent += stats.client.bytes.sent_bytes;
-    bench->copied += stats.client.bytes.copied_bytes;
+    bench->copied += stats.client.bytes.read.copied_bytes;
     bench->damaged += stats.queue.damaged[MR_VERDICT_DAMAGED];
     bench->gone += stats.queue.counters[MR_TIER_ITEMS_GONE];
     mr_tier_redis_destroy(bench->tier);

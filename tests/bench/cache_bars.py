@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What shared prefill is worth: time to first token of long prompts and conversations, on one worker and on two that
-share a Redis. Workers with topics of their own stand on one broker (the embedded one, or --brokers), so that each request
-goes where it is meant to. Needs redis-server. Bars: a 4,000-token prompt known to another worker in 1/8 of computing it;
-an identical prompt in 10 ms on the same worker; turn 8 of a conversation within 1.3 times turn 2. First-token times are
-the worker's own, from intake on. Answers are compared with those of a worker that caches nothing; what a result says was
-loaded, with the counters of the worker. What a slow Redis costs: slow_redis.py."""
+"""Measures the gain of the KV caches: time to first token of long prompts and conversations, on one worker and on two that
+share a Redis. Each worker has its own topics on one broker (the embedded one, or --brokers), so that a request reaches the
+intended worker. Needs redis-server. Bars: a 4,000-token prompt that another worker has computed takes 1/8 of computing it;
+an identical prompt on the same worker takes 10 ms; turn 8 of a conversation takes at most 1.3 times turn 2. Times are
+measured by the worker, from intake on. Answers are compared with those of a worker without caches, the loaded tokens in
+the results with the metrics. slow_redis.py measures a slow Redis."""
 
 import argparse
 import contextlib
@@ -33,7 +33,7 @@ def tokens(seed, count):
 
 
 def settle():
-    time.sleep(1.5)  # stores are under way behind the answer
+    time.sleep(1.5)  # the stores after an answer take a moment
 
 
 def said(result):
@@ -41,7 +41,7 @@ def said(result):
 
 
 class Count:
-    """What a worker computed and loaded between two looks at its counters."""
+    """What a worker computed and loaded between two readings of its metrics."""
 
     def __init__(self, worker):
         self.worker = worker
@@ -52,7 +52,7 @@ class Count:
         return [metrics[f"millrace_{name}_total"] for name in ("prompt_tokens", "shared_cache_loaded_tokens")]
 
     def exact(self, result):
-        """The result's own figures are the counters', and make up the prompt."""
+        """Checks that the figures in the result equal the metrics and add up to the prompt."""
         computed, got = [after - before for after, before in zip(self.look(), self.before)]
         usage = result["usage"]
         return loaded(result) == got and usage["cached_tokens"] + computed == usage["prompt_tokens"]
@@ -96,7 +96,7 @@ def identical(one, other, plain, salt):
 
 
 def conversation(workers, salt, asked):
-    """300 tokens a turn, `asked` of them new text."""
+    """A conversation of 300 tokens per turn, of which `asked` are new prompt text."""
     history, turns = [], []
     for turn in range(8):
         history += tokens(salt + turn, asked)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""From a cancel's publication to the request's terminal record, as a client sees it: requests that run beside seven
-others, that wait for a place, and that were cancelled before they were sent. Needs build/bench_cancel.
-Bar: P99 at most two steps and 50 ms for running requests; a cancel sent before its request works."""
+"""Measures the time from publishing a cancel record until the client reads the result: for requests that run beside seven
+others, that wait to run, and that are cancelled before they are sent. Needs build/bench_cancel.
+Bars: P99 at most two steps plus 50 ms for running requests; a cancel before its request must work."""
 
 import json
 import pathlib

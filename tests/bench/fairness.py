@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What ten requests of one tenant wait while another tenant's thousand wait before the same worker, beside what they
-wait alone on half of the machine (half of the places, half of the threads). The wait is the time to the first token, as
-`millrace bench` sees it; it begins when the request is sent. Measured twice: both tenants begin together, and the few
-come when the flood has lasted for some seconds.
-Bar: at most twice as long as alone on half."""
+"""Compares the wait of ten requests of one tenant while a thousand of another tenant are queued at the same worker with
+their wait alone on half of the machine (half of the sequences, half of the threads). The wait is the time from sending a
+request to its first token, as `millrace bench` measures it. Measured twice: both tenants start together, and the ten
+requests are sent some seconds after the thousand.
+Bar: at most twice the wait alone."""
 
 import signal
 import time

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What a Redis that goes wrong costs: time to the first token of a cold prompt under every fault of
-tests/integration/redis_faults.py, beside a worker without Redis that is asked the same prompt in turns; both must give
-the same tokens. Then 10,000 values of KV, each damaged in one of five ways, on a model that is cheap to compute. Needs
-redis-server and build/produce. Bar: no more than 60 ms are added. Prints a table, and JSON."""
+"""Measures the time that faults of Redis add: time to first token of a cold prompt under every fault of
+tests/integration/redis_faults.py, compared with a worker without Redis that gets the same prompt in turns; both must
+generate the same tokens. Then the same with 10,000 KV values, each damaged in one of five ways, and a small model. Needs
+redis-server and build/produce. Bar: at most 60 ms added. Prints a table, and JSON."""
 
 import contextlib
 import pathlib
@@ -23,7 +23,7 @@ BLOCK_TOKENS = 256
 
 
 def summary(pairs, counts):
-    """pairs: (with Redis, without), in ms."""
+    """pairs: (with Redis, without Redis), in ms."""
     added = [one - other for one, other in pairs]
     return {"with_ms": statistics.median(one for one, _ in pairs), "with_max_ms": max(one for one, _ in pairs),
             "without_ms": statistics.median(other for _, other in pairs),
@@ -57,7 +57,7 @@ def measure_faults(options, names):
 
 
 def measure_values(options, count):
-    """The same prompt again and again, its values damaged anew each time; nothing of it is kept in the worker."""
+    """Repeats a prompt whose values are damaged before every request; the worker keeps no block of it."""
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         options.model = redis_rig.write_model(folder)

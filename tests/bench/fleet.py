@@ -1,5 +1,5 @@
-"""A fleet to measure: `millrace broker` and one `millrace serve`, started for one measurement and stopped after it.
-Python's standard library only."""
+"""Starts `millrace broker` and one `millrace serve` for a measurement and stops them afterwards. Uses only Python's
+standard library."""
 
 import argparse
 import contextlib
@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def arguments(description):
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is stopped on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # processes started; stopped at exit
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--millrace", default=os.environ.get("MILLRACE_BIN", ROOT / "build/millrace"))
     models = sorted((ROOT / ".deps/model").glob("*.gguf"))
@@ -61,7 +61,7 @@ def stop(process):
 
 
 class Broker:
-    """The embedded one, or with --kafka the one of the integration tests."""
+    """The embedded broker, or with --kafka the Apache Kafka of the integration tests."""
 
     def __init__(self, options):
         self.services = None
@@ -90,7 +90,7 @@ class Broker:
 
 
 class Worker:
-    """One `serve`. start_s: from exec to /readyz 200; ready_lines: what it had printed by then."""
+    """One `serve`. start_s: time from exec until /readyz answers 200; ready_lines: its output until then."""
 
     def __init__(self, options, broker, *flags):
         self.http = f"127.0.0.1:{free_port()}"
@@ -125,7 +125,7 @@ class Worker:
             return 0, ""
 
     def metrics(self):
-        """The unlabelled and the last labelled value of each series of /metrics."""
+        """The metrics by name; for a metric with labels, the last value."""
         values = {}
         for line in self.get("/metrics")[1].splitlines():
             if line and not line.startswith("#"):
@@ -150,7 +150,7 @@ class Worker:
 
 
 class Bench:
-    """`millrace bench` in the background; wait() gives its figures."""
+    """`millrace bench` in the background; wait() returns its figures."""
 
     def __init__(self, options, *flags):
         self.folder = tempfile.TemporaryDirectory()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What keeping every token in Redis costs, for the next worker should this one die: the same 32 streams through one
-worker over the embedded broker, with --no-resume and with it, in turns. Redis, broker and reader share the cores, and
-what they take counts as cost; of the worker's own time, what each kind of thread took for a token is printed beside."""
+"""Measures the cost of --resume, which keeps every token in Redis: the same 32 streams through one worker and the
+embedded broker, with --no-resume and without it, in turns. Redis, broker and reader share the cores, so their CPU time
+counts as cost. Also prints the CPU time per token of each kind of thread of the worker."""
 
 import pathlib
 import statistics
@@ -17,7 +17,7 @@ VARIANTS = {"without": "--no-resume", "with": "--resume"}
 
 
 class Redis:
-    """services.sh's, for as long as its shell lives."""
+    """A Redis started by services.sh; it stops when the shell ends."""
 
     def __enter__(self):
         self.services = rig.Services()
@@ -30,13 +30,13 @@ class Redis:
 
 
 def cpu_us(worker, tokens, before):
-    """Of a token, by the names of the threads that Redis and Kafka are reached with."""
+    """CPU time per token of the threads for Redis, of those for Kafka, and of all others."""
     after = cpu_seconds(worker)
     return {kind: round(1e6 * (after[kind] - before[kind]) / tokens, 1) for kind in after}
 
 
 def cpu_seconds(worker):
-    sums = {"engine": 0.0, "publish": 0.0, "tier-call": 0.0}
+    sums = {"engine": 0.0, "publish": 0.0, "redis-calls": 0.0}
     for task in pathlib.Path(f"/proc/{worker.process.pid}/task").iterdir():
         name, fields = (task / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
         if name in sums:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What a long prompt does to the streams beside it: 16 streams are decoding when a prompt of 4,000 tokens arrives.
-Measured with --step-target-ms 60 and with chunking off. The gap is the longest time between two token records of one
-stream, as the client saw it, and between two tokens as the worker measured it.
+"""Measures how a prompt of 4,000 tokens delays 16 streams that are decoding when it arrives, with --step-target-ms 60 and
+with chunking off. The gap is the longest time between two token records of one stream at the client, and between two
+tokens as the worker measures it.
 Bar: with the target at most twice the target; with chunking off as long as the prefill."""
 
 import json
@@ -15,13 +15,13 @@ STREAMS, TARGET_MS = 16, 60
 
 
 def kcat(broker, *arguments, **more):
-    """A client that starts in milliseconds: one that loads LibTorch first would take a core from the steps."""
+    """Publishes with kcat, which starts in milliseconds; `millrace send` would load LibTorch and take a core."""
     return subprocess.run(["kcat", "-q", "-b", broker.address, *arguments], check=True, text=True,
                           stdout=subprocess.PIPE, timeout=110, **more).stdout
 
 
 def send_prompt(broker, tokens):
-    """Returns the terminal record of a prompt of so many random tokens."""
+    """Sends a prompt of `count` random tokens and returns its result."""
     ids = random.Random(7).choices(range(1000, 40000), k=tokens)
     kcat(broker, "-P", "-t", "millrace.requests", "-k", "long", input=json.dumps(
         {"id": "long", "prompt_token_ids": ids, "max_tokens": 4, "ignore_eos": True}) + "\n")
@@ -35,7 +35,7 @@ def send_prompt(broker, tokens):
 def measure(options, *flags):
     with fleet.Broker(options) as broker, fleet.Worker(options, broker, *flags) as worker:
         common = ("--brokers", broker.address, "--timeout", "110s")
-        fleet.Bench(options, *common, "--mix", "--requests", 8, "--warmup", 0).wait()  # the cost model learns
+        fleet.Bench(options, *common, "--mix", "--requests", 8, "--warmup", 0).wait()  # lets the cost model measure steps
         streams = fleet.Bench(options, *common, "--requests", STREAMS, "--prompt-tokens", 16, "--output-tokens",
                               options.output_tokens, "--warmup", 0)
         time.sleep(options.head_start)

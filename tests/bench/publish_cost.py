@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What publishing every token costs, and transactions: the same 32 streams through one worker over an Apache Kafka,
+"""Measures the cost of token records and of transactions: the same 32 streams through one worker and an Apache Kafka,
 without token records, with them, and with them and --delivery exactly-once, in turns within each round.
-Bars: at most 3 % of the throughput without, 5 % with transactions.
+Bars: token records cost at most 3 % of the throughput, with transactions 5 %.
 
-Broker and reader work for each record too. With --apart they have the last core and the worker the others, as on
-machines of their own; without it all share all cores, and what they take counts as cost."""
+Broker and reader need CPU time for each record too. With --apart they get the last core and the worker the others, as if
+on other machines; without it all processes share the cores, and that time counts as cost."""
 
 import os
 import pathlib
@@ -23,7 +23,7 @@ BARS = {"with": 0.03, "exactly-once": 0.05}
 
 
 def count_batches(log):
-    """In a segment of a partition each batch begins with its first offset, of 8 bytes, and its length, of 4."""
+    """Counts the batches in a log segment; a batch begins with its first offset (8 bytes) and its length (4 bytes)."""
     count = at = 0
     while at + 12 <= len(log):
         length = int.from_bytes(log[at + 8:at + 12], "big")
@@ -41,7 +41,7 @@ class Kafka:
         return self
 
     def batches(self, topic):
-        """Of each partition, how many batches its log has: one for each time that something was flushed to it."""
+        """The number of batches in the log of each partition, one per flush of the producer."""
         logs = sorted((self.services.folder / "kafka-data").glob(f"{topic}-*/*.log"))
         return [count_batches(log.read_bytes()) for log in logs]
 
@@ -50,7 +50,7 @@ class Kafka:
 
 
 def cpu_seconds(process):
-    """By kind of thread: those that write to Kafka, and the others."""
+    """CPU time of the threads that write to Kafka, and of all others."""
     sums = {"writing": 0.0, "other": 0.0}
     for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
         name, fields = (task / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
@@ -77,7 +77,7 @@ def measure(options, broker, worker, variant):
 
 
 def measure_all(options):
-    """The figures of each round, and of the token topic of at-least-once delivery: batches for a step and partition."""
+    """The figures of each round, and the batches per step and partition in the token topic with at-least-once delivery."""
     flags = ("--max-sequences", STREAMS, "--kv-memory", "512MiB")
     with Kafka() as broker:
         if options.apart:

@@ -1,11 +1,11 @@
 #!/bin/sh
-# The blob path beside redis-benchmark: values of the same size over as many connections, one Redis, in turns; the
-# medians of the rounds and their ratio. redis-benchmark runs with one command and with two on their way per connection,
-# as the blob path has, and the faster of the two counts.
+# Compares bench_redis with redis-benchmark: values of the same size over the same number of connections to one Redis, in
+# turns. Prints the medians of the rounds and their ratio. redis-benchmark runs with one and with two commands in flight
+# per connection, as the tier has, and its faster run counts.
 #
 #   tests/bench/redis.sh BUILD [CONNECTIONS [VALUE_MIB [VALUES [ROUNDS [SOCKET]]]]]
 #
-# SOCKET, if given, is "unix": over a unix socket instead of TCP on loopback.
+# SOCKET "unix" connects over a unix socket instead of TCP on loopback.
 set -eu
 
 build=$1

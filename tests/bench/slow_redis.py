@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What a slow Redis costs: time to first token of a worker whose Redis is behind a link of 20 MB/s each way, beside one
-without a Redis and one with the same Redis at full speed, the same prompts in turns. Bar: behind the slow link no more than
-1.05 times without Redis; at full speed it loads. Two kinds of prompt: `known`, whose first blocks are in Redis, so that
-the worker must decide; `new`, which nobody has seen, so that look-ups and stores are all that Redis adds. Needs
-redis-server. First-token times are the workers' own, from intake on."""
+"""Measures the cost of a slow Redis: time to first token of a worker whose Redis is behind a link of 20 MB/s each way,
+compared with one without Redis and one with the same Redis at full speed; the same prompts in turns. Bar: with the slow
+link at most 1.05 times the time without Redis; at full speed the worker loads. Two kinds of prompt: `known`, whose first
+blocks are in Redis, so that the worker must decide whether to load; `new`, for which Redis only adds lookups and stores.
+Needs redis-server. Times are measured by the workers, from intake on."""
 
 import contextlib
 import socket
@@ -13,12 +13,12 @@ import time
 
 import cache_bars
 import fleet
-import redis_rig  # cache_bars knows where
+import redis_rig  # cache_bars sets the import path
 from redis_rig import first
 
 
 class Direction:
-    """Bytes of all connections one way, at a fixed rate."""
+    """Forwards the bytes of all connections in one direction at a fixed rate."""
 
     def __init__(self, bytes_per_second):
         self.rate = bytes_per_second
@@ -44,7 +44,7 @@ class Direction:
 
 
 class SlowLink:
-    """A relay to a port of this machine that passes so many bytes a second each way."""
+    """A relay to a local port that forwards a fixed number of bytes per second in each direction."""
 
     def __init__(self, port, bytes_per_second):
         self.target = port
@@ -57,7 +57,7 @@ class SlowLink:
         while True:
             near = self.listener.accept()[0]
             far = socket.create_connection(("127.0.0.1", self.target))
-            # What the kernel holds for them is no part of the link: a little, so that it is soon full.
+            # Small socket buffers, so that the kernel does not buffer bytes beyond the rate of the link.
             for end in (near, far):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
@@ -73,7 +73,7 @@ def decisions(worker):
 
 
 def in_turns(workers, prompts, **fields):
-    """First-token times of each, and tokens it loaded; who begins changes from turn to turn."""
+    """Time to first token and loaded tokens of each worker; the order of the workers changes every turn."""
     times = {name: [] for name in workers}
     loaded = {name: 0 for name in workers}
     for turn, prompt in enumerate(prompts):

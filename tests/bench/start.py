@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How long `millrace serve` takes from exec to ready, what it holds at rest, and how much it says.
-Bar: ready in 2 s; resident at rest at most twice the model file + the KV pool + 200 MB; at most 15 lines."""
+"""Measures the start of `millrace serve`: time from exec to ready, resident memory at rest, lines of output.
+Bars: ready within 2 s; resident memory at most twice the model file + the KV pool + 200 MB; at most 15 lines."""
 
 import os
 import pathlib

@@ -1,19 +1,19 @@
-/* allocations - how often a stretch of a test allocates memory, whoever in the process does it.
+/* allocations - counts memory allocations of the whole process during a part of a test.
  *
- * OpenSSL makes a small state at every start of a digest and offers no way round it: what it takes
- * through its own functions is not counted.
+ * Allocations through OpenSSL's own functions are not counted: it allocates a small state for every
+ * digest and offers no way to avoid that.
  *
- * Owner: one thread; one a process. A program that uses this has its malloc replaced. */
+ * Owner: one thread; one user in a process. Replaces malloc in the programs that link it. */
 #ifndef MR_TESTS_FAKES_ALLOCATIONS_H
 #define MR_TESTS_FAKES_ALLOCATIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* First of all in main, before OpenSSL is used. */
+/* Call first in main, before OpenSSL is used. */
 void allocations_install(void);
 void allocations_count(bool on);
-/* So far, while counting was on. */
+/* Allocations so far while counting was on. */
 uint64_t allocations_counted(void);
 
 #endif

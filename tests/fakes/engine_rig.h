@@ -1,7 +1,7 @@
-/* engine_rig - an engine over the fake model with a sink that remembers, for tests.
+/* engine_rig - an engine over the fake model, with a sink that records all output, for tests.
  *
- * Change rig.options and rig.fake_options between _init and _start. Results are found by ticket; a
- * request's streamed tokens are kept beside its result's, from the first index on.
+ * Change rig.options and rig.fake_options between _init and _start. rig.seen is indexed by ticket;
+ * it has the streamed tokens of a request as well as those of its result.
  *
  * Owner: the test. Memory: freed by _end; nothing is allocated while the engine steps. */
 #ifndef MR_TESTS_FAKES_ENGINE_RIG_H
@@ -27,11 +27,11 @@ struct rig_seen {
     uint32_t started, results;
     struct mr_sample drawn[RIG_TOKENS_MAX]; /* of choice 0 */
     uint32_t drawn_from, drawn_end;         /* [drawn_from, drawn_end) were drawn here */
-    uint32_t resumed;                       /* records that said so: one at most */
-    uint32_t order;                         /* of the results: 1 came first */
+    uint32_t resumed;                       /* records with resumed_at: at most one */
+    uint32_t order;                         /* of the results: 1 for the first */
     struct rig_choice choices[MR_CHOICES_MAX];
     uint32_t choice_count;
-    struct mr_result result; /* numbers only; its pointers are gone */
+    struct mr_result result; /* numbers only; its pointers are invalid */
 };
 
 struct engine_rig {
@@ -39,7 +39,7 @@ struct engine_rig {
     struct mr_fake_options fake_options;
     struct mr_fake_model *fake;
     struct mr_tokenizer *tokenizer;
-    struct fake_tier *tier; /* the test's, may be shared by rigs; NULL: none */
+    struct fake_tier *tier; /* borrowed; NULL: none */
     struct mr_engine *engine;
     struct rig_seen *seen; /* [RIG_TICKETS_MAX] */
     uint32_t result_count;
@@ -52,19 +52,19 @@ void rig_init(struct engine_rig *rig);
 void rig_start(struct engine_rig *rig);
 /* With a sink of the caller's, which sees the results in place of the rig. */
 void rig_start_with(struct engine_rig *rig, const struct mr_sink *sink);
-/* Submits at the fake's present time; the request is destroyed when it is refused. */
+/* Submits at the fake's current time; destroys the request when it is refused. */
 enum mr_status rig_submit(struct engine_rig *rig, uint64_t ticket, struct mr_request *request);
 enum mr_status rig_submit_as(struct engine_rig *rig, struct mr_submission submission);
-/* One step, and then on in time to where there is work again; false when the engine is idle. */
+/* Runs one step, then advances time to when there is work again. False: the engine is idle. */
 bool rig_step(struct engine_rig *rig);
 /* Steps until idle; asserts the engine's invariants after each. */
 void rig_run(struct engine_rig *rig);
-/* Ends with the engine idle or not. */
+/* The engine may be idle or not. */
 void rig_end(struct engine_rig *rig);
 
 /* count tokens in [2, vocabulary), the same for the same salt. */
 void rig_tokens(const struct engine_rig *rig, uint64_t salt, uint32_t *tokens, uint32_t count);
-/* The count tokens the fake model answers to this prompt, greedily and beyond end ids. */
+/* The count tokens that the fake model generates for this prompt, greedily, ignoring end ids. */
 void rig_expect(const struct engine_rig *rig, const uint32_t *prompt, uint32_t prompt_count,
                 uint32_t *out, uint32_t count);
 

@@ -1,14 +1,14 @@
-/* fake_model - a model port whose next token is a hash of the exact token history in its KV blocks.
+/* fake_model - a model port whose next token is a hash of the token history in its KV blocks.
  *
- * A block slot remembers the token and the position written there. A forward reads the whole
- * context of every sequence back through its block table, so a wrong table, a wrong position, a
- * block reused too early or never written gives other tokens than the history would, and is counted
- * as well. With slots it has sliding-window layers too: their part of a token is written into the
- * slot of its block and must be found there while the window sees it. Time is virtual: a step costs
+ * Each place of a block stores the token and the position written there. A forward reads the whole
+ * context of every sequence through its block table. So a wrong table, a wrong position, or a block
+ * reused too early or never written yields other tokens than the history, and is counted as well.
+ * With slot_count the fake has sliding-window layers too: their part of a token is written into the
+ * slot of its block and must be there while the window covers it. Time is virtual: a step costs
  * a + b rows + c chunk + d history on the fake's own clock.
  *
  * Owner:  the test. Memory: all in _create; forward and sample allocate nothing.
- * Errors: forward MR_BACKEND when told to fail. */
+ * Errors: forward MR_BACKEND after fail_after forwards. */
 #ifndef MR_TESTS_FAKES_FAKE_MODEL_H
 #define MR_TESTS_FAKES_FAKE_MODEL_H
 
@@ -22,15 +22,15 @@ struct mr_fake_options {
     uint32_t block_count, vocab_size, sequences_max;
     uint32_t slot_count, window_tokens;           /* of sliding-window layers; 0: none */
     double step_ms, row_ms, token_ms, history_ms; /* a, b, c, d */
-    bool remote;                                  /* blocks are exported and imported by copies */
-    bool fails_export;                            /* as int8 does of numbers that are not finite */
+    bool remote;       /* the tier cannot reach the pool: blocks are copied */
+    bool fails_export; /* as int8 does for numbers that are not finite */
 };
 
 struct mr_fake_model {
     struct mr_fake_options options;
     struct mr_fake_slot *slots;   /* [block_count * MR_BLOCK_TOKENS], their own stored form */
-    struct mr_fake_slot *sliding; /* [slot_count * MR_BLOCK_TOKENS], behind those */
-    uint64_t *steps;              /* that wrote each of them last */
+    struct mr_fake_slot *sliding; /* [slot_count * MR_BLOCK_TOKENS], allocated behind slots */
+    uint64_t *steps;              /* the last step that wrote each place */
     uint64_t *hashes;             /* [sequences_max] logit rows of the last forward */
     uint64_t now_ns, step;
     uint64_t wrong_reads, double_writes; /* must stay 0 */
@@ -43,7 +43,7 @@ struct mr_fake_model *mr_fake_model_create(const struct mr_fake_options *options
 void mr_fake_model_destroy(struct mr_fake_model *fake);
 struct mr_model_port mr_fake_model_port(struct mr_fake_model *fake);
 
-/* The token this model draws after tokens[0..count), computed from the tokens alone. */
+/* The token that this model samples after tokens[0, count), computed from the tokens alone. */
 uint32_t mr_fake_next(const struct mr_fake_model *fake, const uint32_t *tokens, uint32_t count,
                       float temperature, uint64_t seed);
 

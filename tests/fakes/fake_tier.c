@@ -12,7 +12,7 @@ struct fake_tier_entry {
     void *bytes;
 };
 
-/* An answer on its way; for an item of a load, also where its bytes go. */
+/* A pending answer; for an item of a load, also where its bytes are received. */
 struct fake_tier_event {
     uint64_t due_ns;
     struct mr_tier_answer answer;
@@ -56,10 +56,10 @@ static struct fake_tier_event *add_event(struct fake_tier *tier, uint64_t ticket
     return event;
 }
 
-static bool ask(void *context, const struct mr_tier_request *request)
+static bool lookup(void *context, const struct mr_tier_request *request)
 {
     struct fake_tier *tier = context;
-    tier->asks++;
+    tier->lookups++;
     if (tier->options.down || chance(tier, tier->options.refuse_percent)) return false;
     uint32_t count = 0;
     while (count < request->count && find(tier, &request->items[count]) != NULL)
@@ -68,7 +68,7 @@ static bool ask(void *context, const struct mr_tier_request *request)
     uint64_t latency_ns = tier->options.latency_ns;
     if (chance(tier, tier->options.late_percent)) latency_ns *= 100;
     struct fake_tier_event *event =
-        add_event(tier, request->ticket, MR_TIER_ASK, *tier->now_ns + latency_ns);
+        add_event(tier, request->ticket, MR_TIER_LOOKUP, *tier->now_ns + latency_ns);
     event->answer.final = true;
     event->answer.count = count;
     return true;
@@ -92,7 +92,7 @@ static bool load(void *context, const struct mr_tier_request *request)
     return true;
 }
 
-static void remember(struct fake_tier *tier, const struct mr_tier_item *item)
+static void store_item(struct fake_tier *tier, const struct mr_tier_item *item)
 {
     uint32_t most = tier->options.items_max > 0 ? tier->options.items_max : FAKE_TIER_ITEMS_MAX;
     if (find(tier, item) != NULL) return;
@@ -118,7 +118,7 @@ static bool store(void *context, const struct mr_tier_request *request)
     if (tier->options.down || chance(tier, tier->options.refuse_percent)) return false;
     uint64_t due_ns = 0;
     for (uint32_t i = 0; i < request->count; i++) {
-        remember(tier, &request->items[i]);
+        store_item(tier, &request->items[i]);
         due_ns = delay(tier, request->items[i].length);
         add_event(tier, request->ticket, MR_TIER_STORE, due_ns)->item = request->items[i];
     }
@@ -128,14 +128,14 @@ static bool store(void *context, const struct mr_tier_request *request)
     return true;
 }
 
-/* What is being stored stays as it is until it is. */
+/* Asserts that bytes being stored have not changed. */
 static void check_unchanged(const struct fake_tier *tier, const struct fake_tier_event *event)
 {
     const struct fake_tier_entry *entry = find(tier, &event->item);
     if (entry != NULL) MR_ASSERT(memcmp(entry->bytes, event->item.bytes, entry->length) == 0);
 }
 
-/* Brings an item, or rubbish in its place; so does one that is not wanted any more. */
+/* Delivers an item, or garbage for one that is lost, skipped or abandoned. */
 static bool deliver(struct fake_tier *tier, struct fake_tier_event *event)
 {
     bool comes = !event->lost && !event->skipped && !event->dropped;
@@ -171,7 +171,7 @@ static bool poll(void *context, struct mr_tier_answer *answer)
         memmove(tier->events + i, tier->events + i + 1,
                 (--tier->event_count - i) * sizeof *tier->events);
         bool load = event.answer.work == MR_TIER_LOAD && !event.answer.final;
-        if (load) event.answer.there = deliver(tier, &event);
+        if (load) event.answer.loaded = deliver(tier, &event);
         if (event.dropped) continue;
         if (!event.answer.final && event.answer.work == MR_TIER_STORE) {
             check_unchanged(tier, &event);
@@ -183,7 +183,7 @@ static bool poll(void *context, struct mr_tier_answer *answer)
     return false;
 }
 
-/* Items of a load that are not wanted any more are over a moment later. */
+/* Skipped items are reported a moment later. */
 static void skip(void *context, uint64_t ticket, uint32_t index)
 {
     struct fake_tier *tier = context;
@@ -218,7 +218,7 @@ static struct mr_tier_rates rates(void *context)
         .up = !tier->options.down,
         .bytes_per_second = tier->options.unmeasured ? 0.0 : tier->options.bytes_per_second,
         .round_trip_ns = tier->options.latency_ns,
-        .heard_ns = tier->stalled_ns > 0 ? tier->stalled_ns : *tier->now_ns};
+        .received_ns = tier->stalled_ns > 0 ? tier->stalled_ns : *tier->now_ns};
 }
 
 struct fake_tier *fake_tier_create(const struct fake_tier_options *options, struct fake_tier *peer)
@@ -233,7 +233,7 @@ struct fake_tier *fake_tier_create(const struct fake_tier_options *options, stru
     MR_ASSERT(tier->entries != NULL && tier->events != NULL);
     tier->random = options->seed * 0x9e3779b97f4a7c15u + 1;
     tier->port = (struct mr_tier){.context = tier,
-                                  .ask = ask,
+                                  .lookup = lookup,
                                   .load = load,
                                   .skip = skip,
                                   .store = store,
@@ -259,7 +259,7 @@ void fake_tier_stall(struct fake_tier *tier)
         if (tier->events[i].answer.work == MR_TIER_LOAD) tier->events[i].due_ns = UINT64_MAX;
 }
 
-void fake_tier_hurry(struct fake_tier *tier)
+void fake_tier_deliver_now(struct fake_tier *tier)
 {
     tier->stalled_ns = 0;
     for (uint32_t i = 0; i < tier->event_count; i++)

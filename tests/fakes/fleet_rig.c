@@ -52,32 +52,32 @@ void fleet_prompt(const struct engine_rig *rig, uint32_t *tokens, uint32_t share
     if (count > shared) rig_tokens(rig, 1000 + ending, tokens + shared, count - shared);
 }
 
-const struct rig_seen *fleet_run(struct fleet *fleet, uint32_t worker, struct fleet_wish wish)
+const struct rig_seen *fleet_run(struct fleet *fleet, uint32_t worker, struct fleet_spec spec)
 {
     struct engine_rig *rig = &fleet->rigs[worker];
     uint32_t tokens[FLEET_PROMPT_MAX], expected[FLEET_ANSWER],
         ticket = fleet->next_ticket[worker]++;
     char id[24];
     snprintf(id, sizeof id, "%u", ticket);
-    fleet_prompt(rig, tokens, wish.shared, wish.count, wish.ending);
-    struct mr_request *request = mr_fake_request(id, tokens, wish.count);
+    fleet_prompt(rig, tokens, spec.shared, spec.count, spec.ending);
+    struct mr_request *request = mr_fake_request(id, tokens, spec.count);
     request->ignore_eos = true;
-    request->cache_read = !wish.no_read;
-    if (wish.session != NULL)
-        request->session = (struct mr_text){wish.session, strlen(wish.session)};
+    request->cache_read = !spec.no_read;
+    if (spec.session != NULL)
+        request->session = (struct mr_text){spec.session, strlen(spec.session)};
     struct mr_submission submission = {.request = request,
                                        .ticket = ticket,
-                                       .tenant = wish.tenant != NULL ? wish.tenant : "default"};
+                                       .tenant = spec.tenant != NULL ? spec.tenant : "default"};
     MR_ASSERT(rig_submit_as(rig, submission) == MR_OK);
     rig_run(rig);
     const struct rig_choice *choice = &rig->seen[ticket].choices[0];
-    rig_expect(rig, tokens, wish.count, expected, FLEET_ANSWER);
+    rig_expect(rig, tokens, spec.count, expected, FLEET_ANSWER);
     MR_ASSERT(choice->token_count == FLEET_ANSWER);
     MR_ASSERT(memcmp(choice->tokens, expected, sizeof expected) == 0);
     return &rig->seen[ticket];
 }
 
-void fleet_settle(struct fleet *fleet, uint32_t worker)
+void fleet_drain_tier(struct fleet *fleet, uint32_t worker)
 {
     struct engine_rig *rig = &fleet->rigs[worker];
     while (fake_tier_next_ns(rig->tier) != UINT64_MAX) {

@@ -1,5 +1,5 @@
-/* fleet_rig - two engines over fake models that share a fake tier: what one computed the other
- * loads. Their prompts begin alike, by a salt everybody knows, and end each in a way of its own.
+/* fleet_rig - two engines over fake models that share a fake tier, so that one loads what the other
+ * has computed. All prompts begin with the same tokens; `ending` selects how a prompt ends.
  *
  * Owner: the test. Memory: freed by _end. Errors: asserted. */
 #ifndef MR_TESTS_FAKES_FLEET_RIG_H
@@ -10,10 +10,10 @@
 #define FLEET_ANSWER     16u /* tokens of each answer */
 #define FLEET_PROMPT_MAX (8u * MR_BLOCK_TOKENS)
 
-/* That many 256ths of a block, in tokens. */
+/* Tokens in that many 256ths of a block. */
 #define FLEET_PART(parts) ((parts)*MR_BLOCK_TOKENS / 256u)
 
-/* A fast tier: a block is computed in tens of milliseconds and loaded in well under one. */
+/* A fast tier: computing a block takes tens of milliseconds, loading it less than 0.1 ms. */
 extern const struct fake_tier_options fleet_fast;
 
 struct fleet {
@@ -23,8 +23,8 @@ struct fleet {
 };
 
 struct fleet_kind {
-    bool remote;    /* the pool is out of the tier's reach */
-    bool no_logits; /* no cache of complete prompts */
+    bool remote;    /* the tier cannot reach the pool */
+    bool no_logits; /* no prompt cache */
 };
 
 void fleet_start_as(struct fleet *fleet, struct fleet_kind kind,
@@ -37,17 +37,17 @@ void fleet_end(struct fleet *fleet);
 void fleet_prompt(const struct engine_rig *rig, uint32_t *tokens, uint32_t shared, uint32_t count,
                   uint64_t ending);
 
-struct fleet_wish {
+struct fleet_spec {
     uint32_t shared, count;
     uint64_t ending;
     const char *tenant, *session;
     bool no_read;
 };
 
-/* Runs one request to its end, asserts its answer; what was seen of it is the rig's. */
-const struct rig_seen *fleet_run(struct fleet *fleet, uint32_t worker, struct fleet_wish wish);
-/* Until the tier has nothing left to do for this worker. */
-void fleet_settle(struct fleet *fleet, uint32_t worker);
+/* Runs one request to its end and asserts its answer. The rig owns what is returned. */
+const struct rig_seen *fleet_run(struct fleet *fleet, uint32_t worker, struct fleet_spec spec);
+/* Steps until the tier has no work left for this engine. */
+void fleet_drain_tier(struct fleet *fleet, uint32_t worker);
 struct mr_shared_cache_stats fleet_stats(const struct fleet *fleet, uint32_t worker);
 
 #endif

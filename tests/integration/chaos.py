@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Workers die, stop, come and go over a real Apache Kafka while requests are in flight; checker.c, which knows only the
-topics and the group's commits, says what became of them. Prints a table, and JSON with --json.
+"""Kills, stops and restarts workers and an Apache Kafka while requests are in flight. checker.c reads the topics and the
+commits of the group afterwards and reports violations. Prints a table, and JSON with --json.
 
     chaos.py [--small] [--delivery exactly-once] [SCENARIO...]
 
---small: the sizes that `make test` runs; no time is judged. Without it the bars of the project are judged.
-Exit 1: a promise was broken, or a worker ended as nobody had asked it to."""
+--small: the sizes of `make test`, without time limits. Otherwise the time limits of the project apply.
+Exit 1: a guarantee was violated, a time limit exceeded, or a worker ended unexpectedly."""
 
 import argparse
 import json
@@ -24,7 +24,7 @@ SMALL = {"kill": 3, "rolling": 2, "stop": 1, "broker": 1, "outage": 1, "churn": 
 FULL = {"kill": 15, "rolling": 10, "stop": 3, "broker": 2, "outage": 2, "churn": 12, "comeback": 9, "twin": 3,
         "replaced": 3, "requests": 2000, "rate": 25, "tokens": 200, "every": 5, "stopped": 20, "away": 60,
         "backlog": 3000, "long_tokens": 4000}
-LONG_MS = 60_000  # what "a request of 60 s" is
+LONG_MS = 60_000  # tokens of a request that takes about 60 s
 
 
 def words(seed, count):
@@ -40,7 +40,7 @@ def request(fleet, number, tokens=None):
 
 
 class Run:
-    """One scenario: a fleet under load, what is done to it, and what the checker says."""
+    """One scenario: a fleet under load, the faults injected into it, and the report of the checker."""
 
     def __init__(self, options, services, name, workers, *flags, model=None):
         self.options, self.services, self.name = options, services, name
@@ -54,7 +54,7 @@ class Run:
             self.fleet.add(workers)
 
     def load(self, count=None, rate=None, make=None, wait_s=90, before=0):
-        """before: requests that are in the topic already."""
+        """before: number of requests that are already in the topic."""
         count = count or self.sizes["requests"]
         rate = self.sizes["rate"] if rate is None else rate
         self.producer = rig.Producer(self.fleet, count, rate, make or (lambda n: request(self.fleet, n)))
@@ -62,7 +62,7 @@ class Run:
         self.checker = rig.Checker(self.fleet, before + count, wait_s)
 
     def pause(self, seconds):
-        """Lets time pass, and keeps the fleet going."""
+        """Sleeps, and restarts workers that end meanwhile."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             self.fleet.look()
@@ -93,14 +93,14 @@ class Run:
         return self.row
 
     def bar(self, holds, text):
-        """A bar of the project: judged in full size only."""
+        """A limit of the project, which applies only to runs of full size."""
         self.row.setdefault("bars", []).append({"bar": text, "holds": bool(holds)})
         if not holds and not self.options.small:
             self.row["broken"].append(f"missed: {text}")
 
     def usual_bars(self, outage_s=0, overlap=False):
-        """outage_s: None where kills follow each other faster than a session ends, and nothing is promised. overlap: two
-        workers had the same requests for a moment, and the first result of each counts."""
+        """outage_s: None if the kills follow each other faster than sessions expire, so that no time limit applies.
+        overlap: two workers may have run the same request, so that a second result is allowed."""
         if not overlap:
             self.bar(self.row["duplicates"] == 0, "no finished request runs again")
         if outage_s is None:
@@ -113,7 +113,7 @@ class Run:
 # --- the scenarios ---------------------------------------------------------------------------------------------------
 
 def under_load(options, services, name, workers, deed):
-    """Workers under load, and `deed(run, number)` again and again for as long as there is work."""
+    """Runs workers under load and calls `deed(run, number)` repeatedly until all requests are sent."""
     run = Run(options, services, name, workers)
     run.load()
     run.wait_answered(1)
@@ -127,7 +127,7 @@ def under_load(options, services, name, workers, deed):
 
 
 def kill(options, services):
-    """kill -9 of a random worker every few seconds; it is started again at once."""
+    """kill -9 of a random worker every few seconds; it is restarted at once."""
 
     def deed(run, _):
         run.pause(run.sizes["every"] * run.random.uniform(0.6, 1.4))
@@ -140,7 +140,7 @@ def kill(options, services):
 
 
 def rolling(options, services):
-    """SIGTERM of one worker after the other, each started again when it has ended."""
+    """SIGTERM for one worker after the other; each is restarted when it has ended."""
 
     def deed(run, number):
         worker = run.fleet.workers[number % 3]
@@ -153,7 +153,7 @@ def rolling(options, services):
 
 
 def stop(options, services):
-    """SIGSTOP of one worker, longer than its session lasts, and SIGCONT."""
+    """SIGSTOP of one worker for longer than the session timeout, then SIGCONT."""
 
     def deed(run, number):
         worker = run.fleet.workers[number % 3]
@@ -166,7 +166,7 @@ def stop(options, services):
 
 
 def broker(options, services, name="broker", away_s=0):
-    """The broker is ended and started again."""
+    """The broker is stopped and restarted."""
     outages_s = [0]
 
     def deed(run, number):
@@ -175,7 +175,7 @@ def broker(options, services, name="broker", away_s=0):
         run.pause(away_s)
         services.call("kafka_restart")
         outages_s.append(time.monotonic() - began)
-        run.pause(run.sizes["every"] + away_s)  # what follows the one is over before the other
+        run.pause(run.sizes["every"] + away_s)  # the fleet recovers before the next restart
 
     run = under_load(options, services, name, 3, deed)
     run.row["outage_s"] = round(max(outages_s), 1)
@@ -183,7 +183,7 @@ def broker(options, services, name="broker", away_s=0):
 
 
 def outage(options, services):
-    """The same, and it stays away for longer than sessions and transactions last."""
+    """The broker is down for longer than the timeouts of sessions and transactions."""
     return broker(options, services, "outage", options.session + 6)
 
 
@@ -211,9 +211,9 @@ def as_static_members(options):
 
 
 def comeback(options, services):
-    """Static members are ended, by SIGTERM or SIGKILL, and start again before their session ends."""
+    """Static members end by SIGTERM or SIGKILL and are restarted before their session expires."""
     run = Run(as_static_members(options), services, "comeback", 3)
-    run.pause(options.session)  # the group comes to rest
+    run.pause(options.session)  # the group becomes stable
     before = run.fleet.assignments()
     run.load()
     run.wait_answered(1)
@@ -234,8 +234,8 @@ def comeback(options, services):
 
 
 def twin(options, services, name="twin"):
-    """A second worker with the id of one that lives. With transactions, and as a static member, the older one ends, by
-    itself and with a line."""
+    """A second worker starts with the id of a running one. With transactions, or as a static member, the older worker
+    must exit with an error line."""
     fenced = options.delivery == "exactly-once" or options.static
 
     def deed(run, number):
@@ -258,12 +258,12 @@ def twin(options, services, name="twin"):
 
 
 def replaced(options, services):
-    """The same of a static member."""
+    """A second worker starts with the static member name of a running one."""
     return twin(as_static_members(options), services, "replaced")
 
 
 def long(options, services):
-    """Requests that generate for a minute under max.poll.interval.ms=10000: the group does not notice."""
+    """Requests that run for a minute with max.poll.interval.ms=10000 must cause no rebalance."""
     run = Run(options, services, "long", 1, "--poll-interval-max", "10s", "--kv-memory", "1GiB",
               model=rig.DEPS / "model/SmolLM2-135M-Instruct.Q4_1.gguf")
     run.load(8, 0, lambda n: request(run.fleet, n, run.sizes["long_tokens"]), wait_s=600)
@@ -281,7 +281,7 @@ def long(options, services):
 
 
 def backlog(options, services):
-    """Prompts of 100 kB queue up: too long ones are refused, padded ones are answered, and memory stays."""
+    """A backlog of 100 kB prompts: too long ones are rejected, the others answered, and memory stays bounded."""
     run = Run(options, services, "backlog", 1)
     run.row["may_refuse"] = True
     worker = run.fleet.workers[0]
@@ -296,7 +296,7 @@ def backlog(options, services):
     worker.end()
     run.producer = rig.Producer(run.fleet, run.sizes["backlog"], 0, make)
     run.producer.start()
-    run.producer.join()  # all of it waits before the worker comes back
+    run.producer.join()  # the whole backlog is in Kafka before the worker returns
     worker.start()
     worker.wait_for('"assigned ')
     run.checker = rig.Checker(run.fleet, run.sizes["backlog"], 90)
@@ -314,7 +314,7 @@ def backlog(options, services):
 
 
 def broker_away(options, services):
-    """No broker when the worker starts, and none for a while in the middle: it waits, without spinning or growing."""
+    """The broker is down at the start and again later: the worker waits without using CPU time or memory."""
     run = Run(options, services, "broker-away", 0)
     services.call("kafka_stop")
     worker = rig.Worker(run.fleet, "broker-away-w1")

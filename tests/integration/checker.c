@@ -1,19 +1,18 @@
-/* checker - reads the topics of a fleet and the commits of its group, and nothing else, and says
- * whether the fleet kept its promises: SPEC I1 to I3, I8 and gapless tokens. What counts as broken
- * is decided in verdict.h.
+/* checker - reads the topics of a fleet and the commits of its consumer group, and checks whether
+ * the fleet kept its guarantees: every request has a result, tokens are gapless, nothing is
+ * committed too early. verdict.h lists the violations.
  *
  *     checker BROKERS [--prefix NAME] [--group NAME] [--requests-topic TOPIC]... [--single]
  *             [--exactly-once] [--expect N] [--wait SECONDS] [--kafka NAME=VALUE]...
  *
- * Without --wait it judges what is there. With it, it reads until N requests have been seen and all
- * are answered and the topics have been silent for a moment, or until nothing has come for SECONDS.
- * --single: a second result of an id is a violation. --exactly-once: as a reader of committed
- * records sees it, and a second result is a violation.
- * Every commit ever made is read from the broker's own log of them where it has one (Apache Kafka
- * does, the embedded broker does not), and the present one through the group's interface.
+ * Without --wait it checks the records that exist now. With --wait it reads until N requests have
+ * been read, all are answered and no record has arrived for a moment, or until no record has
+ * arrived for SECONDS. --single: a second result of an id is a violation. --exactly-once: the same,
+ * and only committed records are read. The commits are read from the topic __consumer_offsets where
+ * the broker has one (Apache Kafka, not the embedded broker), and the last one through the group.
  *
- * Prints one JSON object; each violation is a line on stderr. Exits 0 when all is well, 1 when
- * something is violated, 2 when it could not look. */
+ * Prints one JSON object to stdout and one line per violation to stderr. Exits 0 without
+ * violations, 1 with violations, 2 when a topic could not be read. */
 #include "codec/records/reply.h"
 #include "codec/records/request_decode.h"
 #include "tests/integration/commit_log.h"
@@ -48,7 +47,7 @@ struct checker {
 
 struct reading {
     rd_kafka_t *rk;
-    rd_kafka_topic_partition_list_t *open; /* partitions not read to their end yet */
+    rd_kafka_topic_partition_list_t *open; /* partitions that are not read to their end */
 };
 
 static void die(const char *what, const char *why)
@@ -81,7 +80,7 @@ static void set(rd_kafka_conf_t *conf, const char *name, const char *value)
 
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
-    (void)rk, (void)code, (void)reason, (void)opaque; /* the library goes on by itself */
+    (void)rk, (void)code, (void)reason, (void)opaque; /* librdkafka recovers by itself */
 }
 
 static rd_kafka_t *open_client(const struct checker *checker)
@@ -117,7 +116,7 @@ static void close_client(rd_kafka_t *rk)
     rd_kafka_destroy(rk);
 }
 
-/* All partitions of the topics that are there, from `start` on. */
+/* All partitions of the topics that exist, from offset `start` on. */
 static rd_kafka_topic_partition_list_t *partitions_of(rd_kafka_t *rk, const char *const *topics,
                                                       size_t topic_count, int64_t start)
 {
@@ -165,7 +164,8 @@ static struct verdict_place place_of(const struct mr_kafka_record *record)
     return (struct verdict_place){record->topic, record->partition, record->offset};
 }
 
-/* No request at all: it goes to the dead-letter topic, with a result only if the id is readable. */
+/* A record that is not a request goes to the dead-letter topic; it has a result only if its id is
+ * readable. */
 static bool is_no_request(enum mr_status status)
 {
     return status == MR_MALFORMED || status == MR_UNSUPPORTED_ENCODING ||
@@ -218,7 +218,7 @@ static void take_answer(struct checker *checker, const struct mr_kafka_record *r
     mr_arena_destroy(arena);
 }
 
-/* The number in a header of text, -1 when there is none. */
+/* The number in a header, or -1. */
 static int64_t header_number(const struct mr_kafka_record *record, const char *name)
 {
     char text[32];
@@ -258,7 +258,8 @@ static void take(struct checker *checker, const struct mr_kafka_record *record)
         take_request(checker, record);
 }
 
-/* One poll; true when a record came. Errors are the broker's absence: it comes back. */
+/* Polls once; true if a record arrived. Errors are ignored: the broker is restarted during tests.
+ */
 static bool read_one(struct checker *checker, struct reading *reading, int timeout_ms,
                      void (*use)(struct checker *checker, const struct mr_kafka_record *record))
 {
@@ -328,7 +329,7 @@ static void read_commit_log(struct checker *checker)
     close_reading(&reading);
 }
 
-/* As the group's next member would be told. */
+/* The last commit, as the next owner of the partition reads it. */
 static void read_committed_offsets(struct checker *checker)
 {
     rd_kafka_t *rk = open_client(checker);
@@ -424,7 +425,7 @@ static void name_all(const struct checker *checker, const char *names[], size_t 
         names[(*count)++] = checker->names[i];
 }
 
-/* Reads along until there is nothing more to wait for; what it saw is read again for judgement. */
+/* Reads until --wait is satisfied; the records are read once more for the check. */
 static void wait(struct checker *checker, const char *const *topics, size_t topic_count)
 {
     struct verdict_options options = {.single = false};
@@ -449,7 +450,8 @@ int main(int argc, char *argv[])
     struct verdict_options options = {
         .single = checker.single, .timed = !checker.exactly_once, .say = say, .context = &checker};
     checker.verdict = verdict_create(&options);
-    /* Commits before results: what a commit covers was written before it. */
+    /* Commits are read before results, because a result is written before the commit that covers
+     * it. */
     read_commit_log(&checker);
     read_committed_offsets(&checker);
     open_reading(&reading, &checker, topics, topic_count);

@@ -1,6 +1,6 @@
 #include "tests/integration/commit_log.h"
 
-/* What is left of a record; `bad` once something did not fit. */
+/* The unread rest of a record; bad: a field did not fit. */
 struct cursor {
     const unsigned char *bytes;
     size_t left;
@@ -12,7 +12,7 @@ static struct cursor cursor_of(struct mr_text text)
     return (struct cursor){(const unsigned char *)text.bytes, text.length, !text.bytes};
 }
 
-/* Most significant byte first. */
+/* Reads a big-endian integer. */
 static uint64_t take_number(struct cursor *cursor, size_t bytes)
 {
     uint64_t value = 0;
@@ -44,7 +44,7 @@ static struct mr_text take_text(struct cursor *cursor)
     return take_bytes(cursor, (size_t)take_number(cursor, 2));
 }
 
-/* Of flexible versions: the length as varint, plus one. */
+/* Reads a length of the flexible versions: a varint, one more than the length. */
 static struct mr_text take_compact_text(struct cursor *cursor)
 {
     size_t length = 0;

@@ -1,8 +1,8 @@
-/* commit_log - a record of Kafka's own topic of commits, __consumer_offsets: which group committed
- * what, and when. Formats: the message schemas OffsetCommitKey and OffsetCommitValue of Apache
+/* commit_log - decodes a record of the topic __consumer_offsets, in which Kafka stores the commits
+ * of all groups. Formats: the message schemas OffsetCommitKey and OffsetCommitValue of Apache
  * Kafka.
  *
- * Pure. Memory: texts are borrowed from the record. */
+ * Threads: any (pure function). Memory: texts are borrowed from the record. */
 #ifndef MR_TESTS_COMMIT_LOG_H
 #define MR_TESTS_COMMIT_LOG_H
 
@@ -19,7 +19,7 @@ struct commit_entry {
     int64_t offset, time_ms;
 };
 
-/* False for anything but a commit: group metadata, a tombstone, a version not known here. */
+/* False if the record is no commit: group metadata, a tombstone or an unknown version. */
 bool commit_log_decode(struct commit_entry *entry, struct mr_text key, struct mr_text value);
 
 #endif

@@ -1,14 +1,16 @@
-/* fleet - asks a fleet of workers and checks what comes back, knowing only the topics.
+/* fleet - sends requests to a fleet of workers and checks the records that it writes.
  *
  *     fleet BROKERS requests COUNT MAX_TOKENS     publishes COUNT requests, waits for every answer
  *     fleet BROKERS poison FOLDER ROUNDS          publishes every record of FOLDER/manifest.tsv
- * ROUNDS times with a good request behind each
+ *                                                 ROUNDS times, each followed by a valid request
  *
- * Prints "answered N" as it goes, so that a script can act in the middle, and one line of figures
- * at the end. Exits 1 when an invariant is broken or nothing has come for QUIET_S seconds: I1 every
- * id has a result, and after de-duplication by id (highest attempt) exactly one I2  token indices
- * are gapless and agree with that result; repeated records are identical I8  every poisoned record
- * is refused with its code, and dead-lettered if it cannot be decoded */
+ * Prints "answered N" while it runs, so that a script can act in the middle, and one line of
+ * figures at the end. Exits 1 when no record has arrived for QUIET_S seconds or an invariant is
+ * broken:
+ *   - Every id has a result; after de-duplication by id (highest attempt) exactly one.
+ *   - Token indexes are gapless and match that result; repeated records are identical.
+ *   - Every poisoned record is rejected with its error code, and dead-lettered if it cannot be
+ *     decoded. */
 #include "codec/records/draft.h"
 #include "worker/base/clock.h"
 #include "worker/client/client.h"
@@ -29,11 +31,11 @@
 #define RECORD_MAX   ((size_t)8 << 20)
 #define OPEN_MS      20000u
 
-/* What the token records of one attempt said. */
+/* The token records of one attempt. */
 struct attempt {
     uint32_t tokens[TOKENS_MAX];
     bool seen[TOKENS_MAX];
-    uint32_t count; /* behind the highest index */
+    uint32_t count; /* one above the highest index */
 };
 
 struct ask {
@@ -81,7 +83,7 @@ static void open_fleet(struct fleet *fleet, const char *brokers)
     if (mr_client_open(&fleet->client, &options, &err) != MR_OK) die(err.detail);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static uint32_t next_random(uint32_t *state)
 {
@@ -123,7 +125,7 @@ static void ask(struct fleet *fleet, struct ask *ask, uint32_t number, uint32_t 
     free(bytes);
 }
 
-/* ---- what comes back ---- */
+/* ---- answers ---- */
 
 static struct ask *find(struct fleet *fleet, struct mr_text id)
 {
@@ -183,7 +185,7 @@ static void take_event(struct fleet *fleet, const struct mr_client_event *event)
     if (event->kind == MR_CLIENT_RESULT) take_result(fleet, ask, &event->result);
 }
 
-/* Reads until all are answered and the topics have been silent for the grace time. */
+/* Reads until every request is answered and no record has arrived for the grace time. */
 static void collect(struct fleet *fleet)
 {
     struct mr_client_event event;
@@ -210,7 +212,7 @@ static void collect(struct fleet *fleet)
 
 static void check(struct fleet *fleet, struct ask *ask, uint32_t max_tokens)
 {
-    if (ask->results == 0) return; /* said already */
+    if (ask->results == 0) return; /* already reported */
     if (ask->attempt > 1) fleet->second_attempts++;
     if (ask->finish != MR_FINISH_LENGTH) complain(fleet, ask, mr_finish_text(ask->finish));
     if (ask->answer_count != max_tokens) complain(fleet, ask, "an answer of another length");
@@ -295,7 +297,8 @@ static void read_file(struct poison *poison, const char *folder)
     fclose(file);
 }
 
-/* Copies what stands before the next tab or line end, as far as it fits, and returns what follows.
+/* Copies the text up to the next tab or line end, truncated to the buffer; returns the text after
+ * it.
  */
 static const char *take_column(const char *line, char *out, size_t out_bytes)
 {
@@ -326,7 +329,7 @@ static void read_manifest(struct poison_run *run, const char *folder)
     fclose(file);
 }
 
-/* Results of poison cannot be told apart by id (several records share one); their codes can. */
+/* Several poisoned records share an id, so their results are counted by error code. */
 static void take_poison_result(struct poison_run *run, const struct mr_client_event *event)
 {
     const char *code = mr_status_code(event->result.error);
@@ -407,7 +410,7 @@ static void collect_poison(struct poison_run *run, uint32_t expected)
     }
 }
 
-/* Codes of records that are no request at all; other refusals are only answered. */
+/* Error codes of records that are dead-lettered; other rejected requests only have a result. */
 static bool must_be_dead(const char *code)
 {
     static const char *const codes[] = {"malformed", "unsupported_encoding", "record_too_large",

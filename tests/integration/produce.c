@@ -1,9 +1,9 @@
-/* produce - writes records for as long as it takes: a line of standard input is KEY, a tab, VALUE.
+/* produce - publishes the lines of stdin as records; a line is KEY, a tab, VALUE.
  *
  *     produce BROKERS TOPIC
  *
- * Idempotent, so that a broker that goes away and comes back neither loses nor repeats a record
- * (kcat ends when its broker does). Exits 1 when a record was not taken. */
+ * Waits for a broker that is restarted, where kcat would exit, and is idempotent, so that no record
+ * is lost or repeated. Exits 1 when the broker did not accept a record. */
 #include <librdkafka/rdkafka.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
 
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
-    (void)rk, (void)code, (void)reason, (void)opaque; /* the library goes on by itself */
+    (void)rk, (void)code, (void)reason, (void)opaque; /* librdkafka recovers by itself */
 }
 
 static rd_kafka_t *open_producer(const char *brokers, size_t *failed)
@@ -56,7 +56,7 @@ static void send_line(rd_kafka_t *rk, const char *topic, const char *line, size_
     const char *tab = memchr(line, '\t', length);
     if (!tab) die("a line without a tab");
     size_t key_length = (size_t)(tab - line), value_length = length - key_length - 1;
-    void *value = (void *)(uintptr_t)(tab + 1); /* copied at once; the type is the library's */
+    void *value = (void *)(uintptr_t)(tab + 1); /* the callee copies it; its type has no const */
     for (;;) {
         rd_kafka_resp_err_t code =
             rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),

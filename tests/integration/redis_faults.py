@@ -1,5 +1,5 @@
-"""What can become of a Redis, each as a context in which one worker is asked: test_redis.py holds its answers against
-a worker without Redis, tests/bench/fault_cost.py measures what it costs them."""
+"""Faults of Redis, each as a context manager within which a worker gets a request. test_redis.py compares the answers
+with those of a worker without Redis; tests/bench/fault_cost.py measures the added time."""
 
 import contextlib
 import random
@@ -17,8 +17,8 @@ VERSION_AT, LENGTH_AT = 4, 32
 
 
 class Stage:
-    """One Redis and the workers around it: writer and reader on it, far behind a link, plain without it, orphan with
-    the address of nobody, stranger with a wrong password."""
+    """One Redis and its workers: writer and reader use it directly, far through a relay, plain not at all; orphan has
+    an address without a server, stranger a wrong password."""
 
     def __init__(self, options, stack, *flags, prefix=1820, block_bytes=0):
         enter = stack.enter_context
@@ -37,19 +37,19 @@ class Stage:
         self.recover()
 
     def recover(self):
-        """Until every worker that has a Redis has found it."""
+        """Waits until every worker that can reach its Redis is connected."""
         for worker in (self.writer, self.reader, self.far):
             worker.wait_up()
 
     def fill(self, salt):
-        """What the writer computed is in Redis; the reader's and everybody's prompt, with an ending nobody knows."""
+        """Lets the writer store a prefix in Redis; returns a prompt of that prefix and a new ending, for the other workers."""
         prefix = tokens(salt, self.prefix)
         self.writer.ask(prefix + tokens(salt + 1, 30))
         self.writer.wait_stored()
         return prefix + tokens(salt + 2, 30)
 
     def values(self):
-        """Keys and values of blocks."""
+        """The keys of blocks in Redis and their values."""
         keys = self.redis.keys()
         return {key: value for key, value in zip(keys, self.redis.client.all([("GET", key) for key in keys])) if value}
 
@@ -57,7 +57,7 @@ class Stage:
         assert got["token_ids"] == wanted["token_ids"], f"{name}: {got} is not {wanted}"
 
 
-# ---- away, slow, empty, full ----
+# ---- unreachable, slow, empty, full ----
 
 
 @contextlib.contextmanager
@@ -101,7 +101,7 @@ def stopped(stage):
 def paused(stage):
     stage.redis("CLIENT", "PAUSE", 1000)
     yield stage.reader
-    stage.redis("PING")  # answered when the pause is over
+    stage.redis("PING")  # answered after the pause
 
 
 @contextlib.contextmanager
@@ -190,7 +190,7 @@ def replies_split_at_every_byte(stage):
     return link_mode(stage, "split")
 
 
-# ---- values that are not what they should be ----
+# ---- damaged values ----
 
 
 def flipped(key, value, others, drawn):
@@ -207,7 +207,7 @@ def swapped(key, value, others, drawn):
 
 
 def oversized(key, value, others, drawn):
-    length = struct.pack("<I", len(value) - HEADER_BYTES + 64)  # the header says so too
+    length = struct.pack("<I", len(value) - HEADER_BYTES + 64)  # the header has the same length
     return value[:LENGTH_AT] + length + value[LENGTH_AT + 4:] + drawn.randbytes(64)
 
 
@@ -219,15 +219,15 @@ DAMAGES = [flipped, truncated, swapped, oversized, of_an_older_layout]
 
 
 def damage(stage, values, kinds, drawn):
-    """Writes every value changed in one of these ways, in turn."""
+    """Overwrites every value with a damaged one, using the kinds of damage in turn."""
     stage.redis.client.all([("SET", key, kinds[number % len(kinds)](key, value, values, drawn))
                             for number, (key, value) in enumerate(values.items())])
 
 
 def damaged(stage, prompt, count):
-    """Asks for a prompt that is in Redis until so many of its values were damaged, each time all of them anew and in
-    the next way; nothing of it is kept in the worker. Yields how many there were so far, and the answer, whose tokens
-    were the same and of which nothing was loaded."""
+    """Repeats a prompt whose blocks are in Redis and damages all of them before each request, with the next kind of
+    damage each time, until `count` values were damaged. The worker keeps no block of the prompt. Checks that the tokens
+    stay the same and that nothing is loaded; yields the damaged values so far and the answer."""
     values, drawn, done = stage.values(), random.Random(3), 0
     wanted = stage.plain.ask(prompt, cache=NO_CACHE)
     assert len(values) > 3, "there was nothing to damage"
@@ -242,7 +242,7 @@ def damaged(stage, prompt, count):
 
 
 def refused(worker):
-    """Values that did not verify, by cause."""
+    """Values that failed verification, by cause."""
     lines = [line for line in worker.serve.get("/metrics")[1].splitlines() if "verify_failures_total{" in line]
     return {line.split('"')[1]: int(float(line.rsplit(" ", 1)[1])) for line in lines}
 
@@ -254,7 +254,8 @@ FAULTS = {fault.__name__.replace("_", " "): fault for fault in (
 
 
 def run(stage, name, salt, plain_first=False):
-    """One fault, once: (with it, without Redis), whose tokens were the same."""
+    """Sends one request under a fault and one to the worker without Redis, checks that the tokens are the same, and returns
+    both answers."""
     prompt = stage.fill(salt)
     wanted = stage.plain.ask(prompt) if plain_first else None
     with FAULTS[name](stage) as worker:

@@ -1,6 +1,5 @@
-"""What tests and measurements with a real Redis share: servers of every kind, a link before one that goes wrong on
-demand, a model that costs more to compute than to load, and workers that are asked over pipes. Python's standard
-library only."""
+"""Shared by tests and measurements with Redis: servers of every kind, a relay that fails on demand, a model whose blocks
+take longer to compute than to load, and workers that get requests through pipes. Uses only Python's standard library."""
 
 import contextlib
 import json
@@ -24,7 +23,7 @@ sys.path.insert(0, str(ROOT / "tests/bench"))
 import fleet  # noqa: E402
 
 USER, PASSWORD = "mill", "grindstone"
-# What a worker needs, and nothing else: keys of its own, INFO to see whether Redis evicts, and a cluster's map.
+# The permissions that a worker needs: its keys, INFO (whether Redis evicts), and the slots of a cluster.
 WORKER_ACL = (f"user {USER} on >{PASSWORD} ~mr1:* ~mr:p:* +get +set +strlen +del +expire +rpush +rpushx +lrange +ping "
               "+echo +select +info +asking +cluster|slots").split()
 
@@ -35,7 +34,7 @@ def tokens(seed, count, vocabulary=250):
 
 
 def write_model(folder, context=8192, layers=4, width=128, feed=1024, head=32):
-    """A Llama of random signs. One block of KV is 256 KiB in fp32, and computing it takes milliseconds."""
+    """Writes a Llama model with random weights. A KV block is 256 KiB in fp32 and takes milliseconds to compute."""
     shutil.copytree(ROOT / "tests/golden/models/grouped_tied", folder, dirs_exist_ok=True)
     config = json.loads((folder / "config.json").read_text())
     config.update(hidden_size=width, intermediate_size=feed, num_hidden_layers=layers, head_dim=head,
@@ -51,7 +50,7 @@ def write_model(folder, context=8192, layers=4, width=128, feed=1024, head=32):
         for part, shape in {"gate": (feed, width), "up": (feed, width), "down": (width, feed)}.items():
             shapes[f"{name}.mlp.{part}_proj.weight"] = shape
     drawn, header, body = random.Random(1), {}, bytearray()
-    signs = bytes(0x3D | (byte & 0x80) for byte in range(256))  # bf16 between 1/32 and 1/8
+    signs = bytes(0x3D | (byte & 0x80) for byte in range(256))  # bf16 numbers of random sign between 1/32 and 1/8
     for name, shape in sorted(shapes.items()):
         count = shape[0] * (shape[1] if len(shape) > 1 else 1)
         values = bytearray(2 * count)
@@ -68,11 +67,11 @@ def write_model(folder, context=8192, layers=4, width=128, feed=1024, head=32):
 
 
 class Refused(Exception):
-    """An error reply."""
+    """An error reply of Redis."""
 
 
 class Client:
-    """One connection that sends words and returns replies, as bytes, integers, lists or None."""
+    """One connection to Redis. Commands are lists of words; replies are bytes, integers, lists or None."""
 
     def __init__(self, address, context=None):
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
@@ -115,15 +114,15 @@ class Client:
         return self.reply()
 
     def all(self, commands):
-        """Replies of many commands, sent in one go."""
+        """Sends many commands at once and returns their replies."""
         for words in commands:
             self.send(*words)
         return [self.reply() for _ in commands]
 
 
 def certificates(folder):
-    """ca.pem, server.pem for 127.0.0.1 signed by it, and other-ca.pem of somebody else; keys beside them. With the
-    extensions that Python asks for from 3.13 on (VERIFY_X509_STRICT)."""
+    """Creates ca.pem, server.pem for 127.0.0.1 signed by it, and other-ca.pem of another authority, with their keys. The
+    certificates have the extensions that Python 3.13 requires (VERIFY_X509_STRICT)."""
     def openssl(*words, text=None):
         subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True, input=text, text=True)
     elliptic = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
@@ -138,8 +137,8 @@ def certificates(folder):
 
 
 class Redis:
-    """A server on a free port: "--port 0" and a socket with unix, TLS with tls, a cluster's node with cluster. The
-    user of WORKER_ACL is there; the default user, without a password, is the test's unless closed."""
+    """Starts a Redis server: on a free port, on a unix socket (unix), with TLS (tls) or as a cluster node (cluster). It
+    has the user of WORKER_ACL for workers; tests use the default user, which has no password unless closed is set."""
 
     def __init__(self, *flags, unix=False, tls=False, cluster=False):
         self.folder = pathlib.Path(tempfile.mkdtemp())
@@ -203,10 +202,10 @@ class Redis:
 
 
 class Link:
-    """A relay before a Redis. What it does with replies is its mode: "pass"; "garbage", other bytes in their place
-    once a connection was greeted; "split", a byte at a time; "freeze", nothing comes through; "cut", every connection
-    ends. when(direction, count, action) runs an action once, after so many bytes more; directions are "up", to
-    Redis, and "down"."""
+    """A relay to a Redis. Its mode: "pass" forwards; "garbage" replaces replies by other bytes once a connection is set
+    up; "split" forwards one byte at a time; "freeze" forwards nothing; "cut" closes every connection.
+    when(direction, count, action) runs an action once after `count` more bytes; directions are "up" (to Redis) and
+    "down"."""
 
     def __init__(self, port):
         self.mode, self.target, self.random = "pass", port, random.Random(5)
@@ -293,7 +292,7 @@ class Link:
 
 
 class Worker:
-    """One `serve` with topics of its own, asked over pipes that stay open: a request costs no process."""
+    """One `serve` with its own topics. Its producer and consumer stay connected, so a request starts no process."""
 
     def __init__(self, options, broker, name, *flags):
         self.name, self.count = name, 0
@@ -320,7 +319,7 @@ class Worker:
         return result
 
     def warm(self, seed, count=700, times=3):
-        """Until it knows what computing costs, without a trace in any cache."""
+        """Sends uncached requests until the worker has measured how fast it computes."""
         for turn in range(times):
             self.ask(tokens(seed * 1000 + turn, count), cache={"read": False, "write": False})
 
@@ -339,7 +338,7 @@ class Worker:
         self.wait_for("up" if up else "down", lambda: self.figure("up") == up)
 
     def wait_stored(self):
-        """Stores go on behind an answer."""
+        """Waits until the stores that follow an answer are complete."""
         self.wait_for("stored", lambda: self.figure("stores_total") > 0 and self.figure("waiting_store_bytes") == 0)
 
     def log(self):
@@ -352,7 +351,7 @@ class Worker:
         return self
 
     def __exit__(self, *_):
-        """Killed: to leave a group takes seconds, and other tests do."""
+        """Kills the worker: leaving its group would take seconds, and other tests cover that."""
         self.producer.stdin.close()
         for process in (self.serve.process, self.tail):
             process.kill()

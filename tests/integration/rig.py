@@ -1,4 +1,4 @@
-"""Real servers, workers and a producer for chaos.py. Python's standard library only; the servers are services.sh's."""
+"""Servers (by services.sh), workers and a producer for chaos.py. Uses only Python's standard library."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-PROCESSES = []  # everything started, to be ended whatever happens
+PROCESSES = []  # every process started; all are killed at the end
 
 
 def started(process):
@@ -34,14 +34,14 @@ def kill_all():
 
 
 class Services:
-    """A shell that has sourced services.sh; it ends, and its servers with it, when its input does."""
+    """A shell that has sourced services.sh. When its stdin closes, it stops the servers and exits."""
 
     def __init__(self):
         environment = dict(os.environ, MILLRACE_DEPS=str(DEPS))
         self.shell = subprocess.Popen(["/bin/sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                       env=environment, cwd=ROOT)
         self.call(f". {shlex.quote(str(ROOT / 'tests/integration/services.sh'))}")
-        # Times of the broker's clock for every record: results and commits can be put in order.
+        # Record timestamps are set by the broker, so that the times of results and commits can be compared.
         self.call("KAFKA_PROPERTIES=log.message.timestamp.type=LogAppendTime")
         self.call("kafka_start")
         self.brokers = self.call('echo "$KAFKA_BROKERS"')
@@ -66,15 +66,15 @@ class Services:
 
 
 class Worker:
-    """One `serve` in a slot. Every end of it that was not asked for is kept in `abnormal`."""
+    """One `serve`, which may be restarted. `abnormal` collects every end that the test did not cause."""
 
     def __init__(self, fleet, name, worker_id=None):
         self.fleet, self.name, self.id = fleet, name, worker_id or name
         self.log = fleet.folder / f"{name}.log"
         self.process = None
-        self.asked = None  # the exit code that was asked for
+        self.asked = None  # expected exit code
         self.lives = 0
-        self.begun = 0  # where this life's log begins
+        self.begun = 0  # start of the log of the present process
 
     def start(self):
         self.begun = self.log.stat().st_size if self.log.exists() else 0
@@ -90,7 +90,7 @@ class Worker:
             return log.read().count(text.encode())
 
     def ever_said(self, text):
-        """In all its lives."""
+        """The log lines of all processes of this worker."""
         return self.log.read_bytes().count(text.encode())
 
     def wait_for(self, text, seconds=120):
@@ -106,7 +106,7 @@ class Worker:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def send(self, number):
-        """Asks for an end by SIGTERM or SIGKILL, or stops and goes on."""
+        """Sends a signal; for SIGTERM and SIGKILL the end is then expected."""
         if number == signal.SIGTERM:
             self.asked = 0
         if number == signal.SIGKILL:
@@ -114,7 +114,7 @@ class Worker:
         self.process.send_signal(number)
 
     def look(self):
-        """True while it runs. An end nobody asked for is noted."""
+        """True while the process runs. Records an unexpected end in `abnormal`."""
         if self.process is None:
             return False
         code = self.process.poll()
@@ -151,7 +151,7 @@ class Worker:
 
 
 class Fleet:
-    """Workers of one group over topics of one prefix."""
+    """Workers of one consumer group, with topics of one prefix."""
 
     def __init__(self, options, services, name, *flags, model=None):
         self.options, self.services, self.name = options, services, name
@@ -185,14 +185,14 @@ class Fleet:
         return new
 
     def assignments(self):
-        """Of all workers, in all their lives."""
+        """The log lines of all processes of all workers."""
         return sum(worker.ever_said('"assigned ') for worker in self.workers)
 
     def running(self):
         return [worker for worker in self.workers if worker.look()]
 
     def look(self):
-        """Notes ends nobody asked for, and starts those workers again: the run goes on."""
+        """Records unexpected ends and restarts those workers."""
         for worker in self.workers:
             if worker.process is not None and not worker.look() and worker.asked is None:
                 worker.start()
@@ -203,7 +203,7 @@ class Fleet:
 
 
 class Producer(threading.Thread):
-    """Publishes requests at a rate. make(number) gives the fields of one; "id" is the record's key."""
+    """Publishes requests at a rate. make(number) returns the fields of one; "id" is the key of its record."""
 
     def __init__(self, fleet, count, rate, make):
         super().__init__(daemon=True)
@@ -230,7 +230,7 @@ class Producer(threading.Thread):
 
 
 class Checker:
-    """The checker, which waits for the answers in the background. It knows the topics and nothing of this program."""
+    """The checker, which waits for the answers in the background and reads only the topics."""
 
     def __init__(self, fleet, expect, wait_s=90):
         command = [TOOLS / "checker", fleet.services.brokers, "--prefix", fleet.prefix, "--group", fleet.prefix,
@@ -264,7 +264,7 @@ class Checker:
 
 
 def records(fleet, topic):
-    """Every record of one topic of the fleet, decoded."""
+    """The decoded records of one topic of the fleet."""
     out = subprocess.run(["kcat", "-C", "-b", fleet.services.brokers, "-t", f"{fleet.prefix}.{topic}", "-e", "-q"],
                          check=True, capture_output=True, text=True).stdout
     return [json.loads(line) for line in out.splitlines()]

@@ -1,20 +1,20 @@
-# Real servers for the integration tests: source this file, start what is needed, and everything is
-# stopped and removed when the test ends, however it ends.
+# Starts Apache Kafka and Redis for an integration test. Source this file and call the functions below; all
+# servers are stopped and their data removed when the test ends.
 #
 #   . tests/integration/services.sh
 #   kafka_start [secure]                 sets KAFKA_BROKERS; an Apache Kafka (KRaft, one node) on loopback, with the
 #                                        lines of KAFKA_PROPERTIES in its configuration. secure: KAFKA_SASL (SCRAM and
-#                                        PLAIN over TLS; user mill, password grindstone) and KAFKA_TLS (a client certificate is
-#                                        asked for) as well, with certificates in SERVICES: ca.pem, client.pem, and
-#                                        other-ca.pem, other-client.pem of somebody else
+#                                        PLAIN over TLS; user mill, password grindstone) and KAFKA_TLS (which requires a
+#                                        client certificate) are set too, and SERVICES has certificates: ca.pem,
+#                                        client.pem, and other-ca.pem, other-client.pem of another authority
 #   kafka_topic NAME [PARTITIONS]        creates a topic
-#   kafka_run CLASS ARGUMENT…            one of Kafka's own tools
+#   kafka_run CLASS ARGUMENT…            runs a command-line tool of Kafka
 #   redis_start [ARGUMENT…]              sets REDIS_PORT and REDIS_URL
-#   kafka_stop, redis_stop, kafka_restart, redis_restart     same ports, same data
-#   service_pid NAME                     for a test that kills (kafka, redis)
+#   kafka_stop, redis_stop, kafka_restart, redis_restart     ports and data stay the same
+#   service_pid NAME                     process id, for a test that kills it (kafka, redis)
 #
-# Ports are free ones of the loopback interface; data lies in SERVICES, a new temporary folder, which
-# the test may use too. MILLRACE_DEPS is where docker/deps.sh put the Kafka jars.
+# The servers listen on free ports of the loopback interface. SERVICES is a new temporary folder with their data;
+# the test may use it too. MILLRACE_DEPS: the folder with the Kafka jars.
 #
 # shellcheck shell=sh
 
@@ -32,14 +32,14 @@ service_pid() { # service_pid NAME
     cat "$SERVICES/$1.pid" 2>/dev/null
 }
 
-service_stop() { # service_stop NAME SIGNAL: and waits for its end
+service_stop() { # service_stop NAME SIGNAL: sends the signal and waits until the process has ended
     pid=$(service_pid "$1") || return 0
     kill "-$2" "$pid" 2>/dev/null || true
     wait "$pid" 2>/dev/null || true
     rm -f "$SERVICES/$1.pid"
 }
 
-# The kernel picks a free port; two in one call are different ones.
+# The kernel picks free ports; those of one call are distinct.
 free_ports() { # free_ports COUNT
     python3 -c '
 import socket, sys
@@ -47,7 +47,7 @@ held = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
 print(*[s.getsockname()[1] for s in held])' "$1"
 }
 
-wait_for() { # wait_for SECONDS NAME COMMAND…: until it succeeds; the server's log when it does not
+wait_for() { # wait_for SECONDS NAME COMMAND…: retries COMMAND; prints the log of the server on timeout
     tries=$(($1 * 5))
     name=$2
     shift 2
@@ -86,7 +86,7 @@ certificates() {
     cat "$SERVICES/broker.key" "$SERVICES/broker.pem" >"$SERVICES/broker-store.pem"
 }
 
-# Two more listeners: SCRAM over TLS, and TLS with a client's certificate.
+# Two more listeners: SASL over TLS, and TLS with a client certificate.
 kafka_secure() { # kafka_secure PORT PORT: prints the lines of configuration
     KAFKA_SASL=127.0.0.1:$1
     KAFKA_TLS=127.0.0.1:$2
@@ -151,7 +151,7 @@ END
     kafka_restart
 }
 
-kafka_restart() { # the same node again, after kafka_stop or a kill
+kafka_restart() { # starts the same node after kafka_stop or a kill
     service_stop kafka KILL
     java -Xms128m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$deps/kafka/*" \
         kafka.Kafka "$SERVICES/kafka.properties" >>"$SERVICES/kafka.log" 2>&1 </dev/null &

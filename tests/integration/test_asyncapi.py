@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""docker/asyncapi.yaml describes what a worker reads and writes: the records of a running worker are held against it,
-and so are the decoder's table of fields and the lists of finish reasons and error codes. Records made wrong on purpose
-must not pass. Needs what docker/deps.sh test installs: kcat, and jsonschema with a YAML reader in .deps/python."""
+"""Checks docker/asyncapi.yaml: the records of a running worker, the decoder's table of fields and the lists of finish
+reasons and error codes must match the document, and wrong records must not. Needs what docker/deps.sh test installs: kcat,
+and jsonschema with a YAML reader in .deps/python."""
 
 import copy
 import json
@@ -27,7 +27,7 @@ MESSAGES = DOCUMENT["components"]["messages"]
 
 
 def schema(part):
-    """A schema that finds the components its references name."""
+    """The schema together with the components that its references name."""
     return {**part, "components": DOCUMENT["components"]}
 
 
@@ -81,7 +81,7 @@ def check_document():
         assert "address" in resolve(operation["channel"]["$ref"]), name
 
 
-# --- the code's own lists ------------------------------------------------------------------------------------------
+# --- the lists in the code -------------------------------------------------------------------------------------------
 
 def source(path):
     return (ROOT / path).read_text()
@@ -132,12 +132,12 @@ BINARY = {"kafka_dlt-original-partition", "kafka_dlt-original-offset", "kafka_dl
 
 
 def as_text(value):
-    """kcat writes bytes as they are; read as Latin-1 they are one character each."""
+    """Runs kcat and decodes its output as Latin-1, so that every byte is one character."""
     return value.encode("latin-1").decode() if isinstance(value, str) else value
 
 
 def consume(broker, topic):
-    """Every record of a topic: headers as a map, binary ones with a character for each byte; the rest as text."""
+    """The records of a topic. Headers are a map; a binary header has one character per byte."""
     out = subprocess.run(["kcat", "-C", "-b", broker.address, "-t", topic, "-e", "-q", "-J"], check=True, timeout=60,
                          stdout=subprocess.PIPE).stdout
     records = [json.loads(line.decode("latin-1")) for line in out.split(b"\n") if line]
@@ -163,7 +163,7 @@ def gather(options):
         produce(broker, "millrace.cancel", "cancel", key="gone")
         produce(broker, "millrace.requests", json.dumps({"prompt": "x", "max_tokens": 2}), key="k",
                 headers=[("ce_specversion", "1.0"), ("ce_id", "event"), ("ce_source", "/s"), ("ce_type", "t")])
-        await_results(broker, 1)  # the worker has joined: deadlines are met or missed by its own doing
+        await_results(broker, 1)  # the worker has joined, so its start does not count against deadlines
         for request, _ in REQUESTS:
             produce(broker, "millrace.requests", json.dumps(request), key="k", headers=HEADERS)
         envelope = {"specversion": "1.0", "id": "inside", "source": "/s", "type": "t",
@@ -215,7 +215,7 @@ def check_records(results, tokens, dead):
     assert any(record["headers"].get("their-own") == "kept" for record in dead)
 
 
-# --- records made wrong --------------------------------------------------------------------------------------------
+# --- wrong records -------------------------------------------------------------------------------------------------
 
 def without(value, name):
     return {key: member for key, member in value.items() if key != name}

@@ -1,10 +1,11 @@
-/* What the worker promises when Kafka answers with an error: one test for each, with a whole worker
- * over the embedded broker. README.md beside this file has the table. */
+/* The behaviour of a worker when Kafka answers a request with an error: one test per error, with a
+ * complete worker and the embedded broker. README.md in this folder has the table. */
 #include "codec/records/reply.h"
 #include "tests/unit/worker/producing.h"
 #include "worker/base/clock.h"
 #include "worker/config/options.h"
 #include "worker/kafka/kafka_reader.h"
+#include "worker/serve/drain.h"
 #include "worker/serve/worker.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #define API_COMMIT    8
 #define API_HEARTBEAT 12
 
-/* Error codes of the protocol. */
+/* Error codes of the Kafka protocol. */
 #define NOT_LEADER         6
 #define REQUEST_TIMED_OUT  7
 #define MESSAGE_TOO_LARGE  10
@@ -24,7 +25,8 @@
 #define TOPIC_DENIED       29
 #define OUT_OF_ORDER       45
 
-/* Requests and the group are broker 1's, what a worker writes is broker 2's, broker 3 is spare. */
+/* Broker 1 leads the request topic and coordinates the group, broker 2 leads the topics that a
+ * worker writes, broker 3 is spare. */
 #define READ_FROM 1
 #define WRITE_TO  2
 #define SPARE     3
@@ -38,7 +40,7 @@ struct scene {
     struct mr_log *log;
     struct mr_worker *worker;
     struct mr_kafka_reader *results;
-    uint32_t result_count, whole, shrunk; /* seen in the results */
+    uint32_t result_count, whole, shrunk; /* results read; whole: with text; shrunk: without it */
 };
 
 static void add_topics(struct scene *scene)
@@ -144,7 +146,7 @@ static void take_result(struct scene *scene, const struct mr_kafka_record *recor
     mr_arena_destroy(arena);
 }
 
-/* Waits for that many results, and a moment longer for one too many. */
+/* Waits for `count` results, then a moment longer to detect one too many. */
 static void expect_results(struct scene *scene, uint32_t count)
 {
     struct mr_kafka_record record;
@@ -166,7 +168,7 @@ static void wait_failed(struct scene *scene)
     }
 }
 
-/* The error passes: the answer is there once, the worker goes on and ends well. */
+/* The worker recovers from the error: one answer, the worker keeps running and exits with 0. */
 static void expect_passes(struct scene *scene, int16_t api_key, int32_t broker, int code)
 {
     mr_kafka_mock_fail_at(scene->broker.mock, broker, api_key, code, 2);
@@ -179,7 +181,7 @@ static void expect_passes(struct scene *scene, int16_t api_key, int32_t broker, 
     assert_int_equal(stop(scene), MR_EXIT_DONE);
 }
 
-/* What was answered stays answered: another worker has nothing to do but the new request. */
+/* The offsets of answered requests are committed: another worker answers only the new request. */
 static void expect_committed(struct scene *scene)
 {
     uint32_t before = scene->result_count;
@@ -222,7 +224,8 @@ static void a_result_that_is_too_large_is_written_without_its_text(void **state)
     close_scene(&scene);
 }
 
-/* The worker cannot go on: it says so and ends with an error, and the next one answers. */
+/* The error is fatal: the worker fails and exits with 1, and the next worker answers the request.
+ */
 static void expect_next_worker_answers(int code)
 {
     struct scene scene;

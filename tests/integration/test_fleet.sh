@@ -1,6 +1,6 @@
 #!/bin/sh
-# Workers of a fleet come and go while requests are in flight: every request is answered, finished
-# work stays finished, token records have no gaps. Over the embedded broker, then over Apache Kafka.
+# Workers join and leave while requests are in flight: every request must be answered, no finished request may
+# run again, token records must have no gaps. With the embedded broker, then with Apache Kafka.
 set -eu
 . "$(dirname "$0")/services.sh"
 
@@ -18,7 +18,7 @@ fail() {
     exit 1
 }
 
-# The files are emptied before the programs start: what waits for a line in them must not find one of an earlier run.
+# The log is emptied before the program starts, so that a wait for a line does not find one of an earlier run.
 
 worker_start() { # worker_start NAME [KV-MEMORY]
     : >"$SERVICES/$1.log"
@@ -50,7 +50,7 @@ fleet_end() { # fleet_end SCENARIO
     echo "$1: $(tail -n 1 "$SERVICES/fleet.out")"
 }
 
-ended_well() { # ended_well NAME: the worker was told to end; it exits 0
+ended_well() { # ended_well NAME: the worker, which has got SIGTERM, must exit with 0
     pid=$(cat "$SERVICES/$1.pid")
     code=0
     wait "$pid" || code=$?
@@ -93,7 +93,7 @@ wait_for 10 broker grep -q '^bootstrap ' "$SERVICES/broker.log"
 brokers=$(sed -n 's/^bootstrap //p' "$SERVICES/broker.log")
 scenarios "embedded broker"
 
-worker_start w3 32MiB # a pool that the first round fills: what grows after that is a leak
+worker_start w3 32MiB # a pool that the first round fills, so that later growth is a leak
 wait_for 60 w3 assigned w3
 "$build/fleet" "$brokers" poison tests/golden/poison 1 >"$SERVICES/fleet.out" 2>"$SERVICES/fleet.log" ||
     fail "poison: $(tail -n 1 "$SERVICES/fleet.out")"

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""What a worker promises about its request topics, over a real Apache Kafka: turns by weight and priority, limits on
-wait and run, a cancel that comes before its request, a log whose beginning was deleted, offsets set by hand. No time is
-judged."""
+"""Tests request topics with an Apache Kafka: turns by weight and priority, limits on wait and run, a cancel before its
+request, a log whose beginning was deleted, offsets set by hand. No times are checked."""
 
 import argparse
 import contextlib
@@ -17,11 +16,11 @@ OPTIONS = argparse.Namespace(delivery="at-least-once", millrace=rig.TOOLS / "mil
                              flags="", library=None, malloc_check=False,
                              model=rig.ROOT / "tests/golden/models/qwen2")
 ADMIN = "kafka_run org.apache.kafka.tools"
-SLOW_MODEL = rig.DEPS / "model/SmolLM2-135M-Instruct.Q4_1.gguf"  # a turn takes longer than a fetch or an acknowledgement
+SLOW_MODEL = rig.DEPS / "model/SmolLM2-135M-Instruct.Q4_1.gguf"  # a request takes longer than a fetch or an acknowledgement
 
 
 def send(services, topic, records):
-    """records: key and fields of each."""
+    """records: (key, fields) of each."""
     lines = "".join(f"{key}\t{json.dumps(fields)}\n" for key, fields in records)
     subprocess.run([rig.TOOLS / "produce", services.brokers, topic], input=lines, text=True, check=True, timeout=60)
 
@@ -32,7 +31,7 @@ def requests(fleet, name, count, **fields):
 
 
 def results(fleet, count):
-    """In the order of their ends."""
+    """The results in the order in which they were written."""
     until = time.monotonic() + 60
     while True:
         fleet.look()
@@ -67,7 +66,7 @@ def topic_flags(name, **limits):
 
 
 def order_of_turns(services, name, flags, first, second):
-    """Topics of 40 requests each, answered one at a time: their names in the order of the answers."""
+    """Fills the topics with 40 requests each and answers them one at a time; returns the topic of each answer, in order."""
     with fleet_of(services, name, *flags, "--max-sequences", "1", request_topics=(first, second),
                   model=SLOW_MODEL) as fleet:
         for topic in (second, first):
@@ -77,7 +76,7 @@ def order_of_turns(services, name, flags, first, second):
 
 
 def check_weights(services):
-    """Judged from where both topics have come to where one of them ends."""
+    """Checks the part of the order in which both topics have requests."""
     order = order_of_turns(services, "weights", [*topic_flags("weights", heavy="weight=3", light="weight=1"),
                                                  "--queue-requests", "1"], "heavy", "light")
     names = ("heavy", "light")
@@ -138,7 +137,7 @@ def set_offset(services, fleet, topic, offset):
 
 
 def check_truncation(services):
-    """The log's beginning goes away, past what was committed; then the offset is set back by hand."""
+    """Deletes the beginning of the log beyond the committed offset; then sets the offset back by hand."""
     with fleet_of(services, "truncation") as fleet:
         topic = f"{fleet.prefix}.requests"
         send(services, topic, requests(fleet, "a", 5))

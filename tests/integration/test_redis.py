@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Workers on one real Redis: what one computed another loads, and whatever becomes of Redis, the answers are those of a
-worker without one. Nothing is timed: tests/bench/fault_cost.py does that."""
+"""Workers that share a Redis load blocks that other workers computed, and under every fault of Redis answer like a worker
+without Redis. No times are checked; tests/bench/fault_cost.py measures them."""
 
 import contextlib
 import pathlib
@@ -12,7 +12,7 @@ from redis_faults import loaded
 
 
 def retried(name, stage, salt, good, times=20):
-    """A busy machine may be late once, which means computing; not every time."""
+    """Retries: on a busy machine a load may miss its timeout once, but not every time."""
     for turn in range(times):
         got, _ = redis_faults.run(stage, name, salt + 10 * turn)
         if good(loaded(got)):
@@ -31,7 +31,7 @@ def check_faults(stage):
 
 
 def check_values(stage, count):
-    """Values damaged in every way: none of them is used."""
+    """No damaged value may be used."""
     stage.redis("FLUSHALL")
     *_, (done, _) = redis_faults.damaged(stage, stage.fill(4000), count)
     causes = redis_faults.refused(stage.reader)
@@ -40,7 +40,7 @@ def check_values(stage, count):
 
 
 def check_figures(stage):
-    """kvcache.md section 9: each has its series."""
+    """The metrics of the Redis tier must all exist."""
     page = stage.reader.serve.get("/metrics")[1]
     for series in ("tier_look_seconds_bucket", "tier_load_seconds_bucket", "tier_bytes_per_second",
                    "tier_verify_failures_total{", "tier_bytes_stored_total", "tier_bytes_dropped_total",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Workers that keep KV in Redis in int8 (--redis-kv int8): what they take there, what they load of each other, that they
-and workers without it never meet on one Redis, and what does not go with it. Nothing is timed."""
+"""Workers with --redis-kv int8: the size of their blocks in Redis, loads between them, that they and workers without int8
+never use each other's blocks, and the options that exclude it. No times are checked."""
 
 import contextlib
 import pathlib
@@ -33,7 +33,7 @@ class Test:
             worker.warm(len(name))
 
     def values(self):
-        """Of all keys: how the KV is written, and the bytes behind the header."""
+        """For every key: the encoding of the KV block and the bytes after the header."""
         keys = self.redis.keys()
         values = self.redis.client.all([("GET", key) for key in keys])
         return {key: (value[CODEC_AT], len(value) - HEADER) for key, value in zip(keys, values)}
@@ -42,7 +42,7 @@ class Test:
         return int(worker.serve.metrics()["millrace_shared_cache_loaded_tokens_total"])
 
     def fill(self, worker, salt):
-        """A prompt of seven blocks and a part of one, and what is then in Redis."""
+        """Sends a prompt of seven full blocks and a partial one; returns what Redis has afterwards."""
         prompt = tokens(salt, PREFIX)
         worker.ask(prompt)
         worker.wait_stored()
@@ -50,13 +50,13 @@ class Test:
 
 
 def blocks(values, form):
-    """Blocks of a form: values that begin a chain's full block all have one length. The entry has logits, too."""
+    """The values of full blocks, which all have the same length; a complete-prompt entry has logits too."""
     lengths = [length for codec, length in values.values() if codec == form]
     return [length for length in lengths if lengths.count(length) > 1]
 
 
 def check_bytes(test):
-    """Two scales of two bytes beside 2 * 32 numbers of one: 0.53 of bf16."""
+    """int8 has two scales of two bytes for 2 * 32 one-byte numbers: 0.53 times the bytes of bf16."""
     _, int8 = test.fill(test.writer, 100)
     assert all(codec == INT8 for codec, _ in int8.values()), int8
     test.redis("FLUSHALL")
@@ -71,7 +71,7 @@ def check_bytes(test):
 
 
 def ask_after(test, worker, salt):
-    """The writer's prefix with another ending; what the worker loaded of it, by its answer and by its own count."""
+    """Sends the prefix of the writer with another ending; checks the loaded tokens in the answer and the metrics."""
     prompt, _ = test.fill(test.writer, salt)
     prompt += tokens(salt + 1, ENDING)
     before = test.loaded_here(worker)
@@ -81,9 +81,9 @@ def ask_after(test, worker, salt):
 
 
 def check_loads(test):
-    """The answer is that of a worker without Redis, or nearly: greedy tokens up to the first that differs."""
+    """Compares the greedy tokens with those of a worker without Redis, up to the first difference."""
     same, asked = 0, 0
-    for turn in range(20 * PROMPTS):  # a busy machine may be late, and compute
+    for turn in range(20 * PROMPTS):  # on a busy machine the load may miss its timeout
         prompt, got = ask_after(test, test.reader, 1000 + 10 * turn)
         assert loaded(got) % BLOCK == 0 and loaded(got) <= PREFIX, got
         if loaded(got) == 0:
@@ -99,7 +99,7 @@ def check_loads(test):
 
 
 def check_entries(test):
-    """A complete prompt, part-filled block and logits: nothing is computed, so its first token is the writer's."""
+    """Loads a complete prompt with its partial block and logits: nothing is computed, so the first token is the same."""
     for turn in range(20):
         prompt = tokens(3000 + 10 * turn, PREFIX)
         first = test.writer.ask(prompt)
@@ -114,8 +114,8 @@ def check_entries(test):
 
 
 def check_apart(test):
-    """A worker without int8, on the same Redis and with the same model, never sees what was rounded; nor the other
-    way round."""
+    """A worker without int8 on the same Redis with the same model never loads int8 blocks, and a worker with int8 never
+    loads exact ones."""
     prompt, got = ask_after(test, test.exact, 5000)
     assert loaded(got) == 0 and got["token_ids"] == test.plain.ask(prompt)["token_ids"], got
     test.exact.wait_stored()

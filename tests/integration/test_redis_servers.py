@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every kind of Redis a worker can be given: a unix socket, a user with a password, a database, TLS, a cluster whose
-slots move; tenants and encryption over it; and what it says at the start about a Redis that does not suit it."""
+"""Every kind of Redis server: unix socket, user with password, database, TLS, a cluster whose slots move. Also tenants,
+encryption, and the log lines at the start about a Redis that cannot be used or never evicts."""
 
 import contextlib
 import pathlib
@@ -12,7 +12,7 @@ import zlib
 import redis_rig
 from redis_rig import PASSWORD, USER, Redis, Worker, loaded, tokens
 
-PREFIX = 1820  # seven blocks
+PREFIX = 1820  # tokens of seven blocks
 KEY_LINE = "7 " + "00112233445566778899aabbccddeeff" * 2 + "\n"
 
 
@@ -28,7 +28,7 @@ class Test:
 
     @contextlib.contextmanager
     def pair(self, *flags):
-        """Two workers that know what computing costs, and have found their Redis."""
+        """Starts two workers and waits until they are connected and have measured how fast they compute."""
         with self.worker(*flags) as one, self.worker(*flags) as two:
             for worker in (one, two):
                 worker.wait_up()
@@ -36,8 +36,8 @@ class Test:
             yield one, two
 
     def check_shared(self, what, one, two, salt, times=20):
-        """What one computed the other loads, and both answer as the one without Redis. Returns tokens loaded; a busy
-        machine may be late once, not every time."""
+        """One worker computes a prompt, the other loads it, and both answer like the worker without Redis. Returns the
+        tokens loaded. Retries: on a busy machine a load may miss its timeout once."""
         for turn in range(times):
             prefix = tokens(salt + 10 * turn, PREFIX)
             first, second = (prefix + tokens(salt + 10 * turn + ending, 30) for ending in (1, 2))
@@ -52,7 +52,7 @@ class Test:
         raise AssertionError(f"{what}: nothing was ever loaded\n{two.log()}")
 
     def check_refused(self, what, reason, *flags, secret=None):
-        """One clear line, and the worker goes on without."""
+        """The worker must log one clear line and run without Redis."""
         with self.worker(*flags) as worker:
             worker.wait_for("refused", lambda: worker.said("Redis"))
             prompt = tokens(77, 300)
@@ -65,7 +65,7 @@ class Test:
 
 
 def check_socket(test):
-    """A unix socket, the worker's user, and a database."""
+    """A unix socket, the user of the worker, and a database number."""
     with Redis(unix=True) as redis, test.pair("--redis", f"unix://{USER}:{PASSWORD}@{redis.address}?db=3") as pair:
         test.check_shared("unix socket, user, database 3", *pair, 100)
         assert redis.keys() == [], "keys in database 0"
@@ -107,7 +107,7 @@ def cluster(stack):
 
 
 def begin_move(nodes):
-    """The slots of the node with most keys go to another: the keys are there already, the slots not yet."""
+    """Moves the slots of the node with most keys to another node; first the keys, then the slots."""
     source = max(nodes, key=lambda node: len(node.keys()))
     target = nodes[nodes.index(source) - 1]
     slots = {source("CLUSTER", "KEYSLOT", key) for key in source.keys()}
@@ -138,7 +138,7 @@ def check_cluster(test):
         one.wait_stored()
 
         def look(kind):
-            """The worker keeps nothing of it, so that it must go to Redis again."""
+            """Evicts the prompt from the worker, so that the next request needs Redis."""
             before = two.figure("redirects_total", kind=kind)
             result = two.ask(prompt, cache={"read": True, "write": False})
             seen = two.figure("redirects_total", kind=kind) - before
@@ -158,7 +158,7 @@ def check_cluster(test):
 
 
 def check_tenants(test):
-    """Returns values in the clear."""
+    """Returns the unencrypted values."""
     def of(tenant, redis):
         name = f"w{test.count + 1}"
         return test.worker("--redis", redis.url(), "--requests-topic", f"{name}.requests,tenant={tenant}")
@@ -168,7 +168,7 @@ def check_tenants(test):
             worker.warm(worker.serve.process.pid, times=2)
         test.check_shared("the same tenant", one, same, 3000)
         keys = set(redis.keys())
-        prompt = tokens(3000, PREFIX) + tokens(3002, 30)  # one that the first tenant has asked
+        prompt = tokens(3000, PREFIX) + tokens(3002, 30)  # a prompt of the first tenant
         result = other.ask(prompt)
         other.wait_stored()
         assert result["token_ids"] == same.ask(prompt)["token_ids"]
@@ -180,13 +180,13 @@ def check_tenants(test):
 
 
 def shrinks(values):
-    """How much a compressor finds in them: KV in the clear has exponents that repeat."""
+    """The compression ratio of the values: unencrypted KV has repeating exponents and compresses."""
     body = b"".join(value[64:] for value in values)
     return len(zlib.compress(body, 1)) / len(body)
 
 
 def reveals(values, ids):
-    """Whether some ids in a row stand anywhere, as 8, 16 or 32 bits."""
+    """Whether a value contains consecutive token ids of the prompt as 8, 16 or 32-bit numbers."""
     body = b"".join(values)
     return any(b"".join(one.to_bytes(width, "little") for one in ids[at:at + 8 // width]) in body
                for at in range(0, len(ids) - 8, 8) for width in (1, 2, 4))
@@ -221,7 +221,7 @@ def check_encryption(test, values_in_the_clear):
             print("encrypted, a byte changed in each: nothing loaded", flush=True)
 
 
-# ---- what does not suit a cache ----
+# ---- servers that do not suit a cache ----
 
 
 def check_policy(test):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Workers are killed in the middle of answers, over a real Apache Kafka and a real Redis: the next one goes on where the
-last one stopped, readers see one stream without a gap, and a request that took its worker down twice is dead-lettered,
-with Redis and without. All scenarios run side by side, each with workers of its own.
+"""Kills workers in the middle of answers, with Apache Kafka and Redis. The next worker must continue the answer, readers
+must see one stream without a gap, and a request that crashed two workers must be dead-lettered, with and without Redis.
+All scenarios run at the same time, each with its own workers.
 
     test_resume.py [--bars] [--tokens N] [SCENARIO...]
 
---bars: alone on the machine, and the times are judged as well."""
+--bars: checks times too; run it on an otherwise idle machine."""
 
 import argparse
 import json
@@ -28,14 +28,14 @@ class Fleet(rig.Fleet):
         super().__init__(options, services, name, "--poll-interval-max", "30s", *flags, model=MODEL)
 
     def command(self, worker):
-        """The product's own bound on attempts."""
+        """The default of --attempts-max."""
         words = super().command(worker)
         at = words.index("--attempts-max")
         return words[:at] + words[at + 2:]
 
 
 class Reader:
-    """Every record of a topic as it comes: (broker's time in ms, headers, value)."""
+    """Reads a topic in the background; a record is (broker time in ms, headers, value)."""
 
     def __init__(self, fleet, topic):
         self.records, self.changed = [], threading.Condition()
@@ -54,7 +54,7 @@ class Reader:
                 self.changed.notify_all()
 
     def wait(self, what, seconds, met):
-        """Until met(records) is true; its answer."""
+        """Waits until met(records) is true; returns its value."""
         until = time.monotonic() + seconds
         with self.changed:
             while not (answer := met(self.records)):
@@ -64,7 +64,7 @@ class Reader:
 
 
 class Scene:
-    """One fleet of two, its topics and readers."""
+    """Two workers with their topics and readers."""
 
     def __init__(self, options, services, name, *flags):
         self.options, self.name = options, name
@@ -80,19 +80,19 @@ class Scene:
                        input=f"{id}\t{json.dumps(fields)}\n", text=True, check=True)
 
     def wait_tokens(self, id, attempt, count, seconds=60):
-        """Until this attempt has published the token at index count - 1."""
+        """Waits until this attempt has published the token at index count - 1."""
         return self.tokens.wait(f"{self.name}: token {count} of attempt {attempt} of {id}", seconds, lambda records: next(
             (record for record in records if record[2]["id"] == id and record[2]["attempt"] == attempt
              and record[2]["index"] + len(record[2]["token_ids"]) >= count), None))
 
     def wait_any(self, id, count, seconds=60):
-        """Until some attempt has published the token at index count - 1."""
+        """Waits until any attempt has published the token at index count - 1."""
         return self.tokens.wait(f"{self.name}: token {count} of {id}", seconds, lambda records: next(
             (record for record in reversed(records) if record[2]["id"] == id
              and record[2]["index"] + len(record[2]["token_ids"]) >= count), None))
 
     def kill_runner(self, headers):
-        """SIGKILL for the worker that wrote this record; when, by the clock the broker also has."""
+        """Sends SIGKILL to the worker that wrote this record; returns the time, by the clock that the broker uses."""
         worker = next(worker for worker in self.fleet.workers if worker.name == headers["millrace-worker"])
         moment = time.time() * 1000
         worker.end(signal.SIGKILL)
@@ -103,8 +103,8 @@ class Scene:
             (record[2] for record in records if record[2]["id"] == id), None))
 
     def stream(self, id):
-        """What a reader of the token topic ends up with, by the contract's rule; asserts that nothing is missing."""
-        seen = []  # [(index, ids, text)] of the stream as it stands
+        """Assembles the stream as a client does; asserts that no token is missing."""
+        seen = []  # [(index, ids, text)] of the stream so far
         attempt, count, told = 0, 0, {}
         for moment, _, record in self.tokens.records:
             if record["id"] != id or record["attempt"] < attempt:
@@ -129,7 +129,7 @@ class Scene:
         return [token for piece in seen for token in piece[1]], "".join(piece[2] for piece in seen), told
 
     def assert_whole(self, result, tokens):
-        """The answer is all there, and the stream says the same."""
+        """Checks that the answer is complete and equals the stream."""
         assert result["finish_reason"] == "length", result
         assert len(result["token_ids"]) == tokens and result["usage"]["completion_tokens"] == tokens, result["usage"]
         ids, text, told = self.stream(result["id"])
@@ -138,7 +138,7 @@ class Scene:
         return told
 
     def lists_left(self, redis):
-        """What is known of requests that are answered: nothing."""
+        """Checks that Redis has no resume data of answered requests."""
         left = subprocess.run(["redis-cli", "-u", redis, "--scan", "--pattern", "mr:p:*"], capture_output=True,
                               text=True, check=True).stdout.split()
         assert not left, f"{self.name}: left in Redis: {left}"
@@ -150,7 +150,7 @@ class Scene:
 
 
 def crash(options, services, redis):
-    """A worker dies in the middle of an answer, and the one that goes on dies too, further on."""
+    """The worker of an answer is killed; the worker that continues it is killed later, too."""
     key_file = services.folder / "keys"
     key_file.write_text(KEY)
     scene = Scene(options, services, "crash", "--redis", redis, "--redis-key-file", key_file, "--attempts-max", "3")
@@ -191,7 +191,7 @@ def crash(options, services, redis):
 
 
 def poison(options, services, name, *flags):
-    """A request that takes down the worker that runs it, twice; one that only waits beside it is answered."""
+    """A request crashes its worker twice and is dead-lettered; a request that only waited is answered."""
     scene = Scene(options, services, name, *flags)
     scene.ask("bad", 2000, metadata={"mine": 1})
     for attempt in (1, 2):
@@ -221,7 +221,7 @@ def poison_plain(options, services, redis):
 
 
 def forgotten(options, services, redis):
-    """Redis forgets everything while an answer is being made: a crash then starts it over, and nothing is lost."""
+    """Redis loses all data during an answer: after a crash the answer starts over, and no request is lost."""
     scene = Scene(options, services, "forgotten", "--redis", redis)
     scene.ask("long", 150)
     scene.wait_tokens("long", 1, 30)
@@ -235,7 +235,7 @@ def forgotten(options, services, redis):
 
 
 def handed_over(options, services, redis):
-    """A worker that drains hands its answer over in the middle: that is no crash, and the next one goes on."""
+    """A worker drains during an answer: that is no crash, and the next worker continues the answer."""
     scene = Scene(options, services, "handed-over", "--redis", redis, "--drain-timeout", "0s")
     scene.ask("long", 300)
     for count in (50, 120, 190):
@@ -281,7 +281,7 @@ def main():
             database = list(SCENARIOS).index(name)
             row = SCENARIOS[name](options, services, f"{redis[:-1]}{database}")
             print(f"{name}: {json.dumps(row)}", flush=True)
-        except BaseException as error:  # told by the main thread
+        except BaseException as error:  # set by the main thread
             failures.append(f"{name}: {type(error).__name__}: {error}")
 
     try:

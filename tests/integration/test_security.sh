@@ -1,6 +1,6 @@
 #!/bin/sh
-# A worker over TLS and SCRAM: what is right works, what is wrong ends with exit code 3 and one clear line, and no
-# secret is printed.
+# A worker that connects with TLS, SCRAM and PLAIN: correct settings work; wrong ones end with exit code 3 and one
+# line that names the cause; no secret is printed.
 set -eu
 . "$(dirname "$0")/services.sh"
 
@@ -30,7 +30,7 @@ serve() { # serve BROKERS [PROPERTY...]
         --log-format json --broker-timeout 30s "$@" >"$SERVICES/worker.log" 2>&1
 }
 
-works() { # works WHAT BROKERS PROPERTY...: joins its group, answers a request, ends well
+works() { # works WHAT BROKERS PROPERTY...: the worker must answer a request and exit with 0
     what=$1
     shift
     launch=exec serve "$@" &
@@ -59,7 +59,7 @@ hides_secrets() {
     if grep -qE 'grindstone|millstone' "$SERVICES/worker.log"; then fail "$1: a secret is in the log"; fi
 }
 
-refused() { # refused WHAT TEXT BROKERS PROPERTY...: exit code 3, and one line of warning or error, which says TEXT
+refused() { # refused WHAT TEXT BROKERS PROPERTY...: exit code 3 and one warning or error line, with TEXT
     what=$1
     text=$2
     shift 2
@@ -73,7 +73,7 @@ refused() { # refused WHAT TEXT BROKERS PROPERTY...: exit code 3, and one line o
     echo "$what: $(sed -n 's/.*"level":"error","msg":"\(.*\)","worker.*/\1/p' "$SERVICES/worker.log")"
 }
 
-# Kafka 4 takes SCRAM only from librdkafka 2.6.1 on (its pull request 4895); kcat has the library the worker has.
+# Kafka 4 accepts SCRAM only from librdkafka 2.6.1 or later (pull request 4895). kcat uses the library of the worker.
 scram_works=$(kcat -V | sed -n 's/.*librdkafka \([0-9.]*\).*/\1 2.6.1/p' | tr ' ' '\n' | sort -V | head -n 1 |
     sed 's/^2\.6\.1$/yes/')
 kafka_start secure

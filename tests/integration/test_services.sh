@@ -1,5 +1,5 @@
 #!/bin/sh
-# The real servers of services.sh come up, keep what they are given, survive a kill, and leave nothing.
+# Tests services.sh: the servers start, keep their data over a kill and a restart, and leave no files.
 set -eu
 . "$(dirname "$0")/services.sh"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* A log that is well; each test spoils one thing and looks what is said. */
+/* A fleet without violations; each test adds one and checks the report. */
 struct scene {
     struct verdict *verdict;
     struct verdict_figures figures;
@@ -34,7 +34,8 @@ static void ask(struct scene *scene, int64_t offset, const char *id, int64_t tim
     verdict_request(scene->verdict, &place, text_of(id), true, time_ms);
 }
 
-/* Tokens index, index + 1 ... with the ids 100 + index ...; the text of token i is one letter. */
+/* A token record with tokens index, index + 1 and so on; token i has the id 100 + i and one letter
+ * as text. */
 static void tokens(struct scene *scene, const char *id, uint32_t attempt, uint32_t index,
                    uint32_t count)
 {
@@ -81,7 +82,7 @@ static void commit(struct scene *scene, int64_t offset, const char *metadata, in
     verdict_commit(scene->verdict, &place, text_of(metadata), time_ms);
 }
 
-/* Two requests, each answered at once, everything committed. */
+/* Two requests, both answered and committed. */
 static void open_well(struct scene *scene)
 {
     open_scene(scene, true);
@@ -245,7 +246,7 @@ static void a_gap_in_the_middle_and_at_the_end_is_seen(void **state)
     answer(&scene, "c", 1, 3000);
     expect_only(&scene, VERDICT_GAP, 1);
 
-    open_well(&scene); /* of an attempt that nobody finished */
+    open_well(&scene); /* of an attempt without a result */
     ask(&scene, 2, "c", 3000);
     tokens(&scene, "c", 1, 1, 3);
     tokens(&scene, "c", 2, 0, 4);
@@ -270,7 +271,7 @@ static void repeated_token_records_must_be_identical(void **state)
     (void)state;
     struct scene scene;
     open_well(&scene);
-    tokens(&scene, "a", 1, 0, 4); /* the same attempt again, from the beginning */
+    tokens(&scene, "a", 1, 0, 4); /* the same attempt once more, from the start */
     expect_none(&scene);
     assert_int_equal(scene.figures.tokens_again, 4);
 
@@ -342,7 +343,7 @@ static void an_attempt_that_resumes_goes_on_where_the_lower_one_stopped(void **s
     open_well(&scene);
     ask(&scene, 2, "c", 3000);
     tokens(&scene, "c", 1, 0, 1);
-    tokens(&scene, "c", 1, 1, 2); /* the last of these was not known to the next worker */
+    tokens(&scene, "c", 1, 1, 2); /* the next worker did not know the last of these */
     resume(&scene, 2, 1);
     tokens(&scene, "c", 2, 2, 2);
     answer(&scene, "c", 2, 4000);
@@ -352,7 +353,7 @@ static void an_attempt_that_resumes_goes_on_where_the_lower_one_stopped(void **s
     open_well(&scene);
     ask(&scene, 2, "c", 3000);
     tokens(&scene, "c", 1, 0, 1);
-    resume(&scene, 2, 2); /* nobody published index 1 */
+    resume(&scene, 2, 2); /* no attempt published index 1 */
     answer(&scene, "c", 2, 4000);
     expect_only(&scene, VERDICT_GAP, 1);
 }
@@ -362,18 +363,18 @@ static void an_early_commit_is_seen(void **state)
     (void)state;
     struct scene scene;
     open_well(&scene);
-    commit(&scene, 2, "", 2499); /* b's result came a millisecond later */
+    commit(&scene, 2, "", 2499); /* b has its result a millisecond later */
     expect_only(&scene, VERDICT_EARLY_COMMIT, 1);
 
     open_well(&scene);
     ask(&scene, 2, "c", 3000);
-    commit(&scene, 3, "", 9000); /* and c's never */
+    commit(&scene, 3, "", 9000); /* c has no result */
     judge(&scene);
     assert_int_equal(scene.figures.violations[VERDICT_EARLY_COMMIT], 1);
     assert_int_equal(scene.figures.violations[VERDICT_LOST_RESULT], 1);
 }
 
-/* The worker's own metadata for base 0 with these offsets finished. */
+/* The metadata that a worker commits for base offset 0 with these offsets finished. */
 static void metadata_of(char text[MR_LEDGER_METADATA_TEXT_MAX], int64_t received,
                         const int64_t *finished, size_t count)
 {
@@ -399,7 +400,8 @@ static void an_early_bit_of_the_metadata_is_seen(void **state)
     open_well(&scene);
     commit(&scene, 0, text, 2500);
     expect_none(&scene);
-    assert_int_equal(scene.figures.forgetful_commits, 1); /* offset 0 was finished */
+    assert_int_equal(scene.figures.forgetful_commits,
+                     1); /* an earlier commit had offset 0 as finished */
 
     open_well(&scene);
     commit(&scene, 0, text, 2499);

@@ -73,7 +73,7 @@ void verdict_accuse(struct verdict *verdict, enum verdict_kind kind, const char 
     if (verdict->options.say) verdict->options.say(verdict->options.context, kind, what);
 }
 
-/* ---- making and ending ---- */
+/* ---- create and destroy ---- */
 
 struct verdict *verdict_create(const struct verdict_options *options)
 {
@@ -141,7 +141,7 @@ void verdict_destroy(struct verdict *verdict)
     free(verdict);
 }
 
-/* ---- feeding ---- */
+/* ---- input ---- */
 
 static struct subject *subject_of(struct verdict *verdict, struct mr_text id)
 {
@@ -162,7 +162,7 @@ static struct subject *subject_of(struct verdict *verdict, struct mr_text id)
     return subject;
 }
 
-/* Room for one more element behind count. */
+/* Makes room for one more element at index count. */
 static void *grown(void *array, size_t count, size_t *max, size_t bytes)
 {
     if (count < *max) return array;

@@ -53,7 +53,7 @@ static bool same_answer(const struct answer *a, const struct answer *b)
     return true;
 }
 
-/* The result a reader ends up with: of the highest attempt, the first. Accuses on the way. */
+/* The result that counts: the first of the highest attempt. Reports violations among the others. */
 static const struct answer *judge_answers(struct verdict *verdict, const struct subject *subject)
 {
     const struct answer *best = subject->answers;
@@ -107,14 +107,14 @@ static void count_answers(struct verdict *verdict, const struct subject *subject
 
 /* ---- token records ---- */
 
-/* What the token records of one attempt and choice say, read as a client reads them. */
+/* The stream of one attempt and choice, assembled as a client does. */
 struct stream {
     uint32_t *ids, count, max;
     char *text;
     size_t text_length;
-    bool begun, gap, cut; /* cut: joined in the middle of a record, the text cannot be told */
-    bool quiet;           /* read before, for itself */
-    int64_t closing_at;   /* index of the last text without a token, -1 none */
+    bool begun, gap, cut; /* cut: continues inside a record, so the text is unknown */
+    bool quiet;           /* violations of these records are already reported */
+    int64_t closing_at;   /* index of the last record without tokens; -1: none */
 };
 
 static void end_stream(struct stream *stream)
@@ -141,7 +141,7 @@ static void add_text(struct stream *stream, struct mr_text text)
 static void read_attempt(struct verdict *verdict, const struct subject *subject, uint32_t attempt,
                          uint32_t choice, struct stream *stream);
 
-/* The tokens before `until`, which lower attempts published: the highest one that reaches it. */
+/* The tokens below `until` of lower attempts: those of the highest attempt that reaches `until`. */
 static void read_before(struct verdict *verdict, const struct subject *subject,
                         const struct piece *first, struct stream *stream)
 {
@@ -153,7 +153,7 @@ static void read_before(struct verdict *verdict, const struct subject *subject,
             end_stream(&lower);
             continue;
         }
-        /* The text up to `until`, record by record. */
+        /* the text up to `until`, record by record */
         uint32_t at = 0;
         for (const struct piece *piece = subject->pieces; piece && at < until;
              piece = piece->next) {
@@ -214,7 +214,7 @@ static void compare(struct verdict *verdict, const struct subject *subject,
                     const struct answer *answer, uint32_t choice, const struct stream *stream)
 {
     const struct mr_choice *said = &answer->choices[choice];
-    if (stream->gap) return; /* said already */
+    if (stream->gap) return; /* already reported */
     if (stream->count < said->token_count) {
         verdict_accuse(verdict, VERDICT_GAP, "%s: attempt %u has %u tokens, its result %zu",
                        subject->id, answer->attempt, stream->count, said->token_count);
@@ -248,7 +248,7 @@ static uint32_t choice_count(const struct subject *subject, const struct answer 
     return count;
 }
 
-/* Every attempt is gapless and agrees with itself; the one answered agrees with the result. */
+/* Checks that every attempt is gapless and consistent, and that the last one matches the result. */
 static void judge_streams(struct verdict *verdict, const struct subject *subject,
                           const struct answer *best)
 {
@@ -297,7 +297,7 @@ static void judge_subject(struct verdict *verdict, const struct subject *subject
 
 /* ---- commits ---- */
 
-/* When this record had a durable end; INT64_MAX: never. */
+/* The time at which the result or dead letter of the record was written; INT64_MAX: never. */
 static int64_t end_of(const struct request *request)
 {
     int64_t earliest = request->dead ? request->dead_ms : INT64_MAX;
@@ -321,7 +321,7 @@ static bool says_finished(const struct commit *commit, const unsigned char *bits
     return bit < bit_count && bits[bit / 8] >> (bit % 8) & 1;
 }
 
-/* finished[i]: an earlier commit said that request i is. */
+/* finished[i]: request i was finished according to an earlier commit. */
 static void judge_commit(struct verdict *verdict, const struct commit *commit, bool *finished)
 {
     unsigned char *bits = NULL;
@@ -371,7 +371,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The longest time between first results, counted only while somebody waited for one. */
+/* The longest time between two first results while at least one request was waiting. */
 static void measure(struct verdict *verdict)
 {
     size_t asked = verdict->request_count, came = 0, next = 0;
@@ -387,7 +387,7 @@ static void measure(struct verdict *verdict)
     qsort(ends, came, sizeof *ends, ascending);
     int64_t since = 0;
     for (size_t i = 0; i < came; i++) {
-        /* Nobody was waiting until the first arrival that this result does not precede. */
+        /* no request was waiting before the next arrival */
         if (next == i && next < asked) since = arrivals[next];
         while (next < asked && arrivals[next] <= ends[i])
             next++;

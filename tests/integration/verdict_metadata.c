@@ -1,6 +1,6 @@
-/* The metadata of a commit (worker/intake/ledger_metadata.h says the format): base64 of a magic
- * byte, in its second version a time of eight bytes, a length as varint, and that many bytes of
- * bitmap; what follows concerns attempts. */
+/* Decodes the metadata of a commit. Format (worker/intake/ledger_metadata.h): base64 of a magic
+ * byte, in version 2 a time of eight bytes, a length as varint and a bitmap of that many bytes; the
+ * attempts behind the bitmap are ignored here. */
 #include "tests/integration/verdict_state.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static int digit(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* The decoded bytes; NULL when text is not base64. */
+/* The decoded bytes; NULL: text is not base64. */
 static unsigned char *decode(struct mr_text text, size_t *length)
 {
     unsigned char *bytes = verdict_memory(NULL, text.length);

@@ -1,4 +1,4 @@
-/* verdict_state - what verdict.c (collecting) and verdict_judge.c (judging) share. */
+/* verdict_state - the records that verdict.c collects and verdict_judge.c checks. */
 #ifndef MR_TESTS_VERDICT_STATE_H
 #define MR_TESTS_VERDICT_STATE_H
 
@@ -16,7 +16,7 @@ struct piece {
 struct answer {
     struct answer *next;
     uint32_t attempt, choice_count;
-    bool whole; /* false: its text was left out, too large */
+    bool whole; /* false: written without its text, which was too large */
     struct mr_choice *choices;
     struct verdict_place source;
     int64_t time_ms;
@@ -24,7 +24,7 @@ struct answer {
 
 /* One request id. */
 struct subject {
-    struct subject *next; /* in its bucket */
+    struct subject *next; /* in its hash bucket */
     struct subject *order_next;
     char *id;
     uint32_t records;
@@ -36,7 +36,7 @@ struct subject {
 /* One request record. */
 struct request {
     struct verdict_place place;
-    struct subject *subject; /* NULL: id not readable */
+    struct subject *subject; /* NULL: the id is not readable */
     int64_t time_ms, dead_ms;
     bool dead;
 };
@@ -66,9 +66,9 @@ bool verdict_same_place(const struct verdict_place *a, const struct verdict_plac
 __attribute__((format(printf, 3, 4))) void
 verdict_accuse(struct verdict *verdict, enum verdict_kind kind, const char *format, ...);
 
-/* The finished offsets of a commit's metadata: bit i is offset + i. False when it is not
- * millrace's. *bits: malloc'ed, NULL when there are none. Written from the format's description,
- * not with the worker's own reader. */
+/* Decodes the finished offsets in the metadata of a commit: bit i is offset + i. *bits: malloc'ed;
+ * NULL: none. False: unknown format. Implemented from the description of the format, independently
+ * of the worker's decoder. */
 bool verdict_metadata_bits(struct mr_text text, unsigned char **bits, size_t *bit_count);
 
 #endif

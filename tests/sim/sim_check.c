@@ -1,15 +1,13 @@
-/* The judge of a simulated run: knows the requests, the fake model and the contract, not the
- * engine.
- */
+/* Checks a simulated run from the requests, the fake model and the contract, without the engine. */
 #include "tests/sim/sim_engine.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What one choice must produce when it runs by itself. */
+/* What one choice must produce when it runs alone. */
 struct reference {
-    uint32_t tokens[SIM_OUTPUT_MAX], count; /* an end or stop token left out */
+    uint32_t tokens[SIM_OUTPUT_MAX], count; /* without an end or stop token */
     uint32_t generated;
     enum mr_finish finish;
 };
@@ -63,9 +61,9 @@ static struct reference run_alone(const struct sim_world *world, const struct si
     return expected;
 }
 
-static const char *say(char *text, size_t size, const char *format, ...)
+static const char *report(char *text, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static const char *say(char *text, size_t size, const char *format, ...)
+static const char *report(char *text, size_t size, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -74,9 +72,9 @@ static const char *say(char *text, size_t size, const char *format, ...)
     return text;
 }
 
-/* The status an honest engine answers a submission with; MR_FULL may always come. */
-static enum mr_status right_refusal(const struct sim_world *world,
-                                    const struct sim_request *request)
+/* The status that a submission must get; MR_FULL is always possible too. */
+static enum mr_status expected_status(const struct sim_world *world,
+                                      const struct sim_request *request)
 {
     if (request->prompt_count == 0) return MR_EMPTY_PROMPT;
     uint32_t pool = world->options.block_count * MR_BLOCK_TOKENS;
@@ -110,26 +108,27 @@ static const char *check_choice(const struct sim_world *world, const struct sim_
     enum mr_finish finish = request->finish[choice];
     uint32_t count = request->output_count[choice];
     if (finish != expected.finish && !may_end_early(world, request, finish))
-        return say(text, size, "%s/%u ended with %s, alone with %s", request->id, choice,
-                   mr_finish_text(finish), mr_finish_text(expected.finish));
+        return report(text, size, "%s/%u ended with %s, alone with %s", request->id, choice,
+                      mr_finish_text(finish), mr_finish_text(expected.finish));
     if (finish == expected.finish &&
         (count != expected.count || request->completion_tokens[choice] != expected.generated))
-        return say(text, size, "%s/%u has %u tokens, alone %u", request->id, choice, count,
-                   expected.count);
+        return report(text, size, "%s/%u has %u tokens, alone %u", request->id, choice, count,
+                      expected.count);
     if (count > expected.count ||
         memcmp(request->output[choice], expected.tokens, count * sizeof(uint32_t)) != 0)
-        return say(text, size, "%s/%u has other tokens than alone", request->id, choice);
+        return report(text, size, "%s/%u has other tokens than alone", request->id, choice);
     if (!request->stream)
         return request->streamed_count[choice] == 0
                    ? NULL
-                   : say(text, size, "%s/%u was streamed unasked", request->id, choice);
+                   : report(text, size, "%s/%u was streamed without stream", request->id, choice);
     if (request->streamed_count[choice] != count ||
         memcmp(request->streamed[choice], request->output[choice], count * sizeof(uint32_t)) != 0)
-        return say(text, size, "%s/%u streamed other tokens than its result", request->id, choice);
+        return report(text, size, "%s/%u streamed other tokens than its result", request->id,
+                      choice);
     return NULL;
 }
 
-/* Leading tokens of the prompt that are also those of one of the other's choices. */
+/* Leading tokens that the prompt shares with prompt and output of the other request. */
 static uint32_t common(const struct sim_request *request, const struct sim_request *other)
 {
     uint32_t longest = 0;
@@ -148,7 +147,7 @@ static uint32_t common(const struct sim_request *request, const struct sim_reque
     return longest;
 }
 
-/* Tokens from the cache must have been another request's of the same tenant that may write. */
+/* Cached tokens must come from another request of the same tenant with cache_write. */
 static const char *check_cached(const struct sim_world *world, const struct sim_request *request,
                                 char *text, size_t size)
 {
@@ -163,25 +162,25 @@ static const char *check_cached(const struct sim_world *world, const struct sim_
     }
     if (!world->options.prefix_cache || !request->cache_read) possible = 0;
     if (request->cached_tokens <= possible) return NULL;
-    return say(text, size, "%s had %u tokens from the cache, its tenant had %u of them",
-               request->id, request->cached_tokens, possible);
+    return report(text, size, "%s had %u cached tokens, its tenant had computed only %u of them",
+                  request->id, request->cached_tokens, possible);
 }
 
 static const char *check_request(const struct sim_world *world, const struct sim_request *request,
                                  char *text, size_t size)
 {
-    enum mr_status right = right_refusal(world, request);
+    enum mr_status right = expected_status(world, request);
     bool full = right == MR_OK && request->refusal == MR_FULL;
     if (request->refusal != right && !full)
-        return say(text, size, "%s was answered %s, should be %s", request->id,
-                   mr_status_name(request->refusal), mr_status_name(right));
+        return report(text, size, "%s got status %s, expected %s", request->id,
+                      mr_status_name(request->refusal), mr_status_name(right));
     if (request->result_count != request->accepted)
-        return say(text, size, "%s has %u results", request->id, request->result_count);
+        return report(text, size, "%s has %u results", request->id, request->result_count);
     if (!request->accepted) return NULL;
     if (request->gaps_in_index > 0)
-        return say(text, size, "%s has a gap in its token records", request->id);
+        return report(text, size, "%s has a gap in its token records", request->id);
     if (request->queue_ms < 0 || request->total_ms < request->queue_ms)
-        return say(text, size, "%s has impossible timings", request->id);
+        return report(text, size, "%s has impossible timings", request->id);
     for (uint32_t choice = 0; choice < request->choice_count; choice++) {
         const char *wrong = check_choice(world, request, choice, text, size);
         if (wrong != NULL) return wrong;
@@ -192,14 +191,16 @@ static const char *check_request(const struct sim_world *world, const struct sim
 const char *sim_check(const struct sim_world *world, char *text, size_t size)
 {
     if (world->stuck)
-        return say(text, size, "not idle after %llu steps", (unsigned long long)world->step_count);
+        return report(text, size, "not idle after %llu steps",
+                      (unsigned long long)world->step_count);
     if (world->fake->wrong_reads > 0 || world->fake->double_writes > 0)
-        return say(text, size, "%llu wrong reads and %llu double writes in the KV blocks",
-                   (unsigned long long)world->fake->wrong_reads,
-                   (unsigned long long)world->fake->double_writes);
+        return report(text, size, "%llu wrong reads and %llu double writes in the KV blocks",
+                      (unsigned long long)world->fake->wrong_reads,
+                      (unsigned long long)world->fake->double_writes);
     struct mr_engine_stats stats = mr_engine_stats(world->engine);
-    if (stats.blocks_held != 0 || stats.blocks_free + stats.blocks_cached != stats.blocks_total)
-        return say(text, size, "%u blocks are held at rest", stats.blocks_held);
+    if (stats.cache.held_count != 0 ||
+        stats.cache.free_count + stats.cache.cached_count != stats.cache.block_count)
+        return report(text, size, "%u blocks are held when idle", stats.cache.held_count);
     for (uint32_t i = 0; i < world->request_count; i++) {
         const char *wrong = check_request(world, &world->requests[i], text, size);
         if (wrong != NULL) return wrong;

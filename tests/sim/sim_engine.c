@@ -19,7 +19,7 @@ static bool one_in(struct sim_random *random, uint32_t count)
     return sim_below(random, count) == 0;
 }
 
-/* ---- the machine ---- */
+/* ---- options ---- */
 
 static const int32_t chunk_sizes[] = {1, 7, 64, 255, 256, 257, 512, 0};
 
@@ -76,9 +76,9 @@ static void make_fake(struct sim_world *world)
     world->options.model = mr_fake_model_port(world->fake);
 }
 
-/* ---- the requests ---- */
+/* ---- requests ---- */
 
-/* A prompt is a cut of one of a few long texts, often with an ending of its own. */
+/* A prompt is the beginning of one of three long texts, often with random tokens behind it. */
 static void make_prompt(struct sim_random *random, struct sim_request *request, uint32_t most)
 {
     struct sim_random text = {.state = 1000 + sim_below(random, 3)};
@@ -91,7 +91,7 @@ static void make_prompt(struct sim_random *random, struct sim_request *request, 
         request->prompt[request->prompt_count++] = 2 + sim_below(random, 38);
 }
 
-static void make_wishes(struct sim_random *random, struct sim_request *request)
+static void choose_fields(struct sim_random *random, struct sim_request *request)
 {
     static const char *const tenants[] = {"one", "two"};
     request->tenant = tenants[sim_below(random, 2)];
@@ -125,7 +125,7 @@ static void make_request(struct sim_world *world, uint32_t index, uint64_t *cloc
     }
     if (one_in(random, 30) && request->prompt_count > 0)
         request->prompt[sim_below(random, request->prompt_count)] = 40; /* not in the vocabulary */
-    make_wishes(random, request);
+    choose_fields(random, request);
     *clock_ns += one_in(random, 2) ? 0 : sim_below(random, 120) * (uint64_t)MILLISECOND;
     request->arrival_ns = *clock_ns;
     if (one_in(random, 8))
@@ -153,7 +153,7 @@ static struct mr_request *to_record(const struct sim_request *from)
     return record;
 }
 
-/* ---- what comes out ---- */
+/* ---- sink ---- */
 
 static void on_delta(void *context, uint64_t ticket, const struct mr_request *request,
                      const struct mr_token_record *record)

@@ -1,9 +1,9 @@
-/* sim_engine - the engine in a made-up world: virtual time, a fake model, random requests.
+/* sim_engine - a simulation of the engine: virtual time, a fake model, random requests.
  *
- * Everything follows from one seed: the machine (pool, chunk size, budgets, caches, forced
- * preemption) and the requests (shared prefixes, tenants, priorities, choices, deadlines, cancels).
- * After every step the engine's own invariants are checked; what came out is judged afterwards by
- * sim_check.c, which knows the fake model but nothing of the engine.
+ * One seed determines the options (pool, chunk size, budgets, caches, forced preemption) and the
+ * requests (shared prefixes, tenants, priorities, choices, deadlines, cancels). The engine's
+ * invariants are checked after every step. sim_check.c checks the results afterwards; it uses the
+ * fake model and not the engine.
  *
  * Owner: the test. Memory: freed by _destroy. */
 #ifndef MR_TESTS_SIM_ENGINE_H
@@ -22,7 +22,7 @@ struct sim_random {
 };
 uint32_t sim_below(struct sim_random *random, uint32_t bound);
 
-/* What a request asks for, kept outside the engine, and what was seen of it. */
+/* A request's fields, kept outside the engine, and its observed output. */
 struct sim_request {
     char id[24];
     const char *tenant;
@@ -34,7 +34,7 @@ struct sim_request {
     bool ignore_eos, cache_read, cache_write, stream;
     int32_t priority;
     uint64_t arrival_ns, deadline_ns, cancel_ns; /* 0: none */
-    /* seen */
+    /* observed */
     bool submitted, accepted, cancelled;
     enum mr_status refusal;
     uint32_t result_count;
@@ -64,7 +64,7 @@ struct sim_world *sim_create(uint64_t seed);
 void sim_run(struct sim_world *world);
 void sim_destroy(struct sim_world *world);
 
-/* NULL when all is well, else text: a sentence about the first thing that is not. */
+/* NULL when every check holds; else text, with a sentence about the first one that failed. */
 const char *sim_check(const struct sim_world *world, char *text, size_t size);
 
 #endif

@@ -1,5 +1,6 @@
-/* A trace as chat services see it: many requests that begin with one of a few long texts, chosen by
- * Zipf's law. With room, what could be found is found, and prefill falls by as much. */
+/* A trace like a chat service's: many requests begin with one of a few long prefixes, chosen by
+ * Zipf's law. In a large pool nearly every repeated token is found, and prefill falls by as much.
+ */
 #include "tests/fakes/engine_rig.h"
 
 #include <setjmp.h>
@@ -29,7 +30,7 @@ static uint32_t below(uint64_t *random, uint32_t bound)
     return (uint32_t)(*random >> 33) % bound;
 }
 
-/* Rank r with weight 1 / (r + 1). */
+/* A random rank; rank r has weight 1 / (r + 1). */
 static uint32_t zipf(uint64_t *random)
 {
     double sum = 0;
@@ -42,7 +43,8 @@ static uint32_t zipf(uint64_t *random)
     return rank;
 }
 
-/* Most tokens of request i that an earlier one has computed; one is always left. */
+/* The most leading tokens that request i shares with an earlier one; its last token never counts.
+ */
 static uint32_t possible(const struct trace *trace, uint32_t i)
 {
     uint32_t longest = 0;

@@ -1,5 +1,5 @@
-/* Hundreds of made-up worlds, each from one seed. `sim_test_engine SEED` runs one and prints it;
- * `sim_test_engine FIRST COUNT` a range. */
+/* Hundreds of simulated worlds, each from one seed. `sim_test_engine SEED` runs one and prints its
+ * options; `sim_test_engine FIRST COUNT` runs a range. */
 #include "tests/sim/sim_engine.h"
 
 #include <inttypes.h>
@@ -26,12 +26,12 @@ static void count(const struct sim_world *world, struct totals *totals)
         totals->refused += !world->requests[i].accepted;
 }
 
-static bool run(uint64_t seed, struct totals *totals, bool talk)
+static bool run(uint64_t seed, struct totals *totals, bool verbose)
 {
     char text[200];
     struct sim_world *world = sim_create(seed);
     const struct mr_engine_options *options = &world->options;
-    if (talk)
+    if (verbose)
         printf("seed %" PRIu64 ": %u blocks, context %u, %u sequences, %u rows, chunk %d\n", seed,
                options->block_count, options->context_tokens, options->sequences_max,
                options->rows_max, options->chunk_tokens);
@@ -43,7 +43,7 @@ static bool run(uint64_t seed, struct totals *totals, bool talk)
     return wrong == NULL;
 }
 
-/* A simulation in which nothing happens proves nothing. */
+/* A simulation in which an event never happens does not test it. */
 static bool everything_happened(const struct totals *totals)
 {
     bool all =

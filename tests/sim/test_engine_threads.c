@@ -1,5 +1,5 @@
-/* Producers, a canceller and a reader of statistics on threads of their own, the engine on this
- * one: every request that was accepted has one result. Meant for ThreadSanitizer as well. */
+/* Producers, and a thread that cancels and reads statistics, beside the engine on this thread:
+ * every accepted request has one result. Also runs under ThreadSanitizer. */
 #include "tests/fakes/engine_rig.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@
 #define PRODUCERS 2u
 #define EACH      30u
 
-struct stage {
+struct shared {
     struct engine_rig rig;
     atomic_uint accepted, producing;
     atomic_bool done;
@@ -29,31 +29,31 @@ struct stage {
 
 static void wake(void *context)
 {
-    struct stage *stage = context;
-    pthread_mutex_lock(&stage->mutex);
-    stage->woken = true;
-    pthread_cond_signal(&stage->changed);
-    pthread_mutex_unlock(&stage->mutex);
+    struct shared *shared = context;
+    pthread_mutex_lock(&shared->mutex);
+    shared->woken = true;
+    pthread_cond_signal(&shared->changed);
+    pthread_mutex_unlock(&shared->mutex);
 }
 
-static void wait_for_wake(struct stage *stage)
+static void wait_for_wake(struct shared *shared)
 {
-    pthread_mutex_lock(&stage->mutex);
-    while (!stage->woken)
-        pthread_cond_wait(&stage->changed, &stage->mutex);
-    stage->woken = false;
-    pthread_mutex_unlock(&stage->mutex);
+    pthread_mutex_lock(&shared->mutex);
+    while (!shared->woken)
+        pthread_cond_wait(&shared->changed, &shared->mutex);
+    shared->woken = false;
+    pthread_mutex_unlock(&shared->mutex);
 }
 
 struct producer {
-    struct stage *stage;
+    struct shared *shared;
     uint32_t first;
 };
 
 static void *produce(void *argument)
 {
     struct producer *producer = argument;
-    struct engine_rig *rig = &producer->stage->rig;
+    struct engine_rig *rig = &producer->shared->rig;
     for (uint32_t i = 0; i < EACH; i++) {
         char id[16];
         uint32_t ticket = producer->first + i, tokens[300], count = 20 + 37 * (i % 7);
@@ -64,24 +64,25 @@ static void *produce(void *argument)
                                            .tenant = i % 2 ? "red" : "blue",
                                            .arrival_ns = 1000 + i};
         if (rig_submit_as(rig, submission) == MR_OK)
-            atomic_fetch_add(&producer->stage->accepted, 1);
+            atomic_fetch_add(&producer->shared->accepted, 1);
     }
-    atomic_fetch_sub(&producer->stage->producing, 1);
-    wake(producer->stage);
+    atomic_fetch_sub(&producer->shared->producing, 1);
+    wake(producer->shared);
     return NULL;
 }
 
 static void *cancel(void *argument)
 {
-    struct stage *stage = argument;
-    for (uint32_t ticket = 0; !atomic_load(&stage->done); ticket = (ticket + 7) % 60) {
+    struct shared *shared = argument;
+    for (uint32_t ticket = 0; !atomic_load(&shared->done); ticket = (ticket + 7) % 60) {
         char id[16];
         snprintf(id, sizeof id, "%u", ticket);
-        mr_engine_cancel(stage->rig.engine, (struct mr_text){id, strlen(id)});
-        struct mr_engine_stats stats = mr_engine_stats(stage->rig.engine);
-        if (stats.blocks_free + stats.blocks_cached + stats.blocks_held != stats.blocks_total)
-            abort(); /* half of one snapshot, half of another */
-        (void)mr_engine_room(stage->rig.engine);
+        mr_engine_cancel(shared->rig.engine, (struct mr_text){id, strlen(id)});
+        struct mr_engine_stats stats = mr_engine_stats(shared->rig.engine);
+        if (stats.cache.free_count + stats.cache.cached_count + stats.cache.held_count !=
+            stats.cache.block_count)
+            abort(); /* words of two different snapshots */
+        (void)mr_engine_room(shared->rig.engine);
     }
     return NULL;
 }
@@ -89,42 +90,42 @@ static void *cancel(void *argument)
 static void every_accepted_request_has_one_result(void **state)
 {
     (void)state;
-    struct stage *stage = calloc(1, sizeof *stage);
-    assert_non_null(stage);
-    rig_init(&stage->rig);
-    stage->rig.options.queue_count_max = 16;
-    stage->rig.options.wake = wake;
-    stage->rig.options.wake_context = stage;
-    pthread_mutex_init(&stage->mutex, NULL);
-    pthread_cond_init(&stage->changed, NULL);
-    rig_start(&stage->rig);
+    struct shared *shared = calloc(1, sizeof *shared);
+    assert_non_null(shared);
+    rig_init(&shared->rig);
+    shared->rig.options.queue_count_max = 16;
+    shared->rig.options.wake = wake;
+    shared->rig.options.wake_context = shared;
+    pthread_mutex_init(&shared->mutex, NULL);
+    pthread_cond_init(&shared->changed, NULL);
+    rig_start(&shared->rig);
     pthread_t producers[PRODUCERS], canceller;
     struct producer arguments[PRODUCERS];
-    atomic_store(&stage->producing, PRODUCERS);
+    atomic_store(&shared->producing, PRODUCERS);
     for (uint32_t i = 0; i < PRODUCERS; i++) {
-        arguments[i] = (struct producer){stage, i * EACH};
+        arguments[i] = (struct producer){shared, i * EACH};
         assert_int_equal(pthread_create(&producers[i], NULL, produce, &arguments[i]), 0);
     }
-    assert_int_equal(pthread_create(&canceller, NULL, cancel, stage), 0);
+    assert_int_equal(pthread_create(&canceller, NULL, cancel, shared), 0);
     bool more = true;
-    while (more || atomic_load(&stage->producing) > 0) {
-        more = rig_step(&stage->rig);
-        if (!more && atomic_load(&stage->producing) > 0) wait_for_wake(stage);
+    while (more || atomic_load(&shared->producing) > 0) {
+        more = rig_step(&shared->rig);
+        if (!more && atomic_load(&shared->producing) > 0) wait_for_wake(shared);
     }
     for (uint32_t i = 0; i < PRODUCERS; i++)
         pthread_join(producers[i], NULL);
-    rig_run(&stage->rig);
-    atomic_store(&stage->done, true);
+    rig_run(&shared->rig);
+    atomic_store(&shared->done, true);
     pthread_join(canceller, NULL);
-    rig_run(&stage->rig);
-    assert_int_equal(stage->rig.result_count, atomic_load(&stage->accepted));
+    rig_run(&shared->rig);
+    assert_int_equal(shared->rig.result_count, atomic_load(&shared->accepted));
     for (uint32_t i = 0; i < PRODUCERS * EACH; i++)
-        assert_true(stage->rig.seen[i].results <= 1);
-    assert_int_equal(mr_engine_stats(stage->rig.engine).blocks_held, 0);
-    rig_end(&stage->rig);
-    pthread_cond_destroy(&stage->changed);
-    pthread_mutex_destroy(&stage->mutex);
-    free(stage);
+        assert_true(shared->rig.seen[i].results <= 1);
+    assert_int_equal(mr_engine_stats(shared->rig.engine).cache.held_count, 0);
+    rig_end(&shared->rig);
+    pthread_cond_destroy(&shared->changed);
+    pthread_mutex_destroy(&shared->mutex);
+    free(shared);
 }
 
 int main(void)

@@ -1,8 +1,8 @@
-/* Two tenants in virtual time: one floods the worker, the other sends a few requests. What the few
- * wait is held against what they would wait alone on half of the machine.
+/* Two tenants in virtual time: one floods the engine, the other sends a few requests. The wait of
+ * the few is compared with their wait alone on half of the machine.
  *
- * A small intake stands before the engine as the worker's does: each tenant's requests lie in a log
- * of their own and are submitted while the engine has room for that tenant. */
+ * As in the worker, each tenant's requests are in a log of their own and are submitted while the
+ * engine has room for that tenant. */
 #include "batching/queue/fair_share.h"
 #include "tests/fakes/engine_rig.h"
 
@@ -25,10 +25,10 @@
 
 enum tenant { FLOODING, MODEST, TENANTS };
 
-/* One tenant's log, and what became of it. */
+/* One tenant's log, and the progress of its requests. */
 struct log {
     uint32_t count, submitted, started, ended;
-    uint32_t output; /* tokens of each answer; 0: 8 to 71, differing */
+    uint32_t output; /* tokens of each answer; 0: varied, 8 to 71 */
     uint64_t offered_ns;
     double wait_ms_sum;
     uint64_t tokens; /* generated so far */
@@ -73,9 +73,9 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
     mr_request_destroy(request);
 }
 
-/* ---- the machine ---- */
+/* ---- the engine ---- */
 
-/* part: 1 the whole machine, 2 half of it: half of the sequences, the pool, and of a step. */
+/* part: 1 the whole machine; 2 half of its sequences, pool and rows of a step. */
 static void start(struct world *world, uint32_t part)
 {
     static const uint32_t end_ids[] = {MR_FAKE_END};
@@ -144,7 +144,7 @@ static void submit(struct world *world, enum tenant tenant, uint32_t index)
     assert_int_equal(mr_engine_submit(world->engine, &submission, NULL), MR_OK);
 }
 
-/* As intake does: whoever has room gives one each in turn. */
+/* Submits one request of each tenant with room in turn, as intake does. */
 static void feed(struct world *world)
 {
     for (uint64_t room = UINT64_MAX; room != 0;) {
@@ -159,7 +159,7 @@ static void feed(struct world *world)
     }
 }
 
-/* Until everything of this tenant has started. */
+/* Steps until all requests of this tenant have started. */
 static void run_until_started(struct world *world, enum tenant tenant)
 {
     struct mr_error err = {0};
@@ -188,7 +188,7 @@ static double wait_alone_ms(uint32_t output)
     return wait_ms;
 }
 
-/* after_ms: how long the flood has lasted when the few arrive. */
+/* after_ms: when the few requests arrive, after the flood has begun. */
 static double wait_in_flood_ms(uint32_t flood_output, uint32_t few_output, double after_ms)
 {
     struct world world;
@@ -199,13 +199,13 @@ static double wait_in_flood_ms(uint32_t flood_output, uint32_t few_output, doubl
         .count = FEW, .output = few_output, .offered_ns = 1000000 + (uint64_t)(after_ms * 1e6)};
     open_engine(&world);
     run_until_started(&world, MODEST);
-    assert_true(world.logs[FLOODING].submitted < FLOOD); /* it was a flood all the time */
+    assert_true(world.logs[FLOODING].submitted < FLOOD); /* the flood lasted until now */
     double wait_ms = mean_wait_ms(&world.logs[MODEST]);
     end(&world);
     return wait_ms;
 }
 
-/* Fails when the few wait longer than most times what they wait alone. */
+/* Asserts that the few wait at most `most` times as long as alone. */
 static void compare(uint32_t flood_output, uint32_t few_output, double after_ms, double most)
 {
     double alone = wait_alone_ms(few_output);
@@ -232,16 +232,16 @@ static void a_flood_of_long_answers_does_not_count_as_a_flood_of_short_ones(void
     compare(16, 32, 1500, 2);
 }
 
-/* Every place is taken by an answer of 400 tokens when the few come: without places of their own
- * they would wait 17 times as long as alone. */
-static void long_answers_keep_nobody_out_until_they_end(void **state)
+/* Answers of 400 tokens have every place when the few requests arrive. Without rebalancing these
+ * would wait 17 times as long as alone. */
+static void long_answers_do_not_block_other_tenants_until_they_end(void **state)
 {
     (void)state;
     for (double after_ms = 1000; after_ms < 3000; after_ms += 397)
         compare(400, 32, after_ms, 3);
 }
 
-/* Both flood: tokens are shared by weight, whatever the length of an answer. */
+/* Both tenants flood the engine: tokens are shared by weight, whatever the length of an answer. */
 static void assert_shares(uint32_t first_output, uint32_t second_output, uint32_t weight)
 {
     struct world world;
@@ -291,7 +291,7 @@ static void without_tenants_the_few_wait_behind_the_flood(void **state)
         submit(&world, FLOODING, i);
     world.logs[FLOODING].submitted = FLOOD;
     run_until_started(&world, FLOODING);
-    /* The last of them is where the few would be. */
+    /* Requests of the other tenant would wait behind the last one of the flood. */
     assert_true((double)world.fake->now_ns / 1e6 > 10 * wait_alone_ms(8));
     while (world.logs[FLOODING].ended < FLOOD) {
         uint64_t wake_ns;
@@ -305,7 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_few_wait_at_most_twice_as_long_as_alone_on_half_the_machine),
         cmocka_unit_test(a_flood_of_long_answers_does_not_count_as_a_flood_of_short_ones),
-        cmocka_unit_test(long_answers_keep_nobody_out_until_they_end),
+        cmocka_unit_test(long_answers_do_not_block_other_tenants_until_they_end),
         cmocka_unit_test(two_floods_share_by_weight),
         cmocka_unit_test(without_tenants_the_few_wait_behind_the_flood),
     };

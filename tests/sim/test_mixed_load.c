@@ -1,5 +1,5 @@
-/* Streams that decode while a long prompt arrives, in virtual time: how long is the longest gap,
- * how long does the prompt take, and what does a step cost the engine itself in memory: nothing. */
+/* Streams that decode while a long prompt arrives, in virtual time: the longest gap between tokens,
+ * the time of the prompt, and that a step allocates no memory. */
 #include "tests/fakes/allocations.h"
 #include "tests/fakes/engine_rig.h"
 
@@ -41,7 +41,8 @@ static void submit(struct engine_rig *rig, uint64_t ticket, uint64_t salt, uint3
     assert_int_equal(rig_submit(rig, ticket, request), MR_OK);
 }
 
-/* Warm streams, then a long prompt among them. Returns the longest gap of any stream. */
+/* Runs decoding streams and then a long prompt beside them. Returns the longest gap of any stream.
+ */
 static double longest_gap(int32_t chunk_tokens, double target_ms, double *prompt_ms)
 {
     struct engine_rig rig;

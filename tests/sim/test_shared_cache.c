@@ -1,6 +1,7 @@
-/* Two engines behind one tier that loses, delays, lies, refuses and forgets, in virtual time, from
- * one seed a world: every answer is what the fake model says to the tokens alone, and the accounts
- * are exact after every step. `sim_test_shared_cache SEED` runs one world. */
+/* Two engines share a tier with injected faults (lost, delayed and flushed items, refused calls,
+ * wrong answers) in virtual time; each world follows from one seed. Every answer equals the fake
+ * model's for the tokens alone, and the engines' invariants hold after every step.
+ * `sim_test_shared_cache SEED` runs one world. */
 #include "tests/fakes/engine_rig.h"
 
 #include "codec/check.h"
@@ -20,7 +21,7 @@
 #define TEXTS        4u
 #define CANCEL_EVERY 11u
 
-struct wish {
+struct spec {
     uint32_t prompt[PROMPT_MAX], count, output;
     bool cancelled;
 };
@@ -29,12 +30,12 @@ struct world {
     uint64_t random;
     struct fake_tier *tiers[2];
     struct engine_rig rigs[2];
-    struct wish *wishes; /* [2 * REQUESTS] */
-    bool slides;         /* some layers see a window only */
+    struct spec *specs; /* [2 * REQUESTS] */
+    bool slides;        /* some layers have a sliding window */
 };
 
 struct totals {
-    uint64_t requests, loaded_tokens, missing, given_up, unused, stored, refused, preemptions;
+    uint64_t requests, loaded_tokens, missing, waits_ended, unused, stored, refused, preemptions;
     uint64_t entries, direct_bytes, staged_bytes, failures;
 };
 
@@ -68,7 +69,8 @@ static void make_rig(struct world *world, uint32_t index)
     struct engine_rig *rig = &world->rigs[index];
     rig_init(rig);
     const uint32_t context = rig->options.context_tokens / MR_BLOCK_TOKENS;
-    const uint32_t slots_min = (step < context ? step : context) + 1; /* fewer hold no sequence */
+    const uint32_t slots_min =
+        (step < context ? step : context) + 1; /* fewer slots cannot hold a sequence */
     rig->options.sequences_max = 1 + below(world, 6);
     rig->options.block_count = PROMPT_MAX / MR_BLOCK_TOKENS + 2 + below(world, 16);
     rig->options.rows_max = ROWS_MAX;
@@ -91,18 +93,18 @@ static void submit(struct world *world, uint32_t index, uint32_t ticket)
 {
     static const char *const tenants[] = {"one", "two"};
     struct engine_rig *rig = &world->rigs[index];
-    struct wish *wish = &world->wishes[index * REQUESTS + ticket];
+    struct spec *spec = &world->specs[index * REQUESTS + ticket];
     uint32_t shared = below(world, PROMPT_MAX - 100), own = below(world, 3) * below(world, 40);
     char id[24];
     if (below(world, 3) == 0) shared = (1 + below(world, 5)) * MR_BLOCK_TOKENS;
-    rig_tokens(rig, 1 + below(world, TEXTS), wish->prompt, shared);
-    rig_tokens(rig, 100 + below(world, 1000), wish->prompt + shared, own);
-    wish->count = shared + own > 0 ? shared + own : 1;
-    if (shared + own == 0) wish->prompt[0] = 3;
-    wish->output = 1 + below(world, OUTPUT_MAX);
+    rig_tokens(rig, 1 + below(world, TEXTS), spec->prompt, shared);
+    rig_tokens(rig, 100 + below(world, 1000), spec->prompt + shared, own);
+    spec->count = shared + own > 0 ? shared + own : 1;
+    if (shared + own == 0) spec->prompt[0] = 3;
+    spec->output = 1 + below(world, OUTPUT_MAX);
     snprintf(id, sizeof id, "r%u", ticket);
-    struct mr_request *request = mr_fake_request(id, wish->prompt, wish->count);
-    request->max_tokens = wish->output;
+    struct mr_request *request = mr_fake_request(id, spec->prompt, spec->count);
+    request->max_tokens = spec->output;
     request->ignore_eos = true;
     request->cache_read = below(world, 10) != 0;
     request->cache_write = below(world, 10) != 0;
@@ -120,7 +122,7 @@ static bool step(struct world *world, uint32_t index)
     return more;
 }
 
-/* Both engines take turns; now and then everything stored is forgotten or a request cancelled. */
+/* Steps both engines in turn; at random times flushes the tier or cancels a request. */
 static void run_world(struct world *world)
 {
     uint32_t submitted[2] = {0, 0}, steps = 0;
@@ -134,7 +136,7 @@ static void run_world(struct world *world)
                 char id[24];
                 snprintf(id, sizeof id, "r%u", ticket);
                 if (mr_engine_cancel(world->rigs[index].engine, (struct mr_text){id, strlen(id)}))
-                    world->wishes[index * REQUESTS + ticket].cancelled = true;
+                    world->specs[index * REQUESTS + ticket].cancelled = true;
             }
             more = step(world, index) || submitted[index] < REQUESTS || more;
         }
@@ -143,8 +145,8 @@ static void run_world(struct world *world)
     }
 }
 
-/* What the tier has a hand on comes back. */
-static void settle(struct world *world, uint32_t index)
+/* Steps until the tier has answered all its work. */
+static void drain_tier(struct world *world, uint32_t index)
 {
     struct engine_rig *rig = &world->rigs[index];
     for (uint64_t next_ns; (next_ns = fake_tier_next_ns(rig->tier)) != UINT64_MAX;) {
@@ -156,16 +158,16 @@ static void settle(struct world *world, uint32_t index)
 static bool is_right(const struct world *world, uint32_t index, uint32_t ticket)
 {
     const struct engine_rig *rig = &world->rigs[index];
-    const struct wish *wish = &world->wishes[index * REQUESTS + ticket];
+    const struct spec *spec = &world->specs[index * REQUESTS + ticket];
     const struct rig_seen *seen = &rig->seen[ticket];
     const struct rig_choice *choice = &seen->choices[0];
     uint32_t expected[OUTPUT_MAX];
-    if (seen->results != 1 || choice->token_count > wish->output) return false;
-    if (!wish->cancelled && choice->token_count != wish->output) return false;
-    if (seen->result.cached_tokens > wish->count ||
+    if (seen->results != 1 || choice->token_count > spec->output) return false;
+    if (!spec->cancelled && choice->token_count != spec->output) return false;
+    if (seen->result.cached_tokens > spec->count ||
         seen->result.cached_tokens_redis > seen->result.cached_tokens)
         return false;
-    rig_expect(rig, wish->prompt, wish->count, expected, choice->token_count);
+    rig_expect(rig, spec->prompt, spec->count, expected, choice->token_count);
     return memcmp(choice->tokens, expected, choice->token_count * sizeof *expected) == 0;
 }
 
@@ -175,23 +177,23 @@ static void count(struct world *world, uint32_t index, struct totals *totals)
     totals->loaded_tokens += stats.shared.loaded_tokens;
     totals->entries += stats.shared.loaded_entries;
     totals->missing += stats.shared.missing_items;
-    totals->given_up += stats.shared.holds_given_up;
+    totals->waits_ended += stats.shared.waits_ended;
     totals->unused += stats.shared.unused_items;
     totals->stored += stats.shared.stored_items;
-    totals->refused += stats.shared.asks_refused + stats.shared.stores_refused;
+    totals->refused += stats.shared.lookups_refused + stats.shared.stores_refused;
     totals->preemptions += stats.preemptions;
     totals->direct_bytes += stats.shared.direct_bytes;
     totals->staged_bytes += stats.shared.staged_bytes;
-    bool rest = stats.blocks_held == 0 && world->rigs[index].fake->wrong_reads == 0;
-    totals->failures += !rest;
+    bool idle = stats.cache.held_count == 0 && world->rigs[index].fake->wrong_reads == 0;
+    totals->failures += !idle;
 }
 
 static void run_seed(uint64_t seed, struct totals *totals)
 {
     struct world *world = calloc(1, sizeof *world);
     MR_ASSERT(world != NULL);
-    world->wishes = calloc((size_t)2 * REQUESTS, sizeof *world->wishes);
-    MR_ASSERT(world->wishes != NULL);
+    world->specs = calloc((size_t)2 * REQUESTS, sizeof *world->specs);
+    MR_ASSERT(world->specs != NULL);
     world->random = seed * 0x9e3779b97f4a7c15u + 1;
     struct fake_tier_options first = make_tier(world), second = make_tier(world);
     world->tiers[0] = fake_tier_create(&first, NULL);
@@ -207,14 +209,14 @@ static void run_seed(uint64_t seed, struct totals *totals)
             totals->failures += !right;
             if (!right) printf("seed %" PRIu64 ": request %u of engine %u\n", seed, ticket, index);
         }
-        settle(world, index);
+        drain_tier(world, index);
         count(world, index, totals);
     }
     for (uint32_t index = 2; index-- > 0;) {
         rig_end(&world->rigs[index]);
         fake_tier_destroy(world->tiers[index]);
     }
-    free(world->wishes);
+    free(world->specs);
     free(world);
 }
 
@@ -227,15 +229,15 @@ int main(int argc, char **argv)
     for (uint64_t seed = first; seed < first + worlds; seed++)
         run_seed(seed, &totals);
     printf("%" PRIu64 " requests, %" PRIu64 " tokens and %" PRIu64 " entries loaded, %" PRIu64
-           " items missing, %" PRIu64 " unused, %" PRIu64 " holds given up, %" PRIu64
+           " items missing, %" PRIu64 " unused, %" PRIu64 " waits ended, %" PRIu64
            " items stored, %" PRIu64 " calls refused, %" PRIu64 " preemptions, %" PRIu64
            " failures\n",
            totals.requests, totals.loaded_tokens, totals.entries, totals.missing, totals.unused,
-           totals.given_up, totals.stored, totals.refused, totals.preemptions, totals.failures);
+           totals.waits_ended, totals.stored, totals.refused, totals.preemptions, totals.failures);
     if (argc > 1) return totals.failures != 0;
     bool happened = totals.loaded_tokens > 0 && totals.entries > 0 && totals.missing > 0 &&
-                    totals.given_up > 0 && totals.refused > 0 && totals.preemptions > 0 &&
+                    totals.waits_ended > 0 && totals.refused > 0 && totals.preemptions > 0 &&
                     totals.direct_bytes > 0 && totals.staged_bytes > 0;
-    if (!happened) printf("something never happened\n");
+    if (!happened) printf("an expected event never happened\n");
     return totals.failures == 0 && happened ? 0 : 1;
 }

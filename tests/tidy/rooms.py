@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Holds the source tree to the table of rooms beside this file, and prints the table as a picture.
+"""Checks the source tree against the table of rooms (rooms.txt) and prints the table as a picture.
 
-    rooms.py [--root FOLDER] check             includes: only those the table allows, no circles, no folder
-                                               with more than 30 source files
-    rooms.py [--root FOLDER] symbols LIBRARY…  the same circles through calls: which object file uses a
-                                               function that another one defines
+    rooms.py [--root FOLDER] check             includes: only those that the table allows and no circles;
+                                               no folder with more than 30 source files
+    rooms.py [--root FOLDER] symbols LIBRARY…  calls: no circles between the object files of the libraries
     rooms.py picture                           the picture of README.md
 
-Prints one line a violation and fails if there is any. A module is a .c or .cpp file with the header of the
-same name; NAME_state.h, which a module's parts share, belongs to module NAME.
+Prints one line per violation and fails if there is any. A room is a folder. A module is a .c or .cpp file
+with the header of the same name; NAME_state.h, which several files share, belongs to module NAME.
 """
 import os
 import re
@@ -41,17 +40,17 @@ def reachable(rooms, room):
 
 
 def table_faults(rooms):
-    """A room stands above all it may include, so the table itself can have no circle."""
+    """A room may include only rooms listed before it, so the table itself has no circle."""
     above = set()
     for room, (below, _) in rooms.items():
         for other in below:
             if other not in above:
-                yield f"{room}: may include {other}, which does not stand above it in rooms.txt"
+                yield f"{room}: may include {other}, which is not listed before it in rooms.txt"
         above.add(room)
 
 
 def tree_files():
-    """What git knows of, or everything where there is no repository."""
+    """The files that git lists, or all files if this is no repository."""
     if os.path.exists(".git"):
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
         names = listed.stdout.split("\n")
@@ -65,7 +64,7 @@ def module(path):
 
 
 def circles(edges):
-    """Strongly connected groups of more than one node (Tarjan), each with the edges inside it."""
+    """Every strongly connected group of several nodes (Tarjan) and the edges inside the group."""
     index, low, stack, groups = {}, {}, [], []
 
     def visit(node):
@@ -122,7 +121,7 @@ def check(rooms):
 
 
 def symbols(libraries):
-    """Circles of object files through the names that exactly one of them defines."""
+    """Circles of object files, where an edge is the use of a symbol that another object file defines."""
     defined, used = {}, {}
     for library in libraries:
         listed = subprocess.run(["nm", "-A", "-P", library], capture_output=True, text=True, check=True).stdout
@@ -144,7 +143,7 @@ def symbols(libraries):
 
 
 def picture(rooms):
-    """Folders from the top down; in each its rooms, highest first, with what they hold and include."""
+    """Prints the folders from top to bottom, each with its rooms, their content and what they include."""
     for top in reversed(TOPS):
         print(top)
         for room, (below, what) in reversed(rooms.items()):

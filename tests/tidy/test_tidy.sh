@@ -1,6 +1,6 @@
 #!/bin/sh
-# Proves that tests/tidy/tidy.sh can fail: a small clean tree passes every rule, and each violation
-# planted in a copy of it is found by its rule, in the file it was planted in.
+# Tests tests/tidy/tidy.sh: a small clean tree passes every rule, and every violation planted in a copy of that
+# tree is reported by its rule, with the name of the file.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,7 +22,7 @@ header() { # header PATH TEXT
     mkdir -p "$(dirname "$1")" && printf '#pragma once\n\n%s\n' "$2" >"$1"
 }
 
-module() { # module FOLDER NAME INCLUDE…: header, source and test, the source including what is named
+module() { # module FOLDER NAME INCLUDE…: writes header, source and test; the source has these includes
     folder=$1
     name=$2
     shift 2
@@ -56,7 +56,7 @@ make_clean_tree() {
         >"$clean/tests/unit/ops/cpu/test_norm.c"
     echo '# A tree' | tee "$clean/README.md" "$clean/LICENSE" "$clean/Makefile" >"$clean/CMakeLists.txt"
     cp "$here/../../.clang-format" "$clean/"
-    # What the tests' own text may say: words in comments and strings, temporary names, near misses.
+    # Allowed: names of forbidden functions in comments, in strings and as parts of other names.
     cat >>"$clean/codec/wire.c" <<'EOF'
 
 /* This strcpy(in, a comment) and "gets(x)" are not calls. */
@@ -67,13 +67,13 @@ const char *mr_wire_note(void)
 EOF
 }
 
-catches() { # catches RULE FILE: the rule, run on the planted tree, names the file; then a fresh tree
+catches() { # catches RULE FILE: the rule must report the file; then the tree is made clean again
     plants=$((plants + 1))
     if out=$("$here/tidy.sh" --root "$tree" "$1" 2>&1); then
-        echo "FAILED: rule $1 passes the violation planted in $2"
+        echo "FAILED: rule $1 does not find the violation planted in $2"
         failures=$((failures + 1))
     elif ! echo "$out" | grep -q "^$1: $2:"; then
-        echo "FAILED: rule $1 does not name $2 but says: $out"
+        echo "FAILED: rule $1 does not name $2; it prints: $out"
         failures=$((failures + 1))
     fi
     fresh
@@ -83,7 +83,7 @@ fresh() {
     rm -rf "$tree" && cp -R "$clean" "$tree"
 }
 
-plant() { # plant FILE TEXT: appends
+plant() { # plant FILE TEXT: appends the text to the file
     mkdir -p "$tree/$(dirname "$1")"
     printf '%s\n' "$2" >>"$tree/$1"
 }
@@ -170,8 +170,8 @@ plant docker/a.sh 'FROM registry.example/a' && catches machine docker/a.sh
 
 plant codec/part.c 'int  f( void );' && catches format codec/part.c
 
-# Writable objects are found in what the compiler made, wherever they hide.
-plant_object() { # plant_object TEXT: 0 when globals.sh finds it
+# globals.sh finds writable objects in object files, whatever the source looks like.
+plant_object() { # plant_object TEXT: succeeds if globals.sh reports the compiled text
     printf '%s\n' "$1" >"$scratch/object.c"
     ${CC:-cc} -c -fPIC -o "$scratch/object.o" "$scratch/object.c"
     rm -f "$scratch/libplanted.a"
@@ -181,15 +181,15 @@ plant_object() { # plant_object TEXT: 0 when globals.sh finds it
 for text in 'int counter = 1;' 'static int last; int f(void) { return last++; }' \
     'int f(void) { static int n; return n++; }' '_Thread_local int each;'; do
     plants=$((plants + 1))
-    plant_object "$text" || { echo "FAILED: globals.sh passes: $text" && failures=$((failures + 1)); }
+    plant_object "$text" || { echo "FAILED: globals.sh does not find: $text" && failures=$((failures + 1)); }
 done
 if plant_object 'const int b = 1; static const char *const names[] = {"a"};
     const char *f(int i) { return names[i]; }'; then
-    echo "FAILED: globals.sh refuses constants"
+    echo "FAILED: globals.sh reports constants"
     failures=$((failures + 1))
 fi
 
-# A circle of calls is found in the object files, however the declarations reach them.
+# rooms.py finds a circle of calls in object files, whatever the sources include.
 make_library() { # make_library NAME: a.c calls b.c, which calls NAME; a.c defines a and c
     printf 'int b(void);\nint a(void) { return b(); }\nint c(void) { return 0; }\n' >"$scratch/a.c"
     printf 'int %s(void);\nint b(void) { return %s(); }\n' "$1" "$1" >"$scratch/b.c"
@@ -200,15 +200,15 @@ make_library() { # make_library NAME: a.c calls b.c, which calls NAME; a.c defin
 plants=$((plants + 1))
 make_library a
 if "$here/rooms.py" symbols "$scratch/libcalls.a" >/dev/null; then
-    echo "FAILED: rooms.py passes two files that call each other" && failures=$((failures + 1))
+    echo "FAILED: rooms.py does not find two files that call each other" && failures=$((failures + 1))
 fi
 make_library elsewhere
 if ! "$here/rooms.py" symbols "$scratch/libcalls.a" >/dev/null; then
-    echo "FAILED: rooms.py refuses calls in one direction" && failures=$((failures + 1))
+    echo "FAILED: rooms.py reports calls in one direction" && failures=$((failures + 1))
 fi
 
 if [ "$failures" != 0 ]; then
-    echo "$failures of $plants planted violations went wrong"
+    echo "$failures of $plants checks failed"
     exit 1
 fi
-echo "the clean tree passes and all $plants planted violations are caught"
+echo "the clean tree passes; all $plants planted violations are found"

@@ -1,10 +1,10 @@
 #!/bin/sh
-# The rules of the tree that no compiler checks. Prints one line a violation, "rule: file: what", and
-# fails if there was any. tests/tidy/test_tidy.sh proves that each rule catches a planted violation.
+# Checks the rules of the source tree that no compiler checks. Prints one line per violation, "rule: file:
+# what is wrong", and fails if there is any. tests/tidy/test_tidy.sh tests every rule with a planted violation.
 #
-#   tests/tidy/tidy.sh [--root FOLDER] [RULE…]      all rules of the tree this file is in by default
+#   tests/tidy/tidy.sh [--root FOLDER] [RULE…]      default: all rules, on the tree of this file
 #
-# Clang-format is the pinned one of docker/deps.sh (MILLRACE_CLANG_FORMAT overrides it).
+# Uses the clang-format that docker/deps.sh installs, or MILLRACE_CLANG_FORMAT.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,24 +21,24 @@ trap 'exit 1' HUP INT TERM
 
 folders='codec kvcache ops batching worker'
 
-# What belongs to the tree: git's list where there is one, else every file but builds and downloads.
+# The files of the tree: those that git lists, or without git all files but builds and downloads.
 if [ -e .git ]; then
     git ls-files -co --exclude-standard | while read -r file; do [ ! -f "$file" ] || echo "$file"; done
 else
     find . \( -name .git -o -name .deps -o -name 'build*' \) -prune -o -type f -print | sed 's|^\./||'
 fi | sort >"$scratch/all"
 
-files() { # files PATTERN: the tree's files whose path matches
+files() { # files PATTERN: the files of the tree whose path matches
     grep -E "$1" "$scratch/all"
 }
 sources() { # the product's C and C++ files
     files "^($(echo $folders | tr ' ' '|'))/.*\.(c|h|cpp)$"
 }
-all_sources() { # and the tests'
+all_sources() { # those and the C and C++ files of the tests
     files "^($(echo $folders | tr ' ' '|')|tests)/.*\.(c|h|cpp)$"
 }
 
-# Prints file, line and text, between tabs, of C files with comments blanked, and strings too when STRINGS is "drop".
+# Prints "file TAB line TAB text" for C files, without comments, and without strings if STRINGS is "drop".
 code() { # code STRINGS FILES…
     [ $# -gt 1 ] || return 0
     drop=$1
@@ -66,27 +66,27 @@ code() { # code STRINGS FILES…
         }' "$@"
 }
 
-# --- The rules: each prints "file: what is wrong" ---------------------------------------------------
+# --- The rules. Each one prints "file: what is wrong" ---------------------------------------------------
 
-# The top level is fixed: these and dot files.
+# The top level has these entries and dot files, nothing else.
 rule_top() {
     cut -d/ -f1 "$scratch/all" | sort -u | grep -v '^\.' | grep -vxE \
         'CMakeLists.txt|worker|batching|kvcache|codec|ops|tests|docker|README.md|Makefile|LICENSE|CHANGELOG.md' |
         sed 's/$/: not an entry of the top level/'
 }
 
-# Which room may include which (tests/tidy/rooms.txt), no include circle, at most 30 source files a folder.
+# Includes between rooms as in tests/tidy/rooms.txt, no include circle, at most 30 source files per folder.
 rule_rooms() {
     "$here/rooms.py" --root . check
 }
 
-# One outside library, one home.
+# Every external library is included in one place only.
 rule_home() {
     code keep $(sources) | awk -F'\t' '
         BEGIN {
             home["msgpack"] = "codec/wire/wire.c"; home["jansson"] = "codec/wire/json.c"
             home["torch"] = home["ATen"] = home["c10"] = "ops/torch_shim.cpp"
-            home["hiredis"] = "kvcache/redis/redis_conn.c"; home["librdkafka"] = "worker/kafka/kafka_*.c"
+            home["hiredis"] = "kvcache/redis/redis_reply.c"; home["librdkafka"] = "worker/kafka/kafka_*.c"
             home["microhttpd"] = "worker/http/http.c"; home["yaml"] = "worker/config/config_file.c"
             home["pcre2"] = "codec/unicode/regex.c"; home["utf8proc"] = "codec/unicode/unicode.c"
             home["openssl"] = "codec/sha256.c codec/aes_gcm.c codec/base64.c kvcache/redis/redis_tls.c"; home["xxhash"] = "kvcache/block_frame.c"
@@ -96,14 +96,14 @@ rule_home() {
             if (!(name in home)) next
             want = home[name]; ok = index(" " want " ", " " $1 " ")
             if (want ~ /\*/) { split(want, part, "*"); ok = index($1, part[1]) == 1 && $1 ~ /\.c$/ }
-            if (!ok) print $1 ": " name " lives in " want
+            if (!ok) print $1 ": " name " may be included only in " want
         }'
-    files '\.(cpp|cc|cxx|hpp)$' | grep -vx ops/torch_shim.cpp | sed 's/$/: C++ lives in ops\/torch_shim.cpp/'
-    files '\.(cu|cuh)$' | grep -v '^ops/cuda/' | sed 's/$/: CUDA lives in ops\/cuda/'
+    files '\.(cpp|cc|cxx|hpp)$' | grep -vx ops/torch_shim.cpp | sed 's/$/: C++ is allowed only in ops\/torch_shim.cpp/'
+    files '\.(cu|cuh)$' | grep -v '^ops/cuda/' | sed 's/$/: CUDA is allowed only in ops\/cuda/'
 }
 
-# Below worker: no log, clock, environment, thread or sleep. The request queue waits for its producers,
-# a failed assertion says where, and loops over the cores have helpers.
+# The folders below worker use no log, clock, environment, thread or sleep. Exceptions: the request queue has a
+# lock, a failed assertion prints its place, and ops/cpu/parallel.c has helper threads.
 rule_pure() {
     code drop $(files '^(codec|kvcache|ops|batching)/.*\.(c|h|cpp)$') |
         grep -vE '^(batching/queue/request_queue\.c|codec/check\.c|ops/cpu/parallel\.c)	' | awk -F'\t' '
@@ -111,8 +111,9 @@ rule_pure() {
             print $1 ": line " $2 " calls " substr($3, RSTART, RLENGTH) ") below worker" }'
 }
 
-# Lengths: file 600 lines, header 150 (the request is the widest record and has 200; the bodies that the
-# kernel variants include are code, not pages), function 70, parameters 6 (the HTTP library calls with eight). A function starts at a brace in column one and ends at the next.
+# Limits: files 600 lines, headers 150, functions 70, parameters 6. Exceptions: the request is the widest record
+# and its header may have 200 lines; headers with the code of kernel variants count as files; a callback of the
+# HTTP library has eight parameters. A function begins and ends with a brace in column one.
 rule_size() {
     for file in $(files '\.(c|h|cpp|cu|sh|py|awk|txt)$'); do
         lines=$(wc -l <"$file")
@@ -150,29 +151,28 @@ rule_size() {
         }' "$@"
 }
 
-# Functions that cannot be used safely, and random numbers that are not a function of a seed.
+# Functions that cannot be used safely, and random numbers without a seed of ours.
 rule_banned() {
     code drop $(all_sources) | awk -F'\t' '
         match($3, /(^|[^A-Za-z0-9_])(strcpy|strcat|sprintf|vsprintf|atoi|atol|atoll|atof|strtok|strtok_r|gets|scanf|sscanf|fscanf|vsscanf|alloca|rand|srand)[ ]*\(/) {
             print $1 ": line " $2 " calls " substr($3, RSTART, RLENGTH) ")" }'
 }
 
-# No words that put work off, and no typedef that hides a struct (a vector of lanes is a number).
+# No notes about unfinished work, and no typedef that hides a struct (ops/cpu/lanes_*.h may name vector types).
 rule_words() {
     marks="TO""DO|FIX""ME|X""XX|HA""CK"
     files '.' | grep -vE '^(LICENSE|tests/golden/.*\.(json|bin|txt|jsonl|msgpack))$' | while read -r file; do
         grep -nIE "(^|[^A-Za-z_])($marks)([^A-Za-z_]|$)" "$file" |
-            sed "s|^\([0-9]*\):.*|$file: line \1 puts work off|"
+            sed "s|^\([0-9]*\):.*|$file: line \1 has a note about unfinished work|"
     done
     code drop $(sources | grep -v '^ops/cpu/lanes_') | awk -F'\t' '$3 ~ /typedef[ ]+(struct|enum|union)/ && $3 !~ /\(/ { print $1 ": line " $2 " hides a struct behind a typedef" }'
 }
 
-# Every module has a page (header) and a test. A part of a module, split off for length, has neither:
-# the module's header names its file. Commands share worker/cli/cli.h and its test. Kernels share
-# ops/cpu/kernels.h; the variants NAME_avx512, NAME_avx2 and NAME_scalar are run one after the other by
-# the test of the dispatcher that picks them, tests/unit/ops/cpu/test_NAME.c, and the tables of one level
-# (kernels_avx2 and so on) belong to test_level.c. An assertion's failure path ends the process: its
-# test is the stand-in every unit test links instead.
+# Every module has a header and a test. Exceptions: a file that is part of a larger module has neither; the
+# header of that module names the file. The commands share worker/cli/cli.h and its test. Kernels share
+# ops/cpu/kernels.h; the variants NAME_avx512, NAME_avx2 and NAME_scalar are tested together by
+# tests/unit/ops/cpu/test_NAME.c, and the kernel tables (kernels_avx2 and so on) by test_level.c. codec/check.c
+# ends the process; every unit test links tests/unit/check_cmocka.c in its place.
 rule_modules() {
     for file in $(files "^($(echo $folders | tr ' ' '|'))/.*\.(c|cpp)$"); do
         case $file in worker/main.c | codec/check.c) continue ;; esac
@@ -181,7 +181,7 @@ rule_modules() {
         page=${file%.*}.h
         case $file in
         ops/torch_shim.cpp) name=tensor && page=ops/tensor.h ;;
-        worker/cli/cli_*) name=cli && page=worker/cli/cli.h ;;
+        worker/cli/cli_*) [ -f "$page" ] || { name=cli && page=worker/cli/cli.h; } ;;
         ops/cpu/kernels_*) name=level && page=ops/cpu/kernels.h ;;
         ops/cpu/*)
             name=$(echo "$name" | sed 's/_\(avx512\|avx2\|scalar\)$//')
@@ -204,8 +204,8 @@ rule_modules() {
     done
 }
 
-# A header nobody includes is dead, and so is a module only its own test knows.
-# A header of the tests is alive when a test includes it.
+# A header that only its own .c file and its own test include is dead. A header of the tests must be included
+# by a test.
 rule_dead() {
     code keep $(all_sources) | awk -F'\t' '$3 ~ /^[ \t]*#[ \t]*include[ \t]*"/ {
         path = $3; sub(/^[^"]*"/, "", path); sub(/".*/, "", path); print path, $1 }' | sort -u >"$scratch/includes"
@@ -215,11 +215,11 @@ rule_dead() {
         case $file in tests/*) own=none && name=$(basename "$file") ;; esac
         awk -v file="$name" -v own="$own.c" -v test="/test_$(basename "$own").c" '
             ($1 == file || substr($1, length($1) - length(file)) == "/" file) && $2 != own && !(substr($2, length($2) - length(test) + 1) == test) { found = 1 }
-            END { exit !found }' "$scratch/includes" || echo "$file: nobody includes it but its own .c and test"
+            END { exit !found }' "$scratch/includes" || echo "$file: only its own .c file and its own test include it"
     done
 }
 
-# Nothing of one machine: its paths, its package hosts.
+# No paths and no package hosts of one machine.
 rule_machine() {
     files '.' | grep -vE '^(LICENSE|tests/tidy/.*|tests/golden/.*\.(json|bin|txt|jsonl|msgpack))$' | while read -r file; do
         grep -nIE '(^|[^A-Za-z0-9_.$}/])/(work|home|root|mnt|srv)/|(^|[^A-Za-z0-9_.$}/])/opt/(mr|wheels|trixie)|/\.pyenv/|(^|[^A-Za-z0-9_])/tmp/[a-z0-9_.]' "$file" |
@@ -229,11 +229,11 @@ rule_machine() {
     done
 }
 
-# Clang-format decides layout.
+# The layout is that of clang-format.
 rule_format() {
     [ -x "$clang_format" ] || { echo "tests/tidy: clang-format is missing: run docker/deps.sh check" && return; }
     all_sources | xargs -r -n 20 -P 2 "$clang_format" --dry-run 2>&1 |
-        sed -n 's/^\([^:]*\):\([0-9]*\):[0-9]*: warning: .*/\1: line \2 is not laid out as clang-format does/p' | sort -u
+        sed -n 's/^\([^:]*\):\([0-9]*\):[0-9]*: warning: .*/\1: line \2 is not formatted as clang-format does/p' | sort -u
 }
 
 [ $# -gt 0 ] || set -- top rooms home pure size banned words modules dead machine format

@@ -12,19 +12,24 @@ struct mr_thread {
     atomic_bool stopping;
 };
 
+static void sleep_until(struct mr_thread *thread, uint64_t next_ns)
+{
+    const struct mr_thread_options *options = &thread->options;
+    struct pollfd fds[MR_THREAD_SOCKETS_MAX + 1];
+    uint64_t now_ns = next_ns == UINT64_MAX ? 0 : mr_clock_ns();
+    if (next_ns <= now_ns) return;
+    size_t count =
+        options->sockets ? options->sockets(options->state, fds, MR_THREAD_SOCKETS_MAX) : 0;
+    mr_wake_wait_sockets(options->wake, fds, count,
+                         next_ns == UINT64_MAX ? UINT64_MAX : next_ns - now_ns);
+}
+
 static void *run(void *argument)
 {
     struct mr_thread *thread = argument;
     if (thread->options.computes) mr_slice_usual();
-    while (!atomic_load(&thread->stopping)) {
-        uint64_t next_ns = thread->options.step(thread->options.state, mr_clock_now());
-        if (next_ns == UINT64_MAX) {
-            mr_wake_wait(thread->options.wake, UINT64_MAX);
-            continue;
-        }
-        uint64_t now_ns = mr_clock_ns();
-        if (next_ns > now_ns) mr_wake_wait(thread->options.wake, next_ns - now_ns);
-    }
+    while (!atomic_load(&thread->stopping))
+        sleep_until(thread, thread->options.step(thread->options.state, mr_clock_now()));
     return NULL;
 }
 

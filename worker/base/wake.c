@@ -3,7 +3,6 @@
 #include "worker/base/clock.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -29,11 +28,18 @@ void mr_wake_ring(const struct mr_wake *wake)
     (void)written;
 }
 
+bool mr_wake_wait_sockets(const struct mr_wake *wake, struct pollfd *fds, size_t count,
+                          uint64_t timeout_ns)
+{
+    struct timespec timeout = mr_clock_timespec(timeout_ns);
+    uint64_t rings = 0;
+    fds[count] = (struct pollfd){.fd = wake->fd, .events = POLLIN};
+    if (ppoll(fds, count + 1, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL) <= 0) return false;
+    return read(wake->fd, &rings, sizeof rings) == (ssize_t)sizeof rings;
+}
+
 bool mr_wake_wait(const struct mr_wake *wake, uint64_t timeout_ns)
 {
-    struct pollfd polled = {.fd = wake->fd, .events = POLLIN};
-    struct timespec timeout = mr_clock_timespec(timeout_ns);
-    if (ppoll(&polled, 1, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL) <= 0) return false;
-    uint64_t rings = 0;
-    return read(wake->fd, &rings, sizeof rings) == (ssize_t)sizeof rings;
+    struct pollfd polled[1];
+    return mr_wake_wait_sockets(wake, polled, 0, timeout_ns);
 }

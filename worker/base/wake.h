@@ -11,6 +11,8 @@
 
 #include "codec/status.h"
 
+#include <poll.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct mr_wake {
@@ -23,5 +25,8 @@ void mr_wake_ring(const struct mr_wake *wake);
 /* Sleeps until the wake is rung or timeout_ns has passed (UINT64_MAX: no timeout); true when it was
  * rung. */
 bool mr_wake_wait(const struct mr_wake *wake, uint64_t timeout_ns);
+/* The same, and also returns when an event of fds[0..count) arrives. fds has room for count + 1. */
+bool mr_wake_wait_sockets(const struct mr_wake *wake, struct pollfd *fds, size_t count,
+                          uint64_t timeout_ns);
 
 #endif

@@ -15,14 +15,14 @@ struct cache_bench {
     struct mr_model *model;
     struct mr_engine *engine;
     uint32_t prefix_tokens;
-    bool over; /* the request under way has ended */
+    bool done; /* the current request has ended */
     double first_token_ms;
     uint64_t cached_tokens;
 };
 
 struct figures {
     double seconds;
-    double *first_token_ms; /* [requests] sorted */
+    double *first_token_ms; /* [requests] ascending */
     uint64_t cached_tokens, computed_tokens;
 };
 
@@ -31,13 +31,13 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
 {
     struct cache_bench *bench = context;
     (void)ticket;
-    bench->over = true;
+    bench->done = true;
     bench->first_token_ms = result->first_token_ms;
     bench->cached_tokens += result->cached_tokens;
     mr_request_destroy(request);
 }
 
-/* Which text request `number` begins with: rank r with weight 1 / (r + 1). */
+/* The text that begins request `number`, by Zipf's law: text r has weight 1 / (r + 1). */
 static uint32_t prefix_of(uint64_t seed, uint32_t number)
 {
     uint64_t state = seed * 0x9e3779b97f4a7c15u + number;
@@ -70,15 +70,15 @@ static enum mr_status run_one(struct cache_bench *bench, uint32_t number, struct
 {
     struct mr_submission submission = {.tenant = "default", .arrival_ns = mr_clock_ns()};
     submission.request = make_request(bench, number);
-    if (!submission.request) return mr_fail(err, MR_NOMEM, "bench request");
+    if (!submission.request) return mr_fail(err, MR_NOMEM, "no memory for a request");
     enum mr_status status = mr_engine_submit(bench->engine, &submission, err);
     if (status != MR_OK) {
         mr_request_destroy(submission.request);
         return status;
     }
     uint64_t wake_ns;
-    bench->over = false;
-    while (status == MR_OK && !bench->over)
+    bench->done = false;
+    while (status == MR_OK && !bench->done)
         status = mr_engine_step(bench->engine, mr_clock_ns(), &wake_ns, err);
     return status;
 }
@@ -113,7 +113,7 @@ static enum mr_status run_trace(struct cache_bench *bench, bool cache, struct fi
     return status;
 }
 
-/* Tokens that an earlier request of the trace had computed. */
+/* Prompt tokens that an ideal cache serves: those of every text but at its first use. */
 static uint64_t possible_tokens(const struct cache_bench *bench)
 {
     bool seen[PREFIXES] = {false};
@@ -163,15 +163,15 @@ static enum mr_status transfer(const struct cache_bench *bench, struct transfers
     return status;
 }
 
-/* Blocks into the pool and out again. The first time the system finds memory for them, which takes
- * many times as long as the copy: told apart from what it is in a pool that has been used. */
+/* Copies blocks into the pool and out again, twice: in the first pass the kernel allocates the
+ * pages of the pool, which takes many times as long as the copy. */
 static enum mr_status measure_transfers(const struct cache_bench *bench, FILE *table,
                                         struct mr_error *err)
 {
     struct transfers all = {.bytes = mr_model_kv_export_bytes(bench->model, MR_BLOCK_TOKENS)};
     enum mr_status status = MR_OK;
     all.buffer = calloc(2, all.bytes);
-    if (!all.buffer) return mr_fail(err, MR_NOMEM, "bench buffer");
+    if (!all.buffer) return mr_fail(err, MR_NOMEM, "no memory for a block buffer");
     memset(all.buffer, 1, 2 * all.bytes);
     all.same = true;
     for (uint32_t pass = 0; pass < 2; pass++) {
@@ -192,7 +192,7 @@ static enum mr_status run_both(struct cache_bench *bench, FILE *table, struct mr
 {
     uint32_t requests = bench->config->requests;
     double *times = calloc(2 * (size_t)requests, sizeof *times);
-    if (!times) return mr_fail(err, MR_NOMEM, "bench figures");
+    if (!times) return mr_fail(err, MR_NOMEM, "no memory for the figures");
     struct figures with = {.first_token_ms = times}, without = {.first_token_ms = times + requests};
     enum mr_status status = measure_transfers(bench, table, err);
     if (status == MR_OK) status = run_trace(bench, true, &with, err);
@@ -217,7 +217,7 @@ enum mr_status mr_bench_cache(const struct mr_config *config, FILE *table, struc
     if (status != MR_OK) return status;
     uint32_t context = mr_engine_setup_context(config, mr_model_info(bench.model));
     if (config->prompt_tokens + OWN_TOKENS + OUTPUT_TOKENS > context)
-        status = mr_fail(err, MR_BAD_CONFIG, "%u prompt tokens do not fit a context of %u",
+        status = mr_fail(err, MR_BAD_CONFIG, "%u prompt tokens exceed the context of %u tokens",
                          config->prompt_tokens + OWN_TOKENS, context);
     else
         status = run_both(&bench, table, err);

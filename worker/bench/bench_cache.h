@@ -1,6 +1,6 @@
-/* bench_cache - what the prefix cache is worth: a trace of requests that begin with one of 20 texts
- * of --prompt-tokens tokens, drawn by Zipf's law, each with 32 tokens of its own, run one after
- * another with the cache on and with it off; and how long KV blocks take out of the pool and in.
+/* bench_cache - measures the gain of the prefix cache: requests that begin with one of 20 texts of
+ * --prompt-tokens tokens (drawn by Zipf's law) and end with 32 tokens of their own run one after
+ * another, with the cache on and off. Also measures copying KV blocks into and out of the pool.
  *
  * Threads: the calling thread becomes the engine thread. Memory: one model, one engine at a time.
  * Errors:  those of mr_model_open, mr_engine_create and mr_engine_step. */
@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-/* config->requests of them; prints a table. */
+/* Runs config->requests requests twice and prints a table. */
 enum mr_status mr_bench_cache(const struct mr_config *config, FILE *table, struct mr_error *err);
 
 #endif

@@ -34,8 +34,8 @@ struct bench {
     struct mr_model *model;
     struct mr_engine *engine;
     struct mr_bench_workload workload;
-    uint32_t running, first_tokens; /* requests inside; those that have produced a token */
-    uint64_t output_tokens;         /* since the last reset */
+    uint32_t running, first_tokens; /* requests in the engine; first tokens so far */
+    uint64_t output_tokens;         /* since run_once set it to 0 */
 };
 
 struct figure {
@@ -82,7 +82,7 @@ static enum mr_status submit(struct bench *bench, uint32_t number, uint32_t prom
 {
     struct mr_submission submission = {.tenant = "default", .arrival_ns = mr_clock_ns()};
     submission.request = make_request(bench, number, prompt_tokens, output_tokens);
-    if (!submission.request) return mr_fail(err, MR_NOMEM, "bench request");
+    if (!submission.request) return mr_fail(err, MR_NOMEM, "no memory for a request");
     enum mr_status status = mr_engine_submit(bench->engine, &submission, err);
     if (status == MR_OK) {
         bench->running++;
@@ -109,14 +109,14 @@ static enum mr_status submit_all(struct bench *bench, const struct test *test, s
     return status;
 }
 
-/* One repetition. Decode is timed from the step after the last first token; the others from the
- * submission. */
+/* One repetition. A decode test is timed from the step in which every sequence has its first token;
+ * other tests from the submission on. */
 static enum mr_status run_once(struct bench *bench, const struct test *test, double *value,
                                double *outside_share, struct mr_error *err)
 {
     bool decode = !test->mix && test->output_tokens > 1;
     bench->first_tokens = 0;
-    bench->workload.salt++; /* no prompt comes twice: what is measured is computed, not found */
+    bench->workload.salt++; /* new prompts: nothing may come from the prefix cache */
     uint64_t begin_ns = mr_clock_ns();
     enum mr_status status = submit_all(bench, test, err);
     while (decode && status == MR_OK && bench->first_tokens < test->sequences)
@@ -242,9 +242,10 @@ static enum mr_status run_all(struct bench *bench, const struct mr_config *confi
 
 enum mr_status mr_bench_engine(const struct mr_config *given, FILE *table, struct mr_error *err)
 {
-    struct mr_config plain = *given;
-    const struct mr_config *config = &plain;
-    if (plain.mix && plain.queue_requests < plain.requests) plain.queue_requests = plain.requests;
+    struct mr_config adjusted = *given;
+    const struct mr_config *config = &adjusted;
+    if (adjusted.mix && adjusted.queue_requests < adjusted.requests)
+        adjusted.queue_requests = adjusted.requests;
     struct bench bench = {.workload = {.seed = config->seed, .mix = true}};
     struct mr_sink sink = {.context = &bench, .delta = on_delta, .result = on_result};
     enum mr_status status = mr_engine_setup_model(config, NULL, NULL, &bench.model, err);
@@ -253,7 +254,7 @@ enum mr_status mr_bench_engine(const struct mr_config *given, FILE *table, struc
                                     NULL, &bench.engine, err);
     if (status != MR_OK) goto out_close_model;
     while (mr_model_kv_populate(bench.model)) {
-    } /* as in a worker that has been idle */
+    } /* allocate the pages of the KV pool first, as an idle worker does */
     status = run_all(&bench, config, table, err);
     mr_engine_destroy(bench.engine);
 out_close_model:

@@ -1,7 +1,7 @@
-/* bench_engine - measures the engine alone, without Kafka: prefill of one prompt, decode of several
- * sequences, and a mix of both, in the manner of llama-bench (average and deviation over
- * repetitions, one warm-up before). Tokens are random, end tokens ignored. The engine is set up as
- * a worker's is, caches included, so that the two can be compared; but no prompt comes twice.
+/* bench_engine - measures the engine without Kafka: prefill of one prompt, decode of several
+ * sequences, and a mix of both; as in llama-bench, one warm-up run and then mean and deviation over
+ * the repetitions. Tokens are random and end tokens are ignored. The engine has the settings of a
+ * worker, caches included, but every prompt is new, so that no cache hit is measured.
  *
  * Threads: the calling thread becomes the engine thread. Memory: one model, one engine at a time.
  * Errors:  those of mr_model_open, mr_engine_create and mr_engine_step. */
@@ -13,9 +13,8 @@
 
 #include <stdio.h>
 
-/* Runs every test, or with config->mix only the mix with config->requests requests, on the model
- * config names, prints a table to `table` and writes JSON to
- * config->output when it is not "". */
+/* Runs every test, or with config->mix only the mix with config->requests requests. Prints to
+ * `table` and writes JSON to config->output unless that is "". */
 enum mr_status mr_bench_engine(const struct mr_config *config, FILE *table, struct mr_error *err);
 
 #endif

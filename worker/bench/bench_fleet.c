@@ -12,12 +12,11 @@
 
 #define OPEN_TIMEOUT_MS 10000u
 #define SEND_TIMEOUT_MS 30000u
-#define LOOK_MS         100u
+#define POLL_MS         100u
 #define PROGRESS_NS     ((uint64_t)250000000)
 #define GAPS_MAX        ((size_t)8 << 20)
 
-/* Ids below this are ordinary tokens in every vocabulary in use, or control tokens that a prompt
- * may hold as well. */
+/* Prompts use only ids below this, which every vocabulary has. */
 #define VOCAB_SIZE 1024u
 
 struct fleet {
@@ -26,7 +25,7 @@ struct fleet {
     struct mr_client *client;
     struct mr_bench_tally *tally;
     struct mr_bench_workload workload;
-    char run[32]; /* every id of this run begins with it */
+    char run[32]; /* prefix of every request id of this run */
     uint32_t *ids;
     uint32_t request_count, sent;
     uint64_t begin_ns, next_ns, give_up_ns, shown_ns;
@@ -98,7 +97,7 @@ static enum mr_status send_due(struct fleet *fleet, struct mr_error *err)
 
 /* ---- reading ---- */
 
-/* The number of a request of this run. */
+/* Parses the number of a request from its id; false for ids of other runs. */
 static bool number_of(const struct fleet *fleet, struct mr_text id, uint32_t *number)
 {
     size_t length = strlen(fleet->run);
@@ -116,7 +115,7 @@ static bool number_of(const struct fleet *fleet, struct mr_text id, uint32_t *nu
 static void take_one(struct fleet *fleet)
 {
     struct mr_client_event event;
-    uint32_t number, wait_ms = LOOK_MS;
+    uint32_t number, wait_ms = POLL_MS;
     if (may_send(fleet)) {
         uint64_t now_ns = mr_clock_ns();
         uint64_t left_ms = fleet->next_ns > now_ns ? (fleet->next_ns - now_ns) / 1000000u + 1 : 0;
@@ -174,7 +173,7 @@ static enum mr_status run(struct fleet *fleet, struct mr_error *err)
     return MR_OK;
 }
 
-/* Ids and prompts are new in every run, so that no run finds another's prompts in a cache. */
+/* Every run has new request ids and prompts, so that it gets no cache hits from earlier runs. */
 static enum mr_status begin(struct fleet *fleet, uint32_t request_count, const char *kind,
                             struct mr_error *err)
 {

@@ -1,8 +1,8 @@
-/* bench_report - the figures of a fleet benchmark for people and programs: the block that `vllm
- * bench serve` prints, label for label, because parsers of it exist; and one JSON object with its
- * names (mean_ttft_ms, output_throughput ...) and more percentiles.
+/* bench_report - prints the figures of a fleet benchmark: as the text that `vllm bench serve`
+ * prints, with the same labels, because parsers of that text exist; and as a JSON object with
+ * vLLM's names (mean_ttft_ms, output_throughput and so on) and more percentiles.
  *
- * Threads: any (pure functions on what is given). Memory: none kept.
+ * Threads: any (pure functions). Memory: none kept.
  * Errors:  MR_BAD_CONFIG for a file that cannot be written, MR_NOMEM. */
 #ifndef MR_WORKER_BENCH_BENCH_REPORT_H
 #define MR_WORKER_BENCH_BENCH_REPORT_H
@@ -11,11 +11,11 @@
 
 #include <stdio.h>
 
-/* How the figures came about. */
+/* The settings of the run. */
 struct mr_bench_setting {
     uint32_t concurrency; /* 0: no limit */
     double rate;          /* 0: all at once */
-    bool stream;          /* without token records there are no token times */
+    bool stream;          /* false: no token records, so no token times */
 };
 
 void mr_bench_report_print(const struct mr_bench_figures *figures,

@@ -9,11 +9,11 @@
 
 enum state { NOT_SENT, IN_FLIGHT, FINISHED, FAILED };
 
-struct seen {
+struct progress {
     enum state state;
-    uint32_t attempt, tokens; /* tokens: of this attempt, in token records */
+    uint32_t attempt, tokens; /* tokens: in the token records of this attempt */
     uint32_t prompt_tokens, completion_tokens;
-    uint64_t sent_ns, first_ns, last_ns, end_ns; /* first and last token record; result */
+    uint64_t sent_ns, first_ns, last_ns, end_ns; /* first and last token record, result */
     float queue_ms, prefill_ms, worker_itl_max_ms;
 };
 
@@ -23,12 +23,12 @@ struct gap {
 };
 
 struct mr_bench_tally {
-    struct seen *requests;
+    struct progress *requests;
     struct gap *gaps;
     size_t gap_count, gaps_max;
     uint32_t request_count, sent, in_flight, finished, failed, peak_concurrent;
     uint64_t begin_ns, end_ns, tokens_seen, gaps_left_out;
-    uint64_t second, second_tokens, second_tokens_max; /* tokens of the running second */
+    uint64_t second, second_tokens, second_tokens_max; /* tokens in the present second of the run */
 };
 
 enum mr_status mr_bench_tally_create(struct mr_bench_tally **out, uint32_t request_count,
@@ -64,20 +64,20 @@ void mr_bench_tally_destroy(struct mr_bench_tally *tally)
 void mr_bench_tally_sent(struct mr_bench_tally *tally, uint32_t number, uint64_t now_ns)
 {
     MR_ASSERT(number < tally->request_count);
-    struct seen *seen = &tally->requests[number];
-    MR_ASSERT(seen->state == NOT_SENT);
-    seen->state = IN_FLIGHT;
-    seen->sent_ns = now_ns;
+    struct progress *progress = &tally->requests[number];
+    MR_ASSERT(progress->state == NOT_SENT);
+    progress->state = IN_FLIGHT;
+    progress->sent_ns = now_ns;
     if (!tally->sent++) tally->begin_ns = now_ns;
     if (++tally->in_flight > tally->peak_concurrent) tally->peak_concurrent = tally->in_flight;
 }
 
-/* The request when it is one that is waited for. */
-static struct seen *waiting(struct mr_bench_tally *tally, uint32_t number)
+/* The request if it is in flight, or NULL. */
+static struct progress *waiting(struct mr_bench_tally *tally, uint32_t number)
 {
     if (number >= tally->request_count) return NULL;
-    struct seen *seen = &tally->requests[number];
-    return seen->state == IN_FLIGHT ? seen : NULL;
+    struct progress *progress = &tally->requests[number];
+    return progress->state == IN_FLIGHT ? progress : NULL;
 }
 
 static void count_tokens(struct mr_bench_tally *tally, size_t count, uint64_t now_ns)
@@ -103,26 +103,27 @@ static void keep_gap(struct mr_bench_tally *tally, uint32_t number, uint64_t gap
 void mr_bench_tally_tokens(struct mr_bench_tally *tally, uint32_t number,
                            const struct mr_token_record *record, uint64_t now_ns)
 {
-    struct seen *seen = waiting(tally, number);
-    if (!seen || record->attempt < seen->attempt || record->token_count == 0) return;
-    if (record->attempt > seen->attempt) {
-        seen->attempt = record->attempt;
-        seen->tokens = record->index;
+    struct progress *progress = waiting(tally, number);
+    if (!progress || record->attempt < progress->attempt || record->token_count == 0) return;
+    if (record->attempt > progress->attempt) {
+        progress->attempt = record->attempt;
+        progress->tokens = record->index;
     }
-    if (seen->first_ns) {
-        keep_gap(tally, number, now_ns - seen->last_ns);
+    if (progress->first_ns) {
+        keep_gap(tally, number, now_ns - progress->last_ns);
     } else {
-        seen->first_ns = now_ns;
+        progress->first_ns = now_ns;
     }
-    seen->last_ns = now_ns;
-    seen->tokens += (uint32_t)record->token_count;
+    progress->last_ns = now_ns;
+    progress->tokens += (uint32_t)record->token_count;
     count_tokens(tally, record->token_count, now_ns);
 }
 
-static void end(struct mr_bench_tally *tally, struct seen *seen, enum state state, uint64_t now_ns)
+static void end(struct mr_bench_tally *tally, struct progress *progress, enum state state,
+                uint64_t now_ns)
 {
-    seen->state = state;
-    seen->end_ns = now_ns;
+    progress->state = state;
+    progress->end_ns = now_ns;
     tally->in_flight--;
     tally->end_ns = now_ns;
     if (state == FINISHED) {
@@ -152,21 +153,15 @@ static bool is_success(const struct mr_result *result)
 void mr_bench_tally_result(struct mr_bench_tally *tally, uint32_t number,
                            const struct mr_result *result, uint64_t now_ns)
 {
-    struct seen *seen = waiting(tally, number);
-    if (!seen) return;
-    seen->prompt_tokens = result->prompt_tokens;
+    struct progress *progress = waiting(tally, number);
+    if (!progress) return;
+    progress->prompt_tokens = result->prompt_tokens;
     for (size_t i = 0; i < result->choice_count; i++)
-        seen->completion_tokens += result->choices[i].completion_tokens;
-    seen->queue_ms = (float)result->queue_ms;
-    seen->prefill_ms = (float)result->prefill_ms;
-    seen->worker_itl_max_ms = (float)result->itl_max_ms;
-    end(tally, seen, is_success(result) ? FINISHED : FAILED, now_ns);
-}
-
-void mr_bench_tally_failed(struct mr_bench_tally *tally, uint32_t number, uint64_t now_ns)
-{
-    struct seen *seen = waiting(tally, number);
-    if (seen) end(tally, seen, FAILED, now_ns);
+        progress->completion_tokens += result->choices[i].completion_tokens;
+    progress->queue_ms = (float)result->queue_ms;
+    progress->prefill_ms = (float)result->prefill_ms;
+    progress->worker_itl_max_ms = (float)result->itl_max_ms;
+    end(tally, progress, is_success(result) ? FINISHED : FAILED, now_ns);
 }
 
 uint32_t mr_bench_tally_in_flight(const struct mr_bench_tally *tally)
@@ -225,52 +220,52 @@ static double ms_between(uint64_t from_ns, uint64_t to_ns)
     return (double)(to_ns - from_ns) / 1e6;
 }
 
-/* Each measures one request; false: it has no such figure. */
-static bool ttft(const struct seen *seen, double *ms)
+/* Each function computes one figure of a request; false: the request has no such figure. */
+static bool ttft(const struct progress *progress, double *ms)
 {
-    *ms = ms_between(seen->sent_ns, seen->first_ns);
-    return seen->first_ns != 0;
+    *ms = ms_between(progress->sent_ns, progress->first_ns);
+    return progress->first_ns != 0;
 }
 
-static bool tpot(const struct seen *seen, double *ms)
+static bool tpot(const struct progress *progress, double *ms)
 {
-    if (seen->first_ns == 0 || seen->tokens < 2) return false;
-    *ms = ms_between(seen->first_ns, seen->last_ns) / (seen->tokens - 1);
+    if (progress->first_ns == 0 || progress->tokens < 2) return false;
+    *ms = ms_between(progress->first_ns, progress->last_ns) / (progress->tokens - 1);
     return true;
 }
 
-static bool e2el(const struct seen *seen, double *ms)
+static bool e2el(const struct progress *progress, double *ms)
 {
-    *ms = ms_between(seen->sent_ns, seen->end_ns);
+    *ms = ms_between(progress->sent_ns, progress->end_ns);
     return true;
 }
 
-static bool queue(const struct seen *seen, double *ms)
+static bool queue(const struct progress *progress, double *ms)
 {
-    *ms = (double)seen->queue_ms;
+    *ms = (double)progress->queue_ms;
     return true;
 }
 
-static bool prefill(const struct seen *seen, double *ms)
+static bool prefill(const struct progress *progress, double *ms)
 {
-    *ms = (double)seen->prefill_ms;
+    *ms = (double)progress->prefill_ms;
     return true;
 }
 
-static bool worker_itl_max(const struct seen *seen, double *ms)
+static bool worker_itl_max(const struct progress *progress, double *ms)
 {
-    *ms = (double)seen->worker_itl_max_ms;
+    *ms = (double)progress->worker_itl_max_ms;
     return true;
 }
 
 static struct mr_bench_summary
 summarize_requests(const struct mr_bench_tally *tally,
-                   bool (*measure)(const struct seen *seen, double *ms), double *values)
+                   bool (*measure)(const struct progress *progress, double *ms), double *values)
 {
     size_t count = 0;
     for (uint32_t i = 0; i < tally->request_count; i++) {
-        const struct seen *seen = &tally->requests[i];
-        if (seen->state == FINISHED && measure(seen, &values[count])) count++;
+        const struct progress *progress = &tally->requests[i];
+        if (progress->state == FINISHED && measure(progress, &values[count])) count++;
     }
     return mr_bench_summarize(values, count);
 }
@@ -291,10 +286,10 @@ static void sum_up(const struct mr_bench_tally *tally, struct mr_bench_figures *
                                      .peak_concurrent = tally->peak_concurrent,
                                      .gaps_left_out = tally->gaps_left_out};
     for (uint32_t i = 0; i < tally->request_count; i++) {
-        const struct seen *seen = &tally->requests[i];
-        if (seen->state != FINISHED) continue;
-        out->input_tokens += seen->prompt_tokens;
-        out->output_tokens += seen->completion_tokens;
+        const struct progress *progress = &tally->requests[i];
+        if (progress->state != FINISHED) continue;
+        out->input_tokens += progress->prompt_tokens;
+        out->output_tokens += progress->completion_tokens;
     }
     out->peak_output_throughput = (double)tally->second_tokens_max;
     if (tally->end_ns <= tally->begin_ns) return;

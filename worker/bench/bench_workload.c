@@ -13,7 +13,7 @@ uint64_t mr_bench_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* The stride is prime to the number of lengths: every length comes once before any comes twice. */
+/* The stride is coprime to the number of lengths: no length repeats before all have occurred. */
 uint32_t mr_bench_workload_prompt_tokens(const struct mr_bench_workload *workload, uint32_t number)
 {
     if (!workload->mix) return workload->prompt_tokens;
@@ -31,7 +31,7 @@ uint32_t mr_bench_workload_output_tokens(const struct mr_bench_workload *workloa
     return workload->mix ? MR_BENCH_MIX_OUTPUT_TOKENS : workload->output_tokens;
 }
 
-/* A stream of its own for each purpose and request. */
+/* A separate random stream per purpose and request. */
 static uint64_t stream_of(uint64_t seed, uint64_t purpose, uint32_t number)
 {
     uint64_t state = seed;
@@ -47,7 +47,7 @@ void mr_bench_workload_fill(const struct mr_bench_workload *workload, uint32_t n
         ids[i] = (uint32_t)(mr_bench_random(&state) % vocab_size);
 }
 
-/* Inverse of the exponential distribution's cumulative function; u in (0, 1]. */
+/* Samples the exponential distribution by inverting its cumulative function; u in (0, 1]. */
 uint64_t mr_bench_workload_gap_ns(const struct mr_bench_workload *workload, uint32_t number)
 {
     if (workload->rate <= 0) return 0;

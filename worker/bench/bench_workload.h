@@ -1,7 +1,7 @@
-/* bench_workload - what the benchmarks ask for: lengths, token ids and arrival times, the same for
- * the same seed, so that the engine alone and a fleet can be given the same work.
+/* bench_workload - the requests of the benchmarks: lengths, token ids and arrival times as
+ * functions of a seed, so that the engine and a fleet can run the same requests.
  *
- * Threads: any (values only). Memory: _request's. Errors: only _request can fail. */
+ * Threads: any (pure functions). Memory: only that of _request. Errors: only _request can fail. */
 #ifndef MR_WORKER_BENCH_BENCH_WORKLOAD_H
 #define MR_WORKER_BENCH_BENCH_WORKLOAD_H
 
@@ -10,17 +10,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The mix: prompts of 32 to 512 tokens, answers of 64. The first 64 prompts have 17,705 tokens in
- * all; tests/bench/peers/workload.py has the same lengths. */
+/* The mix has prompts of 32 to 512 tokens and answers of 64 tokens. Its first 64 prompts have
+ * 17,705 tokens together; tests/bench/peers/workload.py has the same lengths. */
 #define MR_BENCH_MIX_PROMPT_MAX    512u
 #define MR_BENCH_MIX_OUTPUT_TOKENS 64u
 
 struct mr_bench_workload {
     uint64_t seed;
-    uint64_t salt; /* stirred into the token ids: another salt, another prompt of the same length */
+    uint64_t salt; /* another salt gives other token ids with the same lengths */
     bool mix;
     uint32_t prompt_tokens, output_tokens; /* unless mix */
-    double rate;                           /* arrivals a second; 0: all at once */
+    double rate;                           /* arrivals per second; 0: all at once */
 };
 
 /* The next value of splitmix64 (Steele, Lea and Flood, 2014). */
@@ -29,15 +29,15 @@ uint64_t mr_bench_random(uint64_t *state);
 uint32_t mr_bench_workload_prompt_tokens(const struct mr_bench_workload *workload, uint32_t number);
 uint32_t mr_bench_workload_prompt_tokens_max(const struct mr_bench_workload *workload);
 uint32_t mr_bench_workload_output_tokens(const struct mr_bench_workload *workload);
-/* ids [count], each below vocab_size (> 0), of request `number`. */
+/* Fills ids[count] of request `number` with ids below vocab_size (> 0). */
 void mr_bench_workload_fill(const struct mr_bench_workload *workload, uint32_t number,
                             uint32_t vocab_size, uint32_t *ids, uint32_t count);
-/* Request "NAME-NUMBER", greedy, of token_count ids at *ids that the caller fills; it answers
- * output_tokens, and uses the caches. NULL: no memory. */
+/* Creates request "NAME-NUMBER" with token_count prompt ids, which the caller writes to *ids, and
+ * output_tokens output tokens: greedy sampling, caches on. NULL: no memory. */
 struct mr_request *mr_bench_workload_request(const char *name, uint32_t number,
                                              uint32_t token_count, uint32_t output_tokens,
                                              uint32_t **ids);
-/* Nanoseconds between arrivals `number` and `number` + 1 of a Poisson process. */
+/* Time between arrivals `number` and `number` + 1 of a Poisson process. */
 uint64_t mr_bench_workload_gap_ns(const struct mr_bench_workload *workload, uint32_t number);
 
 #endif

@@ -1,11 +1,8 @@
 #include "worker/cli/cli.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
+#include "worker/cli/cli_common.h"
+
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 static const struct {
@@ -19,8 +16,8 @@ static const struct {
     {MR_COMMAND_BENCH, mr_cli_bench},
 };
 
-/* In the demo stderr shares the screen with the answer. */
-static enum mr_log_level level_of(const struct mr_config *config)
+/* The demo logs only warnings by default: its answers go to the same screen. */
+static enum mr_log_level log_level(const struct mr_config *config)
 {
     bool quiet = config->command == MR_COMMAND_DEMO && config->log_level == MR_LOG_INFO;
     return quiet ? MR_LOG_WARN : config->log_level;
@@ -33,7 +30,7 @@ static int run_command(const struct mr_config *config)
         struct mr_log *log = NULL;
         struct mr_log_options options = {.fd = STDERR_FILENO,
                                          .format = config->log_format,
-                                         .level = level_of(config),
+                                         .level = log_level(config),
                                          .worker = config->worker_id};
         struct mr_error err = {0};
         if (mr_log_create(&log, &options, &err) != MR_OK) return mr_cli_fail(&err);
@@ -45,7 +42,7 @@ static int run_command(const struct mr_config *config)
     return MR_EXIT_USAGE;
 }
 
-/* `millrace help NAME`, or a command's own --help. */
+/* Serves `millrace help COMMAND` and `millrace COMMAND --help`. */
 static int print_help(const struct mr_config *config)
 {
     enum mr_command command = config->command;
@@ -53,7 +50,7 @@ static int print_help(const struct mr_config *config)
         for (command = 0; command < MR_COMMAND_COUNT; command++)
             if (strcmp(mr_command_name(command), config->arguments[0]) == 0) break;
         if (command == MR_COMMAND_COUNT) {
-            fprintf(stderr, "millrace: there is no command %.32s\n", config->arguments[0]);
+            fprintf(stderr, "millrace: unknown command %.32s\n", config->arguments[0]);
             return MR_EXIT_USAGE;
         }
     }
@@ -75,63 +72,4 @@ int mr_cli_run(const struct mr_config *config)
     else
         return run_command(config);
     return fflush(stdout) == 0 ? MR_EXIT_DONE : MR_EXIT_FAILED;
-}
-
-int mr_cli_fail(const struct mr_error *err)
-{
-    fprintf(stderr, "millrace: %s\n", err->detail);
-    switch (err->status) {
-    case MR_UNREACHABLE:
-        return MR_EXIT_UNREACHABLE;
-    case MR_BAD_CONFIG:
-    case MR_INVALID_REQUEST:
-        return MR_EXIT_USAGE;
-    case MR_BAD_FILE:
-        return MR_EXIT_MODEL;
-    default:
-        return MR_EXIT_FAILED;
-    }
-}
-
-void mr_cli_signals_open(struct mr_cli_signals *signals)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
-    signals->count = 0;
-    signals->fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-}
-
-void mr_cli_signals_close(struct mr_cli_signals *signals)
-{
-    if (signals->fd >= 0) close(signals->fd);
-    signals->fd = -1;
-}
-
-bool mr_cli_signals_wait(struct mr_cli_signals *signals, int other_fd, int timeout_ms)
-{
-    struct pollfd doors[2] = {{.fd = signals->fd, .events = POLLIN},
-                              {.fd = other_fd, .events = POLLIN}};
-    struct signalfd_siginfo info;
-    poll(doors, other_fd >= 0 ? 2 : 1, timeout_ms);
-    while (read(signals->fd, &info, sizeof info) == (ssize_t)sizeof info)
-        signals->count++;
-    return signals->count > 0;
-}
-
-char *mr_cli_join(const char *const *words, size_t count)
-{
-    size_t length = 1;
-    for (size_t i = 0; i < count; i++)
-        length += strlen(words[i]) + 1;
-    char *text = calloc(1, length), *at = text;
-    for (size_t i = 0; text && i < count; i++) {
-        size_t bytes = strlen(words[i]);
-        if (i > 0) *at++ = ' ';
-        memcpy(at, words[i], bytes);
-        at += bytes;
-    }
-    return text;
 }

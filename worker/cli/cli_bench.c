@@ -1,8 +1,10 @@
-/* millrace bench: the engine alone, or a running fleet through Kafka. */
+/* millrace bench: measures a running fleet through Kafka; with --engine or --cache the engine in
+ * this process, without Kafka. */
 #include "worker/bench/bench_cache.h"
 #include "worker/bench/bench_engine.h"
 #include "worker/bench/bench_fleet.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/cli_common.h"
 
 #include <unistd.h>
 

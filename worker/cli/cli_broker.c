@@ -1,17 +1,16 @@
-/* millrace broker: the embedded broker alone. */
+/* millrace broker: runs the embedded test broker until a signal. */
 #include "worker/cli/cli.h"
+#include "worker/cli/cli_common.h"
+#include "worker/config/topics.h"
 #include "worker/kafka/kafka_mock.h"
 
 static enum mr_status add_topics(struct mr_kafka_mock *mock, const struct mr_config *config,
                                  struct mr_error *err)
 {
-    const char *topics[] = {config->tokens_topic, config->results_topic, config->cancel_topic,
-                            config->dlq_topic};
+    struct mr_topic topic;
     enum mr_status status = MR_OK;
-    for (size_t i = 0; i < config->request_topic_count && status == MR_OK; i++)
-        status = mr_kafka_mock_topic(mock, config->request_topics[i].name, config->partitions, err);
-    for (size_t i = 0; i < sizeof topics / sizeof *topics && status == MR_OK; i++)
-        status = mr_kafka_mock_topic(mock, topics[i], config->partitions, err);
+    for (size_t i = 0; status == MR_OK && mr_topics_at(config, i, &topic); i++)
+        status = mr_kafka_mock_topic(mock, topic.name, config->partitions, err);
     return status;
 }
 
@@ -28,9 +27,9 @@ int mr_cli_broker(const struct mr_config *config, struct mr_log *log)
     if (status == MR_OK) {
         printf("bootstrap %s\n", mr_kafka_mock_bootstrap(mock));
         fflush(stdout);
-        fprintf(stderr, "This is a test broker inside one process: records are in memory, at most\n"
-                        "5 MiB a partition (the oldest go first, read or not), nothing survives\n"
-                        "its end, no TLS, no transactions. Stop it with Ctrl-C.\n");
+        fprintf(stderr, "This broker is for tests: it keeps records in memory, at most 5 MiB per\n"
+                        "partition (older records are dropped, read or not), loses all of them at\n"
+                        "its end, and has no TLS and no transactions. Stop it with Ctrl-C.\n");
         while (!mr_cli_signals_wait(&signals, -1, -1))
             ;
     } else {

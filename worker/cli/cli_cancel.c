@@ -1,5 +1,6 @@
-/* millrace cancel ID...: publishes cancel records. */
+/* millrace cancel ID...: publishes one cancel record for each request id. */
 #include "worker/cli/cli.h"
+#include "worker/cli/cli_common.h"
 #include "worker/client/client.h"
 
 #include <string.h>

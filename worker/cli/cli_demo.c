@@ -1,14 +1,18 @@
-/* millrace demo [PROMPT...]: embedded broker, worker and producer in one process. Every prompt goes
- * through Kafka and the chat template; the answers stream to stdout one after the other, although
- * the worker computes them together. */
+/* millrace demo [PROMPT...]: runs the embedded broker, a worker and a client in one process. The
+ * worker computes all answers at the same time; stdout shows them one after the other, so the text
+ * of an answer whose turn has not come is buffered. */
 #include "codec/records/draft.h"
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/cli_common.h"
 #include "worker/cli/default_model.h"
 #include "worker/client/client.h"
 #include "worker/client/follow.h"
 #include "worker/client/print_record.h"
+#include "worker/config/topics.h"
 #include "worker/kafka/kafka_mock.h"
+#include "worker/serve/drain.h"
+#include "worker/serve/worker.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +20,7 @@
 #include <unistd.h>
 
 #define OPEN_TIMEOUT_MS 10000u
-#define LOOK_MS         100u
+#define POLL_MS         100u
 #define PROMPTS_MAX     ((size_t)64)
 #define DEMO_DRAIN_NS   ((uint64_t)2000000000)
 
@@ -27,9 +31,9 @@ struct answer {
     const char *prompt;
     char id[32];
     struct mr_follow follow;
-    char *waiting_text; /* of `held`: what came before it was this answer's turn */
-    size_t waiting_length;
-    FILE *held;
+    FILE *buffer; /* receives the text until this answer's turn; fills buffered_text */
+    char *buffered_text;
+    size_t buffered_length;
     uint64_t sent_ns, first_ns;
     uint32_t prompt_tokens, output_tokens;
     double first_ms, total_ms;
@@ -45,20 +49,18 @@ struct demo {
     struct mr_worker *worker;
     struct mr_client *client;
     struct answer answers[PROMPTS_MAX];
-    size_t count, turn; /* turn: the answer that streams */
+    size_t count, turn; /* turn: index of the answer that stdout shows */
     uint64_t begin_ns, end_ns;
 };
 
-/* ---- setting up ---- */
+/* ---- start ---- */
 
 static enum mr_status open_broker(struct demo *demo, struct mr_error *err)
 {
-    const struct mr_config *config = demo->config;
-    const char *topics[] = {config->request_topics[0].name, config->tokens_topic,
-                            config->results_topic, config->cancel_topic, config->dlq_topic};
+    struct mr_topic topic;
     enum mr_status status = mr_kafka_mock_create(&demo->mock, 1, err);
-    for (size_t i = 0; i < sizeof topics / sizeof *topics && status == MR_OK; i++)
-        status = mr_kafka_mock_topic(demo->mock, topics[i], config->partitions, err);
+    for (size_t i = 0; status == MR_OK && mr_topics_at(demo->config, i, &topic); i++)
+        status = mr_kafka_mock_topic(demo->mock, topic.name, demo->config->partitions, err);
     return status;
 }
 
@@ -82,8 +84,8 @@ static void set_prompts(struct demo *demo)
         struct answer *answer = &demo->answers[i];
         answer->prompt = prompts[i];
         snprintf(answer->id, sizeof answer->id, "demo-%zu", i + 1);
-        answer->held = open_memstream(&answer->waiting_text, &answer->waiting_length);
-        mr_follow_init(&answer->follow, answer->held);
+        answer->buffer = open_memstream(&answer->buffered_text, &answer->buffered_length);
+        mr_follow_init(&answer->follow, answer->buffer);
     }
 }
 
@@ -91,8 +93,8 @@ static void free_answers(struct demo *demo)
 {
     for (size_t i = 0; i < demo->count; i++) {
         mr_follow_free(&demo->answers[i].follow);
-        if (demo->answers[i].held) fclose(demo->answers[i].held);
-        free(demo->answers[i].waiting_text);
+        if (demo->answers[i].buffer) fclose(demo->answers[i].buffer);
+        free(demo->answers[i].buffered_text);
     }
 }
 
@@ -116,16 +118,16 @@ static enum mr_status send_prompt(struct demo *demo, struct answer *answer, stru
     return status;
 }
 
-/* ---- showing ---- */
+/* ---- output ---- */
 
-/* The answer streams from now on, after what was kept back of it. */
+/* Prints the buffered text of the answer whose turn it is; further text goes straight to stdout. */
 static void begin_turn(struct demo *demo)
 {
     if (demo->turn >= demo->count) return;
     struct answer *answer = &demo->answers[demo->turn];
     printf("\n> %s\n\n", answer->prompt);
-    fflush(answer->held);
-    fwrite(answer->waiting_text, 1, answer->waiting_length, stdout);
+    fflush(answer->buffer);
+    fwrite(answer->buffered_text, 1, answer->buffered_length, stdout);
     fflush(stdout);
     answer->follow.out = stdout;
 }
@@ -189,7 +191,7 @@ static enum mr_status stream_answers(struct demo *demo, struct mr_error *err)
             return mr_fail(err, MR_CLOSED, "interrupted");
         enum mr_status status = mr_worker_health(demo->worker, err);
         if (status != MR_OK) return status;
-        if (mr_client_take(demo->client, LOOK_MS, &event)) take_event(demo, &event);
+        if (mr_client_take(demo->client, POLL_MS, &event)) take_event(demo, &event);
     }
     demo->end_ns = mr_clock_ns();
     return MR_OK;
@@ -212,7 +214,7 @@ static void print_summary(const struct demo *demo)
            output_tokens, seconds > 0 ? (double)output_tokens / seconds : 0.0);
     if (first_ns != UINT64_MAX) printf("first token after %.0f ms, ", (double)first_ns / 1e6);
     printf("finish reason %s\n", mr_finish_text(demo->answers[0].finish));
-    printf("%s, %s on %s; request, tokens and result went through Kafka at %s\n",
+    printf("%s, %s on %s; requests and answers went through Kafka at %s\n",
            demo->config->model_name, model->dtype, model->device,
            mr_kafka_mock_bootstrap(demo->mock));
     fflush(stdout);
@@ -232,7 +234,7 @@ static int run(struct demo *demo, struct mr_log *log, struct mr_error *err)
     if (status != MR_OK) return mr_cli_fail(err);
     struct mr_worker_options options = {.config = demo->config,
                                         .brokers = mr_kafka_mock_bootstrap(demo->mock),
-                                        .join_group = false, /* the only worker there is */
+                                        .join_group = false, /* the only worker */
                                         .log = log};
     if (isatty(STDERR_FILENO)) fprintf(stderr, "loading %s ...\n", demo->config->model);
     status = mr_worker_create(&demo->worker, &options, &code, err);

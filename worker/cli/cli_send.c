@@ -1,7 +1,8 @@
-/* millrace send [FIELD=VALUE...] PROMPT...: publishes a request and shows the answer. */
+/* millrace send [FIELD=VALUE...] PROMPT...: publishes a request and prints the answer. */
 #include "codec/records/draft.h"
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/cli_common.h"
 #include "worker/client/client.h"
 #include "worker/client/follow.h"
 #include "worker/client/print_record.h"
@@ -12,9 +13,9 @@
 #include <sys/random.h>
 
 #define OPEN_TIMEOUT_MS 10000u
-#define LOOK_MS         200u
+#define POLL_MS         200u
 
-/* NAME=... with a NAME that could be a field: not part of the prompt. */
+/* True for FIELD=VALUE, where FIELD has only lower-case letters and underscores. */
 static bool is_field(const char *argument)
 {
     size_t length = 0;
@@ -52,61 +53,60 @@ static enum mr_status make_request(const struct mr_config *config, const char *i
     return status;
 }
 
-struct waiting {
+struct wait {
     const struct mr_config *config;
     struct mr_client *client;
     struct mr_cli_signals *signals;
     struct mr_text id;
 };
 
-static bool is_mine(const struct waiting *waiting, const struct mr_client_event *event)
+static bool is_mine(const struct wait *wait, const struct mr_client_event *event)
 {
-    return event->kind != MR_CLIENT_OTHER && event->id.length == waiting->id.length &&
-           memcmp(event->id.bytes, waiting->id.bytes, event->id.length) == 0;
+    return event->kind != MR_CLIENT_OTHER && event->id.length == wait->id.length &&
+           memcmp(event->id.bytes, wait->id.bytes, event->id.length) == 0;
 }
 
-static int end_of(const struct mr_result *result)
+static int exit_code_of(const struct mr_result *result)
 {
     enum mr_finish finish = result->choice_count > 0 ? result->choices[0].finish : MR_FINISH_NONE;
     return finish == MR_FINISH_REJECTED || finish == MR_FINISH_ERROR ? MR_EXIT_FAILED
                                                                      : MR_EXIT_DONE;
 }
 
-/* Shows one record of ours; true when it was the result. */
-static bool show(const struct waiting *waiting, const struct mr_client_event *event,
-                 struct mr_follow *follow)
+/* Prints one record of our request; true when the record was the result. */
+static bool print_event(const struct wait *wait, const struct mr_client_event *event,
+                        struct mr_follow *follow)
 {
-    if (waiting->config->json)
+    if (wait->config->json)
         mr_print_json(event->record.value, event->encoding, stdout, NULL);
     else if (event->kind == MR_CLIENT_TOKENS)
         mr_follow_tokens(follow, &event->tokens);
     else
         mr_follow_result(follow, &event->result);
     if (event->kind == MR_CLIENT_TOKENS) return false;
-    if (!waiting->config->json) putchar('\n');
+    if (!wait->config->json) putchar('\n');
     fflush(stdout);
     mr_print_summary(&event->result, stderr);
     return true;
 }
 
-static int await(const struct waiting *waiting)
+static int await(const struct wait *wait)
 {
     struct mr_follow follow;
     struct mr_client_event event;
     uint64_t start_ns = mr_clock_ns();
-    uint64_t timeout_ns = waiting->config->timeout_ns;
+    uint64_t timeout_ns = wait->config->timeout_ns;
     int code = MR_EXIT_FAILED;
     mr_follow_init(&follow, stdout);
     for (;;) {
-        if (mr_cli_signals_wait(waiting->signals, -1, 0)) break;
+        if (mr_cli_signals_wait(wait->signals, -1, 0)) break;
         if (timeout_ns > 0 && mr_clock_ns() - start_ns >= timeout_ns) {
-            fprintf(stderr, "millrace: no answer in time\n");
+            fprintf(stderr, "millrace: no answer within --timeout\n");
             break;
         }
-        if (!mr_client_take(waiting->client, LOOK_MS, &event) || !is_mine(waiting, &event))
-            continue;
-        if (!show(waiting, &event, &follow)) continue;
-        code = end_of(&event.result);
+        if (!mr_client_take(wait->client, POLL_MS, &event) || !is_mine(wait, &event)) continue;
+        if (!print_event(wait, &event, &follow)) continue;
+        code = exit_code_of(&event.result);
         break;
     }
     mr_follow_free(&follow);
@@ -116,14 +116,14 @@ static int await(const struct waiting *waiting)
 int mr_cli_send(const struct mr_config *config, struct mr_log *log)
 {
     (void)log;
-    char made_id[33];
+    char generated_id[33];
     struct mr_cli_signals signals;
     struct mr_client *client = NULL;
     struct mr_error err = {0};
     unsigned char *bytes = NULL;
     size_t length = 0;
-    random_id(made_id);
-    const char *id = config->id[0] ? config->id : made_id;
+    random_id(generated_id);
+    const char *id = config->id[0] ? config->id : generated_id;
     struct mr_text key = {id, strlen(id)};
     struct mr_client_options options = {
         .config = config, .reads = config->wait, .timeout_ms = OPEN_TIMEOUT_MS};
@@ -135,9 +135,9 @@ int mr_cli_send(const struct mr_config *config, struct mr_log *log)
                                    (struct mr_text){(const char *)bytes, length},
                                    config->msgpack ? MR_ENCODING_MSGPACK : MR_ENCODING_JSON, &err);
     int code = status == MR_OK ? MR_EXIT_DONE : mr_cli_fail(&err);
-    struct waiting waiting = {config, client, &signals, key};
+    struct wait wait = {config, client, &signals, key};
     if (status == MR_OK && config->wait)
-        code = await(&waiting);
+        code = await(&wait);
     else if (status == MR_OK)
         printf("%s\n", id);
     free(bytes);

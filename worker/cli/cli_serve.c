@@ -1,83 +1,90 @@
-/* millrace serve: the worker until SIGTERM. */
+/* millrace serve: runs a worker until SIGTERM or SIGINT. */
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/cli_common.h"
 #include "worker/redis/tier_metrics.h"
+#include "worker/serve/drain.h"
+#include "worker/serve/worker.h"
 
 struct serving {
     struct mr_worker *worker;
     struct mr_cli_signals signals;
     struct mr_log *log;
-    struct mr_worker_stats before; /* at the last line of figures */
-    uint64_t before_ns;
+    struct mr_worker_stats before; /* as of the last stats line */
+    uint64_t before_ns;            /* time of the last stats line */
 };
 
-/* A signal while the start still waits: there is nothing to drain. */
-static bool told(void *context)
+/* A signal during the start ends it: there is nothing to drain yet. */
+static bool is_signalled(void *context)
 {
     struct serving *serving = context;
     return mr_cli_signals_wait(&serving->signals, -1, 0);
 }
 
-/* A second signal: stop at once. */
-static bool hurry(void *context)
+/* The first signal starts the drain; a second one ends the drain early. */
+static bool stop_now(void *context)
 {
     struct serving *serving = context;
     mr_cli_signals_wait(&serving->signals, -1, 0);
     return serving->signals.count > 1;
 }
 
-/* Of exactly-once delivery; empty without. */
+/* The transactions since the last stats line; "" when this worker makes none. */
 static void describe_transactions(char *text, size_t size,
                                   const struct mr_transactions_stats *before,
                                   const struct mr_transactions_stats *now)
 {
     uint64_t aborted = now->aborted - before->aborted;
-    uint64_t through = now->transactions - before->transactions - aborted;
+    uint64_t committed = now->transactions - before->transactions - aborted;
     text[0] = '\0';
     if (now->transactions == 0) return;
-    snprintf(text, size, ", transactions %llu of %.0f ms, aborted %llu",
-             (unsigned long long)through,
-             through > 0 ? (double)(now->ns_sum - before->ns_sum) / 1e6 / (double)through : 0.0,
+    snprintf(text, size, ", committed transactions %llu of %.0f ms, aborted %llu",
+             (unsigned long long)committed,
+             committed > 0 ? (double)(now->ns_sum - before->ns_sum) / 1e6 / (double)committed : 0.0,
              (unsigned long long)aborted);
 }
 
-static void say_engine(struct serving *serving, const struct mr_worker_stats *now, double seconds)
+static void log_engine(struct serving *serving, const struct mr_worker_stats *now, double seconds)
 {
-    const struct mr_engine_stats *a = &serving->before.engine.engine, *b = &now->engine.engine;
+    const struct mr_engine_stats *before = &serving->before.engine.engine,
+                                 *after = &now->engine.engine;
     char transactions[96];
     describe_transactions(transactions, sizeof transactions, &serving->before.intake.settle,
                           &now->intake.settle);
     mr_log_info(
         serving->log,
-        "%.0f prompt tok/s, %.0f output tok/s, running %u, waiting %u, KV %u %%, "
-        "prefix hits %.0f %%, shared hits %llu of %llu tokens, loaded %.0f MB, stored %.0f MB, "
-        "preempted %llu, in Kafka %llu%s",
-        (double)(b->prompt_tokens - a->prompt_tokens) / seconds,
-        (double)(b->generated_tokens - a->generated_tokens) / seconds, b->running, b->waiting,
-        b->blocks_total > 0 ? b->blocks_held * 100 / b->blocks_total : 0,
-        b->prefix_queries_tokens > 0
-            ? 100.0 * (double)b->prefix_hit_tokens / (double)b->prefix_queries_tokens
+        "%.0f prompt tok/s, %.0f output tok/s, running %u, waiting %u, KV pool %u %%, "
+        "prefix hits %.0f %%, shared cache hits %llu of %llu tokens, loaded %.0f MB, "
+        "stored %.0f MB, "
+        "preempted %llu, backlog in Kafka %llu%s",
+        (double)(after->prompt_tokens - before->prompt_tokens) / seconds,
+        (double)(after->generated_tokens - before->generated_tokens) / seconds, after->running,
+        after->waiting,
+        after->cache.block_count > 0 ? after->cache.held_count * 100 / after->cache.block_count : 0,
+        after->cache.queries_tokens > 0
+            ? 100.0 * (double)after->cache.hit_tokens / (double)after->cache.queries_tokens
             : 0.0,
-        (unsigned long long)b->shared.loaded_tokens, (unsigned long long)b->shared.asked_tokens,
-        (double)b->shared.loaded_bytes / 1e6, (double)b->shared.stored_bytes / 1e6,
-        (unsigned long long)b->preemptions, (unsigned long long)now->intake.backlog, transactions);
+        (unsigned long long)after->shared.loaded_tokens,
+        (unsigned long long)after->shared.lookup_tokens, (double)after->shared.loaded_bytes / 1e6,
+        (double)after->shared.stored_bytes / 1e6, (unsigned long long)after->preemptions,
+        (unsigned long long)now->intake.backlog, transactions);
 }
 
-static void say_tier(struct serving *serving, const struct mr_tier_redis_stats *tier)
+static void log_tier(struct serving *serving, const struct mr_tier_redis_stats *tier)
 {
     char line[MR_TIER_LINE_BYTES];
     mr_tier_metrics_line(tier, line);
     mr_log_info(serving->log, "Redis: %s", line);
 }
 
-/* Lines of figures, when there was work since the last. */
-static void say_stats(struct serving *serving, bool with_tier)
+/* Logs a stats line if the engine has run since the last one. */
+static void log_stats(struct serving *serving, bool with_tier)
 {
     struct mr_worker_stats now = mr_worker_stats(serving->worker);
     uint64_t now_ns = mr_clock_ns();
     if (now.engine.engine.steps != serving->before.engine.engine.steps) {
-        say_engine(serving, &now, (double)(now_ns - serving->before_ns) / 1e9);
-        if (with_tier) say_tier(serving, &now.tier);
+        log_engine(serving, &now, (double)(now_ns - serving->before_ns) / 1e9);
+        if (with_tier) log_tier(serving, &now.tier);
     }
     serving->before = now;
     serving->before_ns = now_ns;
@@ -93,7 +100,7 @@ static void serve_until_signal(struct serving *serving, const struct mr_config *
         int failure_fd = mr_worker_wake(serving->worker)->fd;
         if (mr_cli_signals_wait(&serving->signals, failure_fd, timeout_ms)) return;
         if (mr_worker_health(serving->worker, NULL) != MR_OK) return;
-        if (interval_ns > 0) say_stats(serving, config->redis[0]);
+        if (interval_ns > 0) log_stats(serving, config->redis[0]);
     }
 }
 
@@ -106,17 +113,17 @@ int mr_cli_serve(const struct mr_config *config, struct mr_log *log)
                                         .join_group = true,
                                         .log = log,
                                         .banner = stderr,
-                                        .give_up = told,
+                                        .give_up = is_signalled,
                                         .context = &serving};
     mr_cli_signals_open(&serving.signals);
     if (mr_worker_create(&serving.worker, &options, &code, &err) != MR_OK) {
-        bool ended = told(&serving);
+        bool ended = is_signalled(&serving);
         if (!ended) mr_log_error(log, "%s", err.detail);
         mr_cli_signals_close(&serving.signals);
         return ended ? MR_EXIT_DONE : (int)code;
     }
     serve_until_signal(&serving, config);
-    code = mr_worker_drain(serving.worker, config->drain_timeout_ns, hurry, &serving);
+    code = mr_worker_drain(serving.worker, config->drain_timeout_ns, stop_now, &serving);
     mr_cli_signals_close(&serving.signals);
     return (int)code;
 }

@@ -1,6 +1,8 @@
-/* millrace tail [ID...]: token and result records as they come. */
+/* millrace tail [ID...]: prints token and result records as they arrive, of all requests or of
+ * those named. */
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/cli_common.h"
 #include "worker/client/client.h"
 #include "worker/client/print_record.h"
 
@@ -8,7 +10,7 @@
 #include <string.h>
 
 #define OPEN_TIMEOUT_MS 10000u
-#define LOOK_MS         200u
+#define POLL_MS         200u
 
 static bool is_wanted(const struct mr_config *config, struct mr_text id)
 {
@@ -51,7 +53,7 @@ int mr_cli_tail(const struct mr_config *config, struct mr_log *log)
     struct mr_client_event event;
     while (status == MR_OK && !mr_cli_signals_wait(&signals, -1, 0)) {
         if (config->timeout_ns > 0 && mr_clock_ns() - start_ns >= config->timeout_ns) break;
-        if (!mr_client_take(client, LOOK_MS, &event)) continue;
+        if (!mr_client_take(client, POLL_MS, &event)) continue;
         if (event.kind != MR_CLIENT_OTHER && is_wanted(config, event.id))
             print_event(config, &event);
     }

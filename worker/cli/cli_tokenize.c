@@ -1,9 +1,10 @@
-/* millrace tokenize [TEXT...]: the ids of a text (stdin without arguments), or with --decode the
- * text of ids. */
+/* millrace tokenize [TEXT...]: prints the token ids of a text (of stdin when there are no
+ * arguments); with --decode prints the text of token ids. */
 #include "codec/tokenizer/detokenizer.h"
 #include "codec/wire/json_writer.h"
 #include "ops/files/model_files.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/cli_common.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static enum mr_status read_stdin(char **text, struct mr_error *err)
             capacity *= 2;
         }
     }
-    if (!*text) return mr_fail(err, MR_RECORD_TOO_LARGE, "the text is too large");
+    if (!*text) return mr_fail(err, MR_RECORD_TOO_LARGE, "the text on stdin exceeds 64 MiB");
     (*text)[length] = '\0';
     return MR_OK;
 }
@@ -97,7 +98,7 @@ static enum mr_status print_token(struct mr_detokenizer *detokenizer, const char
     char *end = NULL;
     unsigned long id = strtoul(argument, &end, 10);
     if (*end != '\0' || end == argument || id >= mr_tokenizer_vocab_size(detokenizer->tokenizer))
-        return mr_fail(err, MR_INVALID_REQUEST, "%.32s is no token id of this model", argument);
+        return mr_fail(err, MR_INVALID_REQUEST, "%.32s is not a token id of this model", argument);
     char *out = malloc(mr_detokenizer_bound(detokenizer, (uint32_t)id) + 1);
     if (!out) return mr_fail(err, MR_NOMEM, "no memory for a token");
     size_t length = mr_detokenizer_push(detokenizer, (uint32_t)id, out);

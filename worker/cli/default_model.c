@@ -4,24 +4,24 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Relative to the working directory, and to the folder of the program. */
-static const char *const places[] = {".deps/model", "../.deps/model", "../share/millrace/model"};
+/* Tried relative to the working directory, then relative to the folder of the program. */
+static const char *const folders[] = {".deps/model", "../.deps/model", "../share/millrace/model"};
 
-static bool is_there(char *path, size_t size, const char *folder, const char *place)
+static bool is_readable(char *path, size_t size, const char *base, const char *folder)
 {
-    int length = snprintf(path, size, "%s%s/%s.gguf", folder, place, MR_DEFAULT_MODEL);
+    int length = snprintf(path, size, "%s%s/%s.gguf", base, folder, MR_DEFAULT_MODEL);
     return length > 0 && (size_t)length < size && access(path, R_OK) == 0;
 }
 
 enum mr_status mr_default_model_find(char *path, size_t size, struct mr_error *err)
 {
-    char folder[4096] = "";
-    ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
-    folder[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(folder, '/');
+    char program[4096] = ""; /* folder of the program, with the slash */
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(program, '/');
     if (slash) slash[1] = '\0';
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (is_there(path, size, "", places[i]) || is_there(path, size, folder, places[i]))
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (is_readable(path, size, "", folders[i]) || is_readable(path, size, program, folders[i]))
             return MR_OK;
-    return mr_fail(err, MR_BAD_CONFIG, "the demo model is not here; give --model PATH");
+    return mr_fail(err, MR_BAD_CONFIG, "the demo model was not found; give --model PATH");
 }

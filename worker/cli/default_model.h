@@ -1,7 +1,8 @@
-/* default_model - the newcomer's model, where docker/deps.sh put it: .deps beside the sources or
- * beside the program's folder, or the place where the image and an installation keep it.
+/* default_model - finds the model of `millrace demo`: in .deps/model, where docker/deps.sh puts it,
+ * or in share/millrace/model of an installation or a container image.
  *
- * Owner: main thread. Memory: path is the caller's. Errors: MR_BAD_CONFIG when it is nowhere. */
+ * Owner: main thread. Memory: none. Errors: MR_BAD_CONFIG when no folder has the file, or when its
+ * path does not fit. */
 #ifndef MR_WORKER_CLI_DEFAULT_MODEL_H
 #define MR_WORKER_CLI_DEFAULT_MODEL_H
 

@@ -1,5 +1,6 @@
 #include "worker/client/client.h"
 
+#include "worker/config/topics.h"
 #include "worker/kafka/kafka_admin.h"
 #include "worker/kafka/kafka_out.h"
 #include "worker/kafka/kafka_reader.h"
@@ -15,9 +16,9 @@ struct mr_client {
     const struct mr_config *config;
     struct mr_kafka_options kafka;
     struct mr_kafka_out *out;
-    struct mr_kafka_reader *reader; /* NULL unless it reads */
-    struct mr_arena *arena;         /* of the record lent out */
-    struct mr_error failure;        /* the first record that was not taken */
+    struct mr_kafka_reader *reader; /* NULL: does not read */
+    struct mr_arena *arena;         /* of the event returned last */
+    struct mr_error failure;        /* of the first record that the broker did not accept */
 };
 
 static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
@@ -25,24 +26,22 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
     (void)opaque;
     struct mr_client *client = context;
     if (status != MR_OK && client->failure.status == MR_OK)
-        mr_fail(&client->failure, status, "the broker did not take the record: %s", reason);
+        mr_fail(&client->failure, status, "the broker did not accept the record: %s", reason);
 }
 
-static enum mr_status meet_broker(struct mr_client *client, uint32_t timeout_ms,
-                                  struct mr_error *err)
+/* Connects to the broker and creates missing topics; clients do not use the dead-letter topic. */
+static enum mr_status connect_broker(struct mr_client *client, uint32_t timeout_ms,
+                                     struct mr_error *err)
 {
-    const struct mr_config *config = client->config;
-    const char *topics[] = {config->tokens_topic, config->results_topic, config->cancel_topic};
+    struct mr_topic topic;
     struct mr_kafka_admin *admin = NULL;
     uint32_t count = 0;
     enum mr_status status = mr_kafka_admin_open(&admin, &client->kafka, err);
     if (status != MR_OK) return status;
     status = mr_kafka_admin_probe(admin, timeout_ms, &client->kafka.embedded, err);
-    for (size_t i = 0; i < config->request_topic_count && status == MR_OK; i++)
-        status =
-            mr_kafka_admin_ensure(admin, config->request_topics[i].name, timeout_ms, &count, err);
-    for (size_t i = 0; i < sizeof topics / sizeof *topics && status == MR_OK; i++)
-        status = mr_kafka_admin_ensure(admin, topics[i], timeout_ms, &count, err);
+    for (size_t i = 0; status == MR_OK && mr_topics_at(client->config, i, &topic); i++)
+        if (topic.role != MR_TOPIC_DLQ)
+            status = mr_kafka_admin_ensure(admin, topic.name, timeout_ms, &count, err);
     mr_kafka_admin_close(admin);
     return status;
 }
@@ -73,7 +72,7 @@ enum mr_status mr_client_open(struct mr_client **out, const struct mr_client_opt
         .properties = &options->config->kafka,
         .linger_ns = LINGER_NS};
     enum mr_status status = mr_kafka_conf_check(&client->kafka, err);
-    if (status == MR_OK) status = meet_broker(client, options->timeout_ms, err);
+    if (status == MR_OK) status = connect_broker(client, options->timeout_ms, err);
     if (status == MR_OK && options->reads) status = open_reader(client, options, err);
     struct mr_kafka_out_options producer = {
         .kafka = &client->kafka, .reported = on_reported, .context = client};
@@ -108,7 +107,8 @@ enum mr_status mr_client_publish(struct mr_client *client, const struct mr_kafka
 enum mr_status mr_client_flush(struct mr_client *client, uint32_t timeout_ms, struct mr_error *err)
 {
     enum mr_status status = mr_kafka_out_flush(client->out, timeout_ms);
-    if (status != MR_OK) return mr_fail(err, MR_UNREACHABLE, "the broker does not answer");
+    if (status != MR_OK)
+        return mr_fail(err, MR_UNREACHABLE, "the broker did not acknowledge all records in time");
     if (client->failure.status != MR_OK && err) *err = client->failure;
     return client->failure.status;
 }

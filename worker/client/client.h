@@ -1,8 +1,8 @@
-/* client - the other side of the contract: publishes requests and cancels, reads token and result
- * records. For the commands send, tail, cancel, demo and bench.
+/* client - a Kafka client of the workers: publishes requests and cancel records, reads token and
+ * result records. For the commands send, tail, cancel, demo and bench.
  *
- * Owner:  one thread. Memory: the clients behind it; a record is borrowed until the next call.
- * Errors: MR_UNREACHABLE, MR_BAD_CONFIG. */
+ * Owner:  one thread. Memory: a producer and, if it reads, a consumer. Errors: MR_UNREACHABLE,
+ *         MR_BAD_CONFIG. */
 #ifndef MR_WORKER_CLIENT_CLIENT_H
 #define MR_WORKER_CLIENT_CLIENT_H
 
@@ -15,42 +15,45 @@ struct mr_client;
 
 struct mr_client_options {
     const struct mr_config *config;
-    const char *brokers; /* instead of the configuration's; NULL: that one */
-    bool reads;          /* tokens and results too, from now on */
-    bool from_beginning; /* ... from the oldest record on */
-    uint32_t timeout_ms; /* of each question asked while opening */
+    const char *brokers; /* replaces config->brokers; NULL: use config->brokers */
+    bool reads;          /* reads token and result records, from the end on */
+    bool from_beginning; /* reads them from the oldest record on */
+    uint32_t timeout_ms; /* of each request in _open */
 };
 
 enum mr_status mr_client_open(struct mr_client **out, const struct mr_client_options *options,
                               struct mr_error *err);
 void mr_client_close(struct mr_client *client);
 
-/* Publishes and waits for the broker's acknowledgement. topic: of the configuration. */
+/* Publishes a request and waits until the broker has acknowledged it. */
 enum mr_status mr_client_request(struct mr_client *client, const char *topic, struct mr_text id,
                                  struct mr_text value, enum mr_encoding encoding,
                                  struct mr_error *err);
-/* The same without waiting; _flush waits for all. */
+/* Publishes a request without waiting. */
 enum mr_status mr_client_request_async(struct mr_client *client, const char *topic,
                                        struct mr_text id, struct mr_text value,
                                        enum mr_encoding encoding, struct mr_error *err);
-/* Any record, to any topic. */
+/* Publishes any record without waiting for the acknowledgement. */
 enum mr_status mr_client_publish(struct mr_client *client, const struct mr_kafka_record *record,
                                  struct mr_error *err);
+/* Waits until the broker has acknowledged every record; the first failure of any record so far. */
 enum mr_status mr_client_flush(struct mr_client *client, uint32_t timeout_ms, struct mr_error *err);
+/* Publishes a cancel record for the request and waits for its acknowledgement. */
 enum mr_status mr_client_cancel(struct mr_client *client, struct mr_text id, struct mr_error *err);
 
 enum mr_client_kind { MR_CLIENT_TOKENS, MR_CLIENT_RESULT, MR_CLIENT_OTHER };
 
 struct mr_client_event {
-    enum mr_client_kind kind; /* OTHER: a record that is not ours */
-    struct mr_text id;        /* the record's key */
+    enum mr_client_kind kind; /* OTHER: not a valid token or result record */
+    struct mr_text id;        /* key of the record: the request id */
     enum mr_encoding encoding;
-    struct mr_token_record tokens;
-    struct mr_result result;
+    struct mr_token_record tokens; /* of kind TOKENS */
+    struct mr_result result;       /* of kind RESULT */
     struct mr_kafka_record record;
 };
 
-/* The next record of the tokens or results topic, waiting up to timeout_ms. */
+/* Waits up to timeout_ms for the next record of the tokens or results topic; false: none. The event
+ * is borrowed until the next call. */
 bool mr_client_take(struct mr_client *client, uint32_t timeout_ms, struct mr_client_event *event);
 
 #endif

@@ -40,21 +40,21 @@ static void show(struct mr_follow *follow, struct mr_text text)
     follow->shown_length += text.length;
 }
 
-/* The text at this place of the answer: shows what is behind the part shown already. */
+/* Prints the text at byte `at` of the answer, without the part that was printed before. */
 static void show_at(struct mr_follow *follow, size_t at, struct mr_text text)
 {
-    size_t known = follow->shown_length > at ? follow->shown_length - at : 0;
-    if (known > text.length) known = text.length;
-    bool same = known == 0 || memcmp(follow->shown + at, text.bytes, known) == 0;
+    size_t printed = follow->shown_length > at ? follow->shown_length - at : 0;
+    if (printed > text.length) printed = text.length;
+    bool same = printed == 0 || memcmp(follow->shown + at, text.bytes, printed) == 0;
     if (!same) {
         fputs("\n", follow->out);
-        follow->shown_length = at; /* shown again from here on */
-        known = 0;
+        follow->shown_length = at;
+        printed = 0;
     }
-    show(follow, (struct mr_text){text.bytes + known, text.length - known});
+    show(follow, (struct mr_text){text.bytes + printed, text.length - printed});
 }
 
-/* The attempt begins over, or goes on behind what those before it said up to a token. */
+/* A higher attempt starts over at token 0, or at the token of its first record if it is resumed. */
 static void begin_attempt(struct mr_follow *follow, const struct mr_token_record *record)
 {
     uint32_t from = record->resumed_at > 0 ? record->index : 0;
@@ -69,16 +69,16 @@ static void begin_attempt(struct mr_follow *follow, const struct mr_token_record
     follow->next_index = from;
 }
 
-/* Notes where the first record with each index begins in the text. */
-static bool note_begin(struct mr_follow *follow, const struct mr_token_record *record)
+/* Stores where the text of the record begins, for each of its token indexes. */
+static bool store_begin(struct mr_follow *follow, const struct mr_token_record *record)
 {
     size_t end = (size_t)record->index + (record->token_count > 0 ? record->token_count : 1);
     if (end > MR_FOLLOW_BYTES_MAX / sizeof *follow->begins) return false;
-    if (end > follow->begins_room) {
+    if (end > follow->begins_capacity) {
         size_t *grown = realloc(follow->begins, 2 * end * sizeof *grown);
         if (!grown) return false;
         follow->begins = grown;
-        follow->begins_room = 2 * end;
+        follow->begins_capacity = 2 * end;
     }
     while (follow->begins_count < end)
         follow->begins[follow->begins_count++] = follow->attempt_bytes;
@@ -90,9 +90,9 @@ void mr_follow_tokens(struct mr_follow *follow, const struct mr_token_record *re
     if (record->choice != 0 || record->attempt < follow->attempt) return;
     follow->token_records++;
     if (record->attempt > follow->attempt) begin_attempt(follow, record);
-    if (record->index < follow->next_index && record->token_count > 0) return; /* seen */
+    if (record->index < follow->next_index && record->token_count > 0) return; /* a duplicate */
     if (record->index > follow->next_index) follow->gap = true;
-    if (!follow->gap && !note_begin(follow, record)) follow->gap = true;
+    if (!follow->gap && !store_begin(follow, record)) follow->gap = true;
     if (follow->gap) return;
     show_at(follow, follow->attempt_bytes, record->text);
     follow->attempt_bytes += record->text.length;

@@ -1,13 +1,13 @@
-/* follow - one answer as a reader sees it: token records in, text out, every byte once.
+/* follow - prints one answer from its token records and its result, every byte once.
  *
- * Token records come in order within an attempt; a higher attempt starts over and replaces the
- * lower one, or goes on where its first record says (`resumed_at`): then of the lower ones stays
- * what came before the first record with that index. What it repeats is not shown again; where it
- * differs, the reader is told by a line break and the text begins anew. The result has the whole
- * text: what is missing then is shown.
+ * Token records arrive in order within an attempt. A higher attempt replaces the lower one: it
+ * starts over, or continues at token `index` of its first record if that has `resumed_at`. Text
+ * that the new attempt repeats is not printed again; where the text differs, a line break is
+ * printed and then the new text. The result has the whole text; whatever was not printed yet is
+ * printed then.
  *
- * Owner:  the caller. Memory: the text shown so far, at most MR_FOLLOW_BYTES_MAX; what exceeds it
- * is shown but can no longer be compared, nor gone on behind. Errors: none. */
+ * Owner:  the caller. Memory: the text printed so far, at most MR_FOLLOW_BYTES_MAX; text beyond
+ * that is printed but not compared with later attempts. Errors: none. */
 #ifndef MR_WORKER_CLIENT_FOLLOW_H
 #define MR_WORKER_CLIENT_FOLLOW_H
 
@@ -19,22 +19,22 @@
 
 struct mr_follow {
     FILE *out;
-    char *shown; /* malloc'ed */
+    char *shown; /* malloc'ed; the text printed so far */
     size_t shown_length, shown_capacity;
     uint32_t attempt;
-    size_t attempt_bytes; /* text of this attempt seen so far */
-    uint32_t next_index;  /* of choice 0 in this attempt */
-    bool gap;             /* a token record was missed: wait for the result */
-    size_t *begins;       /* [begins_count] where in the text the first record of an index begins */
-    size_t begins_count, begins_room;
-    uint32_t token_records;
+    size_t attempt_bytes; /* bytes of this attempt received so far */
+    uint32_t next_index;  /* index of the next token of choice 0 in this attempt */
+    bool gap;             /* a token record is missing: print nothing before the result */
+    size_t *begins;       /* [begins_count] by token index: where its record begins in the text */
+    size_t begins_count, begins_capacity;
+    uint32_t token_records; /* received */
 };
 
 void mr_follow_init(struct mr_follow *follow, FILE *out);
 void mr_follow_free(struct mr_follow *follow);
-/* Shows what is new of choice 0. */
+/* Prints the new text of choice 0. */
 void mr_follow_tokens(struct mr_follow *follow, const struct mr_token_record *record);
-/* Shows the rest. */
+/* Prints the rest of the text. */
 void mr_follow_result(struct mr_follow *follow, const struct mr_result *result);
 
 #endif

@@ -29,7 +29,7 @@ enum mr_status mr_print_json(struct mr_text value, enum mr_encoding encoding, FI
     return MR_OK;
 }
 
-/* Output tokens a second after the first token. */
+/* Output tokens per second, without the first token and the time before it. */
 static double rate_of(const struct mr_result *result, uint32_t tokens)
 {
     double ms = result->total_ms - result->first_token_ms;

@@ -1,7 +1,7 @@
-/* print_record - records for people and programs: a record's value as one line of JSON, and the
- * line that says how an answer ended.
+/* print_record - prints a record as one line of JSON, and a one-line summary of a result.
  *
- * Owner: caller. Memory: none kept. Errors: MR_MALFORMED for a value that is no record. */
+ * Owner: caller. Memory: none kept. Errors: MR_MALFORMED for a value that is neither JSON nor
+ * msgpack. */
 #ifndef MR_WORKER_CLIENT_PRINT_RECORD_H
 #define MR_WORKER_CLIENT_PRINT_RECORD_H
 
@@ -9,10 +9,10 @@
 
 #include <stdio.h>
 
-/* The value as JSON, whatever encoding it came in, and a line break. */
+/* Prints a value of either encoding as one line of JSON. */
 enum mr_status mr_print_json(struct mr_text value, enum mr_encoding encoding, FILE *out,
                              struct mr_error *err);
-/* "finish_reason length, prompt 12 tokens (8 cached), output 34 tokens, ..." */
+/* Prints "finish_reason length, prompt 12 tokens (8 cached), output 34 tokens, ..." */
 void mr_print_summary(const struct mr_result *result, FILE *out);
 
 #endif

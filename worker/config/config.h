@@ -1,9 +1,9 @@
-/* config - the values of all options, typed and range-checked. Filled by worker/config/options.c
- * from the table in worker/config/options_table.c; a field belongs to the option of the same name
- * with dashes (kv_memory_bytes: --kv-memory; durations are in nanoseconds). Texts are never NULL:
- * "" when unset.
+/* config - the values of all options, typed and range-checked. worker/config/options.c fills them
+ * from the table in worker/config/options_table.c. A field has the name of its option, with
+ * underscores and a unit (kv_memory_bytes: --kv-memory; durations are in nanoseconds). Texts are
+ * never NULL: "" when unset.
  *
- * Owner: see worker/config/options.h. Read-only once made. */
+ * Owner: see worker/config/options.h. Read-only once created. */
 #ifndef MR_WORKER_CONFIG_CONFIG_H
 #define MR_WORKER_CONFIG_CONFIG_H
 
@@ -37,60 +37,59 @@ enum mr_foreign_commits { MR_FOREIGN_COMMITS_REFUSE, MR_FOREIGN_COMMITS_IGNORE }
 enum mr_on_revoke { MR_ON_REVOKE_DROP, MR_ON_REVOKE_DRAIN };
 enum mr_redis_kv { MR_REDIS_KV_EXACT, MR_REDIS_KV_INT8 };
 
-#define MR_LIST_MAX ((size_t)64) /* values of one repeatable option */
+#define MR_LIST_MAX ((size_t)64) /* most values of one repeatable option */
 
-/* A repeatable option. */
+/* The values of a repeatable option. */
 struct mr_text_list {
     const char *values[MR_LIST_MAX];
     size_t count;
 };
 
-/* One --requests-topic NAME[,priority=N][,weight=N][,tenant=TEXT][,queue=TIME][,run=TIME][,strict]
- * taken apart. */
+/* The parts of one --requests-topic NAME[,priority=N][,weight=N][,tenant=NAME]...; see its help. */
 struct mr_request_topic {
     const char *name, *tenant;
-    uint32_t tenant_index;                 /* topics of one tenant share it */
-    int32_t priority;                      /* added to each request's own */
-    uint32_t weight;                       /* turns when records are taken; 0: by the priority */
-    uint64_t queue_limit_ns, run_limit_ns; /* longest wait, and run, of a request; 0: none */
-    bool strict;                           /* unknown fields are rejected */
+    uint32_t tenant_index; /* equal for all topics of one tenant; below tenant_count */
+    int32_t priority;      /* added to the priority of each request */
+    uint32_t weight; /* turns of the topic when records are taken; 0: derived from the priority */
+    uint64_t queue_limit_ns, run_limit_ns; /* longest wait and run of a request; 0: no limit */
+    bool strict;                           /* rejects requests with unknown fields */
 };
 
 struct mr_config {
     enum mr_command command;
-    const char *const *arguments; /* [argument_count] what follows the options */
+    const char *const *arguments; /* [argument_count] the words after the options */
     size_t argument_count;
-    const char *config;      /* the YAML file, "" none */
+    const char *config;      /* path of the YAML file; "": none */
     bool help, print_config; /* --help, --print-config given */
 
     /* model and engine */
     const char *model;      /* GGUF file or Hugging Face folder */
-    const char *model_name; /* name in records; "": from the model's file name */
+    const char *model_name; /* name in records; filled from the file's name unless given */
     const char *device;     /* cpu, cuda, cuda:n */
     const char *dtype;      /* auto fp32 bf16 fp16 int8 int4 */
-    uint32_t threads;       /* 0: one for each core */
+    uint32_t threads;       /* 0: one per core */
     uint64_t kv_memory_bytes;
-    uint32_t context_tokens; /* 0: the model's */
+    uint32_t context_tokens; /* 0: the model's own length */
     uint32_t max_sequences;
-    int32_t chunk_tokens;    /* <= 0: chunking off */
-    uint32_t step_tokens;    /* most rows of one step */
-    uint32_t chunk_requests; /* requests in chunks at a time */
+    int32_t chunk_tokens;    /* <= 0: no chunking */
+    uint32_t step_tokens;    /* most rows of one step, one row per token */
+    uint32_t chunk_requests; /* most requests in chunked prefill */
     uint32_t step_target_ms; /* 0: no target */
     bool deterministic, prefix_cache;
-    uint32_t prompt_entries; /* complete-prompt cache entries */
+    uint32_t prompt_entries; /* most complete prompts cached */
     uint64_t prompt_entry_ttl_ns;
     uint64_t session_keep_ns;
     uint32_t session_share; /* percent of the KV pool */
     uint32_t default_max_tokens;
 
     /* queue */
-    uint32_t queue_requests; /* waiting requests held locally */
+    uint32_t queue_requests; /* most requests waiting in this worker */
     uint64_t queue_bytes;
-    uint32_t queue_pools; /* predicted KV of the waiting requests, in pools; 0: no bound */
+    uint32_t queue_pools; /* predicted KV of waiting requests, in KV pools; 0: no limit */
     struct mr_text_list tenant_weight;    /* TENANT=N as given */
     uint32_t tenant_weights[MR_LIST_MAX]; /* [tenant_count], by tenant_index */
     uint32_t tenant_count;
-    bool deadline_admission; /* what cannot be done before its deadline is not begun */
+    bool deadline_admission; /* rejects requests that cannot finish by their deadline */
     uint64_t max_record_bytes;
 
     /* Kafka */
@@ -98,51 +97,52 @@ struct mr_config {
     struct mr_text_list requests_topic; /* as given */
     struct mr_request_topic request_topics[MR_LIST_MAX];
     size_t request_topic_count; /* at least 1: <prefix>.requests unless named */
-    const char *tokens_topic, *results_topic, *cancel_topic, *dlq_topic; /* filled from prefix */
-    struct mr_text_list reply_topics;                                    /* allow-list */
-    struct mr_text_list kafka;                                           /* NAME=VALUE */
-    const char *group_instance; /* static membership; "": none */
+    const char *tokens_topic, *results_topic, *cancel_topic,
+        *dlq_topic;                   /* filled from prefix unless given */
+    struct mr_text_list reply_topics; /* that kafka_replyTopic may name */
+    struct mr_text_list kafka;        /* NAME=VALUE */
+    const char *group_instance;       /* static member name; "": none */
     enum mr_foreign_commits foreign_commits;
     enum mr_delivery delivery;
-    enum mr_on_revoke on_revoke; /* what happens to the running requests of a partition that goes */
-    uint64_t revoke_timeout_ns;  /* drain: for at most this long */
+    enum mr_on_revoke on_revoke; /* running requests of a revoked partition: drop or finish them */
+    uint64_t revoke_timeout_ns;  /* most time for finishing them */
     bool strict;
     uint64_t commit_interval_ns, drain_timeout_ns, session_timeout_ns, poll_interval_max_ns;
     uint64_t token_linger_ns, broker_timeout_ns;
-    uint32_t attempts_max; /* then dead-lettered */
-    const char *worker_id; /* filled: host-pid unless given */
+    uint32_t attempts_max; /* attempts of a crashing request before it is dead-lettered */
+    const char *worker_id; /* filled with HOST-PID unless given */
 
-    /* surroundings */
-    const char *redis; /* URL, "" off; never log it unmasked */
+    /* Redis, HTTP, log */
+    const char *redis; /* URL; "": no Redis. Holds a password: never log it unmasked */
     const char *redis_password_file, *redis_key_file, *redis_ca, *redis_cert, *redis_cert_key;
     uint32_t redis_connections;
     uint64_t redis_timeout_ns, redis_transfer_timeout_ns, redis_ttl_ns;
     uint64_t redis_store_bytes, redis_write_budget;
-    enum mr_redis_kv redis_kv; /* form of the KV there; exact without Redis */
+    enum mr_redis_kv redis_kv; /* form of KV blocks in Redis; exact without Redis */
     bool redis_second_touch, resume;
     uint64_t resume_ttl_ns, resume_bytes;
-    const char *http; /* HOST:PORT, "" off */
+    const char *http; /* HOST:PORT; "": no HTTP server */
     enum mr_log_format log_format;
     enum mr_log_level log_level;
     uint64_t stats_interval_ns; /* 0: no stats line */
 
     /* client commands */
-    const char *id;                    /* send */
-    bool msgpack, json, wait, stream;  /* send, tail ...: output and encoding */
-    uint64_t timeout_ns;               /* send, tail, cancel: give up after; 0 never */
+    const char *id;                    /* send: request id; "": random */
+    bool msgpack, json, wait, stream;  /* send, tail and others: encoding and output */
+    uint64_t timeout_ns;               /* send, tail, cancel, bench: give up after; 0: never */
     bool from_beginning;               /* tail */
     uint32_t partitions, broker_count; /* broker, demo */
     uint64_t interval_ns;              /* top */
     bool cache;                        /* bench --cache */
     bool engine, mix;                  /* bench --engine, --mix */
-    const char *output;                /* bench, replay: file */
+    const char *output;                /* bench: file of the results */
     uint32_t requests, concurrency;    /* bench */
-    double rate;                       /* bench: requests a second, 0: as fast as possible */
+    double rate;                       /* bench: requests per second; 0: all at once */
     uint32_t prompt_tokens, output_tokens, warmup, repetitions;
     uint64_t seed;
     bool decode, add_special, parse_special; /* tokenize */
 
-    struct mr_config_store *store; /* options.c's own: texts and origins */
+    struct mr_config_store *store; /* texts and origins; only worker/config uses it */
 };
 
 #endif

@@ -13,11 +13,11 @@
 struct reader {
     const char *path;
     yaml_parser_t parser;
-    yaml_event_t event; /* the one being looked at */
+    yaml_event_t event; /* current; valid while has_event */
     bool has_event;
     mr_config_file_set *set;
     void *context;
-    char names[NAMES_MAX][NAME_BYTES_MAX]; /* seen so far */
+    char names[NAMES_MAX][NAME_BYTES_MAX]; /* keys read so far */
     size_t name_count;
     struct mr_error *err;
 };
@@ -42,7 +42,7 @@ static enum mr_status advance(struct reader *reader)
         return bad(reader, reader->parser.problem ? reader->parser.problem : "not YAML");
     }
     reader->has_event = true;
-    if (reader->event.type == YAML_ALIAS_EVENT) return bad(reader, "aliases are not used here");
+    if (reader->event.type == YAML_ALIAS_EVENT) return bad(reader, "aliases are not supported");
     return MR_OK;
 }
 
@@ -60,8 +60,8 @@ static bool is_null(const struct reader *reader)
            (text[0] == '\0' || strcmp(text, "~") == 0 || strcmp(text, "null") == 0);
 }
 
-/* Hands one value over and puts the place before the sentence of an error. */
-static enum mr_status hand_over(struct reader *reader, const char *name, const char *value)
+/* Passes one value to the callback; adds file and line to an error. */
+static enum mr_status set_value(struct reader *reader, const char *name, const char *value)
 {
     struct mr_error inner = {0};
     enum mr_status status = reader->set(reader->context, name, value, &inner);
@@ -75,8 +75,8 @@ static enum mr_status read_list(struct reader *reader, const char *name)
         if (status != MR_OK) return status;
         if (reader->event.type == YAML_SEQUENCE_END_EVENT) return MR_OK;
         if (reader->event.type != YAML_SCALAR_EVENT || !scalar_of(reader))
-            return bad(reader, "a list holds plain values only");
-        status = hand_over(reader, name, scalar_of(reader));
+            return bad(reader, "a list may hold plain values only");
+        status = set_value(reader, name, scalar_of(reader));
         if (status != MR_OK) return status;
     }
 }
@@ -89,16 +89,16 @@ static enum mr_status read_pairs(struct reader *reader, const char *name)
         if (status != MR_OK) return status;
         if (reader->event.type == YAML_MAPPING_END_EVENT) return MR_OK;
         if (reader->event.type != YAML_SCALAR_EVENT || !scalar_of(reader))
-            return bad(reader, "a map holds plain names only");
+            return bad(reader, "a map may hold plain names only");
         int head = snprintf(pair, sizeof pair, "%s=", scalar_of(reader));
         status = advance(reader);
         if (status != MR_OK) return status;
         if (reader->event.type != YAML_SCALAR_EVENT || !scalar_of(reader))
-            return bad(reader, "a map holds plain values only");
+            return bad(reader, "a map may hold plain values only");
         size_t length = strlen(scalar_of(reader));
-        if ((size_t)head + length >= sizeof pair) return bad(reader, "value is too long");
+        if ((size_t)head + length >= sizeof pair) return bad(reader, "the value is too long");
         memcpy(pair + head, scalar_of(reader), length + 1);
-        status = hand_over(reader, name, pair);
+        status = set_value(reader, name, pair);
         if (status != MR_OK) return status;
     }
 }
@@ -109,27 +109,28 @@ static enum mr_status read_value(struct reader *reader, const char *name)
     if (status != MR_OK) return status;
     switch (reader->event.type) {
     case YAML_SCALAR_EVENT:
-        if (!scalar_of(reader)) return bad(reader, "value holds a zero byte");
-        return is_null(reader) ? MR_OK : hand_over(reader, name, scalar_of(reader));
+        if (!scalar_of(reader)) return bad(reader, "the value has a zero byte");
+        return is_null(reader) ? MR_OK : set_value(reader, name, scalar_of(reader));
     case YAML_SEQUENCE_START_EVENT:
         return read_list(reader, name);
     case YAML_MAPPING_START_EVENT:
-        if (strcmp(name, "kafka") != 0) return bad(reader, "sections are not used here");
+        if (strcmp(name, "kafka") != 0) return bad(reader, "nested sections are not supported");
         return read_pairs(reader, name);
     default:
         return bad(reader, "a value is missing");
     }
 }
 
-/* Remembers the name with '_' as '-'; false when it was there before. */
+/* Stores the key, with '_' replaced by '-', in name; an error if an earlier key was the same. */
 static enum mr_status take_name(struct reader *reader, const char *text, char *name)
 {
-    if (!text || strlen(text) >= NAME_BYTES_MAX) return bad(reader, "no option has such a name");
+    if (!text || strlen(text) >= NAME_BYTES_MAX)
+        return bad(reader, "no option has a name this long");
     size_t length = strlen(text);
     for (size_t i = 0; i <= length; i++)
         name[i] = text[i] == '_' ? '-' : text[i];
     for (size_t i = 0; i < reader->name_count; i++)
-        if (strcmp(reader->names[i], name) == 0) return bad(reader, "name given twice");
+        if (strcmp(reader->names[i], name) == 0) return bad(reader, "the name is given twice");
     if (reader->name_count == NAMES_MAX) return bad(reader, "too many names");
     memcpy(reader->names[reader->name_count++], name, length + 1);
     return MR_OK;
@@ -149,7 +150,7 @@ static enum mr_status read_map(struct reader *reader)
     }
 }
 
-/* One document holding one map, or nothing at all. */
+/* Reads one document with one map; an empty file is valid. */
 static enum mr_status read_document(struct reader *reader)
 {
     enum mr_status status = advance(reader); /* stream start */
@@ -164,7 +165,7 @@ static enum mr_status read_document(struct reader *reader)
     if (status == MR_OK) status = advance(reader); /* document end */
     if (status == MR_OK) status = advance(reader);
     if (status == MR_OK && reader->event.type != YAML_STREAM_END_EVENT)
-        return bad(reader, "one document is enough");
+        return bad(reader, "the file has more than one document");
     return status;
 }
 
@@ -174,7 +175,7 @@ static enum mr_status open_file(const char *path, FILE **out, struct mr_error *e
     if (!file) return mr_fail(err, MR_BAD_CONFIG, "cannot open %s: %s", path, strerror(errno));
     if (fseek(file, 0, SEEK_END) != 0 || ftell(file) > MR_CONFIG_FILE_BYTES_MAX) {
         fclose(file);
-        return mr_fail(err, MR_BAD_CONFIG, "%s is no file of at most 1 MiB", path);
+        return mr_fail(err, MR_BAD_CONFIG, "%s is not a regular file of at most 1 MiB", path);
     }
     rewind(file);
     *out = file;

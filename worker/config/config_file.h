@@ -1,11 +1,10 @@
 /* config_file - the YAML file of options. The only module that knows the YAML library.
  *
- * The file is one map from option name to a scalar, to a list of scalars, or (for `kafka`) to a map
- * of NAME: VALUE. Anchors, tags, nested sections and a name given twice are errors, as is a file
- * above MR_CONFIG_FILE_BYTES_MAX.
+ * The file is one map. Its keys are option names; a value is a scalar, a list of scalars, or (for
+ * `kafka`) a map of NAME: VALUE. Aliases, nested sections, a repeated name and a file above
+ * MR_CONFIG_FILE_BYTES_MAX are errors.
  *
- * Owner:  the main thread, at start. Memory: none kept. Errors: MR_BAD_CONFIG with file and line.
- */
+ * Owner: the main thread, at start. Memory: none kept. Errors: MR_BAD_CONFIG with file and line. */
 #ifndef MR_WORKER_CONFIG_CONFIG_FILE_H
 #define MR_WORKER_CONFIG_CONFIG_FILE_H
 
@@ -13,8 +12,9 @@
 
 #define MR_CONFIG_FILE_BYTES_MAX ((long)1 << 20)
 
-/* Called for every value, in the file's order: a list calls once for each element, a map with
- * "NAME=VALUE". An error it returns ends the reading; its sentence gets file and line before it. */
+/* Called for every value in the order of the file: once per element of a list, and with
+ * "NAME=VALUE" per pair of a map. An error ends the reading; file and line are put in front of its
+ * sentence. */
 typedef enum mr_status mr_config_file_set(void *context, const char *name, const char *value,
                                           struct mr_error *err);
 

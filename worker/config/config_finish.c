@@ -12,18 +12,18 @@
 
 #define TOPIC_BYTES_MAX ((size_t)249)
 #define WEIGHT_MAX      1000u
-#define FILE_BYTES_MAX  ((size_t)65536) /* a value of --kafka read from a file */
+#define FILE_BYTES_MAX  ((size_t)65536) /* of a --kafka value that is read from a file */
 #define NAME_BYTES_MAX  ((size_t)128)
 
 static enum mr_status check_topic(const char *topic, struct mr_error *err)
 {
     size_t length = strlen(topic);
-    bool dots = strcmp(topic, ".") == 0 || strcmp(topic, "..") == 0;
+    bool invalid = strcmp(topic, ".") == 0 || strcmp(topic, "..") == 0;
     for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char)topic[i]) && !strchr("._-", topic[i])) dots = true;
-    if (length == 0 || length > TOPIC_BYTES_MAX || dots)
+        if (!isalnum((unsigned char)topic[i]) && !strchr("._-", topic[i])) invalid = true;
+    if (length == 0 || length > TOPIC_BYTES_MAX || invalid)
         return mr_fail(err, MR_BAD_CONFIG,
-                       "%.64s is no topic name: letters, digits, '.', '_' and '-', at most %zu",
+                       "%.64s is not a topic name: at most %zu letters, digits, '.', '_' and '-'",
                        topic, TOPIC_BYTES_MAX);
     return MR_OK;
 }
@@ -45,8 +45,8 @@ static enum mr_status fill_topic(struct mr_config *config, const char **topic, c
     return check_topic(*topic, err);
 }
 
-static enum mr_status topic_setting(struct mr_config *config, struct mr_request_topic *topic,
-                                    const char *setting, size_t length, struct mr_error *err)
+static enum mr_status apply_topic_setting(struct mr_config *config, struct mr_request_topic *topic,
+                                          const char *setting, size_t length, struct mr_error *err)
 {
     int64_t priority;
     uint64_t weight;
@@ -88,7 +88,7 @@ static enum mr_status parse_topic(struct mr_config *config, const char *text,
     while (status == MR_OK && text[length] == ',') {
         text += length + 1;
         length = strcspn(text, ",");
-        status = topic_setting(config, topic, text, length, err);
+        status = apply_topic_setting(config, topic, text, length, err);
     }
     return status;
 }
@@ -111,7 +111,7 @@ static enum mr_status fill_request_topics(struct mr_config *config, struct mr_er
     return MR_OK;
 }
 
-/* Topics of the same tenant name get the same index, in the order the names first appear. */
+/* Numbers the tenants in the order in which their names first appear. */
 static void fill_tenants(struct mr_config *config)
 {
     config->tenant_count = 0;
@@ -162,7 +162,7 @@ static enum mr_status fill_topics(struct mr_config *config, struct mr_error *err
     return status;
 }
 
-/* The last part of the path, without ".gguf". */
+/* Sets the model name to the last part of the path, without ".gguf". */
 static void fill_model_name(struct mr_config *config)
 {
     size_t end = strlen(config->model);
@@ -197,7 +197,8 @@ static enum mr_status check_device(const char *device, struct mr_error *err)
 static enum mr_status check_http(struct mr_config *config, struct mr_error *err)
 {
     uint64_t port;
-    bool serves = config->command == MR_COMMAND_SERVE; /* two demos can run side by side */
+    bool serves = config->command ==
+                  MR_COMMAND_SERVE; /* no port for demo: two of them can run at the same time */
     if (!serves || strcmp(config->http, "off") == 0) config->http = "";
     const char *colon = strrchr(config->http, ':');
     if (!config->http[0]) return MR_OK;
@@ -206,7 +207,7 @@ static enum mr_status check_http(struct mr_config *config, struct mr_error *err)
     return MR_OK;
 }
 
-/* What a file holds, without the line end an editor leaves. */
+/* Reads a file without the line break at its end. */
 static enum mr_status read_value(const char *path, char *value, size_t *length,
                                  struct mr_error *err)
 {
@@ -216,14 +217,15 @@ static enum mr_status read_value(const char *path, char *value, size_t *length,
     bool whole = *length < FILE_BYTES_MAX && !ferror(file) && !memchr(value, '\0', *length);
     fclose(file);
     if (!whole)
-        return mr_fail(err, MR_BAD_CONFIG, "kafka: %.200s is no text below %zu bytes", path,
+        return mr_fail(err, MR_BAD_CONFIG, "kafka: %.200s is not a text file below %zu bytes", path,
                        FILE_BYTES_MAX);
     while (*length > 0 && strchr("\r\n", value[*length - 1]))
         (*length)--;
     return MR_OK;
 }
 
-/* NAME=@FILE, NAME=env:VARIABLE: secrets that no command line shows. NAME=@@TEXT is "@TEXT". */
+/* Replaces NAME=@FILE and NAME=env:VARIABLE, which keep secrets off the command line, by the value
+ * they refer to. NAME=@@TEXT is the value "@TEXT". */
 static enum mr_status fill_property(struct mr_config *config, const char **property,
                                     struct mr_error *err)
 {
@@ -236,7 +238,9 @@ static enum mr_status fill_property(struct mr_config *config, const char **prope
     memcpy(text, *property, name);
     enum mr_status status = MR_OK;
     const char *value = variable ? getenv(given + 4) : given + 1;
-    if (!value) return mr_fail(err, MR_BAD_CONFIG, "kafka: %.64s is not set", given + 4);
+    if (!value)
+        return mr_fail(err, MR_BAD_CONFIG, "kafka: the environment variable %.64s is not set",
+                       given + 4);
     if (file)
         status = read_value(given + 1, text + name, &length, err);
     else
@@ -259,17 +263,17 @@ static enum mr_status fill_properties(struct mr_config *config, struct mr_error 
     return MR_OK;
 }
 
-/* With int8 an answer depends on what Redis has. */
+/* With int8 an answer depends on which blocks Redis has, which --deterministic excludes. */
 static enum mr_status check_redis_kv(struct mr_config *config, struct mr_error *err)
 {
     if (!config->redis[0]) config->redis_kv = MR_REDIS_KV_EXACT;
     if (config->redis_kv == MR_REDIS_KV_EXACT || !config->deterministic) return MR_OK;
     return mr_fail(err, MR_BAD_CONFIG,
-                   "deterministic does not go with redis-kv int8: an answer would depend on what "
-                   "Redis has");
+                   "deterministic cannot be combined with redis-kv int8: an answer would depend on "
+                   "which blocks Redis has");
 }
 
-/* What the command cannot do without. */
+/* Checks the options and arguments that the command requires. */
 static enum mr_status check_needs(const struct mr_config *config, struct mr_error *err)
 {
     static const uint32_t need_model = 1u << MR_COMMAND_SERVE | 1u << MR_COMMAND_TOKENIZE;

@@ -1,5 +1,5 @@
-/* config_finish - what one option alone cannot say: derived names, combinations, what a command
- * cannot do without.
+/* config_finish - the checks that need several options: values derived from other options,
+ * forbidden combinations, and options that a command requires.
  *
  * Owner:  the main thread, at start. Memory: the configuration's arena. Errors: MR_BAD_CONFIG. */
 #ifndef MR_WORKER_CONFIG_CONFIG_FINISH_H
@@ -8,7 +8,8 @@
 #include "codec/status.h"
 #include "worker/config/config.h"
 
-/* Fills topics, model name and worker id, and checks the configuration as a whole. */
+/* Fills topics, tenants, secrets, model name and worker id, and checks the configuration as a
+ * whole. */
 enum mr_status mr_config_finish(struct mr_config *config, struct mr_error *err);
 
 #endif

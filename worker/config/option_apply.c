@@ -195,7 +195,7 @@ static bool mask_url(const char *text, char *out, size_t out_bytes)
     return true;
 }
 
-/* librdkafka properties that hold secrets, by what their names contain. */
+/* Masks a librdkafka property whose name suggests a secret. */
 static bool mask_property(const char *text, char *out, size_t out_bytes)
 {
     static const char *const words[] = {"password", "secret", ".key",  "jaas",

@@ -36,7 +36,7 @@ static const struct unit time_units[] = {
     {"ms", 1000000u},      {"us", 1000u},       {"ns", 1u},
 };
 
-/* A number in units; the product must be a whole number that fits. */
+/* number * factor, truncated to an integer; false when it does not fit. */
 static bool scale(double number, uint64_t factor, uint64_t *out)
 {
     double product = number * (double)factor;

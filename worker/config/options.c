@@ -14,8 +14,8 @@
 #define STORE_BYTES_MAX  ((size_t)1 << 20)
 #define ENVIRONMENT_HEAD "MILLRACE_"
 #define NAME_BYTES_MAX   ((size_t)64)
-#define VALUE_SEPARATORS ";\n" /* of a list in one environment variable */
-#define FLAG_FIRST       0x100 /* above every character, which getopt uses for its own answers */
+#define VALUE_SEPARATORS ";\n" /* between the values of a list in one environment variable */
+#define FLAG_FIRST       0x100 /* above the character codes that getopt_long returns */
 #define FLAG_NEGATED     0x1000
 #define LONG_OPTIONS_MAX (2 * MR_OPTION_COUNT_MAX + 1)
 
@@ -30,7 +30,7 @@ static enum mr_status apply_defaults(struct mr_config *config, struct mr_error *
     return MR_OK;
 }
 
-/* An unknown name is an error wherever it is written: a typing error must not become a default. */
+/* An unknown name is an error: a misspelled option must not silently keep its default. */
 static enum mr_status unknown(const char *kind, const char *name, uint32_t commands,
                               struct mr_error *err)
 {
@@ -49,13 +49,14 @@ static enum mr_status set_from_file(void *context, const char *name, const char 
     const struct mr_option *option = mr_option_find(name);
     if (!option || option->flag_only) return unknown("option", name, ANY_COMMAND, err);
     if (strcmp(option->name, "config") == 0)
-        return mr_fail(err, MR_BAD_CONFIG, "a file cannot name another file");
+        return mr_fail(err, MR_BAD_CONFIG, "config cannot be set in the file itself");
     return mr_option_apply(context, option, value, MR_ORIGIN_FILE, err);
 }
 
 /* ---- environment ---- */
 
-/* MILLRACE_KV_MEMORY=2GiB to "kv-memory"; *value is what follows the '='. */
+/* Splits MILLRACE_KV_MEMORY=2GiB into the name "kv-memory" and the value after the '='; false for
+ * other variables. */
 static bool split_variable(const char *variable, char name[NAME_BYTES_MAX], const char **value)
 {
     size_t head = strlen(ENVIRONMENT_HEAD);
@@ -79,7 +80,7 @@ static enum mr_status apply_list(struct mr_config *config, const struct mr_optio
     while (status == MR_OK && *text) {
         size_t length = strcspn(text, VALUE_SEPARATORS);
         char *element = mr_option_copy(config, text, length);
-        if (!element) return mr_fail(err, MR_BAD_CONFIG, "%s: value too long", option->name);
+        if (!element) return mr_fail(err, MR_BAD_CONFIG, "%s: the value is too long", option->name);
         if (length) status = mr_option_apply(config, option, element, MR_ORIGIN_ENVIRONMENT, err);
         text += length + (text[length] != '\0');
     }
@@ -93,10 +94,10 @@ static enum mr_status apply_environment(struct mr_config *config, char *const en
         char name[NAME_BYTES_MAX];
         const char *value;
         if (!split_variable(environment[i], name, &value)) continue;
-        /* Others name variables so too: Kubernetes beside a service called millrace, scripts. */
+        /* Not ours: Kubernetes, for instance, sets such variables for a service called millrace. */
         const struct mr_option *option = mr_option_find(name);
         if (!option || option->flag_only) continue;
-        if (value[0] == '\0') continue; /* set but empty: as compose files do for "not set" */
+        if (value[0] == '\0') continue; /* compose files set a variable to "" for "not set" */
         enum mr_status status =
             option->kind == MR_OPTION_LIST
                 ? apply_list(config, option, value, err)
@@ -108,7 +109,7 @@ static enum mr_status apply_environment(struct mr_config *config, char *const en
 
 /* ---- flags ---- */
 
-/* One entry for each option of the command, and --no-NAME for the switches. */
+/* One entry per option of the command, and --no-NAME for every switch. */
 static enum mr_status make_flags(struct mr_config *config, struct option flags[LONG_OPTIONS_MAX],
                                  struct mr_error *err)
 {
@@ -152,7 +153,7 @@ static enum mr_status apply_flags(struct mr_config *config, int argc, char **arg
 {
     struct option flags[LONG_OPTIONS_MAX];
     enum mr_status status = make_flags(config, flags, err);
-    optind = 0; /* glibc: start over, whoever used it before */
+    optind = 0; /* glibc: restart the scan */
     opterr = 0;
     while (status == MR_OK) {
         int before = optind > 0 ? optind : 1;
@@ -173,7 +174,7 @@ static enum mr_status apply_flags(struct mr_config *config, int argc, char **arg
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- all sources ---- */
 
 static enum mr_status find_command(struct mr_config *config, const char *word, struct mr_error *err)
 {
@@ -215,7 +216,8 @@ static struct mr_config *create_config(void)
     return config;
 }
 
-/* Flags are read first, to know the file; origins decide who wins, not the order. */
+/* Flags are read first, because --config names the file; precedence depends on the origin of a
+ * value and not on the order of reading. */
 static enum mr_status read_sources(struct mr_config *config, int argc, char **argv,
                                    char *const environment[], struct mr_error *err)
 {
@@ -240,7 +242,7 @@ enum mr_status mr_config_create(struct mr_config **out, int argc, char *const ar
     char **words = mr_arena_take_array(config->store->arena, (size_t)count + 1, sizeof *words);
     if (status == MR_OK && !words) status = mr_fail(err, MR_BAD_CONFIG, "too many arguments");
     if (status == MR_OK) {
-        for (int i = 0; i < count; i++) /* getopt moves them about: leave the caller's alone */
+        for (int i = 0; i < count; i++) /* a copy, because getopt_long reorders the array */
             words[i] = argv[i + 1];
         status = read_sources(config, count, words, environment, err);
     }

@@ -1,5 +1,5 @@
-/* options_table - every option of every command, once. The parser, the environment, the file, the
- * help, the manual page and the completion all read this table.
+/* options_table - defines every option of every command in one table, which the parser, the
+ * environment, the file, the help, the manual page and the completion read.
  *
  * Threads: any (constants). Memory: none. Errors: none. */
 #ifndef MR_WORKER_CONFIG_OPTIONS_TABLE_H
@@ -24,13 +24,13 @@ struct mr_option {
     const char *name; /* with dashes */
     enum mr_option_kind kind;
     size_t offset;       /* into struct mr_config */
-    const char *initial; /* default, written as a person would; "" none */
-    uint32_t commands;   /* bit of each enum mr_command that takes it */
-    double min, max;     /* of a number */
+    const char *initial; /* default in the notation of the command line; "": none */
+    uint32_t commands;   /* mask: bit 1 << enum mr_command for each command that has it */
+    double min, max;     /* range of a number */
     const char *choices; /* "a|b|c" or NULL */
-    const char *value;   /* what stands for the value in the help */
-    const char *help;    /* one sentence without its full stop */
-    bool flag_only;      /* neither environment nor file */
+    const char *value;   /* placeholder for the value in the help */
+    const char *help;    /* one sentence without the full stop at its end */
+    bool flag_only;      /* cannot be set by environment or file */
 };
 
 struct mr_command_entry {
@@ -42,11 +42,12 @@ extern const struct mr_option mr_options[];
 extern const size_t mr_option_count;
 extern const struct mr_command_entry mr_commands[MR_COMMAND_COUNT];
 
-/* By name, '_' read as '-'; NULL when there is none. */
+/* The option of that name, with '_' read as '-'; NULL: no such option. */
 const struct mr_option *mr_option_find(const char *name);
-/* The name nearest to what was written (among the options of the commands in the mask), or NULL
- * when nothing is near: edit distance of at most a third of its length. */
+/* The option of the commands in the mask whose name is most similar to `name`, for "did you mean";
+ * NULL when none is within an edit distance of a third of its length. */
 const char *mr_option_nearest(const char *name, uint32_t commands);
+/* The same among the commands. */
 const char *mr_command_nearest(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* What is generated from the option table: help, manual page, completion, --print-config. */
+/* Generates help, manual page, shell completion and the output of --print-config from the table. */
 #include "codec/check.h"
 #include "worker/config/option_apply.h"
 #include "worker/config/options.h"
@@ -43,9 +43,10 @@ static void print_commands(FILE *out)
     fprintf(out, "usage: millrace COMMAND [options] [arguments]\n\n");
     for (unsigned i = 0; i < MR_COMMAND_COUNT; i++)
         fprintf(out, "  %-12s %s\n", mr_commands[i].name, mr_commands[i].help);
-    fprintf(out, "\n`millrace COMMAND --help` lists a command's options. Every option is also the\n"
-                 "environment variable MILLRACE_<NAME> and a key of the YAML file --config names;\n"
-                 "flag > environment > file > default.\n");
+    fprintf(out,
+            "\n`millrace COMMAND --help` lists the options of a command. Every option is also an\n"
+            "environment variable MILLRACE_<NAME> and a key of the YAML file that --config\n"
+            "names. Precedence: flag, environment, file, default.\n");
 }
 
 /* "--name VALUE", or "--[no-]name" for a switch. */
@@ -84,7 +85,7 @@ void mr_options_print_help(enum mr_command command, FILE *out)
 
 /* ---- manual page ---- */
 
-/* '-' must be written \- to stay one; a line must not begin with a dot. */
+/* In roff a plain '-' may become a hyphen and a backslash begins an escape: both are escaped. */
 static void print_roff(const char *text, FILE *out)
 {
     for (; *text; text++) {
@@ -134,14 +135,15 @@ void mr_options_print_man(FILE *out)
         print_roff(mr_commands[i].arguments, out);
         fprintf(out, "\n%s.\n", mr_commands[i].help);
     }
-    fputs(".SH OPTIONS\nA flag is stronger than the environment, the environment than the file of\n"
-          ".BR \\-\\-config .\n",
+    fputs(".SH OPTIONS\nA flag overrides the environment, which overrides the file that\n"
+          ".B \\-\\-config\nnames.\n",
           out);
     for (size_t i = 0; i < mr_option_count; i++)
         print_man_option(&mr_options[i], out);
-    fputs(".SH EXIT STATUS\n0 done, 1 failed, 2 usage or configuration, 3 a server could not be\n"
-          "reached, 4 the model could not be loaded.\n",
-          out);
+    fputs(
+        ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage or configuration, 3 a server could not\n"
+        "be reached, 4 the model could not be loaded.\n",
+        out);
 }
 
 /* ---- completion ---- */

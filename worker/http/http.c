@@ -17,7 +17,7 @@ struct mr_http {
 
 static const char *const page_paths[MR_HTTP_PAGE_COUNT] = {"/livez", "/readyz", "/metrics"};
 
-/* Takes the reply's body over. */
+/* Frees the body of the reply. */
 static enum MHD_Result send_reply(struct MHD_Connection *connection, struct mr_http_reply *reply)
 {
     size_t length = reply->body ? reply->length : 0;
@@ -34,8 +34,8 @@ static enum MHD_Result send_reply(struct MHD_Connection *connection, struct mr_h
     return result;
 }
 
-/* Called once with the head of a request and again when all of it is there; answering at once means
- * that a body is never read. */
+/* The library calls this with the head of a request, and again when the body is complete; the reply
+ * to the first call means that no body is read. */
 static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *path,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_length, void **state)
@@ -82,12 +82,12 @@ static enum mr_status resolve(const char *address, struct addrinfo **out, struct
     return MR_OK;
 }
 
-static struct MHD_Daemon *listen_on(struct mr_http *http, const struct addrinfo *place)
+static struct MHD_Daemon *listen_on(struct mr_http *http, const struct addrinfo *address)
 {
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL;
-    if (place->ai_family == AF_INET6) flags |= MHD_USE_IPv6;
+    if (address->ai_family == AF_INET6) flags |= MHD_USE_IPv6;
     return MHD_start_daemon(flags, 0, NULL, NULL, handle, http, MHD_OPTION_SOCK_ADDR,
-                            place->ai_addr, MHD_OPTION_CONNECTION_LIMIT, MR_HTTP_CONNECTIONS_MAX,
+                            address->ai_addr, MHD_OPTION_CONNECTION_LIMIT, MR_HTTP_CONNECTIONS_MAX,
                             MHD_OPTION_CONNECTION_TIMEOUT, MR_HTTP_IDLE_SECONDS,
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, MR_HTTP_CONNECTION_BYTES,
                             MHD_OPTION_END);
@@ -97,28 +97,29 @@ enum mr_status mr_http_start(struct mr_http **out, const char *address, mr_http_
                              void *context, struct mr_error *err)
 {
     *out = NULL;
-    struct addrinfo *places = NULL;
-    enum mr_status status = resolve(address, &places, err);
+    struct addrinfo *resolved = NULL;
+    enum mr_status status = resolve(address, &resolved, err);
     if (status != MR_OK) return status;
     struct mr_http *http = calloc(1, sizeof *http);
     if (!http) {
         status = mr_fail(err, MR_NOMEM, "no memory for the HTTP server");
-        goto free_places;
+        goto free_resolved;
     }
     http->answer = answer;
     http->context = context;
-    for (const struct addrinfo *place = places; place && !http->daemon; place = place->ai_next)
-        http->daemon = listen_on(http, place);
+    for (const struct addrinfo *each = resolved; each && !http->daemon; each = each->ai_next)
+        http->daemon = listen_on(http, each);
     if (!http->daemon) {
-        status = mr_fail(err, MR_UNREACHABLE, "cannot listen on %.64s: is it in use?", address);
+        status =
+            mr_fail(err, MR_UNREACHABLE, "cannot listen on %.64s: is the port in use?", address);
         free(http);
-        goto free_places;
+        goto free_resolved;
     }
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_BIND_PORT);
     http->port = info ? info->port : 0;
     *out = http;
-free_places:
-    freeaddrinfo(places);
+free_resolved:
+    freeaddrinfo(resolved);
     return status;
 }
 

@@ -75,7 +75,7 @@ static void resume_lane(struct mr_intake *intake, const struct mr_partition *lan
     struct lane_visit visit = {.lane = lane,
                                .epoch = lane->epoch,
                                .change = mr_offset_ledger_resume,
-                               .note = mr_trail_again};
+                               .note = mr_trail_reclaim};
     mr_ticket_table_each(intake->table, change_ticket, &visit);
 }
 

@@ -536,7 +536,7 @@ static void leave_table(struct mr_intake *intake, struct mr_ticket *ticket)
 static void finish(struct mr_intake *intake, struct mr_ticket *ticket)
 {
     if (counts(ticket)) mr_offset_ledger_finish(ticket->intake.lane->ledger, ticket->offset);
-    if (ticket->trail) mr_trail_forget(ticket->trail);
+    if (ticket->trail) mr_trail_delete(ticket->trail);
     end_ticket(intake, ticket);
 }
 

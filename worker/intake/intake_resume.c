@@ -29,8 +29,8 @@ void mr_intake_ask(struct mr_intake *intake, struct mr_ticket *ticket,
     struct mr_resume *resume = intake->targets.resume;
     bool known = ticket->attempt > 1;
     bool asks = known || !mr_resume_is_silent(resume);
-    ticket->trail = mr_resume_ask(resume, &origin, ticket->intake.request, ticket,
-                                  asks ? &ticket->intake.asked : NULL);
+    ticket->trail = mr_resume_lookup(resume, &origin, ticket->intake.request, ticket,
+                                     asks ? &ticket->intake.asked : NULL);
     if (!asks) count_unheard(intake);
     if (!ticket->intake.asked) return;
     ticket->intake.asked_until_ns = known ? UINT64_MAX : mr_clock_ns() + MR_INTAKE_ASK_WAIT_NS;
@@ -88,7 +88,7 @@ void mr_intake_found(struct mr_intake *intake, struct mr_found_mail *found)
         ticket->intake.asked = NULL;
         intake->retry_parked = true;
         stop_counting(intake, ticket);
-        mr_trail_learn(ticket->trail, found);
+        mr_trail_apply(ticket->trail, found);
         if (found->history.attempts >= ticket->attempt) learn(intake, ticket, &found->history);
         take_tokens(ticket, &found->history);
         if (ticket->intake.crashes < intake->options.config->attempts_max) drop_refusal(ticket);
@@ -116,7 +116,7 @@ void mr_intake_expire_asking(struct mr_intake *intake, uint64_t now_ns)
                 intake->asking_due_ns = ticket->intake.asked_until_ns;
             continue;
         }
-        if (!mr_resume_give_up(intake->targets.resume, ticket->intake.asked)) continue;
+        if (!mr_resume_abandon(intake->targets.resume, ticket->intake.asked)) continue;
         mr_intake_stop_asking(intake, ticket);
         count_unheard(intake);
         intake->retry_parked = true;
@@ -126,7 +126,7 @@ void mr_intake_expire_asking(struct mr_intake *intake, uint64_t now_ns)
 void mr_intake_end_asking(struct mr_intake *intake)
 {
     if (!intake->targets.resume) return;
-    mr_resume_mute(intake->targets.resume);
+    mr_resume_stop_answers(intake->targets.resume);
     for (struct mr_mail *mail = mr_mailbox_take(intake->mailbox), *next; mail; mail = next) {
         next = mail->next;
         MR_ASSERT(mail->kind == MR_MAIL_FOUND);

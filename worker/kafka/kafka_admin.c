@@ -12,14 +12,14 @@
 #define REASON_BYTES ((size_t)160)
 
 struct mr_kafka_admin {
-    const struct mr_kafka_options *kafka; /* first: kafka_conf's callbacks look here */
+    const struct mr_kafka_options *kafka; /* must be first: kafka_conf's callbacks read it */
     rd_kafka_t *rk;
     bool embedded, refused;
-    char reason[REASON_BYTES]; /* the last connection error, "" none */
+    char reason[REASON_BYTES]; /* the last connection error; "": none */
 };
 
-#define LOOK_AGAIN_MS 50u
-#define LISTEN_MS     100u
+#define TOPIC_POLL_MS 50u
+#define PROBE_POLL_MS 100u
 #define VERSION_2_6_1 0x020601ff
 
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
@@ -31,9 +31,9 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
     if (admin->kafka->log) admin->kafka->log(admin->kafka->log_context, MR_LOG_DEBUG, line);
 }
 
-/* "sasl_ssl://HOST:PORT/bootstrap: what happened (after 3ms in state AUTH_REQ)" without its ends.
- */
-static void keep_reason(struct mr_kafka_admin *admin, const char *reason)
+/* Stores the middle of librdkafka's text "sasl_ssl://HOST:PORT/bootstrap: REASON (after 3ms in
+ * state AUTH_REQ)". */
+static void store_reason(struct mr_kafka_admin *admin, const char *reason)
 {
     const char *colon = strstr(reason, "/bootstrap: ");
     const char *from = colon ? strchr(colon, ' ') + 1 : reason;
@@ -42,28 +42,29 @@ static void keep_reason(struct mr_kafka_admin *admin, const char *reason)
     snprintf(admin->reason, sizeof admin->reason, "%.*s", (int)length, from);
 }
 
-/* librdkafka before 2.6.1 sends its nonce twice, which Kafka let pass until version 4. */
+/* librdkafka before 2.6.1 sends its SCRAM nonce twice, which Kafka accepted until version 4. */
 static const char *reason_of(const struct mr_kafka_admin *admin)
 {
     const struct mr_text_list *list = admin->kafka->properties;
     bool old = admin->refused && rd_kafka_version() < VERSION_2_6_1;
     for (size_t i = 0; old && list && i < list->count; i++)
         if (strstr(list->values[i], "=SCRAM-"))
-            return "login refused; SCRAM with Kafka 4 needs librdkafka 2.6.1 or later, PLAIN does "
-                   "not";
+            return "login refused; with Kafka 4, SCRAM needs librdkafka 2.6.1 or later; PLAIN "
+                   "works "
+                   "with every version";
     return admin->reason;
 }
 
-/* The library tries again for ever; what a second try cannot change is remembered. */
+/* librdkafka retries after every error; refused marks errors that a retry cannot change. */
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
     (void)rk;
     struct mr_kafka_admin *admin = opaque;
     if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || admin->refused) return;
-    /* With TLS 1.3 the broker's word about our certificate comes after the handshake. */
+    /* With TLS 1.3 the broker refuses our certificate by an alert after the handshake. */
     admin->refused = code == RD_KAFKA_RESP_ERR__AUTHENTICATION || code == RD_KAFKA_RESP_ERR__SSL ||
                      strstr(reason, "SSL alert number");
-    keep_reason(admin, reason);
+    store_reason(admin, reason);
 }
 
 enum mr_status mr_kafka_admin_open(struct mr_kafka_admin **out,
@@ -100,10 +101,10 @@ enum mr_status mr_kafka_admin_probe(struct mr_kafka_admin *admin, uint32_t timeo
 {
     char *id = NULL;
     admin->refused = false;
-    for (uint32_t waited = 0; !id && !admin->refused; waited += LISTEN_MS) {
+    for (uint32_t waited = 0; !id && !admin->refused; waited += PROBE_POLL_MS) {
         if (waited >= timeout_ms) break;
-        id = rd_kafka_clusterid(admin->rk, (int)LISTEN_MS);
-        rd_kafka_poll(admin->rk, 0); /* brings what went wrong */
+        id = rd_kafka_clusterid(admin->rk, (int)PROBE_POLL_MS);
+        rd_kafka_poll(admin->rk, 0); /* calls on_error */
     }
     if (!id)
         return mr_fail(err, MR_UNREACHABLE, "%s %s%s%s",
@@ -126,9 +127,9 @@ enum mr_status mr_kafka_admin_partitions(struct mr_kafka_admin *admin, const cha
     return mr_kafka_client_partitions(admin->rk, topic, timeout_ms, count, err);
 }
 
-/* The mock has no CreateTopics; a producer's metadata request creates the topic. */
-static enum mr_status create_by_asking(struct mr_kafka_admin *admin, const char *topic,
-                                       uint32_t timeout_ms, struct mr_error *err)
+/* The embedded broker has no CreateTopics request; a metadata request creates the topic. */
+static enum mr_status create_by_metadata(struct mr_kafka_admin *admin, const char *topic,
+                                         uint32_t timeout_ms, struct mr_error *err)
 {
     rd_kafka_topic_t *handle = rd_kafka_topic_new(admin->rk, topic, NULL);
     if (!handle)
@@ -142,10 +143,12 @@ static enum mr_status create_by_asking(struct mr_kafka_admin *admin, const char 
     return MR_OK;
 }
 
-static enum mr_status topic_outcome(rd_kafka_event_t *event, const char *topic,
-                                    struct mr_error *err)
+static enum mr_status creation_status(rd_kafka_event_t *event, const char *topic,
+                                      struct mr_error *err)
 {
-    if (!event) return mr_fail(err, MR_UNREACHABLE, "topic %s: no answer to its creation", topic);
+    if (!event)
+        return mr_fail(err, MR_UNREACHABLE,
+                       "topic %s: the broker did not answer the request to create it", topic);
     size_t count = 0;
     rd_kafka_resp_err_t code = rd_kafka_event_error(event);
     const char *reason = rd_kafka_event_error_string(event);
@@ -161,23 +164,23 @@ static enum mr_status topic_outcome(rd_kafka_event_t *event, const char *topic,
                    reason ? reason : rd_kafka_err2str(code));
 }
 
-static enum mr_status create_by_order(struct mr_kafka_admin *admin, const char *topic,
-                                      uint32_t timeout_ms, struct mr_error *err)
+static enum mr_status create_by_request(struct mr_kafka_admin *admin, const char *topic,
+                                        uint32_t timeout_ms, struct mr_error *err)
 {
     char reason[128];
-    rd_kafka_NewTopic_t *order = rd_kafka_NewTopic_new(topic, -1, -1, reason, sizeof reason);
-    if (!order) return mr_fail(err, MR_BAD_CONFIG, "topic %s: %s", topic, reason);
+    rd_kafka_NewTopic_t *topic_spec = rd_kafka_NewTopic_new(topic, -1, -1, reason, sizeof reason);
+    if (!topic_spec) return mr_fail(err, MR_BAD_CONFIG, "topic %s: %s", topic, reason);
     rd_kafka_AdminOptions_t *options =
         rd_kafka_AdminOptions_new(admin->rk, RD_KAFKA_ADMIN_OP_CREATETOPICS);
     rd_kafka_AdminOptions_set_request_timeout(options, (int)timeout_ms, reason, sizeof reason);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(admin->rk);
-    rd_kafka_CreateTopics(admin->rk, &order, 1, options, queue);
+    rd_kafka_CreateTopics(admin->rk, &topic_spec, 1, options, queue);
     rd_kafka_event_t *event = rd_kafka_queue_poll(queue, (int)timeout_ms);
-    enum mr_status status = topic_outcome(event, topic, err);
+    enum mr_status status = creation_status(event, topic, err);
     if (event) rd_kafka_event_destroy(event);
     rd_kafka_queue_destroy(queue);
     rd_kafka_AdminOptions_destroy(options);
-    rd_kafka_NewTopic_destroy(order);
+    rd_kafka_NewTopic_destroy(topic_spec);
     return status;
 }
 
@@ -186,13 +189,13 @@ enum mr_status mr_kafka_admin_ensure(struct mr_kafka_admin *admin, const char *t
 {
     enum mr_status status = mr_kafka_admin_partitions(admin, topic, timeout_ms, count, err);
     if (status != MR_OK || *count > 0) return status;
-    status = admin->embedded ? create_by_asking(admin, topic, timeout_ms, err)
-                             : create_by_order(admin, topic, timeout_ms, err);
-    /* A new topic appears in the metadata a little after its creation was acknowledged. */
-    for (uint32_t waited = 0; status == MR_OK && *count == 0; waited += LOOK_AGAIN_MS) {
-        struct timespec pause = {.tv_nsec = LOOK_AGAIN_MS * 1000000L};
+    status = admin->embedded ? create_by_metadata(admin, topic, timeout_ms, err)
+                             : create_by_request(admin, topic, timeout_ms, err);
+    /* A new topic becomes visible in the metadata some time after its creation was acknowledged. */
+    for (uint32_t waited = 0; status == MR_OK && *count == 0; waited += TOPIC_POLL_MS) {
+        struct timespec pause = {.tv_nsec = TOPIC_POLL_MS * 1000000L};
         if (waited >= timeout_ms)
-            return mr_fail(err, MR_UNREACHABLE, "topic %s was created but does not appear", topic);
+            return mr_fail(err, MR_UNREACHABLE, "topic %s was created but is not visible", topic);
         if (waited > 0) nanosleep(&pause, NULL);
         status = mr_kafka_admin_partitions(admin, topic, timeout_ms, count, err);
     }

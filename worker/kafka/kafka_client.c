@@ -39,10 +39,11 @@ enum mr_status mr_kafka_client_topics(struct rd_kafka_s *rk, uint32_t timeout_ms
                                                     int32_t partition_count),
                                       void *context, struct mr_error *err)
 {
-    /* All topics: asking for one by name would create it where the broker allows that. */
+    /* The metadata of all topics: a request for one by name could create that topic. */
     const struct rd_kafka_metadata *metadata = NULL;
     rd_kafka_resp_err_t code = rd_kafka_metadata(rk, 1, NULL, &metadata, (int)timeout_ms);
-    if (code) return mr_fail(err, MR_UNREACHABLE, "list of topics: %s", rd_kafka_err2str(code));
+    if (code)
+        return mr_fail(err, MR_UNREACHABLE, "cannot list the topics: %s", rd_kafka_err2str(code));
     for (int i = 0; i < metadata->topic_cnt; i++)
         if (!metadata->topics[i].err)
             visit(context, metadata->topics[i].topic, metadata->topics[i].partition_cnt);
@@ -50,24 +51,24 @@ enum mr_status mr_kafka_client_topics(struct rd_kafka_s *rk, uint32_t timeout_ms
     return MR_OK;
 }
 
-struct sought {
+struct search {
     const char *topic;
     uint32_t count;
 };
 
 static void compare(void *context, const char *topic, int32_t partition_count)
 {
-    struct sought *sought = context;
-    if (strcmp(topic, sought->topic) == 0) sought->count = (uint32_t)partition_count;
+    struct search *search = context;
+    if (strcmp(topic, search->topic) == 0) search->count = (uint32_t)partition_count;
 }
 
 enum mr_status mr_kafka_client_partitions(struct rd_kafka_s *rk, const char *topic,
                                           uint32_t timeout_ms, uint32_t *count,
                                           struct mr_error *err)
 {
-    struct sought sought = {topic, 0};
-    enum mr_status status = mr_kafka_client_topics(rk, timeout_ms, compare, &sought, err);
-    *count = sought.count;
+    struct search search = {topic, 0};
+    enum mr_status status = mr_kafka_client_topics(rk, timeout_ms, compare, &search, err);
+    *count = search.count;
     return status;
 }
 
@@ -78,5 +79,16 @@ enum mr_status mr_kafka_client_ends(rd_kafka_t *rk, const char *topic, int32_t p
     rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(rk, topic, partition, &ends->begin,
                                                                 &ends->end, (int)timeout_ms);
     if (!code) return MR_OK;
-    return mr_fail(err, MR_UNREACHABLE, "begin and end of %s: %s", topic, rd_kafka_err2str(code));
+    return mr_fail(err, MR_UNREACHABLE, "cannot read the end offsets of topic %s: %s", topic,
+                   rd_kafka_err2str(code));
+}
+
+void mr_kafka_client_add_offset(struct rd_kafka_topic_partition_list_s *list, const char *topic,
+                                const struct mr_kafka_commit *commit)
+{
+    rd_kafka_topic_partition_t *element =
+        rd_kafka_topic_partition_list_add(list, topic, commit->partition);
+    element->offset = commit->offset;
+    element->metadata = strdup(commit->metadata); /* the list frees it */
+    element->metadata_size = element->metadata ? strlen(commit->metadata) : 0;
 }

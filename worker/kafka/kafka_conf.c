@@ -15,8 +15,8 @@ struct property {
     const char *name, *value;
 };
 
-/* Refused in the pass-through, and what to use instead. */
-static const struct property owned[] = {
+/* Properties that --kafka must not set; value: what to use instead. */
+static const struct property refused[] = {
     {"bootstrap.servers", "--brokers"},
     {"metadata.broker.list", "--brokers"},
     {"group.id", "--group"},
@@ -24,9 +24,9 @@ static const struct property owned[] = {
     {"enable.auto.commit", "nothing: offsets are committed when results are acknowledged"},
     {"enable.auto.offset.store", "nothing: offsets are committed when results are acknowledged"},
     {"enable.idempotence", "nothing: the producer is always idempotent"},
-    {"enable.partition.eof", "nothing: it would look like a record"},
+    {"enable.partition.eof", "nothing: the end of a partition would be taken for a record"},
     {"transactional.id", "--delivery"},
-    {"delivery.report.only.error", "nothing: every report is needed"},
+    {"delivery.report.only.error", "nothing: the worker needs the report of every record"},
     {"max.poll.interval.ms", "--poll-interval-max"},
     {"session.timeout.ms", "--session-timeout"},
     {"linger.ms", "--token-linger"},
@@ -35,7 +35,8 @@ static const struct property owned[] = {
 };
 
 static const struct property common[] = {
-    {"socket.nagle.disable", "true"}, /* on by default only from 2.10 on: 40-200 ms on a token */
+    {"socket.nagle.disable",
+     "true"}, /* before 2.10 off by default, which delays tokens by 40-200 ms */
     {"client.software.name", "millrace"},
     {"client.software.version", MR_VERSION},
     {"socket.keepalive.enable", "true"},
@@ -46,10 +47,10 @@ static const struct property common[] = {
 
 static const struct property producer[] = {
     {"enable.idempotence", "true"},
-    {"partitioner", "murmur2_random"}, /* keys as Java's, Python's and JavaScript's clients do */
+    {"partitioner", "murmur2_random"}, /* same partition for a key as Java clients choose */
     {"queue.buffering.max.messages", "100000"},
     {"queue.buffering.max.kbytes", "65536"},
-    {"message.max.bytes", "4194304"}, /* the broker's own limit decides */
+    {"message.max.bytes", "4194304"}, /* above the broker's limit, which decides */
 };
 
 static const struct property consumer[] = {
@@ -57,7 +58,7 @@ static const struct property consumer[] = {
     {"enable.auto.offset.store", "false"},
     {"auto.offset.reset", "earliest"},
     {"allow.auto.create.topics", "false"},
-    /* With one queue for each partition these limits count for each partition. */
+    /* Every partition has its own queue, so these limits apply to each partition. */
     {"queued.min.messages", "256"},
     {"queued.max.messages.kbytes", "8192"},
     {"fetch.message.max.bytes", "1048576"},
@@ -65,7 +66,7 @@ static const struct property consumer[] = {
 };
 
 static const struct property reader[] = {
-    {"group.id", "millrace-reader"}, /* asked for by the library; never joined, never committed */
+    {"group.id", "millrace-reader"}, /* librdkafka requires one; the reader never joins it */
     {"enable.auto.commit", "false"},        {"enable.auto.offset.store", "false"},
     {"auto.offset.reset", "latest"},        {"allow.auto.create.topics", "false"},
     {"queued.min.messages", "1000"},        {"queued.max.messages.kbytes", "8192"},
@@ -75,7 +76,7 @@ static const struct property reader[] = {
 static const struct property scanner[] = {
     {"enable.partition.eof", "true"},
     {"queued.max.messages.kbytes", "2048"},
-    {"fetch.wait.max.ms", "10"}, /* an end is said when a fetch has come back empty */
+    {"fetch.wait.max.ms", "10"}, /* an empty fetch reports the end of a partition */
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -155,7 +156,7 @@ static enum mr_status set_all(rd_kafka_conf_t *conf, const struct property *prop
     return MR_OK;
 }
 
-/* Before 2.10.1 a commit during a cooperative rebalance lost the assignment. */
+/* Before 2.10.1 librdkafka loses the assignment when a commit meets a cooperative rebalance. */
 static const char *assignor(void)
 {
     return rd_kafka_version() < VERSION_2_10_1 ? "range,roundrobin" : "cooperative-sticky";
@@ -183,7 +184,7 @@ static enum mr_status set_producer(rd_kafka_conf_t *conf, enum mr_kafka_role rol
     if (status == MR_OK) status = set_ns(conf, "linger.ms", options->linger_ns, err);
     if (status != MR_OK) return status;
     if (role == MR_KAFKA_PRODUCER) return set(conf, "delivery.timeout.ms", "300000", err);
-    /* Records are given up with their transaction. */
+    /* No delivery timeout: the transaction timeout bounds its records. */
     return set_ns(conf, "transaction.timeout.ms", options->transaction_timeout_ns, err);
 }
 
@@ -192,7 +193,7 @@ static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
 {
     enum mr_status status = MR_OK;
     if (is_producer(role)) return set_producer(conf, role, options, err);
-    /* A real broker answers when there is something. */
+    /* Apache Kafka answers a fetch as soon as a record arrives; the embedded broker does not. */
     uint32_t mock_wait_ms = options->mock_wait_ms ? options->mock_wait_ms : MOCK_WAIT_MS;
     status = set_ns(conf, "fetch.wait.max.ms",
                     (options->embedded ? mock_wait_ms : FETCH_WAIT_MS) * UINT64_C(1000000), err);
@@ -213,41 +214,41 @@ static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
     return status;
 }
 
-static enum mr_status check_owned(const char *name, struct mr_error *err)
+static enum mr_status check_refused(const char *name, struct mr_error *err)
 {
-    for (size_t i = 0; i < COUNT(owned); i++)
-        if (strcmp(owned[i].name, name) == 0)
+    for (size_t i = 0; i < COUNT(refused); i++)
+        if (strcmp(refused[i].name, name) == 0)
             return mr_fail(err, MR_BAD_CONFIG, "Kafka property %s cannot be set; use %s", name,
-                           owned[i].value);
+                           refused[i].value);
     return MR_OK;
 }
 
-/* One NAME=VALUE of the operator's. Properties for the other side are skipped. */
-static enum mr_status set_passed(rd_kafka_conf_t *conf, enum mr_kafka_role role, const char *text,
-                                 struct mr_error *err)
+/* Applies one NAME=VALUE of --kafka; skips it if its prefix names the other kind of client. */
+static enum mr_status apply_property(rd_kafka_conf_t *conf, enum mr_kafka_role role,
+                                     const char *text, struct mr_error *err)
 {
     static const char for_consumer[] = "consumer.", for_producer[] = "producer.";
     char name[128];
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || (size_t)(equals - text) >= sizeof name)
-        return mr_fail(err, MR_BAD_CONFIG, "--kafka wants NAME=VALUE");
+        return mr_fail(err, MR_BAD_CONFIG, "--kafka takes NAME=VALUE");
     bool consumer_only = strncmp(text, for_consumer, sizeof for_consumer - 1) == 0;
     bool producer_only = strncmp(text, for_producer, sizeof for_producer - 1) == 0;
     if (consumer_only || producer_only) text += sizeof for_consumer - 1;
     memcpy(name, text, (size_t)(equals - text));
     name[equals - text] = '\0';
-    enum mr_status status = check_owned(name, err);
+    enum mr_status status = check_refused(name, err);
     if (status != MR_OK) return status;
     if (consumer_only && is_producer(role)) return MR_OK;
     if (producer_only && !is_producer(role)) return MR_OK;
     return set(conf, name, equals + 1, err);
 }
 
-static enum mr_status set_passed_all(rd_kafka_conf_t *conf, enum mr_kafka_role role,
-                                     const struct mr_text_list *list, struct mr_error *err)
+static enum mr_status apply_properties(rd_kafka_conf_t *conf, enum mr_kafka_role role,
+                                       const struct mr_text_list *list, struct mr_error *err)
 {
     for (size_t i = 0; list && i < list->count; i++) {
-        enum mr_status status = set_passed(conf, role, list->values[i], err);
+        enum mr_status status = apply_property(conf, role, list->values[i], err);
         if (status != MR_OK) return status;
     }
     return MR_OK;
@@ -258,7 +259,7 @@ enum mr_status mr_kafka_conf_check(const struct mr_kafka_options *options, struc
     enum mr_status status = mr_kafka_conf_check_version(rd_kafka_version(), err);
     for (int role = MR_KAFKA_PRODUCER; status == MR_OK && role <= MR_KAFKA_CONSUMER; role++) {
         rd_kafka_conf_t *conf = rd_kafka_conf_new();
-        status = set_passed_all(conf, (enum mr_kafka_role)role, options->properties, err);
+        status = apply_properties(conf, (enum mr_kafka_role)role, options->properties, err);
         rd_kafka_conf_destroy(conf);
     }
     return status;
@@ -278,13 +279,14 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
     if (!options || !options->log) return;
     char line[512];
     snprintf(line, sizeof line, "kafka %s: %s", facility, text);
-    /* Said of every embedded broker, which creates topics by itself: they are there already. */
+    /* Logged for every topic of the embedded broker, which creates topics automatically. */
     if (strcmp(facility, "AUTOCREATE") == 0) level = 7;
-    enum mr_log_level ours = level <= 4 ? MR_LOG_WARN : level <= 6 ? MR_LOG_INFO : MR_LOG_DEBUG;
-    options->log(options->log_context, ours, line);
+    enum mr_log_level mapped = level <= 4 ? MR_LOG_WARN : level <= 6 ? MR_LOG_INFO : MR_LOG_DEBUG;
+    options->log(options->log_context, mapped, line);
 }
 
-/* Informational: the library goes on by itself, but for a fatal error, which the poll reports. */
+/* For the log only: librdkafka recovers by itself, except from a fatal error, which polling
+ * reports. */
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
     (void)opaque;
@@ -309,7 +311,7 @@ enum mr_status mr_kafka_conf_create(struct rd_kafka_conf_s **out, enum mr_kafka_
     if (status == MR_OK) status = set(conf, "client.id", options->client_id, err);
     if (status == MR_OK) status = set_all(conf, common, COUNT(common), err);
     if (status == MR_OK) status = set_role(conf, role, options, err);
-    if (status == MR_OK) status = set_passed_all(conf, role, options->properties, err);
+    if (status == MR_OK) status = apply_properties(conf, role, options->properties, err);
     if (status != MR_OK) goto fail;
     rd_kafka_conf_set_opaque(conf, opaque);
     rd_kafka_conf_set_log_cb(conf, on_log);

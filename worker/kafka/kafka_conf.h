@@ -1,12 +1,13 @@
-/* kafka_conf - librdkafka properties: what every client of this program needs, what its role needs,
- * and what the operator passes through (SPEC K11). Only the worker/kafka_*.c files use the
- * functions here; everybody fills struct mr_kafka_options.
+/* kafka_conf - librdkafka properties: those of every client, those of its role, and those that the
+ * operator sets with --kafka. Callers fill struct mr_kafka_options; only worker/kafka/kafka_*.c
+ * call the functions.
  *
- * Pass-through: NAME=VALUE, or consumer.NAME=VALUE and producer.NAME=VALUE for one side only. The
- * properties that this program's guarantees rest on are refused, with the option to use instead.
+ * --kafka takes NAME=VALUE, or consumer.NAME=VALUE and producer.NAME=VALUE for one kind of client.
+ * Properties that the delivery guarantees depend on are refused; the error names the option to use
+ * instead.
  *
- * Threads: any. Memory: options are borrowed for the life of the client made from them.
- * Errors:  MR_BAD_CONFIG naming the property; MR_UNREACHABLE where a broker is asked. */
+ * Threads: any. Memory: options are borrowed for the life of the client created from them.
+ * Errors:  MR_BAD_CONFIG with the property. */
 #ifndef MR_WORKER_KAFKA_KAFKA_CONF_H
 #define MR_WORKER_KAFKA_KAFKA_CONF_H
 
@@ -22,42 +23,43 @@ struct mr_kafka_options {
     const char *group_instance;            /* NULL or "": no static membership */
     const struct mr_text_list *properties; /* NAME=VALUE; may be NULL */
     uint64_t session_timeout_ns, poll_interval_max_ns, linger_ns;
-    uint64_t transaction_timeout_ns; /* 0: this worker makes none */
+    uint64_t transaction_timeout_ns; /* 0: no transactions */
     uint64_t max_record_bytes;
     bool embedded; /* the broker is librdkafka's mock: short timeouts, short fetch waits */
-    /* Of a consumer or reader of the mock, which answers an empty fetch only after the whole wait:
-     * a record waits half of it on average, and each turn costs the one who waits and the mock some
-     * 0.1 ms of CPU. 0: 10. */
+    /* Fetch wait with the embedded broker, which answers an empty fetch only after the whole wait.
+     * A record waits half of this time on average; each fetch costs client and broker about 0.1 ms
+     * of CPU time. 0: 10 ms. */
     uint32_t mock_wait_ms;
-    /* Threads: any of librdkafka's. May be NULL. */
+    /* Runs on any thread of librdkafka. May be NULL. */
     void (*log)(void *context, enum mr_log_level level, const char *text);
     void *log_context;
 };
 
 enum mr_kafka_role {
     MR_KAFKA_PRODUCER,
-    MR_KAFKA_TRANSACTOR,         /* a producer with transactions */
-    MR_KAFKA_CONSUMER,           /* in the group */
-    MR_KAFKA_READER,             /* of all partitions, without a group */
-    MR_KAFKA_SCANNER,            /* the same, to the end of what is there and no further */
-    MR_KAFKA_SCANNER_UNCOMMITTED /* and whatever became of their transactions */
+    MR_KAFKA_TRANSACTOR,         /* producer with transactions */
+    MR_KAFKA_CONSUMER,           /* member of the group */
+    MR_KAFKA_READER,             /* reads without a group */
+    MR_KAFKA_SCANNER,            /* a reader that reports the end of each partition */
+    MR_KAFKA_SCANNER_UNCOMMITTED /* a scanner that also reads uncommitted and aborted records */
 };
 
-/* MR_BAD_CONFIG for a library version that is known to break us (2.10.0: reconnect loop). */
+/* MR_BAD_CONFIG for librdkafka 2.10.0, which reconnects in a loop. */
 enum mr_status mr_kafka_conf_check_version(int version, struct mr_error *err);
-/* Every NAME=VALUE of the list is known to librdkafka, well-formed and not ours. */
+/* MR_OK if librdkafka knows every property in options->properties and none is refused. */
 enum mr_status mr_kafka_conf_check(const struct mr_kafka_options *options, struct mr_error *err);
 
-/* The caller gives the result to rd_kafka_new or destroys it. opaque comes back in callbacks and
- * must begin with a const struct mr_kafka_options *. */
+/* Creates the configuration of a client; pass it to _open or rd_kafka_new, or destroy it. opaque is
+ * passed to callbacks; it points to a struct whose first field is a const struct mr_kafka_options
+ * *. */
 enum mr_status mr_kafka_conf_create(struct rd_kafka_conf_s **out, enum mr_kafka_role role,
                                     const struct mr_kafka_options *options, void *opaque,
                                     struct mr_error *err);
-/* Makes the handle; takes conf in every case. */
+/* Creates the client; takes ownership of conf, also on failure. */
 enum mr_status mr_kafka_conf_open(struct rd_kafka_s **out, struct rd_kafka_conf_s *conf,
                                   enum mr_kafka_role role, struct mr_error *err);
 
-/* librdkafka's error code as ours: what it means for the record or the process. */
+/* The status for a librdkafka error code. */
 enum mr_status mr_kafka_status(int code);
 
 #endif

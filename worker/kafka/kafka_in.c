@@ -535,13 +535,9 @@ enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_
 {
     if (count == 0) return MR_OK;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
-    for (size_t i = 0; i < count; i++) {
-        rd_kafka_topic_partition_t *element = rd_kafka_topic_partition_list_add(
-            list, in->options.topics[commits[i].topic_index].name, commits[i].partition);
-        element->offset = commits[i].offset;
-        element->metadata = strdup(commits[i].metadata); /* the list frees it */
-        element->metadata_size = element->metadata ? strlen(commits[i].metadata) : 0;
-    }
+    for (size_t i = 0; i < count; i++)
+        mr_kafka_client_add_offset(list, in->options.topics[commits[i].topic_index].name,
+                                   &commits[i]);
     rd_kafka_resp_err_t code =
         timeout_ms > 0 ? commit_and_wait(in, list, timeout_ms) : rd_kafka_commit(in->rk, list, 1);
     rd_kafka_topic_partition_list_destroy(list);

@@ -31,13 +31,6 @@ struct mr_kafka_claim {
                            the place of a static member. -1: no group */
 };
 
-struct mr_kafka_commit {
-    size_t topic_index;
-    int32_t partition;
-    int64_t offset;
-    const char *metadata; /* NUL-terminated, copied */
-};
-
 /* This worker in its group's present generation; librdkafka's consumer group metadata. */
 struct mr_kafka_membership;
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 struct mr_kafka_mock {
-    rd_kafka_t *host; /* the handle whose thread the cluster lives beside */
+    rd_kafka_t *host; /* the client that the cluster belongs to; otherwise unused */
     rd_kafka_mock_cluster_t *cluster;
 };
 

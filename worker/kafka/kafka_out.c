@@ -10,12 +10,12 @@
 #define PRIME_TIMEOUT_MS 10000u
 
 struct mr_kafka_out {
-    const struct mr_kafka_options *kafka; /* first: the callbacks of kafka_conf.c read it */
+    const struct mr_kafka_options *kafka; /* must be first: kafka_conf's callbacks read it */
     struct mr_kafka_out_options options;
     rd_kafka_t *rk;
     rd_kafka_queue_t *reports;
     struct mr_kafka_lookup *lookup;
-    uint32_t served;
+    uint32_t served; /* reports since _create */
     bool closing;
 };
 
@@ -71,7 +71,7 @@ void mr_kafka_out_destroy(struct mr_kafka_out *out)
     mr_kafka_lookup_destroy(out->lookup);
     rd_kafka_queue_io_event_enable(out->reports, -1, NULL, 0);
     rd_kafka_purge(out->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    rd_kafka_flush(out->rk, 1000); /* handles the reports of the purged records */
+    rd_kafka_flush(out->rk, 1000); /* serves the reports of the purged records */
     rd_kafka_queue_destroy(out->reports);
     rd_kafka_destroy(out->rk);
     free(out);
@@ -99,36 +99,37 @@ enum mr_status mr_kafka_out_prime(struct mr_kafka_out *out, const char *topic, u
     return mr_fail(err, mr_kafka_status(code), "topic %s: %s", topic, rd_kafka_err2str(code));
 }
 
-/* One argument of rd_kafka_produceva; the casts drop const, which the library's types lack. */
-static rd_kafka_vu_t memory(rd_kafka_vtype_t type, struct mr_text text)
+/* One argument of rd_kafka_produceva. librdkafka declares the pointer without const. */
+static rd_kafka_vu_t memory_argument(rd_kafka_vtype_t type, struct mr_text text)
 {
-    rd_kafka_vu_t slot = {.vtype = type};
-    slot.u.mem.ptr = (void *)(uintptr_t)text.bytes;
-    slot.u.mem.size = text.length;
-    return slot;
+    rd_kafka_vu_t argument = {.vtype = type};
+    argument.u.mem.ptr = (void *)(uintptr_t)text.bytes;
+    argument.u.mem.size = text.length;
+    return argument;
 }
 
 enum mr_status mr_kafka_out_produce(struct mr_kafka_out *out, const struct mr_kafka_record *record,
                                     void *opaque, struct mr_error *err)
 {
-    rd_kafka_vu_t slots[6 + MR_KAFKA_HEADERS_MAX];
+    rd_kafka_vu_t arguments[6 + MR_KAFKA_HEADERS_MAX];
     size_t count = 0;
-    slots[count++] = (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = record->topic};
-    slots[count++] = (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY};
-    slots[count++] = (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = opaque};
-    slots[count++] = memory(RD_KAFKA_VTYPE_KEY, record->key);
-    slots[count++] = memory(RD_KAFKA_VTYPE_VALUE, record->value);
+    arguments[count++] = (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = record->topic};
+    arguments[count++] =
+        (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY};
+    arguments[count++] = (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = opaque};
+    arguments[count++] = memory_argument(RD_KAFKA_VTYPE_KEY, record->key);
+    arguments[count++] = memory_argument(RD_KAFKA_VTYPE_VALUE, record->value);
     if (record->partition >= 0)
-        slots[count++] =
+        arguments[count++] =
             (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = record->partition};
     for (size_t i = 0; i < record->header_count && i < MR_KAFKA_HEADERS_MAX; i++) {
         const struct mr_kafka_header *header = &record->headers[i];
-        slots[count].vtype = RD_KAFKA_VTYPE_HEADER;
-        slots[count].u.header.name = header->name;
-        slots[count].u.header.val = header->value;
-        slots[count++].u.header.size = (ssize_t)header->length;
+        arguments[count].vtype = RD_KAFKA_VTYPE_HEADER;
+        arguments[count].u.header.name = header->name;
+        arguments[count].u.header.val = header->value;
+        arguments[count++].u.header.size = (ssize_t)header->length;
     }
-    rd_kafka_error_t *error = rd_kafka_produceva(out->rk, slots, count);
+    rd_kafka_error_t *error = rd_kafka_produceva(out->rk, arguments, count);
     if (!error) return MR_OK;
     enum mr_status status = mr_kafka_status(rd_kafka_error_code(error));
     if (rd_kafka_fatal_error(out->rk, NULL, 0)) status = MR_BACKEND;

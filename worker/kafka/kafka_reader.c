@@ -1,21 +1,21 @@
 #include "worker/kafka/kafka_reader.h"
 
+#include "worker/base/clock.h"
 #include "worker/kafka/kafka_client.h"
 
 #include <librdkafka/rdkafka.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct mr_kafka_reader {
-    const struct mr_kafka_options *kafka; /* first: kafka_conf's callbacks look here */
+    const struct mr_kafka_options *kafka; /* must be first: kafka_conf's callbacks read it */
     rd_kafka_t *rk;
     rd_kafka_queue_t *queue;
     rd_kafka_message_t *taken;
-    bool until_end; /* the library says where a partition ends */
+    bool until_end; /* librdkafka reports the end of each partition */
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
-    rd_kafka_topic_partition_list_t
-        *unread; /* partitions with records of before; offset: their end */
+    /* Partitions with unread records that existed at _create; offset: their end at _create. */
+    rd_kafka_topic_partition_list_t *unread;
 };
 
 struct listing {
@@ -42,7 +42,8 @@ static enum mr_status list_partitions(struct mr_kafka_reader *reader,
     return mr_fail(err, MR_BAD_CONFIG, "topic %s does not exist", options->topics[0]);
 }
 
-/* The begin or the end as it is now: the library's own idea of the end would be a little later. */
+/* Starts at the present begin or end: RD_KAFKA_OFFSET_END would be resolved later, after records
+ * that arrive meanwhile. */
 static enum mr_status start_at(struct mr_kafka_reader *reader, enum mr_kafka_from from,
                                uint32_t timeout_ms, rd_kafka_topic_partition_t *element,
                                struct mr_error *err)
@@ -67,20 +68,15 @@ static rd_kafka_resp_err_t start_by_time(struct mr_kafka_reader *reader, int64_t
     return code;
 }
 
-static int64_t since_age_ms(uint64_t age_ms)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - (int64_t)age_ms;
-}
-
-/* Partitions with nothing so young are at their end already. */
+/* With until_end, partitions without a record since since_ms are left out of the list. */
 static enum mr_status start_since(struct mr_kafka_reader *reader,
                                   const struct mr_kafka_reader_options *options,
                                   rd_kafka_topic_partition_list_t *list, struct mr_error *err)
 {
     rd_kafka_resp_err_t code = start_by_time(reader, options->since_ms, options->timeout_ms, list);
-    if (code) return mr_fail(err, MR_UNREACHABLE, "offsets of a time: %s", rd_kafka_err2str(code));
+    if (code)
+        return mr_fail(err, MR_UNREACHABLE, "cannot look up offsets by time: %s",
+                       rd_kafka_err2str(code));
     for (int i = list->cnt - 1; i >= 0 && options->until_end; i--)
         if (list->elems[i].offset < 0) rd_kafka_topic_partition_list_del_by_idx(list, i);
     return MR_OK;
@@ -92,10 +88,11 @@ static enum mr_status choose_start(struct mr_kafka_reader *reader,
 {
     enum mr_kafka_from from = options->from;
     if (from == MR_KAFKA_FROM_TIME && options->kafka->embedded)
-        from = MR_KAFKA_FROM_BEGINNING; /* that broker knows no times */
+        from = MR_KAFKA_FROM_BEGINNING; /* the embedded broker has no lookup by time */
     if (from == MR_KAFKA_FROM_TIME) return start_since(reader, options, list, err);
     if (from == MR_KAFKA_FROM_AGE)
-        start_by_time(reader, since_age_ms(options->age_ms), options->timeout_ms, list);
+        start_by_time(reader, mr_clock_unix_ms() - (int64_t)options->age_ms, options->timeout_ms,
+                      list);
     for (int i = 0; i < list->cnt; i++) {
         if (list->elems[i].offset >= 0) continue;
         enum mr_status status = start_at(reader, from, options->timeout_ms, &list->elems[i], err);
@@ -104,7 +101,7 @@ static enum mr_status choose_start(struct mr_kafka_reader *reader,
     return MR_OK;
 }
 
-/* Notes where each partition ends now, if there is something to read before. */
+/* Stores the present end of each partition that has records after the start position. */
 static void note_ends(struct mr_kafka_reader *reader, const struct mr_kafka_reader_options *options,
                       const rd_kafka_topic_partition_list_t *list)
 {
@@ -151,7 +148,9 @@ static enum mr_status assign(struct mr_kafka_reader *reader,
     }
     if (status == MR_OK && list->cnt > 0) {
         rd_kafka_resp_err_t code = rd_kafka_assign(reader->rk, list);
-        if (code) status = mr_fail(err, MR_UNREACHABLE, "assign: %s", rd_kafka_err2str(code));
+        if (code)
+            status = mr_fail(err, MR_UNREACHABLE, "cannot assign partitions to the reader: %s",
+                             rd_kafka_err2str(code));
     }
     rd_kafka_topic_partition_list_destroy(list);
     return status;

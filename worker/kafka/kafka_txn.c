@@ -1,6 +1,7 @@
 #include "worker/kafka/kafka_txn.h"
 
 #include "worker/base/clock.h"
+#include "worker/kafka/kafka_client.h"
 
 #include <librdkafka/rdkafka.h>
 #include <stdlib.h>
@@ -182,13 +183,9 @@ static rd_kafka_topic_partition_list_t *partition_list(const struct mr_kafka_txn
 {
     const struct mr_kafka_commit *commits = offsets->commits;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)offsets->count);
-    for (size_t i = 0; i < offsets->count; i++) {
-        rd_kafka_topic_partition_t *element = rd_kafka_topic_partition_list_add(
-            list, txn->options.topics[commits[i].topic_index].name, commits[i].partition);
-        element->offset = commits[i].offset;
-        element->metadata = strdup(commits[i].metadata); /* the list frees it */
-        element->metadata_size = element->metadata ? strlen(commits[i].metadata) : 0;
-    }
+    for (size_t i = 0; i < offsets->count; i++)
+        mr_kafka_client_add_offset(list, txn->options.topics[commits[i].topic_index].name,
+                                   &commits[i]);
     return list;
 }
 

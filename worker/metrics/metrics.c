@@ -15,7 +15,9 @@
 #define TOPIC_BYTES_MAX ((size_t)256)
 #define COUNT_OF(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
-/* Buckets, in seconds and tokens: those vLLM uses, so that its dashboards fit. */
+/* ---- what is measured ---- */
+
+/* Histogram bounds in seconds and tokens: those of vLLM, so that dashboards made for it work. */
 static const double first_token_bounds[] = {.001, .005, .01, .02, .04, .06, .08, .1,
                                             .25,  .5,   .75, 1,   2.5, 5,   7.5, 10,
                                             20,   40,   80,  160, 640, 2560};
@@ -30,42 +32,180 @@ static const double request_bounds[] = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10, 
 static const double token_bounds[] = {1,   2,   5,   10,  20,  50,  100, 200,
                                       500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5};
 
+/* X(enum, name, labels, bounds, HELP). HELP "": the row above has the same name and the HELP. */
+#define HISTOGRAM_LIST(X)                                                                          \
+    X(FIRST_TOKEN_FROM_INTAKE, "time_to_first_token_seconds", "from=\"intake\"",                   \
+      first_token_bounds,                                                                          \
+      "Time until the first token of a request: from its intake by this worker, and from the "     \
+      "timestamp of its record.")                                                                  \
+    X(FIRST_TOKEN_FROM_RECORD, "time_to_first_token_seconds", "from=\"record\"",                   \
+      first_token_bounds, "")                                                                      \
+    X(GAP, "inter_token_latency_seconds", "", gap_bounds,                                          \
+      "Time between two consecutive tokens of an answer.")                                         \
+    X(PUBLISH_DELAY, "publish_delay_seconds", "", delay_bounds,                                    \
+      "Time from the end of an engine step until its token records are in the producer's queue.")  \
+    X(TRANSACTION, "transaction_seconds", "", transaction_bounds,                                  \
+      "Duration of a committed Kafka transaction (exactly-once delivery).")                        \
+    X(REQUEST, "e2e_request_latency_seconds", "", request_bounds,                                  \
+      "Time from the intake of a request by this worker to its result.")                           \
+    X(QUEUE, "request_queue_time_seconds", "", request_bounds,                                     \
+      "Time that a request waits in this worker before it runs.")                                  \
+    X(PREFILL, "request_prefill_time_seconds", "", request_bounds,                                 \
+      "Time from the start of a request to the end of its prompt computation.")                    \
+    X(DECODE, "request_decode_time_seconds", "", request_bounds,                                   \
+      "Time from the first token of a request to its result.")                                     \
+    X(PROMPT_TOKENS, "request_prompt_tokens", "", token_bounds, "Prompt tokens of a request.")     \
+    X(GENERATION_TOKENS, "request_generation_tokens", "", token_bounds,                            \
+      "Generated tokens of a request, over all choices.")
+
 enum histogram_name {
-    FIRST_TOKEN_FROM_INTAKE,
-    FIRST_TOKEN_FROM_RECORD,
-    GAP,
-    PUBLISH_DELAY,
-    TRANSACTION,
-    REQUEST,
-    QUEUE,
-    PREFILL,
-    DECODE,
-    PROMPT_TOKENS,
-    GENERATION_TOKENS,
-    HISTOGRAM_COUNT
+#define X(name, text, labels, bounds, help) name,
+    HISTOGRAM_LIST(X)
+#undef X
+        HISTOGRAM_COUNT
 };
 
+static const struct {
+    const char *name, *labels, *help;
+    const double *bounds;
+    uint32_t bound_count;
+} histogram_table[HISTOGRAM_COUNT] = {
+#define X(name, text, labels, bounds, help)                                                        \
+    {"millrace_" text, labels, help, bounds, COUNT_OF(bounds)},
+    HISTOGRAM_LIST(X)
+#undef X
+};
+
+enum field_type { FIELD_U32, FIELD_U64, FIELD_DOUBLE };
+
+/* clang-format off */
+/* Type and offset of a field of struct mr_engine_stats. */
+#define FIELD(field)                                                                               \
+    _Generic(((struct mr_engine_stats *)0)->field,                                                 \
+             uint32_t: FIELD_U32, uint64_t: FIELD_U64, double: FIELD_DOUBLE),                      \
+    offsetof(struct mr_engine_stats, field)
+
+static const struct engine_metric {
+    const char *name, *labels, *type;
+    enum field_type field_type;
+    size_t offset;
+    double divisor; /* from the field's unit to seconds; 0: the field is a count */
+    const char *help; /* "": the row above has the same name and the HELP */
+} engine_table[] = {
+    {"requests_running", "", "gauge", FIELD(running), 0,
+     "Sequences in the running batch."},
+    {"requests_waiting", "where=\"local\"", "gauge", FIELD(waiting), 0,
+     "Requests that wait in this worker for the engine; further ones wait in Kafka."},
+    {"requests_prefilling", "", "gauge", FIELD(prefilling), 0,
+     "Requests whose prompt is being computed in chunks."},
+    {"kv_blocks", "state=\"free\"", "gauge", FIELD(cache.free_count), 0,
+     "KV blocks: free (empty), cached (reusable, evicted when needed) or held (in use by requests)."},
+    {"kv_blocks", "state=\"cached\"", "gauge", FIELD(cache.cached_count), 0, ""},
+    {"kv_blocks", "state=\"held\"", "gauge", FIELD(cache.held_count), 0, ""},
+    {"kv_blocks_kept", "", "gauge", FIELD(cache.kept_count), 0,
+     "Cached KV blocks of sessions, which are evicted after all other cached blocks."},
+    {"kv_evictions_total", "", "counter", FIELD(cache.evictions), 0,
+     "Cached KV blocks evicted to make room for other tokens."},
+    {"kv_copies_total", "", "counter", FIELD(cache.copies), 0,
+     "KV blocks whose first tokens were copied because a prompt shared only those with a cached block."},
+    {"prefix_cache_queries_tokens_total", "tier=\"local\"", "counter", FIELD(cache.queries_tokens), 0,
+     "Prompt tokens looked up in the local prefix cache."},
+    {"prefix_cache_hits_tokens_total", "tier=\"local\"", "counter", FIELD(cache.hit_tokens), 0,
+     "Prompt tokens found in the local prefix cache."},
+    {"prompt_cache_hits_total", "", "counter", FIELD(prompt_cache_hits), 0,
+     "Prompts found whole in the complete-prompt cache, so that nothing of them was computed."},
+    {"prompt_cache_misses_total", "", "counter", FIELD(prompts.misses), 0,
+     "Prompts not found in the complete-prompt cache."},
+    {"prompt_cache_entries", "", "gauge", FIELD(prompts.count), 0,
+     "Entries in the complete-prompt cache."},
+    {"prompt_cache_evictions_total", "", "counter", FIELD(prompts.evictions), 0,
+     "Complete-prompt entries evicted to make room for others."},
+    {"prompt_cache_expirations_total", "", "counter", FIELD(prompts.expirations), 0,
+     "Complete-prompt entries removed because they were unused for --prompt-entry-ttl."},
+    {"shared_cache_asks_total", "", "counter", FIELD(shared.lookups), 0,
+     "Prompts looked up in Redis."},
+    {"shared_cache_asks_refused_total", "", "counter", FIELD(shared.lookups_refused), 0,
+     "Prompt lookups that were not sent to Redis because its queue was full or it was unreachable."},
+    {"shared_cache_hits_total", "", "counter", FIELD(shared.hits), 0,
+     "Prompts of which Redis had at least one block."},
+    {"shared_cache_asked_tokens_total", "", "counter", FIELD(shared.lookup_tokens), 0,
+     "Prompt tokens looked up in Redis."},
+    {"shared_cache_there_tokens_total", "", "counter", FIELD(shared.found_tokens), 0,
+     "Prompt tokens that a lookup reported to be in Redis."},
+    {"shared_cache_loads_total", "", "counter", FIELD(shared.loads), 0,
+     "Loads of KV blocks from Redis that were started, one per request."},
+    {"shared_cache_loaded_tokens_total", "", "counter", FIELD(shared.loaded_tokens), 0,
+     "Prompt tokens that were loaded from Redis instead of computed."},
+    {"shared_cache_loaded_entries_total", "", "counter", FIELD(shared.loaded_entries), 0,
+     "Complete prompts (KV and logits) loaded from Redis."},
+    {"shared_cache_loaded_bytes_total", "", "counter", FIELD(shared.loaded_bytes), 0,
+     "Bytes of KV blocks loaded from Redis."},
+    {"shared_cache_missing_items_total", "", "counter", FIELD(shared.missing_items), 0,
+     "Blocks that a lookup found in Redis and the load did not, for instance because Redis evicted them."},
+    {"shared_cache_unused_items_total", "", "counter", FIELD(shared.unused_items), 0,
+     "Blocks that arrived from Redis after the worker had computed them itself or ended the request."},
+    {"shared_cache_holds_given_up_total", "", "counter", FIELD(shared.waits_ended), 0,
+     "Requests that stopped waiting for a load from Redis and computed the rest of the prompt."},
+    {"shared_cache_stored_items_total", "", "counter", FIELD(shared.stored_items), 0,
+     "Blocks stored in Redis."},
+    {"shared_cache_stored_bytes_total", "", "counter", FIELD(shared.stored_bytes), 0,
+     "Bytes of KV blocks stored in Redis."},
+    {"shared_cache_stores_refused_total", "", "counter", FIELD(shared.stores_refused), 0,
+     "Stores that were not sent to Redis because its queue was full or it was unreachable."},
+    {"shared_cache_stores_lost_total", "", "counter", FIELD(shared.stores_lost), 0,
+     "Blocks that were queued for Redis and not stored."},
+    {"shared_cache_saved_seconds_total", "", "counter", FIELD(shared.saved_ms), 1e3,
+     "Predicted computing time that loads from Redis saved."},
+    {"shared_cache_import_seconds_total", "", "counter", FIELD(shared.import_ns), 1e9,
+     "Engine time spent copying blocks loaded from Redis into the KV pool."},
+    {"shared_cache_export_seconds_total", "", "counter", FIELD(shared.export_ns), 1e9,
+     "Engine time spent copying blocks to be stored in Redis out of the KV pool."},
+    {"shared_cache_buffers_free", "", "gauge", FIELD(shared.staging_free), 0,
+     "Free staging buffers between the KV pool and the connections to Redis."},
+    {"prompt_tokens_total", "", "counter", FIELD(prompt_tokens), 0,
+     "Prompt tokens computed by the model; cached tokens are not among them."},
+    {"generation_tokens_total", "", "counter", FIELD(generated_tokens), 0,
+     "Tokens generated."},
+    {"cached_tokens_total", "", "counter", FIELD(cached_tokens), 0,
+     "Prompt tokens served from a cache, local or Redis, instead of computed."},
+    {"cached_tokens_redis_total", "", "counter", FIELD(cached_tokens_redis), 0,
+     "Prompt tokens served from Redis instead of computed."},
+    {"preemptions_total", "", "counter", FIELD(preemptions), 0,
+     "Running sequences put back into the queue because the KV pool was full."},
+    {"recomputed_tokens_total", "", "counter", FIELD(recomputed_tokens), 0,
+     "Tokens computed again after a preemption."},
+    {"steps_total", "", "counter", FIELD(steps), 0,
+     "Engine steps."},
+    {"model_seconds_total", "", "counter", FIELD(model_ns), 1e9,
+     "Time spent inside the model."},
+    {"step_seconds_total", "", "counter", FIELD(step_ns_total), 1e9,
+     "Time spent in engine steps, the model included."},
+};
+/* clang-format on */
+
+/* ---- state ---- */
+
 struct lag {
-    char topic[TOPIC_BYTES_MAX]; /* "" free */
+    char topic[TOPIC_BYTES_MAX]; /* "": free entry */
     int32_t partition;
     int64_t unread, uncommitted;
 };
 
 struct mr_metrics {
-    pthread_mutex_t lock; /* all but the counters */
+    pthread_mutex_t lock; /* protects all fields but info_labels and the counters */
     char *info_labels;
     _Atomic uint64_t counters[MR_COUNTER_COUNT];
     uint64_t finished[MR_FINISH_COUNT];
     uint64_t rejected[MR_STATUS_COUNT];
     struct mr_histogram histograms[HISTOGRAM_COUNT];
     struct lag lags[MR_METRICS_PARTITIONS_MAX];
-    uint64_t transaction_ns;       /* when the one under way began; 0: none */
-    uint32_t transaction_requests; /* in it */
+    uint64_t transaction_ns;       /* begin of the open transaction; 0: none is open */
+    uint32_t transaction_requests; /* whose results are in the open transaction */
 };
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
-/* Backslash, quote and line feed are what a label value must not hold bare. */
+/* Prints name="value" with backslash, quote and line feed escaped. */
 static void put_label(FILE *out, const char *name, const char *value)
 {
     fprintf(out, "%s=\"", name);
@@ -101,20 +241,11 @@ static char *make_info_labels(const struct mr_metrics_info *info)
 
 static void init_histograms(struct mr_metrics *metrics)
 {
-    struct mr_histogram *all = metrics->histograms;
-    mr_histogram_init(&all[FIRST_TOKEN_FROM_INTAKE], first_token_bounds,
-                      COUNT_OF(first_token_bounds));
-    mr_histogram_init(&all[FIRST_TOKEN_FROM_RECORD], first_token_bounds,
-                      COUNT_OF(first_token_bounds));
-    mr_histogram_init(&all[GAP], gap_bounds, COUNT_OF(gap_bounds));
-    mr_histogram_init(&all[PUBLISH_DELAY], delay_bounds, COUNT_OF(delay_bounds));
-    mr_histogram_init(&all[TRANSACTION], transaction_bounds, COUNT_OF(transaction_bounds));
-    for (unsigned i = REQUEST; i <= DECODE; i++)
-        mr_histogram_init(&all[i], request_bounds, COUNT_OF(request_bounds));
-    for (unsigned i = PROMPT_TOKENS; i <= GENERATION_TOKENS; i++)
-        mr_histogram_init(&all[i], token_bounds, COUNT_OF(token_bounds));
-    for (unsigned i = 0; i < HISTOGRAM_COUNT; i++)
-        mr_histogram_check(&all[i]);
+    for (unsigned i = 0; i < HISTOGRAM_COUNT; i++) {
+        struct mr_histogram *histogram = &metrics->histograms[i];
+        mr_histogram_init(histogram, histogram_table[i].bounds, histogram_table[i].bound_count);
+        mr_histogram_check(histogram);
+    }
 }
 
 enum mr_status mr_metrics_create(struct mr_metrics **out, const struct mr_metrics_info *info,
@@ -142,7 +273,7 @@ void mr_metrics_destroy(struct mr_metrics *metrics)
     free(metrics);
 }
 
-/* ---- feeding ---- */
+/* ---- updates ---- */
 
 void mr_metrics_add(struct mr_metrics *metrics, enum mr_counter counter, uint64_t count)
 {
@@ -150,7 +281,8 @@ void mr_metrics_add(struct mr_metrics *metrics, enum mr_counter counter, uint64_
     atomic_fetch_add_explicit(&metrics->counters[counter], count, memory_order_relaxed);
 }
 
-/* Requests that never ran have no times; counting them as zero would flatter every percentile. */
+/* A request that generated nothing has no token times; counting them as zero would flatter every
+ * percentile. */
 static void observe_times(struct mr_histogram *all, const struct mr_result *result,
                           double since_record_ms)
 {
@@ -216,7 +348,7 @@ void mr_metrics_transaction_ended(struct mr_metrics *metrics, bool committed, ui
     pthread_mutex_unlock(&metrics->lock);
 }
 
-/* The partition's entry, else a free one (NULL when it must be there, or all are taken). */
+/* The entry of the partition; with add a new one if there is none. NULL: no entry, or none free. */
 static struct lag *find_lag(struct mr_metrics *metrics, const char *topic, int32_t partition,
                             bool add)
 {
@@ -263,142 +395,57 @@ static void put_value(FILE *out, const char *name, const char *type, const char 
     fprintf(out, "%s %.17g\n", name, value);
 }
 
-static void put_counter(FILE *out, const char *name, const char *help, uint64_t value)
+static void put_engine_metric(FILE *out, const struct engine_metric *metric,
+                              const struct mr_engine_stats *engine)
 {
-    put_head(out, name, "counter", help);
-    fprintf(out, "%s %" PRIu64 "\n", name, value);
-}
-
-static void put_blocks(FILE *out, const struct mr_engine_stats *engine)
-{
-    static const char *const name = "millrace_kv_blocks";
-    put_head(out, name, "gauge", "KV blocks by what they are");
-    fprintf(out, "%s{state=\"free\"} %u\n", name, engine->blocks_free);
-    fprintf(out, "%s{state=\"cached\"} %u\n", name, engine->blocks_cached);
-    fprintf(out, "%s{state=\"held\"} %u\n", name, engine->blocks_held);
-    double used = engine->blocks_total ? (double)engine->blocks_held / engine->blocks_total : 0;
-    put_value(out, "millrace_kv_usage_ratio", "gauge", "Held KV blocks of all, 0 to 1", used);
-}
-
-static void put_prefix_cache(FILE *out, const struct mr_engine_stats *engine)
-{
-    put_head(out, "millrace_prefix_cache_queries_tokens_total", "counter",
-             "Prompt tokens looked up in the prefix cache");
-    fprintf(out, "millrace_prefix_cache_queries_tokens_total{tier=\"local\"} %" PRIu64 "\n",
-            engine->prefix_queries_tokens);
-    put_head(out, "millrace_prefix_cache_hits_tokens_total", "counter",
-             "Prompt tokens found there");
-    fprintf(out, "millrace_prefix_cache_hits_tokens_total{tier=\"local\"} %" PRIu64 "\n",
-            engine->prefix_hit_tokens);
-    put_counter(out, "millrace_prompt_cache_hits_total", "Prompts answered without the model",
-                engine->prompt_cache_hits);
-}
-
-static void put_local_cache(FILE *out, const struct mr_engine_stats *engine)
-{
-    put_value(out, "millrace_kv_blocks_kept", "gauge", "Cached KV blocks kept for conversations",
-              (double)engine->blocks_kept);
-    put_counter(out, "millrace_kv_evictions_total", "Cached KV blocks taken for something else",
-                engine->evictions);
-    put_counter(out, "millrace_kv_copies_total", "KV blocks shared by copying their first tokens",
-                engine->copies);
-    put_value(out, "millrace_prompt_cache_entries", "gauge", "Complete prompts with their logits",
-              engine->prompts.count);
-    put_counter(out, "millrace_prompt_cache_misses_total", "Prompts not found among them",
-                engine->prompts.misses);
-    put_counter(out, "millrace_prompt_cache_evictions_total", "Entries that made room",
-                engine->prompts.evictions);
-    put_counter(out, "millrace_prompt_cache_expirations_total", "Entries unused for too long",
-                engine->prompts.expirations);
+    const char *field = (const char *)engine + metric->offset;
+    char name[80];
+    snprintf(name, sizeof name, "millrace_%s", metric->name);
+    if (metric->help[0]) put_head(out, name, metric->type, metric->help);
+    fprintf(out, metric->labels[0] ? "%s{%s} " : "%s%s ", name, metric->labels);
+    if (metric->field_type == FIELD_DOUBLE)
+        fprintf(out, "%.17g\n", *(const double *)field / metric->divisor);
+    else {
+        uint64_t count =
+            metric->field_type == FIELD_U32 ? *(const uint32_t *)field : *(const uint64_t *)field;
+        if (metric->divisor > 0)
+            fprintf(out, "%.17g\n", (double)count / metric->divisor);
+        else
+            fprintf(out, "%" PRIu64 "\n", count);
+    }
 }
 
 static void put_shared_decisions(FILE *out, const struct mr_shared_cache_stats *shared)
 {
     static const char *const name = "millrace_shared_cache_decisions_total";
-    put_head(out, name, "counter", "Prefixes the shared cache has, by what was done about them");
+    put_head(out, name, "counter",
+             "Prompts of which Redis has blocks, by the decision whether to load or to compute.");
     for (unsigned i = 0; i < MR_LOAD_VERDICT_COUNT; i++)
         fprintf(out, "%s{decision=\"%s\"} %" PRIu64 "\n", name,
                 mr_load_verdict_name((enum mr_load_verdict)i), shared->decisions[i]);
 }
 
-static void put_shared_cache(FILE *out, const struct mr_engine_stats *engine)
-{
-    const struct mr_shared_cache_stats *shared = &engine->shared;
-    const struct {
-        const char *name, *help;
-        uint64_t value;
-    } counters[] = {
-        {"asks_total", "Questions about prompts", shared->asks},
-        {"asks_refused_total", "Questions it did not take", shared->asks_refused},
-        {"hits_total", "Prompts of which something was there", shared->hits},
-        {"asked_tokens_total", "Prompt tokens asked about", shared->asked_tokens},
-        {"there_tokens_total", "Of these, said to be there", shared->there_tokens},
-        {"loads_total", "Loads begun", shared->loads},
-        {"loaded_tokens_total", "Tokens not computed thanks to loads", shared->loaded_tokens},
-        {"loaded_entries_total", "Complete prompts loaded", shared->loaded_entries},
-        {"loaded_bytes_total", "Bytes loaded", shared->loaded_bytes},
-        {"missing_items_total", "Items gone between question and load", shared->missing_items},
-        {"unused_items_total", "Items that came too late", shared->unused_items},
-        {"holds_given_up_total", "Waits for loads that were given up", shared->holds_given_up},
-        {"stored_items_total", "Items stored", shared->stored_items},
-        {"stored_bytes_total", "Bytes stored", shared->stored_bytes},
-        {"stores_refused_total", "Stores it did not take", shared->stores_refused},
-        {"stores_lost_total", "Items taken and not stored", shared->stores_lost},
-    };
-    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "millrace_shared_cache_%s", counters[i].name);
-        put_counter(out, name, counters[i].help, counters[i].value);
-    }
-    put_shared_decisions(out, shared);
-    put_value(out, "millrace_shared_cache_saved_seconds_total", "counter",
-              "Computing time that loads promised to save", shared->saved_ms / 1e3);
-    put_value(out, "millrace_shared_cache_import_seconds_total", "counter",
-              "Engine time spent copying loaded blocks in", (double)shared->import_ns / 1e9);
-    put_value(out, "millrace_shared_cache_export_seconds_total", "counter",
-              "Engine time spent copying blocks out", (double)shared->export_ns / 1e9);
-    put_value(out, "millrace_shared_cache_buffers_free", "gauge", "Staging buffers free",
-              (double)shared->staging_free);
-}
-
 static void put_engine(FILE *out, const struct mr_engine_stats *engine)
 {
-    put_value(out, "millrace_requests_running", "gauge", "Sequences in the batch", engine->running);
-    put_head(out, "millrace_requests_waiting", "gauge", "Requests that wait in this worker");
-    fprintf(out, "millrace_requests_waiting{where=\"local\"} %u\n", engine->waiting);
-    put_value(out, "millrace_requests_prefilling", "gauge", "Requests whose prompt is in chunks",
-              engine->prefilling);
-    put_blocks(out, engine);
-    put_prefix_cache(out, engine);
-    put_local_cache(out, engine);
-    put_shared_cache(out, engine);
-    put_counter(out, "millrace_prompt_tokens_total", "Prompt tokens computed",
-                engine->prompt_tokens);
-    put_counter(out, "millrace_generation_tokens_total", "Tokens generated",
-                engine->generated_tokens);
-    put_counter(out, "millrace_cached_tokens_total", "Prompt tokens taken from the cache",
-                engine->cached_tokens);
-    put_counter(out, "millrace_cached_tokens_redis_total", "Of these, from the shared cache",
-                engine->cached_tokens_redis);
-    put_counter(out, "millrace_preemptions_total", "Sequences put back for want of blocks",
-                engine->preemptions);
-    put_counter(out, "millrace_recomputed_tokens_total", "Tokens computed again after that",
-                engine->recomputed_tokens);
-    put_counter(out, "millrace_steps_total", "Engine steps", engine->steps);
-    put_value(out, "millrace_model_seconds_total", "counter", "Time inside the model",
-              (double)engine->model_ns / 1e9);
-    put_value(out, "millrace_step_seconds_total", "counter", "Time inside steps",
-              (double)engine->step_ns_total / 1e9);
+    for (size_t i = 0; i < COUNT_OF(engine_table); i++)
+        put_engine_metric(out, &engine_table[i], engine);
+    double used = engine->cache.block_count
+                      ? (double)engine->cache.held_count / engine->cache.block_count
+                      : 0;
+    put_value(out, "millrace_kv_usage_ratio", "gauge",
+              "Share of the KV blocks that running requests hold, 0 to 1.", used);
+    put_shared_decisions(out, &engine->shared);
 }
 
 static void put_finished(FILE *out, const struct mr_metrics *metrics)
 {
     static const char *const name = "millrace_requests_finished_total";
-    put_head(out, name, "counter", "Requests that ended, by finish reason");
+    put_head(out, name, "counter", "Requests that ended, by finish reason.");
     for (unsigned i = MR_FINISH_NONE + 1; i < MR_FINISH_COUNT; i++)
         fprintf(out, "%s{reason=\"%s\"} %" PRIu64 "\n", name, mr_finish_text((enum mr_finish)i),
                 metrics->finished[i]);
-    put_head(out, "millrace_request_errors_total", "counter", "Results with an error, by status");
+    put_head(out, "millrace_request_errors_total", "counter",
+             "Results with an error, by error code and internal status.");
     for (unsigned i = MR_OK + 1; i < MR_STATUS_COUNT; i++)
         if (metrics->rejected[i])
             fprintf(out, "millrace_request_errors_total{code=\"%s\",status=\"%s\"} %" PRIu64 "\n",
@@ -408,27 +455,10 @@ static void put_finished(FILE *out, const struct mr_metrics *metrics)
 
 static void put_histograms(FILE *out, const struct mr_metrics *metrics)
 {
-    static const struct {
-        const char *name, *labels, *help;
-    } pages[HISTOGRAM_COUNT] = {
-        [FIRST_TOKEN_FROM_INTAKE] = {"millrace_time_to_first_token_seconds", "from=\"intake\"",
-                                     "Time to the first token"},
-        [FIRST_TOKEN_FROM_RECORD] = {"millrace_time_to_first_token_seconds", "from=\"record\"",
-                                     NULL},
-        [GAP] = {"millrace_inter_token_latency_seconds", "", "Time between two tokens"},
-        [PUBLISH_DELAY] = {"millrace_publish_delay_seconds", "",
-                           "From the end of a step to its token records handed to the producer"},
-        [TRANSACTION] = {"millrace_transaction_seconds", "", "Transactions that came through"},
-        [REQUEST] = {"millrace_e2e_request_latency_seconds", "", "Time from intake to the result"},
-        [QUEUE] = {"millrace_request_queue_time_seconds", "", "Time waiting in this worker"},
-        [PREFILL] = {"millrace_request_prefill_time_seconds", "", "Time computing the prompt"},
-        [DECODE] = {"millrace_request_decode_time_seconds", "", "Time from the first token on"},
-        [PROMPT_TOKENS] = {"millrace_request_prompt_tokens", "", "Tokens of a prompt"},
-        [GENERATION_TOKENS] = {"millrace_request_generation_tokens", "", "Tokens of an answer"},
-    };
     for (unsigned i = 0; i < HISTOGRAM_COUNT; i++) {
-        if (pages[i].help) put_head(out, pages[i].name, "histogram", pages[i].help);
-        mr_histogram_print(&metrics->histograms[i], pages[i].name, pages[i].labels, out);
+        const char *name = histogram_table[i].name;
+        if (histogram_table[i].help[0]) put_head(out, name, "histogram", histogram_table[i].help);
+        mr_histogram_print(&metrics->histograms[i], name, histogram_table[i].labels, out);
     }
 }
 
@@ -442,23 +472,26 @@ static void put_lag(FILE *out, const char *name, const struct lag *lag, int64_t 
 
 static void put_lags(FILE *out, const struct mr_metrics *metrics)
 {
-    put_head(out, "millrace_consumer_lag", "gauge", "Records not yet read");
+    put_head(out, "millrace_consumer_lag", "gauge",
+             "Records of a request partition that this worker has not read yet.");
     for (size_t i = 0; i < MR_METRICS_PARTITIONS_MAX; i++)
         put_lag(out, "millrace_consumer_lag", &metrics->lags[i], metrics->lags[i].unread);
-    put_head(out, "millrace_commit_lag_records", "gauge", "Records read but not committed");
+    put_head(out, "millrace_commit_lag_records", "gauge",
+             "Records of a request partition that are read and whose offset is not committed yet.");
     for (size_t i = 0; i < MR_METRICS_PARTITIONS_MAX; i++)
         put_lag(out, "millrace_commit_lag_records", &metrics->lags[i],
                 metrics->lags[i].uncommitted);
 }
 
-/* A reader of committed records waits for the oldest transaction under way. */
+/* Consumers of committed records wait for the end of the oldest open transaction. */
 static void put_transaction(FILE *out, const struct mr_metrics *metrics)
 {
     double age_s =
         metrics->transaction_ns ? (double)(mr_clock_ns() - metrics->transaction_ns) / 1e9 : 0;
     put_value(out, "millrace_transaction_age_seconds", "gauge",
-              "Since the transaction under way began; 0 without one", age_s);
-    put_value(out, "millrace_transaction_requests", "gauge", "Requests it ends",
+              "Age of the open Kafka transaction; 0 when none is open.", age_s);
+    put_value(out, "millrace_transaction_requests", "gauge",
+              "Requests whose results are in the open Kafka transaction.",
               metrics->transaction_requests);
 }
 
@@ -466,23 +499,27 @@ static void put_counters(FILE *out, struct mr_metrics *metrics)
 {
     static const struct {
         const char *name, *help;
-    } counters[] = {
+    } table[MR_COUNTER_COUNT] = {
 #define X(name, text, help) {"millrace_" text "_total", help},
         MR_COUNTER_LIST(X)
 #undef X
     };
-    for (unsigned i = 0; i < MR_COUNTER_COUNT; i++)
-        put_counter(out, counters[i].name, counters[i].help,
-                    atomic_load_explicit(&metrics->counters[i], memory_order_relaxed));
+    for (unsigned i = 0; i < MR_COUNTER_COUNT; i++) {
+        put_head(out, table[i].name, "counter", table[i].help);
+        fprintf(out, "%s %" PRIu64 "\n", table[i].name,
+                atomic_load_explicit(&metrics->counters[i], memory_order_relaxed));
+    }
 }
 
 static void put_info(FILE *out, const struct mr_metrics *metrics, bool ready)
 {
-    put_head(out, "millrace_build_info", "gauge", "The version");
+    put_head(out, "millrace_build_info", "gauge", "Version of this program, in the label.");
     fprintf(out, "millrace_build_info{version=\"%s\"} 1\n", MR_VERSION);
-    put_head(out, "millrace_model_info", "gauge", "What is served, and how");
+    put_head(out, "millrace_model_info", "gauge",
+             "Model, device and limits of this worker, in the labels.");
     fprintf(out, "millrace_model_info{%s} 1\n", metrics->info_labels);
-    put_value(out, "millrace_ready", "gauge", "1 when /readyz says so", ready);
+    put_value(out, "millrace_ready", "gauge",
+              "1 when this worker takes requests, 0 while it starts or drains.", ready);
 }
 
 enum mr_status mr_metrics_render(struct mr_metrics *metrics, const struct mr_engine_stats *engine,

@@ -1,12 +1,13 @@
-/* metrics - the worker's figures as Prometheus text (exposition format 0.0.4).
+/* metrics - the worker's counters, gauges and histograms as Prometheus text (exposition format
+ * 0.0.4).
  *
- * Counters and histograms are fed as things happen; the engine's own figures come in as a snapshot
- * when somebody asks. Names are those of the peers with the prefix millrace_, rates are left to the
- * reader: counters only.
+ * Counters and histograms are updated where the events happen; the engine's statistics are read
+ * when a page is rendered. Names follow vLLM and other servers, with the prefix millrace_. There
+ * are no rates: Prometheus computes them from the counters.
  *
- * Threads: any; a short lock inside. Memory: made in _create, partitions up to
- *          MR_METRICS_PARTITIONS_MAX, later ones are not shown. Errors: only _create and _render.
- */
+ * Threads: any; a lock inside is held briefly. Memory: allocated in _create, with room for the lag
+ * of MR_METRICS_PARTITIONS_MAX partitions; further ones are not shown. Errors: only _create and
+ * _render. */
 #ifndef MR_WORKER_METRICS_METRICS_H
 #define MR_WORKER_METRICS_METRICS_H
 
@@ -15,29 +16,32 @@
 
 #define MR_METRICS_PARTITIONS_MAX ((size_t)256)
 
-/* X(name, what it counts): millrace_<name>_total */
+/* X(enum, name, HELP): the counter millrace_<name>_total. */
 #define MR_COUNTER_LIST(X)                                                                         \
-    X(RECORDS_CONSUMED, "records_consumed", "Request records taken from Kafka")                    \
-    X(RECORD_BYTES, "record_bytes", "Bytes of those records")                                      \
-    X(UNKNOWN_FIELDS, "unknown_fields", "Fields of requests that nobody knows")                    \
-    X(DEAD_LETTERS, "dead_letters", "Records sent to the dead-letter topic")                       \
-    X(CANCELS, "cancels", "Cancel records read")                                                   \
-    X(TOKEN_RECORDS, "token_records", "Token records published")                                   \
-    X(RESULT_RECORDS, "result_records", "Result records published")                                \
-    X(PRODUCE_ERRORS, "result_produce_errors", "Records the broker did not take")                  \
-    X(COMMITS, "commits", "Offset commits")                                                        \
-    X(COMMIT_ERRORS, "commit_errors", "Offset commits that failed")                                \
-    X(REBALANCES, "rebalances", "Changes of the assigned partitions")                              \
-    X(REDELIVERIES, "redeliveries", "Requests that were started before, by any worker")            \
-    X(TRANSACTIONS, "transactions_committed", "Transactions that came through")                    \
-    X(TRANSACTIONS_ABORTED, "transactions_aborted", "Transactions that did not")                   \
+    X(RECORDS_CONSUMED, "records_consumed", "Request records read from Kafka.")                    \
+    X(RECORD_BYTES, "record_bytes", "Bytes of the request records read from Kafka.")               \
+    X(UNKNOWN_FIELDS, "unknown_fields", "Fields of requests that this version does not know.")     \
+    X(DEAD_LETTERS, "dead_letters", "Records written to the dead-letter topic.")                   \
+    X(CANCELS, "cancels", "Cancel records read.")                                                  \
+    X(TOKEN_RECORDS, "token_records", "Token records published.")                                  \
+    X(RESULT_RECORDS, "result_records", "Results published.")                                      \
+    X(PRODUCE_ERRORS, "result_produce_errors", "Records that the broker did not accept.")          \
+    X(COMMITS, "commits", "Offset commits sent to the broker.")                                    \
+    X(COMMIT_ERRORS, "commit_errors", "Offset commits that failed.")                               \
+    X(REBALANCES, "rebalances", "Changes of the partitions assigned to this worker.")              \
+    X(REDELIVERIES, "redeliveries", "Requests that this or another worker had started before.")    \
+    X(TRANSACTIONS, "transactions_committed", "Kafka transactions committed.")                     \
+    X(TRANSACTIONS_ABORTED, "transactions_aborted", "Kafka transactions aborted.")                 \
     X(TRANSACTORS, "transaction_producers_renewed",                                                \
-      "Producers of transactions replaced by another")                                             \
-    X(RESUMED, "resumed_requests", "Requests that went on behind tokens of an earlier attempt")    \
-    X(TOKENS_RESUMED, "resumed_tokens", "Those tokens")                                            \
-    X(TOKENS_KEPT, "kept_tokens", "Tokens written to Redis for a later attempt")                   \
-    X(TRAILS_LOST, "lost_trails", "Requests whose tokens are no longer kept: Redis, or a limit")   \
-    X(UNHEARD, "unheard_requests", "Requests begun before Redis said what it knows of them")
+      "Transactional producers replaced because the broker no longer accepted them.")              \
+    X(RESUMED, "resumed_requests", "Requests that continued the answer of an earlier attempt.")    \
+    X(TOKENS_RESUMED, "resumed_tokens",                                                            \
+      "Tokens of earlier attempts that resumed requests did not generate again.")                  \
+    X(TOKENS_KEPT, "kept_tokens", "Tokens written to Redis for a later attempt to resume from.")   \
+    X(TRAILS_LOST, "lost_trails",                                                                  \
+      "Requests that cannot be resumed any more, because Redis failed or a limit was reached.")    \
+    X(UNHEARD, "unheard_requests",                                                                 \
+      "Requests started before Redis had answered whether there is an earlier attempt.")
 
 enum mr_counter {
 #define X(name, text, help) MR_COUNTER_##name,
@@ -46,7 +50,7 @@ enum mr_counter {
         MR_COUNTER_COUNT
 };
 
-/* Facts that do not change while the process lives; texts are copied. */
+/* The labels of millrace_model_info; texts are copied. */
 struct mr_metrics_info {
     const char *worker, *model, *dtype, *device;
     uint32_t block_tokens, context_tokens, sequences_max;
@@ -60,24 +64,25 @@ enum mr_status mr_metrics_create(struct mr_metrics **out, const struct mr_metric
 void mr_metrics_destroy(struct mr_metrics *metrics);
 
 void mr_metrics_add(struct mr_metrics *metrics, enum mr_counter counter, uint64_t count);
-/* A finished request: its reason, sizes and times. since_record_ms: from the record's timestamp to
- * the first token by the wall clock, negative when unknown. */
+/* Counts a finished request and observes its times and sizes. since_record_ms: from the timestamp
+ * of the record to the first token, by the wall clock; negative: unknown. */
 void mr_metrics_observe_result(struct mr_metrics *metrics, const struct mr_result *result,
                                double since_record_ms);
-/* The time between two tokens of one choice. */
+/* gap_ns: time between two tokens of one choice. */
 void mr_metrics_observe_gap(struct mr_metrics *metrics, uint64_t gap_ns);
-/* From the end of the step that made a token record to its hand-over to the producer. */
+/* delay_ns: from the end of the engine step that generated a token until its record is in the
+ * producer's queue. */
 void mr_metrics_observe_publish_delay(struct mr_metrics *metrics, uint64_t delay_ns);
-/* A transaction that ends this many requests begins; it ends, and is on the broker or is not. */
+/* A transaction with the results of `requests` requests begins; it was committed or aborted. */
 void mr_metrics_transaction_began(struct mr_metrics *metrics, uint32_t requests, uint64_t now_ns);
 void mr_metrics_transaction_ended(struct mr_metrics *metrics, bool committed, uint64_t now_ns);
-/* Records of a partition not yet read, and read but not committed; negative: not known. */
+/* Records of a partition that are unread, and that are read but uncommitted; negative: unknown. */
 void mr_metrics_set_lag(struct mr_metrics *metrics, const char *topic, int32_t partition,
                         int64_t unread, int64_t uncommitted);
-/* The partition is no longer this worker's. */
+/* Removes a partition that is no longer assigned to this worker. */
 void mr_metrics_drop_lag(struct mr_metrics *metrics, const char *topic, int32_t partition);
 
-/* The page, malloc'ed. engine may be NULL (the model is still loading). */
+/* Renders the page into *text, which the caller frees. engine: NULL while the model loads. */
 enum mr_status mr_metrics_render(struct mr_metrics *metrics, const struct mr_engine_stats *engine,
                                  bool ready, char **text, size_t *length, struct mr_error *err);
 

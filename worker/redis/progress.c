@@ -12,7 +12,7 @@
 #define TOKEN_BYTES ((size_t)12)
 #define TOP_BYTES   ((size_t)8)
 #define BODY_MAX    (MR_PROGRESS_BYTES_MAX - HEAD_BYTES - MR_AES_NONCE_BYTES - MR_AES_TAG_BYTES)
-#define BESIDE      (MR_SHA256_BYTES + HEAD_BYTES)
+#define AAD_BYTES   (MR_SHA256_BYTES + HEAD_BYTES)
 
 /* ---- numbers ---- */
 
@@ -100,30 +100,30 @@ static size_t put_body(const struct mr_progress_entry *entry, unsigned char body
     return 8 + MR_SHA256_BYTES;
 }
 
-static void check_of(struct mr_sha256 *hash, const unsigned char beside[BESIDE],
+static void check_of(struct mr_sha256 *hash, const unsigned char aad[AAD_BYTES],
                      const unsigned char *body, size_t length, unsigned char out[CHECK_BYTES])
 {
     unsigned char digest[MR_SHA256_BYTES];
     mr_sha256_begin(hash);
-    mr_sha256_add(hash, beside, BESIDE);
+    mr_sha256_add(hash, aad, AAD_BYTES);
     mr_sha256_add(hash, body, length);
     mr_sha256_end(hash, digest);
     memcpy(out, digest, CHECK_BYTES);
 }
 
-/* The request's name and the entry's head: what is checked beside the body. */
-static void put_beside(const struct mr_progress_name *name, const unsigned char *head,
-                       unsigned char beside[BESIDE])
+/* The data that is authenticated with the body: the request's name and the entry's head. */
+static void put_aad(const struct mr_progress_name *name, const unsigned char *head,
+                    unsigned char aad[AAD_BYTES])
 {
-    memcpy(beside, name->digest, MR_SHA256_BYTES);
-    memcpy(beside + MR_SHA256_BYTES, head, HEAD_BYTES);
+    memcpy(aad, name->digest, MR_SHA256_BYTES);
+    memcpy(aad + MR_SHA256_BYTES, head, HEAD_BYTES);
 }
 
 size_t mr_progress_write(const struct mr_progress_tools *tools, const struct mr_progress_name *name,
                          const struct mr_progress_entry *entry,
                          const unsigned char nonce[MR_AES_NONCE_BYTES], unsigned char *out)
 {
-    unsigned char body[BODY_MAX], beside[BESIDE];
+    unsigned char body[BODY_MAX], aad[AAD_BYTES];
     bool sealed = tools->keys->count > 0;
     MR_ASSERT(!entry->sample || entry->sample->top_count <= MR_LOGPROBS_MAX);
     size_t length = put_body(entry, body);
@@ -132,15 +132,15 @@ size_t mr_progress_write(const struct mr_progress_tools *tools, const struct mr_
     out[2] = sealed ? tools->keys->ids[0] : 0;
     out[3] = entry->kind == MR_PROGRESS_TOKENS ? (unsigned char)entry->sample->top_count : 0;
     put_u32(out + 4, entry->attempt);
-    put_beside(name, out, beside);
+    put_aad(name, out, aad);
     unsigned char *at = out + HEAD_BYTES;
     if (!sealed) {
         memcpy(at, body, length);
-        check_of(tools->hash, beside, body, length, at + length);
+        check_of(tools->hash, aad, body, length, at + length);
         return HEAD_BYTES + length + CHECK_BYTES;
     }
     struct mr_aes_message message = {
-        .nonce = nonce, .data = beside, .data_length = BESIDE, .length = length};
+        .nonce = nonce, .data = aad, .data_length = AAD_BYTES, .length = length};
     memcpy(at, nonce, MR_AES_NONCE_BYTES);
     at += MR_AES_NONCE_BYTES;
     mr_aes_gcm_seal(tools->keys->states[0], &message, body, at, at + length);
@@ -149,27 +149,27 @@ size_t mr_progress_write(const struct mr_progress_tools *tools, const struct mr_
 
 /* ---- reading one ---- */
 
-/* The body of an entry that is what it says; its length, or SIZE_MAX. */
+/* Verifies and decrypts the body of an entry; returns its length, or SIZE_MAX. */
 static size_t open_body(const struct mr_progress_tools *tools, const struct mr_progress_name *name,
                         struct mr_text entry, unsigned char body[BODY_MAX])
 {
     const unsigned char *bytes = (const unsigned char *)entry.bytes, *at = bytes + HEAD_BYTES;
-    unsigned char beside[BESIDE], check[CHECK_BYTES];
+    unsigned char aad[AAD_BYTES], check[CHECK_BYTES];
     bool sealed = tools->keys->count > 0;
     size_t around = sealed ? MR_AES_NONCE_BYTES + MR_AES_TAG_BYTES : CHECK_BYTES;
     if (entry.length < HEAD_BYTES + around || bytes[0] != MAGIC) return SIZE_MAX;
     size_t length = entry.length - HEAD_BYTES - around;
     if (length > BODY_MAX || (bytes[2] != 0) != sealed) return SIZE_MAX;
-    put_beside(name, bytes, beside);
+    put_aad(name, bytes, aad);
     if (!sealed) {
-        check_of(tools->hash, beside, at, length, check);
+        check_of(tools->hash, aad, at, length, check);
         if (memcmp(check, at + length, CHECK_BYTES) != 0) return SIZE_MAX;
         memcpy(body, at, length);
         return length;
     }
     struct mr_aes_gcm *key = mr_frame_keys_find(tools->keys, bytes[2]);
     struct mr_aes_message message = {
-        .nonce = at, .data = beside, .data_length = BESIDE, .length = length};
+        .nonce = at, .data = aad, .data_length = AAD_BYTES, .length = length};
     at += MR_AES_NONCE_BYTES;
     return key && mr_aes_gcm_open(key, &message, at, body, at + length) ? length : SIZE_MAX;
 }
@@ -190,9 +190,9 @@ static bool get_sample(const unsigned char *body, uint32_t top_count, struct mr_
     return finite;
 }
 
-/* ---- what a list says ---- */
+/* ---- history ---- */
 
-static void mark(struct mr_progress_history *history, uint32_t attempt, bool runs)
+static void set_running(struct mr_progress_history *history, uint32_t attempt, bool runs)
 {
     uint64_t *word = &history->running[attempt / 64], bit = (uint64_t)1 << (attempt % 64);
     if (runs && !(*word & bit)) history->crashes++;
@@ -204,8 +204,8 @@ static void mark(struct mr_progress_history *history, uint32_t attempt, bool run
 static void begin(struct mr_progress_history *history, uint32_t attempt, uint32_t index,
                   uint32_t shown, bool same)
 {
-    mark(history, attempt, true);
-    if (attempt < history->attempt) return; /* of a worker that was given up */
+    set_running(history, attempt, true);
+    if (attempt < history->attempt) return; /* from a worker that lost the request since */
     history->attempt = attempt;
     history->whole = same && index <= history->count;
     history->count = history->whole ? index : 0;
@@ -228,7 +228,8 @@ static void append(struct mr_progress_history *history, uint32_t attempt, uint32
                    uint32_t shown, const struct mr_sample *sample)
 {
     if (!history->whole || attempt != history->attempt) return;
-    if (index < history->count) history->count = index; /* it could not go on from all of them */
+    if (index < history->count)
+        history->count = index; /* the attempt continues after fewer tokens */
     history->whole = index == history->count && make_room(history);
     if (!history->whole) return;
     history->samples[history->count++] = *sample;
@@ -256,8 +257,8 @@ void mr_progress_read(struct mr_progress_history *history, const struct mr_progr
     else if (kind == MR_PROGRESS_TOKENS && tops <= MR_LOGPROBS_MAX &&
              length == 8 + TOKEN_BYTES + tops * TOP_BYTES && get_sample(body + 8, tops, &sample))
         append(history, attempt, get_u32(body), get_u32(body + 4), &sample);
-    else if ((kind == MR_PROGRESS_RELEASE || kind == MR_PROGRESS_AGAIN) && length == 0)
-        mark(history, attempt, kind == MR_PROGRESS_AGAIN);
+    else if ((kind == MR_PROGRESS_RELEASE || kind == MR_PROGRESS_RECLAIM) && length == 0)
+        set_running(history, attempt, kind == MR_PROGRESS_RECLAIM);
     else
         history->refused++;
 }

@@ -1,28 +1,29 @@
-/* progress - what Redis keeps of a request while it runs, so that its next attempt knows of the
- * earlier ones: a list of entries, each appended whole, each judged by itself.
+/* progress - the form of a request's trail in Redis (worker/redis/resume.h): a list of entries,
+ * each appended whole and verified by itself.
  *
  * An entry, little endian:
  *      0  magic u8   1  kind u8   2  key id u8 (0: not sealed)   3  top count u8   4  attempt u32
  *      8  not sealed: body, then the first 8 bytes of SHA-256 over the request's name, head, body
  *         sealed: nonce [12], body encrypted, tag [16]; AES-256-GCM over the same (codec/aes_gcm.h)
  * and its body:
- *     START    index u32, shown u32, identity [32]: the attempt begins behind `index` tokens of the
- *              attempt before
- *     TOKENS   index u32, shown u32, then of each token: id u32, logprob f32, probability f32, and
+ *     START    index u32, shown u32, identity [32]: the attempt starts after `index` tokens of the
+ *              attempt before it
+ *     TOKENS   index u32, shown u32, then for each token: id u32, logprob f32, probability f32, and
  *              top count times id u32, logprob f32
- *     RELEASE  nothing: it was handed back, not crashed; AGAIN  nothing: it runs on after that
- * `shown`: as many tokens are known to have reached the token topic.
+ *     RELEASE  empty: the worker released the attempt, it did not crash
+ *     RECLAIM  empty: a released attempt runs again
+ * `shown`: how many tokens are known to have reached the token topic.
  *
- * A request's name is the SHA-256 of all that makes it this request: group, tenant, topic,
- * partition, offset, timestamp, id and the record itself. Its identity is that of the model and the
- * rendered prompt: tokens of another one are not gone on from.
+ * A request's name is the SHA-256 of everything that tells it from other requests: group, tenant,
+ * topic, partition, offset, timestamp, id and the record itself. Its identity is that of the model
+ * and the rendered prompt: tokens of another identity are not continued.
  *
- * Reading takes entries in order. What is damaged, of another request or sealed otherwise is
- * skipped; tokens count only while they follow each other without a gap and belong to the newest
- * attempt, so that a worker that was given up and wakes again changes nothing.
+ * Entries are read in order. An entry that is damaged, belongs to another request or is sealed
+ * otherwise is skipped. Tokens count only as long as none is missing, and only those of the newest
+ * attempt, so a worker that still writes for an older attempt changes nothing.
  *
  * Owner: one thread at a time. Memory: a history's tokens, at most MR_PROGRESS_TOKENS_MAX. Errors:
- * none; when memory is out, fewer tokens are known. */
+ * none; when memory is out, the history has fewer tokens. */
 #ifndef MR_WORKER_REDIS_PROGRESS_H
 #define MR_WORKER_REDIS_PROGRESS_H
 
@@ -34,10 +35,10 @@
 #define MR_PROGRESS_KEY_BYTES    ((size_t)38) /* with the NUL */
 #define MR_PROGRESS_ATTEMPTS_MAX 255u
 #define MR_PROGRESS_TOKENS_MAX   32768u
-/* Of an entry of one token. */
+/* Of an entry with one token. */
 #define MR_PROGRESS_BYTES_MAX ((size_t)8 + 8 + 12 + 8 * MR_LOGPROBS_MAX + 28)
 
-/* What a request is named after; all borrowed. */
+/* What a request's name is made of; borrowed. */
 struct mr_progress_origin {
     const char *group, *tenant, *topic;
     int32_t partition;
@@ -61,7 +62,7 @@ enum mr_progress_kind {
     MR_PROGRESS_START = 1,
     MR_PROGRESS_TOKENS,
     MR_PROGRESS_RELEASE,
-    MR_PROGRESS_AGAIN
+    MR_PROGRESS_RECLAIM
 };
 
 struct mr_progress_entry {
@@ -71,36 +72,36 @@ struct mr_progress_entry {
     const struct mr_sample *sample; /* of TOKENS: the one at index */
 };
 
-/* Who writes and reads; borrowed. */
+/* Hash and keys; borrowed. */
 struct mr_progress_tools {
     struct mr_sha256 *hash;
-    struct mr_frame_keys *keys; /* count 0: entries are not sealed, and sealed ones not read */
+    struct mr_frame_keys *keys; /* count 0: entries are not sealed, and sealed ones are skipped */
 };
 
-/* Writes an entry into out [MR_PROGRESS_BYTES_MAX]; returns its length. nonce must be new; only
- * read with keys. */
+/* Encodes an entry to out [MR_PROGRESS_BYTES_MAX]; returns its length. nonce: never used before;
+ * ignored without keys. */
 size_t mr_progress_write(const struct mr_progress_tools *tools, const struct mr_progress_name *name,
                          const struct mr_progress_entry *entry,
                          const unsigned char nonce[MR_AES_NONCE_BYTES], unsigned char *out);
 
-/* What a list says. Zeroed is: nothing. */
+/* The content of a list. Zeroed: an empty list. */
 struct mr_progress_history {
-    uint32_t attempts;         /* the highest attempt that began */
-    uint32_t crashes;          /* those that began and were not handed back */
-    struct mr_sample *samples; /* [count] from the first token on; malloc'ed */
+    uint32_t attempts;         /* the highest attempt that started */
+    uint32_t crashes;          /* attempts that started and were not released */
+    struct mr_sample *samples; /* [count] from the first token; malloc'ed */
     uint32_t count, shown;     /* shown <= count */
     uint32_t refused;          /* entries that were skipped */
     /* private */
-    uint32_t room, attempt; /* attempt: whose tokens count */
+    uint32_t room, attempt; /* attempt: the newest one, whose tokens count */
     bool whole;             /* no token is missing so far */
     uint64_t running[(MR_PROGRESS_ATTEMPTS_MAX + 64) / 64];
 };
 
-/* Takes the next entry. identity: tokens of another one are left out. */
+/* Adds the next entry of the list. Tokens of another identity are left out. */
 void mr_progress_read(struct mr_progress_history *history, const struct mr_progress_tools *tools,
                       const struct mr_progress_name *name,
                       const unsigned char identity[MR_SHA256_BYTES], struct mr_text entry);
-/* Frees the tokens; all is forgotten. */
+/* Frees the tokens; the history is empty then. */
 void mr_progress_clear(struct mr_progress_history *history);
 
 #endif

@@ -12,24 +12,24 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Beyond that the connection counts as broken. */
-#define ASK_TIMEOUT_NS   ((uint64_t)500000000)
-#define WRITE_TIMEOUT_NS ((uint64_t)1000000000)
-#define SECOND_NS        ((uint64_t)1000000000)
-#define RENEWALS         4u /* of a list's time, while that lasts */
-#define BURST_MAX        ((size_t)128)
+/* A command without a reply for so long closes the connection. */
+#define LOOKUP_TIMEOUT_NS ((uint64_t)500000000)
+#define WRITE_TIMEOUT_NS  ((uint64_t)1000000000)
+#define SECOND_NS         ((uint64_t)1000000000)
+#define RENEWALS          4u /* a list's time to live is renewed so often while it passes once */
+#define BURST_MAX         ((size_t)128)
 
-/* What makes and judges entries. Two sets, so that the engine's short writes never wait for
- * somebody who reads a long list or hashes a long record. */
+/* Hash and keys for entries. There are two sets: the engine's short writes never wait for a thread
+ * that reads a long list or hashes a long record. */
 struct tools {
     pthread_mutex_t mutex;
     struct mr_sha256 *hash;
     struct mr_frame_keys keys;
 };
 
-/* A token to be sent. */
+/* A token that is not sent yet. */
 struct unsent {
-    struct mr_trail *trail; /* with a ref of its own */
+    struct mr_trail *trail; /* holds a reference */
     size_t length;
     unsigned char bytes[MR_PROGRESS_BYTES_MAX];
 };
@@ -37,7 +37,7 @@ struct unsent {
 struct mr_resume {
     struct mr_resume_options options;
     struct tools writing, reading;
-    struct unsent *burst; /* [BURST_MAX], publish's */
+    struct unsent *burst; /* [BURST_MAX], of publish's thread */
     size_t burst_count;
     atomic_size_t kept_bytes;
     char ttl_text[24];
@@ -45,26 +45,29 @@ struct mr_resume {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     /* under mutex */
-    uint32_t calls, tokens; /* on their way: all; tokens of running requests */
-    uint32_t given_up;      /* answers that nobody waits for any more, on their way */
-    bool late;              /* tokens were waited for in vain */
-    bool muted;
-    bool waiting; /* publish waits for tokens, until: */
+    uint32_t calls;     /* in flight */
+    uint32_t tokens;    /* of these, those that store tokens */
+    uint32_t abandoned; /* of these, lookups that intake no longer waits for */
+    bool late;          /* a wait for tokens timed out */
+    bool muted;         /* answers are no longer posted */
+    bool waiting;       /* publish waits for tokens, until wait_until_ns */
     uint64_t wait_until_ns;
-    const struct mr_wake *wake; /* publish's; NULL: none */
+    const struct mr_wake *wake; /* publish's doorbell; NULL: none */
 };
 
 struct mr_trail {
     struct mr_resume *resume;
-    atomic_uint refs; /* the ticket's, and one for each call on its way */
+    atomic_uint refs; /* the ticket's, and one for each call in flight */
     struct mr_progress_name name;
     unsigned char identity[MR_SHA256_BYTES];
-    atomic_bool keeps; /* tokens are wanted and nothing has failed */
-    uint32_t attempt;  /* set before the first token */
-    bool known;        /* something is in Redis; set before the start, by it too */
-    size_t found;      /* bytes of it when it was read; set before the start */
-    size_t bytes;      /* publish's: of tokens since */
-    uint64_t renew_ns; /* publish's, from the start on */
+    atomic_bool keeps; /* tokens are wanted, and no write has failed */
+    /* intake's thread sets these three before the start, the engine's thread with the start */
+    uint32_t attempt;
+    bool exists;        /* Redis may have the list */
+    size_t found_bytes; /* of the list when it was read */
+    /* publish's thread */
+    size_t bytes;      /* of tokens stored by this attempt */
+    uint64_t renew_ns; /* when to renew the time to live; set by the start */
 };
 
 /* ---- trails ---- */
@@ -95,7 +98,7 @@ static void notify(struct mr_resume *resume)
     if (resume->waiting && resume->wake) mr_wake_ring(resume->wake);
 }
 
-/* One that was begun is over. */
+/* A call has ended. */
 static void end_call(struct mr_resume *resume, bool tokens)
 {
     pthread_mutex_lock(&resume->mutex);
@@ -129,16 +132,16 @@ static struct words words_of(const struct mr_trail *trail, const char *command)
 typedef void done_function(void *context, enum mr_redis_outcome outcome,
                            const struct mr_redis_reply *reply);
 
-/* False: refused; `done` is not called. */
+/* False: refused; then `done` is not called. */
 static bool begin_call(struct mr_resume *resume, const struct words *words, uint64_t timeout_ns,
                        done_function *done, void *context)
 {
-    struct mr_tier_call call = {.words = words->words,
-                                .lengths = words->lengths,
-                                .count = words->count,
-                                .timeout_ns = timeout_ns,
-                                .done = done,
-                                .context = context};
+    struct mr_redis_call call = {.words = words->words,
+                                 .lengths = words->lengths,
+                                 .count = words->count,
+                                 .timeout_ns = timeout_ns,
+                                 .done = done,
+                                 .context = context};
     pthread_mutex_lock(&resume->mutex);
     resume->calls++;
     pthread_mutex_unlock(&resume->mutex);
@@ -147,8 +150,8 @@ static bool begin_call(struct mr_resume *resume, const struct words *words, uint
     return false;
 }
 
-static void on_noted(void *context, enum mr_redis_outcome outcome,
-                     const struct mr_redis_reply *reply)
+static void on_written(void *context, enum mr_redis_outcome outcome,
+                       const struct mr_redis_reply *reply)
 {
     struct mr_trail *trail = context;
     struct mr_resume *resume = trail->resume;
@@ -157,10 +160,10 @@ static void on_noted(void *context, enum mr_redis_outcome outcome,
     end_call(resume, false);
 }
 
-static void note(struct mr_trail *trail, const struct words *words)
+static void write_list(struct mr_trail *trail, const struct words *words)
 {
     atomic_fetch_add(&trail->refs, 1);
-    if (!begin_call(trail->resume, words, WRITE_TIMEOUT_NS, on_noted, trail)) unref(trail);
+    if (!begin_call(trail->resume, words, WRITE_TIMEOUT_NS, on_written, trail)) unref(trail);
 }
 
 static void renew(struct mr_trail *trail, uint64_t now_ns)
@@ -168,10 +171,10 @@ static void renew(struct mr_trail *trail, uint64_t now_ns)
     struct words words = words_of(trail, "EXPIRE");
     add_word(&words, trail->resume->ttl_text, strlen(trail->resume->ttl_text));
     trail->renew_ns = now_ns + trail->resume->options.ttl_ns / RENEWALS;
-    note(trail, &words);
+    write_list(trail, &words);
 }
 
-/* An entry's bytes; 0: it cannot be sealed. */
+/* Encodes an entry; returns its length; 0: it cannot be sealed. */
 static size_t write_entry(struct mr_trail *trail, const struct mr_progress_entry *entry,
                           unsigned char out[MR_PROGRESS_BYTES_MAX])
 {
@@ -185,17 +188,17 @@ static size_t write_entry(struct mr_trail *trail, const struct mr_progress_entry
     return length;
 }
 
-/* A write whose failing does not end anything. */
+/* A write whose failure does not end the trail. */
 static void append(struct mr_trail *trail, const char *command, enum mr_progress_kind kind)
 {
     unsigned char bytes[MR_PROGRESS_BYTES_MAX];
     struct mr_progress_entry entry = {.kind = kind, .attempt = trail->attempt};
     struct words words = words_of(trail, command);
     add_word(&words, bytes, write_entry(trail, &entry, bytes));
-    if (words.lengths[2] > 0) note(trail, &words);
+    if (words.lengths[2] > 0) write_list(trail, &words);
 }
 
-/* ---- asking ---- */
+/* ---- lookups ---- */
 
 static void read_list(struct mr_found_mail *found, const struct mr_redis_reply *reply)
 {
@@ -213,11 +216,12 @@ static void read_list(struct mr_found_mail *found, const struct mr_redis_reply *
     pthread_mutex_unlock(&set->mutex);
 }
 
-/* Under the mutex. */
-static void count_given_up(struct mr_resume *resume, uint32_t count)
+/* Sets how many answers are abandoned; reports the start and the end of silence. Under the mutex.
+ */
+static void set_abandoned(struct mr_resume *resume, uint32_t count)
 {
-    bool silent = count > 0, before = resume->given_up > 0;
-    resume->given_up = count;
+    bool silent = count > 0, before = resume->abandoned > 0;
+    resume->abandoned = count;
     if (silent != before && resume->options.silence)
         resume->options.silence(resume->options.context, silent);
 }
@@ -228,12 +232,12 @@ static void on_answer(void *context, enum mr_redis_outcome outcome,
     struct mr_found_mail *found = context;
     struct mr_trail *trail = found->trail;
     struct mr_resume *resume = trail->resume;
-    found->heard = outcome == MR_REDIS_DONE;
-    if (found->heard) read_list(found, reply);
+    found->answered = outcome == MR_REDIS_DONE;
+    if (found->answered) read_list(found, reply);
     pthread_mutex_lock(&resume->mutex);
     bool muted = resume->muted;
-    found->over = true;
-    if (found->given_up) count_given_up(resume, resume->given_up - 1);
+    found->posted = true;
+    if (found->abandoned) set_abandoned(resume, resume->abandoned - 1);
     if (!muted) mr_mailbox_post_control(resume->options.intake, &found->mail);
     pthread_mutex_unlock(&resume->mutex);
     if (muted) mr_found_mail_free(found);
@@ -258,57 +262,57 @@ static struct mr_trail *make_trail(struct mr_resume *resume,
     return trail;
 }
 
-struct mr_trail *mr_resume_ask(struct mr_resume *resume, const struct mr_progress_origin *origin,
-                               const struct mr_request *request, struct mr_ticket *ticket,
-                               struct mr_found_mail **found)
+struct mr_trail *mr_resume_lookup(struct mr_resume *resume, const struct mr_progress_origin *origin,
+                                  const struct mr_request *request, struct mr_ticket *ticket,
+                                  struct mr_found_mail **found)
 {
     struct mr_trail *trail = make_trail(resume, origin, request);
     if (!found) return trail;
     *found = NULL;
-    struct mr_found_mail *asked = calloc(1, sizeof *asked);
-    if (!trail || !asked) goto fail;
-    asked->mail = (struct mr_mail){.bytes = sizeof *asked, .kind = MR_MAIL_FOUND};
-    asked->ticket = ticket;
-    asked->trail = trail;
+    struct mr_found_mail *mail = calloc(1, sizeof *mail);
+    if (!trail || !mail) goto fail;
+    mail->mail = (struct mr_mail){.bytes = sizeof *mail, .kind = MR_MAIL_FOUND};
+    mail->ticket = ticket;
+    mail->trail = trail;
     struct words words = words_of(trail, "LRANGE");
     add_word(&words, "0", 1);
     add_word(&words, "-1", 2);
     atomic_fetch_add(&trail->refs, 1);
-    *found = asked; /* the answer may be on its way to intake before begin_call returns */
-    if (begin_call(resume, &words, ASK_TIMEOUT_NS, on_answer, asked)) return trail;
+    *found = mail; /* the mail may reach intake before begin_call returns */
+    if (begin_call(resume, &words, LOOKUP_TIMEOUT_NS, on_answer, mail)) return trail;
     *found = NULL;
     unref(trail);
-    free(asked);
+    free(mail);
     return trail;
 fail:
-    free(asked);
+    free(mail);
     mr_trail_drop(trail);
     return NULL;
 }
 
-void mr_trail_learn(struct mr_trail *trail, const struct mr_found_mail *found)
+void mr_trail_apply(struct mr_trail *trail, const struct mr_found_mail *found)
 {
-    trail->known = found->entries > 0;
-    trail->found = found->bytes;
+    trail->exists = found->entries > 0;
+    trail->found_bytes = found->bytes;
 }
 
-bool mr_resume_give_up(struct mr_resume *resume, struct mr_found_mail *found)
+bool mr_resume_abandon(struct mr_resume *resume, struct mr_found_mail *found)
 {
     pthread_mutex_lock(&resume->mutex);
-    bool over = found->over;
-    if (!over) {
-        found->given_up = true;
-        count_given_up(resume, resume->given_up + 1);
+    bool posted = found->posted;
+    if (!posted) {
+        found->abandoned = true;
+        set_abandoned(resume, resume->abandoned + 1);
         notify(resume);
     }
     pthread_mutex_unlock(&resume->mutex);
-    return !over;
+    return !posted;
 }
 
 bool mr_resume_is_silent(struct mr_resume *resume)
 {
     pthread_mutex_lock(&resume->mutex);
-    bool silent = resume->given_up > 0;
+    bool silent = resume->abandoned > 0;
     pthread_mutex_unlock(&resume->mutex);
     return silent;
 }
@@ -321,9 +325,9 @@ void mr_found_mail_free(struct mr_found_mail *found)
 
 /* ---- writing ---- */
 
-/* Ends the trail when the list does not have what was written. */
-static void judge(struct mr_trail *trail, enum mr_redis_outcome outcome,
-                  const struct mr_redis_reply *reply)
+/* Ends the trail when a write has failed, or the list does not exist. */
+static void check_write(struct mr_trail *trail, enum mr_redis_outcome outcome,
+                        const struct mr_redis_reply *reply)
 {
     if (outcome == MR_REDIS_DONE && mr_redis_reply_integer(reply) > 0) return;
     if (atomic_exchange(&trail->keeps, false))
@@ -333,8 +337,8 @@ static void judge(struct mr_trail *trail, enum mr_redis_outcome outcome,
 static void on_started(void *context, enum mr_redis_outcome outcome,
                        const struct mr_redis_reply *reply)
 {
-    judge(context, outcome, reply);
-    on_noted(context, outcome, reply);
+    check_write(context, outcome, reply);
+    on_written(context, outcome, reply);
 }
 
 void mr_trail_start(struct mr_trail *trail, uint32_t attempt, uint32_t index, uint32_t shown,
@@ -348,12 +352,12 @@ void mr_trail_start(struct mr_trail *trail, uint32_t attempt, uint32_t index, ui
                                       .identity = trail->identity};
     struct words words = words_of(trail, "RPUSH");
     trail->attempt = attempt;
-    trail->known = true;
+    trail->exists = true;
     add_word(&words, bytes, write_entry(trail, &entry, bytes));
     atomic_fetch_add(&trail->refs, 1);
     if (words.lengths[2] == 0 ||
         !begin_call(trail->resume, &words, WRITE_TIMEOUT_NS, on_started, trail)) {
-        judge(trail, MR_REDIS_LOST, NULL);
+        check_write(trail, MR_REDIS_LOST, NULL);
         unref(trail);
         return;
     }
@@ -365,16 +369,16 @@ static void on_kept(void *context, enum mr_redis_outcome outcome,
 {
     struct mr_trail *trail = context;
     struct mr_resume *resume = trail->resume;
-    judge(trail, outcome, reply);
+    check_write(trail, outcome, reply);
     unref(trail);
     end_call(resume, true);
 }
 
-/* Counts the bytes as kept; false: there is no room for them. */
-static bool take_room(struct mr_trail *trail, size_t bytes)
+/* Charges the bytes to the limits; false: one is reached. */
+static bool charge(struct mr_trail *trail, size_t bytes)
 {
     struct mr_resume *resume = trail->resume;
-    if (trail->found + trail->bytes + bytes > MR_TRAIL_BYTES_MAX) return false;
+    if (trail->found_bytes + trail->bytes + bytes > MR_TRAIL_BYTES_MAX) return false;
     if (atomic_fetch_add(&resume->kept_bytes, bytes) + bytes > resume->options.bytes_max) {
         atomic_fetch_sub(&resume->kept_bytes, bytes);
         return false;
@@ -391,10 +395,10 @@ static void count_tokens(struct mr_resume *resume, size_t count)
     pthread_mutex_unlock(&resume->mutex);
 }
 
-/* Each token is one call; all go out together. */
+/* One call for each token, all in one burst. */
 static void send_burst(struct mr_resume *resume)
 {
-    struct mr_tier_call calls[BURST_MAX];
+    struct mr_redis_call calls[BURST_MAX];
     struct words words[BURST_MAX];
     size_t count = resume->burst_count;
     resume->burst_count = 0;
@@ -403,12 +407,12 @@ static void send_burst(struct mr_resume *resume)
         struct unsent *unsent = &resume->burst[i];
         words[i] = words_of(unsent->trail, "RPUSHX");
         add_word(&words[i], unsent->bytes, unsent->length);
-        calls[i] = (struct mr_tier_call){.words = words[i].words,
-                                         .lengths = words[i].lengths,
-                                         .count = words[i].count,
-                                         .timeout_ns = WRITE_TIMEOUT_NS,
-                                         .done = on_kept,
-                                         .context = unsent->trail};
+        calls[i] = (struct mr_redis_call){.words = words[i].words,
+                                          .lengths = words[i].lengths,
+                                          .count = words[i].count,
+                                          .timeout_ns = WRITE_TIMEOUT_NS,
+                                          .done = on_kept,
+                                          .context = unsent->trail};
     }
     count_tokens(resume, count);
     if (resume->options.call(resume->options.context, calls, count)) return;
@@ -428,8 +432,8 @@ void mr_trail_keep(struct mr_trail *trail, uint32_t index, uint32_t shown,
                                       .sample = sample};
     struct unsent *unsent = &resume->burst[resume->burst_count];
     unsent->length = write_entry(trail, &entry, unsent->bytes);
-    if (unsent->length == 0 || !take_room(trail, unsent->length)) {
-        judge(trail, MR_REDIS_LOST, NULL);
+    if (unsent->length == 0 || !charge(trail, unsent->length)) {
+        check_write(trail, MR_REDIS_LOST, NULL);
         return;
     }
     atomic_fetch_add(&trail->refs, 1);
@@ -446,10 +450,10 @@ void mr_resume_attach(struct mr_resume *resume, const struct mr_wake *publish)
     pthread_mutex_unlock(&resume->mutex);
 }
 
-/* Whether publish has to wait on; opens a wait when none is open. Under the mutex. */
+/* Whether publish must wait; starts a wait if none is running. Under the mutex. */
 static bool is_pending(struct mr_resume *resume, uint64_t now_ns)
 {
-    if (resume->tokens == 0 || resume->late || resume->given_up > 0) return false;
+    if (resume->tokens == 0 || resume->late || resume->abandoned > 0) return false;
     if (!resume->waiting) resume->wait_until_ns = now_ns + MR_RESUME_WAIT_NS;
     resume->late = now_ns >= resume->wait_until_ns;
     return !resume->late;
@@ -471,7 +475,7 @@ void mr_resume_wait(struct mr_resume *resume)
     while (mr_resume_poll(resume, mr_clock_ns(), &until_ns) == MR_RESUME_PENDING) {
         struct timespec until = mr_clock_timespec(until_ns);
         pthread_mutex_lock(&resume->mutex);
-        if (resume->tokens > 0 && resume->given_up == 0)
+        if (resume->tokens > 0 && resume->abandoned == 0)
             pthread_cond_timedwait(&resume->changed, &resume->mutex, &until);
         pthread_mutex_unlock(&resume->mutex);
     }
@@ -482,16 +486,16 @@ void mr_trail_release(struct mr_trail *trail)
     append(trail, "RPUSHX", MR_PROGRESS_RELEASE);
 }
 
-void mr_trail_again(struct mr_trail *trail)
+void mr_trail_reclaim(struct mr_trail *trail)
 {
-    append(trail, "RPUSHX", MR_PROGRESS_AGAIN);
+    append(trail, "RPUSHX", MR_PROGRESS_RECLAIM);
 }
 
-void mr_trail_forget(struct mr_trail *trail)
+void mr_trail_delete(struct mr_trail *trail)
 {
-    if (!trail->known) return;
+    if (!trail->exists) return;
     struct words words = words_of(trail, "DEL");
-    note(trail, &words);
+    write_list(trail, &words);
 }
 
 /* ---- life ---- */
@@ -502,11 +506,7 @@ static enum mr_status open_tools(struct tools *set, const struct mr_resume_optio
     pthread_mutex_init(&set->mutex, NULL);
     set->hash = mr_sha256_create();
     if (!set->hash) return mr_fail(err, MR_NOMEM, "no memory for a hash");
-    enum mr_status status = MR_OK;
-    for (size_t i = 0; i < options->secret_count && status == MR_OK; i++)
-        status =
-            mr_frame_keys_add(&set->keys, options->secrets[i].id, options->secrets[i].key, err);
-    return status;
+    return mr_frame_keys_add_all(&set->keys, options->secrets, options->secret_count, err);
 }
 
 static void close_tools(struct tools *set)
@@ -521,7 +521,7 @@ enum mr_status mr_resume_create(struct mr_resume **out, const struct mr_resume_o
 {
     *out = NULL;
     struct mr_resume *resume = calloc(1, sizeof *resume);
-    if (!resume) return mr_fail(err, MR_NOMEM, "no memory for what is kept in Redis");
+    if (!resume) return mr_fail(err, MR_NOMEM, "no memory for the trails of requests");
     resume->options = *options;
     resume->options.secrets = NULL;
     uint64_t ttl_s = (options->ttl_ns + SECOND_NS - 1) / SECOND_NS;
@@ -536,7 +536,7 @@ enum mr_status mr_resume_create(struct mr_resume **out, const struct mr_resume_o
     enum mr_status other = open_tools(&resume->reading, options, err);
     if (status == MR_OK) status = other;
     resume->burst = calloc(BURST_MAX, sizeof *resume->burst);
-    if (!resume->burst) status = mr_fail(err, MR_NOMEM, "no memory for what is kept in Redis");
+    if (!resume->burst) status = mr_fail(err, MR_NOMEM, "no memory for the trails of requests");
     if (status != MR_OK) {
         mr_resume_destroy(resume);
         return status;
@@ -545,11 +545,19 @@ enum mr_status mr_resume_create(struct mr_resume **out, const struct mr_resume_o
     return MR_OK;
 }
 
-void mr_resume_mute(struct mr_resume *resume)
+void mr_resume_stop_answers(struct mr_resume *resume)
 {
     pthread_mutex_lock(&resume->mutex);
     resume->muted = true;
     pthread_mutex_unlock(&resume->mutex);
+}
+
+uint32_t mr_resume_in_flight(struct mr_resume *resume)
+{
+    pthread_mutex_lock(&resume->mutex);
+    uint32_t calls = resume->calls;
+    pthread_mutex_unlock(&resume->mutex);
+    return calls;
 }
 
 bool mr_resume_flush(struct mr_resume *resume, uint32_t timeout_ms)
@@ -567,7 +575,7 @@ bool mr_resume_flush(struct mr_resume *resume, uint32_t timeout_ms)
 void mr_resume_destroy(struct mr_resume *resume)
 {
     if (!resume) return;
-    MR_ASSERT(resume->calls == 0 && resume->given_up == 0 && resume->burst_count == 0);
+    MR_ASSERT(resume->calls == 0 && resume->abandoned == 0 && resume->burst_count == 0);
     free(resume->burst);
     close_tools(&resume->writing);
     close_tools(&resume->reading);

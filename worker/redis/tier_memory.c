@@ -9,9 +9,9 @@
 
 #define GRID ((size_t)64)
 
-/* Before each piece, and before each gap. */
+/* Header before each piece, taken or free. */
 struct piece {
-    alignas(max_align_t) size_t bytes; /* of all of it, a multiple of GRID */
+    alignas(max_align_t) size_t bytes; /* header included; a multiple of GRID */
     bool used;
 };
 
@@ -37,7 +37,7 @@ enum mr_status mr_tier_memory_create(struct mr_tier_memory **out, size_t bytes,
 no_pieces:
     free(memory);
 no_memory:
-    return mr_fail(err, MR_NOMEM, "no memory for the tier's jobs");
+    return mr_fail(err, MR_NOMEM, "no memory for the jobs of the Redis tier");
 }
 
 void mr_tier_memory_destroy(struct mr_tier_memory *memory)
@@ -52,12 +52,12 @@ static struct piece *piece_at(const struct mr_tier_memory *memory, size_t at)
     return at < memory->bytes ? (struct piece *)(void *)(memory->pieces + at) : NULL;
 }
 
-/* A gap swallows the gaps behind it. */
-static void join(const struct mr_tier_memory *memory, struct piece *gap, size_t at)
+/* Merges a free piece with the free pieces after it. */
+static void merge(const struct mr_tier_memory *memory, struct piece *piece, size_t at)
 {
     struct piece *next;
-    while ((next = piece_at(memory, at + gap->bytes)) != NULL && !next->used)
-        gap->bytes += next->bytes;
+    while ((next = piece_at(memory, at + piece->bytes)) != NULL && !next->used)
+        piece->bytes += next->bytes;
 }
 
 void *mr_tier_memory_take(struct mr_tier_memory *memory, size_t bytes)
@@ -66,7 +66,7 @@ void *mr_tier_memory_take(struct mr_tier_memory *memory, size_t bytes)
     size_t wanted = (bytes + sizeof(struct piece) + GRID - 1) / GRID * GRID, at = 0;
     for (struct piece *piece; (piece = piece_at(memory, at)) != NULL; at += piece->bytes) {
         if (piece->used) continue;
-        join(memory, piece, at);
+        merge(memory, piece, at);
         if (piece->bytes < wanted) continue;
         if (piece->bytes > wanted)
             *piece_at(memory, at + wanted) = (struct piece){.bytes = piece->bytes - wanted};

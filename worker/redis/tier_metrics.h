@@ -1,4 +1,4 @@
-/* tier_metrics - the figures of the tier in Redis as Prometheus text, to be put behind the page of
+/* tier_metrics - the statistics of the Redis tier as Prometheus text, appended to the page of
  * worker/metrics/metrics.h, and as one line for the log.
  *
  * Threads: any. Memory: the text grows. Errors: MR_NOMEM. */
@@ -9,10 +9,10 @@
 
 #define MR_TIER_LINE_BYTES 320u
 
-/* Appends to a malloc'ed text of length bytes; *text may move. */
+/* Appends to *text, a malloc'ed text of *length bytes, which may be reallocated. */
 enum mr_status mr_tier_metrics_append(const struct mr_tier_redis_stats *stats, char **text,
                                       size_t *length, struct mr_error *err);
-/* Sums since the start; rates as measured last. */
+/* Counters since the start of the process, and the latest rates. */
 void mr_tier_metrics_line(const struct mr_tier_redis_stats *stats, char text[MR_TIER_LINE_BYTES]);
 
 #endif

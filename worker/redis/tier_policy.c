@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The value of a line "NAME:VALUE\r\n" into value, NUL-terminated; false: there is none that fits.
+/* Copies the value of the line "NAME:VALUE\r\n", NUL-terminated; false: no such line, or too long.
  */
 static bool find(const char *info, size_t length, const char *name, char *value, size_t value_bytes)
 {
@@ -40,8 +40,9 @@ bool mr_tier_policy_read(struct mr_tier_policy *policy, const char *info, size_t
 void mr_tier_policy_judge(const struct mr_tier_policy *policy, bool values_expire,
                           char text[MR_TIER_POLICY_BYTES])
 {
-    bool chosen = strncmp(policy->eviction, "volatile-", 9) == 0; /* only what expires goes */
-    bool evicts = strcmp(policy->eviction, "noeviction") != 0 && (!chosen || values_expire);
+    bool expiring =
+        strncmp(policy->eviction, "volatile-", 9) == 0; /* evicts only keys with a TTL */
+    bool evicts = strcmp(policy->eviction, "noeviction") != 0 && (!expiring || values_expire);
     text[0] = '\0';
     if (policy->maxmemory_bytes == 0)
         snprintf(text, MR_TIER_POLICY_BYTES,

@@ -1,6 +1,7 @@
-/* tier_policy - what a Redis says about its memory ("INFO memory"), and whether that suits a cache.
+/* tier_policy - reads a server's memory limit and eviction policy from "INFO memory", and judges
+ * whether they suit a cache.
  *
- * Threads: any. Memory: the caller's. Errors: none; a reply without these lines is not read. */
+ * Threads: any. Memory: the caller's. Errors: none. */
 #ifndef MR_WORKER_REDIS_TIER_POLICY_H
 #define MR_WORKER_REDIS_TIER_POLICY_H
 
@@ -15,10 +16,10 @@ struct mr_tier_policy {
     char eviction[32];        /* "noeviction", "allkeys-lru" ... */
 };
 
-/* From the reply's text. False: it does not say. */
+/* info: the text of the reply. False: it lacks one of the two. */
 bool mr_tier_policy_read(struct mr_tier_policy *policy, const char *info, size_t length);
-/* One sentence about what will go wrong, "" when nothing will. values_expire: ours have a time to
- * live, so that the policies named volatile evict them. */
+/* Writes one sentence about what will go wrong; "" when nothing will. values_expire: KV blocks have
+ * a time to live, so that the policies named volatile-* evict them. */
 void mr_tier_policy_judge(const struct mr_tier_policy *policy, bool values_expire,
                           char text[MR_TIER_POLICY_BYTES]);
 

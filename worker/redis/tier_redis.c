@@ -20,22 +20,22 @@ struct mr_tier_redis {
     struct mr_tier table;
     struct mr_tier_queue *queue;
     struct mr_redis_tls_context *tls;
-    struct mr_tier_thread *lanes[MR_TIER_THREADS_MAX], *calls;
-    uint32_t lane_count;
+    struct mr_tier_thread *threads[MR_TIER_THREADS_MAX], *calls;
+    uint32_t thread_count;
     bool closed;
     void (*notify)(void *context);
-    _Atomic(void *) notified; /* its context; NULL: nobody yet */
+    _Atomic(void *) notify_context; /* NULL: not linked yet */
     struct mr_log *log;
     bool values_expire;
-    char told_policy[MR_TIER_POLICY_BYTES]; /* the first lane's thread's */
+    char logged_warning[MR_TIER_POLICY_BYTES]; /* about the memory policy; the lookup thread's */
 };
 
 /* ---- the table ---- */
 
-static bool ask(void *context, const struct mr_tier_request *request)
+static bool lookup(void *context, const struct mr_tier_request *request)
 {
     struct mr_tier_redis *tier = context;
-    return mr_tier_queue_post(tier->queue, MR_TIER_ASK, request, mr_clock_ns());
+    return mr_tier_queue_post(tier->queue, MR_TIER_LOOKUP, request, mr_clock_ns());
 }
 
 static bool load(void *context, const struct mr_tier_request *request)
@@ -76,7 +76,9 @@ static struct mr_tier_rates rates(void *context)
 
 /* ---- files ---- */
 
-/* One line without its end; false at the end of the file. A line that is too long is an error. */
+/* Reads one line without its end; false at the end of the file. A line that is too long is an
+ * error.
+ */
 static bool read_line(FILE *file, char *line, enum mr_status *status, struct mr_error *err)
 {
     if (!fgets(line, (int)LINE_BYTES, file)) return false;
@@ -111,17 +113,8 @@ static enum mr_status read_password(const char *path, struct mr_redis_url *url,
     return status;
 }
 
-static int hex(char digit)
-{
-    static const char digits[] = "0123456789abcdefABCDEF";
-    const char *at = digit ? strchr(digits, digit) : NULL;
-    if (!at) return -1;
-    int value = (int)(at - digits);
-    return value < 16 ? value : value - 6;
-}
-
 /* "ID 64-HEX-DIGITS" */
-static bool parse_secret(const char *line, struct mr_tier_secret *secret)
+static bool parse_secret(const char *line, struct mr_frame_secret *secret)
 {
     char *rest;
     unsigned long id = strtoul(line, &rest, 10);
@@ -131,14 +124,14 @@ static bool parse_secret(const char *line, struct mr_tier_secret *secret)
     if (strlen(rest) != 2 * MR_AES_KEY_BYTES) return false;
     secret->id = (uint32_t)id;
     for (size_t i = 0; i < MR_AES_KEY_BYTES; i++) {
-        int high = hex(rest[2 * i]), low = hex(rest[2 * i + 1]);
+        int high = mr_text_hex_value(rest[2 * i]), low = mr_text_hex_value(rest[2 * i + 1]);
         if (high < 0 || low < 0) return false;
         secret->key[i] = (unsigned char)(high * 16 + low);
     }
     return true;
 }
 
-enum mr_status mr_tier_redis_secrets(const char *path, struct mr_tier_secret *secrets,
+enum mr_status mr_tier_redis_secrets(const char *path, struct mr_frame_secret *secrets,
                                      size_t *count, struct mr_error *err)
 {
     char line[LINE_BYTES];
@@ -150,17 +143,17 @@ enum mr_status mr_tier_redis_secrets(const char *path, struct mr_tier_secret *se
     while (status == MR_OK && read_line(file, line, &status, err)) {
         if (line[0] == '\0' || line[0] == '#') continue;
         if (*count == MR_FRAME_KEYS_MAX || !parse_secret(line, &secrets[*count]))
-            status =
-                mr_fail(err, MR_BAD_CONFIG,
-                        "%.120s: a line is \"ID KEY\", 1 to 255 and 64 hex digits, %zu at most",
-                        path, MR_FRAME_KEYS_MAX);
+            status = mr_fail(
+                err, MR_BAD_CONFIG,
+                "%.120s: each line is \"ID KEY\", 1 to 255 and 64 hex digits, at most %zu keys",
+                path, MR_FRAME_KEYS_MAX);
         else
             ++*count;
     }
     fclose(file);
     explicit_bzero(line, sizeof line);
     if (status == MR_OK && *count == 0)
-        status = mr_fail(err, MR_BAD_CONFIG, "%.120s holds no key", path);
+        status = mr_fail(err, MR_BAD_CONFIG, "%.120s contains no key", path);
     return status;
 }
 
@@ -169,11 +162,12 @@ enum mr_status mr_tier_redis_secrets(const char *path, struct mr_tier_secret *se
 static void notify(void *context)
 {
     struct mr_tier_redis *tier = context;
-    void *notified = atomic_load(&tier->notified);
-    if (notified) tier->notify(notified);
+    void *engine = atomic_load(&tier->notify_context);
+    if (engine) tier->notify(engine);
 }
 
-/* Says once what does not suit a cache. Who may not ask learns it from the first refused store. */
+/* Logs once what makes the memory policy unsuitable for a cache. Without permission for INFO
+ * nothing is logged; the first refused store will be. */
 static void on_memory(void *context, enum mr_redis_outcome outcome,
                       const struct mr_redis_reply *reply)
 {
@@ -185,71 +179,88 @@ static void on_memory(void *context, enum mr_redis_outcome outcome,
     const char *info = mr_redis_reply_text(reply, &length);
     if (!mr_tier_policy_read(&policy, info, length)) return;
     mr_tier_policy_judge(&policy, tier->values_expire, text);
-    if (text[0] && strcmp(text, tier->told_policy) != 0) mr_log_warn(tier->log, "%s", text);
-    memcpy(tier->told_policy, text, sizeof text);
+    if (text[0] && strcmp(text, tier->logged_warning) != 0) mr_log_warn(tier->log, "%s", text);
+    memcpy(tier->logged_warning, text, sizeof text);
 }
 
-static void on_met(void *context, struct mr_tier_thread *lane)
+static void on_ready(void *context, struct mr_tier_thread *thread)
 {
     static const char *const words[] = {"INFO", "memory"};
     static const size_t lengths[] = {4, 6};
-    struct mr_tier_call call = {.words = words,
-                                .lengths = lengths,
-                                .count = 2,
-                                .timeout_ns = SECOND_NS,
-                                .done = on_memory,
-                                .context = context};
-    mr_tier_thread_call(lane, &call, 1);
+    struct mr_redis_call call = {.words = words,
+                                 .lengths = lengths,
+                                 .count = 2,
+                                 .timeout_ns = SECOND_NS,
+                                 .done = on_memory,
+                                 .context = context};
+    mr_tier_thread_call(thread, &call, 1);
 }
 
-static enum mr_status open_lanes(struct mr_tier_redis *tier,
-                                 const struct mr_tier_redis_options *options,
-                                 struct mr_tier_thread_options *lane, struct mr_error *err)
+/* ---- threads ---- */
+
+/* Creates and starts a thread over a connection of its own; *out is set once it exists. */
+static enum mr_status open_thread(struct mr_tier_thread **out,
+                                  struct mr_tier_thread_options *options,
+                                  const struct mr_redis_conn_options *conn, const char *name,
+                                  struct mr_error *err)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, 0) < 0) seed = options->index;
+    enum mr_status status = mr_redis_port_open(&options->port, conn, seed, err);
+    if (status != MR_OK) return status;
+    status = mr_tier_thread_create(out, options, err);
+    return status == MR_OK ? mr_tier_thread_start(*out, name, err) : status;
+}
+
+static enum mr_status open_threads(struct mr_tier_redis *tier, uint32_t connections,
+                                   struct mr_tier_thread_options *thread,
+                                   const struct mr_redis_conn_options *conn, struct mr_error *err)
 {
     enum mr_status status = MR_OK;
-    tier->log = options->log;
-    tier->values_expire = options->ttl_ns > 0;
-    lane->queue = tier->queue;
-    lane->ttl_s = (options->ttl_ns + SECOND_NS - 1) / SECOND_NS;
-    lane->log = options->log;
-    lane->notify = notify;
-    lane->context = tier;
-    lane->conn.tls = tier->tls;
-    lane->conn.connect_timeout_ns = CONNECT_TIMEOUT_NS;
-    for (uint32_t i = 0; i <= options->connections && status == MR_OK; i++) {
-        if (getrandom(&lane->seed, sizeof lane->seed, 0) < 0) lane->seed = i;
-        lane->index = i;
-        lane->met = i == 0 && options->log ? on_met : NULL;
-        status = mr_tier_thread_create(&tier->lanes[i], lane, err);
-        if (status == MR_OK) tier->lane_count++;
+    for (uint32_t i = 0; i <= connections && status == MR_OK; i++) {
+        thread->index = i;
+        thread->on_ready = i == 0 && tier->log ? on_ready : NULL;
+        status = open_thread(&tier->threads[i], thread, conn,
+                             i == 0 ? "redis-lookup" : "redis-values", err);
+        if (tier->threads[i]) tier->thread_count++;
     }
-    lane->queue = NULL;
-    return status == MR_OK ? mr_tier_thread_create(&tier->calls, lane, err) : status;
+    if (status != MR_OK) return status;
+    thread->queue = NULL;
+    return open_thread(&tier->calls, thread, conn, "redis-calls", err);
 }
 
 static enum mr_status open_all(struct mr_tier_redis *tier,
                                const struct mr_tier_redis_options *options, struct mr_error *err)
 {
-    struct mr_tier_secret secrets[MR_FRAME_KEYS_MAX];
-    struct mr_tier_thread_options lane = {.secrets = secrets};
-    struct mr_tier_queue_options queue = {.lane_count = options->connections + 1,
-                                          .look_timeout_ns = options->look_timeout_ns,
+    struct mr_frame_secret secrets[MR_FRAME_KEYS_MAX];
+    struct mr_redis_conn_options conn = {.connect_timeout_ns = CONNECT_TIMEOUT_NS};
+    struct mr_tier_thread_options thread = {.ttl_s = (options->ttl_ns + SECOND_NS - 1) / SECOND_NS,
+                                            .secrets = secrets,
+                                            .log = options->log,
+                                            .notify = notify,
+                                            .context = tier};
+    struct mr_tier_queue_options queue = {.thread_count = options->connections + 1,
+                                          .lookup_timeout_ns = options->lookup_timeout_ns,
                                           .transfer_timeout_ns = options->transfer_timeout_ns,
                                           .store_bytes_max = options->store_bytes_max,
                                           .write_budget = options->write_budget,
                                           .codec = options->codec,
                                           .second_touch = options->second_touch,
                                           .present_ns = PRESENT_NS};
-    enum mr_status status = mr_redis_url_parse(&lane.conn.where, options->url, err);
-    if (status == MR_OK) status = read_password(options->password_file, &lane.conn.where, err);
+    tier->log = options->log;
+    tier->values_expire = options->ttl_ns > 0;
+    enum mr_status status = mr_redis_url_parse(&conn.where, options->url, err);
+    if (status == MR_OK) status = read_password(options->password_file, &conn.where, err);
     if (status == MR_OK)
-        status = mr_tier_redis_secrets(options->key_file, secrets, &lane.secret_count, err);
-    if (status == MR_OK && lane.conn.where.tls)
+        status = mr_tier_redis_secrets(options->key_file, secrets, &thread.secret_count, err);
+    if (status == MR_OK && conn.where.tls)
         status = mr_redis_tls_context_create(&tier->tls, &options->tls, err);
+    conn.tls = tier->tls;
     if (status == MR_OK) status = mr_tier_queue_create(&tier->queue, &queue, err);
-    if (status == MR_OK) status = open_lanes(tier, options, &lane, err);
+    thread.queue = tier->queue;
+    if (status == MR_OK) status = open_threads(tier, options->connections, &thread, &conn, err);
     explicit_bzero(secrets, sizeof secrets);
-    explicit_bzero(&lane.conn.where, sizeof lane.conn.where);
+    explicit_bzero(&conn.where, sizeof conn.where);
     return status;
 }
 
@@ -262,7 +273,7 @@ enum mr_status mr_tier_redis_create(struct mr_tier_redis **out,
     struct mr_tier_redis *tier = calloc(1, sizeof *tier);
     if (!tier) return mr_fail(err, MR_NOMEM, "no memory for the Redis tier");
     tier->table = (struct mr_tier){.context = tier,
-                                   .ask = ask,
+                                   .lookup = lookup,
                                    .load = load,
                                    .skip = skip,
                                    .store = store,
@@ -282,8 +293,8 @@ void mr_tier_redis_close(struct mr_tier_redis *tier)
 {
     if (!tier || tier->closed) return;
     tier->closed = true;
-    for (uint32_t i = 0; i < tier->lane_count; i++)
-        mr_tier_thread_stop(tier->lanes[i]);
+    for (uint32_t i = 0; i < tier->thread_count; i++)
+        mr_tier_thread_stop(tier->threads[i]);
     if (tier->queue) mr_tier_queue_expire(tier->queue, UINT64_MAX);
 }
 
@@ -293,8 +304,8 @@ void mr_tier_redis_destroy(struct mr_tier_redis *tier)
     mr_tier_redis_close(tier);
     if (tier->calls) mr_tier_thread_stop(tier->calls);
     mr_tier_thread_destroy(tier->calls);
-    for (uint32_t i = 0; i < tier->lane_count; i++)
-        mr_tier_thread_destroy(tier->lanes[i]);
+    for (uint32_t i = 0; i < tier->thread_count; i++)
+        mr_tier_thread_destroy(tier->threads[i]);
     mr_tier_queue_destroy(tier->queue);
     mr_redis_tls_context_destroy(tier->tls);
     free(tier);
@@ -305,13 +316,13 @@ const struct mr_tier *mr_tier_redis_table(const struct mr_tier_redis *tier)
     return &tier->table;
 }
 
-void mr_tier_redis_link(struct mr_tier_redis *tier, void (*notified)(void *context), void *context)
+void mr_tier_redis_link(struct mr_tier_redis *tier, void (*wake)(void *context), void *context)
 {
-    tier->notify = notified;
-    atomic_store(&tier->notified, context);
+    tier->notify = wake;
+    atomic_store(&tier->notify_context, context);
 }
 
-bool mr_tier_redis_call(struct mr_tier_redis *tier, const struct mr_tier_call *calls, size_t count)
+bool mr_tier_redis_call(struct mr_tier_redis *tier, const struct mr_redis_call *calls, size_t count)
 {
     return mr_tier_thread_call(tier->calls, calls, count);
 }
@@ -328,10 +339,7 @@ static void add(struct mr_redis_client_stats *sum, const struct mr_redis_client_
     sum->moved += one->moved;
     sum->asked += one->asked;
     sum->breaker_openings += one->breaker_openings;
-    sum->bytes.sent_bytes += one->bytes.sent_bytes;
-    sum->bytes.received_bytes += one->bytes.received_bytes;
-    sum->bytes.copied_bytes += one->bytes.copied_bytes;
-    sum->bytes.value_bytes += one->bytes.value_bytes;
+    mr_redis_conn_stats_add(&sum->bytes, &one->bytes);
     if (one->nodes > sum->nodes) sum->nodes = one->nodes;
 }
 
@@ -340,10 +348,10 @@ struct mr_tier_redis_stats mr_tier_redis_stats(struct mr_tier_redis *tier)
     struct mr_tier_redis_stats stats = {.queue = mr_tier_queue_stats(tier->queue),
                                         .rates = mr_tier_queue_rates(tier->queue)};
     char unused[MR_ERROR_DETAIL_BYTES];
-    stats.client = mr_tier_thread_stats(tier->lanes[0], stats.reason, sizeof stats.reason);
-    for (uint32_t i = 1; i < tier->lane_count; i++) {
+    stats.client = mr_tier_thread_stats(tier->threads[0], stats.reason, sizeof stats.reason);
+    for (uint32_t i = 1; i < tier->thread_count; i++) {
         struct mr_redis_client_stats one =
-            mr_tier_thread_stats(tier->lanes[i], unused, sizeof unused);
+            mr_tier_thread_stats(tier->threads[i], unused, sizeof unused);
         add(&stats.client, &one);
     }
     struct mr_redis_client_stats calls = mr_tier_thread_stats(tier->calls, unused, sizeof unused);

@@ -35,7 +35,7 @@ void mr_banner_print(const struct mr_banner *banner, FILE *out)
     print_model(banner, out);
     fprintf(out, "  Kafka    %.200s%s\n", banner->brokers,
             banner->embedded ? " (embedded test broker: in memory, 5 MiB a partition)" : "");
-    fprintf(out, "  takes    ");
+    fprintf(out, "  reads    ");
     print_topics(config, out);
     fprintf(out, " (%" PRIu32 " partitions), cancel %s\n", banner->partition_count,
             config->cancel_topic);

@@ -1,4 +1,5 @@
-/* banner - what a worker says when it is ready: what it has and where it listens, at most 15 lines.
+/* banner - the summary that a worker prints when it is ready: model, device, KV pool, Kafka topics
+ * and HTTP address, in at most 15 lines.
  *
  * Owner: main thread. Memory: none. Errors: none. */
 #ifndef MR_WORKER_SERVE_BANNER_H
@@ -13,9 +14,9 @@ struct mr_banner {
     const struct mr_config *config;
     const struct mr_model_info *model;
     const char *brokers;
-    bool embedded;
+    bool embedded; /* the broker is the embedded test broker */
     uint32_t context_tokens, partition_count;
-    uint16_t http_port; /* 0: off */
+    uint16_t http_port; /* 0: no HTTP server */
     double ready_seconds;
 };
 

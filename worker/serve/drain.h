@@ -1,17 +1,17 @@
-/* drain - the end of a worker: mr_worker_drain of worker/serve/worker.h, and taking the parts away
- * in the reverse order of making them, for a start that failed as well.
+/* drain - ends a worker gracefully, as after SIGTERM: it takes no more requests, lets the running
+ * ones finish, commits and leaves the group.
  *
- * Owner:  the main thread. Memory: frees the worker and all its parts. Errors: as said there. */
+ * Owner: the main thread. Memory: frees the worker. Errors: the exit code returned. */
 #ifndef MR_WORKER_SERVE_DRAIN_H
 #define MR_WORKER_SERVE_DRAIN_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "worker/serve/parts.h"
 
-struct mr_worker;
-
-/* Frees what there is; parts never made are NULL. Threads that run are ended at once. False when
- * records were left unreported, or leaving the group took longer than timeout_ms. */
-bool mr_worker_take_apart(struct mr_worker *worker, uint32_t timeout_ms);
+/* Requests that have not started return to Kafka; running ones may finish until timeout_ns have
+ * passed or stop_now (polled; may be NULL) returns true. Then all threads end and the worker is
+ * freed. MR_EXIT_DONE; or MR_EXIT_FAILED when the worker had failed, or when the broker did not
+ * acknowledge everything although stop_now never returned true. */
+enum mr_exit mr_worker_drain(struct mr_worker *worker, uint64_t timeout_ns,
+                             bool (*stop_now)(void *context), void *context);
 
 #endif

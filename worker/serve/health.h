@@ -1,11 +1,11 @@
-/* health - what others may ask a worker: /livez, /readyz and /metrics over HTTP; mr_worker_health
- * and mr_worker_stats of worker/serve/worker.h.
+/* health - the status pages of a worker over HTTP: /livez, /readyz and /metrics.
  *
- * Alive: loading, idle or computing; dead: a part has failed, or no step ended for a minute. Ready:
- * alive, and requests are being taken.
+ * /livez answers 200 while the worker loads, idles or computes; 503 when a part has failed, or when
+ * the engine has work and has not completed a loop for a minute. /readyz answers 200 while requests
+ * are taken.
  *
- * Threads: the pages are answered on the HTTP library's; opening is the main thread's. Memory: none
- * of its own. Errors: those of worker/http/http.h. */
+ * Threads: the HTTP library's thread answers the pages; _open belongs to the main thread.
+ * Memory: none. Errors: those of worker/http/http.h. */
 #ifndef MR_WORKER_SERVE_HEALTH_H
 #define MR_WORKER_SERVE_HEALTH_H
 
@@ -13,7 +13,8 @@
 
 struct mr_worker;
 
-/* Serves the pages at the configuration's address; nothing to do when that is "" or "off". */
-enum mr_status mr_worker_open_health(struct mr_worker *worker, struct mr_error *err);
+/* Starts the HTTP server at the address of --http; does nothing when that is "" or "off".
+ * mr_worker_destroy stops it. */
+enum mr_status mr_health_open(struct mr_worker *worker, struct mr_error *err);
 
 #endif

@@ -2,26 +2,26 @@
 
 #include "worker/base/clock.h"
 #include "worker/base/slice.h"
+#include "worker/config/topics.h"
 #include "worker/kafka/kafka_admin.h"
 #include "worker/kafka/kafka_txn.h"
 #include "worker/serve/banner.h"
-#include "worker/serve/drain.h"
 #include "worker/serve/health.h"
-#include "worker/serve/worker_state.h"
+#include "worker/serve/parts_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBE_MS               1000u
-#define EMBEDDED_WAIT_MS       30u /* the worker's cores are for the model */
-#define TOPIC_TIMEOUT_MS       10000u
-#define TRANSACTION_NS         ((uint64_t)10000000000)
-#define TRANSACTION_TIMEOUT_MS 30000u
+#define PROBE_MS         1000u
+#define EMBEDDED_WAIT_MS 30u /* long fetch waits: the broker must not take cores from the model */
+#define TOPIC_TIMEOUT_MS 10000u
+#define TRANSACTION_NS   ((uint64_t)10000000000)
+#define OPEN_TIMEOUT_MS  30000u /* of the first request to the transaction coordinator */
 
-/* ---- what the parts call ---- */
+/* ---- callbacks of the parts ---- */
 
-/* The first failure counts. Threads: any part's. */
+/* Keeps the first failure and wakes the main thread. Threads: any. */
 static void on_failed(void *context, const struct mr_error *err)
 {
     struct mr_worker *worker = context;
@@ -29,7 +29,7 @@ static void on_failed(void *context, const struct mr_error *err)
     bool first = worker->failure.status == MR_OK;
     if (first) worker->failure = *err;
     pthread_mutex_unlock(&worker->mutex);
-    if (first) mr_log_error(worker->options.log, "this worker cannot go on: %s", err->detail);
+    if (first) mr_log_error(worker->options.log, "worker failed and will exit: %s", err->detail);
     mr_wake_ring(&worker->wake);
 }
 
@@ -41,9 +41,9 @@ static void on_kafka_log(void *context, enum mr_log_level level, const char *tex
 
 /* ---- building ---- */
 
-/* The broker ends what a vanished worker left open after this time; until then nobody reads its
- * offsets or what was written after it. No longer than the group needs to miss the worker, which
- * itself goes on with another transaction. */
+/* The broker aborts an open transaction of a crashed worker after this time. Until then consumers
+ * of committed records cannot read past that transaction, and nobody can read its offsets. Not
+ * longer than the session timeout, after which another worker gets the partitions. */
 static uint64_t transaction_timeout_ns(const struct mr_config *config)
 {
     if (config->delivery != MR_DELIVERY_EXACTLY_ONCE) return 0;
@@ -72,38 +72,33 @@ static void set_kafka_options(struct mr_worker *worker)
 static enum mr_status ensure_topics(struct mr_worker *worker, struct mr_kafka_admin *admin,
                                     struct mr_error *err)
 {
-    const struct mr_config *config = worker->options.config;
-    const char *written[] = {config->tokens_topic, config->results_topic, config->cancel_topic,
-                             config->dlq_topic};
+    struct mr_topic topic;
     enum mr_status status = MR_OK;
     uint32_t count = 0;
-    for (size_t i = 0; i < config->request_topic_count && status == MR_OK; i++) {
-        status = mr_kafka_admin_ensure(admin, config->request_topics[i].name, TOPIC_TIMEOUT_MS,
-                                       &count, err);
-        worker->partition_count += count;
+    for (size_t i = 0; status == MR_OK && mr_topics_at(worker->options.config, i, &topic); i++) {
+        status = mr_kafka_admin_ensure(admin, topic.name, TOPIC_TIMEOUT_MS, &count, err);
+        if (topic.role == MR_TOPIC_REQUESTS) worker->partition_count += count;
     }
-    for (size_t i = 0; i < sizeof written / sizeof *written && status == MR_OK; i++)
-        status = mr_kafka_admin_ensure(admin, written[i], TOPIC_TIMEOUT_MS, &count, err);
     return status;
 }
 
-/* A broker that is away comes back; one that refuses us does not change its mind. */
+/* Retries while the broker is unreachable, but not when the broker refuses the connection. */
 static enum mr_status wait_for_broker(struct mr_worker *worker, struct mr_kafka_admin *admin,
                                       bool *embedded, struct mr_error *err)
 {
     const struct mr_worker_options *options = &worker->options;
     uint64_t until_ns = mr_clock_ns() + options->config->broker_timeout_ns;
-    for (bool said = false;; said = true) {
+    for (bool logged = false;; logged = true) {
         enum mr_status status = mr_kafka_admin_probe(admin, PROBE_MS, embedded, err);
         if (status == MR_OK || mr_kafka_admin_refused(admin)) return status;
         if (mr_clock_ns() >= until_ns) return status;
         if (options->give_up && options->give_up(options->context)) return status;
-        if (!said) mr_log_warn(options->log, "%s; waiting for it", err->detail);
+        if (!logged) mr_log_warn(options->log, "%s; retrying", err->detail);
     }
 }
 
-/* Who answers, and are the topics there; while the model is being loaded. */
-static enum mr_status meet_broker(struct mr_worker *worker, struct mr_error *err)
+/* Connects to the broker and creates missing topics, while the engine thread loads the model. */
+static enum mr_status connect_broker(struct mr_worker *worker, struct mr_error *err)
 {
     struct mr_kafka_admin *admin = NULL;
     enum mr_status status = mr_kafka_admin_open(&admin, &worker->kafka, err);
@@ -146,8 +141,8 @@ static struct mr_output_options output_options(const struct mr_config *config)
                                       .group = config->group};
 }
 
-/* Named after group and worker: a worker that comes back ends what it left open when it vanished,
- * and a second one of the same name stops the first. */
+/* The transactional id consists of group and worker id: a restarted worker thereby aborts the
+ * transaction that it left open, and a second worker of the same id fences the first. */
 static enum mr_status open_transactions(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
@@ -157,7 +152,7 @@ static enum mr_status open_transactions(struct mr_worker *worker, struct mr_erro
     const struct mr_kafka_txn_source source = {.kafka = &worker->kafka,
                                                .transactional_id = worker->transactional_id,
                                                .topics = config->request_topics,
-                                               .timeout_ms = TRANSACTION_TIMEOUT_MS};
+                                               .timeout_ms = OPEN_TIMEOUT_MS};
     struct mr_transactions_options options = {.producer = mr_kafka_txn_opener(&source),
                                               .output = output_options(config),
                                               .log = worker->options.log,
@@ -166,7 +161,7 @@ static enum mr_status open_transactions(struct mr_worker *worker, struct mr_erro
     return status == MR_OK ? mr_transactions_start(worker->transactions, err) : status;
 }
 
-static bool call_tier(void *context, const struct mr_tier_call *calls, size_t count)
+static bool call_tier(void *context, const struct mr_redis_call *calls, size_t count)
 {
     return mr_tier_redis_call(context, calls, count);
 }
@@ -179,7 +174,7 @@ static void silence_tier(void *context, bool silent)
 static enum mr_status open_resume(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
-    struct mr_tier_secret secrets[MR_FRAME_KEYS_MAX];
+    struct mr_frame_secret secrets[MR_FRAME_KEYS_MAX];
     struct mr_resume_options options = {.call = call_tier,
                                         .silence = silence_tier,
                                         .context = worker->tier,
@@ -216,7 +211,7 @@ static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *er
     return status == MR_OK ? mr_publish_start(worker->publish, err) : status;
 }
 
-/* The tier has answers for the engine. Threads: the tier's. */
+/* Redis has answered; the engine reads the answers. Threads: the connection threads of Redis. */
 static void on_tier_answers(void *context)
 {
     mr_engine_thread_wake(context);
@@ -251,7 +246,7 @@ static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *er
     return status;
 }
 
-static void show_banner(struct mr_worker *worker)
+static void print_banner(struct mr_worker *worker)
 {
     struct mr_banner banner = {.config = worker->options.config,
                                .model = mr_engine_thread_model(worker->engine),
@@ -264,7 +259,7 @@ static void show_banner(struct mr_worker *worker)
     if (worker->options.banner) mr_banner_print(&banner, worker->options.banner);
 }
 
-/* Redis, if there is to be one. Not reaching it is no failure. */
+/* Starts the connection threads of --redis. An unreachable Redis is no error. */
 static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
@@ -274,7 +269,7 @@ static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
         .key_file = config->redis_key_file,
         .tls = {config->redis_ca, config->redis_cert, config->redis_cert_key},
         .connections = config->redis_connections,
-        .look_timeout_ns = config->redis_timeout_ns,
+        .lookup_timeout_ns = config->redis_timeout_ns,
         .transfer_timeout_ns = config->redis_transfer_timeout_ns,
         .ttl_ns = config->redis_ttl_ns,
         .store_bytes_max = config->redis_store_bytes,
@@ -300,7 +295,7 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
                                        .failed = on_failed,
                                        .context = worker};
     enum mr_status status = mr_kafka_conf_check(&worker->kafka, err);
-    if (status == MR_OK) status = mr_worker_open_health(worker, err);
+    if (status == MR_OK) status = mr_health_open(worker, err);
     if (status == MR_OK) status = mr_intake_create(&worker->intake, &intake, err);
     if (status == MR_OK) status = open_tier(worker, err);
     if (worker->tier) worker->engine_setup.tier = mr_tier_redis_table(worker->tier);
@@ -309,19 +304,12 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
     return status;
 }
 
-static enum mr_exit exit_code_of(enum mr_status status)
-{
-    if (status == MR_OK) return MR_EXIT_DONE;
-    if (status == MR_BAD_CONFIG) return MR_EXIT_USAGE;
-    return status == MR_UNREACHABLE ? MR_EXIT_UNREACHABLE : MR_EXIT_FAILED;
-}
-
-/* All steps in order; *exit_code tells apart whose failure it is. */
+/* All steps in order. *exit_code: which kind of step failed. */
 static enum mr_status build(struct mr_worker *worker, enum mr_exit *exit_code, struct mr_error *err)
 {
     enum mr_status status = start_threads(worker, err);
-    if (status == MR_OK) status = meet_broker(worker, err);
-    *exit_code = exit_code_of(status);
+    if (status == MR_OK) status = connect_broker(worker, err);
+    *exit_code = mr_worker_exit_code(status);
     if (status != MR_OK) return status;
     status = mr_engine_thread_wait_ready(worker->engine, err);
     if (status != MR_OK) {
@@ -336,7 +324,7 @@ static enum mr_status build(struct mr_worker *worker, enum mr_exit *exit_code, s
         link_engine(worker);
         status = start_intake(worker, err);
     }
-    *exit_code = exit_code_of(status);
+    *exit_code = mr_worker_exit_code(status);
     return status;
 }
 
@@ -356,22 +344,12 @@ enum mr_status mr_worker_create(struct mr_worker **out, const struct mr_worker_o
     if (status == MR_OK) status = build(worker, exit_code, err);
     mr_slice_usual();
     if (status != MR_OK) {
-        mr_worker_take_apart(worker, 1000);
+        mr_worker_destroy(worker, 1000);
         return status;
     }
     atomic_store(&worker->built, true);
     atomic_store(&worker->ready, true);
-    show_banner(worker);
+    print_banner(worker);
     *out = worker;
     return MR_OK;
-}
-
-const struct mr_wake *mr_worker_wake(const struct mr_worker *worker)
-{
-    return &worker->wake;
-}
-
-const struct mr_model_info *mr_worker_model(const struct mr_worker *worker)
-{
-    return mr_engine_thread_model(worker->engine);
 }

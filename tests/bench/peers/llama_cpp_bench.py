@@ -1,4 +1,4 @@
-"""llama.cpp through llama-cpp-python's low-level calls: one context, sequences decoded together."""
+"""Measures llama.cpp through the low-level calls of llama-cpp-python: one context, sequences decoded together."""
 import argparse
 import ctypes
 import json
@@ -33,7 +33,7 @@ class Bench:
         self.batch = lc.llama_batch_init(2048, 0, 1)
 
     def open(self, sequences, tokens):
-        """A context for so many sequences of so many tokens each."""
+        """Creates a context for `sequences` sequences of `tokens` tokens each."""
         if self.context:
             lc.llama_free(self.context)
         params = lc.llama_context_default_params()
@@ -78,7 +78,7 @@ class Bench:
         return 128 * sequences / (time.perf_counter() - begin)
 
     def mix(self):
-        """Continuous batching as its server does it: decode rows first, prompts fill the batch."""
+        """Continuous batching as in the llama.cpp server: decode rows first, prompts fill the rest of the batch."""
         self.open(64, 640)
         waiting = [(s, p, 0) for s, p in enumerate(workload.mix_prompts())]
         running = {}

@@ -1,12 +1,12 @@
-"""Measures the peers beside millrace: the same model file, the same machine, one run, one program
-at a time. Each peer runs in a process of its own, with its own Python environment.
+"""Measures llama.cpp, vLLM and millrace with the same model on the same machine, one program at a
+time. Each peer runs in its own process with its own Python environment.
 
     run.py --gguf MODEL.gguf --millrace build/millrace --work DIR
            [--llama-python PATH] [--vllm-python PATH --folder HF_FOLDER] [--threads 2]
 
 Tests, as in `millrace bench --engine`: prefill of one prompt of 512 and 2,048 random tokens, decode
 of 1, 8, 16, 32 sequences from a 16-token prompt (128 tokens each), and the mix: 64 prompts of 32 to
-512 tokens, 64 tokens each, all waiting at once. The best of the repetitions counts for everybody.
+512 tokens, 64 output tokens each, all sent at once. The best of the repetitions counts.
 Writes DIR/peers.json and prints a table.
 
 llama.cpp: pip install llama-cpp-python==0.3.36 (the GGUF is requantized to bf16 and Q4_0 here).
@@ -28,7 +28,7 @@ def run_peer(python, script, arguments, env=None):
                             stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
     if result.returncode:
         sys.exit(f"{script} failed:\n{result.stderr[-3000:]}")
-    rows = [line for line in result.stdout.splitlines() if line.startswith("{")]  # a peer may log there too
+    rows = [line for line in result.stdout.splitlines() if line.startswith("{")]  # a peer may write log lines to stdout
     return json.loads(rows[-1])
 
 

@@ -1,4 +1,4 @@
-"""vLLM on the CPU, in process: timed around LLM.generate with token prompts."""
+"""Measures vLLM on the CPU in this process, by timing LLM.generate with token prompts."""
 import argparse
 import json
 import time
@@ -16,7 +16,7 @@ def timed(llm, prompts, count):
 
 
 def decode(llm, sequences):
-    """Time of 129 tokens less time of 1: 128 steps of all sequences."""
+    """The time of 128 decode steps: that of 129 output tokens minus that of 1."""
     prompts = [workload.tokens(16, seed) for seed in range(sequences)]
     return 128 * sequences / (timed(llm, prompts, 129) - timed(llm, prompts, 1))
 

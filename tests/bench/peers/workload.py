@@ -1,4 +1,4 @@
-"""The prompts every peer gets: random token ids, the same lengths for everybody."""
+"""The prompts of all peers: random token ids, the same lengths for every peer."""
 import random
 
 VOCABULARY = 49152
@@ -11,5 +11,5 @@ def tokens(count, seed=0):
 
 
 def mix_prompts():
-    """64 prompts of 32 to 512 tokens, 17,705 in all: the lengths of `millrace bench --engine`."""
+    """64 prompts of 32 to 512 tokens, 17,705 together, as in `millrace bench --engine`."""
     return [tokens(32 + i * 395 % 481, i) for i in range(64)]

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* One job of two choices; its first sequence stands where a test puts it. */
+/* One job of two choices; tests set how far its first sequence is computed. */
 static struct mr_tokenizer *tokenizer;
 static struct mr_token_text *texts;
 static struct mr_job *job;
@@ -30,8 +30,8 @@ static int setup(void **state)
                                  .block_count = 8};
     struct mr_request *request = mr_fake_request("a", prompt, 5);
     request->choice_count = 2;
-    struct mr_job_origin origin = {0};
-    assert_int_equal(mr_job_create(&job, &rules, request, &origin, &err), MR_OK);
+    struct mr_submission submission = {.request = request};
+    assert_int_equal(mr_job_create(&job, &rules, &submission, &err), MR_OK);
     assert_int_equal(mr_batch_builder_create(&builder, 8, 2, &err), MR_OK);
     job->sequences[0].table = &table;
     return 0;

@@ -157,12 +157,12 @@ static void cancelled_requests_end_at_the_next_step(void **state)
     rig_init(&rig);
     rig.options.sequences_max = 1;
     rig_start(&rig);
-    struct mr_text running = {"run", 3}, waiting = {"wait", 4}, nobody = {"none", 4};
+    struct mr_text running = {"run", 3}, waiting = {"wait", 4}, unknown = {"none", 4};
     rig_submit(&rig, 0, make(&rig, "run", 1, 5));
     rig_step(&rig);
     rig_submit(&rig, 1, make(&rig, "wait", 2, 5));
     rig_step(&rig);
-    assert_false(mr_engine_cancel(rig.engine, nobody));
+    assert_false(mr_engine_cancel(rig.engine, unknown));
     assert_true(mr_engine_cancel(rig.engine, running));
     assert_true(mr_engine_cancel(rig.engine, running));
     assert_true(mr_engine_cancel(rig.engine, waiting));
@@ -174,7 +174,7 @@ static void cancelled_requests_end_at_the_next_step(void **state)
     assert_int_equal(rig.seen[1].choices[0].token_count, 0);
     assert_int_equal(rig.seen[0].started, 1);
     assert_int_equal(rig.seen[1].started, 0);
-    assert_int_equal(mr_engine_stats(rig.engine).blocks_held, 0);
+    assert_int_equal(mr_engine_stats(rig.engine).cache.held_count, 0);
     assert_false(mr_engine_cancel(rig.engine, running));
     rig_end(&rig);
 }
@@ -253,7 +253,7 @@ static void a_conversations_next_turn_reuses_the_answer_too(void **state)
     rig_tokens(&rig, 9, turn + 316, 20);
     rig_submit(&rig, 1, mr_fake_request("b", turn, 336));
     rig_run(&rig);
-    /* The last token of an answer is never computed. */
+    /* The KV of an answer's last token is never computed. */
     assert_int_equal(rig.seen[1].result.cached_tokens, 315);
     rig_end(&rig);
 }
@@ -322,7 +322,7 @@ static void choices_share_one_prefill_and_differ_by_seed(void **state)
         for (uint32_t j = 0; j < i; j++)
             assert_memory_not_equal(seen->choices[i].tokens, seen->choices[j].tokens, 64);
     }
-    /* 600 of the prompt, 15 of each answer: nothing of the prompt is computed twice. */
+    /* 600 tokens of the prompt, 15 of each answer: the prompt is computed once. */
     assert_int_equal(rig.fake->row_count, 600 + 4 * 15);
     rig_end(&rig);
 }
@@ -375,7 +375,7 @@ static void a_small_pool_preempts_and_still_answers_right(void **state)
     struct mr_engine_stats stats = mr_engine_stats(rig.engine);
     assert_true(preemptions > 0);
     assert_int_equal(stats.preemptions, preemptions);
-    assert_int_equal(stats.blocks_free, stats.blocks_total);
+    assert_int_equal(stats.cache.free_count, stats.cache.block_count);
     rig_end(&rig);
 }
 
@@ -417,7 +417,7 @@ static void an_answer_larger_than_the_pool_keeps_what_it_has(void **state)
     rig_end(&rig);
 }
 
-static void higher_priority_is_let_in_first(void **state)
+static void higher_priority_is_admitted_first(void **state)
 {
     (void)state;
     struct engine_rig rig;
@@ -451,7 +451,7 @@ static void on_returned(void *context, uint64_t ticket, struct mr_request *reque
     mr_request_destroy(request);
 }
 
-static void draining_hands_back_what_has_not_started(void **state)
+static void draining_returns_requests_not_started(void **state)
 {
     (void)state;
     struct engine_rig rig;
@@ -508,7 +508,7 @@ static void a_failed_model_ends_the_step_with_its_error(void **state)
     rig_end(&rig);
 }
 
-static void nonsense_options_are_refused(void **state)
+static void invalid_options_are_refused(void **state)
 {
     (void)state;
     struct engine_rig rig;
@@ -530,8 +530,8 @@ static void nonsense_options_are_refused(void **state)
     rig_end(&rig);
 }
 
-/* Runs a request, then fills the pool with others; returns how much of the next turn is found. */
-static uint32_t next_turn_after_a_storm(const char *session)
+/* Runs a request, fills the pool with others, and returns the cached tokens of the next turn. */
+static uint32_t next_turn_after_a_flood(const char *session)
 {
     struct engine_rig rig;
     rig_init(&rig);
@@ -561,11 +561,11 @@ static uint32_t next_turn_after_a_storm(const char *session)
     return found;
 }
 
-static void a_session_outlasts_a_storm_of_others_answer_included(void **state)
+static void a_session_survives_a_flood(void **state)
 {
     (void)state;
-    assert_int_equal(next_turn_after_a_storm("talk"), 600 + 15); /* the 16th was only drawn */
-    assert_int_equal(next_turn_after_a_storm(NULL), 0);
+    assert_int_equal(next_turn_after_a_flood("talk"), 600 + 15); /* the 16th has no KV */
+    assert_int_equal(next_turn_after_a_flood(NULL), 0);
 }
 
 int main(void)
@@ -589,12 +589,12 @@ int main(void)
         cmocka_unit_test(a_small_pool_preempts_and_still_answers_right),
         cmocka_unit_test(forced_preemption_is_counted_and_changes_nothing),
         cmocka_unit_test(an_answer_larger_than_the_pool_keeps_what_it_has),
-        cmocka_unit_test(higher_priority_is_let_in_first),
-        cmocka_unit_test(draining_hands_back_what_has_not_started),
+        cmocka_unit_test(higher_priority_is_admitted_first),
+        cmocka_unit_test(draining_returns_requests_not_started),
         cmocka_unit_test(timings_follow_the_clock),
         cmocka_unit_test(a_failed_model_ends_the_step_with_its_error),
-        cmocka_unit_test(nonsense_options_are_refused),
-        cmocka_unit_test(a_session_outlasts_a_storm_of_others_answer_included),
+        cmocka_unit_test(invalid_options_are_refused),
+        cmocka_unit_test(a_session_survives_a_flood),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The engine's limits on time: longest wait, longest run, and what cannot be done in time. */
+/* Time limits: longest wait, longest run, and requests that cannot end before their deadline. */
 #include "tests/fakes/engine_rig.h"
 
 #include <setjmp.h>
@@ -31,7 +31,7 @@ static void a_topic_s_limits_on_wait_and_run_hold(void **state)
                                                .ticket = 0,
                                                .start_by_ns = now_ns + 1000000,
                                                .run_limit_ns = 55000000});
-    rig_step(&rig); /* started in time: from here on only its run counts */
+    rig_step(&rig); /* started in time: now only the run limit counts */
     rig_submit_as(&rig, (struct mr_submission){.request = make(&rig, "wait", 2, 5),
                                                .ticket = 1,
                                                .deadline_ns = now_ns + 900000000,
@@ -49,7 +49,7 @@ static void a_topic_s_limits_on_wait_and_run_hold(void **state)
     rig_end(&rig);
 }
 
-/* 40 answers teach the cost model what a step costs. */
+/* 40 answers fit the cost model. */
 static void teach(struct engine_rig *rig)
 {
     for (uint32_t i = 10; i < 50; i++) {
@@ -81,12 +81,12 @@ static enum mr_finish run_with_deadline(bool admission, uint64_t in_ns)
     return finish;
 }
 
-static void what_cannot_be_done_in_time_is_not_begun_if_so_asked(void **state)
+static void a_request_that_cannot_end_in_time_is_not_started_when_so_configured(void **state)
 {
     (void)state;
     /* 40 steps of about 11 ms and a prefill of 35 ms. */
     assert_int_equal(run_with_deadline(true, 300000000), MR_FINISH_DEADLINE);
-    assert_int_equal(run_with_deadline(false, 300000000), MR_FINISH_DEADLINE); /* begun */
+    assert_int_equal(run_with_deadline(false, 300000000), MR_FINISH_DEADLINE); /* started */
     assert_int_equal(run_with_deadline(true, 800000000), MR_FINISH_LENGTH);
 }
 
@@ -94,7 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_topic_s_limits_on_wait_and_run_hold),
-        cmocka_unit_test(what_cannot_be_done_in_time_is_not_begun_if_so_asked),
+        cmocka_unit_test(a_request_that_cannot_end_in_time_is_not_started_when_so_configured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

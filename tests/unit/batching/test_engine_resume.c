@@ -1,4 +1,4 @@
-/* A request that goes on behind the tokens of an earlier attempt (mr_submission.kept). */
+/* Requests that resume behind the tokens of an earlier attempt (mr_submission.kept). */
 #include "batching/engine.h"
 
 #include "tests/fakes/engine_rig.h"
@@ -38,7 +38,7 @@ static enum mr_status submit_behind(struct engine_rig *rig, struct mr_request *r
                                                      .kept_shown = shown});
 }
 
-/* The answer of a worker that nobody disturbs. */
+/* The answer of an uninterrupted run. */
 static void run_whole(struct engine_rig *rig)
 {
     rig_init(rig);
@@ -59,7 +59,7 @@ static void assert_same(const struct rig_seen *left, const struct rig_seen *righ
     assert_int_equal(left->result.prompt_tokens, right->result.prompt_tokens);
 }
 
-static void an_answer_goes_on_wherever_it_was_cut(void **state)
+static void an_answer_resumes_wherever_it_was_cut(void **state)
 {
     struct engine_rig whole, rest;
     (void)state;
@@ -119,7 +119,7 @@ static void the_prompts_blocks_are_reused_and_no_more_counted_than_it_has(void *
     rig_end(&rig);
 }
 
-static void kept_tokens_that_end_the_answer_are_drawn_again(void **state)
+static void kept_tokens_that_end_the_answer_are_sampled_again(void **state)
 {
     struct engine_rig whole, rest;
     (void)state;
@@ -134,7 +134,7 @@ static void kept_tokens_that_end_the_answer_are_drawn_again(void **state)
     rig_end(&whole);
 }
 
-static void ids_beyond_the_vocabulary_end_what_is_taken(void **state)
+static void ids_beyond_the_vocabulary_end_the_kept_tokens(void **state)
 {
     struct engine_rig whole, rest;
     (void)state;
@@ -170,7 +170,7 @@ static void a_request_cancelled_before_it_starts_keeps_its_text(void **state)
     rig_init(&rest);
     rig_start(&rest);
     submit_behind(&rest, make(&rest), whole.seen[1].drawn, 9, 4);
-    rest.seen[1].started = 1; /* it has deltas without a start */
+    rest.seen[1].started = 1; /* the sink asserts a start before deltas */
     assert_true(mr_engine_cancel(rest.engine, (struct mr_text){"a", 1}));
     rig_run(&rest);
     const struct rig_choice *choice = &rest.seen[1].choices[0];
@@ -200,7 +200,7 @@ static void several_choices_begin_at_the_first_token(void **state)
     rig_end(&whole);
 }
 
-static void it_is_preempted_and_let_in_again_like_any_other(void **state)
+static void it_is_preempted_and_admitted_again_like_any_other(void **state)
 {
     struct engine_rig whole, rest;
     (void)state;
@@ -219,14 +219,14 @@ static void it_is_preempted_and_let_in_again_like_any_other(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_goes_on_wherever_it_was_cut),
+        cmocka_unit_test(an_answer_resumes_wherever_it_was_cut),
         cmocka_unit_test(what_was_kept_is_computed_in_chunks_like_a_prompt),
         cmocka_unit_test(the_prompts_blocks_are_reused_and_no_more_counted_than_it_has),
-        cmocka_unit_test(kept_tokens_that_end_the_answer_are_drawn_again),
-        cmocka_unit_test(ids_beyond_the_vocabulary_end_what_is_taken),
+        cmocka_unit_test(kept_tokens_that_end_the_answer_are_sampled_again),
+        cmocka_unit_test(ids_beyond_the_vocabulary_end_the_kept_tokens),
         cmocka_unit_test(a_request_cancelled_before_it_starts_keeps_its_text),
         cmocka_unit_test(several_choices_begin_at_the_first_token),
-        cmocka_unit_test(it_is_preempted_and_let_in_again_like_any_other),
+        cmocka_unit_test(it_is_preempted_and_admitted_again_like_any_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,7 +118,7 @@ static void the_header_is_64_little_endian_bytes(void **state)
     assert_int_equal(judge(&value, 1, NULL), MR_VERDICT_GOOD);
 }
 
-static void what_is_not_expected_is_named(void **state)
+static void each_unexpected_field_has_its_verdict(void **state)
 {
     struct stored value = store(0, NULL);
     (void)state;
@@ -134,7 +134,7 @@ static void what_is_not_expected_is_named(void **state)
     assert_string_equal(mr_verdict_text(MR_VERDICT_DAMAGED), "damaged");
 }
 
-/* A value in pieces of every size, whole and with a byte changed. */
+/* A value in pieces of every size, intact and with one byte changed. */
 static void a_digest_taken_in_pieces_is_the_same(void **state)
 {
     struct stored value = store(1, NULL);
@@ -174,8 +174,8 @@ static void exact_and_int8_never_meet(void **state)
     assert_int_equal(judge(&value, 0, NULL), MR_VERDICT_MISPLACED);
 }
 
-/* One trouble a value: a flipped bit, a tail cut off (zeros in its place), another slice's header
- * or payload, another length, or an older layout. */
+/* One kind of damage in each value: a changed byte, a tail replaced with zeros, the header or
+ * payload of another slice, another length, or an older version. */
 static void spoil(struct stored *value, const struct stored *other, int kind)
 {
     unsigned char *bytes = (unsigned char *)value;
@@ -187,7 +187,7 @@ static void spoil(struct stored *value, const struct stored *other, int kind)
     case 1:
         at = draw() % (PAYLOAD - 1) + MR_FRAME_BYTES;
         memset(bytes + at, 0, sizeof *value - at);
-        bytes[at] ^= 0x55; /* zeros may have stood there before */
+        bytes[at] ^= 0x55; /* the byte may have been zero before */
         break;
     case 2:
         memcpy(value->header, other->header, MR_FRAME_BYTES);
@@ -204,7 +204,7 @@ static void spoil(struct stored *value, const struct stored *other, int kind)
     }
 }
 
-static void ten_thousand_spoilt_values_are_all_misses(void **state)
+static void ten_thousand_damaged_values_are_all_misses(void **state)
 {
     struct stored good = store(0, NULL), other = store(1, NULL);
     (void)state;
@@ -217,7 +217,7 @@ static void ten_thousand_spoilt_values_are_all_misses(void **state)
     assert_int_equal(judge(&good, 0, NULL), MR_VERDICT_GOOD);
 }
 
-static void ten_thousand_spoilt_sealed_values_are_all_misses(void **state)
+static void ten_thousand_damaged_sealed_values_are_all_misses(void **state)
 {
     struct mr_frame_keys keys = {0};
     unsigned char secret[MR_AES_KEY_BYTES] = {3, 1, 4};
@@ -242,7 +242,8 @@ static void a_sealed_value_shows_nothing_of_its_payload(void **state)
     (void)state;
     assert_int_equal(mr_frame_keys_add(&keys, 1, secret, NULL), MR_OK);
     struct stored sealed = store(2, &keys), again = store(2, &keys);
-    assert_memory_not_equal(sealed.payload, again.payload, PAYLOAD); /* a new nonce each time */
+    assert_memory_not_equal(sealed.payload, again.payload,
+                            PAYLOAD); /* each value has a new nonce */
     for (size_t i = 0; i + 16 < PAYLOAD; i++)
         assert_null(memmem(sealed.payload, PAYLOAD, plain.payload + i, 16));
     assert_int_equal(judge(&sealed, 2, &keys), MR_VERDICT_GOOD);
@@ -280,11 +281,11 @@ int main(void)
         cmocka_unit_test(a_small_item_is_one_slice),
         cmocka_unit_test(slices_stay_just_under_an_allocator_class),
         cmocka_unit_test(the_header_is_64_little_endian_bytes),
-        cmocka_unit_test(what_is_not_expected_is_named),
+        cmocka_unit_test(each_unexpected_field_has_its_verdict),
         cmocka_unit_test(a_digest_taken_in_pieces_is_the_same),
         cmocka_unit_test(exact_and_int8_never_meet),
-        cmocka_unit_test(ten_thousand_spoilt_values_are_all_misses),
-        cmocka_unit_test(ten_thousand_spoilt_sealed_values_are_all_misses),
+        cmocka_unit_test(ten_thousand_damaged_values_are_all_misses),
+        cmocka_unit_test(ten_thousand_damaged_sealed_values_are_all_misses),
         cmocka_unit_test(a_sealed_value_shows_nothing_of_its_payload),
         cmocka_unit_test(keys_are_rotated_by_their_ids),
     };

@@ -19,7 +19,8 @@ static void assert_hex(const unsigned char *key, const char *expected)
     assert_string_equal(text, expected);
 }
 
-/* Figures of an independent implementation (Python hashlib over the preimage in block_hash.h). */
+/* Expected values from an independent implementation: Python's hashlib over the fields described in
+ * block_hash.h. */
 static void keys_are_the_same_in_every_process(void **state)
 {
     (void)state;

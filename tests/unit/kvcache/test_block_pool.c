@@ -82,7 +82,7 @@ static void a_block_stays_held_until_its_last_reference(void **state)
     mr_block_pool_destroy(pool);
 }
 
-/* Releases them tail first, as a chain does. */
+/* Releases the blocks from the tail, as the cache releases a chain. */
 static void cache_chain(struct mr_block_pool *pool, const mr_block_id *ids, uint32_t count,
                         uint64_t until_ns)
 {
@@ -93,7 +93,7 @@ static void cache_chain(struct mr_block_pool *pool, const mr_block_id *ids, uint
     }
 }
 
-static void kept_blocks_are_evicted_last_until_their_time_is_over(void **state)
+static void kept_blocks_are_evicted_last_until_their_time_has_passed(void **state)
 {
     (void)state;
     struct evictions seen = {0};
@@ -119,7 +119,7 @@ static void kept_blocks_are_evicted_last_until_their_time_is_over(void **state)
     mr_block_pool_destroy(pool);
 }
 
-static void no_more_is_kept_than_may_be(void **state)
+static void at_most_kept_max_blocks_are_kept(void **state)
 {
     (void)state;
     struct evictions seen = {0};
@@ -157,7 +157,7 @@ static void marked_blocks_are_cached_and_evicted_oldest_first(void **state)
     mr_block_pool_release(pool, ids[0]);
     assert_counts(pool, 0, 3, 0);
     assert_int_equal(mr_block_pool_oldest(pool), ids[1]);
-    mr_block_pool_hold(pool, ids[1]); /* used again: no longer the oldest */
+    mr_block_pool_hold(pool, ids[1]); /* held again: no longer the oldest */
     mr_block_pool_release(pool, ids[1]);
     assert_int_equal(mr_block_pool_take(pool, 2, again), MR_OK);
     assert_int_equal(seen.count, 2);
@@ -223,8 +223,8 @@ int main(void)
         cmocka_unit_test(taken_blocks_are_distinct),
         cmocka_unit_test(a_block_stays_held_until_its_last_reference),
         cmocka_unit_test(marked_blocks_are_cached_and_evicted_oldest_first),
-        cmocka_unit_test(kept_blocks_are_evicted_last_until_their_time_is_over),
-        cmocka_unit_test(no_more_is_kept_than_may_be),
+        cmocka_unit_test(kept_blocks_are_evicted_last_until_their_time_has_passed),
+        cmocka_unit_test(at_most_kept_max_blocks_are_kept),
         cmocka_unit_test(free_blocks_are_taken_before_cached_ones),
         cmocka_unit_test(unmarking_a_cached_block_frees_it_without_eviction),
         cmocka_unit_test(misuse_is_caught),

@@ -14,7 +14,7 @@ static struct mr_block_tables *tables_of(uint32_t count, uint32_t blocks_max)
     return tables;
 }
 
-static void there_are_only_so_many_tables(void **state)
+static void take_fails_when_every_table_is_taken(void **state)
 {
     (void)state;
     struct mr_block_tables *tables = tables_of(2, 3);
@@ -46,7 +46,7 @@ static void tables_do_not_share_their_block_arrays(void **state)
     mr_block_tables_destroy(tables);
 }
 
-static void at_walks_over_the_tables_that_are_out(void **state)
+static void at_visits_the_taken_tables(void **state)
 {
     (void)state;
     struct mr_block_tables *tables = tables_of(3, 1);
@@ -79,9 +79,9 @@ static void misuse_is_caught(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_are_only_so_many_tables),
+        cmocka_unit_test(take_fails_when_every_table_is_taken),
         cmocka_unit_test(tables_do_not_share_their_block_arrays),
-        cmocka_unit_test(at_walks_over_the_tables_that_are_out),
+        cmocka_unit_test(at_visits_the_taken_tables),
         cmocka_unit_test(misuse_is_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

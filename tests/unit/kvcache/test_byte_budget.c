@@ -11,7 +11,7 @@
 
 #define SECOND ((uint64_t)1000000000)
 
-static void each_tenant_has_its_own(void **state)
+static void each_tenant_has_its_own_budget(void **state)
 {
     struct mr_byte_budget budget;
     (void)state;
@@ -25,7 +25,7 @@ static void each_tenant_has_its_own(void **state)
     assert_false(mr_byte_budget_take(&budget, "a", 201, 200 * SECOND));
 }
 
-static void none_means_no_limit(void **state)
+static void zero_means_no_limit(void **state)
 {
     struct mr_byte_budget budget;
     (void)state;
@@ -33,7 +33,7 @@ static void none_means_no_limit(void **state)
     assert_true(mr_byte_budget_take(&budget, "a", UINT64_MAX, 0));
 }
 
-static void many_tenants_take_the_oldest_place(void **state)
+static void a_further_tenant_replaces_the_one_seen_longest_ago(void **state)
 {
     struct mr_byte_budget budget;
     char name[16];
@@ -49,9 +49,9 @@ static void many_tenants_take_the_oldest_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_tenant_has_its_own),
-        cmocka_unit_test(none_means_no_limit),
-        cmocka_unit_test(many_tenants_take_the_oldest_place),
+        cmocka_unit_test(each_tenant_has_its_own_budget),
+        cmocka_unit_test(zero_means_no_limit),
+        cmocka_unit_test(a_further_tenant_replaces_the_one_seen_longest_ago),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 #include "kvcache/fingerprint.h"
 
+#include "kvcache/kv_cache.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +15,7 @@
 
 static const unsigned char zeros[MR_HASH_BYTES];
 
-/* Texts that only a framed preimage tells apart, and numbers at the edges. */
+/* Texts that differ in the hash input only because fields are framed, and extreme numbers. */
 static const char *const texts[] = {"", "a", "b", "ab", "ba", "a\x01", "bf16", "llama"};
 static const uint32_t numbers[] = {0, 1, 256, 65536, UINT32_MAX};
 
@@ -148,7 +150,8 @@ static void blocks_of_distinct_tokens_have_distinct_keys(void **state)
     free(keys);
 }
 
-/* From an independent implementation: Python's hashlib over the preimage the header describes. */
+/* Expected value from an independent implementation: Python's hashlib over the fields described in
+ * fingerprint.h. */
 static void a_fingerprint_is_the_same_in_every_process(void **state)
 {
     (void)state;

@@ -19,7 +19,7 @@ static const unsigned char *key_of(uint32_t number)
     return key;
 }
 
-static void remembers_until_its_time_is_over(void **state)
+static void a_key_is_remembered_until_its_time_has_passed(void **state)
 {
     struct mr_key_memory *memory;
     (void)state;
@@ -39,7 +39,7 @@ static void remembers_until_its_time_is_over(void **state)
     mr_key_memory_destroy(memory);
 }
 
-static void the_oldest_of_a_full_bucket_gives_way(void **state)
+static void the_oldest_entry_of_a_full_bucket_is_replaced(void **state)
 {
     struct mr_key_memory *memory;
     uint32_t kept = 0;
@@ -57,8 +57,8 @@ static void the_oldest_of_a_full_bucket_gives_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(remembers_until_its_time_is_over),
-        cmocka_unit_test(the_oldest_of_a_full_bucket_gives_way),
+        cmocka_unit_test(a_key_is_remembered_until_its_time_has_passed),
+        cmocka_unit_test(the_oldest_entry_of_a_full_bucket_is_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

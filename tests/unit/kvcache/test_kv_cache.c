@@ -36,14 +36,14 @@ static void check_and_destroy(struct mr_kv_cache *cache, uint32_t held)
     mr_kv_cache_destroy(cache);
 }
 
-/* Counting up, with the numbers of another text from `same` on. */
+/* Ascending token ids; from index `same` on those of another text. */
 static void fill(uint32_t *tokens, uint32_t count, uint32_t same, uint32_t other)
 {
     for (uint32_t i = 0; i < count; i++)
         tokens[i] = i < same ? i : other + i;
 }
 
-/* A sequence that computed count tokens and is still running. */
+/* A running sequence that has computed count tokens. */
 static struct mr_block_table *computed(struct mr_kv_cache *cache, const unsigned char *of_root,
                                        const uint32_t *tokens, uint32_t count, bool final)
 {
@@ -191,7 +191,7 @@ static void a_published_tail_may_grow_and_be_published_again(void **state)
     check_and_destroy(cache, 0);
 }
 
-static void equal_full_blocks_are_kept_once(void **state)
+static void equal_full_blocks_are_stored_once(void **state)
 {
     (void)state;
     struct mr_kv_cache *cache = cache_of(8);
@@ -208,7 +208,7 @@ static void equal_full_blocks_are_kept_once(void **state)
     check_and_destroy(cache, 0);
 }
 
-static void a_shorter_unused_tail_gives_way_to_its_continuation(void **state)
+static void a_shorter_unused_tail_is_replaced_by_its_continuation(void **state)
 {
     (void)state;
     struct mr_kv_cache *cache = cache_of(8);
@@ -281,7 +281,7 @@ static void without_room_for_a_copy_the_whole_blocks_still_match(void **state)
     assert_false(mr_kv_cache_match_whole(second, tokens, 2 * BT - 1, &match));
     mr_block_table_destroy(second, 1);
     mr_block_table_destroy(first, 1);
-    /* Alone in the pool the source may not be evicted for its own copy. */
+    /* The pool has no other block: the copy source must not be evicted for its own copy. */
     second = mr_block_table_create(cache, root);
     mr_kv_cache_match(second, tokens, 2 * BT, &match);
     assert_int_equal(match.token_count, BT);
@@ -301,7 +301,7 @@ static void a_cleared_table_finds_its_work_again(void **state)
     struct mr_kv_match match;
     mr_kv_cache_match(table, tokens, 3 * BT, &match);
     assert_int_equal(match.token_count, 2 * BT + 1);
-    mr_block_table_clear(table, 2); /* with the copy order open */
+    mr_block_table_clear(table, 2); /* while a copy order is open */
     mr_kv_cache_check(cache);
     mr_kv_cache_copied(table, &match);
     mr_kv_cache_check(cache);
@@ -328,7 +328,7 @@ static void a_repeated_match_counts_once(void **state)
     check_and_destroy(cache, 0);
 }
 
-static void with_the_prefix_cache_off_nothing_is_found_or_kept(void **state)
+static void with_the_prefix_cache_off_nothing_is_found_or_cached(void **state)
 {
     (void)state;
     struct mr_kv_cache *cache = NULL;
@@ -373,14 +373,14 @@ int main(void)
         cmocka_unit_test(a_whole_prompt_is_matched_when_its_logits_are_known),
         cmocka_unit_test(a_prompt_key_names_tenant_and_tokens),
         cmocka_unit_test(a_published_tail_may_grow_and_be_published_again),
-        cmocka_unit_test(equal_full_blocks_are_kept_once),
-        cmocka_unit_test(a_shorter_unused_tail_gives_way_to_its_continuation),
+        cmocka_unit_test(equal_full_blocks_are_stored_once),
+        cmocka_unit_test(a_shorter_unused_tail_is_replaced_by_its_continuation),
         cmocka_unit_test(tenants_never_share),
         cmocka_unit_test(a_chain_is_evicted_from_its_end),
         cmocka_unit_test(without_room_for_a_copy_the_whole_blocks_still_match),
         cmocka_unit_test(a_cleared_table_finds_its_work_again),
         cmocka_unit_test(a_repeated_match_counts_once),
-        cmocka_unit_test(with_the_prefix_cache_off_nothing_is_found_or_kept),
+        cmocka_unit_test(with_the_prefix_cache_off_nothing_is_found_or_cached),
         cmocka_unit_test(misuse_is_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

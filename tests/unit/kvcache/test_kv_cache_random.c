@@ -1,10 +1,10 @@
-/* The whole cache against an oracle that knows every token ever published, over random histories
- * of sequences that start, compute, publish, are preempted, match again and end.
+/* Compares the whole cache with an oracle that has every token ever published, over random
+ * histories of sequences that start, compute, publish, are preempted, match again and end.
  *
- * The test plays the model as well: contents[block][slot] says which text the KV written there
- * belongs to (a hash over tenant and all tokens up to it), so that a block handed to the wrong
- * sequence, overwritten while shared, or copied wrongly shows as wrong contents. With
- * sliding-window layers the same holds for the slots a window sees. */
+ * The test also stands in for the model: contents[block][i] identifies the text whose KV was
+ * written there, by a hash over the tenant and all tokens up to that one. So a block given to the
+ * wrong sequence, overwritten while shared or copied wrongly has wrong contents. With
+ * sliding-window layers the same holds for the slots inside a window. */
 #include "kvcache/kv_cache.h"
 
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 #define SEQUENCES_MAX 6u
 #define TENANTS       2u
 #define HISTORY_MAX   4096u
-#define STEP          (BT - BT / 4) /* most tokens of a step, where a window makes it matter */
+#define STEP          (BT - BT / 4) /* most tokens of a step, with sliding-window layers */
 
 struct text {
     uint32_t tenant, count;
@@ -29,8 +29,8 @@ struct text {
 };
 
 struct sequence {
-    struct mr_block_table *table; /* NULL: this place is empty */
-    struct text text;             /* all it will ever say */
+    struct mr_block_table *table; /* NULL: no sequence here */
+    struct text text;             /* all tokens it will have */
     uint32_t computed;
 };
 
@@ -115,7 +115,7 @@ static void assert_contents(const struct world *world, const struct sequence *se
         mr_block_id id = sequence->table->blocks[i / BT];
         assert_true(world->contents[(size_t)id * BT + i % BT] == hash);
         if (world->slot_count == 0 || i + world->window <= sequence->computed) continue;
-        uint32_t slot = mr_kv_window_slot(world->cache, id);
+        uint32_t slot = mr_kv_cache_slot(world->cache, id);
         assert_true(world->sliding[(size_t)slot * BT + i % BT] == hash);
     }
 }
@@ -133,7 +133,7 @@ static void assert_world(const struct world *world)
 
 /* ---- the engine's part ---- */
 
-/* A beginning that was seen before, then something new. */
+/* A text that begins like an earlier one and then differs. */
 static void invent(struct world *world, struct text *text)
 {
     text->tenant = draw(world, TENANTS);
@@ -157,8 +157,8 @@ static void run_copy(struct world *world, struct sequence *sequence, struct mr_k
         world->contents[(size_t)match->copy_to * BT + i] =
             world->contents[(size_t)match->copy_from * BT + i];
         if (world->slot_count == 0) continue;
-        size_t from = mr_kv_window_slot(world->cache, match->copy_from);
-        size_t to = mr_kv_window_slot(world->cache, match->copy_to);
+        size_t from = mr_kv_cache_slot(world->cache, match->copy_from);
+        size_t to = mr_kv_cache_slot(world->cache, match->copy_to);
         world->sliding[to * BT + i] = world->sliding[from * BT + i];
     }
     mr_kv_cache_copied(sequence->table, match);
@@ -183,8 +183,8 @@ static void match(struct world *world, struct sequence *sequence)
     else
         mr_kv_cache_match(sequence->table, text->tokens, text->count, &found);
     if (!whole) assert_true(found.token_count == probed || found.token_count == probed / BT * BT);
-    bool promised = mr_kv_window_promise(sequence->table, text->count, draw(world, 16) == 0);
-    if (!promised || draw(world, 16) == 0) { /* preempted before the copy was made */
+    bool reserved = mr_kv_window_reserve(sequence->table, text->count, draw(world, 16) == 0);
+    if (!reserved || draw(world, 16) == 0) { /* preempted before the copy was made */
         if (world->now_ns % 4 == 0) mr_kv_cache_keep(sequence->table, world->now_ns + 40);
         mr_block_table_clear(sequence->table, ++world->now_ns);
         mr_kv_cache_copied(sequence->table, &found);
@@ -215,7 +215,7 @@ static void compute(struct world *world, struct sequence *sequence)
 {
     uint32_t to = sequence->computed + draw(world, sequence->text.count - sequence->computed + 1);
     if (world->slot_count > 0 && to > sequence->computed + STEP) to = sequence->computed + STEP;
-    if (!mr_kv_window_promise(sequence->table, sequence->text.count, false)) {
+    if (!mr_kv_window_reserve(sequence->table, sequence->text.count, false)) {
         preempt(world, sequence);
         return;
     }
@@ -323,8 +323,8 @@ static void live(struct world world, uint32_t turns, bool evicts)
     free(world.contents);
 }
 
-/* Room for everything that is said: every published token must be found, to the token. */
-static void with_room_for_all_a_match_is_as_long_as_the_oracle_says(void **state)
+/* With room for everything, every published token must be found. */
+static void with_room_for_all_a_match_is_as_long_as_the_oracles(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 6; seed++)
@@ -341,14 +341,14 @@ static void a_small_pool_evicts_and_stays_exact(void **state)
     }
 }
 
-static void slots_fewer_than_blocks_hold_whatever_a_window_sees(void **state)
+static void fewer_slots_than_blocks_hold_all_that_a_window_needs(void **state)
 {
     (void)state;
     static const uint32_t windows[] = {1, BT / 2, BT, BT + 1, 2 * BT - 1};
     for (uint32_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
         struct world world = world_of(60, 400 + i);
         world.window = windows[i];
-        world.slot_count = 6 + i; /* at least a window and a step: 5 */
+        world.slot_count = 6 + i; /* the minimum, a window and a step, is 5 */
         live(world, 4000, true);
         world.seed += 100;
         world.slot_count = 40;
@@ -359,9 +359,9 @@ static void slots_fewer_than_blocks_hold_whatever_a_window_sees(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_room_for_all_a_match_is_as_long_as_the_oracle_says),
+        cmocka_unit_test(with_room_for_all_a_match_is_as_long_as_the_oracles),
         cmocka_unit_test(a_small_pool_evicts_and_stays_exact),
-        cmocka_unit_test(slots_fewer_than_blocks_hold_whatever_a_window_sees),
+        cmocka_unit_test(fewer_slots_than_blocks_hold_all_that_a_window_needs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@
 #define TOKENS_MAX (12 * BT)
 #define SLOTS      7u
 
-/* What a long sequence takes: a window, a step, and one to copy from. */
+/* Slots of a long sequence: a window, a step, and the source of a copy. */
 #define LONG_SLOTS ((WINDOW - 1 + STEP) / BT + 3)
 
 static const unsigned char root[MR_HASH_BYTES] = {7};
@@ -43,7 +43,7 @@ static const uint32_t *tokens_of(uint32_t salt)
     return tokens;
 }
 
-static uint32_t needed(const struct mr_kv_cache *cache)
+static uint32_t held_slots(const struct mr_kv_cache *cache)
 {
     struct mr_kv_cache_stats stats = mr_kv_cache_stats(cache);
     return stats.slot_count - stats.slots_free - stats.slots_cached;
@@ -57,7 +57,7 @@ static void compute(struct mr_block_table *table, const uint32_t *tokens, uint32
         uint32_t end = at + STEP < to ? at + STEP : to;
         assert_int_equal(mr_kv_cache_reserve(table, end), MR_OK);
         mr_kv_window_slide(table, at, end);
-        assert_true(needed(table->cache) < LONG_SLOTS);
+        assert_true(held_slots(table->cache) < LONG_SLOTS);
         mr_kv_cache_publish(table, tokens, end, end == to);
         mr_kv_cache_check(table->cache);
     }
@@ -68,28 +68,29 @@ static void a_sequence_of_any_length_needs_a_window_and_a_step(void **state)
     (void)state;
     struct mr_kv_cache *cache = cache_of(LONG_SLOTS);
     struct mr_block_table *table = mr_block_table_create(cache, root);
-    assert_true(mr_kv_window_promise(table, TOKENS_MAX, false));
+    assert_true(mr_kv_window_reserve(table, TOKENS_MAX, false));
     compute(table, tokens_of(1), 0, TOKENS_MAX);
     assert_int_equal(table->block_count, TOKENS_MAX / BT);
     mr_block_table_destroy(table, 1);
-    assert_int_equal(needed(cache), 0);
+    assert_int_equal(held_slots(cache), 0);
     mr_kv_cache_destroy(cache);
 }
 
-static void what_is_promised_is_set_aside(void **state)
+static void reserved_slots_are_not_given_to_other_tables(void **state)
 {
     (void)state;
     struct mr_kv_cache *cache = cache_of(SLOTS);
     struct mr_block_table *one = mr_block_table_create(cache, root);
     struct mr_block_table *two = mr_block_table_create(cache, root);
-    assert_true(mr_kv_window_promise(one, TOKENS_MAX, false));
-    assert_true(mr_kv_window_promise(one, TOKENS_MAX, false)); /* the same again is no more */
-    assert_false(mr_kv_window_promise(one, TOKENS_MAX, true));
-    assert_true(mr_kv_window_promise(two, 2 * BT, false)); /* a short one takes less */
-    assert_false(mr_kv_window_promise(two, TOKENS_MAX, false));
+    assert_true(mr_kv_window_reserve(one, TOKENS_MAX, false));
+    assert_true(
+        mr_kv_window_reserve(one, TOKENS_MAX, false)); /* reserving the same again adds nothing */
+    assert_false(mr_kv_window_reserve(one, TOKENS_MAX, true));
+    assert_true(mr_kv_window_reserve(two, 2 * BT, false)); /* a short sequence needs fewer */
+    assert_false(mr_kv_window_reserve(two, TOKENS_MAX, false));
     mr_kv_cache_check(cache);
     mr_block_table_clear(one, 1);
-    assert_true(mr_kv_window_promise(two, TOKENS_MAX, false));
+    assert_true(mr_kv_window_reserve(two, TOKENS_MAX, false));
     mr_block_table_destroy(two, 2);
     mr_block_table_destroy(one, 2);
     mr_kv_cache_destroy(cache);
@@ -102,32 +103,32 @@ static void a_prefix_is_found_while_its_last_window_is_there(void **state)
     struct mr_kv_match match;
     const uint32_t *tokens = tokens_of(1);
     struct mr_block_table *table = mr_block_table_create(cache, root);
-    assert_true(mr_kv_window_promise(table, TOKENS_MAX, false));
+    assert_true(mr_kv_window_reserve(table, TOKENS_MAX, false));
     compute(table, tokens, 0, TOKENS_MAX);
     mr_block_table_destroy(table, 1);
-    /* The first blocks' slots have been used again for the last ones. */
+    /* The slots of the first blocks have been reused for the last ones. */
     assert_int_equal(mr_kv_cache_probe(cache, root, tokens, 2 * BT), 0);
     assert_int_equal(mr_kv_cache_probe(cache, root, tokens, TOKENS_MAX), TOKENS_MAX - 1);
     table = mr_block_table_create(cache, root);
     mr_kv_cache_match(table, tokens, TOKENS_MAX, &match);
     assert_int_equal(match.token_count, TOKENS_MAX - 1);
-    assert_true(needed(cache) <= 3);
-    assert_true(mr_kv_window_is_complete(cache, table->blocks[TOKENS_MAX / BT - 2]));
-    assert_false(mr_kv_window_is_complete(cache, table->blocks[0]));
+    assert_true(held_slots(cache) <= 3);
+    assert_true(mr_kv_cache_is_complete(cache, table->blocks[TOKENS_MAX / BT - 2]));
+    assert_false(mr_kv_cache_is_complete(cache, table->blocks[0]));
     mr_kv_cache_copied(table, &match);
     mr_block_table_destroy(table, 2);
     mr_kv_cache_check(cache);
     mr_kv_cache_destroy(cache);
 }
 
-static void blocks_computed_again_give_their_slots_to_those_known(void **state)
+static void blocks_computed_again_pass_their_slots_to_the_indexed_ones(void **state)
 {
     (void)state;
     struct mr_kv_cache *cache = cache_of(LONG_SLOTS);
     const uint32_t *tokens = tokens_of(1);
     for (uint32_t turn = 0; turn < 3; turn++) {
         struct mr_block_table *table = mr_block_table_create(cache, root);
-        assert_true(mr_kv_window_promise(table, TOKENS_MAX, false));
+        assert_true(mr_kv_window_reserve(table, TOKENS_MAX, false));
         compute(table, tokens, 0, TOKENS_MAX);
         mr_block_table_destroy(table, turn);
         assert_int_equal(mr_kv_cache_stats(cache).cached_count, TOKENS_MAX / BT);
@@ -136,7 +137,7 @@ static void blocks_computed_again_give_their_slots_to_those_known(void **state)
     mr_kv_cache_destroy(cache);
 }
 
-static void too_few_slots_for_one_sequence_are_refused(void **state)
+static void fewer_slots_than_one_sequence_needs_are_refused(void **state)
 {
     (void)state;
     struct mr_kv_cache *cache = NULL;
@@ -149,7 +150,7 @@ static void too_few_slots_for_one_sequence_are_refused(void **state)
                                           .step_tokens = STEP};
     assert_int_equal(mr_kv_cache_create(&cache, &options, &err), MR_BAD_CONFIG);
     assert_null(cache);
-    options.sequence_tokens_max = BT; /* short ones have room */
+    options.sequence_tokens_max = BT; /* short sequences fit */
     assert_int_equal(mr_kv_cache_create(&cache, &options, &err), MR_OK);
     mr_kv_cache_destroy(cache);
 }
@@ -158,10 +159,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sequence_of_any_length_needs_a_window_and_a_step),
-        cmocka_unit_test(what_is_promised_is_set_aside),
+        cmocka_unit_test(reserved_slots_are_not_given_to_other_tables),
         cmocka_unit_test(a_prefix_is_found_while_its_last_window_is_there),
-        cmocka_unit_test(blocks_computed_again_give_their_slots_to_those_known),
-        cmocka_unit_test(too_few_slots_for_one_sequence_are_refused),
+        cmocka_unit_test(blocks_computed_again_pass_their_slots_to_the_indexed_ones),
+        cmocka_unit_test(fewer_slots_than_one_sequence_needs_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

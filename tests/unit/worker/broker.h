@@ -1,4 +1,4 @@
-/* A broker in the test's own process, and clients with short timeouts. */
+/* An embedded broker and client options with short timeouts. */
 #ifndef MR_TESTS_WORKER_BROKER_H
 #define MR_TESTS_WORKER_BROKER_H
 

@@ -1,5 +1,5 @@
-/* A small Redis in a thread of the test: strings only, with faults that the test switches on.
- * Nothing of it is fast or complete; what it does not know it refuses as Redis would. */
+/* A small Redis server in a thread of the test: strings only, with faults that the test switches
+ * on. It is neither fast nor complete; it refuses unknown commands as Redis does. */
 #ifndef MR_TESTS_FAKE_REDIS_H
 #define MR_TESTS_FAKE_REDIS_H
 
@@ -25,7 +25,7 @@ struct fake_text {
 };
 
 struct fake_peer {
-    int fd; /* -1: none */
+    int fd; /* -1: no connection */
     char *input;
     size_t length, room;
 };
@@ -40,19 +40,19 @@ struct fake_redis {
     } keys[FAKE_KEYS];
     size_t key_count;
     atomic_bool stop, silent, full, forget, hang_up;
-    atomic_int damage;    /* enum fake_damage: what is read is changed in this way */
-    atomic_size_t cut;    /* replies go out in two pieces, the first of that many bytes; 0: whole */
-    atomic_bool bytewise; /* or a byte at a time */
+    atomic_int damage; /* enum fake_damage: done to every value that is read */
+    atomic_size_t cut; /* replies are sent in two pieces, the first of so many bytes; 0: in one */
+    atomic_bool bytewise; /* replies are sent byte by byte */
     atomic_uint gets, sets, dels, expires;
 };
 
 enum fake_damage {
     FAKE_WELL,
-    FAKE_FLIPPED, /* one bit, another one each time */
+    FAKE_FLIPPED, /* one bit, each time another one */
     FAKE_TRUNCATED,
-    FAKE_SWAPPED,   /* another key's value; the last one there is flipped */
-    FAKE_OVERSIZED, /* the header says so too */
-    FAKE_OLDER,     /* the version before the first */
+    FAKE_SWAPPED,   /* the value of another key; a bit of the only value is flipped */
+    FAKE_OVERSIZED, /* 64 bytes longer, also in the header */
+    FAKE_OLDER,     /* version 0 */
     FAKE_DAMAGES
 };
 
@@ -66,7 +66,7 @@ static inline void fake_send(int fd, const char *at, size_t length)
     }
 }
 
-/* A whole reply. The pause lets the other side read what there is. */
+/* Sends a reply. The pause lets the other side read the first piece alone. */
 static inline void fake_say(struct fake_redis *redis, int fd, const char *bytes, size_t length)
 {
     size_t cut = atomic_load(&redis->cut);
@@ -106,7 +106,7 @@ static inline void fake_bulk(struct fake_redis *redis, int fd, const char *bytes
     free(reply);
 }
 
-/* The key's value, made empty if `make`; NULL: not there. */
+/* The key's value; NULL: none. make: adds a missing key with an empty value. */
 static inline struct fake_text *fake_find(struct fake_redis *redis, struct fake_text key, bool make)
 {
     for (size_t i = 0; i < redis->key_count; i++)
@@ -139,7 +139,7 @@ static inline bool fake_is(struct fake_text word, const char *name)
     return word.length == strlen(name) && memcmp(word.bytes, name, word.length) == 0;
 }
 
-/* A copy of what is read, changed as the test wants. Offsets are those of kvcache/block_frame.h. */
+/* A copy of a value with the damage that the test wants. Offsets as in kvcache/block_frame.h. */
 static inline struct fake_text fake_changed(struct fake_redis *redis, const struct fake_text *value)
 {
     unsigned count = atomic_load(&redis->gets);
@@ -228,7 +228,7 @@ static inline void fake_answer(struct fake_redis *redis, int fd, const struct fa
     }
 }
 
-/* Takes "$LENGTH\r\nBYTES\r\n" or "*COUNT\r\n" off the input; false: not whole yet. */
+/* Parses "$LENGTH\r\nBYTES\r\n" or "*COUNT\r\n"; false: not complete yet. */
 static inline bool fake_take(const struct fake_peer *peer, size_t *at, struct fake_text *word)
 {
     char *line = peer->input + *at, *end = memmem(line, peer->length - *at, "\r\n", 2);
@@ -309,7 +309,7 @@ static inline void *fake_run(void *argument)
     return NULL;
 }
 
-/* port 0: any. */
+/* port 0: any free port. */
 static inline struct fake_redis *fake_redis_start(unsigned port)
 {
     struct fake_redis *redis = calloc(1, sizeof *redis);

@@ -1,9 +1,9 @@
-/* One list of a Redis, as worker/redis/resume.h sees it: commands are carried out in the caller's
- * thread, or held back until the test lets them be answered. */
+/* A stand-in for Redis with one list, as worker/redis/resume.h uses it: commands run in the
+ * caller's thread, or are held until the test has them answered. */
 #ifndef MR_TESTS_LIST_REDIS_H
 #define MR_TESTS_LIST_REDIS_H
 
-#include "worker/redis/tier_thread.h"
+#include "worker/redis/redis_call.h"
 
 #include <hiredis/hiredis.h>
 
@@ -28,7 +28,7 @@ struct list_held {
     char words[4][256];
     size_t lengths[4];
     int count;
-    struct mr_tier_call call;
+    struct mr_redis_call call;
 };
 
 struct list_redis {
@@ -49,7 +49,7 @@ static inline void list_push(struct list_redis *redis, const char *bytes, size_t
     redis->items[redis->count++].length = length;
 }
 
-static inline void list_answer_all(struct list_redis *redis, const struct mr_tier_call *call)
+static inline void list_answer_all(struct list_redis *redis, const struct mr_redis_call *call)
 {
     static redisReply items[LIST_ITEMS_MAX];
     static redisReply *elements[LIST_ITEMS_MAX];
@@ -65,7 +65,7 @@ static inline void list_answer_all(struct list_redis *redis, const struct mr_tie
 
 static inline void list_redis_run(struct list_redis *redis, const struct list_held *command)
 {
-    const struct mr_tier_call *call = &command->call;
+    const struct mr_redis_call *call = &command->call;
     redisReply number = {.type = REDIS_REPLY_INTEGER};
     const char *word = command->words[0];
     assert_true(redis->key[0] == '\0' || strcmp(redis->key, command->words[1]) == 0);
@@ -91,7 +91,7 @@ static inline void list_redis_run(struct list_redis *redis, const struct list_he
     call->done(call->context, MR_REDIS_DONE, (const struct mr_redis_reply *)(const void *)&number);
 }
 
-static inline void list_redis_take(struct list_redis *redis, const struct mr_tier_call *call)
+static inline void list_redis_take(struct list_redis *redis, const struct mr_redis_call *call)
 {
     struct list_held command = {.count = call->count, .call = *call};
     redis->calls++;
@@ -109,7 +109,7 @@ static inline void list_redis_take(struct list_redis *redis, const struct mr_tie
 }
 
 /* mr_resume_options.call */
-static inline bool list_redis_call(void *context, const struct mr_tier_call *calls, size_t count)
+static inline bool list_redis_call(void *context, const struct mr_redis_call *calls, size_t count)
 {
     struct list_redis *redis = context;
     for (size_t i = 0; i < count && !redis->refusing; i++)

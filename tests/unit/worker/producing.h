@@ -1,5 +1,4 @@
-/* A producer that waits for the report of each record, and a broker together with such a producer.
- */
+/* A producer that waits for the report of each record, and a broker with such a producer. */
 #ifndef MR_TESTS_WORKER_PRODUCING_H
 #define MR_TESTS_WORKER_PRODUCING_H
 

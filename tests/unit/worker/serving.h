@@ -1,5 +1,5 @@
-/* What `millrace serve` is told, for tests of the worker's threads: an embedded broker, the
- * default model and a small KV pool. */
+/* The configuration of `millrace serve` for tests of whole workers: an embedded broker, the default
+ * model and a small KV pool. */
 #ifndef MR_TESTS_WORKER_SERVING_H
 #define MR_TESTS_WORKER_SERVING_H
 
@@ -20,7 +20,7 @@ struct serving {
     char model[PATH_MAX];
 };
 
-/* model: NULL for the default one. more: further flags, up to a NULL. */
+/* model: NULL for the default model. more: further flags, up to a NULL. */
 static inline void open_serving(struct serving *serving, const char *model, const char *const *more)
 {
     struct mr_error err = {0};

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#define ENOUGH_NONE 0u /* below any peak: the exact sum is made */
+#define ENOUGH_NONE 0u /* below any peak, so that the exact sum is computed */
 
 static uint64_t random_state = 7;
 
@@ -17,7 +17,7 @@ static uint32_t random_below(uint32_t bound)
     return (uint32_t)(random_state >> 33) % bound;
 }
 
-/* Every sequence one token a step until it ends: the plain way. */
+/* The peak by simulation: every sequence grows by one token a step until it ends. */
 static uint32_t simulate(const struct mr_peak_entry *entries, uint32_t count)
 {
     uint32_t peak = 0, longest = 0;

@@ -10,15 +10,7 @@
 /* SmolLM2-135M in bf16: 30 layers, 3 KV heads of 64. */
 static const uint64_t small_model = 23040;
 
-static void kv_bytes_follow_the_geometry(void **state)
-{
-    (void)state;
-    assert_int_equal(mr_memory_kv_bytes_per_token(30, 3, 64, 2), small_model);
-    assert_int_equal(mr_memory_kv_bytes_per_token(32, 8, 128, 2), 131072);
-    assert_true(mr_memory_kv_bytes_per_token(UINT32_MAX, UINT32_MAX, UINT32_MAX, 8) == UINT64_MAX);
-}
-
-/* Real use: whole blocks of KV, and the activations of the rows that run. */
+/* Real use: KV of the tokens, and the activations of the rows in the step. */
 static void the_estimate_is_never_below_and_at_most_a_block_above(void **state)
 {
     (void)state;
@@ -70,7 +62,6 @@ static void taking_what_does_not_fit_is_a_bug(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kv_bytes_follow_the_geometry),
         cmocka_unit_test(the_estimate_is_never_below_and_at_most_a_block_above),
         cmocka_unit_test(a_huge_estimate_saturates),
         cmocka_unit_test(count_and_bytes_both_bound_a_prefill_batch),

@@ -133,8 +133,9 @@ static void what_is_not_a_time_is_ignored(void **state)
     assert_memory_equal(&model, &before, sizeof model);
 }
 
-/* Ten thousand equal steps say nothing about the other terms and must not make them wild. */
-static void monotonous_work_keeps_it_finite(void **state)
+/* Ten thousand equal steps hold no information about the other coefficients, which must stay
+ * finite. */
+static void equal_steps_keep_the_fit_finite(void **state)
 {
     (void)state;
     struct mr_cost_model model;
@@ -202,7 +203,7 @@ int main(void)
         cmocka_unit_test(it_follows_a_machine_that_becomes_slower),
         cmocka_unit_test(one_stalled_step_moves_it_little),
         cmocka_unit_test(what_is_not_a_time_is_ignored),
-        cmocka_unit_test(monotonous_work_keeps_it_finite),
+        cmocka_unit_test(equal_steps_keep_the_fit_finite),
         cmocka_unit_test(a_chunk_fills_the_time_and_not_more),
         cmocka_unit_test(longer_histories_get_smaller_chunks),
         cmocka_unit_test(a_step_already_too_long_gets_no_chunk),

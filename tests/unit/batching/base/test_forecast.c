@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-/* A machine of 10 ms a step, 1 ms a row, 0.1 ms a prompt token, learnt from steps that differ. */
+/* Fits the model to 10 ms a step, 1 ms a row and 0.1 ms a prompt token, from varied steps. */
 static void learn(struct mr_cost_model *model, uint32_t steps)
 {
     mr_cost_model_init(model);
@@ -21,7 +21,7 @@ static void learn(struct mr_cost_model *model, uint32_t steps)
     }
 }
 
-static void nothing_is_foretold_by_a_model_that_has_seen_little(void **state)
+static void nothing_is_predicted_before_enough_steps(void **state)
 {
     (void)state;
     struct mr_cost_model model;
@@ -44,7 +44,7 @@ static void prefill_and_answer_add_up(void **state)
     assert_true(ms > 0.9 * expected && ms < 1.1 * expected);
 }
 
-static void others_beside_it_cost_time_in_every_step(void **state)
+static void other_sequences_cost_time_in_every_step(void **state)
 {
     (void)state;
     struct mr_cost_model model;
@@ -55,7 +55,7 @@ static void others_beside_it_cost_time_in_every_step(void **state)
     assert_true(more > 0.9 * 5 * 11 && more < 1.1 * 5 * 11); /* 11 steps, 5 rows */
 }
 
-static void a_prompt_wholly_cached_with_one_token_to_come_takes_no_time(void **state)
+static void a_cached_prompt_with_one_output_token_takes_no_time(void **state)
 {
     (void)state;
     struct mr_cost_model model;
@@ -67,10 +67,10 @@ static void a_prompt_wholly_cached_with_one_token_to_come_takes_no_time(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_foretold_by_a_model_that_has_seen_little),
+        cmocka_unit_test(nothing_is_predicted_before_enough_steps),
         cmocka_unit_test(prefill_and_answer_add_up),
-        cmocka_unit_test(others_beside_it_cost_time_in_every_step),
-        cmocka_unit_test(a_prompt_wholly_cached_with_one_token_to_come_takes_no_time),
+        cmocka_unit_test(other_sequences_cost_time_in_every_step),
+        cmocka_unit_test(a_cached_prompt_with_one_output_token_takes_no_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The port over a model whose functions are this file's: each entry must reach the right one. */
+/* The port over model functions defined in this file: each entry must call the right one. */
 #include "batching/base/model_port.h"
 
 #include <setjmp.h>
@@ -11,78 +11,78 @@
 static struct mr_model *const model = (struct mr_model *)(void *)&(char){0};
 static struct mr_model_info info = {.vocab_size = 321, .layer_count = 6};
 
-const struct mr_model_info *mr_model_info(const struct mr_model *asked)
+const struct mr_model_info *mr_model_info(const struct mr_model *called)
 {
-    assert_ptr_equal(asked, model);
+    assert_ptr_equal(called, model);
     return &info;
 }
 
-enum mr_status mr_model_forward(struct mr_model *asked, const struct mr_batch *batch,
+enum mr_status mr_model_forward(struct mr_model *called, const struct mr_batch *batch,
                                 struct mr_error *err)
 {
-    assert_ptr_equal(asked, model);
+    assert_ptr_equal(called, model);
     assert_int_equal(batch->row_count, 5);
     return mr_fail(err, MR_BACKEND, "forward");
 }
 
-enum mr_status mr_model_sample(struct mr_model *asked, const struct mr_sample_row *rows,
+enum mr_status mr_model_sample(struct mr_model *called, const struct mr_sample_row *rows,
                                uint32_t count, struct mr_sample *samples, struct mr_error *err)
 {
     (void)err;
-    assert_ptr_equal(asked, model);
+    assert_ptr_equal(called, model);
     for (uint32_t i = 0; i < count; i++)
         samples[i].token_id = rows[i].position;
     return MR_OK;
 }
 
-enum mr_status mr_model_logits(struct mr_model *asked, uint32_t row, float *out,
+enum mr_status mr_model_logits(struct mr_model *called, uint32_t row, float *out,
                                struct mr_error *err)
 {
     (void)err;
-    assert_ptr_equal(asked, model);
+    assert_ptr_equal(called, model);
     *out = (float)row;
     return MR_OK;
 }
 
-void mr_model_kv_copy(struct mr_model *asked, struct mr_kv_place from, struct mr_kv_place to,
+void mr_model_kv_copy(struct mr_model *called, struct mr_kv_place from, struct mr_kv_place to,
                       uint32_t token_count)
 {
-    assert_ptr_equal(asked, model);
+    assert_ptr_equal(called, model);
     assert_true(from.block == 1 && from.slot == 5);
     assert_true(to.block == 2 && to.slot == 6);
     assert_int_equal(token_count, 3);
 }
 
-size_t mr_model_kv_export_bytes(const struct mr_model *asked, uint32_t token_count)
+size_t mr_model_kv_export_bytes(const struct mr_model *called, uint32_t token_count)
 {
-    assert_ptr_equal(asked, model);
+    assert_ptr_equal(called, model);
     return 10 * (size_t)token_count;
 }
 
-void *mr_model_kv_bytes_of(struct mr_model *asked, uint32_t block)
+void *mr_model_kv_bytes_of(struct mr_model *called, uint32_t block)
 {
     static unsigned char blocks[10];
-    assert_ptr_equal(asked, model);
+    assert_ptr_equal(called, model);
     blocks[block] = (unsigned char)block;
     return &blocks[block];
 }
 
-enum mr_status mr_model_kv_export(struct mr_model *asked, struct mr_kv_place place,
+enum mr_status mr_model_kv_export(struct mr_model *called, struct mr_kv_place place,
                                   uint32_t token_count, void *bytes, size_t size,
                                   struct mr_error *err)
 {
     (void)err;
-    assert_ptr_equal(asked, model);
+    assert_ptr_equal(called, model);
     assert_int_equal(size, 10 * token_count);
     *(unsigned char *)bytes = (unsigned char)(place.block + place.slot);
     return MR_OK;
 }
 
-enum mr_status mr_model_kv_import(struct mr_model *asked, struct mr_kv_place place,
+enum mr_status mr_model_kv_import(struct mr_model *called, struct mr_kv_place place,
                                   uint32_t token_count, const void *bytes, size_t size,
                                   struct mr_error *err)
 {
-    assert_ptr_equal(asked, model);
+    assert_ptr_equal(called, model);
     assert_int_equal(size, 10 * token_count);
     assert_int_equal(*(const unsigned char *)bytes, place.block + place.slot);
     return mr_fail(err, MR_BACKEND, "import");

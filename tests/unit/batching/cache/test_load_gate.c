@@ -9,7 +9,7 @@
 
 #define BLOCK MR_BLOCK_TOKENS
 
-/* 1 ms a step and a token, nothing else; a block is 1 MB. */
+/* A step costs 1 ms and 1 ms a token; a block is 1 MB. */
 static struct mr_cost_model plain(void)
 {
     struct mr_cost_model cost;
@@ -30,7 +30,7 @@ static struct mr_load_question question(const struct mr_cost_model *cost, double
         .cost = cost,
         .rates = {.up = true, .bytes_per_second = bytes_per_second, .round_trip_ns = 100000},
         .known_tokens = 16 * BLOCK + 10,
-        .there_blocks = 16,
+        .found_blocks = 16,
         .block_bytes = 1000000,
         .chunk_tokens = 2 * BLOCK,
     };
@@ -72,7 +72,7 @@ static void a_slow_tier_is_probed_with_one_item(void **state)
     assert_true(mr_load_verdict_loads(answer.verdict));
 }
 
-static void a_meeting_that_saves_little_is_not_taken(void **state)
+static void doing_both_must_gain_over_loading(void **state)
 {
     (void)state;
     struct mr_cost_model cost = plain();
@@ -82,35 +82,35 @@ static void a_meeting_that_saves_little_is_not_taken(void **state)
     assert_int_equal(answer.first_block, 0);
 }
 
-static void an_even_tier_meets_in_the_middle(void **state)
+static void a_tier_as_fast_as_computing_loads_half(void **state)
 {
     (void)state;
     struct mr_cost_model cost = plain();
     struct mr_load_question asked = question(&cost, 1e6 / BLOCK * 1e3);
     struct mr_load_answer answer = mr_load_gate_decide(&asked);
-    assert_int_equal(answer.verdict, MR_LOAD_MEET);
+    assert_int_equal(answer.verdict, MR_LOAD_BACK);
     assert_in_range(answer.first_block, 7, 9);
 }
 
-/* The computing beside it is slowed down: an eighth of the blocks is not worth it, three of 16 are.
+/* The load slows the computing: loading an eighth of the blocks is not worthwhile, three of 16 are.
  */
-static void a_meeting_that_promises_little_is_not_taken(void **state)
+static void doing_both_must_gain_over_computing(void **state)
 {
     (void)state;
     struct mr_cost_model cost = plain();
     struct mr_load_question asked = question(&cost, 1e6 / (7.0 * BLOCK) * 1e3);
     assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_SLOWER);
     asked = question(&cost, 1e6 / (4.0 * BLOCK) * 1e3);
-    assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_MEET);
+    assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_BACK);
 }
 
-/* With other work for the engine a load that takes no longer than computing is free. */
+/* When the engine has other work, a load that takes no longer than computing costs nothing. */
 static void a_busy_engine_loads_all_it_can(void **state)
 {
     (void)state;
     struct mr_cost_model cost = plain();
     struct mr_load_question asked = question(&cost, 1.5 * 1e6 / BLOCK * 1e3);
-    assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_MEET);
+    assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_BACK);
     asked.busy = true;
     assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_ALL);
 }
@@ -124,7 +124,7 @@ static void what_waits_before_it_makes_a_tier_slower(void **state)
     assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_SLOWER);
 }
 
-static void an_unknown_tier_is_tried_with_little_patience(void **state)
+static void an_unmeasured_tier_is_tried_with_short_patience(void **state)
 {
     (void)state;
     struct mr_cost_model cost = plain();
@@ -152,7 +152,7 @@ static void a_few_tokens_are_not_worth_a_round_trip(void **state)
     struct mr_load_question asked = question(&cost, 1e9);
     asked.computed_tokens = 16 * BLOCK - 10;
     assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_SHORT);
-    asked.there_blocks = 0;
+    asked.found_blocks = 0;
     asked.computed_tokens = 0;
     assert_int_equal(mr_load_gate_decide(&asked).verdict, MR_LOAD_SHORT);
 }
@@ -168,7 +168,7 @@ static void an_entry_saves_the_end_of_the_prompt(void **state)
     struct mr_load_answer answer = mr_load_gate_decide(&asked);
     assert_int_equal(answer.verdict, MR_LOAD_ALL);
     assert_true(answer.extra);
-    asked.computed_tokens = 16 * BLOCK; /* all blocks are here: the entry alone */
+    asked.computed_tokens = 16 * BLOCK; /* all blocks are cached: only the entry is missing */
     asked.known_tokens = 16 * BLOCK + BLOCK - 1;
     answer = mr_load_gate_decide(&asked);
     assert_int_equal(answer.first_block, 16);
@@ -188,12 +188,12 @@ int main(void)
         cmocka_unit_test(a_fast_tier_loads_all_of_it),
         cmocka_unit_test(a_slow_tier_loads_nothing),
         cmocka_unit_test(a_slow_tier_is_probed_with_one_item),
-        cmocka_unit_test(a_meeting_that_saves_little_is_not_taken),
-        cmocka_unit_test(an_even_tier_meets_in_the_middle),
-        cmocka_unit_test(a_meeting_that_promises_little_is_not_taken),
+        cmocka_unit_test(doing_both_must_gain_over_loading),
+        cmocka_unit_test(a_tier_as_fast_as_computing_loads_half),
+        cmocka_unit_test(doing_both_must_gain_over_computing),
         cmocka_unit_test(a_busy_engine_loads_all_it_can),
         cmocka_unit_test(what_waits_before_it_makes_a_tier_slower),
-        cmocka_unit_test(an_unknown_tier_is_tried_with_little_patience),
+        cmocka_unit_test(an_unmeasured_tier_is_tried_with_short_patience),
         cmocka_unit_test(a_tier_that_is_down_is_not_tried),
         cmocka_unit_test(a_few_tokens_are_not_worth_a_round_trip),
         cmocka_unit_test(an_entry_saves_the_end_of_the_prompt),

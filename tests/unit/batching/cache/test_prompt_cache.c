@@ -16,7 +16,7 @@ struct key {
 
 static struct key key_of(unsigned char number)
 {
-    return (struct key){{number % 2, 0, 0, 0, number}}; /* two buckets: chains are used */
+    return (struct key){{number % 2, 0, 0, 0, number}}; /* two buckets, so that chains are used */
 }
 
 static struct mr_prompt_cache *cache_of(uint32_t entries_max, uint64_t ttl_ns)
@@ -93,7 +93,7 @@ static void the_least_recently_used_entry_makes_room(void **state)
     put(cache, 2, 2);
     put(cache, 3, 3);
     (void)find(cache, 1, 4);
-    assert_true(contains(cache, 2, 5)); /* looking is not using */
+    assert_true(contains(cache, 2, 5)); /* a peek is not an access */
     put(cache, 4, 6);
     assert_false(contains(cache, 2, 7));
     assert_true(contains(cache, 1, 7));
@@ -157,7 +157,7 @@ static void a_cache_of_no_entries_keeps_and_finds_nothing(void **state)
     mr_prompt_cache_destroy(NULL);
 }
 
-static void any_history_keeps_the_books(void **state)
+static void any_history_keeps_the_counts(void **state)
 {
     (void)state;
     struct mr_prompt_cache *cache = cache_of(5, 40);
@@ -194,7 +194,7 @@ int main(void)
         cmocka_unit_test(the_expired_go_before_the_least_recently_used),
         cmocka_unit_test(a_dropped_prompt_is_gone),
         cmocka_unit_test(a_cache_of_no_entries_keeps_and_finds_nothing),
-        cmocka_unit_test(any_history_keeps_the_books),
+        cmocka_unit_test(any_history_keeps_the_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static void the_best_is_first_by_priority_age_and_order(void **state)
                                        {.priority = 2, .arrival_ns = 10, .sequence = 2},
                                        {.priority = 2, .arrival_ns = 30, .sequence = 3},
                                        {.priority = 0, .arrival_ns = 0, .sequence = 4}};
-    static const int order[] = {1, 0, 3, 2}; /* 30 units of waiting make up for two steps */
+    static const int order[] = {1, 0, 3, 2}; /* 20 units of waiting are worth two priority steps */
     assert_true(mr_entry_heap_open(&heap, MR_HEAP_BY_PRIORITY, 4, 10));
     for (int i = 3; i >= 0; i--)
         mr_entry_heap_push(&heap, &entries[i]);

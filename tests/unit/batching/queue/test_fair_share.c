@@ -33,7 +33,7 @@ static void the_tenant_furthest_behind_goes_next(void **state)
     assert_int_equal(mr_fair_share_next(&share), 1);
 }
 
-/* 1,000 turns, each charged as much as its tenant's requests cost. */
+/* 1,000 requests, each charged the cost of its tenant's requests. */
 static void shares_follow_the_weights_whatever_a_request_costs(void **state)
 {
     (void)state;
@@ -52,7 +52,7 @@ static void shares_follow_the_weights_whatever_a_request_costs(void **state)
     assert_in_range(3 * served[0], served[1] - 3 * 700, served[1] + 3 * 700);
 }
 
-static void a_pause_earns_no_credit(void **state)
+static void idling_earns_no_credit(void **state)
 {
     (void)state;
     struct mr_fair_share share;
@@ -65,7 +65,7 @@ static void a_pause_earns_no_credit(void **state)
     assert_int_equal(mr_fair_share_next(&share), 1);
 }
 
-static void a_debt_is_not_forgiven_by_a_pause(void **state)
+static void idling_does_not_reset_the_cost(void **state)
 {
     (void)state;
     struct mr_fair_share share;
@@ -78,7 +78,7 @@ static void a_debt_is_not_forgiven_by_a_pause(void **state)
     assert_true(mr_fair_share_is_behind(&share, 1, 0, 0));
 }
 
-static void into_an_empty_house_one_is_lifted_to_the_last_that_left(void **state)
+static void into_an_empty_queue_a_tenant_is_raised_to_the_last_one(void **state)
 {
     (void)state;
     struct mr_fair_share share;
@@ -90,7 +90,7 @@ static void into_an_empty_house_one_is_lifted_to_the_last_that_left(void **state
     assert_int_equal(share.virtual_time[1], share.virtual_time[0]);
 }
 
-static void a_request_looked_at_and_put_back_keeps_its_tenant_s_credit(void **state)
+static void a_returned_request_keeps_its_tenants_credit(void **state)
 {
     (void)state;
     struct mr_fair_share share;
@@ -103,7 +103,7 @@ static void a_request_looked_at_and_put_back_keeps_its_tenant_s_credit(void **st
     assert_true(mr_fair_share_is_behind(&share, 1, 0, 0));
 }
 
-static void places_are_divided_among_those_that_are_there(void **state)
+static void places_are_divided_among_active_tenants(void **state)
 {
     (void)state;
     struct mr_fair_share share;
@@ -117,11 +117,11 @@ static void places_are_divided_among_those_that_are_there(void **state)
     assert_int_equal(parts[2], 0);
     mr_fair_share_enter(&share, 3);
     mr_fair_share_divide(&share, 8, taken, parts);
-    assert_int_equal(parts[0], 1); /* never none */
+    assert_int_equal(parts[0], 1); /* at least 1 */
     assert_int_equal(parts[3], 7);
 }
 
-static void a_tenant_that_is_not_there_is_a_mistake(void **state)
+static void an_unknown_tenant_asserts(void **state)
 {
     (void)state;
     struct mr_fair_share share;
@@ -139,12 +139,12 @@ int main(void)
         cmocka_unit_test(nobody_waits_at_first),
         cmocka_unit_test(the_tenant_furthest_behind_goes_next),
         cmocka_unit_test(shares_follow_the_weights_whatever_a_request_costs),
-        cmocka_unit_test(a_pause_earns_no_credit),
-        cmocka_unit_test(a_debt_is_not_forgiven_by_a_pause),
-        cmocka_unit_test(into_an_empty_house_one_is_lifted_to_the_last_that_left),
-        cmocka_unit_test(a_request_looked_at_and_put_back_keeps_its_tenant_s_credit),
-        cmocka_unit_test(places_are_divided_among_those_that_are_there),
-        cmocka_unit_test(a_tenant_that_is_not_there_is_a_mistake),
+        cmocka_unit_test(idling_earns_no_credit),
+        cmocka_unit_test(idling_does_not_reset_the_cost),
+        cmocka_unit_test(into_an_empty_queue_a_tenant_is_raised_to_the_last_one),
+        cmocka_unit_test(a_returned_request_keeps_its_tenants_credit),
+        cmocka_unit_test(places_are_divided_among_active_tenants),
+        cmocka_unit_test(an_unknown_tenant_asserts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* small_vocab - a tokenizer over the few tokens a test wants, given as raw bytes: id i is the i-th
- * of the list, and the last control_count of them are control tokens. */
+/* small_vocab - a tokenizer over a list of tokens given as raw bytes: id i is the i-th of the list,
+ * and the last control_count are control tokens. */
 #ifndef TESTS_UNIT_BATCHING_SMALL_VOCAB_H
 #define TESTS_UNIT_BATCHING_SMALL_VOCAB_H
 
@@ -32,7 +32,7 @@ static inline size_t small_vocab_spell(const char *bytes, size_t length, char *o
     return used;
 }
 
-/* NULL on failure. Control tokens are spelled as they are. */
+/* NULL on failure. Control tokens keep their given spelling. */
 static inline struct mr_tokenizer *small_vocab_create(const char *const *tokens, uint32_t count,
                                                       uint32_t control_count)
 {

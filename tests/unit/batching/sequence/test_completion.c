@@ -18,9 +18,9 @@ enum token {
     OP,
     BRA,
     KET,
-    EURO_1, /* the euro sign in two parts */
+    EURO_1, /* the euro sign in two tokens */
     EURO_2,
-    STOPPER, /* holds a stop string and goes on */
+    STOPPER, /* a stop string with text around it */
     SPACE,
     EOS,
     EOT,
@@ -108,7 +108,7 @@ static enum mr_finish push_sample(struct bench *bench, const struct mr_sample *s
     enum mr_finish reason =
         mr_completion_push(bench->completion, sample, MR_FINISH_NONE, &bench->delta);
     join(bench);
-    assert_int_equal(mr_completion_reason(bench->completion), reason);
+    assert_int_equal(mr_completion_choice(bench->completion).finish, reason);
     return reason;
 }
 
@@ -130,7 +130,7 @@ static void assert_delta(const struct bench *bench, const char *text, uint32_t t
     assert_int_equal(bench->delta.token_count, token_count);
 }
 
-/* The final choice, and that the deltas joined are the same. */
+/* Asserts the final choice, and that the joined deltas equal it. */
 static void assert_choice(const struct bench *bench, const char *text, const uint32_t *ids,
                           size_t count)
 {
@@ -159,7 +159,7 @@ static void text_and_ids_stream_as_they_come(void **state)
     assert_delta(bench, "", 0);
     assert_choice(bench, "Hello ", IDS(HELLO, SPACE));
     struct mr_choice choice = mr_completion_choice(bench->completion);
-    assert_int_equal(choice.completion_tokens, 3); /* the end token counts, and is left out */
+    assert_int_equal(choice.completion_tokens, 3); /* the end token counts, but is left out */
     assert_int_equal(choice.stop_token, MR_TOKEN_NONE);
     assert_null(choice.stop_text.bytes);
 }
@@ -191,7 +191,7 @@ static void max_tokens_comes_before_everything_but_the_engines_verdict(void **st
     assert_int_equal(push(bench, HELLO), MR_FINISH_NONE);
     assert_int_equal(push(bench, EOS), MR_FINISH_LENGTH);
     assert_choice(bench, "Hello", IDS(HELLO));
-    assert_int_equal(mr_completion_tokens(bench->completion), 2);
+    assert_int_equal(mr_completion_choice(bench->completion).completion_tokens, 2);
 }
 
 static void a_stop_string_is_cut_out_even_at_max_tokens(void **state)
@@ -250,7 +250,7 @@ static void a_stop_string_across_tokens_is_held_back_and_cut(void **state)
     begin(bench);
     push(bench, HELLO);
     push(bench, ST);
-    assert_delta(bench, "", 0); /* may become the stop string: neither text nor id goes out */
+    assert_delta(bench, "", 0); /* may become the stop string: text and id are held back */
     assert_int_equal(push(bench, OP), MR_FINISH_STOP_STRING);
     assert_choice(bench, "Hello", IDS(HELLO));
     struct mr_choice choice = mr_completion_choice(bench->completion);
@@ -268,7 +268,7 @@ static void only_the_live_prefix_is_held_back(void **state)
     push(bench, WORLD);
     assert_delta(bench, "STworld", 2);
     push(bench, ST);
-    push(bench, ST); /* the first ST is free, the second may still become STOP */
+    push(bench, ST); /* the first ST is emitted, the second may still become STOP */
     assert_delta(bench, "ST", 1);
     assert_int_equal(push(bench, EOS), MR_FINISH_EOS);
     assert_choice(bench, "STworldSTST", IDS(ST, WORLD, ST, ST));
@@ -430,56 +430,58 @@ static void logprobs_go_with_their_tokens(void **state)
     assert_memory_equal(first->top[1].text.bytes, "<eos>", 5);
 }
 
-/* How many of the samples of these ids a rehearsal takes, and where a reader may cut. */
-static struct mr_rehearsal rehearse(struct bench *bench, const uint32_t *ids, size_t count,
-                                    uint32_t shown)
+/* Replays these ids in a new completion. */
+static struct mr_replay replay(struct bench *bench, const uint32_t *ids, size_t count,
+                               uint32_t shown)
 {
     struct mr_sample samples[16] = {{.token_id = 0}};
     for (size_t i = 0; i < count; i++)
         samples[i] = (struct mr_sample){.token_id = ids[i], .probability = 1};
     mr_completion_destroy(bench->completion);
     begin(bench);
-    return mr_completion_rehearse(bench->completion, samples, (uint32_t)count, shown);
+    return mr_completion_try_replay(bench->completion, samples, (uint32_t)count, shown);
 }
 
-static void a_rehearsal_stops_before_the_token_that_ends(void **state)
+static void a_replay_stops_before_the_token_that_ends(void **state)
 {
     struct bench *bench = *state;
-    struct mr_rehearsal told = rehearse(bench, IDS(HELLO, SPACE, EOS, WORLD), 4);
-    assert_int_equal(told.count, 2);
-    assert_int_equal(told.clean, 2);
+    struct mr_replay result = replay(bench, IDS(HELLO, SPACE, EOS, WORLD), 4);
+    assert_int_equal(result.count, 2);
+    assert_int_equal(result.clean, 2);
     bench->request.max_tokens = 3;
-    told = rehearse(bench, IDS(HELLO, SPACE, WORLD, HELLO), 1);
-    assert_int_equal(told.count, 2);
-    assert_int_equal(told.clean, 1);
-    told = rehearse(bench, IDS(HELLO), 0);
-    assert_int_equal(told.count, 1);
-    assert_int_equal(told.clean, 0);
+    result = replay(bench, IDS(HELLO, SPACE, WORLD, HELLO), 1);
+    assert_int_equal(result.count, 2);
+    assert_int_equal(result.clean, 1);
+    result = replay(bench, IDS(HELLO), 0);
+    assert_int_equal(result.count, 1);
+    assert_int_equal(result.clean, 0);
 }
 
-static void a_reader_cuts_only_where_text_and_tokens_agree(void **state)
+static void a_reader_resumes_only_where_text_and_tokens_agree(void **state)
 {
     struct bench *bench = *state;
-    /* Half a character: its first id is out without text, and the next begins where it does. */
-    assert_int_equal(rehearse(bench, IDS(HELLO, EURO_1, EURO_2), 2).clean, 2);
-    /* STOP may begin here: nothing of ST is out, so the reader has all that comes before it. */
+    /* Half a character: its id is emitted without text, and the next token's text begins there too.
+     */
+    assert_int_equal(replay(bench, IDS(HELLO, EURO_1, EURO_2), 2).clean, 2);
+    /* STOP may begin here: ST is held back, so the reader has exactly the tokens before it. */
     stop_at(bench, "STOP");
-    assert_int_equal(rehearse(bench, IDS(HELLO, ST, ST, WORLD), 2).clean, 2);
-    assert_int_equal(rehearse(bench, IDS(HELLO, ST, ST, WORLD), 4).clean, 4);
+    assert_int_equal(replay(bench, IDS(HELLO, ST, ST, WORLD), 2).clean, 2);
+    assert_int_equal(replay(bench, IDS(HELLO, ST, ST, WORLD), 4).clean, 4);
 }
 
-static void text_without_a_token_is_not_cut_from(void **state)
+static void text_without_a_token_is_not_resumed_from(void **state)
 {
     struct bench *bench = *state;
-    /* "<b" goes out as "<" while "br>" is held; then "b" alone follows, and "r>" is held. */
+    /* "<b" is emitted as "<" while "b" is held back; later "b" alone is emitted, and "r>" is held
+     * back. */
     stop_at(bench, "br><");
     stop_at(bench, "r>Hellox");
-    struct mr_rehearsal told = rehearse(bench, IDS(HELLO, BRA, KET, HELLO, WORLD), 2);
-    assert_int_equal(told.clean, 1);
-    told = rehearse(bench, IDS(HELLO, BRA, KET, HELLO, WORLD), 4);
-    assert_int_equal(told.clean, 1);
-    told = rehearse(bench, IDS(HELLO, BRA, KET, HELLO, WORLD), 5);
-    assert_int_equal(told.clean, 5);
+    struct mr_replay result = replay(bench, IDS(HELLO, BRA, KET, HELLO, WORLD), 2);
+    assert_int_equal(result.clean, 1);
+    result = replay(bench, IDS(HELLO, BRA, KET, HELLO, WORLD), 4);
+    assert_int_equal(result.clean, 1);
+    result = replay(bench, IDS(HELLO, BRA, KET, HELLO, WORLD), 5);
+    assert_int_equal(result.clean, 5);
 }
 
 static void misuse_is_caught(void **state)
@@ -519,9 +521,9 @@ int main(void)
         CASE(below_min_tokens_nothing_but_limits_ends),
         CASE(finishing_from_outside_flushes_what_was_held),
         CASE(logprobs_go_with_their_tokens),
-        CASE(a_rehearsal_stops_before_the_token_that_ends),
-        CASE(a_reader_cuts_only_where_text_and_tokens_agree),
-        CASE(text_without_a_token_is_not_cut_from),
+        CASE(a_replay_stops_before_the_token_that_ends),
+        CASE(a_reader_resumes_only_where_text_and_tokens_agree),
+        CASE(text_without_a_token_is_not_resumed_from),
         CASE(misuse_is_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Streaming against hindsight: random answers over tokens that hold halves of characters and pieces
- * of stop strings, compared with decoding everything at once and searching it naively. */
+/* Random answers over tokens with parts of characters and of stop strings: streaming is compared
+ * with decoding the whole answer at once and searching it naively. */
 #include "batching/sequence/completion.h"
 
 #include "small_vocab.h"
@@ -36,8 +36,8 @@ struct world {
     uint32_t ids[ANSWER_MAX];
 };
 
-/* What the answer is when one looks at all of it: text and where each token's text ends. */
-struct hindsight {
+/* The answer decoded as a whole: its text and where each token's text ends. */
+struct whole {
     char text[1024];
     size_t length, cut, ends[ANSWER_MAX];
     uint32_t token_count, kept;
@@ -50,7 +50,8 @@ static uint32_t draw(struct world *world, uint32_t below)
     return (uint32_t)(world->seed >> 33) % below;
 }
 
-/* Decodes bytes with U+FFFD for what is ill-formed; an unfinished end is left out unless `all`. */
+/* Decodes bytes with U+FFFD in place of ill-formed ones; leaves out an incomplete character at the
+ * end unless `all`. */
 static size_t decode(struct mr_text bytes, bool all, char *out)
 {
     size_t length = 0;
@@ -79,8 +80,7 @@ static size_t bytes_of_chars(const char *text, size_t length, size_t chars)
     return at;
 }
 
-/* The stop string whose end comes first in text[from, length): true, and where it begins and ends.
- */
+/* Finds the stop string that ends first in text[from, length), and where it begins and ends. */
 static bool first_stop(const struct world *world, const char *text, size_t from, size_t length,
                        size_t *begin, size_t *end)
 {
@@ -96,8 +96,9 @@ static bool first_stop(const struct world *world, const char *text, size_t from,
     return false;
 }
 
-/* Text known after `count` tokens; the search starts behind the first min_tokens. */
-static bool ends_here(const struct world *world, struct hindsight *seen, uint32_t count)
+/* Length of the text after `count` tokens; stop strings are searched behind the first min_tokens.
+ */
+static bool ends_here(const struct world *world, struct whole *seen, uint32_t count)
 {
     const struct mr_request *request = &world->request;
     size_t from = request->min_tokens == 0      ? 0
@@ -119,11 +120,11 @@ static bool ends_here(const struct world *world, struct hindsight *seen, uint32_
     return seen->reason != MR_FINISH_NONE;
 }
 
-static void look_back(const struct world *world, struct hindsight *seen)
+static void look_back(const struct world *world, struct whole *seen)
 {
     char bytes[256];
     size_t length = 0;
-    *seen = (struct hindsight){.cut = SIZE_MAX};
+    *seen = (struct whole){.cut = SIZE_MAX};
     for (uint32_t i = 0; seen->reason == MR_FINISH_NONE; i++) {
         bool is_end = world->ids[i] == eos_id && i >= world->request.min_tokens;
         if (is_end) {
@@ -173,7 +174,7 @@ static void invent(struct world *world)
 
 static void compare(struct world *world, struct mr_completion *completion)
 {
-    struct hindsight seen;
+    struct whole seen;
     look_back(world, &seen);
     char text[1024];
     size_t length = 0;
@@ -201,7 +202,7 @@ static void compare(struct world *world, struct mr_completion *completion)
     assert_int_equal(choice.token_count, tokens);
 }
 
-static void streamed_answers_equal_hindsight(void **state)
+static void streamed_answers_equal_decoding_at_once(void **state)
 {
     (void)state;
     struct world world = {.seed = 11};
@@ -223,7 +224,7 @@ static void streamed_answers_equal_hindsight(void **state)
             mr_completion_create(&completion, &world.model, &world.request, matcher, 1000, NULL),
             MR_OK);
         compare(&world, completion);
-        reasons[mr_completion_reason(completion)]++;
+        reasons[mr_completion_choice(completion).finish]++;
         mr_completion_destroy(completion);
         mr_arena_destroy(arena);
     }
@@ -238,7 +239,7 @@ static void streamed_answers_equal_hindsight(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streamed_answers_equal_hindsight),
+        cmocka_unit_test(streamed_answers_equal_decoding_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,8 +47,9 @@ static struct mr_job *make(struct mr_request *request)
 {
     struct mr_job *job = NULL;
     struct mr_error err = {0};
-    struct mr_job_origin origin = {.ticket = 9, .tenant = "red", .arrival_ns = 5, .priority = 3};
-    assert_int_equal(mr_job_create(&job, &rules, request, &origin, &err), MR_OK);
+    struct mr_submission submission = {
+        .request = request, .ticket = 9, .tenant = "red", .arrival_ns = 5, .priority = 3};
+    assert_int_equal(mr_job_create(&job, &rules, &submission, &err), MR_OK);
     return job;
 }
 
@@ -63,8 +64,8 @@ static enum mr_status refusal(struct mr_request *request)
 {
     struct mr_job *job = NULL;
     struct mr_error err = {0};
-    struct mr_job_origin origin = {0};
-    enum mr_status status = mr_job_create(&job, &rules, request, &origin, &err);
+    struct mr_submission submission = {.request = request};
+    enum mr_status status = mr_job_create(&job, &rules, &submission, &err);
     assert_null(job);
     assert_int_equal(err.status, status);
     assert_true(strlen(err.detail) > 0);
@@ -126,10 +127,9 @@ static void tenants_have_different_roots(void **state)
 {
     (void)state;
     struct mr_error err = {0};
-    struct mr_job_origin blue = {.tenant = "blue"};
+    struct mr_submission blue = {.request = mr_fake_request("b", prompt, 4), .tenant = "blue"};
     struct mr_job *one = make(mr_fake_request("a", prompt, 4)), *two = NULL;
-    assert_int_equal(mr_job_create(&two, &rules, mr_fake_request("b", prompt, 4), &blue, &err),
-                     MR_OK);
+    assert_int_equal(mr_job_create(&two, &rules, &blue, &err), MR_OK);
     assert_memory_not_equal(one->root, two->root, sizeof one->root);
     drop(one);
     drop(two);

@@ -19,7 +19,7 @@ static void assert_text(const struct mr_token_text *texts, uint32_t id, const ch
     assert_memory_equal(text.bytes, expected, text.length);
 }
 
-static void every_token_has_a_valid_spelling(void **state)
+static void every_token_has_a_valid_text(void **state)
 {
     (void)state;
     struct mr_tokenizer *tokenizer = small_vocab_create(tokens, 6, 1);
@@ -53,7 +53,7 @@ static void the_bound_covers_the_longest_token_behind_an_unfinished_character(vo
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_token_has_a_valid_spelling),
+        cmocka_unit_test(every_token_has_a_valid_text),
         cmocka_unit_test(the_bound_covers_the_longest_token_behind_an_unfinished_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

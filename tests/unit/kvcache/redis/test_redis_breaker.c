@@ -24,7 +24,7 @@ static void three_failures_in_a_row_open_it(void **state)
     assert_false(mr_redis_breaker_allows(&breaker, 0));
 }
 
-static void one_attempt_is_allowed_when_the_wait_is_over(void **state)
+static void one_attempt_is_allowed_after_the_wait(void **state)
 {
     struct mr_redis_breaker breaker;
     (void)state;
@@ -64,7 +64,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_failures_in_a_row_open_it),
-        cmocka_unit_test(one_attempt_is_allowed_when_the_wait_is_over),
+        cmocka_unit_test(one_attempt_is_allowed_after_the_wait),
         cmocka_unit_test(waits_double_up_to_a_limit_with_jitter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,12 +17,12 @@
 
 #define MS ((uint64_t)1000000)
 
-/* A server of one connection that answers each command by a script of this test. */
+/* A server with one connection, whose replies the test writes. */
 struct server {
     int door, peer;
     uint16_t port;
-    bool mute;        /* takes connections and says nothing */
-    char heard[8192]; /* commands since the last look */
+    bool mute;           /* accepts connections and sends nothing */
+    char received[8192]; /* commands received and not read by the test yet */
     size_t length;
 };
 
@@ -58,7 +58,7 @@ static void server_say(struct server *server, const char *text)
     assert_int_equal(send(server->peer, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
 }
 
-/* Takes a connection and answers PING. */
+/* Accepts a connection and answers PING. */
 static void server_turn(struct server *server)
 {
     if (server->mute) return;
@@ -66,21 +66,21 @@ static void server_turn(struct server *server)
     if (server->peer < 0) return;
     int on = 1;
     setsockopt(server->peer, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    ssize_t got = recv(server->peer, server->heard + server->length,
-                       sizeof server->heard - 1 - server->length, MSG_DONTWAIT);
+    ssize_t got = recv(server->peer, server->received + server->length,
+                       sizeof server->received - 1 - server->length, MSG_DONTWAIT);
     if (got == 0) server_hang_up(server);
     if (got <= 0) return;
     server->length += (size_t)got;
-    server->heard[server->length] = '\0';
-    if (strcmp(server->heard, "*1\r\n$4\r\nPING\r\n") != 0) return;
+    server->received[server->length] = '\0';
+    if (strcmp(server->received, "*1\r\n$4\r\nPING\r\n") != 0) return;
     server->length = 0;
-    server->heard[0] = '\0';
+    server->received[0] = '\0';
     server_say(server, "+PONG\r\n");
 }
 
 static bool server_heard(struct server *server, const char *word)
 {
-    if (!server->length || !strstr(server->heard, word)) return false;
+    if (!server->length || !strstr(server->received, word)) return false;
     server->length = 0;
     return true;
 }
@@ -91,11 +91,11 @@ struct rig {
     struct mr_redis_op op;
 };
 
-/* Turns both ends some times; now_ns is virtual, the loopback is not. */
+/* Steps both ends a few times; now_ns is virtual time, the loopback connection is real. */
 static void turn(struct rig *rig, uint64_t now_ns)
 {
     for (int round = 0; round < 20; round++) {
-        mr_redis_client_turn(rig->client, now_ns);
+        mr_redis_client_step(rig->client, now_ns);
         for (int i = 0; i < 2; i++)
             server_turn(&rig->servers[i]);
         usleep(200);
@@ -130,22 +130,22 @@ static void rig_close(struct rig *rig)
         server_close(&rig->servers[i]);
 }
 
-static bool send_look(struct rig *rig, const char *key, uint64_t deadline_ns)
+static bool send_lookup(struct rig *rig, const char *key, uint64_t deadline_ns)
 {
     mr_redis_op_word(&rig->op, "STRLEN", key, strlen(key));
     rig->op.deadline_ns = deadline_ns;
     return mr_redis_client_send(rig->client, &rig->op);
 }
 
-/* A look-up of "foo" that reaches the first server. */
+/* Sends a lookup of "foo", which the first server receives. */
 static void ask(struct rig *rig, uint64_t deadline_ns)
 {
-    assert_true(send_look(rig, "foo", deadline_ns));
+    assert_true(send_lookup(rig, "foo", deadline_ns));
     turn(rig, 0);
     assert_true(server_heard(&rig->servers[0], "STRLEN"));
 }
 
-/* The first server sends it on: "MOVED" or "ASK" and a port. */
+/* The first server redirects the command: "MOVED" or "ASK" and a port. */
 static void send_on(struct rig *rig, const char *how, unsigned port)
 {
     char text[64];
@@ -169,27 +169,29 @@ static void connects_and_answers(void **state)
     struct rig rig = rig_open();
     struct pollfd doors[4];
     (void)state;
-    assert_false(send_look(&rig, "foo", 100 * MS));
+    assert_false(send_lookup(&rig, "foo", 100 * MS));
     turn(&rig, 0);
-    assert_int_equal(mr_redis_client_fill(rig.client, doors, 4), 1);
+    assert_int_equal(mr_redis_client_pollfds(rig.client, doors, 4), 1);
     ask(&rig, 100 * MS);
     assert_answered(&rig, &rig.servers[0], ":5\r\n", 5);
     rig_close(&rig);
 }
 
-/* A server that takes connections and answers nonsense is left alone for longer and longer. */
-static void a_bad_server_is_tried_less_and_less(void **state)
+/* A server that accepts connections and sends invalid replies is retried after longer and longer
+ * waits. */
+static void a_faulty_server_is_retried_less_and_less(void **state)
 {
     struct rig rig = rig_open();
     uint64_t now_ns = 0;
     (void)state;
     for (int round = 0; round < 6000; round++, now_ns += 10 * MS) {
-        mr_redis_client_turn(rig.client, now_ns);
+        mr_redis_client_step(rig.client, now_ns);
         server_turn(&rig.servers[0]);
-        if (!mr_redis_client_is_ready(rig.client) || !send_look(&rig, "foo", now_ns + MS)) continue;
+        if (!mr_redis_client_is_ready(rig.client) || !send_lookup(&rig, "foo", now_ns + MS))
+            continue;
         server_say(&rig.servers[0], "what?\r\n");
         for (int i = 0; i < 50 && !mr_redis_client_take(rig.client); i++, usleep(100))
-            mr_redis_client_turn(rig.client, now_ns);
+            mr_redis_client_step(rig.client, now_ns);
         server_hang_up(&rig.servers[0]);
     }
     struct mr_redis_client_stats stats = mr_redis_client_stats(rig.client);
@@ -199,12 +201,12 @@ static void a_bad_server_is_tried_less_and_less(void **state)
     rig_close(&rig);
 }
 
-static void comes_back_when_the_server_does(void **state)
+static void reconnects_when_the_server_is_back(void **state)
 {
     struct rig rig = rig_ready();
     (void)state;
     server_hang_up(&rig.servers[0]);
-    mr_redis_client_turn(rig.client, 0);
+    mr_redis_client_step(rig.client, 0);
     assert_false(mr_redis_client_is_ready(rig.client));
     uint64_t retry_ns = mr_redis_client_deadline_ns(rig.client);
     assert_true(retry_ns > 0 && retry_ns <= MR_BREAKER_WAIT_MIN_NS);
@@ -213,7 +215,7 @@ static void comes_back_when_the_server_does(void **state)
     rig_close(&rig);
 }
 
-static void moved_teaches_the_slot_and_the_map(void **state)
+static void moved_updates_the_slot_and_requests_the_map(void **state)
 {
     struct rig rig = rig_ready();
     char text[128];
@@ -227,7 +229,7 @@ static void moved_teaches_the_slot_and_the_map(void **state)
              rig.servers[1].port);
     server_say(&rig.servers[0], text);
     assert_answered(&rig, &rig.servers[1], ":9\r\n", 9);
-    assert_true(send_look(&rig, "another", 100 * MS)); /* a slot only the map has told */
+    assert_true(send_lookup(&rig, "another", 100 * MS)); /* a slot that only the map names */
     turn(&rig, 0);
     assert_true(server_heard(&rig.servers[1], "another"));
     assert_int_equal(mr_redis_client_stats(rig.client).moved, 1);
@@ -236,7 +238,7 @@ static void moved_teaches_the_slot_and_the_map(void **state)
     rig_close(&rig);
 }
 
-static void ask_goes_there_once_and_says_asking(void **state)
+static void ask_redirects_once_after_asking(void **state)
 {
     struct rig rig = rig_ready();
     (void)state;
@@ -264,8 +266,9 @@ static void redirections_in_a_circle_end(void **state)
     rig_close(&rig);
 }
 
-/* The node a command is sent on to does not answer: the command ends at its own deadline. */
-static void a_redirection_into_the_void_ends_in_time(void **state)
+/* The node that a command is redirected to does not answer: the command ends at its own deadline.
+ */
+static void a_redirection_to_an_unreachable_node_times_out(void **state)
 {
     struct rig rig = rig_ready();
     (void)state;
@@ -275,12 +278,12 @@ static void a_redirection_into_the_void_ends_in_time(void **state)
     assert_null(mr_redis_client_take(rig.client));
     turn(&rig, 10 * MS);
     assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op);
-    assert_int_equal(rig.op.outcome, MR_REDIS_LATE);
+    assert_int_equal(rig.op.outcome, MR_REDIS_TIMEOUT);
     rig_close(&rig);
 }
 
-/* A cluster with a dead node costs the keys of that node, and no time. */
-static void a_node_that_failed_is_not_waited_for(void **state)
+/* With one node of a cluster down, only the keys of that node fail, and at once. */
+static void a_command_does_not_wait_for_a_failed_node(void **state)
 {
     struct rig rig = rig_ready();
     (void)state;
@@ -290,7 +293,7 @@ static void a_node_that_failed_is_not_waited_for(void **state)
     close(rig.servers[1].door); /* refuses connections from now on */
     rig.servers[1].door = -1;
     send_on(&rig, "MOVED", port);
-    assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op); /* met, and dead */
+    assert_ptr_equal(mr_redis_client_take(rig.client), &rig.op); /* the node is known, and down */
     assert_int_equal(rig.op.outcome, MR_REDIS_LOST);
     assert_true(server_heard(&rig.servers[0], "CLUSTER"));
     server_say(&rig.servers[0], "*0\r\n");
@@ -305,13 +308,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connects_and_answers),
-        cmocka_unit_test(a_bad_server_is_tried_less_and_less),
-        cmocka_unit_test(comes_back_when_the_server_does),
-        cmocka_unit_test(moved_teaches_the_slot_and_the_map),
-        cmocka_unit_test(ask_goes_there_once_and_says_asking),
+        cmocka_unit_test(a_faulty_server_is_retried_less_and_less),
+        cmocka_unit_test(reconnects_when_the_server_is_back),
+        cmocka_unit_test(moved_updates_the_slot_and_requests_the_map),
+        cmocka_unit_test(ask_redirects_once_after_asking),
         cmocka_unit_test(redirections_in_a_circle_end),
-        cmocka_unit_test(a_redirection_into_the_void_ends_in_time),
-        cmocka_unit_test(a_node_that_failed_is_not_waited_for),
+        cmocka_unit_test(a_redirection_to_an_unreachable_node_times_out),
+        cmocka_unit_test(a_command_does_not_wait_for_a_failed_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

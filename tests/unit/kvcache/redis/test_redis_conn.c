@@ -12,33 +12,33 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A connection over a pair of sockets; the test is the server, and the clock. */
+/* A connection over a socket pair; the test is the server and sets the time. */
 struct rig {
     struct mr_redis_conn *conn;
     int server;
-    char heard[4096]; /* what the connection has sent since the last look */
+    char received[4096]; /* sent by the connection and not read by the test yet */
 };
 
 #define HEADER  4u
 #define PAYLOAD 300u
 
-static void say_bytes(struct rig *rig, const char *bytes, size_t length)
+static void send_bytes(struct rig *rig, const char *bytes, size_t length)
 {
     assert_int_equal(send(rig->server, bytes, length, MSG_NOSIGNAL), (ssize_t)length);
-    mr_redis_conn_turn(rig->conn, 1);
+    mr_redis_conn_step(rig->conn, 1);
 }
 
-static void say(struct rig *rig, const char *text)
+static void send_reply(struct rig *rig, const char *text)
 {
-    say_bytes(rig, text, strlen(text));
+    send_bytes(rig, text, strlen(text));
 }
 
-static const char *hear(struct rig *rig)
+static const char *receive(struct rig *rig)
 {
-    mr_redis_conn_turn(rig->conn, 1);
-    ssize_t length = recv(rig->server, rig->heard, sizeof rig->heard - 1, MSG_DONTWAIT);
-    rig->heard[length > 0 ? length : 0] = '\0';
-    return rig->heard;
+    mr_redis_conn_step(rig->conn, 1);
+    ssize_t length = recv(rig->server, rig->received, sizeof rig->received - 1, MSG_DONTWAIT);
+    rig->received[length > 0 ? length : 0] = '\0';
+    return rig->received;
 }
 
 static struct rig rig_open(const struct mr_redis_url *where)
@@ -56,8 +56,8 @@ static struct rig rig_open(const struct mr_redis_url *where)
 static struct rig rig_ready(void)
 {
     struct rig rig = rig_open(&(struct mr_redis_url){.host = "h"});
-    assert_string_equal(hear(&rig), "*1\r\n$4\r\nPING\r\n");
-    say(&rig, "+PONG\r\n");
+    assert_string_equal(receive(&rig), "*1\r\n$4\r\nPING\r\n");
+    send_reply(&rig, "+PONG\r\n");
     assert_true(mr_redis_conn_is_ready(rig.conn));
     return rig;
 }
@@ -108,23 +108,23 @@ static void assert_value(const struct get *get, char fill)
         assert_int_equal(get->payload[i], fill);
 }
 
-/* ---- greeting ---- */
+/* ---- handshake ---- */
 
-static void says_who_it_is_before_anything_else(void **state)
+static void the_handshake_comes_first(void **state)
 {
     struct mr_redis_url where = {.host = "h", .user = "ann", .password = "pw", .database = 3};
     struct rig rig = rig_open(&where);
     (void)state;
-    assert_string_equal(hear(&rig), "*3\r\n$4\r\nAUTH\r\n$3\r\nann\r\n$2\r\npw\r\n"
-                                    "*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n*1\r\n$4\r\nPING\r\n");
-    say(&rig, "+OK\r\n+OK\r\n");
+    assert_string_equal(receive(&rig), "*3\r\n$4\r\nAUTH\r\n$3\r\nann\r\n$2\r\npw\r\n"
+                                       "*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n*1\r\n$4\r\nPING\r\n");
+    send_reply(&rig, "+OK\r\n+OK\r\n");
     assert_false(mr_redis_conn_is_ready(rig.conn));
-    say(&rig, "+PONG\r\n");
+    send_reply(&rig, "+PONG\r\n");
     assert_true(mr_redis_conn_is_ready(rig.conn));
     rig_close(&rig);
 }
 
-static void a_refused_greeting_closes_with_the_reason(void **state)
+static void a_refused_handshake_closes_with_the_reason(void **state)
 {
     static const char *const replies[] = {
         "-WRONGPASS invalid username-password pair\r\n", "-LOADING Redis is loading\r\n",
@@ -132,22 +132,22 @@ static void a_refused_greeting_closes_with_the_reason(void **state)
     (void)state;
     for (size_t i = 0; i < 4; i++) {
         struct rig rig = rig_open(&(struct mr_redis_url){.host = "h", .password = "pw"});
-        assert_string_equal(hear(&rig), "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n*1\r\n$4\r\nPING\r\n");
-        say(&rig, replies[i]);
+        assert_string_equal(receive(&rig), "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n*1\r\n$4\r\nPING\r\n");
+        send_reply(&rig, replies[i]);
         assert_true(mr_redis_conn_is_closed(rig.conn));
         assert_memory_equal(mr_redis_conn_reason(rig.conn), replies[i] + 1, 6);
         rig_close(&rig);
     }
 }
 
-static void a_greeting_must_be_answered_in_time(void **state)
+static void a_handshake_must_be_answered_in_time(void **state)
 {
     struct rig rig = rig_open(&(struct mr_redis_url){.host = "h"});
     (void)state;
     assert_int_equal(mr_redis_conn_deadline_ns(rig.conn), 1000);
-    mr_redis_conn_turn(rig.conn, 999);
+    mr_redis_conn_step(rig.conn, 999);
     assert_false(mr_redis_conn_is_closed(rig.conn));
-    mr_redis_conn_turn(rig.conn, 1000);
+    mr_redis_conn_step(rig.conn, 1000);
     assert_true(mr_redis_conn_is_closed(rig.conn));
     rig_close(&rig);
 }
@@ -175,11 +175,11 @@ static void replies_may_be_cut_anywhere(void **state)
         send_get(&rig, &second);
         send_word(&rig, &full, "DEL");
         send_word(&rig, &list, "LRANGE");
-        hear(&rig);
+        receive(&rig);
         for (size_t i = 0; cut == length && i < length; i++)
-            say_bytes(&rig, stream + i, 1);
-        if (cut && cut < length) say_bytes(&rig, stream, cut);
-        if (cut < length) say_bytes(&rig, stream + cut, length - cut);
+            send_bytes(&rig, stream + i, 1);
+        if (cut && cut < length) send_bytes(&rig, stream, cut);
+        if (cut < length) send_bytes(&rig, stream + cut, length - cut);
         assert_ptr_equal(mr_redis_conn_take(rig.conn), &first.op);
         assert_int_equal(first.op.outcome, MR_REDIS_DONE);
         assert_value(&first, 'a');
@@ -215,18 +215,18 @@ static void a_large_value_is_not_copied(void **state)
     mr_redis_op_get(&op, &value);
     op.deadline_ns = 100;
     mr_redis_conn_send(rig.conn, &op);
-    hear(&rig);
+    receive(&rig);
     memset(reply, 'z', sizeof reply);
-    say(&rig, "$1048640\r\n");
+    send_reply(&rig, "$1048640\r\n");
     for (size_t sent = 0; sent < sizeof reply; sent += 4096) {
         size_t part = sizeof reply - sent < 4096 ? sizeof reply - sent : 4096;
-        say_bytes(&rig, reply + sent, part);
+        send_bytes(&rig, reply + sent, part);
     }
-    say(&rig, "\r\n");
+    send_reply(&rig, "\r\n");
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &op);
     assert_memory_equal(payload, reply, sizeof payload);
-    assert_int_equal(mr_redis_conn_stats(rig.conn).value_bytes, sizeof reply);
-    assert_true(mr_redis_conn_stats(rig.conn).copied_bytes <= 96);
+    assert_int_equal(mr_redis_conn_stats(rig.conn).read.value_bytes, sizeof reply);
+    assert_true(mr_redis_conn_stats(rig.conn).read.copied_bytes <= 96);
     rig_close(&rig);
 }
 
@@ -240,10 +240,10 @@ static void a_value_of_another_size_is_read_past(void **state)
     send_get(&rig, &shorter);
     send_get(&rig, &longer);
     send_word(&rig, &count, "STRLEN");
-    say(&rig, "$3\r\nabc\r\n$400\r\n");
+    send_reply(&rig, "$3\r\nabc\r\n$400\r\n");
     memset(reply, 'x', 400);
     memcpy(reply + 400, "\r\n:5\r\n", 7);
-    say(&rig, reply);
+    send_reply(&rig, reply);
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &shorter.op);
     assert_int_equal(shorter.op.outcome, MR_REDIS_WRONG_SIZE);
     assert_int_equal(shorter.payload[0], '?');
@@ -255,7 +255,7 @@ static void a_value_of_another_size_is_read_past(void **state)
     rig_close(&rig);
 }
 
-static void a_forgotten_value_leaves_memory_alone(void **state)
+static void a_cancelled_value_is_not_written_to_memory(void **state)
 {
     struct rig rig = rig_ready();
     struct get begun, waiting;
@@ -264,12 +264,12 @@ static void a_forgotten_value_leaves_memory_alone(void **state)
     (void)state;
     send_get(&rig, &begun);
     send_get(&rig, &waiting);
-    say_bytes(&rig, reply, 50);
-    mr_redis_conn_forget(rig.conn, &begun.op, 1);
-    mr_redis_conn_forget(rig.conn, &waiting.op, 1);
+    send_bytes(&rig, reply, 50);
+    mr_redis_conn_cancel(rig.conn, &begun.op, 1);
+    mr_redis_conn_cancel(rig.conn, &waiting.op, 1);
     memset(begun.payload, '!', PAYLOAD);
-    say_bytes(&rig, reply + 50, length - 50);
-    say_bytes(&rig, reply, length);
+    send_bytes(&rig, reply + 50, length - 50);
+    send_bytes(&rig, reply, length);
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &begun.op);
     assert_int_equal(begun.op.outcome, MR_REDIS_MISS);
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &waiting.op);
@@ -279,10 +279,11 @@ static void a_forgotten_value_leaves_memory_alone(void **state)
     rig_close(&rig);
 }
 
-/* Reading past it takes too long: the connection goes. What has not begun to come has time. */
-static void a_forgotten_value_does_not_hold_its_connection(void **state)
+/* Reading past a cancelled value takes too long: the connection is closed. A value that has not
+ * started to arrive keeps its deadline. */
+static void a_cancelled_value_does_not_block_its_connection(void **state)
 {
-    uint64_t due_ns = 1 + MR_REDIS_FORGET_NS;
+    uint64_t due_ns = 1 + MR_REDIS_CANCEL_NS;
     char reply[400];
     size_t length = value_reply(reply, 'q');
     (void)state;
@@ -291,23 +292,24 @@ static void a_forgotten_value_does_not_hold_its_connection(void **state)
         struct get get;
         send_get(&rig, &get);
         get.op.deadline_ns = UINT64_MAX;
-        hear(&rig);
-        if (turn == 0) say_bytes(&rig, reply, 50);
-        mr_redis_conn_forget(rig.conn, &get.op, 1);
+        receive(&rig);
+        if (turn == 0) send_bytes(&rig, reply, 50);
+        mr_redis_conn_cancel(rig.conn, &get.op, 1);
         assert_int_equal(mr_redis_conn_deadline_ns(rig.conn), turn == 0 ? due_ns : UINT64_MAX);
-        if (turn == 1) say_bytes(&rig, reply, length - 1);
+        if (turn == 1) send_bytes(&rig, reply, length - 1);
         assert_int_equal(mr_redis_conn_deadline_ns(rig.conn), due_ns);
-        mr_redis_conn_turn(rig.conn, due_ns - 1);
+        mr_redis_conn_step(rig.conn, due_ns - 1);
         assert_true(mr_redis_conn_is_ready(rig.conn));
-        mr_redis_conn_turn(rig.conn, due_ns);
+        mr_redis_conn_step(rig.conn, due_ns);
         assert_true(mr_redis_conn_is_closed(rig.conn));
         assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.op);
         rig_close(&rig);
     }
 }
 
-/* Not begun: it never goes out. Whole: its reply comes. In part: the connection goes with it. */
-static void a_forgotten_command_is_not_read_from_memory_again(void **state)
+/* A command that is not sent yet is never sent; one sent completely gets its reply; one sent in
+ * part closes the connection. */
+static void a_cancelled_command_is_not_read_from_memory_again(void **state)
 {
     (void)state;
     for (uint32_t turn = 0; turn < 3; turn++) {
@@ -320,26 +322,26 @@ static void a_forgotten_command_is_not_read_from_memory_again(void **state)
         mr_redis_op_set(&set, &value, 0);
         set.deadline_ns = UINT64_MAX;
         mr_redis_conn_send(rig.conn, &set);
-        if (turn > 0) mr_redis_conn_turn(rig.conn, 1);
-        mr_redis_conn_forget(rig.conn, &set, 1);
+        if (turn > 0) mr_redis_conn_step(rig.conn, 1);
+        mr_redis_conn_cancel(rig.conn, &set, 1);
         free(payload);
         assert_int_equal(mr_redis_conn_is_closed(rig.conn), turn == 2);
-        if (turn == 1) say(&rig, "+OK\r\n");
+        if (turn == 1) send_reply(&rig, "+OK\r\n");
         assert_ptr_equal(mr_redis_conn_take(rig.conn), &set);
         assert_int_equal(set.outcome, turn == 1 ? MR_REDIS_DONE : MR_REDIS_LOST);
         mr_redis_op_end(&set);
         if (turn == 0) {
             assert_int_equal(mr_redis_conn_in_flight(rig.conn), 0);
             send_word(&rig, &count, "STRLEN");
-            assert_string_equal(hear(&rig), "*2\r\n$6\r\nSTRLEN\r\n$1\r\nk\r\n");
+            assert_string_equal(receive(&rig), "*2\r\n$6\r\nSTRLEN\r\n$1\r\nk\r\n");
         }
         rig_close(&rig);
     }
 }
 
-/* What is no reply, is not the reply to this command, or declares more than is allowed, ends the
- * connection before anything is allocated for it; nothing behind it is believed. */
-static void what_is_no_reply_ends_the_connection(void **state)
+/* A reply that is invalid, belongs to another command or declares too great a length closes the
+ * connection before memory is allocated for it; later replies are not used. */
+static void an_invalid_reply_closes_the_connection(void **state)
 {
     static const char *const to_get[] = {"HTTP/1.1 400 Bad Request\r\n",
                                          "\r\n",
@@ -364,10 +366,10 @@ static void what_is_no_reply_ends_the_connection(void **state)
         struct get get, next;
         send_get(&rig, &get);
         send_get(&rig, &next);
-        say(&rig, to_get[i]);
+        send_reply(&rig, to_get[i]);
         if (!mr_redis_conn_is_closed(rig.conn)) fail_msg("%s was taken", to_get[i]);
         assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.op);
-        assert_int_equal(get.op.outcome, MR_REDIS_GARBAGE);
+        assert_int_equal(get.op.outcome, MR_REDIS_MALFORMED);
         assert_ptr_equal(mr_redis_conn_take(rig.conn), &next.op);
         assert_int_equal(next.op.outcome, MR_REDIS_LOST);
         rig_close(&rig);
@@ -376,13 +378,13 @@ static void what_is_no_reply_ends_the_connection(void **state)
         struct rig rig = rig_ready();
         struct mr_redis_op op;
         send_word(&rig, &op, "STRLEN");
-        say(&rig, to_word[i]);
+        send_reply(&rig, to_word[i]);
         if (!mr_redis_conn_is_closed(rig.conn)) fail_msg("%s was taken", to_word[i]);
         rig_close(&rig);
     }
 }
 
-static void a_value_must_end_where_it_says(void **state)
+static void a_value_must_have_the_declared_length(void **state)
 {
     struct rig rig = rig_ready();
     struct get get;
@@ -391,25 +393,25 @@ static void a_value_must_end_where_it_says(void **state)
     (void)state;
     send_get(&rig, &get);
     reply[length - 2] = 'q';
-    say_bytes(&rig, reply, length);
+    send_bytes(&rig, reply, length);
     assert_true(mr_redis_conn_is_closed(rig.conn));
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.op);
-    assert_int_equal(get.op.outcome, MR_REDIS_GARBAGE);
+    assert_int_equal(get.op.outcome, MR_REDIS_MALFORMED);
     rig_close(&rig);
 }
 
-static void bytes_nobody_asked_for_end_the_connection(void **state)
+static void a_reply_without_a_command_closes_the_connection(void **state)
 {
     struct rig rig = rig_ready();
     (void)state;
-    say(&rig, "+OK\r\n");
+    send_reply(&rig, "+OK\r\n");
     assert_true(mr_redis_conn_is_closed(rig.conn));
     rig_close(&rig);
 }
 
-/* ---- ends ---- */
+/* ---- closing ---- */
 
-static void a_server_that_goes_away_loses_what_is_on_its_way(void **state)
+static void commands_in_flight_are_lost_when_the_server_closes(void **state)
 {
     char reply[400];
     size_t length = value_reply(reply, 'q');
@@ -420,9 +422,9 @@ static void a_server_that_goes_away_loses_what_is_on_its_way(void **state)
         struct mr_redis_op op;
         send_get(&rig, &get);
         send_word(&rig, &op, "STRLEN");
-        if (cut) say_bytes(&rig, reply, cut);
+        if (cut) send_bytes(&rig, reply, cut);
         shutdown(rig.server, SHUT_RDWR);
-        mr_redis_conn_turn(rig.conn, 2);
+        mr_redis_conn_step(rig.conn, 2);
         assert_true(mr_redis_conn_is_closed(rig.conn));
         assert_ptr_equal(mr_redis_conn_take(rig.conn), &get.op);
         assert_int_equal(get.op.outcome, MR_REDIS_LOST);
@@ -432,7 +434,7 @@ static void a_server_that_goes_away_loses_what_is_on_its_way(void **state)
     }
 }
 
-static void a_late_reply_ends_the_connection(void **state)
+static void a_timeout_closes_the_connection(void **state)
 {
     struct rig rig = rig_ready();
     struct mr_redis_op early, late;
@@ -441,18 +443,18 @@ static void a_late_reply_ends_the_connection(void **state)
     send_word(&rig, &early, "STRLEN");
     late.deadline_ns = 50;
     assert_int_equal(mr_redis_conn_deadline_ns(rig.conn), 50);
-    mr_redis_conn_turn(rig.conn, 49);
+    mr_redis_conn_step(rig.conn, 49);
     assert_true(mr_redis_conn_is_ready(rig.conn));
-    mr_redis_conn_turn(rig.conn, 50);
+    mr_redis_conn_step(rig.conn, 50);
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &late);
-    assert_int_equal(late.outcome, MR_REDIS_LATE);
+    assert_int_equal(late.outcome, MR_REDIS_TIMEOUT);
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &early);
     assert_int_equal(early.outcome, MR_REDIS_LOST);
     assert_int_equal(mr_redis_conn_in_flight(rig.conn), 0);
     rig_close(&rig);
 }
 
-static void what_is_sent_arrives_whole_through_a_narrow_socket(void **state)
+static void commands_arrive_complete_through_a_small_socket_buffer(void **state)
 {
     static char payload[1 << 20], got[(1 << 20) + 4096];
     struct rig rig = rig_ready();
@@ -469,15 +471,15 @@ static void what_is_sent_arrives_whole_through_a_narrow_socket(void **state)
     mr_redis_conn_send(rig.conn, &set);
     send_word(&rig, &after, "STRLEN");
     for (int i = 0; i < 100000 && length < sizeof payload + 64; i++) {
-        mr_redis_conn_turn(rig.conn, 1);
+        mr_redis_conn_step(rig.conn, 1);
         ssize_t part = recv(rig.server, got + length, 3333, MSG_DONTWAIT);
         if (part > 0) length += (size_t)part;
     }
-    hear(&rig);
+    receive(&rig);
     const char *front = "*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048640\r\n";
     assert_memory_equal(got, front, strlen(front));
     assert_memory_equal(got + strlen(front) + 64, payload, sizeof payload - 4096);
-    say(&rig, "+OK\r\n:9\r\n");
+    send_reply(&rig, "+OK\r\n:9\r\n");
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &set);
     assert_int_equal(set.outcome, MR_REDIS_DONE);
     assert_ptr_equal(mr_redis_conn_take(rig.conn), &after);
@@ -489,21 +491,21 @@ static void what_is_sent_arrives_whole_through_a_narrow_socket(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_who_it_is_before_anything_else),
-        cmocka_unit_test(a_refused_greeting_closes_with_the_reason),
-        cmocka_unit_test(a_greeting_must_be_answered_in_time),
+        cmocka_unit_test(the_handshake_comes_first),
+        cmocka_unit_test(a_refused_handshake_closes_with_the_reason),
+        cmocka_unit_test(a_handshake_must_be_answered_in_time),
         cmocka_unit_test(replies_may_be_cut_anywhere),
         cmocka_unit_test(a_large_value_is_not_copied),
         cmocka_unit_test(a_value_of_another_size_is_read_past),
-        cmocka_unit_test(a_forgotten_value_leaves_memory_alone),
-        cmocka_unit_test(a_forgotten_value_does_not_hold_its_connection),
-        cmocka_unit_test(a_forgotten_command_is_not_read_from_memory_again),
-        cmocka_unit_test(what_is_no_reply_ends_the_connection),
-        cmocka_unit_test(a_value_must_end_where_it_says),
-        cmocka_unit_test(bytes_nobody_asked_for_end_the_connection),
-        cmocka_unit_test(a_server_that_goes_away_loses_what_is_on_its_way),
-        cmocka_unit_test(a_late_reply_ends_the_connection),
-        cmocka_unit_test(what_is_sent_arrives_whole_through_a_narrow_socket),
+        cmocka_unit_test(a_cancelled_value_is_not_written_to_memory),
+        cmocka_unit_test(a_cancelled_value_does_not_block_its_connection),
+        cmocka_unit_test(a_cancelled_command_is_not_read_from_memory_again),
+        cmocka_unit_test(an_invalid_reply_closes_the_connection),
+        cmocka_unit_test(a_value_must_have_the_declared_length),
+        cmocka_unit_test(a_reply_without_a_command_closes_the_connection),
+        cmocka_unit_test(commands_in_flight_are_lost_when_the_server_closes),
+        cmocka_unit_test(a_timeout_closes_the_connection),
+        cmocka_unit_test(commands_arrive_complete_through_a_small_socket_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

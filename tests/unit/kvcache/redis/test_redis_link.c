@@ -58,7 +58,7 @@ static void bytes_go_both_ways_over_a_unix_socket(void **state)
     rmdir(folder);
 }
 
-static void what_is_not_there_is_unreachable(void **state)
+static void a_missing_server_is_unreachable(void **state)
 {
     struct mr_redis_url socket_url = {.path = "/nowhere/at/all"};
     struct mr_redis_url name = {.host = "no such host.invalid", .port = 1};
@@ -80,7 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_go_both_ways_over_a_unix_socket),
-        cmocka_unit_test(what_is_not_there_is_unreachable),
+        cmocka_unit_test(a_missing_server_is_unreachable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

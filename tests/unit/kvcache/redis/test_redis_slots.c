@@ -28,7 +28,7 @@ static void a_slot_is_crc16_of_the_key_or_its_tag(void **state)
     assert_int_equal(slot("foo{bar}{zap}"), slot("bar"));
 }
 
-static void redirections_are_read(void **state)
+static void redirections_are_parsed(void **state)
 {
     struct mr_redis_redirect to;
     const char *moved = "MOVED 3999 127.0.0.1:6381", *ask = "ASK 16383 ::1:1", *same = "MOVED 0 :7";
@@ -44,7 +44,7 @@ static void redirections_are_read(void **state)
     assert_int_equal(to.host_length, 0);
 }
 
-static void broken_redirections_are_not(void **state)
+static void invalid_redirections_are_refused(void **state)
 {
     static const char *const texts[] = {"",
                                         "MOVED",
@@ -68,8 +68,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slot_is_crc16_of_the_key_or_its_tag),
-        cmocka_unit_test(redirections_are_read),
-        cmocka_unit_test(broken_redirections_are_not),
+        cmocka_unit_test(redirections_are_parsed),
+        cmocka_unit_test(invalid_redirections_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

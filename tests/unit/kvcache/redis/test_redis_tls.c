@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A server of the library's own at the other end of a pair of sockets, with a certificate it signed
- * itself for "redis.example". */
+/* A TLS server of OpenSSL at the other end of a socket pair, with a self-signed certificate for
+ * "redis.example". */
 static char folder[] = "/tmp/mr-tls-XXXXXX", authority[64], other[64];
 static SSL_CTX *server_context;
 

@@ -23,7 +23,7 @@ static void expect(const char *text, const struct mr_redis_url *want)
     assert_int_equal(url.tls, want->tls);
 }
 
-static void every_part_is_taken(void **state)
+static void every_part_is_parsed(void **state)
 {
     (void)state;
     expect("redis://h", &(struct mr_redis_url){.host = "h", .port = 6379});
@@ -41,7 +41,7 @@ static void every_part_is_taken(void **state)
            &(struct mr_redis_url){.path = "/r.sock", .user = "u", .password = "p", .database = 4});
 }
 
-static void nonsense_is_refused_without_repeating_it(void **state)
+static void an_invalid_url_is_refused_without_quoting_it(void **state)
 {
     static const char *const texts[] = {
         "",
@@ -74,7 +74,7 @@ static void nonsense_is_refused_without_repeating_it(void **state)
     }
 }
 
-static void what_is_too_long_is_refused(void **state)
+static void parts_that_are_too_long_are_refused(void **state)
 {
     char text[2000] = "redis://";
     struct mr_redis_url url;
@@ -89,9 +89,9 @@ static void what_is_too_long_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_part_is_taken),
-        cmocka_unit_test(nonsense_is_refused_without_repeating_it),
-        cmocka_unit_test(what_is_too_long_is_refused),
+        cmocka_unit_test(every_part_is_parsed),
+        cmocka_unit_test(an_invalid_url_is_refused_without_quoting_it),
+        cmocka_unit_test(parts_that_are_too_long_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

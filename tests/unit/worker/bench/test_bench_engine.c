@@ -1,5 +1,7 @@
 #include "worker/bench/bench_engine.h"
 
+#include "tests/unit/worker/bench/no_model.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,15 +12,8 @@
 static void a_missing_model_ends_the_bench(void **state)
 {
     (void)state;
-    struct mr_config config = {.model = "none.gguf",
-                               .device = "cpu",
-                               .dtype = "auto",
-                               .output = "",
-                               .max_sequences = 1,
-                               .step_tokens = 16,
-                               .kv_memory_bytes = 1 << 20};
     struct mr_error err;
-    assert_int_equal(mr_bench_engine(&config, stdout, &err), MR_BAD_FILE);
+    assert_int_equal(mr_bench_engine(&no_model, stdout, &err), MR_BAD_FILE);
 }
 
 int main(void)

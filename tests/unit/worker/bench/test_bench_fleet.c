@@ -114,7 +114,7 @@ static void finish(struct answering *answering)
     close_broker(&answering->broker);
 }
 
-/* Runs the benchmark with these flags behind --brokers; the table is the caller's to free. */
+/* Runs the benchmark with --brokers and further flags; the caller frees the table. */
 static enum mr_status bench(const struct answering *answering, const char *const *flags,
                             size_t flag_count, char **table, struct mr_error *err)
 {
@@ -163,7 +163,7 @@ static void every_request_is_sent_and_its_answer_counted(void **state)
     free(table);
 }
 
-static void concurrency_bounds_what_is_in_flight(void **state)
+static void concurrency_limits_the_requests_in_flight(void **state)
 {
     (void)state;
     static const char *const flags[] = {"--requests=6",  "--prompt-tokens=8", "--output-tokens=2",
@@ -182,7 +182,7 @@ static void concurrency_bounds_what_is_in_flight(void **state)
     free(table);
 }
 
-static void rejected_requests_are_failed_ones(void **state)
+static void rejected_requests_count_as_failed(void **state)
 {
     (void)state;
     static const char *const flags[] = {"--requests=3", "--prompt-tokens=8", "--output-tokens=2",
@@ -197,7 +197,7 @@ static void rejected_requests_are_failed_ones(void **state)
     free(table);
 }
 
-static void without_an_answer_it_gives_up_and_says_what_it_has(void **state)
+static void without_answers_it_times_out_and_prints_its_figures(void **state)
 {
     (void)state;
     static const char *const flags[] = {"--requests=2", "--prompt-tokens=8", "--output-tokens=2",
@@ -217,9 +217,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_request_is_sent_and_its_answer_counted),
-        cmocka_unit_test(concurrency_bounds_what_is_in_flight),
-        cmocka_unit_test(rejected_requests_are_failed_ones),
-        cmocka_unit_test(without_an_answer_it_gives_up_and_says_what_it_has),
+        cmocka_unit_test(concurrency_limits_the_requests_in_flight),
+        cmocka_unit_test(rejected_requests_count_as_failed),
+        cmocka_unit_test(without_answers_it_times_out_and_prints_its_figures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static void assert_has(const char *text, const char *line)
     if (!strstr(text, line)) fail_msg("no \"%s\" in\n%s", line, text);
 }
 
-static void the_block_has_the_labels_that_parsers_look_for(void **state)
+static void the_text_has_the_labels_that_parsers_expect(void **state)
 {
     (void)state;
     struct mr_bench_setting setting = {.concurrency = 64, .rate = 2.5, .stream = true};
@@ -69,7 +69,7 @@ static void the_block_has_the_labels_that_parsers_look_for(void **state)
     free(text);
 }
 
-static void what_was_not_set_or_not_measured_is_left_out(void **state)
+static void settings_and_figures_without_values_are_left_out(void **state)
 {
     (void)state;
     struct mr_bench_setting setting = {.stream = false};
@@ -126,8 +126,8 @@ static void a_file_that_cannot_be_written_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_block_has_the_labels_that_parsers_look_for),
-        cmocka_unit_test(what_was_not_set_or_not_measured_is_left_out),
+        cmocka_unit_test(the_text_has_the_labels_that_parsers_expect),
+        cmocka_unit_test(settings_and_figures_without_values_are_left_out),
         cmocka_unit_test(the_file_is_one_json_object_with_the_same_figures),
         cmocka_unit_test(a_file_that_cannot_be_written_is_an_error),
     };

@@ -27,7 +27,7 @@ static void the_mix_has_prompts_of_32_to_512_tokens_and_every_length_once(void *
     assert_int_equal(mr_bench_workload_prompt_tokens_max(&workload), 512);
 }
 
-static void without_the_mix_all_lengths_are_those_asked_for(void **state)
+static void without_the_mix_all_lengths_are_as_configured(void **state)
 {
     (void)state;
     struct mr_bench_workload workload = {.seed = 1, .prompt_tokens = 7, .output_tokens = 9};
@@ -52,7 +52,7 @@ static void the_same_seed_gives_the_same_ids_and_another_salt_others(void **stat
     assert_memory_not_equal(a, b, sizeof a);
 }
 
-static void a_request_has_room_for_its_ids_and_says_how_long_its_answer_is(void **state)
+static void a_request_has_room_for_its_ids_and_its_output_length(void **state)
 {
     (void)state;
     uint32_t *ids;
@@ -80,7 +80,7 @@ static void arrivals_come_at_the_rate_and_spread_like_a_poisson_process(void **s
     }
     double mean = sum / COUNT, variance = squares / COUNT - mean * mean;
     assert_true(mean > 0.097 && mean < 0.103);
-    assert_true(variance > 0.0092 && variance < 0.0108); /* the mean squared */
+    assert_true(variance > 0.0092 && variance < 0.0108); /* the square of the mean */
 }
 
 static void without_a_rate_all_arrive_at_once(void **state)
@@ -95,9 +95,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_mix_has_prompts_of_32_to_512_tokens_and_every_length_once),
-        cmocka_unit_test(without_the_mix_all_lengths_are_those_asked_for),
+        cmocka_unit_test(without_the_mix_all_lengths_are_as_configured),
         cmocka_unit_test(the_same_seed_gives_the_same_ids_and_another_salt_others),
-        cmocka_unit_test(a_request_has_room_for_its_ids_and_says_how_long_its_answer_is),
+        cmocka_unit_test(a_request_has_room_for_its_ids_and_its_output_length),
         cmocka_unit_test(arrivals_come_at_the_rate_and_spread_like_a_poisson_process),
         cmocka_unit_test(without_a_rate_all_arrive_at_once),
     };

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The program of this test lies in a build folder beside .deps when the tree has one, so a place in
- * the working directory, which is looked at first, is what can be told apart here. */
+/* Works in an empty folder: the folder of the test program may be beside a .deps with the model, so
+ * only models in the working directory, which is searched first, are distinguishable. */
 static int enter_empty_folder(void **state)
 {
     static char folder[PATH_MAX];
@@ -41,7 +41,7 @@ static void put_model_here(void)
     assert_int_equal(fclose(file), 0);
 }
 
-static void the_working_directory_is_looked_at_first(void **state)
+static void the_working_directory_is_searched_first(void **state)
 {
     (void)state;
     char path[PATH_MAX];
@@ -50,13 +50,13 @@ static void the_working_directory_is_looked_at_first(void **state)
     assert_string_equal(path, ".deps/model/" MR_DEFAULT_MODEL ".gguf");
 }
 
-static void what_is_found_can_be_read(void **state)
+static void the_model_found_is_readable(void **state)
 {
     (void)state;
     char path[PATH_MAX];
     struct mr_error err = {0};
     if (mr_default_model_find(path, sizeof path, &err) == MR_OK) {
-        assert_int_not_equal(path[0], '.'); /* nothing is here: beside the program */
+        assert_int_not_equal(path[0], '.'); /* found beside the program */
         assert_int_equal(access(path, R_OK), 0);
     } else {
         assert_int_equal(err.status, MR_BAD_CONFIG);
@@ -77,9 +77,9 @@ static void a_path_that_does_not_fit_is_not_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_working_directory_is_looked_at_first,
-                                        enter_empty_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(what_is_found_can_be_read, enter_empty_folder,
+        cmocka_unit_test_setup_teardown(the_working_directory_is_searched_first, enter_empty_folder,
+                                        leave_folder),
+        cmocka_unit_test_setup_teardown(the_model_found_is_readable, enter_empty_folder,
                                         leave_folder),
         cmocka_unit_test_setup_teardown(a_path_that_does_not_fit_is_not_found, enter_empty_folder,
                                         leave_folder),

@@ -51,7 +51,7 @@ static void read_one(const struct broker *broker, const char *topic,
     mr_kafka_reader_destroy(reader);
 }
 
-static void looks_like_the_request(const struct mr_kafka_record *record)
+static void is_the_request_record(const struct mr_kafka_record *record)
 {
     const char *type = mr_encoding_content_type(MR_ENCODING_JSON);
     const struct mr_kafka_header *header = mr_kafka_record_header(record, "content-type");
@@ -62,11 +62,11 @@ static void looks_like_the_request(const struct mr_kafka_record *record)
     assert_int_equal(record->value.length, 2);
 }
 
-static void looks_like_the_cancel(const struct mr_kafka_record *record)
+static void is_the_cancel_record(const struct mr_kafka_record *record)
 {
     assert_int_equal(record->key.length, 2);
     assert_memory_equal(record->key.bytes, "id", 2);
-    assert_non_null(record->value.bytes); /* a tombstone would cancel nothing */
+    assert_non_null(record->value.bytes); /* a record without a value cancels nothing */
 }
 
 static void requests_and_cancels_are_on_the_broker_when_it_returns(void **state)
@@ -80,13 +80,13 @@ static void requests_and_cancels_are_on_the_broker_when_it_returns(void **state)
         mr_client_request(client, "r", text_of("id"), text_of("{}"), MR_ENCODING_JSON, NULL),
         MR_OK);
     assert_int_equal(mr_client_cancel(client, text_of("id"), NULL), MR_OK);
-    read_one(&broker, "r", looks_like_the_request);
-    read_one(&broker, "c", looks_like_the_cancel);
+    read_one(&broker, "r", is_the_request_record);
+    read_one(&broker, "c", is_the_cancel_record);
     mr_client_close(client);
     close_broker(&broker);
 }
 
-static void answers_are_read_and_what_is_none_is_passed_on(void **state)
+static void answers_are_read_and_other_records_are_marked(void **state)
 {
     (void)state;
     struct broker broker;
@@ -122,7 +122,7 @@ static void answers_are_read_and_what_is_none_is_passed_on(void **state)
     close_broker(&broker);
 }
 
-static void what_cannot_be_opened_says_why(void **state)
+static void a_file_that_cannot_be_opened_is_named(void **state)
 {
     (void)state;
     struct broker broker;
@@ -146,8 +146,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_and_cancels_are_on_the_broker_when_it_returns),
-        cmocka_unit_test(answers_are_read_and_what_is_none_is_passed_on),
-        cmocka_unit_test(what_cannot_be_opened_says_why),
+        cmocka_unit_test(answers_are_read_and_other_records_are_marked),
+        cmocka_unit_test(a_file_that_cannot_be_opened_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static void close_reading(struct reading *reading, const char *want)
     mr_follow_free(&reading->follow);
 }
 
-/* A record of one token. */
+/* A token record with one token. */
 static void tokens(struct reading *reading, uint32_t attempt, uint32_t index, const char *text)
 {
     static const uint32_t id = 1;
@@ -49,8 +49,8 @@ static void tokens(struct reading *reading, uint32_t attempt, uint32_t index, co
     mr_follow_tokens(&reading->follow, &record);
 }
 
-/* The first record of an attempt that goes on; text without a token when count is 0. */
-static void goes_on(struct reading *reading, uint32_t attempt, uint32_t index, const char *text,
+/* The first record of a resumed attempt; with count 0 its text has no token. */
+static void resumed(struct reading *reading, uint32_t attempt, uint32_t index, const char *text,
                     size_t count)
 {
     static const uint32_t ids[] = {1, 2, 3};
@@ -70,7 +70,7 @@ static void result(struct reading *reading, const char *text)
     mr_follow_result(&reading->follow, &record);
 }
 
-static void every_byte_is_shown_once(void **state)
+static void every_byte_is_printed_once(void **state)
 {
     (void)state;
     struct reading reading;
@@ -84,7 +84,7 @@ static void every_byte_is_shown_once(void **state)
     close_reading(&reading, "one two three");
 }
 
-static void an_attempt_that_goes_on_shows_only_what_is_new(void **state)
+static void a_resumed_attempt_prints_only_new_text(void **state)
 {
     (void)state;
     struct reading reading;
@@ -92,43 +92,43 @@ static void an_attempt_that_goes_on_shows_only_what_is_new(void **state)
     tokens(&reading, 1, 0, "a");
     tokens(&reading, 1, 1, "b");
     tokens(&reading, 1, 2, "c");
-    goes_on(&reading, 2, 1, "b", 1); /* published again, the same */
+    resumed(&reading, 2, 1, "b", 1); /* repeats token b */
     tokens(&reading, 1, 3, "late");
     tokens(&reading, 2, 2, "c");
     assert_shown(&reading, "abc");
     tokens(&reading, 2, 3, "d");
-    goes_on(&reading, 3, 4, "e", 1); /* everything before was read */
-    goes_on(&reading, 4, 3, "d", 1);
+    resumed(&reading, 3, 4, "e", 1); /* continues behind token d */
+    resumed(&reading, 4, 3, "d", 1);
     tokens(&reading, 4, 4, "e");
     tokens(&reading, 4, 5, "f");
     result(&reading, "abcdef");
     close_reading(&reading, "abcdef");
 }
 
-static void text_without_a_token_goes_with_the_token_behind_it(void **state)
+static void text_without_a_token_belongs_to_the_next_token(void **state)
 {
     (void)state;
     struct reading reading;
     open_reading(&reading);
     tokens(&reading, 1, 0, "a");
-    goes_on(&reading, 1, 1, "b", 0);
-    goes_on(&reading, 2, 1, "b", 0);
+    resumed(&reading, 1, 1, "b", 0);
+    resumed(&reading, 2, 1, "b", 0);
     tokens(&reading, 2, 1, "c");
-    goes_on(&reading, 3, 1, "bcd", 2);
+    resumed(&reading, 3, 1, "bcd", 2);
     result(&reading, "abcd");
     close_reading(&reading, "abcd");
 }
 
-static void going_on_behind_what_was_missed_waits_for_the_result(void **state)
+static void a_resumed_attempt_after_a_gap_waits_for_the_result(void **state)
 {
     (void)state;
     struct reading reading;
     open_reading(&reading);
     tokens(&reading, 1, 0, "a");
-    goes_on(&reading, 2, 2, "c", 1);
+    resumed(&reading, 2, 2, "c", 1);
     tokens(&reading, 2, 3, "d");
     assert_shown(&reading, "a");
-    goes_on(&reading, 3, 3, "d", 1);
+    resumed(&reading, 3, 3, "d", 1);
     assert_shown(&reading, "a");
     tokens(&reading, 4, 0, "a");
     tokens(&reading, 4, 1, "b");
@@ -151,7 +151,7 @@ static void after_a_gap_the_result_brings_the_rest(void **state)
     close_reading(&reading, "abcd");
 }
 
-static void a_later_attempt_repeats_nothing_and_an_earlier_one_is_over(void **state)
+static void a_later_attempt_prints_no_text_twice_and_an_earlier_one_is_ignored(void **state)
 {
     (void)state;
     struct reading reading;
@@ -166,7 +166,7 @@ static void a_later_attempt_repeats_nothing_and_an_earlier_one_is_over(void **st
     close_reading(&reading, "abc");
 }
 
-static void an_attempt_that_differs_begins_anew_on_a_line(void **state)
+static void an_attempt_with_different_text_starts_on_a_new_line(void **state)
 {
     (void)state;
     struct reading reading;
@@ -179,7 +179,7 @@ static void an_attempt_that_differs_begins_anew_on_a_line(void **state)
     close_reading(&reading, "same left\nright");
 }
 
-static void other_choices_and_empty_answers_show_nothing(void **state)
+static void other_choices_and_empty_answers_print_nothing(void **state)
 {
     (void)state;
     struct reading reading;
@@ -191,7 +191,7 @@ static void other_choices_and_empty_answers_show_nothing(void **state)
     close_reading(&reading, "");
 }
 
-static void an_answer_longer_than_the_memory_is_still_shown(void **state)
+static void an_answer_beyond_the_memory_limit_is_still_printed(void **state)
 {
     (void)state;
     struct reading reading;
@@ -213,15 +213,15 @@ static void an_answer_longer_than_the_memory_is_still_shown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_byte_is_shown_once),
-        cmocka_unit_test(an_attempt_that_goes_on_shows_only_what_is_new),
-        cmocka_unit_test(text_without_a_token_goes_with_the_token_behind_it),
-        cmocka_unit_test(going_on_behind_what_was_missed_waits_for_the_result),
+        cmocka_unit_test(every_byte_is_printed_once),
+        cmocka_unit_test(a_resumed_attempt_prints_only_new_text),
+        cmocka_unit_test(text_without_a_token_belongs_to_the_next_token),
+        cmocka_unit_test(a_resumed_attempt_after_a_gap_waits_for_the_result),
         cmocka_unit_test(after_a_gap_the_result_brings_the_rest),
-        cmocka_unit_test(a_later_attempt_repeats_nothing_and_an_earlier_one_is_over),
-        cmocka_unit_test(an_attempt_that_differs_begins_anew_on_a_line),
-        cmocka_unit_test(other_choices_and_empty_answers_show_nothing),
-        cmocka_unit_test(an_answer_longer_than_the_memory_is_still_shown),
+        cmocka_unit_test(a_later_attempt_prints_no_text_twice_and_an_earlier_one_is_ignored),
+        cmocka_unit_test(an_attempt_with_different_text_starts_on_a_new_line),
+        cmocka_unit_test(other_choices_and_empty_answers_print_nothing),
+        cmocka_unit_test(an_answer_beyond_the_memory_limit_is_still_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

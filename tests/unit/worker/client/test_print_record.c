@@ -34,7 +34,7 @@ static void both_encodings_are_printed_as_one_line_of_json(void **state)
     assert_json((struct mr_text){msgpack, sizeof msgpack - 1}, MR_ENCODING_MSGPACK, want);
 }
 
-static void what_is_no_record_is_refused_and_nothing_is_printed(void **state)
+static void an_invalid_record_is_refused_and_nothing_is_printed(void **state)
 {
     (void)state;
     static const char *const values[] = {"", "{", "{\"a\":}", "nonsense"};
@@ -66,7 +66,7 @@ static void assert_summary(const struct mr_result *result, const char *want)
     free(text);
 }
 
-static void a_summary_says_how_it_ended_and_how_fast(void **state)
+static void a_summary_has_finish_reason_and_speed(void **state)
 {
     (void)state;
     const struct mr_choice choices[] = {{.finish = MR_FINISH_LENGTH, .completion_tokens = 11},
@@ -79,13 +79,13 @@ static void a_summary_says_how_it_ended_and_how_fast(void **state)
                                .total_ms = 2100};
     assert_summary(&result, "finish_reason length, prompt 12 tokens (8 cached), output 21 tokens, "
                             "first token 100 ms, total 2100 ms, 10.0 tok/s\n");
-    result.total_ms = result.first_token_ms; /* nothing to divide by */
+    result.total_ms = result.first_token_ms; /* no time after the first token */
     result.cached_tokens = 0;
     assert_summary(&result, "finish_reason length, prompt 12 tokens, output 21 tokens, "
                             "first token 100 ms, total 100 ms, 0.0 tok/s\n");
 }
 
-static void a_summary_of_a_refusal_says_why(void **state)
+static void a_summary_of_a_rejection_has_the_reason(void **state)
 {
     (void)state;
     const struct mr_choice choice = {.finish = MR_FINISH_REJECTED};
@@ -105,9 +105,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_encodings_are_printed_as_one_line_of_json),
-        cmocka_unit_test(what_is_no_record_is_refused_and_nothing_is_printed),
-        cmocka_unit_test(a_summary_says_how_it_ended_and_how_fast),
-        cmocka_unit_test(a_summary_of_a_refusal_says_why),
+        cmocka_unit_test(an_invalid_record_is_refused_and_nothing_is_printed),
+        cmocka_unit_test(a_summary_has_finish_reason_and_speed),
+        cmocka_unit_test(a_summary_of_a_rejection_has_the_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

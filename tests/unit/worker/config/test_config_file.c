@@ -43,7 +43,7 @@ static enum mr_status read_text(const char *text)
     return read_bytes(text, strlen(text));
 }
 
-static void scalars_lists_and_pairs_are_handed_over_in_order(void **state)
+static void scalars_lists_and_pairs_are_set_in_order(void **state)
 {
     (void)state;
     assert_int_equal(read_text("# a comment\na: 1\nb_c: \"two words\"\nlist: [x, 'y']\n"
@@ -69,7 +69,7 @@ static void errors_name_file_and_line(void **state)
     assert_non_null(strstr(last.detail, "millrace-config-"));
 }
 
-static void what_is_not_a_flat_map_is_refused(void **state)
+static void a_file_that_is_not_a_flat_map_is_refused(void **state)
 {
     (void)state;
     static const char *const files[] = {"just text\n",
@@ -116,10 +116,10 @@ static void long_names_values_and_files_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scalars_lists_and_pairs_are_handed_over_in_order),
+        cmocka_unit_test(scalars_lists_and_pairs_are_set_in_order),
         cmocka_unit_test(an_empty_file_sets_nothing),
         cmocka_unit_test(errors_name_file_and_line),
-        cmocka_unit_test(what_is_not_a_flat_map_is_refused),
+        cmocka_unit_test(a_file_that_is_not_a_flat_map_is_refused),
         cmocka_unit_test(long_names_values_and_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,31 +1,16 @@
 #include "worker/config/config_finish.h"
 
-#include "worker/config/option_apply.h"
+#include "tests/unit/worker/config/fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-struct fixture {
-    struct mr_config config;
-    struct mr_config_store store;
-    struct mr_error err;
-};
-
-/* Defaults, and what `serve` needs. */
+/* The defaults, and the options that `serve` requires. */
 static int create(void **state)
 {
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    assert_non_null(fixture);
-    fixture->store.arena = mr_arena_create(1 << 16);
-    fixture->config.store = &fixture->store;
+    create_fixture(state);
+    struct fixture *fixture = *state;
     fixture->config.command = MR_COMMAND_SERVE;
     for (size_t i = 0; i < mr_option_count; i++)
         if (mr_options[i].kind != MR_OPTION_LIST)
@@ -35,15 +20,6 @@ static int create(void **state)
                              MR_OK);
     fixture->config.model = "/models/SmolLM2.gguf";
     fixture->config.brokers = "b:9092";
-    *state = fixture;
-    return 0;
-}
-
-static int destroy(void **state)
-{
-    struct fixture *fixture = *state;
-    mr_arena_destroy(fixture->store.arena);
-    free(fixture);
     return 0;
 }
 
@@ -91,7 +67,7 @@ static void set_topics(struct fixture *fixture, size_t count, const char *const 
         fixture->config.requests_topic.values[i] = topics[i];
 }
 
-static void a_topic_says_its_tenant_its_weight_and_its_limits(void **state)
+static void a_topic_has_tenant_weight_and_limits(void **state)
 {
     struct fixture *fixture = *state;
     static const char *const topics[] = {"a,tenant=red,weight=5,queue=30s,run=2m", "b",
@@ -115,7 +91,7 @@ static void a_topic_says_its_tenant_its_weight_and_its_limits(void **state)
     assert_int_equal(fixture->config.tenant_weights[2], 2);
 }
 
-static void settings_of_a_topic_that_make_no_sense_are_refused(void **state)
+static void invalid_settings_of_a_topic_are_refused(void **state)
 {
     struct fixture *fixture = *state;
     static const char *const topics[] = {"a,weight=0", "a,weight=1001", "a,queue=soon",
@@ -133,7 +109,7 @@ static void settings_of_a_topic_that_make_no_sense_are_refused(void **state)
     }
 }
 
-static void names_kafka_would_refuse_are_refused_here(void **state)
+static void names_that_kafka_refuses_are_refused(void **state)
 {
     struct fixture *fixture = *state;
     static const char *const names[] = {"a b", "a/b", "\xc3\xa4", ".", "..", "a\n"};
@@ -157,7 +133,7 @@ static void a_worker_has_a_name_in_any_case(void **state)
     assert_non_null(strchr(fixture->config.worker_id, '-'));
 }
 
-static void printing_needs_nothing(void **state)
+static void printing_requires_no_option(void **state)
 {
     struct fixture *fixture = *state;
     fixture->config.brokers = "";
@@ -166,12 +142,12 @@ static void printing_needs_nothing(void **state)
     assert_int_equal(finish(fixture), MR_OK);
 }
 
-static void answers_that_must_not_depend_on_redis_forbid_int8(void **state)
+static void deterministic_excludes_int8(void **state)
 {
     struct fixture *fixture = *state;
     fixture->config.deterministic = true;
     fixture->config.redis_kv = MR_REDIS_KV_INT8;
-    assert_int_equal(finish(fixture), MR_OK); /* without Redis there is nothing to round */
+    assert_int_equal(finish(fixture), MR_OK); /* without Redis the option has no effect */
     assert_int_equal(fixture->config.redis_kv, MR_REDIS_KV_EXACT);
     fixture->config.redis_kv = MR_REDIS_KV_INT8;
     fixture->config.redis = "redis://r:6379/0";
@@ -184,7 +160,7 @@ static void answers_that_must_not_depend_on_redis_forbid_int8(void **state)
     assert_int_equal(finish(fixture), MR_OK);
 }
 
-#define FINISH_TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy)
+#define FINISH_TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy_fixture)
 
 static void set_property(struct fixture *fixture, const char *property)
 {
@@ -221,7 +197,7 @@ static void secrets_come_from_files_and_the_environment(void **state)
     assert_string_equal(fixture->config.kafka.values[0], "sasl.password=@home");
 }
 
-static void secrets_are_not_shown(void **state)
+static void secrets_are_not_printed(void **state)
 {
     static const char *const properties[] = {
         "sasl.password=flour",    "consumer.sasl.password=flour",
@@ -244,14 +220,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FINISH_TEST(the_model_is_named_after_its_file),
         FINISH_TEST(topics_follow_the_prefix_unless_named),
-        FINISH_TEST(a_topic_says_its_tenant_its_weight_and_its_limits),
-        FINISH_TEST(settings_of_a_topic_that_make_no_sense_are_refused),
-        FINISH_TEST(names_kafka_would_refuse_are_refused_here),
+        FINISH_TEST(a_topic_has_tenant_weight_and_limits),
+        FINISH_TEST(invalid_settings_of_a_topic_are_refused),
+        FINISH_TEST(names_that_kafka_refuses_are_refused),
         FINISH_TEST(a_worker_has_a_name_in_any_case),
-        FINISH_TEST(printing_needs_nothing),
+        FINISH_TEST(printing_requires_no_option),
         FINISH_TEST(secrets_come_from_files_and_the_environment),
-        FINISH_TEST(secrets_are_not_shown),
-        FINISH_TEST(answers_that_must_not_depend_on_redis_forbid_int8),
+        FINISH_TEST(secrets_are_not_printed),
+        FINISH_TEST(deterministic_excludes_int8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,37 +1,8 @@
 #include "worker/config/option_apply.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "tests/unit/worker/config/fixture.h"
+
 #include <string.h>
-
-#include <cmocka.h>
-
-struct fixture {
-    struct mr_config config;
-    struct mr_config_store store;
-    struct mr_error err;
-};
-
-static int create(void **state)
-{
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    assert_non_null(fixture);
-    fixture->store.arena = mr_arena_create(1 << 16);
-    fixture->config.store = &fixture->store;
-    *state = fixture;
-    return 0;
-}
-
-static int destroy(void **state)
-{
-    struct fixture *fixture = *state;
-    mr_arena_destroy(fixture->store.arena);
-    free(fixture);
-    return 0;
-}
 
 static enum mr_status set(struct fixture *fixture, const char *name, const char *text,
                           enum mr_option_origin origin)
@@ -39,7 +10,7 @@ static enum mr_status set(struct fixture *fixture, const char *name, const char 
     return mr_option_apply(&fixture->config, mr_option_find(name), text, origin, &fixture->err);
 }
 
-static void every_kind_lands_in_its_field(void **state)
+static void every_kind_of_option_sets_its_field(void **state)
 {
     struct fixture *fixture = *state;
     struct mr_config *config = &fixture->config;
@@ -146,12 +117,12 @@ static void ranges_are_exact(void **state)
     assert_non_null(strstr(fixture->err.detail, "between 1ms and 1m"));
 }
 
-#define APPLY_TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy)
+#define APPLY_TEST(name) cmocka_unit_test_setup_teardown(name, create_fixture, destroy_fixture)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        APPLY_TEST(every_kind_lands_in_its_field),
+        APPLY_TEST(every_kind_of_option_sets_its_field),
         APPLY_TEST(a_weaker_origin_changes_nothing),
         APPLY_TEST(values_come_back_as_text),
         APPLY_TEST(secrets_are_masked),

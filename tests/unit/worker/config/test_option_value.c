@@ -30,7 +30,7 @@ static void sizes_know_their_units(void **state)
     }
 }
 
-static void what_is_no_size_is_refused(void **state)
+static void a_malformed_size_is_refused(void **state)
 {
     (void)state;
     static const char *const cases[] = {"",    "GiB",  "-1",      "1XiB",           "1 2", "nan",
@@ -71,7 +71,7 @@ static void switches_have_four_spellings_each(void **state)
     assert_false(mr_parse_bool("yess", &value));
 }
 
-static void numbers_are_numbers_and_nothing_else(void **state)
+static void numbers_allow_no_other_characters(void **state)
 {
     (void)state;
     int64_t small;
@@ -116,10 +116,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_know_their_units),
-        cmocka_unit_test(what_is_no_size_is_refused),
+        cmocka_unit_test(a_malformed_size_is_refused),
         cmocka_unit_test(durations_need_a_unit),
         cmocka_unit_test(switches_have_four_spellings_each),
-        cmocka_unit_test(numbers_are_numbers_and_nothing_else),
+        cmocka_unit_test(numbers_allow_no_other_characters),
         cmocka_unit_test(formatting_reads_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@
 
 static struct mr_error last;
 
-/* Words and variables are separated by '|'; "" is none. */
+/* Words and variables are separated by '|'; "": none. */
 static size_t split(char *text, char **words, size_t count)
 {
     while (*text) {
@@ -48,7 +48,7 @@ static struct mr_config *parse(const char *flags, const char *environment)
     return config;
 }
 
-/* Parses what must fail with this in its sentence. */
+/* Parsing must fail with an error that contains the text. */
 static void refused(const char *flags, const char *environment, const char *sentence)
 {
     struct mr_config *config = parse(flags, environment);
@@ -144,7 +144,7 @@ static void the_file_may_come_from_the_environment(void **state)
     mr_config_destroy(config);
 }
 
-static void lists_add_up_and_the_stronger_origin_replaces_them(void **state)
+static void lists_are_appended_and_a_stronger_origin_replaces_them(void **state)
 {
     (void)state;
     const char *file = "kafka:\n  security.protocol: SASL_SSL\n  sasl.username: u\n"
@@ -180,8 +180,8 @@ static void request_topics_carry_their_settings(void **state)
     refused(SERVE "|--requests-topic|a,colour=red", "", "requests-topic takes");
     refused(SERVE "|--requests-topic|a,tenant=", "", "requests-topic takes");
     refused(SERVE "|--requests-topic|a|--requests-topic|a,strict", "", "given twice");
-    refused(SERVE "|--requests-topic|a/b", "", "no topic name");
-    refused(SERVE "|--prefix|a b", "", "no topic name");
+    refused(SERVE "|--requests-topic|a/b", "", "not a topic name");
+    refused(SERVE "|--prefix|a b", "", "not a topic name");
 }
 
 static void switches_can_be_turned_off(void **state)
@@ -256,7 +256,7 @@ static void values_are_checked(void **state)
     refused("bench|--rate|-1|--brokers|b:1", "", "between 0");
 }
 
-static void a_command_says_what_it_needs(void **state)
+static void a_missing_option_or_argument_is_named(void **state)
 {
     (void)state;
     refused("serve|--brokers|b:1", "", "serve needs --model");
@@ -268,7 +268,7 @@ static void a_command_says_what_it_needs(void **state)
     refused(SERVE "|extra", "", "serve takes no argument extra");
 }
 
-static void help_and_version_need_nothing(void **state)
+static void help_and_version_require_no_option(void **state)
 {
     (void)state;
     struct mr_config *config = parse("serve|--help", "MILLRACE_NONSENSE=1");
@@ -282,7 +282,7 @@ static void help_and_version_need_nothing(void **state)
     mr_config_destroy(config);
 }
 
-/* What print writes, NUL-terminated; the caller frees it. */
+/* The output of --print-config; the caller frees it. */
 static char *printed(const struct mr_config *config)
 {
     char *text = NULL;
@@ -379,15 +379,15 @@ int main(void)
         cmocka_unit_test(defaults_are_complete),
         cmocka_unit_test(flag_beats_environment_beats_file_beats_default),
         cmocka_unit_test(the_file_may_come_from_the_environment),
-        cmocka_unit_test(lists_add_up_and_the_stronger_origin_replaces_them),
+        cmocka_unit_test(lists_are_appended_and_a_stronger_origin_replaces_them),
         cmocka_unit_test(request_topics_carry_their_settings),
         cmocka_unit_test(switches_can_be_turned_off),
         cmocka_unit_test(arguments_mix_with_flags_and_end_with_two_dashes),
         cmocka_unit_test(unknown_names_are_errors_with_a_hint),
         cmocka_unit_test(variables_of_a_kubernetes_service_are_not_options),
         cmocka_unit_test(values_are_checked),
-        cmocka_unit_test(a_command_says_what_it_needs),
-        cmocka_unit_test(help_and_version_need_nothing),
+        cmocka_unit_test(a_missing_option_or_argument_is_named),
+        cmocka_unit_test(help_and_version_require_no_option),
         cmocka_unit_test(printing_shows_origins_and_hides_secrets),
         cmocka_unit_test(every_option_is_in_help_man_and_completion),
         cmocka_unit_test(every_flag_of_every_command_is_understood),

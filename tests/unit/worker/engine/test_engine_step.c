@@ -225,7 +225,7 @@ static void a_late_redis_delays_records_and_loses_none(void **state)
     const struct mr_progress_origin origin = {.group = "g", .tenant = "t", .topic = "r"};
     const struct mr_request request = {.choice_count = 1};
     open_flow(&flow, true, NULL);
-    flow.ticket.trail = mr_resume_ask(flow.resume, &origin, &request, &flow.ticket, NULL);
+    flow.ticket.trail = mr_resume_lookup(flow.resume, &origin, &request, &flow.ticket, NULL);
     submit(&flow, 4);
     step_both(&flow); /* Redis replies at once */
     assert_int_equal(flow.publish.producer.count, 1);

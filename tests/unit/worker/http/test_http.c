@@ -39,7 +39,7 @@ static int connect_to(uint16_t port)
     return fd;
 }
 
-/* Sends the bytes and returns everything that comes back until the server closes. */
+/* Sends the bytes and returns everything received until the server closes the connection. */
 static const char *talk(uint16_t port, const char *bytes, size_t length)
 {
     static char reply[8192];
@@ -113,7 +113,7 @@ static void head_has_no_body(void **state)
     assert_null(strstr(reply, "alive"));
 }
 
-static void everything_else_is_refused_without_asking(void **state)
+static void other_paths_and_methods_are_refused(void **state)
 {
     struct fixture *fixture = *state;
     assert_memory_equal(ask(fixture->port, "GET", "/"), "HTTP/1.1 404 ", 13);
@@ -126,7 +126,7 @@ static void everything_else_is_refused_without_asking(void **state)
     assert_int_equal(fixture->calls, 0);
 }
 
-static void a_giant_header_is_refused_and_the_server_lives(void **state)
+static void an_oversized_header_is_refused_and_the_server_keeps_running(void **state)
 {
     struct fixture *fixture = *state;
     size_t length = 4 * MR_HTTP_CONNECTION_BYTES;
@@ -141,7 +141,7 @@ static void a_giant_header_is_refused_and_the_server_lives(void **state)
     assert_memory_equal(ask(fixture->port, "GET", "/livez"), "HTTP/1.1 200 ", 13);
 }
 
-static void a_broken_request_is_refused_and_the_server_lives(void **state)
+static void a_malformed_request_is_refused_and_the_server_keeps_running(void **state)
 {
     struct fixture *fixture = *state;
     static const char nonsense[] = "\x16\x03\x01\x02 nonsense\r\n\r\n";
@@ -160,7 +160,7 @@ static void a_port_in_use_is_an_error(void **state)
     assert_null(second);
 }
 
-static void what_is_no_address_is_a_configuration_error(void **state)
+static void a_malformed_address_is_a_configuration_error(void **state)
 {
     (void)state;
     static const char *const addresses[] = {
@@ -178,13 +178,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_three_pages_are_answered, start, stop),
         cmocka_unit_test_setup_teardown(head_has_no_body, start, stop),
-        cmocka_unit_test_setup_teardown(everything_else_is_refused_without_asking, start, stop),
-        cmocka_unit_test_setup_teardown(a_giant_header_is_refused_and_the_server_lives, start,
-                                        stop),
-        cmocka_unit_test_setup_teardown(a_broken_request_is_refused_and_the_server_lives, start,
-                                        stop),
+        cmocka_unit_test_setup_teardown(other_paths_and_methods_are_refused, start, stop),
+        cmocka_unit_test_setup_teardown(an_oversized_header_is_refused_and_the_server_keeps_running,
+                                        start, stop),
+        cmocka_unit_test_setup_teardown(a_malformed_request_is_refused_and_the_server_keeps_running,
+                                        start, stop),
         cmocka_unit_test_setup_teardown(a_port_in_use_is_an_error, start, stop),
-        cmocka_unit_test(what_is_no_address_is_a_configuration_error),
+        cmocka_unit_test(a_malformed_address_is_a_configuration_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

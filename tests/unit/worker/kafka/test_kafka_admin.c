@@ -18,7 +18,7 @@ static void the_embedded_broker_is_recognised(void **state)
     close_broker(&broker);
 }
 
-static void nobody_at_the_address_is_unreachable(void **state)
+static void an_address_without_a_server_is_unreachable(void **state)
 {
     (void)state;
     struct mr_kafka_options options = {.brokers = "127.0.0.1:1", .client_id = "test"};
@@ -31,7 +31,7 @@ static void nobody_at_the_address_is_unreachable(void **state)
     mr_kafka_admin_close(admin);
 }
 
-static void a_missing_topic_is_seen_and_then_created(void **state)
+static void a_missing_topic_is_detected_and_created(void **state)
 {
     (void)state;
     struct broker broker;
@@ -58,8 +58,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_embedded_broker_is_recognised),
-        cmocka_unit_test(nobody_at_the_address_is_unreachable),
-        cmocka_unit_test(a_missing_topic_is_seen_and_then_created),
+        cmocka_unit_test(an_address_without_a_server_is_unreachable),
+        cmocka_unit_test(a_missing_topic_is_detected_and_created),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

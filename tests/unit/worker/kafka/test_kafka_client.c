@@ -4,9 +4,9 @@
 
 #include <librdkafka/rdkafka.h>
 
-/* A bare handle of librdkafka. */
+/* A librdkafka handle without a module around it. */
 struct client {
-    const struct mr_kafka_options *kafka; /* first: what callbacks of kafka_conf look for */
+    const struct mr_kafka_options *kafka; /* must be first: kafka_conf's callbacks read it */
     rd_kafka_t *rk;
 };
 
@@ -53,7 +53,7 @@ static void topics_are_listed_and_none_is_created(void **state)
     assert_int_equal(mr_kafka_client_partitions(client.rk, "a", 5000, &count, NULL), MR_OK);
     assert_int_equal(count, 3);
     assert_int_equal(mr_kafka_client_topics(client.rk, 5000, note, &seen, NULL), MR_OK);
-    assert_int_equal(seen.count, 2); /* asking for c has not made it */
+    assert_int_equal(seen.count, 2); /* the request for c did not create it */
     assert_int_equal(seen.a, 3);
     assert_int_equal(seen.b, 1);
     close_client(&client);
@@ -95,7 +95,7 @@ static rd_kafka_message_t *poll_one(struct client *client, const char *topic)
     return message;
 }
 
-static void a_message_is_described_whole_but_for_headers_beyond_the_maximum(void **state)
+static void a_message_is_described_without_headers_beyond_the_maximum(void **state)
 {
     (void)state;
     struct broker broker;
@@ -121,7 +121,7 @@ static void a_message_is_described_whole_but_for_headers_beyond_the_maximum(void
     assert_int_equal(record.offset, 0);
     assert_true(record.timestamp_ms > 0);
     assert_int_equal(record.key.length, 1);
-    assert_null(record.value.bytes); /* a tombstone */
+    assert_null(record.value.bytes); /* a record without a value */
     assert_int_equal(record.header_count, MR_KAFKA_HEADERS_MAX);
     assert_null(seen[0].value);
     assert_memory_equal(seen[1].value, "v", 1);
@@ -136,7 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(topics_are_listed_and_none_is_created),
         cmocka_unit_test(a_broker_that_is_gone_is_unreachable),
-        cmocka_unit_test(a_message_is_described_whole_but_for_headers_beyond_the_maximum),
+        cmocka_unit_test(a_message_is_described_without_headers_beyond_the_maximum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

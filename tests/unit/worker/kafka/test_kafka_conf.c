@@ -16,7 +16,7 @@ static enum mr_status check(const char *text, struct mr_error *err)
     return mr_kafka_conf_check(&options, err);
 }
 
-static void any_property_of_the_library_passes_through(void **state)
+static void every_librdkafka_property_can_be_set(void **state)
 {
     (void)state;
     static const char *const good[] = {
@@ -41,7 +41,7 @@ static void unknown_and_malformed_properties_are_named(void **state)
     }
 }
 
-static void properties_the_guarantees_rest_on_are_refused(void **state)
+static void properties_that_would_break_delivery_are_refused(void **state)
 {
     (void)state;
     static const char *const owned[] = {
@@ -55,7 +55,7 @@ static void properties_the_guarantees_rest_on_are_refused(void **state)
     }
 }
 
-static void the_release_that_reconnects_for_ever_is_refused(void **state)
+static void the_release_that_reconnects_in_a_loop_is_refused(void **state)
 {
     (void)state;
     struct mr_error err;
@@ -67,10 +67,10 @@ static void the_release_that_reconnects_for_ever_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_property_of_the_library_passes_through),
+        cmocka_unit_test(every_librdkafka_property_can_be_set),
         cmocka_unit_test(unknown_and_malformed_properties_are_named),
-        cmocka_unit_test(properties_the_guarantees_rest_on_are_refused),
-        cmocka_unit_test(the_release_that_reconnects_for_ever_is_refused),
+        cmocka_unit_test(properties_that_would_break_delivery_are_refused),
+        cmocka_unit_test(the_release_that_reconnects_in_a_loop_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void each_broker_of_the_cluster_has_a_local_address(void **state)
     mr_kafka_mock_destroy(mock);
 }
 
-static void a_topic_may_be_asked_for_twice_but_needs_a_partition(void **state)
+static void a_topic_may_be_created_twice_but_needs_a_partition(void **state)
 {
     (void)state;
     struct broker broker;
@@ -33,7 +33,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_broker_of_the_cluster_has_a_local_address),
-        cmocka_unit_test(a_topic_may_be_asked_for_twice_but_needs_a_partition),
+        cmocka_unit_test(a_topic_may_be_created_twice_but_needs_a_partition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

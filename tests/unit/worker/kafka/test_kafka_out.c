@@ -54,7 +54,7 @@ static void a_record_arrives_whole_and_is_reported(void **state)
     assert_int_equal(seen.header_count, 3);
     assert_null(mr_kafka_record_header(&seen, "b")->value);
     assert_int_equal(mr_kafka_record_header(&seen, "a")->length,
-                     2); /* the last header of a name counts */
+                     2); /* the last header of a name is used */
     assert_null(mr_kafka_record_header(&seen, "c"));
     mr_kafka_reader_destroy(reader);
 }
@@ -84,7 +84,7 @@ static void reports_ring_the_wake(void **state)
     close_broker(&broker);
 }
 
-static void a_record_that_can_never_be_written_is_refused_or_reported(void **state)
+static void a_record_that_cannot_be_produced_is_refused_or_reported(void **state)
 {
     struct bus *bus = *state;
     struct mr_error err = {0};
@@ -102,7 +102,7 @@ static void a_record_that_can_never_be_written_is_refused_or_reported(void **sta
     assert_int_equal(bus->producing.last, MR_BAD_CONFIG);
 }
 
-static void a_temporary_broker_error_is_retried_by_the_library(void **state)
+static void a_transient_broker_error_is_not_reported(void **state)
 {
     struct bus *bus = *state;
     add_topic(&bus->broker, "t", 1);
@@ -111,7 +111,7 @@ static void a_temporary_broker_error_is_retried_by_the_library(void **state)
     assert_int_equal(bus->producing.reports, 1);
 }
 
-static void a_broken_producer_returns_backend(void **state)
+static void a_fatal_producer_error_is_reported(void **state)
 {
     struct bus *bus = *state;
     struct mr_error err = {0};
@@ -126,7 +126,7 @@ static void a_broken_producer_returns_backend(void **state)
     assert_int_equal(mr_kafka_out_produce(bus->producing.out, &record, NULL, &err), MR_BACKEND);
 }
 
-static void records_wait_for_a_broker_that_is_away(void **state)
+static void records_wait_for_an_unreachable_broker(void **state)
 {
     struct bus *bus = *state;
     add_topic(&bus->broker, "t", 1);
@@ -146,10 +146,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BUS_TEST(a_record_arrives_whole_and_is_reported),
         cmocka_unit_test(reports_ring_the_wake),
-        BUS_TEST(a_record_that_can_never_be_written_is_refused_or_reported),
-        BUS_TEST(a_temporary_broker_error_is_retried_by_the_library),
-        BUS_TEST(a_broken_producer_returns_backend),
-        BUS_TEST(records_wait_for_a_broker_that_is_away),
+        BUS_TEST(a_record_that_cannot_be_produced_is_refused_or_reported),
+        BUS_TEST(a_transient_broker_error_is_not_reported),
+        BUS_TEST(a_fatal_producer_error_is_reported),
+        BUS_TEST(records_wait_for_an_unreachable_broker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

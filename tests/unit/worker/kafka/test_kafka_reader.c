@@ -24,7 +24,7 @@ static bool take(struct mr_kafka_reader *reader, struct mr_kafka_record *record)
     return false;
 }
 
-static void a_reader_from_the_end_sees_what_comes_after_it_was_made(void **state)
+static void a_reader_from_the_end_reads_records_produced_after_its_creation(void **state)
 {
     struct bus *bus = *state;
     static const char *const topics[] = {"t"};
@@ -62,12 +62,12 @@ static void a_reader_from_the_beginning_sees_all_topics(void **state)
     }
     assert_int_equal(seen, 11);
     assert_false(mr_kafka_reader_is_behind(reader));
-    produce(&bus->producing, "u", 0, "c", "3"); /* came later: does not count */
+    produce(&bus->producing, "u", 0, "c", "3"); /* produced later: not part of the backlog */
     assert_false(mr_kafka_reader_is_behind(reader));
     mr_kafka_reader_destroy(reader);
 }
 
-static void a_reader_by_age_works_where_the_broker_knows_no_times(void **state)
+static void a_reader_by_age_works_without_lookup_by_time(void **state)
 {
     struct bus *bus = *state;
     static const char *const topics[] = {"t"};
@@ -81,7 +81,7 @@ static void a_reader_by_age_works_where_the_broker_knows_no_times(void **state)
     mr_kafka_reader_destroy(reader);
 }
 
-static void a_topic_that_is_not_there_is_an_error(void **state)
+static void a_missing_topic_is_an_error(void **state)
 {
     struct bus *bus = *state;
     const char *topic = "none";
@@ -95,10 +95,10 @@ static void a_topic_that_is_not_there_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BUS_TEST(a_reader_from_the_end_sees_what_comes_after_it_was_made),
+        BUS_TEST(a_reader_from_the_end_reads_records_produced_after_its_creation),
         BUS_TEST(a_reader_from_the_beginning_sees_all_topics),
-        BUS_TEST(a_reader_by_age_works_where_the_broker_knows_no_times),
-        BUS_TEST(a_topic_that_is_not_there_is_an_error),
+        BUS_TEST(a_reader_by_age_works_without_lookup_by_time),
+        BUS_TEST(a_missing_topic_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static int destroy(void **state)
     return 0;
 }
 
-/* The caller frees it. */
+/* The rendered page; the caller frees it. */
 static char *page(struct mr_metrics *metrics, const struct mr_engine_stats *engine)
 {
     char *text;
@@ -79,7 +79,7 @@ static void counters_add_up(void **state)
     free(text);
 }
 
-static void transactions_are_counted_and_the_one_under_way_has_an_age(void **state)
+static void transactions_are_counted_and_the_open_one_has_an_age(void **state)
 {
     uint64_t now_ns = mr_clock_ns();
     mr_metrics_transaction_began(*state, 7, now_ns);
@@ -100,16 +100,16 @@ static void transactions_are_counted_and_the_one_under_way_has_an_age(void **sta
     free(text);
 }
 
-static void the_engine_comes_in_as_a_snapshot(void **state)
+static void engine_statistics_are_rendered(void **state)
 {
     struct mr_engine_stats engine = {.running = 3,
                                      .waiting = 5,
-                                     .blocks_total = 8,
-                                     .blocks_free = 2,
-                                     .blocks_cached = 4,
-                                     .blocks_held = 2,
-                                     .prefix_queries_tokens = 1000,
-                                     .prefix_hit_tokens = 250,
+                                     .cache.block_count = 8,
+                                     .cache.free_count = 2,
+                                     .cache.cached_count = 4,
+                                     .cache.held_count = 2,
+                                     .cache.queries_tokens = 1000,
+                                     .cache.hit_tokens = 250,
                                      .generated_tokens = 77,
                                      .preemptions = 1,
                                      .model_ns = 1500000000};
@@ -178,7 +178,7 @@ static void lag_is_by_partition_until_it_is_dropped(void **state)
     free(text);
 }
 
-static void partitions_beyond_the_limit_are_not_shown(void **state)
+static void partitions_beyond_the_limit_are_left_out(void **state)
 {
     for (int32_t i = 0; i < (int32_t)MR_METRICS_PARTITIONS_MAX + 10; i++)
         mr_metrics_set_lag(*state, "t", i, i, i);
@@ -190,7 +190,7 @@ static void partitions_beyond_the_limit_are_not_shown(void **state)
     free(text);
 }
 
-/* Every line is a comment or NAME[{labels}] NUMBER, and every name was announced once, before. */
+/* Every line is a comment or NAME[{labels}] NUMBER. */
 static void the_page_is_well_formed(void **state)
 {
     struct mr_engine_stats engine = {.running = 1};
@@ -227,7 +227,7 @@ static void *feed(void *metrics)
     return NULL;
 }
 
-static void threads_feed_while_somebody_reads(void **state)
+static void threads_update_while_a_page_is_rendered(void **state)
 {
     pthread_t threads[3];
     for (size_t i = 0; i < 3; i++)
@@ -248,14 +248,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         METRICS_TEST(counters_add_up),
-        METRICS_TEST(transactions_are_counted_and_the_one_under_way_has_an_age),
-        METRICS_TEST(the_engine_comes_in_as_a_snapshot),
+        METRICS_TEST(transactions_are_counted_and_the_open_one_has_an_age),
+        METRICS_TEST(engine_statistics_are_rendered),
         METRICS_TEST(results_fill_reasons_and_histograms),
         METRICS_TEST(rejected_requests_do_not_flatter_the_times),
         METRICS_TEST(lag_is_by_partition_until_it_is_dropped),
-        METRICS_TEST(partitions_beyond_the_limit_are_not_shown),
+        METRICS_TEST(partitions_beyond_the_limit_are_left_out),
         METRICS_TEST(the_page_is_well_formed),
-        METRICS_TEST(threads_feed_while_somebody_reads),
+        METRICS_TEST(threads_update_while_a_page_is_rendered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -292,7 +292,7 @@ static struct mr_progress_history look(struct rig *rig, struct mr_resume *resume
                                        const struct mr_request *request, struct mr_trail **trail)
 {
     struct mr_found_mail *found = NULL;
-    *trail = mr_resume_ask(resume, origin, request, NULL, &found);
+    *trail = mr_resume_lookup(resume, origin, request, NULL, &found);
     assert_ptr_equal(mr_mailbox_take(rig->intake), &found->mail);
     struct mr_progress_history history = found->history;
     found->history.samples = NULL;

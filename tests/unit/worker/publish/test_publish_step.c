@@ -27,7 +27,7 @@ static void open_storing(struct storing *storing)
     open_stepping(&storing->rig, storing->resume);
     make_ticket(&storing->ticket, "a");
     storing->ticket.trail =
-        mr_resume_ask(storing->resume, &origin, &request, &storing->ticket, NULL);
+        mr_resume_lookup(storing->resume, &origin, &request, &storing->ticket, NULL);
     mr_trail_start(storing->ticket.trail, 1, 0, 0, storing->rig.now.ns);
     storing->redis.holding = true;
 }

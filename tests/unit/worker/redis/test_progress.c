@@ -101,7 +101,7 @@ static void assert_tokens(const struct bench *bench, const uint32_t *ids, uint32
 
 #define IDS(...) (const uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / 4
 
-static void tokens_come_back_as_they_were_drawn(void **state)
+static void tokens_are_read_as_they_were_sampled(void **state)
 {
     struct bench bench;
     struct mr_sample sample = {.token_id = 7,
@@ -126,7 +126,7 @@ static void tokens_come_back_as_they_were_drawn(void **state)
     close_bench(&bench);
 }
 
-static void the_next_attempt_goes_on_behind_the_last(void **state)
+static void the_next_attempt_continues_after_the_last_token(void **state)
 {
     struct bench bench;
     (void)state;
@@ -139,14 +139,14 @@ static void the_next_attempt_goes_on_behind_the_last(void **state)
     assert_tokens(&bench, IDS(100, 101, 202));
     assert_int_equal(bench.history.shown, 2);
     assert_int_equal(bench.history.crashes, 2);
-    /* It could not go on from all of it after all. */
+    /* The attempt continues after fewer tokens than were stored. */
     start(&bench, 3, 3, 2);
     token(&bench, 3, 1, 0);
     assert_tokens(&bench, IDS(100, 301));
     close_bench(&bench);
 }
 
-static void a_worker_that_was_given_up_changes_nothing(void **state)
+static void a_worker_that_lost_the_request_changes_nothing(void **state)
 {
     struct bench bench;
     (void)state;
@@ -163,26 +163,26 @@ static void a_worker_that_was_given_up_changes_nothing(void **state)
     close_bench(&bench);
 }
 
-static void a_gap_ends_what_can_be_gone_on_from(void **state)
+static void tokens_after_a_gap_are_not_used(void **state)
 {
     struct bench bench;
     (void)state;
     open_bench(&bench);
-    token(&bench, 1, 0, 0); /* no start: whose are they? */
+    token(&bench, 1, 0, 0); /* tokens without a start */
     assert_int_equal(bench.history.count, 0);
     start(&bench, 1, 0, 0);
     token(&bench, 1, 0, 0);
     token(&bench, 1, 2, 2);
     token(&bench, 1, 1, 0);
     assert_tokens(&bench, IDS(100));
-    start(&bench, 2, 5, 5); /* begins behind tokens that are not here */
+    start(&bench, 2, 5, 5); /* starts after tokens that are missing */
     token(&bench, 2, 5, 5);
     assert_int_equal(bench.history.count, 0);
     assert_int_equal(bench.history.attempts, 2);
     close_bench(&bench);
 }
 
-static void an_attempt_handed_back_is_no_crash(void **state)
+static void a_released_attempt_is_no_crash(void **state)
 {
     struct bench bench;
     (void)state;
@@ -191,10 +191,10 @@ static void an_attempt_handed_back_is_no_crash(void **state)
     mark(&bench, 1, MR_PROGRESS_RELEASE);
     assert_int_equal(bench.history.crashes, 0);
     assert_int_equal(bench.history.attempts, 1);
-    mark(&bench, 1, MR_PROGRESS_AGAIN);
+    mark(&bench, 1, MR_PROGRESS_RECLAIM);
     assert_int_equal(bench.history.crashes, 1);
     start(&bench, 2, 0, 0);
-    mark(&bench, 1, MR_PROGRESS_RELEASE); /* late */
+    mark(&bench, 1, MR_PROGRESS_RELEASE); /* arrives after the next attempt has started */
     assert_int_equal(bench.history.crashes, 1);
     mark(&bench, 2, MR_PROGRESS_RELEASE);
     mark(&bench, 2, MR_PROGRESS_RELEASE);
@@ -224,7 +224,7 @@ static void another_models_or_prompts_tokens_are_left_out(void **state)
     close_bench(&bench);
 }
 
-/* Each bit of an entry, and each shorter or longer one: not believed, and nothing changes. */
+/* An entry with any one bit changed, or of another length, is refused and changes nothing. */
 static void assert_every_change_is_noticed(struct bench *bench)
 {
     unsigned char bytes[MR_PROGRESS_BYTES_MAX + 1] = {0};
@@ -252,7 +252,7 @@ static void assert_every_change_is_noticed(struct bench *bench)
     assert_int_equal(bench->history.count, 1);
 }
 
-static void damage_is_noticed(void **state)
+static void damaged_entries_are_refused(void **state)
 {
     struct bench bench;
     (void)state;
@@ -282,11 +282,11 @@ static void sealed_entries_are_read_with_their_key_only(void **state)
     bench.tools.keys = &none; /* a worker without keys */
     read_it(&bench, bytes, length);
     assert_int_equal(bench.history.count, 1);
-    mr_frame_keys_add(&sealing, 7, second, NULL); /* another key of this number */
+    mr_frame_keys_add(&sealing, 7, second, NULL); /* another key with the same id */
     bench.tools.keys = &sealing;
     read_it(&bench, bytes, length);
     assert_int_equal(bench.history.count, 1);
-    bench.tools.keys = &none; /* written in the clear: not believed where there are keys */
+    bench.tools.keys = &none; /* not sealed: refused by a worker that has keys */
     length = write_it(&bench, &entry, bytes);
     assert_non_null(memmem(bytes, length, "DCBA", 4));
     bench.tools.keys = &bench.keys;
@@ -345,13 +345,13 @@ static void everything_about_a_request_is_in_its_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_come_back_as_they_were_drawn),
-        cmocka_unit_test(the_next_attempt_goes_on_behind_the_last),
-        cmocka_unit_test(a_worker_that_was_given_up_changes_nothing),
-        cmocka_unit_test(a_gap_ends_what_can_be_gone_on_from),
-        cmocka_unit_test(an_attempt_handed_back_is_no_crash),
+        cmocka_unit_test(tokens_are_read_as_they_were_sampled),
+        cmocka_unit_test(the_next_attempt_continues_after_the_last_token),
+        cmocka_unit_test(a_worker_that_lost_the_request_changes_nothing),
+        cmocka_unit_test(tokens_after_a_gap_are_not_used),
+        cmocka_unit_test(a_released_attempt_is_no_crash),
         cmocka_unit_test(another_models_or_prompts_tokens_are_left_out),
-        cmocka_unit_test(damage_is_noticed),
+        cmocka_unit_test(damaged_entries_are_refused),
         cmocka_unit_test(sealed_entries_are_read_with_their_key_only),
         cmocka_unit_test(values_no_worker_writes_are_refused),
         cmocka_unit_test(everything_about_a_request_is_in_its_name),

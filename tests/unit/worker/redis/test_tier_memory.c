@@ -24,7 +24,7 @@ static struct mr_tier_memory *make(void)
     return memory;
 }
 
-static void all_of_it_comes_back(void **state)
+static void all_memory_can_be_taken_again(void **state)
 {
     struct mr_tier_memory *memory = make();
     unsigned char *pieces[BYTES / 128 + 1];
@@ -47,7 +47,7 @@ static void all_of_it_comes_back(void **state)
     mr_tier_memory_destroy(memory);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void a_piece_that_does_not_fit_is_refused(void **state)
 {
     struct mr_tier_memory *memory = make();
     (void)state;
@@ -67,8 +67,8 @@ static void what_does_not_fit_is_refused(void **state)
     mr_tier_memory_destroy(NULL);
 }
 
-/* Pieces of all sizes, given back in any order, are zero when taken and do not overlap. */
-static void pieces_are_zero_and_apart(void **state)
+/* Pieces of all sizes, returned in any order. */
+static void pieces_are_zeroed_and_do_not_overlap(void **state)
 {
     struct mr_tier_memory *memory = make();
     unsigned char *pieces[PIECES] = {0};
@@ -101,7 +101,7 @@ static void pieces_are_zero_and_apart(void **state)
     mr_tier_memory_destroy(memory);
 }
 
-static void giving_back_twice_is_caught(void **state)
+static void returning_a_piece_twice_is_caught(void **state)
 {
     struct mr_tier_memory *memory = make();
     (void)state;
@@ -111,13 +111,13 @@ static void giving_back_twice_is_caught(void **state)
     mr_tier_memory_destroy(memory);
 }
 
-/* ---- a step with a tier behind it ---- */
+/* ---- an engine step with a tier ---- */
 
 #define VALUES_MAX 1024u
 #define REQUESTS   12u
 #define SHARED     1100u /* tokens */
 
-/* A Redis of two engines, each with a queue of its own. */
+/* A Redis shared by two engines, each with a queue of its own. */
 struct shelf {
     char keys[VALUES_MAX][MR_TIER_KEY_BYTES];
     void *payloads[VALUES_MAX];
@@ -139,7 +139,7 @@ static uint64_t now_of(const struct stand *stand)
 static bool ask(void *context, const struct mr_tier_request *request)
 {
     struct stand *stand = context;
-    return mr_tier_queue_post(stand->queue, MR_TIER_ASK, request, now_of(stand));
+    return mr_tier_queue_post(stand->queue, MR_TIER_LOOKUP, request, now_of(stand));
 }
 
 static bool load(void *context, const struct mr_tier_request *request)
@@ -182,7 +182,7 @@ static uint32_t find(const struct shelf *shelf, const struct mr_tier_part *part)
     return i;
 }
 
-/* What a lane and its Redis do with a part. */
+/* Does with a part what a connection thread and Redis would do. */
 static bool do_part(struct shelf *shelf, struct mr_tier_part *part)
 {
     uint32_t i = find(shelf, part);
@@ -201,8 +201,8 @@ static bool do_part(struct shelf *shelf, struct mr_tier_part *part)
 static void serve(struct stand *stand)
 {
     struct mr_tier_part *part;
-    for (uint32_t lane = 0; lane < 3; lane++)
-        while ((part = mr_tier_queue_take(stand->queue, lane, now_of(stand))) != NULL)
+    for (uint32_t thread = 0; thread < 3; thread++)
+        while ((part = mr_tier_queue_take(stand->queue, thread, now_of(stand))) != NULL)
             while (mr_tier_queue_finish(stand->queue, part, do_part(stand->shelf, part),
                                         now_of(stand)))
                 ;
@@ -211,8 +211,8 @@ static void serve(struct stand *stand)
 
 static void start(struct stand *stand, struct shelf *shelf)
 {
-    struct mr_tier_queue_options options = {.lane_count = 3,
-                                            .look_timeout_ns = UINT64_MAX / 4,
+    struct mr_tier_queue_options options = {.thread_count = 3,
+                                            .lookup_timeout_ns = UINT64_MAX / 4,
                                             .transfer_timeout_ns = UINT64_MAX / 4,
                                             .store_bytes_max = 1 << 30,
                                             .present_ns = UINT64_MAX / 4};
@@ -229,7 +229,7 @@ static void start(struct stand *stand, struct shelf *shelf)
     rig_start(&stand->rig);
 }
 
-/* Requests that begin alike, one after the other; all steps are counted. */
+/* Requests with a common prefix, one after the other; counts the allocations of all steps. */
 static void run(struct stand *stand, uint32_t first_ticket)
 {
     uint32_t prompt[SHARED + 40];
@@ -270,7 +270,7 @@ static void a_step_with_a_tier_allocates_nothing(void **state)
     assert_int_equal(allocations_counted(), before);
     struct mr_shared_cache_stats wrote = mr_engine_stats(writer->rig.engine).shared;
     struct mr_shared_cache_stats loaded = mr_engine_stats(reader->rig.engine).shared;
-    assert_true(wrote.asks > 0 && wrote.stored_items > 0);
+    assert_true(wrote.lookups > 0 && wrote.stored_items > 0);
     assert_true(loaded.loads > 0 && loaded.loaded_tokens >= 3 * (SHARED - MR_BLOCK_TOKENS));
     end(reader);
     end(writer);
@@ -284,10 +284,10 @@ static void a_step_with_a_tier_allocates_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_of_it_comes_back),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(pieces_are_zero_and_apart),
-        cmocka_unit_test(giving_back_twice_is_caught),
+        cmocka_unit_test(all_memory_can_be_taken_again),
+        cmocka_unit_test(a_piece_that_does_not_fit_is_refused),
+        cmocka_unit_test(pieces_are_zeroed_and_do_not_overlap),
+        cmocka_unit_test(returning_a_piece_twice_is_caught),
         cmocka_unit_test(a_step_with_a_tier_allocates_nothing),
     };
     allocations_install();

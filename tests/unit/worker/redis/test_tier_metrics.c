@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void figures_follow_what_is_there(void **state)
+static void metrics_are_appended_to_the_text(void **state)
 {
     static const double bounds[] = {1};
     struct mr_tier_redis_stats stats = {.rates = {.up = true, .bytes_per_second = 5},
@@ -20,9 +20,9 @@ static void figures_follow_what_is_there(void **state)
     (void)state;
     stats.queue.counters[MR_TIER_ITEMS_LOADED] = 7;
     stats.queue.damaged[MR_VERDICT_VERSION] = 2;
-    mr_histogram_init(&stats.queue.look_seconds, bounds, 1);
+    mr_histogram_init(&stats.queue.lookup_seconds, bounds, 1);
     mr_histogram_init(&stats.queue.load_seconds, bounds, 1);
-    mr_histogram_observe(&stats.queue.look_seconds, 0.5);
+    mr_histogram_observe(&stats.queue.lookup_seconds, 0.5);
     assert_int_equal(mr_tier_metrics_append(&stats, &text, &length, NULL), MR_OK);
     assert_int_equal(strlen(text), length);
     assert_memory_equal(text, "before 1\n# HELP ", 16);
@@ -38,7 +38,7 @@ static void figures_follow_what_is_there(void **state)
     free(text);
 }
 
-static void the_line_says_how_redis_does(void **state)
+static void the_line_has_rates_and_counters(void **state)
 {
     struct mr_tier_redis_stats stats = {
         .rates = {.up = true, .bytes_per_second = 1.5e9, .round_trip_ns = 400000}};
@@ -48,18 +48,18 @@ static void the_line_says_how_redis_does(void **state)
     stats.queue.damaged[MR_VERDICT_DAMAGED] = 2;
     stats.queue.damaged[MR_VERDICT_FOREIGN] = 3;
     mr_tier_metrics_line(&stats, line);
-    assert_memory_equal(line, "up, look-ups 0.40 ms, loads 1.50 GB/s;", 38);
+    assert_memory_equal(line, "up, lookup 0.40 ms, load 1.50 GB/s;", 35);
     assert_non_null(strstr(line, "gone 12, damaged 5, "));
     stats = (struct mr_tier_redis_stats){0};
     mr_tier_metrics_line(&stats, line);
-    assert_memory_equal(line, "away, ", 6);
+    assert_memory_equal(line, "down, ", 6);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_follow_what_is_there),
-        cmocka_unit_test(the_line_says_how_redis_does),
+        cmocka_unit_test(metrics_are_appended_to_the_text),
+        cmocka_unit_test(the_line_has_rates_and_counters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

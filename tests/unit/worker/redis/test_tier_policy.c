@@ -36,7 +36,7 @@ static void limit_and_policy_are_found(void **state)
     assert_string_equal(policy.eviction, "noeviction");
 }
 
-static void what_is_no_such_reply_is_not_read(void **state)
+static void a_reply_without_limit_or_policy_is_refused(void **state)
 {
     static const char *const others[] = {
         "",
@@ -55,7 +55,7 @@ static void what_is_no_such_reply_is_not_read(void **state)
         assert_false(read_info(&policy, others[i]));
 }
 
-static void only_what_does_not_suit_a_cache_is_said(void **state)
+static void only_a_policy_unsuitable_for_a_cache_is_reported(void **state)
 {
     (void)state;
     assert_string_equal(judge("maxmemory:9\r\nmaxmemory_policy:allkeys-lfu\r\n", false), "");
@@ -72,8 +72,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limit_and_policy_are_found),
-        cmocka_unit_test(what_is_no_such_reply_is_not_read),
-        cmocka_unit_test(only_what_does_not_suit_a_cache_is_said),
+        cmocka_unit_test(a_reply_without_limit_or_policy_is_refused),
+        cmocka_unit_test(only_a_policy_unsuitable_for_a_cache_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,8 +15,8 @@ static unsigned char bytes[ITEMS][64];
 
 static struct mr_tier_queue *open_queue(void)
 {
-    struct mr_tier_queue_options options = {.lane_count = 3,
-                                            .look_timeout_ns = 100,
+    struct mr_tier_queue_options options = {.thread_count = 3,
+                                            .lookup_timeout_ns = 100,
                                             .transfer_timeout_ns = 1000,
                                             .store_bytes_max = 1 << 20,
                                             .present_ns = 10000};
@@ -25,7 +25,7 @@ static struct mr_tier_queue *open_queue(void)
     return queue;
 }
 
-/* ITEMS items that say they have `length` bytes: the queue never looks at them. */
+/* Posts ITEMS items of `length` bytes; the queue never reads the bytes themselves. */
 static bool post_items(struct mr_tier_queue *queue, enum mr_tier_work work, uint64_t now_ns,
                        uint64_t length)
 {
@@ -57,20 +57,20 @@ static void close_queue(struct mr_tier_queue *queue)
     mr_tier_queue_destroy(queue);
 }
 
-static void nothing_is_taken_while_no_server_answers(void **state)
+static void requests_are_refused_while_not_connected(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     (void)state;
-    assert_false(post(queue, MR_TIER_ASK, 0));
+    assert_false(post(queue, MR_TIER_LOOKUP, 0));
     mr_tier_queue_set_ready(queue, 0, true, 0);
-    assert_false(post(queue, MR_TIER_ASK, 0)); /* no connection for values */
+    assert_false(post(queue, MR_TIER_LOOKUP, 0)); /* no connection for values */
     assert_false(mr_tier_queue_rates(queue).up);
     mr_tier_queue_set_ready(queue, 2, true, 0);
     assert_true(mr_tier_queue_rates(queue).up);
     close_queue(queue);
 }
 
-static void a_load_goes_from_the_back_and_reports_each_item(void **state)
+static void a_load_starts_with_the_last_item_and_reports_each(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
@@ -85,10 +85,10 @@ static void a_load_goes_from_the_back_and_reports_each_item(void **state)
         assert_ptr_equal(part->payload, bytes[i]);
         bool good = i != 1;
         assert_int_equal(mr_tier_queue_finish(queue, part, good, 2), good);
-        if (good) assert_false(mr_tier_queue_finish(queue, part, true, 3)); /* its time to live */
+        if (good) assert_false(mr_tier_queue_finish(queue, part, true, 3)); /* EXPIRE has ended */
         mr_tier_queue_check(queue);
         assert_true(mr_tier_queue_poll(queue, &answer));
-        assert_true(!answer.final && answer.index == i && answer.there == good);
+        assert_true(!answer.final && answer.index == i && answer.loaded == good);
     }
     assert_true(mr_tier_queue_poll(queue, &answer));
     assert_true(answer.final && answer.count == ITEMS - 1);
@@ -96,15 +96,16 @@ static void a_load_goes_from_the_back_and_reports_each_item(void **state)
     close_queue(queue);
 }
 
-static void an_ask_counts_a_chain(void **state)
+static void a_lookup_counts_up_to_the_first_gap(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
     struct mr_tier_part *part;
     (void)state;
     set_ready(queue);
-    assert_true(post(queue, MR_TIER_ASK, 0));
-    while ((part = mr_tier_queue_take(queue, 0, 0)) != NULL) /* there: the first and the third */
+    assert_true(post(queue, MR_TIER_LOOKUP, 0));
+    while ((part = mr_tier_queue_take(queue, 0, 0)) !=
+           NULL) /* the first and the third are present */
         assert_false(mr_tier_queue_finish(queue, part, part->item % 2 == 0, 0));
     assert_true(mr_tier_queue_poll(queue, &answer));
     assert_true(answer.final && answer.count == 1);
@@ -121,7 +122,7 @@ static void loads_go_before_stores(void **state)
     set_ready(queue);
     assert_true(post(queue, MR_TIER_STORE, 0));
     while ((part = mr_tier_queue_take(queue, 0, 0)) != NULL) {
-        assert_int_equal(part->step, MR_TIER_STEP_LOOK);
+        assert_int_equal(part->step, MR_TIER_STEP_LOOKUP);
         assert_false(mr_tier_queue_finish(queue, part, part->item == 0, 0));
     }
     assert_true(post(queue, MR_TIER_LOAD, 0));
@@ -130,7 +131,7 @@ static void loads_go_before_stores(void **state)
         assert_int_equal(part->step, MR_TIER_STEP_GET);
         assert_false(mr_tier_queue_finish(queue, part, false, 1));
     }
-    for (uint32_t i = 1; i < ITEMS; i++) { /* the first one was there */
+    for (uint32_t i = 1; i < ITEMS; i++) { /* the first one is present already */
         part = mr_tier_queue_take(queue, 1, 1);
         assert_int_equal(part->step, MR_TIER_STEP_SET);
         assert_int_equal(part->item, i);
@@ -139,38 +140,38 @@ static void loads_go_before_stores(void **state)
     assert_null(mr_tier_queue_take(queue, 1, 1));
     while (mr_tier_queue_poll(queue, &answer)) {
         finals += answer.final;
-        assert_false(answer.there);
+        assert_false(answer.loaded);
         assert_int_equal(answer.count, answer.work == MR_TIER_STORE ? ITEMS : 0);
     }
     assert_int_equal(finals, 2);
     close_queue(queue);
 }
 
-static void what_nobody_takes_ends_at_its_deadline(void **state)
+static void untaken_parts_end_at_their_deadline(void **state)
 {
-    static const enum mr_tier_work works[] = {MR_TIER_ASK, MR_TIER_LOAD, MR_TIER_STORE};
+    static const enum mr_tier_work works[] = {MR_TIER_LOOKUP, MR_TIER_LOAD, MR_TIER_STORE};
     struct mr_tier_answer answer;
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct mr_tier_queue *queue = open_queue();
         set_ready(queue);
         assert_true(post(queue, works[i], 10));
-        uint64_t due_ns = works[i] == MR_TIER_ASK ? 110 : 1010;
+        uint64_t due_ns = works[i] == MR_TIER_LOOKUP ? 110 : 1010;
         assert_int_equal(mr_tier_queue_expire(queue, due_ns - 1), due_ns);
         assert_false(mr_tier_queue_poll(queue, &answer));
         mr_tier_queue_expire(queue, due_ns);
-        assert_true(mr_tier_queue_has_news(queue));
-        assert_false(mr_tier_queue_has_news(queue));
+        assert_true(mr_tier_queue_take_answered(queue));
+        assert_false(mr_tier_queue_take_answered(queue));
         for (uint32_t item = 0; item < ITEMS && works[i] == MR_TIER_LOAD; item++)
-            assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.there);
+            assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.loaded);
         assert_true(mr_tier_queue_poll(queue, &answer));
         assert_true(answer.final && answer.count == 0);
         close_queue(queue);
     }
 }
 
-/* The last connection for values is lost with one part out: the others are over before it is. */
-static void what_nobody_has_taken_is_over_when_no_connection_is_left(void **state)
+/* The last connection for values is lost while one part is taken: the other parts end at once. */
+static void untaken_parts_end_when_the_last_connection_is_lost(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
@@ -179,24 +180,24 @@ static void what_nobody_has_taken_is_over_when_no_connection_is_left(void **stat
     assert_true(post(queue, MR_TIER_LOAD, 0));
     struct mr_tier_part *part = mr_tier_queue_take(queue, 1, 1);
     mr_tier_queue_set_ready(queue, 2, false, 1);
-    assert_false(mr_tier_queue_poll(queue, &answer)); /* the other one goes on */
+    assert_false(mr_tier_queue_poll(queue, &answer)); /* the other connection continues */
     mr_tier_queue_set_ready(queue, 1, false, 1);
-    assert_true(mr_tier_queue_has_news(queue));
+    assert_true(mr_tier_queue_take_answered(queue));
     for (uint32_t i = 0; i + 1 < ITEMS; i++)
-        assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.there);
+        assert_true(mr_tier_queue_poll(queue, &answer) && !answer.final && !answer.loaded);
     assert_false(mr_tier_queue_poll(queue, &answer));
     assert_false(mr_tier_queue_finish(queue, part, false, 1));
-    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == ITEMS - 1 && !answer.there);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == ITEMS - 1 && !answer.loaded);
     assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 0);
     set_ready(queue);
-    assert_true(post(queue, MR_TIER_ASK, 2));
+    assert_true(post(queue, MR_TIER_LOOKUP, 2));
     mr_tier_queue_set_ready(queue, 0, false, 3);
     assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 0);
-    assert_int_equal(mr_tier_queue_stats(queue).counters[MR_TIER_ASKS_LATE], 1);
+    assert_int_equal(mr_tier_queue_stats(queue).counters[MR_TIER_LOOKUPS_LATE], 1);
     close_queue(queue);
 }
 
-static void a_silent_server_is_asked_for_nothing(void **state)
+static void a_silent_server_gets_no_lookups_and_loads(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
@@ -204,9 +205,9 @@ static void a_silent_server_is_asked_for_nothing(void **state)
     set_ready(queue);
     mr_tier_queue_set_silent(queue, true);
     assert_false(mr_tier_queue_rates(queue).up);
-    assert_false(post(queue, MR_TIER_ASK, 0));
+    assert_false(post(queue, MR_TIER_LOOKUP, 0));
     assert_false(post(queue, MR_TIER_LOAD, 0));
-    assert_true(post(queue, MR_TIER_STORE, 0)); /* that can wait */
+    assert_true(post(queue, MR_TIER_STORE, 0)); /* stores are still accepted */
     mr_tier_queue_set_silent(queue, false);
     assert_true(mr_tier_queue_rates(queue).up);
     mr_tier_queue_expire(queue, 1000);
@@ -214,9 +215,8 @@ static void a_silent_server_is_asked_for_nothing(void **state)
     close_queue(queue);
 }
 
-/* A load that comes in drops is not heard for longer than it should have taken, eight times over.
- */
-static void drops_are_heard_for_what_they_are_worth(void **state)
+/* Bytes that arrive slowly count for eight times the time they should have taken, no longer. */
+static void slow_bytes_count_for_a_limited_time(void **state)
 {
     uint64_t second_ns = 1000000000, begun_ns = 100 * second_ns;
     struct mr_tier_queue *queue = open_queue();
@@ -227,20 +227,20 @@ static void drops_are_heard_for_what_they_are_worth(void **state)
     assert_true(post(queue, MR_TIER_LOAD, begun_ns));
     struct mr_tier_part *part = mr_tier_queue_take(queue, 1, begun_ns);
     assert_non_null(part);
-    assert_int_equal(mr_tier_queue_rates(queue).heard_ns, begun_ns);
-    mr_tier_queue_heard(queue, 10, begun_ns + second_ns);
-    assert_int_equal(mr_tier_queue_rates(queue).heard_ns, begun_ns + second_ns / 10);
-    mr_tier_queue_heard(queue, 1000, begun_ns + second_ns);
-    assert_int_equal(mr_tier_queue_rates(queue).heard_ns, begun_ns + second_ns);
+    assert_int_equal(mr_tier_queue_rates(queue).received_ns, begun_ns);
+    mr_tier_queue_receive(queue, 10, begun_ns + second_ns);
+    assert_int_equal(mr_tier_queue_rates(queue).received_ns, begun_ns + second_ns / 10);
+    mr_tier_queue_receive(queue, 1000, begun_ns + second_ns);
+    assert_int_equal(mr_tier_queue_rates(queue).received_ns, begun_ns + second_ns);
     mr_tier_queue_set_ready(queue, 1, false, begun_ns);
     mr_tier_queue_set_ready(queue, 2, false, begun_ns);
     assert_false(mr_tier_queue_finish(queue, part, false, begun_ns));
     while (mr_tier_queue_poll(queue, &answer))
-        assert_false(answer.there);
+        assert_false(answer.loaded);
     close_queue(queue);
 }
 
-/* Takes what lanes 1 and 2 may have, in turns; returns how many. */
+/* Threads 1 and 2 take parts in turn until neither gets one; returns how many. */
 static uint32_t take_all(struct mr_tier_queue *queue, struct mr_tier_part **parts)
 {
     uint32_t count = 0;
@@ -252,24 +252,26 @@ static uint32_t take_all(struct mr_tier_queue *queue, struct mr_tier_part **part
     return count;
 }
 
-/* As much as lanes 1 and 2 may have with two parts in hand each, beside the `count` they have. */
+/* Threads 1 and 2, which have `count` parts, take more in turn, each up to two; returns how many.
+ */
 static uint32_t take_two(struct mr_tier_queue *queue, struct mr_tier_part **parts, uint32_t count)
 {
-    uint32_t before = count, in_hand[3] = {0};
+    uint32_t before = count, in_flight[3] = {0};
     for (uint32_t i = 0; i < count; i++)
-        in_hand[parts[i]->lane]++;
+        in_flight[parts[i]->thread]++;
     for (uint32_t turn = 0; turn < 4; turn++) {
-        const uint32_t lane = 1 + turn % 2;
-        struct mr_tier_part *part = in_hand[lane] < 2 ? mr_tier_queue_take(queue, lane, 1) : NULL;
+        const uint32_t thread = 1 + turn % 2;
+        struct mr_tier_part *part =
+            in_flight[thread] < 2 ? mr_tier_queue_take(queue, thread, 1) : NULL;
         if (!part) continue;
         parts[count++] = part;
-        in_hand[lane]++;
+        in_flight[thread]++;
     }
     return count - before;
 }
 
-/* At the measured rate; a store does not use what a load may not. */
-static void not_more_is_on_its_way_than_comes_soon(void **state)
+/* No more than arrives soon at the measured rate; a store does not get what a load is denied. */
+static void bytes_in_flight_are_limited_by_the_rate(void **state)
 {
     static const struct {
         double items_ahead;
@@ -297,14 +299,14 @@ static void not_more_is_on_its_way_than_comes_soon(void **state)
                 while (mr_tier_queue_finish(queue, parts[taken], true, 2)) {
                 }
         while (mr_tier_queue_poll(queue, &answer))
-            assert_true(answer.final ? answer.count == ITEMS : answer.there);
+            assert_true(answer.final ? answer.count == ITEMS : answer.loaded);
         close_queue(queue);
     }
 }
 
-/* However fast it seems: Redis copies all it was asked for before it sends any. Little to begin
- * with, then as much more as has come. */
-static void not_more_is_on_its_way_than_redis_copies_in_time(void **state)
+/* At any rate, because Redis copies all requested values before it sends one: a small limit at
+ * first, which grows with the bytes received. */
+static void bytes_in_flight_are_limited_by_what_was_received(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_part *parts[4 * ITEMS]; /* an item has three slices */
@@ -315,14 +317,14 @@ static void not_more_is_on_its_way_than_redis_copies_in_time(void **state)
     mr_tier_queue_measured(queue, 1e15, 0);
     assert_true(post_items(queue, MR_TIER_LOAD, 0, length));
     for (uint32_t count = 0, done = 0; done == 0 || done < count;
-         done++) { /* one comes, others go */
-        uint64_t coming = 0, of_lane[3] = {0};
+         done++) { /* one value is received, others are requested */
+        uint64_t coming = 0, of_thread[3] = {0};
         count += take_two(queue, parts + done, count - done);
         for (uint32_t i = done; i < count; i++) {
             coming += parts[i]->frame.length;
-            of_lane[parts[i]->lane] += parts[i]->frame.length;
+            of_thread[parts[i]->thread] += parts[i]->frame.length;
         }
-        assert_true(coming <= bound || coming == of_lane[1] || coming == of_lane[2]);
+        assert_true(coming <= bound || coming == of_thread[1] || coming == of_thread[2]);
         if (coming > most) most = coming;
         sum += parts[done]->frame.length;
         bound += parts[done]->frame.length;
@@ -333,12 +335,12 @@ static void not_more_is_on_its_way_than_redis_copies_in_time(void **state)
     assert_int_equal(sum, ITEMS * length);
     assert_in_range(most, MR_TIER_AHEAD_BYTES / 2, MR_TIER_AHEAD_BYTES);
     while (mr_tier_queue_poll(queue, &answer))
-        assert_true(answer.final ? answer.count == ITEMS : answer.there);
+        assert_true(answer.final ? answer.count == ITEMS : answer.loaded);
     close_queue(queue);
 }
 
-/* However slow: one connection is never idle, and the others leave it alone. */
-static void one_connection_always_has_the_next_value_coming(void **state)
+/* At any rate one connection always has a value in flight; the others request none. */
+static void one_connection_always_has_a_value_in_flight(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
@@ -351,7 +353,7 @@ static void one_connection_always_has_the_next_value_coming(void **state)
     parts[1] = mr_tier_queue_take(queue, 2, 1);
     assert_true(parts[0] && parts[1]);
     assert_null(mr_tier_queue_take(queue, 1, 1));
-    for (uint32_t i = 0; i < 2; i++) /* it is lost: the other one goes on */
+    for (uint32_t i = 0; i < 2; i++) /* its value is lost: the other connection continues */
         assert_false(mr_tier_queue_finish(queue, parts[i], false, 2));
     parts[2] = mr_tier_queue_take(queue, 1, 2);
     assert_non_null(parts[2]);
@@ -359,11 +361,11 @@ static void one_connection_always_has_the_next_value_coming(void **state)
     assert_false(mr_tier_queue_finish(queue, parts[2], false, 2));
     mr_tier_queue_expire(queue, 2000);
     while (mr_tier_queue_poll(queue, &answer))
-        assert_false(answer.there);
+        assert_false(answer.loaded);
     close_queue(queue);
 }
 
-static void what_is_skipped_while_it_comes_is_released(void **state)
+static void a_value_skipped_in_flight_is_released(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
@@ -374,24 +376,24 @@ static void what_is_skipped_while_it_comes_is_released(void **state)
     struct mr_tier_part *third = mr_tier_queue_take(queue, 2, 1);
     mr_tier_queue_skip(queue, 5, 3);
     assert_null(mr_tier_queue_take(queue, 1, 1));
-    assert_true(mr_tier_queue_is_unwanted(queue, third));
-    assert_false(mr_tier_queue_is_unwanted(queue, last));
+    assert_true(mr_tier_queue_is_cancelled(queue, third));
+    assert_false(mr_tier_queue_is_cancelled(queue, last));
     assert_true(mr_tier_queue_finish(queue, last, true, 2));
     assert_false(mr_tier_queue_finish(queue, last, true, 2));
-    for (uint32_t i = 0; i < 2; i++) /* nobody had begun them */
-        assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == i && !answer.there);
-    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 3 && answer.there);
+    for (uint32_t i = 0; i < 2; i++) /* not taken yet */
+        assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == i && !answer.loaded);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 3 && answer.loaded);
     assert_false(mr_tier_queue_poll(queue, &answer));
     mr_tier_queue_release(queue, third, 2);
-    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 2 && !answer.there);
+    assert_true(mr_tier_queue_poll(queue, &answer) && answer.index == 2 && !answer.loaded);
     assert_false(answer.final);
     assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 1);
     mr_tier_queue_check(queue);
-    assert_false(mr_tier_queue_finish(queue, third, false, 3)); /* the reply came after all */
+    assert_false(mr_tier_queue_finish(queue, third, false, 3)); /* the reply arrived nevertheless */
     close_queue(queue);
 }
 
-static void an_abandoned_job_says_nothing_but_its_end(void **state)
+static void an_abandoned_job_has_only_its_final_answer(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     struct mr_tier_answer answer;
@@ -411,8 +413,8 @@ static void an_abandoned_job_says_nothing_but_its_end(void **state)
     close_queue(queue);
 }
 
-/* First amid its look-ups, then amid its values. */
-static void an_abandoned_store_ends_before_its_replies_come(void **state)
+/* Abandoned during its lookups, and then, in another run, during its writes. */
+static void an_abandoned_store_ends_before_its_replies(void **state)
 {
     (void)state;
     for (uint32_t looked = 0; looked < 2; looked++) {
@@ -426,14 +428,14 @@ static void an_abandoned_store_ends_before_its_replies_come(void **state)
         for (uint32_t i = 0; i < ITEMS && looked; i++)
             assert_false(mr_tier_queue_finish(queue, parts[i], false, 1));
         if (looked) parts[0] = mr_tier_queue_take(queue, 1, 1);
-        assert_false(mr_tier_queue_is_unwanted(queue, parts[0]));
+        assert_false(mr_tier_queue_is_cancelled(queue, parts[0]));
         mr_tier_queue_abandon(queue, 5);
         uint32_t out = looked ? 1 : ITEMS;
         for (uint32_t i = 0; i < out; i++) {
             assert_false(mr_tier_queue_poll(queue, &answer));
-            assert_true(mr_tier_queue_is_unwanted(queue, parts[i]));
+            assert_true(mr_tier_queue_is_cancelled(queue, parts[i]));
             mr_tier_queue_release(queue, parts[i], 2);
-            assert_false(mr_tier_queue_is_unwanted(queue, parts[i]));
+            assert_false(mr_tier_queue_is_cancelled(queue, parts[i]));
         }
         assert_true(mr_tier_queue_poll(queue, &answer) && answer.final && answer.count == 0);
         for (uint32_t i = 0; i < out; i++)
@@ -449,7 +451,7 @@ static void jobs_are_bounded(void **state)
     uint32_t count = 0, finals = 0;
     (void)state;
     set_ready(queue);
-    while (count < 2 * MR_TIER_JOBS_MAX && post(queue, MR_TIER_ASK, 0))
+    while (count < 2 * MR_TIER_JOBS_MAX && post(queue, MR_TIER_LOOKUP, 0))
         count++;
     assert_int_equal(count, MR_TIER_JOBS_MAX);
     mr_tier_queue_expire(queue, 1000);
@@ -459,7 +461,7 @@ static void jobs_are_bounded(void **state)
     close_queue(queue);
 }
 
-static void a_refusal_is_told_once_a_minute(void **state)
+static void a_refusal_is_logged_once_a_minute(void **state)
 {
     struct mr_tier_queue *queue = open_queue();
     uint64_t second_ns = 1000000000;
@@ -478,22 +480,22 @@ static void a_refusal_is_told_once_a_minute(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_taken_while_no_server_answers),
-        cmocka_unit_test(a_load_goes_from_the_back_and_reports_each_item),
-        cmocka_unit_test(an_ask_counts_a_chain),
+        cmocka_unit_test(requests_are_refused_while_not_connected),
+        cmocka_unit_test(a_load_starts_with_the_last_item_and_reports_each),
+        cmocka_unit_test(a_lookup_counts_up_to_the_first_gap),
         cmocka_unit_test(loads_go_before_stores),
-        cmocka_unit_test(what_nobody_takes_ends_at_its_deadline),
-        cmocka_unit_test(what_nobody_has_taken_is_over_when_no_connection_is_left),
-        cmocka_unit_test(a_silent_server_is_asked_for_nothing),
-        cmocka_unit_test(drops_are_heard_for_what_they_are_worth),
-        cmocka_unit_test(not_more_is_on_its_way_than_comes_soon),
-        cmocka_unit_test(not_more_is_on_its_way_than_redis_copies_in_time),
-        cmocka_unit_test(one_connection_always_has_the_next_value_coming),
-        cmocka_unit_test(what_is_skipped_while_it_comes_is_released),
-        cmocka_unit_test(an_abandoned_job_says_nothing_but_its_end),
-        cmocka_unit_test(an_abandoned_store_ends_before_its_replies_come),
+        cmocka_unit_test(untaken_parts_end_at_their_deadline),
+        cmocka_unit_test(untaken_parts_end_when_the_last_connection_is_lost),
+        cmocka_unit_test(a_silent_server_gets_no_lookups_and_loads),
+        cmocka_unit_test(slow_bytes_count_for_a_limited_time),
+        cmocka_unit_test(bytes_in_flight_are_limited_by_the_rate),
+        cmocka_unit_test(bytes_in_flight_are_limited_by_what_was_received),
+        cmocka_unit_test(one_connection_always_has_a_value_in_flight),
+        cmocka_unit_test(a_value_skipped_in_flight_is_released),
+        cmocka_unit_test(an_abandoned_job_has_only_its_final_answer),
+        cmocka_unit_test(an_abandoned_store_ends_before_its_replies),
         cmocka_unit_test(jobs_are_bounded),
-        cmocka_unit_test(a_refusal_is_told_once_a_minute),
+        cmocka_unit_test(a_refusal_is_logged_once_a_minute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

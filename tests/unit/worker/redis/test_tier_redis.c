@@ -35,7 +35,7 @@ static struct mr_tier_redis_options options_of(const char *url)
                                           .key_file = "",
                                           .tls = {"", "", ""},
                                           .connections = 2,
-                                          .look_timeout_ns = 500 * MS,
+                                          .lookup_timeout_ns = 500 * MS,
                                           .transfer_timeout_ns = 3000 * MS,
                                           .ttl_ns = 60000 * MS,
                                           .store_bytes_max = 1 << 24};
@@ -76,7 +76,8 @@ static void rig_close(struct rig *rig)
     free(rig);
 }
 
-/* The final answer's count; arrived (NULL: ask, store) gets what came before it. */
+/* Waits for the final answer; returns its count. arrived: which items were loaded; NULL: not a
+ * load. */
 static uint32_t finish(struct rig *rig, uint64_t ticket, bool *arrived)
 {
     struct mr_tier_answer answer = {0};
@@ -89,7 +90,7 @@ static uint32_t finish(struct rig *rig, uint64_t ticket, bool *arrived)
         assert_int_equal(answer.ticket, ticket);
         if (!answer.final) {
             assert_true(arrived && !arrived[answer.index]);
-            arrived[answer.index] = answer.there;
+            arrived[answer.index] = answer.loaded;
         }
     }
     assert_true(answer.final);
@@ -105,7 +106,7 @@ static struct mr_tier_request request_of(struct rig *rig, uint64_t ticket, uint3
 static uint32_t do_ask(struct rig *rig, uint32_t count)
 {
     struct mr_tier_request request = request_of(rig, 1, count);
-    assert_true(rig->table->ask(rig->table->context, &request));
+    assert_true(rig->table->lookup(rig->table->context, &request));
     return finish(rig, 1, NULL);
 }
 
@@ -136,7 +137,7 @@ static uint64_t counter(struct rig *rig, enum mr_tier_counter which)
     return mr_tier_redis_stats(rig->tier).queue.counters[which];
 }
 
-static void what_is_stored_is_found_and_loaded(void **state)
+static void stored_items_are_found_and_loaded(void **state)
 {
     struct rig *rig = rig_open(NULL);
     bool arrived[ITEMS] = {0};
@@ -153,7 +154,7 @@ static void what_is_stored_is_found_and_loaded(void **state)
     assert_true(atomic_load(&rig->woken) > 0);
     for (int i = 0; i < 1000 && atomic_load(&rig->redis->expires) < 4; i++)
         usleep(1000);
-    assert_int_equal(atomic_load(&rig->redis->expires), 4); /* a hit lives on */
+    assert_int_equal(atomic_load(&rig->redis->expires), 4); /* a hit renews the time to live */
     assert_true(rig->table->rates(rig->table->context).bytes_per_second > 0);
     rig_close(rig);
 }
@@ -181,7 +182,7 @@ static void nothing_is_written_twice(void **state)
     assert_int_equal(atomic_load(&rig->redis->sets), 3);
     assert_int_equal(do_store(rig, 4), 4);
     assert_int_equal(atomic_load(&rig->redis->sets), 4);
-    /* Another worker, which remembers nothing, looks first. */
+    /* Another worker does not know that the items are stored, and looks them up first. */
     other = rig_open(NULL);
     mr_tier_redis_destroy(other->tier);
     char url[64];
@@ -216,7 +217,7 @@ static void a_damaged_value_is_deleted_and_never_reported(void **state)
 #define VALUES 400u
 #define SMALL  200u
 
-/* Many small items with keys of their own, for everything that is done to all of them. */
+/* Many small items, each with a key of its own. */
 struct values {
     struct mr_tier_item items[VALUES];
     unsigned char stored[VALUES][SMALL], loaded[VALUES][SMALL];
@@ -258,9 +259,9 @@ static uint64_t refused_values(struct rig *rig)
     return sum;
 }
 
-/* 10,000 values, each damaged in one of five ways when it is read: not one is taken, each is
- * deleted and stored anew, and once they are whole they are. */
-static void of_ten_thousand_damaged_values_none_is_taken(void **state)
+/* 10,000 values, each damaged in one of five ways when it is read: none is used, each is deleted
+ * and stored again, and without damage all are loaded. */
+static void none_of_ten_thousand_damaged_values_is_used(void **state)
 {
     struct rig *rig = rig_open(NULL);
     struct values *values = make_values();
@@ -288,7 +289,8 @@ static void of_ten_thousand_damaged_values_none_is_taken(void **state)
     rig_close(rig);
 }
 
-/* Replies of a look-up, a load and a store cut in two at every byte, then a byte at a time. */
+/* The replies to a lookup, a load and a store arrive in two pieces, split at every byte, then byte
+ * by byte. */
 static void replies_may_come_in_any_pieces(void **state)
 {
     struct rig *rig = rig_open(NULL);
@@ -314,7 +316,7 @@ static void replies_may_come_in_any_pieces(void **state)
     rig_close(rig);
 }
 
-static void what_is_gone_by_the_time_of_the_load_is_not_reported(void **state)
+static void an_item_lost_after_its_lookup_is_reported_as_absent(void **state)
 {
     struct rig *rig = rig_open(NULL);
     bool arrived[ITEMS] = {0};
@@ -325,16 +327,16 @@ static void what_is_gone_by_the_time_of_the_load_is_not_reported(void **state)
     begin_load(rig, 3);
     assert_int_equal(finish(rig, 3, arrived), 0);
     assert_int_equal(counter(rig, MR_TIER_ITEMS_GONE), 3);
-    assert_int_equal(do_store(rig, 3), 3); /* and is written again */
+    assert_int_equal(do_store(rig, 3), 3); /* and is stored again */
     assert_int_equal(atomic_load(&rig->redis->sets), 6);
     rig_close(rig);
 }
 
-/* A server that is stopped: every look-up is answered by its deadline, then refused. */
+/* The server stops replying: the lookup in flight ends at its timeout, later ones are refused. */
 static void a_silent_server_costs_one_timeout(void **state)
 {
     struct mr_tier_redis_options options = options_of("");
-    options.look_timeout_ns = 25 * MS;
+    options.lookup_timeout_ns = 25 * MS;
     struct rig *rig = rig_open(&options);
     (void)state;
     assert_int_equal(do_store(rig, 2), 2);
@@ -343,20 +345,20 @@ static void a_silent_server_costs_one_timeout(void **state)
     assert_int_equal(do_ask(rig, 2), 0);
     assert_false(rig->table->rates(rig->table->context).up);
     struct mr_tier_request request = request_of(rig, 9, 2);
-    assert_false(rig->table->ask(rig->table->context, &request));
-    assert_true(counter(rig, MR_TIER_ASKS_LATE) >= 1);
+    assert_false(rig->table->lookup(rig->table->context, &request));
+    assert_true(counter(rig, MR_TIER_LOOKUPS_LATE) >= 1);
     atomic_store(&rig->redis->silent, false);
     wait_up(rig, true);
     uint32_t found = 0;
     for (int i = 0; i < 200 && found < 2; i++, usleep(10000)) {
         request = request_of(rig, 9, 2);
-        if (rig->table->ask(rig->table->context, &request)) found = finish(rig, 9, NULL);
+        if (rig->table->lookup(rig->table->context, &request)) found = finish(rig, 9, NULL);
     }
     assert_int_equal(found, 2);
     rig_close(rig);
 }
 
-static void a_server_that_hangs_up_is_met_again(void **state)
+static void reconnects_after_the_server_closed(void **state)
 {
     struct rig *rig = rig_open(NULL);
     (void)state;
@@ -382,7 +384,7 @@ static void a_full_server_makes_stores_pause(void **state)
     rig_close(rig);
 }
 
-static void stores_keep_within_queue_budget_and_touch(void **state)
+static void stores_respect_queue_budget_and_second_touch(void **state)
 {
     struct mr_tier_redis_options small = options_of(""), budget = small, touch = small;
     (void)state;
@@ -424,7 +426,7 @@ static void skipped_and_abandoned_loads_end_soon(void **state)
     wait_up(rig, true);
     usleep(50000);
     for (uint32_t i = 0; i < ITEMS; i++)
-        assert_int_equal(rig->loaded[i][100], 0); /* nobody writes there any more */
+        assert_int_equal(rig->loaded[i][100], 0); /* no thread writes to it any more */
     rig_close(rig);
 }
 
@@ -438,7 +440,7 @@ static void write_file(const char *path, const char *text)
 
 #define HEX "00112233445566778899aabbccddeeff00112233445566778899AABBCCDDEEFF"
 
-static void sealed_items_show_nothing_and_come_back(void **state)
+static void sealed_items_are_unreadable_and_can_be_loaded(void **state)
 {
     char path[] = "/tmp/mr-keys-XXXXXX";
     struct mr_tier_redis_options options = options_of("");
@@ -462,7 +464,7 @@ static void sealed_items_show_nothing_and_come_back(void **state)
     unlink(path);
 }
 
-static void broken_configuration_is_refused_at_the_start(void **state)
+static void invalid_configuration_is_refused_at_the_start(void **state)
 {
     static const char *const broken[] = {"",
                                          "7\n",
@@ -491,7 +493,7 @@ static void broken_configuration_is_refused_at_the_start(void **state)
     assert_int_equal(mr_tier_redis_create(&tier, &options, NULL), MR_BAD_CONFIG);
 }
 
-static void starts_without_a_server_and_meets_it_later(void **state)
+static void starts_without_a_server_and_connects_later(void **state)
 {
     struct fake_redis *redis = fake_redis_start(0);
     unsigned port = redis->port;
@@ -505,7 +507,7 @@ static void starts_without_a_server_and_meets_it_later(void **state)
     rig.table = mr_tier_redis_table(rig.tier);
     struct mr_tier_request request = request_of(&rig, 1, 1);
     rig.items[0].length = 100;
-    assert_false(rig.table->ask(rig.table->context, &request));
+    assert_false(rig.table->lookup(rig.table->context, &request));
     assert_false(rig.table->load(rig.table->context, &request));
     assert_false(rig.table->store(rig.table->context, &request));
     usleep(200000);
@@ -519,21 +521,21 @@ static void starts_without_a_server_and_meets_it_later(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_stored_is_found_and_loaded),
+        cmocka_unit_test(stored_items_are_found_and_loaded),
         cmocka_unit_test(only_leading_items_count),
         cmocka_unit_test(nothing_is_written_twice),
         cmocka_unit_test(a_damaged_value_is_deleted_and_never_reported),
-        cmocka_unit_test(of_ten_thousand_damaged_values_none_is_taken),
+        cmocka_unit_test(none_of_ten_thousand_damaged_values_is_used),
         cmocka_unit_test(replies_may_come_in_any_pieces),
-        cmocka_unit_test(what_is_gone_by_the_time_of_the_load_is_not_reported),
+        cmocka_unit_test(an_item_lost_after_its_lookup_is_reported_as_absent),
         cmocka_unit_test(a_silent_server_costs_one_timeout),
-        cmocka_unit_test(a_server_that_hangs_up_is_met_again),
+        cmocka_unit_test(reconnects_after_the_server_closed),
         cmocka_unit_test(a_full_server_makes_stores_pause),
-        cmocka_unit_test(stores_keep_within_queue_budget_and_touch),
+        cmocka_unit_test(stores_respect_queue_budget_and_second_touch),
         cmocka_unit_test(skipped_and_abandoned_loads_end_soon),
-        cmocka_unit_test(sealed_items_show_nothing_and_come_back),
-        cmocka_unit_test(broken_configuration_is_refused_at_the_start),
-        cmocka_unit_test(starts_without_a_server_and_meets_it_later),
+        cmocka_unit_test(sealed_items_are_unreadable_and_can_be_loaded),
+        cmocka_unit_test(invalid_configuration_is_refused_at_the_start),
+        cmocka_unit_test(starts_without_a_server_and_connects_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static void assert_says(const char *text, const char *want)
     if (!strstr(text, want)) fail_msg("no \"%s\" in:\n%s", want, text);
 }
 
-static void it_says_what_the_worker_has_and_where_it_listens(void **state)
+static void the_banner_has_model_topics_and_addresses(void **state)
 {
     (void)state;
     const struct mr_banner banner = {.config = &config,
@@ -68,7 +68,7 @@ static void it_says_what_the_worker_has_and_where_it_listens(void **state)
     free(text);
 }
 
-static void what_is_off_is_not_mentioned_and_a_test_broker_is(void **state)
+static void disabled_parts_are_left_out_and_a_test_broker_is_named(void **state)
 {
     (void)state;
     struct mr_config fixed = config;
@@ -85,8 +85,8 @@ static void what_is_off_is_not_mentioned_and_a_test_broker_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_says_what_the_worker_has_and_where_it_listens),
-        cmocka_unit_test(what_is_off_is_not_mentioned_and_a_test_broker_is),
+        cmocka_unit_test(the_banner_has_model_topics_and_addresses),
+        cmocka_unit_test(disabled_parts_are_left_out_and_a_test_broker_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,32 +2,8 @@
 
 #include "tests/unit/worker/producing.h"
 #include "tests/unit/worker/serving.h"
-#include "worker/serve/worker_state.h"
-
-static void a_start_that_failed_is_taken_apart_where_it_stood(void **state)
-{
-    (void)state;
-    struct serving serving;
-    open_serving(&serving, "none.gguf", NULL);
-    for (int parts = 0; parts < 3; parts++) {
-        struct mr_worker *worker = calloc(1, sizeof *worker);
-        struct mr_intake_options intake = {.config = serving.config, .log = serving.log};
-        assert_non_null(worker);
-        worker->engine_setup =
-            (struct mr_engine_setup){.config = serving.config, .log = serving.log};
-        struct mr_engine_thread_options engine = {
-            .source = mr_engine_setup_source(&worker->engine_setup)};
-        assert_int_equal(mr_wake_open(&worker->wake, NULL), MR_OK);
-        pthread_mutex_init(&worker->mutex, NULL);
-        if (parts > 0) assert_int_equal(mr_intake_create(&worker->intake, &intake, NULL), MR_OK);
-        if (parts > 1) {
-            assert_int_equal(mr_engine_thread_create(&worker->engine, &engine, NULL), MR_OK);
-            assert_int_equal(mr_engine_thread_start(worker->engine, NULL), MR_OK);
-        }
-        assert_true(mr_worker_take_apart(worker, 1000));
-    }
-    close_serving(&serving);
-}
+#include "worker/serve/parts_state.h"
+#include "worker/serve/worker.h"
 
 static bool at_once(void *context)
 {
@@ -35,7 +11,7 @@ static bool at_once(void *context)
     return true;
 }
 
-/* A worker that computes a request which will not end by itself before long. */
+/* A worker that runs a long request. */
 static struct mr_worker *busy_worker(struct serving *serving, struct producing *producing)
 {
     struct mr_worker *worker = NULL;
@@ -52,24 +28,24 @@ static struct mr_worker *busy_worker(struct serving *serving, struct producing *
     return worker;
 }
 
-static void a_drain_ends_when_its_time_is_over_or_somebody_hurries(void **state)
+static void a_drain_ends_at_its_timeout_or_when_told_to_stop_now(void **state)
 {
     (void)state;
-    for (int hurried = 0; hurried < 2; hurried++) {
+    for (int stop_now = 0; stop_now < 2; stop_now++) {
         struct serving serving;
         struct producing producing;
         int asked = 0;
         struct mr_worker *worker = busy_worker(&serving, &producing);
-        enum mr_exit code = hurried ? mr_worker_drain(worker, UINT64_MAX / 2, at_once, &asked)
-                                    : mr_worker_drain(worker, 0, NULL, NULL);
+        enum mr_exit code = stop_now ? mr_worker_drain(worker, UINT64_MAX / 2, at_once, &asked)
+                                     : mr_worker_drain(worker, 0, NULL, NULL);
         assert_int_equal(code, MR_EXIT_DONE);
-        assert_int_equal(asked, hurried);
+        assert_int_equal(asked, stop_now);
         mr_kafka_out_destroy(producing.out);
         close_serving(&serving);
     }
 }
 
-static void a_worker_that_failed_ends_as_failed(void **state)
+static void a_failed_worker_drains_with_the_failure_code(void **state)
 {
     (void)state;
     struct serving serving;
@@ -86,9 +62,8 @@ static void a_worker_that_failed_ends_as_failed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_start_that_failed_is_taken_apart_where_it_stood),
-        cmocka_unit_test(a_drain_ends_when_its_time_is_over_or_somebody_hurries),
-        cmocka_unit_test(a_worker_that_failed_ends_as_failed),
+        cmocka_unit_test(a_drain_ends_at_its_timeout_or_when_told_to_stop_now),
+        cmocka_unit_test(a_failed_worker_drains_with_the_failure_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

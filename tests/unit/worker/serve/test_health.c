@@ -1,7 +1,6 @@
 #include "worker/serve/health.h"
 
-#include "worker/serve/drain.h"
-#include "worker/serve/worker_state.h"
+#include "worker/serve/parts_state.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -17,7 +16,7 @@
 
 #include <cmocka.h>
 
-/* A worker that has no parts yet but the one that answers. */
+/* A worker without parts, for the HTTP server. */
 static struct mr_worker *worker_at(const struct mr_config *config)
 {
     struct mr_worker *worker = calloc(1, sizeof *worker);
@@ -28,7 +27,7 @@ static struct mr_worker *worker_at(const struct mr_config *config)
     return worker;
 }
 
-/* The answer to GET path: its status line, headers and body. */
+/* The reply to GET path: status line, headers and body. */
 static const char *get(const struct mr_worker *worker, const char *path)
 {
     static char reply[4096];
@@ -62,30 +61,30 @@ static void a_worker_that_loads_is_alive_and_not_ready(void **state)
     (void)state;
     const struct mr_config config = {.http = "127.0.0.1:0"};
     struct mr_worker *worker = worker_at(&config);
-    assert_int_equal(mr_worker_open_health(worker, NULL), MR_OK);
+    assert_int_equal(mr_health_open(worker, NULL), MR_OK);
     assert_answer(worker, "/livez", "200", "loading");
     assert_answer(worker, "/readyz", "503", "not ready");
     assert_answer(worker, "/metrics", "503", "loading");
     atomic_store(&worker->ready, true);
     assert_answer(worker, "/readyz", "200", "ready");
     assert_int_equal(mr_worker_health(worker, NULL), MR_OK);
-    mr_worker_take_apart(worker, 0);
+    mr_worker_destroy(worker, 0);
 }
 
-static void a_worker_that_failed_says_why(void **state)
+static void a_failed_worker_reports_the_reason(void **state)
 {
     (void)state;
     const struct mr_config config = {.http = "127.0.0.1:0"};
     struct mr_worker *worker = worker_at(&config);
     struct mr_error err = {0};
-    assert_int_equal(mr_worker_open_health(worker, NULL), MR_OK);
+    assert_int_equal(mr_health_open(worker, NULL), MR_OK);
     atomic_store(&worker->ready, true);
     mr_fail(&worker->failure, MR_BACKEND, "the producer was fenced");
     assert_answer(worker, "/livez", "503", "fenced");
     assert_answer(worker, "/readyz", "503", "fenced");
     assert_int_equal(mr_worker_health(worker, &err), MR_BACKEND);
     assert_string_equal(err.detail, "the producer was fenced");
-    mr_worker_take_apart(worker, 0);
+    mr_worker_destroy(worker, 0);
 }
 
 static void the_pages_can_be_off_and_a_bad_address_is_refused(void **state)
@@ -94,21 +93,21 @@ static void the_pages_can_be_off_and_a_bad_address_is_refused(void **state)
     static const char *const off[] = {"", "off"};
     struct mr_config config = {.http = "nonsense"};
     struct mr_worker *worker = worker_at(&config);
-    assert_int_equal(mr_worker_open_health(worker, NULL), MR_BAD_CONFIG);
+    assert_int_equal(mr_health_open(worker, NULL), MR_BAD_CONFIG);
     assert_null(worker->http);
     for (size_t i = 0; i < 2; i++) {
         config.http = off[i];
-        assert_int_equal(mr_worker_open_health(worker, NULL), MR_OK);
+        assert_int_equal(mr_health_open(worker, NULL), MR_OK);
         assert_null(worker->http);
     }
-    mr_worker_take_apart(worker, 0);
+    mr_worker_destroy(worker, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_that_loads_is_alive_and_not_ready),
-        cmocka_unit_test(a_worker_that_failed_says_why),
+        cmocka_unit_test(a_failed_worker_reports_the_reason),
         cmocka_unit_test(the_pages_can_be_off_and_a_bad_address_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

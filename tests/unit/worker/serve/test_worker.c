@@ -3,6 +3,7 @@
 #include "tests/unit/worker/producing.h"
 #include "tests/unit/worker/serving.h"
 #include "worker/kafka/kafka_reader.h"
+#include "worker/serve/drain.h"
 
 static enum mr_status start(struct serving *serving, struct mr_worker **worker,
                             enum mr_exit *exit_code, struct mr_error *err)
@@ -42,7 +43,7 @@ static void a_bad_configuration_has_its_exit_code(void **state)
     assert_no_start("none.gguf", property, MR_EXIT_USAGE, "no.such.property");
 }
 
-static void a_request_is_answered_and_the_worker_ends_well(void **state)
+static void a_request_is_answered_and_the_worker_exits_with_0(void **state)
 {
     (void)state;
     static const char *const topic = "millrace.results";
@@ -83,7 +84,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_that_is_missing_has_its_exit_code),
         cmocka_unit_test(a_bad_configuration_has_its_exit_code),
-        cmocka_unit_test(a_request_is_answered_and_the_worker_ends_well),
+        cmocka_unit_test(a_request_is_answered_and_the_worker_exits_with_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

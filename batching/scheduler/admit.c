@@ -1,0 +1,430 @@
+#include "batching/scheduler/admit.h"
+
+#include "batching/base/forecast.h"
+#include "batching/cache/prompt_cache.h"
+#include "batching/cache/shared_load.h"
+#include "batching/cache/shared_lookup.h"
+#include "batching/cache/shared_tables.h"
+#include "batching/queue/pass_over.h"
+#include "codec/check.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SCAN_MAX 31u /* candidates passed over in one round */
+
+enum verdict {
+    ADMITTED,
+    PASSED_OVER, /* not in this round, for another reason than pool memory */
+    MISFIT,      /* no room in the pool */
+    LATE,        /* predicted to end after its deadline */
+    STOP         /* no rows or chunk tokens are left in this round */
+};
+
+/* The queue's order: between tenants the one served less; within a tenant by priority + waited /
+ * ageing, which is a fixed order between any two. */
+static bool goes_before(const struct mr_schedule *schedule, const struct mr_job *left,
+                        const struct mr_job *right)
+{
+    if (left->tenant_index != right->tenant_index)
+        return mr_request_queue_is_behind(schedule->options.queue, left->tenant_index,
+                                          right->tenant_index, 0);
+    int64_t ageing = (int64_t)schedule->options.ageing_ns;
+    if (ageing == 0 && left->priority != right->priority) return left->priority > right->priority;
+    int64_t first = left->priority * ageing - (int64_t)left->arrival_ns;
+    int64_t second = right->priority * ageing - (int64_t)right->arrival_ns;
+    return first > second;
+}
+
+static void sort_parked(struct mr_schedule *schedule)
+{
+    struct mr_sequence **parked = schedule->parked;
+    for (uint32_t i = 1; i < schedule->parked_count; i++) {
+        struct mr_sequence *sequence = parked[i];
+        uint32_t place = i;
+        for (; place > 0 && goes_before(schedule, sequence->job, parked[place - 1]->job); place--)
+            parked[place] = parked[place - 1];
+        parked[place] = sequence;
+    }
+}
+
+/* ---- capacity ---- */
+
+/* Tokens the sequence is expected to generate yet: by the learnt share of max_tokens, at least an
+ * eighth of what is left; all that is left once it was preempted. */
+static uint32_t expected_left(const struct mr_schedule *schedule,
+                              const struct mr_sequence *sequence)
+{
+    uint32_t left = sequence->capacity - sequence->num_tokens;
+    if (sequence->preemptions > 0) return left;
+    double all = sequence->capacity - sequence->prompt_tokens;
+    double more = schedule->output_share * all - mr_sequence_generated(sequence);
+    uint32_t expected = more > 0 ? (uint32_t)ceil(more) : 0;
+    if (expected < left / 8) expected = left / 8;
+    return expected < left ? expected : left;
+}
+
+/* Blocks of the sequence that no earlier entry of this peak holds. */
+static uint32_t count_unstamped(struct mr_schedule *schedule, const struct mr_sequence *sequence)
+{
+    uint32_t unstamped = 0;
+    for (uint32_t i = 0; i < sequence->table->block_count; i++) {
+        uint32_t *stamp = &schedule->stamps[sequence->table->blocks[i]];
+        unstamped += *stamp != schedule->stamp;
+        *stamp = schedule->stamp;
+    }
+    return unstamped;
+}
+
+/* Fills entries with the running sequences and the candidate, most tokens left first. Each block is
+ * counted once. Returns the blocks they hold together. */
+static uint32_t fill_entries(struct mr_schedule *schedule, struct mr_sequence *candidate)
+{
+    struct mr_sequence **order = schedule->order;
+    uint32_t count = schedule->running_count + 1, held = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_sequence *sequence = i + 1 < count ? schedule->running[i] : candidate;
+        struct mr_peak_entry entry = {.left = expected_left(schedule, sequence)};
+        uint32_t index = mr_peak_insert(schedule->entries, i, entry);
+        memmove(&order[index + 1], &order[index], (i - index) * sizeof *order);
+        order[index] = sequence;
+    }
+    if (++schedule->stamp == 0) {
+        memset(schedule->stamps, 0, schedule->options.block_count * sizeof(uint32_t));
+        schedule->stamp = 1;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_peak_entry *entry = &schedule->entries[i];
+        entry->tokens = order[i]->num_tokens;
+        entry->blocks = order[i]->table->block_count;
+        entry->unique = count_unstamped(schedule, order[i]);
+        held += entry->unique;
+    }
+    return held;
+}
+
+/* The pool has room for the future peak with the candidate, whose table holds its matched blocks. A
+ * sequence running alone always fits. */
+static bool fits_pool(struct mr_schedule *schedule, struct mr_sequence *candidate)
+{
+    if (schedule->running_count == 0) return true;
+    const struct mr_scheduler_options *options = &schedule->options;
+    uint32_t own = fill_entries(schedule, candidate);
+    uint32_t foreign = mr_kv_cache_stats(options->cache).held_count - own;
+    uint32_t kept = foreign + options->block_count / MR_WATERMARK_PART;
+    if (kept >= options->block_count) return false;
+    uint32_t enough = options->block_count - kept;
+    return mr_peak_blocks(schedule->entries, schedule->running_count + 1, enough) <= enough;
+}
+
+/* ---- common prefixes ---- */
+
+static uint32_t common_tokens(const struct mr_sequence *left, const struct mr_sequence *right)
+{
+    uint32_t most = left->num_tokens < right->num_tokens ? left->num_tokens : right->num_tokens;
+    uint32_t count = 0;
+    while (count < most && left->tokens[count] == right->tokens[count])
+        count++;
+    return count;
+}
+
+/* A running sequence is computing a prefix of this one that the cache does not have yet. */
+static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
+{
+    const struct mr_job *job = sequence->job;
+    if (!job->request->cache_read) return false;
+    uint32_t shared = 0;
+    for (uint32_t i = 0; i < schedule->running_count; i++) {
+        const struct mr_sequence *leader = schedule->running[i];
+        if (mr_sequence_pending(leader) <= 1 || !leader->job->request->cache_write ||
+            memcmp(leader->job->root, job->root, sizeof job->root) != 0)
+            continue;
+        uint32_t common = common_tokens(sequence, leader);
+        shared = common > shared ? common : shared;
+    }
+    if (shared >= sequence->num_tokens) shared = sequence->num_tokens - 1;
+    if (shared < MR_COMMON_TOKENS_MIN) return false;
+    uint32_t cached = mr_kv_cache_probe(schedule->options.cache, job->root, sequence->tokens,
+                                        sequence->num_tokens);
+    return shared >= cached + MR_COMMON_TOKENS_MIN;
+}
+
+/* ---- one candidate ---- */
+
+/* Undoes what consider() did to a candidate that is not admitted. */
+static void withdraw(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    if (schedule->options.shared != NULL) mr_shared_load_end(schedule->options.shared, sequence);
+    if (sequence->match.copy_tokens > 0) mr_kv_cache_copied(sequence->table, &sequence->match);
+    sequence->match = (struct mr_kv_match){0};
+    mr_block_table_destroy(sequence->table, schedule->round.now_ns);
+    sequence->table = NULL;
+    sequence->num_computed = 0;
+}
+
+/* Cached logits of the complete prompt, if all its KV is cached too; the table then holds the KV.
+ */
+static const float *match_whole_prompt(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    struct mr_prompt_cache *prompts = schedule->options.prompts;
+    if (prompts == NULL || mr_sequence_generated(sequence) > 0) return NULL;
+    unsigned char key[MR_HASH_BYTES];
+    mr_kv_cache_prompt_key(schedule->options.cache, sequence->job->root, sequence->tokens,
+                           sequence->num_tokens, key);
+    const float *logits = mr_prompt_cache_find(prompts, key, schedule->round.now_ns);
+    if (logits == NULL || !mr_kv_cache_match_whole(sequence->table, sequence->tokens,
+                                                   sequence->num_tokens, &sequence->match))
+        return NULL;
+    return logits;
+}
+
+static const float *match_prefix(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    sequence->match = (struct mr_kv_match){0};
+    if (!sequence->job->request->cache_read) return NULL;
+    const float *logits = match_whole_prompt(schedule, sequence);
+    if (logits == NULL)
+        mr_kv_cache_match(sequence->table, sequence->tokens, sequence->num_tokens,
+                          &sequence->match);
+    sequence->num_computed = sequence->match.token_count;
+    return logits;
+}
+
+/* Drops the copy order of the match. A copy holds its source block until it is done; when the pool
+ * lacks that one block, the tokens are computed instead. */
+static void drop_copy(struct mr_sequence *sequence)
+{
+    sequence->num_computed -= sequence->match.copy_tokens;
+    mr_kv_cache_copied(sequence->table, &sequence->match);
+    sequence->match.copy_tokens = 0;
+}
+
+/* Reserves what an admitted candidate needs: rows of the first chunk, its part of the prefill
+ * budget, and blocks. */
+static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *sequence,
+                            struct mr_plan_row *row)
+{
+    struct mr_round *round = &schedule->round;
+    bool known = row->logits != NULL;
+    bool held = mr_sequence_is_held(sequence);
+    row->token_count = known || held ? 0 : mr_schedule_chunk(schedule, sequence, UINT32_MAX);
+    if (row->token_count == 0 && !known && !held) return STOP;
+    bool partial = !held && row->token_count < mr_sequence_pending(sequence);
+    if (partial && round->partial_count >= schedule->options.prefills_max) return PASSED_OVER;
+    uint64_t bytes =
+        mr_memory_estimate(&schedule->options.geometry, sequence->num_tokens, row->token_count);
+    if (!mr_prefill_budget_fits(&round->starts, bytes)) return PASSED_OVER;
+    if (!mr_kv_window_reserve(sequence->table, sequence->capacity, false) ||
+        mr_kv_cache_reserve(sequence->table, sequence->num_tokens) != MR_OK)
+        return MISFIT;
+    mr_prefill_budget_take(&round->starts, bytes);
+    round->partial_count += partial;
+    return ADMITTED;
+}
+
+static void start(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    struct mr_job *job = sequence->job;
+    if (!job->started) {
+        job->started = true;
+        job->started_ns = schedule->round.now_ns;
+        job->cached_tokens = sequence->num_computed < sequence->prompt_tokens
+                                 ? sequence->num_computed
+                                 : sequence->prompt_tokens;
+        schedule->job_count++;
+        mr_request_queue_charge(schedule->options.queue, job->tenant_index,
+                                (uint64_t)mr_sequence_pending(sequence) * MR_PROMPT_TOKEN_COST);
+    }
+    mr_sequence_move(sequence, MR_SEQUENCE_RUNNING);
+    schedule->running[schedule->running_count++] = sequence;
+    schedule->round.prefill_given = true;
+}
+
+/* The request would end after its deadline, as predicted by the cost model beside the rows planned
+ * now, less what loading from the tier saves. */
+static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
+{
+    const struct mr_scheduler_options *options = &schedule->options;
+    const struct mr_job *job = sequence->job;
+    if (!options->deadline_admission || job->started || job->deadline_ns == 0) return false;
+    uint32_t most = sequence->capacity - sequence->num_tokens;
+    uint32_t output = job->request->ignore_eos ? most : expected_left(schedule, sequence);
+    if (output < job->request->min_tokens) output = job->request->min_tokens;
+    struct mr_forecast forecast = {
+        .beside = schedule->plan.work,
+        .computed_tokens = sequence->num_computed,
+        .pending_tokens = mr_sequence_pending(sequence),
+        .chunk_tokens = options->chunk_tokens > 0 ? (uint32_t)options->chunk_tokens : 0,
+        .output_tokens = output < most ? output : most};
+    forecast.beside.chunk = 0;
+    double ms = mr_forecast_ms(options->cost, &forecast);
+    if (options->shared != NULL && ms > 0) ms -= mr_shared_load_saved_ms(options->shared, sequence);
+    return schedule->round.now_ns + (uint64_t)(ms * 1e6) > job->deadline_ns;
+}
+
+/* Decides what to load from the tier. Tokens are not copied into a block that is to be loaded. */
+static void decide_load(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    struct mr_shared_cache *shared = schedule->options.shared;
+    if (shared == NULL || !sequence->job->request->cache_read) return;
+    bool busy = schedule->running_count > 0 || schedule->parked_count > 0 ||
+                !mr_request_queue_is_empty(schedule->options.queue);
+    bool copies = sequence->match.copy_tokens > 0;
+    if (mr_shared_load_decide(shared, sequence, busy, schedule->round.now_ns) && copies) {
+        uint32_t before = sequence->num_computed;
+        drop_copy(sequence);
+        if (sequence->held_at == before) sequence->held_at = sequence->num_computed;
+    }
+}
+
+static enum verdict try_to_admit(struct mr_schedule *schedule, struct mr_sequence *sequence,
+                                 struct mr_plan_row *row)
+{
+    *row = (struct mr_plan_row){.sequence = sequence};
+    row->logits = match_prefix(schedule, sequence);
+    if (row->logits == NULL) decide_load(schedule, sequence);
+    if (is_late(schedule, sequence)) return LATE;
+    if (!fits_pool(schedule, sequence)) return MISFIT;
+    enum verdict verdict = reserve(schedule, sequence, row);
+    if (verdict != MISFIT || sequence->match.copy_tokens == 0) return verdict;
+    drop_copy(sequence);
+    row->logits = NULL;
+    return reserve(schedule, sequence, row);
+}
+
+/* Starts the lookup when a request is a candidate for the first time. True while its answer is
+ * pending and worth waiting for. */
+static bool waits_for_tier(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    struct mr_shared_cache *shared = schedule->options.shared;
+    uint64_t now_ns = schedule->round.now_ns;
+    if (shared == NULL) return false;
+    if (sequence->job->fetch.state == MR_FETCH_NEW)
+        (void)mr_shared_lookup_start(shared, sequence->job, now_ns);
+    bool waits = mr_shared_lookup_is_awaited(shared, sequence, now_ns);
+    schedule->round.tier_waits += waits;
+    return waits;
+}
+
+static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    if (mr_schedule_exhaust_oversize(schedule, sequence)) return PASSED_OVER;
+    bool waits = waits_for_tier(schedule, sequence);
+    if (waits || waits_for_prefix(schedule, sequence)) return PASSED_OVER;
+    sequence->table = mr_block_table_create(schedule->options.cache, sequence->job->root);
+    MR_ASSERT(sequence->table != NULL); /* the cache has one for each sequence that may run */
+    struct mr_plan_row row;
+    enum verdict verdict = try_to_admit(schedule, sequence, &row);
+    if (verdict == ADMITTED) {
+        start(schedule, sequence);
+        if (schedule->options.shared != NULL)
+            mr_shared_load_begin(schedule->options.shared, sequence, schedule->round.now_ns);
+        mr_schedule_add_row(schedule, row);
+        return ADMITTED;
+    }
+    withdraw(schedule, sequence);
+    /* No room with nothing running: the tier still uses the other blocks and releases them soon. */
+    if (verdict == MISFIT && schedule->running_count == 0 && schedule->options.shared != NULL)
+        schedule->round.tier_waits += mr_shared_tables_reclaim(schedule->options.shared);
+    if (verdict != STOP) schedule->round.tries_left--;
+    return verdict;
+}
+
+/* ---- the walk ---- */
+
+/* The next request of the tenant for which rebalancing made a place, whatever the queue's order. */
+static struct mr_sequence *take_reserved(struct mr_schedule *schedule)
+{
+    struct mr_queue_entry *entry =
+        mr_request_queue_dequeue_of(schedule->options.queue, schedule->round.reserved_tenant);
+    schedule->round.reserved_tenant = MR_TENANT_NONE;
+    return &mr_job_of_waiting(entry)->sequences[0];
+}
+
+/* The better of the next parked sequence and the queue's first entry. *head keeps an entry that was
+ * dequeued and is not the better one. */
+static struct mr_sequence *next_candidate(struct mr_schedule *schedule, uint32_t *parked_index,
+                                          struct mr_sequence **head)
+{
+    if (schedule->round.reserved_tenant != MR_TENANT_NONE) return take_reserved(schedule);
+    if (*head == NULL && schedule->job_count < schedule->jobs_max) {
+        struct mr_queue_entry *entry = mr_request_queue_dequeue(schedule->options.queue);
+        *head = entry == NULL ? NULL : &mr_job_of_waiting(entry)->sequences[0];
+    }
+    struct mr_sequence *parked =
+        *parked_index < schedule->parked_count ? schedule->parked[*parked_index] : NULL;
+    struct mr_sequence *best = *head;
+    if (parked != NULL && (best == NULL || !goes_before(schedule, best->job, parked->job))) {
+        ++*parked_index;
+        return parked;
+    }
+    *head = NULL;
+    return best;
+}
+
+/* Candidates that were not admitted return to their places in the queue. */
+static void return_passed(struct mr_schedule *schedule, struct mr_pass_over *walk)
+{
+    mr_pass_over_age(walk);
+    for (uint32_t i = 0; i < walk->count; i++) {
+        struct mr_sequence *sequence = walk->passed[i].candidate;
+        if (!sequence->job->started)
+            mr_request_queue_return(schedule->options.queue, &sequence->job->waiting);
+    }
+}
+
+/* Parked sequences that are running now leave the list. */
+static void compact_parked(struct mr_schedule *schedule)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < schedule->parked_count; i++)
+        if (schedule->parked[i]->state != MR_SEQUENCE_RUNNING)
+            schedule->parked[kept++] = schedule->parked[i];
+    schedule->parked_count = kept;
+}
+
+static bool has_room(const struct mr_schedule *schedule)
+{
+    return schedule->running_count < schedule->options.sequences_max &&
+           schedule->plan.row_count < schedule->options.sequences_max &&
+           schedule->round.rows_left > 0 && schedule->round.chunk_left > 0 &&
+           schedule->round.tries_left > 0 && schedule->plan.late_count < MR_LATE_MAX;
+}
+
+/* Considers candidates until one ends the walk or there is no room. Returns the queue's entry that
+ * was dequeued and not considered, or NULL. */
+static struct mr_sequence *walk_candidates(struct mr_schedule *schedule, struct mr_pass_over *walk)
+{
+    uint32_t parked_index = 0;
+    struct mr_sequence *head = NULL;
+    while (has_room(schedule) && walk->count < SCAN_MAX) {
+        struct mr_sequence *sequence = next_candidate(schedule, &parked_index, &head);
+        if (sequence == NULL) break;
+        enum verdict verdict = consider(schedule, sequence);
+        if (verdict == ADMITTED) {
+            mr_pass_over_taken(walk);
+            continue;
+        }
+        if (verdict == LATE) {
+            schedule->plan.late[schedule->plan.late_count++] = sequence;
+            continue;
+        }
+        uint32_t *skipped = verdict == MISFIT ? &sequence->skipped : NULL;
+        if (!mr_pass_over_add(walk, sequence, skipped, MR_SKIPS_MAX) || verdict == STOP) break;
+    }
+    return head;
+}
+
+void mr_admit(struct mr_schedule *schedule)
+{
+    struct mr_pass_over walk = {.count = 0};
+    sort_parked(schedule);
+    struct mr_sequence *head = walk_candidates(schedule, &walk);
+    if (head != NULL) (void)mr_pass_over_add(&walk, head, NULL, 0);
+    /* With nothing running, a candidate must be admitted or wait for the tier; otherwise the engine
+     * would repeat this round for ever. */
+    MR_ASSERT(schedule->running_count > 0 || schedule->plan.exhausted_count > 0 ||
+              walk.count == 0 || schedule->round.tier_waits > 0);
+    return_passed(schedule, &walk);
+    compact_parked(schedule);
+}

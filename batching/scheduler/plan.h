@@ -1,0 +1,58 @@
+/* plan - the rows of one engine step, and the limits the scheduler keeps when it plans them.
+ *
+ * Types only. Owner: engine thread. A plan belongs to the scheduler and is valid until the next
+ * one. */
+#ifndef MR_BATCHING_SCHEDULER_PLAN_H
+#define MR_BATCHING_SCHEDULER_PLAN_H
+
+#include "batching/base/budget.h"
+#include "batching/base/cost_model.h"
+#include "batching/sequence/job.h"
+
+#define MR_LATE_MAX 8u /* requests of one plan that are rejected for their deadline */
+
+struct mr_prompt_cache;
+struct mr_shared_cache;
+
+struct mr_scheduler_options {
+    uint32_t sequences_max, rows_max, block_count;
+    int32_t chunk_tokens; /* largest prefill chunk; <= 0: no chunking, no time budget */
+    uint32_t prefills_max, prefill_batch_max;
+    uint64_t prefill_bytes_max;
+    struct mr_memory_geometry geometry;
+    double step_target_ms;
+    uint64_t ageing_ns; /* the queue's */
+    bool deadline_admission;
+    uint64_t session_keep_ns;     /* how long the blocks of a conversation are kept */
+    uint32_t force_preempt_every; /* test hook: rounds between forced preemptions; 0: off */
+    /* Borrowed; prompts and shared may be NULL. */
+    struct mr_request_queue *queue;
+    struct mr_kv_cache *cache;
+    struct mr_prompt_cache *prompts;
+    struct mr_shared_cache *shared;
+    const struct mr_cost_model *cost;
+};
+
+struct mr_plan_row {
+    struct mr_sequence *sequence;
+    uint32_t token_count; /* tokens [num_computed, num_computed + token_count) */
+    bool decode;
+    bool samples;        /* reaches the last known token: the next one is sampled */
+    const float *logits; /* of a cached prompt: nothing to compute, token_count 0 */
+};
+
+struct mr_plan {
+    struct mr_plan_row *rows; /* decode rows first */
+    uint32_t row_count, decode_count, token_count;
+    struct mr_step_work work;
+    double predicted_ms;
+    struct mr_sequence **exhausted; /* [exhausted_count] need a block that they cannot get */
+    uint32_t exhausted_count;
+    /* First choices of waiting requests whose predicted end is after their deadline. They are no
+     * longer in the queue; the caller ends them. */
+    struct mr_sequence *late[MR_LATE_MAX];
+    uint32_t late_count;
+    uint32_t preempted_count;
+};
+
+#endif

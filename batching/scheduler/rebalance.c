@@ -1,0 +1,63 @@
+#include "batching/scheduler/rebalance.h"
+
+static void count_places(const struct mr_schedule *schedule, uint32_t taken[MR_TENANTS_MAX])
+{
+    for (uint32_t i = 0; i < MR_TENANTS_MAX; i++)
+        taken[i] = 0;
+    for (uint32_t i = 0; i < schedule->running_count; i++)
+        taken[schedule->running[i]->job->tenant_index]++;
+}
+
+/* The waiting tenant served least, of those with fewer places than their part. */
+static uint32_t find_least_served(struct mr_request_queue *queue, const uint32_t *taken,
+                                  const uint32_t *parts)
+{
+    uint64_t waiting = mr_request_queue_waiting(queue);
+    uint32_t least = MR_TENANT_NONE;
+    for (uint32_t i = 0; i < MR_TENANTS_MAX; i++)
+        if ((waiting >> i & 1) && taken[i] < parts[i] &&
+            (least == MR_TENANT_NONE || mr_request_queue_is_behind(queue, i, least, 0)))
+            least = i;
+    return least;
+}
+
+/* What the tenant was charged for prompts that still run: charged at admission, not yet served. */
+static uint64_t charged_prompts(const struct mr_schedule *schedule, uint32_t tenant)
+{
+    uint64_t cost = 0;
+    for (uint32_t i = 0; i < schedule->running_count; i++)
+        if (schedule->running[i]->job->tenant_index == tenant)
+            cost += (uint64_t)schedule->running[i]->prompt_tokens * MR_PROMPT_TOKEN_COST;
+    return cost;
+}
+
+/* The last in rank of a tenant that has more places than its part and was served more. */
+static struct mr_sequence *find_victim(const struct mr_schedule *schedule, uint32_t least,
+                                       const uint32_t *taken, const uint32_t *parts)
+{
+    uint64_t allowance = charged_prompts(schedule, least);
+    for (uint32_t i = schedule->running_count; i-- > 0;) {
+        uint32_t tenant = schedule->running[i]->job->tenant_index;
+        if (tenant != least && taken[tenant] > parts[tenant] &&
+            mr_request_queue_is_behind(schedule->options.queue, least, tenant, allowance))
+            return schedule->running[i];
+    }
+    return NULL;
+}
+
+void mr_rebalance(struct mr_schedule *schedule)
+{
+    struct mr_request_queue *queue = schedule->options.queue;
+    uint32_t taken[MR_TENANTS_MAX], parts[MR_TENANTS_MAX];
+    if (schedule->running_count < schedule->options.sequences_max ||
+        schedule->job_count >= schedule->jobs_max)
+        return;
+    count_places(schedule, taken);
+    mr_request_queue_divide(queue, schedule->options.sequences_max, taken, parts);
+    uint32_t least = find_least_served(queue, taken, parts);
+    if (least == MR_TENANT_NONE) return;
+    struct mr_sequence *victim = find_victim(schedule, least, taken, parts);
+    if (victim == NULL) return;
+    mr_schedule_preempt(schedule, victim);
+    schedule->round.reserved_tenant = least;
+}

@@ -1,0 +1,156 @@
+#include "batching/scheduler/schedule.h"
+
+#include "batching/cache/shared_load.h"
+#include "batching/cache/shared_store.h"
+#include "batching/cache/shared_tables.h"
+#include "codec/check.h"
+
+static uint32_t min_of(uint32_t left, uint32_t right)
+{
+    return left < right ? left : right;
+}
+
+static uint32_t max_of(uint32_t left, uint32_t right)
+{
+    return left > right ? left : right;
+}
+
+/* ---- chunks and rows ---- */
+
+/* Tokens of a prompt without chunking: all of them, or 0 until a step has room for them. A prompt
+ * that is longer than a step beside sequences_max decodes runs in pieces of the rows left. */
+static uint32_t whole_prompt(const struct mr_schedule *schedule, uint32_t need)
+{
+    const struct mr_scheduler_options *options = &schedule->options;
+    if (need <= schedule->round.rows_left) return need;
+    bool never_fits = need > options->rows_max - options->sequences_max;
+    return never_fits ? schedule->round.rows_left : 0;
+}
+
+/* Prefill tokens that the step's time has room for. */
+static uint32_t timed_room(struct mr_schedule *schedule, uint32_t context_tokens, uint32_t need)
+{
+    const struct mr_scheduler_options *options = &schedule->options;
+    const struct mr_step_work *work = &schedule->plan.work;
+    uint32_t room =
+        mr_cost_model_chunk(options->cost, work, context_tokens, options->step_target_ms);
+    if (room >= min_of(need, MR_CHUNK_TOKENS_MIN)) return room;
+    if (!schedule->round.prefill_owed) return 0;
+    schedule->round.prefill_owed = false;
+    double until_ms = mr_cost_model_predict(options->cost, work) + options->step_target_ms / 2;
+    return max_of(MR_CHUNK_TOKENS_MIN,
+                  mr_cost_model_chunk(options->cost, work, context_tokens, until_ms));
+}
+
+uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequence *sequence,
+                           uint32_t share_tokens)
+{
+    struct mr_round *round = &schedule->round;
+    uint32_t need = mr_sequence_pending(sequence);
+    if (mr_sequence_is_held(sequence)) return 0;
+    if (sequence->halts) need = min_of(need, sequence->held_at - sequence->num_computed);
+    round->prefill_wanted = true;
+    if (schedule->options.chunk_tokens <= 0) return whole_prompt(schedule, need);
+    uint32_t room = min_of(share_tokens, min_of(round->rows_left, round->chunk_left));
+    if (round->timed) room = min_of(room, timed_room(schedule, sequence->num_computed, need));
+    if (need <= room || room == 0) return min_of(need, room);
+    uint32_t quantum = MR_BLOCK_TOKENS;
+    while (quantum > room)
+        quantum /= 2;
+    uint32_t end = sequence->num_computed + room;
+    return end - end % quantum - sequence->num_computed;
+}
+
+void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row)
+{
+    struct mr_plan *plan = &schedule->plan;
+    struct mr_round *round = &schedule->round;
+    MR_ASSERT(plan->row_count < schedule->options.sequences_max);
+    MR_ASSERT(row.token_count <= round->rows_left);
+    row.samples = row.logits != NULL || row.token_count == mr_sequence_pending(row.sequence);
+    mr_kv_window_slide(row.sequence->table, row.sequence->num_computed,
+                       row.sequence->num_computed + row.token_count);
+    plan->rows[plan->row_count++] = row;
+    plan->decode_count += row.decode;
+    plan->token_count += row.token_count;
+    round->rows_left -= row.token_count;
+    if (!row.decode) round->chunk_left -= min_of(round->chunk_left, row.token_count);
+    if (row.token_count > 0)
+        mr_step_work_add(&plan->work, row.token_count, row.sequence->num_computed, row.decode);
+}
+
+void mr_schedule_exhaust(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    struct mr_plan *plan = &schedule->plan;
+    MR_ASSERT(plan->exhausted_count < schedule->options.sequences_max + schedule->parked_max);
+    plan->exhausted[plan->exhausted_count++] = sequence;
+}
+
+bool mr_schedule_exhaust_oversize(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    if (mr_blocks_for(sequence->num_tokens) <= schedule->options.block_count) return false;
+    mr_schedule_exhaust(schedule, sequence);
+    return true;
+}
+
+/* ---- running and parked ---- */
+
+static bool remove_from(struct mr_sequence **list, uint32_t *count,
+                        const struct mr_sequence *sequence)
+{
+    uint32_t index = 0;
+    while (index < *count && list[index] != sequence)
+        index++;
+    if (index == *count) return false;
+    for (uint32_t i = index + 1; i < *count; i++)
+        list[i - 1] = list[i];
+    --*count;
+    return true;
+}
+
+/* Ends the sequence's load. Publishes its blocks, here and in the tier, before it releases them. */
+static void release_blocks(struct mr_schedule *schedule, struct mr_sequence *sequence,
+                           uint64_t now_ns)
+{
+    struct mr_shared_cache *shared = schedule->options.shared;
+    if (shared != NULL) mr_shared_load_end(shared, sequence);
+    if (sequence->job->request->cache_write && sequence->match.copy_tokens == 0) {
+        mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed, true);
+        if (shared != NULL) mr_shared_store_sequence(shared, sequence, true);
+        if (sequence->job->request->session.length > 0)
+            mr_kv_cache_keep(sequence->table, now_ns + schedule->options.session_keep_ns);
+    }
+    bool lent = shared != NULL && mr_shared_tables_take_over(shared, sequence->table);
+    if (!lent) mr_block_table_destroy(sequence->table, now_ns);
+    sequence->table = NULL;
+    sequence->match = (struct mr_kv_match){0};
+}
+
+void mr_schedule_remove(struct mr_schedule *schedule, struct mr_sequence *sequence, uint64_t now_ns)
+{
+    if (sequence->state != MR_SEQUENCE_RUNNING) {
+        (void)remove_from(schedule->parked, &schedule->parked_count, sequence);
+        return;
+    }
+    MR_ASSERT(remove_from(schedule->running, &schedule->running_count, sequence));
+    release_blocks(schedule, sequence, now_ns);
+}
+
+void mr_schedule_park(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    MR_ASSERT(schedule->parked_count < schedule->parked_max);
+    schedule->parked[schedule->parked_count++] = sequence;
+}
+
+void mr_schedule_preempt(struct mr_schedule *schedule, struct mr_sequence *victim)
+{
+    MR_ASSERT(victim->state == MR_SEQUENCE_RUNNING);
+    mr_schedule_remove(schedule, victim, schedule->round.now_ns);
+    victim->num_computed = 0;
+    victim->preemptions++;
+    victim->tokens_at_preemption = victim->num_tokens;
+    victim->job->preemptions++;
+    mr_sequence_move(victim, MR_SEQUENCE_PREEMPTED);
+    mr_schedule_park(schedule, victim);
+    schedule->plan.preempted_count++;
+}

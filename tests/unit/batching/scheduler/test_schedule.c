@@ -1,0 +1,101 @@
+#include "batching/scheduler/schedule.h"
+
+#include "tests/fakes/scheduler_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define BLOCK MR_BLOCK_TOKENS
+
+static void chunks_end_on_blocks_but_at_the_end(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    scheduler_rig_init(&rig);
+    rig.options.chunk_tokens = (int32_t)(2 * BLOCK + BLOCK / 2);
+    scheduler_rig_start(&rig);
+    struct mr_sequence *sequence = scheduler_rig_add(&rig, 1, 5 * BLOCK + 3, 20, 0);
+    assert_int_equal(scheduler_rig_planned(scheduler_rig_step(&rig), sequence), 2 * BLOCK);
+    assert_int_equal(scheduler_rig_planned(scheduler_rig_step(&rig), sequence), 2 * BLOCK);
+    const struct mr_plan *plan = scheduler_rig_step(&rig);
+    assert_int_equal(scheduler_rig_planned(plan, sequence), BLOCK + 3);
+    assert_true(plan->rows[0].samples);
+    scheduler_rig_end(&rig);
+}
+
+static void chunks_below_a_block_end_on_a_power_of_two(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    scheduler_rig_init(&rig);
+    rig.options.chunk_tokens = 13;
+    scheduler_rig_start(&rig);
+    struct mr_sequence *sequence = scheduler_rig_add(&rig, 1, 200, 20, 0);
+    for (uint32_t i = 0; i < 8; i++) {
+        scheduler_rig_step(&rig);
+        assert_int_equal(sequence->num_computed % 8, 0);
+        assert_true(sequence->num_computed >= 8 * (i + 1));
+    }
+    scheduler_rig_end(&rig);
+}
+
+static void without_chunking_a_prompt_runs_whole(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    scheduler_rig_init(&rig);
+    rig.options.chunk_tokens = 0;
+    rig.options.step_target_ms = 1;
+    scheduler_rig_start(&rig);
+    struct mr_sequence *sequence = scheduler_rig_add(&rig, 1, 4000, 20, 0);
+    assert_int_equal(scheduler_rig_planned(scheduler_rig_step(&rig), sequence), 4000);
+    scheduler_rig_end(&rig);
+}
+
+static void chunks_shrink_to_the_time_left_beside_decodes(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    scheduler_rig_init(&rig);
+    rig.options.step_target_ms = 40;
+    scheduler_rig_teach(&rig, 10, 1, 0.5);
+    scheduler_rig_start(&rig);
+    scheduler_rig_add(&rig, 1, 10, 200, 0);
+    scheduler_rig_step(&rig);
+    struct mr_sequence *sequence = scheduler_rig_add(&rig, 50, 2000, 20, 0);
+    for (uint32_t i = 0; i < 10; i++) {
+        const struct mr_plan *plan = scheduler_rig_step(&rig);
+        assert_in_range(scheduler_rig_planned(plan, sequence), 16, 58);
+        assert_true(plan->predicted_ms <= 40.0);
+    }
+    scheduler_rig_end(&rig);
+}
+
+static void a_prompt_alone_is_not_held_back_by_the_target(void **state)
+{
+    (void)state;
+    struct scheduler_rig rig;
+    scheduler_rig_init(&rig);
+    rig.options.step_target_ms = 1;
+    scheduler_rig_teach(&rig, 10, 1, 0.5);
+    scheduler_rig_start(&rig);
+    struct mr_sequence *sequence = scheduler_rig_add(&rig, 50, 2000, 20, 0);
+    assert_int_equal(scheduler_rig_planned(scheduler_rig_step(&rig), sequence), 512);
+    scheduler_rig_end(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chunks_end_on_blocks_but_at_the_end),
+        cmocka_unit_test(chunks_below_a_block_end_on_a_power_of_two),
+        cmocka_unit_test(without_chunking_a_prompt_runs_whole),
+        cmocka_unit_test(chunks_shrink_to_the_time_left_beside_decodes),
+        cmocka_unit_test(a_prompt_alone_is_not_held_back_by_the_target),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

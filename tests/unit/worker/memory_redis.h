@@ -1,0 +1,279 @@
+/* A Redis in memory behind the port of a connection thread (worker/redis/redis_port.h): strings
+ * only, no socket and no thread. Time is what the step functions are given: a reply is there
+ * latency_ns after its command, and a silent server never replies. */
+#ifndef MR_TESTS_MEMORY_REDIS_H
+#define MR_TESTS_MEMORY_REDIS_H
+
+#include "kvcache/redis/redis_reply.h"
+#include "worker/redis/redis_port.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMORY_KEYS  64
+#define MEMORY_WORDS 5
+
+struct memory_text {
+    const char *bytes;
+    size_t length;
+};
+
+struct memory_redis {
+    struct {
+        char key[MR_REDIS_KEY_BYTES];
+        size_t key_length, length;
+        char *bytes; /* NULL: no value */
+    } values[MEMORY_KEYS];
+    size_t count;
+    uint64_t latency_ns;
+    bool silent;
+    unsigned commands;
+};
+
+/* One connection of it. */
+struct memory_conn {
+    struct memory_redis *redis;
+    struct mr_redis_op_list in_flight, done;
+    uint64_t now_ns, retry_ns; /* retry_ns: when to connect again */
+    bool ready;
+    struct mr_redis_client_stats stats;
+};
+
+static inline void memory_reply(struct mr_redis_op *op, const char *text)
+{
+    struct mr_redis_parser *parser = mr_redis_parser_create();
+    bool is_error = false;
+    mr_redis_parser_feed(parser, text, strlen(text), &op->reply, &is_error);
+    op->outcome = MR_REDIS_DONE;
+    if (is_error) {
+        size_t length;
+        const char *words = mr_redis_reply_text(op->reply, &length);
+        snprintf(op->error, sizeof op->error, "%s", words);
+        op->outcome = mr_redis_outcome_of(op->error, length);
+        mr_redis_reply_free(op->reply);
+        op->reply = NULL;
+    }
+    mr_redis_parser_destroy(parser);
+}
+
+static inline void memory_reply_value(struct memory_conn *conn, struct mr_redis_op *op,
+                                      const char *bytes, size_t length)
+{
+    op->outcome = MR_REDIS_WRONG_SIZE;
+    if (length != mr_redis_op_value_length(op)) return;
+    op->outcome = MR_REDIS_DONE;
+    for (size_t i = 0; i < 2; i++) {
+        memcpy(op->into[i].iov_base, bytes, op->into[i].iov_len);
+        if (op->on_bytes) op->on_bytes(op, op->into[i].iov_base, op->into[i].iov_len);
+        bytes += op->into[i].iov_len;
+    }
+    conn->stats.bytes.read.received_bytes += length;
+    conn->stats.bytes.read.value_bytes += length;
+}
+
+/* The words of a command "*COUNT\r\n$LENGTH\r\nWORD\r\n..."; returns how many. */
+static inline size_t memory_words(const char *text, struct memory_text *words)
+{
+    char *at;
+    size_t count = strtoul(text + 1, &at, 10);
+    at += 2;
+    for (size_t i = 0; i < count; i++) {
+        words[i].length = strtoul(at + 1, &at, 10);
+        words[i].bytes = at + 2;
+        at += 2 + words[i].length + 2;
+    }
+    return count;
+}
+
+/* Index of a key; made if it is new. */
+static inline size_t memory_find(struct memory_redis *redis, struct memory_text key)
+{
+    for (size_t i = 0; i < redis->count; i++)
+        if (redis->values[i].key_length == key.length &&
+            memcmp(redis->values[i].key, key.bytes, key.length) == 0)
+            return i;
+    if (redis->count == MEMORY_KEYS) abort();
+    memcpy(redis->values[redis->count].key, key.bytes, key.length);
+    redis->values[redis->count].key_length = key.length;
+    return redis->count++;
+}
+
+static inline bool memory_is(struct memory_text word, const char *name)
+{
+    return word.length == strlen(name) && memcmp(word.bytes, name, word.length) == 0;
+}
+
+static inline void memory_run(struct memory_conn *conn, struct mr_redis_op *op, const char *text)
+{
+    struct memory_redis *redis = conn->redis;
+    struct memory_text words[MEMORY_WORDS];
+    char line[32];
+    memory_words(text, words);
+    if (memory_is(words[0], "ECHO")) {
+        memory_reply_value(conn, op, words[1].bytes, words[1].length);
+        return;
+    }
+    size_t at = memory_find(redis, words[1]);
+    char *bytes = redis->values[at].bytes;
+    if (memory_is(words[0], "GET") && bytes) {
+        memory_reply_value(conn, op, bytes, redis->values[at].length);
+    } else if (memory_is(words[0], "GET")) {
+        op->outcome = MR_REDIS_MISS;
+    } else if (memory_is(words[0], "SET")) {
+        redis->values[at].bytes = realloc(bytes, words[2].length + 1);
+        memcpy(redis->values[at].bytes, words[2].bytes, words[2].length);
+        redis->values[at].length = words[2].length;
+        memory_reply(op, "+OK\r\n");
+    } else if (memory_is(words[0], "STRLEN")) {
+        snprintf(line, sizeof line, ":%zu\r\n", bytes ? redis->values[at].length : 0);
+        memory_reply(op, line);
+    } else if (memory_is(words[0], "DEL") || memory_is(words[0], "EXPIRE")) {
+        if (words[0].length == 3) {
+            free(bytes);
+            redis->values[at].bytes = NULL;
+        }
+        memory_reply(op, bytes ? ":1\r\n" : ":0\r\n");
+    } else {
+        memory_reply(op, "-ERR unknown command\r\n");
+    }
+}
+
+static inline void memory_execute(struct memory_conn *conn, struct mr_redis_op *op)
+{
+    size_t length = 0;
+    char *text = malloc(mr_redis_op_length(op) + 1);
+    for (int i = 0; i < op->out_count; i++) {
+        memcpy(text + length, op->out[i].iov_base, op->out[i].iov_len);
+        length += op->out[i].iov_len;
+    }
+    text[length] = '\0';
+    conn->redis->commands++;
+    memory_run(conn, op, text);
+    free(text);
+}
+
+/* ---- the port ---- */
+
+static inline void memory_fail(struct memory_conn *conn)
+{
+    for (struct mr_redis_op *op; (op = mr_redis_op_list_pop(&conn->in_flight)) != NULL;) {
+        op->outcome = op->deadline_ns <= conn->now_ns ? MR_REDIS_TIMEOUT : MR_REDIS_LOST;
+        mr_redis_op_list_push(&conn->done, op);
+    }
+    conn->ready = false;
+    conn->stats.failures++;
+    conn->retry_ns = conn->now_ns + 50000000;
+}
+
+static inline void memory_step(void *context, uint64_t now_ns)
+{
+    struct memory_conn *conn = context;
+    conn->now_ns = now_ns;
+    if (!conn->ready && !conn->redis->silent && now_ns >= conn->retry_ns) {
+        conn->ready = true;
+        conn->stats.connects++;
+    }
+    for (struct mr_redis_op *op = conn->in_flight.first; op; op = op->next)
+        if (op->sent == 0)
+            op->sent = now_ns + conn->redis->latency_ns; /* when its reply is there */
+    while (conn->in_flight.first && !conn->redis->silent && conn->in_flight.first->sent <= now_ns) {
+        struct mr_redis_op *op = mr_redis_op_list_pop(&conn->in_flight);
+        memory_execute(conn, op);
+        mr_redis_op_list_push(&conn->done, op);
+    }
+    bool late = false;
+    for (struct mr_redis_op *op = conn->in_flight.first; op; op = op->next)
+        late |= op->deadline_ns <= now_ns;
+    if (late) memory_fail(conn);
+}
+
+static inline bool memory_is_ready(const void *context)
+{
+    return ((const struct memory_conn *)context)->ready;
+}
+
+static inline bool memory_send(void *context, struct mr_redis_op *op)
+{
+    struct memory_conn *conn = context;
+    if (!conn->ready) return false;
+    op->outcome = MR_REDIS_IN_FLIGHT;
+    op->sent = 0;
+    mr_redis_op_list_push(&conn->in_flight, op);
+    return true;
+}
+
+static inline void memory_cancel(void *context, struct mr_redis_op *op, uint64_t now_ns)
+{
+    struct memory_conn *conn = context;
+    (void)now_ns;
+    op->cancelled = true;
+    if (!mr_redis_op_list_remove(&conn->in_flight, op)) return;
+    op->outcome = MR_REDIS_LOST;
+    mr_redis_op_list_push(&conn->done, op);
+}
+
+static inline struct mr_redis_op *memory_take(void *context)
+{
+    return mr_redis_op_list_pop(&((struct memory_conn *)context)->done);
+}
+
+static inline uint64_t memory_deadline_ns(const void *context)
+{
+    const struct memory_conn *conn = context;
+    uint64_t least = conn->ready || conn->redis->silent ? UINT64_MAX : conn->retry_ns;
+    for (const struct mr_redis_op *op = conn->in_flight.first; op; op = op->next) {
+        uint64_t due_ns = conn->redis->silent ? op->deadline_ns : op->sent;
+        if (due_ns < least) least = due_ns;
+    }
+    return conn->done.first ? 0 : least;
+}
+
+static inline size_t memory_sockets(const void *context, struct pollfd *fds, size_t max)
+{
+    (void)context, (void)fds, (void)max;
+    return 0;
+}
+
+static inline struct mr_redis_client_stats memory_stats(const void *context)
+{
+    return ((const struct memory_conn *)context)->stats;
+}
+
+static inline const char *memory_reason(const void *context)
+{
+    return ((const struct memory_conn *)context)->stats.failures ? "no answer in time" : "";
+}
+
+static inline void memory_close(void *context)
+{
+    memory_fail(context);
+    ((struct memory_conn *)context)->retry_ns = UINT64_MAX;
+}
+
+/* A port over one more connection; freed by its destroy. */
+static inline struct mr_redis_port memory_port(struct memory_redis *redis)
+{
+    struct memory_conn *conn = calloc(1, sizeof *conn);
+    conn->redis = redis;
+    return (struct mr_redis_port){.context = conn,
+                                  .step = memory_step,
+                                  .is_ready = memory_is_ready,
+                                  .send = memory_send,
+                                  .cancel = memory_cancel,
+                                  .take = memory_take,
+                                  .deadline_ns = memory_deadline_ns,
+                                  .sockets = memory_sockets,
+                                  .stats = memory_stats,
+                                  .reason = memory_reason,
+                                  .close = memory_close,
+                                  .destroy = free};
+}
+
+static inline void memory_redis_end(struct memory_redis *redis)
+{
+    for (size_t i = 0; i < redis->count; i++)
+        free(redis->values[i].bytes);
+}
+
+#endif

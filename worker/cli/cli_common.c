@@ -1,0 +1,60 @@
+#include "worker/cli/cli_common.h"
+
+#include "worker/serve/parts.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+int mr_cli_fail(const struct mr_error *err)
+{
+    fprintf(stderr, "millrace: %s\n", err->detail);
+    return (int)mr_worker_exit_code(err->status);
+}
+
+void mr_cli_signals_open(struct mr_cli_signals *signals)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    signals->count = 0;
+    signals->fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+void mr_cli_signals_close(struct mr_cli_signals *signals)
+{
+    if (signals->fd >= 0) close(signals->fd);
+    signals->fd = -1;
+}
+
+bool mr_cli_signals_wait(struct mr_cli_signals *signals, int other_fd, int timeout_ms)
+{
+    struct pollfd sources[2] = {{.fd = signals->fd, .events = POLLIN},
+                                {.fd = other_fd, .events = POLLIN}};
+    struct signalfd_siginfo info;
+    poll(sources, other_fd >= 0 ? 2 : 1, timeout_ms);
+    while (read(signals->fd, &info, sizeof info) == (ssize_t)sizeof info)
+        signals->count++;
+    return signals->count > 0;
+}
+
+char *mr_cli_join(const char *const *words, size_t count)
+{
+    size_t length = 1;
+    for (size_t i = 0; i < count; i++)
+        length += strlen(words[i]) + 1;
+    char *text = calloc(1, length), *at = text;
+    for (size_t i = 0; text && i < count; i++) {
+        size_t bytes = strlen(words[i]);
+        if (i > 0) *at++ = ' ';
+        memcpy(at, words[i], bytes);
+        at += bytes;
+    }
+    return text;
+}

@@ -1,0 +1,31 @@
+/* cli_common - what several commands need: the exit code of an error, waiting for signals, joined
+ * arguments. The commands (worker/cli/cli_*.c) call this module; this module calls none of them.
+ *
+ * Owner: main thread. Memory: only the text of _join. Errors: as given to mr_cli_fail. */
+#ifndef MR_WORKER_CLI_CLI_COMMON_H
+#define MR_WORKER_CLI_CLI_COMMON_H
+
+#include "codec/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Prints "millrace: <err->detail>" to stderr; returns the exit code for err->status. */
+int mr_cli_fail(const struct mr_error *err);
+
+/* SIGINT and SIGTERM as a descriptor that can be polled. _open blocks both signals in the calling
+ * thread and in every thread created afterwards. */
+struct mr_cli_signals {
+    int fd;
+    unsigned count; /* signals received since _open */
+};
+void mr_cli_signals_open(struct mr_cli_signals *signals);
+void mr_cli_signals_close(struct mr_cli_signals *signals);
+/* Blocks until a signal arrives, other_fd is readable (-1: no other descriptor) or timeout_ms have
+ * passed (-1: no timeout). True if at least one signal has arrived since _open. */
+bool mr_cli_signals_wait(struct mr_cli_signals *signals, int other_fd, int timeout_ms);
+
+/* The words joined by single spaces, malloc'ed; NULL when there is no memory. */
+char *mr_cli_join(const char *const *words, size_t count);
+
+#endif
