@@ -215,6 +215,11 @@ void mr_engine_destroy(struct mr_engine *engine)
     free(engine);
 }
 
+static void wake(const struct mr_engine *engine)
+{
+    if (engine->options.wake) engine->options.wake(engine->options.wake_context);
+}
+
 enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submission *submission,
                                 struct mr_error *err)
 {
@@ -234,6 +239,7 @@ enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submis
         mr_fail(err, status, "the request queue accepts no more requests now");
         goto registered;
     }
+    wake(engine);
     return MR_OK;
 registered:
     mr_request_queue_remove(engine->registry, job->registration.id);
@@ -251,7 +257,7 @@ bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id)
     cancel->entry.id = (struct mr_text){cancel->id, id.length};
     enum mr_status status = mr_request_queue_enqueue(engine->cancels, &cancel->entry);
     if (status != MR_OK) free(cancel);
-    mr_request_queue_wake(engine->queue);
+    wake(engine);
     return status == MR_OK ||
            status == MR_INVALID_REQUEST; /* INVALID_REQUEST: this id is being cancelled already */
 }
@@ -281,16 +287,6 @@ void mr_engine_return_waiting(struct mr_engine *engine,
 void mr_engine_close(struct mr_engine *engine)
 {
     mr_request_queue_close(engine->queue);
-}
-
-void mr_engine_wait(struct mr_engine *engine, uint64_t until_ns)
-{
-    mr_request_queue_wait(engine->queue, until_ns);
-}
-
-void mr_engine_wake(struct mr_engine *engine)
-{
-    mr_request_queue_wake(engine->queue);
 }
 
 uint64_t mr_engine_room(struct mr_engine *engine)

@@ -9,8 +9,8 @@
  * In parts: batching/engine.c the functions for other threads and statistics,
  * batching/engine_step.c one step, batching/engine_results.c what a step produced.
  *
- * Threads: _submit, _cancel, _close, _wait, _wake, _stats and _room any thread; everything else the
- *          engine thread.
+ * Threads: _submit, _cancel, _close, _stats and _room any thread; everything else the engine
+ *          thread.
  * Memory:  all in _create, and two blocks or more for each request in _submit; _step allocates
  *          nothing of ours.
  * Clock:   none; now_ns is monotonic and passed in.
@@ -60,7 +60,9 @@ struct mr_engine_options {
     uint32_t default_top_k;
     const uint32_t *eos_ids;
     uint32_t eos_count;
-    bool deadline_admission;      /* do not start a request predicted to end after its deadline */
+    bool deadline_admission;     /* do not start a request predicted to end after its deadline */
+    void (*wake)(void *context); /* called by any thread after _submit and _cancel; may be NULL */
+    void *wake_context;
     uint32_t force_preempt_every; /* test hook: steps between forced preemptions; 0: off */
 };
 
@@ -122,9 +124,6 @@ void mr_engine_close(struct mr_engine *engine);
  * idle. */
 enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_t *wake_ns,
                               struct mr_error *err);
-/* Blocks until a submission, a cancel, _wake, or until_ns (CLOCK_MONOTONIC). */
-void mr_engine_wait(struct mr_engine *engine, uint64_t until_ns);
-void mr_engine_wake(struct mr_engine *engine);
 
 /* A snapshot taken at the end of the last step. Threads: any. */
 struct mr_engine_stats mr_engine_stats(struct mr_engine *engine);

@@ -54,7 +54,7 @@ def cpu_seconds(process):
     sums = {"writing": 0.0, "other": 0.0}
     for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
         name, fields = (task / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
-        writes = name.startswith("rdk:") or name in ("publish", "settle")
+        writes = name.startswith("rdk:") or name in ("publish", "transactions")
         sums["writing" if writes else "other"] += sum(map(int, fields.split()[11:13])) / TICKS
     return sums
 

@@ -86,7 +86,7 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
     mr_request_destroy(request);
 }
 
-void rig_start(struct engine_rig *rig)
+void rig_start_with(struct engine_rig *rig, const struct mr_sink *sink)
 {
     rig->tokenizer = mr_fake_tokenizer();
     rig->fake_options.block_count = rig->options.block_count;
@@ -100,13 +100,18 @@ void rig_start(struct engine_rig *rig)
     rig->options.model = mr_fake_model_port(rig->fake);
     if (rig->tier != NULL) rig->options.tier = fake_tier_port(rig->tier);
     rig->options.tokenizer = rig->tokenizer;
+    struct mr_error err = {0};
+    MR_ASSERT(mr_engine_create(&rig->engine, &rig->options, sink, &err) == MR_OK);
+}
+
+void rig_start(struct engine_rig *rig)
+{
     struct mr_sink sink = {.context = rig,
                            .drawn = on_drawn,
                            .delta = on_delta,
                            .result = on_result,
                            .started = on_started};
-    struct mr_error err = {0};
-    MR_ASSERT(mr_engine_create(&rig->engine, &rig->options, &sink, &err) == MR_OK);
+    rig_start_with(rig, &sink);
 }
 
 enum mr_status rig_submit_as(struct engine_rig *rig, struct mr_submission submission)
@@ -181,4 +186,32 @@ void rig_expect(const struct engine_rig *rig, const uint32_t *prompt, uint32_t p
         history[prompt_count + i] = out[i];
     }
     free(history);
+}
+
+/* ---- the port of intake ---- */
+
+static enum mr_status port_submit(void *self, const struct mr_submission *submission,
+                                  struct mr_error *err)
+{
+    return mr_engine_submit(((struct engine_rig *)self)->engine, submission, err);
+}
+
+static bool port_cancel(void *self, struct mr_text id)
+{
+    return mr_engine_cancel(((struct engine_rig *)self)->engine, id);
+}
+
+static uint64_t port_room(void *self)
+{
+    return mr_engine_room(((struct engine_rig *)self)->engine);
+}
+
+static void port_set_wanted(void *self, uint64_t tenants)
+{
+    (void)self, (void)tenants;
+}
+
+struct mr_engine_port rig_port(struct engine_rig *rig)
+{
+    return (struct mr_engine_port){rig, port_submit, port_cancel, port_room, port_set_wanted};
 }

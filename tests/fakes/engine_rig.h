@@ -11,6 +11,7 @@
 #include "tests/fakes/fake_model.h"
 #include "tests/fakes/fake_request.h"
 #include "tests/fakes/fake_tier.h"
+#include "worker/ticket/engine_port.h"
 
 #define RIG_BLOCKS(tokens) ((tokens) / MR_BLOCK_TOKENS)
 #define RIG_TICKETS_MAX    256u
@@ -50,6 +51,10 @@ struct engine_rig {
  * id 0. */
 void rig_init(struct engine_rig *rig);
 void rig_start(struct engine_rig *rig);
+/* With a sink of the caller's, which sees the results in place of the rig. */
+void rig_start_with(struct engine_rig *rig, const struct mr_sink *sink);
+/* The engine as intake sees it; it never rings. */
+struct mr_engine_port rig_port(struct engine_rig *rig);
 /* Submits at the fake's current time; destroys the request when it is refused. */
 enum mr_status rig_submit(struct engine_rig *rig, uint64_t ticket, struct mr_request *request);
 enum mr_status rig_submit_as(struct engine_rig *rig, struct mr_submission submission);

@@ -22,7 +22,28 @@ struct shared {
     struct engine_rig rig;
     atomic_uint accepted, producing;
     atomic_bool done;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool woken; /* under mutex */
 };
+
+static void wake(void *context)
+{
+    struct shared *shared = context;
+    pthread_mutex_lock(&shared->mutex);
+    shared->woken = true;
+    pthread_cond_signal(&shared->changed);
+    pthread_mutex_unlock(&shared->mutex);
+}
+
+static void wait_for_wake(struct shared *shared)
+{
+    pthread_mutex_lock(&shared->mutex);
+    while (!shared->woken)
+        pthread_cond_wait(&shared->changed, &shared->mutex);
+    shared->woken = false;
+    pthread_mutex_unlock(&shared->mutex);
+}
 
 struct producer {
     struct shared *shared;
@@ -46,7 +67,7 @@ static void *produce(void *argument)
             atomic_fetch_add(&producer->shared->accepted, 1);
     }
     atomic_fetch_sub(&producer->shared->producing, 1);
-    mr_engine_wake(rig->engine);
+    wake(producer->shared);
     return NULL;
 }
 
@@ -73,6 +94,10 @@ static void every_accepted_request_has_one_result(void **state)
     assert_non_null(shared);
     rig_init(&shared->rig);
     shared->rig.options.queue_count_max = 16;
+    shared->rig.options.wake = wake;
+    shared->rig.options.wake_context = shared;
+    pthread_mutex_init(&shared->mutex, NULL);
+    pthread_cond_init(&shared->changed, NULL);
     rig_start(&shared->rig);
     pthread_t producers[PRODUCERS], canceller;
     struct producer arguments[PRODUCERS];
@@ -85,8 +110,7 @@ static void every_accepted_request_has_one_result(void **state)
     bool more = true;
     while (more || atomic_load(&shared->producing) > 0) {
         more = rig_step(&shared->rig);
-        if (!more && atomic_load(&shared->producing) > 0)
-            mr_engine_wait(shared->rig.engine, UINT64_MAX);
+        if (!more && atomic_load(&shared->producing) > 0) wait_for_wake(shared);
     }
     for (uint32_t i = 0; i < PRODUCERS; i++)
         pthread_join(producers[i], NULL);
@@ -99,6 +123,8 @@ static void every_accepted_request_has_one_result(void **state)
         assert_true(shared->rig.seen[i].results <= 1);
     assert_int_equal(mr_engine_stats(shared->rig.engine).cache.held_count, 0);
     rig_end(&shared->rig);
+    pthread_cond_destroy(&shared->changed);
+    pthread_mutex_destroy(&shared->mutex);
     free(shared);
 }
 

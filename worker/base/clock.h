@@ -1,4 +1,4 @@
-/* clock - the only place that asks what time it is. Everything below worker/ is handed now_ns.
+/* clock - the only place that reads the clocks. Code below worker/ gets now_ns as an argument.
  *
  * Threads: any. Memory: none. Errors: none. */
 #ifndef MR_WORKER_BASE_CLOCK_H
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* One moment on both clocks, as a step function gets it (worker/base/thread.h). */
+/* One moment on both clocks, the argument of a step function (worker/base/thread.h). */
 struct mr_time {
     uint64_t ns;     /* monotonic, from an unknown start */
     int64_t unix_ms; /* may jump */
@@ -18,9 +18,9 @@ struct mr_time mr_clock_now(void);
  * (none) stays 0. Pure. */
 uint64_t mr_time_from_unix_ms(const struct mr_time *now, int64_t unix_ms);
 
-/* Monotonic nanoseconds from an unknown start: for intervals and deadlines in this process. */
+/* Monotonic nanoseconds from an unknown start, for intervals and deadlines in this process. */
 uint64_t mr_clock_ns(void);
-/* Unix milliseconds: for what is compared with other machines. May jump. */
+/* Unix milliseconds, for times compared with those of other machines. May jump. */
 int64_t mr_clock_unix_ms(void);
 /* A unix time as a moment of the monotonic clock, by both clocks' present readings; a time that is
  * past is mr_clock_ns() now, 0 (none) stays 0. */

@@ -1,6 +1,6 @@
-/* histogram - counts of values by upper bound, as Prometheus has them.
+/* histogram - counts of values by upper bound, in the form of Prometheus.
  *
- * Owner:  whoever holds it; no lock. Memory: the struct. Errors: none; NaN counts as 0. */
+ * Owner:  one thread at a time; no lock. Memory: the struct. Errors: none; NaN counts as 0. */
 #ifndef MR_WORKER_BASE_HISTOGRAM_H
 #define MR_WORKER_BASE_HISTOGRAM_H
 
@@ -10,19 +10,19 @@
 #define MR_HISTOGRAM_BOUNDS_MAX 24u
 
 struct mr_histogram {
-    const double *bounds; /* [bound_count] rising */
+    const double *bounds; /* [bound_count], increasing; borrowed */
     uint32_t bound_count;
-    uint64_t counts[MR_HISTOGRAM_BOUNDS_MAX + 1]; /* the last one: above every bound */
+    uint64_t counts[MR_HISTOGRAM_BOUNDS_MAX + 1]; /* not cumulative; the last: above every bound */
     double sum;
 };
 
 void mr_histogram_init(struct mr_histogram *histogram, const double *bounds, uint32_t bound_count);
 void mr_histogram_observe(struct mr_histogram *histogram, double value);
 uint64_t mr_histogram_count(const struct mr_histogram *histogram);
-/* The _bucket, _sum and _count lines. labels: "from=\"record\"" or "". */
+/* Prints the _bucket, _sum and _count lines of the text format. labels: "from=\"record\"" or "". */
 void mr_histogram_print(const struct mr_histogram *histogram, const char *name, const char *labels,
                         FILE *out);
-/* Asserts what holds always: bounds rise. */
+/* Asserts that the bounds increase. */
 void mr_histogram_check(const struct mr_histogram *histogram);
 
 #endif

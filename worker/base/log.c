@@ -13,7 +13,7 @@
 
 #define KINDS_MAX ((size_t)64)
 
-/* How often one format string was written in the present window. */
+/* How often one format string was written in its present window. */
 struct kind {
     const char *fmt;
     uint64_t start_ns;
@@ -27,7 +27,7 @@ struct mr_log {
     enum mr_log_level level;
     char *worker;
     uint64_t (*now_ns)(void);
-    struct kind kinds[KINDS_MAX]; /* when full, the oldest window makes room */
+    struct kind kinds[KINDS_MAX]; /* when full, the kind with the oldest window is replaced */
 };
 
 enum mr_status mr_log_create(struct mr_log **out, const struct mr_log_options *options,
@@ -59,7 +59,7 @@ void mr_log_destroy(struct mr_log *log)
     free(log);
 }
 
-/* ---- how often ---- */
+/* ---- suppressing repeated messages ---- */
 
 static struct kind *find_kind(struct mr_log *log, const char *fmt)
 {
@@ -72,7 +72,8 @@ static struct kind *find_kind(struct mr_log *log, const char *fmt)
     return oldest;
 }
 
-/* True when the line is written; *suppressed is how many of its kind were not, since the last. */
+/* True when the line is to be written; *suppressed: lines of its kind left out since the last one
+ * written. */
 static bool admit(struct mr_log *log, const char *fmt, uint32_t *suppressed)
 {
     uint64_t now_ns = log->now_ns();
@@ -159,13 +160,13 @@ static void write_json(struct mr_log *log, const struct line *line)
     if (line->suppressed) put_number(&json, "suppressed", line->suppressed);
     mr_json_end(&json);
     if (mr_json_writer_take(&json, &bytes, &length, NULL) != MR_OK) return;
-    bytes[length] = '\n'; /* in the place of the uncounted NUL: one write is one line */
+    bytes[length] = '\n'; /* in place of the NUL behind the text, so that one write is one line */
     ssize_t written = write(log->fd, bytes, length + 1);
     (void)written;
     free(bytes);
 }
 
-/* Control characters would let a producer's topic or id write to the terminal. */
+/* Replaces control characters: an id or topic from a record must not control the terminal. */
 static void make_printable(char *text)
 {
     for (; *text; text++)

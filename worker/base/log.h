@@ -1,9 +1,10 @@
-/* log - what the worker tells its operator, one line a message on one file descriptor: text for a
- * terminal, JSON lines otherwise. Prompt and answer text never come here.
+/* log - the worker's log for its operator: one line a message on one file descriptor, text for a
+ * terminal, JSON lines otherwise. Prompts and generated text are never logged.
  *
- * JSON keys: ts (UTC, milliseconds), level, msg, worker, and those of the place that are set:
- * req_id topic partition offset trace_id; suppressed when lines of the same kind were left out: of
- * one message (one format string) at most MR_LOG_BURST lines are written in MR_LOG_WINDOW_NS.
+ * JSON keys: ts (UTC, milliseconds), level, msg, worker, and the members of the place that are set:
+ * req_id topic partition offset trace_id. Of one message (one format string) at most MR_LOG_BURST
+ * lines are written in MR_LOG_WINDOW_NS; the next line written has the key suppressed, the number
+ * of lines left out.
  *
  * Threads: any; a line is one write. Memory: a few kB made in _create; a line is cut at
  * MR_LOG_LINE_BYTES. Errors: a line that cannot be written is lost. */
@@ -29,12 +30,12 @@ struct mr_log;
 struct mr_log_options {
     int fd;
     enum mr_log_format format; /* MR_LOG_AUTO: text on a terminal */
-    enum mr_log_level level;   /* least severe that is written */
+    enum mr_log_level level;   /* the least severe that is written */
     const char *worker;        /* copied */
     uint64_t (*now_ns)(void);  /* NULL: mr_clock_ns */
 };
 
-/* What a message is about; empty texts and negative numbers are left out. */
+/* The record that a message is about; empty texts and negative numbers are left out. */
 struct mr_log_place {
     struct mr_text req_id, topic, trace_id;
     int32_t partition;
@@ -46,7 +47,8 @@ enum mr_status mr_log_create(struct mr_log **out, const struct mr_log_options *o
 /* log may be NULL. */
 void mr_log_destroy(struct mr_log *log);
 
-/* place may be NULL. fmt must be a string literal: it names the kind of message. */
+/* place may be NULL. fmt must be a string literal: its address identifies the message for
+ * MR_LOG_BURST. */
 void mr_log_write(struct mr_log *log, enum mr_log_level level, const struct mr_log_place *place,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 

@@ -1,17 +1,17 @@
 #include "worker/base/mailbox.h"
 
 #include "codec/check.h"
-#include "worker/base/clock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 struct mr_mailbox {
     pthread_mutex_t mutex;
-    pthread_cond_t room;
-    struct mr_mail_list mail;
     size_t count_max, bytes_max;
     const struct mr_wake *wake;
+    /* under mutex */
+    struct mr_mail_list mail;
+    const struct mr_wake *room; /* of a poster that was refused; NULL: none */
     bool closed;
 };
 
@@ -25,12 +25,7 @@ enum mr_status mr_mailbox_create(struct mr_mailbox **out, const struct mr_mailbo
     box->count_max = options->count_max;
     box->bytes_max = options->bytes_max;
     box->wake = options->wake;
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&box->mutex, NULL);
-    pthread_cond_init(&box->room, &attributes);
-    pthread_condattr_destroy(&attributes);
     *out = box;
     return MR_OK;
 }
@@ -39,7 +34,6 @@ void mr_mailbox_destroy(struct mr_mailbox *box)
 {
     if (!box) return;
     MR_ASSERT(!box->mail.first);
-    pthread_cond_destroy(&box->room);
     pthread_mutex_destroy(&box->mutex);
     free(box);
 }
@@ -56,7 +50,7 @@ void mr_mail_list_add(struct mr_mail_list *list, struct mr_mail *mail)
     list->bytes += mail->bytes;
 }
 
-/* Moves all of list behind what is in the box. Owner of the mutex only. */
+/* Moves the list to the end of the mailbox. Under the mutex. */
 static void append(struct mr_mailbox *box, struct mr_mail_list *list)
 {
     if (!list->first) return;
@@ -76,32 +70,33 @@ static bool has_room(const struct mr_mailbox *box)
 }
 
 enum mr_status mr_mailbox_post_list(struct mr_mailbox *box, struct mr_mail_list *list,
-                                    uint64_t timeout_ns)
+                                    const struct mr_wake *room)
 {
     enum mr_status status = MR_OK;
-    uint64_t now_ns = mr_clock_ns(), wait_ns = UINT64_MAX - now_ns;
-    if (timeout_ns < wait_ns) wait_ns = timeout_ns;
-    struct timespec until = mr_clock_timespec(now_ns + wait_ns);
     pthread_mutex_lock(&box->mutex);
-    bool late = timeout_ns == 0;
-    while (!box->closed && !has_room(box) && !late)
-        late = pthread_cond_timedwait(&box->room, &box->mutex, &until) != 0;
     if (box->closed)
         status = MR_CLOSED;
     else if (!has_room(box))
-        status = timeout_ns == 0 ? MR_FULL : MR_TIMEOUT;
-    else
-        append(box, list);
+        status = MR_FULL;
+    if (status == MR_OK) append(box, list);
+    if (status == MR_FULL && room) box->room = room;
     pthread_mutex_unlock(&box->mutex);
     if (status == MR_OK) mr_wake_ring(box->wake);
     return status;
+}
+
+void mr_mailbox_forget_room(struct mr_mailbox *box, const struct mr_wake *room)
+{
+    pthread_mutex_lock(&box->mutex);
+    if (box->room == room) box->room = NULL;
+    pthread_mutex_unlock(&box->mutex);
 }
 
 enum mr_status mr_mailbox_post(struct mr_mailbox *box, struct mr_mail *mail)
 {
     struct mr_mail_list list = {0};
     mr_mail_list_add(&list, mail);
-    return mr_mailbox_post_list(box, &list, 0);
+    return mr_mailbox_post_list(box, &list, NULL);
 }
 
 void mr_mailbox_post_control(struct mr_mailbox *box, struct mr_mail *mail)
@@ -119,7 +114,8 @@ struct mr_mail *mr_mailbox_take(struct mr_mailbox *box)
     pthread_mutex_lock(&box->mutex);
     struct mr_mail *first = box->mail.first;
     box->mail = (struct mr_mail_list){0};
-    pthread_cond_broadcast(&box->room);
+    if (box->room) mr_wake_ring(box->room); /* under the mutex: see mr_mailbox_forget_room */
+    box->room = NULL;
     pthread_mutex_unlock(&box->mutex);
     return first;
 }
@@ -128,7 +124,6 @@ void mr_mailbox_close(struct mr_mailbox *box)
 {
     pthread_mutex_lock(&box->mutex);
     box->closed = true;
-    pthread_cond_broadcast(&box->room);
     pthread_mutex_unlock(&box->mutex);
 }
 

@@ -6,13 +6,13 @@
 
 #define SHORT_NS 200000u
 
-/* As of Linux 4.13; not every C library has it. */
+/* struct sched_attr of Linux 4.13, which some C libraries do not declare. */
 struct slice_attr {
     uint32_t size, policy;
     uint64_t flags;
     int32_t nice;
     uint32_t priority;
-    uint64_t runtime_ns; /* of an ordinary thread: its slice; 0: the usual one */
+    uint64_t runtime_ns; /* slice of a thread of the normal policy; 0: the usual length */
     uint64_t deadline, period;
     uint32_t util_min, util_max;
 };
@@ -23,7 +23,7 @@ static void set_slice(uint64_t slice_ns)
     if (syscall(SYS_sched_getattr, 0, &attr, sizeof attr, 0) != 0 || attr.policy != 0) return;
     attr.size = sizeof attr;
     attr.runtime_ns = slice_ns;
-    (void)syscall(SYS_sched_setattr, 0, &attr, 0); /* promptness only */
+    (void)syscall(SYS_sched_setattr, 0, &attr, 0); /* a failure only makes the thread wake later */
 }
 
 void mr_slice_short(void)

@@ -1,5 +1,7 @@
 #include "worker/base/thread.h"
 
+#include "worker/base/slice.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -25,6 +27,7 @@ static void sleep_until(struct mr_thread *thread, uint64_t next_ns)
 static void *run(void *argument)
 {
     struct mr_thread *thread = argument;
+    if (thread->options.computes) mr_slice_usual();
     while (!atomic_load(&thread->stopping))
         sleep_until(thread, thread->options.step(thread->options.state, mr_clock_now()));
     return NULL;

@@ -23,7 +23,7 @@ void mr_wake_close(struct mr_wake *wake)
 void mr_wake_ring(const struct mr_wake *wake)
 {
     uint64_t one = 1;
-    /* The only failure is a counter about to overflow, and that one is rung already. */
+    /* Fails only when the counter is about to overflow: the wake is rung then. */
     ssize_t written = write(wake->fd, &one, sizeof one);
     (void)written;
 }
@@ -40,6 +40,6 @@ bool mr_wake_wait_sockets(const struct mr_wake *wake, struct pollfd *fds, size_t
 
 bool mr_wake_wait(const struct mr_wake *wake, uint64_t timeout_ns)
 {
-    struct pollfd door[1];
-    return mr_wake_wait_sockets(wake, door, 0, timeout_ns);
+    struct pollfd polled[1];
+    return mr_wake_wait_sockets(wake, polled, 0, timeout_ns);
 }

@@ -1,8 +1,8 @@
-/* wake - a sleeping thread's doorbell: one eventfd that other threads and librdkafka ring, so that
- * a thread with several sources of work blocks in one place.
+/* wake - an eventfd that wakes a sleeping thread. Other threads and librdkafka ring it, so that a
+ * thread with several sources of work sleeps in one place.
  *
- * Rings between two waits are merged into one: after a wait returns true the owner drains every
- * source before it waits again.
+ * Several rings before a wait count as one: after a wait has returned true, the owner empties every
+ * source of work before it waits again.
  *
  * Threads: _ring any (also from a signal handler); _wait the owner. Memory: one descriptor.
  * Errors:  only _open. */
@@ -16,13 +16,14 @@
 #include <stdint.h>
 
 struct mr_wake {
-    int fd; /* non-blocking; writing the 8 bytes of a uint64_t 1 rings it */
+    int fd; /* non-blocking; writing a uint64_t 1 (8 bytes) rings the wake */
 };
 
 enum mr_status mr_wake_open(struct mr_wake *wake, struct mr_error *err);
 void mr_wake_close(struct mr_wake *wake);
 void mr_wake_ring(const struct mr_wake *wake);
-/* Sleeps until rung or timeout_ns (UINT64_MAX: for ever) has passed; true when rung. */
+/* Sleeps until the wake is rung or timeout_ns has passed (UINT64_MAX: no timeout); true when it was
+ * rung. */
 bool mr_wake_wait(const struct mr_wake *wake, uint64_t timeout_ns);
 /* The same, and also returns when an event of fds[0..count) arrives. fds has room for count + 1. */
 bool mr_wake_wait_sockets(const struct mr_wake *wake, struct pollfd *fds, size_t count,

@@ -95,8 +95,8 @@ static enum mr_status run_trace(struct cache_bench *bench, bool cache, struct fi
     struct mr_config config = *bench->config;
     struct mr_sink sink = {.context = bench, .result = on_result};
     config.prefix_cache = cache;
-    enum mr_status status =
-        mr_engine_setup_engine(&config, bench->model, &sink, NULL, &bench->engine, err);
+    enum mr_status status = mr_engine_setup_engine(
+        &config, bench->model, &(struct mr_engine_user){.sink = sink}, NULL, &bench->engine, err);
     if (status != MR_OK) return status;
     bench->cached_tokens = 0;
     uint64_t begin_ns = mr_clock_ns();

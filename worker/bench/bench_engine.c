@@ -250,7 +250,8 @@ enum mr_status mr_bench_engine(const struct mr_config *given, FILE *table, struc
     struct mr_sink sink = {.context = &bench, .delta = on_delta, .result = on_result};
     enum mr_status status = mr_engine_setup_model(config, NULL, NULL, &bench.model, err);
     if (status != MR_OK) return status;
-    status = mr_engine_setup_engine(config, bench.model, &sink, NULL, &bench.engine, err);
+    status = mr_engine_setup_engine(config, bench.model, &(struct mr_engine_user){.sink = sink},
+                                    NULL, &bench.engine, err);
     if (status != MR_OK) goto out_close_model;
     while (mr_model_kv_populate(bench.model)) {
     } /* allocate the pages of the KV pool first, as an idle worker does */

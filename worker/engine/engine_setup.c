@@ -9,8 +9,9 @@
 
 #define PREFILL_BATCH_MAX 8u
 #define PREFILL_BYTES_MAX ((uint64_t)4 << 30)
-#define CONTEXT_UNKNOWN   8192u        /* before the model has said its own */
-#define AGEING_NS         10000000000u /* a wait of 10 s is worth one step of priority */
+#define CONTEXT_UNKNOWN   8192u        /* tokens, while the model's own bound is not known */
+#define AGEING_NS         10000000000u /* waiting 10 s counts as one step of priority */
+#define PROGRESS_NS       ((uint64_t)2000000000)
 
 static enum mr_status parse_dtype(const char *text, enum mr_dtype *out, struct mr_error *err)
 {
@@ -30,7 +31,7 @@ static enum mr_status parse_dtype(const char *text, enum mr_dtype *out, struct m
                    text);
 }
 
-/* Rows of one step: a whole prompt when chunking is off. */
+/* Rows of one step. When chunking is off they hold a whole prompt. */
 static uint32_t rows_max(const struct mr_config *config)
 {
     uint32_t context_tokens = config->context_tokens ? config->context_tokens : CONTEXT_UNKNOWN;
@@ -68,12 +69,12 @@ uint32_t mr_engine_setup_context(const struct mr_config *config, const struct mr
     return (uint32_t)(tokens < pool ? tokens : pool);
 }
 
-/* Of what every id stands for. */
+/* A digest of the text of every token id. */
 static enum mr_status tokenizer_digest(const struct mr_tokenizer *tokenizer,
                                        unsigned char out[MR_SHA256_BYTES], struct mr_error *err)
 {
     struct mr_sha256 *hash = mr_sha256_create();
-    if (!hash) return mr_fail(err, MR_NOMEM, "tokenizer digest");
+    if (!hash) return mr_fail(err, MR_NOMEM, "no memory for the tokenizer's digest");
     mr_sha256_begin(hash);
     for (uint32_t id = 0; id < mr_tokenizer_vocab_size(tokenizer); id++) {
         struct mr_text text = mr_tokenizer_bytes(tokenizer, id, false);
@@ -115,21 +116,21 @@ static enum mr_status fingerprint(const struct mr_model *model, unsigned char ou
     return status;
 }
 
-static uint64_t model_clock(void *context)
+static uint64_t read_clock(void *self)
 {
-    (void)context;
+    (void)self;
     return mr_clock_ns();
 }
 
 enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_model *model,
-                                      const struct mr_sink *sink, const struct mr_tier *tier,
+                                      const struct mr_engine_user *user, const struct mr_tier *tier,
                                       struct mr_engine **out, struct mr_error *err)
 {
     const struct mr_model_info *info = mr_model_info(model);
     uint32_t context = mr_engine_setup_context(config, info);
     uint32_t rows = rows_max(config);
     struct mr_engine_options options = {
-        .model = mr_model_port_of(model, model_clock),
+        .model = mr_model_port_of(model, read_clock),
         .tokenizer = mr_model_tokenizer(model),
         .block_count = info->block_count,
         .window_slots = info->window_slots,
@@ -157,6 +158,8 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
         .tenant_weights = config->tenant_count > 0 ? config->tenant_weights : NULL,
         .ageing_ns = AGEING_NS,
         .deadline_admission = config->deadline_admission,
+        .wake = user->wake,
+        .wake_context = user->context,
         .default_temperature = info->default_temperature,
         .default_top_p = info->default_top_p,
         .default_top_k = info->default_top_k,
@@ -165,5 +168,59 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
     };
     *out = NULL;
     enum mr_status status = fingerprint(model, options.fingerprint, err);
-    return status == MR_OK ? mr_engine_create(out, &options, sink, err) : status;
+    return status == MR_OK ? mr_engine_create(out, &options, &user->sink, err) : status;
+}
+
+/* ---- the source ---- */
+
+static void on_progress(void *context, uint64_t done_bytes, uint64_t total_bytes)
+{
+    struct mr_engine_setup *setup = context;
+    uint64_t now_ns = mr_clock_ns();
+    if (now_ns - setup->progress_ns < PROGRESS_NS || total_bytes == 0) return;
+    setup->progress_ns = now_ns;
+    mr_log_info(setup->log, "loading model: %u %%", (unsigned)(done_bytes * 100 / total_bytes));
+}
+
+static enum mr_status open_source(void *self, const struct mr_engine_user *user,
+                                  struct mr_engine_parts *parts, struct mr_error *err)
+{
+    struct mr_engine_setup *setup = self;
+    setup->progress_ns = mr_clock_ns();
+    enum mr_status status =
+        mr_engine_setup_model(setup->config, on_progress, setup, &setup->model, err);
+    if (status == MR_OK)
+        status = mr_engine_setup_engine(setup->config, setup->model, user, setup->tier,
+                                        &setup->engine, err);
+    if (status != MR_OK) return status;
+    const struct mr_model_info *info = mr_model_info(setup->model);
+    *parts =
+        (struct mr_engine_parts){.engine = setup->engine,
+                                 .model = info,
+                                 .tokenizer = mr_model_tokenizer(setup->model),
+                                 .context_tokens = mr_engine_setup_context(setup->config, info)};
+    return MR_OK;
+}
+
+/* Only a server has idle time before its requests. */
+static bool populate(void *self)
+{
+    struct mr_engine_setup *setup = self;
+    return setup->config->command == MR_COMMAND_SERVE && mr_model_kv_populate(setup->model);
+}
+
+static void close_source(void *self)
+{
+    struct mr_engine_setup *setup = self;
+    mr_engine_destroy(setup->engine);
+    mr_model_close(setup->model);
+}
+
+struct mr_engine_source mr_engine_setup_source(struct mr_engine_setup *setup)
+{
+    return (struct mr_engine_source){.self = setup,
+                                     .open = open_source,
+                                     .populate = populate,
+                                     .clock_ns = read_clock,
+                                     .close = close_source};
 }

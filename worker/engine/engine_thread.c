@@ -1,38 +1,41 @@
 #include "worker/engine/engine_thread.h"
 
 #include "codec/check.h"
-#include "worker/base/clock.h"
-#include "worker/base/slice.h"
-#include "worker/engine/engine_setup.h"
+#include "worker/base/thread.h"
 #include "worker/redis/resume.h"
 #include "worker/ticket/messages.h"
 #include "worker/ticket/ticket.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define PROGRESS_NS ((uint64_t)2000000000)
-#define SECOND_NS   ((uint64_t)1000000000)
+#define SECOND_NS ((uint64_t)1000000000)
+
+enum phase { PHASE_OPENING, PHASE_UNLINKED, PHASE_RUNNING, PHASE_FAILED };
 
 struct mr_engine_thread {
     struct mr_engine_thread_options options;
     struct mr_engine_thread_links links;
-    pthread_t thread;
+    struct mr_wake wake;
+    struct mr_thread *thread; /* NULL: the step is called by somebody else */
+    enum phase phase;         /* the step's */
+    struct mr_engine_parts parts;
+    struct mr_mail_list outgoing; /* what the last step made, as long as publish has no room */
+    atomic_bool linked, draining, idle;
+    atomic_uint_least64_t steps, step_ns;
+    atomic_uint_least64_t wanted; /* see struct mr_engine_port */
+
     pthread_mutex_t mutex;
     pthread_cond_t opened_changed;
-    bool opened; /* under mutex: the attempt to open is over */
+    bool opened; /* under mutex: opening has ended; these two are set before */
     enum mr_status open_status;
     struct mr_error open_error;
-
-    struct mr_model *model;
-    struct mr_engine *engine;
-    uint32_t context_tokens;
-    struct mr_mail_list outgoing; /* of the present step */
-    uint64_t progress_ns;
-    atomic_bool linked, draining, stopping, idle;
-    atomic_uint_least64_t turns, turned_ns;
 };
+
+static uint64_t read_clock(const struct mr_engine_thread *thread)
+{
+    return thread->options.source.clock_ns(thread->options.source.self);
+}
 
 /* ---- what a step makes: the engine calls these from within mr_engine_step ---- */
 
@@ -47,7 +50,7 @@ static void on_started(void *context, uint64_t id)
     struct mr_ticket *ticket = ticket_of(id);
     if (ticket->trail)
         mr_trail_start(ticket->trail, ticket->attempt, ticket->kept_count, ticket->kept_shown,
-                       mr_clock_ns());
+                       read_clock(thread));
     ticket->started.kind = MR_MAIL_STARTED;
     mr_mailbox_post_control(thread->links.intake, &ticket->started);
 }
@@ -56,48 +59,43 @@ static void on_started(void *context, uint64_t id)
 static void out_of_memory(struct mr_engine_thread *thread)
 {
     struct mr_error err = {0};
-    mr_fail(&err, MR_NOMEM, "no memory for an answer");
+    mr_fail(&err, MR_NOMEM, "no memory for a message to publish");
     thread->options.failed(thread->options.context, &err);
+}
+
+static void add_outgoing(struct mr_engine_thread *thread, struct mr_mail *mail)
+{
+    if (mail)
+        mr_mail_list_add(&thread->outgoing, mail);
+    else
+        out_of_memory(thread);
 }
 
 static void on_drawn(void *context, uint64_t id, uint32_t index, const struct mr_sample *sample)
 {
-    struct mr_engine_thread *thread = context;
     struct mr_ticket *ticket = ticket_of(id);
     if (!ticket->trail || !mr_trail_keeps(ticket->trail)) return;
     if (atomic_load_explicit(&ticket->dropped, memory_order_relaxed)) return;
     struct mr_drawn_mail *mail = mr_drawn_mail_create(ticket, index, sample);
-    if (mail)
-        mr_mail_list_add(&thread->outgoing, &mail->mail);
-    else
-        out_of_memory(thread);
+    add_outgoing(context, mail ? &mail->mail : NULL);
 }
 
 static void on_delta(void *context, uint64_t id, const struct mr_request *request,
                      const struct mr_token_record *record)
 {
-    struct mr_engine_thread *thread = context;
     struct mr_ticket *ticket = ticket_of(id);
     if (!request->stream || atomic_load_explicit(&ticket->dropped, memory_order_relaxed)) return;
-    struct mr_tokens_mail *mail = mr_tokens_mail_create(ticket, record, mr_clock_ns());
-    if (mail)
-        mr_mail_list_add(&thread->outgoing, &mail->mail);
-    else
-        out_of_memory(thread);
+    struct mr_tokens_mail *mail = mr_tokens_mail_create(ticket, record, read_clock(context));
+    add_outgoing(context, mail ? &mail->mail : NULL);
 }
 
 static void on_result(void *context, uint64_t id, struct mr_request *request,
                       const struct mr_result *result)
 {
-    struct mr_engine_thread *thread = context;
     struct mr_result_mail *mail =
-        mr_result_mail_create(ticket_of(id), request, result, mr_clock_ns());
-    if (mail) {
-        mr_mail_list_add(&thread->outgoing, &mail->mail);
-        return;
-    }
-    mr_request_destroy(request);
-    out_of_memory(thread);
+        mr_result_mail_create(ticket_of(id), request, result, read_clock(context));
+    add_outgoing(context, mail ? &mail->mail : NULL);
+    if (!mail) mr_request_destroy(request);
 }
 
 static void on_returned(void *context, uint64_t id, struct mr_request *request)
@@ -109,60 +107,48 @@ static void on_returned(void *context, uint64_t id, struct mr_request *request)
     mr_mailbox_post_control(thread->links.intake, &ticket->done);
 }
 
-/* ---- opening ---- */
-
-static void on_progress(void *context, uint64_t done_bytes, uint64_t total_bytes)
+static void on_wake(void *context)
 {
-    struct mr_engine_thread *thread = context;
-    uint64_t now_ns = mr_clock_ns();
-    if (now_ns - thread->progress_ns < PROGRESS_NS || total_bytes == 0) return;
-    thread->progress_ns = now_ns;
-    mr_log_info(thread->options.log, "loading model: %u %%",
-                (unsigned)(done_bytes * 100 / total_bytes));
+    mr_engine_thread_wake(context);
 }
 
-static enum mr_status open_all(struct mr_engine_thread *thread, struct mr_error *err)
-{
-    const struct mr_config *config = thread->options.config;
-    struct mr_sink sink = {.context = thread,
-                           .drawn = on_drawn,
-                           .delta = on_delta,
-                           .result = on_result,
-                           .started = on_started};
-    thread->progress_ns = mr_clock_ns();
-    enum mr_status status = mr_engine_setup_model(config, on_progress, thread, &thread->model, err);
-    if (status != MR_OK) return status;
-    thread->context_tokens = mr_engine_setup_context(config, mr_model_info(thread->model));
-    return mr_engine_setup_engine(config, thread->model, &sink, thread->options.tier,
-                                  &thread->engine, err);
-}
+/* ---- the phases: each returns when the step is due again, 0 for at once ---- */
 
-static void tell_opened(struct mr_engine_thread *thread, enum mr_status status)
+static uint64_t open_engine(struct mr_engine_thread *thread)
 {
+    const struct mr_engine_source *source = &thread->options.source;
+    struct mr_engine_user user = {.sink = {.context = thread,
+                                           .drawn = on_drawn,
+                                           .delta = on_delta,
+                                           .result = on_result,
+                                           .started = on_started},
+                                  .wake = on_wake,
+                                  .context = thread};
+    thread->open_status = source->open(source->self, &user, &thread->parts, &thread->open_error);
+    thread->phase = thread->open_status == MR_OK ? PHASE_UNLINKED : PHASE_FAILED;
     pthread_mutex_lock(&thread->mutex);
     thread->opened = true;
-    thread->open_status = status;
     pthread_cond_broadcast(&thread->opened_changed);
     pthread_mutex_unlock(&thread->mutex);
+    return 0;
 }
 
-/* ---- the wheel ---- */
-
-static void turned(struct mr_engine_thread *thread)
+static bool populate(struct mr_engine_thread *thread)
 {
-    atomic_fetch_add(&thread->turns, 1);
-    atomic_store(&thread->turned_ns, mr_clock_ns());
+    return thread->options.source.populate(thread->options.source.self);
 }
 
-/* Posts what the step made. A full mailbox makes the engine wait, still alive. */
-static void post_outgoing(struct mr_engine_thread *thread)
+static uint64_t wait_for_links(struct mr_engine_thread *thread)
 {
-    if (thread->outgoing.count == 0) return;
-    while (mr_mailbox_post_list(thread->links.publish, &thread->outgoing, SECOND_NS) ==
-           MR_TIMEOUT) {
-        turned(thread);
-        if (atomic_load(&thread->stopping)) break;
+    if (atomic_load(&thread->linked)) {
+        thread->phase = PHASE_RUNNING;
+        return 0;
     }
+    return populate(thread) ? 0 : UINT64_MAX;
+}
+
+static void free_outgoing(struct mr_engine_thread *thread)
+{
     for (struct mr_mail *mail = thread->outgoing.first, *next; mail; mail = next) {
         next = mail->next;
         mr_mail_free(mail);
@@ -170,59 +156,76 @@ static void post_outgoing(struct mr_engine_thread *thread)
     thread->outgoing = (struct mr_mail_list){0};
 }
 
-static void feed_intake(struct mr_engine_thread *thread)
+/* False: publish has no room, and rings when it has. */
+static bool post_outgoing(struct mr_engine_thread *thread)
 {
-    uint64_t hungry = atomic_load(thread->links.hungry);
-    if (hungry == 0 || (hungry & mr_engine_room(thread->engine)) == 0) return;
-    if (atomic_exchange(thread->links.hungry, 0) != 0) mr_wake_ring(thread->links.intake_wake);
+    if (thread->outgoing.count == 0) return true;
+    enum mr_status status =
+        mr_mailbox_post_list(thread->links.publish, &thread->outgoing, &thread->wake);
+    if (status == MR_FULL) return false;
+    free_outgoing(thread); /* empty unless the mailbox is closed */
+    return true;
 }
 
-static void sleep_until(struct mr_engine_thread *thread, uint64_t wake_ns)
+static void ring_wanted(struct mr_engine_thread *thread)
 {
-    atomic_store(&thread->idle, true);
-    mr_engine_wait(thread->engine, wake_ns);
-    atomic_store(&thread->idle, false);
+    uint64_t wanted = atomic_load(&thread->wanted);
+    if (wanted == 0 || (wanted & mr_engine_room(thread->parts.engine)) == 0) return;
+    if (atomic_exchange(&thread->wanted, 0) != 0) mr_wake_ring(thread->links.intake_wake);
 }
 
-/* A server without work makes the memory ready that it will work with. */
-static bool populates(struct mr_engine_thread *thread)
+static void count_step(struct mr_engine_thread *thread)
 {
-    return thread->options.config->command == MR_COMMAND_SERVE &&
-           mr_model_kv_populate(thread->model);
+    atomic_fetch_add(&thread->steps, 1);
+    atomic_store(&thread->step_ns, read_clock(thread));
 }
 
-static enum mr_status turn(struct mr_engine_thread *thread, struct mr_error *err)
+static uint64_t fail(struct mr_engine_thread *thread, const struct mr_error *err)
 {
-    uint64_t wake_ns = 0, now_ns = mr_clock_ns();
-    if (atomic_exchange(&thread->draining, false))
-        mr_engine_return_waiting(thread->engine, on_returned, thread);
-    enum mr_status status = mr_engine_step(thread->engine, now_ns, &wake_ns, err);
-    post_outgoing(thread);
-    if (status != MR_OK) return status;
-    turned(thread);
-    feed_intake(thread);
-    bool idle = wake_ns > mr_clock_ns() && !atomic_load(&thread->stopping);
-    if (idle && !populates(thread)) sleep_until(thread, wake_ns);
-    return MR_OK;
+    thread->phase = PHASE_FAILED;
+    thread->options.failed(thread->options.context, err);
+    return UINT64_MAX;
 }
 
-static void *run(void *argument)
+static uint64_t run(struct mr_engine_thread *thread, struct mr_time now)
 {
-    struct mr_engine_thread *thread = argument;
     struct mr_error err = {0};
-    mr_slice_usual();
-    enum mr_status status = open_all(thread, &thread->open_error);
-    tell_opened(thread, status);
-    while (status == MR_OK && !atomic_load(&thread->stopping)) {
-        if (!atomic_load(&thread->linked)) {
-            if (populates(thread)) continue;
-            mr_engine_wait(thread->engine, mr_clock_ns() + SECOND_NS);
-            continue;
-        }
-        status = turn(thread, &err);
-        if (status != MR_OK) thread->options.failed(thread->options.context, &err);
+    uint64_t wake_ns = 0;
+    if (!post_outgoing(thread)) {
+        count_step(thread);
+        return now.ns + SECOND_NS;
     }
-    return NULL;
+    if (atomic_exchange(&thread->draining, false))
+        mr_engine_return_waiting(thread->parts.engine, on_returned, thread);
+    enum mr_status status = mr_engine_step(thread->parts.engine, now.ns, &wake_ns, &err);
+    bool posted = post_outgoing(thread);
+    if (status != MR_OK) return fail(thread, &err);
+    count_step(thread);
+    ring_wanted(thread);
+    if (!posted) return now.ns + SECOND_NS;
+    if (wake_ns <= now.ns || populate(thread)) return 0;
+    atomic_store(&thread->idle, true);
+    return wake_ns;
+}
+
+uint64_t mr_engine_thread_step(struct mr_engine_thread *thread, struct mr_time now)
+{
+    atomic_store(&thread->idle, false);
+    switch (thread->phase) {
+    case PHASE_OPENING:
+        return open_engine(thread);
+    case PHASE_UNLINKED:
+        return wait_for_links(thread);
+    case PHASE_RUNNING:
+        return run(thread, now);
+    default:
+        return UINT64_MAX;
+    }
+}
+
+static uint64_t step(void *state, struct mr_time now)
+{
+    return mr_engine_thread_step(state, now);
 }
 
 /* ---- other threads ---- */
@@ -234,18 +237,23 @@ enum mr_status mr_engine_thread_create(struct mr_engine_thread **out,
     *out = NULL;
     struct mr_engine_thread *thread = calloc(1, sizeof *thread);
     if (!thread) return mr_fail(err, MR_NOMEM, "no memory for the engine thread");
+    enum mr_status status = mr_wake_open(&thread->wake, err);
+    if (status != MR_OK) {
+        free(thread);
+        return status;
+    }
     thread->options = *options;
     pthread_mutex_init(&thread->mutex, NULL);
     pthread_cond_init(&thread->opened_changed, NULL);
-    if (pthread_create(&thread->thread, NULL, run, thread) != 0) {
-        pthread_cond_destroy(&thread->opened_changed);
-        pthread_mutex_destroy(&thread->mutex);
-        free(thread);
-        return mr_fail(err, MR_NOMEM, "no thread for the engine");
-    }
-    pthread_setname_np(thread->thread, "engine");
     *out = thread;
     return MR_OK;
+}
+
+enum mr_status mr_engine_thread_start(struct mr_engine_thread *thread, struct mr_error *err)
+{
+    struct mr_thread_options options = {
+        .name = "engine", .step = step, .state = thread, .wake = &thread->wake, .computes = true};
+    return mr_thread_start(&thread->thread, &options, err);
 }
 
 enum mr_status mr_engine_thread_wait_ready(struct mr_engine_thread *thread, struct mr_error *err)
@@ -264,52 +272,86 @@ void mr_engine_thread_link(struct mr_engine_thread *thread,
     MR_ASSERT(!atomic_load(&thread->linked));
     thread->links = *links;
     atomic_store(&thread->linked, true);
-    mr_engine_wake(thread->engine);
+    mr_engine_thread_wake(thread);
+}
+
+static enum mr_status port_submit(void *self, const struct mr_submission *submission,
+                                  struct mr_error *err)
+{
+    return mr_engine_submit(((struct mr_engine_thread *)self)->parts.engine, submission, err);
+}
+
+static bool port_cancel(void *self, struct mr_text id)
+{
+    return mr_engine_cancel(((struct mr_engine_thread *)self)->parts.engine, id);
+}
+
+static uint64_t port_room(void *self)
+{
+    return mr_engine_room(((struct mr_engine_thread *)self)->parts.engine);
+}
+
+static void port_set_wanted(void *self, uint64_t tenants)
+{
+    atomic_fetch_or(&((struct mr_engine_thread *)self)->wanted, tenants);
+}
+
+struct mr_engine_port mr_engine_thread_port(struct mr_engine_thread *thread)
+{
+    return (struct mr_engine_port){.self = thread,
+                                   .submit = port_submit,
+                                   .cancel = port_cancel,
+                                   .room = port_room,
+                                   .set_wanted = port_set_wanted};
 }
 
 struct mr_engine *mr_engine_thread_engine(struct mr_engine_thread *thread)
 {
-    return thread->engine;
+    return thread->parts.engine;
 }
 
 const struct mr_model_info *mr_engine_thread_model(const struct mr_engine_thread *thread)
 {
-    return mr_model_info(thread->model);
+    return thread->parts.model;
 }
 
 const struct mr_tokenizer *mr_engine_thread_tokenizer(const struct mr_engine_thread *thread)
 {
-    return mr_model_tokenizer(thread->model);
+    return thread->parts.tokenizer;
 }
 
 uint32_t mr_engine_thread_context_tokens(const struct mr_engine_thread *thread)
 {
-    return thread->context_tokens;
+    return thread->parts.context_tokens;
 }
 
 struct mr_engine_thread_stats mr_engine_thread_stats(struct mr_engine_thread *thread)
 {
-    return (struct mr_engine_thread_stats){.engine = mr_engine_stats(thread->engine),
-                                           .turns = atomic_load(&thread->turns),
-                                           .turned_ns = atomic_load(&thread->turned_ns),
+    return (struct mr_engine_thread_stats){.engine = mr_engine_stats(thread->parts.engine),
+                                           .steps = atomic_load(&thread->steps),
+                                           .step_ns = atomic_load(&thread->step_ns),
                                            .idle = atomic_load(&thread->idle)};
+}
+
+void mr_engine_thread_wake(struct mr_engine_thread *thread)
+{
+    mr_wake_ring(&thread->wake);
 }
 
 void mr_engine_thread_drain(struct mr_engine_thread *thread)
 {
     atomic_store(&thread->draining, true);
-    mr_engine_wake(thread->engine);
+    mr_engine_thread_wake(thread);
 }
 
 void mr_engine_thread_destroy(struct mr_engine_thread *thread)
 {
     if (!thread) return;
-    atomic_store(&thread->stopping, true);
-    mr_engine_thread_wait_ready(thread, NULL);
-    if (thread->open_status == MR_OK) mr_engine_wake(thread->engine);
-    pthread_join(thread->thread, NULL);
-    mr_engine_destroy(thread->engine); /* not by the thread: it may end before it is woken */
-    mr_model_close(thread->model);
+    mr_thread_stop(thread->thread);
+    if (thread->links.publish) mr_mailbox_forget_room(thread->links.publish, &thread->wake);
+    free_outgoing(thread);
+    thread->options.source.close(thread->options.source.self);
+    mr_wake_close(&thread->wake);
     pthread_cond_destroy(&thread->opened_changed);
     pthread_mutex_destroy(&thread->mutex);
     free(thread);

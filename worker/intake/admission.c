@@ -27,14 +27,14 @@ static void end_ticket(struct mr_admission *admission, struct mr_ticket *ticket)
 static void cancel_in_engine(struct mr_admission *admission, struct mr_text id)
 {
     pthread_mutex_lock(&admission->mutex);
-    if (admission->engine) mr_engine_cancel(admission->engine, id);
+    if (admission->engine.self) admission->engine.cancel(admission->engine.self, id);
     pthread_mutex_unlock(&admission->mutex);
 }
 
 void mr_admission_forget_engine(struct mr_admission *admission)
 {
     pthread_mutex_lock(&admission->mutex);
-    admission->engine = NULL;
+    admission->engine.self = NULL;
     pthread_mutex_unlock(&admission->mutex);
 }
 
@@ -151,7 +151,7 @@ static void submit(struct mr_admission *admission, struct mr_ticket *ticket)
     ticket->intake.request = NULL;
     /* In the table first: the engine may finish the request before _submit returns. */
     mr_flight_submit(admission->flight, ticket);
-    enum mr_status status = mr_engine_submit(admission->engine, &submission, &err);
+    enum mr_status status = admission->engine.submit(admission->engine.self, &submission, &err);
     if (status == MR_OK) {
         note_resumed(admission, ticket);
         return;

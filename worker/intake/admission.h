@@ -16,7 +16,6 @@
 #ifndef MR_WORKER_INTAKE_ADMISSION_H
 #define MR_WORKER_INTAKE_ADMISSION_H
 
-#include "batching/engine.h"
 #include "worker/base/clock.h"
 #include "worker/base/log.h"
 #include "worker/intake/cancel_memory.h"
@@ -26,6 +25,7 @@
 #include "worker/intake/lookups.h"
 #include "worker/intake/partition.h"
 #include "worker/intake/prompt.h"
+#include "worker/ticket/engine_port.h"
 
 #include <pthread.h>
 
@@ -47,9 +47,9 @@ struct mr_admission {
     struct mr_prompt *prompt;
     struct mr_mailbox *publish;
     pthread_mutex_t mutex;
-    struct mr_engine *engine; /* NULL: has ended; changed under mutex */
-    uint64_t room;            /* bit i: the engine had room for tenant i when it was read last */
-    bool draining;            /* nothing is submitted or refused any more */
+    struct mr_engine_port engine; /* self NULL: has ended; changed under mutex */
+    uint64_t room; /* bit i: the engine had room for tenant i when it was read last */
+    bool draining; /* nothing is submitted or refused any more */
     struct mr_admission_stats stats;
 };
 

@@ -76,7 +76,7 @@ void mr_exactly_once_start(struct mr_exactly_once *exactly_once,
 {
     exactly_once->job.membership = membership;
     mr_commit_schedule_sent(exactly_once->schedule, now_ns);
-    mr_transactions_start(exactly_once->transactions, &exactly_once->job);
+    mr_transactions_submit(exactly_once->transactions, &exactly_once->job);
 }
 
 /* Puts the tickets of an aborted transaction before those that became ready since. */
@@ -95,7 +95,7 @@ static void unseal(struct mr_exactly_once *exactly_once, struct mr_ticket *ticke
 
 void mr_exactly_once_poll(struct mr_exactly_once *exactly_once, uint64_t now_ns)
 {
-    if (!mr_transactions_wait(exactly_once->transactions, 0)) return;
+    if (!mr_transactions_take_outcome(exactly_once->transactions)) return;
     struct mr_error *outcome = &exactly_once->job.outcome;
     struct mr_ticket *tickets = exactly_once->job.tickets;
     exactly_once->job.tickets = NULL;

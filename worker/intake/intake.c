@@ -172,17 +172,17 @@ static bool awaits_cancels(struct mr_intake *intake, uint64_t now_ns)
 
 /* ---- records ---- */
 
-/* Reads which tenants the engine has room for. For the others the engine rings the wake when it
- * has. */
+/* Reads which tenants the engine has room for. It rings the wake when it has room for another. */
 static void read_room(struct mr_intake *intake)
 {
     struct mr_admission *admission = &intake->admission;
+    struct mr_engine_port *engine = &admission->engine;
     uint32_t tenants = intake->options.config->tenant_count;
     uint64_t all = tenants >= 64 ? UINT64_MAX : ((uint64_t)1 << (tenants > 0 ? tenants : 1)) - 1;
-    admission->room = mr_engine_room(admission->engine);
+    admission->room = engine->room(engine->self);
     if ((admission->room & all) == all) return;
-    atomic_fetch_or(&intake->blocked_tenants, all & ~admission->room);
-    admission->room = mr_engine_room(admission->engine); /* freed before the bits were seen */
+    engine->set_wanted(engine->self, all & ~admission->room);
+    admission->room = engine->room(engine->self); /* freed before the engine knew */
 }
 
 static bool has_room(struct mr_intake *intake, uint64_t now_ns)

@@ -18,7 +18,6 @@
 #ifndef MR_WORKER_INTAKE_INTAKE_H
 #define MR_WORKER_INTAKE_INTAKE_H
 
-#include "batching/engine.h"
 #include "worker/base/clock.h"
 #include "worker/base/log.h"
 #include "worker/base/mailbox.h"
@@ -30,6 +29,7 @@
 #include "worker/metrics/metrics.h"
 #include "worker/publish/transactions.h"
 #include "worker/redis/resume.h"
+#include "worker/ticket/engine_port.h"
 
 #include <stdatomic.h>
 
@@ -50,7 +50,7 @@ struct mr_intake_options {
 
 /* The parts that intake feeds; given at the start. */
 struct mr_intake_targets {
-    struct mr_engine *engine;
+    struct mr_engine_port engine;
     struct mr_prompt_options prompt;
     struct mr_mailbox *publish;
     struct mr_metrics *metrics;
@@ -73,9 +73,6 @@ enum mr_status mr_intake_create(struct mr_intake **out, const struct mr_intake_o
                                 struct mr_error *err);
 struct mr_mailbox *mr_intake_mailbox(struct mr_intake *intake);
 const struct mr_wake *mr_intake_wake(const struct mr_intake *intake);
-/* Bit i: the engine had no room for tenant i when intake read it. Whoever frees room clears the bit
- * and rings the wake. */
-atomic_uint_least64_t *mr_intake_blocked_tenants(struct mr_intake *intake);
 /* Where publish stores the time of its oldest unacknowledged result (worker/publish/publish.h). */
 atomic_int_least64_t *mr_intake_oldest(struct mr_intake *intake);
 

@@ -75,11 +75,6 @@ const struct mr_wake *mr_intake_wake(const struct mr_intake *intake)
     return &intake->wake;
 }
 
-atomic_uint_least64_t *mr_intake_blocked_tenants(struct mr_intake *intake)
-{
-    return &intake->blocked_tenants;
-}
-
 atomic_int_least64_t *mr_intake_oldest(struct mr_intake *intake)
 {
     return &intake->oldest_ms;
@@ -208,7 +203,7 @@ enum mr_status mr_intake_open(struct mr_intake *intake, const struct mr_intake_t
         return status;
     }
     connect_parts(intake, targets);
-    if (targets->transactions) mr_transactions_wake(targets->transactions, &intake->wake);
+    if (targets->transactions) mr_transactions_set_wake(targets->transactions, &intake->wake);
     intake->opened = true;
     return MR_OK;
 }

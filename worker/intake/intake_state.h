@@ -46,7 +46,6 @@ struct mr_intake {
     uint64_t tick_ns;
 
     atomic_bool draining, leave_requested;
-    atomic_uint_least64_t blocked_tenants;
     atomic_int_least64_t oldest_ms; /* publish's */
     pthread_mutex_t mutex;
     pthread_cond_t changed;

@@ -1,16 +1,20 @@
 #include "worker/kafka/kafka_out.h"
 
 #include "worker/kafka/kafka_client.h"
+#include "worker/kafka/kafka_lookup.h"
 
 #include <librdkafka/rdkafka.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PRIME_TIMEOUT_MS 10000u
 
 struct mr_kafka_out {
     const struct mr_kafka_options *kafka; /* must be first: kafka_conf's callbacks read it */
     struct mr_kafka_out_options options;
     rd_kafka_t *rk;
     rd_kafka_queue_t *reports;
+    struct mr_kafka_lookup *lookup;
     uint32_t served; /* reports since _create */
     bool closing;
 };
@@ -44,6 +48,8 @@ enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
         rd_kafka_conf_set(conf, "transactional.id", options->transactional_id, NULL, 0);
     status = mr_kafka_conf_open(&made->rk, conf, role, err);
     if (status != MR_OK) goto fail;
+    status = mr_kafka_lookup_create(&made->lookup, made->rk, options->wake, err);
+    if (status != MR_OK) goto fail_handle;
     made->reports = rd_kafka_queue_get_main(made->rk);
     if (options->wake) {
         uint64_t one = 1;
@@ -51,6 +57,8 @@ enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
     }
     *out = made;
     return MR_OK;
+fail_handle:
+    rd_kafka_destroy(made->rk);
 fail:
     free(made);
     return status;
@@ -60,6 +68,7 @@ void mr_kafka_out_destroy(struct mr_kafka_out *out)
 {
     if (!out) return;
     out->closing = true;
+    mr_kafka_lookup_destroy(out->lookup);
     rd_kafka_queue_io_event_enable(out->reports, -1, NULL, 0);
     rd_kafka_purge(out->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     rd_kafka_flush(out->rk, 1000); /* serves the reports of the purged records */
@@ -68,10 +77,10 @@ void mr_kafka_out_destroy(struct mr_kafka_out *out)
     free(out);
 }
 
-enum mr_status mr_kafka_out_partitions(struct mr_kafka_out *out, const char *topic,
-                                       uint32_t timeout_ms, uint32_t *count, struct mr_error *err)
+enum mr_status mr_kafka_out_partitions(struct mr_kafka_out *out, const char *topic, uint32_t *count,
+                                       struct mr_error *err)
 {
-    return mr_kafka_client_partitions(out->rk, topic, timeout_ms, count, err);
+    return mr_kafka_lookup_query(out->lookup, topic, count, err);
 }
 
 enum mr_status mr_kafka_out_prime(struct mr_kafka_out *out, const char *topic, uint32_t timeout_ms,
@@ -157,4 +166,71 @@ enum mr_status mr_kafka_out_fatal(struct mr_kafka_out *out, struct mr_error *err
     char reason[256];
     if (!rd_kafka_fatal_error(out->rk, reason, sizeof reason)) return MR_OK;
     return mr_fail(err, MR_BACKEND, "producer: %s", reason);
+}
+
+/* ---- the port ---- */
+
+static enum mr_status port_produce(void *self, const struct mr_kafka_record *record, void *opaque,
+                                   struct mr_error *err)
+{
+    return mr_kafka_out_produce(self, record, opaque, err);
+}
+
+static void port_serve(void *self)
+{
+    mr_kafka_out_serve(self, 0);
+}
+
+static uint32_t port_pending(void *self)
+{
+    return mr_kafka_out_pending(self);
+}
+
+static enum mr_status port_partitions(void *self, const char *topic, uint32_t *count,
+                                      struct mr_error *err)
+{
+    return mr_kafka_out_partitions(self, topic, count, err);
+}
+
+static enum mr_status port_fatal(void *self, struct mr_error *err)
+{
+    return mr_kafka_out_fatal(self, err);
+}
+
+static void port_close(void *self)
+{
+    mr_kafka_out_destroy(self);
+}
+
+struct mr_producer_port mr_kafka_out_port(struct mr_kafka_out *out)
+{
+    return (struct mr_producer_port){.self = out,
+                                     .produce = port_produce,
+                                     .serve = port_serve,
+                                     .pending = port_pending,
+                                     .partitions = port_partitions,
+                                     .fatal = port_fatal,
+                                     .close = port_close};
+}
+
+static enum mr_status open_port(void *context, const struct mr_producer_user *user,
+                                struct mr_producer_port *port, struct mr_error *err)
+{
+    struct mr_kafka_out_options options = {
+        .kafka = context, .wake = user->wake, .reported = user->reported, .context = user->context};
+    struct mr_kafka_out *out = NULL;
+    enum mr_status status = mr_kafka_out_create(&out, &options, err);
+    for (size_t i = 0; i < user->topic_count && status == MR_OK; i++)
+        status = mr_kafka_out_prime(out, user->topics[i], PRIME_TIMEOUT_MS, err);
+    if (status != MR_OK) {
+        mr_kafka_out_destroy(out);
+        return status;
+    }
+    *port = mr_kafka_out_port(out);
+    return MR_OK;
+}
+
+struct mr_producer_opener mr_kafka_out_opener(const struct mr_kafka_options *kafka)
+{
+    return (struct mr_producer_opener){(void *)(uintptr_t)kafka, open_port};
 }

@@ -11,9 +11,8 @@
 #ifndef MR_WORKER_KAFKA_KAFKA_OUT_H
 #define MR_WORKER_KAFKA_KAFKA_OUT_H
 
-#include "worker/base/wake.h"
 #include "worker/kafka/kafka_conf.h"
-#include "worker/kafka/kafka_record.h"
+#include "worker/kafka/kafka_producer_port.h"
 
 struct mr_kafka_out;
 
@@ -30,13 +29,13 @@ struct mr_kafka_out_options {
 enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
                                    const struct mr_kafka_out_options *options,
                                    struct mr_error *err);
-/* Drops records without acknowledgement, and their reports; call _flush first to wait for them. */
+/* Drops records without acknowledgement, and their reports; call _flush first to wait for them. out
+ * may be NULL. */
 void mr_kafka_out_destroy(struct mr_kafka_out *out);
 
-/* *count: partitions of the topic; 0: it does not exist. Creates nothing; blocks for one round
- * trip. */
-enum mr_status mr_kafka_out_partitions(struct mr_kafka_out *out, const char *topic,
-                                       uint32_t timeout_ms, uint32_t *count, struct mr_error *err);
+/* Partitions of a topic, looked up without creating it; see worker/kafka/kafka_lookup.h. */
+enum mr_status mr_kafka_out_partitions(struct mr_kafka_out *out, const char *topic, uint32_t *count,
+                                       struct mr_error *err);
 /* Fetches the topic's metadata, so that the first record does not wait for it. Creates the topic if
  * the broker creates topics automatically. */
 enum mr_status mr_kafka_out_prime(struct mr_kafka_out *out, const char *topic, uint32_t timeout_ms,
@@ -57,5 +56,10 @@ uint32_t mr_kafka_out_pending(struct mr_kafka_out *out);
 struct rd_kafka_s *mr_kafka_out_handle(struct mr_kafka_out *out);
 /* MR_BACKEND with the reason after a fatal error of the producer; otherwise MR_OK. */
 enum mr_status mr_kafka_out_fatal(struct mr_kafka_out *out, struct mr_error *err);
+
+/* The producer as publish uses it; the port's close destroys it. */
+struct mr_producer_port mr_kafka_out_port(struct mr_kafka_out *out);
+/* Opens producers with these options, which are borrowed. */
+struct mr_producer_opener mr_kafka_out_opener(const struct mr_kafka_options *kafka);
 
 #endif

@@ -9,23 +9,23 @@
 #include <time.h>
 
 #define MS_NS      ((uint64_t)1000000)
-#define SLICE_MS   1000u /* of a call that goes on where it was when it is made again */
-#define OFFSETS_MS 5000u /* of the question that does not */
-#define RENEWALS   3u    /* without a transaction that came through */
+#define CALL_MS    1000u /* of one call; calling again continues the same operation */
+#define OFFSETS_MS 5000u /* of a call about offsets; calling again starts the operation anew */
+#define RENEWALS   3u    /* producers replaced in a row without a committed transaction */
 
 struct mr_kafka_txn {
     struct mr_kafka_txn_options options;
     struct mr_kafka_out *out;
     rd_kafka_t *rk;
     bool open, renewing;
-    uint32_t renewals; /* in a row */
-    uint64_t began_ns; /* the last transaction */
+    uint32_t renewals; /* since the last committed transaction */
+    uint64_t began_ns; /* start of the last transaction */
     _Atomic uint64_t call_ns;
 };
 
-/* What an error of a transaction means; anything that is not said to be abortable is fatal. Frees
- * it. */
-static enum mr_status judge(const char *what, rd_kafka_error_t *error, struct mr_error *err)
+/* The status for librdkafka's error, which is freed. An error is fatal unless librdkafka calls it
+ * retriable or asks for an abort. */
+static enum mr_status take_error(const char *what, rd_kafka_error_t *error, struct mr_error *err)
 {
     if (!error) return MR_OK;
     enum mr_status status = MR_BACKEND;
@@ -37,7 +37,7 @@ static enum mr_status judge(const char *what, rd_kafka_error_t *error, struct mr
     return status;
 }
 
-static bool is_again(rd_kafka_error_t *error)
+static bool is_retriable(rd_kafka_error_t *error)
 {
     return error && !rd_kafka_error_is_fatal(error) && !rd_kafka_error_txn_requires_abort(error) &&
            rd_kafka_error_is_retriable(error);
@@ -53,19 +53,19 @@ static uint64_t age_ns(const struct mr_kafka_txn *txn)
     return mr_clock_ns() - txn->began_ns;
 }
 
-/* Calls until the answer is one to act on, for as long as it takes; for at most timeout_ms if that
- * is not 0. The last answer counts, whatever it is. */
-static rd_kafka_error_t *insist(struct mr_kafka_txn *txn, uint32_t timeout_ms,
-                                rd_kafka_error_t *(*call)(rd_kafka_t *rk, int timeout_ms))
+/* Repeats the call while its error is retriable: without a bound if timeout_ms is 0, else for at
+ * most timeout_ms. Returns the last error. */
+static rd_kafka_error_t *repeat_call(struct mr_kafka_txn *txn, uint32_t timeout_ms,
+                                     rd_kafka_error_t *(*call)(rd_kafka_t *rk, int timeout_ms))
 {
     rd_kafka_error_t *error = NULL;
     struct timespec pause = {.tv_nsec = 20000000};
     uint64_t began_ns = mr_clock_ns();
     for (;;) {
         atomic_store(&txn->call_ns, mr_clock_ns());
-        error = call(txn->rk, (int)SLICE_MS);
+        error = call(txn->rk, (int)CALL_MS);
         atomic_store(&txn->call_ns, 0);
-        if (!is_again(error) || is_stopping(txn)) return error;
+        if (!is_retriable(error) || is_stopping(txn)) return error;
         if (timeout_ms > 0 && mr_clock_ns() - began_ns >= timeout_ms * MS_NS) return error;
         rd_kafka_error_destroy(error);
         nanosleep(&pause, NULL);
@@ -74,7 +74,7 @@ static rd_kafka_error_t *insist(struct mr_kafka_txn *txn, uint32_t timeout_ms,
 
 /* ---- opening ---- */
 
-static enum mr_status judge_init(rd_kafka_error_t *error, struct mr_error *err)
+static enum mr_status take_init_error(rd_kafka_error_t *error, struct mr_error *err)
 {
     if (!error) return MR_OK;
     enum mr_status status = MR_BAD_CONFIG;
@@ -103,12 +103,13 @@ static enum mr_status open_producer(struct mr_kafka_txn *txn, struct mr_error *e
     return status;
 }
 
-/* Before the first, or another producer instead of the last. */
+/* Opens the first producer, or the next one after the last was destroyed. */
 static enum mr_status init(struct mr_kafka_txn *txn, struct mr_error *err)
 {
     enum mr_status status = open_producer(txn, err);
     if (status != MR_OK) return status;
-    return judge_init(insist(txn, txn->options.timeout_ms, rd_kafka_init_transactions), err);
+    return take_init_error(repeat_call(txn, txn->options.timeout_ms, rd_kafka_init_transactions),
+                           err);
 }
 
 enum mr_status mr_kafka_txn_create(struct mr_kafka_txn **out,
@@ -149,7 +150,7 @@ struct mr_kafka_out *mr_kafka_txn_out(struct mr_kafka_txn *txn)
 
 enum mr_status mr_kafka_txn_begin(struct mr_kafka_txn *txn, struct mr_error *err)
 {
-    enum mr_status status = judge("begin", rd_kafka_begin_transaction(txn->rk), err);
+    enum mr_status status = take_error("begin", rd_kafka_begin_transaction(txn->rk), err);
     txn->open = status == MR_OK;
     if (txn->open) txn->began_ns = mr_clock_ns();
     return status;
@@ -159,14 +160,16 @@ enum mr_status mr_kafka_txn_abort(struct mr_kafka_txn *txn, struct mr_error *err
 {
     struct mr_error reason = {0};
     txn->open = false;
-    if (judge("abort", insist(txn, 0, rd_kafka_abort_transaction), &reason) == MR_OK)
+    if (take_error("abort", repeat_call(txn, 0, rd_kafka_abort_transaction), &reason) == MR_OK)
         return MR_AGAIN;
     if (err) *err = reason;
     return MR_BACKEND;
 }
 
-/* Ends what failed; *err keeps the first reason unless the abort failed too. */
-static enum mr_status give_up(struct mr_kafka_txn *txn, enum mr_status status, struct mr_error *err)
+/* Aborts a transaction that failed with MR_AGAIN; *err keeps the first reason unless the abort
+ * failed too. */
+static enum mr_status end_failed(struct mr_kafka_txn *txn, enum mr_status status,
+                                 struct mr_error *err)
 {
     if (status != MR_AGAIN) {
         txn->open = false;
@@ -175,43 +178,44 @@ static enum mr_status give_up(struct mr_kafka_txn *txn, enum mr_status status, s
     return mr_kafka_txn_abort(txn, err);
 }
 
-static rd_kafka_topic_partition_list_t *list_of(const struct mr_kafka_txn *txn,
-                                                const struct mr_kafka_commit *commits, size_t count)
+static rd_kafka_topic_partition_list_t *partition_list(const struct mr_kafka_txn *txn,
+                                                       const struct mr_transaction_offsets *offsets)
 {
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
-    for (size_t i = 0; i < count; i++)
+    const struct mr_kafka_commit *commits = offsets->commits;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)offsets->count);
+    for (size_t i = 0; i < offsets->count; i++)
         mr_kafka_client_add_offset(list, txn->options.topics[commits[i].topic_index].name,
                                    &commits[i]);
     return list;
 }
 
-static enum mr_status send_offsets(struct mr_kafka_txn *txn, const struct mr_kafka_commit *commits,
-                                   size_t count, const struct mr_kafka_membership *membership,
+static enum mr_status send_offsets(struct mr_kafka_txn *txn,
+                                   const struct mr_transaction_offsets *offsets,
                                    struct mr_error *err)
 {
-    if (count == 0) return MR_OK;
-    rd_kafka_topic_partition_list_t *list = list_of(txn, commits, count);
+    const void *membership = offsets->membership;
+    if (offsets->count == 0) return MR_OK;
+    rd_kafka_topic_partition_list_t *list = partition_list(txn, offsets);
     rd_kafka_error_t *error = NULL;
     uint64_t timeout_ns = txn->options.out.kafka->transaction_timeout_ns;
     do {
         if (error) rd_kafka_error_destroy(error);
         atomic_store(&txn->call_ns, mr_clock_ns());
-        error = rd_kafka_send_offsets_to_transaction(
-            txn->rk, list, (const rd_kafka_consumer_group_metadata_t *)membership, (int)OFFSETS_MS);
+        error = rd_kafka_send_offsets_to_transaction(txn->rk, list, membership, (int)OFFSETS_MS);
         atomic_store(&txn->call_ns, 0);
-    } while (is_again(error) && !is_stopping(txn) && age_ns(txn) < timeout_ns);
+    } while (is_retriable(error) && !is_stopping(txn) && age_ns(txn) < timeout_ns);
     rd_kafka_topic_partition_list_destroy(list);
-    return judge("offsets", error, err);
+    return take_error("offsets", error, err);
 }
 
-enum mr_status mr_kafka_txn_commit(struct mr_kafka_txn *txn, const struct mr_kafka_commit *commits,
-                                   size_t count, const struct mr_kafka_membership *membership,
+enum mr_status mr_kafka_txn_commit(struct mr_kafka_txn *txn,
+                                   const struct mr_transaction_offsets *offsets,
                                    struct mr_error *err)
 {
-    enum mr_status status = send_offsets(txn, commits, count, membership, err);
-    if (status != MR_OK) return give_up(txn, status, err);
-    status = judge("commit", insist(txn, 0, rd_kafka_commit_transaction), err);
-    if (status != MR_OK) return give_up(txn, status, err);
+    enum mr_status status = send_offsets(txn, offsets, err);
+    if (status != MR_OK) return end_failed(txn, status, err);
+    status = take_error("commit", repeat_call(txn, 0, rd_kafka_commit_transaction), err);
+    if (status != MR_OK) return end_failed(txn, status, err);
     txn->open = false;
     txn->renewals = 0;
     return MR_OK;
@@ -226,8 +230,9 @@ static bool is_same(const rd_kafka_topic_partition_t *a, const rd_kafka_topic_pa
            memcmp(a->metadata, b->metadata, length) == 0;
 }
 
-/* Any of them: a transaction is on the broker whole or not at all. One of another worker, which may
- * have the partition by now, is another one: a commit says its time. */
+/* One equal offset is enough: the broker has the whole transaction or nothing of it. The offset of
+ * another worker, which may own the partition by now, differs: its metadata holds its commit time.
+ */
 static bool has_any(const rd_kafka_event_t *event, const rd_kafka_topic_partition_list_t *wanted)
 {
     size_t count = 0;
@@ -246,33 +251,33 @@ static bool has_any(const rd_kafka_event_t *event, const rd_kafka_topic_partitio
     return false;
 }
 
-static enum mr_status ask_offsets(struct mr_kafka_txn *txn,
-                                  const rd_kafka_topic_partition_list_t *wanted, bool *committed,
-                                  struct mr_error *err)
+static enum mr_status query_offsets(struct mr_kafka_txn *txn,
+                                    const rd_kafka_topic_partition_list_t *wanted, bool *committed,
+                                    struct mr_error *err)
 {
     char reason[128];
-    rd_kafka_ListConsumerGroupOffsets_t *question =
+    rd_kafka_ListConsumerGroupOffsets_t *request =
         rd_kafka_ListConsumerGroupOffsets_new(txn->options.out.kafka->group, wanted);
     rd_kafka_AdminOptions_t *options =
         rd_kafka_AdminOptions_new(txn->rk, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
     rd_kafka_AdminOptions_set_request_timeout(options, (int)OFFSETS_MS, reason, sizeof reason);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(txn->rk);
-    rd_kafka_ListConsumerGroupOffsets(txn->rk, &question, 1, options, queue);
+    rd_kafka_ListConsumerGroupOffsets(txn->rk, &request, 1, options, queue);
     rd_kafka_event_t *event = rd_kafka_queue_poll(queue, (int)(2 * OFFSETS_MS));
     enum mr_status status = MR_OK;
     if (!event || rd_kafka_event_error(event))
-        status = mr_fail(err, MR_UNREACHABLE, "what is committed: %s",
-                         event ? rd_kafka_event_error_string(event) : "no answer");
+        status = mr_fail(err, MR_UNREACHABLE, "committed offsets: %s",
+                         event ? rd_kafka_event_error_string(event) : "no reply");
     else
         *committed = has_any(event, wanted);
     if (event) rd_kafka_event_destroy(event);
     rd_kafka_queue_destroy(queue);
     rd_kafka_AdminOptions_destroy(options);
-    rd_kafka_ListConsumerGroupOffsets_destroy(question);
+    rd_kafka_ListConsumerGroupOffsets_destroy(request);
     return status;
 }
 
-/* Whether the broken producer is one to be replaced. */
+/* MR_OK: the broken producer may be replaced. */
 static enum mr_status may_renew(struct mr_kafka_txn *txn, struct mr_error *err)
 {
     const struct mr_kafka_options *kafka = txn->options.out.kafka;
@@ -285,8 +290,9 @@ static enum mr_status may_renew(struct mr_kafka_txn *txn, struct mr_error *err)
     return txn->renewals++ < RENEWALS ? MR_OK : MR_BACKEND;
 }
 
-enum mr_status mr_kafka_txn_renew(struct mr_kafka_txn *txn, const struct mr_kafka_commit *commits,
-                                  size_t count, bool *committed, struct mr_error *err)
+enum mr_status mr_kafka_txn_renew(struct mr_kafka_txn *txn,
+                                  const struct mr_transaction_offsets *offsets, bool *committed,
+                                  struct mr_error *err)
 {
     enum mr_status status = MR_OK;
     *committed = false;
@@ -300,11 +306,93 @@ enum mr_status mr_kafka_txn_renew(struct mr_kafka_txn *txn, const struct mr_kafk
     }
     status = init(txn, err);
     if (status != MR_OK) return status;
-    if (count > 0) {
-        rd_kafka_topic_partition_list_t *wanted = list_of(txn, commits, count);
-        status = ask_offsets(txn, wanted, committed, err);
+    if (offsets->count > 0) {
+        rd_kafka_topic_partition_list_t *wanted = partition_list(txn, offsets);
+        status = query_offsets(txn, wanted, committed, err);
         rd_kafka_topic_partition_list_destroy(wanted);
     }
     txn->renewing = status != MR_OK;
     return status;
+}
+
+/* ---- the port ---- */
+
+static struct mr_producer_port port_producer(void *self)
+{
+    return mr_kafka_out_port(((struct mr_kafka_txn *)self)->out);
+}
+
+static enum mr_status port_begin(void *self, struct mr_error *err)
+{
+    return mr_kafka_txn_begin(self, err);
+}
+
+static enum mr_status port_commit(void *self, const struct mr_transaction_offsets *offsets,
+                                  struct mr_error *err)
+{
+    return mr_kafka_txn_commit(self, offsets, err);
+}
+
+static enum mr_status port_abort(void *self, struct mr_error *err)
+{
+    return mr_kafka_txn_abort(self, err);
+}
+
+static enum mr_status port_renew(void *self, const struct mr_transaction_offsets *offsets,
+                                 bool *committed, struct mr_error *err)
+{
+    return mr_kafka_txn_renew(self, offsets, committed, err);
+}
+
+static uint64_t port_call_ns(const void *self)
+{
+    return mr_kafka_txn_call_ns(self);
+}
+
+static void port_free_membership(void *self, struct mr_kafka_membership *membership)
+{
+    (void)self;
+    mr_kafka_membership_free(membership);
+}
+
+static void port_close(void *self)
+{
+    mr_kafka_txn_destroy(self);
+}
+
+static enum mr_status open_port(void *context, const struct mr_transactions_user *user,
+                                struct mr_transactions_port *port, struct mr_error *err)
+{
+    const struct mr_kafka_txn_source *source = context;
+    struct mr_kafka_txn *txn = NULL;
+    struct mr_kafka_txn_options options = {.out = {.kafka = source->kafka,
+                                                   .wake = user->producer.wake,
+                                                   .transactional_id = source->transactional_id,
+                                                   .reported = user->producer.reported,
+                                                   .context = user->producer.context},
+                                           .topics = source->topics,
+                                           .timeout_ms = source->timeout_ms,
+                                           .stopping = user->stopping};
+    enum mr_status status = mr_kafka_txn_create(&txn, &options, err);
+    for (size_t i = 0; i < user->producer.topic_count && status == MR_OK; i++)
+        status = mr_kafka_out_prime(txn->out, user->producer.topics[i], source->timeout_ms, err);
+    if (status != MR_OK) {
+        mr_kafka_txn_destroy(txn);
+        return status;
+    }
+    *port = (struct mr_transactions_port){.self = txn,
+                                          .producer = port_producer,
+                                          .begin = port_begin,
+                                          .commit = port_commit,
+                                          .abort = port_abort,
+                                          .renew = port_renew,
+                                          .call_ns = port_call_ns,
+                                          .free_membership = port_free_membership,
+                                          .close = port_close};
+    return MR_OK;
+}
+
+struct mr_transactions_opener mr_kafka_txn_opener(const struct mr_kafka_txn_source *source)
+{
+    return (struct mr_transactions_opener){(void *)(uintptr_t)source, open_port};
 }

@@ -1,269 +1,65 @@
 #include "worker/publish/publish.h"
 
 #include "codec/check.h"
-#include "worker/base/clock.h"
-#include "worker/kafka/kafka_out.h"
-#include "worker/publish/ending.h"
-#include "worker/ticket/write_gate.h"
+#include "worker/base/thread.h"
+#include "worker/publish/finisher.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define MAIL_COUNT_MAX   65536u
-#define MAIL_BYTES_MAX   ((size_t)64 << 20)
-#define PRIME_TIMEOUT_MS 10000u
-#define SECOND_NS        ((uint64_t)1000000000)
-#define HELD_NS          ((uint64_t)20000000) /* between looks at a gate that holds */
+#define MAIL_COUNT_MAX 65536u
+#define MAIL_BYTES_MAX ((size_t)64 << 20)
+#define SECOND_NS      ((uint64_t)1000000000)
 
 struct mr_publish {
     struct mr_publish_options options;
     struct mr_wake wake;
     struct mr_mailbox *mailbox;
-    struct mr_kafka_out *out;
-    struct mr_answer answer;
-    pthread_t thread;
-    atomic_bool stopping;
-    uint32_t stop_timeout_ms;
-    bool flushed;
-    struct mr_ticket *oldest, *newest; /* those with an ending */
-    struct mr_ticket *advances, *held; /* those to go on with; those a gate held */
-    struct mr_ticket *resends;         /* those with a terminal record to produce again */
-    uint64_t resend_ns;                /* not before this time */
-    bool failed;                       /* said once */
-    bool giving_up;                    /* while stopping: nothing is produced again */
+    struct mr_writer writer;
+    struct mr_finisher finisher;
+    struct mr_thread *thread; /* NULL: the step is called by somebody else */
+    struct mr_mail *mail;     /* taken from the mailbox and not handled yet, in order */
+    bool storing;             /* Redis has not stored the tokens of `mail` yet */
+    uint64_t checked_ns;      /* when the producer was last found unbroken */
+    bool flushed;             /* set before is_drained */
+    uint64_t deadline_ns;     /* of draining; set before is_draining */
+    atomic_bool is_draining, is_drained;
+    struct mr_wake drained; /* rung when is_drained is set */
     pthread_mutex_t mutex;
-    struct mr_publish_stats stats; /* the thread's own */
-    struct mr_publish_stats shown; /* under mutex */
+    struct mr_publish_stats stats; /* under mutex: a copy for other threads */
 };
 
-static void fail(struct mr_publish *publish, const struct mr_error *err)
+/* ---- mail ---- */
+
+/* How many tokens are on the broker for certain. The records of a ticket are acknowledged in order.
+ * When those produced up to the mark are acknowledged, the tokens generated up to the mark are
+ * readable, and the mark moves to the last record produced. */
+static uint32_t tokens_readable(struct mr_ticket_publish *ticket)
 {
-    if (publish->failed) return;
-    publish->failed = true;
-    publish->options.failed(publish->options.context, err);
-}
-
-/* ---- the end of a ticket ---- */
-
-static void tell_oldest(struct mr_publish *publish)
-{
-    if (publish->options.oldest_ms)
-        atomic_store(publish->options.oldest_ms,
-                     publish->oldest ? publish->oldest->publish.ending_ms : 0);
-}
-
-static void list_ending(struct mr_publish *publish, struct mr_ticket *ticket)
-{
-    ticket->publish.ending_ms = mr_clock_unix_ms();
-    ticket->publish.newer = NULL;
-    ticket->publish.older = publish->newest;
-    if (publish->newest)
-        publish->newest->publish.newer = ticket;
-    else
-        publish->oldest = ticket;
-    publish->newest = ticket;
-    if (!ticket->publish.older) tell_oldest(publish);
-}
-
-static void unlist_ending(struct mr_publish *publish, struct mr_ticket *ticket)
-{
-    if (ticket->publish.older)
-        ticket->publish.older->publish.newer = ticket->publish.newer;
-    else
-        publish->oldest = ticket->publish.newer;
-    if (ticket->publish.newer)
-        ticket->publish.newer->publish.older = ticket->publish.older;
-    else
-        publish->newest = ticket->publish.older;
-    ticket->publish.older = ticket->publish.newer = NULL;
-}
-
-/* Through with it. Intake has the message before the oldest ending is another one: what it then
- * commits is true of every result older than that. */
-static void give_back(struct mr_publish *publish, struct mr_ticket *ticket, enum mr_mail_kind kind)
-{
-    bool first = !ticket->publish.older;
-    unlist_ending(publish, ticket);
-    ticket->done.kind = kind;
-    mr_mailbox_post_control(publish->options.intake, &ticket->done);
-    if (first) tell_oldest(publish);
-}
-
-static void end_ticket(struct mr_publish *publish, struct mr_ticket *ticket)
-{
-    mr_mail_free(ticket->publish.ending);
-    ticket->publish.ending = NULL;
-    give_back(publish, ticket, MR_MAIL_DONE);
-}
-
-static bool is_pending(const struct mr_ticket *ticket)
-{
-    if (ticket->publish.tokens_pending > 0) return true;
-    for (size_t i = 0; i < MR_PART_TOKENS; i++)
-        if (ticket->publish.parts[i].pending) return true;
-    return false;
-}
-
-/* Looked at again soon: not from within a report, where a produce that waits for room may be below
- * on the stack. */
-static void queue_advance(struct mr_publish *publish, struct mr_ticket *ticket)
-{
-    if (!ticket->publish.ending || ticket->publish.advancing || is_pending(ticket)) return;
-    ticket->publish.advancing = true;
-    ticket->publish.advance_next = publish->advances;
-    publish->advances = ticket;
-}
-
-static void queue_held(struct mr_publish *publish, struct mr_ticket *ticket)
-{
-    ticket->publish.advancing = true;
-    ticket->publish.advance_next = publish->held;
-    publish->held = ticket;
-}
-
-/* ---- producing ---- */
-
-/* Waits out a full queue by serving reports. Anything but MR_OK is for good. */
-static enum mr_status produce(struct mr_publish *publish, const struct mr_kafka_record *record,
-                              struct mr_ticket_part *part, struct mr_error *err)
-{
-    for (;;) {
-        enum mr_status status = mr_kafka_out_produce(publish->out, record, part, err);
-        if (status == MR_OK) {
-            publish->stats.bytes += record->value.length;
-            return MR_OK;
-        }
-        if (status == MR_BACKEND) fail(publish, err);
-        if (mr_status_class(status) != MR_CLASS_RETRY || publish->giving_up) return status;
-        mr_kafka_out_serve(publish->out, 100);
+    for (int i = 0;
+         i < 2 && !ticket->tokens_lost && ticket->records_acknowledged >= ticket->mark_produced;
+         i++) {
+        ticket->readable = ticket->mark_generated;
+        ticket->mark_produced = ticket->records_produced;
+        ticket->mark_generated = ticket->generated;
     }
+    return ticket->readable;
 }
 
-static void produce_tokens(struct mr_publish *publish, struct mr_tokens_mail *mail)
+/* Sends the tokens of the mail just taken to Redis; returns whether there are any. */
+static bool store_tokens(struct mr_publish *publish, uint64_t now_ns)
 {
-    struct mr_error err = {0};
-    struct mr_ticket *ticket = mail->ticket;
-    struct mr_ticket_part *part = &ticket->publish.parts[MR_PART_TOKENS];
-    if (atomic_load(&ticket->dropped)) return;
-    *part = (struct mr_ticket_part){.ticket = ticket, .kind = MR_PART_TOKENS};
-    enum mr_status status =
-        mr_answer_tokens(&publish->answer, &publish->options.source, mail, &err);
-    if (status == MR_OK) {
-        ticket->publish.tokens_pending++;
-        ticket->publish.records_made++;
-        status = produce(publish, &publish->answer.record, part, &err);
-        if (status != MR_OK) ticket->publish.tokens_pending--;
+    bool any = false;
+    for (const struct mr_mail *mail = publish->mail; mail; mail = mail->next) {
+        if (mail->kind != MR_MAIL_DRAWN) continue;
+        const struct mr_drawn_mail *drawn = (const struct mr_drawn_mail *)mail;
+        struct mr_ticket *ticket = drawn->ticket;
+        if (atomic_load(&ticket->dropped)) continue;
+        mr_trail_keep(ticket->trail, drawn->index, tokens_readable(&ticket->publish),
+                      &drawn->sample, now_ns);
+        any = true;
     }
-    if (status != MR_OK) {
-        struct mr_log_place place = mr_ticket_log_place(ticket);
-        publish->stats.tokens_lost++;
-        ticket->publish.tokens_lost = true;
-        mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "token record lost: %s",
-                     err.detail);
-        return;
-    }
-    uint64_t delay_ns = mr_clock_ns() - mail->made_ns;
-    publish->stats.token_records++;
-    publish->stats.delay_ns_sum += delay_ns;
-    if (delay_ns > publish->stats.delay_ns_max) publish->stats.delay_ns_max = delay_ns;
-    mr_metrics_add(publish->options.metrics, MR_COUNTER_TOKEN_RECORDS, 1);
-    mr_metrics_observe_publish_delay(publish->options.metrics, delay_ns);
-    if (mail->record.choice > 0) return;
-    if (ticket->publish.token_ns > 0)
-        mr_metrics_observe_gap(publish->options.metrics, mail->made_ns - ticket->publish.token_ns);
-    ticket->publish.token_ns = mail->made_ns;
-}
-
-/* One terminal record; again without its bulk if it is too large. A reply that cannot be written is
- * given up (its topic is the caller's); anything else that cannot is the end of this worker. */
-static void produce_part(struct mr_publish *publish, struct mr_ticket *ticket, enum mr_part kind,
-                         bool shrunk)
-{
-    struct mr_error err = {0};
-    struct mr_ticket_part *part = &ticket->publish.parts[kind];
-    *part = (struct mr_ticket_part){.ticket = ticket, .kind = kind, .pending = true};
-    enum mr_status status =
-        mr_ending_make(&publish->answer, &publish->options.source, ticket, kind, shrunk, &err);
-    if (status == MR_OK) status = produce(publish, &publish->answer.record, part, &err);
-    if (status == MR_OK) return;
-    if (status == MR_RECORD_TOO_LARGE && !shrunk) {
-        produce_part(publish, ticket, kind, true);
-        return;
-    }
-    struct mr_log_place place = mr_ticket_log_place(ticket);
-    mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "record not written: %s", err.detail);
-    if (kind == MR_PART_REPLY)
-        part->pending = false;
-    else
-        fail(publish, &err);
-}
-
-/* Writes a part if the ending asks for it. */
-static void write_part(struct mr_publish *publish, struct mr_ticket *ticket, enum mr_part kind)
-{
-    if (mr_ending_wants(ticket, kind, publish->out, publish->options.log))
-        produce_part(publish, ticket, kind, false);
-}
-
-static enum mr_write_permit ask_gate(struct mr_ticket *ticket)
-{
-    if (atomic_load(&ticket->dropped)) return MR_WRITE_CLOSED;
-    return ticket->gate ? mr_write_gate_admit(ticket->gate, ticket->epoch) : MR_WRITE_OPEN;
-}
-
-static void drop(struct mr_publish *publish, struct mr_ticket *ticket)
-{
-    atomic_store(&ticket->dropped, true);
-    publish->stats.dropped++;
-    end_ticket(publish, ticket);
-}
-
-/* From phase to phase, as far as nothing is pending. */
-static void advance(struct mr_publish *publish, struct mr_ticket *ticket)
-{
-    if (publish->options.hand_over) { /* intake and settle do the rest */
-        give_back(publish, ticket, MR_MAIL_READY);
-        return;
-    }
-    if (ticket->publish.phase == MR_ENDING_WAITS) {
-        enum mr_write_permit gate = ask_gate(ticket);
-        if (gate == MR_WRITE_CLOSED) drop(publish, ticket);
-        if (gate == MR_WRITE_HELD) queue_held(publish, ticket);
-        if (gate != MR_WRITE_OPEN) return;
-        ticket->publish.phase = MR_ENDING_BESIDE;
-        write_part(publish, ticket, MR_PART_DEAD_LETTER);
-        write_part(publish, ticket, MR_PART_REPLY);
-    }
-    if (ticket->publish.phase == MR_ENDING_BESIDE && !is_pending(ticket)) {
-        ticket->publish.phase = MR_ENDING_RESULT;
-        write_part(publish, ticket, MR_PART_RESULT);
-    }
-    if (is_pending(ticket)) return;
-    if (ticket->gate) mr_write_gate_acknowledge(ticket->gate);
-    end_ticket(publish, ticket);
-}
-
-static void advance_all(struct mr_publish *publish, struct mr_ticket *ticket)
-{
-    for (struct mr_ticket *next; ticket; ticket = next) {
-        next = ticket->publish.advance_next;
-        ticket->publish.advancing = false;
-        advance(publish, ticket);
-    }
-}
-
-/* What the reports let go on, then what a gate held. */
-static void advance_queued(struct mr_publish *publish)
-{
-    struct mr_ticket *held = publish->held;
-    publish->held = NULL;
-    advance_all(publish, held);
-    while (publish->advances) {
-        struct mr_ticket *queued = publish->advances;
-        publish->advances = NULL;
-        advance_all(publish, queued);
-    }
+    return any;
 }
 
 static void observe_result(struct mr_publish *publish, const struct mr_result_mail *mail)
@@ -273,250 +69,116 @@ static void observe_result(struct mr_publish *publish, const struct mr_result_ma
                               waited_ms < 0 ? -1.0 : waited_ms + mail->result.first_token_ms);
 }
 
-static void handle_ending(struct mr_publish *publish, struct mr_ticket *ticket,
-                          struct mr_mail *mail)
+static void handle_terminal(struct mr_publish *publish, struct mr_mail *mail, int64_t unix_ms)
 {
-    MR_ASSERT(!ticket->publish.ending);
-    ticket->publish.ending = mail;
-    ticket->publish.phase = MR_ENDING_WAITS;
-    list_ending(publish, ticket);
-    if (mail->kind == MR_MAIL_REFUSAL) publish->stats.refusals++;
-    if (mail->kind == MR_MAIL_RESULT && !atomic_load(&ticket->dropped))
-        observe_result(publish, (const struct mr_result_mail *)mail);
-    queue_advance(publish, ticket);
-}
-
-static void handle(struct mr_publish *publish, struct mr_mail *mail)
-{
-    if (mail->kind == MR_MAIL_DRAWN) {
-        const struct mr_drawn_mail *drawn = (const struct mr_drawn_mail *)mail;
-        drawn->ticket->publish.drawn = drawn->index + 1;
-        mr_mail_free(mail);
-        return;
-    }
-    if (mail->kind == MR_MAIL_TOKENS) {
-        produce_tokens(publish, (struct mr_tokens_mail *)mail);
-        mr_mail_free(mail);
-        return;
-    }
     struct mr_ticket *ticket = mail->kind == MR_MAIL_RESULT
                                    ? ((struct mr_result_mail *)mail)->ticket
                                    : ((struct mr_refusal_mail *)mail)->ticket;
-    handle_ending(publish, ticket, mail);
+    mr_finisher_begin(&publish->finisher, ticket, mail, unix_ms);
+    if (mail->kind == MR_MAIL_REFUSAL) publish->writer.stats.refusals++;
+    if (mail->kind == MR_MAIL_RESULT && !atomic_load(&ticket->dropped))
+        observe_result(publish, (const struct mr_result_mail *)mail);
 }
 
-/* ---- reports: called from within mr_kafka_out_serve, _flush and _produce's waits ---- */
-
-static void on_tokens_reported(struct mr_publish *publish, struct mr_ticket *ticket,
-                               enum mr_status status, const char *reason)
+/* False: the producer has no room for this message. */
+static bool handle(struct mr_publish *publish, struct mr_mail *mail, struct mr_time now)
 {
-    MR_ASSERT(ticket->publish.tokens_pending > 0);
-    ticket->publish.tokens_pending--;
-    ticket->publish.records_acked += status == MR_OK;
-    if (status == MR_OK) return;
-    publish->stats.tokens_lost++;
-    if (ticket->publish.tokens_lost) return;
-    ticket->publish.tokens_lost = true;
-    struct mr_log_place place = mr_ticket_log_place(ticket);
-    mr_log_write(publish->options.log, MR_LOG_ERROR, &place, "token record lost: %s", reason);
-}
-
-/* Not from within the report: a produce that waits for room may be below it on the stack. */
-static void queue_resend(struct mr_publish *publish, struct mr_ticket_part *part, bool shrunk)
-{
-    struct mr_ticket *ticket = part->ticket;
-    part->resend = true;
-    part->shrunk = shrunk;
-    if (ticket->publish.resending) return;
-    ticket->publish.resending = true;
-    ticket->publish.resend_next = publish->resends;
-    publish->resends = ticket;
-}
-
-static void on_part_reported(struct mr_publish *publish, struct mr_ticket_part *part,
-                             enum mr_status status, const char *reason)
-{
-    enum mr_part kind = part->kind;
-    part->pending = false;
-    if (status == MR_OK) {
-        mr_ending_count(&publish->stats.endings, publish->options.metrics, kind);
-        return;
-    }
-    part->pending = true; /* until it is written or given up */
-    mr_metrics_add(publish->options.metrics, MR_COUNTER_PRODUCE_ERRORS, 1);
-    if (publish->giving_up) return;
-    struct mr_error err = {0};
-    mr_fail(&err, status, "%s", reason);
-    if (mr_status_class(status) == MR_CLASS_RETRY || status == MR_RECORD_TOO_LARGE) {
-        queue_resend(publish, part, status == MR_RECORD_TOO_LARGE);
-    } else if (kind == MR_PART_REPLY) {
-        part->pending = false;
-    } else {
-        fail(publish, &err);
-    }
-}
-
-static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
-{
-    struct mr_publish *publish = context;
-    struct mr_ticket_part *part = opaque;
-    struct mr_ticket *ticket = part->ticket;
-    if (status == MR_BACKEND) {
-        struct mr_error err = {0};
-        mr_fail(&err, status, "producer: %s", reason);
-        fail(publish, &err);
-    }
-    if (part->kind == MR_PART_TOKENS)
-        on_tokens_reported(publish, ticket, status, reason);
-    else
-        on_part_reported(publish, part, status, reason);
-    queue_advance(publish, ticket);
-}
-
-/* ---- the thread ---- */
-
-/* How many tokens have reached the broker for certain. Its acknowledgements come in order: when
- * those of a moment of before are all here, what was out by then is read, and the next moment to
- * wait for is now. */
-static uint32_t tokens_shown(struct mr_ticket *ticket)
-{
-    for (int i = 0; i < 2 && !ticket->publish.tokens_lost &&
-                    ticket->publish.records_acked >= ticket->publish.mark_made;
-         i++) {
-        ticket->publish.shown = ticket->publish.mark_drawn;
-        ticket->publish.mark_made = ticket->publish.records_made;
-        ticket->publish.mark_drawn = ticket->publish.drawn;
-    }
-    return ticket->publish.shown;
-}
-
-/* What the mail would publish is in Redis before. */
-static void keep_tokens(struct mr_publish *publish, const struct mr_mail *mail)
-{
-    bool any = false;
-    for (; mail; mail = mail->next) {
-        if (mail->kind != MR_MAIL_DRAWN) continue;
+    if (mail->kind == MR_MAIL_DRAWN) {
         const struct mr_drawn_mail *drawn = (const struct mr_drawn_mail *)mail;
-        struct mr_ticket *ticket = drawn->ticket;
-        if (atomic_load(&ticket->dropped)) continue;
-        mr_trail_keep(ticket->trail, drawn->index, tokens_shown(ticket), &drawn->sample,
-                      mr_clock_ns());
-        any = true;
+        drawn->ticket->publish.generated = drawn->index + 1;
+    } else if (mail->kind == MR_MAIL_TOKENS) {
+        const struct mr_tokens_mail *tokens = (const struct mr_tokens_mail *)mail;
+        if (!mr_writer_write_tokens(&publish->writer, tokens, now.ns)) return false;
+    } else {
+        handle_terminal(publish, mail, now.unix_ms);
+        return true;
     }
-    if (any) mr_resume_wait(publish->options.resume);
+    mr_mail_free(mail);
+    return true;
 }
 
-static void handle_mail(struct mr_publish *publish)
+static void take_mail(struct mr_publish *publish, uint64_t now_ns)
 {
-    struct mr_mail *mail = mr_mailbox_take(publish->mailbox);
-    if (publish->options.resume) keep_tokens(publish, mail);
-    for (struct mr_mail *next; mail; mail = next) {
-        next = mail->next;
-        handle(publish, mail);
-    }
+    publish->mail = mr_mailbox_take(publish->mailbox);
+    if (publish->mail && publish->options.resume) publish->storing = store_tokens(publish, now_ns);
 }
 
-static void resend_ticket(struct mr_publish *publish, struct mr_ticket *ticket)
+/* Until the mailbox is empty, or Redis or the producer make the mail wait. Returns when to call
+ * again: UINT64_MAX when there is mail. */
+static uint64_t handle_mail(struct mr_publish *publish, struct mr_time now)
 {
-    enum mr_write_permit gate = MR_WRITE_OPEN;
-    if (ticket->gate) gate = mr_write_gate_look(ticket->gate, ticket->epoch);
-    if (atomic_load(&ticket->dropped)) gate = MR_WRITE_CLOSED;
-    ticket->publish.resending = false;
-    for (size_t i = 0; i < MR_PART_TOKENS; i++) {
-        struct mr_ticket_part *part = &ticket->publish.parts[i];
-        if (!part->resend) continue;
-        if (gate == MR_WRITE_HELD) {
-            queue_resend(publish, part, part->shrunk);
-            continue;
+    uint64_t retry_ns = UINT64_MAX;
+    for (;;) {
+        if (!publish->mail) take_mail(publish, now.ns);
+        if (!publish->mail) return UINT64_MAX;
+        if (publish->storing &&
+            mr_resume_poll(publish->options.resume, now.ns, &retry_ns) == MR_RESUME_PENDING)
+            return retry_ns;
+        publish->storing = false;
+        while (publish->mail) {
+            struct mr_mail *mail = publish->mail, *next = mail->next;
+            if (!handle(publish, mail, now)) return UINT64_MAX;
+            publish->mail = next;
         }
-        part->resend = false;
-        if (gate == MR_WRITE_CLOSED) {
-            part->pending = false;
-            continue;
-        }
-        publish->stats.resent++;
-        produce_part(publish, ticket, (enum mr_part)i, part->shrunk);
     }
-    queue_advance(publish, ticket);
 }
 
-/* At most twice a second, so that a broker that refuses at once is not hammered. */
-static void resend(struct mr_publish *publish)
-{
-    uint64_t now_ns = mr_clock_ns();
-    if (!publish->resends || now_ns < publish->resend_ns) return;
-    publish->resend_ns = now_ns + SECOND_NS / 2;
-    struct mr_ticket *ticket = publish->resends;
-    publish->resends = NULL;
-    for (struct mr_ticket *next; ticket; ticket = next) {
-        next = ticket->publish.resend_next;
-        resend_ticket(publish, ticket);
-    }
-}
+/* ---- the step ---- */
 
 static void show_stats(struct mr_publish *publish)
 {
-    publish->stats.unreported = mr_kafka_out_pending(publish->out);
+    publish->writer.stats.unreported = mr_writer_unreported(&publish->writer);
     pthread_mutex_lock(&publish->mutex);
-    publish->shown = publish->stats;
+    publish->stats = publish->writer.stats;
     pthread_mutex_unlock(&publish->mutex);
 }
 
-static void check_producer(struct mr_publish *publish)
+static void check_producer(struct mr_publish *publish, uint64_t now_ns)
 {
     struct mr_error err = {0};
-    if (mr_kafka_out_fatal(publish->out, &err) != MR_OK) fail(publish, &err);
+    const struct mr_producer_port *producer = &publish->writer.producer;
+    if (now_ns < publish->checked_ns + SECOND_NS) return;
+    publish->checked_ns = now_ns;
+    if (producer->fatal(producer->self, &err) != MR_OK) mr_writer_fail(&publish->writer, &err);
 }
 
-static uint64_t sleep_ns(const struct mr_publish *publish)
+static void end_draining(struct mr_publish *publish)
 {
-    if (publish->held) return HELD_NS;
-    return publish->resends ? SECOND_NS / 2 : SECOND_NS;
+    publish->flushed =
+        !publish->mail && mr_writer_is_flushed(&publish->writer) && !publish->finisher.oldest;
+    atomic_store(&publish->is_drained, true);
+    mr_wake_ring(&publish->drained);
 }
 
-/* What ends a request is written in two steps, each of which waits for its reports. */
-static bool flush(struct mr_publish *publish)
+static uint64_t earliest(uint64_t one_ns, uint64_t other_ns)
 {
-    uint64_t began_ns = mr_clock_ns();
-    do {
-        uint64_t gone_ms = (mr_clock_ns() - began_ns) / (SECOND_NS / 1000);
-        if (gone_ms > publish->stop_timeout_ms) return false;
-        uint32_t left_ms = publish->stop_timeout_ms - (uint32_t)gone_ms;
-        if (mr_kafka_out_flush(publish->out, left_ms) != MR_OK) return false;
-        advance_queued(publish);
-    } while (mr_kafka_out_pending(publish->out) > 0);
-    return publish->oldest == NULL;
+    return one_ns < other_ns ? one_ns : other_ns;
 }
 
-static void *run(void *argument)
+uint64_t mr_publish_step(struct mr_publish *publish, struct mr_time now)
 {
-    struct mr_publish *publish = argument;
-    while (!atomic_load(&publish->stopping)) {
-        bool rung = mr_wake_wait(&publish->wake, sleep_ns(publish));
-        handle_mail(publish);
-        mr_kafka_out_serve(publish->out, 0);
-        advance_queued(publish);
-        resend(publish);
-        if (!rung) check_producer(publish);
-        show_stats(publish);
-    }
-    handle_mail(publish);
-    publish->flushed = flush(publish);
-    publish->giving_up = true;
+    if (atomic_load(&publish->is_drained)) return UINT64_MAX;
+    bool draining = atomic_load(&publish->is_draining);
+    mr_writer_serve(&publish->writer);
+    mr_writer_retry(&publish->writer, now.ns, !draining);
+    uint64_t next_ns = earliest(now.ns + SECOND_NS, handle_mail(publish, now));
+    mr_finisher_advance(&publish->finisher);
+    check_producer(publish, now.ns);
     show_stats(publish);
-    return NULL;
+    if (publish->finisher.held) next_ns = earliest(next_ns, now.ns + MR_FINISHER_HELD_NS);
+    next_ns = earliest(next_ns, mr_writer_retry_ns(&publish->writer, now.ns, !draining));
+    if (!draining) return next_ns;
+    bool done = !publish->mail && mr_writer_is_flushed(&publish->writer);
+    if (done || now.ns >= publish->deadline_ns) end_draining(publish);
+    return earliest(next_ns, publish->deadline_ns);
 }
 
-static enum mr_status prime(struct mr_publish *publish, struct mr_error *err)
+static uint64_t step(void *state, struct mr_time now)
 {
-    const char *topics[] = {publish->options.source.tokens_topic,
-                            publish->options.source.results_topic,
-                            publish->options.source.dlq_topic};
-    enum mr_status status = MR_OK;
-    for (size_t i = 0; i < sizeof topics / sizeof *topics && status == MR_OK; i++)
-        status = mr_kafka_out_prime(publish->out, topics[i], PRIME_TIMEOUT_MS, err);
-    return status;
+    return mr_publish_step(state, now);
 }
+
+/* ---- other threads ---- */
 
 enum mr_status mr_publish_create(struct mr_publish **out, const struct mr_publish_options *options,
                                  struct mr_error *err)
@@ -525,32 +187,33 @@ enum mr_status mr_publish_create(struct mr_publish **out, const struct mr_publis
     struct mr_publish *publish = calloc(1, sizeof *publish);
     if (!publish) return mr_fail(err, MR_NOMEM, "no memory for publish");
     publish->options = *options;
+    publish->finisher = (struct mr_finisher){.writer = &publish->writer,
+                                             .intake = options->intake,
+                                             .exactly_once = options->exactly_once,
+                                             .oldest_ms = options->oldest_ms};
+    struct mr_writer_options writer = {.output = options->output,
+                                       .log = options->log,
+                                       .metrics = options->metrics,
+                                       .failed = options->failed,
+                                       .context = options->context};
+    struct mr_mailbox_options mailbox = {MAIL_COUNT_MAX, MAIL_BYTES_MAX, &publish->wake};
     pthread_mutex_init(&publish->mutex, NULL);
     enum mr_status status = mr_wake_open(&publish->wake, err);
     if (status != MR_OK) goto fail_memory;
-    struct mr_mailbox_options mailbox = {MAIL_COUNT_MAX, MAIL_BYTES_MAX, &publish->wake};
-    status = mr_mailbox_create(&publish->mailbox, &mailbox, err);
+    status = mr_wake_open(&publish->drained, err);
     if (status != MR_OK) goto fail_wake;
-    struct mr_kafka_out_options kafka = {.kafka = options->kafka,
-                                         .wake = &publish->wake,
-                                         .reported = on_reported,
-                                         .context = publish};
-    status = mr_kafka_out_create(&publish->out, &kafka, err);
+    status = mr_mailbox_create(&publish->mailbox, &mailbox, err);
+    if (status != MR_OK) goto fail_drained;
+    status = mr_writer_open(&publish->writer, &writer, &options->producer, &publish->wake, err);
     if (status != MR_OK) goto fail_mailbox;
-    status = prime(publish, err);
-    if (status != MR_OK) goto fail_out;
-    if (pthread_create(&publish->thread, NULL, run, publish) != 0) {
-        status = mr_fail(err, MR_NOMEM, "no thread for publish");
-        goto fail_out;
-    }
-    pthread_setname_np(publish->thread, "publish");
+    if (options->resume) mr_resume_attach(options->resume, &publish->wake);
     *out = publish;
     return MR_OK;
 
-fail_out:
-    mr_kafka_out_destroy(publish->out);
 fail_mailbox:
     mr_mailbox_destroy(publish->mailbox);
+fail_drained:
+    mr_wake_close(&publish->drained);
 fail_wake:
     mr_wake_close(&publish->wake);
 fail_memory:
@@ -559,22 +222,57 @@ fail_memory:
     return status;
 }
 
+enum mr_status mr_publish_start(struct mr_publish *publish, struct mr_error *err)
+{
+    struct mr_thread_options options = {
+        .name = "publish", .step = step, .state = publish, .wake = &publish->wake};
+    return mr_thread_start(&publish->thread, &options, err);
+}
+
 struct mr_mailbox *mr_publish_mailbox(struct mr_publish *publish)
 {
     return publish->mailbox;
 }
 
+void mr_publish_drain(struct mr_publish *publish, uint64_t deadline_ns)
+{
+    publish->deadline_ns = deadline_ns;
+    atomic_store(&publish->is_draining, true);
+    mr_wake_ring(&publish->wake);
+}
+
+bool mr_publish_is_drained(const struct mr_publish *publish)
+{
+    return atomic_load(&publish->is_drained);
+}
+
+/* Mail is left when draining ended at its deadline. */
+static void free_mail(struct mr_publish *publish)
+{
+    for (struct mr_mail *mail = publish->mail, *next; mail; mail = next) {
+        next = mail->next;
+        mr_mail_free(mail);
+    }
+    publish->mail = NULL;
+}
+
 bool mr_publish_destroy(struct mr_publish *publish, uint32_t timeout_ms)
 {
     if (!publish) return true;
-    publish->stop_timeout_ms = timeout_ms;
-    atomic_store(&publish->stopping, true);
-    mr_wake_ring(&publish->wake);
-    pthread_join(publish->thread, NULL);
+    if (publish->thread) {
+        mr_publish_drain(publish, mr_clock_ns() + timeout_ms * (SECOND_NS / 1000));
+        while (!mr_publish_is_drained(publish))
+            mr_wake_wait(&publish->drained, UINT64_MAX);
+        mr_thread_stop(publish->thread);
+    }
     bool flushed = publish->flushed;
-    mr_answer_clear(&publish->answer);
-    mr_kafka_out_destroy(publish->out);
+    if (publish->options.resume) mr_resume_attach(publish->options.resume, NULL);
+    free_mail(publish);
+    publish->mail = mr_mailbox_take(publish->mailbox);
+    free_mail(publish);
+    mr_writer_close(&publish->writer);
     mr_mailbox_destroy(publish->mailbox);
+    mr_wake_close(&publish->drained);
     mr_wake_close(&publish->wake);
     pthread_mutex_destroy(&publish->mutex);
     free(publish);
@@ -584,7 +282,7 @@ bool mr_publish_destroy(struct mr_publish *publish, uint32_t timeout_ms)
 struct mr_publish_stats mr_publish_stats(struct mr_publish *publish)
 {
     pthread_mutex_lock(&publish->mutex);
-    struct mr_publish_stats stats = publish->shown;
+    struct mr_publish_stats stats = publish->stats;
     pthread_mutex_unlock(&publish->mutex);
     return stats;
 }

@@ -1,64 +1,66 @@
-/* publish - the thread that writes: encodes what the engine and intake send, produces it, and tells
- * intake when a request's records are all on the broker.
+/* publish - the thread that writes: encodes what the engine and intake send, produces it, and
+ * returns each request's ticket to intake when the request's records are all on the broker.
  *
- * The result is the last record of a request: it is written when all its token records, its reply
- * and its dead letter are acknowledged, so that whoever finds a result knows that the rest is there
- * (worker/intake/recovery.h). The request is done when the result is acknowledged. Nothing that
- * ends a request is written while its partition may be given away, or after
- * (worker/intake/partition.h). With exactly-once delivery publish writes the token records only;
- * then settle has the request (worker/publish/transactions.h).
+ * One call of the step handles mail, delivery reports and whatever waited (worker/publish/writer.h
+ * has the records, worker/publish/finisher.h the end of a request). Nothing in it blocks:
  *
- * A terminal record that timed out is produced again, for as long as it takes; one
- * that is too large is produced without its text. A token record that is lost for good is counted:
- * the result still has the whole text.
+ *     mail is taken      only when the mail taken before is handled; the mailbox is bounded, so the
+ *                        engine waits when the producer has no room
+ *     mail is held       while Redis stores the tokens in it (worker/redis/resume.h)
+ *     mail is handled    in order; the first message that the producer has no room for stays first
+ *     draining           after _drain: as before, until nothing is in flight or the deadline
  *
- * Threads: _create, _destroy the worker's main thread; _stats any. The thread sleeps until mail or
- * a delivery report comes. Memory:  the mailbox (bounded), librdkafka's queue (bounded); when both
- * are full the engine waits. Errors:  MR_BAD_CONFIG, MR_NOMEM at creation; afterwards `failed` is
- * called once, from this thread, when nothing can be written any more. */
+ * The request is done when its result is acknowledged. With exactly-once delivery publish writes
+ * the token records only (worker/publish/transactions.h).
+ *
+ * A token record that is lost for good is counted: the result still has the whole text.
+ *
+ * Threads: _create, _start, _drain, _destroy the worker's main thread; _stats any; _step the
+ *          publish thread, or a simulation in place of _start. Memory: the mailbox, the mail taken
+ *          from it, the producer's queue: all bounded. Errors: MR_BAD_CONFIG, MR_NOMEM at creation;
+ *          afterwards `failed` is called once, from the step, when nothing can be written any
+ *          more. */
 #ifndef MR_WORKER_PUBLISH_PUBLISH_H
 #define MR_WORKER_PUBLISH_PUBLISH_H
 
-#include "worker/base/log.h"
-#include "worker/kafka/kafka_conf.h"
-#include "worker/metrics/metrics.h"
-#include "worker/publish/ending.h"
+#include "worker/base/clock.h"
+#include "worker/publish/writer.h"
 #include "worker/redis/resume.h"
 
 struct mr_publish;
 
 struct mr_publish_options {
-    const struct mr_kafka_options *kafka;
-    struct mr_answer_source source;
-    struct mr_mailbox *intake; /* where done and ready go */
-    bool hand_over;            /* intake gets the request as ready instead of done */
-    /* Told when the oldest request whose result is not acknowledged came to its end: unix ms, 0
-     * when there is none. May be NULL. */
+    struct mr_producer_opener producer; /* called by _create */
+    struct mr_output_options output;
+    struct mr_mailbox *intake; /* where tickets return to */
+    bool exactly_once;         /* they return as MR_MAIL_READY, before their terminal records */
+    /* Set to the time when the oldest request whose result is not acknowledged got its result: unix
+     * ms, 0 when there is none. May be NULL. */
     atomic_int_least64_t *oldest_ms;
-    struct mr_resume *resume; /* where tokens are kept first; borrowed. NULL: nowhere */
+    struct mr_resume *resume; /* stores tokens in Redis; borrowed. NULL: they are not stored */
     struct mr_log *log;
     struct mr_metrics *metrics;
     void (*failed)(void *context, const struct mr_error *err);
     void *context;
 };
 
-struct mr_publish_stats {
-    uint64_t token_records, refusals;
-    struct mr_ending_stats endings;
-    uint64_t tokens_lost, resent;
-    uint64_t dropped;                    /* requests ended without a record */
-    uint64_t delay_ns_sum, delay_ns_max; /* token records: from the step's end to produced */
-    uint64_t bytes;
-    uint32_t unreported;
-};
-
-/* Starts the thread. Primes tokens, results and dead-letter topics, which must exist. */
+/* Opens the producer and fetches the leaders of the tokens, results and dead-letter topics, which
+ * must exist. */
 enum mr_status mr_publish_create(struct mr_publish **out, const struct mr_publish_options *options,
                                  struct mr_error *err);
+/* Starts the thread. */
+enum mr_status mr_publish_start(struct mr_publish *publish, struct mr_error *err);
 /* Where the engine and intake post. */
 struct mr_mailbox *mr_publish_mailbox(struct mr_publish *publish);
-/* Handles all mail, then waits up to timeout_ms for the last reports, ends the thread and frees
- * all. Posters must have stopped. False when records are left unreported. */
+/* See worker/base/thread.h. */
+uint64_t mr_publish_step(struct mr_publish *publish, struct mr_time now);
+/* From now on the step handles the mail that is there and ends when every record is reported, or at
+ * deadline_ns. Posters must have stopped. */
+void mr_publish_drain(struct mr_publish *publish, uint64_t deadline_ns);
+/* The step has ended; it does nothing any more. */
+bool mr_publish_is_drained(const struct mr_publish *publish);
+/* If the thread was started: drains for at most timeout_ms and ends the thread. Frees all; false
+ * when records were left unreported. publish may be NULL. */
 bool mr_publish_destroy(struct mr_publish *publish, uint32_t timeout_ms);
 struct mr_publish_stats mr_publish_stats(struct mr_publish *publish);
 

@@ -1,229 +1,325 @@
 #include "worker/publish/transactions.h"
 
 #include "codec/check.h"
-#include "worker/base/clock.h"
+#include "worker/base/thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
+
+#define RETRY_NS ((uint64_t)100000000) /* a report or a lookup rings the wake earlier */
+
+enum phase {
+    PHASE_IDLE,
+    PHASE_PREPARE,
+    PHASE_BEGIN,
+    PHASE_PRODUCE,
+    PHASE_COMMIT,
+    PHASE_ABORT,
+    PHASE_RENEW,
+    PHASE_REPORT
+};
 
 struct mr_transactions {
     struct mr_transactions_options options;
-    struct mr_kafka_txn *txn;
-    const struct mr_wake *wake;
-    struct mr_answer answer;
-    struct mr_error broken; /* a record that can never be written */
-    pthread_t thread;
-    atomic_bool stopping; /* set under mutex */
+    struct mr_transactions_port port;
+    struct mr_output output;
+    struct mr_wake wake;
+    struct mr_thread *thread;    /* NULL: the step is called by somebody else */
+    const struct mr_wake *owner; /* rung when a job is done */
+    atomic_bool stopping;
+
+    /* of the job that runs: the step's */
+    enum phase phase;
+    struct mr_transactions_job *running;
+    uint64_t began_ns;
+    struct mr_error error;      /* of the last call; its status is the outcome */
+    struct mr_error unwritable; /* a record that can never be written */
+
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct mr_transactions_job *job; /* these three under mutex */
-    bool done;
+    /* under mutex */
+    struct mr_transactions_job *job;
+    bool is_running, is_done;
     struct mr_transactions_stats stats;
 };
 
 /* ---- records of one job ---- */
 
-/* A reply that cannot be written is given up: its topic is the caller's. */
-static void give_up_part(struct mr_transactions *settle, struct mr_ticket_part *part,
+/* A reply that can never be written is left out: its topic belongs to the caller. */
+static void abandon_part(struct mr_transactions *transactions, struct mr_ticket_part *part,
                          const struct mr_error *reason)
 {
     struct mr_log_place place = mr_ticket_log_place(part->ticket);
-    mr_log_write(settle->options.log, MR_LOG_ERROR, &place, "record not written: %s",
+    mr_log_write(transactions->options.log, MR_LOG_ERROR, &place, "record not written: %s",
                  reason->detail);
     if (part->kind == MR_PART_REPLY)
         part->pending = false;
-    else if (settle->broken.status == MR_OK)
-        settle->broken = *reason;
+    else if (transactions->unwritable.status == MR_OK)
+        transactions->unwritable = *reason;
 }
 
-/* What cannot be written as it is ends the transaction; this is for the next one. */
+/* A record that the broker refused aborts its transaction; this prepares the next one. */
 static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
 {
-    struct mr_transactions *settle = context;
+    struct mr_transactions *transactions = context;
     struct mr_ticket_part *part = opaque;
     struct mr_error err = {0};
     if (status == MR_RECORD_TOO_LARGE && !part->shrunk) {
         part->shrunk = true;
     } else if (status == MR_RECORD_TOO_LARGE || status == MR_BAD_CONFIG) {
         mr_fail(&err, status, "%s", reason);
-        give_up_part(settle, part, &err);
+        abandon_part(transactions, part, &err);
     }
 }
 
-/* MR_AGAIN: the transaction is to be aborted. */
-static enum mr_status produce_part(struct mr_transactions *settle, struct mr_ticket_part *part,
-                                   struct mr_error *err)
+/* MR_FULL: later. MR_AGAIN: the transaction is to be aborted. */
+static enum mr_status produce_part(struct mr_transactions *transactions,
+                                   const struct mr_producer_port *producer,
+                                   struct mr_ticket_part *part)
 {
-    struct mr_kafka_out *out = mr_kafka_txn_out(settle->txn);
-    enum mr_status status = mr_ending_make(&settle->answer, &settle->options.source, part->ticket,
-                                           part->kind, part->shrunk, err);
-    while (status == MR_OK &&
-           (status = mr_kafka_out_produce(out, &settle->answer.record, part, err)) == MR_FULL &&
-           !atomic_load(&settle->stopping))
-        mr_kafka_out_serve(out, 100), status = MR_OK;
+    struct mr_error *err = &transactions->error;
+    enum mr_status status =
+        mr_terminal_make(&transactions->output, &transactions->options.output, part, err);
+    if (status == MR_OK)
+        status = producer->produce(producer->self, &transactions->output.record, part, err);
     if (status == MR_OK || status == MR_BACKEND) return status;
+    if (status == MR_FULL && !atomic_load(&transactions->stopping)) return status;
     if (status == MR_RECORD_TOO_LARGE && !part->shrunk) {
         part->shrunk = true;
-        return produce_part(settle, part, err);
+        return produce_part(transactions, producer, part);
     }
     if (mr_status_class(status) == MR_CLASS_RETRY) return MR_AGAIN;
-    give_up_part(settle, part, err);
-    return settle->broken.status == MR_OK ? MR_OK : MR_AGAIN;
+    abandon_part(transactions, part, err);
+    return transactions->unwritable.status == MR_OK ? MR_OK : MR_AGAIN;
 }
 
-/* Which records there are is found out once; then they are pending until a transaction is through.
- */
-static void prepare(struct mr_transactions *settle, struct mr_ticket *ticket)
+/* Which records there are is found out once; they stay pending until a transaction with them is
+ * committed. */
+static void prepare_ticket(struct mr_ticket *ticket)
 {
-    struct mr_kafka_out *out = mr_kafka_txn_out(settle->txn);
-    if (ticket->publish.phase != MR_ENDING_WAITS) return;
-    ticket->publish.phase = MR_ENDING_RESULT;
+    if (ticket->publish.phase != MR_TERMINAL_WAITING) return;
+    ticket->publish.phase = MR_TERMINAL_RESULT;
     for (unsigned i = 0; i < MR_PART_TOKENS; i++) {
         enum mr_part kind = (enum mr_part)i;
-        ticket->publish.parts[i] = (struct mr_ticket_part){.ticket = ticket, .kind = kind};
-        ticket->publish.parts[i].pending = mr_ending_wants(ticket, kind, out, settle->options.log);
+        bool wanted = mr_terminal_wants(ticket, kind);
+        ticket->publish.parts[i] =
+            (struct mr_ticket_part){.ticket = ticket, .kind = kind, .pending = wanted};
     }
 }
 
-static enum mr_status produce_all(struct mr_transactions *settle,
-                                  const struct mr_transactions_job *job, struct mr_error *err)
+static void count_parts(struct mr_transactions *transactions)
 {
-    enum mr_status status = MR_OK;
-    for (struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->intake.ready_next)
-        for (unsigned i = 0; i < MR_PART_TOKENS && status == MR_OK; i++)
-            if (ticket->publish.parts[i].pending)
-                status = produce_part(settle, &ticket->publish.parts[i], err);
-    return status;
-}
-
-static void count_parts(struct mr_transactions *settle, const struct mr_transactions_job *job)
-{
-    for (struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->intake.ready_next)
+    for (struct mr_ticket *ticket = transactions->running->tickets; ticket;
+         ticket = ticket->intake.ready_next)
         for (unsigned i = 0; i < MR_PART_TOKENS; i++) {
             if (!ticket->publish.parts[i].pending) continue;
             ticket->publish.parts[i].pending = false;
-            mr_ending_count(&settle->stats.endings, settle->options.metrics, (enum mr_part)i);
+            mr_terminal_count(&transactions->stats.terminal, transactions->options.metrics,
+                              (enum mr_part)i);
         }
 }
 
-/* ---- one job ---- */
+/* ---- the phases of one job: each returns when the next is due, 0 for at once ---- */
 
-static enum mr_status transact(struct mr_transactions *settle,
-                               const struct mr_transactions_job *job, struct mr_error *err)
+static uint64_t enter(struct mr_transactions *transactions, enum phase phase)
 {
-    enum mr_status status = mr_kafka_txn_begin(settle->txn, err);
-    if (status != MR_OK) return status;
-    status = produce_all(settle, job, err);
-    if (status == MR_OK)
-        return mr_kafka_txn_commit(settle->txn, job->commits, job->commit_count, job->membership,
-                                   err);
-    return status == MR_AGAIN ? mr_kafka_txn_abort(settle->txn, err) : status;
+    transactions->phase = phase;
+    return 0;
 }
 
-/* Another producer for the one that broke; the job is through if its transaction was. */
-static enum mr_status renew(struct mr_transactions *settle, const struct mr_transactions_job *job,
-                            struct mr_error *err)
+/* The transaction was committed or aborted, or its producer broke. */
+static uint64_t end_transaction(struct mr_transactions *transactions, enum mr_status status)
 {
-    bool committed = false;
-    struct mr_error why = {0};
-    enum mr_status status = MR_UNREACHABLE;
-    while (status == MR_UNREACHABLE && !atomic_load(&settle->stopping))
-        status = mr_kafka_txn_renew(settle->txn, job->commits, job->commit_count, &committed, &why);
-    if (why.status != MR_OK && status != MR_OK) *err = why;
-    if (status != MR_OK) return MR_BACKEND;
-    mr_log_warn(settle->options.log, "transactions go on with another producer, after: %s%s",
-                err->detail, committed ? "; the last one had come through" : "");
-    mr_metrics_add(settle->options.metrics, MR_COUNTER_TRANSACTORS, 1);
-    pthread_mutex_lock(&settle->mutex);
-    settle->stats.renewed++;
-    pthread_mutex_unlock(&settle->mutex);
-    return committed ? MR_OK : MR_AGAIN;
-}
-
-static enum mr_status settle_job(struct mr_transactions *settle,
-                                 const struct mr_transactions_job *job, struct mr_error *err)
-{
-    for (struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->intake.ready_next)
-        prepare(settle, ticket);
-    enum mr_status status = transact(settle, job, err);
-    if (settle->broken.status != MR_OK) {
-        *err = settle->broken;
-        return status == MR_OK ? MR_OK : settle->broken.status;
+    const struct mr_error *unwritable = &transactions->unwritable;
+    if (unwritable->status != MR_OK) {
+        enum mr_status ended = status == MR_OK ? MR_OK : unwritable->status;
+        transactions->error = *unwritable;
+        transactions->error.status = ended;
+        return enter(transactions, PHASE_REPORT);
     }
-    return status == MR_BACKEND ? renew(settle, job, err) : status;
+    transactions->error.status = status;
+    return enter(transactions, status == MR_BACKEND ? PHASE_RENEW : PHASE_REPORT);
 }
 
-static uint32_t count_tickets(const struct mr_transactions_job *job)
+static uint64_t take_job(struct mr_transactions *transactions, uint64_t now_ns)
 {
     uint32_t count = 0;
-    for (const struct mr_ticket *ticket = job->tickets; ticket; ticket = ticket->intake.ready_next)
+    pthread_mutex_lock(&transactions->mutex);
+    transactions->is_running =
+        transactions->job && !transactions->is_done && !atomic_load(&transactions->stopping);
+    transactions->running = transactions->is_running ? transactions->job : NULL;
+    pthread_mutex_unlock(&transactions->mutex);
+    if (!transactions->running) return UINT64_MAX;
+    for (struct mr_ticket *ticket = transactions->running->tickets; ticket;
+         ticket = ticket->intake.ready_next) {
+        prepare_ticket(ticket);
         count++;
-    return count;
+    }
+    transactions->error = (struct mr_error){0};
+    transactions->began_ns = now_ns;
+    mr_metrics_transaction_began(transactions->options.metrics, count, now_ns);
+    return enter(transactions, PHASE_PREPARE);
 }
 
-static void execute(struct mr_transactions *settle, struct mr_transactions_job *job)
+/* Before the transaction begins, so that no lookup makes it longer. */
+static uint64_t look_up_replies(struct mr_transactions *transactions, uint64_t now_ns)
 {
+    struct mr_producer_port producer = transactions->port.producer(transactions->port.self);
+    bool all = true;
+    for (struct mr_ticket *ticket = transactions->running->tickets; ticket;
+         ticket = ticket->intake.ready_next) {
+        struct mr_ticket_part *part = &ticket->publish.parts[MR_PART_REPLY];
+        if (!part->pending || part->topic_exists) continue;
+        mr_terminal_find_reply_topic(part, &producer, transactions->options.log);
+        all = all && (!part->pending || part->topic_exists);
+    }
+    return all ? enter(transactions, PHASE_BEGIN) : now_ns + RETRY_NS;
+}
+
+static uint64_t begin(struct mr_transactions *transactions)
+{
+    enum mr_status status = transactions->port.begin(transactions->port.self, &transactions->error);
+    if (status != MR_OK) return end_transaction(transactions, status);
+    for (struct mr_ticket *ticket = transactions->running->tickets; ticket;
+         ticket = ticket->intake.ready_next)
+        for (unsigned i = 0; i < MR_PART_TOKENS; i++)
+            ticket->publish.parts[i].unsent = ticket->publish.parts[i].pending;
+    return enter(transactions, PHASE_PRODUCE);
+}
+
+static uint64_t produce(struct mr_transactions *transactions, uint64_t now_ns)
+{
+    struct mr_producer_port producer = transactions->port.producer(transactions->port.self);
+    enum mr_status status = MR_OK;
+    producer.serve(producer.self);
+    for (struct mr_ticket *ticket = transactions->running->tickets; ticket && status == MR_OK;
+         ticket = ticket->intake.ready_next)
+        for (unsigned i = 0; i < MR_PART_TOKENS && status == MR_OK; i++) {
+            struct mr_ticket_part *part = &ticket->publish.parts[i];
+            if (!part->unsent) continue;
+            status = produce_part(transactions, &producer, part);
+            part->unsent = status == MR_FULL;
+        }
+    if (status == MR_FULL) return now_ns + RETRY_NS;
+    if (status == MR_OK) return enter(transactions, PHASE_COMMIT);
+    if (status == MR_AGAIN) return enter(transactions, PHASE_ABORT);
+    return end_transaction(transactions, status);
+}
+
+static struct mr_transaction_offsets offsets_of(const struct mr_transactions_job *job)
+{
+    return (struct mr_transaction_offsets){job->commits, job->commit_count, job->membership};
+}
+
+static uint64_t commit(struct mr_transactions *transactions)
+{
+    struct mr_transaction_offsets offsets = offsets_of(transactions->running);
+    return end_transaction(transactions, transactions->port.commit(transactions->port.self,
+                                                                   &offsets, &transactions->error));
+}
+
+static uint64_t abort_transaction(struct mr_transactions *transactions)
+{
+    return end_transaction(transactions,
+                           transactions->port.abort(transactions->port.self, &transactions->error));
+}
+
+/* Replaces the producer that broke; the job is done if its transaction was committed before. */
+static uint64_t renew(struct mr_transactions *transactions, uint64_t now_ns)
+{
+    struct mr_transaction_offsets offsets = offsets_of(transactions->running);
     struct mr_error err = {0};
-    uint64_t began_ns = mr_clock_ns();
-    mr_metrics_transaction_began(settle->options.metrics, count_tickets(job), began_ns);
-    enum mr_status status = settle_job(settle, job, &err);
-    uint64_t ended_ns = mr_clock_ns();
-    mr_metrics_transaction_ended(settle->options.metrics, status == MR_OK, ended_ns);
-    mr_kafka_membership_free(job->membership);
-    job->membership = NULL;
-    pthread_mutex_lock(&settle->mutex);
-    settle->stats.transactions++;
-    if (status == MR_OK) {
-        settle->stats.ns_sum += ended_ns - began_ns;
-        count_parts(settle, job);
-    } else {
-        settle->stats.aborted++;
+    bool committed = false;
+    enum mr_status status =
+        transactions->port.renew(transactions->port.self, &offsets, &committed, &err);
+    if (status == MR_UNREACHABLE && !atomic_load(&transactions->stopping)) return now_ns + RETRY_NS;
+    if (status != MR_OK) {
+        if (err.status != MR_OK) transactions->error = err;
+        transactions->error.status = MR_BACKEND;
+        return enter(transactions, PHASE_REPORT);
     }
-    job->outcome = err;
-    job->outcome.status = status;
-    settle->done = true;
-    pthread_cond_broadcast(&settle->changed);
-    pthread_mutex_unlock(&settle->mutex);
-    if (settle->wake) mr_wake_ring(settle->wake);
+    mr_log_warn(transactions->options.log, "transactional producer replaced, after: %s%s",
+                transactions->error.detail,
+                committed ? "; its last transaction was committed" : "");
+    mr_metrics_add(transactions->options.metrics, MR_COUNTER_TRANSACTORS, 1);
+    pthread_mutex_lock(&transactions->mutex);
+    transactions->stats.renewed++;
+    pthread_mutex_unlock(&transactions->mutex);
+    transactions->error.status = committed ? MR_OK : MR_AGAIN;
+    return enter(transactions, PHASE_REPORT);
 }
 
-static void *run(void *argument)
+static uint64_t report(struct mr_transactions *transactions, uint64_t now_ns)
 {
-    struct mr_transactions *settle = argument;
-    pthread_mutex_lock(&settle->mutex);
-    for (;;) {
-        while (!atomic_load(&settle->stopping) && (!settle->job || settle->done))
-            pthread_cond_wait(&settle->changed, &settle->mutex);
-        if (atomic_load(&settle->stopping)) break;
-        struct mr_transactions_job *job = settle->job;
-        pthread_mutex_unlock(&settle->mutex);
-        execute(settle, job);
-        pthread_mutex_lock(&settle->mutex);
+    struct mr_transactions_job *job = transactions->running;
+    bool committed = transactions->error.status == MR_OK;
+    mr_metrics_transaction_ended(transactions->options.metrics, committed, now_ns);
+    transactions->port.free_membership(transactions->port.self, job->membership);
+    job->membership = NULL;
+    pthread_mutex_lock(&transactions->mutex);
+    transactions->stats.transactions++;
+    if (committed) {
+        transactions->stats.ns_sum += now_ns - transactions->began_ns;
+        count_parts(transactions);
+    } else {
+        transactions->stats.aborted++;
     }
-    pthread_mutex_unlock(&settle->mutex);
-    return NULL;
+    job->outcome = transactions->error;
+    transactions->running = NULL;
+    transactions->is_running = false;
+    transactions->is_done = true;
+    pthread_cond_broadcast(&transactions->changed);
+    pthread_mutex_unlock(&transactions->mutex);
+    if (transactions->owner) mr_wake_ring(transactions->owner);
+    return enter(transactions, PHASE_IDLE);
+}
+
+uint64_t mr_transactions_step(struct mr_transactions *transactions, struct mr_time now)
+{
+    switch (transactions->phase) {
+    case PHASE_IDLE:
+        return take_job(transactions, now.ns);
+    case PHASE_PREPARE:
+        return look_up_replies(transactions, now.ns);
+    case PHASE_BEGIN:
+        return begin(transactions);
+    case PHASE_PRODUCE:
+        return produce(transactions, now.ns);
+    case PHASE_COMMIT:
+        return commit(transactions);
+    case PHASE_ABORT:
+        return abort_transaction(transactions);
+    case PHASE_RENEW:
+        return renew(transactions, now.ns);
+    default:
+        return report(transactions, now.ns);
+    }
+}
+
+static uint64_t step(void *state, struct mr_time now)
+{
+    return mr_transactions_step(state, now);
 }
 
 /* ---- the owner ---- */
 
-static enum mr_status prime(struct mr_transactions *settle, struct mr_error *err)
+static void free_all(struct mr_transactions *transactions)
 {
-    struct mr_kafka_out *out = mr_kafka_txn_out(settle->txn);
-    enum mr_status status = mr_kafka_out_prime(out, settle->options.source.results_topic,
-                                               settle->options.timeout_ms, err);
-    if (status != MR_OK) return status;
-    return mr_kafka_out_prime(out, settle->options.source.dlq_topic, settle->options.timeout_ms,
-                              err);
+    mr_wake_close(&transactions->wake);
+    mr_output_clear(&transactions->output);
+    pthread_cond_destroy(&transactions->changed);
+    pthread_mutex_destroy(&transactions->mutex);
+    free(transactions);
 }
 
-static void free_settle(struct mr_transactions *settle)
+static void init_locks(struct mr_transactions *transactions)
 {
-    mr_kafka_txn_destroy(settle->txn);
-    mr_answer_clear(&settle->answer);
-    pthread_cond_destroy(&settle->changed);
-    pthread_mutex_destroy(&settle->mutex);
-    free(settle);
+    pthread_condattr_t attributes;
+    pthread_mutex_init(&transactions->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&transactions->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
 }
 
 enum mr_status mr_transactions_create(struct mr_transactions **out,
@@ -231,88 +327,95 @@ enum mr_status mr_transactions_create(struct mr_transactions **out,
                                       struct mr_error *err)
 {
     *out = NULL;
-    struct mr_transactions *settle = calloc(1, sizeof *settle);
-    if (!settle) return mr_fail(err, MR_NOMEM, "no memory for settle");
-    settle->options = *options;
-    pthread_mutex_init(&settle->mutex, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&settle->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    struct mr_kafka_txn_options txn = {.out = {.kafka = options->kafka,
-                                               .transactional_id = options->transactional_id,
-                                               .reported = on_reported,
-                                               .context = settle},
-                                       .topics = options->topics,
-                                       .timeout_ms = options->timeout_ms,
-                                       .stopping = &settle->stopping};
-    enum mr_status status = mr_kafka_txn_create(&settle->txn, &txn, err);
-    if (status == MR_OK) status = prime(settle, err);
-    if (status == MR_OK && pthread_create(&settle->thread, NULL, run, settle) != 0)
-        status = mr_fail(err, MR_NOMEM, "no thread for settle");
+    struct mr_transactions *transactions = calloc(1, sizeof *transactions);
+    if (!transactions) return mr_fail(err, MR_NOMEM, "no memory for transactions");
+    transactions->options = *options;
+    init_locks(transactions);
+    const char *topics[] = {options->output.results_topic, options->output.dlq_topic};
+    struct mr_transactions_user user = {.producer = {.wake = &transactions->wake,
+                                                     .reported = on_reported,
+                                                     .context = transactions,
+                                                     .topics = topics,
+                                                     .topic_count = 2},
+                                        .stopping = &transactions->stopping};
+    enum mr_status status = mr_wake_open(&transactions->wake, err);
+    if (status == MR_OK)
+        status = options->producer.open(options->producer.context, &user, &transactions->port, err);
     if (status != MR_OK) {
-        free_settle(settle);
+        free_all(transactions);
         return status;
     }
-    pthread_setname_np(settle->thread, "settle");
-    *out = settle;
+    *out = transactions;
     return MR_OK;
 }
 
-void mr_transactions_wake(struct mr_transactions *settle, const struct mr_wake *wake)
+enum mr_status mr_transactions_start(struct mr_transactions *transactions, struct mr_error *err)
 {
-    settle->wake = wake;
+    struct mr_thread_options options = {
+        .name = "transactions", .step = step, .state = transactions, .wake = &transactions->wake};
+    return mr_thread_start(&transactions->thread, &options, err);
 }
 
-void mr_transactions_start(struct mr_transactions *settle, struct mr_transactions_job *job)
+void mr_transactions_set_wake(struct mr_transactions *transactions, const struct mr_wake *wake)
 {
-    MR_ASSERT(!settle->job); /* only the owner changes it */
-    pthread_mutex_lock(&settle->mutex);
-    settle->job = job;
-    settle->done = false;
-    pthread_cond_broadcast(&settle->changed);
-    pthread_mutex_unlock(&settle->mutex);
+    transactions->owner = wake;
 }
 
-bool mr_transactions_wait(struct mr_transactions *settle, uint32_t timeout_ms)
+void mr_transactions_submit(struct mr_transactions *transactions, struct mr_transactions_job *job)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_ms / 1000;
-    until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-    pthread_mutex_lock(&settle->mutex);
-    while (settle->job && !settle->done)
-        if (timeout_ms == 0 ||
-            pthread_cond_timedwait(&settle->changed, &settle->mutex, &until) != 0)
-            break;
-    bool done = settle->job && settle->done;
-    if (done) settle->job = NULL;
-    pthread_mutex_unlock(&settle->mutex);
+    MR_ASSERT(!transactions->job); /* only the owner changes it */
+    pthread_mutex_lock(&transactions->mutex);
+    transactions->job = job;
+    transactions->is_done = false;
+    pthread_mutex_unlock(&transactions->mutex);
+    mr_wake_ring(&transactions->wake);
+}
+
+bool mr_transactions_take_outcome(struct mr_transactions *transactions)
+{
+    pthread_mutex_lock(&transactions->mutex);
+    bool done = transactions->job && transactions->is_done;
+    if (done) transactions->job = NULL;
+    pthread_mutex_unlock(&transactions->mutex);
     return done;
 }
 
-struct mr_transactions_stats mr_transactions_stats(struct mr_transactions *settle)
+bool mr_transactions_wait(struct mr_transactions *transactions, uint32_t timeout_ms)
 {
-    pthread_mutex_lock(&settle->mutex);
-    struct mr_transactions_stats stats = settle->stats;
-    pthread_mutex_unlock(&settle->mutex);
+    struct timespec until = mr_clock_timespec(mr_clock_ns() + timeout_ms * (uint64_t)1000000);
+    pthread_mutex_lock(&transactions->mutex);
+    while (timeout_ms > 0 && transactions->job && !transactions->is_done)
+        if (pthread_cond_timedwait(&transactions->changed, &transactions->mutex, &until) != 0)
+            break;
+    pthread_mutex_unlock(&transactions->mutex);
+    return mr_transactions_take_outcome(transactions);
+}
+
+struct mr_transactions_stats mr_transactions_stats(struct mr_transactions *transactions)
+{
+    pthread_mutex_lock(&transactions->mutex);
+    struct mr_transactions_stats stats = transactions->stats;
+    pthread_mutex_unlock(&transactions->mutex);
     return stats;
 }
 
-uint64_t mr_transactions_call_ns(const struct mr_transactions *settle)
+uint64_t mr_transactions_call_ns(const struct mr_transactions *transactions)
 {
-    return mr_kafka_txn_call_ns(settle->txn);
+    return transactions->port.call_ns(transactions->port.self);
 }
 
-void mr_transactions_destroy(struct mr_transactions *settle)
+void mr_transactions_destroy(struct mr_transactions *transactions)
 {
-    if (!settle) return;
-    pthread_mutex_lock(&settle->mutex);
-    atomic_store(&settle->stopping, true);
-    pthread_cond_broadcast(&settle->changed);
-    pthread_mutex_unlock(&settle->mutex);
-    pthread_join(settle->thread, NULL);
-    free_settle(settle);
+    if (!transactions) return;
+    pthread_mutex_lock(&transactions->mutex);
+    atomic_store(&transactions->stopping, true);
+    while (transactions->thread && transactions->is_running)
+        pthread_cond_wait(&transactions->changed, &transactions->mutex);
+    struct mr_transactions_job *job = transactions->job;
+    pthread_mutex_unlock(&transactions->mutex);
+    mr_thread_stop(transactions->thread);
+    if (job) transactions->port.free_membership(transactions->port.self, job->membership);
+    if (job) job->membership = NULL;
+    transactions->port.close(transactions->port.self);
+    free_all(transactions);
 }

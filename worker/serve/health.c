@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An engine thread that has work and completes no loop for this long counts as stuck; no step takes
+/* An engine thread that has work and completes no step for this long counts as stuck; no step takes
  * nearly as long. */
 #define STUCK_NS ((uint64_t)60000000000)
 
@@ -32,10 +32,10 @@ static void answer_livez(struct mr_worker *worker, struct mr_http_reply *reply)
     }
     struct mr_engine_thread_stats stats = mr_engine_thread_stats(worker->engine);
     uint64_t now_ns = mr_clock_ns();
-    bool stuck = !stats.idle && now_ns > stats.turned_ns && now_ns - stats.turned_ns > STUCK_NS;
+    bool stuck = !stats.idle && now_ns > stats.step_ns && now_ns - stats.step_ns > STUCK_NS;
     char text[96];
-    snprintf(text, sizeof text, "%s, %llu turns\n", stuck ? "stuck" : "alive",
-             (unsigned long long)stats.turns);
+    snprintf(text, sizeof text, "%s, %llu steps\n", stuck ? "stuck" : "alive",
+             (unsigned long long)stats.steps);
     reply_text(reply, stuck ? 503 : 200, text);
 }
 

@@ -3,6 +3,7 @@
 #ifndef MR_WORKER_SERVE_PARTS_STATE_H
 #define MR_WORKER_SERVE_PARTS_STATE_H
 
+#include "worker/engine/engine_setup.h"
 #include "worker/http/http.h"
 #include "worker/redis/resume.h"
 #include "worker/redis/tier_redis.h"
@@ -14,6 +15,7 @@ struct mr_worker {
     struct mr_worker_options options;
     struct mr_kafka_options kafka;
     struct mr_wake wake;
+    struct mr_engine_setup engine_setup;
     struct mr_engine_thread *engine;
     struct mr_publish *publish;
     struct mr_transactions *transactions; /* NULL once mr_intake_start has taken ownership */

@@ -4,6 +4,7 @@
 #include "worker/base/slice.h"
 #include "worker/config/topics.h"
 #include "worker/kafka/kafka_admin.h"
+#include "worker/kafka/kafka_txn.h"
 #include "worker/serve/banner.h"
 #include "worker/serve/health.h"
 #include "worker/serve/parts_state.h"
@@ -130,14 +131,14 @@ static enum mr_status open_metrics(struct mr_worker *worker, struct mr_error *er
     return mr_metrics_create(&worker->metrics, &info, err);
 }
 
-static struct mr_answer_source source_of(const struct mr_config *config)
+static struct mr_output_options output_options(const struct mr_config *config)
 {
-    return (struct mr_answer_source){.tokens_topic = config->tokens_topic,
-                                     .results_topic = config->results_topic,
-                                     .dlq_topic = config->dlq_topic,
-                                     .worker = config->worker_id,
-                                     .model = config->model_name,
-                                     .group = config->group};
+    return (struct mr_output_options){.tokens_topic = config->tokens_topic,
+                                      .results_topic = config->results_topic,
+                                      .dlq_topic = config->dlq_topic,
+                                      .worker = config->worker_id,
+                                      .model = config->model_name,
+                                      .group = config->group};
 }
 
 /* The transactional id consists of group and worker id: a restarted worker thereby aborts the
@@ -148,14 +149,16 @@ static enum mr_status open_transactions(struct mr_worker *worker, struct mr_erro
     if (config->delivery != MR_DELIVERY_EXACTLY_ONCE) return MR_OK;
     snprintf(worker->transactional_id, sizeof worker->transactional_id, "millrace-%s-%s",
              config->group, config->worker_id);
-    struct mr_transactions_options options = {.kafka = &worker->kafka,
-                                              .transactional_id = worker->transactional_id,
-                                              .source = source_of(config),
-                                              .topics = config->request_topics,
-                                              .timeout_ms = OPEN_TIMEOUT_MS,
+    const struct mr_kafka_txn_source source = {.kafka = &worker->kafka,
+                                               .transactional_id = worker->transactional_id,
+                                               .topics = config->request_topics,
+                                               .timeout_ms = OPEN_TIMEOUT_MS};
+    struct mr_transactions_options options = {.producer = mr_kafka_txn_opener(&source),
+                                              .output = output_options(config),
                                               .log = worker->options.log,
                                               .metrics = worker->metrics};
-    return mr_transactions_create(&worker->transactions, &options, err);
+    enum mr_status status = mr_transactions_create(&worker->transactions, &options, err);
+    return status == MR_OK ? mr_transactions_start(worker->transactions, err) : status;
 }
 
 static bool call_tier(void *context, const struct mr_redis_call *calls, size_t count)
@@ -193,9 +196,10 @@ static enum mr_status open_resume(struct mr_worker *worker, struct mr_error *err
 static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
-    struct mr_publish_options options = {.kafka = &worker->kafka,
-                                         .source = source_of(config),
-                                         .hand_over = config->delivery == MR_DELIVERY_EXACTLY_ONCE,
+    bool exactly_once = config->delivery == MR_DELIVERY_EXACTLY_ONCE;
+    struct mr_publish_options options = {.producer = mr_kafka_out_opener(&worker->kafka),
+                                         .output = output_options(config),
+                                         .exactly_once = exactly_once,
                                          .intake = mr_intake_mailbox(worker->intake),
                                          .oldest_ms = mr_intake_oldest(worker->intake),
                                          .resume = worker->resume,
@@ -203,23 +207,22 @@ static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *er
                                          .metrics = worker->metrics,
                                          .failed = on_failed,
                                          .context = worker};
-    return mr_publish_create(&worker->publish, &options, err);
+    enum mr_status status = mr_publish_create(&worker->publish, &options, err);
+    return status == MR_OK ? mr_publish_start(worker->publish, err) : status;
 }
 
 /* Redis has answered; the engine reads the answers. Threads: the connection threads of Redis. */
 static void on_tier_answers(void *context)
 {
-    mr_engine_wake(context);
+    mr_engine_thread_wake(context);
 }
 
 static void link_engine(struct mr_worker *worker)
 {
-    if (worker->tier)
-        mr_tier_redis_link(worker->tier, on_tier_answers, mr_engine_thread_engine(worker->engine));
+    if (worker->tier) mr_tier_redis_link(worker->tier, on_tier_answers, worker->engine);
     struct mr_engine_thread_links links = {.publish = mr_publish_mailbox(worker->publish),
                                            .intake = mr_intake_mailbox(worker->intake),
-                                           .intake_wake = mr_intake_wake(worker->intake),
-                                           .hungry = mr_intake_blocked_tenants(worker->intake)};
+                                           .intake_wake = mr_intake_wake(worker->intake)};
     mr_engine_thread_link(worker->engine, &links);
 }
 
@@ -227,7 +230,7 @@ static enum mr_status start_intake(struct mr_worker *worker, struct mr_error *er
 {
     const struct mr_model_info *model = mr_engine_thread_model(worker->engine);
     struct mr_intake_targets targets = {
-        .engine = mr_engine_thread_engine(worker->engine),
+        .engine = mr_engine_thread_port(worker->engine),
         .prompt = {.tokenizer = mr_engine_thread_tokenizer(worker->engine),
                    .chat_template = model->chat_template,
                    .bos_text = model->bos_text,
@@ -278,8 +281,10 @@ static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
 
 static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *err)
 {
-    struct mr_engine_thread_options engine = {.config = worker->options.config,
-                                              .log = worker->options.log,
+    worker->engine_setup =
+        (struct mr_engine_setup){.config = worker->options.config, .log = worker->options.log};
+    struct mr_engine_thread_options engine = {.source =
+                                                  mr_engine_setup_source(&worker->engine_setup),
                                               .failed = on_failed,
                                               .context = worker};
     struct mr_intake_options intake = {.config = worker->options.config,
@@ -292,8 +297,9 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
     if (status == MR_OK) status = mr_health_open(worker, err);
     if (status == MR_OK) status = mr_intake_create(&worker->intake, &intake, err);
     if (status == MR_OK) status = open_tier(worker, err);
-    if (worker->tier) engine.tier = mr_tier_redis_table(worker->tier);
+    if (worker->tier) worker->engine_setup.tier = mr_tier_redis_table(worker->tier);
     if (status == MR_OK) status = mr_engine_thread_create(&worker->engine, &engine, err);
+    if (status == MR_OK) status = mr_engine_thread_start(worker->engine, err);
     return status;
 }
 

@@ -45,7 +45,7 @@ void mr_ticket_destroy(struct mr_ticket *ticket)
 {
     if (!ticket) return;
     mr_request_destroy(ticket->intake.request);
-    mr_mail_free(ticket->publish.ending);
+    mr_mail_free(ticket->publish.terminal);
     if (ticket->intake.refusal) mr_mail_free(&ticket->intake.refusal->mail);
     free(ticket->intake.kept);
     free(ticket);

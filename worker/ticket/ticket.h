@@ -32,19 +32,23 @@ enum mr_part {
     MR_PARTS
 };
 
-/* The address of one goes with its record to the broker. */
+/* One record, or all token records together, on the way to the broker. Its address is the opaque of
+ * the record's delivery report. */
 struct mr_ticket_part {
     struct mr_ticket *ticket;
     enum mr_part kind;
-    bool pending;        /* produced, not reported */
-    bool resend, shrunk; /* to be produced again, without its bulk */
+    bool pending;      /* to be written, and not acknowledged yet */
+    bool unsent;       /* not produced yet: no room, or the reply topic is being looked up */
+    bool refused;      /* the broker refused it; produced again after a pause */
+    bool shrunk;       /* produced without its bulk */
+    bool topic_exists; /* of a reply: its topic was looked up */
 };
 
-/* How far publish is with what ends a ticket. */
-enum mr_ending_phase {
-    MR_ENDING_WAITS,  /* for its token records, or for the lane's gate */
-    MR_ENDING_BESIDE, /* reply and dead letter are written */
-    MR_ENDING_RESULT  /* the result is written: the last of all */
+/* How far publish is with the terminal records of a ticket. */
+enum mr_terminal_phase {
+    MR_TERMINAL_WAITING, /* for its token records, or for the partition's gate */
+    MR_TERMINAL_REPLY,   /* reply and dead letter are being written */
+    MR_TERMINAL_RESULT   /* the result is being written, the last record of all */
 };
 
 /* Intake's part: no other thread reads or writes it. */
@@ -66,21 +70,23 @@ struct mr_ticket_intake {
     struct mr_refusal_mail *refusal; /* with the record, in case the answer makes it poison */
 };
 
-/* Publish's; with exactly-once delivery also those of the transaction that writes the ending. */
+/* Publish's; with exactly-once delivery the transactions thread's while it writes the terminal
+ * records. */
 struct mr_ticket_publish {
     struct mr_ticket_part parts[MR_PARTS];
-    struct mr_mail *ending; /* the terminal message, kept until its records are on the broker */
-    enum mr_ending_phase phase;
-    int64_t ending_ms; /* unix; no terminal record is older */
-    uint32_t tokens_pending;
-    uint64_t token_ns; /* when the last token of choice 0 was made */
-    uint32_t drawn;    /* tokens that were drawn when what is produced last was made */
-    /* Token records produced, acknowledged; how it was at a moment of before, and the tokens known
-     * to be read since that moment's records are acknowledged. */
-    uint32_t records_made, records_acked, mark_made, mark_drawn, shown;
-    bool tokens_lost, resending, advancing;
-    struct mr_ticket *resend_next, *advance_next;
-    struct mr_ticket *older, *newer; /* the list of those with an ending */
+    struct mr_mail *terminal; /* the result or refusal, kept until its records are on the broker */
+    enum mr_terminal_phase phase;
+    int64_t terminal_ms;     /* unix; every terminal record is later */
+    uint32_t tokens_pending; /* token records without a report */
+    uint64_t token_ns;       /* when the last token of choice 0 was made */
+    uint32_t generated;      /* tokens generated when the last record was produced */
+    /* Token records produced and acknowledged. Tokens up to `readable` are on the broker; more are
+     * when `mark_produced` records are acknowledged: then the first `mark_generated` tokens. */
+    uint32_t records_produced, records_acknowledged, mark_produced, mark_generated, readable;
+    bool tokens_lost;                /* a token record was lost, and that was logged */
+    bool unsent, refused, advancing; /* it is in the list that is linked by: */
+    struct mr_ticket *unsent_next, *refused_next, *advance_next;
+    struct mr_ticket *older, *newer; /* the list of tickets with a terminal message */
 };
 
 struct mr_ticket {

@@ -77,7 +77,7 @@ static inline void open_intake_with(struct intake_rig *rig, struct mr_resume *re
                                     struct mr_transactions *transactions)
 {
     struct mr_intake_targets targets = {
-        .engine = rig->engine.engine,
+        .engine = rig_port(&rig->engine),
         .prompt = {.tokenizer = rig->engine.tokenizer, .prompt_tokens_max = 256},
         .publish = rig->publish,
         .metrics = rig->metrics,
@@ -162,7 +162,7 @@ static inline void post(struct intake_rig *rig, struct mr_mail *mail, enum mr_ma
 static inline void close_intake_rig(struct intake_rig *rig)
 {
     struct mr_intake *intake = rig->intake;
-    if (intake->admission.engine) rig_end(&rig->engine);
+    if (intake->admission.engine.self) rig_end(&rig->engine);
     mr_intake_forget_engine(intake);
     mr_admission_drop_all(&intake->admission);
     assert_int_equal(intake->flight.count, 0);

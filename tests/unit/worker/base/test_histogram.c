@@ -57,7 +57,7 @@ static void buckets_are_printed_cumulative(void **state)
     free(text);
 }
 
-static void what_is_no_number_does_not_poison_the_sum(void **state)
+static void a_nan_counts_as_zero_in_the_sum(void **state)
 {
     (void)state;
     struct mr_histogram histogram;
@@ -66,7 +66,7 @@ static void what_is_no_number_does_not_poison_the_sum(void **state)
     assert_true(histogram.sum == 0 && histogram.counts[0] == 1);
 }
 
-static void bounds_must_rise_and_fit(void **state)
+static void bounds_must_increase_and_fit(void **state)
 {
     (void)state;
     static const double falling[] = {1, 1};
@@ -81,8 +81,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_counts_up_to_and_including_its_bound),
         cmocka_unit_test(buckets_are_printed_cumulative),
-        cmocka_unit_test(what_is_no_number_does_not_poison_the_sum),
-        cmocka_unit_test(bounds_must_rise_and_fit),
+        cmocka_unit_test(a_nan_counts_as_zero_in_the_sum),
+        cmocka_unit_test(bounds_must_increase_and_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static uint64_t fake_now(void)
     return fake_ns;
 }
 
-/* A log into a temporary file, and what it holds. */
+/* A log that writes to a temporary file, and the text of that file. */
 struct fixture {
     FILE *file;
     struct mr_log *log;
@@ -63,7 +63,7 @@ static size_t count_lines(const char *text)
     return lines;
 }
 
-static void what_is_no_terminal_gets_json_lines(void **state)
+static void a_file_gets_json_lines(void **state)
 {
     (void)state;
     struct fixture fixture;
@@ -108,7 +108,7 @@ static void text_lines_name_level_message_and_place(void **state)
     close_log(&fixture);
 }
 
-static void levels_below_the_chosen_one_are_silent(void **state)
+static void levels_below_the_chosen_one_are_not_written(void **state)
 {
     (void)state;
     struct fixture fixture;
@@ -121,14 +121,14 @@ static void levels_below_the_chosen_one_are_silent(void **state)
     close_log(&fixture);
 }
 
-/* One place in the source: one kind of message. */
+/* One call in the source, so one kind of message. */
 static void repeat(struct mr_log *log, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         mr_log_warn(log, "again %u", i);
 }
 
-static void a_storm_of_one_message_is_cut_and_counted(void **state)
+static void repeats_of_one_message_are_left_out_and_counted(void **state)
 {
     (void)state;
     struct fixture fixture;
@@ -186,10 +186,10 @@ static void lines_of_several_threads_do_not_mix(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_no_terminal_gets_json_lines),
+        cmocka_unit_test(a_file_gets_json_lines),
         cmocka_unit_test(text_lines_name_level_message_and_place),
-        cmocka_unit_test(levels_below_the_chosen_one_are_silent),
-        cmocka_unit_test(a_storm_of_one_message_is_cut_and_counted),
+        cmocka_unit_test(levels_below_the_chosen_one_are_not_written),
+        cmocka_unit_test(repeats_of_one_message_are_left_out_and_counted),
         cmocka_unit_test(a_long_message_is_cut),
         cmocka_unit_test(lines_of_several_threads_do_not_mix),
     };

@@ -42,7 +42,7 @@ static struct attr child(void)
     return attr;
 }
 
-/* Whether this kernel keeps slices. */
+/* Whether this kernel supports short slices. */
 static bool kept(void)
 {
     struct attr attr = now();
@@ -52,7 +52,7 @@ static bool kept(void)
     return now().runtime_ns == attr.runtime_ns;
 }
 
-static void it_is_handed_on_to_new_threads_until_it_is_taken_back(void **state)
+static void new_threads_inherit_a_short_slice_until_it_is_reset(void **state)
 {
     (void)state;
     const bool known = kept();
@@ -70,7 +70,8 @@ static void it_is_handed_on_to_new_threads_until_it_is_taken_back(void **state)
 static void nothing_else_changes(void **state)
 {
     (void)state;
-    const int own = now().nice, wanted = own < 16 ? own + 3 : 19; /* make may run at any */
+    const int own = now().nice,
+              wanted = own < 16 ? own + 3 : 19; /* the tests may run at any niceness */
     assert_int_equal(nice(3), wanted);
     const struct attr before = now();
     mr_slice_short();
@@ -86,7 +87,7 @@ static void nothing_else_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_handed_on_to_new_threads_until_it_is_taken_back),
+        cmocka_unit_test(new_threads_inherit_a_short_slice_until_it_is_reset),
         cmocka_unit_test(nothing_else_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

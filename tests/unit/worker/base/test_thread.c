@@ -11,7 +11,7 @@
 struct counter {
     struct mr_wake wake, stepped; /* `stepped` is rung by every step */
     atomic_uint steps;
-    _Atomic uint64_t pause_ns; /* until the next step; UINT64_MAX: only when woken */
+    _Atomic uint64_t pause_ns; /* until the next step; UINT64_MAX: until the wake is rung */
     _Atomic uint64_t last_ns;
 };
 
@@ -32,7 +32,8 @@ static struct mr_thread *start(struct counter *counter, uint64_t pause_ns)
     atomic_store(&counter->pause_ns, pause_ns);
     assert_int_equal(mr_wake_open(&counter->wake, NULL), MR_OK);
     assert_int_equal(mr_wake_open(&counter->stepped, NULL), MR_OK);
-    struct mr_thread_options options = {"counter", count_step, counter, &counter->wake, NULL};
+    struct mr_thread_options options = {
+        .name = "counter", .step = count_step, .state = counter, .wake = &counter->wake};
     assert_int_equal(mr_thread_start(&thread, &options, NULL), MR_OK);
     return thread;
 }

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-static void a_wake_merges_rings_and_times_out_when_silent(void **state)
+static void a_wake_merges_rings_and_times_out_without_one(void **state)
 {
     (void)state;
     struct mr_wake wake;
@@ -23,7 +23,7 @@ static void a_wake_merges_rings_and_times_out_when_silent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_wake_merges_rings_and_times_out_when_silent),
+        cmocka_unit_test(a_wake_merges_rings_and_times_out_without_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 
 #include "tests/fakes/fake_request.h"
 #include "tests/unit/worker/serving.h"
+#include "worker/engine/engine_setup.h"
 #include "worker/ticket/messages.h"
 #include "worker/ticket/ticket.h"
 
@@ -10,10 +11,10 @@
 
 struct rig {
     struct serving serving;
+    struct mr_engine_setup setup;
     struct mr_engine_thread *thread;
     struct mr_wake wake;
     struct mr_mailbox *publish, *intake;
-    atomic_uint_least64_t hungry;
     atomic_int failures;
     struct mr_ticket ticket;
 };
@@ -29,14 +30,14 @@ static void open_rig(struct rig *rig, const char *model)
     *rig = (struct rig){.thread = NULL};
     open_serving(&rig->serving, model, NULL);
     struct mr_mailbox_options mailbox = {256, 1 << 20, &rig->wake};
-    struct mr_engine_thread_options options = {.config = rig->serving.config,
-                                               .log = rig->serving.log,
-                                               .failed = on_failed,
-                                               .context = rig};
+    rig->setup = (struct mr_engine_setup){.config = rig->serving.config, .log = rig->serving.log};
+    struct mr_engine_thread_options options = {
+        .source = mr_engine_setup_source(&rig->setup), .failed = on_failed, .context = rig};
     assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
     assert_int_equal(mr_mailbox_create(&rig->publish, &mailbox, NULL), MR_OK);
     assert_int_equal(mr_mailbox_create(&rig->intake, &mailbox, NULL), MR_OK);
     assert_int_equal(mr_engine_thread_create(&rig->thread, &options, NULL), MR_OK);
+    assert_int_equal(mr_engine_thread_start(rig->thread, NULL), MR_OK);
 }
 
 static void close_rig(struct rig *rig)
@@ -49,7 +50,7 @@ static void close_rig(struct rig *rig)
     close_serving(&rig->serving);
 }
 
-static void a_model_that_does_not_open_is_said_to_who_waits(void **state)
+static void waiting_returns_the_error_of_a_model_that_does_not_open(void **state)
 {
     (void)state;
     struct rig rig;
@@ -74,7 +75,7 @@ static void submit(struct rig *rig, const char *id, uint32_t max_tokens)
                      MR_OK);
 }
 
-/* Takes publish's mail until the result; returns the tokens seen before it. */
+/* Takes mail from publish's mailbox until the result; returns the number of tokens before it. */
 static uint32_t wait_result(struct rig *rig)
 {
     uint32_t tokens = 0;
@@ -102,7 +103,7 @@ static uint32_t wait_intake(struct rig *rig)
     return mail->kind;
 }
 
-static void tokens_and_result_are_posted_and_a_hungry_intake_is_rung(void **state)
+static void tokens_and_result_are_posted_and_an_intake_that_wants_room_is_rung(void **state)
 {
     (void)state;
     struct rig rig;
@@ -112,31 +113,34 @@ static void tokens_and_result_are_posted_and_a_hungry_intake_is_rung(void **stat
     assert_true(mr_engine_thread_context_tokens(rig.thread) > 0);
     assert_non_null(mr_engine_thread_tokenizer(rig.thread));
     assert_true(mr_engine_thread_model(rig.thread)->vocab_size > 0);
-    struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake, &rig.hungry};
-    atomic_store(&rig.hungry, 1);
+    struct mr_wake rung; /* for this alone */
+    assert_int_equal(mr_wake_open(&rung, NULL), MR_OK);
+    struct mr_engine_thread_links links = {rig.publish, rig.intake, &rung};
+    struct mr_engine_port port = mr_engine_thread_port(rig.thread);
+    port.set_wanted(port.self, 1);
     mr_engine_thread_link(rig.thread, &links);
     submit(&rig, "a", 5);
     assert_int_equal(wait_result(&rig), 5);
     assert_int_equal(wait_intake(&rig), MR_MAIL_STARTED);
-    while (atomic_load(&rig.hungry))
-        mr_wake_wait(&rig.wake, 100000000u);
-    assert_true(mr_engine_thread_stats(rig.thread).turns > 0);
-    atomic_store(&rig.ticket.dropped, true); /* its tokens are not worth a message */
+    assert_true(mr_wake_wait(&rung, UINT64_MAX));
+    assert_true(mr_engine_thread_stats(rig.thread).steps > 0);
+    atomic_store(&rig.ticket.dropped, true); /* no messages for its tokens */
     submit(&rig, "b", 3);
     assert_int_equal(wait_result(&rig), 0);
     assert_int_equal(wait_intake(&rig), MR_MAIL_STARTED);
     close_rig(&rig);
+    mr_wake_close(&rung);
 }
 
-static void a_drain_hands_back_what_has_not_started(void **state)
+static void a_drain_returns_requests_that_have_not_started(void **state)
 {
     (void)state;
     struct rig rig;
     open_rig(&rig, NULL);
     assert_int_equal(mr_engine_thread_wait_ready(rig.thread, NULL), MR_OK);
-    submit(&rig, "a", 5); /* nothing runs before the links are there */
+    submit(&rig, "a", 5); /* no step runs before the thread is linked */
     mr_engine_thread_drain(rig.thread);
-    struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake, &rig.hungry};
+    struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake};
     mr_engine_thread_link(rig.thread, &links);
     assert_int_equal(wait_intake(&rig), MR_MAIL_RETURNED);
     assert_non_null(rig.ticket.intake.request);
@@ -146,15 +150,15 @@ static void a_drain_hands_back_what_has_not_started(void **state)
     close_rig(&rig);
 }
 
-/* Woken while it sees that it should stop. */
-static void it_may_be_ended_at_any_time(void **state)
+/* It is woken while it is being stopped. */
+static void the_thread_may_be_stopped_at_any_time(void **state)
 {
     (void)state;
     for (long pause_us = 0; pause_us < 20; pause_us += 6) {
         struct rig rig;
         open_rig(&rig, NULL);
         assert_int_equal(mr_engine_thread_wait_ready(rig.thread, NULL), MR_OK);
-        struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake, &rig.hungry};
+        struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake};
         mr_engine_thread_link(rig.thread, &links);
         mr_engine_thread_drain(rig.thread);
         nanosleep(&(struct timespec){.tv_nsec = pause_us * 1000}, NULL);
@@ -165,10 +169,10 @@ static void it_may_be_ended_at_any_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_model_that_does_not_open_is_said_to_who_waits),
-        cmocka_unit_test(tokens_and_result_are_posted_and_a_hungry_intake_is_rung),
-        cmocka_unit_test(a_drain_hands_back_what_has_not_started),
-        cmocka_unit_test(it_may_be_ended_at_any_time),
+        cmocka_unit_test(waiting_returns_the_error_of_a_model_that_does_not_open),
+        cmocka_unit_test(tokens_and_result_are_posted_and_an_intake_that_wants_room_is_rung),
+        cmocka_unit_test(a_drain_returns_requests_that_have_not_started),
+        cmocka_unit_test(the_thread_may_be_stopped_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,7 +164,7 @@ static void while_draining_only_what_the_engine_has_is_cancelled(void **state)
     assert_int_equal(mr_cancel_memory_count(rig.intake->cancelled), 0);
     mr_intake_forget_engine(rig.intake);
     cancel(&rig, "a"); /* the engine may be gone: nothing happens */
-    rig.intake->admission.engine = rig.engine.engine;
+    rig.intake->admission.engine = rig_port(&rig.engine);
     close_intake_rig(&rig);
 }
 

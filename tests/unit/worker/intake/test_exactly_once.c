@@ -2,7 +2,9 @@
 
 #include "tests/unit/worker/broker.h"
 #include "tests/unit/worker/intake_rig.h"
+#include "tests/unit/worker/output_options.h"
 #include "worker/kafka/kafka_in.h"
+#include "worker/kafka/kafka_txn.h"
 
 #define API_END_TXN    26
 #define API_TXN_COMMIT 28
@@ -36,14 +38,16 @@ static void open_rig(struct rig *rig)
     add_topic(&rig->broker, "r", 1);
     add_topic(&rig->broker, "results", 1);
     add_topic(&rig->broker, "dlq", 1);
-    struct mr_transactions_options options = {.kafka = &rig->broker.kafka,
-                                              .transactional_id = "t",
-                                              .source = {"tokens", "results", "dlq", "w", "m", "g"},
-                                              .topics = rig->base.config.request_topics,
-                                              .timeout_ms = 10000,
+    const struct mr_kafka_txn_source source = {.kafka = &rig->broker.kafka,
+                                               .transactional_id = "t",
+                                               .topics = rig->base.config.request_topics,
+                                               .timeout_ms = 10000};
+    struct mr_transactions_options options = {.producer = mr_kafka_txn_opener(&source),
+                                              .output = test_output,
                                               .log = rig->base.log,
                                               .metrics = rig->base.metrics};
     if (mr_transactions_create(&transactions, &options, &err) != MR_OK) fail_msg("%s", err.detail);
+    assert_int_equal(mr_transactions_start(transactions, NULL), MR_OK);
     intake->options.kafka = &rig->broker.kafka;
     intake->options.open_consumer = mr_kafka_in_open;
     open_intake_with(&rig->base, NULL, transactions);
@@ -68,7 +72,7 @@ static struct mr_ticket *ready(struct rig *rig, int64_t offset)
     struct mr_mail *mail = mr_mailbox_take(rig->base.publish);
     assert_non_null(mail);
     struct mr_ticket *ticket = ((struct mr_refusal_mail *)mail)->ticket;
-    ticket->publish.ending = mail;
+    ticket->publish.terminal = mail;
     mr_exactly_once_ready(rig->exactly_once, ticket);
     return ticket;
 }
@@ -96,7 +100,7 @@ static void what_is_ready_is_finished_with_its_transaction(void **state)
     commit(&rig);
     assert_int_equal(rig.base.intake->flight.count, 0);
     assert_int_equal(rig.partition->acked_offset, 2);
-    assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).endings.results, 2);
+    assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).terminal.results, 2);
     close_rig(&rig);
 }
 
@@ -115,7 +119,7 @@ static void an_abort_commits_nothing_and_the_next_one_all(void **state)
     commit(&rig);
     assert_int_equal(rig.base.intake->flight.count, 0);
     assert_int_equal(rig.partition->acked_offset, 2);
-    assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).endings.results, 2);
+    assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).terminal.results, 2);
     close_rig(&rig);
 }
 
@@ -132,7 +136,7 @@ static void a_partition_between_owners_waits_and_one_that_went_is_dropped(void *
     mr_admission_forget(&rig.base.intake->admission, rig.partition);
     commit(&rig);
     assert_int_equal(rig.base.intake->flight.count, 0);
-    assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).endings.results, 0);
+    assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).terminal.results, 0);
     close_rig(&rig);
 }
 

@@ -39,7 +39,7 @@ static void start(struct rig *rig)
                                         .failed = on_failed,
                                         .context = rig};
     struct mr_intake_targets targets = {
-        .engine = rig->engine.engine,
+        .engine = rig_port(&rig->engine),
         .prompt = {.tokenizer = rig->engine.tokenizer, .prompt_tokens_max = 64},
         .publish = rig->publish,
         .metrics = rig->metrics};
@@ -251,7 +251,7 @@ static void a_template_that_does_not_compile_stops_the_start(void **state)
                                         .log = rig.serving.log,
                                         .failed = on_failed,
                                         .context = &rig};
-    struct mr_intake_targets targets = {.engine = rig.engine.engine,
+    struct mr_intake_targets targets = {.engine = rig_port(&rig.engine),
                                         .prompt = {.tokenizer = rig.engine.tokenizer,
                                                    .chat_template = {"{% if %}", 8},
                                                    .prompt_tokens_max = 64},

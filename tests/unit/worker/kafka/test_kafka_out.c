@@ -126,20 +126,6 @@ static void a_fatal_producer_error_is_reported(void **state)
     assert_int_equal(mr_kafka_out_produce(bus->producing.out, &record, NULL, &err), MR_BACKEND);
 }
 
-static void partitions_of_a_missing_topic_are_none_and_it_is_not_created(void **state)
-{
-    struct bus *bus = *state;
-    uint32_t count = 7;
-    add_topic(&bus->broker, "t", 3);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(mr_kafka_out_partitions(bus->producing.out, "none", 5000, &count, NULL),
-                         MR_OK);
-        assert_int_equal(count, 0);
-    }
-    assert_int_equal(mr_kafka_out_partitions(bus->producing.out, "t", 5000, &count, NULL), MR_OK);
-    assert_int_equal(count, 3);
-}
-
 static void records_wait_for_an_unreachable_broker(void **state)
 {
     struct bus *bus = *state;
@@ -163,7 +149,6 @@ int main(void)
         BUS_TEST(a_record_that_cannot_be_produced_is_refused_or_reported),
         BUS_TEST(a_transient_broker_error_is_not_reported),
         BUS_TEST(a_fatal_producer_error_is_reported),
-        BUS_TEST(partitions_of_a_missing_topic_are_none_and_it_is_not_created),
         BUS_TEST(records_wait_for_an_unreachable_broker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

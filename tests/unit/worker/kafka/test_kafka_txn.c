@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Over the mock a transaction goes its way, but readers see what is open or aborted and nobody is
- * fenced: that is shown on Apache Kafka, in tests/integration. */
+/* The mock broker runs the protocol of transactions, but readers see records of open and aborted
+ * transactions, and nobody is fenced. tests/integration shows both on Apache Kafka. */
 
 #define API_INIT_PRODUCER_ID 22
 #define API_END_TXN          26
@@ -18,7 +18,9 @@
 #define ILLEGAL_GENERATION   22
 #define UNAUTHORIZED         53 /* TRANSACTIONAL_ID_AUTHORIZATION_FAILED */
 #define ROOMY_NS             30000000000u
-#define BRIEF_NS             3000000000u /* what comes after takes less on a busy machine too */
+#define BRIEF_NS             3000000000u /* longer than what follows takes, also on a busy machine */
+
+static const struct mr_transaction_offsets no_offsets;
 
 struct rig {
     struct broker broker;
@@ -71,7 +73,7 @@ static int open_rig(void **state)
     return 0;
 }
 
-/* Ends an open transaction, too. */
+/* Also ends an open transaction. */
 static int close_rig(void **state)
 {
     struct rig *rig = *state;
@@ -95,9 +97,17 @@ static enum mr_status commit(struct rig *rig, struct mr_error *err)
 {
     struct mr_kafka_membership *membership = mr_kafka_in_membership(rig->in);
     const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
-    enum mr_status status = mr_kafka_txn_commit(rig->txn, &offset, 1, membership, err);
+    const struct mr_transaction_offsets offsets = {&offset, 1, membership};
+    enum mr_status status = mr_kafka_txn_commit(rig->txn, &offsets, err);
     mr_kafka_membership_free(membership);
     return status;
+}
+
+static enum mr_status renew(struct rig *rig, const struct mr_kafka_commit *offset, bool *committed,
+                            struct mr_error *err)
+{
+    const struct mr_transaction_offsets offsets = {.commits = offset, .count = 1};
+    return mr_kafka_txn_renew(rig->txn, &offsets, committed, err);
 }
 
 static void records_and_offsets_go_in_one_transaction(void **state)
@@ -108,11 +118,12 @@ static void records_and_offsets_go_in_one_transaction(void **state)
         assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
         write_one(rig);
         if (commit(rig, &err) != MR_OK) fail_msg("%s", err.detail);
-        assert_int_equal(rig->producing.reports, i + 1); /* they come from within */
+        assert_int_equal(rig->producing.reports, i + 1); /* reported from within the call */
         assert_int_equal(rig->producing.last, MR_OK);
     }
     assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
-    assert_int_equal(mr_kafka_txn_commit(rig->txn, NULL, 0, NULL, &err), MR_OK); /* nothing in it */
+    assert_int_equal(mr_kafka_txn_commit(rig->txn, &no_offsets, &err),
+                     MR_OK); /* an empty transaction */
     mr_kafka_membership_free(NULL);
 }
 
@@ -130,7 +141,7 @@ static void offsets_of_an_older_generation_abort_it_and_the_next_one_works(void 
     assert_int_equal(commit(rig, &err), MR_OK);
 }
 
-static void an_abort_lets_the_next_one_begin(void **state)
+static void a_transaction_can_begin_after_an_abort(void **state)
 {
     struct rig *rig = *state;
     struct mr_error err = {0};
@@ -141,13 +152,13 @@ static void an_abort_lets_the_next_one_begin(void **state)
     write_one(rig);
 }
 
-/* A transaction that the broker refuses to commit once it has lasted for so long. */
+/* Makes the broker refuse to commit a transaction that has lasted for so long. */
 static void break_one(struct rig *rig, uint64_t lasted_ns)
 {
     struct mr_error err = {0};
     uint64_t until_ns = mr_clock_ns() + lasted_ns;
     struct timespec pause = {.tv_nsec = 10000000};
-    rig->broker.kafka.transaction_timeout_ns = ROOMY_NS; /* for what comes before the refusal */
+    rig->broker.kafka.transaction_timeout_ns = ROOMY_NS; /* until the refusal */
     assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
     write_one(rig);
     while (mr_clock_ns() < until_ns)
@@ -158,26 +169,25 @@ static void break_one(struct rig *rig, uint64_t lasted_ns)
     if (lasted_ns > 0) rig->broker.kafka.transaction_timeout_ns = lasted_ns;
 }
 
-static void a_producer_whose_id_somebody_took_is_broken_for_good(void **state)
+static void a_producer_whose_id_was_taken_is_broken_for_good(void **state)
 {
     struct rig *rig = *state;
     struct mr_error err = {0};
     bool committed;
     break_one(rig, 0);
-    assert_int_equal(mr_kafka_txn_renew(rig->txn, NULL, 0, &committed, &err), MR_BACKEND);
+    assert_int_equal(mr_kafka_txn_renew(rig->txn, &no_offsets, &committed, &err), MR_BACKEND);
     assert_non_null(strstr(err.detail, "--worker-id"));
     assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_BACKEND);
 }
 
-static void a_producer_given_up_for_its_long_transaction_is_replaced(void **state)
+static void a_producer_fenced_for_its_long_transaction_is_replaced(void **state)
 {
     struct rig *rig = *state;
     struct mr_error err = {0};
     bool committed = true;
     const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
     break_one(rig, BRIEF_NS);
-    if (mr_kafka_txn_renew(rig->txn, &offset, 1, &committed, &err) != MR_OK)
-        fail_msg("%s", err.detail);
+    if (renew(rig, &offset, &committed, &err) != MR_OK) fail_msg("%s", err.detail);
     assert_false(committed);
     rig->broker.kafka.transaction_timeout_ns = ROOMY_NS;
     assert_int_equal(mr_kafka_txn_begin(rig->txn, &err), MR_OK);
@@ -186,7 +196,7 @@ static void a_producer_given_up_for_its_long_transaction_is_replaced(void **stat
     assert_int_equal(mr_kafka_txn_call_ns(rig->txn), 0);
 }
 
-static void offsets_that_are_there_say_that_the_last_transaction_came_through(void **state)
+static void equal_offsets_mean_that_the_last_transaction_was_committed(void **state)
 {
     struct rig *rig = *state;
     struct mr_error err = {0};
@@ -201,10 +211,10 @@ static void offsets_that_are_there_say_that_the_last_transaction_came_through(vo
     } while (!mr_kafka_in_next_event(rig->in, &event) || event.kind != MR_KAFKA_EVENT_COMMITTED);
     assert_int_equal(event.status, MR_OK);
     break_one(rig, BRIEF_NS);
-    assert_int_equal(mr_kafka_txn_renew(rig->txn, &offset, 1, &committed, &err), MR_OK);
+    assert_int_equal(renew(rig, &offset, &committed, &err), MR_OK);
     assert_true(committed);
     break_one(rig, BRIEF_NS);
-    assert_int_equal(mr_kafka_txn_renew(rig->txn, &older, 1, &committed, &err), MR_OK);
+    assert_int_equal(renew(rig, &older, &committed, &err), MR_OK);
     assert_false(committed);
 }
 
@@ -217,7 +227,7 @@ static void producers_are_not_replaced_without_end(void **state)
     unsigned renewed = 0;
     for (; status == MR_OK && renewed < 100; renewed++) {
         break_one(rig, BRIEF_NS);
-        status = mr_kafka_txn_renew(rig->txn, NULL, 0, &committed, &err);
+        status = mr_kafka_txn_renew(rig->txn, &no_offsets, &committed, &err);
     }
     assert_int_equal(status, MR_BACKEND);
     assert_in_range(renewed, 2, 20);
@@ -231,11 +241,11 @@ static void a_worker_that_stops_does_not_wait_for_a_broker(void **state)
     write_one(rig);
     atomic_store(&rig->stopping, true);
     mr_kafka_mock_set_down(rig->broker.mock, 1, true);
-    assert_int_not_equal(commit(rig, &err), MR_OK); /* and returns */
+    assert_int_not_equal(commit(rig, &err), MR_OK); /* fails instead of waiting */
     mr_kafka_mock_set_down(rig->broker.mock, 1, false);
 }
 
-static void a_broker_that_refuses_the_id_is_a_matter_of_configuration(void **state)
+static void a_refused_transactional_id_is_a_configuration_error(void **state)
 {
     struct rig *rig = *state;
     struct mr_error err = {0};
@@ -250,13 +260,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(records_and_offsets_go_in_one_transaction),
         RIG_TEST(offsets_of_an_older_generation_abort_it_and_the_next_one_works),
-        RIG_TEST(an_abort_lets_the_next_one_begin),
-        RIG_TEST(a_producer_whose_id_somebody_took_is_broken_for_good),
-        RIG_TEST(a_producer_given_up_for_its_long_transaction_is_replaced),
-        RIG_TEST(offsets_that_are_there_say_that_the_last_transaction_came_through),
+        RIG_TEST(a_transaction_can_begin_after_an_abort),
+        RIG_TEST(a_producer_whose_id_was_taken_is_broken_for_good),
+        RIG_TEST(a_producer_fenced_for_its_long_transaction_is_replaced),
+        RIG_TEST(equal_offsets_mean_that_the_last_transaction_was_committed),
         RIG_TEST(producers_are_not_replaced_without_end),
         RIG_TEST(a_worker_that_stops_does_not_wait_for_a_broker),
-        cmocka_unit_test_setup_teardown(a_broker_that_refuses_the_id_is_a_matter_of_configuration,
+        cmocka_unit_test_setup_teardown(a_refused_transactional_id_is_a_configuration_error,
                                         open_broker_rig, close_rig),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

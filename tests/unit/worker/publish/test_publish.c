@@ -1,6 +1,7 @@
 #include "worker/publish/publish.h"
 
 #include "tests/unit/worker/list_redis.h"
+#include "tests/unit/worker/output_options.h"
 #include "tests/unit/worker/producing.h"
 #include "worker/base/clock.h"
 #include "worker/intake/partition.h"
@@ -11,7 +12,7 @@
 
 #define API_PRODUCE 0
 
-/* Publish over an embedded broker; the test is the engine and intake. */
+/* Publish over an embedded broker; the test takes the place of the engine and of intake. */
 struct rig {
     struct broker broker;
     struct mr_wake wake;
@@ -32,13 +33,8 @@ static void on_failed(void *context, const struct mr_error *err)
 
 static struct mr_publish_options options_of(struct rig *rig)
 {
-    return (struct mr_publish_options){.kafka = &rig->broker.kafka,
-                                       .source = {.tokens_topic = "tokens",
-                                                  .results_topic = "results",
-                                                  .dlq_topic = "dlq",
-                                                  .worker = "w",
-                                                  .model = "m",
-                                                  .group = "g"},
+    return (struct mr_publish_options){.producer = mr_kafka_out_opener(&rig->broker.kafka),
+                                       .output = test_output,
                                        .intake = rig->intake,
                                        .oldest_ms = &rig->oldest_ms,
                                        .log = rig->log,
@@ -47,9 +43,15 @@ static struct mr_publish_options options_of(struct rig *rig)
                                        .context = rig};
 }
 
-static void open_rig(struct rig *rig)
+static void open_publish(struct rig *rig, const struct mr_publish_options *options)
 {
     struct mr_error err = {0};
+    if (mr_publish_create(&rig->publish, options, &err) != MR_OK) fail_msg("%s", err.detail);
+    assert_int_equal(mr_publish_start(rig->publish, NULL), MR_OK);
+}
+
+static void open_rig(struct rig *rig)
+{
     *rig = (struct rig){.publish = NULL};
     struct mr_log_options log = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
     struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
@@ -65,7 +67,7 @@ static void open_rig(struct rig *rig)
     assert_int_equal(mr_log_create(&rig->log, &log, NULL), MR_OK);
     assert_int_equal(mr_metrics_create(&rig->metrics, &info, NULL), MR_OK);
     struct mr_publish_options options = options_of(rig);
-    if (mr_publish_create(&rig->publish, &options, &err) != MR_OK) fail_msg("%s", err.detail);
+    open_publish(rig, &options);
     assert_int_equal(
         mr_ticket_create(&rig->ticket, &record, &(struct mr_envelope){.reply_partition = -1}, NULL),
         MR_OK);
@@ -127,7 +129,7 @@ static void wait_done(struct rig *rig)
     assert_null(mail->next);
 }
 
-/* How many records of the topic contain the text, of all that are there. */
+/* How many records of the topic contain the text. */
 static int records_with(struct rig *rig, const char *topic, const char *text)
 {
     struct mr_kafka_reader *reader = NULL;
@@ -157,7 +159,7 @@ static void a_request_is_done_when_all_its_records_are_on_the_broker(void **stat
     post_result(&rig);
     wait_done(&rig);
     assert_int_equal(rig.ticket->publish.tokens_pending, 0);
-    assert_null(rig.ticket->publish.ending);
+    assert_null(rig.ticket->publish.terminal);
     assert_int_equal(records_with(&rig, "tokens", "req"), 2);
     assert_int_equal(records_with(&rig, "results", "the answer"), 1);
     assert_int_equal(records_with(&rig, "dlq", ""), 0);
@@ -165,7 +167,7 @@ static void a_request_is_done_when_all_its_records_are_on_the_broker(void **stat
     close_rig(&rig);
 }
 
-static void a_refused_record_is_dead_lettered_and_answered(void **state)
+static void a_refused_record_becomes_a_dead_letter_and_a_result(void **state)
 {
     (void)state;
     struct rig rig;
@@ -229,7 +231,7 @@ static void a_result_survives_a_broker_that_refuses_it_at_first(void **state)
     close_rig(&rig);
 }
 
-static void nothing_is_written_while_the_partition_may_be_given_away(void **state)
+static void nothing_is_written_while_the_partition_may_be_revoked(void **state)
 {
     (void)state;
     struct rig rig;
@@ -251,12 +253,12 @@ static void nothing_is_written_while_the_partition_may_be_given_away(void **stat
     mr_partition_suspend(rig.ticket->intake.partition);
     claim = (struct mr_kafka_claim){.topic = "r", .committed = 0};
     assert_int_equal(mr_partitions_take(lanes, &claim, &lane, &resumed, NULL), MR_OK);
-    assert_true(resumed); /* it came straight back */
+    assert_true(resumed); /* the partition was assigned to this worker again */
     wait_done(&rig);
     assert_int_equal(records_with(&rig, "results", "the answer"), 1);
     mr_partition_hold(rig.ticket->intake.partition);
     post_result(&rig);
-    mr_partition_forget(rig.ticket->intake.partition); /* it went */
+    mr_partition_forget(rig.ticket->intake.partition); /* the partition was revoked */
     wait_done(&rig);
     assert_int_equal(records_with(&rig, "results", "the answer"), 1);
     assert_int_equal(rig.ticket->intake.partition->gate.unacknowledged, 0);
@@ -264,15 +266,15 @@ static void nothing_is_written_while_the_partition_may_be_given_away(void **stat
     mr_partitions_destroy(lanes);
 }
 
-static void exactly_once_leaves_the_ending_to_intake(void **state)
+static void exactly_once_leaves_the_terminal_records_to_intake(void **state)
 {
     (void)state;
     struct rig rig;
     open_rig(&rig);
     assert_true(mr_publish_destroy(rig.publish, 10000));
     struct mr_publish_options options = options_of(&rig);
-    options.hand_over = true;
-    assert_int_equal(mr_publish_create(&rig.publish, &options, NULL), MR_OK);
+    options.exactly_once = true;
+    open_publish(&rig, &options);
     post_tokens(&rig, 0);
     post_result(&rig);
     struct mr_mail *mail = NULL;
@@ -280,7 +282,7 @@ static void exactly_once_leaves_the_ending_to_intake(void **state)
         mr_wake_wait(&rig.wake, UINT64_MAX);
     assert_ptr_equal(mail, &rig.ticket->done);
     assert_int_equal(mail->kind, MR_MAIL_READY);
-    assert_non_null(rig.ticket->publish.ending);
+    assert_non_null(rig.ticket->publish.terminal);
     assert_int_equal(rig.ticket->publish.tokens_pending, 0);
     assert_int_equal(records_with(&rig, "tokens", "req"), 1);
     assert_int_equal(records_with(&rig, "results", ""), 0);
@@ -313,11 +315,10 @@ static void post_drawn(struct rig *rig, uint32_t index)
                                            .text = {"x", 1}};
     mr_mail_list_add(&list, &mr_drawn_mail_create(rig->ticket, index, &sample)->mail);
     mr_mail_list_add(&list, &mr_tokens_mail_create(rig->ticket, &record, 1)->mail);
-    assert_int_equal(mr_mailbox_post_list(mr_publish_mailbox(rig->publish), &list, 1000000000u),
-                     MR_OK);
+    assert_int_equal(mr_mailbox_post_list(mr_publish_mailbox(rig->publish), &list, NULL), MR_OK);
 }
 
-static void tokens_are_kept_first_and_known_as_read_when_acknowledged(void **state)
+static void tokens_are_stored_in_redis_first_and_count_as_readable_when_acknowledged(void **state)
 {
     (void)state;
     static struct list_redis redis;
@@ -337,11 +338,12 @@ static void tokens_are_kept_first_and_known_as_read_when_acknowledged(void **sta
     assert_int_equal(mr_resume_create(&resume, &keeping, NULL), MR_OK);
     struct mr_publish_options options = options_of(&rig);
     options.resume = resume;
-    assert_int_equal(mr_publish_create(&rig.publish, &options, NULL), MR_OK);
+    open_publish(&rig, &options);
     look(&rig, resume, &origin, &request, &rig.ticket->trail);
     mr_trail_start(rig.ticket->trail, 1, 0, 0, mr_clock_ns());
     post_drawn(&rig, 0);
-    assert_int_equal(records_with(&rig, "tokens", "req"), 1); /* and long since acknowledged */
+    assert_int_equal(records_with(&rig, "tokens", "req"),
+                     1); /* acknowledged before this reader saw it */
     post_drawn(&rig, 1);
     post_result(&rig);
     wait_done(&rig);
@@ -365,7 +367,7 @@ static void options_that_librdkafka_does_not_know_are_refused(void **state)
     struct mr_kafka_options kafka = rig.broker.kafka;
     struct mr_publish_options options = options_of(&rig);
     kafka.properties = &properties;
-    options.kafka = &kafka;
+    options.producer = mr_kafka_out_opener(&kafka);
     assert_int_equal(mr_publish_create(&publish, &options, &err), MR_BAD_CONFIG);
     assert_null(publish);
     assert_non_null(strstr(err.detail, "no.such.property"));
@@ -377,13 +379,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_done_when_all_its_records_are_on_the_broker),
-        cmocka_unit_test(a_refused_record_is_dead_lettered_and_answered),
+        cmocka_unit_test(a_refused_record_becomes_a_dead_letter_and_a_result),
         cmocka_unit_test(a_reply_goes_to_an_existing_topic_only),
         cmocka_unit_test(nothing_is_written_for_a_dropped_request),
         cmocka_unit_test(a_result_survives_a_broker_that_refuses_it_at_first),
-        cmocka_unit_test(nothing_is_written_while_the_partition_may_be_given_away),
-        cmocka_unit_test(exactly_once_leaves_the_ending_to_intake),
-        cmocka_unit_test(tokens_are_kept_first_and_known_as_read_when_acknowledged),
+        cmocka_unit_test(nothing_is_written_while_the_partition_may_be_revoked),
+        cmocka_unit_test(exactly_once_leaves_the_terminal_records_to_intake),
+        cmocka_unit_test(tokens_are_stored_in_redis_first_and_count_as_readable_when_acknowledged),
         cmocka_unit_test(options_that_librdkafka_does_not_know_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

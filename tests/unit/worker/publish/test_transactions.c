@@ -1,6 +1,8 @@
 #include "worker/publish/transactions.h"
 
+#include "tests/unit/worker/output_options.h"
 #include "tests/unit/worker/producing.h"
+#include "worker/kafka/kafka_txn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@ struct rig {
     struct mr_log *log;
     struct mr_metrics *metrics;
     struct mr_kafka_in *in;
-    struct mr_transactions *settle;
+    struct mr_transactions *transactions;
     struct mr_ticket *tickets[2];
     struct mr_kafka_commit commit;
     struct mr_transactions_job job;
@@ -38,29 +40,29 @@ static struct mr_ticket *refused(int64_t offset)
     mail->finish = MR_FINISH_REJECTED;
     mail->write_result = true;
     mr_fail(&mail->error, MR_MALFORMED, "no request");
-    ticket->publish.ending = &mail->mail;
+    ticket->publish.terminal = &mail->mail;
     return ticket;
 }
 
-static struct mr_transactions_options options_of(struct rig *rig)
+static void open_transactions(struct rig *rig)
 {
-    return (struct mr_transactions_options){.kafka = &rig->broker.kafka,
-                                            .transactional_id = "t",
-                                            .source = {.tokens_topic = "tokens",
-                                                       .results_topic = "results",
-                                                       .dlq_topic = "dlq",
-                                                       .worker = "w",
-                                                       .model = "m",
-                                                       .group = "g"},
-                                            .topics = &rig->topic,
-                                            .timeout_ms = 10000,
-                                            .log = rig->log,
-                                            .metrics = rig->metrics};
+    struct mr_error err = {0};
+    const struct mr_kafka_txn_source source = {.kafka = &rig->broker.kafka,
+                                               .transactional_id = "t",
+                                               .topics = &rig->topic,
+                                               .timeout_ms = 10000};
+    struct mr_transactions_options options = {.producer = mr_kafka_txn_opener(&source),
+                                              .output = test_output,
+                                              .log = rig->log,
+                                              .metrics = rig->metrics};
+    if (mr_transactions_create(&rig->transactions, &options, &err) != MR_OK)
+        fail_msg("%s", err.detail);
+    assert_int_equal(mr_transactions_start(rig->transactions, NULL), MR_OK);
+    mr_transactions_set_wake(rig->transactions, &rig->wake);
 }
 
 static void open_rig_of(struct rig *rig, uint64_t transaction_timeout_ns)
 {
-    struct mr_error err = {0};
     struct mr_log_options log = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
     struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
     *rig = (struct rig){.topic = {.name = "r"}, .commit = {.offset = 2, .metadata = "text"}};
@@ -79,9 +81,7 @@ static void open_rig_of(struct rig *rig, uint64_t transaction_timeout_ns)
     struct mr_kafka_event assigned;
     assert_true(mr_kafka_in_next_event(rig->in, &assigned));
     mr_kafka_in_complete_rebalance(rig->in);
-    struct mr_transactions_options options = options_of(rig);
-    if (mr_transactions_create(&rig->settle, &options, &err) != MR_OK) fail_msg("%s", err.detail);
-    mr_transactions_wake(rig->settle, &rig->wake);
+    open_transactions(rig);
     rig->tickets[0] = refused(0);
     rig->tickets[1] = refused(1);
     rig->tickets[0]->intake.ready_next = rig->tickets[1];
@@ -94,7 +94,7 @@ static void open_rig(struct rig *rig)
 
 static void close_rig(struct rig *rig)
 {
-    mr_transactions_destroy(rig->settle);
+    mr_transactions_destroy(rig->transactions);
     mr_ticket_destroy(rig->tickets[0]);
     mr_ticket_destroy(rig->tickets[1]);
     assert_true(mr_kafka_in_close(rig->in, 10000));
@@ -110,24 +110,24 @@ static enum mr_status run_job(struct rig *rig)
                                             .commits = &rig->commit,
                                             .commit_count = 1,
                                             .membership = mr_kafka_in_membership(rig->in)};
-    assert_false(mr_transactions_wait(rig->settle, 0)); /* there is none */
-    mr_transactions_start(rig->settle, &rig->job);
-    while (!mr_transactions_wait(rig->settle, 1000))
+    assert_false(mr_transactions_wait(rig->transactions, 0)); /* there is no job */
+    mr_transactions_submit(rig->transactions, &rig->job);
+    while (!mr_transactions_wait(rig->transactions, 1000))
         ;
     assert_null(rig->job.membership);
     return rig->job.outcome.status;
 }
 
-static void what_ends_requests_is_written_with_their_offsets(void **state)
+static void terminal_records_are_written_with_the_offsets_of_their_requests(void **state)
 {
     (void)state;
     struct rig rig;
     open_rig(&rig);
     assert_int_equal(run_job(&rig), MR_OK);
-    struct mr_transactions_stats stats = mr_transactions_stats(rig.settle);
-    assert_int_equal(stats.endings.results, 2);
-    assert_int_equal(stats.endings.dead_letters, 2);
-    assert_int_equal(stats.endings.replies, 0);
+    struct mr_transactions_stats stats = mr_transactions_stats(rig.transactions);
+    assert_int_equal(stats.terminal.results, 2);
+    assert_int_equal(stats.terminal.dead_letters, 2);
+    assert_int_equal(stats.terminal.replies, 0);
     assert_int_equal(stats.transactions, 1);
     assert_int_equal(stats.aborted, 0);
     close_rig(&rig);
@@ -140,18 +140,18 @@ static void an_aborted_job_is_written_whole_by_the_next(void **state)
     open_rig(&rig);
     mr_kafka_mock_fail(rig.broker.mock, API_TXN_COMMIT, ILLEGAL_MEMBER, 1);
     assert_int_equal(run_job(&rig), MR_AGAIN);
-    assert_int_equal(mr_transactions_stats(rig.settle).endings.results, 0);
+    assert_int_equal(mr_transactions_stats(rig.transactions).terminal.results, 0);
     assert_true(rig.tickets[1]->publish.parts[MR_PART_RESULT].pending);
     assert_int_equal(run_job(&rig), MR_OK);
-    struct mr_transactions_stats stats = mr_transactions_stats(rig.settle);
-    assert_int_equal(stats.endings.results, 2);
+    struct mr_transactions_stats stats = mr_transactions_stats(rig.transactions);
+    assert_int_equal(stats.terminal.results, 2);
     assert_int_equal(stats.transactions, 2);
     assert_int_equal(stats.aborted, 1);
     assert_false(rig.tickets[1]->publish.parts[MR_PART_RESULT].pending);
     close_rig(&rig);
 }
 
-static void a_fenced_worker_is_told_so(void **state)
+static void a_fenced_worker_gets_an_error_that_names_its_id(void **state)
 {
     (void)state;
     struct rig rig;
@@ -163,27 +163,28 @@ static void a_fenced_worker_is_told_so(void **state)
     close_rig(&rig);
 }
 
-static void a_transaction_that_the_broker_gave_up_is_made_again_by_another_producer(void **state)
+static void a_transaction_that_the_broker_ended_is_repeated_by_another_producer(void **state)
 {
     (void)state;
     struct rig rig;
     open_rig_of(&rig, 1000000000u);
     mr_kafka_mock_fail(rig.broker.mock, API_END_TXN, INVALID_PRODUCER, 1);
-    mr_kafka_mock_set_rtt(rig.broker.mock, 1, 500); /* it lasts longer than its timeout */
+    mr_kafka_mock_set_rtt(rig.broker.mock, 1,
+                          500); /* so that the transaction lasts longer than its timeout */
     assert_int_equal(run_job(&rig), MR_AGAIN);
     mr_kafka_mock_set_rtt(rig.broker.mock, 1, 0);
-    assert_int_equal(mr_transactions_stats(rig.settle).renewed, 1);
+    assert_int_equal(mr_transactions_stats(rig.transactions).renewed, 1);
     assert_true(rig.tickets[0]->publish.parts[MR_PART_RESULT].pending);
     assert_int_equal(run_job(&rig), MR_OK);
-    struct mr_transactions_stats stats = mr_transactions_stats(rig.settle);
-    assert_int_equal(stats.endings.results, 2);
+    struct mr_transactions_stats stats = mr_transactions_stats(rig.transactions);
+    assert_int_equal(stats.terminal.results, 2);
     assert_int_equal(stats.aborted, 1);
     assert_true(stats.ns_sum > 0);
-    assert_int_equal(mr_transactions_call_ns(rig.settle), 0);
+    assert_int_equal(mr_transactions_call_ns(rig.transactions), 0);
     close_rig(&rig);
 }
 
-static void a_job_that_is_under_way_is_waited_for(void **state)
+static void destroying_waits_for_a_running_job(void **state)
 {
     (void)state;
     struct rig rig;
@@ -192,8 +193,8 @@ static void a_job_that_is_under_way_is_waited_for(void **state)
                                            .commits = &rig.commit,
                                            .commit_count = 1,
                                            .membership = mr_kafka_in_membership(rig.in)};
-    mr_transactions_start(rig.settle, &rig.job);
-    expect_assert_failure(mr_transactions_start(rig.settle, &rig.job));
+    mr_transactions_submit(rig.transactions, &rig.job);
+    expect_assert_failure(mr_transactions_submit(rig.transactions, &rig.job));
     close_rig(&rig);
     mr_transactions_destroy(NULL);
 }
@@ -201,11 +202,11 @@ static void a_job_that_is_under_way_is_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_ends_requests_is_written_with_their_offsets),
+        cmocka_unit_test(terminal_records_are_written_with_the_offsets_of_their_requests),
         cmocka_unit_test(an_aborted_job_is_written_whole_by_the_next),
-        cmocka_unit_test(a_fenced_worker_is_told_so),
-        cmocka_unit_test(a_transaction_that_the_broker_gave_up_is_made_again_by_another_producer),
-        cmocka_unit_test(a_job_that_is_under_way_is_waited_for),
+        cmocka_unit_test(a_fenced_worker_gets_an_error_that_names_its_id),
+        cmocka_unit_test(a_transaction_that_the_broker_ended_is_repeated_by_another_producer),
+        cmocka_unit_test(destroying_waits_for_a_running_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

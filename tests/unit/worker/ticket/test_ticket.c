@@ -74,7 +74,7 @@ static void a_ticket_frees_the_ending_it_still_owns(void **state)
     struct mr_ticket *ticket = ticket_of(&(struct mr_envelope){0});
     struct mr_refusal_mail *mail = mr_refusal_mail_create(ticket, NULL, (struct mr_text){"{}", 2});
     assert_non_null(mail);
-    ticket->publish.ending = &mail->mail;
+    ticket->publish.terminal = &mail->mail;
     assert_ptr_equal(MR_TICKET_OF(&ticket->started, started), ticket);
     assert_ptr_equal(MR_TICKET_OF(&ticket->done, done), ticket);
     mr_ticket_destroy(ticket); /* the leak checker looks */

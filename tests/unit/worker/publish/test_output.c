@@ -1,4 +1,4 @@
-#include "worker/publish/answer.h"
+#include "worker/publish/output.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct mr_answer_source source = {.tokens_topic = "p.tokens",
-                                               .results_topic = "p.results",
-                                               .dlq_topic = "p.dlq",
-                                               .worker = "w",
-                                               .model = "m",
-                                               .group = "g"};
+static const struct mr_output_options source = {.tokens_topic = "p.tokens",
+                                                .results_topic = "p.results",
+                                                .dlq_topic = "p.dlq",
+                                                .worker = "w",
+                                                .model = "m",
+                                                .group = "g"};
 
 static struct mr_ticket ticket_of(enum mr_encoding encoding)
 {
@@ -33,9 +33,9 @@ static struct mr_ticket ticket_of(enum mr_encoding encoding)
     return ticket;
 }
 
-static void expect_header(const struct mr_answer *answer, const char *name, const char *value)
+static void expect_header(const struct mr_output *output, const char *name, const char *value)
 {
-    const struct mr_kafka_header *header = mr_kafka_record_header(&answer->record, name);
+    const struct mr_kafka_header *header = mr_kafka_record_header(&output->record, name);
     if (!header) fail_msg("no header %s", name);
     assert_int_equal(header->length, strlen(value));
     assert_memory_equal(header->value, value, header->length);
@@ -44,7 +44,7 @@ static void expect_header(const struct mr_answer *answer, const char *name, cons
 static void a_token_record_names_its_attempt_and_index(void **state)
 {
     (void)state;
-    struct mr_answer answer = {0};
+    struct mr_output output = {0};
     struct mr_ticket ticket = ticket_of(MR_ENCODING_MSGPACK);
     uint32_t ids[] = {9, 10};
     struct mr_token_record record = {.id = {"id-1", 4},
@@ -54,57 +54,57 @@ static void a_token_record_names_its_attempt_and_index(void **state)
                                      .token_count = 2,
                                      .text = {"ab", 2}};
     struct mr_tokens_mail *mail = mr_tokens_mail_create(&ticket, &record, 0);
-    assert_int_equal(mr_answer_tokens(&answer, &source, mail, NULL), MR_OK);
-    assert_string_equal(answer.record.topic, "p.tokens");
-    assert_int_equal(answer.record.partition, -1);
-    assert_memory_equal(answer.record.key.bytes, "id-1", 4);
-    expect_header(&answer, "content-type", "application/msgpack");
-    expect_header(&answer, "millrace-id", "id-1");
-    expect_header(&answer, "millrace-attempt", "2");
-    expect_header(&answer, "millrace-generation", "31");
-    expect_header(&answer, "millrace-index", "7");
-    expect_header(&answer, "millrace-worker", "w");
-    assert_memory_equal(mr_kafka_record_header(&answer.record, "kafka_correlationId")->value,
+    assert_int_equal(mr_output_tokens(&output, &source, mail, NULL), MR_OK);
+    assert_string_equal(output.record.topic, "p.tokens");
+    assert_int_equal(output.record.partition, -1);
+    assert_memory_equal(output.record.key.bytes, "id-1", 4);
+    expect_header(&output, "content-type", "application/msgpack");
+    expect_header(&output, "millrace-id", "id-1");
+    expect_header(&output, "millrace-attempt", "2");
+    expect_header(&output, "millrace-generation", "31");
+    expect_header(&output, "millrace-index", "7");
+    expect_header(&output, "millrace-worker", "w");
+    assert_memory_equal(mr_kafka_record_header(&output.record, "kafka_correlationId")->value,
                         "\0\1", 2);
 
     struct mr_arena *arena = mr_arena_create(1 << 20);
     struct mr_token_record read;
     assert_int_equal(
-        mr_token_record_decode(&read, answer.record.value, MR_ENCODING_MSGPACK, arena, NULL),
+        mr_token_record_decode(&read, output.record.value, MR_ENCODING_MSGPACK, arena, NULL),
         MR_OK);
     assert_int_equal(read.attempt, 2);
     assert_int_equal(read.index, 7);
     assert_int_equal(read.token_ids[1], 10);
     mr_arena_destroy(arena);
-    mr_answer_clear(&answer);
+    mr_output_clear(&output);
     mr_mail_free(&mail->mail);
 }
 
-static void read_result(const struct mr_answer *answer, struct mr_arena *arena,
+static void read_result(const struct mr_output *output, struct mr_arena *arena,
                         struct mr_result *result)
 {
-    assert_int_equal(mr_result_decode(result, answer->record.value, MR_ENCODING_JSON, arena, NULL),
+    assert_int_equal(mr_result_decode(result, output->record.value, MR_ENCODING_JSON, arena, NULL),
                      MR_OK);
 }
 
 static void without_a_group_there_is_no_generation(void **state)
 {
     (void)state;
-    struct mr_answer answer = {0};
+    struct mr_output output = {0};
     struct mr_ticket ticket = ticket_of(MR_ENCODING_JSON);
     ticket.generation = -1;
     struct mr_token_record record = {.id = {"id-1", 4}, .resumed_at = -1};
     struct mr_tokens_mail *mail = mr_tokens_mail_create(&ticket, &record, 0);
-    assert_int_equal(mr_answer_tokens(&answer, &source, mail, NULL), MR_OK);
-    assert_null(mr_kafka_record_header(&answer.record, "millrace-generation"));
-    mr_answer_clear(&answer);
+    assert_int_equal(mr_output_tokens(&output, &source, mail, NULL), MR_OK);
+    assert_null(mr_kafka_record_header(&output.record, "millrace-generation"));
+    mr_output_clear(&output);
     mr_mail_free(&mail->mail);
 }
 
 static void a_result_says_where_its_request_was(void **state)
 {
     (void)state;
-    struct mr_answer answer = {0};
+    struct mr_output output = {0};
     struct mr_ticket ticket = ticket_of(MR_ENCODING_JSON);
     struct mr_choice choice = {
         .finish = MR_FINISH_LENGTH, .stop_token = MR_TOKEN_NONE, .text = {"text", 4}};
@@ -112,13 +112,13 @@ static void a_result_says_where_its_request_was(void **state)
     struct mr_result_mail *mail = mr_result_mail_create(&ticket, NULL, &result, 0);
     struct mr_arena *arena = mr_arena_create(1 << 20);
     struct mr_result read;
-    assert_int_equal(mr_answer_result(&answer, &source, &mail->mail, false, NULL), MR_OK);
-    assert_string_equal(answer.record.topic, "p.results");
-    expect_header(&answer, "content-type", "application/json");
-    expect_header(&answer, "millrace-finish-reason", "length");
-    expect_header(&answer, "millrace-source", "p.requests/3/42");
-    expect_header(&answer, "millrace-group", source.group);
-    read_result(&answer, arena, &read);
+    assert_int_equal(mr_output_result(&output, &source, &mail->mail, false, NULL), MR_OK);
+    assert_string_equal(output.record.topic, "p.results");
+    expect_header(&output, "content-type", "application/json");
+    expect_header(&output, "millrace-finish-reason", "length");
+    expect_header(&output, "millrace-source", "p.requests/3/42");
+    expect_header(&output, "millrace-group", source.group);
+    read_result(&output, arena, &read);
     assert_memory_equal(read.id.bytes, "id-1", 4);
     assert_memory_equal(read.model.bytes, "m", 1);
     assert_memory_equal(read.source_topic.bytes, "p.requests", 10);
@@ -127,13 +127,13 @@ static void a_result_says_where_its_request_was(void **state)
     assert_int_equal(read.attempt, 2);
     assert_memory_equal(read.choices[0].text.bytes, "text", 4);
 
-    assert_int_equal(mr_answer_result(&answer, &source, &mail->mail, true, NULL), MR_OK);
-    read_result(&answer, arena, &read);
+    assert_int_equal(mr_output_result(&output, &source, &mail->mail, true, NULL), MR_OK);
+    read_result(&output, arena, &read);
     assert_int_equal(read.choices[0].text.length, 0);
     assert_int_equal(read.error, MR_RECORD_TOO_LARGE);
     assert_int_equal(read.choices[0].finish, MR_FINISH_LENGTH);
     mr_arena_destroy(arena);
-    mr_answer_clear(&answer);
+    mr_output_clear(&output);
     mr_mail_free(&mail->mail);
 }
 
@@ -154,86 +154,86 @@ static struct mr_refusal_mail *refusal(struct mr_ticket *ticket, struct mr_kafka
 static void a_refusal_is_answered_with_its_code(void **state)
 {
     (void)state;
-    struct mr_answer answer = {0};
+    struct mr_output output = {0};
     struct mr_ticket ticket = ticket_of(MR_ENCODING_JSON);
     struct mr_refusal_mail *mail = refusal(&ticket, NULL, 0);
     struct mr_arena *arena = mr_arena_create(1 << 20);
     struct mr_result read;
-    assert_int_equal(mr_answer_result(&answer, &source, &mail->mail, false, NULL), MR_OK);
-    expect_header(&answer, "millrace-finish-reason", "rejected");
-    read_result(&answer, arena, &read);
+    assert_int_equal(mr_output_result(&output, &source, &mail->mail, false, NULL), MR_OK);
+    expect_header(&output, "millrace-finish-reason", "rejected");
+    read_result(&output, arena, &read);
     assert_int_equal(read.error, MR_MALFORMED);
     assert_string_equal(read.error_message, "it is no JSON");
     assert_false(read.error_retryable);
     mr_arena_destroy(arena);
-    mr_answer_clear(&answer);
+    mr_output_clear(&output);
     mr_mail_free(&mail->mail);
 }
 
 static void a_dead_letter_is_the_record_with_both_families_of_headers(void **state)
 {
     (void)state;
-    struct mr_answer answer = {0};
+    struct mr_output output = {0};
     struct mr_ticket ticket = ticket_of(MR_ENCODING_JSON);
     struct mr_kafka_header own = {"their-own", "x", 1};
     struct mr_refusal_mail *mail = refusal(&ticket, &own, 1);
-    mr_answer_dead_letter(&answer, &source, mail, false);
-    assert_string_equal(answer.record.topic, "p.dlq");
-    assert_memory_equal(answer.record.key.bytes, "key", 3);
-    assert_int_equal(answer.record.value.length, 4);
-    expect_header(&answer, "their-own", "x");
-    expect_header(&answer, "__connect.errors.topic", "p.requests");
-    expect_header(&answer, "__connect.errors.partition", "3");
-    expect_header(&answer, "__connect.errors.offset", "42");
-    expect_header(&answer, "__connect.errors.exception.class.name", "malformed");
-    expect_header(&answer, "__connect.errors.exception.message", "it is no JSON");
-    expect_header(&answer, "__connect.errors.exception.stacktrace",
+    mr_output_dead_letter(&output, &source, mail, false);
+    assert_string_equal(output.record.topic, "p.dlq");
+    assert_memory_equal(output.record.key.bytes, "key", 3);
+    assert_int_equal(output.record.value.length, 4);
+    expect_header(&output, "their-own", "x");
+    expect_header(&output, "__connect.errors.topic", "p.requests");
+    expect_header(&output, "__connect.errors.partition", "3");
+    expect_header(&output, "__connect.errors.offset", "42");
+    expect_header(&output, "__connect.errors.exception.class.name", "malformed");
+    expect_header(&output, "__connect.errors.exception.message", "it is no JSON");
+    expect_header(&output, "__connect.errors.exception.stacktrace",
                   "malformed: it is no JSON at p.requests/3 offset 42");
-    expect_header(&answer, "kafka_dlt-exception-stacktrace",
+    expect_header(&output, "kafka_dlt-exception-stacktrace",
                   "malformed: it is no JSON at p.requests/3 offset 42");
-    expect_header(&answer, "__connect.errors.stage", "VALUE_CONVERTER");
-    expect_header(&answer, "__connect.errors.connector.name", "millrace");
-    expect_header(&answer, "kafka_dlt-exception-fqcn", "malformed");
-    expect_header(&answer, "kafka_dlt-exception-message", "it is no JSON");
-    expect_header(&answer, "kafka_dlt-original-timestamp-type", "CreateTime");
+    expect_header(&output, "__connect.errors.stage", "VALUE_CONVERTER");
+    expect_header(&output, "__connect.errors.connector.name", "millrace");
+    expect_header(&output, "kafka_dlt-exception-fqcn", "malformed");
+    expect_header(&output, "kafka_dlt-exception-message", "it is no JSON");
+    expect_header(&output, "kafka_dlt-original-timestamp-type", "CreateTime");
     const struct mr_kafka_header *partition =
-        mr_kafka_record_header(&answer.record, "kafka_dlt-original-partition");
+        mr_kafka_record_header(&output.record, "kafka_dlt-original-partition");
     assert_int_equal(partition->length, 4);
     assert_memory_equal(partition->value, "\0\0\0\3", 4);
-    expect_header(&answer, "kafka_dlt-original-topic", "p.requests");
-    expect_header(&answer, "kafka_dlt-original-consumer-group", "g");
+    expect_header(&output, "kafka_dlt-original-topic", "p.requests");
+    expect_header(&output, "kafka_dlt-original-consumer-group", "g");
     const struct mr_kafka_header *offset =
-        mr_kafka_record_header(&answer.record, "kafka_dlt-original-offset");
+        mr_kafka_record_header(&output.record, "kafka_dlt-original-offset");
     assert_int_equal(offset->length, 8);
     assert_memory_equal(offset->value, "\0\0\0\0\0\0\0\x2a", 8);
     const struct mr_kafka_header *time =
-        mr_kafka_record_header(&answer.record, "kafka_dlt-original-timestamp");
+        mr_kafka_record_header(&output.record, "kafka_dlt-original-timestamp");
     assert_memory_equal(time->value, "\0\0\0\0\0\0\1\2", 8);
 
     mail->record.append_time = true;
-    mr_answer_dead_letter(&answer, &source, mail, true);
-    expect_header(&answer, "kafka_dlt-original-timestamp-type", "LogAppendTime");
-    assert_null(answer.record.value.bytes);
-    expect_header(&answer, "millrace-value-bytes", "4");
-    mr_answer_clear(&answer);
+    mr_output_dead_letter(&output, &source, mail, true);
+    expect_header(&output, "kafka_dlt-original-timestamp-type", "LogAppendTime");
+    assert_null(output.record.value.bytes);
+    expect_header(&output, "millrace-value-bytes", "4");
+    mr_output_clear(&output);
     mr_mail_free(&mail->mail);
 }
 
 static void only_a_dead_letter_without_a_result_ends_its_request(void **state)
 {
     (void)state;
-    struct mr_answer answer = {0};
+    struct mr_output output = {0};
     struct mr_ticket ticket = ticket_of(MR_ENCODING_JSON);
     struct mr_kafka_header forged = {"millrace-source", "p.requests/3/41", 15};
     struct mr_refusal_mail *mail = refusal(&ticket, &forged, 1);
     mail->write_result = true;
-    mr_answer_dead_letter(&answer, &source, mail, false);
-    assert_null(mr_kafka_record_header(&answer.record, "millrace-source"));
+    mr_output_dead_letter(&output, &source, mail, false);
+    assert_null(mr_kafka_record_header(&output.record, "millrace-source"));
     mail->write_result = false;
-    mr_answer_dead_letter(&answer, &source, mail, false);
-    expect_header(&answer, "millrace-source", "p.requests/3/42");
-    expect_header(&answer, "millrace-group", "g");
-    mr_answer_clear(&answer);
+    mr_output_dead_letter(&output, &source, mail, false);
+    expect_header(&output, "millrace-source", "p.requests/3/42");
+    expect_header(&output, "millrace-group", "g");
+    mr_output_clear(&output);
     mr_mail_free(&mail->mail);
 }
 
@@ -241,16 +241,16 @@ static void a_dead_letter_keeps_room_for_its_reason(void **state)
 {
     (void)state;
     static struct mr_kafka_header many[MR_KAFKA_HEADERS_MAX];
-    struct mr_answer answer = {0};
+    struct mr_output output = {0};
     struct mr_ticket ticket = ticket_of(MR_ENCODING_JSON);
     for (size_t i = 0; i < MR_KAFKA_HEADERS_MAX; i++)
         many[i] = (struct mr_kafka_header){"many", "x", 1};
     struct mr_refusal_mail *mail = refusal(&ticket, many, MR_KAFKA_HEADERS_MAX);
-    mr_answer_dead_letter(&answer, &source, mail, true);
-    assert_true(answer.record.header_count <= MR_KAFKA_HEADERS_MAX);
-    expect_header(&answer, "__connect.errors.exception.class.name", "malformed");
-    expect_header(&answer, "millrace-value-bytes", "4");
-    mr_answer_clear(&answer);
+    mr_output_dead_letter(&output, &source, mail, true);
+    assert_true(output.record.header_count <= MR_KAFKA_HEADERS_MAX);
+    expect_header(&output, "__connect.errors.exception.class.name", "malformed");
+    expect_header(&output, "millrace-value-bytes", "4");
+    mr_output_clear(&output);
     mr_mail_free(&mail->mail);
 }
 

@@ -1,0 +1,158 @@
+/* Publish stepped under virtual time: what holds mail back, and how draining ends. */
+#include "tests/unit/worker/list_redis.h"
+#include "tests/unit/worker/stepping.h"
+
+/* A stepping rig that stores tokens in a Redis whose replies the test holds back. */
+struct storing {
+    struct stepping rig;
+    struct list_redis redis;
+    struct mr_resume *resume;
+    struct mr_metrics *metrics;
+    struct mr_ticket ticket;
+};
+
+static void open_storing(struct storing *storing)
+{
+    struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
+    const struct mr_progress_origin origin = {.group = "g", .tenant = "t", .topic = "r"};
+    const struct mr_request request = {.choice_count = 1};
+    memset(storing, 0, sizeof *storing);
+    assert_int_equal(mr_metrics_create(&storing->metrics, &info, NULL), MR_OK);
+    struct mr_resume_options options = {.call = list_redis_call,
+                                        .context = &storing->redis,
+                                        .ttl_ns = 60000 * MS,
+                                        .bytes_max = 1 << 20,
+                                        .metrics = storing->metrics};
+    assert_int_equal(mr_resume_create(&storing->resume, &options, NULL), MR_OK);
+    open_stepping(&storing->rig, storing->resume);
+    make_ticket(&storing->ticket, "a");
+    storing->ticket.trail =
+        mr_resume_lookup(storing->resume, &origin, &request, &storing->ticket, NULL);
+    mr_trail_start(storing->ticket.trail, 1, 0, 0, storing->rig.now.ns);
+    storing->redis.holding = true;
+}
+
+static void close_storing(struct storing *storing)
+{
+    list_redis_answer_held(&storing->redis);
+    close_stepping(&storing->rig);
+    mr_trail_drop(storing->ticket.trail);
+    mr_resume_destroy(storing->resume);
+    mr_metrics_destroy(storing->metrics);
+}
+
+static void post_generated(struct storing *storing, uint32_t index)
+{
+    const struct mr_sample sample = {.token_id = index};
+    post_mail(&storing->rig, &mr_drawn_mail_create(&storing->ticket, index, &sample)->mail);
+    post_token(&storing->rig, &storing->ticket, index);
+}
+
+static void tokens_are_produced_when_redis_has_stored_them(void **state)
+{
+    (void)state;
+    struct storing storing;
+    open_storing(&storing);
+    post_generated(&storing, 0);
+    assert_int_equal(step_publish(&storing.rig), MR_RESUME_WAIT_NS);
+    assert_int_equal(storing.rig.producer.count, 0);
+    step_to(&storing.rig, storing.rig.now.ns + 5 * MS);
+    post_generated(&storing, 1); /* stays in the mailbox while the first batch is held */
+    assert_int_equal(step_publish(&storing.rig), MR_RESUME_WAIT_NS - 5 * MS);
+    list_redis_answer_held(&storing.redis);
+    storing.redis.holding = false; /* Redis replies at once from now on */
+    step_publish(&storing.rig);
+    assert_int_equal(storing.rig.producer.count, 2);
+    assert_int_equal(storing.redis.count, 3); /* the start and two tokens */
+    close_storing(&storing);
+}
+
+static void tokens_are_produced_without_a_redis_that_does_not_answer(void **state)
+{
+    (void)state;
+    struct storing storing;
+    open_storing(&storing);
+    post_generated(&storing, 0);
+    uint64_t wait_ns = step_publish(&storing.rig);
+    step_to(&storing.rig, storing.rig.now.ns + wait_ns);
+    step_publish(&storing.rig);
+    assert_int_equal(storing.rig.producer.count, 1);
+    post_generated(&storing, 1); /* not held: Redis has not replied since the timeout */
+    step_publish(&storing.rig);
+    assert_int_equal(storing.rig.producer.count, 2);
+    close_storing(&storing);
+}
+
+static void draining_ends_when_every_record_is_reported(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    open_stepping(&rig, NULL);
+    make_ticket(&ticket, "a");
+    post_token(&rig, &ticket, 0);
+    post_result(&rig, &ticket);
+    rig.producer.holding = true;
+    mr_publish_drain(rig.publish, rig.now.ns + 50 * MS);
+    assert_int_equal(step_publish(&rig), 50 * MS);
+    rig.producer.holding = false;
+    step_publish(&rig); /* the result is produced now */
+    assert_false(mr_publish_is_drained(rig.publish));
+    step_publish(&rig);
+    assert_true(mr_publish_is_drained(rig.publish));
+    expect_done(&rig, 1);
+    assert_true(step_publish(&rig) == UINT64_MAX);
+    assert_true(close_stepping(&rig));
+}
+
+static void draining_ends_at_its_deadline(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    open_stepping(&rig, NULL);
+    make_ticket(&ticket, "a");
+    rig.producer.room = 1;
+    rig.producer.holding = true;
+    post_token(&rig, &ticket, 0);
+    post_token(&rig, &ticket, 1); /* the producer has no room for it */
+    post_result(&rig, &ticket);
+    mr_publish_drain(rig.publish, rig.now.ns + 50 * MS);
+    step_to(&rig, rig.now.ns + 49 * MS);
+    assert_int_equal(step_publish(&rig), 1 * MS);
+    assert_false(mr_publish_is_drained(rig.publish));
+    step_to(&rig, rig.now.ns + 1 * MS);
+    step_publish(&rig);
+    assert_true(mr_publish_is_drained(rig.publish));
+    expect_done(&rig, 0);
+    assert_int_equal(mr_publish_stats(rig.publish).unreported, 1);
+    assert_false(close_stepping(&rig));
+}
+
+static void draining_does_not_wait_for_a_partition_that_may_be_revoked(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    struct mr_write_gate gate;
+    open_stepping(&rig, NULL);
+    make_gated_ticket(&ticket, "a", &gate, false);
+    post_result(&rig, &ticket);
+    mr_publish_drain(rig.publish, rig.now.ns + 50 * MS);
+    step_publish(&rig);
+    assert_true(mr_publish_is_drained(rig.publish));
+    assert_false(close_stepping(&rig));
+    mr_mail_free(ticket.publish.terminal);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tokens_are_produced_when_redis_has_stored_them),
+        cmocka_unit_test(tokens_are_produced_without_a_redis_that_does_not_answer),
+        cmocka_unit_test(draining_ends_when_every_record_is_reported),
+        cmocka_unit_test(draining_ends_at_its_deadline),
+        cmocka_unit_test(draining_does_not_wait_for_a_partition_that_may_be_revoked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+#include "worker/publish/writer.h"
+
+#include "tests/unit/worker/stepping.h"
+
+/* Tests the writer through the publish step. */
+
+static void records_that_find_no_room_are_produced_in_order_when_there_is_some(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    open_stepping(&rig, NULL);
+    make_ticket(&ticket, "a");
+    rig.producer.room = 2;
+    rig.producer.holding = true;
+    for (uint32_t i = 0; i < 5; i++)
+        post_token(&rig, &ticket, i);
+    assert_int_equal(step_publish(&rig),
+                     100 * MS); /* no room: try again after 100 ms, or when a report comes */
+    assert_int_equal(rig.producer.count, 2);
+    post_token(&rig, &ticket, 5);
+    step_publish(&rig);
+    assert_int_equal(mr_mailbox_count(mr_publish_mailbox(rig.publish)),
+                     1); /* stays in the mailbox */
+    rig.producer.holding = false;
+    for (int i = 0; i < 3; i++)
+        step_publish(&rig);
+    assert_int_equal(rig.producer.count, 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        char index[32];
+        snprintf(index, sizeof index, "\"index\":%u,", i);
+        assert_non_null(memmem(rig.producer.records[i].value, rig.producer.records[i].length, index,
+                               strlen(index)));
+    }
+    step_publish(&rig);
+    assert_int_equal(ticket.publish.tokens_pending, 0);
+    close_stepping(&rig);
+}
+
+static void a_terminal_record_without_room_is_written_later(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket tickets[2];
+    open_stepping(&rig, NULL);
+    make_ticket(&tickets[0], "a");
+    make_ticket(&tickets[1], "b");
+    rig.producer.room = 1;
+    rig.producer.holding = true;
+    post_result(&rig, &tickets[0]);
+    post_result(&rig, &tickets[1]);
+    assert_int_equal(step_publish(&rig), 100 * MS);
+    assert_int_equal(fake_count(&rig.producer, "results"), 1);
+    rig.producer.holding = false;
+    step_publish(&rig);
+    expect_done(&rig, 1);
+    step_publish(&rig);
+    expect_done(&rig, 1);
+    assert_int_equal(fake_count(&rig.producer, "results"), 2);
+    close_stepping(&rig);
+}
+
+static void a_refused_record_is_produced_again_twice_a_second(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    open_stepping(&rig, NULL);
+    make_ticket(&ticket, "a");
+    rig.producer.outcome = MR_AGAIN;
+    post_result(&rig, &ticket);
+    step_publish(&rig);
+    step_publish(&rig); /* refused, and produced again at once */
+    assert_int_equal(fake_count(&rig.producer, "results"), 2);
+    uint64_t pause_ns = step_publish(&rig);
+    assert_int_equal(fake_count(&rig.producer, "results"), 2);
+    assert_int_equal(pause_ns, 500 * MS);
+    rig.producer.outcome = MR_OK;
+    step_to(&rig, rig.now.ns + pause_ns);
+    step_publish(&rig);
+    assert_int_equal(fake_count(&rig.producer, "results"), 3);
+    step_publish(&rig);
+    expect_done(&rig, 1);
+    assert_int_equal(mr_publish_stats(rig.publish).resent, 2);
+    close_stepping(&rig);
+}
+
+static void a_refused_record_obeys_the_gate_again(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    struct mr_write_gate gate;
+    open_stepping(&rig, NULL);
+    make_gated_ticket(&ticket, "a", &gate, true);
+    rig.producer.outcome = MR_AGAIN;
+    post_result(&rig, &ticket);
+    step_publish(&rig);
+    mr_write_gate_set(&gate, 1, false);
+    step_publish(&rig);
+    assert_int_equal(mr_write_gate_unacknowledged(&gate), 1);
+    mr_write_gate_set(&gate, 2, true); /* the partition was revoked and assigned anew */
+    step_to(&rig, rig.now.ns + 500 * MS);
+    step_publish(&rig);
+    expect_done(&rig, 1);
+    assert_int_equal(fake_count(&rig.producer, "results"), 1);
+    assert_int_equal(mr_write_gate_unacknowledged(&gate), 0);
+    close_stepping(&rig);
+}
+
+static void a_result_that_is_too_large_is_written_without_its_text(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    open_stepping(&rig, NULL);
+    make_ticket(&ticket, "a");
+    post_result(&rig, &ticket);
+    rig.producer.outcome = MR_RECORD_TOO_LARGE; /* the status of the delivery report */
+    step_publish(&rig);
+    step_publish(&rig);
+    rig.producer.outcome = MR_OK;
+    step_publish(&rig);
+    expect_done(&rig, 1);
+    const struct fake_record *record = &rig.producer.records[rig.producer.count - 1];
+    assert_non_null(memmem(record->value, record->length, "record_too_large", 16));
+    assert_null(memmem(record->value, record->length, "the answer", 10));
+    close_stepping(&rig);
+}
+
+static void a_record_that_is_too_large_even_without_text_fails_the_worker_once(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    open_stepping(&rig, NULL);
+    make_ticket(&ticket, "a");
+    rig.producer.bytes_max = 4;
+    post_token(&rig, &ticket, 0);
+    post_result(&rig, &ticket);
+    rig.producer.fatal = MR_BACKEND;
+    step_publish(&rig);
+    assert_int_equal(rig.failures, 1);
+    struct mr_publish_stats stats = mr_publish_stats(rig.publish);
+    assert_int_equal(stats.tokens_lost, 1);
+    assert_int_equal(stats.terminal.results, 0);
+    close_stepping(&rig);
+    mr_mail_free(ticket.publish.terminal);
+}
+
+static void a_reply_waits_until_its_topic_was_looked_up(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket tickets[2];
+    open_stepping(&rig, NULL);
+    for (int i = 0; i < 2; i++) {
+        make_ticket(&tickets[i], i == 0 ? "a" : "b");
+        tickets[i].reply_topic = "replies";
+    }
+    rig.producer.partitions = MR_AGAIN;
+    post_result(&rig, &tickets[0]);
+    post_result(&rig, &tickets[1]);
+    step_publish(&rig);
+    step_publish(&rig);
+    assert_int_equal(rig.producer.count, 0);
+    rig.producer.partitions = MR_OK;
+    for (int i = 0; i < 3; i++)
+        step_publish(&rig);
+    expect_done(&rig, 2);
+    assert_int_equal(fake_count(&rig.producer, "replies"), 2);
+    assert_int_equal(fake_count(&rig.producer, "results"), 2);
+    post_result(&rig, &tickets[0]);
+    rig.producer.partition_count = 0; /* the topic was deleted */
+    step_publish(&rig);
+    step_publish(&rig);
+    expect_done(&rig, 1);
+    assert_int_equal(fake_count(&rig.producer, "replies"), 2);
+    close_stepping(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_that_find_no_room_are_produced_in_order_when_there_is_some),
+        cmocka_unit_test(a_terminal_record_without_room_is_written_later),
+        cmocka_unit_test(a_refused_record_is_produced_again_twice_a_second),
+        cmocka_unit_test(a_refused_record_obeys_the_gate_again),
+        cmocka_unit_test(a_result_that_is_too_large_is_written_without_its_text),
+        cmocka_unit_test(a_record_that_is_too_large_even_without_text_fails_the_worker_once),
+        cmocka_unit_test(a_reply_waits_until_its_topic_was_looked_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

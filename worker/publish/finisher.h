@@ -1,0 +1,40 @@
+/* finisher - brings a request to its end once its terminal message has arrived: waits for its token
+ * records, then for the partition's gate, has the terminal records written, and returns the ticket
+ * to intake.
+ *
+ * The result is the last record of a request: it is written when its token records, its reply and
+ * its dead letter are acknowledged, so that whoever finds a result knows that the other records are
+ * there (worker/intake/recovery.h). No terminal record is written while the partition may be
+ * revoked, or after it was (worker/ticket/write_gate.h).
+ *
+ * With exactly-once delivery the ticket returns to intake before its terminal records are written:
+ * the transactions thread writes them (worker/publish/transactions.h).
+ *
+ * Owner:  publish's thread. Memory: lists through the tickets. Errors: none. */
+#ifndef MR_WORKER_PUBLISH_FINISHER_H
+#define MR_WORKER_PUBLISH_FINISHER_H
+
+#include "worker/base/clock.h"
+#include "worker/publish/writer.h"
+
+struct mr_finisher {
+    struct mr_writer *writer;
+    struct mr_mailbox *intake; /* where tickets return to */
+    bool exactly_once;
+    /* Announces when the oldest ticket of the list below got its terminal message: unix ms, 0 when
+     * the list is empty. May be NULL. */
+    atomic_int_least64_t *oldest_ms;
+    struct mr_ticket *oldest, *newest; /* tickets with a terminal message */
+    struct mr_ticket *held;            /* those of them whose gate is held */
+};
+
+/* The ticket's terminal message has arrived; the message is the ticket's from now on. */
+void mr_finisher_begin(struct mr_finisher *finisher, struct mr_ticket *ticket,
+                       struct mr_mail *terminal, int64_t unix_ms);
+/* Moves every ticket on that can be: after reports, and while `held` is not NULL every
+ * MR_FINISHER_HELD_NS. */
+void mr_finisher_advance(struct mr_finisher *finisher);
+
+#define MR_FINISHER_HELD_NS ((uint64_t)20000000)
+
+#endif

@@ -1,0 +1,269 @@
+#include "worker/publish/output.h"
+
+#include "codec/check.h"
+#include "worker/kafka/header_names.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Headers that a dead letter adds; as many places are kept free when the record's own headers are
+ * copied. */
+#define DEAD_LETTER_HEADERS 24u
+
+void mr_output_clear(struct mr_output *output)
+{
+    free(output->value);
+    output->value = NULL;
+    output->header_count = 0;
+    output->numbers_used = 0;
+    memset(&output->record, 0, sizeof output->record);
+}
+
+static void add_bytes(struct mr_output *output, const char *name, const void *value, size_t length)
+{
+    MR_ASSERT(output->header_count < MR_OUTPUT_HEADERS_MAX);
+    output->headers[output->header_count++] = (struct mr_kafka_header){name, value, length};
+}
+
+static void add_text(struct mr_output *output, const char *name, const char *value)
+{
+    add_bytes(output, name, value, strlen(value));
+}
+
+/* A number as text, stored in the output. */
+static void add_number(struct mr_output *output, const char *name, long long value)
+{
+    char *at = output->numbers + output->numbers_used;
+    size_t room = sizeof output->numbers - output->numbers_used;
+    int length = snprintf(at, room, "%lld", value);
+    MR_ASSERT(length > 0 && (size_t)length < room);
+    output->numbers_used += (size_t)length + 1;
+    add_bytes(output, name, at, (size_t)length);
+}
+
+/* A number as bytes, most significant first, as Spring writes them. */
+static void add_big_endian(struct mr_output *output, const char *name, uint64_t value,
+                           size_t length)
+{
+    char *at = output->numbers + output->numbers_used;
+    MR_ASSERT(output->numbers_used + length <= sizeof output->numbers);
+    for (size_t i = 0; i < length; i++)
+        at[i] = (char)(value >> (8 * (length - 1 - i)) & 0xFF);
+    output->numbers_used += length;
+    add_bytes(output, name, at, length);
+}
+
+/* Names the request record, for the next owner of its partition (worker/intake/recovery.h). */
+static void add_source(struct mr_output *output, const struct mr_output_options *options,
+                       const struct mr_ticket *ticket)
+{
+    char *at = output->numbers + output->numbers_used;
+    size_t room = sizeof output->numbers - output->numbers_used;
+    int length = snprintf(at, room, "%s/%" PRId32 "/%" PRId64, ticket->topic, ticket->partition,
+                          ticket->offset);
+    MR_ASSERT(length > 0 && (size_t)length < room);
+    output->numbers_used += (size_t)length + 1;
+    add_bytes(output, MR_HEADER_SOURCE, at, (size_t)length);
+    add_text(output, MR_HEADER_GROUP, options->group);
+}
+
+static struct mr_text text_of(const char *text)
+{
+    return (struct mr_text){text, strlen(text)};
+}
+
+static void begin(struct mr_output *output, const struct mr_ticket *ticket, const char *topic)
+{
+    mr_output_clear(output);
+    output->record = (struct mr_kafka_record){
+        .topic = topic, .partition = -1, .offset = -1, .key = text_of(ticket->id)};
+}
+
+static void add_common(struct mr_output *output, const struct mr_output_options *options,
+                       const struct mr_ticket *ticket)
+{
+    add_text(output, MR_HEADER_CONTENT_TYPE, mr_encoding_content_type(ticket->encoding));
+    add_text(output, MR_HEADER_ID, ticket->id);
+    add_number(output, MR_HEADER_ATTEMPT, ticket->attempt);
+    if (ticket->generation >= 0) add_number(output, MR_HEADER_GENERATION, ticket->generation);
+    add_text(output, MR_HEADER_WORKER, options->worker);
+    for (size_t i = 0; i < ticket->echo_count; i++)
+        add_bytes(output, ticket->echo[i].name, ticket->echo[i].value, ticket->echo[i].length);
+}
+
+static void end(struct mr_output *output, size_t length)
+{
+    output->record.headers = output->headers;
+    output->record.header_count = output->header_count;
+    output->record.value = (struct mr_text){(const char *)output->value, length};
+}
+
+enum mr_status mr_output_tokens(struct mr_output *output, const struct mr_output_options *options,
+                                const struct mr_tokens_mail *mail, struct mr_error *err)
+{
+    const struct mr_ticket *ticket = mail->ticket;
+    struct mr_token_record record = mail->record;
+    size_t length = 0;
+    begin(output, ticket, options->tokens_topic);
+    record.attempt = ticket->attempt;
+    enum mr_status status =
+        mr_token_record_encode(&record, ticket->encoding, &output->value, &length, err);
+    if (status != MR_OK) return status;
+    add_common(output, options, ticket);
+    add_number(output, MR_HEADER_INDEX, record.index);
+    end(output, length);
+    return MR_OK;
+}
+
+/* ---- results ---- */
+
+static void fill_source(struct mr_result *result, const struct mr_output_options *options,
+                        const struct mr_ticket *ticket)
+{
+    result->id = text_of(ticket->id);
+    result->attempt = ticket->attempt;
+    result->model = text_of(options->model);
+    result->worker = text_of(options->worker);
+    result->source_topic = text_of(ticket->topic);
+    result->source_partition = ticket->partition;
+    result->source_offset = ticket->offset;
+}
+
+static void shrink(struct mr_result *result, struct mr_choice *choices)
+{
+    for (size_t i = 0; i < result->choice_count; i++) {
+        choices[i] = result->choices[i];
+        choices[i].text = (struct mr_text){0};
+        choices[i].token_ids = NULL;
+        choices[i].token_count = 0;
+        choices[i].logprobs = NULL;
+    }
+    result->choices = choices;
+    result->metadata = (struct mr_text){0};
+    result->error = MR_RECORD_TOO_LARGE;
+    result->error_message = "the result is larger than the broker accepts; its text was left out";
+    result->error_retryable = false;
+}
+
+static enum mr_status encode_result(struct mr_output *output,
+                                    const struct mr_output_options *options,
+                                    const struct mr_ticket *ticket, struct mr_result *result,
+                                    struct mr_error *err)
+{
+    size_t length = 0;
+    begin(output, ticket, options->results_topic);
+    fill_source(result, options, ticket);
+    enum mr_status status =
+        mr_result_encode(result, ticket->encoding, &output->value, &length, err);
+    if (status != MR_OK) return status;
+    add_common(output, options, ticket);
+    add_text(output, MR_HEADER_FINISH_REASON, mr_finish_text(result->choices[0].finish));
+    add_source(output, options, ticket);
+    end(output, length);
+    return MR_OK;
+}
+
+static enum mr_status refusal_result(struct mr_output *output,
+                                     const struct mr_output_options *options,
+                                     const struct mr_refusal_mail *mail, struct mr_error *err)
+{
+    struct mr_choice choice = {
+        .finish = mail->finish, .stop_token = MR_TOKEN_NONE, .text = {"", 0}};
+    struct mr_result result = {.choices = &choice,
+                               .choice_count = 1,
+                               .error = mail->error.status,
+                               .error_message = mail->error.detail,
+                               .error_retryable =
+                                   mr_status_class(mail->error.status) == MR_CLASS_RETRY,
+                               .metadata = mail->metadata};
+    return encode_result(output, options, mail->ticket, &result, err);
+}
+
+enum mr_status mr_output_result(struct mr_output *output, const struct mr_output_options *options,
+                                const struct mr_mail *terminal, bool shrunk, struct mr_error *err)
+{
+    if (terminal->kind == MR_MAIL_REFUSAL)
+        return refusal_result(output, options, (const struct mr_refusal_mail *)terminal, err);
+    const struct mr_result_mail *mail = (const struct mr_result_mail *)terminal;
+    struct mr_result result = mail->result;
+    struct mr_choice choices[MR_CHOICES_MAX];
+    MR_ASSERT(result.choice_count >= 1 && result.choice_count <= MR_CHOICES_MAX);
+    if (mail->request && !result.metadata.bytes) result.metadata = mail->request->metadata;
+    if (shrunk) shrink(&result, choices);
+    return encode_result(output, options, mail->ticket, &result, err);
+}
+
+/* ---- dead letters ---- */
+
+/* Stands for a stack trace: in one line, where the record came from and what was wrong with it. */
+static void add_trace(struct mr_output *output, const char *name,
+                      const struct mr_refusal_mail *mail)
+{
+    const struct mr_ticket *ticket = mail->ticket;
+    int length = snprintf(output->trace, sizeof output->trace, "%s: %s at %s/%d offset %lld",
+                          mr_status_code(mail->error.status), mail->error.detail, ticket->topic,
+                          ticket->partition, (long long)ticket->offset);
+    size_t most = sizeof output->trace - 1;
+    add_bytes(output, name, output->trace, (size_t)length < most ? (size_t)length : most);
+}
+
+static void add_connect(struct mr_output *output, const struct mr_output_options *options,
+                        const struct mr_refusal_mail *mail)
+{
+    const struct mr_ticket *ticket = mail->ticket;
+    add_text(output, MR_HEADER_CONNECT_TOPIC, ticket->topic);
+    add_number(output, MR_HEADER_CONNECT_PARTITION, ticket->partition);
+    add_number(output, MR_HEADER_CONNECT_OFFSET, ticket->offset);
+    add_text(output, MR_HEADER_CONNECT_CONNECTOR, "millrace");
+    add_text(output, MR_HEADER_CONNECT_TASK, options->worker);
+    add_text(output, MR_HEADER_CONNECT_STAGE,
+             mail->error.status == MR_POISON ? "TASK_PUT" : "VALUE_CONVERTER");
+    add_text(output, MR_HEADER_CONNECT_CLASS, "millrace");
+    add_text(output, MR_HEADER_CONNECT_EXCEPTION, mr_status_code(mail->error.status));
+    add_text(output, MR_HEADER_CONNECT_MESSAGE, mail->error.detail);
+    add_trace(output, MR_HEADER_CONNECT_STACKTRACE, mail);
+}
+
+static void add_spring(struct mr_output *output, const struct mr_output_options *options,
+                       const struct mr_refusal_mail *mail)
+{
+    const struct mr_ticket *ticket = mail->ticket;
+    add_text(output, MR_HEADER_SPRING_TOPIC, ticket->topic);
+    add_big_endian(output, MR_HEADER_SPRING_PARTITION, (uint32_t)ticket->partition, 4);
+    add_big_endian(output, MR_HEADER_SPRING_OFFSET, (uint64_t)ticket->offset, 8);
+    add_big_endian(output, MR_HEADER_SPRING_TIMESTAMP, (uint64_t)mail->record.timestamp_ms, 8);
+    add_text(output, MR_HEADER_SPRING_TIME_TYPE,
+             mail->record.append_time ? "LogAppendTime" : "CreateTime");
+    add_text(output, MR_HEADER_SPRING_GROUP, options->group);
+    add_text(output, MR_HEADER_SPRING_EXCEPTION, mr_status_code(mail->error.status));
+    add_text(output, MR_HEADER_SPRING_MESSAGE, mail->error.detail);
+    add_trace(output, MR_HEADER_SPRING_STACKTRACE, mail);
+}
+
+/* The record's own headers, without MR_HEADER_SOURCE: that header marks the end of a request. */
+static void copy_headers(struct mr_output *output, const struct mr_kafka_record *record)
+{
+    for (size_t i = 0; i < record->header_count; i++) {
+        const struct mr_kafka_header *header = &record->headers[i];
+        if (strcmp(header->name, MR_HEADER_SOURCE) == 0) continue;
+        if (output->header_count + DEAD_LETTER_HEADERS < MR_OUTPUT_HEADERS_MAX)
+            add_bytes(output, header->name, header->value, header->length);
+    }
+}
+
+void mr_output_dead_letter(struct mr_output *output, const struct mr_output_options *options,
+                           const struct mr_refusal_mail *mail, bool shrunk)
+{
+    begin(output, mail->ticket, options->dlq_topic);
+    copy_headers(output, &mail->record);
+    add_connect(output, options, mail);
+    add_spring(output, options, mail);
+    add_text(output, MR_HEADER_WORKER, options->worker);
+    if (!mail->write_result) add_source(output, options, mail->ticket);
+    if (shrunk) add_number(output, MR_HEADER_VALUE_BYTES, (long long)mail->record.value.length);
+    end(output, 0);
+    output->record.key = mail->record.key;
+    output->record.value = shrunk ? (struct mr_text){0} : mail->record.value;
+}

@@ -1,0 +1,44 @@
+/* output - one record that the worker writes, with its headers: a token record, a result or a dead
+ * letter (CONTRACT sections 4 to 6).
+ *
+ * Each call makes a record in place of the last one, which is freed.
+ *
+ * Owner:  one thread. Memory: the encoded value, freed by _clear or the next call; topic, key and
+ *         some headers are borrowed from the ticket and the message. Errors: MR_NOMEM,
+ *         MR_RECORD_TOO_LARGE from the encoder. */
+#ifndef MR_WORKER_PUBLISH_OUTPUT_H
+#define MR_WORKER_PUBLISH_OUTPUT_H
+
+#include "worker/ticket/messages.h"
+#include "worker/ticket/ticket.h"
+
+/* The same in all records of a worker; borrowed. */
+struct mr_output_options {
+    const char *tokens_topic, *results_topic, *dlq_topic;
+    const char *worker, *model, *group;
+};
+
+#define MR_OUTPUT_HEADERS_MAX (MR_KAFKA_HEADERS_MAX)
+
+struct mr_output {
+    struct mr_kafka_record record; /* ready to produce */
+    struct mr_kafka_header headers[MR_OUTPUT_HEADERS_MAX];
+    size_t header_count;
+    unsigned char *value; /* owned */
+    char numbers[512];    /* values of numeric headers, as text or bytes */
+    char trace[640];      /* value of the header that stands for a stack trace */
+    size_t numbers_used;
+};
+
+enum mr_status mr_output_tokens(struct mr_output *output, const struct mr_output_options *options,
+                                const struct mr_tokens_mail *mail, struct mr_error *err);
+/* terminal: a result or a refusal. shrunk: with the error record_too_large in place of text, tokens
+ * and metadata, for a result that is too large for the broker. */
+enum mr_status mr_output_result(struct mr_output *output, const struct mr_output_options *options,
+                                const struct mr_mail *terminal, bool shrunk, struct mr_error *err);
+/* The consumed record with the headers of Kafka Connect and Spring. shrunk: with a null value. */
+void mr_output_dead_letter(struct mr_output *output, const struct mr_output_options *options,
+                           const struct mr_refusal_mail *mail, bool shrunk);
+void mr_output_clear(struct mr_output *output);
+
+#endif

@@ -1,0 +1,36 @@
+/* terminal - the terminal records of a request: which there are, how each is made, and their count.
+ *
+ * A result, if the id was readable; a reply, if the producer asked for one; a dead letter, for a
+ * record that is not a valid request. Publish writes them, or the transactions thread with
+ * exactly-once delivery.
+ *
+ * Owner:  the thread that owns the ticket's publish fields. Memory: none of its own.
+ * Errors: as worker/publish/output.h. */
+#ifndef MR_WORKER_PUBLISH_TERMINAL_H
+#define MR_WORKER_PUBLISH_TERMINAL_H
+
+#include "worker/base/log.h"
+#include "worker/kafka/kafka_producer_port.h"
+#include "worker/metrics/metrics.h"
+#include "worker/publish/output.h"
+
+struct mr_terminal_stats {
+    uint64_t results, replies, dead_letters;
+};
+
+/* The ticket's terminal message asks for this record. */
+bool mr_terminal_wants(const struct mr_ticket *ticket, enum mr_part kind);
+/* Looks up whether the reply's topic and partition exist: a reply topic is never created, and
+ * librdkafka before 2.12 frees headers twice when the partition does not exist. Sets
+ * part->topic_exists, or clears part->pending if there is no such topic or partition. Changes
+ * neither while the broker has not answered: call again when the producer's wake rings. */
+void mr_terminal_find_reply_topic(struct mr_ticket_part *part,
+                                  const struct mr_producer_port *producer, struct mr_log *log);
+/* Makes the record, ready to produce; without its bulk if part->shrunk. */
+enum mr_status mr_terminal_make(struct mr_output *output, const struct mr_output_options *options,
+                                const struct mr_ticket_part *part, struct mr_error *err);
+/* Counts one record that the broker has acknowledged. */
+void mr_terminal_count(struct mr_terminal_stats *stats, struct mr_metrics *metrics,
+                       enum mr_part kind);
+
+#endif

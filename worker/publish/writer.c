@@ -1,0 +1,323 @@
+#include "worker/publish/writer.h"
+
+#include "codec/check.h"
+#include "worker/ticket/write_gate.h"
+
+#define SECOND_NS  ((uint64_t)1000000000)
+#define FULL_NS    (SECOND_NS / 10) /* the report that makes room rings the wake earlier */
+#define REFUSED_NS (SECOND_NS / 2)  /* a broker may refuse at once, again and again */
+
+void mr_writer_fail(struct mr_writer *writer, const struct mr_error *err)
+{
+    if (writer->has_failed) return;
+    writer->has_failed = true;
+    writer->options.failed(writer->options.context, err);
+}
+
+/* ---- which tickets are to be looked at again ---- */
+
+bool mr_writer_is_idle(const struct mr_ticket *ticket)
+{
+    if (ticket->publish.tokens_pending > 0) return false;
+    for (size_t i = 0; i < MR_PART_TOKENS; i++)
+        if (ticket->publish.parts[i].pending) return false;
+    return true;
+}
+
+void mr_writer_check(struct mr_writer *writer, struct mr_ticket *ticket)
+{
+    if (!ticket->publish.terminal || ticket->publish.advancing || !mr_writer_is_idle(ticket))
+        return;
+    ticket->publish.advancing = true;
+    ticket->publish.advance_next = writer->written;
+    writer->written = ticket;
+}
+
+struct mr_ticket *mr_writer_take_written(struct mr_writer *writer)
+{
+    struct mr_ticket *written = writer->written;
+    writer->written = NULL;
+    return written;
+}
+
+static void queue_unsent(struct mr_writer *writer, struct mr_ticket *ticket)
+{
+    if (ticket->publish.unsent) return;
+    ticket->publish.unsent = true;
+    ticket->publish.unsent_next = NULL;
+    *writer->unsent_end = ticket;
+    writer->unsent_end = &ticket->publish.unsent_next;
+}
+
+static void queue_refused(struct mr_writer *writer, struct mr_ticket *ticket)
+{
+    if (ticket->publish.refused) return;
+    ticket->publish.refused = true;
+    ticket->publish.refused_next = writer->refused;
+    writer->refused = ticket;
+}
+
+/* ---- producing ---- */
+
+/* A status of the class MR_CLASS_RETRY: later. Any other but MR_OK: never. */
+static enum mr_status produce(struct mr_writer *writer, struct mr_ticket_part *part,
+                              struct mr_error *err)
+{
+    const struct mr_kafka_record *record = &writer->output.record;
+    if (writer->full) return MR_FULL;
+    enum mr_status status = writer->producer.produce(writer->producer.self, record, part, err);
+    if (status == MR_OK) writer->stats.bytes += record->value.length;
+    if (status == MR_BACKEND) mr_writer_fail(writer, err);
+    writer->full = mr_status_class(status) == MR_CLASS_RETRY;
+    return status;
+}
+
+static void lose_tokens(struct mr_writer *writer, struct mr_ticket *ticket, const char *reason)
+{
+    writer->stats.tokens_lost++;
+    if (ticket->publish.tokens_lost) return;
+    ticket->publish.tokens_lost = true;
+    struct mr_log_place place = mr_ticket_log_place(ticket);
+    mr_log_write(writer->options.log, MR_LOG_ERROR, &place, "token record lost: %s", reason);
+}
+
+static void observe_tokens(struct mr_writer *writer, const struct mr_tokens_mail *mail,
+                           uint64_t now_ns)
+{
+    struct mr_ticket_publish *ticket = &mail->ticket->publish;
+    uint64_t delay_ns = now_ns > mail->made_ns ? now_ns - mail->made_ns : 0;
+    writer->stats.token_records++;
+    writer->stats.delay_ns_sum += delay_ns;
+    if (delay_ns > writer->stats.delay_ns_max) writer->stats.delay_ns_max = delay_ns;
+    mr_metrics_add(writer->options.metrics, MR_COUNTER_TOKEN_RECORDS, 1);
+    mr_metrics_observe_publish_delay(writer->options.metrics, delay_ns);
+    if (mail->record.choice > 0) return;
+    if (ticket->token_ns > 0)
+        mr_metrics_observe_gap(writer->options.metrics, mail->made_ns - ticket->token_ns);
+    ticket->token_ns = mail->made_ns;
+}
+
+bool mr_writer_write_tokens(struct mr_writer *writer, const struct mr_tokens_mail *mail,
+                            uint64_t now_ns)
+{
+    struct mr_error err = {0};
+    struct mr_ticket *ticket = mail->ticket;
+    struct mr_ticket_part *part = &ticket->publish.parts[MR_PART_TOKENS];
+    if (atomic_load(&ticket->dropped)) return true;
+    *part = (struct mr_ticket_part){.ticket = ticket, .kind = MR_PART_TOKENS};
+    enum mr_status status = mr_output_tokens(&writer->output, &writer->options.output, mail, &err);
+    if (status == MR_OK) {
+        status = produce(writer, part, &err);
+        if (mr_status_class(status) == MR_CLASS_RETRY) return false;
+    }
+    if (status != MR_OK) {
+        lose_tokens(writer, ticket, err.detail);
+        return true;
+    }
+    ticket->publish.tokens_pending++;
+    ticket->publish.records_produced++;
+    observe_tokens(writer, mail, now_ns);
+    return true;
+}
+
+/* The record will never be written. */
+static void abandon_part(struct mr_writer *writer, struct mr_ticket_part *part,
+                         const struct mr_error *reason)
+{
+    struct mr_log_place place = mr_ticket_log_place(part->ticket);
+    part->unsent = false;
+    mr_log_write(writer->options.log, MR_LOG_ERROR, &place, "record not written: %s",
+                 reason->detail);
+    if (part->kind == MR_PART_REPLY)
+        part->pending = false;
+    else
+        mr_writer_fail(writer, reason);
+}
+
+/* Produces one part; it stays unsent when that cannot be done now. */
+static void produce_part(struct mr_writer *writer, struct mr_ticket_part *part)
+{
+    struct mr_error err = {0};
+    part->unsent = true;
+    if (part->kind == MR_PART_REPLY && !part->topic_exists) {
+        mr_terminal_find_reply_topic(part, &writer->producer, writer->options.log);
+        part->unsent = part->pending;
+        if (!part->topic_exists) return;
+    }
+    enum mr_status status = mr_terminal_make(&writer->output, &writer->options.output, part, &err);
+    if (status == MR_OK) status = produce(writer, part, &err);
+    if (status == MR_OK)
+        part->unsent = false;
+    else if (status == MR_RECORD_TOO_LARGE && !part->shrunk) {
+        part->shrunk = true;
+        produce_part(writer, part);
+    } else if (mr_status_class(status) != MR_CLASS_RETRY) {
+        abandon_part(writer, part, &err);
+    }
+}
+
+void mr_writer_write(struct mr_writer *writer, struct mr_ticket *ticket, enum mr_part kind)
+{
+    struct mr_ticket_part *part = &ticket->publish.parts[kind];
+    if (!mr_terminal_wants(ticket, kind)) return;
+    *part = (struct mr_ticket_part){.ticket = ticket, .kind = kind, .pending = true};
+    produce_part(writer, part);
+    if (part->unsent) queue_unsent(writer, ticket);
+}
+
+/* ---- reports ---- */
+
+static void on_tokens_reported(struct mr_writer *writer, struct mr_ticket *ticket,
+                               enum mr_status status, const char *reason)
+{
+    MR_ASSERT(ticket->publish.tokens_pending > 0);
+    ticket->publish.tokens_pending--;
+    ticket->publish.records_acknowledged += status == MR_OK;
+    if (status != MR_OK) lose_tokens(writer, ticket, reason);
+}
+
+static void on_part_reported(struct mr_writer *writer, struct mr_ticket_part *part,
+                             enum mr_status status, const char *reason)
+{
+    if (status == MR_OK) {
+        part->pending = false;
+        mr_terminal_count(&writer->stats.terminal, writer->options.metrics, part->kind);
+        return;
+    }
+    mr_metrics_add(writer->options.metrics, MR_COUNTER_PRODUCE_ERRORS, 1);
+    struct mr_error err = {0};
+    mr_fail(&err, status, "%s", reason);
+    if (mr_status_class(status) == MR_CLASS_RETRY || status == MR_RECORD_TOO_LARGE) {
+        part->refused = true;
+        part->shrunk |= status == MR_RECORD_TOO_LARGE;
+        queue_refused(writer, part->ticket);
+    } else if (part->kind == MR_PART_REPLY) {
+        part->pending = false;
+    } else {
+        mr_writer_fail(writer, &err);
+    }
+}
+
+static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
+{
+    struct mr_writer *writer = context;
+    struct mr_ticket_part *part = opaque;
+    struct mr_ticket *ticket = part->ticket;
+    if (status == MR_BACKEND) {
+        struct mr_error err = {0};
+        mr_fail(&err, status, "producer: %s", reason);
+        mr_writer_fail(writer, &err);
+    }
+    if (part->kind == MR_PART_TOKENS)
+        on_tokens_reported(writer, ticket, status, reason);
+    else
+        on_part_reported(writer, part, status, reason);
+    mr_writer_check(writer, ticket);
+}
+
+void mr_writer_serve(struct mr_writer *writer)
+{
+    writer->full = false;
+    writer->producer.serve(writer->producer.self);
+}
+
+/* ---- trying again ---- */
+
+static void retry_unsent(struct mr_writer *writer)
+{
+    struct mr_ticket *ticket = writer->unsent;
+    writer->unsent = NULL;
+    writer->unsent_end = &writer->unsent;
+    for (struct mr_ticket *next; ticket; ticket = next) {
+        bool unsent = false;
+        next = ticket->publish.unsent_next;
+        ticket->publish.unsent = false;
+        for (size_t i = 0; i < MR_PART_TOKENS; i++) {
+            struct mr_ticket_part *part = &ticket->publish.parts[i];
+            if (part->unsent) produce_part(writer, part);
+            unsent |= part->unsent;
+        }
+        if (unsent) queue_unsent(writer, ticket);
+        mr_writer_check(writer, ticket);
+    }
+}
+
+/* A refused record obeys the gate again: its partition may have gone meanwhile. */
+static void retry_refused_ticket(struct mr_writer *writer, struct mr_ticket *ticket)
+{
+    enum mr_write_permit permit = MR_WRITE_OPEN;
+    if (ticket->gate) permit = mr_write_gate_look(ticket->gate, ticket->epoch);
+    if (atomic_load(&ticket->dropped)) permit = MR_WRITE_CLOSED;
+    ticket->publish.refused = false;
+    for (size_t i = 0; i < MR_PART_TOKENS; i++) {
+        struct mr_ticket_part *part = &ticket->publish.parts[i];
+        if (!part->refused) continue;
+        if (permit == MR_WRITE_HELD) {
+            queue_refused(writer, ticket);
+            continue;
+        }
+        part->refused = false;
+        if (permit == MR_WRITE_CLOSED) {
+            part->pending = false;
+            continue;
+        }
+        writer->stats.resent++;
+        produce_part(writer, part);
+        if (part->unsent) queue_unsent(writer, ticket);
+    }
+    mr_writer_check(writer, ticket);
+}
+
+void mr_writer_retry(struct mr_writer *writer, uint64_t now_ns, bool refused)
+{
+    retry_unsent(writer);
+    if (!refused || !writer->refused || now_ns < writer->refused_ns) return;
+    struct mr_ticket *ticket = writer->refused;
+    writer->refused_ns = now_ns + REFUSED_NS;
+    writer->refused = NULL;
+    for (struct mr_ticket *next; ticket; ticket = next) {
+        next = ticket->publish.refused_next;
+        retry_refused_ticket(writer, ticket);
+    }
+}
+
+uint64_t mr_writer_retry_ns(const struct mr_writer *writer, uint64_t now_ns, bool refused)
+{
+    if (writer->unsent || writer->full) return now_ns + FULL_NS;
+    if (!refused || !writer->refused) return UINT64_MAX;
+    return writer->refused_ns > now_ns ? writer->refused_ns : now_ns;
+}
+
+uint32_t mr_writer_unreported(const struct mr_writer *writer)
+{
+    return writer->producer.pending(writer->producer.self);
+}
+
+bool mr_writer_is_flushed(const struct mr_writer *writer)
+{
+    return !writer->unsent && mr_writer_unreported(writer) == 0;
+}
+
+/* ---- life ---- */
+
+enum mr_status mr_writer_open(struct mr_writer *writer, const struct mr_writer_options *options,
+                              const struct mr_producer_opener *opener, const struct mr_wake *wake,
+                              struct mr_error *err)
+{
+    const char *topics[] = {options->output.tokens_topic, options->output.results_topic,
+                            options->output.dlq_topic};
+    struct mr_producer_user user = {.wake = wake,
+                                    .reported = on_reported,
+                                    .context = writer,
+                                    .topics = topics,
+                                    .topic_count = sizeof topics / sizeof *topics};
+    *writer = (struct mr_writer){.options = *options};
+    writer->unsent_end = &writer->unsent;
+    return opener->open(opener->context, &user, &writer->producer, err);
+}
+
+void mr_writer_close(struct mr_writer *writer)
+{
+    writer->producer.close(writer->producer.self);
+    mr_output_clear(&writer->output);
+}

@@ -1,0 +1,75 @@
+/* writer - produces the records of tickets and follows each record until the broker has
+ * acknowledged it.
+ *
+ * Nothing here blocks. A token record that the producer has no room for stays with the caller. A
+ * terminal record is the writer's from _write on: a record without room, or whose reply topic is
+ * being looked up, is tried again by _retry; a record that the broker refused is produced again
+ * after half a second, for as long as that takes. A record that is too large is produced without
+ * its bulk. A reply that can never be written is left out, because its topic belongs to the caller;
+ * any other terminal record that can never be written makes the worker fail.
+ *
+ * Owner:  publish's thread. Memory: lists through the tickets; one encoded record. Errors: `failed`
+ *         is called once when nothing can be written any more. */
+#ifndef MR_WORKER_PUBLISH_WRITER_H
+#define MR_WORKER_PUBLISH_WRITER_H
+
+#include "worker/base/log.h"
+#include "worker/kafka/kafka_producer_port.h"
+#include "worker/publish/publish_stats.h"
+
+struct mr_writer_options {
+    struct mr_output_options output;
+    struct mr_log *log;
+    struct mr_metrics *metrics;
+    void (*failed)(void *context, const struct mr_error *err);
+    void *context;
+};
+
+struct mr_writer {
+    struct mr_writer_options options;
+    struct mr_producer_port producer;
+    struct mr_output output;
+    struct mr_publish_stats stats;
+    bool full;                              /* the producer had no room in this step */
+    bool has_failed;                        /* `failed` was called */
+    struct mr_ticket *unsent, **unsent_end; /* tickets with a part to produce, oldest first */
+    struct mr_ticket *refused;              /* tickets with a part the broker refused */
+    uint64_t refused_ns;                    /* when those are produced again */
+    struct mr_ticket *written;              /* tickets to be taken by _take_written */
+};
+
+/* Opens the producer. `wake` is rung when _serve has something to do. */
+enum mr_status mr_writer_open(struct mr_writer *writer, const struct mr_writer_options *options,
+                              const struct mr_producer_opener *opener, const struct mr_wake *wake,
+                              struct mr_error *err);
+/* Records that are not acknowledged are dropped. */
+void mr_writer_close(struct mr_writer *writer);
+
+/* Handles the reports that have arrived, which may make room. The first call of a step. */
+void mr_writer_serve(struct mr_writer *writer);
+/* False: the producer has no room, and nothing has changed. True: the record was produced, or is
+ * counted as lost. */
+bool mr_writer_write_tokens(struct mr_writer *writer, const struct mr_tokens_mail *mail,
+                            uint64_t now_ns);
+/* Writes one terminal record, if the ticket's terminal message asks for that record. */
+void mr_writer_write(struct mr_writer *writer, struct mr_ticket *ticket, enum mr_part kind);
+/* Tries unsent records again; with `refused`, also the records that the broker refused half a
+ * second ago. */
+void mr_writer_retry(struct mr_writer *writer, uint64_t now_ns, bool refused);
+/* When _retry should be called again; UINT64_MAX: nothing is to be tried. */
+uint64_t mr_writer_retry_ns(const struct mr_writer *writer, uint64_t now_ns, bool refused);
+
+/* Every record of the ticket that was to be written is acknowledged or lost. */
+bool mr_writer_is_idle(const struct mr_ticket *ticket);
+/* Puts the ticket on the list of _take_written if it is idle and has its terminal message. */
+void mr_writer_check(struct mr_writer *writer, struct mr_ticket *ticket);
+/* Tickets to go on with, linked by publish.advance_next; NULL: none. */
+struct mr_ticket *mr_writer_take_written(struct mr_writer *writer);
+/* Records produced and not reported yet. */
+uint32_t mr_writer_unreported(const struct mr_writer *writer);
+/* No record waits for room, for a lookup or for its report. Refused records may be left. */
+bool mr_writer_is_flushed(const struct mr_writer *writer);
+
+void mr_writer_fail(struct mr_writer *writer, const struct mr_error *err);
+
+#endif
