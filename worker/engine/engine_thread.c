@@ -305,11 +305,6 @@ struct mr_engine_port mr_engine_thread_port(struct mr_engine_thread *thread)
                                    .set_wanted = port_set_wanted};
 }
 
-struct mr_engine *mr_engine_thread_engine(struct mr_engine_thread *thread)
-{
-    return thread->parts.engine;
-}
-
 const struct mr_model_info *mr_engine_thread_model(const struct mr_engine_thread *thread)
 {
     return thread->parts.model;

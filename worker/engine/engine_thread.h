@@ -60,7 +60,6 @@ void mr_engine_thread_link(struct mr_engine_thread *thread,
 
 /* After it is ready; any thread. */
 struct mr_engine_port mr_engine_thread_port(struct mr_engine_thread *thread);
-struct mr_engine *mr_engine_thread_engine(struct mr_engine_thread *thread);
 const struct mr_model_info *mr_engine_thread_model(const struct mr_engine_thread *thread);
 const struct mr_tokenizer *mr_engine_thread_tokenizer(const struct mr_engine_thread *thread);
 uint32_t mr_engine_thread_context_tokens(const struct mr_engine_thread *thread);

@@ -38,6 +38,14 @@ void mr_admission_forget_engine(struct mr_admission *admission)
     pthread_mutex_unlock(&admission->mutex);
 }
 
+bool mr_admission_has_engine(struct mr_admission *admission)
+{
+    pthread_mutex_lock(&admission->mutex);
+    bool here = admission->engine.self != NULL;
+    pthread_mutex_unlock(&admission->mutex);
+    return here;
+}
+
 /* ---- refusing ---- */
 
 /* Records that cannot be decoded, or not as a request, go to the dead-letter topic. A well-formed

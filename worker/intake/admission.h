@@ -85,6 +85,8 @@ void mr_admission_resume(struct mr_admission *admission, const struct mr_partiti
 
 /* Before the engine ends; from then on nothing is cancelled in it. */
 void mr_admission_forget_engine(struct mr_admission *admission);
+/* It has not been forgotten. */
+bool mr_admission_has_engine(struct mr_admission *admission);
 /* Frees every ticket that is left. */
 void mr_admission_drop_all(struct mr_admission *admission);
 

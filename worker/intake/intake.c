@@ -8,7 +8,7 @@
 #define CANCEL_READ_NS (5 * SECOND_NS)
 #define REFRESH_NS     (MR_PARTITION_REFRESH_MS * (uint64_t)1000000)
 #define HOLD_POLL_NS   ((uint64_t)2000000) /* between looks at the write gates */
-#define TAKE_BURST     16u                 /* records in one step */
+#define TAKE_BURST     16u                 /* records in one step: its time stays true */
 
 /* ---- commits ---- */
 

@@ -7,9 +7,8 @@
  * served. Each record taken gets a ticket (worker/ticket/ticket.h) and ends in exactly one of: a
  * result, a refusal, a dead letter, or returned uncommitted.
  *
- * The thread's body is mr_intake_step (worker/base/thread.h): it never waits, and reaches Kafka
- * through the ports of the options. Creating, opening and ending are in
- * worker/intake/intake_open.c.
+ * The thread's body is mr_intake_step (worker/base/thread.h): it never waits, and reaches Kafka and
+ * the engine through ports. Creating, opening and ending are in worker/intake/intake_open.c.
  *
  * Threads: _create to _destroy the worker's main thread; _stats any. The thread sleeps until a
  *          record, a message, a rebalance, or a commit that is due.

@@ -312,16 +312,6 @@ static void free_all(struct mr_transactions *transactions)
     free(transactions);
 }
 
-static void init_locks(struct mr_transactions *transactions)
-{
-    pthread_condattr_t attributes;
-    pthread_mutex_init(&transactions->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&transactions->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 enum mr_status mr_transactions_create(struct mr_transactions **out,
                                       const struct mr_transactions_options *options,
                                       struct mr_error *err)
@@ -330,7 +320,8 @@ enum mr_status mr_transactions_create(struct mr_transactions **out,
     struct mr_transactions *transactions = calloc(1, sizeof *transactions);
     if (!transactions) return mr_fail(err, MR_NOMEM, "no memory for transactions");
     transactions->options = *options;
-    init_locks(transactions);
+    pthread_mutex_init(&transactions->mutex, NULL);
+    pthread_cond_init(&transactions->changed, NULL);
     const char *topics[] = {options->output.results_topic, options->output.dlq_topic};
     struct mr_transactions_user user = {.producer = {.wake = &transactions->wake,
                                                      .reported = on_reported,
@@ -378,17 +369,6 @@ bool mr_transactions_take_outcome(struct mr_transactions *transactions)
     if (done) transactions->job = NULL;
     pthread_mutex_unlock(&transactions->mutex);
     return done;
-}
-
-bool mr_transactions_wait(struct mr_transactions *transactions, uint32_t timeout_ms)
-{
-    struct timespec until = mr_clock_timespec(mr_clock_ns() + timeout_ms * (uint64_t)1000000);
-    pthread_mutex_lock(&transactions->mutex);
-    while (timeout_ms > 0 && transactions->job && !transactions->is_done)
-        if (pthread_cond_timedwait(&transactions->changed, &transactions->mutex, &until) != 0)
-            break;
-    pthread_mutex_unlock(&transactions->mutex);
-    return mr_transactions_take_outcome(transactions);
 }
 
 struct mr_transactions_stats mr_transactions_stats(struct mr_transactions *transactions)

@@ -69,8 +69,6 @@ void mr_transactions_set_wake(struct mr_transactions *transactions, const struct
 void mr_transactions_submit(struct mr_transactions *transactions, struct mr_transactions_job *job);
 /* True once for each job, when it is done. Never blocks. */
 bool mr_transactions_take_outcome(struct mr_transactions *transactions);
-/* The same, after waiting up to timeout_ms for the job. */
-bool mr_transactions_wait(struct mr_transactions *transactions, uint32_t timeout_ms);
 struct mr_transactions_stats mr_transactions_stats(struct mr_transactions *transactions);
 /* When the library call that runs now began, monotonic; no call should take more than some seconds.
  * 0: none runs. */

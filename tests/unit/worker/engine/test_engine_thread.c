@@ -71,8 +71,8 @@ static void submit(struct rig *rig, const char *id, uint32_t max_tokens)
     request->ignore_eos = true;
     struct mr_submission submission = {
         .request = request, .ticket = (uint64_t)(uintptr_t)&rig->ticket, .tenant = "default"};
-    assert_int_equal(mr_engine_submit(mr_engine_thread_engine(rig->thread), &submission, NULL),
-                     MR_OK);
+    struct mr_engine_port port = mr_engine_thread_port(rig->thread);
+    assert_int_equal(port.submit(port.self, &submission, NULL), MR_OK);
 }
 
 /* Takes mail from publish's mailbox until the result; returns the number of tokens before it. */

@@ -110,10 +110,10 @@ static enum mr_status run_job(struct rig *rig)
                                             .commits = &rig->commit,
                                             .commit_count = 1,
                                             .membership = mr_kafka_in_membership(rig->in)};
-    assert_false(mr_transactions_wait(rig->transactions, 0)); /* there is no job */
+    assert_false(mr_transactions_take_outcome(rig->transactions)); /* there is no job */
     mr_transactions_submit(rig->transactions, &rig->job);
-    while (!mr_transactions_wait(rig->transactions, 1000))
-        ;
+    while (!mr_transactions_take_outcome(rig->transactions))
+        mr_wake_wait(&rig->wake, 1000000000u);
     assert_null(rig->job.membership);
     return rig->job.outcome.status;
 }
