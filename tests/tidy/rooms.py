@@ -4,7 +4,7 @@
     rooms.py [--root FOLDER] check             includes: only those that the table allows and no circles;
                                                no folder with more than 30 source files
     rooms.py [--root FOLDER] symbols LIBRARY…  calls: no circles between the object files of the libraries
-    rooms.py picture                           the picture of README.md
+    rooms.py picture                           the table as a picture, from the highest folder down
 
 Prints one line per violation and fails if there is any. A room is a folder. A module is a .c or .cpp file
 with the header of the same name; NAME_state.h, which several files share, belongs to module NAME.
