@@ -29,7 +29,7 @@ struct mr_request_queue {
     struct mr_queue_entry **buckets; /* [bucket_mask + 1] */
     uint32_t count, bucket_mask, capacity, waiters;
     uint64_t sequence, hash_seed;
-    bool is_closed, is_woken;
+    bool is_closed;
 };
 
 /* ---- ids ---- */
@@ -284,10 +284,6 @@ static bool wait_for_entry(struct mr_request_queue *queue, uint64_t until_ns)
     for (;;) {
         if (queue->count > 0) return true;
         if (queue->is_closed || !in_time) return false;
-        if (queue->is_woken) {
-            queue->is_woken = false;
-            return false;
-        }
         in_time = sleep_until(queue, until_ns);
     }
 }
@@ -300,24 +296,6 @@ struct mr_queue_entry *mr_request_queue_dequeue_until(struct mr_request_queue *q
         wait_for_entry(queue, until_ns) ? extract(queue, first(queue)) : NULL;
     unlock(queue);
     return entry;
-}
-
-bool mr_request_queue_wait(struct mr_request_queue *queue, uint64_t until_ns)
-{
-    lock(queue);
-    bool is_there = wait_for_entry(queue, until_ns);
-    /* This call dequeues nothing, so it passes the signal on to a waiter that may. */
-    if (is_there && queue->waiters > 0) pthread_cond_signal(&queue->changed);
-    unlock(queue);
-    return is_there;
-}
-
-void mr_request_queue_wake(struct mr_request_queue *queue)
-{
-    lock(queue);
-    queue->is_woken = true;
-    pthread_cond_signal(&queue->changed);
-    unlock(queue);
 }
 
 uint32_t mr_request_queue_take(struct mr_request_queue *queue, uint32_t count_max,

@@ -53,14 +53,10 @@ void mr_request_queue_return(struct mr_request_queue *queue, struct mr_queue_ent
 struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue);
 /* The best entry of this tenant, even if another tenant is next; or NULL. */
 struct mr_queue_entry *mr_request_queue_dequeue_of(struct mr_request_queue *queue, uint32_t tenant);
-/* Blocks until there is an entry and returns it. NULL: CLOCK_MONOTONIC has passed until_ns, the
- * queue is closed, or _wake was called. until_ns UINT64_MAX: no timeout. */
+/* Blocks until there is an entry and returns it. NULL: CLOCK_MONOTONIC has passed until_ns, or
+ * the queue is closed. until_ns UINT64_MAX: no timeout. */
 struct mr_queue_entry *mr_request_queue_dequeue_until(struct mr_request_queue *queue,
                                                       uint64_t until_ns);
-/* The same wait without dequeuing: true when there is an entry. */
-bool mr_request_queue_wait(struct mr_request_queue *queue, uint64_t until_ns);
-/* Ends one _wait or _dequeue_until early: one in progress, or else the next one. */
-void mr_request_queue_wake(struct mr_request_queue *queue);
 
 /* Dequeues up to count_max entries, in the order of _dequeue, whose cost_bytes sum stays within
  * bytes_budget. Entries that do not fit are passed over, at most MR_QUEUE_SKIPS_MAX times; then the

@@ -5,6 +5,7 @@
 
 #include "tests/unit/worker/fake_producer.h"
 #include "tests/unit/worker/output_options.h"
+#include "tests/unit/worker/result_mail.h"
 #include "worker/publish/publish.h"
 #include "worker/ticket/messages.h"
 #include "worker/ticket/write_gate.h"
@@ -122,14 +123,7 @@ static inline void post_token(struct stepping *rig, struct mr_ticket *ticket, ui
 
 static inline void post_result(struct stepping *rig, struct mr_ticket *ticket)
 {
-    struct mr_arena *arena = mr_arena_create(4096);
-    struct mr_request *request = mr_arena_take(arena, sizeof *request);
-    *request = (struct mr_request){.arena = arena, .encoding = MR_ENCODING_JSON};
-    const struct mr_choice choice = {
-        .finish = MR_FINISH_LENGTH, .stop_token = MR_TOKEN_NONE, .text = {"the answer", 10}};
-    const struct mr_result result = {
-        .id = {ticket->id, strlen(ticket->id)}, .choices = &choice, .choice_count = 1};
-    post_mail(rig, &mr_result_mail_create(ticket, request, &result, rig->now.ns)->mail);
+    post_mail(rig, result_mail(ticket, rig->now.ns));
 }
 
 /* Takes intake's mail and expects that `count` tickets are done. */

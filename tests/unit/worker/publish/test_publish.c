@@ -3,6 +3,7 @@
 #include "tests/unit/worker/list_redis.h"
 #include "tests/unit/worker/output_options.h"
 #include "tests/unit/worker/producing.h"
+#include "tests/unit/worker/result_mail.h"
 #include "worker/base/clock.h"
 #include "worker/intake/partition.h"
 #include "worker/kafka/kafka_reader.h"
@@ -110,13 +111,7 @@ static void post_tokens(struct rig *rig, uint32_t index)
 
 static void post_result(struct rig *rig)
 {
-    struct mr_arena *arena = mr_arena_create(4096);
-    struct mr_request *request = mr_arena_take(arena, sizeof *request);
-    *request = (struct mr_request){.arena = arena, .encoding = MR_ENCODING_JSON};
-    const struct mr_choice choice = {
-        .finish = MR_FINISH_LENGTH, .stop_token = MR_TOKEN_NONE, .text = {"the answer", 10}};
-    const struct mr_result result = {.id = {"req", 3}, .choices = &choice, .choice_count = 1};
-    post(rig, &mr_result_mail_create(rig->ticket, request, &result, 1)->mail);
+    post(rig, result_mail(rig->ticket, 1));
 }
 
 static void wait_done(struct rig *rig)
