@@ -204,7 +204,7 @@ static void write_history(struct rig *rig, uint32_t crashes, uint32_t tokens)
             struct mr_sample sample = {.token_id = 2 + i, .probability = 1};
             mr_trail_keep(ticket->trail, i, i, &sample, mr_clock_ns());
         }
-        mr_resume_wait(intake->targets.resume);
+        store_tokens(intake->targets.resume, mr_clock_ns());
     }
     list_redis_answer_held(&rig->redis);
 }
