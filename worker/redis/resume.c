@@ -470,18 +470,6 @@ enum mr_resume_state mr_resume_poll(struct mr_resume *resume, uint64_t now_ns, u
     return pending ? MR_RESUME_PENDING : MR_RESUME_READY;
 }
 
-void mr_resume_wait(struct mr_resume *resume)
-{
-    uint64_t until_ns;
-    while (mr_resume_poll(resume, mr_clock_ns(), &until_ns) == MR_RESUME_PENDING) {
-        struct timespec until = mr_clock_timespec(until_ns);
-        pthread_mutex_lock(&resume->mutex);
-        if (resume->tokens > 0 && resume->abandoned == 0)
-            pthread_cond_timedwait(&resume->changed, &resume->mutex, &until);
-        pthread_mutex_unlock(&resume->mutex);
-    }
-}
-
 void mr_trail_release(struct mr_trail *trail)
 {
     append(trail, "RPUSHX", MR_PROGRESS_RELEASE);

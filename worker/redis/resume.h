@@ -16,7 +16,7 @@
  * abandoned is still in flight; until it arrives Redis counts as silent, and no thread waits for
  * Redis. A failed write ends the trail; the next attempt continues from the last stored token.
  *
- * Threads: as noted at each call; no call blocks but _wait and _flush. Answers reach intake as
+ * Threads: as noted at each call; no call blocks but _flush. Answers reach intake as
  * mail. Memory:  a trail for each request in flight; stored tokens are at most MR_TRAIL_BYTES_MAX
  * for a request and bytes_max for the worker, later ones are not stored. Errors: only _create. */
 #ifndef MR_WORKER_REDIS_RESUME_H
@@ -123,7 +123,5 @@ void mr_trail_keep(struct mr_trail *trail, uint32_t index, uint32_t shown,
  * them yet; it calls again when its doorbell rings, at *retry_ns at the latest. Never blocks.
  * After a timeout every call returns READY until Redis has stored all tokens. */
 enum mr_resume_state mr_resume_poll(struct mr_resume *resume, uint64_t now_ns, uint64_t *retry_ns);
-/* Calls _poll and blocks until it returns READY. */
-void mr_resume_wait(struct mr_resume *resume);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef MR_TESTS_LIST_REDIS_H
 #define MR_TESTS_LIST_REDIS_H
 
-#include "worker/redis/redis_call.h"
+#include "worker/redis/resume.h"
 
 #include <hiredis/hiredis.h>
 
@@ -122,6 +122,14 @@ static inline void list_redis_answer_held(struct list_redis *redis)
     for (unsigned i = 0; i < redis->held_count; i++)
         list_redis_run(redis, &redis->held[i]);
     redis->held_count = 0;
+}
+
+/* Sends the tokens kept so far as publish does: waits for Redis until the timeout. */
+static inline void store_tokens(struct mr_resume *resume, uint64_t now_ns)
+{
+    uint64_t retry_ns;
+    if (mr_resume_poll(resume, now_ns, &retry_ns) == MR_RESUME_PENDING)
+        assert_int_equal(mr_resume_poll(resume, retry_ns, &retry_ns), MR_RESUME_READY);
 }
 
 #endif

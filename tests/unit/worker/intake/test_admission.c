@@ -265,7 +265,8 @@ static void cloud_events_are_read_in_both_modes(void **state)
     close_intake_rig(&rig);
 }
 
-/* What the ledger of a worker that vanished while it ran offset 0, `crashes` times over, says. */
+/* The metadata committed by workers that crashed while they ran offset 0, one for each of
+ * `crashes`. */
 static void crash(struct intake_rig *rig, char metadata[MR_LEDGER_METADATA_TEXT_MAX], int crashes)
 {
     metadata[0] = '\0';

@@ -135,7 +135,7 @@ static void commit(struct world *world)
     mr_partition_committed(world->partition, luck < 7);
 }
 
-/* The partition goes: to stay away for a moment, for good, or lost; and comes, here or elsewhere.
+/* The partition is suspended, given up or lost, and assigned again, to the same member or another.
  */
 static void rebalance(struct world *world)
 {

@@ -93,8 +93,8 @@ static void nothing_is_submitted_before_the_answer(void **state)
     rig->redis.holding = false;
 }
 
-/* Redis says nothing: one request waits for a moment, the next ones do not; when it speaks again it
- * is asked again. */
+/* Redis does not answer: one request waits for a moment, the next ones do not. After an answer the
+ * next request is looked up again. */
 static void an_answer_that_does_not_come_is_waited_for_once(void **state)
 {
     struct rig *rig = *state;
@@ -194,7 +194,8 @@ static void cancelled_while_it_waits_for_the_answer(void **state)
     rig->redis.holding = false;
 }
 
-/* As if written by a worker that ran the record of this rig and vanished, `crashes` times. */
+/* Writes the history of workers that crashed while they ran the record of this rig, one for each of
+ * `crashes`. */
 static void write_history(struct rig *rig, uint32_t crashes, uint32_t tokens)
 {
     struct mr_intake *intake = rig->intake.intake;
@@ -210,7 +211,7 @@ static void write_history(struct rig *rig, uint32_t crashes, uint32_t tokens)
             struct mr_sample sample = {.token_id = 2 + i, .probability = 1};
             mr_trail_keep(ticket->trail, i, i, &sample, rig->intake.now.ns);
         }
-        mr_resume_wait(rig->resume);
+        store_tokens(rig->resume, rig->intake.now.ns);
     }
     list_redis_answer_held(&rig->redis);
 }

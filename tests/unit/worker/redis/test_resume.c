@@ -115,7 +115,7 @@ static void draw(struct mr_trail *trail, uint32_t index, uint32_t shown)
 static void keep(struct rig *rig, struct mr_trail *trail, uint32_t index, uint32_t shown)
 {
     draw(trail, index, shown);
-    mr_resume_wait(rig->resume);
+    store_tokens(rig->resume, NOW_NS);
 }
 
 /* The history that a worker would read now. */
@@ -136,7 +136,7 @@ static void a_crashed_request_continues_from_its_last_token(void **state)
     mr_trail_start(trail, 1, 0, 0, NOW_NS);
     for (uint32_t i = 0; i < 200; i++)
         draw(trail, i, i > 0 ? i - 1 : 0);
-    mr_resume_wait(rig->resume);
+    store_tokens(rig->resume, NOW_NS);
     mr_trail_drop(trail);
     history = read_history(rig);
     assert_int_equal(history.attempts, 1);
@@ -417,7 +417,7 @@ static void with_a_key_tokens_are_stored_encrypted(void **state)
     mr_trail_start(trail, 1, 0, 0, NOW_NS);
     struct mr_sample sample = {.token_id = 0x41424344};
     mr_trail_keep(trail, 0, 0, &sample, NOW_NS);
-    mr_resume_wait(rig.resume);
+    store_tokens(rig.resume, NOW_NS);
     mr_trail_drop(trail);
     for (size_t i = 0; i < rig.redis.count; i++)
         assert_null(memmem(rig.redis.items[i].bytes, rig.redis.items[i].length, "DCBA", 4));
