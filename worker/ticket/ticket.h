@@ -107,13 +107,14 @@ struct mr_ticket {
     atomic_bool dropped;        /* publish may write no further record for it */
     struct mr_write_gate *gate; /* of its partition; NULL: always open */
     uint64_t epoch;             /* of the partition's ownership in which it was taken */
-    /* What Redis knows of it (worker/redis/resume.h), NULL without; set before it is submitted. */
+    /* Its record in Redis (worker/redis/resume.h), set before it is submitted; NULL: none. */
     struct mr_trail *trail;
-    uint32_t kept_count, kept_shown; /* tokens of an earlier attempt that this one goes on behind */
+    uint32_t kept_count; /* tokens of earlier attempts that this one continues */
+    uint32_t kept_shown; /* of these, published */
 
     struct mr_ticket_intake intake;
     struct mr_ticket_publish publish;
-    struct mr_mail started, done; /* the way back to intake, each once */
+    struct mr_mail started, done; /* messages to intake, each posted once */
 };
 
 /* The ticket that one of its two messages belongs to. */

@@ -254,7 +254,7 @@ static size_t partitions_of(const struct member *members, size_t count)
 }
 
 /* Until every member has some and all are had. */
-static void settle(struct member *members, size_t count)
+static void balance(struct member *members, size_t count)
 {
     for (int i = 0; i < 3000; i++) {
         bool each = true;
@@ -294,10 +294,10 @@ static void a_group_comes_to_rest_and_every_partition_flows_after_a_rebalance(vo
     add_topic(&broker, "t", PARTITIONS);
     open_producing(&producing, &broker);
     join(&members[0], &broker);
-    settle(members, 1);
+    balance(members, 1);
     flows(&producing, members, 1);
     join(&members[1], &broker);
-    settle(members, 2);
+    balance(members, 2);
     flows(&producing, members, 2);
 
     /* A member that has no room for longer than its session is no reason for a rebalance. */
@@ -310,7 +310,7 @@ static void a_group_comes_to_rest_and_every_partition_flows_after_a_rebalance(vo
     flows(&producing, members, 2);
 
     leave(&members[1]);
-    settle(members, 2);
+    balance(members, 2);
     flows(&producing, members, 2);
     leave(&members[0]);
     mr_kafka_out_destroy(producing.out);

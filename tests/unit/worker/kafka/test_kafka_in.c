@@ -283,7 +283,7 @@ static void a_refused_commit_is_reported(void **state)
 }
 
 /* Serves both members until the partitions are spread as wanted: held by first, held by second. */
-static bool settle(struct consuming *first, struct consuming *second, size_t one, size_t two)
+static bool balance(struct consuming *first, struct consuming *second, size_t one, size_t two)
 {
     for (int i = 0; i < 1500; i++) {
         assert_int_equal(serve(first, NULL), MR_OK);
@@ -305,12 +305,12 @@ static void members_share_the_partitions_and_inherit_them(void **state)
     for (int i = 0; i < 6; i++)
         produce(&bus->producing, "t", i % 2, "a", "x");
     open_consuming(&first, &bus->broker, one_topic, 1, true);
-    assert_true(settle(&first, NULL, 2, 0));
+    assert_true(balance(&first, NULL, 2, 0));
     assert_true(take(&first, &record));
     struct mr_kafka_commit both[] = {{0, 0, 1, "one"}, {0, 1, 1, "one"}};
     assert_int_equal(commit(&first, both, 2), MR_OK);
     open_consuming(&second, &bus->broker, one_topic, 1, true);
-    assert_true(settle(&first, &second, 1, 1));
+    assert_true(balance(&first, &second, 1, 1));
     assert_false(first.lost);
     int32_t shared = second.held[0] ? 0 : 1;
     assert_int_equal(second.committed[shared], 1);
@@ -321,7 +321,7 @@ static void members_share_the_partitions_and_inherit_them(void **state)
     struct mr_kafka_commit last = {0, 1 - shared, 2, "last"};
     assert_int_equal(commit(&first, &last, 1), MR_OK);
     close_consuming(&first);
-    assert_true(settle(&second, NULL, 2, 0));
+    assert_true(balance(&second, NULL, 2, 0));
     assert_int_equal(second.committed[1 - shared], 2);
     close_consuming(&second);
 }
@@ -337,13 +337,13 @@ static void with_the_cooperative_protocol_what_stays_is_not_touched(void **state
     bus->broker.kafka.properties = &properties;
     add_topic(&bus->broker, "t", 4);
     open_consuming(&first, &bus->broker, one_topic, 1, true);
-    assert_true(settle(&first, NULL, 4, 0));
+    assert_true(balance(&first, NULL, 4, 0));
     for (int i = 0; i < 8; i++)
         produce(&bus->producing, "t", i % 4, "a", "x");
     for (int i = 0; i < 8; i++)
         assert_true(take(&first, &record));
     open_consuming(&second, &bus->broker, one_topic, 1, true);
-    assert_true(settle(&first, &second, 2, 2));
+    assert_true(balance(&first, &second, 2, 2));
     assert_int_equal(first.revoked, 2);
     assert_int_equal(first.how, MR_KAFKA_REVOKE_GONE);
     for (int32_t i = 0; i < 4; i++) {
@@ -356,7 +356,7 @@ static void with_the_cooperative_protocol_what_stays_is_not_touched(void **state
         assert_int_equal(record.offset, 2);
     }
     close_consuming(&first);
-    assert_true(settle(&second, NULL, 4, 0));
+    assert_true(balance(&second, NULL, 4, 0));
     assert_int_equal(second.revoked, 0);
     close_consuming(&second);
 }
@@ -371,7 +371,7 @@ static void a_revocation_is_over_when_its_owner_completes_it(void **state)
     for (int i = 0; i < 6; i++)
         produce(&bus->producing, "t", i % 2, "a", "x");
     open_consuming(&first, &bus->broker, one_topic, 1, true);
-    assert_true(settle(&first, NULL, 2, 0));
+    assert_true(balance(&first, NULL, 2, 0));
     assert_true(take(&first, &record));
     first.keep_revoking = true;
     open_consuming(&second, &bus->broker, one_topic, 1, true);
@@ -389,7 +389,7 @@ static void a_revocation_is_over_when_its_owner_completes_it(void **state)
     assert_int_equal(mr_kafka_in_partition_count(second.in), 0);
     first.keep_revoking = false;
     mr_kafka_in_complete_rebalance(first.in);
-    assert_true(settle(&first, &second, 1, 1));
+    assert_true(balance(&first, &second, 1, 1));
     close_consuming(&first);
     close_consuming(&second);
 }
@@ -400,7 +400,7 @@ static void a_consumer_may_close_in_the_middle_of_a_revocation(void **state)
     struct consuming first, second;
     add_topic(&bus->broker, "t", 2);
     open_consuming(&first, &bus->broker, one_topic, 1, true);
-    assert_true(settle(&first, NULL, 2, 0));
+    assert_true(balance(&first, NULL, 2, 0));
     first.keep_revoking = true;
     open_consuming(&second, &bus->broker, one_topic, 1, true);
     while (!first.revoking) {
@@ -409,7 +409,7 @@ static void a_consumer_may_close_in_the_middle_of_a_revocation(void **state)
         mr_wake_wait(&first.wake, 10000000u);
     }
     close_consuming(&first);
-    assert_true(settle(&second, NULL, 2, 0));
+    assert_true(balance(&second, NULL, 2, 0));
     close_consuming(&second);
 }
 
@@ -421,7 +421,7 @@ static void a_static_member_that_lost_its_place_says_so(void **state)
     bus->broker.kafka.group_instance = "mill-3";
     add_topic(&bus->broker, "t", 1);
     open_consuming(&consuming, &bus->broker, one_topic, 1, true);
-    assert_true(settle(&consuming, NULL, 1, 0));
+    assert_true(balance(&consuming, NULL, 1, 0));
     mr_kafka_mock_fail(bus->broker.mock, API_HEARTBEAT, FENCED_INSTANCE_ID, 1);
     while (serve(&consuming, &err) == MR_OK)
         mr_wake_wait(&consuming.wake, 50000000u);
