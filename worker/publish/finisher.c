@@ -99,8 +99,11 @@ static void advance(struct mr_finisher *finisher, struct mr_ticket *ticket)
         mr_writer_write(finisher->writer, ticket, MR_PART_RESULT);
     }
     if (!mr_writer_is_idle(ticket)) return;
-    if (ticket->gate) mr_write_gate_acknowledge(ticket->gate);
+    /* Intake commits once the gate counts nothing: it must have the message by then. The ticket is
+     * intake's from the message on. */
+    struct mr_write_gate *gate = ticket->gate;
     end_ticket(finisher, ticket);
+    if (gate) mr_write_gate_acknowledge(gate);
 }
 
 static void advance_list(struct mr_finisher *finisher, struct mr_ticket *ticket)
