@@ -18,13 +18,16 @@ def comments(path):
     """(line, comment, code beside or below it) of each comment; one comment in several lines is one."""
     with open(path) as source:
         text = source.read()
-    for found in re.finditer(r"/\*.*?\*/|//[^\n]*", text, re.S):
+    for found in re.finditer(r"\"(?:\\.|[^\"\\\n])*\"|/\*.*?\*/|//[^\n]*", text, re.S):
+        if found[0].startswith('"'):
+            continue
         before = text[text.rfind("\n", 0, found.start()) + 1:found.start()].strip()
         after = text[found.end():].lstrip(" \t")
         code = before or next((line for line in after.split("\n") if line.strip()), "")
-        comment = " ".join(re.sub(r"^/\*+|\*/$|^//", "", part.strip()).strip(" *") for part in found[0].split("\n"))
+        lines = re.sub(r"^/\*+|\*/$|^//", "", found[0]).split("\n")
+        comment = " ".join(re.sub(r"^\s*\* ?", "", line).strip() for line in lines).strip()
         if len(comment) > 3 and not re.match(r"-+ .* -+$", comment):
-            yield text.count("\n", 0, found.start()) + 1, comment.strip(), code.strip()
+            yield text.count("\n", 0, found.start()) + 1, comment, code.strip()
 
 
 def main():
