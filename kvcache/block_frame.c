@@ -4,17 +4,20 @@
 
 #include <stdlib.h>
 #include <string.h>
-#define XXH_STATIC_LINKING_ONLY /* declares the hash state, so that it can be on the stack */
+/* makes XXH3_state_t a complete type, so that a struct can contain it */
+#define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
-#include <xxh_x86dispatch.h> /* chooses the widest vector code at run time */
+/* xxHash chooses the widest vector instructions of this CPU at run time */
+#include <xxh_x86dispatch.h>
 
 #define DIGEST_AT    48u
 #define NONCE_AT     36u
 #define DIGEST_BYTES 16u
-#define STRING_BYTES ((size_t)10)       /* the server's string header of 9 bytes and the NUL */
-#define SLICE_COST   ((size_t)64 << 10) /* one more slice must save this much memory */
-#define ANYWHERE     ((size_t)64 << 10) /* slice sizes tried when layers do not matter */
+#define STRING_BYTES ((size_t)10) /* bytes Redis adds to a string: 9 of header and the NUL */
+#define SLICE_COST   ((size_t)64 << 10) /* a split into one more slice must save this many bytes */
+/* step of the slice sizes tried when a value may be cut anywhere */
+#define ANYWHERE     ((size_t)64 << 10)
 
 _Static_assert(DIGEST_BYTES == MR_AES_TAG_BYTES, "tag and digest have the same size");
 _Static_assert(sizeof(XXH128_canonical_t) == DIGEST_BYTES, "XXH3-128");
@@ -116,7 +119,7 @@ static uint64_t get(const unsigned char *in, size_t bytes)
     return value;
 }
 
-/* Writes everything but nonce and digest. */
+/* Writes every field of the header but the nonce and the digest. */
 static void put_frame(const struct mr_frame *frame, uint8_t key_id, unsigned char *header)
 {
     MR_ASSERT(frame->slice < frame->slice_count && frame->slice_count <= UINT16_MAX);
@@ -137,7 +140,7 @@ static void put_frame(const struct mr_frame *frame, uint8_t key_id, unsigned cha
 
 struct mr_frame_digest {
     XXH3_state_t state;
-    size_t seen; /* bytes added so far */
+    size_t seen; /* bytes digested so far */
 };
 
 struct mr_frame_digest *mr_frame_digest_create(void)

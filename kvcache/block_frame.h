@@ -3,12 +3,12 @@
  * writer.
  *
  * Header, 64 bytes, little endian:
- *      0  magic "mrkv"     4  version u16        6  codec u8         7  key id u8 (0: not sealed)
- *      8  name [16]: the first half of the item's key               24  token count u32
+ *      0  magic "mrkv"     4  version u16        6  codec u8         7  key id u8 (0: not encrypted)
+ *      8  name [16]: the first half of the KV data's key               24  token count u32
  *     28  slice u16       30  slice count u16   32  payload bytes u32
  *     36  nonce [12]      48  digest [16]
  * The digest is XXH3-128 over the header without the digest, and the payload: it detects accidental
- * damage. With a key it is the tag of AES-256-GCM over the same, which also detects forgery. A
+ * damage. With an encryption key the digest field is the tag of AES-256-GCM over the same bytes, which also detects forgery. A
  * value that differs in any field from what the reader expects, the version included, counts as
  * absent.
  *
@@ -32,38 +32,41 @@
 #define MR_FRAME_VERSION    1u
 #define MR_FRAME_NAME_BYTES 16u
 #define MR_FRAME_KEYS_MAX   ((size_t)8)
-/* The fastest of 1 to 8 MiB as measured, and below 8 MiB, from where jemalloc returns freed memory
- * to the system at once. */
+/* Largest slice: the fastest of 1 to 8 MiB as measured, and below the 8 MiB from which jemalloc
+ * returns freed memory to the system at once. */
 #define MR_SLICE_BYTES_MAX ((size_t)5 << 20)
 
-/* Encoding of the numbers in a payload. Their layout is part of the key (fingerprint.h). */
+/* Encoding of the KV numbers in a stored value. The order of the numbers is part of the key
+ * (fingerprint.h). */
 enum mr_frame_codec {
-    MR_FRAME_EXACT, /* as computed */
+    MR_FRAME_EXACT, /* KV numbers as the model computed them */
     MR_FRAME_INT8
 };
 
 struct mr_slices {
     uint32_t count;
-    size_t bytes; /* of each but the last, which may be shorter */
+    size_t bytes; /* bytes of each slice but the last, which may be shorter */
 };
 
-/* length: at least 1; layer_bytes 0: may be cut anywhere. */
+/* How to cut length bytes (at least 1) into slices, at multiples of layer_bytes; layer_bytes 0:
+ * anywhere. */
 struct mr_slices mr_slices_of(size_t length, size_t layer_bytes);
-/* Bytes of slice index. */
+/* Bytes in the slice with this index, of `length` bytes cut into `slices`. */
 size_t mr_slices_length(const struct mr_slices *slices, size_t length, uint32_t index);
-/* Memory that the server's allocator uses for a value of this many bytes. */
+/* Memory that the Redis allocator uses for a value of this many bytes. */
 size_t mr_slices_allocated(size_t value_bytes);
 
-/* The fields of a header. */
+/* The fields of the header of one slice. */
 struct mr_frame {
-    const unsigned char *key; /* [MR_HASH_BYTES] of the item */
+    const unsigned char *key; /* [MR_HASH_BYTES] key of the KV data that the slice is part of */
     uint32_t token_count;
     uint32_t slice, slice_count;
-    size_t length; /* of the payload */
+    size_t length; /* bytes after the header */
     enum mr_frame_codec codec;
 };
 
-/* Encryption: values are sealed with the first key, and opened with the key they name. */
+/* Encryption keys: values are encrypted with the first key, and decrypted with the key whose id is
+ * in their header. */
 struct mr_frame_keys {
     size_t count;
     uint8_t ids[MR_FRAME_KEYS_MAX];
@@ -71,24 +74,26 @@ struct mr_frame_keys {
 };
 
 struct mr_frame_secret {
-    uint32_t id; /* 1..255 */
+    uint32_t id; /* id of the encryption key, 1..255 */
     unsigned char key[MR_AES_KEY_BYTES];
 };
 
-/* Adds secrets[count]; each id is new. MR_BAD_CONFIG, MR_NOMEM. */
+/* Adds secrets[count] to keys; every id must be new. MR_BAD_CONFIG: an id is invalid or in use;
+ * MR_NOMEM. */
 enum mr_status mr_frame_keys_add_all(struct mr_frame_keys *keys,
                                      const struct mr_frame_secret *secrets, size_t count,
                                      struct mr_error *err);
-/* id: 1..255, not in use. MR_BAD_CONFIG, MR_NOMEM. */
+/* Adds one encryption key. id: 1..255, not in use. MR_BAD_CONFIG: id is invalid; MR_NOMEM. */
 enum mr_status mr_frame_keys_add(struct mr_frame_keys *keys, uint32_t id,
                                  const unsigned char key[MR_AES_KEY_BYTES], struct mr_error *err);
 void mr_frame_keys_clear(struct mr_frame_keys *keys);
-/* The key's state, owned by keys; NULL: unknown id. */
+/* The AES-GCM state of the encryption key with this id, owned by keys; NULL: unknown id. */
 struct mr_aes_gcm *mr_frame_keys_find(const struct mr_frame_keys *keys, uint8_t id);
 
-/* Writes the header of a payload. With keys the payload is sealed into `sealed` (same length; may
- * be the payload itself), and nonce [MR_AES_NONCE_BYTES] must never have been used before; without
- * keys both are ignored. */
+/* Input of mr_frame_write, which writes the header of a payload. With encryption keys the
+ * payload is encrypted into `sealed` (same length; may be the payload itself), and nonce
+ * [MR_AES_NONCE_BYTES] must never have been used before; without keys sealed and nonce are
+ * ignored. */
 struct mr_frame_order {
     struct mr_frame frame;
     const void *payload;
@@ -98,7 +103,7 @@ struct mr_frame_order {
 void mr_frame_write(const struct mr_frame_order *order, struct mr_frame_keys *keys,
                     unsigned char header[MR_FRAME_BYTES]);
 
-/* X(name, text): the results of verifying a value. */
+/* X(name, text): the results of verifying a value read from Redis. */
 #define MR_VERDICT_LIST(X)                                                                         \
     X(GOOD, "good")                                                                                \
     X(FOREIGN, "not a block")                                                                      \
@@ -114,20 +119,21 @@ enum mr_verdict {
         MR_VERDICT_COUNT
 };
 
-/* Static text. */
+/* The verdict's text in MR_VERDICT_LIST; static. */
 const char *mr_verdict_text(enum mr_verdict verdict);
-/* The digest of a value that is not sealed, computed piece by piece while the pieces are still in
- * the CPU cache. */
+/* The XXH3 digest of a value that is not encrypted, computed piece by piece as the value is
+ * received, while each piece is still in the CPU cache. */
 struct mr_frame_digest;
-struct mr_frame_digest *mr_frame_digest_create(void);         /* NULL: no memory */
-void mr_frame_digest_destroy(struct mr_frame_digest *digest); /* may be NULL */
+struct mr_frame_digest *mr_frame_digest_create(void); /* NULL: no memory */
+void mr_frame_digest_destroy(struct mr_frame_digest *digest); /* digest may be NULL */
 void mr_frame_digest_begin(struct mr_frame_digest *digest);
-/* Adds the next bytes of the value: header, then payload. */
+/* Adds the next bytes of the value to the digest: first the header, then the payload. */
 void mr_frame_digest_add(struct mr_frame_digest *digest, const void *bytes, size_t length);
 
-/* Verifies header and payload against what is expected, and opens a sealed payload in place. keys
- * may be NULL or empty: then only values that are not sealed are good, else only sealed ones.
- * taken: the digest of the whole value; NULL: it is computed now. */
+/* Verifies a value read from Redis against the expected header fields, and decrypts an encrypted
+ * payload in place. Without encryption keys (NULL or empty) only values that are not encrypted are
+ * good; with keys only encrypted ones. taken: the digest of the whole value; NULL: it is computed
+ * now. */
 enum mr_verdict mr_frame_read(const unsigned char header[MR_FRAME_BYTES],
                               const struct mr_frame *expected, void *payload,
                               struct mr_frame_keys *keys, const struct mr_frame_digest *taken);

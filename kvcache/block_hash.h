@@ -18,13 +18,14 @@
 
 #define MR_HASH_BYTES MR_SHA256_BYTES
 
-/* h_-1 of a tenant. Threads: any. */
+/* Writes h_-1 of a tenant, the root of the tenant's chain keys. Threads: any. */
 void mr_block_hash_root(const unsigned char fingerprint[MR_HASH_BYTES], const char *tenant,
                         unsigned char root[MR_HASH_BYTES]);
-/* h_i from h_(i-1) and at most 256 tokens; parent and key may be the same memory. */
+/* Writes the chain key h_i of a block from the chain key h_(i-1) of the block before and the
+ * block's tokens, at most 256; parent and key may be the same memory. */
 void mr_block_hash_chain(struct mr_sha256 *hash, const unsigned char parent[MR_HASH_BYTES],
                          const uint32_t *tokens, uint32_t count, unsigned char key[MR_HASH_BYTES]);
-/* p, the key of a complete prompt under a tenant's root. */
+/* Writes p, the key of a complete prompt under a tenant's root h_-1. */
 void mr_block_hash_prompt(struct mr_sha256 *hash, const unsigned char root[MR_HASH_BYTES],
                           const uint32_t *tokens, uint32_t count, unsigned char key[MR_HASH_BYTES]);
 

@@ -1,4 +1,4 @@
-/* Lists over one array of links: FREE blocks form a stack, so that the block freed last, whose
+/* The block lists share one array of links: FREE blocks form a stack, so that the block freed last, whose
  * memory is warm, is reused first; CACHED and kept blocks form queues in the order in which they
  * lost their last reference. A HELD block is in no list. */
 #include "kvcache/block_pool.h"
@@ -12,16 +12,16 @@ enum block_state { BLOCK_FREE, BLOCK_CACHED, BLOCK_KEPT, BLOCK_HELD };
 
 struct block_node {
     uint32_t references;
-    uint8_t state; /* enum block_state */
+    uint8_t state; /* a value of enum block_state */
     bool indexed;
-    uint64_t keep_until_ns; /* 0: not kept */
+    uint64_t keep_until_ns; /* end of the time the block is kept; 0: not kept */
 };
 
 struct mr_block_pool {
-    struct block_node *nodes;    /* [block_count] */
-    struct mr_index_link *links; /* [block_count] in the list of its state */
+    struct block_node *nodes; /* [block_count] nodes */
+    struct mr_index_link *links; /* [block_count] links of each block in the list of its state */
     uint32_t block_count;
-    struct mr_index_list free, cached, kept; /* cached, kept: oldest first */
+    struct mr_index_list free, cached, kept; /* `cached` and `kept` have the oldest block first */
     uint32_t kept_max;
     uint64_t now_ns;
     uint64_t evictions;
@@ -83,7 +83,7 @@ static struct mr_index_list *list_of(struct mr_block_pool *pool, enum block_stat
     return state == BLOCK_FREE ? &pool->free : state == BLOCK_KEPT ? &pool->kept : &pool->cached;
 }
 
-/* Turns the oldest kept block into the newest ordinary CACHED one. */
+/* Turns the oldest kept block into an ordinary CACHED one, as the newest of them. */
 static void stop_keeping_oldest(struct mr_block_pool *pool)
 {
     mr_block_id id = pool->kept.first;
@@ -138,8 +138,8 @@ void mr_block_pool_release(struct mr_block_pool *pool, mr_block_id id)
     struct block_node *node = &pool->nodes[id];
     MR_ASSERT(node->state == BLOCK_HELD && node->references > 0);
     if (--node->references > 0) return;
-    /* Kept even if its time has passed: _expire ends that in list order, from the end of a chain.
-     */
+    /* The block is kept even if its keep time has passed: _expire ends the keeping of blocks in
+     * list order, which starts at the end of a chain. */
     bool kept = pool->kept_max > 0 && node->keep_until_ns > 0;
     node->state = !node->indexed ? BLOCK_FREE : kept ? BLOCK_KEPT : BLOCK_CACHED;
     append(pool, list_of(pool, node->state), id);

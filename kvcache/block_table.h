@@ -1,4 +1,4 @@
-/* block_table - the blocks of one sequence in order, and a fixed set of such tables, each with room
+/* block_table - the KV blocks of one sequence in order, and a fixed set of such tables, each with room
  * for the blocks of the longest sequence. kv_cache.c and kv_window.c fill the tables.
  *
  * Owner: engine thread. Memory: all in _create. Errors: _create MR_NOMEM; _take NULL when every
@@ -14,21 +14,30 @@ struct mr_block_tables;
 struct mr_kv_cache;
 struct mr_kv_window;
 
-/* The blocks of a sequence. Outside kvcache/ the fields are read-only. */
+/* The KV blocks of one sequence. Outside kvcache/ the fields are read-only. */
 struct mr_block_table {
     struct mr_kv_cache *cache;
     struct mr_kv_window *window; /* NULL: no layer has a sliding window */
-    mr_block_id *blocks;         /* [block_count], with room for the longest sequence */
-    uint32_t *slots; /* [block_count] window slots; valid in [window_begin, window_end) */
+    mr_block_id *blocks; /* [block_count] ids; allocated for the longest sequence */
+    /* [block_count] sliding-window slot of each block; valid for blocks [window_begin,
+     * window_end) */
+    uint32_t *slots;
     uint32_t block_count, window_begin, window_end;
-    uint32_t published_tokens;         /* tokens [0, published_tokens) are in the prefix index */
-    unsigned char root[MR_HASH_BYTES]; /* h_{-1}: fingerprint and tenant namespace */
-    unsigned char tail[MR_HASH_BYTES]; /* chain key of the last full published block */
-    /* private to kvcache/ */
-    mr_block_id copy_from; /* source of an open copy order; MR_BLOCK_NONE: none is open */
-    uint32_t query_tokens, matched_tokens; /* as counted for the last match */
-    uint32_t reserved_slots;               /* window slots reserved for this table */
-    uint32_t running_slots;                /* those needed to run; a load may reserve more */
+    uint32_t published_tokens; /* tokens [0, published_tokens) are in the prefix index */
+    /* chain key h_{-1}: hash of model fingerprint and tenant name */
+    unsigned char root[MR_HASH_BYTES];
+    /* chain key of the last full block that is in the prefix index */
+    unsigned char tail[MR_HASH_BYTES];
+    /* The fields below are private to kvcache/. */
+    /* the block whose first tokens' KV the engine has yet to copy into this table; MR_BLOCK_NONE:
+     * none */
+    mr_block_id copy_from;
+    /* tokens that this table's latest prefix lookup asked for and found, as added to the
+     * statistics */
+    uint32_t query_tokens, matched_tokens;
+    uint32_t reserved_slots; /* sliding-window slots reserved for this table */
+    /* reserved slots needed to run; loading KV into the table may reserve more */
+    uint32_t running_slots;
 };
 
 enum mr_status mr_block_tables_create(struct mr_block_tables **out, uint32_t table_count,
@@ -36,16 +45,17 @@ enum mr_status mr_block_tables_create(struct mr_block_tables **out, uint32_t tab
 /* tables may be NULL. */
 void mr_block_tables_destroy(struct mr_block_tables *tables);
 
-/* An empty table: block_count 0, no copy order. */
+/* Takes an unused table, which is empty: it has no blocks, and no KV to copy. NULL: all are in
+ * use. */
 struct mr_block_table *mr_block_tables_take(struct mr_block_tables *tables);
-/* The table must be empty. */
+/* Returns a table to the set; the table must be empty. */
 void mr_block_tables_drop(struct mr_block_tables *tables, struct mr_block_table *table);
 
-/* Blocks a table has room for. */
+/* Most blocks that one table can have. */
 uint32_t mr_block_tables_blocks_max(const struct mr_block_tables *tables);
-/* The i-th taken table, in no particular order; NULL after the last one. */
+/* The i-th table in use, in no particular order; NULL: i is not below the number in use. */
 const struct mr_block_table *mr_block_tables_at(const struct mr_block_tables *tables, uint32_t i);
-/* Asserts that each table is either taken or free, and that free tables are empty; O(tables). */
+/* Asserts that each table is either in use or free, and that free tables are empty; O(tables). */
 void mr_block_tables_check(const struct mr_block_tables *tables);
 
 #endif

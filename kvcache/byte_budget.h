@@ -16,16 +16,17 @@
 #define MR_BUDGET_TENANTS_MAX 64u
 
 struct mr_byte_budget {
-    uint64_t bytes_per_second; /* 0: no limit */
+    uint64_t bytes_per_second; /* limit of each tenant's writes; 0: no limit */
     struct {
-        uint64_t tenant; /* hash of its name */
+        uint64_t tenant; /* hash of the tenant's name */
         uint64_t seen_ns, bytes;
         bool used;
     } tenants[MR_BUDGET_TENANTS_MAX];
 };
 
 void mr_byte_budget_init(struct mr_byte_budget *budget, uint64_t bytes_per_second);
-/* Takes all the bytes, or none (false). More than two seconds' worth is never granted. */
+/* Charges bytes to the tenant's budget: true if the budget covers them all, else false and nothing
+ * is charged. More bytes than two seconds' worth are never granted. */
 bool mr_byte_budget_take(struct mr_byte_budget *budget, const char *tenant, uint64_t bytes,
                          uint64_t now_ns);
 

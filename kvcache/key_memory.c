@@ -9,13 +9,13 @@
 
 struct entry {
     unsigned char key[MR_HASH_BYTES];
-    uint64_t expires_ns; /* 0: empty */
+    uint64_t expires_ns; /* 0: the entry is empty */
 };
 
 struct mr_key_memory {
-    uint32_t mask; /* of buckets */
+    uint32_t mask; /* number of buckets, a power of two, less 1 */
     uint64_t keep_ns;
-    struct entry *entries; /* [(mask + 1) * WAYS] */
+    struct entry *entries; /* [(mask + 1) * WAYS] entries, WAYS in each bucket */
 };
 
 enum mr_status mr_key_memory_create(struct mr_key_memory **out, uint32_t count_max,
@@ -45,7 +45,7 @@ void mr_key_memory_destroy(struct mr_key_memory *memory)
     free(memory);
 }
 
-/* A key is a digest, so any of its bytes are evenly distributed. */
+/* The bucket of a key. A key is a hash digest, so any of its bytes can select the bucket evenly. */
 static struct entry *bucket_of(const struct mr_key_memory *memory, const unsigned char *key)
 {
     uint32_t number;

@@ -1,8 +1,8 @@
-/* key_memory - a set of keys, each remembered for a fixed time, in bounded memory: which keys Redis
- * has, which were offered for storing once.
+/* key_memory - a set of keys, each remembered for a fixed time, in bounded memory: the keys that Redis
+ * has, and the keys that were offered for storing once.
  *
  * A hash table with buckets of four entries. An insert into a full bucket replaces the entry that
- * expires first. So a key may be forgotten early, but is never remembered longer.
+ * expires first. A key may thus be forgotten early, but is never remembered longer.
  *
  * Owner: one thread, or under its owner's lock. Memory: all in _create. Errors: _create MR_NOMEM.
  * Clock: passed in. */
@@ -14,7 +14,7 @@
 
 struct mr_key_memory;
 
-/* count_max: number of entries, rounded up to a power of two. */
+/* count_max: most keys remembered, rounded up to a power of two. */
 enum mr_status mr_key_memory_create(struct mr_key_memory **out, uint32_t count_max,
                                     uint64_t keep_ns, struct mr_error *err);
 /* memory may be NULL. */

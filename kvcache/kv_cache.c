@@ -12,19 +12,21 @@ struct mr_kv_cache {
     struct mr_sha256 *hash;
     struct mr_block_tables *tables;
     struct mr_kv_window *window; /* NULL: no layer has a sliding window */
-    uint64_t *released_ns;       /* [block_count] when a cached block lost its last reference */
-    uint32_t *recount;           /* [block_count] of references, used by _check only */
+    /* [block_count] time at which each cached block lost its last reference */
+    uint64_t *released_ns;
+    uint32_t *recount; /* [block_count] references of each block, counted by _check only */
     uint32_t block_count;
     bool prefix_cache;
     uint64_t queries_tokens, hit_tokens, copies;
-    uint64_t now_ns; /* latest time the engine passed in */
+    uint64_t now_ns; /* latest time that the engine passed in */
 };
 
-/* The longest cached prefix: full blocks, then tokens at the start of one more block. */
+/* The longest cached prefix of a prompt: full blocks, then `rest`, the block that has the prompt's
+ * next tokens at its start. */
 struct walk {
     uint32_t block_count;
     struct mr_prefix_hit rest;
-    const unsigned char *key; /* of the last full block, or the root */
+    const unsigned char *key; /* chain key of the last full block, or the tenant's root key */
 };
 
 static void on_evicted(void *context, mr_block_id id)
@@ -164,8 +166,8 @@ static void release_copy_source(struct mr_block_table *table)
     table->copy_from = MR_BLOCK_NONE;
 }
 
-/* Releases the copy source first: its parent is a block of the table, which must be evicted later.
- */
+/* Releases the block that KV was to be copied from first: it follows a block of the table in the
+ * prefix index, and must be evicted before that block. */
 static void release_all(struct mr_block_table *table)
 {
     if (table->copy_from != MR_BLOCK_NONE) release_copy_source(table);
@@ -205,11 +207,11 @@ enum mr_status mr_kv_cache_reserve(struct mr_block_table *table, uint32_t token_
 
 /* ---- match ---- */
 
-/* With sliding-window layers, the longest prefix after which the next token can be computed: every
- * block that token attends to has a slot. */
+/* For models with sliding-window layers: the longest cached prefix after which the next token can
+ * be computed, because every block that this token attends to still has its window slot. */
 struct window_walk {
-    uint32_t gap;     /* the blocks from here to the last one found all have a slot */
-    struct walk best; /* full blocks only */
+    uint32_t gap; /* index of the first block after the last one without a window slot */
+    struct walk best; /* the longest usable prefix of full blocks */
 };
 
 static void check_slot(const struct mr_kv_cache *cache, const struct walk *found, mr_block_id id,
@@ -228,8 +230,8 @@ static struct walk shorten(const struct mr_kv_cache *cache, struct walk found,
     return all ? found : usable->best;
 }
 
-/* The longest cached prefix of tokens[0..limit); its full blocks go to `blocks`, which may be NULL.
- */
+/* The longest cached prefix of tokens[0..limit). The ids of its full blocks are written to
+ * `blocks`, unless that is NULL. */
 static struct walk walk(const struct mr_kv_cache *cache, const unsigned char *root,
                         const uint32_t *tokens, uint32_t limit, mr_block_id *blocks)
 {
@@ -258,7 +260,8 @@ uint32_t mr_kv_cache_probe(const struct mr_kv_cache *cache, const unsigned char 
     return found.block_count * MR_BLOCK_TOKENS + found.rest.common_tokens;
 }
 
-/* Opens a copy order, unless the pool has no block to copy into. */
+/* Takes a block for the KV of the partly matching block `rest`, which the engine copies later; does
+ * nothing when the pool has no block left. */
 static void open_copy_order(struct mr_block_table *table, struct mr_prefix_hit rest,
                             struct mr_kv_match *match)
 {
@@ -294,7 +297,8 @@ static void match_limit(struct mr_block_table *table, const uint32_t *tokens, ui
     open_copy_order(table, found.rest, match);
 }
 
-/* A repeated match replaces the previous one in the statistics too. */
+/* Adds this prefix lookup to the statistics. A repeated lookup of the same table replaces the one
+ * before. */
 static void count_match(struct mr_block_table *table, uint32_t queried, uint32_t matched)
 {
     struct mr_kv_cache *cache = table->cache;
@@ -345,8 +349,8 @@ static void remove_from_index(struct mr_kv_cache *cache, mr_block_id id)
     mr_block_pool_mark(cache->pool, id, false);
 }
 
-/* Removes an unused part-filled entry whose tokens all begin the block published now: that block
- * covers them. */
+/* Removes a part-filled block, if no sequence holds it and the block being added to the prefix
+ * index begins with all its tokens, from that index. */
 static void remove_covered(struct mr_kv_cache *cache, struct mr_prefix_hit hit)
 {
     if (hit.id == MR_BLOCK_NONE || mr_block_pool_references(cache->pool, hit.id) > 0) return;
@@ -354,8 +358,9 @@ static void remove_covered(struct mr_kv_cache *cache, struct mr_prefix_hit hit)
         remove_from_index(cache, hit.id);
 }
 
-/* Puts block i, which holds these tokens after table->tail, into the index. Returns the block that
- * the index has for these tokens: this one, or an earlier one that covers them all. */
+/* Puts block i of the table, which holds these tokens after the chain key table->tail, into the
+ * prefix index. Returns the block that the index has for these tokens: block i, or an older block
+ * that begins with all of them. */
 static mr_block_id insert_block(struct mr_block_table *table, uint32_t i, const uint32_t *tokens,
                                 uint32_t count, const unsigned char *key)
 {

@@ -1,6 +1,6 @@
 /* kv_cache - the KV cache of one engine: block pool, prefix index, block tables and window slots
  * behind one interface. This header and kvcache/fingerprint.h are what batching/ and worker/ use.
- * It handles ids, hashes and counts, never a tensor.
+ * This module handles ids, hashes and counts, never a tensor.
  *
  * A sequence has a block table (block_table.h): the blocks of its tokens in order, some shared with
  * other sequences and with the prefix index. Blocks whose KV has been computed are published in the
@@ -30,29 +30,34 @@ struct mr_kv_cache;
 
 struct mr_kv_cache_options {
     uint32_t block_count;
-    uint32_t sequence_tokens_max; /* longest sequence: bounds a block table */
-    uint32_t sequences_max;       /* most block tables at a time */
-    uint32_t kept_max;            /* most blocks that _keep keeps; 0: _keep does nothing */
-    bool prefix_cache;            /* false: _match finds nothing */
-    uint32_t window_slots;        /* of the sliding-window layers; 0: there are none, and the two */
-    uint32_t window_tokens;       /*   fields below are ignored */
-    uint32_t step_tokens;         /* most tokens of one sequence in one step */
+    uint32_t sequence_tokens_max; /* longest sequence, the limit of a block table */
+    uint32_t sequences_max; /* most block tables at a time */
+    uint32_t kept_max; /* most blocks that _keep keeps; 0: _keep does nothing */
+    bool prefix_cache; /* false: _match finds nothing */
+    /* KV slots of the sliding-window layers; 0: no layer has one, and window_tokens and step_tokens
+     * are ignored */
+    uint32_t window_slots;
+    uint32_t window_tokens;       /* length of the sliding window */
+    uint32_t step_tokens; /* most tokens of one sequence in one step */
 };
 
 struct mr_kv_match {
-    uint32_t token_count; /* tokens found, those to be copied included */
+    uint32_t token_count; /* cached tokens found, with the copy_tokens of the copy order below */
     /* Copy order: before the step the engine copies the KV of the first copy_tokens tokens of block
-     * copy_from into block copy_to, then calls mr_kv_cache_copied(). copy_tokens 0: no order. */
+     * copy_from into block copy_to, then calls mr_kv_cache_copied(). copy_tokens 0: nothing to
+     * copy. */
     mr_block_id copy_from, copy_to;
     uint32_t copy_tokens;
 };
 
 struct mr_kv_cache_stats {
     uint32_t block_count, free_count, cached_count, held_count;
-    uint32_t kept_count; /* among the cached ones */
+    uint32_t kept_count; /* cached blocks that _keep keeps; cached_count includes them */
     uint64_t queries_tokens, hit_tokens, evictions, copies;
-    uint64_t oldest_cached_ns; /* when the next block to be evicted was released; 0: none */
-    uint32_t slot_count, slots_free, slots_cached; /* of sliding-window layers; the rest are held */
+    /* when the next block to be evicted was released; 0: no block is cached */
+    uint64_t oldest_cached_ns;
+    /* KV slots of sliding-window layers; slots neither free nor cached are held by sequences */
+    uint32_t slot_count, slots_free, slots_cached;
 };
 
 enum mr_status mr_kv_cache_create(struct mr_kv_cache **out,
@@ -60,68 +65,78 @@ enum mr_status mr_kv_cache_create(struct mr_kv_cache **out,
 /* cache may be NULL. */
 void mr_kv_cache_destroy(struct mr_kv_cache *cache);
 
-/* h_{-1} of a tenant: SHA-256 over the length-framed, tagged fingerprint and tenant name. */
+/* Writes h_{-1}, the root of a tenant's chain keys: SHA-256 over the length-framed, tagged
+ * fingerprint and tenant name. */
 void mr_kv_cache_namespace(const struct mr_kv_fingerprint *fingerprint, const char *tenant,
                            unsigned char root[MR_HASH_BYTES]);
 
-/* NULL when sequences_max tables exist. */
+/* Takes an empty table for one sequence, whose chain keys start at `root`. NULL: sequences_max
+ * tables exist. */
 struct mr_block_table *mr_block_table_create(struct mr_kv_cache *cache,
                                              const unsigned char root[MR_HASH_BYTES]);
-/* Releases the blocks from the tail, so that the head of a chain is evicted last. table may be
- * NULL. */
+/* Releases the table's blocks from the last to the first, so that the first tokens' blocks are
+ * evicted last. table may be NULL. */
 void mr_block_table_destroy(struct mr_block_table *table, uint64_t now_ns);
-/* Releases all blocks (preemption); published ones can be found until they are evicted. */
+/* Releases all blocks of the table (preemption); those in the prefix index can be found until they
+ * are evicted. */
 void mr_block_table_clear(struct mr_block_table *table, uint64_t now_ns);
 
-/* How many tokens of this prompt _match would find now. Holds nothing. */
+/* How many tokens of this prompt _match would find now. Takes no reference to a block. */
 uint32_t mr_kv_cache_probe(const struct mr_kv_cache *cache, const unsigned char root[MR_HASH_BYTES],
                            const uint32_t *tokens, uint32_t count);
-/* Holds the blocks of the longest cached prefix of tokens[0..count), but never all tokens: the last
- * one is left to compute. The table holds nothing computed yet; the call may be repeated. */
+/* Takes references to the blocks of the longest cached prefix of tokens[0..count), but never of all
+ * tokens: the last token is left to compute. The table must not hold KV computed for this sequence
+ * yet; the call may be repeated. */
 void mr_kv_cache_match(struct mr_block_table *table, const uint32_t *tokens, uint32_t count,
                        struct mr_kv_match *match);
-/* The same for all of tokens[0..count), for a prompt whose next-token logits are known. False: not
- * all of it is cached, and the table is left empty. */
+/* Like mr_kv_cache_match() for all of tokens[0..count), for a prompt whose next-token logits are
+ * known. False: not all of the prompt is cached, and the table is left empty. */
 bool mr_kv_cache_match_whole(struct mr_block_table *table, const uint32_t *tokens, uint32_t count,
                              struct mr_kv_match *match);
-/* Ends the copy order of the last match and releases its source. */
+/* Call when the engine has copied the KV that `match` orders to copy: releases the block copied
+ * from. */
 void mr_kv_cache_copied(struct mr_block_table *table, struct mr_kv_match *match);
 
-/* Makes the table cover token_count tokens, evicting cached blocks as needed. All or nothing. */
+/* Adds blocks to the table until it covers token_count tokens, evicting cached blocks as needed.
+ * MR_FULL: nothing changed. */
 enum mr_status mr_kv_cache_reserve(struct mr_block_table *table, uint32_t token_count);
-/* tokens[0..computed) of this sequence have their KV in the table's blocks: puts the blocks that
- * are not published yet into the prefix index, the full ones, and with `final` the part-filled last
- * one too (at the end of a prompt or sequence; more may be appended and published later). tokens is
- * the sequence from its start. Call it only after the step that wrote the blocks. */
+/* Puts the blocks whose KV is computed, tokens[0..computed), into the prefix index, unless they are
+ * there: the full blocks, and with `final` the part-filled last block too (at the end of a prompt
+ * or sequence; more may be appended and published later). tokens is the sequence from its start.
+ * Call it only after the step that wrote the blocks. */
 void mr_kv_cache_publish(struct mr_block_table *table, const uint32_t *tokens, uint32_t computed,
                          bool final);
-/* Keeps the table's published blocks until then (a conversation that continues): they are evicted
- * only when no other cached block is left. */
+/* Keeps the table's blocks that are in the prefix index until until_ns (a conversation that
+ * continues): they are evicted only when no other cached block is left. */
 void mr_kv_cache_keep(struct mr_block_table *table, uint64_t until_ns);
 
-/* Key of a complete prompt within a tenant: names its logits in the prompt cache. */
+/* Writes the key of a complete prompt under a tenant's root; its logits are stored under this
+ * key. */
 void mr_kv_cache_prompt_key(struct mr_kv_cache *cache, const unsigned char root[MR_HASH_BYTES],
                             const uint32_t *tokens, uint32_t count,
                             unsigned char key[MR_HASH_BYTES]);
-/* Chain keys of the first block_count full blocks of tokens: keys[block_count][MR_HASH_BYTES]. */
+/* Writes the chain keys of the first block_count full blocks of tokens:
+ * keys[block_count][MR_HASH_BYTES]. */
 void mr_kv_cache_keys(struct mr_kv_cache *cache, const unsigned char root[MR_HASH_BYTES],
                       const uint32_t *tokens, uint32_t block_count, unsigned char *keys);
-/* Chain key of the first count tokens of the block that follows the block with key `parent`. */
+/* Writes the chain key of the first count tokens of the block that follows the block with key
+ * `parent`. */
 void mr_kv_cache_piece_key(struct mr_kv_cache *cache, const unsigned char parent[MR_HASH_BYTES],
                            const uint32_t *tokens, uint32_t count,
                            unsigned char key[MR_HASH_BYTES]);
-/* Chain key of a published full block, valid while the block is held. */
+/* Chain key of a full block that is in the prefix index; valid while the block is held. */
 const unsigned char *mr_kv_cache_block_key(const struct mr_kv_cache *cache, mr_block_id id);
 
-/* Window slot of a held block; UINT32_MAX: it has none, or no layer has a sliding window. */
+/* Sliding-window slot of a held block; UINT32_MAX: the block has none, or no layer has a sliding
+ * window. */
 uint32_t mr_kv_cache_slot(const struct mr_kv_cache *cache, mr_block_id id);
 /* Whether the block has the KV of every layer, those with a sliding window included. */
 bool mr_kv_cache_is_complete(const struct mr_kv_cache *cache, mr_block_id id);
 
-/* Blocks that _reserve could still take: free + cached. */
+/* Number of blocks that _reserve could still take: free + cached. */
 uint32_t mr_kv_cache_available(const struct mr_kv_cache *cache);
 struct mr_kv_cache_stats mr_kv_cache_stats(const struct mr_kv_cache *cache);
-/* Asserts every invariant; O(blocks). */
+/* Asserts every invariant of the cache; O(blocks). */
 void mr_kv_cache_check(const struct mr_kv_cache *cache);
 
 #endif

@@ -6,14 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COPY_SLOTS 1u /* for the source block of a copy order */
+#define COPY_SLOTS 1u /* window slot of the block that a sequence copies its first KV from */
 
 struct mr_kv_window {
     struct mr_window_pool *slots;
     struct mr_block_pool *pool;
     uint32_t window_tokens, step_tokens, block_count;
-    uint32_t reserved_slots; /* by all tables together */
-    uint32_t *recount;       /* [block_count] of holders, used by _check only */
+    uint32_t reserved_slots; /* slots reserved by all tables together */
+    /* [block_count] tables that hold each block's slot, counted by _check only */
+    uint32_t *recount;
 };
 
 uint32_t mr_kv_window_blocks(uint32_t window_tokens, uint32_t step_tokens)
@@ -78,7 +79,7 @@ uint32_t mr_kv_window_slot(const struct mr_kv_window *window, mr_block_id id)
 void mr_kv_window_hold(struct mr_kv_window *window, mr_block_id id)
 {
     bool held = mr_window_pool_hold(window->slots, id);
-    MR_ASSERT(held); /* the block has a slot, or one is reserved for it */
+    MR_ASSERT(held); /* hold never fails: the block has a slot, or one is reserved for the block */
 }
 
 void mr_kv_window_release(struct mr_kv_window *window, mr_block_id id)

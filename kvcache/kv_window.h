@@ -22,24 +22,25 @@ struct mr_kv_window;
 /* ---- for the engine ---- */
 
 /* Reserves slots for a sequence of at most token_count tokens until its table is cleared: enough to
- * run (a window and a step), or, with `all`, one for every block, because all are about to be
- * loaded; _slide returns the surplus when it has passed most of them. False: too few slots are
- * unreserved now; nothing changed. */
+ * run (a window and a step), or, with `all`, one slot for every block, because the KV of all blocks
+ * is about to be loaded; _slide returns the surplus when the sequence has passed most blocks.
+ * False: too few slots are unreserved now; nothing changed. */
 bool mr_kv_window_reserve(struct mr_block_table *table, uint32_t token_count, bool all);
-/* Call before tokens [computed, end) are computed: releases the slots behind the window and holds
- * those up to end. The table covers end and has reserved enough slots (asserted). */
+/* Call before tokens [computed, end) are computed: releases the slots of blocks behind the window
+ * and holds slots for the blocks up to token `end`. The table must have blocks up to `end` and
+ * enough reserved slots (asserted). */
 void mr_kv_window_slide(struct mr_block_table *table, uint32_t computed, uint32_t end);
-/* Most blocks that a step of step_tokens tokens reads and writes. */
+/* Most blocks that a step of step_tokens tokens reads and writes in a layer with this window. */
 uint32_t mr_kv_window_blocks(uint32_t window_tokens, uint32_t step_tokens);
 
 /* ---- for kv_cache.c ---- */
 
 struct mr_kv_window_options {
     uint32_t slot_count, window_tokens;
-    uint32_t step_tokens;         /* most tokens of one sequence in one step */
-    uint32_t sequence_tokens_max; /* longest sequence */
-    uint32_t block_count;         /* of the pool */
-    struct mr_block_pool *pool;   /* borrowed: which blocks are indexed */
+    uint32_t step_tokens; /* most tokens of one sequence in one step */
+    uint32_t sequence_tokens_max; /* tokens of the longest sequence */
+    uint32_t block_count; /* blocks in the pool */
+    struct mr_block_pool *pool; /* borrowed; says which blocks the prefix index contains */
 };
 
 enum mr_status mr_kv_window_create(struct mr_kv_window **out,
@@ -48,31 +49,33 @@ enum mr_status mr_kv_window_create(struct mr_kv_window **out,
 /* window may be NULL. */
 void mr_kv_window_destroy(struct mr_kv_window *window);
 
-/* First block that the token at this position attends to. */
+/* Index of the first block that the token at this position attends to. */
 uint32_t mr_kv_window_first_block(const struct mr_kv_window *window, uint32_t position);
-/* The block's slot; UINT32_MAX: it has none. */
+/* The slot of the block; UINT32_MAX: the block has none. */
 uint32_t mr_kv_window_slot(const struct mr_kv_window *window, mr_block_id id);
-/* Holds the slot of a block that has one, as source of a copy. */
+/* Adds a reference to the slot of a block whose KV is about to be copied to another block. */
 void mr_kv_window_hold(struct mr_kv_window *window, mr_block_id id);
 void mr_kv_window_release(struct mr_kv_window *window, mr_block_id id);
-/* Frees the slot of a block that is about to be reused, if it has one. window may be NULL. */
+/* Frees the slot, if there is one, of a block that is about to be reused. window may be NULL. */
 void mr_kv_window_drop(struct mr_kv_window *window, mr_block_id id);
-/* Releases all slots the table holds. */
+/* Releases all window slots that the table holds. */
 void mr_kv_window_release_all(struct mr_block_table *table);
-/* Returns the table's reservation. */
+/* Ends the table's reservation of slots. */
 void mr_kv_window_unreserve(struct mr_block_table *table);
-/* Holds the slots of the matched blocks that the next token attends to; all of them have one. */
+/* After a prefix lookup: holds the slots of the found blocks that the next token attends to; every
+ * such block has a slot. */
 void mr_kv_window_hold_matched(struct mr_block_table *table);
-/* Block i of the table is about to be replaced by another block with the same tokens: moves its
- * slot there if the other block has none. */
+/* Block i of the table is about to be replaced by block `to`, which holds the same tokens: moves
+ * the slot of block i to `to` if `to` has none. */
 void mr_kv_window_replace(struct mr_block_table *table, uint32_t i, mr_block_id to);
 
 struct mr_kv_window_stats {
-    uint32_t slot_count, free_count, cached_count; /* the other slots are held */
+    /* counts of slots; those neither free nor cached are held */
+    uint32_t slot_count, free_count, cached_count;
 };
 /* window may be NULL: all zero. */
 struct mr_kv_window_stats mr_kv_window_stats(const struct mr_kv_window *window);
-/* Asserts that slots, holders and reservations match the taken tables; O(blocks). window may be
+/* Asserts that slots, references and reservations match the tables in use; O(blocks). window may be
  * NULL. */
 void mr_kv_window_check(const struct mr_kv_window *window, const struct mr_block_tables *tables);
 

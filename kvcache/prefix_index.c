@@ -6,31 +6,34 @@
 #include <string.h>
 
 struct index_node {
-    mr_block_id left, right; /* treap */
-    uint32_t priority;       /* a fixed permutation of the id: distinct, independent of the order */
-    mr_block_id parent;      /* the block before this one in the chain */
+    mr_block_id left, right; /* children of this block in the treap */
+    /* treap priority, a fixed permutation of the block id: distinct and independent of the sort
+     * order */
+    uint32_t priority;
+    mr_block_id parent; /* the block before this one in the prefix chain */
     uint32_t child_count;
-    uint32_t recount;     /* of children, used by _check only */
-    uint32_t token_count; /* 0: not in the index */
+    uint32_t recount; /* number of blocks whose parent is this one, counted by _check only */
+    uint32_t token_count; /* tokens in the block; 0: the block is not in the index */
     unsigned char parent_key[MR_HASH_BYTES];
     unsigned char key[MR_HASH_BYTES];
 };
 
 struct mr_prefix_index {
-    struct index_node *nodes; /* [block_count] */
-    uint32_t *tokens;         /* [block_count * MR_BLOCK_TOKENS] */
+    struct index_node *nodes; /* [block_count] nodes */
+    uint32_t *tokens; /* [block_count * MR_BLOCK_TOKENS] token ids of each indexed block */
     uint32_t block_count, count;
     mr_block_id root;
 };
 
-/* A position in the sort order. */
+/* A position in the sort order of the index, which is by parent key and then by tokens. */
 struct position {
     const unsigned char *parent_key;
     const uint32_t *tokens;
     uint32_t token_count;
 };
 
-/* Finaliser of MurmurHash3: a bijection, so no two ids share a priority. */
+/* The treap priority of a block id: the finaliser of MurmurHash3, a bijection, so no two ids have
+ * the same priority. */
 static uint32_t scramble(uint32_t id)
 {
     id ^= id >> 16;
@@ -93,7 +96,8 @@ static uint32_t common_run(const struct position *one, const struct position *tw
     return run;
 }
 
-/* < 0, 0, > 0: entry id is before, at or after the position. */
+/* Compares the tokens of block id with a position: < 0, 0 or > 0 if the block sorts before, at or
+ * after the position. */
 static int compare(const struct mr_prefix_index *index, mr_block_id id,
                    const struct position *position)
 {
@@ -139,7 +143,7 @@ struct mr_prefix_hit mr_prefix_index_find(const struct mr_prefix_index *index,
     return best;
 }
 
-/* Splits a tree at a position: entries before it go to *left, the others to *right. */
+/* Splits a treap at a position: the nodes before the position go to *left, the others to *right. */
 static void split(struct mr_prefix_index *index, mr_block_id tree, const struct position *position,
                   mr_block_id *left, mr_block_id *right)
 {
@@ -158,7 +162,7 @@ static void split(struct mr_prefix_index *index, mr_block_id tree, const struct 
     *left = *right = MR_BLOCK_NONE;
 }
 
-/* Joins two trees; every entry of `one` is before every entry of `two`. */
+/* Joins two treaps; every node of `one` must sort before every node of `two`. */
 static mr_block_id merge(struct mr_prefix_index *index, mr_block_id one, mr_block_id two)
 {
     mr_block_id root, *link = &root;
@@ -242,7 +246,8 @@ const unsigned char *mr_prefix_index_key(const struct mr_prefix_index *index, mr
     return index->nodes[id].key;
 }
 
-/* Asserts the order of a tree; *previous is the last entry before it. Returns its entry count. */
+/* Asserts the sort order of a treap; *previous is the block that sorts before the treap, and after
+ * the call the treap's last. Returns the number of nodes. */
 static uint32_t check_tree(const struct mr_prefix_index *index, mr_block_id id,
                            mr_block_id *previous)
 {
