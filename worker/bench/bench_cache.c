@@ -15,14 +15,14 @@ struct cache_bench {
     struct mr_model *model;
     struct mr_engine *engine;
     uint32_t prefix_tokens;
-    bool done; /* the current request has ended */
+    bool done; /* the request that runs at present has ended */
     double first_token_ms;
     uint64_t cached_tokens;
 };
 
 struct figures {
     double seconds;
-    double *first_token_ms; /* [requests] ascending */
+    double *first_token_ms; /* [requests] time to first token of each request, in ascending order */
     uint64_t cached_tokens, computed_tokens;
 };
 
@@ -37,7 +37,8 @@ static void on_result(void *context, uint64_t ticket, struct mr_request *request
     mr_request_destroy(request);
 }
 
-/* The text that begins request `number`, by Zipf's law: text r has weight 1 / (r + 1). */
+/* Draws which of the 20 texts begins request `number`. By Zipf's law, text r has weight 1 / (r +
+ * 1). */
 static uint32_t prefix_of(uint64_t seed, uint32_t number)
 {
     uint64_t state = seed * 0x9e3779b97f4a7c15u + number;
@@ -113,7 +114,8 @@ static enum mr_status run_trace(struct cache_bench *bench, bool cache, struct fi
     return status;
 }
 
-/* Prompt tokens that an ideal cache serves: those of every text but at its first use. */
+/* Prompt tokens that an ideal cache would serve: those of the shared text of each request, except
+ * where the text is used for the first time. */
 static uint64_t possible_tokens(const struct cache_bench *bench)
 {
     bool seen[PREFIXES] = {false};
@@ -136,7 +138,7 @@ static void print_figures(FILE *table, const char *name, const struct figures *f
 }
 
 struct transfers {
-    unsigned char *buffer; /* [2 * bytes] */
+    unsigned char *buffer; /* [2 * bytes] memory outside the KV pool */
     size_t bytes;
     uint64_t out_ns, in_ns;
     bool same;
@@ -163,7 +165,7 @@ static enum mr_status transfer(const struct cache_bench *bench, struct transfers
     return status;
 }
 
-/* Copies blocks into the pool and out again, twice: in the first pass the kernel allocates the
+/* Copies blocks into the KV pool and out again, twice. In the first pass the kernel allocates the
  * pages of the pool, which takes many times as long as the copy. */
 static enum mr_status measure_transfers(const struct cache_bench *bench, FILE *table,
                                         struct mr_error *err)

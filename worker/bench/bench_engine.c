@@ -34,14 +34,17 @@ struct bench {
     struct mr_model *model;
     struct mr_engine *engine;
     struct mr_bench_workload workload;
-    uint32_t running, first_tokens; /* requests in the engine; first tokens so far */
-    uint64_t output_tokens;         /* since run_once set it to 0 */
+    /* requests in the engine; requests that have their first token */
+    uint32_t running, first_tokens;
+    uint64_t output_tokens; /* output tokens since run_once set this counter to 0 */
 };
 
 struct figure {
-    double values[REPETITIONS_MAX]; /* tok/s, or seconds for the mix */
+    /* result of each repetition: tokens per second, or seconds for the mix */
+    double values[REPETITIONS_MAX];
     uint32_t count;
-    double outside_share; /* step time outside the model, 0..1, of the last repetition */
+    /* share (0 to 1) of the step time spent outside the model, in the last repetition */
+    double outside_share;
 };
 
 static void on_delta(void *context, uint64_t ticket, const struct mr_request *request,
@@ -109,14 +112,14 @@ static enum mr_status submit_all(struct bench *bench, const struct test *test, s
     return status;
 }
 
-/* One repetition. A decode test is timed from the step in which every sequence has its first token;
- * other tests from the submission on. */
+/* Runs one repetition. A decode test is timed from the step in which every sequence has its first
+ * token; other tests are timed from the submission of the requests. */
 static enum mr_status run_once(struct bench *bench, const struct test *test, double *value,
                                double *outside_share, struct mr_error *err)
 {
     bool decode = !test->mix && test->output_tokens > 1;
     bench->first_tokens = 0;
-    bench->workload.salt++; /* new prompts: nothing may come from the prefix cache */
+    bench->workload.salt++; /* new salt, new prompts: no prompt may be found in the prefix cache */
     uint64_t begin_ns = mr_clock_ns();
     enum mr_status status = submit_all(bench, test, err);
     while (decode && status == MR_OK && bench->first_tokens < test->sequences)
@@ -254,7 +257,7 @@ enum mr_status mr_bench_engine(const struct mr_config *given, FILE *table, struc
                                     NULL, &bench.engine, err);
     if (status != MR_OK) goto out_close_model;
     while (mr_model_kv_populate(bench.model)) {
-    } /* allocate the pages of the KV pool first, as an idle worker does */
+    } /* allocate the pages of the KV pool before measuring, as an idle worker does */
     status = run_all(&bench, config, table, err);
     mr_engine_destroy(bench.engine);
 out_close_model:

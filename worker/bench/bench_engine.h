@@ -13,8 +13,8 @@
 
 #include <stdio.h>
 
-/* Runs every test, or with config->mix only the mix with config->requests requests. Prints to
- * `table` and writes JSON to config->output unless that is "". */
+/* Runs every test, or, if config->mix, only the mix with config->requests requests. Prints to
+ * `table`, and writes JSON to the file config->output unless that name is "". */
 enum mr_status mr_bench_engine(const struct mr_config *config, FILE *table, struct mr_error *err);
 
 #endif

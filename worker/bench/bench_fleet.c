@@ -16,7 +16,7 @@
 #define PROGRESS_NS     ((uint64_t)250000000)
 #define GAPS_MAX        ((size_t)8 << 20)
 
-/* Prompts use only ids below this, which every vocabulary has. */
+/* Prompts contain only token ids below this number, which every model's vocabulary has. */
 #define VOCAB_SIZE 1024u
 
 struct fleet {
@@ -173,7 +173,8 @@ static enum mr_status run(struct fleet *fleet, struct mr_error *err)
     return MR_OK;
 }
 
-/* Every run has new request ids and prompts, so that it gets no cache hits from earlier runs. */
+/* Begins a run. Every run has new request ids and prompts, so that no prompt is found in a cache
+ * because of an earlier run. */
 static enum mr_status begin(struct fleet *fleet, uint32_t request_count, const char *kind,
                             struct mr_error *err)
 {

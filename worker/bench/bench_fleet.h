@@ -16,9 +16,9 @@
 struct mr_bench_fleet_options {
     const struct mr_config *config;
     const char *brokers; /* replaces config->brokers; NULL: use config->brokers */
-    FILE *table;         /* receives the figures */
-    FILE *progress;      /* receives a progress line; NULL: none */
-    /* Polled between records; true ends the run. May be NULL. */
+    FILE *table;         /* the measured figures are printed to this file */
+    FILE *progress;      /* a progress line is printed to this file; NULL: none */
+    /* Called between records; the run ends when this returns true. May be NULL. */
     bool (*stop)(void *context);
     void *context;
 };

@@ -11,11 +11,12 @@
 
 #include <stdio.h>
 
-/* The settings of the run. */
+/* The settings of a run, for its report. */
 struct mr_bench_setting {
-    uint32_t concurrency; /* 0: no limit */
-    double rate;          /* 0: all at once */
-    bool stream;          /* false: no token records, so no token times */
+    uint32_t concurrency; /* most requests in flight; 0: no limit */
+    double rate;          /* requests sent per second; 0: all at once */
+    /* false: the workers write no token records, so token times are unknown */
+    bool stream;
 };
 
 void mr_bench_report_print(const struct mr_bench_figures *figures,

@@ -11,9 +11,10 @@ enum state { NOT_SENT, IN_FLIGHT, FINISHED, FAILED };
 
 struct progress {
     enum state state;
-    uint32_t attempt, tokens; /* tokens: in the token records of this attempt */
+    uint32_t attempt, tokens; /* tokens: number of tokens in the token records of this attempt */
     uint32_t prompt_tokens, completion_tokens;
-    uint64_t sent_ns, first_ns, last_ns, end_ns; /* first and last token record, result */
+    /* times of sending, of the first and last token record, and of the result */
+    uint64_t sent_ns, first_ns, last_ns, end_ns;
     float queue_ms, prefill_ms, worker_itl_max_ms;
 };
 
@@ -28,7 +29,8 @@ struct mr_bench_tally {
     size_t gap_count, gaps_max;
     uint32_t request_count, sent, in_flight, finished, failed, peak_concurrent;
     uint64_t begin_ns, end_ns, tokens_seen, gaps_left_out;
-    uint64_t second, second_tokens, second_tokens_max; /* tokens in the present second of the run */
+    /* the present second of the run, the tokens in that second, the most tokens in any second */
+    uint64_t second, second_tokens, second_tokens_max;
 };
 
 enum mr_status mr_bench_tally_create(struct mr_bench_tally **out, uint32_t request_count,
@@ -72,7 +74,7 @@ void mr_bench_tally_sent(struct mr_bench_tally *tally, uint32_t number, uint64_t
     if (++tally->in_flight > tally->peak_concurrent) tally->peak_concurrent = tally->in_flight;
 }
 
-/* The request if it is in flight, or NULL. */
+/* Returns the request if the request was sent and has not ended, or NULL. */
 static struct progress *waiting(struct mr_bench_tally *tally, uint32_t number)
 {
     if (number >= tally->request_count) return NULL;
@@ -220,7 +222,8 @@ static double ms_between(uint64_t from_ns, uint64_t to_ns)
     return (double)(to_ns - from_ns) / 1e6;
 }
 
-/* Each function computes one figure of a request; false: the request has no such figure. */
+/* The functions below each compute one figure of a request; false: the request has no such
+ * figure. */
 static bool ttft(const struct progress *progress, double *ms)
 {
     *ms = ms_between(progress->sent_ns, progress->first_ns);

@@ -13,7 +13,7 @@
 
 #include "codec/records/result.h"
 
-/* All 0 when count is 0. */
+/* Statistics of a series of values; all fields are 0 when count is 0. */
 struct mr_bench_summary {
     size_t count;
     double mean, std, min, median, p75, p90, p95, p99, max;
@@ -21,13 +21,14 @@ struct mr_bench_summary {
 
 struct mr_bench_figures {
     uint32_t completed, failed, peak_concurrent;
-    double duration_s; /* from the first request to the last result */
+    double duration_s; /* time from sending the first request to the last result */
     uint64_t input_tokens, output_tokens;
     double request_throughput, output_throughput, peak_output_throughput, total_throughput;
     struct mr_bench_summary ttft_ms, tpot_ms, itl_ms, e2el_ms;
-    /* Measured by the workers: time in the queue, prefill time, longest gap between two tokens. */
+    /* Times that the workers measured: in the queue, in prefill, longest gap between two tokens. */
     struct mr_bench_summary queue_ms, prefill_ms, worker_itl_max_ms;
-    uint64_t gaps_left_out; /* not stored for lack of room */
+    /* gaps between token records beyond gaps_max: counted, but not stored */
+    uint64_t gaps_left_out;
 };
 
 struct mr_bench_tally;
@@ -37,7 +38,7 @@ enum mr_status mr_bench_tally_create(struct mr_bench_tally **out, uint32_t reque
 /* tally may be NULL. */
 void mr_bench_tally_destroy(struct mr_bench_tally *tally);
 
-/* number: of the request, below request_count; each is sent once. */
+/* number: the request's index, below request_count. Call once for each request, when it is sent. */
 void mr_bench_tally_sent(struct mr_bench_tally *tally, uint32_t number, uint64_t now_ns);
 void mr_bench_tally_tokens(struct mr_bench_tally *tally, uint32_t number,
                            const struct mr_token_record *record, uint64_t now_ns);
@@ -45,10 +46,11 @@ void mr_bench_tally_result(struct mr_bench_tally *tally, uint32_t number,
                            const struct mr_result *result, uint64_t now_ns);
 
 uint32_t mr_bench_tally_in_flight(const struct mr_bench_tally *tally);
-uint32_t mr_bench_tally_ended(const struct mr_bench_tally *tally); /* finished or failed */
+/* Number of requests that have finished or failed. */
+uint32_t mr_bench_tally_ended(const struct mr_bench_tally *tally);
 uint64_t mr_bench_tally_tokens_seen(const struct mr_bench_tally *tally);
 
-/* Computes the figures; requests without a result count as failed. MR_NOMEM. */
+/* Computes all figures; requests without a result count as failed. Returns MR_OK or MR_NOMEM. */
 enum mr_status mr_bench_tally_figures(const struct mr_bench_tally *tally,
                                       struct mr_bench_figures *out, struct mr_error *err);
 

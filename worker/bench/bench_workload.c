@@ -13,7 +13,8 @@ uint64_t mr_bench_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* The stride is coprime to the number of lengths: no length repeats before all have occurred. */
+/* Returns the prompt length of a request of the mix. The stride is coprime to the number of
+ * lengths, so no length repeats before all lengths have occurred. */
 uint32_t mr_bench_workload_prompt_tokens(const struct mr_bench_workload *workload, uint32_t number)
 {
     if (!workload->mix) return workload->prompt_tokens;
@@ -31,7 +32,7 @@ uint32_t mr_bench_workload_output_tokens(const struct mr_bench_workload *workloa
     return workload->mix ? MR_BENCH_MIX_OUTPUT_TOKENS : workload->output_tokens;
 }
 
-/* A separate random stream per purpose and request. */
+/* Seed of a separate random stream for each purpose and each request. */
 static uint64_t stream_of(uint64_t seed, uint64_t purpose, uint32_t number)
 {
     uint64_t state = seed;
@@ -47,12 +48,14 @@ void mr_bench_workload_fill(const struct mr_bench_workload *workload, uint32_t n
         ids[i] = (uint32_t)(mr_bench_random(&state) % vocab_size);
 }
 
-/* Samples the exponential distribution by inverting its cumulative function; u in (0, 1]. */
+/* Samples the exponential distribution by inverting its cumulative distribution function, with a
+ * random u in (0, 1]. */
 uint64_t mr_bench_workload_gap_ns(const struct mr_bench_workload *workload, uint32_t number)
 {
     if (workload->rate <= 0) return 0;
     uint64_t state = stream_of(workload->seed, UINT64_MAX, number);
-    double u = ((double)(mr_bench_random(&state) >> 11) + 1) / 9007199254740992.0; /* 2^53 */
+    /* 9007199254740992 is 2^53 */
+    double u = ((double)(mr_bench_random(&state) >> 11) + 1) / 9007199254740992.0;
     return (uint64_t)(-log(u) / workload->rate * 1e9);
 }
 

@@ -17,27 +17,28 @@
 
 struct mr_bench_workload {
     uint64_t seed;
-    uint64_t salt; /* another salt gives other token ids with the same lengths */
+    /* number mixed into the seed of the token ids: another salt gives other ids, same lengths */
+    uint64_t salt;
     bool mix;
-    uint32_t prompt_tokens, output_tokens; /* unless mix */
-    double rate;                           /* arrivals per second; 0: all at once */
+    uint32_t prompt_tokens, output_tokens; /* lengths of every request; not used if mix */
+    double rate;                           /* requests per second; 0: all at once */
 };
 
-/* The next value of splitmix64 (Steele, Lea and Flood, 2014). */
+/* Returns the next value of the splitmix64 random generator (Steele, Lea and Flood, 2014). */
 uint64_t mr_bench_random(uint64_t *state);
 
 uint32_t mr_bench_workload_prompt_tokens(const struct mr_bench_workload *workload, uint32_t number);
 uint32_t mr_bench_workload_prompt_tokens_max(const struct mr_bench_workload *workload);
 uint32_t mr_bench_workload_output_tokens(const struct mr_bench_workload *workload);
-/* Fills ids[count] of request `number` with ids below vocab_size (> 0). */
+/* Fills ids[count] with the prompt of request `number`: random token ids below vocab_size (> 0). */
 void mr_bench_workload_fill(const struct mr_bench_workload *workload, uint32_t number,
                             uint32_t vocab_size, uint32_t *ids, uint32_t count);
-/* Creates request "NAME-NUMBER" with token_count prompt ids, which the caller writes to *ids, and
- * output_tokens output tokens: greedy sampling, caches on. NULL: no memory. */
+/* Creates the request with id "NAME-NUMBER", token_count prompt ids, which the caller then writes
+ * to *ids, and output_tokens output tokens: greedy sampling, caches on. NULL: out of memory. */
 struct mr_request *mr_bench_workload_request(const char *name, uint32_t number,
                                              uint32_t token_count, uint32_t output_tokens,
                                              uint32_t **ids);
-/* Time between arrivals `number` and `number` + 1 of a Poisson process. */
+/* Time between the arrivals of requests `number` and `number` + 1, as in a Poisson process. */
 uint64_t mr_bench_workload_gap_ns(const struct mr_bench_workload *workload, uint32_t number);
 
 #endif

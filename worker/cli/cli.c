@@ -16,7 +16,8 @@ static const struct {
     {MR_COMMAND_BENCH, mr_cli_bench},
 };
 
-/* The demo logs only warnings by default: its answers go to the same screen. */
+/* Returns the log level. The demo logs only warnings by default, because its answers are printed on
+ * the same screen. */
 static enum mr_log_level log_level(const struct mr_config *config)
 {
     bool quiet = config->command == MR_COMMAND_DEMO && config->log_level == MR_LOG_INFO;
@@ -42,7 +43,7 @@ static int run_command(const struct mr_config *config)
     return MR_EXIT_USAGE;
 }
 
-/* Serves `millrace help COMMAND` and `millrace COMMAND --help`. */
+/* Prints the help text for `millrace help COMMAND` and `millrace COMMAND --help`. */
 static int print_help(const struct mr_config *config)
 {
     enum mr_command command = config->command;

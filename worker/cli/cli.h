@@ -17,7 +17,7 @@
 /* Runs config->command; returns the exit code of the process. */
 int mr_cli_run(const struct mr_config *config);
 
-/* The commands. log may be NULL. */
+/* The functions of the commands. log may be NULL. */
 int mr_cli_serve(const struct mr_config *config, struct mr_log *log);
 int mr_cli_demo(const struct mr_config *config, struct mr_log *log);
 int mr_cli_broker(const struct mr_config *config, struct mr_log *log);

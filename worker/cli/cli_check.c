@@ -12,7 +12,7 @@
 
 struct checking {
     const struct mr_config *config;
-    int code; /* exit code of the first failure; MR_EXIT_DONE: none yet */
+    int code; /* exit code for the first failure; MR_EXIT_DONE: no failure yet */
 };
 
 static void report_failure(struct checking *checking, const char *what, enum mr_exit code,

@@ -22,7 +22,8 @@ struct mr_cli_signals {
 void mr_cli_signals_open(struct mr_cli_signals *signals);
 void mr_cli_signals_close(struct mr_cli_signals *signals);
 /* Blocks until a signal arrives, other_fd is readable (-1: no other descriptor) or timeout_ms have
- * passed (-1: no timeout). True if at least one signal has arrived since _open. */
+ * passed (-1: no timeout). Returns true if at least one signal has arrived since
+ * mr_cli_signals_open. */
 bool mr_cli_signals_wait(struct mr_cli_signals *signals, int other_fd, int timeout_ms);
 
 /* The words joined by single spaces, malloc'ed; NULL when there is no memory. */

@@ -31,7 +31,8 @@ struct answer {
     const char *prompt;
     char id[32];
     struct mr_follow follow;
-    FILE *buffer; /* receives the text until this answer's turn; fills buffered_text */
+    /* collects this answer's text in buffered_text until the answer's turn to be shown */
+    FILE *buffer;
     char *buffered_text;
     size_t buffered_length;
     uint64_t sent_ns, first_ns;
@@ -49,7 +50,7 @@ struct demo {
     struct mr_worker *worker;
     struct mr_client *client;
     struct answer answers[PROMPTS_MAX];
-    size_t count, turn; /* turn: index of the answer that stdout shows */
+    size_t count, turn; /* turn: index of the answer that stdout shows at present */
     uint64_t begin_ns, end_ns;
 };
 
@@ -234,7 +235,9 @@ static int run(struct demo *demo, struct mr_log *log, struct mr_error *err)
     if (status != MR_OK) return mr_cli_fail(err);
     struct mr_worker_options options = {.config = demo->config,
                                         .brokers = mr_kafka_mock_bootstrap(demo->mock),
-                                        .join_group = false, /* the only worker */
+                                        /* false: no consumer group, since this is the only
+                                         * worker */
+                                        .join_group = false,
                                         .log = log};
     if (isatty(STDERR_FILENO)) fprintf(stderr, "loading %s ...\n", demo->config->model);
     status = mr_worker_create(&demo->worker, &options, &code, err);

@@ -32,7 +32,8 @@ static void random_id(char id[33])
         snprintf(id + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* Leading FIELD=VALUE arguments are fields; the rest is the prompt. */
+/* Makes the request: leading FIELD=VALUE arguments become fields of the request, the rest is the
+ * prompt. */
 static enum mr_status make_request(const struct mr_config *config, const char *id,
                                    unsigned char **bytes, size_t *length, struct mr_error *err)
 {
@@ -73,7 +74,7 @@ static int exit_code_of(const struct mr_result *result)
                                                                      : MR_EXIT_DONE;
 }
 
-/* Prints one record of our request; true when the record was the result. */
+/* Prints one record of the request that was sent; true when the record was the request's result. */
 static bool print_event(const struct wait *wait, const struct mr_client_event *event,
                         struct mr_follow *follow)
 {

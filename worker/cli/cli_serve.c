@@ -10,11 +10,13 @@ struct serving {
     struct mr_worker *worker;
     struct mr_cli_signals signals;
     struct mr_log *log;
-    struct mr_worker_stats before; /* as of the last stats line */
-    uint64_t before_ns;            /* time of the last stats line */
+    /* the worker's statistics at the time of the last stats line in the log */
+    struct mr_worker_stats before;
+    uint64_t before_ns; /* when the last stats line was logged */
 };
 
-/* A signal during the start ends it: there is nothing to drain yet. */
+/* True when a signal came while the worker starts: the start is then given up, and there is nothing
+ * to drain yet. */
 static bool is_signalled(void *context)
 {
     struct serving *serving = context;
@@ -29,7 +31,8 @@ static bool stop_now(void *context)
     return serving->signals.count > 1;
 }
 
-/* The transactions since the last stats line; "" when this worker makes none. */
+/* Writes the number of transactions since the last stats line; "" when this worker uses no
+ * transactions. */
 static void describe_transactions(char *text, size_t size,
                                   const struct mr_transactions_stats *before,
                                   const struct mr_transactions_stats *now)
@@ -77,7 +80,7 @@ static void log_tier(struct serving *serving, const struct mr_tier_redis_stats *
     mr_log_info(serving->log, "Redis: %s", line);
 }
 
-/* Logs a stats line if the engine has run since the last one. */
+/* Logs a stats line if the engine has made a step since the last stats line. */
 static void log_stats(struct serving *serving, bool with_tier)
 {
     struct mr_worker_stats now = mr_worker_stats(serving->worker);

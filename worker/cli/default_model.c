@@ -4,7 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Tried relative to the working directory, then relative to the folder of the program. */
+/* Folders in which the model is looked for: first relative to the working directory, then relative
+ * to the folder of the program. */
 static const char *const folders[] = {".deps/model", "../.deps/model", "../share/millrace/model"};
 
 static bool is_readable(char *path, size_t size, const char *base, const char *folder)
@@ -15,7 +16,7 @@ static bool is_readable(char *path, size_t size, const char *base, const char *f
 
 enum mr_status mr_default_model_find(char *path, size_t size, struct mr_error *err)
 {
-    char program[4096] = ""; /* folder of the program, with the slash */
+    char program[4096] = ""; /* the folder of the program's file, ending in a slash */
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = '\0';
     char *slash = strrchr(program, '/');

@@ -17,9 +17,10 @@ struct mr_client {
     const struct mr_config *config;
     struct mr_kafka_options kafka;
     struct mr_kafka_out *out;
-    struct mr_kafka_reader *reader; /* NULL: does not read */
-    struct mr_arena *arena;         /* of the event returned last */
-    struct mr_error failure;        /* of the first record that the broker did not accept */
+    struct mr_kafka_reader *reader; /* NULL: this client reads no records */
+    struct mr_arena *arena;         /* memory of the event that mr_client_take returned last */
+    /* the error of the first record that the broker did not accept */
+    struct mr_error failure;
 };
 
 static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)

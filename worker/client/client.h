@@ -16,9 +16,9 @@ struct mr_client;
 struct mr_client_options {
     const struct mr_config *config;
     const char *brokers; /* replaces config->brokers; NULL: use config->brokers */
-    bool reads;          /* reads token and result records, from the end on */
-    bool from_beginning; /* reads them from the oldest record on */
-    uint32_t timeout_ms; /* of each request in _open */
+    bool reads;          /* true: read token and result records, from the end of the topics on */
+    bool from_beginning; /* with reads: start with the oldest record instead of the end */
+    uint32_t timeout_ms; /* time limit for each query to the broker in mr_client_open */
 };
 
 enum mr_status mr_client_open(struct mr_client **out, const struct mr_client_options *options,
@@ -36,7 +36,8 @@ enum mr_status mr_client_request_async(struct mr_client *client, const char *top
 /* Publishes any record without waiting for the acknowledgement. */
 enum mr_status mr_client_publish(struct mr_client *client, const struct mr_kafka_record *record,
                                  struct mr_error *err);
-/* Waits until the broker has acknowledged every record; the first failure of any record so far. */
+/* Waits until the broker has acknowledged every record. Returns the first failure of all records
+ * published so far. */
 enum mr_status mr_client_flush(struct mr_client *client, uint32_t timeout_ms, struct mr_error *err);
 /* Publishes a cancel record for the request and waits for its acknowledgement. */
 enum mr_status mr_client_cancel(struct mr_client *client, struct mr_text id, struct mr_error *err);
@@ -47,8 +48,8 @@ struct mr_client_event {
     enum mr_client_kind kind; /* OTHER: not a valid token or result record */
     struct mr_text id;        /* key of the record: the request id */
     enum mr_encoding encoding;
-    struct mr_token_record tokens; /* of kind TOKENS */
-    struct mr_result result;       /* of kind RESULT */
+    struct mr_token_record tokens; /* filled if kind is TOKENS */
+    struct mr_result result;       /* filled if kind is RESULT */
     struct mr_kafka_record record;
 };
 

@@ -40,7 +40,7 @@ static void show(struct mr_follow *follow, struct mr_text text)
     follow->shown_length += text.length;
 }
 
-/* Prints the text at byte `at` of the answer, without the part that was printed before. */
+/* Prints text that begins at byte `at` of the answer, leaving out what was printed before. */
 static void show_at(struct mr_follow *follow, size_t at, struct mr_text text)
 {
     size_t printed = follow->shown_length > at ? follow->shown_length - at : 0;
@@ -54,7 +54,8 @@ static void show_at(struct mr_follow *follow, size_t at, struct mr_text text)
     show(follow, (struct mr_text){text.bytes + printed, text.length - printed});
 }
 
-/* A higher attempt starts over at token 0, or at the token of its first record if it is resumed. */
+/* Starts a new attempt at byte 0 of the answer, or, if the attempt continues an earlier one, at the
+ * byte where the token of its first record begins. */
 static void begin_attempt(struct mr_follow *follow, const struct mr_token_record *record)
 {
     uint32_t from = record->resumed_at > 0 ? record->index : 0;
@@ -69,7 +70,8 @@ static void begin_attempt(struct mr_follow *follow, const struct mr_token_record
     follow->next_index = from;
 }
 
-/* Stores where the text of the record begins, for each of its token indexes. */
+/* Stores the byte of the answer at which the record's text begins, for each token index in the
+ * record. */
 static bool store_begin(struct mr_follow *follow, const struct mr_token_record *record)
 {
     size_t end = (size_t)record->index + (record->token_count > 0 ? record->token_count : 1);
@@ -90,7 +92,8 @@ void mr_follow_tokens(struct mr_follow *follow, const struct mr_token_record *re
     if (record->choice != 0 || record->attempt < follow->attempt) return;
     follow->token_records++;
     if (record->attempt > follow->attempt) begin_attempt(follow, record);
-    if (record->index < follow->next_index && record->token_count > 0) return; /* a duplicate */
+    /* the token record is a duplicate */
+    if (record->index < follow->next_index && record->token_count > 0) return;
     if (record->index > follow->next_index) follow->gap = true;
     if (!follow->gap && !store_begin(follow, record)) follow->gap = true;
     if (follow->gap) return;

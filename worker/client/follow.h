@@ -25,16 +25,18 @@ struct mr_follow {
     size_t attempt_bytes; /* bytes of this attempt received so far */
     uint32_t next_index;  /* index of the next token of choice 0 in this attempt */
     bool gap;             /* a token record is missing: print nothing before the result */
-    size_t *begins;       /* [begins_count] by token index: where its record begins in the text */
+    /* [begins_count], by token index: byte of the answer where the token's record begins */
+    size_t *begins;
     size_t begins_count, begins_capacity;
-    uint32_t token_records; /* received */
+    uint32_t token_records; /* number of token records received */
 };
 
 void mr_follow_init(struct mr_follow *follow, FILE *out);
 void mr_follow_free(struct mr_follow *follow);
-/* Prints the new text of choice 0. */
+/* Prints the part of the token record's text that was not printed yet; only choice 0 (the first
+ * completion) is printed. */
 void mr_follow_tokens(struct mr_follow *follow, const struct mr_token_record *record);
-/* Prints the rest of the text. */
+/* Prints the part of the whole answer in the result that was not printed yet. */
 void mr_follow_result(struct mr_follow *follow, const struct mr_result *result);
 
 #endif

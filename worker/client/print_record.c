@@ -29,7 +29,8 @@ enum mr_status mr_print_json(struct mr_text value, enum mr_encoding encoding, FI
     return MR_OK;
 }
 
-/* Output tokens per second, without the first token and the time before it. */
+/* Output tokens per second after the first token: the first token and the time until it are left
+ * out. */
 static double rate_of(const struct mr_result *result, uint32_t tokens)
 {
     double ms = result->total_ms - result->first_token_ms;

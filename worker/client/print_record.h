@@ -9,10 +9,11 @@
 
 #include <stdio.h>
 
-/* Prints a value of either encoding as one line of JSON. */
+/* Prints a record's value, which is JSON or msgpack, as one line of JSON. */
 enum mr_status mr_print_json(struct mr_text value, enum mr_encoding encoding, FILE *out,
                              struct mr_error *err);
-/* Prints "finish_reason length, prompt 12 tokens (8 cached), output 34 tokens, ..." */
+/* Prints a summary such as "finish_reason length, prompt 12 tokens (8 cached), output 34 tokens,
+ * ..." */
 void mr_print_summary(const struct mr_result *result, FILE *out);
 
 #endif

@@ -9,9 +9,11 @@
 
 #define PREFILL_BATCH_MAX 8u
 #define PREFILL_BYTES_MAX ((uint64_t)4 << 30)
-#define CONTEXT_UNKNOWN   8192u        /* tokens, while the model's own bound is not known */
-#define AGEING_NS         10000000000u /* waiting 10 s counts as one step of priority */
-#define PROGRESS_NS       ((uint64_t)2000000000)
+/* context length in tokens while the model's own limit is not known */
+#define CONTEXT_UNKNOWN 8192u
+/* a request that has waited 10 s is ranked one step of priority higher */
+#define AGEING_NS   10000000000u
+#define PROGRESS_NS ((uint64_t)2000000000)
 
 static enum mr_status parse_dtype(const char *text, enum mr_dtype *out, struct mr_error *err)
 {
@@ -31,7 +33,8 @@ static enum mr_status parse_dtype(const char *text, enum mr_dtype *out, struct m
                    text);
 }
 
-/* Rows of one step. When chunking is off they hold a whole prompt. */
+/* The most tokens that one engine step computes. When chunked prefill is off, a whole prompt has to
+ * fit. */
 static uint32_t rows_max(const struct mr_config *config)
 {
     uint32_t context_tokens = config->context_tokens ? config->context_tokens : CONTEXT_UNKNOWN;
@@ -69,7 +72,7 @@ uint32_t mr_engine_setup_context(const struct mr_config *config, const struct mr
     return (uint32_t)(tokens < pool ? tokens : pool);
 }
 
-/* A digest of the text of every token id. */
+/* Hashes the texts of all token ids of the tokenizer into one digest. */
 static enum mr_status tokenizer_digest(const struct mr_tokenizer *tokenizer,
                                        unsigned char out[MR_SHA256_BYTES], struct mr_error *err)
 {
@@ -202,7 +205,8 @@ static enum mr_status open_source(void *self, const struct mr_engine_user *user,
     return MR_OK;
 }
 
-/* Only a server has idle time before its requests. */
+/* Prepares part of the KV pool's memory ahead of requests; only in a server, where there is idle
+ * time before the first request. */
 static bool populate(void *self)
 {
     struct mr_engine_setup *setup = self;

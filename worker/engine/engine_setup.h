@@ -11,7 +11,7 @@
 #include "worker/config/config.h"
 #include "worker/engine/engine_source.h"
 
-/* progress may be NULL: see ops/model.h. */
+/* Opens the configuration's model. progress: called while the weights load; may be NULL. */
 enum mr_status
 mr_engine_setup_model(const struct mr_config *config,
                       void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes),
@@ -20,22 +20,23 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
                                       const struct mr_engine_user *user, const struct mr_tier *tier,
                                       struct mr_engine **out, struct mr_error *err);
 
-/* Tokens of the longest sequence: the model's bound, --context-tokens or the KV pool, whichever is
- * least. */
+/* The length in tokens of the longest sequence: the least of the model's limit, --context-tokens
+ * and the size of the KV pool. */
 uint32_t mr_engine_setup_context(const struct mr_config *config, const struct mr_model_info *info);
 
-/* A source that opens the configuration's model and logs how far it is. */
+/* Opens the configuration's model and makes its engine for the engine thread, and logs how much of
+ * the model is loaded. */
 struct mr_engine_setup {
     const struct mr_config *config;
-    const struct mr_tier *tier; /* borrowed; NULL: none */
+    const struct mr_tier *tier; /* the Redis cache, borrowed; NULL: none */
     struct mr_log *log;
-    /* private */
+    /* The fields below are private. */
     struct mr_model *model;
     struct mr_engine *engine;
-    uint64_t progress_ns; /* of the last line */
+    uint64_t progress_ns; /* when the last progress line was logged */
 };
 
-/* setup outlives the source. */
+/* Returns a source whose functions use setup; setup must live longer than that source. */
 struct mr_engine_source mr_engine_setup_source(struct mr_engine_setup *setup);
 
 #endif

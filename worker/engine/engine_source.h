@@ -9,7 +9,7 @@
 #include "batching/engine.h"
 #include "ops/model.h"
 
-/* What opening gives; it belongs to the source. */
+/* What `open` returns; everything in this struct belongs to the source. */
 struct mr_engine_parts {
     struct mr_engine *engine;
     const struct mr_model_info *model;
@@ -17,23 +17,25 @@ struct mr_engine_parts {
     uint32_t context_tokens;
 };
 
-/* Who uses the engine. */
+/* The callbacks of the module that uses the engine. */
 struct mr_engine_user {
     struct mr_sink sink;
-    void (*wake)(void *context); /* see mr_engine_options */
+    /* called when the engine has work to do; see struct mr_engine_options */
+    void (*wake)(void *context);
     void *context;
 };
 
 struct mr_engine_source {
     void *self;
-    /* Opens the model, which takes seconds, and makes an engine over it. */
+    /* Opens the model, which takes seconds, and makes an engine for that model. */
     enum mr_status (*open)(void *self, const struct mr_engine_user *user,
                            struct mr_engine_parts *parts, struct mr_error *err);
-    /* Prepares some of the memory that requests will need; false: all of it is prepared. */
+    /* Prepares some of the memory that later requests will need; false: all of that memory is
+     * prepared. */
     bool (*populate)(void *self);
-    /* Monotonic time within a step, whose computation takes time. */
+    /* The monotonic time, for callbacks within an engine step, since computing takes time. */
     uint64_t (*clock_ns)(void *self);
-    void (*close)(void *self); /* also after open has failed */
+    void (*close)(void *self); /* frees what `open` made; called also after `open` has failed */
 };
 
 #endif

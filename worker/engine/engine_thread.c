@@ -17,17 +17,20 @@ struct mr_engine_thread {
     struct mr_engine_thread_options options;
     struct mr_engine_thread_links links;
     struct mr_wake wake;
-    struct mr_thread *thread; /* NULL: the step is called by somebody else */
-    enum phase phase;         /* the step's */
+    struct mr_thread *thread; /* NULL: mr_engine_thread_step is called by a simulation */
+    enum phase phase;         /* used only by the step */
     struct mr_engine_parts parts;
-    struct mr_mail_list outgoing; /* what the last step made, as long as publish has no room */
+    /* messages made by the last step that publish's mailbox has no space for yet */
+    struct mr_mail_list outgoing;
     atomic_bool linked, draining, idle;
     atomic_uint_least64_t steps, step_ns;
-    atomic_uint_least64_t wanted; /* see struct mr_engine_port */
+    /* tenants that intake waits to submit for: see set_wanted of struct mr_engine_port */
+    atomic_uint_least64_t wanted;
 
     pthread_mutex_t mutex;
     pthread_cond_t opened_changed;
-    bool opened; /* under mutex: opening has ended; these two are set before */
+    /* under mutex: opening has ended, in success or failure; the two fields below are set before */
+    bool opened;
     enum mr_status open_status;
     struct mr_error open_error;
 };
@@ -55,7 +58,8 @@ static void on_started(void *context, uint64_t id)
     mr_mailbox_post_control(thread->links.intake, &ticket->started);
 }
 
-/* Out of memory for a message: the process ends and the request is delivered again. */
+/* Called when there is no memory for a message: the process ends, and Kafka delivers the request
+ * again. */
 static void out_of_memory(struct mr_engine_thread *thread)
 {
     struct mr_error err = {0};
@@ -156,14 +160,15 @@ static void free_outgoing(struct mr_engine_thread *thread)
     thread->outgoing = (struct mr_mail_list){0};
 }
 
-/* False: publish has no room, and rings when it has. */
+/* Posts the messages of the last step to publish. False: publish's mailbox has no space and will
+ * wake this thread when there is space. */
 static bool post_outgoing(struct mr_engine_thread *thread)
 {
     if (thread->outgoing.count == 0) return true;
     enum mr_status status =
         mr_mailbox_post_list(thread->links.publish, &thread->outgoing, &thread->wake);
     if (status == MR_FULL) return false;
-    free_outgoing(thread); /* empty unless the mailbox is closed */
+    free_outgoing(thread); /* frees nothing unless the mailbox is closed */
     return true;
 }
 

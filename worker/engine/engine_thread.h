@@ -27,50 +27,56 @@
 struct mr_engine_thread;
 
 struct mr_engine_thread_options {
-    struct mr_engine_source source; /* closed by _destroy */
+    struct mr_engine_source source; /* source of the engine; closed by _destroy */
     void (*failed)(void *context, const struct mr_error *err);
     void *context;
 };
 
-/* How intake and publish are reached; given before the first submission. */
+/* The mailboxes and the wake by which intake and publish are reached; to be given before the first
+ * request is submitted. */
 struct mr_engine_thread_links {
     struct mr_mailbox *publish, *intake;
-    const struct mr_wake *intake_wake; /* rung when a tenant that intake wants has room again */
+    /* notified when the engine's queue has space again for a tenant that intake waits for */
+    const struct mr_wake *intake_wake;
 };
 
 struct mr_engine_thread_stats {
     struct mr_engine_stats engine;
-    uint64_t steps;   /* rises while the thread is alive, at least once a second when it has work */
-    uint64_t step_ns; /* when the last one ended, monotonic */
-    bool idle;        /* it sleeps because there is nothing to compute */
+    /* calls of the thread's step so far; increases at least once a second while there is work */
+    uint64_t steps;
+    uint64_t step_ns; /* monotonic time at which the last step ended */
+    bool idle;        /* the thread sleeps because there is nothing to compute */
 };
 
 enum mr_status mr_engine_thread_create(struct mr_engine_thread **out,
                                        const struct mr_engine_thread_options *options,
                                        struct mr_error *err);
-/* Starts the thread, which begins to open the model. */
+/* Starts the engine thread, which begins to open the model. */
 enum mr_status mr_engine_thread_start(struct mr_engine_thread *thread, struct mr_error *err);
-/* See worker/base/thread.h. */
+/* The body of the engine thread; for its return value see worker/base/thread.h. */
 uint64_t mr_engine_thread_step(struct mr_engine_thread *thread, struct mr_time now);
-/* Blocks until the model is open and the engine made, or that has failed. */
+/* Blocks until the model is open and the engine is made, or until opening has failed. */
 enum mr_status mr_engine_thread_wait_ready(struct mr_engine_thread *thread, struct mr_error *err);
-/* Once, after it is ready. */
+/* Connects the engine thread to intake and publish. Call once, after _wait_ready has returned
+ * MR_OK. */
 void mr_engine_thread_link(struct mr_engine_thread *thread,
                            const struct mr_engine_thread_links *links);
 
-/* After it is ready; any thread. */
+/* The functions by which intake reaches the engine. Call after _wait_ready has returned MR_OK, from
+ * any thread. */
 struct mr_engine_port mr_engine_thread_port(struct mr_engine_thread *thread);
 const struct mr_model_info *mr_engine_thread_model(const struct mr_engine_thread *thread);
 const struct mr_tokenizer *mr_engine_thread_tokenizer(const struct mr_engine_thread *thread);
 uint32_t mr_engine_thread_context_tokens(const struct mr_engine_thread *thread);
 struct mr_engine_thread_stats mr_engine_thread_stats(struct mr_engine_thread *thread);
 
-/* A step has something to do. Threads: any. */
+/* Wakes the engine thread, because a step has something to do. Threads: any. */
 void mr_engine_thread_wake(struct mr_engine_thread *thread);
-/* Requests that have not started return to intake (MR_MAIL_RETURNED); running ones continue. */
+/* Starts draining: requests that have not started return to intake (MR_MAIL_RETURNED); running
+ * requests continue. */
 void mr_engine_thread_drain(struct mr_engine_thread *thread);
-/* Lets the present step end, ends the thread and frees all. A request inside gets no result. thread
- * may be NULL. */
+/* Waits for the present engine step, ends the thread and frees everything. A request still in the
+ * engine gets no result. thread may be NULL. */
 void mr_engine_thread_destroy(struct mr_engine_thread *thread);
 
 #endif

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define START_COMMIT_NS ((uint64_t)50000000) /* a start is committed this soon */
+/* the start of a request is committed at most this long after the last commit */
+#define START_COMMIT_NS ((uint64_t)50000000)
 
-/* The partition has not been lost or assigned anew since the ticket was taken. */
+/* True when the partition has not been lost or assigned anew since the ticket (the consumed record)
+ * was taken. */
 static bool is_current(const struct mr_ticket *ticket)
 {
     return ticket->intake.partition->epoch == ticket->epoch;
@@ -48,8 +50,8 @@ bool mr_admission_has_engine(struct mr_admission *admission)
 
 /* ---- refusing ---- */
 
-/* Records that cannot be decoded, or not as a request, go to the dead-letter topic. A well-formed
- * request that cannot be served is only answered. */
+/* Records that cannot be decoded, or whose value is not a request, go to the dead-letter topic. A
+ * well-formed request that cannot be served is only answered with an error. */
 static bool is_dead_letter(enum mr_status status)
 {
     switch (status) {
@@ -72,7 +74,8 @@ static enum mr_finish finish_of(enum mr_status status)
     return MR_FINISH_REJECTED;
 }
 
-/* A lookup made the message with the record in it (worker/intake/lookups.c). */
+/* Makes the message by which publish answers the record with an error. If a Redis lookup was
+ * started, such a message with the record in it exists already (worker/intake/lookups.c). */
 static struct mr_refusal_mail *
 make_refusal(struct mr_ticket *ticket, const struct mr_kafka_record *record, enum mr_status status)
 {
@@ -85,7 +88,8 @@ make_refusal(struct mr_ticket *ticket, const struct mr_kafka_record *record, enu
     return mr_refusal_mail_create(ticket, record, metadata);
 }
 
-/* Answers without the engine. record: to dead-letter; NULL for an answer alone. */
+/* Answers the request with an error without passing the request to the engine. record: the consumed
+ * record to write to the dead-letter topic; NULL: answer only. */
 static void refuse(struct mr_admission *admission, struct mr_ticket *ticket,
                    const struct mr_kafka_record *record, bool write_result,
                    const struct mr_error *err)
@@ -120,7 +124,8 @@ static void refuse_plain(struct mr_admission *admission, struct mr_ticket *ticke
 
 /* ---- submit ---- */
 
-/* The engine has copied the tokens of the earlier attempts. */
+/* Called after the engine has copied the tokens of the request's earlier attempts: frees intake's
+ * copy of those tokens. */
 static void note_resumed(struct mr_admission *admission, struct mr_ticket *ticket)
 {
     if (!ticket->intake.kept) return;
@@ -157,7 +162,8 @@ static void submit(struct mr_admission *admission, struct mr_ticket *ticket)
     struct mr_submission submission = submission_of(admission, ticket);
     struct mr_request *request = ticket->intake.request;
     ticket->intake.request = NULL;
-    /* In the table first: the engine may finish the request before _submit returns. */
+    /* Add the ticket to the table before submitting: the engine may finish the request before
+     * submit returns. */
     mr_flight_submit(admission->flight, ticket);
     enum mr_status status = admission->engine.submit(admission->engine.self, &submission, &err);
     if (status == MR_OK) {
@@ -176,7 +182,8 @@ static void submit(struct mr_admission *admission, struct mr_ticket *ticket)
 
 /* ---- claims ---- */
 
-/* MR_DEADLINE_EXCEEDED when a limit on its start has passed. */
+/* Returns MR_DEADLINE_EXCEEDED when the request's deadline or its limit on the wait for the start
+ * has passed. */
 static enum mr_status check_times(const struct mr_ticket *ticket, uint64_t now_ns, const char *when,
                                   struct mr_error *err)
 {
@@ -200,7 +207,8 @@ static bool is_model(const struct mr_admission *admission, struct mr_text name)
     return !name.bytes || name.length == 0 || mr_text_is(name, admission->config->model_name);
 }
 
-/* What can be checked before the lookup, cheapest first. Encodes the prompt. */
+/* Checks everything that can be checked before the Redis lookup, cheapest check first. Also encodes
+ * the prompt. */
 static enum mr_status examine(struct mr_admission *admission, struct mr_ticket *ticket,
                               const struct mr_kafka_record *record, const struct mr_time *now,
                               struct mr_error *err)
@@ -219,7 +227,8 @@ static enum mr_status examine(struct mr_admission *admission, struct mr_ticket *
                             (uint64_t)(now->unix_ms / 1000), err);
 }
 
-/* Submits the ticket, refuses it, lets it follow another of the same id, or parks it. */
+/* Submits the request to the engine, refuses the request, lets the request wait for the result of a
+ * running request with the same id, or keeps the request waiting in intake. */
 static void place(struct mr_admission *admission, struct mr_ticket *ticket, uint64_t now_ns)
 {
     struct mr_error err;
@@ -306,7 +315,8 @@ static struct mr_ticket *make_ticket(struct mr_admission *admission, struct mr_p
     return ticket;
 }
 
-/* Stage 2. The decoded request is the ticket's; a rejected record is answered here. */
+/* Decodes the record; on success the ticket owns the decoded request. A rejected record is answered
+ * here. */
 static enum mr_status decode(struct mr_admission *admission, struct mr_ticket *ticket,
                              const struct mr_kafka_record *record,
                              const struct mr_envelope *envelope, const struct mr_time *now,
@@ -336,7 +346,8 @@ static enum mr_status decode(struct mr_admission *admission, struct mr_ticket *t
     return MR_OK;
 }
 
-/* Stages 1 to 4. */
+/* Takes in a record: reads its headers, decodes the value, checks the request and submits the
+ * request to the engine. */
 static void admit(struct mr_admission *admission, struct mr_partition *partition,
                   const struct mr_kafka_record *record, struct mr_ledger_history history,
                   const struct mr_time *now)
@@ -358,7 +369,8 @@ static void admit(struct mr_admission *admission, struct mr_partition *partition
     }
 }
 
-/* The log was replaced when offsets start again below the ledger's base. */
+/* Enters the record in the partition's offset ledger. When an offset is below the ledger's base,
+ * the partition's log was replaced: the ledger is reset to that offset. */
 static enum mr_ledger_verdict receive(struct mr_admission *admission,
                                       struct mr_partition *partition,
                                       const struct mr_kafka_record *record,
@@ -404,7 +416,8 @@ bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_r
 void mr_admission_cancel(struct mr_admission *admission, const struct mr_kafka_record *record,
                          const struct mr_time *now)
 {
-    if (!record->value.bytes || !record->key.bytes) return; /* a tombstone cancels nothing */
+    /* a cancel record without a value (a tombstone) cancels nothing */
+    if (!record->value.bytes || !record->key.bytes) return;
     mr_metrics_add(admission->metrics, MR_COUNTER_CANCELS, 1);
     struct mr_ticket *ticket = mr_ticket_table_find(admission->flight->submitted, record->key);
     if (ticket && !atomic_load(&ticket->dropped)) {
@@ -412,7 +425,7 @@ void mr_admission_cancel(struct mr_admission *admission, const struct mr_kafka_r
         cancel_in_engine(admission, record->key);
         return;
     }
-    if (admission->draining) return; /* publish may have ended */
+    if (admission->draining) return; /* while draining, the publish thread may have ended already */
     ticket = mr_flight_unpark(admission->flight, record->key);
     if (!ticket) {
         mr_cancel_memory_add(admission->cancelled, record->key, record->timestamp_ms, now->ns);
@@ -450,8 +463,8 @@ void mr_admission_done(struct mr_admission *admission, struct mr_ticket *ticket)
     for (struct mr_ticket *next; follower; follower = next) {
         next = follower->intake.next;
         follower->intake.next = NULL;
-        if (dropped)
-            mr_flight_park(admission->flight, follower); /* the first of them is submitted next */
+        if (dropped) /* the first of the waiting duplicates is submitted to the engine next */
+            mr_flight_park(admission->flight, follower);
         else
             finish(admission, follower);
     }
@@ -493,7 +506,7 @@ void mr_admission_drop_all(struct mr_admission *admission)
 
 struct visit {
     struct mr_admission *admission;
-    const struct mr_partition *partition; /* NULL: all */
+    const struct mr_partition *partition; /* NULL: the tickets of all partitions */
     uint64_t epoch;
     void (*change_ledger)(struct mr_offset_ledger *ledger, int64_t offset);
     void (*change_trail)(struct mr_trail *trail);

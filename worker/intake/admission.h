@@ -33,7 +33,7 @@ struct mr_admission_stats {
     uint64_t records, refused, dead_lettered, duplicates, redelivered, finished_before, cancelled;
 };
 
-/* All pointers are borrowed. */
+/* All pointers in this struct are borrowed. */
 struct mr_admission {
     const struct mr_config *config;
     struct mr_log *log;
@@ -47,47 +47,53 @@ struct mr_admission {
     struct mr_prompt *prompt;
     struct mr_mailbox *publish;
     pthread_mutex_t mutex;
-    struct mr_engine_port engine; /* self NULL: has ended; changed under mutex */
-    uint64_t room; /* bit i: the engine had room for tenant i when it was read last */
-    bool draining; /* nothing is submitted or refused any more */
+    struct mr_engine_port engine; /* self is NULL once the engine has ended; changed under mutex */
+    uint64_t room; /* bit i: the engine's queue had space for tenant i when last asked */
+    bool draining; /* draining: no request is submitted to the engine or refused any more */
     struct mr_admission_stats stats;
 };
 
-/* Whether a record of the partition may be taken: its tenant has room, its ledger has room, and it
- * is neither being revoked nor recovering. context: the admission. */
+/* Whether a record of the partition may be taken: the engine's queue has space for the tenant, the
+ * partition's ledger has space, and the partition is neither being revoked nor recovering. context:
+ * the admission. */
 bool mr_admission_may_take(void *context, size_t topic_index, int32_t partition);
-/* Takes in one record. False: its partition's ledger is full, put the record back. */
+/* Takes in one record. False: the ledger of the record's partition is full; put the record back. */
 bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_record *record,
                          size_t topic_index, const struct mr_time *now);
-/* Tries to submit every parked ticket again. */
+/* Tries again to submit every request that waits in intake. */
 void mr_admission_retry_parked(struct mr_admission *admission, const struct mr_time *now);
-/* Applies a cancel record. */
+/* Cancels the request that a cancel record names. */
 void mr_admission_cancel(struct mr_admission *admission, const struct mr_kafka_record *record,
                          const struct mr_time *now);
 
-/* The engine computes the request now. */
+/* Call when the engine begins to compute the ticket's request: counts the attempt in the
+ * ledger. */
 void mr_admission_started(struct mr_admission *admission, struct mr_ticket *ticket);
-/* Its terminal records are on the broker, or it was dropped. Frees it. */
+/* The terminal records of the ticket are on the broker, or the ticket was dropped. Frees the
+ * ticket. */
 void mr_admission_done(struct mr_admission *admission, struct mr_ticket *ticket);
-/* The engine or publish returned it unfinished. Frees it and its followers. */
+/* The engine or publish returned the ticket unfinished. Frees the ticket and the duplicates that
+ * waited for its result. */
 void mr_admission_returned(struct mr_admission *admission, struct mr_ticket *ticket);
 
-/* Drops the tickets that were taken in this epoch of the partition: the engine cancels them. */
+/* Drops the tickets that were taken in this ownership epoch of the partition: the engine cancels
+ * their requests. */
 void mr_admission_drop(struct mr_admission *admission, const struct mr_partition *partition,
                        uint64_t epoch);
-/* The same for the present epoch; the partition becomes NONE. */
+/* Drops the tickets of the partition's present epoch, then sets the partition's state to
+ * MR_PARTITION_NONE. */
 void mr_admission_forget(struct mr_admission *admission, struct mr_partition *partition);
-/* Requests that run count as handed back, not as crashed; of all partitions when partition is NULL.
- */
+/* Marks the running requests of the partition as handed back on purpose, so that their attempts do
+ * not count as crashed. partition NULL: those of all partitions. */
 void mr_admission_release(struct mr_admission *admission, const struct mr_partition *partition);
-/* Undoes a release: the partition came straight back. */
+/* Undoes mr_admission_release, because the partition was assigned to this worker again at once. */
 void mr_admission_resume(struct mr_admission *admission, const struct mr_partition *partition);
 
-/* Before the engine ends; from then on nothing is cancelled in it. */
+/* Called before the engine ends; from then on no request is cancelled in the engine. */
 void mr_admission_forget_engine(struct mr_admission *admission);
-/* It has not been forgotten. */
+/* True until mr_admission_forget_engine was called. */
 bool mr_admission_has_engine(struct mr_admission *admission);
-/* Frees every ticket that is left. */
+/* Frees every ticket that is left, submitted or waiting. */
 void mr_admission_drop_all(struct mr_admission *admission);
 
 #endif

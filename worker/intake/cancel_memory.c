@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A ring of ids in order of arrival, threaded into hash chains. Taken and repeated ids leave an
- * empty place in the ring, which the oldest end passes over. */
+/* One cancelled request id. The ids are in a ring in order of arrival and linked into hash chains.
+ * An id that is taken or added again leaves an empty place in the ring, skipped when it becomes the
+ * oldest. */
 struct entry {
     char id[MR_ID_BYTES_MAX];
-    uint8_t length; /* 0: free entry */
+    uint8_t length; /* length of the id in bytes; 0: this place of the ring is empty */
     uint64_t until_ns;
     int64_t stamp_ms;
     struct entry *next;
@@ -53,7 +54,8 @@ void mr_cancel_memory_destroy(struct mr_cancel_memory *memory)
     free(memory);
 }
 
-/* The link that points to the id's entry, or to the NULL at the end of its chain. */
+/* Returns the pointer that points to the id's entry, or the pointer with value NULL at the end of
+ * the id's hash chain. */
 static struct entry **find(struct mr_cancel_memory *memory, const char *id, size_t length)
 {
     uint64_t hash = mr_hash_bytes(MR_HASH_START, id, length);
@@ -71,7 +73,7 @@ static void forget(struct mr_cancel_memory *memory, struct entry **link)
     memory->count--;
 }
 
-/* Frees the oldest entry of the ring. */
+/* Removes the oldest id of the ring. */
 static void pass_oldest(struct mr_cancel_memory *memory)
 {
     struct entry *entry = &memory->entries[memory->oldest];

@@ -16,22 +16,22 @@
 
 struct mr_cancel_memory;
 
-#define MR_CANCEL_SKEW_MS 10000 /* between the clocks of two producers */
+/* largest clock difference assumed between two producers, milliseconds */
+#define MR_CANCEL_SKEW_MS 10000
 
 enum mr_status mr_cancel_memory_create(struct mr_cancel_memory **out, uint32_t count_max,
                                        uint64_t keep_ns, struct mr_error *err);
 void mr_cancel_memory_destroy(struct mr_cancel_memory *memory);
-/* id: 1 to MR_ID_BYTES_MAX bytes; others are ignored. An id that is kept already is kept for
- * keep_ns from now.
- * stamp_ms: the cancel record's timestamp, 0 unknown. */
+/* id: 1 to MR_ID_BYTES_MAX bytes; other ids are ignored. Adding an id again keeps the id for
+ * keep_ns from now. stamp_ms: the cancel record's timestamp, 0: unknown. */
 void mr_cancel_memory_add(struct mr_cancel_memory *memory, struct mr_text id, int64_t stamp_ms,
                           uint64_t now_ns);
-/* True when the id was cancelled less than keep_ns ago, by a record not older than the request's
- * (stamp_ms, 0 unknown) by more than MR_CANCEL_SKEW_MS: an id may be used again after its cancel.
- * The id is then forgotten. */
+/* True when the id was cancelled less than keep_ns ago, by a cancel record that is at most
+ * MR_CANCEL_SKEW_MS older than the request's record (stamp_ms; 0: unknown): an older cancel was for
+ * an earlier request with the same id. A true result forgets the id. */
 bool mr_cancel_memory_take(struct mr_cancel_memory *memory, struct mr_text id, int64_t stamp_ms,
                            uint64_t now_ns);
-/* Ids remembered. */
+/* The number of cancelled ids that are kept. */
 uint32_t mr_cancel_memory_count(const struct mr_cancel_memory *memory);
 void mr_cancel_memory_check(const struct mr_cancel_memory *memory);
 

@@ -18,33 +18,34 @@
 
 struct mr_commit_schedule {
     struct mr_partitions *partitions;
-    const struct mr_fault *fault; /* once raised, failures are not repeated */
+    const struct mr_fault *fault; /* once this fault is raised, failed commits are not repeated */
     struct mr_log *log;
     struct mr_metrics *metrics;
     uint64_t interval_ns;
-    uint64_t due_ns;  /* of the next commit; UINT64_MAX: nothing to commit */
+    uint64_t due_ns;  /* when the next commit is due; UINT64_MAX: nothing to commit */
     uint64_t sent_ns; /* when the last commit was sent */
-    bool pending;     /* it has no outcome yet */
+    bool pending;     /* the last commit was sent and has no outcome yet */
     enum mr_status outcome;
-    int64_t since_ms; /* unix: lower bound on the timestamps of results not listed in a commit */
+    int64_t since_ms; /* unix ms: lower bound on the timestamps of results not listed in a commit */
     uint64_t commits, failures;
     struct mr_kafka_commit batch[MR_PARTITIONS_MAX];
 };
 
-/* A commit is due at this time at the latest. */
+/* Makes the next commit due at when_ns at the latest. */
 void mr_commit_schedule_by(struct mr_commit_schedule *schedule, uint64_t when_ns);
-/* A commit is due one interval after the last one. */
+/* Makes the next commit due one interval after the last commit. */
 void mr_commit_schedule_soon(struct mr_commit_schedule *schedule);
 bool mr_commit_schedule_is_due(const struct mr_commit_schedule *schedule, uint64_t now_ns);
-/* Fills the batch with everything new; returns the number of entries. Nothing is due from then on.
- */
+/* Fills the batch with all offsets not committed yet; returns the number of partitions in the
+ * batch. Afterwards no commit is due. */
 size_t mr_commit_schedule_gather(struct mr_commit_schedule *schedule);
-/* The batch is on its way. */
+/* Call when the batch was sent to the broker or to the transactions thread. */
 void mr_commit_schedule_sent(struct mr_commit_schedule *schedule, uint64_t now_ns);
-/* The outcome of the commit in flight. Ignored when there is none: it was given up. */
+/* Takes the outcome of the commit in flight. Ignored when no commit is in flight, because the
+ * commit was given up. */
 void mr_commit_schedule_finished(struct mr_commit_schedule *schedule, enum mr_status status,
                                  const char *reason, uint64_t now_ns);
-/* Gives up a commit that has no outcome for too long. */
+/* Gives up a commit in flight that has had no outcome for MR_COMMIT_OUTCOME_NS. */
 void mr_commit_schedule_expire(struct mr_commit_schedule *schedule, uint64_t now_ns);
 
 #endif

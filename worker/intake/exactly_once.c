@@ -1,6 +1,6 @@
 #include "worker/intake/exactly_once.h"
 
-#define TICKETS_MAX 1024u /* of one transaction */
+#define TICKETS_MAX 1024u /* most requests in one transaction */
 
 static void append_ready(struct mr_exactly_once *exactly_once, struct mr_ticket *ticket)
 {
@@ -30,7 +30,8 @@ static void finish(const struct mr_ticket *ticket)
         mr_offset_ledger_finish(partition->ledger, ticket->offset);
 }
 
-/* The tickets that may be written now; the others stay ready, or are dropped. */
+/* Takes the requests out of the ready list whose terminal records may be written now. Requests of
+ * suspended partitions stay in the list; those of lost partitions are dropped. */
 static struct mr_ticket *seal_ready(struct mr_exactly_once *exactly_once)
 {
     struct mr_ticket *ticket = exactly_once->ready, *sealed = NULL, **end = &sealed;
@@ -65,7 +66,8 @@ bool mr_exactly_once_seal(struct mr_exactly_once *exactly_once)
     if (exactly_once->fault->raised) return false;
     *job = (struct mr_transactions_job){.commits = schedule->batch};
     job->tickets = seal_ready(exactly_once);
-    uint64_t due_ns = schedule->due_ns; /* of the tickets that stay ready */
+    /* when the commit for the requests that stay in the list is due */
+    uint64_t due_ns = schedule->due_ns;
     job->commit_count = mr_commit_schedule_gather(schedule);
     schedule->due_ns = due_ns;
     return job->commit_count > 0 || job->tickets;
@@ -79,7 +81,8 @@ void mr_exactly_once_start(struct mr_exactly_once *exactly_once,
     mr_transactions_submit(exactly_once->transactions, &exactly_once->job);
 }
 
-/* Puts the tickets of an aborted transaction before those that became ready since. */
+/* Puts the requests of an aborted transaction back into the ready list, before those that became
+ * ready since. */
 static void unseal(struct mr_exactly_once *exactly_once, struct mr_ticket *tickets)
 {
     if (!tickets) return;

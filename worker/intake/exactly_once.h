@@ -23,25 +23,31 @@ struct mr_exactly_once {
     struct mr_admission *admission;
     struct mr_commit_schedule *schedule;
     struct mr_fault *fault;
-    struct mr_ticket *ready, *ready_last; /* oldest first */
-    struct mr_transactions_job job;       /* the transactions thread's while a commit is pending */
-    uint64_t call_ns;                     /* the library call seen at the last tick; 0: none */
-    uint32_t call_ticks;                  /* for which it was the same */
+    /* list of requests whose terminal records are to be written, oldest first */
+    struct mr_ticket *ready, *ready_last;
+    /* the transactions thread owns the job while a commit is pending */
+    struct mr_transactions_job job;
+    /* start time of the Kafka library call that ran at the last tick; 0: none */
+    uint64_t call_ns;
+    /* number of ticks for which the same library call has been running */
+    uint32_t call_ticks;
 };
 
-/* Publish has written its token records; its terminal records are still to be written. */
+/* Adds a ticket whose token records publish has written and whose terminal records are still to be
+ * written. */
 void mr_exactly_once_ready(struct mr_exactly_once *exactly_once, struct mr_ticket *ticket);
-/* Seals the list and gathers the offsets into the job; false: there is nothing to commit. No commit
- * may be pending. */
+/* Moves the ready requests and the offsets to commit into the job of the next transaction; false:
+ * there is nothing to commit. No commit may be pending. */
 bool mr_exactly_once_seal(struct mr_exactly_once *exactly_once);
-/* Starts the transaction of the sealed job. Takes the membership. */
+/* Hands the job to the transactions thread. Takes ownership of membership. */
 void mr_exactly_once_start(struct mr_exactly_once *exactly_once,
                            struct mr_kafka_membership *membership, uint64_t now_ns);
-/* Applies the outcome of the transaction, if there is one. */
+/* Applies the outcome of the transaction, if the transactions thread has posted one. */
 void mr_exactly_once_poll(struct mr_exactly_once *exactly_once, uint64_t now_ns);
-/* Once a second, counted in this thread's ticks: the process may have been stopped for longer. */
+/* Call once a second: raises the fault when one library call has run for MR_CALL_TICKS_MAX ticks.
+ * Counts ticks and not time because the process may have been stopped. */
 void mr_exactly_once_tick(struct mr_exactly_once *exactly_once);
-/* Frees the tickets that are left. The transactions thread has ended. */
+/* Frees the tickets that are left. The transactions thread must have ended. */
 void mr_exactly_once_drop_all(struct mr_exactly_once *exactly_once);
 
 #endif

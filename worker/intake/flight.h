@@ -11,35 +11,38 @@
 
 #include "worker/ticket/ticket_table.h"
 
-#define MR_FLIGHT_PARKED_MAX 256u /* then no record is taken */
+/* with this many requests waiting in intake, no further record is taken */
+#define MR_FLIGHT_PARKED_MAX 256u
 
 struct mr_flight {
     struct mr_ticket_table *submitted;
-    struct mr_ticket *parked; /* oldest first */
-    bool retry_parked;        /* a reason to wait may be gone */
+    struct mr_ticket *parked; /* requests waiting in intake, oldest first */
+    bool retry_parked;        /* a waiting request may be submittable now: try them all again */
     uint32_t count, count_max, parked_count;
     uint32_t attempts_max;
-    uint32_t suspects; /* submitted */
+    uint32_t suspects; /* number of suspects (see top of file) that are submitted to the engine */
 };
 
 enum mr_status mr_flight_open(struct mr_flight *flight, uint32_t count_max, uint32_t attempts_max,
                               struct mr_error *err);
-/* Every ticket must have ended. */
+/* Every ticket must have ended before. */
 void mr_flight_close(struct mr_flight *flight);
 
 bool mr_flight_is_full(const struct mr_flight *flight);
 bool mr_flight_is_suspect(const struct mr_flight *flight, const struct mr_ticket *ticket);
 
-/* Behind the tickets that are parked already. */
+/* Adds the ticket at the end of the list of tickets that wait in intake. */
 void mr_flight_park(struct mr_flight *flight, struct mr_ticket *ticket);
-/* All parked tickets, linked by intake.next; none is parked then. */
+/* Returns all tickets that wait in intake, linked by intake.next, and empties that list. */
 struct mr_ticket *mr_flight_unpark_all(struct mr_flight *flight);
-/* The oldest parked ticket with this id; NULL: none. */
+/* Takes the oldest waiting ticket with this request id out of the list of waiting tickets; NULL:
+ * there is none. */
 struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, struct mr_text id);
 
-/* Before the engine gets the ticket. */
+/* Adds the ticket to the table of submitted tickets; call before the ticket goes to the engine. */
 void mr_flight_submit(struct mr_flight *flight, struct mr_ticket *ticket);
-/* The engine does not have the ticket any more. No effect on one that was not submitted. */
+/* Removes the ticket from the table of submitted tickets when the engine has given the ticket back.
+ * No effect on a ticket that was not submitted. */
 void mr_flight_withdraw(struct mr_flight *flight, struct mr_ticket *ticket);
 
 #endif

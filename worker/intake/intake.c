@@ -7,8 +7,10 @@
 #define SECOND_NS      ((uint64_t)1000000000)
 #define CANCEL_READ_NS (5 * SECOND_NS)
 #define REFRESH_NS     (MR_PARTITION_REFRESH_MS * (uint64_t)1000000)
-#define HOLD_POLL_NS   ((uint64_t)2000000) /* between looks at the write gates */
-#define TAKE_BURST     16u                 /* records in one step: its time stays true */
+/* time between checks whether publish has finished its writes */
+#define HOLD_POLL_NS ((uint64_t)2000000)
+/* most records taken in one step, so that the step's clock reading stays accurate */
+#define TAKE_BURST 16u
 
 /* ---- commits ---- */
 
@@ -37,7 +39,8 @@ static void commit_if_due(struct mr_intake *intake, uint64_t now_ns)
         mr_exactly_once_poll(exactly_once, now_ns);
     else
         mr_commit_schedule_expire(&intake->schedule, now_ns);
-    /* A request that a revocation waits for ends with its transaction. */
+    /* During a revocation drain, a ready request can end only with its transaction: commit at
+     * once. */
     if (intake->ownership.revocation == MR_REVOCATION_DRAINING && exactly_once->ready)
         mr_commit_schedule_by(&intake->schedule, now_ns);
     if (mr_commit_schedule_is_due(&intake->schedule, now_ns)) commit(intake, now_ns);
@@ -45,8 +48,8 @@ static void commit_if_due(struct mr_intake *intake, uint64_t now_ns)
 
 /* ---- rebalances ---- */
 
-/* Commits everything new; with transactions again while requests become ready. True when there is
- * nothing to wait for any more. */
+/* Commits all offsets before partitions are given up; with transactions commits again while more
+ * requests become ready. True when no commit has to be waited for any more. */
 static bool commit_revocation(struct mr_intake *intake, uint64_t now_ns)
 {
     struct mr_commit_schedule *schedule = &intake->schedule;
@@ -107,7 +110,8 @@ static void serve_consumer(struct mr_intake *intake, const struct mr_time *now)
     struct mr_kafka_event event;
     struct mr_kafka_consumer_port *consumer = &intake->consumer;
     if (consumer->serve(consumer->self, &err) != MR_OK) mr_fault_raise(&intake->fault, &err);
-    /* Before an assignment: its claims may contain what a transaction has just committed. */
+    /* Do this before an assignment is handled: the assigned offsets may contain what a transaction
+     * of this worker has just committed. */
     if (intake->exactly_once.transactions) mr_exactly_once_poll(&intake->exactly_once, now->ns);
     while (intake->leaving == MR_INTAKE_STAYS && consumer->next_event(consumer->self, &event))
         handle_event(intake, &event, now);
@@ -119,7 +123,8 @@ static void serve_consumer(struct mr_intake *intake, const struct mr_time *now)
 
 /* ---- messages and cancels ---- */
 
-/* Read before the mail: a result that publish forgets meanwhile has its message in the mailbox. */
+/* Reads the time of the oldest unacknowledged result. Must run before the mailbox is emptied: a
+ * result that publish acknowledges in between then has its message in the mailbox. */
 static void read_since(struct mr_intake *intake, int64_t now_ms)
 {
     int64_t oldest_ms = atomic_load(&intake->oldest_ms);
@@ -158,8 +163,9 @@ static void handle_cancels(struct mr_intake *intake, const struct mr_time *now)
             mr_admission_cancel(&intake->admission, &record, now);
 }
 
-/* No request is taken before the cancels from before the start are read: one of them may be the
- * request's. A cancel topic that cannot be read holds requests up for CANCEL_READ_NS. */
+/* True while the cancel records written before the start are still being read: one of them may
+ * cancel a request, so no request is taken. Ends after CANCEL_READ_NS when the topic cannot be
+ * read. */
 static bool awaits_cancels(struct mr_intake *intake, uint64_t now_ns)
 {
     struct mr_kafka_reader_port *cancels = &intake->cancels;
@@ -172,7 +178,8 @@ static bool awaits_cancels(struct mr_intake *intake, uint64_t now_ns)
 
 /* ---- records ---- */
 
-/* Reads which tenants the engine has room for. It rings the wake when it has room for another. */
+/* Reads for which tenants the engine's queue has space, and asks the engine to wake intake when the
+ * queue gets space for another tenant. */
 static void read_room(struct mr_intake *intake)
 {
     struct mr_admission *admission = &intake->admission;
@@ -182,7 +189,8 @@ static void read_room(struct mr_intake *intake)
     admission->room = engine->room(engine->self);
     if ((admission->room & all) == all) return;
     engine->set_wanted(engine->self, all & ~admission->room);
-    admission->room = engine->room(engine->self); /* freed before the engine knew */
+    /* space may have been freed just before the engine got set_wanted */
+    admission->room = engine->room(engine->self);
 }
 
 static bool has_room(struct mr_intake *intake, uint64_t now_ns)
@@ -195,7 +203,7 @@ static bool has_room(struct mr_intake *intake, uint64_t now_ns)
     return intake->admission.room != 0;
 }
 
-/* True when there may be more. */
+/* Takes up to TAKE_BURST records; true when there may be more records to take. */
 static bool take_records(struct mr_intake *intake, const struct mr_time *now)
 {
     struct mr_kafka_record record;
@@ -223,7 +231,8 @@ static bool admit(struct mr_intake *intake, const struct mr_time *now)
 
 /* ---- leaving ---- */
 
-/* The engine and publish have ended. Everything that still runs is handed back. */
+/* Called when the engine and publish have ended: marks every request that still runs as handed back
+ * and begins to give up all partitions. */
 static void begin_leaving(struct mr_intake *intake, const struct mr_time *now)
 {
     intake->leaving = MR_INTAKE_LEAVES;
@@ -283,7 +292,8 @@ static void fill_stats(struct mr_intake *intake, struct mr_intake_stats *stats)
 static void show_stats(struct mr_intake *intake, bool ticked)
 {
     struct mr_transactions *transactions = intake->exactly_once.transactions;
-    struct mr_intake_stats stats = intake->shown; /* no other thread writes it */
+    /* read without the mutex: only this thread writes `shown` */
+    struct mr_intake_stats stats = intake->shown;
     fill_stats(intake, &stats);
     if (ticked) {
         stats.backlog = intake->consumer.backlog(intake->consumer.self);

@@ -37,55 +37,63 @@ struct mr_intake;
 struct mr_intake_options {
     const struct mr_config *config;
     const struct mr_kafka_options *kafka;
-    /* How Kafka is reached. NULL: librdkafka (worker/kafka/kafka_in.h, kafka_reader.h). */
+    /* Opens the Kafka consumer and the reader of the cancel topic. NULL: librdkafka is used
+     * (worker/kafka/kafka_in.h, kafka_reader.h). */
     mr_kafka_consumer_open open_consumer;
     mr_kafka_reader_open open_reader;
     void *open_context;
-    bool join_group; /* false: all partitions at once (one worker, as in the demo) */
+    /* true: join the consumer group; false: take all partitions at once, as the only worker
+     * (demo) */
+    bool join_group;
     struct mr_log *log;
     void (*failed)(void *context, const struct mr_error *err);
     void *context;
 };
 
-/* The parts that intake feeds; given at the start. */
+/* The modules that intake sends to; given to mr_intake_open. */
 struct mr_intake_targets {
     struct mr_engine_port engine;
     struct mr_prompt_options prompt;
     struct mr_mailbox *publish;
     struct mr_metrics *metrics;
     struct mr_resume *resume; /* borrowed; NULL: without Redis */
-    /* Exactly-once delivery; intake's from a successful _start on. NULL: at-least-once. */
+    /* Transactions thread of exactly-once delivery; owned by intake once _start has succeeded.
+     * NULL: at-least-once delivery. */
     struct mr_transactions *transactions;
 };
 
 struct mr_intake_stats {
     uint64_t records, refused, dead_lettered, duplicates, redelivered, finished_before, cancelled;
     uint64_t commits, commit_failures, rebalances;
-    uint64_t backlog; /* records after the last one taken */
+    uint64_t backlog; /* records in the topics after the last one taken */
     uint32_t in_flight, parked, partitions;
-    bool assigned; /* a first assignment has come */
+    bool assigned; /* the consumer group has assigned partitions at least once */
     struct mr_transactions_stats transactions;
 };
 
-/* Makes the mailbox and the wake. */
+/* Creates intake with its mailbox; neither connects to Kafka nor starts the thread. */
 enum mr_status mr_intake_create(struct mr_intake **out, const struct mr_intake_options *options,
                                 struct mr_error *err);
 struct mr_mailbox *mr_intake_mailbox(struct mr_intake *intake);
 const struct mr_wake *mr_intake_wake(const struct mr_intake *intake);
-/* Where publish stores the time of its oldest unacknowledged result (worker/publish/publish.h). */
+/* Returns the variable in which publish stores the time of its oldest unacknowledged result
+ * (worker/publish/publish.h). */
 atomic_int_least64_t *mr_intake_oldest(struct mr_intake *intake);
 
-/* Connects and joins the group; _start also starts the thread. Without the thread the owner calls
- * the step. */
+/* _open connects and joins the consumer group; _start does that and starts the thread. After _open
+ * alone the caller calls mr_intake_step. */
 enum mr_status mr_intake_open(struct mr_intake *intake, const struct mr_intake_targets *targets,
                               struct mr_error *err);
 enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_targets *targets,
                                struct mr_error *err);
-/* Does what can be done now; returns when it wants to run again. */
+/* Does everything that can be done now without waiting; returns the time at which to call the step
+ * again. */
 uint64_t mr_intake_step(struct mr_intake *intake, struct mr_time now);
-/* When it returns nothing more is taken or submitted; acknowledgements and commits continue. */
+/* Once this has returned, no record is taken and no request submitted any more; acknowledgements
+ * and commits continue. */
 void mr_intake_drain(struct mr_intake *intake);
-/* After _drain, before the engine ends: dropping a request cancels nothing in it from then on. */
+/* Call after _drain and before the engine ends: afterwards intake cancels no request in the
+ * engine. */
 void mr_intake_forget_engine(struct mr_intake *intake);
 /* Handles the acknowledgements that have arrived, commits, leaves the group, ends the thread, frees
  * everything. The engine and publish must have ended. False when the coordinator did not answer

@@ -7,9 +7,11 @@
 #define CANCELS_MAX       16384u
 #define CANCEL_TIMEOUT_MS 5000u
 #define RECOVERY_MS       5000u
-#define IN_FLIGHT_MORE    4096u /* beside queued and running: refusals, followers */
-#define MAIL_COUNT_MAX    65536u
-#define MAIL_BYTES_MAX    ((size_t)16 << 20)
+/* requests in flight beside those queued and running in the engine: answered errors and waiting
+ * duplicates */
+#define IN_FLIGHT_MORE 4096u
+#define MAIL_COUNT_MAX 65536u
+#define MAIL_BYTES_MAX ((size_t)16 << 20)
 
 /* ---- creating ---- */
 
@@ -82,7 +84,7 @@ atomic_int_least64_t *mr_intake_oldest(struct mr_intake *intake)
 
 /* ---- opening and starting ---- */
 
-/* Gives each part the parts below it. */
+/* Gives each module of intake the pointers to the modules that it calls. */
 static void connect_parts(struct mr_intake *intake, const struct mr_intake_targets *targets)
 {
     const struct mr_config *config = intake->options.config;
@@ -126,7 +128,8 @@ static void connect_parts(struct mr_intake *intake, const struct mr_intake_targe
 
 static enum mr_status open_cancels(struct mr_intake *intake, struct mr_error *err)
 {
-    /* The embedded broker does not find records by their time. */
+    /* The embedded test broker cannot look up offsets by timestamp, so there is nothing to
+     * recover. */
     bool embedded = intake->options.kafka->embedded;
     const char *topic = intake->options.config->cancel_topic;
     struct mr_kafka_reader_options options = {.kafka = intake->options.kafka,
@@ -159,8 +162,8 @@ static enum mr_status create_recovery(struct mr_intake *intake, struct mr_error 
     return mr_recovery_create(&intake->recovery, &options, err);
 }
 
-/* The topic's weight, or else one that doubles with every 10 of its priority: low, normal, high,
- * urgent. */
+/* The scheduling weight of the topic as configured; if none is configured, a weight that doubles
+ * with every 10 of the topic's priority (low, normal, high, urgent). */
 static uint32_t weight_of(const struct mr_request_topic *topic)
 {
     if (topic->weight > 0) return topic->weight;

@@ -10,9 +10,11 @@
 #include "worker/intake/intake.h"
 #include "worker/intake/ownership.h"
 
-#define MR_CANCEL_KEEP_NS ((uint64_t)600000000000) /* cancels are remembered this long */
+/* cancelled request ids are remembered this long */
+#define MR_CANCEL_KEEP_NS ((uint64_t)600000000000)
 
-/* Leaving the group: every partition is given up like a revoked one. */
+/* Whether intake is leaving the consumer group. To leave, every partition is given up like a
+ * revoked partition. */
 enum mr_intake_leaving { MR_INTAKE_STAYS, MR_INTAKE_LEAVES, MR_INTAKE_HAS_LEFT };
 
 struct mr_intake {
@@ -24,8 +26,9 @@ struct mr_intake {
 
     struct mr_kafka_consumer_port consumer;
     struct mr_kafka_consumer_topic topics[MR_LIST_MAX]; /* borrowed by the consumer */
-    struct mr_kafka_reader_port cancels;                /* self NULL: none */
-    bool cancels_read; /* records of the cancel topic from before the start */
+    /* reader of the cancel topic; self NULL: no cancel topic */
+    struct mr_kafka_reader_port cancels;
+    bool cancels_read; /* the cancel records written before the start have been read */
     uint64_t opened_ns;
 
     struct mr_fault fault;
@@ -36,21 +39,22 @@ struct mr_intake {
     struct mr_cancel_memory *cancelled;
     struct mr_prompt *prompt;
     struct mr_admission admission;
-    struct mr_recovery *recovery; /* NULL: none */
+    struct mr_recovery *recovery; /* NULL: no recovery after a rebalance */
     struct mr_ownership ownership;
     struct mr_exactly_once exactly_once;
 
-    bool revocation_sent; /* the commit of the revocation under way */
-    bool rebalancing;     /* the consumer waits for complete_rebalance */
+    bool revocation_sent; /* the commit that ends the present revocation was sent */
+    bool rebalancing;     /* the consumer waits for the call of complete_rebalance */
     enum mr_intake_leaving leaving;
     uint64_t tick_ns;
 
     atomic_bool draining, leave_requested;
-    atomic_int_least64_t oldest_ms; /* publish's */
+    /* written by publish: unix ms of its oldest unacknowledged result */
+    atomic_int_least64_t oldest_ms;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool drained, left;           /* under mutex */
-    struct mr_intake_stats shown; /* under mutex */
+    bool drained, left;           /* under mutex: _drain has taken effect; the group was left */
+    struct mr_intake_stats shown; /* under mutex: a copy of the statistics for other threads */
 };
 
 #endif

@@ -63,8 +63,9 @@ static bool is_finished(struct mr_offset_ledger *ledger, int64_t offset)
     return mr_offset_ledger_slot(ledger, offset)->flags & MR_LEDGER_SLOT_FINISHED;
 }
 
-/* Writes the bitmap up to the last finished offset. Restored slots at and above next are included,
- * so a commit made before their records arrive again contains the same as the commit before. */
+/* Writes the bitmap of finished offsets, from base to the last finished one. Slots restored from a
+ * commit count even if their records have not arrived again, so a commit made meanwhile loses no
+ * finished offset. */
 static void put_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
 {
     int64_t base = mr_offset_ledger_base(ledger);
@@ -80,7 +81,8 @@ static void put_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
     cursor->at += bytes;
 }
 
-/* Appends the entries and returns their number. The caller writes that number before them. */
+/* Writes the list of records that were started and are not finished; returns their number. The
+ * caller writes that number before the list. */
 static uint32_t put_entries(struct cursor *cursor, struct mr_offset_ledger *ledger)
 {
     int64_t base = mr_offset_ledger_base(ledger);

@@ -27,17 +27,18 @@
 #include <stdint.h>
 
 #define MR_LEDGER_METADATA_RAW_MAX 3066u
-/* base64 of that, and the NUL: below the 4096 bytes a broker accepts. */
+/* Length of MR_LEDGER_METADATA_RAW_MAX bytes in base64 with a NUL: below the 4096 bytes a broker
+ * accepts. */
 #define MR_LEDGER_METADATA_TEXT_MAX (MR_LEDGER_METADATA_RAW_MAX / 3u * 4u + 1u)
 
 #define MR_LEDGER_METADATA_TIME_CHARS 12u
 
-/* Writes a NUL-terminated text; "" while the ledger knows no offset. */
+/* Writes the ledger as NUL-terminated text; "" when the ledger has not seen any offset. */
 void mr_ledger_metadata_encode(struct mr_offset_ledger *ledger, int64_t since_ms,
                                char text[MR_LEDGER_METADATA_TEXT_MAX]);
-/* Resets the ledger to a committed offset and what its metadata says; *since_ms is its time, 0 when
- * it says none. On MR_MALFORMED the ledger stands at the offset with no further knowledge: work may
- * be repeated, none is lost. */
+/* Resets the ledger to a committed offset and to what the commit's metadata says; *since_ms is the
+ * time in the metadata, 0 if there is none. On MR_MALFORMED the ledger knows only the offset:
+ * requests finished above that offset may be run again, none is lost. */
 enum mr_status mr_ledger_metadata_restore(struct mr_offset_ledger *ledger, int64_t offset,
                                           struct mr_text text, int64_t *since_ms,
                                           struct mr_error *err);

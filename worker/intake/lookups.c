@@ -37,7 +37,8 @@ void mr_lookups_start(struct mr_lookups *lookups, struct mr_ticket *ticket,
     if (!waits) count_unanswered(lookups);
     if (!ticket->intake.lookup) return;
     wait_until(lookups, ticket, started_before ? UINT64_MAX : now_ns + MR_LOOKUP_WAIT_NS);
-    /* The answer may make it poison, and the dead letter needs the record, which is gone then. */
+    /* Copy the record now: if Redis answers that the request crashed too many workers, the dead
+     * letter needs the record, and the consumer has freed the record by then. */
     ticket->intake.refusal =
         mr_refusal_mail_create(ticket, record, ticket->intake.request->metadata);
     if (ticket->intake.refusal) lookups->bytes += ticket->intake.refusal->mail.bytes;
@@ -56,7 +57,8 @@ static void stop_counting(struct mr_lookups *lookups, const struct mr_ticket *ti
     lookups->bytes -= bytes;
 }
 
-/* Redis knows of attempts that the commits do not contain. */
+/* Applies an answer of Redis that knows of more attempts at the request than the commits
+ * contain. */
 static void apply_history(struct mr_lookups *lookups, struct mr_ticket *ticket,
                           const struct mr_progress_history *history)
 {
@@ -67,7 +69,8 @@ static void apply_history(struct mr_lookups *lookups, struct mr_ticket *ticket,
     ticket->attempt = history->attempts + 1;
     if (history->crashes > ticket->intake.crashes)
         ticket->intake.crashes = (uint8_t)history->crashes;
-    ticket->intake.start_by_ns = 0; /* the limit is on the wait for the first start */
+    /* this limit is on the wait for the first start, and the request was started before */
+    ticket->intake.start_by_ns = 0;
     if (ticket->intake.partition->epoch != ticket->epoch) return;
     struct mr_ledger_history known = {(uint8_t)history->attempts, ticket->intake.crashes};
     mr_offset_ledger_learn(ticket->intake.partition->ledger, ticket->offset, known);

@@ -18,28 +18,34 @@
 #include "worker/kafka/kafka_record.h"
 #include "worker/redis/resume.h"
 
-#define MR_LOOKUP_BYTES_MAX ((size_t)16 << 20) /* then no record is taken */
+/* with this many bytes of copied records, no further record is taken */
+#define MR_LOOKUP_BYTES_MAX ((size_t)16 << 20)
 #define MR_LOOKUP_WAIT_NS   ((uint64_t)30000000)
 
 struct mr_lookups {
     struct mr_resume *resume; /* borrowed; NULL: without Redis */
     const struct mr_config *config;
     struct mr_metrics *metrics;
-    size_t bytes;         /* of the copies */
-    uint64_t due_ns;      /* no ticket has waited too long before this time */
-    uint64_t redelivered; /* requests whose earlier attempts only Redis knew */
+    size_t bytes; /* bytes of the copied records of waiting tickets */
+    /* the next time at which a ticket will have waited too long is not before this time */
+    uint64_t due_ns;
+    uint64_t redelivered; /* number of requests whose earlier attempts only Redis knew */
 };
 
-/* Sets ticket->intake.lookup when there will be an answer. The prompt must be encoded. */
+/* Starts the lookup. Sets ticket->intake.lookup when the ticket has to wait for an answer. The
+ * request's prompt must be encoded. */
 void mr_lookups_start(struct mr_lookups *lookups, struct mr_ticket *ticket,
                       const struct mr_kafka_record *record, uint64_t now_ns);
-/* Applies an answer to its ticket and frees it. True: a ticket waited for it. */
+/* Applies an answer of Redis to the ticket of the lookup, and frees the answer. True: the ticket
+ * waited for the answer. */
 bool mr_lookups_finish(struct mr_lookups *lookups, struct mr_found_mail *found);
-/* The ticket waits no longer, as it ends or is refused. */
+/* Ends the ticket's wait for an answer, because the ticket ends or is refused. */
 void mr_lookups_stop(struct mr_lookups *lookups, struct mr_ticket *ticket);
-/* Stops the lookups of parked tickets that have waited too long; true if there were any. */
+/* Ends the wait of each ticket of the list `parked` that has waited too long for an answer; true if
+ * there were any. */
 bool mr_lookups_expire(struct mr_lookups *lookups, struct mr_ticket *parked, uint64_t now_ns);
-/* Stops all answers and frees those in the mailbox, which must contain nothing else. */
+/* Abandons all lookups and frees the answers in the mailbox, which must contain no other
+ * messages. */
 void mr_lookups_close(struct mr_lookups *lookups, struct mr_mailbox *mailbox);
 
 #endif

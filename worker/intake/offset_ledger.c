@@ -6,12 +6,15 @@
 #include <string.h>
 
 struct mr_offset_ledger {
-    int64_t base, next; /* -1, -1: nothing known */
-    int64_t restored;   /* one past the last slot that was filled from a commit */
+    /* base: lowest unfinished offset; next: offset after the highest received; both -1: unknown */
+    int64_t base, next;
+    int64_t restored; /* one past the highest offset whose slot was filled from a commit */
     uint64_t version;
     uint32_t span_max;
-    uint32_t unfinished;           /* of [base, next) */
-    struct mr_ledger_slot slots[]; /* ring: offset modulo span_max; above next: as restored */
+    uint32_t unfinished; /* number of unfinished offsets in [base, next) */
+    /* ring: slot index is offset modulo span_max; slots of offsets from next on hold what a commit
+     * said of them */
+    struct mr_ledger_slot slots[];
 };
 
 enum mr_status mr_offset_ledger_create(struct mr_offset_ledger **out, uint32_t span_max,
@@ -65,7 +68,7 @@ uint32_t mr_offset_ledger_span(const struct mr_offset_ledger *ledger)
     return ledger->span_max;
 }
 
-/* Moves base over finished records and clears their slots. */
+/* Moves base up over the finished offsets and clears their slots. */
 static void advance(struct mr_offset_ledger *ledger)
 {
     while (ledger->base < ledger->next) {
@@ -76,11 +79,13 @@ static void advance(struct mr_offset_ledger *ledger)
     }
 }
 
-/* The offsets in [next, offset) will never arrive: they count as finished. */
+/* The offsets in [next, offset) will never arrive, since a later offset has: marks them as
+ * finished. */
 static void pass_gap(struct mr_offset_ledger *ledger, int64_t offset)
 {
     if (ledger->base == ledger->next && offset - ledger->base >= (int64_t)ledger->span_max) {
-        mr_offset_ledger_reset(ledger, offset); /* the restored slots lie in the gap */
+        /* every slot that was filled from a commit lies in the gap */
+        mr_offset_ledger_reset(ledger, offset);
         return;
     }
     for (; ledger->next < offset; ledger->next++)
@@ -115,7 +120,7 @@ enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger,
     return MR_LEDGER_NEW;
 }
 
-/* The slot of a record received and not finished; NULL for any other offset. */
+/* The slot of a record that was received and is not finished; NULL for any other offset. */
 static struct mr_ledger_slot *unfinished_slot(struct mr_offset_ledger *ledger, int64_t offset)
 {
     if (offset < ledger->base || offset >= ledger->next) return NULL;

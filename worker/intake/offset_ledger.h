@@ -31,30 +31,35 @@
 struct mr_offset_ledger;
 
 enum mr_ledger_verdict {
-    MR_LEDGER_NEW,      /* run it */
-    MR_LEDGER_FINISHED, /* finished before a restart: skip it */
-    MR_LEDGER_SEEN,     /* received already since the reset: ignore it */
-    MR_LEDGER_BACKWARD, /* below base: the log was replaced; _reset, then receive it again */
-    MR_LEDGER_FULL      /* too far above base: put it back until base has moved */
+    MR_LEDGER_NEW,      /* a new record: run the request */
+    MR_LEDGER_FINISHED, /* the request was finished before a restart: skip the record */
+    /* the record was received already since the last reset: ignore the record */
+    MR_LEDGER_SEEN,
+    /* the offset is below base: the log was replaced; call _reset, then receive the record again */
+    MR_LEDGER_BACKWARD,
+    /* the offset is too far above base: put the record back until base has moved */
+    MR_LEDGER_FULL
 };
 
 struct mr_ledger_history {
-    uint8_t attempts, crashes; /* so far, before this start */
+    /* starts of the request and crashes of workers that ran it, before this start */
+    uint8_t attempts, crashes;
 };
 
-/* span_max: most offsets between base and next, at most MR_LEDGER_SPAN_MAX. */
+/* span_max: largest distance between base and next, in offsets; at most MR_LEDGER_SPAN_MAX. */
 enum mr_status mr_offset_ledger_create(struct mr_offset_ledger **out, uint32_t span_max,
                                        struct mr_error *err);
 void mr_offset_ledger_destroy(struct mr_offset_ledger *ledger);
 
-/* Empties the ledger: the next record is expected at `offset`; -1: at whatever offset it has. */
+/* Empties the ledger. The next record is expected at `offset`; -1: the next record may have any
+ * offset. */
 void mr_offset_ledger_reset(struct mr_offset_ledger *ledger, int64_t offset);
 
-/* A record arrived. history: filled for MR_LEDGER_NEW. */
+/* Call for each record that arrives. *history is filled for MR_LEDGER_NEW. */
 enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger, int64_t offset,
                                                 struct mr_ledger_history *history);
-/* The engine starts the request: attempts + 1. This call and the next ones ignore offsets that were
- * not received since the reset, or are finished. */
+/* The engine starts the record's request: counts one attempt. This function and those below ignore
+ * offsets that were not received since the last reset, and finished ones. */
 void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset);
 /* The record's request is finished: its terminal records are acknowledged. */
 void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset);
@@ -65,20 +70,21 @@ void mr_offset_ledger_found(struct mr_offset_ledger *ledger, int64_t offset);
  * at least these. */
 void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,
                             struct mr_ledger_history history);
-/* Undoes a release: the same attempt continues. */
+/* Undoes mr_offset_ledger_release: the same attempt continues. */
 void mr_offset_ledger_resume(struct mr_offset_ledger *ledger, int64_t offset);
-/* The request is handed back unfinished on purpose: no crash is counted for it. */
+/* The request is given up unfinished on purpose (revocation, drain): no crash is counted for the
+ * request. */
 void mr_offset_ledger_release(struct mr_offset_ledger *ledger, int64_t offset);
 
 /* The offset to commit; -1 before anything was received or restored. */
 int64_t mr_offset_ledger_base(const struct mr_offset_ledger *ledger);
-/* The offset to read from: the highest received + 1; -1 when unknown. */
+/* The offset of the next record to read: the highest received + 1; -1: unknown. */
 int64_t mr_offset_ledger_next(const struct mr_offset_ledger *ledger);
-/* False from 75 % of the span on: take nothing more from this partition. */
+/* False when more than 75 % of the span is used: take no more records of this partition. */
 bool mr_offset_ledger_has_room(const struct mr_offset_ledger *ledger);
-/* Records received and not finished. */
+/* The number of records received and not finished. */
 uint32_t mr_offset_ledger_unfinished(const struct mr_offset_ledger *ledger);
-/* Changes with every change of what would be committed. */
+/* A number that changes whenever the offset or metadata to commit changes. */
 uint64_t mr_offset_ledger_version(const struct mr_offset_ledger *ledger);
 /* Asserts every invariant; O(span). */
 void mr_offset_ledger_check(const struct mr_offset_ledger *ledger);
@@ -86,19 +92,20 @@ void mr_offset_ledger_check(const struct mr_offset_ledger *ledger);
 /* ---- for worker/intake/ledger_metadata.c ---- */
 
 struct mr_ledger_slot {
-    uint8_t flags; /* MR_LEDGER_SLOT_* */
+    uint8_t flags; /* bit set of MR_LEDGER_SLOT_ values */
     uint8_t attempts, crashes;
 };
 #define MR_LEDGER_SLOT_FINISHED 1u
 #define MR_LEDGER_SLOT_RUNNING  2u
 
-/* The slot of an offset in [base, base + span). */
+/* The slot of an offset in [base, base + span_max). */
 struct mr_ledger_slot *mr_offset_ledger_slot(struct mr_offset_ledger *ledger, int64_t offset);
-/* The same slot, to be filled from a commit's metadata. */
+/* The slot of an offset in [base, base + span_max), to be filled from a commit's metadata. */
 struct mr_ledger_slot *mr_offset_ledger_restore_slot(struct mr_offset_ledger *ledger,
                                                      int64_t offset);
 uint32_t mr_offset_ledger_span(const struct mr_offset_ledger *ledger);
-/* Slots from base that may be in use: received ones and restored ones. */
+/* Number of slots, counted from base, that may be in use: by received records or by what a commit
+ * said. */
 uint32_t mr_offset_ledger_extent(const struct mr_offset_ledger *ledger);
 
 #endif

@@ -4,8 +4,9 @@
 
 #include <stdlib.h>
 
-#define CLOCK_SKEW_MS 5000  /* between two machines */
-#define NO_COMMIT_MS  60000 /* how far back results are read when nothing was ever committed */
+#define CLOCK_SKEW_MS 5000 /* largest clock difference assumed between two machines */
+/* how far back results are read when the partition has no committed offset */
+#define NO_COMMIT_MS 60000
 
 static struct mr_partition *find_owned(struct mr_ownership *ownership,
                                        const struct mr_kafka_claim *claim)
@@ -28,7 +29,8 @@ static uint32_t count_owned(const struct mr_ownership *ownership)
 
 /* ---- recovery ---- */
 
-/* A commit without a time was set by hand: that offset is obeyed. */
+/* Plans the search for results that were written but not committed. A commit without a time was set
+ * by hand: requests from that offset on are run without a search. */
 static void plan_scan(struct mr_ownership *ownership, struct mr_partition *partition,
                       const struct mr_kafka_claim *claim, const struct mr_time *now)
 {
@@ -36,7 +38,7 @@ static void plan_scan(struct mr_ownership *ownership, struct mr_partition *parti
     if (claim->committed < 0) since_ms = now->unix_ms - NO_COMMIT_MS;
     if (!ownership->recovery || since_ms <= 0) return;
     struct mr_recovery_scan *scan = calloc(1, sizeof *scan);
-    if (!scan) return; /* finished requests may be run again */
+    if (!scan) return; /* out of memory, so no search: finished requests may be run again */
     scan->topic = ownership->config->request_topics[partition->topic_index].name;
     scan->topic_index = partition->topic_index;
     scan->partition = partition->number;
@@ -80,7 +82,8 @@ void mr_ownership_recover(struct mr_ownership *ownership, uint64_t now_ns)
 
 /* ---- assignment ---- */
 
-/* The committed metadata is not ours. Nothing is committed over it unless that was asked for. */
+/* Reports a committed offset whose metadata is not this program's. No commit replaces such an
+ * offset unless the configuration allows that. */
 static void report_foreign(struct mr_ownership *ownership, const struct mr_kafka_claim *claim,
                            const struct mr_error *found)
 {
@@ -143,7 +146,8 @@ void mr_ownership_assign(struct mr_ownership *ownership, struct mr_kafka_claim *
 
 /* ---- revocation ---- */
 
-/* The group's rebalance waits for this worker: never so long that the broker removes it. */
+/* The time for running requests to end in a revocation. The group's rebalance waits for this
+ * worker, so at most half the time after which the broker would remove the worker. */
 static uint64_t drain_limit_ns(const struct mr_config *config)
 {
     uint64_t most_ns = config->poll_interval_max_ns / 2;
@@ -175,7 +179,8 @@ static void each_ticket(struct mr_ownership *ownership,
     mr_ticket_table_each(ownership->admission->flight->submitted, visit, context);
 }
 
-/* The next partition that is being revoked, from *index on; NULL: there is none. */
+/* Returns the next partition that is being revoked and moves *index past that partition; NULL:
+ * there are no more. */
 static struct mr_partition *next_revoking(const struct mr_ownership *ownership, size_t *index)
 {
     while (*index < mr_partitions_count(ownership->partitions)) {
@@ -201,7 +206,7 @@ static void begin_draining(struct mr_ownership *ownership, uint64_t now_ns)
     ownership->deadline_ns = now_ns + drain_limit_ns(ownership->config);
 }
 
-/* Ends in COMPLETE: the partitions are given up. */
+/* Gives up the partitions that are being revoked; the revocation is then in state COMPLETE. */
 static void give_up(struct mr_ownership *ownership)
 {
     size_t index = 0;

@@ -39,7 +39,7 @@ enum mr_revocation {
     MR_REVOCATION_COMPLETE
 };
 
-/* All pointers are borrowed. */
+/* All pointers in this struct are borrowed. */
 struct mr_ownership {
     struct mr_partitions *partitions;
     struct mr_admission *admission;
@@ -48,40 +48,45 @@ struct mr_ownership {
     struct mr_metrics *metrics;
     struct mr_log *log;
     const struct mr_config *config;
-    struct mr_recovery *recovery; /* NULL: nothing to recover, the broker is new and our own */
+    /* NULL: no recovery is needed, because the embedded broker started empty */
+    struct mr_recovery *recovery;
     struct mr_recovery_scan *scans;
     enum mr_revocation revocation;
     enum mr_kafka_revoke how;
-    uint32_t revoked;     /* partitions of the event */
-    uint64_t deadline_ns; /* of the present state */
+    uint32_t revoked;     /* number of partitions being revoked */
+    uint64_t deadline_ns; /* when the present state of the revocation times out */
     uint64_t rebalances;
-    bool assigned; /* a first assignment has come */
+    bool assigned; /* the group has assigned partitions at least once */
 };
 
-/* Sets where each claimed partition is read from. Partitions that were suspended and are not among
- * the claims are forgotten. */
+/* Sets the offset from which each assigned partition is read. Partitions that were suspended and
+ * are not assigned again are forgotten. */
 void mr_ownership_assign(struct mr_ownership *ownership, struct mr_kafka_claim *claims,
                          size_t count, const struct mr_time *now);
-/* Begins a revocation; there must be none. */
+/* Begins the revocation of the claimed partitions; no other revocation may be under way. */
 void mr_ownership_revoke(struct mr_ownership *ownership, const struct mr_kafka_claim *claims,
                          size_t count, enum mr_kafka_revoke how, const struct mr_time *now);
-/* Begins to give up every partition, to leave the group; joins a revocation that is under way. */
+/* Begins to give up every partition, in order to leave the group; a revocation under way continues
+ * with all partitions. */
 void mr_ownership_revoke_all(struct mr_ownership *ownership, const struct mr_time *now);
 
-/* Before the mailbox is emptied: DRAINING to HOLDING, HOLDING to RELEASING. */
+/* Call before the mailbox is emptied: goes from DRAINING to HOLDING, or from HOLDING to RELEASING,
+ * when the wait of that state is over. */
 void mr_ownership_hold(struct mr_ownership *ownership, const struct mr_time *now);
-/* After that: RELEASING to COMMITTING. */
+/* Call after the mailbox was emptied: goes from RELEASING to COMMITTING. */
 void mr_ownership_release(struct mr_ownership *ownership, const struct mr_time *now);
-/* The commit has an outcome, or is given up: COMMITTING to COMPLETE. */
+/* Call when the revocation's commit has an outcome or is given up: goes from COMMITTING to
+ * COMPLETE. */
 void mr_ownership_committed(struct mr_ownership *ownership);
-/* The assignment is lost: to COMPLETE from any state. */
+/* Call when the assignment was lost: goes to COMPLETE from any state. */
 void mr_ownership_lose(struct mr_ownership *ownership);
-/* COMPLETE to NONE. */
+/* Call when the consumer's rebalance is completed: goes from COMPLETE to NONE. */
 void mr_ownership_complete(struct mr_ownership *ownership);
-/* When the state's time is over; UINT64_MAX: no revocation. */
+/* When the present state of the revocation times out; UINT64_MAX: no revocation. */
 uint64_t mr_ownership_due_ns(const struct mr_ownership *ownership);
 
-/* Applies the scans that recovery has done: their partitions may be taken from. */
+/* Applies the results of recovery's finished searches; records of those partitions may then be
+ * taken. */
 void mr_ownership_recover(struct mr_ownership *ownership, uint64_t now_ns);
 
 #endif

@@ -73,7 +73,7 @@ static void set_gate(struct mr_partition *partition, bool open)
     mr_write_gate_set(&partition->gate, partition->epoch, open);
 }
 
-/* No other worker has committed since this worker's last acknowledged commit. */
+/* True when no other worker has committed since this worker's last acknowledged commit. */
 static bool unchanged(const struct mr_partition *partition, const struct mr_kafka_claim *claim)
 {
     return claim->committed == partition->acked_offset &&
@@ -86,7 +86,8 @@ static void remember_committed(struct mr_partition *partition, const struct mr_k
                                int64_t since_ms)
 {
     size_t length = claim->metadata.length;
-    if (length >= sizeof partition->acked_metadata) length = 0; /* another application's */
+    /* too long to be this program's metadata */
+    if (length >= sizeof partition->acked_metadata) length = 0;
     if (length > 0) memcpy(partition->acked_metadata, claim->metadata.bytes, length);
     partition->acked_metadata[length] = '\0';
     partition->acked_offset = claim->committed;
@@ -158,7 +159,7 @@ void mr_partition_restart(struct mr_partition *partition, int64_t offset)
     mr_offset_ledger_reset(partition->ledger, offset);
 }
 
-/* The metadata differ at most in their times. */
+/* True when two commits' metadata differ at most in their times. */
 static bool is_same_state(const char *a, const char *b)
 {
     size_t skip = MR_LEDGER_METADATA_TIME_CHARS;

@@ -45,7 +45,7 @@ void mr_prompt_destroy(struct mr_prompt *prompt)
     free(prompt);
 }
 
-/* Appends the ids of the text to the first *count ids of the work buffer. */
+/* Encodes the text and appends the ids to the first *count ids in prompt->ids. */
 static enum mr_status append(struct mr_prompt *prompt, struct mr_text text,
                              struct mr_encode_options options, size_t *count, struct mr_error *err)
 {
@@ -60,8 +60,8 @@ static enum mr_status append(struct mr_prompt *prompt, struct mr_text text,
     return status;
 }
 
-/* *special: the text contains a special token. It then has other ids when special tokens are
- * parsed. */
+/* *special: whether the text contains the text of a special token, so that its ids differ when
+ * special tokens are parsed. */
 static enum mr_status has_special(struct mr_prompt *prompt, struct mr_text text, bool *special,
                                   struct mr_error *err)
 {

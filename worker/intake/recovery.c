@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MS_NS      ((uint64_t)1000000)
-#define READ_BURST 256u /* records between two looks at the time */
+#define READ_BURST 256u /* most result records read between two checks of the deadline */
 
 enum phase { IDLE, FINDING_BASES, READING };
 
@@ -17,10 +17,10 @@ struct mr_recovery {
     struct mr_wake wake;
     struct mr_thread *thread;
     pthread_mutex_t mutex;
-    struct mr_recovery_scan *requested, *done; /* under mutex */
-    /* The step's own. */
+    struct mr_recovery_scan *requested, *done; /* lists, under mutex: scans to do, and scans done */
+    /* Used only by mr_recovery_step, without the mutex. */
     enum phase phase;
-    struct mr_recovery_scan *scans; /* of the present reading */
+    struct mr_recovery_scan *scans; /* partitions for which results are being read now */
     struct mr_kafka_reader_port reader;
     uint64_t began_ns, deadline_ns, records;
 };
@@ -34,7 +34,7 @@ static bool is_group(const struct mr_kafka_record *record, const char *group)
            mr_text_is((struct mr_text){header->value, header->length}, group);
 }
 
-/* A number that fills [text, end); -1 for anything else. */
+/* The decimal number written in [text, end); -1 if that is not a number. */
 static int64_t number_of(const char *text, const char *end)
 {
     int64_t value = 0;
@@ -51,7 +51,7 @@ struct source {
     int64_t partition, offset;
 };
 
-/* Parses topic/partition/offset; a topic's name has no slash. */
+/* Parses a header of the form topic/partition/offset; a topic name contains no slash. */
 static bool read_source(const struct mr_kafka_record *record, struct source *source)
 {
     const struct mr_kafka_header *header = mr_kafka_record_header(record, MR_HEADER_SOURCE);
@@ -113,7 +113,7 @@ static struct mr_recovery_scan *take(struct mr_recovery *recovery, struct mr_rec
     return scans;
 }
 
-/* error: why the reading is not complete; NULL: it is. */
+/* Ends the reading of results. error: why not all results were read; NULL: all were read. */
 static void end_reading(struct mr_recovery *recovery, uint64_t now_ns, const struct mr_error *error)
 {
     unsigned long long took_ms = (now_ns - recovery->began_ns) / MS_NS;
@@ -164,7 +164,8 @@ static void open_reader(struct mr_recovery *recovery, uint64_t now_ns)
         end_reading(recovery, now_ns, &err);
 }
 
-/* The first offset of a partition of which nothing was committed; one query a step. */
+/* Looks up the first offset of one partition that has no committed offset; makes one query to the
+ * broker per step. */
 static void find_base(struct mr_recovery *recovery, uint64_t now_ns)
 {
     struct mr_error err = {0};
@@ -178,7 +179,7 @@ static void find_base(struct mr_recovery *recovery, uint64_t now_ns)
         end_reading(recovery, now_ns, &err);
 }
 
-/* True when there may be more to read now. */
+/* Reads some result records; true when there may be more to read now. */
 static bool read_some(struct mr_recovery *recovery, uint64_t now_ns)
 {
     struct mr_error err;

@@ -28,39 +28,45 @@ struct mr_recovery_options {
     mr_kafka_reader_open open_reader;
     void *open_context;
     const char *results_topic, *dlq_topic, *group;
-    bool committed_only;        /* exactly-once delivery: ignore aborted transactions */
-    uint32_t timeout_ms;        /* of one reading */
-    const struct mr_wake *wake; /* the owner's, rung when scans are done; may be NULL */
+    bool committed_only; /* exactly-once delivery: skip records of aborted transactions */
+    uint32_t timeout_ms; /* most time for one reading of the results */
+    /* wake of the owner thread, notified when scans are done; may be NULL */
+    const struct mr_wake *wake;
     struct mr_log *log;
 };
 
-/* What is looked for in one partition. */
+/* One partition's search for offsets whose requests are finished but not committed. */
 struct mr_recovery_scan {
     const char *topic; /* borrowed, outlives the scan */
     size_t topic_index;
     int32_t partition;
-    uint64_t epoch;   /* the owner's, for its own use */
-    int64_t base;     /* the committed offset; -1, none: the scan sets the partition's first one */
-    int64_t since_ms; /* unix; older results are ignored */
-    bool complete;    /* everything was read */
-    uint32_t found;   /* bits set */
+    uint64_t epoch; /* not used here: the owner's epoch of the partition */
+    /* the committed offset; -1: none, recovery then sets this to the partition's first offset */
+    int64_t base;
+    int64_t since_ms; /* unix ms; results older than this are ignored */
+    bool complete;    /* all results since since_ms were read */
+    uint32_t found;   /* number of bits set in `finished` */
     struct mr_recovery_scan *next;
-    unsigned char finished[(MR_LEDGER_SPAN_MAX + 7) / 8]; /* bit i: offset base + i */
+    /* bit i: the request at offset base + i is finished */
+    unsigned char finished[(MR_LEDGER_SPAN_MAX + 7) / 8];
 };
 
 enum mr_status mr_recovery_create(struct mr_recovery **out,
                                   const struct mr_recovery_options *options, struct mr_error *err);
 enum mr_status mr_recovery_start(struct mr_recovery *recovery, struct mr_error *err);
-/* Takes the scans, linked by next, each allocated with calloc. */
+/* Takes ownership of a list of scans to do, linked by next, each allocated with calloc. */
 void mr_recovery_request(struct mr_recovery *recovery, struct mr_recovery_scan *scans);
-/* Scans that are done, linked by next; the caller frees them. NULL: none. */
+/* Returns the list of scans that are done, linked by next; the caller frees each with free. NULL:
+ * none. */
 struct mr_recovery_scan *mr_recovery_take(struct mr_recovery *recovery);
-/* Ends the thread after its present step. recovery may be NULL. */
+/* Ends the thread when its present step is over. recovery may be NULL. */
 void mr_recovery_destroy(struct mr_recovery *recovery);
 
-/* Reads what is here now of the scans requested (worker/base/thread.h). */
+/* Reads the result records available now for the requested scans; the body of the thread
+ * (worker/base/thread.h). */
 uint64_t mr_recovery_step(struct mr_recovery *recovery, struct mr_time now);
-/* Notes a result or dead letter in the scan that it concerns. Pure. */
+/* Sets the bit of the request that a result or dead letter ends, in the scan of its partition. Pure
+ * function. */
 void mr_recovery_note(struct mr_recovery_scan *scans, const struct mr_kafka_record *record,
                       const char *group);
 

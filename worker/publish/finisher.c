@@ -37,8 +37,8 @@ static void remove_from_list(struct mr_finisher *finisher, struct mr_ticket *tic
     ticket->publish.older = ticket->publish.newer = NULL;
 }
 
-/* Intake gets the message before the next oldest ticket is announced: the bound that intake commits
- * then holds for every result not listed in that commit. */
+/* Posts the ticket to intake and only then announces the time of the next oldest ticket. So the
+ * time that intake commits is a lower bound for every result not listed in that commit. */
 static void return_ticket(struct mr_finisher *finisher, struct mr_ticket *ticket,
                           enum mr_mail_kind kind)
 {
@@ -78,7 +78,8 @@ static void drop(struct mr_finisher *finisher, struct mr_ticket *ticket)
     end_ticket(finisher, ticket);
 }
 
-/* As far as no record is pending. */
+/* Moves the ticket through its phases until a record of the ticket is pending or the write gate is
+ * not open. */
 static void advance(struct mr_finisher *finisher, struct mr_ticket *ticket)
 {
     if (finisher->exactly_once) {
@@ -99,8 +100,9 @@ static void advance(struct mr_finisher *finisher, struct mr_ticket *ticket)
         mr_writer_write(finisher->writer, ticket, MR_PART_RESULT);
     }
     if (!mr_writer_is_idle(ticket)) return;
-    /* Intake commits once the gate counts nothing: it must have the message by then. The ticket is
-     * intake's from the message on. */
+    /* Post the ticket to intake before the gate stops counting the request: when the count is 0
+     * intake commits, and needs the message by then. After the post the ticket belongs to intake,
+     * so read the gate first. */
     struct mr_write_gate *gate = ticket->gate;
     end_ticket(finisher, ticket);
     if (gate) mr_write_gate_acknowledge(gate);

@@ -19,20 +19,23 @@
 
 struct mr_finisher {
     struct mr_writer *writer;
-    struct mr_mailbox *intake; /* where tickets return to */
+    struct mr_mailbox *intake; /* mailbox of intake, to which tickets are returned */
     bool exactly_once;
-    /* Announces when the oldest ticket of the list below got its terminal message: unix ms, 0 when
-     * the list is empty. May be NULL. */
+    /* Set to the time at which the oldest ticket of the list below got its terminal message: unix
+     * ms, 0 when the list is empty. May be NULL. */
     atomic_int_least64_t *oldest_ms;
-    struct mr_ticket *oldest, *newest; /* tickets with a terminal message */
-    struct mr_ticket *held;            /* those of them whose gate is held */
+    /* list of the tickets that have a terminal message (result or refusal), by age */
+    struct mr_ticket *oldest, *newest;
+    /* tickets that wait because the write gate of their partition is held */
+    struct mr_ticket *held;
 };
 
-/* The ticket's terminal message has arrived; the message is the ticket's from now on. */
+/* Call when the ticket's terminal message (result or refusal) has arrived. The ticket owns the
+ * message from now on. */
 void mr_finisher_begin(struct mr_finisher *finisher, struct mr_ticket *ticket,
                        struct mr_mail *terminal, int64_t unix_ms);
-/* Moves every ticket on that can be: after reports, and while `held` is not NULL every
- * MR_FINISHER_HELD_NS. */
+/* Moves every ticket to its next phase where that is possible now. Call after delivery reports were
+ * handled, and every MR_FINISHER_HELD_NS while `held` is not NULL. */
 void mr_finisher_advance(struct mr_finisher *finisher);
 
 #define MR_FINISHER_HELD_NS ((uint64_t)20000000)

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Headers that a dead letter adds; as many places are kept free when the record's own headers are
- * copied. */
+/* Header places kept free for the headers that a dead letter adds, when the own headers of the
+ * consumed record are copied. */
 #define DEAD_LETTER_HEADERS 24u
 
 void mr_output_clear(struct mr_output *output)
@@ -32,7 +32,7 @@ static void add_text(struct mr_output *output, const char *name, const char *val
     add_bytes(output, name, value, strlen(value));
 }
 
-/* A number as text, stored in the output. */
+/* Adds a header whose value is the number as decimal text; the text is stored in `output`. */
 static void add_number(struct mr_output *output, const char *name, long long value)
 {
     char *at = output->numbers + output->numbers_used;
@@ -43,7 +43,8 @@ static void add_number(struct mr_output *output, const char *name, long long val
     add_bytes(output, name, at, (size_t)length);
 }
 
-/* A number as bytes, most significant first, as Spring writes them. */
+/* Adds a header whose value is the number as bytes, most significant first, as Spring for Kafka
+ * writes numbers. */
 static void add_big_endian(struct mr_output *output, const char *name, uint64_t value,
                            size_t length)
 {
@@ -55,7 +56,8 @@ static void add_big_endian(struct mr_output *output, const char *name, uint64_t 
     add_bytes(output, name, at, length);
 }
 
-/* Names the request record, for the next owner of its partition (worker/intake/recovery.h). */
+/* Adds the header that names the request record (topic, partition, offset), so that the next owner
+ * of the partition knows that the request is finished (worker/intake/recovery.h). */
 static void add_source(struct mr_output *output, const struct mr_output_options *options,
                        const struct mr_ticket *ticket)
 {
@@ -197,7 +199,8 @@ enum mr_status mr_output_result(struct mr_output *output, const struct mr_output
 
 /* ---- dead letters ---- */
 
-/* Stands for a stack trace: in one line, where the record came from and what was wrong with it. */
+/* Adds one line in place of Spring's stack trace: where the record came from and what was wrong
+ * with the record. */
 static void add_trace(struct mr_output *output, const char *name,
                       const struct mr_refusal_mail *mail)
 {
@@ -242,7 +245,8 @@ static void add_spring(struct mr_output *output, const struct mr_output_options 
     add_trace(output, MR_HEADER_SPRING_STACKTRACE, mail);
 }
 
-/* The record's own headers, without MR_HEADER_SOURCE: that header marks the end of a request. */
+/* Copies the request record's own headers except MR_HEADER_SOURCE, because a record with that
+ * header counts as the end of a request. */
 static void copy_headers(struct mr_output *output, const struct mr_kafka_record *record)
 {
     for (size_t i = 0; i < record->header_count; i++) {

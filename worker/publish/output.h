@@ -12,7 +12,7 @@
 #include "worker/ticket/messages.h"
 #include "worker/ticket/ticket.h"
 
-/* The same in all records of a worker; borrowed. */
+/* The settings that are the same for all records of a worker; the pointers are borrowed. */
 struct mr_output_options {
     const char *tokens_topic, *results_topic, *dlq_topic;
     const char *worker, *model, *group;
@@ -21,22 +21,23 @@ struct mr_output_options {
 #define MR_OUTPUT_HEADERS_MAX (MR_KAFKA_HEADERS_MAX)
 
 struct mr_output {
-    struct mr_kafka_record record; /* ready to produce */
+    struct mr_kafka_record record; /* the record to produce; filled by the calls below */
     struct mr_kafka_header headers[MR_OUTPUT_HEADERS_MAX];
     size_t header_count;
-    unsigned char *value; /* owned */
-    char numbers[512];    /* values of numeric headers, as text or bytes */
-    char trace[640];      /* value of the header that stands for a stack trace */
+    unsigned char *value; /* buffer of the encoded value; owned */
+    char numbers[512];    /* memory for the values of numeric headers, as text or bytes */
+    char trace[640];      /* text of the header that stands in for a stack trace */
     size_t numbers_used;
 };
 
 enum mr_status mr_output_tokens(struct mr_output *output, const struct mr_output_options *options,
                                 const struct mr_tokens_mail *mail, struct mr_error *err);
-/* terminal: a result or a refusal. shrunk: with the error record_too_large in place of text, tokens
- * and metadata, for a result that is too large for the broker. */
+/* terminal: the message with a result or a refusal. shrunk: write the error record_too_large in
+ * place of text, tokens and metadata, because the broker refuses a larger record. */
 enum mr_status mr_output_result(struct mr_output *output, const struct mr_output_options *options,
                                 const struct mr_mail *terminal, bool shrunk, struct mr_error *err);
-/* The consumed record with the headers of Kafka Connect and Spring. shrunk: with a null value. */
+/* Makes the dead letter: the consumed record with the error headers of Kafka Connect and Spring.
+ * shrunk: with a null value. */
 void mr_output_dead_letter(struct mr_output *output, const struct mr_output_options *options,
                            const struct mr_refusal_mail *mail, bool shrunk);
 void mr_output_clear(struct mr_output *output);

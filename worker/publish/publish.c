@@ -17,23 +17,23 @@ struct mr_publish {
     struct mr_mailbox *mailbox;
     struct mr_writer writer;
     struct mr_finisher finisher;
-    struct mr_thread *thread; /* NULL: the step is called by somebody else */
-    struct mr_mail *mail;     /* taken from the mailbox and not handled yet, in order */
-    bool storing;             /* Redis has not stored the tokens of `mail` yet */
-    uint64_t checked_ns;      /* when the producer was last found unbroken */
-    bool flushed;             /* set before is_drained */
-    uint64_t deadline_ns;     /* of draining; set before is_draining */
+    struct mr_thread *thread; /* NULL: mr_publish_step is called by a simulation */
+    struct mr_mail *mail;     /* messages taken from the mailbox and not handled yet, in order */
+    bool storing;             /* Redis has not stored the tokens of the messages in `mail` yet */
+    uint64_t checked_ns;      /* when the producer was last checked and found working */
+    bool flushed;             /* every record was reported; set before is_drained */
+    uint64_t deadline_ns;     /* when draining ends at the latest; set before is_draining */
     atomic_bool is_draining, is_drained;
-    struct mr_wake drained; /* rung when is_drained is set */
+    struct mr_wake drained; /* notified when is_drained is set */
     pthread_mutex_t mutex;
-    struct mr_publish_stats stats; /* under mutex: a copy for other threads */
+    struct mr_publish_stats stats; /* under mutex: a copy of the statistics for other threads */
 };
 
 /* ---- mail ---- */
 
-/* How many tokens are on the broker for certain. The records of a ticket are acknowledged in order.
- * When those produced up to the mark are acknowledged, the tokens generated up to the mark are
- * readable, and the mark moves to the last record produced. */
+/* How many tokens of the request are on the broker for certain. Records are acknowledged in order.
+ * When all records up to the mark (mark_produced) are acknowledged, the tokens up to the mark
+ * (mark_generated) are readable; the mark then moves to the last record produced. */
 static uint32_t tokens_readable(struct mr_ticket_publish *ticket)
 {
     for (int i = 0;
@@ -46,7 +46,7 @@ static uint32_t tokens_readable(struct mr_ticket_publish *ticket)
     return ticket->readable;
 }
 
-/* Sends the tokens of the mail just taken to Redis; returns whether there are any. */
+/* Sends the tokens in the messages just taken to Redis; true if there were any. */
 static bool store_tokens(struct mr_publish *publish, uint64_t now_ns)
 {
     bool any = false;
@@ -80,7 +80,7 @@ static void handle_terminal(struct mr_publish *publish, struct mr_mail *mail, in
         observe_result(publish, (const struct mr_result_mail *)mail);
 }
 
-/* False: the producer has no room for this message. */
+/* Handles one message; false: the producer's queue has no space for the message's record. */
 static bool handle(struct mr_publish *publish, struct mr_mail *mail, struct mr_time now)
 {
     if (mail->kind == MR_MAIL_DRAWN) {
@@ -103,8 +103,8 @@ static void take_mail(struct mr_publish *publish, uint64_t now_ns)
     if (publish->mail && publish->options.resume) publish->storing = store_tokens(publish, now_ns);
 }
 
-/* Until the mailbox is empty, or Redis or the producer make the mail wait. Returns when to call
- * again: UINT64_MAX when there is mail. */
+/* Handles messages until the mailbox is empty, Redis has still to store tokens, or the producer's
+ * queue is full. Returns when to call again; UINT64_MAX: when the wake is notified. */
 static uint64_t handle_mail(struct mr_publish *publish, struct mr_time now)
 {
     uint64_t retry_ns = UINT64_MAX;
@@ -246,7 +246,7 @@ bool mr_publish_is_drained(const struct mr_publish *publish)
     return atomic_load(&publish->is_drained);
 }
 
-/* Mail is left when draining ended at its deadline. */
+/* Frees the messages left unhandled when draining ended at its deadline. */
 static void free_mail(struct mr_publish *publish)
 {
     for (struct mr_mail *mail = publish->mail, *next; mail; mail = next) {

@@ -30,37 +30,38 @@
 struct mr_publish;
 
 struct mr_publish_options {
-    struct mr_producer_opener producer; /* called by _create */
+    struct mr_producer_opener producer; /* opens the producer; called by _create */
     struct mr_output_options output;
-    struct mr_mailbox *intake; /* where tickets return to */
-    bool exactly_once;         /* they return as MR_MAIL_READY, before their terminal records */
-    /* Set to the time when the oldest request whose result is not acknowledged got its result: unix
-     * ms, 0 when there is none. May be NULL. */
+    struct mr_mailbox *intake; /* mailbox of intake, to which tickets are returned */
+    /* true: tickets are returned as MR_MAIL_READY, before their terminal records are written */
+    bool exactly_once;
+    /* publish stores the time here at which the oldest request with an unacknowledged result got
+     * its result: unix ms, 0 when there is none. May be NULL. */
     atomic_int_least64_t *oldest_ms;
-    struct mr_resume *resume; /* stores tokens in Redis; borrowed. NULL: they are not stored */
+    struct mr_resume *resume; /* stores tokens in Redis; borrowed. NULL: tokens are not stored */
     struct mr_log *log;
     struct mr_metrics *metrics;
     void (*failed)(void *context, const struct mr_error *err);
     void *context;
 };
 
-/* Opens the producer and fetches the leaders of the tokens, results and dead-letter topics, which
- * must exist. */
+/* Opens the producer and fetches the partition leaders of the tokens, results and dead-letter
+ * topics, which must exist. */
 enum mr_status mr_publish_create(struct mr_publish **out, const struct mr_publish_options *options,
                                  struct mr_error *err);
-/* Starts the thread. */
+/* Starts the publish thread. */
 enum mr_status mr_publish_start(struct mr_publish *publish, struct mr_error *err);
-/* Where the engine and intake post. */
+/* The mailbox to which the engine and intake post their messages. */
 struct mr_mailbox *mr_publish_mailbox(struct mr_publish *publish);
-/* See worker/base/thread.h. */
+/* The body of the publish thread; for its return value see worker/base/thread.h. */
 uint64_t mr_publish_step(struct mr_publish *publish, struct mr_time now);
-/* From now on the step handles the mail that is there and ends when every record is reported, or at
- * deadline_ns. Posters must have stopped. */
+/* Starts draining: the step handles the messages that are in the mailbox and is done when every
+ * record is reported, or at deadline_ns. No thread may post messages any more. */
 void mr_publish_drain(struct mr_publish *publish, uint64_t deadline_ns);
-/* The step has ended; it does nothing any more. */
+/* True when draining is done; the step does nothing any more. */
 bool mr_publish_is_drained(const struct mr_publish *publish);
-/* If the thread was started: drains for at most timeout_ms and ends the thread. Frees all; false
- * when records were left unreported. publish may be NULL. */
+/* If the thread was started: drains for at most timeout_ms and ends the thread. Frees everything;
+ * false when the delivery of some records is unknown. publish may be NULL. */
 bool mr_publish_destroy(struct mr_publish *publish, uint32_t timeout_ms);
 struct mr_publish_stats mr_publish_stats(struct mr_publish *publish);
 

@@ -7,9 +7,11 @@
 struct mr_publish_stats {
     uint64_t token_records, refusals;
     struct mr_terminal_stats terminal;
-    uint64_t tokens_lost, resent;        /* token records lost; terminal records produced again */
-    uint64_t dropped;                    /* requests that ended without a record */
-    uint64_t delay_ns_sum, delay_ns_max; /* token records: from the engine's step to produced */
+    /* token records lost; terminal records produced again after a refusal */
+    uint64_t tokens_lost, resent;
+    uint64_t dropped; /* requests that ended without any record */
+    /* time from the engine step that made the tokens to producing the token record */
+    uint64_t delay_ns_sum, delay_ns_max;
     uint64_t bytes;
     uint32_t unreported; /* records produced and not acknowledged yet */
 };

@@ -18,7 +18,7 @@ struct mr_terminal_stats {
     uint64_t results, replies, dead_letters;
 };
 
-/* The ticket's terminal message asks for this record. */
+/* True when the ticket's terminal message (result or refusal) asks for a record of this kind. */
 bool mr_terminal_wants(const struct mr_ticket *ticket, enum mr_part kind);
 /* Looks up whether the reply's topic and partition exist: a reply topic is never created, and
  * librdkafka before 2.12 frees headers twice when the partition does not exist. Sets
@@ -26,10 +26,11 @@ bool mr_terminal_wants(const struct mr_ticket *ticket, enum mr_part kind);
  * neither while the broker has not answered: call again when the producer's wake rings. */
 void mr_terminal_find_reply_topic(struct mr_ticket_part *part,
                                   const struct mr_producer_port *producer, struct mr_log *log);
-/* Makes the record, ready to produce; without its bulk if part->shrunk. */
+/* Encodes the record into `output`, ready to produce. If part->shrunk: without text, tokens,
+ * metadata or value. */
 enum mr_status mr_terminal_make(struct mr_output *output, const struct mr_output_options *options,
                                 const struct mr_ticket_part *part, struct mr_error *err);
-/* Counts one record that the broker has acknowledged. */
+/* Counts one terminal record that the broker has acknowledged. */
 void mr_terminal_count(struct mr_terminal_stats *stats, struct mr_metrics *metrics,
                        enum mr_part kind);
 

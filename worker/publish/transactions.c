@@ -6,7 +6,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define RETRY_NS ((uint64_t)100000000) /* a report or a lookup rings the wake earlier */
+/* time until a retry; a delivery report or a finished lookup wakes the thread earlier */
+#define RETRY_NS ((uint64_t)100000000)
 
 enum phase {
     PHASE_IDLE,
@@ -24,20 +25,21 @@ struct mr_transactions {
     struct mr_transactions_port port;
     struct mr_output output;
     struct mr_wake wake;
-    struct mr_thread *thread;    /* NULL: the step is called by somebody else */
-    const struct mr_wake *owner; /* rung when a job is done */
+    struct mr_thread *thread;    /* NULL: mr_transactions_step is called by a simulation */
+    const struct mr_wake *owner; /* notified when a job (one transaction) is done */
     atomic_bool stopping;
 
-    /* of the job that runs: the step's */
+    /* The fields of the running job; used only by the step, without the mutex. */
     enum phase phase;
     struct mr_transactions_job *running;
     uint64_t began_ns;
-    struct mr_error error;      /* of the last call; its status is the outcome */
-    struct mr_error unwritable; /* a record that can never be written */
+    struct mr_error error; /* error of the last library call; its status becomes the outcome */
+    /* why a record can never be written; status MR_OK: there is no such record */
+    struct mr_error unwritable;
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    /* under mutex */
+    /* The fields below are used under mutex. */
     struct mr_transactions_job *job;
     bool is_running, is_done;
     struct mr_transactions_stats stats;
@@ -45,7 +47,8 @@ struct mr_transactions {
 
 /* ---- records of one job ---- */
 
-/* A reply that can never be written is left out: its topic belongs to the caller. */
+/* Gives up a record that can never be written. A reply is left out, because its topic belongs to
+ * the requester; any other record fails the job. */
 static void abandon_part(struct mr_transactions *transactions, struct mr_ticket_part *part,
                          const struct mr_error *reason)
 {
@@ -58,7 +61,8 @@ static void abandon_part(struct mr_transactions *transactions, struct mr_ticket_
         transactions->unwritable = *reason;
 }
 
-/* A record that the broker refused aborts its transaction; this prepares the next one. */
+/* Handles a record's delivery report. A record that the broker refused aborts its transaction; this
+ * decides whether the next transaction contains the record again, shrunk, or not at all. */
 static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
 {
     struct mr_transactions *transactions = context;
@@ -72,7 +76,7 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
     }
 }
 
-/* MR_FULL: later. MR_AGAIN: the transaction is to be aborted. */
+/* Produces one record. MR_FULL: try again later. MR_AGAIN: abort the transaction. */
 static enum mr_status produce_part(struct mr_transactions *transactions,
                                    const struct mr_producer_port *producer,
                                    struct mr_ticket_part *part)
@@ -93,8 +97,8 @@ static enum mr_status produce_part(struct mr_transactions *transactions,
     return transactions->unwritable.status == MR_OK ? MR_OK : MR_AGAIN;
 }
 
-/* Which records there are is found out once; they stay pending until a transaction with them is
- * committed. */
+/* Decides which terminal records the ticket needs, once for all transactions. The records stay
+ * pending until a transaction that contains them is committed. */
 static void prepare_ticket(struct mr_ticket *ticket)
 {
     if (ticket->publish.phase != MR_TERMINAL_WAITING) return;
@@ -127,7 +131,7 @@ static uint64_t enter(struct mr_transactions *transactions, enum phase phase)
     return 0;
 }
 
-/* The transaction was committed or aborted, or its producer broke. */
+/* Call when the transaction was committed or aborted, or when its producer broke. */
 static uint64_t end_transaction(struct mr_transactions *transactions, enum mr_status status)
 {
     const struct mr_error *unwritable = &transactions->unwritable;
@@ -161,7 +165,8 @@ static uint64_t take_job(struct mr_transactions *transactions, uint64_t now_ns)
     return enter(transactions, PHASE_PREPARE);
 }
 
-/* Before the transaction begins, so that no lookup makes it longer. */
+/* Looks up the reply topics before the transaction begins, so that a lookup does not prolong the
+ * transaction. */
 static uint64_t look_up_replies(struct mr_transactions *transactions, uint64_t now_ns)
 {
     struct mr_producer_port producer = transactions->port.producer(transactions->port.self);
@@ -224,7 +229,8 @@ static uint64_t abort_transaction(struct mr_transactions *transactions)
                            transactions->port.abort(transactions->port.self, &transactions->error));
 }
 
-/* Replaces the producer that broke; the job is done if its transaction was committed before. */
+/* Replaces the producer that broke. The job is done if the old producer's transaction had been
+ * committed. */
 static uint64_t renew(struct mr_transactions *transactions, uint64_t now_ns)
 {
     struct mr_transaction_offsets offsets = offsets_of(transactions->running);
@@ -354,7 +360,8 @@ void mr_transactions_set_wake(struct mr_transactions *transactions, const struct
 
 void mr_transactions_submit(struct mr_transactions *transactions, struct mr_transactions_job *job)
 {
-    MR_ASSERT(!transactions->job); /* only the owner changes it */
+    /* reading without the mutex is safe: only the calling thread changes `job` */
+    MR_ASSERT(!transactions->job);
     pthread_mutex_lock(&transactions->mutex);
     transactions->job = job;
     transactions->is_done = false;

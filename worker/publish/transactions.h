@@ -31,49 +31,53 @@
 struct mr_transactions;
 
 struct mr_transactions_options {
-    struct mr_transactions_opener producer; /* called by _create */
+    struct mr_transactions_opener producer; /* opens the producer; called by _create */
     struct mr_output_options output;
     struct mr_log *log;
     struct mr_metrics *metrics;
 };
 
 struct mr_transactions_job {
-    struct mr_ticket *tickets; /* linked by intake.ready_next; each with its terminal message */
+    /* list linked by intake.ready_next; each ticket has its terminal message (result or refusal) */
+    struct mr_ticket *tickets;
     const struct mr_kafka_commit *commits;
     size_t commit_count;
-    struct mr_kafka_membership *membership; /* owned, freed when the job is done */
-    /* Filled when the job is done. MR_OK: all is on the broker. MR_AGAIN: nothing is. Other:
-     * nothing can be written any more. */
+    /* consumer-group membership for the offset commit; owned, freed when the job is done */
+    struct mr_kafka_membership *membership;
+    /* Filled when the job is done. MR_OK: records and offsets are committed. MR_AGAIN: none is, try
+     * again. Other: nothing can be written any more. */
     struct mr_error outcome;
 };
 
 struct mr_transactions_stats {
     struct mr_terminal_stats terminal;
-    uint64_t transactions, aborted; /* that ended; that ended without being committed */
-    uint64_t ns_sum;                /* of the committed ones */
-    uint64_t renewed;               /* producers replaced */
+    /* transactions that ended; those of them that were not committed */
+    uint64_t transactions, aborted;
+    uint64_t ns_sum;  /* total duration of the committed transactions */
+    uint64_t renewed; /* number of times the producer was replaced */
 };
 
-/* Opens the producer, which fences an earlier one of the same id. */
+/* Opens the producer; the broker then fences an earlier producer with the same transactional id. */
 enum mr_status mr_transactions_create(struct mr_transactions **out,
                                       const struct mr_transactions_options *options,
                                       struct mr_error *err);
-/* Starts the thread. */
+/* Starts the transactions thread. */
 enum mr_status mr_transactions_start(struct mr_transactions *transactions, struct mr_error *err);
-/* See worker/base/thread.h. */
+/* The body of the transactions thread; for its return value see worker/base/thread.h. */
 uint64_t mr_transactions_step(struct mr_transactions *transactions, struct mr_time now);
-/* The wake to ring when a job is done; set before the first job. */
+/* Sets the wake to notify when a job is done; call before the first job. */
 void mr_transactions_set_wake(struct mr_transactions *transactions, const struct mr_wake *wake);
-/* There is no other job. The job and what it points to stay as they are until _take_outcome returns
- * true. */
+/* Hands a job to the thread; no other job may be under way. The caller leaves the job and
+ * everything it points to unchanged until _take_outcome returns true. */
 void mr_transactions_submit(struct mr_transactions *transactions, struct mr_transactions_job *job);
-/* True once for each job, when it is done. Never blocks. */
+/* True once for each job, when the job is done. Never blocks. */
 bool mr_transactions_take_outcome(struct mr_transactions *transactions);
 struct mr_transactions_stats mr_transactions_stats(struct mr_transactions *transactions);
-/* When the library call that runs now began, monotonic; no call should take more than some seconds.
- * 0: none runs. */
+/* Monotonic time at which the running Kafka library call began; 0: no call is running. A call that
+ * runs for much more than a few seconds hangs. */
 uint64_t mr_transactions_call_ns(const struct mr_transactions *transactions);
-/* Waits for a job that runs, but not for a broker that is away. transactions may be NULL. */
+/* Waits for a running job to end, but not while the broker is unreachable. transactions may be
+ * NULL. */
 void mr_transactions_destroy(struct mr_transactions *transactions);
 
 #endif

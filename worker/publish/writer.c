@@ -3,9 +3,13 @@
 #include "codec/check.h"
 #include "worker/ticket/write_gate.h"
 
-#define SECOND_NS  ((uint64_t)1000000000)
-#define FULL_NS    (SECOND_NS / 10) /* the report that makes room rings the wake earlier */
-#define REFUSED_NS (SECOND_NS / 2)  /* a broker may refuse at once, again and again */
+#define SECOND_NS ((uint64_t)1000000000)
+/* retry time when the producer is full; a delivery report that frees space wakes the thread
+ * earlier */
+#define FULL_NS (SECOND_NS / 10)
+/* pause before a refused record is produced again, because a broker may refuse at once, again and
+ * again */
+#define REFUSED_NS (SECOND_NS / 2)
 
 void mr_writer_fail(struct mr_writer *writer, const struct mr_error *err)
 {
@@ -59,7 +63,8 @@ static void queue_refused(struct mr_writer *writer, struct mr_ticket *ticket)
 
 /* ---- producing ---- */
 
-/* A status of the class MR_CLASS_RETRY: later. Any other but MR_OK: never. */
+/* Produces the encoded record. A status of class MR_CLASS_RETRY: try again later. Any other status
+ * but MR_OK: the record can never be produced. */
 static enum mr_status produce(struct mr_writer *writer, struct mr_ticket_part *part,
                               struct mr_error *err)
 {
@@ -120,7 +125,8 @@ bool mr_writer_write_tokens(struct mr_writer *writer, const struct mr_tokens_mai
     return true;
 }
 
-/* The record will never be written. */
+/* Gives up a record that can never be written: a reply is left out, any other record makes the
+ * worker fail. */
 static void abandon_part(struct mr_writer *writer, struct mr_ticket_part *part,
                          const struct mr_error *reason)
 {
@@ -134,7 +140,7 @@ static void abandon_part(struct mr_writer *writer, struct mr_ticket_part *part,
         mr_writer_fail(writer, reason);
 }
 
-/* Produces one part; it stays unsent when that cannot be done now. */
+/* Produces one terminal record; part->unsent stays true when the record cannot be produced now. */
 static void produce_part(struct mr_writer *writer, struct mr_ticket_part *part)
 {
     struct mr_error err = {0};
@@ -242,7 +248,8 @@ static void retry_unsent(struct mr_writer *writer)
     }
 }
 
-/* A refused record obeys the gate again: its partition may have gone meanwhile. */
+/* Produces the records of the ticket that the broker refused, if the write gate allows that: the
+ * partition may have been lost since the refusal. */
 static void retry_refused_ticket(struct mr_writer *writer, struct mr_ticket *ticket)
 {
     enum mr_write_permit permit = MR_WRITE_OPEN;

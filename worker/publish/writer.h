@@ -30,44 +30,50 @@ struct mr_writer {
     struct mr_producer_port producer;
     struct mr_output output;
     struct mr_publish_stats stats;
-    bool full;                              /* the producer had no room in this step */
-    bool has_failed;                        /* `failed` was called */
-    struct mr_ticket *unsent, **unsent_end; /* tickets with a part to produce, oldest first */
-    struct mr_ticket *refused;              /* tickets with a part the broker refused */
-    uint64_t refused_ns;                    /* when those are produced again */
-    struct mr_ticket *written;              /* tickets to be taken by _take_written */
+    bool full;       /* the producer's queue was full in this step */
+    bool has_failed; /* options.failed was called */
+    /* tickets with a record still to produce, oldest first */
+    struct mr_ticket *unsent, **unsent_end;
+    struct mr_ticket *refused; /* tickets with a record that the broker refused */
+    uint64_t refused_ns;       /* when the records of `refused` are produced again */
+    struct mr_ticket *written; /* tickets that _take_written will return */
 };
 
-/* Opens the producer. `wake` is rung when _serve has something to do. */
+/* Opens the producer. `wake` is notified when _serve has something to do. */
 enum mr_status mr_writer_open(struct mr_writer *writer, const struct mr_writer_options *options,
                               const struct mr_producer_opener *opener, const struct mr_wake *wake,
                               struct mr_error *err);
-/* Records that are not acknowledged are dropped. */
+/* Closes the producer; records that are not acknowledged are dropped. */
 void mr_writer_close(struct mr_writer *writer);
 
-/* Handles the reports that have arrived, which may make room. The first call of a step. */
+/* Handles the delivery reports that have arrived, which may free space in the producer's queue.
+ * Call this first in each step. */
 void mr_writer_serve(struct mr_writer *writer);
-/* False: the producer has no room, and nothing has changed. True: the record was produced, or is
- * counted as lost. */
+/* False: the producer's queue has no space, and nothing has changed. True: the token record was
+ * produced, or is counted as lost. */
 bool mr_writer_write_tokens(struct mr_writer *writer, const struct mr_tokens_mail *mail,
                             uint64_t now_ns);
-/* Writes one terminal record, if the ticket's terminal message asks for that record. */
+/* Writes one terminal record, if the ticket's terminal message (result or refusal) asks for that
+ * record. */
 void mr_writer_write(struct mr_writer *writer, struct mr_ticket *ticket, enum mr_part kind);
-/* Tries unsent records again; with `refused`, also the records that the broker refused half a
- * second ago. */
+/* Produces the unsent records again; with `refused` also the records that the broker refused, once
+ * half a second has passed. */
 void mr_writer_retry(struct mr_writer *writer, uint64_t now_ns, bool refused);
-/* When _retry should be called again; UINT64_MAX: nothing is to be tried. */
+/* When _retry should be called again; UINT64_MAX: no record has to be tried again. */
 uint64_t mr_writer_retry_ns(const struct mr_writer *writer, uint64_t now_ns, bool refused);
 
-/* Every record of the ticket that was to be written is acknowledged or lost. */
+/* True when every record of the ticket that was to be written is acknowledged or lost. */
 bool mr_writer_is_idle(const struct mr_ticket *ticket);
-/* Puts the ticket on the list of _take_written if it is idle and has its terminal message. */
+/* Adds the ticket to the list of _take_written if the ticket is idle and has its terminal
+ * message. */
 void mr_writer_check(struct mr_writer *writer, struct mr_ticket *ticket);
-/* Tickets to go on with, linked by publish.advance_next; NULL: none. */
+/* Returns the tickets whose records are written, linked by publish.advance_next, and empties that
+ * list; NULL: none. */
 struct mr_ticket *mr_writer_take_written(struct mr_writer *writer);
-/* Records produced and not reported yet. */
+/* Number of records produced and not reported yet. */
 uint32_t mr_writer_unreported(const struct mr_writer *writer);
-/* No record waits for room, for a lookup or for its report. Refused records may be left. */
+/* True when no record waits for queue space, for a topic lookup or for its delivery report. Records
+ * that the broker refused may be left. */
 bool mr_writer_is_flushed(const struct mr_writer *writer);
 
 void mr_writer_fail(struct mr_writer *writer, const struct mr_error *err);

@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The input of the request decoder, and the memory that it borrows. */
+/* The input of the request decoder, with the opened CloudEvent from which that input is
+ * borrowed. */
 struct input {
     struct mr_request_context context;
     struct mr_text value;
-    struct mr_cloud_event event; /* structured mode */
+    struct mr_cloud_event event; /* the CloudEvent in structured mode whose data is the request */
     char fallback_id[MR_ID_BYTES_MAX + 1];
 };
 
@@ -33,8 +34,8 @@ static void fill_input(struct input *input, const struct mr_envelope *envelope,
         .strict = options->strict};
 }
 
-/* A CloudEvent in structured mode: its data is the request, and a request without an id gets the
- * event's. */
+/* Opens a CloudEvent in structured mode: the event's data is the request, and a request without an
+ * id gets the event's id. */
 static enum mr_status open_event(struct input *input, struct mr_error *err)
 {
     struct mr_request_context *context = &input->context;
@@ -47,7 +48,7 @@ static enum mr_status open_event(struct input *input, struct mr_error *err)
     return status;
 }
 
-/* What can be rejected without a look at the value. */
+/* Rejects what can be rejected from the headers alone, without decoding the value. */
 static enum mr_status check_envelope(const struct mr_envelope *envelope, int64_t now_ms,
                                      struct mr_error *err)
 {
@@ -60,7 +61,8 @@ static enum mr_status check_envelope(const struct mr_envelope *envelope, int64_t
     return MR_OK;
 }
 
-/* A value whose address cannot be read is rejected for that reason, whatever the envelope says. */
+/* Decodes the value. A value without a readable id and reply address is rejected for that reason,
+ * even if the headers give another reason. */
 static enum mr_status decode(struct mr_decoded *decoded, const struct input *input,
                              enum mr_status envelope_status, struct mr_error *err)
 {

@@ -15,17 +15,19 @@
 struct mr_decode_options {
     uint32_t default_max_tokens;
     size_t record_bytes_max;
-    bool strict;    /* unknown fields are rejected */
-    int64_t now_ms; /* unix */
+    bool strict;    /* true: a request with unknown fields is rejected */
+    int64_t now_ms; /* present time, unix ms */
 };
 
 struct mr_decoded {
-    struct mr_request *request; /* the caller destroys it; NULL: rejected */
+    /* the decoded request, which the caller destroys; NULL: the record was rejected */
+    struct mr_request *request;
     struct mr_reply_address address;
-    int64_t deadline_ms; /* unix, the earlier of header and field; 0: none */
+    /* unix ms, the earlier of the deadlines in header and request field; 0: no deadline */
+    int64_t deadline_ms;
 };
 
-/* Fills *decoded in every case. */
+/* Decodes the record; *decoded is filled even when an error is returned. */
 enum mr_status mr_decode_record(struct mr_decoded *decoded, const struct mr_envelope *envelope,
                                 const struct mr_kafka_record *record,
                                 const struct mr_decode_options *options, struct mr_error *err);

@@ -11,12 +11,13 @@ struct mr_engine_port {
     void *self;
     enum mr_status (*submit)(void *self, const struct mr_submission *submission,
                              struct mr_error *err);
-    /* False: the id is not in the engine. */
+    /* Cancels the request with this id. False: the engine has no request with this id. */
     bool (*cancel)(void *self, struct mr_text id);
-    /* Bit i: there is room for another request of tenant i. */
+    /* Returns a bit mask of tenants. Bit i: the engine's queue has space for another request of
+     * tenant i. */
     uint64_t (*room)(void *self);
-    /* Adds tenants that intake wants room for: when the engine has room for one of them, it rings
-     * intake's wake and forgets them all. */
+    /* Adds a bit mask of tenants that intake waits to submit for. When the engine's queue has space
+     * for one of these tenants, the engine notifies intake's wake and clears the mask. */
     void (*set_wanted)(void *self, uint64_t tenants);
 };
 

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOPIC_NAME_BYTES_MAX 249u /* Kafka's limit */
+#define TOPIC_NAME_BYTES_MAX 249u /* Kafka's limit on the length of a topic name */
 
-/* The headers that are read; those to echo come first, in the order of enum mr_echo. */
+/* The headers that are read; those copied to the answer come first, in the order of enum
+ * mr_echo. */
 enum known {
     CONTENT_TYPE = MR_ECHOES,
     DEADLINE,
@@ -49,7 +50,7 @@ static struct mr_text text_of(const struct mr_kafka_header *header)
     return (struct mr_text){header->value, header->length};
 }
 
-/* Unix milliseconds as decimal text; 0 for anything else. */
+/* Parses unix milliseconds in decimal text; returns 0 for any other text. */
 static int64_t parse_deadline(struct mr_text text)
 {
     char copy[24], *end = NULL;
@@ -60,7 +61,8 @@ static int64_t parse_deadline(struct mr_text text)
     return *end == '\0' && value > 0 ? (int64_t)value : 0;
 }
 
-/* Spring writes 4 bytes, most significant first. -1 for anything else. */
+/* Parses a partition number of 4 bytes, most significant first, as Spring for Kafka writes it;
+ * returns -1 for any other length. */
 static int32_t parse_partition(struct mr_text text)
 {
     if (text.length != 4) return -1;

@@ -14,31 +14,37 @@
 
 #define MR_ENVELOPE_ECHO_BYTES_MAX ((size_t)4096)
 
-/* Headers that every answer carries unchanged. */
+/* The headers of the request that every answer repeats unchanged. */
 enum mr_echo {
     MR_ECHO_CORRELATION,
-    MR_ECHO_TRACE_PARENT, /* W3C's header, else CloudEvents' */
+    MR_ECHO_TRACE_PARENT, /* W3C traceparent header, or else the CloudEvents header of that name */
     MR_ECHO_TRACE_STATE,
     MR_ECHO_BAGGAGE,
     MR_ECHOES
 };
 
 struct mr_envelope {
-    struct mr_text content_type;            /* empty: none */
-    int64_t deadline_ms;                    /* unix; 0: none */
-    struct mr_text reply_topic;             /* as asked for; empty: none */
-    bool reply_allowed;                     /* the operator's list contains reply_topic */
-    int32_t reply_partition;                /* -1: chosen by the key */
-    bool is_event;                          /* a CloudEvent in binary mode */
-    struct mr_text event_id;                /* empty: none, or no event */
-    struct mr_kafka_header echo[MR_ECHOES]; /* [echo_count] */
+    struct mr_text content_type; /* empty: the record has no such header */
+    int64_t deadline_ms;         /* unix ms; 0: no deadline */
+    /* the topic the producer asks the reply in; empty: no reply wanted */
+    struct mr_text reply_topic;
+    /* true when the operator's list of reply topics contains reply_topic */
+    bool reply_allowed;
+    /* -1: Kafka chooses the partition by the record's key */
+    int32_t reply_partition;
+    bool is_event; /* the record is a CloudEvent in binary mode */
+    /* id of the CloudEvent; empty: no id, or the record is no CloudEvent */
+    struct mr_text event_id;
+    struct mr_kafka_header echo[MR_ECHOES]; /* [echo_count] the headers to repeat in the answer */
     size_t echo_count;
-    const char *oversized; /* NULL: every header to echo fits */
+    /* name of the first header to echo that is too large; NULL: every such header fits */
+    const char *oversized;
 };
 
 struct mr_text_list;
 
-/* allowed: topics that replies may go to, an entry that ends in `*` allows a prefix; NULL: none. */
+/* Reads the headers of the record. allowed: list of topics to which replies may go; an entry that
+ * ends in `*` allows every topic with that prefix; NULL: no topic. */
 void mr_envelope_read(struct mr_envelope *envelope, const struct mr_kafka_record *record,
                       const struct mr_text_list *allowed);
 

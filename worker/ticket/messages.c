@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lays out a deep copy behind a struct, in two passes over the same code: the first, with block
- * NULL, counts; the second copies. */
+/* Packs a struct and deep copies of what the struct points to into one block. The same code runs
+ * twice: first with block NULL to count the bytes, then to copy. */
 struct packer {
     char *block;
     size_t at;
@@ -103,7 +103,7 @@ static void pack_record(struct packer *packer, struct mr_kafka_record *record)
         if (copy) copy[i] = one;
     }
     record->headers = copy;
-    record->topic = NULL; /* the ticket's */
+    record->topic = NULL; /* the topic's name is in the ticket */
 }
 
 static void *create(struct packer *packer, size_t head_bytes, size_t *bytes)

@@ -15,21 +15,23 @@
 struct mr_ticket;
 
 enum mr_mail_kind {
-    /* To publish. */
+    /* Kinds of messages to publish: */
     MR_MAIL_DRAWN,  /* struct mr_drawn_mail: one token, to store in Redis before its token record */
     MR_MAIL_TOKENS, /* struct mr_tokens_mail: one token record */
     MR_MAIL_RESULT, /* struct mr_result_mail: the engine has finished the request */
     MR_MAIL_REFUSAL, /* struct mr_refusal_mail: intake answers a record without the engine */
-    /* To intake. */
+    /* Kinds of messages to intake: */
     MR_MAIL_FOUND,    /* struct mr_found_mail (worker/redis/resume.h): the answer to a lookup */
     MR_MAIL_STARTED,  /* ticket->started: the engine computes the request now */
-    MR_MAIL_RETURNED, /* ticket->done: the request never started and is the ticket's again */
-    MR_MAIL_READY,    /* ticket->done, exactly-once: the token records are acknowledged, the
-                         terminal records are to be written in a transaction */
-    MR_MAIL_DONE      /* ticket->done: its terminal records are acknowledged, or it was dropped */
+    MR_MAIL_RETURNED, /* ticket->done: the engine gives the request back unstarted */
+    /* ticket->done, exactly-once delivery: the token records are acknowledged; the terminal records
+     * are to be written in a transaction */
+    MR_MAIL_READY,
+    /* ticket->done: the terminal records are acknowledged, or the ticket was dropped */
+    MR_MAIL_DONE
 };
 
-/* A generated token, stored in Redis before it is published. */
+/* A generated token, to be stored in Redis before its token record is produced to Kafka. */
 struct mr_drawn_mail {
     struct mr_mail mail;
     struct mr_ticket *ticket;
@@ -41,40 +43,41 @@ struct mr_tokens_mail {
     struct mr_mail mail;
     struct mr_ticket *ticket;
     struct mr_token_record record;
-    uint64_t made_ns; /* when the engine made it */
+    uint64_t made_ns; /* time of the engine step that made the tokens */
 };
 
 struct mr_result_mail {
     struct mr_mail mail;
     struct mr_ticket *ticket;
-    struct mr_request *request; /* owned */
+    struct mr_request *request; /* owned by this message */
     struct mr_result result;
     uint64_t made_ns;
 };
 
-/* The answer to a record that the engine does not get. */
+/* An error answer to a record that is not passed to the engine. */
 struct mr_refusal_mail {
     struct mr_mail mail;
     struct mr_ticket *ticket;
-    enum mr_finish finish; /* rejected, deadline, cancelled */
+    enum mr_finish finish; /* why: rejected, deadline passed or cancelled */
     struct mr_error error;
     bool write_result, dead_letter;
-    struct mr_text metadata;       /* echoed, in the ticket's encoding */
-    struct mr_kafka_record record; /* as consumed, if dead_letter */
+    /* the request's metadata, repeated in the answer, in the ticket's encoding */
+    struct mr_text metadata;
+    struct mr_kafka_record record; /* copy of the consumed record, filled if dead_letter */
 };
 
 struct mr_drawn_mail *mr_drawn_mail_create(struct mr_ticket *ticket, uint32_t index,
                                            const struct mr_sample *sample);
 struct mr_tokens_mail *mr_tokens_mail_create(struct mr_ticket *ticket,
                                              const struct mr_token_record *record, uint64_t now_ns);
-/* Takes request only when it succeeds. */
+/* Takes ownership of request if successful; on failure (NULL) the caller keeps request. */
 struct mr_result_mail *mr_result_mail_create(struct mr_ticket *ticket, struct mr_request *request,
                                              const struct mr_result *result, uint64_t now_ns);
-/* record: NULL when there is nothing to dead-letter. */
+/* record: the consumed record for the dead-letter topic; NULL: no dead letter is to be written. */
 struct mr_refusal_mail *mr_refusal_mail_create(struct mr_ticket *ticket,
                                                const struct mr_kafka_record *record,
                                                struct mr_text metadata);
-/* For the kinds to publish. mail may be NULL. */
+/* Frees a message of a kind that is sent to publish. mail may be NULL. */
 void mr_mail_free(struct mr_mail *mail);
 
 #endif

@@ -23,114 +23,139 @@ struct mr_trail;
 struct mr_found_mail;
 struct mr_refusal_mail;
 
-/* What a record is to its ticket. */
+/* The kinds of records that the worker writes for a request. */
 enum mr_part {
     MR_PART_RESULT,
     MR_PART_REPLY,
     MR_PART_DEAD_LETTER,
-    MR_PART_TOKENS, /* all token records of the ticket together */
+    MR_PART_TOKENS, /* all token records of the request together */
     MR_PARTS
 };
 
-/* One record, or all token records together, on the way to the broker. Its address is the opaque of
- * the record's delivery report. */
+/* Delivery state of one record, or of all token records together. librdkafka's delivery report
+ * carries the address of this struct as its opaque pointer. */
 struct mr_ticket_part {
     struct mr_ticket *ticket;
     enum mr_part kind;
-    bool pending;      /* to be written, and not acknowledged yet */
-    bool unsent;       /* not produced yet: no room, or the reply topic is being looked up */
-    bool refused;      /* the broker refused it; produced again after a pause */
-    bool shrunk;       /* produced without its bulk */
-    bool topic_exists; /* of a reply: its topic was looked up */
+    bool pending; /* the record is to be written and is not acknowledged yet */
+    /* not produced yet: the producer's queue is full, or the reply topic is being looked up */
+    bool unsent;
+    /* the broker refused the record; the record is produced again after a pause */
+    bool refused;
+    bool shrunk;       /* too large for the broker: produced without text, tokens and metadata */
+    bool topic_exists; /* for a reply: the reply topic was looked up and exists */
 };
 
-/* How far publish is with the terminal records of a ticket. */
+/* How far publish is with the terminal records (result, reply, dead letter) of a request. */
 enum mr_terminal_phase {
-    MR_TERMINAL_WAITING, /* for its token records, or for the partition's gate */
-    MR_TERMINAL_REPLY,   /* reply and dead letter are being written */
-    MR_TERMINAL_RESULT   /* the result is being written, the last record of all */
+    /* publish waits for the token records, or for the partition's write gate */
+    MR_TERMINAL_WAITING,
+    MR_TERMINAL_REPLY, /* the reply and the dead letter are being written */
+    MR_TERMINAL_RESULT /* the result, which is the last record of a request, is being written */
 };
 
-/* Intake's part: no other thread reads or writes it. */
+/* The ticket's fields that only the intake thread reads and writes. */
 struct mr_ticket_intake {
     struct mr_partition *partition;
-    struct mr_ticket *next;       /* in one bucket of the table, or in a list */
-    struct mr_ticket *followers;  /* records with the same id, answered by this one's result */
-    struct mr_ticket *ready_next; /* exactly-once: the list of ready tickets, or of a transaction */
-    struct mr_request *request;   /* until the engine takes it */
+    struct mr_ticket *next; /* link in one bucket of the table of tickets, or in a list */
+    /* tickets of records with the same request id, finished by this ticket's result */
+    struct mr_ticket *followers;
+    /* exactly-once delivery: link in the list of tickets of the next or running transaction */
+    struct mr_ticket *ready_next;
+    struct mr_request *request; /* the decoded request; NULL once the engine has taken it */
     uint64_t deadline_ns;
-    uint64_t start_by_ns; /* its topic's limit on waiting; 0: none */
+    /* time after which the request may not start any more, from the topic's limit on waiting; 0:
+     * none */
+    uint64_t start_by_ns;
     int32_t priority;
     uint8_t crashes;
     bool submitted, running;
-    bool draining;                   /* ran when the revocation of its partition began */
-    struct mr_found_mail *lookup;    /* in Redis, without an answer yet */
-    uint64_t lookup_until_ns;        /* then intake stops waiting for the answer */
-    struct mr_sample *kept;          /* [kept_count], until it is submitted */
-    struct mr_refusal_mail *refusal; /* with the record, in case the answer makes it poison */
+    /* the request was running when the revocation of its partition began */
+    bool draining;
+    /* the Redis lookup whose answer the request waits for; NULL: none */
+    struct mr_found_mail *lookup;
+    /* time at which intake stops waiting for the answer of Redis */
+    uint64_t lookup_until_ns;
+    /* [kept_count] tokens of earlier attempts, until the request is submitted */
+    struct mr_sample *kept;
+    /* prepared error answer with a copy of the record, in case Redis answers that the request
+     * crashed too many workers */
+    struct mr_refusal_mail *refusal;
 };
 
-/* Publish's; with exactly-once delivery the transactions thread's while it writes the terminal
- * records. */
+/* The ticket's fields that the publish thread owns; with exactly-once delivery the transactions
+ * thread owns them while it writes the terminal records. */
 struct mr_ticket_publish {
     struct mr_ticket_part parts[MR_PARTS];
-    struct mr_mail *terminal; /* the result or refusal, kept until its records are on the broker */
+    /* the message with the result or refusal, kept until its records are on the broker */
+    struct mr_mail *terminal;
     enum mr_terminal_phase phase;
-    int64_t terminal_ms;     /* unix; every terminal record is later */
-    uint32_t tokens_pending; /* token records without a report */
-    uint64_t token_ns;       /* when the last token of choice 0 was made */
-    uint32_t generated;      /* tokens generated when the last record was produced */
-    /* Token records produced and acknowledged. Tokens up to `readable` are on the broker; more are
-     * when `mark_produced` records are acknowledged: then the first `mark_generated` tokens. */
+    /* unix ms when `terminal` arrived; every terminal record has a later timestamp */
+    int64_t terminal_ms;
+    uint32_t tokens_pending; /* token records produced whose delivery is not reported yet */
+    /* when the last token of choice 0 (the first of several completions) was made */
+    uint64_t token_ns;
+    uint32_t generated; /* tokens generated when the last token record was produced */
+    /* Counts of token records produced and acknowledged. The first `readable` tokens are on the
+     * broker for certain. Once `mark_produced` records are acknowledged, the first `mark_generated`
+     * tokens are. */
     uint32_t records_produced, records_acknowledged, mark_produced, mark_generated, readable;
-    bool tokens_lost;                /* a token record was lost, and that was logged */
-    bool unsent, refused, advancing; /* it is in the list that is linked by: */
+    bool tokens_lost; /* a token record was lost, and the loss was logged */
+    /* whether the ticket is in the list linked by unsent_next, refused_next, advance_next */
+    bool unsent, refused, advancing;
     struct mr_ticket *unsent_next, *refused_next, *advance_next;
-    struct mr_ticket *older, *newer; /* the list of tickets with a terminal message */
+    /* links in the list of tickets that have a terminal message (result or refusal) */
+    struct mr_ticket *older, *newer;
 };
 
 struct mr_ticket {
     char id[MR_ID_BYTES_MAX + 1];
-    const char *topic; /* the configuration's */
+    const char *topic; /* name of the request topic, borrowed from the configuration */
     size_t topic_index;
     int32_t partition;
     int64_t offset;
     uint32_t attempt;
-    int32_t generation; /* of the group, in which the partition came; -1: no group */
+    /* generation of the consumer group at the partition's assignment; -1: no group */
+    int32_t generation;
     enum mr_encoding encoding;
-    struct mr_kafka_header echo[MR_ECHOES]; /* [echo_count], copied from the envelope */
+    /* [echo_count] headers to repeat in the answer, copied from the request record */
+    struct mr_kafka_header echo[MR_ECHOES];
     size_t echo_count;
-    const char *reply_topic; /* NULL: none asked for, or not allowed */
-    int32_t reply_partition; /* -1: chosen by the key */
+    const char *reply_topic; /* NULL: no reply was asked for, or the topic is not allowed */
+    int32_t reply_partition; /* -1: Kafka chooses the partition by the record's key */
     uint64_t arrival_ns;
-    double waited_ms;           /* in Kafka, by the record's timestamp; negative: unknown */
-    atomic_bool dropped;        /* publish may write no further record for it */
-    struct mr_write_gate *gate; /* of its partition; NULL: always open */
-    uint64_t epoch;             /* of the partition's ownership in which it was taken */
-    /* Its record in Redis (worker/redis/resume.h), set before it is submitted; NULL: none. */
+    /* time the record spent in Kafka, by its timestamp; negative: unknown */
+    double waited_ms;
+    atomic_bool dropped;        /* publish may write no further record for this request */
+    struct mr_write_gate *gate; /* write gate of the partition; NULL: publish may always write */
+    /* number of the partition's ownership in which the record was taken */
+    uint64_t epoch;
+    /* The request's progress in Redis (worker/redis/resume.h), set before the request is submitted;
+     * NULL: not kept in Redis. */
     struct mr_trail *trail;
-    uint32_t kept_count; /* tokens of earlier attempts that this one continues */
-    uint32_t kept_shown; /* of these, published */
+    uint32_t kept_count; /* number of tokens of earlier attempts that this attempt continues */
+    uint32_t kept_shown; /* how many of the kept_count tokens are already in token records */
 
     struct mr_ticket_intake intake;
     struct mr_ticket_publish publish;
-    struct mr_mail started, done; /* messages to intake, each posted once */
+    struct mr_mail started, done; /* messages to intake, each posted at most once */
 };
 
-/* The ticket that one of its two messages belongs to. */
+/* The ticket whose field `member` (started or done) is the message `mail`. */
 #define MR_TICKET_OF(mail, member)                                                                 \
     ((struct mr_ticket *)(void *)((char *)(mail)-offsetof(struct mr_ticket, member)))
 
-/* Copies from the envelope the headers to echo and where to reply. */
+/* Creates the ticket, with copies of the headers to echo and of the reply address from the
+ * envelope. */
 enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_record *record,
                                 const struct mr_envelope *envelope, struct mr_error *err);
-/* Frees the request and the messages that the ticket still owns, not its followers. ticket may be
- * NULL. */
+/* Frees the ticket, with the request and the messages that the ticket still owns, but not the
+ * tickets in `followers`. ticket may be NULL. */
 void mr_ticket_destroy(struct mr_ticket *ticket);
 
-/* The request's id. */
+/* The id of the ticket's request. */
 struct mr_text mr_ticket_id(const struct mr_ticket *ticket);
-/* The request in a log line. */
+/* The topic, partition, offset and request id for a log line. */
 struct mr_log_place mr_ticket_log_place(const struct mr_ticket *ticket);
 
 #endif

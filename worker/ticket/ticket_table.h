@@ -12,14 +12,14 @@ struct mr_ticket_table;
 
 enum mr_status mr_ticket_table_create(struct mr_ticket_table **out, uint32_t count_max,
                                       struct mr_error *err);
-/* Must be empty. */
+/* The table must be empty. */
 void mr_ticket_table_destroy(struct mr_ticket_table *table);
-/* The id must not be in the table; there must be room. */
+/* No ticket with the same id may be in the table, and the table may not be full. */
 void mr_ticket_table_add(struct mr_ticket_table *table, struct mr_ticket *ticket);
 struct mr_ticket *mr_ticket_table_find(const struct mr_ticket_table *table, struct mr_text id);
 void mr_ticket_table_remove(struct mr_ticket_table *table, struct mr_ticket *ticket);
 uint32_t mr_ticket_table_count(const struct mr_ticket_table *table);
-/* Calls visit for each; visit may remove the ticket it is given. */
+/* Calls visit for each ticket; visit may remove the ticket that it is called with. */
 void mr_ticket_table_each(struct mr_ticket_table *table,
                           void (*visit)(void *context, struct mr_ticket *ticket), void *context);
 void mr_ticket_table_check(const struct mr_ticket_table *table);

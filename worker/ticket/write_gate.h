@@ -16,19 +16,21 @@
 
 enum mr_write_permit {
     MR_WRITE_OPEN,
-    MR_WRITE_HELD,  /* not now: the partition is being revoked or suspended */
-    MR_WRITE_CLOSED /* never: the request is of an older epoch */
+    MR_WRITE_HELD,  /* not now: the partition is being revoked, or suspended during a rebalance */
+    MR_WRITE_CLOSED /* never: the request was taken in an earlier ownership of the partition */
 };
 
 struct mr_write_gate {
-    _Atomic uint64_t state;     /* epoch << 1, then one bit: open */
-    atomic_uint unacknowledged; /* requests whose terminal records are in flight */
+    _Atomic uint64_t state; /* epoch of the ownership << 1, plus 1 when the gate is open */
+    /* number of requests whose terminal records (result, reply, dead letter) are in flight */
+    atomic_uint unacknowledged;
 };
 
 void mr_write_gate_set(struct mr_write_gate *gate, uint64_t epoch, bool open);
-/* Whether a request of this epoch may write its terminal records now. */
+/* Whether a request that was taken in this ownership epoch may write its terminal records now. */
 enum mr_write_permit mr_write_gate_look(const struct mr_write_gate *gate, uint64_t epoch);
-/* The same. On MR_WRITE_OPEN the request is counted as unacknowledged until _acknowledge. */
+/* Answers as mr_write_gate_look; on MR_WRITE_OPEN also counts the request as unacknowledged until
+ * mr_write_gate_acknowledge is called. */
 enum mr_write_permit mr_write_gate_admit(struct mr_write_gate *gate, uint64_t epoch);
 void mr_write_gate_acknowledge(struct mr_write_gate *gate);
 uint32_t mr_write_gate_unacknowledged(const struct mr_write_gate *gate);
