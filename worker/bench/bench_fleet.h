@@ -1,8 +1,10 @@
 /* bench_fleet - measures a running fleet through Kafka as a producer would: publishes requests with
  * random prompts at their arrival times, reads token records and results, prints the figures. The
- * arrivals are an open loop: a slow fleet does not delay them, unless --concurrency limits them.
+ * arrivals are an open loop: a slow fleet does not delay further requests, unless --concurrency
+ * limits them.
  *
- * Owner:  one thread. Memory: bounded by --requests and --output-tokens, at most 64 MiB of gaps.
+ * Owner:  one thread. Memory: bounded by --requests and --output-tokens, at most 64 MiB for gaps
+ * between token records.
  * Errors: those of mr_client_open; MR_TIMEOUT when --timeout passes first (the figures so far are
  *         printed); MR_BAD_CONFIG when --output cannot be written. */
 #ifndef MR_WORKER_BENCH_BENCH_FLEET_H

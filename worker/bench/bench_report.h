@@ -15,8 +15,7 @@
 struct mr_bench_setting {
     uint32_t concurrency; /* most requests in flight; 0: no limit */
     double rate;          /* requests sent per second; 0: all at once */
-    /* false: the workers write no token records, so token times are unknown */
-    bool stream;
+    bool stream; /* false: the workers write no token records, so token times are unknown */
 };
 
 void mr_bench_report_print(const struct mr_bench_figures *figures,

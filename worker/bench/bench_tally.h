@@ -1,13 +1,13 @@
 /* bench_tally - times of the requests of a benchmark (sent, token records, result) and the figures
  * computed from them, as `vllm bench serve` defines them.
  *
- * All times are the client's. TTFT: from sending a request to its first token record. ITL: between
- * two token records of a request. TPOT: time after the first token divided by the number of further
- * tokens. Only successful requests count.
+ * All times are the client's. TTFT: from sending a request to its first token record. ITL (a gap):
+ * time between two token records of a request. TPOT: time after the first token divided by the
+ * number of further tokens. Only successful requests count.
  *
  * Owner:  one thread. Memory: allocated in _create; gaps beyond gaps_max are counted but not
- * stored. Errors: MR_NOMEM. Records of unknown requests, duplicates and records of a replaced
- * attempt are ignored. */
+ * stored. Errors: MR_NOMEM. Ignored are records of unknown requests, duplicates, and records of an
+ * attempt when records of a later attempt at the same request have been seen. */
 #ifndef MR_WORKER_BENCH_BENCH_TALLY_H
 #define MR_WORKER_BENCH_BENCH_TALLY_H
 

@@ -1,7 +1,8 @@
 /* bench_workload - the requests of the benchmarks: lengths, token ids and arrival times as
  * functions of a seed, so that the engine and a fleet can run the same requests.
  *
- * Threads: any (pure functions). Memory: only that of _request. Errors: only _request can fail. */
+ * Threads: any (pure functions). Memory: only _request allocates; only _request can
+ * fail. */
 #ifndef MR_WORKER_BENCH_BENCH_WORKLOAD_H
 #define MR_WORKER_BENCH_BENCH_WORKLOAD_H
 

@@ -1,7 +1,7 @@
 /* cli - runs the command named on the command line.
  *
- * Every command is one function in a file of its own; worker/cli/cli.c has the table of them. To
- * add a command, write worker/cli/cli_NAME.c and add a line to the table. serve, demo and broker
+ * Every command is one function in a file of its own; worker/cli/cli.c has the table of commands.
+ * To add a command, write worker/cli/cli_NAME.c and add a line to the table. serve, demo and broker
  * run a server until a signal ends them; send, tail, cancel and bench are Kafka clients; check and
  * tokenize need no running worker. Commands print output for programs to stdout and messages for
  * people to stderr.

@@ -1,7 +1,7 @@
 /* cli_common - what several commands need: the exit code of an error, waiting for signals, joined
  * arguments. The commands (worker/cli/cli_*.c) call this module; this module calls none of them.
  *
- * Owner: main thread. Memory: only the text of _join. Errors: as given to mr_cli_fail. */
+ * Owner: main thread. Memory: mr_cli_join allocates its text. */
 #ifndef MR_WORKER_CLI_CLI_COMMON_H
 #define MR_WORKER_CLI_CLI_COMMON_H
 

@@ -19,8 +19,7 @@ struct mr_client {
     struct mr_kafka_out *out;
     struct mr_kafka_reader *reader; /* NULL: this client reads no records */
     struct mr_arena *arena;         /* memory of the event that mr_client_take returned last */
-    /* the error of the first record that the broker did not accept */
-    struct mr_error failure;
+    struct mr_error failure; /* the error of the first record that the broker did not accept */
 };
 
 static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)

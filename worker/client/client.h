@@ -1,8 +1,8 @@
-/* client - a Kafka client of the workers: publishes requests and cancel records, reads token and
- * result records. For the commands send, tail, cancel, demo and bench.
+/* client - a Kafka client that uses the workers: publishes requests and cancel records, reads token
+ * and result records. For the commands send, tail, cancel, demo and bench.
  *
- * Owner:  one thread. Memory: a producer and, if it reads, a consumer. Errors: MR_UNREACHABLE,
- *         MR_BAD_CONFIG. */
+ * Owner:  one thread. Memory: a producer and, with options.reads, a consumer. Errors:
+ *         MR_UNREACHABLE, MR_BAD_CONFIG. */
 #ifndef MR_WORKER_CLIENT_CLIENT_H
 #define MR_WORKER_CLIENT_CLIENT_H
 

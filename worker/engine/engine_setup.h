@@ -1,9 +1,9 @@
-/* engine_setup - opens the model of a configuration and makes an engine over it: the one place
- * where options become model and engine options.
+/* engine_setup - opens the model of a configuration and makes an engine for that model: the one
+ * place where the worker's options become model and engine options.
  *
  * Threads: the engine thread: the model stays with the thread that opened it.
- * Memory:  the caller destroys the engine, then closes the model. Errors: MR_BAD_CONFIG for values
- *          that only the model can judge, else those of the model and the engine. */
+ * Memory:  the caller destroys the engine, then closes the model. Errors: MR_BAD_CONFIG for option
+ *          values that do not fit the model, else the errors of the model and the engine. */
 #ifndef MR_WORKER_ENGINE_ENGINE_SETUP_H
 #define MR_WORKER_ENGINE_ENGINE_SETUP_H
 

@@ -1,8 +1,9 @@
 /* engine_source - how the engine thread gets its engine: the model of the configuration
  * (worker/engine/engine_setup.h), or a fake model in a simulation.
  *
- * Threads: the engine thread; close by the thread that frees the engine thread. Memory: the
- *          source's. Errors: open fails with the model's status. */
+ * Threads: the engine thread calls all functions but close; the thread that frees the engine thread
+ *          calls close. Memory: the source owns the model and the engine. Errors: open returns the
+ *          status with which the model failed to open. */
 #ifndef MR_WORKER_ENGINE_ENGINE_SOURCE_H
 #define MR_WORKER_ENGINE_ENGINE_SOURCE_H
 

@@ -2,15 +2,16 @@
  * posts what a step made to publish.
  *
  * No other thread of the process may call LibTorch. What a step made is copied into messages and
- * posted together after the step. When publish has no room, the messages are kept and no step runs
- * until there is room. Its phases:
+ * posted together after the step. While publish's mailbox has no space, the messages are kept and
+ * no step runs. The phases of the thread:
  *
- *     opening     the model, which blocks for seconds
- *     unlinked    until _link; prepares memory meanwhile
- *     running     one engine step a call; prepares memory while there is nothing to compute
+ *     opening     opens the model, which blocks for seconds
+ *     unlinked    waits for mr_engine_thread_link; prepares memory meanwhile
+ *     running     computes one engine step per call; prepares memory while no request is there
  *     failed      a step has failed: `failed` was called once, and nothing runs any more
  *
- * Threads: as said at each call; _step the engine thread, or a simulation in place of _start.
+ * Threads: as said at each function; the engine thread calls _step (or a simulation does, which
+ *          then does not call _start).
  * Memory:  the model and the engine; the messages of one step. Errors: opening fails with the
  *          model's status, which _wait_ready returns; a step that fails calls `failed`. */
 #ifndef MR_WORKER_ENGINE_ENGINE_THREAD_H

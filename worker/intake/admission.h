@@ -1,18 +1,20 @@
-/* admission - a record's way to the engine and the ticket's way back.
+/* admission - the way of a consumed record to the engine and back.
  *
- * Way in, each stage a function of the result of the one before:
- *   1. envelope (worker/ticket/envelope.h): the headers.
- *   2. decode (worker/ticket/decode.h): a validated request, or the reason for its rejection.
- *   3. claims: is it cancelled, expired, poison, another model's; its prompt is encoded; Redis is
- *      queried (worker/intake/lookups.h); a duplicate of an id in flight follows that request.
- *   4. submit: the engine gets it, or it is parked (worker/intake/flight.h) and tried again.
- * Way back: started, done, or returned unstarted. Each ticket ends in exactly one of: its terminal
- * records acknowledged, dropped because its partition has gone, or returned unstarted while the
- * worker drains.
+ * Each consumed record gets a ticket (worker/ticket/ticket.h). Way in:
+ *   1. envelope (worker/ticket/envelope.h): the record's headers are read.
+ *   2. decode (worker/ticket/decode.h): gives a validated request, or the reason to reject it.
+ *   3. checks: a request is refused if it was cancelled, has expired, names another model, or has
+ *      crashed too many workers ("poison"). The prompt is encoded; Redis is asked for earlier
+ *      attempts (worker/intake/lookups.h). A request whose id is in flight waits for that result.
+ *   4. submit: the engine gets the request, or the request waits in intake ("parked",
+ *      worker/intake/flight.h) and is submitted later.
+ * Way back: the engine starts, ends or returns the request. Each ticket ends in one of three ways:
+ * its terminal records (result, reply, dead letter) are acknowledged; it is dropped because its
+ * partition was lost; or the engine returns it unstarted while the worker drains.
  *
- * Owner:  intake thread; _forget_engine the thread that ends the engine. Memory: every ticket is
- *         created and freed here. Errors: what is wrong with a record is answered; the rest is
- *         raised in the fault. */
+ * Owner:  intake thread; the thread that ends the engine calls _forget_engine. Memory: tickets are
+ *         created and freed here. Errors: the producer gets an answer that says what is wrong with
+ *         a record; any other failure is raised in the fault and ends the worker. */
 #ifndef MR_WORKER_INTAKE_ADMISSION_H
 #define MR_WORKER_INTAKE_ADMISSION_H
 

@@ -1,8 +1,8 @@
-/* cancel_memory - ids that were cancelled before their request was consumed (SPEC K5), kept for
- * keep_ns.
+/* cancel_memory - the ids of requests whose cancel record was consumed before the request itself
+ * (SPEC K5), each kept for keep_ns.
  *
- * Owner:  intake thread. Pure: now_ns is passed in. Memory: count_max ids in _create; when full,
- * the oldest is forgotten. Errors: _create MR_NOMEM. */
+ * Owner:  intake thread. Pure: now_ns is passed in. Memory: space for count_max ids, allocated in
+ * _create; when full, the oldest id is forgotten. Errors: _create MR_NOMEM. */
 #ifndef MR_WORKER_INTAKE_CANCEL_MEMORY_H
 #define MR_WORKER_INTAKE_CANCEL_MEMORY_H
 

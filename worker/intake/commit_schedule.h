@@ -1,9 +1,9 @@
-/* commit_schedule - when intake commits next, what, and the outcome of the last commit. How a
- * commit reaches the broker is the caller's: worker/intake/intake.c with at-least-once delivery,
- * worker/intake/exactly_once.h with transactions.
+/* commit_schedule - when intake commits offsets next, which offsets, and the outcome of the last
+ * commit. The caller sends the commit to the broker: worker/intake/intake.c with at-least-once
+ * delivery, worker/intake/exactly_once.h with transactions.
  *
- * One commit is in flight at a time. One without an outcome for MR_COMMIT_OUTCOME_NS is given up
- * and repeated; a failed one is repeated after a pause.
+ * One commit is in flight at a time. A commit without an outcome for MR_COMMIT_OUTCOME_NS is given
+ * up and repeated; a failed commit is repeated after a pause.
  *
  * Owner:  intake thread. Memory: the struct. Errors: none; failures go to log and metrics. */
 #ifndef MR_WORKER_INTAKE_COMMIT_SCHEDULE_H

@@ -1,15 +1,15 @@
-/* exactly_once - exactly-once delivery in intake: requests whose terminal records are to be written
- * wait in a list; each commit seals the list and hands it, with the offsets, to the transactions
- * thread (worker/publish/transactions.h).
+/* exactly_once - exactly-once delivery in intake: requests whose terminal records (result, reply,
+ * dead letter) are to be written wait in the ready list. Each commit takes the requests off the
+ * list ("seals" them) and hands them, with the offsets to commit, to the transactions thread
+ * (worker/publish/transactions.h).
  *
- * The ledger calls a request finished only when it is sealed, that is when its terminal records
- * join the same transaction as the offset that says so; no commit takes another way. Sealed
- * requests of an aborted transaction go back to the head of the list. A request of a suspended
- * partition waits; one whose partition has gone is dropped.
+ * The offset ledger counts a request as finished once it is sealed: its terminal records are then
+ * in the same transaction as the commit that lists it as finished. Every commit is made in this
+ * way. Requests of an aborted transaction go back to the head of the list. A request of a suspended
+ * partition stays in the list; a request of a lost partition is dropped.
  *
- * Owner:  intake thread. Memory: the job. Errors: a transaction that can never be written is raised
- *         in the fault, and so is a library call that does not return for MR_CALL_TICKS_MAX ticks.
- */
+ * Owner:  intake thread. Memory: the job (one transaction). Errors raised in the fault: a
+ *         transaction can never be written; a library call hangs for MR_CALL_TICKS_MAX ticks. */
 #ifndef MR_WORKER_INTAKE_EXACTLY_ONCE_H
 #define MR_WORKER_INTAKE_EXACTLY_ONCE_H
 
@@ -27,10 +27,8 @@ struct mr_exactly_once {
     struct mr_ticket *ready, *ready_last;
     /* the transactions thread owns the job while a commit is pending */
     struct mr_transactions_job job;
-    /* start time of the Kafka library call that ran at the last tick; 0: none */
-    uint64_t call_ns;
-    /* number of ticks for which the same library call has been running */
-    uint32_t call_ticks;
+    uint64_t call_ns; /* start time of the Kafka library call that ran at the last tick; 0: none */
+    uint32_t call_ticks; /* number of ticks for which the same library call has been running */
 };
 
 /* Adds a ticket whose token records publish has written and whose terminal records are still to be

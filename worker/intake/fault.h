@@ -1,5 +1,5 @@
-/* fault - the failure that ends this worker: raised once, by whichever part of intake meets it
- * first. Owner: intake thread. */
+/* fault - the failure that ends this worker: raised once, by the module of intake in which the
+ * failure occurs first. Owner: intake thread. */
 #ifndef MR_WORKER_INTAKE_FAULT_H
 #define MR_WORKER_INTAKE_FAULT_H
 

@@ -1,10 +1,11 @@
-/* flight - the tickets of this worker: those that the engine has, by id, and those that are parked
- * because they wait for a lookup, for another request, or for room.
+/* flight - the requests of this worker, each with its ticket (worker/ticket/ticket.h): those
+ * submitted to the engine, by request id, and those "parked", that is waiting in intake for a Redis
+ * lookup, for another request, or for space in the engine's queue.
  *
- * A suspect is a request that ran in attempts_max - 1 workers when they crashed: the caller submits
- * one only while no other suspect is submitted.
+ * A suspect is a request during which attempts_max - 1 workers have crashed already: the caller
+ * submits a suspect only while no other suspect is submitted.
  *
- * Owner:  intake thread. Memory: the table; count_max tickets at most, parked ones included.
+ * Owner:  intake thread. Memory: the table; at most count_max tickets, submitted and parked.
  * Errors: _open MR_NOMEM. */
 #ifndef MR_WORKER_INTAKE_FLIGHT_H
 #define MR_WORKER_INTAKE_FLIGHT_H

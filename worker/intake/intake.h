@@ -1,19 +1,20 @@
 /* intake - the thread that consumes: records become requests in the engine, acknowledged results
- * become committed offsets. Its parts are described in worker/intake/README.md.
+ * become committed offsets. Its modules are described in worker/intake/README.md.
  *
- * Takes a record only when there is room for it: in its tenant's part of the engine's queue (by
- * count, bytes and predicted KV), in publish's mailbox, in the partition's ledger, and among the
- * requests in flight. Records without room stay with the broker; the consumer itself is always
- * served. Each record taken gets a ticket (worker/ticket/ticket.h) and ends in exactly one of: a
- * result, a refusal, a dead letter, or returned uncommitted.
+ * Takes a record only when there is space for the request: in its tenant's share of the engine's
+ * queue (by count, bytes and predicted KV), in publish's mailbox, in the partition's offset ledger,
+ * and among the requests in flight. Other records stay with the broker; the Kafka consumer is
+ * polled all the same. Each record taken gets a ticket (worker/ticket/ticket.h) and ends in exactly
+ * one way: with a result, a refusal, a dead letter, or returned without a commit.
  *
- * The thread's body is mr_intake_step (worker/base/thread.h): it never waits, and reaches Kafka and
- * the engine through ports. Creating, opening and ending are in worker/intake/intake_open.c.
+ * The thread's body is mr_intake_step (worker/base/thread.h): the step never waits, and reaches
+ * Kafka and the engine through structs of function pointers. Creating, opening and ending are in
+ * worker/intake/intake_open.c.
  *
- * Threads: _create to _destroy the worker's main thread; _stats any. The thread sleeps until a
- *          record, a message, a rebalance, or a commit that is due.
- * Memory:  tickets in flight at most in_flight_max; parked ones among them.
- * Errors:  at creation and start as said; afterwards `failed` is called once from this thread. */
+ * Threads: the worker's main thread calls all functions; any thread may call _stats. The intake
+ *          thread sleeps until a record, a message or a rebalance comes, or a commit is due.
+ * Memory:  at most in_flight_max tickets, submitted or waiting in intake.
+ * Errors:  returned by create, open and start; later the intake thread calls `failed` once. */
 #ifndef MR_WORKER_INTAKE_INTAKE_H
 #define MR_WORKER_INTAKE_INTAKE_H
 

@@ -1,7 +1,7 @@
-/* intake_state - the parts of intake put together. For intake.c (the step), intake_open.c
+/* intake_state - the struct with all modules of intake. For intake.c (the step), intake_open.c
  * (creating, opening and ending) and tests alone.
  *
- * Owner: the step, but for what is marked atomic or under the mutex. */
+ * Owner: the thread that calls the step, except for fields that are atomic or under the mutex. */
 #ifndef MR_WORKER_INTAKE_INTAKE_STATE_H
 #define MR_WORKER_INTAKE_INTAKE_STATE_H
 

@@ -1,20 +1,21 @@
-/* ledger_metadata - an offset ledger as the text of a Kafka commit, and back.
+/* ledger_metadata - an offset ledger as the metadata text of a Kafka offset commit, and back.
  *
  * base64 (a byte of value 0 is corrupted by librdkafka before 2.6.1) of:
  *     u8      magic and version
  *     u64     unix ms, most significant byte first: lower bound on the timestamps of results that
  *             this text does not list as finished (worker/intake/recovery.h); 0: not known
- *     varint  n, then n bytes: bit i of them is offset base + i: finished
+ *     varint  n, then n bytes of bitmap: bit i set means that offset base + i is finished
  *     varint  m, then m entries of records that were started and are not finished:
  *             varint distance from the entry before (from base for the first), u8 attempts,
- *             u8 crashes, high bit: it is running now
+ *             u8 crashes, whose high bit means that the request is running now
  * Entries that would not fit MR_LEDGER_METADATA_RAW_MAX are left out, those furthest from base
  * first; that can only hide an attempt number, never a finished record.
  *
- * Version 0xA1, without the time, is still read. The time is the first
- * MR_LEDGER_METADATA_TIME_CHARS of the text together with the magic.
+ * Version 0xA1, without the u64 time, is still read. Magic, version and time take the first
+ * MR_LEDGER_METADATA_TIME_CHARS characters of the text.
  *
- * Owner: as the ledger. Errors: MR_MALFORMED for text of another application or version. */
+ * Owner: the thread of the ledger. Errors: MR_MALFORMED for text of another application or version.
+ */
 #ifndef MR_WORKER_INTAKE_LEDGER_METADATA_H
 #define MR_WORKER_INTAKE_LEDGER_METADATA_H
 

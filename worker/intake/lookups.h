@@ -2,15 +2,14 @@
  * submitted: how often it was started, how many workers crashed while it ran, and its tokens so
  * far.
  *
- * A ticket waits for the answer at most MR_LOOKUP_WAIT_NS; after that it runs as if Redis knew
- * nothing, and no other ticket waits until that answer has come. A ticket that was started before,
- * as its partition's commit says, waits as long as the lookup takes: it may be poison, or far
- * advanced. The answer is combined with the commit's metadata: the source that knows of more
- * attempts is right about attempts and crashes.
+ * A request waits for Redis' answer at most MR_LOOKUP_WAIT_NS; after that the request runs as if
+ * Redis knew nothing, and no other request waits until that answer has come. A request that was
+ * started before, according to the commit of its partition, waits as long as the lookup takes: it
+ * may have crashed too many workers, or have many tokens already. The answer is combined with the
+ * commit's metadata: of the two, the one with more attempts is right about attempts and crashes.
  *
- * Owner:  intake thread. Memory: copies of the records of waiting tickets, at most
- *         MR_LOOKUP_BYTES_MAX and one more. Errors: none; a lookup that fails is an empty answer.
- */
+ * Owner:  intake thread. Memory: copies of the records of waiting requests, MR_LOOKUP_BYTES_MAX and
+ *         at most one record more. Errors: none; a lookup that fails counts as an empty answer. */
 #ifndef MR_WORKER_INTAKE_LOOKUPS_H
 #define MR_WORKER_INTAKE_LOOKUPS_H
 

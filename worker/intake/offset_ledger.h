@@ -3,16 +3,17 @@
  *     finished  |  ? ? F ? F ? ?  |  not received
  *               base              next
  *
- * Records finish in any order. The offset to commit is base, the lowest one unfinished; which ones
- * above it are finished, and how often each was started, is in the commit's metadata
- * (worker/intake/ledger_metadata.h): after a restart finished requests are not run again, and a
- * request that crashes workers is recognised. An offset that never arrives (compaction, a
- * transaction marker) counts as finished once a later one has arrived. The design follows
- * Confluent's parallel-consumer (PartitionState, OffsetMapCodecManager), with one bitmap instead of
- * three encodings.
+ * Records finish in any order (F: finished, ?: unfinished). The offset to commit is base, the
+ * lowest unfinished offset; which offsets above base are finished, and how often each was started,
+ * is in the commit's metadata (worker/intake/ledger_metadata.h): after a restart finished requests
+ * are not run again, and a request that crashes workers is recognised. An offset that never arrives
+ * (compaction, a transaction marker) counts as finished once a later offset has arrived. The design
+ * follows Confluent's parallel-consumer (PartitionState, OffsetMapCodecManager), with one bitmap
+ * instead of three encodings.
  *
- * For each record the ledger counts `attempts`, the starts, and `crashes`, the workers that crashed
- * while they ran it. A request that is handed back on purpose (revocation, drain) was not crashed.
+ * For each record the ledger counts `attempts` (starts of its request) and `crashes` (workers that
+ * crashed while they ran the request). A request that a worker gives up on purpose, in a revocation
+ * or drain, counts no crash.
  *
  * Owner:  intake thread. Pure: no clock, no I/O. Memory: span_max slots of 3 bytes in _create.
  * Errors: _create, _restore; MR_FULL from _receive. */
@@ -33,12 +34,10 @@ struct mr_offset_ledger;
 enum mr_ledger_verdict {
     MR_LEDGER_NEW,      /* a new record: run the request */
     MR_LEDGER_FINISHED, /* the request was finished before a restart: skip the record */
-    /* the record was received already since the last reset: ignore the record */
-    MR_LEDGER_SEEN,
+    MR_LEDGER_SEEN, /* the record was received already since the last reset: ignore the record */
     /* the offset is below base: the log was replaced; call _reset, then receive the record again */
     MR_LEDGER_BACKWARD,
-    /* the offset is too far above base: put the record back until base has moved */
-    MR_LEDGER_FULL
+    MR_LEDGER_FULL /* the offset is too far above base: put the record back until base has moved */
 };
 
 struct mr_ledger_history {

@@ -1,26 +1,27 @@
-/* ownership - which partitions this worker owns: what happens when the group assigns or revokes
- * some.
+/* ownership - which partitions this worker owns, and what happens when the consumer group assigns
+ * or revokes partitions.
  *
  * A revocation is a state machine that intake's steps drive:
  *
  *     NONE -> DRAINING -> HOLDING -> RELEASING -> COMMITTING -> COMPLETE -> NONE
  *
- *   DRAINING    --on-revoke drain only: requests that run in these partitions may end, for at most
- *               --revoke-timeout. Nothing new is taken or started in them.
- *   HOLDING     Publish begins no further terminal record (the write gates are closed). Those in
- *               flight are awaited, for at most MR_REVOKE_HOLD_NS.
- *   RELEASING   For the messages about them: one more look into the mailbox.
- *   COMMITTING  What still runs is released (it counts as handed back, not as crashed) and the
- *               caller commits, for at most MR_REVOKE_COMMIT_NS.
+ *   DRAINING    Only with --on-revoke drain: running requests of the revoked partitions may end,
+ *               for at most --revoke-timeout. No record of these partitions is taken or started.
+ *   HOLDING     The write gates are closed: publish begins no further terminal record (result,
+ *               reply, dead letter) of these partitions. Terminal records in flight are awaited,
+ *               for at most MR_REVOKE_HOLD_NS.
+ *   RELEASING   The messages about those records are taken from intake's mailbox.
+ *   COMMITTING  Requests that still run are released (counted as given up on purpose, not as
+ *               crashed) and the caller commits, for at most MR_REVOKE_COMMIT_NS.
  *   COMPLETE    The partitions are suspended or forgotten. The caller completes the consumer's
  *               rebalance and calls _complete.
  *
- * Partitions that stay are served all the while. A lost assignment is COMPLETE at once: its
- * requests are dropped and nothing is committed.
+ * Partitions that are not revoked are served all the while. When the assignment is lost, the state
+ * is COMPLETE at once: the requests are dropped and nothing is committed.
  *
- * Owner:  intake thread. Memory: scans until recovery takes them. Errors: a partition that cannot
- * be created, and commits of another application unless these are to be ignored, are raised in the
- * fault. */
+ * Owner:  intake thread. Memory: recovery's scans until recovery takes them. Errors raised in the
+ * fault: a partition cannot be created; a commit was made by another application (unless such
+ * commits are configured to be ignored). */
 #ifndef MR_WORKER_INTAKE_OWNERSHIP_H
 #define MR_WORKER_INTAKE_OWNERSHIP_H
 

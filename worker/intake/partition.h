@@ -1,16 +1,17 @@
-/* partition - what this worker knows of one partition that it owns or owned: its ledger, and which
- * commit of it the broker has acknowledged last.
+/* partition - what this worker knows of one partition that it owns or owned: the offset ledger, and
+ * the last commit that the broker has acknowledged.
  *
  *     NONE -> OWNED <-> SUSPENDED;  OWNED, SUSPENDED -> NONE
  *
- * With the eager protocol every rebalance revokes all partitions for a moment. Between the two
- * events a partition is SUSPENDED: its requests run on. It is resumed if the committed offset and
- * metadata are still those that this worker committed last, which proves that no other worker
- * owned it. Otherwise, and when a partition is lost or goes to another worker, its epoch rises:
- * requests taken in an older epoch are dropped, and their late results do not touch the ledger.
+ * With the eager protocol every rebalance revokes all partitions and assigns some again. Between
+ * these two events a partition is SUSPENDED: its requests run on. The partition is resumed if the
+ * committed offset and metadata are still those that this worker committed last, which proves that
+ * no other worker owned the partition. Otherwise, and when a partition is lost or goes to another
+ * worker, its epoch (a counter of ownerships) is raised: requests taken in an older epoch are
+ * dropped, and their late results do not change the ledger.
  *
  * The write gate (worker/ticket/write_gate.h) is open while the partition is OWNED, until
- * mr_partition_hold.
+ * mr_partition_hold is called.
  *
  * Owner:  intake thread. Pure: no clock, no I/O.
  * Memory: one ledger for each partition seen, at most MR_PARTITIONS_MAX. Errors: MR_FULL, MR_NOMEM.
@@ -34,8 +35,7 @@ struct mr_partition {
     size_t topic_index;
     int32_t number;
     enum mr_partition_state state;
-    /* raised whenever the partition is lost; the number of the present ownership */
-    uint64_t epoch;
+    uint64_t epoch; /* raised whenever the partition is lost; the number of the present ownership */
     int32_t generation; /* generation of the consumer group at the assignment; -1: no group */
     struct mr_offset_ledger *ledger;
     /* versions of the ledger in the last commit sent and acknowledged */

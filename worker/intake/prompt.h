@@ -1,13 +1,14 @@
 /* prompt - a request's prompt as token ids: text through the tokenizer, messages through the
  * model's chat template and then the tokenizer.
  *
- * The rendered chat is encoded as one text, so that ids equal the reference's; special tokens that
- * the template wrote become their ids. When a message itself contains the text of a special token,
- * the chat is encoded piece by piece instead, and that text stays text.
+ * The rendered chat is encoded as one text, so that the token ids equal those of HF transformers;
+ * special tokens that the template wrote become their ids. When a message itself contains the text
+ * of a special token, the template's and the message's texts are encoded separately, and the
+ * message's text does not become a special token.
  *
- * Owner:  one thread each. Memory: ids live in the request's arena; a work buffer as large as the
- *         longest prompt. Errors: MR_PROMPT_TOO_LONG, MR_EMPTY_PROMPT, MR_INVALID_REQUEST (the
- *         template refuses, or there is none), MR_MALFORMED. */
+ * Owner:  one thread per object. Memory: ids are in the request's arena; a work buffer as large as
+ *         the longest prompt. Errors: MR_PROMPT_TOO_LONG, MR_EMPTY_PROMPT, MR_INVALID_REQUEST (the
+ *         chat template reports an error, or the model has none), MR_MALFORMED. */
 #ifndef MR_WORKER_INTAKE_PROMPT_H
 #define MR_WORKER_INTAKE_PROMPT_H
 

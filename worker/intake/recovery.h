@@ -1,18 +1,19 @@
 /* recovery - finds the requests that the last owner of a partition finished but did not commit:
- * their results are on the broker, so they are not run again.
+ * their results are on the broker, so the requests are not run again.
  *
- * A worker may crash between the acknowledgement of a result and the commit that lists it. A commit
- * carries a lower bound on the timestamps of the results it does not list
- * (worker/intake/ledger_metadata.h). The next owner reads results and dead letters from that time
- * to their end, and notes the records whose headers name its partition and group. Nothing is taken
- * from the partition until then; a thread of its own reads, so that the consumer stays served.
+ * A worker may crash between the acknowledgement of a result and the commit that lists the request
+ * as finished. A commit carries a lower bound on the timestamps of the results it does not list
+ * (worker/intake/ledger_metadata.h). The next owner reads the results and dead-letter topics from
+ * that time to their end, and notes the records whose headers name its partition and group (a
+ * "scan" of the partition). Until the scan is done no record of the partition is taken. A separate
+ * thread reads, so that the Kafka consumer is polled meanwhile.
  *
- * Scans requested together share one reading, which ends after timeout_ms. One that is not complete
- * then is logged: requests that it missed are run again.
+ * Scans requested together share one reading, which ends after timeout_ms. A scan that is not
+ * complete by then is logged: finished requests that the scan missed are run again.
  *
- * Threads: one, "recovery", runs _step; _request, _take and _destroy the owner's (intake). A step
- *          blocks only inside the port's open and first. Memory: a scan for each partition that
- *          waits, and one reader. Errors: at creation; afterwards logged. */
+ * Threads: the thread "recovery" runs _step; intake calls _request, _take and _destroy. A step
+ *          blocks only while the reader opens or looks up an offset. Memory: a scan for each
+ *          partition that waits, and one reader. Errors: at creation; later errors are logged. */
 #ifndef MR_WORKER_INTAKE_RECOVERY_H
 #define MR_WORKER_INTAKE_RECOVERY_H
 

@@ -1,6 +1,6 @@
-/* finisher - brings a request to its end once its terminal message has arrived: waits for its token
- * records, then for the partition's gate, has the terminal records written, and returns the ticket
- * to intake.
+/* finisher - brings a request to its end once its terminal message (result or refusal) has arrived:
+ * waits for the request's token records, then for the partition's write gate, has the terminal
+ * records (result, reply, dead letter) written, and returns the ticket to intake.
  *
  * The result is the last record of a request: it is written when its token records, its reply and
  * its dead letter are acknowledged, so that whoever finds a result knows that the other records are
@@ -10,7 +10,7 @@
  * With exactly-once delivery the ticket returns to intake before its terminal records are written:
  * the transactions thread writes them (worker/publish/transactions.h).
  *
- * Owner:  publish's thread. Memory: lists through the tickets. Errors: none. */
+ * Owner:  publish's thread. Memory: lists that link the tickets. Errors: none. */
 #ifndef MR_WORKER_PUBLISH_FINISHER_H
 #define MR_WORKER_PUBLISH_FINISHER_H
 

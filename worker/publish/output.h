@@ -1,7 +1,7 @@
 /* output - one record that the worker writes, with its headers: a token record, a result or a dead
  * letter (CONTRACT sections 4 to 6).
  *
- * Each call makes a record in place of the last one, which is freed.
+ * Each call makes a record and frees the record of the call before.
  *
  * Owner:  one thread. Memory: the encoded value, freed by _clear or the next call; topic, key and
  *         some headers are borrowed from the ticket and the message. Errors: MR_NOMEM,

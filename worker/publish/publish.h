@@ -1,23 +1,25 @@
 /* publish - the thread that writes: encodes what the engine and intake send, produces it, and
  * returns each request's ticket to intake when the request's records are all on the broker.
  *
- * One call of the step handles mail, delivery reports and whatever waited (worker/publish/writer.h
- * has the records, worker/publish/finisher.h the end of a request). Nothing in it blocks:
+ * One call of the step handles messages, delivery reports and records that have to be tried again
+ * (worker/publish/writer.h writes records, worker/publish/finisher.h ends a request). The step
+ * never blocks. It
  *
- *     mail is taken      only when the mail taken before is handled; the mailbox is bounded, so the
- *                        engine waits when the producer has no room
- *     mail is held       while Redis stores the tokens in it (worker/redis/resume.h)
- *     mail is handled    in order; the first message that the producer has no room for stays first
- *     draining           after _drain: as before, until nothing is in flight or the deadline
+ *     takes messages     only when those taken before are handled; the mailbox is bounded, so the
+ *                        engine waits when the producer's queue is full
+ *     holds messages     while Redis stores the tokens in them (worker/redis/resume.h)
+ *     handles messages   in order; when the producer's queue is full, the next message waits
+ *     drains             after mr_publish_drain, until no record is in flight or the deadline comes
  *
- * The request is done when its result is acknowledged. With exactly-once delivery publish writes
- * the token records only (worker/publish/transactions.h).
+ * A request is done when its result is acknowledged. With exactly-once delivery publish writes the
+ * token records only (worker/publish/transactions.h writes the others).
  *
- * A token record that is lost for good is counted: the result still has the whole text.
+ * A token record that is lost for good is only counted: the result still has the whole text.
  *
- * Threads: _create, _start, _drain, _destroy the worker's main thread; _stats any; _step the
- *          publish thread, or a simulation in place of _start. Memory: the mailbox, the mail taken
- *          from it, the producer's queue: all bounded. Errors: MR_BAD_CONFIG, MR_NOMEM at creation;
+ * Threads: the worker's main thread calls _create, _start, _drain and _destroy; any thread calls
+ *          _stats; the publish thread calls _step (or a simulation does, which does not call
+ *          _start). Memory: the mailbox, the messages taken from the mailbox and the producer's
+ *          queue: all bounded. Errors: MR_BAD_CONFIG, MR_NOMEM at creation;
  *          afterwards `failed` is called once, from the step, when nothing can be written any
  *          more. */
 #ifndef MR_WORKER_PUBLISH_PUBLISH_H

@@ -1,4 +1,4 @@
-/* publish_stats - what publish has done since it was created; a copy goes out by value. */
+/* publish_stats - counts of what the publish thread has done since mr_publish_create. */
 #ifndef MR_WORKER_PUBLISH_PUBLISH_STATS_H
 #define MR_WORKER_PUBLISH_PUBLISH_STATS_H
 

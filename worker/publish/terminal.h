@@ -1,11 +1,12 @@
-/* terminal - the terminal records of a request: which there are, how each is made, and their count.
+/* terminal - the terminal records of a request, the last ones written for it: which are written,
+ * how each is made, and how many there were.
  *
- * A result, if the id was readable; a reply, if the producer asked for one; a dead letter, for a
- * record that is not a valid request. Publish writes them, or the transactions thread with
- * exactly-once delivery.
+ * A result is written if the request's id was readable; a reply, if the producer asked for a reply;
+ * a dead letter, for a record that is not a valid request. The publish thread writes these records,
+ * or with exactly-once delivery the transactions thread.
  *
  * Owner:  the thread that owns the ticket's publish fields. Memory: none of its own.
- * Errors: as worker/publish/output.h. */
+ * Errors: those of worker/publish/output.h. */
 #ifndef MR_WORKER_PUBLISH_TERMINAL_H
 #define MR_WORKER_PUBLISH_TERMINAL_H
 

@@ -1,26 +1,26 @@
 /* transactions - the thread of exactly-once delivery: writes the terminal records of requests and
  * the offsets of those requests in one transaction.
  *
- * One job at a time. Intake seals the job: from then on the offset ledger lists its requests as
- * finished, and the offsets in the job say so. Records and offsets become visible together or not
- * at all. The requests of an aborted job go into the next one. While a job runs its tickets belong
- * to this thread; before and after, to intake.
+ * A job is one transaction; one job runs at a time. Intake fills the job with finished requests and
+ * with the offsets and metadata that list them as finished. Records and offsets become visible
+ * together or not at all. The requests of an aborted job go into the next job. While a job runs its
+ * tickets belong to this thread; before and after, to intake.
  *
- * A step does one of these and then runs again at once, or when its wake is rung:
+ * A step does one of the following and runs again at once, or when the thread is woken:
  *
- *     prepare    finds out which records there are, and whether reply topics exist
- *     begin, produce, commit    or abort, when a record cannot be produced now
+ *     prepare    finds out which records are to be written, and whether reply topics exist
+ *     begin, produce, commit    the transaction; aborts it when a record cannot be produced now
  *     renew      replaces a producer that broke; the job is done if its transaction was committed
  *     report     hands the outcome to intake
  *
- * A job waits for a broker that is away, however long: librdkafka's calls block, so this thread is
- * the only one whose step may. When the broker has ended a transaction because it took too long,
- * the job is aborted and the producer replaced (worker/kafka/kafka_txn.h).
+ * A job waits for an unreachable broker, however long. librdkafka's transaction calls block, and
+ * only this thread's step may block. When the broker has ended a transaction because it took too
+ * long, the job is aborted and the producer replaced (worker/kafka/kafka_txn.h).
  *
- * Threads: _create, _start, _submit, _take_outcome and _destroy the owner's; _stats and _call_ns
- *          any; _step the transactions thread, or a simulation in place of _start.
- * Memory:  a transactional producer; the job is its owner's. Errors: at creation; a job's own come
- *          back with it. */
+ * Threads: intake calls _create, _start, _submit, _take_outcome and _destroy; any thread calls
+ *          _stats and _call_ns; the transactions thread calls _step (or a simulation does).
+ * Memory:  a transactional producer; the job belongs to intake. Errors: at creation; the error of
+ *          a job is in job->outcome. */
 #ifndef MR_WORKER_PUBLISH_TRANSACTIONS_H
 #define MR_WORKER_PUBLISH_TRANSACTIONS_H
 

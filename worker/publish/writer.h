@@ -1,15 +1,16 @@
 /* writer - produces the records of tickets and follows each record until the broker has
  * acknowledged it.
  *
- * Nothing here blocks. A token record that the producer has no room for stays with the caller. A
- * terminal record is the writer's from _write on: a record without room, or whose reply topic is
- * being looked up, is tried again by _retry; a record that the broker refused is produced again
- * after half a second, for as long as that takes. A record that is too large is produced without
- * its bulk. A reply that can never be written is left out, because its topic belongs to the caller;
- * any other terminal record that can never be written makes the worker fail.
+ * Nothing here blocks. When the producer's queue is full, a token record stays with the caller. A
+ * terminal record (result, reply, dead letter) belongs to the writer from _write on. When the queue
+ * is full, or the reply topic is being looked up, _retry tries the record again; a record that the
+ * broker refused is produced again every half second until accepted. A record that is too large is
+ * produced without its text, tokens and metadata. A reply that can never be written is left out,
+ * because its topic belongs to the requester; any other terminal record that can never be written
+ * makes the worker fail.
  *
- * Owner:  publish's thread. Memory: lists through the tickets; one encoded record. Errors: `failed`
- *         is called once when nothing can be written any more. */
+ * Owner:  publish's thread. Memory: lists that link the tickets; one encoded record. Errors:
+ *         `failed` is called once when nothing can be written any more. */
 #ifndef MR_WORKER_PUBLISH_WRITER_H
 #define MR_WORKER_PUBLISH_WRITER_H
 

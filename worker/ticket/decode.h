@@ -1,11 +1,11 @@
-/* decode - the second stage of a record's way in: envelope and value to a validated request, or to
- * a reason for its rejection and the address of the answer.
+/* decode - turns the headers and the value of a consumed record into a validated request, or into a
+ * reason for the rejection and the address (id, reply topic) of the answer.
  *
- * A CloudEvent in structured mode is opened first: the request is its data. A record whose deadline
- * header has passed is not decoded: only the address is read. A record with more to echo than
- * MR_ENVELOPE_ECHO_BYTES_MAX is rejected.
+ * A CloudEvent in structured mode is opened first: the request is the event's data. Of a record
+ * whose deadline header has passed only the address is decoded. A record is rejected when its
+ * headers to echo are larger than MR_ENVELOPE_ECHO_BYTES_MAX together.
  *
- * Pure. Memory: the request's arena. Errors: statuses of class REJECT. */
+ * Pure functions. Memory: the request's arena. Errors: statuses of class REJECT. */
 #ifndef MR_WORKER_TICKET_DECODE_H
 #define MR_WORKER_TICKET_DECODE_H
 

@@ -1,4 +1,5 @@
-/* engine_port - what intake needs of the engine. Filled by worker/engine/engine_thread.h.
+/* engine_port - the functions of the engine that intake calls. Filled by
+ * worker/engine/engine_thread.h.
  *
  * Threads: any. Memory: a request belongs to the engine once _submit has returned MR_OK.
  * Errors:  those of mr_engine_submit (batching/engine.h). */

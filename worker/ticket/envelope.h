@@ -1,12 +1,12 @@
-/* envelope - the headers of a consumed record, read once. No other code of intake looks at them.
+/* envelope - the headers of a consumed record, read once. No other code of intake reads headers.
  *
- * Of several headers with one name the last one counts. The headers to echo are bounded: together,
- * names and values, they take at most MR_ENVELOPE_ECHO_BYTES_MAX. They are accepted in the order of
- * enum mr_echo; one that does not fit is left out and named in `oversized`, and the record is then
- * rejected (worker/ticket/decode.h).
+ * Of several headers with one name the last one counts. Headers to echo (to repeat in the answer)
+ * may take at most MR_ENVELOPE_ECHO_BYTES_MAX together, names and values. Headers are accepted in
+ * the order of enum mr_echo; a header that does not fit is left out and named in `oversized`, and
+ * the record is then rejected (worker/ticket/decode.h).
  *
- * Pure. Memory: texts point into the record. Errors: none; a header that cannot be read counts as
- * absent. */
+ * Pure functions. Memory: texts point into the record. Errors: none; a header that cannot be read
+ * counts as absent. */
 #ifndef MR_WORKER_TICKET_ENVELOPE_H
 #define MR_WORKER_TICKET_ENVELOPE_H
 
@@ -28,8 +28,7 @@ struct mr_envelope {
     int64_t deadline_ms;         /* unix ms; 0: no deadline */
     /* the topic the producer asks the reply in; empty: no reply wanted */
     struct mr_text reply_topic;
-    /* true when the operator's list of reply topics contains reply_topic */
-    bool reply_allowed;
+    bool reply_allowed; /* true when the operator's list of reply topics contains reply_topic */
     /* -1: Kafka chooses the partition by the record's key */
     int32_t reply_partition;
     bool is_event; /* the record is a CloudEvent in binary mode */

@@ -2,7 +2,7 @@
  *
  * Each message is one block of memory with a deep copy of its contents; only the ticket is shared.
  *
- * Threads: created by the sender, freed by the receiver. Errors: NULL when memory is out. */
+ * Threads: created by the sender, freed by the receiver. Errors: NULL: out of memory. */
 #ifndef MR_WORKER_TICKET_MESSAGES_H
 #define MR_WORKER_TICKET_MESSAGES_H
 

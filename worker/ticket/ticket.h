@@ -1,10 +1,10 @@
 /* ticket - one consumed record on its way through the worker, from its arrival to the commit of its
  * offset. The engine gets the ticket's address as a 64-bit number and returns it with every token.
  *
- * Created and freed by intake. Each part has one owner. The fields outside the parts do not change
- * after the submission to the engine, except the atomic one.
+ * Created and freed by intake. The fields in `intake` and `publish` each belong to one thread.
+ * Other fields do not change once the engine has the request, except the atomic field `dropped`.
  *
- * Memory: one block, headers to echo included. Errors: MR_NOMEM. */
+ * Memory: one block, which contains the headers to echo. Errors: MR_NOMEM. */
 #ifndef MR_WORKER_TICKET_TICKET_H
 #define MR_WORKER_TICKET_TICKET_H
 
@@ -40,46 +40,36 @@ struct mr_ticket_part {
     bool pending; /* the record is to be written and is not acknowledged yet */
     /* not produced yet: the producer's queue is full, or the reply topic is being looked up */
     bool unsent;
-    /* the broker refused the record; the record is produced again after a pause */
-    bool refused;
-    bool shrunk;       /* too large for the broker: produced without text, tokens and metadata */
+    bool refused; /* the broker refused the record; the record is produced again after a pause */
+    bool shrunk;  /* too large for the broker: produced without text, tokens and metadata */
     bool topic_exists; /* for a reply: the reply topic was looked up and exists */
 };
 
 /* How far publish is with the terminal records (result, reply, dead letter) of a request. */
 enum mr_terminal_phase {
-    /* publish waits for the token records, or for the partition's write gate */
-    MR_TERMINAL_WAITING,
-    MR_TERMINAL_REPLY, /* the reply and the dead letter are being written */
-    MR_TERMINAL_RESULT /* the result, which is the last record of a request, is being written */
+    MR_TERMINAL_WAITING, /* waits for the token records, or for the partition's write gate */
+    MR_TERMINAL_REPLY,   /* the reply and the dead letter are being written */
+    MR_TERMINAL_RESULT   /* the result, which is the last record of a request, is being written */
 };
 
 /* The ticket's fields that only the intake thread reads and writes. */
 struct mr_ticket_intake {
     struct mr_partition *partition;
-    struct mr_ticket *next; /* link in one bucket of the table of tickets, or in a list */
-    /* tickets of records with the same request id, finished by this ticket's result */
-    struct mr_ticket *followers;
+    struct mr_ticket *next;      /* link in one bucket of the table of tickets, or in a list */
+    struct mr_ticket *followers; /* later records with this request id, which share its result */
     /* exactly-once delivery: link in the list of tickets of the next or running transaction */
     struct mr_ticket *ready_next;
     struct mr_request *request; /* the decoded request; NULL once the engine has taken it */
     uint64_t deadline_ns;
-    /* time after which the request may not start any more, from the topic's limit on waiting; 0:
-     * none */
-    uint64_t start_by_ns;
+    uint64_t start_by_ns; /* latest time to start, by the topic's limit on waiting; 0: none */
     int32_t priority;
     uint8_t crashes;
     bool submitted, running;
-    /* the request was running when the revocation of its partition began */
-    bool draining;
-    /* the Redis lookup whose answer the request waits for; NULL: none */
-    struct mr_found_mail *lookup;
-    /* time at which intake stops waiting for the answer of Redis */
-    uint64_t lookup_until_ns;
-    /* [kept_count] tokens of earlier attempts, until the request is submitted */
-    struct mr_sample *kept;
-    /* prepared error answer with a copy of the record, in case Redis answers that the request
-     * crashed too many workers */
+    bool draining; /* the request was running when the revocation of its partition began */
+    struct mr_found_mail *lookup; /* Redis lookup that the request waits for; NULL: none */
+    uint64_t lookup_until_ns;     /* time at which intake stops waiting for the answer of Redis */
+    struct mr_sample *kept;       /* [kept_count] tokens of earlier attempts, until submission */
+    /* error answer, used if Redis answers that the request crashed too many workers */
     struct mr_refusal_mail *refusal;
 };
 
@@ -87,15 +77,13 @@ struct mr_ticket_intake {
  * thread owns them while it writes the terminal records. */
 struct mr_ticket_publish {
     struct mr_ticket_part parts[MR_PARTS];
-    /* the message with the result or refusal, kept until its records are on the broker */
-    struct mr_mail *terminal;
+    struct mr_mail *terminal; /* the result or refusal, until its records are on the broker */
     enum mr_terminal_phase phase;
     /* unix ms when `terminal` arrived; every terminal record has a later timestamp */
     int64_t terminal_ms;
     uint32_t tokens_pending; /* token records produced whose delivery is not reported yet */
-    /* when the last token of choice 0 (the first of several completions) was made */
-    uint64_t token_ns;
-    uint32_t generated; /* tokens generated when the last token record was produced */
+    uint64_t token_ns;       /* when the last token of choice 0 (the first completion) was made */
+    uint32_t generated;      /* tokens generated when the last token record was produced */
     /* Counts of token records produced and acknowledged. The first `readable` tokens are on the
      * broker for certain. Once `mark_produced` records are acknowledged, the first `mark_generated`
      * tokens are. */
@@ -104,8 +92,7 @@ struct mr_ticket_publish {
     /* whether the ticket is in the list linked by unsent_next, refused_next, advance_next */
     bool unsent, refused, advancing;
     struct mr_ticket *unsent_next, *refused_next, *advance_next;
-    /* links in the list of tickets that have a terminal message (result or refusal) */
-    struct mr_ticket *older, *newer;
+    struct mr_ticket *older, *newer; /* links in the list of tickets whose `terminal` is set */
 };
 
 struct mr_ticket {
@@ -124,12 +111,10 @@ struct mr_ticket {
     const char *reply_topic; /* NULL: no reply was asked for, or the topic is not allowed */
     int32_t reply_partition; /* -1: Kafka chooses the partition by the record's key */
     uint64_t arrival_ns;
-    /* time the record spent in Kafka, by its timestamp; negative: unknown */
-    double waited_ms;
-    atomic_bool dropped;        /* publish may write no further record for this request */
+    double waited_ms;    /* time the record spent in Kafka, by its timestamp; negative: unknown */
+    atomic_bool dropped; /* publish may write no further record for this request */
     struct mr_write_gate *gate; /* write gate of the partition; NULL: publish may always write */
-    /* number of the partition's ownership in which the record was taken */
-    uint64_t epoch;
+    uint64_t epoch; /* number of the partition's ownership in which the record was taken */
     /* The request's progress in Redis (worker/redis/resume.h), set before the request is submitted;
      * NULL: not kept in Redis. */
     struct mr_trail *trail;

@@ -1,5 +1,5 @@
-/* ticket_table - the tickets that the engine has, by request id: a chained hash table. A ticket in
- * the table is linked by its field intake.next.
+/* ticket_table - a chained hash table, by request id, of the tickets (consumed records) whose
+ * request is submitted to the engine. The field intake.next links the tickets of one bucket.
  *
  * Owner:  intake thread. Memory: buckets for count_max tickets, made by _create; tickets are
  *         borrowed. Errors: _create MR_NOMEM. */

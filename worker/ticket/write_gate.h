@@ -1,12 +1,14 @@
-/* write_gate - whether publish may write terminal records for the requests of one partition.
+/* write_gate - whether publish may write terminal records (result, reply, dead letter) for the
+ * requests of one partition.
  *
- * Intake opens the gate while the partition is assigned to this worker, and closes it before the
- * partition is revoked. When the partition was lost or assigned anew intake raises the epoch:
- * requests of an older epoch may not write any more. The gate counts the requests whose terminal
- * records are being written, so that intake can wait for them before it commits.
+ * Intake opens the gate while the partition is assigned to this worker, and closes the gate before
+ * the partition is revoked. When the partition was lost or assigned anew intake raises the epoch (a
+ * number of the ownership): requests of an older epoch may not write any more. The gate counts the
+ * requests whose terminal records are being written, so that intake can wait for those records
+ * before it commits.
  *
- * Threads: _set intake; _admit and _acknowledge publish; the rest any. Memory: the struct, zeroed
- *          at first (closed). Errors: none. */
+ * Threads: intake calls _set; publish calls _admit and _acknowledge; any thread the others.
+ * Memory:  the struct; a zeroed struct is a closed gate. Errors: none. */
 #ifndef MR_WORKER_TICKET_WRITE_GATE_H
 #define MR_WORKER_TICKET_WRITE_GATE_H
 
