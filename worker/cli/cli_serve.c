@@ -23,7 +23,8 @@ static bool is_signalled(void *context)
     return mr_cli_signals_wait(&serving->signals, -1, 0);
 }
 
-/* The first signal starts the drain; a second one ends the drain early. */
+/* Called while the worker drains, which the first signal has started; true when a second signal
+ * came, which ends the drain early. */
 static bool stop_now(void *context)
 {
     struct serving *serving = context;

@@ -28,7 +28,7 @@ uint32_t mr_engine_setup_context(const struct mr_config *config, const struct mr
  * the model is loaded. */
 struct mr_engine_setup {
     const struct mr_config *config;
-    const struct mr_tier *tier; /* the Redis cache, borrowed; NULL: none */
+    const struct mr_tier *tier; /* the KV cache in Redis, borrowed; NULL: none */
     struct mr_log *log;
     /* The fields below are private. */
     struct mr_model *model;

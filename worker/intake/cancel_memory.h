@@ -28,7 +28,7 @@ void mr_cancel_memory_add(struct mr_cancel_memory *memory, struct mr_text id, in
                           uint64_t now_ns);
 /* True when the id was cancelled less than keep_ns ago, by a cancel record that is at most
  * MR_CANCEL_SKEW_MS older than the request's record (stamp_ms; 0: unknown): an older cancel was for
- * an earlier request with the same id. A true result forgets the id. */
+ * an earlier request with the same id. On true the id is forgotten. */
 bool mr_cancel_memory_take(struct mr_cancel_memory *memory, struct mr_text id, int64_t stamp_ms,
                            uint64_t now_ns);
 /* The number of cancelled ids that are kept. */

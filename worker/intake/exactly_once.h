@@ -27,7 +27,8 @@ struct mr_exactly_once {
     struct mr_ticket *ready, *ready_last;
     /* the transactions thread owns the job while a commit is pending */
     struct mr_transactions_job job;
-    uint64_t call_ns; /* start time of the Kafka library call that ran at the last tick; 0: none */
+    /* start time of the library call that ran at the last tick (a tick: one second); 0: none */
+    uint64_t call_ns;
     uint32_t call_ticks; /* number of ticks for which the same library call has been running */
 };
 

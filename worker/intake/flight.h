@@ -21,7 +21,8 @@ struct mr_flight {
     bool retry_parked;        /* a waiting request may be submittable now: try them all again */
     uint32_t count, count_max, parked_count;
     uint32_t attempts_max;
-    uint32_t suspects; /* number of suspects (see top of file) that are submitted to the engine */
+    /* number of submitted suspects: requests during which attempts_max - 1 workers crashed */
+    uint32_t suspects;
 };
 
 enum mr_status mr_flight_open(struct mr_flight *flight, uint32_t count_max, uint32_t attempts_max,

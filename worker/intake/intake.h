@@ -97,8 +97,8 @@ void mr_intake_drain(struct mr_intake *intake);
  * engine. */
 void mr_intake_forget_engine(struct mr_intake *intake);
 /* Handles the acknowledgements that have arrived, commits, leaves the group, ends the thread, frees
- * everything. The engine and publish must have ended. False when the coordinator did not answer
- * within timeout_ms. May be called without _open. intake may be NULL. */
+ * everything. The engine and publish must have ended. False when the group's coordinator did not
+ * answer within timeout_ms. May be called without _open. intake may be NULL. */
 bool mr_intake_destroy(struct mr_intake *intake, uint32_t timeout_ms);
 struct mr_intake_stats mr_intake_stats(struct mr_intake *intake);
 

@@ -26,7 +26,7 @@ struct mr_lookups {
     const struct mr_config *config;
     struct mr_metrics *metrics;
     size_t bytes; /* bytes of the copied records of waiting tickets */
-    /* the next time at which a ticket will have waited too long is not before this time */
+    /* no waiting ticket reaches its time limit before this time */
     uint64_t due_ns;
     uint64_t redelivered; /* number of requests whose earlier attempts only Redis knew */
 };

@@ -25,8 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 1.5 KiB of bitmap: half of what a broker keeps of metadata by default (offset.metadata.max.bytes
- * 4096, of which base64 takes a quarter). */
+/* Most offsets that a ledger spans. One bit for each makes 1.5 KiB: half of the 3 KiB that base64
+ * leaves of the 4096 bytes of commit metadata (offset.metadata.max.bytes of the broker). */
 #define MR_LEDGER_SPAN_MAX 12288u
 
 struct mr_offset_ledger;
@@ -60,13 +60,15 @@ enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger,
 /* The engine starts the record's request: counts one attempt. This function and those below ignore
  * offsets that were not received since the last reset, and finished ones. */
 void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset);
-/* The record's request is finished: its terminal records are acknowledged. */
+/* Call when the record's request is finished: its terminal records (result, reply, dead letter) are
+ * acknowledged. */
 void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset);
-/* Recovery found the terminal record of an offset that was not received yet: _receive will return
- * FINISHED for it. Offsets below next or beyond the span are ignored. */
+/* Call when recovery found the result or dead letter of an offset that was not received yet:
+ * _receive will return MR_LEDGER_FINISHED for this offset. Offsets below next or beyond the span
+ * are ignored. */
 void mr_offset_ledger_found(struct mr_offset_ledger *ledger, int64_t offset);
-/* Redis knows more about a record that was received and not started: its attempts and crashes are
- * at least these. */
+/* Call when Redis knows more about a record that was received and not started: raises the attempts
+ * and crashes of the record to at least the values given. */
 void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,
                             struct mr_ledger_history history);
 /* Undoes mr_offset_ledger_release: the same attempt continues. */
@@ -75,7 +77,7 @@ void mr_offset_ledger_resume(struct mr_offset_ledger *ledger, int64_t offset);
  * request. */
 void mr_offset_ledger_release(struct mr_offset_ledger *ledger, int64_t offset);
 
-/* The offset to commit; -1 before anything was received or restored. */
+/* Returns the offset to commit; -1 before any record was received or any commit restored. */
 int64_t mr_offset_ledger_base(const struct mr_offset_ledger *ledger);
 /* The offset of the next record to read: the highest received + 1; -1: unknown. */
 int64_t mr_offset_ledger_next(const struct mr_offset_ledger *ledger);
@@ -85,7 +87,7 @@ bool mr_offset_ledger_has_room(const struct mr_offset_ledger *ledger);
 uint32_t mr_offset_ledger_unfinished(const struct mr_offset_ledger *ledger);
 /* A number that changes whenever the offset or metadata to commit changes. */
 uint64_t mr_offset_ledger_version(const struct mr_offset_ledger *ledger);
-/* Asserts every invariant; O(span). */
+/* Asserts every invariant of the ledger; takes O(span_max) time. */
 void mr_offset_ledger_check(const struct mr_offset_ledger *ledger);
 
 /* ---- for worker/intake/ledger_metadata.c ---- */

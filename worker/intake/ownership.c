@@ -16,7 +16,7 @@ static struct mr_partition *find_owned(struct mr_ownership *ownership,
     return partition && partition->state == MR_PARTITION_OWNED ? partition : NULL;
 }
 
-/* Partitions that are owned and not being revoked. */
+/* Returns the number of partitions that are owned and not being revoked. */
 static uint32_t count_owned(const struct mr_ownership *ownership)
 {
     uint32_t count = 0;

@@ -28,7 +28,8 @@ struct mr_prompt_options {
 enum mr_status mr_prompt_create(struct mr_prompt **out, const struct mr_prompt_options *options,
                                 struct mr_error *err);
 void mr_prompt_destroy(struct mr_prompt *prompt);
-/* Fills request->token_ids and token_count, unless the request brought them. */
+/* Fills request->token_ids and token_count with the encoded prompt, unless the request came with
+ * token ids. */
 enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,
                                 uint64_t unix_seconds, struct mr_error *err);
 

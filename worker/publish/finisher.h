@@ -26,7 +26,7 @@ struct mr_finisher {
     atomic_int_least64_t *oldest_ms;
     /* list of the tickets that have a terminal message (result or refusal), by age */
     struct mr_ticket *oldest, *newest;
-    /* tickets that wait because the write gate of their partition is held */
+    /* tickets that wait until their partition's write gate opens or closes for good */
     struct mr_ticket *held;
 };
 

@@ -23,8 +23,9 @@ struct mr_terminal_stats {
 bool mr_terminal_wants(const struct mr_ticket *ticket, enum mr_part kind);
 /* Looks up whether the reply's topic and partition exist: a reply topic is never created, and
  * librdkafka before 2.12 frees headers twice when the partition does not exist. Sets
- * part->topic_exists, or clears part->pending if there is no such topic or partition. Changes
- * neither while the broker has not answered: call again when the producer's wake rings. */
+ * part->topic_exists, or clears part->pending if there is no such topic or partition. While the
+ * broker has not answered, neither field changes: call again when the producer's wake is
+ * notified. */
 void mr_terminal_find_reply_topic(struct mr_ticket_part *part,
                                   const struct mr_producer_port *producer, struct mr_log *log);
 /* Encodes the record into `output`, ready to produce. If part->shrunk: without text, tokens,

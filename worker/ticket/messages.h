@@ -21,7 +21,8 @@ enum mr_mail_kind {
     MR_MAIL_RESULT, /* struct mr_result_mail: the engine has finished the request */
     MR_MAIL_REFUSAL, /* struct mr_refusal_mail: intake answers a record without the engine */
     /* Kinds of messages to intake: */
-    MR_MAIL_FOUND,    /* struct mr_found_mail (worker/redis/resume.h): the answer to a lookup */
+    /* struct mr_found_mail (worker/redis/resume.h): what Redis knows of a request */
+    MR_MAIL_FOUND,
     MR_MAIL_STARTED,  /* ticket->started: the engine computes the request now */
     MR_MAIL_RETURNED, /* ticket->done: the engine gives the request back unstarted */
     /* ticket->done, exactly-once delivery: the token records are acknowledged; the terminal records

@@ -56,7 +56,7 @@ enum mr_terminal_phase {
 struct mr_ticket_intake {
     struct mr_partition *partition;
     struct mr_ticket *next;      /* link in one bucket of the table of tickets, or in a list */
-    struct mr_ticket *followers; /* later records with this request id, which share its result */
+    struct mr_ticket *followers; /* later records with this request id, ended by the same result */
     /* exactly-once delivery: link in the list of tickets of the next or running transaction */
     struct mr_ticket *ready_next;
     struct mr_request *request; /* the decoded request; NULL once the engine has taken it */
