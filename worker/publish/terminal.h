@@ -28,8 +28,8 @@ bool mr_terminal_wants(const struct mr_ticket *ticket, enum mr_part kind);
  * notified. */
 void mr_terminal_find_reply_topic(struct mr_ticket_part *part,
                                   const struct mr_producer_port *producer, struct mr_log *log);
-/* Encodes the record into `output`, ready to produce. If part->shrunk: without text, tokens,
- * metadata or value. */
+/* Encodes the record into `output`, ready to produce. part->shrunk: leave out text, tokens and
+ * metadata (of a dead letter: the value), so that the record is small enough for the broker. */
 enum mr_status mr_terminal_make(struct mr_output *output, const struct mr_output_options *options,
                                 const struct mr_ticket_part *part, struct mr_error *err);
 /* Counts one terminal record that the broker has acknowledged. */

@@ -61,8 +61,8 @@ static enum mr_status check_envelope(const struct mr_envelope *envelope, int64_t
     return MR_OK;
 }
 
-/* Decodes the value. A value without a readable id and reply address is rejected for that reason,
- * even if the headers give another reason. */
+/* Decodes the value. A value from which the id and reply address of the request cannot be read is
+ * rejected for that reason, even if the headers give another reason. */
 static enum mr_status decode(struct mr_decoded *decoded, const struct input *input,
                              enum mr_status envelope_status, struct mr_error *err)
 {

@@ -23,12 +23,12 @@ enum mr_mail_kind {
     /* Kinds of messages to intake: */
     /* struct mr_found_mail (worker/redis/resume.h): what Redis knows of a request */
     MR_MAIL_FOUND,
-    MR_MAIL_STARTED,  /* ticket->started: the engine computes the request now */
-    MR_MAIL_RETURNED, /* ticket->done: the engine gives the request back unstarted */
-    /* ticket->done, exactly-once delivery: the token records are acknowledged; the terminal records
-     * are to be written in a transaction */
+    MR_MAIL_STARTED,  /* the message ticket->started: the engine computes the request now */
+    MR_MAIL_RETURNED, /* the message ticket->done: the engine gives the request back unstarted */
+    /* the message ticket->done with exactly-once delivery: the token records are acknowledged; the
+     * terminal records are to be written in a transaction */
     MR_MAIL_READY,
-    /* ticket->done: the terminal records are acknowledged, or the ticket was dropped */
+    /* the message ticket->done: the terminal records are acknowledged, or the ticket was dropped */
     MR_MAIL_DONE
 };
 
