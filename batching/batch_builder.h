@@ -15,7 +15,7 @@ struct mr_batch_builder {
     uint32_t rows_max, sequences_max;
     uint32_t *token_ids;                 /* [rows_max] token ids of all rows of the step */
     struct mr_batch_sequence *sequences; /* [sequences_max] sequences that have rows in the step */
-    /* [sequences_max * MR_CHOICES_MAX] one for each token to sample */
+    /* [sequences_max * MR_CHOICES_MAX] one row for each token to sample */
     struct mr_sample_row *sample_rows;
     /* [sample_count] the sequence that each sampling row samples for */
     struct mr_sequence **sampled;

@@ -201,8 +201,7 @@ static void destroy_jobs(struct mr_engine *engine)
 void mr_engine_destroy(struct mr_engine *engine)
 {
     if (engine == NULL) return;
-    /* The registry's entries are fields of the jobs, so the registry is destroyed before the jobs.
-     */
+    /* The registry's entries are fields of the jobs, so the registry is destroyed first. */
     destroy_queue(engine->registry);
     destroy_jobs(engine);
     mr_shared_cache_destroy(engine->shared);

@@ -14,8 +14,7 @@
  * Memory:  all in _create, and two memory blocks or more for each request in _submit; _step
  * allocates nothing itself.
  * Clock:   none; now_ns is monotonic and passed in.
- * Errors:  _submit returns a typed refusal; _step returns MR_BACKEND (the worker then exits).
- */
+ * Errors:  _submit returns a typed refusal; _step MR_BACKEND (the worker then exits). */
 #ifndef MR_BATCHING_ENGINE_H
 #define MR_BATCHING_ENGINE_H
 
@@ -33,7 +32,7 @@ struct mr_engine_options {
     const struct mr_tokenizer *tokenizer;
     unsigned char fingerprint[32]; /* hash of weights, tokenizer, geometry and numerics */
     uint32_t block_count;          /* KV blocks of the model's pool */
-    /* KV slots of the sliding-window layers, tokens of a window; 0: the model has none */
+    /* sliding-window layers: number of KV slots, tokens of a window; 0: no such layers */
     uint32_t window_slots, window_tokens;
     uint32_t context_tokens;    /* longest sequence */
     uint32_t sequences_max;     /* sequences that run at a time; default 64 */
@@ -52,7 +51,7 @@ struct mr_engine_options {
     uint32_t session_blocks_max; /* most blocks protected for sessions at a time; 0: none */
     uint32_t prompt_cache_entries; /* complete prompts cached with logits; default 100; 0: off */
     uint64_t prompt_cache_ttl_ns;  /* how long an unused prompt stays cached; default 300 s */
-    /* interface to the KV cache in Redis that workers share, borrowed; NULL: no such cache */
+    /* the KV cache in Redis that workers share, borrowed; NULL: none */
     const struct mr_tier *tier;
     uint64_t tier_staging_bytes; /* buffers for loads and stores in Redis; default 256 MiB */
     uint32_t queue_count_max;    /* most waiting requests; default 1024 */

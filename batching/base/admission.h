@@ -19,7 +19,7 @@ struct mr_peak_entry {
     uint32_t tokens; /* tokens that the sequence has now, with or without KV */
     uint32_t left;   /* tokens that the sequence is expected to generate yet */
     uint32_t blocks; /* blocks in the sequence's block table now */
-    uint32_t unique; /* blocks of this table that no earlier entry of the array holds */
+    uint32_t unique; /* blocks of its table that no earlier sequence of the array holds */
 };
 
 /* Inserts entry into entries[0, count), which is and stays sorted by `left`, largest first. Returns

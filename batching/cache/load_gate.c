@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#define MARGIN_SHARE             0.95 /* load only if done in this part of the computing time */
+#define MARGIN_SHARE             0.95 /* load only if predicted within this part of computing time */
 #define MARGIN_BACK_SHARE        0.85 /* MARGIN_SHARE for MR_LOAD_BACK, which slows computing */
 #define MARGIN_MS                1.0
 #define BACK_SHARE               0.75 /* MR_LOAD_BACK only if in this part of MR_LOAD_ALL's time */
@@ -40,8 +40,8 @@ static uint32_t prefill_block(const struct mr_load_question *question)
 }
 
 /* Tokens that have KV once everything found in the Redis cache is loaded. extra: also load the
- * pieces and the complete-prompt entry (logits and tail KV) behind the full blocks; otherwise at
- * least one token is left to compute. */
+ * pieces (MR_PIECE_TOKENS tokens each) and the complete-prompt entry (logits and tail KV) behind
+ * the full blocks; otherwise at least one token is left to compute. */
 static uint32_t loadable_tokens(const struct mr_load_question *question, bool extra)
 {
     uint32_t found = question->found_blocks * MR_BLOCK_TOKENS;
@@ -58,8 +58,9 @@ static double both_ms(const struct mr_load_question *question, uint32_t first, b
 }
 
 /* The first block to load for which the prompt is predicted to be ready soonest, with or without
- * the extra (pieces and complete-prompt entry behind the full blocks). first_block == found_blocks
- * without the extra: nothing to load. */
+ * the extra (what Redis has behind the full blocks: pieces of MR_PIECE_TOKENS tokens, and the
+ * complete-prompt entry with logits and tail KV). first_block == found_blocks without the extra:
+ * nothing to load. */
 static struct mr_load_answer best_begin(const struct mr_load_question *question, double *best_ms)
 {
     struct mr_load_answer best = {.verdict = MR_LOAD_BACK, .first_block = question->found_blocks};

@@ -49,10 +49,10 @@ struct mr_load_question {
     uint32_t known_tokens;    /* tokens that need KV before the next token can be sampled */
     uint32_t found_blocks;    /* the Redis cache has blocks [0, found_blocks) of the sequence */
     uint64_t block_bytes;
-    /* bytes of the extra, which is the pieces of the next block and the complete-prompt entry
-     * (logits and tail KV) that the Redis cache has behind these blocks; 0: no extra */
+    /* bytes of the extra, which is what Redis has behind these blocks: pieces (MR_PIECE_TOKENS
+     * tokens each) and the complete-prompt entry (logits and tail KV); 0: no extra */
     uint64_t extra_bytes;
-    uint32_t extra_tokens; /* tokens that have KV once all found blocks and the extra are loaded */
+    uint32_t extra_tokens; /* tokens that have KV once the found blocks and the extra are loaded */
     uint32_t chunk_tokens; /* largest prefill chunk; 0: no chunking */
     double import_ms; /* time to copy one loaded block into the KV pool, on the engine thread */
     bool busy;        /* other requests run or wait in the engine */
@@ -62,7 +62,7 @@ struct mr_load_question {
 struct mr_load_answer {
     enum mr_load_verdict verdict;
     uint32_t first_block; /* load blocks [first_block, found_blocks) */
-    bool extra;           /* also load the pieces and complete-prompt entry behind these blocks */
+    bool extra;           /* also load the smaller values that Redis has behind these blocks */
     double patience_ms;   /* how long prefill waits for the first loaded value */
     double saved_ms;      /* computing time that the load is predicted to save */
 };

@@ -51,23 +51,24 @@ enum mr_item_state { MR_ITEM_PENDING, MR_ITEM_IMPORTED, MR_ITEM_FAILED };
 struct mr_load_slot {
     struct mr_sequence *sequence; /* NULL: the load was abandoned */
     uint64_t ticket;
-    /* What is loaded, in this order: full blocks, pieces of the next block, and the complete-prompt
-     * entry (logits and tail KV) if `entry` is true. item_count is their sum. */
+    /* What is loaded, in this order: full blocks, pieces (MR_PIECE_TOKENS tokens each) of the next
+     * block, and the complete-prompt entry (logits and tail KV) if `entry` is true. item_count is
+     * the number of all these values. */
     uint32_t first_block, block_count, piece_count, item_count;
     uint32_t end;    /* tokens of the sequence up to the end of what is loaded */
-    uint32_t buffer; /* staging buffer for all pieces and the complete-prompt entry */
-    bool entry;      /* the last item is the complete-prompt entry (logits and tail KV) */
+    uint32_t buffer; /* staging buffer for all values that are not full blocks */
+    bool entry;      /* the load ends with the complete-prompt entry (logits and tail KV) */
     bool in_use;
     uint64_t begun_ns;
     uint64_t until_ns;  /* prefill waits for the next loaded value no longer than this */
     uint64_t silent_ns; /* when prefill stopped waiting because Redis sent nothing */
-    /* the Redis cache was asked to skip items [0, claimed); prefill computes them */
+    /* the Redis cache was asked to skip values [0, claimed), whose tokens prefill computes */
     uint32_t claimed;
     /* the table into whose blocks Redis data is received directly; NULL: the load uses buffers */
     struct mr_block_table *table;
     /* [items_max] staging buffer of each block; MR_NO_BUFFER: loaded straight into the KV pool */
     uint32_t *buffers;
-    uint8_t *states; /* [items_max] enum mr_item_state of each item */
+    uint8_t *states; /* [items_max] enum mr_item_state of each value to load */
 };
 
 struct mr_store_slot {
@@ -83,12 +84,13 @@ struct mr_shared_cache {
     struct mr_shared_cache_options options;
     struct mr_shared_cache_stats stats;
     size_t block_bytes, layer_bytes, piece_bytes, logits_bytes;
-    /* Offset of the pieces in a staging buffer: the complete-prompt entry (logits and tail KV) lies
-     * before them. A buffer that holds a full block holds nothing else. */
+    /* Offset in a staging buffer of the pieces (MR_PIECE_TOKENS tokens each), behind the
+     * complete-prompt entry (logits and tail KV). A buffer that holds a full block holds nothing
+     * else. */
     size_t pieces_at;
     struct mr_staging staging;
     uint32_t store_buffers; /* number of staging buffers that stores use */
-    uint32_t items_max; /* most blocks, pieces and complete-prompt entries of one load together */
+    uint32_t items_max;     /* most values of one load: blocks, pieces, complete-prompt entry */
     struct mr_tier_item *items;
     unsigned char *keys; /* [items_max][MR_HASH_BYTES] Redis keys of a prompt's blocks */
     uint64_t generation; /* counts tickets, so that each ticket is unique */
@@ -110,8 +112,8 @@ uint64_t mr_shared_base_clock_ns(const struct mr_shared_cache *shared);
 /* Address of a full block in the KV pool from which the Redis cache can send it or into which it
  * can receive it. NULL: the block must go through a staging buffer. */
 void *mr_shared_base_block_bytes(const struct mr_shared_cache *shared, uint32_t block);
-/* Address of a piece in a staging buffer. piece: its index within the prompt's block, 0 for the
- * first MR_PIECE_TOKENS tokens of the block. */
+/* Address in a staging buffer of one piece (MR_PIECE_TOKENS tokens of a block). piece: index of the
+ * piece within the block, 0 for the block's first tokens. */
 unsigned char *mr_shared_base_piece_bytes(const struct mr_shared_cache *shared, uint32_t buffer,
                                           uint32_t piece);
 struct mr_kv_place mr_shared_base_place(const struct mr_shared_cache *shared, uint32_t block,
@@ -123,12 +125,13 @@ size_t mr_shared_base_kv_bytes(const struct mr_shared_cache *shared, uint32_t to
  * block 0. shared->keys must hold the keys of all earlier blocks. */
 const unsigned char *mr_shared_base_parent(const struct mr_shared_cache *shared,
                                            const struct mr_job *job, uint32_t block);
-/* Request for one full block in the Redis cache; the caller sets .bytes. key: chain key of the
- * block. */
+/* Describes one full block to look up, load or store in Redis; the caller sets .bytes. key: chain
+ * key of the block. */
 struct mr_tier_item mr_shared_base_block_item(const struct mr_shared_cache *shared,
                                               const unsigned char *key);
-/* Request for the piece that ends at token `end` of the sequence; the caller sets .bytes. parent:
- * chain key of the full block before the piece, or the tenant's root key. */
+/* Describes the piece (MR_PIECE_TOKENS tokens) that ends at token `end` of the sequence, to look
+ * up, load or store in Redis; the caller sets .bytes. parent: chain key of the full block before
+ * the piece, or the tenant's root key. */
 struct mr_tier_item mr_shared_base_piece_item(const struct mr_shared_cache *shared,
                                               const struct mr_sequence *sequence,
                                               const unsigned char *parent, uint32_t end);

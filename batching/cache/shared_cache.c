@@ -37,8 +37,8 @@ static size_t whole_cache_lines(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Computes the stored sizes of a block, a piece and logits. Returns a staging buffer's size in
- * bytes. */
+/* Computes the sizes in Redis of a block, of a piece (MR_PIECE_TOKENS tokens) and of logits.
+ * Returns a staging buffer's size in bytes. */
 static size_t fill_sizes(struct mr_shared_cache *shared)
 {
     const struct mr_model_port *model = shared->options.model;

@@ -31,8 +31,8 @@ bool mr_shared_items_is_direct(const struct mr_load_slot *load, uint32_t index)
     return index < load->block_count && load->buffers[index] == MR_NO_BUFFER;
 }
 
-/* Fills shared->items[index] with the key and length of one block, piece or complete-prompt entry
- * of the load, and with the address to receive it at: its KV block or a staging buffer. */
+/* Fills shared->items[index] with the Redis key and length of value number `index` of the load, and
+ * with the address to receive the value at: its KV block or a staging buffer. */
 static void fill_item(struct mr_shared_cache *shared, struct mr_load_slot *load, uint32_t index)
 {
     const struct mr_sequence *sequence = load->sequence;
@@ -71,8 +71,7 @@ void mr_shared_items_fill(struct mr_shared_cache *shared, struct mr_load_slot *l
         fill_item(shared, load, i);
 }
 
-/* Address of the KV of one block, piece or complete-prompt entry that was received in a staging
- * buffer. */
+/* Address of the KV in value number `index` of the load, which was received in a staging buffer. */
 static const unsigned char *bytes_of(const struct mr_shared_cache *shared,
                                      const struct mr_load_slot *load, uint32_t index)
 {

@@ -16,18 +16,17 @@ struct mr_token_span {
 
 bool mr_shared_items_is_entry(const struct mr_load_slot *load, uint32_t index);
 struct mr_token_span mr_shared_items_span(const struct mr_load_slot *load, uint32_t index);
-/* Bytes that the block, piece or complete-prompt entry `index` of the load takes in the Redis
- * cache. */
+/* Bytes that value number `index` of the load takes in Redis. */
 size_t mr_shared_items_length(const struct mr_shared_cache *shared, const struct mr_load_slot *load,
                               uint32_t index);
-/* True when item `index` of the load is received straight in its KV block, without a buffer. */
+/* True when value number `index` of the load is received straight in its KV block. */
 bool mr_shared_items_is_direct(const struct mr_load_slot *load, uint32_t index);
 /* Takes the staging buffers that the load needs and fills shared->items[0, load->item_count) with
- * keys, lengths and the addresses to receive the values at. Sets the state of all items of the load
- * to MR_ITEM_PENDING. */
+ * keys, lengths and the addresses to receive the values at. Sets the state of every value to
+ * MR_ITEM_PENDING. */
 void mr_shared_items_fill(struct mr_shared_cache *shared, struct mr_load_slot *load);
-/* Copies the KV of item `index` of the load from its staging buffer into the sequence's KV block;
- * does nothing for an item that was received in its KV block. False: the copy failed. */
+/* Copies the KV of value number `index` of the load from its staging buffer into the sequence's KV
+ * block; does nothing for a value that was received in its KV block. False: the copy failed. */
 bool mr_shared_items_import(struct mr_shared_cache *shared, struct mr_load_slot *load,
                             uint32_t index);
 

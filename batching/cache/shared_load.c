@@ -11,12 +11,12 @@
 /* What of a sequence's KV the Redis cache has and the sequence can use. */
 struct loadable {
     uint32_t blocks; /* number of full blocks, from the sequence's first block on */
-    uint32_t pieces; /* number of pieces of the block behind the full blocks */
+    uint32_t pieces; /* pieces of the next block, of MR_PIECE_TOKENS tokens each */
     bool entry;
 };
 
-/* Without the complete-prompt entry, which holds the logits of the last token, the last token must
- * be left to compute. */
+/* What of the sequence's KV can be loaded. The last token is left to compute, because its logits
+ * are needed, unless Redis has them in the complete-prompt entry (logits and tail KV). */
 static struct loadable loadable_of(const struct mr_sequence *sequence)
 {
     const struct mr_fetch *fetch = &sequence->job->fetch;
@@ -29,8 +29,8 @@ static struct loadable loadable_of(const struct mr_sequence *sequence)
     return all;
 }
 
-/* Adds the bytes and tokens of the pieces and of the complete-prompt entry behind the full blocks
- * to the load-or-compute question. */
+/* Adds to the load-or-compute question what can be loaded behind the full blocks: pieces
+ * (MR_PIECE_TOKENS tokens each) and the complete-prompt entry (logits and tail KV). */
 static void add_extra(const struct mr_shared_cache *shared, const struct mr_sequence *sequence,
                       const struct loadable *all, struct mr_load_question *question)
 {
@@ -159,8 +159,8 @@ static bool reserve_window(struct mr_sequence *sequence, uint32_t end)
     return true;
 }
 
-/* Fills a load slot with the blocks, pieces and complete-prompt entry that shared->decision says to
- * load. False: nothing to load, or no slots for sliding-window layers are free. */
+/* Fills a load slot with what shared->decision says to load. False: nothing to load, or no slots
+ * for sliding-window layers are free. */
 static bool fill_slot(struct mr_shared_cache *shared, struct mr_load_slot *load,
                       struct mr_sequence *sequence)
 {
@@ -258,7 +258,7 @@ static void use_entry(struct mr_shared_cache *shared, struct mr_load_slot *load)
     if (row != NULL) memcpy(row, logits, shared->logits_bytes);
 }
 
-/* True when all blocks and pieces of the prompt have KV and the complete-prompt entry has arrived,
+/* True when the whole prompt has KV and its complete-prompt entry (logits and tail KV) was loaded,
  * so that the next token can be sampled from the loaded logits. */
 static bool can_use_entry(const struct mr_load_slot *load)
 {
@@ -284,8 +284,8 @@ static bool is_past_items(const struct mr_load_slot *load)
 }
 
 /* Advances num_computed over KV that was loaded, and to the end of the prompt when the
- * complete-prompt entry (logits) has arrived. Without this entry the last prompt token is left to
- * compute, because its logits are needed. */
+ * complete-prompt entry (logits and tail KV) has arrived. Without this entry the last prompt token
+ * is left to compute, because its logits are needed. */
 static void advance_over_items(struct mr_shared_cache *shared, struct mr_load_slot *load)
 {
     struct mr_sequence *sequence = load->sequence;
@@ -304,8 +304,9 @@ static void advance_over_items(struct mr_shared_cache *shared, struct mr_load_sl
                             sequence->num_computed == sequence->prompt_tokens);
 }
 
-/* True when prefill must not compute the tokens of item `index` of the load: the Redis cache may
- * still be writing its KV block, or its KV has arrived, or prefill waits for it. */
+/* True when prefill must not compute the tokens of value number `index` of the load: the Redis
+ * cache may still be writing their KV block, or their KV has arrived, or prefill waits for the
+ * value. */
 static bool stops_prefill(const struct mr_load_slot *load, uint32_t index)
 {
     const struct mr_sequence *sequence = load->sequence;
@@ -316,8 +317,8 @@ static bool stops_prefill(const struct mr_load_slot *load, uint32_t index)
            (load->table != NULL && index < load->block_count);
 }
 
-/* Sets sequence->halts and held_at to stop prefill at the first item of the load that prefill must
- * not compute. False: there is no such item. */
+/* Sets sequence->halts and held_at to stop prefill at the first value of the load whose tokens
+ * prefill must not compute. False: there is no such value. */
 static bool halt_prefill(struct mr_load_slot *load)
 {
     struct mr_sequence *sequence = load->sequence;
@@ -330,7 +331,7 @@ static bool halt_prefill(struct mr_load_slot *load)
     return sequence->halts;
 }
 
-/* Advances over KV that was loaded and stops prefill before the next item of the load. Frees the
+/* Advances over KV that was loaded and stops prefill before the next value of the load. Frees the
  * slot when the load has ended and no loaded KV lies ahead of prefill. */
 static void join(struct mr_shared_cache *shared, struct mr_load_slot *load)
 {
@@ -344,9 +345,9 @@ static void join(struct mr_shared_cache *shared, struct mr_load_slot *load)
     release_slot(shared, load);
 }
 
-/* Called when item `index` of the load will not arrive. Unless prefill claimed or computed its
- * tokens, the Redis cache has lost the value: the request will not load it again, and stores it
- * again. */
+/* Called when value number `index` of the load will not arrive. Unless prefill claimed or computed
+ * its tokens, Redis has lost the value: the request will not load this value again and will store
+ * it again. */
 static void note_missing(struct mr_shared_cache *shared, struct mr_load_slot *load, uint32_t index)
 {
     struct mr_sequence *sequence = load->sequence;

@@ -8,7 +8,7 @@
 #include "batching/cache/load_gate.h"
 
 struct mr_shared_cache_stats {
-    /* lookups sent; refused by the Redis cache; that found something */
+    /* lookups: sent to Redis; refused by the Redis cache; those that found something */
     uint64_t lookups, lookups_refused, hits;
     uint64_t lookup_tokens, found_tokens;
     uint64_t decisions[MR_LOAD_VERDICT_COUNT];

@@ -100,8 +100,7 @@ static bool store_some(struct mr_shared_cache *shared, struct mr_sequence *seque
         uint32_t block = sequence->table->blocks[index];
         if (!mr_kv_cache_is_complete(shared->options.cache, block)) {
             sequence->stored_tokens =
-                /* stop storing this sequence: a later block is useless, because a lookup ends at
-                 * the first missing block */
+                /* stop storing this sequence: a lookup ends at the first missing value */
                 UINT32_MAX;
             break;
         }
@@ -123,8 +122,8 @@ static void store_blocks(struct mr_shared_cache *shared, struct mr_sequence *seq
         ;
 }
 
-/* Adds the pieces up to token `end` of the sequence that are not stored yet to the store. False:
- * the KV could not be copied out of the pool. */
+/* Adds to the store the pieces (MR_PIECE_TOKENS tokens each) up to token `end` of the sequence that
+ * are not stored yet. False: the KV could not be copied out of the pool. */
 static bool add_pieces(struct mr_shared_cache *shared, struct mr_store_slot *store,
                        struct mr_sequence *sequence, uint32_t end)
 {
@@ -138,8 +137,7 @@ static bool add_pieces(struct mr_shared_cache *shared, struct mr_store_slot *sto
                       : sequence->job->root;
         if (!export_kv(shared, blocks[index], first, MR_PIECE_TOKENS, bytes)) {
             sequence->stored_tokens =
-                /* stop storing this sequence: a later piece is useless, because a lookup ends at
-                 * the first missing piece */
+                /* stop storing this sequence: a lookup ends at the first missing value */
                 UINT32_MAX;
             return false;
         }
@@ -151,9 +149,9 @@ static bool add_pieces(struct mr_shared_cache *shared, struct mr_store_slot *sto
     return true;
 }
 
-/* Adds the complete-prompt entry (logits and tail KV) of a prompt that this step computed to the
- * store, if its logits are still in the prompt cache. False: the KV could not be copied out of the
- * pool. */
+/* Adds to the store the complete-prompt entry (logits and tail KV) of a prompt that was just
+ * computed, if its logits are still in the prompt cache. False: the KV could not be copied out of
+ * the pool. */
 static bool add_entry(struct mr_shared_cache *shared, struct mr_store_slot *store,
                       struct mr_sequence *sequence)
 {
@@ -173,8 +171,8 @@ static bool add_entry(struct mr_shared_cache *shared, struct mr_store_slot *stor
 }
 
 /* Stores what lies behind the last full block of the first `end` tokens, once that block is stored:
- * the pieces and, if these tokens are the whole prompt and entry_due is set, the complete-prompt
- * entry (logits and tail KV). */
+ * the pieces (MR_PIECE_TOKENS tokens each) and, if these tokens are the whole prompt and entry_due
+ * is set, the complete-prompt entry (logits and tail KV). */
 static void store_tail(struct mr_shared_cache *shared, struct mr_sequence *sequence, uint32_t end)
 {
     const uint32_t index = end / MR_BLOCK_TOKENS;

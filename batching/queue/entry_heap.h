@@ -28,7 +28,7 @@ bool mr_entry_heap_open(struct mr_entry_heap *heap, enum mr_heap_order order, ui
 /* Frees the heap's array. A heap that is all zero may be closed. */
 void mr_entry_heap_close(struct mr_entry_heap *heap);
 void mr_entry_heap_push(struct mr_entry_heap *heap, struct mr_queue_entry *entry);
-/* Removes the entry, which must be in this heap. */
+/* Removes the entry, which must be in this heap, in O(log n). */
 void mr_entry_heap_remove(struct mr_entry_heap *heap, struct mr_queue_entry *entry);
 /* Asserts the heap order and the index stored in each entry; O(n). */
 void mr_entry_heap_check(const struct mr_entry_heap *heap);

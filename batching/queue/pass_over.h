@@ -35,7 +35,7 @@ struct mr_pass_over {
  * it over. False: *skipped has reached skips_max, so the caller must stop the scan. */
 bool mr_pass_over_add(struct mr_pass_over *walk, void *candidate, uint32_t *skipped,
                       uint32_t skips_max);
-/* Call when the scan takes a candidate. */
+/* Call when the scan of candidates takes one: all set aside before it were overtaken. */
 void mr_pass_over_taken(struct mr_pass_over *walk);
 /* Call at the end of the scan: adds 1 to *skipped of each candidate that was set aside before one
  * that was taken. */

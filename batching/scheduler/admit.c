@@ -353,9 +353,9 @@ static struct mr_sequence *take_reserved(struct mr_schedule *schedule)
     return &mr_job_of_waiting(entry)->sequences[0];
 }
 
-/* Of the next preempted or further choice in the parked list and the request queue's first entry,
- * returns the one that goes first in the queue's order. *head keeps a dequeued entry that goes
- * second, for the next call. */
+/* Returns the next sequence to consider: the first one of the parked list (preempted sequences and
+ * further choices of running requests) or of the request queue, whichever goes first in the queue's
+ * order. *head keeps a dequeued request that goes second, for the next call. */
 static struct mr_sequence *next_candidate(struct mr_schedule *schedule, uint32_t *parked_index,
                                           struct mr_sequence **head)
 {

@@ -25,7 +25,7 @@ struct mr_round {
     uint32_t tries_left;
     /* candidates that wait for a lookup or for KV blocks in use by the Redis cache */
     uint32_t tier_waits;
-    bool timed; /* the plan has decode rows and step_target_ms is set */
+    bool timed; /* step_target_ms limits the prefill of this step */
     /* the next prefill gets some tokens even if the step then misses its target time */
     bool prefill_owed;
     bool prefill_wanted, prefill_given;
@@ -47,7 +47,8 @@ struct mr_schedule {
     struct mr_round round;
     struct mr_plan plan;
     /* scratch arrays for predicting the peak of KV blocks */
-    struct mr_sequence **order; /* [sequences_max + 1] most tokens left first */
+    struct mr_sequence *
+        *order; /* [sequences_max + 1] running sequences and a candidate, most tokens left first */
     /* [sequences_max + 1] the same sequences as in `order`, for mr_peak_blocks() */
     struct mr_peak_entry *entries;
     uint32_t *stamps; /* [block_count] value of `stamp` when the block was last counted */
@@ -67,8 +68,8 @@ bool mr_schedule_exhaust_oversize(struct mr_schedule *schedule, struct mr_sequen
 /* Adds the sequence to the list of sequences that wait to run. Its state must be WAITING or
  * PREEMPTED. */
 void mr_schedule_park(struct mr_schedule *schedule, struct mr_sequence *sequence);
-/* A running sequence releases its blocks and joins the list of sequences that wait to run. Its
- * tokens are kept, and their KV is computed again later. */
+/* Preempts a running sequence: it releases its blocks and joins the list of sequences that wait to
+ * run. Its tokens are kept, and their KV is computed again later. */
 void mr_schedule_preempt(struct mr_schedule *schedule, struct mr_sequence *victim);
 /* Removes the sequence from the running ones or from those waiting to run, if it is in either list.
  * The blocks of a running sequence are inserted into the prefix index, stored in the Redis cache if

@@ -148,8 +148,8 @@ static bool has_blocks(const struct mr_sequence *sequence)
 }
 
 /* Reserves KV blocks for the next token of running[index], preempting the last sequence in rank if
- * necessary. False: this sequence was preempted, is exhausted, or waits until the Redis cache
- * releases blocks. */
+ * necessary. False: this sequence was preempted, or can never get a block (exhausted), or waits
+ * until the Redis cache releases blocks. */
 static bool reserve_blocks(struct mr_schedule *schedule, uint32_t index)
 {
     struct mr_sequence *sequence = schedule->running[index];

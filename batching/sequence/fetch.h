@@ -31,9 +31,10 @@
 
 enum mr_fetch_state {
     MR_FETCH_NEW, /* the request was not looked up in the Redis cache yet */
-    /* first query in flight: for full blocks, pieces of the last block, complete-prompt entry */
+    /* first query in flight: does Redis have the prompt's blocks, the smaller pieces of its
+     * part-filled last block, and its logits? */
     MR_FETCH_LOOKUP,
-    /* second query in flight: pieces of the first block that the Redis cache lacks */
+    /* second query in flight: does Redis have smaller pieces of the first block that it lacks? */
     MR_FETCH_LOOKUP_PIECES,
     MR_FETCH_KNOWN,      /* the lookup is over, answered or not; no load is decided or in flight */
     MR_FETCH_DECIDED,    /* it is decided what to load; the sequence is not yet admitted */
@@ -53,10 +54,9 @@ enum mr_fetch_state {
 struct mr_fetch {
     enum mr_fetch_state state;
     uint64_t ticket, lookup_ns; /* ticket of the lookup in flight; when the lookup began */
-    /* tokens of the prompt in the Redis cache: full blocks, then pieces of the next block */
+    /* tokens of the prompt whose KV is in Redis, counted from the prompt's start */
     uint32_t found_tokens;
-    /* the Redis cache has all blocks and pieces of the prompt, and its complete-prompt entry
-     * (logits and tail KV) */
+    /* Redis has the KV of the whole prompt and the logits of its last token */
     bool entry;
 };
 

@@ -34,8 +34,9 @@ struct mr_job_rules {
 #define MR_JOB_TENANT_BYTES 64u
 
 struct mr_job {
-    struct mr_queue_entry waiting;      /* entry in the queue of waiting requests */
-    struct mr_queue_entry registration; /* entry in the registry of all request ids */
+    struct mr_queue_entry waiting; /* the job's entry in the queue of waiting requests */
+    struct mr_queue_entry
+        registration; /* the job's entry in the engine's registry of request ids */
     struct mr_request *request;
     uint64_t ticket;
     /* key from which the keys of the tenant's KV blocks are chained */
@@ -44,7 +45,7 @@ struct mr_job {
     int32_t priority;
     uint64_t arrival_ns;
     uint64_t deadline_ns, start_by_ns, run_limit_ns; /* 0: none */
-    uint64_t started_ns, first_token_ns;             /* 0: not yet */
+    uint64_t started_ns, first_token_ns;             /* 0: has not happened yet */
     uint64_t gap_sum_ns, gap_max_ns;
     uint32_t gap_count;
     struct mr_fetch fetch; /* lookup and load in the Redis cache */
