@@ -27,7 +27,7 @@ struct mr_model_port {
      * writes: other threads may then read or write it while no step writes the block. NULL: the
      * pool keeps KV in another form, or the CPU cannot address the pool. */
     void *(*kv_bytes_of)(void *context, uint32_t block);
-    /* layers, whose equal parts follow each other in kv_export's form of a block */
+    /* parts of equal size, one for each layer, in kv_export's form of a full block */
     uint32_t layer_count;
     void (*kv_copy)(void *context, struct mr_kv_place from, struct mr_kv_place to,
                     uint32_t token_count);

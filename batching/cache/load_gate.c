@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#define MARGIN_SHARE             0.95 /* load only if predicted within this part of computing time */
+#define MARGIN_SHARE             0.95 /* load only if predicted within this part of computing */
 #define MARGIN_BACK_SHARE        0.85 /* MARGIN_SHARE for MR_LOAD_BACK, which slows computing */
 #define MARGIN_MS                1.0
 #define BACK_SHARE               0.75 /* MR_LOAD_BACK only if in this part of MR_LOAD_ALL's time */

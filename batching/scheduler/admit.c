@@ -15,9 +15,9 @@
 
 enum verdict {
     ADMITTED,
-    PASSED_OVER, /* cannot start in this round, for another reason than a lack of KV blocks */
+    PASSED_OVER, /* the candidate cannot start in this round, but not for lack of KV blocks */
     MISFIT,      /* the KV block pool has not enough blocks */
-    LATE,        /* predicted to end after its deadline */
+    LATE,        /* the candidate is predicted to end after its deadline */
     STOP         /* no rows or chunk tokens are left in this round */
 };
 

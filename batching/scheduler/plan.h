@@ -44,7 +44,8 @@ struct mr_plan_row {
 };
 
 struct mr_plan {
-    struct mr_plan_row *rows; /* rows of decoding sequences first */
+    /* one row for each sequence in the step; decoding sequences come first */
+    struct mr_plan_row *rows;
     uint32_t row_count, decode_count, token_count;
     struct mr_step_work work;
     double predicted_ms;

@@ -46,9 +46,9 @@ struct mr_schedule {
     double output_share; /* expected output tokens / max_tokens, learnt from ended sequences */
     struct mr_round round;
     struct mr_plan plan;
-    /* scratch arrays for predicting the peak of KV blocks */
-    struct mr_sequence *
-        *order; /* [sequences_max + 1] running sequences and a candidate, most tokens left first */
+    /* Scratch arrays to predict the peak of KV blocks. order: [sequences_max + 1] running sequences
+     * and a candidate, most tokens left first. */
+    struct mr_sequence **order;
     /* [sequences_max + 1] the same sequences as in `order`, for mr_peak_blocks() */
     struct mr_peak_entry *entries;
     uint32_t *stamps; /* [block_count] value of `stamp` when the block was last counted */

@@ -34,7 +34,7 @@ enum mr_fetch_state {
     /* first query in flight: does Redis have the prompt's blocks, the smaller pieces of its
      * part-filled last block, and its logits? */
     MR_FETCH_LOOKUP,
-    /* second query in flight: does Redis have smaller pieces of the first block that it lacks? */
+    /* second query in flight: does Redis have parts of the first block that it lacks as a whole? */
     MR_FETCH_LOOKUP_PIECES,
     MR_FETCH_KNOWN,      /* the lookup is over, answered or not; no load is decided or in flight */
     MR_FETCH_DECIDED,    /* it is decided what to load; the sequence is not yet admitted */

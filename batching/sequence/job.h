@@ -35,8 +35,8 @@ struct mr_job_rules {
 
 struct mr_job {
     struct mr_queue_entry waiting; /* the job's entry in the queue of waiting requests */
-    struct mr_queue_entry
-        registration; /* the job's entry in the engine's registry of request ids */
+    /* the job's entry in the engine's registry of request ids */
+    struct mr_queue_entry registration;
     struct mr_request *request;
     uint64_t ticket;
     /* key from which the keys of the tenant's KV blocks are chained */
@@ -51,14 +51,12 @@ struct mr_job {
     struct mr_fetch fetch; /* lookup and load in the Redis cache */
     /* tenant's name, cut to this size: used only for the Redis cache's write budget */
     char tenant[MR_JOB_TENANT_BYTES];
-    uint32_t cached_tokens,
-        /* cached_tokens: prompt tokens found in any cache; cached_tokens_redis: those loaded from
-         * Redis */
-        cached_tokens_redis;
+    /* prompt tokens found in any cache; prompt tokens loaded from Redis */
+    uint32_t cached_tokens, cached_tokens_redis;
     uint32_t prefill_chunks, preemptions, recomputed_tokens;
-    bool started;                /* admitted by the scheduler */
-    bool listed;                 /* in the engine's list of started jobs */
-    bool late;                   /* rejected, because predicted to end after its deadline */
+    bool started; /* the scheduler has admitted the job */
+    bool listed;  /* the job is in the engine's list of started jobs */
+    bool late;    /* the job is rejected: it is predicted to end after its deadline */
     struct mr_sampling sampling; /* the request's sampling options with defaults filled in */
     uint64_t seed;
     uint32_t **bad_words; /* [bad_word_count] token ids of each bad word */
@@ -69,7 +67,7 @@ struct mr_job {
     /* [kept_count] tokens that an earlier attempt sampled and that are to be emitted again */
     struct mr_sample *kept;
     uint32_t kept_count;
-    bool resumed; /* continues an earlier attempt and has not emitted anything yet */
+    bool resumed; /* the job continues an earlier attempt and has not emitted anything yet */
     uint32_t choice_count, finished_count;
     struct mr_sequence sequences[]; /* [choice_count] one sequence for each choice */
 };
