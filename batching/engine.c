@@ -53,7 +53,8 @@ static enum mr_status create_queues(struct mr_engine *engine, struct mr_error *e
                                               .tenant_count = options->tenant_count,
                                               .tenant_weights = options->tenant_weights};
     enum mr_status status = mr_request_queue_create(&engine->queue, &bounds, err);
-    /* Room for waiting requests, started ones, and some that are being submitted. */
+    /* Size the registry of ids for waiting requests, started ones, and some that are being
+     * submitted. */
     bounds = (struct mr_request_queue_options){
         .count_max = options->queue_count_max + MR_TENANTS_MAX + 2 * options->sequences_max + 64,
         .bytes_max = UINT64_MAX};
@@ -184,7 +185,7 @@ static void destroy_queue(struct mr_request_queue *queue)
     mr_request_queue_destroy(queue);
 }
 
-/* Destroys every job and the scheduler, which holds their block tables. */
+/* Destroys every job, and the scheduler, which owns the block tables of running sequences. */
 static void destroy_jobs(struct mr_engine *engine)
 {
     struct mr_queue_entry *entry;
@@ -200,7 +201,7 @@ static void destroy_jobs(struct mr_engine *engine)
 void mr_engine_destroy(struct mr_engine *engine)
 {
     if (engine == NULL) return;
-    /* The registry's entries are inside the jobs, so the registry is destroyed first. */
+    /* The registry's entries are fields of the jobs, so the registry is destroyed first. */
     destroy_queue(engine->registry);
     destroy_jobs(engine);
     mr_shared_cache_destroy(engine->shared);
@@ -259,7 +260,7 @@ bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id)
     if (status != MR_OK) free(cancel);
     wake(engine);
     return status == MR_OK ||
-           status == MR_INVALID_REQUEST; /* INVALID_REQUEST: this id is being cancelled already */
+           status == MR_INVALID_REQUEST; /* a cancel of this id is already queued */
 }
 
 void mr_engine_unregister(struct mr_engine *engine, struct mr_job *job)
@@ -306,9 +307,9 @@ static void fill_stats(struct mr_engine *engine)
     if (engine->shared != NULL) stats->shared = mr_shared_cache_stats(engine->shared);
 }
 
-/* A sequence lock. Words are stored with release after the odd version and loaded with acquire
- * before the version is read again, so a reader that sees a word of this write also sees its
- * version. */
+/* A sequence lock (seqlock). The words of the statistics are stored with release order after the
+ * odd version and loaded with acquire order before the version is read again. So a reader that sees
+ * a word of this write also sees its version. */
 void mr_engine_publish_stats(struct mr_engine *engine)
 {
     uint64_t words[MR_STATS_WORDS];

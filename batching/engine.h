@@ -2,19 +2,19 @@
  * and no other of batching/.
  *
  * A request becomes one sequence for each choice. Every step is one batch of decode rows and
- * prefill chunk rows; in chunked prefill, prefix hits, preemption and resume alike, num_computed
- * catches up with num_tokens. The scheduler decides admission, chunk sizes and preemption
- * (batching/scheduler/scheduler.h).
+ * prefill chunk rows. In chunked prefill, prefix hits, preemption and resume alike, a sequence's
+ * num_computed (tokens with KV) catches up with its num_tokens. The scheduler decides admission,
+ * chunk sizes and preemption (batching/scheduler/scheduler.h).
  *
- * In parts: batching/engine.c the functions for other threads and statistics,
- * batching/engine_step.c one step, batching/engine_results.c what a step produced.
+ * batching/engine.c has the functions for other threads and the statistics, batching/engine_step.c
+ * one step, batching/engine_results.c what follows from a step's results.
  *
  * Threads: _submit, _cancel, _close, _stats and _room any thread; everything else the engine
- *          thread.
- * Memory:  all in _create, and two blocks or more for each request in _submit; _step allocates
- *          nothing of ours.
+ * thread.
+ * Memory:  all in _create, and two memory blocks or more for each request in _submit; _step
+ * allocates nothing itself.
  * Clock:   none; now_ns is monotonic and passed in.
- * Errors:  _submit a typed refusal; _step MR_BACKEND (final: the worker drains and exits). */
+ * Errors:  _submit returns a typed refusal; _step MR_BACKEND (the worker then exits). */
 #ifndef MR_BATCHING_ENGINE_H
 #define MR_BATCHING_ENGINE_H
 
@@ -28,60 +28,68 @@
 struct mr_engine;
 
 struct mr_engine_options {
-    struct mr_model_port model; /* ops/model.h, or a fake in tests */
+    struct mr_model_port model; /* the model's functions, or those of a fake in tests */
     const struct mr_tokenizer *tokenizer;
-    unsigned char fingerprint[32];        /* hash of weights, tokenizer, geometry and numerics */
-    uint32_t block_count;                 /* KV blocks of the model */
-    uint32_t window_slots, window_tokens; /* of the model, for sliding-window layers; 0: none */
-    uint32_t context_tokens;              /* longest sequence */
-    uint32_t sequences_max;               /* running at a time; default 64 */
-    uint32_t rows_max;                    /* tokens of one step; more than sequences_max */
+    unsigned char fingerprint[32]; /* hash of weights, tokenizer, geometry and numerics */
+    uint32_t block_count;          /* KV blocks of the model's pool */
+    /* sliding-window layers: number of KV slots, tokens of a window; 0: no such layers */
+    uint32_t window_slots, window_tokens;
+    uint32_t context_tokens;    /* longest sequence */
+    uint32_t sequences_max;     /* sequences that run at a time; default 64 */
+    uint32_t rows_max;          /* tokens of one step; more than sequences_max */
     int32_t chunk_tokens;       /* largest prefill chunk; default 512; <= 0: no chunking */
     uint32_t prefills_max;      /* unfinished prefills at a time; default 1 */
     double step_target_ms;      /* target for the time between tokens; 0: none */
     uint32_t prefill_batch_max; /* requests whose prefill starts in one step; default 8 */
-    uint64_t prefill_bytes_max; /* KV + activations of those; default 4 GiB */
-    /* Memory of a prompt: kv_bytes_per_token, activation_bytes / rows_max; zero: not counted. */
+    /* KV and activation bytes of the prefills that start in one step; default 4 GiB */
+    uint64_t prefill_bytes_max;
+    /* Memory that a token of a prompt takes: KV bytes, and activation bytes / rows_max. All zero:
+     * the memory of prefills is not counted. */
     struct mr_memory_geometry geometry;
     bool prefix_cache;
-    uint64_t session_keep_ns;      /* how long other cached blocks are evicted before a session's */
-    uint32_t session_blocks_max;   /* blocks kept so at a time; 0: none */
-    uint32_t prompt_cache_entries; /* complete prompts with their logits; default 100; 0: off */
-    uint64_t prompt_cache_ttl_ns;  /* since the last access; default 300 s */
-    const struct mr_tier *tier;    /* KV shared with other workers, borrowed; NULL: none */
-    uint64_t tier_staging_bytes;   /* buffers for the tier; default 256 MiB */
-    uint32_t queue_count_max;      /* default 1024 */
-    uint64_t queue_bytes_max;      /* default 256 MiB */
-    uint32_t queue_pools_max;      /* predicted KV of waiting requests, in KV pools; 0: no bound */
-    uint32_t tenant_count;         /* that share the engine (batching/queue/fair_share.h); 0: 1 */
-    const uint32_t *tenant_weights; /* [tenant_count], read in _create; NULL: all equal */
-    uint64_t ageing_ns;             /* wait worth one priority step; default 10 s */
+    uint64_t session_keep_ns;    /* how long the blocks of a session are protected from eviction */
+    uint32_t session_blocks_max; /* most blocks protected for sessions at a time; 0: none */
+    uint32_t prompt_cache_entries; /* complete prompts cached with logits; default 100; 0: off */
+    uint64_t prompt_cache_ttl_ns;  /* how long an unused prompt stays cached; default 300 s */
+    /* the KV cache in Redis that workers share, borrowed; NULL: none */
+    const struct mr_tier *tier;
+    uint64_t tier_staging_bytes; /* buffers for loads and stores in Redis; default 256 MiB */
+    uint32_t queue_count_max;    /* most waiting requests; default 1024 */
+    uint64_t queue_bytes_max; /* most bytes of memory that waiting requests take; default 256 MiB */
+    /* most KV predicted for waiting requests, in multiples of block_count blocks; 0: no bound */
+    uint32_t queue_pools_max;
+    uint32_t tenant_count;          /* tenants that share the engine; 0 means 1 */
+    const uint32_t *tenant_weights; /* [tenant_count], read in _create; NULL: all weights equal */
+    uint64_t ageing_ns; /* waiting time that raises a request's priority by 1; default 10 s */
     float default_temperature, default_top_p;
     uint32_t default_top_k;
     const uint32_t *eos_ids;
     uint32_t eos_count;
-    bool deadline_admission;     /* do not start a request predicted to end after its deadline */
-    void (*wake)(void *context); /* called by any thread after _submit and _cancel; may be NULL */
+    bool deadline_admission; /* do not start a request predicted to end after its deadline */
+    /* wakes the engine thread: any thread calls it after _submit and _cancel; may be NULL */
+    void (*wake)(void *context);
     void *wake_context;
     uint32_t force_preempt_every; /* test hook: steps between forced preemptions; 0: off */
 };
 
-/* Where output goes: called from within _step on the engine thread. Pointers are valid during the
- * call only, except `request`, which the result hands over. */
+/* Where the engine's output goes. The functions are called from within mr_engine_step() on the
+ * engine thread. Pointer arguments are valid during the call only, except `request`, which `result`
+ * hands over to the sink. */
 struct mr_sink {
     void *context;
-    /* The token at this index of choice 0 was sampled; its delta follows. May be NULL. */
+    /* Choice 0 has sampled token number `index`; the delta with this token follows. May be NULL. */
     void (*drawn)(void *context, uint64_t ticket, uint32_t index, const struct mr_sample *sample);
-    /* New tokens of one choice. May be NULL. */
+    /* One choice has new tokens, which `record` holds. May be NULL. */
     void (*delta)(void *context, uint64_t ticket, const struct mr_request *request,
                   const struct mr_token_record *record);
-    /* The request has ended and belongs to the sink from now on. result's pointers are the
-     * engine's. Fields that the engine does not know (attempt, worker, model, source) are zero. */
+    /* The request has ended, and the sink owns `request` from now on. The pointers in `result`
+     * belong to the engine. Fields that the engine does not know (attempt, worker, model, source)
+     * are zero. */
     void (*result)(void *context, uint64_t ticket, struct mr_request *request,
                    const struct mr_result *result);
-    /* The request is in its first step, which has not run yet. Called once for each request, before
-     * its first delta, and not for a request that ends while it waits. The worker records it, to
-     * recognise a request that crashes the process. May be NULL. */
+    /* The request is planned in its first step, which has not run yet. Called once for each
+     * request, before its first delta, and not for a request that ends while it waits. The worker
+     * records the start, to recognise a request that crashes the process. May be NULL. */
     void (*started)(void *context, uint64_t ticket);
 };
 
@@ -90,47 +98,51 @@ struct mr_engine_stats {
     uint64_t finished[MR_FINISH_COUNT];
     uint32_t running, waiting, prefilling;
     uint64_t prompt_cache_hits;
-    uint64_t model_ns, step_ns_total; /* in the model port, and in total; needs the port's clock */
-    double cost_model[4];             /* a, b, c, d of the fitted step time, ms */
+    /* time in the model's functions; time in steps; 0 if the model has no clock */
+    uint64_t model_ns, step_ns_total;
+    /* coefficients a, b, c, d of the step time (batching/base/cost_model.h), ms */
+    double cost_model[4];
     uint64_t cached_tokens_redis;
     struct mr_kv_cache_stats cache; /* the local KV cache */
     struct mr_prompt_cache_stats prompts;
-    struct mr_shared_cache_stats shared; /* zero without a tier */
+    struct mr_shared_cache_stats shared; /* zero without a shared KV cache in Redis */
 };
 
 enum mr_status mr_engine_create(struct mr_engine **out, const struct mr_engine_options *options,
                                 const struct mr_sink *sink, struct mr_error *err);
-/* Requests still inside are destroyed without a result. */
+/* Requests that have not ended are destroyed without a result. engine may be NULL. */
 void mr_engine_destroy(struct mr_engine *engine);
 
-/* MR_OK: the engine owns submission->request until the sink's result. Otherwise the caller still
- * owns it: MR_FULL (try later), MR_CLOSED, or a REJECT status (can never fit, duplicate id, bad
- * token id). */
+/* MR_OK: the engine owns submission->request until it passes the request to the sink's `result`.
+ * Otherwise the caller still owns the request: MR_FULL (try later), MR_CLOSED, or a REJECT status
+ * (the request can never fit, duplicate id, bad token id). */
 enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submission *submission,
                                 struct mr_error *err);
-/* Cancels a waiting or running request at the next step; false when the id is not in the engine. */
+/* Cancels a waiting or running request at the next step; false when the engine has no request with
+ * this id. */
 bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id);
-/* Removes requests that have not started: each goes to `returned` and gets no result. For draining.
- */
+/* Removes requests that have not started, for draining: each is passed to `returned`, which owns it
+ * from then on, and gets no result. */
 void mr_engine_return_waiting(struct mr_engine *engine,
                               void (*returned)(void *context, uint64_t ticket,
                                                struct mr_request *request),
                               void *context);
 
-/* Refuses further submissions with MR_CLOSED. Requests inside continue. */
+/* From now on mr_engine_submit() returns MR_CLOSED. Requests already in the engine continue. */
 void mr_engine_close(struct mr_engine *engine);
 
-/* Runs one step. *wake_ns: when to call again; now_ns when there is more work now, UINT64_MAX when
- * idle. */
+/* Runs one step. *wake_ns: when to call again: now_ns when there is more work now, UINT64_MAX when
+ * the engine is idle. */
 enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_t *wake_ns,
                               struct mr_error *err);
 
-/* A snapshot taken at the end of the last step. Threads: any. */
+/* A copy of the statistics made at the end of the last step. Threads: any. */
 struct mr_engine_stats mr_engine_stats(struct mr_engine *engine);
-/* Bit i: the queue has room for another request of tenant i by its parts of the bounds of count,
- * bytes and predicted KV. Intake reads it for backpressure. Threads: any. */
+/* Bit i of the result: the queue can accept another request of tenant i, by the tenant's parts of
+ * the bounds of count, bytes and predicted KV. The worker's intake stops reading requests of a
+ * tenant whose bit is 0. Threads: any. */
 uint64_t mr_engine_room(struct mr_engine *engine);
-/* Asserts every invariant, block accounting included. */
+/* Asserts every invariant of the engine, the reference counts of KV blocks included. */
 void mr_engine_check(struct mr_engine *engine);
 
 #endif

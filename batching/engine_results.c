@@ -1,4 +1,5 @@
-/* What a step produced: counts tokens, publishes blocks, emits text, reports ended requests. */
+/* What the engine does after a step: counts tokens, inserts computed blocks into the prefix index,
+ * emits text, and reports ended requests. */
 #include "batching/cache/shared_load.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
@@ -35,7 +36,8 @@ void mr_engine_emit_kept(struct mr_engine *engine, struct mr_job *job)
         struct mr_completion_delta delta;
         enum mr_finish finish =
             mr_completion_push(sequence->completion, &job->kept[i], MR_FINISH_NONE, &delta);
-        MR_ASSERT(finish == MR_FINISH_NONE); /* mr_job_create kept only tokens that do not end it */
+        /* mr_job_create() kept only tokens that do not end the choice */
+        MR_ASSERT(finish == MR_FINISH_NONE);
         emit(engine, sequence, &delta);
     }
     job->kept_count = 0;
@@ -54,7 +56,7 @@ static void fill_times(const struct mr_job *job, uint64_t now_ns, struct mr_resu
     if (job->gap_count > 0) result->itl_mean_ms = (double)job->gap_sum_ns / 1e6 / job->gap_count;
 }
 
-/* The error text for a passed deadline or limit. */
+/* The error text for a request whose deadline, longest wait or longest run has passed. */
 static const char *overdue_text(const struct mr_job *job, uint64_t now_ns)
 {
     bool passed = job->deadline_ns != 0 && job->deadline_ns <= now_ns;
@@ -144,8 +146,8 @@ void mr_engine_end_job(struct mr_engine *engine, struct mr_job *job, enum mr_fin
     report(engine, job, now_ns);
 }
 
-/* Publishes full blocks that the step wrote, and the prompt's last block when the prompt is done.
- */
+/* Inserts the full blocks that the step wrote into the prefix index, and the last block of a prompt
+ * that the step finished. */
 static void publish(const struct mr_sequence *sequence)
 {
     if (!sequence->job->request->cache_write) return;
@@ -214,7 +216,7 @@ static void apply_sample(struct mr_engine *engine, struct mr_sequence *sequence,
     if (job->finished_count == job->choice_count) report(engine, job, now_ns);
 }
 
-/* Caches the logits of a prompt that was computed in this step for the first time. */
+/* Puts the logits of a prompt that this step computed for the first time into the prompt cache. */
 static void cache_logits(struct mr_engine *engine, struct mr_sequence *sequence, uint32_t logit_row,
                          uint64_t now_ns)
 {

@@ -1,4 +1,4 @@
-/* One step: cancels and deadlines, plan, batch, forward, sample, results. */
+/* One step of the engine: cancels and deadlines, plan, batch, forward, sample, results. */
 #include "batching/cache/shared_store.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
@@ -17,8 +17,8 @@ static bool same_text(struct mr_text left, struct mr_text right)
     return left.length == right.length && memcmp(left.bytes, right.bytes, left.length) == 0;
 }
 
-/* False: the id is registered, but its request is not in the queue yet. The cancel is kept for the
- * next step. */
+/* Cancels the request with this id. False: the id is registered, but its request is not in the
+ * queue yet; the caller keeps the cancel for the next step. */
 static bool cancel_id(struct mr_engine *engine, struct mr_text id, uint64_t now_ns)
 {
     struct mr_queue_entry *entry = mr_request_queue_remove(engine->queue, id);
@@ -58,7 +58,7 @@ static void expire(struct mr_engine *engine, uint64_t now_ns)
     }
 }
 
-/* Adds requests whose first choice is planned for the first time to the engine's list. */
+/* Adds to engine->jobs the requests whose first choice is in a plan for the first time. */
 static void list_started_jobs(struct mr_engine *engine, const struct mr_plan *plan)
 {
     for (uint32_t i = 0; i < plan->row_count; i++) {
@@ -72,7 +72,8 @@ static void list_started_jobs(struct mr_engine *engine, const struct mr_plan *pl
     }
 }
 
-/* Stores blocks that the last step wrote, after its tokens were emitted. */
+/* Stores blocks that the last step wrote in the Redis cache. Done in the following step, so that
+ * the tokens are emitted first. */
 static void store_blocks(struct mr_engine *engine)
 {
     for (uint32_t i = 0; i < engine->job_count; i++) {
@@ -118,7 +119,7 @@ static enum mr_status compute(struct mr_engine *engine, const struct mr_plan *pl
     return status;
 }
 
-/* Now, unless every request inside waits for the tier. */
+/* When to run the next step: now, unless every request in the engine waits for the Redis cache. */
 static uint64_t next_wake(const struct mr_engine *engine, const struct mr_plan *plan,
                           uint64_t now_ns)
 {
@@ -157,7 +158,7 @@ enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_
     engine->stats.step_ns_total += mr_engine_clock(engine, now_ns) - begin_ns;
     mr_engine_publish_stats(engine);
     *wake_ns = next_wake(engine, plan, now_ns);
-    /* Requests inside make progress or wait for a known time; otherwise the engine would stall. */
+    /* Each request makes progress or waits until a known time; otherwise the engine would stall. */
     MR_ASSERT(plan->row_count > 0 || plan->exhausted_count > 0 || engine->stats.running == 0 ||
               (engine->shared != NULL && *wake_ns != now_ns));
     return status;

@@ -19,8 +19,8 @@ static uint32_t growth(const struct mr_peak_entry *entry, uint32_t tokens)
     return blocks > entry->blocks ? blocks - entry->blocks : 0;
 }
 
-/* Rounds each sequence's growth up to whole blocks: never too low, at most one block too high for
- * each sequence. */
+/* Upper bound of the peak of KV blocks. Each sequence's growth is rounded up to whole blocks, so
+ * the bound is never too low, and at most one block too high for each sequence. */
 static uint32_t upper_bound(const struct mr_peak_entry *entries, uint32_t count)
 {
     uint32_t peak = 0, present = 0;

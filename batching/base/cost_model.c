@@ -2,12 +2,13 @@
 
 #include <math.h>
 
-/* Terms are scaled to about 1 for a busy step, which keeps the covariance well conditioned. */
+/* Factors that scale the four terms of the cost model to about 1 for a busy step, which keeps the
+ * covariance matrix well conditioned. */
 static const double scale[MR_COST_TERMS] = {1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0 / (256.0 * 1024.0)};
 
 #define FORGETTING   0.99
-#define VARIANCE_MAX 2500.0 /* of a coefficient before the first step: (50 ms) squared */
-#define NOISE_SHARE  0.05   /* of a step's length */
+#define VARIANCE_MAX 2500.0 /* initial variance of a coefficient: (50 ms) squared */
+#define NOISE_SHARE  0.05   /* assumed noise of a measured step time, as a part of that time */
 #define NOISE_MS     0.05
 #define SPREAD_RATE  0.05
 
@@ -44,8 +45,8 @@ static double product(const double *left, const double *right)
     return sum;
 }
 
-/* A coefficient for predictions, cut at zero. The fit itself may pass through negative values;
- * cutting them there would bias it. */
+/* A coefficient as predictions use it: a negative value counts as zero. The fit keeps negative
+ * values, because cutting them in the fit would bias it. */
 static double usable(const struct mr_cost_model *model, uint32_t term)
 {
     return fmax(0.0, model->theta[term]);
@@ -60,7 +61,8 @@ double mr_cost_model_predict(const struct mr_cost_model *model, const struct mr_
     return ms;
 }
 
-/* Limits a residual that is beyond both the recent ones and the fit's own uncertainty. */
+/* Limits a residual that is larger than the recent residuals and than the fit's own uncertainty
+ * explain. */
 static double clipped(struct mr_cost_model *model, double residual, double predicted,
                       double variance)
 {
@@ -70,7 +72,7 @@ static double clipped(struct mr_cost_model *model, double residual, double predi
     return fmax(-limit, fmin(limit, residual));
 }
 
-/* covariance = (covariance - gain * direction') / forgetting, kept symmetric. */
+/* covariance = (covariance - gain * transposed direction) / forgetting, kept symmetric. */
 static void shrink_covariance(struct mr_cost_model *model, const double *gain,
                               const double *direction)
 {

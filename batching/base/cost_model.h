@@ -2,17 +2,18 @@
  *
  *     ms = a + b * rows + c * chunk + d * history
  *
- * rows: decode rows; chunk: prefill tokens; history: for every row of the step, decode and prefill
- * alike, the tokens it attends to (a chunk of x tokens behind L of them: x * (L + x / 2)). The four
- * coefficients are fitted by recursive least squares with exponential forgetting (Ljung and
- * Soderstrom, "Theory and Practice of Recursive Identification", 1983, section 2.6), so the model
- * adapts to the machine it runs on.
+ * rows: decode rows; chunk: prefill tokens; history: the sum over all rows of the step, decode and
+ * prefill alike, of the tokens that the row attends to (for a chunk of x tokens behind L earlier
+ * tokens: x * (L + x / 2)). The four coefficients are fitted by recursive least squares with
+ * exponential forgetting (Ljung and Soderstrom, "Theory and Practice of Recursive Identification",
+ * 1983, section 2.6), so the model adapts to the machine it runs on.
  *
  * Guards: a step's noise is assumed proportional to its length. A residual far beyond the recent
- * ones counts only partly. Predictions use coefficients cut at zero. Forgetting stops while the
- * covariance is at its initial size, so what was learnt of a rare kind of step is not lost.
+ * residuals counts only partly. Predictions count a negative coefficient as zero. Forgetting stops
+ * while the covariance is at its initial size, so what was learnt from a rare kind of step is not
+ * lost.
  *
- * Owner:  engine thread. Memory: the struct itself. Clock: none. Errors: none. Units: ms. */
+ * Owner: engine thread. Memory: the struct itself. Clock: none. Errors: none. Units: ms. */
 #ifndef MR_BATCHING_BASE_COST_MODEL_H
 #define MR_BATCHING_BASE_COST_MODEL_H
 
@@ -22,36 +23,41 @@
 #define MR_COST_TERMS 4u
 
 struct mr_cost_model {
-    double theta[MR_COST_TERMS]; /* coefficients of the scaled terms */
+    /* coefficients of the scaled terms: of a step, a decode row, a prefill token, a token of
+     * history */
+    double theta[MR_COST_TERMS];
     double covariance[MR_COST_TERMS][MR_COST_TERMS];
-    double spread; /* running mean of |residual| / predicted */
+    double spread; /* running mean of |measured - predicted| / predicted step time */
     uint64_t observations;
 };
 
-/* The work of one step. */
+/* The work of one step, as the cost model counts it. */
 struct mr_step_work {
     uint32_t rows, chunk;
     uint64_t history;
 };
 
-/* Adds row_count rows of one sequence with context_tokens computed: a decode row, or a chunk. */
+/* Adds to `work` row_count rows of one sequence that already has context_tokens tokens with KV.
+ * decode: the rows are decode rows; otherwise they are prefill tokens. */
 void mr_step_work_add(struct mr_step_work *work, uint32_t row_count, uint32_t context_tokens,
                       bool decode);
 
-/* Starts from the coefficients of a small model on two cores. Their weight is so low that the first
- * observed steps replace them. */
+/* Sets the coefficients to those of a small model on two cores. Their weight in the fit is so low
+ * that the first observed steps replace them. */
 void mr_cost_model_init(struct mr_cost_model *model);
-/* Predicted ms, never negative. */
+/* Predicted ms of a step with this work, never negative. */
 double mr_cost_model_predict(const struct mr_cost_model *model, const struct mr_step_work *work);
-/* Fits the model to one step of this work that took ms. Ignores values that are not finite and
- * positive. */
+/* Fits the model to one observed step of this work that took `ms`. Ignores an `ms` that is not
+ * finite and positive. */
 void mr_cost_model_observe(struct mr_cost_model *model, const struct mr_step_work *work, double ms);
-/* The most prefill tokens, behind context_tokens, that can be added to a step of `work` while it is
- * predicted to end within ms. 0: the step is longer already; UINT32_MAX: tokens cost nothing.
- * Solves the quadratic c x + d x (L + x / 2) = ms - predict(work) for x. */
+/* The most prefill tokens of a sequence with context_tokens computed tokens that can be added to a
+ * step of `work` so that the step is still predicted to end within `ms`. 0: the step is already
+ * longer than `ms`. UINT32_MAX: prefill tokens cost nothing. Solves c x + d x (L + x / 2) = ms -
+ * predict(work) for x, where L is context_tokens. */
 uint32_t mr_cost_model_chunk(const struct mr_cost_model *model, const struct mr_step_work *work,
                              uint32_t context_tokens, double ms);
-/* a, b, c, d: ms for a step, a row, a token, a token of history. */
+/* out: the fitted coefficients a, b, c, d: ms for each step, decode row, prefill token and token of
+ * history. */
 void mr_cost_model_coefficients(const struct mr_cost_model *model, double out[MR_COST_TERMS]);
 
 #endif

@@ -1,6 +1,7 @@
 #include "batching/base/forecast.h"
 
-/* Time of n steps whose work grows by the same amount each step: n times the middle one. */
+/* Time of n steps whose work grows by the same amount each step: n times the time of the middle
+ * step. */
 static double steps_ms(const struct mr_cost_model *model, const struct mr_step_work *beside,
                        double steps, struct mr_step_work own)
 {
@@ -24,7 +25,8 @@ double mr_forecast_ms(const struct mr_cost_model *model, const struct mr_forecas
         struct mr_step_work own = {0};
         uint32_t prompt = forecast->computed_tokens + pending;
         mr_step_work_add(&own, 1, prompt + forecast->output_tokens / 2, true);
-        /* The last prefill step yields the first token. */
+        /* output_tokens - 1 decode steps, because the last prefill step yields the first output
+         * token. */
         ms += steps_ms(model, &forecast->beside, forecast->output_tokens - 1.0, own);
     }
     return ms;

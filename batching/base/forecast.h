@@ -1,8 +1,9 @@
 /* forecast - predicts when a request would end if it started now, by the cost model.
  *
- * Prefill: its uncached tokens in chunks, one chunk a step, beside the decode rows that run now.
- * Answer: one step for each expected token, with one more row. The prediction ignores that running
- * requests end meanwhile and that new ones start: on a busy machine the two compensate.
+ * Prefill: the request's uncached prompt tokens in chunks, one chunk a step, beside the decode rows
+ * that run now. Answer: one step for each expected output token, with one more decode row than now.
+ * The prediction ignores that running requests end meanwhile and that new requests start: on a busy
+ * machine the two errors compensate.
  *
  * Pure functions. Owner: engine thread. Memory: none. Errors: none. Units: ms, tokens. */
 #ifndef MR_BATCHING_BASE_FORECAST_H
@@ -10,17 +11,19 @@
 
 #include "batching/base/cost_model.h"
 
-#define MR_FORECAST_STEPS_MIN 32u /* observed steps before the first prediction */
+#define MR_FORECAST_STEPS_MIN 32u /* steps the cost model must have observed to forecast */
 
 struct mr_forecast {
-    struct mr_step_work beside; /* rows and history of the other sequences in every step */
-    uint32_t computed_tokens;   /* prompt tokens found in the cache */
-    uint32_t pending_tokens;    /* prompt tokens to compute */
-    uint32_t chunk_tokens;      /* of one step; 0: no chunking */
-    uint32_t output_tokens;     /* expected */
+    /* decode rows and history of the other running sequences in each step */
+    struct mr_step_work beside;
+    uint32_t computed_tokens; /* prompt tokens found in the cache */
+    uint32_t pending_tokens;  /* prompt tokens to compute */
+    uint32_t chunk_tokens;    /* prompt tokens computed in one step; 0: no chunking */
+    uint32_t output_tokens;   /* output tokens that the request is expected to generate */
 };
 
-/* 0 before MR_FORECAST_STEPS_MIN observed steps. */
+/* Predicted ms from now to the end of the request; 0 while the cost model has observed fewer than
+ * MR_FORECAST_STEPS_MIN steps. */
 double mr_forecast_ms(const struct mr_cost_model *model, const struct mr_forecast *forecast);
 
 #endif

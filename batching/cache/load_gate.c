@@ -2,16 +2,17 @@
 
 #include <math.h>
 
-#define MARGIN_SHARE             0.95 /* a load must be predicted to end in this share of computing */
-#define MARGIN_BACK_SHARE        0.85 /* the same for MR_LOAD_BACK, which slows the computing down */
+#define MARGIN_SHARE             0.95 /* load only if predicted within this part of computing */
+#define MARGIN_BACK_SHARE        0.85 /* MARGIN_SHARE for MR_LOAD_BACK, which slows computing */
 #define MARGIN_MS                1.0
-#define BACK_SHARE               0.75 /* MR_LOAD_BACK must end in this share of MR_LOAD_ALL */
+#define BACK_SHARE               0.75 /* MR_LOAD_BACK only if in this part of MR_LOAD_ALL's time */
 #define PATIENCE_ITEMS           2.0
-#define PATIENCE_MS              30.0 /* several connections may deliver 20 ms of items at once */
-#define ROUND_TRIP_MS            0.5  /* before the first measurement */
+#define PATIENCE_MS              30.0 /* several connections may deliver 20 ms of values at once */
+#define ROUND_TRIP_MS            0.5  /* assumed until a round trip to Redis was measured */
 #define BYTES_TO_MS(bytes, rate) ((double)(bytes) / (rate)*1e3)
 
-/* Time to compute tokens [from, to) of one sequence alone, chunk by chunk. */
+/* Predicted time to compute tokens [from, to) of one sequence, chunk by chunk, with no other
+ * sequence in the steps. */
 static double compute_ms(const struct mr_load_question *question, uint32_t from, uint32_t to)
 {
     if (from >= to) return 0.0;
@@ -32,14 +33,15 @@ static double load_ms(const struct mr_load_question *question, uint32_t blocks, 
     return trip + BYTES_TO_MS(bytes, rates->bytes_per_second) + question->import_ms * blocks;
 }
 
-/* First block that prefill has not finished. */
+/* Index of the first block of the sequence that prefill has not finished. */
 static uint32_t prefill_block(const struct mr_load_question *question)
 {
     return question->computed_tokens / MR_BLOCK_TOKENS;
 }
 
-/* Tokens that have KV once everything is loaded. Without the extra, one token is left to compute.
- */
+/* Tokens that have KV once everything found in the Redis cache is loaded. extra: also load the
+ * pieces (MR_PIECE_TOKENS tokens each) and the complete-prompt entry (logits and tail KV) behind
+ * the full blocks; otherwise at least one token is left to compute. */
 static uint32_t loadable_tokens(const struct mr_load_question *question, bool extra)
 {
     uint32_t found = question->found_blocks * MR_BLOCK_TOKENS;
@@ -55,8 +57,10 @@ static double both_ms(const struct mr_load_question *question, uint32_t first, b
     return fmax(compute, load) + compute_ms(question, end, question->known_tokens);
 }
 
-/* The best block to begin the load at, with the extra or without. first_block == found_blocks
- * without the extra: nothing to load. */
+/* The first block to load for which the prompt is predicted to be ready soonest, with or without
+ * the extra (what Redis has behind the full blocks: pieces of MR_PIECE_TOKENS tokens, and the
+ * complete-prompt entry with logits and tail KV). first_block == found_blocks without the extra:
+ * nothing to load. */
 static struct mr_load_answer best_begin(const struct mr_load_question *question, double *best_ms)
 {
     struct mr_load_answer best = {.verdict = MR_LOAD_BACK, .first_block = question->found_blocks};

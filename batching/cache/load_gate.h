@@ -1,21 +1,24 @@
-/* load_gate - decides whether a prefix is ready sooner by loading it from the tier, by computing
- * it, or by both at once.
+/* load_gate - decides whether a prompt's prefix is ready sooner by loading its KV from the Redis
+ * cache, by computing it, or by both at once.
  *
- * A prompt of which the tier has the first blocks can be computed from its begin while it is loaded
- * from its end ("Compute Or Load KV Cache? Why Not Both?", Jin et al. 2024). For every block at
- * which the loaded part may begin, the time to the end of the prompt is
- *     max(compute up to it, load from it on) + compute what the tier does not have
- * The cost model predicts the computing, the tier's measured rates the loading. The best one is
- * used when it beats computing everything by a margin, so that two equally good ways do not
- * alternate. Computing takes cores from the load, and the load slows the computing. So doing both
- * must be clearly faster than loading everything and than computing everything; otherwise slow
- * loads would make the gate compute more, which slows loads further.
- * When the engine has other work meanwhile, a load that takes no longer than computing costs only
- * its import, so all of it is loaded.
+ * A prompt whose first blocks are in the Redis cache can be computed from its first block on while
+ * it is loaded from its last found block backwards ("Compute Or Load KV Cache? Why Not Both?", Jin
+ * et al. 2024). For every block at which the loaded part may begin, the time until the whole prompt
+ * has KV is
+ *     max(computing the blocks before it, loading the blocks from it on)
+ *         + computing what the Redis cache does not have
+ * The cost model predicts the computing; measured rates of Redis predict the loading. The fastest
+ * way is used only if it beats computing everything by a margin, so that two equally fast ways do
+ * not alternate. Computing takes CPU cores from the load, and the load slows the computing. So
+ * doing both must be clearly faster than loading everything and than computing everything;
+ * otherwise slow loads would lead to more computing, which slows loads further. When the engine has
+ * other requests to compute, a load that takes no longer than computing costs the engine only the
+ * copy into the KV pool, so everything found is loaded.
  *
- * Before the first measurement everything is loaded with a short patience, which measures the tier.
- * When computing was faster, the tier is measured again from time to time (question.probe) by a
- * load that prefill does not wait for: what lies behind the blocks, or else the last block.
+ * Before the first measurement everything found is loaded, and prefill waits for it only briefly;
+ * this measures Redis. When computing was faster, Redis is measured again from time to time
+ * (question.probe) by a load for which prefill does not wait: the pieces and complete-prompt entry
+ * behind the full blocks, or else the last full block.
  *
  * Pure arithmetic. Threads: any. Memory, errors: none. Units: ms where a name says so. */
 #ifndef MR_BATCHING_CACHE_LOAD_GATE_H
@@ -24,50 +27,52 @@
 #include "batching/base/cost_model.h"
 #include "kvcache/kv_cache.h"
 
-#define MR_LOAD_TOKENS_MIN 32u  /* fewer tokens are not worth a round trip */
-#define MR_LOAD_TRIAL_MS   15.0 /* patience with a tier that was never measured */
-#define MR_LOAD_STALL_MS   25.0 /* patience with a tier that sends nothing */
+#define MR_LOAD_TOKENS_MIN 32u  /* loading fewer tokens is not worth a round trip to Redis */
+#define MR_LOAD_TRIAL_MS   15.0 /* how long prefill waits for a Redis cache never measured */
+#define MR_LOAD_STALL_MS   25.0 /* how long prefill waits while Redis sends nothing */
 
 enum mr_load_verdict {
-    MR_LOAD_ALL,    /* load everything that is not computed */
-    MR_LOAD_BACK,   /* load the last blocks, compute the first ones meanwhile */
-    MR_LOAD_TRIAL,  /* rates unknown: load everything with a short patience */
-    MR_LOAD_PROBE,  /* computing is faster; load one item to measure the tier again */
-    MR_LOAD_SLOWER, /* computing is faster */
-    MR_LOAD_SHORT,  /* not worth a round trip */
-    MR_LOAD_DOWN,   /* the tier cannot be reached */
+    MR_LOAD_ALL,    /* load everything the Redis cache has and prefill has not computed */
+    MR_LOAD_BACK,   /* load the last blocks while prefill computes the first ones */
+    MR_LOAD_TRIAL,  /* Redis was never measured: load everything, wait only briefly */
+    MR_LOAD_PROBE,  /* computing is faster; load one value only to measure Redis again */
+    MR_LOAD_SLOWER, /* computing is faster: load nothing */
+    MR_LOAD_SHORT,  /* too few tokens to be worth a round trip: load nothing */
+    MR_LOAD_DOWN,   /* Redis cannot be reached: load nothing */
     MR_LOAD_VERDICT_COUNT
 };
 
 struct mr_load_question {
     const struct mr_cost_model *cost;
     struct mr_tier_rates rates;
-    uint32_t computed_tokens; /* tokens that have KV already */
-    uint32_t known_tokens;    /* tokens that need KV before the next one can be sampled */
-    uint32_t found_blocks;    /* the tier has blocks [0, found_blocks) of the sequence */
+    uint32_t computed_tokens; /* tokens of the sequence that have KV already */
+    uint32_t known_tokens;    /* tokens that need KV before the next token can be sampled */
+    uint32_t found_blocks;    /* the Redis cache has blocks [0, found_blocks) of the sequence */
     uint64_t block_bytes;
-    uint64_t extra_bytes;  /* of pieces and entry behind these blocks; 0: none */
-    uint32_t extra_tokens; /* tokens that have KV once all blocks and the extra are loaded */
+    /* bytes of the extra, which is what Redis has behind these blocks: pieces (MR_PIECE_TOKENS
+     * tokens each) and the complete-prompt entry (logits and tail KV); 0: no extra */
+    uint64_t extra_bytes;
+    uint32_t extra_tokens; /* tokens that have KV once the found blocks and the extra are loaded */
     uint32_t chunk_tokens; /* largest prefill chunk; 0: no chunking */
-    double import_ms;      /* of one block, on the engine thread */
-    bool busy;             /* the engine has other work */
-    bool probe;            /* the last measurement is old */
+    double import_ms; /* time to copy one loaded block into the KV pool, on the engine thread */
+    bool busy;        /* other requests run or wait in the engine */
+    bool probe;       /* the last load is so long ago that Redis should be measured again */
 };
 
 struct mr_load_answer {
     enum mr_load_verdict verdict;
     uint32_t first_block; /* load blocks [first_block, found_blocks) */
-    bool extra;           /* and what lies behind them */
-    double patience_ms;   /* how long prefill waits for the first item */
-    double saved_ms;      /* predicted */
+    bool extra;           /* also load the smaller values that Redis has behind these blocks */
+    double patience_ms;   /* how long prefill waits for the first loaded value */
+    double saved_ms;      /* computing time that the load is predicted to save */
 };
 
-/* How long prefill waits for the next item, by the measured rate. */
+/* How long prefill waits for the next loaded value, by the measured rate of Redis. */
 double mr_load_gate_patience_ms(const struct mr_tier_rates *rates, uint64_t block_bytes);
 struct mr_load_answer mr_load_gate_decide(const struct mr_load_question *question);
-/* The verdict loads something. */
+/* True when the verdict means that something is loaded. */
 bool mr_load_verdict_loads(enum mr_load_verdict verdict);
-/* The verdict as a metric label. */
+/* Name of the verdict for the label of a metric. */
 const char *mr_load_verdict_name(enum mr_load_verdict verdict);
 
 #endif

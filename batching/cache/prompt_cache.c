@@ -1,5 +1,5 @@
-/* A chained hash table over a fixed array of entries, and a list in order of last access. Entry i
- * owns row i. */
+/* A chained hash table over a fixed array of entries, and a list of the entries in order of last
+ * access. Each entry is one complete prompt; entry i owns row i of the array of logits. */
 #include "batching/cache/prompt_cache.h"
 
 #include "codec/check.h"
@@ -12,18 +12,19 @@
 
 struct prompt_entry {
     unsigned char key[MR_HASH_BYTES];
-    uint32_t chain_next; /* in the bucket, or in the list of unused entries */
+    /* index of the next entry in the same hash bucket, or in the list of unused entries */
+    uint32_t chain_next;
     uint64_t accessed_ns, accesses;
 };
 
 struct mr_prompt_cache {
     struct mr_prompt_cache_options options;
-    struct prompt_entry *entries; /* [entries_max] */
-    struct mr_index_link *links;  /* [entries_max] */
-    float *rows;                  /* [entries_max * vocab_size] */
-    uint32_t *buckets;            /* [bucket_mask + 1] */
+    struct prompt_entry *entries; /* [entries_max] cached prompts */
+    struct mr_index_link *links;  /* [entries_max] links of the list `accessed` */
+    float *rows;                  /* [entries_max * vocab_size] logits of the prompts */
+    uint32_t *buckets;            /* [bucket_mask + 1] first entry of each hash bucket */
     uint32_t bucket_mask, unused;
-    struct mr_index_list accessed; /* in order of last access, the oldest first */
+    struct mr_index_list accessed; /* entries in order of last access, the oldest first */
     struct mr_prompt_cache_stats stats;
 };
 
@@ -79,7 +80,7 @@ void mr_prompt_cache_destroy(struct mr_prompt_cache *cache)
     free(cache);
 }
 
-/* The key is a SHA-256, so its first bits are a hash. */
+/* Hash bucket of a key. The key is a SHA-256, so its first 32 bits serve as the hash. */
 static uint32_t bucket_of(const struct mr_prompt_cache *cache, const unsigned char *key)
 {
     uint32_t bits;
@@ -102,7 +103,7 @@ static bool is_expired(const struct mr_prompt_cache *cache, uint32_t index, uint
            now_ns - accessed_ns >= cache->options.ttl_ns;
 }
 
-/* Appends to the list: the most recently accessed entry is last. */
+/* Appends the entry to the list of accesses, whose last entry is the most recently accessed one. */
 static void append(struct mr_prompt_cache *cache, uint32_t index, uint64_t now_ns)
 {
     cache->entries[index].accessed_ns = now_ns;

@@ -1,21 +1,21 @@
 /* prompt_cache - the next-token logits of complete prompts, so that a repeated prompt needs no
- * forward.
+ * forward pass.
  *
- * An entry is found by mr_kv_cache_prompt_key() (tenant root and all tokens) and holds one full row
- * of logits in fp32, so sampling from it equals sampling after the prompt; each request samples
- * with its own parameters. The prompt's KV stays in the KV cache; the entry is used only when
- * mr_kv_cache_match_whole() finds all of it. How the engine uses the two:
- *     hit:   _find not NULL and match_whole true -> sample from the row, no forward.
- *     fill:  after the step that finished a prompt -> row = _put, copy its logits there,
- *            mr_kv_cache_publish(.., final) so that the KV of the last part-filled block is found.
+ * An entry is found by mr_kv_cache_prompt_key() (a hash of the tenant's root key and all tokens)
+ * and holds one full row of logits in fp32. Sampling from this row equals sampling after computing
+ * the prompt; each request samples with its own parameters. The prompt's KV stays in the KV cache;
+ * the entry is used only when mr_kv_cache_match_whole() finds all of the prompt's KV. How the
+ * engine uses the two caches:
+ *     hit:  _find not NULL and match_whole true -> sample from the row, no forward pass.
+ *     fill: after the step that finished a prompt -> row = _put, copy its logits there,
+ *     mr_kv_cache_publish(.., final) so that the KV of the last part-filled block is found.
  *
- * An entry is removed ttl_ns after its last access, or when it is the least recently used one and
+ * An entry is removed ttl_ns after its last access, or when it is the least recently used entry and
  * a new entry needs its row.
  *
- * Owner:  engine thread. Memory: all in _create: entries_max rows of vocab_size floats, whose pages
- *         are touched on first use.
- * Errors: _create MR_NOMEM. Costs: O(1) for all calls but _expire. No clock: now_ns is passed in
- *         and never decreases. */
+ * Owner: engine thread. Memory: all in _create: entries_max rows of vocab_size floats, whose memory
+ * pages are touched on first use. Errors: _create MR_NOMEM. Costs: O(1) for all calls but _expire.
+ * No clock: now_ns is passed in and never decreases. */
 #ifndef MR_BATCHING_CACHE_PROMPT_CACHE_H
 #define MR_BATCHING_CACHE_PROMPT_CACHE_H
 
@@ -25,9 +25,9 @@
 struct mr_prompt_cache;
 
 struct mr_prompt_cache_options {
-    uint32_t entries_max; /* 0: the cache is off */
+    uint32_t entries_max; /* most prompts cached at a time; 0: the cache is off */
     uint32_t vocab_size;
-    uint64_t ttl_ns; /* counted from the last access; 0: no limit */
+    uint64_t ttl_ns; /* time a prompt is kept after its last access; 0: no limit */
 };
 
 struct mr_prompt_cache_stats {
@@ -41,27 +41,28 @@ enum mr_status mr_prompt_cache_create(struct mr_prompt_cache **out,
 /* cache may be NULL. */
 void mr_prompt_cache_destroy(struct mr_prompt_cache *cache);
 
-/* The prompt's row, [vocab_size], valid until the next _put, _drop or _expire; NULL when it is not
- * cached or expired. Counts as an access. */
+/* Returns the logits of the prompt, [vocab_size], valid until the next _put, _drop or _expire; NULL
+ * when the prompt is not cached or has expired. Counts as an access. */
 const float *mr_prompt_cache_find(struct mr_prompt_cache *cache,
                                   const unsigned char key[MR_HASH_BYTES], uint64_t now_ns);
-/* The same, not counted as an access. */
+/* Returns what mr_prompt_cache_find() would return, without counting an access. */
 const float *mr_prompt_cache_peek(const struct mr_prompt_cache *cache,
                                   const unsigned char key[MR_HASH_BYTES], uint64_t now_ns);
-/* A row for this prompt that the caller must fill before the next call: the existing one, or a new
- * one, which may evict the least recently used. NULL when entries_max is 0. */
+/* Returns the row of logits for this prompt, which the caller must fill before the next call: the
+ * row the prompt already has, or a new one, for which the least recently used prompt may be
+ * evicted. NULL when entries_max is 0. */
 float *mr_prompt_cache_put(struct mr_prompt_cache *cache, const unsigned char key[MR_HASH_BYTES],
                            uint64_t now_ns);
-/* Removes the prompt (its row could not be filled). */
+/* Removes the prompt from the cache; for a caller that cannot fill the row that _put returned. */
 void mr_prompt_cache_drop(struct mr_prompt_cache *cache, const unsigned char key[MR_HASH_BYTES]);
-/* Removes entries not accessed for ttl_ns; O(removed). */
+/* Removes prompts not accessed for ttl_ns. Costs O(prompts removed). */
 void mr_prompt_cache_expire(struct mr_prompt_cache *cache, uint64_t now_ns);
 
-/* Accesses by _find since the entry was made; 0 when there is none. */
+/* Number of times that _find returned this prompt since it was added; 0 when it is not cached. */
 uint64_t mr_prompt_cache_accesses(const struct mr_prompt_cache *cache,
                                   const unsigned char key[MR_HASH_BYTES]);
 struct mr_prompt_cache_stats mr_prompt_cache_stats(const struct mr_prompt_cache *cache);
-/* Asserts list, hash table and counts; O(entries). */
+/* Asserts that the list, the hash table and the counts agree; O(entries). */
 void mr_prompt_cache_check(const struct mr_prompt_cache *cache);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#define SOON_NS     ((uint64_t)5000000) /* poll interval while the tier has blocks to release */
+#define SOON_NS     ((uint64_t)5000000) /* poll interval while Redis is to release blocks */
 #define BUFFERS_MIN 2u
 #define BUFFERS_MAX 4096u
 
@@ -37,7 +37,8 @@ static size_t whole_cache_lines(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Sizes of the stored forms; returns the bytes of a staging buffer. */
+/* Computes the sizes in Redis of a block, of a piece (MR_PIECE_TOKENS tokens) and of logits.
+ * Returns a staging buffer's size in bytes. */
 static size_t fill_sizes(struct mr_shared_cache *shared)
 {
     const struct mr_model_port *model = shared->options.model;
@@ -111,7 +112,8 @@ void mr_shared_cache_poll(struct mr_shared_cache *shared, uint64_t now_ns)
 
 uint64_t mr_shared_cache_next_ns(const struct mr_shared_cache *shared, uint64_t now_ns)
 {
-    /* The tier wakes the engine when it releases a block; the engine polls as well, to be safe. */
+    /* The Redis cache wakes the engine when it releases a KV block; the engine also polls, in case
+     * that wake-up is lost. */
     uint64_t soon_ns = now_ns + SOON_NS;
     uint64_t next_ns = mr_shared_lookup_next_ns(shared, now_ns);
     uint64_t load_ns = mr_shared_load_next_ns(shared, soon_ns);

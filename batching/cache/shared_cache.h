@@ -1,22 +1,27 @@
-/* shared_cache - KV shared with other workers through a tier (kvcache/tier.h): which prefixes the
- * engine looks up, loads and stores there.
+/* shared_cache - KV shared with other workers through a cache in Redis (interface kvcache/tier.h):
+ * which prefixes of prompts the engine looks up, loads and stores there.
  *
- * Items. A prompt's full blocks, each under its chain key. Its part-filled last block in pieces of
- *        MR_PIECE_TOKENS, each under the chain key of the tokens up to its end, so that prompts
- * that differ within a block share it up to there. The entry of the complete prompt: its logits and
- * the KV of the tokens behind the last piece. Parts. batching/cache/shared_lookup.h: what the tier
- * holds of a prompt. shared_load.h: loading while the engine computes. shared_store.h: storing.
- * shared_tables.h: blocks the tier uses after their sequence has ended. shared_base.h: their common
- * state. How far each request is: the state machine in batching/sequence/fetch.h. This module
- * creates them, passes on the tier's answers and checks them together.
+ * What Redis holds of a prompt ("item" in names means one of these three values):
+ *     block: a full KV block, under its chain key (a hash of all tokens up to its end);
+ *     piece: MR_PIECE_TOKENS tokens of the part-filled last block, under the chain key of the
+ *     tokens up to the end of the piece, so that prompts that differ within a block share it up to
+ *     there;
+ *     entry: the complete-prompt entry, with the logits of the last token and the KV of the tokens
+ *     behind the last piece.
  *
- * Blocks go without a copy: the tier reads and fills them where they lie in the pool, when the
- * pool's form is the stored one and in reach (model_port.h, kv_bytes_of). A block being read is
- * full and published, so no step writes it; a block being filled is neither read nor written until
- * the tier has verified it and reported it.
+ * Modules: shared_lookup.h finds what Redis holds of a prompt, shared_load.h loads while the engine
+ * computes, shared_store.h stores, shared_tables.h keeps blocks that the Redis cache uses after
+ * their sequence has ended, shared_base.h is their common state. The lookup and load state of each
+ * request is in batching/sequence/fetch.h. This module creates the others, passes on the answers of
+ * the Redis cache and checks all states together.
  *
- * Owner: engine thread. Memory: all in _create: staging_bytes of buffers and small tables; at a
- * bound nothing is loaded or stored. Clock: none. Errors: _create MR_NOMEM. */
+ * Full blocks go without a copy when kv_bytes_of (batching/base/model_port.h) gives their address:
+ * the Redis cache reads and fills them where they lie in the KV pool. A block being read is full
+ * and in the prefix index, so no step writes it; a block being filled is neither read nor written
+ * by the engine until the Redis cache has verified it and reported it.
+ *
+ * Owner: engine thread. Memory: all in _create: staging_bytes of buffers and small tables; when
+ * these are used up, nothing is loaded or stored. Clock: none. Errors: _create MR_NOMEM. */
 #ifndef MR_BATCHING_CACHE_SHARED_CACHE_H
 #define MR_BATCHING_CACHE_SHARED_CACHE_H
 
@@ -27,15 +32,16 @@
 enum mr_status mr_shared_cache_create(struct mr_shared_cache **out,
                                       const struct mr_shared_cache_options *options,
                                       struct mr_error *err);
-/* The tier must not touch the staging buffers any more. shared may be NULL. */
+/* shared may be NULL. The Redis cache must not use the staging buffers any more. */
 void mr_shared_cache_destroy(struct mr_shared_cache *shared);
 
-/* Collects the tier's answers; call before planning. */
+/* Processes the answers of the Redis cache that have arrived; call before planning a step. */
 void mr_shared_cache_poll(struct mr_shared_cache *shared, uint64_t now_ns);
-/* When, after now_ns, a wait for the tier ends by itself; UINT64_MAX: nothing waits. */
+/* When, after now_ns, the next wait for the Redis cache times out; UINT64_MAX: nothing waits for
+ * the Redis cache. */
 uint64_t mr_shared_cache_next_ns(const struct mr_shared_cache *shared, uint64_t now_ns);
 struct mr_shared_cache_stats mr_shared_cache_stats(const struct mr_shared_cache *shared);
-/* Asserts slots, buffers, tables and request states. */
+/* Asserts that slots, staging buffers, block tables and the fetch states of requests agree. */
 void mr_shared_cache_check(const struct mr_shared_cache *shared);
 
 #endif

@@ -1,6 +1,6 @@
 #include "batching/cache/shared_items.h"
 
-#define IMPORT_RATE 0.25 /* weight of one import in the running mean */
+#define IMPORT_RATE 0.25 /* weight of the newest measurement in the running mean of import_ms */
 
 bool mr_shared_items_is_entry(const struct mr_load_slot *load, uint32_t index)
 {
@@ -31,8 +31,8 @@ bool mr_shared_items_is_direct(const struct mr_load_slot *load, uint32_t index)
     return index < load->block_count && load->buffers[index] == MR_NO_BUFFER;
 }
 
-/* Fills an item of the request: its key and length, and where it is received, in its block or in a
- * buffer. */
+/* Fills shared->items[index] with the Redis key and length of value number `index` of the load, and
+ * with the address to receive the value at: its KV block or a staging buffer. */
 static void fill_item(struct mr_shared_cache *shared, struct mr_load_slot *load, uint32_t index)
 {
     const struct mr_sequence *sequence = load->sequence;
@@ -71,7 +71,7 @@ void mr_shared_items_fill(struct mr_shared_cache *shared, struct mr_load_slot *l
         fill_item(shared, load, i);
 }
 
-/* Where the KV of an item lies that was received in a buffer. */
+/* Address of the KV in value number `index` of the load, which was received in a staging buffer. */
 static const unsigned char *bytes_of(const struct mr_shared_cache *shared,
                                      const struct mr_load_slot *load, uint32_t index)
 {

@@ -8,14 +8,15 @@
 
 /* ---- deciding ---- */
 
-/* What the tier can supply of a sequence. */
+/* What of a sequence's KV the Redis cache has and the sequence can use. */
 struct loadable {
-    uint32_t blocks; /* full blocks, from the first one on */
-    uint32_t pieces; /* of the next block */
+    uint32_t blocks; /* number of full blocks, from the sequence's first block on */
+    uint32_t pieces; /* pieces of the next block, of MR_PIECE_TOKENS tokens each */
     bool entry;
 };
 
-/* Without an entry, which has the logits, the last token must be left to compute. */
+/* What of the sequence's KV can be loaded. The last token is left to compute, because its logits
+ * are needed, unless Redis has them in the complete-prompt entry (logits and tail KV). */
 static struct loadable loadable_of(const struct mr_sequence *sequence)
 {
     const struct mr_fetch *fetch = &sequence->job->fetch;
@@ -28,7 +29,8 @@ static struct loadable loadable_of(const struct mr_sequence *sequence)
     return all;
 }
 
-/* Adds the pieces and the entry behind the full blocks to the gate's question. */
+/* Adds to the load-or-compute question what can be loaded behind the full blocks: pieces
+ * (MR_PIECE_TOKENS tokens each) and the complete-prompt entry (logits and tail KV). */
 static void add_extra(const struct mr_shared_cache *shared, const struct mr_sequence *sequence,
                       const struct loadable *all, struct mr_load_question *question)
 {
@@ -46,14 +48,16 @@ static struct mr_load_slot *find_free_slot(struct mr_shared_cache *shared)
     return NULL;
 }
 
-/* The tier fills the sequence's own blocks, if it can reach the pool. A probe is not waited for, so
- * its blocks may be computed meanwhile: it uses buffers. */
+/* True when the load is received straight in the sequence's own KV blocks. Not for a load that only
+ * measures Redis (MR_LOAD_PROBE): prefill does not wait for it and may compute the same blocks
+ * meanwhile, so it is received in staging buffers. */
 static bool is_direct(const struct mr_shared_cache *shared, enum mr_load_verdict verdict)
 {
     return verdict != MR_LOAD_PROBE && mr_shared_base_block_bytes(shared, 0) != NULL;
 }
 
-/* Drops the first blocks of an answer that have no free buffer. False: nothing is left to load. */
+/* Removes from `answer` the first blocks for which no staging buffer is free. False: nothing is
+ * left to load. */
 static bool fit_buffers(const struct mr_shared_cache *shared, uint32_t found_blocks,
                         struct mr_load_answer *answer)
 {
@@ -67,7 +71,8 @@ static bool fit_buffers(const struct mr_shared_cache *shared, uint32_t found_blo
     return blocks > 0 || answer->extra;
 }
 
-/* The state of the sequence's request; NULL for further choices, which never load. */
+/* Lookup and load state of the sequence's request; NULL for choices other than the first, which
+ * never load. */
 static struct mr_fetch *fetch_of(const struct mr_sequence *sequence)
 {
     return sequence->choice == 0 ? &sequence->job->fetch : NULL;
@@ -145,8 +150,8 @@ static void count_decision(struct mr_shared_cache *shared)
     shared->stats.saved_ms += shared->decision.saved_ms;
 }
 
-/* Blocks are loaded whole, so each needs a slot for its sliding-window layers, even one that the
- * window will have passed when it is used. False: the pool lacks slots. */
+/* Blocks are loaded whole, so each needs a slot for its sliding-window layers, even a block that
+ * the window will have passed by the time it is used. False: not enough slots are free. */
 static bool reserve_window(struct mr_sequence *sequence, uint32_t end)
 {
     if (!mr_kv_window_reserve(sequence->table, end, true)) return false;
@@ -154,8 +159,8 @@ static bool reserve_window(struct mr_sequence *sequence, uint32_t end)
     return true;
 }
 
-/* Fills a slot with the items that the decision loads. False: nothing to load, or no window slots.
- */
+/* Fills a load slot with what shared->decision says to load. False: nothing to load, or no slots
+ * for sliding-window layers are free. */
 static bool fill_slot(struct mr_shared_cache *shared, struct mr_load_slot *load,
                       struct mr_sequence *sequence)
 {
@@ -184,7 +189,8 @@ static bool fill_slot(struct mr_shared_cache *shared, struct mr_load_slot *load,
     return false;
 }
 
-/* Sends a filled slot to the tier. False: the tier refused it. */
+/* Sends a load whose slot is filled to the Redis cache. False: the Redis cache refused the load;
+ * the slot is released. */
 static bool send_load(struct mr_shared_cache *shared, struct mr_load_slot *load)
 {
     const struct mr_tier *tier = shared->options.tier;
@@ -222,7 +228,7 @@ void mr_shared_load_begin(struct mr_shared_cache *shared, struct mr_sequence *se
 
 /* ---- joining ---- */
 
-/* Counts tokens [num_computed, end) as computed by the load. */
+/* Counts tokens [num_computed, end) of the sequence as computed, because their KV was loaded. */
 static void advance_to(struct mr_shared_cache *shared, struct mr_sequence *sequence, uint32_t end)
 {
     struct mr_job *job = sequence->job;
@@ -252,7 +258,8 @@ static void use_entry(struct mr_shared_cache *shared, struct mr_load_slot *load)
     if (row != NULL) memcpy(row, logits, shared->logits_bytes);
 }
 
-/* All blocks and pieces of the prompt have KV, and the entry behind them has arrived. */
+/* True when the whole prompt has KV and its complete-prompt entry (logits and tail KV) was loaded,
+ * so that the next token can be sampled from the loaded logits. */
 static bool can_use_entry(const struct mr_load_slot *load)
 {
     const struct mr_sequence *sequence = load->sequence;
@@ -267,7 +274,7 @@ static bool can_use_entry(const struct mr_load_slot *load)
            entry > 0 && load->states[entry - 1] == MR_ITEM_IMPORTED;
 }
 
-/* No pending item could advance num_computed any more. */
+/* True when nothing that is still to arrive in this load could advance num_computed. */
 static bool is_past_items(const struct mr_load_slot *load)
 {
     const struct mr_sequence *sequence = load->sequence;
@@ -276,8 +283,9 @@ static bool is_past_items(const struct mr_load_slot *load)
     return sequence->num_computed >= (load->end < last ? load->end : last);
 }
 
-/* Advances num_computed over imported items, and to the end of the prompt when its entry has
- * arrived. Without the entry the last token is left to compute, for its logits. */
+/* Advances num_computed over KV that was loaded, and to the end of the prompt when the
+ * complete-prompt entry (logits and tail KV) has arrived. Without this entry the last prompt token
+ * is left to compute, because its logits are needed. */
 static void advance_over_items(struct mr_shared_cache *shared, struct mr_load_slot *load)
 {
     struct mr_sequence *sequence = load->sequence;
@@ -296,8 +304,9 @@ static void advance_over_items(struct mr_shared_cache *shared, struct mr_load_sl
                             sequence->num_computed == sequence->prompt_tokens);
 }
 
-/* Prefill must not compute this item: the tier may be writing it, or it has arrived, or prefill
- * waits for it. */
+/* True when prefill must not compute the tokens of value number `index` of the load: the Redis
+ * cache may still be writing their KV block, or their KV has arrived, or prefill waits for the
+ * value. */
 static bool stops_prefill(const struct mr_load_slot *load, uint32_t index)
 {
     const struct mr_sequence *sequence = load->sequence;
@@ -308,7 +317,8 @@ static bool stops_prefill(const struct mr_load_slot *load, uint32_t index)
            (load->table != NULL && index < load->block_count);
 }
 
-/* Halts prefill at the first item it must not compute. False: there is none. */
+/* Sets sequence->halts and held_at to stop prefill at the first value of the load whose tokens
+ * prefill must not compute. False: there is no such value. */
 static bool halt_prefill(struct mr_load_slot *load)
 {
     struct mr_sequence *sequence = load->sequence;
@@ -321,8 +331,8 @@ static bool halt_prefill(struct mr_load_slot *load)
     return sequence->halts;
 }
 
-/* Advances over loaded items and halts prefill before the next one. Frees the slot when the tier is
- * done with the load and no arrived item is left to join. */
+/* Advances over KV that was loaded and stops prefill before the next value of the load. Frees the
+ * slot when the load has ended and no loaded KV lies ahead of prefill. */
 static void join(struct mr_shared_cache *shared, struct mr_load_slot *load)
 {
     struct mr_sequence *sequence = load->sequence;
@@ -335,8 +345,9 @@ static void join(struct mr_shared_cache *shared, struct mr_load_slot *load)
     release_slot(shared, load);
 }
 
-/* The item will not arrive. Unless prefill has claimed or computed it, the tier has lost it: the
- * request does not load it again and stores it again. */
+/* Called when value number `index` of the load will not arrive. Unless prefill claimed or computed
+ * its tokens, Redis has lost the value: the request will not load this value again and will store
+ * it again. */
 static void note_missing(struct mr_shared_cache *shared, struct mr_load_slot *load, uint32_t index)
 {
     struct mr_sequence *sequence = load->sequence;
@@ -415,9 +426,9 @@ void mr_shared_load_answered(struct mr_shared_cache *shared, const struct mr_tie
 
 /* ---- waiting ends ---- */
 
-/* Blocks that prefill claims, to compute them itself: two chunks ahead, so that it need not wait
- * for the tier to release them; one block after a silence, because the tier may only have paused.
- */
+/* Number of blocks that prefill takes over from the load to compute itself: two chunks, so that
+ * prefill need not wait for the Redis cache to stop writing them; only one block when Redis has
+ * sent nothing for MR_LOAD_STALL_MS, because Redis may only have paused. */
 static uint32_t claimed_blocks(const struct mr_shared_cache *shared,
                                const struct mr_load_slot *load)
 {
@@ -428,7 +439,8 @@ static uint32_t claimed_blocks(const struct mr_shared_cache *shared,
     return chunk > 0 ? 2 * (chunk / MR_BLOCK_TOKENS + 1) : shared->items_max;
 }
 
-/* Has the tier skip the next blocks; they are computed once the tier has released them. */
+/* Asks the Redis cache to skip the next blocks of the load. Prefill computes them once the Redis
+ * cache has reported that it no longer writes them. */
 static void claim(struct mr_shared_cache *shared, struct mr_load_slot *load)
 {
     uint32_t end = load->sequence->num_computed / MR_BLOCK_TOKENS + claimed_blocks(shared, load);
@@ -439,7 +451,8 @@ static void claim(struct mr_shared_cache *shared, struct mr_load_slot *load)
     tier->skip(tier->context, load->ticket, load->claimed);
 }
 
-/* When prefill stops waiting: the next item is late, or the tier has been silent for too long. */
+/* Time at which prefill stops waiting for the load: the next value is late, or Redis has sent
+ * nothing for MR_LOAD_STALL_MS. */
 static uint64_t until_ns_of(const struct mr_shared_cache *shared, const struct mr_load_slot *load)
 {
     const struct mr_tier *tier = shared->options.tier;
@@ -461,7 +474,7 @@ void mr_shared_load_expire(struct mr_shared_cache *shared, uint64_t now_ns)
         struct mr_load_slot *load = &shared->loads[i];
         if (!is_waiting(load) || now_ns < until_ns_of(shared, load)) continue;
         struct mr_fetch *fetch = fetch_of(load->sequence);
-        const bool is_silent = now_ns < load->until_ns; /* else: sending, but slowly */
+        const bool is_silent = now_ns < load->until_ns; /* false: Redis sends, but slowly */
         const bool steps = is_silent && fetch->state == MR_FETCH_WAIT;
         load->silent_ns = now_ns;
         mr_fetch_move(fetch, steps ? MR_FETCH_STEP : MR_FETCH_COMPUTE);
@@ -471,8 +484,8 @@ void mr_shared_load_expire(struct mr_shared_cache *shared, uint64_t now_ns)
     }
 }
 
-/* Prefill has computed a block after the silence. It waits again if the tier was heard meanwhile.
- */
+/* Called when prefill has computed one block because Redis sent nothing. Prefill waits for the load
+ * again if Redis has sent something meanwhile; otherwise prefill stops waiting. */
 static void wait_again(const struct mr_shared_cache *shared, struct mr_load_slot *load)
 {
     const struct mr_tier *tier = shared->options.tier;
@@ -524,7 +537,8 @@ uint64_t mr_shared_load_next_ns(const struct mr_shared_cache *shared, uint64_t s
         if (mr_fetch_is_waiting(fetch))
             until_ns = until_ns_of(shared, load);
         else if (mr_fetch_is_loading(fetch) && mr_sequence_is_held(load->sequence))
-            until_ns = soon_ns; /* the tier has not yet released the claimed block */
+            /* the Redis cache may still write the block that prefill is to compute */
+            until_ns = soon_ns;
         if (until_ns < next_ns) next_ns = until_ns;
     }
     return next_ns;

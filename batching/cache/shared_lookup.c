@@ -9,8 +9,9 @@ static struct mr_lookup_slot *find_free_slot(struct mr_shared_cache *shared)
     return NULL;
 }
 
-/* Adds the pieces of block `block` of the prompt to shared->items[count]; returns the new count.
- * shared->keys has the keys of the blocks before it. */
+/* Adds the pieces (MR_PIECE_TOKENS tokens each) of block number `block` of the prompt to
+ * shared->items[count] onwards; returns the new count. shared->keys must hold the keys of all
+ * earlier blocks of the prompt. */
 static uint32_t fill_pieces(struct mr_shared_cache *shared, const struct mr_job *job,
                             uint32_t block, uint32_t count)
 {
@@ -23,7 +24,9 @@ static uint32_t fill_pieces(struct mr_shared_cache *shared, const struct mr_job 
     return count;
 }
 
-/* Fills the items of the first query; returns how many. */
+/* Fills shared->items with the first query: all full blocks of the prompt, the pieces
+ * (MR_PIECE_TOKENS tokens each) of its part-filled last block, and its complete-prompt entry
+ * (logits and tail KV). Returns their number. */
 static uint32_t fill_query(struct mr_shared_cache *shared, const struct mr_job *job)
 {
     const struct mr_sequence *sequence = &job->sequences[0];
@@ -88,8 +91,9 @@ void mr_shared_lookup_abandon(struct mr_shared_cache *shared, struct mr_job *job
     mr_fetch_move(&job->fetch, MR_FETCH_KNOWN);
 }
 
-/* The chain broke in a block that is not the prompt's last: looks up the pieces of that block.
- * False: the first query had them, or the tier is slow, or more than that is cached locally. */
+/* Sends a second query, for the pieces (MR_PIECE_TOKENS tokens each) of the first block that Redis
+ * does not have. False: no query was sent, because this is the prompt's last block, whose pieces
+ * the first query included, or the first answer was slow, or more is cached locally. */
 static bool lookup_pieces(struct mr_shared_cache *shared, struct mr_lookup_slot *slot)
 {
     struct mr_job *job = slot->job;
@@ -111,7 +115,8 @@ static bool lookup_pieces(struct mr_shared_cache *shared, struct mr_lookup_slot 
     return true;
 }
 
-/* What the tier holds of the prompt when it has the first `count` items of the first query. */
+/* Records what the Redis cache holds of the prompt when it has the first `count` values of the
+ * first query. prompt: tokens of the prompt. */
 static void record_found(struct mr_fetch *fetch, uint32_t prompt, uint32_t count)
 {
     uint32_t blocks = prompt / MR_BLOCK_TOKENS;

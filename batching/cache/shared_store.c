@@ -15,7 +15,8 @@ static struct mr_store_slot *find_free_slot(struct mr_shared_cache *shared)
     return NULL;
 }
 
-/* Stores leave half of the buffers to loads. */
+/* True when a staging buffer is free for a store. Stores use at most half of all staging buffers,
+ * so that loads find free ones. */
 static bool has_buffer(const struct mr_shared_cache *shared)
 {
     return shared->staging.unused_count > 0 && shared->store_buffers < shared->staging.count / 2;
@@ -50,7 +51,8 @@ static void add_item(struct mr_shared_cache *shared, struct mr_store_slot *store
     store->bytes += item.length;
 }
 
-/* Sends shared->items[0, store->count) to the tier. */
+/* Sends shared->items[0, store->count) to the Redis cache. False: the Redis cache refused them; the
+ * slot is released. */
 static bool send_items(struct mr_shared_cache *shared, struct mr_store_slot *store,
                        const char *tenant)
 {
@@ -73,8 +75,8 @@ static unsigned char *take_buffer(struct mr_shared_cache *shared, struct mr_stor
     return mr_staging_bytes(&shared->staging, buffer);
 }
 
-/* Bytes of a published block for the tier to read: in the pool or in a buffer. NULL: the export
- * failed. */
+/* Address from which the Redis cache can read a full block: in the KV pool, or a copy in a staging
+ * buffer. NULL: copying the KV out of the pool failed. */
 static void *readable_bytes(struct mr_shared_cache *shared, struct mr_store_slot *store,
                             uint32_t block)
 {
@@ -84,8 +86,8 @@ static void *readable_bytes(struct mr_shared_cache *shared, struct mr_store_slot
     return export_kv(shared, block, 0, MR_BLOCK_TOKENS, buffer) ? buffer : NULL;
 }
 
-/* Stores blocks from stored_tokens on, as many as fit one request. False: nothing more can be
- * stored now. */
+/* Stores the sequence's full blocks up to block number `end`, starting at token stored_tokens, as
+ * many as fit one request to the Redis cache. False: nothing more can be stored now. */
 static bool store_some(struct mr_shared_cache *shared, struct mr_sequence *sequence, uint32_t end)
 {
     struct mr_store_slot *store = find_free_slot(shared);
@@ -98,7 +100,8 @@ static bool store_some(struct mr_shared_cache *shared, struct mr_sequence *seque
         uint32_t block = sequence->table->blocks[index];
         if (!mr_kv_cache_is_complete(shared->options.cache, block)) {
             sequence->stored_tokens =
-                UINT32_MAX; /* nothing behind this can be stored: a lookup follows the chain */
+                /* stop storing this sequence: a lookup ends at the first missing value */
+                UINT32_MAX;
             break;
         }
         sequence->stored_tokens = (index + 1) * MR_BLOCK_TOKENS;
@@ -119,8 +122,8 @@ static void store_blocks(struct mr_shared_cache *shared, struct mr_sequence *seq
         ;
 }
 
-/* Adds the pieces up to token `end` of the sequence that are not stored yet. False: the export
- * failed. */
+/* Adds to the store the pieces (MR_PIECE_TOKENS tokens each) up to token `end` of the sequence that
+ * are not stored yet. False: the KV could not be copied out of the pool. */
 static bool add_pieces(struct mr_shared_cache *shared, struct mr_store_slot *store,
                        struct mr_sequence *sequence, uint32_t end)
 {
@@ -134,7 +137,8 @@ static bool add_pieces(struct mr_shared_cache *shared, struct mr_store_slot *sto
                       : sequence->job->root;
         if (!export_kv(shared, blocks[index], first, MR_PIECE_TOKENS, bytes)) {
             sequence->stored_tokens =
-                UINT32_MAX; /* nothing behind this can be stored: a lookup follows the chain */
+                /* stop storing this sequence: a lookup ends at the first missing value */
+                UINT32_MAX;
             return false;
         }
         sequence->stored_tokens += MR_PIECE_TOKENS;
@@ -145,8 +149,9 @@ static bool add_pieces(struct mr_shared_cache *shared, struct mr_store_slot *sto
     return true;
 }
 
-/* Adds the entry of a prompt computed in this step, if its logits are still cached. False: the
- * export failed. */
+/* Adds to the store the complete-prompt entry (logits and tail KV) of a prompt that was just
+ * computed, if its logits are still in the prompt cache. False: the KV could not be copied out of
+ * the pool. */
 static bool add_entry(struct mr_shared_cache *shared, struct mr_store_slot *store,
                       struct mr_sequence *sequence)
 {
@@ -166,7 +171,8 @@ static bool add_entry(struct mr_shared_cache *shared, struct mr_store_slot *stor
 }
 
 /* Stores what lies behind the last full block of the first `end` tokens, once that block is stored:
- * pieces and, if these tokens are the prompt and its entry is due, the entry. */
+ * the pieces (MR_PIECE_TOKENS tokens each) and, if these tokens are the whole prompt and entry_due
+ * is set, the complete-prompt entry (logits and tail KV). */
 static void store_tail(struct mr_shared_cache *shared, struct mr_sequence *sequence, uint32_t end)
 {
     const uint32_t index = end / MR_BLOCK_TOKENS;
@@ -210,7 +216,8 @@ void mr_shared_store_answered(struct mr_shared_cache *shared, const struct mr_ti
     MR_ASSERT(store->in_use && store->ticket == answer->ticket && answer->final);
     uint32_t stored = answer->count < store->count ? answer->count : store->count;
     uint64_t bytes =
-        store->bytes * stored / store->count; /* an estimate: the answer does not say which items */
+        /* an estimate: the answer has the number of values stored, not which */
+        store->bytes * stored / store->count;
     shared->stats.stored_items += stored;
     shared->stats.stored_bytes += bytes;
     *(store->table != NULL ? &shared->stats.direct_bytes : &shared->stats.staged_bytes) += bytes;

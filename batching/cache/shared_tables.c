@@ -11,7 +11,7 @@ static bool is_used(const struct mr_shared_cache *shared, const struct mr_block_
     return false;
 }
 
-/* Index of the table; table_count when it was not taken over. */
+/* Index of the table in shared->tables; table_count when the shared cache does not own it. */
 static uint32_t find_table(const struct mr_shared_cache *shared, const struct mr_block_table *table)
 {
     uint32_t i = 0;

@@ -1,26 +1,29 @@
-/* shared_tables - block tables of ended sequences whose blocks the tier still reads or fills.
+/* shared_tables - block tables of ended sequences whose blocks the Redis cache still reads or
+ * fills.
  *
- * A sequence that releases its blocks hands its table over while a load or a store uses it; the
- * table is destroyed here when the last such slot has its final answer. When the pool is short of
- * blocks, the stores are abandoned, so that the tier releases the tables within a moment; loads of
- * sequences that are gone were abandoned already.
+ * A sequence that releases its blocks hands its block table over while a load or a store uses it.
+ * The table is destroyed here when the last load or store that uses it has its final answer. When
+ * the KV pool is short of blocks, these stores are abandoned, so that the Redis cache stops using
+ * the blocks soon; loads of sequences that are gone were abandoned already.
  *
- * Owner: engine thread. Memory: shared_base's. Errors: none; at most MR_SHARED_TABLES_MAX, one for
- * each slot. */
+ * Owner: engine thread. Memory: that of shared_base.h. Errors: none; there are at most
+ * MR_SHARED_TABLES_MAX tables, one for each load or store slot. */
 #ifndef MR_BATCHING_CACHE_SHARED_TABLES_H
 #define MR_BATCHING_CACHE_SHARED_TABLES_H
 
 #include "batching/cache/shared_base.h"
 
-/* True: the tier uses the table's blocks, and the shared cache owns the table from now on. False:
- * it stays the caller's. */
+/* Call when a sequence releases its blocks. True: a load or store still uses the table's blocks,
+ * and the shared cache owns the table from now on. False: no load or store uses it; the caller
+ * still owns the table. */
 bool mr_shared_tables_take_over(struct mr_shared_cache *shared, struct mr_block_table *table);
-/* The pool is short of blocks: abandons the stores that hold tables. False: none are held. */
+/* Call when the KV pool is short of blocks: abandons the stores that use blocks of ended sequences,
+ * so that these blocks are released soon. False: no blocks of ended sequences are in use. */
 bool mr_shared_tables_reclaim(struct mr_shared_cache *shared);
-/* A load or store has ended that used this table (NULL: none). Destroys it if it was taken over and
- * no other slot uses it. */
+/* Call when a load or store that used this table has ended (NULL: it used none). Destroys the table
+ * if the shared cache owns it and no other load or store uses it. */
 void mr_shared_tables_done(struct mr_shared_cache *shared, struct mr_block_table *table);
-/* Asserts that each table taken over is in use. */
+/* Asserts that each table that the shared cache owns is in use by a load or a store. */
 void mr_shared_tables_check(const struct mr_shared_cache *shared);
 
 #endif

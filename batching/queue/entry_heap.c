@@ -20,8 +20,9 @@ void mr_entry_heap_close(struct mr_entry_heap *heap)
     heap->entries = NULL;
 }
 
-/* Compares priority + waited / ageing without knowing the time: the entry of higher priority goes
- * first, unless it arrived so much later that the other's wait outweighs the difference. */
+/* True when entry `one` goes before `two`: it has the higher priority + time waited / ageing. The
+ * current time cancels out of this comparison: the entry of higher priority goes first, unless it
+ * arrived so much later that the other entry's longer wait outweighs the difference. */
 static bool goes_before(uint64_t ageing_ns, const struct mr_queue_entry *one,
                         const struct mr_queue_entry *two)
 {

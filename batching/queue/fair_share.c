@@ -15,8 +15,8 @@ void mr_fair_share_init(struct mr_fair_share *share, uint32_t tenant_count, cons
     }
 }
 
-/* Raises the tenant's virtual time to the lowest one of the waiting tenants. When none waits: to
- * that of the tenant that waited last. */
+/* Raises the tenant's virtual time to the lowest virtual time of the tenants with waiting requests,
+ * or, when none has any, to that of the tenant whose requests were the last to leave the queue. */
 static void lift(struct mr_fair_share *share, uint32_t tenant)
 {
     uint32_t least = mr_fair_share_next(share);

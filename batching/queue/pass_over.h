@@ -1,14 +1,15 @@
-/* pass_over - candidates that a walk in priority order passes over, and the bound on how often a
- * misfit is passed over.
+/* pass_over - which candidates a scan in priority order passes over, and the bound on how often a
+ * candidate that does not fit (a misfit) is passed over.
  *
- * A walk looks at candidates best first and takes those that fit. A candidate that does not fit now
- * is set aside; lighter ones behind it may be taken. Each walk in which a later candidate was taken
- * ages the misfits before it by one. A misfit that has been passed over skips_max times reserves
- * the resource: the walk stops there, so that nothing behind it is taken until it fits. Candidates
- * set aside for another reason do not age.
+ * A scan considers candidates in priority order and takes those that fit. A candidate that does not
+ * fit now is set aside, and later candidates that fit may be taken. Each scan that takes a later
+ * candidate adds 1 to the misfit's counter *skipped. Once the counter has reached skips_max, the
+ * scan stops at this misfit, so that nothing behind it is taken until it fits. For a candidate set
+ * aside for another reason than its size, nothing is counted.
  *
- * Used by mr_request_queue_take and by the scheduler's admission.
- * Pure values. Owner: the walk. Memory: the struct itself. Errors: none; a full list asserts. */
+ * Used by mr_request_queue_take() and by the scheduler's admission (batching/scheduler/admit.c).
+ * Pure values. Owner: the caller, on its stack during one scan. Memory: the struct itself. Errors:
+ * none; setting aside more than MR_PASS_OVER_MAX candidates asserts. */
 #ifndef MR_BATCHING_QUEUE_PASS_OVER_H
 #define MR_BATCHING_QUEUE_PASS_OVER_H
 
@@ -19,22 +20,25 @@
 
 struct mr_passed {
     void *candidate;
-    uint32_t *skipped; /* walks in which it was passed over; NULL: does not age */
+    /* counts scans that took a later candidate instead of this one; NULL: not counted */
+    uint32_t *skipped;
 };
 
 struct mr_pass_over {
-    struct mr_passed passed[MR_PASS_OVER_MAX]; /* [count] in the order of the walk */
+    /* [count] candidates set aside, in the order of the scan */
+    struct mr_passed passed[MR_PASS_OVER_MAX];
     uint32_t count;
-    uint32_t overtaken; /* passed[0, overtaken) stand before a candidate that was taken */
+    uint32_t overtaken; /* a candidate behind passed[0, overtaken) was taken */
 };
 
-/* Sets a candidate aside. False: it is a misfit that was passed over skips_max times already, and
- * the walk must stop. */
+/* Sets aside a candidate that is not taken in this scan. *skipped: how often earlier scans passed
+ * it over. False: *skipped has reached skips_max, so the caller must stop the scan. */
 bool mr_pass_over_add(struct mr_pass_over *walk, void *candidate, uint32_t *skipped,
                       uint32_t skips_max);
-/* The walk took a candidate. */
+/* Call when the scan of candidates takes one: all set aside before it were overtaken. */
 void mr_pass_over_taken(struct mr_pass_over *walk);
-/* Ends the walk: ages the misfits that were overtaken. */
+/* Call at the end of the scan: adds 1 to *skipped of each candidate that was set aside before one
+ * that was taken. */
 void mr_pass_over_age(struct mr_pass_over *walk);
 
 #endif

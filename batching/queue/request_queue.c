@@ -1,5 +1,5 @@
-/* A heap by effective priority for each tenant, one heap by deadline for all, and a chained hash
- * table by id. One mutex guards all of them; every public function locks it once. */
+/* A heap by effective priority for each tenant, one heap by deadline for all requests, and a
+ * chained hash table by id. One mutex guards all of them; every public function locks it once. */
 #include "batching/queue/request_queue.h"
 
 #include "batching/queue/entry_heap.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-/* One tenant's waiting requests and its part of the bounds. */
+/* One tenant's waiting requests and the tenant's parts of the queue's bounds. */
 struct tenant_queue {
     struct mr_entry_heap best;
     uint32_t count_max;
@@ -24,9 +24,9 @@ struct mr_request_queue {
     pthread_cond_t changed;
     struct mr_request_queue_options options;
     struct mr_fair_share share;
-    struct tenant_queue *tenants; /* [share.tenant_count] */
+    struct tenant_queue *tenants; /* [share.tenant_count] queue of each tenant */
     struct mr_entry_heap deadlines;
-    struct mr_queue_entry **buckets; /* [bucket_mask + 1] */
+    struct mr_queue_entry **buckets; /* [bucket_mask + 1] first entry of each hash bucket */
     uint32_t count, bucket_mask, capacity, waiters;
     uint64_t sequence, hash_seed;
     bool is_closed;
@@ -97,7 +97,8 @@ static void reinsert(struct mr_request_queue *queue, struct mr_queue_entry *entr
 
 /* ---- creation ---- */
 
-/* Divides the bounds by weight; each tenant may enqueue at least one entry. */
+/* Divides the queue's bounds among the tenants by weight; each tenant may enqueue at least one
+ * entry. */
 static bool make_tenants(struct mr_request_queue *queue)
 {
     const struct mr_request_queue_options *options = &queue->options;
@@ -164,7 +165,8 @@ enum mr_status mr_request_queue_create(struct mr_request_queue **out,
     if (queue == NULL) goto fail;
     queue->options = *options;
     mr_fair_share_init(&queue->share, options->tenant_count, options->tenant_weights);
-    /* Differs between processes, so that ids cannot be chosen to collide. */
+    /* The seed differs between processes, so that clients cannot choose ids that collide in the
+     * hash table. */
     queue->hash_seed = MR_HASH_START ^ (uintptr_t)queue;
     if (make_tables(queue) != MR_OK) goto fail_tables;
     if (pthread_mutex_init(&queue->mutex, NULL) != 0) goto fail_tables;
@@ -261,7 +263,7 @@ struct mr_queue_entry *mr_request_queue_dequeue_of(struct mr_request_queue *queu
     return entry;
 }
 
-/* Under mutex. False: the time has passed. */
+/* Waits for a new entry until until_ns; the caller holds the mutex. False: the time has passed. */
 static bool sleep_until(struct mr_request_queue *queue, uint64_t until_ns)
 {
     int result;
@@ -277,7 +279,8 @@ static bool sleep_until(struct mr_request_queue *queue, uint64_t until_ns)
     return result == 0;
 }
 
-/* Under mutex. True when there is an entry. */
+/* Waits until the queue has an entry; the caller holds the mutex. False: until_ns has passed or the
+ * queue is closed. */
 static bool wait_for_entry(struct mr_request_queue *queue, uint64_t until_ns)
 {
     bool in_time = true;
@@ -428,7 +431,8 @@ void mr_request_queue_close(struct mr_request_queue *queue)
     unlock(queue);
 }
 
-/* Adds the tenant's entries to count and with_deadline. */
+/* Checks one tenant's queue and adds its number of entries to *count, and of entries with a
+ * deadline to *with_deadline. */
 static void check_tenant(const struct mr_request_queue *queue, uint32_t tenant, uint32_t *count,
                          uint32_t *with_deadline)
 {

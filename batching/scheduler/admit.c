@@ -11,18 +11,19 @@
 #include <math.h>
 #include <string.h>
 
-#define SCAN_MAX 31u /* candidates passed over in one round */
+#define SCAN_MAX 31u /* most candidates passed over in one planning round */
 
 enum verdict {
     ADMITTED,
-    PASSED_OVER, /* not in this round, for another reason than pool memory */
-    MISFIT,      /* no room in the pool */
-    LATE,        /* predicted to end after its deadline */
+    PASSED_OVER, /* the candidate cannot start in this round, but not for lack of KV blocks */
+    MISFIT,      /* the KV block pool has not enough blocks */
+    LATE,        /* the candidate is predicted to end after its deadline */
     STOP         /* no rows or chunk tokens are left in this round */
 };
 
-/* The queue's order: between tenants the one served less; within a tenant by priority + waited /
- * ageing, which is a fixed order between any two. */
+/* True when `left` goes before `right` in the request queue's order: between tenants the job whose
+ * tenant was served less; within a tenant the job with the higher priority + time waited / ageing,
+ * an order that does not change with time. */
 static bool goes_before(const struct mr_schedule *schedule, const struct mr_job *left,
                         const struct mr_job *right)
 {
@@ -50,8 +51,9 @@ static void sort_parked(struct mr_schedule *schedule)
 
 /* ---- capacity ---- */
 
-/* Tokens the sequence is expected to generate yet: by the learnt share of max_tokens, at least an
- * eighth of what is left; all that is left once it was preempted. */
+/* Tokens that the sequence is expected to generate yet: output_share (learnt from ended sequences)
+ * of max_tokens less what it has generated, but at least an eighth of what it may still generate;
+ * all of that if the sequence was preempted before. */
 static uint32_t expected_left(const struct mr_schedule *schedule,
                               const struct mr_sequence *sequence)
 {
@@ -64,7 +66,8 @@ static uint32_t expected_left(const struct mr_schedule *schedule,
     return expected < left ? expected : left;
 }
 
-/* Blocks of the sequence that no earlier entry of this peak holds. */
+/* Counts the blocks of the sequence that are not stamped yet, and stamps them, so that a block
+ * shared by several sequences is counted once. */
 static uint32_t count_unstamped(struct mr_schedule *schedule, const struct mr_sequence *sequence)
 {
     uint32_t unstamped = 0;
@@ -76,8 +79,9 @@ static uint32_t count_unstamped(struct mr_schedule *schedule, const struct mr_se
     return unstamped;
 }
 
-/* Fills entries with the running sequences and the candidate, most tokens left first. Each block is
- * counted once. Returns the blocks they hold together. */
+/* Fills schedule->entries with the running sequences and the candidate, those with most tokens left
+ * first. A block that several sequences share is counted once. Returns the number of blocks that
+ * the sequences hold together. */
 static uint32_t fill_entries(struct mr_schedule *schedule, struct mr_sequence *candidate)
 {
     struct mr_sequence **order = schedule->order;
@@ -103,8 +107,9 @@ static uint32_t fill_entries(struct mr_schedule *schedule, struct mr_sequence *c
     return held;
 }
 
-/* The pool has room for the future peak with the candidate, whose table holds its matched blocks. A
- * sequence running alone always fits. */
+/* True when the KV pool has enough blocks for the predicted peak of the running sequences and the
+ * candidate, whose block table already holds the blocks of its prefix match. A sequence that would
+ * run alone always fits. */
 static bool fits_pool(struct mr_schedule *schedule, struct mr_sequence *candidate)
 {
     if (schedule->running_count == 0) return true;
@@ -128,7 +133,8 @@ static uint32_t common_tokens(const struct mr_sequence *left, const struct mr_se
     return count;
 }
 
-/* A running sequence is computing a prefix of this one that the cache does not have yet. */
+/* True when a running sequence is computing a prefix of this sequence that the cache does not have
+ * yet, so that waiting for it saves computing. */
 static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
 {
     const struct mr_job *job = sequence->job;
@@ -151,7 +157,8 @@ static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr
 
 /* ---- one candidate ---- */
 
-/* Undoes what consider() did to a candidate that is not admitted. */
+/* Undoes what consider() did to a candidate that is not admitted: ends its load, releases its
+ * blocks. */
 static void withdraw(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
     if (schedule->options.shared != NULL) mr_shared_load_end(schedule->options.shared, sequence);
@@ -162,8 +169,8 @@ static void withdraw(struct mr_schedule *schedule, struct mr_sequence *sequence)
     sequence->num_computed = 0;
 }
 
-/* Cached logits of the complete prompt, if all its KV is cached too; the table then holds the KV.
- */
+/* Returns the cached logits of the complete prompt if all its KV is cached too; the sequence's
+ * block table then holds this KV. Otherwise NULL. */
 static const float *match_whole_prompt(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
     struct mr_prompt_cache *prompts = schedule->options.prompts;
@@ -190,8 +197,9 @@ static const float *match_prefix(struct mr_schedule *schedule, struct mr_sequenc
     return logits;
 }
 
-/* Drops the copy order of the match. A copy holds its source block until it is done; when the pool
- * lacks that one block, the tokens are computed instead. */
+/* Cancels the copy of KV from the partly matching block that the prefix match found; its tokens are
+ * computed instead. Such a copy holds its source block until the copy is done, and the pool may
+ * lack just that one block. */
 static void drop_copy(struct mr_sequence *sequence)
 {
     sequence->num_computed -= sequence->match.copy_tokens;
@@ -199,8 +207,8 @@ static void drop_copy(struct mr_sequence *sequence)
     sequence->match.copy_tokens = 0;
 }
 
-/* Reserves what an admitted candidate needs: rows of the first chunk, its part of the prefill
- * budget, and blocks. */
+/* Reserves what an admitted candidate needs: rows of its first chunk, a part of the budget of
+ * prefills that start together, and KV blocks. */
 static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *sequence,
                             struct mr_plan_row *row)
 {
@@ -240,8 +248,8 @@ static void start(struct mr_schedule *schedule, struct mr_sequence *sequence)
     schedule->round.prefill_given = true;
 }
 
-/* The request would end after its deadline, as predicted by the cost model beside the rows planned
- * now, less what loading from the tier saves. */
+/* True when the request would end after its deadline, as predicted by the cost model for steps that
+ * also hold the rows planned now, less the time that loading from the Redis cache saves. */
 static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
 {
     const struct mr_scheduler_options *options = &schedule->options;
@@ -262,7 +270,8 @@ static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence
     return schedule->round.now_ns + (uint64_t)(ms * 1e6) > job->deadline_ns;
 }
 
-/* Decides what to load from the tier. Tokens are not copied into a block that is to be loaded. */
+/* Decides what to load from the Redis cache. When a block is to be loaded, cached tokens are not
+ * copied into this block. */
 static void decide_load(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
     struct mr_shared_cache *shared = schedule->options.shared;
@@ -292,8 +301,8 @@ static enum verdict try_to_admit(struct mr_schedule *schedule, struct mr_sequenc
     return reserve(schedule, sequence, row);
 }
 
-/* Starts the lookup when a request is a candidate for the first time. True while its answer is
- * pending and worth waiting for. */
+/* Starts the request's lookup in the Redis cache when the request is a candidate for the first
+ * time. True while the answer is pending and worth waiting for. */
 static bool waits_for_tier(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
     struct mr_shared_cache *shared = schedule->options.shared;
@@ -312,7 +321,8 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
     bool waits = waits_for_tier(schedule, sequence);
     if (waits || waits_for_prefix(schedule, sequence)) return PASSED_OVER;
     sequence->table = mr_block_table_create(schedule->options.cache, sequence->job->root);
-    MR_ASSERT(sequence->table != NULL); /* the cache has one for each sequence that may run */
+    /* the KV cache has a table for each sequence that may run */
+    MR_ASSERT(sequence->table != NULL);
     struct mr_plan_row row;
     enum verdict verdict = try_to_admit(schedule, sequence, &row);
     if (verdict == ADMITTED) {
@@ -323,7 +333,8 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
         return ADMITTED;
     }
     withdraw(schedule, sequence);
-    /* No room with nothing running: the tier still uses the other blocks and releases them soon. */
+    /* Too few blocks although nothing runs: the Redis cache still uses the other blocks and
+     * releases them soon. */
     if (verdict == MISFIT && schedule->running_count == 0 && schedule->options.shared != NULL)
         schedule->round.tier_waits += mr_shared_tables_reclaim(schedule->options.shared);
     if (verdict != STOP) schedule->round.tries_left--;
@@ -332,7 +343,8 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
 
 /* ---- the walk ---- */
 
-/* The next request of the tenant for which rebalancing made a place, whatever the queue's order. */
+/* Dequeues the next request of the tenant for which rebalancing freed a running place, even if
+ * another tenant's turn is next. */
 static struct mr_sequence *take_reserved(struct mr_schedule *schedule)
 {
     struct mr_queue_entry *entry =
@@ -341,8 +353,9 @@ static struct mr_sequence *take_reserved(struct mr_schedule *schedule)
     return &mr_job_of_waiting(entry)->sequences[0];
 }
 
-/* The better of the next parked sequence and the queue's first entry. *head keeps an entry that was
- * dequeued and is not the better one. */
+/* Returns the next sequence to consider: the first one of the parked list (preempted sequences and
+ * further choices of running requests) or of the request queue, whichever goes first in the queue's
+ * order. *head keeps a dequeued request that goes second, for the next call. */
 static struct mr_sequence *next_candidate(struct mr_schedule *schedule, uint32_t *parked_index,
                                           struct mr_sequence **head)
 {
@@ -362,7 +375,7 @@ static struct mr_sequence *next_candidate(struct mr_schedule *schedule, uint32_t
     return best;
 }
 
-/* Candidates that were not admitted return to their places in the queue. */
+/* Puts requests that were considered and not admitted back at their places in the queue. */
 static void return_passed(struct mr_schedule *schedule, struct mr_pass_over *walk)
 {
     mr_pass_over_age(walk);
@@ -373,7 +386,8 @@ static void return_passed(struct mr_schedule *schedule, struct mr_pass_over *wal
     }
 }
 
-/* Parked sequences that are running now leave the list. */
+/* Removes sequences that are running now from the list of parked sequences (preempted ones and
+ * further choices). */
 static void compact_parked(struct mr_schedule *schedule)
 {
     uint32_t kept = 0;
@@ -391,8 +405,8 @@ static bool has_room(const struct mr_schedule *schedule)
            schedule->round.tries_left > 0 && schedule->plan.late_count < MR_LATE_MAX;
 }
 
-/* Considers candidates until one ends the walk or there is no room. Returns the queue's entry that
- * was dequeued and not considered, or NULL. */
+/* Considers candidates until one stops the scan or the round has nothing left to give. Returns the
+ * request that was dequeued and not considered, or NULL. */
 static struct mr_sequence *walk_candidates(struct mr_schedule *schedule, struct mr_pass_over *walk)
 {
     uint32_t parked_index = 0;
@@ -421,8 +435,8 @@ void mr_admit(struct mr_schedule *schedule)
     sort_parked(schedule);
     struct mr_sequence *head = walk_candidates(schedule, &walk);
     if (head != NULL) (void)mr_pass_over_add(&walk, head, NULL, 0);
-    /* With nothing running, a candidate must be admitted or wait for the tier; otherwise the engine
-     * would repeat this round for ever. */
+    /* When nothing runs, a candidate must be admitted or wait for the Redis cache; otherwise the
+     * engine would repeat this round for ever. */
     MR_ASSERT(schedule->running_count > 0 || schedule->plan.exhausted_count > 0 ||
               walk.count == 0 || schedule->round.tier_waits > 0);
     return_passed(schedule, &walk);

@@ -1,7 +1,7 @@
-/* plan - the rows of one engine step, and the limits the scheduler keeps when it plans them.
+/* plan - the rows of one engine step, and the limits that the scheduler keeps when it plans them.
  *
  * Types only. Owner: engine thread. A plan belongs to the scheduler and is valid until the next
- * one. */
+ * plan is made. */
 #ifndef MR_BATCHING_SCHEDULER_PLAN_H
 #define MR_BATCHING_SCHEDULER_PLAN_H
 
@@ -9,7 +9,7 @@
 #include "batching/base/cost_model.h"
 #include "batching/sequence/job.h"
 
-#define MR_LATE_MAX 8u /* requests of one plan that are rejected for their deadline */
+#define MR_LATE_MAX 8u /* most requests that one plan rejects for their deadline */
 
 struct mr_prompt_cache;
 struct mr_shared_cache;
@@ -21,11 +21,11 @@ struct mr_scheduler_options {
     uint64_t prefill_bytes_max;
     struct mr_memory_geometry geometry;
     double step_target_ms;
-    uint64_t ageing_ns; /* the queue's */
+    uint64_t ageing_ns; /* waiting time worth one priority step, as in the queue */
     bool deadline_admission;
-    uint64_t session_keep_ns;     /* how long the blocks of a conversation are kept */
+    uint64_t session_keep_ns;     /* how long the blocks of a session are protected from eviction */
     uint32_t force_preempt_every; /* test hook: rounds between forced preemptions; 0: off */
-    /* Borrowed; prompts and shared may be NULL. */
+    /* All pointers below are borrowed; prompts and shared may be NULL. */
     struct mr_request_queue *queue;
     struct mr_kv_cache *cache;
     struct mr_prompt_cache *prompts;
@@ -35,21 +35,25 @@ struct mr_scheduler_options {
 
 struct mr_plan_row {
     struct mr_sequence *sequence;
-    uint32_t token_count; /* tokens [num_computed, num_computed + token_count) */
+    uint32_t token_count; /* the step computes tokens [num_computed, num_computed + token_count) */
     bool decode;
-    bool samples;        /* reaches the last known token: the next one is sampled */
-    const float *logits; /* of a cached prompt: nothing to compute, token_count 0 */
+    /* the row includes the sequence's last known token, so the next token is sampled */
+    bool samples;
+    /* cached logits of the prompt's last token: nothing to compute, token_count is 0 */
+    const float *logits;
 };
 
 struct mr_plan {
-    struct mr_plan_row *rows; /* decode rows first */
+    /* one row for each sequence in the step; decoding sequences come first */
+    struct mr_plan_row *rows;
     uint32_t row_count, decode_count, token_count;
     struct mr_step_work work;
     double predicted_ms;
-    struct mr_sequence **exhausted; /* [exhausted_count] need a block that they cannot get */
+    /* [exhausted_count] sequences that need a KV block and cannot get one */
+    struct mr_sequence **exhausted;
     uint32_t exhausted_count;
-    /* First choices of waiting requests whose predicted end is after their deadline. They are no
-     * longer in the queue; the caller ends them. */
+    /* First choices of waiting requests that are predicted to end after their deadline. They are no
+     * longer in the queue; the caller of mr_scheduler_plan() ends them. */
     struct mr_sequence *late[MR_LATE_MAX];
     uint32_t late_count;
     uint32_t preempted_count;

@@ -8,7 +8,8 @@ static void count_places(const struct mr_schedule *schedule, uint32_t taken[MR_T
         taken[schedule->running[i]->job->tenant_index]++;
 }
 
-/* The waiting tenant served least, of those with fewer places than their part. */
+/* Of the tenants with waiting requests that have fewer running places than their weight gives them,
+ * the tenant that was served least. */
 static uint32_t find_least_served(struct mr_request_queue *queue, const uint32_t *taken,
                                   const uint32_t *parts)
 {
@@ -21,7 +22,8 @@ static uint32_t find_least_served(struct mr_request_queue *queue, const uint32_t
     return least;
 }
 
-/* What the tenant was charged for prompts that still run: charged at admission, not yet served. */
+/* Cost charged to the tenant for the prompts of its running sequences. It was charged at admission,
+ * before the prompts were computed. */
 static uint64_t charged_prompts(const struct mr_schedule *schedule, uint32_t tenant)
 {
     uint64_t cost = 0;
@@ -31,7 +33,8 @@ static uint64_t charged_prompts(const struct mr_schedule *schedule, uint32_t ten
     return cost;
 }
 
-/* The last in rank of a tenant that has more places than its part and was served more. */
+/* The sequence to preempt: the lowest in rank that belongs to a tenant which has more running
+ * places than its weight gives it and was served more than tenant `least`. NULL: none. */
 static struct mr_sequence *find_victim(const struct mr_schedule *schedule, uint32_t least,
                                        const uint32_t *taken, const uint32_t *parts)
 {

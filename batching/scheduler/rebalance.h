@@ -1,7 +1,8 @@
-/* rebalance - running places between tenants: when all are taken, a waiting tenant that was served
- * less and has fewer places than its weight gives it gets one, at most one in a round. The place
- * comes from a tenant with more than its part: the last in rank of its sequences is preempted. So
- * a flood of long answers does not keep other tenants out until these answers end.
+/* rebalance - moves running places between tenants. When all sequences_max places are taken, a
+ * tenant with a waiting request that was served less than another tenant, and has fewer places than
+ * its weight gives it, gets one place, at most one in a planning round. The place comes from a
+ * tenant that has more places than its weight gives it: the last in rank of that tenant's sequences
+ * is preempted. So a flood of long answers does not keep other tenants out until these answers end.
  *
  * Owner: engine thread. Memory: none. Errors: none. */
 #ifndef MR_BATCHING_SCHEDULER_REBALANCE_H
@@ -9,7 +10,8 @@
 
 #include "batching/scheduler/schedule.h"
 
-/* Before step 1 of a plan; the running sequences are sorted by rank. Sets round.reserved_tenant. */
+/* Call before the decode rows are planned, with the running sequences sorted by rank. Sets
+ * schedule->round.reserved_tenant to the tenant that gets the freed place. */
 void mr_rebalance(struct mr_schedule *schedule);
 
 #endif

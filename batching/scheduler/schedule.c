@@ -17,8 +17,9 @@ static uint32_t max_of(uint32_t left, uint32_t right)
 
 /* ---- chunks and rows ---- */
 
-/* Tokens of a prompt without chunking: all of them, or 0 until a step has room for them. A prompt
- * that is longer than a step beside sequences_max decodes runs in pieces of the rows left. */
+/* Tokens of a prompt to compute in this step when chunking is off: all of them, or 0 until a step
+ * has enough free rows. A prompt longer than rows_max - sequences_max rows never fits one step, so
+ * it is computed in parts that fill the free rows. */
 static uint32_t whole_prompt(const struct mr_schedule *schedule, uint32_t need)
 {
     const struct mr_scheduler_options *options = &schedule->options;
@@ -27,7 +28,8 @@ static uint32_t whole_prompt(const struct mr_schedule *schedule, uint32_t need)
     return never_fits ? schedule->round.rows_left : 0;
 }
 
-/* Prefill tokens that the step's time has room for. */
+/* Prefill tokens that can be added so that the step is still predicted to end within
+ * step_target_ms; a minimum when prefill got nothing in the last steps. */
 static uint32_t timed_room(struct mr_schedule *schedule, uint32_t context_tokens, uint32_t need)
 {
     const struct mr_scheduler_options *options = &schedule->options;
@@ -108,7 +110,8 @@ static bool remove_from(struct mr_sequence **list, uint32_t *count,
     return true;
 }
 
-/* Ends the sequence's load. Publishes its blocks, here and in the tier, before it releases them. */
+/* Ends the sequence's load. Inserts its computed blocks into the prefix index and stores them in
+ * the Redis cache, then releases them. */
 static void release_blocks(struct mr_schedule *schedule, struct mr_sequence *sequence,
                            uint64_t now_ns)
 {

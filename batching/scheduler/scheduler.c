@@ -8,14 +8,15 @@
 
 #include <stdlib.h>
 
-#define OUTPUT_SHARE_FIRST 0.7 /* of max_tokens: SGLang's first estimate */
+#define OUTPUT_SHARE_FIRST 0.7 /* first guess of output / max_tokens: SGLang's estimate */
 #define OUTPUT_SHARE_MIN   0.1
-#define OUTPUT_SHARE_RATE  0.0625 /* weight of one ended sequence */
-#define OUTPUT_SHARE_STEP  0.1    /* up after a preemption */
+#define OUTPUT_SHARE_RATE  0.0625 /* weight of one ended sequence in the learnt output share */
+#define OUTPUT_SHARE_STEP  0.1    /* added to the output share when a sequence is preempted */
 
 struct mr_scheduler {
     struct mr_schedule schedule;
-    uint32_t starved_steps; /* in a row, without prefill tokens although some were pending */
+    /* consecutive steps without prefill tokens although some were pending */
+    uint32_t starved_steps;
     uint64_t round_count;
 };
 
@@ -91,8 +92,8 @@ void mr_scheduler_destroy(struct mr_scheduler *scheduler)
 
 /* ---- preemption ---- */
 
-/* Rank of running sequences. Preemption takes the last one: lowest priority, then least computed,
- * then newest. */
+/* True when `left` ranks above `right` among the running sequences. Preemption takes the last in
+ * rank: the lowest priority, then the least computed, then the newest. */
 static bool outranks(const struct mr_sequence *left, const struct mr_sequence *right)
 {
     if (left->job->priority != right->job->priority)
@@ -103,7 +104,7 @@ static bool outranks(const struct mr_sequence *left, const struct mr_sequence *r
     return left->choice < right->choice;
 }
 
-/* Insertion sort: the order hardly changes from step to step. */
+/* Sorts the running sequences by rank. An insertion sort, as the order changes little each step. */
 static void sort_running(struct mr_schedule *schedule)
 {
     struct mr_sequence **running = schedule->running;
@@ -121,8 +122,8 @@ static void preempt_last(struct mr_schedule *schedule)
     mr_schedule_preempt(schedule, schedule->running[schedule->running_count - 1]);
 }
 
-/* The test hook preempts a sequence only if it has generated a token since its last preemption;
- * otherwise a long prompt in small chunks would never end. */
+/* Test hook (force_preempt_every): preempts the last sequence in rank, but only if it has generated
+ * a token since its last preemption; otherwise a long prompt in small chunks would never end. */
 static void force_preemption(struct mr_scheduler *scheduler)
 {
     struct mr_schedule *schedule = &scheduler->schedule;
@@ -133,8 +134,8 @@ static void force_preemption(struct mr_scheduler *scheduler)
         preempt_last(schedule);
 }
 
-/* Reclaims blocks of ended sequences that the tier still uses. True: it releases them within a
- * moment, so no sequence need be preempted. */
+/* Asks the Redis cache to release blocks of ended sequences that it still uses. True: it releases
+ * them soon, so no sequence need be preempted. */
 static bool reclaims_blocks(struct mr_schedule *schedule)
 {
     struct mr_shared_cache *shared = schedule->options.shared;
@@ -146,8 +147,9 @@ static bool has_blocks(const struct mr_sequence *sequence)
     return (uint64_t)sequence->table->block_count * MR_BLOCK_TOKENS >= sequence->num_tokens;
 }
 
-/* Reserves blocks for the next token of running[index], preempting the last in rank if necessary.
- * False: this sequence was preempted, is exhausted, or waits for blocks. */
+/* Reserves KV blocks for the next token of running[index], preempting the last sequence in rank if
+ * necessary. False: this sequence was preempted, or can never get a block (exhausted), or waits
+ * until the Redis cache releases blocks. */
 static bool reserve_blocks(struct mr_schedule *schedule, uint32_t index)
 {
     struct mr_sequence *sequence = schedule->running[index];
@@ -193,8 +195,8 @@ static uint32_t count_prefills(const struct mr_schedule *schedule)
     return count;
 }
 
-/* Chunk tokens that one unfinished prefill may use: an equal part for each, and one part for a
- * waiting request while fewer than prefills_max are in chunks. */
+/* Chunk tokens that one unfinished prefill may use: an equal part for each unfinished prefill, and
+ * one more part for a waiting request while fewer than prefills_max prefills are unfinished. */
 static uint32_t chunk_share(const struct mr_schedule *schedule)
 {
     uint32_t parts = count_prefills(schedule);

@@ -1,6 +1,7 @@
-/* The text grows only at its end: [0, text_length) is known, [0, safe_length) can no longer be cut,
- * [0, emitted_bytes) has been emitted. Token i's text begins at starts[i]; a cut and a delta use it
- * to decide which ids they include. */
+/* The text grows only at its end: bytes [0, text_length) are known, bytes [0, safe_length) can no
+ * longer be cut, bytes [0, emitted_bytes) have been emitted. The text of token i begins at
+ * starts[i]; cutting the text and emitting a delta use starts[] to decide which ids belong to the
+ * text. */
 #include "batching/sequence/completion.h"
 
 #include "codec/check.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLUSH_BYTES_MAX 12u /* the detokenizer writes at most this at the end */
+#define FLUSH_BYTES_MAX 12u /* most bytes that the detokenizer writes when the text ends */
 
 struct mr_completion {
     struct mr_completion_model model;
@@ -23,11 +24,11 @@ struct mr_completion {
     size_t text_capacity, text_length, safe_length, emitted_bytes;
     uint64_t char_count;
 
-    uint32_t *token_ids;          /* [tokens_max] reported, without end tokens */
-    uint32_t *starts;             /* [tokens_max] offsets into text */
+    uint32_t *token_ids;          /* [tokens_max] ids of the output, without end tokens */
+    uint32_t *starts;             /* [tokens_max] offset in text where each token's text begins */
     struct mr_logprobs *logprobs; /* [tokens_max]; NULL when not requested */
-    struct mr_token_logprob *top; /* [tokens_max * top_width] */
-    uint32_t *suppressed;         /* [suppressed_count] end ids and stop tokens */
+    struct mr_token_logprob *top; /* [tokens_max * top_width] most likely tokens at each position */
+    uint32_t *suppressed;         /* [suppressed_count] end-of-sequence ids and stop tokens */
     uint32_t tokens_max, top_width, suppressed_count;
     uint32_t token_count, emitted_tokens, pushed, room_tokens;
 
@@ -36,10 +37,10 @@ struct mr_completion {
     uint32_t stop_token;
 };
 
-/* What the pushed token did to the text. */
+/* What the pushed token is and what it did to the text. */
 struct effect {
     bool is_eos, is_stop_token, is_cut;
-    bool is_stopped; /* a stop string was completed */
+    bool is_stopped; /* the token completed a stop string */
     struct mr_text stop_text;
 };
 
@@ -142,13 +143,13 @@ static bool is_among(const uint32_t *ids, size_t count, uint32_t id)
     return false;
 }
 
-/* Only a stop string or max_chars can remove text that was produced already. */
+/* True when text produced already can still be removed: by a stop string or by max_chars. */
 static bool may_be_cut(const struct mr_completion *completion)
 {
     return completion->matcher != NULL || completion->request->max_chars > 0;
 }
 
-/* Keeps text[0, length) and the ids up to the token in which the kept text ends. */
+/* Cuts the text to text[0, length) and the ids to those up to the token in which this text ends. */
 static void cut(struct mr_completion *completion, size_t length, struct effect *effect)
 {
     MR_ASSERT(length >= completion->safe_length && length <= completion->text_length);
@@ -158,7 +159,8 @@ static void cut(struct mr_completion *completion, size_t length, struct effect *
     effect->is_cut = true;
 }
 
-/* Searches text[from, text_length) for a stop string. */
+/* Searches text[from, text_length) for a stop string. Cuts the text before the first one found, or
+ * behind it when include_stop is set. */
 static void match_stop(struct mr_completion *completion, size_t from, struct effect *effect)
 {
     if (completion->matcher == NULL || completion->pushed <= completion->request->min_tokens)
@@ -173,7 +175,8 @@ static void match_stop(struct mr_completion *completion, size_t from, struct eff
     cut(completion, completion->request->include_stop ? end : end - hit.length, effect);
 }
 
-/* Counts the characters of text[from, text_length) and cuts after the last one allowed. */
+/* Counts the characters of text[from, text_length) and cuts the text behind character number
+ * max_chars. */
 static void count_chars(struct mr_completion *completion, size_t from, struct effect *effect)
 {
     uint32_t most = completion->request->max_chars;
@@ -239,7 +242,8 @@ static enum mr_finish finish_reason(const struct mr_completion *completion,
     return MR_FINISH_NONE;
 }
 
-/* An incomplete character becomes U+FFFD, if max_chars allows one more character. */
+/* Called when the choice ends: an incomplete character at the end of the text becomes U+FFFD, if
+ * max_chars allows one more character. */
 static void flush(struct mr_completion *completion)
 {
     uint32_t most = completion->request->max_chars;
@@ -255,7 +259,7 @@ static void end(struct mr_completion *completion, enum mr_finish reason, bool is
     completion->reason = reason;
 }
 
-/* Emits text and ids that can no longer be cut. */
+/* Emits the text and ids that are new since the last delta and can no longer be cut. */
 static void emit(struct mr_completion *completion, struct mr_completion_delta *delta)
 {
     size_t held = 0;
@@ -310,7 +314,7 @@ void mr_completion_finish(struct mr_completion *completion, enum mr_finish reaso
     emit(completion, delta);
 }
 
-/* The emitted text ends where the text of the next token begins. */
+/* True when the emitted text ends exactly where the text of the next token begins. */
 static bool is_clean(const struct mr_completion *completion)
 {
     uint32_t next = completion->emitted_tokens;

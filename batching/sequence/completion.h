@@ -38,26 +38,28 @@
 
 struct mr_completion;
 
-/* The same for every request of a worker; all borrowed. */
+/* The same for every request of a worker; all pointers are borrowed. */
 struct mr_completion_model {
     const struct mr_tokenizer *tokenizer;
     const struct mr_token_text *texts;
-    const uint32_t *eos_ids; /* [eos_count] */
+    const uint32_t *eos_ids; /* [eos_count] end-of-sequence ids */
     uint32_t eos_count;
 };
 
-/* Text and ids since the last delta: spans of the completion's buffers, valid until _destroy. */
+/* Text and ids since the last delta. They point into the completion's buffers and are valid until
+ * mr_completion_destroy(). */
 struct mr_completion_delta {
     struct mr_text text;
-    uint32_t index; /* of token_ids[0] among the choice's reported tokens */
+    uint32_t index; /* position of token_ids[0] among the choice's output tokens */
     const uint32_t *token_ids;
     uint32_t token_count;
     const struct mr_logprobs *logprobs; /* [token_count]; NULL when not requested */
 };
 
 /* request and matcher are borrowed and must outlive the completion. matcher is shared by the
- * choices of a request and may be NULL when there are no stop strings. room_tokens: tokens the
- * context has room for behind the prompt, >= 1; reaching it ends the choice with `context_full`. */
+ * choices of a request and may be NULL when there are no stop strings. room_tokens: the most tokens
+ * that fit the context behind the prompt, >= 1; a choice that reaches room_tokens ends with the
+ * reason `context_full`. */
 enum mr_status mr_completion_create(struct mr_completion **out,
                                     const struct mr_completion_model *model,
                                     const struct mr_request *request,
@@ -65,39 +67,45 @@ enum mr_status mr_completion_create(struct mr_completion **out,
                                     struct mr_error *err);
 /* completion may be NULL. */
 void mr_completion_destroy(struct mr_completion *completion);
-/* Bytes that _create allocates, for the queue's bounds. */
+/* Bytes that mr_completion_create() allocates; they count towards the request queue's bound of
+ * bytes. */
 size_t mr_completion_bytes(const struct mr_completion_model *model,
                            const struct mr_request *request, uint32_t room_tokens);
 
-/* Adds one sampled token. verdict: MR_FINISH_NONE, or a reason the engine already has in this step
- * (CANCELLED, DEADLINE), which takes precedence; the token is kept. Returns MR_FINISH_NONE or the
- * reason, and fills *delta (possibly empty). Must not be called after a reason was returned. */
+/* Adds one sampled token. verdict: MR_FINISH_NONE, or the reason for which the engine ends the
+ * choice in this step (CANCELLED, DEADLINE), which takes precedence over other reasons; the token
+ * is kept. Returns the reason for which the choice ended, or MR_FINISH_NONE, and fills *delta
+ * (possibly empty). Must not be called again after it has returned a reason. */
 enum mr_finish mr_completion_push(struct mr_completion *completion, const struct mr_sample *sample,
                                   enum mr_finish verdict, struct mr_completion_delta *delta);
 /* Ends the choice without a token (cancelled, deadline, pool_exhausted, error, rejected,
- * context_full ...) and flushes the text held back. A second call keeps the first reason and
- * returns an empty delta. */
+ * context_full ...) and emits the text held back. A second call keeps the first reason and returns
+ * an empty delta. */
 void mr_completion_finish(struct mr_completion *completion, enum mr_finish reason,
                           struct mr_completion_delta *delta);
 
-/* How much of an earlier attempt's output a new attempt can resume from. */
+/* How many output tokens of an earlier attempt a new attempt can continue from. */
 struct mr_replay {
-    uint32_t count; /* leading samples that do not end the choice */
-    /* The most of them, up to `shown`, after which a reader can continue: the emitted text ends
-     * where the text of the next token begins, and the last delta with content had a token. */
+    uint32_t count; /* number of leading tokens that do not end the choice */
+    /* The largest number of leading tokens, at most `shown`, after which a reader can continue: the
+     * text emitted for them ends where the text of the next token begins, and the last delta that
+     * had text also had a token. */
     uint32_t clean;
 };
 
-/* Pushes samples[0, count) into a new completion that serves only this trial. */
+/* Pushes samples[0, count) into a new completion, which can be used for nothing else afterwards,
+ * and returns how much of them can be kept. */
 struct mr_replay mr_completion_try_replay(struct mr_completion *completion,
                                           const struct mr_sample *samples, uint32_t count,
                                           uint32_t shown);
 
-/* Ids that the sampler must not draw for the next token; *count is 0 from min_tokens on. */
+/* Returns the ids that the sampler must not draw for the next token; *count is 0 once the choice
+ * has min_tokens tokens. */
 const uint32_t *mr_completion_suppressed(const struct mr_completion *completion, uint32_t *count);
-/* The choice so far, complete once the choice has ended; points into the completion. */
+/* The output of the choice so far, complete once the choice has ended. Its pointers point into the
+ * completion. */
 struct mr_choice mr_completion_choice(const struct mr_completion *completion);
-/* Asserts every invariant. */
+/* Asserts every invariant of the completion. */
 void mr_completion_check(const struct mr_completion *completion);
 
 #endif

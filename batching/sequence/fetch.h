@@ -1,7 +1,7 @@
-/* fetch - how far the shared cache is with one request: its lookup in the tier and its load.
+/* fetch - the state of one request's lookup in the Redis cache and of its load of KV from there.
  *
- * Prefill computes the prompt from the first token that has no KV (sequence->num_computed); items
- * of a load lie ahead of that token. Moves (the one table is in fetch.c):
+ * Prefill computes the prompt from the first token that has no KV (sequence->num_computed); what is
+ * loaded lies ahead of that token. State changes (the table that is checked is in fetch.c):
  *
  *     NEW ──> LOOKUP ──> LOOKUP_PIECES
  *      |        |            |
@@ -18,11 +18,11 @@
  *     WAIT, STEP, WAIT_AGAIN, COMPUTE ──> JOIN, LOGITS          JOIN, LOGITS ──> LOGITS_DONE
  *
  * A sequence that is preempted, cancelled or finished while it loads returns its request to KNOWN;
- * the slot of the abandoned load belongs to the shared cache until the tier has answered.
+ * the shared cache keeps the slot of the abandoned load until the Redis cache has answered.
  * Only the first choice of a request loads.
  *
  * Owner: engine thread. Memory: inside its job (batching/sequence/job.h). Errors: none; an illegal
- * move asserts. Units: tokens, ns monotonic. */
+ * change asserts. Units: tokens, nanoseconds of the monotonic clock. */
 #ifndef MR_BATCHING_SEQUENCE_FETCH_H
 #define MR_BATCHING_SEQUENCE_FETCH_H
 
@@ -30,38 +30,46 @@
 #include <stdint.h>
 
 enum mr_fetch_state {
-    MR_FETCH_NEW,           /* no lookup yet */
-    MR_FETCH_LOOKUP,        /* first query in flight: for blocks, pieces of the last one, entry */
-    MR_FETCH_LOOKUP_PIECES, /* second query in flight: pieces of the block where the chain broke */
-    MR_FETCH_KNOWN,         /* lookup is over, answered or not; no load */
-    MR_FETCH_DECIDED,       /* the load gate has decided; the sequence is not yet admitted */
-    MR_FETCH_WAIT,          /* loading; prefill waits for the next item */
-    MR_FETCH_STEP,          /* loading; the tier went silent, prefill computes one block */
-    MR_FETCH_WAIT_AGAIN,    /* loading; the tier was heard again, prefill waits a last time */
-    MR_FETCH_COMPUTE,       /* loading; prefill computes and does not wait */
-    MR_FETCH_JOIN,          /* load has ended; items that arrived lie ahead of prefill */
-    MR_FETCH_LOGITS, /* loading; the prompt's logits have arrived, nothing is left to compute */
-    MR_FETCH_LOGITS_DONE, /* the same, and the load has ended */
+    MR_FETCH_NEW, /* the request was not looked up in the Redis cache yet */
+    /* first query in flight: does Redis have the prompt's blocks, the smaller pieces of its
+     * part-filled last block, and its logits? */
+    MR_FETCH_LOOKUP,
+    /* second query in flight: does Redis have parts of the first block that it lacks as a whole? */
+    MR_FETCH_LOOKUP_PIECES,
+    MR_FETCH_KNOWN,      /* the lookup is over, answered or not; no load is decided or in flight */
+    MR_FETCH_DECIDED,    /* it is decided what to load; the sequence is not yet admitted */
+    MR_FETCH_WAIT,       /* load in flight; prefill waits for the next value from Redis */
+    MR_FETCH_STEP,       /* load in flight; Redis sends nothing, so prefill computes one block */
+    MR_FETCH_WAIT_AGAIN, /* load in flight; Redis sends again, so prefill waits a last time */
+    MR_FETCH_COMPUTE,    /* load in flight; prefill computes and does not wait for the load */
+    /* the load has ended; loaded KV lies ahead of prefill, which has not reached it yet */
+    MR_FETCH_JOIN,
+    /* load in flight; the prompt's logits have arrived, nothing is left to compute */
+    MR_FETCH_LOGITS,
+    /* the load has ended; the prompt's logits have arrived, nothing is left to compute */
+    MR_FETCH_LOGITS_DONE,
     MR_FETCH_STATE_COUNT
 };
 
 struct mr_fetch {
     enum mr_fetch_state state;
-    uint64_t ticket, lookup_ns; /* of the lookup */
-    uint32_t found_tokens;      /* of the prompt: full blocks, then pieces of the next block */
-    bool entry;                 /* the tier has all blocks and pieces, and the prompt's entry */
+    uint64_t ticket, lookup_ns; /* ticket of the lookup in flight; when the lookup began */
+    /* tokens of the prompt whose KV is in Redis, counted from the prompt's start */
+    uint32_t found_tokens;
+    /* Redis has the KV of the whole prompt and the logits of its last token */
+    bool entry;
 };
 
-/* Asserts that the table allows the move. */
+/* Changes the state. Asserts that the table of state changes in fetch.c allows this change. */
 void mr_fetch_move(struct mr_fetch *fetch, enum mr_fetch_state state);
 
-/* A query of the lookup is in flight. */
+/* True while a query of the lookup is in flight. */
 bool mr_fetch_is_looking_up(const struct mr_fetch *fetch);
-/* A load is in flight: the tier's final answer has not come. */
+/* True while a load is in flight: the final answer of the Redis cache has not come. */
 bool mr_fetch_is_loading(const struct mr_fetch *fetch);
-/* Prefill waits for the load. */
+/* True while prefill waits for the load. */
 bool mr_fetch_is_waiting(const struct mr_fetch *fetch);
-/* A load belongs to the request, in flight or ended. */
+/* True when the request has a load, in flight or ended, whose KV prefill may still use. */
 bool mr_fetch_has_load(const struct mr_fetch *fetch);
 
 #endif

@@ -59,7 +59,7 @@ static enum mr_status check_request(const struct mr_job_rules *rules,
     return status;
 }
 
-/* A request without a temperature uses the model's default sampling. */
+/* Sets job->sampling. A request without a temperature uses the model's default sampling. */
 static void fill_sampling(struct mr_job *job, const struct mr_job_rules *rules)
 {
     struct mr_sampling *sampling = &job->sampling;
@@ -79,7 +79,7 @@ uint64_t mr_job_seed(const struct mr_job *job, uint32_t choice)
     return job->seed + choice * 0x9e3779b97f4a7c15u;
 }
 
-/* Adds one spelling of a bad word, as ids in the request's arena. */
+/* Adds the token ids of one spelling of a bad word to the job, in memory of the request's arena. */
 static enum mr_status encode_bad_word(struct mr_job *job, const struct mr_tokenizer *tokenizer,
                                       struct mr_tokenizer_scratch *scratch, struct mr_text word,
                                       struct mr_error *err)
@@ -98,7 +98,8 @@ static enum mr_status encode_bad_word(struct mr_job *job, const struct mr_tokeni
     return MR_OK;
 }
 
-/* Each word has two spellings: as given, and with a space before it, as after another word. */
+/* Encodes each bad word in two spellings: as given, and with a space before it, as it stands after
+ * another word. */
 static enum mr_status encode_bad_words(struct mr_job *job, const struct mr_tokenizer *tokenizer,
                                        struct mr_error *err)
 {
@@ -152,7 +153,7 @@ static struct mr_job *allocate(const struct mr_request *request, uint32_t capaci
     return job;
 }
 
-/* The earlier of two times; 0 means never. */
+/* The earlier of two times, each of which may be 0 for never. */
 static uint64_t earlier(uint64_t one, uint64_t two)
 {
     if (one == 0 || two == 0) return one + two;
@@ -166,8 +167,8 @@ bool mr_job_is_overdue(const struct mr_job *job, uint64_t now_ns)
     return end_ns != 0 && end_ns <= now_ns;
 }
 
-/* KV blocks that all choices need if each runs to its limit. They share the prompt's full blocks.
- */
+/* KV blocks that all choices need if each generates all tokens it may. The choices share the
+ * prompt's full blocks. */
 static uint64_t blocks_of(const struct mr_job *job)
 {
     const struct mr_sequence *sequence = &job->sequences[0];
@@ -230,8 +231,8 @@ static bool is_known(const struct mr_job_rules *rules, const struct mr_sample *s
     return check_ids(sample->top_ids, sample->top_count, rules->vocab_size, "kept", NULL) == MR_OK;
 }
 
-/* How many of the kept tokens can be resumed from, and how many of these need not be emitted again:
- * tried on a completion made for this purpose. */
+/* Pushes the tokens that an earlier attempt sampled into a temporary completion, to find how many
+ * of them the job can continue from, and how many of those need not be emitted again. */
 static enum mr_status try_replay(const struct mr_job *job, const struct mr_job_rules *rules,
                                  uint32_t room, const struct mr_submission *submission,
                                  struct mr_replay *replay, struct mr_error *err)

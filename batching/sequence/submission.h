@@ -1,6 +1,8 @@
-/* submission - a request handed to the engine, with what its origin adds to it.
+/* submission - a request handed to the engine, with what the caller adds to it (tenant, priority,
+ * deadlines, output of an earlier attempt).
  *
- * Types only. The engine copies everything but request; times are ns monotonic. */
+ * Types only. The engine copies everything but the request. Times are nanoseconds of the monotonic
+ * clock. */
 #ifndef MR_BATCHING_SEQUENCE_SUBMISSION_H
 #define MR_BATCHING_SEQUENCE_SUBMISSION_H
 
@@ -12,16 +14,21 @@ struct mr_sample;
 
 struct mr_submission {
     struct mr_request *request;
-    uint64_t ticket;       /* comes back with every delta and with the result */
-    const char *tenant;    /* cache namespace; NULL: the empty one */
-    uint32_t tenant_index; /* whose share of the engine the request uses; below tenant_count */
+    /* the caller's number for this request, passed back with every delta and with the result */
+    uint64_t ticket;
+    /* name of the tenant, whose cached KV only its own requests reuse; NULL: the empty name */
+    const char *tenant;
+    /* tenant whose share of the engine the request uses; below tenant_count */
+    uint32_t tenant_index;
     uint64_t arrival_ns;
-    uint64_t deadline_ns, start_by_ns, run_limit_ns; /* end, latest start, longest run; 0: none */
-    int32_t priority;                                /* the request's plus the topic's */
+    /* latest end, latest start, longest run; 0: none */
+    uint64_t deadline_ns, start_by_ns, run_limit_ns;
+    int32_t priority; /* the request's priority plus its topic's */
     /* Tokens sampled by an earlier attempt of a request with one choice; sampling continues behind
-     * them. The first kept_shown have reached the reader and are not emitted again. */
+     * these tokens. The reader has received the first kept_shown tokens, which are not emitted
+     * again. */
     uint32_t kept_count, kept_shown;
-    const struct mr_sample *kept; /* [kept_count] */
+    const struct mr_sample *kept; /* [kept_count] tokens of the earlier attempt */
 };
 
 #endif

@@ -6,22 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PENDING_BYTES_MAX 3u /* of an incomplete character in a detokenizer */
+#define PENDING_BYTES_MAX 3u /* most bytes of an incomplete character in a detokenizer */
 
 struct repaired {
     uint32_t id;
-    struct mr_text text; /* into bytes */
+    struct mr_text text; /* points into mr_token_text.bytes */
 };
 
 struct mr_token_text {
     const struct mr_tokenizer *tokenizer;
-    struct repaired *repaired; /* [repaired_count], by id */
+    /* [repaired_count] tokens whose bytes are not valid UTF-8, sorted by id */
+    struct repaired *repaired;
     char *bytes;
     uint32_t repaired_count;
     size_t bytes_max;
 };
 
-/* Writes text with U+FFFD in place of ill-formed bytes and returns the length. out may be NULL. */
+/* Writes `text` to `out` with U+FFFD in place of ill-formed bytes and returns the length. out may
+ * be NULL. */
 static size_t repair(struct mr_text text, char *out)
 {
     size_t length = 0;
@@ -36,8 +38,8 @@ static size_t repair(struct mr_text text, char *out)
     return length;
 }
 
-/* Counts the tokens to repair, finds the longest text, and returns the bytes of the repaired texts.
- */
+/* Counts the tokens whose bytes are not valid UTF-8, finds the longest text of a token, and returns
+ * the bytes that the repaired texts take. */
 static size_t survey(struct mr_token_text *texts)
 {
     struct mr_detokenizer worst;

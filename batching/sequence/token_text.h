@@ -1,8 +1,9 @@
 /* token_text - the text of each single token of the vocabulary as valid UTF-8, for the
  * log-probabilities of a result; and the longest text of a token, for sizing buffers.
  *
- * Most tokens are valid UTF-8 and are borrowed from the tokenizer. Tokens that are part of a
- * character are converted once, at creation, with U+FFFD for each maximal ill-formed subpart.
+ * Most tokens are valid UTF-8 and are borrowed from the tokenizer. The text of a token that holds
+ * only a part of a character is converted once, at creation, with U+FFFD for each maximal
+ * ill-formed subpart.
  *
  * Threads: immutable after creation. Memory: all in _create, O(tokens that are not UTF-8).
  * Errors:  _create MR_NOMEM. */
@@ -14,15 +15,16 @@
 
 struct mr_token_text;
 
-/* tokenizer is borrowed and must live longer. */
+/* tokenizer is borrowed and must outlive *out. */
 enum mr_status mr_token_text_create(struct mr_token_text **out,
                                     const struct mr_tokenizer *tokenizer, struct mr_error *err);
 /* texts may be NULL. */
 void mr_token_text_destroy(struct mr_token_text *texts);
 
-/* Valid UTF-8, control tokens by name; empty for an id out of range. Valid until _destroy. */
+/* Text of one token as valid UTF-8. A control token is given by its name, an id out of range by an
+ * empty text. Valid until mr_token_text_destroy(). */
 struct mr_text mr_token_text_of(const struct mr_token_text *texts, uint32_t id);
-/* The most bytes that one push of a detokenizer over this vocabulary can write. */
+/* The most bytes that a detokenizer over this vocabulary can write for one token. */
 size_t mr_token_text_bytes_max(const struct mr_token_text *texts);
 
 #endif
