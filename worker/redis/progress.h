@@ -32,13 +32,13 @@
 #include "kvcache/block_frame.h"
 #include "ops/model.h"
 
-#define MR_PROGRESS_KEY_BYTES    ((size_t)38) /* with the NUL */
+#define MR_PROGRESS_KEY_BYTES    ((size_t)38) /* bytes of a Redis key with the NUL */
 #define MR_PROGRESS_ATTEMPTS_MAX 255u
 #define MR_PROGRESS_TOKENS_MAX   32768u
-/* Of an entry with one token. */
+/* Bytes of an entry that holds one token: the most that an entry takes. */
 #define MR_PROGRESS_BYTES_MAX ((size_t)8 + 8 + 12 + 8 * MR_LOGPROBS_MAX + 28)
 
-/* What a request's name is made of; borrowed. */
+/* The fields from which the name (a SHA-256) of a request is computed; all texts are borrowed. */
 struct mr_progress_origin {
     const char *group, *tenant, *topic;
     int32_t partition;
@@ -48,12 +48,12 @@ struct mr_progress_origin {
 
 struct mr_progress_name {
     unsigned char digest[MR_SHA256_BYTES];
-    char key[MR_PROGRESS_KEY_BYTES]; /* in Redis; NUL-terminated */
+    char key[MR_PROGRESS_KEY_BYTES]; /* name of the list in Redis; NUL-terminated */
 };
 
 void mr_progress_name_of(struct mr_sha256 *hash, const struct mr_progress_origin *origin,
                          struct mr_progress_name *name);
-/* weights_digest: of ops/model.h. */
+/* weights_digest: the SHA-256 over the model's weights (ops/model.h). */
 void mr_progress_identity_of(struct mr_sha256 *hash, const unsigned char weights_digest[32],
                              const uint32_t *token_ids, size_t token_count,
                              unsigned char identity[MR_SHA256_BYTES]);
@@ -68,40 +68,43 @@ enum mr_progress_kind {
 struct mr_progress_entry {
     enum mr_progress_kind kind;
     uint32_t attempt, index, shown;
-    const unsigned char *identity;  /* of a START */
-    const struct mr_sample *sample; /* of TOKENS: the one at index */
+    const unsigned char *identity;  /* only in an entry START; otherwise NULL */
+    const struct mr_sample *sample; /* only in TOKENS: the token at position index */
 };
 
-/* Hash and keys; borrowed. */
+/* What encoding and decoding of entries need: a hash and the encryption keys; both borrowed. */
 struct mr_progress_tools {
     struct mr_sha256 *hash;
-    struct mr_frame_keys *keys; /* count 0: entries are not sealed, and sealed ones are skipped */
+    /* no keys (count 0): entries are written unencrypted, encrypted ones are skipped */
+    struct mr_frame_keys *keys;
 };
 
-/* Encodes an entry to out [MR_PROGRESS_BYTES_MAX]; returns its length. nonce: never used before;
- * ignored without keys. */
+/* Encodes one list entry into out, which has MR_PROGRESS_BYTES_MAX bytes; returns the entry's
+ * length. nonce: never used before with this key; ignored without encryption keys. */
 size_t mr_progress_write(const struct mr_progress_tools *tools, const struct mr_progress_name *name,
                          const struct mr_progress_entry *entry,
                          const unsigned char nonce[MR_AES_NONCE_BYTES], unsigned char *out);
 
-/* The content of a list. Zeroed: an empty list. */
+/* What was read from the Redis list of one request. A zeroed struct stands for an empty list. */
 struct mr_progress_history {
-    uint32_t attempts;         /* the highest attempt that started */
-    uint32_t crashes;          /* attempts that started and were not released */
-    struct mr_sample *samples; /* [count] from the first token; malloc'ed */
-    uint32_t count, shown;     /* shown <= count */
-    uint32_t refused;          /* entries that were skipped */
-    /* private */
-    uint32_t room, attempt; /* attempt: the newest one, whose tokens count */
-    bool whole;             /* no token is missing so far */
+    uint32_t attempts;         /* the highest number of an attempt that started */
+    uint32_t crashes;          /* attempts that started and were not released on purpose */
+    struct mr_sample *samples; /* [count] tokens from the request's first one; malloc'ed */
+    uint32_t count, shown;     /* shown: how many of the count tokens readers have seen */
+    uint32_t refused;          /* list entries that were skipped as damaged or foreign */
+    /* the fields below are private to progress.c */
+    /* room: capacity of samples; attempt: the newest attempt, whose tokens count */
+    uint32_t room, attempt;
+    bool whole; /* no token is missing between the first and the last one read */
     uint64_t running[(MR_PROGRESS_ATTEMPTS_MAX + 64) / 64];
 };
 
-/* Adds the next entry of the list. Tokens of another identity are left out. */
+/* Adds the next entry of the Redis list to the history. Tokens whose identity (a hash of model and
+ * prompt) differs from the given one are left out. */
 void mr_progress_read(struct mr_progress_history *history, const struct mr_progress_tools *tools,
                       const struct mr_progress_name *name,
                       const unsigned char identity[MR_SHA256_BYTES], struct mr_text entry);
-/* Frees the tokens; the history is empty then. */
+/* Frees the history's tokens; afterwards the history is empty. */
 void mr_progress_clear(struct mr_progress_history *history);
 
 #endif
