@@ -17,7 +17,7 @@ struct lookup {
     enum lookup_state state;
     char topic[TOPIC_BYTES_MAX + 1];
     uint32_t count;
-    struct mr_error error; /* if status is MR_OK, count is the answer and error is empty */
+    struct mr_error error; /* if error.status is MR_OK, count is the answer */
 };
 
 struct mr_kafka_lookup {

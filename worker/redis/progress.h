@@ -1,29 +1,29 @@
-/* progress - the form of a request's trail in Redis (worker/redis/resume.h): a list of entries,
- * each appended whole and verified by itself.
+/* progress - the format of a request's trail: a list in Redis of what happened to the request
+ * (worker/redis/resume.h). Each list entry is appended in one piece and verified by itself.
  *
- * An entry, little endian:
- *      0  magic u8   1  kind u8   2  key id u8 (0: not sealed)   3  top count u8   4  attempt u32
- *      8  not sealed: body, then the first 8 bytes of SHA-256 over the request's name, head, body
- *         sealed: nonce [12], body encrypted, tag [16]; AES-256-GCM over the same (codec/aes_gcm.h)
- * and its body:
+ * Bytes of an entry, little endian; key id 0 means that the entry is not encrypted:
+ *      0  magic u8   1  kind u8   2  key id u8   3  top count u8   4  attempt u32
+ *      8  not encrypted: body, then the first 8 bytes of SHA-256 over request name, bytes 0-7, body
+ *         encrypted: nonce [12], body, tag [16]; AES-256-GCM (codec/aes_gcm.h) over the same data
+ * The body depends on the kind:
  *     START    index u32, shown u32, identity [32]: the attempt starts after `index` tokens of the
- *              attempt before it
+ *              attempt before
  *     TOKENS   index u32, shown u32, then for each token: id u32, logprob f32, probability f32, and
  *              top count times id u32, logprob f32
- *     RELEASE  empty: the worker released the attempt, it did not crash
- *     RECLAIM  empty: a released attempt runs again
- * `shown`: how many tokens are known to have reached the token topic.
+ *     RELEASE  empty: the worker stopped the attempt on purpose, it did not crash
+ *     RECLAIM  empty: an attempt that was stopped on purpose runs again
+ * `shown`: how many tokens are known to have reached the token topic in Kafka.
  *
- * A request's name is the SHA-256 of everything that tells it from other requests: group, tenant,
- * topic, partition, offset, timestamp, id and the record itself. Its identity is that of the model
- * and the rendered prompt: tokens of another identity are not continued.
+ * A request's name is the SHA-256 of everything that distinguishes it from other requests: group,
+ * tenant, topic, partition, offset, timestamp, id and the record itself. Its identity is the
+ * SHA-256 of the model and the rendered prompt: tokens stored under another identity are not used.
  *
- * Entries are read in order. An entry that is damaged, belongs to another request or is sealed
- * otherwise is skipped. Tokens count only as long as none is missing, and only those of the newest
- * attempt, so a worker that still writes for an older attempt changes nothing.
+ * Entries are read in order. An entry that is damaged, belongs to another request or is encrypted
+ * with an unknown key is skipped. Tokens count only up to the first missing one, and only those of
+ * the newest attempt; so a worker that still writes for an older attempt changes nothing.
  *
- * Owner: one thread at a time. Memory: a history's tokens, at most MR_PROGRESS_TOKENS_MAX. Errors:
- * none; when memory is out, the history has fewer tokens. */
+ * Owner: one thread at a time. Memory: the tokens of a history, at most MR_PROGRESS_TOKENS_MAX.
+ * Errors: none; when memory is out, the history has fewer tokens. */
 #ifndef MR_WORKER_REDIS_PROGRESS_H
 #define MR_WORKER_REDIS_PROGRESS_H
 
@@ -90,7 +90,7 @@ struct mr_progress_history {
     uint32_t attempts;         /* the highest number of an attempt that started */
     uint32_t crashes;          /* attempts that started and were not released on purpose */
     struct mr_sample *samples; /* [count] tokens from the request's first one; malloc'ed */
-    uint32_t count, shown;     /* shown: how many of the count tokens readers have seen */
+    uint32_t count, shown;     /* shown: how many of them the Kafka token topic is known to have */
     uint32_t refused;          /* list entries that were skipped as damaged or foreign */
     /* the fields below are private to progress.c */
     /* room: capacity of samples; attempt: the newest attempt, whose tokens count */

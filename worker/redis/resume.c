@@ -64,8 +64,8 @@ struct mr_trail {
     struct mr_progress_name name;
     unsigned char identity[MR_SHA256_BYTES];
     atomic_bool keeps; /* tokens are to be stored in Redis, and no write of this trail has failed */
-    /* set by the intake thread before the engine starts the request, and by the engine thread in
-     * mr_trail_start */
+    /* attempt, exists and found_bytes: set by the intake thread before the engine starts the
+     * request, then by the engine thread in mr_trail_start */
     uint32_t attempt;
     bool exists;        /* the trail's list may exist in Redis */
     size_t found_bytes; /* size of the list when intake read it */
@@ -221,8 +221,8 @@ static void read_list(struct mr_found_mail *found, const struct mr_redis_reply *
     pthread_mutex_unlock(&set->mutex);
 }
 
-/* Sets how many lookups intake no longer waits for; calls the silence callback when that number
- * becomes 0 or more than 0. The caller holds the mutex. */
+/* Sets how many lookups intake no longer waits for; calls the `silence` callback when the number
+ * changes from 0 to more than 0 or back. The caller holds the mutex. */
 static void set_abandoned(struct mr_resume *resume, uint32_t count)
 {
     bool silent = count > 0, before = resume->abandoned > 0;

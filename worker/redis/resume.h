@@ -1,24 +1,25 @@
-/* resume - keeps a trail of every running request in Redis, so that its next attempt, on any
- * worker, knows how often it was started, how often that crashed a worker, and the tokens generated
- * so far.
+/* resume - keeps a trail of every running request in Redis, so that the request's next attempt, on
+ * any worker, knows how often the request was started, how often that crashed a worker, and which
+ * tokens were generated so far.
  *
- * A trail is a list in Redis that expires (worker/redis/progress.h has its form). Intake reads the
- * list once, when the record arrives. The start is appended before the first step, and the tokens
- * as they are sampled: one write for each request and step, all of a step in one burst. Publish
- * publishes tokens when Redis has stored them, or has not answered for MR_RESUME_WAIT_NS. So every
- * token a reader has seen is stored, and tokens stored but perhaps not seen are published again,
- * equal, by the next attempt. The list is deleted when the result is acknowledged. Tokens are only
- * appended to an existing list (RPUSHX): a worker that continues after its request was given to
- * another one leaves nothing behind.
+ * A trail is a list in Redis that expires (format: worker/redis/progress.h). Intake reads the list
+ * once, when the request's record arrives. The start of an attempt is appended before its first
+ * engine step, and each token after it is sampled; all tokens of one step are sent in one burst.
+ * Publish writes a token to Kafka when Redis has stored the token, or has not answered for
+ * MR_RESUME_WAIT_NS. So, while Redis answers, every token a reader has seen is stored, and tokens
+ * that are stored but perhaps not seen are published again, equal, by the next attempt. The list is
+ * deleted when Kafka has acknowledged the result. Tokens are only appended to an existing list
+ * (RPUSHX): a worker that goes on with a request given to another worker leaves nothing behind.
  *
- * Without an answer from Redis a request runs as if Redis were not configured: its attempts are
- * counted in the commit metadata alone, and it starts at its first token. An answer that intake has
- * abandoned is still in flight; until it arrives Redis counts as silent, and no thread waits for
- * Redis. A failed write ends the trail; the next attempt continues from the last stored token.
+ * If Redis does not answer, a request runs as if Redis were not configured: its attempts are
+ * counted in the metadata of Kafka commits alone, and it starts at its first token. A lookup that
+ * intake no longer waits for is still in flight; until its answer arrives Redis counts as silent
+ * (not answering), and no thread waits for Redis. After a failed write no more tokens are stored;
+ * the next attempt continues from the last stored token.
  *
- * Threads: as noted at each call; no call blocks but _flush. Answers reach intake as
- * mail. Memory:  a trail for each request in flight; stored tokens are at most MR_TRAIL_BYTES_MAX
- * for a request and bytes_max for the worker, later ones are not stored. Errors: only _create. */
+ * Threads: as noted at each function; only _flush blocks. Lookup results reach intake as messages.
+ * Memory: a trail for each request in flight; stored tokens take at most MR_TRAIL_BYTES_MAX for a
+ * request and bytes_max for the worker, later tokens are not stored. Errors: only _create. */
 #ifndef MR_WORKER_REDIS_RESUME_H
 #define MR_WORKER_REDIS_RESUME_H
 
