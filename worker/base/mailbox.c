@@ -115,7 +115,7 @@ struct mr_mail *mr_mailbox_take(struct mr_mailbox *box)
     pthread_mutex_lock(&box->mutex);
     struct mr_mail *first = box->mail.first;
     box->mail = (struct mr_mail_list){0};
-    /* ring while holding the mutex, so that mr_mailbox_forget_room cannot return before */
+    /* ring while holding the mutex: after mr_mailbox_forget_room the wake may be closed */
     if (box->room) mr_wake_ring(box->room);
     box->room = NULL;
     pthread_mutex_unlock(&box->mutex);

@@ -141,7 +141,7 @@ struct mr_config {
     double rate;                       /* bench: requests per second; 0: all at once */
     uint32_t prompt_tokens, output_tokens, warmup, repetitions;
     uint64_t seed;
-    bool decode, add_special, parse_special; /* tokenize */
+    bool decode, add_special, parse_special; /* the flags of tokenize */
 
     struct mr_config_store
         *store; /* memory of the texts, origins of the values; private to worker/config */

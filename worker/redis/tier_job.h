@@ -69,8 +69,8 @@ struct mr_tier_job {
     uint32_t item_count, part_count;
     uint32_t untaken; /* parts (Redis values) that no connection thread has taken */
     uint32_t open;    /* parts (Redis values) whose commands have not ended */
-    /* parts in the hands of connection threads, plus one until the engine has polled the final
-     * answer */
+    /* parts (Redis values) taken by connection threads, plus one until the engine has polled the
+     * final answer */
     uint32_t refs;
     uint32_t skip_below;
     uint64_t bytes; /* total bytes of all items; in a store only of the items to be written */

@@ -66,9 +66,9 @@ void mr_tier_queue_receive(struct mr_tier_queue *queue, uint64_t bytes, uint64_t
  * now. */
 struct mr_tier_part *mr_tier_queue_take(struct mr_tier_queue *queue, uint32_t thread,
                                         uint64_t now_ns);
-/* Call it when the Redis command of a part has ended, or could not be sent. good: the command
- * succeeded (for LOOKUP: Redis has the value). True: the thread keeps the part and runs the part's
- * next command, part->step; false: the thread must not touch the part any more. */
+/* Call it when the Redis command of a part (one Redis value) has ended, or could not be sent. good:
+ * the command succeeded (for LOOKUP: Redis has the value). True: the thread keeps the part and runs
+ * the part's next command, part->step; false: the thread must not touch the part any more. */
 bool mr_tier_queue_finish(struct mr_tier_queue *queue, struct mr_tier_part *part, bool good,
                           uint64_t now_ns);
 /* Call it when a received value did not verify: the part's next command, CLEANUP, deletes the
@@ -78,8 +78,8 @@ void mr_tier_queue_damaged(struct mr_tier_queue *queue, struct mr_tier_part *par
 /* Call it when Redis refused a store because its memory is full or permission is missing: stores
  * pause. True: the caller logs the refusal; false: a refusal was logged not long ago. */
 bool mr_tier_queue_refused(struct mr_tier_queue *queue, uint64_t now_ns);
-/* Whether the engine has cancelled the request that the part belongs to. If so, the thread stops
- * using the part's payload and calls _release; it still calls _finish later. */
+/* Whether the engine has cancelled the request to which the part (one Redis value) belongs. If so,
+ * the thread stops using the part's payload and calls _release; it still calls _finish later. */
 bool mr_tier_queue_is_cancelled(struct mr_tier_queue *queue, const struct mr_tier_part *part);
 void mr_tier_queue_release(struct mr_tier_queue *queue, struct mr_tier_part *part, uint64_t now_ns);
 /* Ends the parts (Redis values) that no thread has taken before their deadline. Returns the time of

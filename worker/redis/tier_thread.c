@@ -160,7 +160,8 @@ static bool make_op(struct mr_tier_thread *thread, struct mr_tier_part *part, ui
     return good;
 }
 
-/* Sends the Redis command of a part; ends the part as failed if the command cannot be sent. */
+/* Sends the Redis command of a part (one Redis value); ends the part as failed if the command
+ * cannot be sent. */
 static void run_part(struct mr_tier_thread *thread, struct mr_tier_part *part, uint64_t now_ns)
 {
     const struct mr_redis_port *port = thread->port;
@@ -194,7 +195,7 @@ static bool verify(struct mr_tier_thread *thread, struct mr_tier_part *part)
     return done && verdict == MR_VERDICT_GOOD;
 }
 
-/* Whether the Redis command of a part succeeded. */
+/* Whether the Redis command of a part (one Redis value) succeeded. */
 static bool is_good(struct mr_tier_thread *thread, struct mr_tier_part *part, uint64_t now_ns)
 {
     const struct mr_redis_op *op = &part->op;
