@@ -13,7 +13,7 @@
 
 #define KINDS_MAX ((size_t)64)
 
-/* How often one format string was written in its present window. */
+/* How often a log message with one format string was written in the current time window. */
 struct kind {
     const char *fmt;
     uint64_t start_ns;
@@ -27,7 +27,8 @@ struct mr_log {
     enum mr_log_level level;
     char *worker;
     uint64_t (*now_ns)(void);
-    struct kind kinds[KINDS_MAX]; /* when full, the kind with the oldest window is replaced */
+    /* when all are in use, the one with the oldest window is replaced */
+    struct kind kinds[KINDS_MAX];
 };
 
 enum mr_status mr_log_create(struct mr_log **out, const struct mr_log_options *options,
@@ -72,8 +73,8 @@ static struct kind *find_kind(struct mr_log *log, const char *fmt)
     return oldest;
 }
 
-/* True when the line is to be written; *suppressed: lines of its kind left out since the last one
- * written. */
+/* Whether to write a log line with this format string. *suppressed: how many lines with the same
+ * format string were left out since the last one that was written. */
 static bool admit(struct mr_log *log, const char *fmt, uint32_t *suppressed)
 {
     uint64_t now_ns = log->now_ns();
@@ -109,7 +110,7 @@ static const char *level_name(enum mr_log_level level)
 
 #define TIME_OF_DAY_AT 11
 
-/* "2025-06-15T12:34:56.789Z" */
+/* Formats the present time as "2025-06-15T12:34:56.789Z". */
 static void format_time(char out[32])
 {
     struct tm parts;
@@ -160,13 +161,15 @@ static void write_json(struct mr_log *log, const struct line *line)
     if (line->suppressed) put_number(&json, "suppressed", line->suppressed);
     mr_json_end(&json);
     if (mr_json_writer_take(&json, &bytes, &length, NULL) != MR_OK) return;
-    bytes[length] = '\n'; /* in place of the NUL behind the text, so that one write is one line */
+    /* overwrite the NUL that ends the text, so that one write() writes text and line feed */
+    bytes[length] = '\n';
     ssize_t written = write(log->fd, bytes, length + 1);
     (void)written;
     free(bytes);
 }
 
-/* Replaces control characters: an id or topic from a record must not control the terminal. */
+/* Replaces control characters: text from a Kafka record must not be able to control the operator's
+ * terminal. */
 static void make_printable(char *text)
 {
     for (; *text; text++)

@@ -1,10 +1,11 @@
-/* log - the worker's log for its operator: one line a message on one file descriptor, text for a
- * terminal, JSON lines otherwise. Prompts and generated text are never logged.
+/* log - the worker's log for its operator: one line for each message, on one file descriptor; as
+ * text if the descriptor is a terminal, otherwise as JSON lines. Prompts and generated text are
+ * never logged.
  *
- * JSON keys: ts (UTC, milliseconds), level, msg, worker, and the members of the place that are set:
- * req_id topic partition offset trace_id. Of one message (one format string) at most MR_LOG_BURST
- * lines are written in MR_LOG_WINDOW_NS; the next line written has the key suppressed, the number
- * of lines left out.
+ * JSON keys: ts (UTC, milliseconds), level, msg, worker, and those members of struct mr_log_place
+ * that are set: req_id topic partition offset trace_id. In each MR_LOG_WINDOW_NS at most
+ * MR_LOG_BURST lines with the same format string are written; the next such line has the key
+ * suppressed: the number of lines left out.
  *
  * Threads: any; a line is one write. Memory: a few kB made in _create; a line is cut at
  * MR_LOG_LINE_BYTES. Errors: a line that cannot be written is lost. */
@@ -29,13 +30,13 @@ struct mr_log;
 
 struct mr_log_options {
     int fd;
-    enum mr_log_format format; /* MR_LOG_AUTO: text on a terminal */
-    enum mr_log_level level;   /* the least severe that is written */
-    const char *worker;        /* copied */
-    uint64_t (*now_ns)(void);  /* NULL: mr_clock_ns */
+    enum mr_log_format format; /* MR_LOG_AUTO: text on a terminal, otherwise JSON */
+    enum mr_log_level level;   /* less severe messages than this level are not written */
+    const char *worker;        /* the worker's id, written with each line; copied */
+    uint64_t (*now_ns)(void);  /* the clock; NULL: mr_clock_ns */
 };
 
-/* The record that a message is about; empty texts and negative numbers are left out. */
+/* The Kafka record that a message is about; empty texts and negative numbers are not written. */
 struct mr_log_place {
     struct mr_text req_id, topic, trace_id;
     int32_t partition;
@@ -47,8 +48,8 @@ enum mr_status mr_log_create(struct mr_log **out, const struct mr_log_options *o
 /* log may be NULL. */
 void mr_log_destroy(struct mr_log *log);
 
-/* place may be NULL. fmt must be a string literal: its address identifies the message for
- * MR_LOG_BURST. */
+/* Writes one line. place may be NULL. fmt must be a string literal, because its address identifies
+ * the message when repeated lines are suppressed (MR_LOG_BURST). */
 void mr_log_write(struct mr_log *log, enum mr_log_level level, const struct mr_log_place *place,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 

@@ -9,9 +9,10 @@ struct mr_mailbox {
     pthread_mutex_t mutex;
     size_t count_max, bytes_max;
     const struct mr_wake *wake;
-    /* under mutex */
+    /* the messages in the mailbox; protected by the mutex */
     struct mr_mail_list mail;
-    const struct mr_wake *room; /* of a poster that was refused; NULL: none */
+    /* the wake of a poster that got MR_FULL and waits for space; NULL: none */
+    const struct mr_wake *room;
     bool closed;
 };
 
@@ -50,7 +51,7 @@ void mr_mail_list_add(struct mr_mail_list *list, struct mr_mail *mail)
     list->bytes += mail->bytes;
 }
 
-/* Moves the list to the end of the mailbox. Under the mutex. */
+/* Moves all messages of the list to the end of the mailbox. The caller holds the mutex. */
 static void append(struct mr_mailbox *box, struct mr_mail_list *list)
 {
     if (!list->first) return;
@@ -114,7 +115,8 @@ struct mr_mail *mr_mailbox_take(struct mr_mailbox *box)
     pthread_mutex_lock(&box->mutex);
     struct mr_mail *first = box->mail.first;
     box->mail = (struct mr_mail_list){0};
-    if (box->room) mr_wake_ring(box->room); /* under the mutex: see mr_mailbox_forget_room */
+    /* ring while holding the mutex: after mr_mailbox_forget_room the wake may be closed */
+    if (box->room) mr_wake_ring(box->room);
     box->room = NULL;
     pthread_mutex_unlock(&box->mutex);
     return first;

@@ -1,14 +1,14 @@
-/* mailbox - messages from many threads to one, in order of posting.
+/* mailbox - messages (mail) from many threads to one thread, in the order of posting.
  *
- * Intrusive: a message begins with a struct mr_mail, so posting allocates nothing. Bounded by count
- * and by bytes: a full mailbox refuses. Control mail (acknowledgements, cancels, stop) is never
- * refused: its number is bounded by the requests in flight. The owner takes all mail at once. The
- * wake given to _create is rung when mail arrives.
+ * Intrusive: a message begins with a struct mr_mail, so posting allocates no memory. Bounded by
+ * count and by bytes: a full mailbox refuses messages. Control messages (acknowledgements, cancels,
+ * stop) are never refused: their number is bounded by the requests in flight. The owner takes all
+ * messages at once. The wake given to _create is rung when a message is posted.
  *
- * Threads: _post* and _close any; _take the owner. No call blocks.
- * Memory:  the mailbox; mail belongs to the poster until posted, to the mailbox until taken, then
- *          to the owner.
- * Errors:  MR_FULL, MR_CLOSED; refused mail stays the poster's. */
+ * Threads: any thread may call _post* and _close; the owner calls _take. No call blocks.
+ * Memory: the mailbox; a message belongs to the poster until it is posted, to the mailbox until it
+ * is taken, then to the owner.
+ * Errors: MR_FULL, MR_CLOSED; a refused message still belongs to the poster. */
 #ifndef MR_WORKER_BASE_MAILBOX_H
 #define MR_WORKER_BASE_MAILBOX_H
 
@@ -21,12 +21,14 @@
 struct mr_mailbox;
 
 struct mr_mail {
-    struct mr_mail *next; /* private while posted; the list after _take */
-    size_t bytes;         /* memory of this message, for the bound */
-    uint32_t kind;        /* the owner's to define */
+    /* the next message of the list that _take returned; before that used by the mailbox only */
+    struct mr_mail *next;
+    size_t bytes;  /* memory of this message, counted towards the mailbox's bytes_max */
+    uint32_t kind; /* meaning defined by the mailbox's owner */
 };
 
-/* Mail collected by one poster, to be posted together: one lock, one ring. */
+/* Messages that one thread has collected to post them together, with one lock and one ring of the
+ * wake. */
 struct mr_mail_list {
     struct mr_mail *first, *last;
     size_t count, bytes;
@@ -34,35 +36,42 @@ struct mr_mail_list {
 
 struct mr_mailbox_options {
     size_t count_max, bytes_max;
-    const struct mr_wake *wake; /* rung when mail arrives; borrowed, outlives the mailbox */
+    /* rung when a message is posted; borrowed, must outlive the mailbox */
+    const struct mr_wake *wake;
 };
 
 enum mr_status mr_mailbox_create(struct mr_mailbox **out, const struct mr_mailbox_options *options,
                                  struct mr_error *err);
-/* The mailbox must be empty. box may be NULL. */
+/* Call it only when the mailbox is empty. box may be NULL. */
 void mr_mailbox_destroy(struct mr_mailbox *box);
 
 void mr_mail_list_add(struct mr_mail_list *list, struct mr_mail *mail);
 
 enum mr_status mr_mailbox_post(struct mr_mailbox *box, struct mr_mail *mail);
-/* Posts all of the list and empties it, if there is room for one message: the mailbox may exceed
- * its maximum by one list. MR_FULL: nothing was posted; `room`, if not NULL, is rung once when
- * there is room. One poster may wait so at a time. */
+/* Posts all messages of the list and empties the list, if the mailbox has space for at least one
+ * message; so the mailbox may exceed its maximum by one list. MR_FULL: nothing was posted, and the
+ * wake `room`, if not NULL, is rung once when the mailbox has space again. Only one poster at a
+ * time may wait in this way. */
 enum mr_status mr_mailbox_post_list(struct mr_mailbox *box, struct mr_mail_list *list,
                                     const struct mr_wake *room);
-/* `room` is not rung any more: its owner is about to close it. */
+/* After this call the wake `room` given to mr_mailbox_post_list is not rung any more, so that its
+ * owner may close it. */
 void mr_mailbox_forget_room(struct mr_mailbox *box, const struct mr_wake *room);
-/* Never refused, open or closed. */
+/* Posts a control message. It is never refused, even if the mailbox is full or closed. */
 void mr_mailbox_post_control(struct mr_mailbox *box, struct mr_mail *mail);
 
-/* Everything posted so far, oldest first, linked by next; NULL when empty. */
+/* Returns all messages posted so far, oldest first, linked by `next`; NULL: the mailbox is
+ * empty. */
 struct mr_mail *mr_mailbox_take(struct mr_mailbox *box);
-/* From now on _post and _post_list return MR_CLOSED. Mail inside stays. */
+/* From now on _post and _post_list return MR_CLOSED. Messages in the mailbox stay until they are
+ * taken. */
 void mr_mailbox_close(struct mr_mailbox *box);
-/* Messages inside now; whether _post would find room now. Threads: any. */
+/* _count: number of messages in the mailbox; _has_room: whether _post would accept a message now.
+ * Threads: any. */
 size_t mr_mailbox_count(struct mr_mailbox *box);
 bool mr_mailbox_has_room(struct mr_mailbox *box);
-/* Asserts the sums; O(count). */
+/* Asserts that the mailbox's count and bytes match its messages; takes time linear in their
+ * number. */
 void mr_mailbox_check(struct mr_mailbox *box);
 
 #endif

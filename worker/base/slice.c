@@ -6,13 +6,16 @@
 
 #define SHORT_NS 200000u
 
-/* struct sched_attr of Linux 4.13, which some C libraries do not declare. */
+/* Argument of the system call sched_setattr: struct sched_attr of Linux 4.13, which some C
+ * libraries do not declare. */
 struct slice_attr {
     uint32_t size, policy;
     uint64_t flags;
     int32_t nice;
     uint32_t priority;
-    uint64_t runtime_ns; /* slice of a thread of the normal policy; 0: the usual length */
+    /* length of a time slice for a thread of the normal scheduling policy; 0: the system's default
+     * length */
+    uint64_t runtime_ns;
     uint64_t deadline, period;
     uint32_t util_min, util_max;
 };
@@ -23,7 +26,8 @@ static void set_slice(uint64_t slice_ns)
     if (syscall(SYS_sched_getattr, 0, &attr, sizeof attr, 0) != 0 || attr.policy != 0) return;
     attr.size = sizeof attr;
     attr.runtime_ns = slice_ns;
-    (void)syscall(SYS_sched_setattr, 0, &attr, 0); /* a failure only makes the thread wake later */
+    /* ignore a failure: then the thread only gets a core a little later after it wakes */
+    (void)syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
 void mr_slice_short(void)

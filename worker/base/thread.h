@@ -1,13 +1,13 @@
 /* thread - the loop around a step function: the only place where a thread of the worker sleeps.
  *
  * The work of each thread is a function `step(state, now)`. A step does what can be done at the
- * time `now`, reads no clock and does not block. It returns the monotonic time at which to run it
- * again: a time that has passed means at once, UINT64_MAX means only when the wake is rung. The
- * loop calls the step, sleeps on the wake and the sockets until that time, and calls the step
- * again. A simulation calls the same step functions in one thread, under virtual time.
+ * time `now`, reads no clock and does not block. The step returns the monotonic time at which to
+ * run it again: a time in the past means at once, UINT64_MAX means not before the wake is rung. The
+ * loop calls the step, sleeps until that time or until the wake or a socket has an event, and calls
+ * the step again. A simulation calls the same step functions in one thread, under virtual time.
  *
- * Threads: _start and _stop one thread, the owner; the step runs on the new one, never again after
- *          _stop returns. Memory: one allocation. Errors: MR_NOMEM from _start. */
+ * Threads: one thread, the owner, calls _start and _stop; the step runs on the new thread, and
+ * never again after _stop has returned. Memory: one allocation. Errors: MR_NOMEM from _start. */
 #ifndef MR_WORKER_BASE_THREAD_H
 #define MR_WORKER_BASE_THREAD_H
 
@@ -20,18 +20,21 @@
 struct mr_thread;
 
 struct mr_thread_options {
-    const char *name; /* at most 15 bytes; shown by ps and top */
+    const char *name; /* at most 15 bytes; shown by the programs ps and top */
     uint64_t (*step)(void *state, struct mr_time now);
     void *state;
-    const struct mr_wake *wake; /* borrowed; ring it when the step has something new to do */
-    /* Sockets whose events also end the sleep: writes at most max; returns how many. NULL: none. */
+    /* borrowed; another thread rings this wake when the step has something new to do */
+    const struct mr_wake *wake;
+    /* Writes the sockets whose events also end the thread's sleep to fds, at most max, and returns
+     * how many. NULL: the thread has no sockets. */
     size_t (*sockets)(void *state, struct pollfd *fds, size_t max);
-    bool computes; /* takes time slices of the usual length (worker/base/slice.h) */
+    /* this thread computes: it gets time slices of the default length (worker/base/slice.h) */
+    bool computes;
 };
 
 enum mr_status mr_thread_start(struct mr_thread **out, const struct mr_thread_options *options,
                                struct mr_error *err);
-/* Lets the present step end, then ends the thread. thread may be NULL. */
+/* Waits until the step in progress returns, then ends the thread. thread may be NULL. */
 void mr_thread_stop(struct mr_thread *thread);
 
 #endif

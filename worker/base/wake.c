@@ -23,7 +23,8 @@ void mr_wake_close(struct mr_wake *wake)
 void mr_wake_ring(const struct mr_wake *wake)
 {
     uint64_t one = 1;
-    /* Fails only when the counter is about to overflow: the wake is rung then. */
+    /* write() fails only if the eventfd's counter is about to overflow; then the wake is rung
+     * already. */
     ssize_t written = write(wake->fd, &one, sizeof one);
     (void)written;
 }

@@ -1,11 +1,11 @@
-/* wake - an eventfd that wakes a sleeping thread. Other threads and librdkafka ring it, so that a
- * thread with several sources of work sleeps in one place.
+/* wake - an eventfd that wakes a sleeping thread. Other threads and librdkafka ring the wake, so
+ * that a thread with several sources of work can sleep in one place.
  *
- * Several rings before a wait count as one: after a wait has returned true, the owner empties every
- * source of work before it waits again.
+ * Several rings before a wait count as one: after a wait has returned true, the owner must empty
+ * every source of work before the next wait.
  *
- * Threads: _ring any (also from a signal handler); _wait the owner. Memory: one descriptor.
- * Errors:  only _open. */
+ * Threads: _ring: any, also from a signal handler; _wait: the owner. Memory: one file descriptor.
+ * Errors: only _open. */
 #ifndef MR_WORKER_BASE_WAKE_H
 #define MR_WORKER_BASE_WAKE_H
 
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 struct mr_wake {
-    int fd; /* non-blocking; writing a uint64_t 1 (8 bytes) rings the wake */
+    int fd; /* the eventfd, non-blocking; writing a uint64_t 1 (8 bytes) to it rings the wake */
 };
 
 enum mr_status mr_wake_open(struct mr_wake *wake, struct mr_error *err);
@@ -25,7 +25,8 @@ void mr_wake_ring(const struct mr_wake *wake);
 /* Sleeps until the wake is rung or timeout_ns has passed (UINT64_MAX: no timeout); true when it was
  * rung. */
 bool mr_wake_wait(const struct mr_wake *wake, uint64_t timeout_ns);
-/* The same, and also returns when an event of fds[0..count) arrives. fds has room for count + 1. */
+/* Like mr_wake_wait, and also returns when one of the sockets fds[0] .. fds[count - 1] has an
+ * event. The array fds has space for count + 1 elements. */
 bool mr_wake_wait_sockets(const struct mr_wake *wake, struct pollfd *fds, size_t count,
                           uint64_t timeout_ns);
 

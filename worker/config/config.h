@@ -1,7 +1,7 @@
-/* config - the values of all options, typed and range-checked. worker/config/options.c fills them
- * from the table in worker/config/options_table.c. A field has the name of its option, with
- * underscores and a unit (kv_memory_bytes: --kv-memory; durations are in nanoseconds). Texts are
- * never NULL: "" when unset.
+/* config - the values of all options of millrace, typed and range-checked. worker/config/options.c
+ * fills them from the table in worker/config/options_table.c. A field has the name of its option,
+ * with underscores and a unit (kv_memory_bytes is --kv-memory; durations are in nanoseconds). Texts
+ * are never NULL: "" means unset.
  *
  * Owner: see worker/config/options.h. Read-only once created. */
 #ifndef MR_WORKER_CONFIG_CONFIG_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum mr_command {
-    MR_COMMAND_HELP, /* also: no command */
+    MR_COMMAND_HELP, /* --help, or no command was given */
     MR_COMMAND_VERSION,
     MR_COMMAND_SERVE,
     MR_COMMAND_DEMO,
@@ -45,104 +45,106 @@ struct mr_text_list {
     size_t count;
 };
 
-/* The parts of one --requests-topic NAME[,priority=N][,weight=N][,tenant=NAME]...; see its help. */
+/* One --requests-topic NAME[,priority=N][,weight=N][,tenant=NAME]..., parsed; see the option's
+ * help. */
 struct mr_request_topic {
     const char *name, *tenant;
-    uint32_t tenant_index; /* equal for all topics of one tenant; below tenant_count */
-    int32_t priority;      /* added to the priority of each request */
-    uint32_t weight; /* turns of the topic when records are taken; 0: derived from the priority */
-    uint64_t queue_limit_ns, run_limit_ns; /* longest wait and run of a request; 0: no limit */
+    uint32_t tenant_index; /* same number for all topics of one tenant; below tenant_count */
+    int32_t priority;      /* added to the priority of each request of this topic */
+    uint32_t weight;       /* share of the records taken; 0: derived from priority */
+    uint64_t queue_limit_ns, run_limit_ns; /* longest wait, run of a request; 0: no limit */
     bool strict;                           /* rejects requests with unknown fields */
 };
 
 struct mr_config {
     enum mr_command command;
-    const char *const *arguments; /* [argument_count] the words after the options */
+    const char *const *arguments; /* [argument_count]: the words after the options */
     size_t argument_count;
-    const char *config;      /* path of the YAML file; "": none */
-    bool help, print_config; /* --help, --print-config given */
+    const char *config;      /* path of the YAML file of options; "": none */
+    bool help, print_config; /* --help or --print-config was given */
 
-    /* model and engine */
+    /* options of the model and the engine */
     const char *model;      /* GGUF file or Hugging Face folder */
-    const char *model_name; /* name in records; filled from the file's name unless given */
-    const char *device;     /* cpu, cuda, cuda:n */
-    const char *dtype;      /* auto fp32 bf16 fp16 int8 int4 */
-    uint32_t threads;       /* 0: one per core */
+    const char *model_name; /* the model's name in records; default: from its path */
+    const char *device;     /* where to compute: cpu, cuda or cuda:N */
+    const char *dtype;      /* auto, fp32, bf16, fp16, int8 or int4 */
+    uint32_t threads;       /* number of compute threads; 0: one per core */
     uint64_t kv_memory_bytes;
-    uint32_t context_tokens; /* 0: the model's own length */
+    uint32_t context_tokens; /* longest sequence; 0: the model's own limit */
     uint32_t max_sequences;
-    int32_t chunk_tokens;    /* <= 0: no chunking */
-    uint32_t step_tokens;    /* most rows of one step, one row per token */
-    uint32_t chunk_requests; /* most requests in chunked prefill */
-    uint32_t step_target_ms; /* 0: no target */
+    int32_t chunk_tokens;    /* most prompt tokens per chunk; <= 0: no chunking */
+    uint32_t step_tokens;    /* most tokens computed in one engine step */
+    uint32_t chunk_requests; /* most requests in chunked prefill at a time */
+    uint32_t step_target_ms; /* duration of a step to aim for; 0: no target */
     bool deterministic, prefix_cache;
-    uint32_t prompt_entries; /* most complete prompts cached */
+    uint32_t prompt_entries; /* most complete prompts in the cache */
     uint64_t prompt_entry_ttl_ns;
     uint64_t session_keep_ns;
-    uint32_t session_share; /* percent of the KV pool */
+    uint32_t session_share; /* most of the KV pool kept for sessions, in percent */
     uint32_t default_max_tokens;
 
-    /* queue */
+    /* options of the request queue */
     uint32_t queue_requests; /* most requests waiting in this worker */
     uint64_t queue_bytes;
-    uint32_t queue_pools; /* predicted KV of waiting requests, in KV pools; 0: no limit */
-    struct mr_text_list tenant_weight;    /* TENANT=N as given */
+    uint32_t queue_pools;              /* most KV of waiting requests, in KV pools; 0: no limit */
+    struct mr_text_list tenant_weight; /* TENANT=N texts, not parsed */
     uint32_t tenant_weights[MR_LIST_MAX]; /* [tenant_count], by tenant_index */
     uint32_t tenant_count;
-    bool deadline_admission; /* rejects requests that cannot finish by their deadline */
+    bool deadline_admission; /* rejects requests that cannot meet their deadline */
     uint64_t max_record_bytes;
 
-    /* Kafka */
+    /* options of Kafka */
     const char *brokers, *prefix, *group;
-    struct mr_text_list requests_topic; /* as given */
+    struct mr_text_list requests_topic; /* NAME[,...] texts, not parsed */
     struct mr_request_topic request_topics[MR_LIST_MAX];
-    size_t request_topic_count; /* at least 1: <prefix>.requests unless named */
+    size_t request_topic_count; /* at least 1: by default <prefix>.requests */
     const char *tokens_topic, *results_topic, *cancel_topic,
-        *dlq_topic;                   /* filled from prefix unless given */
-    struct mr_text_list reply_topics; /* that kafka_replyTopic may name */
-    struct mr_text_list kafka;        /* NAME=VALUE */
-    const char *group_instance;       /* static member name; "": none */
+        *dlq_topic;                   /* default: made from prefix */
+    struct mr_text_list reply_topics; /* topics that a request's kafka_replyTopic may name */
+    struct mr_text_list kafka;        /* NAME=VALUE texts of --kafka */
+    const char *group_instance;       /* name as a static group member; "": none */
     enum mr_foreign_commits foreign_commits;
     enum mr_delivery delivery;
-    enum mr_on_revoke on_revoke; /* running requests of a revoked partition: drop or finish them */
-    uint64_t revoke_timeout_ns;  /* most time for finishing them */
+    enum mr_on_revoke on_revoke; /* running requests of revoked partitions: drop or finish */
+    uint64_t revoke_timeout_ns;  /* longest time to finish them with on_revoke = drain */
     bool strict;
     uint64_t commit_interval_ns, drain_timeout_ns, session_timeout_ns, poll_interval_max_ns;
     uint64_t token_linger_ns, broker_timeout_ns;
     uint32_t attempts_max; /* attempts of a crashing request before it is dead-lettered */
-    const char *worker_id; /* filled with HOST-PID unless given */
+    const char *worker_id; /* default: HOST-PID */
 
-    /* Redis, HTTP, log */
+    /* options of Redis, HTTP and the log */
     const char *redis; /* URL; "": no Redis. Holds a password: never log it unmasked */
     const char *redis_password_file, *redis_key_file, *redis_ca, *redis_cert, *redis_cert_key;
     uint32_t redis_connections;
     uint64_t redis_timeout_ns, redis_transfer_timeout_ns, redis_ttl_ns;
     uint64_t redis_store_bytes, redis_write_budget;
-    enum mr_redis_kv redis_kv; /* form of KV blocks in Redis; exact without Redis */
+    enum mr_redis_kv redis_kv; /* how KV blocks are encoded in Redis */
     bool redis_second_touch, resume;
     uint64_t resume_ttl_ns, resume_bytes;
-    const char *http; /* HOST:PORT; "": no HTTP server */
+    const char *http; /* HOST:PORT of the HTTP server; "": no server */
     enum mr_log_format log_format;
     enum mr_log_level log_level;
-    uint64_t stats_interval_ns; /* 0: no stats line */
+    uint64_t stats_interval_ns; /* between log lines with statistics; 0: none */
 
-    /* client commands */
+    /* options of the client commands; which command has the option */
     const char *id;                    /* send: request id; "": random */
     bool msgpack, json, wait, stream;  /* send, tail and others: encoding and output */
-    uint64_t timeout_ns;               /* send, tail, cancel, bench: give up after; 0: never */
-    bool from_beginning;               /* tail */
-    uint32_t partitions, broker_count; /* broker, demo */
+    uint64_t timeout_ns;               /* send, tail, cancel, bench: give up after this; 0: never */
+    bool from_beginning;               /* tail: start with the oldest record */
+    uint32_t partitions, broker_count; /* broker, demo: of the embedded broker */
     uint64_t interval_ns;              /* top */
-    bool cache;                        /* bench --cache */
-    bool engine, mix;                  /* bench --engine, --mix */
-    const char *output;                /* bench: file of the results */
-    uint32_t requests, concurrency;    /* bench */
+    bool cache;                        /* bench: measure the prefix cache */
+    bool engine, mix;                  /* bench: --engine, --mix */
+    const char *output;                /* bench: file for the results */
+    uint32_t requests, concurrency;    /* bench: number of requests; most in flight */
     double rate;                       /* bench: requests per second; 0: all at once */
     uint32_t prompt_tokens, output_tokens, warmup, repetitions;
     uint64_t seed;
-    bool decode, add_special, parse_special; /* tokenize */
+    bool decode, add_special, parse_special; /* the flags of tokenize */
 
-    struct mr_config_store *store; /* texts and origins; only worker/config uses it */
+    struct mr_config_store
+        *store; /* memory of the texts, origins of the values; private to worker/config */
 };
 
 #endif

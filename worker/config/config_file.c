@@ -13,11 +13,11 @@
 struct reader {
     const char *path;
     yaml_parser_t parser;
-    yaml_event_t event; /* current; valid while has_event */
+    yaml_event_t event; /* the current YAML event; valid while has_event */
     bool has_event;
     mr_config_file_set *set;
     void *context;
-    char names[NAMES_MAX][NAME_BYTES_MAX]; /* keys read so far */
+    char names[NAMES_MAX][NAME_BYTES_MAX]; /* keys read so far, to find a repeated key */
     size_t name_count;
     struct mr_error *err;
 };
@@ -34,7 +34,7 @@ static void drop_event(struct reader *reader)
     reader->has_event = false;
 }
 
-/* Moves to the next event. */
+/* Parses the next YAML event into reader->event. */
 static enum mr_status advance(struct reader *reader)
 {
     drop_event(reader);
@@ -60,7 +60,8 @@ static bool is_null(const struct reader *reader)
            (text[0] == '\0' || strcmp(text, "~") == 0 || strcmp(text, "null") == 0);
 }
 
-/* Passes one value to the callback; adds file and line to an error. */
+/* Passes one value of the file to the callback; if the callback fails, adds file and line to its
+ * error. */
 static enum mr_status set_value(struct reader *reader, const char *name, const char *value)
 {
     struct mr_error inner = {0};
@@ -121,7 +122,8 @@ static enum mr_status read_value(struct reader *reader, const char *name)
     }
 }
 
-/* Stores the key, with '_' replaced by '-', in name; an error if an earlier key was the same. */
+/* Stores the YAML key `text` in name, with '_' replaced by '-'; returns an error if the file has
+ * the same key twice. */
 static enum mr_status take_name(struct reader *reader, const char *text, char *name)
 {
     if (!text || strlen(text) >= NAME_BYTES_MAX)
@@ -150,10 +152,10 @@ static enum mr_status read_map(struct reader *reader)
     }
 }
 
-/* Reads one document with one map; an empty file is valid. */
+/* Reads a file of one YAML document that is one map; an empty file is valid. */
 static enum mr_status read_document(struct reader *reader)
 {
-    enum mr_status status = advance(reader); /* stream start */
+    enum mr_status status = advance(reader); /* the event: start of the YAML stream */
     if (status == MR_OK) status = advance(reader);
     if (status != MR_OK || reader->event.type == YAML_STREAM_END_EVENT) return status;
     status = advance(reader);
@@ -162,7 +164,7 @@ static enum mr_status read_document(struct reader *reader)
     if (!empty && reader->event.type != YAML_MAPPING_START_EVENT)
         return bad(reader, "the file must be a map of option names to values");
     if (!empty) status = read_map(reader);
-    if (status == MR_OK) status = advance(reader); /* document end */
+    if (status == MR_OK) status = advance(reader); /* skip the event: end of the YAML document */
     if (status == MR_OK) status = advance(reader);
     if (status == MR_OK && reader->event.type != YAML_STREAM_END_EVENT)
         return bad(reader, "the file has more than one document");

@@ -12,7 +12,7 @@
 
 #define TOPIC_BYTES_MAX ((size_t)249)
 #define WEIGHT_MAX      1000u
-#define FILE_BYTES_MAX  ((size_t)65536) /* of a --kafka value that is read from a file */
+#define FILE_BYTES_MAX  ((size_t)65536) /* largest file that a --kafka NAME=@FILE may name */
 #define NAME_BYTES_MAX  ((size_t)128)
 
 static enum mr_status check_topic(const char *topic, struct mr_error *err)
@@ -28,7 +28,7 @@ static enum mr_status check_topic(const char *topic, struct mr_error *err)
     return MR_OK;
 }
 
-/* "<prefix>.<suffix>" */
+/* Returns "<prefix>.<suffix>", the default name of a topic. */
 static const char *with_prefix(struct mr_config *config, const char *suffix)
 {
     char name[512];
@@ -111,7 +111,7 @@ static enum mr_status fill_request_topics(struct mr_config *config, struct mr_er
     return MR_OK;
 }
 
-/* Numbers the tenants in the order in which their names first appear. */
+/* Numbers the tenants in the order in which their names first appear in the request topics. */
 static void fill_tenants(struct mr_config *config)
 {
     config->tenant_count = 0;
@@ -162,7 +162,7 @@ static enum mr_status fill_topics(struct mr_config *config, struct mr_error *err
     return status;
 }
 
-/* Sets the model name to the last part of the path, without ".gguf". */
+/* If no model name is given, sets it to the last part of the model's path, without ".gguf". */
 static void fill_model_name(struct mr_config *config)
 {
     size_t end = strlen(config->model);
@@ -198,7 +198,8 @@ static enum mr_status check_http(struct mr_config *config, struct mr_error *err)
 {
     uint64_t port;
     bool serves = config->command ==
-                  MR_COMMAND_SERVE; /* no port for demo: two of them can run at the same time */
+                  /* demo gets no HTTP port, so that two demos can run at the same time */
+                  MR_COMMAND_SERVE;
     if (!serves || strcmp(config->http, "off") == 0) config->http = "";
     const char *colon = strrchr(config->http, ':');
     if (!config->http[0]) return MR_OK;
@@ -207,7 +208,7 @@ static enum mr_status check_http(struct mr_config *config, struct mr_error *err)
     return MR_OK;
 }
 
-/* Reads a file without the line break at its end. */
+/* Reads a file into value, without the line break at the end of the file. */
 static enum mr_status read_value(const char *path, char *value, size_t *length,
                                  struct mr_error *err)
 {
@@ -224,8 +225,9 @@ static enum mr_status read_value(const char *path, char *value, size_t *length,
     return MR_OK;
 }
 
-/* Replaces NAME=@FILE and NAME=env:VARIABLE, which keep secrets off the command line, by the value
- * they refer to. NAME=@@TEXT is the value "@TEXT". */
+/* In a --kafka property, replaces NAME=@FILE by the content of the file and NAME=env:VARIABLE by
+ * the variable's value; so secrets need not be on the command line. NAME=@@TEXT means the value
+ * "@TEXT". */
 static enum mr_status fill_property(struct mr_config *config, const char **property,
                                     struct mr_error *err)
 {
@@ -263,7 +265,8 @@ static enum mr_status fill_properties(struct mr_config *config, struct mr_error 
     return MR_OK;
 }
 
-/* With int8 an answer depends on which blocks Redis has, which --deterministic excludes. */
+/* Refuses --redis-kv int8 with --deterministic: with int8 an answer depends on which blocks Redis
+ * has. */
 static enum mr_status check_redis_kv(struct mr_config *config, struct mr_error *err)
 {
     if (!config->redis[0]) config->redis_kv = MR_REDIS_KV_EXACT;
@@ -273,7 +276,7 @@ static enum mr_status check_redis_kv(struct mr_config *config, struct mr_error *
                    "which blocks Redis has");
 }
 
-/* Checks the options and arguments that the command requires. */
+/* Checks that the options and arguments are given that the command requires. */
 static enum mr_status check_needs(const struct mr_config *config, struct mr_error *err)
 {
     static const uint32_t need_model = 1u << MR_COMMAND_SERVE | 1u << MR_COMMAND_TOKENIZE;

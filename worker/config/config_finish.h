@@ -1,14 +1,14 @@
-/* config_finish - the checks that need several options: values derived from other options,
- * forbidden combinations, and options that a command requires.
+/* config_finish - the part of reading the configuration that needs several options at once: values
+ * derived from other options, forbidden combinations, and options that a command requires.
  *
- * Owner:  the main thread, at start. Memory: the configuration's arena. Errors: MR_BAD_CONFIG. */
+ * Owner: the main thread, at start. Memory: the configuration's arena. Errors: MR_BAD_CONFIG. */
 #ifndef MR_WORKER_CONFIG_CONFIG_FINISH_H
 #define MR_WORKER_CONFIG_CONFIG_FINISH_H
 
 #include "codec/status.h"
 #include "worker/config/config.h"
 
-/* Fills topics, tenants, secrets, model name and worker id, and checks the configuration as a
+/* Fills in topics, tenants, secrets, model name and worker id, and checks the configuration as a
  * whole. */
 enum mr_status mr_config_finish(struct mr_config *config, struct mr_error *err);
 

@@ -52,7 +52,7 @@ static enum mr_status refuse_range(const struct mr_option *option, struct mr_err
     return mr_fail(err, MR_BAD_CONFIG, "%s must be between %s and %s", option->name, least, most);
 }
 
-/* Index of text in "a|b|c", or -1. */
+/* Returns the index of text among the choices "a|b|c", or -1. */
 static int choice_index(const char *choices, const char *text)
 {
     size_t length = strlen(text);
@@ -183,7 +183,8 @@ size_t mr_option_value_count(const struct mr_config *config, const struct mr_opt
     return ((const struct mr_text_list *)field_in(config, option))->count;
 }
 
-/* scheme://user:password@host becomes scheme://user:***@host. */
+/* Writes scheme://user:password@host as scheme://user:***@host, for printing; false if text has
+ * neither user nor password. */
 static bool mask_url(const char *text, char *out, size_t out_bytes)
 {
     const char *scheme = strstr(text, "://");
@@ -195,7 +196,8 @@ static bool mask_url(const char *text, char *out, size_t out_bytes)
     return true;
 }
 
-/* Masks a librdkafka property whose name suggests a secret. */
+/* Writes a librdkafka property NAME=VALUE for printing, with the value masked if the name suggests
+ * a secret. */
 static bool mask_property(const char *text, char *out, size_t out_bytes)
 {
     static const char *const words[] = {"password", "secret", ".key",  "jaas",

@@ -22,25 +22,29 @@ enum mr_option_origin {
 
 struct mr_config_store {
     struct mr_arena *arena;
-    enum mr_option_origin origins[MR_OPTION_COUNT_MAX]; /* by index in mr_options */
+    /* where the value of each option came from; by index in mr_options */
+    enum mr_option_origin origins[MR_OPTION_COUNT_MAX];
 };
 
-/* Sets the field unless a stronger origin has set it already. Values of a list from one origin are
- * appended; the first value from a stronger origin replaces the whole list. */
+/* Sets the option's field in config from text, unless the field was set from an origin of higher
+ * precedence (flag > environment > file > default). Values of a list option from the same origin
+ * are appended; the first value from an origin of higher precedence replaces the list. */
 enum mr_status mr_option_apply(struct mr_config *config, const struct mr_option *option,
                                const char *text, enum mr_option_origin origin,
                                struct mr_error *err);
-/* A copy that lives as long as the configuration; NULL when its memory is full. */
+/* Copies a text; the copy lives as long as the configuration; NULL when the configuration's memory
+ * is full. */
 char *mr_option_copy(struct mr_config *config, const char *text, size_t length);
 
 enum mr_option_origin mr_option_origin(const struct mr_config *config,
                                        const struct mr_option *option);
-/* "default", "file", "environment", "flag". Static text. */
+/* Returns "default", "file", "environment" or "flag"; a string literal. */
 const char *mr_option_origin_name(enum mr_option_origin origin);
 
-/* Number of values in the field: 1, or the length of a list. */
+/* Number of values in the option's field: 1, or for a list its length. */
 size_t mr_option_value_count(const struct mr_config *config, const struct mr_option *option);
-/* Formats value `index` of the field, truncated to out_bytes; secrets are replaced by "***". */
+/* Formats value number `index` of the option's field as text, truncated to out_bytes; secrets are
+ * replaced by "***". */
 void mr_option_value_text(const struct mr_config *config, const struct mr_option *option,
                           size_t index, char *out, size_t out_bytes);
 

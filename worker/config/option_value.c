@@ -36,7 +36,8 @@ static const struct unit time_units[] = {
     {"ms", 1000000u},      {"us", 1000u},       {"ns", 1u},
 };
 
-/* number * factor, truncated to an integer; false when it does not fit. */
+/* Computes number * factor, truncated to an integer; false when the result does not fit into a
+ * uint64_t. */
 static bool scale(double number, uint64_t factor, uint64_t *out)
 {
     double product = number * (double)factor;

@@ -14,8 +14,10 @@
 #define STORE_BYTES_MAX  ((size_t)1 << 20)
 #define ENVIRONMENT_HEAD "MILLRACE_"
 #define NAME_BYTES_MAX   ((size_t)64)
-#define VALUE_SEPARATORS ";\n" /* between the values of a list in one environment variable */
-#define FLAG_FIRST       0x100 /* above the character codes that getopt_long returns */
+/* characters that separate the values of a list in one environment variable */
+#define VALUE_SEPARATORS ";\n"
+/* getopt_long codes of our options begin here, above all character codes */
+#define FLAG_FIRST       0x100
 #define FLAG_NEGATED     0x1000
 #define LONG_OPTIONS_MAX (2 * MR_OPTION_COUNT_MAX + 1)
 
@@ -30,7 +32,8 @@ static enum mr_status apply_defaults(struct mr_config *config, struct mr_error *
     return MR_OK;
 }
 
-/* An unknown name is an error: a misspelled option must not silently keep its default. */
+/* Returns the error for an unknown option name: a misspelled option must not silently keep its
+ * default. */
 static enum mr_status unknown(const char *kind, const char *name, uint32_t commands,
                               struct mr_error *err)
 {
@@ -55,8 +58,8 @@ static enum mr_status set_from_file(void *context, const char *name, const char 
 
 /* ---- environment ---- */
 
-/* Splits MILLRACE_KV_MEMORY=2GiB into the name "kv-memory" and the value after the '='; false for
- * other variables. */
+/* Splits an environment variable such as MILLRACE_KV_MEMORY=2GiB into the option name "kv-memory"
+ * and the value after '='; false for variables without our prefix. */
 static bool split_variable(const char *variable, char name[NAME_BYTES_MAX], const char **value)
 {
     size_t head = strlen(ENVIRONMENT_HEAD);
@@ -94,10 +97,12 @@ static enum mr_status apply_environment(struct mr_config *config, char *const en
         char name[NAME_BYTES_MAX];
         const char *value;
         if (!split_variable(environment[i], name, &value)) continue;
-        /* Not ours: Kubernetes, for instance, sets such variables for a service called millrace. */
+        /* An unknown name may be meant for others: Kubernetes, for instance, sets such variables
+         * for a service called millrace. */
         const struct mr_option *option = mr_option_find(name);
         if (!option || option->flag_only) continue;
-        if (value[0] == '\0') continue; /* compose files set a variable to "" for "not set" */
+        /* an empty value means "not set", as compose files write it */
+        if (value[0] == '\0') continue;
         enum mr_status status =
             option->kind == MR_OPTION_LIST
                 ? apply_list(config, option, value, err)
@@ -109,7 +114,8 @@ static enum mr_status apply_environment(struct mr_config *config, char *const en
 
 /* ---- flags ---- */
 
-/* One entry per option of the command, and --no-NAME for every switch. */
+/* Fills the array for getopt_long: one element for each option of the command, and --no-NAME for
+ * every boolean option. */
 static enum mr_status make_flags(struct mr_config *config, struct option flags[LONG_OPTIONS_MAX],
                                  struct mr_error *err)
 {
@@ -153,7 +159,7 @@ static enum mr_status apply_flags(struct mr_config *config, int argc, char **arg
 {
     struct option flags[LONG_OPTIONS_MAX];
     enum mr_status status = make_flags(config, flags, err);
-    optind = 0; /* glibc: restart the scan */
+    optind = 0; /* with glibc, 0 makes getopt_long start a new scan */
     opterr = 0;
     while (status == MR_OK) {
         int before = optind > 0 ? optind : 1;
@@ -216,8 +222,8 @@ static struct mr_config *create_config(void)
     return config;
 }
 
-/* Flags are read first, because --config names the file; precedence depends on the origin of a
- * value and not on the order of reading. */
+/* The flags are read first, because --config names the YAML file. Precedence depends on where a
+ * value comes from, not on the order of reading. */
 static enum mr_status read_sources(struct mr_config *config, int argc, char **argv,
                                    char *const environment[], struct mr_error *err)
 {
@@ -242,7 +248,7 @@ enum mr_status mr_config_create(struct mr_config **out, int argc, char *const ar
     char **words = mr_arena_take_array(config->store->arena, (size_t)count + 1, sizeof *words);
     if (status == MR_OK && !words) status = mr_fail(err, MR_BAD_CONFIG, "too many arguments");
     if (status == MR_OK) {
-        for (int i = 0; i < count; i++) /* a copy, because getopt_long reorders the array */
+        for (int i = 0; i < count; i++) /* pass getopt_long a copy, because it reorders the array */
             words[i] = argv[i + 1];
         status = read_sources(config, count, words, environment, err);
     }

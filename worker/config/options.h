@@ -1,11 +1,11 @@
 /* options - reads the options from the command line, the environment and a YAML file. One table
  * (worker/config/options_table.c) defines the flags, the environment variables MILLRACE_<NAME>, the
- * keys of the file, the help, the man page and the shell completion.
- * Precedence: flag > environment > file > default.
+ * keys of the file, the help, the man page and the shell completion. Precedence: flag > environment
+ * > file > default.
  *
- * Owner:  the main thread, before any other thread starts; read-only afterwards, any thread.
- * Memory: every text in struct mr_config lives as long as the configuration.
- * Errors: MR_BAD_CONFIG with one sentence; for an unknown name it suggests the nearest known one.
+ * Owner: the main thread, before any other thread starts; read-only afterwards, any thread. Memory:
+ * every text in struct mr_config lives as long as the configuration. Errors: MR_BAD_CONFIG with one
+ * sentence; for an unknown option name the sentence suggests the nearest known one.
  * worker/config/options_text.c generates the help, man page and completion. */
 #ifndef MR_WORKER_CONFIG_OPTIONS_H
 #define MR_WORKER_CONFIG_OPTIONS_H
@@ -16,21 +16,23 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Parses `millrace COMMAND [options] [arguments]`. environment: NAME=VALUE strings up to a NULL, as
- * in environ. The YAML file is the one that --config or MILLRACE_CONFIG names. With --help,
- * --version or without a command the options are not validated. */
+/* Parses `millrace COMMAND [options] [arguments]`. environment: an array of NAME=VALUE strings that
+ * ends with NULL, like environ. The YAML file is the one that --config or MILLRACE_CONFIG names.
+ * With --help or --version, or without a command, the options are not validated. */
 enum mr_status mr_config_create(struct mr_config **out, int argc, char *const argv[],
                                 char *const environment[], struct mr_error *err);
 /* config may be NULL. */
 void mr_config_destroy(struct mr_config *config);
 
-/* Prints every option of the command with its value and origin; secrets are masked. */
+/* Prints every option of the command with its value and where the value came from; secrets are
+ * masked. */
 void mr_config_print(const struct mr_config *config, FILE *out);
 
-/* "serve", "demo" and so on; static text. */
+/* Returns the command's name, such as "serve" or "demo"; a string literal. */
 const char *mr_command_name(enum mr_command command);
 
-/* Prints the options of one command with their defaults; MR_COMMAND_HELP: the list of commands. */
+/* Prints the options of one command with their defaults; for MR_COMMAND_HELP the list of
+ * commands. */
 void mr_options_print_help(enum mr_command command, FILE *out);
 /* Prints the manual page in man(7) format. */
 void mr_options_print_man(FILE *out);

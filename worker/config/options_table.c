@@ -14,7 +14,7 @@
 #define AT(field) offsetof(struct mr_config, field)
 
 /* clang-format off */
-/* name, kind, field, default, commands, min, max, choices, value, help, flag only */
+/* columns: name, kind, field, default, commands, min, max, choices, value, help, flag only */
 const struct mr_option mr_options[] = {
     {"config", MR_OPTION_TEXT, AT(config), "", ALL, 0, 0, NULL, "FILE", "YAML file that sets any of these options; a flag or an environment variable overrides it", false},
     {"print-config", MR_OPTION_BOOL, AT(print_config), "false", ALL, 0, 0, NULL, NULL, "Print the value of every option and where the value comes from, then exit", true},
@@ -163,7 +163,8 @@ const struct mr_option *mr_option_find(const char *name)
 
 #define NAME_BYTES_MAX ((size_t)32)
 
-/* Levenshtein's edit distance with one row of the table in memory (Wagner and Fischer 1974). */
+/* Levenshtein's edit distance between two texts, with one row of the table in memory (Wagner and
+ * Fischer 1974). */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[NAME_BYTES_MAX + 1];
@@ -184,7 +185,8 @@ static size_t distance(const char *a, const char *b)
     return row[b_length];
 }
 
-/* Replaces *best if the candidate is near enough and nearer than *best. */
+/* Sets *best to the candidate if the candidate's edit distance to `written` is small enough and
+ * smaller than *least. */
 static void consider(const char *candidate, const char *written, const char **best, size_t *least)
 {
     size_t length = strlen(candidate);

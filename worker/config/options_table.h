@@ -1,5 +1,5 @@
-/* options_table - defines every option of every command in one table, which the parser, the
- * environment, the file, the help, the manual page and the completion read.
+/* options_table - defines every option of every command in one table, which is used by the parsing
+ * of flags, environment and YAML file, and by the help, the manual page and the shell completion.
  *
  * Threads: any (constants). Memory: none. Errors: none. */
 #ifndef MR_WORKER_CONFIG_OPTIONS_TABLE_H
@@ -8,29 +8,29 @@
 #include "worker/config/config.h"
 
 enum mr_option_kind {
-    MR_OPTION_BOOL,     /* bool; --name, --no-name, --name=false */
-    MR_OPTION_U32,      /* uint32_t */
-    MR_OPTION_I32,      /* int32_t */
-    MR_OPTION_U64,      /* uint64_t */
-    MR_OPTION_DOUBLE,   /* double */
-    MR_OPTION_BYTES,    /* uint64_t, "2GiB" */
-    MR_OPTION_DURATION, /* uint64_t nanoseconds, "25s" */
-    MR_OPTION_TEXT,     /* const char *; with choices: one of them */
-    MR_OPTION_CHOICE,   /* an enum: the index in choices */
-    MR_OPTION_LIST      /* struct mr_text_list, repeatable */
+    MR_OPTION_BOOL,     /* field: bool; written --name, --no-name or --name=false */
+    MR_OPTION_U32,      /* field: uint32_t */
+    MR_OPTION_I32,      /* field: int32_t */
+    MR_OPTION_U64,      /* field: uint64_t */
+    MR_OPTION_DOUBLE,   /* field: double */
+    MR_OPTION_BYTES,    /* field: uint64_t; written as "2GiB" */
+    MR_OPTION_DURATION, /* field: uint64_t, nanoseconds; written as "25s" */
+    MR_OPTION_TEXT,     /* field: const char *; if the option has choices, one of them */
+    MR_OPTION_CHOICE,   /* field: an enum, whose value is the index of the choice */
+    MR_OPTION_LIST      /* field: struct mr_text_list; the option may be given several times */
 };
 
 struct mr_option {
-    const char *name; /* with dashes */
+    const char *name; /* name without the leading "--", words joined by '-' */
     enum mr_option_kind kind;
-    size_t offset;       /* into struct mr_config */
-    const char *initial; /* default in the notation of the command line; "": none */
-    uint32_t commands;   /* mask: bit 1 << enum mr_command for each command that has it */
-    double min, max;     /* range of a number */
-    const char *choices; /* "a|b|c" or NULL */
-    const char *value;   /* placeholder for the value in the help */
-    const char *help;    /* one sentence without the full stop at its end */
-    bool flag_only;      /* cannot be set by environment or file */
+    size_t offset;       /* of the option's field in struct mr_config */
+    const char *initial; /* default value as written on the command line; "": none */
+    uint32_t commands;   /* set of commands that have the option: bits 1 << enum mr_command */
+    double min, max;     /* smallest and largest value of a number */
+    const char *choices; /* allowed values as "a|b|c"; NULL: any */
+    const char *value;   /* placeholder for the value in the help, such as "MS" */
+    const char *help;    /* help text: one sentence without its full stop */
+    bool flag_only;      /* can be set on the command line only */
 };
 
 struct mr_command_entry {
@@ -42,12 +42,13 @@ extern const struct mr_option mr_options[];
 extern const size_t mr_option_count;
 extern const struct mr_command_entry mr_commands[MR_COMMAND_COUNT];
 
-/* The option of that name, with '_' read as '-'; NULL: no such option. */
+/* Returns the option of that name, reading '_' in name as '-'; NULL: there is no such option. */
 const struct mr_option *mr_option_find(const char *name);
-/* The option of the commands in the mask whose name is most similar to `name`, for "did you mean";
- * NULL when none is within an edit distance of a third of its length. */
+/* Among the options of the given commands (bit mask), returns the name most similar to `name`, for
+ * "did you mean"; NULL when no name is within an edit distance of a third of the length of
+ * `name`. */
 const char *mr_option_nearest(const char *name, uint32_t commands);
-/* The same among the commands. */
+/* Like mr_option_nearest, but among the names of the commands. */
 const char *mr_command_nearest(const char *name);
 
 #endif

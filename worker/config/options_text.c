@@ -1,4 +1,5 @@
-/* Generates help, manual page, shell completion and the output of --print-config from the table. */
+/* Generates the help, the manual page, the shell completion and the output of --print-config from
+ * the table of options. */
 #include "codec/check.h"
 #include "worker/config/option_apply.h"
 #include "worker/config/options.h"
@@ -49,7 +50,7 @@ static void print_commands(FILE *out)
             "names. Precedence: flag, environment, file, default.\n");
 }
 
-/* "--name VALUE", or "--[no-]name" for a switch. */
+/* Writes "--name VALUE", or for a boolean option "--[no-]name". */
 static void flag_text(const struct mr_option *option, char *out, size_t out_bytes)
 {
     if (option->kind == MR_OPTION_BOOL)
@@ -85,7 +86,8 @@ void mr_options_print_help(enum mr_command command, FILE *out)
 
 /* ---- manual page ---- */
 
-/* In roff a plain '-' may become a hyphen and a backslash begins an escape: both are escaped. */
+/* Prints text with '-' and backslash escaped: in roff a plain '-' may become a hyphen, and a
+ * backslash begins an escape sequence. */
 static void print_roff(const char *text, FILE *out)
 {
     for (; *text; text++) {

@@ -1,4 +1,5 @@
-/* topics - the Kafka topics of a configuration, one after the other with the role of each.
+/* topics - lists all Kafka topics that a configuration names, each with its role (requests, tokens,
+ * results, cancel or dead letters).
  *
  * Threads: any (pure function). Memory: names are borrowed from the configuration. Errors: none. */
 #ifndef MR_WORKER_CONFIG_TOPICS_H
@@ -7,11 +8,11 @@
 #include "worker/config/config.h"
 
 enum mr_topic_role {
-    MR_TOPIC_REQUESTS, /* the only role with several topics */
+    MR_TOPIC_REQUESTS, /* request topics: the only role that several topics can have */
     MR_TOPIC_TOKENS,
     MR_TOPIC_RESULTS,
     MR_TOPIC_CANCEL,
-    MR_TOPIC_DLQ /* dead letters */
+    MR_TOPIC_DLQ /* the topic of dead letters */
 };
 
 struct mr_topic {
@@ -19,7 +20,8 @@ struct mr_topic {
     enum mr_topic_role role;
 };
 
-/* Topic number index, request topics first; false when the configuration has no more. */
+/* Fills *topic with topic number `index` of the configuration, request topics first; false when
+ * there are no more. */
 bool mr_topics_at(const struct mr_config *config, size_t index, struct mr_topic *topic);
 
 #endif

@@ -17,7 +17,7 @@ struct mr_http {
 
 static const char *const page_paths[MR_HTTP_PAGE_COUNT] = {"/livez", "/readyz", "/metrics"};
 
-/* Frees the body of the reply. */
+/* Sends the reply to the HTTP client and frees the reply's body. */
 static enum MHD_Result send_reply(struct MHD_Connection *connection, struct mr_http_reply *reply)
 {
     size_t length = reply->body ? reply->length : 0;
@@ -34,8 +34,8 @@ static enum MHD_Result send_reply(struct MHD_Connection *connection, struct mr_h
     return result;
 }
 
-/* The library calls this with the head of a request, and again when the body is complete; the reply
- * to the first call means that no body is read. */
+/* The HTTP library calls this with the head of a request, and again when the request body is
+ * complete. We reply in the first call, so that no request body is read. */
 static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *path,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_length, void **state)
@@ -60,7 +60,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     return send_reply(connection, &reply);
 }
 
-/* "host:port" or "[host]:port"; the brackets are dropped. */
+/* Resolves an address "host:port" or "[host]:port"; the brackets are not part of the host name. */
 static enum mr_status resolve(const char *address, struct addrinfo **out, struct mr_error *err)
 {
     char host[HOST_BYTES_MAX];

@@ -1,37 +1,39 @@
-/* header_names - every header name that millrace reads or writes (CONTRACT section 6). No other
- * file of the product spells one. */
+/* header_names - the name of every Kafka record header that millrace reads or writes (CONTRACT
+ * section 6). No other source file contains a header name. */
 #ifndef MR_WORKER_KAFKA_HEADER_NAMES_H
 #define MR_WORKER_KAFKA_HEADER_NAMES_H
 
-/* Read from requests; those marked (echo) are copied unchanged to every answer. */
+/* Headers read from requests. A comment on the line says which are copied unchanged to every
+ * answer. */
 #define MR_HEADER_CONTENT_TYPE    "content-type"
-#define MR_HEADER_DEADLINE        "millrace-deadline"   /* unix ms as text */
-#define MR_HEADER_CORRELATION     "kafka_correlationId" /* (echo) */
+#define MR_HEADER_DEADLINE        "millrace-deadline"   /* milliseconds since 1970 as text */
+#define MR_HEADER_CORRELATION     "kafka_correlationId" /* copied to every answer */
 #define MR_HEADER_REPLY_TOPIC     "kafka_replyTopic"
 #define MR_HEADER_REPLY_PARTITION "kafka_replyPartition" /* 4 bytes, most significant first */
-#define MR_HEADER_TRACE_PARENT    "traceparent"          /* (echo) W3C Trace Context */
-#define MR_HEADER_TRACE_STATE     "tracestate"           /* (echo) */
-#define MR_HEADER_BAGGAGE         "baggage"              /* (echo) W3C Baggage */
+#define MR_HEADER_TRACE_PARENT    "traceparent" /* W3C Trace Context; copied to every answer */
+#define MR_HEADER_TRACE_STATE     "tracestate"  /* copied to every answer */
+#define MR_HEADER_BAGGAGE         "baggage"     /* W3C Baggage; copied to every answer */
 
-/* CloudEvents in binary mode. The trace context goes back under W3C's names. */
+/* Headers of CloudEvents in binary mode. The trace context of such a request is copied to its
+ * answers as traceparent and tracestate. */
 #define MR_HEADER_EVENT_VERSION      "ce_specversion"
 #define MR_HEADER_EVENT_ID           "ce_id"
 #define MR_HEADER_EVENT_TRACE_PARENT "ce_traceparent"
 #define MR_HEADER_EVENT_TRACE_STATE  "ce_tracestate"
 
-/* Written to answers, beside content-type. */
+/* Headers written to answers, which also have content-type. */
 #define MR_HEADER_ID            "millrace-id"
 #define MR_HEADER_ATTEMPT       "millrace-attempt"
 #define MR_HEADER_GENERATION    "millrace-generation"
 #define MR_HEADER_WORKER        "millrace-worker"
 #define MR_HEADER_INDEX         "millrace-index"
 #define MR_HEADER_FINISH_REASON "millrace-finish-reason"
-/* The request that a result or a lone dead letter ends: topic/partition/offset and consumer group
- * (read by worker/intake/recovery.h). */
+/* In a result, or in a dead letter without a result: which request it ends, as
+ * topic/partition/offset and consumer group (read by worker/intake/recovery.h). */
 #define MR_HEADER_SOURCE "millrace-source"
 #define MR_HEADER_GROUP  "millrace-group"
 
-/* Written to dead letters: Kafka Connect's names, Spring's names, ours. */
+/* Headers written to dead letters: the names of Kafka Connect, of Spring, and our own. */
 #define MR_HEADER_CONNECT_TOPIC      "__connect.errors.topic"
 #define MR_HEADER_CONNECT_PARTITION  "__connect.errors.partition"
 #define MR_HEADER_CONNECT_OFFSET     "__connect.errors.offset"
@@ -51,6 +53,7 @@
 #define MR_HEADER_SPRING_EXCEPTION   "kafka_dlt-exception-fqcn"
 #define MR_HEADER_SPRING_MESSAGE     "kafka_dlt-exception-message"
 #define MR_HEADER_SPRING_STACKTRACE  "kafka_dlt-exception-stacktrace"
-#define MR_HEADER_VALUE_BYTES        "millrace-value-bytes" /* of a value that was left out */
+/* size of the request's value, if the dead letter does not hold that value */
+#define MR_HEADER_VALUE_BYTES "millrace-value-bytes"
 
 #endif

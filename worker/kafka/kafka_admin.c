@@ -12,10 +12,11 @@
 #define REASON_BYTES ((size_t)160)
 
 struct mr_kafka_admin {
-    const struct mr_kafka_options *kafka; /* must be first: kafka_conf's callbacks read it */
+    /* must be the first field: callbacks in kafka_conf.c read it */
+    const struct mr_kafka_options *kafka;
     rd_kafka_t *rk;
     bool embedded, refused;
-    char reason[REASON_BYTES]; /* the last connection error; "": none */
+    char reason[REASON_BYTES]; /* the last connection error; "": no error so far */
 };
 
 #define TOPIC_POLL_MS 50u
@@ -31,7 +32,7 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
     if (admin->kafka->log) admin->kafka->log(admin->kafka->log_context, MR_LOG_DEBUG, line);
 }
 
-/* Stores the middle of librdkafka's text "sasl_ssl://HOST:PORT/bootstrap: REASON (after 3ms in
+/* Stores only REASON of librdkafka's text "sasl_ssl://HOST:PORT/bootstrap: REASON (after 3ms in
  * state AUTH_REQ)". */
 static void store_reason(struct mr_kafka_admin *admin, const char *reason)
 {
@@ -42,7 +43,8 @@ static void store_reason(struct mr_kafka_admin *admin, const char *reason)
     snprintf(admin->reason, sizeof admin->reason, "%.*s", (int)length, from);
 }
 
-/* librdkafka before 2.6.1 sends its SCRAM nonce twice, which Kafka accepted until version 4. */
+/* Returns the stored reason of the connection error. librdkafka before 2.6.1 sends its SCRAM nonce
+ * twice, which Kafka accepted until version 4: this error gets a text that says so. */
 static const char *reason_of(const struct mr_kafka_admin *admin)
 {
     const struct mr_text_list *list = admin->kafka->properties;
@@ -55,13 +57,15 @@ static const char *reason_of(const struct mr_kafka_admin *admin)
     return admin->reason;
 }
 
-/* librdkafka retries after every error; refused marks errors that a retry cannot change. */
+/* librdkafka retries after every error; the field refused marks an error that a retry cannot
+ * change. */
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
     (void)rk;
     struct mr_kafka_admin *admin = opaque;
     if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || admin->refused) return;
-    /* With TLS 1.3 the broker refuses our certificate by an alert after the handshake. */
+    /* With TLS 1.3 the broker rejects our client certificate only after the handshake, by a TLS
+     * alert. */
     admin->refused = code == RD_KAFKA_RESP_ERR__AUTHENTICATION || code == RD_KAFKA_RESP_ERR__SSL ||
                      strstr(reason, "SSL alert number");
     store_reason(admin, reason);
@@ -104,7 +108,7 @@ enum mr_status mr_kafka_admin_probe(struct mr_kafka_admin *admin, uint32_t timeo
     for (uint32_t waited = 0; !id && !admin->refused; waited += PROBE_POLL_MS) {
         if (waited >= timeout_ms) break;
         id = rd_kafka_clusterid(admin->rk, (int)PROBE_POLL_MS);
-        rd_kafka_poll(admin->rk, 0); /* calls on_error */
+        rd_kafka_poll(admin->rk, 0); /* runs the callback on_error for errors that have occurred */
     }
     if (!id)
         return mr_fail(err, MR_UNREACHABLE, "%s %s%s%s",
@@ -127,7 +131,8 @@ enum mr_status mr_kafka_admin_partitions(struct mr_kafka_admin *admin, const cha
     return mr_kafka_client_partitions(admin->rk, topic, timeout_ms, count, err);
 }
 
-/* The embedded broker has no CreateTopics request; a metadata request creates the topic. */
+/* For librdkafka's embedded test broker, which does not support CreateTopics; there a metadata
+ * request creates the topic. */
 static enum mr_status create_by_metadata(struct mr_kafka_admin *admin, const char *topic,
                                          uint32_t timeout_ms, struct mr_error *err)
 {
@@ -191,7 +196,8 @@ enum mr_status mr_kafka_admin_ensure(struct mr_kafka_admin *admin, const char *t
     if (status != MR_OK || *count > 0) return status;
     status = admin->embedded ? create_by_metadata(admin, topic, timeout_ms, err)
                              : create_by_request(admin, topic, timeout_ms, err);
-    /* A new topic becomes visible in the metadata some time after its creation was acknowledged. */
+    /* wait: a new topic appears in the broker's metadata some time after the broker has
+     * acknowledged its creation */
     for (uint32_t waited = 0; status == MR_OK && *count == 0; waited += TOPIC_POLL_MS) {
         struct timespec pause = {.tv_nsec = TOPIC_POLL_MS * 1000000L};
         if (waited >= timeout_ms)

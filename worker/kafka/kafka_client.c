@@ -39,7 +39,8 @@ enum mr_status mr_kafka_client_topics(struct rd_kafka_s *rk, uint32_t timeout_ms
                                                     int32_t partition_count),
                                       void *context, struct mr_error *err)
 {
-    /* The metadata of all topics: a request for one by name could create that topic. */
+    /* Request the metadata of all topics: a metadata request for one topic by name could create
+     * that topic. */
     const struct rd_kafka_metadata *metadata = NULL;
     rd_kafka_resp_err_t code = rd_kafka_metadata(rk, 1, NULL, &metadata, (int)timeout_ms);
     if (code)
@@ -89,6 +90,7 @@ void mr_kafka_client_add_offset(struct rd_kafka_topic_partition_list_s *list, co
     rd_kafka_topic_partition_t *element =
         rd_kafka_topic_partition_list_add(list, topic, commit->partition);
     element->offset = commit->offset;
-    element->metadata = strdup(commit->metadata); /* the list frees it */
+    /* a copy: rd_kafka_topic_partition_list_destroy frees the metadata */
+    element->metadata = strdup(commit->metadata);
     element->metadata_size = element->metadata ? strlen(commit->metadata) : 0;
 }

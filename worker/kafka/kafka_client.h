@@ -1,5 +1,5 @@
-/* kafka_client - operations on a librdkafka handle that consumers, producers and readers share.
- * Only for worker/kafka/kafka_*.c.
+/* kafka_client - operations on a librdkafka handle (rd_kafka_t) that consumers, producers and
+ * readers share. Only for worker/kafka/kafka_*.c.
  *
  * Threads: the owner of the handle. Memory: none. Errors: MR_UNREACHABLE. */
 #ifndef MR_WORKER_KAFKA_KAFKA_CLIENT_H
@@ -12,16 +12,18 @@ struct rd_kafka_s;
 struct rd_kafka_message_s;
 struct rd_kafka_topic_partition_list_s;
 
-/* Fills record from the message. The record borrows from message and headers; both outlive it. */
+/* Fills record from a librdkafka message. The record borrows from message and headers, which must
+ * both outlive the record. */
 void mr_kafka_client_describe(struct rd_kafka_message_s *message,
                               struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX],
                               struct mr_kafka_record *record);
-/* Calls visit for every topic of the cluster; creates none. */
+/* Calls visit for every topic of the cluster; does not create topics. */
 enum mr_status mr_kafka_client_topics(struct rd_kafka_s *rk, uint32_t timeout_ms,
                                       void (*visit)(void *context, const char *topic,
                                                     int32_t partition_count),
                                       void *context, struct mr_error *err);
-/* *count: partitions of one topic; 0: the topic does not exist. */
+/* *count: number of partitions of the topic; 0: the topic does not exist. The call does not create
+ * the topic. */
 enum mr_status mr_kafka_client_partitions(struct rd_kafka_s *rk, const char *topic,
                                           uint32_t timeout_ms, uint32_t *count,
                                           struct mr_error *err);
@@ -31,14 +33,14 @@ struct mr_kafka_ends {
     int64_t begin, end;
 };
 
-/* Requests both ends of a partition from its leader. Faster than RD_KAFKA_OFFSET_BEGINNING and _END
- * for a partition that was just assigned: librdkafka resolves those half a second later when it
- * does not know the leader yet. */
+/* Requests the first and the end offset of a partition from the partition's leader. For a newly
+ * assigned partition this is faster than RD_KAFKA_OFFSET_BEGINNING and RD_KAFKA_OFFSET_END, which
+ * librdkafka resolves half a second later if it does not know the leader yet. */
 enum mr_status mr_kafka_client_ends(struct rd_kafka_s *rk, const char *topic, int32_t partition,
                                     uint32_t timeout_ms, struct mr_kafka_ends *ends,
                                     struct mr_error *err);
 
-/* Appends the offset and metadata of one commit to the list, which copies both. */
+/* Appends the offset and the metadata of one commit to list; the texts are copied. */
 void mr_kafka_client_add_offset(struct rd_kafka_topic_partition_list_s *list, const char *topic,
                                 const struct mr_kafka_commit *commit);
 

@@ -15,7 +15,8 @@ struct property {
     const char *name, *value;
 };
 
-/* Properties that --kafka must not set; value: what to use instead. */
+/* librdkafka properties that the option --kafka must not set, each with the text that says what to
+ * use instead. */
 static const struct property refused[] = {
     {"bootstrap.servers", "--brokers"},
     {"metadata.broker.list", "--brokers"},
@@ -36,7 +37,8 @@ static const struct property refused[] = {
 
 static const struct property common[] = {
     {"socket.nagle.disable",
-     "true"}, /* before 2.10 off by default, which delays tokens by 40-200 ms */
+     /* before librdkafka 2.10 this was off by default, which delays tokens by 40 to 200 ms */
+     "true"},
     {"client.software.name", "millrace"},
     {"client.software.version", MR_VERSION},
     {"socket.keepalive.enable", "true"},
@@ -47,10 +49,12 @@ static const struct property common[] = {
 
 static const struct property producer[] = {
     {"enable.idempotence", "true"},
-    {"partitioner", "murmur2_random"}, /* same partition for a key as Java clients choose */
+    /* chooses the same partition for a key as Kafka's Java clients */
+    {"partitioner", "murmur2_random"},
     {"queue.buffering.max.messages", "100000"},
     {"queue.buffering.max.kbytes", "65536"},
-    {"message.max.bytes", "4194304"}, /* above the broker's limit, which decides */
+    /* larger than the broker's own limit, so that the broker's limit decides */
+    {"message.max.bytes", "4194304"},
 };
 
 static const struct property consumer[] = {
@@ -58,7 +62,8 @@ static const struct property consumer[] = {
     {"enable.auto.offset.store", "false"},
     {"auto.offset.reset", "earliest"},
     {"allow.auto.create.topics", "false"},
-    /* Every partition has its own queue, so these limits apply to each partition. */
+    /* Every partition has its own librdkafka queue, so the following limits apply to each
+     * partition. */
     {"queued.min.messages", "256"},
     {"queued.max.messages.kbytes", "8192"},
     {"fetch.message.max.bytes", "1048576"},
@@ -66,17 +71,20 @@ static const struct property consumer[] = {
 };
 
 static const struct property reader[] = {
-    {"group.id", "millrace-reader"}, /* librdkafka requires one; the reader never joins it */
-    {"enable.auto.commit", "false"},        {"enable.auto.offset.store", "false"},
-    {"auto.offset.reset", "latest"},        {"allow.auto.create.topics", "false"},
-    {"queued.min.messages", "1000"},        {"queued.max.messages.kbytes", "8192"},
-    {"fetch.message.max.bytes", "1048576"}, {"fetch.error.backoff.ms", "100"},
+    /* librdkafka requires a group id; the reader never joins that group */
+    {"group.id", "millrace-reader"},        {"enable.auto.commit", "false"},
+    {"enable.auto.offset.store", "false"},  {"auto.offset.reset", "latest"},
+    {"allow.auto.create.topics", "false"},  {"queued.min.messages", "1000"},
+    {"queued.max.messages.kbytes", "8192"}, {"fetch.message.max.bytes", "1048576"},
+    {"fetch.error.backoff.ms", "100"},
 };
 
 static const struct property scanner[] = {
     {"enable.partition.eof", "true"},
     {"queued.max.messages.kbytes", "2048"},
-    {"fetch.wait.max.ms", "10"}, /* an empty fetch reports the end of a partition */
+    /* the broker answers an empty fetch after this time, and only then the end of a partition is
+     * reported */
+    {"fetch.wait.max.ms", "10"},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -156,7 +164,8 @@ static enum mr_status set_all(rd_kafka_conf_t *conf, const struct property *prop
     return MR_OK;
 }
 
-/* Before 2.10.1 librdkafka loses the assignment when a commit meets a cooperative rebalance. */
+/* The partition.assignment.strategy. librdkafka before 2.10.1 loses its assignment when a commit
+ * coincides with a cooperative rebalance. */
 static const char *assignor(void)
 {
     return rd_kafka_version() < VERSION_2_10_1 ? "range,roundrobin" : "cooperative-sticky";
@@ -184,7 +193,8 @@ static enum mr_status set_producer(rd_kafka_conf_t *conf, enum mr_kafka_role rol
     if (status == MR_OK) status = set_ns(conf, "linger.ms", options->linger_ns, err);
     if (status != MR_OK) return status;
     if (role == MR_KAFKA_PRODUCER) return set(conf, "delivery.timeout.ms", "300000", err);
-    /* No delivery timeout: the transaction timeout bounds its records. */
+    /* Set no delivery timeout for a transactional producer: transaction.timeout.ms bounds its
+     * records. */
     return set_ns(conf, "transaction.timeout.ms", options->transaction_timeout_ns, err);
 }
 
@@ -193,7 +203,8 @@ static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
 {
     enum mr_status status = MR_OK;
     if (is_producer(role)) return set_producer(conf, role, options, err);
-    /* Apache Kafka answers a fetch as soon as a record arrives; the embedded broker does not. */
+    /* Apache Kafka answers a fetch as soon as a record arrives; the embedded test broker waits the
+     * whole time, so its fetch wait must be short. */
     uint32_t mock_wait_ms = options->mock_wait_ms ? options->mock_wait_ms : MOCK_WAIT_MS;
     status = set_ns(conf, "fetch.wait.max.ms",
                     (options->embedded ? mock_wait_ms : FETCH_WAIT_MS) * UINT64_C(1000000), err);
@@ -223,7 +234,8 @@ static enum mr_status check_refused(const char *name, struct mr_error *err)
     return MR_OK;
 }
 
-/* Applies one NAME=VALUE of --kafka; skips it if its prefix names the other kind of client. */
+/* Applies one NAME=VALUE of the option --kafka. A NAME that begins with "consumer." or "producer."
+ * is skipped if the client is of the other kind. */
 static enum mr_status apply_property(rd_kafka_conf_t *conf, enum mr_kafka_role role,
                                      const char *text, struct mr_error *err)
 {
@@ -279,14 +291,15 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
     if (!options || !options->log) return;
     char line[512];
     snprintf(line, sizeof line, "kafka %s: %s", facility, text);
-    /* Logged for every topic of the embedded broker, which creates topics automatically. */
+    /* librdkafka logs AUTOCREATE for every topic of the embedded test broker, which creates topics
+     * automatically; level 7 is debug. */
     if (strcmp(facility, "AUTOCREATE") == 0) level = 7;
     enum mr_log_level mapped = level <= 4 ? MR_LOG_WARN : level <= 6 ? MR_LOG_INFO : MR_LOG_DEBUG;
     options->log(options->log_context, mapped, line);
 }
 
-/* For the log only: librdkafka recovers by itself, except from a fatal error, which polling
- * reports. */
+/* Writes the error to the log and does nothing else: librdkafka recovers by itself, except from a
+ * fatal error, which polling reports. */
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
     (void)opaque;

@@ -1,13 +1,13 @@
-/* kafka_conf - librdkafka properties: those of every client, those of its role, and those that the
- * operator sets with --kafka. Callers fill struct mr_kafka_options; only worker/kafka/kafka_*.c
- * call the functions.
+/* kafka_conf - librdkafka configuration properties: those of every client, those of the client's
+ * role (enum mr_kafka_role), and those that the operator sets with the option --kafka. Callers fill
+ * struct mr_kafka_options; only worker/kafka/kafka_*.c call the functions.
  *
- * --kafka takes NAME=VALUE, or consumer.NAME=VALUE and producer.NAME=VALUE for one kind of client.
- * Properties that the delivery guarantees depend on are refused; the error names the option to use
- * instead.
+ * --kafka takes NAME=VALUE for all clients, or consumer.NAME=VALUE or producer.NAME=VALUE for one
+ * kind of client. Properties that the delivery guarantees depend on are refused; the error says
+ * what to use instead.
  *
- * Threads: any. Memory: options are borrowed for the life of the client created from them.
- * Errors:  MR_BAD_CONFIG with the property. */
+ * Threads: any. Memory: options are borrowed for the life of the client created from them. Errors:
+ * MR_BAD_CONFIG, with the property in err. */
 #ifndef MR_WORKER_KAFKA_KAFKA_CONF_H
 #define MR_WORKER_KAFKA_KAFKA_CONF_H
 
@@ -20,46 +20,49 @@ struct rd_kafka_error_s;
 
 struct mr_kafka_options {
     const char *brokers, *group, *client_id;
-    const char *group_instance;            /* NULL or "": no static membership */
-    const struct mr_text_list *properties; /* NAME=VALUE; may be NULL */
+    const char *group_instance;            /* group.instance.id; NULL or "": no static membership */
+    const struct mr_text_list *properties; /* NAME=VALUE texts of the option --kafka; may be NULL */
     uint64_t session_timeout_ns, poll_interval_max_ns, linger_ns;
-    uint64_t transaction_timeout_ns; /* 0: no transactions */
+    uint64_t transaction_timeout_ns; /* 0: the producer does not use transactions */
     uint64_t max_record_bytes;
-    bool embedded; /* the broker is librdkafka's mock: short timeouts, short fetch waits */
-    /* Fetch wait with the embedded broker, which answers an empty fetch only after the whole wait.
-     * A record waits half of this time on average; each fetch costs client and broker about 0.1 ms
-     * of CPU time. 0: 10 ms. */
+    /* the broker is librdkafka's mock broker: use short timeouts and short fetch waits */
+    bool embedded;
+    /* Fetch wait with the embedded test broker, which answers an empty fetch only after the whole
+     * wait. A record waits half of this time on average; each fetch costs about 0.1 ms of CPU time
+     * in client and broker. 0: 10 ms. */
     uint32_t mock_wait_ms;
-    /* Runs on any thread of librdkafka. May be NULL. */
+    /* Called with librdkafka's log lines, on any thread of librdkafka. May be NULL. */
     void (*log)(void *context, enum mr_log_level level, const char *text);
     void *log_context;
 };
 
 enum mr_kafka_role {
     MR_KAFKA_PRODUCER,
-    MR_KAFKA_TRANSACTOR,         /* producer with transactions */
-    MR_KAFKA_CONSUMER,           /* member of the group */
-    MR_KAFKA_READER,             /* reads without a group */
-    MR_KAFKA_SCANNER,            /* a reader that reports the end of each partition */
-    MR_KAFKA_SCANNER_UNCOMMITTED /* a scanner that also reads uncommitted and aborted records */
+    MR_KAFKA_TRANSACTOR, /* a producer that uses transactions */
+    MR_KAFKA_CONSUMER,   /* a member of the consumer group */
+    MR_KAFKA_READER,     /* a consumer that joins no group */
+    MR_KAFKA_SCANNER,    /* a consumer without a group that reports the end of each partition */
+    /* like SCANNER, and also reads records of open and aborted transactions */
+    MR_KAFKA_SCANNER_UNCOMMITTED
 };
 
-/* MR_BAD_CONFIG for librdkafka 2.10.0, which reconnects in a loop. */
+/* Returns MR_BAD_CONFIG for librdkafka 2.10.0, which reconnects in an endless loop. */
 enum mr_status mr_kafka_conf_check_version(int version, struct mr_error *err);
-/* MR_OK if librdkafka knows every property in options->properties and none is refused. */
+/* MR_OK if librdkafka knows every property in options->properties and --kafka may set all of
+ * them. */
 enum mr_status mr_kafka_conf_check(const struct mr_kafka_options *options, struct mr_error *err);
 
-/* Creates the configuration of a client; pass it to _open or rd_kafka_new, or destroy it. opaque is
- * passed to callbacks; it points to a struct whose first field is a const struct mr_kafka_options
- * *. */
+/* Creates the librdkafka configuration of a client; the caller passes it to mr_kafka_conf_open or
+ * rd_kafka_new, or destroys it. opaque is passed to librdkafka's callbacks; it must point to a
+ * struct whose first field has the type `const struct mr_kafka_options *`, a pointer. */
 enum mr_status mr_kafka_conf_create(struct rd_kafka_conf_s **out, enum mr_kafka_role role,
                                     const struct mr_kafka_options *options, void *opaque,
                                     struct mr_error *err);
-/* Creates the client; takes ownership of conf, also on failure. */
+/* Creates a librdkafka client. Takes ownership of conf, also when the creation fails. */
 enum mr_status mr_kafka_conf_open(struct rd_kafka_s **out, struct rd_kafka_conf_s *conf,
                                   enum mr_kafka_role role, struct mr_error *err);
 
-/* The status for a librdkafka error code. */
+/* The enum mr_status that corresponds to a librdkafka error code. */
 enum mr_status mr_kafka_status(int code);
 
 #endif

@@ -1,16 +1,16 @@
-/* kafka_consumer_port - what intake needs of the consumer of the request topics, as a table of
- * functions. worker/kafka/kafka_in.h fills it; a test or a simulation fills it with a broker in
- * memory.
+/* kafka_consumer_port - what intake needs from the Kafka consumer of the request topics, as a table
+ * of function pointers. worker/kafka/kafka_in.h fills the table; a test or a simulation fills it
+ * with a broker in memory.
  *
- * The owner calls `serve` often and then `next_event` until there is none. A rebalance is two
- * calls: the event ASSIGNED or REVOKED, and `complete_rebalance` once the owner is through with it.
- * In between the other functions work as always: the consumer stays a member of the group and
- * partitions that stay deliver records. A second rebalance event comes only after the first is
- * completed.
+ * The owner calls `serve` often, and then `next_event` until there is no event. A rebalance takes
+ * two steps: next_event returns an event ASSIGNED or REVOKED, and the owner calls
+ * `complete_rebalance` when it has handled the event. Between the two the other functions work as
+ * always: the consumer stays a member of the group, and partitions that are not revoked deliver
+ * records. The next rebalance event comes only after complete_rebalance.
  *
  * Threads: all calls from the owner. Memory: what an event points to is borrowed until
- *          complete_rebalance, or until the next call of next_event for COMMITTED. Errors: as said.
- */
+ * complete_rebalance, for COMMITTED until the next call of next_event. Errors: as said at each
+ * function. */
 #ifndef MR_WORKER_KAFKA_KAFKA_CONSUMER_PORT_H
 #define MR_WORKER_KAFKA_KAFKA_CONSUMER_PORT_H
 
@@ -19,33 +19,41 @@
 
 struct mr_kafka_options;
 
-/* A partition that is assigned to this worker or revoked from it. */
+/* A partition that is being assigned to this worker or revoked from it. */
 struct mr_kafka_claim {
     const char *topic;
     size_t topic_index;
     int32_t partition;
-    int64_t committed;       /* -1: nothing committed, or not known */
-    struct mr_text metadata; /* of that commit */
-    int64_t start;      /* where to read from; as committed unless the owner of an ASSIGNED event
-                           changes it; -1: the consumer's default */
-    int32_t generation; /* of the group when the partition was assigned. A later owner's is higher,
-                           or the same in the place of a static member. -1: no group */
+    int64_t committed;       /* committed offset; -1: no offset is committed, or it is not known */
+    struct mr_text metadata; /* metadata text of the commit of that offset */
+    /* offset of the first record to read; equal to committed unless the owner of an ASSIGNED event
+     * changes it; -1: as auto.offset.reset says */
+    int64_t start;
+    /* the consumer group's generation in which the partition was assigned. A later owner's
+     * generation is higher, or equal if the later owner is the same static member. -1: no group */
+    int32_t generation;
 };
 
-/* This worker in its group's present generation; librdkafka's consumer group metadata. */
+/* This worker's membership in the present generation of its consumer group: librdkafka's
+ * rd_kafka_consumer_group_metadata_t. */
 struct mr_kafka_membership;
 
 enum mr_kafka_revoke {
-    MR_KAFKA_REVOKE_PAUSE, /* the eager protocol revokes everything; the next ASSIGNED event lists
-                              what comes back */
-    MR_KAFKA_REVOKE_GONE,  /* to another member. The cooperative protocol revokes only these */
-    MR_KAFKA_REVOKE_LOST   /* other members may own them already: nothing may be committed */
+    /* eager protocol: all partitions are revoked; the next ASSIGNED event lists those that this
+     * worker keeps or gets */
+    MR_KAFKA_REVOKE_PAUSE,
+    /* cooperative protocol: only these partitions are revoked; another group member gets them */
+    MR_KAFKA_REVOKE_GONE,
+    /* other group members may own the partitions already: nothing may be committed */
+    MR_KAFKA_REVOKE_LOST
 };
 
 enum mr_kafka_event_kind {
-    MR_KAFKA_EVENT_ASSIGNED, /* claims; the owner may change their start */
-    MR_KAFKA_EVENT_REVOKED,  /* claims, how */
-    MR_KAFKA_EVENT_COMMITTED /* the outcome of the oldest commit without one */
+    MR_KAFKA_EVENT_ASSIGNED, /* fields: claims; the owner may change the start of each claim */
+    MR_KAFKA_EVENT_REVOKED,  /* fields: claims, how */
+    /* fields: status, reason: the outcome of the oldest commit whose outcome was not reported
+     * yet */
+    MR_KAFKA_EVENT_COMMITTED
 };
 
 struct mr_kafka_event {
@@ -54,56 +62,62 @@ struct mr_kafka_event {
     size_t claim_count;
     enum mr_kafka_revoke how;
     enum mr_status status;
-    const char *reason; /* of a status other than MR_OK */
+    const char *reason; /* why the status is not MR_OK */
 };
 
 struct mr_kafka_consumer_topic {
     const char *name;
-    uint32_t weight; /* share of the turns between topics; at least 1 */
+    /* how many records are taken from this topic in proportion to the others; at least 1 */
+    uint32_t weight;
 };
 
 struct mr_kafka_consumer_options {
     const struct mr_kafka_options *kafka;
-    const struct mr_wake *wake; /* rung when there is something to serve or take */
+    const struct mr_wake *wake; /* rung when there is something to serve or a record to take */
     const struct mr_kafka_consumer_topic *topics; /* [topic_count] */
     size_t topic_count;
-    bool join_group; /* false: all partitions, for good; commits still go to the group */
+    /* false: reads all partitions and never joins the group; commits still go to the group */
+    bool join_group;
 };
 
 struct mr_kafka_consumer_port {
     void *self;
-    /* Serves the group without waiting for records. Call at least once a second. MR_BACKEND: the
-     * consumer is broken for good. */
+    /* Handles rebalances and errors without waiting for records. Call it at least once a second.
+     * MR_BACKEND: the consumer can no longer be used. */
     enum mr_status (*serve)(void *self, struct mr_error *err);
-    /* False: there is none. */
+    /* Returns the next event; false: there is none. */
     bool (*next_event)(void *self, struct mr_kafka_event *event);
     void (*complete_rebalance)(void *self);
-    /* The assignment is lost: what a REVOKED event in progress still commits would be refused. */
+    /* True when the group has given this worker's partitions to others: what the handling of a
+     * REVOKED event still commits would be refused. */
     bool (*is_lost)(void *self);
-    /* The next record of a partition that may_take agrees to; false when there is none. The record
-     * is borrowed until the next call of take, serve or close. */
+    /* Returns the next record of a partition for which may_take returns true; false: there is none
+     * now. The record is borrowed until the next call of take, serve or close. */
     bool (*take)(void *self, bool (*may_take)(void *context, size_t topic_index, int32_t partition),
                  void *context, struct mr_kafka_record *record, size_t *topic_index);
-    /* The record just taken is delivered again later, before any other of its partition. */
+    /* The record returned by the last take will be returned again, before any other record of its
+     * partition. */
     void (*put_back)(void *self);
-    /* Does not wait: a COMMITTED event brings the outcome, unless the call itself fails. */
+    /* Sends offsets to commit and does not wait: a COMMITTED event brings the outcome. If commit
+     * itself returns an error, no such event follows. */
     enum mr_status (*commit)(void *self, const struct mr_kafka_commit *commits, size_t count,
                              struct mr_error *err);
-    /* For a commit in a transaction, made anew for each; the caller frees it
-     * (mr_kafka_membership_free). */
+    /* Returns this worker's group membership, which committing in a transaction needs. Each call
+     * makes a new object; the caller frees it with mr_kafka_membership_free. */
     struct mr_kafka_membership *(*membership)(void *self);
-    /* Records of a partition not taken yet, as of the last fetch; -1: not known. */
+    /* How many records of a partition were not taken yet, as known since the last fetch; -1: not
+     * known. */
     int64_t (*unread)(void *self, size_t topic_index, int32_t partition);
-    /* The same, summed over the partitions. */
+    /* How many records were not taken yet, summed over all partitions. */
     uint64_t (*backlog)(void *self);
-    /* Partitions held now. */
+    /* Number of partitions assigned to this worker now. */
     size_t (*partition_count)(void *self);
-    /* Leaves the group without a further event or commit. False: the coordinator did not answer
-     * within timeout_ms; the process should end soon. */
+    /* Leaves the group without another event or commit. False: the group coordinator did not answer
+     * within timeout_ms; then the process should end soon. */
     bool (*close)(void *self, uint32_t timeout_ms);
 };
 
-/* How intake opens its consumer. */
+/* The function with which intake opens its consumer. */
 typedef enum mr_status (*mr_kafka_consumer_open)(void *context,
                                                  const struct mr_kafka_consumer_options *options,
                                                  struct mr_kafka_consumer_port *out,

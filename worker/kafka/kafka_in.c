@@ -10,7 +10,9 @@
 #include <string.h>
 
 #define METADATA_TIMEOUT_MS 10000
-#define CREDIT_SCALE        4096 /* a topic's turn is shared by its partitions */
+/* the weight of a topic is divided among its partitions; this factor keeps the quotient an exact
+ * enough integer */
+#define CREDIT_SCALE 4096
 
 /* ---- opening and closing ---- */
 
@@ -52,7 +54,7 @@ static enum mr_status assign_all(struct mr_kafka_in *in, struct mr_error *err)
     return status;
 }
 
-/* librdkafka's callbacks, from within rd_kafka_consumer_poll on the owner's thread. */
+/* A librdkafka callback; librdkafka calls it from rd_kafka_consumer_poll, on the owner's thread. */
 static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
                          rd_kafka_topic_partition_list_t *list, void *opaque)
 {
@@ -110,7 +112,7 @@ bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms)
     rd_kafka_queue_destroy(in->consumer_queue);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(in->rk);
     rd_kafka_error_t *error = rd_kafka_consumer_close_queue(in->rk, queue);
-    bool refused = error != NULL; /* after a fatal error there is no leaving the group */
+    bool refused = error != NULL; /* after a fatal error librdkafka refuses to leave the group */
     if (error) rd_kafka_error_destroy(error);
     bool closed = refused;
     for (uint32_t waited = 0; !closed && waited < timeout_ms; waited += 10) {
@@ -118,7 +120,8 @@ bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms)
         closed = rd_kafka_consumer_closed(in->rk);
     }
     rd_kafka_queue_destroy(queue);
-    if (!closed) return false; /* destroying it now could hang: the process ends without it */
+    /* destroying the librdkafka handle now could hang: it is leaked, and the process ends */
+    if (!closed) return false;
     rd_kafka_destroy_flags(in->rk, refused ? RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE : 0);
     free(in->partitions);
     free(in);
@@ -127,7 +130,8 @@ bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms)
 
 /* ---- records ---- */
 
-/* A record in the consumer queue: it was fetched before its partition had a queue of its own. */
+/* Keeps a record that came through the consumer queue, because librdkafka fetched it before its
+ * partition had a queue of its own. */
 static void hold_stray(struct mr_kafka_in *in, rd_kafka_message_t *message)
 {
     struct mr_kafka_in_partition *partition = mr_kafka_in_find(
@@ -166,7 +170,8 @@ enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err)
     return MR_OK;
 }
 
-/* The next message of a partition, errors reported and skipped; NULL when it has none. */
+/* Returns the next message of a partition; logs and skips error messages; NULL: the partition has
+ * no message. */
 static rd_kafka_message_t *next_message(struct mr_kafka_in *in,
                                         struct mr_kafka_in_partition *partition)
 {
@@ -181,8 +186,8 @@ static rd_kafka_message_t *next_message(struct mr_kafka_in *in,
     return message;
 }
 
-/* Smooth weighted round robin: every partition with records is credited its weight, and the one
- * with the highest credit is served and charged the sum of the weights. */
+/* Smooth weighted round robin: every partition with records is credited its weight; the partition
+ * with the highest credit is served and pays the sum of all weights. */
 static size_t highest_credit(struct mr_kafka_in *in, const bool *empty)
 {
     size_t best = SIZE_MAX;
@@ -195,7 +200,7 @@ static size_t highest_credit(struct mr_kafka_in *in, const bool *empty)
 
 static void charge(struct mr_kafka_in *in, size_t winner, const bool *empty)
 {
-    uint32_t busy[MR_LIST_MAX] = {0}; /* partitions of each topic with records */
+    uint32_t busy[MR_LIST_MAX] = {0}; /* for each topic: its partitions that have records */
     for (size_t i = 0; i < in->partition_count; i++)
         if (!empty[i]) busy[in->partitions[i].topic_index]++;
     int64_t sum = 0;

@@ -1,20 +1,21 @@
-/* kafka_in - the consumer of request topics in the group, with one queue for each partition: fills
- * worker/kafka/kafka_consumer_port.h with librdkafka.
+/* kafka_in - the Kafka consumer of the request topics, a member of the consumer group, with one
+ * queue for each partition: fills the table of worker/kafka/kafka_consumer_port.h with librdkafka.
  *
- * Partition queues are not forwarded to the consumer queue: records are taken from them only when
- * there is room, while the consumer queue (rebalances, errors, the poll deadline) is always served.
- * That is backpressure without pause and resume, which would discard fetched records. Between
- * topics with records the choice is smooth weighted round robin, however many partitions each has;
- * the partitions of a topic share its turns.
+ * Partition queues are not forwarded to the consumer queue: records are taken from a partition
+ * queue only when the worker can accept them, while the consumer queue (rebalances, errors, the
+ * poll deadline) is always served. This gives backpressure without pausing partitions, which would
+ * discard fetched records. Topics with records take turns by smooth weighted round robin,
+ * independent of their number of partitions; the partitions of a topic share the topic's turns.
  *
- * A rebalance (worker/kafka/kafka_in_rebalance.c) is recorded inside librdkafka's callback and
- * completed by _complete_rebalance: the library waits for that call without a limit of its own, and
- * the broker for the group's rebalance timeout (max.poll.interval.ms). Before an ASSIGNED event is
- * returned _next_event asks the broker what is committed, which can take seconds.
+ * A rebalance (worker/kafka/kafka_in_rebalance.c) is noted inside librdkafka's callback and
+ * completed by _complete_rebalance: the library waits for that call as long as it takes, and the
+ * broker for the group's rebalance timeout (max.poll.interval.ms). Before _next_event returns an
+ * ASSIGNED event it asks the broker for the committed offsets, which can take seconds.
  *
- * Owner:  one thread makes every call. Arrivals on any queue ring the wake. Memory: about 8 MiB of
- *         fetched records for each partition. Errors: MR_BAD_CONFIG, MR_UNREACHABLE; MR_BACKEND
- *         from _serve when the consumer is broken for good (a fenced static member). */
+ * Owner: one thread makes every call. A record or event that arrives rings the wake. Memory: about
+ * 8 MiB of fetched records for each partition. Errors: MR_BAD_CONFIG, MR_UNREACHABLE; MR_BACKEND
+ * from _serve when the consumer can no longer be used (for instance another worker took the place
+ * of this static member). */
 #ifndef MR_WORKER_KAFKA_KAFKA_IN_H
 #define MR_WORKER_KAFKA_KAFKA_IN_H
 
@@ -26,13 +27,15 @@ struct mr_kafka_in;
 enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
                                   const struct mr_kafka_consumer_options *options,
                                   struct mr_error *err);
-/* A mr_kafka_consumer_open: creates a consumer and fills the port. context is not used. */
+/* Creates a consumer and fills the port (the type of this function is mr_kafka_consumer_open).
+ * context is not used. */
 enum mr_status mr_kafka_in_open(void *context, const struct mr_kafka_consumer_options *options,
                                 struct mr_kafka_consumer_port *out, struct mr_error *err);
 
 /* ---- the functions of the port, as described there ---- */
 
-/* After a timeout the client is abandoned and its memory leaks. in may be NULL. */
+/* Leaves the group and frees the consumer. False: the group coordinator did not answer within
+ * timeout_ms, and the memory of the consumer is leaked. in may be NULL. */
 bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms);
 enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err);
 bool mr_kafka_in_next_event(struct mr_kafka_in *in, struct mr_kafka_event *event);
@@ -44,7 +47,7 @@ void mr_kafka_in_put_back(struct mr_kafka_in *in);
 enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
                                   size_t count, struct mr_error *err);
 struct mr_kafka_membership *mr_kafka_in_membership(struct mr_kafka_in *in);
-void mr_kafka_membership_free(struct mr_kafka_membership *membership); /* may be NULL */
+void mr_kafka_membership_free(struct mr_kafka_membership *membership); /* membership may be NULL */
 int64_t mr_kafka_in_unread(struct mr_kafka_in *in, size_t topic_index, int32_t partition);
 size_t mr_kafka_in_partition_count(const struct mr_kafka_in *in);
 uint64_t mr_kafka_in_backlog(struct mr_kafka_in *in);

@@ -8,8 +8,11 @@
 
 #define COMMITTED_TIMEOUT_MS 5000
 #define COMMITTED_TRIES      3
-#define EXPIRY_CHECK_MS      10000     /* how often a broker looks for transactions to abort */
-#define MEMBERSHIP_MAGIC     "CGMDv2:" /* of a serialized membership; the generation follows */
+/* milliseconds: how often a Kafka broker looks for transactions that have timed out, to abort
+ * them */
+#define EXPIRY_CHECK_MS 10000
+/* first bytes of librdkafka's serialized group metadata; the generation follows them */
+#define MEMBERSHIP_MAGIC "CGMDv2:"
 
 size_t mr_kafka_in_topic_index(const struct mr_kafka_in *in, const char *topic)
 {
@@ -45,7 +48,8 @@ void mr_kafka_in_watch(struct mr_kafka_in *in, rd_kafka_queue_t *queue)
     rd_kafka_queue_io_event_enable(queue, in->options.wake->fd, &one, sizeof one);
 }
 
-/* Not from within a callback of the close: the library can deadlock there. */
+/* Notes whether the group uses the cooperative protocol. Not to be called from a callback that
+ * librdkafka runs while the consumer closes: librdkafka can deadlock there. */
 void mr_kafka_in_note_protocol(struct mr_kafka_in *in)
 {
     const char *protocol = rd_kafka_rebalance_protocol(in->rk);
@@ -74,7 +78,9 @@ static void close_partition(struct mr_kafka_in *in, struct mr_kafka_in_partition
 
 /* ---- what is committed ---- */
 
-/* A transaction that a worker left open hides what is committed until the broker aborts it. */
+/* How often to ask for committed offsets. While a transaction of a crashed worker is open, the
+ * broker does not return the offsets; so the tries must last until the broker aborts that
+ * transaction. */
 static uint64_t committed_tries(const struct mr_kafka_in *in)
 {
     uint64_t open_ms = in->kafka->transaction_timeout_ns / 1000000;
@@ -82,10 +88,10 @@ static uint64_t committed_tries(const struct mr_kafka_in *in)
     return COMMITTED_TRIES + (open_ms + EXPIRY_CHECK_MS + session_ms) / COMMITTED_TIMEOUT_MS;
 }
 
-/* Fills the list with committed offsets. Without an answer the offsets stay unknown and librdkafka
- * queries them again by itself: finished records may be run twice, none is lost. With transactions
- * that would break exactly-once, so the consumer fails; but not when the assignment is lost
- * meanwhile, for a new one follows. */
+/* Fills the list with committed offsets. If the broker does not answer, the offsets stay unknown
+ * and librdkafka asks for them again by itself: finished records may be run twice, none is lost.
+ * With transactions running twice would break exactly-once, so then the consumer fails, unless the
+ * assignment is lost meanwhile, because then a new assignment follows. */
 static void query_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
 {
     uint64_t tries = in->kafka->transaction_timeout_ns > 0 ? committed_tries(in) : COMMITTED_TRIES;
@@ -97,8 +103,9 @@ static void query_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_lis
         list->elems[i].offset = RD_KAFKA_OFFSET_INVALID;
 }
 
-/* Older versions of the library have the generation only in a membership's serialized form, which
- * begins the same in 2.0.2 and 2.16. -1: there is no membership, or its form is another one. */
+/* Returns the generation of this worker's group membership. Older versions of librdkafka give it
+ * only in the serialized form of the membership, which begins in the same way in 2.0.2 and 2.16.
+ * -1: there is no membership, or the form is unknown. */
 static int32_t generation_of(rd_kafka_t *rk)
 {
     const size_t magic = sizeof MEMBERSHIP_MAGIC - 1;
@@ -131,7 +138,8 @@ static struct mr_kafka_claim claim_of(const struct mr_kafka_in *in,
         .metadata = {element->metadata, element->metadata ? element->metadata_size : 0},
         .start = offset,
         .generation = -1};
-    /* Some versions of the library count a terminating NUL. */
+    /* Cut off trailing NULs: some versions of librdkafka count the terminating NUL in
+     * metadata_size. */
     while (claim.metadata.length > 0 && claim.metadata.bytes[claim.metadata.length - 1] == '\0')
         claim.metadata.length--;
     return claim;
@@ -221,7 +229,8 @@ bool mr_kafka_in_next_event(struct mr_kafka_in *in, struct mr_kafka_event *event
 
 /* ---- completing a rebalance ---- */
 
-/* Where nothing was committed: otherwise the library looks for it too, but later. */
+/* Sets the first offset of each partition without a committed offset. librdkafka would find that
+ * offset too, but later. */
 static void find_begins(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
 {
     for (int i = 0; i < list->cnt; i++) {
@@ -233,7 +242,8 @@ static void find_begins(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t 
     }
 }
 
-/* The cooperative protocol takes what is added or removed, the eager one the whole assignment. */
+/* Tells librdkafka the new assignment: with the cooperative protocol the partitions added or
+ * removed, with the eager protocol the whole assignment. */
 static void change_assignment(struct mr_kafka_in *in, const rd_kafka_topic_partition_list_t *list,
                               bool assigned)
 {

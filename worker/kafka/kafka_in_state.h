@@ -1,5 +1,6 @@
-/* kafka_in_state - the consumer's state, shared by kafka_in.c (opening, closing, records, commits)
- * and the part below it, kafka_in_rebalance.c (partitions, rebalances, events). */
+/* kafka_in_state - the state of the Kafka consumer, shared by kafka_in.c (opening, closing,
+ * records, commits) and kafka_in_rebalance.c (partitions, rebalances, events), which kafka_in.c
+ * calls. */
 #ifndef MR_WORKER_KAFKA_KAFKA_IN_STATE_H
 #define MR_WORKER_KAFKA_KAFKA_IN_STATE_H
 
@@ -12,61 +13,69 @@ struct rd_kafka_topic_partition_list_s;
 
 struct mr_kafka_in_partition {
     struct rd_kafka_queue_s *queue;
-    struct rd_kafka_message_s *held; /* put back, or delivered by the consumer queue */
+    /* the next record of the partition: put back by the owner, or received through the consumer
+     * queue */
+    struct rd_kafka_message_s *held;
     size_t topic_index;
     int32_t partition;
-    int64_t position; /* after the last record taken, -1 unknown */
-    int64_t credit;   /* of the weighted round robin */
+    int64_t position; /* offset after the last record taken; -1: unknown */
+    int64_t credit;   /* credit in the weighted round robin between partitions */
 };
 
-/* An event that has not been returned, or a rebalance that is not completed. */
+/* A rebalance that is not completed, or the outcome of a commit that next_event has not
+ * returned. */
 struct mr_kafka_in_pending {
     struct mr_kafka_in_pending *next;
-    bool assigned; /* else revoked */
+    bool assigned; /* true: partitions were assigned; false: they were revoked */
     enum mr_kafka_revoke how;
     struct rd_kafka_topic_partition_list_s *list;
-    struct mr_kafka_claim *claims; /* [claim_count], made when the event is returned */
+    struct mr_kafka_claim *claims; /* [claim_count]; NULL until the event is returned */
     size_t claim_count;
-    enum mr_status status; /* of a commit */
+    enum mr_status status; /* outcome of a commit */
     char reason[160];
 };
 
 struct mr_kafka_in {
-    const struct mr_kafka_options *kafka; /* first: kafka_conf's callbacks look here */
+    /* must be the first field: callbacks in kafka_conf.c read it */
+    const struct mr_kafka_options *kafka;
     struct mr_kafka_consumer_options options;
     struct rd_kafka_s *rk;
     struct rd_kafka_queue_s *consumer_queue;
     struct mr_kafka_in_partition *partitions; /* [partition_count] */
     size_t partition_count;
-    struct rd_kafka_message_s *taken; /* lent out by _take */
+    struct rd_kafka_message_s *taken; /* the record that the last _take returned */
     size_t taken_from;
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
     bool stray_lost, commits_unknown;
-    bool cooperative; /* the group's protocol, as of its last rebalance */
+    bool cooperative; /* the group used the cooperative protocol in its last rebalance */
     bool closing;
-    struct mr_kafka_in_pending *rebalances; /* oldest first; the first one may be in progress */
+    /* list, oldest first; the owner may be handling the first one */
+    struct mr_kafka_in_pending *rebalances;
     bool in_progress;
-    struct mr_kafka_in_pending *commits;  /* outcomes, oldest first */
-    struct mr_kafka_in_pending *reported; /* the outcome returned last */
+    struct mr_kafka_in_pending *commits;  /* outcomes of commits, not returned yet, oldest first */
+    struct mr_kafka_in_pending *reported; /* the outcome that next_event returned last */
 };
 
 /* ---- kafka_in_rebalance.c ---- */
 
-/* SIZE_MAX: none of the consumer's topics. */
+/* Returns the topic's index among the consumer's topics; SIZE_MAX: it is not one of them. */
 size_t mr_kafka_in_topic_index(const struct mr_kafka_in *in, const char *topic);
-/* NULL: not held. */
+/* Returns the state of a partition; NULL: the partition is not assigned to this worker. */
 struct mr_kafka_in_partition *mr_kafka_in_find(struct mr_kafka_in *in, size_t topic_index,
                                                int32_t partition);
 void mr_kafka_in_warn(struct mr_kafka_in *in, const char *text);
 void mr_kafka_in_drop_taken(struct mr_kafka_in *in);
-/* Arrivals on the queue ring the wake. */
+/* From now on whatever arrives in this librdkafka queue rings the consumer's wake. */
 void mr_kafka_in_watch(struct mr_kafka_in *in, struct rd_kafka_queue_s *queue);
 void mr_kafka_in_note_protocol(struct mr_kafka_in *in);
-/* The event for an assignment that does not come from the group. Takes the list. */
+/* Without a consumer group: adds one ASSIGNED event with all partitions of the list. Takes
+ * ownership of the list. */
 void mr_kafka_in_assign_all(struct mr_kafka_in *in, struct rd_kafka_topic_partition_list_s *list);
-/* Before the library closes the consumer: completes what is in progress, closes every queue. */
+/* Called before librdkafka closes the consumer: completes the pending rebalances and closes the
+ * queue of every partition. */
 void mr_kafka_in_end_rebalances(struct mr_kafka_in *in);
-/* What librdkafka's callbacks report. The list is the library's. */
+/* Called by librdkafka's callbacks to record a rebalance or the outcome of a commit. The lists
+ * belong to librdkafka. */
 void mr_kafka_in_rebalanced(struct mr_kafka_in *in, bool assigned,
                             const struct rd_kafka_topic_partition_list_s *list);
 void mr_kafka_in_committed(struct mr_kafka_in *in, enum mr_status status, const char *reason);

@@ -17,19 +17,19 @@ struct lookup {
     enum lookup_state state;
     char topic[TOPIC_BYTES_MAX + 1];
     uint32_t count;
-    struct mr_error error; /* status MR_OK: count is the answer */
+    struct mr_error error; /* if error.status is MR_OK, count is the answer */
 };
 
 struct mr_kafka_lookup {
     struct rd_kafka_s *rk;
     const struct mr_wake *answered;
-    struct mr_wake wake; /* rung when a topic is waiting */
+    struct mr_wake wake; /* rung when a topic has been added that waits to be looked up */
     struct mr_thread *thread;
     pthread_mutex_t mutex;
-    struct lookup lookups[LOOKUPS_MAX]; /* under mutex */
+    struct lookup lookups[LOOKUPS_MAX]; /* protected by the mutex */
 };
 
-/* Moves every lookup of one state to another; returns how many. */
+/* Changes the state of every lookup that is in the state `from`; returns how many changed. */
 static uint32_t move_all(struct mr_kafka_lookup *lookup, enum lookup_state from,
                          enum lookup_state to)
 {
@@ -54,7 +54,7 @@ static void on_topic(void *context, const char *topic, int32_t partition_count)
     pthread_mutex_unlock(&lookup->mutex);
 }
 
-/* Blocks for the metadata call: the only work of this thread. */
+/* The step of the lookup thread, whose only work is the blocking metadata call. */
 static uint64_t step(void *state, struct mr_time now)
 {
     struct mr_kafka_lookup *lookup = state;
@@ -101,8 +101,8 @@ void mr_kafka_lookup_destroy(struct mr_kafka_lookup *lookup)
     free(lookup);
 }
 
-/* The topic's lookup, or else a free one, or else one whose answer nobody collected; NULL: none.
- * Under the mutex. */
+/* Returns the lookup of this topic; if there is none, a free one, or one whose answer nobody has
+ * collected; NULL: none of these. The caller holds the mutex. */
 static struct lookup *find(struct mr_kafka_lookup *lookup, const char *topic)
 {
     struct lookup *free_one = NULL, *answered = NULL;
@@ -119,7 +119,8 @@ static struct lookup *find(struct mr_kafka_lookup *lookup, const char *topic)
     return free_one ? free_one : answered;
 }
 
-/* MR_AGAIN: *begun tells whether this call put the topic in the table. */
+/* Looks up the topic's answer in the table. MR_AGAIN: no answer yet; *begun tells whether this call
+ * added the topic to the table. */
 static enum mr_status query(struct mr_kafka_lookup *lookup, const char *topic, uint32_t *count,
                             bool *begun, struct mr_error *err)
 {
@@ -141,7 +142,8 @@ enum mr_status mr_kafka_lookup_query(struct mr_kafka_lookup *lookup, const char 
 {
     bool begun = false;
     *count = 0;
-    if (strlen(topic) > TOPIC_BYTES_MAX) return MR_OK; /* no such topic: the name is too long */
+    /* the name is too long for a Kafka topic, so no such topic exists: return 0 partitions */
+    if (strlen(topic) > TOPIC_BYTES_MAX) return MR_OK;
     if (!lookup->thread) {
         struct mr_thread_options options = {
             .name = "topic-lookup", .step = step, .state = lookup, .wake = &lookup->wake};

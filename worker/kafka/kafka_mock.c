@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 struct mr_kafka_mock {
-    rd_kafka_t *host; /* the client that the cluster belongs to; otherwise unused */
+    /* the librdkafka client that the mock cluster belongs to; it has no other use */
+    rd_kafka_t *host;
     rd_kafka_mock_cluster_t *cluster;
 };
 

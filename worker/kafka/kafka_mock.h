@@ -1,12 +1,13 @@
-/* kafka_mock - the embedded broker: librdkafka's mock cluster in this process, for demos and tests.
+/* kafka_mock - the embedded test broker: librdkafka's mock cluster in this process, for demos and
+ * tests.
  *
- * It keeps records in memory, at most 5 MiB per partition; older ones are dropped silently. It has
- * no TLS and no transaction isolation, and loses everything at its end. Every Kafka client on this
- * machine can connect. Clients recognise it by its cluster id, which begins with
- * MR_KAFKA_MOCK_CLUSTER_ID.
+ * It keeps records in memory, at most 5 MiB per partition; older records are dropped silently. It
+ * has no TLS and no transaction isolation, and when it is destroyed all records are lost. Every
+ * Kafka client on this machine can connect to it. millrace recognises the mock cluster by its
+ * cluster id, which begins with MR_KAFKA_MOCK_CLUSTER_ID.
  *
  * Threads: any, one call at a time; librdkafka's threads run the cluster. Memory: the cluster.
- * Errors:  _create MR_NOMEM; _topic MR_BAD_CONFIG. */
+ * Errors: _create MR_NOMEM; _topic MR_BAD_CONFIG. */
 #ifndef MR_WORKER_KAFKA_KAFKA_MOCK_H
 #define MR_WORKER_KAFKA_KAFKA_MOCK_H
 
@@ -22,25 +23,27 @@ struct mr_kafka_mock;
 enum mr_status mr_kafka_mock_create(struct mr_kafka_mock **out, uint32_t broker_count,
                                     struct mr_error *err);
 void mr_kafka_mock_destroy(struct mr_kafka_mock *mock);
-/* HOST:PORT[,HOST:PORT...]; valid as long as the mock. */
+/* The brokers' addresses, HOST:PORT[,HOST:PORT...]; valid as long as the mock. */
 const char *mr_kafka_mock_bootstrap(const struct mr_kafka_mock *mock);
 enum mr_status mr_kafka_mock_topic(struct mr_kafka_mock *mock, const char *topic,
                                    uint32_t partition_count, struct mr_error *err);
 
 /* ---- fault injection, for tests ---- */
 
-/* The next count requests with this Kafka API key fail with this Kafka error code. */
+/* The next `count` requests with this Kafka API key fail with this Kafka error code. */
 void mr_kafka_mock_fail(struct mr_kafka_mock *mock, int16_t api_key, int code, uint32_t count);
-/* The same at one broker only. */
+/* Like mr_kafka_mock_fail, but only requests to one broker fail. */
 void mr_kafka_mock_fail_at(struct mr_kafka_mock *mock, int32_t broker, int16_t api_key, int code,
                            uint32_t count);
-/* Makes the broker the leader of the partition, or the coordinator of the group. */
+/* Makes the broker the leader of a partition (_lead), or the coordinator of a group
+ * (_coordinate). */
 void mr_kafka_mock_lead(struct mr_kafka_mock *mock, const char *topic, int32_t partition,
                         int32_t broker);
 void mr_kafka_mock_coordinate(struct mr_kafka_mock *mock, const char *group, int32_t broker);
-/* A broker that is down closes its connections and accepts none. Broker ids begin with 1. */
+/* Stops or restarts a broker. A stopped (down) broker closes its connections and accepts none.
+ * Broker ids begin with 1. */
 void mr_kafka_mock_set_down(struct mr_kafka_mock *mock, int32_t broker, bool down);
-/* Delays every answer of the broker by rtt_ms. */
+/* Delays every answer of this broker by rtt_ms. */
 void mr_kafka_mock_set_rtt(struct mr_kafka_mock *mock, int32_t broker, uint32_t rtt_ms);
 
 #endif

@@ -10,12 +10,13 @@
 #define PRIME_TIMEOUT_MS 10000u
 
 struct mr_kafka_out {
-    const struct mr_kafka_options *kafka; /* must be first: kafka_conf's callbacks read it */
+    /* must be the first field: callbacks in kafka_conf.c read it */
+    const struct mr_kafka_options *kafka;
     struct mr_kafka_out_options options;
     rd_kafka_t *rk;
     rd_kafka_queue_t *reports;
     struct mr_kafka_lookup *lookup;
-    uint32_t served; /* reports since _create */
+    uint32_t served; /* delivery reports handled since _create */
     bool closing;
 };
 
@@ -71,7 +72,8 @@ void mr_kafka_out_destroy(struct mr_kafka_out *out)
     mr_kafka_lookup_destroy(out->lookup);
     rd_kafka_queue_io_event_enable(out->reports, -1, NULL, 0);
     rd_kafka_purge(out->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    rd_kafka_flush(out->rk, 1000); /* serves the reports of the purged records */
+    /* runs the callbacks for the delivery reports of the dropped records */
+    rd_kafka_flush(out->rk, 1000);
     rd_kafka_queue_destroy(out->reports);
     rd_kafka_destroy(out->rk);
     free(out);
@@ -99,7 +101,7 @@ enum mr_status mr_kafka_out_prime(struct mr_kafka_out *out, const char *topic, u
     return mr_fail(err, mr_kafka_status(code), "topic %s: %s", topic, rd_kafka_err2str(code));
 }
 
-/* One argument of rd_kafka_produceva. librdkafka declares the pointer without const. */
+/* Returns one argument for rd_kafka_produceva. librdkafka declares the pointer without const. */
 static rd_kafka_vu_t memory_argument(rd_kafka_vtype_t type, struct mr_text text)
 {
     rd_kafka_vu_t argument = {.vtype = type};

@@ -1,24 +1,27 @@
-/* kafka_producer_port - what publish needs of a producer, so that a simulation can put a broker in
- * memory in the place of worker/kafka/kafka_out.h.
+/* kafka_producer_port - what publish needs from a Kafka producer, as a table of function pointers:
+ * worker/kafka/kafka_out.h fills it, and a simulation fills it with a broker in memory.
  *
- * No call blocks. A record that was accepted is copied, and its outcome is reported once, from
- * within a later _serve.
+ * No function blocks. An accepted record is copied, and a later call of serve reports its outcome,
+ * exactly once.
  *
- * Owner:  the thread that opened it makes all calls. Memory: the implementation's, freed by close.
- * Errors: as said at each call. */
+ * Owner: the thread that opened the producer makes all calls. Memory: the implementation's, freed
+ * by close. Errors: as said at each function. */
 #ifndef MR_WORKER_KAFKA_KAFKA_PRODUCER_PORT_H
 #define MR_WORKER_KAFKA_KAFKA_PRODUCER_PORT_H
 
 #include "worker/base/wake.h"
 #include "worker/kafka/kafka_record.h"
 
-/* Who uses a producer. */
+/* What the user of a producer passes to it when opening it. */
 struct mr_producer_user {
-    const struct mr_wake *wake; /* rung when reports or an answer of `partitions` are waiting */
-    /* status MR_OK: on the broker. MR_TIMEOUT, MR_AGAIN: may be produced again. Other: never. */
+    /* rung when delivery reports or an answer for `partitions` have arrived */
+    const struct mr_wake *wake;
+    /* Called with a record's outcome. MR_OK: the broker has the record. MR_TIMEOUT or MR_AGAIN: the
+     * record may be produced again. Any other status: it may not. */
     void (*reported)(void *context, void *opaque, enum mr_status status, const char *reason);
     void *context;
-    const char *const *topics; /* [topic_count] written to: their leaders are fetched in advance */
+    /* [topic_count] topics that will be written to; their leaders are looked up in advance */
+    const char *const *topics;
     size_t topic_count;
 };
 
@@ -26,27 +29,27 @@ struct mr_producer_port {
     void *self;
     /* MR_OK: the record is copied and will be reported with this opaque. A status of the class
      * MR_CLASS_RETRY: not accepted, try again later. MR_RECORD_TOO_LARGE, MR_BAD_CONFIG (no such
-     * topic or partition), MR_BACKEND: never accepted. */
+     * topic or partition), MR_BACKEND: the record will never be accepted. */
     enum mr_status (*produce)(void *self, const struct mr_kafka_record *record, void *opaque,
                               struct mr_error *err);
-    /* Calls `reported` for every report that has arrived. */
+    /* Calls `reported` for every delivery report that has arrived. */
     void (*serve)(void *self);
-    /* Records accepted and not reported. */
+    /* Number of records that were accepted and not yet reported. */
     uint32_t (*pending)(void *self);
-    /* Partitions of a topic, 0: no such topic. The topic is not created. MR_AGAIN: the broker was
-     * asked; call again with the same topic when the wake rings. */
+    /* *count: number of partitions of a topic; 0: no such topic. The topic is not created.
+     * MR_AGAIN: the broker was asked; call again with the same topic when the wake rings. */
     enum mr_status (*partitions)(void *self, const char *topic, uint32_t *count,
                                  struct mr_error *err);
-    /* MR_BACKEND with the reason once the producer is broken for good. */
+    /* MR_BACKEND, with the reason in err, when the producer can no longer be used. */
     enum mr_status (*fatal)(void *self, struct mr_error *err);
-    /* Records without a report are dropped without one. */
+    /* Drops the records whose outcome was not reported; they are not reported any more. */
     void (*close)(void *self);
 };
 
-/* How a producer is opened. */
+/* A function that opens producers, and its context. */
 struct mr_producer_opener {
     void *context;
-    /* Blocks until the producer can be used. The port is filled when MR_OK. */
+    /* Blocks until the producer can be used. MR_OK: *out is filled. */
     enum mr_status (*open)(void *context, const struct mr_producer_user *user,
                            struct mr_producer_port *port, struct mr_error *err);
 };

@@ -8,13 +8,15 @@
 #include <string.h>
 
 struct mr_kafka_reader {
-    const struct mr_kafka_options *kafka; /* must be first: kafka_conf's callbacks read it */
+    /* must be the first field: callbacks in kafka_conf.c read it */
+    const struct mr_kafka_options *kafka;
     rd_kafka_t *rk;
     rd_kafka_queue_t *queue;
     rd_kafka_message_t *taken;
     bool until_end; /* librdkafka reports the end of each partition */
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
-    /* Partitions with unread records that existed at _create; offset: their end at _create. */
+    /* The partitions that existed at _create and still have unread records of that time. Field
+     * offset: the end of the partition at _create. */
     rd_kafka_topic_partition_list_t *unread;
 };
 
@@ -42,8 +44,9 @@ static enum mr_status list_partitions(struct mr_kafka_reader *reader,
     return mr_fail(err, MR_BAD_CONFIG, "topic %s does not exist", options->topics[0]);
 }
 
-/* Starts at the present begin or end: RD_KAFKA_OFFSET_END would be resolved later, after records
- * that arrive meanwhile. */
+/* Sets where to start in one partition: at its present begin or end. The end is resolved here,
+ * because librdkafka would resolve RD_KAFKA_OFFSET_END later and miss the records that arrive
+ * meanwhile. */
 static enum mr_status start_at(struct mr_kafka_reader *reader, enum mr_kafka_from from,
                                uint32_t timeout_ms, rd_kafka_topic_partition_t *element,
                                struct mr_error *err)
@@ -68,7 +71,8 @@ static rd_kafka_resp_err_t start_by_time(struct mr_kafka_reader *reader, int64_t
     return code;
 }
 
-/* With until_end, partitions without a record since since_ms are left out of the list. */
+/* Sets where to start in each partition: at its first record since since_ms. With until_end,
+ * partitions without such a record are removed from the list. */
 static enum mr_status start_since(struct mr_kafka_reader *reader,
                                   const struct mr_kafka_reader_options *options,
                                   rd_kafka_topic_partition_list_t *list, struct mr_error *err)
@@ -88,7 +92,8 @@ static enum mr_status choose_start(struct mr_kafka_reader *reader,
 {
     enum mr_kafka_from from = options->from;
     if (from == MR_KAFKA_FROM_TIME && options->kafka->embedded)
-        from = MR_KAFKA_FROM_BEGINNING; /* the embedded broker has no lookup by time */
+        /* the embedded test broker cannot look up offsets by time */
+        from = MR_KAFKA_FROM_BEGINNING;
     if (from == MR_KAFKA_FROM_TIME) return start_since(reader, options, list, err);
     if (from == MR_KAFKA_FROM_AGE)
         start_by_time(reader, mr_clock_unix_ms() - (int64_t)options->age_ms, options->timeout_ms,
@@ -101,7 +106,7 @@ static enum mr_status choose_start(struct mr_kafka_reader *reader,
     return MR_OK;
 }
 
-/* Stores the present end of each partition that has records after the start position. */
+/* Stores the present end offset of each partition that has records after the start position. */
 static void note_ends(struct mr_kafka_reader *reader, const struct mr_kafka_reader_options *options,
                       const rd_kafka_topic_partition_list_t *list)
 {
@@ -206,7 +211,7 @@ void mr_kafka_reader_destroy(struct mr_kafka_reader *reader)
     free(reader);
 }
 
-/* A message that is no record: an error, or the end of a partition. */
+/* Handles a message that is not a record: an error, or the end of a partition. */
 static void note_error(struct mr_kafka_reader *reader, const rd_kafka_message_t *message)
 {
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
@@ -218,7 +223,8 @@ bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
                           struct mr_kafka_record *record)
 {
     if (reader->taken) rd_kafka_message_destroy(reader->taken);
-    /* The wake is rung only when the queue was empty: without a timeout the queue is emptied. */
+    /* librdkafka rings the wake only for a message that arrives in an empty queue. So without a
+     * timeout skip messages that are not records until the queue is empty or a record is found. */
     while ((reader->taken = rd_kafka_consumer_poll(reader->rk, (int)timeout_ms)) &&
            reader->taken->err) {
         note_error(reader, reader->taken);

@@ -1,8 +1,8 @@
-/* kafka_reader - reads all partitions of some topics without a consumer group and without commits:
- * the cancel topic in every worker, answers in the client commands. Fills
+/* kafka_reader - reads all partitions of some Kafka topics, without a consumer group and without
+ * commits: the cancel topic in every worker, answers in the client commands. Fills the table of
  * worker/kafka/kafka_reader_port.h with librdkafka.
  *
- * Owner:  one thread. Arriving records ring the wake. Memory: about 8 MiB of fetched records.
+ * Owner: one thread. A record that arrives rings the wake. Memory: about 8 MiB of fetched records.
  * Errors: MR_UNREACHABLE, MR_BAD_CONFIG at creation. */
 #ifndef MR_WORKER_KAFKA_KAFKA_READER_H
 #define MR_WORKER_KAFKA_KAFKA_READER_H
@@ -16,9 +16,10 @@ enum mr_status mr_kafka_reader_create(struct mr_kafka_reader **out,
                                       const struct mr_kafka_reader_options *options,
                                       struct mr_error *err);
 void mr_kafka_reader_destroy(struct mr_kafka_reader *reader);
-/* True until _take has returned every record that existed at _create after the start position. */
+/* True until _take has returned every record after the start position that existed at _create. */
 bool mr_kafka_reader_is_behind(const struct mr_kafka_reader *reader);
-/* Waits up to timeout_ms for the next record, borrowed until the next call; false: none. */
+/* Waits up to timeout_ms for the next record, which is borrowed until the next call; false: no
+ * record came. */
 bool mr_kafka_reader_take(struct mr_kafka_reader *reader, uint32_t timeout_ms,
                           struct mr_kafka_record *record);
 
@@ -27,7 +28,8 @@ enum mr_status mr_kafka_reader_first(struct mr_kafka_reader *reader, const char 
                                      int32_t partition, uint32_t timeout_ms, int64_t *offset,
                                      struct mr_error *err);
 
-/* A mr_kafka_reader_open: creates a reader and fills the port. context is not used. */
+/* Creates a reader and fills the port (the type of this function is mr_kafka_reader_open). context
+ * is not used. */
 enum mr_status mr_kafka_reader_open_port(void *context,
                                          const struct mr_kafka_reader_options *options,
                                          struct mr_kafka_reader_port *out, struct mr_error *err);

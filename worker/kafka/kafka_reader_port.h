@@ -1,8 +1,9 @@
-/* kafka_reader_port - reading whole topics without a group, as a table of functions.
- * worker/kafka/kafka_reader.h fills it; a test or a simulation fills it with a broker in memory.
+/* kafka_reader_port - reads whole Kafka topics without a consumer group, as a table of function
+ * pointers. worker/kafka/kafka_reader.h fills the table; a test or a simulation fills it with a
+ * broker in memory.
  *
  * Threads: all calls from the owner. Memory: a record is borrowed until the next take or close.
- * Errors:  MR_UNREACHABLE, MR_BAD_CONFIG when it is opened. */
+ * Errors: MR_UNREACHABLE, MR_BAD_CONFIG when the reader is opened. */
 #ifndef MR_WORKER_KAFKA_KAFKA_READER_PORT_H
 #define MR_WORKER_KAFKA_KAFKA_READER_PORT_H
 
@@ -12,38 +13,40 @@
 struct mr_kafka_options;
 
 enum mr_kafka_from {
-    MR_KAFKA_FROM_END, /* the end when it is opened: later records are read */
+    MR_KAFKA_FROM_END, /* starts at the present end: only later records are read */
     MR_KAFKA_FROM_BEGINNING,
-    MR_KAFKA_FROM_AGE, /* records younger than age_ms; from the end if the lookup fails */
-    MR_KAFKA_FROM_TIME /* records since since_ms; all records with the embedded broker */
+    /* starts with the records younger than age_ms; at the end if the lookup by time fails */
+    MR_KAFKA_FROM_AGE,
+    /* starts with the records since since_ms; with the embedded test broker at the beginning */
+    MR_KAFKA_FROM_TIME
 };
 
 struct mr_kafka_reader_options {
     const struct mr_kafka_options *kafka;
     const struct mr_wake *wake; /* rung when records arrive; may be NULL */
-    const char *const *topics;  /* [topic_count]; at least one must exist */
+    const char *const *topics;  /* [topic_count] topics to read; at least one must exist */
     size_t topic_count;
     enum mr_kafka_from from;
     uint64_t age_ms;
-    int64_t since_ms;    /* unix */
+    int64_t since_ms;    /* milliseconds since 1970 */
     bool until_end;      /* is_behind is exact even if transactions leave gaps in the offsets */
-    bool uncommitted;    /* with until_end: also records of open and aborted transactions */
-    uint32_t timeout_ms; /* of each request while it is opened */
+    bool uncommitted;    /* with until_end: also reads records of open and aborted transactions */
+    uint32_t timeout_ms; /* limit for each request to the broker while the reader is opened */
 };
 
 struct mr_kafka_reader_port {
     void *self;
-    /* The next record; false when none is here now. */
+    /* Returns the next record; false: no record has arrived. */
     bool (*take)(void *self, struct mr_kafka_record *record);
-    /* A record that existed when the reader was opened has not been taken yet. */
+    /* True: some record that existed when the reader was opened has not been taken yet. */
     bool (*is_behind)(void *self);
-    /* The lowest offset that a partition still has. */
+    /* Returns the lowest offset that a partition still has. */
     enum mr_status (*first)(void *self, const char *topic, int32_t partition, uint32_t timeout_ms,
                             int64_t *offset, struct mr_error *err);
     void (*close)(void *self);
 };
 
-/* How intake and recovery open their readers. */
+/* The function with which intake and recovery open their readers. */
 typedef enum mr_status (*mr_kafka_reader_open)(void *context,
                                                const struct mr_kafka_reader_options *options,
                                                struct mr_kafka_reader_port *out,

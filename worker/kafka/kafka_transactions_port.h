@@ -1,13 +1,13 @@
-/* kafka_transactions_port - what the transactions thread needs of a transactional producer, so that
- * a simulation can put a broker in memory in the place of worker/kafka/kafka_txn.h, which explains
- * the calls.
+/* kafka_transactions_port - what the transactions thread needs from a transactional Kafka producer,
+ * as a table of function pointers: worker/kafka/kafka_txn.h, which explains the functions, fills
+ * it, and a simulation fills it with a broker in memory.
  *
  * _begin, _commit, _abort and _renew block until the broker has answered. In a simulation they
  * answer at once.
  *
- * Owner:  one thread makes all calls but _call_ns. Memory: the implementation's, freed by close.
- * Errors: MR_AGAIN: the transaction was aborted, or must be. MR_BACKEND: this producer is broken.
- *         MR_UNREACHABLE: the broker did not answer in time. */
+ * Owner: one thread makes all calls except call_ns. Memory: the implementation's, freed by close.
+ * Errors: MR_AGAIN: the transaction was aborted, or must be aborted. MR_BACKEND: this producer can
+ * no longer be used. MR_UNREACHABLE: the broker did not answer in time. */
 #ifndef MR_WORKER_KAFKA_KAFKA_TRANSACTIONS_PORT_H
 #define MR_WORKER_KAFKA_KAFKA_TRANSACTIONS_PORT_H
 
@@ -16,7 +16,7 @@
 
 #include <stdatomic.h>
 
-/* Offsets that become the group's together with the records of a transaction. */
+/* Offsets that are committed for the consumer group together with the records of a transaction. */
 struct mr_transaction_offsets {
     const struct mr_kafka_commit *commits; /* [count] */
     size_t count;
@@ -25,31 +25,34 @@ struct mr_transaction_offsets {
 
 struct mr_transactions_port {
     void *self;
-    /* The producer for records between _begin and _commit, and for lookups. Valid until _renew; its
-     * close is not called. */
+    /* Returns the producer for records between begin and commit, and for partition lookups. It is
+     * valid until renew; its close is not called. */
     struct mr_producer_port (*producer)(void *self);
     enum mr_status (*begin)(void *self, struct mr_error *err);
     enum mr_status (*commit)(void *self, const struct mr_transaction_offsets *offsets,
                              struct mr_error *err);
     enum mr_status (*abort)(void *self, struct mr_error *err);
-    /* After MR_BACKEND: replaces the producer. *committed: the last transaction was committed. */
+    /* Call it after MR_BACKEND: replaces the producer. *committed: whether the last transaction was
+     * committed. */
     enum mr_status (*renew)(void *self, const struct mr_transaction_offsets *offsets,
                             bool *committed, struct mr_error *err);
-    /* When the call that runs now began, monotonic; 0: none runs. Threads: any. */
+    /* When the call that is in progress began (monotonic nanoseconds); 0: no call is in progress.
+     * Threads: any. */
     uint64_t (*call_ns)(const void *self);
     void (*free_membership)(void *self, struct mr_kafka_membership *membership);
     void (*close)(void *self);
 };
 
-/* Who uses it. */
+/* What the user of transactions passes when opening them. */
 struct mr_transactions_user {
     struct mr_producer_user producer;
-    const atomic_bool *stopping; /* true: calls that wait for a broker return soon */
+    /* true: the worker stops, so calls that wait for a broker return soon */
+    const atomic_bool *stopping;
 };
 
 struct mr_transactions_opener {
     void *context;
-    /* Blocks until the producer can be used. The port is filled when MR_OK. */
+    /* Blocks until the producer can be used. MR_OK: *out is filled. */
     enum mr_status (*open)(void *context, const struct mr_transactions_user *user,
                            struct mr_transactions_port *port, struct mr_error *err);
 };

@@ -8,23 +8,26 @@
 #include <string.h>
 #include <time.h>
 
-#define MS_NS      ((uint64_t)1000000)
-#define CALL_MS    1000u /* of one call; calling again continues the same operation */
-#define OFFSETS_MS 5000u /* of a call about offsets; calling again starts the operation anew */
-#define RENEWALS   3u    /* producers replaced in a row without a committed transaction */
+#define MS_NS ((uint64_t)1000000)
+/* timeout of one librdkafka call; calling again continues the same operation */
+#define CALL_MS 1000u
+/* timeout of one librdkafka call about offsets; calling again starts the operation anew */
+#define OFFSETS_MS 5000u
+/* most producers that are replaced in a row without a committed transaction */
+#define RENEWALS 3u
 
 struct mr_kafka_txn {
     struct mr_kafka_txn_options options;
     struct mr_kafka_out *out;
     rd_kafka_t *rk;
     bool open, renewing;
-    uint32_t renewals; /* since the last committed transaction */
-    uint64_t began_ns; /* start of the last transaction */
+    uint32_t renewals; /* producers replaced since the last committed transaction */
+    uint64_t began_ns; /* when the last transaction began */
     _Atomic uint64_t call_ns;
 };
 
-/* The status for librdkafka's error, which is freed. An error is fatal unless librdkafka calls it
- * retriable or asks for an abort. */
+/* Converts a librdkafka error to a status and frees the error. An error is fatal unless librdkafka
+ * calls it retriable or asks for an abort. */
 static enum mr_status take_error(const char *what, rd_kafka_error_t *error, struct mr_error *err)
 {
     if (!error) return MR_OK;
@@ -53,8 +56,8 @@ static uint64_t age_ns(const struct mr_kafka_txn *txn)
     return mr_clock_ns() - txn->began_ns;
 }
 
-/* Repeats the call while its error is retriable: without a bound if timeout_ms is 0, else for at
- * most timeout_ms. Returns the last error. */
+/* Repeats a librdkafka call while its error is retriable: without a limit if timeout_ms is 0,
+ * otherwise for at most timeout_ms. Returns the last error. */
 static rd_kafka_error_t *repeat_call(struct mr_kafka_txn *txn, uint32_t timeout_ms,
                                      rd_kafka_error_t *(*call)(rd_kafka_t *rk, int timeout_ms))
 {
@@ -103,7 +106,8 @@ static enum mr_status open_producer(struct mr_kafka_txn *txn, struct mr_error *e
     return status;
 }
 
-/* Opens the first producer, or the next one after the last was destroyed. */
+/* Opens a transactional producer: the first one, or the next one after the previous one was
+ * destroyed. */
 static enum mr_status init(struct mr_kafka_txn *txn, struct mr_error *err)
 {
     enum mr_status status = open_producer(txn, err);
@@ -166,8 +170,8 @@ enum mr_status mr_kafka_txn_abort(struct mr_kafka_txn *txn, struct mr_error *err
     return MR_BACKEND;
 }
 
-/* Aborts a transaction that failed with MR_AGAIN; *err keeps the first reason unless the abort
- * failed too. */
+/* Aborts a transaction that failed with MR_AGAIN; *err keeps the reason of that failure unless the
+ * abort fails too. */
 static enum mr_status end_failed(struct mr_kafka_txn *txn, enum mr_status status,
                                  struct mr_error *err)
 {
@@ -230,9 +234,9 @@ static bool is_same(const rd_kafka_topic_partition_t *a, const rd_kafka_topic_pa
            memcmp(a->metadata, b->metadata, length) == 0;
 }
 
-/* One equal offset is enough: the broker has the whole transaction or nothing of it. The offset of
- * another worker, which may own the partition by now, differs: its metadata holds its commit time.
- */
+/* Whether the group has any of the wanted offsets. One equal offset is enough, because the broker
+ * commits either the whole transaction or nothing of it. If another worker owns the partition by
+ * now, that worker's offset differs, because its metadata holds the time of the commit. */
 static bool has_any(const rd_kafka_event_t *event, const rd_kafka_topic_partition_list_t *wanted)
 {
     size_t count = 0;
@@ -277,7 +281,7 @@ static enum mr_status query_offsets(struct mr_kafka_txn *txn,
     return status;
 }
 
-/* MR_OK: the broken producer may be replaced. */
+/* MR_OK: the broken producer may be replaced by another one. */
 static enum mr_status may_renew(struct mr_kafka_txn *txn, struct mr_error *err)
 {
     const struct mr_kafka_options *kafka = txn->options.out.kafka;

@@ -17,7 +17,8 @@
 
 /* ---- what is measured ---- */
 
-/* Histogram bounds in seconds and tokens: those of vLLM, so that dashboards made for it work. */
+/* Upper bounds of the histograms, in seconds or tokens: equal to those of vLLM, so that dashboards
+ * made for vLLM work. */
 static const double first_token_bounds[] = {.001, .005, .01, .02, .04, .06, .08, .1,
                                             .25,  .5,   .75, 1,   2.5, 5,   7.5, 10,
                                             20,   40,   80,  160, 640, 2560};
@@ -32,7 +33,8 @@ static const double request_bounds[] = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10, 
 static const double token_bounds[] = {1,   2,   5,   10,  20,  50,  100, 200,
                                       500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5};
 
-/* X(enum, name, labels, bounds, HELP). HELP "": the row above has the same name and the HELP. */
+/* X(enum, name, labels, bounds, HELP): one Prometheus histogram. HELP "": the previous row has the
+ * same name and the HELP text. */
 #define HISTOGRAM_LIST(X)                                                                          \
     X(FIRST_TOKEN_FROM_INTAKE, "time_to_first_token_seconds", "from=\"intake\"",                   \
       first_token_bounds,                                                                          \
@@ -79,7 +81,7 @@ static const struct {
 enum field_type { FIELD_U32, FIELD_U64, FIELD_DOUBLE };
 
 /* clang-format off */
-/* Type and offset of a field of struct mr_engine_stats. */
+/* The initializers for field_type and offset of one field of struct mr_engine_stats. */
 #define FIELD(field)                                                                               \
     _Generic(((struct mr_engine_stats *)0)->field,                                                 \
              uint32_t: FIELD_U32, uint64_t: FIELD_U64, double: FIELD_DOUBLE),                      \
@@ -89,8 +91,9 @@ static const struct engine_metric {
     const char *name, *labels, *type;
     enum field_type field_type;
     size_t offset;
-    double divisor; /* from the field's unit to seconds; 0: the field is a count */
-    const char *help; /* "": the row above has the same name and the HELP */
+    double divisor; /* the field is divided by this to get seconds; 0: the field is a count */
+    /* Prometheus HELP text; "": the previous row has the same name and the HELP text */
+    const char *help;
 } engine_table[] = {
     {"requests_running", "", "gauge", FIELD(running), 0,
      "Sequences in the running batch."},
@@ -186,26 +189,27 @@ static const struct engine_metric {
 /* ---- state ---- */
 
 struct lag {
-    char topic[TOPIC_BYTES_MAX]; /* "": free entry */
+    char topic[TOPIC_BYTES_MAX]; /* "": this element is unused */
     int32_t partition;
     int64_t unread, uncommitted;
 };
 
 struct mr_metrics {
-    pthread_mutex_t lock; /* protects all fields but info_labels and the counters */
+    pthread_mutex_t lock; /* protects all fields except info_labels and the counters */
     char *info_labels;
     _Atomic uint64_t counters[MR_COUNTER_COUNT];
     uint64_t finished[MR_FINISH_COUNT];
     uint64_t rejected[MR_STATUS_COUNT];
     struct mr_histogram histograms[HISTOGRAM_COUNT];
     struct lag lags[MR_METRICS_PARTITIONS_MAX];
-    uint64_t transaction_ns;       /* begin of the open transaction; 0: none is open */
-    uint32_t transaction_requests; /* whose results are in the open transaction */
+    uint64_t transaction_ns; /* when the open Kafka transaction began; 0: none is open */
+    /* number of requests whose results are in the open transaction */
+    uint32_t transaction_requests;
 };
 
 /* ---- create and destroy ---- */
 
-/* Prints name="value" with backslash, quote and line feed escaped. */
+/* Prints one Prometheus label, name="value", with backslash, quote and line feed escaped. */
 static void put_label(FILE *out, const char *name, const char *value)
 {
     fprintf(out, "%s=\"", name);
@@ -348,7 +352,8 @@ void mr_metrics_transaction_ended(struct mr_metrics *metrics, bool committed, ui
     pthread_mutex_unlock(&metrics->lock);
 }
 
-/* The entry of the partition; with add a new one if there is none. NULL: no entry, or none free. */
+/* Returns the lag of a partition; if it is not in the table and `add` is true, adds it. NULL: not
+ * in the table, or the table is full. */
 static struct lag *find_lag(struct mr_metrics *metrics, const char *topic, int32_t partition,
                             bool add)
 {
@@ -483,7 +488,8 @@ static void put_lags(FILE *out, const struct mr_metrics *metrics)
                 metrics->lags[i].uncommitted);
 }
 
-/* Consumers of committed records wait for the end of the oldest open transaction. */
+/* Prints how long the open Kafka transaction lasts and how many requests it has: consumers that
+ * read only committed records wait for its end. */
 static void put_transaction(FILE *out, const struct mr_metrics *metrics)
 {
     double age_s =

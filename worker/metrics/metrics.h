@@ -2,12 +2,12 @@
  * 0.0.4).
  *
  * Counters and histograms are updated where the events happen; the engine's statistics are read
- * when a page is rendered. Names follow vLLM and other servers, with the prefix millrace_. There
- * are no rates: Prometheus computes them from the counters.
+ * when a page is rendered. Metric names follow vLLM and other servers, with the prefix millrace_.
+ * There are no metrics for rates: Prometheus computes rates from the counters.
  *
- * Threads: any; a lock inside is held briefly. Memory: allocated in _create, with room for the lag
- * of MR_METRICS_PARTITIONS_MAX partitions; further ones are not shown. Errors: only _create and
- * _render. */
+ * Threads: any; a lock inside is held briefly. Memory: allocated in _create, with space for the lag
+ * of MR_METRICS_PARTITIONS_MAX partitions; the lag of further partitions is not shown. Errors: only
+ * _create and _render. */
 #ifndef MR_WORKER_METRICS_METRICS_H
 #define MR_WORKER_METRICS_METRICS_H
 
@@ -16,7 +16,7 @@
 
 #define MR_METRICS_PARTITIONS_MAX ((size_t)256)
 
-/* X(enum, name, HELP): the counter millrace_<name>_total. */
+/* X(enum, name, HELP): one Prometheus counter, millrace_<name>_total, with its HELP text. */
 #define MR_COUNTER_LIST(X)                                                                         \
     X(RECORDS_CONSUMED, "records_consumed", "Request records read from Kafka.")                    \
     X(RECORD_BYTES, "record_bytes", "Bytes of the request records read from Kafka.")               \
@@ -50,7 +50,7 @@ enum mr_counter {
         MR_COUNTER_COUNT
 };
 
-/* The labels of millrace_model_info; texts are copied. */
+/* The labels of the metric millrace_model_info; the texts are copied. */
 struct mr_metrics_info {
     const char *worker, *model, *dtype, *device;
     uint32_t block_tokens, context_tokens, sequences_max;
@@ -64,25 +64,29 @@ enum mr_status mr_metrics_create(struct mr_metrics **out, const struct mr_metric
 void mr_metrics_destroy(struct mr_metrics *metrics);
 
 void mr_metrics_add(struct mr_metrics *metrics, enum mr_counter counter, uint64_t count);
-/* Counts a finished request and observes its times and sizes. since_record_ms: from the timestamp
- * of the record to the first token, by the wall clock; negative: unknown. */
+/* Counts a finished request and adds its times and sizes to the histograms. since_record_ms: time
+ * from the request record's timestamp to the first token, by the wall clock; negative: unknown. */
 void mr_metrics_observe_result(struct mr_metrics *metrics, const struct mr_result *result,
                                double since_record_ms);
-/* gap_ns: time between two tokens of one choice. */
+/* Adds one value to the inter-token latency histogram. gap_ns: time between two tokens of one
+ * choice. */
 void mr_metrics_observe_gap(struct mr_metrics *metrics, uint64_t gap_ns);
-/* delay_ns: from the end of the engine step that generated a token until its record is in the
- * producer's queue. */
+/* Adds one value to a histogram. delay_ns: time from the end of the engine step that generated a
+ * token until the token's record is in the Kafka producer's queue. */
 void mr_metrics_observe_publish_delay(struct mr_metrics *metrics, uint64_t delay_ns);
-/* A transaction with the results of `requests` requests begins; it was committed or aborted. */
+/* _began: a Kafka transaction begins, with the results of `requests` requests. _ended: it was
+ * committed or aborted. */
 void mr_metrics_transaction_began(struct mr_metrics *metrics, uint32_t requests, uint64_t now_ns);
 void mr_metrics_transaction_ended(struct mr_metrics *metrics, bool committed, uint64_t now_ns);
-/* Records of a partition that are unread, and that are read but uncommitted; negative: unknown. */
+/* Sets the lag of a partition: its records that are unread, and those that are read but whose
+ * offsets are uncommitted; negative: unknown. */
 void mr_metrics_set_lag(struct mr_metrics *metrics, const char *topic, int32_t partition,
                         int64_t unread, int64_t uncommitted);
-/* Removes a partition that is no longer assigned to this worker. */
+/* Removes the lag of a partition that is no longer assigned to this worker. */
 void mr_metrics_drop_lag(struct mr_metrics *metrics, const char *topic, int32_t partition);
 
-/* Renders the page into *text, which the caller frees. engine: NULL while the model loads. */
+/* Renders the metrics page into *text, which the caller frees. engine: the engine's statistics;
+ * NULL while the model loads. */
 enum mr_status mr_metrics_render(struct mr_metrics *metrics, const struct mr_engine_stats *engine,
                                  bool ready, char **text, size_t *length, struct mr_error *err);
 

@@ -1,29 +1,29 @@
-/* progress - the form of a request's trail in Redis (worker/redis/resume.h): a list of entries,
- * each appended whole and verified by itself.
+/* progress - the format of a request's trail: a list in Redis of what happened to the request
+ * (worker/redis/resume.h). Each list entry is appended in one piece and verified by itself.
  *
- * An entry, little endian:
- *      0  magic u8   1  kind u8   2  key id u8 (0: not sealed)   3  top count u8   4  attempt u32
- *      8  not sealed: body, then the first 8 bytes of SHA-256 over the request's name, head, body
- *         sealed: nonce [12], body encrypted, tag [16]; AES-256-GCM over the same (codec/aes_gcm.h)
- * and its body:
+ * Bytes of an entry, little endian; key id 0 means that the entry is not encrypted:
+ *      0  magic u8   1  kind u8   2  key id u8   3  top count u8   4  attempt u32
+ *      8  not encrypted: body, then the first 8 bytes of SHA-256 over request name, bytes 0-7, body
+ *         encrypted: nonce [12], body, tag [16]; AES-256-GCM (codec/aes_gcm.h) over the same data
+ * The body depends on the kind:
  *     START    index u32, shown u32, identity [32]: the attempt starts after `index` tokens of the
- *              attempt before it
+ *              attempt before
  *     TOKENS   index u32, shown u32, then for each token: id u32, logprob f32, probability f32, and
  *              top count times id u32, logprob f32
- *     RELEASE  empty: the worker released the attempt, it did not crash
- *     RECLAIM  empty: a released attempt runs again
- * `shown`: how many tokens are known to have reached the token topic.
+ *     RELEASE  empty: the worker stopped the attempt on purpose, it did not crash
+ *     RECLAIM  empty: an attempt that was stopped on purpose runs again
+ * `shown`: how many tokens are known to have reached the token topic in Kafka.
  *
- * A request's name is the SHA-256 of everything that tells it from other requests: group, tenant,
- * topic, partition, offset, timestamp, id and the record itself. Its identity is that of the model
- * and the rendered prompt: tokens of another identity are not continued.
+ * A request's name is the SHA-256 of everything that distinguishes it from other requests: group,
+ * tenant, topic, partition, offset, timestamp, id and the record itself. Its identity is the
+ * SHA-256 of the model and the rendered prompt: tokens stored under another identity are not used.
  *
- * Entries are read in order. An entry that is damaged, belongs to another request or is sealed
- * otherwise is skipped. Tokens count only as long as none is missing, and only those of the newest
- * attempt, so a worker that still writes for an older attempt changes nothing.
+ * Entries are read in order. An entry that is damaged, belongs to another request or is encrypted
+ * with an unknown key is skipped. Tokens count only up to the first missing one, and only those of
+ * the newest attempt; so a worker that still writes for an older attempt changes nothing.
  *
- * Owner: one thread at a time. Memory: a history's tokens, at most MR_PROGRESS_TOKENS_MAX. Errors:
- * none; when memory is out, the history has fewer tokens. */
+ * Owner: one thread at a time. Memory: the tokens of a history, at most MR_PROGRESS_TOKENS_MAX.
+ * Errors: none; when memory is out, the history has fewer tokens. */
 #ifndef MR_WORKER_REDIS_PROGRESS_H
 #define MR_WORKER_REDIS_PROGRESS_H
 
@@ -32,13 +32,13 @@
 #include "kvcache/block_frame.h"
 #include "ops/model.h"
 
-#define MR_PROGRESS_KEY_BYTES    ((size_t)38) /* with the NUL */
+#define MR_PROGRESS_KEY_BYTES    ((size_t)38) /* bytes of a Redis key with the NUL */
 #define MR_PROGRESS_ATTEMPTS_MAX 255u
 #define MR_PROGRESS_TOKENS_MAX   32768u
-/* Of an entry with one token. */
+/* Bytes of an entry that holds one token: the most that an entry takes. */
 #define MR_PROGRESS_BYTES_MAX ((size_t)8 + 8 + 12 + 8 * MR_LOGPROBS_MAX + 28)
 
-/* What a request's name is made of; borrowed. */
+/* The fields from which the name (a SHA-256) of a request is computed; all texts are borrowed. */
 struct mr_progress_origin {
     const char *group, *tenant, *topic;
     int32_t partition;
@@ -48,12 +48,12 @@ struct mr_progress_origin {
 
 struct mr_progress_name {
     unsigned char digest[MR_SHA256_BYTES];
-    char key[MR_PROGRESS_KEY_BYTES]; /* in Redis; NUL-terminated */
+    char key[MR_PROGRESS_KEY_BYTES]; /* name of the list in Redis; NUL-terminated */
 };
 
 void mr_progress_name_of(struct mr_sha256 *hash, const struct mr_progress_origin *origin,
                          struct mr_progress_name *name);
-/* weights_digest: of ops/model.h. */
+/* weights_digest: the SHA-256 over the model's weights (ops/model.h). */
 void mr_progress_identity_of(struct mr_sha256 *hash, const unsigned char weights_digest[32],
                              const uint32_t *token_ids, size_t token_count,
                              unsigned char identity[MR_SHA256_BYTES]);
@@ -68,40 +68,43 @@ enum mr_progress_kind {
 struct mr_progress_entry {
     enum mr_progress_kind kind;
     uint32_t attempt, index, shown;
-    const unsigned char *identity;  /* of a START */
-    const struct mr_sample *sample; /* of TOKENS: the one at index */
+    const unsigned char *identity;  /* only in an entry START; otherwise NULL */
+    const struct mr_sample *sample; /* only in TOKENS: the token at position index */
 };
 
-/* Hash and keys; borrowed. */
+/* What encoding and decoding of entries need: a hash and the encryption keys; both borrowed. */
 struct mr_progress_tools {
     struct mr_sha256 *hash;
-    struct mr_frame_keys *keys; /* count 0: entries are not sealed, and sealed ones are skipped */
+    /* no keys (count 0): entries are written unencrypted, encrypted ones are skipped */
+    struct mr_frame_keys *keys;
 };
 
-/* Encodes an entry to out [MR_PROGRESS_BYTES_MAX]; returns its length. nonce: never used before;
- * ignored without keys. */
+/* Encodes one list entry into out, which has MR_PROGRESS_BYTES_MAX bytes; returns the entry's
+ * length. nonce: never used before with this key; ignored without encryption keys. */
 size_t mr_progress_write(const struct mr_progress_tools *tools, const struct mr_progress_name *name,
                          const struct mr_progress_entry *entry,
                          const unsigned char nonce[MR_AES_NONCE_BYTES], unsigned char *out);
 
-/* The content of a list. Zeroed: an empty list. */
+/* What was read from the Redis list of one request. A zeroed struct stands for an empty list. */
 struct mr_progress_history {
-    uint32_t attempts;         /* the highest attempt that started */
-    uint32_t crashes;          /* attempts that started and were not released */
-    struct mr_sample *samples; /* [count] from the first token; malloc'ed */
-    uint32_t count, shown;     /* shown <= count */
-    uint32_t refused;          /* entries that were skipped */
-    /* private */
-    uint32_t room, attempt; /* attempt: the newest one, whose tokens count */
-    bool whole;             /* no token is missing so far */
+    uint32_t attempts;         /* the highest number of an attempt that started */
+    uint32_t crashes;          /* attempts that started and were not released on purpose */
+    struct mr_sample *samples; /* [count] tokens from the request's first one; malloc'ed */
+    uint32_t count, shown;     /* shown: how many of them the Kafka token topic is known to have */
+    uint32_t refused;          /* list entries that were skipped as damaged or foreign */
+    /* the fields below are private to progress.c */
+    /* room: capacity of samples; attempt: the newest attempt, whose tokens count */
+    uint32_t room, attempt;
+    bool whole; /* no token is missing between the first and the last one read */
     uint64_t running[(MR_PROGRESS_ATTEMPTS_MAX + 64) / 64];
 };
 
-/* Adds the next entry of the list. Tokens of another identity are left out. */
+/* Adds the next entry of the Redis list to the history. Tokens whose identity (a hash of model and
+ * prompt) differs from the given one are left out. */
 void mr_progress_read(struct mr_progress_history *history, const struct mr_progress_tools *tools,
                       const struct mr_progress_name *name,
                       const unsigned char identity[MR_SHA256_BYTES], struct mr_text entry);
-/* Frees the tokens; the history is empty then. */
+/* Frees the history's tokens; afterwards the history is empty. */
 void mr_progress_clear(struct mr_progress_history *history);
 
 #endif

@@ -9,7 +9,7 @@
 
 struct call {
     struct mr_mail mail;
-    struct mr_redis_op op; /* op.owner: the mr_redis_calls */
+    struct mr_redis_op op; /* op.owner points to the struct mr_redis_calls */
     struct mr_redis_call options;
 };
 

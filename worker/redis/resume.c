@@ -13,24 +13,25 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* A command without a reply for so long closes the connection. */
+/* If Redis does not reply to a command for this long, the connection is closed. */
 #define LOOKUP_TIMEOUT_NS ((uint64_t)500000000)
 #define WRITE_TIMEOUT_NS  ((uint64_t)1000000000)
 #define SECOND_NS         ((uint64_t)1000000000)
-#define RENEWALS          4u /* a list's time to live is renewed so often while it passes once */
+#define RENEWALS          4u /* how often a list's expiry is renewed during one time to live */
 #define BURST_MAX         ((size_t)128)
 
-/* Hash and keys for entries. There are two sets: the engine's short writes never wait for a thread
- * that reads a long list or hashes a long record. */
+/* A hash and encryption keys for list entries. struct mr_resume has two of these sets, so that the
+ * engine thread's short writes never wait for a thread that reads a long list or hashes a long
+ * record. */
 struct tools {
     pthread_mutex_t mutex;
     struct mr_sha256 *hash;
     struct mr_frame_keys keys;
 };
 
-/* A token that is not sent yet. */
+/* A token that was not yet sent to Redis. */
 struct unsent {
-    struct mr_trail *trail; /* holds a reference */
+    struct mr_trail *trail; /* counted in trail->refs */
     size_t length;
     unsigned char bytes[MR_PROGRESS_BYTES_MAX];
 };
@@ -38,37 +39,39 @@ struct unsent {
 struct mr_resume {
     struct mr_resume_options options;
     struct tools writing, reading;
-    struct unsent *burst; /* [BURST_MAX], of publish's thread */
+    struct unsent *burst; /* [BURST_MAX], used by the publish thread only */
     size_t burst_count;
     atomic_size_t kept_bytes;
     char ttl_text[24];
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    /* under mutex */
-    uint32_t calls;     /* in flight */
-    uint32_t tokens;    /* of these, those that store tokens */
-    uint32_t abandoned; /* of these, lookups that intake no longer waits for */
-    bool late;          /* a wait for tokens timed out */
-    bool muted;         /* answers are no longer posted */
-    bool waiting;       /* publish waits for tokens, until wait_until_ns */
+    /* the fields below are protected by the mutex */
+    uint32_t calls;     /* Redis commands in flight */
+    uint32_t tokens;    /* commands in flight that store tokens */
+    uint32_t abandoned; /* lookups in flight whose answers intake no longer waits for */
+    bool late;          /* the last wait for the storing of tokens timed out */
+    bool muted;         /* lookup results are no longer posted to intake */
+    bool waiting;       /* publish waits for Redis to store tokens, until wait_until_ns */
     uint64_t wait_until_ns;
-    const struct mr_wake *wake; /* publish's doorbell; NULL: none */
+    const struct mr_wake *wake; /* wakes the publish thread; NULL: nobody to wake */
 };
 
 struct mr_trail {
     struct mr_resume *resume;
-    atomic_uint refs; /* the ticket's, and one for each call in flight */
+    /* one reference of the request's ticket, and one of each Redis command in flight */
+    atomic_uint refs;
     struct mr_progress_name name;
     unsigned char identity[MR_SHA256_BYTES];
-    atomic_bool keeps; /* tokens are wanted, and no write has failed */
-    /* intake's thread sets these three before the start, the engine's thread with the start */
+    atomic_bool keeps; /* tokens are to be stored in Redis, and no write of this trail has failed */
+    /* attempt, exists and found_bytes: set by the intake thread before the engine starts the
+     * request, then by the engine thread in mr_trail_start */
     uint32_t attempt;
-    bool exists;        /* Redis may have the list */
-    size_t found_bytes; /* of the list when it was read */
-    /* publish's thread */
-    size_t bytes;      /* of tokens stored by this attempt */
-    uint64_t renew_ns; /* when to renew the time to live; set by the start */
+    bool exists;        /* the trail's list may exist in Redis */
+    size_t found_bytes; /* size of the list when intake read it */
+    /* the fields below belong to the publish thread */
+    size_t bytes;      /* size of the tokens that this attempt stored in Redis */
+    uint64_t renew_ns; /* when to renew the list's expiry; first set by mr_trail_start */
 };
 
 /* ---- trails ---- */
@@ -92,14 +95,14 @@ bool mr_trail_keeps(const struct mr_trail *trail)
 
 /* ---- calls ---- */
 
-/* Wakes the threads that wait for Redis. Under the mutex. */
+/* Wakes the threads that wait for Redis. The caller holds the mutex. */
 static void notify(struct mr_resume *resume)
 {
     pthread_cond_broadcast(&resume->changed);
     if (resume->waiting && resume->wake) mr_wake_ring(resume->wake);
 }
 
-/* A call has ended. */
+/* Counts down the Redis commands in flight: one has ended. tokens: this command stored tokens. */
 static void end_call(struct mr_resume *resume, bool tokens)
 {
     pthread_mutex_lock(&resume->mutex);
@@ -133,7 +136,7 @@ static struct words words_of(const struct mr_trail *trail, const char *command)
 typedef void done_function(void *context, enum mr_redis_outcome outcome,
                            const struct mr_redis_reply *reply);
 
-/* False: refused; then `done` is not called. */
+/* Posts one Redis command. False: refused; then `done` is not called. */
 static bool begin_call(struct mr_resume *resume, const struct words *words, uint64_t timeout_ns,
                        done_function *done, void *context)
 {
@@ -175,7 +178,7 @@ static void renew(struct mr_trail *trail, uint64_t now_ns)
     write_list(trail, &words);
 }
 
-/* Encodes an entry; returns its length; 0: it cannot be sealed. */
+/* Encodes a list entry; returns its length; 0: the entry could not be encrypted. */
 static size_t write_entry(struct mr_trail *trail, const struct mr_progress_entry *entry,
                           unsigned char out[MR_PROGRESS_BYTES_MAX])
 {
@@ -189,7 +192,8 @@ static size_t write_entry(struct mr_trail *trail, const struct mr_progress_entry
     return length;
 }
 
-/* A write whose failure does not end the trail. */
+/* Appends an entry to the Redis list. If this write fails, later entries are written all the
+ * same. */
 static void append(struct mr_trail *trail, const char *command, enum mr_progress_kind kind)
 {
     unsigned char bytes[MR_PROGRESS_BYTES_MAX];
@@ -217,8 +221,8 @@ static void read_list(struct mr_found_mail *found, const struct mr_redis_reply *
     pthread_mutex_unlock(&set->mutex);
 }
 
-/* Sets how many answers are abandoned; reports the start and the end of silence. Under the mutex.
- */
+/* Sets how many lookups intake no longer waits for; calls the `silence` callback when the number
+ * changes from 0 to more than 0 or back. The caller holds the mutex. */
 static void set_abandoned(struct mr_resume *resume, uint32_t count)
 {
     bool silent = count > 0, before = resume->abandoned > 0;
@@ -279,7 +283,8 @@ struct mr_trail *mr_resume_lookup(struct mr_resume *resume, const struct mr_prog
     add_word(&words, "0", 1);
     add_word(&words, "-1", 2);
     atomic_fetch_add(&trail->refs, 1);
-    *found = mail; /* the mail may reach intake before begin_call returns */
+    /* set *found first: the lookup's answer may reach intake before begin_call returns */
+    *found = mail;
     if (begin_call(resume, &words, LOOKUP_TIMEOUT_NS, on_answer, mail)) return trail;
     *found = NULL;
     unref(trail);
@@ -326,7 +331,7 @@ void mr_found_mail_free(struct mr_found_mail *found)
 
 /* ---- writing ---- */
 
-/* Ends the trail when a write has failed, or the list does not exist. */
+/* Stops storing tokens for the trail when a write has failed, or Redis does not have the list. */
 static void check_write(struct mr_trail *trail, enum mr_redis_outcome outcome,
                         const struct mr_redis_reply *reply)
 {
@@ -375,7 +380,7 @@ static void on_kept(void *context, enum mr_redis_outcome outcome,
     end_call(resume, true);
 }
 
-/* Charges the bytes to the limits; false: one is reached. */
+/* Counts the bytes towards the limits of the trail and of the worker; false: a limit is reached. */
 static bool charge(struct mr_trail *trail, size_t bytes)
 {
     struct mr_resume *resume = trail->resume;
@@ -396,7 +401,7 @@ static void count_tokens(struct mr_resume *resume, size_t count)
     pthread_mutex_unlock(&resume->mutex);
 }
 
-/* One call for each token, all in one burst. */
+/* Sends one RPUSHX command for each token, all in one burst. */
 static void send_burst(struct mr_resume *resume)
 {
     struct mr_redis_call calls[BURST_MAX];
@@ -451,7 +456,8 @@ void mr_resume_attach(struct mr_resume *resume, const struct mr_wake *publish)
     pthread_mutex_unlock(&resume->mutex);
 }
 
-/* Whether publish must wait; starts a wait if none is running. Under the mutex. */
+/* Whether publish must wait until Redis has stored tokens; starts the wait if none is running. The
+ * caller holds the mutex. */
 static bool is_pending(struct mr_resume *resume, uint64_t now_ns)
 {
     if (resume->tokens == 0 || resume->late || resume->abandoned > 0) return false;

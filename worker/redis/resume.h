@@ -1,24 +1,25 @@
-/* resume - keeps a trail of every running request in Redis, so that its next attempt, on any
- * worker, knows how often it was started, how often that crashed a worker, and the tokens generated
- * so far.
+/* resume - keeps a trail of every running request in Redis, so that the request's next attempt, on
+ * any worker, knows how often the request was started, how often that crashed a worker, and which
+ * tokens were generated so far.
  *
- * A trail is a list in Redis that expires (worker/redis/progress.h has its form). Intake reads the
- * list once, when the record arrives. The start is appended before the first step, and the tokens
- * as they are sampled: one write for each request and step, all of a step in one burst. Publish
- * publishes tokens when Redis has stored them, or has not answered for MR_RESUME_WAIT_NS. So every
- * token a reader has seen is stored, and tokens stored but perhaps not seen are published again,
- * equal, by the next attempt. The list is deleted when the result is acknowledged. Tokens are only
- * appended to an existing list (RPUSHX): a worker that continues after its request was given to
- * another one leaves nothing behind.
+ * A trail is a list in Redis that expires (format: worker/redis/progress.h). Intake reads the list
+ * once, when the request's record arrives. The start of an attempt is appended before its first
+ * engine step, and each token after it is sampled; all tokens of one step are sent in one burst.
+ * Publish writes a token to Kafka when Redis has stored the token, or has not answered for
+ * MR_RESUME_WAIT_NS. So, while Redis answers, every token a reader has seen is stored, and tokens
+ * that are stored but perhaps not seen are published again, equal, by the next attempt. The list is
+ * deleted when Kafka has acknowledged the result. Tokens are only appended to an existing list
+ * (RPUSHX): a worker that goes on with a request given to another worker leaves nothing behind.
  *
- * Without an answer from Redis a request runs as if Redis were not configured: its attempts are
- * counted in the commit metadata alone, and it starts at its first token. An answer that intake has
- * abandoned is still in flight; until it arrives Redis counts as silent, and no thread waits for
- * Redis. A failed write ends the trail; the next attempt continues from the last stored token.
+ * If Redis does not answer, a request runs as if Redis were not configured: its attempts are
+ * counted in the metadata of Kafka commits alone, and it starts at its first token. A lookup that
+ * intake no longer waits for is still in flight; until its answer arrives Redis counts as silent
+ * (not answering), and no thread waits for Redis. After a failed write no more tokens are stored;
+ * the next attempt continues from the last stored token.
  *
- * Threads: as noted at each call; no call blocks but _flush. Answers reach intake as
- * mail. Memory:  a trail for each request in flight; stored tokens are at most MR_TRAIL_BYTES_MAX
- * for a request and bytes_max for the worker, later ones are not stored. Errors: only _create. */
+ * Threads: as noted at each function; only _flush blocks. Lookup results reach intake as messages.
+ * Memory: a trail for each request in flight; stored tokens take at most MR_TRAIL_BYTES_MAX for a
+ * request and bytes_max for the worker, later tokens are not stored. Errors: only _create. */
 #ifndef MR_WORKER_REDIS_RESUME_H
 #define MR_WORKER_REDIS_RESUME_H
 
@@ -34,94 +35,101 @@ struct mr_resume;
 struct mr_trail;
 struct mr_ticket;
 
-/* What publish may do with the tokens it handed over; see mr_resume_poll. */
+/* Whether publish may publish the tokens that it passed to mr_trail_keep; see mr_resume_poll. */
 enum mr_resume_state { MR_RESUME_READY, MR_RESUME_PENDING };
 
 struct mr_resume_options {
-    /* Sends commands to Redis: mr_tier_redis_call, or a test's. */
+    /* Sends commands to Redis: mr_tier_redis_call, or in a test another function. */
     bool (*call)(void *context, const struct mr_redis_call *calls, size_t count);
-    /* Redis became silent, or answers again: mr_tier_redis_set_silent. NULL: not called. */
+    /* Called with true when Redis stops answering lookups in time, and with false when Redis
+     * answers again: mr_tier_redis_set_silent. NULL: not called. */
     void (*silence)(void *context, bool silent);
     void *context;
-    const struct mr_frame_secret *secrets; /* [secret_count], the first one seals; copied */
+    const struct mr_frame_secret *secrets; /* [secret_count] keys; the first one encrypts; copied */
     size_t secret_count;
     unsigned char weights_digest[32];
-    uint64_t ttl_ns;           /* of a list, renewed while its request runs */
-    uint64_t bytes_max;        /* of tokens stored for running requests; 0: none are stored */
-    struct mr_mailbox *intake; /* receives the answers */
+    uint64_t ttl_ns; /* time to live of a request's list in Redis, renewed while the request runs */
+    /* limit for the stored tokens of all running requests together; 0: no token is stored */
+    uint64_t bytes_max;
+    struct mr_mailbox *intake; /* the mailbox to which the results of lookups are posted */
     struct mr_metrics *metrics;
 };
 
-/* Redis has answered a lookup; kind MR_MAIL_FOUND. */
+/* The result of a lookup of a request's list in Redis, as a message to intake (kind
+ * MR_MAIL_FOUND). */
 struct mr_found_mail {
     struct mr_mail mail;
-    struct mr_ticket *ticket; /* set by intake; NULL: no request waits for the answer */
-    bool answered;            /* false: no answer, or an error */
+    struct mr_ticket *ticket; /* set by intake; NULL: no request waits for this result */
+    bool answered;            /* false: Redis did not reply, or replied an error */
     struct mr_progress_history history;
-    /* private */
+    /* the fields below are private to resume.c */
     struct mr_trail *trail;
-    size_t entries, bytes;  /* of the list */
-    bool posted, abandoned; /* under the resume's mutex */
+    size_t entries, bytes;  /* number and total size of the list's entries */
+    bool posted, abandoned; /* protected by the mutex of struct mr_resume */
 };
 
 enum mr_status mr_resume_create(struct mr_resume **out, const struct mr_resume_options *options,
                                 struct mr_error *err);
-/* No answer is posted to intake from now on. */
+/* From now on no lookup result is posted to intake. */
 void mr_resume_stop_answers(struct mr_resume *resume);
-/* Commands without an answer. Threads: any. */
+/* Number of Redis commands that were sent and not answered. Threads: any. */
 uint32_t mr_resume_in_flight(struct mr_resume *resume);
-/* Blocks until mr_resume_in_flight is 0; false after timeout_ms. */
+/* Blocks until no Redis command is in flight (mr_resume_in_flight is 0); false after timeout_ms. */
 bool mr_resume_flush(struct mr_resume *resume, uint32_t timeout_ms);
-/* All trails were dropped and no command is in flight. resume may be NULL. */
+/* Call it when all trails are dropped and no Redis command is in flight. resume may be NULL. */
 void mr_resume_destroy(struct mr_resume *resume);
 
 /* ---- intake's thread ---- */
 
-/* Makes the trail of a request whose prompt is encoded, and looks up its list; found NULL: without
- * a lookup. *found: the mail that will arrive; NULL: Redis cannot be reached. Returns NULL when
- * memory is out. Tokens are stored for requests with one choice only. */
+/* Makes the trail of a request whose prompt is tokenized, and looks up the request's list in Redis,
+ * but not if found is NULL. *found: the message that intake will get; NULL: Redis cannot be
+ * reached. Returns NULL when memory is out. Tokens are stored only for requests with one choice (n
+ * = 1). */
 struct mr_trail *mr_resume_lookup(struct mr_resume *resume, const struct mr_progress_origin *origin,
                                   const struct mr_request *request, struct mr_ticket *ticket,
                                   struct mr_found_mail **found);
-/* Applies an answer to its trail; before the start. */
+/* Copies what a lookup found in Redis to the trail of its request; call it before
+ * mr_trail_start. */
 void mr_trail_apply(struct mr_trail *trail, const struct mr_found_mail *found);
-/* Intake stops waiting for an answer: Redis is silent until it arrives; the mail still comes.
- * False: the mail is already in the mailbox. */
+/* Intake stops waiting for the result of a lookup. Until the result arrives, Redis counts as not
+ * answering; the message is still posted. False: the message is already in intake's mailbox. */
 bool mr_resume_abandon(struct mr_resume *resume, struct mr_found_mail *found);
-/* Whether an abandoned answer has not arrived yet. Threads: any. */
+/* Whether the result of a lookup that intake no longer waits for is still missing. Threads: any. */
 bool mr_resume_is_silent(struct mr_resume *resume);
 void mr_found_mail_free(struct mr_found_mail *found);
 
-/* Appends that the attempt was released on purpose, and did not crash. */
+/* Appends to the request's list: the worker stopped this attempt on purpose, it did not crash. */
 void mr_trail_release(struct mr_trail *trail);
-/* Appends that a released attempt runs again. */
+/* Appends to the request's list: the attempt that was stopped on purpose runs again. */
 void mr_trail_reclaim(struct mr_trail *trail);
-/* Deletes the list: the result is acknowledged. */
+/* Deletes the request's list in Redis; called when Kafka has acknowledged the result. */
 void mr_trail_delete(struct mr_trail *trail);
-/* trail may be NULL. */
+/* Releases the caller's reference; the list in Redis stays. trail may be NULL. */
 void mr_trail_drop(struct mr_trail *trail);
 
 /* ---- the engine's thread ---- */
 
-/* Appends that the attempt starts, after `index` earlier tokens of which `shown` are published. */
+/* Appends to the request's list: the attempt starts after `index` tokens of earlier attempts, of
+ * which `shown` are published in Kafka. */
 void mr_trail_start(struct mr_trail *trail, uint32_t attempt, uint32_t index, uint32_t shown,
                     uint64_t now_ns);
-/* Whether tokens are stored: they are wanted, and no write has failed. Threads: any. */
+/* Whether the request's tokens are stored in Redis: they are to be, and no write has failed.
+ * Threads: any. */
 bool mr_trail_keeps(const struct mr_trail *trail);
 
 /* ---- publish's thread ---- */
 
-/* Sets publish's doorbell, which is rung when the state changes from PENDING to READY. Publish sets
- * it before the first token, and sets NULL before it closes the doorbell. */
+/* Sets the wake of the publish thread, rung when mr_resume_poll would no longer return PENDING.
+ * Publish sets this wake before the first token, and sets NULL before it closes the wake. */
 void mr_resume_attach(struct mr_resume *resume, const struct mr_wake *publish);
-/* Copies a token that is about to be published; `shown` tokens have reached the broker. _poll sends
- * it. */
+/* Copies a token that publish is about to publish; `shown` earlier tokens have reached the Kafka
+ * broker. mr_resume_poll sends the token to Redis. */
 void mr_trail_keep(struct mr_trail *trail, uint32_t index, uint32_t shown,
                    const struct mr_sample *sample, uint64_t now_ns);
-/* Sends the tokens kept since the last call. READY: publish may publish them: Redis has stored
- * them, did not do so within MR_RESUME_WAIT_NS, or is silent. PENDING: publish must not publish
- * them yet; it calls again when its doorbell rings, at *retry_ns at the latest. Never blocks.
- * After a timeout every call returns READY until Redis has stored all tokens. */
+/* Sends to Redis the tokens that mr_trail_keep has copied. READY: publish may publish these tokens:
+ * Redis has stored them, has not done so within MR_RESUME_WAIT_NS, or does not answer. PENDING:
+ * publish must wait; it calls again when its wake rings, and at *retry_ns at the latest. Never
+ * blocks. After a timeout every call returns READY until Redis has stored all tokens. */
 enum mr_resume_state mr_resume_poll(struct mr_resume *resume, uint64_t now_ns, uint64_t *retry_ns);
 
 #endif

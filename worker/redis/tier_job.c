@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PARTS_MAX ((uint64_t)65536) /* of one job */
+#define PARTS_MAX ((uint64_t)65536) /* most parts (Redis values) of one job */
 
 /* ---- parts ---- */
 
-/* Slices of item i; items of equal size are computed once. */
+/* Computes the slices into which item i of the request is cut; consecutive items of equal size use
+ * the slices computed before. */
 static void slices_of(const struct mr_tier_request *request, uint32_t i, struct mr_slices *slices)
 {
     const struct mr_tier_item *item = &request->items[i], *before = item - 1;
@@ -68,7 +69,7 @@ static void set_parts(struct mr_tier_job *job, const struct mr_tier_request *req
 
 /* ---- jobs ---- */
 
-/* Where the arrays of a job begin in its memory. */
+/* Where the arrays of a job (items, parts, answers) begin in the job's memory. */
 struct layout {
     size_t items_at, parts_at, answers_at, bytes;
 };

@@ -2,12 +2,14 @@
 
 #include "codec/check.h"
 
-/* Of all jobs together: a part takes 760 bytes, so this is 64 lookups of 700 slices each. Pages
- * that are never needed are never touched. */
+/* Memory for all jobs (lookups, loads, stores) together: a slice takes 760 bytes, so this is enough
+ * for 64 lookups of 700 slices each. Pages that are never needed are never touched. */
 #define JOB_BYTES_MAX ((size_t)32 << 20)
 #define KEYS_MAX      ((uint32_t)65536)
-#define MEASURE_BYTES ((uint64_t)65536)     /* a shorter load says nothing about the bandwidth */
-#define SLOW_NS       ((uint64_t)100000000) /* unless it took this long */
+/* a load of fewer bytes is too short to measure the bandwidth */
+#define MEASURE_BYTES ((uint64_t)65536)
+/* but a load that took this long is used as a measurement all the same */
+#define SLOW_NS ((uint64_t)100000000)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
@@ -106,7 +108,8 @@ static void measure_lookup(struct mr_tier_jobs *jobs, const struct mr_tier_job *
     mr_histogram_observe(&jobs->stats.lookup_seconds, (double)took_ns / 1e9);
 }
 
-/* A load that received nothing for a long time is a measurement too. */
+/* Updates the bandwidth estimate from a load that has ended, also from one that received nothing
+ * for a long time. */
 static void measure_load(struct mr_tier_jobs *jobs, const struct mr_tier_job *job, uint64_t now_ns)
 {
     uint64_t took_ns = now_ns - job->begun_ns;
@@ -119,7 +122,7 @@ static void measure_load(struct mr_tier_jobs *jobs, const struct mr_tier_job *jo
 
 /* ---- finishing ---- */
 
-/* Posts the final answer; no part is open. */
+/* Posts the job's final answer to the engine; call it when no command of the job is outstanding. */
 static void finish_job(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint64_t now_ns)
 {
     MR_ASSERT(!job->final && job->open == 0 && job->untaken == 0);
@@ -157,7 +160,8 @@ static void finish_load_item(struct mr_tier_jobs *jobs, struct mr_tier_job *job,
     if (!job->abandoned) post_answer(jobs, note, job);
 }
 
-/* One slice of an item is finished; the last one decides about the item. */
+/* The command for one slice of an item has ended; with the last slice the item is present or
+ * absent. */
 static void finish_slice(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint32_t index,
                          bool good, uint64_t now_ns)
 {
@@ -175,7 +179,7 @@ static void finish_slice(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uin
     }
 }
 
-/* A part of GET or SET is finished. */
+/* A GET or SET of one Redis value has ended. */
 static void finish_transfer(struct mr_tier_jobs *jobs, struct mr_tier_part *part, bool good,
                             uint64_t now_ns)
 {
@@ -212,7 +216,7 @@ void mr_tier_jobs_add(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint64
         mr_tier_job_list_push(list_of(jobs, job), job);
 }
 
-/* A lookup that is dropped counts the rest of its items as absent. */
+/* Ends a lookup early: items whose STRLEN command was not yet sent count as absent. */
 static void drop_lookup(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint64_t now_ns)
 {
     mr_tier_job_list_remove(&jobs->lookups, job);
@@ -253,7 +257,8 @@ void mr_tier_jobs_drop_list(struct mr_tier_jobs *jobs, struct mr_tier_job_list *
 
 /* ---- taking ---- */
 
-/* The next part of the list's first job: of a load, the last one that is not taken. */
+/* The next Redis value to transfer of the list's first job: in a load the last one not taken,
+ * otherwise the first one. */
 static struct mr_tier_part *next_part(const struct mr_tier_job_list *list)
 {
     struct mr_tier_job *job = list->first;
@@ -287,9 +292,8 @@ struct mr_tier_part *mr_tier_jobs_take(struct mr_tier_jobs *jobs, uint32_t threa
     return part;
 }
 
-/* The lookup of a store is complete: opens the parts that are missing in Redis again, to be
- * written.
- */
+/* The lookup that precedes a store has ended: the values that Redis lacks wait for a thread again,
+ * now to be written with SET. */
 static void begin_writing(struct mr_tier_jobs *jobs, struct mr_tier_job *job, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < job->part_count; i++) {

@@ -3,8 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ROUNDS     4u /* the best counts: in a single round the connection or the core may be busy */
-#define SLOW_NS    ((uint64_t)20000000) /* a round that takes longer counts twice */
+/* the best of so many rounds counts: in a single round the connection or the CPU core may be
+ * busy */
+#define ROUNDS 4u
+/* a round of ECHO that takes longer than this counts as two rounds */
+#define SLOW_NS    ((uint64_t)20000000)
 #define TIMEOUT_NS ((uint64_t)1000000000)
 
 void mr_tier_measure_end(struct mr_tier_measure *measure)
@@ -53,7 +56,8 @@ bool mr_tier_measure_finish(struct mr_tier_measure *measure, const struct mr_red
     bool timeout = measure->op.outcome == MR_REDIS_TIMEOUT;
     measure->active = false;
     if (done || timeout) {
-        /* The bytes went to the server and came back, one direction after the other. */
+        /* The factor 2: the bytes went to the Redis server and came back, one direction after the
+         * other. */
         double rate = 2e9 * (double)(timeout ? 1 : MR_TIER_MEASURE_BYTES) / (double)took_ns;
         if (rate > measure->bytes_per_second) measure->bytes_per_second = rate;
         measure->rounds += took_ns < SLOW_NS ? 1 : 2;

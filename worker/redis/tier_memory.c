@@ -9,9 +9,9 @@
 
 #define GRID ((size_t)64)
 
-/* Header before each piece, taken or free. */
+/* Header in front of each piece of the memory block, for pieces in use and free pieces alike. */
 struct piece {
-    alignas(max_align_t) size_t bytes; /* header included; a multiple of GRID */
+    alignas(max_align_t) size_t bytes; /* size of the piece with this header; a multiple of GRID */
     bool used;
 };
 
@@ -52,7 +52,7 @@ static struct piece *piece_at(const struct mr_tier_memory *memory, size_t at)
     return at < memory->bytes ? (struct piece *)(void *)(memory->pieces + at) : NULL;
 }
 
-/* Merges a free piece with the free pieces after it. */
+/* Merges the free piece at offset `at` with the free pieces that directly follow. */
 static void merge(const struct mr_tier_memory *memory, struct piece *piece, size_t at)
 {
     struct piece *next;

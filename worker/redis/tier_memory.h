@@ -1,13 +1,13 @@
-/* tier_memory - allocator for the jobs of the tier's queue: one block of memory made at creation,
- * from which pieces of any size are taken and returned in any order, so that a request to the tier
- * costs the engine's step no allocation from the system.
+/* tier_memory - memory allocator for the lookups, loads and stores that wait in the queue of the
+ * Redis cache: one block of memory is made at creation; pieces of any size are taken from it and
+ * returned in any order. So a request to the Redis cache costs the engine's step no malloc.
  *
- * First fit by address; adjacent free pieces are merged during the search. There are few pieces
- * (MR_TIER_JOBS_MAX), returned mostly in the order they were taken. Pages never needed are never
- * touched.
+ * First fit by address; adjacent free pieces are merged during the search. There are few pieces (at
+ * most MR_TIER_JOBS_MAX), mostly returned in the order in which they were taken. Pages of the block
+ * that are never needed are never touched.
  *
- * Owner: one thread, or under its owner's lock. Memory: all of it in _create. Errors: _create
- * MR_NOMEM; _take NULL when no gap is large enough. */
+ * Owner: one thread at a time; the queue calls it under its lock. Memory: all of it in _create.
+ * Errors: _create MR_NOMEM; _take returns NULL when no gap is large enough. */
 #ifndef MR_WORKER_REDIS_TIER_MEMORY_H
 #define MR_WORKER_REDIS_TIER_MEMORY_H
 
@@ -19,14 +19,15 @@ struct mr_tier_memory;
 
 enum mr_status mr_tier_memory_create(struct mr_tier_memory **out, size_t bytes,
                                      struct mr_error *err);
-/* memory may be NULL. Pieces that are still taken become invalid. */
+/* Frees the whole block, with the pieces still in use. memory may be NULL. */
 void mr_tier_memory_destroy(struct mr_tier_memory *memory);
 
-/* The piece is zeroed, and aligned as by malloc. */
+/* Returns a zeroed piece, aligned like memory from malloc; NULL when no gap is large enough. */
 void *mr_tier_memory_take(struct mr_tier_memory *memory, size_t bytes);
 void mr_tier_memory_give(struct mr_tier_memory *memory, void *bytes);
 
-/* Bytes taken, headers included. Asserts that the pieces fill the block. */
+/* Returns the bytes in use, piece headers included. Asserts that the pieces fill the block without
+ * gaps. */
 size_t mr_tier_memory_check(const struct mr_tier_memory *memory);
 
 #endif

@@ -1,7 +1,7 @@
-/* tier_metrics - the statistics of the Redis tier as Prometheus text, appended to the page of
+/* tier_metrics - the statistics of the Redis cache as Prometheus text, appended to the page of
  * worker/metrics/metrics.h, and as one line for the log.
  *
- * Threads: any. Memory: the text grows. Errors: MR_NOMEM. */
+ * Threads: any. Memory: the text is reallocated as it grows. Errors: MR_NOMEM. */
 #ifndef MR_WORKER_REDIS_TIER_METRICS_H
 #define MR_WORKER_REDIS_TIER_METRICS_H
 
@@ -9,10 +9,12 @@
 
 #define MR_TIER_LINE_BYTES 320u
 
-/* Appends to *text, a malloc'ed text of *length bytes, which may be reallocated. */
+/* Appends the Redis metrics to *text, a malloc'ed text of *length bytes; *text and *length are
+ * updated. */
 enum mr_status mr_tier_metrics_append(const struct mr_tier_redis_stats *stats, char **text,
                                       size_t *length, struct mr_error *err);
-/* Counters since the start of the process, and the latest rates. */
+/* Writes one log line to text: the Redis counters since the start of the process, and the latest
+ * rates. */
 void mr_tier_metrics_line(const struct mr_tier_redis_stats *stats, char text[MR_TIER_LINE_BYTES]);
 
 #endif

@@ -3,8 +3,9 @@
 #include "codec/check.h"
 
 #define MEASURE_GAP_NS ((uint64_t)30 * 1000000000)
-#define NEW_SHARE      0.3 /* weight of a new rate in the running mean */
-#define TRICKLE        8.0 /* bytes received this much slower than before count as progress */
+#define NEW_SHARE      0.3 /* weight of a new bandwidth measurement in the running mean */
+/* bytes received up to this many times more slowly than the mean still count as full progress */
+#define TRICKLE 8.0
 
 void mr_tier_pace_init(struct mr_tier_pace *pace)
 {
@@ -36,8 +37,9 @@ void mr_tier_pace_finish(struct mr_tier_pace *pace, uint32_t thread, uint64_t by
     if (pace->limit_bytes > MR_TIER_AHEAD_BYTES) pace->limit_bytes = MR_TIER_AHEAD_BYTES;
 }
 
-/* Bytes that arrive much more slowly than before advance received_ns by only TRICKLE times the time
- * they would have taken at the measured rate: a trickle counts as silence after a while. */
+/* Moves received_ns, the time of the last progress, towards now_ns. Bytes that arrive much more
+ * slowly than the measured rate move received_ns by only TRICKLE times the time that they would
+ * have taken at that rate: so after a while a trickle looks like a server that sends nothing. */
 void mr_tier_pace_receive(struct mr_tier_pace *pace, uint64_t bytes, uint64_t now_ns)
 {
     uint64_t since = now_ns > pace->received_ns ? now_ns - pace->received_ns : 0;

@@ -1,10 +1,11 @@
-/* tier_pace - how fast loads are received, and how many bytes of them may be in flight.
+/* tier_pace - how fast loads from Redis are received, and how many bytes of loads may be in flight
+ * (requested and not received).
  *
- * Bytes in flight are wasted when their load is cancelled. Redis also copies everything it was
- * asked for, into memory that may be new to it, before it sends the first byte. So a load starts
- * with MR_TIER_AHEAD_FIRST bytes in flight, and the limit grows with the bytes received: up to what
- * arrives within MR_TIER_AHEAD_NS at the measured rate, and MR_TIER_AHEAD_BYTES at most. A
- * connection with nothing in flight may always request one value.
+ * Bytes in flight are wasted when their load is cancelled. Redis also copies every value it was
+ * asked for, into memory that may be new to Redis, before it sends the first byte. So when nothing
+ * is in flight the limit is MR_TIER_AHEAD_FIRST bytes, and it grows with the bytes received: up to
+ * what arrives within MR_TIER_AHEAD_NS at the measured rate, and to MR_TIER_AHEAD_BYTES at most. If
+ * no other connection has bytes in flight, a connection may always request one more value.
  *
  * Owner: the queue, under its lock. Memory, errors: none. Clock: passed in. */
 #ifndef MR_WORKER_REDIS_TIER_PACE_H
@@ -19,31 +20,35 @@
 #define MR_TIER_AHEAD_FIRST (MR_TIER_AHEAD_BYTES / 4)
 
 struct mr_tier_pace {
-    uint64_t in_flight[MR_TIER_THREADS_MAX]; /* bytes of values requested, by thread */
-    uint64_t in_flight_bytes;                /* of all threads */
+    /* by connection thread: bytes of values requested from Redis and not yet received */
+    uint64_t in_flight[MR_TIER_THREADS_MAX];
+    uint64_t in_flight_bytes; /* sum of in_flight over all connection threads */
     uint64_t limit_bytes;
-    uint64_t received_ns;    /* as in struct mr_tier_rates (kvcache/tier.h) */
-    double bytes_per_second; /* running mean; 0: not known */
-    uint64_t measured_ns;    /* when the rate was last updated */
-    uint64_t round_trip_ns;  /* running mean of lookups; 0: not known */
+    /* when bytes of a load last arrived at a useful rate, as in struct mr_tier_rates
+     * (kvcache/tier.h) */
+    uint64_t received_ns;
+    double bytes_per_second; /* running mean of the bandwidth of loads; 0: not known yet */
+    uint64_t measured_ns;    /* when bytes_per_second was last updated */
+    uint64_t round_trip_ns;  /* running mean of the time that a lookup takes; 0: not known yet */
 };
 
 void mr_tier_pace_init(struct mr_tier_pace *pace);
-/* Whether this thread may request a value of so many bytes now. */
+/* Whether this connection thread may request a value of this many bytes from Redis now. */
 bool mr_tier_pace_allows(const struct mr_tier_pace *pace, uint32_t thread, uint64_t bytes);
 void mr_tier_pace_request(struct mr_tier_pace *pace, uint32_t thread, uint64_t bytes,
                           uint64_t now_ns);
-/* A requested value was received or will not be. */
+/* Call it when a requested value was received, or will not be received any more. */
 void mr_tier_pace_finish(struct mr_tier_pace *pace, uint32_t thread, uint64_t bytes);
-/* Some bytes of values were received. */
+/* Call it when bytes of values were received from Redis. */
 void mr_tier_pace_receive(struct mr_tier_pace *pace, uint64_t bytes, uint64_t now_ns);
-/* A load or a measurement had this rate. */
+/* Adds a bandwidth to the running mean; the bandwidth comes from a finished load or from a
+ * measurement with ECHO. */
 void mr_tier_pace_measure(struct mr_tier_pace *pace, double bytes_per_second, uint64_t now_ns);
 void mr_tier_pace_lookup_took(struct mr_tier_pace *pace, uint64_t took_ns);
-/* Whether a measurement is due: none was made yet, or the last one is old and a lookup was posted
- * since, at lookup_ns. */
+/* Whether the bandwidth has to be measured with ECHO: it was never measured, or the last time is
+ * long ago and a lookup was posted since then. lookup_ns: when the last lookup was posted. */
 bool mr_tier_pace_is_stale(const struct mr_tier_pace *pace, uint64_t lookup_ns, uint64_t now_ns);
-/* Asserts the sum of the bytes in flight. */
+/* Asserts that in_flight_bytes is the sum of in_flight. */
 void mr_tier_pace_check(const struct mr_tier_pace *pace);
 
 #endif

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Copies the value of the line "NAME:VALUE\r\n", NUL-terminated; false: no such line, or too long.
- */
+/* Copies the value from the line "NAME:VALUE\r
+ * " of a reply to INFO, NUL-terminated; false: there is no such line, or the value is too long. */
 static bool find(const char *info, size_t length, const char *name, char *value, size_t value_bytes)
 {
     size_t named = strlen(name);
@@ -41,7 +41,8 @@ void mr_tier_policy_judge(const struct mr_tier_policy *policy, bool values_expir
                           char text[MR_TIER_POLICY_BYTES])
 {
     bool expiring =
-        strncmp(policy->eviction, "volatile-", 9) == 0; /* evicts only keys with a TTL */
+        /* the policies named volatile-* evict only keys with a time to live */
+        strncmp(policy->eviction, "volatile-", 9) == 0;
     bool evicts = strcmp(policy->eviction, "noeviction") != 0 && (!expiring || values_expire);
     text[0] = '\0';
     if (policy->maxmemory_bytes == 0)

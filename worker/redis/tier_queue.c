@@ -7,20 +7,23 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define KEYS_MAX         ((uint32_t)65536)
-#define TOUCH_NS         ((uint64_t)600 * 1000000000) /* between the first and the second touch */
+#define KEYS_MAX ((uint32_t)65536)
+/* how long an item (KV block) offered for storing is remembered; offered again within this time, it
+ * is stored */
+#define TOUCH_NS         ((uint64_t)600 * 1000000000)
 #define REFUSED_PAUSE_NS ((uint64_t)2000000000)
-#define REFUSED_LOG_NS   ((uint64_t)60 * 1000000000) /* between two log lines */
+/* shortest time between two log lines about refused stores */
+#define REFUSED_LOG_NS ((uint64_t)60 * 1000000000)
 
 struct mr_tier_queue {
     struct mr_tier_queue_options options;
     pthread_mutex_t mutex;
-    /* under mutex */
+    /* the fields below are protected by the mutex */
     struct mr_tier_jobs jobs;
     bool ready[MR_TIER_THREADS_MAX], silent;
-    struct mr_key_memory *touched; /* keys offered for storing once */
+    struct mr_key_memory *touched; /* keys of the items that were offered for storing once */
     struct mr_byte_budget budget;
-    uint64_t paused_until_ns; /* stores */
+    uint64_t paused_until_ns; /* stores are refused until then */
     uint64_t refusal_logged_ns, lookup_posted_ns;
 };
 
@@ -89,8 +92,9 @@ static bool is_up(const struct mr_tier_queue *queue)
     return queue->ready[0] && has_value_connection(queue);
 }
 
-/* Marks the items of a store that need not be written: Redis has them, or second_touch is on and
- * they are offered for the first time. Returns the bytes of the others. */
+/* Marks the items of a store that will not be written: Redis has the item, or the option
+ * second_touch is on and the item is offered for the first time. Returns the total bytes of the
+ * other items. */
 static uint64_t mark_not_written(struct mr_tier_queue *queue, struct mr_tier_job *job,
                                  uint64_t now_ns)
 {
@@ -110,7 +114,7 @@ static uint64_t mark_not_written(struct mr_tier_queue *queue, struct mr_tier_job
     return bytes;
 }
 
-/* Ends the parts of items that need not be written. */
+/* Ends the parts (Redis values) of a store that belong to items marked not_written. */
 static void end_not_written(struct mr_tier_job *job)
 {
     for (uint32_t i = 0; i < job->part_count; i++) {
@@ -151,7 +155,7 @@ static bool admit(struct mr_tier_queue *queue, struct mr_tier_job *job, const ch
     return good;
 }
 
-/* Adds an admitted job and rings the threads that can run it. */
+/* Adds an accepted lookup, load or store and wakes the connection threads that can run it. */
 static void add_job(struct mr_tier_queue *queue, struct mr_tier_job *job, uint64_t now_ns)
 {
     static const enum mr_tier_counter counters[] = {MR_TIER_LOOKUPS, MR_TIER_LOADS, MR_TIER_STORES};
@@ -190,7 +194,8 @@ bool mr_tier_queue_post(struct mr_tier_queue *queue, enum mr_tier_work work,
     size_t bytes = mr_tier_job_bytes(request);
     void *memory = bytes ? take_memory(queue, bytes) : NULL;
     if (!memory) return false;
-    struct mr_tier_job *job = mr_tier_job_init(memory, &make); /* without the lock: may be long */
+    /* done without the lock, because it may take long */
+    struct mr_tier_job *job = mr_tier_job_init(memory, &make);
     struct mr_tier_jobs *jobs = lock(queue);
     bool good = admit(queue, job, request->tenant ? request->tenant : "", now_ns);
     if (good)
@@ -269,7 +274,7 @@ void mr_tier_queue_set_ready(struct mr_tier_queue *queue, uint32_t thread, bool 
                              uint64_t now_ns)
 {
     struct mr_tier_jobs *jobs = lock(queue);
-    /* A server that comes back may be empty. */
+    /* When Redis comes back it may be empty, so forget which keys it had. */
     if (thread == 0 && !ready && queue->ready[0]) mr_key_memory_clear(jobs->present);
     queue->ready[thread] = ready;
     if (thread == 0 && !ready) mr_tier_jobs_drop_list(jobs, &jobs->lookups, now_ns);

@@ -1,14 +1,16 @@
-/* tier_queue - the queue between the engine and the connection threads: the engine posts requests
- * of kvcache/tier.h and polls for answers; the threads take their parts (worker/redis/tier_job.h),
- * run the commands and finish them.
+/* tier_queue - the queue between the engine and the threads that hold the connections to Redis. The
+ * engine posts lookups, loads and stores (kvcache/tier.h) and polls for answers. Each request is
+ * cut into parts, one for each value in Redis (worker/redis/tier_job.h); a connection thread takes
+ * a part, runs its Redis commands and reports their end.
  *
- * Thread 0 runs lookups only, so that a lookup never waits behind a value; also the lookup before
- * every store, which prevents writing a value twice. The other threads run loads and stores, loads
- * first, with at most so many bytes in flight as worker/redis/tier_pace.h allows. When the last
- * connection is lost, parts that no thread has taken are ended at once.
+ * Thread 0 runs lookups only, so that a lookup never waits behind the transfer of a value. A store
+ * begins with such a lookup too, so that no value is written twice. The other threads run loads and
+ * stores, loads first; worker/redis/tier_pace.h limits the bytes of loads in flight. When the last
+ * connection is lost, parts that no thread has taken end at once.
  *
- * Threads: any; one short lock. Memory: all in _create; at most MR_TIER_JOBS_MAX jobs, and
- * store_bytes_max bytes of stores. Errors: false when a limit is reached. Clock: passed in. */
+ * Threads: any; one lock, held for a short time. Memory: all in _create; at most MR_TIER_JOBS_MAX
+ * requests, and store_bytes_max bytes of stores. Errors: _post returns false when a limit is
+ * reached. Clock: passed in. */
 #ifndef MR_WORKER_REDIS_TIER_QUEUE_H
 #define MR_WORKER_REDIS_TIER_QUEUE_H
 
@@ -22,22 +24,23 @@
 struct mr_tier_queue;
 
 struct mr_tier_queue_options {
-    uint32_t thread_count; /* 2 .. MR_TIER_THREADS_MAX; thread 0 runs lookups */
+    uint32_t thread_count; /* connection threads, 2 .. MR_TIER_THREADS_MAX; thread 0 runs lookups */
     uint64_t lookup_timeout_ns;
-    uint64_t transfer_timeout_ns; /* of a load or store, waiting included */
+    uint64_t transfer_timeout_ns; /* limit for a load or store, the time in the queue included */
     uint64_t store_bytes_max;
-    uint64_t write_budget;     /* bytes a second for each tenant; 0: no limit */
-    enum mr_frame_codec codec; /* of every payload */
-    bool second_touch;         /* store an item only when it is offered for the second time */
-    uint64_t present_ns;       /* how long a key found in Redis is assumed to be there */
+    uint64_t write_budget;     /* most bytes stored per second for each tenant; 0: no limit */
+    enum mr_frame_codec codec; /* how the payload of every value is encoded */
+    /* store an item (KV block) only when the engine offers it for the second time */
+    bool second_touch;
+    uint64_t present_ns; /* how long a key that was found in Redis is assumed to be there */
 };
 
 enum mr_status mr_tier_queue_create(struct mr_tier_queue **out,
                                     const struct mr_tier_queue_options *options,
                                     struct mr_error *err);
-/* Every part has been finished. queue may be NULL. */
+/* Call it when no thread has a part (Redis value) in its hands. queue may be NULL. */
 void mr_tier_queue_destroy(struct mr_tier_queue *queue);
-/* Sets the doorbell of a thread; before the first post. */
+/* Sets the wake of a connection thread; call it before the first request is posted. */
 void mr_tier_queue_attach(struct mr_tier_queue *queue, uint32_t thread, const struct mr_wake *wake);
 
 /* ---- the engine's side: see kvcache/tier.h ---- */
@@ -48,44 +51,50 @@ void mr_tier_queue_skip(struct mr_tier_queue *queue, uint64_t ticket, uint32_t i
 void mr_tier_queue_abandon(struct mr_tier_queue *queue, uint64_t ticket);
 bool mr_tier_queue_poll(struct mr_tier_queue *queue, struct mr_tier_answer *answer);
 struct mr_tier_rates mr_tier_queue_rates(struct mr_tier_queue *queue);
-/* While silent, lookups and loads are refused. Threads: any. */
+/* While silent is true (Redis does not answer), lookups and loads are refused. Threads: any. */
 void mr_tier_queue_set_silent(struct mr_tier_queue *queue, bool silent);
 struct mr_tier_queue_stats mr_tier_queue_stats(struct mr_tier_queue *queue);
 
 /* ---- the connection threads' side ---- */
 
-/* Whether this thread's connection is ready. */
+/* Tells the queue whether this connection thread is connected to Redis. */
 void mr_tier_queue_set_ready(struct mr_tier_queue *queue, uint32_t thread, bool ready,
                              uint64_t now_ns);
-/* Bytes of values were received. */
+/* Tells the queue that bytes of values were received from Redis. */
 void mr_tier_queue_receive(struct mr_tier_queue *queue, uint64_t bytes, uint64_t now_ns);
-/* Next part for this thread; NULL: none. */
+/* Returns the next part (one Redis value to look up, load or store) for this thread; NULL: none
+ * now. */
 struct mr_tier_part *mr_tier_queue_take(struct mr_tier_queue *queue, uint32_t thread,
                                         uint64_t now_ns);
-/* The part's command has ended, or was never sent. good: it succeeded (LOOKUP: the value is
- * present). True: the thread keeps the part and runs part->step, which has changed; false: the
- * thread no longer touches the part. */
+/* Call it when the Redis command of a part (one Redis value) has ended, or could not be sent. good:
+ * the command succeeded (for LOOKUP: Redis has the value). True: the thread keeps the part and runs
+ * the part's next command, part->step; false: the thread must not touch the part any more. */
 bool mr_tier_queue_finish(struct mr_tier_queue *queue, struct mr_tier_part *part, bool good,
                           uint64_t now_ns);
-/* A value did not verify: CLEANUP deletes it. */
+/* Call it when a received value did not verify: the part's next command, CLEANUP, deletes the
+ * value. */
 void mr_tier_queue_damaged(struct mr_tier_queue *queue, struct mr_tier_part *part,
                            enum mr_verdict cause);
-/* Redis has no memory left or denies permission: stores pause. True: worth a log line, because none
- * was due for this lately. */
+/* Call it when Redis refused a store because its memory is full or permission is missing: stores
+ * pause. True: the caller logs the refusal; false: a refusal was logged not long ago. */
 bool mr_tier_queue_refused(struct mr_tier_queue *queue, uint64_t now_ns);
-/* Whether the part's job was cancelled. Then the thread stops using its payload, and calls
- * _release; _finish still follows. */
+/* Whether the engine has cancelled the request to which the part (one Redis value) belongs. If so,
+ * the thread stops using the part's payload and calls _release; it still calls _finish later. */
 bool mr_tier_queue_is_cancelled(struct mr_tier_queue *queue, const struct mr_tier_part *part);
 void mr_tier_queue_release(struct mr_tier_queue *queue, struct mr_tier_part *part, uint64_t now_ns);
-/* Ends parts whose deadline has passed and that no thread has taken. Returns when to call again. */
+/* Ends the parts (Redis values) that no thread has taken before their deadline. Returns the time of
+ * the next call. */
 uint64_t mr_tier_queue_expire(struct mr_tier_queue *queue, uint64_t now_ns);
-/* Result of a bandwidth measurement (worker/redis/tier_measure.h), and whether one is due. */
+/* _measured reports the result of a bandwidth measurement (worker/redis/tier_measure.h);
+ * _needs_measure returns whether a measurement should be made. */
 void mr_tier_queue_measured(struct mr_tier_queue *queue, double bytes_per_second, uint64_t now_ns);
 bool mr_tier_queue_needs_measure(struct mr_tier_queue *queue, uint64_t now_ns);
-/* Whether an answer was posted since the last call: then the engine must be woken. */
+/* Whether an answer was posted since the last call of this function; if so, the caller wakes the
+ * engine. */
 bool mr_tier_queue_take_answered(struct mr_tier_queue *queue);
 
-/* Asserts every sum; O(jobs). */
+/* Asserts that all counters agree with the requests in the queue; takes time linear in their
+ * number. */
 void mr_tier_queue_check(struct mr_tier_queue *queue);
 
 #endif

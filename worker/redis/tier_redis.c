@@ -24,10 +24,11 @@ struct mr_tier_redis {
     uint32_t thread_count;
     bool closed;
     void (*notify)(void *context);
-    _Atomic(void *) notify_context; /* NULL: not linked yet */
+    _Atomic(void *) notify_context; /* NULL: mr_tier_redis_link was not called yet */
     struct mr_log *log;
     bool values_expire;
-    char logged_warning[MR_TIER_POLICY_BYTES]; /* about the memory policy; the lookup thread's */
+    /* last warning logged about Redis's memory policy; used by the lookup thread only */
+    char logged_warning[MR_TIER_POLICY_BYTES];
 };
 
 /* ---- the table ---- */
@@ -76,9 +77,8 @@ static struct mr_tier_rates rates(void *context)
 
 /* ---- files ---- */
 
-/* Reads one line without its end; false at the end of the file. A line that is too long is an
- * error.
- */
+/* Reads one line without its line end; returns false at the end of the file. *status is an error if
+ * the line is too long. */
 static bool read_line(FILE *file, char *line, enum mr_status *status, struct mr_error *err)
 {
     if (!fgets(line, (int)LINE_BYTES, file)) return false;
@@ -113,7 +113,7 @@ static enum mr_status read_password(const char *path, struct mr_redis_url *url,
     return status;
 }
 
-/* "ID 64-HEX-DIGITS" */
+/* Parses one line "ID 64-HEX-DIGITS" of the key file. */
 static bool parse_secret(const char *line, struct mr_frame_secret *secret)
 {
     char *rest;
@@ -166,8 +166,8 @@ static void notify(void *context)
     if (engine) tier->notify(engine);
 }
 
-/* Logs once what makes the memory policy unsuitable for a cache. Without permission for INFO
- * nothing is logged; the first refused store will be. */
+/* The reply to INFO memory arrived: logs, once, why the server's memory policy does not suit a
+ * cache. If Redis denies INFO nothing is logged here; the first refused store is logged instead. */
 static void on_memory(void *context, enum mr_redis_outcome outcome,
                       const struct mr_redis_reply *reply)
 {
@@ -198,7 +198,8 @@ static void on_ready(void *context, struct mr_tier_thread *thread)
 
 /* ---- threads ---- */
 
-/* Creates and starts a thread over a connection of its own; *out is set once it exists. */
+/* Creates and starts a connection thread with its own Redis client; *out is set as soon as the
+ * thread object exists, also when starting it fails. */
 static enum mr_status open_thread(struct mr_tier_thread **out,
                                   struct mr_tier_thread_options *options,
                                   const struct mr_redis_conn_options *conn, const char *name,

@@ -1,12 +1,12 @@
-/* tier_stats - the counters of the Redis tier. Their names are those of the metrics
- * (worker/redis/tier_metrics.h); they count from the start of the process. */
+/* tier_stats - the counters of the Redis cache, counted from the start of the process. The names
+ * are those of the metrics (worker/redis/tier_metrics.h). */
 #ifndef MR_WORKER_REDIS_TIER_STATS_H
 #define MR_WORKER_REDIS_TIER_STATS_H
 
 #include "kvcache/block_frame.h"
 #include "worker/base/histogram.h"
 
-/* X(name, metric, help) */
+/* X(name, metric, help): one counter, its Prometheus metric name, and the metric's HELP text. */
 #define MR_TIER_COUNTER_LIST(X)                                                                    \
     X(LOOKUPS, "asks", "Lookups sent to Redis")                                                    \
     X(LOOKUPS_LATE, "asks_late", "Lookups that were not answered, or not in time")                 \
@@ -37,9 +37,9 @@ enum mr_tier_counter {
 
 struct mr_tier_queue_stats {
     uint64_t counters[MR_TIER_COUNTER_COUNT];
-    uint64_t damaged[MR_VERDICT_COUNT]; /* values that did not verify, by cause */
-    struct mr_histogram lookup_seconds; /* of lookups that were answered */
-    struct mr_histogram load_seconds;   /* of loads that received something */
+    uint64_t damaged[MR_VERDICT_COUNT]; /* values from Redis that failed verification, by cause */
+    struct mr_histogram lookup_seconds; /* duration of lookups that Redis answered */
+    struct mr_histogram load_seconds;   /* duration of loads that received at least one byte */
     uint32_t jobs;
     uint64_t waiting_load_bytes, waiting_store_bytes;
 };

@@ -10,35 +10,37 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define VALUES_MAX         2u    /* in flight: one is received while the next is requested */
-#define LOOKUPS_MAX        2048u /* in flight */
+/* most values in flight: one is received while the next one is requested */
+#define VALUES_MAX         2u
+#define LOOKUPS_MAX        2048u /* most lookups in flight */
 #define CLEANUP_TIMEOUT_NS ((uint64_t)1000000000)
-#define IDLE_NS            ((uint64_t)1000000000) /* longest time between two steps */
+#define IDLE_NS            ((uint64_t)1000000000) /* longest time between two calls of _step */
 
-/* What a value in flight needs besides its part. */
+/* The buffers for one value in flight that may be encrypted or digested. */
 struct buffer {
-    const struct mr_tier_part *part; /* NULL: free */
-    void *sealed;                    /* [MR_SLICE_BYTES_MAX]; NULL: not made yet */
-    struct mr_frame_digest *digest;  /* NULL: not made yet */
+    const struct mr_tier_part *part; /* the value in flight; NULL: this buffer is free */
+    void *sealed; /* [MR_SLICE_BYTES_MAX] encrypted payload; NULL: not allocated yet */
+    struct mr_frame_digest *digest; /* NULL: not allocated yet */
 };
 
 struct mr_tier_thread {
     struct mr_tier_thread_options options;
-    const struct mr_redis_port *port; /* in options */
-    struct mr_thread *thread;         /* NULL: the owner calls _step */
+    const struct mr_redis_port *port; /* points to options.port */
+    struct mr_thread *thread;         /* NULL: _start was not called, the owner calls _step */
     struct mr_wake wake;
     struct mr_redis_calls *calls;
     struct mr_frame_keys keys;
-    struct mr_tier_part *parts; /* taken */
+    struct mr_tier_part *parts; /* the parts (Redis values) that this thread has taken */
     uint32_t part_count;
     struct buffer buffers[VALUES_MAX];
     struct mr_tier_measure measure;
-    uint64_t now_ns; /* passed to the latest step */
+    uint64_t now_ns; /* the time passed to the latest _step */
     bool was_ready, failure_logged;
 
     pthread_mutex_t mutex;
-    struct mr_redis_client_stats stats; /* under mutex */
-    char reason[MR_ERROR_DETAIL_BYTES]; /* under mutex */
+    struct mr_redis_client_stats stats; /* protected by the mutex */
+    /* why a connection was closed most recently; protected by the mutex */
+    char reason[MR_ERROR_DETAIL_BYTES];
 };
 
 /* ---- the commands of parts ---- */
@@ -61,7 +63,8 @@ static void remove_part(struct mr_tier_thread *thread, struct mr_tier_part *part
         if (thread->buffers[i].part == part) thread->buffers[i].part = NULL;
 }
 
-/* A buffer for the part, until the part is removed; NULL: all are in use. */
+/* Returns a free buffer for the part (a Redis value in flight); remove_part frees the buffer; NULL:
+ * all buffers are in use. */
 static struct buffer *take_buffer(struct mr_tier_thread *thread, const struct mr_tier_part *part)
 {
     for (uint32_t i = 0; i < VALUES_MAX; i++) {
@@ -72,7 +75,8 @@ static struct buffer *take_buffer(struct mr_tier_thread *thread, const struct mr
     return NULL;
 }
 
-/* Memory for the sealed payload of a part; NULL: none. */
+/* Memory for the encrypted payload of a part (one Redis value); NULL: memory is out or all buffers
+ * are in use. */
 static void *take_sealed(struct mr_tier_thread *thread, const struct mr_tier_part *part)
 {
     struct buffer *buffer = take_buffer(thread, part);
@@ -85,7 +89,8 @@ static void add_to_digest(struct mr_redis_op *op, const void *bytes, size_t leng
     mr_frame_digest_add(((struct mr_tier_part *)op->owner)->digest, bytes, length);
 }
 
-/* Digests the value while it is received, if it is not sealed: its bytes are in the cache then. */
+/* Prepares a GET. Without encryption the value is digested while it is received, because its bytes
+ * are in the CPU cache then. */
 static void make_get(struct mr_tier_thread *thread, struct mr_tier_part *part,
                      const struct mr_redis_value *value)
 {
@@ -108,7 +113,8 @@ static struct mr_redis_value value_of(struct mr_tier_part *part, void *payload)
                                    .length = part->frame.length};
 }
 
-/* False: no memory, or no randomness, to seal the payload. */
+/* Prepares a SET. False: the payload cannot be encrypted, because memory or random bytes are
+ * missing. */
 static bool make_set(struct mr_tier_thread *thread, struct mr_tier_part *part)
 {
     unsigned char nonce[MR_AES_NONCE_BYTES];
@@ -154,7 +160,8 @@ static bool make_op(struct mr_tier_thread *thread, struct mr_tier_part *part, ui
     return good;
 }
 
-/* Sends the part's command; finishes a part whose command cannot be sent. */
+/* Sends the Redis command of a part (one Redis value); ends the part as failed if the command
+ * cannot be sent. */
 static void run_part(struct mr_tier_thread *thread, struct mr_tier_part *part, uint64_t now_ns)
 {
     const struct mr_redis_port *port = thread->port;
@@ -169,7 +176,7 @@ static void run_part(struct mr_tier_thread *thread, struct mr_tier_part *part, u
 
 /* ---- the replies to parts ---- */
 
-/* Whether Redis is likely to refuse the next commands too. */
+/* Whether Redis is likely to answer the next stores with the same error. */
 static bool is_lasting(enum mr_redis_outcome outcome)
 {
     return outcome == MR_REDIS_FULL || outcome == MR_REDIS_DENIED || outcome == MR_REDIS_READ_ONLY;
@@ -188,7 +195,7 @@ static bool verify(struct mr_tier_thread *thread, struct mr_tier_part *part)
     return done && verdict == MR_VERDICT_GOOD;
 }
 
-/* Whether the command of a part succeeded. */
+/* Whether the Redis command of a part (one Redis value) succeeded. */
 static bool is_good(struct mr_tier_thread *thread, struct mr_tier_part *part, uint64_t now_ns)
 {
     const struct mr_redis_op *op = &part->op;
@@ -260,7 +267,7 @@ static void set_ready(struct mr_tier_thread *thread, bool ready, uint64_t now_ns
         mr_tier_queue_set_ready(thread->options.queue, thread->options.index, ready, now_ns);
 }
 
-/* Thread 0 logs for all threads of the queue. */
+/* Logs that Redis is connected or lost. Only thread 0 logs, for all threads of the queue. */
 static void log_connection(struct mr_tier_thread *thread, bool ready, bool failed)
 {
     struct mr_log *log = thread->options.log;
@@ -280,7 +287,8 @@ static void publish_stats(struct mr_tier_thread *thread, const struct mr_redis_c
     pthread_mutex_unlock(&thread->mutex);
 }
 
-/* Reports bytes received, and whether the connection became ready or was lost. */
+/* Tells the queue how many bytes were received, and whether the connection became ready or was
+ * lost. */
 static void observe_connection(struct mr_tier_thread *thread, uint64_t now_ns)
 {
     const struct mr_redis_port *port = thread->port;
@@ -299,7 +307,8 @@ static void observe_connection(struct mr_tier_thread *thread, uint64_t now_ns)
         thread->options.on_ready(thread->options.context, thread);
 }
 
-/* Thread 1 measures while it has nothing else to do. */
+/* Starts a bandwidth measurement if one is due. Only thread 1 measures, and only while it has no
+ * value in flight. */
 static void measure(struct mr_tier_thread *thread, uint64_t now_ns)
 {
     if (thread->options.index == 1 && thread->was_ready && thread->part_count == 0 &&
@@ -307,7 +316,8 @@ static void measure(struct mr_tier_thread *thread, uint64_t now_ns)
         mr_tier_measure_begin(&thread->measure, thread->port, now_ns);
 }
 
-/* Returns when the next part that no thread has taken expires. */
+/* Runs the queue's work of one step. Returns when the next part (Redis value) that no thread has
+ * taken reaches its deadline. */
 static uint64_t step_queue(struct mr_tier_thread *thread, uint64_t now_ns)
 {
     struct mr_tier_queue *queue = thread->options.queue;
@@ -320,8 +330,8 @@ static uint64_t step_queue(struct mr_tier_thread *thread, uint64_t now_ns)
     return next_ns;
 }
 
-/* The port moves bytes last: the next step, with its own time, collects what was received. So the
- * time of a transfer includes that of receiving its last bytes. */
+/* The port sends and receives at the end of a step, and the next step, which has a later now_ns,
+ * takes the replies. So the measured time of a transfer includes receiving its last bytes. */
 uint64_t mr_tier_thread_step(struct mr_tier_thread *thread, uint64_t now_ns)
 {
     const struct mr_redis_port *port = thread->port;

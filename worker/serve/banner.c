@@ -21,7 +21,7 @@ static void print_model(const struct mr_banner *banner, FILE *out)
             pool_tokens, (double)model->kv_pool_bytes / 1048576.0, banner->context_tokens);
 }
 
-/* The host of HOST:PORT without the port. */
+/* Length of the host in an address HOST:PORT. */
 static int host_length(const char *address)
 {
     const char *colon = strrchr(address, ':');

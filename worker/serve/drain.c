@@ -3,7 +3,8 @@
 #include "worker/base/clock.h"
 #include "worker/serve/parts_state.h"
 
-#define POLL_NS             ((uint64_t)20000000) /* between two checks of the running requests */
+/* time between two checks whether requests are still running */
+#define POLL_NS             ((uint64_t)20000000)
 #define FLUSH_TIMEOUT_MS    10000u
 #define STOP_NOW_TIMEOUT_MS 500u
 
@@ -12,7 +13,7 @@ static uint32_t in_flight(struct mr_worker *worker)
     return mr_intake_stats(worker->intake).in_flight;
 }
 
-/* Waits until no request is in flight; true if stop_now ended the wait. */
+/* Waits until no request is in flight, for at most timeout_ms; true if stop_now ended the wait. */
 static bool wait_for_running(struct mr_worker *worker, uint64_t timeout_ns,
                              bool (*stop_now)(void *context), void *context)
 {

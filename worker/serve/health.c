@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An engine thread that has work and completes no step for this long counts as stuck; no step takes
- * nearly as long. */
+/* An engine thread that has work and completes no step for this many nanoseconds counts as stuck;
+ * no step takes nearly as long. */
 #define STUCK_NS ((uint64_t)60000000000)
 
 static void reply_text(struct mr_http_reply *reply, unsigned code, const char *text)
@@ -69,7 +69,7 @@ static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply
     reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
 }
 
-/* Threads: runs on the HTTP library's thread. */
+/* Answers one page. Threads: runs on the HTTP library's thread. */
 static void answer(void *context, enum mr_http_page page, struct mr_http_reply *reply)
 {
     struct mr_worker *worker = context;

@@ -1,11 +1,11 @@
 /* health - the status pages of a worker over HTTP: /livez, /readyz and /metrics.
  *
- * /livez answers 200 while the worker loads, idles or computes; 503 when a part has failed, or when
- * the engine has work and has not completed a loop for a minute. /readyz answers 200 while requests
- * are taken.
+ * /livez answers 200 while the worker loads, idles or computes; 503 when a component of the worker
+ * has failed, or when the engine has work and has not completed a step for a minute. /readyz
+ * answers 200 while the worker takes requests.
  *
- * Threads: the HTTP library's thread answers the pages; _open belongs to the main thread.
- * Memory: none. Errors: those of worker/http/http.h. */
+ * Threads: the HTTP library's thread answers the pages; the main thread calls _open. Memory: none.
+ * Errors: those of worker/http/http.h. */
 #ifndef MR_WORKER_SERVE_HEALTH_H
 #define MR_WORKER_SERVE_HEALTH_H
 
@@ -13,8 +13,8 @@
 
 struct mr_worker;
 
-/* Starts the HTTP server at the address of --http; does nothing when that is "" or "off".
- * mr_worker_destroy stops it. */
+/* Starts the HTTP server at the address of the option --http; does nothing when that option is ""
+ * or "off". mr_worker_destroy stops the server. */
 enum mr_status mr_health_open(struct mr_worker *worker, struct mr_error *err);
 
 #endif

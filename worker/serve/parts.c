@@ -51,8 +51,9 @@ const struct mr_model_info *mr_worker_model(const struct mr_worker *worker)
     return mr_engine_thread_model(worker->engine);
 }
 
-/* The order: the engine first, because it posts to publish; then publish, which empties its mailbox
- * and acknowledges to intake; then intake, which commits and leaves the group. */
+/* The engine ends first, because it posts results to publish; then publish, which empties its
+ * mailbox and reports acknowledged results to intake; then intake, which commits offsets and leaves
+ * the group. */
 bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
 {
     mr_http_stop(worker->http);

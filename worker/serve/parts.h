@@ -1,9 +1,11 @@
-/* parts - a worker as one object: its options, its statistics, whether it has failed, and how all
- * of it is freed. worker/serve/worker.h creates a worker, worker/serve/health.h serves its status
- * pages and worker/serve/drain.h ends it gracefully; struct mr_worker itself is in
+/* parts - a worker as one object with its components (parts: engine, intake, publish, Redis cache
+ * and so on): its options, its statistics, whether it has failed, and how all of it is freed.
+ * worker/serve/worker.h creates a worker, worker/serve/health.h serves its status pages and
+ * worker/serve/drain.h ends it gracefully; struct mr_worker itself is in
  * worker/serve/parts_state.h.
  *
- * Owner: the main thread, except where another is named. Memory: the worker owns every part. */
+ * Owner: the main thread, except where another is named. Memory: the worker owns all its
+ * components. */
 #ifndef MR_WORKER_SERVE_PARTS_H
 #define MR_WORKER_SERVE_PARTS_H
 
@@ -16,12 +18,12 @@
 
 struct mr_worker;
 
-/* Exit codes of the process. */
+/* Exit codes of the process millrace. */
 enum mr_exit {
     MR_EXIT_DONE = 0,
     MR_EXIT_FAILED = 1,
     MR_EXIT_USAGE = 2,       /* wrong usage or configuration */
-    MR_EXIT_UNREACHABLE = 3, /* a server could not be reached */
+    MR_EXIT_UNREACHABLE = 3, /* a server, such as the Kafka broker, could not be reached */
     MR_EXIT_MODEL = 4        /* the model could not be loaded */
 };
 
@@ -30,22 +32,22 @@ struct mr_worker_options {
     const char *brokers; /* replaces config->brokers; NULL: use config->brokers */
     bool join_group;     /* false: read all partitions without joining the consumer group */
     struct mr_log *log;
-    FILE *banner;                   /* where the start-up summary is printed; NULL: nowhere */
-    bool (*give_up)(void *context); /* polled while waiting for the broker; true: stop waiting.
-                                       May be NULL */
-    void *context;                  /* of give_up */
+    FILE *banner; /* where the start-up summary is printed; NULL: nowhere */
+    /* polled while waiting for the Kafka broker; true: stop waiting. May be NULL */
+    bool (*give_up)(void *context);
+    void *context; /* argument of give_up */
 };
 
 struct mr_worker_stats {
     struct mr_engine_thread_stats engine;
     struct mr_publish_stats publish;
     struct mr_intake_stats intake;
-    struct mr_tier_redis_stats tier; /* all zero without --redis */
+    struct mr_tier_redis_stats tier; /* statistics of the Redis cache; all zero without --redis */
 };
 
-/* Rung when a part of the worker fails. */
+/* This wake is rung when a component of the worker fails. */
 const struct mr_wake *mr_worker_wake(const struct mr_worker *worker);
-/* MR_OK, or the first failure of a part (also in err, which may be NULL). Threads: any. */
+/* MR_OK, or the first failure of any component (also in err, which may be NULL). Threads: any. */
 enum mr_status mr_worker_health(struct mr_worker *worker, struct mr_error *err);
 struct mr_worker_stats mr_worker_stats(struct mr_worker *worker);
 const struct mr_model_info *mr_worker_model(const struct mr_worker *worker);
@@ -53,9 +55,9 @@ const struct mr_model_info *mr_worker_model(const struct mr_worker *worker);
 /* The exit code of a process that ends with this status. */
 enum mr_exit mr_worker_exit_code(enum mr_status status);
 
-/* Ends all threads without waiting for running requests and frees the worker. Parts that were never
- * created are NULL. timeout_ms bounds flushing the producer and, again, leaving the group; false
- * when either did not finish in time. */
+/* Ends all threads without waiting for running requests, and frees the worker. Components that were
+ * never created may be NULL. timeout_ms limits flushing the Kafka producer and, once more, leaving
+ * the consumer group; false when one of the two did not finish in time. */
 bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms);
 
 #endif

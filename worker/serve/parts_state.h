@@ -1,5 +1,5 @@
-/* parts_state - struct mr_worker, for worker/serve/{parts,worker,health,drain}.c and their tests.
- * Owner: main thread, except for the atomics and the fields under mutex. */
+/* parts_state - defines struct mr_worker, for worker/serve/{parts,worker,health,drain}.c and their
+ * tests only. Owner: main thread, except for the atomics and the fields protected by the mutex. */
 #ifndef MR_WORKER_SERVE_PARTS_STATE_H
 #define MR_WORKER_SERVE_PARTS_STATE_H
 
@@ -23,15 +23,17 @@ struct mr_worker {
     struct mr_intake *intake;
     struct mr_metrics *metrics;
     struct mr_http *http;
-    struct mr_tier_redis *tier; /* NULL without --redis */
-    struct mr_resume *resume;   /* NULL without --redis */
+    struct mr_tier_redis *tier; /* NULL without the option --redis */
+    struct mr_resume *resume;   /* NULL without the option --redis */
     uint64_t started_ns;
-    uint32_t partition_count; /* of all request topics */
-    atomic_bool ready;        /* takes requests; false before the start and from the drain on */
-    atomic_bool built;        /* every part exists and may be queried by the status pages */
+    uint32_t partition_count; /* total of all request topics */
+    /* the worker takes requests; false before start-up is complete and during the drain */
+    atomic_bool ready;
+    atomic_bool built; /* every component exists, so the status pages may query it */
 
     pthread_mutex_t mutex;
-    struct mr_error failure; /* of the part that failed first; status MR_OK: none. Under mutex */
+    /* the first failure of any component; failure.status MR_OK: none. Protected by the mutex */
+    struct mr_error failure;
 };
 
 #endif

@@ -13,15 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBE_MS         1000u
-#define EMBEDDED_WAIT_MS 30u /* long fetch waits: the broker must not take cores from the model */
+#define PROBE_MS 1000u
+/* fetch wait with the embedded broker; long, because the broker must not take CPU cores from the
+ * model */
+#define EMBEDDED_WAIT_MS 30u
 #define TOPIC_TIMEOUT_MS 10000u
 #define TRANSACTION_NS   ((uint64_t)10000000000)
-#define OPEN_TIMEOUT_MS  30000u /* of the first request to the transaction coordinator */
+/* timeout of the first request to Kafka's transaction coordinator */
+#define OPEN_TIMEOUT_MS 30000u
 
 /* ---- callbacks of the parts ---- */
 
-/* Keeps the first failure and wakes the main thread. Threads: any. */
+/* Keeps the first failure of a component and wakes the main thread. Threads: any. */
 static void on_failed(void *context, const struct mr_error *err)
 {
     struct mr_worker *worker = context;
@@ -41,9 +44,9 @@ static void on_kafka_log(void *context, enum mr_log_level level, const char *tex
 
 /* ---- building ---- */
 
-/* The broker aborts an open transaction of a crashed worker after this time. Until then consumers
- * of committed records cannot read past that transaction, and nobody can read its offsets. Not
- * longer than the session timeout, after which another worker gets the partitions. */
+/* The timeout after which the Kafka broker aborts the open transaction of a crashed worker. Until
+ * then consumers of committed records cannot read past that transaction, and nobody can read its
+ * offsets. Not longer than the session timeout, after which another worker gets the partitions. */
 static uint64_t transaction_timeout_ns(const struct mr_config *config)
 {
     if (config->delivery != MR_DELIVERY_EXACTLY_ONCE) return 0;
@@ -82,7 +85,8 @@ static enum mr_status ensure_topics(struct mr_worker *worker, struct mr_kafka_ad
     return status;
 }
 
-/* Retries while the broker is unreachable, but not when the broker refuses the connection. */
+/* Retries to connect while the broker cannot be reached, but not if the broker rejects the login or
+ * certificate. */
 static enum mr_status wait_for_broker(struct mr_worker *worker, struct mr_kafka_admin *admin,
                                       bool *embedded, struct mr_error *err)
 {
@@ -97,7 +101,8 @@ static enum mr_status wait_for_broker(struct mr_worker *worker, struct mr_kafka_
     }
 }
 
-/* Connects to the broker and creates missing topics, while the engine thread loads the model. */
+/* Connects to the broker and creates missing topics. Meanwhile the engine thread loads the
+ * model. */
 static enum mr_status connect_broker(struct mr_worker *worker, struct mr_error *err)
 {
     struct mr_kafka_admin *admin = NULL;
@@ -211,7 +216,8 @@ static enum mr_status open_publish(struct mr_worker *worker, struct mr_error *er
     return status == MR_OK ? mr_publish_start(worker->publish, err) : status;
 }
 
-/* Redis has answered; the engine reads the answers. Threads: the connection threads of Redis. */
+/* Wakes the engine, because answers from Redis are ready to be polled. Threads: runs on the
+ * connection threads of Redis. */
 static void on_tier_answers(void *context)
 {
     mr_engine_thread_wake(context);
@@ -258,7 +264,7 @@ static void print_banner(struct mr_worker *worker)
     if (worker->options.banner) mr_banner_print(&banner, worker->options.banner);
 }
 
-/* Starts the connection threads of --redis. An unreachable Redis is no error. */
+/* Creates the Redis cache and starts its connection threads. An unreachable Redis is no error. */
 static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
@@ -303,7 +309,8 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
     return status;
 }
 
-/* All steps in order. *exit_code: which kind of step failed. */
+/* Starts all components of the worker in order. *exit_code: the process's exit code if one
+ * fails. */
 static enum mr_status build(struct mr_worker *worker, enum mr_exit *exit_code, struct mr_error *err)
 {
     enum mr_status status = start_threads(worker, err);
