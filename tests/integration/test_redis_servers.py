@@ -86,7 +86,7 @@ def check_tls(test):
                            test.folder / "wrong", *right[:2], *ours, secret="millstone")
         test.check_refused("another authority", "certificate", "--redis", url, "--redis-ca",
                            redis.folder / "other-ca.pem", *ours)
-        test.check_refused("no certificate of ours", "does not answer", "--redis", url, *right)
+        test.check_refused("no certificate of ours", "is not reachable", "--redis", url, *right)
 
 
 # ---- a cluster ----
