@@ -143,8 +143,7 @@ struct mr_config {
     uint64_t seed;
     bool decode, add_special, parse_special; /* the flags of tokenize */
 
-    struct mr_config_store
-        *store; /* memory of the texts, origins of the values; private to worker/config */
+    struct mr_config_store *store; /* private to worker/config: memory of the texts */
 };
 
 #endif
