@@ -78,12 +78,13 @@ struct mr_frame_secret {
     unsigned char key[MR_AES_KEY_BYTES];
 };
 
-/* Adds secrets[count] to keys; every id must be new. MR_BAD_CONFIG: an id is invalid or in use;
- * MR_NOMEM. */
+/* Adds secrets[count] as keys. MR_BAD_CONFIG: an id is invalid or in use, or there are more than
+ * MR_FRAME_KEYS_MAX keys; MR_NOMEM. */
 enum mr_status mr_frame_keys_add_all(struct mr_frame_keys *keys,
                                      const struct mr_frame_secret *secrets, size_t count,
                                      struct mr_error *err);
-/* Adds one encryption key. id: 1..255, not in use. MR_BAD_CONFIG: id is invalid; MR_NOMEM. */
+/* Adds one encryption key. MR_BAD_CONFIG: id is not 1..255 or in use, or there are
+ * MR_FRAME_KEYS_MAX keys already; MR_NOMEM. */
 enum mr_status mr_frame_keys_add(struct mr_frame_keys *keys, uint32_t id,
                                  const unsigned char key[MR_AES_KEY_BYTES], struct mr_error *err);
 void mr_frame_keys_clear(struct mr_frame_keys *keys);

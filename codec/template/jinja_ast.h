@@ -33,7 +33,7 @@ struct mr_jinja_token {
 /* What a node of the tree stands for. The comments name the fields of struct mr_jinja_node that it
  * uses: a, b, c, d, items, text. */
 enum mr_jinja_node_kind {
-    /* statements: */
+    /* nodes of statements: */
     MR_JINJA_NODE_DATA,  /* text between tags, in field text */
     MR_JINJA_NODE_PRINT, /* {{ a }} */
     MR_JINJA_NODE_IF,    /* {% if a %}items{% else %}b: b is the first of a list of statements */
@@ -47,7 +47,7 @@ enum mr_jinja_node_kind {
     MR_JINJA_NODE_GENERATION, /* {% generation %}items{% endgeneration %} */
     MR_JINJA_NODE_BREAK,
     MR_JINJA_NODE_CONTINUE,
-    /* expressions: */
+    /* nodes of expressions: */
     MR_JINJA_NODE_STRING,
     MR_JINJA_NODE_INT,
     MR_JINJA_NODE_FLOAT,
