@@ -34,7 +34,8 @@ void mr_aes_gcm_destroy(struct mr_aes_gcm *state)
     OPENSSL_clear_free(state, sizeof *state);
 }
 
-/* Sets key and nonce, then passes on the additional data and the text. */
+/* Encrypts or decrypts: sets key and nonce, then gives the additional data and the text to the
+ * library. */
 static void run(struct mr_aes_gcm *state, const struct mr_aes_message *message, const void *in,
                 void *out, int sealing)
 {

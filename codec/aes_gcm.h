@@ -22,18 +22,18 @@ struct mr_aes_gcm *mr_aes_gcm_create(const unsigned char key[MR_AES_KEY_BYTES]);
 void mr_aes_gcm_destroy(struct mr_aes_gcm *state);
 
 struct mr_aes_message {
-    const unsigned char *nonce; /* [MR_AES_NONCE_BYTES] */
+    const unsigned char *nonce; /* [MR_AES_NONCE_BYTES] number used once */
     const void *data;           /* additional data: authenticated, not encrypted */
-    size_t data_length;         /* at most INT_MAX */
-    size_t length;              /* of the text, at most INT_MAX */
+    size_t data_length;         /* bytes of data, at most INT_MAX */
+    size_t length;              /* bytes of the text, at most INT_MAX */
 };
 
 /* Encrypts message->length bytes from in to out, which may be the same memory, and writes the tag.
  */
 void mr_aes_gcm_seal(struct mr_aes_gcm *state, const struct mr_aes_message *message, const void *in,
                      void *out, unsigned char tag[MR_AES_TAG_BYTES]);
-/* Decrypts from in to out. False when text, data, nonce or tag differ from what was sealed; the
- * bytes in out are then not valid. */
+/* Decrypts from in to out. False when text, data, nonce or tag differ from those of the encryption;
+ * the bytes in out are then not valid. */
 bool mr_aes_gcm_open(struct mr_aes_gcm *state, const struct mr_aes_message *message, const void *in,
                      void *out, const unsigned char tag[MR_AES_TAG_BYTES]);
 

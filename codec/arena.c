@@ -15,7 +15,7 @@ struct chunk {
 };
 
 struct mr_arena {
-    struct chunk *chunks; /* newest first */
+    struct chunk *chunks; /* memory blocks, newest first */
     size_t used_bytes, bytes_max;
 };
 

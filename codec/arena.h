@@ -1,4 +1,4 @@
-/* arena - a bump allocator with a maximum, freed all at once. Every request has one.
+/* arena - a bump allocator with a maximum, freed all at once. Every request has an arena.
  *
  * Owner:  the owner of the request; one thread at a time.
  * Memory: chunks from malloc, together at most bytes_max; freed by _destroy.
@@ -19,9 +19,10 @@ void mr_arena_destroy(struct mr_arena *arena);
 /* Zeroed memory, aligned for any type, valid until _destroy. bytes may be 0. NULL above the
  * maximum. */
 void *mr_arena_take(struct mr_arena *arena, size_t bytes);
-/* As _take, for count * size bytes. NULL also when the product overflows. */
+/* Zeroed memory for count * size bytes, aligned for any type, valid until _destroy. NULL above the
+ * maximum or when the product overflows. */
 void *mr_arena_take_array(struct mr_arena *arena, size_t count, size_t size);
-/* A copy of length bytes and a terminating NUL. NULL above the maximum. */
+/* Makes a copy of length bytes of text and a terminating NUL. NULL above the maximum. */
 char *mr_arena_copy_text(struct mr_arena *arena, const char *text, size_t length);
 /* Bytes allocated so far, padding included. */
 size_t mr_arena_bytes(const struct mr_arena *arena);

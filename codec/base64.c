@@ -20,14 +20,16 @@ static size_t padding_of(const char *group)
     return group[2] == '=' ? 2 : 1;
 }
 
-/* The library skips white space and accepts '=' anywhere: both are errors here. */
+/* True for a character of the base64 alphabet. The library skips white space and accepts '='
+ * anywhere: both are errors in this decoder. */
 static bool is_alphabet(char c)
 {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' ||
            c == '/';
 }
 
-/* Decodes group by group, because the library writes the zero bytes of the padding as well. */
+/* Decodes four characters at a time, because the library writes the zero bytes of the padding as
+ * well. */
 bool mr_base64_decode(struct mr_text text, unsigned char *bytes, size_t bytes_max, size_t *length)
 {
     *length = 0;

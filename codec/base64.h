@@ -1,4 +1,4 @@
-/* base64 - RFC 4648 section 4, with padding and without line breaks.
+/* base64 - encodes and decodes base64, RFC 4648 section 4, with padding and without line breaks.
  *
  * Threads: any (pure functions). Memory: the caller's buffers. Errors: _decode returns false. */
 #ifndef MR_CODEC_BASE64_H

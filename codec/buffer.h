@@ -19,17 +19,17 @@ struct mr_buffer {
 };
 
 void mr_buffer_init(struct mr_buffer *buffer, size_t bytes_max);
-/* Frees the block. */
+/* Frees the memory of the buffer. */
 void mr_buffer_drop(struct mr_buffer *buffer);
-/* Sets the length to 0 and keeps the block. */
+/* Sets the length to 0 and keeps the memory. */
 void mr_buffer_clear(struct mr_buffer *buffer);
 bool mr_buffer_append(struct mr_buffer *buffer, struct mr_text text);
-/* Returns memory for that many more bytes after the last one, NULL when they do not fit. Bytes
+/* Returns memory for `bytes` more bytes after the last one, NULL when they do not fit. Bytes
  * written there become part of the buffer with mr_buffer_commit. */
 char *mr_buffer_reserve(struct mr_buffer *buffer, size_t bytes);
 void mr_buffer_commit(struct mr_buffer *buffer, size_t bytes);
-/* Why an append or reserve of that many bytes failed: MR_RECORD_TOO_LARGE above bytes_max,
- * otherwise MR_NOMEM. */
+/* Why an append or reserve of `bytes` bytes failed: MR_RECORD_TOO_LARGE above bytes_max, otherwise
+ * MR_NOMEM. */
 enum mr_status mr_buffer_error(const struct mr_buffer *buffer, size_t bytes);
 struct mr_text mr_buffer_text(const struct mr_buffer *buffer);
 

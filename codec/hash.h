@@ -12,7 +12,8 @@
 
 #define MR_HASH_START 0xcbf29ce484222325u /* the offset basis of FNV-1a */
 
-/* start: MR_HASH_START, a table's own start value, or the hash of the bytes before these. */
+/* start: MR_HASH_START, a start value of the caller's own table, or the hash of the bytes in front
+ * of these bytes. */
 uint64_t mr_hash_bytes(uint64_t start, const void *bytes, size_t length);
 
 #endif

@@ -1,5 +1,5 @@
 /* index_list - doubly linked lists of array indexes. Several lists share one array of links, and an
- * index is in at most one of these lists. Pools of blocks, slots and entries order them with it.
+ * index is in at most one of these lists. Pools use these lists to order their blocks or slots.
  *
  * Owner:  the caller, who also owns the array of links. Every call except _check is O(1).
  * Memory: none of its own. Errors: none. */
@@ -12,7 +12,8 @@
 #define MR_INDEX_LIST_EMPTY ((struct mr_index_list){MR_INDEX_NONE, MR_INDEX_NONE, 0})
 
 struct mr_index_link {
-    uint32_t previous, next; /* MR_INDEX_NONE at the ends of a list and outside lists */
+    /* neighbours in the list; MR_INDEX_NONE at the ends of a list and outside lists */
+    uint32_t previous, next;
 };
 
 struct mr_index_list {

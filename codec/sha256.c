@@ -7,7 +7,7 @@
 
 struct mr_sha256 {
     EVP_MD_CTX *context;
-    /* Fetched once; EVP_sha256() would be looked up and allocated at every _begin. */
+    /* SHA-256 as fetched once; EVP_sha256() would be looked up and allocated at every _begin. */
     EVP_MD *algorithm;
 };
 

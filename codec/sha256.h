@@ -18,11 +18,12 @@ struct mr_sha256 *mr_sha256_create(void);
 /* state may be NULL. */
 void mr_sha256_destroy(struct mr_sha256 *state);
 
-/* Call order: _begin, any number of _add and _add_field, _end. Then the state can begin again. */
+/* Call order: _begin, any number of _add and _add_field, _end. Then _begin starts the next
+ * digest. */
 void mr_sha256_begin(struct mr_sha256 *state);
 void mr_sha256_add(struct mr_sha256 *state, const void *bytes, size_t length);
-/* Adds the tag and the bytes, each after its length as u64 little endian. Two different lists of
- * fields therefore never hash the same input. */
+/* Adds the tag and the bytes of one field to the hash input, each after its length as u64 little
+ * endian. So two different lists of fields never have the same hash input. */
 void mr_sha256_add_field(struct mr_sha256 *state, const char *tag, const void *bytes,
                          size_t length);
 void mr_sha256_end(struct mr_sha256 *state, unsigned char digest[MR_SHA256_BYTES]);

@@ -14,7 +14,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-/* X(name, class, error code) */
+/* X(name of the status, class, error code in a result) */
 #define MR_STATUS_LIST(X)                                                                          \
     X(OK, FINE, "")                                                                                \
     X(AGAIN, RETRY, "overloaded")                                                                  \
@@ -52,18 +52,19 @@ enum mr_status_class { MR_CLASS_FINE, MR_CLASS_RETRY, MR_CLASS_REJECT, MR_CLASS_
 
 #define MR_ERROR_DETAIL_BYTES 200
 
-/* Filled by the function that detects the failure. */
+/* Says why a function failed; filled by the function that detects the failure. */
 struct mr_error {
     enum mr_status status;
-    char detail[MR_ERROR_DETAIL_BYTES]; /* one sentence, without payload and secrets */
+    /* one sentence, without text of requests and without secrets */
+    char detail[MR_ERROR_DETAIL_BYTES];
 };
 
-/* The enumerator without its prefix, for logs: "OK", "FULL". Static string. */
+/* The status's name for logs, without MR_: "OK", "FULL". Static string. */
 const char *mr_status_name(enum mr_status status);
 
 enum mr_status_class mr_status_class(enum mr_status status);
 
-/* The error.code of CONTRACT section 5; "" for MR_OK. Static string. */
+/* The error.code of a result record for this status; "" for MR_OK. Static string. */
 const char *mr_status_code(enum mr_status status);
 
 /* Fills err, which may be NULL, and returns status. A failing function ends with

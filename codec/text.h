@@ -15,9 +15,9 @@ struct mr_text {
 bool mr_text_equal(struct mr_text a, struct mr_text b);
 /* True when text equals this NUL-terminated word. */
 bool mr_text_is(struct mr_text text, const char *word);
-/* The bytes [start, end) of text; start <= end <= text.length. */
+/* The bytes [start, end) of text, borrowed; start <= end <= text.length. */
 struct mr_text mr_text_part(struct mr_text text, size_t start, size_t end);
-/* ASCII white space: space, tab, line feed, vertical tab, form feed, carriage return. */
+/* True for ASCII white space: space, tab, line feed, vertical tab, form feed, carriage return. */
 bool mr_text_is_space(char c);
 /* The value of a hexadecimal digit of either case, -1 for any other character. */
 int mr_text_hex_value(char c);

@@ -2,7 +2,8 @@
 
 #include "codec/check.h"
 
-/* Length in bytes of a character by its first byte, 0 for a byte that cannot be the first. */
+/* Length in bytes of the UTF-8 character that starts with the byte `lead`, 0 for a byte that cannot
+ * be the first. */
 static uint8_t length_of(unsigned char lead)
 {
     if (lead < 0x80) return 1;
@@ -12,7 +13,8 @@ static uint8_t length_of(unsigned char lead)
     return lead < 0xf5 ? 4 : 0;
 }
 
-/* Only the range of the second byte depends on the first byte. */
+/* True when `second` may follow `lead`. Only the range of the second byte of a character depends on
+ * its first byte. */
 static bool second_fits(unsigned char lead, unsigned char second)
 {
     unsigned char low = 0x80, high = 0xbf;
@@ -23,7 +25,7 @@ static bool second_fits(unsigned char lead, unsigned char second)
     return second >= low && second <= high;
 }
 
-/* How many of the first bytes fit a valid character of `length` bytes; the first byte does. */
+/* How many of the next bytes fit a valid character of `length` bytes; the first byte must fit. */
 static uint8_t count_valid(const unsigned char *bytes, size_t left, uint8_t length)
 {
     uint8_t valid = 1;

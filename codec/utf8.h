@@ -15,24 +15,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MR_UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+#define MR_UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, written in place of invalid bytes */
 
 struct mr_utf8_step {
     uint8_t length; /* bytes of the character or of the invalid subpart: 1 to 4 */
     bool valid;
-    uint32_t code_point; /* U+FFFD when not valid */
+    uint32_t code_point; /* the character; U+FFFD when not valid */
 };
 
-/* The character that starts at text.bytes[at]; at < text.length. */
+/* Reads the character, or the invalid subpart, that starts at text.bytes[at]; at < text.length. */
 struct mr_utf8_step mr_utf8_next(struct mr_text text, size_t at);
 
-/* True when the bytes from `at` to the end of text are the beginning of a valid character that is
- * not complete. */
+/* True when the bytes from `at` to the end of text are the first bytes of a valid character whose
+ * other bytes are missing. */
 bool mr_utf8_is_unfinished(struct mr_text text, size_t at);
 
 /* True for a byte that starts a character of valid UTF-8. */
 bool mr_utf8_is_start(char byte);
-/* Index of the character that ends in front of `at`; text is valid UTF-8 and at > 0. */
+/* Index of the first byte of the character that ends in front of `at`; text is valid UTF-8 and at >
+ * 0. */
 size_t mr_utf8_previous(struct mr_text text, size_t at);
 
 bool mr_utf8_is_valid(struct mr_text text);

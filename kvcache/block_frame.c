@@ -14,10 +14,10 @@
 #define DIGEST_AT    48u
 #define NONCE_AT     36u
 #define DIGEST_BYTES 16u
-#define STRING_BYTES ((size_t)10) /* bytes Redis adds to a string: 9 of header and the NUL */
+#define STRING_BYTES ((size_t)10)       /* bytes Redis adds to a string: 9 of header and the NUL */
 #define SLICE_COST   ((size_t)64 << 10) /* a split into one more slice must save this many bytes */
 /* step of the slice sizes tried when a value may be cut anywhere */
-#define ANYWHERE     ((size_t)64 << 10)
+#define ANYWHERE ((size_t)64 << 10)
 
 _Static_assert(DIGEST_BYTES == MR_AES_TAG_BYTES, "tag and digest have the same size");
 _Static_assert(sizeof(XXH128_canonical_t) == DIGEST_BYTES, "XXH3-128");

@@ -1,20 +1,20 @@
-/* block_frame - the stored form of an item of the tier (kvcache/tier.h): cut into slices, each one
- * value in Redis with a header of its own, so that a reader can verify it without knowing its
- * writer.
+/* block_frame - how KV data is stored in Redis: cut into slices, each of them one Redis value with
+ * a header of its own, so that a reader can verify the value without knowing which worker wrote it.
  *
  * Header, 64 bytes, little endian:
- *      0  magic "mrkv"     4  version u16        6  codec u8         7  key id u8 (0: not encrypted)
+ *      0  magic "mrkv"     4  version u16        6  codec u8         7  key id u8 (0: plain text)
  *      8  name [16]: the first half of the KV data's key               24  token count u32
  *     28  slice u16       30  slice count u16   32  payload bytes u32
  *     36  nonce [12]      48  digest [16]
  * The digest is XXH3-128 over the header without the digest, and the payload: it detects accidental
- * damage. With an encryption key the digest field is the tag of AES-256-GCM over the same bytes, which also detects forgery. A
- * value that differs in any field from what the reader expects, the version included, counts as
- * absent.
+ * damage. With an encryption key the digest field is the tag of AES-256-GCM over the same bytes,
+ * which also detects forgery. A value that differs in any field from what the reader expects, the
+ * version included, counts as absent.
  *
- * Slices are cut at multiples of a layer, below MR_SLICE_BYTES_MAX. Their size is chosen so that
- * header, payload and the server's own string header nearly fill a size class of jemalloc, which
- * has four classes per doubling: a value one byte above a class wastes up to a fifth of its memory.
+ * Slices are cut at multiples of a layer, below MR_SLICE_BYTES_MAX. The slice size is chosen so
+ * that header, payload and the server's own string header nearly fill a size class of jemalloc,
+ * which has four classes per doubling: a value one byte above a class wastes up to a fifth of its
+ * memory.
  *
  * Threads: any; a set of keys belongs to one thread. Memory: the keys. Errors: only _keys_add. */
 #ifndef MR_KVCACHE_BLOCK_FRAME_H
@@ -78,12 +78,13 @@ struct mr_frame_secret {
     unsigned char key[MR_AES_KEY_BYTES];
 };
 
-/* Adds secrets[count] to keys; every id must be new. MR_BAD_CONFIG: an id is invalid or in use;
- * MR_NOMEM. */
+/* Adds secrets[count] as keys. MR_BAD_CONFIG: an id is invalid or in use, or there are more than
+ * MR_FRAME_KEYS_MAX keys; MR_NOMEM. */
 enum mr_status mr_frame_keys_add_all(struct mr_frame_keys *keys,
                                      const struct mr_frame_secret *secrets, size_t count,
                                      struct mr_error *err);
-/* Adds one encryption key. id: 1..255, not in use. MR_BAD_CONFIG: id is invalid; MR_NOMEM. */
+/* Adds one encryption key. MR_BAD_CONFIG: id is not 1..255 or in use, or there are
+ * MR_FRAME_KEYS_MAX keys already; MR_NOMEM. */
 enum mr_status mr_frame_keys_add(struct mr_frame_keys *keys, uint32_t id,
                                  const unsigned char key[MR_AES_KEY_BYTES], struct mr_error *err);
 void mr_frame_keys_clear(struct mr_frame_keys *keys);
@@ -124,7 +125,7 @@ const char *mr_verdict_text(enum mr_verdict verdict);
 /* The XXH3 digest of a value that is not encrypted, computed piece by piece as the value is
  * received, while each piece is still in the CPU cache. */
 struct mr_frame_digest;
-struct mr_frame_digest *mr_frame_digest_create(void); /* NULL: no memory */
+struct mr_frame_digest *mr_frame_digest_create(void);         /* NULL: no memory */
 void mr_frame_digest_destroy(struct mr_frame_digest *digest); /* digest may be NULL */
 void mr_frame_digest_begin(struct mr_frame_digest *digest);
 /* Adds the next bytes of the value to the digest: first the header, then the payload. */

@@ -1,6 +1,6 @@
-/* The block lists share one array of links: FREE blocks form a stack, so that the block freed last, whose
- * memory is warm, is reused first; CACHED and kept blocks form queues in the order in which they
- * lost their last reference. A HELD block is in no list. */
+/* The block lists share one array of links: FREE blocks form a stack, so that the block freed last,
+ * whose memory is warm, is reused first; CACHED and kept blocks form queues in the order in which
+ * they lost their last reference. A HELD block is in no list. */
 #include "kvcache/block_pool.h"
 
 #include "codec/check.h"
@@ -18,7 +18,7 @@ struct block_node {
 };
 
 struct mr_block_pool {
-    struct block_node *nodes; /* [block_count] nodes */
+    struct block_node *nodes;    /* [block_count] nodes */
     struct mr_index_link *links; /* [block_count] links of each block in the list of its state */
     uint32_t block_count;
     struct mr_index_list free, cached, kept; /* `cached` and `kept` have the oldest block first */

@@ -1,12 +1,13 @@
-/* block_pool - states and reference counts of the KV cache blocks. Metadata only: no tensors, no clock,
- * no lock, no I/O.
+/* block_pool - states and reference counts of the KV cache blocks. Metadata only: no tensors, no
+ * clock, no lock, no I/O.
  *
  * A block is FREE, CACHED (unreferenced but in the prefix index; evicted oldest first) or HELD
  * (references > 0; may be indexed as well).
  *
  * Some CACHED blocks are kept for a time (conversations): they are evicted only when no other
  * CACHED block is left. At most kept_max blocks are kept; beyond that the oldest kept block becomes
- * an ordinary CACHED one. kv_cache keeps all blocks of a sequence, last block first, so a sequence is still evicted from its end.
+ * an ordinary CACHED one. kv_cache keeps all blocks of a sequence, last block first, so a sequence
+ * is still evicted from its end.
  *
  * Owner:  engine thread. Memory: all of it in _create. Errors: only _create and _take can fail.
  * Invariant: free + cached + held == block_count, checked by mr_block_pool_check(). */

@@ -6,9 +6,9 @@
 
 struct mr_block_tables {
     struct mr_block_table *tables; /* [table_count] tables */
-    mr_block_id *blocks; /* [table_count * blocks_max] block ids of all tables */
-    uint32_t *slots; /* [table_count * blocks_max] sliding-window slots of all tables */
-    uint32_t *order; /* [table_count] indices of tables: the first taken_count are in use */
+    mr_block_id *blocks;           /* [table_count * blocks_max] block ids of all tables */
+    uint32_t *slots;    /* [table_count * blocks_max] sliding-window slots of all tables */
+    uint32_t *order;    /* [table_count] indices of tables: the first taken_count are in use */
     uint32_t *position; /* [table_count] position of each table's index in `order` */
     uint32_t table_count, blocks_max, taken_count;
 };

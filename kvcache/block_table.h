@@ -1,5 +1,5 @@
-/* block_table - the KV blocks of one sequence in order, and a fixed set of such tables, each with room
- * for the blocks of the longest sequence. kv_cache.c and kv_window.c fill the tables.
+/* block_table - the KV blocks of one sequence in order, and a fixed set of such tables, each with
+ * room for the blocks of the longest sequence. kv_cache.c and kv_window.c fill the tables.
  *
  * Owner: engine thread. Memory: all in _create. Errors: _create MR_NOMEM; _take NULL when every
  * table is taken. */
@@ -18,7 +18,7 @@ struct mr_kv_window;
 struct mr_block_table {
     struct mr_kv_cache *cache;
     struct mr_kv_window *window; /* NULL: no layer has a sliding window */
-    mr_block_id *blocks; /* [block_count] ids; allocated for the longest sequence */
+    mr_block_id *blocks;         /* [block_count] ids; allocated for the longest sequence */
     /* [block_count] sliding-window slot of each block; valid for blocks [window_begin,
      * window_end) */
     uint32_t *slots;

@@ -1,5 +1,5 @@
-/* key_memory - a set of keys, each remembered for a fixed time, in bounded memory: the keys that Redis
- * has, and the keys that were offered for storing once.
+/* key_memory - a set of keys, each remembered for a fixed time, in bounded memory: the keys that
+ * Redis has, and the keys that were offered for storing once.
  *
  * A hash table with buckets of four entries. An insert into a full bucket replaces the entry that
  * expires first. A key may thus be forgotten early, but is never remembered longer.

@@ -210,7 +210,7 @@ enum mr_status mr_kv_cache_reserve(struct mr_block_table *table, uint32_t token_
 /* For models with sliding-window layers: the longest cached prefix after which the next token can
  * be computed, because every block that this token attends to still has its window slot. */
 struct window_walk {
-    uint32_t gap; /* index of the first block after the last one without a window slot */
+    uint32_t gap;     /* index of the first block after the last one without a window slot */
     struct walk best; /* the longest usable prefix of full blocks */
 };
 

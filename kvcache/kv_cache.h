@@ -31,14 +31,14 @@ struct mr_kv_cache;
 struct mr_kv_cache_options {
     uint32_t block_count;
     uint32_t sequence_tokens_max; /* longest sequence, the limit of a block table */
-    uint32_t sequences_max; /* most block tables at a time */
-    uint32_t kept_max; /* most blocks that _keep keeps; 0: _keep does nothing */
-    bool prefix_cache; /* false: _match finds nothing */
+    uint32_t sequences_max;       /* most block tables at a time */
+    uint32_t kept_max;            /* most blocks that _keep keeps; 0: _keep does nothing */
+    bool prefix_cache;            /* false: _match finds nothing */
     /* KV slots of the sliding-window layers; 0: no layer has one, and window_tokens and step_tokens
      * are ignored */
     uint32_t window_slots;
-    uint32_t window_tokens;       /* length of the sliding window */
-    uint32_t step_tokens; /* most tokens of one sequence in one step */
+    uint32_t window_tokens; /* length of the sliding window */
+    uint32_t step_tokens;   /* most tokens of one sequence in one step */
 };
 
 struct mr_kv_match {

@@ -37,10 +37,10 @@ uint32_t mr_kv_window_blocks(uint32_t window_tokens, uint32_t step_tokens);
 
 struct mr_kv_window_options {
     uint32_t slot_count, window_tokens;
-    uint32_t step_tokens; /* most tokens of one sequence in one step */
+    uint32_t step_tokens;         /* most tokens of one sequence in one step */
     uint32_t sequence_tokens_max; /* tokens of the longest sequence */
-    uint32_t block_count; /* blocks in the pool */
-    struct mr_block_pool *pool; /* borrowed; says which blocks the prefix index contains */
+    uint32_t block_count;         /* blocks in the pool */
+    struct mr_block_pool *pool;   /* borrowed; says which blocks the prefix index contains */
 };
 
 enum mr_status mr_kv_window_create(struct mr_kv_window **out,

@@ -12,7 +12,7 @@ struct index_node {
     uint32_t priority;
     mr_block_id parent; /* the block before this one in the prefix chain */
     uint32_t child_count;
-    uint32_t recount; /* number of blocks whose parent is this one, counted by _check only */
+    uint32_t recount;     /* number of blocks whose parent is this one, counted by _check only */
     uint32_t token_count; /* tokens in the block; 0: the block is not in the index */
     unsigned char parent_key[MR_HASH_BYTES];
     unsigned char key[MR_HASH_BYTES];
@@ -20,7 +20,7 @@ struct index_node {
 
 struct mr_prefix_index {
     struct index_node *nodes; /* [block_count] nodes */
-    uint32_t *tokens; /* [block_count * MR_BLOCK_TOKENS] token ids of each indexed block */
+    uint32_t *tokens;         /* [block_count * MR_BLOCK_TOKENS] token ids of each indexed block */
     uint32_t block_count, count;
     mr_block_id root;
 };

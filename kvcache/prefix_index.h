@@ -1,13 +1,13 @@
 /* prefix_index - which tokens are in which block, so that a prompt finds its longest cached prefix.
  *
- * An entry of the index states that block `id` holds the KV of 1..MR_BLOCK_TOKENS tokens that follow the chain
- * with key parent_key. A full entry has a chain key of its own, which is the parent_key of its
- * children; a part-filled entry has no children. All entries are sorted by (parent_key, tokens) in
- * a treap (Seidel & Aragon, "Randomized search trees", 1996). In that order the entry with the
- * longest common prefix with given tokens is next to the position where those tokens would be
- * inserted. So one descent finds the best child of a chain, full or partial match, among any number
- * of siblings. Tokens are compared exactly, not by hash. parent_key derives from the tenant's root,
- * so one tenant never matches the entries of another.
+ * An entry of the index states that block `id` holds the KV of 1..MR_BLOCK_TOKENS tokens that
+ * follow the chain with key parent_key. A full entry has a chain key of its own, which is the
+ * parent_key of its children; a part-filled entry has no children. All entries are sorted by
+ * (parent_key, tokens) in a treap (Seidel & Aragon, "Randomized search trees", 1996). In that order
+ * the entry with the longest common prefix with given tokens is next to the position where those
+ * tokens would be inserted. So one descent finds the best child of a chain, full or partial match,
+ * among any number of siblings. Tokens are compared exactly, not by hash. parent_key derives from
+ * the tenant's root, so one tenant never matches the entries of another.
  *
  * An entry with children cannot be removed (asserted); the cache releases blocks leaf first.
  *
@@ -30,7 +30,7 @@ struct mr_prefix_entry {
     /* [MR_HASH_BYTES] chain key of a full block; ignored for a part-filled block */
     const unsigned char *key;
     const uint32_t *tokens; /* [token_count] token ids */
-    uint32_t token_count; /* 1..MR_BLOCK_TOKENS */
+    uint32_t token_count;   /* 1..MR_BLOCK_TOKENS */
 };
 
 struct mr_prefix_hit {

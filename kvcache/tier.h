@@ -1,11 +1,12 @@
-/* tier - the interface to a slower, larger store of KV behind the local pool (Redis, R1 to R4): the
- * table of calls that the engine makes. A NULL table means that there is no such store.
+/* tier - the interface to a slower, larger store of KV behind the KV pool of a worker, that is
+ * Redis: the table of functions that the engine calls. A NULL table means that there is no such
+ * store.
  *
- * An item is the value of one key: the KV of a full block under its chain key, a piece (the first
- * tokens of a block) under the chain key of its last token, or the rest of a complete prompt's
- * state (logits, KV; in the engine's own form) under its prompt key (block_hash.h). Both sides know
- * an item's exact length beforehand. A stored value of another length, with other tokens or with
- * bytes that do not verify counts as absent.
+ * An item is what the store has under one key: the KV of a full block under its chain key, a piece
+ * (the first tokens of a block, fewer than the full block) under the chain key of its last token,
+ * or the rest of a complete prompt's state (logits, KV; in the engine's own form) under its prompt
+ * key (block_hash.h). Both sides know an item's exact length beforehand. A stored value of another
+ * length, with other tokens or with bytes that do not verify counts as absent.
  *
  * Every call returns at once. Each request carries a ticket; an accepted one gets exactly one final
  * answer through poll, also after a failure or timeout. An item found by a lookup may be absent
@@ -17,7 +18,7 @@
  * Memory:  bounded by the tier; at a bound lookup, load and store return false, which is no error.
  *          item.bytes is owned by the engine, often a block of the KV pool. The engine does not
  *          touch these bytes until the item is reported (load) or the final answer is polled
- * (store). */
+ *          (store). */
 #ifndef MR_KVCACHE_TIER_H
 #define MR_KVCACHE_TIER_H
 
@@ -31,57 +32,67 @@ enum mr_tier_work { MR_TIER_LOOKUP, MR_TIER_LOAD, MR_TIER_STORE };
 
 struct mr_tier_item {
     unsigned char key[MR_HASH_BYTES];
-    uint32_t token_count; /* tokens whose KV the item holds; stored with it and compared */
-    void *bytes;          /* load: filled; store: read; lookup: ignored */
-    size_t length;        /* exact, in bytes */
-    size_t layer_bytes;   /* a large item is cut into slices at multiples of this; 0: anywhere */
+    /* tokens whose KV is in the item; stored with it, and compared when it is loaded */
+    uint32_t token_count;
+    /* memory of the KV data. A load writes it, a store reads it, a lookup ignores it. */
+    void *bytes;
+    size_t length; /* exact length of bytes */
+    /* data too large for one Redis value is cut at multiples of this; 0: anywhere */
+    size_t layer_bytes;
 };
 
 struct mr_tier_request {
     uint64_t ticket;
     const struct mr_tier_item
-        *items;         /* [count] in order of the chain, a prompt entry last; copied */
+        /* [count] keys to look up, load or store, in the order of the prompt: its KV blocks, then
+         * its last tokens' KV and logits; copied */
+        *items;
     uint32_t count;     /* at least 1 */
-    const char *tenant; /* charged for the bytes of a store; copied */
+    const char *tenant; /* tenant whose write budget pays for a store; copied */
 };
 
 struct mr_tier_answer {
     uint64_t ticket;
     enum mr_tier_work work;
     bool final;
-    uint32_t index; /* not final (load only): the tier no longer touches this item's bytes */
-    bool loaded;    /* not final: true: the bytes are complete and verified; false: absent */
-    uint32_t count; /* final: lookup: items present, counted from the first up to the first gap;
-                       load: items loaded; store: items that are stored now */
+    /* if not final (load only): index of the item in the request; its bytes are no longer
+     * written */
+    uint32_t index;
+    /* if not final: true: the item's bytes are complete and verified; false: not in Redis */
+    bool loaded;
+    /* if final: for a lookup, the items present in Redis, counted from the first up to the first
+     * absent one; for a load, the items loaded; for a store, the items that Redis has now */
+    uint32_t count;
 };
 
-/* Recent measurements, for the choice between loading and computing. */
+/* Recent measurements of Redis, for the choice between loading KV and computing it. */
 struct mr_tier_rates {
-    bool up;                 /* false: not connected or silent; lookups would be refused */
-    double bytes_per_second; /* of loads; 0: not known yet */
-    uint64_t round_trip_ns;  /* of a lookup; 0: not known yet */
-    uint64_t waiting_bytes;  /* of loads accepted and not finished */
+    bool up; /* false: not connected, or no answer from Redis; lookups would be refused */
+    double bytes_per_second; /* speed of loads; 0: not known yet */
+    uint64_t round_trip_ns;  /* duration of a lookup; 0: not known yet */
+    uint64_t waiting_bytes;  /* bytes of loads accepted and not finished */
     uint64_t received_ns;    /* when bytes of a load last arrived at a useful rate */
 };
 
 struct mr_tier {
     void *context;
-    /* Which items are present? One burst of commands, answered within the lookup timeout. False:
-     * refused, the engine computes them. */
+    /* Asks Redis which items of the request it has, with one burst of commands, answered within the
+     * lookup timeout. False: refused, and the engine computes the items. */
     bool (*lookup)(void *context, const struct mr_tier_request *request);
-    /* Fills the items, the last one first, so that the engine can compute from the front meanwhile.
-     * Each item is reported once, before the final answer, as loaded or absent. An absent item does
-     * not end the load. */
+    /* Loads the items from Redis, the last one first, so that the engine can compute from the front
+     * meanwhile. Each item is reported once, before the final answer, as loaded or absent. An
+     * absent item does not end the load. */
     bool (*load)(void *context, const struct mr_tier_request *request);
     /* Cancels the items of a load below index: those not loaded yet are reported as absent as soon
-     * as the tier no longer touches their bytes. No effect on a finished ticket. */
+     * as their bytes are no longer written. No effect on a finished request. */
     void (*skip)(void *context, uint64_t ticket, uint32_t index);
-    /* Stores the items. False: dropped (no room, write budget spent, not connected). */
+    /* Stores the items in Redis. False: dropped (the queue is full, the write budget is spent, or
+     * Redis is not connected). */
     bool (*store)(void *context, const struct mr_tier_request *request);
-    /* Next answer; false when there is none now. */
+    /* Takes the next answer to a request; false when there is none now. */
     bool (*poll)(void *context, struct mr_tier_answer *answer);
-    /* Cancels the request. Only its final answer follows, as soon as the tier no longer touches the
-     * bytes of its items. */
+    /* Cancels the request with this ticket. Only its final answer follows, as soon as the bytes of
+     * its items are no longer read or written. */
     void (*abandon)(void *context, uint64_t ticket);
     struct mr_tier_rates (*rates)(void *context);
 };

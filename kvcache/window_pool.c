@@ -1,5 +1,5 @@
-/* Each slot has the id of its block, and each block the index of its slot. CACHED slots form a
- * queue, oldest first, and FREE slots a stack, over the same array of links. */
+/* Each window slot stores the id of its block, and each block the index of its slot. CACHED slots
+ * form a queue, oldest first, and FREE slots a stack, over the same array of links. */
 #include "kvcache/window_pool.h"
 
 #include "codec/check.h"
@@ -9,14 +9,14 @@
 #include <string.h>
 
 struct window_slot {
-    mr_block_id block;   /* MR_BLOCK_NONE: FREE */
-    uint32_t references; /* 0 with a block: CACHED */
+    mr_block_id block;   /* the block whose KV is in the slot; MR_BLOCK_NONE: the slot is FREE */
+    uint32_t references; /* 0 while `block` is set: the slot is CACHED */
 };
 
 struct mr_window_pool {
-    struct window_slot *slots;   /* [slot_count] */
-    struct mr_index_link *links; /* [slot_count] in the queue or the stack */
-    uint32_t *slot_of;           /* [block_count] */
+    struct window_slot *slots;   /* [slot_count] slots */
+    struct mr_index_link *links; /* [slot_count] links of each slot in the queue or the stack */
+    uint32_t *slot_of;           /* [block_count] slot of each block */
     uint32_t slot_count, block_count;
     struct mr_index_list free, cached;
 };

@@ -27,24 +27,27 @@ enum mr_status mr_window_pool_create(struct mr_window_pool **out, uint32_t slot_
 /* pool may be NULL. */
 void mr_window_pool_destroy(struct mr_window_pool *pool);
 
-/* The block's slot, in [0, slot_count); MR_SLOT_NONE when it has none. */
+/* The block's window slot, in [0, slot_count); MR_SLOT_NONE when the block has none. */
 uint32_t mr_window_pool_slot(const struct mr_window_pool *pool, mr_block_id id);
-/* One more reference to the block's slot; a block without a slot gets one. False: every slot is
+/* Adds a reference to the block's slot; a block without a slot gets one. False: every slot is
  * HELD. */
 bool mr_window_pool_hold(struct mr_window_pool *pool, mr_block_id id);
-/* One reference less; at zero the slot is CACHED (newest) if cache is true, else FREE. */
+/* Removes a reference from the block's slot; with none left the slot is CACHED (as the newest) if
+ * cache is true, else FREE. */
 void mr_window_pool_release(struct mr_window_pool *pool, mr_block_id id, bool cache);
-/* Moves the slot of `from`, with its references, to `to`, which has none. */
+/* Gives the slot of block `from`, with the slot's references, to block `to`, which must have no
+ * slot. */
 void mr_window_pool_move(struct mr_window_pool *pool, mr_block_id from, mr_block_id to);
-/* The block is about to be reused: frees its slot, if it has one. The slot is not HELD. */
+/* Frees the slot, if there is one, of a block that is about to be reused. The slot must not be
+ * HELD. */
 void mr_window_pool_drop(struct mr_window_pool *pool, mr_block_id id);
 
-/* References to the block's slot; 0 without a slot. */
+/* Number of references to the block's slot; 0 if the block has none. */
 uint32_t mr_window_pool_references(const struct mr_window_pool *pool, mr_block_id id);
 uint32_t mr_window_pool_slot_count(const struct mr_window_pool *pool);
 uint32_t mr_window_pool_free(const struct mr_window_pool *pool);
 uint32_t mr_window_pool_cached(const struct mr_window_pool *pool);
-/* Asserts lists and counts, and that slots and blocks name each other. */
+/* Asserts that lists and counts are right, and that a slot and its block refer to each other. */
 void mr_window_pool_check(const struct mr_window_pool *pool);
 
 #endif

@@ -20,12 +20,13 @@
 
 struct mr_cloud_event {
     struct mr_text data;
-    char id[MR_ID_BYTES_MAX + 1]; /* "": absent or too long for a request's id */
+    char id[MR_ID_BYTES_MAX + 1]; /* the event's id; "": absent or too long for a request's id */
 };
 
-/* content_type: the header's value, empty when absent. */
+/* content_type: the value of the record's header, empty when absent. */
 bool mr_cloud_event_is_structured(struct mr_text content_type);
-/* On an error event->data is empty, but event->id may be set. */
+/* Finds id and data in a record that is a CloudEvent. On an error event->data is empty, but
+ * event->id may be set. */
 enum mr_status mr_cloud_event_open(struct mr_text record, size_t record_bytes_max,
                                    struct mr_cloud_event *event, struct mr_error *err);
 

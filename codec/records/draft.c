@@ -16,7 +16,8 @@ static bool is_named(const char *field, const char *name)
     return strncmp(field, name, length) == 0 && field[length] == '=';
 }
 
-/* True for a name that another member of the draft or an earlier field has. */
+/* True when the name of fields[index] is the name of an earlier field, or of a member that the
+ * draft itself sets: id, stream, prompt or messages. */
 static bool is_taken(const struct mr_draft *draft, size_t index, size_t name_length)
 {
     const char *field = draft->fields[index];
@@ -42,8 +43,8 @@ static enum mr_status check_fields(const struct mr_draft *draft, struct mr_error
     return MR_OK;
 }
 
-/* Parses a value as JSON, inside an array because a document must be an array or an object. NULL
- * when it is not JSON. */
+/* Parses the VALUE of a field as JSON, inside an array because a JSON document must be an array or
+ * an object. NULL when the text is not JSON. */
 static struct mr_json *parse_value(const char *text)
 {
     static const struct mr_json_limits limits = {MR_RECORD_BYTES_MAX, MR_NODES_MAX, MR_NESTING_MAX};

@@ -10,15 +10,16 @@
 #include "codec/wire/encoding.h"
 
 struct mr_draft {
-    struct mr_text id;         /* empty: none */
-    struct mr_text prompt;     /* empty: a field has the prompt */
-    bool as_chat;              /* send the prompt as one message of role user */
-    bool no_stream;            /* write "stream": false */
-    const char *const *fields; /* [field_count] "NAME=VALUE"; VALUE is JSON or else text */
+    struct mr_text id;     /* id of the request; empty: the record has no id */
+    struct mr_text prompt; /* prompt text; empty: one of `fields` has the prompt */
+    bool as_chat;          /* send the prompt as one message of role user */
+    bool no_stream;        /* write "stream": false */
+    /* [field_count] "NAME=VALUE"; VALUE is JSON, or text if it is not valid JSON */
+    const char *const *fields;
     size_t field_count;
 };
 
-/* *bytes is NULL on an error; free() it otherwise. */
+/* Encodes the draft as a record. The caller frees *bytes, which is NULL on an error. */
 enum mr_status mr_draft_encode(const struct mr_draft *draft, enum mr_encoding encoding,
                                unsigned char **bytes, size_t *length, struct mr_error *err);
 

@@ -5,15 +5,15 @@
 
 #include <string.h>
 
-/* One call of a decoder. Reads after the first failure return nothing. */
+/* The state of one call of a decoder. Reads after the first failure return nothing. */
 struct reader {
     struct mr_document *document;
     struct mr_arena *arena;
     struct mr_error *err;
-    enum mr_status status; /* sticky */
+    enum mr_status status; /* first failure, which later failures do not replace */
 };
 
-/* False with reader->status set when the record cannot be read. */
+/* Opens the record. False with reader->status set when the record cannot be read. */
 static bool open_record(struct reader *reader, struct mr_text bytes, enum mr_encoding encoding,
                         struct mr_value *root)
 {
@@ -39,7 +39,8 @@ static void *take(struct reader *reader, size_t count, size_t size)
 
 /* ---- members of a map ---- */
 
-/* False when the member is absent or null, and when it has another kind, which is a failure. */
+/* Finds a member of the map. False when the member is absent or null, or when its kind is wrong,
+ * which is a failure. */
 static bool find(struct reader *reader, struct mr_value map, const char *name,
                  enum mr_value_kind kind, struct mr_value *out)
 {
@@ -262,7 +263,8 @@ static void read_figures(struct reader *reader, struct mr_value root, struct mr_
     out->recomputed_tokens = need_u32(reader, root, "recomputed_tokens");
 }
 
-/* Several statuses share a code; of those, the status with class REJECT is returned. */
+/* The status for an error code of a result. Several statuses share a code; of those, the status
+ * with class REJECT is returned. */
 static enum mr_status status_of(struct mr_text code)
 {
     enum mr_status found = MR_INTERNAL;

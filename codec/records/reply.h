@@ -14,8 +14,8 @@
 enum mr_status mr_token_record_decode(struct mr_token_record *out, struct mr_text bytes,
                                       enum mr_encoding encoding, struct mr_arena *arena,
                                       struct mr_error *err);
-/* A record without `choices` has one choice, in the members of the root. An unknown error code
- * becomes MR_INTERNAL. metadata stays in the encoding of the record. */
+/* Decodes a result record. A record without `choices` has one choice, in the members of the root
+ * map. An unknown error code becomes MR_INTERNAL. metadata stays in the encoding of the record. */
 enum mr_status mr_result_decode(struct mr_result *out, struct mr_text bytes,
                                 enum mr_encoding encoding, struct mr_arena *arena,
                                 struct mr_error *err);

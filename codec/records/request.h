@@ -36,39 +36,42 @@ enum mr_scalar_kind {
 struct mr_kwarg {
     struct mr_text name;
     enum mr_scalar_kind kind;
-    int64_t integer; /* of INT; of BOOL 0 or 1 */
+    int64_t integer; /* value of kind INT; of kind BOOL 0 or 1 */
     double number;
     struct mr_text text;
 };
 
-/* temperature NaN: not given, so the model's generation_config decides, or else 1.0. */
+/* How to sample tokens. temperature NaN: not given, so the model's generation_config decides, or
+ * else 1.0. */
 struct mr_sampling {
     float temperature, top_p, min_p, typical_p;
     uint32_t top_k;
     float repetition_penalty, presence_penalty, frequency_penalty;
     uint64_t seed; /* hash of the id when not given */
-    bool has_seed; /* seed was given */
+    bool has_seed; /* the record has a seed */
     const struct mr_logit_bias *logit_bias;
     size_t logit_bias_count;
     const uint32_t *allowed_token_ids;
     size_t allowed_token_count;
     const struct mr_text *bad_words;
     size_t bad_word_count;
-    int32_t logprobs; /* best alternatives reported for each token, 0: none; -1: no logprobs */
+    /* number of best alternatives reported for each token, 0: none; -1: no logprobs */
+    int32_t logprobs;
 };
 
 struct mr_request {
     struct mr_arena *arena;
     struct mr_text id;
     struct mr_text model;
-    struct mr_text prompt; /* bytes NULL: not given */
+    struct mr_text prompt; /* bytes NULL: the record has no prompt */
     const struct mr_message *messages;
     size_t message_count;
     const struct mr_kwarg *kwargs;
     size_t kwarg_count;
-    const uint32_t *token_ids; /* given, or set by intake when it has tokenized the prompt */
+    /* from the record, or set by intake when it has tokenized the prompt */
+    const uint32_t *token_ids;
     size_t token_count;
-    bool has_token_ids; /* token_ids were given */
+    bool has_token_ids; /* the record has prompt_token_ids */
     struct mr_sampling sampling;
     uint32_t max_tokens, min_tokens;
     bool ignore_eos, include_stop, stream;
@@ -76,19 +79,20 @@ struct mr_request {
     size_t stop_count;
     const uint32_t *stop_token_ids;
     size_t stop_token_count;
-    uint32_t max_chars;    /* 0: no limit */
-    float min_confidence;  /* 0: no limit */
+    uint32_t max_chars;    /* most characters of the answer; 0: no limit */
+    float min_confidence;  /* ends the answer below this token confidence; 0: no limit */
     uint32_t choice_count; /* n */
     int32_t priority;
-    int64_t deadline_ms; /* unix milliseconds, from deadline_ms or timeout_ms; 0: none */
+    /* unix milliseconds, from the record's deadline_ms or timeout_ms; 0: none */
+    int64_t deadline_ms;
     struct mr_text session;
     bool cache_read, cache_write;
-    struct mr_text metadata; /* bytes of the record, in `encoding` */
+    struct mr_text metadata; /* bytes of the field as encoded in the record, see `encoding` */
     enum mr_encoding encoding;
-    uint32_t unknown_fields; /* members of the record that no field has */
+    uint32_t unknown_fields; /* number of members of the record with an unknown name */
 };
 
-/* A request without prompt in which every optional field has its default. */
+/* Makes a request without prompt in which every optional field has its default value. */
 struct mr_request *mr_request_create(enum mr_encoding encoding, uint32_t default_max_tokens);
 /* request may be NULL. */
 void mr_request_destroy(struct mr_request *request);

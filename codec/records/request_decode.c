@@ -23,15 +23,15 @@ static void store_id(struct mr_reply_address *address, struct mr_text id, bool r
     address->id_readable = readable;
 }
 
-/* The end of a fallback id that is too long: it holds partition and offset, which identify the
- * record. Kafka's topic names are printable ASCII. */
+/* The end of a fallback id "<topic>/<partition>/<offset>" that is too long: partition and offset,
+ * which it still contains, identify the record. Kafka's topic names are printable ASCII. */
 static struct mr_text shortened(struct mr_text id)
 {
     if (id.length <= MR_ID_BYTES_MAX) return id;
     return (struct mr_text){id.bytes + (id.length - MR_ID_BYTES_MAX), MR_ID_BYTES_MAX};
 }
 
-/* The id of a record without a valid field `id`. */
+/* Stores the id for a record without a valid field `id`. */
 static void store_default_id(struct mr_reply_address *address,
                              const struct mr_request_context *context)
 {
@@ -44,7 +44,8 @@ static void store_default_id(struct mr_reply_address *address,
         store_id(address, from_key ? context->key : fallback, from_key);
 }
 
-/* The id is read before all other fields, so that an error in one of them is answered under it. */
+/* Reads the id. It is read before all other fields, so that an error in another field is answered
+ * under this id. */
 static enum mr_status read_id(struct mr_value record, struct mr_reply_address *address,
                               struct mr_error *err)
 {
@@ -57,8 +58,8 @@ static enum mr_status read_id(struct mr_value record, struct mr_reply_address *a
     return MR_OK;
 }
 
-/* FNV-1a, then the finalizer of SplitMix64 (Steele, Lea and Flood, 2014): ids that differ in one
- * character get unrelated seeds. */
+/* The seed for a request that has none: FNV-1a, then the finalizer of SplitMix64 (Steele, Lea and
+ * Flood, 2014), so that ids that differ in one character get unrelated seeds. */
 static uint64_t seed_of(struct mr_text id)
 {
     uint64_t hash = mr_hash_bytes(MR_HASH_START, id.bytes, id.length);

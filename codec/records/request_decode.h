@@ -13,22 +13,22 @@
 
 /* Properties of the Kafka record around the value, and settings of its topic. */
 struct mr_request_context {
-    struct mr_text key;          /* record key, may be empty */
+    struct mr_text key;          /* key of the Kafka record, may be empty */
     struct mr_text event_id;     /* id of the CloudEvent around the request, may be empty */
     struct mr_text fallback_id;  /* "<topic>/<partition>/<offset>" */
-    struct mr_text content_type; /* header, empty when absent */
-    int64_t timestamp_ms;        /* of the record, unix milliseconds; timeout_ms starts there */
-    int64_t now_ms;              /* unix milliseconds, for the limit MR_DEADLINE_MS_MAX */
+    struct mr_text content_type; /* content-type header of the Kafka record, empty when absent */
+    int64_t timestamp_ms;        /* Kafka timestamp, unix milliseconds; timeout_ms starts there */
+    int64_t now_ms; /* present time, unix milliseconds, for the limit MR_DEADLINE_MS_MAX */
     uint32_t default_max_tokens;
     size_t record_bytes_max;
-    bool strict; /* a member that no field has is an error */
+    bool strict; /* reject a record that has a member with an unknown name */
 };
 
 /* The id and encoding of the answer to a record. Always filled, also for a rejected record. */
 struct mr_reply_address {
-    /* The first of these that is a valid id: the field `id`, event_id, key, fallback_id. */
+    /* The first valid id of: the field `id`, event_id, key, fallback_id. */
     char id[MR_ID_BYTES_MAX + 1];
-    bool id_readable; /* id is not the fallback */
+    bool id_readable; /* id is not the fallback_id */
     enum mr_encoding encoding;
 };
 
@@ -36,8 +36,8 @@ struct mr_reply_address {
 enum mr_status mr_request_decode(struct mr_request **out, struct mr_text record,
                                  const struct mr_request_context *context,
                                  struct mr_reply_address *address, struct mr_error *err);
-/* Fills *address without reading the other fields, for a record that is rejected anyway. On a
- * status other than MR_OK the record itself is not readable. */
+/* Fills *address without reading the fields other than `id`, for a record that is rejected anyway.
+ * A status other than MR_OK: the record itself is not readable. */
 enum mr_status mr_request_address(struct mr_text record, const struct mr_request_context *context,
                                   struct mr_reply_address *address, struct mr_error *err);
 

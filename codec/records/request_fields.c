@@ -15,11 +15,11 @@ struct field {
     const char *name;
     enum kind kind;
     enum group group;
-    bool above_min;        /* the minimum itself is out of range */
-    size_t offset;         /* into struct mr_request */
-    double min, max;       /* TEXT: max bytes; TEXTS and IDS: max entries */
-    mr_request_read *read; /* READ */
-    size_t count_offset;   /* TEXTS and IDS, into struct mr_request */
+    bool above_min;  /* the value must be above min, not equal to it */
+    size_t offset;   /* place of the value in struct mr_request */
+    double min, max; /* range of a number; max of TEXT: bytes; max of TEXTS and IDS: entries */
+    mr_request_read *read; /* function that reads a field of kind READ */
+    size_t count_offset;   /* place of the entry count of TEXTS and IDS in struct mr_request */
 };
 
 static mr_request_read read_seed, read_logprobs, read_priority, read_deadline, read_timeout,
@@ -135,7 +135,7 @@ static enum mr_status read_text(struct mr_request_reader *reader, const struct f
     return mr_request_copy_text(reader, text, out);
 }
 
-/* Other servers use -1 for "off". */
+/* Reads top_k. Other servers use -1 for "off". */
 static enum mr_status read_top_k(struct mr_request_reader *reader, const char *field,
                                  struct mr_value value)
 {

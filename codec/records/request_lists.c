@@ -18,8 +18,8 @@ enum mr_status mr_request_read_prompt(struct mr_request_reader *reader, const ch
     return mr_request_copy_text(reader, text, &reader->request->prompt);
 }
 
-/* Accepts every id that a vocabulary can have. Ids outside the vocabulary of the model are rejected
- * later, where the model is known. */
+/* Reads one token id. Accepts every id that a vocabulary can have; ids outside the vocabulary of
+ * the model are rejected later, where the model is known. */
 static enum mr_status read_id(struct mr_request_reader *reader, const char *field,
                               struct mr_value value, uint32_t *out)
 {
@@ -34,7 +34,7 @@ static enum mr_status read_id(struct mr_request_reader *reader, const char *fiel
     return MR_OK;
 }
 
-/* Zeroed memory for the entries of a field: count of them, at most count_max. */
+/* Takes zeroed memory for the `count` entries of a field, at most count_max. */
 static enum mr_status take_entries(struct mr_request_reader *reader, const char *field,
                                    size_t count, size_t count_max, size_t size, void **out)
 {
@@ -124,7 +124,7 @@ enum mr_status mr_request_read_messages(struct mr_request_reader *reader, const 
 /* ---- maps to arrays of structs ---- */
 
 struct map_format {
-    const char *wanted; /* for the sentence of a wrong type */
+    const char *wanted; /* the right type, for the error sentence "must be <wanted>" */
     size_t count_max, entry_bytes;
     enum mr_status (*read)(struct mr_request_reader *reader, const struct mr_member *member,
                            void *entry);
@@ -154,8 +154,8 @@ static enum mr_status read_map(struct mr_request_reader *reader, const char *fie
 
 /* ---- chat_template_kwargs ---- */
 
-/* Names that the renderer sets, and names that other servers pass on to their tokenizer library,
- * where a request could change options of the server. */
+/* True for the name of a variable that the template renderer sets, or that other servers pass on to
+ * their tokenizer library, where a request could change options of the server. */
 static bool is_reserved(struct mr_text name)
 {
     static const char *const reserved[] = {
@@ -242,7 +242,7 @@ static enum mr_status read_short_text(struct mr_request_reader *reader, const ch
     return mr_request_copy_text(reader, text, out);
 }
 
-/* One text or an array of texts. */
+/* Reads a field that is one text or an array of texts. */
 enum mr_status mr_request_read_texts(struct mr_request_reader *reader, const char *field,
                                      struct mr_value value, size_t count_max,
                                      const struct mr_text **texts, size_t *count)
@@ -273,7 +273,8 @@ enum mr_status mr_request_read_allowed_ids(struct mr_request_reader *reader, con
     return status;
 }
 
-/* Decimal digits without sign or leading zero, so every id has one spelling. */
+/* Parses a token id from decimal digits without sign or leading zero, so that every id has one
+ * spelling. */
 static bool parse_id(struct mr_text text, uint32_t *out)
 {
     uint64_t id = 0;
@@ -341,7 +342,8 @@ enum mr_status mr_request_read_cache(struct mr_request_reader *reader, const cha
     return MR_OK;
 }
 
-/* A format other than text is an error, because ignoring it would return unconstrained text. */
+/* Reads response_format. A format other than text is an error, because ignoring it would return
+ * unconstrained text. */
 enum mr_status mr_request_read_response_format(struct mr_request_reader *reader, const char *field,
                                                struct mr_value value)
 {
@@ -360,8 +362,8 @@ enum mr_status mr_request_read_response_format(struct mr_request_reader *reader,
     return mr_fail(reader->err, MR_INVALID_REQUEST, "%s has an unknown type", field);
 }
 
-/* The result repeats these bytes, so only their number is limited. mr_document_open has checked
- * that they are valid. */
+/* Reads metadata. The result record repeats these bytes, so only their number is limited.
+ * mr_document_open has checked that they are valid. */
 enum mr_status mr_request_read_metadata(struct mr_request_reader *reader, const char *field,
                                         struct mr_value value)
 {

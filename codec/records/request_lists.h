@@ -8,18 +8,18 @@
 
 #include "codec/records/request_reader.h"
 
-/* Reads one field into the request. */
+/* A function that reads one field into the request. */
 typedef enum mr_status mr_request_read(struct mr_request_reader *reader, const char *field,
                                        struct mr_value value);
 mr_request_read mr_request_read_prompt, mr_request_read_prompt_ids, mr_request_read_messages,
     mr_request_read_kwargs, mr_request_read_logit_bias, mr_request_read_allowed_ids,
     mr_request_read_cache, mr_request_read_response_format, mr_request_read_metadata;
 
-/* An array of at most count_max token ids. */
+/* Reads an array of at most count_max token ids. */
 enum mr_status mr_request_read_ids(struct mr_request_reader *reader, const char *field,
                                    struct mr_value value, size_t count_max, const uint32_t **ids,
                                    size_t *count);
-/* One text or an array of at most count_max texts, each of 1 to MR_STOP_BYTES_MAX bytes. */
+/* Reads one text or an array of at most count_max texts, each of 1 to MR_STOP_BYTES_MAX bytes. */
 enum mr_status mr_request_read_texts(struct mr_request_reader *reader, const char *field,
                                      struct mr_value value, size_t count_max,
                                      const struct mr_text **texts, size_t *count);

@@ -35,7 +35,8 @@ enum mr_status mr_request_wrong_type(struct mr_request_reader *reader, const cha
                    mr_value_kind_name(mr_value_kind(value)));
 }
 
-/* An error sentence quotes a name only when it is a plain identifier, because names are payload. */
+/* True for a plain identifier. An error sentence quotes only such names, because other names may be
+ * any text of the producer. */
 static bool is_plain_name(struct mr_text name)
 {
     if (name.length == 0 || name.length > 32) return false;

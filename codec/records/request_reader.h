@@ -1,4 +1,4 @@
-/* request_reader - the state of decoding one request record, and the steps that its fields share.
+/* request_reader - the state of decoding one request record, and the functions that all fields use.
  * Only codec/records/request_*.c include this.
  *
  * Owner:  one call of mr_request_decode. Memory: in the request's arena.
@@ -11,15 +11,16 @@
 #include "codec/wire/document.h"
 
 struct mr_request_reader {
-    struct mr_request *request; /* filled here */
+    struct mr_request *request; /* the request being filled */
     const struct mr_document *document;
     struct mr_error *err;
-    bool strict;                     /* an unknown member is an error */
-    uint32_t groups_seen;            /* bit set of groups whose field was read */
-    int64_t deadline_ms, timeout_ms; /* 0: not given */
+    bool strict; /* reject a record that has a member with an unknown name */
+    /* bit set of those values of enum group (request_fields.c) whose field was read */
+    uint32_t groups_seen;
+    int64_t deadline_ms, timeout_ms; /* 0: the record does not have the field */
 };
 
-/* Zeroed memory of the request; *out is NULL unless the status is MR_OK. */
+/* Takes zeroed memory from the request's arena; *out is NULL unless the status is MR_OK. */
 enum mr_status mr_request_take(struct mr_request_reader *reader, size_t count, size_t size,
                                void **out);
 enum mr_status mr_request_copy_text(struct mr_request_reader *reader, struct mr_text text,
@@ -27,7 +28,7 @@ enum mr_status mr_request_copy_text(struct mr_request_reader *reader, struct mr_
 /* Fails with "<field> must be <wanted>, not <kind of value>". */
 enum mr_status mr_request_wrong_type(struct mr_request_reader *reader, const char *field,
                                      const char *wanted, struct mr_value value);
-/* Counts an unknown member. MR_UNKNOWN_FIELD when the topic is strict. */
+/* Counts a member with an unknown name. MR_UNKNOWN_FIELD when reader->strict is set. */
 enum mr_status mr_request_unknown(struct mr_request_reader *reader, struct mr_text name);
 
 #endif

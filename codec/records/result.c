@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Written for a log-probability of minus infinity or NaN, which JSON does not have. */
+/* Written in place of a log-probability of minus infinity or NaN, which JSON does not have. */
 #define LOGPROB_FLOOR -9999.0f
 
 const char *mr_finish_text(enum mr_finish finish)
@@ -34,7 +34,7 @@ static void put_uint(struct mr_writer *writer, const char *name, uint64_t value)
     mr_writer_uint(writer, value);
 }
 
-/* Milliseconds, rounded to microseconds. */
+/* Writes a member with a time in milliseconds, rounded to microseconds. */
 static void put_ms(struct mr_writer *writer, const char *name, double value_ms)
 {
     mr_writer_name(writer, name);
@@ -107,7 +107,8 @@ static void put_stop_reason(struct mr_writer *writer, const struct mr_choice *ch
         mr_writer_null(writer);
 }
 
-/* finish_reason, stop_reason, text, token_ids, and logprobs when the request asked for them. */
+/* Writes finish_reason, stop_reason, text, token_ids, and logprobs when the request asked for
+ * them. */
 static void put_answer(struct mr_writer *writer, const struct mr_choice *choice)
 {
     mr_writer_name(writer, "finish_reason");

@@ -38,30 +38,31 @@ const char *mr_finish_text(enum mr_finish finish);
 struct mr_token_logprob {
     uint32_t token_id;
     float logprob;
-    struct mr_text text; /* of the token; invalid UTF-8 is replaced */
+    struct mr_text text; /* text of the token; invalid UTF-8 is replaced */
 };
 
 /* Log-probabilities of one generated token. */
 struct mr_logprobs {
     struct mr_token_logprob chosen;
-    const struct mr_token_logprob *top; /* [top_count], best first */
+    const struct mr_token_logprob *top; /* [top_count] alternatives, best first */
     uint32_t top_count;
 };
 
 struct mr_token_record {
     struct mr_text id;
-    uint32_t attempt, choice, index; /* index: of the first token of this record */
-    int64_t resumed_at;              /* -1: absent */
+    uint32_t attempt, choice, index; /* index: number of tokens of the choice before this record */
+    /* first record of a resumed request: index of the first token; -1: any other record */
+    int64_t resumed_at;
     const uint32_t *token_ids;
     size_t token_count;
     struct mr_text text;
-    const struct mr_logprobs *logprobs; /* [token_count] or NULL */
+    const struct mr_logprobs *logprobs; /* [token_count] or NULL: not requested */
 };
 
 struct mr_choice {
     enum mr_finish finish;
-    struct mr_text stop_text; /* stop_reason: the stop string; bytes NULL: none */
-    uint32_t stop_token;      /* stop_reason: the stop token; MR_TOKEN_NONE: none */
+    struct mr_text stop_text; /* member stop_reason: the stop string; bytes NULL: none */
+    uint32_t stop_token;      /* member stop_reason: the stop token; MR_TOKEN_NONE: none */
     struct mr_text text;
     const uint32_t *token_ids;
     size_t token_count;
@@ -73,7 +74,8 @@ struct mr_result {
     struct mr_text id;
     uint32_t attempt;
     struct mr_text model, worker;
-    const struct mr_choice *choices; /* [choice_count]; the root also has the fields of choice 0 */
+    /* [choice_count]; the root map also has the members of choice 0 */
+    const struct mr_choice *choices;
     size_t choice_count;
     uint32_t prompt_tokens, cached_tokens, cached_tokens_redis;
     double queue_ms, prefill_ms, first_token_ms, total_ms, itl_mean_ms, itl_max_ms;
@@ -84,10 +86,11 @@ struct mr_result {
     struct mr_text source_topic;
     int32_t source_partition;
     int64_t source_offset;
-    struct mr_text metadata; /* encoded in the encoding of the record */
+    struct mr_text metadata; /* bytes of the request's metadata, encoded like the record */
 };
 
-/* Encode into a malloc'ed buffer, which the caller frees. On an error *bytes is NULL. */
+/* These encode a record into a malloc'ed buffer, which the caller frees. On an error *bytes is
+ * NULL. */
 enum mr_status mr_token_record_encode(const struct mr_token_record *record,
                                       enum mr_encoding encoding, unsigned char **bytes,
                                       size_t *length, struct mr_error *err);

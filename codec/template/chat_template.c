@@ -15,7 +15,7 @@ struct mr_chat_template {
     struct mr_text bos, eos;
 };
 
-/* Copies the source with "\n" for "\r\n", as Jinja does. */
+/* Copies the template source with "\n" for "\r\n", as Jinja does. */
 static bool copy_source(struct mr_arena *arena, struct mr_text source, struct mr_text *out)
 {
     char *copy = mr_arena_take(arena, source.length + 1);
@@ -107,8 +107,8 @@ static struct mr_jinja_value make_kwarg(struct mr_jinja_run *run, const struct m
     }
 }
 
-/* Sets the variables that the reference sets. Kwargs come first, so they cannot replace another
- * variable. */
+/* Sets the template's variables, the same as the reference implementation sets.
+ * chat_template_kwargs come first, so they cannot replace another variable. */
 static void set_globals(struct mr_jinja_run *run, struct mr_jinja_dict *globals,
                         const struct mr_chat_template *chat_template,
                         const struct mr_request *request)
@@ -125,7 +125,8 @@ static void set_globals(struct mr_jinja_run *run, struct mr_jinja_dict *globals,
     set(run, globals, "eos_token", mr_jinja_text(run, chat_template->eos, false));
 }
 
-/* Makes a segment of each run of bytes with the same mark. */
+/* Splits the output into segments: runs of bytes that all come from the template or all from the
+ * request. */
 static enum mr_status split_segments(const struct mr_jinja_buffer *buffer, struct mr_arena *arena,
                                      struct mr_rendered *out, struct mr_error *err)
 {

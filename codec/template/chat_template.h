@@ -1,9 +1,9 @@
 /* chat_template - turns the messages of a request into prompt text with the model's Jinja template.
  *
- * An interpreter of the part of Jinja that model templates use, with the options trim_blocks and
- * lstrip_blocks, as in the reference. Templates come from model files, never from a request. The
- * output is a list of segments: text of the template and text of the request. The caller looks for
- * special tokens in the first kind only, so a user cannot write one.
+ * This is an interpreter of the part of Jinja that model templates use, with the options
+ * trim_blocks and lstrip_blocks, as in the reference. Templates come from model files, never from a
+ * request. The output is a list of segments: text of the template and text of the request. The
+ * caller looks for special tokens in the first kind only, so a user cannot write one.
  *
  * Threads: a compiled template is immutable and shared; a rendering has its state on the stack and
  *          in the arena of the caller.
@@ -27,11 +27,12 @@ struct mr_chat_template;
 
 struct mr_segment {
     struct mr_text text;
-    bool from_user; /* text of the request: a special token in it stays text */
+    bool from_user; /* text of the request: a special token in this segment stays text */
 };
 
 struct mr_rendered {
-    struct mr_segment *segments; /* in the arena; the kinds alternate */
+    /* memory in the arena; text of the template and of the request alternate */
+    struct mr_segment *segments;
     size_t segment_count;
 };
 
@@ -40,8 +41,8 @@ enum mr_status mr_chat_template_compile(struct mr_chat_template **out, struct mr
                                         struct mr_error *err);
 void mr_chat_template_destroy(struct mr_chat_template *chat_template);
 
-/* Renders with add_generation_prompt true. The function strftime_now of templates formats
- * unix_seconds. The chat_template_kwargs of the request are variables of the template. */
+/* Renders the messages with add_generation_prompt true. The function strftime_now of templates
+ * formats unix_seconds. The chat_template_kwargs of the request are variables of the template. */
 enum mr_status mr_chat_template_render(const struct mr_chat_template *chat_template,
                                        const struct mr_request *request, uint64_t unix_seconds,
                                        struct mr_arena *arena, struct mr_rendered *out,

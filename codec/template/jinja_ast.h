@@ -17,7 +17,7 @@ enum mr_jinja_token_kind {
     MR_JINJA_TOKEN_BLOCK_BEGIN,
     MR_JINJA_TOKEN_BLOCK_END,
     MR_JINJA_TOKEN_NAME,
-    MR_JINJA_TOKEN_STRING, /* text: without quotes and escapes */
+    MR_JINJA_TOKEN_STRING, /* string literal; its text has no quotes and escapes */
     MR_JINJA_TOKEN_INT,
     MR_JINJA_TOKEN_FLOAT,
     MR_JINJA_TOKEN_OPERATOR,
@@ -30,20 +30,24 @@ struct mr_jinja_token {
     struct mr_text text;
 };
 
-/* The comments give the meaning of the fields of struct mr_jinja_node. */
+/* What a node of the tree stands for. The comments name the fields of struct mr_jinja_node that it
+ * uses: a, b, c, d, items, text. */
 enum mr_jinja_node_kind {
-    /* statements */
-    MR_JINJA_NODE_DATA,       /* text */
-    MR_JINJA_NODE_PRINT,      /* a */
-    MR_JINJA_NODE_IF,         /* if a: items, else b (list) */
-    MR_JINJA_NODE_FOR,        /* for c (target) in a if b: items, else d (list) */
-    MR_JINJA_NODE_SET,        /* a (target) = b */
-    MR_JINJA_NODE_SET_BLOCK,  /* a (target) = output of items */
-    MR_JINJA_NODE_MACRO,      /* text(b: parameters, each with its default in a): items */
-    MR_JINJA_NODE_GENERATION, /* items */
+    /* nodes of statements: */
+    MR_JINJA_NODE_DATA,  /* text between tags, in field text */
+    MR_JINJA_NODE_PRINT, /* {{ a }} */
+    MR_JINJA_NODE_IF,    /* {% if a %}items{% else %}b: b is the first of a list of statements */
+    /* for c in a if b: items; else d. c is the target, d the first of a list of statements */
+    MR_JINJA_NODE_FOR,
+    MR_JINJA_NODE_SET,       /* {% set a = b %} */
+    MR_JINJA_NODE_SET_BLOCK, /* {% set a %}items{% endset %}: assigns the output of items to a */
+    /* macro `text`: b is the list of parameters, each with its default in its field a; items is the
+     * body */
+    MR_JINJA_NODE_MACRO,
+    MR_JINJA_NODE_GENERATION, /* {% generation %}items{% endgeneration %} */
     MR_JINJA_NODE_BREAK,
     MR_JINJA_NODE_CONTINUE,
-    /* expressions */
+    /* nodes of expressions: */
     MR_JINJA_NODE_STRING,
     MR_JINJA_NODE_INT,
     MR_JINJA_NODE_FLOAT,
@@ -51,23 +55,24 @@ enum mr_jinja_node_kind {
     MR_JINJA_NODE_FALSE,
     MR_JINJA_NODE_NONE,
     MR_JINJA_NODE_NAME,
-    MR_JINJA_NODE_LIST,      /* items; also a tuple */
-    MR_JINJA_NODE_DICT,      /* items: PAIR */
-    MR_JINJA_NODE_PAIR,      /* a: b */
-    MR_JINJA_NODE_ATTRIBUTE, /* a.text */
-    MR_JINJA_NODE_INDEX,     /* a[b] */
-    MR_JINJA_NODE_SLICE,     /* a[b:c:d], each may be NULL */
-    MR_JINJA_NODE_CALL,      /* a(items) */
-    MR_JINJA_NODE_KEYWORD,   /* text=a inside a call */
-    MR_JINJA_NODE_FILTER,    /* a | text(items) */
-    MR_JINJA_NODE_TEST,      /* a is text(items) */
+    MR_JINJA_NODE_LIST,      /* the list or tuple of the values in items */
+    MR_JINJA_NODE_DICT,      /* a dictionary; items are its PAIR nodes */
+    MR_JINJA_NODE_PAIR,      /* one member of a dictionary: key a, value b */
+    MR_JINJA_NODE_ATTRIBUTE, /* attribute `text` of value a: {{ a.text }} */
+    MR_JINJA_NODE_INDEX,     /* {{ a[b] }} */
+    MR_JINJA_NODE_SLICE,     /* {{ a[b:c:d] }}; b, c and d may each be NULL */
+    MR_JINJA_NODE_CALL,      /* call of a with the arguments in items */
+    MR_JINJA_NODE_KEYWORD,   /* keyword argument of a call: name in text, value in a */
+    MR_JINJA_NODE_FILTER,    /* {{ a | text(items) }}: filter named text */
+    MR_JINJA_NODE_TEST,      /* {{ a is text(items) }}: test named text */
     MR_JINJA_NODE_NOT,
     MR_JINJA_NODE_NEGATE,
-    MR_JINJA_NODE_BINARY,  /* a text b, arithmetic and ~ */
-    MR_JINJA_NODE_COMPARE, /* a text b; also in and not in */
+    MR_JINJA_NODE_BINARY,  /* operator named text with operands a and b: arithmetic and ~ */
+    MR_JINJA_NODE_COMPARE, /* comparison named text of a and b; also `in` and `not in` */
     MR_JINJA_NODE_AND,
     MR_JINJA_NODE_OR,
-    MR_JINJA_NODE_CONDITIONAL, /* a if b else c; c NULL: undefined */
+    /* {{ a if b else c }}; c NULL: the value is undefined when b is false */
+    MR_JINJA_NODE_CONDITIONAL,
 };
 
 struct mr_jinja_node {
@@ -79,7 +84,7 @@ struct mr_jinja_node {
         double number;
     };
     const struct mr_jinja_node *a, *b, *c, *d;
-    const struct mr_jinja_node *items; /* first of a list linked by next */
+    const struct mr_jinja_node *items; /* first node of a list linked by next */
     struct mr_jinja_node *next;
 };
 

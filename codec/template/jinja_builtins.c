@@ -154,7 +154,8 @@ static struct mr_jinja_value filter_abs(struct mr_jinja_run *run, struct mr_jinj
                                                                         : value.integer);
 }
 
-/* The arguments after the first `skip` ones: those of the filter or test that an argument names. */
+/* The arguments after the first `skip` ones. When an argument names a filter or test to call, the
+ * arguments behind that name are for the named filter or test. */
 static struct mr_jinja_arguments skip_arguments(const struct mr_jinja_arguments *args,
                                                 uint32_t skip)
 {
@@ -164,7 +165,7 @@ static struct mr_jinja_arguments skip_arguments(const struct mr_jinja_arguments 
     return rest;
 }
 
-/* map(attribute="x") or map("filter", arguments). */
+/* The filter map, in its two forms map(attribute="x") and map("filter", arguments). */
 static struct mr_jinja_value filter_map(struct mr_jinja_run *run, struct mr_jinja_value value,
                                         const struct mr_jinja_arguments *args)
 {
@@ -183,8 +184,8 @@ static struct mr_jinja_value filter_map(struct mr_jinja_run *run, struct mr_jinj
     return list;
 }
 
-/* select and reject, and with by_attribute selectattr and rejectattr. wanted: the result of the
- * test for the items that are kept. */
+/* The filters select and reject, and with by_attribute selectattr and rejectattr. wanted: the
+ * result of the test for the items that are kept. */
 static struct mr_jinja_value keep_items(struct mr_jinja_run *run, struct mr_jinja_value value,
                                         const struct mr_jinja_arguments *args, bool by_attribute,
                                         bool wanted)
@@ -247,7 +248,8 @@ static struct mr_jinja_value filter_unique(struct mr_jinja_run *run, struct mr_j
     return list;
 }
 
-/* indent(width=4, first=false) indents every line, the first one only with first. */
+/* The filter indent(width=4, first=false): indents every line, the first one only if `first` is
+ * true. */
 static struct mr_jinja_value filter_indent(struct mr_jinja_run *run, struct mr_jinja_value value,
                                            const struct mr_jinja_arguments *args)
 {
@@ -303,7 +305,7 @@ struct mr_jinja_value mr_jinja_filter(struct mr_jinja_run *run, struct mr_text n
 
 /* ---- tests ---- */
 
-/* The tests without argument. *known: there is one of that name. */
+/* Runs a test that has no argument, such as `is none`. *known: there is a test of that name. */
 static bool test_kind(struct mr_text name, struct mr_jinja_value value, bool *known)
 {
     bool integer = value.kind == MR_JINJA_INT, text = value.kind == MR_JINJA_TEXT;

@@ -33,7 +33,7 @@ static struct mr_jinja_value key_of(struct mr_text name)
     return key;
 }
 
-/* Counts a step. False when the run has failed or exceeds the limit. */
+/* Counts an interpreter step. False when the run has failed or exceeds the limit of steps. */
 static bool step(struct interpreter *in)
 {
     if (in->run->status != MR_OK) return false;
@@ -118,7 +118,8 @@ static void eval_arguments(struct interpreter *in, const struct mr_jinja_node *i
     }
 }
 
-/* The value of one parameter: positional, by keyword, default, or undefined. */
+/* The value of one macro parameter: from a positional argument, a keyword argument or the default;
+ * else undefined. */
 static struct mr_jinja_value bind_parameter(struct interpreter *in,
                                             const struct mr_jinja_node *parameter, uint32_t index,
                                             const struct mr_jinja_arguments *arguments)
@@ -169,7 +170,7 @@ static int64_t slice_bound(struct mr_jinja_value bound, int64_t count, int64_t o
     return at > count ? count : at;
 }
 
-/* Python's a[b:c:d] on lists and text. */
+/* Evaluates a[b:c:d] on lists and text, as Python does. */
 static struct mr_jinja_value eval_slice(struct interpreter *in, const struct mr_jinja_node *node)
 {
     struct mr_jinja_value base = eval(in, node->a), parts[3];
@@ -458,7 +459,7 @@ static void set_loop(struct interpreter *in, struct mr_jinja_dict *loop,
     }
 }
 
-/* The items for which the condition of the loop is true. */
+/* The items of a loop for which the loop's `if` condition is true. */
 static struct mr_jinja_list *filter_items(struct interpreter *in, const struct mr_jinja_node *node,
                                           struct mr_jinja_list *all)
 {

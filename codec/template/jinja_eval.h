@@ -4,7 +4,7 @@
  * scope can change only the attributes of an outer namespace. The interpreter counts steps and
  * nesting and fails above MR_TEMPLATE_STEPS_MAX and MR_TEMPLATE_DEPTH_MAX, so every run ends.
  *
- * Owner: one rendering. Memory: the run's arena. Errors: sticky in the run. */
+ * Owner: one rendering. Memory: the run's arena. Errors: the first one stays in the run. */
 #ifndef MR_CODEC_TEMPLATE_JINJA_EVAL_H
 #define MR_CODEC_TEMPLATE_JINJA_EVAL_H
 

@@ -133,7 +133,8 @@ static struct mr_jinja_node *parse_string(struct mr_jinja_parser *parser)
     struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_STRING);
     if (!node) return NULL;
     node->text = parser->at++->text;
-    while (parser->at->kind == MR_JINJA_TOKEN_STRING) { /* adjacent strings are one string */
+    /* adjacent string literals are joined to one */
+    while (parser->at->kind == MR_JINJA_TOKEN_STRING) {
         struct mr_text more = parser->at++->text;
         char *joined = mr_arena_take(parser->arena, node->text.length + more.length + 1);
         if (!joined) return mr_jinja_parser_fail(parser, "a shorter string");
@@ -164,8 +165,8 @@ static struct mr_jinja_node *parse_name(struct mr_jinja_parser *parser)
     return node;
 }
 
-/* Parses items up to the closing operator and consumes it. Adds the number of commas to *commas: a
- * comma in parentheses makes a tuple. */
+/* Parses expressions between commas up to the closing operator `close` and consumes that. Adds the
+ * number of commas to *commas: a comma in parentheses makes a tuple. */
 static const struct mr_jinja_node *parse_items(struct mr_jinja_parser *parser, const char *close,
                                                uint32_t *commas)
 {
@@ -189,7 +190,7 @@ static struct mr_jinja_node *parse_list(struct mr_jinja_parser *parser)
     return node;
 }
 
-/* After "(": a tuple or an expression in parentheses. */
+/* Called after "(": parses a tuple or an expression in parentheses. */
 static const struct mr_jinja_node *parse_parentheses(struct mr_jinja_parser *parser)
 {
     uint32_t commas = 0;
@@ -237,7 +238,7 @@ const struct mr_jinja_node *mr_jinja_parse_primary(struct mr_jinja_parser *parse
 
 /* ---- postfix ---- */
 
-/* After "(": the arguments of a call, up to ")". */
+/* Called after "(": parses the arguments of a call, up to ")". */
 static const struct mr_jinja_node *parse_arguments(struct mr_jinja_parser *parser)
 {
     const struct mr_jinja_node *first = NULL, **tail = &first;
@@ -260,7 +261,7 @@ static const struct mr_jinja_node *parse_arguments(struct mr_jinja_parser *parse
     return first;
 }
 
-/* After "[": an index or a slice, up to "]". */
+/* Called after "[": parses an index or a slice, up to "]". */
 static const struct mr_jinja_node *parse_index(struct mr_jinja_parser *parser,
                                                const struct mr_jinja_node *base)
 {
@@ -363,7 +364,7 @@ static const struct mr_jinja_node *parse_filters(struct mr_jinja_parser *parser,
         } else if (mr_jinja_parser_take_name(parser, "is")) {
             base = parse_test(parser, base);
         } else if (mr_jinja_parser_take_operator(parser, "(")) {
-            /* The result of a filter or test cannot be called. */
+            /* fail: the result of a filter or test cannot be called */
             return mr_jinja_parser_fail(parser, "an operator");
         } else {
             break;
@@ -398,7 +399,8 @@ static const struct mr_jinja_node *parse_unary(struct mr_jinja_parser *parser)
     return value;
 }
 
-/* Parses binary operators. Level 0 binds loosest; each level calls the next one. */
+/* Parses binary operators. Level 0 binds loosest; each level calls the next higher one for its
+ * operands. */
 static const struct mr_jinja_node *parse_arithmetic(struct mr_jinja_parser *parser, int level)
 {
     static const char *const levels[][5] = {{"~"}, {"+", "-"}, {"*", "/", "//", "%"}};
@@ -440,7 +442,7 @@ static bool take_comparison(struct mr_jinja_parser *parser, struct mr_text *text
     return false;
 }
 
-/* a < b < c means a < b and b < c. */
+/* Parses comparisons; a < b < c means a < b and b < c. */
 static const struct mr_jinja_node *parse_comparison(struct mr_jinja_parser *parser)
 {
     const struct mr_jinja_node *left = parse_arithmetic(parser, 0), *all = NULL;

@@ -5,8 +5,8 @@
  * * / // %, unary and power, postfix, filters and tests.
  *
  * Owner: one call of mr_jinja_parse. Memory: the tree's arena.
- * Errors: sticky in the parser: after a failure every function returns NULL or false at once, so
- *         callers check the status only at the end. */
+ * Errors: the first one stays in the parser: after a failure every function returns NULL or false
+ * at once, so callers check the status only at the end. */
 #ifndef MR_CODEC_TEMPLATE_JINJA_EXPRESSION_H
 #define MR_CODEC_TEMPLATE_JINJA_EXPRESSION_H
 
@@ -14,33 +14,33 @@
 #include "codec/template/jinja_ast.h"
 
 struct mr_jinja_parser {
-    const struct mr_jinja_token *at; /* next token; the list ends with MR_JINJA_TOKEN_END */
-    struct mr_arena *arena;          /* of the tree */
+    const struct mr_jinja_token *at; /* next token; the array ends with MR_JINJA_TOKEN_END */
+    struct mr_arena *arena;          /* memory for the nodes of the tree */
     struct mr_error *err;
-    enum mr_status status; /* sticky */
-    uint32_t depth;        /* at most MR_TEMPLATE_DEPTH_MAX */
+    enum mr_status status; /* first failure, which later failures do not replace */
+    uint32_t depth;        /* present nesting, at most MR_TEMPLATE_DEPTH_MAX */
 };
 
 const struct mr_jinja_node *mr_jinja_parse_expression(struct mr_jinja_parser *parser);
-/* A name, literal, list, dictionary or expression in parentheses. */
+/* Parses a name, a literal, a list, a dictionary or an expression in parentheses. */
 const struct mr_jinja_node *mr_jinja_parse_primary(struct mr_jinja_parser *parser);
 
-/* Fails with the line and "expected <expected>, found <token>"; returns NULL. */
+/* Fails with a sentence with the line and "expected <expected>, found <token>"; returns NULL. */
 struct mr_jinja_node *mr_jinja_parser_fail(struct mr_jinja_parser *parser, const char *expected);
-/* A new node at the current line. */
+/* Makes a node with the line of the next token. */
 struct mr_jinja_node *mr_jinja_parser_node(struct mr_jinja_parser *parser,
                                            enum mr_jinja_node_kind kind);
-/* A node with text, a and b. */
+/* Makes a node and sets its fields text, a and b. */
 struct mr_jinja_node *mr_jinja_parser_pair(struct mr_jinja_parser *parser,
                                            enum mr_jinja_node_kind kind, struct mr_text text,
                                            const struct mr_jinja_node *a,
                                            const struct mr_jinja_node *b);
-/* Appends item to the list whose last link is **tail. item may be NULL. */
+/* Appends item to a list of nodes; **tail is the list's last link. item may be NULL. */
 void mr_jinja_parser_link(const struct mr_jinja_node ***tail, struct mr_jinja_node *item);
 
 bool mr_jinja_parser_at_name(const struct mr_jinja_parser *parser, const char *word);
 bool mr_jinja_parser_at_operator(const struct mr_jinja_parser *parser, const char *text);
-/* If the next token is this one, consumes it and returns true. */
+/* If the next token is the name or operator `word`, consumes the token and returns true. */
 bool mr_jinja_parser_take_name(struct mr_jinja_parser *parser, const char *word);
 bool mr_jinja_parser_take_operator(struct mr_jinja_parser *parser, const char *text);
 /* Consumes a name and returns it; fails when the next token is no name. */

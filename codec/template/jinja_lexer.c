@@ -63,7 +63,8 @@ static size_t find_tag(const struct lexer *lexer)
     return lexer->source.length;
 }
 
-/* End of the text in front of the tag at `tag`, without the white space that the tag removes. */
+/* End of the template's text in front of the tag at index `tag`, without the white space that this
+ * tag removes. */
 static size_t text_end(const struct lexer *lexer, size_t tag, bool line_starting)
 {
     const char *bytes = lexer->source.bytes;
@@ -85,8 +86,8 @@ static size_t text_end(const struct lexer *lexer, size_t tag, bool line_starting
     return line_start;
 }
 
-/* Skips the white space that a tag removes after itself: all after a minus sign, otherwise one
- * newline when `trims`. */
+/* Skips the white space that a tag removes after itself: all of it after a minus sign, otherwise
+ * one newline when `trims`. */
 static void skip_after_tag(struct lexer *lexer, char sign, bool trims)
 {
     size_t from = lexer->at;
@@ -99,7 +100,8 @@ static void skip_after_tag(struct lexer *lexer, char sign, bool trims)
     count_lines(lexer, from, lexer->at);
 }
 
-/* Decodes the escape after the backslash at lexer->at - 1; returns the bytes written, at most 3. */
+/* Decodes the escape whose backslash is at lexer->at - 1; returns the number of bytes written, at
+ * most 3. */
 static size_t unescape(struct lexer *lexer, char *out)
 {
     char c = peek(lexer, 0);
@@ -152,7 +154,7 @@ static enum mr_status lex_string(struct lexer *lexer)
         return mr_fail(lexer->err, MR_BAD_FILE,
                        "chat template line %u: string without closing quote", lexer->line);
     }
-    /* No escape becomes longer than it is in the source. */
+    /* The decoded string is never longer than its source with the escapes. */
     char *out = mr_arena_take(lexer->arena, (size_t)(close - begin) + 4);
     if (!out) return mr_fail(lexer->err, MR_NOMEM, "chat template text");
     size_t length = 0, from = lexer->at;
@@ -215,8 +217,8 @@ static enum mr_status lex_one(struct lexer *lexer)
     return push(lexer, MR_JINJA_TOKEN_NAME, lexer->source.bytes + begin, lexer->at - begin);
 }
 
-/* Reads the tokens of a tag up to its end, "}}" or "%}", and consumes the end. *sign is the plus or
- * minus sign in front of the end, or 0. */
+/* Reads the tokens of a tag up to "}}" or "%}", and consumes these two characters. *sign is the
+ * plus or minus sign in front of them, or 0. */
 static enum mr_status lex_tag(struct lexer *lexer, char close, char *sign)
 {
     int nesting = 0;

@@ -13,7 +13,7 @@
 #include "codec/arena.h"
 #include "codec/template/jinja_ast.h"
 
-/* *tokens ends with MR_JINJA_TOKEN_END. */
+/* Splits source into tokens; the last token is MR_JINJA_TOKEN_END. */
 enum mr_status mr_jinja_lex(struct mr_text source, struct mr_arena *arena,
                             struct mr_jinja_token **tokens, struct mr_error *err);
 

@@ -4,7 +4,7 @@
 
 struct method {
     const char *name;
-    enum mr_jinja_kind kind; /* of the values that have it */
+    enum mr_jinja_kind kind; /* kind of the values that have the method */
     mr_jinja_operation *call;
 };
 
@@ -40,7 +40,8 @@ static struct mr_jinja_value text_replace(struct mr_jinja_run *run, struct mr_ji
     return mr_jinja_replace(run, self, args->values[0], args->values[1]);
 }
 
-/* affix is a text, or a tuple of texts of which one must match, as in Python's startswith. */
+/* startswith and endswith as in Python: affix is a text, or a tuple of texts of which one must
+ * match. */
 static bool has_affix(struct mr_jinja_value self, struct mr_jinja_value affix, bool at_start)
 {
     if (affix.kind == MR_JINJA_LIST) {

@@ -18,7 +18,7 @@ static void need_block_end(struct mr_jinja_parser *parser)
     }
 }
 
-/* After "{%": consumes "word %}". */
+/* Called after "{%": consumes the tag's name `word` and the "%}". */
 static void need_end(struct mr_jinja_parser *parser, const char *word)
 {
     if (parser->status == MR_OK && !mr_jinja_parser_take_name(parser, word)) {
@@ -38,7 +38,7 @@ static struct mr_jinja_node *parse_print(struct mr_jinja_parser *parser)
     return node;
 }
 
-/* After "if" or "elif": condition, body, and the rest up to "endif". */
+/* Called after "if" or "elif": parses condition, body, and the rest up to "endif". */
 static struct mr_jinja_node *parse_if(struct mr_jinja_parser *parser)
 {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
@@ -49,7 +49,7 @@ static struct mr_jinja_node *parse_if(struct mr_jinja_parser *parser)
     need_block_end(parser);
     node->items = parse_statements(parser, ends);
     if (mr_jinja_parser_take_name(parser, "elif")) {
-        node->b = parse_if(parser); /* which consumes the endif */
+        node->b = parse_if(parser); /* this call also consumes the endif */
         return node;
     }
     if (mr_jinja_parser_take_name(parser, "else")) {
@@ -60,7 +60,7 @@ static struct mr_jinja_node *parse_if(struct mr_jinja_parser *parser)
     return node;
 }
 
-/* A name, or a LIST of names with commas. */
+/* Parses the target of `for` and `set`: a name, or a LIST of names with commas. */
 static const struct mr_jinja_node *parse_target(struct mr_jinja_parser *parser)
 {
     const struct mr_jinja_node *first = mr_jinja_parse_primary(parser);
@@ -84,7 +84,8 @@ static struct mr_jinja_node *parse_for(struct mr_jinja_parser *parser)
     node->c = parse_target(parser);
     if (!mr_jinja_parser_take_name(parser, "in")) return mr_jinja_parser_fail(parser, "in");
     node->a = mr_jinja_parse_expression(parser);
-    /* "y if z" was parsed as a conditional without else, but z is the condition of the loop. */
+    /* "x in y if z" was parsed with "y if z" as a conditional expression without else, but z is the
+     * loop's condition. */
     if (node->a && node->a->kind == MR_JINJA_NODE_CONDITIONAL && !node->a->c) {
         node->b = node->a->b;
         node->a = node->a->a;
@@ -163,7 +164,7 @@ static struct mr_jinja_node *parse_jump(struct mr_jinja_parser *parser,
     return node;
 }
 
-/* After "{%": the rest of the statement. */
+/* Called after "{%": parses the rest of a statement. */
 static struct mr_jinja_node *parse_tag(struct mr_jinja_parser *parser)
 {
     if (mr_jinja_parser_take_name(parser, "if")) return parse_if(parser);
@@ -193,8 +194,8 @@ static struct mr_jinja_node *parse_data(struct mr_jinja_parser *parser)
     return node;
 }
 
-/* Parses statements up to a tag whose name is in ends, and consumes its "{%". ends NULL: up to the
- * end of the template. */
+/* Parses statements up to a tag whose name is in `ends`, and consumes the "{%" of that tag. ends
+ * NULL: up to the end of the template. */
 static const struct mr_jinja_node *parse_statements(struct mr_jinja_parser *parser,
                                                     const char *const *ends)
 {

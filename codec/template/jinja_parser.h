@@ -10,7 +10,8 @@
 #include "codec/arena.h"
 #include "codec/template/jinja_ast.h"
 
-/* *root: list of statements, linked by next; NULL for an empty template. */
+/* Parses the whole template. *root: first of the list of statements, linked by next; NULL for an
+ * empty template. */
 enum mr_status mr_jinja_parse(const struct mr_jinja_token *tokens, struct mr_arena *arena,
                               const struct mr_jinja_node **root, struct mr_error *err);
 

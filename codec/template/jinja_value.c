@@ -98,7 +98,7 @@ struct mr_jinja_value mr_jinja_dict_new(struct mr_jinja_run *run)
     return value.dict ? value : mr_jinja_none();
 }
 
-/* Copies count values to a new array of capacity values. */
+/* Makes a new array for `capacity` values and copies `count` values into it. */
 static struct mr_jinja_value *regrow(struct mr_jinja_run *run, const struct mr_jinja_value *values,
                                      size_t count, size_t capacity)
 {
@@ -124,7 +124,8 @@ void mr_jinja_list_push(struct mr_jinja_run *run, struct mr_jinja_list *list,
 void mr_jinja_list_extend(struct mr_jinja_run *run, struct mr_jinja_list *list,
                           const struct mr_jinja_list *from)
 {
-    size_t count = from->count; /* from may be list itself */
+    /* read before the loop, because `from` may be the same list as `list` */
+    size_t count = from->count;
     for (size_t i = 0; i < count; i++)
         mr_jinja_list_push(run, list, from->items[i]);
 }
@@ -501,8 +502,8 @@ void mr_jinja_print(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
     }
 }
 
-/* Prints the separator in front of an item of JSON: a comma, and with indent a line break and
- * spaces. */
+/* Prints what is in front of an item of JSON: a comma unless it is the first, and with indent a
+ * line break and spaces. */
 static void json_break(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer, bool first,
                        int64_t indent, uint32_t level)
 {

@@ -5,7 +5,8 @@
  * trimming and replacing keep the marks, so user text cannot forge special tokens.
  *
  * Owner:  one rendering. Memory: all from the arena of the rendering.
- * Errors: MR_INVALID_REQUEST, sticky in the run: later calls do nothing and return undefined. */
+ * Errors: MR_INVALID_REQUEST, which stays in the run: later calls do nothing and return undefined.
+ */
 #ifndef MR_CODEC_TEMPLATE_JINJA_VALUE_H
 #define MR_CODEC_TEMPLATE_JINJA_VALUE_H
 
@@ -30,18 +31,19 @@ enum mr_jinja_kind {
 struct mr_jinja_value {
     enum mr_jinja_kind kind;
     union {
-        int64_t integer; /* of INT; of BOOL 0 or 1 */
+        int64_t integer; /* value of kind INT; of kind BOOL 0 or 1 */
         double number;
         struct {
             const char *bytes;
-            const unsigned char *marks; /* [length] 1: from the request; NULL: all 0 */
+            /* [length] 1: the byte comes from the request; NULL: no byte does */
+            const unsigned char *marks;
             size_t length;
         } text;
         struct mr_jinja_list *list;
         struct mr_jinja_dict *dict;
         struct {
             struct mr_text name;
-            struct mr_jinja_value *self; /* of METHOD */
+            struct mr_jinja_value *self; /* value that a METHOD belongs to */
         } function;
         const struct mr_jinja_node *macro;
     };
@@ -53,27 +55,28 @@ struct mr_jinja_list {
 };
 
 struct mr_jinja_dict {
-    struct mr_jinja_value *keys, *values; /* in insertion order; lookup is linear */
+    struct mr_jinja_value *keys, *values; /* arrays in insertion order; lookup is linear */
     size_t count, capacity;
 };
 
 /* The state of one rendering. */
 struct mr_jinja_run {
     struct mr_arena *arena;
-    enum mr_status status; /* sticky */
+    enum mr_status status; /* first failure, which later failures do not replace */
     struct mr_error *err;
     uint32_t steps, depth;
     uint64_t unix_seconds;
 };
 
-/* A text that grows, with marks. */
+/* A text that grows, with the marks that say which bytes come from the request. */
 struct mr_jinja_buffer {
     char *bytes;
     unsigned char *marks;
     size_t length, capacity;
 };
 
-/* Sets the status unless it is set already. Returns undefined, which the caller may return. */
+/* Sets the run's status unless it has failed before. Returns undefined, which the caller may
+ * return. */
 struct mr_jinja_value mr_jinja_fail(struct mr_jinja_run *run, enum mr_status status,
                                     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
@@ -82,10 +85,11 @@ struct mr_jinja_value mr_jinja_none(void);
 struct mr_jinja_value mr_jinja_bool(bool value);
 struct mr_jinja_value mr_jinja_int(int64_t value);
 struct mr_jinja_value mr_jinja_float(double value);
-/* Borrows the bytes. from_message: marks all of them as text of the request. */
+/* Makes a text value that borrows the bytes. from_message: marks all bytes as coming from the
+ * request. */
 struct mr_jinja_value mr_jinja_text(struct mr_jinja_run *run, struct mr_text text,
                                     bool from_message);
-/* A constant of this program. */
+/* Makes a text value of a constant of this program. */
 struct mr_jinja_value mr_jinja_literal(const char *text);
 /* The bytes of a text, empty for any other value. */
 struct mr_text mr_jinja_as_text(struct mr_jinja_value value);
@@ -103,19 +107,20 @@ struct mr_jinja_value *mr_jinja_dict_get(const struct mr_jinja_dict *dict,
 
 bool mr_jinja_truth(struct mr_jinja_value value);
 bool mr_jinja_equal(struct mr_jinja_value a, struct mr_jinja_value b);
-/* Returns <0, 0 or >0. The run fails unless both are numbers or both are text. */
+/* Compares a and b: returns <0, 0 or >0. The run fails unless both are numbers or both are text. */
 int mr_jinja_compare(struct mr_jinja_run *run, struct mr_jinja_value a, struct mr_jinja_value b);
 bool mr_jinja_contains(struct mr_jinja_run *run, struct mr_jinja_value container,
                        struct mr_jinja_value item);
 /* Number of code points of a text, of items of a list or dictionary. */
 size_t mr_jinja_length(struct mr_jinja_run *run, struct mr_jinja_value value);
-/* The items of a list, keys of a dictionary or characters of a text; an empty list for undefined.
- * The result must not be changed. */
+/* The items of a list, the keys of a dictionary or the characters of a text, as a list; an empty
+ * list for undefined. The caller must not change the list. */
 struct mr_jinja_list *mr_jinja_iterate(struct mr_jinja_run *run, struct mr_jinja_value value);
 
 /* Bytes [begin, end) of a text, with their marks. */
 struct mr_jinja_value mr_jinja_slice_bytes(struct mr_jinja_value text, size_t begin, size_t end);
-/* Byte offset of code point `index`; the length of text when it has fewer. */
+/* Byte offset of the code point with this index; the length of text when it has fewer code
+ * points. */
 size_t mr_jinja_offset(struct mr_jinja_value text, size_t index);
 
 void mr_jinja_append(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,

@@ -9,8 +9,9 @@
 #define NO_NODE UINT32_MAX
 
 struct node {
-    uint32_t child, sibling; /* NO_NODE at the end */
-    uint32_t token;          /* index of the token that ends here, NO_NODE: none */
+    /* index of the first child node and of the next sibling; NO_NODE: there is none */
+    uint32_t child, sibling;
+    uint32_t token; /* index of the token whose text ends at this node, NO_NODE: none */
     unsigned char byte;
 };
 
@@ -100,7 +101,8 @@ bool mr_added_tokens_is_empty(const struct mr_added_tokens *added)
 
 /* ---- search ---- */
 
-/* The longest token that starts at `at`, and its end; NULL when there is none. */
+/* The longest token that starts at byte `at`, with the end of the token; NULL when no token starts
+ * there. */
 static const struct mr_added_token *longest_at(const struct mr_added_tokens *added,
                                                struct mr_text text, size_t at, size_t *end)
 {
@@ -126,8 +128,8 @@ static bool has_word_borders(struct mr_text text, size_t start, size_t end)
     return end == text.length || !mr_unicode_is_word(mr_utf8_next(text, end).code_point);
 }
 
-/* Measures the run of white space around `at`, unless the cursor has it already: many white space
- * tokens in one run would otherwise measure it again and again. */
+/* Measures the run of white space around byte `at`, unless the cursor has its borders already: many
+ * white space tokens in one run would otherwise measure the same run again and again. */
 static void measure_space_run(struct mr_added_cursor *cursor, struct mr_text text, size_t at)
 {
     if (cursor->space_end > cursor->space_start && at >= cursor->space_start &&
@@ -153,7 +155,8 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Sets cursor->match to the next token, including the white space of lstrip and rstrip. */
+/* Sets cursor->match to the next token in the text, with the white space that its lstrip and rstrip
+ * include. */
 static bool find_match(const struct mr_added_tokens *added, struct mr_text text, bool with_special,
                        struct mr_added_cursor *cursor)
 {

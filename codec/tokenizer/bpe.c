@@ -9,40 +9,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Up to this many symbols, scanning all pairs for each merge is faster than the queue. */
+/* Up to this many symbols in a piece of text, scanning all pairs for each merge is faster than the
+ * queue. */
 #define SCAN_MAX 64
 
-/* The cache of pieces is direct mapped: one slot for each hash value. Longer pieces are rare. */
+/* The cache of encoded pieces of text is direct mapped: one slot for each hash value. Pieces above
+ * CACHE_PIECE_BYTES are rare. */
 #define CACHE_SLOTS       8192u
 #define CACHE_PIECE_BYTES 30
 #define CACHE_IDS         8
 
-/* Bits of the joint table: ten times as many as the character pairs of the largest vocabulary. */
+/* Number of bits in the joint table (see joint_of): ten times as many as the character pairs of the
+ * largest vocabulary. */
 #define JOINT_BITS ((uint32_t)1 << 21)
 
 #define NO_RANK UINT32_MAX
 #define NOWHERE UINT32_MAX
 
 struct pair {
-    uint64_t key; /* left << 32 | right */
+    uint64_t key; /* token ids: left << 32 | right */
     uint32_t rank, result;
 };
 
 struct mr_bpe {
     const struct mr_vocab *vocab;
-    struct mr_vocab *words; /* tokens as bytes; only with bytes and ignore_merges */
-    struct pair *pairs;     /* [mask + 1] hash table; rank NO_RANK: free slot */
+    /* bytes of each token; only with options.bytes and ignore_merges, else NULL */
+    struct mr_vocab *words;
+    struct pair *pairs; /* [mask + 1] hash table of the merges; rank NO_RANK: free slot */
     uint32_t mask;
-    uint32_t byte_tokens[256]; /* ids of <0xHH> */
-    uint32_t single[256];      /* id of each byte (options.bytes) or ASCII character */
-    uint64_t *joints;          /* [JOINT_BITS / 64] bits; NULL: pieces are not cut */
+    uint32_t byte_tokens[256]; /* ids of the 256 tokens <0xHH> */
+    uint32_t single[256];      /* id of each byte (options.bytes) or of each ASCII character */
+    /* [JOINT_BITS / 64] bit set, see joint_of(); NULL: text is not cut at joints */
+    uint64_t *joints;
     struct mr_bpe_options options;
 };
 
 struct symbol {
-    uint32_t id;       /* MR_TOKEN_NONE: merged into the symbol on its left */
-    uint32_t previous; /* index, NOWHERE at the start */
-    uint32_t next;     /* index, NOWHERE at the end */
+    uint32_t id;       /* token id; MR_TOKEN_NONE: merged into the symbol on the left */
+    uint32_t previous; /* index of the symbol on the left, NOWHERE at the start */
+    uint32_t next;     /* index of the symbol on the right, NOWHERE at the end */
 };
 
 struct cached {
@@ -54,12 +59,13 @@ struct cached {
 struct mr_bpe_scratch {
     struct symbol *symbols;
     size_t symbol_max;
-    uint64_t *queue; /* heap of (rank << 32 | index of the left symbol), smallest first */
+    /* heap of pairs to merge, (rank << 32 | index of the left symbol), smallest first */
+    uint64_t *queue;
     size_t queue_count, queue_max;
     uint32_t short_ids[SCAN_MAX];
     uint32_t short_ranks[SCAN_MAX];
     struct cached cache[CACHE_SLOTS];
-    const struct mr_bpe *bpe; /* the only one whose pieces are in the cache */
+    const struct mr_bpe *bpe; /* the bpe that the cached ids belong to */
 };
 
 /* ---- creation ---- */
@@ -112,8 +118,8 @@ static void fill_singles(struct mr_bpe *bpe)
     }
 }
 
-/* Builds the vocabulary in bytes, in which whole pieces are looked up. A token with a character
- * outside the byte alphabet can never equal a piece. */
+/* Builds the vocabulary `words` with the bytes of each token, in which whole pieces of text are
+ * looked up. A token with a character outside the byte alphabet can never equal a piece. */
 static enum mr_status fill_words(struct mr_bpe *bpe, struct mr_error *err)
 {
     uint32_t size = mr_vocab_size(bpe->vocab);
@@ -124,7 +130,7 @@ static enum mr_status fill_words(struct mr_bpe *bpe, struct mr_error *err)
     size_t total = 0;
     for (uint32_t id = 0; id < size; id++)
         total += mr_vocab_text(bpe->vocab, id).length;
-    /* Reserved at once, because texts[] points into the buffer, which must not move. */
+    /* Reserve all memory at once, because texts[] points into the buffer, which must not move. */
     bool fits = texts && mr_buffer_reserve(&bytes, total + 1);
     for (uint32_t id = 0; id < size && fits; id++) {
         struct mr_text text = mr_vocab_text(bpe->vocab, id);
@@ -141,11 +147,12 @@ static enum mr_status fill_words(struct mr_bpe *bpe, struct mr_error *err)
 
 /* ---- joints ---- */
 
-/* A joint is the pair of characters at which a merge joins two tokens: the last character of the
- * left token and the first of the right one. No token spans two adjacent characters that are no
- * joint, so a piece can be cut between them and its parts encoded one by one. Vocabularies without
- * pre-tokenizer (SentencePiece) have very long pieces and would be slow without this. The table has
- * one bit for each hash of a pair; a collision prevents a cut and changes no result. */
+/* The bit in the joint table for a pair of characters. A joint is a pair at which a merge joins two
+ * tokens: the last character of the left token and the first of the right one. No token spans two
+ * adjacent characters that are no joint, so a piece of text can be cut between them and its parts
+ * encoded one by one. Vocabularies without pre-tokenizer (SentencePiece) have very long pieces and
+ * would be slow without this. The table has one bit for each hash of a pair; a hash collision
+ * prevents a cut and changes no result. */
 static uint32_t joint_of(uint32_t left, uint32_t right)
 {
     uint64_t key = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u;
@@ -162,7 +169,8 @@ static uint32_t last_character(struct mr_text text)
     return mr_utf8_next(text, mr_utf8_previous(text, text.length)).code_point;
 }
 
-/* When an unknown character is dropped, its neighbours become adjacent and may merge. */
+/* True when unknown characters are dropped: the neighbours of such a character become adjacent and
+ * may merge. */
 static bool drops_unknown(const struct mr_bpe *bpe)
 {
     bool falls_back = bpe->options.byte_fallback;
@@ -171,8 +179,8 @@ static bool drops_unknown(const struct mr_bpe *bpe)
     return bpe->options.unk_id == MR_TOKEN_NONE && !falls_back;
 }
 
-/* The unknown token and the <0xHH> tokens stand for characters that their texts do not show. Pieces
- * are not cut when a merge contains such a token. */
+/* True for the unknown token and the <0xHH> tokens, which stand for characters that their texts do
+ * not show. If a merge contains such a token, text is never cut at joints. */
 static bool is_stand_in(const struct mr_bpe *bpe, uint32_t id)
 {
     if (id == bpe->options.unk_id) return true;
@@ -251,7 +259,8 @@ void mr_bpe_scratch_destroy(struct mr_bpe_scratch *scratch)
 struct splitter {
     const struct mr_bpe *bpe;
     struct mr_id_list ids;
-    bool unknown_pending; /* an unknown token, not added yet, may fuse with the next one */
+    /* an unknown token is not added yet, because it may fuse with the next one */
+    bool unknown_pending;
 };
 
 static void add_known(struct splitter *s, uint32_t id)
@@ -261,8 +270,8 @@ static void add_known(struct splitter *s, uint32_t id)
     mr_id_list_add(&s->ids, id);
 }
 
-/* A character without token. As in the reference, its byte tokens come before a pending unknown
- * token. */
+/* Adds a character that is no token. As in the reference implementation, its byte tokens come
+ * before an unknown token that is pending. */
 static void add_unknown(struct splitter *s, struct mr_text text)
 {
     const struct mr_bpe *bpe = s->bpe;
@@ -340,7 +349,8 @@ static size_t merge_short(const struct mr_bpe *bpe, uint32_t *ids, uint32_t *ran
 static bool make_room(struct mr_bpe_scratch *scratch, size_t symbols)
 {
     if (symbols <= scratch->symbol_max) return true;
-    size_t queue = symbols * 3; /* a pair for each symbol, and two for each merge */
+    /* entries in the queue: one pair for each symbol, and two for each merge */
+    size_t queue = symbols * 3;
     struct symbol *grown = realloc(scratch->symbols, symbols * sizeof *grown);
     if (!grown) return false;
     scratch->symbols = grown;
@@ -392,8 +402,8 @@ static void queue_pair(const struct mr_bpe *bpe, struct mr_bpe_scratch *scratch,
     if (rank != NO_RANK) queue_push(scratch, (uint64_t)rank << 32 | left);
 }
 
-/* Merges the pair of a queue entry, unless the pair at that place has changed since. A pair never
- * returns to the same place, so it is enough to compare the ranks. */
+/* Merges the pair of an entry of the queue, unless the pair at that place has changed since the
+ * entry was made. A pair never returns to the same place, so it is enough to compare the ranks. */
 static void merge_at(const struct mr_bpe *bpe, struct mr_bpe_scratch *scratch, uint64_t entry)
 {
     struct symbol *symbols = scratch->symbols;
@@ -422,12 +432,13 @@ static enum mr_status encode_long(const struct mr_bpe *bpe, struct mr_bpe_scratc
                                   struct mr_text piece, struct mr_id_list *out,
                                   struct mr_error *err)
 {
-    /* At most one symbol for each byte; with options.bytes a byte may need two symbols. */
+    /* A piece has at most one symbol for each byte, with options.bytes at most two. */
     size_t symbol_max = piece.length * (bpe->options.bytes ? 2 : 1) + 1;
     if (symbol_max >= UINT32_MAX) return mr_fail(err, MR_PROMPT_TOO_LONG, "text is too long");
     if (!make_room(scratch, symbol_max))
         return mr_fail(err, MR_NOMEM, "no memory to encode %zu bytes", piece.length);
-    uint32_t *ids = (uint32_t *)(void *)scratch->queue; /* the queue is not in use yet */
+    /* use the queue's memory, which is not in use yet */
+    uint32_t *ids = (uint32_t *)(void *)scratch->queue;
     uint32_t count = (uint32_t)split_piece(bpe, piece, ids, symbol_max);
     link_symbols(scratch->symbols, ids, count);
     scratch->queue_count = 0;
@@ -504,7 +515,8 @@ static enum mr_status encode_whole(const struct mr_bpe *bpe, struct mr_bpe_scrat
     return MR_OK;
 }
 
-/* A cut needs a known character in front of it, because an unknown one may fuse with the next. */
+/* True when a piece of text may be cut between the characters left and right. left must be a token,
+ * because an unknown character may fuse with the next. */
 static bool may_cut(const struct mr_bpe *bpe, struct mr_text before, uint32_t left, uint32_t right)
 {
     uint32_t joint = joint_of(left, right);

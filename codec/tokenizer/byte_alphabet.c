@@ -2,7 +2,8 @@
 
 #include "codec/utf8.h"
 
-/* False for the bytes without printable Latin-1 character: 0x00-0x20, 0x7f-0xa0, 0xad. */
+/* True for a byte that is written as itself. False for the bytes without printable Latin-1
+ * character: 0x00-0x20, 0x7f-0xa0, 0xad. */
 static bool stands_for_itself(uint32_t c)
 {
     return (c > 0x20 && c < 0x7f) || (c > 0xa0 && c != 0xad && c <= 0xff);

@@ -11,13 +11,13 @@
 /* Writes the character of a byte as UTF-8 to out; returns its length, 1 or 2. */
 size_t mr_byte_alphabet_put(char out[4], unsigned char byte);
 
-/* The byte that a character stands for, -1 for a character outside the alphabet. */
+/* The byte that a character of the alphabet stands for, -1 for a character outside the alphabet. */
 int mr_byte_alphabet_byte(uint32_t code_point);
 
-/* Appends the characters of text's bytes; false when they do not fit. */
+/* Appends the alphabet's character for each byte of text to out; false when they do not fit. */
 bool mr_byte_alphabet_encode(struct mr_text text, struct mr_buffer *out);
 
-/* Appends the bytes that the characters of text stand for. When a character is outside the
+/* Appends the bytes that the characters of text stand for to out. When a character is outside the
  * alphabet, appends nothing and sets *inside to false. Returns false only when the bytes do not
  * fit. */
 bool mr_byte_alphabet_decode(struct mr_text text, struct mr_buffer *out, bool *inside);

@@ -44,8 +44,8 @@ static void keep_pending(struct mr_detokenizer *detokenizer, struct mr_text rest
     detokenizer->pending_count = (uint8_t)rest.length;
 }
 
-/* Adds bytes of text to the pending character until it is complete or proves invalid. Returns the
- * number of bytes used. */
+/* Adds bytes of text to the incomplete character in detokenizer->pending until that character is
+ * complete or proves invalid. Returns the number of bytes used. */
 static size_t use_pending(struct mr_detokenizer *detokenizer, struct mr_text text, char *out,
                           size_t *length)
 {
@@ -57,7 +57,8 @@ static size_t use_pending(struct mr_detokenizer *detokenizer, struct mr_text tex
         joined[count] = text.bytes[used];
         struct mr_text candidate = {joined, count + 1};
         struct mr_utf8_step step = mr_utf8_next(candidate, 0);
-        if (!step.valid && step.length == count) { /* the new byte cannot continue it */
+        /* the new byte cannot continue the pending character */
+        if (!step.valid && step.length == count) {
             memcpy(out + *length, MR_UTF8_REPLACEMENT, REPLACEMENT_BYTES);
             *length += REPLACEMENT_BYTES;
             detokenizer->pending_count = 0;

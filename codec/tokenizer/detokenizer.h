@@ -13,10 +13,10 @@
 
 struct mr_detokenizer {
     const struct mr_tokenizer *tokenizer;
-    unsigned char pending[4]; /* beginning of an incomplete character */
-    uint8_t pending_count;    /* bytes */
+    unsigned char pending[4]; /* first bytes of an incomplete character */
+    uint8_t pending_count;    /* number of bytes in `pending` */
     bool skip_special;
-    bool at_start; /* the next byte is the first of the text */
+    bool at_start; /* no byte of the answer's text has been decoded yet */
 };
 
 void mr_detokenizer_init(struct mr_detokenizer *detokenizer, const struct mr_tokenizer *tokenizer,

@@ -14,10 +14,10 @@ enum kind { NORMAL_FORM, PREPEND, REPLACE, STRIP, STRIP_MARKS, LOWERCASE, NMT, B
 struct step {
     enum kind kind;
     enum mr_normal_form form;
-    bool left, right;       /* STRIP */
-    struct mr_text pattern; /* REPLACE of plain text, owned */
-    struct mr_regex *regex; /* REPLACE of a pattern */
-    struct mr_text content; /* PREPEND and REPLACE, owned */
+    bool left, right;       /* step STRIP: at which ends it removes white space */
+    struct mr_text pattern; /* step REPLACE of plain text: what to replace; owned */
+    struct mr_regex *regex; /* step REPLACE of a regular expression: what to replace */
+    struct mr_text content; /* steps PREPEND and REPLACE: the text to insert; owned */
 };
 
 struct mr_normalizer {
@@ -195,8 +195,9 @@ static size_t ascii_end(struct mr_text text, size_t at)
     return at;
 }
 
-/* ASCII text is in every normal form, and only the last ASCII character of a run can compose with
- * the character after it. So runs of ASCII are copied, except for their last character. */
+/* Appends text in step->form. ASCII text is in every Unicode normal form, and only the last ASCII
+ * character of a run can compose with the character after the run. So runs of ASCII are copied,
+ * except for their last character. */
 static enum mr_status run_form(const struct step *step, struct mr_text text, struct mr_buffer *out,
                                struct mr_error *err)
 {
@@ -262,21 +263,21 @@ static enum mr_status run_strip(const struct step *step, struct mr_text text, st
         }
         at += character.length;
     }
-    if (start > end) start = end; /* only white space */
+    if (start > end) start = end; /* the text is only white space */
     size_t from = step->left ? start : 0;
     size_t to = step->right ? end : text.length;
     if (start == end && (step->left || step->right)) from = to = 0;
     return mr_buffer_append(out, mr_text_part(text, from, to)) ? MR_OK : no_room(err);
 }
 
-/* Control characters that the Nmt component removes. */
+/* True for the control characters that the component Nmt removes. */
 static bool nmt_removes(uint32_t c)
 {
     return (c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f ||
            c == 0x9f;
 }
 
-/* Characters that the Nmt component replaces by a space. */
+/* True for the characters that the component Nmt replaces by a space. */
 static bool nmt_spaces(uint32_t c)
 {
     return c == 9 || c == 0xa || c == 0xc || c == 0xd || c == 0x1680 ||
@@ -284,7 +285,7 @@ static bool nmt_spaces(uint32_t c)
            c == 0xfeff || c == 0xfffd;
 }
 
-/* Maps one character to 0, 1 or 2 code points; returns their number. */
+/* Maps one character in a step of this kind to 0, 1 or 2 code points; returns their number. */
 static size_t map_character(enum kind kind, uint32_t c, uint32_t out[2])
 {
     if (kind == LOWERCASE) return mr_unicode_lower(c, out);
@@ -340,7 +341,7 @@ enum mr_status mr_normalizer_run(const struct mr_normalizer *normalizer,
                                  struct mr_text *out, struct mr_error *err)
 {
     *out = text;
-    unsigned turn = 0; /* the buffer that *out does not point into */
+    unsigned turn = 0; /* index of the buffer that *out does not point into */
     for (size_t i = 0; i < normalizer->step_count && out->length > 0; i++) {
         const struct step *step = &normalizer->steps[i];
         if (step->kind == NORMAL_FORM && ascii_end(*out, 0) == out->length) continue;

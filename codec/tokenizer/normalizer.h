@@ -1,7 +1,8 @@
 /* normalizer - the "normalizer" component of a tokenizer.json: changes the text before it is split.
  *
  * Supports Sequence, NFC, NFD, NFKC, NFKD, Prepend, Replace, Strip, StripAccents, Lowercase, Nmt
- * and ByteLevel. With null the text is not changed. Any other component fails to load.
+ * and ByteLevel. With null instead of a component the text is not changed. Any other component
+ * fails to load.
  *
  * Threads: immutable; each thread normalizes with its own scratch.
  * Memory:  two buffers in each scratch, as large as the longest text.
@@ -25,13 +26,14 @@ void mr_normalizer_scratch_init(struct mr_normalizer_scratch *scratch, size_t by
                                 struct mr_regex_scratch *regex);
 void mr_normalizer_scratch_drop(struct mr_normalizer_scratch *scratch);
 
-/* component NULL: not in the file, the same as null. */
+/* Loads the component. component NULL: the file has no such member, which means the same as
+ * null. */
 enum mr_status mr_normalizer_create(struct mr_normalizer **out,
                                     const struct mr_json_value *component, struct mr_error *err);
 void mr_normalizer_destroy(struct mr_normalizer *normalizer);
 
-/* *out is text itself when no step changed it; otherwise it is in the scratch, valid until the next
- * call. text is valid UTF-8. */
+/* Normalizes text, which is valid UTF-8. *out is text itself when no step changed it; otherwise it
+ * is memory of the scratch, valid until the next call. */
 enum mr_status mr_normalizer_run(const struct mr_normalizer *normalizer,
                                  struct mr_normalizer_scratch *scratch, struct mr_text text,
                                  struct mr_text *out, struct mr_error *err);

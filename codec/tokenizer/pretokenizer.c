@@ -14,7 +14,7 @@ struct mr_pretokenizer_scratch {
     struct mr_buffer buffers[MR_STAGES_MAX];
 };
 
-/* One call of mr_pretokenizer_run. */
+/* The arguments of one call of mr_pretokenizer_run. */
 struct run {
     const struct mr_pretokenizer *pretokenizer;
     struct mr_pretokenizer_scratch *scratch;
@@ -22,23 +22,24 @@ struct run {
     struct mr_error *err;
 };
 
-/* A part of the piece that a stage cuts: a match, or the text between two matches. */
+/* A part of the text that a stage cuts: a match of the stage's pattern, or the text between two
+ * matches. */
 struct stretch {
     size_t start, end;
     bool is_match;
 };
 
-/* One stage cutting one piece. The last stretch is pending until the next one is known, because the
- * behavior may join them. */
+/* State of one stage while it cuts one text. The last stretch is pending until the next one is
+ * known, because the stage's behavior may join the two. */
 struct cut {
     const struct run *run;
-    size_t stage; /* index of the next stage, which gets the pieces */
+    size_t stage; /* index of the next stage, which gets the pieces that this stage cuts */
     struct mr_text text;
     bool at_start;
     enum mr_split_behavior behavior;
     bool inverted;
     bool has_pending;
-    bool previous_match; /* the last stretch was a match */
+    bool previous_match; /* the stretch before was a match */
     struct stretch pending;
 };
 
@@ -78,7 +79,7 @@ static enum mr_status emit(const struct cut *cut, struct stretch stretch)
     return run_from(cut->run, cut->stage, piece, cut->at_start && stretch.start == 0);
 }
 
-/* True when the behavior joins next to the pending stretch. */
+/* True when the behavior joins the stretch `next` to the pending stretch. */
 static bool joins(const struct cut *cut, struct stretch next)
 {
     switch (cut->behavior) {
@@ -102,7 +103,7 @@ static enum mr_status push(struct cut *cut, struct stretch next)
     cut->previous_match = next.is_match;
     if (join) {
         cut->pending.end = next.end;
-        /* A match is merged with one following stretch only. */
+        /* a match is merged with one following stretch only */
         if (cut->behavior == MR_SPLIT_MERGED_WITH_NEXT) cut->pending.is_match = false;
         return MR_OK;
     }
@@ -113,7 +114,8 @@ static enum mr_status push(struct cut *cut, struct stretch next)
     return has_ready ? emit(cut, ready) : MR_OK;
 }
 
-/* Pushes the text from *at to the match, then the match. Sets *at to the end of the match. */
+/* Pushes the text from *at to the match at [start, end), then the match. Sets *at to the end of the
+ * match. */
 static enum mr_status push_match(struct cut *cut, size_t *at, size_t start, size_t end)
 {
     enum mr_status status = MR_OK;
@@ -167,7 +169,7 @@ static bool in_class(enum mr_stage_kind kind, uint32_t code_point)
     return mr_unicode_is_punctuation(code_point);
 }
 
-/* Each character of the class is one match. */
+/* Cuts by a character class: each character of the class is one match. */
 static enum mr_status cut_by_class(struct cut *cut, const struct mr_stage *stage)
 {
     size_t at = 0;
@@ -218,7 +220,7 @@ static bool write_metaspace(const struct mr_stage *stage, struct mr_buffer *out,
     return replace_spaces(out, text, replacement);
 }
 
-/* Runs a stage that changes the text. */
+/* Runs a stage that changes the text, and passes the changed text to the next stage. */
 static enum mr_status rewrite(const struct run *run, size_t index, struct mr_text text,
                               bool at_start)
 {

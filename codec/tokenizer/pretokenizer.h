@@ -2,10 +2,10 @@
  * that the model encodes one by one.
  *
  * Supports Sequence, Split (every behaviour, inverted or not, plain text or pattern), ByteLevel,
- * Digits, Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer and Metaspace. With null the
- * text is one piece. Any other component fails to load. codec/tokenizer/pretokenizer_load.c turns
- * the component into a list of stages. Each stage passes a piece on to the next stage as soon as
- * the piece is complete, so no list of pieces is kept.
+ * Digits, Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer and Metaspace. With null
+ * instead of a component the text is one piece. Any other component fails to load.
+ * codec/tokenizer/pretokenizer_load.c turns the component into a list of stages. Each stage passes
+ * a piece on to the next stage as soon as the piece is complete, so no list of pieces is kept.
  *
  * Threads: immutable; each thread runs it with its own scratch.
  * Memory:  one buffer for each stage that changes text, as large as its longest piece.
@@ -20,13 +20,14 @@
 struct mr_pretokenizer;
 struct mr_pretokenizer_scratch;
 
-/* component NULL: not in the file, the same as null. */
+/* Loads the component. component NULL: the file has no such member, which means the same as
+ * null. */
 enum mr_status mr_pretokenizer_create(struct mr_pretokenizer **out,
                                       const struct mr_json_value *component, struct mr_error *err);
 void mr_pretokenizer_destroy(struct mr_pretokenizer *pretokenizer);
 
-/* True when the last stage of the component would write the bytes in the byte alphabet. That stage
- * is left out: pieces are plain bytes, and mr_bpe_options.bytes must be set. */
+/* True when the component's last stage would write the text in the byte alphabet (byte_alphabet.h).
+ * That stage is left out: pieces are plain bytes, and mr_bpe_options.bytes must be set. */
 bool mr_pretokenizer_gives_bytes(const struct mr_pretokenizer *pretokenizer);
 
 /* NULL when memory is out; regex is borrowed. */
@@ -35,14 +36,15 @@ mr_pretokenizer_scratch_create(const struct mr_pretokenizer *pretokenizer, size_
                                struct mr_regex_scratch *regex);
 void mr_pretokenizer_scratch_destroy(struct mr_pretokenizer_scratch *scratch);
 
-/* Called with each piece in the order of the text. A piece is never empty and is valid during the
- * call. A status other than MR_OK ends the run. */
+/* Receives the pieces: `take` is called with each piece in the order of the text. A piece is never
+ * empty and is valid during the call. A status other than MR_OK ends the run. */
 struct mr_piece_sink {
     enum mr_status (*take)(void *context, struct mr_text piece, struct mr_error *err);
     void *context;
 };
 
-/* text is valid UTF-8; at_start: nothing of the whole text is in front of it. */
+/* Cuts text, which is valid UTF-8, into pieces. at_start: text is the beginning of the whole
+ * text. */
 enum mr_status mr_pretokenizer_run(const struct mr_pretokenizer *pretokenizer,
                                    struct mr_pretokenizer_scratch *scratch, struct mr_text text,
                                    bool at_start, const struct mr_piece_sink *sink,

@@ -8,11 +8,11 @@
 
 #define SEQUENCE_DEPTH_MAX 4
 
-/* The pattern of the ByteLevel component, published with GPT-2 (2019). */
+/* The regular expression of the ByteLevel component, published with GPT-2 (2019). */
 #define BYTE_LEVEL_PATTERN                                                                         \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-/* Adds a stage. NULL when the pre-tokenizer has MR_STAGES_MAX of them. */
+/* Adds a stage to the pre-tokenizer. NULL when it has MR_STAGES_MAX stages already. */
 static struct mr_stage *add(struct mr_pretokenizer *p, enum mr_stage_kind kind)
 {
     if (p->stage_count == MR_STAGES_MAX) return NULL;

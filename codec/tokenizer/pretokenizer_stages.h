@@ -13,9 +13,9 @@ enum mr_stage_kind {
     MR_STAGE_SPLIT_NUMERIC,
     MR_STAGE_SPLIT_SPACE,
     MR_STAGE_SPLIT_PUNCTUATION,
-    MR_STAGE_PREFIX_SPACE, /* adds a space in front unless there is one */
-    MR_STAGE_BYTES,        /* writes bytes in the byte alphabet */
-    MR_STAGE_METASPACE     /* replaces spaces, and may add a replacement in front */
+    MR_STAGE_PREFIX_SPACE, /* adds a space in front of the text unless there is one */
+    MR_STAGE_BYTES,        /* writes the text in the byte alphabet */
+    MR_STAGE_METASPACE     /* replaces spaces by `text`, and may add `text` in front */
 };
 
 enum mr_split_behavior {
@@ -32,10 +32,10 @@ struct mr_stage {
     enum mr_stage_kind kind;
     enum mr_split_behavior behavior;
     bool inverted;
-    struct mr_regex *regex; /* SPLIT_REGEX, owned */
-    char text[64];          /* SPLIT_TEXT and METASPACE */
+    struct mr_regex *regex; /* pattern of a SPLIT_REGEX stage, owned */
+    char text[64];          /* text to split at (SPLIT_TEXT) or in place of a space (METASPACE) */
     size_t text_length;
-    enum mr_prepend_scheme prepend; /* METASPACE */
+    enum mr_prepend_scheme prepend; /* when a METASPACE stage adds its text in front */
 };
 
 struct mr_pretokenizer {

@@ -9,9 +9,10 @@
 
 /* One state of the automaton: a prefix of one or more stop strings. State 0 is the empty prefix. */
 struct state {
-    uint16_t failure; /* state of the longest proper suffix */
-    uint16_t depth;   /* bytes from the root */
-    uint16_t stop;    /* first string of the list that ends here, also as a suffix; or NO_STOP */
+    uint16_t failure; /* state of the longest proper suffix of this prefix */
+    uint16_t depth;   /* length of the prefix in bytes */
+    /* index of the first stop string that is the prefix or a suffix of the prefix; or NO_STOP */
+    uint16_t stop;
 };
 
 struct mr_stop_match {
@@ -21,7 +22,8 @@ struct mr_stop_match {
     uint16_t lengths[MR_STOP_COUNT_MAX];
 };
 
-/* Adds one string to the trie. Until complete() runs, 0 in next means that there is no child. */
+/* Adds one stop string to the trie. Until complete() runs, 0 in `next` means that there is no
+ * child. */
 static void insert(struct mr_stop_match *matcher, struct mr_text stop, uint16_t index)
 {
     uint16_t at = 0;
@@ -38,8 +40,8 @@ static void insert(struct mr_stop_match *matcher, struct mr_text stop, uint16_t 
     if (index < matcher->states[at].stop) matcher->states[at].stop = index;
 }
 
-/* Sets the failure states and the missing transitions, breadth first: both are the transition of
- * the parent's failure state with the same byte. */
+/* Sets each state's failure state and its missing transitions, breadth first: both are taken from
+ * the failure state of the parent, for the same byte. */
 static void complete(struct mr_stop_match *matcher, uint16_t *queue)
 {
     size_t head = 0, tail = 0;

@@ -2,8 +2,8 @@
  *
  * Aho-Corasick ("Efficient string matching", 1975) over the stop strings of one request. Each byte
  * costs O(1). The depth of the automaton's state is the number of bytes at the end that may be the
- * beginning of a stop string: a stream must hold them back. The match that ends first wins; of
- * matches with one end the first in the list wins.
+ * beginning of a stop string: a stream must hold these bytes back. The match that ends first wins;
+ * of matches with one end the first in the list wins.
  *
  * Owner:  the sequence. The matcher is immutable and the position is an integer of the caller, so
  *         the choices of one request share a matcher.
@@ -22,23 +22,24 @@
 
 struct mr_stop_match;
 
-/* Takes its memory from arena. With stop_count 0 the matcher never matches. Asserts that each
- * string has 1 to MR_STOP_BYTES_MAX bytes, which mr_request_decode has checked. */
+/* Builds the automaton in memory of arena. With stop_count 0 the matcher never matches. Asserts
+ * that each stop string has 1 to MR_STOP_BYTES_MAX bytes, which mr_request_decode has checked. */
 enum mr_status mr_stop_match_create(struct mr_stop_match **out, struct mr_arena *arena,
                                     const struct mr_text *stops, size_t stop_count,
                                     struct mr_error *err);
 
 struct mr_stop_hit {
-    size_t stop_index; /* index of the matched string */
+    size_t stop_index; /* index of the matched stop string */
     size_t end;        /* end of the match in the bytes of this call */
-    size_t length;     /* of the matched string, which may start in bytes of an earlier call */
+    /* length in bytes of the matched stop string, which may start in bytes of an earlier call */
+    size_t length;
 };
 
-/* Reads bytes and updates *position, which is 0 before the first call. Returns true with *hit
- * filled at the first match, and does not read the bytes after it. */
+/* Feeds the next bytes of the answer and updates *position, which is 0 before the first call.
+ * Returns true with *hit filled at the first match, and does not read the bytes after it. */
 bool mr_stop_match_feed(const struct mr_stop_match *matcher, uint32_t *position, const char *bytes,
                         size_t length, struct mr_stop_hit *hit);
-/* Number of bytes at the end that may become part of a match: the caller holds them back. */
+/* Number of last bytes that may become part of a match: the caller must not send them yet. */
 size_t mr_stop_match_held(const struct mr_stop_match *matcher, uint32_t position);
 
 #endif

@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MR_TOKEN_NONE UINT32_MAX /* no token has this id */
+#define MR_TOKEN_NONE UINT32_MAX /* value for "no token"; no token has this id */
 
 struct mr_id_list {
-    uint32_t *ids;     /* [max], the first count of them are set */
-    size_t count, max; /* count may exceed max: ids from there on were not stored */
+    uint32_t *ids;     /* [max] ids; the first `count` are set */
+    size_t count, max; /* count may exceed max: the ids beyond max were counted but not stored */
 };
 
 static inline void mr_id_list_add(struct mr_id_list *list, uint32_t id)

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-/* Far above any record, and small enough that positions in the normalized text fit 32 bits. */
+/* Longest text to encode: far above any record, and small enough that positions in the normalized
+ * text fit 32 bits. */
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
 
 struct mr_tokenizer_scratch {
@@ -76,7 +77,8 @@ static enum mr_status encode_plain(struct encoding *e, struct mr_text text, bool
                                &sink, e->err);
 }
 
-/* Adds the ids of the added tokens in text; passes the text between them to rest. */
+/* Adds the ids of the added tokens in text to the output; calls `rest` for the text between
+ * them. */
 static enum mr_status encode_around(struct encoding *e, const struct mr_added_tokens *added,
                                     struct mr_text text, bool at_start,
                                     enum mr_status (*rest)(struct encoding *, struct mr_text, bool))

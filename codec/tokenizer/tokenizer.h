@@ -31,23 +31,25 @@ enum mr_token_kind {
     MR_TOKEN_UNUSED
 };
 
-/* Metadata of a GGUF file. Arrays are borrowed during _create only. */
+/* What a GGUF file says about its tokenizer. Arrays are borrowed during _create only. */
 struct mr_tokenizer_spec {
-    struct mr_text model;            /* tokenizer.ggml.model: "gpt2" or "llama" */
-    struct mr_text pre;              /* tokenizer.ggml.pre: smollm, gpt2, llama-bpe, qwen2 ... */
-    const struct mr_text *tokens;    /* [token_count] as stored; gpt2: in the byte alphabet */
-    const enum mr_token_kind *kinds; /* [token_count] or NULL: all normal */
-    const float *scores;             /* [token_count] or NULL; SentencePiece only */
+    struct mr_text model; /* value of tokenizer.ggml.model: "gpt2" or "llama" */
+    struct mr_text pre;   /* value of tokenizer.ggml.pre: smollm, gpt2, llama-bpe, qwen2 ... */
+    /* [token_count] texts as stored; of model gpt2 in the byte alphabet */
+    const struct mr_text *tokens;
+    const enum mr_token_kind *kinds; /* [token_count]; NULL: all tokens are normal */
+    const float *scores; /* [token_count] scores of SentencePiece; NULL for other models */
     uint32_t token_count;
-    const struct mr_text *merges; /* [merge_count] "left right" */
+    const struct mr_text *merges; /* [merge_count] merges, each "left right" */
     uint32_t merge_count;
-    uint32_t bos_id, eos_id, unk_id; /* MR_TOKEN_NONE when absent */
+    uint32_t bos_id, eos_id, unk_id; /* MR_TOKEN_NONE when the file has none */
     bool add_bos, add_eos, add_space_prefix;
 };
 
 enum mr_status mr_tokenizer_create(struct mr_tokenizer **out, const struct mr_tokenizer_spec *spec,
                                    struct mr_error *err);
-/* json: bytes of a tokenizer.json. config: bytes of a tokenizer_config.json, may be empty. */
+/* Makes a tokenizer from json, the bytes of a tokenizer.json, and config, the bytes of a
+ * tokenizer_config.json, which may be empty. */
 enum mr_status mr_tokenizer_from_json(struct mr_tokenizer **out, struct mr_text json,
                                       struct mr_text config, struct mr_error *err);
 void mr_tokenizer_destroy(struct mr_tokenizer *tokenizer);
@@ -56,12 +58,14 @@ struct mr_tokenizer_scratch *mr_tokenizer_scratch_create(const struct mr_tokeniz
 void mr_tokenizer_scratch_destroy(struct mr_tokenizer_scratch *scratch);
 
 struct mr_encode_options {
-    bool add_special;   /* add the begin and end tokens of the model */
-    bool parse_special; /* a special token in the text becomes its id; false: it stays text */
+    bool add_special; /* add the begin and end tokens of the model */
+    /* a special token written in the text becomes its id; false: it is encoded as plain text */
+    bool parse_special;
 };
 
-/* Sets out to the ids of text. out->count is the number of all ids; above out->max the status is
- * MR_PROMPT_TOO_LONG and out->ids has the first ones. MR_MALFORMED when text is not valid UTF-8. */
+/* Encodes text. Sets out to the ids; out->count is the number of all ids; above out->max the
+ * status is MR_PROMPT_TOO_LONG and out->ids has the first ones. MR_MALFORMED when text is not
+ * valid UTF-8. */
 enum mr_status mr_tokenizer_encode(const struct mr_tokenizer *tokenizer,
                                    struct mr_tokenizer_scratch *scratch, struct mr_text text,
                                    struct mr_encode_options options, struct mr_id_list *out,
@@ -70,8 +74,8 @@ enum mr_status mr_tokenizer_encode(const struct mr_tokenizer *tokenizer,
 uint32_t mr_tokenizer_vocab_size(const struct mr_tokenizer *tokenizer);
 uint32_t mr_tokenizer_bos_id(const struct mr_tokenizer *tokenizer);
 uint32_t mr_tokenizer_eos_id(const struct mr_tokenizer *tokenizer);
-/* The bytes that id adds to decoded text, valid as long as the tokenizer. Empty for an id out of
- * range, and with skip_special for a control token. */
+/* The bytes that a token adds to decoded text, valid as long as the tokenizer. Empty for an id out
+ * of range, and with skip_special for a control token. */
 struct mr_text mr_tokenizer_bytes(const struct mr_tokenizer *tokenizer, uint32_t id,
                                   bool skip_special);
 /* True when decoding removes one space at the start of the whole text (SentencePiece). */

@@ -11,8 +11,8 @@ static enum mr_status no_memory(struct mr_error *err)
     return mr_fail(err, MR_NOMEM, "no memory for a tokenizer");
 }
 
-/* Sets forms[i] to the text in which added token i is searched for, and to which it decodes: its
- * content, normalized when the token is `normalized`. The forms point into texts. */
+/* Sets forms[i] to the text that added token i is searched for with, and that it decodes to: the
+ * token's content, normalized if the token is `normalized`. The forms point into texts. */
 static enum mr_status normalize_added(const struct mr_tokenizer *tokenizer,
                                       const struct mr_tokenizer_parts *parts, struct mr_text *forms,
                                       struct mr_buffer *texts, struct mr_error *err)
@@ -39,7 +39,8 @@ static enum mr_status normalize_added(const struct mr_tokenizer *tokenizer,
     return status;
 }
 
-/* Builds one trie of the tokens in the original text and one of those in the normalized text. */
+/* Builds two tries of added tokens: one to search in the original text and one for the normalized
+ * text. */
 static enum mr_status build_tries(struct mr_tokenizer *tokenizer,
                                   const struct mr_tokenizer_parts *parts,
                                   const struct mr_text *forms, struct mr_error *err)
@@ -76,7 +77,7 @@ static bool append_replaced(struct mr_buffer *out, struct mr_text text, struct m
     return true;
 }
 
-/* The byte of a token written <0xHH>, -1 for any other. */
+/* The byte that a token written <0xHH> stands for, -1 for any other token. */
 static int fallback_byte(struct mr_text text)
 {
     if (text.length != 6 || memcmp(text.bytes, "<0x", 3) != 0 || text.bytes[5] != '>') return -1;
@@ -84,7 +85,8 @@ static int fallback_byte(struct mr_text text)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-/* Appends the bytes to which a token with this text decodes. spare is for intermediate texts. */
+/* Appends the bytes to which a token with this text decodes to out. spare is memory for
+ * intermediate texts. */
 static bool decode_token(const struct mr_token_decoder *decoder, struct mr_text text,
                          struct mr_buffer *spare, struct mr_buffer *out)
 {
@@ -98,7 +100,7 @@ static bool decode_token(const struct mr_token_decoder *decoder, struct mr_text 
     if (!mr_buffer_append(spare, text)) return false;
     for (size_t i = 0; i < decoder->replace_count; i++) {
         size_t length = spare->length - start;
-        /* Reserved first, because `before` points into the buffer, which must not move. */
+        /* Reserve memory first, because `before` points into the buffer, which must not move. */
         if (!mr_buffer_reserve(spare, length * (1 + decoder->to[i].length))) return false;
         struct mr_text before = {spare->bytes + start, length};
         start = spare->length;
@@ -110,7 +112,8 @@ static bool decode_token(const struct mr_token_decoder *decoder, struct mr_text 
     return mr_buffer_append(out, result);
 }
 
-/* Sets texts[id] to the form of the added token, or else to the text of the vocabulary. */
+/* Sets texts[id] to the form of the added token with this id, or else to the text of the
+ * vocabulary. */
 static void collect_texts(const struct mr_tokenizer *tokenizer,
                           const struct mr_tokenizer_parts *parts, const struct mr_text *forms,
                           struct mr_text *texts)
@@ -121,8 +124,8 @@ static void collect_texts(const struct mr_tokenizer *tokenizer,
         const struct mr_added_token *token = &parts->added[i];
         if (token->content.length == 0) continue;
         texts[token->id] = forms[i];
-        /* The reference finds special tokens by their text, so one whose form differs is not
-         * special. */
+        /* The reference implementation finds special tokens by their text, so a token whose form
+         * differs from its content is not special. */
         bool same = mr_text_equal(forms[i], token->content);
         tokenizer->is_special[token->id] = token->special && same;
     }

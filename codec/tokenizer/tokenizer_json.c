@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest known file has 2 million values in 33 MB. The members "truncation" and "padding" are
- * ignored: a worker never shortens or pads a prompt. */
+/* Limits of a tokenizer.json. The largest known file has 2 million values in 33 MB. The members
+ * "truncation" and "padding" of the file are ignored: a worker never shortens or pads a prompt. */
 static const struct mr_json_limits limits = {(size_t)256 << 20, (size_t)16 << 20, 32};
 
 static struct mr_text type_of(const struct mr_json_value *component)
@@ -53,7 +53,7 @@ static enum mr_status read_vocab(struct mr_tokenizer_parts *parts,
     return status;
 }
 
-/* A merge is ["left", "right"] or, in older files, "left right". */
+/* Reads a merge, which is ["left", "right"] or, in older files, "left right". */
 static bool read_pair(const struct mr_json_value *merge, struct mr_text *left,
                       struct mr_text *right)
 {
@@ -89,7 +89,7 @@ static enum mr_status read_merges(struct mr_tokenizer_parts *parts,
     return MR_OK;
 }
 
-/* Absent and null mean false. */
+/* Reads a boolean member; absent and null mean false. */
 static enum mr_status read_flag(const struct mr_json_value *object, const char *name, bool *out,
                                 struct mr_error *err)
 {
@@ -99,7 +99,7 @@ static enum mr_status read_flag(const struct mr_json_value *object, const char *
     return mr_fail(err, MR_BAD_FILE, "%s is not true or false", name);
 }
 
-/* Options that would change the ids and that no known model uses. */
+/* Fails for options that would change the ids and that no known model uses. */
 static enum mr_status refuse_unsupported(const struct mr_json_value *model, struct mr_error *err)
 {
     double dropout = 0;
@@ -154,9 +154,9 @@ static enum mr_status read_added_token(const struct mr_json_value *value,
     return status;
 }
 
-/* Assigns ids as the reference does, which ignores the ids in the file: a token in the vocabulary
- * has its id there, other tokens get the next free ids. A token listed twice keeps its id and has
- * the flags of the second entry. */
+/* Reads the added tokens. Assigns ids as the reference implementation does, which ignores the ids
+ * in the file: a token in the vocabulary has its id there, other tokens get the next free ids. A
+ * token listed twice keeps its id and has the flags of the second entry. */
 static enum mr_status read_added(struct mr_tokenizer_parts *parts, const struct mr_json_value *list,
                                  struct mr_error *err)
 {
@@ -227,7 +227,8 @@ static enum mr_status read_decoder_step(struct mr_token_decoder *decoder,
     bool fuse = mr_text_is(type, "Fuse");
     if (*fused && !fuse)
         return mr_fail(err, MR_BAD_FILE, "decoder %.40s after Fuse is not supported", type.bytes);
-    *fused = fuse || mr_text_is(type, "ByteLevel"); /* ByteLevel joins all tokens, too */
+    /* ByteLevel joins the texts of all tokens, as Fuse does */
+    *fused = fuse || mr_text_is(type, "ByteLevel");
     if (mr_text_is(type, "Replace")) return read_decode_replace(decoder, component, err);
     bool bytes = decoder->byte_level || decoder->byte_fallback;
     if (mr_text_is(type, "ByteLevel") && !bytes && decoder->replace_count == 0)
@@ -288,7 +289,7 @@ static enum mr_status read_template(struct mr_tokenizer_parts *parts,
 {
     const struct mr_json_value *single = mr_json_get(component, "single");
     const struct mr_json_value *defined = mr_json_get(component, "special_tokens");
-    bool after = false; /* the text has been seen */
+    bool after = false; /* the template's place for the text ("Sequence") has been read */
     for (size_t i = 0; i < mr_json_count(single); i++) {
         const struct mr_json_value *piece = mr_json_at(single, i);
         struct mr_text name;
@@ -311,7 +312,7 @@ static enum mr_status read_frame(struct mr_tokenizer_parts *parts,
 {
     struct mr_text type = type_of(component);
     if (mr_json_is_null(component) || mr_text_is(type, "ByteLevel"))
-        return MR_OK; /* ByteLevel only changes offsets */
+        return MR_OK; /* as post-processor, ByteLevel only changes offsets, which are not used */
     if (mr_text_is(type, "TemplateProcessing")) return read_template(parts, component, err);
     if (mr_text_is(type, "BertProcessing") || mr_text_is(type, "RobertaProcessing")) {
         int64_t first = -1, last = -1;

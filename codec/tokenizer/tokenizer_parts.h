@@ -1,5 +1,6 @@
-/* tokenizer_parts - the parts of a tokenizer, in the same form for every source. tokenizer_json.c
- * and tokenizer_spec.c fill them, tokenizer_assemble.c builds the tokenizer from them.
+/* tokenizer_parts - the parts of a tokenizer, in the same form for every source file.
+ * tokenizer_json.c and tokenizer_spec.c fill them, tokenizer_assemble.c builds the tokenizer from
+ * them.
  *
  * Owner:  the function that reads the source.
  * Memory: vocab, normalizer and pretokenizer pass to the tokenizer; the rest is copied.
@@ -12,15 +13,16 @@
 #include "codec/tokenizer/normalizer.h"
 #include "codec/tokenizer/pretokenizer.h"
 
-#define MR_FRAME_IDS_MAX       8 /* tokens added in front of a text, and behind it */
+#define MR_FRAME_IDS_MAX       8 /* most tokens added in front of a text, and most behind it */
 #define MR_DECODE_REPLACES_MAX 4
 
 /* How a token's text becomes the bytes it stands for. */
 struct mr_token_decoder {
-    bool byte_level;    /* the text is in the byte alphabet */
+    bool byte_level;    /* the token's text is in the byte alphabet (byte_alphabet.h) */
     bool byte_fallback; /* a token <0xHH> stands for one byte */
     bool strips_first_space;
-    struct mr_text from[MR_DECODE_REPLACES_MAX], to[MR_DECODE_REPLACES_MAX]; /* replacements */
+    /* replaces from[i] by to[i] in the token's text */
+    struct mr_text from[MR_DECODE_REPLACES_MAX], to[MR_DECODE_REPLACES_MAX];
     size_t replace_count;
 };
 
@@ -30,20 +32,21 @@ struct mr_tokenizer_parts {
     size_t merge_count;
     struct mr_added_token *added;
     size_t added_count;
-    struct mr_bpe_options model; /* mr_tokenizer_assemble sets bytes */
+    struct mr_bpe_options model; /* the field `bytes` is set by mr_tokenizer_assemble */
     struct mr_normalizer *normalizer;
     struct mr_pretokenizer *pretokenizer;
     struct mr_token_decoder decoder;
-    uint32_t first[MR_FRAME_IDS_MAX], last[MR_FRAME_IDS_MAX]; /* added around a text */
+    /* ids added in front of (first) and behind (last) an encoded text */
+    uint32_t first[MR_FRAME_IDS_MAX], last[MR_FRAME_IDS_MAX];
     size_t first_count, last_count;
     uint32_t bos_id, eos_id;
 };
 
-/* Frees what parts still owns; mr_tokenizer_assemble may have taken some. */
+/* Frees what parts still owns; mr_tokenizer_assemble may have taken some of it. */
 void mr_tokenizer_parts_drop(struct mr_tokenizer_parts *parts);
 
-/* Looks up the ids of left, right and the joined text. MR_BAD_FILE when one is no token. The rank
- * is left to the caller. */
+/* Fills a merge: looks up the ids of left, right and the joined text. MR_BAD_FILE when one of the
+ * three is no token. The caller sets the rank. */
 enum mr_status mr_tokenizer_resolve_merge(const struct mr_vocab *vocab, struct mr_text left,
                                           struct mr_text right, struct mr_merge *out,
                                           struct mr_error *err);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* GGUF files only name their pre-tokenizer. These are the components of the tokenizer.json files
- * that the models were published with. */
+/* The pre-tokenizers that GGUF files may name. The texts are the components of the tokenizer.json
+ * files that the models were published with. */
 #define BYTES_ONLY              "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}"
 #define GPT2                    "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true}"
 #define SEQUENCE(first, second) "{\"type\":\"Sequence\",\"pretokenizers\":[" first "," second "]}"
@@ -38,7 +38,7 @@
 static const struct named_pre {
     const char *name;
     const char *pre_tokenizer;
-    const char *normalizer; /* NULL: none */
+    const char *normalizer; /* JSON of the component; NULL: none */
     bool ignore_merges;
 } named[] = {
     {"gpt-2", GPT2_JSON, NULL, false},
@@ -95,8 +95,8 @@ static enum mr_token_kind kind_of(const struct mr_tokenizer_spec *spec, uint32_t
     return spec->kinds ? spec->kinds[id] : MR_TOKEN_NORMAL;
 }
 
-/* Control tokens become special added tokens, user-defined ones added tokens that are not special.
- */
+/* Collects the added tokens: control tokens become special, user-defined ones become added tokens
+ * that are not special. */
 static enum mr_status collect_added(struct mr_tokenizer_parts *parts,
                                     const struct mr_tokenizer_spec *spec, struct mr_error *err)
 {
@@ -138,7 +138,8 @@ static enum mr_status collect_frame(struct mr_tokenizer_parts *parts,
 static enum mr_status split_merge(struct mr_text line, struct mr_text *left, struct mr_text *right,
                                   struct mr_error *err)
 {
-    /* The space between the two tokens; a space at the start of the line is part of the first. */
+    /* the space between the two tokens; a space at the start of the line is part of the first
+     * token */
     const char *space = line.length > 1 ? memchr(line.bytes + 1, ' ', line.length - 1) : NULL;
     if (!space) return mr_fail(err, MR_BAD_FILE, "a merge is not a pair");
     *left = (struct mr_text){line.bytes, (size_t)(space - line.bytes)};
@@ -188,7 +189,7 @@ struct scored {
     uint32_t id;
 };
 
-/* Best score first. */
+/* Sorts merges by the score of their result, best first. */
 static int by_score(const void *a, const void *b)
 {
     const struct scored *left = a, *right = b;
@@ -204,7 +205,8 @@ static bool can_merge(const struct mr_tokenizer_spec *spec, uint32_t id)
 }
 
 /* Adds a merge for each way to cut a token into two tokens. SentencePiece merges the pair that
- * gives the token with the best score, the leftmost of equals, so the rank follows the score. */
+ * gives the token with the best score, the leftmost of equals, so the rank of a merge follows the
+ * score. */
 static void add_cuts(struct mr_tokenizer_parts *parts, const struct mr_tokenizer_spec *spec,
                      uint32_t id, uint32_t rank)
 {
@@ -230,7 +232,7 @@ static enum mr_status collect_scores(struct mr_tokenizer_parts *parts,
         order[count++] = (struct scored){spec->scores[id], id};
         cuts += spec->tokens[id].length;
     }
-    /* At most one merge for each byte of each token. */
+    /* there is at most one merge for each byte of each token */
     parts->merges = cuts < MR_VOCAB_TOKENS_MAX ? calloc(cuts + 1, sizeof *parts->merges) : NULL;
     if (!order || !parts->merges) {
         free(order);

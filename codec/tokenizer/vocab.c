@@ -4,14 +4,14 @@
 #include <string.h>
 
 struct mr_vocab {
-    char *block;       /* all texts, one after the other */
-    uint32_t *offsets; /* [size + 1] into block */
-    uint32_t *table;   /* [mask + 1] ids, MR_TOKEN_NONE: free slot */
+    char *block;       /* the texts of all tokens, one after the other */
+    uint32_t *offsets; /* [size + 1] start of each token's text in block */
+    uint32_t *table;   /* [mask + 1] hash table of token ids, MR_TOKEN_NONE: free slot */
     uint8_t *present;  /* [size] 1: the id has a token */
     uint32_t mask, size, count;
 };
 
-/* Multiplies and folds eight bytes at a time, similar to wyhash (Wang Yi). */
+/* Hashes a text: multiplies and folds eight bytes at a time, similar to wyhash (Wang Yi). */
 uint64_t mr_text_hash(struct mr_text text)
 {
     uint64_t hash = 0x9e3779b97f4a7c15u ^ text.length;
@@ -62,7 +62,7 @@ static struct mr_text text_at(const struct mr_vocab *vocab, uint32_t id)
     return (struct mr_text){vocab->block + start, vocab->offsets[id + 1] - start};
 }
 
-/* The slot of the table that has this text, or else the free slot for it. */
+/* The slot of the hash table that has the token with this text, or else the free slot for it. */
 static uint32_t *slot_of(const struct mr_vocab *vocab, struct mr_text text)
 {
     uint32_t at = (uint32_t)mr_text_hash(text) & vocab->mask;

@@ -1,4 +1,4 @@
-/* vocab - the texts of tokens by id, and ids by text.
+/* vocab - finds the text of a token by its id, and the id by the text.
  *
  * Threads: immutable after creation.
  * Memory:  one block of texts; a hash table with open addressing, at most half full.
@@ -14,21 +14,21 @@
 
 struct mr_vocab;
 
-/* Copies texts[id]; bytes NULL: no token has this id. Of two tokens with the same text, _find
- * returns the higher id. */
+/* Makes a vocabulary with copies of texts[id]; bytes NULL: no token has this id. Of two tokens with
+ * the same text, _find returns the higher id. */
 enum mr_status mr_vocab_create(struct mr_vocab **out, const struct mr_text *texts, size_t count,
                                struct mr_error *err);
 void mr_vocab_destroy(struct mr_vocab *vocab);
 
-/* One more than the highest id. */
+/* Highest token id + 1. */
 uint32_t mr_vocab_size(const struct mr_vocab *vocab);
 /* Number of ids that have a token. */
 uint32_t mr_vocab_count(const struct mr_vocab *vocab);
-/* The id of text, MR_TOKEN_NONE when no token has this text. */
+/* The id of the token with this text, MR_TOKEN_NONE when no token has this text. */
 uint32_t mr_vocab_find(const struct mr_vocab *vocab, struct mr_text text);
-/* The text of id; bytes NULL for an id without token or out of range. */
+/* The text of the token with this id; bytes NULL for an id without token or out of range. */
 struct mr_text mr_vocab_text(const struct mr_vocab *vocab, uint32_t id);
-/* True when table and texts are consistent. */
+/* True when the hash table and the texts are consistent. */
 bool mr_vocab_check(const struct mr_vocab *vocab);
 
 /* A fast hash for tables of token texts, which may differ between machines. It is not secret: texts

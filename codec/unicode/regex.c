@@ -8,8 +8,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* Stops patterns whose time is exponential. A long run of white space takes one step of
- * backtracking for each character, so the limit is far above the length of the longest text. */
+/* Most steps of a search, to stop patterns whose time is exponential. A long run of white space
+ * takes one step of backtracking for each character, so the limit is far above the length of the
+ * longest text. */
 #define MATCH_LIMIT    ((uint32_t)50000000)
 #define HEAP_LIMIT_KIB ((uint32_t)65536)
 #define JIT_STACK_MIN  ((size_t)32 << 10)
@@ -42,7 +43,8 @@ static enum mr_status compile(struct mr_regex *regex, struct mr_text pattern, st
         pcre2_get_error_message(code, message, sizeof message);
         return mr_fail(err, MR_BAD_FILE, "pattern: %s", (const char *)message);
     }
-    /* Where the kernel forbids JIT code, the interpreter finds the same matches, only slower. */
+    /* The result is ignored: where the kernel forbids JIT code, the interpreter finds the same
+     * matches, only slower. */
     pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE);
     return MR_OK;
 }
@@ -98,12 +100,13 @@ void mr_regex_scratch_destroy(struct mr_regex_scratch *scratch)
     free(scratch);
 }
 
-/* Searches text from byte `from` on. */
+/* Searches text for the next match, from byte `from` on. */
 static enum mr_status search(const struct mr_regex *regex, struct mr_regex_scratch *scratch,
                              struct mr_text text, size_t from, struct mr_regex_match *match,
                              struct mr_error *err)
 {
-    /* The caller has validated the text. A check at each search would take quadratic time. */
+    /* The caller has validated the text as UTF-8. A check in each search would take quadratic
+     * time. */
     int rc = pcre2_match(regex->code, (PCRE2_SPTR)text.bytes, text.length, from, PCRE2_NO_UTF_CHECK,
                          scratch->data, scratch->context);
     match->found = rc >= 0;

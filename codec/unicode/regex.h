@@ -22,11 +22,12 @@ struct mr_regex_scratch;
 enum mr_status mr_regex_create(struct mr_regex **out, struct mr_text pattern, struct mr_error *err);
 void mr_regex_destroy(struct mr_regex *regex);
 
-/* NULL when memory is out. A scratch can be used with every expression. */
+/* Makes the working memory for searches. NULL when memory is out. A scratch can be used with every
+ * expression. */
 struct mr_regex_scratch *mr_regex_scratch_create(void);
 void mr_regex_scratch_destroy(struct mr_regex_scratch *scratch);
 
-/* Position of a search in a text. Set to zero before the first search. */
+/* Position of repeated searches in one text. Set to zero before the first search. */
 struct mr_regex_cursor {
     size_t from;
     bool matched;
@@ -38,8 +39,9 @@ struct mr_regex_match {
     size_t start, end;
 };
 
-/* Finds the next match from left to right. As in the reference, an empty match at the end of the
- * last match does not count. text is valid UTF-8 and the same in all calls with one cursor. */
+/* Finds the next match from left to right. As in the reference implementation, an empty match at
+ * the end of the last match does not count. text is valid UTF-8 and the same in all calls with one
+ * cursor. */
 enum mr_status mr_regex_next(const struct mr_regex *regex, struct mr_regex_scratch *scratch,
                              struct mr_text text, struct mr_regex_cursor *cursor,
                              struct mr_regex_match *match, struct mr_error *err);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The characters of White_Space. PCRE2's \s has U+180E in addition. */
+/* The characters with property White_Space. The \s of PCRE2 has U+180E in addition. */
 #define SPACE                                                                                      \
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}"    \
     "\\x{205f}\\x{3000}"
@@ -45,7 +45,8 @@ static bool starts(const struct translator *t, const char *text)
     return t->in.length - t->at >= length && memcmp(t->in.bytes + t->at, text, length) == 0;
 }
 
-/* Appends the characters assigned after Unicode 14 that are in this category ("L" or "Lu"). */
+/* Appends the characters assigned after Unicode 14 that are in this general category ("L" or
+ * "Lu"). */
 static enum mr_status put_added(struct translator *t, struct mr_text category)
 {
     const struct mr_unicode_range *ranges = mr_unicode_added.ranges;
@@ -77,7 +78,7 @@ static bool is_script(struct mr_text name)
     return false;
 }
 
-/* \p{..} or \P{..}; t->at is the backslash. */
+/* Translates \p{..} or \P{..}; t->at is the backslash. */
 static enum mr_status translate_property(struct translator *t)
 {
     bool negated = t->in.bytes[t->at + 1] == 'P';
@@ -101,7 +102,7 @@ static enum mr_status translate_property(struct translator *t)
     return status;
 }
 
-/* \s, \S, \w or \W; t->at is the backslash. */
+/* Translates \s, \S, \w or \W; t->at is the backslash. */
 static enum mr_status translate_shorthand(struct translator *t, char letter)
 {
     bool negated = letter == 'S' || letter == 'W';
@@ -152,14 +153,15 @@ static enum mr_status translate_group(struct translator *t)
     static const char *const known[] = {"(?i:", "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (starts(t, known[i])) return copy(t, strlen(known[i]));
-    /* Options without a colon last to the end of the group in one engine and end at the next | in
-     * the other. At the start of the pattern both engines agree. */
+    /* Options without a colon, as (?i), last to the end of the group in one engine and end at the
+     * next | in the other. At the start of the pattern both engines agree. */
     if (t->at == 0 && starts(t, "(?i)")) return copy(t, 4);
     if (starts(t, "(?") || starts(t, "(*")) return refuse(t, "an unknown group");
     return copy(t, 1);
 }
 
-/* {n,m}+ is a possessive interval in PCRE2 and a repeated interval in Oniguruma. */
+/* Translates {n,m}. {n,m}+ is a possessive interval in PCRE2 and a repeated interval in
+ * Oniguruma. */
 static enum mr_status translate_interval(struct translator *t)
 {
     const char *open = t->in.bytes + t->at;

@@ -8,10 +8,10 @@
 
 #include <utf8proc.h>
 
-/* Canonical combining classes are 0 to 254. */
+/* Number of canonical combining classes, which are 0 to 254, rounded up. */
 #define CLASSES 256
 
-/* The range that holds the code point, NULL when none does. */
+/* The range of the table that holds the code point, NULL when none does. */
 static const struct mr_unicode_range *find(const struct mr_unicode_table *table,
                                            uint32_t code_point)
 {
@@ -67,8 +67,8 @@ bool mr_unicode_is_punctuation(uint32_t c)
     return category != is_in(&mr_unicode_punctuation_flips, c);
 }
 
-/* A character that the reference's normalizers do not know, because their version of Unicode is
- * older: such a character neither decomposes nor composes. */
+/* True for a character that the normalizers of the reference implementation do not know, because
+ * their version of Unicode is older: such a character neither decomposes nor composes. */
 static bool is_inert(uint32_t c)
 {
     return c >= 0x300 && (is_in(&mr_unicode_inert, c) || is_in(&mr_unicode_added, c));
@@ -84,7 +84,8 @@ bool mr_unicode_is_mark(uint32_t c)
     return c >= 0x300 && between(category_of(c), UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME);
 }
 
-/* Categories L and Nl, and the circled and squared letters: no other symbol is alphabetic. */
+/* True for categories L and Nl, and the circled and squared letters: no other symbol is
+ * alphabetic. */
 static bool is_alphabetic(uint32_t c, utf8proc_category_t category)
 {
     if (between(category, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LO)) return true;
@@ -105,7 +106,8 @@ bool mr_unicode_is_word(uint32_t c)
 
 size_t mr_unicode_lower(uint32_t c, uint32_t out[2])
 {
-    if (c == 0x130) { /* the only lower case of two code points: i, dot above */
+    /* U+0130 is the only character whose lower case has two code points: i, dot above */
+    if (c == 0x130) {
         out[0] = 'i';
         out[1] = 0x307;
         return 2;
@@ -122,8 +124,8 @@ static int class_of(utf8proc_int32_t c)
     return utf8proc_get_property(c)->combining_class;
 }
 
-/* Stable counting sort of marks by combining class. The library's own sort is quadratic in the
- * length of a run of marks, and a hostile text can be one run. */
+/* Stable counting sort of combining marks by combining class. The sort in utf8proc is quadratic in
+ * the length of a run of marks, and a hostile text can be one run. */
 static void sort_marks(utf8proc_int32_t *marks, size_t count, utf8proc_int32_t *spare)
 {
     size_t starts[CLASSES + 1] = {0};
@@ -151,7 +153,8 @@ static void order_canonically(utf8proc_int32_t *points, size_t count, utf8proc_i
     }
 }
 
-/* The longest decomposition has 18 code points; its character, U+FDFA, has 3 bytes. */
+/* Most code points of a decomposed character for each byte of it. The longest decomposition has 18
+ * code points; its character, U+FDFA, has 3 bytes. */
 #define POINTS_PER_BYTE_MAX 6
 
 static bool append_points(const utf8proc_int32_t *points, size_t count, struct mr_buffer *out)
@@ -164,9 +167,10 @@ static bool append_points(const utf8proc_int32_t *points, size_t count, struct m
     return true;
 }
 
-/* One call of mr_unicode_normalize. */
+/* The state of one call of mr_unicode_normalize. */
 struct normalization {
-    utf8proc_int32_t *points, *spare; /* points: those since the last inert character */
+    /* points: decomposed code points since the last inert character (see is_inert) */
+    utf8proc_int32_t *points, *spare;
     size_t count, points_max;
     enum mr_normal_form form;
     struct mr_buffer *out;

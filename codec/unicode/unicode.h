@@ -12,26 +12,30 @@
 
 #include "codec/buffer.h"
 
-/* Category N in the version of Unicode by which the reference splits. */
+/* True for category N in the version of Unicode by which the reference implementation splits
+ * text. */
 bool mr_unicode_is_numeric(uint32_t code_point);
-/* White_Space. */
+/* True for a character with property White_Space. */
 bool mr_unicode_is_space(uint32_t code_point);
-/* A character on which the reference's Punctuation component splits. */
+/* True for a character on which the component Punctuation of the reference implementation
+ * splits. */
 bool mr_unicode_is_punctuation(uint32_t code_point);
-/* Categories Mn, Mc and Me. */
+/* True for the categories of combining marks: Mn, Mc and Me. */
 bool mr_unicode_is_mark(uint32_t code_point);
-/* A mark that the reference's StripAccents removes; newer marks are kept. */
+/* True for a combining mark that StripAccents of the reference implementation removes; it keeps
+ * newer marks. */
 bool mr_unicode_is_stripped_mark(uint32_t code_point);
-/* Alphabetic, a mark, a decimal digit or a connector: \w. */
+/* True for a character that \w matches: alphabetic, a mark, a decimal digit or a connector. */
 bool mr_unicode_is_word(uint32_t code_point);
 
-/* Writes the lower case (without context rules) to out; returns its 1 or 2 code points. */
+/* Writes the lower case of code_point (without context rules) to out; returns the number of code
+ * points, 1 or 2. */
 size_t mr_unicode_lower(uint32_t code_point, uint32_t out[2]);
 
 enum mr_normal_form { MR_NFC, MR_NFD, MR_NFKC, MR_NFKD };
 
-/* Appends text in that normal form; text is valid UTF-8. The time is O(text.length) for any text,
- * also for long runs of combining marks. */
+/* Appends text in the Unicode normal form `form` to out; text is valid UTF-8. The time is
+ * O(text.length) for any text, also for long runs of combining marks. */
 enum mr_status mr_unicode_normalize(struct mr_text text, enum mr_normal_form form,
                                     struct mr_buffer *out, struct mr_error *err);
 

@@ -11,33 +11,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Code points of one general category, for example Lu: major 'L', minor 'u'. */
+/* Range of code points of one general category, for example Lu: major 'L', minor 'u'. */
 struct mr_unicode_range {
     uint32_t first, last;
     char major, minor; /* 0 in tables other than mr_unicode_added */
 };
 
 struct mr_unicode_table {
-    const struct mr_unicode_range *ranges; /* [count] */
+    const struct mr_unicode_range *ranges; /* [count] ranges */
     size_t count;
 };
 
-/* Assigned after Unicode 14. */
+/* Characters assigned after Unicode 14. */
 extern const struct mr_unicode_table mr_unicode_added;
-/* Assigned after Unicode 14, and digits to the reference's Digits component. */
+/* Characters assigned after Unicode 14 that are digits for the reference tokenizer's component
+ * Digits. */
 extern const struct mr_unicode_table mr_unicode_added_numeric;
-/* Category P in Unicode 14 but not for the reference's Punctuation component, or the opposite. */
+/* Characters of category P in Unicode 14 that are no punctuation for the reference tokenizer's
+ * component Punctuation, or the opposite. */
 extern const struct mr_unicode_table mr_unicode_punctuation_flips;
-/* Assigned before Unicode 14, but the reference's normalizers leave them unchanged. */
+/* Characters assigned before Unicode 14 that the reference tokenizer's normalizers leave
+ * unchanged. */
 extern const struct mr_unicode_table mr_unicode_inert;
-/* No marks in Unicode 14, but the reference's StripAccents removes them. */
+/* Characters that are no marks in Unicode 14 but that the reference tokenizer's StripAccents
+ * removes. */
 extern const struct mr_unicode_table mr_unicode_former_marks;
 
-/* Letters assigned after Unicode 14 and their lower case. */
+/* A letter assigned after Unicode 14 and its lower case. */
 struct mr_unicode_pair {
     uint32_t upper, lower;
 };
-extern const struct mr_unicode_pair *const mr_unicode_lower_pairs; /* [count] */
+/* [mr_unicode_lower_pair_count] pairs */
+extern const struct mr_unicode_pair *const mr_unicode_lower_pairs;
 extern const size_t mr_unicode_lower_pair_count;
 
 #endif

@@ -83,7 +83,8 @@ static enum mr_status open_json(struct mr_document *document, struct mr_error *e
     struct mr_json_limits limits = {document->record.length, MR_NODES_MAX, MR_NESTING_MAX};
     enum mr_status status = mr_json_parse(&document->json, document->record, &limits, err);
     if (status == MR_RECORD_TOO_LARGE) {
-        status = MR_MALFORMED; /* as for msgpack with too many values or too much nesting */
+        /* msgpack records with too many values or too much nesting get this status, too */
+        status = MR_MALFORMED;
         if (err) err->status = status;
     }
     if (status == MR_OK && mr_json_kind(mr_json_root(document->json)) != MR_JSON_OBJECT)

@@ -1,4 +1,4 @@
-/* document - one record opened for reading: bytes in either encoding become a root map of values
+/* document - one record opened for reading: bytes in JSON or msgpack become a root map of values
  * (codec/wire/value.h). Before memory is allocated for a declared length, both encodings check
  * nesting (MR_NESTING_MAX), number of values (MR_NODES_MAX), duplicate names and UTF-8.
  *
@@ -14,17 +14,18 @@
 
 struct mr_document;
 
-/* MR_MALFORMED also when the root is not a map. */
+/* Opens a record. MR_MALFORMED also when its root is not a map. */
 enum mr_status mr_document_open(struct mr_document **out, struct mr_text record,
                                 enum mr_encoding encoding, struct mr_error *err);
 /* document may be NULL. */
 void mr_document_close(struct mr_document *document);
 struct mr_value mr_document_root(const struct mr_document *document);
-/* The bytes in the record of a member of the root map; false when it has no such member. */
+/* Sets *raw to the encoded bytes of a member of the root map; false when there is no such
+ * member. */
 bool mr_document_raw_member(const struct mr_document *document, const char *name,
                             struct mr_text *raw);
 
-/* Wraps a value of a JSON document, which must outlive the result. */
+/* Makes a struct mr_value of a value of a JSON document, which must outlive the result. */
 struct mr_value mr_document_json_value(const struct mr_json_value *value);
 
 #endif

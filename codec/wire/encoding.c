@@ -27,7 +27,8 @@ static struct mr_text split(struct mr_text text, char separator, struct mr_text 
     return trim((struct mr_text){text.bytes, length});
 }
 
-/* Text is UTF-8 in both encodings; a header with another charset is an error. */
+/* True unless the content-type header has another charset than UTF-8. Text is UTF-8 in both
+ * encodings; another charset is an error. */
 static bool charset_is_utf8(struct mr_text parameters)
 {
     while (parameters.length) {

@@ -15,12 +15,12 @@
 
 enum mr_encoding { MR_ENCODING_MSGPACK, MR_ENCODING_JSON };
 
-/* content_type: the header's value, empty when absent. On an error *out is MR_ENCODING_JSON, so
- * that a person can read the result. */
+/* content_type: the value of the Kafka header, empty when absent. On an error *out is
+ * MR_ENCODING_JSON, so that a person can read the result. */
 enum mr_status mr_encoding_detect(struct mr_text content_type, struct mr_text record,
                                   enum mr_encoding *out, struct mr_error *err);
 
-/* The content-type header of records in this encoding. Static text. */
+/* The value of the content-type header of records in this encoding. Static text. */
 const char *mr_encoding_content_type(enum mr_encoding encoding);
 
 #endif

@@ -8,7 +8,7 @@ struct mr_json {
     json_t *root;
 };
 
-/* A value is a node of the library; with the cast no other module needs the library's type. */
+/* The jansson node that a value is; with this cast no other module needs the library's type. */
 static const json_t *node_of(const struct mr_json_value *value)
 {
     return (const json_t *)(const void *)value;
@@ -19,7 +19,7 @@ static const struct mr_json_value *value_of(const json_t *node)
     return (const struct mr_json_value *)(const void *)node;
 }
 
-/* Index after the string that starts at start; text.length when it has no end. */
+/* Index after the string in quotes that starts at start; text.length when the string has no end. */
 static size_t skip_string(struct mr_text text, size_t start)
 {
     size_t at = start + 1;
@@ -29,7 +29,8 @@ static size_t skip_string(struct mr_text text, size_t start)
 }
 
 /* Checks size, nesting and number of values before the parser allocates memory. Every value except
- * the root follows an opening bracket or a comma, so their number bounds the number of values. */
+ * the root follows an opening bracket or a comma, so the number of brackets and commas bounds the
+ * number of values. */
 static enum mr_status check_limits(struct mr_text text, const struct mr_json_limits *limits,
                                    struct mr_error *err)
 {
@@ -58,8 +59,8 @@ static enum mr_status check_limits(struct mr_text text, const struct mr_json_lim
     return MR_OK;
 }
 
-/* A sentence for the class of an error. The library's own message may quote the text, and payload
- * must not get into a log. */
+/* A sentence for the class of an error. The library's own message may quote the text, and text of a
+ * request must not get into a log. */
 static const char *reason_of(const json_error_t *error)
 {
     switch (json_error_code(error)) {
@@ -80,7 +81,7 @@ static const char *reason_of(const json_error_t *error)
     }
 }
 
-/* Index after the number at start, or after the one character there. *digits is the number of
+/* Index after the number at start, or after the one character at start. *digits is the number of
  * digits of an integer, 0 for anything else. */
 static size_t skip_number(struct mr_text text, size_t start, size_t *digits)
 {
@@ -225,7 +226,8 @@ const struct mr_json_value *mr_json_at(const struct mr_json_value *value, size_t
     return value_of(json_array_get(node_of(value), index));
 }
 
-/* The iterator functions of the library take a non-const pointer, but do not change the object. */
+/* Casts const away: the iterator functions of the library take a non-const pointer, but do not
+ * change the object. */
 static json_t *iterable(const struct mr_json_value *value)
 {
     union {
@@ -284,7 +286,7 @@ static size_t skip_space(struct mr_text text, size_t at)
     return at;
 }
 
-/* Index after the value at start; text is valid JSON. */
+/* Index after the JSON value that starts at start; text is valid JSON. */
 static size_t skip_value(struct mr_text text, size_t start)
 {
     unsigned depth = 0;

@@ -19,13 +19,13 @@
 #include <stdint.h>
 
 struct mr_json;       /* a parsed document */
-struct mr_json_value; /* a value inside one */
+struct mr_json_value; /* a value inside a parsed document */
 
 enum mr_json_kind {
     MR_JSON_NULL,
     MR_JSON_BOOL,
-    MR_JSON_INT,  /* without fraction and exponent, fits int64_t */
-    MR_JSON_REAL, /* any other number, finite */
+    MR_JSON_INT,  /* a number without fraction and exponent that fits int64_t */
+    MR_JSON_REAL, /* any other number; it is finite */
     MR_JSON_TEXT,
     MR_JSON_ARRAY,
     MR_JSON_OBJECT
@@ -33,11 +33,11 @@ enum mr_json_kind {
 
 struct mr_json_limits {
     size_t bytes_max;
-    size_t values_max; /* values of every kind in the whole document */
+    size_t values_max; /* most values of every kind in the whole document */
     unsigned depth_max;
 };
 
-/* Parses one object or array. */
+/* Parses a document, which must be one object or array. */
 enum mr_status mr_json_parse(struct mr_json **out, struct mr_text bytes,
                              const struct mr_json_limits *limits, struct mr_error *err);
 /* As mr_json_parse, but integers that do not fit int64_t become MR_JSON_REAL. In a document with
@@ -57,9 +57,9 @@ const struct mr_json_value *mr_json_get_text(const struct mr_json_value *value,
                                              struct mr_text name);
 /* True for null and for NULL, which stands for an absent member. */
 bool mr_json_is_null(const struct mr_json_value *value);
-/* Elements of an array, members of an object, 0 of anything else or NULL. */
+/* Number of elements of an array or members of an object; 0 of anything else or NULL. */
 size_t mr_json_count(const struct mr_json_value *value);
-/* Element index of an array; NULL when out of range, not an array or NULL. */
+/* The element of an array with this index; NULL when out of range, not an array or NULL. */
 const struct mr_json_value *mr_json_at(const struct mr_json_value *value, size_t index);
 
 /* Iterates over the members of an object in the order of the text. Start with a zeroed struct:
@@ -72,14 +72,16 @@ struct mr_json_member {
 };
 bool mr_json_next(const struct mr_json_value *object, struct mr_json_member *member);
 
-/* Typed reads: false, and *out untouched, when value is NULL or of another kind. */
+/* The functions mr_json_bool, _int, _number and _text read a value: false, and *out untouched, when
+ * value is NULL or of another kind. */
 bool mr_json_bool(const struct mr_json_value *value, bool *out);
 bool mr_json_int(const struct mr_json_value *value, int64_t *out);
-bool mr_json_number(const struct mr_json_value *value, double *out); /* INT or REAL */
+/* reads values of kind INT or REAL */
+bool mr_json_number(const struct mr_json_value *value, double *out);
 bool mr_json_text(const struct mr_json_value *value, struct mr_text *out);
 
-/* The bytes of a member of the root object, without the white space around them. bytes must be a
- * text that mr_json_parse accepts. False when the root has no such member. */
+/* Sets *raw to the bytes of a member's value in the root object, without the white space around
+ * them. bytes must be a text that mr_json_parse accepts. False when the root has no such member. */
 bool mr_json_raw_member(struct mr_text bytes, const char *name, struct mr_text *raw);
 
 #endif

@@ -27,7 +27,7 @@ static void append(struct mr_json_writer *writer, const char *bytes, size_t leng
         writer->status = mr_buffer_error(&writer->bytes, length);
 }
 
-/* The terminating NUL does not count against bytes_max. */
+/* Writes a NUL behind the text; it does not count against bytes_max. */
 static void terminate(struct mr_json_writer *writer)
 {
     writer->bytes.bytes_max++;
@@ -116,7 +116,7 @@ static void append_escape(struct mr_json_writer *writer, unsigned char c)
 static void append_quoted(struct mr_json_writer *writer, struct mr_text text)
 {
     append(writer, "\"", 1);
-    size_t run = 0; /* start of the bytes that need no escape */
+    size_t run = 0; /* start of the bytes that need no escape and are not written yet */
     for (size_t at = 0; at < text.length;) {
         unsigned char c = (unsigned char)text.bytes[at];
         bool escape = c < 0x20 || c == '"' || c == '\\';
@@ -183,7 +183,7 @@ void mr_json_put_uint(struct mr_json_writer *writer, uint64_t value)
     put_word(writer, text);
 }
 
-/* %g may write 1e+20 or 3: both are valid JSON numbers. */
+/* Writes a number with %g, whose output 1e+20 or 3 is valid JSON, too. */
 void mr_json_put_double(struct mr_json_writer *writer, double value)
 {
     char text[40] = "null";

@@ -20,15 +20,15 @@
 
 struct mr_json_writer {
     struct mr_buffer bytes;
-    enum mr_status status; /* sticky */
+    enum mr_status status; /* first failure, which later calls do not replace */
     unsigned depth;
     bool comma;       /* the next element needs a comma in front of it */
     bool has_name;    /* the last call was _name, so a value must follow */
-    uint32_t objects; /* bit d: level d + 1 is an object, not an array */
+    uint32_t objects; /* bit d: the open container at level d + 1 is an object, not an array */
 };
 
 void mr_json_writer_init(struct mr_json_writer *writer, size_t bytes_max);
-/* Frees what was written, for a writer on which _take is not called. */
+/* Frees the text written so far, for a writer on which _take is not called. */
 void mr_json_writer_drop(struct mr_json_writer *writer);
 /* Hands the text over: the caller frees *bytes. A NUL follows the text and is not counted in
  * *length. The writer is empty afterwards. On an error *bytes is NULL. */
@@ -46,12 +46,12 @@ void mr_json_put_null(struct mr_json_writer *writer);
 void mr_json_put_bool(struct mr_json_writer *writer, bool value);
 void mr_json_put_int(struct mr_json_writer *writer, int64_t value);
 void mr_json_put_uint(struct mr_json_writer *writer, uint64_t value);
-/* The shortest text that reads back as the same value; null when not finite. */
+/* Writes the shortest text that reads back as the same value; null when value is not finite. */
 void mr_json_put_double(struct mr_json_writer *writer, double value);
 void mr_json_put_float(struct mr_json_writer *writer, float value);
 void mr_json_put_text(struct mr_json_writer *writer, struct mr_text text);
 void mr_json_put_string(struct mr_json_writer *writer, const char *text);
-/* Copies one value that is JSON already. */
+/* Copies a value that is JSON text already. */
 void mr_json_put_raw(struct mr_json_writer *writer, struct mr_text json);
 
 #endif

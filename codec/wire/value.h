@@ -1,5 +1,5 @@
-/* value - one decoded value of either encoding. The decoders of records read values only through
- * these functions, so each field is validated in one place for both encodings.
+/* value - one decoded value of a record in JSON or msgpack. The decoders of records read values
+ * only through these functions, so each field is validated in one place for both encodings.
  *
  * A value is a pair of pointers into a document (codec/wire/document.h).
  *
@@ -19,13 +19,13 @@
 enum mr_value_kind {
     MR_VALUE_NULL,
     MR_VALUE_BOOL,
-    MR_VALUE_INT, /* fits int64_t */
+    MR_VALUE_INT, /* an integer that fits int64_t */
     MR_VALUE_BIG, /* an integer above INT64_MAX */
     MR_VALUE_FLOAT,
-    MR_VALUE_TEXT,   /* valid UTF-8 */
-    MR_VALUE_BINARY, /* msgpack only */
+    MR_VALUE_TEXT,   /* text in valid UTF-8 */
+    MR_VALUE_BINARY, /* binary data, in msgpack only */
     MR_VALUE_ARRAY,
-    MR_VALUE_MAP /* names are text, each once */
+    MR_VALUE_MAP /* a map whose names are text, each once */
 };
 
 struct mr_value {
@@ -39,11 +39,11 @@ struct mr_value {
 struct mr_member {
     struct mr_text name;
     struct mr_value value;
-    size_t index; /* position in msgpack */
-    void *cursor; /* position in JSON */
+    size_t index; /* position of the iteration in msgpack */
+    void *cursor; /* position of the iteration in JSON */
 };
 
-/* The functions of an encoding. */
+/* The functions that read values of one encoding, JSON or msgpack. */
 struct mr_value_ops {
     enum mr_value_kind (*kind)(const void *node);
     int64_t (*integer)(const void *node);
@@ -55,20 +55,20 @@ struct mr_value_ops {
 };
 
 enum mr_value_kind mr_value_kind(struct mr_value value);
-/* "text", "an integer" and so on, for error sentences. Static text. */
+/* Name of a kind for error sentences: "text", "an integer" and so on. Static text. */
 const char *mr_value_kind_name(enum mr_value_kind kind);
 bool mr_value_bool(struct mr_value value);
 int64_t mr_value_int(struct mr_value value);
-/* Of INT or FLOAT. A float of msgpack may be NaN or infinite. */
+/* The number in a value of kind INT or FLOAT. A float of msgpack may be NaN or infinite. */
 double mr_value_number(struct mr_value value);
-/* Of TEXT or BINARY. */
+/* The bytes of a value of kind TEXT or BINARY. */
 struct mr_text mr_value_text(struct mr_value value);
 /* Number of elements of an ARRAY or members of a MAP. */
 size_t mr_value_count(struct mr_value value);
-/* index < count. */
+/* The element of an array at index, which must be below mr_value_count(). */
 struct mr_value mr_value_at(struct mr_value array, size_t index);
 bool mr_value_next(struct mr_value map, struct mr_member *member);
-/* Finds the member of that name; false when there is none. */
+/* Finds the member of a map by its name; false when there is none. */
 bool mr_value_get(struct mr_value map, const char *name, struct mr_value *out);
 
 #endif

@@ -10,7 +10,7 @@
 
 /* ---- validator: one pass over the bytes, no allocation ---- */
 
-/* The position of the validator. */
+/* The position of the msgpack validator in the record. */
 struct scan {
     struct mr_text bytes;
     size_t at;
@@ -28,13 +28,14 @@ static size_t remaining(const struct scan *scan)
     return scan->bytes.length - scan->at;
 }
 
-/* Kind and length of a value, as its first byte declares them. */
+/* Kinds of a msgpack value, as its first byte declares them. */
 enum shape { SHAPE_FIXED, SHAPE_TEXT, SHAPE_BINARY, SHAPE_ARRAY, SHAPE_MAP, SHAPE_REFUSED };
 
 struct head {
     enum shape shape;
-    unsigned length_bytes; /* size of the big-endian length after the first byte; 0: none */
-    size_t length;         /* payload bytes, elements or members */
+    /* size in bytes of the big-endian length field after the first byte; 0: there is none */
+    unsigned length_bytes;
+    size_t length; /* number of payload bytes, elements or members */
 };
 
 static struct head head_of(unsigned char first)
@@ -64,8 +65,8 @@ static struct head head_of(unsigned char first)
     return table[first - 0xc0];
 }
 
-/* Reads the first byte and the length of a value, and checks that the length fits the bytes left.
- */
+/* Reads the first byte and the length of a value into *head, and checks that the length fits the
+ * bytes left. */
 static enum mr_status take_head(struct scan *scan, struct head *head)
 {
     if (remaining(scan) == 0) return bad(scan, "ends too early");
@@ -121,11 +122,12 @@ static enum mr_status scan_value(struct scan *scan, unsigned depth)
 
 /* ---- open records ---- */
 
-#define KEY_SLOTS ((size_t)2 * MR_MEMBERS_MAX) /* a power of two; at most half full */
+/* slots of the hash table of keys: a power of two, so that the table is at most half full */
+#define KEY_SLOTS ((size_t)2 * MR_MEMBERS_MAX)
 
 struct mr_wire {
     msgpack_unpacked unpacked;
-    uint16_t key_slots[KEY_SLOTS]; /* hash table of one map: index + 1 of a key, 0: free */
+    uint16_t key_slots[KEY_SLOTS]; /* hash table of one map's keys: index + 1 of the key, 0: free */
 };
 
 static struct mr_text key_of(const msgpack_object_map *map, size_t index)
@@ -134,7 +136,7 @@ static struct mr_text key_of(const msgpack_object_map *map, size_t index)
     return (struct mr_text){text->ptr, text->size};
 }
 
-/* MR_MEMBERS_MAX bounds the time of a map whose keys were chosen to collide. */
+/* Hashes a key. MR_MEMBERS_MAX bounds the time of a map whose keys were chosen to collide. */
 static size_t hash_of(struct mr_text text)
 {
     uint64_t hash = mr_hash_bytes(MR_HASH_START, text.bytes, text.length);
@@ -158,7 +160,8 @@ static bool keys_are_unique(struct mr_wire *wire, const msgpack_object_map *map)
     return true;
 }
 
-/* Recursive; the validator has limited the depth. */
+/* True when no map in the object has a key twice. Recursive; the validator has limited the
+ * depth. */
 static bool all_keys_are_unique(struct mr_wire *wire, const msgpack_object *object)
 {
     if (object->type == MSGPACK_OBJECT_ARRAY) {
@@ -317,7 +320,7 @@ struct mr_value mr_wire_root(const struct mr_wire *wire)
 
 /* ---- writing ---- */
 
-/* The library's packer calls this with each piece of its output. */
+/* The msgpack library's packer calls this with each piece of its output. */
 static int append(void *context, const char *bytes, size_t length)
 {
     struct mr_wire_buffer *buffer = context;
@@ -327,7 +330,7 @@ static int append(void *context, const char *bytes, size_t length)
     return -1;
 }
 
-/* Packs one value through the library. */
+/* Appends one value to the buffer with a pack function of the msgpack library. */
 #define PACK(buffer, function, ...)                                                                \
     do {                                                                                           \
         msgpack_packer packer;                                                                     \

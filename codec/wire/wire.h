@@ -24,14 +24,15 @@ enum mr_status mr_wire_open(struct mr_wire **out, struct mr_text bytes, struct m
 void mr_wire_close(struct mr_wire *wire);
 struct mr_value mr_wire_root(const struct mr_wire *wire);
 
-/* The bytes of a member of the root map; false when it has no such member. bytes must be a record
- * that mr_wire_open accepts. */
+/* Sets *raw to the bytes of a member's value in the root map; false when there is no such member.
+ * bytes must be a record that mr_wire_open accepts. */
 bool mr_wire_raw_member(struct mr_text bytes, const char *name, struct mr_text *raw);
 
-/* Bytes written so far. Calls after the first failure do nothing. */
+/* The msgpack bytes written so far. Calls after the first failure do nothing. */
 struct mr_wire_buffer {
-    struct mr_buffer bytes; /* the owner initializes and drops it */
-    enum mr_status status;  /* sticky: MR_NOMEM or MR_RECORD_TOO_LARGE */
+    struct mr_buffer bytes; /* the owner of the struct initializes and drops this buffer */
+    /* first failure, which later ones do not replace: MR_NOMEM or MR_RECORD_TOO_LARGE */
+    enum mr_status status;
 };
 
 void mr_wire_put_null(struct mr_wire_buffer *buffer);
@@ -41,10 +42,11 @@ void mr_wire_put_uint(struct mr_wire_buffer *buffer, uint64_t value);
 void mr_wire_put_double(struct mr_wire_buffer *buffer, double value);
 void mr_wire_put_float(struct mr_wire_buffer *buffer, float value);
 void mr_wire_put_text(struct mr_wire_buffer *buffer, struct mr_text text);
-/* The caller must write count elements, or count pairs of key and value, next. */
+/* Starts an array or a map. The caller must write count elements, or count pairs of key and value,
+ * next. */
 void mr_wire_put_array(struct mr_wire_buffer *buffer, size_t count);
 void mr_wire_put_map(struct mr_wire_buffer *buffer, size_t count);
-/* Copies one value that is msgpack already. */
+/* Copies a value that is msgpack already. */
 void mr_wire_put_raw(struct mr_wire_buffer *buffer, struct mr_text msgpack);
 
 #endif

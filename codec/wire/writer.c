@@ -47,7 +47,7 @@ static bool in_json(const struct mr_writer *writer)
     return writer->encoding == MR_ENCODING_JSON;
 }
 
-/* Called after each value: closes the maps and arrays whose last value it was. */
+/* Called after each value: closes the maps and arrays that end with this value. */
 static void completed(struct mr_writer *writer)
 {
     MR_ASSERT(!writer->done);
@@ -59,7 +59,7 @@ static void completed(struct mr_writer *writer)
     writer->done = true;
 }
 
-/* Called after the start of a map or an array of count members. */
+/* Called after the start of a map or an array with count members or elements. */
 static void opened(struct mr_writer *writer, size_t count)
 {
     MR_ASSERT(writer->depth < MR_WRITER_DEPTH_MAX && !writer->done);
@@ -89,7 +89,8 @@ void mr_writer_array(struct mr_writer *writer, size_t count)
     opened(writer, count);
 }
 
-/* Valid text is written without a copy; invalid bytes are replaced in a copy. */
+/* Writes a text in msgpack. Valid UTF-8 is written without a copy; invalid bytes are replaced in a
+ * copy. */
 static void put_wire_text(struct mr_wire_buffer *buffer, struct mr_text text)
 {
     if (mr_utf8_is_valid(text)) {
@@ -127,7 +128,7 @@ void mr_writer_name(struct mr_writer *writer, const char *name)
     put_name(writer, (struct mr_text){name, strlen(name)});
 }
 
-/* Writes one value in the writer's encoding: kind is the end of the two functions' names. */
+/* Writes one value in the writer's encoding with mr_json_put_KIND or mr_wire_put_KIND. */
 #define PUT(writer, kind, value)                                                                   \
     do {                                                                                           \
         if (in_json(writer))                                                                       \
@@ -215,7 +216,7 @@ static void put_array(struct mr_writer *writer, struct mr_value array)
         mr_writer_value(writer, mr_value_at(array, i));
 }
 
-/* Recursive; the document has limited the depth to MR_NESTING_MAX. */
+/* Writes a value. Recursive; the document has limited the depth to MR_NESTING_MAX. */
 void mr_writer_value(struct mr_writer *writer, struct mr_value value)
 {
     switch (mr_value_kind(value)) {

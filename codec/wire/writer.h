@@ -1,4 +1,4 @@
-/* writer - writes one record in either encoding, with the same calls for both.
+/* writer - writes one record in JSON or msgpack, with the same calls for both.
  *
  * A map or an array starts with its number of members or elements, because msgpack needs it, and
  * ends by itself after the last one. A member is _name followed by one value.
@@ -21,13 +21,14 @@ struct mr_writer {
     enum mr_encoding encoding;
     struct mr_wire_buffer wire;
     struct mr_json_writer json;
-    size_t open[MR_WRITER_DEPTH_MAX]; /* values missing at each level */
+    /* [level] number of values still missing in each open map or array */
+    size_t open[MR_WRITER_DEPTH_MAX];
     unsigned depth;
     bool done; /* the root value is complete */
 };
 
 void mr_writer_init(struct mr_writer *writer, enum mr_encoding encoding, size_t bytes_max);
-/* Frees what was written, for a writer on which _take is not called. */
+/* Frees the bytes written so far, for a writer on which _take is not called. */
 void mr_writer_drop(struct mr_writer *writer);
 /* Hands the bytes over: the caller frees *bytes. Asserts that the root value is complete. On an
  * error *bytes is NULL. */
@@ -41,16 +42,16 @@ void mr_writer_null(struct mr_writer *writer);
 void mr_writer_bool(struct mr_writer *writer, bool value);
 void mr_writer_int(struct mr_writer *writer, int64_t value);
 void mr_writer_uint(struct mr_writer *writer, uint64_t value);
-/* A number that is not finite becomes null in JSON. */
+/* Writes a number. One that is not finite becomes null in JSON. */
 void mr_writer_double(struct mr_writer *writer, double value);
 void mr_writer_float(struct mr_writer *writer, float value);
-/* Bytes that are not UTF-8 become U+FFFD in both encodings. */
+/* Writes a text. Bytes that are not UTF-8 become U+FFFD in both encodings. */
 void mr_writer_text(struct mr_writer *writer, struct mr_text text);
 void mr_writer_string(struct mr_writer *writer, const char *text);
 void mr_writer_ids(struct mr_writer *writer, const uint32_t *ids, size_t count);
-/* Copies one value that is in this encoding already. */
+/* Copies a value that is encoded in the writer's encoding already. */
 void mr_writer_raw(struct mr_writer *writer, struct mr_text raw);
-/* Writes a value of a document of either encoding. Binary data and integers above INT64_MAX become
+/* Writes a value of a document in JSON or msgpack. Binary data and integers above INT64_MAX become
  * null. */
 void mr_writer_value(struct mr_writer *writer, struct mr_value value);
 

@@ -5,7 +5,7 @@ void mr_redis_breaker_init(struct mr_redis_breaker *breaker, uint64_t seed)
     *breaker = (struct mr_redis_breaker){.random = seed};
 }
 
-/* splitmix64 (Steele, Lea, Flood 2014). */
+/* Next random number: splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t draw(struct mr_redis_breaker *breaker)
 {
     uint64_t z = breaker->random += 0x9e3779b97f4a7c15u;

@@ -10,8 +10,9 @@ struct node {
     struct mr_redis_conn *conn;
     struct mr_redis_url where;
     struct mr_redis_breaker breaker;
-    struct mr_redis_op_list waiting; /* redirected here before the connection was ready */
-    bool open;                       /* connecting or connected */
+    /* commands redirected to this node before its connection was ready */
+    struct mr_redis_op_list waiting;
+    bool open; /* the node's connection is being made or exists */
 };
 
 struct mr_redis_client {
@@ -19,9 +20,10 @@ struct mr_redis_client {
     uint64_t seed;
     struct node nodes[MR_REDIS_NODES_MAX];
     uint32_t node_count;
-    uint8_t slots[MR_REDIS_SLOTS]; /* index of the node; MR_REDIS_NODE_NONE: not known */
+    /* [hash slot] index of the node that owns the slot; MR_REDIS_NODE_NONE: not known */
+    uint8_t slots[MR_REDIS_SLOTS];
     bool map_pending;
-    struct mr_redis_op map; /* CLUSTER SLOTS */
+    struct mr_redis_op map; /* the CLUSTER SLOTS command, which asks for the slot map */
     struct mr_redis_op_list done;
     char reason[MR_ERROR_DETAIL_BYTES];
     uint64_t connects, failures, moved, asked;
@@ -82,7 +84,8 @@ static bool is_map_request(const struct mr_redis_client *client, const struct mr
     return op == &client->map;
 }
 
-/* Frees an op of the client's own (CLUSTER SLOTS, ASKING); returns any other to the caller. */
+/* Frees a command of the client's own (CLUSTER SLOTS, ASKING); queues any other for the caller's
+ * _take. */
 static void end_op(struct mr_redis_client *client, struct mr_redis_op *op)
 {
     if (is_map_request(client, op)) {
@@ -139,7 +142,8 @@ bool mr_redis_client_is_ready(const struct mr_redis_client *client)
 
 /* ---- sending ---- */
 
-/* ASKING makes a node accept the next command, and only that, for a slot that it is taking over. */
+/* Sends ASKING, which makes a node accept the next command, and only that one, for a slot that the
+ * node is taking over. */
 static bool send_asking(struct mr_redis_client *client, struct node *node, uint64_t deadline_ns)
 {
     static const char *const words[] = {"ASKING"};
@@ -165,7 +169,8 @@ static bool send_to(struct mr_redis_client *client, struct node *node, struct mr
     return true;
 }
 
-/* The node of the op's slot; else any node that is ready, which answers MOVED. */
+/* The node that owns the slot of the command's key; else any node that is ready, which answers
+ * MOVED. */
 static struct node *route(struct mr_redis_client *client, const struct mr_redis_op *op)
 {
     if (op->slot < MR_REDIS_SLOTS && client->slots[op->slot] != MR_REDIS_NODE_NONE) {
@@ -190,7 +195,8 @@ void mr_redis_client_cancel(struct mr_redis_client *client, struct mr_redis_op *
         mr_redis_conn_cancel(client->nodes[i].conn, op, now_ns);
 }
 
-/* Sends the op now, or once the connection is ready; does not wait for a node that failed. */
+/* Sends the command now, or once the node's connection is ready; a command for a node that failed
+ * ends at once. */
 static void send_or_wait(struct mr_redis_client *client, struct node *node, struct mr_redis_op *op)
 {
     bool sent = !op->cancelled && is_up(node) && send_to(client, node, op);
@@ -206,8 +212,8 @@ static void send_or_wait(struct mr_redis_client *client, struct node *node, stru
 
 /* ---- the slot map of a cluster ---- */
 
-/* One element of the reply to CLUSTER SLOTS: first slot, last slot, [host, port, ...] of the
- * master, then its replicas. */
+/* Takes over one element of the reply to CLUSTER SLOTS: first slot, last slot, [host, port, ...] of
+ * the master, then its replicas. */
 static void set_range(struct mr_redis_client *client, const struct mr_redis_reply *range)
 {
     if (mr_redis_reply_count(range) < 3) return;
@@ -245,7 +251,8 @@ static void request_map(struct mr_redis_client *client, struct node *node, uint6
     mr_redis_conn_send(node->conn, &client->map);
 }
 
-/* Sends an op to the node named in its error text. False: not redirected; the op is finished. */
+/* If the error reply of a command is MOVED or ASK, sends the command to the node that the error
+ * names. False: not redirected; the command is finished. */
 static bool redirect(struct mr_redis_client *client, struct node *from, struct mr_redis_op *op)
 {
     struct mr_redis_redirect to;
@@ -293,7 +300,7 @@ static void send_waiting(struct mr_redis_client *client, struct node *node)
     }
 }
 
-/* Ends ops that timed out while their connection was not ready. */
+/* Ends commands that timed out while waiting for this node's connection to be ready. */
 static void expire_waiting(struct mr_redis_client *client, struct node *node, uint64_t now_ns)
 {
     for (uint32_t left = node->waiting.count; left > 0; left--) {

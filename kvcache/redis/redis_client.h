@@ -26,46 +26,46 @@
 struct mr_redis_client;
 
 struct mr_redis_client_stats {
-    uint64_t connects, failures; /* attempts; connections that failed or closed */
-    uint64_t moved, asked;       /* redirections by kind */
+    uint64_t connects, failures; /* attempts to connect; connections that failed or closed */
+    uint64_t moved, asked;       /* MOVED redirections; ASK redirections */
     uint64_t breaker_openings;
     uint32_t nodes;
-    enum mr_breaker_state breaker; /* of the node named in the URL */
+    enum mr_breaker_state breaker; /* circuit breaker of the node named in the URL */
     struct mr_redis_conn_stats bytes;
 };
 
-/* seed: of the random part of the breakers' wait. */
+/* seed: start of the random numbers for the breakers' waits. */
 enum mr_status mr_redis_client_create(struct mr_redis_client **out,
                                       const struct mr_redis_conn_options *options, uint64_t seed,
                                       struct mr_error *err);
-/* Closes all connections. Call _take until it returns NULL, then _destroy. */
+/* Closes all connections. Then call _take until it returns NULL, then _destroy. */
 void mr_redis_client_close(struct mr_redis_client *client);
 /* client may be NULL. */
 void mr_redis_client_destroy(struct mr_redis_client *client);
 
-/* Whether at least one node is ready. */
+/* Whether the connection to at least one node is ready. */
 bool mr_redis_client_is_ready(const struct mr_redis_client *client);
-/* False: no node can take the op now; it stays the caller's. */
+/* Sends a command. False: no node can take the command now, which stays the caller's. */
 bool mr_redis_client_send(struct mr_redis_client *client, struct mr_redis_op *op);
-/* As mr_redis_conn_cancel, for an op in flight. */
+/* Cancels a command in flight, as mr_redis_conn_cancel does. */
 void mr_redis_client_cancel(struct mr_redis_client *client, struct mr_redis_op *op,
                             uint64_t now_ns);
-/* Connects, reads, writes, and ends what timed out. Resolving a host name is the only part that may
- * block (redis_link.h). */
+/* Connects, reads, writes, and ends commands that timed out. Resolving a host name is the only
+ * thing here that may block (redis_link.h). */
 void mr_redis_client_step(struct mr_redis_client *client, uint64_t now_ns);
-/* Next finished op; NULL: none. */
+/* Next finished command; NULL: none. */
 struct mr_redis_op *mr_redis_client_take(struct mr_redis_client *client);
 
-/* Sockets to poll: writes at most max entries; returns how many. */
+/* Writes the sockets to poll to fds, at most max; returns how many. */
 size_t mr_redis_client_pollfds(const struct mr_redis_client *client, struct pollfd *fds,
                                size_t max);
 /* When to call _step even if every socket is idle. */
 uint64_t mr_redis_client_deadline_ns(const struct mr_redis_client *client);
 
 struct mr_redis_client_stats mr_redis_client_stats(const struct mr_redis_client *client);
-/* Why a connection closed last; "" when none has. */
+/* Why a connection was closed last; "" when none has been. */
 const char *mr_redis_client_reason(const struct mr_redis_client *client);
-/* Asserts every invariant. */
+/* Asserts every invariant of the client. */
 void mr_redis_client_check(const struct mr_redis_client *client);
 
 #endif

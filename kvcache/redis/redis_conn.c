@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP_BYTES    ((size_t)1 << 20) /* most bytes moved in one step */
-#define HANDSHAKE_MAX 3                 /* commands */
+#define STEP_BYTES    ((size_t)1 << 20) /* most bytes read, and most written, in one step */
+#define HANDSHAKE_MAX 3 /* most commands that the handshake sends: AUTH, SELECT, PING */
 
 enum state { STATE_CLOSED, STATE_CONNECTING, STATE_HANDSHAKE, STATE_READY };
 
@@ -19,9 +19,9 @@ struct mr_redis_conn {
     enum state state;
     uint64_t ready_by_ns;
     char reason[MR_ERROR_DETAIL_BYTES];
-    struct mr_redis_op_list in_flight; /* sent or to be sent, in order */
-    struct mr_redis_op *writing;       /* the first that is not sent completely */
-    uint32_t values;                   /* ops in flight that expect a value */
+    struct mr_redis_op_list in_flight; /* commands without a reply, sent or to be sent, in order */
+    struct mr_redis_op *writing;       /* the first command that is not sent completely */
+    uint32_t values;                   /* number of commands in flight whose reply is a value */
     struct mr_redis_op_list done;
     struct mr_redis_op handshake[HANDSHAKE_MAX];
     uint64_t sent_bytes;
@@ -61,8 +61,9 @@ static bool is_handshake(const struct mr_redis_conn *conn, const struct mr_redis
     return op >= conn->handshake && op < conn->handshake + HANDSHAKE_MAX;
 }
 
-/* Closes the connection and ends every op in flight: those past their deadline with
- * MR_REDIS_TIMEOUT, else the oldest with `outcome` and the others with MR_REDIS_LOST. */
+/* Closes the connection and ends every command in flight: those past their deadline with
+ * MR_REDIS_TIMEOUT; of the others, the first in the queue with `outcome`, the rest with
+ * MR_REDIS_LOST. */
 static void fail(struct mr_redis_conn *conn, enum mr_redis_outcome outcome, uint64_t now_ns,
                  const char *reason)
 {
@@ -109,8 +110,8 @@ static bool queue_handshake(struct mr_redis_conn *conn, int index, int count,
     return true;
 }
 
-/* Sends user, database, and a PING: a server that is loading its data answers PING with an error.
- */
+/* Sends AUTH, SELECT and PING. PING shows whether the server is ready: one that is loading its data
+ * answers PING with an error. */
 static void send_handshake(struct mr_redis_conn *conn)
 {
     const struct mr_redis_url *where = &conn->options.where;
@@ -168,7 +169,7 @@ static void finish_connecting(struct mr_redis_conn *conn, uint64_t now_ns)
 
 /* ---- writing ---- */
 
-/* Parts of the ops to be sent, from the first byte that is not sent. */
+/* Fills `parts` with the unsent bytes of the commands in flight. */
 static int gather(const struct mr_redis_conn *conn, struct iovec *parts)
 {
     int count = 0;

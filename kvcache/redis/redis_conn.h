@@ -15,14 +15,14 @@
 #include "kvcache/redis/redis_reader.h"
 #include "kvcache/redis/redis_reply.h"
 
-#define MR_REDIS_IN_FLIGHT_MAX 4096u /* commands waiting for replies */
+#define MR_REDIS_IN_FLIGHT_MAX 4096u /* most commands waiting for replies on one connection */
 
 struct mr_redis_conn;
 
 struct mr_redis_conn_options {
-    struct mr_redis_url where;        /* copied */
+    struct mr_redis_url where;        /* address and credentials, copied */
     struct mr_redis_tls_context *tls; /* borrowed; NULL without TLS */
-    uint64_t connect_timeout_ns;      /* until READY */
+    uint64_t connect_timeout_ns;      /* longest time from _open until READY */
 };
 
 struct mr_redis_conn_stats {
@@ -33,38 +33,39 @@ struct mr_redis_conn_stats {
 enum mr_status mr_redis_conn_create(struct mr_redis_conn **out,
                                     const struct mr_redis_conn_options *options,
                                     struct mr_error *err);
-/* Call _close and _take first: no command may be in flight. conn may be NULL. */
+/* Call _close, then _take until it returns NULL: no command may be in flight. conn may be NULL. */
 void mr_redis_conn_destroy(struct mr_redis_conn *conn);
 
-/* CLOSED to CONNECTING. */
+/* Starts to connect; the state goes from CLOSED to CONNECTING. */
 enum mr_status mr_redis_conn_open(struct mr_redis_conn *conn, uint64_t now_ns,
                                   struct mr_error *err);
-/* The same over a connected socket, which the connection takes over (tests). */
+/* Like _open, over a connected socket, which the connection then owns (for tests). */
 void mr_redis_conn_adopt(struct mr_redis_conn *conn, int fd, uint64_t now_ns);
-/* Ends every command in flight with MR_REDIS_LOST. */
+/* Ends every command in flight with MR_REDIS_LOST and closes the socket. */
 void mr_redis_conn_close(struct mr_redis_conn *conn);
 
 bool mr_redis_conn_is_ready(const struct mr_redis_conn *conn);
 bool mr_redis_conn_is_closed(const struct mr_redis_conn *conn);
-/* Commands without a reply. */
+/* Number of commands without a reply. */
 uint32_t mr_redis_conn_in_flight(const struct mr_redis_conn *conn);
-/* Why the connection closed last; "" when it never has. */
+/* Why the connection was closed last; "" when it never was. */
 const char *mr_redis_conn_reason(const struct mr_redis_conn *conn);
 struct mr_redis_conn_stats mr_redis_conn_stats(const struct mr_redis_conn *conn);
 void mr_redis_conn_stats_add(struct mr_redis_conn_stats *sum,
                              const struct mr_redis_conn_stats *one);
 
-/* Queues a command; does no I/O. The connection is READY and has fewer than MR_REDIS_IN_FLIGHT_MAX
- * commands in flight (asserted). */
+/* Queues a command; does no I/O. The connection must be READY and have fewer than
+ * MR_REDIS_IN_FLIGHT_MAX commands in flight (asserted). */
 void mr_redis_conn_send(struct mr_redis_conn *conn, struct mr_redis_op *op);
-/* From now on the memory that op's parts and `into` point at is not touched. A value that is being
- * received is read past, for at most MR_REDIS_CANCEL_NS, then the connection is closed; a command
- * not sent yet ends as MR_REDIS_LOST; one sent in part closes the connection. _take still returns
- * the op. No effect on an op of another connection. */
+/* Cancels a command: from now on the memory that op->out and op->into point at is not touched. If
+ * its value is being received, the rest is read and discarded for at most MR_REDIS_CANCEL_NS, then
+ * the connection is closed. A command not sent yet ends as MR_REDIS_LOST; one sent in part closes
+ * the connection. _take still returns the op. No effect on an op of another connection. */
 void mr_redis_conn_cancel(struct mr_redis_conn *conn, struct mr_redis_op *op, uint64_t now_ns);
-/* Reads and writes what the socket takes now, and closes the connection when a deadline passed. */
+/* Reads and writes what the socket takes now, and closes the connection when a command or the
+ * handshake is past its deadline. */
 void mr_redis_conn_step(struct mr_redis_conn *conn, uint64_t now_ns);
-/* Next finished op; NULL: none. The caller ends it with mr_redis_op_end. */
+/* Next finished command; NULL: none. The caller frees its memory with mr_redis_op_end. */
 struct mr_redis_op *mr_redis_conn_take(struct mr_redis_conn *conn);
 
 int mr_redis_conn_fd(const struct mr_redis_conn *conn);

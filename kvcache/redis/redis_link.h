@@ -11,30 +11,31 @@
 
 #include <sys/uio.h>
 
-#define MR_REDIS_PARTS_MAX 64 /* vectors in one call */
+#define MR_REDIS_PARTS_MAX 64 /* most buffers (struct iovec) in one read or write */
 
 struct mr_redis_link {
-    int fd; /* -1: closed */
+    int fd; /* the socket; -1: closed */
     struct mr_redis_tls *tls;
     bool connected;
-    uint32_t attempts; /* selects the address of a host that has several */
+    /* attempts to connect; selects the next address of a host that has several */
+    uint32_t attempts;
 };
 
 void mr_redis_link_init(struct mr_redis_link *link);
-/* Starts to connect to the socket or host:port of `where`. tls may be NULL when where->tls is
- * false.
- */
+/* Starts to connect to the unix socket or host:port of `where`. tls may be NULL when where->tls is
+ * false. */
 enum mr_status mr_redis_link_open(struct mr_redis_link *link, const struct mr_redis_url *where,
                                   struct mr_redis_tls_context *tls, struct mr_error *err);
-/* Takes over a connected socket (tests). */
+/* Takes over a connected socket (for tests). */
 void mr_redis_link_adopt(struct mr_redis_link *link, int fd);
 void mr_redis_link_close(struct mr_redis_link *link);
 
-/* MR_OK: connected. MR_AGAIN: not yet; call again after an event of _events. */
+/* Goes on connecting. MR_OK: connected. MR_AGAIN: not yet; call again after an event of _events. */
 enum mr_status mr_redis_link_finish(struct mr_redis_link *link, struct mr_error *err);
-/* Events to poll for. */
+/* Events to poll the socket for; writing: there are bytes to send. */
 short mr_redis_link_events(const struct mr_redis_link *link, bool writing);
-/* Bytes moved; 0: would block; -1: closed. A read may return less than is available. */
+/* Read into or write from `parts`. They return the bytes moved; 0: would block; -1: closed. A read
+ * may return less than is available. */
 ssize_t mr_redis_link_read(struct mr_redis_link *link, struct iovec *parts, int count);
 ssize_t mr_redis_link_write(struct mr_redis_link *link, struct iovec *parts, int count);
 

@@ -19,7 +19,8 @@ static void begin(struct mr_redis_op *op, const char *key, size_t key_length)
     *op = (struct mr_redis_op){.slot = mr_redis_slot(key, key_length)};
 }
 
-/* Writes "*COUNT", then word and key as bulk strings, to op->text; returns its length. */
+/* Starts the command in op->text: "*COUNT", then word and key as bulk strings; returns the text's
+ * length. */
 static size_t put_words(struct mr_redis_op *op, int count, const char *word, const char *key,
                         size_t key_length)
 {
@@ -32,7 +33,8 @@ static size_t put_words(struct mr_redis_op *op, int count, const char *word, con
     return used + key_length + 2;
 }
 
-/* Appends `lead`, then ttl_s as a bulk string, to op->text; returns its length. */
+/* Appends the text `lead`, then ttl_s as a bulk string, to op->text; returns the text's new
+ * length. */
 static size_t put_expiry(struct mr_redis_op *op, size_t used, const char *lead, uint64_t ttl_s)
 {
     char number[24];

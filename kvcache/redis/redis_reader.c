@@ -8,22 +8,25 @@
 
 #define INPUT_BYTES ((size_t)16384)
 #define SKIP_BYTES  ((size_t)65536)
-/* Enough for a value's first line and frame header, so that little of its payload is copied. */
+/* Bytes read when a value may come next: enough for the value's first line and frame header, so
+ * that little of its payload has to be copied. */
 #define HEAD_BYTES ((size_t)96)
 
-/* What is expected next. PAYLOAD: of a value; END: the CR LF after a value. */
+/* What the reader expects next. LINE: a line of a reply; PAYLOAD: bytes of a wanted value; SKIP:
+ * bytes of an unwanted value; END: the CR LF after a value. */
 enum phase { PHASE_LINE, PHASE_PAYLOAD, PHASE_SKIP, PHASE_END };
 
 struct mr_redis_reader {
     struct mr_redis_parser *parser;
     enum phase phase;
-    size_t value_done;             /* bytes of the value received, or skipped */
-    size_t skip_bytes;             /* of the value being skipped */
-    enum mr_redis_outcome outcome; /* of the op once its value has been read or skipped */
-    size_t text_left;              /* bytes of a text inside the reply that the parser is fed */
-    size_t reply_bytes;            /* of the current reply, fed to the parser so far */
+    size_t value_done; /* bytes of the current value that were received or skipped so far */
+    size_t skip_bytes; /* total bytes of the value being skipped */
+    /* outcome of the command once its value has been read or skipped */
+    enum mr_redis_outcome outcome;
+    size_t text_left;   /* bytes left of a string inside the reply that the parser is being fed */
+    size_t reply_bytes; /* bytes of the current reply fed to the parser so far */
     struct mr_redis_reader_stats stats;
-    size_t in_begin, in_end; /* unread bytes of input */
+    size_t in_begin, in_end; /* unread bytes are input[in_begin..in_end) */
     char input[INPUT_BYTES];
     char skipped[SKIP_BYTES];
 };
@@ -63,8 +66,8 @@ static size_t unread(const struct mr_redis_reader *reader)
 
 /* ---- lines ---- */
 
-/* The number in a line "$NUMBER\r\n" or "*NUMBER\r\n"; -1 is allowed. False: it is not a number of
- * 0 to max. */
+/* Parses the number in a line "$NUMBER\r\n" or "*NUMBER\r\n". False: it is neither -1 nor 0 to
+ * max. */
 static bool parse_length(const char *line, size_t length, int64_t max, int64_t *out)
 {
     int64_t value = 0;
@@ -81,7 +84,7 @@ static bool parse_length(const char *line, size_t length, int64_t max, int64_t *
     return value <= max;
 }
 
-/* Length of the first unread line with its LF; 0: not complete yet. */
+/* Length of the first unread line with its LF; 0: the line is not complete yet. */
 static size_t line_length(const struct mr_redis_reader *reader)
 {
     const char *begin = reader->input + reader->in_begin;
@@ -117,7 +120,9 @@ static enum mr_redis_read take_reply(struct mr_redis_reader *reader, struct mr_r
         mr_redis_reply_free(reply);
         return MR_READ_REPLY;
     }
-    if (op->bulk) { /* the op expects a value: this must be the reply to another command */
+    /* The command expects a value but the reply is none: the reply must be that of another
+     * command. */
+    if (op->bulk) {
         mr_redis_reply_free(reply);
         *reason = "the server sent a reply of another kind";
         return MR_READ_MALFORMED;
@@ -127,7 +132,8 @@ static enum mr_redis_read take_reply(struct mr_redis_reader *reader, struct mr_r
     return MR_READ_REPLY;
 }
 
-/* Feeds the parser one line or one piece of a text, so that it stops at the reply's last byte. */
+/* Feeds the parser one line or one piece of a string, so that it is never fed bytes after the end
+ * of the reply. */
 static enum mr_redis_read feed(struct mr_redis_reader *reader, struct mr_redis_op *op,
                                const char **reason)
 {
@@ -160,7 +166,8 @@ static enum mr_redis_read feed(struct mr_redis_reader *reader, struct mr_redis_o
 
 /* ---- values ---- */
 
-/* An unwanted value delays the replies after it: past this deadline the connection is closed. */
+/* Starts to read and discard an unwanted value, which delays the replies after it: past the
+ * deadline MR_REDIS_CANCEL_NS from now the connection is closed. */
 static void begin_skip(struct mr_redis_reader *reader, struct mr_redis_op *op, size_t bytes,
                        uint64_t now_ns)
 {
@@ -177,7 +184,7 @@ void mr_redis_reader_cancel(struct mr_redis_reader *reader, struct mr_redis_op *
         begin_skip(reader, op, mr_redis_op_value_length(op), now_ns);
 }
 
-/* Reads the first line of a value. */
+/* Reads the first line of a value, which has the value's length. */
 static enum mr_redis_read begin_value(struct mr_redis_reader *reader, struct mr_redis_op *op,
                                       uint64_t now_ns, const char **reason)
 {
@@ -204,7 +211,8 @@ static void notify(struct mr_redis_op *op, const struct iovec *part, size_t leng
     if (op->on_bytes && length > 0) op->on_bytes(op, part->iov_base, length);
 }
 
-/* Copies the bytes of the value that were received together with its first line. */
+/* Copies the bytes of the value that were received together with its first line to where the caller
+ * wants the value. */
 static void copy_head(struct mr_redis_reader *reader, struct mr_redis_op *op)
 {
     struct iovec parts[2];
@@ -219,7 +227,7 @@ static void copy_head(struct mr_redis_reader *reader, struct mr_redis_op *op)
     }
 }
 
-/* Moves the current phase on as far as the input reaches; true: the phase is complete. */
+/* Uses the unread input for the value being received or skipped; true: the value is complete. */
 static bool pass_value(struct mr_redis_reader *reader, struct mr_redis_op *op)
 {
     if (reader->phase == PHASE_PAYLOAD) {
@@ -248,7 +256,7 @@ static enum mr_redis_read end_value(struct mr_redis_reader *reader, struct mr_re
 
 /* ---- the caller's calls ---- */
 
-/* One phase of a reply. */
+/* Reads one line, one piece of a value, or the end of a value, as reader->phase says. */
 static enum mr_redis_read parse_phase(struct mr_redis_reader *reader, struct mr_redis_op *op,
                                       uint64_t now_ns, const char **reason)
 {
@@ -269,7 +277,7 @@ enum mr_redis_read mr_redis_reader_next(struct mr_redis_reader *reader, struct m
     enum mr_redis_read read = MR_READ_MORE;
     size_t before = SIZE_MAX;
     enum phase phase = reader->phase;
-    /* A phase that neither used input nor ended needs more input. */
+    /* Stop when parse_phase neither used input nor changed the phase: more input is needed. */
     while (read == MR_READ_MORE && unread(reader) > 0 &&
            (unread(reader) != before || reader->phase != phase)) {
         before = unread(reader);
@@ -286,7 +294,7 @@ enum mr_redis_read mr_redis_reader_next(struct mr_redis_reader *reader, struct m
     return MR_READ_MORE;
 }
 
-/* Reports the first `length` bytes of the parts. */
+/* Reports the first `length` received bytes in the buffers `parts` to the op's on_bytes. */
 static void notify_all(struct mr_redis_op *op, const struct iovec *parts, size_t length)
 {
     for (; length > 0; parts++) {
@@ -296,8 +304,9 @@ static void notify_all(struct mr_redis_op *op, const struct iovec *parts, size_t
     }
 }
 
-/* Reads a value straight into place, anything else into the input. When a value may come next the
- * read is short, so that it ends soon after the value's first line. */
+/* Receives the bytes of a value straight into the caller's memory, and all other bytes into
+ * reader->input. When a value may come next the read is short, so that it ends soon after the
+ * value's first line. */
 ssize_t mr_redis_reader_receive(struct mr_redis_reader *reader, struct mr_redis_link *link,
                                 struct mr_redis_op *op, bool values_pending)
 {

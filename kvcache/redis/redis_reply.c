@@ -8,7 +8,7 @@ bool mr_redis_op_command(struct mr_redis_op *op, int count, const char *const *w
                          const size_t *lengths, bool keyed)
 {
     *op = (struct mr_redis_op){.slot = MR_REDIS_SLOTS};
-    long long length = /* int before hiredis 1.0 */
+    long long length = /* the function returns int before hiredis 1.0 */
         redisFormatCommandArgv(&op->words, count, (const char **)(uintptr_t)words, lengths);
     if (length < 0) return false;
     op->out[0] = (struct iovec){.iov_base = op->words, .iov_len = (size_t)length};

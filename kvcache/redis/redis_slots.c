@@ -45,7 +45,8 @@ bool mr_redis_redirect_parse(const char *text, size_t length, struct mr_redis_re
     if (!parse_number(&text, end, MR_REDIS_SLOTS - 1, &out->slot) || text == end || *text++ != ' ')
         return false;
     for (const char *at = text; at < end; at++)
-        if (*at == ':') colon = at; /* the last one: an IPv6 address contains colons */
+        /* use the last colon, because an IPv6 address contains colons */
+        if (*at == ':') colon = at;
     if (!colon) return false;
     out->host = text;
     out->host_length = (size_t)(colon - text);

@@ -12,19 +12,19 @@
 #define MR_REDIS_SLOTS     16384u
 #define MR_REDIS_NODE_NONE UINT8_MAX
 
-/* Slot of a key, below MR_REDIS_SLOTS. */
+/* Hash slot of a key, below MR_REDIS_SLOTS. */
 uint32_t mr_redis_slot(const char *key, size_t length);
 
-/* The fields of "MOVED 3999 127.0.0.1:6381" and "ASK ...". host points into the text; it is empty
- * when the node is the one that answered. */
+/* The fields of the error replies "MOVED 3999 127.0.0.1:6381" and "ASK ...". host points into the
+ * text; host is empty when the redirection is to the node that answered. */
 struct mr_redis_redirect {
     uint32_t slot;
     const char *host;
     size_t host_length;
     uint16_t port;
-    bool ask; /* ASK: redirects this command only */
+    bool ask; /* true: ASK, which redirects this command only; false: MOVED */
 };
-/* False: the text is neither MOVED nor ASK. */
+/* Parses the text of an error reply. False: the text is neither MOVED nor ASK. */
 bool mr_redis_redirect_parse(const char *text, size_t length, struct mr_redis_redirect *out);
 
 #endif

@@ -23,7 +23,7 @@ static const char *reason(void)
     return text ? text : "no reason given";
 }
 
-/* Why the handshake failed: the fault of the server's certificate, if it has one. */
+/* Why the TLS handshake failed: the fault of the server's certificate, if it has one. */
 static const char *refusal(const SSL *session)
 {
     long verdict = SSL_get_verify_result(session);
@@ -77,7 +77,8 @@ void mr_redis_tls_context_destroy(struct mr_redis_tls_context *context)
     free(context);
 }
 
-/* OpenSSL compares a host name and an IP address with different fields of a certificate. */
+/* Sets the name that the certificate must have; OpenSSL compares a host name and an IP address with
+ * different fields of a certificate. */
 static int expect_host(SSL *session, const char *host)
 {
     unsigned char address[sizeof(struct in6_addr)];
@@ -115,7 +116,8 @@ short mr_redis_tls_wants(const struct mr_redis_tls *tls)
     return tls->wants;
 }
 
-/* True when the library needs the socket to become ready. */
+/* True when a TLS call must be repeated once the socket is readable or writable, as set in
+ * `tls`. */
 static bool would_block(struct mr_redis_tls *tls, int result)
 {
     int why = SSL_get_error(tls->session, result);

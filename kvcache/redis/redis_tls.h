@@ -15,8 +15,9 @@ struct mr_redis_tls_context;
 struct mr_redis_tls;
 
 struct mr_redis_tls_files {
-    const char *authorities;       /* PEM file of trusted authorities; "": the system's */
-    const char *certificate, *key; /* PEM files of the client certificate; "": none */
+    const char *authorities; /* PEM file of trusted authorities; "": the system's authorities */
+    /* PEM files of the client certificate and its key; "": no client certificate */
+    const char *certificate, *key;
 };
 
 enum mr_status mr_redis_tls_context_create(struct mr_redis_tls_context **out,
@@ -25,18 +26,18 @@ enum mr_status mr_redis_tls_context_create(struct mr_redis_tls_context **out,
 /* context may be NULL. */
 void mr_redis_tls_context_destroy(struct mr_redis_tls_context *context);
 
-/* A session on a connected socket, which the caller still owns. The certificate must name `host`.
- */
+/* Starts a TLS session on a connected socket, which the caller still owns. The server's certificate
+ * must name `host`. */
 enum mr_status mr_redis_tls_open(struct mr_redis_tls **out, struct mr_redis_tls_context *context,
                                  int fd, const char *host, struct mr_error *err);
 /* tls may be NULL. */
 void mr_redis_tls_close(struct mr_redis_tls *tls);
 
-/* Event to poll for when one of the calls below would block: POLLIN or POLLOUT. */
+/* Event to poll for when a handshake, read or write would block: POLLIN or POLLOUT. */
 short mr_redis_tls_wants(const struct mr_redis_tls *tls);
-/* MR_OK: done. MR_AGAIN: call again when the socket is ready. */
+/* Goes on with the handshake. MR_OK: done. MR_AGAIN: call again when the socket is ready. */
 enum mr_status mr_redis_tls_handshake(struct mr_redis_tls *tls, struct mr_error *err);
-/* Bytes moved; 0: would block; -1: closed. */
+/* Reads or, below, writes: returns the bytes moved; 0: would block; -1: closed. */
 ssize_t mr_redis_tls_read(struct mr_redis_tls *tls, void *bytes, size_t length);
 ssize_t mr_redis_tls_write(struct mr_redis_tls *tls, const void *bytes, size_t length);
 

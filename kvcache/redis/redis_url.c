@@ -12,7 +12,7 @@ static enum mr_status bad(struct mr_error *err, const char *what)
     return mr_fail(err, MR_BAD_CONFIG, "redis URL: %s", what);
 }
 
-/* Decodes %XX; false when the text does not fit, or a %XX is invalid or NUL. */
+/* Decodes %XX; false when the text does not fit into out, or a %XX is invalid or NUL. */
 static bool decode(const char *text, size_t length, char *out, size_t out_bytes)
 {
     size_t used = 0;
@@ -44,8 +44,8 @@ static bool parse_number(const char *text, size_t length, uint32_t max, uint32_t
     return value <= max;
 }
 
-/* Parses "USER:PASSWORD@" at the front. It ends at the last @ before the path: a password may
- * contain one. */
+/* Parses "USER:PASSWORD@" at the front of the URL. The password ends at the last @ before the path,
+ * because it may contain an @. */
 static enum mr_status take_user(struct mr_redis_url *url, const char **text, size_t span,
                                 struct mr_error *err)
 {
@@ -96,7 +96,7 @@ static enum mr_status parse_host(struct mr_redis_url *url, const char *text, str
 static enum mr_status parse_socket(struct mr_redis_url *url, const char *text, struct mr_error *err)
 {
     size_t first = strcspn(text, "/");
-    size_t span = first > 0 ? first : 0; /* the user ends before the path */
+    size_t span = first > 0 ? first : 0; /* the part USER:PASSWORD@ ends before the path */
     enum mr_status status = take_user(url, &text, span, err);
     if (status != MR_OK) return status;
     size_t length = strcspn(text, "?");

@@ -22,13 +22,13 @@
 #define MR_REDIS_SECRET_BYTES ((size_t)512)
 
 struct mr_redis_url {
-    char host[MR_REDIS_HOST_BYTES]; /* name or address; "" for a socket */
-    char path[108];                 /* of a unix socket; "" for a host */
+    char host[MR_REDIS_HOST_BYTES]; /* host name or address; "" when `path` is used */
+    char path[108];                 /* path of a unix socket; "" when `host` is used */
     uint16_t port;
     uint32_t database;
     bool tls;
-    char user[MR_REDIS_HOST_BYTES];       /* "" the default user */
-    char password[MR_REDIS_SECRET_BYTES]; /* "" none */
+    char user[MR_REDIS_HOST_BYTES];       /* "": the default user */
+    char password[MR_REDIS_SECRET_BYTES]; /* "": no password */
 };
 
 enum mr_status mr_redis_url_parse(struct mr_redis_url *url, const char *text, struct mr_error *err);
