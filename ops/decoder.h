@@ -31,7 +31,7 @@ struct mr_decoder_spec {
 enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decoder_spec *spec,
                                  struct mr_error *err);
 void mr_decoder_destroy(struct mr_decoder *decoder);
-/* Returns the bytes of the step buffers. */
+/* Returns the size of the step buffers in bytes. */
 uint64_t mr_decoder_bytes(const struct mr_decoder *decoder);
 
 /* Runs one step. Asserts that the batch is within the limits of the spec, the vocabulary and the

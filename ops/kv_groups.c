@@ -38,8 +38,8 @@ static uint32_t bounded(double count, uint32_t min)
     return count < (double)(UINT32_MAX / 2) ? (uint32_t)count : UINT32_MAX / 2;
 }
 
-/* Divides `bytes` of memory into blocks of full_bytes and slots of slot_bytes. Either size is 0
- * when the model has no such layers. */
+/* Divides `bytes` of memory into blocks of full_bytes and slots of slot_bytes. full_bytes is 0 when
+ * no layer has blocks, slot_bytes is 0 when no layer has slots. */
 static void divide(struct mr_kv_groups *groups, double bytes, size_t full_bytes, size_t slot_bytes,
                    double slots_per_block, uint32_t slots_min)
 {

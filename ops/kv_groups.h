@@ -27,7 +27,7 @@ struct mr_kv_groups {
     struct mr_cpu_kv *full;    /* block_count blocks; NULL if no layer is in the full group */
     struct mr_cpu_kv *sliding; /* slot_count slots; NULL if no layer is in the sliding group */
     uint32_t block_count, slot_count;
-    size_t block_bytes; /* KV of MR_BLOCK_TOKENS tokens in all layers */
+    size_t block_bytes; /* bytes of the KV of MR_BLOCK_TOKENS tokens in all layers */
     uint64_t pool_bytes;
     bool int8; /* blocks are exported as int8 (ops/cpu/kernels.h); may be set after _create */
     struct mr_kv_layer layers[MR_LAYERS_MAX];
@@ -45,8 +45,8 @@ bool mr_kv_groups_populate(struct mr_kv_groups *groups);
 
 void mr_kv_groups_copy(struct mr_kv_groups *groups, struct mr_kv_place from, struct mr_kv_place to,
                        uint32_t token_count);
-/* Bytes of token_count exported tokens of a block: layers of the full group, then of the sliding
- * group. */
+/* Size in bytes of token_count exported tokens of a block. Exported are the layers of the full
+ * group, then those of the sliding group. */
 size_t mr_kv_groups_export_bytes(const struct mr_kv_groups *groups, uint32_t token_count);
 /* Returns false when a number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */
 bool mr_kv_groups_export(const struct mr_kv_groups *groups, struct mr_kv_place place,

@@ -25,9 +25,8 @@ struct mr_model {
     struct mr_kv_groups kv;
     struct mr_decoder *decoder;
     struct mr_sampler *sampler;
-    struct mr_sample_row
-        /* [sample_rows_max] copies of the caller's rows, each with its logits pointer set. */
-        *sample_rows;
+    /* [sample_rows_max] copies of the caller's rows, each with its logits pointer set. */
+    struct mr_sample_row *sample_rows;
     uint32_t sample_rows_max;
 };
 

@@ -49,7 +49,7 @@ struct mr_model_info {
     uint32_t context_tokens; /* longest sequence that the model supports */
     uint64_t parameter_count, weight_bytes;
     uint64_t kv_bytes_per_token; /* bytes of one token's KV in all layers */
-    uint64_t kv_pool_bytes;      /* bytes of all blocks and slots */
+    uint64_t kv_pool_bytes;      /* bytes of all KV blocks and slots */
     uint32_t block_count;        /* KV blocks in the pool */
     uint32_t window_tokens;      /* tokens of the sliding window; 0: none */
     uint32_t window_slots;       /* slots in the pool, for sliding-window layers; 0: blocks only */
@@ -97,8 +97,8 @@ bool mr_model_kv_populate(struct mr_model *model);
 /* Copies the KV of the first token_count tokens of a block; ignores from.first and to.first. */
 void mr_model_kv_copy(struct mr_model *model, struct mr_kv_place from, struct mr_kv_place to,
                       uint32_t token_count);
-/* Bytes of token_count tokens of an exported block. The bytes of a full block are layer_count
- * pieces of equal size, one for each layer, sliding-window layers last. */
+/* Size in bytes of token_count tokens of an exported block. A full block has layer_count pieces of
+ * equal size, one for each layer, sliding-window layers last. */
 size_t mr_model_kv_export_bytes(const struct mr_model *model, uint32_t token_count);
 /* Returns the memory of a full block if the exported form is the same bytes: any thread may read or
  * fill the memory while no step writes the block. NULL when blocks are exported in int8, or when

@@ -16,7 +16,7 @@
 
 struct mr_weight_share {
     const struct mr_stored_tensor *weight; /* [row_count, width] */
-    const struct mr_stored_tensor *bias;   /* [row_count] or NULL */
+    const struct mr_stored_tensor *bias;   /* [row_count], or NULL for no bias */
     uint32_t row_count;
     uint32_t pair_dim; /* head size if the tensor's rows are in pair order, as above; else 0 */
 };

@@ -30,7 +30,7 @@ struct mr_weights {
     float *final_norm;
     struct mr_cpu_linear *head;      /* output layer, [vocab_size, hidden_size] */
     struct mr_cpu_linear *embedding; /* the same pointer as head when the model ties them */
-    float *rope_divisors;            /* of rope frequencies, [rotary_dim / 2]; or NULL */
+    float *rope_divisors;            /* [rotary_dim / 2] divisors of rope frequencies, or NULL */
     uint64_t parameter_count, packed_bytes;
 };
 
@@ -39,7 +39,8 @@ struct mr_weights_spec {
     const struct mr_tensor_table *tensors;
     bool gguf_names; /* true: tensors have GGUF's names; false: Hugging Face's */
     bool bf16;
-    void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes); /* may be NULL */
+    /* Called after each loaded tensor; may be NULL. */
+    void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void *progress_context;
 };
 

@@ -24,7 +24,7 @@
 
 #include "ops/cpu/attend_body.h"
 
-#define ATTEND_STEP 32u /* keys in a step: their weights fill one tile register */
+#define ATTEND_STEP 32u /* keys in a step: the weights of 16 rows fill one tile register */
 /* The scores of a step are computed this many steps before its weights, and its weights this many
  * steps before its weighted values. */
 #define ATTEND_AHEAD 2u

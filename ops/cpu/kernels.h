@@ -36,7 +36,7 @@ struct mr_cpu_linear_spec {
     bool bf16;
     mr_cpu_row_source source;
     void *source_context;
-    const float *bias; /* [out_size], or NULL for none; _create copies it */
+    const float *bias; /* [out_size], or NULL for no bias; mr_cpu_linear_create copies it */
     enum mr_cpu_level level;
 };
 /* Errors: MR_NOMEM; MR_UNSUPPORTED when in_size is 0, or odd with bf16. */
@@ -78,7 +78,7 @@ struct mr_cpu_kv_spec {
     enum mr_cpu_level level;
 };
 struct mr_cpu_kv; /* KV pool: block_count blocks of MR_BLOCK_TOKENS tokens each, all layers */
-/* Returns the bytes of one block's KV in all layers. */
+/* Returns the size in bytes of one block's KV in all layers. */
 size_t mr_cpu_kv_block_bytes(const struct mr_cpu_kv_spec *spec);
 /* Errors: MR_NOMEM; MR_UNSUPPORTED unless head_dim is a multiple of 16 and at most 256. */
 enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_spec *spec,
@@ -88,10 +88,9 @@ void mr_cpu_kv_destroy(struct mr_cpu_kv *kv);
  * the whole pool is resident, or the system cannot populate pages. */
 bool mr_cpu_kv_populate(struct mr_cpu_kv *kv);
 void mr_cpu_kv_copy(struct mr_cpu_kv *kv, uint32_t from, uint32_t to, uint32_t token_count);
-/* _export copies tokens [first, first + token_count) of a block to bytes; first is a multiple of
- * 16. This stored form has, layer by layer, the panels of kv_pool.h up to that of the last token,
- * with zeros for later tokens. For a full block it equals the block's memory in the pool
- * (_bytes_of). */
+/* mr_cpu_kv_export copies tokens [first, first + token_count) of a block, first a multiple of 16,
+ * in the stored form: layer by layer the panels of kv_pool.h up to that of the last token, with
+ * zeros for later tokens. A full block has this form in the pool itself (mr_cpu_kv_bytes_of). */
 size_t mr_cpu_kv_export_bytes(const struct mr_cpu_kv *kv, uint32_t token_count);
 void *mr_cpu_kv_bytes_of(const struct mr_cpu_kv *kv, uint32_t block);
 void mr_cpu_kv_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
@@ -103,16 +102,14 @@ void mr_cpu_kv_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t first, uint
  * than half the bytes of bf16, or a quarter of fp32. A number's rounding error is at most half a
  * scale (kv_int8.c). Export and import run on all threads of the parallel team. */
 size_t mr_cpu_kv_int8_bytes(const struct mr_cpu_kv *kv, uint32_t token_count);
-/* False when a number is infinite, NaN, or 2^127 or more; the contents of bytes are then
- * undefined. */
+/* False, with bytes undefined, when a number is infinite, NaN, or 2^127 or more. */
 bool mr_cpu_kv_int8_export(const struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
                            uint32_t token_count, void *bytes);
 void mr_cpu_kv_int8_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
                            uint32_t token_count, const void *bytes);
 
-/* Rotary position embedding. cos, sin: tables [position][rotary_dim / 2]. Number i of a head is
- * paired with number i + rotary_dim / 2, as in Hugging Face; ops/weight_rows.h converts GGUF's
- * order. */
+/* Rotary position embedding. cos, sin: [position][rotary_dim / 2]. Number i of a head is paired
+ * with number i + rotary_dim / 2, as in Hugging Face; ops/weight_rows.h converts GGUF's order. */
 struct mr_cpu_rope {
     const float *cos, *sin;
     uint32_t rotary_dim;
@@ -143,9 +140,9 @@ struct mr_cpu_rope_args {
 };
 void mr_cpu_rope_write(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
                        const struct mr_cpu_rope_args *args, float *qkv);
-/* Causal attention of every row to the blocks of its sequence. qkv: as mr_cpu_rope_write left it;
- * out: [rows, head_count * head_dim] in dtype. A sequence has one row (decode) or many (a
- * prompt). */
+/* Causal attention of every row to the blocks of its sequence, which has one row (decode) or many
+ * (a prompt). qkv: as mr_cpu_rope_write left it; out: [rows, head_count * head_dim] in the pool's
+ * dtype. */
 void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
                       const float *qkv, void *out);
 

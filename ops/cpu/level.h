@@ -67,15 +67,15 @@ struct mr_cpu_attend {
  * K, or the tokens that share a word of V; each token of a group has its own scale. Rows of a group
  * have 64 bytes. */
 struct mr_cpu_int8 {
-    unsigned char *rows;           /* first row of the first group, in the KV pool */
-    size_t group_bytes, row_bytes; /* bytes from group to group, from row to row */
+    unsigned char *rows;           /* first row of the first group of tokens, in the KV pool */
+    size_t group_bytes, row_bytes; /* bytes from one group to the next, from one row to the next */
     uint32_t group_count, row_count;
     uint32_t token_count; /* tokens to convert; later tokens of the last group count as 0 */
     /* keys: true for K (columns are tokens), false for V (columns are dimensions). */
     bool bf16, keys;
 };
 
-#define MR_CPU_NO_SCORE (-1e30f) /* top of a row that attends to no key */
+#define MR_CPU_NO_SCORE (-1e30f) /* value of `top` for a row that attends to no key */
 
 /* Merges the partial softmax of one block (block_*) into that of the blocks before it. */
 struct mr_cpu_fold {
@@ -128,8 +128,8 @@ struct mr_cpu_ops {
      * MR_LOGPROBS_MAX. */
     uint32_t (*find_top)(const float *x, uint32_t count, uint32_t wanted, uint32_t *ids);
     /* Convert K or V to and from int8 (kv_int8.c): all scales in bf16, then the rows in int8, group
-     * by group. False: a number is infinite, NaN, or 2^127 or more. All levels give the same
-     * bytes. */
+     * by group. pack_int8 returns false when a number is infinite, NaN, or 2^127 or more. All
+     * levels give the same bytes. */
     bool (*pack_int8)(const struct mr_cpu_int8 *half, unsigned char *out);
     void (*unpack_int8)(const struct mr_cpu_int8 *half, const unsigned char *in);
 };

@@ -161,8 +161,8 @@ struct linear_run {
     enum mr_cpu_epilogue epilogue;
 };
 
-/* Computes columns [panel, panel + panels), in panels, of rows [row, row + rows). The same thread
- * will compute all panels up to panel_end next, so panels before panel_end are prefetched. */
+/* Computes the outputs of panels [panel, panel + panels) for rows [row, row + rows). The same
+ * thread computes all panels up to panel_end next, so panels before panel_end are prefetched. */
 static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, uint32_t panel,
                      uint32_t panels, uint32_t panel_end)
 {

@@ -28,7 +28,8 @@ static struct {
     atomic_bool ending;
     atomic_uint loops;    /* number of loops begun so far; helpers sleep on this futex word */
     atomic_uint sleepers; /* number of helpers that sleep on `loops` */
-    /* OPEN | CALLER_SLEEPS | number of helpers inside; the caller sleeps on it. */
+    /* OPEN | CALLER_SLEEPS | number of helpers inside the loop; the caller sleeps on this futex
+     * word. */
     atomic_uint state;
     /* Arguments of the current loop; written only while no helper is inside the loop. */
     mr_parallel_body body;
@@ -93,8 +94,8 @@ static unsigned await_loop(unsigned seen)
         if (loops != seen) return loops;
         pause_briefly();
     }
-    atomic_fetch_add(&team.sleepers,
-                     1); /* before the check of `loops`, so that no wake-up is lost */
+    /* Count this thread as a sleeper before the check of `loops`, so that no wake-up is lost. */
+    atomic_fetch_add(&team.sleepers, 1);
     while (atomic_load(&team.loops) == seen)
         sleep_on(&team.loops, seen);
     atomic_fetch_sub(&team.sleepers, 1);

@@ -31,7 +31,7 @@ enum mr_storage {
 const char *mr_storage_name(enum mr_storage storage);
 /* Returns how many numbers one block has: 1 for F32, F16 and BF16; 0 for MR_STORAGE_OTHER. */
 size_t mr_storage_block_numbers(enum mr_storage storage);
-/* Returns the bytes of one block of numbers. */
+/* Returns the size in bytes of one block of numbers. */
 size_t mr_storage_block_bytes(enum mr_storage storage);
 
 /* Sets out[0..count) to the numbers stored at bytes, which may be unaligned. count is a multiple of

@@ -45,7 +45,7 @@ enum mr_gguf_type {
 
 struct mr_gguf_value {
     struct mr_text key;
-    enum mr_gguf_type type; /* for an array: the type of its elements */
+    enum mr_gguf_type type; /* type of the value, or of the elements of an array */
     bool is_array;
     uint64_t count;             /* number of elements of an array; 1 for other types */
     const unsigned char *bytes; /* first element, in the mapped file */

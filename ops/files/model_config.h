@@ -34,7 +34,7 @@ struct mr_rope_config {
     double theta;
     double factor;              /* divides frequencies; used by MR_ROPE_LINEAR and MR_ROPE_LLAMA3 */
     double low_freq, high_freq; /* MR_ROPE_LLAMA3: bounds, in wavelengths per original_context */
-    double original_context;    /* MR_ROPE_LLAMA3: tokens, before scaling */
+    double original_context;    /* MR_ROPE_LLAMA3: context tokens before scaling */
 };
 
 struct mr_model_config {

@@ -44,8 +44,9 @@ enum mr_status mr_tensor_table_sort(struct mr_tensor_table *table, struct mr_err
  * sorted. */
 const struct mr_stored_tensor *mr_tensor_table_find(const struct mr_tensor_table *table,
                                                     const char *name);
-/* Sets *numbers to the product of the dimensions and *bytes to the bytes of so many numbers. False
- * when a product overflows, a dimension is 0, or a row is not a whole number of storage blocks. */
+/* Sets *numbers to the product of the dimensions, and *bytes to the size in bytes of so many
+ * numbers in the file. False when a product overflows, a dimension is 0, or a row is not a whole
+ * number of storage blocks. */
 bool mr_stored_tensor_sizes(const struct mr_stored_tensor *tensor, uint64_t *numbers,
                             uint64_t *bytes);
 /* Converts row `row` of a one- or two-dimensional tensor to floats: out[width]. A one-dimensional

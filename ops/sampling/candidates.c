@@ -15,8 +15,8 @@ struct item {
 struct mr_candidates {
     const struct mr_cpu_ops *ops;
     uint32_t vocab_size, count;
-    struct mr_cpu_candidate *list; /* [vocab_size] */
-    struct item *items;            /* [vocab_size] */
+    struct mr_cpu_candidate *list; /* [vocab_size], in order of id */
+    struct item *items;            /* [vocab_size], scratch of one cut */
     double bin_weights[MR_CPU_BINS];
     uint32_t bin_counts[MR_CPU_BINS];
 };

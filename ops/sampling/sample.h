@@ -15,10 +15,9 @@ struct mr_sample_row {
     const float *logits;                /* [vocab_size] in host memory, or NULL: use logit_row */
     const struct mr_sampling *sampling; /* all defaults filled in: no NaN temperature */
     uint64_t seed;
-    uint32_t
-        /* Position in the sequence of the token to draw; randomness depends on seed and position
-         * only. */
-        position;
+    /* Position in the sequence of the token to draw; randomness depends on seed and position only.
+     */
+    uint32_t position;
     const uint32_t *history;
     uint32_t history_count, prompt_count;
     const uint32_t *suppressed; /* ids that may not be drawn (end tokens before min_tokens) */

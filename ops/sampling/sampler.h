@@ -19,7 +19,7 @@ struct mr_sampler;
 
 struct mr_sampler_spec {
     uint32_t vocab_size;
-    uint32_t thread_count;   /* most threads that sample at once: mr_parallel_thread_count() */
+    uint32_t thread_count;   /* most threads that sample at once, mr_parallel_thread_count() */
     enum mr_cpu_level level; /* instruction set of the kernels (ops/cpu/kernels.h) */
 };
 enum mr_status mr_sampler_create(struct mr_sampler **out, const struct mr_sampler_spec *spec,
