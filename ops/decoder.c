@@ -12,22 +12,23 @@
 struct mr_decoder {
     struct mr_decoder_spec spec;
     struct mr_cpu_rope rope;
-    struct mr_tensor *memory;                    /* holds all buffers below */
-    float *residual;                             /* [rows_max, hidden_size] */
-    void *normed;                                /* [rows_max, hidden_size] in dtype */
-    float *qkv;                                  /* [rows_max, qkv_width] */
-    void *attended;                              /* [rows_max, head_count * head_dim] in dtype */
-    void *gated;                                 /* [rows_max, ffn_size] in dtype */
-    float *logits;                               /* [sequences_max, vocab_size] */
-    struct mr_cpu_attention_sequence *sequences; /* [sequences_max] */
-    struct mr_cpu_attention_sequence *sliding;   /* the same with slots instead of blocks */
-    uint32_t *wanted_rows;                       /* [sequences_max] rows with wanted logits */
+    struct mr_tensor *memory; /* memory of all buffers below */
+    float *residual;          /* [rows_max, hidden_size] */
+    void *normed;             /* [rows_max, hidden_size], bf16 or float */
+    float *qkv;               /* [rows_max, qkv_width] */
+    void *attended;           /* [rows_max, head_count * head_dim], bf16 or float */
+    void *gated;              /* [rows_max, ffn_size], bf16 or float */
+    float *logits;            /* [sequences_max, vocab_size] */
+    struct mr_cpu_attention_sequence *sequences; /* [sequences_max], with block ids */
+    struct mr_cpu_attention_sequence *sliding;   /* [sequences_max], with slot ids */
+    uint32_t *wanted_rows;                       /* [sequences_max] rows to compute logits of */
     uint32_t qkv_width, logit_count;
 };
 
 /* ---- buffers ---- */
 
-/* Divides one allocation into buffers; with memory NULL it only sums their sizes. */
+/* Divides one allocation into buffers. When memory is NULL, only the sizes of the buffers are
+ * summed. */
 struct arena {
     unsigned char *memory;
     size_t used;
@@ -40,7 +41,8 @@ static void *arena_take(struct arena *arena, size_t count, size_t size)
     return buffer;
 }
 
-/* Sets the pointers of all buffers; returns their total size. */
+/* Sets the pointers of all buffers into `memory`; returns the total size of the buffers in
+ * bytes. */
 static size_t place_buffers(struct mr_decoder *decoder, unsigned char *memory)
 {
     const struct mr_decoder_spec *spec = &decoder->spec;
@@ -126,7 +128,8 @@ static void check_blocks(const struct mr_decoder_spec *spec, const struct mr_bat
         MR_ASSERT(from->slots[block] < spec->kv->slot_count);
 }
 
-/* Copies the sequences of the batch and records the rows whose logits are wanted. */
+/* Copies the sequences of the batch to the decoder, and records the rows whose logits are
+ * wanted. */
 static void copy_sequences(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
     uint32_t row = 0;
@@ -147,8 +150,8 @@ static void copy_sequences(struct mr_decoder *decoder, const struct mr_batch *ba
     MR_ASSERT(row == batch->row_count);
 }
 
-/* Moves the rows whose logits are wanted to the front, each as a sequence of one row; the other
- * rows are not needed any more. */
+/* Moves the rows whose logits are wanted to the front of the buffers, each as a sequence of one
+ * row. No other row is needed once the last layer's KV is written. */
 static void compact_wanted_rows(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
     size_t hidden = decoder->spec.config->hidden_size, qkv = decoder->qkv_width;

@@ -1,5 +1,5 @@
-/* decoder - the forward pass: one loop over the layers; the configuration of the model says how
- * they differ.
+/* decoder - the forward pass of the model: one loop over the layers; struct mr_model_config says
+ * how the layers differ.
  *
  * A step computes all rows up to the keys and values of the last layer. After that it computes only
  * the rows whose logits are wanted: the last row of each sequence with wants_logits.
@@ -31,13 +31,15 @@ struct mr_decoder_spec {
 enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decoder_spec *spec,
                                  struct mr_error *err);
 void mr_decoder_destroy(struct mr_decoder *decoder);
-/* Bytes of the step buffers. */
+/* Returns the size of the step buffers in bytes. */
 uint64_t mr_decoder_bytes(const struct mr_decoder *decoder);
 
-/* Asserts that the batch is within the limits of the spec, the vocabulary and the rope table. */
+/* Runs one step. Asserts that the batch is within the limits of the spec, the vocabulary and the
+ * rope table. */
 void mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch);
-/* Logits of the row-th sequence of the last forward that wanted them: [vocab_size], borrowed until
- * the next forward. Asserts that there is such a sequence. */
+/* Returns the logits of the row-th sequence with wants_logits in the last mr_decoder_forward:
+ * [vocab_size], borrowed until the next mr_decoder_forward. Asserts that there is such a
+ * sequence. */
 const float *mr_decoder_logits(const struct mr_decoder *decoder, uint32_t row);
 
 #endif

@@ -2,7 +2,8 @@
 
 #include "codec/check.h"
 
-/* Slots that one sequence needs: for a window, a step, and the source of a block copy. */
+/* Returns the slots that one sequence needs: for the sliding window, for the tokens of a step, and
+ * for the source of a block copy. */
 static uint32_t window_slots(uint32_t window, uint32_t step_tokens)
 {
     return (window - 1 + step_tokens) / MR_BLOCK_TOKENS + 3;
@@ -19,7 +20,8 @@ static bool has_sliding_group(const struct mr_model_config *config, uint32_t ste
     return window_slots(config->window, step_tokens) < context_blocks(config);
 }
 
-/* Assigns every layer to a group; counts: layers of the full and of the sliding group. */
+/* Assigns every layer to the full-attention group or the sliding-window group; sets counts[0] and
+ * counts[1] to the layers in each. */
 static void place_layers(struct mr_kv_groups *groups, const struct mr_model_config *config,
                          bool sliding, uint32_t counts[2])
 {
@@ -36,7 +38,8 @@ static uint32_t bounded(double count, uint32_t min)
     return count < (double)(UINT32_MAX / 2) ? (uint32_t)count : UINT32_MAX / 2;
 }
 
-/* Divides the memory; full_bytes: bytes of a block, slot_bytes: of a slot; one of them may be 0. */
+/* Divides `bytes` of memory into blocks of full_bytes and slots of slot_bytes. full_bytes is 0 when
+ * no layer has blocks, slot_bytes is 0 when no layer has slots. */
 static void divide(struct mr_kv_groups *groups, double bytes, size_t full_bytes, size_t slot_bytes,
                    double slots_per_block, uint32_t slots_min)
 {

@@ -1,14 +1,16 @@
-/* kv_groups - the KV pool of a model, in one or two groups of layers. Full-attention layers keep
- * their KV in blocks, one for each MR_BLOCK_TOKENS tokens of a sequence. Sliding-window layers keep
- * theirs in slots, which are block-sized; a sequence needs only as many slots as a window and a
- * step span, however long it is (kvcache/kv_cache.h maps blocks to slots). When the window is
- * nearly as long as the context, this would save no memory, and all layers are in the full group.
+/* kv_groups - the KV pool of a model, in one or two groups of layers. The full group has the
+ * full-attention layers; their KV is in blocks, one for each MR_BLOCK_TOKENS tokens of a sequence.
+ * The sliding group has the sliding-window layers; their KV is in slots, which are block-sized. A
+ * sequence needs only as many slots as a window and a step span, however long the sequence is
+ * (kvcache/kv_cache.h maps blocks to slots). When the window is nearly as long as the context,
+ * slots would save no memory, and all layers are in the full group.
  *
  * Memory is divided so that blocks and slots run out together for sequences half as long as the
  * context. In a model without full-attention layers a block id has no KV storage behind it.
  *
- * Owner:  engine thread. Memory: reserved in _create; pages become resident on first use, or
- * earlier by _populate. Errors: _create MR_NOMEM, MR_UNSUPPORTED (ops/cpu/kernels.h). */
+ * Owner:  engine thread.
+ * Memory: reserved in _create; pages become resident on first use, or earlier by _populate.
+ * Errors: _create MR_NOMEM, MR_UNSUPPORTED (ops/cpu/kernels.h). */
 #ifndef MR_OPS_KV_GROUPS_H
 #define MR_OPS_KV_GROUPS_H
 
@@ -17,34 +19,36 @@
 #include "ops/files/model_config.h"
 
 struct mr_kv_layer {
-    bool slides;    /* in the sliding group */
-    uint32_t index; /* of the layer within its group */
+    bool slides;    /* true: the layer is in the sliding group; false: in the full group */
+    uint32_t index; /* index of the layer within its layer group */
 };
 
 struct mr_kv_groups {
-    struct mr_cpu_kv *full;    /* block_count blocks; NULL without full-attention layers */
-    struct mr_cpu_kv *sliding; /* slot_count blocks; NULL with one group only */
+    struct mr_cpu_kv *full;    /* block_count blocks; NULL if no layer is in the full group */
+    struct mr_cpu_kv *sliding; /* slot_count slots; NULL if no layer is in the sliding group */
     uint32_t block_count, slot_count;
-    size_t block_bytes; /* KV of MR_BLOCK_TOKENS tokens in all layers */
+    size_t block_bytes; /* bytes of the KV of MR_BLOCK_TOKENS tokens in all layers */
     uint64_t pool_bytes;
-    bool int8; /* exported form is int8 (ops/cpu/kernels.h); the owner may set it after _create */
+    bool int8; /* blocks are exported as int8 (ops/cpu/kernels.h); may be set after _create */
     struct mr_kv_layer layers[MR_LAYERS_MAX];
 };
 
 /* step_tokens: most tokens of one sequence in a step. kv_bytes: size of the pool, rounded down to
- * whole blocks and slots; the pool has at least one block, and the slots of one sequence. */
+ * whole blocks and slots; the pool has at least one block, and the slots that one sequence
+ * needs. */
 enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, const struct mr_model_config *config,
                                    bool bf16, uint32_t step_tokens, uint64_t kv_bytes,
                                    struct mr_error *err);
 void mr_kv_groups_destroy(struct mr_kv_groups *groups);
-/* Makes the next 2 MiB resident; false when the whole pool is. */
+/* Makes the next 2 MiB of the pool resident in memory; false when the whole pool is resident. */
 bool mr_kv_groups_populate(struct mr_kv_groups *groups);
 
 void mr_kv_groups_copy(struct mr_kv_groups *groups, struct mr_kv_place from, struct mr_kv_place to,
                        uint32_t token_count);
-/* Bytes of the exported form: layers of the full group, then those of the sliding group. */
+/* Size in bytes of token_count exported tokens of a block. Exported are the layers of the full
+ * group, then those of the sliding group. */
 size_t mr_kv_groups_export_bytes(const struct mr_kv_groups *groups, uint32_t token_count);
-/* False: a number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */
+/* Returns false when a number cannot be stored in int8 (infinite, NaN, or 2^127 or more). */
 bool mr_kv_groups_export(const struct mr_kv_groups *groups, struct mr_kv_place place,
                          uint32_t token_count, unsigned char *bytes);
 void mr_kv_groups_import(struct mr_kv_groups *groups, struct mr_kv_place place,

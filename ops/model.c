@@ -16,7 +16,8 @@
 
 struct mr_model {
     struct mr_model_info info;
-    struct mr_model_source source; /* its weights are closed after loading */
+    /* The model's files; the weight files are closed after loading. */
+    struct mr_model_source source;
     struct mr_device device;
     bool bf16;
     struct mr_weights weights;
@@ -24,8 +25,8 @@ struct mr_model {
     struct mr_kv_groups kv;
     struct mr_decoder *decoder;
     struct mr_sampler *sampler;
-    struct mr_sample_row
-        *sample_rows; /* [sample_rows_max] copies of the caller's rows, with logits set */
+    /* [sample_rows_max] copies of the caller's rows, each with its logits pointer set. */
+    struct mr_sample_row *sample_rows;
     uint32_t sample_rows_max;
 };
 
@@ -81,7 +82,8 @@ static enum mr_status load_weights(struct mr_model *model, const struct mr_model
     return status;
 }
 
-/* A sequence is limited by the context of the model and by the size of the pool. */
+/* The rope table has a position for each token of the longest sequence: the context of the model,
+ * or the tokens that fit into the KV pool if those are fewer. */
 static enum mr_status create_rope(struct mr_model *model, struct mr_error *err)
 {
     const struct mr_model_config *c = &model->source.config;
@@ -132,7 +134,8 @@ static void fill_sizes(struct mr_model_info *info, const struct mr_model_config 
     memcpy(info->eos_ids, c->eos_ids, sizeof(info->eos_ids));
 }
 
-/* Fills in the fields on which the bytes of an exported block depend, besides weights and sizes. */
+/* Fills in the fields of info on which, besides weights and sizes, the bytes of an exported block
+ * depend. */
 static void fill_kv_identity(struct mr_model *model)
 {
     struct mr_model_info *info = &model->info;
@@ -233,7 +236,7 @@ const struct mr_tokenizer *mr_model_tokenizer(const struct mr_model *model)
 enum mr_status mr_model_forward(struct mr_model *model, const struct mr_batch *batch,
                                 struct mr_error *err)
 {
-    (void)err; /* the CPU backend cannot fail in a step */
+    (void)err; /* unused: the CPU backend cannot fail in a step */
     mr_decoder_forward(model->decoder, batch);
     return MR_OK;
 }

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 
 #define FULL_TURN 6.28318530717958647692f
-#define PAIRS_MAX 128u /* pairs in a head of 256 numbers */
+#define PAIRS_MAX 128u /* rotated pairs in the largest head, of 256 numbers */
 
-/* Llama 3.1: long wavelengths are multiplied by factor, short ones kept, those between blended. */
+/* Frequency scaling of Llama 3.1: long wavelengths are multiplied by config->factor, short ones
+ * kept, and wavelengths between are blended. */
 static float llama3_frequency(const struct mr_rope_config *config, float frequency)
 {
     float context = (float)config->original_context;

@@ -15,8 +15,8 @@ struct mr_rope_table {
     uint32_t position_count;
 };
 
-/* divisors: [rotary_dim / 2], the frequencies are divided by them (rope_freqs.weight of GGUF); or
- * NULL. MR_NOMEM. */
+/* divisors: [rotary_dim / 2] numbers by which the frequencies are divided (rope_freqs.weight of
+ * GGUF), or NULL for none. Errors: MR_NOMEM. */
 enum mr_status mr_rope_table_create(struct mr_rope_table *out, const struct mr_rope_config *config,
                                     const float *divisors, uint32_t position_count,
                                     struct mr_error *err);

@@ -33,9 +33,9 @@ struct mr_tensor;
 enum mr_device_kind { MR_DEVICE_CPU, MR_DEVICE_CUDA };
 struct mr_device {
     enum mr_device_kind kind;
-    int32_t index; /* 0 for the CPU */
+    int32_t index; /* number of the GPU; 0 for the CPU */
 };
-/* "cpu", "cuda" or "cuda:N"; MR_BAD_CONFIG for anything else. */
+/* text: "cpu", "cuda" or "cuda:N"; MR_BAD_CONFIG for anything else. */
 enum mr_status mr_device_parse(const char *text, struct mr_device *out, struct mr_error *err);
 
 enum mr_tensor_type { MR_TENSOR_F32, MR_TENSOR_U8 };
@@ -44,24 +44,25 @@ enum mr_tensor_type { MR_TENSOR_F32, MR_TENSOR_U8 };
 struct mr_tensor_shape {
     enum mr_tensor_type type;
     uint32_t dim_count;
-    int64_t dims[MR_TENSOR_DIMS_MAX]; /* outermost first */
+    int64_t dims[MR_TENSOR_DIMS_MAX]; /* size of each dimension, outermost first */
 };
 
-/* New, contiguous, contents undefined, data aligned to 64 bytes. */
+/* Creates a new contiguous tensor: contents undefined, data aligned to 64 bytes. */
 enum mr_status mr_tensor_create(struct mr_tensor **out, struct mr_device device,
                                 const struct mr_tensor_shape *shape, struct mr_error *err);
-/* New view of host memory, which the caller keeps alive and in place as long as the tensor. */
+/* Creates a new tensor on host memory of the caller, who keeps the memory alive and in place as
+ * long as the tensor. */
 enum mr_status mr_tensor_wrap(struct mr_tensor **out, void *bytes,
                               const struct mr_tensor_shape *shape, struct mr_error *err);
 /* tensor may be NULL. */
 void mr_tensor_destroy(struct mr_tensor *tensor);
 
-/* Borrowed; device memory for a device tensor. */
+/* Returns the tensor's data, borrowed; for a tensor on a GPU this is GPU memory. */
 void *mr_tensor_data(struct mr_tensor *tensor);
 size_t mr_tensor_bytes(const struct mr_tensor *tensor);
 
-/* out[rows, n] = x[rows, k] weight[n, k]^T, all of one type and on one device. The reference that
- * our linear kernels are tested against. */
+/* out[rows, n] = x[rows, k] weight[n, k]^T, all of one type and on one device. Tests compare our
+ * own linear kernels (ops/cpu/linear.c) with this function. */
 enum mr_status mr_tensor_linear(struct mr_tensor *out, const struct mr_tensor *x,
                                 const struct mr_tensor *weight, struct mr_error *err);
 

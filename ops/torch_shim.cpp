@@ -1,6 +1,6 @@
-/* The only file that includes LibTorch. Every function catches all exceptions and returns a status
- * and a sentence instead. */
-#define _Noreturn [[noreturn]] /* codec/check.h uses the C11 keyword */
+/* The only file that includes LibTorch. Every function that can fail catches all exceptions and
+ * returns a status and an error sentence instead. */
+#define _Noreturn [[noreturn]] /* codec/check.h uses this keyword of C11 */
 extern "C" {
 #include "codec/check.h"
 #include "codec/status.h"

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* The source of one row of the merged layer: the share, and the row of its tensor. */
+/* Where one row of a merged linear layer comes from: the tensor (a share, weight_rows.h), and the
+ * row in this tensor. */
 struct place {
     const struct mr_weight_share *share;
     uint32_t row;

@@ -16,22 +16,25 @@
 
 struct mr_weight_share {
     const struct mr_stored_tensor *weight; /* [row_count, width] */
-    const struct mr_stored_tensor *bias;   /* [row_count] or NULL */
+    const struct mr_stored_tensor *bias;   /* [row_count], or NULL for no bias */
     uint32_t row_count;
-    uint32_t pair_dim; /* head size, if the rows are in pair order; else 0 */
+    uint32_t pair_dim; /* head size if the tensor's rows are in pair order, as above; else 0 */
 };
 
 struct mr_weight_rows {
     struct mr_weight_share shares[MR_WEIGHT_SHARES_MAX];
     uint32_t share_count;
-    bool alternate; /* row by row; all shares have the same row_count */
+    /* true: rows are taken from the shares in turn, all of the same row_count; false: share after
+     * share. */
+    bool alternate;
 };
 
 uint32_t mr_weight_rows_count(const struct mr_weight_rows *rows);
-/* An mr_cpu_row_source (ops/cpu/kernels.h); context: the struct mr_weight_rows. */
+/* Writes row `row` of the merged layer to out as floats. Usable as an mr_cpu_row_source
+ * (ops/cpu/kernels.h); context: the struct mr_weight_rows. */
 void mr_weight_rows_read(void *context, uint32_t row, float *out);
-/* *out: a new array of the biases in the same order, which the caller frees; zeros for a share
- * without bias; NULL when no share has a bias. MR_NOMEM. */
+/* Sets *out to a new array of the biases, in the order of the merged rows, which the caller frees:
+ * zeros for a tensor without bias, NULL when no tensor has a bias. Errors: MR_NOMEM. */
 enum mr_status mr_weight_rows_bias(const struct mr_weight_rows *rows, float **out,
                                    struct mr_error *err);
 

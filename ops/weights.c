@@ -28,7 +28,8 @@ enum part {
     PART_COUNT
 };
 
-/* Tensor names without ".weight" or ".bias"; %u is the layer. */
+/* Names of tensors in GGUF and Hugging Face files, without ".weight" or ".bias"; %u: layer
+ * number. */
 static const struct {
     const char *gguf, *hugging_face;
 } part_names[PART_COUNT] = {
@@ -54,7 +55,7 @@ struct loader {
     struct mr_weights *weights;
     struct mr_error *err;
     uint64_t done_bytes, total_bytes;
-    bool *used; /* [tensors->count] tensors of the file that the model uses */
+    bool *used; /* [tensors->count]; true: the model uses the tensor */
 };
 
 #define NAME_BYTES 96
@@ -96,7 +97,8 @@ static enum mr_status wrong_shape(struct loader *loader, const struct mr_stored_
                    (unsigned long long)width);
 }
 
-/* Looks up the weight of a part and checks that it is [rows, width], or [width] when rows is 0. */
+/* Looks up one weight tensor by its kind and layer, and checks that its shape is [rows, width], or
+ * [width] when rows is 0. */
 static enum mr_status need_weight(struct loader *loader, enum part part, uint32_t layer,
                                   uint64_t rows, uint64_t width,
                                   const struct mr_stored_tensor **out)
@@ -166,7 +168,7 @@ struct linear_plan {
     uint32_t layer, width;
     struct share shares[MR_WEIGHT_SHARES_MAX];
     uint32_t share_count;
-    bool alternate; /* rows are taken from the shares in turn, else share after share */
+    bool alternate; /* true: rows are taken from the tensors in turn; false: tensor after tensor */
 };
 
 static enum mr_status gather(struct loader *loader, const struct linear_plan *plan,
@@ -269,7 +271,8 @@ static enum mr_status load_layer(struct loader *loader, uint32_t layer)
     return status;
 }
 
-/* When the head is tied, a head tensor in the file is a copy of the embedding and is ignored. */
+/* When the output layer is tied to the token embedding, an output tensor in the file is a copy of
+ * the embedding and is ignored. */
 static enum mr_status load_embedding_and_head(struct loader *loader)
 {
     const struct mr_model_config *c = loader->spec->config;
@@ -304,7 +307,8 @@ static enum mr_status load_rope_divisors(struct loader *loader)
     return MR_OK;
 }
 
-/* Older files store rotary frequencies, which follow from the configuration. */
+/* Older files store rotary frequencies as tensors, which are not needed: they follow from the
+ * configuration. */
 static bool may_be_unused(struct mr_text name)
 {
     static const char suffix[] = ".rotary_emb.inv_freq";

@@ -17,7 +17,7 @@
 
 struct mr_layer_weights {
     float *attention_norm, *ffn_norm; /* [hidden_size] */
-    float *q_norm, *k_norm;           /* [head_dim], or NULL */
+    float *q_norm, *k_norm;           /* [head_dim], or NULL for no norm */
     struct mr_cpu_linear *qkv;        /* [(heads + 2 kv_heads) head_dim, hidden_size] */
     struct mr_cpu_linear *attention_out;
     struct mr_cpu_linear *gate_up; /* row order: gate 0, up 0, gate 1, up 1 ... */
@@ -28,18 +28,19 @@ struct mr_weights {
     struct mr_layer_weights *layers;
     uint32_t layer_count;
     float *final_norm;
-    struct mr_cpu_linear *head;      /* [vocab_size, hidden_size] */
-    struct mr_cpu_linear *embedding; /* same pointer as head when the head is tied */
-    float *rope_divisors;            /* [rotary_dim / 2], or NULL */
+    struct mr_cpu_linear *head;      /* output layer, [vocab_size, hidden_size] */
+    struct mr_cpu_linear *embedding; /* the same pointer as head when the model ties them */
+    float *rope_divisors;            /* [rotary_dim / 2] divisors of rope frequencies, or NULL */
     uint64_t parameter_count, packed_bytes;
 };
 
 struct mr_weights_spec {
     const struct mr_model_config *config;
     const struct mr_tensor_table *tensors;
-    bool gguf_names; /* tensors have GGUF's names, else Hugging Face's */
+    bool gguf_names; /* true: tensors have GGUF's names; false: Hugging Face's */
     bool bf16;
-    void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes); /* or NULL */
+    /* Called after each loaded tensor; may be NULL. */
+    void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void *progress_context;
 };
 

@@ -21,7 +21,8 @@ static void add_config(struct mr_sha256 *hash, const struct mr_model_config *c)
     mr_sha256_add_field(hash, "windowed", c->windowed, c->layer_count * sizeof(c->windowed[0]));
 }
 
-/* Adds SAMPLES pieces at even distances, from the first bytes to the last; a small tensor whole. */
+/* Hashes SAMPLES pieces of a tensor's bytes at even distances, from the first bytes to the last;
+ * all bytes of a small tensor. */
 static void add_sample(struct mr_sha256 *hash, const struct mr_stored_tensor *tensor)
 {
     if (tensor->size_bytes <= SAMPLES * SAMPLE_BYTES) {

@@ -1,57 +1,65 @@
-/* attend_amx_body - the attention of level.h in bf16 in the tile registers of AMX.
+/* attend_amx_body - attention (struct mr_cpu_attend of level.h) in bf16 in the tile registers of
+ * AMX.
  *
  * Sixteen query rows are processed against a block in steps of 32 keys. While the vector unit
  * computes the weights of one step, the tile unit computes the scores of a later step and the
  * weighted values of an earlier step.
  *
- * A row's score with the block's first key has weight 1, because the largest score is not yet
- * known. Rows whose sum of weights exceeds ATTEND_LARGE, and rows that do not attend to the first
- * key, are computed again by attend_panels, which computes all scores first. Whether a row is
- * computed again depends on the row and the block alone.
+ * The largest score of a row is not yet known when the first weights are computed, so weights are
+ * relative to the row's score with the first key of the block, which gets weight 1. Rows whose sum
+ * of weights exceeds ATTEND_LARGE, and rows that do not attend to the first key, are computed again
+ * by attend_panels, which computes all scores before any weight. Whether a row is computed again
+ * depends on the row and the block alone.
  *
  * Weights are computed in 16-bit integers (N. Schraudolph, A Fast, Compact Approximation of the
  * Exponential Function, Neural Computation 11, 1999). For the exponent x = e + f, 0 <= f < 1, the
  * integer 256 * (127 + x), halved, is the bit pattern of the bf16 number (1 + f) * 2^e; attend_bend
  * subtracts the difference between 1 + f and 2^f. The relative error is at most 0.7 %, root mean
- * square 0.19 %; rounding exact weights to bf16 gives 0.4 % and 0.17 %. (172 tokens after 2,100, 30
- * layers: 19.5 ms; with all scores first: 27.5.) */
+ * square 0.19 %; rounding exact weights to bf16 gives 0.4 % and 0.17 %. Measured: attention of 172
+ * prompt tokens after 2,100 earlier tokens, 30 layers, takes 19.5 ms; with attend_panels 27.5. */
 #ifndef MR_OPS_CPU_ATTEND_AMX_BODY_H
 #define MR_OPS_CPU_ATTEND_AMX_BODY_H
 
-#include "ops/cpu/tile_amx_body.h" /* first: defines the tile_bf16 that attend_body.h calls */
+#include "ops/cpu/tile_amx_body.h" /* first: attend_body.h calls its tile_bf16 */
 
 #include "ops/cpu/attend_body.h"
 
-#define ATTEND_STEP 32u /* keys in a step: one tile of weights */
-/* Steps between a step's scores and its weights, and between its weights and its values. */
+#define ATTEND_STEP 32u /* keys in a step: the weights of 16 rows fill one tile register */
+/* The scores of a step are computed this many steps before its weights, and its weights this many
+ * steps before its weighted values. */
 #define ATTEND_AHEAD 2u
-/* The largest sum of weights; its product with a value cannot overflow. */
+/* A row whose sum of weights exceeds this is computed again. Up to this sum, weights times values
+ * cannot overflow. */
 #define ATTEND_LARGE 0x1p60f
 
-/* A weight is first a float: ATTEND_ZERO plus the integer above. Floats from 2^23 on are whole, so
- * the integer is in their low 16 bits. The conversion saturates: floats in [0, ATTEND_ZERO) and
- * from -ATTEND_ZERO down give weight 0; other negative floats, and integers too large for 16 bits,
- * give a weight that is too large, so the row is computed again; NaN gives either. */
+/* A weight is first computed as a float: ATTEND_ZERO plus the integer described at the top of this
+ * file. Floats from 2^23 on are whole numbers, so the low 16 bits of the float hold the integer.
+ * The conversion to 16 bits saturates: a float in [0, ATTEND_ZERO), or from -ATTEND_ZERO down,
+ * gives weight 0; any other negative float, and an integer too large for 16 bits, gives a weight
+ * that is too large, so the row is computed again; NaN gives either. */
 #define ATTEND_ZERO 0x1p23f
-#define ATTEND_ONE  (256.0f * 127.0f + 1.0f) /* the integer of weight 1; + 1: halving rounds up */
+/* The integer of weight 1, plus 1 so that halving rounds up. */
+#define ATTEND_ONE (256.0f * 127.0f + 1.0f)
 
-/* Up to AMX_ROWS query rows against one block. */
+/* The computation of up to AMX_ROWS query rows against one block of keys and values. */
 struct attend_chunk {
     const struct mr_cpu_attend *attend;
     const unsigned char *q;
     const uint32_t *end;
     uint32_t rows, keys;
-    uint32_t whole_steps; /* leading steps all of whose keys every row attends to */
-    float factor;         /* a score times factor is the exponent of its weight, base 2 */
+    uint32_t whole_steps; /* number of leading steps in which every row attends to all keys */
+    float factor;         /* score * factor is the base-2 exponent of the key's weight */
     _Alignas(64) float minus_top[AMX_ROWS];
-    /* [step][two panels][row][16]; a row's 32 bf16 weights overwrite its first 16 scores. */
+    /* [step][2 panels of keys][row][16 keys]. The 32 bf16 weights of a row in a step overwrite the
+     * row's first 16 float scores of the step. */
     _Alignas(64) float scores[MR_BLOCK_TOKENS * AMX_ROWS];
 };
 
-#define ATTEND_SCORES (AMX_ROWS * 16u) /* scores of one panel of keys, in floats */
+#define ATTEND_SCORES (AMX_ROWS * 16u) /* number of floats in the scores of one panel of keys */
 
-/* Adds tiles [from, to) of the head dimension to the scores of a step; from 0 clears them first.
- * Tile registers: 0 to 3 sums of values, 4 and 5 scores, 6 rows, 7 panels. */
+/* Adds to the scores of a step the products over the dimension tiles [from, to) of the head, each
+ * 32 dimensions; from == 0 clears the scores first. Tile registers: 0 to 3 hold sums of weighted
+ * values, 4 and 5 scores, 6 query rows, 7 a panel. */
 AMX_INLINE void attend_score(const struct attend_chunk *chunk, uint32_t step, uint32_t from,
                              uint32_t to)
 {
@@ -78,7 +86,8 @@ AMX_INLINE void attend_store_scores(struct attend_chunk *chunk, uint32_t step)
     _tile_stored(5, scores + ATTEND_SCORES, MR_PANEL_BYTES);
 }
 
-/* Adds the weighted values of a full step, in `panels` panels (2 or 4), to the sums. */
+/* Adds the values of one full step (32 keys), times their weights, to the sums in tile registers;
+ * `panels`: 2 or 4 panels of values, each 16 dimensions of the head. */
 AMX_INLINE void attend_add(const struct attend_chunk *chunk, uint32_t step,
                            const unsigned char *values, size_t panel_bytes, uint32_t panels)
 {
@@ -95,8 +104,8 @@ AMX_INLINE void attend_add(const struct attend_chunk *chunk, uint32_t step,
     _tile_dpbf16ps(3, 6, 7);
 }
 
-/* The same for any step. In the last step, values after `keys` may be left over from another
- * request; zeros replace them. */
+/* Does what attend_add does, also for a last step with fewer than 32 keys: the block's values after
+ * `keys` may be left over from another request, so zeros replace them. */
 static void attend_add_step(const struct attend_chunk *chunk, uint32_t step,
                             const unsigned char *values, uint32_t panels)
 {
@@ -120,13 +129,15 @@ static inline lanes attend_visible(lanes x, uint32_t end, uint32_t first_key)
     return lanes_keep(x, 0, count, lanes_set(0.0f));
 }
 
-/* 256 * (1 + f - 2^f): entry i is the mean over f in [i / 64, (i + 1) / 64). */
+/* Correction of the exponential, 256 * (1 + f - 2^f): element i is the mean over f in [i / 64, (i +
+ * 1) / 64). */
 static const _Alignas(64) uint8_t attend_bend[64] = {
     0,  1,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 13, 14, 15, 16, 16, 17, 18, 18, 19,
     19, 20, 20, 20, 21, 21, 21, 22, 22, 22, 22, 22, 22, 22, 22, 22, 22, 21, 21, 21, 21, 20,
     20, 19, 19, 18, 17, 17, 16, 15, 14, 13, 12, 11, 10, 9,  8,  7,  6,  4,  3,  1};
 
-/* Computes the weights of rows [from, to) of a step. whole: every row attends to all keys of it. */
+/* Computes the softmax weights of rows [from, to) in one step of 32 keys. whole: every row attends
+ * to all keys of the step. */
 AMX_INLINE void attend_weigh_rows(struct attend_chunk *chunk, uint32_t step, uint32_t from,
                                   uint32_t to, const bool whole)
 {
@@ -162,7 +173,7 @@ AMX_INLINE void attend_weigh_step(struct attend_chunk *chunk, uint32_t step, uin
         attend_weigh_rows(chunk, step, from, to, false);
 }
 
-/* Column 0 of a stored tile: one number for each row. */
+/* Returns column 0 of a tile that has been stored to memory: one float for each row. */
 static inline lanes attend_column(const float *tile)
 {
     const __m512i rows =
@@ -170,7 +181,7 @@ static inline lanes attend_column(const float *tile)
     return _mm512_i32gather_ps(rows, tile, sizeof *tile);
 }
 
-/* Bit r of the result: row r attends to a key of the block. */
+/* Bit r of the result is set when row r attends to any key of the block. */
 static inline __mmask16 attend_active(const struct attend_chunk *chunk)
 {
     const __mmask16 present = (__mmask16)((1u << chunk->rows) - 1u);
@@ -207,7 +218,8 @@ static void attend_zero(void)
     _tile_zero(3);
 }
 
-/* Computes all weights, and the weighted values of the first `panels` panels (2 or 4). */
+/* Computes the weights of all steps, and the weighted values of the first `panels` panels of values
+ * (2 or 4). */
 static void attend_steps(struct attend_chunk *chunk, float *top, uint32_t panels)
 {
     const struct mr_cpu_attend *attend = chunk->attend;
@@ -242,7 +254,8 @@ static void attend_steps(struct attend_chunk *chunk, float *top, uint32_t panels
         attend_add_step(chunk, added, attend->values + added * AMX_TILE_BYTES, panels);
 }
 
-/* Computes the weighted values of further panels with the weights of attend_steps. */
+/* Computes the weighted values of `panels` panels of values from `panel` on, with the weights that
+ * attend_steps has left in chunk->scores. */
 static void attend_further_panels(struct attend_chunk *chunk, uint32_t panel, uint32_t panels)
 {
     const unsigned char *values = chunk->attend->values + panel * chunk->attend->value_panel_bytes;
@@ -251,7 +264,8 @@ static void attend_further_panels(struct attend_chunk *chunk, uint32_t panel, ui
         attend_add_step(chunk, step, values + step * AMX_TILE_BYTES, panels);
 }
 
-/* Computes the rows from `first` on whose bits are set again, all scores first. */
+/* Computes rows [first, first + rows) with attend_panels, and replaces the results of those rows
+ * whose bit is set in `bits` (bit 0: row `first`). */
 static void attend_again(const struct mr_cpu_attend *attend, uint32_t first, uint32_t rows,
                          uint32_t bits)
 {
@@ -274,7 +288,7 @@ static void attend_again(const struct mr_cpu_attend *attend, uint32_t first, uin
     }
 }
 
-/* The sum of the weights of each row: a product with a tile of ones. */
+/* Returns the sum of the weights of each row, by multiplying the weights with a tile of ones. */
 static lanes attend_sums(const struct attend_chunk *chunk)
 {
     static const _Alignas(64) uint16_t ones[512] = {[0 ... 511] = 0x3f80};
@@ -290,7 +304,8 @@ static lanes attend_sums(const struct attend_chunk *chunk)
     return attend_column(sums);
 }
 
-/* Bits of the rows to be computed again. A correct sum is at least 1, the first key's weight. */
+/* Returns a bit for each row that must be computed again by attend_panels. A correct sum of weights
+ * is at least 1, the weight of the block's first key. */
 static uint32_t attend_invalid(const struct attend_chunk *chunk, lanes sum, const uint32_t *begin)
 {
     const __mmask16 active = attend_active(chunk);
@@ -300,8 +315,8 @@ static uint32_t attend_invalid(const struct attend_chunk *chunk, lanes sum, cons
     return (active & (__mmask16)~right) | _mm512_test_epi32_mask(late, late);
 }
 
-/* Computes rows [first, first + rows), rows <= AMX_ROWS; returns the bits of those to be computed
- * again. */
+/* Computes query rows [first, first + rows), rows <= AMX_ROWS. Returns a bit for each row that must
+ * be computed again (bit 0: row `first`). */
 static uint32_t attend_chunk(const struct mr_cpu_attend *attend, uint32_t first, uint32_t rows)
 {
     const uint32_t panels = attend->dim / MR_PANEL_COLUMNS;
@@ -332,7 +347,8 @@ static uint32_t attend_chunk(const struct mr_cpu_attend *attend, uint32_t first,
     return attend_invalid(&chunk, sum, attend->begin + first);
 }
 
-/* fp32, soft caps, head sizes not divisible by 32, blocks smaller than a step: attend_panels. */
+/* The attention function of AMX. attend_panels replaces it for fp32, for soft caps, for head sizes
+ * not divisible by 32, and for blocks smaller than a step. */
 static void attend_tiles(const struct mr_cpu_attend *attend)
 {
     if (!attend->bf16 || attend->dim % 32 != 0 || attend->softcap > 0.0f ||
@@ -340,7 +356,7 @@ static void attend_tiles(const struct mr_cpu_attend *attend)
         attend_panels(attend);
         return;
     }
-    uint32_t configured = 0; /* rows that the tile registers are configured for */
+    uint32_t configured = 0; /* number of rows for which the tile registers are configured */
     for (uint32_t first = 0; first < attend->rows; first += AMX_ROWS) {
         const uint32_t left = attend->rows - first, rows = left < AMX_ROWS ? left : AMX_ROWS;
         if (rows != configured) {

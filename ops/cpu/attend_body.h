@@ -1,6 +1,7 @@
-/* attend_body - the attention of level.h over the 16 lanes of the including file: all scores of a
- * few rows, their softmax, then the weighted values. A file with a bf16 product of its own
- * (TILE_F32_ONLY) defines tile_bf16 before it includes this one. */
+/* attend_body - attention (struct mr_cpu_attend of level.h) in the 16-lane vectors that the
+ * including file defines. It takes a few query rows at a time and computes all their scores, the
+ * softmax of the scores, then the weighted values. A file with its own bf16 matrix product (which
+ * defines TILE_F32_ONLY) defines tile_bf16 before it includes this file. */
 #ifndef MR_OPS_CPU_ATTEND_BODY_H
 #define MR_OPS_CPU_ATTEND_BODY_H
 
@@ -8,23 +9,27 @@
 #include "ops/cpu/rows_body.h"
 #include "ops/cpu/tile_body.h"
 
-#define ATTEND_ROWS   32u
-#define ATTEND_STRIDE (MR_BLOCK_TOKENS + 16u) /* puts rows into different sets of the L1 cache */
+#define ATTEND_ROWS 32u
+/* + 16: consecutive rows start in different sets of the L1 cache. */
+#define ATTEND_STRIDE (MR_BLOCK_TOKENS + 16u)
 
-/* Turns scores into softmax weights, not yet divided by their sum. */
+/* Arguments of the functions that turn scores into softmax weights, which are not yet divided by
+ * their sum. */
 struct attend_softmax {
-    /* [rows, ATTEND_STRIDE]. The weights overwrite the scores of their row, from its first byte on,
-     * in bf16 or f32; up to `extent` they are 0 for keys that the row does not attend to. */
+    /* [rows, ATTEND_STRIDE] scores. The weights of a row, bf16 or f32, overwrite the row's scores
+     * from the row's first byte on; keys below `extent` that the row does not attend to get weight
+     * 0. */
     float *scores;
     const uint32_t *begin, *end;
     float *top, *sum;
     uint32_t rows;
-    uint32_t extent; /* keys for which weights are written, a multiple of 16 */
+    uint32_t extent; /* number of keys for which weights are written; a multiple of 16 */
     float scale, softcap;
     bool bf16;
 };
 
-/* cap * tanh(x * scale / cap) / scale: capped, and still to be multiplied by scale. */
+/* Caps the unscaled score x: returns cap * tanh(x * scale / cap) / scale, which the caller then
+ * multiplies by scale. */
 static inline lanes attend_softcap(lanes x, float scale, float cap)
 {
     lanes doubled = lanes_mul(x, lanes_set(2.0f * ROWS_LOG2_E * scale / cap));
@@ -33,8 +38,8 @@ static inline lanes attend_softcap(lanes x, float scale, float cap)
     return lanes_mul(tanh, lanes_set(cap / scale));
 }
 
-/* Keys are handled in groups of 16. Keys of a row's first and last group that the row does not
- * attend to get a score whose weight is 0. Returns the largest score times `factor`. */
+/* Returns the largest score of a row times `factor`. Scores are processed 16 at a time; among the
+ * first 16 and the last 16, keys that the row does not attend to get a score whose weight is 0. */
 static float attend_top(const struct attend_softmax *softmax, uint32_t row, float factor)
 {
     const uint32_t begin = softmax->begin[row], end = softmax->end[row];
@@ -57,8 +62,9 @@ static float attend_top(const struct attend_softmax *softmax, uint32_t row, floa
     return lanes_top(top) * factor;
 }
 
-/* Overwrites scores with weights; returns their sum. A weight is never stored at a higher address
- * than the score it comes from, so no score is overwritten before it is read. */
+/* Overwrites the scores of a row with weights; returns the sum of the weights. A weight is never
+ * stored at a higher address than the score it comes from, so no score is overwritten before it is
+ * read. */
 static inline float attend_weigh(const struct attend_softmax *softmax, uint32_t row, float factor,
                                  const bool bf16)
 {
@@ -81,8 +87,9 @@ static inline float attend_weigh(const struct attend_softmax *softmax, uint32_t 
     return lanes_sum(sum);
 }
 
-/* All tops first, then all weights: the processor can overlap the top of one row with that of the
- * next, but a row's weights need the row's top. */
+/* Finds the tops (largest scores) of all rows first, then computes all weights: the processor can
+ * overlap the search for one row's top with that for the next row's, but the weights of a row need
+ * the row's top. */
 static void attend_softmax_rows(const struct attend_softmax *softmax)
 {
     const float factor = softmax->scale * ROWS_LOG2_E;
@@ -101,12 +108,12 @@ static void attend_product(const struct mr_cpu_attend *attend, const struct mr_c
         tile_f32(product);
 }
 
-/* Rows [first, first + rows), rows <= ATTEND_ROWS. */
+/* Computes attention for query rows [first, first + rows), rows <= ATTEND_ROWS. */
 static void attend_rows(const struct mr_cpu_attend *attend, uint32_t first, uint32_t rows)
 {
     const uint32_t dim = attend->dim, per_word = attend->bf16 ? 2 : 1;
     const size_t row_bytes = (size_t)dim * (attend->bf16 ? 2 : 4);
-    _Alignas(64) float scores[ATTEND_ROWS * ATTEND_STRIDE]; /* overwritten by weights */
+    _Alignas(64) float scores[ATTEND_ROWS * ATTEND_STRIDE]; /* later overwritten by weights */
     uint32_t keys = 0;
     for (uint32_t r = first; r < first + rows; r++)
         keys = attend->end[r] > keys ? attend->end[r] : keys;

@@ -1,16 +1,18 @@
-/* The work is divided into tiles: consecutive positions of one sequence, with all query heads that
- * share one kv head (rows of a tile are ordered by position, then by head). A tile is computed
- * block by block: scores, softmax, weighted values; then the partial result of the block is merged
- * ("folded") into that of the blocks before it. The partial result of a row and a block depends on
- * nothing else, and the folds are in block order, so decode rows, chunks of any size and blocks
- * spread over threads all give the same bits. */
+/* Attention of all rows of a batch to the KV pool. The work is divided into tiles. A tile is some
+ * consecutive positions of one sequence with all query heads that share one kv head (the rows of a
+ * tile are ordered by position, then by head). A tile is computed block by block: scores, softmax,
+ * weighted values; then the partial result of the block is merged ("folded") into that of the
+ * blocks before it. The partial result of a row for a block depends on this row and this block
+ * alone, and blocks are folded in their order; so single decode rows, prompt chunks of any size and
+ * blocks spread over threads all give the same bits. */
 #include "codec/check.h"
 #include "ops/cpu/kv_pool.h"
 #include "ops/cpu/parallel.h"
 
 #include <string.h>
 
-#define TILE_ROWS    64u /* rows that use a block's K and V while those are in the L2 cache */
+/* Most rows of a tile: they all use a block's K and V while those are in the L2 cache. */
+#define TILE_ROWS    64u
 #define HEAD_DIM_MAX 256u
 
 struct attention_run {
@@ -18,22 +20,22 @@ struct attention_run {
     const struct mr_cpu_attention_args *args;
     const float *qkv;
     unsigned char *out;
-    uint32_t group;     /* query heads that share one kv head */
-    uint32_t positions; /* most positions of one tile */
-    bool split;         /* a job is one block of a tile, else a whole tile */
+    uint32_t group;     /* number of query heads that share one kv head */
+    uint32_t positions; /* largest number of positions in one tile */
+    bool split; /* true: a job of the parallel loop is one block of a tile; false: a whole tile */
 };
 
-/* One tile and the blocks that it attends to. */
+/* One tile: its sequence, kv head and rows, and the blocks that the rows attend to. */
 struct attention_tile {
     const struct mr_cpu_attention_sequence *sequence;
     uint32_t kv_head;
-    uint32_t row;      /* first row in the batch */
-    uint32_t rows;     /* rows of the tile: positions x group */
-    uint32_t position; /* of the first row */
+    uint32_t row;  /* row of the batch at which the tile starts */
+    uint32_t rows; /* number of rows: positions of the tile times query heads for each kv head */
+    uint32_t position; /* position in the sequence of the tile's first row */
     uint32_t block_begin, block_end;
 };
 
-/* The partial result of one tile: of one block, or folded from several. */
+/* The partial attention result of one tile: for one block, or merged from several blocks. */
 struct attention_part {
     float out[TILE_ROWS * HEAD_DIM_MAX];
     float top[TILE_ROWS], sum[TILE_ROWS];
@@ -41,7 +43,7 @@ struct attention_part {
 
 /* ---- one tile, one block ---- */
 
-/* The keys of a block that each row of a tile attends to. */
+/* Row r of a tile attends to the keys [begin[r], end[r]) of a block. */
 struct attention_keys {
     uint32_t begin[TILE_ROWS], end[TILE_ROWS];
 };
@@ -64,7 +66,8 @@ static void find_keys(const struct attention_run *run, const struct attention_ti
     }
 }
 
-/* Computes the partial result of one block. q: the tile's queries in dtype. */
+/* Computes the partial attention result of a tile for one block. q: the tile's queries, in the
+ * dtype of the KV pool. */
 static void attend_block(const struct attention_run *run, const struct attention_tile *tile,
                          uint32_t block, const unsigned char *q, struct attention_part *part)
 {
@@ -159,13 +162,14 @@ static void run_tile(const struct attention_run *run, const struct attention_til
 
 /* ---- jobs ---- */
 
-/* Goes through the sequences from the last to the first: prompts, which cost most, are last in a
- * batch and so are started first. */
+/* A thread's place in the list of jobs. Jobs are listed from the last sequence to the first:
+ * prompts cost most and are last in a batch, so their jobs start first. */
 struct attention_cursor {
-    uint32_t sequence;    /* index of the current sequence, plus one */
-    uint32_t first_job;   /* index of its first job */
-    uint32_t first_tile;  /* index of its first tile among the tiles of all sequences */
-    size_t first_partial; /* offset of its partial results, in floats */
+    uint32_t sequence;  /* index in the batch of the current sequence, plus one */
+    uint32_t first_job; /* index of the current sequence's first job */
+    /* Index of the current sequence's first tile among those of all sequences. */
+    uint32_t first_tile;
+    size_t first_partial; /* offset of the current sequence's partial results, in floats */
 };
 
 static uint32_t block_count(const struct mr_cpu_attention_sequence *sequence)
@@ -186,7 +190,7 @@ static uint32_t jobs_of(const struct attention_run *run,
     return tile_count(run, sequence) * (run->split ? block_count(sequence) : 1);
 }
 
-/* Floats of the partial result of one tile and one block. */
+/* Returns the number of floats in the partial result of one tile for one block. */
 static size_t partial_floats(const struct attention_run *run,
                              const struct mr_cpu_attention_sequence *sequence)
 {
@@ -202,7 +206,8 @@ static size_t partials_of(const struct attention_run *run,
            partial_floats(run, sequence);
 }
 
-/* Moves the cursor to the sequence of `job`, which is the current sequence or a later one. */
+/* Moves the cursor to the sequence to which `job` belongs: the current sequence or a later one in
+ * the list of jobs. */
 static const struct mr_cpu_attention_sequence *seek(const struct attention_run *run,
                                                     struct attention_cursor *cursor, uint32_t job)
 {
@@ -218,13 +223,15 @@ static const struct mr_cpu_attention_sequence *seek(const struct attention_run *
     }
 }
 
-/* The index-th tile of a sequence, counted from the sequence's end. */
+/* Returns the index-th tile of a sequence: kv head after kv head, and for each kv head from the
+ * last positions to the first. */
 static struct attention_tile make_tile(const struct attention_run *run,
                                        const struct mr_cpu_attention_sequence *sequence,
                                        uint32_t index)
 {
     const uint32_t tiles =
-        tile_count(run, sequence) / run->kv->spec.kv_head_count; /* tiles of one kv head */
+        /* Number of tiles of each kv head. */
+        tile_count(run, sequence) / run->kv->spec.kv_head_count;
     const uint32_t first = (tiles - 1 - index % tiles) * run->positions;
     const uint32_t left = sequence->row_count - first;
     const uint32_t positions = left < run->positions ? left : run->positions;
@@ -239,8 +246,8 @@ static struct attention_tile make_tile(const struct attention_run *run,
                                    .block_end = (position + positions - 1) / MR_BLOCK_TOKENS + 1};
 }
 
-/* Computes one block of a tile that several threads share. The thread that finishes the last block
- * of the tile folds all of them. */
+/* Computes one block of a tile whose blocks are spread over threads. The thread that finishes the
+ * tile's last block merges the partial results of all blocks and stores the tile. */
 static void run_block(const struct attention_run *run, const struct attention_tile *tile,
                       uint32_t block, float *partials, atomic_uint *done)
 {
@@ -294,8 +301,8 @@ void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *
     run.group = attention->head_count / kv->spec.kv_head_count;
     MR_ASSERT(run.group <= TILE_ROWS);
     run.positions = TILE_ROWS / run.group;
-    if (run.positions > 16)
-        run.positions -= run.positions % 16; /* a multiple of 16, the rows of an AMX tile */
+    if (run.positions > 16) /* Round down to a multiple of 16, the rows of an AMX tile. */
+        run.positions -= run.positions % 16;
     uint32_t tiles = 0, blocks = 0;
     size_t partials = 0;
     for (uint32_t s = 0; s < attention->sequence_count; s++) {
@@ -304,7 +311,8 @@ void mr_cpu_attention(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *
         blocks += tile_count(&run, sequence) * block_count(sequence);
         partials += partials_of(&run, sequence);
     }
-    /* Many tiles balance well without splitting, and an unsplit tile stays in one core's cache. */
+    /* With many tiles all threads are busy without splitting tiles into blocks, and an unsplit tile
+     * stays in the cache of one core. */
     run.split = threads > 1 && tiles < 4 * threads && tiles <= MR_CPU_SPLIT_TILES &&
                 partials <= MR_CPU_SPLIT_FLOATS;
     mr_parallel_for(run.split ? blocks : tiles, 1, run_jobs, &run);

@@ -1,11 +1,11 @@
-/* int8_body - the int8 conversions of level.h, on GCC vectors of 16 elements, compiled to the
- * instructions of the including file.
+/* int8_body - pack_int8 and unpack_int8 of level.h: conversion of K and V to int8 and back, on GCC
+ * vectors of 16 elements, compiled to the instructions of the including file.
  *
  * A token's scale is its largest magnitude divided by 127, rounded up to bf16, and at least the
- * smallest normal number, so that its inverse is finite. A number is multiplied by the inverse and
- * rounded to the nearest integer by adding INT8_ROUNDER, a float so large that its last bit is
- * worth 1: the integer is then in the low bits. An integer times a scale has 15 bits and is exact
- * in fp32.
+ * smallest normal number, so that the inverse of the scale is finite. A number is multiplied by the
+ * inverse and rounded to the nearest integer by adding INT8_ROUNDER, a float so large that its last
+ * bit is worth 1: the integer is then in the low bits of the sum. An integer times a scale has 15
+ * significant bits and is exact in fp32.
  *
  * GCC compiles a conversion to half or double the width to one instruction, and a conversion to a
  * quarter of the width to thirty: so widths change in two steps. Everything is inlined into four
@@ -20,7 +20,8 @@
 #define INT8_INLINE    static inline __attribute__((always_inline))
 #define INT8_TOO_LARGE 0x7f000000u /* bit pattern of the float 2^127 */
 #define INT8_SCALE_MIN 0x0080u     /* bit pattern of the bf16 number 2^-126 */
-#define INT8_ROUNDER   12582912.0f /* 1.5 * 2^23; see above */
+/* 1.5 * 2^23; a float plus this holds the rounded float in its low bits. */
+#define INT8_ROUNDER 12582912.0f
 
 typedef float int8_floats __attribute__((vector_size(64)));
 typedef uint32_t int8_words __attribute__((vector_size(64)));
@@ -29,12 +30,12 @@ typedef int32_t int8_integers __attribute__((vector_size(64)));
 typedef int16_t int8_shorts __attribute__((vector_size(32)));
 typedef int8_t int8_bytes __attribute__((vector_size(16)));
 
-/* The layout of K or V in the pool; a compile-time constant. */
+/* The layout of K or V in the KV pool. Its values are compile-time constants after inlining. */
 struct int8_kind {
     bool bf16, keys;
-    uint32_t width;  /* numbers in a row */
-    uint32_t share;  /* tokens (of V) or dimensions (of K) in a word */
-    uint32_t tokens; /* in a group */
+    uint32_t width;  /* bf16 or f32 numbers in a row of 64 bytes */
+    uint32_t share;  /* tokens (of V) or dimensions (of K) in a 4-byte word */
+    uint32_t tokens; /* tokens in a group (struct mr_cpu_int8 of level.h) */
 };
 
 INT8_INLINE struct int8_kind int8_kind_of(bool bf16, bool keys)
@@ -43,13 +44,14 @@ INT8_INLINE struct int8_kind int8_kind_of(bool bf16, bool keys)
     return (struct int8_kind){bf16, keys, 16 * share, share, keys ? 16 : share};
 }
 
-/* The token, within its group, to which number `place` of a row belongs. */
+/* Returns which token of a group owns the number at index `place` of a row. */
 INT8_INLINE uint32_t int8_token(struct int8_kind kind, uint32_t place)
 {
     return kind.keys ? place / kind.share : place % kind.share;
 }
 
-/* The largest magnitude at each place of the rows, as float bits, which order like the floats. */
+/* Sets tops[k] to the largest magnitude at index k of all rows, as the bits of a float; the bits of
+ * positive floats are ordered like the floats. */
 INT8_INLINE void int8_tops_bf16(const struct mr_cpu_int8 *half, const unsigned char *rows,
                                 uint32_t tops[32])
 {
@@ -84,7 +86,7 @@ INT8_INLINE uint32_t int8_most(uint32_t one, uint32_t two)
     return one > two ? one : two;
 }
 
-/* The largest magnitude of each token of a group, as the bits of a float. */
+/* Sets tops[i] to the largest magnitude of token i of a group, as the bits of a float. */
 INT8_INLINE void int8_tops(struct int8_kind kind, const struct mr_cpu_int8 *half, uint32_t group,
                            uint32_t *tops)
 {
@@ -102,7 +104,8 @@ INT8_INLINE void int8_tops(struct int8_kind kind, const struct mr_cpu_int8 *half
     memcpy(tops, of_places, kind.tokens * sizeof *tops);
 }
 
-/* Sets the scales of all tokens; factors: their inverses. False: a magnitude is 2^127 or more. */
+/* Sets the scales of `count` tokens from their largest magnitudes (tops), and factors to the
+ * inverses of the scales. Returns false when a magnitude is 2^127 or more. */
 INT8_INLINE bool int8_choose(const uint32_t *tops, uint32_t count, uint16_t *scales, float *factors)
 {
     uint32_t most = 0;
@@ -123,8 +126,7 @@ INT8_INLINE bool int8_choose(const uint32_t *tops, uint32_t count, uint16_t *sca
     return most < INT8_TOO_LARGE;
 }
 
-/* Repeats the factors of a group's tokens so that each stands at the place of the numbers it
- * scales. */
+/* Expands one factor for each token of a group into one factor for each number of a row. */
 INT8_INLINE void int8_spread(struct int8_kind kind, const float *of_tokens, int8_floats *spread)
 {
     float factors[32];
@@ -172,7 +174,7 @@ INT8_INLINE void int8_unpack_row(struct int8_kind kind, const unsigned char *in,
     }
 }
 
-/* Zeroes the numbers of a group's packed rows that belong to the tokens from `live` on. */
+/* In the packed rows of a group, sets the numbers of token `live` and of all later tokens to 0. */
 INT8_INLINE void int8_clear(struct int8_kind kind, uint32_t live, unsigned char *out, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)

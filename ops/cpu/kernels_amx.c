@@ -1,5 +1,5 @@
-/* kernels_amx - the table of level.h for AMX: AVX-512 lanes, with bf16 products and attention in
- * tile registers. */
+/* kernels_amx - the table of kernel functions (struct mr_cpu_ops of level.h) for AMX: AVX-512
+ * vectors, with bf16 matrix products and attention in tile registers. */
 #include "ops/cpu/lanes_avx512.h"
 
 #define TILE_ROWS   11

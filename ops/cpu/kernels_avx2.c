@@ -1,5 +1,5 @@
-/* kernels_avx2 - the table of level.h for AVX2. Of 16 registers of 8 floats each, 8 hold
- * accumulators, the rest operands. */
+/* kernels_avx2 - the table of kernel functions (struct mr_cpu_ops of level.h) for AVX2. Of its 16
+ * vector registers of 8 floats each, a matrix product uses 8 for sums and the rest for operands. */
 #include "ops/cpu/lanes_avx2.h"
 
 #define TILE_ROWS   4

@@ -1,7 +1,8 @@
-/* kernels_avx512 - the table of level.h for AVX-512. Of 32 registers up to 24 hold accumulators,
- * the rest a row of the panels and broadcasts. Tiles of 12 to 14 rows also fit, but need more row
- * pointers than there are general registers: 226 to 170 GFLOP/s a core, against 234 at 11 rows
- * (peak 235). */
+/* kernels_avx512 - the table of kernel functions (struct mr_cpu_ops of level.h) for AVX-512. Of its
+ * 32 vector registers a matrix product uses up to 24 for sums, the rest for a row of the panels and
+ * broadcast words. Products of 12 to 14 rows at once also fit, but need more row pointers than
+ * there are general registers: they reach only 226 to 170 GFLOP/s a core, against 234 with 11 rows
+ * (the peak is 235). */
 #include "ops/cpu/lanes_avx512.h"
 
 #define TILE_ROWS   11

@@ -1,5 +1,5 @@
-/* kernels_scalar - the table of level.h for any processor, vectorized by the compiler as far as it
- * can. */
+/* kernels_scalar - the table of kernel functions (struct mr_cpu_ops of level.h) for any processor,
+ * vectorized by the compiler as far as it can. */
 #include "ops/cpu/lanes_scalar.h"
 
 #define TILE_ROWS   4

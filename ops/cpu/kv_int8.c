@@ -1,23 +1,25 @@
-/* The stored form in int8. For each layer and head: K, then V; each the scales of its tokens, then
- * its numbers in the order of the pool (level.h), so no transposition is needed. Quantization is
- * symmetric, with one scale for each token, head and half (K or V). KIVI (arXiv 2402.02750) reports
- * that some channels of keys are large in all tokens, which costs precision with a scale for each
- * token; at 8 bits the loss is small, as tests/golden/test_logits.c checks.
+/* KV blocks converted to int8 for export (mr_cpu_kv_int8_export). For each layer and head the bytes
+ * have K, then V. K and V each begin with the scales of the tokens; the numbers follow in the order
+ * of the pool (level.h), so no transposition is needed. Quantization is symmetric, with one scale
+ * for each token, head and half (K or V). KIVI (arXiv 2402.02750) reports that some channels of
+ * keys are large in all tokens, which costs precision with a scale for each token; at 8 bits the
+ * loss is small, as tests/golden/test_logits.c checks.
  *
  * Blocks are converted on the engine thread when they are exported and imported, because only ops/
- * knows the layout, and because a computing Redis thread would delay every parallel loop of the
- * next step. Conversion is as fast as a copy and takes less than a hundredth of the time of
- * computing the block (tests/bench/README.md). */
+ * knows the layout, and because a Redis thread that converts would take a core from the parallel
+ * loops of the next step. Conversion is as fast as a copy and takes less than a hundredth of the
+ * time of computing the block (tests/bench/README.md). */
 #include "ops/cpu/kv_pool.h"
 #include "ops/cpu/parallel.h"
 
-/* Bytes of the pool that one thread converts at least: about 1 ms. Waking another thread for less
- * can cost more than it saves. */
+/* The least bytes of the KV pool for which a thread is used, about 1 ms of conversion. Waking
+ * another thread for less can cost more than it saves. */
 #define GRAIN_BYTES ((size_t)8 << 20)
 
 struct int8_run {
     const struct mr_cpu_kv *kv;
-    uint32_t block, first, token_count; /* tokens [first, first + token_count) of the block */
+    /* Converts tokens [first, first + token_count) of the block. */
+    uint32_t block, first, token_count;
     unsigned char *out;
     const unsigned char *in;
     size_t head_bytes;
@@ -29,7 +31,8 @@ static uint32_t tokens_in_a_word(const struct mr_cpu_kv *kv)
     return kv->spec.bf16 ? 2 : 1;
 }
 
-/* keys, here and below: K of one head at the start of the block. */
+/* Describes the K of one head for conversion. keys, also in values_of: where the head's K begins in
+ * the block. */
 static struct mr_cpu_int8 keys_of(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t first,
                                   uint32_t token_count)
 {
@@ -57,7 +60,7 @@ static struct mr_cpu_int8 values_of(const struct mr_cpu_kv *kv, unsigned char *k
                                 .bf16 = kv->spec.bf16};
 }
 
-/* Bytes of the scales and integers of one half. */
+/* Bytes of the scales and int8 numbers of one half (the K or the V of one head). */
 static size_t half_bytes(const struct mr_cpu_int8 *half)
 {
     const size_t lanes = half->bf16 ? 32 : 16, tokens = half->keys ? 16 : lanes / 16;

@@ -15,7 +15,7 @@ size_t mr_cpu_kv_block_bytes(const struct mr_cpu_kv_spec *spec)
            (spec->bf16 ? 2u : 4u);
 }
 
-/* Rounded up to whole huge pages. */
+/* Bytes of the KV pool, rounded up to whole huge pages. */
 static size_t pool_bytes(const struct mr_cpu_kv *kv)
 {
     size_t bytes = kv->spec.block_count * kv->block_bytes;
@@ -36,12 +36,12 @@ enum mr_status mr_cpu_kv_create(struct mr_cpu_kv **out, const struct mr_cpu_kv_s
     kv->spec = *spec;
     kv->block_bytes = mr_cpu_kv_block_bytes(spec);
     kv->half_bytes = (size_t)spec->head_dim * MR_BLOCK_TOKENS * (spec->bf16 ? 2u : 4u);
-    /* The kernel supplies zeroed pages on first access. */
+    /* The pool needs no clearing: the kernel supplies zeroed pages on first access. */
     size_t bytes = pool_bytes(kv);
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) goto no_pages;
     if (bytes >= 8 * HUGE_PAGE_BYTES)
-        (void)madvise(pages, bytes, MADV_HUGEPAGE); /* may fail: a hint */
+        (void)madvise(pages, bytes, MADV_HUGEPAGE); /* only a hint, which may fail */
     kv->bytes = pages;
     kv->partials = aligned_alloc(MR_PANEL_BYTES, MR_CPU_SPLIT_FLOATS * sizeof *kv->partials);
     if (!kv->partials) goto no_partials;
@@ -69,15 +69,15 @@ bool mr_cpu_kv_populate(struct mr_cpu_kv *kv)
     if (kv->populated_bytes == pool_bytes(kv)) return false;
     unsigned char *next = kv->bytes + kv->populated_bytes;
     if (madvise(next, HUGE_PAGE_BYTES, MADV_POPULATE_WRITE) != 0)
-        return false; /* not before Linux 5.14 */
+        return false; /* MADV_POPULATE_WRITE needs Linux 5.14 */
     kv->populated_bytes += HUGE_PAGE_BYTES;
     return true;
 }
 
 /* ---- copies ---- */
 
-/* Copies V of the first token_count tokens of one head. If the count is odd, the token that shares
- * the last word becomes zero. */
+/* Copies the V of one head for the first token_count tokens. If token_count is odd, the next token,
+ * which shares the last bf16 word, gets a V of zeros. */
 static void copy_values(const struct mr_cpu_kv *kv, unsigned char *to, const unsigned char *from,
                         uint32_t token_count)
 {
@@ -112,7 +112,7 @@ static size_t key_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
     return (token_count + 15u) / 16u * mr_cpu_kv_key_panel_bytes(kv);
 }
 
-/* Bytes of one panel of values. */
+/* Bytes of the first token_count tokens in one panel of V. */
 static size_t value_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
 {
     const uint32_t words = kv->spec.bf16 ? (token_count + 1) / 2 : token_count;
@@ -126,7 +126,8 @@ size_t mr_cpu_kv_export_bytes(const struct mr_cpu_kv *kv, uint32_t token_count)
     return (size_t)kv->spec.layer_count * kv->spec.kv_head_count * head;
 }
 
-/* Zeroes the keys after the last token, which may be another request's. */
+/* Zeroes the keys from token token_count on in its panel: those keys may belong to another
+ * request. */
 static void clear_keys_after(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t token_count)
 {
     const uint32_t end = (token_count + 15u) / 16u * 16u;

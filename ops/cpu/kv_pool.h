@@ -1,13 +1,13 @@
-/* kv_pool - the layout of K and V in the pool; used by kv_pool.c, kv_int8.c, rope.c and
+/* kv_pool - the layout of K and V in the KV pool; used by kv_pool.c, kv_int8.c, rope.c and
  * attention.c.
  *
- * Layout: [block][layer][kv head], and for each K, then V, of MR_BLOCK_TOKENS tokens in panels
- *         (level.h), so that scores and weighted sums are plain panel products:
+ * Layout: [block][layer][kv head], each with the K, then the V, of MR_BLOCK_TOKENS tokens in panels
+ *         (level.h), so that scores and weighted sums are plain matrix products over panels:
  *             K: columns are tokens, depth is head_dim   [token / 16][words of head_dim][16]
  *             V: columns are head dims, depth is tokens  [head_dim / 16][words of tokens][16]
  * Zeros:  two tokens share a bf16 word of V. When a sequence ends with the first of the two, the
- * other is zero, so a product over whole words never reads another request's values. Owner:  engine
- * thread; the parallel loop of rope.c writes disjoint tokens. */
+ *         V of the second is zero, so a product over whole words never reads another request's V.
+ * Owner:  engine thread; the threads of the parallel loop in rope.c write different tokens. */
 #ifndef MR_OPS_CPU_KV_POOL_H
 #define MR_OPS_CPU_KV_POOL_H
 
@@ -16,8 +16,8 @@
 
 #include <stdatomic.h>
 
-/* Limits of one mr_cpu_attention call that splits tiles over threads: tiles, and floats of all
- * partial results. */
+/* A call of mr_cpu_attention splits tiles over threads only up to these limits: number of tiles,
+ * and floats in all partial results. */
 #define MR_CPU_SPLIT_TILES  256u
 #define MR_CPU_SPLIT_FLOATS ((size_t)1 << 20)
 
@@ -25,10 +25,11 @@ struct mr_cpu_kv {
     const struct mr_cpu_ops *ops;
     struct mr_cpu_kv_spec spec;
     size_t half_bytes;  /* bytes of K, or of V, of one head of one layer of one block */
-    size_t block_bytes; /* all layers */
+    size_t block_bytes; /* bytes of one block in all layers */
     unsigned char *bytes;
-    size_t populated_bytes; /* leading bytes that _populate has made resident */
-    float *partials;        /* [MR_CPU_SPLIT_FLOATS] */
+    /* Leading bytes of the pool that mr_cpu_kv_populate has made resident. */
+    size_t populated_bytes;
+    float *partials; /* [MR_CPU_SPLIT_FLOATS] partial attention results of split tiles */
     atomic_uint blocks_done[MR_CPU_SPLIT_TILES];
 };
 
@@ -50,7 +51,8 @@ static inline size_t mr_cpu_kv_element_bytes(const struct mr_cpu_kv *kv)
     return kv->spec.bf16 ? 2 : 4;
 }
 
-/* Bytes of one panel of keys (16 tokens) and of one panel of values (16 dims of a whole block). */
+/* Bytes of one panel of K (16 tokens); the next function: of one panel of V (16 dims, whole
+ * block). */
 static inline size_t mr_cpu_kv_key_panel_bytes(const struct mr_cpu_kv *kv)
 {
     return kv->spec.head_dim * 16u * mr_cpu_kv_element_bytes(kv);
@@ -61,7 +63,8 @@ static inline size_t mr_cpu_kv_value_panel_bytes(const struct mr_cpu_kv *kv)
     return MR_BLOCK_TOKENS * 16u * mr_cpu_kv_element_bytes(kv);
 }
 
-/* Offset of dimension `dim` of token `token` in K (below: in V) of one head of a block. */
+/* Byte offset of dimension `dim` of token `token` in the K of one head of a block;
+ * mr_cpu_kv_value_at: in the V. */
 static inline size_t mr_cpu_kv_key_at(const struct mr_cpu_kv *kv, uint32_t token, uint32_t dim)
 {
     const size_t panel = token / 16 * mr_cpu_kv_key_panel_bytes(kv);
@@ -76,7 +79,8 @@ static inline size_t mr_cpu_kv_value_at(const struct mr_cpu_kv *kv, uint32_t tok
     return panel + token * MR_PANEL_BYTES + dim % 16 * 4u;
 }
 
-/* Asserts that [first, first + token_count) are tokens of the block and start at a panel. */
+/* Asserts that tokens [first, first + token_count) are inside the block, and that a panel starts at
+ * token `first`. */
 static inline void mr_cpu_kv_check_span(const struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
                                         uint32_t token_count)
 {

@@ -1,4 +1,5 @@
-/* lanes_avx2 - vectors of 16 floats in two AVX2 registers, for the kernel bodies. */
+/* lanes_avx2 - vectors of 16 floats ("lanes") in two AVX2 registers, for the kernels in
+ * *_body.h. */
 #ifndef MR_OPS_CPU_LANES_AVX2_H
 #define MR_OPS_CPU_LANES_AVX2_H
 
@@ -45,7 +46,7 @@ static inline void lanes_store_part(float *p, lanes x, uint32_t count)
     lanes_store(whole, x);
     memcpy(p, whole, count * sizeof *p);
 }
-/* Rounds to nearest even; NaN stays NaN. */
+/* Rounds 8 floats to bf16, ties to even; NaN stays NaN. */
 static inline __m256i lanes_to_bf16(__m256 x)
 {
     __m256i bits = _mm256_castps_si256(x);
@@ -86,7 +87,7 @@ static inline lanes lanes_fma(lanes a, lanes b, lanes c)
 {
     return LANES_BOTH(_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi));
 }
-/* The larger; b where a or b is NaN. */
+/* In each lane the larger of a and b; b where either is NaN. */
 static inline lanes lanes_max(lanes a, lanes b)
 {
     return LANES_BOTH(_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi));
@@ -104,25 +105,25 @@ static inline lanes lanes_floor(lanes a)
 {
     return LANES_BOTH(_mm256_floor_ps(a.lo), _mm256_floor_ps(a.hi));
 }
-/* a - floor(a). */
+/* Returns a - floor(a). */
 static inline lanes lanes_fraction(lanes a)
 {
     return lanes_sub(a, lanes_floor(a));
 }
-/* 2^n for whole n; 0 for n = -127. */
+/* Returns 2^n for whole n; 0 for n = -127. */
 static inline __m256 lanes_power(__m256 n)
 {
     __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
 }
-/* a * 2^floor(n), n at most 127; 0 where n is below -126. */
+/* Returns a * 2^floor(n), for n at most 127; 0 where n is below -126. */
 static inline lanes lanes_scale(lanes a, lanes n)
 {
     n = lanes_max(lanes_set(-127.0f), lanes_floor(n));
     return LANES_BOTH(_mm256_mul_ps(a.lo, lanes_power(n.lo)),
                       _mm256_mul_ps(a.hi, lanes_power(n.hi)));
 }
-/* a in lanes [begin, end), `fill` in the others. */
+/* Returns a in lanes [begin, end), and `fill` in the other lanes. */
 static inline lanes lanes_keep(lanes a, uint32_t begin, uint32_t end, lanes fill)
 {
     const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -135,13 +136,13 @@ static inline lanes lanes_keep(lanes a, uint32_t begin, uint32_t end, lanes fill
     return LANES_BOTH(_mm256_blendv_ps(fill.lo, a.lo, _mm256_castsi256_ps(in_lo)),
                       _mm256_blendv_ps(fill.hi, a.hi, _mm256_castsi256_ps(in_hi)));
 }
-/* a, but 0 where a is NaN. */
+/* Returns a, with 0 in lanes where a is NaN. */
 static inline lanes lanes_number(lanes a)
 {
     return LANES_BOTH(_mm256_and_ps(a.lo, _mm256_cmp_ps(a.lo, a.lo, _CMP_ORD_Q)),
                       _mm256_and_ps(a.hi, _mm256_cmp_ps(a.hi, a.hi, _CMP_ORD_Q)));
 }
-/* Bit i of the result: a[i] > b[i]. */
+/* Bit i of the result is set when a[i] > b[i]. */
 static inline uint32_t lanes_above(lanes a, lanes b)
 {
     int lo = _mm256_movemask_ps(_mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ));
@@ -191,7 +192,7 @@ static inline lanes_raw lanes_raw_word(const void *p)
     memcpy(&word, p, sizeof word);
     return (lanes_raw){_mm256_set1_epi32(word), _mm256_set1_epi32(word)};
 }
-/* The first (below: the second) bf16 of each pair as a float. */
+/* Returns the first bf16 of each pair as a float; the next function: the second. */
 static inline __m256 lanes_first(__m256i x)
 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
@@ -200,7 +201,8 @@ static inline __m256 lanes_second(__m256i x)
 {
     return _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32((int)0xffff0000u)));
 }
-/* sum += a b in every lane; a lane of a and b is a pair of bf16 or one float. */
+/* Returns sum + a * b in every lane. A lane of a and b is one float, or a pair of bf16 whose two
+ * products are both added. */
 static inline lanes lanes_dot(lanes sum, lanes_raw a, lanes_raw b, bool bf16)
 {
     if (bf16) {

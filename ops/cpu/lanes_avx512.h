@@ -1,4 +1,5 @@
-/* lanes_avx512 - vectors of 16 floats in one AVX-512 register, for the kernel bodies. */
+/* lanes_avx512 - vectors of 16 floats ("lanes") in one AVX-512 register, for the kernels in
+ * *_body.h. */
 #ifndef MR_OPS_CPU_LANES_AVX512_H
 #define MR_OPS_CPU_LANES_AVX512_H
 
@@ -8,7 +9,7 @@
 #include <string.h>
 
 typedef __m512 lanes;
-typedef __m512i lanes_raw; /* one row of a panel */
+typedef __m512i lanes_raw; /* one row of a panel (level.h): 16 words of 4 bytes */
 
 static inline lanes lanes_set(float x)
 {
@@ -62,7 +63,7 @@ static inline lanes lanes_fma(lanes a, lanes b, lanes c)
 {
     return _mm512_fmadd_ps(a, b, c);
 }
-/* The larger; b where a or b is NaN. */
+/* In each lane the larger of a and b; b where either is NaN. */
 static inline lanes lanes_max(lanes a, lanes b)
 {
     return _mm512_max_ps(a, b);
@@ -75,28 +76,28 @@ static inline lanes lanes_round(lanes a)
 {
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-/* a - floor(a). */
+/* Returns a - floor(a). */
 static inline lanes lanes_fraction(lanes a)
 {
     return _mm512_reduce_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
 }
-/* a * 2^floor(n), n at most 127; 0 where n is below -126. */
+/* Returns a * 2^floor(n), for n at most 127; 0 where n is below -126. */
 static inline lanes lanes_scale(lanes a, lanes n)
 {
     const __mmask16 normal = _mm512_cmp_ps_mask(n, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
     return _mm512_maskz_scalef_ps(normal, a, n);
 }
-/* a in lanes [begin, end), `fill` in the others. */
+/* Returns a in lanes [begin, end), and `fill` in the other lanes. */
 static inline lanes lanes_keep(lanes a, uint32_t begin, uint32_t end, lanes fill)
 {
     return _mm512_mask_mov_ps(fill, lanes_mask(begin, end), a);
 }
-/* a, but 0 where a is NaN. */
+/* Returns a, with 0 in lanes where a is NaN. */
 static inline lanes lanes_number(lanes a)
 {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), a);
 }
-/* Bit i of the result: a[i] > b[i]. */
+/* Bit i of the result is set when a[i] > b[i]. */
 static inline uint32_t lanes_above(lanes a, lanes b)
 {
     return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
@@ -135,7 +136,8 @@ static inline lanes_raw lanes_raw_word(const void *p)
     memcpy(&word, p, sizeof word);
     return _mm512_set1_epi32(word);
 }
-/* sum += a b in every lane; a lane of a and b is a pair of bf16 or one float. */
+/* Returns sum + a * b in every lane. A lane of a and b is one float, or a pair of bf16 whose two
+ * products are both added. */
 static inline lanes lanes_dot(lanes sum, lanes_raw a, lanes_raw b, bool bf16)
 {
     if (bf16) return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);

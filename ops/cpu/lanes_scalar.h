@@ -1,4 +1,5 @@
-/* lanes_scalar - vectors of 16 floats in an array, for the kernel bodies on any machine. */
+/* lanes_scalar - vectors of 16 floats ("lanes") in an array, for the kernels in *_body.h on any
+ * machine. */
 #ifndef MR_OPS_CPU_LANES_SCALAR_H
 #define MR_OPS_CPU_LANES_SCALAR_H
 
@@ -83,7 +84,7 @@ static inline lanes lanes_fma(lanes a, lanes b, lanes c)
 {
     LANES_EACH(a.f[i] * b.f[i] + c.f[i]);
 }
-/* The larger; b where a or b is NaN. */
+/* In each lane the larger of a and b; b where either is NaN. */
 static inline lanes lanes_max(lanes a, lanes b)
 {
     LANES_EACH(a.f[i] > b.f[i] ? a.f[i] : b.f[i]);
@@ -92,7 +93,8 @@ static inline lanes lanes_min(lanes a, lanes b)
 {
     LANES_EACH(a.f[i] < b.f[i] ? a.f[i] : b.f[i]);
 }
-/* Adding 1.5 * 2^23 rounds the fraction away; larger floats have no fraction. */
+/* Adding and subtracting 1.5 * 2^23 rounds to a whole number; a float so large that this fails has
+ * no fraction. */
 static inline lanes lanes_round(lanes a)
 {
     const float magic = 12582912.0f;
@@ -103,15 +105,15 @@ static inline lanes lanes_floor(lanes a)
     const lanes near = lanes_round(a);
     LANES_EACH(near.f[i] > a.f[i] ? near.f[i] - 1.0f : near.f[i]);
 }
-/* a - floor(a). */
+/* Returns a - floor(a). */
 static inline lanes lanes_fraction(lanes a)
 {
     return lanes_sub(a, lanes_floor(a));
 }
-/* a * 2^floor(n), n at most 127; 0 where n is below -126. */
+/* Returns a * 2^floor(n), for n at most 127; 0 where n is below -126. */
 static inline lanes lanes_scale(lanes a, lanes n)
 {
-    const float magic = 12582912.0f; /* adding it leaves n in the low bits of the sum */
+    const float magic = 12582912.0f; /* a whole n plus magic is a float with n in its low bits */
     lanes out;
     n = lanes_max(lanes_set(-127.0f), lanes_floor(n));
     for (uint32_t i = 0; i < 16; i++) {
@@ -122,17 +124,17 @@ static inline lanes lanes_scale(lanes a, lanes n)
     }
     return out;
 }
-/* a in lanes [begin, end), `fill` in the others. */
+/* Returns a in lanes [begin, end), and `fill` in the other lanes. */
 static inline lanes lanes_keep(lanes a, uint32_t begin, uint32_t end, lanes fill)
 {
     LANES_EACH(i >= begin && i < end ? a.f[i] : fill.f[i]);
 }
-/* a, but 0 where a is NaN. */
+/* Returns a, with 0 in lanes where a is NaN. */
 static inline lanes lanes_number(lanes a)
 {
     LANES_EACH(isnan(a.f[i]) ? 0.0f : a.f[i]);
 }
-/* Bit i of the result: a[i] > b[i]. */
+/* Bit i of the result is set when a[i] > b[i]. */
 static inline uint32_t lanes_above(lanes a, lanes b)
 {
     uint32_t mask = 0;
@@ -181,7 +183,8 @@ static inline lanes_raw lanes_raw_word(const void *p)
         out.w[i] = word;
     return out;
 }
-/* sum += a b in every lane; a lane of a and b is a pair of bf16 or one float. */
+/* Returns sum + a * b in every lane. A lane of a and b is one float, or a pair of bf16 whose two
+ * products are both added. */
 static inline lanes lanes_dot(lanes sum, lanes_raw a, lanes_raw b, bool bf16)
 {
     for (uint32_t i = 0; i < 16; i++) {

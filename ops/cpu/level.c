@@ -6,8 +6,8 @@
 
 #define XFEATURE_XTILEDATA 18
 
-/* A process must request the tile registers before it first uses them; a repeated request has no
- * effect (Linux, Documentation/arch/x86/xstate.rst). */
+/* A process must request the AMX tile registers from the kernel before it first uses them; a
+ * repeated request has no effect (Linux, Documentation/arch/x86/xstate.rst). */
 static bool has_tiles(void)
 {
     return __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("avx512vbmi") &&

@@ -1,46 +1,46 @@
 /* level - the inner loops of the kernels: one constant table of functions for each instruction set.
  *
  * Panels: the right matrix of every product is stored in panels of 16 columns. A row of a panel has
- *         64 bytes, a 4-byte word for each column; it is multiplied by one broadcast word of the
- *         left matrix.
+ *         64 bytes, a 4-byte word for each column; one word of the left matrix is broadcast and
+ *         multiplied with all of them. Depth is the dimension that the product sums over.
  *             bf16  [panel][depth / 2][column 16][2]     a word holds two neighbours in depth
  *             f32   [panel][depth][column 16]            a word holds one float
  *         Weights, K (columns are tokens) and V (columns are head dimensions) are stored this way.
  * Order:  an output adds its words from first to last in one accumulator, so tiles of every size
- *         give the same bits. The order inside a bf16 word is that of the level's instruction.
+ *         give the same bits. The order inside a bf16 word is that of the CPU's instruction.
  * Files:  the loops are written once for vectors of 16 lanes (tile_body.h, attend_body.h,
  *         rows_body.h, search_body.h, int8_body.h). kernels_avx512.c, kernels_avx2.c and
  *         kernels_scalar.c compile them with lanes_<level>.h; kernels_amx.c replaces the bf16
  *         product and attention (tile_amx_body.h, attend_amx_body.h).
- * Owner:  none, constant. Threads: any. */
+ * Owner:  none: all is constant. Threads: any. */
 #ifndef MR_OPS_CPU_LEVEL_H
 #define MR_OPS_CPU_LEVEL_H
 
 #include "ops/cpu/kernels.h"
 
 #define MR_PANEL_COLUMNS 16u
-#define MR_PANEL_BYTES   64u /* of one row of a panel */
+#define MR_PANEL_BYTES   64u /* bytes of one row of a panel */
 
-/* The matrix product c = a b. a: rows of words; b: panels; c: floats, fully overwritten. */
+/* The matrix product c = a b. a: rows of 4-byte words; b: panels; c: floats, fully overwritten. */
 struct mr_cpu_tile {
     const unsigned char *a;
     size_t a_stride_bytes;
     const unsigned char *b;
-    size_t panel_bytes; /* from the start of a panel to the start of the next */
+    size_t panel_bytes; /* bytes from the start of a panel of b to the start of the next */
     float *c;
-    size_t c_stride; /* floats from row to row */
+    size_t c_stride; /* floats from one row of c to the next */
     uint32_t rows, panels;
-    uint32_t panels_ahead; /* panels from b on that the caller will use: prefetched; 0: none */
-    uint32_t word_count;   /* depth: in_size / 2 for bf16, in_size for f32 */
+    uint32_t panels_ahead; /* panels from b on that may be prefetched for the caller; 0: none */
+    uint32_t word_count;   /* words in a row of a: depth / 2 for bf16, depth for f32 */
 };
 
-/* The end of a linear layer: bias and epilogue applied to the sums c. */
+/* The end of a linear layer: bias and epilogue, applied to the sums c of the matrix product. */
 struct mr_cpu_finish {
     const float *c;
     size_t c_stride;
-    const float *bias; /* bias of the first column, or NULL */
-    void *out;         /* row 0, first column */
-    size_t out_stride; /* elements from row to row */
+    const float *bias; /* bias of the first column, or NULL for no bias */
+    void *out;         /* output of row 0, first column */
+    size_t out_stride; /* elements from one row of out to the next */
     uint32_t rows, columns;
     enum mr_cpu_epilogue epilogue;
     bool bf16;
@@ -53,12 +53,13 @@ struct mr_cpu_attend {
     const unsigned char *keys, *values;
     size_t key_panel_bytes, value_panel_bytes;
     const uint32_t *begin, *end;
-    /* Partial softmax: key j of a row has the weight 2^(score[j] * scale * log2(e) - top). */
+    /* The results are a partial softmax: key j of a row has the weight 2^(score[j] * scale *
+     * log2(e) - top). */
     float *out; /* [rows, dim]: the sum of weights times values */
     float *sum; /* [rows]: the sum of the weights */
-    float *top; /* [rows]: usually the row's largest exponent, so that no weight overflows */
+    float *top; /* [rows]: usually the largest exponent of the row, so that no weight overflows */
     uint32_t rows, dim;
-    float scale, softcap; /* softcap 0: none */
+    float scale, softcap; /* softcap: tanh limit of the scores; 0: no limit */
     bool bf16;
 };
 
@@ -66,27 +67,28 @@ struct mr_cpu_attend {
  * K, or the tokens that share a word of V; each token of a group has its own scale. Rows of a group
  * have 64 bytes. */
 struct mr_cpu_int8 {
-    unsigned char *rows;           /* first row of the first group, in the pool */
-    size_t group_bytes, row_bytes; /* strides in the pool: group to group, row to row */
+    unsigned char *rows;           /* first row of the first group of tokens, in the KV pool */
+    size_t group_bytes, row_bytes; /* bytes from one group to the next, from one row to the next */
     uint32_t group_count, row_count;
-    uint32_t token_count; /* in all groups; later tokens of the last group count as 0 */
-    bool bf16, keys;      /* keys: columns are tokens (K); else columns are dimensions (V) */
+    uint32_t token_count; /* tokens to convert; later tokens of the last group count as 0 */
+    /* keys: true for K (columns are tokens), false for V (columns are dimensions). */
+    bool bf16, keys;
 };
 
-#define MR_CPU_NO_SCORE (-1e30f) /* top of a row that has attended to no key */
+#define MR_CPU_NO_SCORE (-1e30f) /* value of `top` for a row that attends to no key */
 
-/* Adds the partial softmax of a block to that of the blocks before it. */
+/* Merges the partial softmax of one block (block_*) into that of the blocks before it. */
 struct mr_cpu_fold {
-    float *out, *top, *sum; /* [rows, width], [rows], [rows] */
+    float *out, *top, *sum; /* shapes: out [rows, width], top [rows], sum [rows] */
     const float *block_out, *block_top, *block_sum;
     uint32_t rows, width; /* width: a multiple of 16 */
 };
 
-/* A histogram of logits by their distance from the largest. The bin position of x[i] is
- * (top - x[i]) * factor * MR_CPU_BINS_EACH, its weight exp((x[i] - top) * factor). NaN has no bin,
- * nor has a position at or above MR_CPU_BINS (a weight below 1e-13). */
+/* A histogram of logits by their distance from the largest. The bin position of x[i] is (top -
+ * x[i]) * factor * MR_CPU_BINS_EACH; the weight of x[i] is exp((x[i] - top) * factor). A NaN has no
+ * bin, nor has a logit whose position is MR_CPU_BINS or more (its weight is below 1e-13). */
 #define MR_CPU_BINS      2048u
-#define MR_CPU_BINS_EACH 64.0f /* bins between a weight and the weight e times smaller */
+#define MR_CPU_BINS_EACH 64.0f /* number of bins over which the weight falls by a factor of e */
 struct mr_cpu_search {
     const float *x;
     uint32_t count;
@@ -104,31 +106,35 @@ struct mr_cpu_ops {
     void (*norm_row)(const struct mr_cpu_norm *norm, const float *x, void *out);
     void (*attend)(const struct mr_cpu_attend *attend);
     void (*fold)(const struct mr_cpu_fold *fold);
-    /* out[i] = x[i] * factor, in bf16 or f32. */
+    /* out[i] = x[i] * factor, stored as bf16 or f32. */
     void (*convert)(const float *x, float factor, uint32_t count, bool bf16, void *out);
-    /* Rotates the pairs (i, i + half), i < half, of one head in place. */
+    /* Rotary embedding of one head in place: rotates each pair (head[i], head[i + half]), i <
+     * half. */
     void (*rotate)(float *head, const float *cos, const float *sin, uint32_t half);
-    /* Index of the largest float, the lowest index among equals, never a NaN; 0 when all are NaN or
-     * -infinity. */
+    /* Returns the index of the largest float, the lowest index among equals, never of a NaN; 0 when
+     * all are NaN or -infinity. */
     uint32_t (*find_max)(const float *x, uint32_t count);
-    /* Sum of the weights, those without a bin included; a NaN adds 0. */
+    /* Returns the sum of the weights of all logits, with a bin or without; a NaN adds 0. */
     double (*sum_exp)(const struct mr_cpu_search *search);
-    /* Adds every logit that has a bin to counts[bin] and weights[bin]; bin: the position,
-     * truncated. */
+    /* For every logit that has a bin (bin position truncated to an integer) adds 1 to counts[bin]
+     * and the logit's weight to weights[bin]. */
     void (*fill_bins)(const struct mr_cpu_search *search, uint32_t *counts, double *weights);
-    /* The logits whose bin position is below limit, in order of id; returns their count. */
+    /* Writes the logits whose bin position is below limit to out, in order of id; returns their
+     * count. */
     uint32_t (*collect)(const struct mr_cpu_search *search, float limit,
                         struct mr_cpu_candidate *out);
-    /* Ids of the `wanted` largest, in descending order, the lowest id first among equals; returns
-     * how many, fewer when other floats are NaN or -infinity. wanted <= MR_LOGPROBS_MAX. */
+    /* Writes the ids of the `wanted` largest floats in descending order, the lowest id first among
+     * equals; returns how many: fewer if the other floats are NaN or -infinity. wanted <=
+     * MR_LOGPROBS_MAX. */
     uint32_t (*find_top)(const float *x, uint32_t count, uint32_t wanted, uint32_t *ids);
-    /* To and from the stored form of kv_int8.c: all scales in bf16, then the rows in int8, group by
-     * group. False: a number is infinite, NaN, or 2^127 or more. All levels give the same bytes. */
+    /* Convert K or V to and from int8 (kv_int8.c): all scales in bf16, then the rows in int8, group
+     * by group. pack_int8 returns false when a number is infinite, NaN, or 2^127 or more. All
+     * levels give the same bytes. */
     bool (*pack_int8)(const struct mr_cpu_int8 *half, unsigned char *out);
     void (*unpack_int8)(const struct mr_cpu_int8 *half, const unsigned char *in);
 };
 
-/* The table of the level mr_cpu_level(wanted). */
+/* Returns the table of functions of the level mr_cpu_level(wanted). */
 const struct mr_cpu_ops *mr_cpu_ops_get(enum mr_cpu_level wanted);
 
 extern const struct mr_cpu_ops mr_cpu_ops_scalar, mr_cpu_ops_avx2, mr_cpu_ops_avx512,

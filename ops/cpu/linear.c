@@ -6,8 +6,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Rows that are multiplied by one pair of panels before the next pair is read: these rows of x stay
- * in the L2 cache (128 rows of 1,536 bf16 are 393 KB), their sums in the L1 cache. */
+/* Rows of x that are multiplied by one pair of panels of weights before the next pair is read:
+ * these rows stay in the L2 cache (128 rows of 1,536 bf16 are 393 KB), their sums in the L1
+ * cache. */
 #define ROW_BLOCK       128u
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define SUMS_FLOATS     (ROW_BLOCK * 2u * MR_PANEL_COLUMNS)
@@ -18,8 +19,8 @@ struct mr_cpu_linear {
     uint32_t out_size, in_size;
     uint32_t panel_count, word_count;
     bool bf16;
-    float *bias;          /* or NULL */
-    unsigned char *words; /* panels of level.h; columns past out_size are zero */
+    float *bias;          /* [out_size], or NULL for no bias */
+    unsigned char *words; /* weights in panels of level.h; columns past out_size are zero */
 };
 
 static size_t panel_bytes(const struct mr_cpu_linear *linear)
@@ -32,7 +33,7 @@ static size_t panel_bytes(const struct mr_cpu_linear *linear)
 struct linear_pack {
     struct mr_cpu_linear *linear;
     const struct mr_cpu_linear_spec *spec;
-    float *scratch; /* two rows for each thread */
+    float *scratch; /* two rows of in_size floats for each thread */
 };
 
 static void pack_row(const struct linear_pack *pack, uint32_t row, float *scratch)
@@ -68,8 +69,8 @@ static enum mr_status pack_all(struct mr_cpu_linear *linear, const struct mr_cpu
     return MR_OK;
 }
 
-/* Zeroed memory, in huge pages when rounding up to them wastes little: a step reads all weights
- * once, and with small pages address translation takes 10 % of the step (measured). */
+/* Allocates zeroed memory, in huge pages when rounding up to them wastes little: a step reads all
+ * weights once, and with small pages address translation takes 10 % of the step (measured). */
 static unsigned char *allocate_words(size_t bytes)
 {
     const size_t whole = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
@@ -77,7 +78,7 @@ static unsigned char *allocate_words(size_t bytes)
     void *words =
         huge ? aligned_alloc(HUGE_PAGE_BYTES, whole) : aligned_alloc(MR_PANEL_BYTES, bytes);
     if (!words) return NULL;
-    if (huge) (void)madvise(words, whole, MADV_HUGEPAGE); /* may fail: a hint */
+    if (huge) (void)madvise(words, whole, MADV_HUGEPAGE); /* only a hint, which may fail */
     memset(words, 0, bytes);
     return words;
 }
@@ -160,8 +161,8 @@ struct linear_run {
     enum mr_cpu_epilogue epilogue;
 };
 
-/* Computes panels [panel, panel + panels) of rows [row, row + rows). This thread will go on to
- * panel_end, which bounds the prefetching. */
+/* Computes the outputs of panels [panel, panel + panels) for rows [row, row + rows). The same
+ * thread computes all panels up to panel_end next, so panels before panel_end are prefetched. */
 static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, uint32_t panel,
                      uint32_t panels, uint32_t panel_end)
 {
@@ -200,8 +201,9 @@ static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, 
     linear->ops->finish(&finish);
 }
 
-/* A unit is a pair of panels and a block of rows. Neighbouring pairs of the same block of rows are
- * computed together as far as their sums fit into the buffer, so few rows get wide tiles. */
+/* A unit, the item of the parallel loop, is one pair of panels times one block of rows.
+ * Neighbouring pairs of panels of the same block of rows are computed together as far as their sums
+ * fit into the buffer, so that few rows get wide register tiles. */
 static void run_units(void *context, size_t begin, size_t end)
 {
     const struct linear_run *run = context;
@@ -230,7 +232,8 @@ void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32
 {
     MR_ASSERT(epilogue != MR_CPU_SILU_MUL || linear->out_size % 2 == 0);
     if (rows == 0) return;
-    const uint32_t blocks = (rows + ROW_BLOCK - 1) / ROW_BLOCK; /* blocks of nearly equal height */
+    /* Blocks of rows, of nearly equal height. */
+    const uint32_t blocks = (rows + ROW_BLOCK - 1) / ROW_BLOCK;
     const uint32_t height = (rows + blocks - 1) / blocks;
     struct linear_run run = {.linear = linear,
                              .x = x,

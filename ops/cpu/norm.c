@@ -1,7 +1,7 @@
 #include "ops/cpu/level.h"
 #include "ops/cpu/parallel.h"
 
-/* With fewer floats a parallel loop costs more than it saves. */
+/* With fewer floats for each thread a parallel loop costs more than it saves. */
 #define NORM_GRAIN_FLOATS 16384u
 
 struct norm_run {

@@ -11,12 +11,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Polls of a word before a thread sleeps on it: about 100 us, longer than the time between two
- * loops. */
+/* How often a thread polls an atomic word before it sleeps: about 100 us, longer than the time
+ * between two parallel loops. */
 #define SPINS 3000u
 
-/* The state word of the current loop: whether helpers may enter, whether the caller sleeps until
- * the last helper has left, and the number of helpers inside. */
+/* Bits of team.state for the current loop. OPEN: helpers may enter the loop. CALLER_SLEEPS: the
+ * caller sleeps until the last helper has left. INSIDE: number of helpers in the loop. */
 #define OPEN          0x80000000u
 #define CALLER_SLEEPS 0x40000000u
 #define INSIDE        0x3fffffffu
@@ -26,14 +26,17 @@ static struct {
     atomic_uint helper_count;
     atomic_bool busy; /* a loop is running, or the number of threads is being changed */
     atomic_bool ending;
-    atomic_uint loops;    /* loops begun so far; helpers sleep on this word */
-    atomic_uint sleepers; /* helpers that sleep on `loops` */
-    atomic_uint state; /* OPEN | CALLER_SLEEPS | helpers inside; the caller sleeps on this word */
-    /* The current loop; written while no helper is inside. */
+    atomic_uint loops;    /* number of loops begun so far; helpers sleep on this futex word */
+    atomic_uint sleepers; /* number of helpers that sleep on `loops` */
+    /* OPEN | CALLER_SLEEPS | number of helpers inside the loop; the caller sleeps on this futex
+     * word. */
+    atomic_uint state;
+    /* Arguments of the current loop; written only while no helper is inside the loop. */
     mr_parallel_body body;
     void *context;
     size_t count, grain;
-    /* Items taken from the front (low 32 bits) and from the end (high 32 bits). */
+    /* Items already taken from the front of the loop (low 32 bits) and from its end (high 32
+     * bits). */
     _Alignas(64) atomic_uint_fast64_t taken;
 } team;
 
@@ -56,8 +59,9 @@ static void pause_briefly(void)
 #endif
 }
 
-/* Takes parts from the front or, in threads of odd index, from the end: so each thread mostly gets
- * the data that it had in the loop before, and that is still in its core's cache. */
+/* Takes ranges of items from the front of the loop, or from its end in threads of odd index, and
+ * runs them until none is left. So a thread mostly gets the data that it had in the loop before,
+ * and that is still in its core's cache. */
 static void take_parts(void)
 {
     const uint64_t count = team.count, shares = 2u * (uint64_t)mr_parallel_thread_count();
@@ -82,7 +86,7 @@ static void take_parts(void)
 
 /* ---- a helper ---- */
 
-/* Waits until the number of loops begun differs from `seen`; returns that number. */
+/* Waits until the number of loops begun differs from `seen`; returns the new number. */
 static unsigned await_loop(unsigned seen)
 {
     for (unsigned i = 0; i < SPINS; i++) {
@@ -90,8 +94,8 @@ static unsigned await_loop(unsigned seen)
         if (loops != seen) return loops;
         pause_briefly();
     }
-    atomic_fetch_add(&team.sleepers,
-                     1); /* before `loops` is compared, so that no wake-up is lost */
+    /* Count this thread as a sleeper before the check of `loops`, so that no wake-up is lost. */
+    atomic_fetch_add(&team.sleepers, 1);
     while (atomic_load(&team.loops) == seen)
         sleep_on(&team.loops, seen);
     atomic_fetch_sub(&team.sleepers, 1);
@@ -127,7 +131,7 @@ static void *run_helper(void *index)
 
 /* ---- the caller ---- */
 
-/* Lets no further helper enter; returns when all helpers have left. */
+/* Lets no further helper enter the current loop; returns when all helpers have left the loop. */
 static void close_loop(void)
 {
     unsigned state = atomic_fetch_and(&team.state, ~OPEN) & ~OPEN;
@@ -186,7 +190,7 @@ enum mr_status mr_parallel_set_thread_count(uint32_t thread_count, struct mr_err
                        MR_PARALLEL_THREADS_MAX);
     if (thread_count == mr_parallel_thread_count()) return MR_OK;
     while (atomic_exchange(&team.busy, true))
-        sched_yield(); /* another thread runs a loop */
+        sched_yield(); /* another thread runs a parallel loop: wait for its end */
     stop_helpers();
     enum mr_status status = MR_OK;
     for (uint32_t i = 0; i + 1 < thread_count && status == MR_OK; i++) {

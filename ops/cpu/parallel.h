@@ -1,14 +1,14 @@
-/* parallel - parallel loops: the calling thread and a team of helper threads share the items.
+/* parallel - parallel loops: the calling thread and a team of helper threads each take some items.
  *
  * A step has about two hundred parallel loops of 20 to 500 us, so an idle helper spins for a while
  * before it sleeps. A loop ends when all items are done; it does not wait for helpers that have
- * taken no item. A helper that the kernel keeps off its core therefore costs only its share of the
- * speed. (With a barrier after each loop, as in OpenMP: 3.7 tokens a second instead of 19 on a
- * machine that also runs five other busy programs.)
+ * taken no item. A helper that the kernel keeps off its core therefore costs only the work that the
+ * helper would have done. (With a barrier after each loop, as in OpenMP: 3.7 tokens a second
+ * instead of 19 on a machine that also runs five other busy programs.)
  *
  * State:   one team for the process, created by mr_parallel_set_thread_count.
  * Threads: any thread may run a loop. When the team is busy with a loop of another thread, or the
- * call comes from inside a loop, the caller runs all items alone. */
+ *          call comes from inside a loop, the caller runs all items alone. */
 #ifndef MR_OPS_CPU_PARALLEL_H
 #define MR_OPS_CPU_PARALLEL_H
 
@@ -24,16 +24,18 @@
  * MR_NOMEM: a thread could not be created, and loops run on the caller alone. */
 enum mr_status mr_parallel_set_thread_count(uint32_t thread_count, struct mr_error *err);
 uint32_t mr_parallel_thread_count(void);
-/* Index of the calling thread in its loop, below mr_parallel_thread_count(); 0 outside a loop. */
+/* Returns the calling thread's index in the team, below mr_parallel_thread_count(); 0 outside
+ * loops. */
 uint32_t mr_parallel_thread_index(void);
 
-/* Runs the items [begin, end). A thread may get several such parts, one after another. */
+/* Runs the items [begin, end) of a loop. In one loop it may be called several times on a thread. */
 typedef void (*mr_parallel_body)(void *context, size_t begin, size_t end);
 
-/* Calls body on parts that cover [0, count) exactly once and returns when all are done; count is
- * below 2^32. The size of a part is the number of remaining items divided by twice the threads, at
- * least `grain` (0 counts as 1): guided self-scheduling (Polychronopoulos and Kuck, 1987). Threads
- * of odd index take parts from the end. With count <= grain body runs once, on the caller. */
+/* Calls body on ranges that cover [0, count) exactly once, and returns when all items are done;
+ * count is below 2^32. The length of a range is the number of remaining items divided by twice the
+ * threads, at least `grain` (0 counts as 1): guided self-scheduling (Polychronopoulos and Kuck,
+ * 1987). Threads of odd index take ranges from the end. With count <= grain, body runs once, on the
+ * caller. */
 void mr_parallel_for(size_t count, size_t grain, mr_parallel_body body, void *context);
 
 #endif

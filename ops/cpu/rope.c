@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* With fewer rows a parallel loop costs more than it saves. */
+/* With fewer rows for each thread a parallel loop costs more than it saves. */
 #define ROPE_GRAIN_ROWS 8u
 #define HEAD_DIM_MAX    256u
 
@@ -15,7 +15,7 @@ struct rope_run {
     float *qkv;
 };
 
-/* Applies the norm, then the rotation, in place. */
+/* Applies the RMS norm, then the rotary embedding, to one head in place. */
 static void prepare_head(const struct rope_run *run, const float *norm_weight, uint32_t position,
                          float *head)
 {
@@ -32,7 +32,7 @@ static void prepare_head(const struct rope_run *run, const float *norm_weight, u
     run->kv->ops->rotate(head, rope->cos + at, rope->sin + at, half);
 }
 
-/* The words of a key are one column of a panel, MR_PANEL_BYTES apart. */
+/* Writes the key of one token: its words are one column of a panel, MR_PANEL_BYTES apart. */
 static void write_key(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t token,
                       const void *head)
 {
@@ -42,8 +42,8 @@ static void write_key(const struct mr_cpu_kv *kv, unsigned char *keys, uint32_t 
         memcpy(to + (size_t)i * MR_PANEL_BYTES, (const uint32_t *)head + i, 4);
 }
 
-/* The numbers of a value are one row of each panel, 16 numbers a panel; two tokens share a bf16
- * word. */
+/* Writes the value (V) of one token: 16 of its numbers go into one row of each panel; two tokens
+ * share a bf16 word. */
 static void write_value(const struct mr_cpu_kv *kv, unsigned char *values, uint32_t token,
                         const void *head)
 {
@@ -58,7 +58,8 @@ static void write_value(const struct mr_cpu_kv *kv, unsigned char *values, uint3
     }
 }
 
-/* Zeroes the value of the next token if it shares a word with `token` (kv_pool.h, Zeros). */
+/* Zeroes the value (V) of the token after `token` if both share a bf16 word (kv_pool.h says
+ * why). */
 static void clear_next(const struct mr_cpu_kv *kv, unsigned char *values, uint32_t token)
 {
     if (!kv->spec.bf16 || token % 2 != 0) return;
@@ -92,7 +93,7 @@ static void write_row(const struct rope_run *run, uint32_t row,
     }
 }
 
-/* Writes rows [begin, end), counted over all sequences in order. */
+/* Processes rows [begin, end) of the batch: the rows of all sequences, counted in order. */
 static void write_rows(void *context, size_t begin, size_t end)
 {
     const struct rope_run *run = context;

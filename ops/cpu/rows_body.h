@@ -1,5 +1,5 @@
-/* rows_body - the row operations of level.h (epilogue, norm, conversion, rotation, merging of
- * partial softmax results) over the 16 lanes of the including file. */
+/* rows_body - the functions of level.h that work on rows (epilogue, norm, conversion, rotation,
+ * merging of partial softmax results), in the 16-lane vectors that the including file defines. */
 #ifndef MR_OPS_CPU_ROWS_BODY_H
 #define MR_OPS_CPU_ROWS_BODY_H
 
@@ -9,10 +9,9 @@
 
 #define ROWS_LOG2_E 1.44269504088896341f
 
-/* 2^x to 2 units in the last place; 0 below -126; x above 127 counts as 127. The fraction f of x,
- * in
- * [-1/2, 1/2] and exact, is the argument of a polynomial that interpolates (2^f - 1) / f at six
- * Chebyshev points; in this form 2^0 is exactly 1. */
+/* 2^x with an error of at most 2 units in the last place; 0 for x below -126; x above 127 counts as
+ * 127. The fraction f of x, in [-1/2, 1/2] and exact, is the argument of a polynomial that
+ * interpolates (2^f - 1) / f at six Chebyshev points; in this form 2^0 is exactly 1. */
 static inline lanes rows_exp2(lanes x)
 {
     x = lanes_min(lanes_set(127.0f), lanes_max(lanes_set(-127.0f), x));
@@ -72,7 +71,8 @@ static inline lanes rows_sums(const struct mr_cpu_finish *finish, uint32_t row, 
     return finish->bias ? lanes_add(x, rows_load(finish->bias + column, count)) : x;
 }
 
-/* Columns alternate gate, up. silu(gate) * up = gate * up / (1 + exp(-gate)). */
+/* The columns of c alternate between gate and up; writes silu(gate) * up = gate * up / (1 +
+ * exp(-gate)). */
 static void rows_silu(const struct mr_cpu_finish *finish, uint32_t row)
 {
     const lanes minus_log2_e = lanes_set(-ROWS_LOG2_E), one = lanes_set(1.0f);

@@ -1,4 +1,5 @@
-/* search_body - the sampler's passes over a row of logits, in lanes of the including file. */
+/* search_body - the sampler's passes over a row of logits, in the 16-lane vectors that the
+ * including file defines. */
 #ifndef MR_OPS_CPU_SEARCH_BODY_H
 #define MR_OPS_CPU_SEARCH_BODY_H
 
@@ -7,7 +8,7 @@
 
 #define SEARCH_INLINE static inline __attribute__((always_inline))
 
-/* The 16 floats from x + i on; -infinity where the row has ended. */
+/* Loads 16 floats from x + i on, with -infinity past the end of the row. */
 static inline lanes search_load(const float *x, uint32_t count, uint32_t i)
 {
     if (count - i >= 16) return lanes_load(x + i);
@@ -59,13 +60,13 @@ static double search_sum_exp(const struct mr_cpu_search *search)
     return total;
 }
 
-/* 16 logits of which at least one has a bin position below a limit. */
+/* Bin positions and weights of 16 logits, at least one with a bin position below a limit. */
 struct search_group {
     float bin_position[16], weight[16];
 };
 
-/* Bit i of the result: logit begin + i has a bin position below `limit`. *group is set when any
- * bit is. */
+/* Bit i of the result is set when logit begin + i has a bin position below `limit`. *group is
+ * written when any bit is set. */
 SEARCH_INLINE uint32_t search_find_below(const struct mr_cpu_search *search, uint32_t begin,
                                          lanes limit, struct search_group *group)
 {
@@ -109,7 +110,8 @@ static uint32_t search_collect(const struct mr_cpu_search *search, float limit,
     return count;
 }
 
-/* Insertion into a short sorted list. Once the list is full, a logit must exceed its last entry. */
+/* Finds the largest logits by insertion into a short sorted list of ids. Once the list is full, a
+ * logit is inserted only if it exceeds the last logit of the list. */
 static uint32_t search_find_top(const float *x, uint32_t count, uint32_t wanted, uint32_t *ids)
 {
     uint32_t found = 0;
@@ -119,7 +121,8 @@ static uint32_t search_find_top(const float *x, uint32_t count, uint32_t wanted,
         uint32_t above = lanes_above(search_load(x, count, i), lanes_set(threshold));
         for (; above != 0; above &= above - 1) {
             const uint32_t id = i + (uint32_t)__builtin_ctz(above);
-            if (!(x[id] > threshold)) continue; /* the threshold rose within these 16 */
+            /* An earlier one of these 16 logits has raised the threshold. */
+            if (!(x[id] > threshold)) continue;
             uint32_t at = found < wanted ? found++ : wanted - 1;
             for (; at > 0 && x[ids[at - 1]] < x[id]; at--)
                 ids[at] = ids[at - 1];

@@ -1,6 +1,6 @@
-/* table_body - defines the table of one level (struct mr_cpu_ops of level.h). The including file
- * defines TABLE, the name of the table, and ATTEND, its attention function, and includes this file
- * after the bodies that define the functions. */
+/* table_body - defines the table of kernel functions (struct mr_cpu_ops of level.h) of one CPU
+ * level. The including file defines TABLE, the name of the table, and ATTEND, its attention
+ * function, and includes this file after the *_body.h files that define the functions. */
 const struct mr_cpu_ops TABLE = {
     .tile_bf16 = tile_bf16,
     .tile_f32 = tile_f32,

@@ -1,10 +1,10 @@
 /* tile_amx_body - the bf16 matrix product of level.h in the tile registers of AMX (Intel 64 and
  * IA-32 Architectures Software Developer's Manual, volume 1, chapter 18).
  *
- * Sixteen words of depth of a panel are one tile without rearranging. Two tiles of rows are
+ * Sixteen consecutive rows of a panel, as stored, are one AMX tile. Two tiles of rows are
  * multiplied by two panels, or one tile of rows by four, so that four accumulator tiles are in use.
- * An output adds its words sixteen at a time, the last sixteen padded with zeros, so its bits do
- * not depend on the other rows. */
+ * An output is summed over sixteen words of depth at a time, the last sixteen padded with zeros, so
+ * the bits of a row's outputs do not depend on the other rows. */
 #ifndef MR_OPS_CPU_TILE_AMX_BODY_H
 #define MR_OPS_CPU_TILE_AMX_BODY_H
 
@@ -19,42 +19,44 @@
 
 #define AMX_INLINE static inline __attribute__((always_inline))
 
-/* Tile registers: 0 to 3 accumulators, 4 and 5 rows, 6 and 7 panels. The intrinsics take register
- * numbers as literals. */
+/* Use of the tile registers: 0 to 3 accumulators, 4 and 5 rows of the left matrix, 6 and 7 panels.
+ * The intrinsics take register numbers as literals. This is the operand of ldtilecfg. */
 struct amx_config {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
     uint8_t rows[16];
 };
 
-/* One or two tiles of rows from `row` on, and the first of the panels they are multiplied by. */
+/* One or two tiles of rows of the left matrix, from `row` on, and the first of the panels by which
+ * they are multiplied. */
 struct amx_place {
     uint32_t row;
-    uint32_t first, second; /* rows in each tile; second may be 0 */
+    uint32_t first, second; /* number of rows in the first and the second tile; second may be 0 */
     uint32_t panel;
 };
 
-/* rows[i]: rows of tile register i; all rows have 64 bytes. */
+/* Configures the tile registers: register i gets rows[i] rows of 64 bytes. */
 static void amx_configure(const uint8_t rows[8])
 {
     struct amx_config config = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}};
     memcpy(config.rows, rows, 8);
-    /* GCC 12's intrinsic declares only 8 of these 64 bytes as its input, so the compiler could drop
-     * the stores to the others. */
+    /* GCC 12's intrinsic declares only 8 of the 64 bytes of config as its input, so the compiler
+     * could drop the stores to the others. */
     __asm__ volatile("ldtilecfg %0" ::"m"(config));
 }
 
-/* Keeps stores before the tile loads that read them: the intrinsics do not declare that they read
- * memory. */
+/* Keeps stores to memory before tile loads of the same memory: the intrinsics do not declare that
+ * they read memory. */
 AMX_INLINE void amx_order(void)
 {
     __asm__ volatile("" ::: "memory");
 }
 
-/* The operands of a product from one depth on: the words of the rows and of the panels. */
+/* The operands of one AMX product: a points into the rows of the left matrix, b into the panels,
+ * both at the same word of depth. */
 struct amx_words {
     const unsigned char *a, *b;
-    size_t a_stride, b_stride; /* bytes: row to row, panel to panel */
+    size_t a_stride, b_stride; /* bytes from row to row of a, and from panel to panel of b */
 };
 
 AMX_INLINE void amx_add(const struct amx_words x, const bool two, const uint32_t panels)
@@ -77,7 +79,7 @@ AMX_INLINE void amx_add(const struct amx_words x, const bool two, const uint32_t
     }
 }
 
-/* The same with fewer than sixteen words, padded with zeros. */
+/* Does what amx_add does for fewer than sixteen words of depth, padded with zeros. */
 AMX_INLINE void amx_add_last(const struct amx_words x, uint32_t words, uint32_t rows,
                              const bool two, const uint32_t panels)
 {

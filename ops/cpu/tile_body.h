@@ -1,12 +1,12 @@
-/* tile_body - the matrix product of level.h over the 16 lanes of the including file.
+/* tile_body - the matrix product of level.h in the 16-lane vectors that the including file defines.
  *
  * A register tile keeps rows x panels accumulators in registers. Tall tiles (many rows, few panels)
  * read little of b; batches and prompts use them. Wide tiles (few rows, many panels) have enough
- * independent accumulators to hide the latency of the multiply when there are few rows. The
- * including file defines what fits into its registers: TILE_ROWS                               rows
- * of the tallest tile, one panel wide TILE_ROWS_2, TILE_ROWS_4, TILE_ROWS_8   most rows of a tile
- * 2, 4 and 8 panels wide TILE_F32_ONLY                           (defined) the including file has
- * its own tile_bf16 */
+ * independent accumulators to hide the latency of the multiply when there are few rows.
+ *
+ * The including file says what fits into its registers. TILE_ROWS is the most rows of a tile that
+ * is one panel wide; TILE_ROWS_2, TILE_ROWS_4 and TILE_ROWS_8 are the most rows of tiles that are
+ * 2, 4 and 8 panels wide. A file with its own tile_bf16 defines TILE_F32_ONLY. */
 #ifndef MR_OPS_CPU_TILE_BODY_H
 #define MR_OPS_CPU_TILE_BODY_H
 
@@ -15,17 +15,19 @@
 #define TILE_INLINE static inline __attribute__((always_inline))
 
 /* Where a register tile starts, and which cache lines it prefetches, so that memory and multipliers
- * work at the same time. When a group of panels is used by several tiles, each tile prefetches its
- * share of the next group (16 rows: 0.36 to 0.29 ms a layer, 32 rows: 0.60 to 0.53). A single tile
- * reads the panels at memory speed and prefetches a short distance ahead. The target is the L1
- * cache: prefetching into L2 was no faster than not prefetching. */
+ * work at the same time. When several tiles use the same panels, each of them prefetches a fraction
+ * of the next panels (16 rows: 0.29 instead of 0.36 ms a layer, 32 rows: 0.53 instead of 0.60). A
+ * single tile reads the panels at memory speed and prefetches a short distance ahead. Lines are
+ * prefetched into the L1 cache: prefetching into L2 was no faster than not prefetching. */
 struct tile_place {
     uint32_t row, panel;
     const unsigned char *ahead;
-    size_t ahead_step; /* bytes that `ahead` advances per word of depth */
+    /* Bytes by which the prefetch address `ahead` advances for each word of depth. */
+    size_t ahead_step;
 };
 
-/* Computes one register tile. rows, panels and bf16 are constants where this is inlined. */
+/* Computes one register tile. rows, panels and bf16 are constants wherever this function is
+ * inlined. */
 TILE_INLINE void tile_sums(const struct mr_cpu_tile *tile, const struct tile_place place,
                            const uint32_t rows, const uint32_t panels, const bool bf16)
 {
@@ -58,7 +60,7 @@ TILE_INLINE void tile_sums(const struct mr_cpu_tile *tile, const struct tile_pla
             lanes_store(c + r * tile->c_stride + p * MR_PANEL_COLUMNS, sum[r][p]);
 }
 
-/* One copy of the loop for each number of rows, so that every accumulator has a fixed register. */
+/* One copy of tile_sums for each number of rows, so that every accumulator has a fixed register. */
 #define TILE_CASE(n)                                                                               \
     case n:                                                                                        \
         if ((n) <= most) tile_sums(tile, place, (n), panels, bf16);                                \
@@ -88,10 +90,11 @@ TILE_INLINE void tile_rows(const struct mr_cpu_tile *tile, const struct tile_pla
     }
 }
 
-#define TILE_PREFETCH_BYTES 1024u /* how far ahead a single tile prefetches */
+#define TILE_PREFETCH_BYTES 1024u /* bytes by which a single tile prefetches ahead of its reads */
 
-/* Sets what the i-th of `tiles` tiles of a group prefetches. When there is no next group, it
- * prefetches lines that are in the cache already. */
+/* Sets what a tile prefetches: the i-th of `tiles` tiles that use the same `width` panels gets its
+ * fraction of the next panels. When no panels follow, it prefetches lines that are in the cache
+ * already. */
 TILE_INLINE void tile_set_prefetch(const struct mr_cpu_tile *tile, struct tile_place *place,
                                    uint32_t width, uint32_t i, uint32_t tiles)
 {
@@ -105,8 +108,8 @@ TILE_INLINE void tile_set_prefetch(const struct mr_cpu_tile *tile, struct tile_p
     }
 }
 
-/* Cuts the rows into tiles of nearly equal height. All tiles use a group of panels before the next
- * group is read, so the group stays in the L1 cache. */
+/* Cuts the rows into tiles of nearly equal height. All tiles use one to eight panels before the
+ * next panels are read, so the panels in use stay in the L1 cache. */
 TILE_INLINE void tile_all(const struct mr_cpu_tile *tile, const bool bf16)
 {
     const uint32_t tiles = (tile->rows + TILE_ROWS - 1) / TILE_ROWS;

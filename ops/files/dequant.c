@@ -27,8 +27,9 @@ static uint32_t load_u32(const unsigned char *bytes)
     return value;
 }
 
-/* A subnormal half is its 10 fraction bits times 2^-24. Every other half keeps its fraction, and
- * its exponent grows by 112, the difference of the two biases. */
+/* A subnormal half-precision number is its 10 fraction bits times 2^-24. Every other number keeps
+ * its fraction, and its exponent grows by 112, the difference of the exponent biases of float and
+ * half. */
 static float half_to_float(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16;

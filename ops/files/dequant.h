@@ -23,19 +23,19 @@ enum mr_storage {
     MR_STORAGE_Q5_0,
     MR_STORAGE_Q5_1,
     MR_STORAGE_Q8_0,
-    MR_STORAGE_OTHER, /* a type that cannot be converted */
+    MR_STORAGE_OTHER, /* any other type: cannot be converted to floats */
     MR_STORAGE_COUNT
 };
 
-/* "F32", "Q4_1" ... Static string. */
+/* Returns the name of the format, such as "F32" or "Q4_1": a static string. */
 const char *mr_storage_name(enum mr_storage storage);
-/* Numbers in one block; 1 for F32, F16 and BF16; 0 for MR_STORAGE_OTHER. */
+/* Returns how many numbers one block has: 1 for F32, F16 and BF16; 0 for MR_STORAGE_OTHER. */
 size_t mr_storage_block_numbers(enum mr_storage storage);
-/* Bytes of one block. */
+/* Returns the size in bytes of one block of numbers. */
 size_t mr_storage_block_bytes(enum mr_storage storage);
 
-/* out[0..count) = the numbers stored at bytes. count is a multiple of the block; bytes may be
- * unaligned. storage is not MR_STORAGE_OTHER. */
+/* Sets out[0..count) to the numbers stored at bytes, which may be unaligned. count is a multiple of
+ * the numbers in a block; storage is not MR_STORAGE_OTHER. */
 void mr_dequant(enum mr_storage storage, const void *bytes, size_t count, float *out);
 
 #endif

@@ -8,12 +8,13 @@
 
 struct mr_gguf {
     struct mr_mapped_file file;
-    struct mr_gguf_value *values; /* sorted by key */
+    struct mr_gguf_value *values; /* the key-value pairs of the file, sorted by key */
     uint32_t value_count;
     struct mr_tensor_table tensors;
 };
 
-/* Reads forward; every read returns false when too few bytes are left. */
+/* A position in the mapped file. Every take_ function reads forward from it, and returns false when
+ * too few bytes are left. */
 struct cursor {
     const unsigned char *at;
     size_t left;
@@ -81,7 +82,7 @@ static bool bools_are_bools(const struct mr_gguf_value *value)
     return true;
 }
 
-/* The reason why the value is not valid, or NULL. */
+/* Reads one value; returns the reason why the value is not valid, or NULL when it is valid. */
 static const char *parse_value(struct cursor *cursor, struct mr_gguf_value *value)
 {
     uint32_t type;
@@ -164,7 +165,8 @@ static enum mr_status parse_type(uint32_t code, struct mr_stored_tensor *tensor,
                    mr_stored_name_shown(tensor->name), tensor->name.bytes, code, name);
 }
 
-/* The file lists dimensions innermost first; the table stores them outermost first. */
+/* A GGUF file lists the dimensions of a tensor innermost first; the tensor table stores them
+ * outermost first. */
 static bool take_dims(struct cursor *cursor, struct mr_stored_tensor *tensor)
 {
     if (!take_u32(cursor, &tensor->dim_count) || tensor->dim_count < 1 ||
@@ -175,7 +177,8 @@ static bool take_dims(struct cursor *cursor, struct mr_stored_tensor *tensor)
     return true;
 }
 
-/* Reads everything but tensor->bytes, which is set when the start of the data is known. */
+/* Reads the description of one tensor. tensor->bytes is set later (place_tensors), when the start
+ * of the data is known. */
 static enum mr_status parse_tensor(struct cursor *cursor, struct mr_stored_tensor *tensor,
                                    uint64_t *offset, struct mr_error *err)
 {
@@ -329,7 +332,7 @@ static const struct mr_gguf_value *find_single(const struct mr_gguf *gguf, const
     return value && !value->is_array ? value : NULL;
 }
 
-/* A u64 above INT64_MAX becomes negative, which mr_gguf_u32 rejects. */
+/* A u64 above INT64_MAX becomes negative; mr_gguf_u32 rejects negative numbers. */
 int64_t mr_gguf_element_int(const struct mr_gguf_value *value, uint64_t index)
 {
     MR_ASSERT(index < value->count && is_integer(value->type));

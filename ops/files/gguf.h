@@ -2,9 +2,10 @@
  * shape, type, alignment and offset.
  *
  * Format: "GGUF", u32 version (2 or 3), u64 tensor count, u64 key count; keys as (string, u32 type,
- * value); tensors as (string, u32 number of dimensions, u64 for each dimension from the innermost,
- * u32 type, u64 offset); then padding to general.alignment (32); then the data, where offset 0 is.
- * All little-endian. A string is a u64 length and its bytes.
+ *         value); tensors as (string, u32 number of dimensions, u64 for each dimension from the
+ *         innermost, u32 type, u64 offset from the start of the data); then padding to a multiple
+ *         of general.alignment (32 if absent); then the data. All little-endian. A string is a u64
+ *         length and its bytes.
  *
  * Owner:  one thread opens and closes; immutable in between.
  * Memory: the file is mapped; texts, values and tensor bytes are borrowed from it until _close.
@@ -23,7 +24,7 @@
 #define MR_GGUF_KEYS_MAX     65536u
 #define MR_GGUF_TEXT_MAX     ((uint64_t)16 << 20)
 #define MR_GGUF_ELEMENTS_MAX ((uint64_t)4 << 20)
-#define MR_GGUF_NAME_MAX     64u /* bytes of a tensor's name */
+#define MR_GGUF_NAME_MAX     64u /* longest name of a tensor, in bytes */
 
 enum mr_gguf_type {
     MR_GGUF_U8,
@@ -44,10 +45,10 @@ enum mr_gguf_type {
 
 struct mr_gguf_value {
     struct mr_text key;
-    enum mr_gguf_type type; /* for an array: the type of its elements */
+    enum mr_gguf_type type; /* type of the value, or of the elements of an array */
     bool is_array;
-    uint64_t count;             /* elements; 1 unless an array */
-    const unsigned char *bytes; /* the first element */
+    uint64_t count;             /* number of elements of an array; 1 for other types */
+    const unsigned char *bytes; /* first element, in the mapped file */
 };
 
 struct mr_gguf;
@@ -56,10 +57,10 @@ enum mr_status mr_gguf_open(struct mr_gguf **out, const char *path, struct mr_er
 /* gguf may be NULL. */
 void mr_gguf_close(struct mr_gguf *gguf);
 
-/* Sorted by name. */
+/* Returns the tensors of the file, sorted by name. */
 const struct mr_tensor_table *mr_gguf_tensors(const struct mr_gguf *gguf);
 
-/* NULL when there is no such key. */
+/* Returns the value of `key`; NULL when the file has no such key. */
 const struct mr_gguf_value *mr_gguf_find(const struct mr_gguf *gguf, const char *key);
 
 /* Typed reads of a single value: false, with *out unchanged, when the key is absent or has another
@@ -68,10 +69,12 @@ bool mr_gguf_u32(const struct mr_gguf *gguf, const char *key, uint32_t *out);
 bool mr_gguf_number(const struct mr_gguf *gguf, const char *key, double *out);
 bool mr_gguf_bool(const struct mr_gguf *gguf, const char *key, bool *out);
 bool mr_gguf_text(const struct mr_gguf *gguf, const char *key, struct mr_text *out);
-/* Element `index` of an array of numbers as a 64-bit integer or float; index < value->count. */
+/* Returns element `index` of an array of numbers as a 64-bit integer or float; index <
+ * value->count. */
 int64_t mr_gguf_element_int(const struct mr_gguf_value *value, uint64_t index);
 double mr_gguf_element_number(const struct mr_gguf_value *value, uint64_t index);
-/* The texts of an array of texts: a new array that the caller frees; NULL when out of memory. */
+/* Returns the texts of an array value as a new array that the caller frees; NULL when out of
+ * memory. */
 struct mr_text *mr_gguf_texts(const struct mr_gguf_value *value);
 
 #endif

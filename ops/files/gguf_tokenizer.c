@@ -76,7 +76,8 @@ static uint32_t special_id(const struct mr_gguf *gguf, const char *key)
     return id;
 }
 
-/* Files with a Llama 3 pre-tokenizer often lack add_bos_token although a BOS token is needed. */
+/* GGUF files with a Llama 3 pre-tokenizer often lack the key add_bos_token although the model needs
+ * a BOS token. */
 static void read_flags(const struct mr_gguf *gguf, struct mr_tokenizer_spec *spec)
 {
     bool sentencepiece = mr_text_is(spec->model, "llama");

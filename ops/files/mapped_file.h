@@ -17,7 +17,7 @@
 #include <stddef.h>
 
 struct mr_mapped_file {
-    const unsigned char *bytes; /* NULL when closed */
+    const unsigned char *bytes; /* NULL when the file is closed */
     size_t size;
 };
 
@@ -25,7 +25,7 @@ enum mr_status mr_mapped_file_open(struct mr_mapped_file *out, const char *path,
                                    struct mr_error *err);
 /* Closing a closed (zeroed) file does nothing. */
 void mr_mapped_file_close(struct mr_mapped_file *file);
-/* The bytes as a text, borrowed from the file. */
+/* Returns the bytes of the file as a text, borrowed until _close. */
 struct mr_text mr_mapped_file_text(const struct mr_mapped_file *file);
 
 #endif

@@ -6,7 +6,7 @@
 
 static const struct mr_model_family families[] = {
     {.name = "llama", .gguf_rotary_pairs = true},
-    {.name = "mistral", .default_window = 4096}, /* GGUF: "llama" */
+    {.name = "mistral", .default_window = 4096}, /* GGUF files call this family "llama" */
     {.name = "qwen2", .window_needs_optin = true},
     {.name = "qwen3", .head_norm = true, .window_needs_optin = true},
 };
@@ -97,8 +97,8 @@ static enum mr_status check(const struct mr_model_config *config, struct mr_erro
     return MR_OK;
 }
 
-/* Layers from `first` on have the window, except every pattern-th layer of the model; pattern 0: no
- * exception. */
+/* Sets which layers use the sliding window: the layers from `first` on, except every pattern-th
+ * layer of the model; pattern 0: no exception. */
 static void set_windows(struct mr_model_config *config, uint32_t first, uint32_t pattern)
 {
     for (uint32_t i = 0; i < MR_LAYERS_MAX; i++)
@@ -108,7 +108,7 @@ static void set_windows(struct mr_model_config *config, uint32_t first, uint32_t
 
 /* ---- GGUF ---- */
 
-/* A key of the model's own architecture: "<architecture>.<name>". */
+/* Reads GGUF keys of the model's own architecture, which are "<architecture>.<name>". */
 struct gguf_reader {
     const struct mr_gguf *gguf;
     struct mr_text architecture;
@@ -295,7 +295,8 @@ static enum mr_status json_rope_kind(struct mr_rope_config *rope,
                    mr_stored_name_shown(type), type.bytes);
 }
 
-/* Older files have rope_theta and rope_scaling, newer files have both inside rope_parameters. */
+/* Older config.json files have the keys rope_theta and rope_scaling, newer ones have both inside
+ * rope_parameters. */
 static enum mr_status json_rope(struct mr_model_config *config, const struct json_reader *reader,
                                 struct mr_error *err)
 {

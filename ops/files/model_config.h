@@ -19,7 +19,7 @@
  * before the feed-forward network, rotary positions and silu(gate) * up; a bias is used when the
  * file has one. */
 struct mr_model_family {
-    const char *name;        /* model_type of config.json, general.architecture of GGUF */
+    const char *name;        /* the model_type of config.json or general.architecture of GGUF */
     bool head_norm;          /* an RMS norm is applied to each head of q and k */
     bool gguf_rotary_pairs;  /* GGUF stores the rows of q and k in pair order (ops/weight_rows.h) */
     bool window_needs_optin; /* sliding_window is ignored unless use_sliding_window is true */
@@ -32,9 +32,9 @@ struct mr_rope_config {
     enum mr_rope_kind kind;
     uint32_t rotary_dim; /* leading numbers of each head that are rotated; even */
     double theta;
-    double factor;              /* used by LINEAR and LLAMA3 */
-    double low_freq, high_freq; /* LLAMA3: bounds, in wavelengths per original context */
-    double original_context;    /* LLAMA3: context length before scaling */
+    double factor;              /* divides frequencies; used by MR_ROPE_LINEAR and MR_ROPE_LLAMA3 */
+    double low_freq, high_freq; /* MR_ROPE_LLAMA3: bounds, in wavelengths per original_context */
+    double original_context;    /* MR_ROPE_LLAMA3: context tokens before scaling */
 };
 
 struct mr_model_config {
@@ -44,20 +44,21 @@ struct mr_model_config {
     float norm_epsilon;
     bool tied_head; /* the output layer uses the weights of the token embedding */
     struct mr_rope_config rope;
-    uint32_t window;              /* tokens; 0: no sliding window */
-    bool windowed[MR_LAYERS_MAX]; /* layers that attend to the window only */
+    uint32_t window;              /* size of the sliding window in tokens; 0: none */
+    bool windowed[MR_LAYERS_MAX]; /* true for layers that use the sliding window */
     uint32_t eos_ids[MR_EOS_IDS_MAX];
     uint32_t eos_count;
 };
 
 enum mr_status mr_model_config_from_gguf(struct mr_model_config *out, const struct mr_gguf *gguf,
                                          struct mr_error *err);
-/* root: the object of a config.json. */
+/* root: the top-level object of a config.json. */
 enum mr_status mr_model_config_from_json(struct mr_model_config *out,
                                          const struct mr_json_value *root, struct mr_error *err);
-/* Adds an end token unless it is in the list; without effect when the list is full. */
+/* Adds an end-of-sequence token id unless the list has it; no effect when the list is full. */
 void mr_model_config_add_eos(struct mr_model_config *config, uint32_t id);
-/* Adds the id, or the list of ids, in a JSON value; ignores ids of `limit` and above. */
+/* Adds the end-of-sequence id, or list of ids, in a JSON value; ignores ids of `limit` and
+ * above. */
 void mr_model_config_add_eos_json(struct mr_model_config *config, const struct mr_json_value *value,
                                   uint32_t limit);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The last component of the path, without trailing slashes. */
+/* Returns the last component of the path, without trailing slashes. */
 static struct mr_text base_name(const char *path)
 {
     size_t end = strlen(path);

@@ -1,14 +1,14 @@
-/* model_files - reads the files of a model, whatever their format: a GGUF file, or a Hugging Face
- * folder. Tells the two apart, and checks that the tokenizer fits the model.
+/* model_files - reads the files of a model, a GGUF file or a Hugging Face folder. Tells the two
+ * formats apart, and checks that the tokenizer fits the model.
  *
- * Owner, memory: those of ops/files/model_source.h. Errors: MR_BAD_FILE says which file and why;
- * MR_NOMEM. */
+ * Owner, memory: as in ops/files/model_source.h.
+ * Errors: MR_BAD_FILE says which file and why; MR_NOMEM. */
 #ifndef MR_OPS_FILES_MODEL_FILES_H
 #define MR_OPS_FILES_MODEL_FILES_H
 
 #include "ops/files/model_source.h"
 
-/* On failure *out is zeroed. */
+/* Reads the model at `path`. On failure *out is zeroed. */
 enum mr_status mr_model_files_read(struct mr_model_source *out, const char *path,
                                    struct mr_error *err);
 

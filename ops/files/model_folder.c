@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A parsed JSON file of the folder; both members are empty when the file is absent. */
+/* A parsed JSON file of the model folder; file and json are zero when there is no such file. */
 struct document {
     struct mr_mapped_file file;
     struct mr_json *json;
@@ -84,7 +84,7 @@ static enum mr_status read_configs(struct mr_model_source *out, const char *fold
 
 /* ---- tokenizer ---- */
 
-/* The value is either "<s>" or {"content": "<s>", ...}. */
+/* Returns the text of a special token, which JSON has as "<s>" or as {"content": "<s>", ...}. */
 static struct mr_text token_text(const struct mr_json_value *value)
 {
     struct mr_text text = {"", 0};
@@ -92,7 +92,8 @@ static struct mr_text token_text(const struct mr_json_value *value)
     return text;
 }
 
-/* The value is a template or a list of named templates; of a list, the one named "default". */
+/* Returns the chat template: the value is a template, or a list of named templates of which the one
+ * named "default" is taken. */
 static struct mr_text template_text(const struct mr_json_value *value)
 {
     struct mr_text text = {"", 0}, name;

@@ -7,8 +7,9 @@
 
 #include "ops/files/model_source.h"
 
-/* out is zeroed except for NaN defaults and a name, which general.name replaces. On failure out may
- * be partly filled and the caller closes it. */
+/* Before the call the caller sets out to zero, its default_temperature and default_top_p to NaN,
+ * and its name, which general.name replaces. On failure out may be partly filled and the caller
+ * closes it. */
 enum mr_status mr_model_gguf_read(struct mr_model_source *out, const char *path,
                                   struct mr_error *err);
 

@@ -14,27 +14,28 @@
 struct mr_model_source {
     struct mr_model_config config;
     struct mr_tokenizer *tokenizer;
-    struct mr_text chat_template, bos_text, eos_text; /* owned; empty when the files have none */
-    float default_temperature, default_top_p;         /* NaN when the files give none */
-    uint32_t default_top_k;                           /* 0 when the files give none */
+    /* Owned; empty when the model's files have none. */
+    struct mr_text chat_template, bos_text, eos_text;
+    float default_temperature, default_top_p; /* NaN when the model's files give none */
+    uint32_t default_top_k;                   /* 0 when the model's files give none */
     char name[128];
-    bool gguf_names;                       /* tensor names are GGUF's, else Hugging Face's */
-    const struct mr_tensor_table *tensors; /* NULL after _close_weights */
-    struct mr_gguf *gguf;                  /* NULL for a folder */
+    bool gguf_names; /* true: tensors have GGUF's names; false: Hugging Face's */
+    const struct mr_tensor_table *tensors; /* NULL after mr_model_source_close_weights */
+    struct mr_gguf *gguf;                  /* NULL for a Hugging Face folder */
     struct mr_safetensors *safetensors;    /* NULL for a GGUF file */
 };
 
-/* Unmaps the weights; everything but `tensors` stays valid. */
+/* Unmaps the files of the weights; everything but `tensors` stays valid. */
 void mr_model_source_close_weights(struct mr_model_source *source);
 /* Closing a zeroed source does nothing. */
 void mr_model_source_close(struct mr_model_source *source);
 
 /* ---- for the readers that fill a source ---- */
 
-/* *out becomes an owned copy of text, to be freed by _close. MR_NOMEM. */
+/* Sets *out to a copy of text, which mr_model_source_close frees. Errors: MR_NOMEM. */
 enum mr_status mr_model_source_copy_text(struct mr_text *out, struct mr_text text,
                                          struct mr_error *err);
-/* Names longer than 127 bytes are cut. */
+/* Sets the name of the model; names longer than 127 bytes are cut. */
 void mr_model_source_set_name(struct mr_model_source *source, struct mr_text name);
 
 #endif

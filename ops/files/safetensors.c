@@ -27,7 +27,7 @@ struct mr_safetensors {
     struct mr_tensor_table tensors;
 };
 
-/* The bytes of a tensor: offsets in the data of its file. */
+/* Where the bytes of a tensor are: offsets from the start of the data in its file. */
 struct extent {
     uint64_t begin, end;
 };
@@ -70,7 +70,7 @@ static bool read_u64(const struct mr_json_value *value, uint64_t *out)
     return true;
 }
 
-/* Fills in the dimensions and the size in bytes; dimensions may be 0. */
+/* Reads the dimensions of a tensor, which may be 0, and computes its size in bytes. */
 static bool read_shape(const struct mr_json_value *shape, uint64_t number_bytes,
                        struct mr_stored_tensor *tensor)
 {
@@ -256,7 +256,8 @@ static enum mr_status fill_table(struct mr_safetensors *all, struct mr_error *er
     return status == MR_OK ? mr_tensor_table_sort(&all->tensors, err) : status;
 }
 
-/* Checks that every tensor of the index is in the file that the index names for it. */
+/* Checks that every tensor listed in the index is in the file that the index names for this
+ * tensor. */
 static enum mr_status check_index(struct mr_safetensors *all, struct mr_error *err)
 {
     struct mr_json_member member = {0};

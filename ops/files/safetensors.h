@@ -23,7 +23,7 @@ enum mr_status mr_safetensors_open(struct mr_safetensors **out, const char *fold
                                    struct mr_error *err);
 /* safetensors may be NULL. */
 void mr_safetensors_close(struct mr_safetensors *safetensors);
-/* Sorted by name. */
+/* Returns the tensors of all files, sorted by name. */
 const struct mr_tensor_table *mr_safetensors_tensors(const struct mr_safetensors *safetensors);
 
 #endif

@@ -22,14 +22,14 @@
 struct mr_stored_tensor {
     struct mr_text name;
     enum mr_storage storage;
-    uint32_t dim_count; /* 0: a single number */
+    uint32_t dim_count; /* 0: the tensor is a single number */
     uint64_t dims[MR_STORED_DIMS_MAX];
     const unsigned char *bytes;
     uint64_t size_bytes;
 };
 
 struct mr_tensor_table {
-    struct mr_stored_tensor *entries; /* sorted by name after _sort */
+    struct mr_stored_tensor *entries; /* sorted by name after mr_tensor_table_sort */
     uint32_t count, capacity;
 };
 
@@ -37,24 +37,27 @@ enum mr_status mr_tensor_table_create(struct mr_tensor_table *out, uint32_t capa
                                       struct mr_error *err);
 /* Destroying a zeroed table does nothing. */
 void mr_tensor_table_destroy(struct mr_tensor_table *table);
-/* The next free entry, zeroed. Asserts that there is one. */
+/* Returns the next free entry, zeroed. Asserts that the table is not full. */
 struct mr_stored_tensor *mr_tensor_table_add(struct mr_tensor_table *table);
 enum mr_status mr_tensor_table_sort(struct mr_tensor_table *table, struct mr_error *err);
-/* Borrowed; NULL when no tensor has this name. The table must be sorted. */
+/* Returns the tensor with this name, borrowed; NULL when there is none. The table must be
+ * sorted. */
 const struct mr_stored_tensor *mr_tensor_table_find(const struct mr_tensor_table *table,
                                                     const char *name);
-/* *numbers: the product of the dimensions; *bytes: the bytes they take. False when a product
- * overflows, a dimension is 0, or a row is not a whole number of blocks. */
+/* Sets *numbers to the product of the dimensions, and *bytes to the size in bytes of so many
+ * numbers in the file. False when a product overflows, a dimension is 0, or a row is not a whole
+ * number of storage blocks. */
 bool mr_stored_tensor_sizes(const struct mr_stored_tensor *tensor, uint64_t *numbers,
                             uint64_t *bytes);
-/* Row `row` of a one- or two-dimensional tensor as floats: out[width]. A vector is one row. */
+/* Converts row `row` of a one- or two-dimensional tensor to floats: out[width]. A one-dimensional
+ * tensor is one row. */
 void mr_stored_tensor_row(const struct mr_stored_tensor *tensor, uint64_t row, float *out);
 
 /* ---- names of tensors and keys ---- */
 
-/* Byte order, for sorting: negative, 0 or positive. */
+/* Compares names byte by byte, for sorting: negative, 0 or positive, as memcmp. */
 int mr_stored_name_order(struct mr_text a, struct mr_text b);
-/* How many bytes of a name to print in an error sentence: at most 64. */
+/* Returns how many bytes of a name to print in an error message: at most 64. */
 int mr_stored_name_shown(struct mr_text name);
 
 #endif

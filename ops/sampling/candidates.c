@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An entry of a selection. Order: larger key first, then lower id. */
+/* A token in a selection of the best tokens. Order: larger key first, then lower id. */
 struct item {
     float key, weight;
     uint32_t id;
@@ -15,8 +15,8 @@ struct item {
 struct mr_candidates {
     const struct mr_cpu_ops *ops;
     uint32_t vocab_size, count;
-    struct mr_cpu_candidate *list; /* [vocab_size] */
-    struct item *items;            /* [vocab_size] */
+    struct mr_cpu_candidate *list; /* [vocab_size], in order of id */
+    struct item *items;            /* [vocab_size], scratch of one cut */
     double bin_weights[MR_CPU_BINS];
     uint32_t bin_counts[MR_CPU_BINS];
 };
@@ -24,7 +24,7 @@ struct mr_candidates {
 /* How much a selection keeps: items in order, until their number reaches `count` or their total
  * weight reaches `weight`; the item that reaches it is kept. */
 struct quota {
-    double count, weight; /* INFINITY: no bound */
+    double count, weight; /* INFINITY: no limit */
 };
 
 enum mr_status mr_candidates_create(struct mr_candidates **out, uint32_t vocab_size,
@@ -109,7 +109,8 @@ static struct item select_last(struct item *items, uint32_t count, struct quota 
     }
 }
 
-/* Keeps candidates with a bin position below `from`, and those not after `last` in logit order. */
+/* Keeps candidates with a bin position below `from`, and candidates up to and including `last` in
+ * order of falling logit; drops all others. */
 static void keep_until(struct mr_candidates *candidates, float from, const struct item *last)
 {
     uint32_t kept = 0;
@@ -148,8 +149,8 @@ static double total_weight(const struct mr_candidates *candidates)
 
 /* ---- the cuts ---- */
 
-/* Finds the bin in which the quota is used up, collects all candidates down to this bin, and
- * selects inside it. */
+/* The first cut, top-k or top-p: finds the histogram bin in which the quota of tokens or weight is
+ * used up, collects all candidates down to this bin, and selects inside this bin. */
 static void find_best(struct mr_candidates *candidates, const struct mr_cpu_search *search,
                       uint32_t top_k, double top_p)
 {
@@ -181,7 +182,8 @@ static void cut_min_p(struct mr_candidates *candidates, float min_p)
     candidates->count = kept;
 }
 
-/* Distance between the information content (-log p) of a candidate and the entropy. */
+/* Distance between the information content (-log p) of a candidate and the entropy of the
+ * candidates. */
 static float typical_distance(const struct mr_cpu_candidate *candidate, double log_total,
                               double entropy)
 {

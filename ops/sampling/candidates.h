@@ -18,16 +18,16 @@ enum mr_status mr_candidates_create(struct mr_candidates **out, uint32_t vocab_s
 void mr_candidates_destroy(struct mr_candidates *candidates);
 
 struct mr_candidates_cuts {
-    uint32_t top_k;                /* 0: off */
-    float top_p, min_p, typical_p; /* off: 1, 0, 1 */
+    uint32_t top_k;                /* 0: no top-k cut */
+    float top_p, min_p, typical_p; /* values that cut nothing: 1, 0 and 1, in this order */
 };
 
-/* Fills the list from a row of logits and cuts it. search->count <= vocab_size; search->top is the
- * largest logit, and finite. At least one candidate remains. */
+/* Collects the candidates of a row of logits and applies the cuts. search->count <= vocab_size;
+ * search->top is the largest logit, and finite. At least one candidate remains. */
 void mr_candidates_find(struct mr_candidates *candidates, const struct mr_cpu_search *search,
                         const struct mr_candidates_cuts *cuts);
 
-/* The list, in order of id. Borrowed until the next _find. */
+/* Returns the remaining candidates in order of id, borrowed until the next mr_candidates_find. */
 const struct mr_cpu_candidate *mr_candidates_list(const struct mr_candidates *candidates,
                                                   uint32_t *count);
 

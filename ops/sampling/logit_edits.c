@@ -30,7 +30,8 @@ static void mask_not_allowed(const struct mr_sampling *sampling, uint32_t vocab_
     }
 }
 
-/* Masks the last token of a bad word when the history ends with the tokens before it. */
+/* Masks the last token of a bad word (a token sequence) when the history ends with the word's
+ * tokens before the last. */
 static void mask_bad_word(const struct mr_sample_row *row, const uint32_t *word, uint32_t count,
                           uint32_t vocab_size, float *logits)
 {

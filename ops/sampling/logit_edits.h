@@ -14,10 +14,10 @@
 
 #include "ops/sampling/sample.h"
 
-/* Whether the request changes any logit. */
+/* Returns whether the request's sampling settings change any logit. */
 bool mr_logit_edits_any(const struct mr_sample_row *row);
-/* logits: [vocab_size], a copy of the model's, edited in place. marks: [vocab_size] scratch; zeros
- * before the call and after it. */
+/* logits: [vocab_size], a copy of the model's logits, edited in place. marks: [vocab_size] scratch,
+ * zero before the call and after the call. */
 void mr_logit_edits_apply(const struct mr_sample_row *row, uint32_t vocab_size, float *logits,
                           uint32_t *marks);
 

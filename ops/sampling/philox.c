@@ -12,7 +12,8 @@ void mr_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]
         c = (uint32_t)(first >> 32) ^ d ^ k1;
         b = (uint32_t)second;
         d = (uint32_t)first;
-        k0 += 0x9e3779b9u; /* fractions of the golden ratio and of the square root of 3 */
+        /* Key increments: fractions of the golden ratio and of the square root of 3. */
+        k0 += 0x9e3779b9u;
         k1 += 0xbb67ae85u;
     }
     out[0] = a;

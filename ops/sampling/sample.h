@@ -11,12 +11,13 @@
 
 /* One row to sample. history: prompt and output in order, for the penalties and bad words. */
 struct mr_sample_row {
-    uint32_t logit_row;                 /* of the last forward pass; ignored when logits is set */
-    const float *logits;                /* host memory [vocab_size], or NULL */
-    const struct mr_sampling *sampling; /* its temperature is not NaN: defaults are filled in */
+    uint32_t logit_row;                 /* logit row of the last step; ignored if logits is set */
+    const float *logits;                /* [vocab_size] in host memory, or NULL: use logit_row */
+    const struct mr_sampling *sampling; /* all defaults filled in: no NaN temperature */
     uint64_t seed;
-    uint32_t
-        position; /* index of the token to draw; randomness depends on seed and position only */
+    /* Position in the sequence of the token to draw; randomness depends on seed and position only.
+     */
+    uint32_t position;
     const uint32_t *history;
     uint32_t history_count, prompt_count;
     const uint32_t *suppressed; /* ids that may not be drawn (end tokens before min_tokens) */
@@ -27,8 +28,8 @@ struct mr_sample_row {
 
 struct mr_sample {
     uint32_t token_id;
-    float probability; /* of the token, in the distribution it was drawn from */
-    float logprob;     /* natural log, by the model's logits before any edit */
+    float probability; /* probability of the token in the distribution from which it was drawn */
+    float logprob;     /* natural log of the token's probability by the model's unedited logits */
     uint32_t top_count;
     uint32_t top_ids[MR_LOGPROBS_MAX];
     float top_logprobs[MR_LOGPROBS_MAX];

@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DRAW_BLOCK 1024u /* ids whose weights are summed as one block when there is no cut */
+#define DRAW_BLOCK 1024u /* token ids whose weights are summed as one block when no cut applies */
 
-/* The buffers of one thread. */
+/* The buffers of one sampling thread. */
 struct thread_buffers {
     struct mr_candidates *candidates;
-    float *logits;   /* [vocab_size], the edited copy of a row */
-    uint32_t *marks; /* [vocab_size], for mr_logit_edits_apply */
-    double *blocks;  /* sum of the weights of each DRAW_BLOCK ids */
+    float *logits;   /* [vocab_size], the edited copy of a row of logits */
+    uint32_t *marks; /* [vocab_size], scratch of mr_logit_edits_apply */
+    double *blocks;  /* sums of the weights, one for each DRAW_BLOCK ids */
 };
 
 struct mr_sampler {
@@ -90,8 +90,9 @@ float mr_sampler_uniform(uint64_t seed, uint32_t position)
     return (float)(bits[0] >> 8) / 16777216.0f;
 }
 
-/* The first candidate, in order of id, at which the cumulative weight exceeds `target`; the last
- * one with a weight above 0 if none does, because of rounding. NULL if no weight is above 0. */
+/* Returns the first candidate, in order of id, at which the cumulative weight exceeds `target`; if
+ * no candidate does, because of rounding, the last with a weight above 0. NULL if no weight is
+ * above 0. */
 static const struct mr_cpu_candidate *pick(const struct mr_cpu_candidate *list, uint32_t count,
                                            double target)
 {
@@ -131,7 +132,7 @@ static void draw_cut(struct thread_buffers *buffers, const struct mr_cpu_search 
     out->probability = (float)((double)chosen->weight / total);
 }
 
-/* The block of ids that begins at `begin`. */
+/* Restricts the search to the DRAW_BLOCK token ids that start at `begin`. */
 static struct mr_cpu_search block_of(const struct mr_cpu_search *search, uint32_t begin)
 {
     struct mr_cpu_search block = *search;
@@ -140,8 +141,8 @@ static struct mr_cpu_search block_of(const struct mr_cpu_search *search, uint32_
     return block;
 }
 
-/* Draws from the whole vocabulary: finds the block of the draw by the sums of the blocks, then the
- * id inside the block. */
+/* Draws from the whole vocabulary: finds the block of DRAW_BLOCK ids that the random number falls
+ * into by the sums of the blocks, then the id inside this block. */
 static void draw_uncut(const struct mr_sampler *sampler, struct thread_buffers *buffers,
                        const struct mr_cpu_search *search, const struct mr_sample_row *row,
                        struct mr_sample *out)
@@ -168,8 +169,8 @@ static void draw_uncut(const struct mr_sampler *sampler, struct thread_buffers *
 
 /* ---- one row ---- */
 
-/* The token when every logit is NaN or -infinity: the lowest id that is not masked; if all are
- * masked, the lowest of the allowed ids. */
+/* Returns the token to use when every logit is NaN or -infinity: the lowest id that is not masked;
+ * if all are masked, the lowest of the request's allowed ids. */
 static uint32_t lowest_allowed(const struct mr_sampler *sampler, const struct mr_sample_row *row,
                                const float *logits)
 {
@@ -211,7 +212,7 @@ static void choose(const struct mr_sampler *sampler, struct thread_buffers *buff
     }
 }
 
-/* Fills in the log-probabilities, by the model's logits before any edit. */
+/* Fills in the log-probabilities of a sample, by the model's logits before any edit. */
 static void report(const struct mr_sampler *sampler, const struct mr_sample_row *row,
                    struct mr_sample *out)
 {

@@ -19,17 +19,18 @@ struct mr_sampler;
 
 struct mr_sampler_spec {
     uint32_t vocab_size;
-    uint32_t thread_count;   /* most threads that sample at once: mr_parallel_thread_count() */
-    enum mr_cpu_level level; /* ops/cpu/kernels.h */
+    uint32_t thread_count;   /* most threads that sample at once, mr_parallel_thread_count() */
+    enum mr_cpu_level level; /* instruction set of the kernels (ops/cpu/kernels.h) */
 };
 enum mr_status mr_sampler_create(struct mr_sampler **out, const struct mr_sampler_spec *spec,
                                  struct mr_error *err);
 void mr_sampler_destroy(struct mr_sampler *sampler);
-/* rows[count] -> samples[count]. Every row has its logits set; they are not changed. For a row
- * whose logits are all NaN or all masked, the sample is the lowest allowed id, probability 0. */
+/* Draws samples[i] from rows[i] for each i < count. Every row has its logits set; the logits are
+ * not changed. For a row whose logits are all NaN or all masked, the sample is the lowest allowed
+ * id, with probability 0. */
 void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *rows, uint32_t count,
                     struct mr_sample *samples);
-/* Uniform in [0, 1) with 24 bits, from (seed, position). */
+/* Returns a uniform random number in [0, 1) with 24 random bits, a function of (seed, position). */
 float mr_sampler_uniform(uint64_t seed, uint32_t position);
 
 #endif
