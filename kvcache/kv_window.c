@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COPY_SLOTS 1u /* window slot of the block that a sequence copies its first KV from */
+/* slots reserved beside a sequence's own: one for the cached block that a partial prefix hit copies
+ * its tokens from */
+#define COPY_SLOTS 1u
 
 struct mr_kv_window {
     struct mr_window_pool *slots;

@@ -90,7 +90,7 @@ struct mr_shared_cache {
     size_t pieces_at;
     struct mr_staging staging;
     uint32_t store_buffers; /* number of staging buffers that stores use */
-    uint32_t items_max;     /* most values of one load: blocks, pieces, complete-prompt entry */
+    uint32_t items_max;     /* most values of one load: blocks, 32-token pieces, prompt entry */
     struct mr_tier_item *items;
     unsigned char *keys; /* [items_max][MR_HASH_BYTES] Redis keys of a prompt's blocks */
     uint64_t generation; /* counts tickets, so that each ticket is unique */

@@ -3,10 +3,11 @@
  * far.
  *
  * A request waits for Redis' answer at most MR_LOOKUP_WAIT_NS; after that the request runs as if
- * Redis knew nothing, and no other request waits until that answer has come. A request that was
- * started before, according to the commit of its partition, waits as long as the lookup takes: it
- * may have crashed too many workers, or have many tokens already. The answer is combined with the
- * commit's metadata: of the two, the one with more attempts is right about attempts and crashes.
+ * Redis knew nothing. While that late answer is outstanding, other new requests run without waiting
+ * for lookups of their own. A request that was started before, according to the commit of its
+ * partition, waits as long as the lookup takes: it may have crashed too many workers, or have many
+ * tokens already. The answer is combined with the commit's metadata: of the two, the one with more
+ * attempts is right about attempts and crashes.
  *
  * Owner:  intake thread. Memory: copies of the records of waiting requests, MR_LOOKUP_BYTES_MAX and
  *         at most one record more. Errors: none; a lookup that fails counts as an empty answer. */

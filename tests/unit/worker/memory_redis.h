@@ -63,7 +63,7 @@ static inline void memory_reply_value(struct memory_conn *conn, struct mr_redis_
     op->outcome = MR_REDIS_WRONG_SIZE;
     if (length != mr_redis_op_value_length(op)) return;
     op->outcome = MR_REDIS_DONE;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2 && op->into[i].iov_len > 0; i++) {
         memcpy(op->into[i].iov_base, bytes, op->into[i].iov_len);
         if (op->on_bytes) op->on_bytes(op, op->into[i].iov_base, op->into[i].iov_len);
         bytes += op->into[i].iov_len;

@@ -347,6 +347,7 @@ static void tokens_are_stored_in_redis_first_and_count_as_readable_when_acknowle
     assert_int_equal(history.shown, 1);
     mr_progress_clear(&history);
     mr_trail_drop(again);
+    mr_trail_drop(rig.ticket->trail);
     close_rig(&rig);
     mr_resume_destroy(resume);
 }
