@@ -118,8 +118,8 @@ static void take_one(struct fleet *fleet)
     uint32_t number, wait_ms = POLL_MS;
     if (may_send(fleet)) {
         uint64_t now_ns = mr_clock_ns();
-        uint64_t left_ms = fleet->next_ns > now_ns ? (fleet->next_ns - now_ns) / 1000000u + 1 : 0;
-        if (left_ms < wait_ms) wait_ms = (uint32_t)left_ms;
+        uint32_t left_ms = mr_clock_left_ms(now_ns, fleet->next_ns);
+        if (left_ms < wait_ms) wait_ms = left_ms;
     }
     if (!mr_client_take(fleet->client, wait_ms, &event) || !number_of(fleet, event.id, &number))
         return;

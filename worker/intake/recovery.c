@@ -91,10 +91,11 @@ void mr_recovery_note(struct mr_recovery_scan *scans, const struct mr_kafka_reco
 
 /* ---- one reading ---- */
 
-static uint32_t left_ms(const struct mr_recovery *recovery, uint64_t now_ns)
+/* The timeout of a call of the reader: until the deadline, at least one millisecond. */
+static uint32_t timeout_ms(const struct mr_recovery *recovery, uint64_t now_ns)
 {
-    if (now_ns >= recovery->deadline_ns) return 1;
-    return (uint32_t)((recovery->deadline_ns - now_ns) / MS_NS) + 1;
+    uint32_t left_ms = mr_clock_left_ms(now_ns, recovery->deadline_ns);
+    return left_ms > 0 ? left_ms : 1;
 }
 
 static void append(struct mr_recovery_scan **list, struct mr_recovery_scan *scans)
@@ -175,7 +176,7 @@ static void find_base(struct mr_recovery *recovery, uint64_t now_ns)
     if (!scan)
         recovery->phase = READING;
     else if (recovery->reader.first(recovery->reader.self, scan->topic, scan->partition,
-                                    left_ms(recovery, now_ns), &scan->base, &err) != MR_OK)
+                                    timeout_ms(recovery, now_ns), &scan->base, &err) != MR_OK)
         end_reading(recovery, now_ns, &err);
 }
 
