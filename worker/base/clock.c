@@ -33,12 +33,6 @@ uint64_t mr_time_from_unix_ms(const struct mr_time *now, int64_t unix_ms)
     return ahead_ms > 0 ? now->ns + (uint64_t)ahead_ms * 1000000u : now->ns;
 }
 
-uint64_t mr_clock_from_unix_ms(int64_t unix_ms)
-{
-    struct mr_time now = mr_clock_now();
-    return mr_time_from_unix_ms(&now, unix_ms);
-}
-
 struct timespec mr_clock_timespec(uint64_t ns)
 {
     return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u),

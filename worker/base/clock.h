@@ -26,9 +26,6 @@ uint64_t mr_clock_ns(void);
 /* The wall clock: milliseconds since 1970, for times that are compared with those of other
  * machines. May jump. */
 int64_t mr_clock_unix_ms(void);
-/* Converts a unix time to a time of the monotonic clock; reads both clocks. A time in the past
- * becomes mr_clock_ns(); 0, which means no time, stays 0. */
-uint64_t mr_clock_from_unix_ms(int64_t unix_ms);
 /* Converts nanoseconds to a timespec: a duration, or a time of mr_clock_ns() for waits on
  * CLOCK_MONOTONIC. */
 struct timespec mr_clock_timespec(uint64_t ns);
