@@ -77,6 +77,9 @@ static void fill_error(const struct mr_job *job, enum mr_finish finish, uint64_t
     } else if (finish == MR_FINISH_DEADLINE) {
         result->error = MR_DEADLINE_EXCEEDED;
         result->error_message = overdue_text(job, now_ns);
+    } else if (job->broken) {
+        result->error = MR_INTERNAL;
+        result->error_message = "the model computed logits that are not finite numbers";
     }
     result->error_retryable = mr_status_class(result->error) == MR_CLASS_RETRY;
 }
@@ -150,7 +153,7 @@ void mr_engine_end_job(struct mr_engine *engine, struct mr_job *job, enum mr_fin
  * that the step finished. */
 static void publish(const struct mr_sequence *sequence)
 {
-    if (!sequence->job->request->cache_write) return;
+    if (!sequence->job->request->cache_write || sequence->job->broken) return;
     uint32_t computed = sequence->num_computed;
     bool prompt_end = computed == sequence->prompt_tokens;
     bool block_end =
@@ -198,6 +201,10 @@ static void apply_sample(struct mr_engine *engine, struct mr_sequence *sequence,
 {
     struct mr_completion_delta delta;
     struct mr_job *job = sequence->job;
+    if (job->broken) {
+        mr_engine_end_sequence(engine, sequence, MR_FINISH_ERROR, now_ns);
+        return;
+    }
     mr_sequence_append(sequence, sample->token_id);
     if (engine->sink.drawn != NULL && sequence->choice == 0)
         engine->sink.drawn(engine->sink.context, job->ticket, mr_sequence_generated(sequence) - 1,
@@ -223,7 +230,7 @@ static void cache_logits(struct mr_engine *engine, struct mr_sequence *sequence,
     const struct mr_model_port *model = &engine->options.model;
     const struct mr_job *job = sequence->job;
     if (engine->prompts == NULL || logit_row == UINT32_MAX || !job->request->cache_write ||
-        sequence->choice != 0 || mr_sequence_generated(sequence) > 0)
+        job->broken || sequence->choice != 0 || mr_sequence_generated(sequence) > 0)
         return;
     unsigned char key[MR_HASH_BYTES];
     mr_kv_cache_prompt_key(engine->cache, job->root, sequence->tokens, sequence->num_tokens, key);
@@ -235,8 +242,25 @@ static void cache_logits(struct mr_engine *engine, struct mr_sequence *sequence,
         sequence->entry_due = engine->shared != NULL;
 }
 
+/* Marks the jobs for which no token could be drawn, before anything that they computed is kept, and
+ * drops their prompts' cached logits: they may be those that were not finite. */
+static void mark_broken(struct mr_engine *engine)
+{
+    for (uint32_t i = 0; i < engine->builder->sample_count; i++) {
+        const struct mr_sequence *sequence = engine->builder->sampled[i];
+        unsigned char key[MR_HASH_BYTES];
+        if (!engine->samples[i].failed) continue;
+        sequence->job->broken = true;
+        if (engine->prompts == NULL) continue;
+        mr_kv_cache_prompt_key(engine->cache, sequence->job->root, sequence->tokens,
+                               sequence->prompt_tokens, key);
+        mr_prompt_cache_drop(engine->prompts, key);
+    }
+}
+
 void mr_engine_apply_results(struct mr_engine *engine, const struct mr_plan *plan, uint64_t now_ns)
 {
+    mark_broken(engine);
     apply_rows(engine, plan);
     for (uint32_t i = 0; i < plan->row_count; i++)
         cache_logits(engine, plan->rows[i].sequence, engine->builder->logit_rows[i], now_ns);

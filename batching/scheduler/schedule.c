@@ -117,10 +117,11 @@ static void release_blocks(struct mr_schedule *schedule, struct mr_sequence *seq
 {
     struct mr_shared_cache *shared = schedule->options.shared;
     if (shared != NULL) mr_shared_load_end(shared, sequence);
-    if (sequence->job->request->cache_write && sequence->match.copy_tokens == 0) {
+    const struct mr_job *job = sequence->job;
+    if (job->request->cache_write && !job->broken && sequence->match.copy_tokens == 0) {
         mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed, true);
         if (shared != NULL) mr_shared_store_sequence(shared, sequence, true);
-        if (sequence->job->request->session.length > 0)
+        if (job->request->session.length > 0)
             mr_kv_cache_keep(sequence->table, now_ns + schedule->options.session_keep_ns);
     }
     bool lent = shared != NULL && mr_shared_tables_take_over(shared, sequence->table);

@@ -57,6 +57,7 @@ struct mr_job {
     bool started; /* the scheduler has admitted the job */
     bool listed;  /* the job is in the engine's list of started jobs */
     bool late;    /* the job is rejected: it is predicted to end after its deadline */
+    bool broken;  /* a choice's logits were not finite: its KV is not to be used again */
     struct mr_sampling sampling; /* the request's sampling options with defaults filled in */
     uint64_t seed;
     uint32_t **bad_words; /* [bad_word_count] token ids of each bad word */

@@ -7,6 +7,7 @@
 #include "codec/limits.h"
 #include "codec/records/request.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* One row to sample. history: prompt and output in order, for the penalties and bad words. */
@@ -27,6 +28,9 @@ struct mr_sample_row {
 };
 
 struct mr_sample {
+    /* The model's logits have a NaN or +infinity, or are all -infinity: no token was drawn, and the
+     * other fields are 0. */
+    bool failed;
     uint32_t token_id;
     float probability; /* probability of the token in the distribution from which it was drawn */
     float logprob;     /* natural log of the token's probability by the model's unedited logits */

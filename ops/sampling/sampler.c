@@ -169,13 +169,25 @@ static void draw_uncut(const struct mr_sampler *sampler, struct thread_buffers *
 
 /* ---- one row ---- */
 
-/* Returns the token to use when every logit is NaN or -infinity: the lowest id that is not masked;
- * if all are masked, the lowest of the request's allowed ids. */
-static uint32_t lowest_allowed(const struct mr_sampler *sampler, const struct mr_sample_row *row,
-                               const float *logits)
+/* True when the model's logits can be sampled from: none is NaN or +infinity, and one is above
+ * -infinity. Written on the bits, without a branch, so that the compiler makes vectors of it. */
+static bool is_sound(const float *logits, uint32_t count)
 {
-    for (uint32_t id = 0; id < sampler->vocab_size; id++)
-        if (!(logits[id] == -INFINITY)) return id;
+    const uint32_t minus_infinity = 0xff800000u;
+    uint32_t broken = 0, finite = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &logits[i], sizeof bits);
+        const uint32_t special = (bits & 0x7f800000u) == 0x7f800000u;
+        broken |= special & (bits != minus_infinity);
+        finite |= special ^ 1;
+    }
+    return finite && !broken;
+}
+
+/* Returns the token to use when the request masks every token: the lowest of its allowed ids. */
+static uint32_t lowest_allowed(const struct mr_sampler *sampler, const struct mr_sample_row *row)
+{
     uint32_t lowest = UINT32_MAX;
     for (size_t i = 0; i < row->sampling->allowed_token_count; i++)
         if (row->sampling->allowed_token_ids[i] < lowest)
@@ -194,15 +206,16 @@ static void choose(const struct mr_sampler *sampler, struct thread_buffers *buff
     }
     const uint32_t best = sampler->ops->find_max(logits, sampler->vocab_size);
     const float temperature = row->sampling->temperature;
-    const float factor = temperature > 0.0f ? 1.0f / temperature : 1.0f;
+    const bool greedy = temperature < MR_GREEDY_BELOW;
+    const float factor = greedy ? 1.0f : 1.0f / temperature;
     const struct mr_cpu_search search = {logits, sampler->vocab_size, logits[best], factor};
-    if (isnan(logits[best]) || logits[best] == -INFINITY) {
-        out->token_id = lowest_allowed(sampler, row, logits);
+    if (logits[best] == -INFINITY) {
+        out->token_id = lowest_allowed(sampler, row);
         out->probability = 0.0f;
-    } else if (isinf(logits[best]) || isinf(factor)) {
+    } else if (isinf(logits[best])) { /* a penalty has made it so */
         out->token_id = best;
         out->probability = 1.0f;
-    } else if (!(temperature > 0.0f)) {
+    } else if (greedy) {
         out->token_id = best;
         out->probability = (float)(1.0 / sampler->ops->sum_exp(&search));
     } else if (has_cuts(row->sampling)) {
@@ -236,14 +249,21 @@ struct sampler_run {
     struct mr_sample *samples;
 };
 
+static void run_row(const struct mr_sampler *sampler, struct thread_buffers *buffers,
+                    const struct mr_sample_row *row, struct mr_sample *out)
+{
+    *out = (struct mr_sample){.failed = !is_sound(row->logits, sampler->vocab_size)};
+    if (out->failed) return;
+    choose(sampler, buffers, row, out);
+    report(sampler, row, out);
+}
+
 static void run_rows(void *context, size_t begin, size_t end)
 {
     struct sampler_run *run = context;
     struct thread_buffers *buffers = &run->sampler->threads[mr_parallel_thread_index()];
-    for (size_t i = begin; i < end; i++) {
-        choose(run->sampler, buffers, &run->rows[i], &run->samples[i]);
-        report(run->sampler, &run->rows[i], &run->samples[i]);
-    }
+    for (size_t i = begin; i < end; i++)
+        run_row(run->sampler, buffers, &run->rows[i], &run->samples[i]);
 }
 
 void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *rows, uint32_t count,

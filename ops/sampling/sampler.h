@@ -1,6 +1,6 @@
 /* sampler - draws one token from each row of logits. Order of operations: logit bias and masks,
  * repetition, presence and frequency penalties, temperature, top-k, top-p, min-p, typical, draw.
- * Temperature 0 is greedy: the largest logit, the lowest id among equals.
+ * A temperature below MR_GREEDY_BELOW is greedy: the largest logit, the lowest id among equals.
  *
  * The random number of a draw is a function of (seed, position) alone: Philox-4x32-10 (Salmon et
  * al., "Parallel random numbers: as easy as 1, 2, 3", 2011). So batch, preemption and redelivery
@@ -15,6 +15,10 @@
 #include "ops/cpu/kernels.h"
 #include "ops/sampling/sample.h"
 
+/* Temperatures below are greedy. At 1e-5 a logit that is 1e-3 below the largest has a probability
+ * below 1e-43, and the inverse of much smaller temperatures is no float. The value is vLLM's. */
+#define MR_GREEDY_BELOW 1e-5f
+
 struct mr_sampler;
 
 struct mr_sampler_spec {
@@ -26,8 +30,9 @@ enum mr_status mr_sampler_create(struct mr_sampler **out, const struct mr_sample
                                  struct mr_error *err);
 void mr_sampler_destroy(struct mr_sampler *sampler);
 /* Draws samples[i] from rows[i] for each i < count. Every row has its logits set; the logits are
- * not changed. For a row whose logits are all NaN or all masked, the sample is the lowest allowed
- * id, with probability 0. */
+ * not changed. A -infinity of the model is a token that it excludes; any other logit that is not
+ * finite makes the sample `failed`. When the request masks every token, the sample is the lowest
+ * allowed id, with probability 0. */
 void mr_sampler_run(struct mr_sampler *sampler, const struct mr_sample_row *rows, uint32_t count,
                     struct mr_sample *samples);
 /* Returns a uniform random number in [0, 1) with 24 random bits, a function of (seed, position). */

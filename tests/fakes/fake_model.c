@@ -161,6 +161,8 @@ static enum mr_status sample(void *context, const struct mr_sample_row *rows, ui
     struct mr_fake_model *fake = context;
     for (uint32_t i = 0; i < count; i++) {
         const struct mr_sample_row *row = &rows[i];
+        samples[i] = (struct mr_sample){.failed = true};
+        if (fake->broken_position > 0 && row->position == fake->broken_position) continue;
         uint64_t hash = row->logits != NULL ? hash_of(row->logits) : fake->hashes[row->logit_row];
         uint32_t token = draw(hash, fake->options.vocab_size, row->sampling->temperature, row->seed,
                               row->position);

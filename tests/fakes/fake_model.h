@@ -37,6 +37,7 @@ struct mr_fake_model {
     uint64_t forward_count, row_count, copy_count, export_count, import_count;
     uint32_t decode_rows, chunk_rows; /* of the last forward */
     uint32_t fail_after;              /* forwards until one fails; 0 never */
+    uint32_t broken_position;         /* position whose logits are not finite; 0: none */
 };
 
 struct mr_fake_model *mr_fake_model_create(const struct mr_fake_options *options);
