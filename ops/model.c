@@ -4,6 +4,7 @@
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/decoder.h"
+#include "ops/files/digest_cache.h"
 #include "ops/files/model_files.h"
 #include "ops/sampling/sampler.h"
 #include "ops/tensor.h"
@@ -65,19 +66,60 @@ static enum mr_status set_up(struct mr_model *model, const struct mr_model_optio
     return status == MR_OK ? mr_parallel_set_thread_count(threads, err) : status;
 }
 
-static enum mr_status load_weights(struct mr_model *model, const struct mr_model_options *options,
-                                   struct mr_error *err)
+static uint64_t stored_bytes(const struct mr_tensor_table *tensors)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < tensors->count; i++)
+        bytes += tensors->entries[i].size_bytes;
+    return bytes;
+}
+
+/* Packs the weights, and hashes their bytes on the way unless `digest` is NULL. */
+static enum mr_status pack_weights(struct mr_model *model, const struct mr_model_options *options,
+                                   struct mr_weights_digest *digest, struct mr_error *err)
 {
     struct mr_weights_spec spec = {.config = &model->source.config,
                                    .tensors = model->source.tensors,
                                    .gguf_names = model->source.gguf_names,
                                    .bf16 = model->bf16,
+                                   .digest = digest,
                                    .progress = options->progress,
                                    .progress_context = options->progress_context};
-    enum mr_status status = mr_weights_load(&model->weights, &spec, err);
+    return mr_weights_load(&model->weights, &spec, err);
+}
+
+/* Packs the weights and fills `content` with the hash of all their bytes. */
+static enum mr_status pack_and_hash(struct mr_model *model, const struct mr_model_options *options,
+                                    unsigned char content[MR_DIGEST_BYTES], struct mr_error *err)
+{
+    struct mr_weights_digest *digest = NULL;
+    enum mr_status status = mr_weights_digest_create(&digest, model->source.tensors, err);
+    if (status == MR_OK) status = pack_weights(model, options, digest, err);
+    if (status == MR_OK) status = mr_weights_digest_content(digest, content, err);
+    mr_weights_digest_destroy(digest);
+    return status;
+}
+
+static enum mr_status load_weights(struct mr_model *model, const struct mr_model_options *options,
+                                   struct mr_error *err)
+{
+    const struct mr_tensor_table *tensors = model->source.tensors;
+    unsigned char content[MR_DIGEST_BYTES];
+    uint32_t file_count = mr_model_source_file_count(&model->source);
+    struct mr_file_stamp *stamps = calloc(file_count, sizeof(*stamps));
+    if (!stamps) return mr_fail(err, MR_NOMEM, "no memory for the files of the weights");
+    mr_model_source_stamps(&model->source, stamps);
+    const struct mr_digest_cache cache = {options->path, options->cache_folder, stamps, file_count};
+    bool caches =
+        options->digest_cache_bytes > 0 && stored_bytes(tensors) >= options->digest_cache_bytes;
+    bool found = caches && mr_digest_cache_find(&cache, content);
+    enum mr_status status = found ? pack_weights(model, options, NULL, err)
+                                  : pack_and_hash(model, options, content, err);
+    if (status == MR_OK && caches && !found) (void)mr_digest_cache_keep(&cache, content);
+    free(stamps);
     if (status != MR_OK) return status;
-    status = mr_weights_digest(&model->source.config, model->source.tensors,
-                               model->info.weights_digest, err);
+    status = mr_weights_digest_of(&model->source.config, tensors, content,
+                                  model->info.weights_digest, err);
     mr_model_source_close_weights(&model->source);
     return status;
 }

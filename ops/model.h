@@ -35,6 +35,10 @@ struct mr_model_options {
     uint64_t kv_bytes;     /* size of the KV pool, rounded down to whole blocks (ops/kv_groups.h) */
     uint32_t rows_max;     /* most tokens in one step */
     uint32_t sequences_max; /* most sequences in one step */
+    /* If the weights have at least so many bytes, their hash is kept in a file for the next start
+     * (ops/files/digest_cache.h); 0: never. */
+    uint64_t digest_cache_bytes;
+    const char *cache_folder; /* the user's cache folder; NULL: none */
     bool kv_int8; /* export KV blocks as int8: half the bytes of bf16, with rounding errors */
     /* Called after each loaded tensor, with the bytes loaded so far and in total. May be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);

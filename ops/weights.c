@@ -97,6 +97,12 @@ static enum mr_status wrong_shape(struct loader *loader, const struct mr_stored_
                    (unsigned long long)width);
 }
 
+/* The tensor will be read next: its bytes are hashed first, while the file is read from disk. */
+static void note_read(const struct loader *loader, const struct mr_stored_tensor *tensor)
+{
+    if (loader->spec->digest) mr_weights_digest_add(loader->spec->digest, tensor);
+}
+
 /* Looks up one weight tensor by its kind and layer, and checks that its shape is [rows, width], or
  * [width] when rows is 0. */
 static enum mr_status need_weight(struct loader *loader, enum part part, uint32_t layer,
@@ -115,6 +121,7 @@ static enum mr_status need_weight(struct loader *loader, enum part part, uint32_
     if (!fits || tensor->storage == MR_STORAGE_OTHER)
         return wrong_shape(loader, tensor, rows, width);
     loader->weights->parameter_count += (rows > 0 ? rows : 1) * width;
+    note_read(loader, tensor);
     *out = tensor;
     return MR_OK;
 }
@@ -128,6 +135,7 @@ static enum mr_status find_bias(struct loader *loader, enum part part, uint32_t 
     if (tensor->dim_count != 1 || tensor->dims[0] != count || tensor->storage == MR_STORAGE_OTHER)
         return wrong_shape(loader, tensor, 0, count);
     loader->weights->parameter_count += count;
+    note_read(loader, tensor);
     return MR_OK;
 }
 

@@ -14,6 +14,7 @@
 #include "ops/cpu/kernels.h"
 #include "ops/files/model_config.h"
 #include "ops/files/tensor_table.h"
+#include "ops/weights_digest.h"
 
 struct mr_layer_weights {
     float *attention_norm, *ffn_norm; /* [hidden_size] */
@@ -39,6 +40,7 @@ struct mr_weights_spec {
     const struct mr_tensor_table *tensors;
     bool gguf_names; /* true: tensors have GGUF's names; false: Hugging Face's */
     bool bf16;
+    struct mr_weights_digest *digest; /* gets each tensor that is read; NULL: none */
     /* Called after each loaded tensor; may be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void *progress_context;

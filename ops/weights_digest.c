@@ -1,12 +1,107 @@
 #include "ops/weights_digest.h"
 
+#include "codec/check.h"
 #include "codec/sha256.h"
+#include "ops/cpu/parallel.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
-#define SAMPLES      8u
-#define SAMPLE_BYTES 1024u
+_Static_assert(MR_DIGEST_BYTES == MR_SHA256_BYTES, "the digest is a SHA-256");
+
+struct mr_weights_digest {
+    const struct mr_tensor_table *tensors;
+    XXH128_canonical_t *tensor_hashes; /* [tensors->count] */
+    bool *added;                       /* [tensors->count] */
+    XXH128_canonical_t *part_hashes;   /* of one tensor at a time: [parts of the largest tensor] */
+};
+
+static size_t part_count(const struct mr_stored_tensor *tensor)
+{
+    return (size_t)(tensor->size_bytes / MR_DIGEST_PART_BYTES) + 1;
+}
+
+enum mr_status mr_weights_digest_create(struct mr_weights_digest **out,
+                                        const struct mr_tensor_table *tensors, struct mr_error *err)
+{
+    *out = NULL;
+    size_t parts = 1, count = (size_t)tensors->count + 1;
+    for (uint32_t i = 0; i < tensors->count; i++)
+        if (part_count(&tensors->entries[i]) > parts) parts = part_count(&tensors->entries[i]);
+    struct mr_weights_digest *digest = calloc(1, sizeof(*digest));
+    if (!digest) return mr_fail(err, MR_NOMEM, "no memory for the digest of the weights");
+    digest->tensors = tensors;
+    digest->tensor_hashes = calloc(count, sizeof(*digest->tensor_hashes));
+    digest->added = calloc(count, sizeof(*digest->added));
+    digest->part_hashes = calloc(parts, sizeof(*digest->part_hashes));
+    if (!digest->tensor_hashes || !digest->added || !digest->part_hashes) {
+        mr_weights_digest_destroy(digest);
+        return mr_fail(err, MR_NOMEM, "no memory for the digest of the weights");
+    }
+    *out = digest;
+    return MR_OK;
+}
+
+void mr_weights_digest_destroy(struct mr_weights_digest *digest)
+{
+    if (!digest) return;
+    free(digest->tensor_hashes);
+    free(digest->added);
+    free(digest->part_hashes);
+    free(digest);
+}
+
+/* ---- bytes ---- */
+
+struct hashing {
+    const struct mr_stored_tensor *tensor;
+    XXH128_canonical_t *hashes; /* [part_count(tensor)] */
+};
+
+static void hash_parts(void *context, size_t begin, size_t end)
+{
+    const struct hashing *hashing = context;
+    for (size_t i = begin; i < end; i++) {
+        size_t at = i * MR_DIGEST_PART_BYTES;
+        size_t rest = (size_t)hashing->tensor->size_bytes - at;
+        size_t length = rest < MR_DIGEST_PART_BYTES ? rest : MR_DIGEST_PART_BYTES;
+        XXH128_canonicalFromHash(&hashing->hashes[i],
+                                 XXH3_128bits(hashing->tensor->bytes + at, length));
+    }
+}
+
+void mr_weights_digest_add(struct mr_weights_digest *digest, const struct mr_stored_tensor *tensor)
+{
+    size_t index = (size_t)(tensor - digest->tensors->entries);
+    MR_ASSERT(index < digest->tensors->count);
+    if (digest->added[index]) return;
+    size_t parts = part_count(tensor);
+    struct hashing hashing = {tensor, digest->part_hashes};
+    mr_parallel_for(parts, 1, hash_parts, &hashing);
+    XXH128_hash_t hash = XXH3_128bits(digest->part_hashes, parts * sizeof(*digest->part_hashes));
+    XXH128_canonicalFromHash(&digest->tensor_hashes[index], hash);
+    digest->added[index] = true;
+}
+
+enum mr_status mr_weights_digest_content(struct mr_weights_digest *digest,
+                                         unsigned char content[MR_DIGEST_BYTES],
+                                         struct mr_error *err)
+{
+    const struct mr_tensor_table *tensors = digest->tensors;
+    struct mr_sha256 *hash = mr_sha256_create();
+    if (!hash) return mr_fail(err, MR_NOMEM, "no memory for the digest of the weights");
+    for (uint32_t i = 0; i < tensors->count; i++)
+        mr_weights_digest_add(digest, &tensors->entries[i]);
+    mr_sha256_begin(hash);
+    mr_sha256_add(hash, digest->tensor_hashes, tensors->count * sizeof(*digest->tensor_hashes));
+    mr_sha256_end(hash, content);
+    mr_sha256_destroy(hash);
+    return MR_OK;
+}
+
+/* ---- configuration, names and shapes ---- */
 
 static void add_config(struct mr_sha256 *hash, const struct mr_model_config *c)
 {
@@ -21,22 +116,7 @@ static void add_config(struct mr_sha256 *hash, const struct mr_model_config *c)
     mr_sha256_add_field(hash, "windowed", c->windowed, c->layer_count * sizeof(c->windowed[0]));
 }
 
-/* Hashes SAMPLES pieces of a tensor's bytes at even distances, from the first bytes to the last;
- * all bytes of a small tensor. */
-static void add_sample(struct mr_sha256 *hash, const struct mr_stored_tensor *tensor)
-{
-    if (tensor->size_bytes <= SAMPLES * SAMPLE_BYTES) {
-        mr_sha256_add_field(hash, "bytes", tensor->bytes, (size_t)tensor->size_bytes);
-        return;
-    }
-    uint64_t stride = (tensor->size_bytes - SAMPLE_BYTES) / (SAMPLES - 1);
-    for (uint64_t i = 0; i < SAMPLES; i++) {
-        uint64_t at = i + 1 < SAMPLES ? i * stride : tensor->size_bytes - SAMPLE_BYTES;
-        mr_sha256_add_field(hash, "sample", tensor->bytes + at, SAMPLE_BYTES);
-    }
-}
-
-static void add_tensor(struct mr_sha256 *hash, const struct mr_stored_tensor *tensor)
+static void add_shape(struct mr_sha256 *hash, const struct mr_stored_tensor *tensor)
 {
     char text[128];
     snprintf(text, sizeof(text), "%s %u %llu %llu %llu %llu", mr_storage_name(tensor->storage),
@@ -45,20 +125,21 @@ static void add_tensor(struct mr_sha256 *hash, const struct mr_stored_tensor *te
              (unsigned long long)tensor->dims[3]);
     mr_sha256_add_field(hash, "name", tensor->name.bytes, tensor->name.length);
     mr_sha256_add_field(hash, "shape", text, strlen(text));
-    add_sample(hash, tensor);
 }
 
-enum mr_status mr_weights_digest(const struct mr_model_config *config,
-                                 const struct mr_tensor_table *tensors, unsigned char digest[32],
-                                 struct mr_error *err)
+enum mr_status mr_weights_digest_of(const struct mr_model_config *config,
+                                    const struct mr_tensor_table *tensors,
+                                    const unsigned char content[MR_DIGEST_BYTES],
+                                    unsigned char out[MR_DIGEST_BYTES], struct mr_error *err)
 {
     struct mr_sha256 *hash = mr_sha256_create();
     if (!hash) return mr_fail(err, MR_NOMEM, "no memory for the digest of the weights");
     mr_sha256_begin(hash);
     add_config(hash, config);
     for (uint32_t i = 0; i < tensors->count; i++)
-        add_tensor(hash, &tensors->entries[i]);
-    mr_sha256_end(hash, digest);
+        add_shape(hash, &tensors->entries[i]);
+    mr_sha256_add_field(hash, "content", content, MR_DIGEST_BYTES);
+    mr_sha256_end(hash, out);
     mr_sha256_destroy(hash);
     return MR_OK;
 }

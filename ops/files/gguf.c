@@ -1,7 +1,6 @@
 #include "ops/files/gguf.h"
 
 #include "codec/check.h"
-#include "ops/files/mapped_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -311,6 +310,11 @@ void mr_gguf_close(struct mr_gguf *gguf)
 const struct mr_tensor_table *mr_gguf_tensors(const struct mr_gguf *gguf)
 {
     return &gguf->tensors;
+}
+
+struct mr_file_stamp mr_gguf_stamp(const struct mr_gguf *gguf)
+{
+    return gguf->file.stamp;
 }
 
 const struct mr_gguf_value *mr_gguf_find(const struct mr_gguf *gguf, const char *key)

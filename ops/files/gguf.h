@@ -15,6 +15,7 @@
 
 #include "codec/status.h"
 #include "codec/text.h"
+#include "ops/files/mapped_file.h"
 #include "ops/files/tensor_table.h"
 
 #include <stdbool.h>
@@ -59,6 +60,9 @@ void mr_gguf_close(struct mr_gguf *gguf);
 
 /* Returns the tensors of the file, sorted by name. */
 const struct mr_tensor_table *mr_gguf_tensors(const struct mr_gguf *gguf);
+
+/* Returns the stamp of the file as it was when it was opened. */
+struct mr_file_stamp mr_gguf_stamp(const struct mr_gguf *gguf);
 
 /* Returns the value of `key`; NULL when the file has no such key. */
 const struct mr_gguf_value *mr_gguf_find(const struct mr_gguf *gguf, const char *key);

@@ -5,7 +5,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+static int64_t nanoseconds(struct timespec time)
+{
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
 
 static enum mr_status map_descriptor(struct mr_mapped_file *out, int descriptor, const char *path,
                                      struct mr_error *err)
@@ -23,6 +29,10 @@ static enum mr_status map_descriptor(struct mr_mapped_file *out, int descriptor,
     (void)madvise(bytes, size, MADV_WILLNEED);
     out->bytes = bytes;
     out->size = size;
+    out->stamp = (struct mr_file_stamp){.inode = (uint64_t)info.st_ino,
+                                        .size_bytes = (uint64_t)info.st_size,
+                                        .modified_ns = nanoseconds(info.st_mtim),
+                                        .changed_ns = nanoseconds(info.st_ctim)};
     return MR_OK;
 }
 

@@ -16,9 +16,18 @@
 
 #include <stddef.h>
 
+/* What identifies one state of a file's content as long as nobody changes the disk behind the file
+ * system: a write changes at least the times. Times in nanoseconds since 1970. */
+struct mr_file_stamp {
+    uint64_t inode, size_bytes;
+    int64_t modified_ns;
+    int64_t changed_ns; /* of content or attributes: a copied modification time does not set it */
+};
+
 struct mr_mapped_file {
     const unsigned char *bytes; /* NULL when the file is closed */
     size_t size;
+    struct mr_file_stamp stamp; /* at the time of _open */
 };
 
 enum mr_status mr_mapped_file_open(struct mr_mapped_file *out, const char *path,

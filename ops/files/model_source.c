@@ -22,6 +22,21 @@ void mr_model_source_set_name(struct mr_model_source *source, struct mr_text nam
     source->name[length] = '\0';
 }
 
+uint32_t mr_model_source_file_count(const struct mr_model_source *source)
+{
+    return source->gguf ? 1 : mr_safetensors_file_count(source->safetensors);
+}
+
+void mr_model_source_stamps(const struct mr_model_source *source, struct mr_file_stamp *stamps)
+{
+    if (source->gguf) {
+        stamps[0] = mr_gguf_stamp(source->gguf);
+        return;
+    }
+    for (uint32_t i = 0; i < mr_safetensors_file_count(source->safetensors); i++)
+        stamps[i] = mr_safetensors_stamp(source->safetensors, i);
+}
+
 void mr_model_source_close_weights(struct mr_model_source *source)
 {
     mr_gguf_close(source->gguf);

@@ -25,6 +25,10 @@ struct mr_model_source {
     struct mr_safetensors *safetensors;    /* NULL for a GGUF file */
 };
 
+/* Returns the number of files that hold the weights, before mr_model_source_close_weights. */
+uint32_t mr_model_source_file_count(const struct mr_model_source *source);
+/* Fills stamps [mr_model_source_file_count] with the stamps of those files. */
+void mr_model_source_stamps(const struct mr_model_source *source, struct mr_file_stamp *stamps);
 /* Unmaps the files of the weights; everything but `tensors` stays valid. */
 void mr_model_source_close_weights(struct mr_model_source *source);
 /* Closing a zeroed source does nothing. */

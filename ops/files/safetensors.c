@@ -1,7 +1,7 @@
 #include "ops/files/safetensors.h"
 
+#include "codec/check.h"
 #include "codec/wire/json.h"
-#include "ops/files/mapped_file.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -321,4 +321,15 @@ void mr_safetensors_close(struct mr_safetensors *safetensors)
 const struct mr_tensor_table *mr_safetensors_tensors(const struct mr_safetensors *safetensors)
 {
     return &safetensors->tensors;
+}
+
+uint32_t mr_safetensors_file_count(const struct mr_safetensors *safetensors)
+{
+    return safetensors->shard_count;
+}
+
+struct mr_file_stamp mr_safetensors_stamp(const struct mr_safetensors *safetensors, uint32_t index)
+{
+    MR_ASSERT(index < safetensors->shard_count);
+    return safetensors->shards[index].file.stamp;
 }

@@ -12,6 +12,7 @@
 #ifndef MR_OPS_FILES_SAFETENSORS_H
 #define MR_OPS_FILES_SAFETENSORS_H
 
+#include "ops/files/mapped_file.h"
 #include "ops/files/tensor_table.h"
 
 #define MR_SAFETENSORS_HEADER_MAX ((size_t)100000000)
@@ -25,5 +26,9 @@ enum mr_status mr_safetensors_open(struct mr_safetensors **out, const char *fold
 void mr_safetensors_close(struct mr_safetensors *safetensors);
 /* Returns the tensors of all files, sorted by name. */
 const struct mr_tensor_table *mr_safetensors_tensors(const struct mr_safetensors *safetensors);
+/* Returns the number of files that hold tensors, at most MR_SAFETENSORS_FILES_MAX. */
+uint32_t mr_safetensors_file_count(const struct mr_safetensors *safetensors);
+/* Returns the stamp of file number `index` as it was when it was opened. */
+struct mr_file_stamp mr_safetensors_stamp(const struct mr_safetensors *safetensors, uint32_t index);
 
 #endif

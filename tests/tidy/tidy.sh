@@ -89,7 +89,7 @@ rule_home() {
             home["hiredis"] = "kvcache/redis/redis_reply.c"; home["librdkafka"] = "worker/kafka/kafka_*.c"
             home["microhttpd"] = "worker/http/http.c"; home["yaml"] = "worker/config/config_file.c"
             home["pcre2"] = "codec/unicode/regex.c"; home["utf8proc"] = "codec/unicode/unicode.c"
-            home["openssl"] = "codec/sha256.c codec/aes_gcm.c codec/base64.c kvcache/redis/redis_tls.c"; home["xxhash"] = "kvcache/block_frame.c"
+            home["openssl"] = "codec/sha256.c codec/aes_gcm.c codec/base64.c kvcache/redis/redis_tls.c"; home["xxhash"] = "kvcache/block_frame.c ops/weights_digest.c"
         }
         $3 ~ /^[ \t]*#[ \t]*include[ \t]*</ {
             name = $3; sub(/^[^<]*</, "", name); sub(/>.*/, "", name); sub(/[\/.].*/, "", name)

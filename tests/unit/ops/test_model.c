@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "real_model.h"
+#include "scratch.h"
 
 #include <math.h>
 
@@ -241,6 +242,61 @@ static void the_digest_depends_on_the_weights_and_not_on_the_dtype(void **state)
     mr_model_close(other);
 }
 
+static void digest_of(const char *path, uint64_t digest_cache_bytes, unsigned char digest[32])
+{
+    struct mr_model_options options = {.path = path,
+                                       .device = "cpu",
+                                       .dtype = MR_DTYPE_F32,
+                                       .kv_bytes = (uint64_t)32 << 20,
+                                       .rows_max = 64,
+                                       .sequences_max = 4,
+                                       .digest_cache_bytes = digest_cache_bytes};
+    struct mr_model *model;
+    struct mr_error err = {0};
+    if (mr_model_open(&model, &options, &err) != MR_OK) fail_msg("%s", err.detail);
+    memcpy(digest, mr_model_info(model)->weights_digest, 32);
+    mr_model_close(model);
+}
+
+/* The links have the stamps of the files of the tree, which are older than
+ * MR_DIGEST_CACHE_AGE_NS. */
+static void the_hash_of_large_weights_is_kept_beside_them(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"config.json", "generation_config.json",
+                                        "model.safetensors", "tokenizer.json",
+                                        "tokenizer_config.json"};
+    struct scratch scratch;
+    char here[1024], target[2048];
+    unsigned char hashed[32], kept[32], damaged[32], small[32];
+    scratch_open(&scratch);
+    assert_non_null(getcwd(here, sizeof here));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(target, sizeof target, "%s/%s/%s", here, TINY, names[i]);
+        snprintf(scratch.path, sizeof scratch.path, "%s/%s", scratch.folder, names[i]);
+        assert_int_equal(symlink(target, scratch.path), 0);
+    }
+    digest_of(scratch.folder, 1, hashed);
+    digest_of(scratch.folder, 1, kept);
+    assert_memory_equal(hashed, kept, 32);
+
+    snprintf(scratch.path, sizeof scratch.path, "%s/.millrace-digest", scratch.folder);
+    FILE *file = fopen(scratch.path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -2, SEEK_END), 0);
+    int digit = fgetc(file);
+    assert_int_equal(fseek(file, -1, SEEK_CUR), 0);
+    assert_int_not_equal(fputc(digit == '0' ? '1' : '0', file), EOF);
+    assert_int_equal(fclose(file), 0);
+    digest_of(scratch.folder, 1, damaged);
+    assert_memory_not_equal(damaged, hashed, 32); /* so the file was used */
+    digest_of(scratch.folder, (uint64_t)1 << 30, small);
+    assert_memory_equal(small, hashed, 32);
+    digest_of(scratch.folder, 0, small);
+    assert_memory_equal(small, hashed, 32);
+    scratch_close(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_block_stored_in_int8_gives_nearly_the_same_logits),
         cmocka_unit_test(logits_of_the_caller_are_sampled_like_those_of_the_model),
         cmocka_unit_test(the_digest_depends_on_the_weights_and_not_on_the_dtype),
+        cmocka_unit_test(the_hash_of_large_weights_is_kept_beside_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,13 +8,20 @@
 
 #include <cmocka.h>
 
+#include "ops/cpu/parallel.h"
+
 #include "tiny_weights.h"
 
 static struct tiny tiny;
 
 static void digest(unsigned char out[32])
 {
-    assert_int_equal(mr_weights_digest(&tiny.config, &tiny.tensors, out, NULL), MR_OK);
+    struct mr_weights_digest *all = NULL;
+    unsigned char content[MR_DIGEST_BYTES];
+    assert_int_equal(mr_weights_digest_create(&all, &tiny.tensors, NULL), MR_OK);
+    assert_int_equal(mr_weights_digest_content(all, content, NULL), MR_OK);
+    assert_int_equal(mr_weights_digest_of(&tiny.config, &tiny.tensors, content, out, NULL), MR_OK);
+    mr_weights_digest_destroy(all);
 }
 
 static void assert_differs(const unsigned char before[32])
@@ -63,22 +70,83 @@ static void every_difference_changes_the_digest(void **state)
     tiny.tensors.count++;
 }
 
-static void the_first_and_last_bytes_of_a_large_tensor_change_the_digest(void **state)
+/* Every byte counts: of the ends of the parts that are hashed apart, and in between. */
+static void every_byte_of_a_large_tensor_changes_the_digest(void **state)
 {
     (void)state;
-    static unsigned char large[100000];
+    enum { SIZE = 3 * MR_DIGEST_PART_BYTES + 12345 };
+    static const size_t places[] = {0,
+                                    1,
+                                    8191,
+                                    100000,
+                                    MR_DIGEST_PART_BYTES - 1,
+                                    MR_DIGEST_PART_BYTES,
+                                    2 * MR_DIGEST_PART_BYTES + 77,
+                                    3 * MR_DIGEST_PART_BYTES,
+                                    SIZE - 2,
+                                    SIZE - 1};
+    unsigned char *large = calloc(1, SIZE);
     struct mr_stored_tensor *entry = &tiny.tensors.entries[0], kept = *entry;
     unsigned char before[32];
     entry->bytes = large;
-    entry->size_bytes = sizeof large;
+    entry->size_bytes = SIZE;
     digest(before);
-    large[sizeof large - 1] = 1;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        large[places[i]] = 1;
+        assert_differs(before);
+        large[places[i]] = 0;
+    }
+    large[100000] = 1;
+    entry->size_bytes--;
     assert_differs(before);
-    large[sizeof large - 1] = 0;
-    large[0] = 1;
-    assert_differs(before);
-    large[0] = 0;
     *entry = kept;
+    free(large);
+}
+
+/* Fewer or more threads, and tensors added early, in another order and twice. */
+static void the_digest_does_not_depend_on_how_it_was_computed(void **state)
+{
+    (void)state;
+    enum { SIZE = 5 * MR_DIGEST_PART_BYTES + 1 };
+    unsigned char *large = malloc(SIZE);
+    uint64_t seed = 1;
+    for (size_t i = 0; i < SIZE; i++)
+        large[i] = (unsigned char)(number_next(&seed) * 255.0f);
+    struct mr_stored_tensor *entry = &tiny.tensors.entries[1], kept = *entry;
+    entry->bytes = large;
+    entry->size_bytes = SIZE;
+    unsigned char alone[32], parallel[32];
+    struct mr_weights_digest *all = NULL;
+    assert_int_equal(mr_weights_digest_create(&all, &tiny.tensors, NULL), MR_OK);
+    assert_int_equal(mr_weights_digest_content(all, alone, NULL), MR_OK);
+    mr_weights_digest_destroy(all);
+    assert_int_equal(mr_parallel_set_thread_count(4, NULL), MR_OK);
+    assert_int_equal(mr_weights_digest_create(&all, &tiny.tensors, NULL), MR_OK);
+    for (uint32_t i = tiny.tensors.count; i-- > 0;)
+        mr_weights_digest_add(all, &tiny.tensors.entries[i]);
+    mr_weights_digest_add(all, entry);
+    assert_int_equal(mr_weights_digest_content(all, parallel, NULL), MR_OK);
+    mr_weights_digest_destroy(all);
+    assert_memory_equal(alone, parallel, 32);
+    assert_int_equal(mr_parallel_set_thread_count(1, NULL), MR_OK);
+    *entry = kept;
+    free(large);
+}
+
+/* What the workers of other versions and machines compute. */
+static void the_content_of_a_known_text_is_known(void **state)
+{
+    (void)state;
+    static const unsigned char bytes[] = "millrace";
+    static const unsigned char expected[4] = {0x56, 0x2e, 0x53, 0x70};
+    struct mr_stored_tensor entry = {.bytes = bytes, .size_bytes = 8};
+    struct mr_tensor_table table = {.entries = &entry, .count = 1, .capacity = 1};
+    struct mr_weights_digest *all = NULL;
+    unsigned char content[MR_DIGEST_BYTES];
+    assert_int_equal(mr_weights_digest_create(&all, &table, NULL), MR_OK);
+    assert_int_equal(mr_weights_digest_content(all, content, NULL), MR_OK);
+    mr_weights_digest_destroy(all);
+    assert_memory_equal(content, expected, sizeof expected);
 }
 
 static int open_tiny(void **state)
@@ -100,7 +168,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_model_has_the_same_digest),
         cmocka_unit_test(every_difference_changes_the_digest),
-        cmocka_unit_test(the_first_and_last_bytes_of_a_large_tensor_change_the_digest),
+        cmocka_unit_test(every_byte_of_a_large_tensor_changes_the_digest),
+        cmocka_unit_test(the_digest_does_not_depend_on_how_it_was_computed),
+        cmocka_unit_test(the_content_of_a_known_text_is_known),
     };
     return cmocka_run_group_tests(tests, open_tiny, close_tiny);
 }
