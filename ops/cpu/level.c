@@ -1,16 +1,24 @@
 #include "ops/cpu/level.h"
 
 #include <asm/prctl.h>
+#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define XFEATURE_XTILEDATA 18
 
+/* AMX-BF16: bit 22 of EDX in leaf 7 of CPUID. Clang 14 has no __builtin_cpu_supports for it. */
+static bool has_amx_bf16(void)
+{
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && edx >> 22 & 1u;
+}
+
 /* A process must request the AMX tile registers from the kernel before it first uses them; a
  * repeated request has no effect (Linux, Documentation/arch/x86/xstate.rst). */
 static bool has_tiles(void)
 {
-    return __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("avx512vbmi") &&
+    return has_amx_bf16() && __builtin_cpu_supports("avx512vbmi") &&
            syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
