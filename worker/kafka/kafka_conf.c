@@ -15,24 +15,61 @@ struct property {
     const char *name, *value;
 };
 
-/* librdkafka properties that the option --kafka must not set, each with the text that says what to
- * use instead. */
-static const struct property refused[] = {
+/* librdkafka properties on which a guarantee of the worker or the work of its threads rests. The
+ * option --kafka must not set them, not even to the value that the worker uses. Each has the option
+ * that sets it, or "nothing: " and why it is fixed. Names after their aliases. */
+static const struct property owned[] = {
+    /* options of their own */
     {"bootstrap.servers", "--brokers"},
     {"metadata.broker.list", "--brokers"},
     {"group.id", "--group"},
     {"group.instance.id", "--group-instance"},
-    {"enable.auto.commit", "nothing: offsets are committed when results are acknowledged"},
-    {"enable.auto.offset.store", "nothing: offsets are committed when results are acknowledged"},
-    {"enable.idempotence", "nothing: the producer is always idempotent"},
-    {"enable.partition.eof", "nothing: the end of a partition would be taken for a record"},
-    {"transactional.id", "--delivery"},
-    {"delivery.report.only.error", "nothing: the worker needs the report of every record"},
     {"max.poll.interval.ms", "--poll-interval-max"},
     {"session.timeout.ms", "--session-timeout"},
+    {"heartbeat.interval.ms", "--session-timeout, of which it is a tenth"},
     {"linger.ms", "--token-linger"},
     {"queue.buffering.max.ms", "--token-linger"},
+    {"transactional.id", "--delivery, --group and --worker-id"},
+    {"transaction.timeout.ms", "--session-timeout, which bounds it"},
     {"test.mock.num.brokers", "millrace broker"},
+    {"test.mock.broker.rtt", "millrace broker"},
+    /* offsets: committed when results are acknowledged, never earlier */
+    {"enable.auto.commit", "nothing: offsets are committed when results are acknowledged"},
+    {"auto.commit.enable", "nothing: offsets are committed when results are acknowledged"},
+    {"auto.commit.interval.ms", "--commit-interval"},
+    {"enable.auto.offset.store", "nothing: offsets are committed when results are acknowledged"},
+    {"offset.store.method", "nothing: offsets are kept by the group, where the next owner reads"},
+    {"offset.store.path", "nothing: offsets are kept by the group, where the next owner reads"},
+    {"offset.store.sync.interval.ms", "--commit-interval"},
+    {"auto.offset.reset", "nothing: a group without commits begins with the oldest request"},
+    {"isolation.level", "nothing: requests and results are read as --delivery needs it"},
+    {"enable.partition.eof", "nothing: the end of a partition would be taken for a record"},
+    /* the group */
+    {"partition.assignment.strategy", "nothing: all workers of a group must use the same one"},
+    {"group.protocol", "nothing: the worker handles rebalances of the classic protocol"},
+    {"group.protocol.type", "nothing: all workers of a group must use the same one"},
+    {"group.remote.assignor", "nothing: the worker handles rebalances of the classic protocol"},
+    {"allow.auto.create.topics", "nothing: a request must not create the topic that it names"},
+    /* written once, in order, on all in-sync replicas */
+    {"enable.idempotence", "nothing: the producer is always idempotent"},
+    {"acks", "nothing: a result counts when all in-sync replicas have it"},
+    {"request.required.acks", "nothing: a result counts when all in-sync replicas have it"},
+    {"max.in.flight", "nothing: more than 5 would write records twice or out of order"},
+    {"max.in.flight.requests.per.connection",
+     "nothing: more than 5 would write records twice or out of order"},
+    {"retries", "nothing: a record is sent until it is acknowledged or its time is over"},
+    {"message.send.max.retries",
+     "nothing: a record is sent until it is acknowledged or its time is over"},
+    {"delivery.timeout.ms", "nothing: the worker itself repeats a result that timed out"},
+    {"message.timeout.ms", "nothing: the worker itself repeats a result that timed out"},
+    {"enable.gapless.guarantee", "nothing: the worker itself repeats a record that timed out"},
+    {"queuing.strategy", "nothing: token records must stay in order"},
+    {"partitioner", "nothing: all records of a request must go to one partition"},
+    {"delivery.report.only.error", "nothing: the worker needs the report of every record"},
+    /* queues and events that the threads of the worker serve */
+    {"enabled_events", "nothing: the worker serves callbacks, not events"},
+    {"enable_sasl_queue", "nothing: no thread serves that queue"},
+    {"log.queue", "nothing: no thread serves that queue"},
 };
 
 static const struct property common[] = {
@@ -225,12 +262,18 @@ static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
     return status;
 }
 
-static enum mr_status check_refused(const char *name, struct mr_error *err)
+/* MR_BAD_CONFIG for a property that --kafka must not set: one of the table, or a function of the
+ * program. */
+static enum mr_status check_owned(const char *name, struct mr_error *err)
 {
-    for (size_t i = 0; i < COUNT(refused); i++)
-        if (strcmp(refused[i].name, name) == 0)
-            return mr_fail(err, MR_BAD_CONFIG, "Kafka property %s cannot be set; use %s", name,
-                           refused[i].value);
+    size_t length = strlen(name);
+    if (length > 3 && strcmp(name + length - 3, "_cb") == 0)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "--kafka: %s cannot be set: it is a function of the program", name);
+    for (size_t i = 0; i < COUNT(owned); i++)
+        if (strcmp(owned[i].name, name) == 0)
+            return mr_fail(err, MR_BAD_CONFIG, "--kafka: %s cannot be set; use %s", name,
+                           owned[i].value);
     return MR_OK;
 }
 
@@ -249,7 +292,7 @@ static enum mr_status apply_property(rd_kafka_conf_t *conf, enum mr_kafka_role r
     if (consumer_only || producer_only) text += sizeof for_consumer - 1;
     memcpy(name, text, (size_t)(equals - text));
     name[equals - text] = '\0';
-    enum mr_status status = check_refused(name, err);
+    enum mr_status status = check_owned(name, err);
     if (status != MR_OK) return status;
     if (consumer_only && is_producer(role)) return MR_OK;
     if (producer_only && !is_producer(role)) return MR_OK;
