@@ -254,11 +254,24 @@ struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue)
     return entry;
 }
 
+static struct mr_queue_entry *first_of(const struct mr_request_queue *queue, uint32_t tenant)
+{
+    const struct mr_entry_heap *best = &queue->tenants[tenant].best;
+    return best->count > 0 ? best->entries[0] : NULL;
+}
+
 struct mr_queue_entry *mr_request_queue_dequeue_of(struct mr_request_queue *queue, uint32_t tenant)
 {
     lock(queue);
-    const struct mr_entry_heap *best = &queue->tenants[tenant].best;
-    struct mr_queue_entry *entry = extract(queue, best->count > 0 ? best->entries[0] : NULL);
+    struct mr_queue_entry *entry = extract(queue, first_of(queue, tenant));
+    unlock(queue);
+    return entry;
+}
+
+struct mr_queue_entry *mr_request_queue_first_of(struct mr_request_queue *queue, uint32_t tenant)
+{
+    lock(queue);
+    struct mr_queue_entry *entry = first_of(queue, tenant);
     unlock(queue);
     return entry;
 }

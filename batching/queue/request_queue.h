@@ -59,6 +59,9 @@ struct mr_queue_entry *mr_request_queue_dequeue(struct mr_request_queue *queue);
 /* Removes and returns the first entry of this tenant, even if another tenant's turn is next; NULL
  * when the tenant has no entry. */
 struct mr_queue_entry *mr_request_queue_dequeue_of(struct mr_request_queue *queue, uint32_t tenant);
+/* Returns the entry that _dequeue_of would remove, or NULL. It is valid until the calling thread,
+ * the only one that removes entries, removes it. */
+struct mr_queue_entry *mr_request_queue_first_of(struct mr_request_queue *queue, uint32_t tenant);
 /* Blocks until the queue has an entry, removes the first one and returns it. NULL: CLOCK_MONOTONIC
  * has passed until_ns, or the queue is closed and empty. until_ns UINT64_MAX: no timeout. */
 struct mr_queue_entry *mr_request_queue_dequeue_until(struct mr_request_queue *queue,

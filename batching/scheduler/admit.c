@@ -207,6 +207,14 @@ static void drop_copy(struct mr_sequence *sequence)
     sequence->match.copy_tokens = 0;
 }
 
+/* True when the candidate may start although its prefill stays unfinished in this step. */
+static bool may_be_partial(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
+{
+    const struct mr_round *round = &schedule->round;
+    if (!round->shorts_only) return round->partial_count < schedule->options.prefills_max;
+    return !round->short_partial || sequence->job->priority > round->prefill_priority;
+}
+
 /* Reserves what an admitted candidate needs: rows of its first chunk, a part of the budget of
  * prefills that start together, and KV blocks. */
 static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *sequence,
@@ -215,10 +223,11 @@ static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *se
     struct mr_round *round = &schedule->round;
     bool known = row->logits != NULL;
     bool held = mr_sequence_is_held(sequence);
-    row->token_count = known || held ? 0 : mr_schedule_chunk(schedule, sequence, UINT32_MAX);
-    if (row->token_count == 0 && !known && !held) return STOP;
+    uint32_t share = round->shorts_only ? round->short_left : UINT32_MAX;
+    row->token_count = known || held ? 0 : mr_schedule_chunk(schedule, sequence, share);
+    if (row->token_count == 0 && !known && !held) return round->shorts_only ? PASSED_OVER : STOP;
     bool partial = !held && row->token_count < mr_sequence_pending(sequence);
-    if (partial && round->partial_count >= schedule->options.prefills_max) return PASSED_OVER;
+    if (partial && !may_be_partial(schedule, sequence)) return PASSED_OVER;
     uint64_t bytes =
         mr_memory_estimate(&schedule->options.geometry, sequence->num_tokens, row->token_count);
     if (!mr_prefill_budget_fits(&round->starts, bytes)) return PASSED_OVER;
@@ -227,6 +236,7 @@ static enum verdict reserve(struct mr_schedule *schedule, struct mr_sequence *se
         return MISFIT;
     mr_prefill_budget_take(&round->starts, bytes);
     round->partial_count += partial;
+    round->short_partial |= round->shorts_only && partial;
     return ADMITTED;
 }
 
@@ -317,6 +327,8 @@ static bool waits_for_tier(struct mr_schedule *schedule, struct mr_sequence *seq
 
 static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
+    if (schedule->round.shorts_only && !mr_schedule_may_start_beside(schedule, sequence))
+        return PASSED_OVER;
     if (mr_schedule_exhaust_oversize(schedule, sequence)) return PASSED_OVER;
     bool waits = waits_for_tier(schedule, sequence);
     if (waits || waits_for_prefix(schedule, sequence)) return PASSED_OVER;
@@ -397,12 +409,24 @@ static void compact_parked(struct mr_schedule *schedule)
     schedule->parked_count = kept;
 }
 
+/* Candidates with known logits need no tokens, so beside a long prefill the walk goes on when the
+ * tokens that are set aside are used up. */
 static bool has_room(const struct mr_schedule *schedule)
 {
+    const struct mr_round *round = &schedule->round;
+    bool has_tokens = round->shorts_only || (round->rows_left > 0 && round->chunk_left > 0);
     return schedule->running_count < schedule->options.sequences_max &&
-           schedule->plan.row_count < schedule->options.sequences_max &&
-           schedule->round.rows_left > 0 && schedule->round.chunk_left > 0 &&
-           schedule->round.tries_left > 0 && schedule->plan.late_count < MR_LATE_MAX;
+           schedule->plan.row_count < schedule->options.sequences_max && has_tokens &&
+           round->tries_left > 0 && schedule->plan.late_count < MR_LATE_MAX;
+}
+
+/* True when the walk must end at this candidate, which was not admitted: nothing is left to hand
+ * out, or the candidate was passed over for lack of blocks as often as it may be. */
+static bool ends_walk(const struct mr_schedule *schedule, const struct mr_sequence *sequence,
+                      enum verdict verdict)
+{
+    bool misfit = verdict == MISFIT || schedule->round.shorts_only;
+    return verdict == STOP || (misfit && sequence->skipped >= MR_SKIPS_MAX);
 }
 
 /* Considers candidates until one stops the scan or the round has nothing left to give. Returns the
@@ -424,7 +448,8 @@ static struct mr_sequence *walk_candidates(struct mr_schedule *schedule, struct 
             continue;
         }
         uint32_t *skipped = verdict == MISFIT ? &sequence->skipped : NULL;
-        if (!mr_pass_over_add(walk, sequence, skipped, MR_SKIPS_MAX) || verdict == STOP) break;
+        (void)mr_pass_over_add(walk, sequence, skipped, MR_SKIPS_MAX);
+        if (ends_walk(schedule, sequence, verdict)) break;
     }
     return head;
 }

@@ -11,7 +11,8 @@
  *   - the predicted peak of KV blocks (batching/base/admission.h) with it stays below the pool less
  *   a watermark; a sequence running alone is always admitted;
  *   - the step has free rows and chunk tokens, and the budget of prefills that start together has
- *   space for it.
+ *   space for it;
+ *   - with round.shorts_only: it may start beside a long prefill (batching/scheduler/scheduler.h).
  * A candidate for which the pool has too few blocks is passed over at most MR_SKIPS_MAX times
  * (batching/queue/pass_over.h). A new request is charged to its tenant when it starts.
  *

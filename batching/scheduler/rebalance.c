@@ -48,6 +48,16 @@ static struct mr_sequence *find_victim(const struct mr_schedule *schedule, uint3
     return NULL;
 }
 
+/* True when the next request of the tenant could start in this round: beside prefills_max long
+ * prefills only a short one starts, and a place for another would stay empty until they end. */
+static bool could_start(const struct mr_schedule *schedule, uint32_t tenant)
+{
+    if (schedule->round.long_count < schedule->options.prefills_max) return true;
+    struct mr_queue_entry *next = mr_request_queue_first_of(schedule->options.queue, tenant);
+    return next != NULL &&
+           mr_schedule_may_start_beside(schedule, &mr_job_of_waiting(next)->sequences[0]);
+}
+
 void mr_rebalance(struct mr_schedule *schedule)
 {
     struct mr_request_queue *queue = schedule->options.queue;
@@ -58,7 +68,7 @@ void mr_rebalance(struct mr_schedule *schedule)
     count_places(schedule, taken);
     mr_request_queue_divide(queue, schedule->options.sequences_max, taken, parts);
     uint32_t least = find_least_served(queue, taken, parts);
-    if (least == MR_TENANT_NONE) return;
+    if (least == MR_TENANT_NONE || !could_start(schedule, least)) return;
     struct mr_sequence *victim = find_victim(schedule, least, taken, parts);
     if (victim == NULL) return;
     mr_schedule_preempt(schedule, victim);

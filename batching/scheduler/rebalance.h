@@ -3,6 +3,8 @@
  * its weight gives it, gets one place, at most one in a planning round. The place comes from a
  * tenant that has more places than its weight gives it: the last in rank of that tenant's sequences
  * is preempted. So a flood of long answers does not keep other tenants out until these answers end.
+ * While prefills_max long prefills run, a tenant gets a place only for a request that may start
+ * beside them.
  *
  * Owner: engine thread. Memory: none. Errors: none. */
 #ifndef MR_BATCHING_SCHEDULER_REBALANCE_H

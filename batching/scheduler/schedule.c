@@ -63,6 +63,20 @@ uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequenc
     return end - end % quantum - sequence->num_computed;
 }
 
+bool mr_schedule_may_start_beside(const struct mr_schedule *schedule,
+                                  const struct mr_sequence *candidate)
+{
+    const struct mr_round *round = &schedule->round;
+    const struct mr_job *job = candidate->job;
+    if (job->priority > round->prefill_priority) return true;
+    uint32_t most = round->short_left > 0 ? MR_BLOCK_TOKENS : 1;
+    uint32_t cached = 0;
+    if (candidate->num_tokens > most && job->request->cache_read)
+        cached = mr_kv_cache_probe(schedule->options.cache, job->root, candidate->tokens,
+                                   candidate->num_tokens);
+    return candidate->num_tokens - cached <= most;
+}
+
 void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row)
 {
     struct mr_plan *plan = &schedule->plan;
@@ -77,6 +91,7 @@ void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row)
     plan->token_count += row.token_count;
     round->rows_left -= row.token_count;
     if (!row.decode) round->chunk_left -= min_of(round->chunk_left, row.token_count);
+    if (round->shorts_only) round->short_left -= min_of(round->short_left, row.token_count);
     if (row.token_count > 0)
         mr_step_work_add(&plan->work, row.token_count, row.sequence->num_computed, row.decode);
 }

@@ -22,6 +22,15 @@ struct mr_round {
     uint64_t now_ns;
     uint32_t rows_left, chunk_left;
     uint32_t partial_count; /* sequences whose prefill is still unfinished after this step */
+    /* Running prefills that lack more than a block; the highest priority of the running prefills.
+     * Set before the first row is planned. */
+    uint32_t long_count;
+    int32_t prefill_priority;
+    /* The round plans what may start or continue beside a long prefill, within short_left tokens
+     * (batching/scheduler/scheduler.h). */
+    bool shorts_only;
+    uint32_t short_left;
+    bool short_partial; /* one of these sequences is still unfinished after this step */
     uint32_t tries_left;
     /* candidates that wait for a lookup or for KV blocks in use by the Redis cache */
     uint32_t tier_waits;
@@ -60,6 +69,11 @@ struct mr_schedule {
 uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequence *sequence,
                            uint32_t share_tokens);
 void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row);
+/* True when the candidate may start while a long prefill runs: the local cache has all its tokens
+ * but a block or less, or it has a higher priority than every running prefill. When the tokens that
+ * are set aside are used up: the cache has all of its tokens. */
+bool mr_schedule_may_start_beside(const struct mr_schedule *schedule,
+                                  const struct mr_sequence *candidate);
 /* Adds the sequence to the plan's list of sequences that need a KV block and cannot get one. */
 void mr_schedule_exhaust(struct mr_schedule *schedule, struct mr_sequence *sequence);
 /* If the sequence has more tokens than all blocks of the pool hold, adds it to the plan's exhausted

@@ -186,44 +186,119 @@ static void plan_decodes(struct mr_schedule *schedule)
     }
 }
 
+static bool is_prefill(const struct mr_sequence *sequence)
+{
+    return !mr_sequence_is_decoding(sequence) && !mr_sequence_is_held(sequence);
+}
+
+static bool is_short(const struct mr_sequence *sequence)
+{
+    return mr_sequence_pending(sequence) <= MR_BLOCK_TOKENS;
+}
+
 static uint32_t count_prefills(const struct mr_schedule *schedule)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < schedule->running_count; i++)
-        count += !mr_sequence_is_decoding(schedule->running[i]) &&
-                 !mr_sequence_is_held(schedule->running[i]);
+        count += is_prefill(schedule->running[i]);
     return count;
 }
 
-/* Chunk tokens that one unfinished prefill may use: an equal part for each unfinished prefill, and
- * one more part for a waiting request while fewer than prefills_max prefills are unfinished. */
-static uint32_t chunk_share(const struct mr_schedule *schedule)
+static void count_long_prefills(struct mr_schedule *schedule)
 {
-    uint32_t parts = count_prefills(schedule);
+    struct mr_round *round = &schedule->round;
+    round->long_count = 0;
+    round->prefill_priority = INT32_MIN;
+    for (uint32_t i = 0; i < schedule->running_count; i++) {
+        const struct mr_sequence *sequence = schedule->running[i];
+        if (!is_prefill(sequence)) continue;
+        round->long_count += !is_short(sequence);
+        if (sequence->job->priority > round->prefill_priority)
+            round->prefill_priority = sequence->job->priority;
+    }
+    if (schedule->options.chunk_tokens <= 0) round->long_count = 0;
+    if (round->long_count > 0) round->short_left = MR_BLOCK_TOKENS;
+}
+
+/* True for a running sequence in prefill that plan_shorts() does not plan. */
+static bool is_left_to_plan(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
+{
+    return is_prefill(sequence) && (schedule->round.long_count == 0 || !is_short(sequence));
+}
+
+/* Chunk tokens that each of the first `count` running sequences may use if it is left to plan: an
+ * equal part for each, and one more part for a waiting request while they are fewer than
+ * prefills_max. */
+static uint32_t chunk_share(const struct mr_schedule *schedule, uint32_t count)
+{
+    uint32_t parts = 0;
+    for (uint32_t i = 0; i < count; i++)
+        parts += is_left_to_plan(schedule, schedule->running[i]);
     bool others = schedule->parked_count > 0 || !mr_request_queue_is_empty(schedule->options.queue);
     if (others && parts < schedule->options.prefills_max) parts++;
     uint32_t share = schedule->round.chunk_left / (parts > 0 ? parts : 1);
     return share > 0 ? share : 1;
 }
 
-static void plan_prefills(struct mr_schedule *schedule)
+static void plan_prefill(struct mr_schedule *schedule, struct mr_sequence *sequence, uint32_t share)
 {
-    uint32_t share = chunk_share(schedule);
-    for (uint32_t i = 0; i < schedule->running_count; i++) {
-        struct mr_sequence *sequence = schedule->running[i];
-        if (mr_sequence_is_decoding(sequence) || mr_sequence_is_held(sequence)) continue;
-        if (sequence->logits != NULL) {
-            mr_schedule_add_row(
-                schedule, (struct mr_plan_row){.sequence = sequence, .logits = sequence->logits});
-            continue;
-        }
-        uint32_t count = mr_schedule_chunk(schedule, sequence, share);
-        if (count < mr_sequence_pending(sequence)) schedule->round.partial_count++;
-        if (count == 0) continue;
-        schedule->round.prefill_given = true;
+    struct mr_round *round = &schedule->round;
+    if (sequence->logits != NULL) {
         mr_schedule_add_row(schedule,
-                            (struct mr_plan_row){.sequence = sequence, .token_count = count});
+                            (struct mr_plan_row){.sequence = sequence, .logits = sequence->logits});
+        return;
     }
+    uint32_t count = mr_schedule_chunk(schedule, sequence, share);
+    bool partial = count < mr_sequence_pending(sequence);
+    round->partial_count += partial;
+    round->short_partial |= round->shorts_only && partial;
+    if (count == 0) return;
+    round->prefill_given = true;
+    mr_schedule_add_row(schedule, (struct mr_plan_row){.sequence = sequence, .token_count = count});
+}
+
+/* Plans the first `count` running sequences as far as they are left to plan. */
+static void plan_prefills(struct mr_schedule *schedule, uint32_t count)
+{
+    uint32_t share = chunk_share(schedule, count);
+    for (uint32_t i = 0; i < count; i++)
+        if (is_left_to_plan(schedule, schedule->running[i]))
+            plan_prefill(schedule, schedule->running[i], share);
+}
+
+/* Most tokens that short prefills get in this step beside a long one: a block, but no more than
+ * half of what all prefills may have. */
+static uint32_t set_aside(const struct mr_schedule *schedule)
+{
+    const struct mr_round *round = &schedule->round;
+    uint32_t room = round->rows_left < round->chunk_left ? round->rows_left : round->chunk_left;
+    if (round->timed) {
+        uint32_t timed = mr_cost_model_chunk(schedule->options.cost, &schedule->plan.work, 0,
+                                             schedule->options.step_target_ms);
+        room = timed < room ? timed : room;
+    }
+    uint32_t half = room / 2 > MR_CHUNK_TOKENS_MIN ? room / 2 : MR_CHUNK_TOKENS_MIN;
+    return half < MR_BLOCK_TOKENS ? half : MR_BLOCK_TOKENS;
+}
+
+/* Plans, before a long prefill takes what is left of the step, the prefills that need little:
+ * running ones first, then candidates. What they do not use is the long prefill's, and only tokens
+ * of the long prefill end its starvation. */
+static void plan_shorts(struct mr_schedule *schedule)
+{
+    struct mr_round *round = &schedule->round;
+    bool owed = round->prefill_owed;
+    count_long_prefills(schedule);
+    if (round->long_count == 0) return;
+    round->shorts_only = true;
+    round->short_left = set_aside(schedule);
+    for (uint32_t i = 0; i < schedule->running_count; i++)
+        if (is_prefill(schedule->running[i]) && is_short(schedule->running[i]))
+            plan_prefill(schedule, schedule->running[i], round->short_left);
+    if (!round->blocks_short) mr_admit(schedule);
+    round->shorts_only = false;
+    round->prefill_owed = owed;
+    round->prefill_given = false;
 }
 
 static void begin_round(struct mr_scheduler *scheduler, uint64_t now_ns)
@@ -252,10 +327,13 @@ const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t
     begin_round(scheduler, now_ns);
     sort_running(schedule);
     force_preemption(scheduler);
+    count_long_prefills(schedule);
     mr_rebalance(schedule);
     plan_decodes(schedule);
     schedule->round.timed = options->step_target_ms > 0 && schedule->plan.decode_count > 0;
-    plan_prefills(schedule);
+    uint32_t running = schedule->running_count;
+    plan_shorts(schedule);
+    plan_prefills(schedule, running);
     if (!schedule->round.blocks_short) mr_admit(schedule);
     bool starved = schedule->round.prefill_wanted && !schedule->round.prefill_given;
     scheduler->starved_steps = starved ? scheduler->starved_steps + 1 : 0;

@@ -2,8 +2,9 @@
  *
  * A step is planned (batching/scheduler/plan.h) in this order:
  *   1. a decode row for every running sequence that lacks the KV of one token only;
- *   2. prefill chunks for the other running sequences, within the limits below;
- *   3. new sequences: preempted sequences, further choices and waiting requests together, in the
+ *   2. beside a long prefill: short prefills, running ones and then candidates;
+ *   3. prefill chunks for the other running sequences, within the limits below;
+ *   4. new sequences: preempted sequences, further choices and waiting requests together, in the
  *   queue's order (batching/scheduler/admit.h).
  * Limits: rows_max rows, chunk_tokens prefill tokens, and, when a decode row is planned and
  * step_target_ms is set, the time that the cost model predicts up to that target. KV is bounded by
@@ -13,6 +14,12 @@
  * the largest power of two that fits; the last chunk of a prompt ends with the prompt. chunk_tokens
  * <= 0 turns chunking and the time budget off: a prompt is computed in one step, or in parts when
  * it is too long for one step.
+ *
+ * Short prefills. A running prefill is long while it lacks more than a block. Beside a long one, up
+ * to a block of tokens, but at most half of what all prefills may have, is set aside in each step
+ * for sequences that lack a block or less, and for candidates of a higher priority than every
+ * running prefill. A candidate whose logits are known needs no tokens. So a prompt in chunks delays
+ * none of these; what they do not use is the long prefill's in the same step.
  *
  * Bounds. Decodes: a step's prefill is predicted to end within step_target_ms. Prefill: while
  * decodes alone use the whole target, prefill still gets some tokens (those of half a target, at

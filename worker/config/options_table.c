@@ -30,7 +30,7 @@ const struct mr_option mr_options[] = {
     {"max-sequences", MR_OPTION_U32, AT(max_sequences), "64", ENGINE, 1, 4096, NULL, "N", "Most sequences in the running batch", false},
     {"chunk-tokens", MR_OPTION_I32, AT(chunk_tokens), "512", ENGINE, -1, 1048576, NULL, "N", "Prompt tokens that one prefill chunk computes: larger is faster prefill, smaller is shorter gaps between tokens of running answers; 0 computes a prompt in one step", false},
     {"step-tokens", MR_OPTION_U32, AT(step_tokens), "2048", ENGINE, 1, 1048576, NULL, "N", "Most tokens that one step computes, prefill and decode together", false},
-    {"chunk-requests", MR_OPTION_U32, AT(chunk_requests), "1", ENGINE, 1, 4096, NULL, "N", "Most prompts in chunked prefill at the same time", false},
+    {"chunk-requests", MR_OPTION_U32, AT(chunk_requests), "1", ENGINE, 1, 4096, NULL, "N", "Most long prompts in chunked prefill at the same time: more share the chunk, fewer end sooner one after another; prompts that lack a KV block or less and more urgent ones start beside them in any case", false},
     {"step-target-ms", MR_OPTION_U32, AT(step_target_ms), "0", ENGINE, 0, 60000, NULL, "MS", "Step time to aim for, in milliseconds: prefill chunks shrink until running answers get a token about this often; 0 is no target", false},
     {"deterministic", MR_OPTION_BOOL, AT(deterministic), "false", ENGINE, 0, 0, NULL, NULL, "Make an answer independent of the other requests in the batch, at some speed on a GPU; the CPU always does", false},
     {"prefix-cache", MR_OPTION_BOOL, AT(prefix_cache), "true", ENGINE, 0, 0, NULL, NULL, "Reuse the KV blocks of an earlier prompt that begins with the same tokens", false},
