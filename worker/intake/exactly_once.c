@@ -110,7 +110,7 @@ void mr_exactly_once_poll(struct mr_exactly_once *exactly_once, uint64_t now_ns)
         next = tickets->intake.ready_next;
         mr_admission_done(exactly_once->admission, tickets);
     }
-    if (mr_status_class(outcome->status) == MR_CLASS_FATAL)
+    if (outcome->status != MR_OK && mr_status_class(outcome->status) != MR_CLASS_RETRY)
         mr_fault_raise(exactly_once->fault, outcome);
     mr_commit_schedule_finished(exactly_once->schedule, outcome->status, outcome->detail, now_ns);
 }

@@ -135,45 +135,6 @@ enum mr_status mr_kafka_conf_check_version(int version, struct mr_error *err)
     return MR_OK;
 }
 
-enum mr_status mr_kafka_status(int code)
-{
-    switch ((rd_kafka_resp_err_t)code) {
-    case RD_KAFKA_RESP_ERR_NO_ERROR:
-        return MR_OK;
-    case RD_KAFKA_RESP_ERR__QUEUE_FULL:
-        return MR_FULL;
-    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
-    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
-        return MR_RECORD_TOO_LARGE;
-    case RD_KAFKA_RESP_ERR__MSG_TIMED_OUT:
-    case RD_KAFKA_RESP_ERR__TIMED_OUT:
-    case RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT:
-        return MR_TIMEOUT;
-    case RD_KAFKA_RESP_ERR__PURGE_QUEUE:
-    case RD_KAFKA_RESP_ERR__PURGE_INFLIGHT:
-    case RD_KAFKA_RESP_ERR__DESTROY:
-        return MR_CLOSED;
-    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
-    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
-    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
-    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
-    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
-    case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
-        return MR_BAD_CONFIG;
-    case RD_KAFKA_RESP_ERR__TRANSPORT:
-    case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
-    case RD_KAFKA_RESP_ERR__RESOLVE:
-    case RD_KAFKA_RESP_ERR__AUTHENTICATION:
-    case RD_KAFKA_RESP_ERR__SSL:
-        return MR_UNREACHABLE;
-    case RD_KAFKA_RESP_ERR__FATAL:
-    case RD_KAFKA_RESP_ERR__FENCED:
-        return MR_BACKEND;
-    default:
-        return MR_AGAIN;
-    }
-}
-
 static enum mr_status set(rd_kafka_conf_t *conf, const char *name, const char *value,
                           struct mr_error *err)
 {

@@ -62,7 +62,4 @@ enum mr_status mr_kafka_conf_create(struct rd_kafka_conf_s **out, enum mr_kafka_
 enum mr_status mr_kafka_conf_open(struct rd_kafka_s **out, struct rd_kafka_conf_s *conf,
                                   enum mr_kafka_role role, struct mr_error *err);
 
-/* The enum mr_status that corresponds to a librdkafka error code. */
-enum mr_status mr_kafka_status(int code);
-
 #endif

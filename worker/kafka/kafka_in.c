@@ -3,6 +3,7 @@
 #include "codec/check.h"
 #include "worker/config/config.h"
 #include "worker/kafka/kafka_client.h"
+#include "worker/kafka/kafka_errors.h"
 #include "worker/kafka/kafka_in_state.h"
 
 #include <librdkafka/rdkafka.h>

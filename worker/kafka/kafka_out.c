@@ -1,6 +1,7 @@
 #include "worker/kafka/kafka_out.h"
 
 #include "worker/kafka/kafka_client.h"
+#include "worker/kafka/kafka_errors.h"
 #include "worker/kafka/kafka_lookup.h"
 
 #include <librdkafka/rdkafka.h>
@@ -26,9 +27,7 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
     struct mr_kafka_out *out = opaque;
     out->served++;
     if (out->closing) return;
-    enum mr_status status = mr_kafka_status(message->err);
-    if (message->err == RD_KAFKA_RESP_ERR__FATAL) status = MR_BACKEND;
-    out->options.reported(out->options.context, message->_private, status,
+    out->options.reported(out->options.context, message->_private, mr_kafka_status(message->err),
                           message->err ? rd_kafka_err2str(message->err) : "");
 }
 

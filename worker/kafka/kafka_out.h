@@ -20,8 +20,7 @@ struct mr_kafka_out;
 struct mr_kafka_out_options {
     const struct mr_kafka_options *kafka;
     const struct mr_wake *wake; /* rung when a delivery report arrives; may be NULL */
-    /* Called with the delivery report of one record. MR_OK: acknowledged. MR_TIMEOUT or MR_AGAIN:
-     * failed, and the record may be produced again. Any other status: failed for good. */
+    /* Called with the delivery report of one record, as in worker/kafka/kafka_producer_port.h. */
     void (*reported)(void *context, void *opaque, enum mr_status status, const char *reason);
     void *context;
     /* transactional.id; NULL: no transactions. See worker/kafka/kafka_txn.h */

@@ -16,8 +16,9 @@
 struct mr_producer_user {
     /* rung when delivery reports or an answer for `partitions` have arrived */
     const struct mr_wake *wake;
-    /* Called with a record's outcome. MR_OK: the broker has the record. MR_TIMEOUT or MR_AGAIN: the
-     * record may be produced again. Any other status: it may not. */
+    /* Called with a record's outcome. MR_OK: the broker has the record. Other statuses are those of
+     * worker/kafka/kafka_errors.h: of the class MR_CLASS_RETRY, or MR_UNREACHABLE, if the record
+     * may be accepted later. */
     void (*reported)(void *context, void *opaque, enum mr_status status, const char *reason);
     void *context;
     /* [topic_count] topics that will be written to; their leaders are looked up in advance */
@@ -29,7 +30,7 @@ struct mr_producer_port {
     void *self;
     /* MR_OK: the record is copied and will be reported with this opaque. A status of the class
      * MR_CLASS_RETRY: not accepted, try again later. MR_RECORD_TOO_LARGE, MR_BAD_CONFIG (no such
-     * topic or partition), MR_BACKEND: the record will never be accepted. */
+     * topic or partition), MR_MALFORMED, MR_BACKEND: the record will never be accepted. */
     enum mr_status (*produce)(void *self, const struct mr_kafka_record *record, void *opaque,
                               struct mr_error *err);
     /* Calls `reported` for every delivery report that has arrived. */

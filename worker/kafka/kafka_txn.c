@@ -2,6 +2,7 @@
 
 #include "worker/base/clock.h"
 #include "worker/kafka/kafka_client.h"
+#include "worker/kafka/kafka_errors.h"
 
 #include <librdkafka/rdkafka.h>
 #include <stdlib.h>
@@ -286,8 +287,8 @@ static enum mr_status may_renew(struct mr_kafka_txn *txn, struct mr_error *err)
 {
     const struct mr_kafka_options *kafka = txn->options.out.kafka;
     char reason[8];
-    if (rd_kafka_fatal_error(txn->rk, reason, sizeof reason) == RD_KAFKA_RESP_ERR__FENCED &&
-        age_ns(txn) < kafka->transaction_timeout_ns)
+    rd_kafka_resp_err_t code = rd_kafka_fatal_error(txn->rk, reason, sizeof reason);
+    if (mr_kafka_verdict(code) == MR_KAFKA_FENCED && age_ns(txn) < kafka->transaction_timeout_ns)
         return mr_fail(err, MR_BACKEND,
                        "another worker has taken this worker's id (--worker-id %s)",
                        kafka->client_id);

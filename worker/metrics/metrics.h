@@ -26,6 +26,9 @@
     X(TOKEN_RECORDS, "token_records", "Token records published.")                                  \
     X(RESULT_RECORDS, "result_records", "Results published.")                                      \
     X(PRODUCE_ERRORS, "result_produce_errors", "Records that the broker did not accept.")          \
+    X(TOKENS_LOST, "lost_token_records", "Token records given up; their results are complete.")    \
+    X(REPLIES_LOST, "lost_replies", "Replies given up; their results were written.")               \
+    X(DEAD_LETTERS_LOST, "lost_dead_letters", "Dead letters that their topic did not accept.")     \
     X(COMMITS, "commits", "Offset commits sent to the broker.")                                    \
     X(COMMIT_ERRORS, "commit_errors", "Offset commits that failed.")                               \
     X(REBALANCES, "rebalances", "Changes of the partitions assigned to this worker.")              \

@@ -11,6 +11,8 @@
 /* Header places kept free for the headers that a dead letter adds, when the own headers of the
  * consumed record are copied. */
 #define DEAD_LETTER_HEADERS 24u
+/* added to the error message of a result whose dead letter is lost */
+#define LOST_TEXT "; the record could not be written to the dead-letter topic"
 
 void mr_output_clear(struct mr_output *output)
 {
@@ -173,10 +175,13 @@ static enum mr_status refusal_result(struct mr_output *output,
 {
     struct mr_choice choice = {
         .finish = mail->finish, .stop_token = MR_TOKEN_NONE, .text = {"", 0}};
+    char message[MR_ERROR_DETAIL_BYTES + sizeof LOST_TEXT];
+    bool lost = mail->ticket->publish.parts[MR_PART_DEAD_LETTER].lost;
+    snprintf(message, sizeof message, "%s%s", mail->error.detail, lost ? LOST_TEXT : "");
     struct mr_result result = {.choices = &choice,
                                .choice_count = 1,
                                .error = mail->error.status,
-                               .error_message = mail->error.detail,
+                               .error_message = message,
                                .error_retryable =
                                    mr_status_class(mail->error.status) == MR_CLASS_RETRY,
                                .metadata = mail->metadata};
@@ -258,7 +263,7 @@ static void copy_headers(struct mr_output *output, const struct mr_kafka_record 
 }
 
 void mr_output_dead_letter(struct mr_output *output, const struct mr_output_options *options,
-                           const struct mr_refusal_mail *mail, bool shrunk)
+                           const struct mr_refusal_mail *mail, const struct mr_ticket_part *part)
 {
     begin(output, mail->ticket, options->dlq_topic);
     copy_headers(output, &mail->record);
@@ -266,8 +271,9 @@ void mr_output_dead_letter(struct mr_output *output, const struct mr_output_opti
     add_spring(output, options, mail);
     add_text(output, MR_HEADER_WORKER, options->worker);
     if (!mail->write_result) add_source(output, options, mail->ticket);
-    if (shrunk) add_number(output, MR_HEADER_VALUE_BYTES, (long long)mail->record.value.length);
+    if (part->shrunk)
+        add_number(output, MR_HEADER_VALUE_BYTES, (long long)mail->record.value.length);
     end(output, 0);
-    output->record.key = mail->record.key;
-    output->record.value = shrunk ? (struct mr_text){0} : mail->record.value;
+    if (!part->keyed) output->record.key = mail->record.key;
+    output->record.value = part->shrunk ? (struct mr_text){0} : mail->record.value;
 }

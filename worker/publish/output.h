@@ -37,9 +37,10 @@ enum mr_status mr_output_tokens(struct mr_output *output, const struct mr_output
 enum mr_status mr_output_result(struct mr_output *output, const struct mr_output_options *options,
                                 const struct mr_mail *terminal, bool shrunk, struct mr_error *err);
 /* Makes the dead letter: the consumed record with the error headers of Kafka Connect and Spring.
- * shrunk: with a null value, because the broker refuses a larger record. */
+ * part->shrunk: with a null value, because the broker refuses a larger record; part->keyed: with
+ * the request id as key, because the topic refuses a record without one. */
 void mr_output_dead_letter(struct mr_output *output, const struct mr_output_options *options,
-                           const struct mr_refusal_mail *mail, bool shrunk);
+                           const struct mr_refusal_mail *mail, const struct mr_ticket_part *part);
 void mr_output_clear(struct mr_output *output);
 
 #endif

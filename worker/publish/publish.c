@@ -159,7 +159,7 @@ uint64_t mr_publish_step(struct mr_publish *publish, struct mr_time now)
 {
     if (atomic_load(&publish->is_drained)) return UINT64_MAX;
     bool draining = atomic_load(&publish->is_draining);
-    mr_writer_serve(&publish->writer);
+    mr_writer_serve(&publish->writer, now.ns);
     mr_writer_retry(&publish->writer, now.ns, !draining);
     uint64_t next_ns = earliest(now.ns + SECOND_NS, handle_mail(publish, now));
     mr_finisher_advance(&publish->finisher);

@@ -11,7 +11,8 @@ static const struct mr_refusal_mail *refusal_of(const struct mr_ticket *ticket)
 }
 
 void mr_terminal_find_reply_topic(struct mr_ticket_part *part,
-                                  const struct mr_producer_port *producer, struct mr_log *log)
+                                  const struct mr_producer_port *producer, struct mr_log *log,
+                                  struct mr_metrics *metrics)
 {
     const struct mr_ticket *ticket = part->ticket;
     uint32_t count = 0;
@@ -20,10 +21,58 @@ void mr_terminal_find_reply_topic(struct mr_ticket_part *part,
     if (status == MR_AGAIN) return;
     part->topic_exists = status == MR_OK && count > 0 && ticket->reply_partition < (int64_t)count;
     if (part->topic_exists) return;
-    struct mr_log_place place = mr_ticket_log_place(ticket);
+    mr_fail(&err, MR_BAD_CONFIG, "topic %s has %u partitions", ticket->reply_topic, count);
+    mr_terminal_lose(part, err.detail, log, metrics);
+}
+
+/* ---- records that were not accepted ---- */
+
+/* Whether the record may be accepted later as it is. */
+static bool may_pass(struct mr_ticket_part *part, enum mr_status status, uint64_t now_ns)
+{
+    bool answered = status == MR_AGAIN;
+    if (!answered) part->refused_since_ns = 0;
+    if (status == MR_UNREACHABLE) return true;
+    if (mr_status_class(status) != MR_CLASS_RETRY) return false;
+    if (answered && part->refused_since_ns == 0) part->refused_since_ns = now_ns;
+    return !answered || now_ns - part->refused_since_ns < MR_TERMINAL_REFUSED_NS;
+}
+
+/* Changes the record so that it has not what the topic may have refused; false: nothing is left to
+ * change. */
+static bool change(struct mr_ticket_part *part, enum mr_status status)
+{
+    bool *changed = NULL;
+    const struct mr_refusal_mail *refusal = refusal_of(part->ticket);
+    if (status == MR_RECORD_TOO_LARGE)
+        changed = &part->shrunk;
+    else if (part->kind == MR_PART_DEAD_LETTER && !refusal->record.key.bytes)
+        changed = &part->keyed;
+    if (!changed || *changed) return false;
+    *changed = true;
+    return true;
+}
+
+enum mr_terminal_next mr_terminal_refused(struct mr_ticket_part *part, enum mr_status status,
+                                          uint64_t now_ns)
+{
+    MR_ASSERT(status != MR_OK && part->kind != MR_PART_TOKENS);
+    if (status == MR_BACKEND || status == MR_NOMEM) return MR_TERMINAL_FAILED;
+    if (may_pass(part, status, now_ns)) return MR_TERMINAL_RETRY;
+    if (change(part, status)) return MR_TERMINAL_CHANGED;
+    return part->kind == MR_PART_RESULT ? MR_TERMINAL_FAILED : MR_TERMINAL_LOST;
+}
+
+void mr_terminal_lose(struct mr_ticket_part *part, const char *reason, struct mr_log *log,
+                      struct mr_metrics *metrics)
+{
+    bool reply = part->kind == MR_PART_REPLY;
+    struct mr_log_place place = mr_ticket_log_place(part->ticket);
     part->pending = false;
-    mr_log_write(log, MR_LOG_WARN, &place, "reply not written: topic %s has %u partitions",
-                 ticket->reply_topic, count);
+    part->lost = true;
+    mr_metrics_add(metrics, reply ? MR_COUNTER_REPLIES_LOST : MR_COUNTER_DEAD_LETTERS_LOST, 1);
+    mr_log_write(log, reply ? MR_LOG_WARN : MR_LOG_ERROR, &place, "%s not written: %s",
+                 reply ? "reply" : "dead letter", reason);
 }
 
 bool mr_terminal_wants(const struct mr_ticket *ticket, enum mr_part kind)
@@ -41,7 +90,7 @@ enum mr_status mr_terminal_make(struct mr_output *output, const struct mr_output
 {
     const struct mr_ticket *ticket = part->ticket;
     if (part->kind == MR_PART_DEAD_LETTER) {
-        mr_output_dead_letter(output, options, refusal_of(ticket), part->shrunk);
+        mr_output_dead_letter(output, options, refusal_of(ticket), part);
         return MR_OK;
     }
     enum mr_status status =

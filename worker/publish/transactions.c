@@ -32,8 +32,8 @@ struct mr_transactions {
     /* The fields of the running job; used only by the step, without the mutex. */
     enum phase phase;
     struct mr_transactions_job *running;
-    uint64_t began_ns;
-    struct mr_error error; /* error of the last library call; its status becomes the outcome */
+    uint64_t began_ns, now_ns; /* when the job began; time of this step */
+    struct mr_error error;     /* error of the last library call; its status becomes the outcome */
     /* why a record can never be written; status MR_OK: there is no such record */
     struct mr_error unwritable;
 
@@ -47,33 +47,30 @@ struct mr_transactions {
 
 /* ---- records of one job ---- */
 
-/* Gives up a record that can never be written. A reply is left out, because its topic belongs to
- * the requester; any other record fails the job. */
-static void abandon_part(struct mr_transactions *transactions, struct mr_ticket_part *part,
-                         const struct mr_error *reason)
+/* Decides about a record that was not accepted: whether the next try has it again, changed, or not
+ * at all. A result that is refused for good fails the job. */
+static enum mr_terminal_next decide(struct mr_transactions *transactions,
+                                    struct mr_ticket_part *part, const struct mr_error *reason)
 {
+    const struct mr_transactions_options *options = &transactions->options;
     struct mr_log_place place = mr_ticket_log_place(part->ticket);
-    mr_log_write(transactions->options.log, MR_LOG_ERROR, &place, "record not written: %s",
-                 reason->detail);
-    if (part->kind == MR_PART_REPLY)
-        part->pending = false;
-    else if (transactions->unwritable.status == MR_OK)
-        transactions->unwritable = *reason;
+    enum mr_terminal_next next = mr_terminal_refused(part, reason->status, transactions->now_ns);
+    if (next == MR_TERMINAL_LOST)
+        mr_terminal_lose(part, reason->detail, options->log, options->metrics);
+    if (next != MR_TERMINAL_FAILED) return next;
+    mr_log_write(options->log, MR_LOG_ERROR, &place, "record not written: %s", reason->detail);
+    if (transactions->unwritable.status == MR_OK) transactions->unwritable = *reason;
+    return next;
 }
 
-/* Handles a record's delivery report. A record that the broker refused aborts its transaction; this
- * decides whether the next transaction contains the record again, shrunk, or not at all. */
+/* Handles a record's delivery report. A record that the broker refused aborts its transaction. What
+ * broke the producer is known from the transaction's own calls. */
 static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
 {
-    struct mr_transactions *transactions = context;
-    struct mr_ticket_part *part = opaque;
     struct mr_error err = {0};
-    if (status == MR_RECORD_TOO_LARGE && !part->shrunk) {
-        part->shrunk = true;
-    } else if (status == MR_RECORD_TOO_LARGE || status == MR_BAD_CONFIG) {
-        mr_fail(&err, status, "%s", reason);
-        abandon_part(transactions, part, &err);
-    }
+    if (status == MR_OK || status == MR_BACKEND) return;
+    mr_fail(&err, status, "%s", reason);
+    decide(context, opaque, &err);
 }
 
 /* Produces one record. MR_FULL: try again later. MR_AGAIN: abort the transaction. */
@@ -88,13 +85,15 @@ static enum mr_status produce_part(struct mr_transactions *transactions,
         status = producer->produce(producer->self, &transactions->output.record, part, err);
     if (status == MR_OK || status == MR_BACKEND) return status;
     if (status == MR_FULL && !atomic_load(&transactions->stopping)) return status;
-    if (status == MR_RECORD_TOO_LARGE && !part->shrunk) {
-        part->shrunk = true;
-        return produce_part(transactions, producer, part);
-    }
     if (mr_status_class(status) == MR_CLASS_RETRY) return MR_AGAIN;
-    abandon_part(transactions, part, err);
-    return transactions->unwritable.status == MR_OK ? MR_OK : MR_AGAIN;
+    switch (decide(transactions, part, err)) {
+    case MR_TERMINAL_CHANGED:
+        return produce_part(transactions, producer, part);
+    case MR_TERMINAL_LOST:
+        return MR_OK;
+    default:
+        return MR_AGAIN;
+    }
 }
 
 /* Decides which terminal records the ticket needs, once for all transactions. The records stay
@@ -175,7 +174,8 @@ static uint64_t look_up_replies(struct mr_transactions *transactions, uint64_t n
          ticket = ticket->intake.ready_next) {
         struct mr_ticket_part *part = &ticket->publish.parts[MR_PART_REPLY];
         if (!part->pending || part->topic_exists) continue;
-        mr_terminal_find_reply_topic(part, &producer, transactions->options.log);
+        mr_terminal_find_reply_topic(part, &producer, transactions->options.log,
+                                     transactions->options.metrics);
         all = all && (!part->pending || part->topic_exists);
     }
     return all ? enter(transactions, PHASE_BEGIN) : now_ns + RETRY_NS;
@@ -282,6 +282,7 @@ static uint64_t report(struct mr_transactions *transactions, uint64_t now_ns)
 
 uint64_t mr_transactions_step(struct mr_transactions *transactions, struct mr_time now)
 {
+    transactions->now_ns = now.ns;
     switch (transactions->phase) {
     case PHASE_IDLE:
         return take_job(transactions, now.ns);

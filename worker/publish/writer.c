@@ -80,6 +80,7 @@ static enum mr_status produce(struct mr_writer *writer, struct mr_ticket_part *p
 static void lose_tokens(struct mr_writer *writer, struct mr_ticket *ticket, const char *reason)
 {
     writer->stats.tokens_lost++;
+    mr_metrics_add(writer->options.metrics, MR_COUNTER_TOKENS_LOST, 1);
     if (ticket->publish.tokens_lost) return;
     ticket->publish.tokens_lost = true;
     struct mr_log_place place = mr_ticket_log_place(ticket);
@@ -125,19 +126,25 @@ bool mr_writer_write_tokens(struct mr_writer *writer, const struct mr_tokens_mai
     return true;
 }
 
-/* Gives up a record that can never be written: a reply is left out, any other record makes the
- * worker fail. */
-static void abandon_part(struct mr_writer *writer, struct mr_ticket_part *part,
-                         const struct mr_error *reason)
+/* Decides about a terminal record that was not accepted; true: the record is to be produced
+ * again. */
+static bool is_retried(struct mr_writer *writer, struct mr_ticket_part *part,
+                       const struct mr_error *reason)
 {
     struct mr_log_place place = mr_ticket_log_place(part->ticket);
-    part->unsent = false;
-    mr_log_write(writer->options.log, MR_LOG_ERROR, &place, "record not written: %s",
-                 reason->detail);
-    if (part->kind == MR_PART_REPLY)
-        part->pending = false;
-    else
+    switch (mr_terminal_refused(part, reason->status, writer->now_ns)) {
+    case MR_TERMINAL_RETRY:
+    case MR_TERMINAL_CHANGED:
+        return true;
+    case MR_TERMINAL_LOST:
+        mr_terminal_lose(part, reason->detail, writer->options.log, writer->options.metrics);
+        return false;
+    default:
+        mr_log_write(writer->options.log, MR_LOG_ERROR, &place, "record not written: %s",
+                     reason->detail);
         mr_writer_fail(writer, reason);
+        return false;
+    }
 }
 
 /* Produces one terminal record; part->unsent stays true when the record cannot be produced now. */
@@ -146,20 +153,16 @@ static void produce_part(struct mr_writer *writer, struct mr_ticket_part *part)
     struct mr_error err = {0};
     part->unsent = true;
     if (part->kind == MR_PART_REPLY && !part->topic_exists) {
-        mr_terminal_find_reply_topic(part, &writer->producer, writer->options.log);
+        mr_terminal_find_reply_topic(part, &writer->producer, writer->options.log,
+                                     writer->options.metrics);
         part->unsent = part->pending;
         if (!part->topic_exists) return;
     }
     enum mr_status status = mr_terminal_make(&writer->output, &writer->options.output, part, &err);
     if (status == MR_OK) status = produce(writer, part, &err);
-    if (status == MR_OK)
-        part->unsent = false;
-    else if (status == MR_RECORD_TOO_LARGE && !part->shrunk) {
-        part->shrunk = true;
-        produce_part(writer, part);
-    } else if (mr_status_class(status) != MR_CLASS_RETRY) {
-        abandon_part(writer, part, &err);
-    }
+    if (mr_status_class(status) == MR_CLASS_RETRY) return;
+    part->unsent = false;
+    if (status != MR_OK && is_retried(writer, part, &err)) produce_part(writer, part);
 }
 
 void mr_writer_write(struct mr_writer *writer, struct mr_ticket *ticket, enum mr_part kind)
@@ -193,15 +196,8 @@ static void on_part_reported(struct mr_writer *writer, struct mr_ticket_part *pa
     mr_metrics_add(writer->options.metrics, MR_COUNTER_PRODUCE_ERRORS, 1);
     struct mr_error err = {0};
     mr_fail(&err, status, "%s", reason);
-    if (mr_status_class(status) == MR_CLASS_RETRY || status == MR_RECORD_TOO_LARGE) {
-        part->refused = true;
-        part->shrunk |= status == MR_RECORD_TOO_LARGE;
-        queue_refused(writer, part->ticket);
-    } else if (part->kind == MR_PART_REPLY) {
-        part->pending = false;
-    } else {
-        mr_writer_fail(writer, &err);
-    }
+    part->refused = is_retried(writer, part, &err);
+    if (part->refused) queue_refused(writer, part->ticket);
 }
 
 static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
@@ -221,9 +217,10 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
     mr_writer_check(writer, ticket);
 }
 
-void mr_writer_serve(struct mr_writer *writer)
+void mr_writer_serve(struct mr_writer *writer, uint64_t now_ns)
 {
     writer->full = false;
+    writer->now_ns = now_ns;
     writer->producer.serve(writer->producer.self);
 }
 

@@ -4,10 +4,9 @@
  * Nothing here blocks. When the producer's queue is full, a token record stays with the caller. A
  * terminal record (result, reply, dead letter) belongs to the writer from _write on. When the queue
  * is full, or the reply topic is being looked up, _retry tries the record again; a record that the
- * broker refused is produced again every half second until accepted. A record that is too large is
- * produced without its text, tokens and metadata. A reply that can never be written is left out,
- * because its topic belongs to the requester; any other terminal record that can never be written
- * makes the worker fail.
+ * broker refused for now is produced again every half second. What happens to a record that its
+ * topic refuses for good is said at mr_terminal_refused (worker/publish/terminal.h): a reply and a
+ * dead letter are given up, for a result the worker fails.
  *
  * Owner:  publish's thread. Memory: lists that link the tickets; one encoded record. Errors:
  *         `failed` is called once when nothing can be written any more. */
@@ -31,6 +30,7 @@ struct mr_writer {
     struct mr_producer_port producer;
     struct mr_output output;
     struct mr_publish_stats stats;
+    uint64_t now_ns; /* time of this step */
     bool full;       /* the producer's queue was full in this step */
     bool has_failed; /* options.failed was called */
     /* tickets with a record still to produce, oldest first */
@@ -49,7 +49,7 @@ void mr_writer_close(struct mr_writer *writer);
 
 /* Handles the delivery reports that have arrived, which may free space in the producer's queue.
  * Call this first in each step. */
-void mr_writer_serve(struct mr_writer *writer);
+void mr_writer_serve(struct mr_writer *writer, uint64_t now_ns);
 /* False: the producer's queue has no space, and nothing has changed. True: the token record was
  * produced, or is counted as lost. */
 bool mr_writer_write_tokens(struct mr_writer *writer, const struct mr_tokens_mail *mail,

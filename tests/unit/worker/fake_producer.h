@@ -19,6 +19,8 @@
 struct fake_record {
     char topic[64], value[1024];
     size_t length;
+    char key[64];
+    bool has_key;
     void *opaque;
     bool reported;
 };
@@ -27,10 +29,15 @@ struct fake_producer {
     struct mr_producer_user user;
     struct fake_record records[FAKE_RECORDS_MAX]; /* [count], oldest first */
     uint32_t count, pending;
-    uint32_t room;             /* most records without a report */
-    size_t bytes_max;          /* a longer value is too large; 0: none is */
-    bool holding;              /* serve reports nothing */
-    enum mr_status outcome;    /* status of reports from now on */
+    uint32_t room;          /* most records without a report */
+    size_t bytes_max;       /* a longer value is too large; 0: none is */
+    bool holding;           /* serve reports nothing */
+    enum mr_status outcome; /* status of reports from now on */
+    /* a topic whose reports have another status; wants_keys: only those of
+     * records without a key */
+    const char *refusing;
+    enum mr_status refusal;
+    bool wants_keys;
     enum mr_status partitions; /* status of a lookup */
     uint32_t partition_count, lookups;
     enum mr_status fatal;
@@ -49,10 +56,21 @@ static inline enum mr_status fake_produce(void *self, const struct mr_kafka_reco
     snprintf(made->topic, sizeof made->topic, "%s", record->topic);
     if (record->value.length > 0) memcpy(made->value, record->value.bytes, record->value.length);
     made->length = record->value.length;
+    made->has_key = record->key.bytes != NULL;
+    snprintf(made->key, sizeof made->key, "%.*s", (int)record->key.length,
+             made->has_key ? record->key.bytes : "");
     made->opaque = opaque;
     fake->count++;
     fake->pending++;
     return MR_OK;
+}
+
+static inline enum mr_status fake_outcome(const struct fake_producer *fake,
+                                          const struct fake_record *record)
+{
+    bool refused = fake->refusing && strcmp(fake->refusing, record->topic) == 0 &&
+                   !(fake->wants_keys && record->has_key);
+    return refused ? fake->refusal : fake->outcome;
 }
 
 static inline void fake_serve(void *self)
@@ -63,7 +81,8 @@ static inline void fake_serve(void *self)
         if (record->reported) continue;
         record->reported = true;
         fake->pending--;
-        fake->user.reported(fake->user.context, record->opaque, fake->outcome, "outcome");
+        fake->user.reported(fake->user.context, record->opaque, fake_outcome(fake, record),
+                            "outcome");
     }
 }
 

@@ -6,10 +6,12 @@
 #include "worker/kafka/kafka_in.h"
 #include "worker/kafka/kafka_txn.h"
 
+#define API_PRODUCE    0
 #define API_END_TXN    26
 #define API_TXN_COMMIT 28
 #define FENCED         47 /* INVALID_PRODUCER_EPOCH */
 #define UNKNOWN_MEMBER 25
+#define INVALID_RECORD 87
 
 /* Intake without its thread, with transactions and a consumer over the embedded broker. */
 struct rig {
@@ -156,6 +158,21 @@ static void a_fenced_worker_fails(void **state)
     close_rig(&rig);
 }
 
+static void a_result_that_its_topic_refuses_for_good_fails_the_worker(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    ready(&rig, 0);
+    mr_kafka_mock_fail(rig.broker.mock, API_PRODUCE, INVALID_RECORD, 1);
+    commit(&rig);
+    assert_true(rig.base.intake->fault.raised);
+    assert_int_equal(rig.base.failure.status, MR_MALFORMED);
+    rig.base.failure = (struct mr_error){0};
+    assert_int_equal(rig.base.intake->flight.count, 1);
+    close_rig(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +180,7 @@ int main(void)
         cmocka_unit_test(an_abort_commits_nothing_and_the_next_one_all),
         cmocka_unit_test(a_partition_between_owners_waits_and_one_that_went_is_dropped),
         cmocka_unit_test(a_fenced_worker_fails),
+        cmocka_unit_test(a_result_that_its_topic_refuses_for_good_fails_the_worker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,12 @@ static void a_record_that_cannot_be_produced_is_refused_or_reported(void **state
     assert_int_equal(mr_kafka_out_produce(bus->producing.out, &record, NULL, &err), MR_OK);
     assert_int_equal(mr_kafka_out_flush(bus->producing.out, 10000), MR_OK);
     assert_int_equal(bus->producing.last, MR_BAD_CONFIG);
+    add_topic(&bus->broker, "u", 1);
+    record.topic = "u";
+    mr_kafka_mock_fail(bus->broker.mock, API_PRODUCE, 87, 1); /* invalid record */
+    assert_int_equal(mr_kafka_out_produce(bus->producing.out, &record, NULL, &err), MR_OK);
+    assert_int_equal(mr_kafka_out_flush(bus->producing.out, 10000), MR_OK);
+    assert_int_equal(bus->producing.last, MR_MALFORMED);
 }
 
 static void a_transient_broker_error_is_not_reported(void **state)

@@ -19,6 +19,9 @@ static const struct mr_output_options source = {.tokens_topic = "p.tokens",
                                                 .model = "m",
                                                 .group = "g"};
 
+static const struct mr_ticket_part whole = {.kind = MR_PART_DEAD_LETTER},
+                                   shrunk = {.kind = MR_PART_DEAD_LETTER, .shrunk = true};
+
 static struct mr_ticket ticket_of(enum mr_encoding encoding)
 {
     struct mr_ticket ticket = {.id = "id-1",
@@ -177,7 +180,7 @@ static void a_dead_letter_is_the_record_with_both_families_of_headers(void **sta
     struct mr_ticket ticket = ticket_of(MR_ENCODING_JSON);
     struct mr_kafka_header own = {"their-own", "x", 1};
     struct mr_refusal_mail *mail = refusal(&ticket, &own, 1);
-    mr_output_dead_letter(&output, &source, mail, false);
+    mr_output_dead_letter(&output, &source, mail, &whole);
     assert_string_equal(output.record.topic, "p.dlq");
     assert_memory_equal(output.record.key.bytes, "key", 3);
     assert_int_equal(output.record.value.length, 4);
@@ -211,7 +214,7 @@ static void a_dead_letter_is_the_record_with_both_families_of_headers(void **sta
     assert_memory_equal(time->value, "\0\0\0\0\0\0\1\2", 8);
 
     mail->record.append_time = true;
-    mr_output_dead_letter(&output, &source, mail, true);
+    mr_output_dead_letter(&output, &source, mail, &shrunk);
     expect_header(&output, "kafka_dlt-original-timestamp-type", "LogAppendTime");
     assert_null(output.record.value.bytes);
     expect_header(&output, "millrace-value-bytes", "4");
@@ -227,10 +230,10 @@ static void only_a_dead_letter_without_a_result_ends_its_request(void **state)
     struct mr_kafka_header forged = {"millrace-source", "p.requests/3/41", 15};
     struct mr_refusal_mail *mail = refusal(&ticket, &forged, 1);
     mail->write_result = true;
-    mr_output_dead_letter(&output, &source, mail, false);
+    mr_output_dead_letter(&output, &source, mail, &whole);
     assert_null(mr_kafka_record_header(&output.record, "millrace-source"));
     mail->write_result = false;
-    mr_output_dead_letter(&output, &source, mail, false);
+    mr_output_dead_letter(&output, &source, mail, &whole);
     expect_header(&output, "millrace-source", "p.requests/3/42");
     expect_header(&output, "millrace-group", "g");
     mr_output_clear(&output);
@@ -246,7 +249,7 @@ static void a_dead_letter_keeps_room_for_its_reason(void **state)
     for (size_t i = 0; i < MR_KAFKA_HEADERS_MAX; i++)
         many[i] = (struct mr_kafka_header){"many", "x", 1};
     struct mr_refusal_mail *mail = refusal(&ticket, many, MR_KAFKA_HEADERS_MAX);
-    mr_output_dead_letter(&output, &source, mail, true);
+    mr_output_dead_letter(&output, &source, mail, &shrunk);
     assert_true(output.record.header_count <= MR_KAFKA_HEADERS_MAX);
     expect_header(&output, "__connect.errors.exception.class.name", "malformed");
     expect_header(&output, "millrace-value-bytes", "4");

@@ -89,26 +89,75 @@ static void a_reply_needs_an_existing_topic_and_partition(void **state)
     struct mr_refusal_mail *mail = NULL;
     struct outcome outcome = {.status = MR_AGAIN};
     struct mr_log *log = NULL;
+    struct mr_metrics *metrics = NULL;
+    struct mr_metrics_info info = {"w", "m", "fp32", "cpu", 16, 64, 1};
     struct mr_log_options logging = {.fd = 2, .format = MR_LOG_TEXT, .worker = "w"};
+    assert_int_equal(mr_metrics_create(&metrics, &info, NULL), MR_OK);
     assert_int_equal(mr_log_create(&log, &logging, NULL), MR_OK);
     struct mr_producer_port port = {.self = &outcome, .partitions = fake_partitions};
     prepare(&ticket, &mail, true);
     ticket.reply_topic = "replies";
     struct mr_ticket_part part = {.ticket = &ticket, .kind = MR_PART_REPLY, .pending = true};
-    mr_terminal_find_reply_topic(&part, &port, log);
+    mr_terminal_find_reply_topic(&part, &port, log, metrics);
     assert_true(part.pending && !part.topic_exists); /* the broker has not replied yet */
     outcome = (struct outcome){MR_OK, 3};
-    mr_terminal_find_reply_topic(&part, &port, log);
+    mr_terminal_find_reply_topic(&part, &port, log, metrics);
     assert_true(part.pending && part.topic_exists);
     const struct outcome without[] = {{MR_OK, 0}, {MR_OK, 3}, {MR_UNREACHABLE, 0}};
     ticket.reply_partition = 3;
     for (int i = 0; i < 3; i++) {
         outcome = without[i];
         part = (struct mr_ticket_part){.ticket = &ticket, .kind = MR_PART_REPLY, .pending = true};
-        mr_terminal_find_reply_topic(&part, &port, log);
+        mr_terminal_find_reply_topic(&part, &port, log, metrics);
         assert_false(part.pending || part.topic_exists);
     }
+    mr_metrics_destroy(metrics);
     mr_log_destroy(log);
+    mr_mail_free(&mail->mail);
+}
+
+static void what_is_refused_for_good_is_changed_then_lost_but_a_result_fails(void **state)
+{
+    (void)state;
+    struct mr_ticket ticket;
+    struct mr_refusal_mail *mail = NULL;
+    prepare(&ticket, &mail, true);
+    struct mr_ticket_part result = {.ticket = &ticket, .kind = MR_PART_RESULT},
+                          reply = {.ticket = &ticket, .kind = MR_PART_REPLY},
+                          letter = {.ticket = &ticket, .kind = MR_PART_DEAD_LETTER};
+    assert_int_equal(mr_terminal_refused(&letter, MR_RECORD_TOO_LARGE, 1), MR_TERMINAL_CHANGED);
+    assert_int_equal(mr_terminal_refused(&letter, MR_RECORD_TOO_LARGE, 1), MR_TERMINAL_LOST);
+    assert_int_equal(mr_terminal_refused(&letter, MR_MALFORMED, 1), MR_TERMINAL_CHANGED);
+    assert_true(letter.keyed);
+    assert_int_equal(mr_terminal_refused(&letter, MR_MALFORMED, 1), MR_TERMINAL_LOST);
+    assert_int_equal(mr_terminal_refused(&letter, MR_BACKEND, 1), MR_TERMINAL_FAILED);
+    assert_int_equal(mr_terminal_refused(&reply, MR_BAD_CONFIG, 1), MR_TERMINAL_LOST);
+    assert_int_equal(mr_terminal_refused(&result, MR_RECORD_TOO_LARGE, 1), MR_TERMINAL_CHANGED);
+    assert_int_equal(mr_terminal_refused(&result, MR_RECORD_TOO_LARGE, 1), MR_TERMINAL_FAILED);
+    assert_int_equal(mr_terminal_refused(&result, MR_MALFORMED, 1), MR_TERMINAL_FAILED);
+    mr_mail_free(&mail->mail);
+}
+
+static void passing_errors_are_retried_but_not_for_ever_while_the_broker_answers(void **state)
+{
+    (void)state;
+    struct mr_ticket ticket;
+    struct mr_refusal_mail *mail = NULL;
+    const uint64_t first_ns = 1000, late_ns = first_ns + MR_TERMINAL_REFUSED_NS;
+    const enum mr_status silent[] = {MR_TIMEOUT, MR_UNREACHABLE, MR_CLOSED, MR_FULL};
+    prepare(&ticket, &mail, true);
+    struct mr_ticket_part result = {.ticket = &ticket, .kind = MR_PART_RESULT};
+    for (size_t i = 0; i < sizeof silent / sizeof *silent; i++) {
+        assert_int_equal(mr_terminal_refused(&result, silent[i], first_ns), MR_TERMINAL_RETRY);
+        assert_int_equal(mr_terminal_refused(&result, silent[i], late_ns), MR_TERMINAL_RETRY);
+    }
+    assert_int_equal(mr_terminal_refused(&result, MR_AGAIN, first_ns), MR_TERMINAL_RETRY);
+    assert_int_equal(mr_terminal_refused(&result, MR_TIMEOUT, late_ns), MR_TERMINAL_RETRY);
+    assert_int_equal(mr_terminal_refused(&result, MR_AGAIN, late_ns), MR_TERMINAL_RETRY);
+    assert_int_equal(mr_terminal_refused(&result, MR_AGAIN, late_ns + MR_TERMINAL_REFUSED_NS - 1),
+                     MR_TERMINAL_RETRY);
+    assert_int_equal(mr_terminal_refused(&result, MR_AGAIN, late_ns + MR_TERMINAL_REFUSED_NS),
+                     MR_TERMINAL_FAILED);
     mr_mail_free(&mail->mail);
 }
 
@@ -135,6 +184,8 @@ int main(void)
         cmocka_unit_test(a_refusal_has_the_records_that_it_asks_for),
         cmocka_unit_test(a_reply_is_the_result_sent_to_another_topic),
         cmocka_unit_test(a_reply_needs_an_existing_topic_and_partition),
+        cmocka_unit_test(what_is_refused_for_good_is_changed_then_lost_but_a_result_fails),
+        cmocka_unit_test(passing_errors_are_retried_but_not_for_ever_while_the_broker_answers),
         cmocka_unit_test(each_kind_of_record_is_counted_by_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,6 +192,39 @@ static void a_record_that_cannot_be_written_now_aborts_its_transaction(void **st
     assert_int_equal(mr_transactions_stats(rig->transactions).aborted, 1);
 }
 
+static void a_reply_refused_for_good_is_left_out_of_the_next_transaction(void **state)
+{
+    struct rig *rig = *state;
+    rig->producer.refusing = "replies";
+    rig->producer.refusal = MR_MALFORMED;
+    rig->commit = MR_AGAIN; /* a transaction with a refused record is aborted */
+    mr_transactions_submit(rig->transactions, &rig->job);
+    run_steps(rig);
+    assert_true(mr_transactions_take_outcome(rig->transactions));
+    assert_int_equal(rig->job.outcome.status, MR_AGAIN);
+    rig->commit = MR_OK;
+    mr_transactions_submit(rig->transactions, &rig->job);
+    run_steps(rig);
+    assert_true(mr_transactions_take_outcome(rig->transactions));
+    assert_int_equal(rig->job.outcome.status, MR_OK);
+    assert_int_equal(fake_count(&rig->producer, "replies"), 1);
+    struct mr_transactions_stats stats = mr_transactions_stats(rig->transactions);
+    assert_int_equal(stats.terminal.results, 2);
+    assert_int_equal(stats.terminal.replies, 0);
+}
+
+static void a_result_refused_for_good_fails_its_job(void **state)
+{
+    struct rig *rig = *state;
+    rig->producer.refusing = "results";
+    rig->producer.refusal = MR_MALFORMED;
+    rig->commit = MR_AGAIN;
+    mr_transactions_submit(rig->transactions, &rig->job);
+    run_steps(rig);
+    assert_true(mr_transactions_take_outcome(rig->transactions));
+    assert_int_equal(rig->job.outcome.status, MR_MALFORMED);
+}
+
 static void a_broken_producer_is_replaced_when_the_broker_can_be_reached(void **state)
 {
     struct rig *rig = *state;
@@ -228,6 +261,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(a_job_waits_for_lookups_and_for_room),
         RIG_TEST(a_record_that_cannot_be_written_now_aborts_its_transaction),
+        RIG_TEST(a_reply_refused_for_good_is_left_out_of_the_next_transaction),
+        RIG_TEST(a_result_refused_for_good_fails_its_job),
         RIG_TEST(a_broken_producer_is_replaced_when_the_broker_can_be_reached),
         RIG_TEST(a_producer_that_cannot_be_replaced_is_the_outcome),
     };

@@ -179,6 +179,97 @@ static void a_reply_waits_until_its_topic_was_looked_up(void **state)
     close_stepping(&rig);
 }
 
+/* A record that is no request, without a key. */
+static struct mr_mail *refusal_mail(struct mr_ticket *ticket, bool write_result)
+{
+    static const struct mr_kafka_record record = {.topic = "r", .value = {"bad", 3}};
+    struct mr_refusal_mail *mail = mr_refusal_mail_create(ticket, &record, (struct mr_text){0});
+    mail->write_result = write_result;
+    mail->finish = MR_FINISH_REJECTED;
+    mr_fail(&mail->error, MR_MALFORMED, "no request");
+    return &mail->mail;
+}
+
+static void a_dead_letter_without_a_key_gets_the_id_when_its_topic_wants_keys(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    open_stepping(&rig, NULL);
+    make_ticket(&ticket, "r/0/7");
+    rig.producer.refusing = "dlq"; /* as a compacted topic does */
+    rig.producer.refusal = MR_MALFORMED;
+    rig.producer.wants_keys = true;
+    post_mail(&rig, refusal_mail(&ticket, false));
+    for (int i = 0; i < 4; i++)
+        step_publish(&rig);
+    expect_done(&rig, 1);
+    assert_int_equal(fake_count(&rig.producer, "dlq"), 2);
+    assert_false(rig.producer.records[0].has_key);
+    assert_string_equal(rig.producer.records[1].key, "r/0/7");
+    assert_int_equal(mr_publish_stats(rig.publish).terminal.dead_letters, 1);
+    close_stepping(&rig);
+}
+
+static void a_dead_letter_refused_for_good_is_lost_and_the_result_says_so(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    static const char said[] = "no request; the record could not be written to the dead-letter";
+    open_stepping(&rig, NULL);
+    make_ticket(&ticket, "a");
+    rig.producer.refusing = "dlq";
+    rig.producer.refusal = MR_BAD_CONFIG;
+    post_mail(&rig, refusal_mail(&ticket, true));
+    for (int i = 0; i < 6; i++)
+        step_publish(&rig);
+    expect_done(&rig, 1);
+    assert_int_equal(fake_count(&rig.producer, "results"), 1);
+    const struct fake_record *record = &rig.producer.records[rig.producer.count - 1];
+    assert_non_null(memmem(record->value, record->length, said, sizeof said - 1));
+    assert_int_equal(rig.failures, 0);
+    close_stepping(&rig);
+}
+
+static void a_reply_refused_for_good_does_not_keep_its_result(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    open_stepping(&rig, NULL);
+    make_ticket(&ticket, "a");
+    ticket.reply_topic = "replies";
+    rig.producer.refusing = "replies";
+    rig.producer.refusal = MR_BAD_CONFIG; /* as without the right to write there */
+    post_result(&rig, &ticket);
+    for (int i = 0; i < 3; i++)
+        step_publish(&rig);
+    expect_done(&rig, 1);
+    assert_int_equal(fake_count(&rig.producer, "replies"), 1);
+    assert_int_equal(fake_count(&rig.producer, "results"), 1);
+    assert_int_equal(rig.failures, 0);
+    close_stepping(&rig);
+}
+
+static void a_result_refused_for_good_fails_the_worker(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    open_stepping(&rig, NULL);
+    make_ticket(&ticket, "a");
+    rig.producer.outcome = MR_MALFORMED;
+    post_result(&rig, &ticket);
+    step_publish(&rig);
+    step_publish(&rig);
+    expect_done(&rig, 0);
+    assert_int_equal(fake_count(&rig.producer, "results"), 1);
+    assert_int_equal(rig.failures, 1);
+    close_stepping(&rig);
+    mr_mail_free(ticket.publish.terminal);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +280,10 @@ int main(void)
         cmocka_unit_test(a_result_that_is_too_large_is_written_without_its_text),
         cmocka_unit_test(a_record_that_is_too_large_even_without_text_fails_the_worker_once),
         cmocka_unit_test(a_reply_waits_until_its_topic_was_looked_up),
+        cmocka_unit_test(a_dead_letter_without_a_key_gets_the_id_when_its_topic_wants_keys),
+        cmocka_unit_test(a_dead_letter_refused_for_good_is_lost_and_the_result_says_so),
+        cmocka_unit_test(a_reply_refused_for_good_does_not_keep_its_result),
+        cmocka_unit_test(a_result_refused_for_good_fails_the_worker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
