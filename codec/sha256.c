@@ -2,45 +2,38 @@
 
 #include "codec/check.h"
 
-#include <openssl/evp.h>
+/* EVP, which replaces these functions, allocates memory for every digest. */
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
+#include <stdlib.h>
 #include <string.h>
 
-struct mr_sha256 {
-    EVP_MD_CTX *context;
-    /* SHA-256 as fetched once; EVP_sha256() would be looked up and allocated at every _begin. */
-    EVP_MD *algorithm;
-};
+_Static_assert(sizeof(struct mr_sha256) >= sizeof(SHA256_CTX), "a state holds OpenSSL's");
+
+static SHA256_CTX *context(struct mr_sha256 *state)
+{
+    return (SHA256_CTX *)(void *)state->opaque;
+}
 
 struct mr_sha256 *mr_sha256_create(void)
 {
-    struct mr_sha256 *state = OPENSSL_zalloc(sizeof *state);
-    if (!state) return NULL;
-    state->context = EVP_MD_CTX_new();
-    state->algorithm = EVP_MD_fetch(NULL, "SHA256", NULL);
-    if (!state->context || !state->algorithm) {
-        mr_sha256_destroy(state);
-        return NULL;
-    }
-    return state;
+    return malloc(sizeof(struct mr_sha256));
 }
 
 void mr_sha256_destroy(struct mr_sha256 *state)
 {
-    if (!state) return;
-    EVP_MD_CTX_free(state->context);
-    EVP_MD_free(state->algorithm);
-    OPENSSL_free(state);
+    free(state);
 }
 
 void mr_sha256_begin(struct mr_sha256 *state)
 {
-    int done = EVP_DigestInit_ex(state->context, state->algorithm, NULL);
+    int done = SHA256_Init(context(state));
     MR_ASSERT(done == 1);
 }
 
 void mr_sha256_add(struct mr_sha256 *state, const void *bytes, size_t length)
 {
-    int done = EVP_DigestUpdate(state->context, bytes, length);
+    int done = SHA256_Update(context(state), bytes, length);
     MR_ASSERT(done == 1);
 }
 
@@ -62,9 +55,8 @@ void mr_sha256_add_field(struct mr_sha256 *state, const char *tag, const void *b
 
 void mr_sha256_end(struct mr_sha256 *state, unsigned char digest[MR_SHA256_BYTES])
 {
-    unsigned int length = 0;
-    int done = EVP_DigestFinal_ex(state->context, digest, &length);
-    MR_ASSERT(done == 1 && length == MR_SHA256_BYTES);
+    int done = SHA256_Final(digest, context(state));
+    MR_ASSERT(done == 1);
 }
 
 void mr_sha256_hex(const unsigned char *digest, size_t count, char *out)

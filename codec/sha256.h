@@ -1,9 +1,8 @@
 /* sha256 - SHA-256, used for cache keys and model digests.
  *
  * Threads: a state belongs to one thread.
- * Memory:  one library context for each state, from _create: an engine step that hashes does not
- *          allocate.
- * Errors:  _create returns NULL when memory is out. A failure of another call is asserted. */
+ * Memory:  all of a state is in the struct, so a step that hashes does not allocate.
+ * Errors:  _create returns NULL when memory is out; hashing cannot fail. */
 #ifndef MR_CODEC_SHA256_H
 #define MR_CODEC_SHA256_H
 
@@ -12,8 +11,12 @@
 
 #define MR_SHA256_BYTES 32u
 
-struct mr_sha256;
+/* The state of one digest. A state that a function needs only for itself can be on its stack. */
+struct mr_sha256 {
+    _Alignas(uint64_t) unsigned char opaque[112]; /* OpenSSL's SHA256_CTX */
+};
 
+/* A state in memory of its own. */
 struct mr_sha256 *mr_sha256_create(void);
 /* state may be NULL. */
 void mr_sha256_destroy(struct mr_sha256 *state);

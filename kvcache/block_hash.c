@@ -19,13 +19,11 @@ static void add_tokens(struct mr_sha256 *hash, const uint32_t *tokens, uint32_t 
 void mr_block_hash_root(const unsigned char fingerprint[MR_HASH_BYTES], const char *tenant,
                         unsigned char root[MR_HASH_BYTES])
 {
-    struct mr_sha256 *hash = mr_sha256_create();
-    MR_ASSERT(hash != NULL);
-    mr_sha256_begin(hash);
-    mr_sha256_add_field(hash, "millrace.kv.root.1", fingerprint, MR_HASH_BYTES);
-    mr_sha256_add_field(hash, "tenant", tenant, strlen(tenant));
-    mr_sha256_end(hash, root);
-    mr_sha256_destroy(hash);
+    struct mr_sha256 hash;
+    mr_sha256_begin(&hash);
+    mr_sha256_add_field(&hash, "millrace.kv.root.1", fingerprint, MR_HASH_BYTES);
+    mr_sha256_add_field(&hash, "tenant", tenant, strlen(tenant));
+    mr_sha256_end(&hash, root);
 }
 
 void mr_block_hash_chain(struct mr_sha256 *hash, const unsigned char parent[MR_HASH_BYTES],

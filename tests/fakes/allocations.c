@@ -2,7 +2,6 @@
 
 #include "codec/check.h"
 
-#include <openssl/crypto.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -56,39 +55,8 @@ static void hook(void)
 }
 #endif
 
-static void *uncounted(void *block, size_t size)
-{
-    bool before = counting;
-    counting = false;
-    void *made = realloc(block, size);
-    counting = before;
-    return made;
-}
-
-static void *digest_malloc(size_t size, const char *file, int line)
-{
-    (void)file;
-    (void)line;
-    return uncounted(NULL, size);
-}
-
-static void *digest_realloc(void *block, size_t size, const char *file, int line)
-{
-    (void)file;
-    (void)line;
-    return uncounted(block, size);
-}
-
-static void digest_free(void *block, const char *file, int line)
-{
-    (void)file;
-    (void)line;
-    free(block);
-}
-
 void allocations_install(void)
 {
-    MR_ASSERT(CRYPTO_set_mem_functions(digest_malloc, digest_realloc, digest_free) == 1);
     hook();
     allocations_count(true);
     void *volatile one = malloc(1);

@@ -1,8 +1,5 @@
 /* allocations - counts memory allocations of the whole process during a part of a test.
  *
- * Allocations through OpenSSL's own functions are not counted: it allocates a small state for every
- * digest and offers no way to avoid that.
- *
  * Owner: one thread; one user in a process. Replaces malloc in the programs that link it. */
 #ifndef MR_TESTS_FAKES_ALLOCATIONS_H
 #define MR_TESTS_FAKES_ALLOCATIONS_H
@@ -10,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Call first in main, before OpenSSL is used. */
+/* Call first in main. */
 void allocations_install(void);
 void allocations_count(bool on);
 /* Allocations so far while counting was on. */
