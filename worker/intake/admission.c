@@ -316,7 +316,7 @@ static struct mr_ticket *make_ticket(struct mr_admission *admission, struct mr_p
 }
 
 /* Decodes the record; on success the ticket owns the decoded request. A rejected record is answered
- * here. */
+ * here; one that could not be decoded for want of memory is not, and the worker ends. */
 static enum mr_status decode(struct mr_admission *admission, struct mr_ticket *ticket,
                              const struct mr_kafka_record *record,
                              const struct mr_envelope *envelope, const struct mr_time *now,
@@ -334,6 +334,11 @@ static enum mr_status decode(struct mr_admission *admission, struct mr_ticket *t
     ticket->encoding = decoded.address.encoding;
     ticket->intake.request = decoded.request;
     set_times(ticket, record, decoded.deadline_ms, topic->queue_limit_ns, now);
+    if (mr_status_class(status) == MR_CLASS_FATAL) { /* the request itself may be well-formed */
+        mr_fault_raise(admission->fault, err);
+        end_ticket(admission, ticket);
+        return status;
+    }
     if (status != MR_OK) {
         bool dead = is_dead_letter(status);
         refuse(admission, ticket, dead ? record : NULL, decoded.address.id_readable || !dead, err);
