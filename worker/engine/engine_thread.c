@@ -22,6 +22,7 @@ struct mr_engine_thread {
     struct mr_engine_parts parts;
     /* messages made by the last step that publish's mailbox has no space for yet */
     struct mr_mail_list outgoing;
+    struct mr_error error; /* of the present step: a message could not be made */
     atomic_bool linked, draining, idle;
     atomic_uint_least64_t steps, step_ns;
     /* tenants that intake waits to submit for: see set_wanted of struct mr_engine_port */
@@ -58,21 +59,15 @@ static void on_started(void *context, uint64_t id)
     mr_mailbox_post_control(thread->links.intake, &ticket->started);
 }
 
-/* Called when there is no memory for a message: the process ends, and Kafka delivers the request
- * again. */
-static void out_of_memory(struct mr_engine_thread *thread)
-{
-    struct mr_error err = {0};
-    mr_fail(&err, MR_NOMEM, "no memory for a message to publish");
-    thread->options.failed(thread->options.context, &err);
-}
-
+/* Without memory for a message the thread fails after this step, and the step's later messages are
+ * dropped: a token record after a missing one would be a gap. Kafka delivers the requests again. */
 static void add_outgoing(struct mr_engine_thread *thread, struct mr_mail *mail)
 {
-    if (mail)
+    if (!mail) mr_fail(&thread->error, MR_NOMEM, "no memory for a message to publish");
+    if (thread->error.status == MR_OK)
         mr_mail_list_add(&thread->outgoing, mail);
     else
-        out_of_memory(thread);
+        mr_mail_free(mail);
 }
 
 static void on_drawn(void *context, uint64_t id, uint32_t index, const struct mr_sample *sample)
@@ -205,6 +200,7 @@ static uint64_t run(struct mr_engine_thread *thread, struct mr_time now)
     enum mr_status status = mr_engine_step(thread->parts.engine, now.ns, &wake_ns, &err);
     bool posted = post_outgoing(thread);
     if (status != MR_OK) return fail(thread, &err);
+    if (thread->error.status != MR_OK) return fail(thread, &thread->error);
     count_step(thread);
     ring_wanted(thread);
     if (!posted) return now.ns + SECOND_NS;
