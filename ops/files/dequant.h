@@ -7,6 +7,13 @@
  * bytes, numbers 16..31 in the high halves. The fifth bits are stored before them in a 32-bit
  * little-endian word, bit i for number i.
  *
+ * The forms ending in _K and IQ4_XS have super-blocks of 256 numbers: a half-precision scale d (and
+ * dmin), and for each 16 or 32 numbers a small integer s (and m) that multiplies it:
+ *     Q2_K, Q4_K, Q5_K: d s q - dmin m    Q3_K: d s (q - 4)    Q6_K: d s (q - 32)
+ *     IQ4_XS: d s v[q]    IQ4_NL: d v[q], blocks of 32, v: a fixed table of 16 uneven steps
+ *     MXFP4: 2^e f[q], blocks of 32 with one byte for e, f: the 16 values of FP4 (e2m1)
+ * The arithmetic follows the reference reader in order and rounding, so the floats are bit-equal.
+ *
  * Threads: pure functions. Memory: none. Errors: none; the caller checks sizes. */
 #ifndef MR_OPS_FILES_DEQUANT_H
 #define MR_OPS_FILES_DEQUANT_H
@@ -23,6 +30,14 @@ enum mr_storage {
     MR_STORAGE_Q5_0,
     MR_STORAGE_Q5_1,
     MR_STORAGE_Q8_0,
+    MR_STORAGE_Q2_K,
+    MR_STORAGE_Q3_K,
+    MR_STORAGE_Q4_K,
+    MR_STORAGE_Q5_K,
+    MR_STORAGE_Q6_K,
+    MR_STORAGE_IQ4_NL,
+    MR_STORAGE_IQ4_XS,
+    MR_STORAGE_MXFP4,
     MR_STORAGE_OTHER, /* any other type: cannot be converted to floats */
     MR_STORAGE_COUNT
 };

@@ -138,30 +138,41 @@ static enum mr_status parse_values(struct mr_gguf *gguf, struct cursor *cursor, 
 
 static const struct {
     uint32_t code;
-    const char *name;
     enum mr_storage storage;
 } tensor_types[] = {
-    {0, "F32", MR_STORAGE_F32},     {1, "F16", MR_STORAGE_F16},     {2, "Q4_0", MR_STORAGE_Q4_0},
-    {3, "Q4_1", MR_STORAGE_Q4_1},   {6, "Q5_0", MR_STORAGE_Q5_0},   {7, "Q5_1", MR_STORAGE_Q5_1},
-    {8, "Q8_0", MR_STORAGE_Q8_0},   {30, "BF16", MR_STORAGE_BF16},  {10, "Q2_K", MR_STORAGE_OTHER},
-    {11, "Q3_K", MR_STORAGE_OTHER}, {12, "Q4_K", MR_STORAGE_OTHER}, {13, "Q5_K", MR_STORAGE_OTHER},
-    {14, "Q6_K", MR_STORAGE_OTHER},
+    {0, MR_STORAGE_F32},     {1, MR_STORAGE_F16},     {2, MR_STORAGE_Q4_0},  {3, MR_STORAGE_Q4_1},
+    {6, MR_STORAGE_Q5_0},    {7, MR_STORAGE_Q5_1},    {8, MR_STORAGE_Q8_0},  {10, MR_STORAGE_Q2_K},
+    {11, MR_STORAGE_Q3_K},   {12, MR_STORAGE_Q4_K},   {13, MR_STORAGE_Q5_K}, {14, MR_STORAGE_Q6_K},
+    {20, MR_STORAGE_IQ4_NL}, {23, MR_STORAGE_IQ4_XS}, {30, MR_STORAGE_BF16}, {39, MR_STORAGE_MXFP4},
 };
+
+/* Types that llama.cpp's tools write and that are not read here. */
+static const struct {
+    uint32_t code;
+    const char *name;
+} other_types[] = {{9, "Q8_1"},   {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"},
+                   {19, "IQ1_S"}, {21, "IQ3_S"}, {22, "IQ2_S"},   {24, "I8"},     {25, "I16"},
+                   {26, "I32"},   {27, "I64"},   {28, "F64"},     {29, "IQ1_M"},  {34, "TQ1_0"},
+                   {35, "TQ2_0"}, {40, "NVFP4"}};
 
 static enum mr_status parse_type(uint32_t code, struct mr_stored_tensor *tensor,
                                  struct mr_error *err)
 {
-    const char *name = "unknown";
     for (size_t i = 0; i < sizeof(tensor_types) / sizeof(tensor_types[0]); i++) {
         if (tensor_types[i].code != code) continue;
-        name = tensor_types[i].name;
         tensor->storage = tensor_types[i].storage;
-        if (tensor->storage != MR_STORAGE_OTHER) return MR_OK;
+        return MR_OK;
     }
-    return mr_fail(err, MR_BAD_FILE,
-                   "tensor \"%.*s\" is of type %u (%s); F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 are "
-                   "supported",
-                   mr_stored_name_shown(tensor->name), tensor->name.bytes, code, name);
+    const char *name = "unknown";
+    for (size_t i = 0; i < sizeof(other_types) / sizeof(other_types[0]); i++)
+        if (other_types[i].code == code) name = other_types[i].name;
+    tensor->storage = MR_STORAGE_OTHER;
+    return mr_fail(
+        err, MR_BAD_FILE,
+        "tensor \"%.*s\" is of type %u (%s), which is not read; quantize the model to "
+        "Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q3_K_M, Q2_K, Q4_0, IQ4_XS, IQ4_NL, MXFP4, F16, BF16 "
+        "or F32",
+        mr_stored_name_shown(tensor->name), tensor->name.bytes, code, name);
 }
 
 /* A GGUF file lists the dimensions of a tensor innermost first; the tensor table stores them

@@ -1,5 +1,7 @@
 #include "ops/files/dequant.h"
 
+#include "codec/sha256.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,6 +61,76 @@ static void blocks_are_converted_as_by_the_reference(void **state)
     }
 }
 
+/* Printed by tests/golden/make_dequant.py: the offsets of a block's half-precision scales (-1:
+ * none), and the SHA-256 of the floats that the reference reader makes of REFERENCE_BLOCKS blocks.
+ */
+#define REFERENCE_BLOCKS 64u
+static const struct {
+    enum mr_storage storage;
+    int scales[2];
+    const char *sha256;
+} references[] = {
+    {MR_STORAGE_Q4_0, {0, -1}, "1b1d7030566af3e4859e07eea5b918b2d8428beb7173ba0c7a38d89a05de2538"},
+    {MR_STORAGE_Q4_1, {0, 2}, "fcd20e32f22601607c3be82d5a72c7879d7f6bfecd5538f081710c0f7e99222b"},
+    {MR_STORAGE_Q5_0, {0, -1}, "607bef2c6e185caa76bad55c5bf7e8159f82f1331e2cc6db7dd610914705cfdb"},
+    {MR_STORAGE_Q5_1, {0, 2}, "2c12bcd1bb76f7ceb11575991ca99b710f3ed93de6f0d4e62cd25272bbc1e176"},
+    {MR_STORAGE_Q8_0, {0, -1}, "545c185035a5d4864e59ffde3605bacae9cc827aae9ccc89584d1db6796709d0"},
+    {MR_STORAGE_Q2_K, {80, 82}, "591b8a05570e4af5b1745345b1fbacd764764d56ac50b4c879fa3c1fd1d98c45"},
+    {MR_STORAGE_Q3_K,
+     {108, -1},
+     "8bbd96a9820f5ae99daec5c23aa9ccb0cb62e5649bbceecc46d1dbebff3ac010"},
+    {MR_STORAGE_Q4_K, {0, 2}, "40b1803e7ed1d2baaa17aedb24a506543bd7ae57baced2414ac087893a6f6b27"},
+    {MR_STORAGE_Q5_K, {0, 2}, "008f9e5cb0cc95ab1785c0cdee4a242e1af6d82e22ac1f95dd34f9371ca771c6"},
+    {MR_STORAGE_Q6_K,
+     {208, -1},
+     "ffae19d693e216c21f7cb821be73109cdb581655ddbe549baf5a44cc63f1003a"},
+    {MR_STORAGE_IQ4_NL,
+     {0, -1},
+     "83aaecef81b93ba5b3465783fd292f9ecbc56a266baacc886e2b1c1b3d259ef1"},
+    {MR_STORAGE_IQ4_XS,
+     {0, -1},
+     "8e01aeedd3e40c13154cde040f7513dc881686f95ba62f2db736f73a588ee292"},
+    {MR_STORAGE_MXFP4,
+     {-1, -1},
+     "4656f911005885cccbd77b258db5d315d42761ca4bdd258e1acd5042b6de6be0"},
+};
+
+static void fill_block(unsigned char *block, size_t size, const int scales[2], uint32_t *state)
+{
+    for (size_t i = 0; i < size; i++) {
+        *state = *state * 1664525u + 1013904223u;
+        block[i] = (unsigned char)(*state >> 24);
+    }
+    for (size_t i = 0; i < 2; i++)
+        if (scales[i] >= 0) block[scales[i] + 1] &= 0xbf;
+}
+
+static void random_blocks_give_the_bits_of_the_reference(void **state)
+{
+    (void)state;
+    static unsigned char bytes[REFERENCE_BLOCKS * 256];
+    static float out[REFERENCE_BLOCKS * 256];
+    struct mr_sha256 *hash = mr_sha256_create();
+    for (size_t r = 0; r < sizeof references / sizeof references[0]; r++) {
+        size_t size = mr_storage_block_bytes(references[r].storage);
+        size_t count = REFERENCE_BLOCKS * mr_storage_block_numbers(references[r].storage);
+        uint32_t random = 12345;
+        for (size_t block = 0; block < REFERENCE_BLOCKS; block++)
+            fill_block(bytes + block * size, size, references[r].scales, &random);
+        mr_dequant(references[r].storage, bytes, count, out);
+        unsigned char digest[MR_SHA256_BYTES];
+        char text[2 * MR_SHA256_BYTES + 1] = "";
+        mr_sha256_begin(hash);
+        mr_sha256_add(hash, out, count * sizeof(float));
+        mr_sha256_end(hash, digest);
+        mr_sha256_hex(digest, MR_SHA256_BYTES, text);
+        if (strcmp(text, references[r].sha256) != 0)
+            fail_msg("%s: the floats are not those of the reference",
+                     mr_storage_name(references[r].storage));
+    }
+    mr_sha256_destroy(hash);
+}
+
 static void every_half_is_converted_exactly(void **state)
 {
     (void)state;
@@ -105,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_converted_as_by_the_reference),
+        cmocka_unit_test(random_blocks_give_the_bits_of_the_reference),
         cmocka_unit_test(every_half_is_converted_exactly),
         cmocka_unit_test(f32_and_bf16_keep_their_bits),
         cmocka_unit_test(a_count_that_is_not_whole_blocks_is_misuse),

@@ -297,7 +297,7 @@ static void a_wrong_tensor_is_rejected(void **state)
         {{"second", 2, {32, 2}, 8, 128}, "do not fit"},
         {{"second", 2, {32, 2}, 8, UINT64_MAX - 63}, "do not fit"},
         {{"second", 2, {32, 1}, 8, 0}, "overlap"},
-        {{"second", 2, {256, 1}, 12, 64}, "Q4_K"},
+        {{"second", 2, {256, 1}, 18, 64}, "IQ3_XXS"},
         {{"second", 2, {32, 2}, 99, 64}, "unknown"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
