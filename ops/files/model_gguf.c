@@ -2,44 +2,46 @@
 
 #include "ops/files/gguf_tokenizer.h"
 
-static enum mr_status copy_texts(struct mr_model_source *out, struct mr_error *err)
+static enum mr_status copy_texts(struct mr_model_source *out, const struct mr_gguf *gguf,
+                                 struct mr_error *err)
 {
     struct mr_text template_text = {"", 0};
-    mr_gguf_text(out->gguf, "tokenizer.chat_template", &template_text);
+    mr_gguf_text(gguf, "tokenizer.chat_template", &template_text);
     enum mr_status status = mr_model_source_copy_text(&out->chat_template, template_text, err);
     if (status == MR_OK)
         status = mr_model_source_copy_text(
-            &out->bos_text, mr_gguf_token_text(out->gguf, "tokenizer.ggml.bos_token_id"), err);
+            &out->bos_text, mr_gguf_token_text(gguf, "tokenizer.ggml.bos_token_id"), err);
     if (status == MR_OK)
         status = mr_model_source_copy_text(
-            &out->eos_text, mr_gguf_token_text(out->gguf, "tokenizer.ggml.eos_token_id"), err);
+            &out->eos_text, mr_gguf_token_text(gguf, "tokenizer.ggml.eos_token_id"), err);
     return status;
 }
 
-static void read_defaults(struct mr_model_source *out)
+static void read_defaults(struct mr_model_source *out, const struct mr_gguf *gguf)
 {
     double number;
-    if (mr_gguf_number(out->gguf, "general.sampling.temp", &number) && number >= 0.0)
+    if (mr_gguf_number(gguf, "general.sampling.temp", &number) && number >= 0.0)
         out->default_temperature = (float)number;
-    if (mr_gguf_number(out->gguf, "general.sampling.top_p", &number) && number > 0.0 &&
-        number <= 1.0)
+    if (mr_gguf_number(gguf, "general.sampling.top_p", &number) && number > 0.0 && number <= 1.0)
         out->default_top_p = (float)number;
-    mr_gguf_u32(out->gguf, "general.sampling.top_k", &out->default_top_k);
+    mr_gguf_u32(gguf, "general.sampling.top_k", &out->default_top_k);
 }
 
 enum mr_status mr_model_gguf_read(struct mr_model_source *out, const char *path,
                                   struct mr_error *err)
 {
-    enum mr_status status = mr_gguf_open(&out->gguf, path, err);
-    if (status == MR_OK) status = mr_model_config_from_gguf(&out->config, out->gguf, err);
-    if (status == MR_OK) status = mr_gguf_tokenizer_create(&out->tokenizer, out->gguf, err);
-    if (status == MR_OK) status = copy_texts(out, err);
+    enum mr_status status = mr_gguf_split_open(&out->gguf, path, err);
+    if (status != MR_OK) return status;
+    const struct mr_gguf *gguf = mr_gguf_split_first(out->gguf);
+    status = mr_model_config_from_gguf(&out->config, gguf, err);
+    if (status == MR_OK) status = mr_gguf_tokenizer_create(&out->tokenizer, gguf, err);
+    if (status == MR_OK) status = copy_texts(out, gguf, err);
     if (status != MR_OK) return status;
     struct mr_text name;
-    if (mr_gguf_text(out->gguf, "general.name", &name) && name.length > 0)
+    if (mr_gguf_text(gguf, "general.name", &name) && name.length > 0)
         mr_model_source_set_name(out, name);
-    read_defaults(out);
+    read_defaults(out, gguf);
     out->gguf_names = true;
-    out->tensors = mr_gguf_tensors(out->gguf);
+    out->tensors = mr_gguf_split_tensors(out->gguf);
     return MR_OK;
 }

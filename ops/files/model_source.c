@@ -24,22 +24,21 @@ void mr_model_source_set_name(struct mr_model_source *source, struct mr_text nam
 
 uint32_t mr_model_source_file_count(const struct mr_model_source *source)
 {
-    return source->gguf ? 1 : mr_safetensors_file_count(source->safetensors);
+    return source->gguf ? mr_gguf_split_file_count(source->gguf)
+                        : mr_safetensors_file_count(source->safetensors);
 }
 
 void mr_model_source_stamps(const struct mr_model_source *source, struct mr_file_stamp *stamps)
 {
-    if (source->gguf) {
-        stamps[0] = mr_gguf_stamp(source->gguf);
-        return;
-    }
-    for (uint32_t i = 0; i < mr_safetensors_file_count(source->safetensors); i++)
-        stamps[i] = mr_safetensors_stamp(source->safetensors, i);
+    uint32_t count = mr_model_source_file_count(source);
+    for (uint32_t i = 0; i < count; i++)
+        stamps[i] = source->gguf ? mr_gguf_split_stamp(source->gguf, i)
+                                 : mr_safetensors_stamp(source->safetensors, i);
 }
 
 void mr_model_source_close_weights(struct mr_model_source *source)
 {
-    mr_gguf_close(source->gguf);
+    mr_gguf_split_close(source->gguf);
     mr_safetensors_close(source->safetensors);
     source->gguf = NULL;
     source->safetensors = NULL;

@@ -8,6 +8,7 @@
 #define MR_OPS_FILES_MODEL_SOURCE_H
 
 #include "codec/tokenizer/tokenizer.h"
+#include "ops/files/gguf_split.h"
 #include "ops/files/model_config.h"
 #include "ops/files/safetensors.h"
 
@@ -21,8 +22,8 @@ struct mr_model_source {
     char name[128];
     bool gguf_names; /* true: tensors have GGUF's names; false: Hugging Face's */
     const struct mr_tensor_table *tensors; /* NULL after mr_model_source_close_weights */
-    struct mr_gguf *gguf;                  /* NULL for a Hugging Face folder */
-    struct mr_safetensors *safetensors;    /* NULL for a GGUF file */
+    struct mr_gguf_split *gguf;            /* NULL for a Hugging Face folder */
+    struct mr_safetensors *safetensors;    /* NULL for a GGUF model */
 };
 
 /* Returns the number of files that hold the weights, before mr_model_source_close_weights. */
