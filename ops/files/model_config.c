@@ -211,6 +211,7 @@ static void gguf_end_tokens(struct mr_model_config *config, const struct mr_gguf
 }
 
 enum mr_status mr_model_config_from_gguf(struct mr_model_config *out, const struct mr_gguf *gguf,
+                                         const struct mr_tensor_table *tensors,
                                          struct mr_error *err)
 {
     *out = (struct mr_model_config){0};
@@ -220,12 +221,11 @@ enum mr_status mr_model_config_from_gguf(struct mr_model_config *out, const stru
     enum mr_status status = find_family(out, reader.architecture, err);
     if (status != MR_OK) return status;
     gguf_sizes(out, &reader);
-    const struct mr_stored_tensor *embedding =
-        mr_tensor_table_find(mr_gguf_tensors(gguf), "token_embd.weight");
+    const struct mr_stored_tensor *embedding = mr_tensor_table_find(tensors, "token_embd.weight");
     if (!embedding || embedding->dim_count != 2 || embedding->dims[0] > UINT32_MAX)
         return mr_fail(err, MR_BAD_FILE, "tensor \"token_embd.weight\" is missing");
     out->vocab_size = (uint32_t)embedding->dims[0];
-    out->tied_head = mr_tensor_table_find(mr_gguf_tensors(gguf), "output.weight") == NULL;
+    out->tied_head = mr_tensor_table_find(tensors, "output.weight") == NULL;
     gguf_end_tokens(out, gguf);
     status = gguf_rope(out, &reader, err);
     if (status == MR_OK) status = gguf_reject(&reader, out, err);

@@ -50,7 +50,9 @@ struct mr_model_config {
     uint32_t eos_count;
 };
 
+/* gguf: the file with the model's keys; tensors: those of all its files. */
 enum mr_status mr_model_config_from_gguf(struct mr_model_config *out, const struct mr_gguf *gguf,
+                                         const struct mr_tensor_table *tensors,
                                          struct mr_error *err);
 /* root: the top-level object of a config.json. */
 enum mr_status mr_model_config_from_json(struct mr_model_config *out,

@@ -33,7 +33,8 @@ enum mr_status mr_model_gguf_read(struct mr_model_source *out, const char *path,
     enum mr_status status = mr_gguf_split_open(&out->gguf, path, err);
     if (status != MR_OK) return status;
     const struct mr_gguf *gguf = mr_gguf_split_first(out->gguf);
-    status = mr_model_config_from_gguf(&out->config, gguf, err);
+    out->tensors = mr_gguf_split_tensors(out->gguf);
+    status = mr_model_config_from_gguf(&out->config, gguf, out->tensors, err);
     if (status == MR_OK) status = mr_gguf_tokenizer_create(&out->tokenizer, gguf, err);
     if (status == MR_OK) status = copy_texts(out, gguf, err);
     if (status != MR_OK) return status;
@@ -42,6 +43,5 @@ enum mr_status mr_model_gguf_read(struct mr_model_source *out, const char *path,
         mr_model_source_set_name(out, name);
     read_defaults(out, gguf);
     out->gguf_names = true;
-    out->tensors = mr_gguf_split_tensors(out->gguf);
     return MR_OK;
 }

@@ -219,7 +219,7 @@ static enum mr_status from_gguf(const struct entry *changed, struct mr_model_con
     struct mr_gguf *gguf;
     assert_int_equal(mr_gguf_open(&gguf, scratch_write(&scratch, "f", bytes.data, bytes.size), err),
                      MR_OK);
-    enum mr_status status = mr_model_config_from_gguf(out, gguf, err);
+    enum mr_status status = mr_model_config_from_gguf(out, gguf, mr_gguf_tensors(gguf), err);
     mr_gguf_close(gguf);
     scratch_close(&scratch);
     return status;
