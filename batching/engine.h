@@ -131,8 +131,8 @@ void mr_engine_return_waiting(struct mr_engine *engine,
 /* From now on mr_engine_submit() returns MR_CLOSED. Requests already in the engine continue. */
 void mr_engine_close(struct mr_engine *engine);
 
-/* Runs one step. *wake_ns: when to call again: now_ns when there is more work now, UINT64_MAX when
- * the engine is idle. */
+/* Runs one step. *wake_ns: when to call again: now_ns when there is more work now, a later time
+ * when every request waits (for the Redis cache), UINT64_MAX when the engine is idle. */
 enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_t *wake_ns,
                               struct mr_error *err);
 

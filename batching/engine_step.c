@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WAIT_MAX_NS ((uint64_t)100000000)
+
 uint64_t mr_engine_clock(const struct mr_engine *engine, uint64_t now_ns)
 {
     const struct mr_model_port *model = &engine->options.model;
@@ -119,14 +121,18 @@ static enum mr_status compute(struct mr_engine *engine, const struct mr_plan *pl
     return status;
 }
 
-/* When to run the next step: now, unless every request in the engine waits for the Redis cache. */
+/* When to run the next step. At once while steps do something. Otherwise every request in the
+ * engine waits, and nothing changes before a time that the shared cache knows or before the engine
+ * is woken; WAIT_MAX_NS bounds how late a deadline is noticed, and the loss of a wake-up. */
 static uint64_t next_wake(const struct mr_engine *engine, const struct mr_plan *plan,
                           uint64_t now_ns)
 {
     if (engine->stats.running + engine->stats.waiting == 0) return UINT64_MAX;
-    if (plan->row_count > 0 || plan->exhausted_count > 0 || engine->shared == NULL) return now_ns;
+    if (plan->row_count > 0 || plan->exhausted_count > 0 || plan->late_count > 0) return now_ns;
+    uint64_t latest_ns = now_ns + WAIT_MAX_NS;
+    if (engine->shared == NULL) return latest_ns;
     uint64_t next_ns = mr_shared_cache_next_ns(engine->shared, now_ns);
-    return next_ns == UINT64_MAX ? now_ns : next_ns;
+    return next_ns < latest_ns ? next_ns : latest_ns;
 }
 
 enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_t *wake_ns,

@@ -1,6 +1,7 @@
 #include "tests/fakes/engine_rig.h"
 
 #include "codec/check.h"
+#include "codec/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -133,12 +134,31 @@ enum mr_status rig_submit(struct engine_rig *rig, uint64_t ticket, struct mr_req
                                                      .priority = request->priority});
 }
 
+/* A hash that changes when a step does anything: computes, copies, loads, starts, preempts or ends
+ * a request, or asks or hears the tier. */
+static uint64_t hash_deeds(const struct engine_rig *rig)
+{
+    const struct mr_engine_stats stats = mr_engine_stats(rig->engine);
+    const struct mr_fake_model *fake = rig->fake;
+    const struct fake_tier *tier = rig->tier;
+    const uint64_t deeds[] = {fake->forward_count,      fake->copy_count,
+                              fake->import_count,       fake->export_count,
+                              stats.preemptions,        stats.running,
+                              stats.generated_tokens,   stats.waiting,
+                              rig->result_count,        stats.shared.waits_ended,
+                              tier ? tier->lookups : 0, tier ? tier->loads : 0,
+                              tier ? tier->stores : 0,  tier ? tier->event_count : 0};
+    return mr_hash_bytes(MR_HASH_START, deeds, sizeof deeds);
+}
+
 bool rig_step(struct engine_rig *rig)
 {
-    uint64_t wake_ns = 0;
+    uint64_t wake_ns = 0, deeds = hash_deeds(rig), now_ns = rig->fake->now_ns;
     struct mr_error err = {0};
     if (rig->tier != NULL) fake_tier_set_clock(rig->tier, &rig->fake->now_ns);
-    MR_ASSERT(mr_engine_step(rig->engine, rig->fake->now_ns, &wake_ns, &err) == MR_OK);
+    MR_ASSERT(mr_engine_step(rig->engine, now_ns, &wake_ns, &err) == MR_OK);
+    /* A step that did nothing and is due again at once would repeat for ever. */
+    MR_ASSERT(wake_ns > now_ns || hash_deeds(rig) != deeds);
     rig->step_count++;
     if (wake_ns == UINT64_MAX) return false;
     uint64_t next_ns = rig->tier == NULL ? wake_ns : fake_tier_next_ns(rig->tier);

@@ -76,9 +76,8 @@ static void make_flow(struct flow *flow, bool with_redis)
     assert_int_equal(mr_engine_thread_create(&flow->thread, &options, NULL), MR_OK);
 }
 
-static void open_flow(struct flow *flow, bool with_redis, struct mr_mailbox *narrow)
+static void link_flow(struct flow *flow, struct mr_mailbox *narrow)
 {
-    make_flow(flow, with_redis);
     flow->narrow = narrow;
     assert_int_equal(mr_engine_thread_step(flow->thread, flow->publish.now),
                      0); /* opens the model */
@@ -90,6 +89,12 @@ static void open_flow(struct flow *flow, bool with_redis, struct mr_mailbox *nar
         .intake_wake = &flow->publish.wake};
     mr_engine_thread_link(flow->thread, &links);
     assert_int_equal(mr_engine_thread_step(flow->thread, flow->publish.now), 0);
+}
+
+static void open_flow(struct flow *flow, bool with_redis, struct mr_mailbox *narrow)
+{
+    make_flow(flow, with_redis);
+    link_flow(flow, narrow);
 }
 
 static void close_flow(struct flow *flow)
@@ -105,11 +110,11 @@ static void close_flow(struct flow *flow)
     mr_metrics_destroy(flow->metrics);
 }
 
-static void submit(struct flow *flow, uint32_t max_tokens)
+static void submit_prompt(struct flow *flow, const uint32_t *tokens, uint32_t count,
+                          uint32_t max_tokens)
 {
-    const uint32_t tokens[] = {1, 2, 3, 4};
     struct mr_engine_port port = mr_engine_thread_port(flow->thread);
-    struct mr_request *request = mr_fake_request("a", tokens, 4);
+    struct mr_request *request = mr_fake_request("a", tokens, count);
     request->max_tokens = max_tokens;
     request->ignore_eos = true;
     struct mr_submission submission = {.request = request,
@@ -118,6 +123,12 @@ static void submit(struct flow *flow, uint32_t max_tokens)
                                        .arrival_ns = flow->publish.now.ns};
     assert_true(port.room(port.self) & 1);
     assert_int_equal(port.submit(port.self, &submission, NULL), MR_OK);
+}
+
+static void submit(struct flow *flow, uint32_t max_tokens)
+{
+    const uint32_t tokens[] = {1, 2, 3, 4};
+    submit_prompt(flow, tokens, 4, max_tokens);
 }
 
 /* One step of the engine, which advances the fake model's clock, and one step of publish. */
@@ -287,9 +298,90 @@ static void intake_is_rung_when_a_tenant_that_it_wants_has_room(void **state)
     close_flow(&flow);
 }
 
+/* ---- waiting for the KV blocks of Redis ---- */
+
+/* Runs a prompt of `count` tokens in an engine of its own, so that the tier has its blocks. */
+static void fill_tier(struct fake_tier *tier, const uint32_t *tokens, uint32_t count)
+{
+    struct engine_rig rig;
+    rig_init(&rig);
+    rig.tier = tier;
+    rig_start(&rig);
+    struct mr_request *request = mr_fake_request("fill", tokens, count);
+    request->max_tokens = 2;
+    assert_int_equal(rig_submit(&rig, 0, request), MR_OK);
+    rig_run(&rig);
+    while (fake_tier_next_ns(tier) != UINT64_MAX) {
+        rig.fake->now_ns = fake_tier_next_ns(tier);
+        rig_step(&rig);
+    }
+    rig_end(&rig);
+}
+
+struct waiting {
+    uint32_t steps, idle_steps; /* idle: without a forward pass */
+    uint64_t waited_ns;
+};
+
+/* Steps the engine thread until the request has its first token. Time advances as in the thread: to
+ * when the step is due again, or to the tier's next answer, which rings the thread. */
+static struct waiting wait_for_token(struct flow *flow, struct fake_tier *tier, bool stalls)
+{
+    struct waiting seen = {0};
+    struct mr_fake_model *fake = flow->engine.fake;
+    struct mr_time now = flow->publish.now;
+    while (mr_engine_thread_stats(flow->thread).engine.generated_tokens == 0) {
+        uint64_t forwards = fake->forward_count;
+        assert_true(++seen.steps < 1000);
+        uint64_t next_ns = mr_engine_thread_step(flow->thread, now);
+        if (stalls && tier->loads > 0 && tier->stalled_ns == 0) fake_tier_stall(tier);
+        seen.idle_steps += fake->forward_count == forwards;
+        if (fake_tier_next_ns(tier) < next_ns) next_ns = fake_tier_next_ns(tier);
+        if (next_ns > fake->now_ns && fake->forward_count == forwards) {
+            seen.waited_ns += next_ns - fake->now_ns;
+            fake->now_ns = next_ns;
+        }
+        now.ns = fake->now_ns;
+    }
+    step_to(&flow->publish, fake->now_ns);
+    return seen;
+}
+
+/* The lookup and each value of the load take 20 ms; or no value of the load comes at all. */
+static void a_thread_that_waits_for_redis_sleeps(void **state)
+{
+    (void)state;
+    const uint32_t count = 4 * MR_BLOCK_TOKENS + 9;
+    uint32_t tokens[4 * MR_BLOCK_TOKENS + 9];
+    for (uint32_t i = 0; i < count; i++)
+        tokens[i] = 2 + i * 7 % 150;
+    for (int stalls = 0; stalls < 2; stalls++) {
+        struct flow flow;
+        const struct fake_tier_options fast = {.latency_ns = 1000}, slow = {.latency_ns = 20 * MS};
+        struct fake_tier *home = fake_tier_create(&fast, NULL),
+                         *tier = fake_tier_create(&slow, home);
+        fill_tier(home, tokens, count);
+        make_flow(&flow, false);
+        flow.engine.tier = tier;
+        link_flow(&flow, NULL);
+        fake_tier_set_clock(tier, &flow.engine.fake->now_ns);
+        submit_prompt(&flow, tokens, count, 4);
+        struct waiting seen = wait_for_token(&flow, tier, stalls);
+        assert_int_equal(tier->loads, 1);
+        assert_true(seen.waited_ns >= 20 * MS);
+        assert_true(seen.idle_steps <= 12);
+        fake_tier_deliver_now(tier);
+        run_flow(&flow);
+        close_flow(&flow);
+        fake_tier_destroy(tier);
+        fake_tier_destroy(home);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_thread_that_waits_for_redis_sleeps),
         cmocka_unit_test(a_request_ends_as_token_records_and_one_result),
         cmocka_unit_test(a_full_producer_delays_records_and_loses_none),
         cmocka_unit_test(a_full_mailbox_stops_the_engine_until_there_is_room),
