@@ -35,6 +35,9 @@ static int run_command(const struct mr_config *config)
                                          .worker = config->worker_id};
         struct mr_error err = {0};
         if (mr_log_create(&log, &options, &err) != MR_OK) return mr_cli_fail(&err);
+        for (size_t k = 0; k < config->ignored_variables.count; k++)
+            mr_log_debug(log, "ignored environment variable %s: it describes a Kubernetes service",
+                         config->ignored_variables.values[k]);
         int code = commands[i].run(config, log);
         mr_log_destroy(log);
         return code;

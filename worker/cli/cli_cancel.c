@@ -6,13 +6,18 @@
 #include <string.h>
 
 #define OPEN_TIMEOUT_MS 10000u
+#define SEND_TIMEOUT_MS 30000u
 
 int mr_cli_cancel(const struct mr_config *config, struct mr_log *log)
 {
     (void)log;
     struct mr_client *client = NULL;
     struct mr_error err = {0};
-    struct mr_client_options options = {.config = config, .timeout_ms = OPEN_TIMEOUT_MS};
+    struct mr_client_options options = {.config = config,
+                                        .existing = true,
+                                        .timeout_ms = mr_cli_timeout_ms(config, OPEN_TIMEOUT_MS),
+                                        .send_timeout_ms =
+                                            mr_cli_timeout_ms(config, SEND_TIMEOUT_MS)};
     enum mr_status status = mr_client_open(&client, &options, &err);
     for (size_t i = 0; i < config->argument_count && status == MR_OK; i++)
         status = mr_client_cancel(

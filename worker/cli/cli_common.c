@@ -44,6 +44,13 @@ bool mr_cli_signals_wait(struct mr_cli_signals *signals, int other_fd, int timeo
     return signals->count > 0;
 }
 
+uint32_t mr_cli_timeout_ms(const struct mr_config *config, uint32_t usual_ms)
+{
+    uint64_t ms = config->timeout_ns / 1000000;
+    if (config->timeout_ns == 0 || ms > usual_ms) return usual_ms;
+    return ms > 0 ? (uint32_t)ms : 1;
+}
+
 char *mr_cli_join(const char *const *words, size_t count)
 {
     size_t length = 1;

@@ -1,11 +1,13 @@
-/* cli_common - what several commands need: the exit code of an error, waiting for signals, joined
- * arguments. The commands (worker/cli/cli_*.c) call this module; this module calls none of them.
+/* cli_common - what several commands need: the exit code of an error, waiting for signals,
+ * --timeout, joined arguments. The commands (worker/cli/cli_*.c) call this module; this module
+ * calls none of them.
  *
  * Owner: main thread. Memory: mr_cli_join allocates its text. */
 #ifndef MR_WORKER_CLI_CLI_COMMON_H
 #define MR_WORKER_CLI_CLI_COMMON_H
 
 #include "codec/status.h"
+#include "worker/config/config.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +27,9 @@ void mr_cli_signals_close(struct mr_cli_signals *signals);
  * passed (-1: no timeout). Returns true if at least one signal has arrived since
  * mr_cli_signals_open. */
 bool mr_cli_signals_wait(struct mr_cli_signals *signals, int other_fd, int timeout_ms);
+
+/* Returns --timeout in milliseconds, at least 1, or usual_ms when it is 0 or longer than that. */
+uint32_t mr_cli_timeout_ms(const struct mr_config *config, uint32_t usual_ms);
 
 /* The words joined by single spaces, malloc'ed; NULL when there is no memory. */
 char *mr_cli_join(const char *const *words, size_t count);

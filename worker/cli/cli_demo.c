@@ -1,6 +1,7 @@
 /* millrace demo [PROMPT...]: runs the embedded broker, a worker and a client in one process. The
  * worker computes all answers at the same time; stdout shows them one after the other, so the text
- * of an answer whose turn has not come is buffered. */
+ * of an answer whose turn has not come is buffered. With --json stdout has the records of the
+ * answers instead, one a line, as they arrive. */
 #include "codec/records/draft.h"
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
@@ -124,7 +125,7 @@ static enum mr_status send_prompt(struct demo *demo, struct answer *answer, stru
 /* Prints the buffered text of the answer whose turn it is; further text goes straight to stdout. */
 static void begin_turn(struct demo *demo)
 {
-    if (demo->turn >= demo->count) return;
+    if (demo->turn >= demo->count || demo->config->json) return;
     struct answer *answer = &demo->answers[demo->turn];
     printf("\n> %s\n\n", answer->prompt);
     fflush(answer->buffer);
@@ -137,8 +138,9 @@ static void end_turns(struct demo *demo)
 {
     while (demo->turn < demo->count && demo->answers[demo->turn].done) {
         const struct answer *answer = &demo->answers[demo->turn];
-        if (answer->error.status != MR_OK) printf("[%s]", answer->error.detail);
-        printf("\n");
+        if (answer->error.status != MR_OK && !demo->config->json)
+            printf("[%s]", answer->error.detail);
+        if (!demo->config->json) printf("\n");
         demo->turn++;
         begin_turn(demo);
     }
@@ -173,6 +175,8 @@ static void take_event(struct demo *demo, const struct mr_client_event *event)
 {
     struct answer *answer = answer_of(demo, event->id);
     if (!answer || answer->done) return;
+    if (demo->config->json && event->kind != MR_CLIENT_OTHER)
+        mr_print_json(event->record.value, event->encoding, stdout, NULL);
     if (event->kind == MR_CLIENT_TOKENS) {
         if (answer->first_ns == 0) answer->first_ns = mr_clock_ns();
         mr_follow_tokens(&answer->follow, &event->tokens);
@@ -249,7 +253,7 @@ static int run(struct demo *demo, struct mr_log *log, struct mr_error *err)
     for (size_t i = 0; i < demo->count && status == MR_OK; i++)
         status = send_prompt(demo, &demo->answers[i], err);
     if (status == MR_OK) status = stream_answers(demo, err);
-    if (status == MR_OK) print_summary(demo);
+    if (status == MR_OK && !demo->config->json) print_summary(demo);
     int end = status == MR_OK ? first_failure(demo) : mr_cli_fail(err);
     mr_worker_drain(demo->worker, DEMO_DRAIN_NS, NULL, NULL);
     return end;

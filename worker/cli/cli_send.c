@@ -13,6 +13,7 @@
 #include <sys/random.h>
 
 #define OPEN_TIMEOUT_MS 10000u
+#define SEND_TIMEOUT_MS 30000u
 #define POLL_MS         200u
 
 /* True for FIELD=VALUE, where FIELD has only lower-case letters and underscores. */
@@ -126,8 +127,11 @@ int mr_cli_send(const struct mr_config *config, struct mr_log *log)
     random_id(generated_id);
     const char *id = config->id[0] ? config->id : generated_id;
     struct mr_text key = {id, strlen(id)};
-    struct mr_client_options options = {
-        .config = config, .reads = config->wait, .timeout_ms = OPEN_TIMEOUT_MS};
+    struct mr_client_options options = {.config = config,
+                                        .reads = config->wait,
+                                        .timeout_ms = mr_cli_timeout_ms(config, OPEN_TIMEOUT_MS),
+                                        .send_timeout_ms =
+                                            mr_cli_timeout_ms(config, SEND_TIMEOUT_MS)};
     mr_cli_signals_open(&signals);
     enum mr_status status = make_request(config, id, &bytes, &length, &err);
     if (status == MR_OK) status = mr_client_open(&client, &options, &err);

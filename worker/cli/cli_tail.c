@@ -1,5 +1,5 @@
 /* millrace tail [ID...]: prints token and result records as they arrive, of all requests or of
- * those named. */
+ * those named. Creates no topic: one that does not exist is an error (exit code 1). */
 #include "worker/base/clock.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
@@ -46,7 +46,8 @@ int mr_cli_tail(const struct mr_config *config, struct mr_log *log)
     struct mr_client_options options = {.config = config,
                                         .reads = true,
                                         .from_beginning = config->from_beginning,
-                                        .timeout_ms = OPEN_TIMEOUT_MS};
+                                        .existing = true,
+                                        .timeout_ms = mr_cli_timeout_ms(config, OPEN_TIMEOUT_MS)};
     mr_cli_signals_open(&signals);
     enum mr_status status = mr_client_open(&client, &options, &err);
     uint64_t start_ns = mr_clock_ns();

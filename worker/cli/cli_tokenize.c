@@ -14,14 +14,16 @@
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
 #define OUT_BYTES_MAX  ((size_t)1 << 30)
 
-static enum mr_status read_stdin(char **text, struct mr_error *err)
+/* Reads all bytes of stdin, zero bytes included, to *text, which the caller frees. */
+static enum mr_status read_stdin(char **text, size_t *length, struct mr_error *err)
 {
-    size_t length = 0, capacity = 65536;
+    size_t capacity = 65536;
     ssize_t got;
+    *length = 0;
     *text = malloc(capacity);
-    while (*text && (got = read(STDIN_FILENO, *text + length, capacity - 1 - length)) > 0) {
-        length += (size_t)got;
-        if (length + 1 < capacity) continue;
+    while (*text && (got = read(STDIN_FILENO, *text + *length, capacity - *length)) > 0) {
+        *length += (size_t)got;
+        if (*length < capacity) continue;
         char *grown = capacity < TEXT_BYTES_MAX ? realloc(*text, capacity * 2) : NULL;
         if (!grown) {
             free(*text);
@@ -32,7 +34,6 @@ static enum mr_status read_stdin(char **text, struct mr_error *err)
         }
     }
     if (!*text) return mr_fail(err, MR_RECORD_TOO_LARGE, "the text on stdin exceeds 64 MiB");
-    (*text)[length] = '\0';
     return MR_OK;
 }
 
@@ -69,13 +70,14 @@ static enum mr_status encode(const struct mr_tokenizer *tokenizer, const struct 
                              struct mr_error *err)
 {
     char *text = NULL;
+    size_t length = 0;
     enum mr_status status = MR_OK;
     if (config->argument_count > 0)
         text = mr_cli_join(config->arguments, config->argument_count);
     else
-        status = read_stdin(&text, err);
+        status = read_stdin(&text, &length, err);
     if (status != MR_OK) return status;
-    size_t length = text ? strlen(text) : 0;
+    if (text && config->argument_count > 0) length = strlen(text);
     struct mr_id_list list = {.max = length + 8};
     list.ids = calloc(list.max, sizeof *list.ids);
     struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);

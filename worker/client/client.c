@@ -20,6 +20,7 @@ struct mr_client {
     struct mr_kafka_reader *reader; /* NULL: this client reads no records */
     struct mr_arena *arena;         /* memory of the event that mr_client_take returned last */
     struct mr_error failure; /* the error of the first record that the broker did not accept */
+    uint32_t send_timeout_ms;
 };
 
 static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
@@ -30,19 +31,50 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
         mr_fail(&client->failure, status, "the broker did not accept the record: %s", reason);
 }
 
-/* Connects to the broker and creates missing topics; clients do not use the dead-letter topic. */
-static enum mr_status connect_broker(struct mr_client *client, uint32_t timeout_ms,
-                                     struct mr_error *err)
+/* Creates the topics that are missing; clients do not use the dead-letter topic. */
+static enum mr_status create_topics(struct mr_client *client, struct mr_kafka_admin *admin,
+                                    uint32_t timeout_ms, struct mr_error *err)
 {
     struct mr_topic topic;
-    struct mr_kafka_admin *admin = NULL;
     uint32_t count = 0;
-    enum mr_status status = mr_kafka_admin_open(&admin, &client->kafka, err);
-    if (status != MR_OK) return status;
-    status = mr_kafka_admin_probe(admin, timeout_ms, &client->kafka.embedded, err);
+    enum mr_status status = MR_OK;
     for (size_t i = 0; status == MR_OK && mr_topics_at(client->config, i, &topic); i++)
         if (topic.role != MR_TOPIC_DLQ)
             status = mr_kafka_admin_ensure(admin, topic.name, timeout_ms, &count, err);
+    return status;
+}
+
+/* MR_BACKEND if a topic that the client reads, or to which it sends cancels, does not exist. */
+static enum mr_status need_topics(struct mr_client *client, struct mr_kafka_admin *admin,
+                                  const struct mr_client_options *options, struct mr_error *err)
+{
+    const char *const read[] = {client->config->tokens_topic, client->config->results_topic};
+    const char *const cancels[] = {client->config->cancel_topic};
+    const char *const *names = options->reads ? read : cancels;
+    size_t name_count = options->reads ? 2 : 1;
+    for (size_t i = 0; i < name_count; i++) {
+        uint32_t count = 0;
+        enum mr_status status =
+            mr_kafka_admin_partitions(admin, names[i], options->timeout_ms, &count, err);
+        if (status != MR_OK) return status;
+        if (count == 0)
+            return mr_fail(err, MR_BACKEND,
+                           "topic %.100s does not exist: check --prefix, or start a worker first",
+                           names[i]);
+    }
+    return MR_OK;
+}
+
+static enum mr_status connect_broker(struct mr_client *client,
+                                     const struct mr_client_options *options, struct mr_error *err)
+{
+    struct mr_kafka_admin *admin = NULL;
+    enum mr_status status = mr_kafka_admin_open(&admin, &client->kafka, err);
+    if (status != MR_OK) return status;
+    status = mr_kafka_admin_probe(admin, options->timeout_ms, &client->kafka.embedded, err);
+    if (status == MR_OK)
+        status = options->existing ? need_topics(client, admin, options, err)
+                                   : create_topics(client, admin, options->timeout_ms, err);
     mr_kafka_admin_close(admin);
     return status;
 }
@@ -67,13 +99,15 @@ enum mr_status mr_client_open(struct mr_client **out, const struct mr_client_opt
     struct mr_client *client = calloc(1, sizeof *client);
     if (!client) return mr_fail(err, MR_NOMEM, "no memory for a client");
     client->config = options->config;
+    client->send_timeout_ms =
+        options->send_timeout_ms > 0 ? options->send_timeout_ms : SEND_TIMEOUT_MS;
     client->kafka = (struct mr_kafka_options){
         .brokers = options->brokers ? options->brokers : options->config->brokers,
         .client_id = "millrace-client",
         .properties = &options->config->kafka,
         .linger_ns = LINGER_NS};
     enum mr_status status = mr_kafka_conf_check(&client->kafka, err);
-    if (status == MR_OK) status = connect_broker(client, options->timeout_ms, err);
+    if (status == MR_OK) status = connect_broker(client, options, err);
     if (status == MR_OK && options->reads) status = open_reader(client, options, err);
     struct mr_kafka_out_options producer = {
         .kafka = &client->kafka, .reported = on_reported, .context = client};
@@ -134,7 +168,7 @@ enum mr_status mr_client_request(struct mr_client *client, const char *topic, st
                                  struct mr_error *err)
 {
     enum mr_status status = mr_client_request_async(client, topic, id, value, encoding, err);
-    return status == MR_OK ? mr_client_flush(client, SEND_TIMEOUT_MS, err) : status;
+    return status == MR_OK ? mr_client_flush(client, client->send_timeout_ms, err) : status;
 }
 
 enum mr_status mr_client_cancel(struct mr_client *client, struct mr_text id, struct mr_error *err)
@@ -142,7 +176,7 @@ enum mr_status mr_client_cancel(struct mr_client *client, struct mr_text id, str
     struct mr_kafka_record record = {
         .topic = client->config->cancel_topic, .partition = -1, .key = id, .value = {"cancel", 6}};
     enum mr_status status = mr_client_publish(client, &record, err);
-    return status == MR_OK ? mr_client_flush(client, SEND_TIMEOUT_MS, err) : status;
+    return status == MR_OK ? mr_client_flush(client, client->send_timeout_ms, err) : status;
 }
 
 /* ---- reading ---- */

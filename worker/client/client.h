@@ -18,7 +18,12 @@ struct mr_client_options {
     const char *brokers; /* replaces config->brokers; NULL: use config->brokers */
     bool reads;          /* true: read token and result records, from the end of the topics on */
     bool from_beginning; /* with reads: start with the oldest record instead of the end */
-    uint32_t timeout_ms; /* time limit for each query to the broker in mr_client_open */
+    /* true: create no topic, because a client that publishes no request has nothing to say where
+     * nobody listens. With reads the tokens and results topics must exist, without it the cancel
+     * topic: MR_BACKEND if one does not. false: missing topics are created. */
+    bool existing;
+    uint32_t timeout_ms;      /* time limit for each query to the broker in mr_client_open */
+    uint32_t send_timeout_ms; /* time limit of _request and _cancel; 0: 30 s */
 };
 
 enum mr_status mr_client_open(struct mr_client **out, const struct mr_client_options *options,

@@ -60,8 +60,9 @@ struct mr_config {
     enum mr_command command;
     const char *const *arguments; /* [argument_count]: the words after the options */
     size_t argument_count;
-    const char *config;      /* path of the YAML file of options; "": none */
-    bool help, print_config; /* --help or --print-config was given */
+    const char *config;                    /* path of the YAML file of options; "": none */
+    bool help, print_config;               /* --help or --print-config was given */
+    struct mr_text_list ignored_variables; /* names that describe Kubernetes services */
 
     /* options of the model and the engine */
     const char *model;      /* GGUF file or Hugging Face folder */

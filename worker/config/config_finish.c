@@ -28,6 +28,23 @@ static enum mr_status check_topic(const char *topic, struct mr_error *err)
     return MR_OK;
 }
 
+/* Checks a name of --reply-topic, which may end in '*'; '*' alone would allow every topic, also
+ * those that only workers may write to. */
+static enum mr_status check_reply_topic(const char *name, struct mr_error *err)
+{
+    char start[TOPIC_BYTES_MAX + 2];
+    size_t length = strlen(name);
+    bool pattern = length > 0 && name[length - 1] == '*';
+    if (!pattern || length > TOPIC_BYTES_MAX) return check_topic(name, err);
+    if (length == 1)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "reply-topic * would allow every topic; write at least one letter before *");
+    memcpy(start, name, length - 1);
+    start[length - 1] = '\0';
+    /* '.' and '..' are no topics, but topics may begin so */
+    return strspn(start, ".") == length - 1 ? MR_OK : check_topic(start, err);
+}
+
 /* Returns "<prefix>.<suffix>", the default name of a topic. */
 static const char *with_prefix(struct mr_config *config, const char *suffix)
 {
@@ -158,7 +175,7 @@ static enum mr_status fill_topics(struct mr_config *config, struct mr_error *err
     if (status == MR_OK) status = fill_topic(config, &config->cancel_topic, "cancel", err);
     if (status == MR_OK) status = fill_topic(config, &config->dlq_topic, "dlq", err);
     for (size_t i = 0; i < config->reply_topics.count && status == MR_OK; i++)
-        status = check_topic(config->reply_topics.values[i], err);
+        status = check_reply_topic(config->reply_topics.values[i], err);
     return status;
 }
 
@@ -197,9 +214,8 @@ static enum mr_status check_device(const char *device, struct mr_error *err)
 static enum mr_status check_http(struct mr_config *config, struct mr_error *err)
 {
     uint64_t port;
-    bool serves = config->command ==
-                  /* demo gets no HTTP port, so that two demos can run at the same time */
-                  MR_COMMAND_SERVE;
+    /* demo gets no HTTP port, so that two demos can run at the same time */
+    bool serves = config->command == MR_COMMAND_SERVE || config->command == MR_COMMAND_CHECK;
     if (!serves || strcmp(config->http, "off") == 0) config->http = "";
     const char *colon = strrchr(config->http, ':');
     if (!config->http[0]) return MR_OK;
@@ -292,6 +308,12 @@ static enum mr_status check_needs(const struct mr_config *config, struct mr_erro
         return mr_fail(err, MR_BAD_CONFIG, "%s needs --model PATH", command->name);
     if (brokers && !config->brokers[0])
         return mr_fail(err, MR_BAD_CONFIG, "%s needs --brokers HOST:PORT", command->name);
+    return mr_config_check_arguments(config, err);
+}
+
+enum mr_status mr_config_check_arguments(const struct mr_config *config, struct mr_error *err)
+{
+    const struct mr_command_entry *command = &mr_commands[config->command];
     if (config->argument_count > command->argument_max)
         return mr_fail(err, MR_BAD_CONFIG, "%s takes no argument %.64s", command->name,
                        config->arguments[command->argument_max]);

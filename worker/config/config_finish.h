@@ -11,5 +11,7 @@
 /* Fills in topics, tenants, secrets, model name and worker id, and checks the configuration as a
  * whole. */
 enum mr_status mr_config_finish(struct mr_config *config, struct mr_error *err);
+/* Checks the number of the command's arguments. */
+enum mr_status mr_config_check_arguments(const struct mr_config *config, struct mr_error *err);
 
 #endif

@@ -3,23 +3,23 @@
 #include "codec/check.h"
 #include "worker/config/config_file.h"
 #include "worker/config/config_finish.h"
+#include "worker/config/environment.h"
 #include "worker/config/option_apply.h"
 
-#include <ctype.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define STORE_BYTES_MAX  ((size_t)1 << 20)
-#define ENVIRONMENT_HEAD "MILLRACE_"
-#define NAME_BYTES_MAX   ((size_t)64)
+#define STORE_BYTES_MAX ((size_t)1 << 20)
+#define NAME_BYTES_MAX  ((size_t)64)
 /* characters that separate the values of a list in one environment variable */
 #define VALUE_SEPARATORS ";\n"
 /* getopt_long codes of our options begin here, above all character codes */
 #define FLAG_FIRST       0x100
 #define FLAG_NEGATED     0x1000
 #define LONG_OPTIONS_MAX (2 * MR_OPTION_COUNT_MAX + 1)
+#define ANY_COMMAND      UINT32_MAX
 
 static enum mr_status apply_defaults(struct mr_config *config, struct mr_error *err)
 {
@@ -32,49 +32,22 @@ static enum mr_status apply_defaults(struct mr_config *config, struct mr_error *
     return MR_OK;
 }
 
-/* Returns the error for an unknown option name: a misspelled option must not silently keep its
- * default. */
-static enum mr_status unknown(const char *kind, const char *name, uint32_t commands,
-                              struct mr_error *err)
-{
-    const char *nearest = mr_option_nearest(name, commands);
-    if (!nearest) return mr_fail(err, MR_BAD_CONFIG, "unknown %s %.64s", kind, name);
-    return mr_fail(err, MR_BAD_CONFIG, "unknown %s %.64s: did you mean %s?", kind, name, nearest);
-}
-
-#define ANY_COMMAND UINT32_MAX
-
 /* ---- file ---- */
 
 static enum mr_status set_from_file(void *context, const char *name, const char *value,
                                     struct mr_error *err)
 {
     const struct mr_option *option = mr_option_find(name);
-    if (!option || option->flag_only) return unknown("option", name, ANY_COMMAND, err);
-    if (strcmp(option->name, "config") == 0)
-        return mr_fail(err, MR_BAD_CONFIG, "config cannot be set in the file itself");
+    const char *nearest = mr_option_nearest(name, ANY_COMMAND);
+    if (!option && nearest)
+        return mr_fail(err, MR_BAD_CONFIG, "unknown option %.64s: did you mean %s?", name, nearest);
+    if (!option) return mr_fail(err, MR_BAD_CONFIG, "unknown option %.64s", name);
+    if (option->flag_only || strcmp(option->name, "config") == 0)
+        return mr_fail(err, MR_BAD_CONFIG, "%s cannot be set in the file", name);
     return mr_option_apply(context, option, value, MR_ORIGIN_FILE, err);
 }
 
 /* ---- environment ---- */
-
-/* Splits an environment variable such as MILLRACE_KV_MEMORY=2GiB into the option name "kv-memory"
- * and the value after '='; false for variables without our prefix. */
-static bool split_variable(const char *variable, char name[NAME_BYTES_MAX], const char **value)
-{
-    size_t head = strlen(ENVIRONMENT_HEAD);
-    const char *equals = strchr(variable, '=');
-    if (!equals || strncmp(variable, ENVIRONMENT_HEAD, head) != 0) return false;
-    size_t length = (size_t)(equals - variable) - head;
-    if (length >= NAME_BYTES_MAX) length = NAME_BYTES_MAX - 1;
-    for (size_t i = 0; i < length; i++) {
-        char c = variable[head + i];
-        name[i] = c == '_' ? '-' : (char)tolower((unsigned char)c);
-    }
-    name[length] = '\0';
-    *value = equals + 1;
-    return true;
-}
 
 static enum mr_status apply_list(struct mr_config *config, const struct mr_option *option,
                                  const char *text, struct mr_error *err)
@@ -93,21 +66,68 @@ static enum mr_status apply_list(struct mr_config *config, const struct mr_optio
 static enum mr_status apply_environment(struct mr_config *config, char *const environment[],
                                         struct mr_error *err)
 {
-    for (size_t i = 0; environment[i]; i++) {
-        char name[NAME_BYTES_MAX];
-        const char *value;
-        if (!split_variable(environment[i], name, &value)) continue;
-        /* An unknown name may be meant for others: Kubernetes, for instance, sets such variables
-         * for a service called millrace. */
-        const struct mr_option *option = mr_option_find(name);
+    enum mr_status status = MR_OK;
+    for (size_t i = 0; status == MR_OK && environment[i]; i++) {
+        struct mr_variable variable;
+        mr_variable_read(&variable, environment[i]);
+        if (variable.kind != MR_VARIABLE_OPTION) continue;
+        const struct mr_option *option = mr_option_find(variable.option);
         if (!option || option->flag_only) continue;
         /* an empty value means "not set", as compose files write it */
-        if (value[0] == '\0') continue;
-        enum mr_status status =
-            option->kind == MR_OPTION_LIST
-                ? apply_list(config, option, value, err)
-                : mr_option_apply(config, option, value, MR_ORIGIN_ENVIRONMENT, err);
-        if (status != MR_OK) return status;
+        if (variable.value[0] == '\0') continue;
+        status = option->kind == MR_OPTION_LIST
+                     ? apply_list(config, option, variable.value, err)
+                     : mr_option_apply(config, option, variable.value, MR_ORIGIN_ENVIRONMENT, err);
+    }
+    return status;
+}
+
+/* True when a --kafka NAME=env:VARIABLE names the variable. */
+static bool is_property_value(const struct mr_config *config, const char *name)
+{
+    for (size_t i = 0; i < config->kafka.count; i++) {
+        const char *value = strchr(config->kafka.values[i], '=');
+        if (value && strncmp(value, "=env:", 5) == 0 && strcmp(value + 5, name) == 0) return true;
+    }
+    return false;
+}
+
+static enum mr_status refuse_variable(const struct mr_variable *variable, struct mr_error *err)
+{
+    char nearest_name[MR_VARIABLE_NAME_BYTES_MAX];
+    if (mr_option_find(variable->option))
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "environment variable %s: --%s can be given on the command line only",
+                       variable->name, variable->option);
+    const char *nearest = mr_option_nearest(variable->option, ANY_COMMAND);
+    if (!nearest)
+        return mr_fail(err, MR_BAD_CONFIG, "unknown environment variable %s", variable->name);
+    mr_variable_name_of(nearest, nearest_name);
+    return mr_fail(err, MR_BAD_CONFIG, "unknown environment variable %s: did you mean %s?",
+                   variable->name, nearest_name);
+}
+
+static void note_ignored(struct mr_config *config, const struct mr_variable *variable)
+{
+    struct mr_text_list *list = &config->ignored_variables;
+    if (list->count == MR_LIST_MAX) return;
+    const char *name = mr_option_copy(config, variable->name, strlen(variable->name));
+    if (name) list->values[list->count++] = name;
+}
+
+/* Refuses variables of our prefix that are no option: a misspelled one must not silently keep its
+ * default. To be called when the values of --kafka are known. */
+static enum mr_status check_environment(struct mr_config *config, char *const environment[],
+                                        struct mr_error *err)
+{
+    for (size_t i = 0; environment[i]; i++) {
+        struct mr_variable variable;
+        mr_variable_read(&variable, environment[i]);
+        if (variable.kind == MR_VARIABLE_SERVICE) note_ignored(config, &variable);
+        if (variable.kind != MR_VARIABLE_OPTION || is_property_value(config, variable.name))
+            continue;
+        const struct mr_option *option = mr_option_find(variable.option);
+        if (!option || option->flag_only) return refuse_variable(&variable, err);
     }
     return MR_OK;
 }
@@ -140,18 +160,78 @@ static enum mr_status make_flags(struct mr_config *config, struct option flags[L
     return MR_OK;
 }
 
+/* Returns the option that a flag without its dashes names; *negated: the flag was "no-NAME". */
+static const struct mr_option *find_flag(const char *name, bool *negated)
+{
+    const struct mr_option *option = mr_option_find(name);
+    *negated = !option && strncmp(name, "no-", 3) == 0;
+    if (!*negated) return option;
+    option = mr_option_find(name + 3);
+    return option && option->kind == MR_OPTION_BOOL ? option : NULL;
+}
+
+static enum mr_status unknown_flag(const struct mr_config *config, const char *name,
+                                   struct mr_error *err)
+{
+    bool negated;
+    const struct mr_option *option = find_flag(name, &negated);
+    const char *command = mr_command_name(config->command);
+    if (option && option->commands >> config->command & 1u)
+        return mr_fail(err, MR_BAD_CONFIG, "--%.64s takes no value", name);
+    if (option) return mr_fail(err, MR_BAD_CONFIG, "%s takes no option --%.64s", command, name);
+    const char *nearest = mr_option_nearest(negated ? name + 3 : name, 1u << config->command);
+    if (!nearest) return mr_fail(err, MR_BAD_CONFIG, "unknown option --%.64s", name);
+    return mr_fail(err, MR_BAD_CONFIG, "unknown option --%.64s: did you mean --%s%s?", name,
+                   negated ? "no-" : "", nearest);
+}
+
+/* Copies the name in "--name" or "--name=value". */
+static void name_in(const char *word, char name[NAME_BYTES_MAX])
+{
+    size_t length = strcspn(word + 2, "=");
+    if (length >= NAME_BYTES_MAX) length = NAME_BYTES_MAX - 1;
+    memcpy(name, word + 2, length);
+    name[length] = '\0';
+}
+
 static enum mr_status bad_flag(const struct mr_config *config, int code, const char *word,
                                struct mr_error *err)
 {
+    char name[NAME_BYTES_MAX];
     if (code == ':') return mr_fail(err, MR_BAD_CONFIG, "%.64s needs a value", word);
     if (word[0] == '-' && word[1] != '-')
         return mr_fail(err, MR_BAD_CONFIG, "unknown flag %.64s", word);
+    name_in(word, name);
+    return unknown_flag(config, name, err);
+}
+
+/* Refuses the next word as an option's value if that word is an option itself: the value was
+ * forgotten. */
+static enum mr_status check_value(const struct mr_option *option, const char *next,
+                                  struct mr_error *err)
+{
+    bool is_option = strncmp(next, "--", 2) == 0 || strcmp(next, "-h") == 0;
+    if (!is_option) return MR_OK;
+    return mr_fail(err, MR_BAD_CONFIG,
+                   "--%s needs a value: %.64s is an option; if it is the value, write --%s=%.64s",
+                   option->name, next, option->name, next);
+}
+
+/* words: the flag, and behind it the value if that is a word of its own. getopt_long also accepts
+ * the beginning of a name; that is an error here, because it would name another option as soon as
+ * there is a longer one. */
+static enum mr_status apply_flag(struct mr_config *config, int code, char *const *words,
+                                 struct mr_error *err)
+{
+    const struct mr_option *option = &mr_options[(code & ~FLAG_NEGATED) - FLAG_FIRST];
+    const char *value = code & FLAG_NEGATED ? "false" : optarg ? optarg : "true";
     char name[NAME_BYTES_MAX];
-    size_t length = strcspn(word + 2, "=");
-    if (length >= sizeof name) length = sizeof name - 1;
-    memcpy(name, word + 2, length);
-    name[length] = '\0';
-    return unknown("option --", name, 1u << config->command, err);
+    enum mr_status status = MR_OK;
+    name_in(words[0], name);
+    if (strcmp(code & FLAG_NEGATED ? name + 3 : name, option->name) != 0)
+        return unknown_flag(config, name, err);
+    if (optarg && optarg == words[1]) status = check_value(option, optarg, err);
+    return status == MR_OK ? mr_option_apply(config, option, value, MR_ORIGIN_FLAG, err) : status;
 }
 
 static enum mr_status apply_flags(struct mr_config *config, int argc, char **argv,
@@ -171,9 +251,8 @@ static enum mr_status apply_flags(struct mr_config *config, int argc, char **arg
         }
         if (code == '?' || code == ':')
             return bad_flag(config, code, argv[optind > before ? optind - 1 : before], err);
-        const struct mr_option *option = &mr_options[(code & ~FLAG_NEGATED) - FLAG_FIRST];
-        const char *value = code & FLAG_NEGATED ? "false" : optarg ? optarg : "true";
-        status = mr_option_apply(config, option, value, MR_ORIGIN_FLAG, err);
+        bool apart = optarg && optarg == argv[optind - 1];
+        status = apply_flag(config, code, argv + optind - (apart ? 2 : 1), err);
     }
     config->arguments = (const char *const *)argv + optind;
     config->argument_count = (size_t)(argc - optind);
@@ -222,6 +301,13 @@ static struct mr_config *create_config(void)
     return config;
 }
 
+/* True for the commands that print something about millrace itself and use no option. */
+static bool only_prints(enum mr_command command)
+{
+    return command == MR_COMMAND_HELP || command == MR_COMMAND_VERSION ||
+           command == MR_COMMAND_MAN || command == MR_COMMAND_COMPLETION;
+}
+
 /* The flags are read first, because --config names the YAML file. Precedence depends on where a
  * value comes from, not on the order of reading. */
 static enum mr_status read_sources(struct mr_config *config, int argc, char **argv,
@@ -230,9 +316,11 @@ static enum mr_status read_sources(struct mr_config *config, int argc, char **ar
     enum mr_status status = apply_defaults(config, err);
     if (status == MR_OK) status = apply_flags(config, argc, argv, err);
     if (status != MR_OK || config->help) return status;
+    if (only_prints(config->command)) return mr_config_check_arguments(config, err);
     status = apply_environment(config, environment, err);
     if (status == MR_OK && config->config[0])
         status = mr_config_file_read(config->config, set_from_file, config, err);
+    if (status == MR_OK) status = check_environment(config, environment, err);
     return status == MR_OK ? mr_config_finish(config, err) : status;
 }
 

@@ -2,26 +2,32 @@
 
 #include <string.h>
 
-#define BIT(command) (1u << MR_COMMAND_##command)
-#define ALL          ((1u << MR_COMMAND_COUNT) - 1)
-#define ENGINE       (BIT(SERVE) | BIT(DEMO) | BIT(BENCH))
-#define WORKER       (BIT(SERVE) | BIT(DEMO))
-#define CLIENT       (BIT(SEND) | BIT(TAIL) | BIT(CANCEL) | BIT(BENCH) | BIT(REPLAY))
-#define KAFKA        (BIT(SERVE) | CLIENT | BIT(CHECK))
-#define MODEL        (ENGINE | BIT(CHECK) | BIT(TOKENIZE))
-#define U32_MAX      4294967295.0
+/* The set of one command. `check` takes every option of `serve`, because it checks the
+ * configuration of a worker. */
+#define BIT(command)                                                                               \
+    (1u << MR_COMMAND_##command |                                                                  \
+     (MR_COMMAND_##command == MR_COMMAND_SERVE ? 1u << MR_COMMAND_CHECK : 0u))
+#define ALL        ((1u << MR_COMMAND_COUNT) - 1)
+#define PRINTING   (BIT(HELP) | BIT(VERSION) | BIT(MAN) | BIT(COMPLETION))
+#define CONFIGURED (ALL & ~PRINTING) /* commands that have a configuration */
+#define WORKER     (BIT(SERVE) | BIT(DEMO))
+#define ENGINE     (WORKER | BIT(BENCH))
+#define MODEL      (ENGINE | BIT(TOKENIZE))
+#define ASKING     (BIT(SEND) | BIT(BENCH) | BIT(REPLAY)) /* publish requests, read answers */
+#define KAFKA      (BIT(SERVE) | ASKING | BIT(TAIL) | BIT(CANCEL))
+#define U32_MAX    4294967295.0
 
 #define AT(field) offsetof(struct mr_config, field)
 
 /* clang-format off */
 /* columns: name, kind, field, default, commands, min, max, choices, value, help, flag only */
 const struct mr_option mr_options[] = {
-    {"config", MR_OPTION_TEXT, AT(config), "", ALL, 0, 0, NULL, "FILE", "YAML file that sets any of these options; a flag or an environment variable overrides it", false},
-    {"print-config", MR_OPTION_BOOL, AT(print_config), "false", ALL, 0, 0, NULL, NULL, "Print the value of every option and where the value comes from, then exit", true},
+    {"config", MR_OPTION_TEXT, AT(config), "", CONFIGURED, 0, 0, NULL, "FILE", "YAML file that sets any of these options; a flag or an environment variable overrides it", false},
+    {"print-config", MR_OPTION_BOOL, AT(print_config), "false", CONFIGURED, 0, 0, NULL, NULL, "Print the value of every option and where the value comes from, then exit", true},
     {"help", MR_OPTION_BOOL, AT(help), "false", ALL, 0, 0, NULL, NULL, "Print this help and exit", true},
 
     {"model", MR_OPTION_TEXT, AT(model), "", MODEL, 0, 0, NULL, "PATH", "Model to serve: a GGUF file or a Hugging Face model folder", false},
-    {"model-name", MR_OPTION_TEXT, AT(model_name), "", WORKER | BIT(CHECK), 0, 0, NULL, "NAME", "Model name that requests and results carry; by default the name of the model's file without .gguf", false},
+    {"model-name", MR_OPTION_TEXT, AT(model_name), "", WORKER, 0, 0, NULL, "NAME", "Model name that requests and results carry; by default the name of the model's file without .gguf", false},
     {"device", MR_OPTION_TEXT, AT(device), "cpu", ENGINE, 0, 0, NULL, "DEVICE", "Device that computes: cpu, cuda or cuda:N", false},
     {"dtype", MR_OPTION_TEXT, AT(dtype), "auto", ENGINE, 0, 0, "auto|fp32|bf16|fp16|int8|int4", "TYPE", "Number type that the model computes in; auto is bf16. The CPU offers bf16 and fp32", false},
     {"threads", MR_OPTION_U32, AT(threads), "0", ENGINE, 0, 1024, NULL, "N", "Threads that compute on the CPU; 0 is one per core", false},
@@ -38,32 +44,32 @@ const struct mr_option mr_options[] = {
     {"prompt-entry-ttl", MR_OPTION_DURATION, AT(prompt_entry_ttl_ns), "300s", ENGINE, 0, 1e18, NULL, "TIME", "How long a cached complete prompt lives after its last use", false},
     {"session-keep", MR_OPTION_DURATION, AT(session_keep_ns), "600s", ENGINE, 0, 1e18, NULL, "TIME", "How long the KV blocks of a session are evicted after all others, so that the next turn of the conversation finds them", false},
     {"session-share", MR_OPTION_U32, AT(session_share), "50", ENGINE, 0, 100, NULL, "PERCENT", "Largest percentage of the KV pool that is kept for sessions", false},
-    {"default-max-tokens", MR_OPTION_U32, AT(default_max_tokens), "256", WORKER, 1, 2147483647.0, NULL, "N", "max_tokens of a request that sets none", false},
+    {"default-max-tokens", MR_OPTION_U32, AT(default_max_tokens), "256", BIT(SERVE), 1, 2147483647.0, NULL, "N", "max_tokens of a request that sets none", false},
     {"queue-requests", MR_OPTION_U32, AT(queue_requests), "256", WORKER, 1, 1048576, NULL, "N", "Most requests waiting in this worker; further ones stay in Kafka, where any worker can take them", false},
     {"queue-bytes", MR_OPTION_BYTES, AT(queue_bytes), "256MiB", WORKER, 1048576, 1e15, NULL, "SIZE", "Memory that the waiting requests may use", false},
     {"queue-pools", MR_OPTION_U32, AT(queue_pools), "4", WORKER, 0, 1048576, NULL, "N", "Most predicted KV of the waiting requests, as a multiple of the KV pool; 0 is no limit", false},
-    {"tenant-weight", MR_OPTION_LIST, AT(tenant_weight), "", WORKER, 0, 0, NULL, "TENANT=N", "Share of the engine for a tenant (1 to 1000), relative to the other tenants; repeatable; 1 for a tenant without it", false},
-    {"deadline-admission", MR_OPTION_BOOL, AT(deadline_admission), "false", WORKER, 0, 0, NULL, NULL, "Reject a request before it starts if it cannot finish by its deadline, instead of computing until the deadline", false},
+    {"tenant-weight", MR_OPTION_LIST, AT(tenant_weight), "", BIT(SERVE), 0, 0, NULL, "TENANT=N", "Share of the engine for a tenant (1 to 1000), relative to the other tenants; repeatable; 1 for a tenant without it", false},
+    {"deadline-admission", MR_OPTION_BOOL, AT(deadline_admission), "false", BIT(SERVE), 0, 0, NULL, NULL, "Reject a request before it starts if it cannot finish by its deadline, instead of computing until the deadline", false},
     {"max-record-bytes", MR_OPTION_BYTES, AT(max_record_bytes), "1MiB", WORKER, 64, 67108864, NULL, "SIZE", "Largest request record; a larger one is rejected", false},
 
     {"brokers", MR_OPTION_TEXT, AT(brokers), "", KAFKA, 0, 0, NULL, "HOST:PORT", "Kafka bootstrap servers, separated by commas", false},
     {"prefix", MR_OPTION_TEXT, AT(prefix), "millrace", KAFKA, 0, 0, NULL, "NAME", "Prefix of the default topic names", false},
     {"group", MR_OPTION_TEXT, AT(group), "millrace", BIT(SERVE) | BIT(CHECK), 0, 0, NULL, "NAME", "Consumer group; the workers of one group share the partitions of the request topics", false},
-    {"requests-topic", MR_OPTION_LIST, AT(requests_topic), "", KAFKA, 0, 0, NULL, "TOPIC[,priority=N][,weight=N][,tenant=NAME][,queue=TIME][,run=TIME][,strict]", "Request topic and its settings: priority -100 to 100, weight 1 to 1000, tenant, longest queue and run time, strict; repeatable; default <prefix>.requests", false},
-    {"tokens-topic", MR_OPTION_TEXT, AT(tokens_topic), "", KAFKA, 0, 0, NULL, "TOPIC", "Topic of token records; default <prefix>.tokens", false},
-    {"results-topic", MR_OPTION_TEXT, AT(results_topic), "", KAFKA, 0, 0, NULL, "TOPIC", "Topic of results; default <prefix>.results", false},
-    {"cancel-topic", MR_OPTION_TEXT, AT(cancel_topic), "", KAFKA, 0, 0, NULL, "TOPIC", "Topic of cancel records; default <prefix>.cancel", false},
-    {"dlq-topic", MR_OPTION_TEXT, AT(dlq_topic), "", KAFKA, 0, 0, NULL, "TOPIC", "Topic of dead letters; default <prefix>.dlq", false},
-    {"reply-topic", MR_OPTION_LIST, AT(reply_topics), "", BIT(SERVE) | BIT(CHECK), 0, 0, NULL, "TOPIC", "Topic that the header kafka_replyTopic of a request may name; repeatable; none unless given, because producers choose the header", false},
+    {"requests-topic", MR_OPTION_LIST, AT(requests_topic), "", BIT(SERVE) | ASKING, 0, 0, NULL, "TOPIC[,priority=N][,weight=N][,tenant=NAME][,queue=TIME][,run=TIME][,strict]", "Request topic and its settings: priority -100 to 100, weight 1 to 1000, tenant, longest queue and run time, strict; repeatable; default <prefix>.requests", false},
+    {"tokens-topic", MR_OPTION_TEXT, AT(tokens_topic), "", BIT(SERVE) | ASKING | BIT(TAIL), 0, 0, NULL, "TOPIC", "Topic of token records; default <prefix>.tokens", false},
+    {"results-topic", MR_OPTION_TEXT, AT(results_topic), "", BIT(SERVE) | ASKING | BIT(TAIL), 0, 0, NULL, "TOPIC", "Topic of results; default <prefix>.results", false},
+    {"cancel-topic", MR_OPTION_TEXT, AT(cancel_topic), "", BIT(SERVE) | BIT(CANCEL), 0, 0, NULL, "TOPIC", "Topic of cancel records; default <prefix>.cancel", false},
+    {"dlq-topic", MR_OPTION_TEXT, AT(dlq_topic), "", BIT(SERVE), 0, 0, NULL, "TOPIC", "Topic of dead letters; default <prefix>.dlq", false},
+    {"reply-topic", MR_OPTION_LIST, AT(reply_topics), "", BIT(SERVE) | BIT(CHECK), 0, 0, NULL, "TOPIC", "Topic that the header kafka_replyTopic of a request may name, or PREFIX* for all that begin so; repeatable; none unless given, because producers choose the header", false},
     {"kafka", MR_OPTION_LIST, AT(kafka), "", KAFKA, 0, 0, NULL, "NAME=VALUE", "Any librdkafka property, or consumer.NAME or producer.NAME for one side; repeatable. VALUE may be @FILE or env:NAME, which keep secrets off the command line", false},
     {"delivery", MR_OPTION_CHOICE, AT(delivery), "at-least-once", BIT(SERVE), 0, 0, "at-least-once|exactly-once", "MODE", "at-least-once commits offsets after results, so a crash may repeat a result; exactly-once writes results and offsets in one Kafka transaction", false},
     {"group-instance", MR_OPTION_TEXT, AT(group_instance), "", BIT(SERVE), 0, 0, NULL, "NAME", "Static member name in the consumer group: a worker that restarts within --session-timeout keeps its partitions", false},
     {"foreign-commits", MR_OPTION_CHOICE, AT(foreign_commits), "refuse", BIT(SERVE), 0, 0, "refuse|ignore", "MODE", "If another application committed offsets for this group: refuse exits, ignore starts from those offsets", false},
     {"on-revoke", MR_OPTION_CHOICE, AT(on_revoke), "drop", BIT(SERVE), 0, 0, "drop|drain", "MODE", "Running requests of a partition that moves to another worker: drop abandons them and the new owner starts over, drain finishes them first", false},
     {"revoke-timeout", MR_OPTION_DURATION, AT(revoke_timeout_ns), "10s", BIT(SERVE), 0, 3.6e12, NULL, "TIME", "How long --on-revoke drain waits for running requests; at most half of --poll-interval-max", false},
-    {"strict", MR_OPTION_BOOL, AT(strict), "false", WORKER, 0, 0, NULL, NULL, "Reject requests with unknown fields on every request topic; otherwise such fields are ignored and counted", false},
+    {"strict", MR_OPTION_BOOL, AT(strict), "false", BIT(SERVE), 0, 0, NULL, NULL, "Reject requests with unknown fields on every request topic; otherwise such fields are ignored and counted", false},
     {"commit-interval", MR_OPTION_DURATION, AT(commit_interval_ns), "100ms", BIT(SERVE), 1e6, 6e10, NULL, "TIME", "Shortest time between two offset commits, or between two transactions of exactly-once delivery", false},
-    {"drain-timeout", MR_OPTION_DURATION, AT(drain_timeout_ns), "25s", WORKER, 0, 3.6e12, NULL, "TIME", "How long running requests may finish after SIGTERM; the default leaves a margin below the 30 s that Kubernetes grants", false},
+    {"drain-timeout", MR_OPTION_DURATION, AT(drain_timeout_ns), "25s", BIT(SERVE), 0, 3.6e12, NULL, "TIME", "How long running requests may finish after SIGTERM; the default leaves a margin below the 30 s that Kubernetes grants", false},
     {"session-timeout", MR_OPTION_DURATION, AT(session_timeout_ns), "45s", BIT(SERVE), 1e9, 3.6e12, NULL, "TIME", "Time without a heartbeat after which the consumer group gives this worker's partitions to others; the default is Kafka's", false},
     {"broker-timeout", MR_OPTION_DURATION, AT(broker_timeout_ns), "5m", BIT(SERVE), 0, 8.64e13, NULL, "TIME", "How long a starting worker retries a broker that does not answer", false},
     {"poll-interval-max", MR_OPTION_DURATION, AT(poll_interval_max_ns), "5m", BIT(SERVE), 1e9, 8.64e13, NULL, "TIME", "Longest time between two polls of the consumer before the group considers this worker stuck; the default is Kafka's", false},
@@ -89,22 +95,22 @@ const struct mr_option mr_options[] = {
     {"resume-ttl", MR_OPTION_DURATION, AT(resume_ttl_ns), "1h", BIT(SERVE), 1e9, 3.2e16, NULL, "TIME", "Expiry of a request's resume data in Redis after its last token", false},
     {"resume-bytes", MR_OPTION_BYTES, AT(resume_bytes), "64MiB", BIT(SERVE), 65536, 1e12, NULL, "SIZE", "Most memory for the resume data of the requests that this worker runs", false},
     {"http", MR_OPTION_TEXT, AT(http), "127.0.0.1:9464", BIT(SERVE), 0, 0, NULL, "HOST:PORT", "Address that serves /livez, /readyz and /metrics; off for no HTTP server", false},
-    {"log-format", MR_OPTION_CHOICE, AT(log_format), "auto", ALL, 0, 0, "auto|text|json", "FORMAT", "Format of log lines on stderr; auto is text on a terminal and JSON otherwise", false},
-    {"log-level", MR_OPTION_CHOICE, AT(log_level), "info", ALL, 0, 0, "error|warn|info|debug", "LEVEL", "Least severe level that is logged", false},
-    {"stats-interval", MR_OPTION_DURATION, AT(stats_interval_ns), "10s", WORKER, 0, 3.6e12, NULL, "TIME", "Time between two stats lines in the log while the engine has work; 0 logs none", false},
+    {"log-format", MR_OPTION_CHOICE, AT(log_format), "auto", WORKER, 0, 0, "auto|text|json", "FORMAT", "Format of log lines on stderr; auto is text on a terminal and JSON otherwise", false},
+    {"log-level", MR_OPTION_CHOICE, AT(log_level), "info", WORKER, 0, 0, "error|warn|info|debug", "LEVEL", "Least severe level that is logged", false},
+    {"stats-interval", MR_OPTION_DURATION, AT(stats_interval_ns), "10s", BIT(SERVE), 0, 3.6e12, NULL, "TIME", "Time between two stats lines in the log while the engine has work; 0 logs none", false},
 
     {"id", MR_OPTION_TEXT, AT(id), "", BIT(SEND), 0, 0, NULL, "ID", "Request id; random unless given", false},
-    {"msgpack", MR_OPTION_BOOL, AT(msgpack), "false", CLIENT, 0, 0, NULL, NULL, "Encode requests in msgpack instead of JSON", false},
-    {"json", MR_OPTION_BOOL, AT(json), "false", CLIENT | BIT(TOP) | BIT(CHECK) | BIT(TOKENIZE) | BIT(DEMO), 0, 0, NULL, NULL, "Print JSON instead of text", false},
+    {"msgpack", MR_OPTION_BOOL, AT(msgpack), "false", ASKING, 0, 0, NULL, NULL, "Encode requests in msgpack instead of JSON", false},
+    {"json", MR_OPTION_BOOL, AT(json), "false", BIT(SEND) | BIT(TAIL) | BIT(TOP) | BIT(CHECK) | BIT(TOKENIZE) | BIT(DEMO), 0, 0, NULL, NULL, "Print JSON instead of text", false},
     {"wait", MR_OPTION_BOOL, AT(wait), "true", BIT(SEND), 0, 0, NULL, NULL, "Wait for the result and print it; --no-wait prints the request id", false},
     {"stream", MR_OPTION_BOOL, AT(stream), "true", BIT(SEND) | BIT(BENCH), 0, 0, NULL, NULL, "Request token records, so that the answer streams", false},
-    {"timeout", MR_OPTION_DURATION, AT(timeout_ns), "0", BIT(SEND) | BIT(TAIL) | BIT(BENCH) | BIT(CHECK) | BIT(REPLAY) | BIT(CANCEL), 0, 8.64e13, NULL, "TIME", "Give up after this long; 0 never does", false},
+    {"timeout", MR_OPTION_DURATION, AT(timeout_ns), "0", ASKING | BIT(TAIL) | BIT(CHECK) | BIT(CANCEL), 0, 8.64e13, NULL, "TIME", "Give up after this long; 0 never does", false},
     {"from-beginning", MR_OPTION_BOOL, AT(from_beginning), "false", BIT(TAIL), 0, 0, NULL, NULL, "Start at the oldest record of each partition instead of the end", false},
     {"partitions", MR_OPTION_U32, AT(partitions), "4", BIT(BROKER) | BIT(DEMO), 1, 1024, NULL, "N", "Partitions of each topic of the embedded broker", false},
     {"broker-count", MR_OPTION_U32, AT(broker_count), "1", BIT(BROKER), 1, 16, NULL, "N", "Brokers of the embedded cluster", false},
     {"interval", MR_OPTION_DURATION, AT(interval_ns), "1s", BIT(TOP), 1e8, 3.6e12, NULL, "TIME", "Time between two refreshes of the screen", false},
     {"engine", MR_OPTION_BOOL, AT(engine), "false", BIT(BENCH), 0, 0, NULL, NULL, "Measure the engine in this process, without Kafka", false},
-    {"cache", MR_OPTION_BOOL, AT(cache), "false", BIT(BENCH), 0, 0, NULL, NULL, "Measure the prefix cache in this process, without Kafka: --requests prompts that begin with one of 20 texts, with the cache on and off", false},
+    {"cache", MR_OPTION_BOOL, AT(cache), "false", BIT(BENCH), 0, 0, NULL, NULL, "Measure the prefix cache in this process, without Kafka: --requests prompts that begin with one of 20 texts, with the cache on and off", true},
     {"mix", MR_OPTION_BOOL, AT(mix), "false", BIT(BENCH), 0, 0, NULL, NULL, "Send --requests prompts of 32 to 512 tokens with answers of 64 tokens, instead of one length", false},
     {"output", MR_OPTION_TEXT, AT(output), "", BIT(BENCH) | BIT(REPLAY), 0, 0, NULL, "FILE", "File that receives the results as JSON", false},
     {"requests", MR_OPTION_U32, AT(requests), "200", BIT(BENCH), 1, 10000000, NULL, "N", "Number of requests", false},
@@ -140,7 +146,8 @@ const struct mr_command_entry mr_commands[MR_COMMAND_COUNT] = {
     [MR_COMMAND_TOP] = {"top", "[HOST:PORT...]", "Show a live screen of a fleet", 0, MANY},
     [MR_COMMAND_BENCH] = {"bench", "",
                           "Measure a fleet through Kafka, or the engine in this process", 0, 0},
-    [MR_COMMAND_CHECK] = {"check", "", "Check the configuration, the model and the broker", 0, 0},
+    [MR_COMMAND_CHECK] = {"check", "", "Check the configuration, the model, the broker and Redis",
+                          0, 0},
     [MR_COMMAND_TOKENIZE] = {"tokenize", "[TEXT...]", "Print the token ids of a text", 0, MANY},
     [MR_COMMAND_REPLAY] = {"replay", "FILE", "Send recorded requests again", 1, 1},
     [MR_COMMAND_MAN] = {"man", "", "Print the manual page", 0, 0},

@@ -1,6 +1,11 @@
 #include "worker/cli/cli.h"
 
+#include "worker/kafka/kafka_admin.h"
+
 #include "tests/unit/worker/broker.h"
+
+#include <string.h>
+#include <unistd.h>
 
 /* Runs `millrace ...` in this process; the arguments end with a NULL. */
 static int run(const char *const *arguments)
@@ -29,11 +34,111 @@ static void commands_end_with_the_code_of_what_happened(void **state)
         MR_EXIT_MODEL);
 }
 
+/* Runs a command with the address of the broker as the value of --brokers. */
+static int run_with(const struct broker *broker, const char *const *arguments)
+{
+    const char *words[16];
+    size_t count = 0;
+    for (; arguments[count]; count++)
+        words[count] =
+            strcmp(arguments[count], "BROKERS") == 0 ? broker->kafka.brokers : arguments[count];
+    words[count] = NULL;
+    return run(words);
+}
+
+static uint32_t partitions_of(const struct broker *broker, const char *topic)
+{
+    struct mr_kafka_admin *admin;
+    bool embedded;
+    uint32_t count = 0;
+    assert_int_equal(mr_kafka_admin_open(&admin, &broker->kafka, NULL), MR_OK);
+    assert_int_equal(mr_kafka_admin_probe(admin, 5000, &embedded, NULL), MR_OK);
+    assert_int_equal(mr_kafka_admin_partitions(admin, topic, 5000, &count, NULL), MR_OK);
+    mr_kafka_admin_close(admin);
+    return count;
+}
+
+static void reading_and_cancelling_create_no_topics(void **state)
+{
+    (void)state;
+    struct broker broker;
+    open_broker(&broker);
+    static const char *const commands[][16] = {
+        {"millrace", "tail", "--brokers", "BROKERS", "--prefix", "typo", "--timeout", "1s", NULL},
+        {"millrace", "cancel", "--brokers", "BROKERS", "--prefix", "typo", "id", NULL},
+        {"millrace", "cancel", "--brokers", "BROKERS", "--cancel-topic", "typo.none", "id", NULL},
+    };
+    static const char *const topics[] = {"typo.requests", "typo.tokens", "typo.results",
+                                         "typo.cancel",   "typo.dlq",    "typo.none"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        assert_int_equal(run_with(&broker, commands[i]), MR_EXIT_FAILED);
+    for (size_t i = 0; i < sizeof topics / sizeof *topics; i++)
+        assert_int_equal(partitions_of(&broker, topics[i]), 0);
+    close_broker(&broker);
+}
+
+#define MODEL "tests/golden/models/grouped_tied"
+
+/* Runs a command with these bytes on stdin; fills out with its stdout as a text. */
+static int run_piped(const char *const *arguments, const char *in, size_t in_length, char *out,
+                     size_t out_bytes)
+{
+    int ends[2], old_in = dup(STDIN_FILENO), old_out = dup(STDOUT_FILENO);
+    FILE *file = tmpfile();
+    assert_true(old_in >= 0 && old_out >= 0 && file && pipe(ends) == 0);
+    assert_int_equal(write(ends[1], in, in_length), in_length);
+    close(ends[1]);
+    fflush(stdout);
+    dup2(ends[0], STDIN_FILENO);
+    dup2(fileno(file), STDOUT_FILENO);
+    close(ends[0]);
+    int code = run(arguments);
+    fflush(stdout);
+    dup2(old_in, STDIN_FILENO);
+    dup2(old_out, STDOUT_FILENO);
+    close(old_in);
+    close(old_out);
+    rewind(file);
+    out[fread(out, 1, out_bytes - 1, file)] = '\0';
+    fclose(file);
+    return code;
+}
+
+static void all_bytes_of_stdin_are_tokenized(void **state)
+{
+    (void)state;
+    static const char *const tokenize[] = {"millrace", "tokenize", "--model", MODEL, NULL};
+    char whole[512], before[512], again[512];
+    assert_int_equal(run_piped(tokenize, "a\0b", 3, whole, sizeof whole), MR_EXIT_DONE);
+    assert_int_equal(run_piped(tokenize, "a", 1, before, sizeof before), MR_EXIT_DONE);
+    assert_int_equal(run_piped(tokenize, "a\0b", 3, again, sizeof again), MR_EXIT_DONE);
+    assert_string_not_equal(whole, before);
+    assert_string_equal(whole, again);
+}
+
+/* Every line is one JSON object; the last one is the result. */
+static void the_demo_prints_records_as_json(void **state)
+{
+    (void)state;
+    static const char *const demo[] = {"millrace", "demo", "--model", MODEL, "--json", "hi", NULL};
+    static char out[1 << 20];
+    size_t lines = 0;
+    assert_int_equal(run_piped(demo, "", 0, out, sizeof out), MR_EXIT_DONE);
+    for (const char *line = out; *line; lines++) {
+        size_t length = strcspn(line, "\n");
+        if (line[0] != '{' || line[length - 1] != '}' || !strstr(line, "\"demo-1\""))
+            fail_msg("%.*s", (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+    assert_true(lines >= 1);
+}
+
 static void a_client_command_talks_to_the_broker_it_is_given(void **state)
 {
     (void)state;
     struct broker broker;
     open_broker(&broker);
+    add_topic(&broker, "millrace.cancel", 1);
     const char *const cancel[] = {"millrace",           "cancel", "--brokers",
                                   broker.kafka.brokers, "id",     NULL};
     const char *const send[] = {"millrace",     "send",  "--brokers", broker.kafka.brokers,
@@ -48,6 +153,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_end_with_the_code_of_what_happened),
         cmocka_unit_test(a_client_command_talks_to_the_broker_it_is_given),
+        cmocka_unit_test(reading_and_cancelling_create_no_topics),
+        cmocka_unit_test(all_bytes_of_stdin_are_tokenized),
+        cmocka_unit_test(the_demo_prints_records_as_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

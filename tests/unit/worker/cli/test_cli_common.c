@@ -60,9 +60,23 @@ static void signals_are_waited_for_and_counted(void **state)
     close(ends[1]);
 }
 
+static void the_timeout_option_shortens_the_usual_time(void **state)
+{
+    (void)state;
+    struct mr_config config = {.timeout_ns = 0};
+    assert_int_equal(mr_cli_timeout_ms(&config, 10000), 10000);
+    config.timeout_ns = 250000000;
+    assert_int_equal(mr_cli_timeout_ms(&config, 10000), 250);
+    config.timeout_ns = UINT64_C(60000000000);
+    assert_int_equal(mr_cli_timeout_ms(&config, 10000), 10000);
+    config.timeout_ns = 1;
+    assert_int_equal(mr_cli_timeout_ms(&config, 10000), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_timeout_option_shortens_the_usual_time),
         cmocka_unit_test(words_are_joined_by_single_spaces),
         cmocka_unit_test(a_failure_has_the_exit_code_of_its_kind),
         cmocka_unit_test(signals_are_waited_for_and_counted),

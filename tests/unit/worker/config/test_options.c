@@ -213,10 +213,16 @@ static void arguments_mix_with_flags_and_end_with_two_dashes(void **state)
 static void unknown_names_are_errors_with_a_hint(void **state)
 {
     (void)state;
-    refused(SERVE "|--kv-memry|1GiB", "", "did you mean kv-memory?");
-    refused(SERVE "|--xyzzyplugh", "", "unknown option -- xyzzyplugh");
+    refused(SERVE "|--kv-memry|1GiB", "", "unknown option --kv-memry: did you mean --kv-memory?");
+    refused(SERVE "|--modle=x", "", "unknown option --modle: did you mean --model?");
+    refused(SERVE "|--no-reusme", "", "unknown option --no-reusme: did you mean --no-resume?");
+    refused(SERVE "|--xyzzyplugh", "", "unknown option --xyzzyplugh");
     refused(SERVE "|-q", "", "unknown flag -q");
-    refused(SERVE "|--rate|5", "", "unknown option");
+    refused(SERVE "|--kv-mem|1GiB", "", "unknown option --kv-mem: did you mean --kv-memory?");
+    refused(SERVE "|--no-resu", "", "unknown option --no-resu: did you mean --no-resume?");
+    refused(SERVE "|--rate|5", "", "serve takes no option --rate");
+    refused(SERVE "|--no-decode", "", "serve takes no option --no-decode");
+    refused("send|--brokers|b:1|--no-wait=1|x", "", "--no-wait takes no value");
     refused("serv", "", "did you mean serve?");
     refused("frobnicate", "", "unknown command frobnicate");
     write_file("max-sequence: 5\n");
@@ -227,14 +233,67 @@ static void unknown_names_are_errors_with_a_hint(void **state)
     unlink(file_path);
 }
 
-static void variables_of_a_kubernetes_service_are_not_options(void **state)
+static void a_misspelled_variable_is_an_error_with_a_hint(void **state)
 {
     (void)state;
-    struct mr_config *config = parse(
-        SERVE, "MILLRACE_SERVICE_HOST=10.0.0.1|MILLRACE_TOOLS=/x|MILLRACE_PORT=tcp://10.0.0.1:9464|"
-               "MILLRACE_PORT_9464_TCP=tcp://x|MILLRACE_REDIS=");
-    assert_non_null(config);
+    refused(SERVE, "MILLRACE_MODLE=x",
+            "unknown environment variable MILLRACE_MODLE: did you mean MILLRACE_MODEL?");
+    refused(SERVE, "MILLRACE_KV_MEMRY=", "did you mean MILLRACE_KV_MEMORY?");
+    refused(SERVE, "MILLRACE_XYZZYPLUGH=1", "unknown environment variable MILLRACE_XYZZYPLUGH");
+    refused(SERVE, "MILLRACE_PORT=9464", "unknown environment variable MILLRACE_PORT");
+    refused(SERVE, "MILLRACE_HELP=1", "--help can be given on the command line only");
+    refused("send|--brokers|b:1|x", "MILLRACE_TEMPERATUR=1", "MILLRACE_TEMPERATUR");
+}
+
+static void variables_of_others_are_not_options(void **state)
+{
+    (void)state;
+    struct mr_config *config =
+        parse(SERVE "|--kafka|sasl.password=env:MILLRACE_SECRET",
+              "MILLRACE_SERVICE_HOST=10.0.0.1|MILLRACE_TOOLS=/x|MILLRACE_PORT=tcp://10.0.0.1:9464|"
+              "MILLRACE_PORT_9464_TCP=tcp://x|MILLRACE_REDIS=|MILLRACE_CACHE=/var/cache");
+    assert_null(config);
+    assert_non_null(strstr(last.detail, "MILLRACE_SECRET is not set"));
+    assert_int_equal(setenv("MILLRACE_SECRET", "s", 1), 0);
+    config = parse(SERVE "|--kafka|sasl.password=env:MILLRACE_SECRET",
+                   "MILLRACE_SERVICE_HOST=10.0.0.1|MILLRACE_TOOLS=/x|"
+                   "MILLRACE_PORT=tcp://10.0.0.1:9464|MILLRACE_PORT_9464_TCP=tcp://x|"
+                   "MILLRACE_REDIS=|MILLRACE_CACHE=/var/cache|MILLRACE_SECRET=s");
+    unsetenv("MILLRACE_SECRET");
+    if (!config) fail_msg("%s", last.detail);
+    assert_int_equal(config->ignored_variables.count, 3);
+    assert_string_equal(config->ignored_variables.values[0], "MILLRACE_SERVICE_HOST");
     mr_config_destroy(config);
+}
+
+static void the_name_of_an_option_is_never_a_value(void **state)
+{
+    (void)state;
+    refused("send|--brokers|--http|X", "", "--brokers needs a value: --http is an option");
+    refused(SERVE "|--group|--strict", "", "write --group=--strict");
+    refused(SERVE "|--group|-h", "", "--group needs a value");
+    refused(SERVE "|--kafka|--", "", "--kafka needs a value");
+    struct mr_config *config = parse(SERVE "|--group=--strict|--chunk-tokens|-1|--worker-id|-", "");
+    assert_string_equal(config->group, "--strict");
+    assert_string_equal(config->worker_id, "-");
+    assert_int_equal(config->chunk_tokens, -1);
+    mr_config_destroy(config);
+}
+
+static void a_reply_topic_may_be_a_prefix(void **state)
+{
+    (void)state;
+    struct mr_config *config =
+        parse(SERVE "|--reply-topic|team.*|--reply-topic|a|--reply-topic|..*", "");
+    if (!config) fail_msg("%s", last.detail);
+    assert_int_equal(config->reply_topics.count, 3);
+    assert_string_equal(config->reply_topics.values[0], "team.*");
+    mr_config_destroy(config);
+    refused(SERVE "|--reply-topic|*", "", "would allow every topic");
+    refused(SERVE "|--reply-topic|te*am", "", "not a topic name");
+    refused(SERVE "|--reply-topic|te/*", "", "not a topic name");
+    refused(SERVE "|--reply-topic=", "", "not a topic name");
+    refused(SERVE "|--requests-topic|team.*", "", "not a topic name");
 }
 
 static void values_are_checked(void **state)
@@ -277,9 +336,10 @@ static void help_and_version_require_no_option(void **state)
     config = parse("", "");
     assert_int_equal(config->command, MR_COMMAND_HELP);
     mr_config_destroy(config);
-    config = parse("--version", "");
+    config = parse("--version", "MILLRACE_NONSENSE=1|MILLRACE_THREADS=x");
     assert_int_equal(config->command, MR_COMMAND_VERSION);
     mr_config_destroy(config);
+    refused("version|now", "", "version takes no argument now");
 }
 
 /* The output of --print-config; the caller frees it. */
@@ -339,18 +399,70 @@ static void every_option_is_in_help_man_and_completion(void **state)
     free(text);
 }
 
-static void every_flag_of_every_command_is_understood(void **state)
+/* The options of the commands beside `serve`, whose options `check` has too. An option is here
+ * because the command does something with it. */
+static const struct {
+    enum mr_command command;
+    const char *options;
+} taken[] = {
+    {MR_COMMAND_HELP, " help "},
+    {MR_COMMAND_VERSION, " help "},
+    {MR_COMMAND_MAN, " help "},
+    {MR_COMMAND_COMPLETION, " help "},
+    {MR_COMMAND_BROKER, " config print-config help partitions broker-count "},
+    {MR_COMMAND_SEND, " config print-config help brokers prefix requests-topic tokens-topic "
+                      "results-topic kafka id msgpack json wait stream timeout "},
+    {MR_COMMAND_TAIL, " config print-config help brokers prefix tokens-topic results-topic kafka "
+                      "json timeout from-beginning "},
+    {MR_COMMAND_CANCEL, " config print-config help brokers prefix cancel-topic kafka timeout "},
+    {MR_COMMAND_TOP, " config print-config help json interval "},
+    {MR_COMMAND_REPLAY, " config print-config help brokers prefix requests-topic tokens-topic "
+                        "results-topic kafka msgpack timeout output rate "},
+    {MR_COMMAND_TOKENIZE, " config print-config help model json decode add-special "
+                          "parse-special "},
+};
+
+static bool takes(const struct mr_option *option, unsigned command)
+{
+    return option->commands >> command & 1u;
+}
+
+static void each_command_takes_the_options_that_it_uses(void **state)
 {
     (void)state;
-    for (unsigned command = MR_COMMAND_SERVE; command <= MR_COMMAND_REPLAY; command++) {
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        for (size_t k = 0; k < mr_option_count; k++) {
+            char word[64];
+            snprintf(word, sizeof word, " %s ", mr_options[k].name);
+            bool listed = strstr(taken[i].options, word) != NULL;
+            if (listed != takes(&mr_options[k], taken[i].command))
+                fail_msg("%s --%s", mr_command_name(taken[i].command), mr_options[k].name);
+        }
+    }
+    for (size_t k = 0; k < mr_option_count; k++) {
+        const struct mr_option *option = &mr_options[k];
+        bool own = strcmp(option->name, "json") == 0 || strcmp(option->name, "timeout") == 0;
+        if (takes(option, MR_COMMAND_CHECK) != (takes(option, MR_COMMAND_SERVE) || own))
+            fail_msg("check --%s", option->name);
+    }
+}
+
+/* Each option with each command: accepted, or refused by name. */
+static void every_flag_of_every_command_is_understood_or_refused(void **state)
+{
+    (void)state;
+    for (unsigned command = 0; command < MR_COMMAND_COUNT; command++) {
         for (size_t i = 0; i < mr_option_count; i++) {
             const struct mr_option *option = &mr_options[i];
-            char flags[128];
-            if (!(option->commands >> command & 1u) || option->kind == MR_OPTION_LIST) continue;
+            char flags[128], sentence[128];
             const char *value = option->initial[0] ? option->initial : "x:1";
-            snprintf(flags, sizeof flags, "%s|--%s=%s|--help",
-                     mr_command_name((enum mr_command)command), option->name, value);
-            if (strcmp(option->name, "config") == 0) continue;
+            const char *name = mr_command_name((enum mr_command)command);
+            snprintf(flags, sizeof flags, "%s|--%s=%s|--help", name, option->name, value);
+            if (!takes(option, command)) {
+                snprintf(sentence, sizeof sentence, "%s takes no option --%s", name, option->name);
+                refused(flags, "", sentence);
+                continue;
+            }
             struct mr_config *config = parse(flags, "");
             if (!config) fail_msg("%s: %s", flags, last.detail);
             mr_config_destroy(config);
@@ -384,13 +496,17 @@ int main(void)
         cmocka_unit_test(switches_can_be_turned_off),
         cmocka_unit_test(arguments_mix_with_flags_and_end_with_two_dashes),
         cmocka_unit_test(unknown_names_are_errors_with_a_hint),
-        cmocka_unit_test(variables_of_a_kubernetes_service_are_not_options),
+        cmocka_unit_test(a_misspelled_variable_is_an_error_with_a_hint),
+        cmocka_unit_test(variables_of_others_are_not_options),
+        cmocka_unit_test(the_name_of_an_option_is_never_a_value),
+        cmocka_unit_test(a_reply_topic_may_be_a_prefix),
         cmocka_unit_test(values_are_checked),
         cmocka_unit_test(a_missing_option_or_argument_is_named),
         cmocka_unit_test(help_and_version_require_no_option),
         cmocka_unit_test(printing_shows_origins_and_hides_secrets),
         cmocka_unit_test(every_option_is_in_help_man_and_completion),
-        cmocka_unit_test(every_flag_of_every_command_is_understood),
+        cmocka_unit_test(each_command_takes_the_options_that_it_uses),
+        cmocka_unit_test(every_flag_of_every_command_is_understood_or_refused),
         cmocka_unit_test(the_table_is_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
