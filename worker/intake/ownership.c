@@ -277,9 +277,13 @@ void mr_ownership_hold(struct mr_ownership *ownership, const struct mr_time *now
         if (draining == 0 || late) begin_holding(ownership, now->ns);
         late = false;
     }
-    if (ownership->revocation == MR_REVOCATION_HOLDING &&
-        (late || count_unacknowledged(ownership) == 0))
-        ownership->revocation = MR_REVOCATION_RELEASING;
+    if (ownership->revocation != MR_REVOCATION_HOLDING ||
+        (!late && count_unacknowledged(ownership) > 0))
+        return;
+    size_t index = 0;
+    for (struct mr_partition *partition; (partition = next_revoking(ownership, &index));)
+        mr_partition_shut(partition);
+    ownership->revocation = MR_REVOCATION_RELEASING;
 }
 
 void mr_ownership_release(struct mr_ownership *ownership, const struct mr_time *now)

@@ -7,9 +7,9 @@
  *
  *   DRAINING    Only with --on-revoke drain: running requests of the revoked partitions may end,
  *               for at most --revoke-timeout. No record of these partitions is taken or started.
- *   HOLDING     The write gates are closed: publish begins no further terminal record (result,
- *               reply, dead letter) of these partitions. Terminal records in flight are awaited,
- *               for at most MR_REVOKE_HOLD_NS.
+ *   HOLDING     Publish begins the terminal records (result, reply, dead letter) of no further
+ *               request of these partitions. Requests that have begun are awaited, for at most
+ *               MR_REVOKE_HOLD_NS; after that publish produces none of their records either.
  *   RELEASING   The messages about those records are taken from intake's mailbox.
  *   COMMITTING  Requests that still run are released (counted as given up on purpose, not as
  *               crashed) and the caller commits, for at most MR_REVOKE_COMMIT_NS.

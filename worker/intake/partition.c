@@ -141,6 +141,11 @@ void mr_partition_suspend(struct mr_partition *partition)
 
 void mr_partition_hold(struct mr_partition *partition)
 {
+    mr_write_gate_finish(&partition->gate, partition->epoch);
+}
+
+void mr_partition_shut(struct mr_partition *partition)
+{
     set_gate(partition, false);
 }
 

@@ -76,9 +76,10 @@ void mr_partition_suspend(struct mr_partition *partition);
 /* The state becomes NONE, and the epoch is raised. */
 void mr_partition_forget(struct mr_partition *partition);
 
-/* Closes the write gate: publish starts no more terminal records of this partition. The state stays
- * OWNED. */
+/* Publish begins the terminal records of no further request of this partition; _shut: and produces
+ * none of those that have begun. The state stays OWNED. */
 void mr_partition_hold(struct mr_partition *partition);
+void mr_partition_shut(struct mr_partition *partition);
 /* The state changes from NONE to OWNED: the partition's log was replaced and begins at offset. */
 void mr_partition_restart(struct mr_partition *partition, int64_t offset);
 /* True when there is something new to commit; *commit is then filled. Its metadata text is borrowed

@@ -4,8 +4,9 @@
  *
  * The result is the last record of a request: it is written when its token records, its reply and
  * its dead letter are acknowledged, so that whoever finds a result knows that the other records are
- * there (worker/intake/recovery.h). No terminal record is written while the partition may be
- * revoked, or after it was (worker/ticket/write_gate.h).
+ * there (worker/intake/recovery.h). No terminal record is handed to the producer once the partition
+ * may belong to another worker (worker/ticket/write_gate.h): the gate is asked before the first
+ * record of a request, and before every one produced after that.
  *
  * With exactly-once delivery the ticket returns to intake before its terminal records are written:
  * the transactions thread writes them (worker/publish/transactions.h).

@@ -14,6 +14,10 @@
  * A request is done when its result is acknowledged. With exactly-once delivery publish writes the
  * token records only (worker/publish/transactions.h writes the others).
  *
+ * Every terminal record (result, reply, dead letter) asks its partition's write gate before it is
+ * handed to the producer, each time that it is produced. Token records do not ask: readers ignore
+ * those of an older attempt.
+ *
  * A token record that is lost for good is only counted: the result still has the whole text.
  *
  * Threads: the worker's main thread calls _create, _start, _drain and _destroy; any thread calls

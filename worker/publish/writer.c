@@ -147,10 +147,36 @@ static bool is_retried(struct mr_writer *writer, struct mr_ticket_part *part,
     }
 }
 
+/* Whether a request whose terminal records are being written may write the next one. The partition
+ * may have been revoked since the request was admitted. */
+static enum mr_write_permit permit_of(const struct mr_ticket *ticket)
+{
+    if (atomic_load(&ticket->dropped)) return MR_WRITE_CLOSED;
+    return ticket->gate ? mr_write_gate_continue(ticket->gate, ticket->epoch) : MR_WRITE_OPEN;
+}
+
+/* Asks the write gate for one record; false: the record is not to be produced now (it is tried
+ * again like a refused one), or never. */
+static bool pass_gate(struct mr_writer *writer, struct mr_ticket_part *part)
+{
+    enum mr_write_permit permit = permit_of(part->ticket);
+    if (permit == MR_WRITE_OPEN) return true;
+    part->unsent = false;
+    part->refused = permit == MR_WRITE_HELD;
+    if (part->refused) {
+        queue_refused(writer, part->ticket);
+        return false;
+    }
+    part->pending = false;
+    atomic_store(&part->ticket->dropped, true);
+    return false;
+}
+
 /* Produces one terminal record; part->unsent stays true when the record cannot be produced now. */
 static void produce_part(struct mr_writer *writer, struct mr_ticket_part *part)
 {
     struct mr_error err = {0};
+    if (!pass_gate(writer, part)) return;
     part->unsent = true;
     if (part->kind == MR_PART_REPLY && !part->topic_exists) {
         mr_terminal_find_reply_topic(part, &writer->producer, writer->options.log,
@@ -245,27 +271,15 @@ static void retry_unsent(struct mr_writer *writer)
     }
 }
 
-/* Produces the records of the ticket that the broker refused, if the write gate allows that: the
- * partition may have been lost since the refusal. */
+/* Produces the records of the ticket that the broker refused or that the write gate held back. */
 static void retry_refused_ticket(struct mr_writer *writer, struct mr_ticket *ticket)
 {
-    enum mr_write_permit permit = MR_WRITE_OPEN;
-    if (ticket->gate) permit = mr_write_gate_look(ticket->gate, ticket->epoch);
-    if (atomic_load(&ticket->dropped)) permit = MR_WRITE_CLOSED;
     ticket->publish.refused = false;
     for (size_t i = 0; i < MR_PART_TOKENS; i++) {
         struct mr_ticket_part *part = &ticket->publish.parts[i];
         if (!part->refused) continue;
-        if (permit == MR_WRITE_HELD) {
-            queue_refused(writer, ticket);
-            continue;
-        }
         part->refused = false;
-        if (permit == MR_WRITE_CLOSED) {
-            part->pending = false;
-            continue;
-        }
-        writer->stats.resent++;
+        writer->stats.resent += permit_of(ticket) == MR_WRITE_OPEN;
         produce_part(writer, part);
         if (part->unsent) queue_unsent(writer, ticket);
     }

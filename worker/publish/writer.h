@@ -35,7 +35,8 @@ struct mr_writer {
     bool has_failed; /* options.failed was called */
     /* tickets with a record still to produce, oldest first */
     struct mr_ticket *unsent, **unsent_end;
-    struct mr_ticket *refused; /* tickets with a record that the broker refused */
+    /* tickets with a record that the broker refused, or that the write gate held back */
+    struct mr_ticket *refused;
     uint64_t refused_ns;       /* when the records of `refused` are produced again */
     struct mr_ticket *written; /* tickets that _take_written will return */
 };
@@ -55,7 +56,9 @@ void mr_writer_serve(struct mr_writer *writer, uint64_t now_ns);
 bool mr_writer_write_tokens(struct mr_writer *writer, const struct mr_tokens_mail *mail,
                             uint64_t now_ns);
 /* Writes one terminal record, if the ticket's terminal message (result or refusal) asks for that
- * record. */
+ * record. The request was admitted by its write gate; the gate is asked again each time before this
+ * or another of its records is produced: while it is held the record waits, and once it is closed
+ * the record is dropped and the ticket marked as dropped. */
 void mr_writer_write(struct mr_writer *writer, struct mr_ticket *ticket, enum mr_part kind);
 /* Produces the unsent records again; with `refused` also the records that the broker refused, once
  * half a second has passed. */
@@ -74,7 +77,7 @@ struct mr_ticket *mr_writer_take_written(struct mr_writer *writer);
 /* Number of records produced and not reported yet. */
 uint32_t mr_writer_unreported(const struct mr_writer *writer);
 /* True when no record waits for queue space, for a topic lookup or for its delivery report. Records
- * that the broker refused may be left. */
+ * that the broker refused or the write gate held back may be left. */
 bool mr_writer_is_flushed(const struct mr_writer *writer);
 
 void mr_writer_fail(struct mr_writer *writer, const struct mr_error *err);

@@ -2,16 +2,39 @@
 
 #include "codec/check.h"
 
+enum { HELD, OPEN, FINISHING, MODE_BITS };
+
+static void set(struct mr_write_gate *gate, uint64_t epoch, unsigned mode)
+{
+    atomic_store(&gate->state, epoch << 2 | mode);
+}
+
 void mr_write_gate_set(struct mr_write_gate *gate, uint64_t epoch, bool open)
 {
-    atomic_store(&gate->state, epoch << 1 | (open ? 1u : 0u));
+    set(gate, epoch, open ? OPEN : HELD);
+}
+
+void mr_write_gate_finish(struct mr_write_gate *gate, uint64_t epoch)
+{
+    set(gate, epoch, FINISHING);
+}
+
+static enum mr_write_permit permit(const struct mr_write_gate *gate, uint64_t epoch, bool admitted)
+{
+    uint64_t state = atomic_load(&gate->state);
+    unsigned mode = (unsigned)(state & MODE_BITS);
+    if (state >> 2 != epoch) return MR_WRITE_CLOSED;
+    return mode == OPEN || (mode == FINISHING && admitted) ? MR_WRITE_OPEN : MR_WRITE_HELD;
 }
 
 enum mr_write_permit mr_write_gate_look(const struct mr_write_gate *gate, uint64_t epoch)
 {
-    uint64_t state = atomic_load(&gate->state);
-    if (state == (epoch << 1 | 1u)) return MR_WRITE_OPEN;
-    return state == epoch << 1 ? MR_WRITE_HELD : MR_WRITE_CLOSED;
+    return permit(gate, epoch, false);
+}
+
+enum mr_write_permit mr_write_gate_continue(const struct mr_write_gate *gate, uint64_t epoch)
+{
+    return permit(gate, epoch, true);
 }
 
 enum mr_write_permit mr_write_gate_admit(struct mr_write_gate *gate, uint64_t epoch)

@@ -1,13 +1,18 @@
 /* write_gate - whether publish may write terminal records (result, reply, dead letter) for the
  * requests of one partition.
  *
- * Intake opens the gate while the partition is assigned to this worker, and closes the gate before
- * the partition is revoked. When the partition was lost or assigned anew intake raises the epoch (a
- * number of the ownership): requests of an older epoch may not write any more. The gate counts the
- * requests whose terminal records are being written, so that intake can wait for those records
- * before it commits.
+ * Intake opens the gate while the partition is assigned to this worker. When the partition is being
+ * revoked, requests whose terminal records are partly written may write the rest for a short time
+ * (_finish); then the gate is held. When the partition was lost or assigned anew intake raises the
+ * epoch (a number of the ownership): requests of an older epoch may not write any more. The gate
+ * counts the requests whose terminal records are being written, so that intake can wait for those
+ * records before it commits.
  *
- * Threads: intake calls _set; publish calls _admit and _acknowledge; any thread the others.
+ * Publish asks before it hands a record to the producer. A record handed over before may still
+ * reach the broker later. That repeats a result at worst: the next owner runs the request again.
+ *
+ * Threads: intake calls _set and _finish; publish calls _admit and _acknowledge; any thread the
+ *          others.
  * Memory:  the struct; a zeroed struct is a closed gate. Errors: none. */
 #ifndef MR_WORKER_TICKET_WRITE_GATE_H
 #define MR_WORKER_TICKET_WRITE_GATE_H
@@ -23,13 +28,19 @@ enum mr_write_permit {
 };
 
 struct mr_write_gate {
-    _Atomic uint64_t state; /* epoch of the ownership << 1, plus 1 when the gate is open */
+    _Atomic uint64_t state; /* epoch of the ownership << 2, plus HELD, OPEN or FINISHING */
     /* number of requests whose terminal records (result, reply, dead letter) are in flight */
     atomic_uint unacknowledged;
 };
 
 void mr_write_gate_set(struct mr_write_gate *gate, uint64_t epoch, bool open);
-/* Whether a request that was taken in this ownership epoch may write its terminal records now. */
+/* From now on only requests that were admitted before may write. */
+void mr_write_gate_finish(struct mr_write_gate *gate, uint64_t epoch);
+/* Whether a request that was admitted in this ownership epoch may write its next terminal record
+ * now. */
+enum mr_write_permit mr_write_gate_continue(const struct mr_write_gate *gate, uint64_t epoch);
+/* Whether a request that was taken in this ownership epoch may begin to write its terminal records
+ * now. */
 enum mr_write_permit mr_write_gate_look(const struct mr_write_gate *gate, uint64_t epoch);
 /* Answers as mr_write_gate_look; on MR_WRITE_OPEN also counts the request as unacknowledged until
  * mr_write_gate_acknowledge is called. */

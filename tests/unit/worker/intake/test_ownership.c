@@ -252,6 +252,27 @@ static void drain_does_not_wait_for_ever(void **state)
     close_intake_rig(&rig);
 }
 
+static void a_revocation_waits_for_begun_results_and_then_lets_no_more_be_written(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_partition *partition = open_with_request(&rig);
+    struct mr_ownership *ownership = &rig.intake->ownership;
+    const uint64_t hold_ms = MR_REVOKE_HOLD_NS / 1000000;
+    assert_int_equal(mr_write_gate_admit(&partition->gate, partition->epoch), MR_WRITE_OPEN);
+    mr_ownership_revoke(ownership, &mine, 1, MR_KAFKA_REVOKE_GONE, &rig.now);
+    pass_ms(&rig, hold_ms - 1);
+    mr_ownership_hold(ownership, &rig.now);
+    assert_int_equal(ownership->revocation, MR_REVOCATION_HOLDING);
+    assert_int_equal(mr_write_gate_continue(&partition->gate, partition->epoch), MR_WRITE_OPEN);
+    pass_ms(&rig, 1);
+    mr_ownership_hold(ownership, &rig.now);
+    assert_int_equal(ownership->revocation, MR_REVOCATION_RELEASING);
+    assert_int_equal(mr_write_gate_continue(&partition->gate, partition->epoch), MR_WRITE_HELD);
+    mr_write_gate_acknowledge(&partition->gate);
+    close_intake_rig(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +287,7 @@ int main(void)
         cmocka_unit_test(a_partition_waits_for_what_its_last_owner_answered),
         cmocka_unit_test(drain_waits_for_what_runs_and_for_nothing_else),
         cmocka_unit_test(drain_does_not_wait_for_ever),
+        cmocka_unit_test(a_revocation_waits_for_begun_results_and_then_lets_no_more_be_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,6 +108,120 @@ static void a_refused_record_obeys_the_gate_again(void **state)
     close_stepping(&rig);
 }
 
+/* The partition is assigned anew, which ends the ownership in which the request was taken. */
+static void assign_anew(struct mr_write_gate *gate)
+{
+    mr_write_gate_set(gate, 2, true);
+}
+
+static void no_record_is_produced_for_a_partition_that_went_while_it_waited_for_room(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket tickets[2];
+    struct mr_write_gate gates[2];
+    open_stepping(&rig, NULL);
+    make_gated_ticket(&tickets[0], "a", &gates[0], true);
+    make_gated_ticket(&tickets[1], "b", &gates[1], true);
+    rig.producer.room = 1;
+    rig.producer.holding = true;
+    post_result(&rig, &tickets[0]);
+    post_result(&rig, &tickets[1]);
+    step_publish(&rig); /* one of the two is produced */
+    assign_anew(&gates[0]);
+    assign_anew(&gates[1]);
+    rig.producer.holding = false;
+    step_publish(&rig);
+    step_publish(&rig);
+    expect_done(&rig, 2);
+    assert_int_equal(rig.producer.count, 1);
+    assert_true(tickets[0].dropped != tickets[1].dropped);
+    assert_int_equal(mr_write_gate_unacknowledged(&gates[0]), 0);
+    assert_int_equal(mr_write_gate_unacknowledged(&gates[1]), 0);
+    close_stepping(&rig);
+}
+
+static void no_result_follows_a_reply_of_a_partition_that_went(void **state)
+{
+    (void)state;
+    const enum mr_status outcomes[] = {MR_OK, MR_AGAIN};
+    for (size_t i = 0; i < 2; i++) {
+        struct stepping rig;
+        struct mr_ticket ticket;
+        struct mr_write_gate gate;
+        open_stepping(&rig, NULL);
+        make_gated_ticket(&ticket, "a", &gate, true);
+        ticket.reply_topic = "replies";
+        rig.producer.outcome = outcomes[i];
+        rig.producer.holding = true;
+        post_result(&rig, &ticket);
+        step_publish(&rig);
+        assert_int_equal(fake_count(&rig.producer, "replies"), 1);
+        assign_anew(&gate);
+        rig.producer.holding = false;
+        for (int k = 0; k < 3; k++) {
+            step_to(&rig, rig.now.ns + 500 * MS);
+            step_publish(&rig);
+        }
+        expect_done(&rig, 1);
+        assert_int_equal(rig.producer.count, 1);
+        assert_int_equal(mr_write_gate_unacknowledged(&gate), 0);
+        close_stepping(&rig);
+    }
+}
+
+static void a_begun_request_ends_while_its_revocation_waits_and_not_after(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct stepping rig;
+        struct mr_ticket ticket;
+        struct mr_write_gate gate;
+        open_stepping(&rig, NULL);
+        make_gated_ticket(&ticket, "a", &gate, true);
+        ticket.reply_topic = "replies";
+        rig.producer.holding = true;
+        post_result(&rig, &ticket);
+        step_publish(&rig);
+        mr_write_gate_finish(&gate, 1); /* the partition is being revoked */
+        if (late) mr_write_gate_set(&gate, 1, false);
+        rig.producer.holding = false;
+        step_publish(&rig);
+        assert_int_equal(fake_count(&rig.producer, "results"), late ? 0 : 1);
+        assert_int_equal(mr_write_gate_unacknowledged(&gate), 1);
+        mr_write_gate_set(&gate, 1, true); /* it stayed with this worker */
+        for (int k = 0; k < 3; k++) {
+            step_to(&rig, rig.now.ns + 500 * MS);
+            step_publish(&rig);
+        }
+        expect_done(&rig, 1);
+        assert_int_equal(fake_count(&rig.producer, "results"), 1);
+        close_stepping(&rig);
+    }
+}
+
+static void draining_does_not_wait_for_a_begun_request_that_is_held(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket ticket;
+    struct mr_write_gate gate;
+    open_stepping(&rig, NULL);
+    make_gated_ticket(&ticket, "a", &gate, true);
+    ticket.reply_topic = "replies";
+    rig.producer.holding = true;
+    post_result(&rig, &ticket);
+    step_publish(&rig);
+    mr_write_gate_set(&gate, 1, false);
+    rig.producer.holding = false;
+    mr_publish_drain(rig.publish, rig.now.ns + 50 * MS);
+    step_publish(&rig);
+    assert_true(mr_publish_is_drained(rig.publish));
+    assert_int_equal(fake_count(&rig.producer, "results"), 0);
+    assert_false(close_stepping(&rig));
+    mr_mail_free(ticket.publish.terminal);
+}
+
 static void a_result_that_is_too_large_is_written_without_its_text(void **state)
 {
     (void)state;
@@ -277,6 +391,10 @@ int main(void)
         cmocka_unit_test(a_terminal_record_without_room_is_written_later),
         cmocka_unit_test(a_refused_record_is_produced_again_twice_a_second),
         cmocka_unit_test(a_refused_record_obeys_the_gate_again),
+        cmocka_unit_test(no_record_is_produced_for_a_partition_that_went_while_it_waited_for_room),
+        cmocka_unit_test(no_result_follows_a_reply_of_a_partition_that_went),
+        cmocka_unit_test(a_begun_request_ends_while_its_revocation_waits_and_not_after),
+        cmocka_unit_test(draining_does_not_wait_for_a_begun_request_that_is_held),
         cmocka_unit_test(a_result_that_is_too_large_is_written_without_its_text),
         cmocka_unit_test(a_record_that_is_too_large_even_without_text_fails_the_worker_once),
         cmocka_unit_test(a_reply_waits_until_its_topic_was_looked_up),
