@@ -13,8 +13,6 @@
  *
  * Prints one JSON object to stdout and one line per violation to stderr. Exits 0 without
  * violations, 1 with violations, 2 when a topic could not be read. */
-#include "codec/records/reply.h"
-#include "codec/records/request_decode.h"
 #include "tests/integration/commit_log.h"
 #include "tests/integration/verdict.h"
 #include "worker/kafka/kafka_client.h"
@@ -27,13 +25,11 @@
 #include <string.h>
 #include <time.h>
 
-#define NAMES_MAX        8u
-#define PARTITIONS_MAX   256u
-#define TIMEOUT_MS       20000
-#define QUIET_MS         3000
-#define ARENA_BYTES      ((size_t)64 << 20)
-#define RECORD_BYTES_MAX ((size_t)1 << 20)
-#define SAID_MAX         50u
+#define NAMES_MAX      8u
+#define PARTITIONS_MAX 256u
+#define TIMEOUT_MS     20000
+#define QUIET_MS       3000
+#define SAID_MAX       50u
 
 struct checker {
     const char *brokers, *prefix, *group;
@@ -152,110 +148,10 @@ static void close_reading(struct reading *reading)
 
 /* ---- records ---- */
 
-static struct mr_text content_type(const struct mr_kafka_record *record)
-{
-    const struct mr_kafka_header *header = mr_kafka_record_header(record, "content-type");
-    if (!header || !header->value) return (struct mr_text){0};
-    return (struct mr_text){header->value, header->length};
-}
-
-static struct verdict_place place_of(const struct mr_kafka_record *record)
-{
-    return (struct verdict_place){record->topic, record->partition, record->offset};
-}
-
-/* A record that is not a request goes to the dead-letter topic; it has a result only if its id is
- * readable. */
-static bool is_no_request(enum mr_status status)
-{
-    return status == MR_MALFORMED || status == MR_UNSUPPORTED_ENCODING ||
-           status == MR_RECORD_TOO_LARGE || status == MR_INVALID_REQUEST ||
-           status == MR_UNKNOWN_FIELD;
-}
-
-static void take_request(struct checker *checker, const struct mr_kafka_record *record)
-{
-    char fallback[MR_ID_BYTES_MAX + 1];
-    snprintf(fallback, sizeof fallback, "%.80s/%" PRId32 "/%" PRId64, record->topic,
-             record->partition, record->offset);
-    struct mr_request_context context = {.key = record->key,
-                                         .fallback_id = {fallback, strlen(fallback)},
-                                         .content_type = content_type(record),
-                                         .timestamp_ms = record->timestamp_ms,
-                                         .now_ms = record->timestamp_ms,
-                                         .default_max_tokens = 256,
-                                         .record_bytes_max = RECORD_BYTES_MAX};
-    struct verdict_place place = place_of(record);
-    struct mr_reply_address address;
-    struct mr_request *request = NULL;
-    enum mr_status status = mr_request_decode(&request, record->value, &context, &address, NULL);
-    struct mr_text id = {address.id, strlen(address.id)};
-    if (is_no_request(status) && !address.id_readable) id.bytes = NULL;
-    verdict_request(checker->verdict, &place, id, request && request->stream, record->timestamp_ms);
-    mr_request_destroy(request);
-}
-
-static void take_answer(struct checker *checker, const struct mr_kafka_record *record, bool tokens)
-{
-    struct mr_token_record piece;
-    struct mr_result result;
-    struct mr_error err = {0};
-    enum mr_encoding encoding;
-    struct verdict_place place = place_of(record);
-    struct mr_arena *arena = mr_arena_create(ARENA_BYTES);
-    enum mr_status status =
-        mr_encoding_detect(content_type(record), record->value, &encoding, &err);
-    if (status == MR_OK && tokens)
-        status = mr_token_record_decode(&piece, record->value, encoding, arena, &err);
-    else if (status == MR_OK)
-        status = mr_result_decode(&result, record->value, encoding, arena, &err);
-    if (status != MR_OK)
-        verdict_broken(checker->verdict, &place, err.detail);
-    else if (tokens)
-        verdict_tokens(checker->verdict, &piece);
-    else
-        verdict_result(checker->verdict, &result, record->timestamp_ms);
-    mr_arena_destroy(arena);
-}
-
-/* The number in a header, or -1. */
-static int64_t header_number(const struct mr_kafka_record *record, const char *name)
-{
-    char text[32];
-    const struct mr_kafka_header *header = mr_kafka_record_header(record, name);
-    if (!header || !header->value || header->length >= sizeof text) return -1;
-    memcpy(text, header->value, header->length);
-    text[header->length] = '\0';
-    return strtoll(text, NULL, 10);
-}
-
-static void take_dead_letter(struct checker *checker, const struct mr_kafka_record *record)
-{
-    char topic[256];
-    const struct mr_kafka_header *header = mr_kafka_record_header(record, "__connect.errors.topic");
-    struct verdict_place own = place_of(record);
-    if (!header || !header->value || header->length >= sizeof topic) {
-        verdict_broken(checker->verdict, &own, "a dead letter without its origin");
-        return;
-    }
-    memcpy(topic, header->value, header->length);
-    topic[header->length] = '\0';
-    struct verdict_place place = {topic,
-                                  (int32_t)header_number(record, "__connect.errors.partition"),
-                                  header_number(record, "__connect.errors.offset")};
-    verdict_dead_letter(checker->verdict, &place, record->timestamp_ms);
-}
-
 static void take(struct checker *checker, const struct mr_kafka_record *record)
 {
-    if (strcmp(record->topic, checker->names[1]) == 0)
-        take_answer(checker, record, true);
-    else if (strcmp(record->topic, checker->names[2]) == 0)
-        take_answer(checker, record, false);
-    else if (strcmp(record->topic, checker->names[3]) == 0)
-        take_dead_letter(checker, record);
-    else
-        take_request(checker, record);
+    const struct verdict_topics topics = {checker->names[1], checker->names[2], checker->names[3]};
+    verdict_record(checker->verdict, &topics, record);
 }
 
 /* Polls once; true if a record arrived. Errors are ignored: the broker is restarted during tests.

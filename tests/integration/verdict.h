@@ -22,6 +22,7 @@
 #define MR_TESTS_VERDICT_H
 
 #include "codec/records/result.h"
+#include "worker/kafka/kafka_record.h"
 
 /* clang-format off */
 #define VERDICT_LIST(X) \
@@ -98,6 +99,16 @@ void verdict_commit(struct verdict *verdict, const struct verdict_place *place,
                     struct mr_text metadata, int64_t time_ms);
 /* A token record or result that cannot be decoded. */
 void verdict_broken(struct verdict *verdict, const struct verdict_place *place, const char *why);
+
+/* The names of the topics that workers write. */
+struct verdict_topics {
+    const char *tokens, *results, *dead_letters;
+};
+
+/* Passes one record to the function above for its topic; a record of any other topic is a request.
+ * The times are the record's timestamps. */
+void verdict_record(struct verdict *verdict, const struct verdict_topics *topics,
+                    const struct mr_kafka_record *record);
 
 /* Request records so far, and how many of their ids have a result. */
 uint32_t verdict_requests(const struct verdict *verdict);

@@ -257,6 +257,11 @@ enum mr_status mr_engine_thread_start(struct mr_engine_thread *thread, struct mr
     return mr_thread_start(&thread->thread, &options, err);
 }
 
+const struct mr_wake *mr_engine_thread_step_wake(const struct mr_engine_thread *thread)
+{
+    return &thread->wake;
+}
+
 enum mr_status mr_engine_thread_wait_ready(struct mr_engine_thread *thread, struct mr_error *err)
 {
     pthread_mutex_lock(&thread->mutex);

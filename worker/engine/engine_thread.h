@@ -56,6 +56,8 @@ enum mr_status mr_engine_thread_create(struct mr_engine_thread **out,
 enum mr_status mr_engine_thread_start(struct mr_engine_thread *thread, struct mr_error *err);
 /* The body of the engine thread; for its return value see worker/base/thread.h. */
 uint64_t mr_engine_thread_step(struct mr_engine_thread *thread, struct mr_time now);
+/* The wake of the engine thread, for a simulation that calls the step itself. */
+const struct mr_wake *mr_engine_thread_step_wake(const struct mr_engine_thread *thread);
 /* Blocks until the model is open and the engine is made, or until opening has failed. */
 enum mr_status mr_engine_thread_wait_ready(struct mr_engine_thread *thread, struct mr_error *err);
 /* Connects the engine thread to intake and publish. Call once, after _wait_ready has returned

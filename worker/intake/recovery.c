@@ -247,6 +247,11 @@ enum mr_status mr_recovery_start(struct mr_recovery *recovery, struct mr_error *
     return mr_thread_start(&recovery->thread, &options, err);
 }
 
+const struct mr_wake *mr_recovery_wake(const struct mr_recovery *recovery)
+{
+    return &recovery->wake;
+}
+
 void mr_recovery_request(struct mr_recovery *recovery, struct mr_recovery_scan *scans)
 {
     pthread_mutex_lock(&recovery->mutex);

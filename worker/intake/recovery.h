@@ -55,6 +55,8 @@ struct mr_recovery_scan {
 enum mr_status mr_recovery_create(struct mr_recovery **out,
                                   const struct mr_recovery_options *options, struct mr_error *err);
 enum mr_status mr_recovery_start(struct mr_recovery *recovery, struct mr_error *err);
+/* The wake of the recovery thread, for a simulation that calls the step itself. */
+const struct mr_wake *mr_recovery_wake(const struct mr_recovery *recovery);
 /* Takes ownership of a list of scans to do, linked by next, each allocated with calloc. */
 void mr_recovery_request(struct mr_recovery *recovery, struct mr_recovery_scan *scans);
 /* Returns the list of scans that are done, linked by next; the caller frees each with free. NULL:

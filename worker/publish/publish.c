@@ -234,6 +234,11 @@ struct mr_mailbox *mr_publish_mailbox(struct mr_publish *publish)
     return publish->mailbox;
 }
 
+const struct mr_wake *mr_publish_wake(const struct mr_publish *publish)
+{
+    return &publish->wake;
+}
+
 void mr_publish_drain(struct mr_publish *publish, uint64_t deadline_ns)
 {
     publish->deadline_ns = deadline_ns;

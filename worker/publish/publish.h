@@ -61,6 +61,8 @@ enum mr_status mr_publish_start(struct mr_publish *publish, struct mr_error *err
 struct mr_mailbox *mr_publish_mailbox(struct mr_publish *publish);
 /* The body of the publish thread; for its return value see worker/base/thread.h. */
 uint64_t mr_publish_step(struct mr_publish *publish, struct mr_time now);
+/* The wake of the publish thread, for a simulation that calls the step itself. */
+const struct mr_wake *mr_publish_wake(const struct mr_publish *publish);
 /* Starts draining: the step handles the messages that are in the mailbox and is done when every
  * record is reported, or at deadline_ns. No thread may post messages any more. */
 void mr_publish_drain(struct mr_publish *publish, uint64_t deadline_ns);

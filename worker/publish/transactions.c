@@ -354,6 +354,11 @@ enum mr_status mr_transactions_start(struct mr_transactions *transactions, struc
     return mr_thread_start(&transactions->thread, &options, err);
 }
 
+const struct mr_wake *mr_transactions_wake(const struct mr_transactions *transactions)
+{
+    return &transactions->wake;
+}
+
 void mr_transactions_set_wake(struct mr_transactions *transactions, const struct mr_wake *wake)
 {
     transactions->owner = wake;

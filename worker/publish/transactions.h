@@ -65,6 +65,8 @@ enum mr_status mr_transactions_create(struct mr_transactions **out,
 enum mr_status mr_transactions_start(struct mr_transactions *transactions, struct mr_error *err);
 /* The body of the transactions thread; for its return value see worker/base/thread.h. */
 uint64_t mr_transactions_step(struct mr_transactions *transactions, struct mr_time now);
+/* The wake of the transactions thread, for a simulation that calls the step itself. */
+const struct mr_wake *mr_transactions_wake(const struct mr_transactions *transactions);
 /* Sets the wake to notify when a job is done; call before the first job. */
 void mr_transactions_set_wake(struct mr_transactions *transactions, const struct mr_wake *wake);
 /* Hands a job to the thread; no other job may be under way. The caller leaves the job and

@@ -1,0 +1,125 @@
+/* clients - the Kafka clients of the simulated workers: they fill the ports of worker/kafka over
+ * the simulated broker (broker.h), as librdkafka does over a real one.
+ *
+ *     sim_open_consumer       the consumer of the request topics, a member of the group
+ *     sim_open_reader         a reader without a group: cancels, recovery
+ *     sim_producer_opener     the producer of publish: idempotent, records of a partition in order
+ *     sim_transactions_opener the transactional producer
+ *
+ * What librdkafka does on threads of its own (heartbeats, joining) are events of the broker here.
+ * They wait while the machine is paused and end when it is dead. The calls of a dead machine have
+ * no effect. A record that was on its way when the machine died may arrive or not.
+ *
+ * sim_crash_point is called before each effect of a port call: the place where a machine may die
+ * inside a step.
+ *
+ * Owner: one run. Memory: of the broker. */
+#ifndef MR_TESTS_SIM_FLEET_CLIENTS_H
+#define MR_TESTS_SIM_FLEET_CLIENTS_H
+
+#include "tests/sim/fleet/broker.h"
+#include "worker/kafka/kafka_consumer_port.h"
+#include "worker/kafka/kafka_reader_port.h"
+#include "worker/kafka/kafka_transactions_port.h"
+
+/* A connection of one machine to the broker: the context of the functions that open clients. */
+struct sim_wire {
+    struct broker *broker;
+    struct sim_machine *machine;
+    const char *transactional_id;
+    uint32_t producer_room;    /* records that a producer accepts before it is full */
+    uint64_t record_bytes_max; /* a larger record is refused */
+    uint32_t crash_countdown;  /* effects until the machine dies; 0: it does not */
+};
+
+/* True when the machine is dead, or dies now. */
+bool sim_crash_point(struct sim_wire *wire);
+
+/* ---- the consumer ---- */
+
+#define CONSUMER_EVENTS_MAX 8u
+
+struct sim_rebalance {
+    bool assigned;
+    enum mr_kafka_revoke how;
+    uint32_t mask;
+};
+
+struct sim_consumer {
+    struct sim_consumer *next;
+    struct sim_wire *wire;
+    struct mr_kafka_consumer_options options;
+    uint32_t id; /* 0: not a member */
+    int32_t generation;
+    uint32_t owned; /* bit mask of the group's partitions */
+    int64_t positions[BROKER_GROUPED_MAX];
+    uint64_t ready_ns[BROKER_GROUPED_MAX]; /* when the first fetch is answered */
+    struct sim_rebalance rebalances[CONSUMER_EVENTS_MAX];
+    uint32_t rebalance_count;
+    bool in_progress, joining, wants_join, lost, closed, ring_pending;
+    uint32_t added; /* to be assigned when the revocation is completed */
+    struct {
+        enum mr_status status;
+        const char *reason;
+    } outcomes[CONSUMER_EVENTS_MAX];
+    uint32_t outcome_count;
+    uint64_t commit_ns;          /* when the last commit reaches the broker */
+    uint64_t committed_since_ns; /* since when the committed offsets are awaited; 0: not */
+    struct mr_kafka_claim claims[BROKER_GROUPED_MAX];
+    int taken; /* partition of the last record; -1: none */
+    int64_t taken_position;
+    uint32_t turn;
+};
+
+enum mr_status sim_open_consumer(void *wire, const struct mr_kafka_consumer_options *options,
+                                 struct mr_kafka_consumer_port *out, struct mr_error *err);
+/* The coordinator's answer to a join is on its way. */
+void sim_consumer_assign(struct sim_consumer *consumer, uint32_t id, int32_t generation,
+                         uint32_t mask);
+bool sim_consumer_is_connected(const struct sim_consumer *consumer);
+/* A worker's membership, for offsets in a transaction. */
+struct mr_kafka_membership {
+    uint32_t id;
+    int32_t generation;
+};
+
+/* ---- the others ---- */
+
+struct sim_reader {
+    struct sim_reader *next;
+    struct sim_wire *wire;
+    const struct mr_wake *wake;
+    bool wanted[BROKER_TOPICS_MAX];
+    int64_t positions[BROKER_TOPICS_MAX][BROKER_PARTITIONS_MAX];
+    int64_t ends[BROKER_TOPICS_MAX][BROKER_PARTITIONS_MAX]; /* -1: read to its end */
+    bool until_end, committed_only, closed, ring_pending;
+    uint64_t ready_ns;
+};
+
+enum mr_status sim_open_reader(void *wire, const struct mr_kafka_reader_options *options,
+                               struct mr_kafka_reader_port *out, struct mr_error *err);
+
+struct sim_producer {
+    struct sim_producer *next;
+    struct sim_wire *wire;
+    struct mr_producer_user user;
+    bool closed, cut; /* cut: of a dead machine, and nothing more arrives */
+    uint32_t pending;
+    uint64_t send_ns; /* when the last record reaches the broker */
+    struct sim_report *reports, **reports_end;
+    uint64_t asked_ns; /* when the lookup of a topic is answered; 0: none was made */
+    const char *asked;
+    /* the open transaction of a transactional producer */
+    struct broker_transaction *transaction;
+    bool transactional, failed;
+};
+
+struct mr_producer_opener sim_producer_opener(struct sim_wire *wire);
+struct mr_transactions_opener sim_transactions_opener(struct sim_wire *wire);
+
+/* Something was appended to this partition, or its last stable offset moved. */
+void sim_clients_notify(struct broker *broker, uint32_t topic, int32_t partition);
+/* Whether a token record of this request was lost by a fault. */
+bool sim_lost_tokens(const struct broker *broker, const char *id);
+
+#endif

@@ -1,0 +1,57 @@
+/* fleet - one run of the simulation: the workers, the broker and Redis of a scenario, from the
+ * start until every request has ended and every worker has stopped, and then the judgement.
+ *
+ * A supervisor starts a worker again some time after it ended, as Kubernetes does. Nothing happens
+ * from outside after the scenario's quiet_ns; from then on every request must end within
+ * FLEET_PATIENCE_NS, its offset committed. Then all workers get SIGTERM.
+ *
+ * Owner: the program; one run at a time. */
+#ifndef MR_TESTS_SIM_FLEET_FLEET_H
+#define MR_TESTS_SIM_FLEET_FLEET_H
+
+#include "tests/sim/fleet/coverage.h"
+#include "tests/sim/fleet/scenario.h"
+#include "tests/sim/fleet/worker_sim.h"
+
+/* Two sessions of vanished workers, a transaction that times out, the retries of publish, and the
+ * attempts of a poisonous request. */
+#define FLEET_PATIENCE_NS ((uint64_t)200 * SECOND)
+
+struct fleet {
+    const struct scenario *scenario;
+    struct coverage *coverage;
+    struct broker *broker;
+    struct sim_redis *redis;
+    struct mr_config config;
+    struct sim_worker workers[SCENARIO_WORKERS_MAX];
+    uint64_t restart_ns[SCENARIO_WORKERS_MAX]; /* when a worker that is off starts; 0: never */
+    uint32_t worker_count, next_index;
+    struct sim_random random;
+    uint32_t requests_topic, cancel_topic;
+    uint32_t crashes, poison_crashes, long_pauses, clock_jumps;
+    uint64_t produce_until_ns, commit_until_ns, transaction_until_ns;
+    uint32_t plan_at, fault_at; /* in the order of time */
+    uint32_t plan_order[SCENARIO_REQUESTS_MAX], fault_order[SCENARIO_FAULTS_MAX];
+    bool stopping;
+    uint64_t steps;
+    char wrong[512]; /* what is wrong; "": nothing */
+};
+
+struct fleet_options {
+    bool trace;
+};
+
+/* Runs the scenario. True: everything was right. Otherwise text says what was not. */
+bool fleet_run(const struct scenario *scenario, const struct fleet_options *options,
+               struct coverage *coverage, char *text, size_t size, uint64_t *hash);
+/* Frees what runs share. */
+void fleet_free_shared(void);
+
+/* judge.c: judges the records of the run; writes the first violation to fleet->wrong. */
+void fleet_judge(struct fleet *fleet);
+/* Whether every request has ended and is committed; otherwise says which partition is not. */
+bool fleet_is_done(const struct fleet *fleet, char *text, size_t size);
+__attribute__((format(printf, 2, 3))) void fleet_accuse(struct fleet *fleet, const char *format,
+                                                        ...);
+
+#endif

@@ -1,0 +1,220 @@
+#include "codec/records/reply.h"
+#include "codec/wire/encoding.h"
+#include "tests/integration/verdict.h"
+#include "tests/sim/fleet/fleet.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARENA_BYTES ((size_t)1 << 24)
+
+/* ---- what the checker of tests/integration says ---- */
+
+/* Violations that a fault of this run permits. */
+static bool is_permitted(const struct fleet *fleet, enum verdict_kind kind, const char *what)
+{
+    char id[32];
+    size_t length = strcspn(what, ":");
+    /* a zombie writes what it had in flight, and no broker refuses it without transactions */
+    if (kind == VERDICT_LATE_RESULT) return fleet->long_pauses > 0;
+    if (kind != VERDICT_GAP && kind != VERDICT_UNEQUAL_TEXT && kind != VERDICT_UNEQUAL_TOKENS)
+        return false;
+    snprintf(id, sizeof id, "%.*s", (int)(length < sizeof id ? length : 0), what);
+    return sim_lost_tokens(fleet->broker, id);
+}
+
+static void say(void *context, enum verdict_kind kind, const char *what)
+{
+    struct fleet *fleet = context;
+    if (!is_permitted(fleet, kind, what)) fleet_accuse(fleet, "%s: %s", verdict_text(kind), what);
+}
+
+/* Whether a consumer of this run sees the record. */
+static bool is_visible(const struct broker_record *record)
+{
+    if (record->marker) return false;
+    return !record->transaction || record->transaction->state == BROKER_COMMITTED;
+}
+
+static void add_records(struct fleet *fleet, struct verdict *verdict)
+{
+    const struct mr_config *config = &fleet->config;
+    const struct verdict_topics topics = {config->tokens_topic, config->results_topic,
+                                          config->dlq_topic};
+    for (uint32_t t = 0; t < fleet->broker->topic_count; t++) {
+        const struct broker_topic *topic = &fleet->broker->topics[t];
+        if (t == fleet->cancel_topic || strcmp(topic->name, "reply") == 0) continue;
+        for (uint32_t p = 0; p < topic->partition_count; p++)
+            for (int64_t i = 0; i < topic->logs[p].end; i++) {
+                const struct broker_record *found = topic->logs[p].records[i];
+                if (!is_visible(found)) continue;
+                /* the times of the broker: those of workers may be wrong in this run */
+                struct mr_kafka_record record = found->record;
+                record.timestamp_ms = found->appended_ms;
+                verdict_record(verdict, &topics, &record);
+            }
+    }
+}
+
+static void add_commits(struct fleet *fleet, struct verdict *verdict)
+{
+    for (const struct broker_offset *commit = fleet->broker->group.commits; commit;
+         commit = commit->next) {
+        struct verdict_place place = {fleet->broker->topics[commit->topic].name, commit->partition,
+                                      commit->offset};
+        struct mr_text metadata = {commit->metadata, strlen(commit->metadata)};
+        verdict_commit(verdict, &place, metadata, commit->time_ms);
+    }
+}
+
+static void judge_records(struct fleet *fleet)
+{
+    bool exactly_once = fleet->scenario->exactly_once;
+    struct verdict_options options = {
+        .single = exactly_once, .timed = !exactly_once, .say = say, .context = fleet};
+    struct verdict_figures figures;
+    struct verdict *verdict = verdict_create(&options);
+    add_commits(fleet, verdict);
+    add_records(fleet, verdict);
+    verdict_judge(verdict, &figures);
+    fleet->coverage->counts[COVER_LATER_ATTEMPT] += figures.later_attempt;
+    verdict_destroy(verdict);
+}
+
+/* ---- what the simulation knows beyond that ---- */
+
+static const struct plan *find_plan(const struct fleet *fleet, struct mr_text id)
+{
+    for (uint32_t i = 0; i < fleet->scenario->plan_count; i++) {
+        const struct plan *plan = &fleet->scenario->plans[i];
+        if (plan->kind != PLAN_CANCEL && plan->kind != PLAN_AGAIN && !plan->left_out &&
+            strlen(plan->id) == id.length && memcmp(plan->id, id.bytes, id.length) == 0)
+            return plan;
+    }
+    return NULL;
+}
+
+static bool was_cancelled(const struct fleet *fleet, const struct plan *plan)
+{
+    for (uint32_t i = 0; i < fleet->scenario->plan_count; i++) {
+        const struct plan *other = &fleet->scenario->plans[i];
+        if (other->kind == PLAN_CANCEL && !other->left_out && strcmp(other->id, plan->id) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The tokens that the model generates for this prompt. */
+static bool is_expected(const struct plan *plan, const struct mr_choice *choice)
+{
+    struct mr_fake_model model = {.options = {.vocab_size = SIM_VOCABULARY}};
+    uint32_t history[SIM_CONTEXT + 64], count = (uint32_t)plan->prompt.length;
+    for (uint32_t i = 0; i < count; i++)
+        history[i] = (uint32_t)(unsigned char)plan->prompt.bytes[i] + 1;
+    for (size_t i = 0; i < choice->token_count; i++) {
+        uint32_t next = mr_fake_next(&model, history, count, 0.0f, 0);
+        if (choice->token_ids[i] != next || next == 0) return false;
+        history[count++] = next;
+    }
+    if (choice->finish == MR_FINISH_EOS) return mr_fake_next(&model, history, count, 0.0f, 0) == 0;
+    return choice->finish != MR_FINISH_LENGTH || choice->token_count == plan->max_tokens;
+}
+
+/* Whether something in this run explains that a good request was not answered. */
+static bool may_fail(const struct fleet *fleet, const struct plan *plan,
+                     const struct mr_result *result)
+{
+    switch (result->choices[0].finish) {
+    case MR_FINISH_CANCELLED:
+        return was_cancelled(fleet, plan);
+    case MR_FINISH_DEADLINE:
+        return plan->deadline;
+    case MR_FINISH_POOL_EXHAUSTED:
+        return true;
+    case MR_FINISH_REJECTED:
+    case MR_FINISH_ERROR:
+        return fleet->crashes >= fleet->config.attempts_max && result->error == MR_POISON;
+    default:
+        return false;
+    }
+}
+
+static void judge_result(struct fleet *fleet, const struct mr_result *result)
+{
+    const struct plan *plan = find_plan(fleet, result->id);
+    if (!plan || plan->kind != PLAN_REQUEST || result->choice_count == 0) return;
+    enum mr_finish finish = result->choices[0].finish;
+    if (finish == MR_FINISH_CANCELLED) fleet->coverage->counts[COVER_CANCELLED]++;
+    if (finish == MR_FINISH_DEADLINE) fleet->coverage->counts[COVER_DEADLINE]++;
+    if (finish > MR_FINISH_CONTEXT_FULL || finish == MR_FINISH_NONE) {
+        if (!may_fail(fleet, plan, result))
+            fleet_accuse(fleet, "%s ended with %s (%s: %s)", plan->id, mr_finish_text(finish),
+                         mr_status_name(result->error),
+                         result->error_message ? result->error_message : "");
+        return;
+    }
+    for (size_t i = 0; i < result->choice_count && plan->plain; i++)
+        if (!is_expected(plan, &result->choices[i]))
+            fleet_accuse(fleet, "%s has other tokens than the model generates", plan->id);
+}
+
+static void judge_results(struct fleet *fleet)
+{
+    size_t t = broker_find_topic(fleet->broker, fleet->config.results_topic);
+    for (uint32_t p = 0; p < fleet->broker->topics[t].partition_count; p++) {
+        const struct broker_log *log = &fleet->broker->topics[t].logs[p];
+        for (int64_t i = 0; i < log->end; i++) {
+            struct mr_result result;
+            struct mr_error err;
+            struct mr_arena *arena = mr_arena_create(ARENA_BYTES);
+            if (is_visible(log->records[i]) &&
+                mr_result_decode(&result, log->records[i]->record.value, MR_ENCODING_JSON, arena,
+                                 &err) == MR_OK)
+                judge_result(fleet, &result);
+            mr_arena_destroy(arena);
+        }
+    }
+}
+
+/* A poisonous request must be given up after a bounded number of crashes. */
+static void judge_poison(struct fleet *fleet)
+{
+    size_t t = broker_find_topic(fleet->broker, fleet->config.dlq_topic);
+    const struct broker_log *log = &fleet->broker->topics[t].logs[0];
+    for (int64_t i = 0; i < log->end; i++)
+        for (uint32_t k = 0; k < fleet->scenario->plan_count; k++) {
+            const struct plan *plan = &fleet->scenario->plans[k];
+            struct mr_text value = log->records[i]->record.value;
+            if (plan->kind == PLAN_POISON && value.length == plan->value.length &&
+                memcmp(value.bytes, plan->value.bytes, value.length) == 0)
+                fleet->coverage->counts[COVER_POISON_DEAD_LETTER]++;
+        }
+}
+
+void fleet_judge(struct fleet *fleet)
+{
+    size_t reply = broker_find_topic(fleet->broker, "reply");
+    fleet->coverage->counts[COVER_REPLY] += (uint64_t)fleet->broker->topics[reply].logs[0].end;
+    judge_records(fleet);
+    judge_results(fleet);
+    judge_poison(fleet);
+}
+
+bool fleet_is_done(const struct fleet *fleet, char *text, size_t size)
+{
+    const struct broker *broker = fleet->broker;
+    for (uint32_t i = 0; i < broker->group.partition_count; i++) {
+        uint32_t topic;
+        int32_t partition;
+        broker_group_place(broker, i, &topic, &partition);
+        int64_t end = broker->topics[topic].logs[partition].end;
+        const struct broker_offset *committed = broker->group.committed[i];
+        int64_t offset = committed ? committed->offset : 0;
+        if (offset == end) continue;
+        snprintf(text, size, "%s/%d is committed at %lld of %lld", broker->topics[topic].name,
+                 partition, (long long)offset, (long long)end);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,123 @@
+/* Simulated fleets, each from one seed: sim_test_fleet [FIRST [COUNT]].
+ *
+ * Without arguments it runs SEEDS seeds, one of them twice, and checks that both runs were the
+ * same. With FIRST alone it runs that seed and prints the scenario and the trace. A seed that fails
+ * is made smaller: requests and faults are left out as long as it still fails in the same way. */
+#include "tests/sim/fleet/fleet.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEEDS 300u
+/* from so many seeds on, everything that is counted must have happened */
+#define COVERING_SEEDS 2000u
+
+static struct scenario scenario;
+static char wrong[512];
+
+static bool run(bool trace, struct coverage *coverage, uint64_t *hash)
+{
+    struct fleet_options options = {.trace = trace};
+    return fleet_run(&scenario, &options, coverage, wrong, sizeof wrong, hash);
+}
+
+/* ---- shrinking ---- */
+
+/* Whether the scenario still fails, with the same first word. */
+static bool still_fails(const char *first)
+{
+    struct coverage coverage = {0};
+    uint64_t hash;
+    scenario_settle(&scenario);
+    bool right = run(false, &coverage, &hash);
+    size_t length = strcspn(first, ":");
+    return !right && strcspn(wrong, ":") == length && memcmp(wrong, first, length) == 0;
+}
+
+/* Leaves out the element unless the scenario does not fail without it. */
+static bool leave_out(bool *left_out, const char *first)
+{
+    if (*left_out) return false;
+    *left_out = true;
+    if (still_fails(first)) return true;
+    *left_out = false;
+    return false;
+}
+
+static void shrink(void)
+{
+    char first[sizeof wrong];
+    bool smaller = true;
+    memcpy(first, wrong, sizeof first);
+    while (smaller) {
+        smaller = false;
+        for (uint32_t i = 0; i < scenario.fault_count; i++)
+            smaller |= leave_out(&scenario.faults[i].left_out, first);
+        for (uint32_t i = scenario.plan_count; i > 0; i--)
+            smaller |= leave_out(&scenario.plans[i - 1].left_out, first);
+    }
+    still_fails(first);
+    printf("the smallest scenario that fails: %s\n", wrong);
+    scenario_print(&scenario);
+}
+
+/* ---- running ---- */
+
+static bool run_seed(uint64_t seed, bool trace, struct coverage *coverage, uint64_t *hash)
+{
+    scenario_make(&scenario, seed);
+    if (trace) scenario_print(&scenario);
+    bool right = run(trace, coverage, hash);
+    if (trace) printf("hash %016" PRIx64 "\n", *hash);
+    if (right) return true;
+    printf("seed %" PRIu64 ": %s\n", seed, wrong);
+    return false;
+}
+
+static bool is_deterministic(uint64_t seed)
+{
+    struct coverage coverage = {0};
+    uint64_t first, second;
+    run_seed(seed, false, &coverage, &first);
+    run_seed(seed, false, &coverage, &second);
+    if (first != second) printf("seed %" PRIu64 " gives two different runs\n", seed);
+    return first == second;
+}
+
+static uint32_t count_missing(const struct coverage *coverage, bool show)
+{
+    uint32_t missing = 0;
+    for (int kind = 0; kind < COVERAGE_COUNT; kind++) {
+        missing += coverage->counts[kind] == 0;
+        if (show)
+            printf("%12" PRIu64 "  %s\n", coverage->counts[kind],
+                   coverage_text((enum coverage_kind)kind));
+    }
+    return missing;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : argc > 1 ? 1 : SEEDS;
+    bool trace = argc == 2;
+    struct coverage coverage = {0};
+    uint64_t failures = 0, hash = 0, hashes = 0;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        if (!run_seed(seed, trace, &coverage, &hash)) {
+            if (failures++ == 0) shrink();
+        }
+        hashes ^= hash;
+    }
+    if (argc == 1) failures += !is_deterministic(first);
+    uint32_t missing = count_missing(&coverage, !trace && count >= COVERING_SEEDS);
+    printf("%" PRIu64 " seeds, %" PRIu64
+           " failed, %u of %d kinds of events missing, hash %016" PRIx64 "\n",
+           count, failures, missing, COVERAGE_COUNT, hashes);
+    if (count >= COVERING_SEEDS && missing > 0) failures++;
+    fleet_free_shared();
+    return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,94 @@
+/* worker_sim - one simulated worker: the product's intake, engine thread, publish, transactions,
+ * recovery and Redis threads, put together as worker/serve does, over the simulated broker and
+ * Redis and the fake model.
+ *
+ *     OFF -> RUNNING -> STOPPING ... -> OFF       SIGTERM: the phases of worker/serve/drain.c
+ *                    -> OFF                       a crash, or an error that ends the process
+ *
+ * A crash marks the machine as dead and frees the worker with the product's own functions, whose
+ * calls to the outside have no effect by then. So every crash also tests that nothing leaks.
+ *
+ * A prompt that begins with POISON_BYTE kills the machine when its first step runs.
+ *
+ * Owner: one run. Memory: freed when the worker is off. */
+#ifndef MR_TESTS_SIM_FLEET_WORKER_SIM_H
+#define MR_TESTS_SIM_FLEET_WORKER_SIM_H
+
+#include "tests/fakes/fake_model.h"
+#include "tests/sim/fleet/clients.h"
+#include "tests/sim/fleet/redis_sim.h"
+#include "worker/engine/engine_thread.h"
+#include "worker/intake/intake_state.h"
+#include "worker/publish/publish.h"
+#include "worker/redis/tier_redis.h"
+
+#define POISON_BYTE    '~'
+#define SIM_VOCABULARY 116u /* every token below is an ASCII character */
+#define SIM_CONTEXT    512u
+
+enum sim_phase {
+    SIM_OFF,
+    SIM_RUNNING,
+    SIM_STOPPING, /* intake takes no more records; waits for it */
+    SIM_DRAINING, /* running requests end */
+    SIM_FLUSHING, /* publish writes what is left */
+    SIM_LEAVING   /* intake commits and leaves the group */
+};
+
+struct sim_worker_options {
+    struct broker *broker;
+    struct sim_redis *redis; /* NULL: without Redis */
+    const struct mr_config *config;
+    uint32_t index;
+    uint64_t drain_ns;
+    uint32_t blocks; /* of the KV pool */
+    double step_ms;  /* of the model */
+    uint32_t producer_room;
+    bool trace;
+    uint32_t force_preempt_every;
+};
+
+struct sim_worker {
+    struct sim_machine machine; /* first: the fleet gets the worker from it */
+    struct sim_worker_options options;
+    struct sim_wire wire;
+    struct mr_config config;
+    struct mr_kafka_options kafka;
+    char id[16], transactional_id[64];
+    enum sim_phase phase;
+    uint64_t deadline_ns; /* of the phase */
+    uint64_t began_ns;    /* when SIGTERM came */
+    struct mr_error failure;
+    uint32_t crashes; /* by poison */
+    bool poisoned;    /* the last crash was by poison */
+
+    struct mr_fake_model *fake;
+    struct mr_model_port real_port;
+    struct mr_engine *engine_core;
+    struct mr_log *log;
+    struct mr_metrics *metrics;
+    struct mr_tier_redis *tier;
+    struct mr_resume *resume;
+    struct mr_engine_thread *engine;
+    struct mr_publish *publish;
+    struct mr_transactions *transactions;
+    struct mr_intake *intake;
+};
+
+/* Starts a process. False: it ended at once, because the broker is down. */
+bool sim_worker_start(struct sim_worker *worker);
+/* kill -9: everything in the process is gone. */
+void sim_worker_crash(struct sim_worker *worker);
+/* SIGTERM. */
+void sim_worker_stop(struct sim_worker *worker);
+/* The main thread of the process: moves a shutdown on, ends the process when it has failed or died.
+ * Call it after every step of the machine. */
+void sim_worker_watch(struct sim_worker *worker);
+/* When _watch has something to do by itself; UINT64_MAX: not before a step. */
+uint64_t sim_worker_due_ns(const struct sim_worker *worker);
+/* Asserts the invariants of all containers. */
+void sim_worker_check(struct sim_worker *worker);
+/* Frees what all workers share. */
+void sim_worker_free_shared(void);
+
+#endif
