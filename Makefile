@@ -6,6 +6,7 @@
 #   make test     all tests: release build, both sanitizers, tidy rules, Apache Kafka and Redis
 #   make bench    the speed of the engine as a table and as JSON (build/bench.json)
 #   make chaos    kill, stop and restart workers and Apache Kafka under load: a table, and JSON in build
+#   make fuzz     fuzz every parser for TIME seconds each; TARGET=name for one       make fuzz-min: see tests/fuzz
 #   make format   format the sources        make tidy   the rules of the source tree
 #   make asan tsan coverage                 make install PREFIX=…     make clean
 
@@ -15,8 +16,10 @@ PROMPT ?=
 JOBS   ?= $(shell nproc)
 DELIVERY ?= at-least-once
 SCENARIO ?=
+TIME ?= 60
+TARGET ?=
 
-.PHONY: build demo test check bench chaos format tidy asan tsan coverage install clean deps check_tools
+.PHONY: build demo test check bench chaos fuzz fuzz-min format tidy asan tsan coverage install clean deps check_tools
 
 build: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -56,6 +59,11 @@ chaos: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace checker produce
 	@MILLRACE_TOOLS=$(BUILD) tests/integration/chaos.py --delivery $(DELIVERY) --json $(BUILD)/chaos-$(DELIVERY).json $(SCENARIO)
 
+fuzz fuzz-min:
+	@docker/deps.sh fuzz
+	@BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) tests/run.sh fuzz
+	@BUILD=$(abspath $(BUILD)) tests/fuzz/fuzz.py $(if $(filter fuzz,$@),run --time $(TIME),min) $(TARGET)
+
 format: check_tools
 	@find worker batching kvcache codec ops tests -name '*.[ch]' -o -name '*.cpp' | xargs .deps/clang-format/clang-format -i
 
@@ -63,4 +71,4 @@ install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:
-	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-coverage
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-coverage $(BUILD)-fuzz

@@ -6,6 +6,7 @@
 #   docker/deps.sh check    the same, and the clang-format version that formats the sources
 #   docker/deps.sh test     the same, and everything for the tests: Redis, kcat, Java, Apache Kafka, a JSON schema
 #                           validator, a Kafka client for Python
+#   docker/deps.sh fuzz     everything for a build, and clang with libFuzzer
 #
 # Debian packages are installed with apt-get when the user is root or may use sudo without a password;
 # otherwise the script prints the missing packages and stops. Everything else is pinned by version and SHA-256
@@ -15,8 +16,8 @@ set -eu
 
 mode=${1:-build}
 case $mode in
-model | build | check | test) ;;
-*) echo "usage: docker/deps.sh model|build|check|test" >&2 && exit 2 ;;
+model | build | check | test | fuzz) ;;
+*) echo "usage: docker/deps.sh model|build|check|test|fuzz" >&2 && exit 2 ;;
 esac
 tree=$(cd "$(dirname "$0")/.." && pwd)
 lock=$tree/docker/deps.lock
@@ -59,6 +60,10 @@ command java default-jre-headless
 command curl curl
 command openssl openssl
 command python3 python3'
+fuzz_needs='
+command clang clang
+command clang++ clang
+fuzzer clang libclang-rt-dev'
 jar_needs='
 command mvn maven'
 
@@ -66,6 +71,7 @@ probe() { # probe KIND NAME: true if the tool, library or file exists
     case $1 in
     command) command -v "$2" >/dev/null 2>&1 ;;
     file) [ -e "$2" ] ;;
+    fuzzer) ls "$("$2" -print-resource-dir)"/lib/*/libclang_rt.fuzzer*.a >/dev/null 2>&1 ;;
     pip) python3 -m pip --version >/dev/null 2>&1 ;;
     library)
         for module in $(echo "$2" | tr , ' '); do
@@ -252,6 +258,7 @@ trap 'exit 1' HUP INT TERM
 case $mode in model) ;; *) install "$build_needs" && get_libtorch ;; esac
 get_model
 case $mode in check | test) get_clang_format ;; esac
+[ "$mode" != fuzz ] || install "$fuzz_needs"
 if [ "$mode" = test ]; then
     install "$test_needs"
     get_python

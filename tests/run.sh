@@ -5,6 +5,7 @@
 #   tests/run.sh all        all tests of the release build, then both sanitizers
 #   tests/run.sh asan       unit tests and simulation under AddressSanitizer and UBSan, KV blocks of 16 tokens
 #   tests/run.sh tsan       the threaded tests under ThreadSanitizer
+#   tests/run.sh fuzz       builds the fuzz targets with clang, for tests/fuzz/fuzz.py
 #   tests/run.sh coverage   unit tests and simulation built for gcov, with a line count a folder
 #
 # BUILD is the folder of the release build (default: build); the other builds are beside it. JOBS limits
@@ -95,7 +96,17 @@ coverage() {
     done
 }
 
+# Only the targets are built: the other programs would take minutes.
+fuzz() {
+    configure "$build-fuzz" -DMR_FUZZ=ON -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ || return 1
+    cmake --build "$build-fuzz" -j "$jobs" --target fuzz_targets
+}
+
 case ${1:-} in
+fuzz)
+    fuzz
+    exit
+    ;;
 quick) release quick -j $((2 * jobs)) -LE 'integration|slow' ;; # tests wait more than they compute
 all)
     docker/deps.sh test || exit 1
@@ -110,7 +121,7 @@ asan | tsan | coverage)
     docker/deps.sh build || exit 1
     "$1"
     ;;
-*) echo "usage: tests/run.sh quick|all|asan|tsan|coverage" >&2 && exit 2 ;;
+*) echo "usage: tests/run.sh quick|all|asan|tsan|coverage|fuzz" >&2 && exit 2 ;;
 esac
 
 echo "$passed passed, $failed failed"

@@ -85,4 +85,5 @@ def main():
     print(len(cases), "cases,", sum("refused" in case for case in cases), "refused")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+/* The trail of a request: entries of a list in Redis.
+ *
+ * Input: entries, each a length (u8, at most 255) and a form (u8), then the entry's bytes. Form 0:
+ * the entry as it is; 1: head and body, to which the check is added; 2: the same, encrypted; 3: the
+ * fields of an entry that a worker writes. Keys are configured when the first byte of the input has
+ * its lowest bit set. */
+#include "tests/fuzz/fuzz.h"
+#include "worker/redis/progress.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define HEAD_BYTES  8u
+#define CHECK_BYTES 8u
+#define AAD_BYTES   (MR_SHA256_BYTES + HEAD_BYTES)
+
+struct bench {
+    struct mr_sha256 *hash;
+    struct mr_frame_keys keys;
+    struct mr_progress_tools tools;
+    struct mr_progress_name name;
+    unsigned char identity[MR_SHA256_BYTES];
+    struct mr_progress_history history;
+    size_t entries;
+};
+
+static void open_bench(struct bench *bench, bool sealed)
+{
+    static const struct mr_progress_origin origin = {.group = "g",
+                                                     .tenant = "t",
+                                                     .topic = "r",
+                                                     .partition = 3,
+                                                     .offset = 7,
+                                                     .id = {"a", 1},
+                                                     .value = {"{}", 2}};
+    static const unsigned char key[MR_AES_KEY_BYTES] = {1};
+    *bench = (struct bench){.hash = mr_sha256_create()};
+    MR_ASSERT(bench->hash);
+    bench->tools = (struct mr_progress_tools){bench->hash, &bench->keys};
+    mr_progress_name_of(bench->hash, &origin, &bench->name);
+    mr_progress_identity_of(bench->hash, key, NULL, 0, bench->identity);
+    if (sealed) MR_ASSERT(mr_frame_keys_add(&bench->keys, 1, key, NULL) == MR_OK);
+}
+
+/* Appends the check over name, head and body, as a worker without encryption keys writes it. */
+static size_t add_check(struct bench *bench, unsigned char *entry, size_t length)
+{
+    unsigned char digest[MR_SHA256_BYTES];
+    mr_sha256_begin(bench->hash);
+    mr_sha256_add(bench->hash, bench->name.digest, MR_SHA256_BYTES);
+    mr_sha256_add(bench->hash, entry, length);
+    mr_sha256_end(bench->hash, digest);
+    memcpy(entry + length, digest, CHECK_BYTES);
+    return length + CHECK_BYTES;
+}
+
+static size_t seal(struct bench *bench, unsigned char *entry, size_t length)
+{
+    unsigned char aad[AAD_BYTES], body[256], nonce[MR_AES_NONCE_BYTES] = {0};
+    struct mr_aes_gcm *key = mr_frame_keys_find(&bench->keys, 1);
+    size_t size = length - HEAD_BYTES;
+    if (!key) return length;
+    memcpy(aad, bench->name.digest, MR_SHA256_BYTES);
+    memcpy(aad + MR_SHA256_BYTES, entry, HEAD_BYTES);
+    memcpy(body, entry + HEAD_BYTES, size);
+    nonce[0] = (unsigned char)bench->entries;
+    memcpy(entry + HEAD_BYTES, nonce, sizeof nonce);
+    unsigned char *at = entry + HEAD_BYTES + sizeof nonce;
+    struct mr_aes_message message = {
+        .nonce = nonce, .data = aad, .data_length = AAD_BYTES, .length = size};
+    mr_aes_gcm_seal(key, &message, body, at, at + size);
+    return length + sizeof nonce + MR_AES_TAG_BYTES;
+}
+
+/* Writes an entry as a worker does; what a worker writes is not refused. */
+static void write_entry(struct bench *bench, struct mr_text fields)
+{
+    unsigned char out[MR_PROGRESS_BYTES_MAX], nonce[MR_AES_NONCE_BYTES] = {1};
+    struct fuzz_cursor cursor = {(const uint8_t *)fields.bytes, fields.length};
+    struct mr_progress_entry entry = {.kind = fuzz_u8(&cursor) % 4 + MR_PROGRESS_START};
+    struct mr_sample sample = {.token_id = fuzz_u16(&cursor), .logprob = -1, .probability = 0.5f};
+    entry.attempt = fuzz_u8(&cursor) % MR_PROGRESS_ATTEMPTS_MAX + 1;
+    entry.index = fuzz_u8(&cursor);
+    entry.shown = fuzz_u8(&cursor);
+    sample.top_count = fuzz_u8(&cursor) % (MR_LOGPROBS_MAX + 1);
+    if (entry.kind == MR_PROGRESS_START) entry.identity = bench->identity;
+    if (entry.kind == MR_PROGRESS_TOKENS) entry.sample = &sample;
+    nonce[1] = (unsigned char)bench->entries;
+    size_t length = mr_progress_write(&bench->tools, &bench->name, &entry, nonce, out);
+    uint32_t refused = bench->history.refused;
+    MR_ASSERT(length <= MR_PROGRESS_BYTES_MAX);
+    mr_progress_read(&bench->history, &bench->tools, &bench->name, bench->identity,
+                     (struct mr_text){(char *)out, length});
+    MR_ASSERT(bench->history.refused == refused);
+}
+
+static void check(const struct bench *bench)
+{
+    const struct mr_progress_history *history = &bench->history;
+    MR_ASSERT(history->shown <= history->count && history->count <= bench->entries);
+    MR_ASSERT(history->attempts <= MR_PROGRESS_ATTEMPTS_MAX);
+    MR_ASSERT(history->crashes <= MR_PROGRESS_ATTEMPTS_MAX && history->refused <= bench->entries);
+    for (uint32_t i = 0; i < history->count; i++) {
+        MR_ASSERT(history->samples[i].top_count <= MR_LOGPROBS_MAX);
+        MR_ASSERT(isfinite(history->samples[i].logprob));
+    }
+}
+
+static void read_entry(struct bench *bench, struct fuzz_cursor *cursor)
+{
+    size_t length = fuzz_u8(cursor);
+    uint8_t form = fuzz_u8(cursor) % 4;
+    struct mr_text bytes = fuzz_take(cursor, length);
+    bench->entries++;
+    if (form == 3) {
+        write_entry(bench, bytes);
+        return;
+    }
+    unsigned char *entry = malloc(bytes.length + 64);
+    MR_ASSERT(entry);
+    length = bytes.length;
+    if (length) memcpy(entry, bytes.bytes, length);
+    if (form == 1) length = add_check(bench, entry, length);
+    if (form == 2 && length >= HEAD_BYTES) length = seal(bench, entry, length);
+    entry = realloc(entry, length + (length == 0));
+    mr_progress_read(&bench->history, &bench->tools, &bench->name, bench->identity,
+                     (struct mr_text){(char *)entry, length});
+    free(entry);
+    check(bench);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz_cursor cursor = {data, size};
+    struct bench bench;
+    open_bench(&bench, fuzz_u8(&cursor) & 1u);
+    while (cursor.left > 0)
+        read_entry(&bench, &cursor);
+    mr_progress_clear(&bench.history);
+    mr_frame_keys_clear(&bench.keys);
+    mr_sha256_destroy(bench.hash);
+    return 0;
+}

@@ -1,0 +1,395 @@
+#!/usr/bin/env python3
+"""Writes the seeds of the fuzz targets, a file each, from tests/golden and from this script.
+
+    make_seeds.py FOLDER        writes FOLDER/TARGET/NAME
+
+fuzz.sh min merges them into the committed corpora.
+"""
+import base64
+import glob
+import json
+import os
+import struct
+import sys
+
+TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GOLDEN = os.path.join(TREE, "tests/golden")
+SMALL = 40000  # larger files make every run of a target slow
+counts = {}
+
+
+def put(target, data):
+    if len(data) > SMALL:
+        return
+    folder = os.path.join(sys.argv[1], target)
+    os.makedirs(folder, exist_ok=True)
+    counts[target] = counts.get(target, 0) + 1
+    with open(os.path.join(folder, "seed%04d" % counts[target]), "wb") as out:
+        out.write(data if isinstance(data, bytes) else data.encode())
+
+
+def golden(pattern):
+    for path in sorted(glob.glob(os.path.join(GOLDEN, pattern))):
+        yield path, open(path, "rb").read()
+
+
+def requests():
+    for path, data in list(golden("wire/requests/*")) + list(golden("poison/*")):
+        put("request", data)
+        kind = b"json" if path.endswith(".json") else b"msgpack"
+        put("request", b"content-type: application/" + kind + b"\n@key: k-1\n\n" + data)
+    body = '{"id":"a","prompt":"x","max_tokens":3,"timeout_ms":5}'
+    event = '{"specversion":"1.0","id":"e1","source":"/s","type":"t","datacontenttype":"application/json","data":%s}'
+    for head in [
+        "content-type: application/cloudevents+json; charset=utf-8\n",
+        "ce_specversion: 1.0\nce_id: e-7\nce_traceparent: 00-11-22-01\nce_tracestate: a=b\n",
+        "correlationId: 7\ntraceparent: 00-aa-bb-01\ntracestate: v=1\nbaggage: k=v\n",
+        "kafka_replyTopic: team.a\nkafka_replyPartition: \0\0\0\5\nkafka_correlationId: 1\n",
+        "kafka_replyTopic: answers\nmillrace-deadline: 1750000001000\n@strict: \n",
+        "millrace-deadline: 1749999999999\n",
+        "baggage: " + "b" * 4200 + "\n",
+        "kafka_replyTopic: *\nkafka_replyPartition: x\nmillrace-deadline: 99999999999999999999\n",
+        "content-type: text/plain\n", "nothing\n",
+    ]:
+        put("request", head + "\n" + body)
+        put("request", head + "\n" + event % body)
+    for data in ['"text"', "null", '{"id":1}', "[]", '"e30="']:
+        put("request", "content-type: application/cloudevents+json\n\n" + event % data)
+    put("request", "content-type: application/cloudevents+json\n\n"
+        '{"specversion":"1.0","id":"%s","data_base64":"e30="}' % ("i" * 200))
+
+
+def replies():
+    choice = {"finish_reason": "stop_string", "stop_reason": "END", "text": "hi", "token_ids": [1, 2],
+              "completion_tokens": 2}
+    logprobs = [{"id": 5, "logprob": -0.5, "text": "a", "top": [{"id": 5, "logprob": -0.5, "text": "a"}]}]
+    token = {"id": "r", "attempt": 1, "choice": 0, "index": 3, "token_ids": [5], "text": "a", "logprobs": logprobs}
+    result = dict(choice, id="r", attempt=1, model="m", worker="w", choices=[choice, dict(choice, stop_reason=7)],
+                  usage={"prompt_tokens": 3, "completion_tokens": 2, "cached_tokens": 1},
+                  timing={"queue_ms": 1.5}, error={"code": "cancelled", "message": "m", "retryable": False},
+                  source={"topic": "t", "partition": 1, "offset": 2}, metadata={"k": [1, None]})
+    for kind, value in [(1, token), (1, dict(token, resumed_at=3)), (3, result)]:
+        put("reply", bytes([kind]) + json.dumps(value).encode())
+    for path, data in golden("wire/answers/*"):
+        put("reply", bytes([2 if "result" in path else 0]) + data)
+
+
+def templates():
+    for _, data in golden("templates/*.jinja"):
+        put("template", data)
+    for source in [
+        "{{ messages[0].content|trim|upper }}{{ 'a' ~ 1 + 2 * 3 // 2 % 5 - -1 }}",
+        "{% for m in messages if m.role == 'user' %}{{ loop.index0 }}{{ loop.last }}{{ m['content'][1:-1] }}"
+        "{% else %}none{% endfor %}",
+        "{% macro f(a, b='x') %}{{ a }}{{ b }}{% endmacro %}{{ f(1, b=2) }}{{ f('z') }}",
+        "{% set ns = namespace(n=0) %}{% for i in range(1, 9, 2) %}{% set ns.n = ns.n + i %}{% if i > 5 %}"
+        "{% break %}{% else %}{% continue %}{% endif %}{% endfor %}{{ ns.n }}",
+        "{%- set x -%} block {%- endset +%}\n{{- x -}}{# comment #}{% generation %}g{% endgeneration %}",
+        "{{ {'a': 1, 'b': [1, 2.5, none, true]}|tojson(indent=2) }}{{ {'k': 'v'}.items()|list }}",
+        "{{ 'a,b'.split(',')|join('-') }}{{ 'abc'.startswith('a') }}{{ ' x '.strip() }}{{ 'x'.replace('x', 'y') }}",
+        "{{ messages|selectattr('role', 'equalto', 'user')|map(attribute='content')|list|length }}",
+        "{{ messages|rejectattr('role', 'eq', 'system')|first }}{{ [3, 1, 2]|sort|last }}{{ [1, 1]|unique|list }}",
+        "{{ x is defined }}{{ none is none }}{{ 1 is odd }}{{ 's' is string }}{{ messages is iterable }}",
+        "{{ strftime_now('%d %b %Y %H:%M') }}{{ raise_exception('no') if false else 'ok' }}",
+        "{{ word|default('d', true)|replace('x', 'y')|capitalize|title|lower }}{{ n|int + half|float }}{{ 1.0 }}",
+        "{% if not enable_thinking and (n >= 3 or none) %}{{ bos_token }}{% elif 1 in [1] %}b{% else %}c{% endif %}",
+        "{{ messages[::-1][0]['role'] }}{{ messages[-1:]|length }}{{ 'abc'[5] }}{{ (1, 2)[0] }}{{ 2 ** 3 }}{{ 'a' * 3 }}",
+        "{{ dict(a=1)['a'] }}{{ {'a': {'b': 2}}.a.b }}{{ {'x': 1}.get('y', 4) }}{{ 'k' in {'k': 1} }}{{ 1 != 2 }}",
+        "{{ 'x'|indent(2, first=true) }}{{ 'a\\nb'|e }}{{ [1, 2]|string }}{{ 'a' if }}", "{% endfor %}", "{{ 1 +",
+        "{% for k, v in {'a': 1}|dictsort %}{{ k }}{{ v }}{% endfor %}{{ '\\u00e9\\x41\\n' }}",
+    ]:
+        put("template", source)
+        put("template", source.encode() + b"\0" + b'{"messages":[{"role":"user","content":"\\u00e9 a,b"}]}')
+
+
+BYTES = {}  # the byte alphabet of byte-level tokenizers
+for value in range(256):
+    printable = 33 <= value <= 126 or 161 <= value <= 172 or 174 <= value <= 255
+    BYTES[value] = chr(value) if printable else chr(256 + len([v for v in BYTES if ord(BYTES[v]) > 255]))
+
+
+def small_tokenizer(**parts):
+    vocab = {"a": 0, "b": 1, BYTES[32]: 2, "ab": 3, BYTES[32] + "a": 4, "<s>": 5, BYTES[0xC3]: 6, BYTES[0xA9]: 7,
+             "1": 8, BYTES[10]: 9}
+    file = {"version": "1.0", "truncation": None, "padding": None,
+            "added_tokens": [{"id": 5, "content": "<s>", "single_word": False, "lstrip": False, "rstrip": False,
+                              "normalized": False, "special": True},
+                             {"id": 10, "content": "New", "normalized": True, "special": False}],
+            "normalizer": None, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+            "post_processor": None, "decoder": {"type": "ByteLevel"},
+            "model": {"type": "BPE", "dropout": None, "unk_token": None, "fuse_unk": False, "byte_fallback": False,
+                      "ignore_merges": False, "vocab": vocab, "merges": ["a b", [BYTES[32], "a"]]}}
+    file.update(parts)
+    return json.dumps(file, ensure_ascii=False)
+
+
+def split(pattern, behavior="Isolated", invert=False, key="Regex"):
+    return {"type": "Split", "pattern": {key: pattern}, "behavior": behavior, "invert": invert}
+
+
+def tokenizers():
+    text = "ab a\u00e9<s>1 New\n".encode()
+    level = {"type": "ByteLevel", "add_prefix_space": True, "use_regex": False, "trim_offsets": True}
+    stages = [split("(?i:'s|'t)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|\\s+(?!\\S)|\\s+"),
+              {"type": "Digits", "individual_digits": True}, {"type": "Whitespace"},
+              {"type": "Punctuation", "behavior": "Contiguous"}, {"type": "WhitespaceSplit"},
+              {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": True},
+              split("a", "Removed", True, "String"), split(" ", "MergedWithPrevious"),
+              split("b", "MergedWithNext", False, "String"), split("\\h+|\\X|[[:alpha:]&&[^a]]", "Contiguous")]
+    normalizers = [{"type": "NFC"}, {"type": "NFKC"}, {"type": "NFD"}, {"type": "NFKD"}, {"type": "Lowercase"},
+                   {"type": "Prepend", "prepend": "\u2581"}, {"type": "StripAccents"},
+                   {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
+                   {"type": "Replace", "pattern": {"Regex": "\\s+"}, "content": "_"},
+                   {"type": "Strip", "strip_left": True, "strip_right": True}]
+    posts = [{"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+                                                        {"Sequence": {"id": "A", "type_id": 0}}],
+              "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [5], "tokens": ["<s>"]}}},
+             {"type": "BertProcessing", "sep": ["<s>", 5], "cls": ["<s>", 5]},
+             {"type": "RobertaProcessing", "sep": ["<s>", 5], "cls": ["<s>", 5], "trim_offsets": True,
+              "add_prefix_space": False}, level]
+    config = b'{"bos_token":"<s>","eos_token":{"content":"New"},"add_bos_token":true,"unk_token":null}'
+    files = [small_tokenizer()]
+    files += [small_tokenizer(pre_tokenizer={"type": "Sequence", "pretokenizers": [one, level]}) for one in stages]
+    files += [small_tokenizer(pre_tokenizer=one) for one in stages[:6]]
+    files += [small_tokenizer(normalizer=one) for one in normalizers]
+    files += [small_tokenizer(normalizer={"type": "Sequence", "normalizers": normalizers[:6]})]
+    files += [small_tokenizer(post_processor=one) for one in posts]
+    files += [small_tokenizer(post_processor={"type": "Sequence", "processors": posts[:1] + posts[3:]})]
+    decoder = {"type": "Sequence", "decoders": [
+        {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"},
+        {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}
+    model = {"type": "BPE", "unk_token": "<unk>", "byte_fallback": True, "fuse_unk": True, "merges": ["\u2581 a"],
+             "vocab": {"<unk>": 0, "<0x0A>": 1, "<0xC3>": 2, "\u2581": 3, "a": 4, "\u2581a": 5}}
+    files += [small_tokenizer(added_tokens=[], decoder=decoder, model=model, pre_tokenizer=None,
+                              normalizer={"type": "Sequence", "normalizers": [normalizers[5], normalizers[7]]})]
+    files += [small_tokenizer(added_tokens=[], decoder={"type": "Metaspace", "replacement": "\u2581"}, model=model)]
+    for file in files:
+        put("tokenizer", file.encode() + b"\0" + config + b"\0" + text)
+    for _, data in golden("tokenizer/odd_style.json"):
+        put("tokenizer", data)
+    for _, data in golden("models/qwen2/tokenizer.json"):
+        put("tokenizer", data + b"\0" + config + b"\0" + text)
+
+
+def gguf_text(text):
+    data = text if isinstance(text, bytes) else text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def gguf_value(kind, value):
+    packs = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "B", 10: "Q", 11: "q", 12: "d"}
+    return gguf_text(value) if kind == 8 else struct.pack("<" + packs[kind], value)
+
+
+def gguf_file(keys, tensors, version=3, alignment=32):
+    out = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(keys))
+    for name, kind, value in keys:
+        if isinstance(value, list):
+            out += gguf_text(name) + struct.pack("<IIQ", 9, kind, len(value))
+            out += b"".join(gguf_value(kind, one) for one in value)
+        else:
+            out += gguf_text(name) + struct.pack("<I", kind) + gguf_value(kind, value)
+    offset, data = 0, b""
+    for name, dims, kind, size in tensors:
+        out += gguf_text(name) + struct.pack("<I", len(dims)) + struct.pack("<%dQ" % len(dims), *dims)
+        out += struct.pack("<IQ", kind, offset)
+        data += bytes(range(256))[:size] * 1 + bytes(max(0, size - 256)) + bytes(-size % alignment)
+        offset += size + -size % alignment
+    return out + bytes(-len(out) % alignment) + data
+
+
+def gguf_files():
+    def keys(family, model, pre, extra=()):
+        tokens = ["a", "b", BYTES[32], "ab", "1", "<s>", BYTES[0xC3], BYTES[0xA9]]
+        if model == "llama":
+            tokens = ["<unk>", "<s>", "\u2581", "a", "\u2581a", "<0x0A>", "b", "1"]
+        listed = [("general.architecture", 8, family), ("general.name", 8, "tiny"),
+                  (family + ".block_count", 4, 2), (family + ".context_length", 4, 64),
+                  (family + ".embedding_length", 4, 32), (family + ".feed_forward_length", 4, 64),
+                  (family + ".attention.head_count", 4, 4), (family + ".attention.head_count_kv", 4, 2),
+                  (family + ".attention.layer_norm_rms_epsilon", 6, 1e-5),
+                  (family + ".rope.dimension_count", 4, 8), (family + ".rope.freq_base", 6, 10000.0),
+                  ("tokenizer.ggml.model", 8, model), ("tokenizer.ggml.pre", 8, pre),
+                  ("tokenizer.ggml.tokens", 8, tokens),
+                  ("tokenizer.ggml.token_type", 5, [2, 3, 1, 1, 1, 6, 1, 1] if model == "llama"
+                   else [1, 1, 1, 1, 1, 3, 1, 4]),
+                  ("tokenizer.ggml.bos_token_id", 4, 5 if model == "gpt2" else 1),
+                  ("tokenizer.ggml.eos_token_id", 4, 5), ("tokenizer.ggml.unknown_token_id", 4, 0),
+                  ("tokenizer.ggml.add_bos_token", 7, 1), ("tokenizer.ggml.add_eos_token", 7, 0),
+                  ("tokenizer.ggml.add_space_prefix", 7, 1),
+                  ("tokenizer.chat_template", 8, "{{ messages[0].content }}")]
+        listed += [("tokenizer.ggml.scores", 6, [0.0, 0.0, -1.0, -2.0, -3.0, -4.0, -5.0, -6.0])
+                   if model == "llama" else ("tokenizer.ggml.merges", 8, ["a b"])]
+        return listed + list(extra)
+
+    tensors = [("token_embd.weight", [32, 8], 0, 1024), ("output_norm.weight", [32], 0, 128),
+               ("blk.0.a", [32, 2], 1, 128), ("blk.0.b", [32, 2], 30, 128), ("blk.0.c", [32, 2], 2, 36),
+               ("blk.0.d", [32, 2], 3, 40), ("blk.0.e", [32, 2], 6, 44), ("blk.0.f", [32, 2], 7, 48),
+               ("blk.0.g", [32, 2], 8, 68), ("blk.0.h", [256, 1], 12, 144)]
+    for family, model, pre in [("llama", "gpt2", "smollm"), ("llama", "llama", "default"), ("qwen2", "gpt2", "qwen2"),
+                               ("qwen3", "gpt2", "qwen2"), ("mistral", "llama", "default"),
+                               ("llama", "gpt2", "llama-bpe"), ("llama", "gpt2", "gpt-2"), ("gemma", "gpt2", "x")]:
+        put("gguf", gguf_file(keys(family, model, pre), tensors[:3]))
+    put("gguf", gguf_file([], tensors))
+    put("gguf", gguf_file([("general.alignment", 4, 64), ("n", 12, 0.5), ("q", 10, 1 << 40), ("i", 11, -3),
+                           ("list", 2, [1, 2]), ("texts", 8, ["x", ""])], tensors[:2], 2, 64))
+    for extra in [[("llama.rope.scaling.type", 8, "linear"), ("llama.rope.scaling.factor", 6, 2.0)],
+                  [("llama.attention.key_length", 4, 16), ("llama.attention.value_length", 4, 16)],
+                  [("llama.vocab_size", 4, 8), ("tokenizer.ggml.eot_token_id", 4, 4), ("llama.expert_count", 4, 2)],
+                  [("llama.attention.sliding_window", 4, 16), ("llama.rope.scaling.attn_factor", 6, 1.0)],
+                  [("general.file_type", 4, 1), ("tokenizer.ggml.padding_token_id", 4, 3)]]:
+        put("gguf", gguf_file(keys("llama", "gpt2", "smollm", extra), tensors[:2]))
+
+
+def safetensors_files():
+    def header(*tensors):
+        out, at = {"__metadata__": {"format": "pt"}}, 0
+        for name, kind, shape, size in tensors:
+            out[name] = {"dtype": kind, "shape": shape, "data_offsets": [at, at + size]}
+            at += size
+        return json.dumps(out).encode(), at
+
+    for tensors in [[("a", "F32", [2, 4], 32), ("b", "BF16", [8], 16), ("c", "F16", [2, 2], 8)],
+                    [("x", "I64", [1], 8), ("y", "U8", [4], 4)], [("one", "F32", [], 4)], []]:
+        head, size = header(*tensors)
+        put("safetensors", b"\1" + struct.pack("<H", size) + head)
+        put("safetensors", b"\0" + struct.pack("<Q", len(head)) + head + bytes(size))
+        index = {"metadata": {"total_size": size}, "weight_map": {t[0]: "a.safetensors" for t in tensors}}
+        put("safetensors", b"\2" + json.dumps(index).encode() + b"\0" + struct.pack("<H", size) + head)
+    put("safetensors", b"\2" + b'{"weight_map":{"a":"../a.safetensors"}}' + b"\0")
+
+
+def configs():
+    for folder in sorted(glob.glob(os.path.join(GOLDEN, "models/*/"))):
+        parts = [open(folder + name, "rb").read()
+                 for name in ("config.json", "generation_config.json", "tokenizer_config.json")]
+        put("model_config", b"\0".join(parts))
+        config = json.loads(parts[0])
+        for change in [{"rope_scaling": {"type": "linear", "factor": 2.0}},
+                       {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                                         "high_freq_factor": 4.0, "original_max_position_embeddings": 64}},
+                       {"eos_token_id": [1, 2, 3]}, {"num_key_value_heads": None}, {"hidden_act": "gelu"},
+                       {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 1},
+                       {"layer_types": ["sliding_attention", "full_attention"]}, {"attention_bias": True}]:
+            put("model_config", json.dumps(dict(config, **change)).encode() + b"\0"
+                + b'{"temperature":0.6,"top_p":0.9,"top_k":20,"eos_token_id":[2,3]}\0'
+                + b'{"bos_token":"<s>","eos_token":{"content":"</s>"},"chat_template":'
+                + b'[{"name":"default","template":"{{ 1 }}"},{"name":"tool","template":"x"}]}')
+
+
+def redis_replies():
+    ready = b"+OK\r\n+OK\r\n+PONG\r\n"
+
+    def case(kinds, *turns, cuts=0):
+        data = b"".join(bytes([len(turn)]) + turn for turn in (ready,) + turns)
+        put("redis", bytes([len(kinds)]) + bytes(kinds) + bytes([cuts]) + data)
+
+    get = 3 + (6 << 2)  # expects a value of 4 + 12 bytes
+    value = b"$16\r\nHEADpayload12345\r\n"
+    for cuts in (0, 1, 7):
+        case([0], b"*3\r\n$3\r\nabc\r\n:12\r\n$-1\r\n", cuts=cuts)
+        case([1, 2, get], b"+OK\r\n", b":16\r\n", value, cuts=cuts)
+        case([get, get, get], value, b"$-1\r\n", b"$5\r\nshort\r\n", cuts=cuts)
+        case([get, 2], b"$40\r\n" + b"x" * 40 + b"\r\n", b":3\r\n", cuts=cuts)
+        case([get | 128, 2], b"$16\r\nHEADpay", b"load12345\r\n:3\r\n", cuts=cuts)
+    for error in [b"OOM command not allowed", b"LOADING Redis is loading", b"NOPERM no", b"READONLY You",
+                  b"NOAUTH x", b"BUSY script", b"MASTERDOWN x", b"ERR what", b"WRONGTYPE Operation", b"CLUSTERDOWN x"]:
+        case([2, get], b"-" + error + b"\r\n", b"-" + error + b"\r\n")
+    for text in [b"MOVED 3999 127.0.0.1:6381", b"ASK 5 [::1]:7000", b"MOVED 1 :6380", b"MOVED 99999 h:1", b"TRYAGAIN x"]:
+        case([2, 0, 2], b"-" + text + b"\r\n", ready, b":1\r\n", b"*0\r\n", b":2\r\n", b"+OK\r\n")
+    slots = b"*2\r\n*3\r\n:0\r\n:8191\r\n*3\r\n$4\r\nnode\r\n:7001\r\n$2\r\nid\r\n" \
+            b"*3\r\n:8192\r\n:16383\r\n*2\r\n$0\r\n\r\n:7002\r\n"
+    case([2, 2, 0, get], b"-MOVED 10 node:7001\r\n", slots, ready, b":1\r\n", b":2\r\n", b"*1\r\n$1\r\nx\r\n", ready, value)
+    case([2, 2], b"-MOVED 10 node:7001\r\n", ready, slots, b":1\r\n", b":2\r\n", ready)
+    put("redis", b"\1\2\0" + b"\x0b-NOAUTH x\r\n")
+    case([0], b"*1\r\n*1\r\n*1\r\n,1.5\r\n")
+    case([0, 0], b"*-1\r\n", b"_\r\n")
+    case([0, 0, 0], b"*2\r\n*1\r\n+a\r\n-ERR in a list\r\n", b"$4\r\na\r\nb\r\n", b"%1\r\n+a\r\n:1\r\n")
+
+
+def trails():
+    def entry(kind, attempt, body, tops=0, form=1):
+        data = bytes([0xA7, kind, 0 if form == 1 else 1, tops]) + struct.pack("<I", attempt) + body
+        return bytes([len(data), form]) + data
+
+    magic = open(os.path.join(TREE, "worker/redis/progress.c")).read().split("#define MAGIC")[1].split()[0]
+    for form, keys in ((1, 0), (2, 1)):
+        start = entry(1, 1, struct.pack("<II", 0, 0) + bytes(32), 0, form)
+        tokens = [entry(2, 1, struct.pack("<IIIff", i, 0, 100 + i, -0.5, 0.5) + struct.pack("<If", 3, -1.0) * 2, 2, form)
+                  for i in range(3)]
+        again = entry(1, 2, struct.pack("<II", 2, 1) + bytes(32), 0, form)
+        other = entry(1, 3, struct.pack("<II", 0, 0) + b"x" * 32, 0, form)
+        rest = [entry(3, 1, b"", 0, form), entry(4, 1, b"", 0, form), again,
+                entry(2, 2, struct.pack("<IIIff", 1, 2, 7, -0.5, 0.5), 0, form), other]
+        data = bytes([keys]) + bytes([40, 3]) + bytes(range(40)) + start + b"".join(tokens) + b"".join(rest)
+        put("trail", data.replace(b"\xA7", bytes([int(magic.rstrip("u"), 0)])))
+
+
+def frames():
+    for flags in range(8):
+        put("block_frame", bytes([flags]) + struct.pack("<HBBHB", 256, 1, 2, 70, 4) + b"mrkv" + bytes(60) + b"payload" * 9)
+        put("block_frame", bytes([flags]) + struct.pack("<HBBHB", 16, 0, 0, 3, 0) + bytes(64))
+
+
+def metadata():
+    head = bytes([0xA2]) + struct.pack(">Q", 1750000000000)
+    for raw in [head + b"\0\0", head + b"\2\x01\x80\0", head + b"\0\2\1\3\1\2\4\x81", bytes([0xA1]) + b"\1\7\1\4\2\1",
+                head + b"\x80\x0c" + b"\x01" * 1536 + b"\0", b"\xA3", b"", head + b"\1\xff\1\3\1\1",
+                head[:5], head + b"\xff\xff\xff\xff\x7f", head + b"\0\1\xff\xff\x03\1\1"]:
+        for actions in [b"", b"\0\x08\x10\x02\x0a\x0b\x03\x1c\x14\x15\x36\x2f"]:
+            put("commit_metadata", bytes([1, 255, len(actions)]) + actions + raw)
+    put("commit_metadata", b"\0\0\0" + base64.b64encode(head + b"\0\0"))
+    put("commit_metadata", b"\0\0\0not base64!")
+
+
+def options():
+    for text in [
+        "brokers: 127.0.0.1:9092\nmodel: m.gguf\ngroup: g\nrequests-topic:\n  - a,priority=3,weight=2,tenant=t\n  - b\n"
+        "kafka:\n  linger.ms: 5\n  client.id: x\ntenant-weight: [t=2]\nhttp: 127.0.0.1:0\n",
+        "model: x\nbrokers: h\nredis: redis://:p@h:1/2\nredis_ttl: 1h\ndrain-timeout: 25s\nkv-bytes: 2GiB\n"
+        "log-format: json\ndelivery: exactly-once\nreply_topics: [a, b*]\n",
+        "# only a comment\n", "", "{}\n", "- a\n", "a: &x 1\nb: *x\n", "model: {a: b}\n", "model: ~\nmodel: null\n",
+        "brokers: 'h:1'\nmodel: \"m\"\nthreads: 4\ndtype: f32\ntemperature: 2\n", "---\nmodel: a\n---\nmodel: b\n",
+        "unknown-option: 1\n", "model: |\n  a\n  b\n", "kafka: {a: [1]}\n", "kafka: {sasl.password: '@missing'}\n",
+        "model: a\nbrokers: b\nhttp: 'off'\nredis: rediss://u:p@[::1]:6380\nredis-ca: f\n", "? [a]\n: b\n", "\"a\\0b\": c\n",
+    ]:
+        put("options", text)
+    table = open(os.path.join(TREE, "worker/config/options_table.c")).read()
+    names = [part.split('"')[0] for part in table.split('{"')[1:]]
+    lines = ["brokers: h:1\nmodel: m\n%s: %s\n" % (name, value) for name in names if name not in ("brokers", "model")
+             for value in ("1", "a,b=c", "5s")]
+    for line in lines:
+        put("options", line)
+
+
+def http():
+    for request in [
+        "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", "GET /readyz?x=1 HTTP/1.0\r\n\r\n",
+        "HEAD /metrics HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\n\r\n",
+        "POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
+        "PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        "GET /../livez HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n", "GET http://x/livez HTTP/1.1\r\n\r\n",
+        "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01", "GET /metrics HTTP/9.9\r\n\r\n", "GET  /livez\r\n\r\n",
+        "GET /%6civez HTTP/1.1\r\nHost: x\r\nCookie: a=b; c\r\n\r\n",
+    ]:
+        put("http", request.encode("latin1"))
+
+
+def texts():
+    for flags in range(8):
+        put("detokenizer", bytes([flags]) + bytes(range(256)))
+        put("detokenizer", bytes([flags]) + "h\u00e9\u6f22\U0001f642".encode() + b"\xf0\x9f\xe0\x80\xed\xa0\xc3")
+    for stops, text in [(["END", "EN", "\n\n"], "this is the E ENEND\n"), (["aab", "ab"], "aaaab"), ([], "x"),
+                        (["a" * 127 + "b", "\u00e9"], "a" * 300 + "b"), (["abcab", "cabx"], "abcabcabx")]:
+        data = bytes([len(stops)]) + b"".join(bytes([len(s.encode())]) + s.encode() for s in stops)
+        put("stop_match", data + b"\5" + text.encode())
+
+
+def main():
+    for make in (requests, replies, templates, tokenizers, gguf_files, safetensors_files, configs, redis_replies,
+                 trails, frames, metadata, options, http, texts):
+        make()
+    print(" ".join("%s:%d" % pair for pair in sorted(counts.items())))
+
+
+main()
