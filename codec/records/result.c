@@ -38,7 +38,8 @@ static void put_uint(struct mr_writer *writer, const char *name, uint64_t value)
 static void put_ms(struct mr_writer *writer, const char *name, double value_ms)
 {
     mr_writer_name(writer, name);
-    mr_writer_double(writer, isfinite(value_ms) ? round(value_ms * 1000) / 1000 : 0);
+    double rounded_ms = round(value_ms * 1000) / 1000;
+    mr_writer_double(writer, isfinite(rounded_ms) ? rounded_ms : 0);
 }
 
 static void put_ids(struct mr_writer *writer, const uint32_t *ids, size_t count)

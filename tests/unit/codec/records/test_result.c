@@ -74,6 +74,22 @@ static void error_and_metadata_are_written_only_when_set(void **state)
                        "\"retryable\":false}," PLACE ",\"metadata\":{\"k\": 1.50}}");
 }
 
+static void times_that_no_number_can_express_are_written_as_zero(void **state)
+{
+    (void)state;
+    static const double times[] = {INFINITY, -INFINITY, NAN, 1e308, -1e308};
+    struct mr_choice choice = answer_choice();
+    struct mr_result result = answer_result(&choice, 1);
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        unsigned char *bytes;
+        size_t length;
+        result.first_token_ms = times[i];
+        assert_int_equal(mr_result_encode(&result, MR_ENCODING_JSON, &bytes, &length, NULL), MR_OK);
+        assert_non_null(strstr((char *)bytes, "\"first_token\":0,"));
+        free(bytes);
+    }
+}
+
 static void token_records_have_the_fields_of_the_contract(void **state)
 {
     (void)state;
@@ -135,6 +151,7 @@ int main(void)
         cmocka_unit_test(a_plain_result_has_exactly_the_documented_fields),
         cmocka_unit_test(two_or_more_choices_are_listed_and_usage_sums_them),
         cmocka_unit_test(error_and_metadata_are_written_only_when_set),
+        cmocka_unit_test(times_that_no_number_can_express_are_written_as_zero),
         cmocka_unit_test(token_records_have_the_fields_of_the_contract),
         cmocka_unit_test(a_logprob_of_minus_infinity_is_written_as_a_finite_number),
         cmocka_unit_test(every_finish_has_its_text),
