@@ -15,7 +15,7 @@ struct mr_chat_template {
     struct mr_text bos, eos;
 };
 
-/* Copies the template source with "\n" for "\r\n", as Jinja does. */
+/* Copies the template source with "\n" for "\r\n" and for "\r", as Jinja does. */
 static bool copy_source(struct mr_arena *arena, struct mr_text source, struct mr_text *out)
 {
     char *copy = mr_arena_take(arena, source.length + 1);
@@ -24,7 +24,7 @@ static bool copy_source(struct mr_arena *arena, struct mr_text source, struct mr
     for (size_t i = 0; i < source.length; i++) {
         bool ends_line = i + 1 < source.length && source.bytes[i + 1] == '\n';
         if (source.bytes[i] == '\r' && ends_line) continue;
-        copy[length++] = source.bytes[i];
+        copy[length++] = source.bytes[i] == '\r' ? '\n' : source.bytes[i];
     }
     *out = (struct mr_text){copy, length};
     return true;

@@ -140,6 +140,18 @@ static enum mr_status render_source(const char *source, const char *content, str
     return status;
 }
 
+static void every_line_end_is_a_newline(void **state)
+{
+    (void)state;
+    struct mr_arena *arena = mr_arena_create(1 << 20);
+    struct mr_rendered rendered;
+    assert_int_equal(render_source("a\r\nb\rc{{ '\r' }}\r", "", arena, &rendered), MR_OK);
+    char *all = join(&rendered);
+    assert_string_equal(all, "a\nb\nc\n");
+    free(all);
+    mr_arena_destroy(arena);
+}
+
 static void message_text_stays_marked(void **state)
 {
     (void)state;
@@ -229,6 +241,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(output_equals_that_of_the_reference),
+        cmocka_unit_test(every_line_end_is_a_newline),
         cmocka_unit_test(message_text_stays_marked),
         cmocka_unit_test(an_invalid_template_is_rejected),
         cmocka_unit_test(an_endless_template_is_stopped),
