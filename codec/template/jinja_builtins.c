@@ -7,6 +7,7 @@
 #include <time.h>
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
+#define RANGE_MAX    100000u /* numbers in a range, as in the sandbox of the reference */
 
 /* ---- filters ---- */
 
@@ -146,10 +147,13 @@ static struct mr_jinja_value filter_safe(struct mr_jinja_run *run, struct mr_jin
 static struct mr_jinja_value filter_abs(struct mr_jinja_run *run, struct mr_jinja_value value,
                                         const struct mr_jinja_arguments *args)
 {
-    (void)run;
     (void)args;
     if (value.kind == MR_JINJA_FLOAT)
         return mr_jinja_float(value.number < 0 ? -value.number : value.number);
+    if (value.kind != MR_JINJA_INT && value.kind != MR_JINJA_BOOL)
+        return mr_jinja_fail(run, MR_INVALID_REQUEST,
+                             "chat template: abs of something else than "
+                             "a number");
     return mr_jinja_int(value.integer < 0 && value.integer != INT64_MIN ? -value.integer
                                                                         : value.integer);
 }
@@ -316,7 +320,8 @@ static bool test_kind(struct mr_text name, struct mr_jinja_value value, bool *kn
     if (mr_text_is(name, "none")) return value.kind == MR_JINJA_NONE;
     if (mr_text_is(name, "string")) return text;
     if (mr_text_is(name, "mapping")) return dict;
-    if (mr_text_is(name, "iterable") || mr_text_is(name, "sequence")) return text || list || dict;
+    if (mr_text_is(name, "iterable") || mr_text_is(name, "sequence"))
+        return text || list || dict || value.kind == MR_JINJA_UNDEFINED;
     if (mr_text_is(name, "boolean")) return value.kind == MR_JINJA_BOOL;
     if (mr_text_is(name, "integer")) return integer;
     if (mr_text_is(name, "float")) return value.kind == MR_JINJA_FLOAT;
@@ -363,17 +368,25 @@ static struct mr_jinja_value call_range(struct mr_jinja_run *run,
 {
     int64_t bounds[3] = {0, 0, 1};
     struct mr_jinja_value list = mr_jinja_list_new(run);
-    for (uint32_t i = 0; i < args->count && i < 3; i++)
+    for (uint32_t i = 0; i < args->count && i < 3; i++) {
+        if (args->values[i].kind != MR_JINJA_INT)
+            return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: range needs integers");
         bounds[i] = args->values[i].integer;
+    }
     if (args->count == 1) {
         bounds[1] = bounds[0];
         bounds[0] = 0;
     }
     if (!bounds[2])
         return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: range has step 0");
-    for (int64_t i = bounds[0]; bounds[2] > 0 ? i < bounds[1] : i > bounds[1]; i += bounds[2]) {
-        if (run->status != MR_OK || list.list->count > 100000) break;
+    bool overflow = false;
+    for (int64_t i = bounds[0]; !overflow && (bounds[2] > 0 ? i < bounds[1] : i > bounds[1]);
+         overflow = __builtin_add_overflow(i, bounds[2], &i)) {
+        if (list.list->count == RANGE_MAX)
+            return mr_jinja_fail(run, MR_INVALID_REQUEST,
+                                 "chat template: a range has more than %u numbers", RANGE_MAX);
         mr_jinja_list_push(run, list.list, mr_jinja_int(i));
+        if (run->status != MR_OK) break;
     }
     return list;
 }

@@ -186,6 +186,8 @@ static struct mr_jinja_value eval_slice(struct interpreter *in, const struct mr_
     int64_t begin = slice_bound(parts[0], count, by > 0 ? 0 : count - 1, by > 0 ? 0 : -1);
     int64_t end = slice_bound(parts[1], count, by > 0 ? count : -1, by > 0 ? 0 : -1);
     if (by < 0 && begin >= count) begin = count - 1;
+    if (by > count) by = count + 1; /* one step leaves the list either way, and cannot overflow */
+    if (by < -count) by = -count - 1;
     struct mr_jinja_value list = mr_jinja_list_new(in->run);
     struct mr_jinja_buffer buffer = {0};
     for (int64_t i = begin; (by > 0 ? i < end : i > end) && step(in); i += by) {
@@ -209,6 +211,25 @@ static int64_t floor_divide(int64_t a, int64_t b)
     return (a % b != 0 && (a < 0) != (b < 0)) ? quotient - 1 : quotient;
 }
 
+static struct mr_jinja_value fail_arithmetic(struct interpreter *in)
+{
+    return mr_jinja_fail(in->run, MR_INVALID_REQUEST,
+                         "chat template: integer overflow or division by zero");
+}
+
+/* a ** b: an integer, or a float when b is negative. */
+static struct mr_jinja_value integer_power(struct interpreter *in, int64_t a, int64_t b)
+{
+    double power = pow((double)a, (double)b);
+    if (b < 0) return isfinite(power) ? mr_jinja_float(power) : fail_arithmetic(in);
+    if (!(fabs(power) < 0x1p63)) return fail_arithmetic(in);
+    int64_t result = 1;
+    bool unit = a >= -1 && a <= 1; /* any other base reaches the limit above within 63 steps */
+    for (int64_t i = 0; i < (unit ? b % 2 + 2 * (b > 1) : b); i++)
+        if (__builtin_mul_overflow(result, a, &result)) return fail_arithmetic(in);
+    return mr_jinja_int(result);
+}
+
 static struct mr_jinja_value integer_arithmetic(struct interpreter *in, struct mr_text op,
                                                 int64_t a, int64_t b)
 {
@@ -222,7 +243,7 @@ static struct mr_jinja_value integer_arithmetic(struct interpreter *in, struct m
         bad = __builtin_sub_overflow(a, b, &result);
         break;
     case '*':
-        if (op.length == 2) return mr_jinja_int((int64_t)pow((double)a, (double)b));
+        if (op.length == 2) return integer_power(in, a, b);
         bad = __builtin_mul_overflow(a, b, &result);
         break;
     default:
@@ -231,10 +252,7 @@ static struct mr_jinja_value integer_arithmetic(struct interpreter *in, struct m
         if (op.bytes[0] == '/' && op.length == 1) return mr_jinja_float((double)a / (double)b);
         result = op.bytes[0] == '%' ? a - floor_divide(a, b) * b : floor_divide(a, b);
     }
-    if (bad)
-        return mr_jinja_fail(in->run, MR_INVALID_REQUEST,
-                             "chat template: integer overflow or division by zero");
-    return mr_jinja_int(result);
+    return bad ? fail_arithmetic(in) : mr_jinja_int(result);
 }
 
 static struct mr_jinja_value float_arithmetic(struct interpreter *in, struct mr_text op, double a,
@@ -340,9 +358,13 @@ static struct mr_jinja_value eval_filter_or_test(struct interpreter *in,
 static struct mr_jinja_value eval_negate(struct interpreter *in, const struct mr_jinja_node *node)
 {
     struct mr_jinja_value value = eval(in, node->a);
+    if (in->run->status != MR_OK) return mr_jinja_undefined();
     if (value.kind == MR_JINJA_FLOAT) return mr_jinja_float(-value.number);
-    return integer_arithmetic(in, (struct mr_text){"-", 1}, 0,
-                              is_integer(value) ? value.integer : 0);
+    if (!is_integer(value))
+        return mr_jinja_fail(in->run, MR_INVALID_REQUEST,
+                             "chat template line %u: '-' of something else than a number",
+                             node->line);
+    return integer_arithmetic(in, (struct mr_text){"-", 1}, 0, value.integer);
 }
 
 static struct mr_jinja_value eval_logic(struct interpreter *in, const struct mr_jinja_node *node)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 const struct mr_jinja_node *mr_jinja_parse_expression(struct mr_jinja_parser *parser);
-static const struct mr_jinja_node *parse_unary(struct mr_jinja_parser *parser);
 
 struct mr_jinja_node *mr_jinja_parser_fail(struct mr_jinja_parser *parser, const char *expected)
 {
@@ -382,12 +381,7 @@ static const struct mr_jinja_node *parse_unary_plain(struct mr_jinja_parser *par
         return mr_jinja_parser_pair(parser, MR_JINJA_NODE_NEGATE, (struct mr_text){0}, value, NULL);
     }
     if (mr_jinja_parser_take_operator(parser, "+")) return parse_unary_plain(parser);
-    const struct mr_jinja_node *base = parse_postfix(parser, mr_jinja_parse_primary(parser));
-    if (parser->status == MR_OK && mr_jinja_parser_at_operator(parser, "**")) {
-        struct mr_text text = parser->at++->text;
-        return mr_jinja_parser_pair(parser, MR_JINJA_NODE_BINARY, text, base, parse_unary(parser));
-    }
-    return base;
+    return parse_postfix(parser, mr_jinja_parse_primary(parser));
 }
 
 static const struct mr_jinja_node *parse_unary(struct mr_jinja_parser *parser)
@@ -399,12 +393,12 @@ static const struct mr_jinja_node *parse_unary(struct mr_jinja_parser *parser)
     return value;
 }
 
-/* Parses binary operators. Level 0 binds loosest; each level calls the next higher one for its
- * operands. */
+/* Parses binary operators, all of which group from the left, ** too. Level 0 binds loosest; each
+ * level calls the next higher one for its operands. */
 static const struct mr_jinja_node *parse_arithmetic(struct mr_jinja_parser *parser, int level)
 {
-    static const char *const levels[][5] = {{"~"}, {"+", "-"}, {"*", "/", "//", "%"}};
-    if (level == 3) return parse_unary(parser);
+    static const char *const levels[][5] = {{"+", "-"}, {"~"}, {"*", "/", "//", "%"}, {"**"}};
+    if (level == 4) return parse_unary(parser);
     const struct mr_jinja_node *left = parse_arithmetic(parser, level + 1);
     for (size_t i = 0; parser->status == MR_OK && levels[level][i];) {
         if (!mr_jinja_parser_at_operator(parser, levels[level][i])) {

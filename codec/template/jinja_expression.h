@@ -1,8 +1,8 @@
 /* jinja_expression - parses expressions of templates; also the parser state and the functions on it
  * that jinja_parser.c, which parses statements, uses too.
  *
- * Precedence is that of Jinja, loosest first: conditional, or, and, not, comparison, ~, + -,
- * * / // %, unary and power, postfix, filters and tests.
+ * Precedence is that of Jinja, loosest first: conditional, or, and, not, comparison, + -, ~,
+ * * / // %, power, unary, postfix, filters and tests.
  *
  * Owner: one call of mr_jinja_parse. Memory: the tree's arena.
  * Errors: the first one stays in the parser: after a failure every function returns NULL or false

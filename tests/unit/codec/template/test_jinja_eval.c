@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-/* Asserts the output of source with the variable x = 3. */
+/* Asserts the output of source with the variable x = 3; expected NULL: the run fails. */
 static void assert_renders(const char *source, const char *expected)
 {
-    struct mr_arena *arena = mr_arena_create(1 << 20);
+    struct mr_arena *arena = mr_arena_create(1 << 24);
     struct mr_jinja_run run = {.arena = arena};
     struct mr_jinja_token *tokens;
     const struct mr_jinja_node *root;
@@ -25,10 +25,30 @@ static void assert_renders(const char *source, const char *expected)
     struct mr_jinja_value globals = mr_jinja_dict_new(&run);
     mr_jinja_dict_set(&run, globals.dict, mr_jinja_literal("x"), mr_jinja_int(3));
     mr_jinja_eval(&run, root, globals.dict, &out);
-    assert_int_equal(run.status, MR_OK);
-    assert_int_equal(out.length, strlen(expected));
-    if (out.length) assert_memory_equal(out.bytes, expected, out.length);
+    assert_int_equal(run.status, expected ? MR_OK : MR_INVALID_REQUEST);
+    if (expected) assert_int_equal(out.length, strlen(expected));
+    if (expected && out.length) assert_memory_equal(out.bytes, expected, out.length);
     mr_arena_destroy(arena);
+}
+
+static void operators_group_as_in_the_reference(void **state)
+{
+    (void)state;
+    assert_renders("{{ 'a' ~ 1 + 'b' }} {{ 2 * 3 ~ 'x' }} {{ 1 - 2 - 3 }}", "a1b 6x -4");
+    assert_renders("{{ 2 ** 3 ** 2 }} {{ -2 ** 2 }} {{ 2 ** -1 }} {{ 2 * 3 ** 2 }}", "64 4 0.5 18");
+    assert_renders("{{ 'a' ~ 1 + 2 }}", NULL);
+}
+
+static void powers_are_exact_or_fail(void **state)
+{
+    (void)state;
+    assert_renders(
+        "{{ 3 ** 39 }} {{ (-1) ** 1000000000001 }} {{ (-1) ** 2000000000000 }} {{ 0 ** 9 }}",
+        "4052555153018976267 -1 1 0");
+    assert_renders("{{ 0 ** 0 }} {{ 2 ** -2 }} {{ 1 ** -5 }}", "1 0.25 1.0");
+    assert_renders("{{ 10 ** 30 }}", NULL);
+    assert_renders("{{ 2 ** 63 }}", NULL);
+    assert_renders("{{ 0 ** -1 }}", NULL);
 }
 
 static void variables_of_a_loop_end_with_it(void **state)
@@ -55,6 +75,37 @@ static void slices_have_steps_of_both_signs(void **state)
     (void)state;
     assert_renders("{{ 'abcde'[1:-1] }}{{ 'abc'[::-1] }}{{ [1, 2, 3][-9:9] }}{{ 'abcd'[::2] }}",
                    "bcdcba[1, 2, 3]ac");
+    assert_renders("{{ 'abcd'[3::9223372036854775807] }}{{ 'abc'[2::-9223372036854775807] }}",
+                   "dc");
+}
+
+static void arithmetic_refuses_what_is_no_number(void **state)
+{
+    (void)state;
+    assert_renders("{{ -x }} {{ -true }} {{ -1.5 }} {{ -3 | abs }} {{ true | abs }}",
+                   "-3 -1 -1.5 3 1");
+    assert_renders("{{ -'3' }}", NULL);
+    assert_renders("{{ -missing }}", NULL);
+    assert_renders("{{ 'a' | abs }}", NULL);
+    assert_renders("{{ missing | abs }}", NULL);
+}
+
+static void ranges_are_bounded(void **state)
+{
+    (void)state;
+    assert_renders("{{ range(3) }}{{ range(5, 1, -2) }}{{ range(2, 1) }}", "[0, 1, 2][5, 3][]");
+    assert_renders("{{ range(0, 9223372036854775807, 5000000000000000000) }}",
+                   "[0, 5000000000000000000]");
+    assert_renders("{{ range(5000) | length }}", "5000");
+    assert_renders("{{ range(100001) | length }}", NULL);
+    assert_renders("{{ range('a') }}", NULL);
+}
+
+static void an_undefined_value_is_iterable(void **state)
+{
+    (void)state;
+    assert_renders("{{ missing is iterable }}{{ none is iterable }}{{ 'a' is iterable }}",
+                   "TrueFalseTrue");
 }
 
 static void division_rounds_down(void **state)
@@ -68,6 +119,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables_of_a_loop_end_with_it),
         cmocka_unit_test(macros_bind_arguments),
+        cmocka_unit_test(operators_group_as_in_the_reference),
+        cmocka_unit_test(powers_are_exact_or_fail),
+        cmocka_unit_test(arithmetic_refuses_what_is_no_number),
+        cmocka_unit_test(ranges_are_bounded),
+        cmocka_unit_test(an_undefined_value_is_iterable),
         cmocka_unit_test(slices_have_steps_of_both_signs),
         cmocka_unit_test(division_rounds_down),
     };
