@@ -77,6 +77,14 @@ static enum mr_status produce(struct mr_writer *writer, struct mr_ticket_part *p
     return status;
 }
 
+/* True when a record could not be encoded for want of memory: as if the queue were full, it is
+ * tried again later. */
+static bool lacks_memory(struct mr_writer *writer, enum mr_status status)
+{
+    writer->full |= status == MR_NOMEM;
+    return status == MR_NOMEM;
+}
+
 static void lose_tokens(struct mr_writer *writer, struct mr_ticket *ticket, const char *reason)
 {
     writer->stats.tokens_lost++;
@@ -112,6 +120,7 @@ bool mr_writer_write_tokens(struct mr_writer *writer, const struct mr_tokens_mai
     if (atomic_load(&ticket->dropped)) return true;
     *part = (struct mr_ticket_part){.ticket = ticket, .kind = MR_PART_TOKENS};
     enum mr_status status = mr_output_tokens(&writer->output, &writer->options.output, mail, &err);
+    if (lacks_memory(writer, status)) return false;
     if (status == MR_OK) {
         status = produce(writer, part, &err);
         if (mr_status_class(status) == MR_CLASS_RETRY) return false;
@@ -185,6 +194,7 @@ static void produce_part(struct mr_writer *writer, struct mr_ticket_part *part)
         if (!part->topic_exists) return;
     }
     enum mr_status status = mr_terminal_make(&writer->output, &writer->options.output, part, &err);
+    if (lacks_memory(writer, status)) return;
     if (status == MR_OK) status = produce(writer, part, &err);
     if (mr_status_class(status) == MR_CLASS_RETRY) return;
     part->unsent = false;

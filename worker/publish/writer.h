@@ -3,10 +3,11 @@
  *
  * Nothing here blocks. When the producer's queue is full, a token record stays with the caller. A
  * terminal record (result, reply, dead letter) belongs to the writer from _write on. When the queue
- * is full, or the reply topic is being looked up, _retry tries the record again; a record that the
- * broker refused for now is produced again every half second. What happens to a record that its
- * topic refuses for good is said at mr_terminal_refused (worker/publish/terminal.h): a reply and a
- * dead letter are given up, for a result the worker fails.
+ * is full, memory is out, or the reply topic is being looked up, _retry tries the record again; a
+ * record that the broker refused for now is produced again every half second. What happens to a
+ * record that its topic refuses for good is said at mr_terminal_refused
+ * (worker/publish/terminal.h): a reply and a dead letter are given up, for a result the worker
+ * fails.
  *
  * Owner:  publish's thread. Memory: lists that link the tickets; one encoded record. Errors:
  *         `failed` is called once when nothing can be written any more. */
@@ -51,8 +52,8 @@ void mr_writer_close(struct mr_writer *writer);
 /* Handles the delivery reports that have arrived, which may free space in the producer's queue.
  * Call this first in each step. */
 void mr_writer_serve(struct mr_writer *writer, uint64_t now_ns);
-/* False: the producer's queue has no space, and nothing has changed. True: the token record was
- * produced, or is counted as lost. */
+/* False: the producer's queue has no space or memory is out, and nothing has changed. True: the
+ * token record was produced, or is counted as lost. */
 bool mr_writer_write_tokens(struct mr_writer *writer, const struct mr_tokens_mail *mail,
                             uint64_t now_ns);
 /* Writes one terminal record, if the ticket's terminal message (result or refusal) asks for that
