@@ -32,7 +32,7 @@ static enum mr_status fill(struct mr_mapped_file *out, size_t size, struct mr_er
     if (size == 0) return mr_fail(err, MR_BAD_FILE, "the file is empty");
     unsigned char *bytes = malloc(size);
     MR_ASSERT(bytes);
-    *out = (struct mr_mapped_file){bytes, size};
+    *out = (struct mr_mapped_file){.bytes = bytes, .size = size};
     return MR_OK;
 }
 
