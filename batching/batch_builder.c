@@ -81,10 +81,10 @@ void mr_batch_builder_build(struct mr_batch_builder *builder, const struct mr_pl
         builder->logit_rows[i] = UINT32_MAX;
         if (!row->samples) continue;
         if (row->logits == NULL) builder->logit_rows[i] = logit_row++;
-        add_sample(builder, row->sequence, builder->logit_rows[i], row->logits);
         struct mr_job *job = row->sequence->job;
         bool first = row->sequence->choice == 0 && mr_sequence_generated(row->sequence) == 0;
         for (uint32_t choice = 1; first && choice < job->choice_count; choice++)
             add_sample(builder, &job->sequences[choice], builder->logit_rows[i], row->logits);
+        add_sample(builder, row->sequence, builder->logit_rows[i], row->logits);
     }
 }

@@ -2,7 +2,8 @@
  * row order, and one sampling row for each sequence whose last known token is in the step.
  *
  * When a request's prompt is computed for the first time, the request's further choices sample
- * their first token from the same logits.
+ * their first token from the same logits. Their rows come before that of the first choice: they
+ * wait to run already when the first choice ends with its first token and hands over its blocks.
  *
  * Owner: engine thread. Memory: all in _create; the arrays point into the plan's sequences and are
  * valid until these sequences change. Errors: only _create. */

@@ -153,7 +153,7 @@ void mr_engine_end_job(struct mr_engine *engine, struct mr_job *job, enum mr_fin
  * that the step finished. */
 static void publish(const struct mr_sequence *sequence)
 {
-    if (!sequence->job->request->cache_write || sequence->job->broken) return;
+    if (!sequence->job->writes_cache || sequence->job->broken) return;
     uint32_t computed = sequence->num_computed;
     bool prompt_end = computed == sequence->prompt_tokens;
     bool block_end =
@@ -229,8 +229,8 @@ static void cache_logits(struct mr_engine *engine, struct mr_sequence *sequence,
 {
     const struct mr_model_port *model = &engine->options.model;
     const struct mr_job *job = sequence->job;
-    if (engine->prompts == NULL || logit_row == UINT32_MAX || !job->request->cache_write ||
-        job->broken || sequence->choice != 0 || mr_sequence_generated(sequence) > 0)
+    if (engine->prompts == NULL || logit_row == UINT32_MAX || !job->writes_cache || job->broken ||
+        sequence->choice != 0 || mr_sequence_generated(sequence) > 0)
         return;
     unsigned char key[MR_HASH_BYTES];
     mr_kv_cache_prompt_key(engine->cache, job->root, sequence->tokens, sequence->num_tokens, key);

@@ -293,7 +293,7 @@ static void match_limit(struct mr_block_table *table, const uint32_t *tokens, ui
     table->published_tokens = found.block_count * MR_BLOCK_TOKENS;
     memcpy(table->tail, found.key, MR_HASH_BYTES);
     *match = (struct mr_kv_match){table->published_tokens, MR_BLOCK_NONE, MR_BLOCK_NONE, 0};
-    mr_kv_window_hold_matched(table);
+    mr_kv_window_hold_matched(table, table->published_tokens);
     open_copy_order(table, found.rest, match);
 }
 
@@ -326,6 +326,45 @@ bool mr_kv_cache_match_whole(struct mr_block_table *table, const uint32_t *token
     release_all(table);
     *match = (struct mr_kv_match){0, MR_BLOCK_NONE, MR_BLOCK_NONE, 0};
     return false;
+}
+
+bool mr_kv_cache_can_go_back(const struct mr_block_table *table, uint32_t position)
+{
+    return table->window == NULL ||
+           table->window_begin <= mr_kv_window_first_block(table->window, position);
+}
+
+/* Counts the first full blocks of the table that are in the prefix index as published. */
+static void adopt_published(struct mr_block_table *table)
+{
+    const struct mr_prefix_index *index = table->cache->index;
+    for (uint32_t i = 0; i < table->block_count; i++) {
+        if (mr_prefix_index_tokens(index, table->blocks[i]) < MR_BLOCK_TOKENS) return;
+        table->published_tokens = (i + 1) * MR_BLOCK_TOKENS;
+        memcpy(table->tail, mr_prefix_index_key(index, table->blocks[i]), MR_HASH_BYTES);
+    }
+}
+
+bool mr_kv_cache_share(struct mr_block_table *table, const struct mr_block_table *from,
+                       uint32_t token_count, struct mr_kv_match *match)
+{
+    uint32_t full = token_count / MR_BLOCK_TOKENS, rest = token_count % MR_BLOCK_TOKENS;
+    MR_ASSERT(table != from && memcmp(table->root, from->root, MR_HASH_BYTES) == 0);
+    MR_ASSERT(mr_blocks_for(token_count) <= from->block_count && from->copy_from == MR_BLOCK_NONE);
+    if (!mr_kv_cache_can_go_back(from, token_count)) return false;
+    if (rest > 0 && mr_kv_cache_available(table->cache) == 0) return false;
+    release_all(table);
+    for (uint32_t i = 0; i < full; i++) {
+        table->blocks[i] = from->blocks[i];
+        mr_block_pool_hold(table->cache->pool, table->blocks[i]);
+    }
+    table->block_count = full;
+    adopt_published(table);
+    *match = (struct mr_kv_match){full * MR_BLOCK_TOKENS, MR_BLOCK_NONE, MR_BLOCK_NONE, 0};
+    mr_kv_window_hold_matched(table, token_count);
+    struct mr_prefix_hit hit = {rest > 0 ? from->blocks[full] : MR_BLOCK_NONE, rest};
+    open_copy_order(table, hit, match);
+    return true;
 }
 
 void mr_kv_cache_copied(struct mr_block_table *table, struct mr_kv_match *match)

@@ -93,6 +93,14 @@ void mr_kv_cache_match(struct mr_block_table *table, const uint32_t *tokens, uin
  * known. False: not all of the prompt is cached, and the table is left empty. */
 bool mr_kv_cache_match_whole(struct mr_block_table *table, const uint32_t *tokens, uint32_t count,
                              struct mr_kv_match *match);
+/* Like mr_kv_cache_match(), for the first token_count tokens of a running sequence of the same
+ * root, whose table `from` has their KV, in the prefix index or not. False: the window has left
+ * some of them behind; nothing changed. */
+bool mr_kv_cache_share(struct mr_block_table *table, const struct mr_block_table *from,
+                       uint32_t token_count, struct mr_kv_match *match);
+/* Whether a sequence that holds this table can compute the token at `position` next: the window has
+ * not left behind what it attends to. The KV of the tokens before must be computed. */
+bool mr_kv_cache_can_go_back(const struct mr_block_table *table, uint32_t position);
 /* Call when the engine has copied the KV that `match` orders to copy: releases the block copied
  * from. */
 void mr_kv_cache_copied(struct mr_block_table *table, struct mr_kv_match *match);

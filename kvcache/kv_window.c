@@ -113,11 +113,10 @@ void mr_kv_window_unreserve(struct mr_block_table *table)
     table->reserved_slots = table->running_slots = 0;
 }
 
-void mr_kv_window_hold_matched(struct mr_block_table *table)
+void mr_kv_window_hold_matched(struct mr_block_table *table, uint32_t position)
 {
     if (table->window == NULL) return;
-    table->window_begin = table->window_end =
-        mr_kv_window_first_block(table->window, table->published_tokens);
+    table->window_begin = table->window_end = mr_kv_window_first_block(table->window, position);
     for (; table->window_end < table->block_count; table->window_end++)
         hold_block(table, table->window_end);
 }

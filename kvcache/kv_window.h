@@ -62,9 +62,9 @@ void mr_kv_window_drop(struct mr_kv_window *window, mr_block_id id);
 void mr_kv_window_release_all(struct mr_block_table *table);
 /* Ends the table's reservation of slots. */
 void mr_kv_window_unreserve(struct mr_block_table *table);
-/* After a prefix lookup: holds the slots of the found blocks that the next token attends to; every
- * such block has a slot. */
-void mr_kv_window_hold_matched(struct mr_block_table *table);
+/* After a prefix lookup: holds the slots of the found blocks that the next token, at `position`,
+ * attends to; every such block has a slot. */
+void mr_kv_window_hold_matched(struct mr_block_table *table, uint32_t position);
 /* Block i of the table is about to be replaced by block `to`, which holds the same tokens: moves
  * the slot of block i to `to` if `to` has none. */
 void mr_kv_window_replace(struct mr_block_table *table, uint32_t i, mr_block_id to);

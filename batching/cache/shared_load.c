@@ -250,7 +250,7 @@ static void use_entry(struct mr_shared_cache *shared, struct mr_load_slot *load)
     advance_to(shared, sequence, sequence->num_tokens);
     struct mr_fetch *fetch = fetch_of(sequence);
     mr_fetch_move(fetch, mr_fetch_is_loading(fetch) ? MR_FETCH_LOGITS : MR_FETCH_LOGITS_DONE);
-    if (shared->options.prompts == NULL || !sequence->job->request->cache_write) return;
+    if (shared->options.prompts == NULL || !sequence->job->writes_cache) return;
     unsigned char key[MR_HASH_BYTES];
     mr_kv_cache_prompt_key(shared->options.cache, sequence->job->root, sequence->tokens,
                            sequence->prompt_tokens, key);
@@ -299,7 +299,7 @@ static void advance_over_items(struct mr_shared_cache *shared, struct mr_load_sl
             advance_to(shared, sequence, span.end);
     }
     if (can_use_entry(load)) use_entry(shared, load);
-    if (sequence->num_computed > before && sequence->job->request->cache_write)
+    if (sequence->num_computed > before && sequence->job->writes_cache)
         mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed,
                             sequence->num_computed == sequence->prompt_tokens);
 }

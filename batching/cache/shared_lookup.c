@@ -49,7 +49,7 @@ bool mr_shared_lookup_start(struct mr_shared_cache *shared, struct mr_job *job, 
     struct mr_lookup_slot *slot = find_free_slot(shared);
     struct mr_tier_request request = {.items = shared->items, .tenant = job->tenant};
     MR_ASSERT(fetch->state == MR_FETCH_NEW);
-    if (job->request->cache_read) {
+    if (job->reads_cache) {
         if (slot == NULL) return false;
         request.count = fill_query(shared, job);
     }

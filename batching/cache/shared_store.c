@@ -198,7 +198,7 @@ void mr_shared_store_sequence(struct mr_shared_cache *shared, struct mr_sequence
 {
     const struct mr_job *job = sequence->job;
     const struct mr_fetch *fetch = &job->fetch;
-    if (!job->request->cache_write || sequence->choice != 0) return;
+    if (!job->writes_cache || sequence->choice != 0) return;
     if (mr_fetch_is_looking_up(fetch) && !last) return;
     const uint32_t published = sequence->table->published_tokens, prompt = sequence->prompt_tokens;
     if (sequence->stored_tokens < fetch->found_tokens)

@@ -138,11 +138,11 @@ static uint32_t common_tokens(const struct mr_sequence *left, const struct mr_se
 static bool waits_for_prefix(const struct mr_schedule *schedule, const struct mr_sequence *sequence)
 {
     const struct mr_job *job = sequence->job;
-    if (!job->request->cache_read) return false;
+    if (!job->reads_cache) return false;
     uint32_t shared = 0;
     for (uint32_t i = 0; i < schedule->running_count; i++) {
         const struct mr_sequence *leader = schedule->running[i];
-        if (mr_sequence_pending(leader) <= 1 || !leader->job->request->cache_write ||
+        if (mr_sequence_pending(leader) <= 1 || !leader->job->writes_cache ||
             memcmp(leader->job->root, job->root, sizeof job->root) != 0)
             continue;
         uint32_t common = common_tokens(sequence, leader);
@@ -188,13 +188,23 @@ static const float *match_whole_prompt(struct mr_schedule *schedule, struct mr_s
 static const float *match_prefix(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
     sequence->match = (struct mr_kv_match){0};
-    if (!sequence->job->request->cache_read) return NULL;
-    const float *logits = match_whole_prompt(schedule, sequence);
-    if (logits == NULL)
+    const bool reads = mr_schedule_reads_cache(sequence);
+    const float *logits = reads ? match_whole_prompt(schedule, sequence) : NULL;
+    if (reads && logits == NULL)
         mr_kv_cache_match(sequence->table, sequence->tokens, sequence->num_tokens,
                           &sequence->match);
+    const struct mr_sequence *sibling = mr_schedule_sibling(sequence);
+    if (sibling != NULL && sequence->match.token_count < sequence->prompt_tokens)
+        (void)mr_kv_cache_share(sequence->table, sibling->table, sequence->prompt_tokens,
+                                &sequence->match);
     sequence->num_computed = sequence->match.token_count;
     return logits;
+}
+
+static bool can_drop_copy(const struct mr_sequence *sequence)
+{
+    uint32_t copied = sequence->match.copy_tokens;
+    return copied > 0 && mr_kv_cache_can_go_back(sequence->table, sequence->num_computed - copied);
 }
 
 /* Cancels the copy of KV from the partly matching block that the prefix match found; its tokens are
@@ -285,7 +295,7 @@ static bool is_late(const struct mr_schedule *schedule, const struct mr_sequence
 static void decide_load(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
     struct mr_shared_cache *shared = schedule->options.shared;
-    if (shared == NULL || !sequence->job->request->cache_read) return;
+    if (shared == NULL || !sequence->job->reads_cache) return;
     bool busy = schedule->running_count > 0 || schedule->parked_count > 0 ||
                 !mr_request_queue_is_empty(schedule->options.queue);
     bool copies = sequence->match.copy_tokens > 0;
@@ -301,11 +311,11 @@ static enum verdict try_to_admit(struct mr_schedule *schedule, struct mr_sequenc
 {
     *row = (struct mr_plan_row){.sequence = sequence};
     row->logits = match_prefix(schedule, sequence);
-    if (row->logits == NULL) decide_load(schedule, sequence);
+    if (row->logits == NULL && mr_sequence_needs_prefill(sequence)) decide_load(schedule, sequence);
     if (is_late(schedule, sequence)) return LATE;
     if (!fits_pool(schedule, sequence)) return MISFIT;
     enum verdict verdict = reserve(schedule, sequence, row);
-    if (verdict != MISFIT || sequence->match.copy_tokens == 0) return verdict;
+    if (verdict != MISFIT || !can_drop_copy(sequence)) return verdict;
     drop_copy(sequence);
     row->logits = NULL;
     return reserve(schedule, sequence, row);

@@ -63,6 +63,25 @@ uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequenc
     return end - end % quantum - sequence->num_computed;
 }
 
+const struct mr_sequence *mr_schedule_sibling(const struct mr_sequence *candidate)
+{
+    const struct mr_job *job = candidate->job;
+    for (uint32_t i = 0; i < job->choice_count; i++) {
+        const struct mr_sequence *sequence = &job->sequences[i];
+        if (sequence != candidate && sequence->state == MR_SEQUENCE_RUNNING &&
+            !mr_sequence_needs_prefill(sequence) && sequence->match.copy_tokens == 0)
+            return sequence;
+    }
+    return NULL;
+}
+
+bool mr_schedule_reads_cache(const struct mr_sequence *candidate)
+{
+    const struct mr_job *job = candidate->job;
+    bool wrote = job->writes_cache && (candidate->choice > 0 || candidate->computed_before > 0);
+    return job->reads_cache || wrote;
+}
+
 bool mr_schedule_may_start_beside(const struct mr_schedule *schedule,
                                   const struct mr_sequence *candidate)
 {
@@ -70,8 +89,8 @@ bool mr_schedule_may_start_beside(const struct mr_schedule *schedule,
     const struct mr_job *job = candidate->job;
     if (job->priority > round->prefill_priority) return true;
     uint32_t most = round->short_left > 0 ? MR_BLOCK_TOKENS : 1;
-    uint32_t cached = 0;
-    if (candidate->num_tokens > most && job->request->cache_read)
+    uint32_t cached = mr_schedule_sibling(candidate) != NULL ? candidate->prompt_tokens : 0;
+    if (candidate->num_tokens > cached + most && mr_schedule_reads_cache(candidate))
         cached = mr_kv_cache_probe(schedule->options.cache, job->root, candidate->tokens,
                                    candidate->num_tokens);
     return candidate->num_tokens - cached <= most;
@@ -133,7 +152,7 @@ static void release_blocks(struct mr_schedule *schedule, struct mr_sequence *seq
     struct mr_shared_cache *shared = schedule->options.shared;
     if (shared != NULL) mr_shared_load_end(shared, sequence);
     const struct mr_job *job = sequence->job;
-    if (job->request->cache_write && !job->broken && sequence->match.copy_tokens == 0) {
+    if (job->writes_cache && !job->broken && sequence->match.copy_tokens == 0) {
         mr_kv_cache_publish(sequence->table, sequence->tokens, sequence->num_computed, true);
         if (shared != NULL) mr_shared_store_sequence(shared, sequence, true);
         if (job->request->session.length > 0)
@@ -145,9 +164,42 @@ static void release_blocks(struct mr_schedule *schedule, struct mr_sequence *seq
     sequence->match = (struct mr_kv_match){0};
 }
 
+/* The first choice of the request that waits to run and has its first token; NULL: none. */
+static struct mr_sequence *find_heir(const struct mr_schedule *schedule, const struct mr_job *job)
+{
+    for (uint32_t i = 0; i < schedule->parked_count; i++)
+        if (schedule->parked[i]->job == job) return schedule->parked[i];
+    return NULL;
+}
+
+/* True when the sequence's blocks hold nothing but KV of its prompt that another choice could not
+ * use: they are not in the prefix index beyond the prompt, and nothing loads into them. */
+static bool can_hand_over(const struct mr_sequence *sequence)
+{
+    return !sequence->job->writes_cache && !sequence->job->broken && sequence->load == NULL &&
+           !mr_sequence_needs_prefill(sequence) && sequence->match.copy_tokens == 0 &&
+           mr_kv_cache_can_go_back(sequence->table, sequence->prompt_tokens);
+}
+
+void mr_schedule_hand_over(struct mr_schedule *schedule, struct mr_sequence *sequence)
+{
+    MR_ASSERT(sequence->state == MR_SEQUENCE_RUNNING);
+    struct mr_sequence *heir = find_heir(schedule, sequence->job);
+    if (heir == NULL || !can_hand_over(sequence) ||
+        mr_kv_cache_reserve(sequence->table, heir->num_tokens) != MR_OK)
+        return;
+    MR_ASSERT(remove_from(schedule->parked, &schedule->parked_count, heir));
+    mr_sequence_move(heir, MR_SEQUENCE_RUNNING);
+    heir->table = sequence->table;
+    heir->num_computed = heir->prompt_tokens;
+    sequence->table = NULL;
+    for (uint32_t i = 0; i < schedule->running_count; i++)
+        if (schedule->running[i] == sequence) schedule->running[i] = heir;
+}
+
 void mr_schedule_remove(struct mr_schedule *schedule, struct mr_sequence *sequence, uint64_t now_ns)
 {
-    if (sequence->state != MR_SEQUENCE_RUNNING) {
+    if (sequence->table == NULL) {
         (void)remove_from(schedule->parked, &schedule->parked_count, sequence);
         return;
     }

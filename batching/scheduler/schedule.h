@@ -69,9 +69,15 @@ struct mr_schedule {
 uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequence *sequence,
                            uint32_t share_tokens);
 void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row);
-/* True when the candidate may start while a long prefill runs: the local cache has all its tokens
- * but a block or less, or it has a higher priority than every running prefill. When the tokens that
- * are set aside are used up: the cache has all of its tokens. */
+/* The running choice of the candidate's request from which the candidate takes the KV of the
+ * prompt; NULL: none has computed it. */
+const struct mr_sequence *mr_schedule_sibling(const struct mr_sequence *candidate);
+/* True when the candidate may read the prefix cache: its request may, or it wrote there what it
+ * would find. */
+bool mr_schedule_reads_cache(const struct mr_sequence *candidate);
+/* True when the candidate may start while a long prefill runs: the local cache or another choice
+ * has all its tokens but a block or less, or it has a higher priority than every running prefill.
+ * When the tokens that are set aside are used up: all of its tokens. */
 bool mr_schedule_may_start_beside(const struct mr_schedule *schedule,
                                   const struct mr_sequence *candidate);
 /* Adds the sequence to the plan's list of sequences that need a KV block and cannot get one. */
@@ -85,6 +91,10 @@ void mr_schedule_park(struct mr_schedule *schedule, struct mr_sequence *sequence
 /* Preempts a running sequence: it releases its blocks and joins the list of sequences that wait to
  * run. Its tokens are kept, and their KV is computed again later. */
 void mr_schedule_preempt(struct mr_schedule *schedule, struct mr_sequence *victim);
+/* Call when the running sequence ends, before _remove: if another choice of its request waits to
+ * run and will not find the prompt in the prefix cache, it takes the sequence's place and blocks.
+ */
+void mr_schedule_hand_over(struct mr_schedule *schedule, struct mr_sequence *sequence);
 /* Removes the sequence from the running ones or from those waiting to run, if it is in either list.
  * The blocks of a running sequence are inserted into the prefix index, stored in the Redis cache if
  * it lacks them, and released. */

@@ -362,7 +362,10 @@ void mr_scheduler_remove(struct mr_scheduler *scheduler, struct mr_sequence *seq
 {
     struct mr_schedule *schedule = &scheduler->schedule;
     struct mr_job *job = sequence->job;
-    if (sequence->state == MR_SEQUENCE_RUNNING) learn_output_share(schedule, sequence);
+    if (sequence->state == MR_SEQUENCE_RUNNING) {
+        learn_output_share(schedule, sequence);
+        mr_schedule_hand_over(schedule, sequence);
+    }
     mr_schedule_remove(schedule, sequence, now_ns);
     mr_sequence_move(sequence, MR_SEQUENCE_FINISHED);
     job->finished_count++;

@@ -187,6 +187,8 @@ static void fill_submission(struct mr_job *job, const struct mr_job_rules *rules
     job->deadline_ns = submission->deadline_ns;
     job->start_by_ns = submission->start_by_ns;
     job->run_limit_ns = submission->run_limit_ns;
+    job->reads_cache = rules->prefix_cache && request->cache_read;
+    job->writes_cache = rules->prefix_cache && request->cache_write;
     mr_kv_cache_namespace(&rules->fingerprint, submission->tenant == NULL ? "" : submission->tenant,
                           job->root);
     const struct mr_sampling *sampling = &request->sampling;

@@ -27,6 +27,7 @@ struct mr_job_rules {
     struct mr_completion_model completion;
     struct mr_kv_fingerprint fingerprint;
     uint32_t vocab_size, context_tokens, block_count;
+    bool prefix_cache; /* false: no request reads or writes the prefix cache */
     float default_temperature, default_top_p;
     uint32_t default_top_k;
 };
@@ -54,6 +55,9 @@ struct mr_job {
     /* prompt tokens found in any cache; prompt tokens loaded from Redis */
     uint32_t cached_tokens, cached_tokens_redis;
     uint32_t prefill_chunks, preemptions, recomputed_tokens;
+    /* The prefix cache may be read, may be written for this request. The choices of a request share
+     * the KV of their prompt in any case. */
+    bool reads_cache, writes_cache;
     bool started; /* the scheduler has admitted the job */
     bool listed;  /* the job is in the engine's list of started jobs */
     bool late;    /* the job is rejected: it is predicted to end after its deadline */

@@ -37,7 +37,8 @@ void scheduler_rig_start(struct scheduler_rig *rig)
         (struct mr_job_rules){.completion = {.tokenizer = rig->tokenizer, .texts = rig->texts},
                               .vocab_size = MR_FAKE_VOCABULARY,
                               .context_tokens = CONTEXT_TOKENS,
-                              .block_count = rig->options.block_count};
+                              .block_count = rig->options.block_count,
+                              .prefix_cache = rig->prefix_cache};
 }
 
 struct mr_sequence *scheduler_rig_add(struct scheduler_rig *rig, uint32_t first, uint32_t count,

@@ -77,7 +77,7 @@ static void the_end_of_a_prompt_samples_every_choice_from_one_row(void **state)
     assert_true(builder->batch.sequences[0].wants_logits);
     assert_int_equal(builder->sample_count, 2);
     for (uint32_t i = 0; i < 2; i++) {
-        assert_ptr_equal(builder->sampled[i], &job->sequences[i]);
+        assert_ptr_equal(builder->sampled[i], &job->sequences[1 - i]); /* the first one last */
         assert_int_equal(builder->sample_rows[i].logit_row, 0);
         assert_int_equal(builder->sample_rows[i].position, 5);
     }
