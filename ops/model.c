@@ -33,15 +33,6 @@ struct mr_model {
 
 /* ---- opening ---- */
 
-static enum mr_status choose_dtype(struct mr_model *model, enum mr_dtype dtype,
-                                   struct mr_error *err)
-{
-    if (dtype != MR_DTYPE_AUTO && dtype != MR_DTYPE_BF16 && dtype != MR_DTYPE_F32)
-        return mr_fail(err, MR_BAD_CONFIG, "this device computes in bf16 or f32 only");
-    model->bf16 = dtype != MR_DTYPE_F32;
-    return MR_OK;
-}
-
 static uint32_t usable_cores(void)
 {
     cpu_set_t cores;
@@ -50,20 +41,48 @@ static uint32_t usable_cores(void)
     return count > 0 ? (uint32_t)count : 1;
 }
 
+enum mr_status mr_model_check_options(const struct mr_model_options *options, struct mr_error *err)
+{
+    struct mr_device device;
+    enum mr_status status = mr_device_parse(options->device, &device, err);
+    if (status != MR_OK) return status;
+    if (device.kind != MR_DEVICE_CPU)
+        return mr_fail(err, MR_BAD_CONFIG, "device \"%.32s\" is not supported yet; cpu is",
+                       options->device);
+    if (options->dtype != MR_DTYPE_AUTO && options->dtype != MR_DTYPE_BF16 &&
+        options->dtype != MR_DTYPE_F32)
+        return mr_fail(err, MR_BAD_CONFIG, "this device computes in bf16 or f32 only");
+    if (options->rows_max == 0 || options->sequences_max == 0)
+        return mr_fail(err, MR_BAD_CONFIG, "a step must have room for a row and a sequence");
+    return MR_OK;
+}
+
+enum mr_status mr_model_check_files(const struct mr_model_source *source, struct mr_error *err)
+{
+    struct mr_weights_spec spec = {
+        .config = &source->config, .tensors = source->tensors, .gguf_names = source->gguf_names};
+    return mr_weights_check(&spec, err);
+}
+
 static enum mr_status set_up(struct mr_model *model, const struct mr_model_options *options,
                              struct mr_error *err)
 {
-    enum mr_status status = mr_device_parse(options->device, &model->device, err);
-    if (status != MR_OK) return status;
-    if (model->device.kind != MR_DEVICE_CPU)
-        return mr_fail(err, MR_BAD_CONFIG, "device \"%.32s\" is not supported yet; cpu is",
-                       options->device);
-    if (options->rows_max == 0 || options->sequences_max == 0)
-        return mr_fail(err, MR_BAD_CONFIG, "a step must have room for a row and a sequence");
-    status = choose_dtype(model, options->dtype, err);
+    enum mr_status status = mr_model_check_options(options, err);
+    if (status == MR_OK) status = mr_device_parse(options->device, &model->device, err);
     if (status == MR_OK) status = mr_tensor_thread_begin(err);
+    model->bf16 = options->dtype != MR_DTYPE_F32;
     uint32_t threads = options->thread_count > 0 ? options->thread_count : usable_cores();
     return status == MR_OK ? mr_parallel_set_thread_count(threads, err) : status;
+}
+
+/* Takes over the files that the caller has read, or reads them. */
+static enum mr_status read_files(struct mr_model *model, const struct mr_model_options *options,
+                                 struct mr_error *err)
+{
+    if (!options->source) return mr_model_files_read(&model->source, options->path, err);
+    model->source = *options->source;
+    *options->source = (struct mr_model_source){0};
+    return MR_OK;
 }
 
 static uint64_t stored_bytes(const struct mr_tensor_table *tensors)
@@ -222,7 +241,7 @@ static enum mr_status open_parts(struct mr_model *model, const struct mr_model_o
                                  struct mr_error *err)
 {
     enum mr_status status = set_up(model, options, err);
-    if (status == MR_OK) status = mr_model_files_read(&model->source, options->path, err);
+    if (status == MR_OK) status = read_files(model, options, err);
     if (status == MR_OK) status = load_weights(model, options, err);
     if (status == MR_OK)
         status = mr_kv_groups_create(&model->kv, &model->source.config, model->bf16,

@@ -27,8 +27,13 @@ enum mr_dtype {
     MR_DTYPE_INT4
 };
 
+struct mr_model_source;
+
 struct mr_model_options {
-    const char *path;   /* .gguf file, or a folder with config.json and *.safetensors */
+    const char *path; /* .gguf file, or a folder with config.json and *.safetensors */
+    /* The files at `path`, if they were read before (ops/files/model_files.h): _open takes them
+     * over and zeroes the struct. NULL: _open reads them. */
+    struct mr_model_source *source;
     const char *device; /* must be "cpu" */
     enum mr_dtype dtype;
     uint32_t thread_count; /* threads of parallel loops; 0: one for each core */
@@ -71,6 +76,13 @@ struct mr_model_info {
     struct mr_text chat_template;             /* empty when the model has none */
     struct mr_text bos_text, eos_text;        /* texts of the BOS and EOS tokens */
 };
+
+/* Checks what can be checked of the options without the files: device, dtype, sizes.
+ * MR_BAD_CONFIG. */
+enum mr_status mr_model_check_options(const struct mr_model_options *options, struct mr_error *err);
+/* Checks that the files have the tensors that the model needs, in the right shapes, and no others;
+ * reads no weights. MR_BAD_FILE as _open. */
+enum mr_status mr_model_check_files(const struct mr_model_source *source, struct mr_error *err);
 
 enum mr_status mr_model_open(struct mr_model **out, const struct mr_model_options *options,
                              struct mr_error *err);

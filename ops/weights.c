@@ -56,6 +56,7 @@ struct loader {
     struct mr_error *err;
     uint64_t done_bytes, total_bytes;
     bool *used; /* [tensors->count]; true: the model uses the tensor */
+    bool checks_only;
 };
 
 #define NAME_BYTES 96
@@ -100,7 +101,8 @@ static enum mr_status wrong_shape(struct loader *loader, const struct mr_stored_
 /* The tensor will be read next: its bytes are hashed first, while the file is read from disk. */
 static void note_read(const struct loader *loader, const struct mr_stored_tensor *tensor)
 {
-    if (loader->spec->digest) mr_weights_digest_add(loader->spec->digest, tensor);
+    if (loader->spec->digest && !loader->checks_only)
+        mr_weights_digest_add(loader->spec->digest, tensor);
 }
 
 /* Looks up one weight tensor by its kind and layer, and checks that its shape is [rows, width], or
@@ -154,7 +156,7 @@ static enum mr_status load_vector(struct loader *loader, enum part part, uint32_
 {
     const struct mr_stored_tensor *tensor;
     enum mr_status status = need_weight(loader, part, layer, 0, count, &tensor);
-    if (status != MR_OK) return status;
+    if (status != MR_OK || loader->checks_only) return status;
     *out = calloc(count, sizeof(float));
     if (!*out) return mr_fail(loader->err, MR_NOMEM, "no memory for a vector of %u numbers", count);
     mr_stored_tensor_row(tensor, 0, *out);
@@ -204,7 +206,7 @@ static enum mr_status load_linear(struct loader *loader, const struct linear_pla
     struct mr_weight_rows rows;
     uint64_t bytes = 0;
     enum mr_status status = gather(loader, plan, &rows, &bytes);
-    if (status != MR_OK) return status;
+    if (status != MR_OK || loader->checks_only) return status;
     float *bias = NULL;
     status = mr_weight_rows_bias(&rows, &bias, loader->err);
     if (status != MR_OK) return status;
@@ -346,15 +348,16 @@ static enum mr_status load_all(struct loader *loader)
     return status == MR_OK ? reject_unused_tensors(loader) : status;
 }
 
-enum mr_status mr_weights_load(struct mr_weights *out, const struct mr_weights_spec *spec,
-                               struct mr_error *err)
+static enum mr_status load(struct mr_weights *out, const struct mr_weights_spec *spec,
+                           bool checks_only, struct mr_error *err)
 {
     *out = (struct mr_weights){0};
     const struct mr_tensor_table *table = spec->tensors;
     struct mr_weights weights = {.layer_count = spec->config->layer_count};
     weights.layers = calloc(weights.layer_count, sizeof(*weights.layers));
     bool *used = calloc((size_t)table->count + 1, sizeof(*used));
-    struct loader loader = {.spec = spec, .weights = &weights, .err = err, .used = used};
+    struct loader loader = {
+        .spec = spec, .weights = &weights, .err = err, .used = used, .checks_only = checks_only};
     for (uint32_t i = 0; i < table->count; i++)
         loader.total_bytes += table->entries[i].size_bytes;
     enum mr_status status = weights.layers && used
@@ -367,6 +370,20 @@ enum mr_status mr_weights_load(struct mr_weights *out, const struct mr_weights_s
     }
     *out = weights;
     return MR_OK;
+}
+
+enum mr_status mr_weights_load(struct mr_weights *out, const struct mr_weights_spec *spec,
+                               struct mr_error *err)
+{
+    return load(out, spec, false, err);
+}
+
+enum mr_status mr_weights_check(const struct mr_weights_spec *spec, struct mr_error *err)
+{
+    struct mr_weights weights;
+    enum mr_status status = load(&weights, spec, true, err);
+    mr_weights_destroy(&weights);
+    return status;
 }
 
 static void destroy_layer(struct mr_layer_weights *layer)

@@ -36,12 +36,15 @@ static enum mr_status use_files(SSL_CTX *library, const struct mr_redis_tls_file
     int done = files->authorities[0]
                    ? SSL_CTX_load_verify_locations(library, files->authorities, NULL)
                    : SSL_CTX_set_default_verify_paths(library);
-    if (done != 1) return mr_fail(err, MR_BAD_CONFIG, "Redis TLS authorities: %s", reason());
+    if (done != 1)
+        return mr_fail(err, MR_BAD_CONFIG, "Redis TLS authorities %.100s: %s", files->authorities,
+                       reason());
     if (!files->certificate[0]) return MR_OK;
     if (SSL_CTX_use_certificate_chain_file(library, files->certificate) != 1)
-        return mr_fail(err, MR_BAD_CONFIG, "Redis TLS certificate: %s", reason());
+        return mr_fail(err, MR_BAD_CONFIG, "Redis TLS certificate %.100s: %s", files->certificate,
+                       reason());
     if (SSL_CTX_use_PrivateKey_file(library, files->key, SSL_FILETYPE_PEM) != 1)
-        return mr_fail(err, MR_BAD_CONFIG, "Redis TLS key: %s", reason());
+        return mr_fail(err, MR_BAD_CONFIG, "Redis TLS key %.100s: %s", files->key, reason());
     return MR_OK;
 }
 

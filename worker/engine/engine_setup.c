@@ -60,29 +60,50 @@ static void cache_folder(char path[CACHE_PATH_BYTES])
     if (length <= 0 || (size_t)length >= CACHE_PATH_BYTES) path[0] = '\0';
 }
 
-enum mr_status
-mr_engine_setup_model(const struct mr_config *config,
-                      void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes),
-                      void *progress_context, struct mr_model **out, struct mr_error *err)
+static enum mr_status fill_options(const struct mr_config *config, struct mr_model_options *options,
+                                   struct mr_error *err)
 {
-    char folder[CACHE_PATH_BYTES];
-    cache_folder(folder);
-    struct mr_model_options options = {
+    *options = (struct mr_model_options){
         .path = config->model,
         .digest_cache_bytes = DIGEST_CACHE_BYTES,
-        .cache_folder = folder,
         .device = config->device,
         .thread_count = config->threads,
         .kv_bytes = config->kv_memory_bytes,
         .rows_max = rows_max(config),
         .sequences_max = config->max_sequences,
         .kv_int8 = config->redis_kv == MR_REDIS_KV_INT8,
-        .progress = progress,
-        .progress_context = progress_context,
     };
+    return parse_dtype(config->dtype, &options->dtype, err);
+}
+
+enum mr_status mr_engine_setup_check(const struct mr_config *config, struct mr_error *err)
+{
+    struct mr_model_options options;
+    enum mr_status status = fill_options(config, &options, err);
+    return status == MR_OK ? mr_model_check_options(&options, err) : status;
+}
+
+static enum mr_status open_model(struct mr_model_options *options, struct mr_model **out,
+                                 struct mr_error *err)
+{
+    char folder[CACHE_PATH_BYTES];
+    cache_folder(folder);
+    options->cache_folder = folder;
+    return mr_model_open(out, options, err);
+}
+
+enum mr_status
+mr_engine_setup_model(const struct mr_config *config,
+                      void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes),
+                      void *progress_context, struct mr_model **out, struct mr_error *err)
+{
+    struct mr_model_options options;
     *out = NULL;
-    enum mr_status status = parse_dtype(config->dtype, &options.dtype, err);
-    return status == MR_OK ? mr_model_open(out, &options, err) : status;
+    enum mr_status status = fill_options(config, &options, err);
+    if (status != MR_OK) return status;
+    options.progress = progress;
+    options.progress_context = progress_context;
+    return open_model(&options, out, err);
 }
 
 uint32_t mr_engine_setup_context(const struct mr_config *config, const struct mr_model_info *info)
@@ -210,9 +231,13 @@ static enum mr_status open_source(void *self, const struct mr_engine_user *user,
                                   struct mr_engine_parts *parts, struct mr_error *err)
 {
     struct mr_engine_setup *setup = self;
+    struct mr_model_options options;
     setup->progress_ns = mr_clock_ns();
-    enum mr_status status =
-        mr_engine_setup_model(setup->config, on_progress, setup, &setup->model, err);
+    enum mr_status status = fill_options(setup->config, &options, err);
+    options.source = setup->source;
+    options.progress = on_progress;
+    options.progress_context = setup;
+    if (status == MR_OK) status = open_model(&options, &setup->model, err);
     if (status == MR_OK)
         status = mr_engine_setup_engine(setup->config, setup->model, user, setup->tier,
                                         &setup->engine, err);

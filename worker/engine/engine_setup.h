@@ -16,6 +16,8 @@ enum mr_status
 mr_engine_setup_model(const struct mr_config *config,
                       void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes),
                       void *progress_context, struct mr_model **out, struct mr_error *err);
+/* Checks the options of the model (device, dtype, sizes) without its files. MR_BAD_CONFIG. */
+enum mr_status mr_engine_setup_check(const struct mr_config *config, struct mr_error *err);
 enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_model *model,
                                       const struct mr_engine_user *user, const struct mr_tier *tier,
                                       struct mr_engine **out, struct mr_error *err);
@@ -28,6 +30,8 @@ uint32_t mr_engine_setup_context(const struct mr_config *config, const struct mr
  * the model is loaded. */
 struct mr_engine_setup {
     const struct mr_config *config;
+    /* the model's files, read before; borrowed until `open`, which takes the content. NULL: none */
+    struct mr_model_source *source;
     const struct mr_tier *tier; /* the KV cache in Redis, borrowed; NULL: none */
     struct mr_log *log;
     /* The fields below are private. */

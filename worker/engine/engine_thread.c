@@ -272,6 +272,14 @@ enum mr_status mr_engine_thread_wait_ready(struct mr_engine_thread *thread, stru
     return thread->open_status;
 }
 
+bool mr_engine_thread_has_failed(struct mr_engine_thread *thread)
+{
+    pthread_mutex_lock(&thread->mutex);
+    bool failed = thread->opened && thread->open_status != MR_OK;
+    pthread_mutex_unlock(&thread->mutex);
+    return failed;
+}
+
 void mr_engine_thread_link(struct mr_engine_thread *thread,
                            const struct mr_engine_thread_links *links)
 {

@@ -60,6 +60,8 @@ uint64_t mr_engine_thread_step(struct mr_engine_thread *thread, struct mr_time n
 const struct mr_wake *mr_engine_thread_step_wake(const struct mr_engine_thread *thread);
 /* Blocks until the model is open and the engine is made, or until opening has failed. */
 enum mr_status mr_engine_thread_wait_ready(struct mr_engine_thread *thread, struct mr_error *err);
+/* Whether opening has failed already; does not wait. Threads: any. */
+bool mr_engine_thread_has_failed(struct mr_engine_thread *thread);
 /* Connects the engine thread to intake and publish. Call once, after _wait_ready has returned
  * MR_OK. */
 void mr_engine_thread_link(struct mr_engine_thread *thread,

@@ -15,6 +15,7 @@
 #define PRESENT_NS         ((uint64_t)60 * 1000000000)
 #define SECOND_NS          ((uint64_t)1000000000)
 #define LINE_BYTES         ((size_t)600)
+#define PROBE_POLL_MS      20
 
 struct mr_tier_redis {
     struct mr_tier table;
@@ -230,13 +231,43 @@ static enum mr_status open_threads(struct mr_tier_redis *tier, uint32_t connecti
     return open_thread(&tier->calls, thread, conn, "redis-calls", err);
 }
 
+/* What the options and the files that they name say about the connections. Wiped by
+ * close_access. */
+struct access {
+    struct mr_redis_conn_options conn;
+    struct mr_redis_tls_context *tls; /* NULL without TLS */
+    struct mr_frame_secret secrets[MR_FRAME_KEYS_MAX];
+    size_t secret_count;
+};
+
+static void close_access(struct access *access)
+{
+    mr_redis_tls_context_destroy(access->tls);
+    explicit_bzero(access, sizeof *access);
+}
+
+static enum mr_status open_access(struct access *access,
+                                  const struct mr_tier_redis_options *options, struct mr_error *err)
+{
+    *access = (struct access){.conn = {.connect_timeout_ns = CONNECT_TIMEOUT_NS}};
+    struct mr_redis_url *where = &access->conn.where;
+    enum mr_status status = mr_redis_url_parse(where, options->url, err);
+    if (status == MR_OK) status = read_password(options->password_file, where, err);
+    if (status == MR_OK)
+        status =
+            mr_tier_redis_secrets(options->key_file, access->secrets, &access->secret_count, err);
+    if (status == MR_OK && where->tls)
+        status = mr_redis_tls_context_create(&access->tls, &options->tls, err);
+    access->conn.tls = access->tls;
+    return status;
+}
+
 static enum mr_status open_all(struct mr_tier_redis *tier,
                                const struct mr_tier_redis_options *options, struct mr_error *err)
 {
-    struct mr_frame_secret secrets[MR_FRAME_KEYS_MAX];
-    struct mr_redis_conn_options conn = {.connect_timeout_ns = CONNECT_TIMEOUT_NS};
+    struct access access;
     struct mr_tier_thread_options thread = {.ttl_s = (options->ttl_ns + SECOND_NS - 1) / SECOND_NS,
-                                            .secrets = secrets,
+                                            .secrets = access.secrets,
                                             .log = options->log,
                                             .notify = notify,
                                             .context = tier};
@@ -250,18 +281,60 @@ static enum mr_status open_all(struct mr_tier_redis *tier,
                                           .present_ns = PRESENT_NS};
     tier->log = options->log;
     tier->values_expire = options->ttl_ns > 0;
-    enum mr_status status = mr_redis_url_parse(&conn.where, options->url, err);
-    if (status == MR_OK) status = read_password(options->password_file, &conn.where, err);
-    if (status == MR_OK)
-        status = mr_tier_redis_secrets(options->key_file, secrets, &thread.secret_count, err);
-    if (status == MR_OK && conn.where.tls)
-        status = mr_redis_tls_context_create(&tier->tls, &options->tls, err);
-    conn.tls = tier->tls;
+    enum mr_status status = open_access(&access, options, err);
+    thread.secret_count = access.secret_count;
     if (status == MR_OK) status = mr_tier_queue_create(&tier->queue, &queue, err);
     thread.queue = tier->queue;
-    if (status == MR_OK) status = open_threads(tier, options->connections, &thread, &conn, err);
-    explicit_bzero(secrets, sizeof secrets);
-    explicit_bzero(&conn.where, sizeof conn.where);
+    if (status == MR_OK)
+        status = open_threads(tier, options->connections, &thread, &access.conn, err);
+    tier->tls = access.tls; /* the connections use it */
+    access.tls = NULL;
+    close_access(&access);
+    return status;
+}
+
+enum mr_status mr_tier_redis_check(const struct mr_tier_redis_options *options,
+                                   struct mr_error *err)
+{
+    struct access access;
+    enum mr_status status = open_access(&access, options, err);
+    close_access(&access);
+    return status;
+}
+
+/* Steps the port until a connection is ready; false after the timeout, or when one was refused. */
+static bool await_ready(const struct mr_redis_port *port, uint32_t timeout_ms)
+{
+    struct pollfd fds[MR_REDIS_NODES_MAX];
+    uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
+    for (uint64_t now_ns; (now_ns = mr_clock_ns()) < until_ns;) {
+        port->step(port->context, now_ns);
+        if (port->is_ready(port->context)) return true;
+        if (port->stats(port->context).failures > 0) return false;
+        size_t count = port->sockets(port->context, fds, MR_REDIS_NODES_MAX);
+        poll(fds, count, PROBE_POLL_MS);
+    }
+    return false;
+}
+
+enum mr_status mr_tier_redis_probe(const struct mr_tier_redis_options *options, uint32_t timeout_ms,
+                                   struct mr_error *err)
+{
+    struct access access;
+    struct mr_redis_port port;
+    enum mr_status status = open_access(&access, options, err);
+    if (status != MR_OK) goto close;
+    access.conn.connect_timeout_ns = timeout_ms * UINT64_C(1000000);
+    status = mr_redis_port_open(&port, &access.conn, 0, err);
+    if (status != MR_OK) goto close;
+    if (!await_ready(&port, timeout_ms)) {
+        const char *reason = port.reason(port.context);
+        status = mr_fail(err, MR_UNREACHABLE, "Redis: %s", reason[0] ? reason : "no answer");
+    }
+    port.close(port.context);
+    port.destroy(port.context);
+close:
+    close_access(&access);
     return status;
 }
 

@@ -43,6 +43,14 @@ struct mr_tier_redis_stats {
 enum mr_status mr_tier_redis_create(struct mr_tier_redis **out,
                                     const struct mr_tier_redis_options *options,
                                     struct mr_error *err);
+/* Checks the URL and reads the password, key and TLS files as _create does, without a connection.
+ * MR_BAD_CONFIG. */
+enum mr_status mr_tier_redis_check(const struct mr_tier_redis_options *options,
+                                   struct mr_error *err);
+/* Connects to Redis, logs in and closes the connection. MR_UNREACHABLE with the reason if that does
+ * not succeed within timeout_ms; else the errors of _check. Threads: any. */
+enum mr_status mr_tier_redis_probe(const struct mr_tier_redis_options *options, uint32_t timeout_ms,
+                                   struct mr_error *err);
 /* Ends all connection threads except the one of mr_tier_redis_call. From now on the engine is not
  * woken and its memory is not touched; requests in flight are answered as failed, later ones are
  * refused. Call it before the engine ends. tier may be NULL. */

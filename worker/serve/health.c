@@ -85,5 +85,9 @@ enum mr_status mr_health_open(struct mr_worker *worker, struct mr_error *err)
 {
     const char *address = worker->options.config->http;
     if (!address[0] || strcmp(address, "off") == 0) return MR_OK;
-    return mr_http_start(&worker->http, address, answer, worker, err);
+    struct mr_error inner = {0};
+    enum mr_status status = mr_http_start(&worker->http, address, answer, worker, &inner);
+    if (status == MR_OK) return MR_OK;
+    return mr_fail(err, status == MR_NOMEM ? MR_NOMEM : MR_BAD_CONFIG, "--http: %.180s",
+                   inner.detail);
 }

@@ -5,7 +5,7 @@
  * answers 200 while the worker takes requests.
  *
  * Threads: the HTTP library's thread answers the pages; the main thread calls _open. Memory: none.
- * Errors: those of worker/http/http.h. */
+ * Errors: MR_BAD_CONFIG with the option's name when it cannot listen there; MR_NOMEM. */
 #ifndef MR_WORKER_SERVE_HEALTH_H
 #define MR_WORKER_SERVE_HEALTH_H
 

@@ -60,6 +60,7 @@ bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
     if (worker->intake) mr_intake_forget_engine(worker->intake);
     mr_tier_redis_close(worker->tier);
     mr_engine_thread_destroy(worker->engine);
+    mr_model_source_close(&worker->model_files);
     bool flushed = mr_publish_destroy(worker->publish, timeout_ms);
     bool left_group = mr_intake_destroy(worker->intake, timeout_ms);
     mr_transactions_destroy(worker->transactions);

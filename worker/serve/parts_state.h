@@ -3,6 +3,7 @@
 #ifndef MR_WORKER_SERVE_PARTS_STATE_H
 #define MR_WORKER_SERVE_PARTS_STATE_H
 
+#include "ops/files/model_source.h"
 #include "worker/engine/engine_setup.h"
 #include "worker/http/http.h"
 #include "worker/redis/resume.h"
@@ -15,6 +16,7 @@ struct mr_worker {
     struct mr_worker_options options;
     struct mr_kafka_options kafka;
     struct mr_wake wake;
+    struct mr_model_source model_files; /* read at the start; zeroed when the engine has them */
     struct mr_engine_setup engine_setup;
     struct mr_engine_thread *engine;
     struct mr_publish *publish;

@@ -7,6 +7,7 @@
 #include "worker/kafka/kafka_txn.h"
 #include "worker/serve/banner.h"
 #include "worker/serve/health.h"
+#include "worker/serve/local.h"
 #include "worker/serve/parts_state.h"
 
 #include <stdio.h>
@@ -86,7 +87,7 @@ static enum mr_status ensure_topics(struct mr_worker *worker, struct mr_kafka_ad
 }
 
 /* Retries to connect while the broker cannot be reached, but not if the broker rejects the login or
- * certificate. */
+ * certificate, or if the model could not be opened meanwhile. */
 static enum mr_status wait_for_broker(struct mr_worker *worker, struct mr_kafka_admin *admin,
                                       bool *embedded, struct mr_error *err)
 {
@@ -97,25 +98,23 @@ static enum mr_status wait_for_broker(struct mr_worker *worker, struct mr_kafka_
         if (status == MR_OK || mr_kafka_admin_refused(admin)) return status;
         if (mr_clock_ns() >= until_ns) return status;
         if (options->give_up && options->give_up(options->context)) return status;
+        if (mr_engine_thread_has_failed(worker->engine)) return status;
         if (!logged) mr_log_warn(options->log, "%s; retrying", err->detail);
     }
 }
 
 /* Connects to the broker and creates missing topics. Meanwhile the engine thread loads the
  * model. */
-static enum mr_status connect_broker(struct mr_worker *worker, struct mr_error *err)
+static enum mr_status connect_broker(struct mr_worker *worker, struct mr_kafka_admin *admin,
+                                     struct mr_error *err)
 {
-    struct mr_kafka_admin *admin = NULL;
-    enum mr_status status = mr_kafka_admin_open(&admin, &worker->kafka, err);
-    if (status != MR_OK) return status;
     bool embedded = false;
-    status = wait_for_broker(worker, admin, &embedded, err);
+    enum mr_status status = wait_for_broker(worker, admin, &embedded, err);
     if (status == MR_OK && embedded && worker->options.config->delivery == MR_DELIVERY_EXACTLY_ONCE)
         status = mr_fail(err, MR_BAD_CONFIG,
                          "--delivery exactly-once needs Apache Kafka: the embedded broker has no "
                          "transactions");
     if (status == MR_OK) status = ensure_topics(worker, admin, err);
-    mr_kafka_admin_close(admin);
     worker->kafka.embedded = embedded;
     worker->kafka.mock_wait_ms = EMBEDDED_WAIT_MS;
     return status;
@@ -268,27 +267,34 @@ static void print_banner(struct mr_worker *worker)
 static enum mr_status open_tier(struct mr_worker *worker, struct mr_error *err)
 {
     const struct mr_config *config = worker->options.config;
-    struct mr_tier_redis_options options = {
-        .url = config->redis,
-        .password_file = config->redis_password_file,
-        .key_file = config->redis_key_file,
-        .tls = {config->redis_ca, config->redis_cert, config->redis_cert_key},
-        .connections = config->redis_connections,
-        .lookup_timeout_ns = config->redis_timeout_ns,
-        .transfer_timeout_ns = config->redis_transfer_timeout_ns,
-        .ttl_ns = config->redis_ttl_ns,
-        .store_bytes_max = config->redis_store_bytes,
-        .write_budget = config->redis_write_budget,
-        .codec = config->redis_kv == MR_REDIS_KV_INT8 ? MR_FRAME_INT8 : MR_FRAME_EXACT,
-        .second_touch = config->redis_second_touch,
-        .log = worker->options.log};
+    struct mr_tier_redis_options options = mr_local_redis(config, worker->options.log);
     return config->redis[0] ? mr_tier_redis_create(&worker->tier, &options, err) : MR_OK;
+}
+
+/* Checks everything that needs no server, and creates the client that will look for the broker,
+ * which reads the files of its TLS properties. */
+static enum mr_status check_local(struct mr_worker *worker, struct mr_kafka_admin **admin,
+                                  enum mr_exit *exit_code, struct mr_error *err)
+{
+    const struct mr_config *config = worker->options.config;
+    enum mr_status status = mr_local_check(config, err);
+    if (status == MR_OK) status = mr_kafka_conf_check(&worker->kafka, err);
+    if (status == MR_OK) status = mr_kafka_admin_open(admin, &worker->kafka, err);
+    *exit_code = mr_worker_exit_code(status);
+    if (status != MR_OK) return status;
+    status = mr_local_open_model(&worker->model_files, config, err);
+    *exit_code = mr_local_model_exit(status);
+    if (status != MR_OK) return status;
+    status = mr_health_open(worker, err);
+    *exit_code = mr_worker_exit_code(status);
+    return status;
 }
 
 static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *err)
 {
-    worker->engine_setup =
-        (struct mr_engine_setup){.config = worker->options.config, .log = worker->options.log};
+    worker->engine_setup = (struct mr_engine_setup){.config = worker->options.config,
+                                                    .source = &worker->model_files,
+                                                    .log = worker->options.log};
     struct mr_engine_thread_options engine = {.source =
                                                   mr_engine_setup_source(&worker->engine_setup),
                                               .failed = on_failed,
@@ -299,9 +305,7 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
                                        .log = worker->options.log,
                                        .failed = on_failed,
                                        .context = worker};
-    enum mr_status status = mr_kafka_conf_check(&worker->kafka, err);
-    if (status == MR_OK) status = mr_health_open(worker, err);
-    if (status == MR_OK) status = mr_intake_create(&worker->intake, &intake, err);
+    enum mr_status status = mr_intake_create(&worker->intake, &intake, err);
     if (status == MR_OK) status = open_tier(worker, err);
     if (worker->tier) worker->engine_setup.tier = mr_tier_redis_table(worker->tier);
     if (status == MR_OK) status = mr_engine_thread_create(&worker->engine, &engine, err);
@@ -309,19 +313,31 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
     return status;
 }
 
+/* Connects to the broker while the engine thread opens the model, and waits for both. */
+static enum mr_status open_model_and_broker(struct mr_worker *worker, enum mr_exit *exit_code,
+                                            struct mr_error *err)
+{
+    struct mr_kafka_admin *admin = NULL;
+    enum mr_status status = check_local(worker, &admin, exit_code, err);
+    if (status != MR_OK) goto close;
+    status = start_threads(worker, err);
+    if (status == MR_OK) status = connect_broker(worker, admin, err);
+    *exit_code = mr_worker_exit_code(status);
+    if (status != MR_OK && (!worker->engine || !mr_engine_thread_has_failed(worker->engine)))
+        goto close;
+    status = mr_engine_thread_wait_ready(worker->engine, err);
+    if (status != MR_OK) *exit_code = mr_local_model_exit(status);
+close:
+    mr_kafka_admin_close(admin);
+    return status;
+}
+
 /* Starts all components of the worker in order. *exit_code: the process's exit code if one
  * fails. */
 static enum mr_status build(struct mr_worker *worker, enum mr_exit *exit_code, struct mr_error *err)
 {
-    enum mr_status status = start_threads(worker, err);
-    if (status == MR_OK) status = connect_broker(worker, err);
-    *exit_code = mr_worker_exit_code(status);
+    enum mr_status status = open_model_and_broker(worker, exit_code, err);
     if (status != MR_OK) return status;
-    status = mr_engine_thread_wait_ready(worker->engine, err);
-    if (status != MR_OK) {
-        *exit_code = MR_EXIT_MODEL;
-        return status;
-    }
     status = open_metrics(worker, err);
     if (status == MR_OK) status = open_resume(worker, err);
     if (status == MR_OK) status = open_publish(worker, err);

@@ -3,6 +3,8 @@
 #include "worker/kafka/kafka_admin.h"
 
 #include "tests/unit/worker/broker.h"
+#include "tests/unit/worker/fake_redis.h"
+#include "tests/unit/worker/model_copy.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -77,7 +79,7 @@ static void reading_and_cancelling_create_no_topics(void **state)
     close_broker(&broker);
 }
 
-#define MODEL "tests/golden/models/grouped_tied"
+#define MODEL TINY_MODEL
 
 /* Runs a command with these bytes on stdin; fills out with its stdout as a text. */
 static int run_piped(const char *const *arguments, const char *in, size_t in_length, char *out,
@@ -133,6 +135,86 @@ static void the_demo_prints_records_as_json(void **state)
     assert_true(lines >= 1);
 }
 
+/* Runs `check` with a model and more flags, up to a NULL; fills out with what it printed. */
+static int run_check(const struct broker *broker, const char *model, const char *const *more,
+                     char *out, size_t out_bytes)
+{
+    const char *words[24] = {"millrace", "check", "--brokers", broker->kafka.brokers,
+                             "--model",  model,   "--http",    "off"};
+    size_t count = 8;
+    while (more && *more)
+        words[count++] = *more++;
+    return run_piped(words, "", 0, out, out_bytes);
+}
+
+static void has(const char *out, const char *text)
+{
+    if (!strstr(out, text)) fail_msg("no \"%s\" in: %s", text, out);
+}
+
+static void check_refuses_what_serve_refuses(void **state)
+{
+    (void)state;
+    struct broker broker;
+    struct scratch copy;
+    char out[8192];
+    open_broker(&broker);
+    assert_int_equal(run_check(&broker, MODEL, NULL, out, sizeof out), MR_EXIT_DONE);
+    has(out, "ok    model    grouped_tied, vocabulary");
+    has(out, "note  topic    millrace.requests does not exist");
+    model_copy_open(&copy, "tokenizer_config.json", "{% endfor %}", "{% endfro %}");
+    assert_int_equal(run_check(&broker, copy.folder, NULL, out, sizeof out), MR_EXIT_MODEL);
+    has(out, "FAIL  model    chat template");
+    scratch_close(&copy);
+    model_copy_open(&copy, "config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3");
+    assert_int_equal(run_check(&broker, copy.folder, NULL, out, sizeof out), MR_EXIT_MODEL);
+    has(out, "is missing");
+    scratch_close(&copy);
+    static const char *const device[] = {"--device", "cuda", NULL};
+    assert_int_equal(run_check(&broker, MODEL, device, out, sizeof out), MR_EXIT_USAGE);
+    has(out, "FAIL  options");
+    static const char *const owned[] = {"--kafka", "isolation.level=x", NULL};
+    assert_int_equal(run_check(&broker, MODEL, owned, out, sizeof out), MR_EXIT_USAGE);
+    has(out, "FAIL  broker   --kafka: isolation.level cannot be set");
+    close_broker(&broker);
+}
+
+static void check_looks_for_redis(void **state)
+{
+    (void)state;
+    struct broker broker;
+    struct fake_redis *redis = fake_redis_start(0);
+    char out[8192], url[64];
+    open_broker(&broker);
+    snprintf(url, sizeof url, "redis://:hidden@127.0.0.1:%u", redis->port);
+    const char *const away[] = {"--redis", "redis://127.0.0.1:1", "--timeout", "5s", NULL};
+    const char *const file[] = {"--redis", url, "--redis-key-file", "/none", NULL};
+    assert_int_equal(run_check(&broker, MODEL, away, out, sizeof out), MR_EXIT_UNREACHABLE);
+    has(out, "FAIL  redis    Redis: ");
+    assert_int_equal(run_check(&broker, MODEL, file, out, sizeof out), MR_EXIT_USAGE);
+    has(out, "FAIL  options  /none");
+    snprintf(url, sizeof url, "redis://127.0.0.1:%u", redis->port);
+    const char *const here[] = {"--redis", url, NULL};
+    assert_int_equal(run_check(&broker, MODEL, here, out, sizeof out), MR_EXIT_DONE);
+    has(out, "ok    redis    redis://127.0.0.1:");
+    fake_redis_stop(redis);
+    close_broker(&broker);
+}
+
+static void check_prints_json(void **state)
+{
+    (void)state;
+    struct broker broker;
+    char out[8192];
+    static const char *const json[] = {"--json", NULL};
+    open_broker(&broker);
+    assert_int_equal(run_check(&broker, "none.gguf", json, out, sizeof out), MR_EXIT_MODEL);
+    has(out, "{\"verdict\":\"ok\",\"what\":\"options\",\"text\":\"valid\"}\n");
+    has(out, "{\"verdict\":\"FAIL\",\"what\":\"model\",\"text\":\"none.gguf: ");
+    has(out, "{\"verdict\":\"note\",\"what\":\"topic\",");
+    close_broker(&broker);
+}
+
 static void a_client_command_talks_to_the_broker_it_is_given(void **state)
 {
     (void)state;
@@ -156,6 +238,9 @@ int main(void)
         cmocka_unit_test(reading_and_cancelling_create_no_topics),
         cmocka_unit_test(all_bytes_of_stdin_are_tokenized),
         cmocka_unit_test(the_demo_prints_records_as_json),
+        cmocka_unit_test(check_refuses_what_serve_refuses),
+        cmocka_unit_test(check_looks_for_redis),
+        cmocka_unit_test(check_prints_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

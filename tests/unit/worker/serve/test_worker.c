@@ -39,7 +39,7 @@ static void a_bad_configuration_has_its_exit_code(void **state)
     (void)state;
     static const char *const delivery[] = {"--delivery", "exactly-once", NULL};
     static const char *const property[] = {"--kafka", "no.such.property=1", NULL};
-    assert_no_start("none.gguf", delivery, MR_EXIT_USAGE, "exactly-once");
+    assert_no_start("tests/golden/models/grouped_tied", delivery, MR_EXIT_USAGE, "exactly-once");
     assert_no_start("none.gguf", property, MR_EXIT_USAGE, "no.such.property");
 }
 

@@ -1,0 +1,59 @@
+#include "worker/serve/local.h"
+
+#include "codec/template/chat_template.h"
+#include "ops/files/model_files.h"
+#include "worker/engine/engine_setup.h"
+
+struct mr_tier_redis_options mr_local_redis(const struct mr_config *config, struct mr_log *log)
+{
+    return (struct mr_tier_redis_options){
+        .url = config->redis,
+        .password_file = config->redis_password_file,
+        .key_file = config->redis_key_file,
+        .tls = {config->redis_ca, config->redis_cert, config->redis_cert_key},
+        .connections = config->redis_connections,
+        .lookup_timeout_ns = config->redis_timeout_ns,
+        .transfer_timeout_ns = config->redis_transfer_timeout_ns,
+        .ttl_ns = config->redis_ttl_ns,
+        .store_bytes_max = config->redis_store_bytes,
+        .write_budget = config->redis_write_budget,
+        .codec = config->redis_kv == MR_REDIS_KV_INT8 ? MR_FRAME_INT8 : MR_FRAME_EXACT,
+        .second_touch = config->redis_second_touch,
+        .log = log};
+}
+
+enum mr_status mr_local_check(const struct mr_config *config, struct mr_error *err)
+{
+    struct mr_tier_redis_options redis = mr_local_redis(config, NULL);
+    enum mr_status status = mr_engine_setup_check(config, err);
+    if (status != MR_OK || !config->redis[0]) return status;
+    return mr_tier_redis_check(&redis, err);
+}
+
+/* Compiles the template as intake does; a model without one is fine. */
+static enum mr_status check_template(const struct mr_model_source *source, struct mr_error *err)
+{
+    struct mr_chat_template *chat = NULL;
+    struct mr_error inner = {0};
+    if (source->chat_template.length == 0) return MR_OK;
+    enum mr_status status = mr_chat_template_compile(&chat, source->chat_template, source->bos_text,
+                                                     source->eos_text, &inner);
+    mr_chat_template_destroy(chat);
+    if (status == MR_OK) return MR_OK;
+    return mr_fail(err, status, "chat template: %.170s", inner.detail);
+}
+
+enum mr_status mr_local_open_model(struct mr_model_source *out, const struct mr_config *config,
+                                   struct mr_error *err)
+{
+    enum mr_status status = mr_model_files_read(out, config->model, err);
+    if (status == MR_OK) status = mr_model_check_files(out, err);
+    if (status == MR_OK) status = check_template(out, err);
+    if (status != MR_OK) mr_model_source_close(out);
+    return status;
+}
+
+enum mr_exit mr_local_model_exit(enum mr_status status)
+{
+    return status == MR_BAD_CONFIG ? MR_EXIT_USAGE : MR_EXIT_MODEL;
+}
