@@ -47,7 +47,7 @@ struct mr_sampling {
     float temperature, top_p, min_p, typical_p;
     uint32_t top_k;
     float repetition_penalty, presence_penalty, frequency_penalty;
-    uint64_t seed; /* hash of the id when not given */
+    uint64_t seed; /* as given; 0 without: batching/sequence/job.c derives one from the id */
     bool has_seed; /* the record has a seed */
     const struct mr_logit_bias *logit_bias;
     size_t logit_bias_count;

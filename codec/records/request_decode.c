@@ -1,7 +1,6 @@
 #include "codec/records/request_decode.h"
 
 #include "codec/check.h"
-#include "codec/hash.h"
 #include "codec/records/request_fields.h"
 
 #include <string.h>
@@ -58,16 +57,6 @@ static enum mr_status read_id(struct mr_value record, struct mr_reply_address *a
     return MR_OK;
 }
 
-/* The seed for a request that has none: FNV-1a, then the finalizer of SplitMix64 (Steele, Lea and
- * Flood, 2014), so that ids that differ in one character get unrelated seeds. */
-static uint64_t seed_of(struct mr_text id)
-{
-    uint64_t hash = mr_hash_bytes(MR_HASH_START, id.bytes, id.length);
-    hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9u;
-    hash = (hash ^ hash >> 27) * 0x94d049bb133111ebu;
-    return hash ^ hash >> 31;
-}
-
 /* ---- the record ---- */
 
 static enum mr_status set_deadline(struct mr_request_reader *reader,
@@ -104,7 +93,6 @@ static enum mr_status read_record(struct mr_request_reader *reader, struct mr_va
     if (status == MR_OK) status = mr_request_read_fields(reader, record);
     if (status == MR_OK) status = check_fields(reader);
     if (status == MR_OK) status = set_deadline(reader, context);
-    if (!request->sampling.has_seed) request->sampling.seed = seed_of(request->id);
     return status;
 }
 

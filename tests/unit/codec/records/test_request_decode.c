@@ -130,19 +130,15 @@ static void a_long_fallback_keeps_partition_and_offset(void **state)
     assert_string_equal(got.address.id + MR_ID_BYTES_MAX - 8, "/12/3456");
 }
 
-static void the_seed_is_derived_from_the_id(void **state)
+/* The engine derives the seed of a request without one from its id, in one place. */
+static void a_seed_is_kept_and_none_is_made_up(void **state)
 {
     (void)state;
-    struct decoded one = decode(text_of("{\"prompt\":\"x\",\"id\":\"a\"}"));
-    struct decoded two = decode(text_of("{\"prompt\":\"y\",\"id\":\"a\"}"));
-    struct decoded other = decode(text_of("{\"prompt\":\"x\",\"id\":\"b\"}"));
+    struct decoded none = decode(text_of("{\"prompt\":\"x\",\"id\":\"a\"}"));
     struct decoded given = decode(text_of("{\"prompt\":\"x\",\"id\":\"a\",\"seed\":-5}"));
-    assert_true(one.request->sampling.seed == two.request->sampling.seed);
-    assert_true(one.request->sampling.seed != other.request->sampling.seed);
+    assert_true(none.request->sampling.seed == 0 && !none.request->sampling.has_seed);
     assert_true(given.request->sampling.seed == (uint64_t)-5 && given.request->sampling.has_seed);
-    mr_request_destroy(one.request);
-    mr_request_destroy(two.request);
-    mr_request_destroy(other.request);
+    mr_request_destroy(none.request);
     mr_request_destroy(given.request);
 }
 
@@ -252,7 +248,7 @@ int main(void)
         cmocka_unit_test(a_rejected_record_keeps_its_own_id),
         cmocka_unit_test(a_bad_id_is_rejected_and_answered_under_the_key),
         cmocka_unit_test(a_long_fallback_keeps_partition_and_offset),
-        cmocka_unit_test(the_seed_is_derived_from_the_id),
+        cmocka_unit_test(a_seed_is_kept_and_none_is_made_up),
         cmocka_unit_test(the_answer_is_in_the_encoding_of_the_request),
         cmocka_unit_test(the_record_limit_is_exact),
         cmocka_unit_test(exactly_one_prompt_is_needed),
