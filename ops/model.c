@@ -10,7 +10,6 @@
 #include "ops/tensor.h"
 #include "ops/weights_digest.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,14 +31,6 @@ struct mr_model {
 };
 
 /* ---- opening ---- */
-
-static uint32_t usable_cores(void)
-{
-    cpu_set_t cores;
-    if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
-    int count = CPU_COUNT(&cores);
-    return count > 0 ? (uint32_t)count : 1;
-}
 
 enum mr_status mr_model_check_options(const struct mr_model_options *options, struct mr_error *err)
 {
@@ -71,7 +62,7 @@ static enum mr_status set_up(struct mr_model *model, const struct mr_model_optio
     if (status == MR_OK) status = mr_device_parse(options->device, &model->device, err);
     if (status == MR_OK) status = mr_tensor_thread_begin(err);
     model->bf16 = options->dtype != MR_DTYPE_F32;
-    uint32_t threads = options->thread_count > 0 ? options->thread_count : usable_cores();
+    uint32_t threads = options->thread_count > 0 ? options->thread_count : mr_parallel_core_count();
     return status == MR_OK ? mr_parallel_set_thread_count(threads, err) : status;
 }
 
@@ -141,6 +132,15 @@ static enum mr_status load_weights(struct mr_model *model, const struct mr_model
                                   model->info.weights_digest, err);
     mr_model_source_close_weights(&model->source);
     return status;
+}
+
+/* Returns the size of the KV pool: as given, but at most half of what the weights leave of
+ * memory_bytes; the other half is for requests, buffers and files. */
+static uint64_t pool_bytes(const struct mr_model *model, const struct mr_model_options *options)
+{
+    uint64_t weights = model->weights.packed_bytes, memory = options->memory_bytes;
+    uint64_t most = memory > weights ? (memory - weights) / 2 : 0;
+    return memory > 0 && most < options->kv_bytes ? most : options->kv_bytes;
 }
 
 /* The rope table has a position for each token of the longest sequence: the context of the model,
@@ -245,7 +245,7 @@ static enum mr_status open_parts(struct mr_model *model, const struct mr_model_o
     if (status == MR_OK) status = load_weights(model, options, err);
     if (status == MR_OK)
         status = mr_kv_groups_create(&model->kv, &model->source.config, model->bf16,
-                                     options->rows_max, options->kv_bytes, err);
+                                     options->rows_max, pool_bytes(model, options), err);
     model->kv.int8 = options->kv_int8;
     if (status == MR_OK) status = create_rope(model, err);
     if (status == MR_OK) status = create_decoder(model, options, err);

@@ -36,9 +36,13 @@ struct mr_model_options {
     struct mr_model_source *source;
     const char *device; /* must be "cpu" */
     enum mr_dtype dtype;
-    uint32_t thread_count; /* threads of parallel loops; 0: one for each core */
-    uint64_t kv_bytes;     /* size of the KV pool, rounded down to whole blocks (ops/kv_groups.h) */
-    uint32_t rows_max;     /* most tokens in one step */
+    uint32_t
+        thread_count;  /* threads of parallel loops; 0: one for each core of the affinity mask */
+    uint64_t kv_bytes; /* size of the KV pool, rounded down to whole blocks (ops/kv_groups.h) */
+    /* Memory of the process: the pool takes at most half of what the weights leave of it. 0: the
+     * pool takes kv_bytes in any case. */
+    uint64_t memory_bytes;
+    uint32_t rows_max;      /* most tokens in one step */
     uint32_t sequences_max; /* most sequences in one step */
     /* If the weights have at least so many bytes, their hash is kept in a file for the next start
      * (ops/files/digest_cache.h); 0: never. */

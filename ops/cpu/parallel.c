@@ -216,3 +216,11 @@ uint32_t mr_parallel_thread_index(void)
 {
     return thread_index;
 }
+
+uint32_t mr_parallel_core_count(void)
+{
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+    int count = CPU_COUNT(&cores);
+    return count > 0 ? (uint32_t)count : 1;
+}

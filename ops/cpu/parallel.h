@@ -28,6 +28,9 @@ uint32_t mr_parallel_thread_count(void);
  * loops. */
 uint32_t mr_parallel_thread_index(void);
 
+/* Returns the number of cores in the affinity mask of the calling thread, at least 1. */
+uint32_t mr_parallel_core_count(void);
+
 /* Runs the items [begin, end) of a loop. In one loop it may be called several times on a thread. */
 typedef void (*mr_parallel_body)(void *context, size_t begin, size_t end);
 

@@ -45,8 +45,7 @@ struct mr_text_list {
     size_t count;
 };
 
-/* One --requests-topic NAME[,priority=N][,weight=N][,tenant=NAME]..., parsed; see the option's
- * help. */
+/* One --requests-topic NAME[,priority=N]..., parsed; see the option's help. */
 struct mr_request_topic {
     const char *name, *tenant;
     uint32_t tenant_index; /* same number for all topics of one tenant; below tenant_count */
@@ -71,6 +70,7 @@ struct mr_config {
     const char *dtype;      /* auto, fp32, bf16, fp16, int8 or int4 */
     uint32_t threads;       /* number of compute threads; 0: one per core */
     uint64_t kv_memory_bytes;
+    bool kv_memory_given;    /* not the default, which shrinks with the memory of the process */
     uint32_t context_tokens; /* longest sequence; 0: the model's own limit */
     uint32_t max_sequences;
     int32_t chunk_tokens;    /* most prompt tokens per chunk; <= 0: no chunking */

@@ -332,6 +332,8 @@ enum mr_status mr_config_finish(struct mr_config *config, struct mr_error *err)
     if (status == MR_OK) status = fill_properties(config, err);
     if (status == MR_OK && !config->print_config) status = check_needs(config, err);
     if (status != MR_OK) return status;
+    config->kv_memory_given =
+        mr_option_origin(config, mr_option_find("kv-memory")) != MR_ORIGIN_DEFAULT;
     if (!config->model_name[0]) fill_model_name(config);
     if (!config->worker_id[0]) fill_worker_id(config);
     return MR_OK;

@@ -60,15 +60,16 @@ static void cache_folder(char path[CACHE_PATH_BYTES])
     if (length <= 0 || (size_t)length >= CACHE_PATH_BYTES) path[0] = '\0';
 }
 
-static enum mr_status fill_options(const struct mr_config *config, struct mr_model_options *options,
-                                   struct mr_error *err)
+static enum mr_status fill_options(const struct mr_config *config, const struct mr_machine *machine,
+                                   struct mr_model_options *options, struct mr_error *err)
 {
     *options = (struct mr_model_options){
         .path = config->model,
         .digest_cache_bytes = DIGEST_CACHE_BYTES,
         .device = config->device,
-        .thread_count = config->threads,
+        .thread_count = config->threads > 0 ? config->threads : mr_machine_thread_count(machine),
         .kv_bytes = config->kv_memory_bytes,
+        .memory_bytes = config->kv_memory_given ? 0 : mr_machine_usable_bytes(machine),
         .rows_max = rows_max(config),
         .sequences_max = config->max_sequences,
         .kv_int8 = config->redis_kv == MR_REDIS_KV_INT8,
@@ -79,7 +80,8 @@ static enum mr_status fill_options(const struct mr_config *config, struct mr_mod
 enum mr_status mr_engine_setup_check(const struct mr_config *config, struct mr_error *err)
 {
     struct mr_model_options options;
-    enum mr_status status = fill_options(config, &options, err);
+    const struct mr_machine machine = {.core_count = 1}; /* the options are valid on any machine */
+    enum mr_status status = fill_options(config, &machine, &options, err);
     return status == MR_OK ? mr_model_check_options(&options, err) : status;
 }
 
@@ -98,8 +100,10 @@ mr_engine_setup_model(const struct mr_config *config,
                       void *progress_context, struct mr_model **out, struct mr_error *err)
 {
     struct mr_model_options options;
+    struct mr_machine machine;
+    mr_machine_read(&machine, "");
     *out = NULL;
-    enum mr_status status = fill_options(config, &options, err);
+    enum mr_status status = fill_options(config, &machine, &options, err);
     if (status != MR_OK) return status;
     options.progress = progress;
     options.progress_context = progress_context;
@@ -227,13 +231,27 @@ static void on_progress(void *context, uint64_t done_bytes, uint64_t total_bytes
     mr_log_info(setup->log, "loading model: %u %%", (unsigned)(done_bytes * 100 / total_bytes));
 }
 
+static void log_resources(const struct mr_engine_setup *setup, const struct mr_model_info *info)
+{
+    const struct mr_machine *machine = &setup->machine;
+    mr_log_info(setup->log,
+                "resources: %u threads (%u cores, CPU quota %.2f), KV pool %.0f MiB (weights %.0f "
+                "MiB, memory %.0f MiB, memory limit %.0f MiB); 0: no limit",
+                setup->thread_count, machine->core_count, machine->cpu_quota,
+                (double)info->kv_pool_bytes / 1048576.0, (double)info->weight_bytes / 1048576.0,
+                (double)machine->memory_bytes / 1048576.0,
+                (double)machine->memory_limit_bytes / 1048576.0);
+}
+
 static enum mr_status open_source(void *self, const struct mr_engine_user *user,
                                   struct mr_engine_parts *parts, struct mr_error *err)
 {
     struct mr_engine_setup *setup = self;
     struct mr_model_options options;
     setup->progress_ns = mr_clock_ns();
-    enum mr_status status = fill_options(setup->config, &options, err);
+    mr_machine_read(&setup->machine, "");
+    enum mr_status status = fill_options(setup->config, &setup->machine, &options, err);
+    setup->thread_count = options.thread_count;
     options.source = setup->source;
     options.progress = on_progress;
     options.progress_context = setup;
@@ -243,6 +261,7 @@ static enum mr_status open_source(void *self, const struct mr_engine_user *user,
                                         &setup->engine, err);
     if (status != MR_OK) return status;
     const struct mr_model_info *info = mr_model_info(setup->model);
+    log_resources(setup, info);
     *parts =
         (struct mr_engine_parts){.engine = setup->engine,
                                  .model = info,

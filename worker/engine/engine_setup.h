@@ -10,6 +10,7 @@
 #include "worker/base/log.h"
 #include "worker/config/config.h"
 #include "worker/engine/engine_source.h"
+#include "worker/engine/machine.h"
 
 /* Opens the configuration's model. progress: called while the weights load; may be NULL. */
 enum mr_status
@@ -34,6 +35,8 @@ struct mr_engine_setup {
     struct mr_model_source *source;
     const struct mr_tier *tier; /* the KV cache in Redis, borrowed; NULL: none */
     struct mr_log *log;
+    struct mr_machine machine; /* filled by `open` */
+    uint32_t thread_count;     /* filled by `open`: threads that compute */
     /* The fields below are private. */
     struct mr_model *model;
     struct mr_engine *engine;

@@ -9,16 +9,29 @@ static void print_topics(const struct mr_config *config, FILE *out)
         fprintf(out, "%s%s", i > 0 ? ", " : "", config->request_topics[i].name);
 }
 
+static void print_threads(const struct mr_banner *banner, FILE *out)
+{
+    fprintf(out, "%" PRIu32 " threads (%" PRIu32 " cores", banner->thread_count,
+            banner->machine->core_count);
+    if (banner->machine->cpu_quota > 0)
+        fprintf(out, ", CPU quota %.4g", banner->machine->cpu_quota);
+    fprintf(out, ")\n");
+}
+
 static void print_model(const struct mr_banner *banner, FILE *out)
 {
     const struct mr_model_info *model = banner->model;
     fprintf(out, "  model    %s (%s, %.0f M parameters)\n", banner->config->model_name,
             model->architecture, (double)model->parameter_count / 1e6);
-    fprintf(out, "  compute  %s %s%s\n", model->device, model->dtype,
+    fprintf(out, "  compute  %s %s%s, ", model->device, model->dtype,
             banner->config->deterministic ? ", deterministic" : "");
+    print_threads(banner, out);
     uint64_t pool_tokens = (uint64_t)model->block_count * MR_BLOCK_TOKENS;
-    fprintf(out, "  KV pool  %" PRIu64 " tokens (%.0f MiB), longest sequence %" PRIu32 "\n",
-            pool_tokens, (double)model->kv_pool_bytes / 1048576.0, banner->context_tokens);
+    fprintf(out, "  KV pool  %" PRIu64 " tokens (%.0f MiB", pool_tokens,
+            (double)model->kv_pool_bytes / 1048576.0);
+    uint64_t limit = banner->machine->memory_limit_bytes;
+    if (limit > 0) fprintf(out, ", memory limit %.0f MiB", (double)limit / 1048576.0);
+    fprintf(out, "), longest sequence %" PRIu32 "\n", banner->context_tokens);
 }
 
 /* Length of the host in an address HOST:PORT. */

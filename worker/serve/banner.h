@@ -7,12 +7,15 @@
 
 #include "ops/model.h"
 #include "worker/config/config.h"
+#include "worker/engine/machine.h"
 
 #include <stdio.h>
 
 struct mr_banner {
     const struct mr_config *config;
     const struct mr_model_info *model;
+    const struct mr_machine *machine;
+    uint32_t thread_count;
     const char *brokers;
     bool embedded; /* the broker is the embedded test broker */
     uint32_t context_tokens, partition_count;

@@ -254,6 +254,8 @@ static void print_banner(struct mr_worker *worker)
 {
     struct mr_banner banner = {.config = worker->options.config,
                                .model = mr_engine_thread_model(worker->engine),
+                               .machine = &worker->engine_setup.machine,
+                               .thread_count = worker->engine_setup.thread_count,
                                .brokers = worker->kafka.brokers,
                                .embedded = worker->kafka.embedded,
                                .context_tokens = mr_engine_thread_context_tokens(worker->engine),

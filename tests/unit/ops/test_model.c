@@ -242,6 +242,40 @@ static void the_digest_depends_on_the_weights_and_not_on_the_dtype(void **state)
     mr_model_close(other);
 }
 
+/* The pool takes half of what the weights leave of the memory, but not more than kv_bytes. */
+static void the_kv_pool_fits_into_the_memory(void **state)
+{
+    (void)state;
+    struct mr_model *whole = open_model(TINY, MR_DTYPE_F32);
+    const uint64_t weights = mr_model_info(whole)->weight_bytes, pool = (uint64_t)32 << 20;
+    const uint32_t most = mr_model_info(whole)->block_count;
+    mr_model_close(whole);
+    static const struct {
+        uint64_t spare_bytes;
+        bool all;
+    } cases[] = {
+        {(uint64_t)1 << 30, true}, {(uint64_t)64 << 20, true}, {(uint64_t)32 << 20, false}};
+    struct mr_model_options options = {.path = TINY,
+                                       .device = "cpu",
+                                       .dtype = MR_DTYPE_F32,
+                                       .kv_bytes = pool,
+                                       .rows_max = 64,
+                                       .sequences_max = 4};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_model *model;
+        options.memory_bytes = weights + cases[i].spare_bytes;
+        assert_int_equal(mr_model_open(&model, &options, NULL), MR_OK);
+        uint32_t blocks = mr_model_info(model)->block_count;
+        assert_true(cases[i].all ? blocks == most : blocks < most && blocks >= most / 3);
+        mr_model_close(model);
+    }
+    struct mr_model *model;
+    options.memory_bytes = weights;
+    assert_int_equal(mr_model_open(&model, &options, NULL), MR_OK);
+    assert_int_equal(mr_model_info(model)->block_count, 1); /* a pool has at least one */
+    mr_model_close(model);
+}
+
 static void digest_of(const char *path, uint64_t digest_cache_bytes, unsigned char digest[32])
 {
     struct mr_model_options options = {.path = path,
@@ -307,6 +341,7 @@ int main(void)
         cmocka_unit_test(a_block_stored_in_int8_gives_nearly_the_same_logits),
         cmocka_unit_test(logits_of_the_caller_are_sampled_like_those_of_the_model),
         cmocka_unit_test(the_digest_depends_on_the_weights_and_not_on_the_dtype),
+        cmocka_unit_test(the_kv_pool_fits_into_the_memory),
         cmocka_unit_test(the_hash_of_large_weights_is_kept_beside_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

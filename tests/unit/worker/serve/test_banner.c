@@ -42,11 +42,19 @@ static void assert_says(const char *text, const char *want)
     if (!strstr(text, want)) fail_msg("no \"%s\" in:\n%s", want, text);
 }
 
+static const struct mr_machine limited = {.core_count = 64,
+                                          .cpu_quota = 1.5,
+                                          .memory_bytes = (uint64_t)64 << 30,
+                                          .memory_limit_bytes = (uint64_t)4 << 30};
+static const struct mr_machine whole = {.core_count = 64, .memory_bytes = (uint64_t)64 << 30};
+
 static void the_banner_has_model_topics_and_addresses(void **state)
 {
     (void)state;
     const struct mr_banner banner = {.config = &config,
                                      .model = &model,
+                                     .machine = &limited,
+                                     .thread_count = 2,
                                      .brokers = "b:9092",
                                      .context_tokens = 512,
                                      .partition_count = 8,
@@ -60,6 +68,8 @@ static void the_banner_has_model_topics_and_addresses(void **state)
     assert_says(text, "worker w1");
     assert_says(text, "tiny (llama, 135 M parameters)");
     assert_says(text, "longest sequence 512");
+    assert_says(text, ", 2 threads (64 cores, CPU quota 1.5)\n");
+    assert_says(text, " MiB, memory limit 4096 MiB), longest");
     assert_says(text, "b:9092\n");
     assert_says(text, "r1, r2 (8 partitions), cancel c");
     assert_says(text, "t, s, d");
@@ -73,11 +83,17 @@ static void disabled_parts_are_left_out_and_a_test_broker_is_named(void **state)
     (void)state;
     struct mr_config fixed = config;
     fixed.deterministic = true;
-    const struct mr_banner banner = {
-        .config = &fixed, .model = &model, .brokers = "b:9092", .embedded = true};
+    const struct mr_banner banner = {.config = &fixed,
+                                     .model = &model,
+                                     .machine = &whole,
+                                     .thread_count = 64,
+                                     .brokers = "b:9092",
+                                     .embedded = true};
     char *text = print(&banner);
     assert_null(strstr(text, "http"));
     assert_says(text, "embedded test broker");
+    assert_says(text, ", 64 threads (64 cores)\n");
+    assert_null(strstr(text, "limit"));
     assert_says(text, "cpu fp32, deterministic");
     free(text);
 }
