@@ -231,7 +231,7 @@ enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submis
     status = mr_request_queue_enqueue(engine->registry, &job->registration);
     if (status != MR_OK) {
         if (status == MR_INVALID_REQUEST)
-            mr_fail(err, status, "a request with this id is already in the engine");
+            mr_fail(err, status, "a request of this tenant with this id is already in the engine");
         else
             mr_fail(err, status, "the engine accepts no more requests now");
         goto refused;
@@ -250,18 +250,20 @@ refused:
     return status;
 }
 
-bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id)
+bool mr_engine_cancel(struct mr_engine *engine, uint32_t tenant_index, struct mr_text id)
 {
-    if (!mr_request_queue_contains(engine->registry, id)) return false;
-    struct mr_cancel *cancel = calloc(1, sizeof *cancel + id.length);
+    struct mr_request_key key;
+    mr_request_key_set(&key, tenant_index, id);
+    if (!mr_request_queue_contains(engine->registry, mr_request_key_text(&key))) return false;
+    struct mr_cancel *cancel = calloc(1, sizeof *cancel);
     if (cancel == NULL) return false;
-    memcpy(cancel->id, id.bytes, id.length);
-    cancel->entry.id = (struct mr_text){cancel->id, id.length};
+    cancel->key = key;
+    cancel->entry.id = mr_request_key_text(&cancel->key);
     enum mr_status status = mr_request_queue_enqueue(engine->cancels, &cancel->entry);
     if (status != MR_OK) free(cancel);
     wake(engine);
     return status == MR_OK ||
-           status == MR_INVALID_REQUEST; /* a cancel of this id is already queued */
+           status == MR_INVALID_REQUEST; /* a cancel of this request is already queued */
 }
 
 void mr_engine_unregister(struct mr_engine *engine, struct mr_job *job)

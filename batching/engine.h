@@ -118,9 +118,9 @@ void mr_engine_destroy(struct mr_engine *engine);
  * (the request can never fit, duplicate id, bad token id). */
 enum mr_status mr_engine_submit(struct mr_engine *engine, const struct mr_submission *submission,
                                 struct mr_error *err);
-/* Cancels a waiting or running request at the next step; false when the engine has no request with
- * this id. */
-bool mr_engine_cancel(struct mr_engine *engine, struct mr_text id);
+/* Cancels a waiting or running request at the next step; false when the engine has no request of
+ * this tenant with this id. */
+bool mr_engine_cancel(struct mr_engine *engine, uint32_t tenant_index, struct mr_text id);
 /* Removes requests that have not started, for draining: each is passed to `returned`, which owns it
  * from then on, and gets no result. */
 void mr_engine_return_waiting(struct mr_engine *engine,

@@ -42,10 +42,10 @@ struct mr_engine {
     struct mr_stats_snapshot snapshot;
 };
 
-/* A request to cancel the request `id`, which the engine thread has not applied yet. */
+/* A request to cancel the request `key`, which the engine thread has not applied yet. */
 struct mr_cancel {
     struct mr_queue_entry entry;
-    char id[];
+    struct mr_request_key key;
 };
 
 uint64_t mr_engine_clock(const struct mr_engine *engine, uint64_t now_ns);

@@ -34,6 +34,7 @@
     X(DEADLINE_EXCEEDED, REJECT, "deadline_exceeded")                                              \
     X(CANCELLED, REJECT, "cancelled")                                                              \
     X(POISON, REJECT, "poison")                                                                    \
+    X(DUPLICATE_ID, REJECT, "duplicate_id")                                                        \
     X(INTERNAL, REJECT, "internal")                                                                \
     X(BAD_FILE, FATAL, "internal")                                                                 \
     X(BAD_CONFIG, FATAL, "internal")                                                               \

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct mr_queue_entry {
-    struct mr_text id;    /* id of the request, borrowed from the caller, unchanged while queued */
+    struct mr_text id;    /* unique among the queued entries; borrowed, unchanged while queued */
     int32_t priority;     /* higher goes first */
     uint64_t arrival_ns;  /* monotonic time */
     uint64_t deadline_ns; /* monotonic time; 0: no deadline */

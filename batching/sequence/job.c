@@ -196,8 +196,9 @@ static void fill_submission(struct mr_job *job, const struct mr_job_rules *rules
                     ? sampling->seed
                     : mr_hash_bytes(MR_HASH_START, request->id.bytes, request->id.length);
     if (request->arena != NULL) job->held_bytes += mr_arena_bytes(request->arena);
+    mr_request_key_set(&job->key, submission->tenant_index, request->id);
     job->waiting = (struct mr_queue_entry){
-        .id = request->id,
+        .id = mr_request_key_text(&job->key),
         .priority = submission->priority,
         .arrival_ns = submission->arrival_ns,
         .deadline_ns = earlier(submission->deadline_ns, submission->start_by_ns),
@@ -205,7 +206,7 @@ static void fill_submission(struct mr_job *job, const struct mr_job_rules *rules
         .blocks = blocks_of(job),
         .tenant = submission->tenant_index,
     };
-    job->registration = (struct mr_queue_entry){.id = request->id};
+    job->registration = (struct mr_queue_entry){.id = mr_request_key_text(&job->key)};
     const char *tenant = submission->tenant == NULL ? "" : submission->tenant;
     size_t length = strnlen(tenant, MR_JOB_TENANT_BYTES - 1);
     memcpy(job->tenant, tenant, length);

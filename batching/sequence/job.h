@@ -15,6 +15,7 @@
 #ifndef MR_BATCHING_SEQUENCE_JOB_H
 #define MR_BATCHING_SEQUENCE_JOB_H
 
+#include "batching/queue/request_key.h"
 #include "batching/queue/request_queue.h"
 #include "batching/sequence/completion.h"
 #include "batching/sequence/fetch.h"
@@ -36,8 +37,9 @@ struct mr_job_rules {
 
 struct mr_job {
     struct mr_queue_entry waiting; /* the job's entry in the queue of waiting requests */
-    /* the job's entry in the engine's registry of request ids */
+    /* the job's entry in the engine's registry of requests */
     struct mr_queue_entry registration;
+    struct mr_request_key key; /* tenant and id: the `id` of both entries */
     struct mr_request *request;
     uint64_t ticket;
     /* key from which the keys of the tenant's KV blocks are chained */

@@ -216,9 +216,9 @@ static enum mr_status port_submit(void *self, const struct mr_submission *submis
     return mr_engine_submit(((struct engine_rig *)self)->engine, submission, err);
 }
 
-static bool port_cancel(void *self, struct mr_text id)
+static bool port_cancel(void *self, uint32_t tenant_index, struct mr_text id)
 {
-    return mr_engine_cancel(((struct engine_rig *)self)->engine, id);
+    return mr_engine_cancel(((struct engine_rig *)self)->engine, tenant_index, id);
 }
 
 static uint64_t port_room(void *self)

@@ -260,14 +260,14 @@ static void report(const struct verdict_figures *f)
         comma = ", ";
     }
     printf("},\n \"duplicates\": %u, \"repeated_ids\": %u, \"same_attempt\": %u, "
-           "\"later_attempt\": %u, \"refused\": %u,\n"
+           "\"later_attempt\": %u, \"refused\": %u, \"duplicate_ids\": %u,\n"
            " \"token_records\": %u, \"tokens\": %u, \"tokens_again\": %u, "
            "\"late_token_records\": %u,\n"
            " \"commits\": %u, \"forgetful_commits\": %u, \"stall_ms\": %" PRId64
            ", \"span_ms\": %" PRId64 ",\n \"violations\": {",
            f->duplicates, f->repeated_ids, f->same_attempt, f->later_attempt, f->refused,
-           f->token_records, f->tokens, f->tokens_again, f->late_token_records, f->commits,
-           f->forgetful_commits, f->stall_ms, f->span_ms);
+           f->duplicate_ids, f->token_records, f->tokens, f->tokens_again, f->late_token_records,
+           f->commits, f->forgetful_commits, f->stall_ms, f->span_ms);
     comma = "";
     for (int kind = 0; kind < VERDICT_COUNT; kind++) {
         if (f->violations[kind] == 0) continue;

@@ -462,6 +462,59 @@ static void a_waiting_reader_is_told_what_is_open(void **state)
     judge(&scene);
 }
 
+static void refuse(struct scene *scene, const char *id, int64_t offset, int64_t time_ms)
+{
+    struct mr_choice choice = {.finish = MR_FINISH_REJECTED};
+    struct mr_result result = {.id = text_of(id),
+                               .attempt = 1,
+                               .choices = &choice,
+                               .choice_count = 1,
+                               .error = MR_DUPLICATE_ID,
+                               .source_topic = text_of("requests"),
+                               .source_offset = offset};
+    verdict_result(scene->verdict, &result, time_ms);
+}
+
+static void a_duplicate_id_answers_its_own_record_only(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_well(&scene);
+    ask(&scene, 2, "a", 3000);
+    refuse(&scene, "a", 2, 3100);
+    commit(&scene, 3, "", 3200);
+    expect_none(&scene);
+    assert_int_equal(scene.figures.duplicate_ids, 1);
+    assert_int_equal(scene.figures.results_per_id[1], 2);
+    open_scene(&scene, true);
+    ask(&scene, 0, "a", 1000);
+    ask(&scene, 1, "a", 1100);
+    refuse(&scene, "a", 1, 1200);
+    expect_only(&scene, VERDICT_LOST_RESULT, 1); /* the first record has no answer */
+    open_well(&scene);
+    refuse(&scene, "a", 7, 3100);
+    expect_only(&scene, VERDICT_UNASKED, 1);
+    open_well(&scene);
+    ask(&scene, 2, "a", 3000);
+    commit(&scene, 3, "", 3050);
+    refuse(&scene, "a", 2, 3100);
+    expect_only(&scene, VERDICT_EARLY_COMMIT, 1);
+}
+
+static void a_refused_record_that_is_answered_too_is_seen_where_one_result_is_promised(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_well(&scene);
+    refuse(&scene, "a", 0, 3100);
+    expect_only(&scene, VERDICT_SECOND_RESULT, 1);
+    open_well(&scene);
+    ask(&scene, 2, "a", 3000);
+    refuse(&scene, "a", 2, 3100);
+    refuse(&scene, "a", 2, 3200);
+    expect_only(&scene, VERDICT_SECOND_RESULT, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +538,9 @@ int main(void)
         cmocka_unit_test(a_record_that_cannot_be_read_is_seen),
         cmocka_unit_test(a_stall_counts_only_while_somebody_waits),
         cmocka_unit_test(a_waiting_reader_is_told_what_is_open),
+        cmocka_unit_test(a_duplicate_id_answers_its_own_record_only),
+        cmocka_unit_test(
+            a_refused_record_that_is_answered_too_is_seen_where_one_result_is_promised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

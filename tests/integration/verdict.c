@@ -134,6 +134,9 @@ void verdict_destroy(struct verdict *verdict)
     }
     for (size_t i = 0; i < verdict->dead_count; i++)
         free_place(&verdict->dead[i]);
+    for (size_t i = 0; i < verdict->refusal_count; i++)
+        free_place(&verdict->refusals[i].place);
+    free(verdict->refusals);
     free(verdict->requests);
     free(verdict->commits);
     free(verdict->dead);
@@ -213,18 +216,32 @@ static struct mr_choice copy_choice(const struct mr_choice *choice)
                               .token_count = choice->token_count};
 }
 
-void verdict_result(struct verdict *verdict, const struct mr_result *result, int64_t time_ms)
+static struct verdict_place source_of(const struct mr_result *result)
 {
-    struct subject *subject = subject_of(verdict, result->id);
-    struct answer *answer = zeroed(sizeof *answer);
     char topic[256];
     snprintf(topic, sizeof topic, "%.*s", (int)result->source_topic.length,
              result->source_topic.bytes ? result->source_topic.bytes : "");
     struct verdict_place source = {topic, result->source_partition, result->source_offset};
+    return copy_place(&source);
+}
+
+void verdict_result(struct verdict *verdict, const struct mr_result *result, int64_t time_ms)
+{
+    verdict->figures.results++;
+    if (result->error == MR_DUPLICATE_ID) {
+        verdict->refusals = grown(verdict->refusals, verdict->refusal_count, &verdict->refusal_max,
+                                  sizeof *verdict->refusals);
+        verdict->refusals[verdict->refusal_count++] =
+            (struct commit){.place = source_of(result), .time_ms = time_ms};
+        verdict->figures.duplicate_ids++;
+        return;
+    }
+    struct subject *subject = subject_of(verdict, result->id);
+    struct answer *answer = zeroed(sizeof *answer);
     answer->attempt = result->attempt;
     answer->whole = result->error != MR_RECORD_TOO_LARGE;
     answer->time_ms = time_ms;
-    answer->source = copy_place(&source);
+    answer->source = source_of(result);
     answer->choice_count = (uint32_t)result->choice_count;
     answer->choices = verdict_memory(NULL, result->choice_count * sizeof *answer->choices);
     for (size_t i = 0; i < result->choice_count; i++)
@@ -235,7 +252,6 @@ void verdict_result(struct verdict *verdict, const struct mr_result *result, int
         subject->answers = answer;
     if (!subject->last_answer) verdict->figures.answered++;
     subject->last_answer = answer;
-    verdict->figures.results++;
 }
 
 void verdict_dead_letter(struct verdict *verdict, const struct verdict_place *place,

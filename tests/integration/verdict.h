@@ -1,10 +1,13 @@
 /* verdict - checks the records of all topics of a fleet for violations of its guarantees. No Kafka
  * and no clock: checker.c passes in the records; test_verdict.c tests every violation.
  *
+ * A result with the error duplicate_id belongs to the one request record that it names as its
+ * source, every other result to all records with its id.
+ *
  * Pass in the records of each topic in log order, the topics in any order; then call _judge once.
  * Times are the broker's, in unix ms; 0: unknown. The violations:
  *   - lost_result: a request record without a result and without a dead letter.
- *   - second_result: more than one result of an id, if `single` is set.
+ *   - second_result: more than one result of an id, or of a refused record, if `single` is set.
  *   - unequal_results: two results of one attempt differ.
  *   - late_result: a result of a lower attempt after one of a higher attempt.
  *   - unasked: a result, token record or dead letter without a request.
@@ -61,6 +64,7 @@ struct verdict_figures {
     uint32_t repeated_ids;  /* ids with several results: run again after their end, or sent twice */
     uint32_t same_attempt;  /* duplicates with the attempt of an earlier result */
     uint32_t later_attempt; /* ids answered by an attempt above 1 */
+    uint32_t duplicate_ids; /* results with the error duplicate_id */
     uint32_t refused;       /* ids whose result is an error, a rejection or a missed deadline */
     uint32_t token_records, tokens, tokens_again; /* again: positions published more than once */
     uint32_t late_token_records;                  /* of an attempt below the highest so far */

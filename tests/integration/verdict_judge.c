@@ -5,13 +5,42 @@
 
 /* ---- requests and results ---- */
 
+static struct request *request_at(struct verdict *verdict, const struct verdict_place *place)
+{
+    for (size_t k = 0; k < verdict->request_count; k++)
+        if (verdict_same_place(&verdict->requests[k].place, place)) return &verdict->requests[k];
+    return NULL;
+}
+
+static void accuse_second(struct verdict *verdict, const struct verdict_place *place)
+{
+    if (verdict->options.single)
+        verdict_accuse(verdict, VERDICT_SECOND_RESULT, "%s/%d/%lld was refused and answered again",
+                       place->topic, place->partition, (long long)place->offset);
+}
+
+static void join_refusals(struct verdict *verdict)
+{
+    for (size_t i = 0; i < verdict->refusal_count; i++) {
+        const struct commit *refusal = &verdict->refusals[i];
+        struct request *found = request_at(verdict, &refusal->place);
+        if (!found) {
+            verdict_accuse(verdict, VERDICT_UNASKED, "duplicate_id for %s/%d/%lld",
+                           refusal->place.topic, refusal->place.partition,
+                           (long long)refusal->place.offset);
+        } else if (found->refused) {
+            accuse_second(verdict, &found->place);
+        } else {
+            found->refused = true;
+            found->refused_ms = refusal->time_ms;
+        }
+    }
+}
+
 static void join_dead_letters(struct verdict *verdict)
 {
     for (size_t i = 0; i < verdict->dead_count; i++) {
-        struct request *found = NULL;
-        for (size_t k = 0; k < verdict->request_count && !found; k++)
-            if (verdict_same_place(&verdict->requests[k].place, &verdict->dead[i]))
-                found = &verdict->requests[k];
+        struct request *found = request_at(verdict, &verdict->dead[i]);
         if (!found) {
             verdict_accuse(verdict, VERDICT_UNASKED, "dead letter of %s/%d/%lld",
                            verdict->dead[i].topic, verdict->dead[i].partition,
@@ -23,8 +52,20 @@ static void join_dead_letters(struct verdict *verdict)
     }
 }
 
+static void judge_refused(struct verdict *verdict, const struct request *request)
+{
+    for (const struct answer *answer = request->subject ? request->subject->answers : NULL; answer;
+         answer = answer->next)
+        if (verdict_same_place(&answer->source, &request->place))
+            accuse_second(verdict, &request->place);
+}
+
 static void judge_request(struct verdict *verdict, const struct request *request)
 {
+    if (request->refused) {
+        judge_refused(verdict, request);
+        return;
+    }
     if (request->dead || (request->subject && request->subject->answers)) return;
     verdict_accuse(verdict, VERDICT_LOST_RESULT, "%s: %s/%d/%lld has no result",
                    request->subject ? request->subject->id : "(no id)", request->place.topic,
@@ -301,9 +342,12 @@ static void judge_subject(struct verdict *verdict, const struct subject *subject
 static int64_t end_of(const struct request *request)
 {
     int64_t earliest = request->dead ? request->dead_ms : INT64_MAX;
+    if (request->refused && request->refused_ms < earliest) earliest = request->refused_ms;
     for (const struct answer *answer = request->subject ? request->subject->answers : NULL; answer;
-         answer = answer->next)
+         answer = answer->next) {
+        if (request->refused && !verdict_same_place(&answer->source, &request->place)) continue;
         if (answer->time_ms < earliest) earliest = answer->time_ms;
+    }
     return earliest;
 }
 
@@ -404,6 +448,7 @@ void verdict_judge(struct verdict *verdict, struct verdict_figures *figures)
 {
     verdict->figures.requests = (uint32_t)verdict->request_count;
     join_dead_letters(verdict);
+    join_refusals(verdict);
     for (size_t i = 0; i < verdict->request_count; i++)
         judge_request(verdict, &verdict->requests[i]);
     for (const struct subject *subject = verdict->first; subject; subject = subject->order_next)

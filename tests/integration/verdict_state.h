@@ -37,8 +37,9 @@ struct subject {
 struct request {
     struct verdict_place place;
     struct subject *subject; /* NULL: the id is not readable */
-    int64_t time_ms, dead_ms;
+    int64_t time_ms, dead_ms, refused_ms;
     bool dead;
+    bool refused; /* has a result of its own with the error duplicate_id */
 };
 
 struct commit {
@@ -58,7 +59,9 @@ struct verdict {
     struct commit *commits;
     struct verdict_place *dead; /* dead letters */
     int64_t *dead_ms;
-    size_t request_count, request_max, commit_count, commit_max, dead_count, dead_max;
+    struct commit *refusals; /* results with the error duplicate_id; without metadata */
+    size_t request_count, request_max, commit_count, commit_max, dead_count, dead_max,
+        refusal_count, refusal_max;
 };
 
 void *verdict_memory(void *old, size_t bytes);

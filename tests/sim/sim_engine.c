@@ -216,6 +216,11 @@ struct sim_world *sim_create(uint64_t seed)
     return world;
 }
 
+static uint32_t tenant_of(const struct sim_world *world, const struct sim_request *request)
+{
+    return world->options.tenant_count > 1 && request->tenant[0] == 't';
+}
+
 static void submit_due(struct sim_world *world, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < world->request_count; i++) {
@@ -224,8 +229,7 @@ static void submit_due(struct sim_world *world, uint64_t now_ns)
         struct mr_submission submission = {.request = to_record(request),
                                            .ticket = i,
                                            .tenant = request->tenant,
-                                           .tenant_index = world->options.tenant_count > 1 &&
-                                                           request->tenant[0] == 't',
+                                           .tenant_index = tenant_of(world, request),
                                            .arrival_ns = request->arrival_ns,
                                            .deadline_ns = request->deadline_ns,
                                            .priority = request->priority};
@@ -243,7 +247,8 @@ static void cancel_due(struct sim_world *world, uint64_t now_ns)
         struct sim_request *request = &world->requests[i];
         if (request->cancel_ns == 0 || request->cancel_ns > now_ns || !request->submitted) continue;
         struct mr_text id = {request->id, strlen(request->id)};
-        request->cancelled = mr_engine_cancel(world->engine, id) || request->cancelled;
+        request->cancelled =
+            mr_engine_cancel(world->engine, tenant_of(world, request), id) || request->cancelled;
         request->cancel_ns = 0;
     }
 }

@@ -77,7 +77,7 @@ static void *cancel(void *argument)
     for (uint32_t ticket = 0; !atomic_load(&shared->done); ticket = (ticket + 7) % 60) {
         char id[16];
         snprintf(id, sizeof id, "%u", ticket);
-        mr_engine_cancel(shared->rig.engine, (struct mr_text){id, strlen(id)});
+        mr_engine_cancel(shared->rig.engine, 0, (struct mr_text){id, strlen(id)});
         struct mr_engine_stats stats = mr_engine_stats(shared->rig.engine);
         if (stats.cache.free_count + stats.cache.cached_count + stats.cache.held_count !=
             stats.cache.block_count)

@@ -135,7 +135,8 @@ static void run_world(struct world *world)
                 uint32_t ticket = below(world, submitted[index]);
                 char id[24];
                 snprintf(id, sizeof id, "r%u", ticket);
-                if (mr_engine_cancel(world->rigs[index].engine, (struct mr_text){id, strlen(id)}))
+                if (mr_engine_cancel(world->rigs[index].engine, 0,
+                                     (struct mr_text){id, strlen(id)}))
                     world->specs[index * REQUESTS + ticket].cancelled = true;
             }
             more = step(world, index) || submitted[index] < REQUESTS || more;

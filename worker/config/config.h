@@ -8,6 +8,7 @@
 #define MR_WORKER_CONFIG_CONFIG_H
 
 #include "worker/base/log.h"
+#include "worker/config/choices.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,12 +33,8 @@ enum mr_command {
     MR_COMMAND_COUNT
 };
 
-enum mr_delivery { MR_DELIVERY_AT_LEAST_ONCE, MR_DELIVERY_EXACTLY_ONCE };
-enum mr_foreign_commits { MR_FOREIGN_COMMITS_REFUSE, MR_FOREIGN_COMMITS_IGNORE };
-enum mr_on_revoke { MR_ON_REVOKE_DROP, MR_ON_REVOKE_DRAIN };
-enum mr_redis_kv { MR_REDIS_KV_EXACT, MR_REDIS_KV_INT8 };
-
-#define MR_LIST_MAX ((size_t)64) /* most values of one repeatable option */
+#define MR_TENANT_DEFAULT "default"    /* the tenant of a topic without one */
+#define MR_LIST_MAX       ((size_t)64) /* most values of one repeatable option */
 
 /* The values of a repeatable option. */
 struct mr_text_list {
@@ -99,15 +96,15 @@ struct mr_config {
     struct mr_text_list requests_topic; /* NAME[,...] texts, not parsed */
     struct mr_request_topic request_topics[MR_LIST_MAX];
     size_t request_topic_count; /* at least 1: by default <prefix>.requests */
-    const char *tokens_topic, *results_topic, *cancel_topic,
-        *dlq_topic;                   /* default: made from prefix */
+    const char *tokens_topic, *results_topic, *cancel_topic, *dlq_topic; /* or from prefix */
     struct mr_text_list reply_topics; /* topics that a request's kafka_replyTopic may name */
     struct mr_text_list kafka;        /* NAME=VALUE texts of --kafka */
     const char *group_instance;       /* name as a static group member; "": none */
     enum mr_foreign_commits foreign_commits;
     enum mr_delivery delivery;
-    enum mr_on_revoke on_revoke; /* running requests of revoked partitions: drop or finish */
-    uint64_t revoke_timeout_ns;  /* longest time to finish them with on_revoke = drain */
+    enum mr_duplicate_id duplicate_id;
+    enum mr_on_revoke on_revoke;
+    uint64_t revoke_timeout_ns; /* longest time to finish them with on_revoke = drain */
     bool strict;
     uint64_t commit_interval_ns, drain_timeout_ns, session_timeout_ns, poll_interval_max_ns;
     uint64_t token_linger_ns, broker_timeout_ns;
@@ -120,7 +117,7 @@ struct mr_config {
     uint32_t redis_connections;
     uint64_t redis_timeout_ns, redis_transfer_timeout_ns, redis_ttl_ns;
     uint64_t redis_store_bytes, redis_write_budget;
-    enum mr_redis_kv redis_kv; /* how KV blocks are encoded in Redis */
+    enum mr_redis_kv redis_kv;
     bool redis_second_touch, resume;
     uint64_t resume_ttl_ns, resume_bytes;
     const char *http; /* HOST:PORT of the HTTP server; "": no server */

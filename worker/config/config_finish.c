@@ -98,7 +98,7 @@ static enum mr_status parse_topic(struct mr_config *config, const char *text,
 {
     size_t length = strcspn(text, ",");
     *topic = (struct mr_request_topic){.name = mr_option_copy(config, text, length),
-                                       .tenant = "default",
+                                       .tenant = MR_TENANT_DEFAULT,
                                        .strict = config->strict};
     if (!topic->name) return mr_fail(err, MR_NOMEM, "no memory for a topic");
     enum mr_status status = check_topic(topic->name, err);

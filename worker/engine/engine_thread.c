@@ -295,9 +295,9 @@ static enum mr_status port_submit(void *self, const struct mr_submission *submis
     return mr_engine_submit(((struct mr_engine_thread *)self)->parts.engine, submission, err);
 }
 
-static bool port_cancel(void *self, struct mr_text id)
+static bool port_cancel(void *self, uint32_t tenant_index, struct mr_text id)
 {
-    return mr_engine_cancel(((struct mr_engine_thread *)self)->parts.engine, id);
+    return mr_engine_cancel(((struct mr_engine_thread *)self)->parts.engine, tenant_index, id);
 }
 
 static uint64_t port_room(void *self)

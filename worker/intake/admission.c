@@ -26,10 +26,12 @@ static void end_ticket(struct mr_admission *admission, struct mr_ticket *ticket)
     mr_ticket_destroy(ticket);
 }
 
-static void cancel_in_engine(struct mr_admission *admission, struct mr_text id)
+void mr_admission_cancel_in_engine(struct mr_admission *admission, const struct mr_ticket *ticket)
 {
     pthread_mutex_lock(&admission->mutex);
-    if (admission->engine.self) admission->engine.cancel(admission->engine.self, id);
+    if (admission->engine.self)
+        admission->engine.cancel(admission->engine.self, ticket->tenant_index,
+                                 mr_ticket_id(ticket));
     pthread_mutex_unlock(&admission->mutex);
 }
 
@@ -116,7 +118,7 @@ static void refuse(struct mr_admission *admission, struct mr_ticket *ticket,
     mr_mailbox_post_control(admission->publish, &mail->mail);
 }
 
-static void refuse_plain(struct mr_admission *admission, struct mr_ticket *ticket,
+void mr_admission_refuse(struct mr_admission *admission, struct mr_ticket *ticket,
                          const struct mr_error *err)
 {
     refuse(admission, ticket, NULL, true, err);
@@ -145,7 +147,7 @@ static struct mr_submission submission_of(const struct mr_admission *admission,
     return (struct mr_submission){.request = ticket->intake.request,
                                   .ticket = (uint64_t)(uintptr_t)ticket,
                                   .tenant = topic->tenant,
-                                  .tenant_index = topic->tenant_index,
+                                  .tenant_index = ticket->tenant_index,
                                   .arrival_ns = ticket->arrival_ns,
                                   .deadline_ns = ticket->intake.deadline_ns,
                                   .start_by_ns = ticket->intake.start_by_ns,
@@ -173,7 +175,7 @@ static void submit(struct mr_admission *admission, struct mr_ticket *ticket)
     mr_flight_withdraw(admission->flight, ticket);
     ticket->intake.request = request;
     if (mr_status_class(status) == MR_CLASS_REJECT) {
-        refuse_plain(admission, ticket, &err);
+        mr_admission_refuse(admission, ticket, &err);
         return;
     }
     if (mr_status_class(status) != MR_CLASS_RETRY) mr_fault_raise(admission->fault, &err);
@@ -207,16 +209,33 @@ static bool is_model(const struct mr_admission *admission, struct mr_text name)
     return !name.bytes || name.length == 0 || mr_text_is(name, admission->config->model_name);
 }
 
+/* Returns MR_DUPLICATE_ID when the ticket's id is in use by another request of the tenant. */
+static enum mr_status check_identity(const struct mr_admission *admission,
+                                     const struct mr_ticket *ticket, uint64_t now_ns,
+                                     struct mr_error *err)
+{
+    if (admission->config->duplicate_id == MR_DUPLICATE_ID_RUN) return MR_OK;
+    switch (mr_flight_claim(admission->flight, ticket, now_ns)) {
+    case MR_CLAIM_IN_FLIGHT:
+        return mr_fail(err, MR_DUPLICATE_ID, "another request with this id is in flight");
+    case MR_CLAIM_ENDED:
+        return mr_fail(err, MR_DUPLICATE_ID, "another request with this id ended recently");
+    default:
+        return MR_OK;
+    }
+}
+
 /* Checks everything that can be checked before the Redis lookup, cheapest check first. Also encodes
  * the prompt. */
 static enum mr_status examine(struct mr_admission *admission, struct mr_ticket *ticket,
                               const struct mr_kafka_record *record, const struct mr_time *now,
                               struct mr_error *err)
 {
+    if (check_identity(admission, ticket, now->ns, err) != MR_OK) return MR_DUPLICATE_ID;
     if (check_crashes(admission, ticket, err) != MR_OK) return MR_POISON;
     if (check_times(ticket, now->ns, "it was consumed", err) != MR_OK) return MR_DEADLINE_EXCEEDED;
-    if (mr_cancel_memory_take(admission->cancelled, mr_ticket_id(ticket), record->timestamp_ms,
-                              now->ns)) {
+    if (mr_cancel_memory_take(admission->cancelled, ticket->tenant_index, mr_ticket_id(ticket),
+                              record->timestamp_ms, now->ns)) {
         admission->stats.cancelled++;
         return mr_fail(err, MR_CANCELLED, "cancelled before it was consumed");
     }
@@ -227,28 +246,42 @@ static enum mr_status examine(struct mr_admission *admission, struct mr_ticket *
                             (uint64_t)(now->unix_ms / 1000), err);
 }
 
-/* Submits the request to the engine, refuses the request, lets the request wait for the result of a
- * running request with the same id, or keeps the request waiting in intake. */
+/* The record is the same request as that of `same`, which is in flight: it ends with it. */
+static void follow(struct mr_admission *admission, struct mr_ticket *ticket, struct mr_ticket *same)
+{
+    ticket->intake.next = same->intake.followers;
+    same->intake.followers = ticket;
+    admission->stats.duplicates++;
+    mr_metrics_add(admission->metrics, MR_COUNTER_DUPLICATE_RECORDS, 1);
+    struct mr_log_place place = mr_ticket_log_place(ticket);
+    mr_log_write(admission->log, MR_LOG_INFO, &place,
+                 "answered by the result of the same request at %s/%d/%lld", same->topic,
+                 same->partition, (long long)same->offset);
+}
+
+/* Submits the request to the engine, refuses the request, lets the request wait for the result of
+ * the same request in flight, or keeps the request waiting in intake. */
 static void place(struct mr_admission *admission, struct mr_ticket *ticket, uint64_t now_ns)
 {
     struct mr_error err;
     struct mr_flight *flight = admission->flight;
-    struct mr_ticket *same = mr_ticket_table_find(flight->submitted, mr_ticket_id(ticket));
+    struct mr_ticket *same =
+        mr_ticket_table_find(flight->submitted, ticket->tenant_index, mr_ticket_id(ticket));
+    bool is_same = same && !atomic_load(&same->dropped) &&
+                   mr_identity_equal(&same->identity, &ticket->identity);
     if (!is_current(ticket)) {
         end_ticket(admission, ticket);
     } else if (ticket->intake.lookup) {
         mr_flight_park(flight, ticket);
     } else if (check_crashes(admission, ticket, &err) != MR_OK) {
-        refuse_plain(admission, ticket, &err);
-    } else if (same && !atomic_load(&same->dropped)) {
-        ticket->intake.next = same->intake.followers;
-        same->intake.followers = ticket;
-        admission->stats.duplicates++;
+        mr_admission_refuse(admission, ticket, &err);
+    } else if (is_same) {
+        follow(admission, ticket, same);
     } else if (same || ticket->intake.partition->revoking ||
                (mr_flight_is_suspect(flight, ticket) && flight->suspects > 0)) {
         mr_flight_park(flight, ticket);
     } else if (check_times(ticket, now_ns, "the request started", &err) != MR_OK) {
-        refuse_plain(admission, ticket, &err);
+        mr_admission_refuse(admission, ticket, &err);
     } else {
         submit(admission, ticket);
     }
@@ -307,7 +340,12 @@ static struct mr_ticket *make_ticket(struct mr_admission *admission, struct mr_p
     ticket->epoch = partition->epoch;
     ticket->gate = &partition->gate;
     ticket->topic_index = partition->topic_index;
-    ticket->topic = admission->config->request_topics[partition->topic_index].name;
+    const struct mr_request_topic *topic =
+        &admission->config->request_topics[partition->topic_index];
+    ticket->topic = topic->name;
+    ticket->tenant_index = topic->tenant_index;
+    if (strcmp(topic->tenant, MR_TENANT_DEFAULT) != 0) ticket->tenant = topic->tenant;
+    mr_identity_of(&ticket->identity, admission->hash, record, envelope);
     ticket->attempt = history.attempts + 1u;
     ticket->generation = partition->generation;
     ticket->intake.crashes = history.crashes;
@@ -395,6 +433,7 @@ bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_r
                          size_t topic_index, const struct mr_time *now)
 {
     struct mr_ledger_history history;
+    admission->now_ns = now->ns;
     struct mr_partition *partition =
         mr_partitions_find(admission->partitions, topic_index, record->partition);
     MR_ASSERT(partition);
@@ -414,32 +453,6 @@ bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_r
     }
     admit(admission, partition, record, history, now);
     return true;
-}
-
-/* ---- cancels ---- */
-
-void mr_admission_cancel(struct mr_admission *admission, const struct mr_kafka_record *record,
-                         const struct mr_time *now)
-{
-    /* a cancel record without a value (a tombstone) cancels nothing */
-    if (!record->value.bytes || !record->key.bytes) return;
-    mr_metrics_add(admission->metrics, MR_COUNTER_CANCELS, 1);
-    struct mr_ticket *ticket = mr_ticket_table_find(admission->flight->submitted, record->key);
-    if (ticket && !atomic_load(&ticket->dropped)) {
-        admission->stats.cancelled++;
-        cancel_in_engine(admission, record->key);
-        return;
-    }
-    if (admission->draining) return; /* while draining, the publish thread may have ended already */
-    ticket = mr_flight_unpark(admission->flight, record->key);
-    if (!ticket) {
-        mr_cancel_memory_add(admission->cancelled, record->key, record->timestamp_ms, now->ns);
-        return;
-    }
-    struct mr_error err;
-    mr_fail(&err, MR_CANCELLED, "cancelled before it started");
-    admission->stats.cancelled++;
-    refuse_plain(admission, ticket, &err);
 }
 
 /* ---- tickets come back ---- */
@@ -464,6 +477,7 @@ void mr_admission_done(struct mr_admission *admission, struct mr_ticket *ticket)
 {
     bool dropped = atomic_load(&ticket->dropped);
     struct mr_ticket *follower = ticket->intake.followers;
+    if (!dropped) mr_flight_remember(admission->flight, ticket, admission->now_ns);
     mr_flight_withdraw(admission->flight, ticket);
     for (struct mr_ticket *next; follower; follower = next) {
         next = follower->intake.next;
@@ -522,7 +536,7 @@ static void drop_ticket(void *context, struct mr_ticket *ticket)
     const struct visit *visit = context;
     if (ticket->intake.partition != visit->partition || ticket->epoch != visit->epoch) return;
     atomic_store(&ticket->dropped, true);
-    cancel_in_engine(visit->admission, mr_ticket_id(ticket));
+    mr_admission_cancel_in_engine(visit->admission, ticket);
 }
 
 void mr_admission_drop(struct mr_admission *admission, const struct mr_partition *partition,

@@ -1,11 +1,16 @@
 /* admission - the way of a consumed record to the engine and back.
  *
+ * A request is (tenant, id). Another record of that tenant and id is the same request when the
+ * digests of both are equal (worker/ticket/identity.h): it waits for the result of the request in
+ * flight. A record with another digest is answered with duplicate_id while the request is in flight
+ * and for MR_FLIGHT_KEEP_NS after its end; with --duplicate-id run it runs after that request.
+ *
  * Each consumed record gets a ticket (worker/ticket/ticket.h). Way in:
  *   1. envelope (worker/ticket/envelope.h): the record's headers are read.
  *   2. decode (worker/ticket/decode.h): gives a validated request, or the reason to reject it.
  *   3. checks: a request is refused if it was cancelled, has expired, names another model, or has
  *      crashed too many workers ("poison"). The prompt is encoded; Redis is asked for earlier
- *      attempts (worker/intake/lookups.h). A request whose id is in flight waits for that result.
+ *      attempts (worker/intake/lookups.h).
  *   4. submit: the engine gets the request, or the request waits in intake ("parked",
  *      worker/intake/flight.h) and is submitted later.
  * Way back: the engine starts, ends or returns the request. Each ticket ends in one of three ways:
@@ -20,18 +25,19 @@
 
 #include "worker/base/clock.h"
 #include "worker/base/log.h"
-#include "worker/intake/cancel_memory.h"
 #include "worker/intake/commit_schedule.h"
 #include "worker/intake/fault.h"
 #include "worker/intake/flight.h"
 #include "worker/intake/lookups.h"
 #include "worker/intake/partition.h"
 #include "worker/intake/prompt.h"
+#include "worker/ticket/cancel_memory.h"
 #include "worker/ticket/engine_port.h"
 
 #include <pthread.h>
 
 struct mr_admission_stats {
+    /* duplicates: records that were answered by the result of an equal record in flight */
     uint64_t records, refused, dead_lettered, duplicates, redelivered, finished_before, cancelled;
 };
 
@@ -45,13 +51,15 @@ struct mr_admission {
     struct mr_commit_schedule *schedule;
     struct mr_flight *flight;
     struct mr_lookups *lookups;
-    struct mr_cancel_memory *cancelled;
+    struct mr_id_memory *cancelled; /* ids whose cancel record came before the request */
+    struct mr_sha256 *hash;
     struct mr_prompt *prompt;
     struct mr_mailbox *publish;
     pthread_mutex_t mutex;
     struct mr_engine_port engine; /* self is NULL once the engine has ended; changed under mutex */
-    uint64_t room; /* bit i: the engine's queue had space for tenant i when last asked */
-    bool draining; /* draining: no request is submitted to the engine or refused any more */
+    uint64_t room;   /* bit i: the engine's queue had space for tenant i when last asked */
+    uint64_t now_ns; /* time of the present step */
+    bool draining;   /* draining: no request is submitted to the engine or refused any more */
     struct mr_admission_stats stats;
 };
 
@@ -64,9 +72,11 @@ bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_r
                          size_t topic_index, const struct mr_time *now);
 /* Tries again to submit every request that waits in intake. */
 void mr_admission_retry_parked(struct mr_admission *admission, const struct mr_time *now);
-/* Cancels the request that a cancel record names. */
-void mr_admission_cancel(struct mr_admission *admission, const struct mr_kafka_record *record,
-                         const struct mr_time *now);
+/* Answers a request that the engine does not have with an error; no dead letter is written. */
+void mr_admission_refuse(struct mr_admission *admission, struct mr_ticket *ticket,
+                         const struct mr_error *err);
+/* Cancels a submitted request, unless the engine has ended. */
+void mr_admission_cancel_in_engine(struct mr_admission *admission, const struct mr_ticket *ticket);
 
 /* Call when the engine begins to compute the ticket's request: counts the attempt in the
  * ledger. */

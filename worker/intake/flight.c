@@ -4,13 +4,18 @@ enum mr_status mr_flight_open(struct mr_flight *flight, uint32_t count_max, uint
                               struct mr_error *err)
 {
     *flight = (struct mr_flight){.count_max = count_max, .attempts_max = attempts_max};
-    return mr_ticket_table_create(&flight->submitted, count_max, err);
+    enum mr_status status = mr_ticket_table_create(&flight->submitted, count_max, err);
+    if (status == MR_OK)
+        status = mr_id_memory_create(&flight->ended, MR_FLIGHT_ENDED_MAX, MR_FLIGHT_KEEP_NS, err);
+    return status;
 }
 
 void mr_flight_close(struct mr_flight *flight)
 {
     mr_ticket_table_destroy(flight->submitted);
+    mr_id_memory_destroy(flight->ended);
     flight->submitted = NULL;
+    flight->ended = NULL;
 }
 
 bool mr_flight_is_full(const struct mr_flight *flight)
@@ -42,10 +47,16 @@ struct mr_ticket *mr_flight_unpark_all(struct mr_flight *flight)
     return tickets;
 }
 
-struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, struct mr_text id)
+static bool is_of(const struct mr_ticket *ticket, uint32_t tenant_index, struct mr_text id)
+{
+    return ticket->tenant_index == tenant_index && mr_text_is(id, ticket->id);
+}
+
+struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, uint32_t tenant_index,
+                                   struct mr_text id)
 {
     struct mr_ticket **link = &flight->parked;
-    while (*link && !mr_text_is(id, (*link)->id))
+    while (*link && !is_of(*link, tenant_index, id))
         link = &(*link)->intake.next;
     struct mr_ticket *ticket = *link;
     if (!ticket) return NULL;
@@ -68,4 +79,38 @@ void mr_flight_withdraw(struct mr_flight *flight, struct mr_ticket *ticket)
     ticket->intake.submitted = false;
     mr_ticket_table_remove(flight->submitted, ticket);
     if (mr_flight_is_suspect(flight, ticket)) flight->suspects--;
+}
+
+/* The tenant's submitted request with the ticket's id, or else the oldest one that waits. */
+static const struct mr_ticket *find(const struct mr_flight *flight, const struct mr_ticket *ticket)
+{
+    struct mr_text id = mr_ticket_id(ticket);
+    const struct mr_ticket *other =
+        mr_ticket_table_find(flight->submitted, ticket->tenant_index, id);
+    if (other && !atomic_load(&other->dropped)) return other;
+    other = flight->parked;
+    while (other && (!is_of(other, ticket->tenant_index, id) || atomic_load(&other->dropped)))
+        other = other->intake.next;
+    return other;
+}
+
+enum mr_claim mr_flight_claim(const struct mr_flight *flight, const struct mr_ticket *ticket,
+                              uint64_t now_ns)
+{
+    struct mr_identity ended;
+    const struct mr_ticket *other = find(flight, ticket);
+    if (other)
+        return mr_identity_equal(&other->identity, &ticket->identity) ? MR_CLAIM_FREE
+                                                                      : MR_CLAIM_IN_FLIGHT;
+    if (!mr_id_memory_get(flight->ended, ticket->tenant_index, mr_ticket_id(ticket), ended.bytes,
+                          now_ns))
+        return MR_CLAIM_FREE;
+    return mr_identity_equal(&ended, &ticket->identity) ? MR_CLAIM_FREE : MR_CLAIM_ENDED;
+}
+
+void mr_flight_remember(struct mr_flight *flight, const struct mr_ticket *ticket, uint64_t now_ns)
+{
+    if (!ticket->intake.submitted) return;
+    mr_id_memory_put(flight->ended, ticket->tenant_index, mr_ticket_id(ticket),
+                     ticket->identity.bytes, now_ns);
 }

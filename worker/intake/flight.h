@@ -1,6 +1,7 @@
 /* flight - the requests of this worker, each with its ticket (worker/ticket/ticket.h): those
- * submitted to the engine, by request id, and those "parked", that is waiting in intake for a Redis
- * lookup, for another request, or for space in the engine's queue.
+ * submitted to the engine, by tenant and id, and those "parked", that is waiting in intake for a
+ * Redis lookup, for another request, or for space in the engine's queue. Also the identities of the
+ * requests that got a result last: MR_FLIGHT_ENDED_MAX of them, for MR_FLIGHT_KEEP_NS.
  *
  * A suspect is a request during which attempts_max - 1 workers have crashed already: the caller
  * submits a suspect only while no other suspect is submitted.
@@ -10,13 +11,25 @@
 #ifndef MR_WORKER_INTAKE_FLIGHT_H
 #define MR_WORKER_INTAKE_FLIGHT_H
 
+#include "worker/ticket/id_memory.h"
 #include "worker/ticket/ticket_table.h"
 
 /* with this many requests waiting in intake, no further record is taken */
 #define MR_FLIGHT_PARKED_MAX 256u
 
+#define MR_FLIGHT_ENDED_MAX 16384u
+#define MR_FLIGHT_KEEP_NS   ((uint64_t)600000000000)
+
+/* Which other request of its tenant has a ticket's id. */
+enum mr_claim {
+    MR_CLAIM_FREE,      /* none, or a request with an equal digest, which is the same request */
+    MR_CLAIM_IN_FLIGHT, /* one that is in flight */
+    MR_CLAIM_ENDED      /* one that got its result less than MR_FLIGHT_KEEP_NS ago */
+};
+
 struct mr_flight {
     struct mr_ticket_table *submitted;
+    struct mr_id_memory *ended;
     struct mr_ticket *parked; /* requests waiting in intake, oldest first */
     bool retry_parked;        /* a waiting request may be submittable now: try them all again */
     uint32_t count, count_max, parked_count;
@@ -37,14 +50,22 @@ bool mr_flight_is_suspect(const struct mr_flight *flight, const struct mr_ticket
 void mr_flight_park(struct mr_flight *flight, struct mr_ticket *ticket);
 /* Returns all tickets that wait in intake, linked by intake.next, and empties that list. */
 struct mr_ticket *mr_flight_unpark_all(struct mr_flight *flight);
-/* Takes the oldest waiting ticket with this request id out of the list of waiting tickets; NULL:
- * there is none. */
-struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, struct mr_text id);
+/* Takes the tenant's oldest waiting ticket with this request id out of the list of waiting tickets;
+ * NULL: there is none. */
+struct mr_ticket *mr_flight_unpark(struct mr_flight *flight, uint32_t tenant_index,
+                                   struct mr_text id);
 
 /* Adds the ticket to the table of submitted tickets; call before the ticket goes to the engine. */
 void mr_flight_submit(struct mr_flight *flight, struct mr_ticket *ticket);
 /* Removes the ticket from the table of submitted tickets when the engine has given the ticket back.
  * No effect on a ticket that was not submitted. */
 void mr_flight_withdraw(struct mr_flight *flight, struct mr_ticket *ticket);
+
+/* A dropped request has no claim to its id. */
+enum mr_claim mr_flight_claim(const struct mr_flight *flight, const struct mr_ticket *ticket,
+                              uint64_t now_ns);
+/* Remembers the identity of a ticket whose result is on the broker. No effect on a ticket that was
+ * not submitted: a request that was refused leaves its id free. */
+void mr_flight_remember(struct mr_flight *flight, const struct mr_ticket *ticket, uint64_t now_ns);
 
 #endif

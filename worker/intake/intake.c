@@ -160,7 +160,7 @@ static void handle_cancels(struct mr_intake *intake, const struct mr_time *now)
     int64_t oldest_ms = now->unix_ms - (int64_t)(MR_CANCEL_KEEP_NS / 1000000);
     while (cancels->self && cancels->take(cancels->self, &record))
         if (record.timestamp_ms <= 0 || record.timestamp_ms > oldest_ms)
-            mr_admission_cancel(&intake->admission, &record, now);
+            mr_cancels_apply(&intake->admission, &record, now);
 }
 
 /* True while the cancel records written before the start are still being read: one of them may
@@ -334,6 +334,7 @@ uint64_t mr_intake_step(struct mr_intake *intake, struct mr_time now)
     bool ticked = now.ns - intake->tick_ns >= SECOND_NS;
     if (ticked) intake->tick_ns = now.ns;
     intake->admission.draining = atomic_load(&intake->draining);
+    intake->admission.now_ns = now.ns;
     serve_consumer(intake, &now);
     if (ticked) tick(intake, now.ns);
     leave_if_requested(intake, &now);

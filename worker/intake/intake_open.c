@@ -23,14 +23,17 @@ static enum mr_status make_tables(struct mr_intake *intake, struct mr_error *err
     if (status == MR_OK)
         status = mr_flight_open(&intake->flight, count_max, config->attempts_max, err);
     if (status == MR_OK)
-        status = mr_cancel_memory_create(&intake->cancelled, CANCELS_MAX, MR_CANCEL_KEEP_NS, err);
+        status = mr_id_memory_create(&intake->cancelled, CANCELS_MAX, MR_CANCEL_KEEP_NS, err);
+    intake->hash = mr_sha256_create();
+    if (status == MR_OK && !intake->hash) status = mr_fail(err, MR_NOMEM, "no memory for a hash");
     return status;
 }
 
 static void free_all(struct mr_intake *intake)
 {
     mr_prompt_destroy(intake->prompt);
-    mr_cancel_memory_destroy(intake->cancelled);
+    mr_sha256_destroy(intake->hash);
+    mr_id_memory_destroy(intake->cancelled);
     mr_flight_close(&intake->flight);
     mr_partitions_destroy(intake->partitions);
     mr_mailbox_destroy(intake->mailbox);
@@ -109,6 +112,7 @@ static void connect_parts(struct mr_intake *intake, const struct mr_intake_targe
     admission->flight = &intake->flight;
     admission->lookups = &intake->lookups;
     admission->cancelled = intake->cancelled;
+    admission->hash = intake->hash;
     admission->prompt = intake->prompt;
     admission->publish = targets->publish;
     admission->engine = targets->engine;

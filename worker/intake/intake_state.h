@@ -6,6 +6,7 @@
 #define MR_WORKER_INTAKE_INTAKE_STATE_H
 
 #include "worker/base/thread.h"
+#include "worker/intake/cancels.h"
 #include "worker/intake/exactly_once.h"
 #include "worker/intake/intake.h"
 #include "worker/intake/ownership.h"
@@ -36,7 +37,8 @@ struct mr_intake {
     struct mr_commit_schedule schedule;
     struct mr_flight flight;
     struct mr_lookups lookups;
-    struct mr_cancel_memory *cancelled;
+    struct mr_id_memory *cancelled;
+    struct mr_sha256 *hash;
     struct mr_prompt *prompt;
     struct mr_admission admission;
     struct mr_recovery *recovery; /* NULL: no recovery after a rebalance */

@@ -32,6 +32,9 @@
  * topic/partition/offset and consumer group (read by worker/intake/recovery.h). */
 #define MR_HEADER_SOURCE "millrace-source"
 #define MR_HEADER_GROUP  "millrace-group"
+/* In every record of an answer: the request's tenant, unless that is the default one. In a cancel
+ * record: the tenant whose request is cancelled. */
+#define MR_HEADER_TENANT "millrace-tenant"
 
 /* Headers written to dead letters: the names of Kafka Connect, of Spring, and our own. */
 #define MR_HEADER_CONNECT_TOPIC      "__connect.errors.topic"

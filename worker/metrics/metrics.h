@@ -23,6 +23,8 @@
     X(UNKNOWN_FIELDS, "unknown_fields", "Fields of requests that this version does not know.")     \
     X(DEAD_LETTERS, "dead_letters", "Records written to the dead-letter topic.")                   \
     X(CANCELS, "cancels", "Cancel records read.")                                                  \
+    X(DUPLICATE_RECORDS, "duplicate_records",                                                      \
+      "Request records answered by the result of an equal record that was in flight.")             \
     X(TOKEN_RECORDS, "token_records", "Token records published.")                                  \
     X(RESULT_RECORDS, "result_records", "Results published.")                                      \
     X(PRODUCE_ERRORS, "result_produce_errors", "Records that the broker did not accept.")          \

@@ -93,6 +93,7 @@ static void add_common(struct mr_output *output, const struct mr_output_options 
     add_number(output, MR_HEADER_ATTEMPT, ticket->attempt);
     if (ticket->generation >= 0) add_number(output, MR_HEADER_GENERATION, ticket->generation);
     add_text(output, MR_HEADER_WORKER, options->worker);
+    if (ticket->tenant) add_text(output, MR_HEADER_TENANT, ticket->tenant);
     for (size_t i = 0; i < ticket->echo_count; i++)
         add_bytes(output, ticket->echo[i].name, ticket->echo[i].value, ticket->echo[i].length);
 }

@@ -12,8 +12,8 @@ struct mr_engine_port {
     void *self;
     enum mr_status (*submit)(void *self, const struct mr_submission *submission,
                              struct mr_error *err);
-    /* Cancels the request with this id. False: the engine has no request with this id. */
-    bool (*cancel)(void *self, struct mr_text id);
+    /* Cancels the request of this tenant with this id. False: the engine has no such request. */
+    bool (*cancel)(void *self, uint32_t tenant_index, struct mr_text id);
     /* Returns a bit mask of tenants. Bit i: the engine's queue has space for another request of
      * tenant i. */
     uint64_t (*room)(void *self);

@@ -127,3 +127,8 @@ void mr_envelope_read(struct mr_envelope *envelope, const struct mr_kafka_record
     if (envelope->is_event) envelope->event_id = text_of(found[EVENT_ID]);
     collect_echoes(envelope, found);
 }
+
+struct mr_text mr_envelope_tenant(const struct mr_kafka_record *record)
+{
+    return text_of(mr_kafka_record_header(record, MR_HEADER_TENANT));
+}

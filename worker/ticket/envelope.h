@@ -46,5 +46,7 @@ struct mr_text_list;
  * ends in `*` allows every topic with that prefix; NULL: no topic. */
 void mr_envelope_read(struct mr_envelope *envelope, const struct mr_kafka_record *record,
                       const struct mr_text_list *allowed);
+/* The tenant that a cancel record names in its header; bytes NULL: none. */
+struct mr_text mr_envelope_tenant(const struct mr_kafka_record *record);
 
 #endif

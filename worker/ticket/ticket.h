@@ -12,7 +12,7 @@
 #include "codec/records/request.h"
 #include "worker/base/log.h"
 #include "worker/base/mailbox.h"
-#include "worker/ticket/envelope.h"
+#include "worker/ticket/identity.h"
 
 #include <stdatomic.h>
 
@@ -60,7 +60,7 @@ enum mr_terminal_phase {
 struct mr_ticket_intake {
     struct mr_partition *partition;
     struct mr_ticket *next;      /* link in one bucket of the table of tickets, or in a list */
-    struct mr_ticket *followers; /* later records with this request id, ended by the same result */
+    struct mr_ticket *followers; /* later records of the same request, ended by the same result */
     /* exactly-once delivery: link in the list of tickets of the next or running transaction */
     struct mr_ticket *ready_next;
     struct mr_request *request; /* the decoded request; NULL once the engine has taken it */
@@ -101,7 +101,10 @@ struct mr_ticket_publish {
 
 struct mr_ticket {
     char id[MR_ID_BYTES_MAX + 1];
-    const char *topic; /* name of the request topic, borrowed from the configuration */
+    uint32_t tenant_index;
+    struct mr_identity identity; /* tells apart requests of one tenant with one id */
+    /* names borrowed from the configuration; tenant NULL: the default one */
+    const char *tenant, *topic;
     size_t topic_index;
     int32_t partition;
     int64_t offset;

@@ -10,9 +10,11 @@ struct mr_ticket_table {
     struct mr_ticket *buckets[];
 };
 
-static struct mr_ticket **bucket_of(const struct mr_ticket_table *table, struct mr_text id)
+static struct mr_ticket **bucket_of(const struct mr_ticket_table *table, uint32_t tenant_index,
+                                    struct mr_text id)
 {
     uint64_t hash = mr_hash_bytes(MR_HASH_START, id.bytes, id.length);
+    hash = mr_hash_bytes(hash, &tenant_index, sizeof tenant_index);
     return (struct mr_ticket **)&table->buckets[hash & table->mask];
 }
 
@@ -41,24 +43,25 @@ void mr_ticket_table_destroy(struct mr_ticket_table *table)
 void mr_ticket_table_add(struct mr_ticket_table *table, struct mr_ticket *ticket)
 {
     MR_ASSERT(table->count < table->count_max);
-    MR_ASSERT(!mr_ticket_table_find(table, mr_ticket_id(ticket)));
-    struct mr_ticket **bucket = bucket_of(table, mr_ticket_id(ticket));
+    MR_ASSERT(!mr_ticket_table_find(table, ticket->tenant_index, mr_ticket_id(ticket)));
+    struct mr_ticket **bucket = bucket_of(table, ticket->tenant_index, mr_ticket_id(ticket));
     ticket->intake.next = *bucket;
     *bucket = ticket;
     table->count++;
 }
 
-struct mr_ticket *mr_ticket_table_find(const struct mr_ticket_table *table, struct mr_text id)
+struct mr_ticket *mr_ticket_table_find(const struct mr_ticket_table *table, uint32_t tenant_index,
+                                       struct mr_text id)
 {
-    struct mr_ticket *ticket = *bucket_of(table, id);
-    while (ticket && !mr_text_is(id, ticket->id))
+    struct mr_ticket *ticket = *bucket_of(table, tenant_index, id);
+    while (ticket && (ticket->tenant_index != tenant_index || !mr_text_is(id, ticket->id)))
         ticket = ticket->intake.next;
     return ticket;
 }
 
 void mr_ticket_table_remove(struct mr_ticket_table *table, struct mr_ticket *ticket)
 {
-    struct mr_ticket **link = bucket_of(table, mr_ticket_id(ticket));
+    struct mr_ticket **link = bucket_of(table, ticket->tenant_index, mr_ticket_id(ticket));
     while (*link && *link != ticket)
         link = &(*link)->intake.next;
     MR_ASSERT(*link == ticket);
@@ -88,7 +91,8 @@ void mr_ticket_table_check(const struct mr_ticket_table *table)
     for (uint32_t i = 0; i <= table->mask; i++)
         for (const struct mr_ticket *ticket = table->buckets[i]; ticket;
              ticket = ticket->intake.next) {
-            MR_ASSERT(bucket_of(table, mr_ticket_id(ticket)) == &table->buckets[i]);
+            MR_ASSERT(bucket_of(table, ticket->tenant_index, mr_ticket_id(ticket)) ==
+                      &table->buckets[i]);
             count++;
         }
     MR_ASSERT(count == table->count && count <= table->count_max);

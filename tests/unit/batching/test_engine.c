@@ -162,10 +162,10 @@ static void cancelled_requests_end_at_the_next_step(void **state)
     rig_step(&rig);
     rig_submit(&rig, 1, make(&rig, "wait", 2, 5));
     rig_step(&rig);
-    assert_false(mr_engine_cancel(rig.engine, unknown));
-    assert_true(mr_engine_cancel(rig.engine, running));
-    assert_true(mr_engine_cancel(rig.engine, running));
-    assert_true(mr_engine_cancel(rig.engine, waiting));
+    assert_false(mr_engine_cancel(rig.engine, 0, unknown));
+    assert_true(mr_engine_cancel(rig.engine, 0, running));
+    assert_true(mr_engine_cancel(rig.engine, 0, running));
+    assert_true(mr_engine_cancel(rig.engine, 0, waiting));
     assert_false(rig_step(&rig));
     assert_int_equal(rig.seen[0].choices[0].finish, MR_FINISH_CANCELLED);
     assert_int_equal(rig.seen[0].choices[0].token_count, 2);
@@ -175,7 +175,7 @@ static void cancelled_requests_end_at_the_next_step(void **state)
     assert_int_equal(rig.seen[0].started, 1);
     assert_int_equal(rig.seen[1].started, 0);
     assert_int_equal(mr_engine_stats(rig.engine).cache.held_count, 0);
-    assert_false(mr_engine_cancel(rig.engine, running));
+    assert_false(mr_engine_cancel(rig.engine, 0, running));
     rig_end(&rig);
 }
 
@@ -188,7 +188,7 @@ static void a_prompt_in_chunks_can_be_cancelled_between_them(void **state)
     rig_start(&rig);
     rig_submit(&rig, 0, make(&rig, "a", 1, 1000));
     rig_step(&rig);
-    mr_engine_cancel(rig.engine, (struct mr_text){"a", 1});
+    mr_engine_cancel(rig.engine, 0, (struct mr_text){"a", 1});
     assert_false(rig_step(&rig));
     assert_int_equal(rig.seen[0].choices[0].finish, MR_FINISH_CANCELLED);
     assert_int_equal(rig.fake->row_count, 64);

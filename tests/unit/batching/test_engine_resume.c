@@ -171,7 +171,7 @@ static void a_request_cancelled_before_it_starts_keeps_its_text(void **state)
     rig_start(&rest);
     submit_behind(&rest, make(&rest), whole.seen[1].drawn, 9, 4);
     rest.seen[1].started = 1; /* the sink asserts a start before deltas */
-    assert_true(mr_engine_cancel(rest.engine, (struct mr_text){"a", 1}));
+    assert_true(mr_engine_cancel(rest.engine, 0, (struct mr_text){"a", 1}));
     rig_run(&rest);
     const struct rig_choice *choice = &rest.seen[1].choices[0];
     assert_int_equal(choice->finish, MR_FINISH_CANCELLED);

@@ -39,8 +39,8 @@ static inline void intake_rig_failed(void *context, const struct mr_error *err)
     ((struct intake_rig *)context)->failure = *err;
 }
 
-/* Before intake is opened. */
-static inline void create_intake_rig(struct intake_rig *rig)
+/* Before intake is opened. The tenants share the places of the engine's queue. */
+static inline void create_intake_rig_for(struct intake_rig *rig, uint32_t tenant_count)
 {
     *rig = (struct intake_rig){.config = {.request_topics = {{.name = "r", .tenant = "default"}},
                                           .request_topic_count = 1,
@@ -54,6 +54,7 @@ static inline void create_intake_rig(struct intake_rig *rig)
                                .now = {RIG_START_NS, RIG_START_MS}};
     memory_kafka_init(&rig->kafka);
     rig_init(&rig->engine);
+    rig->engine.options.tenant_count = tenant_count;
     rig_start(&rig->engine);
     struct mr_log_options log = {.fd = -1, .format = MR_LOG_TEXT, .worker = "w"};
     struct mr_metrics_info info = {"w", "fake", "fp32", "cpu", MR_BLOCK_TOKENS, 2048, 8};
@@ -71,6 +72,11 @@ static inline void create_intake_rig(struct intake_rig *rig)
                                         .failed = intake_rig_failed,
                                         .context = rig};
     assert_int_equal(mr_intake_create(&rig->intake, &options, NULL), MR_OK);
+}
+
+static inline void create_intake_rig(struct intake_rig *rig)
+{
+    create_intake_rig_for(rig, 1);
 }
 
 static inline void open_intake_with(struct intake_rig *rig, struct mr_resume *resume,
@@ -115,9 +121,42 @@ static inline void arrive(struct intake_rig *rig, int64_t offset, const char *va
     mr_ticket_table_check(rig->intake->flight.submitted);
 }
 
+/* Topic 0 is of the tenant "default", topic 1 of the tenant "other"; partition 0 of both is
+ * assigned. */
+static inline void open_two_tenants(struct intake_rig *rig)
+{
+    create_intake_rig_for(rig, 2);
+    rig->config.request_topics[1] =
+        (struct mr_request_topic){.name = "s", .tenant = "other", .tenant_index = 1};
+    rig->config.request_topic_count = rig->config.tenant_count = 2;
+    open_intake_with(rig, NULL, NULL);
+    struct mr_kafka_claim claims[] = {{.topic = "r"}, {.topic = "s", .topic_index = 1}};
+    mr_ownership_assign(&rig->intake->ownership, claims, 2, &rig->now);
+}
+
+/* A record of this topic with at most one header. */
+static inline void arrive_in(struct intake_rig *rig, size_t topic_index, int64_t offset,
+                             const char *value, const struct mr_kafka_header *header)
+{
+    struct mr_kafka_record record = {.topic = rig->config.request_topics[topic_index].name,
+                                     .offset = offset,
+                                     .value = {value, strlen(value)},
+                                     .headers = header,
+                                     .header_count = header != NULL};
+    assert_true(mr_admission_accept(&rig->intake->admission, &record, topic_index, &rig->now));
+    mr_ticket_table_check(rig->intake->flight.submitted);
+}
+
+static inline struct mr_ticket *ticket_of(struct intake_rig *rig, uint32_t tenant_index,
+                                          const char *id)
+{
+    return mr_ticket_table_find(rig->intake->flight.submitted, tenant_index,
+                                (struct mr_text){id, strlen(id)});
+}
+
 static inline struct mr_ticket *ticket_named(struct intake_rig *rig, const char *id)
 {
-    return mr_ticket_table_find(rig->intake->flight.submitted, (struct mr_text){id, strlen(id)});
+    return mr_ticket_table_find(rig->intake->flight.submitted, 0, (struct mr_text){id, strlen(id)});
 }
 
 /* The one refusal that publish has got; publish has written it when this frees it. */

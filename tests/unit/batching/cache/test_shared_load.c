@@ -203,7 +203,7 @@ static void a_request_cancelled_while_it_loads_ends_well(void **state)
     rig_submit(rig, 9, mr_fake_request("gone", tokens, spec.count));
     while (fleet_stats(&fleet, 1).loads == 0 || fleet_stats(&fleet, 1).loaded_bytes == 0)
         rig_step(rig);
-    assert_true(mr_engine_cancel(rig->engine, (struct mr_text){"gone", 4}));
+    assert_true(mr_engine_cancel(rig->engine, 0, (struct mr_text){"gone", 4}));
     rig_run(rig);
     fleet_drain_tier(&fleet, 1);
     assert_int_equal(rig->seen[9].choices[0].finish, MR_FINISH_CANCELLED);

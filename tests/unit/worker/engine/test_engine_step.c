@@ -294,7 +294,7 @@ static void intake_is_rung_when_a_tenant_that_it_wants_has_room(void **state)
     port.set_wanted(port.self, 1);
     mr_engine_thread_step(flow.thread, flow.publish.now);
     assert_true(mr_wake_wait(&flow.publish.wake, 0));
-    assert_false(port.cancel(port.self, (struct mr_text){"none", 4}));
+    assert_false(port.cancel(port.self, 0, (struct mr_text){"none", 4}));
     close_flow(&flow);
 }
 

@@ -1,4 +1,4 @@
-#include "worker/intake/admission.h"
+#include "worker/intake/cancels.h"
 
 #include "tests/unit/worker/intake_rig.h"
 
@@ -107,7 +107,7 @@ static void cancel(struct intake_rig *rig, const char *id)
 {
     const struct mr_kafka_record record = {
         .topic = "c", .key = {id, strlen(id)}, .value = {"{}", 2}};
-    mr_admission_cancel(&rig->intake->admission, &record, &rig->now);
+    mr_cancels_apply(&rig->intake->admission, &record, &rig->now);
 }
 
 static void a_cancel_may_come_before_its_request(void **state)
@@ -126,7 +126,7 @@ static void a_cancel_may_come_before_its_request(void **state)
     cancel(&rig, "b"); /* the engine's now */
     assert_int_equal(rig.intake->admission.stats.cancelled, 2);
     const struct mr_kafka_record tombstone = {.topic = "c", .key = {"b", 1}};
-    mr_admission_cancel(&rig.intake->admission, &tombstone, &rig.now);
+    mr_cancels_apply(&rig.intake->admission, &tombstone, &rig.now);
     assert_int_equal(rig.intake->admission.stats.cancelled, 2);
     close_intake_rig(&rig);
 }
@@ -161,7 +161,7 @@ static void while_draining_only_what_the_engine_has_is_cancelled(void **state)
     cancel(&rig, "a");
     assert_int_equal(rig.intake->admission.stats.cancelled, 1);
     cancel(&rig, "b"); /* nothing of it will be taken here any more */
-    assert_int_equal(mr_cancel_memory_count(rig.intake->cancelled), 0);
+    assert_int_equal(mr_id_memory_count(rig.intake->cancelled), 0);
     mr_intake_forget_engine(rig.intake);
     cancel(&rig, "a"); /* the engine may be gone: nothing happens */
     rig.intake->admission.engine = rig_port(&rig.engine);

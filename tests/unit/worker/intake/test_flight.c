@@ -17,8 +17,8 @@ static void parked_tickets_come_back_in_order(void **state)
     assert_int_equal(mr_flight_open(&flight, 8, 2, NULL), MR_OK);
     for (int i = 0; i < 3; i++)
         mr_flight_park(&flight, &tickets[i]);
-    assert_null(mr_flight_unpark(&flight, (struct mr_text){"d", 1}));
-    assert_ptr_equal(mr_flight_unpark(&flight, (struct mr_text){"b", 1}), &tickets[1]);
+    assert_null(mr_flight_unpark(&flight, 0, (struct mr_text){"d", 1}));
+    assert_ptr_equal(mr_flight_unpark(&flight, 0, (struct mr_text){"b", 1}), &tickets[1]);
     assert_int_equal(flight.parked_count, 2);
     flight.retry_parked = true;
     assert_ptr_equal(mr_flight_unpark_all(&flight), &tickets[0]);

@@ -185,7 +185,7 @@ static void cancelled_while_it_waits_for_the_answer(void **state)
     rig->redis.holding = true;
     assign_partition(&rig->intake, 0, "");
     arrive(&rig->intake, 0, VALUE);
-    mr_admission_cancel(&rig->intake.intake->admission, &record, &rig->intake.now);
+    mr_cancels_apply(&rig->intake.intake->admission, &record, &rig->intake.now);
     assert_int_equal(take_refusal(&rig->intake, &ticket, NULL), MR_CANCELLED);
     assert_int_equal(rig->intake.intake->lookups.bytes, 0);
     list_redis_answer_held(&rig->redis);

@@ -56,8 +56,10 @@ static void a_token_record_names_its_attempt_and_index(void **state)
                                      .token_ids = ids,
                                      .token_count = 2,
                                      .text = {"ab", 2}};
+    ticket.tenant = "red";
     struct mr_tokens_mail *mail = mr_tokens_mail_create(&ticket, &record, 0);
     assert_int_equal(mr_output_tokens(&output, &source, mail, NULL), MR_OK);
+    expect_header(&output, "millrace-tenant", "red");
     assert_string_equal(output.record.topic, "p.tokens");
     assert_int_equal(output.record.partition, -1);
     assert_memory_equal(output.record.key.bytes, "id-1", 4);

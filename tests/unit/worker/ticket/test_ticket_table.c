@@ -31,13 +31,13 @@ static void tickets_are_found_by_id_until_they_are_removed(void **state)
         mr_ticket_table_check(table);
     }
     assert_int_equal(mr_ticket_table_count(table), MANY);
-    assert_ptr_equal(mr_ticket_table_find(table, (struct mr_text){"id-17", 5}), &tickets[17]);
-    assert_null(mr_ticket_table_find(table, (struct mr_text){"id-1", 3}));
-    assert_null(mr_ticket_table_find(table, (struct mr_text){"", 0}));
+    assert_ptr_equal(mr_ticket_table_find(table, 0, (struct mr_text){"id-17", 5}), &tickets[17]);
+    assert_null(mr_ticket_table_find(table, 0, (struct mr_text){"id-1", 3}));
+    assert_null(mr_ticket_table_find(table, 0, (struct mr_text){"", 0}));
     mr_ticket_table_each(table, remove_even, table);
     mr_ticket_table_check(table);
     assert_int_equal(mr_ticket_table_count(table), MANY / 2);
-    assert_null(mr_ticket_table_find(table, (struct mr_text){"id-18", 5}));
+    assert_null(mr_ticket_table_find(table, 0, (struct mr_text){"id-18", 5}));
     for (uint32_t i = 1; i < MANY; i += 2)
         mr_ticket_table_remove(table, &tickets[i]);
     mr_ticket_table_destroy(table);

@@ -1,0 +1,155 @@
+/* Who a record is when its id is in use already (--duplicate-id). */
+#include "worker/intake/admission.h"
+
+#include "tests/unit/worker/intake_rig.h"
+
+#define VALUE(id, prompt) "{\"id\":\"" id "\",\"prompt\":\"" prompt "\"}"
+
+static void return_request(void *context, uint64_t ticket, struct mr_request *request)
+{
+    (void)context, (void)ticket;
+    mr_request_destroy(request);
+}
+
+/* The request gets its result; the engine has no request any more. */
+static void end_ticket_of(struct intake_rig *rig, uint32_t tenant_index, const char *id)
+{
+    struct mr_ticket *ticket = ticket_of(rig, tenant_index, id);
+    assert_non_null(ticket);
+    mr_engine_return_waiting(rig->engine.engine, return_request, NULL);
+    mr_admission_done(&rig->intake->admission, ticket);
+}
+
+/* The refusal's ticket has its own offset and reply address, which publish writes to. */
+static void assert_duplicate(struct intake_rig *rig, int64_t offset, const char *reply_topic)
+{
+    struct mr_ticket *ticket = NULL;
+    bool dead_letter = true;
+    assert_int_equal(take_refusal(rig, &ticket, &dead_letter), MR_DUPLICATE_ID);
+    assert_false(dead_letter);
+    assert_int_equal(ticket->offset, offset);
+    if (reply_topic)
+        assert_string_equal(ticket->reply_topic, reply_topic);
+    else
+        assert_null(ticket->reply_topic);
+    mr_admission_done(&rig->intake->admission, ticket);
+}
+
+static void another_request_under_an_id_in_flight_is_answered_by_itself(void **state)
+{
+    (void)state;
+    static const struct mr_kafka_header reply = {"kafka_replyTopic", "mine", 4};
+    struct intake_rig rig;
+    open_two_tenants(&rig);
+    rig.config.reply_topics = (struct mr_text_list){{"mine"}, 1};
+    arrive_in(&rig, 0, 0, VALUE("a", "one"), NULL);
+    arrive_in(&rig, 0, 1, VALUE("a", "two"), NULL);
+    assert_duplicate(&rig, 1, NULL);
+    arrive_in(&rig, 0, 2, VALUE("a", "one"), &reply); /* for another reader */
+    assert_duplicate(&rig, 2, "mine");
+    assert_int_equal(rig.intake->flight.count, 1);
+    assert_int_equal(rig.intake->admission.stats.duplicates, 0);
+    close_intake_rig(&rig);
+}
+
+static void the_same_request_again_is_answered_with_the_first(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_two_tenants(&rig);
+    arrive_in(&rig, 0, 0, VALUE("a", "one"), NULL);
+    arrive_in(&rig, 0, 1, VALUE("a", "one"), NULL);
+    assert_int_equal(rig.intake->admission.stats.duplicates, 1);
+    end_ticket_of(&rig, 0, "a");
+    assert_int_equal(rig.intake->flight.count, 0);
+    close_intake_rig(&rig);
+}
+
+static void an_id_of_another_tenant_is_another_request(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_two_tenants(&rig);
+    arrive_in(&rig, 0, 0, VALUE("a", "one"), NULL);
+    arrive_in(&rig, 1, 0, VALUE("a", "two"), NULL);
+    struct mr_ticket *first = ticket_of(&rig, 0, "a"), *second = ticket_of(&rig, 1, "a");
+    assert_non_null(first);
+    assert_non_null(second);
+    assert_ptr_not_equal(first, second);
+    assert_null(first->tenant);
+    assert_string_equal(second->tenant, "other");
+    assert_true(mr_engine_cancel(rig.engine.engine, 0, mr_ticket_id(first)));
+    assert_true(mr_engine_cancel(rig.engine.engine, 1, mr_ticket_id(second)));
+    close_intake_rig(&rig);
+}
+
+static void the_id_of_an_ended_request_is_remembered_with_its_digest(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_two_tenants(&rig);
+    arrive_in(&rig, 0, 0, VALUE("a", "one"), NULL);
+    end_ticket_of(&rig, 0, "a");
+    arrive_in(&rig, 0, 1, VALUE("a", "two"), NULL);
+    assert_duplicate(&rig, 1, NULL);
+    arrive_in(&rig, 1, 1, VALUE("a", "two"), NULL); /* another tenant's */
+    end_ticket_of(&rig, 1, "a");
+    arrive_in(&rig, 0, 2, VALUE("a", "one"), NULL); /* its producer lost the answer */
+    end_ticket_of(&rig, 0, "a");
+    pass_ms(&rig, 600001);
+    arrive_in(&rig, 0, 3, VALUE("a", "two"), NULL);
+    assert_non_null(ticket_of(&rig, 0, "a"));
+    close_intake_rig(&rig);
+}
+
+static void a_refused_request_leaves_its_id_free(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    struct mr_ticket *ticket = NULL;
+    open_two_tenants(&rig);
+    arrive_in(&rig, 0, 0, VALUE("a", ""), NULL);
+    assert_int_equal(take_refusal(&rig, &ticket, NULL), MR_EMPTY_PROMPT);
+    mr_admission_done(&rig.intake->admission, ticket);
+    arrive_in(&rig, 0, 1, VALUE("a", "corrected"), NULL);
+    assert_non_null(ticket_of(&rig, 0, "a"));
+    close_intake_rig(&rig);
+}
+
+static void by_option_another_request_runs_after_the_first(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_two_tenants(&rig);
+    rig.config.duplicate_id = MR_DUPLICATE_ID_RUN;
+    arrive_in(&rig, 0, 0, VALUE("a", "one"), NULL);
+    arrive_in(&rig, 0, 1, VALUE("a", "two"), NULL);
+    arrive_in(&rig, 0, 2, VALUE("a", "three"), NULL);
+    arrive_in(&rig, 0, 3, VALUE("a", "two"), NULL); /* of the one that waits */
+    assert_int_equal(ticket_of(&rig, 0, "a")->offset, 0);
+    assert_int_equal(rig.intake->flight.parked_count, 3);
+    end_ticket_of(&rig, 0, "a");
+    mr_admission_retry_parked(&rig.intake->admission, &rig.now);
+    assert_int_equal(ticket_of(&rig, 0, "a")->offset, 1);
+    assert_int_equal(rig.intake->flight.parked_count, 1);
+    assert_int_equal(rig.intake->admission.stats.duplicates, 1);
+    end_ticket_of(&rig, 0, "a");
+    mr_admission_retry_parked(&rig.intake->admission, &rig.now);
+    assert_int_equal(ticket_of(&rig, 0, "a")->offset, 2);
+    end_ticket_of(&rig, 0, "a");
+    assert_int_equal(rig.intake->flight.count, 0);
+    close_intake_rig(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_request_under_an_id_in_flight_is_answered_by_itself),
+        cmocka_unit_test(the_same_request_again_is_answered_with_the_first),
+        cmocka_unit_test(an_id_of_another_tenant_is_another_request),
+        cmocka_unit_test(the_id_of_an_ended_request_is_remembered_with_its_digest),
+        cmocka_unit_test(a_refused_request_leaves_its_id_free),
+        cmocka_unit_test(by_option_another_request_runs_after_the_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,17 @@
+/* choices - the options whose value is one of several words. An enumerator is the position of its
+ * word in the option's list (worker/config/options_table.c).
+ *
+ * Threads: any. Memory: none. Errors: none. */
+#ifndef MR_WORKER_CONFIG_CHOICES_H
+#define MR_WORKER_CONFIG_CHOICES_H
+
+enum mr_delivery { MR_DELIVERY_AT_LEAST_ONCE, MR_DELIVERY_EXACTLY_ONCE };
+enum mr_foreign_commits { MR_FOREIGN_COMMITS_REFUSE, MR_FOREIGN_COMMITS_IGNORE };
+/* another request under an id that its tenant has in use: refuse it, or run it after the first */
+enum mr_duplicate_id { MR_DUPLICATE_ID_REJECT, MR_DUPLICATE_ID_RUN };
+/* running requests of revoked partitions: drop or finish them */
+enum mr_on_revoke { MR_ON_REVOKE_DROP, MR_ON_REVOKE_DRAIN };
+/* how KV blocks are encoded in Redis */
+enum mr_redis_kv { MR_REDIS_KV_EXACT, MR_REDIS_KV_INT8 };
+
+#endif
