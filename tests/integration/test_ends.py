@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests how requests and workers end with an Apache Kafka: a dead-letter topic that refuses records without a key."""
+"""Tests how requests and workers end with an Apache Kafka: a dead-letter topic that refuses records without a key,
+reply topics."""
 
 import argparse
 import contextlib
@@ -57,7 +58,34 @@ def check_compacted_dead_letters(services):
     print("a compacted dead-letter topic: the dead letter has the request id as key", flush=True)
 
 
-CHECKS = (check_compacted_dead_letters,)
+def topics(services):
+    listed = subprocess.run(["kcat", "-L", "-J", "-b", services.brokers], check=True, stdout=subprocess.PIPE)
+    return {topic["topic"] for topic in json.loads(listed.stdout)["topics"]}
+
+
+def send(fleet, key, reply_topic=None, **fields):
+    headers = ["-H", f"kafka_replyTopic={reply_topic}"] if reply_topic else []
+    subprocess.run(["kcat", "-P", "-b", fleet.services.brokers, "-t", f"{fleet.prefix}.requests", "-k", key, *headers],
+                   input=json.dumps({"prompt": key, "max_tokens": 4, **fields}), text=True, check=True)
+
+
+def check_reply_topics(services):
+    """The broker creates topics that clients write to; a worker does not write to a reply topic that is missing."""
+    with fleet_of(services, "replies", "--reply-topic", "absent", "--reply-topic", "there") as fleet:
+        services.call("kafka_topic there >/dev/null")
+        fleet.add(1)
+        for n, topic in enumerate(("absent", "there", "absent", "there")):
+            send(fleet, f"{n}-{topic}", topic)
+        wait_until(lambda: len(keys(fleet, "results")) == 4, "four results")
+        assert "absent" not in topics(services), "the worker has created a reply topic"
+        got = subprocess.run(["kcat", "-C", "-b", services.brokers, "-t", "there", "-e", "-q", "-f", "%k\n"], check=True,
+                             capture_output=True, text=True).stdout.splitlines()
+        assert sorted(got) == ["1-there", "3-there"], got
+        assert fleet.workers[0].said("reply not written: topic absent has 0 partitions") == 2, fleet.workers[0].tail()
+    print("reply topics: one that exists is written to, one that does not is not created", flush=True)
+
+
+CHECKS = (check_compacted_dead_letters, check_reply_topics)
 
 
 def main():

@@ -1,5 +1,7 @@
 #include "worker/kafka/kafka_client.h"
 
+#include "worker/kafka/kafka_errors.h"
+
 #include <librdkafka/rdkafka.h>
 #include <string.h>
 
@@ -71,6 +73,24 @@ enum mr_status mr_kafka_client_partitions(struct rd_kafka_s *rk, const char *top
     enum mr_status status = mr_kafka_client_topics(rk, timeout_ms, compare, &search, err);
     *count = search.count;
     return status;
+}
+
+enum mr_status mr_kafka_client_ask(struct rd_kafka_s *rk, const char *topic, uint32_t timeout_ms,
+                                   uint32_t *count, struct mr_error *err)
+{
+    const struct rd_kafka_metadata *metadata = NULL;
+    *count = 0;
+    rd_kafka_topic_t *handle = rd_kafka_topic_new(rk, topic, NULL);
+    rd_kafka_resp_err_t code = handle ? RD_KAFKA_RESP_ERR_NO_ERROR : rd_kafka_last_error();
+    if (handle) code = rd_kafka_metadata(rk, 0, handle, &metadata, (int)timeout_ms);
+    if (!code && metadata->topic_cnt == 1) {
+        *count = (uint32_t)metadata->topics[0].partition_cnt;
+        if (*count == 0) code = metadata->topics[0].err;
+    }
+    if (metadata) rd_kafka_metadata_destroy(metadata);
+    if (handle) rd_kafka_topic_destroy(handle);
+    if (mr_kafka_verdict(code) != MR_KAFKA_RETRY) return MR_OK;
+    return mr_fail(err, MR_UNREACHABLE, "topic %s: %s", topic, rd_kafka_err2str(code));
 }
 
 enum mr_status mr_kafka_client_ends(rd_kafka_t *rk, const char *topic, int32_t partition,

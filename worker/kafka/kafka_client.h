@@ -28,6 +28,12 @@ enum mr_status mr_kafka_client_partitions(struct rd_kafka_s *rk, const char *top
                                           uint32_t timeout_ms, uint32_t *count,
                                           struct mr_error *err);
 
+/* The same, asked for this topic alone, by a consumer: for a producer the broker may create the
+ * topic, and the embedded test broker always does. Error: MR_UNREACHABLE, also when the broker
+ * answers that it does not know yet. */
+enum mr_status mr_kafka_client_ask(struct rd_kafka_s *rk, const char *topic, uint32_t timeout_ms,
+                                   uint32_t *count, struct mr_error *err);
+
 /* The offset of the first record that a partition still has, and the offset after the last one. */
 struct mr_kafka_ends {
     int64_t begin, end;

@@ -48,7 +48,11 @@ enum mr_status mr_kafka_out_create(struct mr_kafka_out **out,
         rd_kafka_conf_set(conf, "transactional.id", options->transactional_id, NULL, 0);
     status = mr_kafka_conf_open(&made->rk, conf, role, err);
     if (status != MR_OK) goto fail;
-    status = mr_kafka_lookup_create(&made->lookup, made->rk, options->wake, err);
+    struct mr_kafka_lookup_options lookup = {.kafka = options->kafka,
+                                             .answered = options->wake,
+                                             .keep_ns = MR_KAFKA_LOOKUP_KEEP_NS,
+                                             .keep_missing_ns = MR_KAFKA_LOOKUP_KEEP_MISSING_NS};
+    status = mr_kafka_lookup_create(&made->lookup, &lookup, err);
     if (status != MR_OK) goto fail_handle;
     made->reports = rd_kafka_queue_get_main(made->rk);
     if (options->wake) {

@@ -37,8 +37,9 @@ struct mr_producer_port {
     void (*serve)(void *self);
     /* Number of records that were accepted and not yet reported. */
     uint32_t (*pending)(void *self);
-    /* *count: number of partitions of a topic; 0: no such topic. The topic is not created.
-     * MR_AGAIN: the broker was asked; call again with the same topic when the wake rings. */
+    /* *count: number of partitions of a topic; 0: no such topic. The topic is not created. A status
+     * of the class MR_CLASS_RETRY, or MR_UNREACHABLE: the broker was asked; call again with the
+     * same topic when the wake rings, or later. */
     enum mr_status (*partitions)(void *self, const char *topic, uint32_t *count,
                                  struct mr_error *err);
     /* MR_BACKEND, with the reason in err, when the producer can no longer be used. */

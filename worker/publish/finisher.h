@@ -8,6 +8,9 @@
  * may belong to another worker (worker/ticket/write_gate.h): the gate is asked before the first
  * record of a request, and before every one produced after that.
  *
+ * A reply holds its result back until it is acknowledged or given up: at most MR_TERMINAL_REPLY_NS
+ * (worker/publish/terminal.h).
+ *
  * With exactly-once delivery the ticket returns to intake before its terminal records are written:
  * the transactions thread writes them (worker/publish/transactions.h).
  *

@@ -10,33 +10,37 @@ static const struct mr_refusal_mail *refusal_of(const struct mr_ticket *ticket)
     return (const struct mr_refusal_mail *)ticket->publish.terminal;
 }
 
+/* Whether the record may be accepted later as it is. Replies: for MR_TERMINAL_REPLY_NS from the
+ * first try; other records: for MR_TERMINAL_REFUSED_NS while the broker answers with errors. */
+static bool may_pass(struct mr_ticket_part *part, enum mr_status status, uint64_t now_ns)
+{
+    bool reply = part->kind == MR_PART_REPLY;
+    if (!reply && status != MR_AGAIN) part->trying_since_ns = 0;
+    if (mr_status_class(status) != MR_CLASS_RETRY && status != MR_UNREACHABLE) return false;
+    if (!reply && status != MR_AGAIN) return true;
+    if (part->trying_since_ns == 0) part->trying_since_ns = now_ns;
+    return now_ns - part->trying_since_ns < (reply ? MR_TERMINAL_REPLY_NS : MR_TERMINAL_REFUSED_NS);
+}
+
 void mr_terminal_find_reply_topic(struct mr_ticket_part *part,
                                   const struct mr_producer_port *producer, struct mr_log *log,
-                                  struct mr_metrics *metrics)
+                                  struct mr_metrics *metrics, uint64_t now_ns)
 {
     const struct mr_ticket *ticket = part->ticket;
     uint32_t count = 0;
     struct mr_error err = {0};
     enum mr_status status = producer->partitions(producer->self, ticket->reply_topic, &count, &err);
-    if (status == MR_AGAIN) return;
+    if (may_pass(part, status, now_ns)) return;
     part->topic_exists = status == MR_OK && count > 0 && ticket->reply_partition < (int64_t)count;
     if (part->topic_exists) return;
-    mr_fail(&err, MR_BAD_CONFIG, "topic %s has %u partitions", ticket->reply_topic, count);
+    if (status == MR_OK)
+        mr_fail(&err, MR_BAD_CONFIG, "topic %s has %u partitions", ticket->reply_topic, count);
+    else
+        mr_fail(&err, MR_TIMEOUT, "no answer whether topic %s exists", ticket->reply_topic);
     mr_terminal_lose(part, err.detail, log, metrics);
 }
 
 /* ---- records that were not accepted ---- */
-
-/* Whether the record may be accepted later as it is. */
-static bool may_pass(struct mr_ticket_part *part, enum mr_status status, uint64_t now_ns)
-{
-    bool answered = status == MR_AGAIN;
-    if (!answered) part->refused_since_ns = 0;
-    if (status == MR_UNREACHABLE) return true;
-    if (mr_status_class(status) != MR_CLASS_RETRY) return false;
-    if (answered && part->refused_since_ns == 0) part->refused_since_ns = now_ns;
-    return !answered || now_ns - part->refused_since_ns < MR_TERMINAL_REFUSED_NS;
-}
 
 /* Changes the record so that it has not what the topic may have refused; false: nothing is left to
  * change. */

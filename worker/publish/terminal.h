@@ -21,14 +21,18 @@ struct mr_terminal_stats {
 
 /* True when the ticket's terminal message (result or refusal) asks for a record of this kind. */
 bool mr_terminal_wants(const struct mr_ticket *ticket, enum mr_part kind);
+/* A reply that could not be written for this long is given up, so that the result can be written:
+ * nobody but its requester is interested in the reply. As long as Kafka's client tries a record. */
+#define MR_TERMINAL_REPLY_NS ((uint64_t)300000000000)
+
 /* Looks up whether the reply's topic and partition exist: a reply topic is never created, and
  * librdkafka before 2.12 frees headers twice when the partition does not exist. Sets
- * part->topic_exists, or gives the reply up if there is no such topic or partition. While the
- * broker has not answered, neither field changes: call again when the producer's wake is
- * notified. */
+ * part->topic_exists, or gives the reply up (mr_terminal_lose) if there is no such topic or
+ * partition. While the broker has not answered, neither field changes: call again when the
+ * producer's wake is notified; after MR_TERMINAL_REPLY_NS that gives the reply up. */
 void mr_terminal_find_reply_topic(struct mr_ticket_part *part,
                                   const struct mr_producer_port *producer, struct mr_log *log,
-                                  struct mr_metrics *metrics);
+                                  struct mr_metrics *metrics, uint64_t now_ns);
 /* Encodes the record into `output`, ready to produce. part->shrunk: leave out text, tokens and
  * metadata (of a dead letter: the value), so that the record is small enough for the broker. */
 enum mr_status mr_terminal_make(struct mr_output *output, const struct mr_output_options *options,
@@ -50,7 +54,8 @@ enum mr_terminal_next {
  * refuses, with the request id as key. What is refused for good after that is lost if it is a reply
  * or a dead letter: nobody is served better by a worker that ends, and the request's offset must
  * not stay uncommitted for ever. A worker that cannot write results has failed. While the broker
- * does not answer, records are tried again without a limit. */
+ * does not answer, records are tried again without a limit, but a reply for MR_TERMINAL_REPLY_NS.
+ */
 enum mr_terminal_next mr_terminal_refused(struct mr_ticket_part *part, enum mr_status status,
                                           uint64_t now_ns);
 /* Gives up a reply or a dead letter: clears part->pending, sets part->lost, counts and logs it. The

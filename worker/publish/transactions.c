@@ -175,10 +175,13 @@ static uint64_t look_up_replies(struct mr_transactions *transactions, uint64_t n
         struct mr_ticket_part *part = &ticket->publish.parts[MR_PART_REPLY];
         if (!part->pending || part->topic_exists) continue;
         mr_terminal_find_reply_topic(part, &producer, transactions->options.log,
-                                     transactions->options.metrics);
+                                     transactions->options.metrics, now_ns);
         all = all && (!part->pending || part->topic_exists);
     }
-    return all ? enter(transactions, PHASE_BEGIN) : now_ns + RETRY_NS;
+    if (all) return enter(transactions, PHASE_BEGIN);
+    if (!atomic_load(&transactions->stopping)) return now_ns + RETRY_NS;
+    mr_fail(&transactions->error, MR_AGAIN, "the worker ends");
+    return enter(transactions, PHASE_REPORT);
 }
 
 static uint64_t begin(struct mr_transactions *transactions)

@@ -189,7 +189,7 @@ static void produce_part(struct mr_writer *writer, struct mr_ticket_part *part)
     part->unsent = true;
     if (part->kind == MR_PART_REPLY && !part->topic_exists) {
         mr_terminal_find_reply_topic(part, &writer->producer, writer->options.log,
-                                     writer->options.metrics);
+                                     writer->options.metrics, writer->now_ns);
         part->unsent = part->pending;
         if (!part->topic_exists) return;
     }

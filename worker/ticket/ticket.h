@@ -43,10 +43,10 @@ struct mr_ticket_part {
     bool refused; /* the broker refused the record; the record is produced again after a pause */
     bool shrunk;  /* too large for the broker: produced without text, tokens and metadata */
     bool keyed;   /* for a dead letter: its topic wants a key, so the request id is the key */
-    bool lost;    /* given up: the topic does not accept the record */
+    bool lost;    /* given up */
     bool topic_exists; /* for a reply: the reply topic was looked up and exists */
-    /* when the broker answered with a passing error for the first time in a row; 0: it did not */
-    uint64_t refused_since_ns;
+    /* when a reply was first tried, another record first refused with a passing error; 0: not */
+    uint64_t trying_since_ns;
 };
 
 /* How far publish is with the terminal records (result, reply, dead letter) of a request. */

@@ -52,6 +52,8 @@ static void topics_are_listed_and_none_is_created(void **state)
     assert_int_equal(count, 0);
     assert_int_equal(mr_kafka_client_partitions(client.rk, "a", 5000, &count, NULL), MR_OK);
     assert_int_equal(count, 3);
+    assert_int_equal(mr_kafka_client_ask(client.rk, "a", 5000, &count, NULL), MR_OK);
+    assert_int_equal(count, 3);
     assert_int_equal(mr_kafka_client_topics(client.rk, 5000, note, &seen, NULL), MR_OK);
     assert_int_equal(seen.count, 2); /* the request for c did not create it */
     assert_int_equal(seen.a, 3);
@@ -73,6 +75,9 @@ static void a_broker_that_is_gone_is_unreachable(void **state)
     assert_int_equal(mr_kafka_client_partitions(client.rk, "a", 300, &count, &err), MR_UNREACHABLE);
     assert_int_equal(count, 0);
     assert_non_null(strstr(err.detail, "topics"));
+    assert_int_equal(mr_kafka_client_ask(client.rk, "a", 300, &count, &err), MR_UNREACHABLE);
+    assert_int_equal(count, 0);
+    assert_non_null(strstr(err.detail, "topic a"));
     close_client(&client);
     close_broker(&broker);
 }

@@ -98,17 +98,26 @@ static void a_reply_needs_an_existing_topic_and_partition(void **state)
     prepare(&ticket, &mail, true);
     ticket.reply_topic = "replies";
     struct mr_ticket_part part = {.ticket = &ticket, .kind = MR_PART_REPLY, .pending = true};
-    mr_terminal_find_reply_topic(&part, &port, log, metrics);
+    mr_terminal_find_reply_topic(&part, &port, log, metrics, 1);
     assert_true(part.pending && !part.topic_exists); /* the broker has not replied yet */
     outcome = (struct outcome){MR_OK, 3};
-    mr_terminal_find_reply_topic(&part, &port, log, metrics);
+    mr_terminal_find_reply_topic(&part, &port, log, metrics, 1);
     assert_true(part.pending && part.topic_exists);
-    const struct outcome without[] = {{MR_OK, 0}, {MR_OK, 3}, {MR_UNREACHABLE, 0}};
+    /* while no broker answers the reply waits, but not for ever */
+    outcome = (struct outcome){MR_UNREACHABLE, 0};
+    part = (struct mr_ticket_part){.ticket = &ticket, .kind = MR_PART_REPLY, .pending = true};
+    const uint64_t times[] = {1, MR_TERMINAL_REPLY_NS, MR_TERMINAL_REPLY_NS + 1};
+    for (int i = 0; i < 3; i++) {
+        mr_terminal_find_reply_topic(&part, &port, log, metrics, times[i]);
+        assert_int_equal(part.pending, i < 2);
+        assert_int_equal(part.lost, i == 2);
+    }
+    const struct outcome without[] = {{MR_OK, 0}, {MR_OK, 3}, {MR_BACKEND, 0}};
     ticket.reply_partition = 3;
     for (int i = 0; i < 3; i++) {
         outcome = without[i];
         part = (struct mr_ticket_part){.ticket = &ticket, .kind = MR_PART_REPLY, .pending = true};
-        mr_terminal_find_reply_topic(&part, &port, log, metrics);
+        mr_terminal_find_reply_topic(&part, &port, log, metrics, 1);
         assert_false(part.pending || part.topic_exists);
     }
     mr_metrics_destroy(metrics);

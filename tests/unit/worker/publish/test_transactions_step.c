@@ -179,6 +179,19 @@ static void a_job_waits_for_lookups_and_for_room(void **state)
     assert_int_equal(stats.terminal.replies, 1);
 }
 
+static void a_job_that_waits_for_a_lookup_is_given_back_when_the_worker_ends(void **state)
+{
+    struct rig *rig = *state;
+    rig->producer.partitions = MR_UNREACHABLE;
+    mr_transactions_submit(rig->transactions, &rig->job);
+    assert_int_equal(run_steps(rig), 100 * MS);
+    atomic_store((atomic_bool *)(uintptr_t)rig->user.stopping, true);
+    assert_true(run_steps(rig) == UINT64_MAX);
+    assert_true(mr_transactions_take_outcome(rig->transactions));
+    assert_int_equal(rig->job.outcome.status, MR_AGAIN);
+    assert_int_equal(rig->begun, 0);
+}
+
 static void a_record_that_cannot_be_written_now_aborts_its_transaction(void **state)
 {
     struct rig *rig = *state;
@@ -260,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RIG_TEST(a_job_waits_for_lookups_and_for_room),
+        RIG_TEST(a_job_that_waits_for_a_lookup_is_given_back_when_the_worker_ends),
         RIG_TEST(a_record_that_cannot_be_written_now_aborts_its_transaction),
         RIG_TEST(a_reply_refused_for_good_is_left_out_of_the_next_transaction),
         RIG_TEST(a_result_refused_for_good_fails_its_job),

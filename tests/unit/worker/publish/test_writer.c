@@ -272,7 +272,7 @@ static void a_reply_waits_until_its_topic_was_looked_up(void **state)
         make_ticket(&tickets[i], i == 0 ? "a" : "b");
         tickets[i].reply_topic = "replies";
     }
-    rig.producer.partitions = MR_AGAIN;
+    rig.producer.partitions = MR_UNREACHABLE; /* the metadata request timed out */
     post_result(&rig, &tickets[0]);
     post_result(&rig, &tickets[1]);
     step_publish(&rig);
@@ -302,6 +302,38 @@ static struct mr_mail *refusal_mail(struct mr_ticket *ticket, bool write_result)
     mail->finish = MR_FINISH_REJECTED;
     mr_fail(&mail->error, MR_MALFORMED, "no request");
     return &mail->mail;
+}
+
+static void a_reply_holds_its_result_back_for_a_while_and_not_for_ever(void **state)
+{
+    (void)state;
+    for (int refused = 0; refused < 2; refused++) {
+        struct stepping rig;
+        struct mr_ticket ticket;
+        open_stepping(&rig, NULL);
+        make_ticket(&ticket, "a");
+        ticket.reply_topic = "replies";
+        if (refused) {
+            rig.producer.refusing = "replies";
+            rig.producer.refusal = MR_TIMEOUT;
+        } else {
+            rig.producer.partitions = MR_UNREACHABLE;
+        }
+        post_result(&rig, &ticket);
+        step_publish(&rig);
+        step_publish(&rig);
+        step_to(&rig, rig.now.ns + MR_TERMINAL_REPLY_NS - 1);
+        step_publish(&rig);
+        step_publish(&rig);
+        assert_int_equal(fake_count(&rig.producer, "results"), 0);
+        step_to(&rig, rig.now.ns + 500 * MS);
+        for (int i = 0; i < 3; i++)
+            step_publish(&rig);
+        expect_done(&rig, 1);
+        assert_int_equal(fake_count(&rig.producer, "results"), 1);
+        assert_int_equal(rig.failures, 0);
+        close_stepping(&rig);
+    }
 }
 
 static void a_dead_letter_without_a_key_gets_the_id_when_its_topic_wants_keys(void **state)
@@ -398,6 +430,7 @@ int main(void)
         cmocka_unit_test(a_result_that_is_too_large_is_written_without_its_text),
         cmocka_unit_test(a_record_that_is_too_large_even_without_text_fails_the_worker_once),
         cmocka_unit_test(a_reply_waits_until_its_topic_was_looked_up),
+        cmocka_unit_test(a_reply_holds_its_result_back_for_a_while_and_not_for_ever),
         cmocka_unit_test(a_dead_letter_without_a_key_gets_the_id_when_its_topic_wants_keys),
         cmocka_unit_test(a_dead_letter_refused_for_good_is_lost_and_the_result_says_so),
         cmocka_unit_test(a_reply_refused_for_good_does_not_keep_its_result),
