@@ -1,6 +1,7 @@
 #include "codec/template/jinja_builtins.h"
 
 #include "codec/template/jinja_methods.h"
+#include "codec/template/jinja_print.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -244,7 +245,7 @@ static struct mr_jinja_value filter_unique(struct mr_jinja_run *run, struct mr_j
     (void)args;
     struct mr_jinja_list *from = mr_jinja_iterate(run, value);
     struct mr_jinja_value list = mr_jinja_list_new(run);
-    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count; i++) {
+    for (size_t i = 0; run->status == MR_OK && i < from->count; i++) {
         if (!mr_jinja_contains(run, list, from->items[i])) {
             mr_jinja_list_push(run, list.list, from->items[i]);
         }
@@ -349,9 +350,9 @@ bool mr_jinja_test(struct mr_jinja_run *run, struct mr_text name, struct mr_jinj
     struct mr_jinja_value other = mr_jinja_argument(arguments, 0, "other");
     static const char *const equal[] = {"equalto", "eq", "==", "sameas"};
     for (size_t i = 0; i < COUNT(equal); i++) {
-        if (mr_text_is(name, equal[i])) return mr_jinja_equal(value, other);
+        if (mr_text_is(name, equal[i])) return mr_jinja_equal(run, value, other);
     }
-    if (mr_text_is(name, "ne") || mr_text_is(name, "!=")) return !mr_jinja_equal(value, other);
+    if (mr_text_is(name, "ne") || mr_text_is(name, "!=")) return !mr_jinja_equal(run, value, other);
     if (mr_text_is(name, "in")) return mr_jinja_contains(run, other, value);
     if (mr_text_is(name, "gt") || mr_text_is(name, ">"))
         return mr_jinja_compare(run, value, other) > 0;

@@ -3,6 +3,7 @@
 #include "codec/limits.h"
 #include "codec/template/jinja_builtins.h"
 #include "codec/template/jinja_methods.h"
+#include "codec/template/jinja_print.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,12 +15,16 @@ struct scope {
 
 enum jump { JUMP_NONE, JUMP_BREAK, JUMP_CONTINUE };
 
+/* Each level takes up to 2 KiB of stack. */
+#define HEIGHT_MAX 1000u
+
 struct interpreter {
     struct mr_jinja_run *run;
     struct scope *scope;
     struct scope *globals;
     struct mr_jinja_buffer *out;
     enum jump jump;
+    uint32_t height; /* calls of eval and run_list that are running */
 };
 
 static struct mr_jinja_value eval(struct interpreter *in, const struct mr_jinja_node *node);
@@ -31,16 +36,6 @@ static struct mr_jinja_value key_of(struct mr_text name)
     key.text.bytes = name.bytes;
     key.text.length = name.length;
     return key;
-}
-
-/* Counts an interpreter step. False when the run has failed or exceeds the limit of steps. */
-static bool step(struct interpreter *in)
-{
-    if (in->run->status != MR_OK) return false;
-    if (++in->run->steps <= MR_TEMPLATE_STEPS_MAX) return true;
-    mr_jinja_fail(in->run, MR_INVALID_REQUEST, "chat template: more than %u steps",
-                  MR_TEMPLATE_STEPS_MAX);
-    return false;
 }
 
 static bool open_scope(struct interpreter *in, struct scope *scope, struct scope *parent)
@@ -126,7 +121,7 @@ static struct mr_jinja_value bind_parameter(struct interpreter *in,
 {
     if (index < arguments->count) return arguments->values[index];
     for (uint32_t i = 0; i < arguments->named_count; i++) {
-        if (mr_jinja_equal(key_of(arguments->names[i]), key_of(parameter->text))) {
+        if (mr_text_equal(arguments->names[i], parameter->text)) {
             return arguments->named[i];
         }
     }
@@ -190,7 +185,7 @@ static struct mr_jinja_value eval_slice(struct interpreter *in, const struct mr_
     if (by < -count) by = -count - 1;
     struct mr_jinja_value list = mr_jinja_list_new(in->run);
     struct mr_jinja_buffer buffer = {0};
-    for (int64_t i = begin; (by > 0 ? i < end : i > end) && step(in); i += by) {
+    for (int64_t i = begin; (by > 0 ? i < end : i > end) && mr_jinja_step(in->run); i += by) {
         if (base.kind == MR_JINJA_TEXT) {
             mr_jinja_append(in->run, &buffer, from->items[i]);
         } else {
@@ -298,7 +293,7 @@ static struct mr_jinja_value repeat(struct interpreter *in, struct mr_jinja_valu
                                     int64_t times)
 {
     struct mr_jinja_buffer buffer = {0};
-    for (int64_t i = 0; i < times && step(in); i++)
+    for (int64_t i = 0; i < times && mr_jinja_step(in->run); i++)
         mr_jinja_append(in->run, &buffer, text);
     return mr_jinja_buffer_text(&buffer);
 }
@@ -333,8 +328,8 @@ static struct mr_jinja_value eval_compare(struct interpreter *in, const struct m
     struct mr_jinja_value a = eval(in, node->a), b = eval(in, node->b);
     struct mr_text op = node->text;
     if (in->run->status != MR_OK) return mr_jinja_undefined();
-    if (mr_text_is(op, "==")) return mr_jinja_bool(mr_jinja_equal(a, b));
-    if (mr_text_is(op, "!=")) return mr_jinja_bool(!mr_jinja_equal(a, b));
+    if (mr_text_is(op, "==")) return mr_jinja_bool(mr_jinja_equal(in->run, a, b));
+    if (mr_text_is(op, "!=")) return mr_jinja_bool(!mr_jinja_equal(in->run, a, b));
     if (mr_text_is(op, "in")) return mr_jinja_bool(mr_jinja_contains(in->run, b, a));
     if (mr_text_is(op, "not in")) return mr_jinja_bool(!mr_jinja_contains(in->run, b, a));
     int order = mr_jinja_compare(in->run, a, b);
@@ -395,9 +390,8 @@ static struct mr_jinja_value eval_constant(const struct mr_jinja_node *node)
     }
 }
 
-static struct mr_jinja_value eval(struct interpreter *in, const struct mr_jinja_node *node)
+static struct mr_jinja_value eval_node(struct interpreter *in, const struct mr_jinja_node *node)
 {
-    if (!step(in)) return mr_jinja_undefined();
     switch (node->kind) {
     case MR_JINJA_NODE_NAME:
         return eval_name(in, node->text);
@@ -432,6 +426,27 @@ static struct mr_jinja_value eval(struct interpreter *in, const struct mr_jinja_
     default:
         return eval_constant(node);
     }
+}
+
+/* Counts a step and a level of recursion: the tree of "1 + 1 + 1 ..." is as high as it is long. */
+static bool enter(struct interpreter *in)
+{
+    if (!mr_jinja_step(in->run)) return false;
+    if (in->height == HEIGHT_MAX) {
+        mr_jinja_fail(in->run, MR_INVALID_REQUEST,
+                      "chat template: more than %u levels of recursion", HEIGHT_MAX);
+        return false;
+    }
+    in->height++;
+    return true;
+}
+
+static struct mr_jinja_value eval(struct interpreter *in, const struct mr_jinja_node *node)
+{
+    if (!enter(in)) return mr_jinja_undefined();
+    struct mr_jinja_value value = eval_node(in, node);
+    in->height--;
+    return value;
 }
 
 /* ---- statements ---- */
@@ -504,7 +519,7 @@ static void run_for(struct interpreter *in, const struct mr_jinja_node *node)
     if (in->run->status == MR_OK) list = filter_items(in, node, list);
     struct scope scope, *outer = in->scope;
     size_t count = list->count;
-    for (size_t i = 0; i < count && step(in); i++) {
+    for (size_t i = 0; i < count && mr_jinja_step(in->run); i++) {
         if (!open_scope(in, &scope, outer)) return;
         struct mr_jinja_value loop = mr_jinja_dict_new(in->run);
         if (loop.kind == MR_JINJA_DICT) {
@@ -565,8 +580,9 @@ static void run_one(struct interpreter *in, const struct mr_jinja_node *node)
 
 static void run_list(struct interpreter *in, const struct mr_jinja_node *node)
 {
-    for (; node && in->jump == JUMP_NONE && step(in); node = node->next) {
+    for (; node && in->jump == JUMP_NONE && enter(in); node = node->next) {
         run_one(in, node);
+        in->height--;
         if (in->out->length > MR_TEMPLATE_BYTES_MAX) {
             mr_jinja_fail(in->run, MR_INVALID_REQUEST, "chat template: output over %zu bytes",
                           MR_TEMPLATE_BYTES_MAX);

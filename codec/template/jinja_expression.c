@@ -376,12 +376,15 @@ static const struct mr_jinja_node *parse_filters(struct mr_jinja_parser *parser,
 
 static const struct mr_jinja_node *parse_unary_plain(struct mr_jinja_parser *parser)
 {
-    if (mr_jinja_parser_take_operator(parser, "-")) {
-        const struct mr_jinja_node *value = parse_unary_plain(parser);
-        return mr_jinja_parser_pair(parser, MR_JINJA_NODE_NEGATE, (struct mr_text){0}, value, NULL);
-    }
-    if (mr_jinja_parser_take_operator(parser, "+")) return parse_unary_plain(parser);
-    return parse_postfix(parser, mr_jinja_parse_primary(parser));
+    bool negates = mr_jinja_parser_take_operator(parser, "-");
+    if (!negates && !mr_jinja_parser_take_operator(parser, "+"))
+        return parse_postfix(parser, mr_jinja_parse_primary(parser));
+    if (++parser->depth > MR_TEMPLATE_DEPTH_MAX)
+        return mr_jinja_parser_fail(parser, "an expression nested less deeply");
+    const struct mr_jinja_node *value = parse_unary_plain(parser);
+    parser->depth--;
+    if (!negates) return value;
+    return mr_jinja_parser_pair(parser, MR_JINJA_NODE_NEGATE, (struct mr_text){0}, value, NULL);
 }
 
 static const struct mr_jinja_node *parse_unary(struct mr_jinja_parser *parser)

@@ -1,4 +1,5 @@
 #include "codec/template/jinja_operations.h"
+#include "codec/template/jinja_print.h"
 
 #include <string.h>
 

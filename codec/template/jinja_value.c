@@ -1,6 +1,7 @@
 #include "codec/template/jinja_value.h"
 
 #include "codec/check.h"
+#include "codec/limits.h"
 #include "codec/utf8.h"
 
 #include <math.h>
@@ -29,6 +30,22 @@ static void *take(struct mr_jinja_run *run, size_t count, size_t size)
     void *taken = run->status == MR_OK ? mr_arena_take_array(run->arena, count, size) : NULL;
     if (!taken) mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: out of memory for text");
     return taken;
+}
+
+bool mr_jinja_step(struct mr_jinja_run *run)
+{
+    if (run->status != MR_OK) return false;
+    if (++run->steps <= MR_TEMPLATE_STEPS_MAX) return true;
+    mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: more than %u steps",
+                  MR_TEMPLATE_STEPS_MAX);
+    return false;
+}
+
+bool mr_jinja_step_into(struct mr_jinja_run *run, uint32_t level)
+{
+    if (level > MR_TEMPLATE_DEPTH_MAX)
+        mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: a value is nested too deeply");
+    return mr_jinja_step(run);
 }
 
 struct mr_jinja_value mr_jinja_undefined(void)
@@ -130,11 +147,31 @@ void mr_jinja_list_extend(struct mr_jinja_run *run, struct mr_jinja_list *list,
         mr_jinja_list_push(run, list, from->items[i]);
 }
 
+static bool is_number(struct mr_jinja_value value)
+{
+    return value.kind == MR_JINJA_BOOL || value.kind == MR_JINJA_INT ||
+           value.kind == MR_JINJA_FLOAT;
+}
+
+static double as_number(struct mr_jinja_value value)
+{
+    return value.kind == MR_JINJA_FLOAT ? value.number : (double)value.integer;
+}
+
+/* Lists and dictionaries are never equal here: neither can be a key. */
+static bool equal_scalars(struct mr_jinja_value a, struct mr_jinja_value b)
+{
+    if (is_number(a) && is_number(b)) return as_number(a) == as_number(b);
+    if (a.kind != b.kind) return false;
+    if (a.kind == MR_JINJA_TEXT) return mr_text_equal(mr_jinja_as_text(a), mr_jinja_as_text(b));
+    return a.kind == MR_JINJA_NONE || a.kind == MR_JINJA_UNDEFINED;
+}
+
 struct mr_jinja_value *mr_jinja_dict_get(const struct mr_jinja_dict *dict,
                                          struct mr_jinja_value key)
 {
     for (size_t i = 0; i < dict->count; i++) {
-        if (mr_jinja_equal(dict->keys[i], key)) return &dict->values[i];
+        if (equal_scalars(dict->keys[i], key)) return &dict->values[i];
     }
     return NULL;
 }
@@ -143,6 +180,10 @@ void mr_jinja_dict_set(struct mr_jinja_run *run, struct mr_jinja_dict *dict,
                        struct mr_jinja_value key, struct mr_jinja_value value)
 {
     if (run->status != MR_OK) return;
+    if (key.kind == MR_JINJA_LIST || key.kind == MR_JINJA_DICT) {
+        mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: a key is a list or a dictionary");
+        return;
+    }
     struct mr_jinja_value *present = mr_jinja_dict_get(dict, key);
     if (present) {
         *present = value;
@@ -183,50 +224,44 @@ bool mr_jinja_truth(struct mr_jinja_value value)
     }
 }
 
-static bool is_number(struct mr_jinja_value value)
+static bool equal_at(struct mr_jinja_run *run, struct mr_jinja_value a, struct mr_jinja_value b,
+                     uint32_t level);
+
+static bool equal_lists(struct mr_jinja_run *run, const struct mr_jinja_list *a,
+                        const struct mr_jinja_list *b, uint32_t level)
 {
-    return value.kind == MR_JINJA_BOOL || value.kind == MR_JINJA_INT ||
-           value.kind == MR_JINJA_FLOAT;
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++)
+        same = equal_at(run, a->items[i], b->items[i], level);
+    return same;
 }
 
-static double as_number(struct mr_jinja_value value)
+static bool equal_dicts(struct mr_jinja_run *run, const struct mr_jinja_dict *a,
+                        const struct mr_jinja_dict *b, uint32_t level)
 {
-    return value.kind == MR_JINJA_FLOAT ? value.number : (double)value.integer;
-}
-
-static bool equal_lists(const struct mr_jinja_list *a, const struct mr_jinja_list *b)
-{
-    if (a->count != b->count) return false;
-    for (size_t i = 0; i < a->count; i++) {
-        if (!mr_jinja_equal(a->items[i], b->items[i])) return false;
-    }
-    return true;
-}
-
-static bool equal_dicts(const struct mr_jinja_dict *a, const struct mr_jinja_dict *b)
-{
-    if (a->count != b->count) return false;
-    for (size_t i = 0; i < a->count; i++) {
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++) {
         struct mr_jinja_value *other = mr_jinja_dict_get(b, a->keys[i]);
-        if (!other || !mr_jinja_equal(a->values[i], *other)) return false;
+        same = other && equal_at(run, a->values[i], *other, level);
     }
-    return true;
+    return same;
 }
 
-bool mr_jinja_equal(struct mr_jinja_value a, struct mr_jinja_value b)
+/* level: nesting of the containers that are compared; a list may contain itself. */
+static bool equal_at(struct mr_jinja_run *run, struct mr_jinja_value a, struct mr_jinja_value b,
+                     uint32_t level)
 {
-    if (is_number(a) && is_number(b)) return as_number(a) == as_number(b);
-    if (a.kind != b.kind) return false;
-    switch (a.kind) {
-    case MR_JINJA_TEXT:
-        return mr_text_equal(mr_jinja_as_text(a), mr_jinja_as_text(b));
-    case MR_JINJA_LIST:
-        return equal_lists(a.list, b.list);
-    case MR_JINJA_DICT:
-        return equal_dicts(a.dict, b.dict);
-    default:
-        return a.kind == MR_JINJA_NONE || a.kind == MR_JINJA_UNDEFINED;
-    }
+    if (!mr_jinja_step_into(run, level)) return false;
+    if (a.kind == MR_JINJA_LIST && b.kind == MR_JINJA_LIST)
+        return equal_lists(run, a.list, b.list, level + 1);
+    if (a.kind == MR_JINJA_DICT && b.kind == MR_JINJA_DICT)
+        return equal_dicts(run, a.dict, b.dict, level + 1);
+    return equal_scalars(a, b);
+}
+
+bool mr_jinja_equal(struct mr_jinja_run *run, struct mr_jinja_value a, struct mr_jinja_value b)
+{
+    return equal_at(run, a, b, 0);
 }
 
 int mr_jinja_compare(struct mr_jinja_run *run, struct mr_jinja_value a, struct mr_jinja_value b)
@@ -253,8 +288,8 @@ bool mr_jinja_contains(struct mr_jinja_run *run, struct mr_jinja_value container
         return memmem(container.text.bytes, container.text.length, item.text.bytes,
                       item.text.length) != NULL;
     case MR_JINJA_LIST:
-        for (size_t i = 0; i < container.list->count; i++) {
-            if (mr_jinja_equal(container.list->items[i], item)) return true;
+        for (size_t i = 0; i < container.list->count && run->status == MR_OK; i++) {
+            if (mr_jinja_equal(run, container.list->items[i], item)) return true;
         }
         return false;
     case MR_JINJA_DICT:
@@ -387,184 +422,4 @@ struct mr_jinja_value mr_jinja_buffer_text(const struct mr_jinja_buffer *buffer)
     value.text.marks = buffer->length ? buffer->marks : NULL;
     value.text.length = buffer->length;
     return value;
-}
-
-static void append_literal(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
-                           const char *text)
-{
-    mr_jinja_append_bytes(run, buffer, text, strlen(text), false);
-}
-
-/* Prints the shortest decimal that parses to the same number, with ".0" for integral values, as
- * Python does. */
-static void append_float(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer, double number)
-{
-    char text[40];
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, number);
-        if (strtod(text, NULL) == number) break;
-    }
-    append_literal(run, buffer, text);
-    if (isfinite(number) && !strpbrk(text, ".e")) append_literal(run, buffer, ".0");
-}
-
-static void append_scalar(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
-                          struct mr_jinja_value value)
-{
-    char text[24];
-    switch (value.kind) {
-    case MR_JINJA_INT:
-        snprintf(text, sizeof text, "%lld", (long long)value.integer);
-        append_literal(run, buffer, text);
-        break;
-    case MR_JINJA_FLOAT:
-        append_float(run, buffer, value.number);
-        break;
-    default:
-        break;
-    }
-}
-
-/* Prints a text in quotes, with the escapes of Python's repr (quote ') or of JSON (quote "). */
-static void append_quoted(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
-                          struct mr_jinja_value value, char quote)
-{
-    static const char from[] = "\n\r\t\\", to[] = "nrt\\";
-    mr_jinja_append_bytes(run, buffer, &quote, 1, false);
-    for (size_t i = 0; i < value.text.length; i++) {
-        unsigned char byte = (unsigned char)value.text.bytes[i];
-        bool marked = value.text.marks && value.text.marks[i];
-        const char *found = byte ? strchr(from, byte) : NULL;
-        char text[8];
-        int length = 1;
-        if (found || byte == (unsigned char)quote) {
-            length = snprintf(text, sizeof text, "\\%c", found ? to[found - from] : quote);
-        } else if (byte < 0x20) {
-            length = snprintf(text, sizeof text, quote == '"' ? "\\u%04x" : "\\x%02x", byte);
-        } else {
-            text[0] = (char)byte;
-        }
-        mr_jinja_append_bytes(run, buffer, text, (size_t)length, marked);
-    }
-    mr_jinja_append_bytes(run, buffer, &quote, 1, false);
-}
-
-static void print_nested(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
-                         struct mr_jinja_value value)
-{
-    if (value.kind == MR_JINJA_TEXT) {
-        append_quoted(run, buffer, value, '\'');
-    } else {
-        mr_jinja_print(run, buffer, value);
-    }
-}
-
-static void print_dict(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
-                       const struct mr_jinja_dict *dict)
-{
-    append_literal(run, buffer, "{");
-    for (size_t i = 0; i < dict->count; i++) {
-        if (i) append_literal(run, buffer, ", ");
-        print_nested(run, buffer, dict->keys[i]);
-        append_literal(run, buffer, ": ");
-        print_nested(run, buffer, dict->values[i]);
-    }
-    append_literal(run, buffer, "}");
-}
-
-void mr_jinja_print(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
-                    struct mr_jinja_value value)
-{
-    if (run->status != MR_OK) return;
-    switch (value.kind) {
-    case MR_JINJA_TEXT:
-        mr_jinja_append(run, buffer, value);
-        break;
-    case MR_JINJA_NONE:
-        append_literal(run, buffer, "None");
-        break;
-    case MR_JINJA_BOOL:
-        append_literal(run, buffer, value.integer ? "True" : "False");
-        break;
-    case MR_JINJA_LIST:
-        append_literal(run, buffer, "[");
-        for (size_t i = 0; i < value.list->count; i++) {
-            if (i) append_literal(run, buffer, ", ");
-            print_nested(run, buffer, value.list->items[i]);
-        }
-        append_literal(run, buffer, "]");
-        break;
-    case MR_JINJA_DICT:
-        print_dict(run, buffer, value.dict);
-        break;
-    default:
-        append_scalar(run, buffer, value);
-    }
-}
-
-/* Prints what is in front of an item of JSON: a comma unless it is the first, and with indent a
- * line break and spaces. */
-static void json_break(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer, bool first,
-                       int64_t indent, uint32_t level)
-{
-    if (indent < 0) {
-        if (!first) append_literal(run, buffer, ", ");
-        return;
-    }
-    append_literal(run, buffer, first ? "\n" : ",\n");
-    for (int64_t i = 0; i < indent * level; i++)
-        append_literal(run, buffer, " ");
-}
-
-static void json_close(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer, size_t count,
-                       int64_t indent, uint32_t level)
-{
-    if (count && indent >= 0) json_break(run, buffer, true, indent, level);
-}
-
-static void json_container(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
-                           struct mr_jinja_value value, int64_t indent, uint32_t level)
-{
-    bool is_list = value.kind == MR_JINJA_LIST;
-    size_t count = is_list ? value.list->count : value.dict->count;
-    append_literal(run, buffer, is_list ? "[" : "{");
-    for (size_t i = 0; i < count && run->status == MR_OK; i++) {
-        json_break(run, buffer, i == 0, indent, level + 1);
-        if (!is_list && value.dict->keys[i].kind != MR_JINJA_TEXT) {
-            mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: JSON keys must be text");
-        } else if (!is_list) {
-            append_quoted(run, buffer, value.dict->keys[i], '"');
-            append_literal(run, buffer, ": ");
-        }
-        struct mr_jinja_value item = is_list ? value.list->items[i] : value.dict->values[i];
-        mr_jinja_print_json(run, buffer, item, indent, level + 1);
-    }
-    json_close(run, buffer, count, indent, level);
-    append_literal(run, buffer, is_list ? "]" : "}");
-}
-
-void mr_jinja_print_json(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
-                         struct mr_jinja_value value, int64_t indent, uint32_t level)
-{
-    switch (value.kind) {
-    case MR_JINJA_TEXT:
-        append_quoted(run, buffer, value, '"');
-        break;
-    case MR_JINJA_NONE:
-        append_literal(run, buffer, "null");
-        break;
-    case MR_JINJA_BOOL:
-        append_literal(run, buffer, value.integer ? "true" : "false");
-        break;
-    case MR_JINJA_INT:
-    case MR_JINJA_FLOAT:
-        append_scalar(run, buffer, value);
-        break;
-    case MR_JINJA_LIST:
-    case MR_JINJA_DICT:
-        json_container(run, buffer, value, indent, level);
-        break;
-    default:
-        mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: tojson of an undefined value");
-    }
 }

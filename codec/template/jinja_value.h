@@ -80,6 +80,12 @@ struct mr_jinja_buffer {
 struct mr_jinja_value mr_jinja_fail(struct mr_jinja_run *run, enum mr_status status,
                                     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* Counts a step of the run. False when the run has failed or exceeds MR_TEMPLATE_STEPS_MAX. */
+bool mr_jinja_step(struct mr_jinja_run *run);
+/* The same before a function looks into a value inside `level` containers: false, too, when level
+ * exceeds MR_TEMPLATE_DEPTH_MAX, because a list may contain itself. */
+bool mr_jinja_step_into(struct mr_jinja_run *run, uint32_t level);
+
 struct mr_jinja_value mr_jinja_undefined(void);
 struct mr_jinja_value mr_jinja_none(void);
 struct mr_jinja_value mr_jinja_bool(bool value);
@@ -99,6 +105,7 @@ void mr_jinja_list_push(struct mr_jinja_run *run, struct mr_jinja_list *list,
                         struct mr_jinja_value value);
 void mr_jinja_list_extend(struct mr_jinja_run *run, struct mr_jinja_list *list,
                           const struct mr_jinja_list *from);
+/* The run fails when key is a list or a dictionary. */
 void mr_jinja_dict_set(struct mr_jinja_run *run, struct mr_jinja_dict *dict,
                        struct mr_jinja_value key, struct mr_jinja_value value);
 /* The value of key, NULL when the dictionary does not have it. */
@@ -106,7 +113,8 @@ struct mr_jinja_value *mr_jinja_dict_get(const struct mr_jinja_dict *dict,
                                          struct mr_jinja_value key);
 
 bool mr_jinja_truth(struct mr_jinja_value value);
-bool mr_jinja_equal(struct mr_jinja_value a, struct mr_jinja_value b);
+/* The run fails above the limits of steps and nesting. */
+bool mr_jinja_equal(struct mr_jinja_run *run, struct mr_jinja_value a, struct mr_jinja_value b);
 /* Compares a and b: returns <0, 0 or >0. The run fails unless both are numbers or both are text. */
 int mr_jinja_compare(struct mr_jinja_run *run, struct mr_jinja_value a, struct mr_jinja_value b);
 bool mr_jinja_contains(struct mr_jinja_run *run, struct mr_jinja_value container,
@@ -128,11 +136,5 @@ void mr_jinja_append(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
 void mr_jinja_append_bytes(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
                            const char *bytes, size_t length, bool marked);
 struct mr_jinja_value mr_jinja_buffer_text(const struct mr_jinja_buffer *buffer);
-/* Prints value as Python does; text without quotes. */
-void mr_jinja_print(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
-                    struct mr_jinja_value value);
-/* Prints value as json.dumps(ensure_ascii=False) does; indent < 0: on one line. */
-void mr_jinja_print_json(struct mr_jinja_run *run, struct mr_jinja_buffer *buffer,
-                         struct mr_jinja_value value, int64_t indent, uint32_t level);
 
 #endif

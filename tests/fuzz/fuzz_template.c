@@ -94,7 +94,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     enum mr_status status = mr_chat_template_compile(&compiled, source, (struct mr_text){"<s>", 3},
                                                      (struct mr_text){"</s>", 4}, &err);
-    MR_ASSERT(status == MR_OK || (status == MR_BAD_FILE && err.detail[0]));
+    /* memory for a template is bounded: a template that needs more cannot be compiled */
+    MR_ASSERT(status == MR_OK || ((status == MR_BAD_FILE || status == MR_NOMEM) && err.detail[0]));
     if (status == MR_OK)
         render(compiled, request, mr_utf8_is_valid(source));
     else

@@ -101,6 +101,41 @@ static void ranges_are_bounded(void **state)
     assert_renders("{{ range('a') }}", NULL);
 }
 
+static void every_run_ends(void **state)
+{
+    (void)state;
+    assert_renders("{% set a = [] %}{% set _ = a.append(a) %}{{ a == [a] }}", NULL);
+    assert_renders("{% set n = namespace() %}{% set n.n = n %}{{ n }}", NULL);
+    assert_renders("{% set a = [1] %}{% set b = [1] %}{% for i in range(60) %}"
+                   "{% set a = [a, a] %}{% set b = [b, b] %}{% endfor %}{{ a == b }}",
+                   "True");
+    assert_renders(
+        "{% set n = namespace(a=[1], b=[1]) %}{% for i in range(60) %}"
+        "{% set n.a = [n.a, n.a] %}{% set n.b = [n.b, n.b] %}{% endfor %}{{ n.a == n.b }}",
+        NULL);
+    assert_renders("{{ range(9000) | unique | list | length }}", NULL);
+    assert_renders("{{ {[1]: 2} }}", NULL);
+}
+
+/* Writes "{{ 0 + 1 + 1 ... }}" with so many operators. */
+static void write_chain(char *source, size_t count)
+{
+    memcpy(source, "{{ 0", 4);
+    for (size_t i = 0; i < count; i++)
+        memcpy(source + 4 + 4 * i, " + 1", 4);
+    memcpy(source + 4 + 4 * count, " }}", 4);
+}
+
+static void a_long_chain_of_operators_is_bounded(void **state)
+{
+    (void)state;
+    char source[8192];
+    write_chain(source, 300);
+    assert_renders(source, "300");
+    write_chain(source, 1300);
+    assert_renders(source, NULL);
+}
+
 static void an_undefined_value_is_iterable(void **state)
 {
     (void)state;
@@ -123,6 +158,8 @@ int main(void)
         cmocka_unit_test(powers_are_exact_or_fail),
         cmocka_unit_test(arithmetic_refuses_what_is_no_number),
         cmocka_unit_test(ranges_are_bounded),
+        cmocka_unit_test(every_run_ends),
+        cmocka_unit_test(a_long_chain_of_operators_is_bounded),
         cmocka_unit_test(an_undefined_value_is_iterable),
         cmocka_unit_test(slices_have_steps_of_both_signs),
         cmocka_unit_test(division_rounds_down),

@@ -57,6 +57,22 @@ static void postfix_comes_before_filters_and_tests(void **state)
     mr_arena_destroy(arena);
 }
 
+static void a_long_row_of_signs_is_rejected(void **state)
+{
+    (void)state;
+    struct mr_arena *arena = mr_arena_create(1 << 22);
+    enum mr_status status;
+    static char source[20008] = "{{ ";
+    memset(source + 3, '-', 20000);
+    memcpy(source + 20003, "1}}", 4);
+    parse(source, arena, &status);
+    assert_int_equal(status, MR_BAD_FILE);
+    memcpy(source + 33, "1}}", 4);
+    assert_non_null(parse(source, arena, &status));
+    assert_int_equal(status, MR_OK);
+    mr_arena_destroy(arena);
+}
+
 static void invalid_expressions_are_rejected(void **state)
 {
     (void)state;
@@ -78,6 +94,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operators_have_the_precedence_of_jinja),
         cmocka_unit_test(postfix_comes_before_filters_and_tests),
+        cmocka_unit_test(a_long_row_of_signs_is_rejected),
         cmocka_unit_test(invalid_expressions_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
