@@ -5,6 +5,7 @@
 #   make check    the quick tests, on the release build
 #   make test     all tests: release build, both sanitizers, tidy rules, Apache Kafka and Redis
 #   make bench    the speed of the engine as a table and as JSON (build/bench.json)
+#   make sweep    lives of a worker in which every allocation, system call and tensor call fails once
 #   make chaos    kill, stop and restart workers and Apache Kafka under load: a table, and JSON in build
 #   make fuzz     fuzz every parser for TIME seconds each; TARGET=name for one       make fuzz-min: see tests/fuzz
 #   make format   format the sources        make tidy   the rules of the source tree
@@ -19,7 +20,7 @@ SCENARIO ?=
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build demo test check bench chaos fuzz fuzz-min format tidy asan tsan coverage install clean deps check_tools
+.PHONY: build demo test check bench chaos fuzz fuzz-min format tidy asan sweep tsan coverage install clean deps check_tools
 
 build: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -43,7 +44,7 @@ test:
 check: check_tools
 	@BUILD=$(BUILD) JOBS=$(JOBS) tests/run.sh quick
 
-asan tsan coverage:
+asan sweep tsan coverage:
 	@BUILD=$(BUILD) JOBS=$(JOBS) tests/run.sh $@
 
 tidy: check_tools

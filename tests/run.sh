@@ -3,7 +3,9 @@
 #
 #   tests/run.sh quick      release build, without the integration tests and the slow tests of the real model
 #   tests/run.sh all        all tests of the release build, then both sanitizers
-#   tests/run.sh asan       unit tests and simulation under AddressSanitizer and UBSan, KV blocks of 16 tokens
+#   tests/run.sh asan       unit tests, simulation and quick sweeps under AddressSanitizer and UBSan, KV blocks of 16
+#                           tokens
+#   tests/run.sh sweep      the slow sweeps too: a whole worker with its threads, about an hour
 #   tests/run.sh tsan       the threaded tests under ThreadSanitizer
 #   tests/run.sh fuzz       builds the fuzz targets with clang, for tests/fuzz/fuzz.py
 #   tests/run.sh coverage   unit tests and simulation built for gcov, with a line count a folder
@@ -68,7 +70,12 @@ configure_tsan() { configure "$build-tsan" -DMR_SANITIZE=thread; }
 
 asan() {
     configure_asan || { count 0 1 && return; }
-    suite asan "$build-asan" tests -L 'unit|sim'
+    suite asan "$build-asan" tests -L 'unit|sim|sweep' -LE slow
+}
+
+sweep() {
+    configure_asan || { count 0 1 && return; }
+    suite sweep "$build-asan" tests -L sweep
 }
 
 tsan() {
@@ -117,11 +124,11 @@ all)
     asan
     tsan
     ;;
-asan | tsan | coverage)
+asan | sweep | tsan | coverage)
     docker/deps.sh build || exit 1
     "$1"
     ;;
-*) echo "usage: tests/run.sh quick|all|asan|tsan|coverage|fuzz" >&2 && exit 2 ;;
+*) echo "usage: tests/run.sh quick|all|asan|sweep|tsan|coverage|fuzz" >&2 && exit 2 ;;
 esac
 
 echo "$passed passed, $failed failed"

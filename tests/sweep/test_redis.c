@@ -1,0 +1,153 @@
+/* Sweeps of the Redis cache: connection threads, sockets, encryption, over a small Redis in this
+ * process. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/sweep/sweep.h"
+#include "tests/unit/worker/fake_redis.h"
+#include "worker/base/clock.h"
+#include "worker/redis/tier_redis.h"
+
+#define ITEMS    3u
+#define LENGTH   ((size_t)9000)
+#define MS       ((uint64_t)1000000)
+#define KEY_PATH "sweep.key"
+
+struct life {
+    struct fake_redis *redis;
+    struct mr_tier_redis *tier;
+    const struct mr_tier *table;
+    struct mr_tier_item items[ITEMS];
+    unsigned char stored[ITEMS][LENGTH], loaded[ITEMS][LENGTH];
+    bool arrived[ITEMS];
+    atomic_uint replies;
+};
+
+static void on_notify(void *context)
+{
+    (void)context;
+}
+
+static void on_reply(void *context, enum mr_redis_outcome outcome,
+                     const struct mr_redis_reply *reply)
+{
+    SWEEP_CHECK((outcome == MR_REDIS_DONE) == (reply != NULL));
+    atomic_fetch_add((atomic_uint *)context, 1);
+}
+
+static void write_key(void)
+{
+    FILE *out = fopen(KEY_PATH, "w");
+    fputs("1 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n", out);
+    fclose(out);
+}
+
+static void wait_up(struct life *life)
+{
+    uint64_t until_ns = mr_clock_ns() + 500 * MS;
+    while (!life->table->rates(life->table->context).up && mr_clock_ns() < until_ns)
+        usleep(100);
+}
+
+/* Every request that was taken has a final answer. */
+static uint32_t finish(struct life *life, uint64_t ticket)
+{
+    struct mr_tier_answer answer = {0};
+    uint64_t until_ns = mr_clock_ns() + 10000 * MS;
+    while (!answer.final) {
+        SWEEP_CHECK(mr_clock_ns() < until_ns);
+        if (!life->table->poll(life->table->context, &answer)) {
+            usleep(50);
+            continue;
+        }
+        SWEEP_CHECK(answer.ticket == ticket);
+        if (!answer.final) life->arrived[answer.index] |= answer.loaded;
+    }
+    return answer.count;
+}
+
+static void use(struct life *life)
+{
+    struct mr_tier_request request = {.items = life->items, .count = ITEMS, .tenant = "t"};
+    void *context = life->table->context;
+    wait_up(life);
+    for (uint32_t i = 0; i < ITEMS; i++)
+        life->items[i].bytes = life->stored[i];
+    request.ticket = 1;
+    if (life->table->store(context, &request)) finish(life, 1);
+    request.ticket = 2;
+    if (life->table->lookup(context, &request)) SWEEP_CHECK(finish(life, 2) <= ITEMS);
+    for (uint32_t i = 0; i < ITEMS; i++)
+        life->items[i].bytes = life->loaded[i];
+    request.ticket = 3;
+    if (life->table->load(context, &request)) finish(life, 3);
+    for (uint32_t i = 0; i < ITEMS; i++)
+        SWEEP_CHECK(!life->arrived[i] || !memcmp(life->stored[i], life->loaded[i], LENGTH));
+}
+
+static unsigned call(struct life *life)
+{
+    const char *words[] = {"INCR", "key"};
+    const size_t lengths[] = {4, 3};
+    struct mr_redis_call calls[2] = {{.words = words,
+                                      .lengths = lengths,
+                                      .count = 2,
+                                      .timeout_ns = 1000 * MS,
+                                      .done = on_reply,
+                                      .context = &life->replies}};
+    calls[1] = calls[0];
+    return mr_tier_redis_call(life->tier, calls, 2) ? 2 : 0;
+}
+
+static void tier(void)
+{
+    struct life *life = calloc(1, sizeof *life);
+    struct mr_error err = {0};
+    char url[64];
+    write_key();
+    life->redis = fake_redis_start(0);
+    snprintf(url, sizeof url, "redis://127.0.0.1:%u", life->redis->port);
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        memset(life->items[i].key, (int)i + 1, MR_HASH_BYTES);
+        memset(life->stored[i], (int)i + 65, LENGTH);
+        life->items[i].token_count = MR_BLOCK_TOKENS;
+        life->items[i].length = LENGTH;
+    }
+    struct mr_tier_redis_options options = {.url = url,
+                                            .password_file = "",
+                                            .key_file = KEY_PATH,
+                                            .tls = {"", "", ""},
+                                            .connections = 1,
+                                            .lookup_timeout_ns = 500 * MS,
+                                            .transfer_timeout_ns = 500 * MS,
+                                            .ttl_ns = 60000 * MS,
+                                            .store_bytes_max = 1 << 20};
+    sweep_begin();
+    enum mr_status status = mr_tier_redis_create(&life->tier, &options, &err);
+    unsigned called = 0;
+    if (status == MR_OK) {
+        life->table = mr_tier_redis_table(life->tier);
+        mr_tier_redis_link(life->tier, on_notify, NULL);
+        use(life);
+        called = call(life);
+    }
+    mr_tier_redis_close(life->tier);
+    mr_tier_redis_destroy(life->tier);
+    const char *failed = sweep_end();
+    fake_redis_stop(life->redis);
+    unlink(KEY_PATH);
+    SWEEP_CHECK(status == MR_OK || (failed && err.detail[0]));
+    SWEEP_CHECK(atomic_load(&life->replies) == called);
+    if (!failed) SWEEP_CHECK(life->arrived[0] && life->arrived[ITEMS - 1]);
+    free(life);
+}
+
+int main(int argc, char *argv[])
+{
+    static const struct sweep_life lives[] = {{.name = "tier", .live = tier}};
+    return sweep_main(argc, argv, lives, sizeof lives / sizeof *lives);
+}
