@@ -161,7 +161,7 @@ static void dequant_q2_k(const unsigned char *bytes, size_t count, float *out)
 static int q3_scale(const unsigned char *packed, size_t part)
 {
     unsigned low = part < 8 ? packed[part] & 15u : packed[part - 8] >> 4;
-    unsigned high = packed[8 + part % 4] >> (part / 4 * 2) & 3u;
+    unsigned high = (unsigned)packed[8 + part % 4] >> (part / 4 * 2) & 3u;
     return (int)(low | high << 4) - 32;
 }
 
@@ -273,8 +273,8 @@ static void dequant_iq4_xs(const unsigned char *bytes, size_t count, float *out)
         float d = load_half(bytes);
         uint32_t high = load_u16(bytes + 2);
         for (unsigned block = 0; block < 8; block++) {
-            uint32_t scale =
-                (bytes[4 + block / 2] >> block % 2 * 4 & 15u) | (high >> 2 * block & 3u) << 4;
+            uint32_t scale = ((unsigned)bytes[4 + block / 2] >> block % 2 * 4 & 15u) |
+                             (high >> 2 * block & 3u) << 4;
             from_table(bytes + 8 + block * 16, uneven_values, d * (float)((int)scale - 32),
                        out + i + block * BLOCK);
         }
