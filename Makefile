@@ -4,6 +4,8 @@
 #   make demo     answer one prompt with the small model and an embedded broker; PROMPT=… sets the prompt
 #   make check    the quick tests, on the release build
 #   make test     all tests: release build, both sanitizers, tidy rules, Apache Kafka and Redis
+#   make soak     hours of load with faults: memory, descriptors, threads and times in build/soak.svg; HOURS=…
+#   make mutants  plant 40 bugs, one after the other, and see which tests catch them
 #   make bench    the speed of the engine as a table and as JSON (build/bench.json)
 #   make sweep    lives of a worker in which every allocation, system call and tensor call fails once
 #   make chaos    kill, stop and restart workers and Apache Kafka under load: a table, and JSON in build
@@ -20,7 +22,8 @@ SCENARIO ?=
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build demo test check bench chaos fuzz fuzz-min format tidy asan sweep tsan coverage install clean deps check_tools
+.PHONY: build demo test check bench chaos soak mutants fuzz fuzz-min format tidy asan sweep tsan coverage install clean deps \
+	check_tools
 
 build: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -54,11 +57,24 @@ bench: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace
 	@$(BUILD)/millrace bench --engine --model .deps/model/*.gguf --output $(BUILD)/bench.json
 
-# DELIVERY=exactly-once tests that mode; SCENARIO names the scenarios to run, all by default.
+# DELIVERY=exactly-once tests that mode; SCENARIO names the scenarios to run, all but kills by default:
+# SCENARIO=kills KILLS=500 HOURS=1 kills workers for an hour.
 chaos: $(BUILD)/build.ninja
 	@docker/deps.sh test
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace checker produce
-	@MILLRACE_TOOLS=$(BUILD) tests/integration/chaos.py --delivery $(DELIVERY) --json $(BUILD)/chaos-$(DELIVERY).json $(SCENARIO)
+	@MILLRACE_TOOLS=$(BUILD) tests/integration/chaos.py --delivery $(DELIVERY) $(if $(KILLS),--times $(KILLS)) \
+		$(if $(HOURS),--hours $(HOURS)) --json $(BUILD)/chaos-$(DELIVERY).json $(SCENARIO)
+
+# HOURS of 70 % load with a fault every few minutes, 40 in two hours; figures as JSON and as an SVG in build.
+soak: $(BUILD)/build.ninja
+	@docker/deps.sh test
+	@cmake --build $(BUILD) -j $(JOBS) --target millrace checker produce
+	@MILLRACE_TOOLS=$(BUILD) tests/soak/soak.py --hours $(or $(HOURS),2) --delivery $(DELIVERY) \
+		--json $(BUILD)/soak.json --svg $(BUILD)/soak.svg
+
+# Bugs planted one after the other in a copy of the tree: which tests catch which. NAME="a b" tries these alone.
+mutants: check_tools
+	@tests/mutants/mutants.py run $(NAME)
 
 fuzz fuzz-min:
 	@docker/deps.sh fuzz
