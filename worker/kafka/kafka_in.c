@@ -164,6 +164,7 @@ enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err)
                        "place of this one",
                        in->kafka->group_instance);
     if (fatal) return mr_fail(err, MR_BACKEND, "consumer: %s", reason);
+    if (in->memory_lost) return mr_fail(err, MR_NOMEM, "consumer: no memory for a rebalance");
     if (in->commits_unknown)
         return mr_fail(err, MR_BACKEND, "consumer: the broker does not say what is committed");
     if (in->stray_lost)

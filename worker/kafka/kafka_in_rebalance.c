@@ -154,11 +154,16 @@ static void append(struct mr_kafka_in_pending **list, struct mr_kafka_in_pending
     *list = pending;
 }
 
-static struct mr_kafka_in_pending *create_pending(void)
+/* Without memory the consumer cannot go on: the next serve returns an error. */
+static void *keep(struct mr_kafka_in *in, void *memory)
 {
-    struct mr_kafka_in_pending *pending = calloc(1, sizeof *pending);
-    MR_ASSERT(pending);
-    return pending;
+    in->memory_lost |= !memory;
+    return memory;
+}
+
+static struct mr_kafka_in_pending *create_pending(struct mr_kafka_in *in)
+{
+    return keep(in, calloc(1, sizeof(struct mr_kafka_in_pending)));
 }
 
 static void destroy_pending(struct mr_kafka_in_pending *pending)
@@ -171,7 +176,11 @@ static void destroy_pending(struct mr_kafka_in_pending *pending)
 
 void mr_kafka_in_assign_all(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
 {
-    struct mr_kafka_in_pending *pending = create_pending();
+    struct mr_kafka_in_pending *pending = create_pending(in);
+    if (!pending) {
+        rd_kafka_topic_partition_list_destroy(list);
+        return;
+    }
     pending->assigned = true;
     pending->list = list;
     append(&in->rebalances, pending);
@@ -179,19 +188,20 @@ void mr_kafka_in_assign_all(struct mr_kafka_in *in, rd_kafka_topic_partition_lis
 
 void mr_kafka_in_committed(struct mr_kafka_in *in, enum mr_status status, const char *reason)
 {
-    struct mr_kafka_in_pending *pending = create_pending();
+    struct mr_kafka_in_pending *pending = create_pending(in);
     size_t length = strlen(reason);
+    if (!pending) return;
     if (length >= sizeof pending->reason) length = sizeof pending->reason - 1;
     pending->status = status;
     memcpy(pending->reason, reason, length);
     append(&in->commits, pending);
 }
 
-static void make_claims(struct mr_kafka_in *in, struct mr_kafka_in_pending *pending)
+static bool make_claims(struct mr_kafka_in *in, struct mr_kafka_in_pending *pending)
 {
     int32_t generation = -1;
-    pending->claims = calloc((size_t)pending->list->cnt + 1, sizeof *pending->claims);
-    MR_ASSERT(pending->claims);
+    pending->claims = keep(in, calloc((size_t)pending->list->cnt + 1, sizeof *pending->claims));
+    if (!pending->claims) return false;
     if (pending->assigned) query_committed(in, pending->list);
     if (pending->assigned && in->options.join_group) generation = generation_of(in->rk);
     for (int i = 0; i < pending->list->cnt; i++) {
@@ -201,6 +211,7 @@ static void make_claims(struct mr_kafka_in *in, struct mr_kafka_in_pending *pend
         if (pending->assigned || mr_kafka_in_find(in, claim->topic_index, claim->partition))
             pending->claim_count++;
     }
+    return true;
 }
 
 bool mr_kafka_in_next_event(struct mr_kafka_in *in, struct mr_kafka_event *event)
@@ -215,10 +226,10 @@ bool mr_kafka_in_next_event(struct mr_kafka_in *in, struct mr_kafka_event *event
         return true;
     }
     struct mr_kafka_in_pending *pending = in->rebalances;
-    if (!pending || in->in_progress) return false;
-    in->in_progress = true;
+    if (!pending || in->in_progress || in->memory_lost) return false;
     mr_kafka_in_drop_taken(in);
-    make_claims(in, pending);
+    if (!make_claims(in, pending)) return false;
+    in->in_progress = true;
     *event = (struct mr_kafka_event){.kind = pending->assigned ? MR_KAFKA_EVENT_ASSIGNED
                                                                : MR_KAFKA_EVENT_REVOKED,
                                      .claims = pending->claims,
@@ -259,11 +270,11 @@ static void change_assignment(struct mr_kafka_in *in, const rd_kafka_topic_parti
     rd_kafka_error_destroy(error);
 }
 
-static void open_partitions(struct mr_kafka_in *in, const struct mr_kafka_in_pending *pending)
+static bool open_partitions(struct mr_kafka_in *in, const struct mr_kafka_in_pending *pending)
 {
-    struct mr_kafka_in_partition *grown =
-        realloc(in->partitions, (in->partition_count + pending->claim_count + 1) * sizeof *grown);
-    MR_ASSERT(grown);
+    size_t most = in->partition_count + pending->claim_count + 1;
+    struct mr_kafka_in_partition *grown = keep(in, realloc(in->partitions, most * sizeof *grown));
+    if (!grown) return false;
     in->partitions = grown;
     for (size_t i = 0; i < pending->claim_count; i++) {
         int64_t start = pending->claims[i].start;
@@ -271,6 +282,7 @@ static void open_partitions(struct mr_kafka_in *in, const struct mr_kafka_in_pen
         open_partition(in, &pending->claims[i]);
     }
     if (!in->options.join_group) find_begins(in, pending->list);
+    return true;
 }
 
 void mr_kafka_in_complete_rebalance(struct mr_kafka_in *in)
@@ -278,13 +290,14 @@ void mr_kafka_in_complete_rebalance(struct mr_kafka_in *in)
     struct mr_kafka_in_pending *pending = in->rebalances;
     MR_ASSERT(pending && in->in_progress);
     mr_kafka_in_drop_taken(in);
+    bool changes = true;
     if (pending->assigned)
-        open_partitions(in, pending);
+        changes = open_partitions(in, pending);
     else
         for (size_t i = 0; i < pending->claim_count; i++)
             close_partition(in, mr_kafka_in_find(in, pending->claims[i].topic_index,
                                                  pending->claims[i].partition));
-    change_assignment(in, pending->list, pending->assigned);
+    if (changes) change_assignment(in, pending->list, pending->assigned);
     in->rebalances = pending->next;
     in->in_progress = false;
     destroy_pending(pending);
@@ -299,7 +312,11 @@ void mr_kafka_in_rebalanced(struct mr_kafka_in *in, bool assigned,
         return;
     }
     mr_kafka_in_note_protocol(in);
-    struct mr_kafka_in_pending *pending = create_pending();
+    struct mr_kafka_in_pending *pending = create_pending(in);
+    if (!pending) {
+        mr_wake_ring(in->options.wake);
+        return;
+    }
     pending->assigned = assigned;
     pending->list = rd_kafka_topic_partition_list_copy(list);
     pending->how = in->cooperative ? MR_KAFKA_REVOKE_GONE : MR_KAFKA_REVOKE_PAUSE;

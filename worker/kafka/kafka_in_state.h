@@ -47,6 +47,7 @@ struct mr_kafka_in {
     size_t taken_from;
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
     bool stray_lost, commits_unknown;
+    bool memory_lost; /* a rebalance or the outcome of a commit could not be noted */
     bool cooperative; /* the group used the cooperative protocol in its last rebalance */
     bool closing;
     /* list, oldest first; the owner may be handling the first one */
