@@ -196,6 +196,9 @@ def run(names, seeds):
         sys.exit(f"mutants: the tree does not build:\n{problem}")
     simulations = listed("-L", "sim")
     quick = listed("-LE", "integration|slow|sim")
+    failed = by_simulation(simulations, seeds) or first_failure(quick)
+    if failed:
+        sys.exit(f"mutants: {failed} fails without a planted bug")
     rows = []
     for bug in bugs(names):
         rows.append(try_bug(bug, simulations, quick, seeds))

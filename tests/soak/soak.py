@@ -32,9 +32,9 @@ WARM_S = 1800           # before the slope of the memory is measured
 SLOPE_LIMIT_MB_H = 1.0
 SHARE = 0.7             # of the rate at which the fleet answers a burst
 BURST = 400             # requests that measure this rate
-STREAMS = 5             # one request of so many has token records
+STREAMS = 20            # one request of so many has token records: the checker keeps every record in memory
 STOP_S = 12             # longer than a session
-TOKENS = 100
+TOKENS = 400
 
 
 def percentile(values, share):
@@ -60,7 +60,7 @@ class Latencies(threading.Thread):
         self.sent = {}
         self.seen = []  # (time of the result, seconds)
         self.process = rig.started(subprocess.Popen(
-            ["kcat", "-C", "-b", fleet.services.brokers, "-t", f"{fleet.prefix}.results", "-q", "-u", "-f", "%T %k\\n"],
+            ["kcat", "-C", "-b", fleet.services.brokers, "-t", f"{fleet.prefix}.results", "-q", "-u", "-E", "-f", "%T %k\\n"],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True))
 
     def run(self):
@@ -155,6 +155,7 @@ class Soak:
         what = self.CYCLE[number % len(self.CYCLE)]
         fault = {"what": what, "s": round(self.at(), 1)}
         self.faults.append(fault)
+        self.run.deeds += 1
         print(f"{fault['s']:8.0f} s  fault {number + 1}: {what}", flush=True)
         getattr(self, what)()
 
@@ -224,7 +225,7 @@ def arguments():
     parser.add_argument("--hours", type=float, default=2.0)
     parser.add_argument("--faults", type=int, help="in all; 40 in two hours unless given")
     parser.add_argument("--delivery", default="at-least-once")
-    parser.add_argument("--rate-max", type=float, default=40.0, help="requests a second, whatever the capacity")
+    parser.add_argument("--rate-max", type=float, default=50.0, help="requests a second, whatever the capacity")
     parser.add_argument("--json")
     parser.add_argument("--svg")
     parser.add_argument("--logs", help="keep the workers' logs in this folder")
