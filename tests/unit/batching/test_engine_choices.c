@@ -176,7 +176,7 @@ static void choices_that_are_preempted_or_cancelled_leave_no_block(void **state)
             assert_int_equal(rig_submit(&rig, 0, make(&rig, cachings[i])), MR_OK);
             for (uint32_t steps = 0; steps < 9; steps++)
                 rig_step(&rig);
-            if (cancelled) mr_engine_cancel(rig.engine, (struct mr_text){"a", 1});
+            if (cancelled) mr_engine_cancel(rig.engine, 0, (struct mr_text){"a", 1});
             rig_run(&rig);
             for (uint32_t choice = 0; choice < CHOICES; choice++)
                 assert_memory_equal(rig.seen[0].choices[choice].tokens,
