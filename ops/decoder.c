@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(MR_GROUP_MAX <= MR_CPU_GROUP_MAX, "the attention kernel takes every model's heads");
+
 #define LINE_BYTES 64u /* buffers are aligned to cache lines */
 
 struct mr_decoder {

@@ -18,6 +18,7 @@ enum verdict {
     PASSED_OVER, /* the candidate cannot start in this round, but not for lack of KV blocks */
     MISFIT,      /* the KV block pool has not enough blocks */
     LATE,        /* the candidate is predicted to end after its deadline */
+    EXHAUSTED,   /* the candidate has more tokens than the pool holds: the caller ends it */
     STOP         /* no rows or chunk tokens are left in this round */
 };
 
@@ -339,7 +340,7 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
 {
     if (schedule->round.shorts_only && !mr_schedule_may_start_beside(schedule, sequence))
         return PASSED_OVER;
-    if (mr_schedule_exhaust_oversize(schedule, sequence)) return PASSED_OVER;
+    if (mr_schedule_exhaust_oversize(schedule, sequence)) return EXHAUSTED;
     bool waits = waits_for_tier(schedule, sequence);
     if (waits || waits_for_prefix(schedule, sequence)) return PASSED_OVER;
     sequence->table = mr_block_table_create(schedule->options.cache, sequence->job->root);
@@ -381,7 +382,8 @@ static struct mr_sequence *take_reserved(struct mr_schedule *schedule)
 static struct mr_sequence *next_candidate(struct mr_schedule *schedule, uint32_t *parked_index,
                                           struct mr_sequence **head)
 {
-    if (schedule->round.reserved_tenant != MR_TENANT_NONE) return take_reserved(schedule);
+    if (schedule->round.reserved_tenant != MR_TENANT_NONE && !schedule->round.place_kept)
+        return take_reserved(schedule);
     if (*head == NULL && schedule->job_count < schedule->jobs_max) {
         struct mr_queue_entry *entry = mr_request_queue_dequeue(schedule->options.queue);
         *head = entry == NULL ? NULL : &mr_job_of_waiting(entry)->sequences[0];
@@ -425,7 +427,7 @@ static bool has_room(const struct mr_schedule *schedule)
 {
     const struct mr_round *round = &schedule->round;
     bool has_tokens = round->shorts_only || (round->rows_left > 0 && round->chunk_left > 0);
-    return schedule->running_count < schedule->options.sequences_max &&
+    return schedule->running_count + round->place_kept < schedule->options.sequences_max &&
            schedule->plan.row_count < schedule->options.sequences_max && has_tokens &&
            round->tries_left > 0 && schedule->plan.late_count < MR_LATE_MAX;
 }
@@ -449,10 +451,8 @@ static struct mr_sequence *walk_candidates(struct mr_schedule *schedule, struct 
         struct mr_sequence *sequence = next_candidate(schedule, &parked_index, &head);
         if (sequence == NULL) break;
         enum verdict verdict = consider(schedule, sequence);
-        if (verdict == ADMITTED) {
-            mr_pass_over_taken(walk);
-            continue;
-        }
+        if (verdict == ADMITTED) mr_pass_over_taken(walk);
+        if (verdict == ADMITTED || verdict == EXHAUSTED) continue;
         if (verdict == LATE) {
             schedule->plan.late[schedule->plan.late_count++] = sequence;
             continue;
@@ -464,9 +464,22 @@ static struct mr_sequence *walk_candidates(struct mr_schedule *schedule, struct 
     return head;
 }
 
+/* True when the place that rebalancing freed is for a request that cannot start beside a long
+ * prefill: no short one may take it then. */
+static bool keeps_place(const struct mr_schedule *schedule)
+{
+    const struct mr_round *round = &schedule->round;
+    if (!round->shorts_only || round->reserved_tenant == MR_TENANT_NONE) return false;
+    struct mr_queue_entry *next =
+        mr_request_queue_first_of(schedule->options.queue, round->reserved_tenant);
+    return next != NULL &&
+           !mr_schedule_may_start_beside(schedule, &mr_job_of_waiting(next)->sequences[0]);
+}
+
 void mr_admit(struct mr_schedule *schedule)
 {
     struct mr_pass_over walk = {.count = 0};
+    schedule->round.place_kept = keeps_place(schedule);
     sort_parked(schedule);
     struct mr_sequence *head = walk_candidates(schedule, &walk);
     if (head != NULL) (void)mr_pass_over_add(&walk, head, NULL, 0);

@@ -49,7 +49,8 @@ struct mr_plan {
     uint32_t row_count, decode_count, token_count;
     struct mr_step_work work;
     double predicted_ms;
-    /* [exhausted_count] sequences that need a KV block and cannot get one */
+    /* [exhausted_count] sequences that need a KV block and cannot get one; a waiting request among
+     * them is no longer in the queue */
     struct mr_sequence **exhausted;
     uint32_t exhausted_count;
     /* First choices of waiting requests that are predicted to end after their deadline. They are no

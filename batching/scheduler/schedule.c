@@ -118,6 +118,10 @@ void mr_schedule_add_row(struct mr_schedule *schedule, struct mr_plan_row row)
 void mr_schedule_exhaust(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
     struct mr_plan *plan = &schedule->plan;
+    for (uint32_t i = 0; i < plan->exhausted_count; i++)
+        if (plan->exhausted[i] == sequence) return;
+    /* A waiting request is no longer in the queue; ending its only choice ends it. */
+    MR_ASSERT(sequence->job->started || sequence->job->choice_count == 1);
     MR_ASSERT(plan->exhausted_count < schedule->options.sequences_max + schedule->parked_max);
     plan->exhausted[plan->exhausted_count++] = sequence;
 }

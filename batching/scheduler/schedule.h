@@ -41,6 +41,7 @@ struct mr_round {
     bool blocks_short; /* KV blocks ran out: no sequence is admitted in this round */
     /* the next running place goes to this tenant; MR_TENANT_NONE: to any */
     uint32_t reserved_tenant;
+    bool place_kept; /* short prefills must leave that place free */
     struct mr_prefill_budget starts;
 };
 
@@ -80,7 +81,8 @@ bool mr_schedule_reads_cache(const struct mr_sequence *candidate);
  * When the tokens that are set aside are used up: all of its tokens. */
 bool mr_schedule_may_start_beside(const struct mr_schedule *schedule,
                                   const struct mr_sequence *candidate);
-/* Adds the sequence to the plan's list of sequences that need a KV block and cannot get one. */
+/* Adds the sequence to the plan's list of sequences that need a KV block and cannot get one, unless
+ * it is listed. */
 void mr_schedule_exhaust(struct mr_schedule *schedule, struct mr_sequence *sequence);
 /* If the sequence has more tokens than all blocks of the pool hold, adds it to the plan's exhausted
  * sequences and returns true. */

@@ -267,17 +267,19 @@ static void plan_prefills(struct mr_schedule *schedule, uint32_t count)
 }
 
 /* Most tokens that short prefills get in this step beside a long one: a block, but no more than
- * half of what all prefills may have. */
+ * half of what all prefills may have; a least quantum when decodes leave no time and prefill is
+ * owed some. */
 static uint32_t set_aside(const struct mr_schedule *schedule)
 {
     const struct mr_round *round = &schedule->round;
     uint32_t room = round->rows_left < round->chunk_left ? round->rows_left : round->chunk_left;
+    uint32_t half = room / 2;
     if (round->timed) {
         uint32_t timed = mr_cost_model_chunk(schedule->options.cost, &schedule->plan.work, 0,
                                              schedule->options.step_target_ms);
-        room = timed < room ? timed : room;
+        if (timed < MR_CHUNK_TOKENS_MIN && round->prefill_owed) timed = 2 * MR_CHUNK_TOKENS_MIN;
+        half = timed / 2 < half ? timed / 2 : half;
     }
-    uint32_t half = room / 2 > MR_CHUNK_TOKENS_MIN ? room / 2 : MR_CHUNK_TOKENS_MIN;
     return half < MR_BLOCK_TOKENS ? half : MR_BLOCK_TOKENS;
 }
 

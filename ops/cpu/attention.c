@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Most rows of a tile: they all use a block's K and V while those are in the L2 cache. */
-#define TILE_ROWS    64u
+#define TILE_ROWS    MR_CPU_GROUP_MAX
 #define HEAD_DIM_MAX 256u
 
 struct attention_run {

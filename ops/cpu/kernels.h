@@ -121,6 +121,7 @@ struct mr_cpu_attention_sequence {
     const uint32_t *blocks;
 };
 
+#define MR_CPU_GROUP_MAX 64u /* most query heads for each kv head */
 struct mr_cpu_attention_args {
     uint32_t layer;
     uint32_t head_count;

@@ -88,6 +88,10 @@ static enum mr_status check(const struct mr_model_config *config, struct mr_erro
         return mr_fail(err, MR_BAD_FILE,
                        "%u heads cannot be divided evenly among %u key/value heads",
                        config->head_count, config->kv_head_count);
+    if (config->head_count / config->kv_head_count > MR_GROUP_MAX)
+        return mr_fail(err, MR_BAD_FILE,
+                       "%u heads share %u key/value heads; at most %u each are supported",
+                       config->head_count, config->kv_head_count, MR_GROUP_MAX);
     if (!positive((double)config->norm_epsilon))
         return mr_fail(err, MR_BAD_FILE, "the norm's epsilon is missing or not positive");
     for (uint32_t i = 0; i < config->eos_count; i++)

@@ -243,9 +243,31 @@ static void a_tenant_gets_a_place_beside_the_prompt_only_for_what_can_start(void
     for (uint32_t i = 0; i < 4; i++)
         rig_step(&rig);
     assert_int_equal(mr_engine_stats(rig.engine).preemptions, 0);
-    assert_true(mr_engine_cancel(rig.engine, (struct mr_text){"0", 1}));
+    assert_true(mr_engine_cancel(rig.engine, 1, (struct mr_text){"0", 1}));
     submit_to(&rig, 1, 1, SHORT, 4);
     assert_true(steps_to_first_token(&rig, 1) <= 3);
+    assert_int_equal(mr_engine_stats(rig.engine).preemptions, 1);
+    finish(&rig);
+}
+
+/* With two long prompts at a time: the stream that gave up its place does not take it back. */
+static void a_place_freed_for_a_second_long_prompt_is_kept_for_it(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    init(&rig);
+    rig.options.sequences_max = 2;
+    rig.options.prefills_max = 2;
+    rig.options.tenant_count = 2;
+    rig_start(&rig);
+    submit_to(&rig, 0, 20, 5, 200);
+    rig_step(&rig);
+    submit_to(&rig, 0, LONG_ID, LONG, 4);
+    rig_step(&rig);
+    submit_to(&rig, 1, 0, LONG, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        rig_step(&rig);
+    assert_int_equal(rig.seen[0].started, 1);
     assert_int_equal(mr_engine_stats(rig.engine).preemptions, 1);
     finish(&rig);
 }
@@ -307,6 +329,7 @@ int main(void)
         cmocka_unit_test(further_choices_start_beside_the_prompt),
         cmocka_unit_test(a_preempted_stream_returns_beside_the_prompt),
         cmocka_unit_test(a_tenant_gets_a_place_beside_the_prompt_only_for_what_can_start),
+        cmocka_unit_test(a_place_freed_for_a_second_long_prompt_is_kept_for_it),
         cmocka_unit_test(nothing_is_set_aside_when_nothing_short_waits),
         cmocka_unit_test(a_flood_of_short_requests_takes_at_most_half_of_the_chunk),
     };

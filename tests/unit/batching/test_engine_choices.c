@@ -187,6 +187,31 @@ static void choices_that_are_preempted_or_cancelled_leave_no_block(void **state)
         }
 }
 
+/* The prompt fills the pool: every choice has its first token and no block for it. */
+static void choices_of_a_prompt_as_large_as_the_pool_end_with_one_token(void **state)
+{
+    (void)state;
+    const uint32_t count = 3 * MR_BLOCK_TOKENS;
+    uint32_t tokens[3 * MR_BLOCK_TOKENS];
+    for (size_t i = 0; i < CACHINGS; i++) {
+        struct engine_rig rig;
+        init(&rig, cachings[i]);
+        rig.options.block_count = 3;
+        rig_start(&rig);
+        rig_tokens(&rig, 1, tokens, count);
+        struct mr_request *request = mr_fake_request("a", tokens, count);
+        request->ignore_eos = true;
+        request->choice_count = CHOICES;
+        rig_submit(&rig, 0, request);
+        rig_run(&rig);
+        for (uint32_t choice = 0; choice < CHOICES; choice++) {
+            assert_int_equal(rig.seen[0].choices[choice].finish, MR_FINISH_POOL_EXHAUSTED);
+            assert_int_equal(rig.seen[0].choices[choice].token_count, 1);
+        }
+        rig_end(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +221,7 @@ int main(void)
         cmocka_unit_test(also_with_sliding_window_layers),
         cmocka_unit_test(a_request_that_reads_no_cache_still_computes_its_prompt),
         cmocka_unit_test(choices_that_are_preempted_or_cancelled_leave_no_block),
+        cmocka_unit_test(choices_of_a_prompt_as_large_as_the_pool_end_with_one_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,9 +216,35 @@ static void it_is_preempted_and_admitted_again_like_any_other(void **state)
     rig_end(&whole);
 }
 
+/* The worker before had a larger pool. */
+static void an_answer_that_this_pool_cannot_hold_ends_before_it_starts(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    struct mr_sample kept[ANSWER];
+    uint32_t tokens[2 * MR_BLOCK_TOKENS], count = 2 * MR_BLOCK_TOKENS - 4;
+    rig_init(&rig);
+    rig.options.block_count = 2;
+    rig_start(&rig);
+    rig_tokens(&rig, 1, tokens, count);
+    for (uint32_t i = 0; i < ANSWER; i++)
+        kept[i] = (struct mr_sample){.token_id = 2 + i, .probability = 0.5f};
+    struct mr_request *request = mr_fake_request("a", tokens, count);
+    request->ignore_eos = true;
+    request->max_tokens = 64;
+    assert_int_equal(submit_behind(&rig, request, kept, ANSWER, ANSWER), MR_OK);
+    rig_run(&rig);
+    assert_int_equal(rig.seen[1].results, 1);
+    assert_int_equal(rig.seen[1].started, 0);
+    assert_int_equal(rig.seen[1].choices[0].finish, MR_FINISH_POOL_EXHAUSTED);
+    assert_int_equal(rig.seen[1].choices[0].token_count, ANSWER);
+    rig_end(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_that_this_pool_cannot_hold_ends_before_it_starts),
         cmocka_unit_test(an_answer_resumes_wherever_it_was_cut),
         cmocka_unit_test(what_was_kept_is_computed_in_chunks_like_a_prompt),
         cmocka_unit_test(the_prompts_blocks_are_reused_and_no_more_counted_than_it_has),

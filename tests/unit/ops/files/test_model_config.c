@@ -12,6 +12,9 @@
 
 /* ---- config.json ---- */
 
+#define MANY_HEADS                                                                                 \
+    "\"num_hidden_layers\":4,\"hidden_size\":64,\"head_dim\":16,\"intermediate_size\":128,"        \
+    "\"vocab_size\":300,\"max_position_embeddings\":2048"
 #define SIZES                                                                                      \
     "\"num_hidden_layers\":4,\"hidden_size\":64,\"num_attention_heads\":4,"                        \
     "\"intermediate_size\":128,\"vocab_size\":300,\"max_position_embeddings\":2048"
@@ -93,6 +96,16 @@ static void rope_scaling_is_read_under_either_key(void **state)
     assert_true(c.rope.theta == 7.0 && c.rope.factor == 2.0);
 }
 
+/* As many as the attention kernel takes: ops/cpu/attention.c. */
+static void sixty_four_heads_may_share_one(void **state)
+{
+    (void)state;
+    struct mr_model_config c =
+        read_valid("{\"model_type\":\"llama\"," MANY_HEADS ",\"num_attention_heads\":128,"
+                   "\"num_key_value_heads\":2}");
+    assert_int_equal(c.head_count / c.kv_head_count, MR_GROUP_MAX);
+}
+
 static void windows_apply_to_the_layers_named(void **state)
 {
     (void)state;
@@ -131,6 +144,9 @@ static void unsupported_or_invalid_keys_are_rejected(void **state)
     rejected("{\"model_type\":\"llama\"," SIZES ",\"quantization_config\":{}}", "quantized");
     rejected("{\"model_type\":\"llama\"," SIZES ",\"num_key_value_heads\":3}", "evenly");
     rejected("{\"model_type\":\"llama\"," SIZES ",\"num_key_value_heads\":0}", "key/value");
+    rejected("{\"model_type\":\"llama\"," MANY_HEADS ",\"num_attention_heads\":130,"
+             "\"num_key_value_heads\":2}",
+             "at most 64 each");
     rejected("{\"model_type\":\"llama\"," SIZES ",\"rms_norm_eps\":0}", "epsilon");
     rejected("{\"model_type\":\"llama\"," SIZES ",\"head_dim\":512}", "head size");
     rejected("{\"model_type\":\"llama\"," SIZES ",\"eos_token_id\":300}", "end token 300");
@@ -278,6 +294,7 @@ int main(void)
         cmocka_unit_test(keys_missing_from_config_json_have_default_values),
         cmocka_unit_test(keys_of_config_json_are_used),
         cmocka_unit_test(rope_scaling_is_read_under_either_key),
+        cmocka_unit_test(sixty_four_heads_may_share_one),
         cmocka_unit_test(windows_apply_to_the_layers_named),
         cmocka_unit_test(unsupported_or_invalid_keys_are_rejected),
         cmocka_unit_test(end_tokens_are_stored_once_and_up_to_the_limit),
