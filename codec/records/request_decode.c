@@ -2,6 +2,7 @@
 
 #include "codec/check.h"
 #include "codec/records/request_fields.h"
+#include "codec/wire/scan.h"
 
 #include <string.h>
 
@@ -55,6 +56,18 @@ static enum mr_status read_id(struct mr_value record, struct mr_reply_address *a
                        MR_ID_BYTES_MAX);
     store_id(address, mr_value_text(value), true);
     return MR_OK;
+}
+
+/* Reads the id of a record that cannot be opened. */
+static void scan_id(struct mr_text record, size_t record_bytes_max,
+                    struct mr_reply_address *address)
+{
+    struct mr_text value;
+    char bytes[MR_ID_BYTES_MAX];
+    if (record.length > record_bytes_max) record.length = record_bytes_max;
+    if (!mr_scan_member(record, "id", &value)) return;
+    struct mr_text id = {bytes, mr_scan_text(value, bytes, sizeof bytes)};
+    if (is_id(id)) store_id(address, id, true);
 }
 
 /* ---- the record ---- */
@@ -112,22 +125,33 @@ static enum mr_status decode_document(struct mr_request **out, const struct mr_d
     return status;
 }
 
-/* Opens the record and fills *address. *out is NULL unless the status is MR_OK. */
-static enum mr_status open_record(struct mr_document **out, struct mr_text record,
-                                  const struct mr_request_context *context,
-                                  struct mr_reply_address *address, struct mr_error *err)
+static enum mr_status open_document(struct mr_document **out, struct mr_text record,
+                                    const struct mr_request_context *context,
+                                    struct mr_reply_address *address, struct mr_error *err)
 {
     *out = NULL;
-    store_default_id(address, context);
     enum mr_status status =
         mr_encoding_detect(context->content_type, record, &address->encoding, err);
     if (status != MR_OK) return status;
     if (record.length > context->record_bytes_max)
         return mr_fail(err, MR_RECORD_TOO_LARGE, "record is %zu bytes, at most %zu are allowed",
                        record.length, context->record_bytes_max);
+    return mr_document_open(out, record, address->encoding, err);
+}
+
+/* Opens the record and fills *address. *out is NULL unless the status is MR_OK. */
+static enum mr_status open_record(struct mr_document **out, struct mr_text record,
+                                  const struct mr_request_context *context,
+                                  struct mr_reply_address *address, struct mr_error *err)
+{
     struct mr_document *document;
-    status = mr_document_open(&document, record, address->encoding, err);
-    if (status != MR_OK) return status;
+    *out = NULL;
+    store_default_id(address, context);
+    enum mr_status status = open_document(&document, record, context, address, err);
+    if (status != MR_OK) {
+        scan_id(record, context->record_bytes_max, address);
+        return status;
+    }
     status = read_id(mr_document_root(document), address, err);
     if (status == MR_OK)
         *out = document;

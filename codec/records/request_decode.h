@@ -26,7 +26,8 @@ struct mr_request_context {
 
 /* The id and encoding of the answer to a record. Always filled, also for a rejected record. */
 struct mr_reply_address {
-    /* The first valid id of: the field `id`, event_id, key, fallback_id. */
+    /* The first valid id of: the field `id`, also in a record that is broken behind it, event_id,
+     * key, fallback_id. */
     char id[MR_ID_BYTES_MAX + 1];
     bool id_readable; /* id is not the fallback_id */
     enum mr_encoding encoding;

@@ -389,6 +389,18 @@ static enum mr_status decode(struct mr_admission *admission, struct mr_ticket *t
     return MR_OK;
 }
 
+/* A request with a reply topic that is not allowed gets its result in the topic of results only. */
+static void note_reply(struct mr_admission *admission, const struct mr_ticket *ticket,
+                       const struct mr_envelope *envelope)
+{
+    if (envelope->bad || envelope->reply_allowed || envelope->reply_topic.length == 0) return;
+    struct mr_log_place place = mr_ticket_log_place(ticket);
+    mr_metrics_add(admission->metrics, MR_COUNTER_REPLIES_DROPPED, 1);
+    mr_log_write(admission->log, MR_LOG_WARN, &place,
+                 "reply not written: topic %.*s is not one of --reply-topic",
+                 (int)envelope->reply_topic.length, envelope->reply_topic.bytes);
+}
+
 /* Takes in a record: reads its headers, decodes the value, checks the request and submits the
  * request to the engine. */
 static void admit(struct mr_admission *admission, struct mr_partition *partition,
@@ -399,8 +411,11 @@ static void admit(struct mr_admission *admission, struct mr_partition *partition
     struct mr_envelope envelope;
     mr_envelope_read(&envelope, record, &admission->config->reply_topics);
     struct mr_ticket *ticket = make_ticket(admission, partition, record, &envelope, history);
-    if (!ticket || decode(admission, ticket, record, &envelope, now, &err) != MR_OK) return;
-    enum mr_status status = examine(admission, ticket, record, now, &err);
+    if (!ticket) return;
+    enum mr_status status = decode(admission, ticket, record, &envelope, now, &err);
+    note_reply(admission, ticket, &envelope);
+    if (status != MR_OK) return;
+    status = examine(admission, ticket, record, now, &err);
     if (status == MR_OK) {
         mr_lookups_start(admission->lookups, ticket, record, now->ns);
         place(admission, ticket, now->ns);

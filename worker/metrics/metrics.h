@@ -23,6 +23,8 @@
     X(UNKNOWN_FIELDS, "unknown_fields", "Fields of requests that this version does not know.")     \
     X(DEAD_LETTERS, "dead_letters", "Records written to the dead-letter topic.")                   \
     X(CANCELS, "cancels", "Cancel records read.")                                                  \
+    X(REPLIES_DROPPED, "replies_dropped",                                                          \
+      "Replies not written because their topic is not allowed.")                                   \
     X(DUPLICATE_RECORDS, "duplicate_records",                                                      \
       "Request records answered by the result of an equal record that was in flight.")             \
     X(TOKEN_RECORDS, "token_records", "Token records published.")                                  \

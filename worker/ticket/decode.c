@@ -1,6 +1,8 @@
 #include "worker/ticket/decode.h"
 
 #include "codec/records/cloud_event.h"
+#include "codec/wire/scan.h"
+#include "worker/kafka/header_names.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,16 +50,34 @@ static enum mr_status open_event(struct input *input, struct mr_error *err)
     return status;
 }
 
+/* Finds data and id of an event that cannot be opened, to answer it under the id of the request or
+ * the event. */
+static void scan_event(struct input *input, struct mr_text record)
+{
+    struct mr_text id;
+    char *at = input->event.id;
+    if (at[0] == '\0' && mr_scan_member(record, "id", &id))
+        at[mr_scan_text(id, at, MR_ID_BYTES_MAX)] = '\0';
+    input->context.event_id = (struct mr_text){at, strlen(at)};
+    mr_scan_member(record, "data", &input->value);
+}
+
 /* Rejects what can be rejected from the headers alone, without decoding the value. */
 static enum mr_status check_envelope(const struct mr_envelope *envelope, int64_t now_ms,
                                      struct mr_error *err)
 {
+    if (envelope->bad)
+        return mr_fail(err, MR_INVALID_REQUEST, "header %s: must be %s", envelope->bad,
+                       envelope->wanted);
     if (envelope->oversized)
         return mr_fail(err, MR_INVALID_REQUEST,
                        "header %s: the headers to echo are larger than %zu bytes together",
                        envelope->oversized, MR_ENVELOPE_ECHO_BYTES_MAX);
     if (envelope->deadline_ms > 0 && envelope->deadline_ms <= now_ms)
         return mr_fail(err, MR_DEADLINE_EXCEEDED, "the deadline passed before it was consumed");
+    if (envelope->deadline_ms > 0 && envelope->deadline_ms - now_ms > MR_DEADLINE_MS_MAX)
+        return mr_fail(err, MR_INVALID_REQUEST, "header %s: is more than 24 hours ahead",
+                       MR_HEADER_DEADLINE);
     return MR_OK;
 }
 
@@ -86,6 +106,7 @@ enum mr_status mr_decode_record(struct mr_decoded *decoded, const struct mr_enve
     fill_input(&input, envelope, record, options);
     enum mr_status status = open_event(&input, err);
     if (status != MR_OK) {
+        scan_event(&input, record->value);
         mr_request_address(input.value, &input.context, &decoded->address, NULL);
         return status;
     }

@@ -3,7 +3,8 @@
  *
  * A CloudEvent in structured mode is opened first: the request is the event's data. Of a record
  * whose deadline header has passed only the address is decoded. A record is rejected when its
- * headers to echo are larger than MR_ENVELOPE_ECHO_BYTES_MAX together.
+ * headers to echo are larger than MR_ENVELOPE_ECHO_BYTES_MAX together, when another header cannot
+ * be read, or when its deadline header is more than 24 hours ahead.
  *
  * Pure functions. Memory: the request's arena. Errors: statuses of class REJECT. */
 #ifndef MR_WORKER_TICKET_DECODE_H

@@ -50,26 +50,30 @@ static struct mr_text text_of(const struct mr_kafka_header *header)
     return (struct mr_text){header->value, header->length};
 }
 
-/* Parses unix milliseconds in decimal text; returns 0 for any other text. */
-static int64_t parse_deadline(struct mr_text text)
+/* Reads unix milliseconds in decimal text; false for any other text and for 0. */
+static bool read_deadline(struct mr_text text, int64_t *out)
 {
-    char copy[24], *end = NULL;
-    if (text.length == 0 || text.length >= sizeof copy) return 0;
-    memcpy(copy, text.bytes, text.length);
-    copy[text.length] = '\0';
-    long long value = strtoll(copy, &end, 10);
-    return *end == '\0' && value > 0 ? (int64_t)value : 0;
+    int64_t value = 0;
+    for (size_t i = 0; i < text.length; i++) {
+        int digit = text.bytes[i] - '0';
+        if (digit < 0 || digit > 9 || value > (INT64_MAX - digit) / 10) return false;
+        value = value * 10 + digit;
+    }
+    *out = value;
+    return value > 0;
 }
 
-/* Parses a partition number of 4 bytes, most significant first, as Spring for Kafka writes it;
- * returns -1 for any other length. */
-static int32_t parse_partition(struct mr_text text)
+/* Reads a partition number of 4 bytes, most significant first, as Spring for Kafka writes it; false
+ * for any other length and for a negative number. */
+static bool read_partition(struct mr_text text, int32_t *out)
 {
-    if (text.length != 4) return -1;
+    if (text.length != 4) return false;
     const unsigned char *bytes = (const unsigned char *)text.bytes;
     uint32_t value =
         (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-    return value <= INT32_MAX ? (int32_t)value : -1;
+    if (value > INT32_MAX) return false;
+    *out = (int32_t)value;
+    return true;
 }
 
 static bool is_topic_name(struct mr_text topic)
@@ -111,17 +115,37 @@ static void collect_echoes(struct mr_envelope *envelope,
     }
 }
 
+static void reject(struct mr_envelope *envelope, enum known header, const char *wanted)
+{
+    envelope->bad = names[header];
+    envelope->wanted = wanted;
+}
+
+/* Reads the headers whose value may be wrong. */
+static void read_checked(struct mr_envelope *envelope,
+                         const struct mr_kafka_header *const found[KNOWN])
+{
+    struct mr_text deadline = text_of(found[DEADLINE]), topic = text_of(found[REPLY_TOPIC]),
+                   partition = text_of(found[REPLY_PARTITION]);
+    envelope->reply_partition = -1;
+    if (partition.bytes && !read_partition(partition, &envelope->reply_partition))
+        reject(envelope, REPLY_PARTITION, "4 bytes, big-endian, not negative");
+    if (topic.bytes && !is_topic_name(topic)) reject(envelope, REPLY_TOPIC, "the name of a topic");
+    if (deadline.bytes && !read_deadline(deadline, &envelope->deadline_ms)) {
+        envelope->deadline_ms = 0;
+        reject(envelope, DEADLINE, "unix milliseconds in decimal digits");
+    }
+}
+
 void mr_envelope_read(struct mr_envelope *envelope, const struct mr_kafka_record *record,
                       const struct mr_text_list *allowed)
 {
     const struct mr_kafka_header *found[KNOWN];
     find_known(record, found);
-    *envelope =
-        (struct mr_envelope){.content_type = text_of(found[CONTENT_TYPE]),
-                             .deadline_ms = parse_deadline(text_of(found[DEADLINE])),
-                             .reply_topic = text_of(found[REPLY_TOPIC]),
-                             .reply_partition = parse_partition(text_of(found[REPLY_PARTITION])),
-                             .is_event = found[EVENT_VERSION] != NULL};
+    *envelope = (struct mr_envelope){.content_type = text_of(found[CONTENT_TYPE]),
+                                     .reply_topic = text_of(found[REPLY_TOPIC]),
+                                     .is_event = found[EVENT_VERSION] != NULL};
+    read_checked(envelope, found);
     envelope->reply_allowed =
         is_topic_name(envelope->reply_topic) && is_allowed(allowed, envelope->reply_topic);
     if (envelope->is_event) envelope->event_id = text_of(found[EVENT_ID]);

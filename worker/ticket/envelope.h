@@ -5,8 +5,10 @@
  * the order of enum mr_echo; a header that does not fit is left out and named in `oversized`, and
  * the record is then rejected (worker/ticket/decode.h).
  *
- * Pure functions. Memory: texts point into the record. Errors: none; a header that cannot be read
- * counts as absent. */
+ * A header that says something else than it should is named in `bad`, and the record is rejected
+ * too. A header without a value counts as absent.
+ *
+ * Pure functions. Memory: texts point into the record. Errors: none. */
 #ifndef MR_WORKER_TICKET_ENVELOPE_H
 #define MR_WORKER_TICKET_ENVELOPE_H
 
@@ -38,6 +40,8 @@ struct mr_envelope {
     size_t echo_count;
     /* name of the first header to echo that is too large; NULL: every such header fits */
     const char *oversized;
+    /* name of a header that cannot be read, and what its value should be; NULL: there is none */
+    const char *bad, *wanted;
 };
 
 struct mr_text_list;

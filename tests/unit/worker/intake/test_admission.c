@@ -2,6 +2,8 @@
 
 #include "tests/unit/worker/intake_rig.h"
 
+#include <stdlib.h>
+
 #define VALUE(id) "{\"id\":\"" id "\",\"prompt\":\"hello\"}"
 
 static void a_request_is_run_and_its_end_is_counted(void **state)
@@ -210,7 +212,7 @@ static void a_deadline_header_that_has_passed_answers_without_decoding(void **st
 {
     (void)state;
     static const struct mr_kafka_header past = {"millrace-deadline", "1000", 4},
-                                        far = {"millrace-deadline", "99999999999999", 14};
+                                        far = {"millrace-deadline", "1763740009999", 13};
     struct intake_rig rig;
     open_intake_rig(&rig);
     assign_partition(&rig, 0, "");
@@ -222,6 +224,23 @@ static void a_deadline_header_that_has_passed_answers_without_decoding(void **st
     assert_refused(&rig, "the key", MR_MALFORMED);
     arrive_with(&rig, 3, VALUE("b"), &far, 1);
     assert_non_null(ticket_named(&rig, "b"));
+    close_intake_rig(&rig);
+}
+
+static void a_reply_topic_that_is_not_allowed_is_counted(void **state)
+{
+    (void)state;
+    static const struct mr_kafka_header reply = {"kafka_replyTopic", "elsewhere", 9};
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    assign_partition(&rig, 0, "");
+    arrive_with(&rig, 0, VALUE("a"), &reply, 1);
+    assert_null(ticket_named(&rig, "a")->reply_topic);
+    char *page = NULL;
+    size_t length = 0;
+    assert_int_equal(mr_metrics_render(rig.metrics, NULL, true, &page, &length, NULL), MR_OK);
+    assert_non_null(strstr(page, "\nmillrace_replies_dropped_total 1\n"));
+    free(page);
     close_intake_rig(&rig);
 }
 
@@ -367,6 +386,7 @@ int main(void)
         cmocka_unit_test(while_draining_only_what_the_engine_has_is_cancelled),
         cmocka_unit_test(a_tenant_without_room_is_not_taken_from),
         cmocka_unit_test(a_deadline_header_that_has_passed_answers_without_decoding),
+        cmocka_unit_test(a_reply_topic_that_is_not_allowed_is_counted),
         cmocka_unit_test(a_topic_s_longest_wait_counts_from_the_record_s_timestamp),
         cmocka_unit_test(cloud_events_are_read_in_both_modes),
         cmocka_unit_test(a_request_that_ends_workers_is_dead_lettered),

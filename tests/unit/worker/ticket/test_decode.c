@@ -71,6 +71,70 @@ static void too_much_to_echo_is_rejected_with_the_header_s_name(void **state)
     assert_null(strstr(err.detail, "baggage"));
 }
 
+static void a_header_that_cannot_be_read_is_refused_like_a_field(void **state)
+{
+    (void)state;
+    const struct mr_envelope envelope = {.bad = "millrace-deadline", .wanted = "a number"};
+    struct mr_decoded decoded;
+    struct mr_error err = {0};
+    assert_int_equal(decode(&decoded, &envelope, "{\"id\":\"a\",\"prompt\":\"x\"}", &err),
+                     MR_INVALID_REQUEST);
+    assert_string_equal(err.detail, "header millrace-deadline: must be a number");
+    assert_null(decoded.request);
+    assert_string_equal(decoded.address.id, "a");
+}
+
+static void a_deadline_header_is_limited_like_the_field(void **state)
+{
+    (void)state;
+    static const int64_t day_ms = 86400000;
+    struct mr_decoded decoded;
+    struct mr_error err = {0};
+    struct mr_envelope envelope = {.deadline_ms = NOW_MS + day_ms};
+    assert_int_equal(decode(&decoded, &envelope, "{\"prompt\":\"x\"}", &err), MR_OK);
+    mr_request_destroy(decoded.request);
+    for (int i = 0; i < 2; i++) {
+        envelope.deadline_ms = i == 0 ? NOW_MS + day_ms + 1 : INT64_MAX;
+        assert_int_equal(decode(&decoded, &envelope, "{\"prompt\":\"x\"}", &err),
+                         MR_INVALID_REQUEST);
+        assert_non_null(strstr(err.detail, "millrace-deadline"));
+    }
+}
+
+/* The id under which a record is answered that cannot be decoded. */
+static void assert_answered_as(const char *content_type, const char *value, enum mr_status why,
+                               const char *id)
+{
+    struct mr_envelope envelope = {0};
+    struct mr_decoded decoded;
+    if (content_type) envelope.content_type = (struct mr_text){content_type, strlen(content_type)};
+    assert_int_equal(decode(&decoded, &envelope, value, NULL), why);
+    assert_string_equal(decoded.address.id, id);
+    assert_true(decoded.address.id_readable);
+}
+
+static void an_id_in_front_of_an_error_is_read(void **state)
+{
+    (void)state;
+    static const char event[] = "application/cloudevents+json";
+    static char large[5000];
+    memset(large, 'x', sizeof large - 1);
+    memcpy(large, "{\"id\":\"a\",\"prompt\":\"", 20);
+    assert_answered_as(NULL, "{\"id\":\"a\",\"prompt\":\"x\",\"seed\":9223372036854775808}",
+                       MR_MALFORMED, "a");
+    assert_answered_as("text/plain", "{\"id\":\"a\"}", MR_UNSUPPORTED_ENCODING, "a");
+    assert_answered_as("text/plain",
+                       "\x81\xa2id\xa1"
+                       "a",
+                       MR_UNSUPPORTED_ENCODING, "a");
+    assert_answered_as(NULL, large, MR_RECORD_TOO_LARGE, "a");
+    assert_answered_as(
+        event, "{\"specversion\":\"1.0\",\"id\":\"e\",\"data\":{\"id\":\"a\",\"seed\":1e999}}",
+        MR_MALFORMED, "a");
+    assert_answered_as(event, "{\"specversion\":\"1.0\",\"id\":\"e\",\"data\":{\"prompt\":\"x",
+                       MR_MALFORMED, "e");
+}
+
 static void a_passed_deadline_header_leaves_the_value_undecoded(void **state)
 {
     (void)state;
@@ -88,6 +152,9 @@ int main(void)
         cmocka_unit_test(the_earlier_deadline_of_header_and_field_counts),
         cmocka_unit_test(a_request_without_an_id_gets_one_from_its_place),
         cmocka_unit_test(too_much_to_echo_is_rejected_with_the_header_s_name),
+        cmocka_unit_test(a_header_that_cannot_be_read_is_refused_like_a_field),
+        cmocka_unit_test(a_deadline_header_is_limited_like_the_field),
+        cmocka_unit_test(an_id_in_front_of_an_error_is_read),
         cmocka_unit_test(a_passed_deadline_header_leaves_the_value_undecoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,13 +100,24 @@ static void a_deadline_is_a_positive_decimal_number(void **state)
     static const struct {
         const char *text;
         int64_t want;
-    } cases[] = {{"1000", 1000}, {"", 0},  {"-5", 0},  {"12x", 0},
-                 {"x", 0},       {"0", 0}, {"1e3", 0}, {"123456789012345678901234", 0}};
+    } cases[] = {{"1000", 1000}, {"9223372036854775807", INT64_MAX},
+                 {"", 0},        {"9223372036854775808", 0},
+                 {"-5", 0},      {"12x", 0},
+                 {"x", 0},       {"0", 0},
+                 {"1e3", 0},     {"123456789012345678901234", 0},
+                 {" 1", 0},      {"+1", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct mr_kafka_header header = {"millrace-deadline", cases[i].text,
                                                strlen(cases[i].text)};
-        assert_int_equal(envelope_of(&header, 1, NULL).deadline_ms, cases[i].want);
+        struct mr_envelope envelope = envelope_of(&header, 1, NULL);
+        assert_int_equal(envelope.deadline_ms, cases[i].want);
+        if (cases[i].want > 0)
+            assert_null(envelope.bad);
+        else
+            assert_string_equal(envelope.bad, "millrace-deadline");
     }
+    const struct mr_kafka_header null = {"millrace-deadline", NULL, 0};
+    assert_null(envelope_of(&null, 1, NULL).bad); /* as if it was absent */
 }
 
 static void assert_reply(const char *asked, size_t length, bool want)
@@ -115,6 +126,13 @@ static void assert_reply(const char *asked, size_t length, bool want)
     const struct mr_envelope envelope = envelope_of(&header, 1, &allowed);
     assert_int_equal(envelope.reply_allowed, want);
     assert_int_equal(envelope.reply_topic.length, asked ? length : 0);
+}
+
+static void assert_no_topic(const char *asked, size_t length)
+{
+    const struct mr_kafka_header header = {"kafka_replyTopic", asked, length};
+    assert_reply(asked, length, false);
+    assert_string_equal(envelope_of(&header, 1, &allowed).bad, "kafka_replyTopic");
 }
 
 static void a_reply_goes_only_where_the_operator_allows(void **state)
@@ -127,11 +145,11 @@ static void a_reply_goes_only_where_the_operator_allows(void **state)
     assert_reply("replies2", 8, false);
     assert_reply("reply", 5, false);
     assert_reply("team", 4, false);
-    assert_reply("", 0, false);
-    assert_reply("team.\0x", 7, false);
     assert_reply(longest, 249, true);
-    assert_reply(longest, 250, false);
     assert_reply(NULL, 0, false);
+    assert_no_topic("", 0);
+    assert_no_topic("team.\0x", 7);
+    assert_no_topic(longest, 250);
 }
 
 static void a_reply_partition_is_four_bytes_and_not_negative(void **state)
@@ -149,7 +167,9 @@ static void a_reply_partition_is_four_bytes_and_not_negative(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct mr_kafka_header header = {"kafka_replyPartition", cases[i].bytes,
                                                cases[i].length};
-        assert_int_equal(envelope_of(&header, 1, &allowed).reply_partition, cases[i].want);
+        const struct mr_envelope envelope = envelope_of(&header, 1, &allowed);
+        assert_int_equal(envelope.reply_partition, cases[i].want);
+        assert_int_equal(envelope.bad != NULL, cases[i].bytes && cases[i].want < 0);
     }
 }
 
