@@ -59,11 +59,10 @@ enum mr_terminal_phase {
 /* The ticket's fields that only the intake thread reads and writes. */
 struct mr_ticket_intake {
     struct mr_partition *partition;
-    struct mr_ticket *next;      /* link in one bucket of the table of tickets, or in a list */
-    struct mr_ticket *followers; /* later records of the same request, ended by the same result */
-    /* exactly-once delivery: link in the list of tickets of the next or running transaction */
-    struct mr_ticket *ready_next;
-    struct mr_request *request; /* the decoded request; NULL once the engine has taken it */
+    struct mr_ticket *next;       /* link in one bucket of the table of tickets, or in a list */
+    struct mr_ticket *followers;  /* later records of the same request, ended by the same result */
+    struct mr_ticket *ready_next; /* exactly-once: link in the next or running transaction */
+    struct mr_request *request;   /* the decoded request; NULL once the engine has taken it */
     uint64_t deadline_ns;
     uint64_t start_by_ns; /* latest time to start, by the topic's limit on waiting; 0: none */
     int32_t priority;
@@ -103,8 +102,7 @@ struct mr_ticket {
     char id[MR_ID_BYTES_MAX + 1];
     uint32_t tenant_index;
     struct mr_identity identity; /* tells apart requests of one tenant with one id */
-    /* names borrowed from the configuration; tenant NULL: the default one */
-    const char *tenant, *topic;
+    const char *tenant, *topic;  /* names in the configuration; tenant NULL: the default one */
     size_t topic_index;
     int32_t partition;
     int64_t offset;

@@ -494,7 +494,7 @@ void sim_worker_check(struct sim_worker *worker)
     if (worker->phase == SIM_OFF) return;
     mr_partitions_check(worker->intake->partitions);
     mr_ticket_table_check(worker->intake->flight.submitted);
-    mr_cancel_memory_check(worker->intake->cancelled);
+    mr_id_memory_check(worker->intake->cancelled);
     if (worker->engine_core) mr_engine_check(worker->engine_core);
     if (worker->fake) MR_ASSERT(worker->fake->wrong_reads == 0 && worker->fake->double_writes == 0);
 }
