@@ -72,6 +72,31 @@ static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
     mr_kafka_in_committed(opaque, mr_kafka_status(code), code ? rd_kafka_err2str(code) : "");
 }
 
+/* Called by librdkafka on any of its threads. */
+static void on_log(void *context, enum mr_log_level level, const char *text)
+{
+    struct mr_kafka_in *in = context;
+    const struct mr_kafka_options *kafka = in->options.kafka;
+    pthread_mutex_lock(&in->log_mutex);
+    if (!in->silent && kafka->log) kafka->log(kafka->log_context, level, text);
+    pthread_mutex_unlock(&in->log_mutex);
+}
+
+static void free_in(struct mr_kafka_in *in)
+{
+    pthread_mutex_destroy(&in->log_mutex);
+    free(in->partitions);
+    free(in);
+}
+
+/* The handle stays, with its threads: from now on none of them uses what the owner frees. */
+static void abandon(struct mr_kafka_in *in)
+{
+    pthread_mutex_lock(&in->log_mutex);
+    in->silent = true;
+    pthread_mutex_unlock(&in->log_mutex);
+}
+
 enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
                                   const struct mr_kafka_consumer_options *options,
                                   struct mr_error *err)
@@ -80,7 +105,11 @@ enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
     struct mr_kafka_in *in = calloc(1, sizeof *in);
     if (!in) return mr_fail(err, MR_NOMEM, "no memory for a consumer");
     in->options = *options;
-    in->kafka = options->kafka;
+    in->own_kafka = *options->kafka;
+    in->own_kafka.log = on_log;
+    in->own_kafka.log_context = in;
+    in->kafka = &in->own_kafka;
+    pthread_mutex_init(&in->log_mutex, NULL);
     rd_kafka_conf_t *conf = NULL;
     enum mr_status status = mr_kafka_conf_create(&conf, MR_KAFKA_CONSUMER, options->kafka, in, err);
     if (status != MR_OK) goto fail;
@@ -99,7 +128,7 @@ enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
     *out = in;
     return MR_OK;
 fail:
-    free(in);
+    free_in(in);
     return status;
 }
 
@@ -122,10 +151,12 @@ bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms)
     }
     rd_kafka_queue_destroy(queue);
     /* destroying the librdkafka handle now could hang: it is leaked, and the process ends */
-    if (!closed) return false;
+    if (!closed) {
+        abandon(in);
+        return false;
+    }
     rd_kafka_destroy_flags(in->rk, refused ? RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE : 0);
-    free(in->partitions);
-    free(in);
+    free_in(in);
     return true;
 }
 

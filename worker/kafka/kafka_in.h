@@ -35,7 +35,8 @@ enum mr_status mr_kafka_in_open(void *context, const struct mr_kafka_consumer_op
 /* ---- the functions of the port, as described there ---- */
 
 /* Leaves the group and frees the consumer. False: the group coordinator did not answer within
- * timeout_ms, and the memory of the consumer is leaked. in may be NULL. */
+ * timeout_ms, and the consumer is leaked, with librdkafka's threads; it uses nothing of the
+ * owner any more. in may be NULL. */
 bool mr_kafka_in_close(struct mr_kafka_in *in, uint32_t timeout_ms);
 enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err);
 bool mr_kafka_in_next_event(struct mr_kafka_in *in, struct mr_kafka_event *event);

@@ -6,6 +6,8 @@
 
 #include "worker/kafka/kafka_in.h"
 
+#include <pthread.h>
+
 struct rd_kafka_s;
 struct rd_kafka_queue_s;
 struct rd_kafka_message_s;
@@ -37,7 +39,13 @@ struct mr_kafka_in_pending {
 
 struct mr_kafka_in {
     /* must be the first field: callbacks in kafka_conf.c read it */
-    const struct mr_kafka_options *kafka;
+    const struct mr_kafka_options *kafka; /* points to own_kafka */
+    /* A copy of the owner's options that logs through this consumer: librdkafka's threads may log
+     * for as long as its handle exists, and after a close that fails that is longer than the
+     * owner's options and log. */
+    struct mr_kafka_options own_kafka;
+    pthread_mutex_t log_mutex;
+    bool silent; /* under log_mutex: nothing is logged any more */
     struct mr_kafka_consumer_options options;
     struct rd_kafka_s *rk;
     struct rd_kafka_queue_s *consumer_queue;

@@ -2,6 +2,7 @@
 
 #include "tests/unit/worker/producing.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define API_OFFSET_COMMIT  8
@@ -430,6 +431,48 @@ static void a_static_member_that_lost_its_place_says_so(void **state)
     close_consuming(&consuming);
 }
 
+/* A log that ends, as a worker's does after it has closed its consumer. */
+struct ending_log {
+    atomic_uint lines, lines_after_the_end;
+    atomic_bool ended;
+};
+
+static void count_line(void *context, enum mr_log_level level, const char *text)
+{
+    (void)level, (void)text;
+    struct ending_log *log = context;
+    atomic_fetch_add(atomic_load(&log->ended) ? &log->lines_after_the_end : &log->lines, 1);
+}
+
+static void an_abandoned_consumer_no_longer_logs(void **state)
+{
+    (void)state;
+    static struct mr_text_list debug = {{"debug=all"}, 1};
+    static struct ending_log log, other;
+    struct broker broker;
+    struct consuming abandoned, running;
+    static const struct mr_kafka_consumer_topic topics[] = {{"requests", 1}};
+    open_broker(&broker);
+    add_topic(&broker, "requests", 1);
+    broker.kafka.properties = &debug;
+    broker.kafka.log = count_line;
+    broker.kafka.log_context = &log;
+    open_consuming(&abandoned, &broker, topics, 1, true);
+    while (!abandoned.held[0])
+        assert_int_equal(serve(&abandoned, NULL), MR_OK);
+    assert_false(mr_kafka_in_close(abandoned.in, 0));
+    atomic_store(&log.ended, true);
+    mr_wake_close(&abandoned.wake);
+    broker.kafka.log_context = &other; /* another consumer's lines tell that time passes */
+    open_consuming(&running, &broker, topics, 1, false);
+    while (atomic_load(&other.lines) < 1000)
+        assert_int_equal(serve(&running, NULL), MR_OK);
+    assert_true(atomic_load(&log.lines) > 0);
+    assert_int_equal(atomic_load(&log.lines_after_the_end), 0);
+    close_consuming(&running);
+    close_broker(&broker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +487,7 @@ int main(void)
         BUS_TEST(a_revocation_is_over_when_its_owner_completes_it),
         BUS_TEST(a_consumer_may_close_in_the_middle_of_a_revocation),
         BUS_TEST(a_static_member_that_lost_its_place_says_so),
+        cmocka_unit_test(an_abandoned_consumer_no_longer_logs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
