@@ -131,6 +131,8 @@ static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error
         .prompts = engine->prompts,
         .shared = engine->shared,
         .cost = &engine->cost,
+        .may_start = engine->sink.may_start,
+        .sink_context = engine->sink.context,
     };
     enum mr_status status = mr_scheduler_create(&engine->scheduler, &scheduler, err);
     if (status == MR_OK)

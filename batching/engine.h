@@ -87,10 +87,12 @@ struct mr_sink {
      * are zero. */
     void (*result)(void *context, uint64_t ticket, struct mr_request *request,
                    const struct mr_result *result);
-    /* The request is planned in its first step, which has not run yet. Called once for each
-     * request, before its first delta, and not for a request that ends while it waits. The worker
-     * records the start, to recognise a request that crashes the process. May be NULL. */
-    void (*started)(void *context, uint64_t ticket);
+    /* Whether the request may start. Called when the request could run in the next step, and again
+     * in later steps until the answer is true; the request stays in the queue meanwhile. When the
+     * answer has become true, wake the engine thread. So the worker can record the start before the
+     * first step with the request, to recognise a request that crashes the process. NULL: always
+     * true. */
+    bool (*may_start)(void *context, uint64_t ticket);
 };
 
 struct mr_engine_stats {

@@ -64,7 +64,6 @@ static void list_started_jobs(struct mr_engine *engine, const struct mr_plan *pl
         MR_ASSERT(engine->job_count < 2 * engine->options.sequences_max);
         job->listed = true;
         engine->jobs[engine->job_count++] = job;
-        if (engine->sink.started != NULL) engine->sink.started(engine->sink.context, job->ticket);
         mr_engine_emit_kept(engine, job);
     }
 }

@@ -336,6 +336,15 @@ static bool waits_for_tier(struct mr_schedule *schedule, struct mr_sequence *seq
     return waits;
 }
 
+/* True when the request was asked for before and may not start yet, or when the requests that wait
+ * for their start will take all running places that are left. */
+static bool waits_for_start(struct mr_schedule *schedule, struct mr_job *job)
+{
+    if (job->may_start) return false;
+    if (job->start_asked) return !mr_schedule_may_start(schedule, job);
+    return schedule->running_count + schedule->plan.start_waits >= schedule->options.sequences_max;
+}
+
 static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *sequence)
 {
     if (schedule->round.shorts_only && !mr_schedule_may_start_beside(schedule, sequence))
@@ -343,11 +352,14 @@ static enum verdict consider(struct mr_schedule *schedule, struct mr_sequence *s
     if (mr_schedule_exhaust_oversize(schedule, sequence)) return EXHAUSTED;
     bool waits = waits_for_tier(schedule, sequence);
     if (waits || waits_for_prefix(schedule, sequence)) return PASSED_OVER;
+    if (waits_for_start(schedule, sequence->job)) return PASSED_OVER;
     sequence->table = mr_block_table_create(schedule->options.cache, sequence->job->root);
     /* the KV cache has a table for each sequence that may run */
     MR_ASSERT(sequence->table != NULL);
     struct mr_plan_row row;
     enum verdict verdict = try_to_admit(schedule, sequence, &row);
+    if (verdict == ADMITTED && !mr_schedule_may_start(schedule, sequence->job))
+        verdict = PASSED_OVER;
     if (verdict == ADMITTED) {
         start(schedule, sequence);
         if (schedule->options.shared != NULL)
@@ -483,10 +495,10 @@ void mr_admit(struct mr_schedule *schedule)
     sort_parked(schedule);
     struct mr_sequence *head = walk_candidates(schedule, &walk);
     if (head != NULL) (void)mr_pass_over_add(&walk, head, NULL, 0);
-    /* When nothing runs, a candidate must be admitted or wait for the Redis cache; otherwise the
-     * engine would repeat this round for ever. */
+    /* When nothing runs, a candidate must be admitted or wait for the Redis cache or for its start;
+     * otherwise the engine would repeat this round for ever. */
     MR_ASSERT(schedule->running_count > 0 || schedule->plan.exhausted_count > 0 ||
-              walk.count == 0 || schedule->round.tier_waits > 0);
+              walk.count == 0 || schedule->round.tier_waits > 0 || schedule->plan.start_waits > 0);
     return_passed(schedule, &walk);
     compact_parked(schedule);
 }

@@ -10,6 +10,7 @@
  *   - its deadline can be met (options.deadline_admission);
  *   - the predicted peak of KV blocks (batching/base/admission.h) with it stays below the pool less
  *   a watermark; a sequence running alone is always admitted;
+ *   - the sink has answered that the request may start (batching/engine.h);
  *   - the step has free rows and chunk tokens, and the budget of prefills that start together has
  *   space for it;
  *   - with round.shorts_only: it may start beside a long prefill (batching/scheduler/scheduler.h).

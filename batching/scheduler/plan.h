@@ -31,6 +31,9 @@ struct mr_scheduler_options {
     struct mr_prompt_cache *prompts;
     struct mr_shared_cache *shared;
     const struct mr_cost_model *cost;
+    /* the sink's may_start (batching/engine.h), which may be NULL, and its context */
+    bool (*may_start)(void *context, uint64_t ticket);
+    void *sink_context;
 };
 
 struct mr_plan_row {
@@ -58,6 +61,7 @@ struct mr_plan {
     struct mr_sequence *late[MR_LATE_MAX];
     uint32_t late_count;
     uint32_t preempted_count;
+    uint32_t start_waits; /* candidates that could run and may not start yet */
 };
 
 #endif

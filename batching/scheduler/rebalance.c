@@ -58,6 +58,14 @@ static bool could_start(const struct mr_schedule *schedule, uint32_t tenant)
            mr_schedule_may_start_beside(schedule, &mr_job_of_waiting(next)->sequences[0]);
 }
 
+/* Whether the sink lets the tenant's next request start: nothing is preempted for a request that
+ * could not take the place. */
+static bool may_start(struct mr_schedule *schedule, uint32_t tenant)
+{
+    struct mr_queue_entry *next = mr_request_queue_first_of(schedule->options.queue, tenant);
+    return next != NULL && mr_schedule_may_start(schedule, mr_job_of_waiting(next));
+}
+
 void mr_rebalance(struct mr_schedule *schedule)
 {
     struct mr_request_queue *queue = schedule->options.queue;
@@ -70,7 +78,7 @@ void mr_rebalance(struct mr_schedule *schedule)
     uint32_t least = find_least_served(queue, taken, parts);
     if (least == MR_TENANT_NONE || !could_start(schedule, least)) return;
     struct mr_sequence *victim = find_victim(schedule, least, taken, parts);
-    if (victim == NULL) return;
+    if (victim == NULL || !may_start(schedule, least)) return;
     mr_schedule_preempt(schedule, victim);
     schedule->round.reserved_tenant = least;
 }

@@ -201,6 +201,17 @@ void mr_schedule_hand_over(struct mr_schedule *schedule, struct mr_sequence *seq
         if (schedule->running[i] == sequence) schedule->running[i] = heir;
 }
 
+bool mr_schedule_may_start(struct mr_schedule *schedule, struct mr_job *job)
+{
+    const struct mr_scheduler_options *options = &schedule->options;
+    if (job->may_start) return true;
+    job->start_asked = true;
+    job->may_start =
+        options->may_start == NULL || options->may_start(options->sink_context, job->ticket);
+    schedule->plan.start_waits += !job->may_start;
+    return job->may_start;
+}
+
 void mr_schedule_remove(struct mr_schedule *schedule, struct mr_sequence *sequence, uint64_t now_ns)
 {
     if (sequence->table == NULL) {

@@ -97,6 +97,8 @@ void mr_schedule_preempt(struct mr_schedule *schedule, struct mr_sequence *victi
  * run and will not find the prompt in the prefix cache, it takes the sequence's place and blocks.
  */
 void mr_schedule_hand_over(struct mr_schedule *schedule, struct mr_sequence *sequence);
+/* Whether the sink lets the job start. False: the job is counted in the plan's start_waits. */
+bool mr_schedule_may_start(struct mr_schedule *schedule, struct mr_job *job);
 /* Removes the sequence from the running ones or from those waiting to run, if it is in either list.
  * The blocks of a running sequence are inserted into the prefix index, stored in the Redis cache if
  * it lacks them, and released. */

@@ -60,10 +60,12 @@ struct mr_job {
     /* The prefix cache may be read, may be written for this request. The choices of a request share
      * the KV of their prompt in any case. */
     bool reads_cache, writes_cache;
-    bool started; /* the scheduler has admitted the job */
-    bool listed;  /* the job is in the engine's list of started jobs */
-    bool late;    /* the job is rejected: it is predicted to end after its deadline */
-    bool broken;  /* a choice's logits were not finite: its KV is not to be used again */
+    bool start_asked; /* the sink was asked whether the job may start */
+    bool may_start;   /* the sink's answer was yes */
+    bool started;     /* the scheduler has admitted the job */
+    bool listed;      /* the job is in the engine's list of started jobs */
+    bool late;        /* the job is rejected: it is predicted to end after its deadline */
+    bool broken;      /* a choice's logits were not finite: its KV is not to be used again */
     struct mr_sampling sampling; /* the request's sampling options with defaults filled in */
     uint64_t seed;
     uint32_t **bad_words; /* [bad_word_count] token ids of each bad word */

@@ -60,10 +60,13 @@ static void on_drawn(void *context, uint64_t ticket, uint32_t index, const struc
     seen->drawn_end = index + 1;
 }
 
-static void on_started(void *context, uint64_t ticket)
+static bool may_start(void *context, uint64_t ticket)
 {
     struct engine_rig *rig = context;
+    rig->seen[ticket].asked++;
+    if (rig->hold_starts) return false;
     rig->seen[ticket].started++;
+    return true;
 }
 
 static void on_result(void *context, uint64_t ticket, struct mr_request *request,
@@ -111,7 +114,7 @@ void rig_start(struct engine_rig *rig)
                            .drawn = on_drawn,
                            .delta = on_delta,
                            .result = on_result,
-                           .started = on_started};
+                           .may_start = may_start};
     rig_start_with(rig, &sink);
 }
 
@@ -231,7 +234,13 @@ static void port_set_wanted(void *self, uint64_t tenants)
     (void)self, (void)tenants;
 }
 
+static void port_wake(void *self)
+{
+    (void)self;
+}
+
 struct mr_engine_port rig_port(struct engine_rig *rig)
 {
-    return (struct mr_engine_port){rig, port_submit, port_cancel, port_room, port_set_wanted};
+    return (struct mr_engine_port){rig,       port_submit,     port_cancel,
+                                   port_room, port_set_wanted, port_wake};
 }

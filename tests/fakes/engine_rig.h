@@ -25,7 +25,7 @@ struct rig_choice {
 };
 
 struct rig_seen {
-    uint32_t started, results;
+    uint32_t asked, started, results;       /* asked: calls of may_start */
     struct mr_sample drawn[RIG_TOKENS_MAX]; /* of choice 0 */
     uint32_t drawn_from, drawn_end;         /* [drawn_from, drawn_end) were drawn here */
     uint32_t resumed;                       /* records with resumed_at: at most one */
@@ -45,6 +45,7 @@ struct engine_rig {
     struct rig_seen *seen; /* [RIG_TICKETS_MAX] */
     uint32_t result_count;
     uint64_t step_count;
+    bool hold_starts; /* no request may start */
 };
 
 /* A pool of 8192 tokens, context 2048, 8 sequences, chunk 512, prefix cache, no prompt cache, end

@@ -50,12 +50,13 @@ static struct log *log_of(struct world *world, uint64_t ticket)
     return &world->logs[ticket / 10000];
 }
 
-static void on_started(void *context, uint64_t ticket)
+static bool may_start(void *context, uint64_t ticket)
 {
     struct world *world = context;
     struct log *log = log_of(world, ticket);
     log->started++;
     log->wait_ms_sum += (double)(world->fake->now_ns - log->offered_ns) / 1e6;
+    return true;
 }
 
 static void on_delta(void *context, uint64_t ticket, const struct mr_request *request,
@@ -110,7 +111,7 @@ static void open_engine(struct world *world)
                                    .row_ms = 0.5,
                                    .token_ms = 0.3};
     struct mr_sink sink = {
-        .context = world, .delta = on_delta, .result = on_result, .started = on_started};
+        .context = world, .delta = on_delta, .result = on_result, .may_start = may_start};
     world->fake = mr_fake_model_create(&fake);
     world->fake->now_ns = 1000000;
     world->options.model = mr_fake_model_port(world->fake);

@@ -48,15 +48,17 @@ static struct mr_ticket *ticket_of(uint64_t ticket)
     return (struct mr_ticket *)(uintptr_t)ticket;
 }
 
-static void on_started(void *context, uint64_t id)
+/* Asks intake once to record the start, and then waits for intake's permission. */
+static bool may_start(void *context, uint64_t id)
 {
     struct mr_engine_thread *thread = context;
     struct mr_ticket *ticket = ticket_of(id);
-    if (ticket->trail)
-        mr_trail_start(ticket->trail, ticket->attempt, ticket->kept_count, ticket->kept_shown,
-                       read_clock(thread));
-    ticket->started.kind = MR_MAIL_STARTED;
-    mr_mailbox_post_control(thread->links.intake, &ticket->started);
+    if (atomic_load(&ticket->may_start)) return true;
+    if (ticket->start_asked) return false;
+    ticket->start_asked = true;
+    ticket->starting.kind = MR_MAIL_STARTING;
+    mr_mailbox_post_control(thread->links.intake, &ticket->starting);
+    return false;
 }
 
 /* Without memory for a message the thread fails after this step, and the step's later messages are
@@ -120,7 +122,7 @@ static uint64_t open_engine(struct mr_engine_thread *thread)
                                            .drawn = on_drawn,
                                            .delta = on_delta,
                                            .result = on_result,
-                                           .started = on_started},
+                                           .may_start = may_start},
                                   .wake = on_wake,
                                   .context = thread};
     thread->open_status = source->open(source->self, &user, &thread->parts, &thread->open_error);
@@ -310,13 +312,19 @@ static void port_set_wanted(void *self, uint64_t tenants)
     atomic_fetch_or(&((struct mr_engine_thread *)self)->wanted, tenants);
 }
 
+static void port_wake(void *self)
+{
+    mr_engine_thread_wake(self);
+}
+
 struct mr_engine_port mr_engine_thread_port(struct mr_engine_thread *thread)
 {
     return (struct mr_engine_port){.self = thread,
                                    .submit = port_submit,
                                    .cancel = port_cancel,
                                    .room = port_room,
-                                   .set_wanted = port_set_wanted};
+                                   .set_wanted = port_set_wanted,
+                                   .wake = port_wake};
 }
 
 const struct mr_model_info *mr_engine_thread_model(const struct mr_engine_thread *thread)

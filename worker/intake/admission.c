@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* the start of a request is committed at most this long after the last commit */
-#define START_COMMIT_NS ((uint64_t)50000000)
-
 /* True when the partition has not been lost or assigned anew since the ticket (the consumed record)
  * was taken. */
 static bool is_current(const struct mr_ticket *ticket)
@@ -22,6 +19,7 @@ static void end_ticket(struct mr_admission *admission, struct mr_ticket *ticket)
     MR_ASSERT(admission->flight->count > 0);
     admission->flight->count--;
     mr_lookups_stop(admission->lookups, ticket);
+    mr_starts_stop(admission->starts, ticket);
     mr_trail_drop(ticket->trail);
     mr_ticket_destroy(ticket);
 }
@@ -32,6 +30,13 @@ void mr_admission_cancel_in_engine(struct mr_admission *admission, const struct 
     if (admission->engine.self)
         admission->engine.cancel(admission->engine.self, ticket->tenant_index,
                                  mr_ticket_id(ticket));
+    pthread_mutex_unlock(&admission->mutex);
+}
+
+void mr_admission_wake_engine(struct mr_admission *admission)
+{
+    pthread_mutex_lock(&admission->mutex);
+    if (admission->engine.self) admission->engine.wake(admission->engine.self);
     pthread_mutex_unlock(&admission->mutex);
 }
 
@@ -472,14 +477,6 @@ bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_r
 
 /* ---- tickets come back ---- */
 
-void mr_admission_started(struct mr_admission *admission, struct mr_ticket *ticket)
-{
-    ticket->intake.running = true;
-    if (!is_current(ticket)) return;
-    mr_offset_ledger_start(ticket->intake.partition->ledger, ticket->offset);
-    mr_commit_schedule_by(admission->schedule, admission->schedule->sent_ns + START_COMMIT_NS);
-}
-
 static void finish(struct mr_admission *admission, struct mr_ticket *ticket)
 {
     if (is_current(ticket))
@@ -510,8 +507,9 @@ void mr_admission_done(struct mr_admission *admission, struct mr_ticket *ticket)
     mr_commit_schedule_soon(admission->schedule);
 }
 
-void mr_admission_returned(struct mr_admission *admission, struct mr_ticket *ticket)
+static void end_submitted(void *context, struct mr_ticket *ticket)
 {
+    struct mr_admission *admission = context;
     struct mr_ticket *follower = ticket->intake.followers;
     mr_flight_withdraw(admission->flight, ticket);
     for (struct mr_ticket *next; follower; follower = next) {
@@ -521,9 +519,18 @@ void mr_admission_returned(struct mr_admission *admission, struct mr_ticket *tic
     end_ticket(admission, ticket);
 }
 
-static void end_submitted(void *context, struct mr_ticket *ticket)
+/* Notes that the running request is given up on purpose, so that no crash is counted for it. */
+static void release(struct mr_admission *admission, struct mr_ticket *ticket)
 {
-    mr_admission_returned(context, ticket);
+    mr_offset_ledger_release(ticket->intake.partition->ledger, ticket->offset);
+    if (ticket->trail) mr_trail_release(ticket->trail);
+    mr_starts_release(admission->starts, ticket);
+}
+
+void mr_admission_returned(struct mr_admission *admission, struct mr_ticket *ticket)
+{
+    if (ticket->intake.running && is_current(ticket)) release(admission, ticket);
+    end_submitted(admission, ticket);
 }
 
 void mr_admission_drop_all(struct mr_admission *admission)
@@ -542,8 +549,7 @@ struct visit {
     struct mr_admission *admission;
     const struct mr_partition *partition; /* NULL: the tickets of all partitions */
     uint64_t epoch;
-    void (*change_ledger)(struct mr_offset_ledger *ledger, int64_t offset);
-    void (*change_trail)(struct mr_trail *trail);
+    void (*change)(struct mr_admission *admission, struct mr_ticket *ticket);
 };
 
 static void drop_ticket(void *context, struct mr_ticket *ticket)
@@ -568,28 +574,30 @@ void mr_admission_forget(struct mr_admission *admission, struct mr_partition *pa
     admission->flight->retry_parked = true;
 }
 
+/* Calls change for each running ticket of the partition; partition NULL: of all partitions. */
 static void change_running(void *context, struct mr_ticket *ticket)
 {
     const struct visit *visit = context;
     if (visit->partition && (ticket->intake.partition != visit->partition || !is_current(ticket)))
         return;
-    if (!ticket->intake.running) return;
-    visit->change_ledger(ticket->intake.partition->ledger, ticket->offset);
-    if (ticket->trail) visit->change_trail(ticket->trail);
+    if (ticket->intake.running) visit->change(visit->admission, ticket);
+}
+
+static void resume(struct mr_admission *admission, struct mr_ticket *ticket)
+{
+    mr_offset_ledger_resume(ticket->intake.partition->ledger, ticket->offset);
+    if (ticket->trail) mr_trail_reclaim(ticket->trail);
+    mr_starts_again(admission->starts, ticket);
 }
 
 void mr_admission_release(struct mr_admission *admission, const struct mr_partition *partition)
 {
-    struct visit visit = {.partition = partition,
-                          .change_ledger = mr_offset_ledger_release,
-                          .change_trail = mr_trail_release};
+    struct visit visit = {.admission = admission, .partition = partition, .change = release};
     mr_ticket_table_each(admission->flight->submitted, change_running, &visit);
 }
 
 void mr_admission_resume(struct mr_admission *admission, const struct mr_partition *partition)
 {
-    struct visit visit = {.partition = partition,
-                          .change_ledger = mr_offset_ledger_resume,
-                          .change_trail = mr_trail_reclaim};
+    struct visit visit = {.admission = admission, .partition = partition, .change = resume};
     mr_ticket_table_each(admission->flight->submitted, change_running, &visit);
 }

@@ -31,6 +31,7 @@
 #include "worker/intake/lookups.h"
 #include "worker/intake/partition.h"
 #include "worker/intake/prompt.h"
+#include "worker/intake/starts.h"
 #include "worker/ticket/cancel_memory.h"
 #include "worker/ticket/engine_port.h"
 
@@ -51,6 +52,7 @@ struct mr_admission {
     struct mr_commit_schedule *schedule;
     struct mr_flight *flight;
     struct mr_lookups *lookups;
+    struct mr_starts *starts;
     struct mr_id_memory *cancelled; /* ids whose cancel record came before the request */
     struct mr_sha256 *hash;
     struct mr_prompt *prompt;
@@ -78,9 +80,8 @@ void mr_admission_refuse(struct mr_admission *admission, struct mr_ticket *ticke
 /* Cancels a submitted request, unless the engine has ended. */
 void mr_admission_cancel_in_engine(struct mr_admission *admission, const struct mr_ticket *ticket);
 
-/* Call when the engine begins to compute the ticket's request: counts the attempt in the
- * ledger. */
-void mr_admission_started(struct mr_admission *admission, struct mr_ticket *ticket);
+/* Wakes the engine, if it has not ended: requests may start that waited for that. */
+void mr_admission_wake_engine(struct mr_admission *admission);
 /* The terminal records of the ticket are on the broker, or the ticket was dropped. Frees the
  * ticket. */
 void mr_admission_done(struct mr_admission *admission, struct mr_ticket *ticket);

@@ -28,12 +28,14 @@ size_t mr_commit_schedule_gather(struct mr_commit_schedule *schedule)
     return count;
 }
 
-void mr_commit_schedule_sent(struct mr_commit_schedule *schedule, uint64_t now_ns)
+void mr_commit_schedule_sent(struct mr_commit_schedule *schedule, bool in_transaction,
+                             uint64_t now_ns)
 {
     schedule->commits++;
     mr_metrics_add(schedule->metrics, MR_COUNTER_COMMITS, 1);
     schedule->sent_ns = now_ns;
     schedule->pending = true;
+    schedule->in_transaction = in_transaction;
 }
 
 void mr_commit_schedule_finished(struct mr_commit_schedule *schedule, enum mr_status status,
@@ -54,6 +56,7 @@ void mr_commit_schedule_finished(struct mr_commit_schedule *schedule, enum mr_st
 
 void mr_commit_schedule_expire(struct mr_commit_schedule *schedule, uint64_t now_ns)
 {
-    if (schedule->pending && now_ns - schedule->sent_ns > MR_COMMIT_OUTCOME_NS)
+    if (schedule->pending && !schedule->in_transaction &&
+        now_ns - schedule->sent_ns > MR_COMMIT_OUTCOME_NS)
         mr_commit_schedule_finished(schedule, MR_TIMEOUT, "no answer", now_ns);
 }

@@ -22,9 +22,11 @@ struct mr_commit_schedule {
     struct mr_log *log;
     struct mr_metrics *metrics;
     uint64_t interval_ns;
-    uint64_t due_ns;  /* when the next commit is due; UINT64_MAX: nothing to commit */
-    uint64_t sent_ns; /* when the last commit was sent */
-    bool pending;     /* the last commit was sent and has no outcome yet */
+    uint64_t due_ns;     /* when the next commit is due; UINT64_MAX: nothing to commit */
+    uint64_t sent_ns;    /* when the last commit was sent */
+    bool pending;        /* the last commit was sent and has no outcome yet */
+    bool in_transaction; /* the last commit is part of a transaction (worker/intake/exactly_once.h)
+                          */
     enum mr_status outcome;
     int64_t since_ms; /* unix ms: lower bound on the timestamps of results not listed in a commit */
     uint64_t commits, failures;
@@ -39,13 +41,15 @@ bool mr_commit_schedule_is_due(const struct mr_commit_schedule *schedule, uint64
 /* Fills the batch with all offsets not committed yet; returns the number of partitions in the
  * batch. Afterwards no commit is due. */
 size_t mr_commit_schedule_gather(struct mr_commit_schedule *schedule);
-/* Call when the batch was sent to the broker or to the transactions thread. */
-void mr_commit_schedule_sent(struct mr_commit_schedule *schedule, uint64_t now_ns);
+/* Call when the batch was sent to the broker, or to the transactions thread (in_transaction). */
+void mr_commit_schedule_sent(struct mr_commit_schedule *schedule, bool in_transaction,
+                             uint64_t now_ns);
 /* Takes the outcome of the commit in flight. Ignored when no commit is in flight, because the
  * commit was given up. */
 void mr_commit_schedule_finished(struct mr_commit_schedule *schedule, enum mr_status status,
                                  const char *reason, uint64_t now_ns);
-/* Gives up a commit in flight that has had no outcome for MR_COMMIT_OUTCOME_NS. */
+/* Gives up a commit in flight that has had no outcome for MR_COMMIT_OUTCOME_NS; not a transaction,
+ * whose outcome always comes. */
 void mr_commit_schedule_expire(struct mr_commit_schedule *schedule, uint64_t now_ns);
 
 #endif

@@ -14,8 +14,16 @@ static void append_ready(struct mr_exactly_once *exactly_once, struct mr_ticket 
 
 void mr_exactly_once_ready(struct mr_exactly_once *exactly_once, struct mr_ticket *ticket)
 {
+    uint64_t due_ns = exactly_once->sent_ns + exactly_once->schedule->interval_ns;
     append_ready(exactly_once, ticket);
-    mr_commit_schedule_soon(exactly_once->schedule);
+    exactly_once->sealed += ticket->intake.sealed;
+    if (due_ns < exactly_once->due_ns) exactly_once->due_ns = due_ns;
+    mr_commit_schedule_by(exactly_once->schedule, exactly_once->due_ns);
+}
+
+bool mr_exactly_once_is_due(const struct mr_exactly_once *exactly_once, uint64_t now_ns)
+{
+    return exactly_once->ready && (exactly_once->sealed > 0 || now_ns >= exactly_once->due_ns);
 }
 
 static bool is_gone(const struct mr_ticket *ticket)
@@ -37,6 +45,8 @@ static struct mr_ticket *seal_ready(struct mr_exactly_once *exactly_once)
     struct mr_ticket *ticket = exactly_once->ready, *sealed = NULL, **end = &sealed;
     uint32_t count = 0;
     exactly_once->ready = exactly_once->ready_last = NULL;
+    exactly_once->sealed = 0;
+    exactly_once->due_ns = UINT64_MAX;
     for (struct mr_ticket *next; ticket; ticket = next) {
         next = ticket->intake.ready_next;
         if (is_gone(ticket)) {
@@ -45,6 +55,7 @@ static struct mr_ticket *seal_ready(struct mr_exactly_once *exactly_once)
         } else if (ticket->intake.partition->state != MR_PARTITION_OWNED || count == TICKETS_MAX) {
             mr_exactly_once_ready(exactly_once, ticket);
         } else {
+            ticket->intake.sealed = true;
             finish(ticket);
             for (const struct mr_ticket *same = ticket->intake.followers; same;
                  same = same->intake.next)
@@ -58,13 +69,14 @@ static struct mr_ticket *seal_ready(struct mr_exactly_once *exactly_once)
     return sealed;
 }
 
-bool mr_exactly_once_seal(struct mr_exactly_once *exactly_once)
+bool mr_exactly_once_seal(struct mr_exactly_once *exactly_once, uint64_t now_ns)
 {
     struct mr_commit_schedule *schedule = exactly_once->schedule;
     struct mr_transactions_job *job = &exactly_once->job;
     schedule->due_ns = UINT64_MAX;
     if (exactly_once->fault->raised) return false;
     *job = (struct mr_transactions_job){.commits = schedule->batch};
+    exactly_once->sent_ns = now_ns;
     job->tickets = seal_ready(exactly_once);
     /* when the commit for the requests that stay in the list is due */
     uint64_t due_ns = schedule->due_ns;
@@ -77,7 +89,7 @@ void mr_exactly_once_start(struct mr_exactly_once *exactly_once,
                            struct mr_kafka_membership *membership, uint64_t now_ns)
 {
     exactly_once->job.membership = membership;
-    mr_commit_schedule_sent(exactly_once->schedule, now_ns);
+    mr_commit_schedule_sent(exactly_once->schedule, true, now_ns);
     mr_transactions_submit(exactly_once->transactions, &exactly_once->job);
 }
 

@@ -4,9 +4,15 @@
  * (worker/publish/transactions.h).
  *
  * The offset ledger counts a request as finished once it is sealed: its terminal records are then
- * in the same transaction as the commit that lists it as finished. Every commit is made in this
- * way. Requests of an aborted transaction go back to the head of the list. A request of a suspended
- * partition stays in the list; a request of a lost partition is dropped.
+ * in the same transaction as the commit that lists it as finished. Requests of an aborted
+ * transaction go back to the head of the list. A request of a suspended partition stays in the
+ * list; a request of a lost partition is dropped.
+ *
+ * A commit without terminal records (starts, offsets that recovery found) is sent alone, as with
+ * at-least-once delivery: a transaction costs several times as much. One commit is in flight at a
+ * time, whether alone or in a transaction: the group coordinator applies them in the order in which
+ * they reach its log. While a sealed request is in the ready list, its transaction was aborted, the
+ * ledger lists it as finished and its records are not written: then every commit is a transaction.
  *
  * Owner:  intake thread. Memory: the job (one transaction). Errors raised in the fault: a
  *         transaction can never be written; a library call hangs for MR_CALL_TICKS_MAX ticks. */
@@ -25,6 +31,9 @@ struct mr_exactly_once {
     struct mr_fault *fault;
     /* list of requests whose terminal records are to be written, oldest first */
     struct mr_ticket *ready, *ready_last;
+    uint32_t sealed;  /* requests in the list that the ledger counts as finished */
+    uint64_t due_ns;  /* when the next transaction is due; UINT64_MAX: nothing is ready */
+    uint64_t sent_ns; /* when the last transaction was to be sent */
     /* the transactions thread owns the job while a commit is pending */
     struct mr_transactions_job job;
     /* start time of the library call that ran at the last tick (a tick: one second); 0: none */
@@ -35,9 +44,12 @@ struct mr_exactly_once {
 /* Adds a ticket whose token records publish has written and whose terminal records are still to be
  * written. */
 void mr_exactly_once_ready(struct mr_exactly_once *exactly_once, struct mr_ticket *ticket);
+/* Whether the next commit must be a transaction now: terminal records are due, or the commit would
+ * list a request as finished whose records are not written. */
+bool mr_exactly_once_is_due(const struct mr_exactly_once *exactly_once, uint64_t now_ns);
 /* Moves the ready requests and the offsets to commit into the job of the next transaction; false:
  * there is nothing to commit. No commit may be pending. */
-bool mr_exactly_once_seal(struct mr_exactly_once *exactly_once);
+bool mr_exactly_once_seal(struct mr_exactly_once *exactly_once, uint64_t now_ns);
 /* Hands the job to the transactions thread. Takes ownership of membership. */
 void mr_exactly_once_start(struct mr_exactly_once *exactly_once,
                            struct mr_kafka_membership *membership, uint64_t now_ns);

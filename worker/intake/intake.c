@@ -19,30 +19,36 @@ static void commit(struct mr_intake *intake, uint64_t now_ns)
     struct mr_error err = {0};
     struct mr_kafka_consumer_port *consumer = &intake->consumer;
     struct mr_commit_schedule *schedule = &intake->schedule;
-    if (intake->exactly_once.transactions) {
-        if (mr_exactly_once_seal(&intake->exactly_once))
-            mr_exactly_once_start(&intake->exactly_once, consumer->membership(consumer->self),
-                                  now_ns);
+    struct mr_exactly_once *exactly_once = &intake->exactly_once;
+    if (mr_exactly_once_is_due(exactly_once, now_ns)) {
+        if (mr_exactly_once_seal(exactly_once, now_ns))
+            mr_exactly_once_start(exactly_once, consumer->membership(consumer->self), now_ns);
         return;
     }
     size_t count = mr_commit_schedule_gather(schedule);
+    mr_commit_schedule_by(schedule, exactly_once->due_ns);
     if (count == 0) return;
-    mr_commit_schedule_sent(schedule, now_ns);
+    mr_commit_schedule_sent(schedule, false, now_ns);
     enum mr_status status = consumer->commit(consumer->self, schedule->batch, count, &err);
     if (status != MR_OK) mr_commit_schedule_finished(schedule, status, err.detail, now_ns);
+}
+
+/* Makes the next commit due now, with the terminal records that are ready. */
+static void hurry(struct mr_intake *intake, uint64_t now_ns)
+{
+    if (intake->exactly_once.ready) intake->exactly_once.due_ns = now_ns;
+    mr_commit_schedule_by(&intake->schedule, now_ns);
 }
 
 static void commit_if_due(struct mr_intake *intake, uint64_t now_ns)
 {
     struct mr_exactly_once *exactly_once = &intake->exactly_once;
-    if (exactly_once->transactions)
-        mr_exactly_once_poll(exactly_once, now_ns);
-    else
-        mr_commit_schedule_expire(&intake->schedule, now_ns);
+    if (exactly_once->transactions) mr_exactly_once_poll(exactly_once, now_ns);
+    mr_commit_schedule_expire(&intake->schedule, now_ns);
     /* During a revocation drain, a ready request can end only with its transaction: commit at
      * once. */
     if (intake->ownership.revocation == MR_REVOCATION_DRAINING && exactly_once->ready)
-        mr_commit_schedule_by(&intake->schedule, now_ns);
+        hurry(intake, now_ns);
     if (mr_commit_schedule_is_due(&intake->schedule, now_ns)) commit(intake, now_ns);
 }
 
@@ -55,7 +61,7 @@ static bool commit_revocation(struct mr_intake *intake, uint64_t now_ns)
     struct mr_commit_schedule *schedule = &intake->schedule;
     if (schedule->pending) {
         if (now_ns < intake->ownership.deadline_ns) return false;
-        if (!intake->exactly_once.transactions)
+        if (!schedule->in_transaction)
             mr_commit_schedule_finished(schedule, MR_TIMEOUT, "no answer", now_ns);
         return true;
     }
@@ -63,6 +69,7 @@ static bool commit_revocation(struct mr_intake *intake, uint64_t now_ns)
     if (intake->revocation_sent && !more) return true;
     if (intake->revocation_sent && now_ns >= intake->ownership.deadline_ns) return true;
     intake->revocation_sent = true;
+    hurry(intake, now_ns);
     commit(intake, now_ns);
     return !schedule->pending;
 }
@@ -91,7 +98,7 @@ static void handle_event(struct mr_intake *intake, const struct mr_kafka_event *
 {
     struct mr_ownership *ownership = &intake->ownership;
     if (event->kind == MR_KAFKA_EVENT_COMMITTED) {
-        if (!intake->exactly_once.transactions)
+        if (!intake->schedule.in_transaction)
             mr_commit_schedule_finished(&intake->schedule, event->status, event->reason, now->ns);
         return;
     }
@@ -140,8 +147,10 @@ static void handle_mail(struct mr_intake *intake, const struct mr_time *now)
         if (mail->kind == MR_MAIL_FOUND) {
             if (mr_lookups_finish(&intake->lookups, (struct mr_found_mail *)mail))
                 intake->flight.retry_parked = true;
-        } else if (mail->kind == MR_MAIL_STARTED) {
-            mr_admission_started(admission, MR_TICKET_OF(mail, started));
+        } else if (mail->kind == MR_MAIL_NOTED) {
+            mr_starts_answer(&intake->starts, (struct mr_found_mail *)mail);
+        } else if (mail->kind == MR_MAIL_STARTING) {
+            mr_starts_ask(&intake->starts, MR_TICKET_OF(mail, starting));
         } else if (mail->kind == MR_MAIL_DONE) {
             mr_admission_done(admission, MR_TICKET_OF(mail, done));
         } else if (mail->kind == MR_MAIL_READY) {
@@ -324,6 +333,7 @@ static uint64_t next_ns(const struct mr_intake *intake, uint64_t now_ns)
         due_ns = intake->schedule.due_ns;
     if (!intake->admission.draining && intake->lookups.due_ns < due_ns)
         due_ns = intake->lookups.due_ns;
+    if (intake->starts.due_ns < due_ns) due_ns = intake->starts.due_ns;
     if (intake->ownership.revocation == MR_REVOCATION_HOLDING) state_ns = now_ns + HOLD_POLL_NS;
     return state_ns < due_ns ? state_ns : due_ns;
 }
@@ -343,6 +353,7 @@ uint64_t mr_intake_step(struct mr_intake *intake, struct mr_time now)
     mr_ownership_recover(&intake->ownership, now.ns);
     handle_cancels(intake, &now);
     bool more = admit(intake, &now);
+    if (mr_starts_step(&intake->starts, now.ns)) mr_admission_wake_engine(&intake->admission);
     commit_if_due(intake, now.ns);
     advance_revocation(intake, &now);
     leave_if_requested(intake, &now);

@@ -103,6 +103,8 @@ static void connect_parts(struct mr_intake *intake, const struct mr_intake_targe
                                           .config = config,
                                           .metrics = targets->metrics,
                                           .due_ns = UINT64_MAX};
+    intake->starts = (struct mr_starts){
+        .schedule = &intake->schedule, .resume = targets->resume, .due_ns = UINT64_MAX};
     admission->config = config;
     admission->log = log;
     admission->metrics = targets->metrics;
@@ -111,6 +113,7 @@ static void connect_parts(struct mr_intake *intake, const struct mr_intake_targe
     admission->schedule = &intake->schedule;
     admission->flight = &intake->flight;
     admission->lookups = &intake->lookups;
+    admission->starts = &intake->starts;
     admission->cancelled = intake->cancelled;
     admission->hash = intake->hash;
     admission->prompt = intake->prompt;
@@ -127,7 +130,8 @@ static void connect_parts(struct mr_intake *intake, const struct mr_intake_targe
     intake->exactly_once = (struct mr_exactly_once){.transactions = targets->transactions,
                                                     .admission = admission,
                                                     .schedule = &intake->schedule,
-                                                    .fault = &intake->fault};
+                                                    .fault = &intake->fault,
+                                                    .due_ns = UINT64_MAX};
 }
 
 static enum mr_status open_cancels(struct mr_intake *intake, struct mr_error *err)

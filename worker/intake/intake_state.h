@@ -37,6 +37,7 @@ struct mr_intake {
     struct mr_commit_schedule schedule;
     struct mr_flight flight;
     struct mr_lookups lookups;
+    struct mr_starts starts;
     struct mr_id_memory *cancelled;
     struct mr_sha256 *hash;
     struct mr_prompt *prompt;

@@ -135,7 +135,7 @@ void mr_lookups_close(struct mr_lookups *lookups, struct mr_mailbox *mailbox)
     mr_resume_stop_answers(lookups->resume);
     for (struct mr_mail *mail = mr_mailbox_take(mailbox), *next; mail; mail = next) {
         next = mail->next;
-        MR_ASSERT(mail->kind == MR_MAIL_FOUND);
+        MR_ASSERT(mail->kind == MR_MAIL_FOUND || mail->kind == MR_MAIL_NOTED);
         mr_found_mail_free((struct mr_found_mail *)mail);
     }
 }

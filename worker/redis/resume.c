@@ -49,7 +49,7 @@ struct mr_resume {
     /* the fields below are protected by the mutex */
     uint32_t calls;     /* Redis commands in flight */
     uint32_t tokens;    /* commands in flight that store tokens */
-    uint32_t abandoned; /* lookups in flight whose answers intake no longer waits for */
+    uint32_t abandoned; /* commands in flight whose answers intake no longer waits for */
     bool late;          /* the last wait for the storing of tokens timed out */
     bool muted;         /* lookup results are no longer posted to intake */
     bool waiting;       /* publish waits for Redis to store tokens, until wait_until_ns */
@@ -65,7 +65,7 @@ struct mr_trail {
     unsigned char identity[MR_SHA256_BYTES];
     atomic_bool keeps; /* tokens are to be stored in Redis, and no write of this trail has failed */
     /* attempt, exists and found_bytes: set by the intake thread before the engine starts the
-     * request, then by the engine thread in mr_trail_start */
+     * request */
     uint32_t attempt;
     bool exists;        /* the trail's list may exist in Redis */
     size_t found_bytes; /* size of the list when intake read it */
@@ -221,7 +221,7 @@ static void read_list(struct mr_found_mail *found, const struct mr_redis_reply *
     pthread_mutex_unlock(&set->mutex);
 }
 
-/* Sets how many lookups intake no longer waits for; calls the `silence` callback when the number
+/* Sets how many answers intake no longer waits for; calls the `silence` callback when the number
  * changes from 0 to more than 0 or back. The caller holds the mutex. */
 static void set_abandoned(struct mr_resume *resume, uint32_t count)
 {
@@ -231,16 +231,13 @@ static void set_abandoned(struct mr_resume *resume, uint32_t count)
         resume->options.silence(resume->options.context, silent);
 }
 
-static void on_answer(void *context, enum mr_redis_outcome outcome,
-                      const struct mr_redis_reply *reply)
+/* Posts the answer to a command to intake. The caller may not use `found` afterwards. */
+static void post_answer(struct mr_found_mail *found)
 {
-    struct mr_found_mail *found = context;
     struct mr_trail *trail = found->trail;
     struct mr_resume *resume = trail->resume;
-    found->answered = outcome == MR_REDIS_DONE;
-    if (found->answered) read_list(found, reply);
     pthread_mutex_lock(&resume->mutex);
-    bool muted = resume->muted;
+    bool muted = resume->muted || found->unwanted;
     found->posted = true;
     if (found->abandoned) set_abandoned(resume, resume->abandoned - 1);
     if (!muted) mr_mailbox_post_control(resume->options.intake, &found->mail);
@@ -248,6 +245,15 @@ static void on_answer(void *context, enum mr_redis_outcome outcome,
     if (muted) mr_found_mail_free(found);
     unref(trail);
     end_call(resume, false);
+}
+
+static void on_answer(void *context, enum mr_redis_outcome outcome,
+                      const struct mr_redis_reply *reply)
+{
+    struct mr_found_mail *found = context;
+    found->answered = outcome == MR_REDIS_DONE;
+    if (found->answered) read_list(found, reply);
+    post_answer(found);
 }
 
 static struct mr_trail *make_trail(struct mr_resume *resume,
@@ -267,6 +273,16 @@ static struct mr_trail *make_trail(struct mr_resume *resume,
     return trail;
 }
 
+static struct mr_found_mail *make_answer(struct mr_trail *trail, struct mr_ticket *ticket,
+                                         enum mr_mail_kind kind)
+{
+    struct mr_found_mail *mail = calloc(1, sizeof *mail);
+    if (mail)
+        *mail =
+            (struct mr_found_mail){{.bytes = sizeof *mail, .kind = kind}, ticket, .trail = trail};
+    return mail;
+}
+
 struct mr_trail *mr_resume_lookup(struct mr_resume *resume, const struct mr_progress_origin *origin,
                                   const struct mr_request *request, struct mr_ticket *ticket,
                                   struct mr_found_mail **found)
@@ -274,11 +290,8 @@ struct mr_trail *mr_resume_lookup(struct mr_resume *resume, const struct mr_prog
     struct mr_trail *trail = make_trail(resume, origin, request);
     if (!found) return trail;
     *found = NULL;
-    struct mr_found_mail *mail = calloc(1, sizeof *mail);
+    struct mr_found_mail *mail = make_answer(trail, ticket, MR_MAIL_FOUND);
     if (!trail || !mail) goto fail;
-    mail->mail = (struct mr_mail){.bytes = sizeof *mail, .kind = MR_MAIL_FOUND};
-    mail->ticket = ticket;
-    mail->trail = trail;
     struct words words = words_of(trail, "LRANGE");
     add_word(&words, "0", 1);
     add_word(&words, "-1", 2);
@@ -340,34 +353,40 @@ static void check_write(struct mr_trail *trail, enum mr_redis_outcome outcome,
         mr_metrics_add(trail->resume->options.metrics, MR_COUNTER_TRAILS_LOST, 1);
 }
 
-static void on_started(void *context, enum mr_redis_outcome outcome,
-                       const struct mr_redis_reply *reply)
+static void on_noted(void *context, enum mr_redis_outcome outcome,
+                     const struct mr_redis_reply *reply)
 {
-    check_write(context, outcome, reply);
-    on_written(context, outcome, reply);
+    struct mr_found_mail *note = context;
+    check_write(note->trail, outcome, reply);
+    note->answered = outcome == MR_REDIS_DONE && mr_redis_reply_integer(reply) > 0;
+    post_answer(note);
 }
 
-void mr_trail_start(struct mr_trail *trail, uint32_t attempt, uint32_t index, uint32_t shown,
-                    uint64_t now_ns)
+struct mr_found_mail *mr_trail_start(struct mr_trail *trail, const struct mr_trail_start *start,
+                                     struct mr_ticket *ticket, uint64_t now_ns)
 {
     unsigned char bytes[MR_PROGRESS_BYTES_MAX];
     struct mr_progress_entry entry = {.kind = MR_PROGRESS_START,
-                                      .attempt = attempt,
-                                      .index = index,
-                                      .shown = shown,
+                                      .attempt = start->attempt,
+                                      .index = start->index,
+                                      .shown = start->shown,
                                       .identity = trail->identity};
     struct words words = words_of(trail, "RPUSH");
-    trail->attempt = attempt;
+    struct mr_found_mail *note = make_answer(trail, ticket, MR_MAIL_NOTED);
+    if (note) note->unwanted = !ticket;
+    trail->attempt = start->attempt;
     trail->exists = true;
     add_word(&words, bytes, write_entry(trail, &entry, bytes));
     atomic_fetch_add(&trail->refs, 1);
-    if (words.lengths[2] == 0 ||
-        !begin_call(trail->resume, &words, WRITE_TIMEOUT_NS, on_started, trail)) {
-        check_write(trail, MR_REDIS_LOST, NULL);
-        unref(trail);
-        return;
+    if (note && words.lengths[2] > 0 &&
+        begin_call(trail->resume, &words, WRITE_TIMEOUT_NS, on_noted, note)) {
+        renew(trail, now_ns);
+        return ticket ? note : NULL;
     }
-    renew(trail, now_ns);
+    check_write(trail, MR_REDIS_LOST, NULL);
+    unref(trail);
+    free(note);
+    return NULL;
 }
 
 static void on_kept(void *context, enum mr_redis_outcome outcome,

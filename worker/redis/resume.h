@@ -4,7 +4,9 @@
  *
  * A trail is a list in Redis that expires (format: worker/redis/progress.h). Intake reads the list
  * once, when the request's record arrives. The start of an attempt is appended before its first
- * engine step, and each token after it is sampled; all tokens of one step are sent in one burst.
+ * engine step, which waits until Redis has stored the start or intake gives that up
+ * (worker/intake/starts.h). Each token is appended after it is sampled; all tokens of one step are
+ * sent in one burst.
  * Publish writes a token to Kafka when Redis has stored the token, or has not answered for
  * MR_RESUME_WAIT_NS. So, while Redis answers, every token a reader has seen is stored, and tokens
  * that are stored but perhaps not seen are published again, equal, by the next attempt. The list is
@@ -51,21 +53,27 @@ struct mr_resume_options {
     uint64_t ttl_ns; /* time to live of a request's list in Redis, renewed while the request runs */
     /* limit for the stored tokens of all running requests together; 0: no token is stored */
     uint64_t bytes_max;
-    struct mr_mailbox *intake; /* the mailbox to which the results of lookups are posted */
+    struct mr_mailbox *intake; /* the mailbox to which answers are posted */
     struct mr_metrics *metrics;
 };
 
-/* The result of a lookup of a request's list in Redis, as a message to intake (kind
- * MR_MAIL_FOUND). */
+/* The answer of Redis to intake, as a message: the result of a lookup of a request's list (kind
+ * MR_MAIL_FOUND), or whether the start of an attempt is stored (kind MR_MAIL_NOTED). */
 struct mr_found_mail {
     struct mr_mail mail;
-    struct mr_ticket *ticket; /* set by intake; NULL: no request waits for this result */
-    bool answered;            /* false: Redis did not reply, or replied an error */
-    struct mr_progress_history history;
+    struct mr_ticket *ticket; /* set by intake; NULL: no request waits for this answer */
+    /* false: Redis did not reply, or replied an error; for NOTED: the start is not stored */
+    bool answered;
+    struct mr_progress_history history; /* only for FOUND */
     /* the fields below are private to resume.c */
     struct mr_trail *trail;
+    bool unwanted;          /* freed when the answer arrives, in place of being posted */
     size_t entries, bytes;  /* number and total size of the list's entries */
     bool posted, abandoned; /* protected by the mutex of struct mr_resume */
+};
+
+struct mr_trail_start {
+    uint32_t attempt, index, shown;
 };
 
 enum mr_status mr_resume_create(struct mr_resume **out, const struct mr_resume_options *options,
@@ -91,13 +99,19 @@ struct mr_trail *mr_resume_lookup(struct mr_resume *resume, const struct mr_prog
 /* Copies what a lookup found in Redis to the trail of its request; call it before
  * mr_trail_start. */
 void mr_trail_apply(struct mr_trail *trail, const struct mr_found_mail *found);
-/* Intake stops waiting for the result of a lookup. Until the result arrives, Redis counts as not
- * answering; the message is still posted. False: the message is already in intake's mailbox. */
+/* Intake stops waiting for an answer. Until the answer arrives, Redis counts as not answering; the
+ * message is still posted. False: the message is already in intake's mailbox. */
 bool mr_resume_abandon(struct mr_resume *resume, struct mr_found_mail *found);
-/* Whether the result of a lookup that intake no longer waits for is still missing. Threads: any. */
+/* Whether an answer that intake no longer waits for is still missing. Threads: any. */
 bool mr_resume_is_silent(struct mr_resume *resume);
 void mr_found_mail_free(struct mr_found_mail *found);
 
+/* Appends to the request's list: the attempt starts after `index` tokens of earlier attempts, of
+ * which `shown` are published in Kafka. Returns the message (kind MR_MAIL_NOTED) that intake will
+ * get, with this ticket; NULL: Redis cannot be reached, or memory is out. ticket NULL: no message
+ * is wanted. */
+struct mr_found_mail *mr_trail_start(struct mr_trail *trail, const struct mr_trail_start *start,
+                                     struct mr_ticket *ticket, uint64_t now_ns);
 /* Appends to the request's list: the worker stopped this attempt on purpose, it did not crash. */
 void mr_trail_release(struct mr_trail *trail);
 /* Appends to the request's list: the attempt that was stopped on purpose runs again. */
@@ -109,10 +123,6 @@ void mr_trail_drop(struct mr_trail *trail);
 
 /* ---- the engine's thread ---- */
 
-/* Appends to the request's list: the attempt starts after `index` tokens of earlier attempts, of
- * which `shown` are published in Kafka. */
-void mr_trail_start(struct mr_trail *trail, uint32_t attempt, uint32_t index, uint32_t shown,
-                    uint64_t now_ns);
 /* Whether the request's tokens are stored in Redis: they are to be, and no write has failed.
  * Threads: any. */
 bool mr_trail_keeps(const struct mr_trail *trail);

@@ -20,6 +20,8 @@ struct mr_engine_port {
     /* Adds a bit mask of tenants that intake waits to submit for. When the engine's queue has space
      * for one of these tenants, the engine notifies intake's wake and clears the mask. */
     void (*set_wanted)(void *self, uint64_t tenants);
+    /* Wakes the engine thread, because requests may start: `may_start` of their tickets was set. */
+    void (*wake)(void *self);
 };
 
 #endif

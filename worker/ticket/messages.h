@@ -23,7 +23,11 @@ enum mr_mail_kind {
     /* Kinds of messages to intake: */
     /* struct mr_found_mail (worker/redis/resume.h): what Redis knows of a request */
     MR_MAIL_FOUND,
-    MR_MAIL_STARTED,  /* the message ticket->started: the engine computes the request now */
+    /* struct mr_found_mail: whether Redis has stored the start of a request */
+    MR_MAIL_NOTED,
+    /* the message ticket->starting: the engine is about to run the request's first step and waits
+     * until the start is durable (ticket->may_start) */
+    MR_MAIL_STARTING,
     MR_MAIL_RETURNED, /* the message ticket->done: the engine gives the request back unstarted */
     /* the message ticket->done with exactly-once delivery: the token records are acknowledged; the
      * terminal records are to be written in a transaction */

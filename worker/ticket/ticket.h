@@ -13,14 +13,13 @@
 #include "worker/base/log.h"
 #include "worker/base/mailbox.h"
 #include "worker/ticket/identity.h"
+#include "worker/ticket/start_state.h"
 
 #include <stdatomic.h>
 
 struct mr_partition;
 struct mr_write_gate;
-struct mr_ticket;
 struct mr_trail;
-struct mr_found_mail;
 struct mr_refusal_mail;
 
 /* The kinds of records that the worker writes for a request. */
@@ -67,7 +66,9 @@ struct mr_ticket_intake {
     uint64_t start_by_ns; /* latest time to start, by the topic's limit on waiting; 0: none */
     int32_t priority;
     uint8_t crashes;
-    bool submitted, running;
+    bool submitted, sealed; /* sealed: exactly-once delivery: finished in the ledger */
+    bool running;           /* the request's start is counted in the offset ledger */
+    struct mr_start_state start;
     bool draining; /* the request was running when the revocation of its partition began */
     struct mr_found_mail *lookup; /* Redis lookup that the request waits for; NULL: none */
     uint64_t lookup_until_ns;     /* time at which intake stops waiting for the answer of Redis */
@@ -128,10 +129,13 @@ struct mr_ticket {
 
     struct mr_ticket_intake intake;
     struct mr_ticket_publish publish;
-    struct mr_mail started, done; /* messages to intake, each posted at most once */
+    bool start_asked; /* the engine has posted `starting`; engine thread */
+    /* set by intake when the start of the request is durable: the engine may run its first step */
+    atomic_bool may_start;
+    struct mr_mail starting, done; /* messages to intake, each posted at most once */
 };
 
-/* The ticket whose field `member` (started or done) is the message `mail`. */
+/* The ticket whose field `member` (starting or done) is the message `mail`. */
 #define MR_TICKET_OF(mail, member)                                                                 \
     ((struct mr_ticket *)(void *)((char *)(mail)-offsetof(struct mr_ticket, member)))
 

@@ -90,11 +90,54 @@ static void a_request_that_cannot_end_in_time_is_not_started_when_so_configured(
     assert_int_equal(run_with_deadline(true, 800000000), MR_FINISH_LENGTH);
 }
 
+/* Three places: one runs, the next two requests may not start yet, the others are not asked for. */
+static void a_request_that_may_not_start_waits_and_the_others_run(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    rig_init(&rig);
+    rig.options.sequences_max = 3;
+    rig.options.prefills_max = 8;
+    rig_start(&rig);
+    uint64_t now_ns = rig.fake->now_ns;
+    rig_submit(&rig, 0, make(&rig, "run", 1, 5));
+    rig_step(&rig);
+    rig.hold_starts = true;
+    for (uint32_t i = 1; i < 6; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "wait-%u", i);
+        rig_submit_as(&rig, (struct mr_submission){.request = make(&rig, id, 1 + i, 5),
+                                                   .ticket = i,
+                                                   .deadline_ns = now_ns + 900000000});
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        rig_step(&rig);
+    assert_true(rig.seen[0].choices[0].streamed_count > 2);
+    for (uint32_t i = 1; i < 6; i++)
+        assert_int_equal(rig.seen[i].asked > 0, i < 3);
+    mr_engine_cancel(rig.engine, (struct mr_text){"wait-1", 6});
+    rig_step(&rig);
+    assert_int_equal(rig.seen[1].choices[0].finish, MR_FINISH_CANCELLED);
+    assert_int_equal(rig.seen[1].started, 0);
+    rig.hold_starts = false;
+    for (uint32_t i = 0; i < 2; i++)
+        rig_step(&rig);
+    assert_int_equal(rig.seen[2].started, 1);
+    rig.hold_starts = true;
+    rig_run(&rig); /* whoever was not started by now ends with its deadline */
+    assert_int_equal(rig.seen[0].choices[0].finish, MR_FINISH_LENGTH);
+    assert_int_equal(rig.seen[2].choices[0].finish, MR_FINISH_LENGTH);
+    assert_int_equal(rig.seen[5].choices[0].finish, MR_FINISH_DEADLINE);
+    assert_int_equal(rig.seen[5].started, 0);
+    rig_end(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_topic_s_limits_on_wait_and_run_hold),
         cmocka_unit_test(a_request_that_cannot_end_in_time_is_not_started_when_so_configured),
+        cmocka_unit_test(a_request_that_may_not_start_waits_and_the_others_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

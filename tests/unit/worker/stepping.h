@@ -89,7 +89,8 @@ static inline void make_ticket(struct mr_ticket *ticket, const char *id)
                                  .encoding = MR_ENCODING_JSON,
                                  .waited_ms = -1,
                                  .generation = -1,
-                                 .reply_partition = -1};
+                                 .reply_partition = -1,
+                                 .may_start = true};
     snprintf(ticket->id, sizeof ticket->id, "%s", id);
 }
 

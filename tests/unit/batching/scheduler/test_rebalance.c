@@ -137,6 +137,30 @@ static void a_tenant_served_more_waits_for_a_free_place(void **state)
     rig_end(&rig);
 }
 
+/* No sequence is preempted for a request that may not start yet. */
+static void a_place_is_freed_only_for_a_request_that_may_start(void **state)
+{
+    (void)state;
+    struct engine_rig rig;
+    start(&rig, NULL);
+    fill(&rig, 1);
+    rig.hold_starts = true;
+    for (uint32_t i = 0; i < 10; i++)
+        rig_step(&rig);
+    assert_int_equal(rig.seen[10].started, 0);
+    assert_true(rig.seen[10].asked > 0);
+    assert_int_equal(mr_engine_stats(rig.engine).preemptions, 0);
+    rig.hold_starts = false;
+    rig_step(&rig);
+    assert_int_equal(rig.seen[10].started, 1);
+    assert_int_equal(mr_engine_stats(rig.engine).preemptions, 1);
+    rig_run(&rig);
+    for (uint64_t ticket = 0; ticket < 4; ticket++)
+        assert_right(&rig, ticket);
+    assert_right(&rig, 10);
+    rig_end(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +168,7 @@ int main(void)
         cmocka_unit_test(places_follow_the_weight),
         cmocka_unit_test(a_tenant_is_not_preempted_for_itself),
         cmocka_unit_test(a_tenant_served_more_waits_for_a_free_place),
+        cmocka_unit_test(a_place_is_freed_only_for_a_request_that_may_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

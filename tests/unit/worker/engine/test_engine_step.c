@@ -175,6 +175,30 @@ static void a_request_ends_as_token_records_and_one_result(void **state)
     close_flow(&flow);
 }
 
+/* Intake is asked once, and the engine sleeps until it is woken or it is time to look for
+ * deadlines.
+ */
+static void a_request_waits_until_its_start_is_durable(void **state)
+{
+    (void)state;
+    struct flow flow;
+    open_flow(&flow, false, NULL);
+    atomic_store(&flow.ticket.may_start, false);
+    submit(&flow, 2);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(mr_engine_thread_step(flow.thread, flow.publish.now),
+                         flow.publish.now.ns + 100 * MS);
+    struct mr_mail *mail = mr_mailbox_take(flow.publish.intake);
+    assert_non_null(mail);
+    assert_null(mail->next);
+    assert_int_equal(mail->kind, MR_MAIL_STARTING);
+    assert_ptr_equal(MR_TICKET_OF(mail, starting), &flow.ticket);
+    atomic_store(&flow.ticket.may_start, true);
+    run_flow(&flow);
+    assert_int_equal(fake_count(&flow.publish.producer, "tokens"), 2);
+    close_flow(&flow);
+}
+
 static void a_full_producer_delays_records_and_loses_none(void **state)
 {
     (void)state;
@@ -237,6 +261,7 @@ static void a_late_redis_delays_records_and_loses_none(void **state)
     const struct mr_request request = {.choice_count = 1};
     open_flow(&flow, true, NULL);
     flow.ticket.trail = mr_resume_lookup(flow.resume, &origin, &request, &flow.ticket, NULL);
+    mr_trail_start(flow.ticket.trail, &(struct mr_trail_start){1, 0, 0}, NULL, flow.publish.now.ns);
     submit(&flow, 4);
     step_both(&flow); /* Redis replies at once */
     assert_int_equal(flow.publish.producer.count, 1);
@@ -383,6 +408,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_that_waits_for_redis_sleeps),
         cmocka_unit_test(a_request_ends_as_token_records_and_one_result),
+        cmocka_unit_test(a_request_waits_until_its_start_is_durable),
         cmocka_unit_test(a_full_producer_delays_records_and_loses_none),
         cmocka_unit_test(a_full_mailbox_stops_the_engine_until_there_is_room),
         cmocka_unit_test(a_late_redis_delays_records_and_loses_none),

@@ -103,6 +103,15 @@ static uint32_t wait_intake(struct rig *rig)
     return mail->kind;
 }
 
+/* The request with the rig's ticket may start, as intake says when the start is durable. */
+static void let_start(struct rig *rig)
+{
+    struct mr_engine_port port = mr_engine_thread_port(rig->thread);
+    assert_int_equal(wait_intake(rig), MR_MAIL_STARTING);
+    atomic_store(&rig->ticket.may_start, true);
+    port.wake(port.self);
+}
+
 static void tokens_and_result_are_posted_and_an_intake_that_wants_room_is_rung(void **state)
 {
     (void)state;
@@ -120,14 +129,14 @@ static void tokens_and_result_are_posted_and_an_intake_that_wants_room_is_rung(v
     port.set_wanted(port.self, 1);
     mr_engine_thread_link(rig.thread, &links);
     submit(&rig, "a", 5);
+    let_start(&rig);
     assert_int_equal(wait_result(&rig), 5);
-    assert_int_equal(wait_intake(&rig), MR_MAIL_STARTED);
     assert_true(mr_wake_wait(&rung, UINT64_MAX));
     assert_true(mr_engine_thread_stats(rig.thread).steps > 0);
     atomic_store(&rig.ticket.dropped, true); /* no messages for its tokens */
     submit(&rig, "b", 3);
     assert_int_equal(wait_result(&rig), 0);
-    assert_int_equal(wait_intake(&rig), MR_MAIL_STARTED);
+    assert_null(mr_mailbox_take(rig.intake)); /* its start was noted before */
     close_rig(&rig);
     mr_wake_close(&rung);
 }

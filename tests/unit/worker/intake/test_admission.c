@@ -20,7 +20,7 @@ static void a_request_is_run_and_its_end_is_counted(void **state)
     assert_int_equal(ticket->attempt, 1);
     assert_string_equal(ticket->topic, "r");
     assert_int_equal(rig.intake->flight.count, 1);
-    mr_admission_started(&rig.intake->admission, ticket);
+    begin(&rig, ticket);
     mr_admission_done(&rig.intake->admission, ticket);
     assert_int_equal(rig.intake->flight.count, 0);
     assert_int_equal(mr_offset_ledger_base(partition->ledger), 11);

@@ -25,7 +25,7 @@ static void a_commit_without_an_outcome_is_given_up_and_due_again(void **state)
     struct intake_rig rig;
     open_intake_rig(&rig);
     struct mr_commit_schedule *schedule = &rig.intake->schedule;
-    mr_commit_schedule_sent(schedule, rig.now.ns);
+    mr_commit_schedule_sent(schedule, false, rig.now.ns);
     schedule->due_ns = UINT64_MAX;
     mr_commit_schedule_expire(schedule, rig.now.ns + MR_COMMIT_OUTCOME_NS);
     assert_true(schedule->pending);

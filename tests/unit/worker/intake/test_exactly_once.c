@@ -84,6 +84,7 @@ static void commit(struct rig *rig)
 {
     struct mr_commit_schedule *schedule = rig->exactly_once->schedule;
     mr_commit_schedule_by(schedule, 0);
+    if (rig->exactly_once->ready) rig->exactly_once->due_ns = 0;
     do {
         step(rig);
         if (schedule->pending) mr_wake_wait(mr_intake_wake(rig->base.intake), 1000000000u);
@@ -122,6 +123,52 @@ static void an_abort_commits_nothing_and_the_next_one_all(void **state)
     assert_int_equal(rig.base.intake->flight.count, 0);
     assert_int_equal(rig.partition->acked_offset, 2);
     assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).terminal.results, 2);
+    close_rig(&rig);
+}
+
+/* The engine asks for request "a", whose record is at this offset; waits until it may start. */
+static void start(struct rig *rig, int64_t offset)
+{
+    arrive(&rig->base, offset, "{\"id\":\"a\",\"prompt\":\"x\"}");
+    struct mr_ticket *ticket = ticket_named(&rig->base, "a");
+    post(&rig->base, &ticket->starting, MR_MAIL_STARTING);
+    for (step(rig); !atomic_load(&ticket->may_start); step(rig))
+        mr_wake_wait(mr_intake_wake(rig->base.intake), 10000000u);
+}
+
+static void a_start_is_committed_without_a_transaction(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    start(&rig, 0);
+    assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).transactions, 0);
+    assert_int_equal(rig.partition->acked_offset, 0);
+    ready(&rig, 1);
+    commit(&rig);
+    assert_int_equal(mr_transactions_stats(rig.exactly_once->transactions).transactions, 1);
+    assert_int_equal(rig.partition->acked_offset, 0); /* beside which 1 is listed as finished */
+    assert_int_equal(rig.base.intake->flight.count, 1);
+    close_rig(&rig);
+}
+
+/* The ledger lists a request as finished whose transaction was aborted: no commit without it. */
+static void after_an_abort_a_start_is_committed_with_the_transaction(void **state)
+{
+    (void)state;
+    struct rig rig;
+    open_rig(&rig);
+    ready(&rig, 0);
+    mr_kafka_mock_fail(rig.broker.mock, API_TXN_COMMIT, UNKNOWN_MEMBER, 1);
+    commit(&rig);
+    assert_int_equal(rig.exactly_once->sealed, 1);
+    start(&rig, 1);
+    struct mr_transactions_stats stats = mr_transactions_stats(rig.exactly_once->transactions);
+    assert_int_equal(stats.transactions, 2);
+    assert_int_equal(stats.aborted, 1);
+    assert_int_equal(stats.terminal.results, 1);
+    assert_int_equal(rig.exactly_once->sealed, 0);
+    assert_int_equal(rig.partition->acked_offset, 1);
     close_rig(&rig);
 }
 
@@ -178,6 +225,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_ready_is_finished_with_its_transaction),
         cmocka_unit_test(an_abort_commits_nothing_and_the_next_one_all),
+        cmocka_unit_test(a_start_is_committed_without_a_transaction),
+        cmocka_unit_test(after_an_abort_a_start_is_committed_with_the_transaction),
         cmocka_unit_test(a_partition_between_owners_waits_and_one_that_went_is_dropped),
         cmocka_unit_test(a_fenced_worker_fails),
         cmocka_unit_test(a_result_that_its_topic_refuses_for_good_fails_the_worker),

@@ -38,7 +38,7 @@ static void leave(struct intake_rig *rig)
 
 static void start(struct intake_rig *rig, const char *id)
 {
-    post(rig, &ticket_named(rig, id)->started, MR_MAIL_STARTED);
+    post(rig, &ticket_named(rig, id)->starting, MR_MAIL_STARTING);
     step_intake(rig);
     assert_true(ticket_named(rig, id)->intake.running);
 }

@@ -56,6 +56,10 @@ static void turn(struct rig *rig)
     struct mr_intake *intake = rig->intake.intake;
     for (struct mr_mail *mail = mr_mailbox_take(intake->mailbox), *next; mail; mail = next) {
         next = mail->next;
+        if (mail->kind == MR_MAIL_NOTED) {
+            mr_starts_answer(&intake->starts, (struct mr_found_mail *)mail);
+            continue;
+        }
         assert_int_equal(mail->kind, MR_MAIL_FOUND);
         if (mr_lookups_finish(&intake->lookups, (struct mr_found_mail *)mail))
             intake->flight.retry_parked = true;
@@ -206,7 +210,8 @@ static void write_history(struct rig *rig, uint32_t crashes, uint32_t tokens)
     rig->redis.holding = false;
     assert_non_null(ticket->intake.lookup);
     for (uint32_t attempt = 1; attempt <= crashes; attempt++) {
-        mr_trail_start(ticket->trail, attempt, 0, 0, rig->intake.now.ns);
+        mr_trail_start(ticket->trail, &(struct mr_trail_start){attempt, 0, 0}, NULL,
+                       rig->intake.now.ns);
         for (uint32_t i = 0; i < tokens; i++) {
             struct mr_sample sample = {.token_id = 2 + i, .probability = 1};
             mr_trail_keep(ticket->trail, i, i, &sample, rig->intake.now.ns);
@@ -259,8 +264,7 @@ static void a_list_is_deleted_when_the_result_is_on_the_broker(void **state)
     arrive(&rig->intake, 0, VALUE);
     turn(rig);
     struct mr_ticket *ticket = ticket_named(&rig->intake, "a");
-    mr_trail_start(ticket->trail, 1, 0, 0, rig->intake.now.ns);
-    mr_admission_started(&rig->intake.intake->admission, ticket);
+    begin(&rig->intake, ticket);
     assert_int_equal(rig->redis.count, 1);
     mr_admission_done(&rig->intake.intake->admission, ticket);
     assert_int_equal(rig->redis.count, 0);
@@ -273,8 +277,7 @@ static void handing_back_is_noted_and_dropping_alone_is_not(void **state)
     arrive(&rig->intake, 0, VALUE);
     turn(rig);
     struct mr_ticket *ticket = ticket_named(&rig->intake, "a");
-    mr_trail_start(ticket->trail, 1, 0, 0, rig->intake.now.ns);
-    mr_admission_started(&rig->intake.intake->admission, ticket);
+    begin(&rig->intake, ticket);
     mr_admission_release(&rig->intake.intake->admission, NULL);
     assert_int_equal(rig->redis.count, 2); /* began; was handed back */
     atomic_store(&ticket->dropped, true);

@@ -132,7 +132,7 @@ static void what_runs_is_handed_back_without_a_crash(void **state)
     struct mr_ledger_history history;
     struct intake_rig rig;
     struct mr_partition *partition = open_with_request(&rig);
-    mr_admission_started(&rig.intake->admission, ticket_named(&rig, "a"));
+    begin(&rig, ticket_named(&rig, "a"));
     mr_admission_release(&rig.intake->admission, NULL);
     mr_ledger_metadata_encode(partition->ledger, 1, metadata);
     mr_admission_forget(&rig.intake->admission, partition);
@@ -209,7 +209,7 @@ static void drain_waits_for_what_runs_and_for_nothing_else(void **state)
     struct mr_partition *partition = assign_partition(&rig, 0, "");
     arrive(&rig, 0, "{\"id\":\"a\",\"prompt\":\"x\"}");
     arrive(&rig, 1, "{\"id\":\"b\",\"prompt\":\"x\"}");
-    mr_admission_started(&rig.intake->admission, ticket_named(&rig, "a"));
+    begin(&rig, ticket_named(&rig, "a"));
     mr_ownership_revoke(ownership, &mine, 1, MR_KAFKA_REVOKE_GONE, &rig.now);
     mr_ownership_hold(ownership, &rig.now);
     assert_int_equal(ownership->revocation, MR_REVOCATION_DRAINING);
@@ -235,7 +235,7 @@ static void drain_does_not_wait_for_ever(void **state)
     rig.config.on_revoke = MR_ON_REVOKE_DRAIN;
     rig.config.revoke_timeout_ns = 60000000000u;
     rig.config.poll_interval_max_ns = 20000000000u; /* half of it is the limit */
-    mr_admission_started(&rig.intake->admission, ticket_named(&rig, "a"));
+    begin(&rig, ticket_named(&rig, "a"));
     mr_ownership_revoke(ownership, &mine, 1, MR_KAFKA_REVOKE_GONE, &rig.now);
     pass_ms(&rig, 9999);
     mr_ownership_hold(ownership, &rig.now);

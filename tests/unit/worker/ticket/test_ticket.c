@@ -75,7 +75,7 @@ static void a_ticket_frees_the_ending_it_still_owns(void **state)
     struct mr_refusal_mail *mail = mr_refusal_mail_create(ticket, NULL, (struct mr_text){"{}", 2});
     assert_non_null(mail);
     ticket->publish.terminal = &mail->mail;
-    assert_ptr_equal(MR_TICKET_OF(&ticket->started, started), ticket);
+    assert_ptr_equal(MR_TICKET_OF(&ticket->starting, starting), ticket);
     assert_ptr_equal(MR_TICKET_OF(&ticket->done, done), ticket);
     mr_ticket_destroy(ticket); /* the leak checker looks */
     mr_ticket_destroy(NULL);

@@ -1,0 +1,141 @@
+#include "worker/intake/starts.h"
+
+#define NEVER_NS UINT64_MAX
+
+static void add(struct mr_starts *starts, struct mr_ticket *ticket)
+{
+    struct mr_ticket **link = &starts->first;
+    while (*link)
+        link = &(*link)->intake.start.next;
+    ticket->intake.start.next = NULL;
+    ticket->intake.start.pending = true;
+    *link = ticket;
+}
+
+static void forget_note(struct mr_ticket *ticket)
+{
+    if (ticket->intake.start.note) ticket->intake.start.note->ticket = NULL;
+    ticket->intake.start.note = NULL;
+}
+
+void mr_starts_stop(struct mr_starts *starts, struct mr_ticket *ticket)
+{
+    struct mr_ticket **link = &starts->first;
+    if (!ticket->intake.start.pending) return;
+    while (*link != ticket)
+        link = &(*link)->intake.start.next;
+    *link = ticket->intake.start.next;
+    ticket->intake.start.pending = false;
+    forget_note(ticket);
+}
+
+void mr_starts_ask(struct mr_starts *starts, struct mr_ticket *ticket)
+{
+    add(starts, ticket);
+    starts->due_ns = 0;
+}
+
+static void commit_soon(struct mr_starts *starts)
+{
+    struct mr_commit_schedule *schedule = starts->schedule;
+    mr_commit_schedule_by(schedule, schedule->sent_ns + MR_START_COMMIT_NS);
+}
+
+/* Counts the start, and sends the note of it to Redis or makes a commit due. */
+static void note(struct mr_starts *starts, struct mr_ticket *ticket, uint64_t now_ns)
+{
+    struct mr_start_state *start = &ticket->intake.start;
+    struct mr_offset_ledger *ledger = ticket->intake.partition->ledger;
+    struct mr_trail_start entry = {ticket->attempt, ticket->kept_count, ticket->kept_shown};
+    ticket->intake.running = true;
+    mr_offset_ledger_start(ledger, ticket->offset);
+    start->version = mr_offset_ledger_version(ledger);
+    if (ticket->trail) {
+        bool silent = mr_resume_is_silent(starts->resume);
+        start->note = mr_trail_start(ticket->trail, &entry, silent ? NULL : ticket, now_ns);
+    }
+    start->note_until_ns = now_ns + MR_START_WAIT_NS;
+    if (start->note)
+        mr_commit_schedule_soon(starts->schedule);
+    else
+        commit_soon(starts);
+}
+
+void mr_starts_answer(struct mr_starts *starts, struct mr_found_mail *answer)
+{
+    struct mr_ticket *ticket = answer->ticket;
+    if (ticket) {
+        ticket->intake.start.note = NULL;
+        if (answer->answered)
+            ticket->intake.start.version = 0; /* durable without a commit */
+        else
+            commit_soon(starts);
+        starts->due_ns = 0;
+    }
+    mr_found_mail_free(answer);
+}
+
+static bool is_owned(const struct mr_ticket *ticket)
+{
+    return ticket->intake.partition->state == MR_PARTITION_OWNED &&
+           !ticket->intake.partition->recovering;
+}
+
+/* Redis does not answer in time: the start is committed instead. */
+static void expire_note(struct mr_starts *starts, struct mr_ticket *ticket)
+{
+    if (!mr_resume_abandon(starts->resume, ticket->intake.start.note)) return;
+    forget_note(ticket);
+    commit_soon(starts);
+}
+
+/* Moves one start on; true when it is durable. */
+static bool advance(struct mr_starts *starts, struct mr_ticket *ticket, uint64_t now_ns)
+{
+    struct mr_start_state *start = &ticket->intake.start;
+    const struct mr_commit_schedule *schedule = starts->schedule;
+    if (!is_owned(ticket)) return false;
+    if (!ticket->intake.running && !ticket->intake.partition->revoking)
+        note(starts, ticket, now_ns);
+    if (!ticket->intake.running) return false;
+    if (start->note && now_ns >= start->note_until_ns) expire_note(starts, ticket);
+    if (ticket->intake.partition->acked_version >= start->version) return true;
+    if (start->note) {
+        if (start->note_until_ns < starts->due_ns) starts->due_ns = start->note_until_ns;
+    } else if (start->version != UINT64_MAX && !schedule->pending && schedule->due_ns == NEVER_NS) {
+        /* the last commit left the partition out, which was suspended then */
+        commit_soon(starts);
+    }
+    return false;
+}
+
+bool mr_starts_step(struct mr_starts *starts, uint64_t now_ns)
+{
+    bool any = false;
+    starts->due_ns = NEVER_NS;
+    for (struct mr_ticket *ticket = starts->first, *next; ticket; ticket = next) {
+        next = ticket->intake.start.next;
+        bool gone =
+            atomic_load(&ticket->dropped) || ticket->intake.partition->epoch != ticket->epoch;
+        bool durable = !gone && advance(starts, ticket, now_ns);
+        if (durable) atomic_store(&ticket->may_start, true);
+        if (gone || durable) mr_starts_stop(starts, ticket);
+        any |= durable;
+    }
+    return any;
+}
+
+void mr_starts_release(struct mr_starts *starts, struct mr_ticket *ticket)
+{
+    (void)starts;
+    if (!ticket->intake.start.pending) return;
+    forget_note(ticket);
+    ticket->intake.start.version = UINT64_MAX;
+}
+
+void mr_starts_again(struct mr_starts *starts, struct mr_ticket *ticket)
+{
+    if (!ticket->intake.start.pending) return;
+    ticket->intake.start.version = mr_offset_ledger_version(ticket->intake.partition->ledger);
+    commit_soon(starts);
+}

@@ -1,0 +1,52 @@
+/* starts - the start of a request is durable before the engine runs a step with it.
+ *
+ * If the first step with a request ends the process, the next worker must know that the request was
+ * running. So the engine asks before that step (MR_MAIL_STARTING) and goes on with other requests
+ * until the ticket's may_start is set:
+ *
+ *   1. The start is counted in the partition's offset ledger.
+ *   2. With Redis the start is appended to the request's list (worker/redis/resume.h). The request
+ *      may start when Redis has stored the entry.
+ *   3. Without Redis, or when Redis has not answered after MR_START_WAIT_NS, the ledger is
+ * committed at once; all starts noted since the last commit share this commit, and one commit is in
+ *      flight at a time. The request may start when the commit is acknowledged.
+ *
+ * The wait for a commit is as long as the broker takes: without the broker no result could be
+ * written either. The request is still in the engine's queue, so its deadline, a cancel and a drain
+ * end the wait. A request whose partition is suspended or being revoked waits until the partition
+ * is assigned to this worker again, or is dropped.
+ *
+ * Owner:  intake thread. Memory: fields of the tickets. Errors: none. */
+#ifndef MR_WORKER_INTAKE_STARTS_H
+#define MR_WORKER_INTAKE_STARTS_H
+
+#include "worker/intake/commit_schedule.h"
+#include "worker/redis/resume.h"
+#include "worker/ticket/ticket.h"
+
+#define MR_START_WAIT_NS ((uint64_t)30000000)
+/* least time between the sending of two commits that are made for starts alone */
+#define MR_START_COMMIT_NS ((uint64_t)5000000)
+
+struct mr_starts {
+    struct mr_commit_schedule *schedule; /* borrowed */
+    struct mr_resume *resume;            /* borrowed; NULL: without Redis */
+    struct mr_ticket *first;             /* starts that are not durable yet, oldest first */
+    uint64_t due_ns;                     /* when _step has something to do again */
+};
+
+/* The engine asks whether the ticket's request may start; call once for each ticket. */
+void mr_starts_ask(struct mr_starts *starts, struct mr_ticket *ticket);
+/* Takes the answer of Redis to the note of a start, and frees it. */
+void mr_starts_answer(struct mr_starts *starts, struct mr_found_mail *note);
+/* Sets may_start of the tickets whose start is durable; true if there were any: the engine must be
+ * woken. */
+bool mr_starts_step(struct mr_starts *starts, uint64_t now_ns);
+/* The ticket ends: its start is not awaited any more. */
+void mr_starts_stop(struct mr_starts *starts, struct mr_ticket *ticket);
+/* The ticket's request is released (given up on purpose) before its partition is taken away.
+ * _again: the partition is back, and the request runs on. */
+void mr_starts_release(struct mr_starts *starts, struct mr_ticket *ticket);
+void mr_starts_again(struct mr_starts *starts, struct mr_ticket *ticket);
+
+#endif
