@@ -385,8 +385,8 @@ static void metadata_of(char text[MR_LEDGER_METADATA_TEXT_MAX], int64_t received
         mr_offset_ledger_receive(ledger, offset, &history);
     for (size_t i = 0; i < count; i++)
         mr_offset_ledger_finish(ledger, finished[i]);
-    mr_offset_ledger_start(ledger, 0);
-    mr_ledger_metadata_encode(ledger, 1763740000123, text);
+    mr_offset_ledger_start(ledger, 0, 0);
+    mr_ledger_metadata_encode(ledger, (struct mr_ledger_head){1763740000123, 7}, text);
     mr_offset_ledger_destroy(ledger);
 }
 

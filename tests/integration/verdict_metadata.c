@@ -1,14 +1,16 @@
 /* Decodes the metadata of a commit. Format (worker/intake/ledger_metadata.h): base64 of a magic
- * byte, in version 2 a time of eight bytes, a length as varint and a bitmap of that many bytes; the
- * attempts behind the bitmap are ignored here. */
+ * byte, since version 2 a time of eight bytes, since version 3 an instance of four bytes, a length
+ * as varint and a bitmap of that many bytes; the attempts behind the bitmap are ignored here. */
 #include "tests/integration/verdict_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC         0xA2u
-#define MAGIC_NO_TIME 0xA1u
-#define TIME_BYTES    8u
+#define MAGIC             0xA3u
+#define MAGIC_NO_INSTANCE 0xA2u
+#define MAGIC_NO_TIME     0xA1u
+#define TIME_BYTES        8u
+#define INSTANCE_BYTES    4u
 
 static int digit(char c)
 {
@@ -46,8 +48,9 @@ bool verdict_metadata_bits(struct mr_text text, unsigned char **bits, size_t *bi
     *bit_count = 0;
     if (text.length == 0) return true;
     unsigned char *bytes = decode(text, &length);
-    bool ours = bytes && length > 1 && (bytes[0] == MAGIC || bytes[0] == MAGIC_NO_TIME);
-    if (ours && bytes[0] == MAGIC) at += TIME_BYTES;
+    bool ours = bytes && length > 1 && bytes[0] >= MAGIC_NO_TIME && bytes[0] <= MAGIC;
+    if (ours && bytes[0] >= MAGIC_NO_INSTANCE) at += TIME_BYTES;
+    if (ours && bytes[0] == MAGIC) at += INSTANCE_BYTES;
     for (unsigned shift = 0; ours && shift < 35; shift += 7) {
         if (at >= length) ours = false;
         if (!ours) break;

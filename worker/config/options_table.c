@@ -75,7 +75,7 @@ const struct mr_option mr_options[] = {
     {"broker-timeout", MR_OPTION_DURATION, AT(broker_timeout_ns), "5m", BIT(SERVE), 0, 8.64e13, NULL, "TIME", "How long a starting worker retries a broker that does not answer", false},
     {"poll-interval-max", MR_OPTION_DURATION, AT(poll_interval_max_ns), "5m", BIT(SERVE), 1e9, 8.64e13, NULL, "TIME", "Longest time between two polls of the consumer before the group considers this worker stuck; the default is Kafka's", false},
     {"token-linger", MR_OPTION_DURATION, AT(token_linger_ns), "1ms", WORKER, 0, 1e9, NULL, "TIME", "How long a token record may wait to be sent in one batch with others", false},
-    {"attempts-max", MR_OPTION_U32, AT(attempts_max), "2", BIT(SERVE), 1, 1000, NULL, "N", "Attempts for a request whose worker crashes while running it; after the last one the request is dead-lettered", false},
+    {"attempts-max", MR_OPTION_U32, AT(attempts_max), "2", BIT(SERVE), 1, 100, NULL, "N", "Crashes after which a request counts as poison and is dead-lettered; if other requests ran beside it at the last one, it first runs once more as a suspect, one suspect at a time", false},
     {"worker-id", MR_OPTION_TEXT, AT(worker_id), "", WORKER, 0, 0, NULL, "NAME", "Name of this worker in results and logs; by default host name and process id. exactly-once needs a name that survives restarts", false},
 
     {"redis", MR_OPTION_TEXT, AT(redis), "", BIT(SERVE) | BIT(CHECK), 0, 0, NULL, "URL", "Redis that shares KV blocks between workers and keeps resume data: redis://[user:password@]HOST:PORT/DB, rediss:// for TLS, or unix:///PATH", false},

@@ -204,9 +204,9 @@ static enum mr_status check_times(const struct mr_ticket *ticket, uint64_t now_n
 static enum mr_status check_crashes(const struct mr_admission *admission,
                                     const struct mr_ticket *ticket, struct mr_error *err)
 {
-    if (ticket->intake.crashes < admission->config->attempts_max) return MR_OK;
-    return mr_fail(err, MR_POISON, "%u workers ended while they ran this request",
-                   ticket->intake.crashes);
+    if (!mr_flight_is_poison(admission->flight, ticket)) return MR_OK;
+    return mr_fail(err, MR_POISON, "%u workers crashed while they ran this request",
+                   ticket->intake.start.crashes);
 }
 
 static bool is_model(const struct mr_admission *admission, struct mr_text name)
@@ -353,7 +353,9 @@ static struct mr_ticket *make_ticket(struct mr_admission *admission, struct mr_p
     mr_identity_of(&ticket->identity, admission->hash, record, envelope);
     ticket->attempt = history.attempts + 1u;
     ticket->generation = partition->generation;
-    ticket->intake.crashes = history.crashes;
+    ticket->intake.start.crashes = history.crashes;
+    ticket->intake.start.crashed = history.crashed;
+    ticket->intake.start.crashed_alone = history.alone;
     admission->flight->count++;
     return ticket;
 }

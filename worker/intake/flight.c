@@ -23,9 +23,16 @@ bool mr_flight_is_full(const struct mr_flight *flight)
     return flight->count >= flight->count_max || flight->parked_count >= MR_FLIGHT_PARKED_MAX;
 }
 
+bool mr_flight_is_poison(const struct mr_flight *flight, const struct mr_ticket *ticket)
+{
+    return ticket->intake.start.crashes >= flight->attempts_max &&
+           ticket->intake.start.crashed_alone;
+}
+
 bool mr_flight_is_suspect(const struct mr_flight *flight, const struct mr_ticket *ticket)
 {
-    return ticket->intake.crashes > 0 && ticket->intake.crashes + 1u >= flight->attempts_max;
+    return ticket->intake.start.crashes >= flight->attempts_max &&
+           !ticket->intake.start.crashed_alone;
 }
 
 void mr_flight_park(struct mr_flight *flight, struct mr_ticket *ticket)

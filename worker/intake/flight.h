@@ -3,8 +3,15 @@
  * Redis lookup, for another request, or for space in the engine's queue. Also the identities of the
  * requests that got a result last: MR_FLIGHT_ENDED_MAX of them, for MR_FLIGHT_KEEP_NS.
  *
- * A suspect is a request during which attempts_max - 1 workers have crashed already: the caller
- * submits a suspect only while no other suspect is submitted.
+ * What earlier crashes mean for a request (a crash: a worker vanished while it ran the request):
+ *   fewer than attempts_max crashes    the request runs like any other;
+ *   attempts_max or more, and only this request can have caused the last one (it ran alone, or
+ *   apart)                             the request is poison: it is refused and dead-lettered;
+ *   attempts_max or more, and other requests ran beside it at the last one
+ *                                      the request is a suspect. The worker runs one suspect at a
+ *                                      time, beside its other requests, and notes the start as
+ *                                      "apart": of the suspects only this one can be the cause of a
+ *                                      crash.
  *
  * Owner:  intake thread. Memory: the table; at most count_max tickets, submitted and parked.
  * Errors: _open MR_NOMEM. */
@@ -34,8 +41,7 @@ struct mr_flight {
     bool retry_parked;        /* a waiting request may be submittable now: try them all again */
     uint32_t count, count_max, parked_count;
     uint32_t attempts_max;
-    /* number of submitted suspects: requests during which attempts_max - 1 workers crashed */
-    uint32_t suspects;
+    uint32_t suspects; /* number of submitted suspects: 0 or 1 */
 };
 
 enum mr_status mr_flight_open(struct mr_flight *flight, uint32_t count_max, uint32_t attempts_max,
@@ -44,6 +50,7 @@ enum mr_status mr_flight_open(struct mr_flight *flight, uint32_t count_max, uint
 void mr_flight_close(struct mr_flight *flight);
 
 bool mr_flight_is_full(const struct mr_flight *flight);
+bool mr_flight_is_poison(const struct mr_flight *flight, const struct mr_ticket *ticket);
 bool mr_flight_is_suspect(const struct mr_flight *flight, const struct mr_ticket *ticket);
 
 /* Adds the ticket at the end of the list of tickets that wait in intake. */

@@ -103,8 +103,10 @@ static void connect_parts(struct mr_intake *intake, const struct mr_intake_targe
                                           .config = config,
                                           .metrics = targets->metrics,
                                           .due_ns = UINT64_MAX};
-    intake->starts = (struct mr_starts){
-        .schedule = &intake->schedule, .resume = targets->resume, .due_ns = UINT64_MAX};
+    intake->starts = (struct mr_starts){.schedule = &intake->schedule,
+                                        .resume = targets->resume,
+                                        .flight = &intake->flight,
+                                        .due_ns = UINT64_MAX};
     admission->config = config;
     admission->log = log;
     admission->metrics = targets->metrics;

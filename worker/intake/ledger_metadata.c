@@ -5,16 +5,21 @@
 
 #include <string.h>
 
-#define MAGIC         0xA2u
-#define MAGIC_NO_TIME 0xA1u
-#define TIME_BYTES    8u
-#define CRASH_RUNNING 0x80u
-#define CRASHES_MAX   0x7Fu
-#define VARINT_BYTES  5u
+#define MAGIC             0xA3u
+#define MAGIC_NO_INSTANCE 0xA2u
+#define MAGIC_NO_TIME     0xA1u
+#define TIME_BYTES        8u
+#define INSTANCE_BYTES    4u
+#define CRASH_RUNNING     0x80u /* up to version MAGIC_NO_INSTANCE */
+#define VARINT_BYTES      5u
+#define ENTRY_BYTES_MAX   (VARINT_BYTES + 3)
+#define ENTRY_FLAGS                                                                                \
+    (MR_LEDGER_SLOT_RUNNING | MR_LEDGER_SLOT_ACCOMPANIED | MR_LEDGER_SLOT_APART |                  \
+     MR_LEDGER_SLOT_CRASHED | MR_LEDGER_SLOT_ALONE)
 
 _Static_assert(MR_LEDGER_METADATA_TEXT_MAX <= 4096, "offset.metadata.max.bytes of a broker");
 _Static_assert((1 + TIME_BYTES) / 3 * 4 == MR_LEDGER_METADATA_TIME_CHARS, "its text stands alone");
-_Static_assert(MR_LEDGER_SPAN_MAX / 8 + 1 + TIME_BYTES + 2 * VARINT_BYTES <
+_Static_assert(MR_LEDGER_SPAN_MAX / 8 + 1 + TIME_BYTES + INSTANCE_BYTES + 2 * VARINT_BYTES <
                    MR_LEDGER_METADATA_RAW_MAX,
                "the bitmap alone must always fit");
 
@@ -42,20 +47,20 @@ static bool get_varint(struct cursor *cursor, uint32_t *value)
     return false;
 }
 
-static void put_time(struct cursor *cursor, uint64_t since_ms)
+/* Numbers of fixed size, most significant byte first. */
+static void put_number(struct cursor *cursor, uint64_t value, unsigned bytes)
 {
-    for (unsigned i = TIME_BYTES; i > 0; i--)
-        cursor->bytes[cursor->at++] = (unsigned char)(since_ms >> (8 * (i - 1)));
+    for (unsigned i = bytes; i > 0; i--)
+        cursor->bytes[cursor->at++] = (unsigned char)(value >> (8 * (i - 1)));
 }
 
-static bool get_time(struct cursor *cursor, int64_t *since_ms)
+static bool get_number(struct cursor *cursor, uint64_t *value, unsigned bytes)
 {
-    uint64_t value = 0;
-    if (cursor->end - cursor->at < TIME_BYTES) return false;
-    for (unsigned i = 0; i < TIME_BYTES; i++)
-        value = value << 8 | cursor->bytes[cursor->at++];
-    *since_ms = (int64_t)value;
-    return value <= INT64_MAX;
+    *value = 0;
+    if (cursor->end - cursor->at < bytes) return false;
+    for (unsigned i = 0; i < bytes; i++)
+        *value = *value << 8 | cursor->bytes[cursor->at++];
+    return *value <= INT64_MAX;
 }
 
 static bool is_finished(struct mr_offset_ledger *ledger, int64_t offset)
@@ -90,19 +95,18 @@ static uint32_t put_entries(struct cursor *cursor, struct mr_offset_ledger *ledg
     for (uint32_t i = 0; i < mr_offset_ledger_extent(ledger); i++) {
         const struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, base + i);
         if (slot->flags & MR_LEDGER_SLOT_FINISHED || slot->attempts == 0) continue;
-        if (cursor->at + VARINT_BYTES + 2 > cursor->end) break;
+        if (cursor->at + ENTRY_BYTES_MAX > cursor->end) break;
         put_varint(cursor, i - previous);
         cursor->bytes[cursor->at++] = slot->attempts;
-        unsigned crashes = slot->crashes > CRASHES_MAX ? CRASHES_MAX : slot->crashes;
-        cursor->bytes[cursor->at++] =
-            (unsigned char)(crashes | (slot->flags & MR_LEDGER_SLOT_RUNNING ? CRASH_RUNNING : 0u));
+        cursor->bytes[cursor->at++] = slot->crashes;
+        cursor->bytes[cursor->at++] = slot->flags;
         previous = i;
         count++;
     }
     return count;
 }
 
-void mr_ledger_metadata_encode(struct mr_offset_ledger *ledger, int64_t since_ms,
+void mr_ledger_metadata_encode(struct mr_offset_ledger *ledger, struct mr_ledger_head head,
                                char text[MR_LEDGER_METADATA_TEXT_MAX])
 {
     unsigned char raw[MR_LEDGER_METADATA_RAW_MAX], tail[MR_LEDGER_METADATA_RAW_MAX];
@@ -110,7 +114,8 @@ void mr_ledger_metadata_encode(struct mr_offset_ledger *ledger, int64_t since_ms
     if (mr_offset_ledger_base(ledger) < 0) return;
     struct cursor cursor = {.bytes = raw, .end = sizeof raw};
     raw[cursor.at++] = MAGIC;
-    put_time(&cursor, (uint64_t)since_ms);
+    put_number(&cursor, (uint64_t)head.since_ms, TIME_BYTES);
+    put_number(&cursor, head.instance, INSTANCE_BYTES);
     put_bitmap(&cursor, ledger);
     struct cursor entries = {.bytes = tail, .end = sizeof raw - cursor.at - VARINT_BYTES};
     uint32_t count = put_entries(&entries, ledger);
@@ -134,47 +139,68 @@ static bool take_bitmap(struct cursor *cursor, struct mr_offset_ledger *ledger)
     return true;
 }
 
-static bool take_entries(struct cursor *cursor, struct mr_offset_ledger *ledger)
+/* Reads what follows the distance of an entry. Of a running request of an older version it is not
+ * known whether others ran beside it. */
+static bool take_entry(struct cursor *cursor, unsigned char magic, struct mr_ledger_slot *slot)
+{
+    size_t bytes = magic == MAGIC ? 3 : 2;
+    if (cursor->end - cursor->at < bytes || slot->flags & MR_LEDGER_SLOT_FINISHED) return false;
+    const unsigned char *entry = cursor->bytes + cursor->at;
+    cursor->at += bytes;
+    *slot = (struct mr_ledger_slot){.attempts = entry[0], .crashes = entry[1]};
+    if (magic == MAGIC) {
+        slot->flags = entry[2];
+        return (entry[2] & ~ENTRY_FLAGS) == 0;
+    }
+    slot->crashes &= (uint8_t)~CRASH_RUNNING;
+    if (entry[1] & CRASH_RUNNING) slot->flags = MR_LEDGER_SLOT_RUNNING | MR_LEDGER_SLOT_ACCOMPANIED;
+    return true;
+}
+
+static bool take_entries(struct cursor *cursor, unsigned char magic,
+                         struct mr_offset_ledger *ledger)
 {
     uint32_t count = 0, distance = 0, index = 0;
     if (!get_varint(cursor, &count)) return false;
     for (uint32_t n = 0; n < count; n++) {
-        if (!get_varint(cursor, &distance) || cursor->end - cursor->at < 2) return false;
+        if (!get_varint(cursor, &distance)) return false;
         if (distance >= mr_offset_ledger_span(ledger) - index) return false;
         index += distance;
         struct mr_ledger_slot *slot =
             mr_offset_ledger_restore_slot(ledger, mr_offset_ledger_base(ledger) + index);
-        if (slot->flags & MR_LEDGER_SLOT_FINISHED) return false;
-        slot->attempts = cursor->bytes[cursor->at++];
-        unsigned char crashes = cursor->bytes[cursor->at++];
-        slot->crashes = crashes & CRASHES_MAX;
-        slot->flags = crashes & CRASH_RUNNING ? MR_LEDGER_SLOT_RUNNING : 0;
+        if (!take_entry(cursor, magic, slot)) return false;
     }
     return cursor->at == cursor->end;
 }
 
-static bool take_magic(struct cursor *cursor, int64_t *since_ms)
+static bool take_head(struct cursor *cursor, unsigned char *magic, struct mr_ledger_head *head)
 {
+    uint64_t since_ms = 0, instance = 0;
     if (cursor->end == 0) return false;
-    unsigned char magic = cursor->bytes[cursor->at++];
-    return magic == MAGIC_NO_TIME || (magic == MAGIC && get_time(cursor, since_ms));
+    *magic = cursor->bytes[cursor->at++];
+    if (*magic == MAGIC_NO_TIME) return true;
+    if (*magic != MAGIC && *magic != MAGIC_NO_INSTANCE) return false;
+    if (!get_number(cursor, &since_ms, TIME_BYTES)) return false;
+    if (*magic == MAGIC && !get_number(cursor, &instance, INSTANCE_BYTES)) return false;
+    *head = (struct mr_ledger_head){(int64_t)since_ms, (uint32_t)instance};
+    return true;
 }
 
 enum mr_status mr_ledger_metadata_restore(struct mr_offset_ledger *ledger, int64_t offset,
-                                          struct mr_text text, int64_t *since_ms,
+                                          struct mr_text text, struct mr_ledger_head *head,
                                           struct mr_error *err)
 {
     MR_ASSERT(offset >= 0);
-    *since_ms = 0;
-    unsigned char raw[MR_LEDGER_METADATA_RAW_MAX];
+    unsigned char raw[MR_LEDGER_METADATA_RAW_MAX], magic = 0;
     struct cursor cursor = {.bytes = raw};
+    *head = (struct mr_ledger_head){0};
     mr_offset_ledger_reset(ledger, offset);
     if (text.length == 0) return MR_OK;
-    if (mr_base64_decode(text, raw, sizeof raw, &cursor.end) && take_magic(&cursor, since_ms) &&
-        take_bitmap(&cursor, ledger) && take_entries(&cursor, ledger))
+    if (mr_base64_decode(text, raw, sizeof raw, &cursor.end) && take_head(&cursor, &magic, head) &&
+        take_bitmap(&cursor, ledger) && take_entries(&cursor, magic, ledger))
         return MR_OK;
     mr_offset_ledger_reset(ledger, offset);
-    *since_ms = 0;
+    *head = (struct mr_ledger_head){0};
     return mr_fail(err, MR_MALFORMED, "metadata of the committed offset %lld is not millrace's",
                    (long long)offset);
 }

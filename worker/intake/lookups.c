@@ -57,22 +57,43 @@ static void stop_counting(struct mr_lookups *lookups, const struct mr_ticket *ti
     lookups->bytes -= bytes;
 }
 
-/* Applies an answer of Redis that knows of more attempts at the request than the commits
- * contain. */
+/* Combines what Redis and the commits know of crashes. Of an attempt that both know, each may know
+ * more: that it was released, or that other requests ran beside it. */
+static void merge_crashes(struct mr_start_state *start, uint32_t attempts,
+                          const struct mr_progress_history *history)
+{
+    uint32_t last = mr_progress_last_crash(history);
+    if (start->crashed && mr_progress_was_released(history, attempts)) {
+        start->crashes--;
+        start->crashed = start->crashed_alone = false;
+    }
+    if (last > attempts || (last > 0 && start->crashes == 0))
+        start->crashed_alone = mr_progress_was_alone(history, last);
+    else if (last == attempts && !mr_progress_was_alone(history, last))
+        start->crashed_alone = false;
+    if (history->crashes > start->crashes) start->crashes = (uint8_t)history->crashes;
+    if (history->attempts > attempts) start->crashed = last == history->attempts;
+}
+
+/* Applies what Redis knows of earlier attempts at the request. */
 static void apply_history(struct mr_lookups *lookups, struct mr_ticket *ticket,
                           const struct mr_progress_history *history)
 {
-    if (ticket->attempt == 1) {
+    uint32_t attempts = ticket->attempt - 1;
+    if (history->attempts == 0) return;
+    merge_crashes(&ticket->intake.start, attempts, history);
+    if (attempts == 0) {
         lookups->redelivered++;
         mr_metrics_add(lookups->metrics, MR_COUNTER_REDELIVERIES, 1);
     }
-    ticket->attempt = history->attempts + 1;
-    if (history->crashes > ticket->intake.crashes)
-        ticket->intake.crashes = (uint8_t)history->crashes;
+    if (history->attempts > attempts) ticket->attempt = history->attempts + 1;
     /* this limit is on the wait for the first start, and the request was started before */
     ticket->intake.start_by_ns = 0;
     if (ticket->intake.partition->epoch != ticket->epoch) return;
-    struct mr_ledger_history known = {(uint8_t)history->attempts, ticket->intake.crashes};
+    struct mr_ledger_history known = {.attempts = (uint8_t)(ticket->attempt - 1),
+                                      .crashes = ticket->intake.start.crashes,
+                                      .crashed = ticket->intake.start.crashed,
+                                      .alone = ticket->intake.start.crashed_alone};
     mr_offset_ledger_learn(ticket->intake.partition->ledger, ticket->offset, known);
 }
 
@@ -92,10 +113,9 @@ bool mr_lookups_finish(struct mr_lookups *lookups, struct mr_found_mail *found)
         ticket->intake.lookup = NULL;
         stop_counting(lookups, ticket);
         mr_trail_apply(ticket->trail, found);
-        if (found->history.attempts >= ticket->attempt)
-            apply_history(lookups, ticket, &found->history);
+        apply_history(lookups, ticket, &found->history);
         take_tokens(ticket, &found->history);
-        if (ticket->intake.crashes < lookups->config->attempts_max) drop_refusal(ticket);
+        if (ticket->intake.start.crashes < lookups->config->attempts_max) drop_refusal(ticket);
     }
     mr_found_mail_free(found);
     return ticket != NULL;

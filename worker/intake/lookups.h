@@ -7,7 +7,7 @@
  * for lookups of their own. A request that was started before, according to the commit of its
  * partition, waits as long as the lookup takes: it may have crashed too many workers, or have many
  * tokens already. The answer is combined with the commit's metadata: of the two, the one with more
- * attempts is right about attempts and crashes.
+ * attempts is right about attempts; a release that only Redis knows is no crash.
  *
  * Owner:  intake thread. Memory: copies of the records of waiting requests, MR_LOOKUP_BYTES_MAX and
  *         at most one record more. Errors: none; a lookup that fails counts as an empty answer. */

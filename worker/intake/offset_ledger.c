@@ -111,11 +111,9 @@ enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger,
         advance(ledger);
         return MR_LEDGER_FINISHED;
     }
-    if (slot->flags & MR_LEDGER_SLOT_RUNNING) {
-        slot->flags = 0;
-        if (slot->crashes < UINT8_MAX) slot->crashes++;
-    }
-    *history = (struct mr_ledger_history){slot->attempts, slot->crashes};
+    *history = (struct mr_ledger_history){slot->attempts, slot->crashes,
+                                          slot->flags & MR_LEDGER_SLOT_CRASHED,
+                                          slot->flags & MR_LEDGER_SLOT_ALONE};
     ledger->unfinished++;
     return MR_LEDGER_NEW;
 }
@@ -128,12 +126,23 @@ static struct mr_ledger_slot *unfinished_slot(struct mr_offset_ledger *ledger, i
     return slot->flags & MR_LEDGER_SLOT_FINISHED ? NULL : slot;
 }
 
-void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset)
+#define RUN_FLAGS (MR_LEDGER_SLOT_RUNNING | MR_LEDGER_SLOT_ACCOMPANIED | MR_LEDGER_SLOT_APART)
+
+void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset, uint8_t notes)
 {
     struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
     if (!slot || slot->flags & MR_LEDGER_SLOT_RUNNING) return;
-    slot->flags = MR_LEDGER_SLOT_RUNNING;
+    slot->flags &= (uint8_t) ~(RUN_FLAGS | MR_LEDGER_SLOT_CRASHED);
+    slot->flags |= (uint8_t)(MR_LEDGER_SLOT_RUNNING | notes);
     if (slot->attempts < UINT8_MAX) slot->attempts++;
+    ledger->version++;
+}
+
+void mr_offset_ledger_accompany(struct mr_offset_ledger *ledger, int64_t offset)
+{
+    struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
+    if (!slot) return;
+    slot->flags |= MR_LEDGER_SLOT_ACCOMPANIED;
     ledger->version++;
 }
 
@@ -142,16 +151,42 @@ void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,
 {
     struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
     if (!slot || slot->flags & MR_LEDGER_SLOT_RUNNING) return;
-    if (history.attempts > slot->attempts) slot->attempts = history.attempts;
-    if (history.crashes > slot->crashes) slot->crashes = history.crashes;
+    *slot = (struct mr_ledger_slot){.attempts = history.attempts, .crashes = history.crashes};
+    if (history.crashed) slot->flags |= MR_LEDGER_SLOT_CRASHED;
+    if (history.alone) slot->flags |= MR_LEDGER_SLOT_ALONE;
     ledger->version++;
+}
+
+/* The worker that ran the slot's request vanished. */
+static void count_crash(struct mr_ledger_slot *slot)
+{
+    bool alone = slot->flags & MR_LEDGER_SLOT_APART || !(slot->flags & MR_LEDGER_SLOT_ACCOMPANIED);
+    if (slot->crashes < UINT8_MAX) slot->crashes++;
+    slot->flags = MR_LEDGER_SLOT_CRASHED;
+    if (alone) slot->flags |= MR_LEDGER_SLOT_ALONE;
+}
+
+void mr_offset_ledger_take_over(struct mr_offset_ledger *ledger,
+                                bool (*was_released)(void *context, int64_t offset,
+                                                     uint8_t attempt),
+                                void *context)
+{
+    for (int64_t offset = ledger->base; offset < ledger->restored; offset++) {
+        struct mr_ledger_slot *slot = mr_offset_ledger_slot(ledger, offset);
+        if (!(slot->flags & MR_LEDGER_SLOT_RUNNING)) continue;
+        if (was_released && was_released(context, offset, slot->attempts))
+            slot->flags &= (uint8_t)~RUN_FLAGS;
+        else
+            count_crash(slot);
+        ledger->version++;
+    }
 }
 
 void mr_offset_ledger_resume(struct mr_offset_ledger *ledger, int64_t offset)
 {
     struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
     if (!slot || slot->flags & MR_LEDGER_SLOT_RUNNING) return;
-    slot->flags = MR_LEDGER_SLOT_RUNNING;
+    slot->flags |= MR_LEDGER_SLOT_RUNNING;
     ledger->version++;
 }
 
@@ -179,7 +214,7 @@ void mr_offset_ledger_release(struct mr_offset_ledger *ledger, int64_t offset)
 {
     struct mr_ledger_slot *slot = unfinished_slot(ledger, offset);
     if (!slot || !(slot->flags & MR_LEDGER_SLOT_RUNNING)) return;
-    slot->flags = 0;
+    slot->flags &= (uint8_t)~MR_LEDGER_SLOT_RUNNING;
     ledger->version++;
 }
 

@@ -12,8 +12,11 @@
  * instead of three encodings.
  *
  * For each record the ledger counts `attempts` (starts of its request) and `crashes` (workers that
- * crashed while they ran the request). A request that a worker gives up on purpose, in a revocation
- * or drain, counts no crash.
+ * vanished while they ran the request). A request that a worker gives up on purpose, in a
+ * revocation or drain, counts no crash. A start is noted as accompanied when another request runs
+ * in the same worker, then or later, and as apart when the request is suspected
+ * (worker/intake/flight.h). From these notes the next owner sees whether only this request can have
+ * caused the crash: it ran unaccompanied, or apart.
  *
  * Owner:  intake thread. Pure: no clock, no I/O. Memory: span_max slots of 3 bytes in _create.
  * Errors: _create, _restore; MR_FULL from _receive. */
@@ -22,6 +25,7 @@
 
 #include "codec/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +47,8 @@ enum mr_ledger_verdict {
 struct mr_ledger_history {
     /* starts of the request and crashes of workers that ran it, before this start */
     uint8_t attempts, crashes;
+    bool crashed; /* the last attempt ended with a crash, as far as commits tell */
+    bool alone;   /* only this request can have caused the last crash */
 };
 
 /* span_max: largest distance between base and next, in offsets; at most MR_LEDGER_SPAN_MAX. */
@@ -57,9 +63,12 @@ void mr_offset_ledger_reset(struct mr_offset_ledger *ledger, int64_t offset);
 /* Call for each record that arrives. *history is filled for MR_LEDGER_NEW. */
 enum mr_ledger_verdict mr_offset_ledger_receive(struct mr_offset_ledger *ledger, int64_t offset,
                                                 struct mr_ledger_history *history);
-/* The engine starts the record's request: counts one attempt. This function and those below ignore
- * offsets that were not received since the last reset, and finished ones. */
-void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset);
+/* The engine starts the record's request: counts one attempt. notes: MR_LEDGER_SLOT_ACCOMPANIED,
+ * MR_LEDGER_SLOT_APART or both. This function and those below ignore offsets that were not received
+ * since the last reset, and finished ones. */
+void mr_offset_ledger_start(struct mr_offset_ledger *ledger, int64_t offset, uint8_t notes);
+/* Another request starts while this one runs. */
+void mr_offset_ledger_accompany(struct mr_offset_ledger *ledger, int64_t offset);
 /* Call when the record's request is finished: its terminal records (result, reply, dead letter) are
  * acknowledged. */
 void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset);
@@ -67,12 +76,19 @@ void mr_offset_ledger_finish(struct mr_offset_ledger *ledger, int64_t offset);
  * _receive will return MR_LEDGER_FINISHED for this offset. Offsets below next or beyond the span
  * are ignored. */
 void mr_offset_ledger_found(struct mr_offset_ledger *ledger, int64_t offset);
-/* Call when Redis knows more about a record that was received and not started: raises the attempts
- * and crashes of the record to at least the values given. */
+/* Call when Redis knows more about a record that was received and not started: replaces what the
+ * ledger knows of earlier attempts. */
 void mr_offset_ledger_learn(struct mr_offset_ledger *ledger, int64_t offset,
                             struct mr_ledger_history history);
 /* Undoes mr_offset_ledger_release: the same attempt continues. */
 void mr_offset_ledger_resume(struct mr_offset_ledger *ledger, int64_t offset);
+/* Call after a commit was restored, whose writer is gone: each request that was running is counted
+ * as crashed, except when was_released returns true for its offset and attempt. was_released NULL:
+ * all are. */
+void mr_offset_ledger_take_over(struct mr_offset_ledger *ledger,
+                                bool (*was_released)(void *context, int64_t offset,
+                                                     uint8_t attempt),
+                                void *context);
 /* The request is given up unfinished on purpose (revocation, drain): no crash is counted for the
  * request. */
 void mr_offset_ledger_release(struct mr_offset_ledger *ledger, int64_t offset);
@@ -96,8 +112,12 @@ struct mr_ledger_slot {
     uint8_t flags; /* bit set of MR_LEDGER_SLOT_ values */
     uint8_t attempts, crashes;
 };
-#define MR_LEDGER_SLOT_FINISHED 1u
-#define MR_LEDGER_SLOT_RUNNING  2u
+#define MR_LEDGER_SLOT_FINISHED    1u
+#define MR_LEDGER_SLOT_RUNNING     2u
+#define MR_LEDGER_SLOT_ACCOMPANIED 4u /* the running attempt: see the top of this file */
+#define MR_LEDGER_SLOT_APART       8u
+#define MR_LEDGER_SLOT_CRASHED     16u /* the last attempt ended with a crash */
+#define MR_LEDGER_SLOT_ALONE       32u /* only this request can have caused the last crash */
 
 /* The slot of an offset in [base, base + span_max). */
 struct mr_ledger_slot *mr_offset_ledger_slot(struct mr_offset_ledger *ledger, int64_t offset);

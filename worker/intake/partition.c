@@ -99,7 +99,7 @@ static void remember_committed(struct mr_partition *partition, const struct mr_k
 enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_kafka_claim *claim,
                                   struct mr_partition **out, bool *resumed, struct mr_error *err)
 {
-    int64_t since_ms = 0;
+    struct mr_ledger_head head = {0};
     enum mr_status status = MR_OK;
     struct mr_partition *partition =
         mr_partitions_find(partitions, claim->topic_index, claim->partition);
@@ -124,10 +124,11 @@ enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_ka
     set_gate(partition, true);
     if (claim->committed >= 0)
         status = mr_ledger_metadata_restore(partition->ledger, claim->committed, claim->metadata,
-                                            &since_ms, err);
+                                            &head, err);
     else
         mr_offset_ledger_reset(partition->ledger, -1);
-    remember_committed(partition, claim, since_ms);
+    mr_offset_ledger_take_over(partition->ledger, NULL, NULL);
+    remember_committed(partition, claim, head.since_ms);
     return status;
 }
 
@@ -180,7 +181,8 @@ bool mr_partition_commit(struct mr_partition *partition, int64_t since_ms,
                  since_ms - partition->acked_since_ms >= MR_PARTITION_REFRESH_MS;
     if (partition->state != MR_PARTITION_OWNED || partition->recovering || base < 0) return false;
     if (version == partition->acked_version && !stale) return false;
-    mr_ledger_metadata_encode(partition->ledger, since_ms, partition->sent_metadata);
+    mr_ledger_metadata_encode(partition->ledger, (struct mr_ledger_head){.since_ms = since_ms},
+                              partition->sent_metadata);
     partition->sent_version = version;
     partition->sent_offset = base;
     partition->sent_since_ms = since_ms;

@@ -18,7 +18,8 @@ static void forget_note(struct mr_ticket *ticket)
     ticket->intake.start.note = NULL;
 }
 
-void mr_starts_stop(struct mr_starts *starts, struct mr_ticket *ticket)
+/* The start is not awaited any more: the request may start, or is dropped. */
+static void settle(struct mr_starts *starts, struct mr_ticket *ticket)
 {
     struct mr_ticket **link = &starts->first;
     if (!ticket->intake.start.pending) return;
@@ -27,6 +28,14 @@ void mr_starts_stop(struct mr_starts *starts, struct mr_ticket *ticket)
     *link = ticket->intake.start.next;
     ticket->intake.start.pending = false;
     forget_note(ticket);
+}
+
+void mr_starts_stop(struct mr_starts *starts, struct mr_ticket *ticket)
+{
+    settle(starts, ticket);
+    if (ticket->intake.running) starts->running--;
+    if (starts->lone == ticket) starts->lone = NULL;
+    ticket->intake.running = false;
 }
 
 void mr_starts_ask(struct mr_starts *starts, struct mr_ticket *ticket)
@@ -41,18 +50,48 @@ static void commit_soon(struct mr_starts *starts)
     mr_commit_schedule_by(schedule, schedule->sent_ns + MR_START_COMMIT_NS);
 }
 
+/* Notes that another request starts beside the one that ran alone until now. Returns its trail if
+ * the start beside it can be noted in Redis alone: its own start was. */
+static struct mr_trail *accompany(struct mr_starts *starts)
+{
+    struct mr_ticket *lone = starts->lone;
+    starts->lone = NULL;
+    if (lone->intake.partition->epoch == lone->epoch)
+        mr_offset_ledger_accompany(lone->intake.partition->ledger, lone->offset);
+    return lone->intake.start.in_redis ? lone->trail : NULL;
+}
+
+/* Counts the start in the ledger. Returns the notes on it: bits MR_LEDGER_SLOT_. */
+static uint8_t count(struct mr_starts *starts, struct mr_ticket *ticket)
+{
+    struct mr_offset_ledger *ledger = ticket->intake.partition->ledger;
+    uint8_t notes = 0;
+    if (starts->running > 0) notes |= MR_LEDGER_SLOT_ACCOMPANIED;
+    if (mr_flight_is_suspect(starts->flight, ticket)) notes |= MR_LEDGER_SLOT_APART;
+    if (starts->running == 0) starts->lone = ticket;
+    starts->running++;
+    ticket->intake.running = true;
+    mr_offset_ledger_start(ledger, ticket->offset, notes);
+    ticket->intake.start.version = mr_offset_ledger_version(ledger);
+    return notes;
+}
+
 /* Counts the start, and sends the note of it to Redis or makes a commit due. */
 static void note(struct mr_starts *starts, struct mr_ticket *ticket, uint64_t now_ns)
 {
     struct mr_start_state *start = &ticket->intake.start;
-    struct mr_offset_ledger *ledger = ticket->intake.partition->ledger;
-    struct mr_trail_start entry = {ticket->attempt, ticket->kept_count, ticket->kept_shown};
-    ticket->intake.running = true;
-    mr_offset_ledger_start(ledger, ticket->offset);
-    start->version = mr_offset_ledger_version(ledger);
+    bool joins = starts->lone != NULL;
+    struct mr_trail *beside = joins ? accompany(starts) : NULL;
+    uint8_t notes = count(starts, ticket);
+    struct mr_trail_start entry = {.attempt = ticket->attempt,
+                                   .index = ticket->kept_count,
+                                   .shown = ticket->kept_shown,
+                                   .accompanied = notes & MR_LEDGER_SLOT_ACCOMPANIED,
+                                   .apart = notes & MR_LEDGER_SLOT_APART,
+                                   .beside = beside};
     if (ticket->trail) {
-        bool silent = mr_resume_is_silent(starts->resume);
-        start->note = mr_trail_start(ticket->trail, &entry, silent ? NULL : ticket, now_ns);
+        bool commits = mr_resume_is_silent(starts->resume) || (joins && !beside);
+        start->note = mr_trail_start(ticket->trail, &entry, commits ? NULL : ticket, now_ns);
     }
     start->note_until_ns = now_ns + MR_START_WAIT_NS;
     if (start->note)
@@ -66,6 +105,7 @@ void mr_starts_answer(struct mr_starts *starts, struct mr_found_mail *answer)
     struct mr_ticket *ticket = answer->ticket;
     if (ticket) {
         ticket->intake.start.note = NULL;
+        ticket->intake.start.in_redis = answer->answered;
         if (answer->answered)
             ticket->intake.start.version = 0; /* durable without a commit */
         else
@@ -119,7 +159,7 @@ bool mr_starts_step(struct mr_starts *starts, uint64_t now_ns)
             atomic_load(&ticket->dropped) || ticket->intake.partition->epoch != ticket->epoch;
         bool durable = !gone && advance(starts, ticket, now_ns);
         if (durable) atomic_store(&ticket->may_start, true);
-        if (gone || durable) mr_starts_stop(starts, ticket);
+        if (gone || durable) settle(starts, ticket);
         any |= durable;
     }
     return any;

@@ -11,6 +11,10 @@
  * committed at once; all starts noted since the last commit share this commit, and one commit is in
  *      flight at a time. The request may start when the commit is acknowledged.
  *
+ * The note of a start says whether other requests run beside it (accompanied) and whether it is a
+ * suspect (apart; worker/intake/flight.h). When a second request starts beside one that runs alone,
+ * the note of the first is changed too, and the second waits until both notes are durable.
+ *
  * The wait for a commit is as long as the broker takes: without the broker no result could be
  * written either. The request is still in the engine's queue, so its deadline, a cancel and a drain
  * end the wait. A request whose partition is suspended or being revoked waits until the partition
@@ -21,6 +25,7 @@
 #define MR_WORKER_INTAKE_STARTS_H
 
 #include "worker/intake/commit_schedule.h"
+#include "worker/intake/flight.h"
 #include "worker/redis/resume.h"
 #include "worker/ticket/ticket.h"
 
@@ -31,8 +36,11 @@
 struct mr_starts {
     struct mr_commit_schedule *schedule; /* borrowed */
     struct mr_resume *resume;            /* borrowed; NULL: without Redis */
-    struct mr_ticket *first;             /* starts that are not durable yet, oldest first */
-    uint64_t due_ns;                     /* when _step has something to do again */
+    const struct mr_flight *flight;      /* borrowed */
+    uint32_t running;        /* requests whose start was noted and that have not ended */
+    struct mr_ticket *lone;  /* the only one of them, noted as unaccompanied; NULL: none */
+    struct mr_ticket *first; /* starts that are not durable yet, oldest first */
+    uint64_t due_ns;         /* when _step has something to do again */
 };
 
 /* The engine asks whether the ticket's request may start; call once for each ticket. */

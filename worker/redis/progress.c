@@ -14,6 +14,10 @@
 #define BODY_MAX    (MR_PROGRESS_BYTES_MAX - HEAD_BYTES - MR_AES_NONCE_BYTES - MR_AES_TAG_BYTES)
 #define AAD_BYTES   (MR_SHA256_BYTES + HEAD_BYTES)
 
+#define NOTES_GIVEN       1u
+#define NOTES_ACCOMPANIED 2u
+#define NOTES_APART       4u
+
 /* ---- numbers ---- */
 
 static void put_u32(unsigned char *at, uint32_t value)
@@ -75,6 +79,23 @@ void mr_progress_identity_of(struct mr_sha256 *hash, const unsigned char weights
     mr_sha256_end(hash, identity);
 }
 
+enum mr_status mr_progress_set_open(struct mr_progress_set *set,
+                                    const struct mr_frame_secret *secrets, size_t count,
+                                    struct mr_error *err)
+{
+    pthread_mutex_init(&set->mutex, NULL);
+    set->hash = mr_sha256_create();
+    if (!set->hash) return mr_fail(err, MR_NOMEM, "no memory for a hash");
+    return mr_frame_keys_add_all(&set->keys, secrets, count, err);
+}
+
+void mr_progress_set_close(struct mr_progress_set *set)
+{
+    mr_frame_keys_clear(&set->keys);
+    mr_sha256_destroy(set->hash);
+    pthread_mutex_destroy(&set->mutex);
+}
+
 /* ---- writing ---- */
 
 static size_t put_sample(const struct mr_sample *sample, unsigned char *out)
@@ -120,6 +141,14 @@ static void put_aad(const struct mr_progress_name *name, const unsigned char *he
     memcpy(aad + MR_SHA256_BYTES, head, HEAD_BYTES);
 }
 
+static unsigned char third_byte(const struct mr_progress_entry *entry)
+{
+    if (entry->kind == MR_PROGRESS_TOKENS) return (unsigned char)entry->sample->top_count;
+    if (entry->kind != MR_PROGRESS_START) return 0;
+    return (unsigned char)(NOTES_GIVEN | (entry->accompanied ? NOTES_ACCOMPANIED : 0) |
+                           (entry->apart ? NOTES_APART : 0));
+}
+
 size_t mr_progress_write(const struct mr_progress_tools *tools, const struct mr_progress_name *name,
                          const struct mr_progress_entry *entry,
                          const unsigned char nonce[MR_AES_NONCE_BYTES], unsigned char *out)
@@ -131,7 +160,7 @@ size_t mr_progress_write(const struct mr_progress_tools *tools, const struct mr_
     out[0] = MAGIC;
     out[1] = (unsigned char)entry->kind;
     out[2] = sealed ? tools->keys->ids[0] : 0;
-    out[3] = entry->kind == MR_PROGRESS_TOKENS ? (unsigned char)entry->sample->top_count : 0;
+    out[3] = third_byte(entry);
     put_u32(out + 4, entry->attempt);
     put_aad(name, out, aad);
     unsigned char *at = out + HEAD_BYTES;
@@ -194,6 +223,34 @@ static bool get_sample(const unsigned char *body, uint32_t top_count, struct mr_
 
 /* ---- history ---- */
 
+static void set_bit(uint64_t *words, uint32_t attempt)
+{
+    words[attempt / 64] |= (uint64_t)1 << (attempt % 64);
+}
+
+static bool has_bit(const uint64_t *words, uint32_t attempt)
+{
+    return attempt <= MR_PROGRESS_ATTEMPTS_MAX && words[attempt / 64] >> (attempt % 64) & 1;
+}
+
+bool mr_progress_was_released(const struct mr_progress_history *history, uint32_t attempt)
+{
+    return has_bit(history->known, attempt) && !has_bit(history->running, attempt);
+}
+
+uint32_t mr_progress_last_crash(const struct mr_progress_history *history)
+{
+    uint32_t attempt = history->attempts;
+    while (attempt > 0 && !has_bit(history->running, attempt))
+        attempt--;
+    return attempt;
+}
+
+bool mr_progress_was_alone(const struct mr_progress_history *history, uint32_t attempt)
+{
+    return has_bit(history->apart, attempt) || !has_bit(history->accompanied, attempt);
+}
+
 static void set_running(struct mr_progress_history *history, uint32_t attempt, bool runs)
 {
     uint64_t *word = &history->running[attempt / 64], bit = (uint64_t)1 << (attempt % 64);
@@ -201,6 +258,13 @@ static void set_running(struct mr_progress_history *history, uint32_t attempt, b
     if (!runs && *word & bit) history->crashes--;
     *word = runs ? *word | bit : *word & ~bit;
     if (runs && attempt > history->attempts) history->attempts = attempt;
+}
+
+static void take_notes(struct mr_progress_history *history, uint32_t attempt, unsigned char notes)
+{
+    set_bit(history->known, attempt);
+    if (!(notes & NOTES_GIVEN) || notes & NOTES_ACCOMPANIED) set_bit(history->accompanied, attempt);
+    if (notes & NOTES_APART) set_bit(history->apart, attempt);
 }
 
 static void begin(struct mr_progress_history *history, uint32_t attempt, uint32_t index,
@@ -257,12 +321,15 @@ void mr_progress_read(struct mr_progress_history *history, const struct mr_progr
         return;
     }
     uint32_t kind = head[1], tops = head[3];
-    if (kind == MR_PROGRESS_START && length == 8 + MR_SHA256_BYTES)
+    if (kind == MR_PROGRESS_START && length == 8 + MR_SHA256_BYTES) {
+        take_notes(history, attempt, head[3]);
         begin(history, attempt, get_u32(body), get_u32(body + 4),
               memcmp(body + 8, identity, MR_SHA256_BYTES) == 0);
-    else if (kind == MR_PROGRESS_TOKENS && tops <= MR_LOGPROBS_MAX &&
-             length == 8 + TOKEN_BYTES + tops * TOP_BYTES && get_sample(body + 8, tops, &sample))
+    } else if (kind == MR_PROGRESS_TOKENS && tops <= MR_LOGPROBS_MAX &&
+               length == 8 + TOKEN_BYTES + tops * TOP_BYTES && get_sample(body + 8, tops, &sample))
         append(history, attempt, get_u32(body), get_u32(body + 4), &sample);
+    else if (kind == MR_PROGRESS_ACCOMPANIED && length == 0)
+        set_bit(history->accompanied, attempt);
     else if ((kind == MR_PROGRESS_RELEASE || kind == MR_PROGRESS_RECLAIM) && length == 0)
         set_running(history, attempt, kind == MR_PROGRESS_RECLAIM);
     else

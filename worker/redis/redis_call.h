@@ -25,6 +25,20 @@ struct mr_redis_call {
     void *context;
 };
 
+/* The words of a short Redis command while it is put together; all borrowed. */
+struct mr_redis_words {
+    const char *words[4];
+    size_t lengths[4];
+    int count;
+};
+
+static inline void mr_redis_words_add(struct mr_redis_words *words, const void *bytes,
+                                      size_t length)
+{
+    words->words[words->count] = bytes;
+    words->lengths[words->count++] = length;
+}
+
 struct mr_redis_calls;
 
 /* wake: wakes the connection thread; _post rings it. wake is borrowed. */

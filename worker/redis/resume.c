@@ -20,15 +20,6 @@
 #define RENEWALS          4u /* how often a list's expiry is renewed during one time to live */
 #define BURST_MAX         ((size_t)128)
 
-/* A hash and encryption keys for list entries. struct mr_resume has two of these sets, so that the
- * engine thread's short writes never wait for a thread that reads a long list or hashes a long
- * record. */
-struct tools {
-    pthread_mutex_t mutex;
-    struct mr_sha256 *hash;
-    struct mr_frame_keys keys;
-};
-
 /* A token that was not yet sent to Redis. */
 struct unsent {
     struct mr_trail *trail; /* counted in trail->refs */
@@ -38,7 +29,9 @@ struct unsent {
 
 struct mr_resume {
     struct mr_resume_options options;
-    struct tools writing, reading;
+    /* Two sets, so that short writes never wait for a thread that reads a long list or hashes a
+     * long record. */
+    struct mr_progress_set writing, reading;
     struct unsent *burst; /* [BURST_MAX], used by the publish thread only */
     size_t burst_count;
     atomic_size_t kept_bytes;
@@ -113,45 +106,45 @@ static void end_call(struct mr_resume *resume, bool tokens)
     pthread_mutex_unlock(&resume->mutex);
 }
 
-struct words {
-    const char *words[4];
-    size_t lengths[4];
-    int count;
-};
-
-static void add_word(struct words *words, const void *bytes, size_t length)
+static struct mr_redis_words words_of(const struct mr_trail *trail, const char *command)
 {
-    words->words[words->count] = bytes;
-    words->lengths[words->count++] = length;
-}
-
-static struct words words_of(const struct mr_trail *trail, const char *command)
-{
-    struct words words = {0};
-    add_word(&words, command, strlen(command));
-    add_word(&words, trail->name.key, MR_PROGRESS_KEY_BYTES - 1);
+    struct mr_redis_words words = {0};
+    mr_redis_words_add(&words, command, strlen(command));
+    mr_redis_words_add(&words, trail->name.key, MR_PROGRESS_KEY_BYTES - 1);
     return words;
 }
 
 typedef void done_function(void *context, enum mr_redis_outcome outcome,
                            const struct mr_redis_reply *reply);
 
-/* Posts one Redis command. False: refused; then `done` is not called. */
-static bool begin_call(struct mr_resume *resume, const struct words *words, uint64_t timeout_ns,
-                       done_function *done, void *context)
+static struct mr_redis_call call_of(const struct mr_redis_words *words, uint64_t timeout_ns,
+                                    done_function *done, void *context)
 {
-    struct mr_redis_call call = {.words = words->words,
-                                 .lengths = words->lengths,
-                                 .count = words->count,
-                                 .timeout_ns = timeout_ns,
-                                 .done = done,
-                                 .context = context};
+    return (struct mr_redis_call){.words = words->words,
+                                  .lengths = words->lengths,
+                                  .count = words->count,
+                                  .timeout_ns = timeout_ns,
+                                  .done = done,
+                                  .context = context};
+}
+
+/* Posts Redis commands, all or none. False: refused; then no `done` is called. */
+static bool begin_calls(struct mr_resume *resume, const struct mr_redis_call *calls, uint32_t count)
+{
     pthread_mutex_lock(&resume->mutex);
-    resume->calls++;
+    resume->calls += count;
     pthread_mutex_unlock(&resume->mutex);
-    if (resume->options.call(resume->options.context, &call, 1)) return true;
-    end_call(resume, false);
+    if (resume->options.call(resume->options.context, calls, count)) return true;
+    for (uint32_t i = 0; i < count; i++)
+        end_call(resume, false);
     return false;
+}
+
+static bool begin_call(struct mr_resume *resume, const struct mr_redis_words *words,
+                       uint64_t timeout_ns, done_function *done, void *context)
+{
+    struct mr_redis_call call = call_of(words, timeout_ns, done, context);
+    return begin_calls(resume, &call, 1);
 }
 
 static void on_written(void *context, enum mr_redis_outcome outcome,
@@ -164,7 +157,7 @@ static void on_written(void *context, enum mr_redis_outcome outcome,
     end_call(resume, false);
 }
 
-static void write_list(struct mr_trail *trail, const struct words *words)
+static void write_list(struct mr_trail *trail, const struct mr_redis_words *words)
 {
     atomic_fetch_add(&trail->refs, 1);
     if (!begin_call(trail->resume, words, WRITE_TIMEOUT_NS, on_written, trail)) unref(trail);
@@ -172,8 +165,8 @@ static void write_list(struct mr_trail *trail, const struct words *words)
 
 static void renew(struct mr_trail *trail, uint64_t now_ns)
 {
-    struct words words = words_of(trail, "EXPIRE");
-    add_word(&words, trail->resume->ttl_text, strlen(trail->resume->ttl_text));
+    struct mr_redis_words words = words_of(trail, "EXPIRE");
+    mr_redis_words_add(&words, trail->resume->ttl_text, strlen(trail->resume->ttl_text));
     trail->renew_ns = now_ns + trail->resume->options.ttl_ns / RENEWALS;
     write_list(trail, &words);
 }
@@ -182,7 +175,7 @@ static void renew(struct mr_trail *trail, uint64_t now_ns)
 static size_t write_entry(struct mr_trail *trail, const struct mr_progress_entry *entry,
                           unsigned char out[MR_PROGRESS_BYTES_MAX])
 {
-    struct tools *set = &trail->resume->writing;
+    struct mr_progress_set *set = &trail->resume->writing;
     unsigned char nonce[MR_AES_NONCE_BYTES] = {0};
     if (set->keys.count > 0 && getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) return 0;
     pthread_mutex_lock(&set->mutex);
@@ -198,8 +191,8 @@ static void append(struct mr_trail *trail, const char *command, enum mr_progress
 {
     unsigned char bytes[MR_PROGRESS_BYTES_MAX];
     struct mr_progress_entry entry = {.kind = kind, .attempt = trail->attempt};
-    struct words words = words_of(trail, command);
-    add_word(&words, bytes, write_entry(trail, &entry, bytes));
+    struct mr_redis_words words = words_of(trail, command);
+    mr_redis_words_add(&words, bytes, write_entry(trail, &entry, bytes));
     if (words.lengths[2] > 0) write_list(trail, &words);
 }
 
@@ -208,7 +201,7 @@ static void append(struct mr_trail *trail, const char *command, enum mr_progress
 static void read_list(struct mr_found_mail *found, const struct mr_redis_reply *reply)
 {
     const struct mr_trail *trail = found->trail;
-    struct tools *set = &trail->resume->reading;
+    struct mr_progress_set *set = &trail->resume->reading;
     found->entries = mr_redis_reply_count(reply);
     pthread_mutex_lock(&set->mutex);
     struct mr_progress_tools tools = {set->hash, &set->keys};
@@ -292,9 +285,9 @@ struct mr_trail *mr_resume_lookup(struct mr_resume *resume, const struct mr_prog
     *found = NULL;
     struct mr_found_mail *mail = make_answer(trail, ticket, MR_MAIL_FOUND);
     if (!trail || !mail) goto fail;
-    struct words words = words_of(trail, "LRANGE");
-    add_word(&words, "0", 1);
-    add_word(&words, "-1", 2);
+    struct mr_redis_words words = words_of(trail, "LRANGE");
+    mr_redis_words_add(&words, "0", 1);
+    mr_redis_words_add(&words, "-1", 2);
     atomic_fetch_add(&trail->refs, 1);
     /* set *found first: the lookup's answer may reach intake before begin_call returns */
     *found = mail;
@@ -353,33 +346,61 @@ static void check_write(struct mr_trail *trail, enum mr_redis_outcome outcome,
         mr_metrics_add(trail->resume->options.metrics, MR_COUNTER_TRAILS_LOST, 1);
 }
 
+/* One command of a note was answered; the last answer is passed on. */
 static void on_noted(void *context, enum mr_redis_outcome outcome,
                      const struct mr_redis_reply *reply)
 {
     struct mr_found_mail *note = context;
-    check_write(note->trail, outcome, reply);
-    note->answered = outcome == MR_REDIS_DONE && mr_redis_reply_integer(reply) > 0;
+    struct mr_resume *resume = note->trail->resume;
+    if (outcome != MR_REDIS_DONE || mr_redis_reply_integer(reply) <= 0)
+        atomic_store(&note->lost, true);
+    if (atomic_fetch_sub(&note->parts, 1) != 1) {
+        end_call(resume, false);
+        return;
+    }
+    note->answered = !atomic_load(&note->lost);
+    if (!note->answered) check_write(note->trail, MR_REDIS_LOST, NULL);
     post_answer(note);
+}
+
+/* Sends the commands of a note: the start and, for the request that ran alone until now, that
+ * another one runs beside it. */
+static bool begin_note(struct mr_found_mail *note, const struct mr_trail_start *start)
+{
+    unsigned char bytes[2][MR_PROGRESS_BYTES_MAX];
+    struct mr_trail *trails[2] = {note->trail, start->beside};
+    struct mr_progress_entry entries[2] = {{.kind = MR_PROGRESS_START,
+                                            .attempt = start->attempt,
+                                            .index = start->index,
+                                            .shown = start->shown,
+                                            .accompanied = start->accompanied,
+                                            .apart = start->apart,
+                                            .identity = note->trail->identity},
+                                           {.kind = MR_PROGRESS_ACCOMPANIED}};
+    struct mr_redis_call calls[2];
+    struct mr_redis_words words[2];
+    uint32_t count = start->beside ? 2 : 1;
+    if (start->beside) entries[1].attempt = start->beside->attempt;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t length = write_entry(trails[i], &entries[i], bytes[i]);
+        if (length == 0) return false;
+        words[i] = words_of(trails[i], i == 0 ? "RPUSH" : "RPUSHX");
+        mr_redis_words_add(&words[i], bytes[i], length);
+        calls[i] = call_of(&words[i], WRITE_TIMEOUT_NS, on_noted, note);
+    }
+    atomic_init(&note->parts, count);
+    return begin_calls(note->trail->resume, calls, count);
 }
 
 struct mr_found_mail *mr_trail_start(struct mr_trail *trail, const struct mr_trail_start *start,
                                      struct mr_ticket *ticket, uint64_t now_ns)
 {
-    unsigned char bytes[MR_PROGRESS_BYTES_MAX];
-    struct mr_progress_entry entry = {.kind = MR_PROGRESS_START,
-                                      .attempt = start->attempt,
-                                      .index = start->index,
-                                      .shown = start->shown,
-                                      .identity = trail->identity};
-    struct words words = words_of(trail, "RPUSH");
     struct mr_found_mail *note = make_answer(trail, ticket, MR_MAIL_NOTED);
-    if (note) note->unwanted = !ticket;
     trail->attempt = start->attempt;
     trail->exists = true;
-    add_word(&words, bytes, write_entry(trail, &entry, bytes));
+    if (note) note->unwanted = !ticket;
     atomic_fetch_add(&trail->refs, 1);
-    if (note && words.lengths[2] > 0 &&
-        begin_call(trail->resume, &words, WRITE_TIMEOUT_NS, on_noted, note)) {
+    if (note && begin_note(note, start)) {
         renew(trail, now_ns);
         return ticket ? note : NULL;
     }
@@ -424,20 +445,15 @@ static void count_tokens(struct mr_resume *resume, size_t count)
 static void send_burst(struct mr_resume *resume)
 {
     struct mr_redis_call calls[BURST_MAX];
-    struct words words[BURST_MAX];
+    struct mr_redis_words words[BURST_MAX];
     size_t count = resume->burst_count;
     resume->burst_count = 0;
     if (count == 0) return;
     for (size_t i = 0; i < count; i++) {
         struct unsent *unsent = &resume->burst[i];
         words[i] = words_of(unsent->trail, "RPUSHX");
-        add_word(&words[i], unsent->bytes, unsent->length);
-        calls[i] = (struct mr_redis_call){.words = words[i].words,
-                                          .lengths = words[i].lengths,
-                                          .count = words[i].count,
-                                          .timeout_ns = WRITE_TIMEOUT_NS,
-                                          .done = on_kept,
-                                          .context = unsent->trail};
+        mr_redis_words_add(&words[i], unsent->bytes, unsent->length);
+        calls[i] = call_of(&words[i], WRITE_TIMEOUT_NS, on_kept, unsent->trail);
     }
     count_tokens(resume, count);
     if (resume->options.call(resume->options.context, calls, count)) return;
@@ -508,27 +524,11 @@ void mr_trail_reclaim(struct mr_trail *trail)
 void mr_trail_delete(struct mr_trail *trail)
 {
     if (!trail->exists) return;
-    struct words words = words_of(trail, "DEL");
+    struct mr_redis_words words = words_of(trail, "DEL");
     write_list(trail, &words);
 }
 
 /* ---- life ---- */
-
-static enum mr_status open_tools(struct tools *set, const struct mr_resume_options *options,
-                                 struct mr_error *err)
-{
-    pthread_mutex_init(&set->mutex, NULL);
-    set->hash = mr_sha256_create();
-    if (!set->hash) return mr_fail(err, MR_NOMEM, "no memory for a hash");
-    return mr_frame_keys_add_all(&set->keys, options->secrets, options->secret_count, err);
-}
-
-static void close_tools(struct tools *set)
-{
-    mr_frame_keys_clear(&set->keys);
-    mr_sha256_destroy(set->hash);
-    pthread_mutex_destroy(&set->mutex);
-}
 
 enum mr_status mr_resume_create(struct mr_resume **out, const struct mr_resume_options *options,
                                 struct mr_error *err)
@@ -546,8 +546,9 @@ enum mr_status mr_resume_create(struct mr_resume **out, const struct mr_resume_o
     pthread_mutex_init(&resume->mutex, NULL);
     pthread_cond_init(&resume->changed, &by_clock);
     pthread_condattr_destroy(&by_clock);
-    enum mr_status status = open_tools(&resume->writing, options, err);
-    enum mr_status other = open_tools(&resume->reading, options, err);
+    size_t secrets = options->secret_count;
+    enum mr_status status = mr_progress_set_open(&resume->writing, options->secrets, secrets, err);
+    enum mr_status other = mr_progress_set_open(&resume->reading, options->secrets, secrets, err);
     if (status == MR_OK) status = other;
     resume->burst = calloc(BURST_MAX, sizeof *resume->burst);
     if (!resume->burst) status = mr_fail(err, MR_NOMEM, "no memory for the trails of requests");
@@ -591,8 +592,8 @@ void mr_resume_destroy(struct mr_resume *resume)
     if (!resume) return;
     MR_ASSERT(resume->calls == 0 && resume->abandoned == 0 && resume->burst_count == 0);
     free(resume->burst);
-    close_tools(&resume->writing);
-    close_tools(&resume->reading);
+    mr_progress_set_close(&resume->writing);
+    mr_progress_set_close(&resume->reading);
     pthread_cond_destroy(&resume->changed);
     pthread_mutex_destroy(&resume->mutex);
     free(resume);

@@ -30,6 +30,8 @@
 #include "worker/redis/progress.h"
 #include "worker/redis/redis_call.h"
 
+#include <stdatomic.h>
+
 #define MR_TRAIL_BYTES_MAX ((size_t)256 << 10)
 #define MR_RESUME_WAIT_NS  ((uint64_t)20000000)
 
@@ -67,13 +69,20 @@ struct mr_found_mail {
     struct mr_progress_history history; /* only for FOUND */
     /* the fields below are private to resume.c */
     struct mr_trail *trail;
-    bool unwanted;          /* freed when the answer arrives, in place of being posted */
+    /* NOTED: commands that Redis has not answered; one failed; intake wants no message */
+    atomic_uint parts;
+    atomic_bool lost;
+    bool unwanted;
     size_t entries, bytes;  /* number and total size of the list's entries */
     bool posted, abandoned; /* protected by the mutex of struct mr_resume */
 };
 
+/* An attempt after `index` tokens of earlier attempts, of which `shown` are published in Kafka. */
 struct mr_trail_start {
     uint32_t attempt, index, shown;
+    bool accompanied, apart; /* notes on the start (worker/intake/starts.h) */
+    /* trail of the request that ran alone until now, to be noted as accompanied; NULL: none */
+    struct mr_trail *beside;
 };
 
 enum mr_status mr_resume_create(struct mr_resume **out, const struct mr_resume_options *options,
@@ -96,20 +105,18 @@ void mr_resume_destroy(struct mr_resume *resume);
 struct mr_trail *mr_resume_lookup(struct mr_resume *resume, const struct mr_progress_origin *origin,
                                   const struct mr_request *request, struct mr_ticket *ticket,
                                   struct mr_found_mail **found);
-/* Copies what a lookup found in Redis to the trail of its request; call it before
- * mr_trail_start. */
+/* Copies what a lookup found to the trail of its request; call it before mr_trail_start. */
 void mr_trail_apply(struct mr_trail *trail, const struct mr_found_mail *found);
-/* Intake stops waiting for an answer. Until the answer arrives, Redis counts as not answering; the
- * message is still posted. False: the message is already in intake's mailbox. */
+/* Intake stops waiting for an answer, whose message is still posted. Until then Redis counts as not
+ * answering. False: the message is already in intake's mailbox. */
 bool mr_resume_abandon(struct mr_resume *resume, struct mr_found_mail *found);
 /* Whether an answer that intake no longer waits for is still missing. Threads: any. */
 bool mr_resume_is_silent(struct mr_resume *resume);
 void mr_found_mail_free(struct mr_found_mail *found);
 
-/* Appends to the request's list: the attempt starts after `index` tokens of earlier attempts, of
- * which `shown` are published in Kafka. Returns the message (kind MR_MAIL_NOTED) that intake will
- * get, with this ticket; NULL: Redis cannot be reached, or memory is out. ticket NULL: no message
- * is wanted. */
+/* Appends the start to the request's list, and a note to the list of start->beside. Returns the
+ * message (kind MR_MAIL_NOTED) that intake will get, with this ticket; NULL: Redis cannot be
+ * reached, or memory is out. ticket NULL: no message is wanted. */
 struct mr_found_mail *mr_trail_start(struct mr_trail *trail, const struct mr_trail_start *start,
                                      struct mr_ticket *ticket, uint64_t now_ns);
 /* Appends to the request's list: the worker stopped this attempt on purpose, it did not crash. */
@@ -120,8 +127,6 @@ void mr_trail_reclaim(struct mr_trail *trail);
 void mr_trail_delete(struct mr_trail *trail);
 /* Releases the caller's reference; the list in Redis stays. trail may be NULL. */
 void mr_trail_drop(struct mr_trail *trail);
-
-/* ---- the engine's thread ---- */
 
 /* Whether the request's tokens are stored in Redis: they are to be, and no write has failed.
  * Threads: any. */

@@ -2,8 +2,7 @@
  * offset. The engine gets the ticket's address as a 64-bit number and returns it with every token.
  *
  * Created and freed by intake. The fields in `intake` and `publish` each belong to one thread.
- * Other fields do not change once the engine has the request, except the atomic field `dropped`.
- *
+ * Other fields do not change once the engine has the request, except the atomic ones.
  * Memory: one block, which contains the headers to echo. Errors: MR_NOMEM. */
 #ifndef MR_WORKER_TICKET_TICKET_H
 #define MR_WORKER_TICKET_TICKET_H
@@ -65,11 +64,10 @@ struct mr_ticket_intake {
     uint64_t deadline_ns;
     uint64_t start_by_ns; /* latest time to start, by the topic's limit on waiting; 0: none */
     int32_t priority;
-    uint8_t crashes;
-    bool submitted, sealed; /* sealed: exactly-once delivery: finished in the ledger */
-    bool running;           /* the request's start is counted in the offset ledger */
+    /* running: the start is counted in the ledger; sealed: exactly-once delivery: finished there;
+     * draining: it was running when the revocation of its partition began */
+    bool submitted, running, sealed, draining;
     struct mr_start_state start;
-    bool draining; /* the request was running when the revocation of its partition began */
     struct mr_found_mail *lookup; /* Redis lookup that the request waits for; NULL: none */
     uint64_t lookup_until_ns;     /* time at which intake stops waiting for the answer of Redis */
     struct mr_sample *kept;       /* [kept_count] tokens of earlier attempts, until submission */
@@ -126,12 +124,10 @@ struct mr_ticket {
     struct mr_trail *trail;
     uint32_t kept_count; /* number of tokens of earlier attempts that this attempt continues */
     uint32_t kept_shown; /* how many of the kept_count tokens are already in token records */
-
     struct mr_ticket_intake intake;
     struct mr_ticket_publish publish;
-    bool start_asked; /* the engine has posted `starting`; engine thread */
-    /* set by intake when the start of the request is durable: the engine may run its first step */
-    atomic_bool may_start;
+    bool start_asked;              /* the engine has posted `starting`; engine thread */
+    atomic_bool may_start;         /* set by intake: the start is durable, the first step may run */
     struct mr_mail starting, done; /* messages to intake, each posted at most once */
 };
 

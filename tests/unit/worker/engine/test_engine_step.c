@@ -261,7 +261,8 @@ static void a_late_redis_delays_records_and_loses_none(void **state)
     const struct mr_request request = {.choice_count = 1};
     open_flow(&flow, true, NULL);
     flow.ticket.trail = mr_resume_lookup(flow.resume, &origin, &request, &flow.ticket, NULL);
-    mr_trail_start(flow.ticket.trail, &(struct mr_trail_start){1, 0, 0}, NULL, flow.publish.now.ns);
+    mr_trail_start(flow.ticket.trail, &(struct mr_trail_start){.attempt = 1}, NULL,
+                   flow.publish.now.ns);
     submit(&flow, 4);
     step_both(&flow); /* Redis replies at once */
     assert_int_equal(flow.publish.producer.count, 1);

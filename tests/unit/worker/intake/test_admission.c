@@ -285,16 +285,17 @@ static void cloud_events_are_read_in_both_modes(void **state)
 }
 
 /* The metadata committed by workers that crashed while they ran offset 0, one for each of
- * `crashes`. */
-static void crash(struct intake_rig *rig, char metadata[MR_LEDGER_METADATA_TEXT_MAX], int crashes)
+ * `crashes`; notes: on each start. */
+static void crash(struct intake_rig *rig, char metadata[MR_LEDGER_METADATA_TEXT_MAX], int crashes,
+                  uint8_t notes)
 {
     metadata[0] = '\0';
     for (int i = 0; i < crashes; i++) {
         struct mr_partition *partition = assign_partition(rig, 0, metadata);
         struct mr_ledger_history history;
         assert_int_equal(mr_offset_ledger_receive(partition->ledger, 0, &history), MR_LEDGER_NEW);
-        mr_offset_ledger_start(partition->ledger, 0);
-        mr_ledger_metadata_encode(partition->ledger, 1, metadata);
+        mr_offset_ledger_start(partition->ledger, 0, notes);
+        mr_ledger_metadata_encode(partition->ledger, (struct mr_ledger_head){1, 0}, metadata);
         mr_partition_forget(partition);
     }
 }
@@ -307,7 +308,7 @@ static void a_request_that_ends_workers_is_dead_lettered(void **state)
     struct mr_ticket *ticket = NULL;
     bool dead_letter = false;
     open_intake_rig(&rig);
-    crash(&rig, metadata, 2);
+    crash(&rig, metadata, 2, 0);
     assign_partition(&rig, 0, metadata);
     arrive(&rig, 0, VALUE("a"));
     assert_int_equal(take_refusal(&rig, &ticket, &dead_letter), MR_POISON);
@@ -323,11 +324,11 @@ static void a_suspect_is_run_and_counted_as_one(void **state)
     static char metadata[MR_LEDGER_METADATA_TEXT_MAX];
     struct intake_rig rig;
     open_intake_rig(&rig);
-    crash(&rig, metadata, 1);
+    crash(&rig, metadata, 2, MR_LEDGER_SLOT_ACCOMPANIED);
     assign_partition(&rig, 0, metadata);
     arrive(&rig, 0, VALUE("a"));
     assert_int_equal(rig.intake->flight.suspects, 1);
-    assert_int_equal(ticket_named(&rig, "a")->attempt, 2);
+    assert_int_equal(ticket_named(&rig, "a")->attempt, 3);
     arrive(&rig, 1, VALUE("b"));
     assert_int_equal(rig.intake->flight.suspects, 1);
     mr_admission_done(&rig.intake->admission, ticket_named(&rig, "a"));

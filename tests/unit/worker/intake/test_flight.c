@@ -33,10 +33,18 @@ static void suspects_are_counted_while_they_are_submitted(void **state)
 {
     (void)state;
     struct mr_flight flight;
-    struct mr_ticket suspect = {.id = "a", .intake = {.crashes = 1}}, other = {.id = "b"};
+    struct mr_ticket suspect = {.id = "a", .intake = {.start = {.crashes = 2}}},
+                     other = {.id = "b"};
     assert_int_equal(mr_flight_open(&flight, 8, 2, NULL), MR_OK);
     assert_true(mr_flight_is_suspect(&flight, &suspect));
     assert_false(mr_flight_is_suspect(&flight, &other));
+    struct mr_ticket once = {.intake = {.start = {.crashes = 1, .crashed_alone = true}}};
+    struct mr_ticket poison = {.intake = {.start = {.crashes = 2, .crashed_alone = true}}};
+    assert_false(mr_flight_is_suspect(&flight, &once));
+    assert_false(mr_flight_is_poison(&flight, &once));
+    assert_false(mr_flight_is_suspect(&flight, &poison));
+    assert_true(mr_flight_is_poison(&flight, &poison));
+    assert_false(mr_flight_is_poison(&flight, &suspect));
     mr_flight_submit(&flight, &suspect);
     mr_flight_submit(&flight, &other);
     assert_int_equal(flight.suspects, 1);

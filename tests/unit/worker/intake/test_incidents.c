@@ -22,13 +22,14 @@ static void a_record_that_never_ends_stops_intake_before_the_map_is_too_large(vo
     struct intake_rig rig;
     struct mr_ledger_history history;
     struct mr_kafka_commit commit;
-    int64_t offset = 0, since_ms = 0;
+    int64_t offset = 0;
+    struct mr_ledger_head head;
     open_intake_rig(&rig);
     struct mr_partition *partition = assign_partition(&rig, 0, "");
     while (may_take(&rig)) {
         assert_int_equal(mr_offset_ledger_receive(partition->ledger, offset, &history),
                          MR_LEDGER_NEW);
-        mr_offset_ledger_start(partition->ledger, offset);
+        mr_offset_ledger_start(partition->ledger, offset, 0);
         if (offset > 0) mr_offset_ledger_finish(partition->ledger, offset);
         offset++;
     }
@@ -41,7 +42,7 @@ static void a_record_that_never_ends_stops_intake_before_the_map_is_too_large(vo
     struct mr_offset_ledger *next = NULL;
     assert_int_equal(mr_offset_ledger_create(&next, MR_LEDGER_SPAN_MAX, NULL), MR_OK);
     struct mr_text text = {commit.metadata, strlen(commit.metadata)};
-    assert_int_equal(mr_ledger_metadata_restore(next, 0, text, &since_ms, NULL), MR_OK);
+    assert_int_equal(mr_ledger_metadata_restore(next, 0, text, &head, NULL), MR_OK);
     for (int64_t i = 0; i < offset; i++)
         assert_int_equal(mr_offset_ledger_receive(next, i, &history),
                          i == 0 ? MR_LEDGER_NEW : MR_LEDGER_FINISHED);

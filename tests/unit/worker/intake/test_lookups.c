@@ -146,8 +146,8 @@ static void what_was_begun_before_waits_for_its_answer(void **state)
     struct mr_intake *intake = rig->intake.intake;
     struct mr_partition *partition = assign_partition(&rig->intake, 0, "");
     assert_int_equal(mr_offset_ledger_receive(partition->ledger, 0, &history), MR_LEDGER_NEW);
-    mr_offset_ledger_start(partition->ledger, 0);
-    mr_ledger_metadata_encode(partition->ledger, 1, metadata);
+    mr_offset_ledger_start(partition->ledger, 0, 0);
+    mr_ledger_metadata_encode(partition->ledger, (struct mr_ledger_head){1, 0}, metadata);
     mr_partition_forget(partition);
     assign_partition(&rig->intake, 0, metadata);
     rig->redis.holding = true;
@@ -210,7 +210,7 @@ static void write_history(struct rig *rig, uint32_t crashes, uint32_t tokens)
     rig->redis.holding = false;
     assert_non_null(ticket->intake.lookup);
     for (uint32_t attempt = 1; attempt <= crashes; attempt++) {
-        mr_trail_start(ticket->trail, &(struct mr_trail_start){attempt, 0, 0}, NULL,
+        mr_trail_start(ticket->trail, &(struct mr_trail_start){.attempt = attempt}, NULL,
                        rig->intake.now.ns);
         for (uint32_t i = 0; i < tokens; i++) {
             struct mr_sample sample = {.token_id = 2 + i, .probability = 1};
@@ -229,11 +229,12 @@ static void the_next_attempt_has_the_next_number_and_the_tokens(void **state)
     struct mr_ticket *ticket = ticket_named(&rig->intake, "a");
     assert_non_null(ticket);
     assert_int_equal(ticket->attempt, 2);
-    assert_int_equal(ticket->intake.crashes, 1);
+    assert_int_equal(ticket->intake.start.crashes, 1);
     assert_int_equal(ticket->kept_count, 5);
     assert_int_equal(ticket->kept_shown, 4);
     assert_null(ticket->intake.kept); /* the engine has it */
-    assert_int_equal(rig->intake.intake->flight.suspects, 1);
+    assert_true(ticket->intake.start.crashed_alone);
+    assert_int_equal(rig->intake.intake->flight.suspects, 0);
     assert_int_equal(rig->intake.intake->lookups.redelivered, 1);
     /* The commit's metadata says it too, from now on. */
     struct mr_ledger_slot *slot = mr_offset_ledger_slot(ticket->intake.partition->ledger, 0);

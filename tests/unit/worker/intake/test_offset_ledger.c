@@ -134,7 +134,7 @@ static void the_ring_of_slots_serves_a_long_life(void **state)
     struct mr_offset_ledger *ledger = make(16);
     for (int64_t offset = 0; offset < 1000; offset++) {
         assert_int_equal(receive(ledger, offset), MR_LEDGER_NEW);
-        mr_offset_ledger_start(ledger, offset);
+        mr_offset_ledger_start(ledger, offset, 0);
         if (offset % 3 == 2)
             for (int64_t done = offset; done > offset - 3; done--)
                 mr_offset_ledger_finish(ledger, done);
@@ -148,15 +148,52 @@ static void a_first_start_is_the_first_attempt(void **state)
 {
     (void)state;
     struct mr_offset_ledger *ledger = make(16);
-    struct mr_ledger_history history = {9, 9};
+    struct mr_ledger_history history = {.attempts = 9, .crashes = 9};
     assert_int_equal(mr_offset_ledger_receive(ledger, 0, &history), MR_LEDGER_NEW);
     assert_int_equal(history.attempts, 0);
     assert_int_equal(history.crashes, 0);
-    mr_offset_ledger_start(ledger, 0);
-    mr_offset_ledger_start(ledger, 0);
+    mr_offset_ledger_start(ledger, 0, 0);
+    mr_offset_ledger_start(ledger, 0, 0);
     assert_int_equal(mr_offset_ledger_slot(ledger, 0)->attempts, 1);
     mr_offset_ledger_release(ledger, 0);
     assert_int_equal(mr_offset_ledger_slot(ledger, 0)->flags, 0);
+    mr_offset_ledger_check(ledger);
+    mr_offset_ledger_destroy(ledger);
+}
+
+static bool released_at_8(void *context, int64_t offset, uint8_t attempt)
+{
+    assert_null(context);
+    assert_int_equal(attempt, 1);
+    return offset == 8;
+}
+
+/* Four requests run when their worker vanishes; each as a commit has it. */
+static void who_takes_over_sees_which_crashes_a_request_can_have_caused(void **state)
+{
+    (void)state;
+    static const uint8_t running = MR_LEDGER_SLOT_RUNNING;
+    static const uint8_t notes[] = {0, MR_LEDGER_SLOT_ACCOMPANIED,
+                                    MR_LEDGER_SLOT_ACCOMPANIED | MR_LEDGER_SLOT_APART,
+                                    MR_LEDGER_SLOT_ACCOMPANIED, MR_LEDGER_SLOT_ACCOMPANIED};
+    static const bool crashed[] = {true, true, true, false, false};
+    static const bool alone[] = {true, false, true, false, false};
+    struct mr_offset_ledger *ledger = make(16);
+    struct mr_ledger_history history;
+    mr_offset_ledger_reset(ledger, 5);
+    for (int64_t i = 0; i < 5; i++) {
+        struct mr_ledger_slot *slot = mr_offset_ledger_restore_slot(ledger, 5 + i);
+        *slot = (struct mr_ledger_slot){.flags = notes[i], .attempts = 1};
+        if (i < 4) slot->flags |= running; /* the last one was released */
+    }
+    mr_offset_ledger_take_over(ledger, released_at_8, NULL);
+    for (int64_t i = 0; i < 5; i++) {
+        assert_int_equal(mr_offset_ledger_receive(ledger, 5 + i, &history), MR_LEDGER_NEW);
+        assert_int_equal(history.attempts, 1);
+        assert_int_equal(history.crashes, crashed[i]);
+        assert_int_equal(history.crashed, crashed[i]);
+        assert_int_equal(history.alone, alone[i]);
+    }
     mr_offset_ledger_check(ledger);
     mr_offset_ledger_destroy(ledger);
 }
@@ -207,18 +244,17 @@ static void what_somebody_else_knows_of_attempts_is_learnt_before_the_start(void
     struct mr_offset_ledger *ledger = make(16);
     receive(ledger, 5);
     uint64_t version = mr_offset_ledger_version(ledger);
-    mr_offset_ledger_learn(ledger, 5, (struct mr_ledger_history){3, 1});
+    mr_offset_ledger_learn(ledger, 5, (struct mr_ledger_history){.attempts = 3, .crashes = 1});
     assert_true(mr_offset_ledger_version(ledger) > version);
-    mr_offset_ledger_learn(ledger, 5, (struct mr_ledger_history){2, 0}); /* less: nothing new */
     assert_int_equal(mr_offset_ledger_slot(ledger, 5)->attempts, 3);
     assert_int_equal(mr_offset_ledger_slot(ledger, 5)->crashes, 1);
-    mr_offset_ledger_start(ledger, 5);
+    mr_offset_ledger_start(ledger, 5, 0);
     assert_int_equal(mr_offset_ledger_slot(ledger, 5)->attempts, 4);
-    mr_offset_ledger_learn(ledger, 5, (struct mr_ledger_history){9, 9}); /* it runs */
+    mr_offset_ledger_learn(ledger, 5, (struct mr_ledger_history){.attempts = 9, .crashes = 9});
     assert_int_equal(mr_offset_ledger_slot(ledger, 5)->attempts, 4);
-    mr_offset_ledger_learn(ledger, 6, (struct mr_ledger_history){9, 9}); /* not received */
+    mr_offset_ledger_learn(ledger, 6, (struct mr_ledger_history){.attempts = 9, .crashes = 9});
     mr_offset_ledger_finish(ledger, 5);
-    mr_offset_ledger_learn(ledger, 5, (struct mr_ledger_history){9, 9});
+    mr_offset_ledger_learn(ledger, 5, (struct mr_ledger_history){.attempts = 9, .crashes = 9});
     mr_offset_ledger_check(ledger);
     mr_offset_ledger_destroy(ledger);
 }
@@ -236,6 +272,7 @@ int main(void)
         cmocka_unit_test(the_ring_of_slots_serves_a_long_life),
         cmocka_unit_test(a_first_start_is_the_first_attempt),
         cmocka_unit_test(what_somebody_else_knows_of_attempts_is_learnt_before_the_start),
+        cmocka_unit_test(who_takes_over_sees_which_crashes_a_request_can_have_caused),
         cmocka_unit_test(misuse_is_caught),
         cmocka_unit_test(what_was_found_on_the_broker_is_finished_when_it_comes),
     };

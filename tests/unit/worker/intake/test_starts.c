@@ -230,7 +230,7 @@ static void a_request_that_is_returned_unstarted_has_not_crashed(void **state)
     crash(fleet);
     start_worker(fleet);
     assert_int_equal(ticket_named(&fleet->rig, "a")->attempt, 2);
-    assert_int_equal(ticket_named(&fleet->rig, "a")->intake.crashes, 0);
+    assert_int_equal(ticket_named(&fleet->rig, "a")->intake.start.crashes, 0);
     crash(fleet);
 }
 
@@ -260,7 +260,7 @@ static void a_start_survives_a_suspension_of_its_partition(void **state)
     assert_true(may_start(fleet, "a"));
     crash(fleet);
     start_worker(fleet);
-    assert_int_equal(ticket_named(&fleet->rig, "a")->intake.crashes, 1);
+    assert_int_equal(ticket_named(&fleet->rig, "a")->intake.start.crashes, 1);
     crash(fleet);
 }
 
@@ -280,6 +280,126 @@ static void a_request_of_a_partition_that_is_lost_does_not_start(void **state)
     step(fleet);
     assert_false(may_start(fleet, "a"));
     assert_null(fleet->rig.intake->starts.first);
+    crash(fleet);
+}
+
+/* ---- several requests ---- */
+
+static void finish(struct fleet *fleet, const char *id)
+{
+    post(&fleet->rig, &ticket_named(&fleet->rig, id)->done, MR_MAIL_DONE);
+    step(fleet);
+}
+
+static bool is_submitted(struct fleet *fleet, const char *id)
+{
+    return ticket_named(&fleet->rig, id) != NULL;
+}
+
+static void run_all(struct fleet *fleet, const char *const *ids)
+{
+    for (; *ids; ids++)
+        run(fleet, *ids);
+}
+
+/* After one crash, all of them run together again. */
+static void one_crash_makes_nobody_wait(void **state)
+{
+    struct fleet *fleet = *state;
+    static const char *const all[] = {"a", "b", "c", NULL};
+    produce_to(fleet, 0, NAMED("a"));
+    produce_to(fleet, 0, NAMED("b"));
+    produce_to(fleet, 1, NAMED("c"));
+    start_worker(fleet);
+    run_all(fleet, all);
+    crash(fleet);
+    start_worker(fleet);
+    assert_int_equal(fleet->rig.intake->flight.suspects, 0);
+    assert_int_equal(fleet->rig.intake->flight.parked_count, 0);
+    run_all(fleet, all);
+    for (int i = 0; all[i]; i++)
+        finish(fleet, all[i]);
+    assert_int_equal(fleet->rig.intake->flight.count, 0);
+    crash(fleet);
+}
+
+/* Two crashes with three requests: they run one at a time, and the one that crashes is poison. */
+static void of_several_suspects_only_the_one_that_crashes_again_is_refused(void **state)
+{
+    struct fleet *fleet = *state;
+    static const char *const all[] = {"a", "b", "c", NULL};
+    produce_to(fleet, 0, NAMED("a"));
+    produce_to(fleet, 0, NAMED("b"));
+    produce_to(fleet, 1, NAMED("c"));
+    for (int i = 0; i < 2; i++) {
+        start_worker(fleet);
+        run_all(fleet, all);
+        crash(fleet);
+    }
+    produce_to(fleet, 1, NAMED("healthy"));
+    start_worker(fleet);
+    assert_int_equal(fleet->rig.intake->flight.suspects, 1);
+    run(fleet, "healthy"); /* beside them */
+    assert_true(is_submitted(fleet, "a"));
+    run(fleet, "a");
+    assert_false(is_submitted(fleet, "b") || is_submitted(fleet, "c"));
+    finish(fleet, "a");
+    assert_true(is_submitted(fleet, "b"));
+    assert_false(is_submitted(fleet, "c"));
+    run(fleet, "b");
+    crash(fleet); /* the third one */
+    start_worker(fleet);
+    assert_poison(fleet, "b");
+    step(fleet);
+    run(fleet, "c");
+    run(fleet, "healthy");
+    finish(fleet, "c");
+    finish(fleet, "healthy");
+    assert_int_equal(fleet->rig.intake->flight.count, 0);
+    crash(fleet);
+}
+
+/* It is noted that it has company, before the company starts. */
+static void a_request_that_ran_alone_until_another_started_is_a_suspect(void **state)
+{
+    struct fleet *fleet = *state;
+    produce_to(fleet, 0, NAMED("innocent"));
+    produce_to(fleet, 1, NAMED("killer"));
+    for (int i = 0; i < 2; i++) {
+        start_worker(fleet);
+        run(fleet, "innocent");
+        pass_ms(&fleet->rig, 1000);
+        step(fleet); /* it is committed as running alone */
+        run(fleet, "killer");
+        crash(fleet);
+    }
+    start_worker(fleet);
+    run(fleet, "innocent");
+    finish(fleet, "innocent");
+    run(fleet, "killer");
+    crash(fleet);
+    start_worker(fleet);
+    assert_poison(fleet, "killer");
+    crash(fleet);
+}
+
+/* A crash alone after one among others is enough. */
+static void the_company_at_the_last_crash_counts(void **state)
+{
+    struct fleet *fleet = *state;
+    produce_to(fleet, 0, NAMED("innocent"));
+    produce_to(fleet, 1, NAMED("killer"));
+    start_worker(fleet);
+    run(fleet, "innocent");
+    run(fleet, "killer");
+    crash(fleet);
+    start_worker(fleet);
+    run(fleet, "innocent");
+    finish(fleet, "innocent");
+    run(fleet, "killer");
+    crash(fleet);
+    start_worker(fleet);
+    assert_poison(fleet, "killer");
     crash(fleet);
 }
 
@@ -347,6 +467,42 @@ static void a_redis_that_fails_is_replaced_by_a_commit(void **state)
     crash(fleet);
 }
 
+/* Redis knows that the attempt was released, and the commit does not. */
+static void a_release_that_only_redis_knows_is_no_crash(void **state)
+{
+    struct fleet *fleet = *state;
+    produce_to(fleet, 0, NAMED("a"));
+    start_worker(fleet);
+    run(fleet, "a");
+    pass_ms(&fleet->rig, 1000);
+    step(fleet); /* committed as running */
+    mr_trail_release(ticket_named(&fleet->rig, "a")->trail);
+    crash(fleet);
+    start_worker(fleet);
+    assert_int_equal(ticket_named(&fleet->rig, "a")->attempt, 2);
+    assert_int_equal(ticket_named(&fleet->rig, "a")->intake.start.crashes, 0);
+    crash(fleet);
+}
+
+/* The first start is in Redis alone, the second in a commit alone. */
+static void attempts_in_redis_and_in_commits_add_up(void **state)
+{
+    struct fleet *fleet = *state;
+    produce_to(fleet, 0, NAMED("a"));
+    start_worker(fleet);
+    fleet->rig.kafka.refuse = MR_UNREACHABLE;
+    run(fleet, "a");
+    crash(fleet);
+    start_worker(fleet);
+    assert_int_equal(ticket_named(&fleet->rig, "a")->attempt, 2);
+    fleet->redis.failing = true;
+    run(fleet, "a");
+    crash(fleet);
+    start_worker(fleet); /* Redis is still away */
+    assert_poison(fleet, "a");
+    crash(fleet);
+}
+
 #define PLAIN(name) cmocka_unit_test_setup_teardown(name, make_fleet, end_fleet)
 #define REDIS(name) cmocka_unit_test_setup_teardown(name, make_fleet_with_redis, end_fleet)
 
@@ -360,9 +516,15 @@ int main(void)
         PLAIN(a_request_that_is_returned_unstarted_has_not_crashed),
         PLAIN(a_start_survives_a_suspension_of_its_partition),
         PLAIN(a_request_of_a_partition_that_is_lost_does_not_start),
+        PLAIN(one_crash_makes_nobody_wait),
+        PLAIN(of_several_suspects_only_the_one_that_crashes_again_is_refused),
+        PLAIN(a_request_that_ran_alone_until_another_started_is_a_suspect),
+        PLAIN(the_company_at_the_last_crash_counts),
         REDIS(with_redis_a_start_needs_no_commit),
         REDIS(a_redis_that_does_not_answer_is_waited_for_and_then_a_commit),
         REDIS(a_redis_that_fails_is_replaced_by_a_commit),
+        REDIS(a_release_that_only_redis_knows_is_no_crash),
+        REDIS(attempts_in_redis_and_in_commits_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -335,7 +335,7 @@ static void tokens_are_stored_in_redis_first_and_count_as_readable_when_acknowle
     options.resume = resume;
     open_publish(&rig, &options);
     look(&rig, resume, &origin, &request, &rig.ticket->trail);
-    mr_trail_start(rig.ticket->trail, &(struct mr_trail_start){1, 0, 0}, NULL, mr_clock_ns());
+    mr_trail_start(rig.ticket->trail, &(struct mr_trail_start){.attempt = 1}, NULL, mr_clock_ns());
     post_drawn(&rig, 0);
     assert_int_equal(records_with(&rig, "tokens", "req"),
                      1); /* acknowledged before this reader saw it */

@@ -28,7 +28,7 @@ static void open_storing(struct storing *storing)
     make_ticket(&storing->ticket, "a");
     storing->ticket.trail =
         mr_resume_lookup(storing->resume, &origin, &request, &storing->ticket, NULL);
-    mr_trail_start(storing->ticket.trail, &(struct mr_trail_start){1, 0, 0}, NULL,
+    mr_trail_start(storing->ticket.trail, &(struct mr_trail_start){.attempt = 1}, NULL,
                    storing->rig.now.ns);
     storing->redis.holding = true;
 }

@@ -133,7 +133,7 @@ static void a_crashed_request_continues_from_its_last_token(void **state)
     struct mr_trail *trail = start_lookup(rig, &history);
     assert_int_equal(history.attempts, 0);
     assert_true(mr_trail_keeps(trail));
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     for (uint32_t i = 0; i < 200; i++)
         draw(trail, i, i > 0 ? i - 1 : 0);
     store_tokens(rig->resume, NOW_NS);
@@ -152,7 +152,7 @@ static void a_list_expires_and_is_deleted_with_the_result(void **state)
     struct rig *rig = *state;
     struct mr_progress_history history;
     struct mr_trail *trail = start_lookup(rig, &history);
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     assert_int_equal(rig->redis.ttl_s, 60);
     assert_int_equal(rig->redis.count, 1);
     mr_trail_delete(trail);
@@ -173,7 +173,7 @@ static void a_released_attempt_is_no_crash(void **state)
     struct rig *rig = *state;
     struct mr_progress_history history;
     struct mr_trail *trail = start_lookup(rig, &history);
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     keep(rig, trail, 0, 0);
     mr_trail_release(trail);
     history = read_history(rig);
@@ -195,7 +195,7 @@ static void a_write_that_fails_ends_the_trail_before_a_gap(void **state)
     struct rig *rig = *state;
     struct mr_progress_history history;
     struct mr_trail *trail = start_lookup(rig, &history);
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     keep(rig, trail, 0, 0);
     rig->redis.failing = true;
     keep(rig, trail, 1, 0);
@@ -218,7 +218,7 @@ static void without_redis_nothing_is_known_and_nothing_stored(void **state)
     assert_ptr_equal(take_answer(rig), found);
     assert_false(found->answered);
     mr_found_mail_free(found);
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     assert_false(mr_trail_keeps(trail));
     mr_trail_release(trail);
     mr_trail_delete(trail);
@@ -229,7 +229,7 @@ static void without_redis_nothing_is_known_and_nothing_stored(void **state)
     assert_non_null(trail);
     assert_null(found);
     assert_null(mr_mailbox_take(rig->intake));
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     assert_false(mr_trail_keeps(trail));
     mr_trail_delete(trail);
     mr_trail_drop(trail);
@@ -240,7 +240,7 @@ static void a_token_that_is_refused_ends_the_trail(void **state)
     struct rig *rig = *state;
     struct mr_progress_history history;
     struct mr_trail *trail = start_lookup(rig, &history);
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     rig->redis.refusing = true;
     keep(rig, trail, 0, 0);
     assert_false(mr_trail_keeps(trail));
@@ -252,7 +252,7 @@ static void publish_waits_once_for_a_silent_redis(void **state)
     struct rig *rig = *state;
     struct mr_progress_history history;
     struct mr_trail *trail = start_lookup(rig, &history);
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     rig->redis.holding = true;
     keep(rig, trail, 0, 0); /* times out */
     keep(rig, trail, 1, 0); /* returns at once */
@@ -273,7 +273,7 @@ static void poll_is_pending_until_redis_has_stored_the_tokens(void **state)
     struct mr_progress_history history;
     uint64_t retry_ns = 0;
     struct mr_trail *trail = start_lookup(rig, &history);
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     mr_resume_attach(rig->resume, &rig->publish);
     assert_int_equal(mr_resume_poll(rig->resume, NOW_NS, &retry_ns), MR_RESUME_READY);
     assert_true(retry_ns == UINT64_MAX); /* nothing was kept */
@@ -296,7 +296,7 @@ static void poll_times_out_once_and_not_again_before_redis_has_answered(void **s
     struct mr_progress_history history;
     uint64_t retry_ns = 0;
     struct mr_trail *trail = start_lookup(rig, &history);
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     rig->redis.holding = true;
     draw(trail, 0, 0);
     assert_int_equal(mr_resume_poll(rig->resume, NOW_NS, &retry_ns), MR_RESUME_PENDING);
@@ -318,7 +318,7 @@ static void redis_is_silent_until_abandoned_answers_arrive(void **state)
     struct mr_trail *trails[2];
     struct mr_progress_history history;
     struct mr_trail *before = start_lookup(rig, &history);
-    mr_trail_start(before, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(before, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     rig->redis.holding = true;
     for (uint32_t i = 0; i < 2; i++)
         trails[i] = mr_resume_lookup(rig->resume, &somewhere, &rig->request, NULL, &found[i]);
@@ -353,7 +353,7 @@ static void a_trail_may_start_without_a_lookup(void **state)
     struct mr_progress_history history;
     struct mr_trail *trail = mr_resume_lookup(rig->resume, &somewhere, &rig->request, NULL, NULL);
     assert_int_equal(rig->redis.calls, 0);
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     keep(rig, trail, 0, 0);
     history = read_history(rig);
     assert_int_equal(history.count, 1);
@@ -368,7 +368,7 @@ static void no_more_is_stored_than_allowed(void **state)
     (void)state;
     open_with(&rig, 1000, NULL, 0);
     struct mr_trail *trail = start_lookup(&rig, &history);
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     for (uint32_t i = 0; i < 100; i++)
         keep(&rig, trail, i, 0);
     assert_false(mr_trail_keeps(trail));
@@ -378,7 +378,7 @@ static void no_more_is_stored_than_allowed(void **state)
     mr_trail_drop(trail); /* returns its share of the limit */
     trail = start_lookup(&rig, &history);
     mr_progress_clear(&history);
-    mr_trail_start(trail, &(struct mr_trail_start){2, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 2}, NULL, NOW_NS);
     keep(&rig, trail, 0, 0);
     assert_true(mr_trail_keeps(trail));
     mr_trail_drop(trail);
@@ -387,7 +387,7 @@ static void no_more_is_stored_than_allowed(void **state)
     open_with(&rig, 0, NULL, 0); /* --no-resume: attempts are still counted */
     trail = start_lookup(&rig, &history);
     assert_false(mr_trail_keeps(trail));
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     keep(&rig, trail, 0, 0);
     history = read_history(&rig);
     assert_int_equal(history.attempts, 1);
@@ -414,7 +414,7 @@ static void with_a_key_tokens_are_stored_encrypted(void **state)
     (void)state;
     open_with(&rig, 1 << 20, secrets, 1);
     struct mr_trail *trail = start_lookup(&rig, &history);
-    mr_trail_start(trail, &(struct mr_trail_start){1, 0, 0}, NULL, NOW_NS);
+    mr_trail_start(trail, &(struct mr_trail_start){.attempt = 1}, NULL, NOW_NS);
     struct mr_sample sample = {.token_id = 0x41424344};
     mr_trail_keep(trail, 0, 0, &sample, NOW_NS);
     store_tokens(rig.resume, NOW_NS);
