@@ -9,12 +9,15 @@ static double milliseconds(uint64_t from_ns, uint64_t to_ns)
     return to_ns > from_ns ? (double)(to_ns - from_ns) / 1e6 : 0.0;
 }
 
+/* ended: the choice has ended. A resumed job that ends without a new token emits an empty delta, so
+ * that a reader learns where the job resumed. */
 static void emit(struct mr_engine *engine, const struct mr_sequence *sequence,
-                 const struct mr_completion_delta *delta)
+                 const struct mr_completion_delta *delta, bool ended)
 {
     struct mr_job *job = sequence->job;
+    bool is_empty = delta->token_count == 0 && delta->text.length == 0;
     if (engine->sink.delta == NULL || !job->request->stream) return;
-    if (delta->token_count == 0 && delta->text.length == 0) return;
+    if (is_empty && !(ended && job->resumed)) return;
     struct mr_token_record record = {
         .id = job->request->id,
         .choice = sequence->choice,
@@ -38,7 +41,7 @@ void mr_engine_emit_kept(struct mr_engine *engine, struct mr_job *job)
             mr_completion_push(sequence->completion, &job->kept[i], MR_FINISH_NONE, &delta);
         /* mr_job_create() kept only tokens that do not end the choice */
         MR_ASSERT(finish == MR_FINISH_NONE);
-        emit(engine, sequence, &delta);
+        emit(engine, sequence, &delta, false);
     }
     job->kept_count = 0;
 }
@@ -128,7 +131,7 @@ static void end_choice(struct mr_engine *engine, struct mr_sequence *sequence,
     struct mr_completion_delta delta;
     mr_engine_emit_kept(engine, sequence->job);
     mr_completion_finish(sequence->completion, reason, &delta);
-    emit(engine, sequence, &delta);
+    emit(engine, sequence, &delta, true);
     mr_scheduler_remove(engine->scheduler, sequence, now_ns);
 }
 
@@ -214,7 +217,7 @@ static void apply_sample(struct mr_engine *engine, struct mr_sequence *sequence,
     record_time(sequence, now_ns);
     enum mr_finish finish =
         mr_completion_push(sequence->completion, sample, MR_FINISH_NONE, &delta);
-    emit(engine, sequence, &delta);
+    emit(engine, sequence, &delta, finish != MR_FINISH_NONE);
     if (finish == MR_FINISH_NONE) {
         if (sequence->state == MR_SEQUENCE_WAITING) mr_scheduler_park(engine->scheduler, sequence);
         return;

@@ -182,6 +182,26 @@ static void a_request_cancelled_before_it_starts_keeps_its_text(void **state)
     rig_end(&whole);
 }
 
+/* A reader that has all the tokens must still learn that they are those of this attempt. */
+static void an_attempt_that_adds_no_token_says_where_it_resumed(void **state)
+{
+    struct engine_rig whole, rest;
+    (void)state;
+    run_whole(&whole);
+    rig_init(&rest);
+    rig_start(&rest);
+    submit_behind(&rest, make(&rest), whole.seen[1].drawn, 9, 9);
+    rest.seen[1].started = 1;
+    assert_true(mr_engine_cancel(rest.engine, (struct mr_text){"a", 1}));
+    rig_run(&rest);
+    assert_int_equal(rest.seen[1].choices[0].token_count, 9);
+    assert_int_equal(rest.seen[1].resumed, 1);
+    assert_int_equal(rest.seen[1].choices[0].deltas, 1);
+    assert_int_equal(rest.seen[1].choices[0].streamed_count, 9);
+    rig_end(&rest);
+    rig_end(&whole);
+}
+
 static void several_choices_begin_at_the_first_token(void **state)
 {
     struct engine_rig whole, rest;
@@ -251,6 +271,7 @@ int main(void)
         cmocka_unit_test(kept_tokens_that_end_the_answer_are_sampled_again),
         cmocka_unit_test(ids_beyond_the_vocabulary_end_the_kept_tokens),
         cmocka_unit_test(a_request_cancelled_before_it_starts_keeps_its_text),
+        cmocka_unit_test(an_attempt_that_adds_no_token_says_where_it_resumed),
         cmocka_unit_test(several_choices_begin_at_the_first_token),
         cmocka_unit_test(it_is_preempted_and_admitted_again_like_any_other),
     };
