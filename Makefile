@@ -8,6 +8,7 @@
 #   make mutants  plant 40 bugs, one after the other, and see which tests catch them
 #   make bench    the speed of the engine as a table and as JSON (build/bench.json)
 #   make sweep    lives of a worker in which every allocation, system call and tensor call fails once
+#   make simulate simulate fleets of whole workers under faults; SEEDS=… says how many, BASE=… the first seed
 #   make chaos    kill, stop and restart workers and Apache Kafka under load: a table, and JSON in build
 #   make fuzz     fuzz every parser for TIME seconds each; TARGET=name for one       make fuzz-min: see tests/fuzz
 #   make format   format the sources        make tidy   the rules of the source tree
@@ -19,11 +20,13 @@ PROMPT ?=
 JOBS   ?= $(shell nproc)
 DELIVERY ?= at-least-once
 SCENARIO ?=
+SEEDS  ?= 20000
+BASE   ?= 1
 TIME ?= 60
 TARGET ?=
 
-.PHONY: build demo test check bench chaos soak mutants fuzz fuzz-min format tidy asan sweep tsan coverage install clean deps \
-	check_tools
+.PHONY: build demo test check bench simulate chaos soak mutants fuzz fuzz-min format tidy asan sweep tsan coverage \
+	install clean deps check_tools
 
 build: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -56,6 +59,11 @@ tidy: check_tools
 bench: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target millrace
 	@$(BUILD)/millrace bench --engine --model .deps/model/*.gguf --output $(BUILD)/bench.json
+
+# build/sim_test_fleet SEED prints what happens in one of them.
+simulate: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS) --target sim_test_fleet
+	@$(BUILD)/sim_test_fleet $(BASE) $(SEEDS) $(JOBS)
 
 # DELIVERY=exactly-once tests that mode; SCENARIO names the scenarios to run, all but kills by default:
 # SCENARIO=kills KILLS=500 HOURS=1 kills workers for an hour.

@@ -11,6 +11,9 @@
 
 #define CHUNK_BYTES ((size_t)256 << 10)
 #define TICK_NS     (100 * MS)
+/* how often the transaction coordinator looks for transactions that last too long:
+ * transaction.abort.timed.out.transaction.cleanup.interval.ms */
+#define EXPIRE_NS (10 * SECOND)
 
 struct broker_chunk {
     struct broker_chunk *next;
@@ -162,7 +165,7 @@ void broker_stop(struct broker *broker, uint64_t for_ns)
 static void tick(struct broker *broker, void *context, uint64_t value)
 {
     (void)context, (void)value;
-    broker_expire(broker);
+    if (platform_ns() - broker->expired_ns >= EXPIRE_NS) broker_expire(broker);
     broker_group_tick(broker);
     broker_schedule(broker, TICK_NS, true, tick, NULL, 0);
 }
@@ -437,6 +440,7 @@ bool broker_is_unstable(const struct broker *broker, uint32_t group_index)
 
 void broker_expire(struct broker *broker)
 {
+    broker->expired_ns = platform_ns();
     for (struct broker_transaction *one = broker->transactions; one; one = one->next) {
         if (one->state != BROKER_OPEN || platform_ns() < one->began_ns + one->timeout_ns) continue;
         broker_end(broker, one, false);

@@ -133,7 +133,7 @@ struct broker {
     struct broker_event events[BROKER_EVENTS_MAX]; /* a heap */
     uint32_t event_count;
     uint64_t event_order;
-    uint64_t down_until_ns, slow_until_ns;
+    uint64_t down_until_ns, slow_until_ns, expired_ns;
     /* per cent of the produce requests whose record is refused, or whose answer is lost, and of the
      * commits that fail */
     uint32_t refuse_percent, lose_percent, commit_fail_percent, transaction_fail_percent;

@@ -6,6 +6,8 @@
 
 /* how long the consumer asks for committed offsets before it goes on without them */
 #define COMMITTED_NS (15 * SECOND)
+/* how often a client that is stopped looks whether it goes on */
+#define PAUSE_NS (100 * MS)
 
 bool sim_crash_point(struct sim_wire *wire)
 {
@@ -37,10 +39,11 @@ static bool put_off(struct sim_consumer *consumer,
                     void (*run)(struct broker *broker, void *context, uint64_t value),
                     uint64_t value)
 {
-    uint64_t until_ns = consumer->wire->machine->paused_until_ns;
-    if (platform_ns() >= until_ns) return false;
-    broker_schedule(consumer->wire->broker, until_ns - platform_ns() + 1000, false, run, consumer,
-                    value);
+    uint64_t until_ns = consumer->wire->machine->paused_until_ns, now_ns = platform_ns();
+    if (now_ns >= until_ns) return false;
+    uint64_t left_ns = until_ns - now_ns + 1000;
+    broker_schedule(consumer->wire->broker, left_ns < PAUSE_NS ? left_ns : PAUSE_NS, false, run,
+                    consumer, value);
     return true;
 }
 
@@ -153,9 +156,8 @@ static void on_assignment(struct broker *broker, void *context, uint64_t value)
     struct sim_consumer *consumer = assignment->consumer;
     (void)value;
     if (is_gone(consumer)) return;
-    uint64_t until_ns = consumer->wire->machine->paused_until_ns;
-    if (platform_ns() < until_ns) {
-        broker_schedule(broker, until_ns - platform_ns() + 2000, false, on_assignment, context, 0);
+    if (!sim_consumer_is_connected(consumer)) {
+        broker_schedule(broker, PAUSE_NS, false, on_assignment, context, 0);
         return;
     }
     if (!consumer->joining || consumer->id != assignment->id) return;

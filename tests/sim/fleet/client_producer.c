@@ -50,6 +50,18 @@ bool sim_lost_tokens(const struct broker *broker, const char *id)
     return false;
 }
 
+/* Counts a record of a worker that the group has given up. */
+static void note_zombie(const struct sim_producer *producer)
+{
+    struct broker *broker = producer->wire->broker;
+    if (is_gone(producer)) return;
+    for (uint32_t i = 0; i < BROKER_MEMBERS_MAX; i++) {
+        const struct sim_consumer *consumer = broker->group.members[i].consumer;
+        if (consumer && consumer->wire == producer->wire) return;
+    }
+    broker_cover(broker, COVER_RECORD_OF_ZOMBIE);
+}
+
 /* The record reaches the broker. */
 static void on_record(struct broker *broker, void *context, uint64_t value)
 {
@@ -59,8 +71,8 @@ static void on_record(struct broker *broker, void *context, uint64_t value)
     if (is_gone(producer)) {
         /* what was in the socket may arrive, in order; what was behind it does not */
         producer->cut = producer->cut || sim_chance(&broker->random, 30);
-        if (producer->cut || producer->closed) return;
-        broker_cover(broker, COVER_RESULT_BEFORE_CRASH);
+        if (producer->cut) return;
+        broker_cover(broker, COVER_RECORD_BEFORE_CRASH);
     }
     bool refused = sim_chance(&broker->random, broker->refuse_percent);
     bool lost = !refused && sim_chance(&broker->random, broker->lose_percent);
@@ -70,6 +82,7 @@ static void on_record(struct broker *broker, void *context, uint64_t value)
         note_lost_tokens(broker, &sent->record);
     } else {
         broker_append(broker, &sent->record, NULL);
+        note_zombie(producer);
     }
     if (lost) {
         broker_cover(broker, COVER_PRODUCE_ANSWER_LOST);

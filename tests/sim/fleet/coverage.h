@@ -48,10 +48,10 @@
     X(COMMIT_OF_OLD_GENERATION, "commit_of_old_generation") \
     X(COMMIT_DURING_REBALANCE, "commit_during_rebalance") \
     X(COMMITTED_AND_CRASHED, "committed_and_crashed") \
-    X(RESULT_BEFORE_CRASH, "result_before_crash") \
-    X(RESULT_OF_ZOMBIE, "result_of_zombie") \
+    X(RECORD_BEFORE_CRASH, "record_before_crash") \
+    X(RECORD_OF_ZOMBIE, "record_of_zombie") \
     X(PARTITION_RESUMED, "partition_resumed") \
-    X(RECOVERY_FOUND, "recovery_found") \
+    X(FINISHED_BEFORE, "finished_before") \
     X(TRANSACTION_COMMITTED, "transaction_committed") \
     X(TRANSACTION_ABORTED, "transaction_aborted") \
     X(TRANSACTION_TIMED_OUT, "transaction_timed_out") \

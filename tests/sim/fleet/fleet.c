@@ -180,14 +180,6 @@ static void pause_worker(struct fleet *fleet, struct sim_worker *worker, uint64_
     worker->machine.paused_until_ns = platform_ns() + for_ns;
 }
 
-static bool is_recovering(const struct sim_worker *worker)
-{
-    struct mr_partitions *partitions = worker->intake->partitions;
-    for (size_t i = 0; i < mr_partitions_count(partitions); i++)
-        if (mr_partitions_at(partitions, i)->recovering) return true;
-    return false;
-}
-
 static void hit_worker(struct fleet *fleet, const struct fault *fault)
 {
     struct sim_worker *worker = &fleet->workers[fault->worker % fleet->worker_count];
@@ -195,12 +187,15 @@ static void hit_worker(struct fleet *fleet, const struct fault *fault)
     switch (fault->kind) {
     case FAULT_CRASH:
         cover(fleet, COVER_CRASH);
-        if (is_recovering(worker)) cover(fleet, COVER_CRASH_WHILE_RECOVERING);
         fleet->crashes++;
         sim_worker_crash(worker);
         break;
     case FAULT_CRASH_INSIDE:
         worker->wire.crash_countdown = fault->amount;
+        fleet->crashes++;
+        break;
+    case FAULT_CRASH_RECOVERING:
+        worker->dies_recovering = true;
         fleet->crashes++;
         break;
     case FAULT_SIGTERM:
@@ -303,7 +298,7 @@ static void end_faults(struct fleet *fleet)
     if (now_ns >= fleet->transaction_until_ns) broker->transaction_fail_percent = 0;
     if (now_ns >= PLATFORM_START_NS + fleet->scenario->quiet_ns)
         for (uint32_t i = 0; i < fleet->worker_count; i++)
-            fleet->workers[i].wire.crash_countdown = 0;
+            fleet->workers[i].wire.crash_countdown = fleet->workers[i].dies_recovering = 0;
 }
 
 /* ---- time ---- */

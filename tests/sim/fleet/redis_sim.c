@@ -255,10 +255,6 @@ static void run_words(struct connection *connection, struct mr_redis_op *op, str
 {
     struct sim_redis *redis = connection->redis;
     uint64_t now_ns = connection->now_ns;
-    if (is_word(words[0], "ECHO")) {
-        reply_value(connection, op, words[1]);
-        return;
-    }
     struct entry *entry = find(redis, words[1], now_ns);
     if (is_word(words[0], "GET")) {
         if (entry)
@@ -287,9 +283,23 @@ static void run_words(struct connection *connection, struct mr_redis_op *op, str
     }
 }
 
+/* ECHO, which measures the connection with a large value: the reply goes where the value is. */
+static bool echo(struct connection *connection, struct mr_redis_op *op)
+{
+    static const char begin[] = "*2\r\n$4\r\nECHO\r\n";
+    size_t length = mr_redis_op_value_length(op);
+    if (op->out[0].iov_len < sizeof begin || memcmp(op->out[0].iov_base, begin, sizeof begin - 1))
+        return false;
+    MR_ASSERT(op->into[0].iov_base == op->out[1].iov_base);
+    op->outcome = MR_REDIS_DONE;
+    connection->stats.bytes.read.received_bytes += length;
+    return true;
+}
+
 static void execute(struct connection *connection, struct mr_redis_op *op)
 {
     struct item words[WORDS_MAX];
+    if (echo(connection, op)) return;
     size_t length = 0;
     char *text = malloc(mr_redis_op_length(op) + 1);
     MR_ASSERT(text);

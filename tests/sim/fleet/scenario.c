@@ -20,10 +20,10 @@ const char *plan_text(enum plan_kind kind)
 const char *fault_text(enum fault_kind kind)
 {
     static const char *const texts[FAULT_KINDS] = {
-        "crash",          "crash inside a step", "SIGTERM",     "pause",      "clock jump",
-        "another worker", "broker stop",         "broker slow", "produce",    "commit",
-        "transaction",    "retention",           "compaction",  "Redis stop", "Redis slow",
-        "Redis lag",      "Redis flush",         "Redis evict"};
+        "crash",      "crash inside a step", "crash in recovery", "SIGTERM",     "pause",
+        "clock jump", "another worker",      "broker stop",       "broker slow", "produce",
+        "commit",     "transaction",         "retention",         "compaction",  "Redis stop",
+        "Redis slow", "Redis lag",           "Redis flush",       "Redis evict"};
     return texts[kind];
 }
 
@@ -183,7 +183,7 @@ static void make_plan(struct scenario *scenario, struct sim_random *random, uint
             header(scenario, plan, "millrace-deadline", "not a number");
         break;
     case PLAN_POISON:
-        plan->value = print(scenario, "{\"id\":\"%s\",\"prompt\":\"%cx\",\"max_tokens\":4}",
+        plan->value = print(scenario, "{\"id\":\"%s\",\"prompt\":\"%ca\",\"max_tokens\":4}",
                             plan->id, POISON_BYTE);
         break;
     case PLAN_CANCEL:

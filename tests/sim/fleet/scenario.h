@@ -46,7 +46,8 @@ struct plan {
 
 enum fault_kind {
     FAULT_CRASH,
-    FAULT_CRASH_INSIDE, /* at the amount-th effect of a port call */
+    FAULT_CRASH_INSIDE,     /* at the amount-th effect of a port call */
+    FAULT_CRASH_RECOVERING, /* as soon as the worker recovers a partition */
     FAULT_SIGTERM,
     FAULT_PAUSE,
     FAULT_CLOCK,

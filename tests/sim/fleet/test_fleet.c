@@ -1,14 +1,17 @@
-/* Simulated fleets, each from one seed: sim_test_fleet [FIRST [COUNT]].
+/* Simulated fleets, each from one seed: sim_test_fleet [FIRST [COUNT [JOBS]]].
  *
  * Without arguments it runs SEEDS seeds, one of them twice, and checks that both runs were the
- * same. With FIRST alone it runs that seed and prints the scenario and the trace. A seed that fails
- * is made smaller: requests and faults are left out as long as it still fails in the same way. */
+ * same. With FIRST alone it runs that seed and prints the scenario and the trace. With JOBS, the
+ * seeds are divided among so many processes. The first seed that fails in a process is made
+ * smaller: requests and faults are left out as long as it still fails in the same way. */
 #include "tests/sim/fleet/fleet.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define SEEDS 300u
 /* from so many seeds on, everything that is counted must have happened */
@@ -86,6 +89,57 @@ static bool is_deterministic(uint64_t seed)
     return first == second;
 }
 
+struct totals {
+    struct coverage coverage;
+    uint64_t failures, hashes;
+};
+
+/* Runs the seeds first, first + stride and so on below end. */
+static void run_seeds(uint64_t first, uint64_t end, uint64_t stride, struct totals *totals)
+{
+    uint64_t hash = 0;
+    for (uint64_t seed = first; seed < end; seed += stride) {
+        if (!run_seed(seed, false, &totals->coverage, &hash)) {
+            if (totals->failures++ == 0) shrink();
+        }
+        totals->hashes ^= hash;
+    }
+}
+
+static void add(struct totals *sum, const struct totals *one)
+{
+    for (int kind = 0; kind < COVERAGE_COUNT; kind++)
+        sum->coverage.counts[kind] += one->coverage.counts[kind];
+    sum->failures += one->failures;
+    sum->hashes ^= one->hashes;
+}
+
+/* The same in several processes, each of which writes its totals to a pipe. A process that dies
+ * counts as one failure. */
+static void run_jobs(uint64_t first, uint64_t end, uint64_t jobs, struct totals *totals)
+{
+    int ends[2];
+    struct totals one = {0};
+    if (pipe(ends) != 0) exit(2);
+    for (uint64_t i = 0; i < jobs; i++) {
+        if (fork() != 0) continue;
+        run_seeds(first + i, end, jobs, &one);
+        /* smaller than PIPE_BUF, so it is written in one piece */
+        if (write(ends[1], &one, sizeof one) != (ssize_t)sizeof one) _exit(2);
+        fleet_free_shared();
+        exit(0);
+    }
+    close(ends[1]);
+    for (uint64_t i = 0; i < jobs; i++)
+        if (read(ends[0], &one, sizeof one) == (ssize_t)sizeof one)
+            add(totals, &one);
+        else
+            totals->failures++;
+    close(ends[0]);
+    while (wait(NULL) > 0)
+        ;
+}
+
 static uint32_t count_missing(const struct coverage *coverage, bool show)
 {
     uint32_t missing = 0;
@@ -101,23 +155,26 @@ static uint32_t count_missing(const struct coverage *coverage, bool show)
 int main(int argc, char **argv)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : argc > 1 ? 1 : SEEDS;
-    bool trace = argc == 2;
-    struct coverage coverage = {0};
-    uint64_t failures = 0, hash = 0, hashes = 0;
+    uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : SEEDS;
+    uint64_t jobs = argc > 3 ? strtoull(argv[3], NULL, 10) : 1, hash;
+    struct totals totals = {0};
     setvbuf(stdout, NULL, _IOLBF, 0);
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        if (!run_seed(seed, trace, &coverage, &hash)) {
-            if (failures++ == 0) shrink();
-        }
-        hashes ^= hash;
+    if (argc == 2) {
+        bool right = run_seed(first, true, &totals.coverage, &hash);
+        if (!right) shrink();
+        fleet_free_shared();
+        return !right;
     }
-    if (argc == 1) failures += !is_deterministic(first);
-    uint32_t missing = count_missing(&coverage, !trace && count >= COVERING_SEEDS);
+    if (jobs > 1)
+        run_jobs(first, first + count, jobs, &totals);
+    else
+        run_seeds(first, first + count, 1, &totals);
+    if (argc == 1) totals.failures += !is_deterministic(first);
+    bool covering = count >= COVERING_SEEDS;
+    uint32_t missing = count_missing(&totals.coverage, covering);
     printf("%" PRIu64 " seeds, %" PRIu64
            " failed, %u of %d kinds of events missing, hash %016" PRIx64 "\n",
-           count, failures, missing, COVERAGE_COUNT, hashes);
-    if (count >= COVERING_SEEDS && missing > 0) failures++;
+           count, totals.failures, missing, COVERAGE_COUNT, totals.hashes);
     fleet_free_shared();
-    return failures == 0 ? 0 : 1;
+    return totals.failures > 0 || (covering && missing > 0);
 }

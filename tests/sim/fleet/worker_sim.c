@@ -117,14 +117,18 @@ static void close_model(void *self)
     worker->fake = NULL;
 }
 
-/* The engine's step: the model's clock runs ahead of the simulation's by what a step costs. */
+/* The engine's step: the model's clock runs ahead of the simulation's by what a step costs, and the
+ * thread is busy until then. */
 static uint64_t step_engine(void *state, struct mr_time now)
 {
     struct sim_worker *worker = state;
+    struct sim_machine *machine = &worker->machine;
     if (worker->fake && worker->fake->now_ns < now.ns) worker->fake->now_ns = now.ns;
     uint64_t next_ns = mr_engine_thread_step(worker->engine, now);
-    if (!worker->fake) return next_ns;
-    return next_ns < worker->fake->now_ns ? worker->fake->now_ns : next_ns;
+    for (uint32_t i = 0; worker->fake && i < machine->thread_count; i++)
+        if (machine->threads[i].step == step_engine)
+            machine->threads[i].not_before_ns = worker->fake->now_ns;
+    return next_ns;
 }
 
 /* ---- starting ---- */
@@ -290,9 +294,16 @@ static uint64_t step_publish(void *state, struct mr_time now)
     return mr_publish_step(state, now);
 }
 
+/* The calls of a transaction block for a round trip each. */
 static uint64_t step_transactions(void *state, struct mr_time now)
 {
-    return mr_transactions_step(state, now);
+    struct sim_worker *worker = (struct sim_worker *)(void *)platform_current();
+    struct sim_machine *machine = &worker->machine;
+    uint64_t next_ns = mr_transactions_step(state, now);
+    for (uint32_t i = 0; next_ns <= now.ns && i < machine->thread_count; i++)
+        if (machine->threads[i].step == step_transactions)
+            machine->threads[i].not_before_ns = now.ns + 2 * broker_latency(worker->wire.broker);
+    return next_ns;
 }
 
 static void add_threads(struct sim_worker *worker)
@@ -333,13 +344,16 @@ static void set_up(struct sim_worker *worker)
     worker->machine.thread_count = 0;
     worker->machine.paused_until_ns = 0;
     worker->machine.dead = false;
-    worker->poisoned = false;
+    worker->poisoned = worker->dies_recovering = false;
+    memset(worker->suspended_epochs, 0, sizeof worker->suspended_epochs);
 }
 
 /* ---- ending ---- */
 
 static void destroy_parts(struct sim_worker *worker)
 {
+    if (worker->intake && worker->intake->admission.stats.finished_before > 0)
+        broker_cover(worker->options.broker, COVER_FINISHED_BEFORE);
     if (worker->intake) mr_intake_forget_engine(worker->intake);
     mr_tier_redis_close(worker->tier);
     mr_engine_thread_destroy(worker->engine);
@@ -464,9 +478,29 @@ static void advance_stop(struct sim_worker *worker)
     }
 }
 
+/* Notes partitions that are resumed after a rebalance, and dies while one recovers. */
+static void watch_partitions(struct sim_worker *worker)
+{
+    struct mr_partitions *partitions = worker->intake->partitions;
+    for (size_t i = 0; i < mr_partitions_count(partitions) && i < BROKER_GROUPED_MAX; i++) {
+        const struct mr_partition *partition = mr_partitions_at(partitions, i);
+        uint64_t *suspended = &worker->suspended_epochs[i];
+        if (partition->recovering && worker->dies_recovering) {
+            broker_cover(worker->options.broker, COVER_CRASH_WHILE_RECOVERING);
+            worker->machine.dead = true;
+        }
+        if (partition->state == MR_PARTITION_SUSPENDED) *suspended = partition->epoch;
+        if (partition->state != MR_PARTITION_OWNED || *suspended == 0) continue;
+        if (*suspended == partition->epoch)
+            broker_cover(worker->options.broker, COVER_PARTITION_RESUMED);
+        *suspended = 0;
+    }
+}
+
 void sim_worker_watch(struct sim_worker *worker)
 {
     if (worker->phase == SIM_OFF) return;
+    if (!worker->machine.dead) watch_partitions(worker);
     if (worker->machine.dead) {
         sim_worker_crash(worker);
         return;

@@ -22,7 +22,7 @@
 #include "worker/publish/publish.h"
 #include "worker/redis/tier_redis.h"
 
-#define POISON_BYTE    '~'
+#define POISON_BYTE    'r'  /* no other prompt has it */
 #define SIM_VOCABULARY 116u /* every token below is an ASCII character */
 #define SIM_CONTEXT    512u
 
@@ -59,8 +59,9 @@ struct sim_worker {
     uint64_t deadline_ns; /* of the phase */
     uint64_t began_ns;    /* when SIGTERM came */
     struct mr_error failure;
-    uint32_t crashes; /* by poison */
-    bool poisoned;    /* the last crash was by poison */
+    bool poisoned;        /* the last crash was by poison */
+    bool dies_recovering; /* a fault: crashes as soon as it recovers a partition */
+    uint64_t suspended_epochs[BROKER_GROUPED_MAX]; /* by index in intake's partitions */
 
     struct mr_fake_model *fake;
     struct mr_model_port real_port;

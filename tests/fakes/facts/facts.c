@@ -1,0 +1,453 @@
+#include "tests/fakes/facts/facts.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATIENCE_MS 40000u
+#define TURN_MS     20u
+
+static const char *status_text(enum mr_status status)
+{
+    return mr_status_name(status);
+}
+
+__attribute__((format(printf, 2, 3))) static void say(const struct facts_world *world,
+                                                      const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(world->out, format, arguments);
+    va_end(arguments);
+    fputc('\n', world->out);
+}
+
+/* ---- a member of the group ---- */
+
+struct member {
+    const char *name;
+    struct mr_kafka_consumer_port port;
+    struct mr_wake wake;
+    struct mr_kafka_consumer_topic topic;
+    struct mr_kafka_event event; /* the one that is being handled */
+    bool handling;
+};
+
+static void open_member(const struct facts_world *world, struct member *member, const char *name)
+{
+    struct mr_error err = {0};
+    *member = (struct member){.name = name, .topic = {FACTS_IN, 1}};
+    mr_wake_open(&member->wake, &err);
+    struct mr_kafka_consumer_options options = {.kafka = world->kafka,
+                                                .wake = &member->wake,
+                                                .topics = &member->topic,
+                                                .topic_count = 1,
+                                                .join_group = true};
+    enum mr_status status =
+        world->open_consumer(world->open_context, &options, &member->port, &err);
+    if (status != MR_OK) say(world, "%s: %s", name, err.detail);
+}
+
+/* Serves the member once; true: a rebalance is to be handled, or a commit has its outcome. */
+static bool poll_member(struct member *member)
+{
+    struct mr_error err;
+    struct mr_kafka_event event;
+    member->port.serve(member->port.self, &err);
+    if (!member->port.next_event(member->port.self, &event)) return false;
+    member->event = event;
+    member->handling = event.kind != MR_KAFKA_EVENT_COMMITTED;
+    return true;
+}
+
+static void print_event(const struct facts_world *world, const struct member *member)
+{
+    const struct mr_kafka_event *event = &member->event;
+    static const char *const how[] = {"pause", "gone", "lost"};
+    if (event->kind == MR_KAFKA_EVENT_COMMITTED) {
+        say(world, "%s: commit: %s", member->name, status_text(event->status));
+        return;
+    }
+    bool assigned = event->kind == MR_KAFKA_EVENT_ASSIGNED;
+    say(world, "%s: %s%s%s %zu", member->name, assigned ? "assigned" : "revoked",
+        assigned ? "" : " ", assigned ? "" : how[event->how], event->claim_count);
+    for (int32_t partition = 0; assigned && partition < 2; partition++)
+        for (size_t i = 0; i < event->claim_count; i++) {
+            const struct mr_kafka_claim *claim = &event->claims[i];
+            if (claim->partition != partition || claim->committed < 0) continue;
+            say(world, "%s: partition committed at %" PRId64 " with \"%.*s\"", member->name,
+                claim->committed, (int)claim->metadata.length, claim->metadata.bytes);
+        }
+}
+
+/* Waits for the member's next event and prints it. */
+static void await_event(const struct facts_world *world, struct member *member)
+{
+    for (uint32_t waited = 0; waited < PATIENCE_MS; waited += TURN_MS) {
+        if (poll_member(member)) {
+            print_event(world, member);
+            return;
+        }
+        world->pass(world->context, TURN_MS);
+    }
+    say(world, "%s: no event", member->name);
+}
+
+/* Lets time pass while the members are served; no event is expected. */
+static void await_nothing(const struct facts_world *world, struct member *member, uint32_t ms)
+{
+    for (uint32_t waited = 0; waited < ms; waited += TURN_MS) {
+        if (poll_member(member)) {
+            print_event(world, member);
+            return;
+        }
+        world->pass(world->context, TURN_MS);
+    }
+    say(world, "%s: no event for a while", member->name);
+}
+
+static void complete(struct member *member)
+{
+    if (member->handling) member->port.complete_rebalance(member->port.self);
+    member->handling = false;
+}
+
+static void commit(const struct facts_world *world, struct member *member, int32_t partition,
+                   int64_t offset, const char *metadata)
+{
+    struct mr_error err = {0};
+    struct mr_kafka_commit one = {0, partition, offset, metadata};
+    enum mr_status status = member->port.commit(member->port.self, &one, 1, &err);
+    if (status != MR_OK) {
+        say(world, "%s: commit at once: %s", member->name, status_text(status));
+        return;
+    }
+    bool held = member->handling;
+    struct mr_kafka_event event = member->event;
+    await_event(world, member);
+    member->handling = held;
+    member->event = event;
+}
+
+static bool may_take(void *context, size_t topic_index, int32_t partition)
+{
+    (void)topic_index;
+    return partition == *(const int32_t *)context;
+}
+
+/* Takes the next record of a partition and prints it; put_back: returns it. */
+static void take(const struct facts_world *world, struct member *member, int32_t partition,
+                 bool put_back)
+{
+    struct mr_kafka_record record;
+    size_t topic_index;
+    for (uint32_t waited = 0; waited < PATIENCE_MS; waited += TURN_MS) {
+        poll_member(member);
+        if (member->port.take(member->port.self, may_take, &partition, &record, &topic_index)) {
+            say(world, "%s: takes offset %" PRId64 " %.*s%s", member->name, record.offset,
+                (int)record.value.length, record.value.bytes, put_back ? ", puts it back" : "");
+            if (put_back) member->port.put_back(member->port.self);
+            return;
+        }
+        world->pass(world->context, TURN_MS);
+    }
+    say(world, "%s: no record", member->name);
+}
+
+/* ---- producers ---- */
+
+struct writer {
+    struct mr_producer_port port;
+    struct mr_wake wake;
+    uint32_t good, bad;
+};
+
+static void on_reported(void *context, void *opaque, enum mr_status status, const char *reason)
+{
+    struct writer *writer = context;
+    (void)opaque, (void)reason;
+    if (status == MR_OK)
+        writer->good++;
+    else
+        writer->bad++;
+}
+
+static struct mr_producer_user user_of(struct writer *writer)
+{
+    static const char *const topics[] = {FACTS_IN, FACTS_OUT};
+    return (struct mr_producer_user){.wake = &writer->wake,
+                                     .reported = on_reported,
+                                     .context = writer,
+                                     .topics = topics,
+                                     .topic_count = 2};
+}
+
+static void open_writer(const struct facts_world *world, struct writer *writer)
+{
+    struct mr_error err = {0};
+    *writer = (struct writer){.good = 0};
+    mr_wake_open(&writer->wake, &err);
+    struct mr_producer_user user = user_of(writer);
+    struct mr_producer_opener opener = world->producer(world->context);
+    if (opener.open(opener.context, &user, &writer->port, &err) != MR_OK)
+        say(world, "producer: %s", err.detail);
+}
+
+static void produce(const struct mr_producer_port *port, const char *topic, int32_t partition,
+                    const char *value)
+{
+    struct mr_error err;
+    struct mr_kafka_record record = {
+        .topic = topic, .partition = partition, .key = {"k", 1}, .value = {value, strlen(value)}};
+    port->produce(port->self, &record, NULL, &err);
+}
+
+static void await_reports(const struct facts_world *world, struct writer *writer)
+{
+    for (uint32_t waited = 0; waited < PATIENCE_MS && writer->port.pending(writer->port.self) > 0;
+         waited += TURN_MS) {
+        world->pass(world->context, TURN_MS);
+        writer->port.serve(writer->port.self);
+    }
+    say(world, "producer: %u reported, %u of them failed", writer->good + writer->bad, writer->bad);
+    writer->good = writer->bad = 0;
+}
+
+/* ---- readers ---- */
+
+/* Reads the topic from its beginning to its end and prints what there is. */
+static void read_all(const struct facts_world *world, bool uncommitted)
+{
+    static const char *const topic = FACTS_OUT;
+    struct mr_error err = {0};
+    struct mr_wake wake;
+    struct mr_kafka_record record;
+    struct mr_kafka_reader_port port;
+    mr_wake_open(&wake, &err);
+    struct mr_kafka_reader_options options = {.kafka = world->kafka,
+                                              .wake = &wake,
+                                              .topics = &topic,
+                                              .topic_count = 1,
+                                              .from = MR_KAFKA_FROM_TIME,
+                                              .since_ms = 1,
+                                              .until_end = true,
+                                              .uncommitted = uncommitted,
+                                              .timeout_ms = 10000};
+    enum mr_status status = world->open_reader(world->open_context, &options, &port, &err);
+    fprintf(world->out, "reader (%s):", uncommitted ? "uncommitted" : "committed");
+    for (uint32_t waited = 0; status == MR_OK && waited < PATIENCE_MS; waited += TURN_MS) {
+        while (port.take(port.self, &record))
+            fprintf(world->out, " %" PRId64 "=%.*s", record.offset, (int)record.value.length,
+                    record.value.bytes);
+        if (!port.is_behind(port.self)) break;
+        world->pass(world->context, TURN_MS);
+    }
+    say(world,
+        status == MR_OK && port.is_behind(port.self) ? " and is behind" : " and is at the end");
+    if (status == MR_OK) port.close(port.self);
+    mr_wake_close(&wake);
+}
+
+/* ---- the script ---- */
+
+static void records_and_reports(const struct facts_world *world, struct writer *writer)
+{
+    say(world, "# records");
+    produce(&writer->port, FACTS_OUT, 0, "a");
+    produce(&writer->port, FACTS_OUT, 0, "b");
+    produce(&writer->port, FACTS_OUT, -1, "c");
+    await_reports(world, writer);
+    read_all(world, false);
+}
+
+static void one_member(const struct facts_world *world, struct writer *writer, struct member *one)
+{
+    say(world, "# one member");
+    open_member(world, one, "A");
+    await_event(world, one);
+    complete(one);
+    produce(&writer->port, FACTS_IN, 0, "x");
+    produce(&writer->port, FACTS_IN, 0, "y");
+    produce(&writer->port, FACTS_IN, 1, "z");
+    await_reports(world, writer);
+    take(world, one, 0, true);
+    take(world, one, 0, false);
+    take(world, one, 0, false);
+    commit(world, one, 0, 1, "first");
+    commit(world, one, 0, 1, "second");
+}
+
+static void a_second_member(const struct facts_world *world, struct member *one, struct member *two)
+{
+    say(world, "# a second member joins");
+    open_member(world, two, "B");
+    await_event(world, one);
+    commit(world, one, 1, 0, "while revoked");
+    await_nothing(world, two, 1000);
+    complete(one);
+    await_event(world, two);
+    complete(two);
+    await_event(world, one);
+    complete(one);
+    commit(world, two, 1, 0, "of the second");
+}
+
+static void it_leaves(const struct facts_world *world, struct member *one, struct member *two)
+{
+    say(world, "# the second member leaves");
+    say(world, "B: left: %d", two->port.close(two->port.self, 10000));
+    await_event(world, one);
+    complete(one);
+    await_event(world, one);
+    complete(one);
+    take(world, one, 0, false);
+}
+
+static void transactions(const struct facts_world *world, struct member *one, struct writer *writer)
+{
+    struct mr_error err = {0};
+    struct writer first = {.good = 0}, second = {.good = 0};
+    struct mr_transactions_port port, other;
+    atomic_bool stopping = false;
+    say(world, "# transactions");
+    mr_wake_open(&first.wake, &err);
+    mr_wake_open(&second.wake, &err);
+    struct mr_transactions_user user = {.producer = user_of(&first), .stopping = &stopping};
+    struct mr_transactions_opener opener = world->transactions(world->context, "facts-id");
+    opener.open(opener.context, &user, &port, &err);
+    struct mr_kafka_commit offset = {0, 1, 1, "in a transaction"};
+    struct mr_transaction_offsets offsets = {&offset, 1, one->port.membership(one->port.self)};
+    say(world, "begin: %s", status_text(port.begin(port.self, &err)));
+    first.port = port.producer(port.self);
+    produce(&first.port, FACTS_OUT, 0, "d");
+    produce(&first.port, FACTS_OUT, 0, "e");
+    await_reports(world, &first);
+    produce(&writer->port, FACTS_OUT, 0, "f");
+    await_reports(world, writer);
+    read_all(world, false);
+    read_all(world, true);
+    say(world, "commit: %s", status_text(port.commit(port.self, &offsets, &err)));
+    port.free_membership(port.self, (struct mr_kafka_membership *)(uintptr_t)offsets.membership);
+    read_all(world, false);
+    produce(&writer->port, FACTS_OUT, 0, "g");
+    await_reports(world, writer);
+    read_all(world, false);
+    say(world, "begin: %s", status_text(port.begin(port.self, &err)));
+    produce(&first.port, FACTS_OUT, 0, "h");
+    await_reports(world, &first);
+    say(world, "abort: %s", status_text(port.abort(port.self, &err)));
+    read_all(world, false);
+    read_all(world, true);
+    say(world, "# another producer with the same id");
+    say(world, "begin: %s", status_text(port.begin(port.self, &err)));
+    produce(&first.port, FACTS_OUT, 0, "i");
+    await_reports(world, &first);
+    struct mr_transactions_user rival = {.producer = user_of(&second), .stopping = &stopping};
+    opener.open(opener.context, &rival, &other, &err);
+    read_all(world, false);
+    offsets = (struct mr_transaction_offsets){0};
+    say(world, "commit of the first: %s", status_text(port.commit(port.self, &offsets, &err)));
+    say(world, "begin of the second: %s", status_text(other.begin(other.self, &err)));
+    second.port = other.producer(other.self);
+    produce(&second.port, FACTS_OUT, 0, "j");
+    await_reports(world, &second);
+    say(world, "commit of the second: %s", status_text(other.commit(other.self, &offsets, &err)));
+    read_all(world, false);
+    port.close(port.self);
+    other.close(other.self);
+    mr_wake_close(&first.wake);
+    mr_wake_close(&second.wake);
+}
+
+static void hear(const struct facts_world *world, struct member *one, const char *wanted)
+{
+    for (uint32_t waited = 0; waited < PATIENCE_MS; waited += TURN_MS) {
+        const char *line = world->hear_victim(world->context);
+        if (line && strcmp(line, wanted) == 0) {
+            say(world, "victim: %s", line);
+            return;
+        }
+        if (!line) world->pass(world->context, TURN_MS);
+        if (poll_member(one)) {
+            print_event(world, one);
+            complete(one);
+        }
+    }
+    say(world, "victim: does not say \"%s\"", wanted);
+}
+
+/* A zombie: the session of a stopped process expires, and it commits after it goes on. */
+static void zombies(const struct facts_world *world, struct member *one)
+{
+    say(world, "# a member is stopped, goes on, and is killed");
+    world->start_victim(world->context);
+    hear(world, one, "assigned 1");
+    await_nothing(world, one, 500);
+    if (one->handling) complete(one);
+    world->stop_victim(world->context);
+    await_nothing(world, one, FACTS_SESSION_MS / 3);
+    await_event(world, one);
+    complete(one);
+    await_event(world, one);
+    complete(one);
+    world->continue_victim(world->context);
+    hear(world, one, "revoked lost 1");
+    hear(world, one, "assigned 1");
+    world->kill_victim(world->context);
+    await_event(world, one);
+    complete(one);
+    await_event(world, one);
+    complete(one);
+}
+
+void facts_run(const struct facts_world *world)
+{
+    struct writer writer;
+    struct member one, two;
+    open_writer(world, &writer);
+    records_and_reports(world, &writer);
+    one_member(world, &writer, &one);
+    a_second_member(world, &one, &two);
+    it_leaves(world, &one, &two);
+    transactions(world, &one, &writer);
+    zombies(world, &one);
+    say(world, "A: left: %d", one.port.close(one.port.self, 10000));
+    writer.port.close(writer.port.self);
+    mr_wake_close(&writer.wake);
+    mr_wake_close(&one.wake);
+    mr_wake_close(&two.wake);
+}
+
+/* ---- the victim ---- */
+
+bool facts_victim_open(struct facts_victim *victim, mr_kafka_consumer_open open, void *open_context,
+                       const struct mr_kafka_options *kafka)
+{
+    struct mr_error err = {0};
+    mr_wake_open(&victim->wake, &err);
+    victim->topic = (struct mr_kafka_consumer_topic){FACTS_IN, 1};
+    struct mr_kafka_consumer_options options = {.kafka = kafka,
+                                                .wake = &victim->wake,
+                                                .topics = &victim->topic,
+                                                .topic_count = 1,
+                                                .join_group = true};
+    return open(open_context, &options, &victim->port, &err) == MR_OK;
+}
+
+void facts_victim_step(struct facts_victim *victim)
+{
+    static const char *const how[] = {"pause", "gone", "lost"};
+    struct mr_kafka_event event;
+    struct mr_error err;
+    char line[64];
+    victim->port.serve(victim->port.self, &err);
+    if (!victim->port.next_event(victim->port.self, &event)) return;
+    if (event.kind == MR_KAFKA_EVENT_COMMITTED) return;
+    if (event.kind == MR_KAFKA_EVENT_ASSIGNED)
+        snprintf(line, sizeof line, "assigned %zu", event.claim_count);
+    else
+        snprintf(line, sizeof line, "revoked %s %zu", how[event.how], event.claim_count);
+    victim->port.complete_rebalance(victim->port.self);
+    victim->say(victim->context, line);
+}
