@@ -77,6 +77,19 @@ static void take_all(struct mr_redis_client *client)
     }
 }
 
+/* What the owner of a client asks between steps. */
+static void ask(const struct mr_redis_client *client, uint64_t now_ns)
+{
+    struct pollfd fds[MR_REDIS_NODES_MAX];
+    struct mr_redis_client_stats stats = mr_redis_client_stats(client);
+    MR_ASSERT(mr_redis_client_pollfds(client, fds, MR_REDIS_NODES_MAX) <= stats.nodes);
+    MR_ASSERT(stats.nodes >= 1 && stats.nodes <= MR_REDIS_NODES_MAX);
+    uint64_t next_ns = mr_redis_client_deadline_ns(client);
+    MR_ASSERT(next_ns <= now_ns + 60 * SECOND_NS || next_ns == UINT64_MAX);
+    MR_ASSERT(strlen(mr_redis_client_reason(client)) < MR_ERROR_DETAIL_BYTES);
+    MR_ASSERT(!mr_redis_client_is_ready(client) || stats.connects > 0);
+}
+
 static void run(struct mr_redis_client *client, struct command *commands, size_t count)
 {
     uint64_t now_ns = SECOND_NS;
@@ -88,6 +101,7 @@ static void run(struct mr_redis_client *client, struct command *commands, size_t
             commands[next++].sent = true;
         if (next > 0 && commands[next - 1].cancels && !commands[next - 1].ended)
             mr_redis_client_cancel(client, &commands[next - 1].op, now_ns);
+        ask(client, now_ns);
         idle = memory_link_is_empty() ? idle + 1 : 0;
         now_ns += idle ? SECOND_NS : SECOND_NS / 100;
     }
@@ -106,6 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < count; i++)
         make_command(&commands[i], fuzz_u8(&cursor));
     uint8_t cuts = fuzz_u8(&cursor);
+    if (cuts & 1u) memcpy(options.where.user, "user", 5);
     memory_link_set(fuzz_rest(&cursor), cuts);
     MR_ASSERT(mr_redis_client_create(&client, &options, 1, NULL) == MR_OK);
     run(client, commands, count);

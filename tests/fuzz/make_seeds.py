@@ -53,6 +53,13 @@ def requests():
     ]:
         put("request", head + "\n" + body)
         put("request", head + "\n" + event % body)
+    for kind in ["application/json; charset=utf-8", "application/json;charset=\"UTF8\"; x=y", "text/json",
+                 "application/json; charset=latin1", "APPLICATION/MSGPACK", "application/x-msgpack", " application/json "]:
+        put("request", "content-type: " + kind + "\n\n" + body)
+    put("request", '{"prompt":"\\u0000\\ud83d\\ude00","seed":18446744073709551616,"metadata":{"a":1e400}}')
+    put("request", b"\x83\xa6prompt\xa1x\xa8metadata\x87\xa1a\xc4\x01x\xa1b\xc5\x00\x01x\xa1c\xc6\x00\x00\x00\x01x"
+        b"\xa1d\xda\x00\x01x\xa1e\xdb\x00\x00\x00\x01x\xa1f\xdc\x00\x01\x01\xa1g\xdd\x00\x00\x00\x01\xca\x3f\x80\x00\x00"
+        b"\xa4seed\xcf\x00\x00\x00\x00\x00\x00\x00\x01")
     for data in ['"text"', "null", '{"id":1}', "[]", '"e30="']:
         put("request", "content-type: application/cloudevents+json\n\n" + event % data)
     put("request", "content-type: application/cloudevents+json\n\n"
@@ -63,10 +70,13 @@ def replies():
     choice = {"finish_reason": "stop_string", "stop_reason": "END", "text": "hi", "token_ids": [1, 2],
               "completion_tokens": 2}
     logprobs = [{"id": 5, "logprob": -0.5, "text": "a", "top": [{"id": 5, "logprob": -0.5, "text": "a"}]}]
+    logprobs[0]["token_id"] = logprobs[0]["top"][0]["token_id"] = 5
     token = {"id": "r", "attempt": 1, "choice": 0, "index": 3, "token_ids": [5], "text": "a", "logprobs": logprobs}
     result = dict(choice, id="r", attempt=1, model="m", worker="w", choices=[choice, dict(choice, stop_reason=7)],
-                  usage={"prompt_tokens": 3, "completion_tokens": 2, "cached_tokens": 1},
-                  timing={"queue_ms": 1.5}, error={"code": "cancelled", "message": "m", "retryable": False},
+                  usage={"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5, "cached_tokens": 1,
+                                                           "cached_tokens_redis": 0},
+                  timings_ms=dict.fromkeys(["queue", "prefill", "first_token", "total", "itl_mean", "itl_max"], 1.5),
+                  prefill_chunks=1, preemptions=0, recomputed_tokens=0, error={"code": "cancelled", "message": "m", "retryable": False},
                   source={"topic": "t", "partition": 1, "offset": 2}, metadata={"k": [1, None]})
     for kind, value in [(1, token), (1, dict(token, resumed_at=3)), (3, result)]:
         put("reply", bytes([kind]) + json.dumps(value).encode())
@@ -96,6 +106,13 @@ def templates():
         "{{ messages[::-1][0]['role'] }}{{ messages[-1:]|length }}{{ 'abc'[5] }}{{ (1, 2)[0] }}{{ 2 ** 3 }}{{ 'a' * 3 }}",
         "{{ dict(a=1)['a'] }}{{ {'a': {'b': 2}}.a.b }}{{ {'x': 1}.get('y', 4) }}{{ 'k' in {'k': 1} }}{{ 1 != 2 }}",
         "{{ 'x'|indent(2, first=true) }}{{ 'a\\nb'|e }}{{ [1, 2]|string }}{{ 'a' if }}", "{% endfor %}", "{{ 1 +",
+        "{{ 'a-b-c'.split('-', 1) }}{{ 'a b'.split() }}{{ ' a  b '.split(none) }}{{ 'abc'.find('c') }}{{ 'a'.find('x') }}",
+        "{{ 'abc'.startswith(('x', 'a')) }}{{ 'abc'.endswith('c') }}{{ 'abc'.endswith(['q']) }}{{ ','.join(['a', 1]) }}",
+        "{{ {'a': 1}.keys()|list }}{{ {'a': 1}.values()|list }}{{ {'a': 1}.get('b') }}{% set l = [1] %}{% set _ = l.append(2) %}{{ l }}",
+        "{{ 'x'.startswith() }}", "{{ 'x'.find() }}", "{{ ','.join() }}", "{{ {}.get() }}", "{{ 'a'.split('') }}", "{{ [].append() }}",
+        "{% set a = [1, 2] %}{{ a + a }}{{ 1 in {'a': 1} }}{{ 'a' in none }}{{ 1.5 // 0.5 }}{{ 2.5 % 2 }}{{ 2.0 ** 3 }}{{ 1.5 - 3 * 2.5 }}",
+        "{{ messages is sequence }}{{ f is callable }}{{ range is callable }}{{ 1 is sameas(1) }}{{ 2 is in([1, 2]) }}{{ 1 is ne(2) }}",
+        "{{ loop }}{{ self }}{{ 'x' | indent(2, true) | trim('x') }}{{ 'a' | round }}{{ 1.567 | round(1) }}{{ '3.7' | float }}",
         "{% for k, v in {'a': 1}|dictsort %}{{ k }}{{ v }}{% endfor %}{{ '\\u00e9\\x41\\n' }}",
     ]:
         put("template", source)
@@ -128,7 +145,7 @@ def split(pattern, behavior="Isolated", invert=False, key="Regex"):
 
 
 def tokenizers():
-    text = "ab a\u00e9<s>1 New\n".encode()
+    text = ("ab a\u00e9 <s>  1 New\n a b " + "ab" * 300 + " A\u0301\u1100\u1161").encode()
     level = {"type": "ByteLevel", "add_prefix_space": True, "use_regex": False, "trim_offsets": True}
     stages = [split("(?i:'s|'t)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|\\s+(?!\\S)|\\s+"),
               {"type": "Digits", "individual_digits": True}, {"type": "Whitespace"},
@@ -162,6 +179,15 @@ def tokenizers():
              "vocab": {"<unk>": 0, "<0x0A>": 1, "<0xC3>": 2, "\u2581": 3, "a": 4, "\u2581a": 5}}
     files += [small_tokenizer(added_tokens=[], decoder=decoder, model=model, pre_tokenizer=None,
                               normalizer={"type": "Sequence", "normalizers": [normalizers[5], normalizers[7]]})]
+    flags = [{"id": 5, "content": "<s>", "lstrip": True, "rstrip": True, "special": True},
+             {"id": 10, "content": "a", "single_word": True, "normalized": False}, {"id": 11, "content": "a b"},
+             {"id": 12, "content": "  ", "lstrip": True, "rstrip": True}]
+    files += [small_tokenizer(added_tokens=flags), small_tokenizer(added_tokens=flags, normalizer={"type": "NFC"})]
+    merging = json.loads(small_tokenizer())["model"]
+    files += [small_tokenizer(model=dict(merging, ignore_merges=True)),
+              small_tokenizer(model=dict(merging, merges=["a b", "ab ab"], vocab=dict(merging["vocab"], abab=11))),
+              small_tokenizer(pre_tokenizer={"type": "Sequence", "pretokenizers": [
+                  split("\\v|\\u00e9|\\x41|\\P{Lu}|[\\p{L}\\d&&a]|\\S+|\\W|(?!a)b|\\.|\\A"), level]})]
     files += [small_tokenizer(added_tokens=[], decoder={"type": "Metaspace", "replacement": "\u2581"}, model=model)]
     for file in files:
         put("tokenizer", file.encode() + b"\0" + config + b"\0" + text)
@@ -231,6 +257,8 @@ def gguf_files():
                                ("llama", "gpt2", "llama-bpe"), ("llama", "gpt2", "gpt-2"), ("gemma", "gpt2", "x")]:
         put("gguf", gguf_file(keys(family, model, pre), tensors[:3]))
     put("gguf", gguf_file([], tensors))
+    put("gguf", gguf_file([], tensors[:-1]))
+    put("gguf", gguf_file([], [(name, dims, kind, size) for name, dims, kind, size in reversed(tensors[2:-1])], 2))
     put("gguf", gguf_file([("general.alignment", 4, 64), ("n", 12, 0.5), ("q", 10, 1 << 40), ("i", 11, -3),
                            ("list", 2, [1, 2]), ("texts", 8, ["x", ""])], tensors[:2], 2, 64))
     for extra in [[("llama.rope.scaling.type", 8, "linear"), ("llama.rope.scaling.factor", 6, 2.0)],
