@@ -335,7 +335,7 @@ static bool test_kind(struct mr_text name, struct mr_jinja_value value, bool *kn
     if (mr_text_is(name, "even")) return integer && value.integer % 2 == 0;
     if (mr_text_is(name, "callable")) {
         return value.kind == MR_JINJA_FUNCTION || value.kind == MR_JINJA_METHOD ||
-               value.kind == MR_JINJA_MACRO;
+               value.kind == MR_JINJA_MACRO || value.kind == MR_JINJA_UNDEFINED;
     }
     *known = false;
     return false;

@@ -15,6 +15,8 @@
 #include <cmocka.h>
 
 static const char *cases_path = "tests/golden/templates/cases.json";
+/* inputs of fuzz_template, written by tests/fuzz/compare_templates.py */
+static const char *fuzzed_path = "tests/golden/templates/fuzzed.json";
 
 static char *read_file(const char *path, size_t *length)
 {
@@ -49,6 +51,10 @@ static void fill_kwargs(const struct mr_json_value *object, struct mr_kwarg *kwa
             kwarg->integer = truth;
         } else if (mr_json_text(member.value, &kwarg->text)) {
             kwarg->kind = MR_SCALAR_TEXT;
+        } else if (mr_json_int(member.value, &kwarg->integer)) {
+            kwarg->kind = MR_SCALAR_INT;
+        } else if (mr_json_number(member.value, &kwarg->number)) {
+            kwarg->kind = MR_SCALAR_FLOAT;
         }
     }
     request->kwargs = kwargs;
@@ -106,23 +112,29 @@ static void check_case(const struct mr_json_value *one)
     mr_chat_template_destroy(compiled);
 }
 
-static void output_equals_that_of_the_reference(void **state)
+static void check_file(const char *path)
 {
-    (void)state;
     const struct mr_json_limits limits = {1 << 27, 1 << 22, 16};
     struct mr_json *document;
     struct mr_error err;
     size_t length;
-    char *bytes = read_file(cases_path, &length);
+    char *bytes = read_file(path, &length);
     struct mr_text text = {bytes, length};
     assert_int_equal(mr_json_parse(&document, text, &limits, &err), MR_OK);
     size_t count = mr_json_count(mr_json_root(document));
     assert_true(count > 0);
     for (size_t i = 0; i < count; i++)
         check_case(mr_json_at(mr_json_root(document), i));
-    print_message("%zu cases equal\n", count);
+    print_message("%s: %zu cases equal\n", path, count);
     mr_json_destroy(document);
     free(bytes);
+}
+
+static void output_equals_that_of_the_reference(void **state)
+{
+    (void)state;
+    check_file(cases_path);
+    check_file(fuzzed_path);
 }
 
 static enum mr_status render_source(const char *source, const char *content, struct mr_arena *arena,

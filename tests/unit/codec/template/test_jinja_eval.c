@@ -136,11 +136,12 @@ static void a_long_chain_of_operators_is_bounded(void **state)
     assert_renders(source, NULL);
 }
 
-static void an_undefined_value_is_iterable(void **state)
+static void an_undefined_value_is_iterable_and_callable(void **state)
 {
     (void)state;
-    assert_renders("{{ missing is iterable }}{{ none is iterable }}{{ 'a' is iterable }}",
-                   "TrueFalseTrue");
+    assert_renders("{{ missing is iterable }}{{ none is iterable }}{{ 'a' is iterable }}"
+                   "{{ missing is callable }}{{ none is callable }}",
+                   "TrueFalseTrueTrueFalse");
 }
 
 static void division_rounds_down(void **state)
@@ -160,7 +161,7 @@ int main(void)
         cmocka_unit_test(ranges_are_bounded),
         cmocka_unit_test(every_run_ends),
         cmocka_unit_test(a_long_chain_of_operators_is_bounded),
-        cmocka_unit_test(an_undefined_value_is_iterable),
+        cmocka_unit_test(an_undefined_value_is_iterable_and_callable),
         cmocka_unit_test(slices_have_steps_of_both_signs),
         cmocka_unit_test(division_rounds_down),
     };
