@@ -3,13 +3,9 @@
 #
 #   tests/run.sh quick      release build, without the integration tests and the slow tests of the real model
 #   tests/run.sh all        all tests of the release build, then both sanitizers
-<<<<<<< HEAD
-#   tests/run.sh asan       unit tests, simulation and quick sweeps under AddressSanitizer and UBSan, KV blocks of 16
-#                           tokens
+#   tests/run.sh asan       unit, golden and simulation tests and quick sweeps under AddressSanitizer and UBSan, KV
+#                           blocks of 16 tokens
 #   tests/run.sh sweep      the slow sweeps too: a whole worker with its threads, about an hour
-=======
-#   tests/run.sh asan       unit, golden and simulation tests under AddressSanitizer and UBSan, KV blocks of 16 tokens
->>>>>>> 5df93fb (Hold fp32 logits to 1e-4 and bf16 logits to bounds, and run golden tests under AddressSanitizer)
 #   tests/run.sh tsan       the threaded tests under ThreadSanitizer
 #   tests/run.sh fuzz       builds the fuzz targets with clang, for tests/fuzz/fuzz.py
 #   tests/run.sh coverage   unit tests and simulation built for gcov, with a line count a folder
@@ -74,16 +70,12 @@ configure_tsan() { configure "$build-tsan" -DMR_SANITIZE=thread; }
 
 asan() {
     configure_asan || { count 0 1 && return; }
-<<<<<<< HEAD
-    suite asan "$build-asan" tests -L 'unit|sim|sweep' -LE slow
+    suite asan "$build-asan" tests -L 'unit|sim|golden|sweep' -LE slow
 }
 
 sweep() {
     configure_asan || { count 0 1 && return; }
     suite sweep "$build-asan" tests -L sweep
-=======
-    suite asan "$build-asan" tests -L 'unit|sim|golden' -LE slow
->>>>>>> 5df93fb (Hold fp32 logits to 1e-4 and bf16 logits to bounds, and run golden tests under AddressSanitizer)
 }
 
 tsan() {
