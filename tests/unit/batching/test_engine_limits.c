@@ -115,7 +115,7 @@ static void a_request_that_may_not_start_waits_and_the_others_run(void **state)
     assert_true(rig.seen[0].choices[0].streamed_count > 2);
     for (uint32_t i = 1; i < 6; i++)
         assert_int_equal(rig.seen[i].asked > 0, i < 3);
-    mr_engine_cancel(rig.engine, (struct mr_text){"wait-1", 6});
+    mr_engine_cancel(rig.engine, 0, (struct mr_text){"wait-1", 6});
     rig_step(&rig);
     assert_int_equal(rig.seen[1].choices[0].finish, MR_FINISH_CANCELLED);
     assert_int_equal(rig.seen[1].started, 0);

@@ -192,7 +192,7 @@ static void an_attempt_that_adds_no_token_says_where_it_resumed(void **state)
     rig_start(&rest);
     submit_behind(&rest, make(&rest), whole.seen[1].drawn, 9, 9);
     rest.seen[1].started = 1;
-    assert_true(mr_engine_cancel(rest.engine, (struct mr_text){"a", 1}));
+    assert_true(mr_engine_cancel(rest.engine, 0, (struct mr_text){"a", 1}));
     rig_run(&rest);
     assert_int_equal(rest.seen[1].choices[0].token_count, 9);
     assert_int_equal(rest.seen[1].resumed, 1);
