@@ -164,7 +164,7 @@ static enum mr_status set_all(rd_kafka_conf_t *conf, const struct property *prop
 
 /* The partition.assignment.strategy. librdkafka before 2.10.1 loses its assignment when a commit
  * coincides with a cooperative rebalance. */
-static const char *assignor(void)
+static const char *best_assignor(void)
 {
     return rd_kafka_version() < VERSION_2_10_1 ? "range,roundrobin" : "cooperative-sticky";
 }
@@ -212,7 +212,9 @@ static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
     if (status == MR_OK) status = set(conf, "group.id", options->group, err);
     if (status == MR_OK && options->group_instance && *options->group_instance)
         status = set(conf, "group.instance.id", options->group_instance, err);
-    if (status == MR_OK) status = set(conf, "partition.assignment.strategy", assignor(), err);
+    if (status == MR_OK)
+        status = set(conf, "partition.assignment.strategy",
+                     options->assignor ? options->assignor : best_assignor(), err);
     if (status == MR_OK)
         status = set_ns(conf, "max.poll.interval.ms", options->poll_interval_max_ns, err);
     uint64_t session_ns = options->embedded ? 6000000000u : options->session_timeout_ns;

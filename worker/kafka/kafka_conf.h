@@ -20,6 +20,8 @@ struct rd_kafka_error_s;
 
 struct mr_kafka_options {
     const char *brokers, *group, *client_id;
+    const char
+        *assignor; /* partition.assignment.strategy; NULL: the best that this librdkafka has */
     const char *group_instance;            /* group.instance.id; NULL or "": no static membership */
     const struct mr_text_list *properties; /* NAME=VALUE texts of the option --kafka; may be NULL */
     uint64_t session_timeout_ns, poll_interval_max_ns, linger_ns;

@@ -327,15 +327,14 @@ static void members_share_the_partitions_and_inherit_them(void **state)
     close_consuming(&second);
 }
 
-/* Cooperative by the operator's word, so that it is tried with every version of the library. */
+/* Tried with every version of the library, also with those for which the worker does not choose
+ * it. */
 static void with_the_cooperative_protocol_what_stays_is_not_touched(void **state)
 {
     struct bus *bus = *state;
     struct consuming first, second;
     struct mr_kafka_record record;
-    const struct mr_text_list properties = {
-        .values = {"consumer.partition.assignment.strategy=cooperative-sticky"}, .count = 1};
-    bus->broker.kafka.properties = &properties;
+    bus->broker.kafka.assignor = "cooperative-sticky";
     add_topic(&bus->broker, "t", 4);
     open_consuming(&first, &bus->broker, one_topic, 1, true);
     assert_true(balance(&first, NULL, 4, 0));
