@@ -249,7 +249,7 @@ static enum mr_status open_source(void *self, const struct mr_engine_user *user,
     struct mr_engine_setup *setup = self;
     struct mr_model_options options;
     setup->progress_ns = mr_clock_ns();
-    mr_machine_read(&setup->machine, "");
+    mr_machine_read(&setup->machine, setup->machine_root ? setup->machine_root : "");
     enum mr_status status = fill_options(setup->config, &setup->machine, &options, err);
     setup->thread_count = options.thread_count;
     options.source = setup->source;

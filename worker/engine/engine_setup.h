@@ -35,6 +35,7 @@ struct mr_engine_setup {
     struct mr_model_source *source;
     const struct mr_tier *tier; /* the KV cache in Redis, borrowed; NULL: none */
     struct mr_log *log;
+    const char *machine_root;  /* see mr_machine_read; NULL: the machine itself */
     struct mr_machine machine; /* filled by `open` */
     uint32_t thread_count;     /* filled by `open`: threads that compute */
     /* The fields below are private. */

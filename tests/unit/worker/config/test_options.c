@@ -266,6 +266,24 @@ static void variables_of_others_are_not_options(void **state)
     mr_config_destroy(config);
 }
 
+/* The default of the KV pool follows the memory of the process, a given value does not. */
+static void a_given_kv_memory_is_told_from_the_default(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *flags, *environment;
+        bool given;
+    } cases[] = {{SERVE, "", false},
+                 {SERVE "|--kv-memory|2GiB", "", true},
+                 {SERVE, "MILLRACE_KV_MEMORY=2GiB", true},
+                 {SERVE, "MILLRACE_KV_MEMORY=", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct mr_config *config = parse(cases[i].flags, cases[i].environment);
+        assert_int_equal(config->kv_memory_given, cases[i].given);
+        mr_config_destroy(config);
+    }
+}
+
 static void the_name_of_an_option_is_never_a_value(void **state)
 {
     (void)state;
@@ -300,7 +318,7 @@ static void values_are_checked(void **state)
 {
     (void)state;
     refused(SERVE "|--threads|many", "", "threads takes a whole number");
-    refused(SERVE "|--threads|5000", "", "between 0 and 1024");
+    refused(SERVE "|--threads|257", "", "between 0 and 256");
     refused(SERVE "|--kv-memory|1k", "", "between 1MiB");
     refused(SERVE "|--kv-memory|lots", "", "a size such as");
     refused(SERVE "|--drain-timeout|25", "", "a time such as");
@@ -498,6 +516,7 @@ int main(void)
         cmocka_unit_test(unknown_names_are_errors_with_a_hint),
         cmocka_unit_test(a_misspelled_variable_is_an_error_with_a_hint),
         cmocka_unit_test(variables_of_others_are_not_options),
+        cmocka_unit_test(a_given_kv_memory_is_told_from_the_default),
         cmocka_unit_test(the_name_of_an_option_is_never_a_value),
         cmocka_unit_test(a_reply_topic_may_be_a_prefix),
         cmocka_unit_test(values_are_checked),

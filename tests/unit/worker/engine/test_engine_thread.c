@@ -1,5 +1,6 @@
 #include "worker/engine/engine_thread.h"
 
+#include "ops/cpu/parallel.h"
 #include "tests/fakes/fake_request.h"
 #include "tests/unit/worker/serving.h"
 #include "worker/engine/engine_setup.h"
@@ -25,19 +26,29 @@ static void on_failed(void *context, const struct mr_error *err)
     atomic_fetch_add(&((struct rig *)context)->failures, 1);
 }
 
-static void open_rig(struct rig *rig, const char *model)
+static void make_rig(struct rig *rig, const char *model)
 {
     *rig = (struct rig){.thread = NULL};
     open_serving(&rig->serving, model, NULL);
     struct mr_mailbox_options mailbox = {256, 1 << 20, &rig->wake};
     rig->setup = (struct mr_engine_setup){.config = rig->serving.config, .log = rig->serving.log};
-    struct mr_engine_thread_options options = {
-        .source = mr_engine_setup_source(&rig->setup), .failed = on_failed, .context = rig};
     assert_int_equal(mr_wake_open(&rig->wake, NULL), MR_OK);
     assert_int_equal(mr_mailbox_create(&rig->publish, &mailbox, NULL), MR_OK);
     assert_int_equal(mr_mailbox_create(&rig->intake, &mailbox, NULL), MR_OK);
+}
+
+static void start_rig(struct rig *rig)
+{
+    struct mr_engine_thread_options options = {
+        .source = mr_engine_setup_source(&rig->setup), .failed = on_failed, .context = rig};
     assert_int_equal(mr_engine_thread_create(&rig->thread, &options, NULL), MR_OK);
     assert_int_equal(mr_engine_thread_start(rig->thread, NULL), MR_OK);
+}
+
+static void open_rig(struct rig *rig, const char *model)
+{
+    make_rig(rig, model);
+    start_rig(rig);
 }
 
 static void close_rig(struct rig *rig)
@@ -50,6 +61,41 @@ static void close_rig(struct rig *rig)
     close_serving(&rig->serving);
 }
 
+/* Writes a file below a folder and makes the folders in between. */
+static void write_below(const char *root, const char *path, const char *text)
+{
+    char whole[256];
+    snprintf(whole, sizeof whole, "mkdir -p %s$(dirname %s) && printf '%s' >%s%s", root, path, text,
+             root, path);
+    assert_int_equal(system(whole), 0); /* NOLINT: a folder of this test */
+}
+
+/* A control group with one CPU and 64 MiB. */
+static void the_limits_of_the_control_group_bound_threads_and_kv_pool(void **state)
+{
+    (void)state;
+    struct rig rig;
+    char root[] = "/tmp/millrace-root-XXXXXX", command[64];
+    assert_non_null(mkdtemp(root));
+    write_below(root, "/proc/self/cgroup", "0::/\n");
+    write_below(root, "/proc/self/mountinfo", "1 2 0:1 / /cg rw - cgroup2 cgroup2 rw\n");
+    write_below(root, "/cg/cpu.max", "100000 100000\n");
+    write_below(root, "/cg/memory.max", "67108864\n");
+    make_rig(&rig, "tests/golden/models/grouped_tied");
+    rig.setup.machine_root = root;
+    rig.serving.config->kv_memory_given = false;
+    start_rig(&rig);
+    assert_int_equal(mr_engine_thread_wait_ready(rig.thread, NULL), MR_OK);
+    assert_false(mr_engine_thread_has_failed(rig.thread));
+    assert_int_equal(rig.setup.thread_count, 1);
+    assert_int_equal(mr_parallel_thread_count(), 1);
+    uint64_t pool_bytes = mr_engine_thread_model(rig.thread)->kv_pool_bytes;
+    assert_true(pool_bytes > 0 && pool_bytes <= (uint64_t)32 << 20);
+    close_rig(&rig);
+    snprintf(command, sizeof command, "rm -r %s", root);
+    assert_int_equal(system(command), 0); /* NOLINT: a folder of this test */
+}
+
 static void waiting_returns_the_error_of_a_model_that_does_not_open(void **state)
 {
     (void)state;
@@ -58,6 +104,7 @@ static void waiting_returns_the_error_of_a_model_that_does_not_open(void **state
     open_rig(&rig, "none.gguf");
     assert_int_equal(mr_engine_thread_wait_ready(rig.thread, &err), MR_BAD_FILE);
     assert_non_null(strstr(err.detail, "none.gguf"));
+    assert_true(mr_engine_thread_has_failed(rig.thread));
     assert_int_equal(mr_engine_thread_wait_ready(rig.thread, NULL), MR_BAD_FILE);
     close_rig(&rig);
     mr_engine_thread_destroy(NULL);
@@ -178,6 +225,7 @@ static void the_thread_may_be_stopped_at_any_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_limits_of_the_control_group_bound_threads_and_kv_pool),
         cmocka_unit_test(waiting_returns_the_error_of_a_model_that_does_not_open),
         cmocka_unit_test(tokens_and_result_are_posted_and_an_intake_that_wants_room_is_rung),
         cmocka_unit_test(a_drain_returns_requests_that_have_not_started),

@@ -72,6 +72,15 @@ static void a_wrong_option_ends_the_worker_before_it_looks_at_the_model(void **s
         assert_ends("none.gguf", cases[i].flags, MR_EXIT_USAGE, cases[i].why);
 }
 
+/* What only loading can find: memory that the machine does not have. */
+static void a_failed_load_ends_the_wait_for_the_broker(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {NO_BROKER,          "--kv-memory", "900TB",
+                                        "--broker-timeout", "60s",         NULL};
+    assert_ends(TINY_MODEL, flags, MR_EXIT_MODEL, "");
+}
+
 /* A second worker on one machine: its own error comes first, and the port's names the option. */
 static void a_port_in_use_hides_no_wrong_model(void **state)
 {
@@ -121,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_model_ends_the_worker_before_it_looks_for_the_broker),
         cmocka_unit_test(a_wrong_option_ends_the_worker_before_it_looks_at_the_model),
+        cmocka_unit_test(a_failed_load_ends_the_wait_for_the_broker),
         cmocka_unit_test(a_port_in_use_hides_no_wrong_model),
         cmocka_unit_test(the_files_are_handed_to_the_model),
     };
