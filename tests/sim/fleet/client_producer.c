@@ -294,10 +294,14 @@ static enum mr_status txn_begin(void *self, struct mr_error *err)
     return MR_OK;
 }
 
+/* The producer breaks; librdkafka drops it with its delivery reports when it is replaced. */
 static enum mr_status break_down(struct transactor *transactor, const char *why,
                                  struct mr_error *err)
 {
     transactor->broken = true;
+    transactor->producer->reports = NULL;
+    transactor->producer->reports_end = &transactor->producer->reports;
+    transactor->producer->pending = 0;
     broker_note(transactor->producer->wire->broker, "%s: %s", transactor->id, why);
     return mr_fail(err, MR_BACKEND, "%s", why);
 }
@@ -320,6 +324,7 @@ static enum mr_status txn_abort(void *self, struct mr_error *err)
     struct transactor *transactor = self;
     if (is_dead(transactor)) return mr_fail(err, MR_AGAIN, "the machine is dead");
     if (is_fenced(transactor)) return break_down(transactor, "fenced", err);
+    port_serve(transactor->producer); /* as librdkafka does, before it ends a transaction */
     broker_end(transactor->producer->wire->broker, transactor->producer->transaction, false);
     broker_cover(transactor->producer->wire->broker, COVER_TRANSACTION_ABORTED);
     return mr_fail(err, MR_AGAIN, "aborted");
@@ -367,7 +372,12 @@ static enum mr_status txn_commit(void *self, const struct mr_transaction_offsets
     if (is_dead(transactor) || sim_crash_point(producer->wire))
         return mr_fail(err, MR_AGAIN, "the machine is dead");
     if (is_fenced(transactor)) return break_down(transactor, "fenced", err);
+    port_serve(producer);
     if (producer->failed || !send_offsets(transactor, offsets)) return txn_abort(self, err);
+    if (producer->wire->dies_with_offsets && offsets->count > 0) {
+        broker_cover(broker, COVER_CRASH_INSIDE_STEP);
+        producer->wire->machine->dead = true;
+    }
     if (sim_crash_point(producer->wire)) return mr_fail(err, MR_AGAIN, "the machine is dead");
     if (sim_chance(&broker->random, broker->transaction_fail_percent)) {
         uint32_t kind = sim_below(&broker->random, 3);

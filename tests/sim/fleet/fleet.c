@@ -159,7 +159,7 @@ static void on_plan(struct broker *broker, void *context, uint64_t at)
         bool before = plan->at_ns < fleet->scenario->plans[plan->other].at_ns;
         cover(fleet, before ? COVER_CANCEL_BEFORE : COVER_CANCEL_AFTER);
     }
-    broker_append(broker, &record, NULL);
+    fleet->plan_offsets[at] = broker_append(broker, &record, NULL);
 }
 
 static void block_transactions(struct fleet *fleet)
@@ -194,6 +194,10 @@ static void hit_worker(struct fleet *fleet, const struct fault *fault)
         worker->wire.crash_countdown = fault->amount;
         fleet->crashes++;
         break;
+    case FAULT_CRASH_TRANSACTION:
+        worker->wire.dies_with_offsets = true;
+        fleet->crashes++;
+        break;
     case FAULT_CRASH_RECOVERING:
         worker->dies_recovering = true;
         fleet->crashes++;
@@ -201,6 +205,10 @@ static void hit_worker(struct fleet *fleet, const struct fault *fault)
     case FAULT_SIGTERM:
         cover(fleet, broker_is_down(fleet->broker) ? COVER_SIGTERM_BROKER_DOWN : COVER_SIGTERM);
         sim_worker_stop(worker);
+        break;
+    case FAULT_PAUSE_TRANSACTION:
+        worker->pauses_in_transaction_ns = fault->for_ns;
+        fleet->long_pauses++;
         break;
     case FAULT_PAUSE:
         pause_worker(fleet, worker, fault->for_ns);
@@ -297,8 +305,12 @@ static void end_faults(struct fleet *fleet)
     if (now_ns >= fleet->commit_until_ns) broker->commit_fail_percent = 0;
     if (now_ns >= fleet->transaction_until_ns) broker->transaction_fail_percent = 0;
     if (now_ns >= PLATFORM_START_NS + fleet->scenario->quiet_ns)
-        for (uint32_t i = 0; i < fleet->worker_count; i++)
-            fleet->workers[i].wire.crash_countdown = fleet->workers[i].dies_recovering = 0;
+        for (uint32_t i = 0; i < fleet->worker_count; i++) {
+            fleet->workers[i].wire.crash_countdown = 0;
+            fleet->workers[i].wire.dies_with_offsets = false;
+            fleet->workers[i].dies_recovering = false;
+            fleet->workers[i].pauses_in_transaction_ns = 0;
+        }
 }
 
 /* ---- time ---- */
@@ -483,6 +495,7 @@ bool fleet_run(const struct scenario *scenario, const struct fleet_options *opti
     make_config(fleet);
     make_broker(fleet, options->trace);
     if (scenario->redis) fleet->redis = sim_redis_create(scenario->seed, coverage);
+    memset(fleet->plan_offsets, 0xff, sizeof fleet->plan_offsets);
     sort_by_time(fleet);
     for (uint32_t i = 0; i < scenario->workers; i++)
         add_worker(fleet, options->trace);

@@ -32,6 +32,7 @@ struct fleet {
     uint64_t produce_until_ns, commit_until_ns, transaction_until_ns;
     uint32_t plan_at, fault_at; /* in the order of time */
     uint32_t plan_order[SCENARIO_REQUESTS_MAX], fault_order[SCENARIO_FAULTS_MAX];
+    int64_t plan_offsets[SCENARIO_REQUESTS_MAX]; /* where the record was written; -1: nowhere yet */
     bool stopping;
     uint64_t steps;
     char wrong[512]; /* what is wrong; "": nothing */

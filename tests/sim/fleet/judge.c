@@ -11,13 +11,13 @@
 
 /* ---- what the checker of tests/integration says ---- */
 
-static const struct plan *find_plan(const struct fleet *fleet, struct mr_text id)
+/* The request with this id; of several the first. */
+static const struct plan *find_plan(const struct fleet *fleet, const char *id)
 {
     for (uint32_t i = 0; i < fleet->scenario->plan_count; i++) {
         const struct plan *plan = &fleet->scenario->plans[i];
-        if (plan->kind != PLAN_CANCEL && plan->kind != PLAN_AGAIN && !plan->left_out &&
-            strlen(plan->id) == id.length && memcmp(plan->id, id.bytes, id.length) == 0)
-            return plan;
+        bool asks = plan->kind != PLAN_CANCEL && plan->kind != PLAN_AGAIN;
+        if (asks && !plan->left_out && strcmp(plan->id, id) == 0) return plan;
     }
     return NULL;
 }
@@ -38,10 +38,9 @@ static bool has_other(const struct fleet *fleet, const char *id, enum plan_kind 
  * because the workers' clocks differ by more than is assumed, or because the broker was away. */
 static bool may_differ(const struct fleet *fleet, const char *id)
 {
-    struct mr_text text = {id, strlen(id)};
-    const struct plan *plan = find_plan(fleet, text);
+    const struct plan *plan = find_plan(fleet, id);
     bool timed = plan && (plan->deadline || has_other(fleet, id, PLAN_CANCEL));
-    if (has_other(fleet, id, PLAN_AGAIN)) return true;
+    if (has_other(fleet, id, PLAN_AGAIN) || has_other(fleet, id, PLAN_REUSED)) return true;
     return timed && fleet->crashes + fleet->long_pauses + fleet->clock_jumps > 0;
 }
 
@@ -54,7 +53,7 @@ static bool is_permitted(const struct fleet *fleet, enum verdict_kind kind, cons
     switch (kind) {
     case VERDICT_LATE_RESULT:
         /* a zombie writes what it had in flight, and no broker refuses it without transactions */
-        return fleet->long_pauses > 0 || has_other(fleet, id, PLAN_AGAIN);
+        return fleet->long_pauses > 0 || may_differ(fleet, id);
     case VERDICT_UNEQUAL_RESULTS:
         return may_differ(fleet, id);
     case VERDICT_GAP:
@@ -129,6 +128,19 @@ static void judge_records(struct fleet *fleet)
 
 /* ---- what the simulation knows beyond that ---- */
 
+/* The plan whose record the result answers. */
+static const struct plan *find_source(const struct fleet *fleet, const struct mr_result *result)
+{
+    for (uint32_t i = 0; i < fleet->scenario->plan_count; i++) {
+        const struct plan *plan = &fleet->scenario->plans[i];
+        const char *topic = fleet->broker->topics[plan->topic].name;
+        if (plan->kind != PLAN_CANCEL && fleet->plan_offsets[i] == result->source_offset &&
+            plan->partition == result->source_partition && mr_text_is(result->source_topic, topic))
+            return plan;
+    }
+    return NULL;
+}
+
 /* The tokens that the model generates for this prompt. */
 static bool is_expected(const struct plan *plan, const struct mr_choice *choice)
 {
@@ -151,6 +163,8 @@ static bool is_expected(const struct plan *plan, const struct mr_choice *choice)
 static bool may_fail(const struct fleet *fleet, const struct plan *plan,
                      const struct mr_result *result)
 {
+    if (result->error == MR_DUPLICATE_ID)
+        return plan->kind == PLAN_REUSED || has_other(fleet, plan->id, PLAN_REUSED);
     switch (result->choices[0].finish) {
     case MR_FINISH_CANCELLED:
         return has_other(fleet, plan->id, PLAN_CANCEL);
@@ -169,8 +183,10 @@ static bool may_fail(const struct fleet *fleet, const struct plan *plan,
 
 static void judge_result(struct fleet *fleet, const struct mr_result *result)
 {
-    const struct plan *plan = find_plan(fleet, result->id);
-    if (!plan || plan->kind != PLAN_REQUEST || result->choice_count == 0) return;
+    const struct plan *plan = find_source(fleet, result);
+    if (!plan || result->choice_count == 0) return;
+    if (plan->kind == PLAN_AGAIN) plan = &fleet->scenario->plans[plan->other];
+    if (plan->kind != PLAN_REQUEST && plan->kind != PLAN_REUSED) return;
     enum mr_finish finish = result->choices[0].finish;
     if (finish == MR_FINISH_CANCELLED) fleet->coverage->counts[COVER_CANCELLED]++;
     if (finish == MR_FINISH_DEADLINE) fleet->coverage->counts[COVER_DEADLINE]++;

@@ -19,11 +19,27 @@ const char *plan_text(enum plan_kind kind)
 
 const char *fault_text(enum fault_kind kind)
 {
-    static const char *const texts[FAULT_KINDS] = {
-        "crash",      "crash inside a step", "crash in recovery", "SIGTERM",     "pause",
-        "clock jump", "another worker",      "broker stop",       "broker slow", "produce",
-        "commit",     "transaction",         "retention",         "compaction",  "Redis stop",
-        "Redis slow", "Redis lag",           "Redis flush",       "Redis evict"};
+    static const char *const texts[FAULT_KINDS] = {"crash",
+                                                   "crash inside a step",
+                                                   "crash in a transaction",
+                                                   "crash in recovery",
+                                                   "SIGTERM",
+                                                   "pause",
+                                                   "pause in a transaction",
+                                                   "clock jump",
+                                                   "another worker",
+                                                   "broker stop",
+                                                   "broker slow",
+                                                   "produce",
+                                                   "commit",
+                                                   "transaction",
+                                                   "retention",
+                                                   "compaction",
+                                                   "Redis stop",
+                                                   "Redis slow",
+                                                   "Redis lag",
+                                                   "Redis flush",
+                                                   "Redis evict"};
     return texts[kind];
 }
 
@@ -126,10 +142,10 @@ static bool refer(struct scenario *scenario, struct plan *plan, struct sim_rando
 static enum plan_kind draw_kind(const struct scenario *scenario, struct sim_random *random)
 {
     uint32_t at = sim_below(random, 100);
-    /* With exactly-once delivery a record sent twice may be answered twice, long after the first
-     * one ended, which the judge could not tell from an error. */
+    /* With exactly-once delivery a record that is read after the first one ended is answered again,
+     * which the judge could not tell from an error. */
     if (at < 5) return scenario->exactly_once ? PLAN_REQUEST : PLAN_AGAIN;
-    if (at < 7) return PLAN_REQUEST;
+    if (at < 7) return scenario->exactly_once ? PLAN_REQUEST : PLAN_REUSED;
     if (at < 9) return PLAN_MALFORMED;
     if (at < 10) return PLAN_NULL;
     if (at < 11) return PLAN_HUGE;
@@ -212,6 +228,13 @@ static void make_fault(struct scenario *scenario, struct sim_random *random, uin
     if (fault->kind >= FAULT_REDIS_STOP && !scenario->redis) fault->kind = FAULT_CRASH;
     if (fault->kind == FAULT_PAUSE && sim_chance(random, 50))
         fault->for_ns = scenario->session_ns + sim_between(random, 0, 12 * SECOND);
+    if (fault->kind == FAULT_CRASH_TRANSACTION && !scenario->exactly_once)
+        fault->kind = FAULT_CRASH;
+    if (fault->kind == FAULT_PAUSE_TRANSACTION && !scenario->exactly_once)
+        fault->kind = FAULT_PAUSE;
+    if (fault->kind == FAULT_PAUSE_TRANSACTION)
+        fault->for_ns = scenario->session_ns + sim_between(random, 10, 14) * SECOND;
+    if (fault->kind == FAULT_REDIS_LAG) fault->for_ns += 10 * SECOND;
     if (fault->kind == FAULT_BROKER_STOP && sim_chance(random, 20))
         fault->for_ns = sim_between(random, 4 * SECOND, 30 * SECOND);
     if (fault->kind == FAULT_CLOCK) {

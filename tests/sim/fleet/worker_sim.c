@@ -294,6 +294,20 @@ static uint64_t step_publish(void *state, struct mr_time now)
     return mr_publish_step(state, now);
 }
 
+/* Stops the machine if a transaction of it is open and it was told to. */
+static void pause_in_transaction(struct sim_worker *worker)
+{
+    const struct sim_producer *producer = worker->wire.broker->producers;
+    if (worker->pauses_in_transaction_ns == 0) return;
+    while (producer && (producer->wire != &worker->wire || !producer->transactional))
+        producer = producer->next;
+    if (!producer || !producer->transaction || producer->transaction->state != BROKER_OPEN) return;
+    broker_note(worker->wire.broker, "%s stops in a transaction", worker->id);
+    broker_cover(worker->wire.broker, COVER_PAUSE_LONG);
+    worker->machine.paused_until_ns = platform_ns() + worker->pauses_in_transaction_ns;
+    worker->pauses_in_transaction_ns = 0;
+}
+
 /* The calls of a transaction block for a round trip each. */
 static uint64_t step_transactions(void *state, struct mr_time now)
 {
@@ -303,6 +317,7 @@ static uint64_t step_transactions(void *state, struct mr_time now)
     for (uint32_t i = 0; next_ns <= now.ns && i < machine->thread_count; i++)
         if (machine->threads[i].step == step_transactions)
             machine->threads[i].not_before_ns = now.ns + 2 * broker_latency(worker->wire.broker);
+    pause_in_transaction(worker);
     return next_ns;
 }
 
@@ -345,6 +360,7 @@ static void set_up(struct sim_worker *worker)
     worker->machine.paused_until_ns = 0;
     worker->machine.dead = false;
     worker->poisoned = worker->dies_recovering = false;
+    worker->pauses_in_transaction_ns = 0;
     memset(worker->suspended_epochs, 0, sizeof worker->suspended_epochs);
 }
 
@@ -529,6 +545,7 @@ void sim_worker_check(struct sim_worker *worker)
     mr_partitions_check(worker->intake->partitions);
     mr_ticket_table_check(worker->intake->flight.submitted);
     mr_id_memory_check(worker->intake->cancelled);
+    mr_id_memory_check(worker->intake->flight.ended);
     if (worker->engine_core) mr_engine_check(worker->engine_core);
     if (worker->fake) MR_ASSERT(worker->fake->wrong_reads == 0 && worker->fake->double_writes == 0);
 }

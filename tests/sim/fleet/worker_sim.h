@@ -59,8 +59,9 @@ struct sim_worker {
     uint64_t deadline_ns; /* of the phase */
     uint64_t began_ns;    /* when SIGTERM came */
     struct mr_error failure;
-    bool poisoned;        /* the last crash was by poison */
-    bool dies_recovering; /* a fault: crashes as soon as it recovers a partition */
+    bool poisoned;                     /* the last crash was by poison */
+    uint64_t pauses_in_transaction_ns; /* a fault: stops so long in its next transaction */
+    bool dies_recovering;              /* a fault: crashes as soon as it recovers a partition */
     uint64_t suspended_epochs[BROKER_GROUPED_MAX]; /* by index in intake's partitions */
 
     struct mr_fake_model *fake;
