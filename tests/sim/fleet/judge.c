@@ -53,7 +53,7 @@ static bool is_permitted(const struct fleet *fleet, enum verdict_kind kind, cons
     switch (kind) {
     case VERDICT_LATE_RESULT:
         /* a zombie writes what it had in flight, and no broker refuses it without transactions */
-        return fleet->long_pauses > 0 || may_differ(fleet, id);
+        return fleet->long_pauses > 0 || fleet->clock_jumps > 0 || may_differ(fleet, id);
     case VERDICT_UNEQUAL_RESULTS:
         return may_differ(fleet, id);
     case VERDICT_GAP:
