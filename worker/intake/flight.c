@@ -1,12 +1,13 @@
 #include "worker/intake/flight.h"
 
-enum mr_status mr_flight_open(struct mr_flight *flight, uint32_t count_max, uint32_t attempts_max,
+enum mr_status mr_flight_open(struct mr_flight *flight, const struct mr_flight_limits *limits,
                               struct mr_error *err)
 {
-    *flight = (struct mr_flight){.count_max = count_max, .attempts_max = attempts_max};
-    enum mr_status status = mr_ticket_table_create(&flight->submitted, count_max, err);
+    *flight =
+        (struct mr_flight){.count_max = limits->count_max, .attempts_max = limits->attempts_max};
+    enum mr_status status = mr_ticket_table_create(&flight->submitted, limits->count_max, err);
     if (status == MR_OK)
-        status = mr_id_memory_create(&flight->ended, MR_FLIGHT_ENDED_MAX, MR_FLIGHT_KEEP_NS, err);
+        status = mr_id_memory_create(&flight->ended, limits->ended_max, MR_FLIGHT_KEEP_NS, err);
     return status;
 }
 

@@ -1,7 +1,7 @@
 /* flight - the requests of this worker, each with its ticket (worker/ticket/ticket.h): those
  * submitted to the engine, by tenant and id, and those "parked", that is waiting in intake for a
  * Redis lookup, for another request, or for space in the engine's queue. Also the identities of the
- * requests that got a result last: MR_FLIGHT_ENDED_MAX of them, for MR_FLIGHT_KEEP_NS.
+ * requests that got a result last: ended_max of them, for MR_FLIGHT_KEEP_NS.
  *
  * What earlier crashes mean for a request (a crash: a worker vanished while it ran the request):
  *   fewer than attempts_max crashes    the request runs like any other;
@@ -24,8 +24,7 @@
 /* with this many requests waiting in intake, no further record is taken */
 #define MR_FLIGHT_PARKED_MAX 256u
 
-#define MR_FLIGHT_ENDED_MAX 16384u
-#define MR_FLIGHT_KEEP_NS   ((uint64_t)600000000000)
+#define MR_FLIGHT_KEEP_NS ((uint64_t)600000000000)
 
 /* Which other request of its tenant has a ticket's id. */
 enum mr_claim {
@@ -44,7 +43,13 @@ struct mr_flight {
     uint32_t suspects; /* number of submitted suspects: 0 or 1 */
 };
 
-enum mr_status mr_flight_open(struct mr_flight *flight, uint32_t count_max, uint32_t attempts_max,
+struct mr_flight_limits {
+    uint32_t count_max; /* requests in flight */
+    uint32_t ended_max; /* ended requests whose identity is remembered */
+    uint32_t attempts_max;
+};
+
+enum mr_status mr_flight_open(struct mr_flight *flight, const struct mr_flight_limits *limits,
                               struct mr_error *err);
 /* Every ticket must have ended before. */
 void mr_flight_close(struct mr_flight *flight);

@@ -33,6 +33,8 @@
 
 #include <stdatomic.h>
 
+#define MR_INTAKE_IDS_MAX 16384u
+
 struct mr_intake;
 
 struct mr_intake_options {
@@ -46,6 +48,8 @@ struct mr_intake_options {
     /* true: join the consumer group; false: take all partitions at once, as the only worker
      * (demo) */
     bool join_group;
+    /* how many ids of cancels and of ended requests are remembered, each; 0: MR_INTAKE_IDS_MAX */
+    uint32_t ids_max;
     struct mr_log *log;
     void (*failed)(void *context, const struct mr_error *err);
     void *context;

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#define CANCELS_MAX       16384u
 #define CANCEL_TIMEOUT_MS 5000u
 #define RECOVERY_MS       5000u
 /* requests in flight beside those queued and running in the engine: answered errors and waiting
@@ -19,11 +18,12 @@ static enum mr_status make_tables(struct mr_intake *intake, struct mr_error *err
 {
     const struct mr_config *config = intake->options.config;
     uint32_t count_max = config->queue_requests + config->max_sequences + IN_FLIGHT_MORE;
+    uint32_t ids_max = intake->options.ids_max > 0 ? intake->options.ids_max : MR_INTAKE_IDS_MAX;
+    struct mr_flight_limits limits = {count_max, ids_max, config->attempts_max};
     enum mr_status status = mr_partitions_create(&intake->partitions, err);
+    if (status == MR_OK) status = mr_flight_open(&intake->flight, &limits, err);
     if (status == MR_OK)
-        status = mr_flight_open(&intake->flight, count_max, config->attempts_max, err);
-    if (status == MR_OK)
-        status = mr_id_memory_create(&intake->cancelled, CANCELS_MAX, MR_CANCEL_KEEP_NS, err);
+        status = mr_id_memory_create(&intake->cancelled, ids_max, MR_CANCEL_KEEP_NS, err);
     intake->hash = mr_sha256_create();
     if (status == MR_OK && !intake->hash) status = mr_fail(err, MR_NOMEM, "no memory for a hash");
     return status;

@@ -265,6 +265,7 @@ static enum mr_status open_parts(struct sim_worker *worker, struct mr_error *err
                                        .open_reader = sim_open_reader,
                                        .open_context = &worker->wire,
                                        .join_group = true,
+                                       .ids_max = 256,
                                        .failed = on_failed,
                                        .context = worker};
     enum mr_status status = mr_log_create(&worker->log, &log, err);

@@ -9,12 +9,14 @@
 
 #include <cmocka.h>
 
+static const struct mr_flight_limits limits = {8, 64, 2};
+
 static void parked_tickets_come_back_in_order(void **state)
 {
     (void)state;
     struct mr_flight flight;
     struct mr_ticket tickets[3] = {{.id = "a"}, {.id = "b"}, {.id = "c"}};
-    assert_int_equal(mr_flight_open(&flight, 8, 2, NULL), MR_OK);
+    assert_int_equal(mr_flight_open(&flight, &limits, NULL), MR_OK);
     for (int i = 0; i < 3; i++)
         mr_flight_park(&flight, &tickets[i]);
     assert_null(mr_flight_unpark(&flight, 0, (struct mr_text){"d", 1}));
@@ -35,7 +37,7 @@ static void suspects_are_counted_while_they_are_submitted(void **state)
     struct mr_flight flight;
     struct mr_ticket suspect = {.id = "a", .intake = {.start = {.crashes = 2}}},
                      other = {.id = "b"};
-    assert_int_equal(mr_flight_open(&flight, 8, 2, NULL), MR_OK);
+    assert_int_equal(mr_flight_open(&flight, &limits, NULL), MR_OK);
     assert_true(mr_flight_is_suspect(&flight, &suspect));
     assert_false(mr_flight_is_suspect(&flight, &other));
     struct mr_ticket once = {.intake = {.start = {.crashes = 1, .crashed_alone = true}}};
@@ -59,7 +61,7 @@ static void it_is_full_by_tickets_and_by_parked_ones(void **state)
 {
     (void)state;
     struct mr_flight flight;
-    assert_int_equal(mr_flight_open(&flight, 8, 2, NULL), MR_OK);
+    assert_int_equal(mr_flight_open(&flight, &limits, NULL), MR_OK);
     flight.count = 7;
     assert_false(mr_flight_is_full(&flight));
     flight.count = 8;
