@@ -22,8 +22,8 @@ static const char *const stop_choices[] = {"ab",
                                            "aba",
                                            "bb a",
                                            "\xe2\x82\xac",
-                                           "\xef\xbf\xbd"
-                                           "b",
+                                           ("\xef\xbf\xbd"
+                                            "b"),
                                            "b a",
                                            "aa",
                                            "bab"};
