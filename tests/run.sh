@@ -5,7 +5,7 @@
 #   tests/run.sh all        all tests of the release build, then both sanitizers
 #   tests/run.sh asan       unit, golden and simulation tests and quick sweeps under AddressSanitizer and UBSan, KV
 #                           blocks of 16 tokens
-#   tests/run.sh sweep      the slow sweeps too: a whole worker with its threads, about an hour
+#   tests/run.sh sweep      the slow sweeps too: a whole worker with its threads, five minutes
 #   tests/run.sh tsan       the threaded tests under ThreadSanitizer
 #   tests/run.sh fuzz       builds the fuzz targets with clang, for tests/fuzz/fuzz.py
 #   tests/run.sh coverage   unit tests and simulation built for gcov, with a line count a folder

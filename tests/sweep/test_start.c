@@ -62,7 +62,7 @@ static void a_log(void)
 {
     struct mr_log *log = NULL;
     struct mr_error err = {0};
-    struct mr_log_options options = {.format = MR_LOG_JSON, .worker = "w"};
+    struct mr_log_options options = {.format = MR_LOG_JSON, .level = MR_LOG_INFO, .worker = "w"};
     options.fd = open("/dev/null", O_WRONLY);
     sweep_begin();
     enum mr_status status = mr_log_create(&log, &options, &err);

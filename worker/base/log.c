@@ -139,7 +139,8 @@ static void put_number(struct mr_json_writer *json, const char *name, int64_t nu
     mr_json_put_int(json, number);
 }
 
-static void write_json(struct mr_log *log, const struct line *line)
+/* False: there is no memory for the line. */
+static bool write_json(struct mr_log *log, const struct line *line)
 {
     struct mr_json_writer json;
     char time_text[32], *bytes;
@@ -160,12 +161,13 @@ static void write_json(struct mr_log *log, const struct line *line)
     put_string(&json, "worker", log->worker);
     if (line->suppressed) put_number(&json, "suppressed", line->suppressed);
     mr_json_end(&json);
-    if (mr_json_writer_take(&json, &bytes, &length, NULL) != MR_OK) return;
+    if (mr_json_writer_take(&json, &bytes, &length, NULL) != MR_OK) return false;
     /* overwrite the NUL that ends the text, so that one write() writes text and line feed */
     bytes[length] = '\n';
     ssize_t written = write(log->fd, bytes, length + 1);
     (void)written;
     free(bytes);
+    return true;
 }
 
 /* Replaces control characters: text from a Kafka record must not be able to control the operator's
@@ -225,11 +227,8 @@ void mr_log_write(struct mr_log *log, enum mr_log_level level, const struct mr_l
     va_end(arguments);
     struct line line = {.level = level, .place = place, .message = message};
     pthread_mutex_lock(&log->lock);
-    if (admit(log, fmt, &line.suppressed)) {
-        if (log->json)
-            write_json(log, &line);
-        else
-            write_text(log, &line);
-    }
+    bool admitted = admit(log, fmt, &line.suppressed);
+    /* text needs no memory: better a line in the wrong form than none */
+    if (admitted && (!log->json || !write_json(log, &line))) write_text(log, &line);
     pthread_mutex_unlock(&log->lock);
 }
