@@ -40,6 +40,7 @@ struct mr_engine {
     uint32_t job_count;
     struct mr_engine_stats stats;
     struct mr_stats_snapshot snapshot;
+    uint64_t checked_ns; /* when the invariants were last checked because the engine was idle */
 };
 
 /* A request to cancel the request `key`, which the engine thread has not applied yet. */
