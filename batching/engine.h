@@ -39,7 +39,7 @@ struct mr_engine_options {
     uint32_t rows_max;          /* tokens of one step; more than sequences_max */
     int32_t chunk_tokens;       /* largest prefill chunk; default 512; <= 0: no chunking */
     uint32_t prefills_max;      /* unfinished prefills at a time; default 1 */
-    double step_target_ms;      /* target for the time between tokens; 0: none */
+    double step_target_ms;      /* of steps with decodes; 0: none; MR_STEP_TARGET_AUTO */
     uint32_t prefill_batch_max; /* requests whose prefill starts in one step; default 8 */
     /* KV and activation bytes of the prefills that start in one step; default 4 GiB */
     uint64_t prefill_bytes_max;
@@ -144,7 +144,8 @@ struct mr_engine_stats mr_engine_stats(struct mr_engine *engine);
  * the bounds of count, bytes and predicted KV. The worker's intake stops reading requests of a
  * tenant whose bit is 0. Threads: any. */
 uint64_t mr_engine_room(struct mr_engine *engine);
-/* Asserts every invariant of the engine, the reference counts of KV blocks included. */
+/* Asserts every invariant of the engine, the reference counts of KV blocks included. _step does so
+ * when the engine becomes idle, at most once a second. */
 void mr_engine_check(struct mr_engine *engine);
 
 #endif

@@ -22,6 +22,10 @@
 
 #define MR_COST_TERMS 4u
 
+/* The value of the options step_target_ms with which the scheduler takes the target from the cost
+ * model. */
+#define MR_STEP_TARGET_AUTO (-1.0)
+
 struct mr_cost_model {
     /* coefficients of the scaled terms: of a step, a decode row, a prefill token, a token of
      * history */

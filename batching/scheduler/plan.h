@@ -20,8 +20,8 @@ struct mr_scheduler_options {
     uint32_t prefills_max, prefill_batch_max;
     uint64_t prefill_bytes_max;
     struct mr_memory_geometry geometry;
-    double step_target_ms;
-    uint64_t ageing_ns; /* waiting time worth one priority step, as in the queue */
+    double step_target_ms; /* 0: none; MR_STEP_TARGET_AUTO */
+    uint64_t ageing_ns;    /* waiting time worth one priority step, as in the queue */
     bool deadline_admission;
     uint64_t session_keep_ns;     /* how long the blocks of a session are protected from eviction */
     uint32_t force_preempt_every; /* test hook: rounds between forced preemptions; 0: off */

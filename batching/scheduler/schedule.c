@@ -29,17 +29,17 @@ static uint32_t whole_prompt(const struct mr_schedule *schedule, uint32_t need)
 }
 
 /* Prefill tokens that can be added so that the step is still predicted to end within
- * step_target_ms; a minimum when prefill got nothing in the last steps. */
+ * the target; a minimum when prefill got nothing in the last steps. */
 static uint32_t timed_room(struct mr_schedule *schedule, uint32_t context_tokens, uint32_t need)
 {
     const struct mr_scheduler_options *options = &schedule->options;
     const struct mr_step_work *work = &schedule->plan.work;
-    uint32_t room =
-        mr_cost_model_chunk(options->cost, work, context_tokens, options->step_target_ms);
+    const double target_ms = schedule->round.target_ms;
+    uint32_t room = mr_cost_model_chunk(options->cost, work, context_tokens, target_ms);
     if (room >= min_of(need, MR_CHUNK_TOKENS_MIN)) return room;
     if (!schedule->round.prefill_owed) return 0;
     schedule->round.prefill_owed = false;
-    double until_ms = mr_cost_model_predict(options->cost, work) + options->step_target_ms / 2;
+    double until_ms = mr_cost_model_predict(options->cost, work) + target_ms / 2;
     return max_of(MR_CHUNK_TOKENS_MIN,
                   mr_cost_model_chunk(options->cost, work, context_tokens, until_ms));
 }
@@ -54,7 +54,8 @@ uint32_t mr_schedule_chunk(struct mr_schedule *schedule, const struct mr_sequenc
     round->prefill_wanted = true;
     if (schedule->options.chunk_tokens <= 0) return whole_prompt(schedule, need);
     uint32_t room = min_of(share_tokens, min_of(round->rows_left, round->chunk_left));
-    if (round->timed) room = min_of(room, timed_room(schedule, sequence->num_computed, need));
+    if (round->target_ms > 0)
+        room = min_of(room, timed_room(schedule, sequence->num_computed, need));
     if (need <= room || room == 0) return min_of(need, room);
     uint32_t quantum = MR_BLOCK_TOKENS;
     while (quantum > room)

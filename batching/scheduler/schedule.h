@@ -34,7 +34,7 @@ struct mr_round {
     uint32_t tries_left;
     /* candidates that wait for a lookup or for KV blocks in use by the Redis cache */
     uint32_t tier_waits;
-    bool timed; /* step_target_ms limits the prefill of this step */
+    double target_ms; /* limits the prefill of this step; 0: not limited */
     /* the next prefill gets some tokens even if the step then misses its target time */
     bool prefill_owed;
     bool prefill_wanted, prefill_given;

@@ -6,9 +6,12 @@
 #include "batching/scheduler/schedule.h"
 #include "codec/check.h"
 
+#include <math.h>
 #include <stdlib.h>
 
-#define OUTPUT_SHARE_FIRST 0.7 /* first guess of output / max_tokens: SGLang's estimate */
+#define AUTO_TARGET_MS     100.0 /* streams of ten tokens a second read smoothly */
+#define AUTO_TARGET_STEPS  4.0   /* decodes get at most a quarter of a step beside prefill */
+#define OUTPUT_SHARE_FIRST 0.7   /* first guess of output / max_tokens: SGLang's estimate */
 #define OUTPUT_SHARE_MIN   0.1
 #define OUTPUT_SHARE_RATE  0.0625 /* weight of one ended sequence in the learnt output share */
 #define OUTPUT_SHARE_STEP  0.1    /* added to the output share when a sequence is preempted */
@@ -274,9 +277,9 @@ static uint32_t set_aside(const struct mr_schedule *schedule)
     const struct mr_round *round = &schedule->round;
     uint32_t room = round->rows_left < round->chunk_left ? round->rows_left : round->chunk_left;
     uint32_t half = room / 2;
-    if (round->timed) {
-        uint32_t timed = mr_cost_model_chunk(schedule->options.cost, &schedule->plan.work, 0,
-                                             schedule->options.step_target_ms);
+    if (round->target_ms > 0) {
+        uint32_t timed =
+            mr_cost_model_chunk(schedule->options.cost, &schedule->plan.work, 0, round->target_ms);
         if (timed < MR_CHUNK_TOKENS_MIN && round->prefill_owed) timed = 2 * MR_CHUNK_TOKENS_MIN;
         half = timed / 2 < half ? timed / 2 : half;
     }
@@ -301,6 +304,17 @@ static void plan_shorts(struct mr_schedule *schedule)
     round->shorts_only = false;
     round->prefill_owed = owed;
     round->prefill_given = false;
+}
+
+/* The time within which the prefill of this step must end, for the sake of the decodes planned;
+ * 0: none. */
+static double target_ms(const struct mr_schedule *schedule)
+{
+    const struct mr_scheduler_options *options = &schedule->options;
+    if (schedule->plan.decode_count == 0) return 0;
+    if (options->step_target_ms >= 0) return options->step_target_ms;
+    double decodes_ms = mr_cost_model_predict(options->cost, &schedule->plan.work);
+    return fmax(AUTO_TARGET_MS, AUTO_TARGET_STEPS * decodes_ms);
 }
 
 static void begin_round(struct mr_scheduler *scheduler, uint64_t now_ns)
@@ -332,7 +346,7 @@ const struct mr_plan *mr_scheduler_plan(struct mr_scheduler *scheduler, uint64_t
     count_long_prefills(schedule);
     mr_rebalance(schedule);
     plan_decodes(schedule);
-    schedule->round.timed = options->step_target_ms > 0 && schedule->plan.decode_count > 0;
+    schedule->round.target_ms = target_ms(schedule);
     uint32_t running = schedule->running_count;
     plan_shorts(schedule);
     plan_prefills(schedule, running);

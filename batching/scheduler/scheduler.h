@@ -7,8 +7,8 @@
  *   4. new sequences: preempted sequences, further choices and waiting requests together, in the
  *   queue's order (batching/scheduler/admit.h).
  * Limits: rows_max rows, chunk_tokens prefill tokens, and, when a decode row is planned and
- * step_target_ms is set, the time that the cost model predicts up to that target. KV is bounded by
- * the block pool (admission) and by prefill_bytes_max for prefills that start together.
+ * step_target_ms is not 0, the time that the cost model predicts up to that target. KV is bounded
+ * by the block pool (admission) and by prefill_bytes_max for prefills that start together.
  *
  * Chunks end on a multiple of the block size. A chunk shorter than a block ends on a multiple of
  * the largest power of two that fits; the last chunk of a prompt ends with the prompt. chunk_tokens
@@ -20,6 +20,10 @@
  * for sequences that lack a block or less, and for candidates of a higher priority than every
  * running prefill. A candidate whose logits are known needs no tokens. So a prompt in chunks delays
  * none of these; what they do not use is the long prefill's in the same step.
+ *
+ * The automatic target is 100 ms, or 4 times the predicted time of the step's decodes if that is
+ * longer, so prefill has at least three quarters of a step. The first prompt and the first decodes
+ * run apart and fit the cost model before the target matters.
  *
  * Bounds. Decodes: a step's prefill is predicted to end within step_target_ms. Prefill: while
  * decodes alone use the whole target, prefill still gets some tokens (those of half a target, at

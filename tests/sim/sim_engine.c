@@ -36,7 +36,7 @@ static void make_options(struct sim_world *world)
         .rows_max = sequences + 1 + sim_below(random, 600),
         .chunk_tokens = chunk_sizes[sim_below(random, sizeof chunk_sizes / sizeof *chunk_sizes)],
         .prefills_max = 1 + sim_below(random, 3),
-        .step_target_ms = one_in(random, 2) ? 0 : 5 + sim_below(random, 60),
+        .step_target_ms = one_in(random, 2) ? MR_STEP_TARGET_AUTO : sim_below(random, 60),
         .prefill_batch_max = 1 + sim_below(random, 8),
         .prefill_bytes_max = one_in(random, 2) ? 1000000 : 4000,
         .geometry = {.kv_bytes_per_token = 10, .activation_bytes_per_row = 5},

@@ -14,6 +14,7 @@
 #define STREAMS   16u
 #define LONG      4000u
 #define TARGET_MS 60.0
+#define AUTO_MS   100.0 /* what the automatic target is at least */
 
 static void start(struct engine_rig *rig, int32_t chunk_tokens, double target_ms)
 {
@@ -74,6 +75,21 @@ static void a_long_prompt_keeps_gaps_within_the_target(void **state)
     assert_true(prompt_ms < 20000);
 }
 
+/* Decodes of 16 streams take 18 ms here, so the target is 100 ms, where a chunk of 512 tokens takes
+ * 274 ms. */
+static void the_automatic_target_keeps_gaps_short(void **state)
+{
+    (void)state;
+    double prompt_ms, off_ms;
+    double gap = longest_gap(512, MR_STEP_TARGET_AUTO, &prompt_ms);
+    double off = longest_gap(512, 0, &off_ms);
+    printf("automatic target: longest gap %.1f ms, prompt %.0f ms; no target: %.1f ms, %.0f ms\n",
+           gap, prompt_ms, off, off_ms);
+    assert_true(gap <= 1.1 * AUTO_MS);
+    assert_true(off > 2 * AUTO_MS);
+    assert_true(prompt_ms < 1.5 * off_ms);
+}
+
 static void without_chunking_the_gap_is_the_whole_prefill(void **state)
 {
     (void)state;
@@ -128,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_prompt_keeps_gaps_within_the_target),
+        cmocka_unit_test(the_automatic_target_keeps_gaps_short),
         cmocka_unit_test(without_chunking_the_gap_is_the_whole_prefill),
         cmocka_unit_test(a_target_below_the_decodes_still_lets_the_prompt_end),
         cmocka_unit_test(a_step_allocates_nothing),

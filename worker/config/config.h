@@ -35,6 +35,8 @@ enum mr_command {
 
 #define MR_TENANT_DEFAULT "default"    /* the tenant of a topic without one */
 #define MR_LIST_MAX       ((size_t)64) /* most values of one repeatable option */
+/* value of a number option that is set to its word, such as auto */
+#define MR_OPTION_AUTO UINT32_MAX
 
 /* The values of a repeatable option. */
 struct mr_text_list {
@@ -73,7 +75,7 @@ struct mr_config {
     int32_t chunk_tokens;    /* most prompt tokens per chunk; <= 0: no chunking */
     uint32_t step_tokens;    /* most tokens computed in one engine step */
     uint32_t chunk_requests; /* most requests in chunked prefill at a time */
-    uint32_t step_target_ms; /* duration of a step to aim for; 0: no target */
+    uint32_t step_target_ms; /* duration of a step to aim for; 0: none; or MR_OPTION_AUTO */
     bool deterministic, prefix_cache;
     uint32_t prompt_entries; /* most complete prompts in the cache */
     uint64_t prompt_entry_ttl_ns;

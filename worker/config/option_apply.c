@@ -77,6 +77,10 @@ static enum mr_status apply_integer(struct mr_config *config, const struct mr_op
     uint64_t big = 0;
     int64_t small = 0;
     bool is_signed = option->kind == MR_OPTION_I32;
+    if (option->choices && strcmp(text, option->choices) == 0) {
+        *(uint32_t *)field = MR_OPTION_AUTO;
+        return MR_OK;
+    }
     if (is_signed ? !mr_parse_int(text, &small) : !mr_parse_uint(text, &big))
         return refuse(option, is_signed ? "an integer" : "a whole number", err);
     if (!in_range(option, is_signed ? (double)small : (double)big))
@@ -239,7 +243,10 @@ void mr_option_value_text(const struct mr_config *config, const struct mr_option
         snprintf(out, out_bytes, "%s", *(const bool *)field ? "true" : "false");
         return;
     case MR_OPTION_U32:
-        snprintf(out, out_bytes, "%" PRIu32, *(const uint32_t *)field);
+        if (option->choices && *(const uint32_t *)field == MR_OPTION_AUTO)
+            snprintf(out, out_bytes, "%s", option->choices);
+        else
+            snprintf(out, out_bytes, "%" PRIu32, *(const uint32_t *)field);
         return;
     case MR_OPTION_I32:
         snprintf(out, out_bytes, "%" PRId32, *(const int32_t *)field);

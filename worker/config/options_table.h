@@ -9,7 +9,7 @@
 
 enum mr_option_kind {
     MR_OPTION_BOOL,     /* field: bool; written --name, --no-name or --name=false */
-    MR_OPTION_U32,      /* field: uint32_t */
+    MR_OPTION_U32,      /* field: uint32_t; the option's one choice, if any, is MR_OPTION_AUTO */
     MR_OPTION_I32,      /* field: int32_t */
     MR_OPTION_U64,      /* field: uint64_t */
     MR_OPTION_DOUBLE,   /* field: double */

@@ -189,7 +189,8 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
         .rows_max = rows,
         .chunk_tokens = config->chunk_tokens,
         .prefills_max = config->chunk_requests,
-        .step_target_ms = config->step_target_ms,
+        .step_target_ms =
+            config->step_target_ms == MR_OPTION_AUTO ? MR_STEP_TARGET_AUTO : config->step_target_ms,
         .prefill_batch_max = PREFILL_BATCH_MAX,
         .prefill_bytes_max = PREFILL_BYTES_MAX,
         .geometry = {.kv_bytes_per_token = info->kv_bytes_per_token,

@@ -75,17 +75,43 @@ static void chunks_shrink_to_the_time_left_beside_decodes(void **state)
     scheduler_rig_end(&rig);
 }
 
+/* The steps were taught: 10 ms, 1 ms a decode row, 0.5 ms a prefill token, or ten times as long. */
+static void the_automatic_target_follows_the_machine(void **state)
+{
+    (void)state;
+    for (double slow = 1; slow <= 10; slow += 9) {
+        struct scheduler_rig rig;
+        scheduler_rig_init(&rig);
+        rig.options.step_target_ms = MR_STEP_TARGET_AUTO;
+        scheduler_rig_teach(&rig, 10 * slow, slow, 0.5 * slow);
+        scheduler_rig_start(&rig);
+        scheduler_rig_add(&rig, 1, 10, 200, 0);
+        scheduler_rig_step(&rig);
+        scheduler_rig_add(&rig, 50, 4000, 20, 0);
+        double target_ms = slow > 1 ? 4 * 11 * slow : 100;
+        for (uint32_t i = 0; i < 10; i++) {
+            const struct mr_plan *plan = scheduler_rig_step(&rig);
+            assert_int_equal(plan->decode_count, 1);
+            assert_true(plan->predicted_ms <= 1.01 * target_ms);
+            assert_true(plan->work.chunk >= 32);
+        }
+        scheduler_rig_end(&rig);
+    }
+}
+
 static void a_prompt_alone_is_not_held_back_by_the_target(void **state)
 {
     (void)state;
-    struct scheduler_rig rig;
-    scheduler_rig_init(&rig);
-    rig.options.step_target_ms = 1;
-    scheduler_rig_teach(&rig, 10, 1, 0.5);
-    scheduler_rig_start(&rig);
-    struct mr_sequence *sequence = scheduler_rig_add(&rig, 50, 2000, 20, 0);
-    assert_int_equal(scheduler_rig_planned(scheduler_rig_step(&rig), sequence), 512);
-    scheduler_rig_end(&rig);
+    for (double target_ms = MR_STEP_TARGET_AUTO; target_ms <= 1; target_ms += 2) {
+        struct scheduler_rig rig;
+        scheduler_rig_init(&rig);
+        rig.options.step_target_ms = target_ms;
+        scheduler_rig_teach(&rig, 10, 1, 0.5);
+        scheduler_rig_start(&rig);
+        struct mr_sequence *sequence = scheduler_rig_add(&rig, 50, 2000, 20, 0);
+        assert_int_equal(scheduler_rig_planned(scheduler_rig_step(&rig), sequence), 512);
+        scheduler_rig_end(&rig);
+    }
 }
 
 int main(void)
@@ -95,6 +121,7 @@ int main(void)
         cmocka_unit_test(chunks_below_a_block_end_on_a_power_of_two),
         cmocka_unit_test(without_chunking_a_prompt_runs_whole),
         cmocka_unit_test(chunks_shrink_to_the_time_left_beside_decodes),
+        cmocka_unit_test(the_automatic_target_follows_the_machine),
         cmocka_unit_test(a_prompt_alone_is_not_held_back_by_the_target),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

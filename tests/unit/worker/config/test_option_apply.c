@@ -46,10 +46,16 @@ static void a_weaker_origin_changes_nothing(void **state)
 static void values_come_back_as_text(void **state)
 {
     struct fixture *fixture = *state;
-    static const char *const cases[][2] = {{"deterministic", "true"}, {"threads", "12"},
-                                           {"chunk-tokens", "-1"},    {"seed", "99"},
-                                           {"rate", "2.5"},           {"kv-memory", "1GiB"},
-                                           {"drain-timeout", "3s"},   {"delivery", "exactly-once"},
+    static const char *const cases[][2] = {{"deterministic", "true"},
+                                           {"threads", "12"},
+                                           {"chunk-tokens", "-1"},
+                                           {"seed", "99"},
+                                           {"rate", "2.5"},
+                                           {"kv-memory", "1GiB"},
+                                           {"drain-timeout", "3s"},
+                                           {"delivery", "exactly-once"},
+                                           {"step-target-ms", "auto"},
+                                           {"step-target-ms", "0"},
                                            {"model", "a b"}};
     char text[64];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -105,6 +111,18 @@ static void a_list_has_a_limit(void **state)
         mr_option_value_text(&fixture->config, option, MR_LIST_MAX, text, sizeof text));
 }
 
+static void a_number_may_have_a_word(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(set(fixture, "step-target-ms", "60", MR_ORIGIN_FLAG), MR_OK);
+    assert_int_equal(fixture->config.step_target_ms, 60);
+    assert_int_equal(set(fixture, "step-target-ms", "auto", MR_ORIGIN_FLAG), MR_OK);
+    assert_true(fixture->config.step_target_ms == MR_OPTION_AUTO);
+    assert_int_equal(set(fixture, "step-target-ms", "aut", MR_ORIGIN_FLAG), MR_BAD_CONFIG);
+    assert_int_equal(set(fixture, "step-target-ms", "4294967295", MR_ORIGIN_FLAG), MR_BAD_CONFIG);
+    assert_int_equal(set(fixture, "threads", "auto", MR_ORIGIN_FLAG), MR_BAD_CONFIG);
+}
+
 static void ranges_are_exact(void **state)
 {
     struct fixture *fixture = *state;
@@ -127,6 +145,7 @@ int main(void)
         APPLY_TEST(values_come_back_as_text),
         APPLY_TEST(secrets_are_masked),
         APPLY_TEST(a_list_has_a_limit),
+        APPLY_TEST(a_number_may_have_a_word),
         APPLY_TEST(ranges_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
