@@ -15,6 +15,7 @@
 /* a request that has waited 10 s is ranked one step of priority higher */
 #define AGEING_NS        10000000000u
 #define CACHE_PATH_BYTES ((size_t)1024)
+#define MEBIBYTE         1048576.0
 #define PROGRESS_NS      ((uint64_t)2000000000)
 /* Larger weights keep their hash in a file: hashing them would add up to a second to every start
  * (bench_digest: 18 GB/s from memory, 10 GB/s beside other work). */
@@ -232,16 +233,20 @@ static void on_progress(void *context, uint64_t done_bytes, uint64_t total_bytes
     mr_log_info(setup->log, "loading model: %u %%", (unsigned)(done_bytes * 100 / total_bytes));
 }
 
+/* Logs what was chosen from the limits of the machine and of the control groups. */
 static void log_resources(const struct mr_engine_setup *setup, const struct mr_model_info *info)
 {
     const struct mr_machine *machine = &setup->machine;
+    char quota[32] = "none", limit[32] = "none";
+    if (machine->cpu_quota > 0) snprintf(quota, sizeof quota, "%.4g", machine->cpu_quota);
+    if (machine->memory_limit_bytes > 0)
+        snprintf(limit, sizeof limit, "%.0f MiB", (double)machine->memory_limit_bytes / MEBIBYTE);
     mr_log_info(setup->log,
-                "resources: %u threads (%u cores, CPU quota %.2f), KV pool %.0f MiB (weights %.0f "
-                "MiB, memory %.0f MiB, memory limit %.0f MiB); 0: no limit",
-                setup->thread_count, machine->core_count, machine->cpu_quota,
-                (double)info->kv_pool_bytes / 1048576.0, (double)info->weight_bytes / 1048576.0,
-                (double)machine->memory_bytes / 1048576.0,
-                (double)machine->memory_limit_bytes / 1048576.0);
+                "resources: %u threads (%u cores, CPU quota %s), KV pool %.0f MiB (weights %.0f "
+                "MiB, memory %.0f MiB, memory limit %s)",
+                setup->thread_count, machine->core_count, quota,
+                (double)info->kv_pool_bytes / MEBIBYTE, (double)info->weight_bytes / MEBIBYTE,
+                (double)machine->memory_bytes / MEBIBYTE, limit);
 }
 
 static enum mr_status open_source(void *self, const struct mr_engine_user *user,

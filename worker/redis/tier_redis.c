@@ -329,7 +329,7 @@ enum mr_status mr_tier_redis_probe(const struct mr_tier_redis_options *options, 
     if (status != MR_OK) goto close;
     if (!await_ready(&port, timeout_ms)) {
         const char *reason = port.reason(port.context);
-        status = mr_fail(err, MR_UNREACHABLE, "Redis: %s", reason[0] ? reason : "no answer");
+        status = mr_fail(err, MR_UNREACHABLE, "%s", reason[0] ? reason : "Redis: no answer");
     }
     port.close(port.context);
     port.destroy(port.context);
