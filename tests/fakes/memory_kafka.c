@@ -207,8 +207,8 @@ enum mr_status memory_kafka_open_consumer(void *context,
 {
     (void)options, (void)err;
     *out = (struct mr_kafka_consumer_port){
-        context,    serve,  next_event, complete_rebalance, is_lost,       take, put_back, commit,
-        membership, unread, backlog,    partition_count,    close_consumer};
+        context,    serve,  next_event, complete_rebalance, is_lost,        take, put_back, commit,
+        membership, unread, backlog,    partition_count,    close_consumer, NULL};
     return MR_OK;
 }
 

@@ -108,7 +108,7 @@ static void open_scene(struct scene *scene)
 
 static enum mr_exit stop(struct scene *scene)
 {
-    enum mr_exit code = mr_worker_drain(scene->worker, 10000000000u, NULL, NULL);
+    enum mr_exit code = mr_worker_drain(scene->worker, 10000000000u, NULL, NULL, NULL);
     scene->worker = NULL;
     return code;
 }

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Tests request topics with an Apache Kafka: turns by weight and priority, limits on wait and run, a cancel before its
-request, a log whose beginning was deleted, offsets set by hand. No times are checked."""
+request, a log whose beginning was deleted, offsets set by hand. Then how requests and workers end: a dead-letter topic
+that refuses records without a key, reply topics, SIGTERM with the broker away. Of times only the bound of an end is
+checked."""
 
 import argparse
 import contextlib
@@ -9,6 +11,8 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 
 import rig
 
@@ -162,12 +166,135 @@ def check_truncation(services):
     print("a log without its beginning is read from where it begins; an offset set by hand is obeyed", flush=True)
 
 
+# ---- how requests and workers end ----
+
+DRAIN_S = 3
+END_S = DRAIN_S + 5  # what is promised, whatever the worker is doing
+
+
+def wait_until(condition, what, seconds=60):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"not within {seconds} s: {what}"
+        time.sleep(0.1)
+
+
+def keys(services, topic):
+    """The keys of the topic's records."""
+    out = subprocess.run(["kcat", "-C", "-b", services.brokers, "-t", topic, "-e", "-q", "-f", "%k\n"], check=True,
+                         capture_output=True, text=True).stdout
+    return out.splitlines()
+
+
+def check_compacted_dead_letters(services):
+    """A record that is no request and has no key: a compacted topic refuses a dead letter like it."""
+    with fleet_of(services, "compacted") as fleet:
+        dlq, requested = f"{fleet.prefix}.dlq", f"{fleet.prefix}.requests"
+        services.call(f'{ADMIN}.TopicCommand --bootstrap-server "$KAFKA_BROKERS" --create --topic {dlq} --partitions 1 '
+                      '--replication-factor 1 --config cleanup.policy=compact >/dev/null')
+        fleet.add(1)
+        subprocess.run(["kcat", "-P", "-b", services.brokers, "-t", requested], input="no request\n", text=True, check=True)
+        wait_until(lambda: keys(services, dlq), "a dead letter")
+        assert keys(services, dlq) == [f"{requested}/0/0"], keys(services, dlq)
+    print("a compacted dead-letter topic: the dead letter has the request id as key", flush=True)
+
+
+def check_reply_topics(services):
+    """The broker creates topics that clients ask for; a worker asks for a reply topic without that."""
+    with fleet_of(services, "replies", "--reply-topic", "absent", "--reply-topic", "there") as fleet:
+        services.call("kafka_topic there >/dev/null")
+        worker = fleet.add(1)[0]
+        for n, topic in enumerate(("absent", "there", "absent", "there")):
+            subprocess.run(["kcat", "-P", "-b", services.brokers, "-t", f"{fleet.prefix}.requests", "-k", f"{n}-{topic}",
+                            "-H", f"kafka_replyTopic={topic}"], input=json.dumps({"prompt": topic, "max_tokens": 4}),
+                           text=True, check=True)
+        results(fleet, 4)
+        assert "absent" not in topics(fleet), "the worker has created a reply topic"
+        assert sorted(keys(services, "there")) == ["1-there", "3-there"], keys(services, "there")
+        assert worker.said("reply not written: topic absent has 0 partitions") == 2, worker.tail()
+    print("reply topics: one that exists is written to, one that does not is not created", flush=True)
+
+
+def end(worker, what, codes, bound_s=END_S, signals=1):
+    """Ends the worker by SIGTERM and checks exit code and time."""
+    began = time.monotonic()
+    for n in range(signals):
+        worker.process.send_signal(signal.SIGTERM)
+        if n + 1 < signals:
+            time.sleep(1)
+    worker.asked = worker.process.wait(120)
+    took = time.monotonic() - began
+    assert worker.asked in codes and took < bound_s, f"{what}: exit {worker.asked} after {took:.1f} s\n{worker.tail()}"
+    print(f"SIGTERM {what}: exit {worker.asked} after {took:.1f} s", flush=True)
+
+
+def start(worker, text):
+    worker.start()
+    worker.wait_for(text)
+
+
+def ready(port):
+    """Status and page of /readyz; 0 while nothing listens."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except urllib.error.URLError:
+        return 0, ""
+
+
+def check_ends(services, delivery):
+    """SIGTERM in each phase of a worker's life, with Kafka stopped and with a Kafka that does not answer."""
+    options = argparse.Namespace(**{**vars(OPTIONS), "delivery": delivery})
+    port = services.call("free_ports 1")
+    fleet = rig.Fleet(options, services, "ends", "--drain-timeout", f"{DRAIN_S}s", "--http", f"127.0.0.1:{port}",
+                      model=SLOW_MODEL)
+    for topic in ("requests", "tokens", "results", "cancel", "dlq"):
+        services.call(f"kafka_topic {fleet.prefix}.{topic}")
+    worker = rig.Worker(fleet, f"ends-{delivery}-w1", "ends-w1")
+    requested = f"{fleet.prefix}.requests"
+    worker.start()
+    wait_until(lambda: ready(port)[0] == 503, "the page of a worker that starts")
+    end(worker, "while the model loads", (0,), 5)
+    start(worker, '"assigned 1')
+    wait_until(lambda: ready(port)[0] == 200, "ready")
+    send(services, requested, requests(fleet, "long", 3, max_tokens=900))
+    wait_until(lambda: keys(services, f"{fleet.prefix}.tokens"), "tokens")
+    end(worker, "twice, with requests running", (0,), 5, signals=2)
+    for how in ("stopped", "hung"):
+        start(worker, '"assigned 1')
+        send(services, requested, requests(fleet, f"more-{how}", 2, max_tokens=900))
+        before = len(keys(services, f"{fleet.prefix}.tokens"))
+        wait_until(lambda: len(keys(services, f"{fleet.prefix}.tokens")) > before + 20, "tokens")
+        services.call("kafka_stop" if how == "stopped" else 'kill -STOP "$(service_pid kafka)"')
+        wait_until(lambda: ready(port)[0] == 503, "not ready without a broker")
+        assert "broker: heard" in ready(port)[1], ready(port)
+        end(worker, f"with requests running, Kafka {how}", (0, 1))
+        worker.start()
+        wait_until(lambda: ready(port)[0] == 503, "the page of a worker that starts")
+        end(worker, f"while it starts, Kafka {how}", (0,), 5)
+        services.call("kafka_restart" if how == "stopped" else 'kill -CONT "$(service_pid kafka)"')
+    fleet.close()
+
+
+def check_ends_at_least_once(services):
+    check_ends(services, "at-least-once")
+
+
+def check_ends_exactly_once(services):
+    check_ends(services, "exactly-once")
+
+
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     services = rig.Services()
     try:
-        for check in (check_weights, check_priorities, check_limits, check_cancel_before, check_truncation):
-            check(services)
+        for check in (check_weights, check_priorities, check_limits, check_cancel_before, check_truncation,
+                      check_compacted_dead_letters, check_reply_topics, check_ends_at_least_once,
+                      check_ends_exactly_once):
+            if len(sys.argv) == 1 or check.__name__ in sys.argv[1:]:
+                check(services)
     finally:
         rig.kill_all()
         for log in services.folder.glob("*-w*.log") if sys.exc_info()[0] else ():

@@ -49,11 +49,26 @@ enum mr_status mr_thread_start(struct mr_thread **out, const struct mr_thread_op
     return MR_OK;
 }
 
+static void end(struct mr_thread *thread)
+{
+    atomic_store(&thread->stopping, true);
+    mr_wake_ring(thread->options.wake);
+}
+
 void mr_thread_stop(struct mr_thread *thread)
 {
     if (!thread) return;
-    atomic_store(&thread->stopping, true);
-    mr_wake_ring(thread->options.wake);
+    end(thread);
     pthread_join(thread->thread, NULL);
     free(thread);
+}
+
+bool mr_thread_stop_within(struct mr_thread *thread, uint32_t timeout_ms)
+{
+    if (!thread) return true;
+    struct timespec until = mr_clock_timespec(mr_clock_ns() + timeout_ms * UINT64_C(1000000));
+    end(thread);
+    if (pthread_clockjoin_np(thread->thread, NULL, CLOCK_MONOTONIC, &until) != 0) return false;
+    free(thread);
+    return true;
 }

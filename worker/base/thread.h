@@ -36,5 +36,8 @@ enum mr_status mr_thread_start(struct mr_thread **out, const struct mr_thread_op
                                struct mr_error *err);
 /* Waits until the step in progress returns, then ends the thread. thread may be NULL. */
 void mr_thread_stop(struct mr_thread *thread);
+/* The same, but waits for at most timeout_ms. False: the step has not returned. The thread ends
+ * after that step; until the process ends nothing that the step uses may be freed. */
+bool mr_thread_stop_within(struct mr_thread *thread, uint32_t timeout_ms);
 
 #endif

@@ -4,11 +4,16 @@
 #include "worker/cli/cli_common.h"
 #include "worker/redis/tier_metrics.h"
 #include "worker/serve/drain.h"
+#include "worker/serve/shutdown.h"
 #include "worker/serve/worker.h"
+
+#include <poll.h>
+#include <unistd.h>
 
 struct serving {
     struct mr_worker *worker;
-    struct mr_cli_signals signals;
+    struct mr_cli_signals signals; /* read by the thread of `shutdown` */
+    struct mr_shutdown *shutdown;
     struct mr_log *log;
     /* the worker's statistics at the time of the last stats line in the log */
     struct mr_worker_stats before;
@@ -19,17 +24,32 @@ struct serving {
  * to drain yet. */
 static bool is_signalled(void *context)
 {
-    struct serving *serving = context;
-    return mr_cli_signals_wait(&serving->signals, -1, 0);
+    const struct serving *serving = context;
+    return mr_shutdown_signals(serving->shutdown) > 0;
 }
 
 /* Called while the worker drains, which the first signal has started; true when a second signal
  * came, which ends the drain early. */
 static bool stop_now(void *context)
 {
+    const struct serving *serving = context;
+    return mr_shutdown_signals(serving->shutdown) > 1;
+}
+
+static unsigned count_signals(void *context)
+{
     struct serving *serving = context;
     mr_cli_signals_wait(&serving->signals, -1, 0);
-    return serving->signals.count > 1;
+    return serving->signals.count;
+}
+
+/* Ends the process without an orderly end, and without the functions that exit would call: threads
+ * still run. */
+static void end_process(void *context, enum mr_exit code)
+{
+    const struct serving *serving = context;
+    mr_log_warn(serving->log, "the worker did not end in time; the process ends with %d", code);
+    _exit((int)code);
 }
 
 /* Writes the number of transactions since the last stats line; "" when this worker uses no
@@ -97,37 +117,64 @@ static void log_stats(struct serving *serving, bool with_tier)
 static void serve_until_signal(struct serving *serving, const struct mr_config *config)
 {
     uint64_t interval_ns = config->stats_interval_ns;
-    int timeout_ms = interval_ns > 0 ? (int)(interval_ns / 1000000u) : -1;
     serving->before = mr_worker_stats(serving->worker);
     serving->before_ns = mr_clock_ns();
     for (;;) {
-        int failure_fd = mr_worker_wake(serving->worker)->fd;
-        if (mr_cli_signals_wait(&serving->signals, failure_fd, timeout_ms)) return;
+        struct pollfd failure[2] = {{.fd = mr_worker_wake(serving->worker)->fd, .events = POLLIN}};
+        if (is_signalled(serving)) return;
+        mr_wake_wait_sockets(mr_shutdown_wake(serving->shutdown), failure, 1,
+                             interval_ns > 0 ? interval_ns : UINT64_MAX);
+        if (is_signalled(serving)) return;
         if (mr_worker_health(serving->worker, NULL) != MR_OK) return;
         if (interval_ns > 0) log_stats(serving, config->redis[0]);
     }
 }
 
+static enum mr_status watch_signals(struct serving *serving, const struct mr_config *config,
+                                    struct mr_error *err)
+{
+    struct mr_shutdown_options options = {.drain_ns = config->drain_timeout_ns,
+                                          .signal_fd = serving->signals.fd,
+                                          .count = count_signals,
+                                          .end = end_process,
+                                          .context = serving};
+    enum mr_status status = mr_shutdown_create(&serving->shutdown, &options, err);
+    return status == MR_OK ? mr_shutdown_start(serving->shutdown, err) : status;
+}
+
+/* Starts the worker, serves and drains; returns the exit code. */
+static enum mr_exit serve(struct serving *serving, const struct mr_config *config)
+{
+    struct mr_error err = {0};
+    enum mr_exit code = MR_EXIT_FAILED;
+    struct mr_worker_options options = {.config = config,
+                                        .join_group = true,
+                                        .log = serving->log,
+                                        .banner = stderr,
+                                        .give_up = is_signalled,
+                                        .context = serving};
+    enum mr_status status = watch_signals(serving, config, &err);
+    if (status == MR_OK) status = mr_worker_create(&serving->worker, &options, &code, &err);
+    if (status != MR_OK) {
+        if (serving->shutdown && is_signalled(serving)) return MR_EXIT_DONE;
+        mr_log_error(serving->log, "%s", err.detail);
+        return code;
+    }
+    mr_shutdown_serve(serving->shutdown);
+    serve_until_signal(serving, config);
+    bool ended = false;
+    code = mr_worker_drain(serving->worker, config->drain_timeout_ns, stop_now, serving, &ended);
+    /* what did not end may still run, so no library may be torn down */
+    if (!ended) _exit((int)code);
+    return code;
+}
+
 int mr_cli_serve(const struct mr_config *config, struct mr_log *log)
 {
     struct serving serving = {.log = log};
-    struct mr_error err = {0};
-    enum mr_exit code;
-    struct mr_worker_options options = {.config = config,
-                                        .join_group = true,
-                                        .log = log,
-                                        .banner = stderr,
-                                        .give_up = is_signalled,
-                                        .context = &serving};
     mr_cli_signals_open(&serving.signals);
-    if (mr_worker_create(&serving.worker, &options, &code, &err) != MR_OK) {
-        bool ended = is_signalled(&serving);
-        if (!ended) mr_log_error(log, "%s", err.detail);
-        mr_cli_signals_close(&serving.signals);
-        return ended ? MR_EXIT_DONE : (int)code;
-    }
-    serve_until_signal(&serving, config);
-    code = mr_worker_drain(serving.worker, config->drain_timeout_ns, stop_now, &serving);
+    enum mr_exit code = serve(&serving, config);
+    mr_shutdown_destroy(serving.shutdown);
     mr_cli_signals_close(&serving.signals);
     return (int)code;
 }

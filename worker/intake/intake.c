@@ -249,6 +249,7 @@ static void begin_leaving(struct mr_intake *intake, const struct mr_time *now)
     handle_mail(intake, now);
     mr_admission_release(&intake->admission, NULL);
     intake->revocation_sent = false;
+    intake->ownership.limit_ns = intake->leave_by_ns;
     mr_ownership_revoke_all(&intake->ownership, now);
 }
 
@@ -296,6 +297,8 @@ static void fill_stats(struct mr_intake *intake, struct mr_intake_stats *stats)
     stats->in_flight = intake->flight.count;
     stats->parked = intake->flight.parked_count;
     stats->partitions = (uint32_t)intake->consumer.partition_count(intake->consumer.self);
+    if (intake->consumer.heard_ns)
+        stats->heard_ns = intake->consumer.heard_ns(intake->consumer.self);
 }
 
 static void show_stats(struct mr_intake *intake, bool ticked)

@@ -72,7 +72,8 @@ struct mr_intake_stats {
     uint64_t commits, commit_failures, rebalances;
     uint64_t backlog; /* records in the topics after the last one taken */
     uint32_t in_flight, parked, partitions;
-    bool assigned; /* the consumer group has assigned partitions at least once */
+    bool assigned; /* the consumer group has assigned partitions, and they were not lost since */
+    uint64_t heard_ns; /* when a broker was last heard; 0: not yet */
     struct mr_transactions_stats transactions;
 };
 
@@ -94,15 +95,17 @@ enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_
 /* Does everything that can be done now without waiting; returns the time at which to call the step
  * again. */
 uint64_t mr_intake_step(struct mr_intake *intake, struct mr_time now);
-/* Once this has returned, no record is taken and no request submitted any more; acknowledgements
- * and commits continue. */
-void mr_intake_drain(struct mr_intake *intake);
+/* Once this has returned, no record is taken and no request submitted any more, unless intake's
+ * step has waited for the broker for all of timeout_ns; acknowledgements and commits continue. */
+void mr_intake_drain(struct mr_intake *intake, uint64_t timeout_ns);
 /* Call after _drain and before the engine ends: afterwards intake cancels no request in the
  * engine. */
 void mr_intake_forget_engine(struct mr_intake *intake);
 /* Handles the acknowledgements that have arrived, commits, leaves the group, ends the thread, frees
- * everything. The engine and publish must have ended. False when the group's coordinator did not
- * answer within timeout_ms. May be called without _open. intake may be NULL. */
+ * everything. The engine and publish must have ended. False when that was not done within
+ * timeout_ms, because the broker did not answer: the thread may still run then, so what intake uses
+ * must not be freed, and the process should end soon. May be called without _open. intake may be
+ * NULL. */
 bool mr_intake_destroy(struct mr_intake *intake, uint32_t timeout_ms);
 struct mr_intake_stats mr_intake_stats(struct mr_intake *intake);
 

@@ -245,19 +245,26 @@ enum mr_status mr_intake_start(struct mr_intake *intake, const struct mr_intake_
 
 /* ---- ending ---- */
 
-static void wait_until(struct mr_intake *intake, const bool *condition)
+/* Waits until the condition holds; false: it does not at until_ns. */
+static bool wait_until(struct mr_intake *intake, const bool *condition, uint64_t until_ns)
 {
+    struct timespec until = mr_clock_timespec(until_ns);
+    int waited = 0;
     mr_wake_ring(&intake->wake);
     pthread_mutex_lock(&intake->mutex);
-    while (!*condition)
-        pthread_cond_wait(&intake->changed, &intake->mutex);
+    while (!*condition && waited == 0)
+        waited = pthread_cond_clockwait(&intake->changed, &intake->mutex, CLOCK_MONOTONIC, &until);
+    bool holds = *condition;
     pthread_mutex_unlock(&intake->mutex);
+    return holds;
 }
 
-void mr_intake_drain(struct mr_intake *intake)
+void mr_intake_drain(struct mr_intake *intake, uint64_t timeout_ns)
 {
+    uint64_t now_ns = mr_clock_ns(), most_ns = (uint64_t)INT64_MAX - now_ns;
     atomic_store(&intake->draining, true);
-    if (intake->thread) wait_until(intake, &intake->drained);
+    if (!intake->thread) return;
+    wait_until(intake, &intake->drained, now_ns + (timeout_ns < most_ns ? timeout_ns : most_ns));
 }
 
 void mr_intake_forget_engine(struct mr_intake *intake)
@@ -265,11 +272,15 @@ void mr_intake_forget_engine(struct mr_intake *intake)
     mr_admission_forget_engine(&intake->admission);
 }
 
-static bool close_all(struct mr_intake *intake, uint32_t timeout_ms)
+/* *freeable: whether intake may be freed, because no transaction of its tickets runs any more. */
+static bool close_all(struct mr_intake *intake, uint64_t until_ns, bool *freeable)
 {
-    bool closed_well = intake->consumer.close(intake->consumer.self, timeout_ms);
+    bool closed_well =
+        intake->consumer.close(intake->consumer.self, mr_clock_left_ms(mr_clock_ns(), until_ns));
     close_readers(intake);
-    mr_transactions_destroy(intake->exactly_once.transactions);
+    *freeable = mr_transactions_destroy(intake->exactly_once.transactions,
+                                        mr_clock_left_ms(mr_clock_ns(), until_ns));
+    if (!*freeable) return false;
     mr_exactly_once_drop_all(&intake->exactly_once);
     mr_admission_drop_all(&intake->admission);
     mr_lookups_close(&intake->lookups, intake->mailbox);
@@ -278,12 +289,15 @@ static bool close_all(struct mr_intake *intake, uint32_t timeout_ms)
 
 bool mr_intake_destroy(struct mr_intake *intake, uint32_t timeout_ms)
 {
-    bool closed_well = true;
+    bool closed_well = true, freeable = true;
+    uint64_t now_ns = mr_clock_ns(), timeout_ns = timeout_ms * UINT64_C(1000000);
     if (!intake) return true;
+    intake->leave_by_ns = now_ns + timeout_ns / 2; /* the rest is for leaving the group */
     atomic_store(&intake->leave_requested, true);
-    if (intake->thread) wait_until(intake, &intake->left);
+    if (intake->thread && !wait_until(intake, &intake->left, now_ns + timeout_ns)) return false;
     mr_thread_stop(intake->thread);
-    if (intake->opened) closed_well = close_all(intake, timeout_ms);
+    if (intake->opened) closed_well = close_all(intake, now_ns + timeout_ns, &freeable);
+    if (!freeable) return false;
     free_all(intake);
     return closed_well;
 }

@@ -52,6 +52,7 @@ struct mr_intake {
     uint64_t tick_ns;
 
     atomic_bool draining, leave_requested;
+    uint64_t leave_by_ns; /* when to stop waiting for the last commit; set before leave_requested */
     /* written by publish: unix ms of its oldest unacknowledged result */
     atomic_int_least64_t oldest_ms;
     pthread_mutex_t mutex;

@@ -190,13 +190,19 @@ static struct mr_partition *next_revoking(const struct mr_ownership *ownership, 
     return NULL;
 }
 
+static void set_deadline(struct mr_ownership *ownership, uint64_t deadline_ns)
+{
+    bool limited = ownership->limit_ns > 0 && ownership->limit_ns < deadline_ns;
+    ownership->deadline_ns = limited ? ownership->limit_ns : deadline_ns;
+}
+
 static void begin_holding(struct mr_ownership *ownership, uint64_t now_ns)
 {
     size_t index = 0;
     for (struct mr_partition *partition; (partition = next_revoking(ownership, &index));)
         mr_partition_hold(partition);
     ownership->revocation = MR_REVOCATION_HOLDING;
-    ownership->deadline_ns = now_ns + MR_REVOKE_HOLD_NS;
+    set_deadline(ownership, now_ns + MR_REVOKE_HOLD_NS);
 }
 
 static void begin_draining(struct mr_ownership *ownership, uint64_t now_ns)
@@ -222,6 +228,7 @@ static void give_up(struct mr_ownership *ownership)
     each_ticket(ownership, unmark_draining, NULL);
     ownership->admission->flight->retry_parked = true;
     ownership->revocation = MR_REVOCATION_COMPLETE;
+    if (ownership->how == MR_KAFKA_REVOKE_LOST) ownership->assigned = false;
     mr_log_info(ownership->log, "%s %u partitions, %u owned",
                 ownership->how == MR_KAFKA_REVOKE_LOST ? "lost" : "revoked", ownership->revoked,
                 count_owned(ownership));
@@ -293,7 +300,7 @@ void mr_ownership_release(struct mr_ownership *ownership, const struct mr_time *
     for (const struct mr_partition *partition; (partition = next_revoking(ownership, &index));)
         mr_admission_release(ownership->admission, partition);
     ownership->revocation = MR_REVOCATION_COMMITTING;
-    ownership->deadline_ns = now->ns + MR_REVOKE_COMMIT_NS;
+    set_deadline(ownership, now->ns + MR_REVOKE_COMMIT_NS);
 }
 
 void mr_ownership_committed(struct mr_ownership *ownership)

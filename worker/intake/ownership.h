@@ -56,8 +56,9 @@ struct mr_ownership {
     enum mr_kafka_revoke how;
     uint32_t revoked;     /* number of partitions being revoked */
     uint64_t deadline_ns; /* when the present state of the revocation times out */
+    uint64_t limit_ns;    /* no state may last longer than until then; 0: no such limit */
     uint64_t rebalances;
-    bool assigned; /* the group has assigned partitions at least once */
+    bool assigned; /* the group has assigned partitions, and they were not lost since */
 };
 
 /* Sets the offset from which each assigned partition is read. Partitions that were suspended and

@@ -70,6 +70,7 @@ static const struct property owned[] = {
     {"enabled_events", "nothing: the worker serves callbacks, not events"},
     {"enable_sasl_queue", "nothing: no thread serves that queue"},
     {"log.queue", "nothing: no thread serves that queue"},
+    {"statistics.interval.ms", "nothing: the statistics say when the broker was last heard"},
 };
 
 static const struct property common[] = {
@@ -105,6 +106,7 @@ static const struct property consumer[] = {
     {"queued.max.messages.kbytes", "8192"},
     {"fetch.message.max.bytes", "1048576"},
     {"fetch.error.backoff.ms", "100"},
+    {"statistics.interval.ms", "5000"}, /* says when a broker was last heard: kafka_in.c */
 };
 
 static const struct property reader[] = {

@@ -14,6 +14,8 @@
 #include "codec/status.h"
 #include "worker/config/config.h"
 
+#include <stdatomic.h>
+
 struct rd_kafka_conf_s;
 struct rd_kafka_s;
 struct rd_kafka_error_s;
@@ -36,6 +38,9 @@ struct mr_kafka_options {
     /* Called with librdkafka's log lines, on any thread of librdkafka. May be NULL. */
     void (*log)(void *context, enum mr_log_level level, const char *text);
     void *log_context;
+    /* true: the worker ends, so calls that wait for a broker should return soon. NULL: it does
+     * not */
+    const atomic_bool *ending;
 };
 
 enum mr_kafka_role {

@@ -115,6 +115,9 @@ struct mr_kafka_consumer_port {
     /* Leaves the group without another event or commit. False: the group coordinator did not answer
      * within timeout_ms; then the process should end soon. */
     bool (*close)(void *self, uint32_t timeout_ms);
+    /* When a broker last sent something to this consumer, known up to 5 seconds late (monotonic
+     * nanoseconds); 0: not yet. NULL: the implementation does not know. */
+    uint64_t (*heard_ns)(void *self);
 };
 
 /* The function with which intake opens its consumer. */

@@ -1,6 +1,7 @@
 #include "worker/kafka/kafka_in.h"
 
 #include "codec/check.h"
+#include "worker/base/clock.h"
 #include "worker/config/config.h"
 #include "worker/kafka/kafka_client.h"
 #include "worker/kafka/kafka_errors.h"
@@ -97,6 +98,25 @@ static void abandon(struct mr_kafka_in *in)
     pthread_mutex_unlock(&in->log_mutex);
 }
 
+/* Reads from librdkafka's statistics how long ago a broker last sent something: the smallest value
+ * of "rxidle", in microseconds; -1: this broker has sent nothing. librdkafka calls this from
+ * rd_kafka_consumer_poll, on the owner's thread. */
+static int on_stats(rd_kafka_t *rk, char *json, size_t length, void *opaque)
+{
+    static const char name[] = "\"rxidle\":";
+    struct mr_kafka_in *in = opaque;
+    uint64_t now_ns = mr_clock_ns();
+    (void)rk, (void)length;
+    for (const char *at = json; (at = strstr(at, name));) {
+        at += sizeof name - 1;
+        long long idle_us = strtoll(at, NULL, 10);
+        if (idle_us < 0 || (uint64_t)idle_us > now_ns / 1000) continue;
+        uint64_t heard_ns = now_ns - (uint64_t)idle_us * 1000;
+        if (heard_ns > in->heard_ns) in->heard_ns = heard_ns;
+    }
+    return 0; /* librdkafka frees the text */
+}
+
 enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
                                   const struct mr_kafka_consumer_options *options,
                                   struct mr_error *err)
@@ -115,6 +135,7 @@ enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
     if (status != MR_OK) goto fail;
     rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
     rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
+    rd_kafka_conf_set_stats_cb(conf, on_stats);
     status = mr_kafka_conf_open(&in->rk, conf, MR_KAFKA_CONSUMER, err);
     if (status != MR_OK) goto fail;
     rd_kafka_poll_set_consumer(in->rk);
@@ -399,6 +420,11 @@ static size_t port_partition_count(void *self)
     return mr_kafka_in_partition_count(self);
 }
 
+static uint64_t port_heard_ns(void *self)
+{
+    return ((struct mr_kafka_in *)self)->heard_ns;
+}
+
 static bool port_close(void *self, uint32_t timeout_ms)
 {
     return mr_kafka_in_close(self, timeout_ms);
@@ -419,6 +445,7 @@ enum mr_status mr_kafka_in_open(void *context, const struct mr_kafka_consumer_op
                                            .unread = port_unread,
                                            .backlog = port_backlog,
                                            .partition_count = port_partition_count,
+                                           .heard_ns = port_heard_ns,
                                            .close = port_close};
     struct mr_kafka_in *in = NULL;
     enum mr_status status = mr_kafka_in_create(&in, options, err);

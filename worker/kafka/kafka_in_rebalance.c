@@ -7,7 +7,9 @@
 #include <string.h>
 
 #define COMMITTED_TIMEOUT_MS 5000
-#define COMMITTED_TRIES      3
+/* timeout of one call, so that a worker that ends need not wait for COMMITTED_TIMEOUT_MS */
+#define COMMITTED_CALL_MS 1000
+#define COMMITTED_TRIES   3
 /* milliseconds: how often a Kafka broker looks for transactions that have timed out, to abort
  * them */
 #define EXPIRY_CHECK_MS 10000
@@ -95,8 +97,10 @@ static uint64_t committed_tries(const struct mr_kafka_in *in)
 static void query_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
 {
     uint64_t tries = in->kafka->transaction_timeout_ns > 0 ? committed_tries(in) : COMMITTED_TRIES;
-    for (uint64_t i = 0; i < tries; i++)
-        if (!rd_kafka_committed(in->rk, list, COMMITTED_TIMEOUT_MS)) return;
+    const atomic_bool *ending = in->kafka->ending;
+    tries *= COMMITTED_TIMEOUT_MS / COMMITTED_CALL_MS;
+    for (uint64_t i = 0; i < tries && !(ending && atomic_load(ending)); i++)
+        if (!rd_kafka_committed(in->rk, list, COMMITTED_CALL_MS)) return;
     in->commits_unknown =
         in->kafka->transaction_timeout_ns > 0 && !rd_kafka_assignment_lost(in->rk);
     for (int i = 0; i < list->cnt; i++)

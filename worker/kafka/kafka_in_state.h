@@ -58,6 +58,7 @@ struct mr_kafka_in {
     bool memory_lost; /* a rebalance or the outcome of a commit could not be noted */
     bool cooperative; /* the group used the cooperative protocol in its last rebalance */
     bool closing;
+    uint64_t heard_ns; /* when a broker was last heard; 0: not yet */
     /* list, oldest first; the owner may be handling the first one */
     struct mr_kafka_in_pending *rebalances;
     bool in_progress;

@@ -14,6 +14,9 @@ struct mr_publish_stats {
     uint64_t delay_ns_sum, delay_ns_max;
     uint64_t bytes;
     uint32_t unreported; /* records produced and not acknowledged yet */
+    /* one of the worker's own topics that refused its last record, because the topic is gone or the
+     * worker may not write to it; NULL: none */
+    const char *refused_topic;
 };
 
 #endif

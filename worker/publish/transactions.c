@@ -400,18 +400,30 @@ uint64_t mr_transactions_call_ns(const struct mr_transactions *transactions)
     return transactions->port.call_ns(transactions->port.self);
 }
 
-void mr_transactions_destroy(struct mr_transactions *transactions)
+/* Waits until no job runs; false: one still runs after timeout_ms. */
+static bool wait_for_job(struct mr_transactions *transactions, uint32_t timeout_ms)
 {
-    if (!transactions) return;
+    struct timespec until = mr_clock_timespec(mr_clock_ns() + timeout_ms * UINT64_C(1000000));
+    int waited = 0;
     pthread_mutex_lock(&transactions->mutex);
     atomic_store(&transactions->stopping, true);
-    while (transactions->thread && transactions->is_running)
-        pthread_cond_wait(&transactions->changed, &transactions->mutex);
-    struct mr_transactions_job *job = transactions->job;
+    while (transactions->thread && transactions->is_running && waited == 0)
+        waited = pthread_cond_clockwait(&transactions->changed, &transactions->mutex,
+                                        CLOCK_MONOTONIC, &until);
+    bool ended = !transactions->thread || !transactions->is_running;
     pthread_mutex_unlock(&transactions->mutex);
+    return ended;
+}
+
+bool mr_transactions_destroy(struct mr_transactions *transactions, uint32_t timeout_ms)
+{
+    if (!transactions) return true;
+    if (!wait_for_job(transactions, timeout_ms)) return false;
     mr_thread_stop(transactions->thread);
+    struct mr_transactions_job *job = transactions->job;
     if (job) transactions->port.free_membership(transactions->port.self, job->membership);
     if (job) job->membership = NULL;
     transactions->port.close(transactions->port.self);
     free_all(transactions);
+    return true;
 }

@@ -78,8 +78,9 @@ struct mr_transactions_stats mr_transactions_stats(struct mr_transactions *trans
 /* Monotonic time at which the running Kafka library call began; 0: no call is running. A call that
  * runs for much more than a few seconds hangs. */
 uint64_t mr_transactions_call_ns(const struct mr_transactions *transactions);
-/* Waits for a running job to end, but not while the broker is unreachable. transactions may be
- * NULL. */
-void mr_transactions_destroy(struct mr_transactions *transactions);
+/* Waits for a running job to end, but not while the broker is unreachable, and for at most
+ * timeout_ms. False: a call of librdkafka has not returned; nothing is freed, and neither may be
+ * what the job points to. transactions may be NULL. */
+bool mr_transactions_destroy(struct mr_transactions *transactions, uint32_t timeout_ms);
 
 #endif

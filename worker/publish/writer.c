@@ -63,6 +63,18 @@ static void queue_refused(struct mr_writer *writer, struct mr_ticket *ticket)
 
 /* ---- producing ---- */
 
+/* Remembers whether the topic for records of this kind refuses this worker's records. */
+static void note_topic(struct mr_writer *writer, enum mr_part kind, enum mr_status status)
+{
+    const struct mr_output_options *output = &writer->options.output;
+    const char *topic = kind == MR_PART_TOKENS        ? output->tokens_topic
+                        : kind == MR_PART_RESULT      ? output->results_topic
+                        : kind == MR_PART_DEAD_LETTER ? output->dlq_topic
+                                                      : NULL;
+    if (status == MR_BAD_CONFIG && topic) writer->stats.refused_topic = topic;
+    if (status == MR_OK && writer->stats.refused_topic == topic) writer->stats.refused_topic = NULL;
+}
+
 /* Produces the encoded record. A status of class MR_CLASS_RETRY: try again later. Any other status
  * but MR_OK: the record can never be produced. */
 static enum mr_status produce(struct mr_writer *writer, struct mr_ticket_part *part,
@@ -73,6 +85,7 @@ static enum mr_status produce(struct mr_writer *writer, struct mr_ticket_part *p
     enum mr_status status = writer->producer.produce(writer->producer.self, record, part, err);
     if (status == MR_OK) writer->stats.bytes += record->value.length;
     if (status == MR_BACKEND) mr_writer_fail(writer, err);
+    if (status != MR_OK) note_topic(writer, part->kind, status);
     writer->full = mr_status_class(status) == MR_CLASS_RETRY;
     return status;
 }
@@ -241,6 +254,7 @@ static void on_reported(void *context, void *opaque, enum mr_status status, cons
     struct mr_writer *writer = context;
     struct mr_ticket_part *part = opaque;
     struct mr_ticket *ticket = part->ticket;
+    note_topic(writer, part->kind, status);
     if (status == MR_BACKEND) {
         struct mr_error err = {0};
         mr_fail(&err, status, "producer: %s", reason);

@@ -363,20 +363,23 @@ enum mr_status mr_tier_redis_create(struct mr_tier_redis **out,
     return MR_OK;
 }
 
-void mr_tier_redis_close(struct mr_tier_redis *tier)
+bool mr_tier_redis_close(struct mr_tier_redis *tier, uint32_t timeout_ms)
 {
-    if (!tier || tier->closed) return;
+    if (!tier || tier->closed) return true;
+    uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
+    bool ended = true;
     tier->closed = true;
     for (uint32_t i = 0; i < tier->thread_count; i++)
-        mr_tier_thread_stop(tier->threads[i]);
+        ended &= mr_tier_thread_stop(tier->threads[i], mr_clock_left_ms(mr_clock_ns(), until_ns));
     if (tier->queue) mr_tier_queue_expire(tier->queue, UINT64_MAX);
+    return ended;
 }
 
 void mr_tier_redis_destroy(struct mr_tier_redis *tier)
 {
     if (!tier) return;
-    mr_tier_redis_close(tier);
-    if (tier->calls) mr_tier_thread_stop(tier->calls);
+    mr_tier_redis_close(tier, UINT32_MAX);
+    if (tier->calls) mr_tier_thread_stop(tier->calls, UINT32_MAX);
     mr_tier_thread_destroy(tier->calls);
     for (uint32_t i = 0; i < tier->thread_count; i++)
         mr_tier_thread_destroy(tier->threads[i]);

@@ -53,8 +53,9 @@ enum mr_status mr_tier_redis_probe(const struct mr_tier_redis_options *options, 
                                    struct mr_error *err);
 /* Ends all connection threads except the one of mr_tier_redis_call. From now on the engine is not
  * woken and its memory is not touched; requests in flight are answered as failed, later ones are
- * refused. Call it before the engine ends. tier may be NULL. */
-void mr_tier_redis_close(struct mr_tier_redis *tier);
+ * refused. Call it before the engine ends. tier may be NULL. False: a thread has not ended within
+ * timeout_ms, so the tier must not be destroyed, and the process should end soon. */
+bool mr_tier_redis_close(struct mr_tier_redis *tier, uint32_t timeout_ms);
 /* Call it after the engine has ended. Commands of mr_tier_redis_call without a reply end with the
  * outcome MR_REDIS_LOST. tier may be NULL. */
 void mr_tier_redis_destroy(struct mr_tier_redis *tier);

@@ -412,9 +412,9 @@ enum mr_status mr_tier_thread_start(struct mr_tier_thread *thread, const char *n
     return mr_thread_start(&thread->thread, &loop, err);
 }
 
-void mr_tier_thread_stop(struct mr_tier_thread *thread)
+bool mr_tier_thread_stop(struct mr_tier_thread *thread, uint32_t timeout_ms)
 {
-    mr_thread_stop(thread->thread);
+    if (!mr_thread_stop_within(thread->thread, timeout_ms)) return false;
     thread->thread = NULL;
     mr_redis_calls_close(thread->calls);
     thread->port->close(thread->port->context);
@@ -423,6 +423,7 @@ void mr_tier_thread_stop(struct mr_tier_thread *thread)
     thread->was_ready = false;
     mr_redis_calls_send(thread->calls, thread->port, thread->now_ns);
     MR_ASSERT(thread->part_count == 0 && mr_redis_calls_in_flight(thread->calls) == 0);
+    return true;
 }
 
 void mr_tier_thread_destroy(struct mr_tier_thread *thread)

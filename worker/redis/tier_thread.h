@@ -44,8 +44,10 @@ enum mr_status mr_tier_thread_create(struct mr_tier_thread **out,
 enum mr_status mr_tier_thread_start(struct mr_tier_thread *thread, const char *name,
                                     struct mr_error *err);
 /* Ends the thread and all commands in flight: parts (Redis values) of the queue end as failed, the
- * commands of _call end with the outcome MR_REDIS_LOST; later calls of _call are refused. */
-void mr_tier_thread_stop(struct mr_tier_thread *thread);
+ * commands of _call end with the outcome MR_REDIS_LOST; later calls of _call are refused. False:
+ * the thread has not ended within timeout_ms, because it waits for a name server; it has no command
+ * in flight then, and must not be destroyed. */
+bool mr_tier_thread_stop(struct mr_tier_thread *thread, uint32_t timeout_ms);
 /* Call it after _stop. thread may be NULL. */
 void mr_tier_thread_destroy(struct mr_tier_thread *thread);
 

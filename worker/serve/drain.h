@@ -9,10 +9,17 @@
 
 /* Requests that have not started are not committed, so Kafka delivers them to another worker;
  * running ones may finish until timeout_ns have passed or stop_now (polled; may be NULL) returns
- * true. Then all threads end and the worker is freed. Returns MR_EXIT_DONE; or MR_EXIT_FAILED if
- * the worker had failed before, or if the broker did not acknowledge everything although stop_now
- * never returned true. */
+ * true. Then all threads end and the worker is freed, which takes at most MR_DRAIN_END_NS; requests
+ * that ended before the timeout give this more time, up to MR_DRAIN_END_MAX_NS. Returns
+ * MR_EXIT_DONE; or MR_EXIT_FAILED if the worker had failed before, or if the broker did not
+ * acknowledge everything although stop_now never returned true. *ended: whether all parts have
+ * ended; if not, threads still run, and the process should end with _exit. ended may be NULL. */
 enum mr_exit mr_worker_drain(struct mr_worker *worker, uint64_t timeout_ns,
-                             bool (*stop_now)(void *context), void *context);
+                             bool (*stop_now)(void *context), void *context, bool *ended);
+
+/* Together with the time for calls that cannot be interrupted less than the 4.5 seconds after which
+ * worker/serve/shutdown.h ends the process. */
+#define MR_DRAIN_END_NS     ((uint64_t)3500000000)
+#define MR_DRAIN_END_MAX_NS ((uint64_t)10000000000)
 
 #endif

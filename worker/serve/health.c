@@ -3,6 +3,7 @@
 #include "worker/base/clock.h"
 #include "worker/redis/tier_metrics.h"
 #include "worker/serve/parts_state.h"
+#include "worker/serve/readiness.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,15 +40,40 @@ static void answer_livez(struct mr_worker *worker, struct mr_http_reply *reply)
     reply_text(reply, stuck ? 503 : 200, text);
 }
 
+/* Describes the worker for /readyz. Before every part exists only the start is described. */
+static struct mr_readiness readiness_of(struct mr_worker *worker)
+{
+    struct mr_readiness readiness = {.loaded = atomic_load(&worker->built)};
+    if (!readiness.loaded) return readiness;
+    struct mr_intake_stats intake = mr_intake_stats(worker->intake);
+    readiness.draining = !atomic_load(&worker->ready);
+    readiness.joined = intake.assigned;
+    readiness.partitions = intake.partitions;
+    readiness.heard_ns = intake.heard_ns;
+    readiness.now_ns = mr_clock_ns();
+    readiness.session_timeout_ns = worker->options.config->session_timeout_ns;
+    readiness.refused_topic = mr_publish_stats(worker->publish).refused_topic;
+    readiness.redis = worker->tier != NULL;
+    readiness.redis_up = worker->tier && mr_tier_redis_stats(worker->tier).rates.up;
+    return readiness;
+}
+
 static void answer_readyz(struct mr_worker *worker, struct mr_http_reply *reply)
 {
+    char text[MR_READINESS_BYTES];
     struct mr_error err = {0};
+    struct mr_readiness readiness = readiness_of(worker);
     if (mr_worker_health(worker, &err) != MR_OK)
         reply_text(reply, 503, err.detail);
-    else if (!atomic_load(&worker->ready))
-        reply_text(reply, 503, "not ready\n");
     else
-        reply_text(reply, 200, "ready\n");
+        reply_text(reply, mr_readiness_write(&readiness, text) ? 200 : 503, text);
+}
+
+static bool is_ready(struct mr_worker *worker)
+{
+    char text[MR_READINESS_BYTES];
+    struct mr_readiness readiness = readiness_of(worker);
+    return mr_worker_health(worker, NULL) == MR_OK && mr_readiness_write(&readiness, text);
 }
 
 static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply)
@@ -58,9 +84,8 @@ static void answer_metrics(struct mr_worker *worker, struct mr_http_reply *reply
     }
     struct mr_engine_thread_stats stats = mr_engine_thread_stats(worker->engine);
     struct mr_error err = {0};
-    enum mr_status status =
-        mr_metrics_render(worker->metrics, &stats.engine, atomic_load(&worker->ready), &reply->body,
-                          &reply->length, &err);
+    enum mr_status status = mr_metrics_render(worker->metrics, &stats.engine, is_ready(worker),
+                                              &reply->body, &reply->length, &err);
     if (status == MR_OK && worker->tier) {
         struct mr_tier_redis_stats tier = mr_tier_redis_stats(worker->tier);
         status = mr_tier_metrics_append(&tier, &reply->body, &reply->length, &err);

@@ -1,10 +1,15 @@
 #include "worker/serve/parts.h"
 
+#include "worker/base/clock.h"
 #include "worker/serve/parts_state.h"
 
 #include <stdlib.h>
 
 #define RESUME_TIMEOUT_MS 1000u
+/* until a thread of Redis that waits for a name server is left behind */
+#define REDIS_TIMEOUT_MS 1000u
+/* what publish leaves of the time for committing and leaving the group */
+#define LEAVE_MS 1500u
 
 enum mr_exit mr_worker_exit_code(enum mr_status status)
 {
@@ -51,25 +56,44 @@ const struct mr_model_info *mr_worker_model(const struct mr_worker *worker)
     return mr_engine_thread_model(worker->engine);
 }
 
+static uint32_t least(uint32_t one, uint32_t other)
+{
+    return one < other ? one : other;
+}
+
+/* Ends the parts that write, each in its share of the time until until_ns; false when one did not
+ * end or not everything was written. */
+static bool end_writers(struct mr_worker *worker, uint64_t until_ns)
+{
+    uint32_t left_ms = mr_clock_left_ms(mr_clock_ns(), until_ns);
+    bool done = mr_publish_destroy(worker->publish, left_ms - least(LEAVE_MS, left_ms / 2));
+    done &= mr_intake_destroy(worker->intake, mr_clock_left_ms(mr_clock_ns(), until_ns));
+    done &=
+        mr_transactions_destroy(worker->transactions, mr_clock_left_ms(mr_clock_ns(), until_ns));
+    if (worker->resume)
+        mr_resume_flush(worker->resume,
+                        least(RESUME_TIMEOUT_MS, mr_clock_left_ms(mr_clock_ns(), until_ns)));
+    return done;
+}
+
 /* The engine ends first, because it posts results to publish; then publish, which empties its
  * mailbox and reports acknowledged results to intake; then intake, which commits offsets and leaves
  * the group. */
 bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms)
 {
+    uint64_t until_ns = mr_clock_ns() + timeout_ms * UINT64_C(1000000);
+    atomic_store(&worker->ending, true);
     mr_http_stop(worker->http);
     if (worker->intake) mr_intake_forget_engine(worker->intake);
-    mr_tier_redis_close(worker->tier);
+    bool redis = mr_tier_redis_close(worker->tier, least(REDIS_TIMEOUT_MS, timeout_ms));
     mr_engine_thread_destroy(worker->engine);
     mr_model_source_close(&worker->model_files);
-    bool flushed = mr_publish_destroy(worker->publish, timeout_ms);
-    bool left_group = mr_intake_destroy(worker->intake, timeout_ms);
-    mr_transactions_destroy(worker->transactions);
-    if (worker->resume) mr_resume_flush(worker->resume, RESUME_TIMEOUT_MS);
+    if (!end_writers(worker, until_ns) || !redis) return false;
     mr_tier_redis_destroy(worker->tier);
     mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);
     mr_wake_close(&worker->wake);
     pthread_mutex_destroy(&worker->mutex);
     free(worker);
-    return flushed && left_group;
+    return true;
 }

@@ -56,8 +56,10 @@ const struct mr_model_info *mr_worker_model(const struct mr_worker *worker);
 enum mr_exit mr_worker_exit_code(enum mr_status status);
 
 /* Ends all threads without waiting for running requests, and frees the worker. Components that were
- * never created may be NULL. timeout_ms limits flushing the Kafka producer and, once more, leaving
- * the consumer group; false when one of the two did not finish in time. */
+ * never created may be NULL. timeout_ms limits the whole: flushing the Kafka producer, committing
+ * and leaving the consumer group, transactions and Redis; not the engine's present step and a model
+ * that is being opened. False when not everything could be written or ended in time: then threads
+ * may still run, what they use is not freed, and the process should end soon. */
 bool mr_worker_destroy(struct mr_worker *worker, uint32_t timeout_ms);
 
 #endif

@@ -70,7 +70,8 @@ static void set_kafka_options(struct mr_worker *worker)
         .linger_ns = config->token_linger_ns,
         .max_record_bytes = config->max_record_bytes,
         .log = on_kafka_log,
-        .log_context = worker};
+        .log_context = worker,
+        .ending = &worker->ending};
 }
 
 static enum mr_status ensure_topics(struct mr_worker *worker, struct mr_kafka_admin *admin,

@@ -42,9 +42,8 @@ struct mr_ticket_part {
     bool shrunk;  /* too large for the broker: produced without text, tokens and metadata */
     bool keyed;   /* for a dead letter: its topic wants a key, so the request id is the key */
     bool lost;    /* given up */
-    bool topic_exists; /* for a reply: the reply topic was looked up and exists */
-    /* when a reply was first tried, another record first refused with a passing error; 0: not */
-    uint64_t trying_since_ns;
+    bool topic_exists;        /* for a reply: the reply topic was looked up and exists */
+    uint64_t trying_since_ns; /* when a reply was first tried, another part first refused; 0: not */
 };
 
 /* How far publish is with the terminal records (result, reply, dead letter) of a request. */

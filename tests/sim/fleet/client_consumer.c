@@ -502,8 +502,9 @@ enum mr_status sim_open_consumer(void *wire, const struct mr_kafka_consumer_opti
     send_join(consumer);
     broker_schedule(broker, broker->options.session_ns / 10, false, beat, consumer, 0);
     *out = (struct mr_kafka_consumer_port){
-        consumer,     port_serve,           port_next_event, port_complete_rebalance, port_is_lost,
-        port_take,    port_put_back,        port_commit,     port_membership,         port_unread,
-        port_backlog, port_partition_count, port_close};
+        consumer,        port_serve,  port_next_event, port_complete_rebalance,
+        port_is_lost,    port_take,   port_put_back,   port_commit,
+        port_membership, port_unread, port_backlog,    port_partition_count,
+        port_close,      NULL};
     return MR_OK;
 }

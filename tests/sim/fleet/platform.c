@@ -228,6 +228,13 @@ void mr_thread_stop(struct mr_thread *thread)
     free(thread);
 }
 
+bool mr_thread_stop_within(struct mr_thread *thread, uint32_t timeout_ms)
+{
+    (void)timeout_ms;
+    mr_thread_stop(thread);
+    return true;
+}
+
 struct sim_thread *platform_next(struct sim_machine *machine, uint64_t *due_ns)
 {
     struct sim_thread *best = NULL;

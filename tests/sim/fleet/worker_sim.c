@@ -372,17 +372,17 @@ static void destroy_parts(struct sim_worker *worker)
     if (worker->intake && worker->intake->admission.stats.finished_before > 0)
         broker_cover(worker->options.broker, COVER_FINISHED_BEFORE);
     if (worker->intake) mr_intake_forget_engine(worker->intake);
-    mr_tier_redis_close(worker->tier);
+    mr_tier_redis_close(worker->tier, 0);
     mr_engine_thread_destroy(worker->engine);
     mr_publish_destroy(worker->publish, 0);
     if (worker->machine.dead && worker->intake && worker->intake->opened) {
         /* takes back what the others have posted; what it does outside has no effect any more */
-        mr_intake_drain(worker->intake);
+        mr_intake_drain(worker->intake, 0);
         atomic_store(&worker->intake->leave_requested, true);
         mr_intake_step(worker->intake, mr_clock_now());
     }
     mr_intake_destroy(worker->intake, 0);
-    mr_transactions_destroy(worker->transactions);
+    mr_transactions_destroy(worker->transactions, 0);
     mr_tier_redis_destroy(worker->tier);
     mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);
@@ -443,7 +443,7 @@ void sim_worker_stop(struct sim_worker *worker)
     broker_note(worker->options.broker, "%s gets SIGTERM", worker->id);
     worker->phase = SIM_STOPPING;
     worker->began_ns = platform_ns();
-    mr_intake_drain(worker->intake);
+    mr_intake_drain(worker->intake, 0);
     mr_wake_ring(mr_intake_wake(worker->intake));
 }
 
@@ -451,7 +451,7 @@ void sim_worker_stop(struct sim_worker *worker)
 static void end_engine(struct sim_worker *worker)
 {
     mr_intake_forget_engine(worker->intake);
-    mr_tier_redis_close(worker->tier);
+    mr_tier_redis_close(worker->tier, 0);
     mr_engine_thread_destroy(worker->engine);
     worker->engine = NULL;
     for (uint32_t i = 0; i < worker->machine.thread_count; i++)

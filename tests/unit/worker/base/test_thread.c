@@ -45,6 +45,31 @@ static void stop(struct counter *counter, struct mr_thread *thread)
     mr_wake_close(&counter->stepped);
 }
 
+static uint64_t block(void *state, struct mr_time now)
+{
+    (void)now;
+    mr_wake_wait(state, UINT64_MAX);
+    return UINT64_MAX;
+}
+
+static void a_thread_whose_step_does_not_return_is_left_behind(void **state)
+{
+    (void)state;
+    struct mr_wake wake, blocked;
+    struct mr_thread *thread = NULL;
+    assert_int_equal(mr_wake_open(&wake, NULL), MR_OK);
+    assert_int_equal(mr_wake_open(&blocked, NULL), MR_OK);
+    struct mr_thread_options options = {
+        .name = "blocks", .step = block, .state = &blocked, .wake = &wake};
+    assert_int_equal(mr_thread_start(&thread, &options, NULL), MR_OK);
+    assert_false(mr_thread_stop_within(thread, 1));
+    mr_wake_ring(&blocked);
+    assert_true(mr_thread_stop_within(thread, 60000)); /* now the step returns */
+    assert_true(mr_thread_stop_within(NULL, 0));
+    mr_wake_close(&blocked);
+    mr_wake_close(&wake);
+}
+
 static void a_step_that_waits_for_its_wake_runs_once_for_each_ring(void **state)
 {
     (void)state;
@@ -86,6 +111,7 @@ static void stopping_ends_a_thread_that_sleeps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_thread_whose_step_does_not_return_is_left_behind),
         cmocka_unit_test(a_step_that_waits_for_its_wake_runs_once_for_each_ring),
         cmocka_unit_test(a_step_runs_again_at_the_time_it_returns),
         cmocka_unit_test(stopping_ends_a_thread_that_sleeps),

@@ -86,7 +86,7 @@ static void close_rig(struct rig *rig)
 /* The order in which a worker ends. */
 static void end(struct rig *rig)
 {
-    mr_intake_drain(rig->intake);
+    mr_intake_drain(rig->intake, UINT64_MAX);
     mr_intake_forget_engine(rig->intake);
     rig_end(&rig->engine);
     assert_true(mr_intake_destroy(rig->intake, 10000));
@@ -127,7 +127,7 @@ static void what_was_answered_is_committed_and_not_taken_again(void **state)
     assert_true(mail->dead_letter);
     assert_string_equal(mail->ticket->id, "a");
     acknowledge(&rig, mail);
-    mr_intake_drain(rig.intake);
+    mr_intake_drain(rig.intake, UINT64_MAX);
     assert_true(mr_intake_destroy(rig.intake, 10000));
 
     request(&rig, "{\"id\":\"b\",\"prompt\":\"\"}");
@@ -155,7 +155,7 @@ static void what_was_not_answered_is_taken_again(void **state)
         if (life == 0) request(&rig, "{\"id\":\"a\",\"prompt\":\"hello\"}");
         while (mr_intake_stats(rig.intake).in_flight == 0)
             mr_wake_wait(&rig.wake, 10000000u);
-        mr_intake_drain(rig.intake);
+        mr_intake_drain(rig.intake, UINT64_MAX);
         struct mr_intake_stats stats = mr_intake_stats(rig.intake);
         assert_int_equal(stats.records, 1);
         assert_int_equal(stats.refused, 0);
@@ -259,7 +259,7 @@ static void a_template_that_does_not_compile_stops_the_start(void **state)
                                         .metrics = rig.metrics};
     assert_int_equal(mr_intake_create(&rig.intake, &options, NULL), MR_OK);
     assert_int_equal(mr_intake_start(rig.intake, &targets, NULL), MR_BAD_FILE);
-    mr_intake_drain(rig.intake); /* returns: there is no thread to wait for */
+    mr_intake_drain(rig.intake, UINT64_MAX); /* returns: there is no thread to wait for */
     assert_true(mr_intake_destroy(rig.intake, 0));
     assert_true(mr_intake_destroy(NULL, 0));
     rig_end(&rig.engine);

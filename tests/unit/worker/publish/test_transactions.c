@@ -94,7 +94,7 @@ static void open_rig(struct rig *rig)
 
 static void close_rig(struct rig *rig)
 {
-    mr_transactions_destroy(rig->transactions);
+    mr_transactions_destroy(rig->transactions, 10000);
     mr_ticket_destroy(rig->tickets[0]);
     mr_ticket_destroy(rig->tickets[1]);
     assert_true(mr_kafka_in_close(rig->in, 10000));
@@ -196,7 +196,7 @@ static void destroying_waits_for_a_running_job(void **state)
     mr_transactions_submit(rig.transactions, &rig.job);
     expect_assert_failure(mr_transactions_submit(rig.transactions, &rig.job));
     close_rig(&rig);
-    mr_transactions_destroy(NULL);
+    mr_transactions_destroy(NULL, 0);
 }
 
 int main(void)

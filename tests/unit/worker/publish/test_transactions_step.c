@@ -131,7 +131,7 @@ static int open_rig(void **state)
 static int close_rig(void **state)
 {
     struct rig *rig = *state;
-    mr_transactions_destroy(rig->transactions);
+    mr_transactions_destroy(rig->transactions, 10000);
     assert_true(rig->producer.closed);
     for (int i = 0; i < 2; i++)
         mr_mail_free(rig->tickets[i].publish.terminal);

@@ -375,6 +375,13 @@ static void a_dead_letter_refused_for_good_is_lost_and_the_result_says_so(void *
     const struct fake_record *record = &rig.producer.records[rig.producer.count - 1];
     assert_non_null(memmem(record->value, record->length, said, sizeof said - 1));
     assert_int_equal(rig.failures, 0);
+    assert_string_equal(mr_publish_stats(rig.publish).refused_topic, "dlq");
+    rig.producer.refusing = NULL; /* the right was granted */
+    post_mail(&rig, refusal_mail(&ticket, true));
+    for (int i = 0; i < 4; i++)
+        step_publish(&rig);
+    expect_done(&rig, 1);
+    assert_null(mr_publish_stats(rig.publish).refused_topic);
     close_stepping(&rig);
 }
 

@@ -79,7 +79,7 @@ static bool call(struct rig *rig, const char *word, struct result *result, uint6
 
 static void rig_close(struct rig *rig)
 {
-    mr_tier_thread_stop(rig->thread);
+    mr_tier_thread_stop(rig->thread, 10000);
     struct result late = {0};
     assert_false(call(rig, "INCR", &late, 1));
     mr_tier_thread_destroy(rig->thread);
@@ -200,7 +200,7 @@ static void worker_open(struct worker *worker, struct memory_redis *redis)
 static void worker_close(struct worker *worker)
 {
     for (uint32_t i = 0; i < 2; i++)
-        mr_tier_thread_stop(worker->threads[i]);
+        mr_tier_thread_stop(worker->threads[i], 10000);
     mr_tier_queue_expire(worker->queue, UINT64_MAX);
     struct mr_tier_answer answer;
     while (mr_tier_queue_poll(worker->queue, &answer)) {

@@ -2,6 +2,7 @@
 
 #include "tests/unit/worker/producing.h"
 #include "tests/unit/worker/serving.h"
+#include "worker/intake/intake_state.h"
 #include "worker/serve/parts_state.h"
 #include "worker/serve/worker.h"
 
@@ -36,8 +37,9 @@ static void a_drain_ends_at_its_timeout_or_when_told_to_stop_now(void **state)
         struct producing producing;
         int asked = 0;
         struct mr_worker *worker = busy_worker(&serving, &producing);
-        enum mr_exit code = stop_now ? mr_worker_drain(worker, UINT64_MAX / 2, at_once, &asked)
-                                     : mr_worker_drain(worker, 0, NULL, NULL);
+        enum mr_exit code = stop_now
+                                ? mr_worker_drain(worker, UINT64_MAX / 2, at_once, &asked, NULL)
+                                : mr_worker_drain(worker, 0, NULL, NULL, NULL);
         assert_int_equal(code, MR_EXIT_DONE);
         assert_int_equal(asked, stop_now);
         mr_kafka_out_destroy(producing.out);
@@ -54,8 +56,30 @@ static void a_failed_worker_drains_with_the_failure_code(void **state)
     pthread_mutex_lock(&worker->mutex);
     mr_fail(&worker->failure, MR_BACKEND, "a part has failed");
     pthread_mutex_unlock(&worker->mutex);
-    assert_int_equal(mr_worker_drain(worker, UINT64_MAX / 2, NULL, NULL), MR_EXIT_FAILED);
+    assert_int_equal(mr_worker_drain(worker, UINT64_MAX / 2, NULL, NULL, NULL), MR_EXIT_FAILED);
     mr_kafka_out_destroy(producing.out);
+    close_serving(&serving);
+}
+
+static void a_drain_does_not_wait_for_requests_that_wait_in_intake(void **state)
+{
+    (void)state;
+    struct serving serving;
+    struct mr_worker *worker = NULL;
+    enum mr_exit exit_code;
+    int asked = 0;
+    bool ended = false;
+    open_serving(&serving, NULL, NULL);
+    const struct mr_worker_options options = {.config = serving.config, .log = serving.log};
+    assert_int_equal(mr_worker_create(&worker, &options, &exit_code, NULL), MR_OK);
+    struct mr_intake *intake = worker->intake;
+    mr_thread_stop(intake->thread); /* its figures stay as they are set here */
+    intake->thread = NULL;
+    intake->shown.in_flight = intake->shown.parked = 1;
+    assert_int_equal(mr_worker_drain(worker, UINT64_MAX / 2, at_once, &asked, &ended),
+                     MR_EXIT_DONE);
+    assert_int_equal(asked, 0); /* it did not wait */
+    assert_true(ended);
     close_serving(&serving);
 }
 
@@ -64,6 +88,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_drain_ends_at_its_timeout_or_when_told_to_stop_now),
         cmocka_unit_test(a_failed_worker_drains_with_the_failure_code),
+        cmocka_unit_test(a_drain_does_not_wait_for_requests_that_wait_in_intake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

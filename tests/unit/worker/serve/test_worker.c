@@ -73,7 +73,7 @@ static void a_request_is_answered_and_the_worker_exits_with_0(void **state)
         assert_int_equal(mr_worker_health(worker, NULL), MR_OK);
     assert_memory_equal(record.key.bytes, "a", record.key.length);
     assert_non_null(memmem(record.value.bytes, record.value.length, "length", 6));
-    assert_int_equal(mr_worker_drain(worker, 20000000000u, NULL, NULL), MR_EXIT_DONE);
+    assert_int_equal(mr_worker_drain(worker, 20000000000u, NULL, NULL, NULL), MR_EXIT_DONE);
     mr_kafka_reader_destroy(reader);
     mr_kafka_out_destroy(producing.out);
     close_serving(&serving);

@@ -1,0 +1,39 @@
+/* readiness - whether a worker takes requests and can answer them, and why not: the page /readyz
+ * and the metric millrace_ready.
+ *
+ * Ready means: the model is loaded; the consumer group has told this worker its partitions (none,
+ * if there are fewer partitions than workers); a broker was heard not long ago; no topic that the
+ * worker writes to refuses its records; the worker does not drain. Redis is shown and not required.
+ * The page has a line for each condition; its first line is "ready", or "not ready: " with the
+ * first condition that does not hold.
+ *
+ * Pure. Memory, threads: none. Errors: none. */
+#ifndef MR_WORKER_SERVE_READINESS_H
+#define MR_WORKER_SERVE_READINESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A group member without partitions sends a heartbeat every tenth of its session timeout, and what
+ * was heard is known up to 5 seconds late: a broker counts as away after this and a fifth of the
+ * session timeout. */
+#define MR_READINESS_SILENT_NS ((uint64_t)10000000000)
+
+#define MR_READINESS_BYTES 1024
+
+/* What is known of a worker. Texts are borrowed. */
+struct mr_readiness {
+    bool loaded;         /* the model is loaded and every part has started */
+    bool draining;       /* the worker ends */
+    bool joined;         /* the group has assigned partitions, perhaps none */
+    uint32_t partitions; /* partitions that this worker has */
+    uint64_t heard_ns;   /* when a broker was last heard; 0: not yet */
+    uint64_t now_ns, session_timeout_ns;
+    const char *refused_topic; /* a topic that refuses what this worker writes; NULL: none */
+    bool redis, redis_up;      /* Redis is configured; it answers */
+};
+
+/* Writes the page. True: the worker is ready. */
+bool mr_readiness_write(const struct mr_readiness *readiness, char text[MR_READINESS_BYTES]);
+
+#endif
