@@ -220,7 +220,8 @@ uint32_t broker_join(struct broker *broker, struct sim_consumer *consumer, uint3
                      uint32_t owned);
 void broker_leave(struct broker *broker, uint32_t id);
 
-enum broker_answer { ANSWER_OK, ANSWER_REBALANCE, ANSWER_UNKNOWN };
+/* OLD: of a generation that is over. UNKNOWN: not a member. */
+enum broker_answer { ANSWER_OK, ANSWER_REBALANCE, ANSWER_OLD, ANSWER_UNKNOWN };
 enum broker_answer broker_heartbeat(struct broker *broker, uint32_t id, int32_t generation);
 /* Whether a commit of this member is accepted now. */
 enum broker_answer broker_may_commit(struct broker *broker, uint32_t id, int32_t generation);

@@ -174,7 +174,7 @@ enum broker_answer broker_heartbeat(struct broker *broker, uint32_t id, int32_t 
     if (!member) return ANSWER_UNKNOWN;
     member->heard_ns = platform_ns();
     if (group->state == GROUP_PREPARING) return ANSWER_REBALANCE;
-    return generation == group->generation ? ANSWER_OK : ANSWER_UNKNOWN;
+    return generation == group->generation ? ANSWER_OK : ANSWER_OLD;
 }
 
 void broker_group_tick(struct broker *broker)
@@ -202,7 +202,7 @@ enum broker_answer broker_may_commit(struct broker *broker, uint32_t id, int32_t
     if (!member) return ANSWER_UNKNOWN;
     if (generation != broker->group.generation) {
         broker_cover(broker, COVER_COMMIT_OF_OLD_GENERATION);
-        return ANSWER_UNKNOWN;
+        return ANSWER_OLD;
     }
     if (broker->group.state == GROUP_PREPARING) broker_cover(broker, COVER_COMMIT_DURING_REBALANCE);
     member->heard_ns = platform_ns();

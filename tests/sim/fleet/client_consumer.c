@@ -97,13 +97,22 @@ static void rejoin(struct sim_consumer *consumer)
     push_rebalance(consumer, false, MR_KAFKA_REVOKE_PAUSE, consumer->owned);
 }
 
+/* What the member has, and what it was given and has not taken yet. */
+static uint32_t assigned_to(const struct sim_consumer *consumer)
+{
+    uint32_t mask = consumer->owned;
+    for (uint32_t i = 0; i < consumer->rebalance_count; i++)
+        if (consumer->rebalances[i].assigned) mask |= consumer->rebalances[i].mask;
+    return mask;
+}
+
 /* The coordinator does not know the member any more. */
 static void lose(struct sim_consumer *consumer)
 {
     consumer->id = 0;
     consumer->wants_join = true;
     consumer->added = 0;
-    if (consumer->owned > 0) consumer->lost = true;
+    if (assigned_to(consumer) > 0) consumer->lost = true;
     if (consumer->rebalance_count > 0) return; /* _complete goes on */
     if (consumer->owned > 0) {
         broker_cover(consumer->wire->broker, COVER_LOST);
@@ -118,9 +127,13 @@ static void on_heartbeat_answer(struct broker *broker, void *context, uint64_t a
     struct sim_consumer *consumer = context;
     (void)broker;
     if (is_gone(consumer) || put_off(consumer, on_heartbeat_answer, answer)) return;
+    if (answer == ANSWER_UNKNOWN && consumer->id > 0) {
+        consumer->joining = false; /* what it waits for does not come */
+        lose(consumer);
+    }
     if (consumer->joining) return;
     if (answer == ANSWER_REBALANCE) rejoin(consumer);
-    if (answer == ANSWER_UNKNOWN && consumer->id > 0) lose(consumer);
+    if (answer == ANSWER_OLD && consumer->id > 0) lose(consumer);
 }
 
 static void on_heartbeat(struct broker *broker, void *context, uint64_t value)
@@ -287,7 +300,7 @@ static void port_complete_rebalance(void *self)
         begin_fetching(consumer, done.mask);
     } else {
         consumer->owned &= ~done.mask;
-        if (consumer->owned == 0) consumer->lost = false;
+        if (assigned_to(consumer) == 0) consumer->lost = false;
     }
     if (consumer->added && !consumer->lost) push_rebalance(consumer, true, 0, consumer->added);
     consumer->added = 0;
