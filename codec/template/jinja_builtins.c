@@ -10,6 +10,15 @@
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 #define RANGE_MAX    100000u /* numbers in a range, as in the sandbox of the reference */
 
+/* The value as a text: what printing it gives. */
+static struct mr_jinja_value text_of(struct mr_jinja_run *run, struct mr_jinja_value value)
+{
+    struct mr_jinja_buffer buffer = {0};
+    if (value.kind == MR_JINJA_TEXT) return value;
+    mr_jinja_print(run, &buffer, value);
+    return mr_jinja_buffer_text(&buffer);
+}
+
 /* ---- filters ---- */
 
 static struct mr_jinja_value filter_trim(struct mr_jinja_run *run, struct mr_jinja_value value,
@@ -97,9 +106,7 @@ static struct mr_jinja_value filter_string(struct mr_jinja_run *run, struct mr_j
                                            const struct mr_jinja_arguments *args)
 {
     (void)args;
-    struct mr_jinja_buffer buffer = {0};
-    mr_jinja_print(run, &buffer, value);
-    return mr_jinja_buffer_text(&buffer);
+    return text_of(run, value);
 }
 
 static double number_of(struct mr_jinja_value value)
@@ -133,8 +140,9 @@ static struct mr_jinja_value filter_float(struct mr_jinja_run *run, struct mr_ji
 static struct mr_jinja_value filter_replace(struct mr_jinja_run *run, struct mr_jinja_value value,
                                             const struct mr_jinja_arguments *args)
 {
-    return mr_jinja_replace(run, value, mr_jinja_argument(args, 0, "old"),
-                            mr_jinja_argument(args, 1, "new"));
+    struct mr_jinja_value old = mr_jinja_argument(args, 0, "old");
+    struct mr_jinja_value new = mr_jinja_argument(args, 1, "new");
+    return mr_jinja_replace(run, value, text_of(run, old), text_of(run, new));
 }
 
 static struct mr_jinja_value filter_safe(struct mr_jinja_run *run, struct mr_jinja_value value,
@@ -280,22 +288,23 @@ static struct mr_jinja_value filter_indent(struct mr_jinja_run *run, struct mr_j
 static const struct {
     const char *name;
     mr_jinja_operation *apply;
+    bool of_text; /* a value of another kind is printed, and the filter gets the text */
 } filters[] = {
-    {"trim", filter_trim},        {"length", filter_length},
-    {"count", filter_length},     {"upper", mr_jinja_upper},
-    {"lower", mr_jinja_lower},    {"title", mr_jinja_title},
-    {"tojson", filter_tojson},    {"join", filter_join},
-    {"first", filter_first},      {"last", filter_last},
-    {"default", filter_default},  {"d", filter_default},
-    {"list", filter_list},        {"reverse", filter_reverse},
-    {"items", mr_jinja_items},    {"string", filter_string},
-    {"int", filter_int},          {"float", filter_float},
-    {"replace", filter_replace},  {"safe", filter_safe},
-    {"abs", filter_abs},          {"map", filter_map},
-    {"select", filter_select},    {"reject", filter_reject},
-    {"unique", filter_unique},    {"selectattr", filter_selectattr},
-    {"indent", filter_indent},    {"rejectattr", filter_rejectattr},
-    {"dictsort", mr_jinja_items}, {"capitalize", mr_jinja_capitalize},
+    {"trim", filter_trim, true},         {"length", filter_length, false},
+    {"count", filter_length, false},     {"upper", mr_jinja_upper, true},
+    {"lower", mr_jinja_lower, true},     {"title", mr_jinja_title, true},
+    {"tojson", filter_tojson, false},    {"join", filter_join, false},
+    {"first", filter_first, false},      {"last", filter_last, false},
+    {"default", filter_default, false},  {"d", filter_default, false},
+    {"list", filter_list, false},        {"reverse", filter_reverse, false},
+    {"items", mr_jinja_items, false},    {"string", filter_string, false},
+    {"int", filter_int, false},          {"float", filter_float, false},
+    {"replace", filter_replace, true},   {"safe", filter_safe, false},
+    {"abs", filter_abs, false},          {"map", filter_map, false},
+    {"select", filter_select, false},    {"reject", filter_reject, false},
+    {"unique", filter_unique, false},    {"selectattr", filter_selectattr, false},
+    {"indent", filter_indent, false},    {"rejectattr", filter_rejectattr, false},
+    {"dictsort", mr_jinja_items, false}, {"capitalize", mr_jinja_capitalize, true},
 };
 
 struct mr_jinja_value mr_jinja_filter(struct mr_jinja_run *run, struct mr_text name,
@@ -303,7 +312,8 @@ struct mr_jinja_value mr_jinja_filter(struct mr_jinja_run *run, struct mr_text n
                                       const struct mr_jinja_arguments *arguments)
 {
     for (size_t i = 0; i < COUNT(filters); i++) {
-        if (mr_text_is(name, filters[i].name)) return filters[i].apply(run, value, arguments);
+        if (!mr_text_is(name, filters[i].name)) continue;
+        return filters[i].apply(run, filters[i].of_text ? text_of(run, value) : value, arguments);
     }
     return mr_jinja_fail_name(run, "unknown filter", name);
 }

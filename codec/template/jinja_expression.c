@@ -2,6 +2,7 @@
 
 #include "codec/limits.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const struct mr_jinja_node *mr_jinja_parse_expression(struct mr_jinja_parser *parser);
@@ -96,33 +97,30 @@ void mr_jinja_parser_link(const struct mr_jinja_node ***tail, struct mr_jinja_no
 
 /* ---- primary expressions ---- */
 
-static struct mr_jinja_node *parse_number(struct mr_jinja_parser *parser)
+static struct mr_jinja_node *parse_integer(struct mr_jinja_parser *parser)
 {
     struct mr_text text = parser->at->text;
-    bool integral = parser->at->kind == MR_JINJA_TOKEN_INT;
-    struct mr_jinja_node *node =
-        mr_jinja_parser_node(parser, integral ? MR_JINJA_NODE_INT : MR_JINJA_NODE_FLOAT);
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_INT);
     if (!node) return NULL;
     int64_t integer = 0;
-    double number = 0, scale = 0;
     for (size_t i = 0; i < text.length; i++) {
-        if (text.bytes[i] == '.') {
-            scale = 1;
-            continue;
-        }
         int digit = text.bytes[i] - '0';
-        if (integral && (__builtin_mul_overflow(integer, 10, &integer) ||
-                         __builtin_add_overflow(integer, digit, &integer))) {
+        if (__builtin_mul_overflow(integer, 10, &integer) ||
+            __builtin_add_overflow(integer, digit, &integer))
             return mr_jinja_parser_fail(parser, "a smaller number");
-        }
-        number = number * 10 + digit;
-        scale *= 10;
     }
-    if (integral) {
-        node->integer = integer;
-    } else {
-        node->number = scale > 0 ? number / scale : number;
-    }
+    node->integer = integer;
+    parser->at++;
+    return node;
+}
+
+static struct mr_jinja_node *parse_float(struct mr_jinja_parser *parser)
+{
+    struct mr_text text = parser->at->text;
+    struct mr_jinja_node *node = mr_jinja_parser_node(parser, MR_JINJA_NODE_FLOAT);
+    char *copy = node ? mr_arena_copy_text(parser->arena, text.bytes, text.length) : NULL;
+    if (!copy) return mr_jinja_parser_fail(parser, "a shorter number");
+    node->number = strtod(copy, NULL);
     parser->at++;
     return node;
 }
@@ -223,8 +221,9 @@ const struct mr_jinja_node *mr_jinja_parse_primary(struct mr_jinja_parser *parse
     case MR_JINJA_TOKEN_STRING:
         return parse_string(parser);
     case MR_JINJA_TOKEN_INT:
+        return parse_integer(parser);
     case MR_JINJA_TOKEN_FLOAT:
-        return parse_number(parser);
+        return parse_float(parser);
     case MR_JINJA_TOKEN_NAME:
         return parse_name(parser);
     default:

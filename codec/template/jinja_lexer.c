@@ -104,6 +104,13 @@ static void skip_after_tag(struct lexer *lexer, char sign, bool trims)
  * most 3. */
 static size_t unescape(struct lexer *lexer, char *out)
 {
+    uint32_t octal = 0, octal_digits = 0;
+    while (octal_digits < 3 && peek(lexer, octal_digits) >= '0' && peek(lexer, octal_digits) <= '7')
+        octal = octal * 8 + (uint32_t)(peek(lexer, octal_digits++) - '0');
+    if (octal_digits) {
+        lexer->at += octal_digits;
+        return mr_utf8_put(out, octal);
+    }
     char c = peek(lexer, 0);
     size_t digits = c == 'u' ? 4 : c == 'x' ? 2 : 0;
     lexer->at++;

@@ -46,7 +46,10 @@ static void print_hex(const struct mr_rendered *rendered)
 static void print(enum mr_status status, const char *reason, const struct mr_rendered *rendered)
 {
     if (!getenv("FUZZ_PRINT")) return;
-    printf("%s\t%s\t", mr_status_name(status), reason);
+    printf("%s\t", mr_status_name(status));
+    for (; *reason; reason++)
+        putchar((unsigned char)*reason < ' ' ? ' ' : *reason);
+    putchar('\t');
     if (rendered) print_hex(rendered);
     printf("\n");
 }

@@ -136,6 +136,26 @@ static void a_long_chain_of_operators_is_bounded(void **state)
     assert_renders(source, NULL);
 }
 
+static void literals_are_those_of_python(void **state)
+{
+    (void)state;
+    assert_renders(
+        "{{ 1.0444444444444444444444444444444444 }} {{ 0.1 }} {{ 2.50 }} {{ 123456789.125 }}",
+        "1.0444444444444445 0.1 2.5 123456789.125");
+    assert_renders("{{ '\\101\\0419\\60' }}", "A!90");
+}
+
+static void filters_of_text_print_other_values(void **state)
+{
+    (void)state;
+    assert_renders("{{ missing | trim }}{{ missing | upper | lower | title | capitalize }}", "");
+    assert_renders("{{ none | trim }} {{ 5 | upper }} {{ [1] | trim }} {{ true | lower }}",
+                   "None 5 [1] true");
+    assert_renders("{{ none | replace('o', 1) }} {{ 121 | replace(1, 3) }} {{ none | string }}",
+                   "N1ne 323 None");
+    assert_renders("{{ none.strip() }}", NULL);
+}
+
 static void an_undefined_value_is_iterable_and_callable(void **state)
 {
     (void)state;
@@ -161,6 +181,8 @@ int main(void)
         cmocka_unit_test(ranges_are_bounded),
         cmocka_unit_test(every_run_ends),
         cmocka_unit_test(a_long_chain_of_operators_is_bounded),
+        cmocka_unit_test(literals_are_those_of_python),
+        cmocka_unit_test(filters_of_text_print_other_values),
         cmocka_unit_test(an_undefined_value_is_iterable_and_callable),
         cmocka_unit_test(slices_have_steps_of_both_signs),
         cmocka_unit_test(division_rounds_down),
