@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define FILES_MAX 4u
 
@@ -38,7 +39,9 @@ static enum mr_status fill(struct mr_mapped_file *out, size_t size, struct mr_er
 
 static enum mr_status open_real(struct mr_mapped_file *out, const char *path, struct mr_error *err)
 {
-    FILE *file = fopen(path, "rb");
+    struct stat info;
+    bool regular = stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    FILE *file = regular ? fopen(path, "rb") : NULL;
     if (!file) return mr_fail(err, MR_BAD_FILE, "%.100s: cannot be opened", path);
     MR_ASSERT(fseek(file, 0, SEEK_END) == 0);
     enum mr_status status = fill(out, (size_t)ftell(file), err);
