@@ -144,8 +144,7 @@ struct mr_engine_stats mr_engine_stats(struct mr_engine *engine);
  * the bounds of count, bytes and predicted KV. The worker's intake stops reading requests of a
  * tenant whose bit is 0. Threads: any. */
 uint64_t mr_engine_room(struct mr_engine *engine);
-/* Asserts every invariant of the engine, the reference counts of KV blocks included. _step does so
- * when the engine becomes idle, at most once a second. */
+/* Asserts every invariant of the engine; so does an idle _step, at most once a second. */
 void mr_engine_check(struct mr_engine *engine);
 
 #endif

@@ -131,7 +131,7 @@ static uint64_t next_wake(const struct mr_engine *engine, const struct mr_plan *
 }
 
 /* Checks the invariants when the engine becomes idle, at most once a CHECK_NS. It takes 0.1 ms for
- * a thousand KV blocks. */
+ * 8,000 KV blocks. */
 static void check_idle(struct mr_engine *engine, uint64_t now_ns)
 {
     if (now_ns < engine->checked_ns + CHECK_NS) return;
