@@ -77,6 +77,7 @@ const struct mr_option mr_options[] = {
     {"token-linger", MR_OPTION_DURATION, AT(token_linger_ns), "1ms", WORKER, 0, 1e9, NULL, "TIME", "How long a token record may wait to be sent in one batch with others", false},
     {"attempts-max", MR_OPTION_U32, AT(attempts_max), "2", BIT(SERVE), 1, 100, NULL, "N", "Crashes after which a request counts as poison and is dead-lettered; if other requests ran beside it at the last one, it first runs once more as a suspect, one suspect at a time", false},
     {"worker-id", MR_OPTION_TEXT, AT(worker_id), "", WORKER, 0, 0, NULL, "NAME", "Name of this worker in results and logs; by default host name and process id. exactly-once needs a name that survives restarts", false},
+    {"state-dir", MR_OPTION_TEXT, AT(state_dir), "", BIT(SERVE), 0, 0, NULL, "FOLDER", "Folder for a small file that tells the next worker which requests this one gave up in order, if it ends while the broker is away; by default that of systemd, XDG_STATE_HOME or HOME", false},
 
     {"redis", MR_OPTION_TEXT, AT(redis), "", BIT(SERVE) | BIT(CHECK), 0, 0, NULL, "URL", "Redis that shares KV blocks between workers and keeps resume data: redis://[user:password@]HOST:PORT/DB, rediss:// for TLS, or unix:///PATH", false},
     {"redis-password-file", MR_OPTION_TEXT, AT(redis_password_file), "", BIT(SERVE) | BIT(CHECK), 0, 0, NULL, "FILE", "File whose first line is the Redis password; replaces the one in the URL", false},

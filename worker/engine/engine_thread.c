@@ -201,6 +201,7 @@ static uint64_t run(struct mr_engine_thread *thread, struct mr_time now)
         mr_engine_return_waiting(thread->parts.engine, on_returned, thread);
     enum mr_status status = mr_engine_step(thread->parts.engine, now.ns, &wake_ns, &err);
     bool posted = post_outgoing(thread);
+    if (status != MR_OK && thread->links.step_failed) atomic_store(thread->links.step_failed, true);
     if (status != MR_OK) return fail(thread, &err);
     if (thread->error.status != MR_OK) return fail(thread, &thread->error);
     count_step(thread);

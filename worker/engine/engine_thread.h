@@ -39,6 +39,9 @@ struct mr_engine_thread_links {
     struct mr_mailbox *publish, *intake;
     /* notified when the engine's queue has space again for a tenant that intake waits for */
     const struct mr_wake *intake_wake;
+    /* set when a step fails, before `failed` is called: one of the running requests may be the
+     * cause; NULL: nobody asks */
+    atomic_bool *step_failed;
 };
 
 struct mr_engine_thread_stats {

@@ -521,17 +521,9 @@ static void end_submitted(void *context, struct mr_ticket *ticket)
     end_ticket(admission, ticket);
 }
 
-/* Notes that the running request is given up on purpose, so that no crash is counted for it. */
-static void release(struct mr_admission *admission, struct mr_ticket *ticket)
-{
-    mr_offset_ledger_release(ticket->intake.partition->ledger, ticket->offset);
-    if (ticket->trail) mr_trail_release(ticket->trail);
-    mr_starts_release(admission->starts, ticket);
-}
-
 void mr_admission_returned(struct mr_admission *admission, struct mr_ticket *ticket)
 {
-    if (ticket->intake.running && is_current(ticket)) release(admission, ticket);
+    if (ticket->intake.running && is_current(ticket)) mr_starts_release(admission->starts, ticket);
     end_submitted(admission, ticket);
 }
 
@@ -551,7 +543,8 @@ struct visit {
     struct mr_admission *admission;
     const struct mr_partition *partition; /* NULL: the tickets of all partitions */
     uint64_t epoch;
-    void (*change)(struct mr_admission *admission, struct mr_ticket *ticket);
+    struct mr_starts *starts;
+    void (*change)(struct mr_starts *starts, struct mr_ticket *ticket);
 };
 
 static void drop_ticket(void *context, struct mr_ticket *ticket)
@@ -569,37 +562,26 @@ void mr_admission_drop(struct mr_admission *admission, const struct mr_partition
     mr_ticket_table_each(admission->flight->submitted, drop_ticket, &visit);
 }
 
-void mr_admission_forget(struct mr_admission *admission, struct mr_partition *partition)
-{
-    mr_admission_drop(admission, partition, partition->epoch);
-    mr_partition_forget(partition);
-    admission->flight->retry_parked = true;
-}
-
-/* Calls change for each running ticket of the partition; partition NULL: of all partitions. */
 static void change_running(void *context, struct mr_ticket *ticket)
 {
     const struct visit *visit = context;
-    if (visit->partition && (ticket->intake.partition != visit->partition || !is_current(ticket)))
-        return;
-    if (ticket->intake.running) visit->change(visit->admission, ticket);
+    bool here = !visit->partition || ticket->intake.partition == visit->partition;
+    if (here && is_current(ticket) && ticket->intake.running) visit->change(visit->starts, ticket);
 }
 
-static void resume(struct mr_admission *admission, struct mr_ticket *ticket)
+void mr_admission_each_running(struct mr_admission *admission, const struct mr_partition *partition,
+                               void (*change)(struct mr_starts *starts, struct mr_ticket *ticket))
 {
-    mr_offset_ledger_resume(ticket->intake.partition->ledger, ticket->offset);
-    if (ticket->trail) mr_trail_reclaim(ticket->trail);
-    mr_starts_again(admission->starts, ticket);
-}
-
-void mr_admission_release(struct mr_admission *admission, const struct mr_partition *partition)
-{
-    struct visit visit = {.admission = admission, .partition = partition, .change = release};
+    struct visit visit = {.starts = admission->starts, .partition = partition, .change = change};
     mr_ticket_table_each(admission->flight->submitted, change_running, &visit);
 }
 
-void mr_admission_resume(struct mr_admission *admission, const struct mr_partition *partition)
+void mr_admission_forget(struct mr_admission *admission, struct mr_partition *partition)
 {
-    struct visit visit = {.admission = admission, .partition = partition, .change = resume};
-    mr_ticket_table_each(admission->flight->submitted, change_running, &visit);
+    mr_admission_each_running(admission, partition, mr_starts_release);
+    if (partition->acked_version < mr_offset_ledger_version(partition->ledger))
+        mr_admission_each_running(admission, partition, mr_starts_hand_over);
+    mr_admission_drop(admission, partition, partition->epoch);
+    mr_partition_forget(partition);
+    admission->flight->retry_parked = true;
 }

@@ -24,9 +24,9 @@
 #define MR_WORKER_INTAKE_ADMISSION_H
 
 #include "worker/base/clock.h"
+#include "worker/base/fault.h"
 #include "worker/base/log.h"
 #include "worker/intake/commit_schedule.h"
-#include "worker/intake/fault.h"
 #include "worker/intake/flight.h"
 #include "worker/intake/lookups.h"
 #include "worker/intake/partition.h"
@@ -94,13 +94,12 @@ void mr_admission_returned(struct mr_admission *admission, struct mr_ticket *tic
 void mr_admission_drop(struct mr_admission *admission, const struct mr_partition *partition,
                        uint64_t epoch);
 /* Drops the tickets of the partition's present epoch, then sets the partition's state to
- * MR_PARTITION_NONE. */
+ * MR_PARTITION_NONE. Running requests are released, and handed over if no commit says that. */
 void mr_admission_forget(struct mr_admission *admission, struct mr_partition *partition);
-/* Marks the running requests of the partition as handed back on purpose, so that their attempts do
- * not count as crashed. partition NULL: those of all partitions. */
-void mr_admission_release(struct mr_admission *admission, const struct mr_partition *partition);
-/* Undoes mr_admission_release, because the partition was assigned to this worker again at once. */
-void mr_admission_resume(struct mr_admission *admission, const struct mr_partition *partition);
+/* Calls `change`, mr_starts_release for example, for each request of the partition that runs in
+ * this ownership. partition NULL: of all partitions. */
+void mr_admission_each_running(struct mr_admission *admission, const struct mr_partition *partition,
+                               void (*change)(struct mr_starts *starts, struct mr_ticket *ticket));
 
 /* Called before the engine ends; from then on no request is cancelled in the engine. */
 void mr_admission_forget_engine(struct mr_admission *admission);

@@ -9,8 +9,8 @@
 #ifndef MR_WORKER_INTAKE_COMMIT_SCHEDULE_H
 #define MR_WORKER_INTAKE_COMMIT_SCHEDULE_H
 
+#include "worker/base/fault.h"
 #include "worker/base/log.h"
-#include "worker/intake/fault.h"
 #include "worker/intake/partition.h"
 #include "worker/metrics/metrics.h"
 

@@ -247,10 +247,23 @@ static void begin_leaving(struct mr_intake *intake, const struct mr_time *now)
     intake->leaving = MR_INTAKE_LEAVES;
     mr_admission_forget_engine(&intake->admission);
     handle_mail(intake, now);
-    mr_admission_release(&intake->admission, NULL);
+    mr_admission_each_running(&intake->admission, NULL, mr_starts_release);
+    /* before the commit: the process may be killed while it waits for the broker */
+    intake->gone_lines = intake->options.handover ? intake->options.handover->lines : 0;
+    mr_admission_each_running(&intake->admission, NULL, mr_starts_hand_over);
     intake->revocation_sent = false;
     intake->ownership.limit_ns = intake->leave_by_ns;
     mr_ownership_revoke_all(&intake->ownership, now);
+}
+
+/* The last commit says what was given up, unless it failed. */
+static void end_leaving(struct mr_intake *intake)
+{
+    const struct mr_commit_schedule *schedule = &intake->schedule;
+    bool committed = !schedule->pending && schedule->outcome == MR_OK;
+    if (intake->options.handover && committed && intake->gone_lines == 0)
+        mr_handover_remove(intake->options.handover);
+    intake->leaving = MR_INTAKE_HAS_LEFT;
 }
 
 static void leave_if_requested(struct mr_intake *intake, const struct mr_time *now)
@@ -259,7 +272,7 @@ static void leave_if_requested(struct mr_intake *intake, const struct mr_time *n
         begin_leaving(intake, now);
     else if (intake->leaving == MR_INTAKE_LEAVES &&
              intake->ownership.revocation == MR_REVOCATION_NONE)
-        intake->leaving = MR_INTAKE_HAS_LEFT;
+        end_leaving(intake);
 }
 
 /* ---- the step ---- */

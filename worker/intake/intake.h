@@ -19,6 +19,7 @@
 #define MR_WORKER_INTAKE_INTAKE_H
 
 #include "worker/base/clock.h"
+#include "worker/base/handover.h"
 #include "worker/base/log.h"
 #include "worker/base/mailbox.h"
 #include "worker/config/config.h"
@@ -50,6 +51,7 @@ struct mr_intake_options {
     bool join_group;
     /* how many ids of cancels and of ended requests are remembered, each; 0: MR_INTAKE_IDS_MAX */
     uint32_t ids_max;
+    struct mr_handover *handover; /* borrowed; NULL: without */
     struct mr_log *log;
     void (*failed)(void *context, const struct mr_error *err);
     void *context;
@@ -85,6 +87,10 @@ const struct mr_wake *mr_intake_wake(const struct mr_intake *intake);
 /* Returns the variable in which publish stores the time of its oldest unacknowledged result
  * (worker/publish/publish.h). */
 atomic_int_least64_t *mr_intake_oldest(struct mr_intake *intake);
+
+/* Returns the variable that the engine thread sets when one of its steps fails
+ * (worker/engine/engine_thread.h). */
+atomic_bool *mr_intake_step_failed(struct mr_intake *intake);
 
 /* _open connects and joins the consumer group; _start does that and starts the thread. After _open
  * alone the caller calls mr_intake_step. */

@@ -22,6 +22,7 @@ static enum mr_status make_tables(struct mr_intake *intake, struct mr_error *err
     struct mr_flight_limits limits = {count_max, ids_max, config->attempts_max};
     enum mr_status status = mr_partitions_create(&intake->partitions, err);
     if (status == MR_OK) status = mr_flight_open(&intake->flight, &limits, err);
+    if (status == MR_OK) mr_partitions_set_handover(intake->partitions, intake->options.handover);
     if (status == MR_OK)
         status = mr_id_memory_create(&intake->cancelled, ids_max, MR_CANCEL_KEEP_NS, err);
     intake->hash = mr_sha256_create();
@@ -85,6 +86,11 @@ atomic_int_least64_t *mr_intake_oldest(struct mr_intake *intake)
     return &intake->oldest_ms;
 }
 
+atomic_bool *mr_intake_step_failed(struct mr_intake *intake)
+{
+    return &intake->starts.step_failed;
+}
+
 /* ---- opening and starting ---- */
 
 /* Gives each module of intake the pointers to the modules that it calls. */
@@ -103,10 +109,11 @@ static void connect_parts(struct mr_intake *intake, const struct mr_intake_targe
                                           .config = config,
                                           .metrics = targets->metrics,
                                           .due_ns = UINT64_MAX};
-    intake->starts = (struct mr_starts){.schedule = &intake->schedule,
-                                        .resume = targets->resume,
-                                        .flight = &intake->flight,
-                                        .due_ns = UINT64_MAX};
+    intake->starts.schedule = &intake->schedule;
+    intake->starts.resume = targets->resume;
+    intake->starts.flight = &intake->flight;
+    intake->starts.handover = intake->options.handover;
+    intake->starts.due_ns = UINT64_MAX;
     admission->config = config;
     admission->log = log;
     admission->metrics = targets->metrics;

@@ -49,6 +49,7 @@ struct mr_intake {
     bool revocation_sent; /* the commit that ends the present revocation was sent */
     bool rebalancing;     /* the consumer waits for the call of complete_rebalance */
     enum mr_intake_leaving leaving;
+    uint32_t gone_lines; /* lines in the handover file of partitions given up before leaving */
     uint64_t tick_ns;
 
     atomic_bool draining, leave_requested;

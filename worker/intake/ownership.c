@@ -117,7 +117,7 @@ static void take_claim(struct mr_ownership *ownership, struct mr_kafka_claim *cl
         mr_fault_raise(ownership->fault, &err);
     if (!partition) return;
     if (resumed) {
-        mr_admission_resume(ownership->admission, partition);
+        mr_admission_each_running(ownership->admission, partition, mr_starts_resume);
         return;
     }
     mr_admission_drop(ownership->admission, partition, old_epoch);
@@ -298,7 +298,7 @@ void mr_ownership_release(struct mr_ownership *ownership, const struct mr_time *
     size_t index = 0;
     if (ownership->revocation != MR_REVOCATION_RELEASING) return;
     for (const struct mr_partition *partition; (partition = next_revoking(ownership, &index));)
-        mr_admission_release(ownership->admission, partition);
+        mr_admission_each_running(ownership->admission, partition, mr_starts_release);
     ownership->revocation = MR_REVOCATION_COMMITTING;
     set_deadline(ownership, now->ns + MR_REVOKE_COMMIT_NS);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 struct mr_partitions {
+    const struct mr_handover *handover;
     size_t count;
     struct mr_partition *items[MR_PARTITIONS_MAX];
 };
@@ -14,6 +15,12 @@ enum mr_status mr_partitions_create(struct mr_partitions **out, struct mr_error 
 {
     *out = calloc(1, sizeof **out);
     return *out ? MR_OK : mr_fail(err, MR_NOMEM, "no memory for the partitions");
+}
+
+void mr_partitions_set_handover(struct mr_partitions *partitions,
+                                const struct mr_handover *handover)
+{
+    partitions->handover = handover;
 }
 
 void mr_partitions_destroy(struct mr_partitions *partitions)
@@ -59,6 +66,7 @@ static enum mr_status add(struct mr_partitions *partitions, const struct mr_kafk
         free(partition);
         return status;
     }
+    partition->instance = partitions->handover ? partitions->handover->instance : 0;
     partition->topic_index = claim->topic_index;
     partition->number = claim->partition;
     partition->acked_offset = partition->sent_offset = -1;
@@ -96,6 +104,21 @@ static void remember_committed(struct mr_partition *partition, const struct mr_k
         mr_offset_ledger_version(partition->ledger);
 }
 
+/* The worker that made the commit of a claim. */
+struct writer {
+    const struct mr_handover *handover; /* NULL: nothing is known of it */
+    const struct mr_kafka_claim *claim;
+    uint32_t instance;
+};
+
+static bool was_released(void *context, int64_t offset, uint8_t attempt)
+{
+    const struct writer *writer = context;
+    struct mr_handover_place place = {writer->claim->topic, writer->claim->partition, offset,
+                                      attempt};
+    return writer->handover && mr_handover_has(writer->handover, writer->instance, &place);
+}
+
 enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_kafka_claim *claim,
                                   struct mr_partition **out, bool *resumed, struct mr_error *err)
 {
@@ -127,7 +150,8 @@ enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_ka
                                             &head, err);
     else
         mr_offset_ledger_reset(partition->ledger, -1);
-    mr_offset_ledger_take_over(partition->ledger, NULL, NULL);
+    struct writer writer = {partitions->handover, claim, head.instance};
+    mr_offset_ledger_take_over(partition->ledger, was_released, &writer);
     remember_committed(partition, claim, head.since_ms);
     return status;
 }
@@ -181,7 +205,8 @@ bool mr_partition_commit(struct mr_partition *partition, int64_t since_ms,
                  since_ms - partition->acked_since_ms >= MR_PARTITION_REFRESH_MS;
     if (partition->state != MR_PARTITION_OWNED || partition->recovering || base < 0) return false;
     if (version == partition->acked_version && !stale) return false;
-    mr_ledger_metadata_encode(partition->ledger, (struct mr_ledger_head){.since_ms = since_ms},
+    mr_ledger_metadata_encode(partition->ledger,
+                              (struct mr_ledger_head){since_ms, partition->instance},
                               partition->sent_metadata);
     partition->sent_version = version;
     partition->sent_offset = base;

@@ -19,6 +19,7 @@
 #ifndef MR_WORKER_INTAKE_PARTITION_H
 #define MR_WORKER_INTAKE_PARTITION_H
 
+#include "worker/base/handover.h"
 #include "worker/intake/ledger_metadata.h"
 #include "worker/kafka/kafka_consumer_port.h"
 #include "worker/ticket/write_gate.h"
@@ -38,6 +39,7 @@ struct mr_partition {
     uint64_t epoch; /* raised whenever the partition is lost; the number of the present ownership */
     int32_t generation; /* generation of the consumer group at the assignment; -1: no group */
     struct mr_offset_ledger *ledger;
+    uint32_t instance; /* of this worker (worker/base/handover.h), written into each commit */
     /* versions of the ledger in the last commit sent and acknowledged */
     uint64_t sent_version, acked_version;
     /* offsets of the last commit sent and acknowledged; -1: none */
@@ -57,6 +59,10 @@ struct mr_partition {
 struct mr_partitions;
 
 enum mr_status mr_partitions_create(struct mr_partitions **out, struct mr_error *err);
+/* The instance to write into commits, and what other workers gave up on purpose. handover:
+ * borrowed; NULL: neither. */
+void mr_partitions_set_handover(struct mr_partitions *partitions,
+                                const struct mr_handover *handover);
 void mr_partitions_destroy(struct mr_partitions *partitions);
 /* NULL when this worker has never owned the partition. */
 struct mr_partition *mr_partitions_find(struct mr_partitions *partitions, size_t topic_index,

@@ -167,15 +167,34 @@ bool mr_starts_step(struct mr_starts *starts, uint64_t now_ns)
 
 void mr_starts_release(struct mr_starts *starts, struct mr_ticket *ticket)
 {
-    (void)starts;
-    if (!ticket->intake.start.pending) return;
+    struct mr_start_state *start = &ticket->intake.start;
+    bool ran = atomic_load(&ticket->may_start);
+    if (start->released || (ran && atomic_load(&starts->step_failed))) return;
+    start->released = true;
+    mr_offset_ledger_release(ticket->intake.partition->ledger, ticket->offset);
+    if (ticket->trail) mr_trail_release(ticket->trail);
+    if (!start->pending) return;
     forget_note(ticket);
-    ticket->intake.start.version = UINT64_MAX;
+    start->version = UINT64_MAX;
 }
 
-void mr_starts_again(struct mr_starts *starts, struct mr_ticket *ticket)
+void mr_starts_resume(struct mr_starts *starts, struct mr_ticket *ticket)
 {
-    if (!ticket->intake.start.pending) return;
-    ticket->intake.start.version = mr_offset_ledger_version(ticket->intake.partition->ledger);
+    struct mr_start_state *start = &ticket->intake.start;
+    struct mr_offset_ledger *ledger = ticket->intake.partition->ledger;
+    if (!start->released) return;
+    start->released = false;
+    mr_offset_ledger_resume(ledger, ticket->offset);
+    if (ticket->trail) mr_trail_reclaim(ticket->trail);
+    if (!start->pending) return;
+    start->version = mr_offset_ledger_version(ledger);
     commit_soon(starts);
+}
+
+void mr_starts_hand_over(struct mr_starts *starts, struct mr_ticket *ticket)
+{
+    struct mr_handover_place place = {ticket->topic, ticket->partition, ticket->offset,
+                                      ticket->attempt};
+    if (starts->handover && ticket->intake.start.released)
+        mr_handover_add(starts->handover, &place);
 }

@@ -24,10 +24,13 @@
 #ifndef MR_WORKER_INTAKE_STARTS_H
 #define MR_WORKER_INTAKE_STARTS_H
 
+#include "worker/base/handover.h"
 #include "worker/intake/commit_schedule.h"
 #include "worker/intake/flight.h"
 #include "worker/redis/resume.h"
 #include "worker/ticket/ticket.h"
+
+#include <stdatomic.h>
 
 #define MR_START_WAIT_NS ((uint64_t)30000000)
 /* least time between the sending of two commits that are made for starts alone */
@@ -37,8 +40,11 @@ struct mr_starts {
     struct mr_commit_schedule *schedule; /* borrowed */
     struct mr_resume *resume;            /* borrowed; NULL: without Redis */
     const struct mr_flight *flight;      /* borrowed */
-    uint32_t running;        /* requests whose start was noted and that have not ended */
-    struct mr_ticket *lone;  /* the only one of them, noted as unaccompanied; NULL: none */
+    uint32_t running;             /* requests whose start was noted and that have not ended */
+    struct mr_ticket *lone;       /* the only one of them, noted as unaccompanied; NULL: none */
+    struct mr_handover *handover; /* borrowed; NULL: without */
+    /* set by the engine thread: a step has failed, so what was running counts as crashed */
+    atomic_bool step_failed;
     struct mr_ticket *first; /* starts that are not durable yet, oldest first */
     uint64_t due_ns;         /* when _step has something to do again */
 };
@@ -52,9 +58,12 @@ void mr_starts_answer(struct mr_starts *starts, struct mr_found_mail *note);
 bool mr_starts_step(struct mr_starts *starts, uint64_t now_ns);
 /* The ticket ends: its start is not awaited any more. */
 void mr_starts_stop(struct mr_starts *starts, struct mr_ticket *ticket);
-/* The ticket's request is released (given up on purpose) before its partition is taken away.
- * _again: the partition is back, and the request runs on. */
+/* The running request is given up on purpose: notes in the ledger and in Redis that it did not
+ * crash. No effect on a request that ran when a step of the engine failed: it may be the cause. */
 void mr_starts_release(struct mr_starts *starts, struct mr_ticket *ticket);
-void mr_starts_again(struct mr_starts *starts, struct mr_ticket *ticket);
+/* Undoes _release: the partition is back, and the request runs on. */
+void mr_starts_resume(struct mr_starts *starts, struct mr_ticket *ticket);
+/* Writes a released request into the handover file, because a commit may not say it. */
+void mr_starts_hand_over(struct mr_starts *starts, struct mr_ticket *ticket);
 
 #endif

@@ -22,6 +22,7 @@ struct mr_worker {
     struct mr_publish *publish;
     struct mr_transactions *transactions; /* NULL once mr_intake_start has taken ownership */
     char transactional_id[256];
+    struct mr_handover handover;
     struct mr_intake *intake;
     struct mr_metrics *metrics;
     struct mr_http *http;

@@ -228,7 +228,8 @@ static void link_engine(struct mr_worker *worker)
     if (worker->tier) mr_tier_redis_link(worker->tier, on_tier_answers, worker->engine);
     struct mr_engine_thread_links links = {.publish = mr_publish_mailbox(worker->publish),
                                            .intake = mr_intake_mailbox(worker->intake),
-                                           .intake_wake = mr_intake_wake(worker->intake)};
+                                           .intake_wake = mr_intake_wake(worker->intake),
+                                           .step_failed = mr_intake_step_failed(worker->intake)};
     mr_engine_thread_link(worker->engine, &links);
 }
 
@@ -308,6 +309,10 @@ static enum mr_status start_threads(struct mr_worker *worker, struct mr_error *e
                                        .log = worker->options.log,
                                        .failed = on_failed,
                                        .context = worker};
+    if (worker->options.join_group && worker->options.config->state_dir) {
+        mr_handover_open(&worker->handover, worker->options.config->state_dir, worker->options.log);
+        intake.handover = &worker->handover;
+    }
     enum mr_status status = mr_intake_create(&worker->intake, &intake, err);
     if (status == MR_OK) status = open_tier(worker, err);
     if (worker->tier) worker->engine_setup.tier = mr_tier_redis_table(worker->tier);

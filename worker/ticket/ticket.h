@@ -12,14 +12,12 @@
 #include "worker/base/log.h"
 #include "worker/base/mailbox.h"
 #include "worker/ticket/identity.h"
-#include "worker/ticket/start_state.h"
+#include "worker/ticket/ticket_intake.h"
 
 #include <stdatomic.h>
 
-struct mr_partition;
 struct mr_write_gate;
 struct mr_trail;
-struct mr_refusal_mail;
 
 /* The kinds of records that the worker writes for a request. */
 enum mr_part {
@@ -51,27 +49,6 @@ enum mr_terminal_phase {
     MR_TERMINAL_WAITING, /* waits for the token records, or for the partition's write gate */
     MR_TERMINAL_REPLY,   /* the reply and the dead letter are being written */
     MR_TERMINAL_RESULT   /* the result, which is the last record of a request, is being written */
-};
-
-/* The ticket's fields that only the intake thread reads and writes. */
-struct mr_ticket_intake {
-    struct mr_partition *partition;
-    struct mr_ticket *next;       /* link in one bucket of the table of tickets, or in a list */
-    struct mr_ticket *followers;  /* later records of the same request, ended by the same result */
-    struct mr_ticket *ready_next; /* exactly-once: link in the next or running transaction */
-    struct mr_request *request;   /* the decoded request; NULL once the engine has taken it */
-    uint64_t deadline_ns;
-    uint64_t start_by_ns; /* latest time to start, by the topic's limit on waiting; 0: none */
-    int32_t priority;
-    /* running: the start is counted in the ledger; sealed: exactly-once delivery: finished there;
-     * draining: it was running when the revocation of its partition began */
-    bool submitted, running, sealed, draining;
-    struct mr_start_state start;
-    struct mr_found_mail *lookup; /* Redis lookup that the request waits for; NULL: none */
-    uint64_t lookup_until_ns;     /* time at which intake stops waiting for the answer of Redis */
-    struct mr_sample *kept;       /* [kept_count] tokens of earlier attempts, until submission */
-    /* error answer, used if Redis answers that the request crashed too many workers */
-    struct mr_refusal_mail *refusal;
 };
 
 /* The ticket's fields that the publish thread owns; with exactly-once delivery the transactions

@@ -171,7 +171,7 @@ static void tokens_and_result_are_posted_and_an_intake_that_wants_room_is_rung(v
     assert_true(mr_engine_thread_model(rig.thread)->vocab_size > 0);
     struct mr_wake rung; /* for this alone */
     assert_int_equal(mr_wake_open(&rung, NULL), MR_OK);
-    struct mr_engine_thread_links links = {rig.publish, rig.intake, &rung};
+    struct mr_engine_thread_links links = {rig.publish, rig.intake, &rung, NULL};
     struct mr_engine_port port = mr_engine_thread_port(rig.thread);
     port.set_wanted(port.self, 1);
     mr_engine_thread_link(rig.thread, &links);
@@ -196,7 +196,7 @@ static void a_drain_returns_requests_that_have_not_started(void **state)
     assert_int_equal(mr_engine_thread_wait_ready(rig.thread, NULL), MR_OK);
     submit(&rig, "a", 5); /* no step runs before the thread is linked */
     mr_engine_thread_drain(rig.thread);
-    struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake};
+    struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake, NULL};
     mr_engine_thread_link(rig.thread, &links);
     assert_int_equal(wait_intake(&rig), MR_MAIL_RETURNED);
     assert_non_null(rig.ticket.intake.request);
@@ -214,7 +214,7 @@ static void the_thread_may_be_stopped_at_any_time(void **state)
         struct rig rig;
         open_rig(&rig, NULL);
         assert_int_equal(mr_engine_thread_wait_ready(rig.thread, NULL), MR_OK);
-        struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake};
+        struct mr_engine_thread_links links = {rig.publish, rig.intake, &rig.wake, NULL};
         mr_engine_thread_link(rig.thread, &links);
         mr_engine_thread_drain(rig.thread);
         nanosleep(&(struct timespec){.tv_nsec = pause_us * 1000}, NULL);

@@ -133,7 +133,7 @@ static void what_runs_is_handed_back_without_a_crash(void **state)
     struct intake_rig rig;
     struct mr_partition *partition = open_with_request(&rig);
     begin(&rig, ticket_named(&rig, "a"));
-    mr_admission_release(&rig.intake->admission, NULL);
+    mr_admission_each_running(&rig.intake->admission, NULL, mr_starts_release);
     mr_ledger_metadata_encode(partition->ledger, (struct mr_ledger_head){1, 0}, metadata);
     mr_admission_forget(&rig.intake->admission, partition);
     partition = assign_partition(&rig, 0, metadata);

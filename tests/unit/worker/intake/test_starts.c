@@ -1,132 +1,7 @@
-/* The start of a request is durable before its first engine step: several workers in turn over a
- * Kafka in memory. A worker that crashes runs no further step. */
+/* The start of a request is durable before its first engine step. */
 #include "worker/intake/starts.h"
 
-#include "tests/unit/worker/intake_rig.h"
-#include "tests/unit/worker/list_redis.h"
-
-#define NAMED(id) "{\"id\":\"" id "\",\"prompt\":\"hello\"}"
-#define MS        ((uint64_t)1000000)
-
-struct fleet {
-    struct intake_rig rig; /* the worker of now */
-    struct memory_partition log[MEMORY_PARTITIONS];
-    bool with_redis;
-    struct list_redis redis;
-    struct mr_resume *resume;
-};
-
-static int make_fleet(void **state)
-{
-    struct fleet *fleet = *state = calloc(1, sizeof *fleet);
-    assert_non_null(fleet);
-    for (int i = 0; i < MEMORY_PARTITIONS; i++)
-        fleet->log[i].committed = -1;
-    return 0;
-}
-
-static int make_fleet_with_redis(void **state)
-{
-    make_fleet(state);
-    ((struct fleet *)*state)->with_redis = true;
-    return 0;
-}
-
-static void step(struct fleet *fleet)
-{
-    step_intake(&fleet->rig);
-}
-
-/* A worker takes over partitions 0 and 1 and their records. */
-static void start_worker(struct fleet *fleet)
-{
-    struct intake_rig *rig = &fleet->rig;
-    create_intake_rig(rig);
-    memcpy(rig->kafka.partitions, fleet->log, sizeof fleet->log);
-    for (int i = 0; i < MEMORY_PARTITIONS; i++)
-        rig->kafka.partitions[i].position = 0;
-    struct mr_resume_options options = {.call = list_redis_call,
-                                        .context = &fleet->redis,
-                                        .ttl_ns = 60000000000u,
-                                        .intake = mr_intake_mailbox(rig->intake),
-                                        .metrics = rig->metrics};
-    if (fleet->with_redis)
-        assert_int_equal(mr_resume_create(&fleet->resume, &options, NULL), MR_OK);
-    open_intake_with(rig, fleet->resume, NULL);
-    memory_kafka_assign(&rig->kafka, 0, 2);
-    for (int i = 0; i < 4; i++)
-        step(fleet);
-}
-
-/* No step follows, and nothing is written any more. */
-static void crash(struct fleet *fleet)
-{
-    struct intake_rig *rig = &fleet->rig;
-    memcpy(fleet->log, rig->kafka.partitions, sizeof fleet->log);
-    for (int i = 0; i < MEMORY_PARTITIONS; i++)
-        fleet->log[i].assigned = false;
-    rig_end(&rig->engine);
-    mr_intake_forget_engine(rig->intake);
-    mr_admission_drop_all(&rig->intake->admission);
-    mr_lookups_close(&rig->intake->lookups, mr_intake_mailbox(rig->intake));
-    list_redis_answer_held(&fleet->redis);
-    rig->intake->lookups.resume = NULL;
-    close_intake_rig(rig);
-    mr_resume_destroy(fleet->resume);
-    fleet->resume = NULL;
-}
-
-static int end_fleet(void **state)
-{
-    free(*state);
-    return 0;
-}
-
-static void produce_to(struct fleet *fleet, int32_t partition, const char *value)
-{
-    struct memory_partition *log = &fleet->log[partition];
-    log->records[log->end++] = (struct memory_record){value, RIG_START_MS};
-}
-
-static void ask(struct fleet *fleet, const char *id)
-{
-    struct mr_ticket *ticket = ticket_named(&fleet->rig, id);
-    assert_non_null(ticket);
-    post(&fleet->rig, &ticket->starting, MR_MAIL_STARTING);
-    step(fleet);
-}
-
-static bool may_start(struct fleet *fleet, const char *id)
-{
-    return atomic_load(&ticket_named(&fleet->rig, id)->may_start);
-}
-
-/* Steps until the request may start; the time advances as the steps say. */
-static void run(struct fleet *fleet, const char *id)
-{
-    ask(fleet, id);
-    for (int i = 0; !may_start(fleet, id); i++) {
-        assert_true(i < 100);
-        pass_ms(&fleet->rig, 1);
-        step(fleet);
-    }
-}
-
-static enum mr_status refusal(struct fleet *fleet, bool *dead_letter)
-{
-    struct mr_ticket *ticket = NULL;
-    enum mr_status status = take_refusal(&fleet->rig, &ticket, dead_letter);
-    mr_admission_done(&fleet->rig.intake->admission, ticket);
-    return status;
-}
-
-static void assert_poison(struct fleet *fleet, const char *id)
-{
-    bool dead_letter = false;
-    assert_null(ticket_named(&fleet->rig, id));
-    assert_int_equal(refusal(fleet, &dead_letter), MR_POISON);
-    assert_true(dead_letter);
-}
+#include "tests/unit/worker/turns.h"
 
 /* Each worker crashes in the first step with the request, which takes no time. */
 static void a_request_that_crashes_its_first_step_takes_two_workers(void **state)
@@ -283,126 +158,6 @@ static void a_request_of_a_partition_that_is_lost_does_not_start(void **state)
     crash(fleet);
 }
 
-/* ---- several requests ---- */
-
-static void finish(struct fleet *fleet, const char *id)
-{
-    post(&fleet->rig, &ticket_named(&fleet->rig, id)->done, MR_MAIL_DONE);
-    step(fleet);
-}
-
-static bool is_submitted(struct fleet *fleet, const char *id)
-{
-    return ticket_named(&fleet->rig, id) != NULL;
-}
-
-static void run_all(struct fleet *fleet, const char *const *ids)
-{
-    for (; *ids; ids++)
-        run(fleet, *ids);
-}
-
-/* After one crash, all of them run together again. */
-static void one_crash_makes_nobody_wait(void **state)
-{
-    struct fleet *fleet = *state;
-    static const char *const all[] = {"a", "b", "c", NULL};
-    produce_to(fleet, 0, NAMED("a"));
-    produce_to(fleet, 0, NAMED("b"));
-    produce_to(fleet, 1, NAMED("c"));
-    start_worker(fleet);
-    run_all(fleet, all);
-    crash(fleet);
-    start_worker(fleet);
-    assert_int_equal(fleet->rig.intake->flight.suspects, 0);
-    assert_int_equal(fleet->rig.intake->flight.parked_count, 0);
-    run_all(fleet, all);
-    for (int i = 0; all[i]; i++)
-        finish(fleet, all[i]);
-    assert_int_equal(fleet->rig.intake->flight.count, 0);
-    crash(fleet);
-}
-
-/* Two crashes with three requests: they run one at a time, and the one that crashes is poison. */
-static void of_several_suspects_only_the_one_that_crashes_again_is_refused(void **state)
-{
-    struct fleet *fleet = *state;
-    static const char *const all[] = {"a", "b", "c", NULL};
-    produce_to(fleet, 0, NAMED("a"));
-    produce_to(fleet, 0, NAMED("b"));
-    produce_to(fleet, 1, NAMED("c"));
-    for (int i = 0; i < 2; i++) {
-        start_worker(fleet);
-        run_all(fleet, all);
-        crash(fleet);
-    }
-    produce_to(fleet, 1, NAMED("healthy"));
-    start_worker(fleet);
-    assert_int_equal(fleet->rig.intake->flight.suspects, 1);
-    run(fleet, "healthy"); /* beside them */
-    assert_true(is_submitted(fleet, "a"));
-    run(fleet, "a");
-    assert_false(is_submitted(fleet, "b") || is_submitted(fleet, "c"));
-    finish(fleet, "a");
-    assert_true(is_submitted(fleet, "b"));
-    assert_false(is_submitted(fleet, "c"));
-    run(fleet, "b");
-    crash(fleet); /* the third one */
-    start_worker(fleet);
-    assert_poison(fleet, "b");
-    step(fleet);
-    run(fleet, "c");
-    run(fleet, "healthy");
-    finish(fleet, "c");
-    finish(fleet, "healthy");
-    assert_int_equal(fleet->rig.intake->flight.count, 0);
-    crash(fleet);
-}
-
-/* It is noted that it has company, before the company starts. */
-static void a_request_that_ran_alone_until_another_started_is_a_suspect(void **state)
-{
-    struct fleet *fleet = *state;
-    produce_to(fleet, 0, NAMED("innocent"));
-    produce_to(fleet, 1, NAMED("killer"));
-    for (int i = 0; i < 2; i++) {
-        start_worker(fleet);
-        run(fleet, "innocent");
-        pass_ms(&fleet->rig, 1000);
-        step(fleet); /* it is committed as running alone */
-        run(fleet, "killer");
-        crash(fleet);
-    }
-    start_worker(fleet);
-    run(fleet, "innocent");
-    finish(fleet, "innocent");
-    run(fleet, "killer");
-    crash(fleet);
-    start_worker(fleet);
-    assert_poison(fleet, "killer");
-    crash(fleet);
-}
-
-/* A crash alone after one among others is enough. */
-static void the_company_at_the_last_crash_counts(void **state)
-{
-    struct fleet *fleet = *state;
-    produce_to(fleet, 0, NAMED("innocent"));
-    produce_to(fleet, 1, NAMED("killer"));
-    start_worker(fleet);
-    run(fleet, "innocent");
-    run(fleet, "killer");
-    crash(fleet);
-    start_worker(fleet);
-    run(fleet, "innocent");
-    finish(fleet, "innocent");
-    run(fleet, "killer");
-    crash(fleet);
-    start_worker(fleet);
-    assert_poison(fleet, "killer");
-    crash(fleet);
-}
-
 /* ---- with Redis ---- */
 
 static void with_redis_a_start_needs_no_commit(void **state)
@@ -503,9 +258,6 @@ static void attempts_in_redis_and_in_commits_add_up(void **state)
     crash(fleet);
 }
 
-#define PLAIN(name) cmocka_unit_test_setup_teardown(name, make_fleet, end_fleet)
-#define REDIS(name) cmocka_unit_test_setup_teardown(name, make_fleet_with_redis, end_fleet)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -516,10 +268,6 @@ int main(void)
         PLAIN(a_request_that_is_returned_unstarted_has_not_crashed),
         PLAIN(a_start_survives_a_suspension_of_its_partition),
         PLAIN(a_request_of_a_partition_that_is_lost_does_not_start),
-        PLAIN(one_crash_makes_nobody_wait),
-        PLAIN(of_several_suspects_only_the_one_that_crashes_again_is_refused),
-        PLAIN(a_request_that_ran_alone_until_another_started_is_a_suspect),
-        PLAIN(the_company_at_the_last_crash_counts),
         REDIS(with_redis_a_start_needs_no_commit),
         REDIS(a_redis_that_does_not_answer_is_waited_for_and_then_a_commit),
         REDIS(a_redis_that_fails_is_replaced_by_a_commit),

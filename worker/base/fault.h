@@ -1,7 +1,7 @@
-/* fault - the failure that ends this worker: raised once, by the module of intake in which the
+/* fault - the failure that ends this worker: raised once, by the module in which the
  * failure occurs first. Owner: intake thread. */
-#ifndef MR_WORKER_INTAKE_FAULT_H
-#define MR_WORKER_INTAKE_FAULT_H
+#ifndef MR_WORKER_BASE_FAULT_H
+#define MR_WORKER_BASE_FAULT_H
 
 #include "codec/status.h"
 
