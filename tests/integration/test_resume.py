@@ -203,7 +203,7 @@ def poison(options, services, name, *flags):
     assert result["attempt"] == 3 and result["metadata"] == {"mine": 1}, result
     dead = scene.dead.wait(f"{name}: the dead letter", 20, lambda records: records and records[0])
     assert dead[2]["id"] == "bad" and dead[2]["max_tokens"] == 2000, dead
-    assert "poison" in json.dumps(dead[1]) or "workers ended" in json.dumps(dead[1]), dead[1]
+    assert "poison" in json.dumps(dead[1]) or "workers crashed" in json.dumps(dead[1]), dead[1]
     attempts = {record[2]["attempt"] for record in scene.tokens.records if record[2]["id"] == "bad"}
     assert attempts == {1, 2}, attempts
     scene.ask("good", 10)
