@@ -255,7 +255,11 @@ static int run(struct demo *demo, struct mr_log *log, struct mr_error *err)
     if (status == MR_OK) status = stream_answers(demo, err);
     if (status == MR_OK && !demo->config->json) print_summary(demo);
     int end = status == MR_OK ? first_failure(demo) : mr_cli_fail(err);
-    mr_worker_drain(demo->worker, DEMO_DRAIN_NS, NULL, NULL, NULL);
+    bool ended = false;
+    mr_worker_drain(demo->worker, DEMO_DRAIN_NS, NULL, NULL, &ended);
+    fflush(stdout);
+    /* what did not end may still use the embedded broker and the log */
+    if (!ended) _exit(end);
     return end;
 }
 
