@@ -264,8 +264,8 @@ def check_ends(services, delivery):
     end(worker, "twice, with requests running", (0,), 5, signals=2)
     for how in ("stopped", "hung"):
         start(worker, '"assigned 1')
-        send(services, requested, requests(fleet, f"more-{how}", 2, max_tokens=900))
         before = len(keys(services, f"{fleet.prefix}.tokens"))
+        send(services, requested, requests(fleet, f"more-{how}", 2, max_tokens=2500))  # more than half a minute each
         wait_until(lambda: len(keys(services, f"{fleet.prefix}.tokens")) > before + 20, "tokens")
         services.call("kafka_stop" if how == "stopped" else 'kill -STOP "$(service_pid kafka)"')
         wait_until(lambda: ready(port)[0] == 503, "not ready without a broker")
