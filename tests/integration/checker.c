@@ -13,8 +13,8 @@
  *
  * Prints one JSON object to stdout and one line per violation to stderr. Exits 0 without
  * violations, 1 with violations, 2 when a topic could not be read. */
-#include "tests/integration/commit_log.h"
-#include "tests/integration/verdict.h"
+#include "tests/integration/verdict/commit_log.h"
+#include "tests/integration/verdict/verdict.h"
 #include "worker/kafka/kafka_client.h"
 
 #include <getopt.h>

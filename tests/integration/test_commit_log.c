@@ -1,4 +1,4 @@
-#include "tests/integration/commit_log.h"
+#include "tests/integration/verdict/commit_log.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

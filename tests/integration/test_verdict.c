@@ -1,4 +1,4 @@
-#include "tests/integration/verdict.h"
+#include "tests/integration/verdict/verdict.h"
 
 #include "worker/intake/ledger_metadata.h"
 

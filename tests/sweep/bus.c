@@ -2,7 +2,7 @@
 
 #include "codec/records/reply.h"
 #include "codec/records/request_decode.h"
-#include "tests/integration/verdict.h"
+#include "tests/integration/verdict/verdict.h"
 #include "tests/sweep/sweep.h"
 
 #include <inttypes.h>

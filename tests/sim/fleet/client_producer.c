@@ -135,6 +135,13 @@ static void append_now(struct sim_producer *producer, struct sim_report *sent)
     report(producer, sent);
 }
 
+static enum mr_status port_fatal(void *self, struct mr_error *err)
+{
+    const struct sim_producer *producer = self;
+    if (!producer->wire->producer_broken) return MR_OK;
+    return mr_fail(err, MR_BACKEND, "a fatal error of the producer");
+}
+
 static enum mr_status port_produce(void *self, const struct mr_kafka_record *record, void *opaque,
                                    struct mr_error *err)
 {
@@ -144,6 +151,10 @@ static enum mr_status port_produce(void *self, const struct mr_kafka_record *rec
         return mr_fail(err, MR_FULL, "the machine is dead");
     size_t at = broker_find_topic(broker, record->topic);
     if (at == SIZE_MAX) return mr_fail(err, MR_BAD_CONFIG, "no such topic");
+    if (producer->wire->producer_broken && !producer->transactional) {
+        note_lost_tokens(broker, record);
+        return port_fatal(self, err);
+    }
     const struct broker_topic *topic = &broker->topics[at];
     if (record->partition >= (int32_t)topic->partition_count)
         return mr_fail(err, MR_BAD_CONFIG, "no such partition");
@@ -212,12 +223,6 @@ static enum mr_status port_partitions(void *self, const char *topic, uint32_t *c
         return mr_fail(err, MR_AGAIN, "asked");
     size_t at = broker_find_topic(broker, topic);
     if (at != SIZE_MAX) *count = broker->topics[at].partition_count;
-    return MR_OK;
-}
-
-static enum mr_status port_fatal(void *self, struct mr_error *err)
-{
-    (void)self, (void)err;
     return MR_OK;
 }
 

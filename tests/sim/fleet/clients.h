@@ -30,6 +30,7 @@ struct sim_wire {
     uint32_t producer_room;    /* records that a producer accepts before it is full */
     uint64_t record_bytes_max; /* a larger record is refused */
     uint32_t crash_countdown;  /* effects until the machine dies; 0: it does not */
+    bool producer_broken;      /* a fatal error of librdkafka: the producer accepts nothing more */
     bool dies_with_offsets;    /* dies in its next transaction that has sent offsets */
 };
 

@@ -204,6 +204,9 @@ static void hit_worker(struct fleet *fleet, const struct fault *fault)
         worker->dies_recovering = true;
         fleet->crashes++;
         break;
+    case FAULT_PRODUCER_BREAKS:
+        worker->wire.producer_broken = true;
+        break;
     case FAULT_SIGTERM:
         cover(fleet, broker_is_down(fleet->broker) ? COVER_SIGTERM_BROKER_DOWN : COVER_SIGTERM);
         sim_worker_stop(worker);
@@ -257,10 +260,12 @@ static void hit_broker(struct fleet *fleet, const struct fault *fault)
         fleet->produce_until_ns = until_ns;
         break;
     case FAULT_COMMIT:
+        fleet->failed_commits++;
         broker->commit_fail_percent = fault->amount * 2;
         fleet->commit_until_ns = until_ns;
         break;
     case FAULT_TRANSACTION:
+        fleet->failed_commits++;
         broker->transaction_fail_percent = fault->amount * 2;
         fleet->transaction_until_ns = until_ns;
         break;

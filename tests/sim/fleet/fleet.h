@@ -28,7 +28,7 @@ struct fleet {
     uint32_t worker_count, next_index;
     struct sim_random random;
     uint32_t requests_topic, cancel_topic;
-    uint32_t crashes, poison_crashes, long_pauses, clock_jumps;
+    uint32_t crashes, failed_commits, poison_crashes, long_pauses, clock_jumps;
     uint64_t produce_until_ns, commit_until_ns, transaction_until_ns;
     uint32_t plan_at, fault_at; /* in the order of time */
     uint32_t plan_order[SCENARIO_REQUESTS_MAX], fault_order[SCENARIO_FAULTS_MAX];

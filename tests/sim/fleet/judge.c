@@ -1,6 +1,6 @@
 #include "codec/records/reply.h"
 #include "codec/wire/encoding.h"
-#include "tests/integration/verdict.h"
+#include "tests/integration/verdict/verdict.h"
 #include "tests/sim/fleet/fleet.h"
 
 #include <stdio.h>
@@ -159,6 +159,13 @@ static bool is_expected(const struct plan *plan, const struct mr_choice *choice)
            choice->token_count == plan->max_tokens;
 }
 
+/* How many workers may have crashed for others to see: a worker that was stopped for longer than
+ * its session counts as one, and one whose commit failed when it gave a partition away. */
+static uint32_t count_crashes(const struct fleet *fleet)
+{
+    return fleet->crashes + fleet->long_pauses + 2 * fleet->failed_commits;
+}
+
 /* Whether something in this run explains that a good request was not answered. */
 static bool may_fail(const struct fleet *fleet, const struct plan *plan,
                      const struct mr_result *result)
@@ -174,8 +181,7 @@ static bool may_fail(const struct fleet *fleet, const struct plan *plan,
         return true;
     case MR_FINISH_REJECTED:
     case MR_FINISH_ERROR:
-        return fleet->crashes + fleet->long_pauses >= fleet->config.attempts_max &&
-               result->error == MR_POISON;
+        return count_crashes(fleet) >= fleet->config.attempts_max && result->error == MR_POISON;
     default:
         return false;
     }
@@ -220,19 +226,42 @@ static void judge_results(struct fleet *fleet)
     }
 }
 
-/* A poisonous request must be given up after a bounded number of crashes. */
-static void judge_poison(struct fleet *fleet)
+static bool is_dead_letter(const struct fleet *fleet, const struct plan *plan)
 {
     size_t t = broker_find_topic(fleet->broker, fleet->config.dlq_topic);
     const struct broker_log *log = &fleet->broker->topics[t].logs[0];
-    for (int64_t i = 0; i < log->end; i++)
-        for (uint32_t k = 0; k < fleet->scenario->plan_count; k++) {
-            const struct plan *plan = &fleet->scenario->plans[k];
-            struct mr_text value = log->records[i]->record.value;
-            if (plan->kind == PLAN_POISON && value.length == plan->value.length &&
-                memcmp(value.bytes, plan->value.bytes, value.length) == 0)
-                fleet->coverage->counts[COVER_POISON_DEAD_LETTER]++;
-        }
+    for (int64_t i = 0; i < log->end; i++) {
+        struct mr_text value = log->records[i]->record.value;
+        if (is_visible(log->records[i]) && value.length == plan->value.length &&
+            memcmp(value.bytes, plan->value.bytes, value.length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the notes about starts that are in Redis may have been lost. */
+static bool lost_starts(const struct fleet *fleet)
+{
+    for (uint32_t i = 0; i < fleet->scenario->fault_count; i++)
+        if (fleet->scenario->faults[i].kind >= FAULT_REDIS_STOP &&
+            !fleet->scenario->faults[i].left_out)
+            return true;
+    return false;
+}
+
+/* A poisonous request must be given up after attempts_max crashes and those that show which of the
+ * requests beside it is the cause. */
+static void judge_poison(struct fleet *fleet)
+{
+    uint32_t count = 0, most = fleet->config.attempts_max + 2;
+    for (uint32_t k = 0; k < fleet->scenario->plan_count; k++) {
+        const struct plan *plan = &fleet->scenario->plans[k];
+        if (plan->kind != PLAN_POISON || plan->left_out) continue;
+        count++;
+        fleet->coverage->counts[COVER_POISON_DEAD_LETTER] += is_dead_letter(fleet, plan);
+    }
+    if (fleet->poison_crashes > count * most && !lost_starts(fleet))
+        fleet_accuse(fleet, "poison: %u requests crashed %u workers", count, fleet->poison_crashes);
 }
 
 void fleet_judge(struct fleet *fleet)

@@ -23,6 +23,7 @@ const char *fault_text(enum fault_kind kind)
                                                    "crash inside a step",
                                                    "crash in a transaction",
                                                    "crash in recovery",
+                                                   "producer breaks",
                                                    "SIGTERM",
                                                    "pause",
                                                    "pause in a transaction",

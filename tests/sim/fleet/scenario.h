@@ -49,6 +49,7 @@ enum fault_kind {
     FAULT_CRASH_INSIDE,      /* at the amount-th effect of a port call */
     FAULT_CRASH_TRANSACTION, /* between the offsets and the end of a transaction */
     FAULT_CRASH_RECOVERING,  /* as soon as the worker recovers a partition */
+    FAULT_PRODUCER_BREAKS,
     FAULT_SIGTERM,
     FAULT_PAUSE,
     FAULT_PAUSE_TRANSACTION, /* as soon as a transaction of the worker is open, until it times out

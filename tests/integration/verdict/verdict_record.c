@@ -1,7 +1,7 @@
 /* Part of verdict.h: what a Kafka record says, for the judgement. */
 #include "codec/records/reply.h"
 #include "codec/records/request_decode.h"
-#include "tests/integration/verdict.h"
+#include "tests/integration/verdict/verdict.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef MR_TESTS_VERDICT_STATE_H
 #define MR_TESTS_VERDICT_STATE_H
 
-#include "tests/integration/verdict.h"
+#include "tests/integration/verdict/verdict.h"
 
 /* A token record. */
 struct piece {

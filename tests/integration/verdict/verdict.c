@@ -1,7 +1,7 @@
-#include "tests/integration/verdict.h"
+#include "tests/integration/verdict/verdict.h"
 
 #include "codec/hash.h"
-#include "tests/integration/verdict_state.h"
+#include "tests/integration/verdict/verdict_state.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "tests/integration/verdict_state.h"
+#include "tests/integration/verdict/verdict_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "tests/integration/commit_log.h"
+#include "tests/integration/verdict/commit_log.h"
 
 /* The unread rest of a record; bad: a field did not fit. */
 struct cursor {
