@@ -41,6 +41,7 @@ static bool may_differ(const struct fleet *fleet, const char *id)
     const struct plan *plan = find_plan(fleet, id);
     bool timed = plan && (plan->deadline || has_other(fleet, id, PLAN_CANCEL));
     if (has_other(fleet, id, PLAN_AGAIN) || has_other(fleet, id, PLAN_REUSED)) return true;
+    if (fleet->clock_jumps > 0 && fleet->crashes > 0) return true; /* numbers of attempts again */
     return timed && fleet->crashes + fleet->long_pauses + fleet->clock_jumps > 0;
 }
 
