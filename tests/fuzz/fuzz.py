@@ -25,6 +25,7 @@ BUILD = os.environ.get("BUILD", os.path.join(TREE, "build"))
 FUZZ = BUILD + "-fuzz"
 STATE = os.path.join(FUZZ, "fuzz")
 CORPUS = os.path.join(TREE, "tests/fuzz/corpus")
+FOUND = os.path.join(TREE, "tests/fuzz/found")
 LIMITS = ["-rss_limit_mb=2048", "-timeout=10"]
 INPUT_BYTES_MAX = 20000  # of a committed input
 
@@ -85,7 +86,8 @@ def program(target, build=FUZZ):
 
 
 def sources(target):
-    return [path for path in (os.path.join(CORPUS, target), folder("seeds", target)) if files_in(path)]
+    paths = [os.path.join(CORPUS, target), os.path.join(FOUND, target), folder("seeds", target)]
+    return [path for path in paths if files_in(path)]
 
 
 def run(target, seconds):

@@ -161,7 +161,7 @@ rule_banned() {
 # No notes about unfinished work, and no typedef that hides a struct (ops/cpu/lanes_*.h may name vector types).
 rule_words() {
     marks="TO""DO|FIX""ME|X""XX|HA""CK"
-    files '.' | grep -vE '^(LICENSE|tests/golden/.*\.(json|bin|txt|jsonl|msgpack)|tests/fuzz/corpus/.*)$' | while read -r file; do
+    files '.' | grep -vE '^(LICENSE|tests/golden/.*\.(json|bin|txt|jsonl|msgpack)|tests/fuzz/(corpus|found)/.*)$' | while read -r file; do
         grep -nIE "(^|[^A-Za-z_])($marks)([^A-Za-z_]|$)" "$file" |
             sed "s|^\([0-9]*\):.*|$file: line \1 has a note about unfinished work|"
     done
@@ -221,7 +221,7 @@ rule_dead() {
 
 # No paths and no package hosts of one machine.
 rule_machine() {
-    files '.' | grep -vE '^(LICENSE|tests/tidy/.*|tests/golden/.*\.(json|bin|txt|jsonl|msgpack)|tests/fuzz/corpus/.*)$' | while read -r file; do
+    files '.' | grep -vE '^(LICENSE|tests/tidy/.*|tests/golden/.*\.(json|bin|txt|jsonl|msgpack)|tests/fuzz/(corpus|found)/.*)$' | while read -r file; do
         grep -nIE '(^|[^A-Za-z0-9_.$}/])/(work|home|root|mnt|srv)/|(^|[^A-Za-z0-9_.$}/])/opt/(mr|wheels|trixie)|/\.pyenv/|(^|[^A-Za-z0-9_])/tmp/[a-z0-9_.]' "$file" |
             grep -vE 'X''XXXXX|target=/root/' | sed "s|^\([0-9]*\):.*|$file: line \1 names a path of one machine|"
         grep -nIiE '(pypi\.org|pythonhosted\.|maven\.org|artifactory|pkg\.dev|quay\.io|ghcr\.io|docker\.io|deb\.debian\.|registry\.[a-z]|\.internal([^a-z_(]|$))' "$file" |
