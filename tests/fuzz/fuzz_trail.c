@@ -15,8 +15,7 @@
 #define AAD_BYTES   (MR_SHA256_BYTES + HEAD_BYTES)
 
 struct bench {
-    struct mr_sha256 *hash;
-    struct mr_frame_keys keys;
+    struct mr_progress_set set;
     struct mr_progress_tools tools;
     struct mr_progress_name name;
     unsigned char identity[MR_SHA256_BYTES];
@@ -33,23 +32,22 @@ static void open_bench(struct bench *bench, bool sealed)
                                                      .offset = 7,
                                                      .id = {"a", 1},
                                                      .value = {"{}", 2}};
-    static const unsigned char key[MR_AES_KEY_BYTES] = {1};
-    *bench = (struct bench){.hash = mr_sha256_create()};
-    MR_ASSERT(bench->hash);
-    bench->tools = (struct mr_progress_tools){bench->hash, &bench->keys};
-    mr_progress_name_of(bench->hash, &origin, &bench->name);
-    mr_progress_identity_of(bench->hash, key, NULL, 0, bench->identity);
-    if (sealed) MR_ASSERT(mr_frame_keys_add(&bench->keys, 1, key, NULL) == MR_OK);
+    static const struct mr_frame_secret secret = {1, {1}};
+    *bench = (struct bench){0};
+    MR_ASSERT(mr_progress_set_open(&bench->set, &secret, sealed, NULL) == MR_OK);
+    bench->tools = (struct mr_progress_tools){bench->set.hash, &bench->set.keys};
+    mr_progress_name_of(bench->set.hash, &origin, &bench->name);
+    mr_progress_identity_of(bench->set.hash, secret.key, NULL, 0, bench->identity);
 }
 
 /* Appends the check over name, head and body, as a worker without encryption keys writes it. */
 static size_t add_check(struct bench *bench, unsigned char *entry, size_t length)
 {
     unsigned char digest[MR_SHA256_BYTES];
-    mr_sha256_begin(bench->hash);
-    mr_sha256_add(bench->hash, bench->name.digest, MR_SHA256_BYTES);
-    mr_sha256_add(bench->hash, entry, length);
-    mr_sha256_end(bench->hash, digest);
+    mr_sha256_begin(bench->set.hash);
+    mr_sha256_add(bench->set.hash, bench->name.digest, MR_SHA256_BYTES);
+    mr_sha256_add(bench->set.hash, entry, length);
+    mr_sha256_end(bench->set.hash, digest);
     memcpy(entry + length, digest, CHECK_BYTES);
     return length + CHECK_BYTES;
 }
@@ -57,7 +55,7 @@ static size_t add_check(struct bench *bench, unsigned char *entry, size_t length
 static size_t seal(struct bench *bench, unsigned char *entry, size_t length)
 {
     unsigned char aad[AAD_BYTES], body[256], nonce[MR_AES_NONCE_BYTES] = {0};
-    struct mr_aes_gcm *key = mr_frame_keys_find(&bench->keys, 1);
+    struct mr_aes_gcm *key = mr_frame_keys_find(&bench->set.keys, 1);
     size_t size = length - HEAD_BYTES;
     if (!key) return length;
     memcpy(aad, bench->name.digest, MR_SHA256_BYTES);
@@ -77,13 +75,17 @@ static void write_entry(struct bench *bench, struct mr_text fields)
 {
     unsigned char out[MR_PROGRESS_BYTES_MAX], nonce[MR_AES_NONCE_BYTES] = {1};
     struct fuzz_cursor cursor = {(const uint8_t *)fields.bytes, fields.length};
-    struct mr_progress_entry entry = {.kind = fuzz_u8(&cursor) % 4 + MR_PROGRESS_START};
+    struct mr_progress_entry entry = {.kind = fuzz_u8(&cursor) % 5 + MR_PROGRESS_START};
     struct mr_sample sample = {.token_id = fuzz_u16(&cursor), .logprob = -1, .probability = 0.5f};
     entry.attempt = fuzz_u8(&cursor) % MR_PROGRESS_ATTEMPTS_MAX + 1;
     entry.index = fuzz_u8(&cursor);
     entry.shown = fuzz_u8(&cursor);
     sample.top_count = fuzz_u8(&cursor) % (MR_LOGPROBS_MAX + 1);
-    if (entry.kind == MR_PROGRESS_START) entry.identity = bench->identity;
+    if (entry.kind == MR_PROGRESS_START) {
+        entry.identity = bench->identity;
+        entry.accompanied = fuzz_u8(&cursor) & 1u;
+        entry.apart = fuzz_u8(&cursor) & 1u;
+    }
     if (entry.kind == MR_PROGRESS_TOKENS) entry.sample = &sample;
     nonce[1] = (unsigned char)bench->entries;
     size_t length = mr_progress_write(&bench->tools, &bench->name, &entry, nonce, out);
@@ -100,6 +102,13 @@ static void check(const struct bench *bench)
     MR_ASSERT(history->shown <= history->count && history->count <= bench->entries);
     MR_ASSERT(history->attempts <= MR_PROGRESS_ATTEMPTS_MAX);
     MR_ASSERT(history->crashes <= MR_PROGRESS_ATTEMPTS_MAX && history->refused <= bench->entries);
+    uint32_t crash = mr_progress_last_crash(history);
+    MR_ASSERT(crash <= history->attempts && (crash > 0) == (history->crashes > 0));
+    for (uint32_t attempt = 1; attempt <= history->attempts; attempt++) {
+        bool released = mr_progress_was_released(history, attempt);
+        MR_ASSERT(!(released && attempt == crash));
+        mr_progress_was_alone(history, attempt);
+    }
     for (uint32_t i = 0; i < history->count; i++) {
         MR_ASSERT(history->samples[i].top_count <= MR_LOGPROBS_MAX);
         MR_ASSERT(isfinite(history->samples[i].logprob));
@@ -137,7 +146,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (cursor.left > 0)
         read_entry(&bench, &cursor);
     mr_progress_clear(&bench.history);
-    mr_frame_keys_clear(&bench.keys);
-    mr_sha256_destroy(bench.hash);
+    mr_progress_set_close(&bench.set);
     return 0;
 }

@@ -251,7 +251,10 @@ def gguf_files():
     tensors = [("token_embd.weight", [32, 8], 0, 1024), ("output_norm.weight", [32], 0, 128),
                ("blk.0.a", [32, 2], 1, 128), ("blk.0.b", [32, 2], 30, 128), ("blk.0.c", [32, 2], 2, 36),
                ("blk.0.d", [32, 2], 3, 40), ("blk.0.e", [32, 2], 6, 44), ("blk.0.f", [32, 2], 7, 48),
-               ("blk.0.g", [32, 2], 8, 68), ("blk.0.h", [256, 1], 12, 144)]
+               ("blk.0.g", [32, 2], 8, 68), ("blk.0.k", [32, 2], 20, 36), ("blk.0.l", [32, 2], 39, 34)]
+    tensors += [("blk.1.%d" % kind, [256, 1], kind, size)
+                for kind, size in [(10, 84), (11, 110), (12, 144), (13, 176), (14, 210), (23, 136)]]
+    tensors += [("blk.0.h", [256, 1], 15, 292)]
     for family, model, pre in [("llama", "gpt2", "smollm"), ("llama", "llama", "default"), ("qwen2", "gpt2", "qwen2"),
                                ("qwen3", "gpt2", "qwen2"), ("mistral", "llama", "default"),
                                ("llama", "gpt2", "llama-bpe"), ("llama", "gpt2", "gpt-2"), ("gemma", "gpt2", "x")]:
@@ -350,6 +353,8 @@ def trails():
         rest = [entry(3, 1, b"", 0, form), entry(4, 1, b"", 0, form), again,
                 entry(2, 2, struct.pack("<IIIff", 1, 2, 7, -0.5, 0.5), 0, form), other]
         data = bytes([keys]) + bytes([40, 3]) + bytes(range(40)) + start + b"".join(tokens) + b"".join(rest)
+        data += b"".join(bytes([8, 3, kind, 1, 0, attempt, 1, 0, notes, notes]) for kind in range(5)
+                         for attempt, notes in ((3, 0), (4, 1)))
         put("trail", data.replace(b"\xA7", bytes([int(magic.rstrip("u"), 0)])))
 
 
