@@ -2,8 +2,8 @@
  * acknowledged, in which order. A producer with and one without transactions write to it, and it
  * stands between intake and memory_kafka to note the commits.
  *
- * Judges with tests/integration/verdict/verdict.h whether the guarantees hold: every request has a result,
- * no offset was committed before the result of its record was acknowledged.
+ * Judges with tests/integration/verdict/verdict.h whether the guarantees hold: every request has a
+ * result, no offset was committed before the result of its record was acknowledged.
  *
  * Owner: the test. Memory: fixed. Errors: SWEEP_CHECK. */
 #ifndef MR_TESTS_SWEEP_BUS_H
