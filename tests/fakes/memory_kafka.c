@@ -54,8 +54,9 @@ void memory_kafka_revoke(struct memory_kafka *kafka, int32_t first, int32_t coun
 void memory_kafka_answer(struct memory_kafka *kafka, enum mr_status status)
 {
     MR_ASSERT(kafka->commits_held > 0);
-    kafka->commits_held--;
     struct mr_kafka_event *event = push(kafka, MR_KAFKA_EVENT_COMMITTED);
+    event->number = kafka->held[0];
+    memmove(kafka->held, kafka->held + 1, --kafka->commits_held * sizeof kafka->held[0]);
     event->status = status;
     event->reason = status == MR_OK ? "" : "refused by the test";
 }
@@ -143,7 +144,7 @@ static void put_back(void *self)
 }
 
 static enum mr_status commit(void *self, const struct mr_kafka_commit *commits, size_t count,
-                             struct mr_error *err)
+                             uint64_t number, struct mr_error *err)
 {
     struct memory_kafka *kafka = self;
     if (kafka->refuse != MR_OK) return mr_fail(err, kafka->refuse, "refused by the test");
@@ -159,7 +160,8 @@ static enum mr_status commit(void *self, const struct mr_kafka_commit *commits, 
     }
     kafka->last_count = count;
     kafka->commits++;
-    kafka->commits_held++;
+    MR_ASSERT(kafka->commits_held < MEMORY_EVENTS);
+    kafka->held[kafka->commits_held++] = number;
     if (!kafka->hold_commits) memory_kafka_answer(kafka, MR_OK);
     return MR_OK;
 }

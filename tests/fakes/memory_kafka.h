@@ -41,6 +41,7 @@ struct memory_kafka {
     bool hold_commits;              /* _answer gives the outcome; else it is MR_OK at once */
     enum mr_status refuse;          /* commits are refused with this status; MR_OK: they are not */
     unsigned commits, commits_held; /* made; without an outcome */
+    uint64_t held[MEMORY_EVENTS];   /* [commits_held] numbers of those, oldest first */
     struct mr_kafka_commit last[MEMORY_PARTITIONS]; /* of the last commit */
     size_t last_count;
 };

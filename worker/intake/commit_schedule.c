@@ -54,6 +54,12 @@ void mr_commit_schedule_finished(struct mr_commit_schedule *schedule, enum mr_st
     mr_commit_schedule_by(schedule, now_ns + pause_ns);
 }
 
+void mr_commit_schedule_answered(struct mr_commit_schedule *schedule, uint64_t number,
+                                 enum mr_status status, const char *reason, uint64_t now_ns)
+{
+    if (number == schedule->commits) mr_commit_schedule_finished(schedule, status, reason, now_ns);
+}
+
 void mr_commit_schedule_expire(struct mr_commit_schedule *schedule, uint64_t now_ns)
 {
     if (schedule->pending && !schedule->in_transaction &&

@@ -29,7 +29,8 @@ static void commit(struct mr_intake *intake, uint64_t now_ns)
     mr_commit_schedule_by(schedule, exactly_once->due_ns);
     if (count == 0) return;
     mr_commit_schedule_sent(schedule, false, now_ns);
-    enum mr_status status = consumer->commit(consumer->self, schedule->batch, count, &err);
+    enum mr_status status =
+        consumer->commit(consumer->self, schedule->batch, count, schedule->commits, &err);
     if (status != MR_OK) mr_commit_schedule_finished(schedule, status, err.detail, now_ns);
 }
 
@@ -99,7 +100,8 @@ static void handle_event(struct mr_intake *intake, const struct mr_kafka_event *
     struct mr_ownership *ownership = &intake->ownership;
     if (event->kind == MR_KAFKA_EVENT_COMMITTED) {
         if (!intake->schedule.in_transaction)
-            mr_commit_schedule_finished(&intake->schedule, event->status, event->reason, now->ns);
+            mr_commit_schedule_answered(&intake->schedule, event->number, event->status,
+                                        event->reason, now->ns);
         return;
     }
     intake->rebalancing = true;

@@ -104,6 +104,13 @@ enum mr_status mr_kafka_client_ends(rd_kafka_t *rk, const char *topic, int32_t p
                    rd_kafka_err2str(code));
 }
 
+int mr_kafka_client_list_error(const struct rd_kafka_topic_partition_list_s *list)
+{
+    for (int i = 0; list && i < list->cnt; i++)
+        if (list->elems[i].err) return list->elems[i].err;
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
 void mr_kafka_client_add_offset(struct rd_kafka_topic_partition_list_s *list, const char *topic,
                                 const struct mr_kafka_commit *commit)
 {

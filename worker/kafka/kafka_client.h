@@ -46,6 +46,10 @@ enum mr_status mr_kafka_client_ends(struct rd_kafka_s *rk, const char *topic, in
                                     uint32_t timeout_ms, struct mr_kafka_ends *ends,
                                     struct mr_error *err);
 
+/* The error code of the first partition in list that has one, 0: none has. librdkafka reports a
+ * request as done although single partitions failed. list may be NULL. */
+int mr_kafka_client_list_error(const struct rd_kafka_topic_partition_list_s *list);
+
 /* Appends the offset and the metadata of one commit to list; the texts are copied. */
 void mr_kafka_client_add_offset(struct rd_kafka_topic_partition_list_s *list, const char *topic,
                                 const struct mr_kafka_commit *commit);

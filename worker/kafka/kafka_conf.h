@@ -26,6 +26,7 @@ struct mr_kafka_options {
         *assignor; /* partition.assignment.strategy; NULL: the best that this librdkafka has */
     const char *group_instance;            /* group.instance.id; NULL or "": no static membership */
     const struct mr_text_list *properties; /* NAME=VALUE texts of the option --kafka; may be NULL */
+    const char *assignor; /* partition.assignment.strategy; NULL: what suits librdkafka's version */
     uint64_t session_timeout_ns, poll_interval_max_ns, linger_ns;
     uint64_t transaction_timeout_ns; /* 0: the producer does not use transactions */
     uint64_t max_record_bytes;

@@ -24,7 +24,7 @@ struct mr_kafka_claim {
     const char *topic;
     size_t topic_index;
     int32_t partition;
-    int64_t committed;       /* committed offset; -1: no offset is committed, or it is not known */
+    int64_t committed;       /* committed offset; -1: no offset is committed */
     struct mr_text metadata; /* metadata text of the commit of that offset */
     /* offset of the first record to read; equal to committed unless the owner of an ASSIGNED event
      * changes it; -1: as auto.offset.reset says */
@@ -51,8 +51,7 @@ enum mr_kafka_revoke {
 enum mr_kafka_event_kind {
     MR_KAFKA_EVENT_ASSIGNED, /* fields: claims; the owner may change the start of each claim */
     MR_KAFKA_EVENT_REVOKED,  /* fields: claims, how */
-    /* fields: status, reason: the outcome of the oldest commit whose outcome was not reported
-     * yet */
+    /* fields: number, status, reason: the outcome of the commit with this number */
     MR_KAFKA_EVENT_COMMITTED
 };
 
@@ -61,6 +60,7 @@ struct mr_kafka_event {
     struct mr_kafka_claim *claims; /* [claim_count] */
     size_t claim_count;
     enum mr_kafka_revoke how;
+    uint64_t number;
     enum mr_status status;
     const char *reason; /* why the status is not MR_OK */
 };
@@ -98,10 +98,10 @@ struct mr_kafka_consumer_port {
     /* The record returned by the last take will be returned again, before any other record of its
      * partition. */
     void (*put_back)(void *self);
-    /* Sends offsets to commit and does not wait: a COMMITTED event brings the outcome. If commit
-     * itself returns an error, no such event follows. */
+    /* Sends offsets to commit and does not wait: a COMMITTED event with the caller's number brings
+     * the outcome. If commit itself returns an error, no such event follows. */
     enum mr_status (*commit)(void *self, const struct mr_kafka_commit *commits, size_t count,
-                             struct mr_error *err);
+                             uint64_t number, struct mr_error *err);
     /* Returns this worker's group membership, which committing in a transaction needs. Each call
      * makes a new object; the caller frees it with mr_kafka_membership_free. */
     struct mr_kafka_membership *(*membership)(void *self);

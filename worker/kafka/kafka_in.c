@@ -64,13 +64,13 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
     mr_kafka_in_rebalanced(opaque, code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS, list);
 }
 
+/* number: of the commit, as its opaque pointer. */
 static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
-                      rd_kafka_topic_partition_list_t *list, void *opaque)
+                      rd_kafka_topic_partition_list_t *list, void *number)
 {
-    (void)rk;
-    for (int i = 0; list && !code && i < list->cnt; i++)
-        code = list->elems[i].err;
-    mr_kafka_in_committed(opaque, mr_kafka_status(code), code ? rd_kafka_err2str(code) : "");
+    if (!code) code = (rd_kafka_resp_err_t)mr_kafka_client_list_error(list);
+    mr_kafka_in_committed(rd_kafka_opaque(rk), (uint64_t)(uintptr_t)number, mr_kafka_status(code),
+                          code ? rd_kafka_err2str(code) : "");
 }
 
 /* Called by librdkafka on any of its threads. */
@@ -134,7 +134,6 @@ enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
     enum mr_status status = mr_kafka_conf_create(&conf, MR_KAFKA_CONSUMER, options->kafka, in, err);
     if (status != MR_OK) goto fail;
     rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
-    rd_kafka_conf_set_offset_commit_cb(conf, on_commit);
     rd_kafka_conf_set_stats_cb(conf, on_stats);
     status = mr_kafka_conf_open(&in->rk, conf, MR_KAFKA_CONSUMER, err);
     if (status != MR_OK) goto fail;
@@ -217,8 +216,6 @@ enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err)
                        in->kafka->group_instance);
     if (fatal) return mr_fail(err, MR_BACKEND, "consumer: %s", reason);
     if (in->memory_lost) return mr_fail(err, MR_NOMEM, "consumer: no memory for a rebalance");
-    if (in->commits_unknown)
-        return mr_fail(err, MR_BACKEND, "consumer: the broker does not say what is committed");
     if (in->stray_lost)
         return mr_fail(err, MR_BACKEND, "consumer: a record left its partition's queue");
     return MR_OK;
@@ -308,14 +305,15 @@ void mr_kafka_in_put_back(struct mr_kafka_in *in)
 /* ---- commits ---- */
 
 enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
-                                  size_t count, struct mr_error *err)
+                                  size_t count, uint64_t number, struct mr_error *err)
 {
     if (count == 0) return MR_OK;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
     for (size_t i = 0; i < count; i++)
         mr_kafka_client_add_offset(list, in->options.topics[commits[i].topic_index].name,
                                    &commits[i]);
-    rd_kafka_resp_err_t code = rd_kafka_commit(in->rk, list, 1);
+    rd_kafka_resp_err_t code = rd_kafka_commit_queue(in->rk, list, in->consumer_queue, on_commit,
+                                                     (void *)(uintptr_t)number);
     rd_kafka_topic_partition_list_destroy(list);
     if (!code) return MR_OK;
     return mr_fail(err, mr_kafka_status(code), "commit: %s", rd_kafka_err2str(code));
@@ -395,9 +393,9 @@ static void port_put_back(void *self)
 }
 
 static enum mr_status port_commit(void *self, const struct mr_kafka_commit *commits, size_t count,
-                                  struct mr_error *err)
+                                  uint64_t number, struct mr_error *err)
 {
-    return mr_kafka_in_commit(self, commits, count, err);
+    return mr_kafka_in_commit(self, commits, count, number, err);
 }
 
 static struct mr_kafka_membership *port_membership(void *self)

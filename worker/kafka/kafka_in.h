@@ -10,7 +10,9 @@
  * A rebalance (worker/kafka/kafka_in_rebalance.c) is noted inside librdkafka's callback and
  * completed by _complete_rebalance: the library waits for that call as long as it takes, and the
  * broker for the group's rebalance timeout (max.poll.interval.ms). Before _next_event returns an
- * ASSIGNED event it asks the broker for the committed offsets, which can take seconds.
+ * ASSIGNED event it asks the broker for the committed offsets, which can take seconds; until all
+ * are known, there is no event, and it asks again each time that _next_event is called, once a
+ * second.
  *
  * Owner: one thread makes every call. A record or event that arrives rings the wake. Memory: about
  * 8 MiB of fetched records for each partition. Errors: MR_BAD_CONFIG, MR_UNREACHABLE; MR_BACKEND
@@ -46,7 +48,7 @@ bool mr_kafka_in_take(struct mr_kafka_in *in,
                       void *context, struct mr_kafka_record *record, size_t *topic_index);
 void mr_kafka_in_put_back(struct mr_kafka_in *in);
 enum mr_status mr_kafka_in_commit(struct mr_kafka_in *in, const struct mr_kafka_commit *commits,
-                                  size_t count, struct mr_error *err);
+                                  size_t count, uint64_t number, struct mr_error *err);
 struct mr_kafka_membership *mr_kafka_in_membership(struct mr_kafka_in *in);
 void mr_kafka_membership_free(struct mr_kafka_membership *membership); /* membership may be NULL */
 int64_t mr_kafka_in_unread(struct mr_kafka_in *in, size_t topic_index, int32_t partition);

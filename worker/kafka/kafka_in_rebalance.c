@@ -1,18 +1,16 @@
 #include "codec/check.h"
+#include "worker/base/clock.h"
 #include "worker/kafka/kafka_client.h"
 #include "worker/kafka/kafka_in_state.h"
 
 #include <librdkafka/rdkafka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define COMMITTED_TIMEOUT_MS 5000
-/* timeout of one call, so that a worker that ends need not wait for COMMITTED_TIMEOUT_MS */
-#define COMMITTED_CALL_MS 1000
-#define COMMITTED_TRIES   3
-/* milliseconds: how often a Kafka broker looks for transactions that have timed out, to abort
- * them */
-#define EXPIRY_CHECK_MS 10000
+#define COMMITTED_TIMEOUT_MS 2500
+#define QUERY_PAUSE_NS       ((uint64_t)1000000000)
+#define ENDS_TIMEOUT_MS      5000
 /* first bytes of librdkafka's serialized group metadata; the generation follows them */
 #define MEMBERSHIP_MAGIC "CGMDv2:"
 
@@ -80,31 +78,23 @@ static void close_partition(struct mr_kafka_in *in, struct mr_kafka_in_partition
 
 /* ---- what is committed ---- */
 
-/* How often to ask for committed offsets. While a transaction of a crashed worker is open, the
- * broker does not return the offsets; so the tries must last until the broker aborts that
- * transaction. */
-static uint64_t committed_tries(const struct mr_kafka_in *in)
+/* Fills the list with committed offsets, or asks again later: an offset that the broker does not
+ * tell is not one that nobody committed, and running everything again would be the price. False:
+ * not all of them are known. While a transaction of a crashed worker is open, the broker does not
+ * tell them until it aborts that transaction. */
+static bool query_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
 {
-    uint64_t open_ms = in->kafka->transaction_timeout_ns / 1000000;
-    uint64_t session_ms = in->kafka->session_timeout_ns / 1000000;
-    return COMMITTED_TRIES + (open_ms + EXPIRY_CHECK_MS + session_ms) / COMMITTED_TIMEOUT_MS;
-}
-
-/* Fills the list with committed offsets. If the broker does not answer, the offsets stay unknown
- * and librdkafka asks for them again by itself: finished records may be run twice, none is lost.
- * With transactions running twice would break exactly-once, so then the consumer fails, unless the
- * assignment is lost meanwhile, because then a new assignment follows. */
-static void query_committed(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t *list)
-{
-    uint64_t tries = in->kafka->transaction_timeout_ns > 0 ? committed_tries(in) : COMMITTED_TRIES;
+    char text[160];
     const atomic_bool *ending = in->kafka->ending;
-    tries *= COMMITTED_TIMEOUT_MS / COMMITTED_CALL_MS;
-    for (uint64_t i = 0; i < tries && !(ending && atomic_load(ending)); i++)
-        if (!rd_kafka_committed(in->rk, list, COMMITTED_CALL_MS)) return;
-    in->commits_unknown =
-        in->kafka->transaction_timeout_ns > 0 && !rd_kafka_assignment_lost(in->rk);
-    for (int i = 0; i < list->cnt; i++)
-        list->elems[i].offset = RD_KAFKA_OFFSET_INVALID;
+    if (mr_clock_ns() < in->query_ns || (ending && atomic_load(ending))) return false;
+    rd_kafka_resp_err_t code = rd_kafka_committed(in->rk, list, COMMITTED_TIMEOUT_MS);
+    if (!code) code = (rd_kafka_resp_err_t)mr_kafka_client_list_error(list);
+    if (!code) return true;
+    snprintf(text, sizeof text, "the committed offsets are not known, asking again: %s",
+             rd_kafka_err2str(code));
+    mr_kafka_in_warn(in, text);
+    in->query_ns = mr_clock_ns() + QUERY_PAUSE_NS;
+    return false;
 }
 
 /* Returns the generation of this worker's group membership. Older versions of librdkafka give it
@@ -190,23 +180,32 @@ void mr_kafka_in_assign_all(struct mr_kafka_in *in, rd_kafka_topic_partition_lis
     append(&in->rebalances, pending);
 }
 
-void mr_kafka_in_committed(struct mr_kafka_in *in, enum mr_status status, const char *reason)
+void mr_kafka_in_committed(struct mr_kafka_in *in, uint64_t number, enum mr_status status,
+                           const char *reason)
 {
     struct mr_kafka_in_pending *pending = create_pending(in);
     size_t length = strlen(reason);
     if (!pending) return;
     if (length >= sizeof pending->reason) length = sizeof pending->reason - 1;
+    pending->number = number;
     pending->status = status;
     memcpy(pending->reason, reason, length);
     append(&in->commits, pending);
 }
 
+/* False: without memory, or the committed offsets are not known yet. */
 static bool make_claims(struct mr_kafka_in *in, struct mr_kafka_in_pending *pending)
 {
     int32_t generation = -1;
     pending->claims = keep(in, calloc((size_t)pending->list->cnt + 1, sizeof *pending->claims));
     if (!pending->claims) return false;
-    if (pending->assigned) query_committed(in, pending->list);
+    if (pending->assigned && !query_committed(in, pending->list)) {
+        /* Of an assignment that is lost already nothing is taken: another one follows. */
+        if (rd_kafka_assignment_lost(in->rk)) return true;
+        free(pending->claims);
+        pending->claims = NULL;
+        return false;
+    }
     if (pending->assigned && in->options.join_group) generation = generation_of(in->rk);
     for (int i = 0; i < pending->list->cnt; i++) {
         struct mr_kafka_claim *claim = &pending->claims[pending->claim_count];
@@ -225,6 +224,7 @@ bool mr_kafka_in_next_event(struct mr_kafka_in *in, struct mr_kafka_event *event
     if (in->reported) {
         in->commits = in->reported->next;
         *event = (struct mr_kafka_event){.kind = MR_KAFKA_EVENT_COMMITTED,
+                                         .number = in->reported->number,
                                          .status = in->reported->status,
                                          .reason = in->reported->reason};
         return true;
@@ -252,7 +252,7 @@ static void find_begins(struct mr_kafka_in *in, rd_kafka_topic_partition_list_t 
         rd_kafka_topic_partition_t *element = &list->elems[i];
         struct mr_kafka_ends ends;
         if (element->offset < 0 && mr_kafka_client_ends(in->rk, element->topic, element->partition,
-                                                        COMMITTED_TIMEOUT_MS, &ends, NULL) == MR_OK)
+                                                        ENDS_TIMEOUT_MS, &ends, NULL) == MR_OK)
             element->offset = ends.begin;
     }
 }

@@ -33,7 +33,8 @@ struct mr_kafka_in_pending {
     struct rd_kafka_topic_partition_list_s *list;
     struct mr_kafka_claim *claims; /* [claim_count]; NULL until the event is returned */
     size_t claim_count;
-    enum mr_status status; /* outcome of a commit */
+    uint64_t number;       /* of a commit */
+    enum mr_status status; /* its outcome */
     char reason[160];
 };
 
@@ -54,9 +55,10 @@ struct mr_kafka_in {
     struct rd_kafka_message_s *taken; /* the record that the last _take returned */
     size_t taken_from;
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
-    bool stray_lost, commits_unknown;
-    bool memory_lost; /* a rebalance or the outcome of a commit could not be noted */
-    bool cooperative; /* the group used the cooperative protocol in its last rebalance */
+    bool stray_lost;
+    uint64_t query_ns; /* not before this time are committed offsets asked for again */
+    bool memory_lost;  /* a rebalance or the outcome of a commit could not be noted */
+    bool cooperative;  /* the group used the cooperative protocol in its last rebalance */
     bool closing;
     uint64_t heard_ns; /* when a broker was last heard; 0: not yet */
     /* list, oldest first; the owner may be handling the first one */
@@ -88,6 +90,7 @@ void mr_kafka_in_end_rebalances(struct mr_kafka_in *in);
  * belong to librdkafka. */
 void mr_kafka_in_rebalanced(struct mr_kafka_in *in, bool assigned,
                             const struct rd_kafka_topic_partition_list_s *list);
-void mr_kafka_in_committed(struct mr_kafka_in *in, enum mr_status status, const char *reason);
+void mr_kafka_in_committed(struct mr_kafka_in *in, uint64_t number, enum mr_status status,
+                           const char *reason);
 
 #endif

@@ -119,7 +119,6 @@ enum mr_status mr_ticket_create(struct mr_ticket **out, const struct mr_kafka_re
  * tickets in `followers`. ticket may be NULL. */
 void mr_ticket_destroy(struct mr_ticket *ticket);
 
-/* The id of the ticket's request. */
 struct mr_text mr_ticket_id(const struct mr_ticket *ticket);
 /* The topic, partition, offset and request id for a log line. */
 struct mr_log_place mr_ticket_log_place(const struct mr_ticket *ticket);

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* how long the consumer asks for committed offsets before it goes on without them */
-#define COMMITTED_NS (15 * SECOND)
 /* how often a client that is stopped looks whether it goes on */
 #define PAUSE_NS (100 * MS)
 
@@ -210,15 +208,7 @@ static bool fill_claims(struct sim_consumer *consumer, const struct sim_rebalanc
                         struct mr_kafka_event *event)
 {
     struct broker *broker = consumer->wire->broker;
-    uint64_t now_ns = platform_ns();
-    bool unknown = false;
-    if (rebalance->assigned && consumer->committed_since_ns == 0)
-        consumer->committed_since_ns = now_ns;
-    if (rebalance->assigned && broker_is_down(broker)) {
-        bool patient = consumer->wire->transactional_id != NULL;
-        if (patient || now_ns < consumer->committed_since_ns + COMMITTED_NS) return false;
-        unknown = true;
-    }
+    if (rebalance->assigned && broker_is_down(broker)) return false;
     for (uint32_t i = 0; i < broker->group.partition_count; i++) {
         if (!(rebalance->mask >> i & 1)) continue;
         if (rebalance->assigned && broker_is_unstable(broker, i)) {
@@ -227,7 +217,7 @@ static bool fill_claims(struct sim_consumer *consumer, const struct sim_rebalanc
         }
         uint32_t topic;
         struct mr_kafka_claim *claim = &consumer->claims[event->claim_count++];
-        const struct broker_offset *committed = unknown ? NULL : broker->group.committed[i];
+        const struct broker_offset *committed = broker->group.committed[i];
         *claim = (struct mr_kafka_claim){.committed = -1, .start = -1};
         broker_group_place(broker, i, &topic, &claim->partition);
         claim->topic = broker->topics[topic].name;
@@ -238,7 +228,6 @@ static bool fill_claims(struct sim_consumer *consumer, const struct sim_rebalanc
         claim->committed = claim->start = committed->offset;
         claim->metadata = (struct mr_text){committed->metadata, strlen(committed->metadata)};
     }
-    consumer->committed_since_ns = 0;
     return true;
 }
 
@@ -249,6 +238,7 @@ static bool port_next_event(void *self, struct mr_kafka_event *event)
     *event = (struct mr_kafka_event){.claims = consumer->claims, .reason = ""};
     if (consumer->outcome_count > 0) {
         event->kind = MR_KAFKA_EVENT_COMMITTED;
+        event->number = consumer->outcomes[0].number;
         event->status = consumer->outcomes[0].status;
         event->reason = consumer->outcomes[0].reason;
         memmove(&consumer->outcomes[0], &consumer->outcomes[1],
@@ -368,6 +358,7 @@ struct commit_request {
     struct broker_offset *offsets;
     uint32_t id;
     int32_t generation;
+    uint64_t number;
     enum mr_status status;
 };
 
@@ -378,6 +369,7 @@ static void on_commit_answer(struct broker *broker, void *context, uint64_t valu
     (void)broker, (void)value;
     if (is_gone(consumer)) return;
     MR_ASSERT(consumer->outcome_count < CONSUMER_EVENTS_MAX);
+    consumer->outcomes[consumer->outcome_count].number = request->number;
     consumer->outcomes[consumer->outcome_count].status = request->status;
     consumer->outcomes[consumer->outcome_count++].reason =
         request->status == MR_OK ? "" : "the simulated coordinator refused";
@@ -420,15 +412,17 @@ static struct broker_offset *copy_offset(struct sim_consumer *consumer,
 }
 
 static enum mr_status port_commit(void *self, const struct mr_kafka_commit *commits, size_t count,
-                                  struct mr_error *err)
+                                  uint64_t number, struct mr_error *err)
 {
     struct sim_consumer *consumer = self;
     struct broker *broker = consumer->wire->broker;
     if (is_gone(consumer)) return mr_fail(err, MR_AGAIN, "the machine is dead");
     if (sim_crash_point(consumer->wire)) return mr_fail(err, MR_AGAIN, "the machine is dead");
     struct commit_request *request = broker_memory(broker, sizeof *request);
-    *request = (struct commit_request){
-        .consumer = consumer, .id = consumer->id, .generation = consumer->generation};
+    *request = (struct commit_request){.consumer = consumer,
+                                       .id = consumer->id,
+                                       .generation = consumer->generation,
+                                       .number = number};
     for (size_t i = count; i > 0; i--) {
         struct broker_offset *offset = copy_offset(consumer, &commits[i - 1]);
         offset->next = request->offsets;

@@ -61,12 +61,12 @@ struct sim_consumer {
     bool in_progress, joining, wants_join, lost, closed, ring_pending;
     uint32_t added; /* to be assigned when the revocation is completed */
     struct {
+        uint64_t number;
         enum mr_status status;
         const char *reason;
     } outcomes[CONSUMER_EVENTS_MAX];
     uint32_t outcome_count;
-    uint64_t commit_ns;          /* when the last commit reaches the broker */
-    uint64_t committed_since_ns; /* since when the committed offsets are awaited; 0: not */
+    uint64_t commit_ns; /* when the last commit reaches the broker */
     struct mr_kafka_claim claims[BROKER_GROUPED_MAX];
     int taken; /* partition of the last record; -1: none */
     int64_t taken_position;

@@ -60,12 +60,47 @@ static void the_earliest_time_counts_and_gathering_clears_it(void **state)
     close_intake_rig(&rig);
 }
 
+static void a_late_answer_is_not_that_of_the_next_commit(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    open_intake_rig(&rig);
+    struct mr_commit_schedule *schedule = &rig.intake->schedule;
+    memory_kafka_assign(&rig.kafka, 0, 1);
+    memory_kafka_produce(&rig.kafka, 0, "{\"id\":\"a\"}", rig.now.unix_ms);
+    rig.kafka.hold_commits = true;
+    step_intake(&rig);
+    struct mr_partition *partition = mr_partitions_find(rig.intake->partitions, 0, 0);
+    mr_offset_ledger_finish(partition->ledger, 0);
+    schedule->due_ns = rig.now.ns;
+    step_intake(&rig);
+    assert_int_equal(rig.kafka.commits, 1);
+    pass_ms(&rig, 31000); /* it is given up */
+    step_intake(&rig);
+    pass_ms(&rig, 1000);
+    step_intake(&rig);
+    assert_int_equal(rig.kafka.commits, 2);
+    memory_kafka_answer(&rig.kafka, MR_OK); /* of the first one */
+    step_intake(&rig);
+    assert_true(schedule->pending);
+    assert_int_equal(partition->acked_offset, -1);
+    memory_kafka_answer(&rig.kafka, MR_AGAIN); /* of the second one */
+    step_intake(&rig);
+    assert_int_equal(partition->acked_offset, -1);
+    assert_true(schedule->due_ns < UINT64_MAX);
+    struct mr_ticket *ticket = NULL;
+    take_refusal(&rig, &ticket, NULL);
+    mr_admission_done(&rig.intake->admission, ticket);
+    close_intake_rig(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refused_commit_is_due_again_and_a_late_answer_is_nothing),
         cmocka_unit_test(a_commit_without_an_outcome_is_given_up_and_due_again),
         cmocka_unit_test(the_earliest_time_counts_and_gathering_clears_it),
+        cmocka_unit_test(a_late_answer_is_not_that_of_the_next_commit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,11 +136,27 @@ static void a_message_is_described_without_headers_beyond_the_maximum(void **sta
     close_broker(&broker);
 }
 
+static void an_error_of_one_partition_is_an_error(void **state)
+{
+    (void)state;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(2);
+    assert_int_equal(mr_kafka_client_list_error(NULL), 0);
+    assert_int_equal(mr_kafka_client_list_error(list), 0);
+    rd_kafka_topic_partition_list_add(list, "a", 0);
+    rd_kafka_topic_partition_list_add(list, "a", 1);
+    assert_int_equal(mr_kafka_client_list_error(list), 0);
+    list->elems[1].err = RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    assert_int_equal(mr_kafka_client_list_error(list),
+                     RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(topics_are_listed_and_none_is_created),
         cmocka_unit_test(a_broker_that_is_gone_is_unreachable),
+        cmocka_unit_test(an_error_of_one_partition_is_an_error),
         cmocka_unit_test(a_message_is_described_without_headers_beyond_the_maximum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,9 +5,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define API_OFFSET_COMMIT  8
-#define API_HEARTBEAT      12
-#define FENCED_INSTANCE_ID 82
+#define API_OFFSET_COMMIT          8
+#define API_OFFSET_FETCH           9
+#define TOPIC_AUTHORIZATION_FAILED 29
+#define API_HEARTBEAT              12
+#define FENCED_INSTANCE_ID         82
 
 /* A consumer, and the events that it has returned. */
 struct consuming {
@@ -20,6 +22,7 @@ struct consuming {
     uint32_t revoked;
     enum mr_kafka_revoke how;
     uint32_t commits_ok, commits_failed;
+    uint64_t number, committed_number;
     enum mr_status committed_status;
     bool keep_revoking, revoking; /* a revocation is not completed until the test does */
 };
@@ -58,6 +61,7 @@ static enum mr_status serve(struct consuming *consuming, struct mr_error *err)
     while (mr_kafka_in_next_event(consuming->in, &event)) {
         if (event.kind == MR_KAFKA_EVENT_COMMITTED) {
             consuming->committed_status = event.status;
+            consuming->committed_number = event.number;
             if (event.status == MR_OK)
                 consuming->commits_ok++;
             else
@@ -80,11 +84,13 @@ static enum mr_status commit(struct consuming *consuming, const struct mr_kafka_
                              size_t count)
 {
     uint32_t outcomes = consuming->commits_ok + consuming->commits_failed;
-    assert_int_equal(mr_kafka_in_commit(consuming->in, commits, count, NULL), MR_OK);
+    assert_int_equal(mr_kafka_in_commit(consuming->in, commits, count, ++consuming->number, NULL),
+                     MR_OK);
     while (consuming->commits_ok + consuming->commits_failed == outcomes) {
         assert_int_equal(serve(consuming, NULL), MR_OK);
         mr_wake_wait(&consuming->wake, 50000000u);
     }
+    assert_int_equal(consuming->committed_number, consuming->number);
     return consuming->committed_status;
 }
 
@@ -268,6 +274,29 @@ static void an_offset_is_committed_with_its_metadata(void **state)
     assert_int_equal(consuming.committed[0], 3);
     assert_string_equal(consuming.metadata[0], "revoked");
     close_consuming(&consuming);
+}
+
+static void committed_offsets_that_are_not_told_are_asked_for_again(void **state)
+{
+    (void)state;
+    struct broker broker;
+    struct consuming consuming;
+    static const struct mr_kafka_consumer_topic topics[] = {{"requests", 1}};
+    static const struct mr_kafka_commit offset = {0, 0, 3, "text"};
+    open_broker(&broker);
+    add_topic(&broker, "requests", 1);
+    open_consuming(&consuming, &broker, topics, 1, false);
+    assert_int_equal(commit(&consuming, &offset, 1), MR_OK);
+    close_consuming(&consuming);
+    mr_kafka_mock_fail(broker.mock, API_OFFSET_FETCH, TOPIC_AUTHORIZATION_FAILED, 1);
+    open_consuming(&consuming, &broker, topics, 1, true);
+    assert_false(consuming.held[0]);
+    while (!consuming.held[0])
+        assert_int_equal(serve(&consuming, NULL), MR_OK);
+    assert_int_equal(consuming.committed[0], 3);
+    assert_string_equal(consuming.metadata[0], "text");
+    close_consuming(&consuming);
+    close_broker(&broker);
 }
 
 static void a_refused_commit_is_reported(void **state)
@@ -480,6 +509,7 @@ int main(void)
         BUS_TEST(topics_take_turns_by_weight),
         BUS_TEST(a_topic_of_many_partitions_has_no_more_turns),
         BUS_TEST(an_offset_is_committed_with_its_metadata),
+        cmocka_unit_test(committed_offsets_that_are_not_told_are_asked_for_again),
         BUS_TEST(a_refused_commit_is_reported),
         BUS_TEST(members_share_the_partitions_and_inherit_them),
         BUS_TEST(with_the_cooperative_protocol_what_stays_is_not_touched),

@@ -204,7 +204,7 @@ static void equal_offsets_mean_that_the_last_transaction_was_committed(void **st
     const struct mr_kafka_commit offset = {.offset = 3, .metadata = "text"};
     const struct mr_kafka_commit older = {.offset = 3, .metadata = "older"};
     struct mr_kafka_event event;
-    if (mr_kafka_in_commit(rig->in, &offset, 1, &err) != MR_OK) fail_msg("%s", err.detail);
+    if (mr_kafka_in_commit(rig->in, &offset, 1, 1, &err) != MR_OK) fail_msg("%s", err.detail);
     do {
         mr_wake_wait(&rig->wake, 10000000u);
         assert_int_equal(mr_kafka_in_serve(rig->in, NULL), MR_OK);
