@@ -16,7 +16,8 @@ static bool is_current(const struct mr_ticket *ticket)
 
 static void end_ticket(struct mr_admission *admission, struct mr_ticket *ticket)
 {
-    MR_ASSERT(admission->flight->count > 0);
+    MR_ASSERT(admission->flight->count > 0 && ticket->intake.partition->tickets > 0);
+    ticket->intake.partition->tickets--;
     admission->flight->count--;
     mr_lookups_stop(admission->lookups, ticket);
     mr_starts_stop(admission->starts, ticket);
@@ -342,6 +343,7 @@ static struct mr_ticket *make_ticket(struct mr_admission *admission, struct mr_p
         return NULL;
     }
     ticket->intake.partition = partition;
+    partition->tickets++;
     ticket->epoch = partition->epoch;
     ticket->gate = &partition->gate;
     ticket->topic_index = partition->topic_index;

@@ -1,5 +1,7 @@
 #include "worker/intake/commit_schedule.h"
 
+#include <stdlib.h>
+
 #define RETRY_NS ((uint64_t)500000000)
 
 void mr_commit_schedule_by(struct mr_commit_schedule *schedule, uint64_t when_ns)
@@ -17,10 +19,26 @@ bool mr_commit_schedule_is_due(const struct mr_commit_schedule *schedule, uint64
     return !schedule->pending && now_ns >= schedule->due_ns;
 }
 
+/* False: there is no memory for a batch of all partitions. */
+static bool make_room(struct mr_commit_schedule *schedule)
+{
+    size_t count = mr_partitions_count(schedule->partitions);
+    if (count <= schedule->batch_max) return true;
+    struct mr_kafka_commit *batch = realloc(schedule->batch, count * sizeof *batch);
+    if (!batch) return false;
+    schedule->batch = batch;
+    schedule->batch_max = count;
+    return true;
+}
+
 size_t mr_commit_schedule_gather(struct mr_commit_schedule *schedule)
 {
     size_t count = 0;
     schedule->due_ns = UINT64_MAX;
+    if (!make_room(schedule)) {
+        mr_commit_schedule_by(schedule, schedule->sent_ns + RETRY_NS);
+        return 0;
+    }
     for (size_t i = 0; i < mr_partitions_count(schedule->partitions); i++)
         if (mr_partition_commit(mr_partitions_at(schedule->partitions, i), schedule->since_ms,
                                 &schedule->batch[count]))

@@ -5,7 +5,7 @@
  * One commit is in flight at a time. A commit without an outcome for MR_COMMIT_OUTCOME_NS is given
  * up and repeated; a failed commit is repeated after a pause.
  *
- * Owner:  intake thread. Memory: the struct. Errors: none; failures go to log and metrics. */
+ * Owner:  intake thread. Memory: the batch. Errors: none; failures go to log and metrics. */
 #ifndef MR_WORKER_INTAKE_COMMIT_SCHEDULE_H
 #define MR_WORKER_INTAKE_COMMIT_SCHEDULE_H
 
@@ -30,7 +30,8 @@ struct mr_commit_schedule {
     enum mr_status outcome;
     int64_t since_ms; /* unix ms: lower bound on the timestamps of results not listed in a commit */
     uint64_t commits, failures;
-    struct mr_kafka_commit batch[MR_PARTITIONS_MAX];
+    struct mr_kafka_commit *batch; /* [batch_max], allocated by _gather; the owner frees it */
+    size_t batch_max;
 };
 
 /* Makes the next commit due at when_ns at the latest. */

@@ -75,12 +75,13 @@ bool mr_exactly_once_seal(struct mr_exactly_once *exactly_once, uint64_t now_ns)
     struct mr_transactions_job *job = &exactly_once->job;
     schedule->due_ns = UINT64_MAX;
     if (exactly_once->fault->raised) return false;
-    *job = (struct mr_transactions_job){.commits = schedule->batch};
+    *job = (struct mr_transactions_job){0};
     exactly_once->sent_ns = now_ns;
     job->tickets = seal_ready(exactly_once);
     /* when the commit for the requests that stay in the list is due */
     uint64_t due_ns = schedule->due_ns;
     job->commit_count = mr_commit_schedule_gather(schedule);
+    job->commits = schedule->batch;
     schedule->due_ns = due_ns;
     return job->commit_count > 0 || job->tickets;
 }

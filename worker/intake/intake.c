@@ -339,6 +339,7 @@ static void show_stats(struct mr_intake *intake, bool ticked)
 
 static void tick(struct mr_intake *intake, uint64_t now_ns)
 {
+    if (!intake->schedule.pending) mr_partitions_release(intake->partitions);
     if (intake->flight.parked) intake->flight.retry_parked = true;
     if (now_ns - intake->schedule.sent_ns >= REFRESH_NS) intake->schedule.due_ns = 0;
     if (intake->exactly_once.transactions) mr_exactly_once_tick(&intake->exactly_once);

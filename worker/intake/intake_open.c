@@ -36,6 +36,7 @@ static void free_all(struct mr_intake *intake)
     mr_sha256_destroy(intake->hash);
     mr_id_memory_destroy(intake->cancelled);
     mr_flight_close(&intake->flight);
+    free(intake->schedule.batch);
     mr_partitions_destroy(intake->partitions);
     mr_mailbox_destroy(intake->mailbox);
     mr_wake_close(&intake->wake);

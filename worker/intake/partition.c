@@ -5,10 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The partitions of one topic by number; NULL where this worker knows none. */
+struct by_number {
+    struct mr_partition **items;
+    size_t count;
+};
+
 struct mr_partitions {
     const struct mr_handover *handover;
-    size_t count;
-    struct mr_partition *items[MR_PARTITIONS_MAX];
+    size_t count, capacity;
+    struct mr_partition **items; /* in no order */
+    struct by_number topics[MR_LIST_MAX];
+    /* above the epoch of every partition that was released, so that a partition that comes back
+     * begins with a new one */
+    uint64_t first_epoch;
 };
 
 enum mr_status mr_partitions_create(struct mr_partitions **out, struct mr_error *err)
@@ -23,24 +33,29 @@ void mr_partitions_set_handover(struct mr_partitions *partitions,
     partitions->handover = handover;
 }
 
+static void destroy(struct mr_partition *partition)
+{
+    mr_offset_ledger_destroy(partition->ledger);
+    free(partition);
+}
+
 void mr_partitions_destroy(struct mr_partitions *partitions)
 {
     if (!partitions) return;
-    for (size_t i = 0; i < partitions->count; i++) {
-        mr_offset_ledger_destroy(partitions->items[i]->ledger);
-        free(partitions->items[i]);
-    }
+    for (size_t i = 0; i < partitions->count; i++)
+        destroy(partitions->items[i]);
+    for (size_t i = 0; i < MR_LIST_MAX; i++)
+        free(partitions->topics[i].items);
+    free(partitions->items);
     free(partitions);
 }
 
 struct mr_partition *mr_partitions_find(struct mr_partitions *partitions, size_t topic_index,
                                         int32_t number)
 {
-    for (size_t i = 0; i < partitions->count; i++)
-        if (partitions->items[i]->topic_index == topic_index &&
-            partitions->items[i]->number == number)
-            return partitions->items[i];
-    return NULL;
+    if (topic_index >= MR_LIST_MAX || number < 0) return NULL;
+    const struct by_number *topic = &partitions->topics[topic_index];
+    return (size_t)number < topic->count ? topic->items[number] : NULL;
 }
 
 size_t mr_partitions_count(const struct mr_partitions *partitions)
@@ -54,11 +69,29 @@ struct mr_partition *mr_partitions_at(struct mr_partitions *partitions, size_t i
     return partitions->items[index];
 }
 
+/* Makes the array hold `count` pointers; new ones are NULL. */
+static bool grow(struct mr_partition ***items, size_t *capacity, size_t count)
+{
+    size_t wanted = *capacity > 0 ? *capacity : 16;
+    if (count <= *capacity) return true;
+    while (wanted < count)
+        wanted *= 2;
+    struct mr_partition **grown = realloc(*items, wanted * sizeof *grown);
+    if (!grown) return false;
+    memset(grown + *capacity, 0, (wanted - *capacity) * sizeof *grown);
+    *items = grown;
+    *capacity = wanted;
+    return true;
+}
+
 static enum mr_status add(struct mr_partitions *partitions, const struct mr_kafka_claim *claim,
                           struct mr_partition **out, struct mr_error *err)
 {
-    if (partitions->count == MR_PARTITIONS_MAX)
-        return mr_fail(err, MR_FULL, "more than %zu partitions in one worker", MR_PARTITIONS_MAX);
+    MR_ASSERT(claim->topic_index < MR_LIST_MAX && claim->partition >= 0);
+    struct by_number *topic = &partitions->topics[claim->topic_index];
+    if (!grow(&partitions->items, &partitions->capacity, partitions->count + 1) ||
+        !grow(&topic->items, &topic->count, (size_t)claim->partition + 1))
+        return mr_fail(err, MR_NOMEM, "no memory for the partitions");
     struct mr_partition *partition = calloc(1, sizeof *partition);
     if (!partition) return mr_fail(err, MR_NOMEM, "no memory for a partition");
     enum mr_status status = mr_offset_ledger_create(&partition->ledger, MR_LEDGER_SPAN_MAX, err);
@@ -71,9 +104,26 @@ static enum mr_status add(struct mr_partitions *partitions, const struct mr_kafk
     partition->number = claim->partition;
     partition->acked_offset = partition->sent_offset = -1;
     partition->blocked_base = -2;
+    partition->epoch = partitions->first_epoch;
     partitions->items[partitions->count++] = partition;
+    topic->items[partition->number] = partition;
     *out = partition;
     return MR_OK;
+}
+
+void mr_partitions_release(struct mr_partitions *partitions)
+{
+    for (size_t i = partitions->count; i-- > 0;) {
+        struct mr_partition *partition = partitions->items[i];
+        if (partition->state != MR_PARTITION_NONE || partition->tickets > 0 || partition->sent ||
+            mr_write_gate_unacknowledged(&partition->gate) > 0)
+            continue;
+        if (partition->epoch >= partitions->first_epoch)
+            partitions->first_epoch = partition->epoch + 1;
+        partitions->topics[partition->topic_index].items[partition->number] = NULL;
+        partitions->items[i] = partitions->items[--partitions->count];
+        destroy(partition);
+    }
 }
 
 static void set_gate(struct mr_partition *partition, bool open)
@@ -238,8 +288,7 @@ void mr_partitions_check(const struct mr_partitions *partitions)
 {
     for (size_t i = 0; i < partitions->count; i++) {
         mr_offset_ledger_check(partitions->items[i]->ledger);
-        for (size_t k = 0; k < i; k++)
-            MR_ASSERT(partitions->items[i]->topic_index != partitions->items[k]->topic_index ||
-                      partitions->items[i]->number != partitions->items[k]->number);
+        const struct by_number *topic = &partitions->topics[partitions->items[i]->topic_index];
+        MR_ASSERT(topic->items[partitions->items[i]->number] == partitions->items[i]);
     }
 }

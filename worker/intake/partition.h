@@ -14,17 +14,17 @@
  * mr_partition_hold is called.
  *
  * Owner:  intake thread. Pure: no clock, no I/O.
- * Memory: one ledger for each partition seen, at most MR_PARTITIONS_MAX. Errors: MR_FULL, MR_NOMEM.
- */
+ * Memory: about 50 KiB for each partition until it is released: when it is in state NONE and no
+ * ticket refers to it. Errors: MR_NOMEM. */
 #ifndef MR_WORKER_INTAKE_PARTITION_H
 #define MR_WORKER_INTAKE_PARTITION_H
 
 #include "worker/base/handover.h"
+#include "worker/config/config.h"
 #include "worker/intake/ledger_metadata.h"
 #include "worker/kafka/kafka_consumer_port.h"
 #include "worker/ticket/write_gate.h"
 
-#define MR_PARTITIONS_MAX ((size_t)1024)
 /* While a worker owns a partition, the time in the partition's last commit
  * (worker/intake/ledger_metadata.h) is at most this old, so that the next owner's recovery has to
  * read only this much of the results. */
@@ -38,6 +38,7 @@ struct mr_partition {
     enum mr_partition_state state;
     uint64_t epoch; /* raised whenever the partition is lost; the number of the present ownership */
     int32_t generation; /* generation of the consumer group at the assignment; -1: no group */
+    uint32_t tickets;   /* number of tickets that refer to this partition */
     struct mr_offset_ledger *ledger;
     uint32_t instance; /* of this worker (worker/base/handover.h), written into each commit */
     /* versions of the ledger in the last commit sent and acknowledged */
@@ -64,11 +65,14 @@ enum mr_status mr_partitions_create(struct mr_partitions **out, struct mr_error 
 void mr_partitions_set_handover(struct mr_partitions *partitions,
                                 const struct mr_handover *handover);
 void mr_partitions_destroy(struct mr_partitions *partitions);
-/* NULL when this worker has never owned the partition. */
+/* NULL when this worker has never owned the partition, or has released it. */
 struct mr_partition *mr_partitions_find(struct mr_partitions *partitions, size_t topic_index,
                                         int32_t number);
 size_t mr_partitions_count(const struct mr_partitions *partitions);
 struct mr_partition *mr_partitions_at(struct mr_partitions *partitions, size_t index);
+/* Frees the partitions in state NONE that no ticket and no commit in flight refers to. Indexes of
+ * the others change. */
+void mr_partitions_release(struct mr_partitions *partitions);
 
 /* Call when the partition is assigned to this worker. claim->start is set to the offset to read
  * from. *resumed: the partition was SUSPENDED and nothing has changed. MR_MALFORMED: the partition

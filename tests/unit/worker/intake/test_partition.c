@@ -225,28 +225,62 @@ static void the_gate_is_open_while_the_partition_is_ours(void **state)
     mr_partitions_destroy(partitions);
 }
 
-static void there_are_at_most_so_many_partitions(void **state)
+static void partitions_are_found_by_topic_and_number(void **state)
 {
     (void)state;
     struct mr_partitions *partitions = partitions_of();
     struct mr_partition *partition = NULL;
-    struct mr_error err = {0};
     bool resumed;
-    for (int32_t i = 0; i < (int32_t)MR_PARTITIONS_MAX; i++) {
+    for (int32_t i = 3000; i-- > 0;) {
         struct mr_kafka_claim claim = claim_of(i, -1, "");
         assert_int_equal(mr_partitions_take(partitions, &claim, &partition, &resumed, NULL), MR_OK);
     }
-    struct mr_kafka_claim claim = claim_of(MR_PARTITIONS_MAX, -1, "");
-    assert_int_equal(mr_partitions_take(partitions, &claim, &partition, &resumed, &err), MR_FULL);
-    assert_null(partition);
-    assert_int_equal(mr_partitions_count(partitions), MR_PARTITIONS_MAX);
-    assert_ptr_equal(mr_partitions_find(partitions, 0, 7), mr_partitions_at(partitions, 7));
+    mr_partitions_check(partitions);
+    assert_int_equal(mr_partitions_count(partitions), 3000);
+    assert_int_equal(mr_partitions_find(partitions, 0, 7)->number, 7);
     assert_null(mr_partitions_find(partitions, 1, 7));
-    expect_assert_failure(mr_partitions_at(partitions, MR_PARTITIONS_MAX));
+    assert_null(mr_partitions_find(partitions, 0, 3000));
+    assert_null(mr_partitions_find(partitions, 0, -1));
+    assert_null(mr_partitions_find(partitions, SIZE_MAX, 0));
+    expect_assert_failure(mr_partitions_at(partitions, 3000));
     expect_assert_failure(mr_partition_suspend(
         (mr_partition_forget(mr_partitions_at(partitions, 0)), mr_partitions_at(partitions, 0))));
     mr_partitions_destroy(partitions);
     mr_partitions_destroy(NULL);
+}
+
+static void a_partition_is_released_when_nothing_refers_to_it(void **state)
+{
+    (void)state;
+    struct mr_partitions *partitions = partitions_of();
+    struct mr_partition *taken[4];
+    bool resumed;
+    for (int32_t i = 0; i < 4; i++) {
+        struct mr_kafka_claim claim = claim_of(i, -1, "");
+        assert_int_equal(mr_partitions_take(partitions, &claim, &taken[i], &resumed, NULL), MR_OK);
+    }
+    uint64_t epoch = taken[0]->epoch;
+    mr_partition_forget(taken[0]);
+    mr_partition_forget(taken[1]);
+    taken[1]->tickets = 1;
+    mr_partition_suspend(taken[2]);
+    mr_partitions_release(partitions);
+    mr_partitions_check(partitions);
+    assert_int_equal(mr_partitions_count(partitions), 3);
+    assert_null(mr_partitions_find(partitions, 0, 0));
+    assert_ptr_equal(mr_partitions_find(partitions, 0, 1), taken[1]);
+    taken[1]->tickets = 0;
+    taken[1]->sent = true;
+    mr_partitions_release(partitions);
+    assert_ptr_equal(mr_partitions_find(partitions, 0, 1), taken[1]);
+    mr_partition_committed(taken[1], false);
+    mr_partitions_release(partitions);
+    assert_int_equal(mr_partitions_count(partitions), 2);
+    struct mr_kafka_claim again = claim_of(0, -1, "");
+    assert_int_equal(mr_partitions_take(partitions, &again, &taken[0], &resumed, NULL), MR_OK);
+    assert_true(taken[0]->epoch > epoch + 1); /* a late answer to the old ownership is ignored */
+    mr_partitions_check(partitions);
+    mr_partitions_destroy(partitions);
 }
 
 int main(void)
@@ -260,7 +294,8 @@ int main(void)
         cmocka_unit_test(a_commit_is_made_again_before_its_time_grows_old),
         cmocka_unit_test(nothing_is_committed_while_results_are_looked_for),
         cmocka_unit_test(the_gate_is_open_while_the_partition_is_ours),
-        cmocka_unit_test(there_are_at_most_so_many_partitions),
+        cmocka_unit_test(partitions_are_found_by_topic_and_number),
+        cmocka_unit_test(a_partition_is_released_when_nothing_refers_to_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
