@@ -12,9 +12,7 @@
 #include <string.h>
 
 #define METADATA_TIMEOUT_MS 10000
-/* the weight of a topic is divided among its partitions; this factor keeps the quotient an exact
- * enough integer */
-#define CREDIT_SCALE 4096
+#define LOOK_NS             ((uint64_t)1000000000)
 
 /* ---- opening and closing ---- */
 
@@ -86,6 +84,9 @@ static void on_log(void *context, enum mr_log_level level, const char *text)
 static void free_in(struct mr_kafka_in *in)
 {
     pthread_mutex_destroy(&in->log_mutex);
+    pthread_mutex_destroy(&in->arrived_mutex);
+    for (size_t i = 0; i < MR_LIST_MAX; i++)
+        free(in->topics[i].partitions);
     free(in->partitions);
     free(in);
 }
@@ -130,6 +131,11 @@ enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
     in->own_kafka.log_context = in;
     in->kafka = &in->own_kafka;
     pthread_mutex_init(&in->log_mutex, NULL);
+    pthread_mutex_init(&in->arrived_mutex, NULL);
+    MR_ASSERT(options->topic_count <= MR_LIST_MAX && MR_LIST_MAX <= MR_TURN_CLASSES_MAX);
+    in->turns.class_count = options->topic_count;
+    for (size_t i = 0; i < options->topic_count; i++)
+        in->turns.classes[i].weight = options->topics[i].weight;
     rd_kafka_conf_t *conf = NULL;
     enum mr_status status = mr_kafka_conf_create(&conf, MR_KAFKA_CONSUMER, options->kafka, in, err);
     if (status != MR_OK) goto fail;
@@ -190,15 +196,29 @@ static void hold_stray(struct mr_kafka_in *in, rd_kafka_message_t *message)
         in, mr_kafka_in_topic_index(in, rd_kafka_topic_name(message->rkt)), message->partition);
     if (partition && !partition->held) {
         partition->held = message;
+        mr_turns_ready(&in->turns, &partition->turn);
         return;
     }
     if (partition) in->stray_lost = true;
     rd_kafka_message_destroy(message);
 }
 
+/* Blocked partitions are tried again, and once a second all of them: an event of librdkafka that is
+ * missed costs a second then. */
+static void look_again(struct mr_kafka_in *in)
+{
+    uint64_t now_ns = mr_clock_ns();
+    mr_turns_unblock(&in->turns);
+    if (now_ns < in->looked_ns + LOOK_NS) return;
+    in->looked_ns = now_ns;
+    for (size_t i = 0; i < in->partition_count; i++)
+        mr_turns_ready(&in->turns, &in->partitions[i]->turn);
+}
+
 enum mr_status mr_kafka_in_serve(struct mr_kafka_in *in, struct mr_error *err)
 {
     rd_kafka_message_t *message;
+    look_again(in);
     while ((message = rd_kafka_consumer_poll(in->rk, 0))) {
         if (!message->err) {
             hold_stray(in, message);
@@ -237,65 +257,38 @@ static rd_kafka_message_t *next_message(struct mr_kafka_in *in,
     return message;
 }
 
-/* Smooth weighted round robin: every partition with records is credited its weight; the partition
- * with the highest credit is served and pays the sum of all weights. */
-static size_t highest_credit(struct mr_kafka_in *in, const bool *empty)
-{
-    size_t best = SIZE_MAX;
-    for (size_t i = 0; i < in->partition_count; i++)
-        if (!empty[i] &&
-            (best == SIZE_MAX || in->partitions[i].credit > in->partitions[best].credit))
-            best = i;
-    return best;
-}
-
-static void charge(struct mr_kafka_in *in, size_t winner, const bool *empty)
-{
-    uint32_t busy[MR_LIST_MAX] = {0}; /* for each topic: its partitions that have records */
-    for (size_t i = 0; i < in->partition_count; i++)
-        if (!empty[i]) busy[in->partitions[i].topic_index]++;
-    int64_t sum = 0;
-    for (size_t i = 0; i < in->partition_count; i++) {
-        if (empty[i]) continue;
-        size_t topic = in->partitions[i].topic_index;
-        int64_t weight = (int64_t)in->options.topics[topic].weight * CREDIT_SCALE / busy[topic];
-        in->partitions[i].credit += weight;
-        sum += weight;
-    }
-    in->partitions[winner].credit -= sum;
-}
-
 bool mr_kafka_in_take(struct mr_kafka_in *in,
                       bool (*may_take)(void *context, size_t topic_index, int32_t partition),
                       void *context, struct mr_kafka_record *record, size_t *index)
 {
-    bool empty[1024];
-    MR_ASSERT(in->partition_count <= sizeof empty);
     mr_kafka_in_drop_taken(in);
-    for (size_t i = 0; i < in->partition_count; i++)
-        empty[i] = !may_take(context, in->partitions[i].topic_index, in->partitions[i].partition);
-    for (;;) {
-        size_t best = highest_credit(in, empty);
-        if (best == SIZE_MAX) return false;
-        rd_kafka_message_t *message = next_message(in, &in->partitions[best]);
-        if (message) {
-            charge(in, best, empty);
-            in->taken = message;
-            in->taken_from = best;
-            in->partitions[best].position = message->offset + 1;
-            *index = in->partitions[best].topic_index;
-            mr_kafka_client_describe(message, in->headers, record);
-            return true;
+    mr_kafka_in_note_arrivals(in);
+    for (struct mr_turn *turn; (turn = mr_turns_next(&in->turns)) != NULL;) {
+        struct mr_kafka_in_partition *partition = (struct mr_kafka_in_partition *)turn;
+        if (!may_take(context, partition->topic_index, partition->partition)) {
+            mr_turns_block(&in->turns, turn);
+            continue;
         }
-        empty[best] = true;
-        in->partitions[best].credit = 0;
+        rd_kafka_message_t *message = next_message(in, partition);
+        if (!message) {
+            mr_turns_idle(&in->turns, turn);
+            continue;
+        }
+        mr_turns_served(&in->turns, turn);
+        in->taken = message;
+        in->taken_from = partition;
+        partition->position = message->offset + 1;
+        *index = partition->topic_index;
+        mr_kafka_client_describe(message, in->headers, record);
+        return true;
     }
+    return false;
 }
 
 void mr_kafka_in_put_back(struct mr_kafka_in *in)
 {
     MR_ASSERT(in->taken);
-    struct mr_kafka_in_partition *partition = &in->partitions[in->taken_from];
+    struct mr_kafka_in_partition *partition = in->taken_from;
     MR_ASSERT(!partition->held);
     partition->held = in->taken;
     partition->position = in->taken->offset;
@@ -352,7 +345,7 @@ uint64_t mr_kafka_in_backlog(struct mr_kafka_in *in)
     uint64_t backlog = 0;
     for (size_t i = 0; i < in->partition_count; i++) {
         int64_t unread =
-            mr_kafka_in_unread(in, in->partitions[i].topic_index, in->partitions[i].partition);
+            mr_kafka_in_unread(in, in->partitions[i]->topic_index, in->partitions[i]->partition);
         if (unread > 0) backlog += (uint64_t)unread;
     }
     return backlog;

@@ -4,8 +4,9 @@
  * Partition queues are not forwarded to the consumer queue: records are taken from a partition
  * queue only when the worker can accept them, while the consumer queue (rebalances, errors, the
  * poll deadline) is always served. This gives backpressure without pausing partitions, which would
- * discard fetched records. Topics with records take turns by smooth weighted round robin,
- * independent of their number of partitions; the partitions of a topic share the topic's turns.
+ * discard fetched records. Topics with records take turns by weight, and the partitions of a topic
+ * take turns (worker/base/turns.h). librdkafka tells which empty queue got a record, so taking one
+ * takes a time that does not depend on the number of partitions.
  *
  * A rebalance (worker/kafka/kafka_in_rebalance.c) is noted inside librdkafka's callback and
  * completed by _complete_rebalance: the library waits for that call as long as it takes, and the

@@ -24,11 +24,9 @@ size_t mr_kafka_in_topic_index(const struct mr_kafka_in *in, const char *topic)
 struct mr_kafka_in_partition *mr_kafka_in_find(struct mr_kafka_in *in, size_t topic_index,
                                                int32_t partition)
 {
-    for (size_t i = 0; i < in->partition_count; i++)
-        if (in->partitions[i].topic_index == topic_index &&
-            in->partitions[i].partition == partition)
-            return &in->partitions[i];
-    return NULL;
+    if (topic_index >= in->options.topic_count || partition < 0) return NULL;
+    const struct mr_kafka_in_topic *topic = &in->topics[topic_index];
+    return (size_t)partition < topic->count ? topic->partitions[partition] : NULL;
 }
 
 void mr_kafka_in_warn(struct mr_kafka_in *in, const char *text)
@@ -58,22 +56,90 @@ void mr_kafka_in_note_protocol(struct mr_kafka_in *in)
 
 /* ---- the queues of partitions ---- */
 
-static void open_partition(struct mr_kafka_in *in, const struct mr_kafka_claim *claim)
+/* Without memory the consumer cannot go on: the next serve returns an error. */
+static void *keep(struct mr_kafka_in *in, void *memory)
 {
-    struct mr_kafka_in_partition *partition = &in->partitions[in->partition_count++];
-    *partition = (struct mr_kafka_in_partition){
-        .topic_index = claim->topic_index, .partition = claim->partition, .position = claim->start};
+    in->memory_lost |= !memory;
+    return memory;
+}
+
+/* Called by librdkafka, on any of its threads, when a record arrives in an empty queue. */
+static void on_arrival(rd_kafka_t *rk, void *opaque)
+{
+    (void)rk;
+    struct mr_kafka_in_partition *partition = opaque;
+    struct mr_kafka_in *in = partition->in;
+    pthread_mutex_lock(&in->arrived_mutex);
+    if (!partition->has_arrived) {
+        partition->has_arrived = true;
+        partition->arrived_next = in->arrived;
+        in->arrived = partition;
+    }
+    pthread_mutex_unlock(&in->arrived_mutex);
+    mr_wake_ring(in->options.wake);
+}
+
+void mr_kafka_in_note_arrivals(struct mr_kafka_in *in)
+{
+    pthread_mutex_lock(&in->arrived_mutex);
+    for (struct mr_kafka_in_partition *next; in->arrived; in->arrived = next) {
+        next = in->arrived->arrived_next;
+        in->arrived->has_arrived = false;
+        mr_turns_ready(&in->turns, &in->arrived->turn);
+    }
+    pthread_mutex_unlock(&in->arrived_mutex);
+}
+
+/* Makes room for one more partition, with this number. False: out of memory. */
+static bool make_room(struct mr_kafka_in *in, const struct mr_kafka_claim *claim)
+{
+    struct mr_kafka_in_topic *topic = &in->topics[claim->topic_index];
+    struct mr_kafka_in_partition **grown =
+        keep(in, realloc(in->partitions, (in->partition_count + 1) * sizeof *grown));
+    if (!grown) return false;
+    in->partitions = grown;
+    size_t count = (size_t)claim->partition + 1;
+    if (count <= topic->count) return true;
+    grown = keep(in, realloc(topic->partitions, count * sizeof *grown));
+    if (!grown) return false;
+    memset(grown + topic->count, 0, (count - topic->count) * sizeof *grown);
+    topic->partitions = grown;
+    topic->count = count;
+    return true;
+}
+
+static bool open_partition(struct mr_kafka_in *in, const struct mr_kafka_claim *claim)
+{
+    struct mr_kafka_in_partition *partition = NULL;
+    if (make_room(in, claim)) partition = keep(in, malloc(sizeof *partition));
+    if (!partition) return false;
+    *partition = (struct mr_kafka_in_partition){.turn = {.class_index = claim->topic_index},
+                                                .in = in,
+                                                .topic_index = claim->topic_index,
+                                                .partition = claim->partition,
+                                                .position = claim->start,
+                                                .index = in->partition_count};
+    in->partitions[in->partition_count++] = partition;
+    in->topics[claim->topic_index].partitions[claim->partition] = partition;
     partition->queue = rd_kafka_queue_get_partition(in->rk, claim->topic, claim->partition);
     rd_kafka_queue_forward(partition->queue, NULL);
-    mr_kafka_in_watch(in, partition->queue);
+    rd_kafka_queue_cb_event_enable(partition->queue, on_arrival, partition);
+    mr_turns_ready(&in->turns, &partition->turn);
+    return true;
 }
 
 static void close_partition(struct mr_kafka_in *in, struct mr_kafka_in_partition *partition)
 {
     if (partition->held) rd_kafka_message_destroy(partition->held);
-    rd_kafka_queue_io_event_enable(partition->queue, -1, NULL, 0);
+    /* on_arrival runs under the queue's lock, so it does not run after this */
+    rd_kafka_queue_cb_event_enable(partition->queue, NULL, NULL);
     rd_kafka_queue_destroy(partition->queue);
-    *partition = in->partitions[--in->partition_count];
+    mr_kafka_in_note_arrivals(in); /* none of them stays in the list */
+    mr_turns_idle(&in->turns, &partition->turn);
+    in->topics[partition->topic_index].partitions[partition->partition] = NULL;
+    in->partitions[partition->index] = in->partitions[--in->partition_count];
+    in->partitions[partition->index]->index = partition->index;
+    free(partition);
 }
 
 /* ---- what is committed ---- */
@@ -146,13 +212,6 @@ static void append(struct mr_kafka_in_pending **list, struct mr_kafka_in_pending
     while (*list)
         list = &(*list)->next;
     *list = pending;
-}
-
-/* Without memory the consumer cannot go on: the next serve returns an error. */
-static void *keep(struct mr_kafka_in *in, void *memory)
-{
-    in->memory_lost |= !memory;
-    return memory;
 }
 
 static struct mr_kafka_in_pending *create_pending(struct mr_kafka_in *in)
@@ -276,14 +335,10 @@ static void change_assignment(struct mr_kafka_in *in, const rd_kafka_topic_parti
 
 static bool open_partitions(struct mr_kafka_in *in, const struct mr_kafka_in_pending *pending)
 {
-    size_t most = in->partition_count + pending->claim_count + 1;
-    struct mr_kafka_in_partition *grown = keep(in, realloc(in->partitions, most * sizeof *grown));
-    if (!grown) return false;
-    in->partitions = grown;
     for (size_t i = 0; i < pending->claim_count; i++) {
         int64_t start = pending->claims[i].start;
         pending->list->elems[i].offset = start >= 0 ? start : RD_KAFKA_OFFSET_INVALID;
-        open_partition(in, &pending->claims[i]);
+        if (!open_partition(in, &pending->claims[i])) return false;
     }
     if (!in->options.join_group) find_begins(in, pending->list);
     return true;
@@ -332,7 +387,7 @@ void mr_kafka_in_end_rebalances(struct mr_kafka_in *in)
 {
     mr_kafka_in_drop_taken(in);
     while (in->partition_count > 0)
-        close_partition(in, &in->partitions[0]);
+        close_partition(in, in->partitions[0]);
     for (struct mr_kafka_in_pending *next; in->rebalances; in->rebalances = next) {
         next = in->rebalances->next;
         change_assignment(in, in->rebalances->list, in->rebalances->assigned);

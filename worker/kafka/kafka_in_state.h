@@ -4,6 +4,8 @@
 #ifndef MR_WORKER_KAFKA_KAFKA_IN_STATE_H
 #define MR_WORKER_KAFKA_KAFKA_IN_STATE_H
 
+#include "worker/base/turns.h"
+#include "worker/config/config.h"
 #include "worker/kafka/kafka_in.h"
 
 #include <pthread.h>
@@ -13,7 +15,11 @@ struct rd_kafka_queue_s;
 struct rd_kafka_message_s;
 struct rd_kafka_topic_partition_list_s;
 
+struct mr_kafka_in;
+
 struct mr_kafka_in_partition {
+    struct mr_turn turn; /* must be the first field */
+    struct mr_kafka_in *in;
     struct rd_kafka_queue_s *queue;
     /* the next record of the partition: put back by the owner, or received through the consumer
      * queue */
@@ -21,7 +27,16 @@ struct mr_kafka_in_partition {
     size_t topic_index;
     int32_t partition;
     int64_t position; /* offset after the last record taken; -1: unknown */
-    int64_t credit;   /* credit in the weighted round robin between partitions */
+    size_t index;     /* in mr_kafka_in.partitions */
+    /* under arrived_mutex: in the list of partitions whose empty queue got a record */
+    bool has_arrived;
+    struct mr_kafka_in_partition *arrived_next;
+};
+
+/* The partitions of a topic that are assigned, by number; NULL: not assigned. */
+struct mr_kafka_in_topic {
+    struct mr_kafka_in_partition **partitions;
+    size_t count;
 };
 
 /* A rebalance that is not completed, or the outcome of a commit that next_event has not
@@ -50,10 +65,15 @@ struct mr_kafka_in {
     struct mr_kafka_consumer_options options;
     struct rd_kafka_s *rk;
     struct rd_kafka_queue_s *consumer_queue;
-    struct mr_kafka_in_partition *partitions; /* [partition_count] */
+    struct mr_kafka_in_partition **partitions; /* [partition_count], in no order */
     size_t partition_count;
+    struct mr_kafka_in_topic topics[MR_LIST_MAX];
+    struct mr_turns turns; /* which partitions may have records, and whose turn it is */
+    uint64_t looked_ns;    /* when every partition was last taken for one that may have records */
+    pthread_mutex_t arrived_mutex;
+    struct mr_kafka_in_partition *arrived;
     struct rd_kafka_message_s *taken; /* the record that the last _take returned */
-    size_t taken_from;
+    struct mr_kafka_in_partition *taken_from;
     struct mr_kafka_header headers[MR_KAFKA_HEADERS_MAX];
     bool stray_lost;
     uint64_t query_ns; /* not before this time are committed offsets asked for again */
@@ -79,6 +99,8 @@ void mr_kafka_in_warn(struct mr_kafka_in *in, const char *text);
 void mr_kafka_in_drop_taken(struct mr_kafka_in *in);
 /* From now on whatever arrives in this librdkafka queue rings the consumer's wake. */
 void mr_kafka_in_watch(struct mr_kafka_in *in, struct rd_kafka_queue_s *queue);
+/* Makes the partitions ready whose empty queue got a record. */
+void mr_kafka_in_note_arrivals(struct mr_kafka_in *in);
 void mr_kafka_in_note_protocol(struct mr_kafka_in *in);
 /* Without a consumer group: adds one ASSIGNED event with all partitions of the list. Takes
  * ownership of the list. */
