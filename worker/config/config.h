@@ -85,7 +85,7 @@ struct mr_config {
 
     /* options of the request queue */
     uint32_t queue_requests; /* most requests waiting in this worker */
-    uint64_t queue_bytes;
+    uint64_t queue_bytes, prefetch_bytes;
     uint32_t queue_pools;              /* most KV of waiting requests, in KV pools; 0: no limit */
     struct mr_text_list tenant_weight; /* TENANT=N texts, not parsed */
     uint32_t tenant_weights[MR_LIST_MAX]; /* [tenant_count], by tenant_index */

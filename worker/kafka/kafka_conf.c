@@ -10,6 +10,11 @@
 #define VERSION_2_10_1 0x020a01ff
 #define FETCH_WAIT_MS  500u
 #define MOCK_WAIT_MS   10u
+/* of one partition: most bytes in its queue and of a fetch, both together, and least of each */
+#define QUEUE_MOST_BYTES      ((uint32_t)8 << 20)
+#define FETCH_MOST_BYTES      ((uint32_t)1 << 20)
+#define PARTITION_MOST_BYTES  ((uint64_t)QUEUE_MOST_BYTES + FETCH_MOST_BYTES)
+#define PARTITION_LEAST_BYTES ((uint32_t)8 << 10)
 
 struct property {
     const char *name, *value;
@@ -100,11 +105,7 @@ static const struct property consumer[] = {
     {"enable.auto.offset.store", "false"},
     {"auto.offset.reset", "earliest"},
     {"allow.auto.create.topics", "false"},
-    /* Every partition has its own librdkafka queue, so the following limits apply to each
-     * partition. */
     {"queued.min.messages", "256"},
-    {"queued.max.messages.kbytes", "8192"},
-    {"fetch.message.max.bytes", "1048576"},
     {"fetch.error.backoff.ms", "100"},
     {"statistics.interval.ms", "5000"}, /* says when a broker was last heard: kafka_in.c */
 };
@@ -198,6 +199,35 @@ static enum mr_status set_producer(rd_kafka_conf_t *conf, enum mr_kafka_role rol
     return set_ns(conf, "transaction.timeout.ms", options->transaction_timeout_ns, err);
 }
 
+static uint32_t clamp(uint64_t value, uint32_t least, uint32_t most)
+{
+    return value < least ? least : value > most ? most : (uint32_t)value;
+}
+
+struct mr_kafka_prefetch mr_kafka_conf_prefetch(uint64_t bytes, uint32_t partition_count)
+{
+    uint64_t part = bytes / (partition_count > 0 ? partition_count : 1);
+    if (bytes == 0) part = PARTITION_MOST_BYTES;
+    uint32_t fetch_bytes = clamp(part / 2, PARTITION_LEAST_BYTES, FETCH_MOST_BYTES);
+    uint64_t left = part > fetch_bytes ? part - fetch_bytes : 0;
+    uint32_t queue_bytes = clamp(left, PARTITION_LEAST_BYTES, QUEUE_MOST_BYTES);
+    return (struct mr_kafka_prefetch){queue_bytes / 1024, fetch_bytes};
+}
+
+/* Every partition has its own librdkafka queue, so these limits apply to each partition. */
+static enum mr_status set_prefetch(rd_kafka_conf_t *conf, const struct mr_kafka_options *options,
+                                   struct mr_error *err)
+{
+    char queue[16], fetch[16];
+    struct mr_kafka_prefetch prefetch =
+        mr_kafka_conf_prefetch(options->prefetch_bytes, options->partition_count);
+    snprintf(queue, sizeof queue, "%u", prefetch.queue_kbytes);
+    snprintf(fetch, sizeof fetch, "%u", prefetch.fetch_bytes);
+    enum mr_status status = set(conf, "queued.max.messages.kbytes", queue, err);
+    if (status == MR_OK) status = set(conf, "fetch.message.max.bytes", fetch, err);
+    return status;
+}
+
 static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
                                const struct mr_kafka_options *options, struct mr_error *err)
 {
@@ -211,6 +241,7 @@ static enum mr_status set_role(rd_kafka_conf_t *conf, enum mr_kafka_role role,
     if (status != MR_OK) return status;
     if (role != MR_KAFKA_CONSUMER) return set_reader(conf, role, err);
     status = set_all(conf, consumer, COUNT(consumer), err);
+    if (status == MR_OK) status = set_prefetch(conf, options, err);
     if (status == MR_OK) status = set(conf, "group.id", options->group, err);
     if (status == MR_OK && options->group_instance && *options->group_instance)
         status = set(conf, "group.instance.id", options->group_instance, err);

@@ -26,10 +26,13 @@ struct mr_kafka_options {
         *assignor; /* partition.assignment.strategy; NULL: the best that this librdkafka has */
     const char *group_instance;            /* group.instance.id; NULL or "": no static membership */
     const struct mr_text_list *properties; /* NAME=VALUE texts of the option --kafka; may be NULL */
-    const char *assignor; /* partition.assignment.strategy; NULL: what suits librdkafka's version */
     uint64_t session_timeout_ns, poll_interval_max_ns, linger_ns;
     uint64_t transaction_timeout_ns; /* 0: the producer does not use transactions */
     uint64_t max_record_bytes;
+    /* consumer: most bytes of fetched records that wait in the worker, shared by this number of
+     * partitions; 0: 8 MiB for each partition */
+    uint64_t prefetch_bytes;
+    uint32_t partition_count;
     /* the broker is librdkafka's mock broker: use short timeouts and short fetch waits */
     bool embedded;
     /* Fetch wait with the embedded test broker, which answers an empty fetch only after the whole
@@ -59,6 +62,16 @@ enum mr_status mr_kafka_conf_check_version(int version, struct mr_error *err);
 /* MR_OK if librdkafka knows every property in options->properties and --kafka may set all of
  * them. */
 enum mr_status mr_kafka_conf_check(const struct mr_kafka_options *options, struct mr_error *err);
+
+/* What each partition may fetch ahead. */
+struct mr_kafka_prefetch {
+    uint32_t queue_kbytes; /* kbytes in the partition's queue, before another fetch */
+    uint32_t fetch_bytes;  /* bytes of one fetch; a larger record comes alone */
+};
+
+/* Divides the bytes among the partitions: both limits of all partitions together stay within them,
+ * down to 16 KiB for each partition. */
+struct mr_kafka_prefetch mr_kafka_conf_prefetch(uint64_t bytes, uint32_t partition_count);
 
 /* Creates the librdkafka configuration of a client; the caller passes it to mr_kafka_conf_open or
  * rd_kafka_new, or destroys it. opaque is passed to librdkafka's callbacks; it must point to a

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define METADATA_TIMEOUT_MS 10000
+#define UNKNOWN_PARTITIONS  256u
 #define LOOK_NS             ((uint64_t)1000000000)
 
 /* ---- opening and closing ---- */
@@ -69,6 +70,24 @@ static void on_commit(rd_kafka_t *rk, rd_kafka_resp_err_t code,
     if (!code) code = (rd_kafka_resp_err_t)mr_kafka_client_list_error(list);
     mr_kafka_in_committed(rd_kafka_opaque(rk), (uint64_t)(uintptr_t)number, mr_kafka_status(code),
                           code ? rd_kafka_err2str(code) : "");
+}
+
+/* Counts the partitions of all topics, any of which may be assigned to this worker, with a client
+ * of its own, because a client's limits cannot be changed. If the broker does not tell, many are
+ * assumed. */
+static uint32_t count_partitions(struct mr_kafka_in *in)
+{
+    rd_kafka_t *rk = NULL;
+    rd_kafka_conf_t *conf = NULL;
+    struct listing listing = {in, rd_kafka_topic_partition_list_new(8)};
+    if (mr_kafka_conf_create(&conf, MR_KAFKA_READER, in->kafka, in, NULL) == MR_OK &&
+        mr_kafka_conf_open(&rk, conf, MR_KAFKA_READER, NULL) == MR_OK) {
+        mr_kafka_client_topics(rk, METADATA_TIMEOUT_MS, list_topic, &listing, NULL);
+        rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    }
+    uint32_t count = (uint32_t)listing.list->cnt;
+    rd_kafka_topic_partition_list_destroy(listing.list);
+    return count > 0 ? count : UNKNOWN_PARTITIONS;
 }
 
 /* Called by librdkafka on any of its threads. */
@@ -136,8 +155,9 @@ enum mr_status mr_kafka_in_create(struct mr_kafka_in **out,
     in->turns.class_count = options->topic_count;
     for (size_t i = 0; i < options->topic_count; i++)
         in->turns.classes[i].weight = options->topics[i].weight;
+    if (in->own_kafka.prefetch_bytes > 0) in->own_kafka.partition_count = count_partitions(in);
     rd_kafka_conf_t *conf = NULL;
-    enum mr_status status = mr_kafka_conf_create(&conf, MR_KAFKA_CONSUMER, options->kafka, in, err);
+    enum mr_status status = mr_kafka_conf_create(&conf, MR_KAFKA_CONSUMER, in->kafka, in, err);
     if (status != MR_OK) goto fail;
     rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
     rd_kafka_conf_set_stats_cb(conf, on_stats);

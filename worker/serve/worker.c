@@ -67,6 +67,7 @@ static void set_kafka_options(struct mr_worker *worker)
         .session_timeout_ns = config->session_timeout_ns,
         .transaction_timeout_ns = transaction_timeout_ns(config),
         .poll_interval_max_ns = config->poll_interval_max_ns,
+        .prefetch_bytes = config->prefetch_bytes,
         .linger_ns = config->token_linger_ns,
         .max_record_bytes = config->max_record_bytes,
         .log = on_kafka_log,

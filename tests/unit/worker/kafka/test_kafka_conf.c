@@ -142,12 +142,31 @@ static void the_release_that_reconnects_in_a_loop_is_refused(void **state)
     assert_int_equal(mr_kafka_conf_check_version(0x020a01ff, &err), MR_OK);
 }
 
+static void fetching_ahead_is_bounded_for_all_partitions_together(void **state)
+{
+    (void)state;
+    static const uint32_t counts[] = {1, 2, 7, 8, 64, 200, 1000, 4096};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        struct mr_kafka_prefetch prefetch = mr_kafka_conf_prefetch(64 << 20, counts[i]);
+        uint64_t each = prefetch.queue_kbytes * UINT64_C(1024) + prefetch.fetch_bytes;
+        assert_in_range(each * counts[i], 1 << 20, 64 << 20);
+        assert_true(prefetch.fetch_bytes >= 8192 && prefetch.queue_kbytes >= 8);
+    }
+    struct mr_kafka_prefetch many = mr_kafka_conf_prefetch(64 << 20, 100000);
+    assert_int_equal(many.fetch_bytes, 8192);
+    assert_int_equal(many.queue_kbytes, 8);
+    struct mr_kafka_prefetch one = mr_kafka_conf_prefetch(0, 0);
+    assert_int_equal(one.fetch_bytes, 1 << 20);
+    assert_int_equal(one.queue_kbytes, 8192);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_librdkafka_property_can_be_set),
         cmocka_unit_test(unknown_and_malformed_properties_are_named),
         cmocka_unit_test(every_property_that_a_guarantee_rests_on_is_refused),
+        cmocka_unit_test(fetching_ahead_is_bounded_for_all_partitions_together),
         cmocka_unit_test(callbacks_are_refused),
         cmocka_unit_test(the_release_that_reconnects_in_a_loop_is_refused),
     };
