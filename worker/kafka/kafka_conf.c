@@ -101,12 +101,9 @@ static const struct property producer[] = {
 };
 
 static const struct property consumer[] = {
-    {"enable.auto.commit", "false"},
-    {"enable.auto.offset.store", "false"},
-    {"auto.offset.reset", "earliest"},
-    {"allow.auto.create.topics", "false"},
-    {"queued.min.messages", "256"},
-    {"fetch.error.backoff.ms", "100"},
+    {"enable.auto.commit", "false"},    {"enable.auto.offset.store", "false"},
+    {"auto.offset.reset", "earliest"},  {"allow.auto.create.topics", "false"},
+    {"queued.min.messages", "256"},     {"fetch.error.backoff.ms", "100"},
     {"statistics.interval.ms", "5000"}, /* says when a broker was last heard: kafka_in.c */
 };
 

@@ -118,7 +118,7 @@ static void commit(const struct facts_world *world, struct member *member, int32
 {
     struct mr_error err = {0};
     struct mr_kafka_commit one = {0, partition, offset, metadata};
-    enum mr_status status = member->port.commit(member->port.self, &one, 1, &err);
+    enum mr_status status = member->port.commit(member->port.self, &one, 1, 1, &err);
     if (status != MR_OK) {
         say(world, "%s: commit at once: %s", member->name, status_text(status));
         return;
