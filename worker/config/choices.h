@@ -9,6 +9,9 @@ enum mr_delivery { MR_DELIVERY_AT_LEAST_ONCE, MR_DELIVERY_EXACTLY_ONCE };
 enum mr_foreign_commits { MR_FOREIGN_COMMITS_REFUSE, MR_FOREIGN_COMMITS_IGNORE };
 /* another request under an id that its tenant has in use: refuse it, or run it after the first */
 enum mr_duplicate_id { MR_DUPLICATE_ID_REJECT, MR_DUPLICATE_ID_RUN };
+/* a partition whose log begins again at a lower offset: run its records, or skip them up to the
+ * committed offset */
+enum mr_log_replaced { MR_LOG_REPLACED_RUN, MR_LOG_REPLACED_SKIP };
 /* running requests of revoked partitions: drop or finish them */
 enum mr_on_revoke { MR_ON_REVOKE_DROP, MR_ON_REVOKE_DRAIN };
 /* how KV blocks are encoded in Redis */

@@ -105,6 +105,7 @@ struct mr_config {
     enum mr_foreign_commits foreign_commits;
     enum mr_delivery delivery;
     enum mr_duplicate_id duplicate_id;
+    enum mr_log_replaced on_log_replaced;
     enum mr_on_revoke on_revoke;
     uint64_t revoke_timeout_ns; /* longest time to finish them with on_revoke = drain */
     bool strict;
@@ -135,8 +136,7 @@ struct mr_config {
     bool from_beginning;               /* tail: start with the oldest record */
     uint32_t partitions, broker_count; /* broker, demo: of the embedded broker */
     uint64_t interval_ns;              /* top */
-    bool cache;                        /* bench: measure the prefix cache */
-    bool engine, mix;                  /* bench: --engine, --mix */
+    bool cache, engine, mix;           /* bench: --cache, --engine, --mix */
     const char *output;                /* bench: file for the results */
     uint32_t requests, concurrency;    /* bench: number of requests; most in flight */
     double rate;                       /* bench: requests per second; 0: all at once */

@@ -436,21 +436,30 @@ static void admit(struct mr_admission *admission, struct mr_partition *partition
     }
 }
 
-/* Enters the record in the partition's offset ledger. When an offset is below the ledger's base,
- * the partition's log was replaced: the ledger is reset to that offset. */
+/* Enters the record in the partition's offset ledger. */
 static enum mr_ledger_verdict receive(struct mr_admission *admission,
                                       struct mr_partition *partition,
                                       const struct mr_kafka_record *record,
                                       struct mr_ledger_history *history)
 {
+    int64_t behind = 0;
+    uint64_t epoch = partition->epoch;
+    bool skip = admission->config->on_log_replaced == MR_LOG_REPLACED_SKIP;
     enum mr_ledger_verdict verdict =
-        mr_offset_ledger_receive(partition->ledger, record->offset, history);
-    if (verdict != MR_LEDGER_BACKWARD) return verdict;
-    mr_log_warn(admission->log, "%s/%d: the log was replaced, restarting at offset %lld",
-                record->topic, record->partition, (long long)record->offset);
-    mr_admission_forget(admission, partition);
-    mr_partition_restart(partition, record->offset);
-    return mr_offset_ledger_receive(partition->ledger, record->offset, history);
+        mr_partition_receive(partition, record->offset, skip, history, &behind);
+    if (skip && partition->skipped_to == record->offset + 1)
+        mr_metrics_add(admission->metrics, MR_COUNTER_RECORDS_SKIPPED, 1);
+    if (behind == 0) return verdict;
+    mr_metrics_add(admission->metrics, MR_COUNTER_LOGS_REPLACED, 1);
+    mr_log_warn(admission->log,
+                "%s/%d: the log was replaced: it begins again at offset %lld, %lld below what is "
+                "committed; its records up to there are %s",
+                record->topic, record->partition, (long long)record->offset, (long long)behind,
+                skip ? "skipped" : "run");
+    if (skip) return verdict;
+    mr_admission_drop(admission, partition, epoch);
+    admission->flight->retry_parked = true;
+    return verdict;
 }
 
 bool mr_admission_accept(struct mr_admission *admission, const struct mr_kafka_record *record,

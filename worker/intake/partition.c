@@ -193,6 +193,7 @@ enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_ka
     partition->epoch++;
     partition->state = MR_PARTITION_OWNED;
     partition->blocked_base = -2;
+    partition->skipped_to = 0;
     partition->recovering = partition->sent = false;
     set_gate(partition, true);
     if (claim->committed >= 0)
@@ -232,11 +233,22 @@ void mr_partition_forget(struct mr_partition *partition)
     set_gate(partition, false);
 }
 
-void mr_partition_restart(struct mr_partition *partition, int64_t offset)
+enum mr_ledger_verdict mr_partition_receive(struct mr_partition *partition, int64_t offset,
+                                            bool skip, struct mr_ledger_history *history,
+                                            int64_t *behind)
 {
+    enum mr_ledger_verdict verdict = mr_offset_ledger_receive(partition->ledger, offset, history);
+    *behind = 0;
+    if (verdict != MR_LEDGER_BACKWARD) return verdict;
+    bool begins = !skip || partition->skipped_to == 0 || offset < partition->skipped_to;
+    if (begins) *behind = mr_offset_ledger_base(partition->ledger) - offset;
+    partition->skipped_to = skip ? offset + 1 : 0;
+    if (skip) return MR_LEDGER_FINISHED;
+    mr_partition_forget(partition);
     partition->state = MR_PARTITION_OWNED;
     set_gate(partition, true);
     mr_offset_ledger_reset(partition->ledger, offset);
+    return mr_offset_ledger_receive(partition->ledger, offset, history);
 }
 
 /* True when two commits' metadata differ at most in their times. */

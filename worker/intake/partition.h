@@ -53,6 +53,7 @@ struct mr_partition {
     /* the ledger's base when the ledger became full: no record is taken until base moves; -2: not
      * full */
     int64_t blocked_base;
+    int64_t skipped_to; /* one past the last record that a replaced log made skip; 0: none */
     char sent_metadata[MR_LEDGER_METADATA_TEXT_MAX];
     char acked_metadata[MR_LEDGER_METADATA_TEXT_MAX];
 };
@@ -90,8 +91,13 @@ void mr_partition_forget(struct mr_partition *partition);
  * none of those that have begun. The state stays OWNED. */
 void mr_partition_hold(struct mr_partition *partition);
 void mr_partition_shut(struct mr_partition *partition);
-/* The state changes from NONE to OWNED: the partition's log was replaced and begins at offset. */
-void mr_partition_restart(struct mr_partition *partition, int64_t offset);
+/* Enters a record in the ledger (mr_offset_ledger_receive). A record below the committed offset
+ * says that the partition's log was replaced. skip: such a record counts as finished; else the
+ * ledger and a new epoch begin at this record. *behind: when such records begin, how many offsets
+ * they are below the committed one; otherwise 0. */
+enum mr_ledger_verdict mr_partition_receive(struct mr_partition *partition, int64_t offset,
+                                            bool skip, struct mr_ledger_history *history,
+                                            int64_t *behind);
 /* True when there is something new to commit; *commit is then filled. Its metadata text is borrowed
  * from the partition. since_ms: see worker/intake/ledger_metadata.h. */
 bool mr_partition_commit(struct mr_partition *partition, int64_t since_ms,

@@ -23,6 +23,10 @@
     X(UNKNOWN_FIELDS, "unknown_fields", "Fields of requests that this version does not know.")     \
     X(DEAD_LETTERS, "dead_letters", "Records written to the dead-letter topic.")                   \
     X(CANCELS, "cancels", "Cancel records read.")                                                  \
+    X(LOGS_REPLACED, "replaced_logs",                                                              \
+      "Times that a requests partition began again below the committed offset.")                   \
+    X(RECORDS_SKIPPED, "skipped_records",                                                          \
+      "Request records passed over because their partition's log was replaced.")                   \
     X(REPLIES_DROPPED, "replies_dropped",                                                          \
       "Replies not written because their topic is not allowed.")                                   \
     X(DUPLICATE_RECORDS, "duplicate_records",                                                      \

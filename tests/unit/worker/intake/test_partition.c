@@ -219,7 +219,9 @@ static void the_gate_is_open_while_the_partition_is_ours(void **state)
     assert_int_equal(mr_write_gate_look(&partition->gate, epoch), MR_WRITE_OPEN);
     mr_partition_forget(partition);
     assert_int_equal(mr_write_gate_look(&partition->gate, epoch), MR_WRITE_CLOSED);
-    mr_partition_restart(partition, 0);
+    struct mr_ledger_history history;
+    int64_t behind;
+    mr_partition_receive(partition, 0, false, &history, &behind); /* its log was replaced */
     assert_int_equal(mr_write_gate_look(&partition->gate, epoch), MR_WRITE_CLOSED);
     assert_int_equal(mr_write_gate_look(&partition->gate, partition->epoch), MR_WRITE_OPEN);
     mr_partitions_destroy(partitions);
@@ -283,6 +285,37 @@ static void a_partition_is_released_when_nothing_refers_to_it(void **state)
     mr_partitions_destroy(partitions);
 }
 
+static void a_replaced_log_is_run_or_skipped_up_to_what_is_committed(void **state)
+{
+    (void)state;
+    struct mr_partitions *partitions = partitions_of();
+    struct mr_partition *partition = NULL;
+    struct mr_ledger_history history;
+    struct mr_kafka_claim claim = claim_of(0, 10, "");
+    int64_t behind;
+    bool resumed;
+    assert_int_equal(mr_partitions_take(partitions, &claim, &partition, &resumed, NULL), MR_OK);
+    uint64_t epoch = partition->epoch;
+    assert_int_equal(mr_partition_receive(partition, 7, true, &history, &behind),
+                     MR_LEDGER_FINISHED);
+    assert_int_equal(behind, 3);
+    assert_int_equal(mr_partition_receive(partition, 9, true, &history, &behind),
+                     MR_LEDGER_FINISHED);
+    assert_int_equal(behind, 0); /* it was told already */
+    assert_int_equal(mr_partition_receive(partition, 10, true, &history, &behind), MR_LEDGER_NEW);
+    assert_int_equal(mr_partition_receive(partition, 2, true, &history, &behind),
+                     MR_LEDGER_FINISHED);
+    assert_int_equal(behind, 8); /* another time */
+    assert_int_equal(partition->epoch, epoch);
+    assert_int_equal(mr_partition_receive(partition, 4, false, &history, &behind), MR_LEDGER_NEW);
+    assert_int_equal(behind, 6);
+    assert_true(partition->epoch > epoch);
+    assert_int_equal(mr_offset_ledger_base(partition->ledger), 4);
+    assert_int_equal(mr_partition_receive(partition, 5, false, &history, &behind), MR_LEDGER_NEW);
+    mr_partitions_check(partitions);
+    mr_partitions_destroy(partitions);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +329,7 @@ int main(void)
         cmocka_unit_test(the_gate_is_open_while_the_partition_is_ours),
         cmocka_unit_test(partitions_are_found_by_topic_and_number),
         cmocka_unit_test(a_partition_is_released_when_nothing_refers_to_it),
+        cmocka_unit_test(a_replaced_log_is_run_or_skipped_up_to_what_is_committed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
