@@ -136,3 +136,14 @@ void mr_finisher_begin(struct mr_finisher *finisher, struct mr_ticket *ticket,
     add_to_list(finisher, ticket);
     mr_writer_check(finisher->writer, ticket);
 }
+
+void mr_finisher_return_refused(struct mr_finisher *finisher)
+{
+    for (struct mr_ticket *ticket = finisher->oldest, *newer; ticket; ticket = newer) {
+        newer = ticket->publish.newer;
+        if (ticket->publish.terminal->kind != MR_MAIL_REFUSAL) continue;
+        mr_mail_free(ticket->publish.terminal);
+        ticket->publish.terminal = NULL;
+        return_ticket(finisher, ticket, MR_MAIL_RETURNED);
+    }
+}

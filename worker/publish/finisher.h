@@ -42,6 +42,10 @@ void mr_finisher_begin(struct mr_finisher *finisher, struct mr_ticket *ticket,
  * handled, and every MR_FINISHER_HELD_NS while `held` is not NULL. */
 void mr_finisher_advance(struct mr_finisher *finisher);
 
+/* Returns the tickets of refusals that were not written (MR_MAIL_RETURNED): nobody but publish has
+ * them. The other tickets stay with intake's table of submitted requests. */
+void mr_finisher_return_refused(struct mr_finisher *finisher);
+
 #define MR_FINISHER_HELD_NS ((uint64_t)20000000)
 
 #endif

@@ -251,12 +251,18 @@ bool mr_publish_is_drained(const struct mr_publish *publish)
     return atomic_load(&publish->is_drained);
 }
 
-/* Frees the messages left unhandled when draining ended at its deadline. */
+/* Frees the messages left unhandled when draining ended at its deadline, and returns the tickets of
+ * refusals, which nobody else has. */
 static void free_mail(struct mr_publish *publish)
 {
     for (struct mr_mail *mail = publish->mail, *next; mail; mail = next) {
+        struct mr_ticket *ticket = NULL;
         next = mail->next;
+        if (mail->kind == MR_MAIL_REFUSAL) ticket = ((struct mr_refusal_mail *)mail)->ticket;
         mr_mail_free(mail);
+        if (!ticket) continue;
+        ticket->done.kind = MR_MAIL_RETURNED;
+        mr_mailbox_post_control(publish->options.intake, &ticket->done);
     }
     publish->mail = NULL;
 }
@@ -276,6 +282,7 @@ bool mr_publish_destroy(struct mr_publish *publish, uint32_t timeout_ms)
     publish->mail = mr_mailbox_take(publish->mailbox);
     free_mail(publish);
     mr_writer_close(&publish->writer);
+    mr_finisher_return_refused(&publish->finisher);
     mr_mailbox_destroy(publish->mailbox);
     mr_wake_close(&publish->drained);
     mr_wake_close(&publish->wake);

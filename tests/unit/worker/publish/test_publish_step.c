@@ -146,6 +146,37 @@ static void draining_does_not_wait_for_a_partition_that_may_be_revoked(void **st
     mr_mail_free(ticket.publish.terminal);
 }
 
+static void post_refusal(struct stepping *rig, struct mr_ticket *ticket, const char *id)
+{
+    static const struct mr_kafka_record record = {.topic = "r", .value = {"bad", 3}};
+    make_ticket(ticket, id);
+    struct mr_refusal_mail *mail = mr_refusal_mail_create(ticket, &record, (struct mr_text){0});
+    mail->write_result = true;
+    mail->finish = MR_FINISH_REJECTED;
+    mr_fail(&mail->error, MR_MALFORMED, "no request");
+    post_mail(rig, &mail->mail);
+}
+
+/* Only publish has the tickets of refusals. */
+static void refusals_that_were_not_written_return(void **state)
+{
+    (void)state;
+    struct stepping rig;
+    struct mr_ticket first, second;
+    uint32_t returned = 0;
+    open_stepping(&rig, NULL);
+    post_refusal(&rig, &first, "a");
+    step_publish(&rig); /* produced, and not acknowledged */
+    post_refusal(&rig, &second, "b");
+    mr_publish_destroy(rig.publish, 0);
+    rig.publish = NULL;
+    for (struct mr_mail *mail = mr_mailbox_take(rig.intake); mail; mail = mail->next)
+        returned += mail->kind == MR_MAIL_RETURNED;
+    assert_int_equal(returned, 2);
+    assert_null(first.publish.terminal);
+    close_stepping(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +185,7 @@ int main(void)
         cmocka_unit_test(draining_ends_when_every_record_is_reported),
         cmocka_unit_test(draining_ends_at_its_deadline),
         cmocka_unit_test(draining_does_not_wait_for_a_partition_that_may_be_revoked),
+        cmocka_unit_test(refusals_that_were_not_written_return),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
