@@ -35,14 +35,15 @@ static bool has_other(const struct fleet *fleet, const char *id, enum plan_kind 
 /* Whether the request may run twice with the same attempt and end in two ways. With at-least-once
  * delivery that takes a cancel or a deadline, which may meet only one of the two, and either a
  * second record, or a worker that lost its commit and a successor that did not find the result:
- * because the workers' clocks differ by more than is assumed, or because the broker was away. */
+ * because the workers' clocks differ by more than is assumed, or because the broker was away. Also
+ * a request that is refused when it comes again has no new attempt. */
 static bool may_differ(const struct fleet *fleet, const char *id)
 {
     const struct plan *plan = find_plan(fleet, id);
     bool timed = plan && (plan->deadline || has_other(fleet, id, PLAN_CANCEL));
     if (has_other(fleet, id, PLAN_AGAIN) || has_other(fleet, id, PLAN_REUSED)) return true;
     if (fleet->clock_jumps > 0 && fleet->crashes > 0) return true; /* numbers of attempts again */
-    return timed && fleet->crashes + fleet->long_pauses + fleet->clock_jumps > 0;
+    return timed && fleet->crashes + fleet->scenario->fault_count > 0;
 }
 
 /* Violations that a fault of this run permits. */
