@@ -250,7 +250,6 @@ static void an_answer_that_this_pool_cannot_hold_ends_before_it_starts(void **st
     struct mr_request *request = mr_fake_request("a", tokens, count);
     request->ignore_eos = true;
     request->max_tokens = 64;
-    request->stream = false;
     assert_int_equal(submit_behind(&rig, request, kept, ANSWER, ANSWER), MR_OK);
     rig_run(&rig);
     assert_int_equal(rig.seen[1].results, 1);
