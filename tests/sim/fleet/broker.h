@@ -138,7 +138,8 @@ struct broker {
      * commits that fail */
     uint32_t refuse_percent, lose_percent, commit_fail_percent, transaction_fail_percent;
     struct broker_lost *lost;
-    uint64_t hash; /* of all that happened, in order */
+    uint32_t lost_assignments; /* how often a member learned that it has lost its partitions */
+    uint64_t hash;             /* of all that happened, in order */
     struct coverage *coverage;
     bool trace;
     struct broker_chunk *chunks;

@@ -114,6 +114,7 @@ static void lose(struct sim_consumer *consumer)
     if (consumer->rebalance_count > 0) return; /* _complete goes on */
     if (consumer->owned > 0) {
         broker_cover(consumer->wire->broker, COVER_LOST);
+        consumer->wire->broker->lost_assignments++;
         push_rebalance(consumer, false, MR_KAFKA_REVOKE_LOST, consumer->owned);
     } else {
         send_join(consumer);

@@ -32,6 +32,14 @@ static bool has_other(const struct fleet *fleet, const char *id, enum plan_kind 
     return false;
 }
 
+static bool has_kind(const struct fleet *fleet, enum plan_kind kind)
+{
+    for (uint32_t i = 0; i < fleet->scenario->plan_count; i++)
+        if (fleet->scenario->plans[i].kind == kind && !fleet->scenario->plans[i].left_out)
+            return true;
+    return false;
+}
+
 /* Whether the request may run twice with the same attempt and end in two ways. With at-least-once
  * delivery that takes a cancel or a deadline, which may meet only one of the two, and either a
  * second record, or a worker that lost its commit and a successor that did not find the result:
@@ -56,6 +64,10 @@ static bool is_permitted(const struct fleet *fleet, enum verdict_kind kind, cons
     case VERDICT_LATE_RESULT:
         /* a zombie writes what it had in flight, and no broker refuses it without transactions */
         return fleet->long_pauses > 0 || fleet->clock_jumps > 0 || may_differ(fleet, id);
+    case VERDICT_EARLY_COMMIT:
+        /* a zombie refuses another of the records of one id than its successor did, which makes the
+         * result of the first one late */
+        return fleet->long_pauses > 0 && has_kind(fleet, PLAN_REUSED);
     case VERDICT_UNEQUAL_RESULTS:
         return may_differ(fleet, id);
     case VERDICT_GAP:
@@ -161,11 +173,12 @@ static bool is_expected(const struct plan *plan, const struct mr_choice *choice)
            choice->token_count == plan->max_tokens;
 }
 
-/* How many workers may have crashed for others to see: a worker that was stopped for longer than
- * its session counts as one, and one whose commit failed when it gave a partition away. */
+/* How many workers may have crashed for others to see: a worker that lost its partitions counts as
+ * one, and one whose commit failed when it gave a partition away. */
 static uint32_t count_crashes(const struct fleet *fleet)
 {
-    return fleet->crashes + fleet->long_pauses + 2 * fleet->failed_commits;
+    return fleet->crashes + fleet->long_pauses + fleet->broker->lost_assignments +
+           2 * fleet->failed_commits;
 }
 
 /* Whether something in this run explains that a good request was not answered. */
