@@ -252,15 +252,15 @@ struct mr_transactions_opener bus_transactions(struct bus *bus)
 /* ---- the consumer and the readers ---- */
 
 static enum mr_status (*commit_to_kafka)(void *self, const struct mr_kafka_commit *commits,
-                                         size_t count, struct mr_error *err);
+                                         size_t count, uint64_t number, struct mr_error *err);
 
 /* self is the memory_kafka, the first member of the bus. */
 static enum mr_status commit_and_note(void *self, const struct mr_kafka_commit *commits,
-                                      size_t count, struct mr_error *err)
+                                      size_t count, uint64_t number, struct mr_error *err)
 {
     for (size_t i = 0; i < count; i++)
         note_commit(self, &commits[i]);
-    return commit_to_kafka(self, commits, count, err);
+    return commit_to_kafka(self, commits, count, number, err);
 }
 
 enum mr_status bus_open_consumer(void *context, const struct mr_kafka_consumer_options *options,

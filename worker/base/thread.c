@@ -10,6 +10,9 @@ struct mr_thread {
     struct mr_thread_options options;
     pthread_t thread;
     atomic_bool stopping;
+    pthread_mutex_t mutex;
+    pthread_cond_t ending; /* on CLOCK_MONOTONIC; signalled when `ended` becomes true */
+    bool ended;            /* under mutex: the last step has returned */
 };
 
 static void sleep_until(struct mr_thread *thread, uint64_t next_ns)
@@ -30,7 +33,18 @@ static void *run(void *argument)
     if (thread->options.computes) mr_slice_usual();
     while (!atomic_load(&thread->stopping))
         sleep_until(thread, thread->options.step(thread->options.state, mr_clock_now()));
+    pthread_mutex_lock(&thread->mutex);
+    thread->ended = true;
+    pthread_cond_signal(&thread->ending);
+    pthread_mutex_unlock(&thread->mutex);
     return NULL;
+}
+
+static void destroy(struct mr_thread *thread)
+{
+    pthread_cond_destroy(&thread->ending);
+    pthread_mutex_destroy(&thread->mutex);
+    free(thread);
 }
 
 enum mr_status mr_thread_start(struct mr_thread **out, const struct mr_thread_options *options,
@@ -40,8 +54,14 @@ enum mr_status mr_thread_start(struct mr_thread **out, const struct mr_thread_op
     struct mr_thread *thread = calloc(1, sizeof *thread);
     if (!thread) return mr_fail(err, MR_NOMEM, "no memory for the thread %s", options->name);
     thread->options = *options;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&thread->mutex, NULL);
+    pthread_cond_init(&thread->ending, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     if (pthread_create(&thread->thread, NULL, run, thread) != 0) {
-        free(thread);
+        destroy(thread);
         return mr_fail(err, MR_NOMEM, "the thread %s cannot be started", options->name);
     }
     pthread_setname_np(thread->thread, options->name);
@@ -60,7 +80,7 @@ void mr_thread_stop(struct mr_thread *thread)
     if (!thread) return;
     end(thread);
     pthread_join(thread->thread, NULL);
-    free(thread);
+    destroy(thread);
 }
 
 bool mr_thread_stop_within(struct mr_thread *thread, uint32_t timeout_ms)
@@ -68,7 +88,12 @@ bool mr_thread_stop_within(struct mr_thread *thread, uint32_t timeout_ms)
     if (!thread) return true;
     struct timespec until = mr_clock_timespec(mr_clock_ns() + timeout_ms * UINT64_C(1000000));
     end(thread);
-    if (pthread_clockjoin_np(thread->thread, NULL, CLOCK_MONOTONIC, &until) != 0) return false;
-    free(thread);
-    return true;
+    pthread_mutex_lock(&thread->mutex);
+    int error = 0;
+    while (!thread->ended && error == 0)
+        error = pthread_cond_timedwait(&thread->ending, &thread->mutex, &until);
+    bool ended = thread->ended;
+    pthread_mutex_unlock(&thread->mutex);
+    if (ended) mr_thread_stop(thread);
+    return ended;
 }

@@ -45,28 +45,39 @@ static void stop(struct counter *counter, struct mr_thread *thread)
     mr_wake_close(&counter->stepped);
 }
 
+/* A step that rings `entered` and does not return before `blocked` is rung. */
+struct blocker {
+    struct mr_wake entered, blocked;
+};
+
 static uint64_t block(void *state, struct mr_time now)
 {
+    struct blocker *blocker = state;
     (void)now;
-    mr_wake_wait(state, UINT64_MAX);
+    mr_wake_ring(&blocker->entered);
+    mr_wake_wait(&blocker->blocked, UINT64_MAX);
     return UINT64_MAX;
 }
 
 static void a_thread_whose_step_does_not_return_is_left_behind(void **state)
 {
     (void)state;
-    struct mr_wake wake, blocked;
+    struct mr_wake wake;
+    struct blocker blocker;
     struct mr_thread *thread = NULL;
     assert_int_equal(mr_wake_open(&wake, NULL), MR_OK);
-    assert_int_equal(mr_wake_open(&blocked, NULL), MR_OK);
+    assert_int_equal(mr_wake_open(&blocker.entered, NULL), MR_OK);
+    assert_int_equal(mr_wake_open(&blocker.blocked, NULL), MR_OK);
     struct mr_thread_options options = {
-        .name = "blocks", .step = block, .state = &blocked, .wake = &wake};
+        .name = "blocks", .step = block, .state = &blocker, .wake = &wake};
     assert_int_equal(mr_thread_start(&thread, &options, NULL), MR_OK);
+    assert_true(mr_wake_wait(&blocker.entered, UINT64_MAX));
     assert_false(mr_thread_stop_within(thread, 1));
-    mr_wake_ring(&blocked);
+    mr_wake_ring(&blocker.blocked);
     assert_true(mr_thread_stop_within(thread, 60000)); /* now the step returns */
     assert_true(mr_thread_stop_within(NULL, 0));
-    mr_wake_close(&blocked);
+    mr_wake_close(&blocker.blocked);
+    mr_wake_close(&blocker.entered);
     mr_wake_close(&wake);
 }
 
