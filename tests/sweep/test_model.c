@@ -25,11 +25,6 @@ static void on_delta(void *context, uint64_t ticket, const struct mr_request *re
     (void)context, (void)ticket, (void)request, (void)record;
 }
 
-static void on_started(void *context, uint64_t ticket)
-{
-    (void)context, (void)ticket;
-}
-
 static void on_result(void *context, uint64_t ticket, struct mr_request *request,
                       const struct mr_result *result)
 {
@@ -95,11 +90,14 @@ static void load(const char *path)
                                .queue_bytes = 1 << 20,
                                .queue_pools = 4};
     struct mr_error err = {0};
-    struct mr_engine_setup setup = {.config = &config};
+    struct mr_log *log;
+    const struct mr_log_options log_options = {
+        .fd = -1, .format = MR_LOG_JSON, .level = MR_LOG_INFO, .worker = "w"};
+    SWEEP_CHECK(mr_log_create(&log, &log_options, &err) == MR_OK);
+    struct mr_engine_setup setup = {.config = &config, .log = log};
     struct mr_engine_parts parts = {0};
     struct mr_engine_user user = {
-        .sink = {.drawn = on_drawn, .delta = on_delta, .started = on_started, .result = on_result},
-        .wake = on_wake};
+        .sink = {.drawn = on_drawn, .delta = on_delta, .result = on_result}, .wake = on_wake};
     struct mr_engine_source source = mr_engine_setup_source(&setup);
     answered = false;
     sweep_begin();
@@ -108,6 +106,7 @@ static void load(const char *path)
     if (status == MR_OK) source.populate(source.self);
     source.close(source.self);
     const char *failed = sweep_end();
+    mr_log_destroy(log);
     if (status != MR_OK && !failed) fprintf(stderr, "sweep: %s\n", err.detail);
     SWEEP_CHECK(status == MR_OK || failed);
     SWEEP_CHECK(status == MR_OK || (err.detail[0] && err.status == status));

@@ -135,7 +135,7 @@ static void tier(void)
         use(life);
         called = call(life);
     }
-    mr_tier_redis_close(life->tier);
+    SWEEP_CHECK(mr_tier_redis_close(life->tier, 60000));
     mr_tier_redis_destroy(life->tier);
     const char *failed = sweep_end();
     fake_redis_stop(life->redis);

@@ -109,7 +109,7 @@ static void live(bool answering)
     if (!answering) sweep_end();
     SWEEP_CHECK(status == MR_OK || (err.detail[0] && code != MR_EXIT_DONE && !worker));
     if (status == MR_OK && answering) wait_answered(worker);
-    if (status == MR_OK) code = mr_worker_drain(worker, 1000 * MS, NULL, NULL);
+    if (status == MR_OK) code = mr_worker_drain(worker, 1000 * MS, NULL, NULL, NULL);
     const char *failed = sweep_end();
     SWEEP_CHECK(failed || (status == MR_OK && code == MR_EXIT_DONE));
     if (answering) {

@@ -368,7 +368,7 @@ static void end_publish(struct worker *worker)
 
 static void drain(struct worker *worker)
 {
-    mr_intake_drain(worker->intake);
+    mr_intake_drain(worker->intake, UINT64_MAX);
     mr_engine_thread_drain(worker->engine);
     step(worker);
     step(worker);
@@ -383,7 +383,8 @@ static void end(struct worker *worker)
     end_publish(worker);
     if (worker->opened) leave_group(worker);
     mr_intake_destroy(worker->intake, 1000);
-    if (worker->transactions_owned) mr_transactions_destroy(worker->transactions);
+    if (worker->transactions_owned)
+        SWEEP_CHECK(mr_transactions_destroy(worker->transactions, 60000));
     mr_resume_destroy(worker->resume);
     mr_metrics_destroy(worker->metrics);
     mr_log_destroy(worker->log);
