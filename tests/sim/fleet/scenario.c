@@ -270,7 +270,8 @@ void scenario_make(struct scenario *scenario, uint64_t seed)
     scenario->workers = 1 + sim_below(&random, 3);
     scenario->topics = 1 + sim_below(&random, 2);
     scenario->partitions = 1 + sim_below(&random, 3);
-    scenario->blocks = 4 + sim_below(&random, 8);
+    /* as many tokens with every size of a block */
+    scenario->blocks = (4 + sim_below(&random, 8)) * (256 / MR_BLOCK_TOKENS);
     scenario->producer_room = sim_chance(&random, 20) ? 2 + sim_below(&random, 6) : 1000;
     scenario->force_preempt_every = sim_chance(&random, 10) ? 3 + sim_below(&random, 10) : 0;
     scenario->max_sequences = 1 + sim_below(&random, 5);
