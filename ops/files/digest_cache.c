@@ -112,7 +112,8 @@ bool mr_digest_cache_find(const struct mr_digest_cache *cache, unsigned char has
 
 /* ---- keeping ---- */
 
-/* The time at which the cache file was written, of the file system's own clock. */
+/* False when a weight file was changed less than MR_DIGEST_CACHE_AGE_NS before the cache file, open
+ * as descriptor, was written: both times are those of the file system's clock. */
 static bool is_old_enough(const struct mr_digest_cache *cache, int descriptor)
 {
     struct stat info;

@@ -252,7 +252,8 @@ static enum mr_status examine(struct mr_admission *admission, struct mr_ticket *
                             (uint64_t)(now->unix_ms / 1000), err);
 }
 
-/* The record is the same request as that of `same`, which is in flight: it ends with it. */
+/* The ticket's record repeats the request of `same`, which is in flight: the result of `same` ends
+ * both. */
 static void follow(struct mr_admission *admission, struct mr_ticket *ticket, struct mr_ticket *same)
 {
     ticket->intake.next = same->intake.followers;

@@ -7,9 +7,9 @@
  *   1. The start is counted in the partition's offset ledger.
  *   2. With Redis the start is appended to the request's list (worker/redis/resume.h). The request
  *      may start when Redis has stored the entry.
- *   3. Without Redis, or when Redis has not answered after MR_START_WAIT_NS, the ledger is
- * committed at once; all starts noted since the last commit share this commit, and one commit is in
- *      flight at a time. The request may start when the commit is acknowledged.
+ *   3. Without Redis, or when Redis has not answered after MR_START_WAIT_NS, a commit is made at
+ *      once. All starts noted since the last commit share this commit, and one commit is in flight
+ *      at a time. The request may start when the commit is acknowledged.
  *
  * The note of a start says whether other requests run beside it (accompanied) and whether it is a
  * suspect (apart; worker/intake/flight.h). When a second request starts beside one that runs alone,
