@@ -83,10 +83,18 @@ bool mr_stored_tensor_sizes(const struct mr_stored_tensor *tensor, uint64_t *num
     return !__builtin_mul_overflow(product / block, mr_storage_block_bytes(tensor->storage), bytes);
 }
 
+uint64_t mr_stored_tensor_rows(const struct mr_stored_tensor *tensor)
+{
+    uint64_t rows = 1;
+    for (uint32_t i = 0; i + 1 < tensor->dim_count; i++)
+        rows *= tensor->dims[i];
+    return rows;
+}
+
 void mr_stored_tensor_row(const struct mr_stored_tensor *tensor, uint64_t row, float *out)
 {
-    MR_ASSERT(tensor->dim_count >= 1 && tensor->dim_count <= 2);
-    uint64_t rows = tensor->dim_count == 2 ? tensor->dims[0] : 1;
+    MR_ASSERT(tensor->dim_count >= 1 && tensor->dim_count <= MR_STORED_DIMS_MAX);
+    uint64_t rows = mr_stored_tensor_rows(tensor);
     MR_ASSERT(row < rows);
     uint64_t width = tensor->dims[tensor->dim_count - 1];
     uint64_t row_bytes = tensor->size_bytes / rows;

@@ -49,8 +49,11 @@ const struct mr_stored_tensor *mr_tensor_table_find(const struct mr_tensor_table
  * number of storage blocks. */
 bool mr_stored_tensor_sizes(const struct mr_stored_tensor *tensor, uint64_t *numbers,
                             uint64_t *bytes);
-/* Converts row `row` of a one- or two-dimensional tensor to floats: out[width]. A one-dimensional
- * tensor is one row. */
+/* Returns how many rows a tensor has: the product of its dimensions but the last, which is the
+ * width of a row; 1 for a one-dimensional tensor. A tensor of experts [experts, out, in] has
+ * experts * out rows. */
+uint64_t mr_stored_tensor_rows(const struct mr_stored_tensor *tensor);
+/* Converts row `row` of a tensor of at least one dimension to floats: out[width]. */
 void mr_stored_tensor_row(const struct mr_stored_tensor *tensor, uint64_t row, float *out);
 
 /* ---- names of tensors and keys ---- */

@@ -89,6 +89,25 @@ static void rows_are_read_by_index(void **state)
     assert_memory_equal(row, numbers, sizeof numbers);
 }
 
+static void rows_of_experts_are_counted_over_all_of_them(void **state)
+{
+    (void)state;
+    float numbers[2 * 3 * 4], row[4];
+    for (uint32_t i = 0; i < 24; i++)
+        numbers[i] = (float)i;
+    struct mr_stored_tensor tensor = {.storage = MR_STORAGE_F32,
+                                      .dim_count = 3,
+                                      .dims = {2, 3, 4},
+                                      .bytes = (const unsigned char *)numbers,
+                                      .size_bytes = sizeof numbers};
+    assert_int_equal(mr_stored_tensor_rows(&tensor), 6);
+    mr_stored_tensor_row(&tensor, 1 * 3 + 2, row);
+    assert_memory_equal(row, numbers + 20, sizeof row);
+    expect_assert_failure(mr_stored_tensor_row(&tensor, 6, row));
+    tensor.dim_count = 1;
+    assert_int_equal(mr_stored_tensor_rows(&tensor), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -96,6 +115,7 @@ int main(void)
         cmocka_unit_test(a_name_twice_is_rejected),
         cmocka_unit_test(sizes_are_checked_for_overflow_and_blocks),
         cmocka_unit_test(rows_are_read_by_index),
+        cmocka_unit_test(rows_of_experts_are_counted_over_all_of_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
