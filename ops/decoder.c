@@ -198,7 +198,7 @@ static void project_qkv(struct mr_decoder *decoder, const struct mr_layer_weight
                         uint32_t rows)
 {
     struct mr_cpu_norm norm = norm_of(decoder, layer->attention_norm, decoder->spec.bf16);
-    mr_cpu_rms_norm(&norm, decoder->residual, rows, decoder->normed);
+    mr_cpu_norm(&norm, decoder->residual, rows, decoder->normed);
     mr_cpu_linear_run(layer->qkv, decoder->normed, rows, MR_CPU_STORE_F32, decoder->qkv);
     struct mr_cpu_rope_args rope = {.rope = &decoder->rope,
                                     .q_norm = layer->q_norm,
@@ -215,7 +215,7 @@ static void run_attention_and_ffn(struct mr_decoder *decoder, const struct mr_la
     mr_cpu_linear_run(layer->attention_out, decoder->attended, rows, MR_CPU_ADD_F32,
                       decoder->residual);
     struct mr_cpu_norm norm = norm_of(decoder, layer->ffn_norm, decoder->spec.bf16);
-    mr_cpu_rms_norm(&norm, decoder->residual, rows, decoder->normed);
+    mr_cpu_norm(&norm, decoder->residual, rows, decoder->normed);
     mr_cpu_linear_run(layer->gate_up, decoder->normed, rows, MR_CPU_SILU_MUL, decoder->gated);
     mr_cpu_linear_run(layer->down, decoder->gated, rows, MR_CPU_ADD_F32, decoder->residual);
 }
@@ -224,7 +224,7 @@ static void project_logits(struct mr_decoder *decoder)
 {
     const struct mr_weights *weights = decoder->spec.weights;
     struct mr_cpu_norm norm = norm_of(decoder, weights->final_norm, decoder->spec.bf16);
-    mr_cpu_rms_norm(&norm, decoder->residual, decoder->logit_count, decoder->normed);
+    mr_cpu_norm(&norm, decoder->residual, decoder->logit_count, decoder->normed);
     mr_cpu_linear_run(weights->head, decoder->normed, decoder->logit_count, MR_CPU_STORE_F32,
                       decoder->logits);
 }

@@ -10,12 +10,12 @@
  *
  * Owner:  engine thread.
  * Memory: reserved in _create; pages become resident on first use, or earlier by _populate.
- * Errors: _create MR_NOMEM, MR_UNSUPPORTED (ops/cpu/kernels.h). */
+ * Errors: _create MR_NOMEM, MR_UNSUPPORTED (ops/cpu/kv_kernels.h). */
 #ifndef MR_OPS_KV_GROUPS_H
 #define MR_OPS_KV_GROUPS_H
 
 #include "ops/batch.h"
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/kv_kernels.h"
 #include "ops/files/model_config.h"
 
 struct mr_kv_layer {
@@ -29,7 +29,7 @@ struct mr_kv_groups {
     uint32_t block_count, slot_count;
     size_t block_bytes; /* bytes of the KV of MR_BLOCK_TOKENS tokens in all layers */
     uint64_t pool_bytes;
-    bool int8; /* blocks are exported as int8 (ops/cpu/kernels.h); may be set after _create */
+    bool int8; /* blocks are exported as int8 (ops/cpu/kv_kernels.h); may be set after _create */
     struct mr_kv_layer layers[MR_LAYERS_MAX];
 };
 

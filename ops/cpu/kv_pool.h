@@ -12,6 +12,7 @@
 #define MR_OPS_CPU_KV_POOL_H
 
 #include "codec/check.h"
+#include "ops/cpu/kv_kernels.h"
 #include "ops/cpu/level.h"
 
 #include <stdatomic.h>

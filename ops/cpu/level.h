@@ -103,7 +103,10 @@ struct mr_cpu_ops {
     void (*tile_bf16)(const struct mr_cpu_tile *tile);
     void (*tile_f32)(const struct mr_cpu_tile *tile);
     void (*finish)(const struct mr_cpu_finish *finish);
+    /* One row of mr_cpu_norm, and of mr_cpu_norm_add. */
     void (*norm_row)(const struct mr_cpu_norm *norm, const float *x, void *out);
+    void (*norm_add_row)(const struct mr_cpu_norm *norm, const float *x, float scale,
+                         float *residual);
     void (*attend)(const struct mr_cpu_attend *attend);
     void (*fold)(const struct mr_cpu_fold *fold);
     /* out[i] = x[i] * factor, stored as bf16 or f32. */

@@ -1,3 +1,4 @@
+#include "codec/check.h"
 #include "ops/cpu/level.h"
 #include "ops/cpu/parallel.h"
 
@@ -9,18 +10,41 @@ struct norm_run {
     const struct mr_cpu_ops *ops;
     const float *x;
     unsigned char *out;
+    float *residual; /* NULL: the rows are written to out */
+    float scale;
 };
 
 static void norm_rows(void *context, size_t begin, size_t end)
 {
     const struct norm_run *run = context;
     const size_t width = run->norm->width, size = run->norm->bf16 ? 2 : 4;
-    for (size_t row = begin; row < end; row++)
-        run->ops->norm_row(run->norm, run->x + row * width, run->out + row * width * size);
+    for (size_t row = begin; row < end; row++) {
+        const float *x = run->x + row * width;
+        if (run->residual)
+            run->ops->norm_add_row(run->norm, x, run->scale, run->residual + row * width);
+        else
+            run->ops->norm_row(run->norm, x, run->out + row * width * size);
+    }
 }
 
-void mr_cpu_rms_norm(const struct mr_cpu_norm *norm, const float *x, uint32_t rows, void *out)
+static void run_norm(struct norm_run *run, uint32_t rows)
 {
-    struct norm_run run = {norm, mr_cpu_ops_get(norm->level), x, out};
-    mr_parallel_for(rows, NORM_GRAIN_FLOATS / norm->width + 1, norm_rows, &run);
+    const struct mr_cpu_norm *norm = run->norm;
+    MR_ASSERT(norm->padding < norm->width);
+    MR_ASSERT(norm->centered ? norm->padding == 0 : !norm->bias);
+    run->ops = mr_cpu_ops_get(norm->level);
+    mr_parallel_for(rows, NORM_GRAIN_FLOATS / norm->width + 1, norm_rows, run);
+}
+
+void mr_cpu_norm(const struct mr_cpu_norm *norm, const float *x, uint32_t rows, void *out)
+{
+    struct norm_run run = {.norm = norm, .x = x, .out = out};
+    run_norm(&run, rows);
+}
+
+void mr_cpu_norm_add(const struct mr_cpu_norm *norm, const float *x, uint32_t rows, float scale,
+                     float *residual)
+{
+    struct norm_run run = {.norm = norm, .x = x, .residual = residual, .scale = scale};
+    run_norm(&run, rows);
 }

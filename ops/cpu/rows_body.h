@@ -109,24 +109,68 @@ static void rows_finish(const struct mr_cpu_finish *finish)
 
 /* ---- norm and conversion ---- */
 
-static void rows_norm(const struct mr_cpu_norm *norm, const float *x, void *out)
+/* The numbers [i, i + count) of a row minus `mean`; 0 in lanes past the row's end. */
+static inline lanes rows_centered(const float *x, uint32_t i, uint32_t count, lanes mean)
+{
+    const lanes y = lanes_sub(rows_load(x + i, count), mean);
+    return count == 16 ? y : lanes_keep(y, 0, count, lanes_set(0.0f));
+}
+
+/* Returns the sum of the numbers of a row, or of their squares. */
+static inline float rows_total(const float *x, uint32_t width, lanes mean, const bool squares)
 {
     lanes even = lanes_set(0.0f), odd = lanes_set(0.0f);
-    for (uint32_t i = 0; i < norm->width; i += 32) {
-        const uint32_t left = norm->width - i;
-        lanes a = rows_load(x + i, left < 16 ? left : 16);
-        even = lanes_fma(a, a, even);
+    for (uint32_t i = 0; i < width; i += 32) {
+        const uint32_t left = width - i;
+        lanes a = rows_centered(x, i, left < 16 ? left : 16, mean);
+        even = squares ? lanes_fma(a, a, even) : lanes_add(a, even);
         if (left <= 16) break;
-        lanes b = rows_load(x + i + 16, left < 32 ? left - 16 : 16);
-        odd = lanes_fma(b, b, odd);
+        lanes b = rows_centered(x, i + 16, left < 32 ? left - 16 : 16, mean);
+        odd = squares ? lanes_fma(b, b, odd) : lanes_add(b, odd);
     }
-    const float mean = lanes_sum(lanes_add(even, odd)) / (float)norm->width;
-    const lanes factor = lanes_set(1.0f / sqrtf(mean + norm->epsilon));
+    return lanes_sum(lanes_add(even, odd));
+}
+
+/* What a norm needs to know of a row: y = (x - mean) * factor. */
+struct rows_moments {
+    lanes mean, factor;
+};
+
+static inline struct rows_moments rows_measure(const struct mr_cpu_norm *norm, const float *x)
+{
+    const float count = (float)(norm->width - norm->padding);
+    lanes mean = lanes_set(0.0f);
+    if (norm->centered) mean = lanes_set(rows_total(x, norm->width, mean, false) / count);
+    const float squares = rows_total(x, norm->width, mean, true);
+    return (struct rows_moments){mean, lanes_set(1.0f / sqrtf(squares / count + norm->epsilon))};
+}
+
+static inline lanes rows_normed(const struct mr_cpu_norm *norm, const struct rows_moments *moments,
+                                const float *x, uint32_t i, uint32_t count)
+{
+    lanes y = lanes_mul(rows_centered(x, i, count, moments->mean), moments->factor);
+    if (norm->weight) y = lanes_mul(y, rows_load(norm->weight + i, count));
+    return norm->bias ? lanes_add(y, rows_load(norm->bias + i, count)) : y;
+}
+
+static void rows_norm(const struct mr_cpu_norm *norm, const float *x, void *out)
+{
+    const struct rows_moments moments = rows_measure(norm, x);
     for (uint32_t i = 0; i < norm->width; i += 16) {
         const uint32_t left = norm->width - i, count = left < 16 ? left : 16;
-        lanes y = lanes_mul(lanes_mul(rows_load(x + i, count), factor),
-                            rows_load(norm->weight + i, count));
-        rows_store(out, i, y, count, norm->bf16);
+        rows_store(out, i, rows_normed(norm, &moments, x, i, count), count, norm->bf16);
+    }
+}
+
+static void rows_norm_add(const struct mr_cpu_norm *norm, const float *x, float scale,
+                          float *residual)
+{
+    const struct rows_moments moments = rows_measure(norm, x);
+    const lanes by = lanes_set(scale);
+    for (uint32_t i = 0; i < norm->width; i += 16) {
+        const uint32_t left = norm->width - i, count = left < 16 ? left : 16;
+        const lanes y = lanes_mul(rows_normed(norm, &moments, x, i, count), by);
+        rows_store(residual, i, lanes_add(rows_load(residual + i, count), y), count, false);
     }
 }
 

@@ -6,6 +6,7 @@ const struct mr_cpu_ops TABLE = {
     .tile_f32 = tile_f32,
     .finish = rows_finish,
     .norm_row = rows_norm,
+    .norm_add_row = rows_norm_add,
     .attend = ATTEND,
     .fold = rows_fold,
     .convert = rows_convert,

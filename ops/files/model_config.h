@@ -14,7 +14,7 @@
 
 #define MR_LAYERS_MAX  512u
 #define MR_EOS_IDS_MAX 8u
-#define MR_GROUP_MAX   64u /* most query heads that share a key/value head (ops/cpu/kernels.h) */
+#define MR_GROUP_MAX   64u /* most query heads that share a key/value head (ops/cpu/kv_kernels.h) */
 
 /* A family of models that differ in sizes only. All families have an RMS norm before attention and
  * before the feed-forward network, rotary positions and silu(gate) * up; a bias is used when the

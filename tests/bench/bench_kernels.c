@@ -2,7 +2,7 @@
  * several numbers of rows, attention of prompts and of decode steps, norms and rotary embedding,
  * the sampler. Prints the best of several runs; run it on an idle machine. bench_kernels
  * [memory|linear|attention|rows|sampler] ...   (none: all) */
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/kv_kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/sampling/sampler.h"
 #include "ops/tensor.h"
@@ -356,7 +356,7 @@ static void bench_rows(void)
         for (int run = 0; run < RUNS; run++) {
             const double start = now_ms();
             for (int n = 0; n < 2 * LAYERS + 1; n++)
-                mr_cpu_rms_norm(&norm, x, rows[i], out);
+                mr_cpu_norm(&norm, x, rows[i], out);
             best = fmin(best, now_ms() - start);
         }
         printf("  %4u rows  %6.3f ms\n", rows[i], best);

@@ -11,7 +11,7 @@
  * first use of a block. */
 #include "codec/check.h"
 #include "kvcache/block_frame.h"
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/kv_kernels.h"
 #include "ops/cpu/parallel.h"
 
 #include <stdio.h>

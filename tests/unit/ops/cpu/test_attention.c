@@ -1,6 +1,6 @@
 /* Compares attention, with keys and values written by mr_cpu_rope_write, to a computation in
  * double; and checks that the bits of a row do not depend on chunks or batch. */
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/kv_kernels.h"
 #include "ops/cpu/parallel.h"
 #include "tests/unit/ops/numbers.h"
 

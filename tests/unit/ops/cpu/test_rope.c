@@ -1,4 +1,4 @@
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/kv_kernels.h"
 #include "ops/cpu/kv_pool.h"
 #include "tests/unit/ops/numbers.h"
 
