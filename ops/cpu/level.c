@@ -28,10 +28,13 @@ enum mr_cpu_level mr_cpu_level(enum mr_cpu_level wanted)
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512bf16");
-    enum mr_cpu_level best = avx512 && has_tiles() ? MR_CPU_AMX
-                             : avx512              ? MR_CPU_AVX512
-                             : avx2                ? MR_CPU_AVX2
-                                                   : MR_CPU_SCALAR;
+    /* The question about tiles costs several microseconds in a virtual machine, which traps CPUID.
+     */
+    const bool may_be_amx = wanted == MR_CPU_BEST || wanted == MR_CPU_AMX;
+    enum mr_cpu_level best = avx512 && may_be_amx && has_tiles() ? MR_CPU_AMX
+                             : avx512                            ? MR_CPU_AVX512
+                             : avx2                              ? MR_CPU_AVX2
+                                                                 : MR_CPU_SCALAR;
     return wanted == MR_CPU_BEST || wanted > best ? best : wanted;
 }
 
@@ -53,4 +56,10 @@ const struct mr_cpu_ops *mr_cpu_ops_get(enum mr_cpu_level wanted)
     default:
         return &mr_cpu_ops_scalar;
     }
+}
+
+const struct mr_cpu_ops *mr_cpu_row_ops_get(enum mr_cpu_level wanted)
+{
+    const bool high = wanted == MR_CPU_BEST || wanted == MR_CPU_AMX;
+    return mr_cpu_ops_get(high ? MR_CPU_AVX512 : wanted);
 }

@@ -139,6 +139,9 @@ struct mr_cpu_ops {
 
 /* Returns the table of functions of the level mr_cpu_level(wanted). */
 const struct mr_cpu_ops *mr_cpu_ops_get(enum mr_cpu_level wanted);
+/* The same for functions that the AMX table has from AVX-512. Much cheaper: fit to be called in a
+ * step. */
+const struct mr_cpu_ops *mr_cpu_row_ops_get(enum mr_cpu_level wanted);
 
 extern const struct mr_cpu_ops mr_cpu_ops_scalar, mr_cpu_ops_avx2, mr_cpu_ops_avx512,
     mr_cpu_ops_amx;

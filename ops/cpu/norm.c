@@ -32,7 +32,7 @@ static void run_norm(struct norm_run *run, uint32_t rows)
     const struct mr_cpu_norm *norm = run->norm;
     MR_ASSERT(norm->padding < norm->width);
     MR_ASSERT(norm->centered ? norm->padding == 0 : !norm->bias);
-    run->ops = mr_cpu_ops_get(norm->level);
+    run->ops = mr_cpu_row_ops_get(norm->level);
     mr_parallel_for(rows, NORM_GRAIN_FLOATS / norm->width + 1, norm_rows, run);
 }
 

@@ -1,4 +1,4 @@
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/level.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,11 +25,22 @@ static void a_lower_level_can_be_requested(void **state)
     assert_string_equal(mr_cpu_level_name(MR_CPU_AMX), "amx");
 }
 
+static void row_functions_are_those_of_the_level_or_of_avx512(void **state)
+{
+    (void)state;
+    assert_ptr_equal(mr_cpu_row_ops_get(MR_CPU_SCALAR), &mr_cpu_ops_scalar);
+    assert_ptr_equal(mr_cpu_row_ops_get(MR_CPU_AVX2), mr_cpu_ops_get(MR_CPU_AVX2));
+    for (int level = MR_CPU_BEST; level <= MR_CPU_AMX; level += MR_CPU_AMX)
+        assert_ptr_equal(mr_cpu_row_ops_get((enum mr_cpu_level)level),
+                         mr_cpu_ops_get(MR_CPU_AVX512));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(best_resolves_to_a_real_level),
         cmocka_unit_test(a_lower_level_can_be_requested),
+        cmocka_unit_test(row_functions_are_those_of_the_level_or_of_avx512),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
