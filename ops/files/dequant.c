@@ -7,119 +7,172 @@
 #define BLOCK       32u
 #define SUPER_BLOCK 256u
 
-static float from_bits(uint32_t bits)
+/* Inlined into a copy of `convert` for each instruction set. */
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE float from_bits(uint32_t bits)
 {
     float value;
     memcpy(&value, &bits, sizeof(value));
     return value;
 }
 
-static uint16_t load_u16(const unsigned char *bytes)
+INLINE uint16_t load_u16(const unsigned char *bytes)
 {
     uint16_t value;
     memcpy(&value, bytes, sizeof(value));
     return value;
 }
 
-static uint32_t load_u32(const unsigned char *bytes)
+INLINE uint32_t load_u32(const unsigned char *bytes)
 {
     uint32_t value;
     memcpy(&value, bytes, sizeof(value));
     return value;
 }
 
-/* A subnormal half-precision number is its 10 fraction bits times 2^-24. Every other number keeps
- * its fraction, and its exponent grows by 112, the difference of the exponent biases of float and
- * half. */
-static float half_to_float(uint16_t half)
+/* Every finite number is its exponent and fraction, read as those of a float, times 2^112: the
+ * difference of the exponent biases of float and half. Infinity and NaN get the largest exponent.
+ * No branch, so that loops over numbers are vectorized. */
+INLINE float half_to_float(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
-    uint32_t exponent = (half >> 10) & 31u;
-    uint32_t fraction = half & 0x3ffu;
-    if (exponent == 0) {
-        float magnitude = (float)fraction * 0x1p-24f;
-        return sign ? -magnitude : magnitude;
-    }
-    uint32_t rebiased = exponent == 31 ? 255u : exponent + 112u;
-    return from_bits(sign | rebiased << 23 | fraction << 13);
+    uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
+    float finite = from_bits(magnitude) * 0x1p112f;
+    uint32_t bits;
+    memcpy(&bits, &finite, sizeof(bits));
+    bits = magnitude >= 31u << 23 ? magnitude | 0x7f800000u : bits;
+    return from_bits(sign | bits);
 }
 
-static float load_half(const unsigned char *bytes)
+INLINE float load_half(const unsigned char *bytes)
 {
     return half_to_float(load_u16(bytes));
 }
 
-static void dequant_f32(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_f32(const unsigned char *bytes, size_t count, float *out)
 {
     memcpy(out, bytes, count * sizeof(float));
 }
 
-static void dequant_f16(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_f16(const unsigned char *bytes, size_t count, float *out)
 {
     for (size_t i = 0; i < count; i++)
         out[i] = load_half(bytes + 2 * i);
 }
 
-static void dequant_bf16(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_bf16(const unsigned char *bytes, size_t count, float *out)
 {
     for (size_t i = 0; i < count; i++)
         out[i] = from_bits((uint32_t)load_u16(bytes + 2 * i) << 16);
 }
 
-/* Each number q becomes (q + lowered) * scale + offset; lowered is -8, -16 or 0. */
-static void four_bits(const unsigned char *packed, int lowered, float scale, float offset,
-                      float *out)
+/* ---- sixteen numbers at once ----
+ * Each format unpacks 16 stored integers, which fit into signed bytes, and makes floats of them.
+ * The vectors are GCC's: a compiler maps them to the registers of the instruction set. */
+
+typedef unsigned char bytes16 __attribute__((vector_size(16)));
+typedef signed char numbers16 __attribute__((vector_size(16)));
+typedef uint16_t halves8 __attribute__((vector_size(16)));
+typedef int16_t halves16 __attribute__((vector_size(32)));
+typedef int32_t words16 __attribute__((vector_size(64)));
+typedef float floats16 __attribute__((vector_size(64)));
+
+INLINE bytes16 load16(const unsigned char *bytes)
 {
-    for (size_t i = 0; i < BLOCK / 2; i++) {
-        out[i] = (float)((packed[i] & 15) + lowered) * scale + offset;
-        out[i + BLOCK / 2] = (float)((packed[i] >> 4) + lowered) * scale + offset;
+    bytes16 value;
+    memcpy(&value, bytes, sizeof(value));
+    return value;
+}
+
+/* Each byte shifted down by `count` bits, above which bits of the next byte appear. Instruction
+ * sets shift words, not bytes. */
+INLINE bytes16 down(bytes16 bytes, unsigned count)
+{
+    return (bytes16)((halves8)bytes >> (uint16_t)count);
+}
+
+/* Each byte shifted up; the caller has cleared the bits that would leave it. */
+INLINE bytes16 up(bytes16 bytes, unsigned count)
+{
+    return (bytes16)((halves8)bytes << (uint16_t)count);
+}
+
+/* out[0..16) = scale * numbers */
+INLINE void put_scaled(numbers16 numbers, float scale, float *out)
+{
+    halves16 halves = __builtin_convertvector(numbers, halves16);
+    words16 words = __builtin_convertvector(halves, words16);
+    floats16 floats = scale * __builtin_convertvector(words, floats16);
+    memcpy(out, &floats, sizeof(floats));
+}
+
+/* out[0..16) = scale * numbers - low, the product rounded first */
+INLINE void put_lowered(numbers16 numbers, float scale, float low, float *out)
+{
+    halves16 halves = __builtin_convertvector(numbers, halves16);
+    words16 words = __builtin_convertvector(halves, words16);
+    floats16 floats = scale * __builtin_convertvector(words, floats16) - low;
+    memcpy(out, &floats, sizeof(floats));
+}
+
+/* ---- blocks of 32 numbers ---- */
+
+INLINE void dequant_q4_0(const unsigned char *bytes, size_t count, float *out)
+{
+    for (size_t i = 0; i < count; i += BLOCK, bytes += 18) {
+        bytes16 packed = load16(bytes + 2);
+        put_scaled((numbers16)(packed & 15) - 8, load_half(bytes), out + i);
+        put_scaled((numbers16)(down(packed, 4) & 15) - 8, load_half(bytes), out + i + 16);
     }
 }
 
-static void five_bits(const unsigned char *packed, int lowered, float scale, float offset,
-                      float *out)
+INLINE void dequant_q4_1(const unsigned char *bytes, size_t count, float *out)
 {
-    uint32_t fifth = load_u32(packed);
-    for (size_t i = 0; i < BLOCK / 2; i++) {
-        unsigned char pair = packed[4 + i];
-        int low = (pair & 15) | (int)((fifth >> i) & 1u) << 4;
-        int high = (pair >> 4) | (int)((fifth >> (i + BLOCK / 2)) & 1u) << 4;
-        out[i] = (float)(low + lowered) * scale + offset;
-        out[i + BLOCK / 2] = (float)(high + lowered) * scale + offset;
+    for (size_t i = 0; i < count; i += BLOCK, bytes += 20) {
+        bytes16 packed = load16(bytes + 4);
+        float scale = load_half(bytes), low = -load_half(bytes + 2);
+        put_lowered((numbers16)(packed & 15), scale, low, out + i);
+        put_lowered((numbers16)(down(packed, 4) & 15), scale, low, out + i + 16);
     }
 }
 
-/* The offset -0 changes no number, not even the sign of a zero. */
-static void dequant_q4_0(const unsigned char *bytes, size_t count, float *out)
+/* Sixteen fifth bits, from bit 0 of the two bytes on, as numbers 0 or 16. */
+INLINE bytes16 fifth_bits(const unsigned char *bytes)
 {
-    for (size_t i = 0; i < count; i += BLOCK, bytes += 18)
-        four_bits(bytes + 2, -8, load_half(bytes), -0.0f, out + i);
+    const bytes16 pick = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+    const bytes16 bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    bytes16 both = {bytes[0], bytes[1]};
+    return (bytes16)((__builtin_shuffle(both, pick) & bit) != 0) & 16;
 }
 
-static void dequant_q4_1(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_q5_0(const unsigned char *bytes, size_t count, float *out)
 {
-    for (size_t i = 0; i < count; i += BLOCK, bytes += 20)
-        four_bits(bytes + 4, 0, load_half(bytes), load_half(bytes + 2), out + i);
+    for (size_t i = 0; i < count; i += BLOCK, bytes += 22) {
+        bytes16 packed = load16(bytes + 6);
+        bytes16 low = (packed & 15) | fifth_bits(bytes + 2);
+        bytes16 high = (down(packed, 4) & 15) | fifth_bits(bytes + 4);
+        put_scaled((numbers16)low - 16, load_half(bytes), out + i);
+        put_scaled((numbers16)high - 16, load_half(bytes), out + i + 16);
+    }
 }
 
-static void dequant_q5_0(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_q5_1(const unsigned char *bytes, size_t count, float *out)
 {
-    for (size_t i = 0; i < count; i += BLOCK, bytes += 22)
-        five_bits(bytes + 2, -16, load_half(bytes), -0.0f, out + i);
+    for (size_t i = 0; i < count; i += BLOCK, bytes += 24) {
+        bytes16 packed = load16(bytes + 8);
+        float scale = load_half(bytes), low = -load_half(bytes + 2);
+        put_lowered((numbers16)((packed & 15) | fifth_bits(bytes + 4)), scale, low, out + i);
+        put_lowered((numbers16)((down(packed, 4) & 15) | fifth_bits(bytes + 6)), scale, low,
+                    out + i + 16);
+    }
 }
 
-static void dequant_q5_1(const unsigned char *bytes, size_t count, float *out)
-{
-    for (size_t i = 0; i < count; i += BLOCK, bytes += 24)
-        five_bits(bytes + 4, 0, load_half(bytes), load_half(bytes + 2), out + i);
-}
-
-static void dequant_q8_0(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_q8_0(const unsigned char *bytes, size_t count, float *out)
 {
     for (size_t i = 0; i < count; i += BLOCK, bytes += 34) {
-        float scale = load_half(bytes);
-        for (size_t j = 0; j < BLOCK; j++)
-            out[i + j] = (float)(signed char)bytes[2 + j] * scale;
+        put_scaled((numbers16)load16(bytes + 2), load_half(bytes), out + i);
+        put_scaled((numbers16)load16(bytes + 18), load_half(bytes), out + i + 16);
     }
 }
 
@@ -128,7 +181,7 @@ static void dequant_q8_0(const unsigned char *bytes, size_t count, float *out)
 /* Scales and minimums of 6 bits of the 8 blocks of a super-block, 12 bytes. Those of blocks 0 to 3
  * are in the low six bits of bytes 0..3 and 4..7; those of blocks 4 to 7 have their low four bits
  * in the halves of bytes 8..11, and their high two bits above the ones of blocks 0 to 3. */
-static void six_bit_scales(const unsigned char *packed, unsigned block, uint32_t *scale,
+INLINE void six_bit_scales(const unsigned char *packed, unsigned block, uint32_t *scale,
                            uint32_t *minimum)
 {
     if (block < 4) {
@@ -142,7 +195,7 @@ static void six_bit_scales(const unsigned char *packed, unsigned block, uint32_t
 
 /* Layout: 16 bytes of scales (low half) and minimums (high half) of 16 numbers each, 64 bytes of
  * numbers, d, dmin. Each 32 bytes hold 128 numbers: bits 0 and 1 the first 32, and so on. */
-static void dequant_q2_k(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_q2_k(const unsigned char *bytes, size_t count, float *out)
 {
     for (size_t i = 0; i < count; i += SUPER_BLOCK, bytes += 84) {
         float d = load_half(bytes + 80), d_min = load_half(bytes + 82);
@@ -150,15 +203,15 @@ static void dequant_q2_k(const unsigned char *bytes, size_t count, float *out)
             const unsigned char *packed = bytes + 16 + part / 8 * 32 + part % 2 * 16;
             unsigned shift = (unsigned)(part % 8 / 2 * 2);
             float scale = d * (float)(bytes[part] & 15), low = d_min * (float)(bytes[part] >> 4);
-            for (size_t j = 0; j < 16; j++)
-                out[i + part * 16 + j] = scale * (float)(packed[j] >> shift & 3) - low;
+            put_lowered((numbers16)(down(load16(packed), shift) & 3), scale, low,
+                        out + i + part * 16);
         }
     }
 }
 
 /* The 16 signed scales of 6 bits of a Q3_K super-block, 12 bytes: the low four bits are in the
  * halves of bytes 0..7, the high two bits in bytes 8..11. */
-static int q3_scale(const unsigned char *packed, size_t part)
+INLINE int q3_scale(const unsigned char *packed, size_t part)
 {
     unsigned low = part < 8 ? packed[part] & 15u : packed[part - 8] >> 4;
     unsigned high = (unsigned)packed[8 + part % 4] >> (part / 4 * 2) & 3u;
@@ -167,7 +220,7 @@ static int q3_scale(const unsigned char *packed, size_t part)
 
 /* Layout: 32 bytes of third bits, 64 bytes of low bits as Q2_K, 12 bytes of scales, d. A number
  * whose third bit is 0 is lowered by 4. */
-static void dequant_q3_k(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_q3_k(const unsigned char *bytes, size_t count, float *out)
 {
     for (size_t i = 0; i < count; i += SUPER_BLOCK, bytes += 110) {
         float d = load_half(bytes + 108);
@@ -176,10 +229,9 @@ static void dequant_q3_k(const unsigned char *bytes, size_t count, float *out)
             const unsigned char *third = bytes + part % 2 * 16;
             unsigned shift = (unsigned)(part % 8 / 2 * 2), bit = (unsigned)(part / 2);
             float scale = d * (float)q3_scale(bytes + 96, part);
-            for (size_t j = 0; j < 16; j++) {
-                int number = (packed[j] >> shift & 3) - ((third[j] >> bit & 1) ? 0 : 4);
-                out[i + part * 16 + j] = scale * (float)number;
-            }
+            bytes16 raised =
+                (down(load16(packed), shift) & 3) | up(down(load16(third), bit) & 1, 2);
+            put_scaled((numbers16)raised - 4, scale, out + i + part * 16);
         }
     }
 }
@@ -187,7 +239,7 @@ static void dequant_q3_k(const unsigned char *bytes, size_t count, float *out)
 /* Layout of Q4_K and Q5_K: d, dmin, 12 bytes of scales, for Q5_K 32 bytes of fifth bits, 128 bytes
  * of low bits. Each 32 bytes hold two blocks: the first in the low halves, the second in the high
  * ones. Bit b of the fifth bits belongs to block b. */
-static void dequant_q4_k(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_q4_k(const unsigned char *bytes, size_t count, float *out)
 {
     for (size_t i = 0; i < count; i += SUPER_BLOCK, bytes += 144) {
         float d = load_half(bytes), d_min = load_half(bytes + 2);
@@ -196,14 +248,15 @@ static void dequant_q4_k(const unsigned char *bytes, size_t count, float *out)
             uint32_t scale, minimum;
             six_bit_scales(bytes + 4, block, &scale, &minimum);
             float factor = d * (float)scale, low = d_min * (float)minimum;
-            for (size_t j = 0; j < BLOCK; j++)
-                out[i + block * BLOCK + j] =
-                    factor * (float)(packed[j] >> block % 2 * 4 & 15) - low;
+            for (size_t j = 0; j < BLOCK; j += 16) {
+                bytes16 numbers = down(load16(packed + j), block % 2 * 4) & 15;
+                put_lowered((numbers16)numbers, factor, low, out + i + block * BLOCK + j);
+            }
         }
     }
 }
 
-static void dequant_q5_k(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_q5_k(const unsigned char *bytes, size_t count, float *out)
 {
     for (size_t i = 0; i < count; i += SUPER_BLOCK, bytes += 176) {
         float d = load_half(bytes), d_min = load_half(bytes + 2);
@@ -212,9 +265,10 @@ static void dequant_q5_k(const unsigned char *bytes, size_t count, float *out)
             uint32_t scale, minimum;
             six_bit_scales(bytes + 4, block, &scale, &minimum);
             float factor = d * (float)scale, low = d_min * (float)minimum;
-            for (size_t j = 0; j < BLOCK; j++) {
-                int number = (packed[j] >> block % 2 * 4 & 15) | (fifth[j] >> block & 1) << 4;
-                out[i + block * BLOCK + j] = factor * (float)number - low;
+            for (size_t j = 0; j < BLOCK; j += 16) {
+                bytes16 numbers = down(load16(packed + j), block % 2 * 4) & 15;
+                numbers |= up(down(load16(fifth + j), block) & 1, 4);
+                put_lowered((numbers16)numbers, factor, low, out + i + block * BLOCK + j);
             }
         }
     }
@@ -223,7 +277,7 @@ static void dequant_q5_k(const unsigned char *bytes, size_t count, float *out)
 /* Layout: 128 bytes of low four bits, 64 bytes of high two bits, 16 signed scales of 16 numbers
  * each, d. Each half of the super-block has 64 bytes of low bits, whose low halves are its first 64
  * numbers, and 32 bytes of high bits, in the order of Q2_K. */
-static void dequant_q6_k(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_q6_k(const unsigned char *bytes, size_t count, float *out)
 {
     for (size_t i = 0; i < count; i += SUPER_BLOCK, bytes += 210) {
         float d = load_half(bytes + 208);
@@ -234,10 +288,9 @@ static void dequant_q6_k(const unsigned char *bytes, size_t count, float *out)
             unsigned low_shift = (unsigned)(in_half / 4 * 4);
             unsigned high_shift = (unsigned)(in_half / 2 * 2);
             float scale = d * (float)(signed char)bytes[192 + part];
-            for (size_t j = 0; j < 16; j++) {
-                int number = (low[j] >> low_shift & 15) | (high[j] >> high_shift & 3) << 4;
-                out[i + part * 16 + j] = scale * (float)(number - 32);
-            }
+            bytes16 numbers =
+                (down(load16(low), low_shift) & 15) | up(down(load16(high), high_shift) & 3, 4);
+            put_scaled((numbers16)numbers - 32, scale, out + i + part * 16);
         }
     }
 }
@@ -245,21 +298,19 @@ static void dequant_q6_k(const unsigned char *bytes, size_t count, float *out)
 /* ---- tables of 16 values ---- */
 
 /* the values of IQ4_NL and IQ4_XS */
-static const signed char uneven_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                              1,    13,   25,  38,  53,  69,  89,  113};
+static const numbers16 uneven_values = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                        1,    13,   25,  38,  53,  69,  89,  113};
 /* twice the values of FP4 (e2m1) */
-static const signed char fp4_values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+static const numbers16 fp4_values = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-static void from_table(const unsigned char *packed, const signed char *values, float scale,
-                       float *out)
+INLINE void from_table(const unsigned char *packed, numbers16 values, float scale, float *out)
 {
-    for (size_t i = 0; i < BLOCK / 2; i++) {
-        out[i] = scale * (float)values[packed[i] & 15];
-        out[i + BLOCK / 2] = scale * (float)values[packed[i] >> 4];
-    }
+    bytes16 pairs = load16(packed);
+    put_scaled(__builtin_shuffle(values, (numbers16)(pairs & 15)), scale, out);
+    put_scaled(__builtin_shuffle(values, (numbers16)(down(pairs, 4) & 15)), scale, out + 16);
 }
 
-static void dequant_iq4_nl(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_iq4_nl(const unsigned char *bytes, size_t count, float *out)
 {
     for (size_t i = 0; i < count; i += BLOCK, bytes += 18)
         from_table(bytes + 2, uneven_values, load_half(bytes), out + i);
@@ -267,7 +318,7 @@ static void dequant_iq4_nl(const unsigned char *bytes, size_t count, float *out)
 
 /* Layout: d, 16 bits of high bits and 4 bytes of low bits of the 8 blocks' scales, 128 bytes of
  * numbers. */
-static void dequant_iq4_xs(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_iq4_xs(const unsigned char *bytes, size_t count, float *out)
 {
     for (size_t i = 0; i < count; i += SUPER_BLOCK, bytes += 136) {
         float d = load_half(bytes);
@@ -283,7 +334,7 @@ static void dequant_iq4_xs(const unsigned char *bytes, size_t count, float *out)
 
 /* The first byte e is a power of two: the scale of fp4_values is 2^(e - 128), which is subnormal
  * for e = 0 and 1. */
-static void dequant_mxfp4(const unsigned char *bytes, size_t count, float *out)
+INLINE void dequant_mxfp4(const unsigned char *bytes, size_t count, float *out)
 {
     for (size_t i = 0; i < count; i += BLOCK, bytes += 17) {
         uint32_t e = bytes[0];
@@ -292,28 +343,27 @@ static void dequant_mxfp4(const unsigned char *bytes, size_t count, float *out)
     }
 }
 
-static const struct storage {
+static const struct {
     const char *name;
     size_t block_numbers, block_bytes;
-    void (*dequant)(const unsigned char *bytes, size_t count, float *out);
 } storages[MR_STORAGE_COUNT] = {
-    [MR_STORAGE_F32] = {"F32", 1, 4, dequant_f32},
-    [MR_STORAGE_F16] = {"F16", 1, 2, dequant_f16},
-    [MR_STORAGE_BF16] = {"BF16", 1, 2, dequant_bf16},
-    [MR_STORAGE_Q4_0] = {"Q4_0", BLOCK, 18, dequant_q4_0},
-    [MR_STORAGE_Q4_1] = {"Q4_1", BLOCK, 20, dequant_q4_1},
-    [MR_STORAGE_Q5_0] = {"Q5_0", BLOCK, 22, dequant_q5_0},
-    [MR_STORAGE_Q5_1] = {"Q5_1", BLOCK, 24, dequant_q5_1},
-    [MR_STORAGE_Q8_0] = {"Q8_0", BLOCK, 34, dequant_q8_0},
-    [MR_STORAGE_Q2_K] = {"Q2_K", SUPER_BLOCK, 84, dequant_q2_k},
-    [MR_STORAGE_Q3_K] = {"Q3_K", SUPER_BLOCK, 110, dequant_q3_k},
-    [MR_STORAGE_Q4_K] = {"Q4_K", SUPER_BLOCK, 144, dequant_q4_k},
-    [MR_STORAGE_Q5_K] = {"Q5_K", SUPER_BLOCK, 176, dequant_q5_k},
-    [MR_STORAGE_Q6_K] = {"Q6_K", SUPER_BLOCK, 210, dequant_q6_k},
-    [MR_STORAGE_IQ4_NL] = {"IQ4_NL", BLOCK, 18, dequant_iq4_nl},
-    [MR_STORAGE_IQ4_XS] = {"IQ4_XS", SUPER_BLOCK, 136, dequant_iq4_xs},
-    [MR_STORAGE_MXFP4] = {"MXFP4", BLOCK, 17, dequant_mxfp4},
-    [MR_STORAGE_OTHER] = {"another type", 0, 0, NULL},
+    [MR_STORAGE_F32] = {"F32", 1, 4},
+    [MR_STORAGE_F16] = {"F16", 1, 2},
+    [MR_STORAGE_BF16] = {"BF16", 1, 2},
+    [MR_STORAGE_Q4_0] = {"Q4_0", BLOCK, 18},
+    [MR_STORAGE_Q4_1] = {"Q4_1", BLOCK, 20},
+    [MR_STORAGE_Q5_0] = {"Q5_0", BLOCK, 22},
+    [MR_STORAGE_Q5_1] = {"Q5_1", BLOCK, 24},
+    [MR_STORAGE_Q8_0] = {"Q8_0", BLOCK, 34},
+    [MR_STORAGE_Q2_K] = {"Q2_K", SUPER_BLOCK, 84},
+    [MR_STORAGE_Q3_K] = {"Q3_K", SUPER_BLOCK, 110},
+    [MR_STORAGE_Q4_K] = {"Q4_K", SUPER_BLOCK, 144},
+    [MR_STORAGE_Q5_K] = {"Q5_K", SUPER_BLOCK, 176},
+    [MR_STORAGE_Q6_K] = {"Q6_K", SUPER_BLOCK, 210},
+    [MR_STORAGE_IQ4_NL] = {"IQ4_NL", BLOCK, 18},
+    [MR_STORAGE_IQ4_XS] = {"IQ4_XS", SUPER_BLOCK, 136},
+    [MR_STORAGE_MXFP4] = {"MXFP4", BLOCK, 17},
+    [MR_STORAGE_OTHER] = {"another type", 0, 0},
 };
 
 const char *mr_storage_name(enum mr_storage storage)
@@ -331,8 +381,94 @@ size_t mr_storage_block_bytes(enum mr_storage storage)
     return storages[storage].block_bytes;
 }
 
+/* ---- instruction sets ---- */
+
+INLINE void convert(enum mr_storage storage, const unsigned char *bytes, size_t count, float *out)
+{
+    switch (storage) {
+    case MR_STORAGE_F32:
+        dequant_f32(bytes, count, out);
+        break;
+    case MR_STORAGE_F16:
+        dequant_f16(bytes, count, out);
+        break;
+    case MR_STORAGE_BF16:
+        dequant_bf16(bytes, count, out);
+        break;
+    case MR_STORAGE_Q4_0:
+        dequant_q4_0(bytes, count, out);
+        break;
+    case MR_STORAGE_Q4_1:
+        dequant_q4_1(bytes, count, out);
+        break;
+    case MR_STORAGE_Q5_0:
+        dequant_q5_0(bytes, count, out);
+        break;
+    case MR_STORAGE_Q5_1:
+        dequant_q5_1(bytes, count, out);
+        break;
+    case MR_STORAGE_Q8_0:
+        dequant_q8_0(bytes, count, out);
+        break;
+    case MR_STORAGE_Q2_K:
+        dequant_q2_k(bytes, count, out);
+        break;
+    case MR_STORAGE_Q3_K:
+        dequant_q3_k(bytes, count, out);
+        break;
+    case MR_STORAGE_Q4_K:
+        dequant_q4_k(bytes, count, out);
+        break;
+    case MR_STORAGE_Q5_K:
+        dequant_q5_k(bytes, count, out);
+        break;
+    case MR_STORAGE_Q6_K:
+        dequant_q6_k(bytes, count, out);
+        break;
+    case MR_STORAGE_IQ4_NL:
+        dequant_iq4_nl(bytes, count, out);
+        break;
+    case MR_STORAGE_IQ4_XS:
+        dequant_iq4_xs(bytes, count, out);
+        break;
+    case MR_STORAGE_MXFP4:
+        dequant_mxfp4(bytes, count, out);
+        break;
+    case MR_STORAGE_OTHER:
+    case MR_STORAGE_COUNT:
+        break;
+    }
+}
+
+static void convert_baseline(enum mr_storage storage, const unsigned char *bytes, size_t count,
+                             float *out)
+{
+    convert(storage, bytes, count, out);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void
+convert_avx2(enum mr_storage storage, const unsigned char *bytes, size_t count, float *out)
+{
+    convert(storage, bytes, count, out);
+}
+
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"))) static void
+convert_avx512(enum mr_storage storage, const unsigned char *bytes, size_t count, float *out)
+{
+    convert(storage, bytes, count, out);
+}
+#endif
+
 void mr_dequant(enum mr_storage storage, const void *bytes, size_t count, float *out)
 {
     MR_ASSERT(storage < MR_STORAGE_OTHER && count % storages[storage].block_numbers == 0);
-    storages[storage].dequant(bytes, count, out);
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+        convert_avx512(storage, bytes, count, out);
+    else if (__builtin_cpu_supports("avx2"))
+        convert_avx2(storage, bytes, count, out);
+    else
+#endif
+        convert_baseline(storage, bytes, count, out);
 }
