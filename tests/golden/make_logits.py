@@ -17,8 +17,10 @@ import sys
 
 import numpy
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-from transformers import LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, Mxfp4Config
+
+import tiny_models
 
 
 def reference(model, tokens, first, count):
@@ -47,9 +49,6 @@ def write_expected(path, model, prompts):
 
 
 # ---- tiny models ----
-
-VOCABULARY = 272
-
 
 def byte_alphabet():
     """The printable characters that represent the 256 bytes in byte-level BPE."""
@@ -90,75 +89,40 @@ def write_tokenizer(folder):
     (folder / "tokenizer_config.json").write_text(json.dumps(config) + "\n")
 
 
-COMMON = dict(vocab_size=VOCABULARY, hidden_size=48, intermediate_size=64, num_hidden_layers=2,
-              num_attention_heads=3, max_position_embeddings=1024, initializer_range=0.3,
-              bos_token_id=261, eos_token_id=262, pad_token_id=None)
-
-# A window longer than a block, and a context so long that slots save memory.
-SLIDING = {**COMMON, "max_position_embeddings": 4096, "sliding_window": 300}
-
-# prompt tokens, first position with logits, continuation tokens
-PROMPTS = [(1, 0, 8), (37, 0, 16), (300, 296, 16)]
-LONG_PROMPTS = [(37, 0, 16), (600, 590, 16), (1300, 1292, 24)]
-
-TINY = {
-    "grouped_tied": (LlamaConfig(**COMMON, num_key_value_heads=1, tie_word_embeddings=True),
-                     torch.float32, "5GB"),
-    "multi_head_untied_biases": (
-        LlamaConfig(**COMMON, num_key_value_heads=3, tie_word_embeddings=False,
-                    attention_bias=True, mlp_bias=True), torch.bfloat16, "5GB"),
-    "llama3_rope_sharded": (
-        LlamaConfig(**COMMON, num_key_value_heads=1, head_dim=32, tie_word_embeddings=False,
-                    rope_parameters=dict(rope_type="llama3", rope_theta=10000.0, factor=8.0,
-                                         low_freq_factor=1.0, high_freq_factor=4.0,
-                                         original_max_position_embeddings=64)),
-        torch.float16, "40KB"),
-    "qwen2": (Qwen2Config(**COMMON, num_key_value_heads=1, tie_word_embeddings=True),
-              torch.bfloat16, "5GB"),
-    "qwen3_head_norm": (
-        Qwen3Config(**COMMON, num_key_value_heads=1, head_dim=16, tie_word_embeddings=True),
-        torch.bfloat16, "5GB"),
-    "mistral_window": (
-        MistralConfig(**COMMON, num_key_value_heads=1, sliding_window=24,
-                      tie_word_embeddings=False), torch.bfloat16, "5GB"),
-    "mistral_slides": (
-        MistralConfig(**SLIDING, num_key_value_heads=1, tie_word_embeddings=True),
-        torch.bfloat16, "5GB"),
-    "qwen2_slides_above": (
-        Qwen2Config(**{**SLIDING, "num_hidden_layers": 3}, num_key_value_heads=1,
-                    use_sliding_window=True, max_window_layers=1, tie_word_embeddings=True),
-        torch.bfloat16, "5GB"),
-}
-
-
-def randomize(model, generator):
-    """Gives norms and biases values other than 1 and 0, so that omitting one changes the logits."""
-    for name, parameter in model.named_parameters():
-        if name.endswith("norm.weight"):
-            parameter.data.copy_(1 + 0.3 * torch.randn(parameter.shape, generator=generator))
-        elif name.endswith("bias"):
-            parameter.data.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
-        else:
-            parameter.data.copy_(0.15 * torch.randn(parameter.shape, generator=generator))
+def save_tiny(folder, entry, generator):
+    """Writes config.json and weights in the layout of published checkpoints."""
+    model = AutoModelForCausalLM.from_config(entry["config"])
+    tiny_models.randomize(model, generator, entry.get("scale", {}))
+    model.to(entry.get("dtype", torch.bfloat16)).save_pretrained(
+        folder, max_shard_size=entry.get("shard", "5GB"))
+    config = json.loads((folder / "config.json").read_text())
+    if entry.get("mxfp4"):
+        weights = folder / "model.safetensors"
+        save_file(tiny_models.to_mxfp4(load_file(weights), generator), weights,
+                  metadata={"format": "pt"})
+        config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": [
+            "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens",
+            "lm_head"]}
+    config = entry.get("edit", dict)(config)
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
 def make_tiny(root, names):
-    for name, (config, dtype, shard) in TINY.items():
-        if names and name not in names:
-            continue
+    for name in names or tiny_models.MODELS:
+        entry = tiny_models.MODELS[name]
         folder = root / name
         folder.mkdir(parents=True, exist_ok=True)
         generator = torch.Generator().manual_seed(len(name))
-        model = AutoModelForCausalLM.from_config(config)
-        randomize(model, generator)
-        model.to(dtype).save_pretrained(folder, max_shard_size=shard)
+        save_tiny(folder, entry, generator)
         write_tokenizer(folder)
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32,
-                                                     attn_implementation="eager")
+        dequantize = {"quantization_config": Mxfp4Config(dequantize=True)}
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, attn_implementation="eager",
+            **(dequantize if entry.get("mxfp4") else {})).float()
         draw = lambda n: torch.randint(0, 263, (n,), generator=generator).tolist()
-        prompts = LONG_PROMPTS if "slides" in name else PROMPTS
-        write_expected(folder / "expected.bin", model,
-                       [(draw(tokens), first, count) for tokens, first, count in prompts])
+        write_expected(folder / "expected.bin", model, [
+            (draw(tokens), first, count)
+            for tokens, first, count in entry.get("prompts", tiny_models.PROMPTS)])
 
 
 # ---- a real model ----
