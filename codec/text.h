@@ -12,6 +12,11 @@ struct mr_text {
     size_t length;
 };
 
+/* The bytes [start, end) of a text. */
+struct mr_text_range {
+    size_t start, end;
+};
+
 bool mr_text_equal(struct mr_text a, struct mr_text b);
 /* True when text equals this NUL-terminated word. */
 bool mr_text_is(struct mr_text text, const char *word);

@@ -90,8 +90,8 @@ static enum mr_status encode_bad_word(struct mr_job *job, const struct mr_tokeni
     if (list.ids == NULL)
         return mr_fail(err, MR_INVALID_REQUEST,
                        "bad_words need more memory than a request may use");
-    enum mr_status status = mr_tokenizer_encode(
-        tokenizer, scratch, word, (struct mr_encode_options){false, false}, &list, err);
+    enum mr_status status =
+        mr_tokenizer_encode(tokenizer, scratch, word, (struct mr_encode_options){0}, &list, err);
     if (status != MR_OK || list.count == 0) return status;
     job->bad_words[job->bad_word_count] = list.ids;
     job->bad_word_counts[job->bad_word_count++] = (uint32_t)list.count;

@@ -125,24 +125,24 @@ static void set_globals(struct mr_jinja_run *run, struct mr_jinja_dict *globals,
     set(run, globals, "eos_token", mr_jinja_text(run, chat_template->eos, false));
 }
 
-/* Splits the output into segments: runs of bytes that all come from the template or all from the
- * request. */
-static enum mr_status split_segments(const struct mr_jinja_buffer *buffer, struct mr_arena *arena,
-                                     struct mr_rendered *out, struct mr_error *err)
+/* Finds the runs of bytes that come from the request. */
+static enum mr_status find_user_ranges(const struct mr_jinja_buffer *buffer, struct mr_arena *arena,
+                                       struct mr_rendered *out, struct mr_error *err)
 {
-    size_t count = buffer->length ? 1 : 0;
-    for (size_t i = 1; i < buffer->length; i++)
-        count += buffer->marks[i] != buffer->marks[i - 1];
-    out->segments = mr_arena_take_array(arena, count, sizeof *out->segments);
-    if (!out->segments) return mr_fail(err, MR_INVALID_REQUEST, "chat template: out of memory");
-    for (size_t i = 0; i < buffer->length;) {
-        size_t end = i + 1;
-        while (end < buffer->length && buffer->marks[end] == buffer->marks[i])
-            end++;
-        out->segments[out->segment_count++] = (struct mr_segment){
-            .text = {buffer->bytes + i, end - i}, .from_user = buffer->marks[i] != 0};
-        i = end;
+    size_t count = 0;
+    for (size_t i = 0; i < buffer->length; i++)
+        count += buffer->marks[i] && (i == 0 || !buffer->marks[i - 1]);
+    struct mr_text_range *ranges = mr_arena_take_array(arena, count, sizeof *ranges);
+    if (!ranges) return mr_fail(err, MR_INVALID_REQUEST, "chat template: out of memory");
+    for (size_t i = 0; i < buffer->length; i++) {
+        if (!buffer->marks[i]) continue;
+        size_t start = i;
+        while (i < buffer->length && buffer->marks[i])
+            i++;
+        ranges[out->user_count++] = (struct mr_text_range){start, i};
     }
+    out->text = (struct mr_text){buffer->length ? buffer->bytes : "", buffer->length};
+    out->user = ranges;
     return MR_OK;
 }
 
@@ -160,5 +160,5 @@ enum mr_status mr_chat_template_render(const struct mr_chat_template *chat_templ
         mr_jinja_eval(&run, chat_template->root, globals.dict, &buffer);
     }
     if (run.status != MR_OK) return run.status;
-    return split_segments(&buffer, arena, out, err);
+    return find_user_ranges(&buffer, arena, out, err);
 }

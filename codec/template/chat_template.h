@@ -2,8 +2,8 @@
  *
  * This is an interpreter of the part of Jinja that model templates use, with the options
  * trim_blocks and lstrip_blocks, as in the reference. Templates come from model files, never from a
- * request. The output is a list of segments: text of the template and text of the request. The
- * caller looks for special tokens in the first kind only, so a user cannot write one.
+ * request. The output is one text and the ranges of it that the request wrote. The caller bars
+ * these ranges from control tokens when it encodes the text, so a user cannot write one.
  *
  * Threads: a compiled template is immutable and shared; a rendering has its state on the stack and
  *          in the arena of the caller.
@@ -25,15 +25,12 @@
 
 struct mr_chat_template;
 
-struct mr_segment {
-    struct mr_text text;
-    bool from_user; /* text of the request: a special token in this segment stays text */
-};
-
 struct mr_rendered {
-    /* memory in the arena; text of the template and of the request alternate */
-    struct mr_segment *segments;
-    size_t segment_count;
+    struct mr_text text; /* memory in the arena */
+    /* [user_count] the ranges of text that come from the request, in ascending order, none empty
+     * and none touching the next; memory in the arena */
+    const struct mr_text_range *user;
+    size_t user_count;
 };
 
 enum mr_status mr_chat_template_compile(struct mr_chat_template **out, struct mr_text source,

@@ -17,6 +17,7 @@ struct node {
 
 struct mr_added_tokens {
     struct mr_added_token *tokens;
+    bool *control; /* [token_count] the token is a control token */
     size_t token_count;
     struct node *nodes;
     uint32_t node_count;
@@ -59,6 +60,29 @@ static void insert(struct mr_added_tokens *added, uint32_t index)
     added->nodes[node].token = index;
 }
 
+static bool starts_with(struct mr_text text, const char *start)
+{
+    size_t length = strlen(start);
+    return text.length >= length && memcmp(text.bytes, start, length) == 0;
+}
+
+static bool ends_with(struct mr_text text, const char *end)
+{
+    size_t length = strlen(end);
+    return text.length >= length && memcmp(text.bytes + text.length - length, end, length) == 0;
+}
+
+/* DeepSeek's models do not flag the tokens of user and assistant as special; their texts have
+ * U+FF5C in place of "|". */
+static bool is_control(const struct mr_added_token *token)
+{
+    struct mr_text content = token->content;
+    bool plain = content.length > 4 && starts_with(content, "<|") && ends_with(content, "|>");
+    bool wide = content.length > 8 && starts_with(content, "<\xef\xbd\x9c") &&
+                ends_with(content, "\xef\xbd\x9c>");
+    return token->special || plain || wide;
+}
+
 enum mr_status mr_added_tokens_create(struct mr_added_tokens **out,
                                       const struct mr_added_token *tokens, size_t count,
                                       struct mr_error *err)
@@ -71,14 +95,16 @@ enum mr_status mr_added_tokens_create(struct mr_added_tokens **out,
         nodes += tokens[i].content.length;
     added->token_count = count;
     added->tokens = calloc(count + 1, sizeof *added->tokens);
+    added->control = calloc(count + 1, sizeof *added->control);
     added->nodes = nodes < NO_NODE ? calloc(nodes, sizeof *added->nodes) : NULL;
-    if (!added->tokens || !added->nodes) {
+    if (!added->tokens || !added->control || !added->nodes) {
         mr_added_tokens_destroy(added);
         return mr_fail(err, MR_NOMEM, "no memory for %zu added tokens", count);
     }
     memset(added->roots, 0xff, sizeof added->roots);
     for (size_t i = 0; i < count; i++) {
         added->tokens[i] = tokens[i];
+        added->control[i] = is_control(&tokens[i]);
         if (tokens[i].content.length > 0) insert(added, (uint32_t)i);
         added->tokens[i].content = (struct mr_text){NULL, 0};
     }
@@ -90,6 +116,7 @@ void mr_added_tokens_destroy(struct mr_added_tokens *added)
 {
     if (!added) return;
     free(added->tokens);
+    free(added->control);
     free(added->nodes);
     free(added);
 }
@@ -99,18 +126,38 @@ bool mr_added_tokens_is_empty(const struct mr_added_tokens *added)
     return added->node_count == 0;
 }
 
+bool mr_added_tokens_have_control(const struct mr_added_tokens *added)
+{
+    for (size_t i = 0; i < added->token_count; i++)
+        if (added->control[i]) return true;
+    return false;
+}
+
 /* ---- search ---- */
 
+/* True when a barred range has a byte of [start, end). Passes over the ranges in front of start:
+ * the search goes from left to right. */
+static bool is_barred(struct mr_added_cursor *cursor, size_t start, size_t end)
+{
+    while (cursor->barred_count > 0 && cursor->barred->end <= start) {
+        cursor->barred++;
+        cursor->barred_count--;
+    }
+    return cursor->barred_count > 0 && cursor->barred->start < end;
+}
+
 /* The longest token that starts at byte `at`, with the end of the token; NULL when no token starts
- * there. */
+ * there. A control token in a barred range is none. */
 static const struct mr_added_token *longest_at(const struct mr_added_tokens *added,
-                                               struct mr_text text, size_t at, size_t *end)
+                                               struct mr_text text, size_t at,
+                                               struct mr_added_cursor *cursor, size_t *end)
 {
     uint32_t node = added->roots[(unsigned char)text.bytes[at]];
     const struct mr_added_token *found = NULL;
     for (size_t i = at + 1; node != NO_NODE; i++) {
-        if (added->nodes[node].token != NO_NODE) {
-            found = &added->tokens[added->nodes[node].token];
+        uint32_t token = added->nodes[node].token;
+        if (token != NO_NODE && !(added->control[token] && is_barred(cursor, at, i))) {
+            found = &added->tokens[token];
             *end = i;
         }
         if (i == text.length) break;
@@ -162,7 +209,7 @@ static bool find_match(const struct mr_added_tokens *added, struct mr_text text,
 {
     while (cursor->at < text.length) {
         size_t start = cursor->at, end = start;
-        const struct mr_added_token *token = longest_at(added, text, start, &end);
+        const struct mr_added_token *token = longest_at(added, text, start, cursor, &end);
         cursor->at = token ? end : start + 1;
         if (!token || (token->special && !with_special)) continue;
         if (token->single_word && !has_word_borders(text, start, end)) continue;

@@ -5,6 +5,10 @@
  * require word borders around it (single_word) or include the white space next to it (lstrip,
  * rstrip).
  *
+ * Control tokens are the special tokens, and others that look like one ("<|user|>" of models that
+ * do not flag it as special). A search can bar ranges of the text from them: no byte of such a
+ * range becomes part of a control token. Other added tokens are found there as everywhere.
+ *
  * Threads: immutable. Memory: the trie. Errors: MR_NOMEM. */
 #ifndef MR_CODEC_TOKENIZER_ADDED_TOKENS_H
 #define MR_CODEC_TOKENIZER_ADDED_TOKENS_H
@@ -29,6 +33,8 @@ enum mr_status mr_added_tokens_create(struct mr_added_tokens **out,
                                       struct mr_error *err);
 void mr_added_tokens_destroy(struct mr_added_tokens *tokens);
 bool mr_added_tokens_is_empty(const struct mr_added_tokens *tokens);
+/* True when one of the tokens is a control token. */
+bool mr_added_tokens_have_control(const struct mr_added_tokens *tokens);
 
 /* A part of the searched text: an added token, or the text between two added tokens (id
  * MR_TOKEN_NONE). */
@@ -37,13 +43,17 @@ struct mr_added_span {
     uint32_t id;
 };
 
-/* Position of the search in a text. Set to zero before the first call. */
+/* Position of the search in a text. Set to zero before the first call, but for the last two
+ * fields. */
 struct mr_added_cursor {
     size_t at;                     /* next byte to search */
     size_t text_from;              /* end of the part of the text returned last */
     bool has_match;                /* `match` was found and is not returned yet */
     struct mr_added_span match;    /* the token found, returned after the text in front of it */
     size_t space_start, space_end; /* borders of the run of white space measured last */
+    /* ranges without control tokens, in ascending order; set by the caller, borrowed */
+    const struct mr_text_range *barred;
+    size_t barred_count; /* those not yet passed */
 };
 
 /* Sets *span to the next part of the text; false at the end of the text. Without with_special a

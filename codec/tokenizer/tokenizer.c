@@ -60,7 +60,8 @@ struct encoding {
     const struct mr_tokenizer *tokenizer;
     struct mr_tokenizer_scratch *scratch;
     struct mr_id_list *ids;
-    bool parse_special;
+    struct mr_text text;
+    struct mr_encode_options options;
     struct mr_error *err;
 };
 
@@ -77,17 +78,24 @@ static enum mr_status encode_plain(struct encoding *e, struct mr_text text, bool
                                &sink, e->err);
 }
 
+/* Barred ranges of a text. */
+struct bars {
+    const struct mr_text_range *ranges;
+    size_t count;
+};
+
 /* Adds the ids of the added tokens in text to the output; calls `rest` for the text between
  * them. */
 static enum mr_status encode_around(struct encoding *e, const struct mr_added_tokens *added,
-                                    struct mr_text text, bool at_start,
+                                    struct mr_text text, bool at_start, struct bars bars,
                                     enum mr_status (*rest)(struct encoding *, struct mr_text, bool))
 {
     if (mr_added_tokens_is_empty(added)) return rest(e, text, at_start);
-    struct mr_added_cursor cursor = {0};
+    struct mr_added_cursor cursor = {.barred = bars.ranges, .barred_count = bars.count};
     struct mr_added_span span;
     enum mr_status status = MR_OK;
-    while (status == MR_OK && mr_added_tokens_next(added, text, e->parse_special, &cursor, &span)) {
+    while (status == MR_OK &&
+           mr_added_tokens_next(added, text, e->options.parse_special, &cursor, &span)) {
         struct mr_text part = mr_text_part(text, span.start, span.end);
         if (span.id == MR_TOKEN_NONE)
             status = rest(e, part, at_start && span.start == 0);
@@ -97,13 +105,92 @@ static enum mr_status encode_around(struct encoding *e, const struct mr_added_to
     return status;
 }
 
-static enum mr_status encode_normalized(struct encoding *e, struct mr_text text, bool at_start)
+static enum mr_status normalize(struct encoding *e, struct mr_text text, struct mr_text *out)
+{
+    return mr_normalizer_run(e->tokenizer->normalizer, &e->scratch->normalizer, text, out, e->err);
+}
+
+/* Sets *bytes to the number of bytes that the normalizer puts in front of any text, like
+ * SentencePiece's first space. */
+static enum mr_status measure_prefix(struct encoding *e, size_t *bytes)
 {
     struct mr_text normalized;
-    enum mr_status status = mr_normalizer_run(e->tokenizer->normalizer, &e->scratch->normalizer,
-                                              text, &normalized, e->err);
+    enum mr_status status = normalize(e, (struct mr_text){"a", 1}, &normalized);
+    *bytes = status == MR_OK && normalized.length > 0 ? normalized.length - 1 : 0;
+    return status;
+}
+
+/* Normalizes text[start, end) alone and appends it to `joined`. */
+static enum mr_status join_part(struct encoding *e, struct mr_text text, struct mr_text_range range,
+                                size_t prefix, struct mr_buffer *joined)
+{
+    struct mr_text normalized;
+    if (range.start >= range.end) return MR_OK;
+    enum mr_status status = normalize(e, mr_text_part(text, range.start, range.end), &normalized);
     if (status != MR_OK) return status;
-    return encode_around(e, e->tokenizer->added_normalized, normalized, at_start, encode_plain);
+    size_t skipped = range.start > 0 && normalized.length >= prefix ? prefix : 0;
+    if (mr_buffer_append(joined, mr_text_part(normalized, skipped, normalized.length)))
+        return MR_OK;
+    return mr_fail(e->err, MR_NOMEM, "no memory to normalize %zu bytes", text.length);
+}
+
+/* Fills ranges, [barred_count], with the barred ranges of text, a part of the encoded text, as they
+ * lie in the normalized text: normalizes the parts of the text one by one, and checks in the end
+ * that they join to the normalized text. When they do not, all of it is barred. */
+static enum mr_status map_bars(struct encoding *e, struct mr_text text,
+                               struct mr_text_range *ranges, size_t *count,
+                               struct mr_buffer *joined)
+{
+    size_t offset = (size_t)(text.bytes - e->text.bytes), at = 0, prefix;
+    enum mr_status status = measure_prefix(e, &prefix);
+    for (size_t i = 0; i < e->options.barred_count && status == MR_OK; i++) {
+        struct mr_text_range range = e->options.barred[i];
+        if (range.end <= offset || range.start >= offset + text.length) continue;
+        range.start = range.start > offset ? range.start - offset : 0;
+        range.end = range.end - offset < text.length ? range.end - offset : text.length;
+        status = join_part(e, text, (struct mr_text_range){at, range.start}, prefix, joined);
+        ranges[*count].start = joined->length;
+        if (status == MR_OK) status = join_part(e, text, range, prefix, joined);
+        ranges[(*count)++].end = joined->length;
+        at = range.end;
+    }
+    if (status != MR_OK) return status;
+    return join_part(e, text, (struct mr_text_range){at, text.length}, prefix, joined);
+}
+
+/* encode_normalized when the normalized text can have control tokens in barred ranges. */
+static enum mr_status encode_barred(struct encoding *e, struct mr_text text, bool at_start)
+{
+    struct mr_buffer joined;
+    struct mr_text normalized;
+    size_t count = 0;
+    struct mr_text_range *ranges = calloc(e->options.barred_count, sizeof *ranges);
+    if (!ranges) return mr_fail(e->err, MR_NOMEM, "no memory for barred ranges");
+    mr_buffer_init(&joined, MR_TOKENIZER_BUFFER_BYTES_MAX);
+    enum mr_status status = map_bars(e, text, ranges, &count, &joined);
+    if (status == MR_OK) status = normalize(e, text, &normalized);
+    if (status == MR_OK) {
+        if (count > 0 && !mr_text_equal(normalized, mr_buffer_text(&joined))) {
+            ranges[0] = (struct mr_text_range){0, normalized.length};
+            count = 1;
+        }
+        status = encode_around(e, e->tokenizer->added_normalized, normalized, at_start,
+                               (struct bars){ranges, count}, encode_plain);
+    }
+    mr_buffer_drop(&joined);
+    free(ranges);
+    return status;
+}
+
+static enum mr_status encode_normalized(struct encoding *e, struct mr_text text, bool at_start)
+{
+    const struct mr_added_tokens *added = e->tokenizer->added_normalized;
+    struct mr_text normalized;
+    if (e->options.barred_count > 0 && mr_added_tokens_have_control(added))
+        return encode_barred(e, text, at_start);
+    enum mr_status status = normalize(e, text, &normalized);
+    if (status != MR_OK) return status;
+    return encode_around(e, added, normalized, at_start, (struct bars){0}, encode_plain);
 }
 
 enum mr_status mr_tokenizer_encode(const struct mr_tokenizer *tokenizer,
@@ -119,13 +206,15 @@ enum mr_status mr_tokenizer_encode(const struct mr_tokenizer *tokenizer,
     struct encoding e = {.tokenizer = tokenizer,
                          .scratch = scratch,
                          .ids = out,
-                         .parse_special = options.parse_special,
+                         .text = text,
+                         .options = options,
                          .err = err};
     for (size_t i = 0; i < tokenizer->first_count && options.add_special; i++)
         mr_id_list_add(out, tokenizer->first[i]);
+    struct bars bars = {options.barred, options.barred_count};
     enum mr_status status = MR_OK;
     if (text.length > 0)
-        status = encode_around(&e, tokenizer->added_raw, text, true, encode_normalized);
+        status = encode_around(&e, tokenizer->added_raw, text, true, bars, encode_normalized);
     if (status != MR_OK) return status;
     for (size_t i = 0; i < tokenizer->last_count && options.add_special; i++)
         mr_id_list_add(out, tokenizer->last[i]);

@@ -61,6 +61,10 @@ struct mr_encode_options {
     bool add_special; /* add the begin and end tokens of the model */
     /* a special token written in the text becomes its id; false: it is encoded as plain text */
     bool parse_special;
+    /* [barred_count] ranges of the text, in ascending order, in which no control token
+     * (codec/tokenizer/added_tokens.h) is found; text around them is encoded as without them */
+    const struct mr_text_range *barred;
+    size_t barred_count;
 };
 
 /* Encodes text. Sets out to the ids; out->count is the number of all ids; above out->max the

@@ -92,8 +92,9 @@ static void measure(const struct mr_tokenizer *tokenizer, const char *name, stru
     enum mr_status status = scratch && ids ? MR_OK : MR_NOMEM;
     for (int round = 0; round < ROUNDS && status == MR_OK; round++) {
         double start = seconds();
-        status = mr_tokenizer_encode(tokenizer, scratch, text,
-                                     (struct mr_encode_options){false, true}, &list, &err);
+        status =
+            mr_tokenizer_encode(tokenizer, scratch, text,
+                                (struct mr_encode_options){.parse_special = true}, &list, &err);
         double took = seconds() - start;
         if (took < best) best = took;
     }

@@ -38,7 +38,8 @@ static void encode(const struct mr_tokenizer *tokenizer)
     struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
     MR_ASSERT(scratch);
     mr_tokenizer_encode(tokenizer, scratch, (struct mr_text){"Hi <s> 12\u00e9", 11},
-                        (struct mr_encode_options){true, true}, &list, NULL);
+                        (struct mr_encode_options){.add_special = true, .parse_special = true},
+                        &list, NULL);
     for (size_t i = 0; i < list.count && i < 256; i++)
         MR_ASSERT(ids[i] < mr_tokenizer_vocab_size(tokenizer));
     mr_tokenizer_scratch_destroy(scratch);

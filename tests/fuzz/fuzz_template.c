@@ -38,9 +38,8 @@ static struct mr_request *request_of(struct mr_text record)
 
 static void print_hex(const struct mr_rendered *rendered)
 {
-    for (size_t i = 0; i < rendered->segment_count; i++)
-        for (size_t k = 0; k < rendered->segments[i].text.length; k++)
-            printf("%02x", (unsigned char)rendered->segments[i].text.bytes[k]);
+    for (size_t i = 0; i < rendered->text.length; i++)
+        printf("%02x", (unsigned char)rendered->text.bytes[i]);
 }
 
 static void print(enum mr_status status, const char *reason, const struct mr_rendered *rendered)
@@ -54,19 +53,20 @@ static void print(enum mr_status status, const char *reason, const struct mr_ren
     printf("\n");
 }
 
-/* Segments of the template and of the request alternate, none is empty, and valid UTF-8 stays
- * valid. */
+/* Ranges of the request are in order, not empty and do not touch; valid UTF-8 stays valid, in each
+ * range too. */
 static void check_rendered(const struct mr_rendered *rendered, bool valid)
 {
-    size_t bytes = 0;
-    for (size_t i = 0; i < rendered->segment_count; i++) {
-        const struct mr_segment *segment = &rendered->segments[i];
-        MR_ASSERT(segment->text.length > 0);
-        MR_ASSERT(i == 0 || segment->from_user != segment[-1].from_user);
-        MR_ASSERT(!valid || mr_utf8_is_valid(segment->text));
-        bytes += segment->text.length;
+    size_t end = 0;
+    for (size_t i = 0; i < rendered->user_count; i++) {
+        struct mr_text_range range = rendered->user[i];
+        MR_ASSERT(range.start < range.end && range.end <= rendered->text.length);
+        MR_ASSERT(i == 0 || range.start > end);
+        MR_ASSERT(!valid || mr_utf8_is_valid(mr_text_part(rendered->text, range.start, range.end)));
+        end = range.end;
     }
-    MR_ASSERT(bytes <= MR_TEMPLATE_BYTES_MAX);
+    MR_ASSERT(!valid || mr_utf8_is_valid(rendered->text));
+    MR_ASSERT(rendered->text.length <= MR_TEMPLATE_BYTES_MAX);
 }
 
 static void render(const struct mr_chat_template *compiled, const struct mr_request *request,

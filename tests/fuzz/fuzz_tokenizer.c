@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MR_ASSERT(status == MR_OK || ((status == MR_BAD_FILE || status == MR_NOMEM) && err.detail[0]));
     if (status != MR_OK) return 0;
     for (unsigned i = 0; i < 4; i++) {
-        struct mr_encode_options options = {i & 1u, i >> 1 & 1u};
+        struct mr_encode_options options = {.add_special = i & 1u, .parse_special = i >> 1 & 1u};
         encode(tokenizer, (struct mr_text){usual, sizeof usual - 1}, options);
         encode(tokenizer, text, options);
     }

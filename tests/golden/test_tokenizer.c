@@ -91,10 +91,11 @@ static void check(const char *tokenizer_path, const char *golden_path)
     assert_true(mr_json_count(texts) >= 300 && mr_json_count(lists) >= 300);
     for (size_t i = 0; i < mr_json_count(texts); i++) {
         const struct mr_json_value *one = mr_json_at(texts, i);
-        assert_encoding(tokenizer, scratch, one, "plain", (struct mr_encode_options){false, true});
-        assert_encoding(tokenizer, scratch, one, "framed", (struct mr_encode_options){true, true});
-        assert_encoding(tokenizer, scratch, one, "unread",
-                        (struct mr_encode_options){false, false});
+        assert_encoding(tokenizer, scratch, one, "plain",
+                        (struct mr_encode_options){.parse_special = true});
+        assert_encoding(tokenizer, scratch, one, "framed",
+                        (struct mr_encode_options){.add_special = true, .parse_special = true});
+        assert_encoding(tokenizer, scratch, one, "unread", (struct mr_encode_options){0});
     }
     for (size_t i = 0; i < mr_json_count(lists); i++) {
         assert_decoding(tokenizer, mr_json_at(lists, i), "whole", false);

@@ -153,7 +153,8 @@ static bool answer_encode(const struct session *s, unsigned char flags, uint32_t
         free(text);
         return false;
     }
-    struct mr_encode_options options = {(flags & 1) != 0, (flags & 2) != 0};
+    struct mr_encode_options options = {.add_special = (flags & 1) != 0,
+                                        .parse_special = (flags & 2) != 0};
     struct mr_id_list list = {.ids = s->ids, .max = IDS_MAX};
     struct mr_error err;
     enum mr_status status = mr_tokenizer_encode(

@@ -81,7 +81,8 @@ static enum mr_status encode(const struct mr_tokenizer *tokenizer, const struct 
     struct mr_id_list list = {.max = length + 8};
     list.ids = calloc(list.max, sizeof *list.ids);
     struct mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_create(tokenizer);
-    struct mr_encode_options options = {config->add_special, config->parse_special};
+    struct mr_encode_options options = {.add_special = config->add_special,
+                                        .parse_special = config->parse_special};
     if (!text || !list.ids || !scratch)
         status = mr_fail(err, MR_NOMEM, "no memory for the text");
     else

@@ -45,67 +45,17 @@ void mr_prompt_destroy(struct mr_prompt *prompt)
     free(prompt);
 }
 
-/* Encodes the text and appends the ids to the first *count ids in prompt->ids. */
-static enum mr_status append(struct mr_prompt *prompt, struct mr_text text,
+/* Encodes the text into prompt->ids. */
+static enum mr_status encode(struct mr_prompt *prompt, struct mr_text text,
                              struct mr_encode_options options, size_t *count, struct mr_error *err)
 {
-    struct mr_id_list more = {.ids = prompt->ids + *count,
-                              .max = prompt->options.prompt_tokens_max - *count};
+    struct mr_id_list list = {.ids = prompt->ids, .max = prompt->options.prompt_tokens_max};
     enum mr_status status =
-        mr_tokenizer_encode(prompt->options.tokenizer, prompt->scratch, text, options, &more, err);
-    if (status == MR_OK) *count += more.count;
+        mr_tokenizer_encode(prompt->options.tokenizer, prompt->scratch, text, options, &list, err);
+    *count = list.count;
     if (status == MR_PROMPT_TOO_LONG)
-        mr_fail(err, status, "the prompt is %zu tokens, the limit is %u", *count + more.count,
+        mr_fail(err, status, "the prompt is %zu tokens, the limit is %u", list.count,
                 prompt->options.prompt_tokens_max);
-    return status;
-}
-
-/* *special: whether the text contains the text of a special token, so that its ids differ when
- * special tokens are parsed. */
-static enum mr_status has_special(struct mr_prompt *prompt, struct mr_text text, bool *special,
-                                  struct mr_error *err)
-{
-    static const struct mr_encode_options as_text = {0}, as_special = {.parse_special = true};
-    size_t plain = 0, parsed = 0;
-    enum mr_status status = append(prompt, text, as_text, &plain, err);
-    if (status != MR_OK) return status;
-    uint32_t *copy = malloc((plain + 1) * sizeof *copy);
-    if (!copy) return mr_fail(err, MR_NOMEM, "no memory for a prompt");
-    memcpy(copy, prompt->ids, plain * sizeof *copy);
-    status = append(prompt, text, as_special, &parsed, err);
-    *special = plain != parsed || memcmp(copy, prompt->ids, plain * sizeof *copy) != 0;
-    free(copy);
-    return status;
-}
-
-static enum mr_status any_special(struct mr_prompt *prompt, const struct mr_rendered *rendered,
-                                  bool *special, struct mr_error *err)
-{
-    enum mr_status status = MR_OK;
-    *special = false;
-    for (size_t i = 0; i < rendered->segment_count && status == MR_OK && !*special; i++)
-        if (rendered->segments[i].from_user)
-            status = has_special(prompt, rendered->segments[i].text, special, err);
-    return status;
-}
-
-static enum mr_status encode_joined(struct mr_prompt *prompt, const struct mr_rendered *rendered,
-                                    size_t *count, struct mr_error *err)
-{
-    size_t length = 0;
-    for (size_t i = 0; i < rendered->segment_count; i++)
-        length += rendered->segments[i].text.length;
-    char *joined = malloc(length + 1);
-    if (!joined) return mr_fail(err, MR_NOMEM, "no memory for a prompt of %zu bytes", length);
-    char *at = joined;
-    for (size_t i = 0; i < rendered->segment_count; i++) {
-        struct mr_text text = rendered->segments[i].text;
-        if (text.length > 0) memcpy(at, text.bytes, text.length);
-        at += text.length;
-    }
-    enum mr_status status = append(prompt, (struct mr_text){joined, length},
-                                   (struct mr_encode_options){.parse_special = true}, count, err);
-    free(joined);
     return status;
 }
 
@@ -113,21 +63,16 @@ static enum mr_status encode_chat(struct mr_prompt *prompt, struct mr_request *r
                                   uint64_t unix_seconds, size_t *count, struct mr_error *err)
 {
     struct mr_rendered rendered;
-    bool special = false;
     if (!prompt->chat)
         return mr_fail(err, MR_INVALID_REQUEST, "this model has no chat template; send a prompt");
     enum mr_status status = mr_chat_template_render(prompt->chat, request, unix_seconds,
                                                     request->arena, &rendered, err);
-    if (status == MR_OK) status = any_special(prompt, &rendered, &special, err);
     if (status != MR_OK) return status;
-    if (!special) return encode_joined(prompt, &rendered, count, err);
-    for (size_t i = 0; i < rendered.segment_count && status == MR_OK; i++) {
-        const struct mr_segment *segment = &rendered.segments[i];
-        status =
-            append(prompt, segment->text,
-                   (struct mr_encode_options){.parse_special = !segment->from_user}, count, err);
-    }
-    return status;
+    return encode(prompt, rendered.text,
+                  (struct mr_encode_options){.parse_special = true,
+                                             .barred = rendered.user,
+                                             .barred_count = rendered.user_count},
+                  count, err);
 }
 
 enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,
@@ -143,7 +88,7 @@ enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *req
     if (request->message_count > 0)
         status = encode_chat(prompt, request, unix_seconds, &count, err);
     else
-        status = append(prompt, request->prompt,
+        status = encode(prompt, request->prompt,
                         (struct mr_encode_options){.add_special = true, .parse_special = true},
                         &count, err);
     if (status != MR_OK) return status;

@@ -2,9 +2,9 @@
  * model's chat template and then the tokenizer.
  *
  * The rendered chat is encoded as one text, so that the token ids equal those of HF transformers;
- * special tokens that the template wrote become their ids. When a message itself contains the text
- * of a special token, the template's and the message's texts are encoded separately, and the
- * message's text does not become a special token.
+ * special tokens that the template wrote become their ids. The text of the request is barred from
+ * control tokens (codec/tokenizer/added_tokens.h): one that a user writes stays text, and changes
+ * nothing around it.
  *
  * Owner:  one thread per object. Memory: ids are in the request's arena; a work buffer as large as
  *         the longest prompt. Errors: MR_PROMPT_TOO_LONG, MR_EMPTY_PROMPT, MR_INVALID_REQUEST (the

@@ -60,17 +60,9 @@ static void fill_kwargs(const struct mr_json_value *object, struct mr_kwarg *kwa
     request->kwargs = kwargs;
 }
 
-static char *join(const struct mr_rendered *rendered)
+static char *copy_of(const struct mr_rendered *rendered)
 {
-    size_t length = 0;
-    for (size_t i = 0; i < rendered->segment_count; i++)
-        length += rendered->segments[i].text.length;
-    char *all = calloc(1, length + 1), *at = all;
-    for (size_t i = 0; i < rendered->segment_count; i++) {
-        memcpy(at, rendered->segments[i].text.bytes, rendered->segments[i].text.length);
-        at += rendered->segments[i].text.length;
-    }
-    return all;
+    return strndup(rendered->text.bytes, rendered->text.length);
 }
 
 static void check_case(const struct mr_json_value *one)
@@ -101,7 +93,7 @@ static void check_case(const struct mr_json_value *one)
         assert_int_equal(status, MR_INVALID_REQUEST);
     } else {
         if (status != MR_OK) fail_msg("%s: %s", text_of(one, "name").bytes, err.detail);
-        char *all = join(&rendered);
+        char *all = copy_of(&rendered);
         if (strcmp(all, text_of(one, "expected").bytes) != 0) {
             fail_msg("%s\n--- expected\n%s\n--- rendered\n%s", text_of(one, "name").bytes,
                      text_of(one, "expected").bytes, all);
@@ -158,7 +150,7 @@ static void every_line_end_is_a_newline(void **state)
     struct mr_arena *arena = mr_arena_create(1 << 20);
     struct mr_rendered rendered;
     assert_int_equal(render_source("a\r\nb\rc{{ '\r' }}\r", "", arena, &rendered), MR_OK);
-    char *all = join(&rendered);
+    char *all = copy_of(&rendered);
     assert_string_equal(all, "a\nb\nc\n");
     free(all);
     mr_arena_destroy(arena);
@@ -172,14 +164,13 @@ static void message_text_stays_marked(void **state)
     const char *source = "<a>{{ (' ' + messages[0].content.replace('x', 'y') | trim)[1:] }}<b>";
     assert_int_equal(render_source(source, "0x<a> ", arena, &rendered), MR_OK);
     /* y is text of the template, the rest is text of the message */
-    char *all = join(&rendered);
+    char *all = copy_of(&rendered);
     assert_string_equal(all, "<a>0y<a><b>");
-    assert_int_equal(rendered.segment_count, 5);
-    assert_false(rendered.segments[0].from_user);
-    assert_true(rendered.segments[1].from_user);
-    assert_false(rendered.segments[2].from_user);
-    assert_true(rendered.segments[3].from_user);
-    assert_int_equal(rendered.segments[3].text.length, 3);
+    assert_int_equal(rendered.user_count, 2);
+    assert_true(rendered.user[0].start > 0);
+    assert_true(rendered.user[1].start > rendered.user[0].end);
+    assert_int_equal(rendered.user[1].end - rendered.user[1].start, 3);
+    assert_true(rendered.user[1].end < rendered.text.length);
     free(all);
     mr_arena_destroy(arena);
 }

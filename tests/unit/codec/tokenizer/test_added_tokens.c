@@ -24,15 +24,18 @@ static const struct mr_added_token known[] = {
     {.content = {"cat", 3}, .id = 6, .single_word = true},
     {.content = {"\xc3\xa9\xc3\xa9", 4}, .id = 7},
     {.content = {"", 0}, .id = 8},
+    {.content = {"<|u|>", 5}, .id = 9},
 };
 
-/* Writes the spans of text as "text" or "id:text", separated by bars. */
-static void assert_spans(const char *text, bool with_special, const char *want)
+/* Writes the spans of text as "text" or "id:text", separated by bars. barred: NULL, or one range.
+ */
+static void assert_spans_barred(const char *text, bool with_special,
+                                const struct mr_text_range *barred, const char *want)
 {
     struct mr_added_tokens *added;
-    assert_int_equal(mr_added_tokens_create(&added, known, 8, NULL), MR_OK);
+    assert_int_equal(mr_added_tokens_create(&added, known, 9, NULL), MR_OK);
     assert_false(mr_added_tokens_is_empty(added));
-    struct mr_added_cursor cursor = {0};
+    struct mr_added_cursor cursor = {.barred = barred, .barred_count = barred ? 1 : 0};
     struct mr_added_span span;
     char got[256] = "";
     while (mr_added_tokens_next(added, text_of(text), with_special, &cursor, &span)) {
@@ -44,6 +47,11 @@ static void assert_spans(const char *text, bool with_special, const char *want)
     }
     assert_string_equal(got, want);
     mr_added_tokens_destroy(added);
+}
+
+static void assert_spans(const char *text, bool with_special, const char *want)
+{
+    assert_spans_barred(text, with_special, NULL, want);
 }
 
 static void tokens_cut_the_text(void **state)
@@ -70,6 +78,18 @@ static void special_tokens_can_stay_text(void **state)
     (void)state;
     assert_spans("a<s>b<sep>", false, "a<s>b|2:<sep>|");
     assert_spans("<s>", false, "<s>|");
+}
+
+static void barred_ranges_have_no_control_tokens(void **state)
+{
+    (void)state;
+    const struct mr_text_range range = {3, 8};
+    assert_spans_barred("<s><s>xx<s>", true, &range, "1:<s>|<s>xx|1:<s>|");
+    /* one byte in the range is enough, at either end */
+    assert_spans_barred("_<s>xxx<s>", true, &range, "_<s>xxx<s>|");
+    assert_spans_barred("___<|u|><|u|>", true, &range, "___<|u|>|9:<|u|>|");
+    /* other tokens are found, also in place of a longer one that is barred */
+    assert_spans_barred("___<sep>", true, &range, "___|2:<sep>|");
 }
 
 static void tokens_include_white_space_with_lstrip_and_rstrip(void **state)
@@ -151,6 +171,7 @@ int main(void)
         cmocka_unit_test(tokens_cut_the_text),
         cmocka_unit_test(the_longest_token_at_the_leftmost_place_is_found),
         cmocka_unit_test(special_tokens_can_stay_text),
+        cmocka_unit_test(barred_ranges_have_no_control_tokens),
         cmocka_unit_test(tokens_include_white_space_with_lstrip_and_rstrip),
         cmocka_unit_test(single_word_tokens_need_word_borders),
         cmocka_unit_test(of_equal_contents_the_last_is_found),

@@ -66,9 +66,9 @@ static void assert_ids(const struct mr_tokenizer *tokenizer, const char *text,
     mr_tokenizer_scratch_destroy(scratch);
 }
 
-static const struct mr_encode_options plain = {false, true};
-static const struct mr_encode_options framed = {true, true};
-static const struct mr_encode_options unread = {false, false};
+static const struct mr_encode_options plain = {.parse_special = true};
+static const struct mr_encode_options framed = {.add_special = true, .parse_special = true};
+static const struct mr_encode_options unread = {0};
 
 static void a_byte_level_file_encodes_and_decodes(void **state)
 {
@@ -114,6 +114,31 @@ static void added_tokens_are_found_and_decoded(void **state)
     assert_int_equal(mr_tokenizer_bytes(tokenizer, 9, false).length, 0);
     assert_int_equal(mr_tokenizer_bytes(tokenizer, MR_TOKEN_NONE, false).length, 0);
     mr_tokenizer_destroy(tokenizer);
+}
+
+static void barred_ranges_hold_no_special_token(void **state)
+{
+    (void)state;
+    const struct mr_text_range range = {1, 5};
+    const struct mr_encode_options barred = {
+        .parse_special = true, .barred = &range, .barred_count = 1};
+    struct mr_tokenizer *tokenizer = load(PLAIN, "");
+    assert_ids(tokenizer, "a<s>b<s>a", barred, "0 1 5 0");
+    assert_ids(tokenizer, "<s>ab", barred, "3");
+    mr_tokenizer_destroy(tokenizer);
+    /* tokens that are searched for in the normalized text, which is longer than the original */
+    static const char normalizer[] =
+        "{\"type\":\"Replace\",\"pattern\":{\"String\":\"b\"},\"content\":\"aab\"}";
+    char *file;
+    static const char added[] =
+        "[{\"id\":5,\"content\":\"<s>\",\"special\":true,\"normalized\":true}]";
+    assert_true(asprintf(&file, FILE_OF("%s", "%s", BYTE_LEVEL, "null", BYTE_LEVEL, MODEL("")),
+                         added, normalizer) > 0);
+    tokenizer = load(file, "");
+    assert_ids(tokenizer, "a<s>b<s>a", plain, "0 5 0 3 5 0");
+    assert_ids(tokenizer, "a<s>b<s>a", barred, "0 0 3 5 0");
+    mr_tokenizer_destroy(tokenizer);
+    free(file);
 }
 
 static void normalized_tokens_are_found_in_normalized_text(void **state)
@@ -329,6 +354,7 @@ int main(void)
         cmocka_unit_test(a_byte_level_file_encodes_and_decodes),
         cmocka_unit_test(special_tokens_are_parsed_and_added_as_options_say),
         cmocka_unit_test(added_tokens_are_found_and_decoded),
+        cmocka_unit_test(barred_ranges_hold_no_special_token),
         cmocka_unit_test(normalized_tokens_are_found_in_normalized_text),
         cmocka_unit_test(text_is_checked_and_counted),
         cmocka_unit_test(a_sentencepiece_file_decodes_to_spaces_and_bytes),
