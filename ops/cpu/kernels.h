@@ -26,7 +26,7 @@ enum mr_cpu_level { MR_CPU_BEST, MR_CPU_SCALAR, MR_CPU_AVX2, MR_CPU_AVX512, MR_C
 enum mr_cpu_level mr_cpu_level(enum mr_cpu_level wanted);
 const char *mr_cpu_level_name(enum mr_cpu_level level);
 
-/* ---- linear: y = x W^T (+ bias), weights packed once ---- */
+/* ---- linear: y = scale * (x W^T + bias), weights packed once ---- */
 struct mr_cpu_linear; /* weights [out_size, in_size] in one packed copy, bf16 or f32 */
 
 /* Writes row `row` of a weight matrix as in_size floats. Runs on any thread of the parallel
@@ -39,6 +39,7 @@ struct mr_cpu_linear_spec {
     mr_cpu_row_source source;
     void *source_context;
     const float *bias; /* [out_size], or NULL for no bias; mr_cpu_linear_create copies it */
+    float scale;       /* y = scale * (x W^T + bias); 0, as in a zeroed spec, counts as 1 */
     enum mr_cpu_level level;
 };
 /* Errors: MR_NOMEM; MR_UNSUPPORTED when in_size is 0, or odd with bf16. */
@@ -48,17 +49,21 @@ void mr_cpu_linear_destroy(struct mr_cpu_linear *linear);
 size_t mr_cpu_linear_bytes(const struct mr_cpu_linear *linear);
 
 enum mr_cpu_epilogue {
-    MR_CPU_STORE_F32, /* out = y = x W^T + bias, float [rows, out_size] */
+    MR_CPU_STORE_F32, /* out = y, float [rows, out_size] */
     MR_CPU_ADD_F32,   /* out += y, float [rows, out_size]; out is the residual stream */
-    /* rows of W alternate gate, up: out = silu(gate) * up, [rows, out_size / 2] in the layer's
-     * dtype */
+    /* From here on the columns of y alternate gate, up: out = activation(gate) * up, [rows,
+     * out_size / 2] in the layer's dtype. */
     MR_CPU_SILU_MUL,
+    MR_CPU_GELU_MUL,      /* gate * (1 + erf(gate / sqrt(2))) / 2, within 2e-7 of that erf */
+    MR_CPU_GELU_TANH_MUL, /* with tanh(sqrt(2 / pi) * (gate + 0.044715 gate^3)) in place of erf */
+    /* gpt-oss: gate at most 7, up in [-7, 7]: out = gate * sigmoid(1.702 gate) * (up + 1) */
+    MR_CPU_SWIGLU_OAI_MUL,
 };
 /* x: [rows, in_size] in the layer's dtype. out: as enum mr_cpu_epilogue says, rows contiguous. */
 void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
                        enum mr_cpu_epilogue epilogue, void *out);
 
-/* Writes row `row` of the packed weight matrix to out as in_size floats. A token embedding tied to
+/* Writes row `row` of the packed weight matrix, unscaled, to out. A token embedding tied to
  * the output layer is read this way, without a second copy of the weights. */
 void mr_cpu_linear_row(const struct mr_cpu_linear *linear, uint32_t row, float *out);
 

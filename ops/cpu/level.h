@@ -34,11 +34,12 @@ struct mr_cpu_tile {
     uint32_t word_count;   /* words in a row of a: depth / 2 for bf16, depth for f32 */
 };
 
-/* The end of a linear layer: bias and epilogue, applied to the sums c of the matrix product. */
+/* The end of a linear layer: bias, scale and epilogue, applied to the sums c of the product. */
 struct mr_cpu_finish {
     const float *c;
     size_t c_stride;
     const float *bias; /* bias of the first column, or NULL for no bias */
+    float scale;
     void *out;         /* output of row 0, first column */
     size_t out_stride; /* elements from one row of out to the next */
     uint32_t rows, columns;

@@ -19,6 +19,7 @@ struct mr_cpu_linear {
     uint32_t out_size, in_size;
     uint32_t panel_count, word_count;
     bool bf16;
+    float scale;
     float *bias;          /* [out_size], or NULL for no bias */
     unsigned char *words; /* weights in panels of level.h; columns past out_size are zero */
 };
@@ -143,6 +144,7 @@ enum mr_status mr_cpu_linear_create(struct mr_cpu_linear **out,
     linear->out_size = spec->out_size;
     linear->in_size = spec->in_size;
     linear->bf16 = spec->bf16;
+    linear->scale = spec->scale == 0.0f ? 1.0f : spec->scale;
     linear->word_count = spec->bf16 ? spec->in_size / 2 : spec->in_size;
     linear->panel_count = (spec->out_size + MR_PANEL_COLUMNS - 1) / MR_PANEL_COLUMNS;
     size_t bytes = linear->panel_count * panel_bytes(linear);
@@ -208,6 +210,11 @@ struct linear_run {
     enum mr_cpu_epilogue epilogue;
 };
 
+static bool is_gated(enum mr_cpu_epilogue epilogue)
+{
+    return epilogue >= MR_CPU_SILU_MUL;
+}
+
 /* Computes the outputs of panels [panel, panel + panels) for rows [row, row + rows). The same
  * thread computes all panels up to panel_end next, so panels before panel_end are prefetched. */
 static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, uint32_t panel,
@@ -216,8 +223,8 @@ static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, 
     const struct mr_cpu_linear *linear = run->linear;
     const size_t x_stride = (size_t)linear->word_count * 4u;
     const uint32_t column = panel * MR_PANEL_COLUMNS, left = linear->out_size - column;
-    const uint32_t divisor = run->epilogue == MR_CPU_SILU_MUL ? 2 : 1;
-    const bool wide = !linear->bf16 || run->epilogue != MR_CPU_SILU_MUL;
+    const uint32_t divisor = is_gated(run->epilogue) ? 2 : 1;
+    const bool wide = !linear->bf16 || !is_gated(run->epilogue);
     const size_t out_stride = linear->out_size / divisor;
     _Alignas(64) float sums[SUMS_FLOATS];
     const struct mr_cpu_tile tile = {.a = run->x + row * x_stride,
@@ -239,6 +246,7 @@ static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, 
         .c = sums,
         .c_stride = tile.c_stride,
         .bias = linear->bias ? linear->bias + column : NULL,
+        .scale = linear->scale,
         .out = run->out + (row * out_stride + column / divisor) * (wide ? 4u : 2u),
         .out_stride = out_stride,
         .rows = rows,
@@ -277,7 +285,7 @@ static void run_units(void *context, size_t begin, size_t end)
 void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
                        enum mr_cpu_epilogue epilogue, void *out)
 {
-    MR_ASSERT(epilogue != MR_CPU_SILU_MUL || linear->out_size % 2 == 0);
+    MR_ASSERT(!is_gated(epilogue) || linear->out_size % 2 == 0);
     if (rows == 0) return;
     /* Blocks of rows, of nearly equal height. */
     const uint32_t blocks = (rows + ROW_BLOCK - 1) / ROW_BLOCK;

@@ -68,43 +68,100 @@ static inline lanes rows_sums(const struct mr_cpu_finish *finish, uint32_t row, 
                               uint32_t count)
 {
     lanes x = lanes_load(finish->c + row * finish->c_stride + column);
-    return finish->bias ? lanes_add(x, rows_load(finish->bias + column, count)) : x;
+    if (finish->bias) x = lanes_add(x, rows_load(finish->bias + column, count));
+    return lanes_mul(x, lanes_set(finish->scale));
 }
 
-/* The columns of c alternate between gate and up; writes silu(gate) * up = gate * up / (1 +
- * exp(-gate)). */
-static void rows_silu(const struct mr_cpu_finish *finish, uint32_t row)
+/* Returns x * sigmoid(factor * x) * up, where factor * x is `inner`. */
+static inline lanes rows_sigmoid_mul(lanes x, lanes inner, lanes up)
 {
-    const lanes minus_log2_e = lanes_set(-ROWS_LOG2_E), one = lanes_set(1.0f);
+    const lanes power = rows_exp2(lanes_mul(inner, lanes_set(-ROWS_LOG2_E)));
+    return lanes_div(lanes_mul(x, up), lanes_add(lanes_set(1.0f), power));
+}
+
+/* GELU in its exact form, x * (1 + erf(x / sqrt(2))) / 2 = max(x, 0) - |x| * erfc(|x| / sqrt(2))
+ * / 2. erfc is 2 to the power of -|x| times a polynomial in |x|, fitted so that the largest error
+ * of erfc is least over |x| <= 6: 1.6e-8, and 7e-8 with rounding. Past 6 the term is below 1e-8. A
+ * NaN stays one. */
+static inline lanes rows_gelu(lanes x)
+{
+    const lanes zero = lanes_set(0.0f);
+    const lanes a = lanes_min(lanes_set(6.0f), lanes_max(lanes_sub(zero, x), x));
+    lanes p = lanes_set(2.834914766935981e-06f);
+    p = lanes_fma(p, a, lanes_set(-3.937771180062555e-05f));
+    p = lanes_fma(p, a, lanes_set(0.00018618030298966914f));
+    p = lanes_fma(p, a, lanes_set(0.00013693627261091024f));
+    p = lanes_fma(p, a, lanes_set(-0.00706342002376914f));
+    p = lanes_fma(p, a, lanes_set(0.052496179938316345f));
+    p = lanes_fma(p, a, lanes_set(0.4592081904411316f));
+    p = lanes_fma(p, a, lanes_set(1.1511051654815674f));
+    const lanes erfc = rows_exp2(lanes_sub(zero, lanes_mul(p, a)));
+    return lanes_sub(lanes_max(zero, x), lanes_mul(lanes_mul(a, lanes_set(0.5f)), erfc));
+}
+
+/* Returns activation(gate) * up of one of the gated epilogues. */
+static inline lanes rows_activate(lanes gate, lanes up, const enum mr_cpu_epilogue epilogue)
+{
+    if (epilogue == MR_CPU_SILU_MUL) return rows_sigmoid_mul(gate, gate, up);
+    if (epilogue == MR_CPU_GELU_MUL) return lanes_mul(rows_gelu(gate), up);
+    if (epilogue == MR_CPU_GELU_TANH_MUL) { /* (1 + tanh(u)) / 2 = sigmoid(2 u) */
+        const lanes cube = lanes_mul(lanes_mul(gate, gate), gate);
+        const lanes u = lanes_fma(cube, lanes_set(0.044715f), gate);
+        return rows_sigmoid_mul(gate, lanes_mul(u, lanes_set(1.5957691216057308f)), up);
+    }
+    gate = lanes_min(lanes_set(7.0f), gate);
+    up = lanes_min(lanes_set(7.0f), lanes_max(lanes_set(-7.0f), up));
+    return rows_sigmoid_mul(gate, lanes_mul(gate, lanes_set(1.702f)),
+                            lanes_add(up, lanes_set(1.0f)));
+}
+
+/* The columns of c alternate between gate and up. epilogue is a constant wherever this function is
+ * inlined. */
+static inline void rows_gate(const struct mr_cpu_finish *finish, uint32_t row,
+                             const enum mr_cpu_epilogue epilogue)
+{
     for (uint32_t column = 0; column < finish->columns; column += 32) {
         const uint32_t left = finish->columns - column;
         const uint32_t low = left < 16 ? left : 16, high = left < 32 ? left - low : 16;
         lanes a = rows_sums(finish, row, column, low);
         lanes b = high > 0 ? rows_sums(finish, row, column + 16, high) : lanes_set(0.0f);
-        lanes gate = lanes_even(a, b), up = lanes_odd(a, b);
-        lanes below = lanes_add(one, rows_exp2(lanes_mul(gate, minus_log2_e)));
-        lanes y = lanes_div(lanes_mul(gate, up), below);
+        lanes y = rows_activate(lanes_even(a, b), lanes_odd(a, b), epilogue);
         rows_store(finish->out, row * finish->out_stride + column / 2, y, (low + high) / 2,
                    finish->bf16);
     }
 }
 
+static void rows_put(const struct mr_cpu_finish *finish, uint32_t row)
+{
+    for (uint32_t column = 0; column < finish->columns; column += 16) {
+        const uint32_t left = finish->columns - column, count = left < 16 ? left : 16;
+        const size_t at = row * finish->out_stride + column;
+        lanes x = rows_sums(finish, row, column, count);
+        if (finish->epilogue == MR_CPU_ADD_F32)
+            x = lanes_add(x, rows_load((const float *)finish->out + at, count));
+        rows_store(finish->out, at, x, count, false);
+    }
+}
+
 static void rows_finish(const struct mr_cpu_finish *finish)
 {
-    for (uint32_t row = 0; row < finish->rows; row++) {
-        if (finish->epilogue == MR_CPU_SILU_MUL) {
-            rows_silu(finish, row);
-            continue;
+    for (uint32_t row = 0; row < finish->rows; row++)
+        switch (finish->epilogue) {
+        case MR_CPU_SILU_MUL:
+            rows_gate(finish, row, MR_CPU_SILU_MUL);
+            break;
+        case MR_CPU_GELU_MUL:
+            rows_gate(finish, row, MR_CPU_GELU_MUL);
+            break;
+        case MR_CPU_GELU_TANH_MUL:
+            rows_gate(finish, row, MR_CPU_GELU_TANH_MUL);
+            break;
+        case MR_CPU_SWIGLU_OAI_MUL:
+            rows_gate(finish, row, MR_CPU_SWIGLU_OAI_MUL);
+            break;
+        default:
+            rows_put(finish, row);
         }
-        for (uint32_t column = 0; column < finish->columns; column += 16) {
-            const uint32_t left = finish->columns - column, count = left < 16 ? left : 16;
-            const size_t at = row * finish->out_stride + column;
-            lanes x = rows_sums(finish, row, column, count);
-            if (finish->epilogue == MR_CPU_ADD_F32)
-                x = lanes_add(x, rows_load((const float *)finish->out + at, count));
-            rows_store(finish->out, at, x, count, false);
-        }
-    }
 }
 
 /* ---- norm and conversion ---- */

@@ -27,15 +27,18 @@ static void weight_row(void *context, uint32_t row, float *out)
 struct layer {
     struct mr_cpu_linear *linear;
     float *values, *bias;
+    float scale;
     uint32_t out_size, in_size;
     bool bf16;
 };
 
+/* A layer with a bias also has a scale that is not 1. */
 static struct layer layer_make(uint32_t out_size, uint32_t in_size, bool bf16, bool bias,
                                enum mr_cpu_level level)
 {
     uint64_t seed = 99 + out_size + in_size;
-    struct layer layer = {.out_size = out_size, .in_size = in_size, .bf16 = bf16};
+    struct layer layer = {
+        .out_size = out_size, .in_size = in_size, .bf16 = bf16, .scale = bias ? 0.75f : 0.0f};
     layer.values = malloc((size_t)out_size * in_size * sizeof(float));
     layer.bias = malloc(out_size * sizeof(float));
     for (size_t i = 0; i < (size_t)out_size * in_size; i++)
@@ -49,6 +52,7 @@ static struct layer layer_make(uint32_t out_size, uint32_t in_size, bool bf16, b
                                             .source = weight_row,
                                             .source_context = &weights,
                                             .bias = bias ? layer.bias : NULL,
+                                            .scale = layer.scale,
                                             .level = level};
     struct mr_error err;
     assert_int_equal(mr_cpu_linear_create(&layer.linear, &spec, &err), MR_OK);
@@ -81,7 +85,33 @@ static double exact(const struct layer *layer, const void *x, uint32_t row, uint
     for (uint32_t k = 0; k < layer->in_size; k++)
         sum += (double)number_at(x, (size_t)row * layer->in_size + k, layer->bf16) *
                (double)layer->values[(size_t)column * layer->in_size + k];
-    return sum;
+    return layer->bias ? sum * (double)layer->scale : sum;
+}
+
+static double gelu(double x)
+{
+    return x * (1.0 + erf(x / sqrt(2.0))) / 2.0;
+}
+
+static double gelu_tanh(double x)
+{
+    return x * (1.0 + tanh(sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x))) / 2.0;
+}
+
+static double activated(double gate, double up, enum mr_cpu_epilogue epilogue)
+{
+    switch (epilogue) {
+    case MR_CPU_SILU_MUL:
+        return gate / (1.0 + exp(-gate)) * up;
+    case MR_CPU_GELU_MUL:
+        return gelu(gate) * up;
+    case MR_CPU_GELU_TANH_MUL:
+        return gelu_tanh(gate) * up;
+    default:
+        gate = fmin(gate, 7.0);
+        up = fmax(-7.0, fmin(up, 7.0));
+        return gate / (1.0 + exp(-1.702 * gate)) * (up + 1.0);
+    }
 }
 
 /* The expected output of an epilogue at [row, column]. */
@@ -89,16 +119,17 @@ static double expected(const struct layer *layer, const void *x, uint32_t row, u
                        enum mr_cpu_epilogue epilogue)
 {
     if (epilogue == MR_CPU_ADD_F32) return 0.5 + exact(layer, x, row, column);
-    if (epilogue != MR_CPU_SILU_MUL) return exact(layer, x, row, column);
-    const double gate = exact(layer, x, row, 2 * column);
-    return gate / (1.0 + exp(-gate)) * exact(layer, x, row, 2 * column + 1);
+    if (epilogue == MR_CPU_STORE_F32) return exact(layer, x, row, column);
+    return activated(exact(layer, x, row, 2 * column), exact(layer, x, row, 2 * column + 1),
+                     epilogue);
 }
 
 static void check_epilogue(const struct layer *layer, uint32_t rows, enum mr_cpu_epilogue epilogue)
 {
     void *x = rows_make(layer, rows);
-    const uint32_t width = epilogue == MR_CPU_SILU_MUL ? layer->out_size / 2 : layer->out_size;
-    const bool narrow = layer->bf16 && epilogue == MR_CPU_SILU_MUL;
+    const bool gated = epilogue != MR_CPU_STORE_F32 && epilogue != MR_CPU_ADD_F32;
+    const uint32_t width = gated ? layer->out_size / 2 : layer->out_size;
+    const bool narrow = layer->bf16 && gated;
     void *out = malloc(((size_t)rows * width + 1) * sizeof(float));
     for (size_t i = 0; i <= (size_t)rows * width; i++)
         number_set(out, i, 0.5f, narrow);
@@ -124,7 +155,7 @@ static void check_level(enum mr_cpu_level level)
             struct layer layer =
                 layer_make(shapes[s][0], shapes[s][1], kind & 1, (kind & 2) != 0, level);
             for (size_t h = 0; h < sizeof heights / sizeof *heights; h++)
-                for (int epilogue = MR_CPU_STORE_F32; epilogue <= MR_CPU_SILU_MUL; epilogue++)
+                for (int epilogue = MR_CPU_STORE_F32; epilogue <= MR_CPU_SWIGLU_OAI_MUL; epilogue++)
                     check_epilogue(&layer, heights[h], (enum mr_cpu_epilogue)epilogue);
             layer_drop(&layer);
         }
@@ -152,6 +183,63 @@ static void amx_matches_the_exact_product(void **state)
 {
     (void)state;
     check_level(MR_CPU_AMX);
+}
+
+/* A layer that passes two numbers on: the gate and an up of 1 give the activation itself. */
+static struct mr_cpu_linear *identity(enum mr_cpu_level level)
+{
+    struct weights weights = {2, (const float[]){1, 0, 0, 1}};
+    const struct mr_cpu_linear_spec spec = {.out_size = 2,
+                                            .in_size = 2,
+                                            .source = weight_row,
+                                            .source_context = &weights,
+                                            .level = level};
+    struct mr_cpu_linear *linear;
+    struct mr_error err;
+    assert_int_equal(mr_cpu_linear_create(&linear, &spec, &err), MR_OK);
+    return linear;
+}
+
+static void gelu_is_as_exact_as_floats_are(void **state)
+{
+    (void)state;
+    enum { ROWS = 24001 };
+    float *x = malloc(2 * ROWS * sizeof *x), *out = malloc(ROWS * sizeof *out);
+    for (int i = 0; i < ROWS; i++) {
+        x[2 * i] = (float)(i - ROWS / 2) / 1500.0f; /* -8 to 8 */
+        x[2 * i + 1] = 1.0f;
+    }
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
+        struct mr_cpu_linear *linear = identity((enum mr_cpu_level)level);
+        for (int kind = MR_CPU_GELU_MUL; kind <= MR_CPU_GELU_TANH_MUL; kind++) {
+            mr_cpu_linear_run(linear, x, ROWS, (enum mr_cpu_epilogue)kind, out);
+            for (int i = 0; i < ROWS; i++) {
+                const double v = (double)x[2 * i];
+                const double want = kind == MR_CPU_GELU_MUL ? gelu(v) : gelu_tanh(v);
+                /* An error of 2e-7 in erf or tanh, and the rounding of the result. */
+                assert_true(fabs(want - (double)out[i]) <= fabs(v) * (1e-7 + 6e-8) + 2e-9);
+            }
+        }
+        mr_cpu_linear_destroy(linear);
+    }
+    free(out);
+    free(x);
+}
+
+static void a_gate_far_below_zero_gives_zero_and_nan_stays(void **state)
+{
+    (void)state;
+    const float x[4] = {-1e30f, 1.0f, NAN, 1.0f};
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++) {
+        struct mr_cpu_linear *linear = identity((enum mr_cpu_level)level);
+        for (int kind = MR_CPU_SILU_MUL; kind <= MR_CPU_SWIGLU_OAI_MUL; kind++) {
+            float out[2];
+            mr_cpu_linear_run(linear, x, 2, (enum mr_cpu_epilogue)kind, out);
+            assert_true(fabsf(out[0]) < 1e-7f);
+            assert_true(isnan(out[1]));
+        }
+        mr_cpu_linear_destroy(linear);
+    }
 }
 
 /* Row i of a product of many rows has the bits of the product of row i alone. */
@@ -251,6 +339,8 @@ int main(void)
         cmocka_unit_test(avx2_matches_the_exact_product),
         cmocka_unit_test(avx512_matches_the_exact_product),
         cmocka_unit_test(amx_matches_the_exact_product),
+        cmocka_unit_test(gelu_is_as_exact_as_floats_are),
+        cmocka_unit_test(a_gate_far_below_zero_gives_zero_and_nan_stays),
         cmocka_unit_test(a_row_has_the_same_bits_in_every_batch),
         cmocka_unit_test(a_row_has_the_same_bits_with_every_thread_count),
         cmocka_unit_test(a_packed_weight_row_can_be_read_back),
