@@ -3,7 +3,7 @@
  * of the pool (level.h), so no transposition is needed. Quantization is symmetric, with one scale
  * for each token, head and half (K or V). KIVI (arXiv 2402.02750) reports that some channels of
  * keys are large in all tokens, which costs precision with a scale for each token; at 8 bits the
- * loss is small, as tests/golden/test_logits.c checks.
+ * loss is small, as tests/golden/test_rounding.c checks.
  *
  * Blocks are converted on the engine thread when they are exported and imported, because only ops/
  * knows the layout, and because a Redis thread that converts would take a core from the parallel

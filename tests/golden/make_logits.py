@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the files that test_logits.c compares with: logits and greedy continuations of the reference
+"""Writes the files that test_logits.c and test_rounding.c read: logits and greedy continuations of the reference
 implementation (PyPI torch and transformers 5), in fp32 on the CPU.
 
     make_logits.py tiny tests/golden/models [NAME...]   the committed tiny models with their weights

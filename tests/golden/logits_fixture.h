@@ -1,0 +1,65 @@
+/* logits_fixture - the tiny models, and what the reference implementation computes with them.
+ * Models are in tests/golden/models; make_logits.py writes them and describes expected.bin. */
+#ifndef MR_TESTS_LOGITS_FIXTURE_H
+#define MR_TESTS_LOGITS_FIXTURE_H
+
+#include "kvcache/kv_window.h"
+#include "ops/files/mapped_file.h"
+#include "ops/model.h"
+
+#define STEP_ROWS      512u
+#define STEP_SEQUENCES 64u
+#define TOLERANCE      1e-4f /* largest difference to a logit of the reference */
+#define BLOCKS         (2048u / MR_BLOCK_TOKENS)
+
+struct golden_model {
+    const char *name; /* of the folder */
+    bool int8;        /* its KV is also tested in int8 */
+    bool experts;     /* rounding may choose other experts, which changes a row's logits far more */
+};
+
+extern const struct golden_model golden_models[];
+extern const size_t golden_model_count;
+
+struct prompt {
+    uint32_t token_count, first, continuation_count;
+    const uint32_t *tokens, *continuation;
+    const float *logits; /* of positions first .. token_count - 1 */
+};
+
+struct fixture {
+    struct mr_model *model;
+    struct mr_mapped_file expected;
+    const unsigned char *next;
+    uint32_t vocab_size, prompt_count;
+    float *row;
+    uint32_t blocks[BLOCKS], slots[BLOCKS]; /* the same for every sequence */
+    float worst;                            /* largest difference to the reference */
+    uint32_t positions;                     /* positions compared */
+};
+
+/* model: a folder or file; expected: the file that make_logits.py has written for it. Fails the
+ * test when one of them cannot be opened. */
+void open_fixture(struct fixture *fixture, const char *model, const char *expected,
+                  enum mr_dtype dtype, bool int8);
+void open_golden(struct fixture *fixture, const char *name, enum mr_dtype dtype, bool int8);
+void close_fixture(struct fixture *fixture);
+
+/* Reads the next of prompt_count prompts. The result points into the file. */
+struct prompt read_prompt(struct fixture *fixture);
+bool all_prompts_read(const struct fixture *fixture);
+
+/* Assigns slots of sliding-window layers in a ring that is just large enough for a window and a
+ * step of step_rows rows. */
+void choose_slots(struct fixture *fixture, uint32_t step_rows);
+/* Computes a prompt in steps of step_rows rows, cut into sequences of `width` rows, and compares
+ * the logits after each sequence to the reference. */
+void run_prompt(struct fixture *fixture, const struct prompt *prompt, uint32_t step_rows,
+                uint32_t width);
+/* Computes one token at `position`; its logits are then logit row 0. */
+void decode(struct fixture *fixture, uint32_t token, uint32_t position);
+
+/* Index of the largest of `count` logits; margin: how far it is above the second largest. */
+uint32_t best(const float *logits, uint32_t count, float *margin);
+
+#endif
