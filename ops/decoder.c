@@ -203,7 +203,8 @@ static void project_qkv(struct mr_decoder *decoder, const struct mr_layer_weight
     struct mr_cpu_rope_args rope = {.rope = &decoder->rope,
                                     .q_norm = layer->q_norm,
                                     .k_norm = layer->k_norm,
-                                    .norm_epsilon = decoder->spec.config->norm_epsilon};
+                                    .norm_epsilon = decoder->spec.config->norm_epsilon,
+                                    .norm_width = decoder->spec.config->head_dim};
     mr_cpu_rope_write(kv, attention, &rope, decoder->qkv);
 }
 

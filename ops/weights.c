@@ -165,6 +165,22 @@ static enum mr_status load_vector(struct loader *loader, enum part part, uint32_
     return MR_OK;
 }
 
+/* Loads the weights of the norm of one head and repeats them for all heads. */
+static enum mr_status load_head_norm(struct loader *loader, enum part part, uint32_t layer,
+                                     uint32_t heads, float **out)
+{
+    const size_t dim = loader->spec->config->head_dim;
+    enum mr_status status = load_vector(loader, part, layer, (uint32_t)dim, out);
+    if (status != MR_OK || loader->checks_only) return status;
+    float *all = realloc(*out, heads * dim * sizeof(float));
+    if (!all) return mr_fail(loader->err, MR_NOMEM, "no memory for norms of %u heads", heads);
+    for (uint32_t head = 1; head < heads; head++)
+        memcpy(all + head * dim, all, dim * sizeof(float));
+    loader->weights->packed_bytes += (heads - 1) * dim * sizeof(float);
+    *out = all;
+    return MR_OK;
+}
+
 /* ---- linears ---- */
 
 /* The rows that one tensor contributes to a merged linear layer. */
@@ -267,9 +283,9 @@ static enum mr_status load_layer(struct loader *loader, uint32_t layer)
         load_vector(loader, ATTENTION_NORM, layer, c->hidden_size, &to->attention_norm);
     if (status == MR_OK) status = load_qkv(loader, layer, &to->qkv);
     if (status == MR_OK && c->family->head_norm)
-        status = load_vector(loader, Q_NORM, layer, c->head_dim, &to->q_norm);
+        status = load_head_norm(loader, Q_NORM, layer, c->head_count, &to->q_norm);
     if (status == MR_OK && c->family->head_norm)
-        status = load_vector(loader, K_NORM, layer, c->head_dim, &to->k_norm);
+        status = load_head_norm(loader, K_NORM, layer, c->kv_head_count, &to->k_norm);
     if (status == MR_OK)
         status = load_single(loader, ATTENTION_OUT, layer, c->hidden_size,
                              c->head_count * c->head_dim, &to->attention_out);

@@ -18,7 +18,7 @@
 
 struct mr_layer_weights {
     float *attention_norm, *ffn_norm; /* [hidden_size] */
-    float *q_norm, *k_norm;           /* [head_dim], or NULL for no norm */
+    float *q_norm, *k_norm;           /* [heads * head_dim], [kv heads * head_dim]; or NULL */
     struct mr_cpu_linear *qkv;        /* [(heads + 2 kv_heads) head_dim, hidden_size] */
     struct mr_cpu_linear *attention_out;
     struct mr_cpu_linear *gate_up; /* row order: gate 0, up 0, gate 1, up 1 ... */

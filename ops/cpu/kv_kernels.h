@@ -47,7 +47,7 @@ void mr_cpu_kv_int8_import(struct mr_cpu_kv *kv, uint32_t block, uint32_t first,
  * with number i + rotary_dim / 2, as in Hugging Face; ops/weight_rows.h converts GGUF's order. */
 struct mr_cpu_rope {
     const float *cos, *sin;
-    uint32_t rotary_dim;
+    uint32_t rotary_dim; /* even; numbers of a head from rotary_dim on are not rotated */
 };
 
 /* One sequence of the step; fields as in struct mr_batch_sequence (ops/batch.h). */
@@ -66,13 +66,19 @@ struct mr_cpu_attention_args {
     uint32_t sequence_count;
 };
 
-/* mr_cpu_rope_write applies the per-head RMS norm to q and k (q_norm, k_norm: [head_dim], or NULL
- * for no norm), then rope to q and k; it writes k and v to the pool and leaves q in qkv. qkv: float
- * [rows, (head_count + 2 * kv_head_count) * head_dim], in the order q, k, v. */
+/* mr_cpu_rope_write applies the norm to q and k, then the rotary embedding; it writes k and v to
+ * the pool and leaves q in qkv. qkv: float [rows, (head_count + 2 * kv_head_count) * head_dim], in
+ * the order q, k, v. A head size that is not a multiple of 16 is padded to head_dim with zeros. */
 struct mr_cpu_rope_args {
-    const struct mr_cpu_rope *rope;
+    const struct mr_cpu_rope *rope; /* NULL: no rotary embedding in this layer */
+    /* Weights of the norm of q, [head_count * head_dim], and of k, [kv_head_count * head_dim]; NULL
+     * for no norm. Only the first norm_width numbers of a head count; the rest are padding. */
     const float *q_norm, *k_norm;
     float norm_epsilon;
+    uint32_t norm_width;
+    bool norm_whole; /* true: one RMS norm over all heads of a row (OLMo 2); false: for each head */
+    bool norm_centered; /* layer norm without bias (StableLM 2) instead of RMS; not with norm_whole
+                         */
 };
 void mr_cpu_rope_write(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
                        const struct mr_cpu_rope_args *args, float *qkv);

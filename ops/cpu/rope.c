@@ -15,21 +15,38 @@ struct rope_run {
     float *qkv;
 };
 
-/* Applies the RMS norm, then the rotary embedding, to one head in place. */
-static void prepare_head(const struct rope_run *run, const float *norm_weight, uint32_t position,
-                         float *head)
+/* Applies the norm with these weights to `heads` heads in place. */
+static void norm_heads(const struct rope_run *run, const float *weight, uint32_t heads, float *x)
 {
-    if (norm_weight) {
-        const struct mr_cpu_norm norm = {.weight = norm_weight,
-                                         .epsilon = run->args->norm_epsilon,
-                                         .width = run->kv->spec.head_dim};
-        run->kv->ops->norm_row(&norm, head, head);
+    const struct mr_cpu_rope_args *args = run->args;
+    const uint32_t dim = run->kv->spec.head_dim, padding = dim - args->norm_width;
+    struct mr_cpu_norm norm = {.weight = weight,
+                               .epsilon = args->norm_epsilon,
+                               .width = args->norm_width,
+                               .centered = args->norm_centered};
+    if (args->norm_whole) {
+        norm.width = heads * dim;
+        norm.padding = heads * padding;
+        heads = 1;
     }
+    for (uint32_t head = 0; head < heads; head++) {
+        norm.weight = weight + head * dim;
+        run->kv->ops->norm_row(&norm, x + head * dim, x + head * dim);
+    }
+}
+
+/* Applies the norm, then the rotary embedding, to `heads` heads of one row in place. */
+static void prepare_heads(const struct rope_run *run, const float *norm_weight, uint32_t position,
+                          uint32_t heads, float *x)
+{
     const struct mr_cpu_rope *rope = run->args->rope;
+    if (norm_weight) norm_heads(run, norm_weight, heads, x);
     if (!rope) return;
     const uint32_t half = rope->rotary_dim / 2;
     const size_t at = (size_t)position * half;
-    run->kv->ops->rotate(head, rope->cos + at, rope->sin + at, half);
+    for (uint32_t head = 0; head < heads; head++)
+        run->kv->ops->rotate(x + head * run->kv->spec.head_dim, rope->cos + at, rope->sin + at,
+                             half);
 }
 
 /* Writes the key of one token: its words are one column of a panel, MR_PANEL_BYTES apart. */
@@ -79,11 +96,10 @@ static void write_row(const struct rope_run *run, uint32_t row,
     float *q = run->qkv + (size_t)row * (heads + 2 * kv_heads) * dim;
     float *k = q + heads * dim, *v = k + kv_heads * dim;
     MR_ASSERT(block < kv->spec.block_count);
-    for (uint32_t head = 0; head < heads; head++)
-        prepare_head(run, run->args->q_norm, position, q + head * dim);
+    prepare_heads(run, run->args->q_norm, position, heads, q);
+    prepare_heads(run, run->args->k_norm, position, kv_heads, k);
     _Alignas(64) float ready[HEAD_DIM_MAX];
     for (uint32_t head = 0; head < kv_heads; head++) {
-        prepare_head(run, run->args->k_norm, position, k + head * dim);
         kv->ops->convert(k + head * dim, 1.0f, dim, kv->spec.bf16, ready);
         write_key(kv, mr_cpu_kv_keys(kv, block, run->attention->layer, head), token, ready);
         unsigned char *values = mr_cpu_kv_values(kv, block, run->attention->layer, head);
@@ -112,6 +128,9 @@ void mr_cpu_rope_write(struct mr_cpu_kv *kv, const struct mr_cpu_attention_args 
 {
     MR_ASSERT(attention->layer < kv->spec.layer_count);
     MR_ASSERT(!args->rope || args->rope->rotary_dim <= kv->spec.head_dim);
+    MR_ASSERT((!args->q_norm && !args->k_norm) ||
+              (args->norm_width > 0 && args->norm_width <= kv->spec.head_dim));
+    MR_ASSERT(!args->norm_whole || !args->norm_centered);
     struct rope_run run = {kv, attention, args, qkv};
     size_t rows = 0;
     for (uint32_t s = 0; s < attention->sequence_count; s++)

@@ -27,29 +27,49 @@ static struct tables *tables_make(uint32_t rotary_dim)
     for (uint32_t p = 0; p < POSITIONS; p++)
         for (uint32_t i = 0; i < rotary_dim / 2; i++) {
             const double angle = p * pow(10000.0, -2.0 * i / rotary_dim);
-            tables->cos[p * rotary_dim / 2 + i] = (float)cos(angle);
-            tables->sin[p * rotary_dim / 2 + i] = (float)sin(angle);
+            tables->cos[p * (rotary_dim / 2) + i] = (float)cos(angle);
+            tables->sin[p * (rotary_dim / 2) + i] = (float)sin(angle);
         }
     return tables;
 }
 
-/* The expected head: norm, then rotation, in double. */
-static void expect_head(const float *in, const float *norm, const struct mr_cpu_rope *rope,
-                        uint32_t position, double *out)
+/* A case: how q and k are normed and rotated, and the real size of a head, whose other numbers are
+ * zero. */
+struct shape {
+    uint32_t head_size, rotary_dim;
+    enum { NO_NORM, EACH_HEAD, WHOLE_ROW, CENTERED } norm;
+};
+
+/* The expected heads of q or k of one row, in double: norm, then rotation. */
+static void expect_heads(const float *in, uint32_t heads, const float *weight,
+                         const struct mr_cpu_rope_args *args, uint32_t position, double *out)
 {
-    double squares = 0.0;
-    for (uint32_t d = 0; d < DIM; d++)
-        squares += (double)in[d] * (double)in[d];
-    for (uint32_t d = 0; d < DIM; d++)
-        out[d] =
-            norm ? (double)in[d] / sqrt(squares / DIM + 1e-6) * (double)norm[d] : (double)in[d];
-    const uint32_t half = rope->rotary_dim / 2;
-    for (uint32_t i = 0; i < half; i++) {
-        const double c = (double)rope->cos[position * half + i];
-        const double s = (double)rope->sin[position * half + i], x = out[i], y = out[i + half];
-        out[i] = x * c - y * s;
-        out[i + half] = x * s + y * c;
+    const uint32_t size = args->norm_width, all = heads * DIM;
+    for (uint32_t d = 0; d < all; d++)
+        out[d] = (double)in[d];
+    for (uint32_t from = 0; weight && from < all; from += args->norm_whole ? all : DIM) {
+        const uint32_t to = args->norm_whole ? all : from + DIM;
+        const double count = (double)(to - from) / DIM * size;
+        double mean = 0.0, squares = 0.0;
+        for (uint32_t d = from; args->norm_centered && d < to; d++)
+            mean += out[d] / count;
+        for (uint32_t d = from; d < to; d++)
+            if (d % DIM < size) squares += (out[d] - mean) * (out[d] - mean);
+        for (uint32_t d = from; d < to; d++)
+            out[d] = d % DIM < size
+                         ? (out[d] - mean) / sqrt(squares / count + 1e-6) * (double)weight[d]
+                         : 0.0;
     }
+    const struct mr_cpu_rope *rope = args->rope;
+    const uint32_t half = rope ? rope->rotary_dim / 2 : 0;
+    for (uint32_t head = 0; head < heads; head++)
+        for (uint32_t i = 0; i < half; i++) {
+            double *x = out + head * DIM + i, *y = x + half, before = *x;
+            const double c = (double)rope->cos[position * half + i];
+            const double s = (double)rope->sin[position * half + i];
+            *x = before * c - *y * s;
+            *y = before * s + *y * c;
+        }
 }
 
 static void check_number(double got, double want, bool bf16)
@@ -98,57 +118,94 @@ static void check_write(const struct mr_cpu_rope_args *args, enum mr_cpu_level l
           *qkv = malloc(rows * WIDTH * sizeof *qkv);
     uint64_t seed = 3;
     for (uint32_t i = 0; i < rows * WIDTH; i++)
-        before[i] = qkv[i] = number_next(&seed);
+        before[i] = qkv[i] = i % DIM < args->norm_width ? number_next(&seed) + 0.3f : 0.0f;
     mr_cpu_rope_write(kv, &attention, args, qkv);
 
     for (uint32_t r = 0; r < rows; r++) {
         const uint32_t position = context + r;
         const float *row = before + r * WIDTH;
-        double want[DIM];
-        for (uint32_t head = 0; head < HEADS; head++) {
-            expect_head(row + head * DIM, args->q_norm, args->rope, position, want);
-            for (uint32_t d = 0; d < DIM; d++)
-                check_number((double)qkv[r * WIDTH + head * DIM + d], want[d], false);
-        }
-        for (uint32_t head = 0; head < KV_HEADS; head++) {
-            expect_head(row + (HEADS + head) * DIM, args->k_norm, args->rope, position, want);
+        double want[HEADS * DIM];
+        expect_heads(row, HEADS, args->q_norm, args, position, want);
+        for (uint32_t d = 0; d < HEADS * DIM; d++)
+            check_number((double)qkv[r * WIDTH + d], want[d], false);
+        expect_heads(row + HEADS * DIM, KV_HEADS, args->k_norm, args, position, want);
+        for (uint32_t head = 0; head < KV_HEADS; head++)
             check_token(kv, blocks[position / MR_BLOCK_TOKENS], position % MR_BLOCK_TOKENS, head,
-                        want, row + (HEADS + KV_HEADS + head) * DIM);
-        }
+                        want + head * DIM, row + (HEADS + KV_HEADS + head) * DIM);
     }
     free(qkv);
     free(before);
     mr_cpu_kv_destroy(kv);
 }
 
+static void check_shape(const struct shape *shape)
+{
+    float norm[HEADS * DIM];
+    for (uint32_t d = 0; d < HEADS * DIM; d++)
+        norm[d] = 0.5f + (float)(d % 37) * 0.1f; /* each head has its own weights */
+    struct tables *tables = tables_make(shape->rotary_dim);
+    const struct mr_cpu_rope rope = {
+        .cos = tables->cos, .sin = tables->sin, .rotary_dim = shape->rotary_dim};
+    const struct mr_cpu_rope_args args = {.rope = shape->rotary_dim > 0 ? &rope : NULL,
+                                          .q_norm = shape->norm ? norm : NULL,
+                                          .k_norm = shape->norm ? norm + 5 : NULL,
+                                          .norm_epsilon = 1e-6f,
+                                          .norm_width = shape->head_size,
+                                          .norm_whole = shape->norm == WHOLE_ROW,
+                                          .norm_centered = shape->norm == CENTERED};
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+        for (int bf16 = 0; bf16 < 2; bf16++) {
+            check_write(&args, (enum mr_cpu_level)level, bf16 != 0, 0, 1);
+            check_write(&args, (enum mr_cpu_level)level, bf16 != 0, MR_BLOCK_TOKENS - 3, 21);
+        }
+    free(tables);
+}
+
 static void keys_and_values_are_written_to_their_places(void **state)
 {
     (void)state;
-    float norm[DIM];
-    for (uint32_t d = 0; d < DIM; d++)
-        norm[d] = 0.5f + (float)d * 0.1f;
-    for (int kind = 0; kind < 4; kind++) {
-        const uint32_t rotary_dim = kind & 1 ? DIM : DIM / 2;
-        struct tables *tables = tables_make(rotary_dim);
-        const struct mr_cpu_rope rope = {
-            .cos = tables->cos, .sin = tables->sin, .rotary_dim = rotary_dim};
-        const struct mr_cpu_rope_args args = {.rope = &rope,
-                                              .q_norm = kind & 2 ? norm : NULL,
-                                              .k_norm = kind & 2 ? norm : NULL,
-                                              .norm_epsilon = 1e-6f};
-        for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
-            for (int bf16 = 0; bf16 < 2; bf16++) {
-                check_write(&args, (enum mr_cpu_level)level, bf16 != 0, 0, 1);
-                check_write(&args, (enum mr_cpu_level)level, bf16 != 0, MR_BLOCK_TOKENS - 3, 21);
-            }
-        free(tables);
-    }
+    static const struct shape shapes[] = {
+        {DIM, DIM, NO_NORM},  {DIM, DIM / 2, NO_NORM}, {DIM, 0, NO_NORM},     {DIM, DIM, EACH_HEAD},
+        {DIM, 10, EACH_HEAD}, {DIM, 0, EACH_HEAD},     {DIM, DIM, WHOLE_ROW}, {DIM, DIM, CENTERED},
+        {DIM, 8, CENTERED},   {20, 20, NO_NORM},       {20, 20, EACH_HEAD},   {20, 6, WHOLE_ROW},
+        {20, 20, CENTERED},   {1, 0, WHOLE_ROW},
+    };
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        check_shape(&shapes[s]);
+}
+
+static void misuse_is_caught(void **state)
+{
+    (void)state;
+    const struct mr_cpu_kv_spec spec = {
+        .layer_count = 1, .kv_head_count = 1, .head_dim = 16, .block_count = 1};
+    struct mr_cpu_kv *kv;
+    struct mr_error err;
+    assert_int_equal(mr_cpu_kv_create(&kv, &spec, &err), MR_OK);
+    const float norm[16] = {0};
+    float qkv[48] = {0};
+    const uint32_t block = 0;
+    const struct mr_cpu_attention_sequence sequence = {.row_count = 1, .blocks = &block};
+    const struct mr_cpu_attention_args attention = {
+        .head_count = 1, .sequences = &sequence, .sequence_count = 1};
+    struct mr_cpu_rope_args args = {.q_norm = norm, .k_norm = norm};
+    expect_assert_failure(mr_cpu_rope_write(kv, &attention, &args, qkv)); /* no width */
+    args.norm_width = 17;
+    expect_assert_failure(mr_cpu_rope_write(kv, &attention, &args, qkv));
+    args.norm_width = 16;
+    args.norm_whole = args.norm_centered = true;
+    expect_assert_failure(mr_cpu_rope_write(kv, &attention, &args, qkv));
+    const struct mr_cpu_rope rope = {.rotary_dim = 18};
+    args = (struct mr_cpu_rope_args){.rope = &rope};
+    expect_assert_failure(mr_cpu_rope_write(kv, &attention, &args, qkv));
+    mr_cpu_kv_destroy(kv);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_and_values_are_written_to_their_places),
+        cmocka_unit_test(misuse_is_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
