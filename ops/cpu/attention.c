@@ -9,6 +9,7 @@
 #include "ops/cpu/kv_pool.h"
 #include "ops/cpu/parallel.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Most rows of a tile: they all use a block's K and V while those are in the L2 cache. */
@@ -118,6 +119,16 @@ static void clear_part(struct attention_part *part, uint32_t rows, uint32_t dim)
         part->top[r] = MR_CPU_NO_SCORE;
 }
 
+/* Returns what a row's sum of weighted values is divided by: the sum of the weights and, with
+ * sinks, the weight of the head's sink, which like the others is relative to 2^top. It is kept
+ * finite. */
+static float divisor(const struct attention_run *run, uint32_t head, float sum, float top)
+{
+    if (!run->args->sinks) return sum;
+    const double sink = exp2((double)run->args->sinks[head] * M_LOG2E - (double)top);
+    return sum + (float)fmin(sink, 1e38);
+}
+
 static void store_tile(const struct attention_run *run, const struct attention_tile *tile,
                        const struct attention_part *part)
 {
@@ -128,7 +139,8 @@ static void store_tile(const struct attention_run *run, const struct attention_t
         const uint32_t row = tile->row + r / run->group;
         const uint32_t head = tile->kv_head * run->group + r % run->group;
         const size_t at = ((size_t)row * run->args->head_count + head) * dim;
-        kv->ops->convert(part->out + (size_t)r * dim, 1.0f / part->sum[r], dim, kv->spec.bf16,
+        const float sum = divisor(run, head, part->sum[r], part->top[r]);
+        kv->ops->convert(part->out + (size_t)r * dim, 1.0f / sum, dim, kv->spec.bf16,
                          run->out + at * size);
     }
 }

@@ -62,6 +62,9 @@ struct mr_cpu_attention_args {
     uint32_t head_count;
     uint32_t window;      /* sliding window in tokens; 0: no window */
     float scale, softcap; /* softcap: tanh limit of the scores; 0: no limit */
+    /* [head_count] logits that take part in every softmax of a head, without a value (gpt-oss);
+     * NULL: none. Not scaled, and in no window. */
+    const float *sinks;
     const struct mr_cpu_attention_sequence *sequences;
     uint32_t sequence_count;
 };

@@ -18,9 +18,12 @@ struct shape {
     uint32_t window;
     float softcap;
     float gain; /* range of all numbers; 0 means 2 */
-    bool bf16;
+    bool sinks, bf16;
     enum mr_cpu_level level;
 };
+
+/* From a sink that hardly counts to one that takes nearly all weight. */
+static const float sinks[9] = {-4.0f, 0.5f, 3.0f, 30.0f, 1.0f, -100.0f, 2.0f, 0.0f, 5.0f};
 
 /* One sequence with its own pool. It uses layer 1 of 2, and its blocks are not in order. */
 struct fixture {
@@ -83,7 +86,8 @@ static struct mr_cpu_attention_args fixture_args(const struct fixture *fixture)
                                           .head_count = fixture->shape.heads,
                                           .window = fixture->shape.window,
                                           .scale = 0.3f,
-                                          .softcap = fixture->shape.softcap};
+                                          .softcap = fixture->shape.softcap,
+                                          .sinks = fixture->shape.sinks ? sinks : NULL};
 }
 
 static size_t out_bytes(const struct fixture *fixture)
@@ -132,10 +136,11 @@ static void check_head(const struct fixture *fixture, uint32_t row, uint32_t hea
     const uint32_t kv_head = head / (shape->heads / shape->kv_heads);
     const float *q = fixture->qkv + (size_t)row * fixture->width + (size_t)head * shape->dim;
     const uint32_t first = shape->window > 0 && row >= shape->window ? row - shape->window + 1 : 0;
-    double top = -1e30, total = 0.0;
+    double top = shape->sinks ? (double)sinks[head] : -1e30, total = 0.0;
     double *want = calloc(shape->dim, sizeof *want);
     for (uint32_t key = first; key <= row; key++)
         top = fmax(top, score(fixture, q, key, kv_head));
+    if (shape->sinks) total = exp((double)sinks[head] - top);
     for (uint32_t key = first; key <= row; key++) {
         const double weight = exp(score(fixture, q, key, kv_head) - top);
         const float *v = fixture->qkv + (size_t)key * fixture->width +
@@ -177,6 +182,11 @@ static void every_level_matches_the_definition(void **state)
         {.heads = 9, .kv_heads = 3, .dim = 64, .gain = 1e4f},  /* scores up to 10^9 */
         {.heads = 4, .kv_heads = 2, .dim = 32, .window = 70},
         {.heads = 4, .kv_heads = 2, .dim = 32, .softcap = 3.0f},
+        {.heads = 9, .kv_heads = 3, .dim = 64, .sinks = true},
+        {.heads = 9, .kv_heads = 3, .dim = 64, .sinks = true, .gain = 12.0f},
+        {.heads = 9, .kv_heads = 3, .dim = 64, .sinks = true, .gain = 1e4f},
+        {.heads = 8, .kv_heads = 1, .dim = 80, .sinks = true, .window = 70},
+        {.heads = 4, .kv_heads = 2, .dim = 32, .sinks = true, .window = 20, .softcap = 3.0f},
     };
     for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
         for (int bf16 = 0; bf16 < 2; bf16++)
@@ -222,7 +232,11 @@ static void a_row_has_the_same_bits_in_every_chunking(void **state)
             if (level == MR_CPU_SCALAR) continue;
             shape.window = 200;
             check_chunks(&shape);
+            shape.sinks = true;
+            shape.softcap = 10.0f;
+            check_chunks(&shape);
             shape.window = 0;
+            shape.softcap = 0.0f;
             shape.gain = 12.0f;
             check_chunks(&shape);
         }
@@ -230,18 +244,16 @@ static void a_row_has_the_same_bits_in_every_chunking(void **state)
 
 /* Computes 12 sequences of different lengths in one step, prompts and single rows mixed, and
  * compares each with the sequence computed alone by one thread. */
-static void a_row_has_the_same_bits_in_every_batch(void **state)
+static void check_batch(const struct shape *shape)
 {
-    (void)state;
     enum { COUNT = 12 };
-    const struct shape shape = {.heads = 6, .kv_heads = 2, .dim = 64, .bf16 = true};
     struct mr_cpu_attention_sequence sequences[COUNT];
     struct fixture fixtures[COUNT];
     struct mr_error err;
     uint32_t rows = 0, ids = 0;
     assert_int_equal(mr_parallel_set_thread_count(1, &err), MR_OK);
     for (uint32_t s = 0; s < COUNT; s++) {
-        fixtures[s] = fixture_create(&shape, 1 + s * 97);
+        fixtures[s] = fixture_create(shape, 1 + s * 97);
         fixture_run(&fixtures[s], 1 + s * 97);
     }
     assert_int_equal(mr_parallel_set_thread_count(2, &err), MR_OK);
@@ -252,7 +264,7 @@ static void a_row_has_the_same_bits_in_every_batch(void **state)
         rows += count;
         ids += blocks_for(fixtures[s].tokens);
     }
-    struct mr_cpu_kv *kv = pool_create(&shape, ids);
+    struct mr_cpu_kv *kv = pool_create(shape, ids);
     const uint32_t width = fixtures[0].width;
     float *qkv = malloc((size_t)rows * width * sizeof *qkv);
     unsigned char *out = malloc(rows * out_bytes(&fixtures[0]));
@@ -290,6 +302,18 @@ static void a_row_has_the_same_bits_in_every_batch(void **state)
     free(out);
     free(moved);
     free(blocks);
+}
+
+static void a_row_has_the_same_bits_in_every_batch(void **state)
+{
+    (void)state;
+    struct shape shape = {.heads = 6, .kv_heads = 2, .dim = 64, .bf16 = true};
+    check_batch(&shape);
+    shape.sinks = true;
+    shape.window = 300;
+    check_batch(&shape);
+    shape.softcap = 10.0f;
+    check_batch(&shape);
 }
 
 /* The pool is filled with NaN, as if another request had left them. */
