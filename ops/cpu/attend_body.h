@@ -28,16 +28,6 @@ struct attend_softmax {
     bool bf16;
 };
 
-/* Caps the unscaled score x: returns cap * tanh(x * scale / cap) / scale, which the caller then
- * multiplies by scale. */
-static inline lanes attend_softcap(lanes x, float scale, float cap)
-{
-    lanes doubled = lanes_mul(x, lanes_set(2.0f * ROWS_LOG2_E * scale / cap));
-    lanes below = lanes_add(rows_exp2(doubled), lanes_set(1.0f));
-    lanes tanh = lanes_sub(lanes_set(1.0f), lanes_div(lanes_set(2.0f), below));
-    return lanes_mul(tanh, lanes_set(cap / scale));
-}
-
 /* Returns the largest score of a row times `factor`. Scores are processed 16 at a time; among the
  * first 16 and the last 16, keys that the row does not attend to get a score whose weight is 0. */
 static float attend_top(const struct attend_softmax *softmax, uint32_t row, float factor)
@@ -51,7 +41,7 @@ static float attend_top(const struct attend_softmax *softmax, uint32_t row, floa
     if (softmax->softcap > 0.0f)
         for (uint32_t i = first; i < end; i += 16)
             lanes_store(scores + i,
-                        attend_softcap(lanes_load(scores + i), softmax->scale, softmax->softcap));
+                        rows_cap(lanes_load(scores + i), softmax->scale, softmax->softcap));
     if (begin > first)
         lanes_store(scores + first,
                     lanes_keep(lanes_load(scores + first), begin - first, 16, nothing));

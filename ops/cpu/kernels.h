@@ -88,5 +88,7 @@ void mr_cpu_norm(const struct mr_cpu_norm *norm, const float *x, uint32_t rows, 
  * OLMo 2. x, residual: float [rows, width]; norm->bf16 is ignored. */
 void mr_cpu_norm_add(const struct mr_cpu_norm *norm, const float *x, uint32_t rows, float scale,
                      float *residual);
+/* x[i] = cap * tanh(x[i] / cap): Gemma 2 limits its logits so. cap > 0. */
+void mr_cpu_softcap(float *x, size_t count, float cap, enum mr_cpu_level level);
 
 #endif

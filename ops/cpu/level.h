@@ -34,19 +34,6 @@ struct mr_cpu_tile {
     uint32_t word_count;   /* words in a row of a: depth / 2 for bf16, depth for f32 */
 };
 
-/* The end of a linear layer: bias, scale and epilogue, applied to the sums c of the product. */
-struct mr_cpu_finish {
-    const float *c;
-    size_t c_stride;
-    const float *bias; /* bias of the first column, or NULL for no bias */
-    float scale;
-    void *out;         /* output of row 0, first column */
-    size_t out_stride; /* elements from one row of out to the next */
-    uint32_t rows, columns;
-    enum mr_cpu_epilogue epilogue;
-    bool bf16;
-};
-
 /* Attention of query rows to one block of keys and values. Row r attends to the keys
  * [begin[r], end[r]) of the block, which may be none. */
 struct mr_cpu_attend {
@@ -100,6 +87,7 @@ struct mr_cpu_candidate {
     float logit, bin_position, weight;
 };
 
+struct mr_cpu_finish; /* ops/cpu/linear.h */
 struct mr_cpu_ops {
     void (*tile_bf16)(const struct mr_cpu_tile *tile);
     void (*tile_f32)(const struct mr_cpu_tile *tile);
@@ -110,6 +98,7 @@ struct mr_cpu_ops {
                          float *residual);
     void (*attend)(const struct mr_cpu_attend *attend);
     void (*fold)(const struct mr_cpu_fold *fold);
+    void (*softcap)(float *x, size_t count, float cap);
     /* out[i] = x[i] * factor, stored as bf16 or f32. */
     void (*convert)(const float *x, float factor, uint32_t count, bool bf16, void *out);
     /* Rotary embedding of one head in place: rotates each pair (head[i], head[i + half]), i <

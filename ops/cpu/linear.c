@@ -1,5 +1,6 @@
+#include "ops/cpu/linear.h"
+
 #include "codec/check.h"
-#include "ops/cpu/level.h"
 #include "ops/cpu/parallel.h"
 
 #include <stdlib.h>

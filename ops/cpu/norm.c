@@ -48,3 +48,28 @@ void mr_cpu_norm_add(const struct mr_cpu_norm *norm, const float *x, uint32_t ro
     struct norm_run run = {.norm = norm, .x = x, .residual = residual, .scale = scale};
     run_norm(&run, rows);
 }
+
+/* ---- soft cap ---- */
+
+#define SOFTCAP_PART 4096u /* floats in an item of the parallel loop */
+
+struct softcap_run {
+    const struct mr_cpu_ops *ops;
+    float *x;
+    size_t count;
+    float cap;
+};
+
+static void cap_parts(void *context, size_t begin, size_t end)
+{
+    const struct softcap_run *run = context;
+    const size_t first = begin * SOFTCAP_PART, last = end * SOFTCAP_PART;
+    run->ops->softcap(run->x + first, (last < run->count ? last : run->count) - first, run->cap);
+}
+
+void mr_cpu_softcap(float *x, size_t count, float cap, enum mr_cpu_level level)
+{
+    MR_ASSERT(cap > 0.0f);
+    struct softcap_run run = {mr_cpu_row_ops_get(level), x, count, cap};
+    mr_parallel_for((count + SOFTCAP_PART - 1) / SOFTCAP_PART, 4, cap_parts, &run);
+}

@@ -3,7 +3,7 @@
 #ifndef MR_OPS_CPU_ROWS_BODY_H
 #define MR_OPS_CPU_ROWS_BODY_H
 
-#include "ops/cpu/level.h"
+#include "ops/cpu/linear.h"
 
 #include <math.h>
 
@@ -38,6 +38,15 @@ static inline lanes rows_exp2_bf16(lanes x)
     p = lanes_fma(p, f, lanes_set(0.6935192942619324f));
     p = lanes_fma(p, f, lanes_set(1.0f));
     return lanes_scale(p, x);
+}
+
+/* Returns cap * tanh(x * scale / cap) / scale: x is capped as if it had been scaled before. */
+static inline lanes rows_cap(lanes x, float scale, float cap)
+{
+    lanes doubled = lanes_mul(x, lanes_set(2.0f * ROWS_LOG2_E * scale / cap));
+    lanes below = lanes_add(rows_exp2(doubled), lanes_set(1.0f));
+    lanes tanh = lanes_sub(lanes_set(1.0f), lanes_div(lanes_set(2.0f), below));
+    return lanes_mul(tanh, lanes_set(cap / scale));
 }
 
 static inline void rows_store(void *out, size_t index, lanes x, uint32_t count, bool bf16)
@@ -228,6 +237,14 @@ static void rows_norm_add(const struct mr_cpu_norm *norm, const float *x, float 
         const uint32_t left = norm->width - i, count = left < 16 ? left : 16;
         const lanes y = lanes_mul(rows_normed(norm, &moments, x, i, count), by);
         rows_store(residual, i, lanes_add(rows_load(residual + i, count), y), count, false);
+    }
+}
+
+static void rows_softcap(float *x, size_t count, float cap)
+{
+    for (size_t i = 0; i < count; i += 16) {
+        const uint32_t part = count - i < 16 ? (uint32_t)(count - i) : 16;
+        rows_store(x, i, rows_cap(rows_load(x + i, part), 1.0f, cap), part, false);
     }
 }
 

@@ -9,6 +9,7 @@ const struct mr_cpu_ops TABLE = {
     .norm_add_row = rows_norm_add,
     .attend = ATTEND,
     .fold = rows_fold,
+    .softcap = rows_softcap,
     .convert = rows_convert,
     .rotate = rows_rotate,
     .find_max = search_find_max,

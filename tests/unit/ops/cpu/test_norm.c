@@ -158,6 +158,32 @@ static void a_row_of_zeros_stays_zero(void **state)
         assert_true(out[i] == 0.0f);
 }
 
+static void a_soft_cap_is_a_scaled_tanh(void **state)
+{
+    (void)state;
+    enum { COUNT = 70001 }; /* more than one part, and not a multiple of 16 */
+    float *x = malloc((COUNT + 1) * sizeof *x);
+    struct mr_error err;
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+        for (uint32_t threads = 1; threads <= 2; threads++) {
+            assert_int_equal(mr_parallel_set_thread_count(threads, &err), MR_OK);
+            for (int i = 0; i <= COUNT; i++)
+                x[i] = (float)(i - COUNT / 2) / 100.0f; /* -350 to 350 */
+            mr_cpu_softcap(x, COUNT, 30.0f, (enum mr_cpu_level)level);
+            for (int i = 0; i < COUNT; i++) {
+                const double want = 30.0 * tanh((double)(i - COUNT / 2) / 3000.0);
+                assert_true(fabs(want - (double)x[i]) <= 30.0 * 3e-7);
+            }
+            assert_true(x[COUNT] == (float)(COUNT - COUNT / 2) / 100.0f);
+        }
+    float ends[3] = {-INFINITY, INFINITY, NAN};
+    mr_cpu_softcap(ends, 3, 30.0f, MR_CPU_BEST);
+    assert_true(ends[0] == -30.0f && ends[1] == 30.0f && isnan(ends[2]));
+    mr_cpu_softcap(x, 0, 30.0f, MR_CPU_BEST);
+    assert_int_equal(mr_parallel_set_thread_count(1, &err), MR_OK);
+    free(x);
+}
+
 static void misuse_is_caught(void **state)
 {
     (void)state;
@@ -177,6 +203,7 @@ int main(void)
         cmocka_unit_test(every_level_matches_the_definition),
         cmocka_unit_test(a_row_has_the_same_bits_in_every_batch),
         cmocka_unit_test(a_row_of_zeros_stays_zero),
+        cmocka_unit_test(a_soft_cap_is_a_scaled_tanh),
         cmocka_unit_test(misuse_is_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
