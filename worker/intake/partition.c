@@ -131,10 +131,16 @@ static void set_gate(struct mr_partition *partition, bool open)
     mr_write_gate_set(&partition->gate, partition->epoch, open);
 }
 
-/* True when no other worker has committed since this worker's last acknowledged commit. */
-static bool unchanged(const struct mr_partition *partition, const struct mr_kafka_claim *claim)
+/* True when no other worker can have had the partition while it was suspended, and none has
+ * committed since this worker's last acknowledged commit. A generation that this worker was not
+ * part of may have assigned the partition to another worker, which may have written results and
+ * committed nothing. A static member that returns keeps its generation. */
+static bool unchanged(const struct mr_partition *partition, const struct mr_kafka_claim *claim,
+                      int32_t generation)
 {
-    return claim->committed == partition->acked_offset &&
+    bool follows = claim->generation < 0 || generation < 0 ||
+                   (claim->generation >= generation && claim->generation - generation <= 1);
+    return follows && claim->committed == partition->acked_offset &&
            claim->metadata.length == strlen(partition->acked_metadata) &&
            (claim->metadata.length == 0 ||
             memcmp(claim->metadata.bytes, partition->acked_metadata, claim->metadata.length) == 0);
@@ -181,8 +187,9 @@ enum mr_status mr_partitions_take(struct mr_partitions *partitions, struct mr_ka
     if (!partition) status = add(partitions, claim, &partition, err);
     if (status != MR_OK) return status;
     *out = partition;
+    int32_t generation = partition->generation;
     partition->generation = claim->generation;
-    if (partition->state == MR_PARTITION_SUSPENDED && unchanged(partition, claim)) {
+    if (partition->state == MR_PARTITION_SUSPENDED && unchanged(partition, claim, generation)) {
         *resumed = true;
         partition->state = MR_PARTITION_OWNED;
         set_gate(partition, true);

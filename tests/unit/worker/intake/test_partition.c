@@ -111,6 +111,37 @@ static void a_partition_that_comes_straight_back_is_resumed(void **state)
     mr_partitions_destroy(partitions);
 }
 
+/* Suspends the partition in the generation `from` and takes it again in `to`, with the same commit;
+ * true: it was resumed. */
+static bool resumes(int32_t from, int32_t to)
+{
+    struct mr_partitions *partitions = partitions_of();
+    struct mr_kafka_claim claim = claim_of(0, 5, "");
+    bool resumed;
+    claim.generation = from;
+    struct mr_partition *partition = take(partitions, &claim, &resumed);
+    uint64_t epoch = partition->epoch;
+    mr_partition_suspend(partition);
+    claim = claim_of(0, 5, "");
+    claim.generation = to;
+    assert_ptr_equal(take(partitions, &claim, &resumed), partition);
+    assert_int_equal(partition->generation, to);
+    assert_true(resumed == (partition->epoch == epoch));
+    mr_partitions_destroy(partitions);
+    return resumed;
+}
+
+static void a_partition_that_another_worker_may_have_had_is_not_resumed(void **state)
+{
+    (void)state;
+    assert_true(resumes(7, 8));
+    assert_true(resumes(7, 7));   /* a static member that returns */
+    assert_false(resumes(7, 9));  /* whoever was in generation 8 may have written results */
+    assert_false(resumes(7, 6));  /* the group began anew */
+    assert_true(resumes(-1, -1)); /* without a group */
+    assert_true(resumes(7, -1));
+}
+
 static void a_commit_by_somebody_else_ends_the_old_life(void **state)
 {
     (void)state;
@@ -322,6 +353,7 @@ int main(void)
         cmocka_unit_test(a_commit_says_only_what_is_new),
         cmocka_unit_test(work_done_out_of_order_survives_in_the_metadata),
         cmocka_unit_test(a_partition_that_comes_straight_back_is_resumed),
+        cmocka_unit_test(a_partition_that_another_worker_may_have_had_is_not_resumed),
         cmocka_unit_test(a_commit_by_somebody_else_ends_the_old_life),
         cmocka_unit_test(metadata_of_another_application_is_said_and_the_partition_is_taken),
         cmocka_unit_test(a_commit_is_made_again_before_its_time_grows_old),
