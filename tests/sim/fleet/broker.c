@@ -57,6 +57,16 @@ void broker_note(struct broker *broker, const char *format, ...)
     printf("\n");
 }
 
+void broker_accuse(struct broker *broker, const char *format, ...)
+{
+    if (broker->wrong[0]) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(broker->wrong, sizeof broker->wrong, format, arguments);
+    va_end(arguments);
+    broker_note(broker, "against the rules: %s", broker->wrong);
+}
+
 void broker_mix(struct broker *broker, uint64_t value)
 {
     broker->hash = (broker->hash ^ value) * 0x9e3779b97f4a7c15u;

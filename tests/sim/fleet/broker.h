@@ -48,6 +48,7 @@ struct broker_record {
     struct broker_transaction *transaction; /* NULL: none */
     bool marker;                            /* the end of a transaction: no reader gets it */
     bool removed;                           /* by retention or compaction */
+    uint64_t owned_since_ns; /* of a result: when its worker got the request's partition */
 };
 
 struct broker_log {
@@ -140,6 +141,7 @@ struct broker {
     struct broker_lost *lost;
     uint32_t lost_assignments; /* how often a member learned that it has lost its partitions */
     uint64_t hash;             /* of all that happened, in order */
+    char wrong[256];           /* what a worker did against the rules; "": nothing */
     struct coverage *coverage;
     bool trace;
     struct broker_chunk *chunks;
@@ -156,6 +158,9 @@ const char *broker_text(struct broker *broker, const char *text, size_t length);
 /* Prints one line of the trace, if it is on. */
 __attribute__((format(printf, 2, 3))) void broker_note(struct broker *broker, const char *format,
                                                        ...);
+/* Keeps the first violation of a run. */
+__attribute__((format(printf, 2, 3))) void broker_accuse(struct broker *broker, const char *format,
+                                                         ...);
 /* Adds a number to the hash of all that happened. */
 void broker_mix(struct broker *broker, uint64_t value);
 void broker_cover(struct broker *broker, enum coverage_kind kind);

@@ -121,11 +121,15 @@ static void lose(struct sim_consumer *consumer)
     }
 }
 
-static void on_heartbeat_answer(struct broker *broker, void *context, uint64_t answer)
+/* value: the generation of the heartbeat and the answer. A member takes no answer to a heartbeat of
+ * an earlier generation: on one connection it arrives before the next assignment. */
+static void on_heartbeat_answer(struct broker *broker, void *context, uint64_t value)
 {
     struct sim_consumer *consumer = context;
+    uint32_t answer = (uint32_t)value;
     (void)broker;
-    if (is_gone(consumer) || put_off(consumer, on_heartbeat_answer, answer)) return;
+    if (is_gone(consumer) || put_off(consumer, on_heartbeat_answer, value)) return;
+    if (value >> 32 != (uint32_t)consumer->generation) return;
     if (answer == ANSWER_UNKNOWN && consumer->id > 0) {
         consumer->joining = false; /* what it waits for does not come */
         lose(consumer);
@@ -143,7 +147,8 @@ static void on_heartbeat(struct broker *broker, void *context, uint64_t value)
     int32_t generation = (int32_t)(value & UINT32_MAX);
     enum broker_answer answer = broker_heartbeat(broker, id, generation);
     if (id != consumer->id || generation != consumer->generation) return;
-    broker_schedule(broker, broker_latency(broker), false, on_heartbeat_answer, consumer, answer);
+    broker_schedule(broker, broker_latency(broker), false, on_heartbeat_answer, consumer,
+                    (value << 32) | answer);
 }
 
 static void beat(struct broker *broker, void *context, uint64_t value)
@@ -254,6 +259,10 @@ static bool port_next_event(void *self, struct mr_kafka_event *event)
     consumer->taken = -1;
     event->kind = rebalance->assigned ? MR_KAFKA_EVENT_ASSIGNED : MR_KAFKA_EVENT_REVOKED;
     event->how = consumer->lost && !rebalance->assigned ? MR_KAFKA_REVOKE_LOST : rebalance->how;
+    if (event->how == MR_KAFKA_REVOKE_LOST && !rebalance->assigned)
+        rules_lost(consumer->wire, rebalance->mask);
+    else if (!rebalance->assigned)
+        rules_revoking(consumer->wire, rebalance->mask);
     return true;
 }
 
@@ -288,9 +297,12 @@ static void port_complete_rebalance(void *self)
     consumer->taken = -1;
     if (done.assigned) {
         consumer->owned |= done.mask;
+        rules_assigned(consumer->wire, done.mask);
         begin_fetching(consumer, done.mask);
     } else {
         consumer->owned &= ~done.mask;
+        rules_revoked(consumer->wire, done.mask,
+                      consumer->lost || done.how == MR_KAFKA_REVOKE_LOST);
         if (assigned_to(consumer) == 0) consumer->lost = false;
     }
     if (consumer->added && !consumer->lost) push_rebalance(consumer, true, 0, consumer->added);
@@ -306,7 +318,10 @@ static void port_complete_rebalance(void *self)
 
 static bool port_is_lost(void *self)
 {
-    return ((struct sim_consumer *)self)->lost;
+    const struct sim_consumer *consumer = self;
+    if (consumer->lost && consumer->in_progress && !consumer->rebalances[0].assigned)
+        rules_lost(consumer->wire, consumer->rebalances[0].mask);
+    return consumer->lost;
 }
 
 /* ---- records ---- */
@@ -426,6 +441,8 @@ static enum mr_status port_commit(void *self, const struct mr_kafka_commit *comm
                                        .number = number};
     for (size_t i = count; i > 0; i--) {
         struct broker_offset *offset = copy_offset(consumer, &commits[i - 1]);
+        rules_commit(consumer->wire,
+                     (uint32_t)broker_group_index(broker, offset->topic, offset->partition));
         offset->next = request->offsets;
         request->offsets = offset;
     }

@@ -11,6 +11,8 @@ struct sim_report {
     struct mr_kafka_record record;
     void *opaque;
     enum mr_status status;
+    int group_index; /* of the request's partition; -1: a token record */
+    uint64_t owned_since_ns;
 };
 
 static bool is_gone(const struct sim_producer *producer)
@@ -50,6 +52,15 @@ bool sim_lost_tokens(const struct broker *broker, const char *id)
     return false;
 }
 
+static void append(struct broker *broker, const struct sim_report *sent,
+                   struct broker_transaction *transaction)
+{
+    const struct broker_topic *topic =
+        &broker->topics[broker_find_topic(broker, sent->record.topic)];
+    int64_t offset = broker_append(broker, &sent->record, transaction);
+    topic->logs[sent->record.partition].records[offset]->owned_since_ns = sent->owned_since_ns;
+}
+
 /* Counts a record of a worker that the group has given up. */
 static void note_zombie(const struct sim_producer *producer)
 {
@@ -81,7 +92,7 @@ static void on_record(struct broker *broker, void *context, uint64_t value)
         sent->status = sim_chance(&broker->random, 50) ? MR_AGAIN : MR_TIMEOUT;
         note_lost_tokens(broker, &sent->record);
     } else {
-        broker_append(broker, &sent->record, NULL);
+        append(broker, sent, NULL);
         note_zombie(producer);
     }
     if (lost) {
@@ -130,7 +141,7 @@ static void append_now(struct sim_producer *producer, struct sim_report *sent)
         sent->status = MR_AGAIN;
         producer->failed = true;
     } else {
-        broker_append(broker, &sent->record, producer->transaction);
+        append(broker, sent, producer->transaction);
     }
     report(producer, sent);
 }
@@ -168,6 +179,9 @@ static enum mr_status port_produce(void *self, const struct mr_kafka_record *rec
                                                 : broker_partition_of(topic, record->key);
     struct sim_report *sent = copy_record(producer, record, partition);
     sent->opaque = opaque;
+    sent->group_index = rules_write(producer->wire, opaque, producer->transactional);
+    if (sent->group_index >= 0)
+        sent->owned_since_ns = producer->wire->rules.owned_since_ns[sent->group_index];
     producer->pending++;
     if (producer->transactional) {
         append_now(producer, sent);
@@ -188,6 +202,7 @@ static void port_serve(void *self)
         producer->reports = arrived->next;
         if (!producer->reports) producer->reports_end = &producer->reports;
         producer->pending--;
+        rules_reported(producer->wire, arrived->group_index, producer->transactional);
         producer->user.reported(producer->user.context, arrived->opaque, arrived->status,
                                 arrived->status == MR_OK ? "" : "refused by the simulation");
     }
@@ -290,6 +305,7 @@ static enum mr_status txn_begin(void *self, struct mr_error *err)
     struct transactor *transactor = self;
     struct broker *broker = transactor->producer->wire->broker;
     if (is_dead(transactor)) return mr_fail(err, MR_AGAIN, "the machine is dead");
+    rules_begin_transaction(transactor->producer->wire);
     if (transactor->broken) return mr_fail(err, MR_BACKEND, "the producer is broken");
     transactor->began_ns = platform_ns();
     transactor->producer->failed = false;
@@ -420,8 +436,11 @@ static enum mr_status txn_renew(void *self, const struct mr_transaction_offsets 
     *committed = false;
     if (is_dead(transactor)) return mr_fail(err, MR_UNREACHABLE, "the machine is dead");
     if (broker_is_down(broker)) return mr_fail(err, MR_UNREACHABLE, "the broker is down");
-    if (transactor->fenced && platform_ns() - transactor->began_ns < broker->options.transaction_ns)
+    if (transactor->fenced &&
+        platform_ns() - transactor->began_ns < broker->options.transaction_ns) {
+        transactor->producer->wire->rules.fenced = true;
         return mr_fail(err, MR_BACKEND, "another worker has taken this worker's id");
+    }
     if (transactor->renewals++ >= RENEWALS) return mr_fail(err, MR_BACKEND, "too many renewals");
     transactor->epoch = broker_init_transactions(broker, transactor->id);
     transactor->broken = transactor->fenced = false;

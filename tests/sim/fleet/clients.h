@@ -18,6 +18,7 @@
 #define MR_TESTS_SIM_FLEET_CLIENTS_H
 
 #include "tests/sim/fleet/broker.h"
+#include "tests/sim/fleet/rules.h"
 #include "worker/kafka/kafka_consumer_port.h"
 #include "worker/kafka/kafka_reader_port.h"
 #include "worker/kafka/kafka_transactions_port.h"
@@ -32,6 +33,7 @@ struct sim_wire {
     uint32_t crash_countdown;  /* effects until the machine dies; 0: it does not */
     bool producer_broken;      /* a fatal error of librdkafka: the producer accepts nothing more */
     bool dies_with_offsets;    /* dies in its next transaction that has sent offsets */
+    struct sim_rules rules;
 };
 
 /* True when the machine is dead, or dies now. */

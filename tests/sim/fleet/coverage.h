@@ -21,7 +21,9 @@
     X(SIGTERM, "sigterm") \
     X(SIGTERM_BROKER_DOWN, "sigterm_broker_down") \
     X(WORKER_ADDED, "worker_added") \
+    X(WORKER_TWICE, "worker_twice") \
     X(WORKER_FAILED, "worker_failed") \
+    X(MODEL_FAILED, "model_failed") \
     X(BROKER_DOWN, "broker_down") \
     X(BROKER_SLOW, "broker_slow") \
     X(PRODUCE_REFUSED, "produce_refused") \
@@ -42,6 +44,7 @@
     X(REBALANCE_EAGER, "rebalance_eager") \
     X(REBALANCE_COOPERATIVE, "rebalance_cooperative") \
     X(REVOKED, "revoked") \
+    X(REVOKED_UNREPORTED, "revoked_unreported") \
     X(LOST, "lost") \
     X(SESSION_EXPIRED, "session_expired") \
     X(REBALANCE_DURING_REBALANCE, "rebalance_during_rebalance") \

@@ -103,7 +103,7 @@ static void make_broker(struct fleet *fleet, bool trace)
     broker_add_topic(fleet->broker, "reply", 1, false);
 }
 
-static void add_worker(struct fleet *fleet, bool trace)
+static void add_worker(struct fleet *fleet, uint32_t index, bool trace)
 {
     const struct scenario *scenario = fleet->scenario;
     uint32_t at = fleet->worker_count++;
@@ -111,7 +111,7 @@ static void add_worker(struct fleet *fleet, bool trace)
         (struct sim_worker_options){.broker = fleet->broker,
                                     .redis = fleet->redis,
                                     .config = &fleet->config,
-                                    .index = fleet->next_index++,
+                                    .index = index,
                                     .drain_ns = scenario->drain_ns,
                                     .blocks = scenario->blocks,
                                     .step_ms = scenario->step_ms,
@@ -211,6 +211,11 @@ static void hit_worker(struct fleet *fleet, const struct fault *fault)
         cover(fleet, broker_is_down(fleet->broker) ? COVER_SIGTERM_BROKER_DOWN : COVER_SIGTERM);
         sim_worker_stop(worker);
         break;
+    case FAULT_MODEL:
+        if (!worker->fake) return;
+        worker->fake->fail_after = 1;
+        fleet->crashes++;
+        break;
     case FAULT_PAUSE_TRANSACTION:
         worker->pauses_in_transaction_ns = fault->for_ns;
         fleet->long_pauses++;
@@ -288,13 +293,29 @@ static void hit_redis(struct fleet *fleet, const struct fault *fault)
     if (fault->kind == FAULT_REDIS_EVICT) sim_redis_evict(fleet->redis, 2 * fault->amount);
 }
 
+/* Starts another worker. A worker with the id of another one fences it, which must then end; the
+ * supervisor gives it an id of its own when it starts again. */
+static void add_another(struct fleet *fleet, const struct fault *fault)
+{
+    struct sim_worker *of = &fleet->workers[fault->worker % fleet->worker_count];
+    bool trace = fleet->workers[0].options.trace;
+    if (fleet->worker_count == SCENARIO_WORKERS_MAX) return;
+    if (fault->kind == FAULT_ADD_WORKER || of->phase != SIM_RUNNING || of->loses_id) {
+        cover(fleet, COVER_WORKER_ADDED);
+        add_worker(fleet, fleet->next_index++, trace);
+        return;
+    }
+    cover(fleet, COVER_WORKER_TWICE);
+    fleet->failed_commits++; /* the last one of the worker that loses its id */
+    of->loses_id = true;
+    add_worker(fleet, of->options.index, trace);
+}
+
 static void hit(struct fleet *fleet, const struct fault *fault)
 {
     broker_note(fleet->broker, "fault: %s", fault_text(fault->kind));
-    if (fault->kind == FAULT_ADD_WORKER) {
-        if (fleet->worker_count == SCENARIO_WORKERS_MAX) return;
-        cover(fleet, COVER_WORKER_ADDED);
-        add_worker(fleet, fleet->workers[0].options.trace);
+    if (fault->kind == FAULT_ADD_WORKER || fault->kind == FAULT_TWIN) {
+        add_another(fleet, fault);
     } else if (fault->kind < FAULT_BROKER_STOP) {
         hit_worker(fleet, fault);
     } else if (fault->kind < FAULT_REDIS_STOP) {
@@ -383,7 +404,9 @@ static void note_end(struct fleet *fleet, uint32_t at)
         fleet->poison_crashes++;
         fleet->crashes++;
     }
-    if (!fleet->scenario->keeps_ids) worker->options.index = fleet->next_index++;
+    if (!fleet->scenario->keeps_ids || worker->loses_id)
+        worker->options.index = fleet->next_index++;
+    worker->loses_id = false;
     fleet->restart_ns[at] = platform_ns() + sim_between(&fleet->random, 100, 3000) * MS;
 }
 
@@ -505,7 +528,7 @@ bool fleet_run(const struct scenario *scenario, const struct fleet_options *opti
     memset(fleet->plan_offsets, 0xff, sizeof fleet->plan_offsets);
     sort_by_time(fleet);
     for (uint32_t i = 0; i < scenario->workers; i++)
-        add_worker(fleet, options->trace);
+        add_worker(fleet, fleet->next_index++, options->trace);
     run_requests(fleet);
     stop_all(fleet);
     if (!platform_is_clean()) fleet_accuse(fleet, "a wake was not closed");

@@ -9,6 +9,7 @@
 #ifndef MR_TESTS_SIM_FLEET_FLEET_H
 #define MR_TESTS_SIM_FLEET_FLEET_H
 
+#include "codec/records/result.h"
 #include "tests/sim/fleet/coverage.h"
 #include "tests/sim/fleet/scenario.h"
 #include "tests/sim/fleet/worker_sim.h"
@@ -33,6 +34,7 @@ struct fleet {
     uint32_t plan_at, fault_at; /* in the order of time */
     uint32_t plan_order[SCENARIO_REQUESTS_MAX], fault_order[SCENARIO_FAULTS_MAX];
     int64_t plan_offsets[SCENARIO_REQUESTS_MAX]; /* where the record was written; -1: nowhere yet */
+    const struct broker_record *answers[SCENARIO_REQUESTS_MAX]; /* first results; NULL: none */
     bool stopping;
     uint64_t steps;
     char wrong[512]; /* what is wrong; "": nothing */
@@ -48,6 +50,8 @@ bool fleet_run(const struct scenario *scenario, const struct fleet_options *opti
 /* Frees what runs share. */
 void fleet_free_shared(void);
 
+/* answers.c: judges what a request was answered that was not refused. */
+void judge_answer(struct fleet *fleet, const struct plan *plan, const struct mr_result *result);
 /* judge.c: judges the records of the run; writes the first violation to fleet->wrong. */
 void fleet_judge(struct fleet *fleet);
 /* Whether every request has ended and is committed; otherwise says which partition is not. */

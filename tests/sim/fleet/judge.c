@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define ARENA_BYTES ((size_t)1 << 24)
+/* after this time a record has reached every worker, if nothing fails */
+#define SETTLED_NS SECOND
 
 /* ---- what the checker of tests/integration says ---- */
 
@@ -48,7 +50,7 @@ static bool has_kind(const struct fleet *fleet, enum plan_kind kind)
 static bool may_differ(const struct fleet *fleet, const char *id)
 {
     const struct plan *plan = find_plan(fleet, id);
-    bool timed = plan && (plan->deadline || has_other(fleet, id, PLAN_CANCEL));
+    bool timed = plan && (plan->deadline_ms > 0 || has_other(fleet, id, PLAN_CANCEL));
     if (has_other(fleet, id, PLAN_AGAIN) || has_other(fleet, id, PLAN_REUSED)) return true;
     if (fleet->clock_jumps > 0 && fleet->crashes > 0) return true; /* numbers of attempts again */
     return timed && fleet->crashes + fleet->scenario->fault_count > 0;
@@ -155,24 +157,6 @@ static const struct plan *find_source(const struct fleet *fleet, const struct mr
     return NULL;
 }
 
-/* The tokens that the model generates for this prompt. */
-static bool is_expected(const struct plan *plan, const struct mr_choice *choice)
-{
-    struct mr_fake_model model = {.options = {.vocab_size = SIM_VOCABULARY}};
-    uint32_t history[SIM_CONTEXT + 64], count = (uint32_t)plan->prompt.length;
-    for (uint32_t i = 0; i < count; i++)
-        history[i] = (uint32_t)(unsigned char)plan->prompt.bytes[i] + 1;
-    for (size_t i = 0; i < choice->token_count; i++) {
-        uint32_t next = mr_fake_next(&model, history, count, 0.0f, 0);
-        if (choice->token_ids[i] != next || next == 0) return false;
-        history[count++] = next;
-    }
-    bool ended = mr_fake_next(&model, history, count, 0.0f, 0) == 0; /* by a token left out */
-    if (choice->finish == MR_FINISH_EOS) return ended;
-    return choice->finish != MR_FINISH_LENGTH || choice->token_count + ended == plan->max_tokens ||
-           choice->token_count == plan->max_tokens;
-}
-
 /* How many workers may have crashed for others to see: a worker that lost its partitions counts as
  * one, and one whose commit failed when it gave a partition away. */
 static uint32_t count_crashes(const struct fleet *fleet)
@@ -191,7 +175,7 @@ static bool may_fail(const struct fleet *fleet, const struct plan *plan,
     case MR_FINISH_CANCELLED:
         return has_other(fleet, plan->id, PLAN_CANCEL);
     case MR_FINISH_DEADLINE:
-        return plan->deadline;
+        return plan->deadline_ms > 0;
     case MR_FINISH_POOL_EXHAUSTED:
         return true;
     case MR_FINISH_REJECTED:
@@ -202,10 +186,101 @@ static bool may_fail(const struct fleet *fleet, const struct plan *plan,
     }
 }
 
-static void judge_result(struct fleet *fleet, const struct mr_result *result)
+/* Whether the notes about starts that are in Redis may have been lost. */
+static bool lost_starts(const struct fleet *fleet)
 {
-    const struct plan *plan = find_source(fleet, result);
+    for (uint32_t i = 0; i < fleet->scenario->fault_count; i++)
+        if (fleet->scenario->faults[i].kind >= FAULT_REDIS_STOP &&
+            !fleet->scenario->faults[i].left_out)
+            return true;
+    return false;
+}
+
+/* Whether nothing delayed or repeated a request in this run: no fault happened but, if crashes is
+ * set, ends of workers. */
+static bool is_calm(const struct fleet *fleet, bool crashes)
+{
+    for (uint32_t i = 0; i < fleet->scenario->fault_count; i++) {
+        const struct fault *fault = &fleet->scenario->faults[i];
+        bool ends = fault->kind <= FAULT_CRASH_INSIDE || fault->kind == FAULT_SIGTERM;
+        if (!fault->left_out && !(crashes && ends)) return false;
+    }
+    return true;
+}
+
+/* A request that ended by itself must not have been cancelled well before it was written. */
+static void judge_cancel(struct fleet *fleet, const struct plan *plan)
+{
+    const struct scenario *scenario = fleet->scenario;
+    if (!is_calm(fleet, true) || has_other(fleet, plan->id, PLAN_AGAIN) ||
+        has_other(fleet, plan->id, PLAN_REUSED))
+        return;
+    for (uint32_t i = 0; i < scenario->plan_count; i++) {
+        const struct plan *cancel = &scenario->plans[i];
+        if (cancel->kind == PLAN_CANCEL && !cancel->left_out && strcmp(cancel->id, plan->id) == 0 &&
+            cancel->at_ns + SETTLED_NS < plan->at_ns)
+            fleet_accuse(fleet, "cancel: %s was cancelled before it was written, and has run",
+                         plan->id);
+    }
+}
+
+/* Nor may it have missed its deadline for long. source: its record, which may be a repeated one. */
+static void judge_deadline(struct fleet *fleet, const struct plan *plan, const struct plan *source,
+                           const struct broker_record *record)
+{
+    uint64_t due_ns = PLATFORM_START_NS + source->at_ns + plan->deadline_ms * MS;
+    bool prompt = fleet->scenario->producer_room == SCENARIO_ROOM && is_calm(fleet, false);
+    if (plan->deadline_ms > 0 && prompt && record->appended_ns > due_ns + 3 * SETTLED_NS)
+        fleet_accuse(fleet, "deadline: %s has ended by itself %.3f s after its deadline", plan->id,
+                     (double)(record->appended_ns - due_ns) / 1e9);
+}
+
+/* Tokens at the start of the prompt of a that b may have computed. */
+static uint32_t common(const struct plan *a, const struct plan *b)
+{
+    uint32_t i = 0;
+    while (i < a->prompt.length && i < b->prompt.length && a->prompt.bytes[i] == b->prompt.bytes[i])
+        i++;
+    return i < b->prompt.length ? i : i + b->max_tokens;
+}
+
+/* KV comes from requests of the same tenant, or from an earlier run of the request itself. */
+static void judge_cache(struct fleet *fleet, const struct plan *plan,
+                        const struct mr_result *result)
+{
+    uint32_t known = 0;
+    bool first = result->attempt == 1 && result->preemptions == 0 && !lost_starts(fleet);
+    if (!first || plan->choices > 1) return;
+    for (uint32_t i = 0; i < fleet->scenario->plan_count; i++) {
+        const struct plan *other = &fleet->scenario->plans[i];
+        if (other == plan || other->left_out || other->topic != plan->topic) continue;
+        uint32_t tokens = common(plan, other);
+        if (other->kind == PLAN_AGAIN) tokens = common(plan, &fleet->scenario->plans[other->other]);
+        if (tokens > known) known = tokens;
+    }
+    if (result->cached_tokens > known)
+        fleet_accuse(fleet, "tenant: %s got the KV of %u tokens, its tenant has computed %u",
+                     plan->id, result->cached_tokens, known);
+}
+
+/* What must be known of an earlier owner's results when a partition is assigned. */
+static void judge_repeated(struct fleet *fleet, const struct plan *plan,
+                           const struct broker_record *record)
+{
+    const struct broker_record **first = &fleet->answers[plan - fleet->scenario->plans];
+    if (!*first) *first = record;
+    if (fleet->scenario->exactly_once || fleet->clock_jumps > 0 || (*first)->removed) return;
+    if ((*first)->appended_ns < record->owned_since_ns)
+        fleet_accuse(fleet, "repeated: %s was answered before its partition was assigned",
+                     plan->id);
+}
+
+static void judge_result(struct fleet *fleet, const struct mr_result *result,
+                         const struct broker_record *record)
+{
+    const struct plan *plan = find_source(fleet, result), *source = plan;
     if (!plan || result->choice_count == 0) return;
+    judge_repeated(fleet, plan, record);
     if (plan->kind == PLAN_AGAIN) plan = &fleet->scenario->plans[plan->other];
     if (plan->kind != PLAN_REQUEST && plan->kind != PLAN_REUSED) return;
     enum mr_finish finish = result->choices[0].finish;
@@ -218,9 +293,10 @@ static void judge_result(struct fleet *fleet, const struct mr_result *result)
                          result->error_message ? result->error_message : "");
         return;
     }
-    for (size_t i = 0; i < result->choice_count && plan->plain; i++)
-        if (!is_expected(plan, &result->choices[i]))
-            fleet_accuse(fleet, "%s has other tokens than the model generates", plan->id);
+    judge_answer(fleet, plan, result);
+    judge_cancel(fleet, plan);
+    judge_deadline(fleet, plan, source, record);
+    judge_cache(fleet, plan, result);
 }
 
 static void judge_results(struct fleet *fleet)
@@ -235,7 +311,7 @@ static void judge_results(struct fleet *fleet)
             if (is_visible(log->records[i]) &&
                 mr_result_decode(&result, log->records[i]->record.value, MR_ENCODING_JSON, arena,
                                  &err) == MR_OK)
-                judge_result(fleet, &result);
+                judge_result(fleet, &result, log->records[i]);
             mr_arena_destroy(arena);
         }
     }
@@ -251,16 +327,6 @@ static bool is_dead_letter(const struct fleet *fleet, const struct plan *plan)
             memcmp(value.bytes, plan->value.bytes, value.length) == 0)
             return true;
     }
-    return false;
-}
-
-/* Whether the notes about starts that are in Redis may have been lost. */
-static bool lost_starts(const struct fleet *fleet)
-{
-    for (uint32_t i = 0; i < fleet->scenario->fault_count; i++)
-        if (fleet->scenario->faults[i].kind >= FAULT_REDIS_STOP &&
-            !fleet->scenario->faults[i].left_out)
-            return true;
     return false;
 }
 
@@ -283,6 +349,7 @@ void fleet_judge(struct fleet *fleet)
 {
     size_t reply = broker_find_topic(fleet->broker, "reply");
     fleet->coverage->counts[COVER_REPLY] += (uint64_t)fleet->broker->topics[reply].logs[0].end;
+    if (fleet->broker->wrong[0]) fleet_accuse(fleet, "%s", fleet->broker->wrong);
     judge_records(fleet);
     judge_results(fleet);
     judge_poison(fleet);

@@ -29,6 +29,8 @@ const char *fault_text(enum fault_kind kind)
                                                    "pause in a transaction",
                                                    "clock jump",
                                                    "another worker",
+                                                   "another worker with the id",
+                                                   "a step of the model fails",
                                                    "broker stop",
                                                    "broker slow",
                                                    "produce",
@@ -93,7 +95,8 @@ static void make_request(struct scenario *scenario, struct plan *plan, struct si
     plan->prompt = make_prompt(scenario, random);
     plan->max_tokens = 1 + sim_below(random, sim_chance(random, 20) ? 60 : 14);
     plan->choices = sim_chance(random, 10) ? 2 + sim_below(random, 2) : 1;
-    plan->plain = !drawn && !stops;
+    plan->drawn = drawn;
+    plan->stops = stops;
     if (plan->choices > 1) used += (size_t)snprintf(more + used, 64, ",\"n\":%u", plan->choices);
     if (drawn) used += (size_t)snprintf(more + used, 64, ",\"temperature\":0.8");
     if (stops) used += (size_t)snprintf(more + used, 64, ",\"stop\":[\"a\",\"bc\"]");
@@ -102,9 +105,8 @@ static void make_request(struct scenario *scenario, struct plan *plan, struct si
         used +=
             (size_t)snprintf(more + used, 64, ",\"priority\":%d", (int)sim_below(random, 40) - 20);
     if (sim_chance(random, 10)) {
-        used +=
-            (size_t)snprintf(more + used, 64, ",\"timeout_ms\":%u", 100 + sim_below(random, 20000));
-        plan->deadline = true;
+        plan->deadline_ms = 100 + sim_below(random, 20000);
+        used += (size_t)snprintf(more + used, 64, ",\"timeout_ms\":%u", plan->deadline_ms);
     }
     if (sim_chance(random, 6)) header(scenario, plan, "kafka_replyTopic", "reply");
     if (sim_chance(random, 2)) header(scenario, plan, "kafka_replyTopic", "nowhere");
@@ -134,7 +136,9 @@ static bool refer(struct scenario *scenario, struct plan *plan, struct sim_rando
         plan->at_ns = before->at_ns + sim_between(random, 0, after_ns);
         if (plan->kind == PLAN_CANCEL && sim_chance(random, 20)) plan->at_ns = before->at_ns / 2;
         plan->topic = before->topic;
-        plan->partition = plan->kind == PLAN_REUSED ? plan->partition : before->partition;
+        /* a producer without a key may repeat a record in another partition */
+        bool elsewhere = plan->kind == PLAN_REUSED || sim_chance(random, 40);
+        plan->partition = elsewhere ? plan->partition : before->partition;
         return true;
     }
     return false;
@@ -233,6 +237,7 @@ static void make_fault(struct scenario *scenario, struct sim_random *random, uin
         fault->kind = FAULT_CRASH;
     if (fault->kind == FAULT_PAUSE_TRANSACTION && !scenario->exactly_once)
         fault->kind = FAULT_PAUSE;
+    if (fault->kind == FAULT_TWIN && !scenario->exactly_once) fault->kind = FAULT_ADD_WORKER;
     if (fault->kind == FAULT_PAUSE_TRANSACTION)
         fault->for_ns = scenario->session_ns + sim_between(random, 10, 14) * SECOND;
     if (fault->kind == FAULT_REDIS_LAG) fault->for_ns += 10 * SECOND;
@@ -272,14 +277,15 @@ void scenario_make(struct scenario *scenario, uint64_t seed)
     scenario->partitions = 1 + sim_below(&random, 3);
     /* as many tokens with every size of a block */
     scenario->blocks = (4 + sim_below(&random, 8)) * (256 / MR_BLOCK_TOKENS);
-    scenario->producer_room = sim_chance(&random, 20) ? 2 + sim_below(&random, 6) : 1000;
+    scenario->producer_room = sim_chance(&random, 20) ? 2 + sim_below(&random, 6) : SCENARIO_ROOM;
     scenario->force_preempt_every = sim_chance(&random, 10) ? 3 + sim_below(&random, 10) : 0;
     scenario->max_sequences = 1 + sim_below(&random, 5);
     scenario->queue_requests = sim_chance(&random, 30) ? 2 + sim_below(&random, 4) : 64;
     scenario->session_ns = sim_between(&random, 6, 10) * SECOND;
     scenario->rebalance_ns = sim_between(&random, 10, 30) * SECOND;
     scenario->drain_ns = sim_between(&random, 1, 25) * SECOND;
-    scenario->latency_ns = sim_between(&random, MS / 5, 4 * MS);
+    scenario->latency_ns = sim_chance(&random, 30) ? sim_between(&random, 10 * MS, 80 * MS)
+                                                   : sim_between(&random, MS / 5, 4 * MS);
     scenario->commit_interval_ns = sim_between(&random, 50, 2000) * MS;
     scenario->step_ms = (double)sim_between(&random, 1, 40);
     scenario->keeps_ids = sim_chance(&random, 60);

@@ -16,6 +16,13 @@
 #define SCENARIO_FAULTS_MAX   24u
 #define SCENARIO_TEXT_BYTES   ((size_t)192 << 10)
 
+#define SCENARIO_ROOM        1000u /* of a producer that is never full */
+#define SCENARIO_TEMPERATURE 0.8f
+#define SCENARIO_STOPS                                                                             \
+    {                                                                                              \
+        "a", "bc"                                                                                  \
+    }
+
 enum plan_kind {
     PLAN_REQUEST,
     PLAN_AGAIN,  /* the same record as an earlier one, as a producer's retry writes it */
@@ -39,8 +46,8 @@ struct plan {
     struct mr_kafka_header headers[2];
     size_t header_count;
     uint32_t max_tokens, choices;
-    bool plain;    /* greedy, no stop text: the tokens of its result are known */
-    bool deadline; /* has one */
+    bool drawn, stops;    /* with a temperature; with the stop texts below */
+    uint32_t deadline_ms; /* after its timestamp; 0: it has none */
     bool left_out;
 };
 
@@ -56,6 +63,8 @@ enum fault_kind {
                               */
     FAULT_CLOCK,
     FAULT_ADD_WORKER,
+    FAULT_TWIN,  /* another worker with the id of this one, with exactly-once delivery */
+    FAULT_MODEL, /* the next forward of the model fails */
     FAULT_BROKER_STOP,
     FAULT_BROKER_SLOW,
     FAULT_PRODUCE, /* amount per cent of the records are refused, or their answers lost */

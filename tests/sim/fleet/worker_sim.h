@@ -62,6 +62,8 @@ struct sim_worker {
     bool poisoned;                     /* the last crash was by poison */
     uint64_t pauses_in_transaction_ns; /* a fault: stops so long in its next transaction */
     bool dies_recovering;              /* a fault: crashes as soon as it recovers a partition */
+    bool loses_id;                     /* a fault: another worker has started with its id */
+    bool step_failed;                  /* a forward of the model has failed */
     uint64_t suspended_epochs[BROKER_GROUPED_MAX]; /* by index in intake's partitions */
 
     struct mr_fake_model *fake;

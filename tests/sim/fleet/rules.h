@@ -1,0 +1,53 @@
+/* rules - what a worker must not do to a partition, judged at its calls of the Kafka ports.
+ *
+ *   - It writes results, replies and dead letters only of partitions that it owns: from the
+ *     assignment until it completes the revocation or is told that the assignment is lost. From
+ *     then on another worker may run the same requests. (A transaction may be under way then: its
+ *     offsets make the broker refuse it.)
+ *   - It commits offsets of such partitions only.
+ *   - When it completes a revocation, every result that it had produced by then was acknowledged
+ *     before the last commit, which therefore lists it; unless it has waited MR_REVOKE_HOLD_NS.
+ *   - It begins no transaction after it was told that another worker has taken its id.
+ *
+ * The records would show most violations only when a second fault follows at the right moment.
+ *
+ * Owner: a wire (clients.h). Memory: none. Errors: the first violation of a run is kept in the
+ * broker (broker_accuse). */
+#ifndef MR_TESTS_SIM_FLEET_RULES_H
+#define MR_TESTS_SIM_FLEET_RULES_H
+
+#include "tests/sim/fleet/broker.h"
+#include "worker/ticket/ticket.h"
+
+struct sim_wire;
+
+/* Masks have one bit for each partition of the group. */
+struct sim_rules {
+    bool judged; /* false: the opaque pointers of records are not the product's */
+    uint32_t owned;
+    uint64_t owned_since_ns[BROKER_GROUPED_MAX];
+    /* terminal records whose delivery is not reported yet */
+    uint32_t unreported[BROKER_GROUPED_MAX];
+    /* the revocation in progress: when it began, and the partitions that had unreported records at
+     * its last commit */
+    uint64_t revoked_ns;
+    uint32_t unreported_at_commit;
+    bool committed, fenced;
+};
+
+void rules_assigned(struct sim_wire *wire, uint32_t mask);
+/* The worker is told of a revocation. */
+void rules_revoking(struct sim_wire *wire, uint32_t mask);
+/* It is told that the assignment is lost. */
+void rules_lost(struct sim_wire *wire, uint32_t mask);
+/* It completes the revocation. */
+void rules_revoked(struct sim_wire *wire, uint32_t mask, bool lost);
+/* It commits an offset of a partition. */
+void rules_commit(struct sim_wire *wire, uint32_t group_index);
+/* It produces a record. Returns the partition of the request, -1: a token record. */
+int rules_write(struct sim_wire *wire, const struct mr_ticket_part *part, bool transactional);
+/* The record of _write is reported to it. */
+void rules_reported(struct sim_wire *wire, int group_index, bool transactional);
+void rules_begin_transaction(struct sim_wire *wire);
+
+#endif
