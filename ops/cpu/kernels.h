@@ -63,6 +63,10 @@ enum mr_cpu_epilogue {
 void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
                        enum mr_cpu_epilogue epilogue, void *out);
 
+/* out[r] += factors[r] * y[r]: the gated shared expert of Qwen 2 MoE. factors: [rows]. */
+void mr_cpu_linear_add(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
+                       const float *factors, float *out);
+
 /* Writes row `row` of the packed weight matrix, unscaled, to out. A token embedding tied to
  * the output layer is read this way, without a second copy of the weights. */
 void mr_cpu_linear_row(const struct mr_cpu_linear *linear, uint32_t row, float *out);
@@ -90,5 +94,38 @@ void mr_cpu_norm_add(const struct mr_cpu_norm *norm, const float *x, uint32_t ro
                      float *residual);
 /* x[i] = cap * tanh(x[i] / cap): Gemma 2 limits its logits so. cap > 0. */
 void mr_cpu_softcap(float *x, size_t count, float cap, enum mr_cpu_level level);
+
+/* ---- experts ---- */
+struct mr_cpu_routing {
+    uint32_t expert_count, top_k;
+    bool normalize; /* false: weights are softmax over all experts; true: over the chosen ones */
+};
+/* Chooses top_k experts for each row by the router's logits, float [rows, expert_count]: the
+ * largest logit first, the lower id among equals, NaN as -infinity. experts, weights: [rows,
+ * top_k]. */
+void mr_cpu_route(const struct mr_cpu_routing *routing, const float *logits, uint32_t rows,
+                  uint32_t *experts, float *weights);
+
+struct mr_cpu_expert_layer {
+    /* [expert_count] each, all of the same shapes and dtype: hidden to 2 * ffn, and ffn to hidden
+     */
+    struct mr_cpu_linear *const *gate_up, *const *down;
+    struct mr_cpu_routing routing;
+    enum mr_cpu_epilogue activation; /* of gate_up: one of the gated ones */
+};
+/* Memory of a step, which the caller owns and all layers may share. The sizes are the largest of
+ * any layer and step. memory: mr_cpu_expert_bytes, aligned to 64 bytes. */
+struct mr_cpu_expert_buffers {
+    uint32_t rows_max, expert_count, top_k, hidden_size, ffn_size;
+    bool bf16;
+    void *memory;
+};
+size_t mr_cpu_expert_bytes(const struct mr_cpu_expert_buffers *buffers);
+/* out[r] += the sum of weight * down(activation(gate_up(x[r]))) over the experts chosen for row r,
+ * in ascending order of their ids. x: [rows, hidden] in the layer's dtype; out: float [rows,
+ * hidden]; logits: as mr_cpu_route. Asserts that all fits into the buffers. */
+void mr_cpu_experts_run(const struct mr_cpu_expert_layer *layer,
+                        const struct mr_cpu_expert_buffers *buffers, const void *x,
+                        const float *logits, uint32_t rows, float *out);
 
 #endif

@@ -15,16 +15,6 @@
 #define SUMS_FLOATS     (ROW_BLOCK * 2u * MR_PANEL_COLUMNS)
 #define UNITS_GRAIN     2u
 
-struct mr_cpu_linear {
-    const struct mr_cpu_ops *ops;
-    uint32_t out_size, in_size;
-    uint32_t panel_count, word_count;
-    bool bf16;
-    float scale;
-    float *bias;          /* [out_size], or NULL for no bias */
-    unsigned char *words; /* weights in panels of level.h; columns past out_size are zero */
-};
-
 static size_t panel_bytes(const struct mr_cpu_linear *linear)
 {
     return (size_t)linear->word_count * MR_PANEL_BYTES;
@@ -203,14 +193,6 @@ void mr_cpu_linear_row(const struct mr_cpu_linear *linear, uint32_t row, float *
 
 /* ---- the product ---- */
 
-struct linear_run {
-    const struct mr_cpu_linear *linear;
-    const unsigned char *x;
-    unsigned char *out;
-    uint32_t rows, row_block, pair_count;
-    enum mr_cpu_epilogue epilogue;
-};
-
 static bool is_gated(enum mr_cpu_epilogue epilogue)
 {
     return epilogue >= MR_CPU_SILU_MUL;
@@ -218,15 +200,15 @@ static bool is_gated(enum mr_cpu_epilogue epilogue)
 
 /* Computes the outputs of panels [panel, panel + panels) for rows [row, row + rows). The same
  * thread computes all panels up to panel_end next, so panels before panel_end are prefetched. */
-static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, uint32_t panel,
-                     uint32_t panels, uint32_t panel_end)
+static void run_tile(const struct mr_cpu_linear_cut *run, uint32_t row, uint32_t rows,
+                     uint32_t panel, uint32_t panels, uint32_t panel_end)
 {
     const struct mr_cpu_linear *linear = run->linear;
     const size_t x_stride = (size_t)linear->word_count * 4u;
     const uint32_t column = panel * MR_PANEL_COLUMNS, left = linear->out_size - column;
     const uint32_t divisor = is_gated(run->epilogue) ? 2 : 1;
     const bool wide = !linear->bf16 || !is_gated(run->epilogue);
-    const size_t out_stride = linear->out_size / divisor;
+    const size_t out_stride = linear->out_size / divisor, out_row = run->targets ? 0 : row;
     _Alignas(64) float sums[SUMS_FLOATS];
     const struct mr_cpu_tile tile = {.a = run->x + row * x_stride,
                                      .a_stride_bytes = x_stride,
@@ -248,21 +230,21 @@ static void run_tile(const struct linear_run *run, uint32_t row, uint32_t rows, 
         .c_stride = tile.c_stride,
         .bias = linear->bias ? linear->bias + column : NULL,
         .scale = linear->scale,
-        .out = run->out + (row * out_stride + column / divisor) * (wide ? 4u : 2u),
+        .out = run->out + (out_row * out_stride + column / divisor) * (wide ? 4u : 2u),
         .out_stride = out_stride,
         .rows = rows,
         .columns = left < tile.c_stride ? left : (uint32_t)tile.c_stride,
         .epilogue = run->epilogue,
-        .bf16 = linear->bf16};
+        .bf16 = linear->bf16,
+        .targets = run->targets ? run->targets + row : NULL,
+        .factors = run->factors ? run->factors + row : NULL};
     linear->ops->finish(&finish);
 }
 
-/* A unit, the item of the parallel loop, is one pair of panels times one block of rows.
- * Neighbouring pairs of panels of the same block of rows are computed together as far as their sums
+/* Neighbouring pairs of panels of the same block of rows are computed together as far as their sums
  * fit into the buffer, so that few rows get wide register tiles. */
-static void run_units(void *context, size_t begin, size_t end)
+void mr_cpu_linear_units(const struct mr_cpu_linear_cut *run, size_t begin, size_t end)
 {
-    const struct linear_run *run = context;
     for (size_t unit = begin; unit < end;) {
         const uint32_t block = (uint32_t)(unit / run->pair_count);
         const uint32_t pair = (uint32_t)(unit % run->pair_count);
@@ -283,21 +265,45 @@ static void run_units(void *context, size_t begin, size_t end)
     }
 }
 
+struct mr_cpu_linear_cut mr_cpu_linear_cut(const struct mr_cpu_linear *linear, const void *x,
+                                           uint32_t rows, enum mr_cpu_epilogue epilogue, void *out)
+{
+    MR_ASSERT(!is_gated(epilogue) || linear->out_size % 2 == 0);
+    struct mr_cpu_linear_cut cut = {.linear = linear,
+                                    .x = x,
+                                    .out = out,
+                                    .epilogue = epilogue,
+                                    .rows = rows,
+                                    .pair_count = (linear->panel_count + 1) / 2};
+    if (rows == 0) return cut;
+    /* Blocks of rows, of nearly equal height. */
+    const uint32_t blocks = (rows + ROW_BLOCK - 1) / ROW_BLOCK;
+    cut.row_block = (rows + blocks - 1) / blocks;
+    cut.block_count = (rows + cut.row_block - 1) / cut.row_block;
+    return cut;
+}
+
+static void run_units(void *context, size_t begin, size_t end)
+{
+    mr_cpu_linear_units(context, begin, end);
+}
+
+static void run_cut(struct mr_cpu_linear_cut *cut)
+{
+    mr_parallel_for((size_t)cut->block_count * cut->pair_count, UNITS_GRAIN, run_units, cut);
+}
+
 void mr_cpu_linear_run(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
                        enum mr_cpu_epilogue epilogue, void *out)
 {
-    MR_ASSERT(!is_gated(epilogue) || linear->out_size % 2 == 0);
-    if (rows == 0) return;
-    /* Blocks of rows, of nearly equal height. */
-    const uint32_t blocks = (rows + ROW_BLOCK - 1) / ROW_BLOCK;
-    const uint32_t height = (rows + blocks - 1) / blocks;
-    struct linear_run run = {.linear = linear,
-                             .x = x,
-                             .out = out,
-                             .rows = rows,
-                             .row_block = height,
-                             .pair_count = (linear->panel_count + 1) / 2,
-                             .epilogue = epilogue};
-    const uint32_t block_count = (rows + height - 1) / height;
-    mr_parallel_for((size_t)block_count * run.pair_count, UNITS_GRAIN, run_units, &run);
+    struct mr_cpu_linear_cut cut = mr_cpu_linear_cut(linear, x, rows, epilogue, out);
+    run_cut(&cut);
+}
+
+void mr_cpu_linear_add(const struct mr_cpu_linear *linear, const void *x, uint32_t rows,
+                       const float *factors, float *out)
+{
+    struct mr_cpu_linear_cut cut = mr_cpu_linear_cut(linear, x, rows, MR_CPU_ADD_F32, out);
+    cut.factors = factors;
+    run_cut(&cut);
 }

@@ -1,8 +1,38 @@
-/* linear - the inside of a linear layer; used by linear.c and rows_body.h. */
+/* linear - the inside of a linear layer; used by linear.c, experts.c and rows_body.h. */
 #ifndef MR_OPS_CPU_LINEAR_H
 #define MR_OPS_CPU_LINEAR_H
 
 #include "ops/cpu/level.h"
+
+struct mr_cpu_linear {
+    const struct mr_cpu_ops *ops;
+    uint32_t out_size, in_size;
+    uint32_t panel_count, word_count;
+    bool bf16;
+    float scale;
+    float *bias;          /* [out_size], or NULL for no bias */
+    unsigned char *words; /* weights in panels of level.h; columns past out_size are zero */
+};
+
+/* The product of some rows and a linear layer, cut into units for a parallel loop. A unit is one
+ * pair of panels times one block of rows; units count first through the pairs, then the blocks. */
+struct mr_cpu_linear_cut {
+    const struct mr_cpu_linear *linear;
+    const unsigned char *x;
+    unsigned char *out;
+    enum mr_cpu_epilogue epilogue;
+    uint32_t rows, row_block, block_count, pair_count;
+    /* With MR_CPU_ADD_F32 only. targets: the row of out that each row of x is added to, or NULL:
+     * the row of the same index; no row of out twice. factors: numbers that the rows are multiplied
+     * by, or NULL. Both are NULL at first. */
+    const uint32_t *targets;
+    const float *factors;
+};
+/* x, out: as of mr_cpu_linear_run. */
+struct mr_cpu_linear_cut mr_cpu_linear_cut(const struct mr_cpu_linear *linear, const void *x,
+                                           uint32_t rows, enum mr_cpu_epilogue epilogue, void *out);
+/* Computes the units [begin, end) on the calling thread. */
+void mr_cpu_linear_units(const struct mr_cpu_linear_cut *cut, size_t begin, size_t end);
 
 /* The end of a linear layer: bias, scale and epilogue, applied to the sums c of the product. */
 struct mr_cpu_finish {
@@ -15,6 +45,8 @@ struct mr_cpu_finish {
     uint32_t rows, columns;
     enum mr_cpu_epilogue epilogue;
     bool bf16;
+    const uint32_t *targets; /* [rows] or NULL, as in struct mr_cpu_linear_cut */
+    const float *factors;
 };
 
 #endif

@@ -73,12 +73,14 @@ static inline lanes rows_load(const float *p, uint32_t count)
 
 /* ---- epilogue of a linear layer ---- */
 
+/* Returns `count` outputs of a row from `column` on, times the row's scale. */
 static inline lanes rows_sums(const struct mr_cpu_finish *finish, uint32_t row, uint32_t column,
                               uint32_t count)
 {
+    const float scale = finish->factors ? finish->scale * finish->factors[row] : finish->scale;
     lanes x = lanes_load(finish->c + row * finish->c_stride + column);
     if (finish->bias) x = lanes_add(x, rows_load(finish->bias + column, count));
-    return lanes_mul(x, lanes_set(finish->scale));
+    return lanes_mul(x, lanes_set(scale));
 }
 
 /* Returns x * sigmoid(factor * x) * up, where factor * x is `inner`. */
@@ -142,9 +144,10 @@ static inline void rows_gate(const struct mr_cpu_finish *finish, uint32_t row,
 
 static void rows_put(const struct mr_cpu_finish *finish, uint32_t row)
 {
+    const size_t start = (finish->targets ? finish->targets[row] : row) * finish->out_stride;
     for (uint32_t column = 0; column < finish->columns; column += 16) {
         const uint32_t left = finish->columns - column, count = left < 16 ? left : 16;
-        const size_t at = row * finish->out_stride + column;
+        const size_t at = start + column;
         lanes x = rows_sums(finish, row, column, count);
         if (finish->epilogue == MR_CPU_ADD_F32)
             x = lanes_add(x, rows_load((const float *)finish->out + at, count));

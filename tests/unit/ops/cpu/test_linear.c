@@ -290,6 +290,31 @@ static void a_row_has_the_same_bits_with_every_thread_count(void **state)
     layer_drop(&layer);
 }
 
+static void rows_can_be_added_with_a_factor_each(void **state)
+{
+    (void)state;
+    enum { ROWS = 150 };
+    float factors[ROWS], *out = malloc(ROWS * 50 * sizeof *out);
+    for (int i = 0; i < ROWS; i++)
+        factors[i] = (float)(i % 11) / 4.0f - 1.0f;
+    for (int level = MR_CPU_SCALAR; level <= MR_CPU_AMX; level++)
+        for (int bf16 = 0; bf16 < 2; bf16++) {
+            struct layer layer = layer_make(50, 34, bf16 != 0, true, (enum mr_cpu_level)level);
+            void *x = rows_make(&layer, ROWS);
+            for (int i = 0; i < ROWS * 50; i++)
+                out[i] = 2.0f;
+            mr_cpu_linear_add(layer.linear, x, ROWS, factors, out);
+            for (uint32_t i = 0; i < ROWS * 50; i++) {
+                const double want =
+                    2.0 + (double)factors[i / 50] * exact(&layer, x, i / 50, i % 50);
+                assert_true(fabs(want - (double)out[i]) <= 1e-4);
+            }
+            free(x);
+            layer_drop(&layer);
+        }
+    free(out);
+}
+
 static void a_packed_weight_row_can_be_read_back(void **state)
 {
     (void)state;
@@ -343,6 +368,7 @@ int main(void)
         cmocka_unit_test(a_gate_far_below_zero_gives_zero_and_nan_stays),
         cmocka_unit_test(a_row_has_the_same_bits_in_every_batch),
         cmocka_unit_test(a_row_has_the_same_bits_with_every_thread_count),
+        cmocka_unit_test(rows_can_be_added_with_a_factor_each),
         cmocka_unit_test(a_packed_weight_row_can_be_read_back),
         cmocka_unit_test(sizes_that_cannot_be_packed_are_rejected),
     };
