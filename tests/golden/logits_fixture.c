@@ -14,12 +14,12 @@
 const struct golden_model golden_models[] = {
     {.name = "grouped_tied", .int8 = true},
     {.name = "multi_head_untied_biases", .int8 = true},
-    {.name = "llama3_rope_sharded", .int8 = true},
-    {.name = "llama_linear"},
+    {.name = "llama3_rope_sharded", .gguf = true, .int8 = true},
+    {.name = "llama_linear", .gguf = true},
     {.name = "falcon3", .int8 = true},
     {.name = "mistral_window"},
     {.name = "mistral_slides", .int8 = true},
-    {.name = "mistral_head_dim"},
+    {.name = "mistral_head_dim", .gguf = true},
     {.name = "qwen2"},
     {.name = "qwen2_slides_above", .int8 = true},
     {.name = "qwen3_head_norm", .int8 = true},
@@ -86,7 +86,7 @@ void open_fixture(struct fixture *fixture, const char *model, const char *expect
     *fixture = (struct fixture){0};
     for (uint32_t i = 0; i < BLOCKS; i++)
         fixture->blocks[i] = (5 * i + 5) % BLOCKS; /* each block once, not in order */
-    assert_int_equal(mr_model_open(&fixture->model, &options, &err), MR_OK);
+    if (mr_model_open(&fixture->model, &options, &err) != MR_OK) fail_msg("%s", err.detail);
     options.kv_bytes = mr_model_info(fixture->model)->kv_bytes_per_token * MR_BLOCK_TOKENS * BLOCKS;
     mr_model_close(fixture->model);
     if (mr_model_open(&fixture->model, &options, &err) != MR_OK) fail_msg("%s", err.detail);
@@ -106,6 +106,14 @@ void open_golden(struct fixture *fixture, const char *name, enum mr_dtype dtype,
     snprintf(model, sizeof(model), "tests/golden/models/%s", name);
     snprintf(expected, sizeof(expected), "%s/expected.bin", model);
     open_fixture(fixture, model, expected, dtype, int8);
+}
+
+void open_golden_gguf(struct fixture *fixture, const char *name)
+{
+    char model[128], expected[160];
+    snprintf(model, sizeof(model), "tests/golden/gguf/%s.gguf", name);
+    snprintf(expected, sizeof(expected), "tests/golden/models/%s/expected.bin", name);
+    open_fixture(fixture, model, expected, MR_DTYPE_F32, false);
 }
 
 void close_fixture(struct fixture *fixture)

@@ -1,5 +1,6 @@
 /* logits_fixture - the tiny models, and what the reference implementation computes with them.
- * Models are in tests/golden/models; make_logits.py writes them and describes expected.bin. */
+ * Models are in tests/golden/models; make_logits.py writes them and describes expected.bin.
+ * make_gguf.py converts some of them to the files in tests/golden/gguf. */
 #ifndef MR_TESTS_LOGITS_FIXTURE_H
 #define MR_TESTS_LOGITS_FIXTURE_H
 
@@ -14,6 +15,7 @@
 
 struct golden_model {
     const char *name; /* of the folder */
+    bool gguf;        /* tests/golden/gguf has the same model as a file */
     bool int8;        /* its KV is also tested in int8 */
     bool experts;     /* rounding may choose other experts, which changes a row's logits far more */
 };
@@ -43,6 +45,7 @@ struct fixture {
 void open_fixture(struct fixture *fixture, const char *model, const char *expected,
                   enum mr_dtype dtype, bool int8);
 void open_golden(struct fixture *fixture, const char *name, enum mr_dtype dtype, bool int8);
+void open_golden_gguf(struct fixture *fixture, const char *name);
 void close_fixture(struct fixture *fixture);
 
 /* Reads the next of prompt_count prompts. The result points into the file. */

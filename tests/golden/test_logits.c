@@ -57,6 +57,9 @@ static void the_model_equals_the_reference(void **state)
     struct fixture fixture;
     open_golden(&fixture, golden->name, MR_DTYPE_F32, false);
     compare_model(&fixture, golden->name);
+    if (!golden->gguf) return;
+    open_golden_gguf(&fixture, golden->name);
+    compare_model(&fixture, "the same in GGUF");
 }
 
 static const char *given_model, *given_expected;

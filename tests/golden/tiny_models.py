@@ -136,6 +136,9 @@ LLAMA_FAMILY = {
         config=LlamaConfig(**SMALL, rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0,
                                                          factor=4.0)), edit=published()),
     "llama_yarn": dict(config=LlamaConfig(**SMALL, rope_parameters=YARN), edit=published()),
+    "llama_yarn_attention_factor": dict(
+        config=LlamaConfig(**SMALL, rope_parameters=dict(YARN, attention_factor=1.1, beta_fast=16.0,
+                                                         beta_slow=2.0))),
     "llama_head_dim_24": dict(
         config=LlamaConfig(**SMALL, head_dim=24, attention_bias=True, mlp_bias=True)),
     "llama_gelu": dict(config=LlamaConfig(**SMALL, hidden_act="gelu")),
@@ -154,10 +157,10 @@ QWEN2_EXPERTS = dict(num_experts=6, num_experts_per_tok=3, norm_topk_prob=False,
                      moe_intermediate_size=32, shared_expert_intermediate_size=48)
 QWEN3_EXPERTS = dict(num_experts=6, num_experts_per_tok=2, norm_topk_prob=True,
                      moe_intermediate_size=32)
-GPT_OSS = dict(
-    intermediate_size=32, sliding_window=WINDOW, num_local_experts=4, num_experts_per_tok=2,
-    rope_parameters=dict(rope_type="yarn", rope_theta=10000.0, factor=32.0, beta_fast=32.0,
-                         beta_slow=1.0, truncate=False, original_max_position_embeddings=512))
+GPT_OSS = dict(intermediate_size=32, sliding_window=WINDOW, num_local_experts=4,
+               num_experts_per_tok=2)
+GPT_OSS_YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=32.0, beta_fast=32.0,
+                    beta_slow=1.0, original_max_position_embeddings=512)
 
 EXPERT_MODELS = {
     "mixtral": dict(
@@ -178,32 +181,43 @@ EXPERT_MODELS = {
                                 residual_multiplier=0.6, attention_multiplier=0.5),
         edit=published()),
     "gpt_oss": dict(
-        config=GptOssConfig(**{**HEADS, **GPT_OSS, "num_hidden_layers": 3}),
+        config=GptOssConfig(**{**HEADS, **GPT_OSS, "num_hidden_layers": 3},
+                            rope_parameters=dict(GPT_OSS_YARN, truncate=False)),
         scale={"gate_up_proj": 0.8, "sinks": 1.0}),
+    # GGUF has no key for truncate; llama.cpp always truncates.
     "gpt_oss_mxfp4": dict(
-        config=GptOssConfig(**{**HEADS, **GPT_OSS, "hidden_size": 64}), scale={"sinks": 1.0},
-        mxfp4=True, edit=published()),
+        config=GptOssConfig(**{**HEADS, **GPT_OSS, "hidden_size": 64},
+                            rope_parameters=dict(GPT_OSS_YARN, truncate=True)),
+        scale={"sinks": 1.0}, mxfp4=True, edit=published()),
 }
 
-GEMMA_2_3 = {**HEADS, "num_hidden_layers": 4, "query_pre_attn_scalar": 24, "sliding_window": WINDOW}
-GEMMA3 = Gemma3TextConfig(
-    **GEMMA_2_3, sliding_window_pattern=3,
-    rope_parameters=dict(
-        sliding_attention=dict(rope_type="default", rope_theta=100.0),
-        full_attention=dict(rope_type="linear", rope_theta=10000.0, factor=8.0)))
+GEMMA_2_3 = {**HEADS, "num_hidden_layers": 4, "sliding_window": WINDOW}
+GEMMA3_ROPE = dict(sliding_attention=dict(rope_type="default", rope_theta=100.0),
+                   full_attention=dict(rope_type="linear", rope_theta=10000.0, factor=8.0))
+SOFT_CAPS = dict(attn_logit_softcapping=1.5, final_logit_softcapping=4.0)
+# With a base other than the default, transformers reads the older keys wrongly: the base of layers
+# with a window stays the default.
 OLMO3 = Olmo3Config(
     **{**SMALL, "num_hidden_layers": 4}, sliding_window=WINDOW,
-    rope_parameters=dict(sliding_attention=dict(rope_type="default", rope_theta=10000.0),
-                         full_attention=dict(YARN, attention_factor=1.1)))
+    rope_parameters=dict(sliding_attention=dict(rope_type="default", rope_theta=500000.0),
+                         full_attention=dict(YARN, rope_theta=500000.0)))
 
 OTHER_FAMILIES = {
     "gemma": dict(config=GemmaConfig(**HEADS), edit=published(hidden_act="gelu")),
+    # GGUF has no key for query_pre_attn_scalar; llama.cpp assumes head_dim in most sizes.
     "gemma2": dict(
-        config=Gemma2Config(**GEMMA_2_3, attn_logit_softcapping=1.5, final_logit_softcapping=4.0),
+        config=Gemma2Config(**GEMMA_2_3, **SOFT_CAPS, query_pre_attn_scalar=16),
         edit=published(layer_types=None, cache_implementation="hybrid",
                        hidden_act="gelu_pytorch_tanh")),
-    "gemma3": dict(config=GEMMA3),
-    "gemma3_published": dict(config=GEMMA3, edit=published_gemma3),
+    "gemma2_scalar": dict(
+        config=Gemma2Config(**GEMMA_2_3, **SOFT_CAPS, query_pre_attn_scalar=24)),
+    "gemma3": dict(
+        config=Gemma3TextConfig(**GEMMA_2_3, sliding_window_pattern=3, query_pre_attn_scalar=24,
+                                rope_parameters=GEMMA3_ROPE)),
+    "gemma3_published": dict(
+        config=Gemma3TextConfig(**{**GEMMA_2_3, "num_hidden_layers": 6}, query_pre_attn_scalar=16,
+                                sliding_window_pattern=6, rope_parameters=GEMMA3_ROPE),
+        edit=published_gemma3),
     "phi3": dict(
         config=Phi3Config(**SMALL, sliding_window=WINDOW), edit=published(rope_scaling=None)),
     # The served context is not above the original one: short factors. The factor of attention
@@ -218,7 +232,7 @@ OTHER_FAMILIES = {
                           rope_parameters=dict(rope_type="default", rope_theta=10000.0,
                                                partial_rotary_factor=0.75)), edit=published()),
     "smollm3": dict(
-        config=SmolLM3Config(**LAYERS_3, no_rope_layers=[1, 0, 1],
+        config=SmolLM3Config(**{**SMALL, "num_hidden_layers": 4}, no_rope_layers=[1, 1, 1, 0],
                              rope_parameters=dict(rope_type="default", rope_theta=5000000.0)),
         edit=published()),
     "olmo2": dict(config=Olmo2Config(**SMALL), edit=published()),
