@@ -13,13 +13,14 @@ _Static_assert(MR_GROUP_MAX <= MR_CPU_GROUP_MAX, "the attention kernel takes eve
 
 struct mr_decoder {
     struct mr_decoder_spec spec;
-    struct mr_cpu_rope rope;
+    struct mr_cpu_rope ropes[MR_ROPES_MAX];
     struct mr_tensor *memory; /* memory of all buffers below */
     float *residual;          /* [rows_max, hidden_size] */
     void *normed;             /* [rows_max, hidden_size], bf16 or float */
+    float *branch;            /* [rows_max, hidden_size] what is normed and added */
     float *qkv;               /* [rows_max, qkv_width] */
-    void *attended;           /* [rows_max, head_count * head_dim], bf16 or float */
-    void *gated;              /* [rows_max, ffn_size], bf16 or float */
+    void *attended;           /* [rows_max, head_count * padded head], bf16 or float */
+    void *gated;              /* [rows_max, largest dense feed-forward size], bf16 or float */
     float *logits;            /* [sequences_max, vocab_size] */
     struct mr_cpu_attention_sequence *sequences; /* [sequences_max], with block ids */
     struct mr_cpu_attention_sequence *sliding;   /* [sequences_max], with slot ids */
@@ -51,11 +52,14 @@ static size_t place_buffers(struct mr_decoder *decoder, unsigned char *memory)
     const struct mr_model_config *c = spec->config;
     size_t rows = spec->rows_max, sequences = spec->sequences_max;
     size_t number = spec->bf16 ? sizeof(uint16_t) : sizeof(float);
+    size_t head = mr_model_config_padded_head(c);
     struct arena arena = {memory, 0};
     decoder->residual = arena_take(&arena, rows * c->hidden_size, sizeof(float));
     decoder->normed = arena_take(&arena, rows * c->hidden_size, number);
+    decoder->branch =
+        arena_take(&arena, c->family->norm_after ? rows * c->hidden_size : 0, sizeof(float));
     decoder->qkv = arena_take(&arena, rows * decoder->qkv_width, sizeof(float));
-    decoder->attended = arena_take(&arena, rows * c->head_count * c->head_dim, number);
+    decoder->attended = arena_take(&arena, rows * c->head_count * head, number);
     decoder->gated = arena_take(&arena, rows * c->ffn_size, number);
     decoder->logits = arena_take(&arena, sequences * c->vocab_size, sizeof(float));
     decoder->sequences = arena_take(&arena, sequences, sizeof(*decoder->sequences));
@@ -64,18 +68,32 @@ static size_t place_buffers(struct mr_decoder *decoder, unsigned char *memory)
     return arena.used;
 }
 
+/* Features of configurations that are read and that the kernels lack. */
+static bool is_computed(const struct mr_model_config *c)
+{
+    return c->activation == MR_ACTIVATION_SILU && c->head_norm <= MR_HEAD_NORM_EACH &&
+           mr_model_config_padded_head(c) == c->head_dim && !c->family->sinks &&
+           c->experts.count == 0 && c->logit_softcap == 0.0f && c->residual_scale == 1.0f &&
+           c->logit_scale == 1.0f;
+}
+
 enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decoder_spec *spec,
                                  struct mr_error *err)
 {
     *out = NULL;
     MR_ASSERT(spec->rows_max > 0 && spec->sequences_max > 0);
+    if (!is_computed(spec->config))
+        return mr_fail(err, MR_UNSUPPORTED, "%s models are not computed yet",
+                       spec->config->family->name);
     struct mr_decoder *decoder = calloc(1, sizeof(*decoder));
     if (!decoder) return mr_fail(err, MR_NOMEM, "no memory for the decoder");
     const struct mr_model_config *c = spec->config;
     decoder->spec = *spec;
-    decoder->qkv_width = (c->head_count + 2 * c->kv_head_count) * c->head_dim;
-    decoder->rope = (struct mr_cpu_rope){
-        .cos = spec->rope->cos, .sin = spec->rope->sin, .rotary_dim = c->rope.rotary_dim};
+    decoder->qkv_width = (c->head_count + 2 * c->kv_head_count) * mr_model_config_padded_head(c);
+    for (uint32_t i = 0; i < c->rope_count; i++)
+        decoder->ropes[i] = (struct mr_cpu_rope){.cos = spec->ropes[i].cos,
+                                                 .sin = spec->ropes[i].sin,
+                                                 .rotary_dim = spec->ropes[i].rotary_dim};
     size_t bytes = place_buffers(decoder, NULL);
     struct mr_tensor_shape shape = {MR_TENSOR_U8, 1, {(int64_t)bytes}};
     enum mr_status status = mr_tensor_create(&decoder->memory, spec->device, &shape, err);
@@ -114,8 +132,10 @@ static void embed_rows(void *context, size_t begin, size_t end)
     const struct mr_model_config *c = decoder->spec.config;
     for (size_t row = begin; row < end; row++) {
         MR_ASSERT(work->token_ids[row] < c->vocab_size);
-        mr_cpu_linear_row(decoder->spec.weights->embedding, work->token_ids[row],
-                          decoder->residual + row * c->hidden_size);
+        float *to = decoder->residual + row * c->hidden_size;
+        mr_cpu_linear_row(decoder->spec.weights->embedding, work->token_ids[row], to);
+        for (uint32_t i = 0; c->embedding_scale != 1.0f && i < c->hidden_size; i++)
+            to[i] *= c->embedding_scale;
     }
 }
 
@@ -139,8 +159,8 @@ static void copy_sequences(struct mr_decoder *decoder, const struct mr_batch *ba
     for (uint32_t i = 0; i < batch->sequence_count; i++) {
         const struct mr_batch_sequence *from = &batch->sequences[i];
         MR_ASSERT(from->row_begin == row && from->row_count > 0);
-        MR_ASSERT(from->context_tokens <= decoder->spec.rope->position_count &&
-                  from->row_count <= decoder->spec.rope->position_count - from->context_tokens);
+        MR_ASSERT(from->context_tokens <= decoder->spec.ropes->position_count &&
+                  from->row_count <= decoder->spec.ropes->position_count - from->context_tokens);
         check_blocks(&decoder->spec, from);
         row += from->row_count;
         decoder->sequences[i] = (struct mr_cpu_attention_sequence){
@@ -157,6 +177,7 @@ static void copy_sequences(struct mr_decoder *decoder, const struct mr_batch *ba
 static void compact_wanted_rows(struct mr_decoder *decoder, const struct mr_batch *batch)
 {
     size_t hidden = decoder->spec.config->hidden_size, qkv = decoder->qkv_width;
+    size_t number = decoder->spec.bf16 ? sizeof(uint16_t) : sizeof(float);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < batch->sequence_count; i++) {
         const struct mr_batch_sequence *from = &batch->sequences[i];
@@ -165,6 +186,9 @@ static void compact_wanted_rows(struct mr_decoder *decoder, const struct mr_batc
         memmove(decoder->residual + kept * hidden, decoder->residual + row * hidden,
                 hidden * sizeof(float));
         memmove(decoder->qkv + kept * qkv, decoder->qkv + row * qkv, qkv * sizeof(float));
+        if (decoder->spec.config->parallel)
+            memmove((char *)decoder->normed + kept * hidden * number,
+                    (char *)decoder->normed + row * hidden * number, hidden * number);
         decoder->sequences[kept] = (struct mr_cpu_attention_sequence){
             kept, 1, from->context_tokens + from->row_count - 1, from->blocks};
         decoder->sliding[kept] = decoder->sequences[kept];
@@ -173,11 +197,45 @@ static void compact_wanted_rows(struct mr_decoder *decoder, const struct mr_batc
     }
 }
 
-static struct mr_cpu_norm norm_of(const struct mr_decoder *decoder, const float *weight, bool bf16)
+/* ---- the parts of a layer ---- */
+
+static struct mr_cpu_norm norm_of(const struct mr_decoder *decoder,
+                                  const struct mr_norm_weights *weights)
 {
     const struct mr_model_config *c = decoder->spec.config;
-    return (struct mr_cpu_norm){
-        .weight = weight, .epsilon = c->norm_epsilon, .width = c->hidden_size, .bf16 = bf16};
+    return (struct mr_cpu_norm){.weight = weights->weight,
+                                .bias = weights->bias,
+                                .epsilon = c->norm_epsilon,
+                                .width = c->hidden_size,
+                                .centered = c->family->centered_norms,
+                                .bf16 = decoder->spec.bf16};
+}
+
+/* Sets `normed` to the input of a branch: the rows of the residual stream after the norm, or as
+ * they are in a model without norms before branches. */
+static void enter_branch(struct mr_decoder *decoder, const struct mr_norm_weights *weights,
+                         uint32_t rows)
+{
+    struct mr_cpu_norm norm = norm_of(decoder, weights);
+    if (weights->weight)
+        mr_cpu_norm(&norm, decoder->residual, rows, decoder->normed);
+    else
+        mr_cpu_convert(decoder->residual, rows, decoder->spec.config->hidden_size,
+                       decoder->spec.bf16, decoder->normed);
+}
+
+/* Adds the product of a branch's last layer to the residual stream, after the norm that follows the
+ * branch in some families. */
+static void leave_branch(struct mr_decoder *decoder, const struct mr_cpu_linear *last,
+                         const void *x, const struct mr_norm_weights *weights, uint32_t rows)
+{
+    if (!weights->weight) {
+        mr_cpu_linear_run(last, x, rows, MR_CPU_ADD_F32, decoder->residual);
+        return;
+    }
+    struct mr_cpu_norm norm = norm_of(decoder, weights);
+    mr_cpu_linear_run(last, x, rows, MR_CPU_STORE_F32, decoder->branch);
+    mr_cpu_norm_add(&norm, decoder->branch, rows, 1.0f, decoder->residual);
 }
 
 /* Sets the attention arguments of layer i; returns the pool that holds the layer's KV. */
@@ -193,39 +251,44 @@ static struct mr_cpu_kv *prepare_attention(struct mr_decoder *decoder, uint32_t 
     return place->slides ? groups->sliding : groups->full;
 }
 
-static void project_qkv(struct mr_decoder *decoder, const struct mr_layer_weights *layer,
-                        struct mr_cpu_kv *kv, const struct mr_cpu_attention_args *attention,
-                        uint32_t rows)
+static void project_qkv(struct mr_decoder *decoder, uint32_t i, struct mr_cpu_kv *kv,
+                        const struct mr_cpu_attention_args *attention, uint32_t rows)
 {
-    struct mr_cpu_norm norm = norm_of(decoder, layer->attention_norm, decoder->spec.bf16);
-    mr_cpu_norm(&norm, decoder->residual, rows, decoder->normed);
+    const struct mr_model_config *c = decoder->spec.config;
+    const struct mr_layer_weights *layer = &decoder->spec.weights->layers[i];
+    enter_branch(decoder, &layer->attention_norm, rows);
     mr_cpu_linear_run(layer->qkv, decoder->normed, rows, MR_CPU_STORE_F32, decoder->qkv);
-    struct mr_cpu_rope_args rope = {.rope = &decoder->rope,
-                                    .q_norm = layer->q_norm,
-                                    .k_norm = layer->k_norm,
-                                    .norm_epsilon = decoder->spec.config->norm_epsilon,
-                                    .norm_width = decoder->spec.config->head_dim};
+    struct mr_cpu_rope_args rope = {
+        .rope = c->rope_of[i] == MR_NO_ROPE ? NULL : &decoder->ropes[c->rope_of[i]],
+        .q_norm = layer->q_norm,
+        .k_norm = layer->k_norm,
+        .norm_epsilon = c->norm_epsilon,
+        .norm_width = c->head_dim};
     mr_cpu_rope_write(kv, attention, &rope, decoder->qkv);
 }
 
-static void run_attention_and_ffn(struct mr_decoder *decoder, const struct mr_layer_weights *layer,
-                                  struct mr_cpu_kv *kv,
-                                  const struct mr_cpu_attention_args *attention, uint32_t rows)
+static void run_ffn(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
 {
-    mr_cpu_attention(kv, attention, decoder->qkv, decoder->attended);
-    mr_cpu_linear_run(layer->attention_out, decoder->attended, rows, MR_CPU_ADD_F32,
-                      decoder->residual);
-    struct mr_cpu_norm norm = norm_of(decoder, layer->ffn_norm, decoder->spec.bf16);
-    mr_cpu_norm(&norm, decoder->residual, rows, decoder->normed);
+    const struct mr_model_config *c = decoder->spec.config;
+    const struct mr_layer_weights *layer = &decoder->spec.weights->layers[i];
+    if (!c->parallel) enter_branch(decoder, &layer->ffn_norm, rows);
     mr_cpu_linear_run(layer->gate_up, decoder->normed, rows, MR_CPU_SILU_MUL, decoder->gated);
-    mr_cpu_linear_run(layer->down, decoder->gated, rows, MR_CPU_ADD_F32, decoder->residual);
+    leave_branch(decoder, layer->down, decoder->gated, &layer->ffn_post_norm, rows);
+}
+
+static void run_attention(struct mr_decoder *decoder, uint32_t i, struct mr_cpu_kv *kv,
+                          const struct mr_cpu_attention_args *attention, uint32_t rows)
+{
+    const struct mr_layer_weights *layer = &decoder->spec.weights->layers[i];
+    mr_cpu_attention(kv, attention, decoder->qkv, decoder->attended);
+    leave_branch(decoder, layer->attention_out, decoder->attended, &layer->attention_post_norm,
+                 rows);
 }
 
 static void project_logits(struct mr_decoder *decoder)
 {
     const struct mr_weights *weights = decoder->spec.weights;
-    struct mr_cpu_norm norm = norm_of(decoder, weights->final_norm, decoder->spec.bf16);
-    mr_cpu_norm(&norm, decoder->residual, decoder->logit_count, decoder->normed);
+    enter_branch(decoder, &weights->final_norm, decoder->logit_count);
     mr_cpu_linear_run(weights->head, decoder->normed, decoder->logit_count, MR_CPU_STORE_F32,
                       decoder->logits);
 }
@@ -240,18 +303,20 @@ void mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch
     struct embedding_work embedding = {decoder, batch->token_ids};
     mr_parallel_for(batch->row_count, 16, embed_rows, &embedding);
     struct mr_cpu_attention_args attention = {.head_count = c->head_count,
-                                              .scale = 1.0f / sqrtf((float)c->head_dim),
+                                              .scale = c->attention_scale,
+                                              .softcap = c->attention_softcap,
                                               .sequence_count = batch->sequence_count};
     uint32_t rows = batch->row_count;
     for (uint32_t i = 0; i < c->layer_count; i++) {
         struct mr_cpu_kv *kv = prepare_attention(decoder, i, &attention);
-        project_qkv(decoder, &spec->weights->layers[i], kv, &attention, rows);
+        project_qkv(decoder, i, kv, &attention, rows);
         if (i + 1 == c->layer_count) {
             compact_wanted_rows(decoder, batch);
             rows = attention.sequence_count = decoder->logit_count;
         }
-        if (rows > 0)
-            run_attention_and_ffn(decoder, &spec->weights->layers[i], kv, &attention, rows);
+        if (rows == 0) continue;
+        run_attention(decoder, i, kv, &attention, rows);
+        run_ffn(decoder, i, rows);
     }
     if (rows > 0) project_logits(decoder);
 }

@@ -21,7 +21,7 @@ struct mr_decoder;
 struct mr_decoder_spec {
     const struct mr_model_config *config;
     const struct mr_weights *weights;
-    const struct mr_rope_table *rope;
+    const struct mr_rope_table *ropes; /* [config->rope_count] */
     struct mr_kv_groups *kv;
     struct mr_device device;
     bool bf16;

@@ -63,8 +63,9 @@ enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, const struct mr_mod
     bool sliding = has_sliding_group(config, step_tokens);
     uint32_t counts[2];
     place_layers(out, config, sliding, counts);
-    struct mr_cpu_kv_spec spec = {
-        .kv_head_count = config->kv_head_count, .head_dim = config->head_dim, .bf16 = bf16};
+    struct mr_cpu_kv_spec spec = {.kv_head_count = config->kv_head_count,
+                                  .head_dim = mr_model_config_padded_head(config),
+                                  .bf16 = bf16};
     spec.layer_count = counts[0];
     size_t full_bytes = mr_cpu_kv_block_bytes(&spec);
     spec.layer_count = counts[1];

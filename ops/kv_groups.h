@@ -16,7 +16,7 @@
 
 #include "ops/batch.h"
 #include "ops/cpu/kv_kernels.h"
-#include "ops/files/model_config.h"
+#include "ops/families/model_config.h"
 
 struct mr_kv_layer {
     bool slides;    /* true: the layer is in the sliding group; false: in the full group */

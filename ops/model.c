@@ -21,7 +21,7 @@ struct mr_model {
     struct mr_device device;
     bool bf16;
     struct mr_weights weights;
-    struct mr_rope_table rope;
+    struct mr_rope_table ropes[MR_ROPES_MAX];
     struct mr_kv_groups kv;
     struct mr_decoder *decoder;
     struct mr_sampler *sampler;
@@ -143,7 +143,7 @@ static uint64_t pool_bytes(const struct mr_model *model, const struct mr_model_o
     return memory > 0 && most < options->kv_bytes ? most : options->kv_bytes;
 }
 
-/* The rope table has a position for each token of the longest sequence: the context of the model,
+/* A rope table has a position for each token of the longest sequence: the context of the model,
  * or the tokens that fit into the KV pool if those are fewer. */
 static enum mr_status create_rope(struct mr_model *model, struct mr_error *err)
 {
@@ -151,8 +151,10 @@ static enum mr_status create_rope(struct mr_model *model, struct mr_error *err)
     uint64_t pool_tokens = (uint64_t)model->kv.block_count * MR_BLOCK_TOKENS;
     uint32_t positions =
         pool_tokens < c->context_tokens ? (uint32_t)pool_tokens : c->context_tokens;
-    return mr_rope_table_create(&model->rope, &c->rope, model->weights.rope_divisors, positions,
-                                err);
+    enum mr_status status = MR_OK;
+    for (uint32_t i = 0; status == MR_OK && i < c->rope_count; i++)
+        status = mr_rope_table_create(&model->ropes[i], &c->ropes[i], positions, err);
+    return status;
 }
 
 static enum mr_status create_decoder(struct mr_model *model, const struct mr_model_options *options,
@@ -160,7 +162,7 @@ static enum mr_status create_decoder(struct mr_model *model, const struct mr_mod
 {
     struct mr_decoder_spec spec = {.config = &model->source.config,
                                    .weights = &model->weights,
-                                   .rope = &model->rope,
+                                   .ropes = model->ropes,
                                    .kv = &model->kv,
                                    .device = model->device,
                                    .bf16 = model->bf16,
@@ -195,15 +197,28 @@ static void fill_sizes(struct mr_model_info *info, const struct mr_model_config 
     memcpy(info->eos_ids, c->eos_ids, sizeof(info->eos_ids));
 }
 
+/* All rotary embeddings, and for each whether the divisors for long contexts are used. */
+static void describe_ropes(struct mr_model *model)
+{
+    const struct mr_model_config *c = &model->source.config;
+    struct mr_model_info *info = &model->info;
+    size_t used = 0;
+    for (uint32_t i = 0; i < c->rope_count; i++) {
+        char text[256];
+        bool is_long = mr_rope_table_is_long(&c->ropes[i], model->ropes[i].position_count);
+        mr_model_config_describe_rope(c, i, text, sizeof(text));
+        used += (size_t)snprintf(info->rope + used, sizeof(info->rope) - used, "%s%s%s",
+                                 i > 0 ? "; " : "", text, is_long ? " long" : "");
+        MR_ASSERT(used < sizeof(info->rope));
+    }
+}
+
 /* Fills in the fields of info on which, besides weights and sizes, the bytes of an exported block
  * depend. */
 static void fill_kv_identity(struct mr_model *model)
 {
     struct mr_model_info *info = &model->info;
-    const struct mr_rope_config *rope = &model->source.config.rope;
-    snprintf(info->rope, sizeof(info->rope), "%d %u %a %a %a %a %a", (int)rope->kind,
-             rope->rotary_dim, rope->theta, rope->factor, rope->low_freq, rope->high_freq,
-             rope->original_context);
+    describe_ropes(model);
     info->window_tokens = model->source.config.window;
     info->kv_dtype = info->dtype;
     if (model->kv.int8) info->kv_dtype = model->bf16 ? "int8 of bf16" : "int8 of f32";
@@ -276,7 +291,8 @@ void mr_model_close(struct mr_model *model)
     free(model->sample_rows);
     mr_decoder_destroy(model->decoder);
     mr_kv_groups_destroy(&model->kv);
-    mr_rope_table_destroy(&model->rope);
+    for (uint32_t i = 0; i < MR_ROPES_MAX; i++)
+        mr_rope_table_destroy(&model->ropes[i]);
     mr_weights_destroy(&model->weights);
     mr_model_source_close(&model->source);
     free(model);

@@ -14,7 +14,7 @@
 #include "codec/status.h"
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/batch.h"
-#include "ops/files/model_config.h"
+#include "ops/families/model_config.h"
 #include "ops/sampling/sample.h"
 
 struct mr_model;
@@ -68,7 +68,7 @@ struct mr_model_info {
     uint32_t window_slots;       /* slots in the pool, for sliding-window layers; 0: blocks only */
     uint64_t activation_bytes;   /* bytes of the step buffers */
     unsigned char weights_digest[32]; /* identifies the weights (ops/weights_digest.h) */
-    char rope[160];                   /* kind, base and scaling of the position embedding */
+    char rope[544];                   /* kinds, bases and scalings of position embeddings */
     /* Two models can exchange exported blocks only if, besides weights and rope, kv_dtype,
      * kv_layout and numerics are equal. */
     const char *kv_dtype;  /* such as "bf16" or "int8 of bf16" */

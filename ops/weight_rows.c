@@ -3,16 +3,26 @@
 #include "codec/check.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-/* Where one row of a merged linear layer comes from: the tensor (a share, weight_rows.h), and the
- * row in this tensor. */
+#define PADDING UINT64_MAX
+
+/* Where one row of a linear layer comes from: the tensor (a share, weight_rows.h), and the row in
+ * this tensor or PADDING. */
 struct place {
     const struct mr_weight_share *share;
-    uint32_t row;
+    uint64_t row;
 };
 
-static uint32_t stored_row(const struct mr_weight_share *share, uint32_t row)
+/* Returns which of its share's rows a row is, or PADDING. */
+static uint64_t stored_row(const struct mr_weight_share *share, uint32_t row)
 {
+    uint32_t size = share->rows.size;
+    if (size > 0) {
+        uint32_t in_head = row % share->rows.padded;
+        if (in_head >= size) return PADDING;
+        row = row / share->rows.padded * size + in_head;
+    }
     if (share->pair_dim == 0) return row;
     uint32_t half = share->pair_dim / 2;
     uint32_t in_head = row % share->pair_dim;
@@ -44,44 +54,74 @@ uint32_t mr_weight_rows_count(const struct mr_weight_rows *rows)
     return count;
 }
 
-void mr_weight_rows_read(void *context, uint32_t row, float *out)
+/* Moves the heads of a row that was stored without padding to their padded places. */
+static void pad_columns(struct mr_head_padding heads, uint32_t width, float *row)
 {
-    struct place place = locate(context, row);
-    mr_stored_tensor_row(place.share->weight, place.row, out);
+    for (uint32_t head = width / heads.padded; head-- > 0;) {
+        float *to = row + (size_t)head * heads.padded;
+        memmove(to, row + (size_t)head * heads.size, heads.size * sizeof(*row));
+        memset(to + heads.size, 0, (heads.padded - heads.size) * sizeof(*row));
+    }
 }
 
-static void fill_bias(const struct mr_weight_rows *rows, uint32_t share, const float *stored,
-                      float *out)
+void mr_weight_rows_read(void *context, uint32_t row, float *out)
 {
+    const struct mr_weight_rows *rows = context;
+    struct place place = locate(rows, row);
+    const struct mr_weight_share *share = place.share;
+    if (place.row == PADDING) {
+        memset(out, 0, rows->width * sizeof(*out));
+        return;
+    }
+    if (share->transposed) {
+        for (uint32_t i = 0; i < rows->width; i++)
+            out[i] = share->transposed[(size_t)i * share->row_count + place.row];
+        return;
+    }
+    mr_stored_tensor_row(share->weight, share->first_row + place.row, out);
+    if (rows->columns.size > 0) pad_columns(rows->columns, rows->width, out);
+}
+
+/* ---- biases ---- */
+
+/* Fills in the biases of one share. stored: room for a row of the bias tensor, which has the biases
+ * of one or of several shares. */
+static void fill_bias(const struct mr_weight_rows *rows, uint32_t index, float *stored, float *out)
+{
+    const struct mr_weight_share *share = &rows->shares[index];
+    uint64_t width = share->bias->dims[share->bias->dim_count - 1];
     uint32_t count = mr_weight_rows_count(rows);
+    mr_stored_tensor_row(share->bias, share->first_row / width, stored);
     for (uint32_t row = 0; row < count; row++) {
         struct place place = locate(rows, row);
-        if (place.share == &rows->shares[share]) out[row] = stored[place.row];
+        if (place.share != share || place.row == PADDING) continue;
+        uint64_t at = share->first_row % width + place.row;
+        MR_ASSERT(at < width);
+        out[row] = stored[at];
     }
 }
 
 enum mr_status mr_weight_rows_bias(const struct mr_weight_rows *rows, float **out,
                                    struct mr_error *err)
 {
+    uint64_t width = 0;
     *out = NULL;
-    bool any = false;
-    for (uint32_t i = 0; i < rows->share_count; i++)
-        any |= rows->shares[i].bias != NULL;
-    if (!any) return MR_OK;
+    for (uint32_t i = 0; i < rows->share_count; i++) {
+        const struct mr_stored_tensor *bias = rows->shares[i].bias;
+        if (bias && bias->dims[bias->dim_count - 1] > width)
+            width = bias->dims[bias->dim_count - 1];
+    }
+    if (width == 0) return MR_OK;
     uint32_t count = mr_weight_rows_count(rows);
     float *bias = calloc(count, sizeof(float));
-    float *stored = calloc(count, sizeof(float));
-    for (uint32_t i = 0; bias && stored && i < rows->share_count; i++) {
-        if (!rows->shares[i].bias) continue;
-        mr_stored_tensor_row(rows->shares[i].bias, 0, stored);
-        fill_bias(rows, i, stored, bias);
-    }
+    float *stored = calloc(width, sizeof(float));
+    for (uint32_t i = 0; bias && stored && i < rows->share_count; i++)
+        if (rows->shares[i].bias) fill_bias(rows, i, stored, bias);
+    free(stored);
     if (!bias || !stored) {
         free(bias);
-        free(stored);
         return mr_fail(err, MR_NOMEM, "no memory for a bias of %u numbers", count);
     }
-    free(stored);
     *out = bias;
     return MR_OK;
 }

@@ -1,10 +1,13 @@
-/* weight_rows - the rows of a merged linear layer, read from the tensors of a file. A share is the
- * rows that one tensor contributes. Shares follow each other (q, k, v) or alternate row by row
- * (gate, up).
+/* weight_rows - the rows of a linear layer, read from the tensors of a file. A share is the rows
+ * that one tensor contributes. Shares follow each other (q, k, v) or alternate row by row (gate,
+ * up).
  *
- * GGUF stores the rows of q and k of the llama family in pair order: in a head of d rows, row 2i is
- * Hugging Face's row i, and row 2i + 1 is Hugging Face's row i + d/2. This module restores Hugging
- * Face's order, so that rope, KV blocks and stored KV have one layout for both file formats.
+ * Order:   GGUF stores the rows of q and k of some families in pair order: in a head of d rows, row
+ *          2i is Hugging Face's row i, and row 2i + 1 is Hugging Face's row i + d/2. This module
+ *          restores Hugging Face's order, so that rope, KV blocks and stored KV have one layout for
+ *          both file formats.
+ * Padding: heads whose size is not a multiple of 16 get rows of zeros (q, k, v) or columns of zeros
+ *          (the layer after attention), up to the next multiple.
  *
  * Threads: any; reading has no side effect. Memory: borrows the tensors. */
 #ifndef MR_OPS_WEIGHT_ROWS_H
@@ -14,11 +17,21 @@
 
 #define MR_WEIGHT_SHARES_MAX 3u
 
+/* A head of `size` numbers is stored, one of `padded` numbers is packed; 0, 0: no heads. */
+struct mr_head_padding {
+    uint32_t size, padded;
+};
+
 struct mr_weight_share {
-    const struct mr_stored_tensor *weight; /* [row_count, width] */
-    const struct mr_stored_tensor *bias;   /* [row_count], or NULL for no bias */
-    uint32_t row_count;
-    uint32_t pair_dim; /* head size if the tensor's rows are in pair order, as above; else 0 */
+    const struct mr_stored_tensor *weight; /* rows of the layer's width, without padded columns */
+    const struct mr_stored_tensor *bias;   /* one number for each row of weight, or NULL for none */
+    uint32_t row_count;                    /* rows in the layer, with those of padding */
+    uint32_t pair_dim;  /* head size if the tensor's rows are in pair order, as above; else 0 */
+    uint64_t first_row; /* row 0 of the share is this row of weight, and this number of bias */
+    struct mr_head_padding rows;
+    /* NULL, or the matrix from which rows are read instead of `weight`, column by column:
+     * [width][row_count]. */
+    const float *transposed;
 };
 
 struct mr_weight_rows {
@@ -27,13 +40,15 @@ struct mr_weight_rows {
     /* true: rows are taken from the shares in turn, all of the same row_count; false: share after
      * share. */
     bool alternate;
+    uint32_t width; /* numbers of a row, with those of padding */
+    struct mr_head_padding columns;
 };
 
 uint32_t mr_weight_rows_count(const struct mr_weight_rows *rows);
-/* Writes row `row` of the merged layer to out as floats. Usable as an mr_cpu_row_source
+/* Writes row `row` of the layer to out as floats: [width]. Usable as an mr_cpu_row_source
  * (ops/cpu/kernels.h); context: the struct mr_weight_rows. */
 void mr_weight_rows_read(void *context, uint32_t row, float *out);
-/* Sets *out to a new array of the biases, in the order of the merged rows, which the caller frees:
+/* Sets *out to a new array of the biases, in the order of the layer's rows, which the caller frees:
  * zeros for a tensor without bias, NULL when no tensor has a bias. Errors: MR_NOMEM. */
 enum mr_status mr_weight_rows_bias(const struct mr_weight_rows *rows, float **out,
                                    struct mr_error *err);

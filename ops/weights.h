@@ -11,39 +11,32 @@
 #ifndef MR_OPS_WEIGHTS_H
 #define MR_OPS_WEIGHTS_H
 
-#include "ops/cpu/kernels.h"
-#include "ops/files/model_config.h"
-#include "ops/files/tensor_table.h"
-#include "ops/weights_digest.h"
+#include "ops/expert_weights.h"
 
+/* bias NULL: none; both NULL: the model has no such norm. */
+struct mr_norm_weights {
+    float *weight, *bias; /* [hidden_size] */
+};
+
+/* Heads have head_dim numbers, rounded up to a multiple of 16, with zeros past head_dim. */
 struct mr_layer_weights {
-    float *attention_norm, *ffn_norm; /* [hidden_size] */
-    float *q_norm, *k_norm;           /* [heads * head_dim], [kv heads * head_dim]; or NULL */
-    struct mr_cpu_linear *qkv;        /* [(heads + 2 kv_heads) head_dim, hidden_size] */
+    struct mr_norm_weights attention_norm, attention_post_norm, ffn_norm, ffn_post_norm;
+    float *q_norm, *k_norm;    /* [heads * padded], [kv_heads * padded], or NULL for no norm */
+    float *sinks;              /* [heads], or NULL */
+    struct mr_cpu_linear *qkv; /* [(heads + 2 kv_heads) padded, hidden_size] */
     struct mr_cpu_linear *attention_out;
-    struct mr_cpu_linear *gate_up; /* row order: gate 0, up 0, gate 1, up 1 ... */
-    struct mr_cpu_linear *down;
+    /* Of a layer without experts; rows of gate_up: gate 0, up 0, gate 1, up 1 ... */
+    struct mr_cpu_linear *gate_up, *down;
+    struct mr_expert_weights experts; /* zero in a layer without */
 };
 
 struct mr_weights {
     struct mr_layer_weights *layers;
-    uint32_t layer_count;
-    float *final_norm;
+    uint32_t layer_count, expert_count;
+    struct mr_norm_weights final_norm;
     struct mr_cpu_linear *head;      /* output layer, [vocab_size, hidden_size] */
     struct mr_cpu_linear *embedding; /* the same pointer as head when the model ties them */
-    float *rope_divisors;            /* [rotary_dim / 2] divisors of rope frequencies, or NULL */
     uint64_t parameter_count, packed_bytes;
-};
-
-struct mr_weights_spec {
-    const struct mr_model_config *config;
-    const struct mr_tensor_table *tensors;
-    bool gguf_names; /* true: tensors have GGUF's names; false: Hugging Face's */
-    bool bf16;
-    struct mr_weights_digest *digest; /* gets each tensor that is read; NULL: none */
-    /* Called after each loaded tensor; may be NULL. */
-    void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
-    void *progress_context;
 };
 
 enum mr_status mr_weights_load(struct mr_weights *out, const struct mr_weights_spec *spec,

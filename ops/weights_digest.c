@@ -106,14 +106,25 @@ enum mr_status mr_weights_digest_content(struct mr_weights_digest *digest,
 static void add_config(struct mr_sha256 *hash, const struct mr_model_config *c)
 {
     char text[512];
-    snprintf(text, sizeof(text),
-             "%s %u %u %u %u %u %u %u %a %d rope %d %u %a %a %a %a %a window %u", c->family->name,
-             c->layer_count, c->hidden_size, c->head_count, c->kv_head_count, c->head_dim,
-             c->ffn_size, c->vocab_size, (double)c->norm_epsilon, c->tied_head, (int)c->rope.kind,
-             c->rope.rotary_dim, c->rope.theta, c->rope.factor, c->rope.low_freq, c->rope.high_freq,
-             c->rope.original_context, c->window);
+    const struct mr_expert_config *e = &c->experts;
+    snprintf(
+        text, sizeof(text),
+        "%s %u %u %u %u %u %u %u %a %d window %u norm %d parallel %d activation %d scales %a %a "
+        "%a %a %a %a experts %u %u %u %u %d",
+        c->family->name, c->layer_count, c->hidden_size, c->head_count, c->kv_head_count,
+        c->head_dim, c->ffn_size, c->vocab_size, (double)c->norm_epsilon, c->tied_head, c->window,
+        (int)c->head_norm, c->parallel, (int)c->activation, (double)c->attention_scale,
+        (double)c->attention_softcap, (double)c->logit_softcap, (double)c->embedding_scale,
+        (double)c->residual_scale, (double)c->logit_scale, e->count, e->top_k, e->ffn_size,
+        e->shared_ffn_size, e->normalized);
     mr_sha256_add_field(hash, "config", text, strlen(text));
+    for (uint32_t i = 0; i < c->rope_count; i++) {
+        mr_model_config_describe_rope(c, i, text, sizeof(text));
+        mr_sha256_add_field(hash, "rope", text, strlen(text));
+    }
     mr_sha256_add_field(hash, "windowed", c->windowed, c->layer_count * sizeof(c->windowed[0]));
+    mr_sha256_add_field(hash, "routed", c->routed, c->layer_count * sizeof(c->routed[0]));
+    mr_sha256_add_field(hash, "rope_of", c->rope_of, c->layer_count * sizeof(c->rope_of[0]));
 }
 
 static void add_shape(struct mr_sha256 *hash, const struct mr_stored_tensor *tensor)

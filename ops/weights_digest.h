@@ -11,7 +11,7 @@
 #ifndef MR_OPS_WEIGHTS_DIGEST_H
 #define MR_OPS_WEIGHTS_DIGEST_H
 
-#include "ops/files/model_config.h"
+#include "ops/families/model_config.h"
 #include "ops/files/tensor_table.h"
 
 #define MR_DIGEST_BYTES      32u

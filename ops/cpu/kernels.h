@@ -88,6 +88,8 @@ struct mr_cpu_norm {
 /* out[r] = y / sqrt(mean(y^2) + epsilon) * weight + bias, where y is x[r], or with `centered` x[r]
  * - mean(x[r]). x: float [rows, width]. */
 void mr_cpu_norm(const struct mr_cpu_norm *norm, const float *x, uint32_t rows, void *out);
+/* out = x as bf16 or float: rows that go into a linear layer without a norm. */
+void mr_cpu_convert(const float *x, uint32_t rows, uint32_t width, bool bf16, void *out);
 /* residual[r] += scale * (what mr_cpu_norm gives for x[r]): the norm after a branch of Gemma 2 and
  * OLMo 2. x, residual: float [rows, width]; norm->bf16 is ignored. */
 void mr_cpu_norm_add(const struct mr_cpu_norm *norm, const float *x, uint32_t rows, float scale,

@@ -73,3 +73,28 @@ void mr_cpu_softcap(float *x, size_t count, float cap, enum mr_cpu_level level)
     struct softcap_run run = {mr_cpu_row_ops_get(level), x, count, cap};
     mr_parallel_for((count + SOFTCAP_PART - 1) / SOFTCAP_PART, 4, cap_parts, &run);
 }
+
+/* ---- conversion ---- */
+
+struct convert_run {
+    const struct mr_cpu_ops *ops;
+    const float *x;
+    unsigned char *out;
+    uint32_t width;
+    bool bf16;
+};
+
+static void convert_rows(void *context, size_t begin, size_t end)
+{
+    const struct convert_run *run = context;
+    const size_t size = run->bf16 ? 2 : 4;
+    for (size_t row = begin; row < end; row++)
+        run->ops->convert(run->x + row * run->width, 1.0f, run->width, run->bf16,
+                          run->out + row * run->width * size);
+}
+
+void mr_cpu_convert(const float *x, uint32_t rows, uint32_t width, bool bf16, void *out)
+{
+    struct convert_run run = {mr_cpu_row_ops_get(MR_CPU_BEST), x, out, width, bf16};
+    mr_parallel_for(rows, NORM_GRAIN_FLOATS / width + 1, convert_rows, &run);
+}

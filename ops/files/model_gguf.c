@@ -1,5 +1,6 @@
 #include "ops/files/model_gguf.h"
 
+#include "ops/files/gguf_config.h"
 #include "ops/files/gguf_tokenizer.h"
 
 static enum mr_status copy_texts(struct mr_model_source *out, const struct mr_gguf *gguf,

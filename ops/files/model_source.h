@@ -8,8 +8,8 @@
 #define MR_OPS_FILES_MODEL_SOURCE_H
 
 #include "codec/tokenizer/tokenizer.h"
+#include "ops/families/model_config.h"
 #include "ops/files/gguf_split.h"
-#include "ops/files/model_config.h"
 #include "ops/files/safetensors.h"
 
 struct mr_model_source {

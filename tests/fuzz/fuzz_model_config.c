@@ -16,8 +16,16 @@ static void check_config(const struct mr_model_config *config)
     MR_ASSERT(config->head_dim >= 1 && config->hidden_size >= 1 && config->ffn_size >= 1);
     MR_ASSERT(config->vocab_size >= 1 && config->context_tokens >= 1);
     MR_ASSERT(isfinite(config->norm_epsilon) && config->norm_epsilon >= 0);
-    MR_ASSERT(isfinite(config->rope.theta) && config->rope.theta > 0);
-    MR_ASSERT(config->rope.rotary_dim <= config->head_dim && config->rope.rotary_dim % 2 == 0);
+    MR_ASSERT(isfinite(config->attention_scale) && config->attention_scale > 0);
+    MR_ASSERT(config->experts.top_k <= config->experts.count);
+    MR_ASSERT(config->rope_count >= 1 && config->rope_count <= MR_ROPES_MAX);
+    for (uint32_t i = 0; i < config->rope_count; i++) {
+        const struct mr_rope_config *rope = &config->ropes[i];
+        MR_ASSERT(isfinite(rope->theta) && rope->theta > 0);
+        MR_ASSERT(rope->rotary_dim <= config->head_dim && rope->rotary_dim % 2 == 0);
+    }
+    for (uint32_t i = 0; i < config->layer_count; i++)
+        MR_ASSERT(config->rope_of[i] < config->rope_count || config->rope_of[i] == MR_NO_ROPE);
     MR_ASSERT(config->eos_count <= MR_EOS_IDS_MAX);
     for (uint32_t i = 0; i < config->eos_count; i++)
         MR_ASSERT(config->eos_ids[i] < config->vocab_size);

@@ -30,7 +30,7 @@ static void open_fixture(struct fixture *fixture, bool bf16)
     const struct mr_model_config *c = &fixture->tiny.config;
     struct mr_weights_spec weights = {.config = c, .tensors = &fixture->tiny.tensors, .bf16 = bf16};
     assert_int_equal(mr_weights_load(&fixture->weights, &weights, NULL), MR_OK);
-    assert_int_equal(mr_rope_table_create(&fixture->rope, &c->rope, NULL, ROWS, NULL), MR_OK);
+    assert_int_equal(mr_rope_table_create(&fixture->rope, &c->ropes[0], ROWS, NULL), MR_OK);
     const size_t block_bytes =
         (size_t)c->layer_count * c->kv_head_count * c->head_dim * MR_BLOCK_TOKENS * (bf16 ? 4 : 8);
     assert_int_equal(mr_kv_groups_create(&fixture->kv, c, bf16, ROWS, BLOCKS * block_bytes, NULL),
@@ -38,7 +38,7 @@ static void open_fixture(struct fixture *fixture, bool bf16)
     assert_int_equal(fixture->kv.block_count, BLOCKS);
     struct mr_decoder_spec spec = {.config = c,
                                    .weights = &fixture->weights,
-                                   .rope = &fixture->rope,
+                                   .ropes = &fixture->rope,
                                    .kv = &fixture->kv,
                                    .bf16 = bf16,
                                    .rows_max = ROWS,

@@ -22,7 +22,7 @@ static void angles_shrink_by_pair_and_grow_by_position(void **state)
     (void)state;
     struct mr_rope_config config = {.rotary_dim = 4, .theta = 100.0};
     struct mr_rope_table table;
-    assert_int_equal(mr_rope_table_create(&table, &config, NULL, 8, NULL), MR_OK);
+    assert_int_equal(mr_rope_table_create(&table, &config, 8, NULL), MR_OK);
     assert_int_equal(table.position_count, 8);
     assert_angle(&table, 0, 0.0);
     assert_angle(&table, 7 * 2, 7.0);
@@ -36,7 +36,7 @@ static void linear_scaling_divides_positions(void **state)
     struct mr_rope_config config = {
         .kind = MR_ROPE_LINEAR, .rotary_dim = 4, .theta = 100.0, .factor = 4.0};
     struct mr_rope_table table;
-    assert_int_equal(mr_rope_table_create(&table, &config, NULL, 8, NULL), MR_OK);
+    assert_int_equal(mr_rope_table_create(&table, &config, 8, NULL), MR_OK);
     assert_angle(&table, 6 * 2, 1.5);
     mr_rope_table_destroy(&table);
 }
@@ -55,7 +55,7 @@ static void llama3_scaling_stretches_long_wavelengths_only(void **state)
                                     .high_freq = 4.0,
                                     .original_context = 2048.0};
     struct mr_rope_table table;
-    assert_int_equal(mr_rope_table_create(&table, &config, NULL, 2, NULL), MR_OK);
+    assert_int_equal(mr_rope_table_create(&table, &config, 2, NULL), MR_OK);
     double wavelength = 2 * 3.14159265358979 * 256;
     double smooth = (2048.0 / wavelength - 1.0) / 3.0;
     assert_angle(&table, 4, 1.0);
@@ -68,10 +68,10 @@ static void llama3_scaling_stretches_long_wavelengths_only(void **state)
 static void divisors_divide_frequencies(void **state)
 {
     (void)state;
-    struct mr_rope_config config = {.rotary_dim = 4, .theta = 100.0};
-    const float divisors[] = {1.0f, 5.0f};
+    struct mr_rope_config config = {
+        .rotary_dim = 4, .theta = 100.0, .has_divisors = true, .divisors = {1.0f, 5.0f}};
     struct mr_rope_table table;
-    assert_int_equal(mr_rope_table_create(&table, &config, divisors, 8, NULL), MR_OK);
+    assert_int_equal(mr_rope_table_create(&table, &config, 8, NULL), MR_OK);
     assert_angle(&table, 5 * 2, 5.0);
     assert_angle(&table, 5 * 2 + 1, 0.1);
     mr_rope_table_destroy(&table);
@@ -82,7 +82,7 @@ static void an_odd_rotary_size_is_misuse(void **state)
     (void)state;
     struct mr_rope_config config = {.rotary_dim = 3, .theta = 100.0};
     struct mr_rope_table table;
-    expect_assert_failure(mr_rope_table_create(&table, &config, NULL, 8, NULL));
+    expect_assert_failure(mr_rope_table_create(&table, &config, 8, NULL));
 }
 
 int main(void)

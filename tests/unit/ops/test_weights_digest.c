@@ -59,9 +59,9 @@ static void every_difference_changes_the_digest(void **state)
     tiny.numbers[3][0] += 1.0f;
     assert_differs(before);
     tiny.numbers[3][0] -= 1.0f;
-    tiny.config.rope.theta += 1.0;
+    tiny.config.ropes[0].theta += 1.0;
     assert_differs(before);
-    tiny.config.rope.theta -= 1.0;
+    tiny.config.ropes[0].theta -= 1.0;
     tiny.config.windowed[1] = true;
     assert_differs(before);
     tiny.config.windowed[1] = false;

@@ -2,7 +2,7 @@
 #ifndef MR_TESTS_OPS_TINY_WEIGHTS_H
 #define MR_TESTS_OPS_TINY_WEIGHTS_H
 
-#include "ops/files/model_config.h"
+#include "ops/families/config_json.h"
 #include "ops/files/tensor_table.h"
 
 #include "numbers.h"

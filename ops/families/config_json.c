@@ -1,0 +1,322 @@
+#include "ops/families/config_json.h"
+
+#include "ops/families/json_keys.h"
+#include "ops/families/json_rope.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- keys ---- */
+
+struct json_reader {
+    const struct mr_json_value *root;  /* the object with the sizes */
+    const struct mr_json_value *outer; /* the whole config.json; may be the same */
+    const char *wrong; /* the first required key that is absent or not a valid number */
+};
+
+static bool has(const struct json_reader *reader, const char *key)
+{
+    return mr_json_given(mr_json_get(reader->root, key));
+}
+
+static uint32_t need(struct json_reader *reader, const char *key)
+{
+    int64_t value;
+    if (mr_json_int(mr_json_get(reader->root, key), &value) && value >= 0 && value <= UINT32_MAX)
+        return (uint32_t)value;
+    if (!reader->wrong) reader->wrong = key;
+    return 0;
+}
+
+static uint32_t get(struct json_reader *reader, const char *key, uint32_t fallback)
+{
+    return has(reader, key) ? need(reader, key) : fallback;
+}
+
+/* The number under `key`; the family's value when it is absent; required when both are missing. */
+static uint32_t need_or(struct json_reader *reader, const char *key, uint32_t usual)
+{
+    return usual > 0 ? get(reader, key, usual) : need(reader, key);
+}
+
+void mr_model_config_add_eos_json(struct mr_model_config *config, const struct mr_json_value *value,
+                                  uint32_t limit)
+{
+    int64_t id;
+    if (mr_json_int(value, &id) && id >= 0 && id < limit)
+        mr_model_config_add_eos(config, (uint32_t)id);
+    for (size_t i = 0; i < mr_json_count(value); i++)
+        if (mr_json_int(mr_json_at(value, i), &id) && id >= 0 && id < limit)
+            mr_model_config_add_eos(config, (uint32_t)id);
+}
+
+/* ---- sizes and scales ---- */
+
+static void read_sizes(struct mr_model_config *config, struct json_reader *reader)
+{
+    const struct mr_family_defaults *usual = &config->family->defaults;
+    config->layer_count = need(reader, "num_hidden_layers");
+    config->hidden_size = need(reader, "hidden_size");
+    config->head_count = need_or(reader, "num_attention_heads", usual->head_count);
+    config->kv_head_count =
+        get(reader, "num_key_value_heads",
+            usual->kv_head_count > 0 ? usual->kv_head_count : config->head_count);
+    uint32_t even = config->head_count > 0 ? config->hidden_size / config->head_count : 0;
+    config->head_dim = get(reader, "head_dim", usual->head_dim > 0 ? usual->head_dim : even);
+    config->ffn_size = need(reader, "intermediate_size");
+    config->vocab_size = need_or(reader, "vocab_size", usual->vocab_size);
+    config->context_tokens = need_or(reader, "max_position_embeddings", usual->context_tokens);
+    bool tied = mr_json_bool_or(reader->root, "tie_word_embeddings", usual->tied_head);
+    config->tied_head = mr_json_bool_or(reader->outer, "tie_word_embeddings", tied);
+}
+
+/* A key that is absent has the family's value; null means no cap. */
+static float read_cap(const struct mr_json_value *root, const char *key, double usual)
+{
+    const struct mr_json_value *value = mr_json_get(root, key);
+    return (float)(value ? mr_json_number_or(root, key, 0.0) : usual);
+}
+
+static void read_scales(struct mr_model_config *config, const struct mr_json_value *root)
+{
+    const struct mr_model_family *family = config->family;
+    const struct mr_family_defaults *usual = &family->defaults;
+    double epsilon = usual->norm_epsilon > 0.0 ? usual->norm_epsilon : 1e-6;
+    const char *key = family->centered_norms ? "layer_norm_eps" : "rms_norm_eps";
+    config->norm_epsilon = (float)mr_json_number_or(root, key, epsilon);
+    double scalar = mr_json_number_or(root, "query_pre_attn_scalar", usual->query_scalar);
+    config->attention_scale = (float)(1.0 / sqrt(scalar > 0.0 ? scalar : config->head_dim));
+    config->attention_softcap = read_cap(root, "attn_logit_softcapping", usual->attention_softcap);
+    config->logit_softcap = read_cap(root, "final_logit_softcapping", usual->logit_softcap);
+    if (family->embedding_root) config->embedding_scale = sqrtf((float)config->hidden_size);
+    config->parallel =
+        family->may_be_parallel && mr_json_bool_or(root, "use_parallel_residual", false);
+    if (family->optional_head_norm && mr_json_bool_or(root, "qk_layernorm", false))
+        config->head_norm = family->head_norm;
+    if (!family->multipliers) return;
+    config->embedding_scale = (float)mr_json_number_or(root, "embedding_multiplier", 1.0);
+    config->attention_scale = (float)mr_json_number_or(root, "attention_multiplier", 1.0);
+    config->residual_scale = (float)mr_json_number_or(root, "residual_multiplier", 1.0);
+    config->logit_scale = (float)(1.0 / mr_json_number_or(root, "logits_scaling", 1.0));
+}
+
+static enum mr_status read_activation(struct mr_model_config *config,
+                                      const struct mr_json_value *root, struct mr_error *err)
+{
+    static const struct {
+        const char *name;
+        enum mr_activation activation;
+    } names[] = {
+        {"silu", MR_ACTIVATION_SILU},           {"swish", MR_ACTIVATION_SILU},
+        {"gelu", MR_ACTIVATION_GELU},           {"gelu_new", MR_ACTIVATION_GELU_TANH},
+        {"gelu_fast", MR_ACTIVATION_GELU_TANH}, {"gelu_pytorch_tanh", MR_ACTIVATION_GELU_TANH},
+    };
+    struct mr_text name = {"", 0};
+    if (!mr_json_text(mr_json_get(root, "hidden_activation"), &name))
+        mr_json_text(mr_json_get(root, "hidden_act"), &name);
+    enum mr_activation own = config->family->activation;
+    if (name.length == 0) return MR_OK;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (!mr_text_is(name, names[i].name)) continue;
+        /* Gemma's "gelu" means the tanh form, and gpt-oss's "silu" its clamped SwiGLU. */
+        if (own == MR_ACTIVATION_SILU) config->activation = names[i].activation;
+        if ((own == MR_ACTIVATION_GELU_TANH) == (names[i].activation != MR_ACTIVATION_SILU) ||
+            own == MR_ACTIVATION_SILU)
+            return MR_OK;
+    }
+    return mr_fail(err, MR_BAD_FILE, "activation \"%.*s\" is not supported in a %s model",
+                   mr_model_config_shown(name), name.bytes, config->family->name);
+}
+
+/* ---- windows ---- */
+
+static enum mr_status read_layer_types(struct mr_model_config *config,
+                                       const struct mr_json_value *types, struct mr_error *err)
+{
+    if (mr_json_count(types) != config->layer_count)
+        return mr_fail(err, MR_BAD_FILE, "layer_types does not list each of the %u layers",
+                       config->layer_count);
+    for (uint32_t i = 0; i < config->layer_count && i < MR_LAYERS_MAX; i++) {
+        struct mr_text type = {"", 0};
+        mr_json_text(mr_json_at(types, i), &type);
+        bool slides = mr_text_is(type, "sliding_attention");
+        if (!slides && !mr_text_is(type, "full_attention"))
+            return mr_fail(err, MR_BAD_FILE, "layer type \"%.*s\" is not supported",
+                           mr_model_config_shown(type), type.bytes);
+        config->windowed[i] = slides && config->window > 0;
+    }
+    return MR_OK;
+}
+
+static enum mr_status read_windows(struct mr_model_config *config, struct json_reader *reader,
+                                   struct mr_error *err)
+{
+    const struct mr_model_family *family = config->family;
+    bool named = mr_json_get(reader->root, "sliding_window") != NULL;
+    config->window = get(reader, "sliding_window", named ? 0 : family->defaults.window);
+    if (family->window_opt_in && !mr_json_bool_or(reader->root, "use_sliding_window", false))
+        config->window = 0;
+    const struct mr_json_value *types = mr_json_get(reader->root, "layer_types");
+    if (mr_json_given(types)) return read_layer_types(config, types, err);
+    uint32_t pattern = get(reader, "_sliding_window_pattern", family->defaults.window_pattern);
+    pattern = get(reader, "sliding_window_pattern", pattern);
+    uint32_t first = family->windows_above ? get(reader, "max_window_layers", 28) : 0;
+    mr_model_config_set_windows(config, first, pattern);
+    return MR_OK;
+}
+
+/* no_rope_layers: 1 for each layer with rotary embedding, 0 for each without. */
+static enum mr_status read_rope_layers(struct mr_model_config *config, struct json_reader *reader,
+                                       struct mr_error *err)
+{
+    mr_model_config_assign_ropes(config);
+    uint32_t interval = config->family->rope_interval;
+    if (interval == 0) return MR_OK;
+    interval = get(reader, "no_rope_layer_interval", interval);
+    const struct mr_json_value *list = mr_json_get(reader->root, "no_rope_layers");
+    if (mr_json_given(list) && mr_json_count(list) != config->layer_count)
+        return mr_fail(err, MR_BAD_FILE, "no_rope_layers does not list each of the %u layers",
+                       config->layer_count);
+    for (uint32_t i = 0; i < config->layer_count && i < MR_LAYERS_MAX; i++) {
+        int64_t has_rope = interval == 0 || (i + 1) % interval != 0;
+        if (mr_json_given(list)) mr_json_int(mr_json_at(list, i), &has_rope);
+        config->rope_of[i] = has_rope ? 0 : MR_NO_ROPE;
+    }
+    return MR_OK;
+}
+
+/* ---- experts ---- */
+
+static void read_experts(struct mr_model_config *config, struct json_reader *reader)
+{
+    struct mr_expert_config *experts = &config->experts;
+    experts->count = get(reader, "num_experts", get(reader, "num_local_experts", 0));
+    if (experts->count == 0) return;
+    experts->top_k = need(reader, "num_experts_per_tok");
+    experts->ffn_size = get(reader, "moe_intermediate_size", config->ffn_size);
+    experts->shared_ffn_size = get(reader, "shared_expert_intermediate_size", 0);
+    experts->normalized = config->family->routing == MR_ROUTING_NORMALIZED ||
+                          mr_json_bool_or(reader->root, "norm_topk_prob", false);
+    uint32_t step = get(reader, "decoder_sparse_step", 1);
+    for (uint32_t i = 0; i < MR_LAYERS_MAX; i++)
+        config->routed[i] = step > 0 && (i + 1) % step == 0;
+    const struct mr_json_value *dense = mr_json_get(reader->root, "mlp_only_layers");
+    for (size_t i = 0; i < mr_json_count(dense); i++) {
+        int64_t layer;
+        if (mr_json_int(mr_json_at(dense, i), &layer) && layer >= 0 && layer < MR_LAYERS_MAX)
+            config->routed[layer] = false;
+    }
+}
+
+/* ---- what is rejected ---- */
+
+/* Keys of other models' features: accepted when absent, null, false, 0 or `harmless`. */
+static const struct {
+    const char *key, *harmless;
+    double harmless_number;
+} foreign_keys[] = {
+    {"kv_lora_rank", NULL, 0},
+    {"q_lora_rank", NULL, 0},
+    {"clip_qkv", NULL, 0},
+    {"use_bidirectional_attention", NULL, 0},
+    {"is_encoder_decoder", NULL, 0},
+    {"add_cross_attention", NULL, 0},
+    {"cross_attention_layers", NULL, 0},
+    {"attention_chunk_size", NULL, 0},
+    {"attn_temperature_tuning", NULL, 0},
+    {"dual_chunk_attention_config", NULL, 0},
+    {"use_qk_norm", NULL, 0},
+    {"alibi", NULL, 0},
+    {"position_embedding_type", "rope", 0},
+    {"n_shared_experts", NULL, 0},
+    {"num_nextn_predict_layers", NULL, 0},
+    {"shared_intermediate_size", NULL, 0},
+    {"n_group", NULL, 1},
+    {"topk_group", NULL, 1},
+    {"scoring_func", "softmax", 0},
+    {"routed_scaling_factor", NULL, 1},
+    {"swiglu_alpha", NULL, 1.702},
+    {"swiglu_limit", NULL, 7},
+};
+
+static bool is_harmless(const struct mr_json_value *value, size_t index)
+{
+    struct mr_text text;
+    double number;
+    bool truth;
+    if (!mr_json_given(value)) return true;
+    if (mr_json_bool(value, &truth)) return !truth;
+    if (mr_json_number(value, &number))
+        return number == 0.0 || number == foreign_keys[index].harmless_number;
+    if (mr_json_text(value, &text))
+        return foreign_keys[index].harmless && mr_text_is(text, foreign_keys[index].harmless);
+    return mr_json_count(value) == 0;
+}
+
+static enum mr_status reject(const struct mr_model_config *config, const struct json_reader *reader,
+                             struct mr_error *err)
+{
+    if (reader->wrong)
+        return mr_fail(err, MR_BAD_FILE, "config.json: \"%s\" is missing or not a valid number",
+                       reader->wrong);
+    for (size_t i = 0; i < sizeof(foreign_keys) / sizeof(foreign_keys[0]); i++)
+        if (!is_harmless(mr_json_get(reader->root, foreign_keys[i].key), i))
+            return mr_fail(err, MR_BAD_FILE,
+                           "config.json: \"%s\" has a value that is not supported in a %s model",
+                           foreign_keys[i].key, config->family->name);
+    if (config->window > 0 && config->family->routing == MR_ROUTING_KEY &&
+        config->family->window_opt_in && !has(reader, "layer_types"))
+        return mr_fail(err, MR_BAD_FILE,
+                       "config.json: use_sliding_window needs the key layer_types");
+    if (mr_json_given(mr_json_get(reader->outer, "quantization_config")))
+        return mr_fail(err, MR_BAD_FILE, "quantized safetensors are not supported");
+    return MR_OK;
+}
+
+/* ---- the whole ---- */
+
+/* Models whose text part, in text_config, is one of the families. */
+static bool wraps_text(struct mr_text type)
+{
+    static const char *const names[] = {"gemma3", "mistral3"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (mr_text_is(type, names[i])) return true;
+    return false;
+}
+
+static enum mr_status find_family(struct mr_model_config *config, struct json_reader *reader,
+                                  struct mr_error *err)
+{
+    struct mr_text type;
+    if (!mr_json_text(mr_json_get(reader->outer, "model_type"), &type))
+        return mr_fail(err, MR_BAD_FILE, "config.json: \"model_type\" is missing");
+    config->wraps_text = wraps_text(type);
+    if (config->wraps_text) {
+        reader->root = mr_json_get(reader->outer, "text_config");
+        if (!mr_json_text(mr_json_get(reader->root, "model_type"), &type))
+            return mr_fail(err, MR_BAD_FILE,
+                           "config.json: \"model_type\" of \"text_config\" is missing");
+    }
+    return mr_model_family_find(&config->family, type, false, err);
+}
+
+enum mr_status mr_model_config_from_json(struct mr_model_config *out,
+                                         const struct mr_json_value *root, struct mr_error *err)
+{
+    *out = (struct mr_model_config){0};
+    struct json_reader reader = {.root = root, .outer = root};
+    enum mr_status status = find_family(out, &reader, err);
+    if (status != MR_OK) return status;
+    mr_model_config_begin(out);
+    read_sizes(out, &reader);
+    read_scales(out, reader.root);
+    read_experts(out, &reader);
+    mr_model_config_add_eos_json(out, mr_json_get(root, "eos_token_id"), UINT32_MAX);
+    mr_model_config_add_eos_json(out, mr_json_get(reader.root, "eos_token_id"), UINT32_MAX);
+    status = read_windows(out, &reader, err);
+    if (status == MR_OK) status = read_activation(out, reader.root, err);
+    if (status == MR_OK) status = reject(out, &reader, err);
+    if (status == MR_OK) status = mr_json_rope_read(out, reader.root, err);
+    if (status == MR_OK) status = read_rope_layers(out, &reader, err);
+    return status == MR_OK ? mr_model_config_check(out, err) : status;
+}

@@ -1,0 +1,101 @@
+/* family - the model families as rows of one table. A row says in fields how the layers of a family
+ * are computed and what its files mean; the readers of configurations (config_json.h,
+ * ops/files/gguf_config.h), the names of tensors (tensor_names.h) and the decoder (ops/decoder.c)
+ * act on the fields, never on the name. ops/README.md says how to add a family.
+ *
+ * Threads: constants. Memory: none. Errors: MR_BAD_FILE names the family and why it is refused. */
+#ifndef MR_OPS_FAMILIES_FAMILY_H
+#define MR_OPS_FAMILIES_FAMILY_H
+
+#include "codec/status.h"
+#include "codec/text.h"
+#include "ops/families/tensor_names.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum mr_activation {
+    MR_ACTIVATION_SILU, /* silu(gate) * up */
+    MR_ACTIVATION_GELU, /* gelu(gate) * up, with the error function */
+    MR_ACTIVATION_GELU_TANH,
+    MR_ACTIVATION_SWIGLU_OAI /* clamped SwiGLU of gpt-oss (ops/cpu/kernels.h) */
+};
+
+/* The norm that q and k get before the rotary embedding. */
+enum mr_head_norm {
+    MR_HEAD_NORM_NONE,
+    MR_HEAD_NORM_EACH,    /* RMS norm of each head, one weight for all heads */
+    MR_HEAD_NORM_ROW,     /* one RMS norm over all heads of a row */
+    MR_HEAD_NORM_CENTERED /* layer norm of each head, weights of its own for each head, no bias */
+};
+
+/* The rotary embedding of layers with a sliding window in a family that has two. */
+enum mr_window_rope {
+    MR_WINDOW_ROPE_SAME,     /* as in the other layers */
+    MR_WINDOW_ROPE_OWN_BASE, /* plain, with a base of its own (Gemma 3) */
+    MR_WINDOW_ROPE_UNSCALED  /* the same base without scaling (OLMo 3) */
+};
+
+/* Which experts of a layer are used by a row, and how much: the softmax over the router's logits of
+ * all experts, of which the top_k largest count. */
+enum mr_routing {
+    MR_ROUTING_NORMALIZED, /* the weights of the chosen experts are divided by their sum */
+    MR_ROUTING_KEY         /* only if norm_topk_prob is true in config.json; false if absent */
+};
+
+/* Values of keys that a config.json may lack. 0: the key is required, or the value of most families
+ * (model_config.h). */
+struct mr_family_defaults {
+    uint32_t head_count, kv_head_count, head_dim, vocab_size, context_tokens;
+    uint32_t window;         /* sliding window in tokens, if the key is absent */
+    uint32_t window_pattern; /* every so many layers, one without the window; 0: all have it */
+    double norm_epsilon, rope_theta, window_rope_theta, rotary_share;
+    double query_scalar; /* attention scale = query_scalar^-1/2 */
+    double attention_softcap, logit_softcap;
+    bool tied_head;
+};
+
+struct mr_model_family {
+    const char *name; /* model_type of config.json */
+    const char *gguf; /* general.architecture of GGUF; NULL: GGUF files call it otherwise */
+    const struct mr_weight_name
+        *names; /* what differs from the usual names; ends with a zero row */
+
+    /* ---- how a layer is computed ---- */
+    bool centered_norms; /* layer norms with bias instead of RMS norms */
+    bool norm_before;    /* a norm before attention and before the feed-forward network */
+    bool norm_after;     /* a norm of what each of them adds to the residual stream */
+    enum mr_head_norm head_norm;
+    enum mr_activation activation;
+    bool may_be_parallel;   /* attention and feed-forward network may read the same normed rows */
+    bool sinks;             /* attention has a sink logit for each head */
+    bool embedding_root;    /* embeddings are multiplied by the root of the hidden size */
+    uint32_t rope_interval; /* every so many layers, one without rotary embedding; 0: none */
+    enum mr_window_rope window_rope;
+    bool experts;            /* layers may have experts */
+    enum mr_routing routing; /* of config.json */
+    bool gguf_unnormalized;  /* GGUF does not say it: weights of experts are not normalized */
+
+    /* ---- what files mean ---- */
+    bool multipliers;        /* config.json has Granite's multipliers */
+    bool optional_head_norm; /* head_norm only if config.json has qk_layernorm */
+    bool norm_offset;        /* Hugging Face's norm weights are stored less 1; GGUF's are not */
+    bool fused;              /* q, k, v are one tensor, and gate and up are one */
+    bool mixed_experts; /* Hugging Face: rows of gate and up alternate; [in, out] unless MXFP4 */
+    bool gguf_rotary_pairs; /* GGUF stores the rows of q and k in pair order (ops/weight_rows.h) */
+    bool window_opt_in;     /* sliding_window is ignored unless use_sliding_window is true */
+    bool windows_above;     /* only layers from max_window_layers on have windows */
+    bool yarn_keeps_fractions; /* yarn's bounds are not rounded, if the file does not say so */
+    uint32_t gguf_wide_layers; /* with so many layers, GGUF means attention scale by hidden size */
+    struct mr_family_defaults defaults;
+};
+
+/* Sets *out to the family of a config.json's model_type, or of a GGUF's general.architecture.
+ * MR_BAD_FILE for unknown families, and for known ones with the reason why they are refused. */
+enum mr_status mr_model_family_find(const struct mr_model_family **out, struct mr_text name,
+                                    bool gguf, struct mr_error *err);
+/* Row `index` of the table; NULL past the end. For tests and help texts. */
+const struct mr_model_family *mr_model_family_at(size_t index);
+
+#endif

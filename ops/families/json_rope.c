@@ -1,0 +1,153 @@
+#include "ops/families/json_rope.h"
+
+#include "ops/families/json_keys.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Reads `count` numbers of a list; false unless the list has so many numbers. */
+static bool read_list(const struct mr_json_value *list, uint32_t count, float *out)
+{
+    double value;
+    if (mr_json_count(list) != count) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!mr_json_number(mr_json_at(list, i), &value)) return false;
+        out[i] = (float)value;
+    }
+    return true;
+}
+
+static double log_scale(double factor, double scale)
+{
+    return factor <= 1.0 ? 1.0 : 0.1 * scale * log(factor) + 1.0;
+}
+
+/* Yarn (Peng et al., "YaRN", 2023). */
+static void read_yarn(struct mr_model_config *config, struct mr_rope_config *rope,
+                      const struct mr_json_value *from)
+{
+    double mscale = mr_json_number_or(from, "mscale", 0.0),
+           all = mr_json_number_or(from, "mscale_all_dim", 0.0);
+    rope->kind = MR_ROPE_YARN;
+    rope->factor =
+        mr_json_number_or(from, "factor", config->context_tokens / rope->original_context);
+    rope->beta_fast = mr_json_number_or(from, "beta_fast", 0.0);
+    rope->beta_slow = mr_json_number_or(from, "beta_slow", 0.0);
+    if (rope->beta_fast == 0.0) rope->beta_fast = 32.0;
+    if (rope->beta_slow == 0.0) rope->beta_slow = 1.0;
+    rope->keeps_fractions =
+        !mr_json_bool_or(from, "truncate", !config->family->yarn_keeps_fractions);
+    rope->attention_factor = mscale != 0.0 && all != 0.0
+                                 ? log_scale(rope->factor, mscale) / log_scale(rope->factor, all)
+                                 : log_scale(rope->factor, 1.0);
+    rope->attention_factor = mr_json_number_or(from, "attention_factor", rope->attention_factor);
+}
+
+/* Longrope (Ding et al., "LongRoPE", 2024). */
+static enum mr_status read_long(struct mr_model_config *config, struct mr_rope_config *rope,
+                                const struct mr_json_value *from, bool original_outside,
+                                struct mr_error *err)
+{
+    uint32_t pairs = rope->rotary_dim / 2;
+    double original = rope->original_context, factor = config->context_tokens / original;
+    if (!original_outside) factor = mr_json_number_or(from, "factor", factor);
+    rope->kind = MR_ROPE_LONG;
+    rope->attention_factor =
+        factor <= 1.0 ? 1.0 : sqrt(1.0 + log(factor) / log(rope->original_context));
+    rope->attention_factor = mr_json_number_or(from, "attention_factor", rope->attention_factor);
+    if (pairs > MR_ROPE_PAIRS_MAX ||
+        !read_list(mr_json_get(from, "short_factor"), pairs, rope->divisors) ||
+        !read_list(mr_json_get(from, "long_factor"), pairs, rope->long_divisors))
+        return mr_fail(err, MR_BAD_FILE,
+                       "longrope needs %u numbers in short_factor and in long_factor", pairs);
+    return MR_OK;
+}
+
+static enum mr_status read_kind(struct mr_model_config *config, struct mr_rope_config *rope,
+                                const struct mr_json_value *root, const struct mr_json_value *from,
+                                struct mr_error *err)
+{
+    struct mr_text type = {"default", 7};
+    if (!mr_json_text(mr_json_get(from, "rope_type"), &type))
+        mr_json_text(mr_json_get(from, "type"), &type);
+    bool outside = mr_json_given(mr_json_get(root, "original_max_position_embeddings"));
+    double original =
+        mr_json_number_or(from, "original_max_position_embeddings", (double)config->context_tokens);
+    rope->original_context = mr_json_number_or(root, "original_max_position_embeddings", original);
+    rope->factor = mr_json_number_or(from, "factor", 0.0);
+    bool has_lists = mr_json_given(mr_json_get(from, "long_factor"));
+    if (mr_text_is(type, "longrope") || mr_text_is(type, "su") ||
+        (mr_text_is(type, "yarn") && has_lists))
+        return read_long(config, rope, from, outside, err);
+    if (mr_text_is(type, "yarn")) {
+        read_yarn(config, rope, from);
+    } else if (mr_text_is(type, "llama3")) {
+        rope->kind = MR_ROPE_LLAMA3;
+        rope->low_freq = mr_json_number_or(from, "low_freq_factor", 0.0);
+        rope->high_freq = mr_json_number_or(from, "high_freq_factor", 0.0);
+        rope->original_context = mr_json_number_or(from, "original_max_position_embeddings", 0.0);
+    } else if (mr_text_is(type, "linear")) {
+        rope->kind = MR_ROPE_LINEAR;
+    } else if (!mr_text_is(type, "default") && !mr_text_is(type, "dynamic")) {
+        return mr_fail(err, MR_BAD_FILE, "rope scaling \"%.*s\" is not supported",
+                       mr_model_config_shown(type), type.bytes);
+    }
+    return MR_OK;
+}
+
+/* Keys that a kind of scaling does not use stay zero, so that equal ropes are equal. */
+static void clear_unused(struct mr_rope_config *rope)
+{
+    if (rope->kind == MR_ROPE_PLAIN || rope->kind == MR_ROPE_LONG) rope->factor = 0.0;
+    if (rope->kind == MR_ROPE_PLAIN || rope->kind == MR_ROPE_LINEAR) rope->original_context = 0.0;
+}
+
+static enum mr_status read_one(struct mr_model_config *config, struct mr_rope_config *rope,
+                               const struct mr_json_value *root, const struct mr_json_value *from,
+                               double theta, struct mr_error *err)
+{
+    double usual = config->family->defaults.rotary_share;
+    double share = mr_json_number_or(root, "partial_rotary_factor", usual > 0.0 ? usual : 1.0);
+    share = mr_json_number_or(root, "rope_pct", share);
+    share = mr_json_number_or(from, "partial_rotary_factor", share);
+    if (!(share > 0.0 && share <= 1.0))
+        return mr_fail(err, MR_BAD_FILE, "partial_rotary_factor is %g", share);
+    *rope = (struct mr_rope_config){.rotary_dim = (uint32_t)(share * config->head_dim)};
+    rope->theta = mr_json_number_or(from, "rope_theta", theta);
+    enum mr_status status = read_kind(config, rope, root, from, err);
+    clear_unused(rope);
+    return status;
+}
+
+/* The rope of layers with a window, when config.json has no object for it. */
+static enum mr_status window_rope(struct mr_model_config *config, const struct mr_json_value *root,
+                                  struct mr_error *err)
+{
+    const struct mr_family_defaults *defaults = &config->family->defaults;
+    if (config->family->window_rope == MR_WINDOW_ROPE_SAME) return MR_OK;
+    config->rope_count = 2;
+    double theta = config->ropes[0].theta;
+    if (config->family->window_rope == MR_WINDOW_ROPE_OWN_BASE)
+        theta = mr_json_number_or(root, "rope_local_base_freq", defaults->window_rope_theta);
+    return read_one(config, &config->ropes[1], root, NULL, theta, err);
+}
+
+enum mr_status mr_json_rope_read(struct mr_model_config *config, const struct mr_json_value *root,
+                                 struct mr_error *err)
+{
+    const struct mr_json_value *parameters = mr_json_get(root, "rope_parameters");
+    if (!mr_json_given(parameters)) parameters = mr_json_get(root, "rope_scaling");
+    const struct mr_json_value *full = mr_json_get(parameters, "full_attention");
+    const struct mr_json_value *sliding = mr_json_get(parameters, "sliding_attention");
+    const struct mr_family_defaults *defaults = &config->family->defaults;
+    double usual = defaults->rope_theta > 0.0 ? defaults->rope_theta : 10000.0;
+    double theta = mr_json_number_or(root, "rope_theta", usual);
+    enum mr_status status = read_one(config, &config->ropes[0], root,
+                                     mr_json_given(full) ? full : parameters, theta, err);
+    if (status != MR_OK) return status;
+    if (!mr_json_given(sliding)) return window_rope(config, root, err);
+    config->rope_count = 2;
+    if (defaults->window_rope_theta > 0.0)
+        theta = mr_json_number_or(root, "rope_local_base_freq", defaults->window_rope_theta);
+    return read_one(config, &config->ropes[1], root, sliding, theta, err);
+}

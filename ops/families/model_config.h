@@ -1,0 +1,100 @@
+/* model_config - the configuration of a model: its family (family.h) and what differs between
+ * models of a family: sizes, rotary embeddings, sliding windows, experts, scales, end tokens.
+ * Filled by config_json (config.json) or ops/files/gguf_config (GGUF metadata); a file with a
+ * feature that neither the family nor these fields describe is rejected.
+ *
+ * Threads: values only; the family is a constant. Memory: no pointers that need freeing.
+ * Errors:  MR_BAD_FILE says which key and which value. */
+#ifndef MR_OPS_FAMILIES_MODEL_CONFIG_H
+#define MR_OPS_FAMILIES_MODEL_CONFIG_H
+
+#include "ops/families/family.h"
+
+#define MR_LAYERS_MAX     512u
+#define MR_EOS_IDS_MAX    8u
+#define MR_GROUP_MAX      64u /* most query heads that share a key/value head (ops/cpu/kernels.h) */
+#define MR_HEAD_DIM_MAX   256u
+#define MR_ROPE_PAIRS_MAX (MR_HEAD_DIM_MAX / 2u)
+#define MR_ROPES_MAX      2u
+#define MR_NO_ROPE        255u /* in rope_of: the layer has no rotary embedding */
+#define MR_EXPERTS_MAX    1024u
+
+enum mr_rope_kind { MR_ROPE_PLAIN, MR_ROPE_LINEAR, MR_ROPE_LLAMA3, MR_ROPE_YARN, MR_ROPE_LONG };
+
+/* A rotary embedding; rope_table.h says how its frequencies follow from these numbers. Rope scaling
+ * "dynamic" is read as plain: the two are equal up to max_position_embeddings, which is the longest
+ * context that is served. */
+struct mr_rope_config {
+    enum mr_rope_kind kind;
+    uint32_t rotary_dim; /* leading numbers of each head that are rotated; even */
+    double theta;
+    double factor;               /* divides frequencies; LINEAR, LLAMA3 and YARN */
+    double low_freq, high_freq;  /* LLAMA3: bounds, in wavelengths per original_context */
+    double beta_fast, beta_slow; /* YARN: bounds, in turns per original_context */
+    bool keeps_fractions;        /* YARN: the bounds are not rounded to whole pairs */
+    double original_context;     /* context tokens before scaling; LLAMA3, YARN and LONG */
+    double attention_factor;     /* multiplies sines and cosines; 0 counts as 1 */
+    /* [rotary_dim / 2] numbers by which frequencies are divided: LONG up to original_context, and
+     * the other kinds if has_divisors. */
+    bool has_divisors;
+    float divisors[MR_ROPE_PAIRS_MAX];
+    float long_divisors[MR_ROPE_PAIRS_MAX]; /* LONG: for longer contexts */
+};
+
+struct mr_expert_config {
+    uint32_t count, top_k; /* experts of a layer, and those used for a row; 0: no experts */
+    uint32_t ffn_size, shared_ffn_size; /* shared_ffn_size 0: no shared expert */
+    bool normalized; /* the weights of the chosen experts are divided by their sum */
+};
+
+struct mr_model_config {
+    const struct mr_model_family *family;
+    uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
+    uint32_t context_tokens;
+    float norm_epsilon;
+    bool tied_head;  /* the output layer uses the weights of the token embedding */
+    bool wraps_text; /* the text part of a larger model, whose other tensors are ignored */
+    enum mr_activation activation;
+    enum mr_head_norm head_norm;
+    bool parallel; /* attention and feed-forward network read the same normed rows */
+    float attention_scale;
+    float attention_softcap, logit_softcap; /* 0: none */
+    float embedding_scale, residual_scale, logit_scale;
+    struct mr_rope_config ropes[MR_ROPES_MAX];
+    uint32_t rope_count;
+    struct mr_expert_config experts;
+    uint32_t window;                /* size of the sliding window in tokens; 0: none */
+    bool windowed[MR_LAYERS_MAX];   /* true for layers that use the sliding window */
+    bool routed[MR_LAYERS_MAX];     /* true for layers with experts */
+    uint8_t rope_of[MR_LAYERS_MAX]; /* index in ropes, or MR_NO_ROPE */
+    uint32_t eos_ids[MR_EOS_IDS_MAX];
+    uint32_t eos_count;
+};
+
+/* Returns head_dim rounded up to a multiple of 16: heads have so many numbers in the packed weights
+ * and in the KV pool, zeros past head_dim. */
+uint32_t mr_model_config_padded_head(const struct mr_model_config *config);
+/* Adds an end-of-sequence token id unless the list has it; no effect when the list is full. */
+void mr_model_config_add_eos(struct mr_model_config *config, uint32_t id);
+/* Writes a text in which two configurations differ if rope `index` of the two differs: [size] with
+ * 256 or more. */
+void mr_model_config_describe_rope(const struct mr_model_config *config, uint32_t index, char *out,
+                                   size_t size);
+/* Returns how many bytes of a text from a file to print in an error message: at most 64. */
+int mr_model_config_shown(struct mr_text text);
+
+/* ---- for the readers that fill a configuration ---- */
+
+/* Sets scales to 1, and what the family says of all its models. Call it first, after `family` is
+ * set. */
+void mr_model_config_begin(struct mr_model_config *config);
+/* Sets which layers use the sliding window: the layers from `first` on, except every pattern-th
+ * layer of the model; pattern 0: no exception. */
+void mr_model_config_set_windows(struct mr_model_config *config, uint32_t first, uint32_t pattern);
+/* Sets rope_of of all layers from windowed and the family; drops a second rope that is equal
+ * to the first, or that no layer has. */
+void mr_model_config_assign_ropes(struct mr_model_config *config);
+/* Checks all limits. A reader returns what this returns. */
+enum mr_status mr_model_config_check(const struct mr_model_config *config, struct mr_error *err);
+
+#endif

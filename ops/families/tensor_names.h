@@ -1,0 +1,71 @@
+/* tensor_names - what the tensors of a model are called in GGUF and in Hugging Face files. One
+ * table has the usual names; a family lists the names in which it differs.
+ *
+ * Threads: constants, pure functions. Memory: none. Errors: none. */
+#ifndef MR_OPS_FAMILIES_TENSOR_NAMES_H
+#define MR_OPS_FAMILIES_TENSOR_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum mr_weight_part {
+    MR_WEIGHT_NONE, /* ends a list */
+    MR_WEIGHT_EMBEDDING,
+    MR_WEIGHT_FINAL_NORM,
+    MR_WEIGHT_HEAD,
+    MR_WEIGHT_ATTENTION_NORM,
+    MR_WEIGHT_ATTENTION_POST_NORM,
+    MR_WEIGHT_QKV, /* q, k and v in one tensor */
+    MR_WEIGHT_Q,
+    MR_WEIGHT_K,
+    MR_WEIGHT_V,
+    MR_WEIGHT_Q_NORM,
+    MR_WEIGHT_K_NORM,
+    MR_WEIGHT_SINKS,
+    MR_WEIGHT_ATTENTION_OUT,
+    MR_WEIGHT_FFN_NORM,
+    MR_WEIGHT_FFN_POST_NORM,
+    MR_WEIGHT_GATE_UP, /* gate and up in one tensor, gate first */
+    MR_WEIGHT_GATE,
+    MR_WEIGHT_UP,
+    MR_WEIGHT_DOWN,
+    MR_WEIGHT_ROUTER,
+    MR_WEIGHT_EXPERT_GATE, /* of one expert; the names with ALL: all experts in one tensor */
+    MR_WEIGHT_EXPERT_UP,
+    MR_WEIGHT_EXPERT_DOWN,
+    MR_WEIGHT_ALL_GATE,
+    MR_WEIGHT_ALL_UP,
+    MR_WEIGHT_ALL_GATE_UP,
+    MR_WEIGHT_ALL_DOWN,
+    MR_WEIGHT_SHARED_GATE, /* of the shared expert */
+    MR_WEIGHT_SHARED_UP,
+    MR_WEIGHT_SHARED_DOWN,
+    MR_WEIGHT_SHARED_SWITCH, /* the row whose product, through a sigmoid, weights the shared expert
+                              */
+    MR_WEIGHT_COUNT
+};
+
+/* Names without ".weight" and ".bias"; NULL: the kind of file has no such tensor. The first %u is
+ * the number of the layer, the second that of the expert or the head. */
+struct mr_weight_name {
+    enum mr_weight_part part;
+    const char *gguf, *hugging_face;
+};
+
+#define MR_TENSOR_NAME_BYTES 128u
+
+struct mr_tensor_naming {
+    const struct mr_weight_name *exceptions; /* of the family; may be NULL */
+    bool gguf;
+    /* Of a Hugging Face model that has other parts than text, else NULL: put before each name; put
+     * in the place of the "model." at the beginning of a name. */
+    const char *outer, *inner;
+};
+
+/* Writes the name of a part: layer and index fill the numbers in it. False, with an empty name,
+ * when the kind of file has no such part. */
+bool mr_tensor_name(const struct mr_tensor_naming *naming, enum mr_weight_part part, uint32_t layer,
+                    uint32_t index, const char *suffix, char name[MR_TENSOR_NAME_BYTES]);
+
+#endif

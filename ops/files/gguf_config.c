@@ -1,0 +1,344 @@
+#include "ops/files/gguf_config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KEY_BYTES 128
+
+/* Reads GGUF keys of the model's own architecture. */
+struct reader {
+    const struct mr_gguf *gguf;
+    const struct mr_tensor_table *tensors;
+    struct mr_text architecture;
+    const char *missing; /* the first required key that is absent or not a number */
+};
+
+static const char *full_key(const struct reader *reader, const char *name, char buffer[KEY_BYTES])
+{
+    snprintf(buffer, KEY_BYTES, "%.*s.%s", mr_model_config_shown(reader->architecture),
+             reader->architecture.bytes, name);
+    return buffer;
+}
+
+static const struct mr_gguf_value *find(const struct reader *reader, const char *name)
+{
+    char key[KEY_BYTES];
+    return mr_gguf_find(reader->gguf, full_key(reader, name, key));
+}
+
+static bool is_number(enum mr_gguf_type type)
+{
+    return type != MR_GGUF_TEXT && type != MR_GGUF_ARRAY && type != MR_GGUF_BOOL;
+}
+
+/* Some keys may have a value for each layer: it is read if all layers have the same. */
+static bool common_number(const struct mr_gguf_value *value, double *out)
+{
+    if (!value || !value->is_array || value->count == 0 || !is_number(value->type)) return false;
+    *out = mr_gguf_element_number(value, 0);
+    for (uint64_t i = 1; i < value->count; i++)
+        if (mr_gguf_element_number(value, i) != *out) return false;
+    return true;
+}
+
+static uint32_t need(struct reader *reader, const char *name)
+{
+    char key[KEY_BYTES];
+    uint32_t value = 0;
+    double common = -1.0;
+    if (mr_gguf_u32(reader->gguf, full_key(reader, name, key), &value)) return value;
+    if (common_number(find(reader, name), &common) && common >= 0.0 && common < 4294967296.0)
+        return (uint32_t)common;
+    if (!reader->missing) reader->missing = name;
+    return 0;
+}
+
+static uint32_t get(struct reader *reader, const char *name, uint32_t fallback)
+{
+    return find(reader, name) ? need(reader, name) : fallback;
+}
+
+static double number(const struct reader *reader, const char *name, double fallback)
+{
+    char key[KEY_BYTES];
+    double value = fallback;
+    mr_gguf_number(reader->gguf, full_key(reader, name, key), &value);
+    return value;
+}
+
+static bool flag(const struct reader *reader, const char *name, bool fallback)
+{
+    char key[KEY_BYTES];
+    bool value = fallback;
+    mr_gguf_bool(reader->gguf, full_key(reader, name, key), &value);
+    return value;
+}
+
+static bool layer_has(const struct reader *reader, const char *format, uint32_t layer)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "blk.%u.%s.weight", layer, format);
+    return mr_tensor_table_find(reader->tensors, name) != NULL;
+}
+
+/* ---- sizes and scales ---- */
+
+static void read_sizes(struct mr_model_config *config, struct reader *reader)
+{
+    config->layer_count = need(reader, "block_count");
+    config->hidden_size = need(reader, "embedding_length");
+    config->head_count = need(reader, "attention.head_count");
+    config->kv_head_count = get(reader, "attention.head_count_kv", config->head_count);
+    config->ffn_size = need(reader, "feed_forward_length");
+    config->context_tokens = need(reader, "context_length");
+    const char *epsilon = config->family->centered_norms ? "attention.layer_norm_epsilon"
+                                                         : "attention.layer_norm_rms_epsilon";
+    config->norm_epsilon = (float)number(reader, epsilon, 0.0);
+    uint32_t even = config->head_count > 0 ? config->hidden_size / config->head_count : 0;
+    config->head_dim = get(reader, "attention.key_length", even);
+}
+
+/* GGUF has no key for the attention scale of Gemma: it is that of the head size, but for the
+ * largest model, which is known by its number of layers. */
+static double usual_attention_scale(const struct mr_model_config *config)
+{
+    uint32_t wide = config->family->gguf_wide_layers;
+    if (wide > 0 && config->layer_count == wide && config->head_count > 0)
+        return 1.0 / sqrt((double)(config->hidden_size / config->head_count));
+    return 1.0 / sqrt((double)config->head_dim);
+}
+
+static void read_scales(struct mr_model_config *config, const struct reader *reader)
+{
+    const struct mr_model_family *family = config->family;
+    config->attention_scale = (float)usual_attention_scale(config);
+    config->attention_softcap =
+        (float)number(reader, "attn_logit_softcapping", family->defaults.attention_softcap);
+    config->logit_softcap =
+        (float)number(reader, "final_logit_softcapping", family->defaults.logit_softcap);
+    if (family->embedding_root) config->embedding_scale = sqrtf((float)config->hidden_size);
+    if (family->optional_head_norm && layer_has(reader, "attn_q_norm", 0))
+        config->head_norm = family->head_norm;
+    config->parallel = family->may_be_parallel && !layer_has(reader, "ffn_norm", 0);
+    if (!family->multipliers) return;
+    config->embedding_scale = (float)number(reader, "embedding_scale", 1.0);
+    config->attention_scale = (float)number(reader, "attention.scale", 1.0);
+    config->residual_scale = (float)number(reader, "residual_scale", 1.0);
+    config->logit_scale = (float)(1.0 / number(reader, "logit_scale", 1.0));
+}
+
+/* ---- windows and experts ---- */
+
+static void read_windows(struct mr_model_config *config, struct reader *reader)
+{
+    const struct mr_family_defaults *usual = &config->family->defaults;
+    const struct mr_gguf_value *pattern = find(reader, "attention.sliding_window_pattern");
+    config->window = get(reader, "attention.sliding_window", usual->window);
+    if (!pattern || !pattern->is_array) {
+        uint32_t every = get(reader, "attention.sliding_window_pattern", usual->window_pattern);
+        mr_model_config_set_windows(config, 0, every);
+        return;
+    }
+    for (uint32_t i = 0; i < MR_LAYERS_MAX && i < pattern->count; i++)
+        config->windowed[i] = config->window > 0 && mr_gguf_element_int(pattern, i) != 0;
+}
+
+static void read_experts(struct mr_model_config *config, struct reader *reader)
+{
+    struct mr_expert_config *experts = &config->experts;
+    experts->count = get(reader, "expert_count", 0);
+    if (experts->count == 0) return;
+    experts->top_k = need(reader, "expert_used_count");
+    experts->ffn_size = get(reader, "expert_feed_forward_length", config->ffn_size);
+    if (layer_has(reader, "ffn_up_shexp", config->layer_count - 1))
+        experts->shared_ffn_size =
+            get(reader, "expert_shared_feed_forward_length", config->ffn_size);
+    experts->normalized = flag(reader, "expert_weights_norm", !config->family->gguf_unnormalized);
+    for (uint32_t i = 0; i < config->layer_count && i < MR_LAYERS_MAX; i++)
+        config->routed[i] = layer_has(reader, "ffn_gate_inp", i);
+}
+
+/* ---- rope ---- */
+
+/* Reads the numbers of a tensor with a factor for each pair; false when there is no such tensor. */
+static bool read_factors(const struct reader *reader, const char *name, uint32_t pairs, float *out,
+                         bool *wrong)
+{
+    const struct mr_stored_tensor *tensor = mr_tensor_table_find(reader->tensors, name);
+    if (!tensor) return false;
+    bool fits = tensor->dim_count == 1 && tensor->dims[0] == pairs && pairs <= MR_ROPE_PAIRS_MAX &&
+                tensor->storage == MR_STORAGE_F32;
+    if (fits)
+        mr_stored_tensor_row(tensor, 0, out);
+    else
+        *wrong = true;
+    return fits;
+}
+
+static enum mr_status read_scaling(struct mr_model_config *config, struct reader *reader,
+                                   struct mr_rope_config *rope, struct mr_error *err)
+{
+    char key[KEY_BYTES];
+    struct mr_text type = {"none", 4};
+    mr_gguf_text(reader->gguf, full_key(reader, "rope.scaling.type", key), &type);
+    double original =
+        number(reader, "rope.scaling.original_context_length", (double)config->context_tokens);
+    rope->attention_factor = number(reader, "rope.scaling.attn_factor", 0.0);
+    if (mr_text_is(type, "linear")) {
+        rope->kind = MR_ROPE_LINEAR;
+        rope->factor = number(reader, "rope.scaling.factor", 0.0);
+    } else if (mr_text_is(type, "yarn")) {
+        rope->kind = MR_ROPE_YARN;
+        rope->factor = number(reader, "rope.scaling.factor", 0.0);
+        rope->original_context = original;
+        rope->beta_fast = number(reader, "rope.scaling.yarn_beta_fast", 32.0);
+        rope->beta_slow = number(reader, "rope.scaling.yarn_beta_slow", 1.0);
+        rope->keeps_fractions = config->family->yarn_keeps_fractions;
+        double usual = rope->factor > 1.0 ? 0.1 * log(rope->factor) + 1.0 : 1.0;
+        rope->attention_factor = number(reader, "rope.scaling.yarn_attn_factor", usual);
+    } else if (mr_text_is(type, "longrope")) {
+        rope->kind = MR_ROPE_LONG; /* its factors are tensors */
+        rope->original_context = original;
+    } else if (!mr_text_is(type, "none")) {
+        return mr_fail(err, MR_BAD_FILE, "rope scaling \"%.*s\" is not supported",
+                       mr_model_config_shown(type), type.bytes);
+    }
+    return MR_OK;
+}
+
+static enum mr_status read_rope(struct mr_model_config *config, struct reader *reader,
+                                struct mr_error *err)
+{
+    struct mr_rope_config *rope = &config->ropes[0];
+    rope->rotary_dim = get(reader, "rope.dimension_count", config->head_dim);
+    rope->theta = number(reader, "rope.freq_base", 10000.0);
+    enum mr_status status = read_scaling(config, reader, rope, err);
+    if (status != MR_OK) return status;
+    uint32_t pairs = rope->rotary_dim / 2;
+    bool wrong = false;
+    rope->has_divisors = read_factors(reader, MR_GGUF_ROPE_FREQS, pairs, rope->divisors, &wrong);
+    if (read_factors(reader, MR_GGUF_ROPE_LONG, pairs, rope->long_divisors, &wrong)) {
+        rope->kind = MR_ROPE_LONG;
+        rope->original_context =
+            number(reader, "rope.scaling.original_context_length", (double)config->context_tokens);
+        (void)read_factors(reader, MR_GGUF_ROPE_SHORT, pairs, rope->divisors, &wrong);
+    }
+    if (wrong)
+        return mr_fail(err, MR_BAD_FILE,
+                       "the rope factors of the file are not F32 vectors of %u numbers", pairs);
+    return MR_OK;
+}
+
+/* The rope of layers with a window. */
+static void read_window_rope(struct mr_model_config *config, const struct reader *reader)
+{
+    if (config->family->window_rope == MR_WINDOW_ROPE_SAME) return;
+    const struct mr_rope_config *full = &config->ropes[0];
+    double usual = config->family->defaults.window_rope_theta;
+    config->rope_count = 2;
+    config->ropes[1] = (struct mr_rope_config){.rotary_dim = full->rotary_dim};
+    config->ropes[1].theta =
+        number(reader, "rope.freq_base_swa", usual > 0.0 ? usual : full->theta);
+}
+
+/* ---- what is rejected ---- */
+
+/* Keys of other models' features: accepted when absent, or when the number is `harmless` or 0. */
+static const struct {
+    const char *name;
+    double harmless;
+} foreign_keys[] = {
+    {"attention.kv_lora_rank", 0},
+    {"attention.q_lora_rank", 0},
+    {"attention.clamp_kqv", 0},
+    {"attention.temperature_scale", 0},
+    {"attention.max_alibi_bias", 0},
+    {"attention.chunk_size", 0},
+    {"expert_group_count", 1},
+    {"expert_group_used_count", 1},
+    {"expert_weights_scale", 1},
+    {"nextn_predict_layers", 0},
+    {"rope.scaling.yarn_ext_factor", 1},
+    {"rope.scaling.yarn_log_multiplier", 0},
+    {"pooling_type", 0},
+    {"moe_every_n_layers", 1},
+};
+
+static enum mr_status reject(struct reader *reader, const struct mr_model_config *config,
+                             struct mr_error *err)
+{
+    if (reader->missing)
+        return mr_fail(err, MR_BAD_FILE, "GGUF key \"%.*s.%s\" is missing or not a number",
+                       mr_model_config_shown(reader->architecture), reader->architecture.bytes,
+                       reader->missing);
+    for (size_t i = 0; i < sizeof(foreign_keys) / sizeof(foreign_keys[0]); i++) {
+        double value = number(reader, foreign_keys[i].name, 0.0);
+        if (value != 0.0 && value != foreign_keys[i].harmless)
+            return mr_fail(err, MR_BAD_FILE, "GGUF key \"%.*s.%s\" with %g is not supported",
+                           mr_model_config_shown(reader->architecture), reader->architecture.bytes,
+                           foreign_keys[i].name, value);
+    }
+    uint32_t gating = get(reader, "expert_gating_func", 1);
+    if (gating == 2 || gating > 3)
+        return mr_fail(err, MR_BAD_FILE, "experts are chosen by function %u; softmax is supported",
+                       gating);
+    if (!flag(reader, "attention.causal", true))
+        return mr_fail(err, MR_BAD_FILE, "attention that is not causal is not supported");
+    if (config->family->multipliers && !flag(reader, "rope.scaling.finetuned", true))
+        return mr_fail(err, MR_BAD_FILE, "a %s model without rotary embedding is not supported",
+                       config->family->name);
+    if (get(reader, "attention.value_length", config->head_dim) != config->head_dim)
+        return mr_fail(err, MR_BAD_FILE, "keys and values of different sizes are not supported");
+    if (config->family->gguf_rotary_pairs && config->ropes[0].rotary_dim != config->head_dim)
+        return mr_fail(err, MR_BAD_FILE, "rotary size %u of a head of %u is not supported",
+                       config->ropes[0].rotary_dim, config->head_dim);
+    return MR_OK;
+}
+
+/* ---- the whole ---- */
+
+static void read_end_tokens(struct mr_model_config *config, const struct mr_gguf *gguf)
+{
+    const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                "tokenizer.ggml.eom_token_id"};
+    uint32_t id;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (mr_gguf_u32(gguf, keys[i], &id)) mr_model_config_add_eos(config, id);
+}
+
+static enum mr_status read_vocabulary(struct mr_model_config *config,
+                                      const struct mr_tensor_table *tensors, struct mr_error *err)
+{
+    const struct mr_stored_tensor *embedding = mr_tensor_table_find(tensors, "token_embd.weight");
+    if (!embedding || embedding->dim_count != 2 || embedding->dims[0] > UINT32_MAX)
+        return mr_fail(err, MR_BAD_FILE, "tensor \"token_embd.weight\" is missing");
+    config->vocab_size = (uint32_t)embedding->dims[0];
+    config->tied_head = mr_tensor_table_find(tensors, "output.weight") == NULL;
+    return MR_OK;
+}
+
+enum mr_status mr_model_config_from_gguf(struct mr_model_config *out, const struct mr_gguf *gguf,
+                                         const struct mr_tensor_table *tensors,
+                                         struct mr_error *err)
+{
+    *out = (struct mr_model_config){0};
+    struct reader reader = {.gguf = gguf, .tensors = tensors};
+    if (!mr_gguf_text(gguf, "general.architecture", &reader.architecture))
+        return mr_fail(err, MR_BAD_FILE, "GGUF key \"general.architecture\" is missing");
+    enum mr_status status = mr_model_family_find(&out->family, reader.architecture, true, err);
+    if (status != MR_OK) return status;
+    mr_model_config_begin(out);
+    read_sizes(out, &reader);
+    read_scales(out, &reader);
+    read_windows(out, &reader);
+    read_experts(out, &reader);
+    read_end_tokens(out, gguf);
+    status = read_vocabulary(out, tensors, err);
+    if (status == MR_OK) status = read_rope(out, &reader, err);
+    if (status != MR_OK) return status;
+    read_window_rope(out, &reader);
+    mr_model_config_assign_ropes(out);
+    status = reject(&reader, out, err);
+    return status == MR_OK ? mr_model_config_check(out, err) : status;
+}

@@ -1,0 +1,132 @@
+#include "ops/files/gguf_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/ops/scratch.h"
+
+struct entry {
+    const char *key;
+    uint32_t number;
+    const char *text; /* value; NULL: the value is the number */
+};
+
+static const struct entry usual[] = {
+    {"general.architecture", 0, "llama"},       {"llama.block_count", 2, NULL},
+    {"llama.embedding_length", 64, NULL},       {"llama.attention.head_count", 4, NULL},
+    {"llama.attention.head_count_kv", 2, NULL}, {"llama.feed_forward_length", 96, NULL},
+    {"llama.context_length", 512, NULL},        {"tokenizer.ggml.eos_token_id", 2, NULL},
+    {"tokenizer.ggml.eot_token_id", 3, NULL},
+};
+#define USUAL_COUNT (sizeof usual / sizeof usual[0])
+
+/* Reads a file with the usual keys; `changed` replaces the key of its name, or is added. */
+static enum mr_status from_gguf(const struct entry *changed, struct mr_model_config *out,
+                                struct mr_error *err)
+{
+    static struct bytes bytes;
+    struct scratch scratch;
+    bool replaced = false;
+    bytes.size = 0;
+    put(&bytes, "GGUF\3\0\0\0\1\0\0\0\0\0\0\0", 16);
+    put_u64(&bytes, 0);
+    uint64_t count = 0;
+    for (size_t i = 0; i <= USUAL_COUNT; i++) {
+        const struct entry *entry = i < USUAL_COUNT ? &usual[i] : changed;
+        if (i < USUAL_COUNT && changed && strcmp(entry->key, changed->key) == 0) {
+            entry = changed;
+            replaced = true;
+        }
+        if (!entry || (i == USUAL_COUNT && replaced) || !entry->key[0]) continue;
+        put_text(&bytes, entry->key);
+        put_u32(&bytes, entry->text ? MR_GGUF_TEXT : MR_GGUF_U32);
+        if (entry->text)
+            put_text(&bytes, entry->text);
+        else
+            put_u32(&bytes, entry->number);
+        count++;
+    }
+    put_text(&bytes, "llama.attention.layer_norm_rms_epsilon");
+    put_u32(&bytes, MR_GGUF_F32);
+    put_float(&bytes, 1e-5f);
+    count++;
+    memcpy(bytes.data + 16, &count, sizeof count);
+    put_text(&bytes, "token_embd.weight");
+    put_u32(&bytes, 2);
+    put_u64(&bytes, 1);
+    put_u64(&bytes, 40);
+    put_u32(&bytes, 0);
+    put_u64(&bytes, 0);
+    put_padding(&bytes, 32);
+    for (size_t i = 0; i < 40; i++)
+        put_float(&bytes, 0.0f);
+    scratch_open(&scratch);
+    struct mr_gguf *gguf;
+    assert_int_equal(mr_gguf_open(&gguf, scratch_write(&scratch, "f", bytes.data, bytes.size), err),
+                     MR_OK);
+    enum mr_status status = mr_model_config_from_gguf(out, gguf, mr_gguf_tensors(gguf), err);
+    mr_gguf_close(gguf);
+    scratch_close(&scratch);
+    return status;
+}
+
+static void gguf_metadata_is_a_configuration(void **state)
+{
+    (void)state;
+    struct mr_model_config c;
+    struct mr_error err = {0};
+    if (from_gguf(NULL, &c, &err) != MR_OK) fail_msg("%s", err.detail);
+    assert_true(c.family->gguf_rotary_pairs);
+    assert_int_equal(c.layer_count, 2);
+    assert_int_equal(c.head_dim, 16);
+    assert_int_equal(c.kv_head_count, 2);
+    assert_int_equal(c.ffn_size, 96);
+    assert_int_equal(c.vocab_size, 40);
+    assert_int_equal(c.context_tokens, 512);
+    assert_true(c.norm_epsilon == 1e-5f);
+    assert_true(c.tied_head);
+    assert_int_equal(c.eos_count, 2);
+    assert_int_equal(c.eos_ids[1], 3);
+}
+
+static void gguf_metadata_that_is_wrong_is_rejected(void **state)
+{
+    (void)state;
+    static const struct {
+        struct entry entry;
+        const char *because;
+    } cases[] = {
+        {{"general.architecture", 0, "deepseek2"}, "multi-head latent attention is not"},
+        {{"general.architecture", 0, "qwen2"}, "qwen2.block_count"},
+        {{"general.architecture", 7, NULL}, "general.architecture"},
+        {{"llama.block_count", 0, "many"}, "llama.block_count"},
+        {{"llama.block_count", 100000, NULL}, "number of layers"},
+        {{"llama.expert_count", 8, NULL}, "expert_used_count"},
+        {{"llama.rope.scaling.type", 0, "3d"}, "\"3d\""},
+        {{"llama.rope.scaling.type", 0, "linear"}, "factor"},
+        {{"llama.rope.dimension_count", 8, NULL}, "rotary size 8"},
+        {{"llama.attention.value_length", 32, NULL}, "different sizes"},
+        {{"tokenizer.ggml.eos_token_id", 40, NULL}, "end token 40"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mr_model_config c;
+        struct mr_error err = {0};
+        assert_int_equal(from_gguf(&cases[i].entry, &c, &err), MR_BAD_FILE);
+        if (!strstr(err.detail, cases[i].because))
+            fail_msg("\"%s\" without \"%s\"", err.detail, cases[i].because);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gguf_metadata_is_a_configuration),
+        cmocka_unit_test(gguf_metadata_that_is_wrong_is_rejected),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

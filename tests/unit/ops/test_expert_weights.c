@@ -1,0 +1,98 @@
+#include "ops/expert_weights.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "tiny_weights.h"
+
+enum { EXPERTS = 2 };
+
+static void add_experts(struct tiny *tiny)
+{
+    static const struct {
+        const char *name;
+        uint32_t rows, width;
+    } parts[] = {
+        {"0.gate_proj", TINY_FFN, TINY_HIDDEN}, {"0.up_proj", TINY_FFN, TINY_HIDDEN},
+        {"0.down_proj", TINY_HIDDEN, TINY_FFN}, {"1.gate_proj", TINY_FFN, TINY_HIDDEN},
+        {"1.up_proj", TINY_FFN, TINY_HIDDEN},   {"1.down_proj", TINY_HIDDEN, TINY_FFN},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "model.layers.0.mlp.experts.%s.weight", parts[i].name);
+        tiny_add(tiny, name, parts[i].rows, parts[i].width);
+    }
+    tiny_add(tiny, "model.layers.0.mlp.gate.weight", EXPERTS, TINY_HIDDEN);
+    tiny->config.experts =
+        (struct mr_expert_config){.count = EXPERTS, .top_k = 1, .ffn_size = TINY_FFN};
+}
+
+static enum mr_status load(struct tiny *tiny, struct mr_expert_weights *experts,
+                           struct mr_error *err)
+{
+    assert_int_equal(mr_tensor_table_sort(&tiny->tensors, NULL), MR_OK);
+    const struct mr_weights_spec spec = {.config = &tiny->config, .tensors = &tiny->tensors};
+    struct mr_weight_loader loader = {.spec = &spec, .err = err};
+    assert_int_equal(mr_weight_loader_begin(&loader), MR_OK);
+    *experts = (struct mr_expert_weights){0};
+    enum mr_status status = mr_expert_weights_load(&loader, 0, experts);
+    mr_weight_loader_end(&loader);
+    return status;
+}
+
+static void each_expert_has_layers_of_its_own(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    struct mr_expert_weights experts;
+    struct mr_error err = {0};
+    float packed[TINY_HIDDEN], stored[TINY_HIDDEN];
+    tiny_open(&tiny);
+    add_experts(&tiny);
+    if (load(&tiny, &experts, &err) != MR_OK) fail_msg("%s", err.detail);
+    mr_cpu_linear_row(experts.gate_up[1], 9, packed);
+    mr_stored_tensor_row(tiny_find(&tiny, "model.layers.0.mlp.experts.1.up_proj.weight"), 4,
+                         stored);
+    assert_memory_equal(packed, stored, sizeof stored);
+    assert_non_null(experts.router);
+    assert_null(experts.shared_switch);
+    mr_expert_weights_destroy(&experts, EXPERTS);
+    mr_expert_weights_destroy(&experts, EXPERTS);
+    tiny_close(&tiny);
+}
+
+static void a_missing_expert_is_named(void **state)
+{
+    (void)state;
+    struct tiny tiny;
+    struct mr_expert_weights experts;
+    struct mr_error err = {0};
+    tiny_open(&tiny);
+    add_experts(&tiny);
+    tiny.config.experts.count = EXPERTS + 1;
+    tiny.config.experts.shared_ffn_size = TINY_FFN;
+    assert_int_equal(load(&tiny, &experts, &err), MR_BAD_FILE);
+    assert_non_null(strstr(err.detail, "model.layers.0.mlp.gate.weight"));
+    mr_expert_weights_destroy(&experts, EXPERTS + 1);
+    tiny.config.experts.count = EXPERTS;
+    assert_int_equal(load(&tiny, &experts, &err), MR_BAD_FILE);
+    assert_non_null(strstr(err.detail, "shared_expert.gate_proj.weight\" is missing"));
+    mr_expert_weights_destroy(&experts, EXPERTS);
+    tiny_close(&tiny);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_expert_has_layers_of_its_own),
+        cmocka_unit_test(a_missing_expert_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
