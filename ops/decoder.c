@@ -71,10 +71,8 @@ static size_t place_buffers(struct mr_decoder *decoder, unsigned char *memory)
 /* Features of configurations that are read and that the kernels lack. */
 static bool is_computed(const struct mr_model_config *c)
 {
-    return c->activation == MR_ACTIVATION_SILU && c->head_norm <= MR_HEAD_NORM_EACH &&
-           mr_model_config_padded_head(c) == c->head_dim && !c->family->sinks &&
-           c->experts.count == 0 && c->logit_softcap == 0.0f && c->residual_scale == 1.0f &&
-           c->logit_scale == 1.0f;
+    return c->head_norm <= MR_HEAD_NORM_EACH && mr_model_config_padded_head(c) == c->head_dim &&
+           !c->family->sinks && c->experts.count == 0 && c->logit_softcap == 0.0f;
 }
 
 enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decoder_spec *spec,
@@ -267,12 +265,23 @@ static void project_qkv(struct mr_decoder *decoder, uint32_t i, struct mr_cpu_kv
     mr_cpu_rope_write(kv, attention, &rope, decoder->qkv);
 }
 
+static enum mr_cpu_epilogue gate_of(const struct mr_model_config *config)
+{
+    static const enum mr_cpu_epilogue gates[] = {
+        [MR_ACTIVATION_SILU] = MR_CPU_SILU_MUL,
+        [MR_ACTIVATION_GELU] = MR_CPU_GELU_MUL,
+        [MR_ACTIVATION_GELU_TANH] = MR_CPU_GELU_TANH_MUL,
+        [MR_ACTIVATION_SWIGLU_OAI] = MR_CPU_SWIGLU_OAI_MUL,
+    };
+    return gates[config->activation];
+}
+
 static void run_ffn(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
 {
     const struct mr_model_config *c = decoder->spec.config;
     const struct mr_layer_weights *layer = &decoder->spec.weights->layers[i];
     if (!c->parallel) enter_branch(decoder, &layer->ffn_norm, rows);
-    mr_cpu_linear_run(layer->gate_up, decoder->normed, rows, MR_CPU_SILU_MUL, decoder->gated);
+    mr_cpu_linear_run(layer->gate_up, decoder->normed, rows, gate_of(c), decoder->gated);
     leave_branch(decoder, layer->down, decoder->gated, &layer->ffn_post_norm, rows);
 }
 

@@ -329,7 +329,6 @@ static enum mr_status read_transposed(struct mr_weight_loader *loader,
 static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_linear_plan *plan,
                            struct mr_weight_rows *rows, struct mr_cpu_linear **out)
 {
-    (void)plan;
     float *bias = NULL;
     enum mr_status status = mr_weight_rows_bias(rows, &bias, loader->err);
     if (status != MR_OK) return status;
@@ -338,7 +337,8 @@ static enum mr_status pack(struct mr_weight_loader *loader, const struct mr_line
                                       .bf16 = loader->spec->bf16,
                                       .source = mr_weight_rows_read,
                                       .source_context = rows,
-                                      .bias = bias};
+                                      .bias = bias,
+                                      .scale = plan->scale};
     status = mr_cpu_linear_create(out, &spec, loader->err);
     free(bias);
     return status;

@@ -16,6 +16,9 @@ const struct golden_model golden_models[] = {
     {.name = "multi_head_untied_biases", .int8 = true},
     {.name = "llama3_rope_sharded", .gguf = true, .int8 = true},
     {.name = "llama_linear", .gguf = true},
+    {.name = "llama_dynamic"},
+    {.name = "llama_yarn"},
+    {.name = "llama_gelu"},
     {.name = "falcon3", .int8 = true},
     {.name = "mistral_window"},
     {.name = "mistral_slides", .int8 = true},
@@ -23,6 +26,15 @@ const struct golden_model golden_models[] = {
     {.name = "qwen2"},
     {.name = "qwen2_slides_above", .int8 = true},
     {.name = "qwen3_head_norm", .int8 = true},
+    {.name = "gemma"},
+    {.name = "gemma3", .int8 = true},
+    {.name = "gemma3_published"},
+    {.name = "phi3"},
+    {.name = "phi3_longrope_long"},
+    {.name = "phi4_partial_rotary"},
+    {.name = "smollm3"},
+    {.name = "granite"},
+    {.name = "stablelm"},
 };
 const size_t golden_model_count = sizeof(golden_models) / sizeof(golden_models[0]);
 
