@@ -130,6 +130,13 @@ static void read_scales(struct mr_model_config *config, const struct reader *rea
 
 /* ---- windows and experts ---- */
 
+/* Element of an array of truth values or numbers; false for any other type. */
+static bool element_is_set(const struct mr_gguf_value *value, uint64_t index)
+{
+    if (value->type == MR_GGUF_BOOL) return value->bytes[index] != 0;
+    return is_number(value->type) && mr_gguf_element_number(value, index) != 0.0;
+}
+
 static void read_windows(struct mr_model_config *config, struct reader *reader)
 {
     const struct mr_family_defaults *usual = &config->family->defaults;
@@ -141,7 +148,7 @@ static void read_windows(struct mr_model_config *config, struct reader *reader)
         return;
     }
     for (uint32_t i = 0; i < MR_LAYERS_MAX && i < pattern->count; i++)
-        config->windowed[i] = config->window > 0 && mr_gguf_element_int(pattern, i) != 0;
+        config->windowed[i] = config->window > 0 && element_is_set(pattern, i);
 }
 
 static void read_experts(struct mr_model_config *config, struct reader *reader)
