@@ -68,21 +68,13 @@ static size_t place_buffers(struct mr_decoder *decoder, unsigned char *memory)
     return arena.used;
 }
 
-/* Features of configurations that are read and that the kernels lack. */
-static bool is_computed(const struct mr_model_config *c)
-{
-    return c->head_norm <= MR_HEAD_NORM_EACH && mr_model_config_padded_head(c) == c->head_dim &&
-           !c->family->sinks && c->experts.count == 0 && c->logit_softcap == 0.0f;
-}
-
 enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decoder_spec *spec,
                                  struct mr_error *err)
 {
     *out = NULL;
     MR_ASSERT(spec->rows_max > 0 && spec->sequences_max > 0);
-    if (!is_computed(spec->config))
-        return mr_fail(err, MR_UNSUPPORTED, "%s models are not computed yet",
-                       spec->config->family->name);
+    if (spec->config->experts.count > 0)
+        return mr_fail(err, MR_UNSUPPORTED, "experts are not computed yet");
     struct mr_decoder *decoder = calloc(1, sizeof(*decoder));
     if (!decoder) return mr_fail(err, MR_NOMEM, "no memory for the decoder");
     const struct mr_model_config *c = spec->config;
@@ -245,6 +237,7 @@ static struct mr_cpu_kv *prepare_attention(struct mr_decoder *decoder, uint32_t 
     const struct mr_kv_layer *place = &groups->layers[i];
     attention->layer = place->index;
     attention->window = c->windowed[i] ? c->window : 0;
+    attention->sinks = decoder->spec.weights->layers[i].sinks;
     attention->sequences = place->slides ? decoder->sliding : decoder->sequences;
     return place->slides ? groups->sliding : groups->full;
 }
@@ -261,7 +254,9 @@ static void project_qkv(struct mr_decoder *decoder, uint32_t i, struct mr_cpu_kv
         .q_norm = layer->q_norm,
         .k_norm = layer->k_norm,
         .norm_epsilon = c->norm_epsilon,
-        .norm_width = c->head_dim};
+        .norm_width = c->head_dim,
+        .norm_whole = c->head_norm == MR_HEAD_NORM_ROW,
+        .norm_centered = c->head_norm == MR_HEAD_NORM_CENTERED};
     mr_cpu_rope_write(kv, attention, &rope, decoder->qkv);
 }
 
@@ -296,10 +291,14 @@ static void run_attention(struct mr_decoder *decoder, uint32_t i, struct mr_cpu_
 
 static void project_logits(struct mr_decoder *decoder)
 {
+    const struct mr_model_config *c = decoder->spec.config;
     const struct mr_weights *weights = decoder->spec.weights;
     enter_branch(decoder, &weights->final_norm, decoder->logit_count);
     mr_cpu_linear_run(weights->head, decoder->normed, decoder->logit_count, MR_CPU_STORE_F32,
                       decoder->logits);
+    if (c->logit_softcap > 0.0f)
+        mr_cpu_softcap(decoder->logits, (size_t)decoder->logit_count * c->vocab_size,
+                       c->logit_softcap, MR_CPU_BEST);
 }
 
 void mr_decoder_forward(struct mr_decoder *decoder, const struct mr_batch *batch)

@@ -19,6 +19,7 @@ const struct golden_model golden_models[] = {
     {.name = "llama_dynamic"},
     {.name = "llama_yarn"},
     {.name = "llama_gelu"},
+    {.name = "llama_head_dim_24", .int8 = true},
     {.name = "falcon3", .int8 = true},
     {.name = "mistral_window"},
     {.name = "mistral_slides", .int8 = true},
@@ -27,14 +28,19 @@ const struct golden_model golden_models[] = {
     {.name = "qwen2_slides_above", .int8 = true},
     {.name = "qwen3_head_norm", .int8 = true},
     {.name = "gemma"},
+    {.name = "gemma2"},
     {.name = "gemma3", .int8 = true},
     {.name = "gemma3_published"},
     {.name = "phi3"},
     {.name = "phi3_longrope_long"},
     {.name = "phi4_partial_rotary"},
     {.name = "smollm3"},
+    {.name = "qwen3_head_dim_20"},
+    {.name = "olmo2"},
+    {.name = "olmo3"},
     {.name = "granite"},
     {.name = "stablelm"},
+    {.name = "stablelm_parallel"},
 };
 const size_t golden_model_count = sizeof(golden_models) / sizeof(golden_models[0]);
 

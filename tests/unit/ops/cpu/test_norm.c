@@ -197,6 +197,21 @@ static void misuse_is_caught(void **state)
     expect_assert_failure(mr_cpu_norm(&norm, x, 1, out));
 }
 
+static void rows_without_a_norm_are_converted(void **state)
+{
+    (void)state;
+    const float x[2][3] = {{1.0f, -2.5f, 0.0f}, {3.0f, 1.0f + 1.0f / 512, 7.0f}};
+    float same[6];
+    uint16_t rounded[6];
+    mr_cpu_convert(x[0], 2, 3, false, same);
+    assert_memory_equal(same, x, sizeof same);
+    mr_cpu_convert(x[0], 2, 3, true, rounded);
+    assert_int_equal(rounded[0], 0x3f80);
+    assert_int_equal(rounded[1], 0xc020);
+    assert_int_equal(rounded[4], 0x3f80); /* rounded to even */
+    assert_int_equal(rounded[5], 0x40e0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +220,7 @@ int main(void)
         cmocka_unit_test(a_row_of_zeros_stays_zero),
         cmocka_unit_test(a_soft_cap_is_a_scaled_tanh),
         cmocka_unit_test(misuse_is_caught),
+        cmocka_unit_test(rows_without_a_norm_are_converted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
