@@ -55,17 +55,21 @@ static void divide(struct mr_kv_groups *groups, double bytes, size_t full_bytes,
     groups->block_count = bounded(blocks, full_bytes > 0 ? 1 : groups->slot_count);
 }
 
-enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, const struct mr_model_config *config,
-                                   bool bf16, uint32_t step_tokens, uint64_t kv_bytes,
-                                   struct mr_error *err)
+static struct mr_cpu_kv_spec spec_of(const struct mr_model_config *config, bool bf16)
+{
+    return (struct mr_cpu_kv_spec){.kv_head_count = config->kv_head_count,
+                                   .head_dim = mr_model_config_padded_head(config),
+                                   .bf16 = bf16};
+}
+
+/* As mr_kv_groups_plan; sets counts as place_layers does. */
+static void plan(struct mr_kv_groups *out, const struct mr_model_config *config, bool bf16,
+                 uint32_t step_tokens, uint64_t kv_bytes, uint32_t counts[2])
 {
     *out = (struct mr_kv_groups){0};
     bool sliding = has_sliding_group(config, step_tokens);
-    uint32_t counts[2];
     place_layers(out, config, sliding, counts);
-    struct mr_cpu_kv_spec spec = {.kv_head_count = config->kv_head_count,
-                                  .head_dim = mr_model_config_padded_head(config),
-                                  .bf16 = bf16};
+    struct mr_cpu_kv_spec spec = spec_of(config, bf16);
     spec.layer_count = counts[0];
     size_t full_bytes = mr_cpu_kv_block_bytes(&spec);
     spec.layer_count = counts[1];
@@ -76,6 +80,22 @@ enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, const struct mr_mod
     divide(out, (double)kv_bytes, full_bytes, slot_bytes, share < 1.0 ? share : 1.0, slots);
     out->pool_bytes =
         (uint64_t)full_bytes * out->block_count + (uint64_t)slot_bytes * out->slot_count;
+}
+
+void mr_kv_groups_plan(struct mr_kv_groups *out, const struct mr_model_config *config, bool bf16,
+                       uint32_t step_tokens, uint64_t kv_bytes)
+{
+    uint32_t counts[2];
+    plan(out, config, bf16, step_tokens, kv_bytes, counts);
+}
+
+enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, const struct mr_model_config *config,
+                                   bool bf16, uint32_t step_tokens, uint64_t kv_bytes,
+                                   struct mr_error *err)
+{
+    uint32_t counts[2];
+    plan(out, config, bf16, step_tokens, kv_bytes, counts);
+    struct mr_cpu_kv_spec spec = spec_of(config, bf16);
     enum mr_status status = MR_OK;
     spec.layer_count = counts[0];
     spec.block_count = out->block_count;

@@ -40,6 +40,9 @@ enum mr_status mr_kv_groups_create(struct mr_kv_groups *out, const struct mr_mod
                                    bool bf16, uint32_t step_tokens, uint64_t kv_bytes,
                                    struct mr_error *err);
 void mr_kv_groups_destroy(struct mr_kv_groups *groups);
+/* Fills all of *out but the pools, which stay NULL: what _create would make of so many bytes. */
+void mr_kv_groups_plan(struct mr_kv_groups *out, const struct mr_model_config *config, bool bf16,
+                       uint32_t step_tokens, uint64_t kv_bytes);
 /* Makes the next 2 MiB of the pool resident in memory; false when the whole pool is resident. */
 bool mr_kv_groups_populate(struct mr_kv_groups *groups);
 

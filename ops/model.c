@@ -6,6 +6,7 @@
 #include "ops/decoder.h"
 #include "ops/files/digest_cache.h"
 #include "ops/files/model_files.h"
+#include "ops/model_plan.h"
 #include "ops/sampling/sampler.h"
 #include "ops/tensor.h"
 #include "ops/weights_digest.h"
@@ -52,7 +53,7 @@ enum mr_status mr_model_check_files(const struct mr_model_source *source, struct
 {
     struct mr_weights_spec spec = {
         .config = &source->config, .tensors = source->tensors, .gguf_names = source->gguf_names};
-    return mr_weights_check(&spec, err);
+    return mr_weights_check(&spec, NULL, err);
 }
 
 static enum mr_status set_up(struct mr_model *model, const struct mr_model_options *options,
@@ -132,15 +133,6 @@ static enum mr_status load_weights(struct mr_model *model, const struct mr_model
                                   model->info.weights_digest, err);
     mr_model_source_close_weights(&model->source);
     return status;
-}
-
-/* Returns the size of the KV pool: as given, but at most half of what the weights leave of
- * memory_bytes; the other half is for requests, buffers and files. */
-static uint64_t pool_bytes(const struct mr_model *model, const struct mr_model_options *options)
-{
-    uint64_t weights = model->weights.packed_bytes, memory = options->memory_bytes;
-    uint64_t most = memory > weights ? (memory - weights) / 2 : 0;
-    return memory > 0 && most < options->kv_bytes ? most : options->kv_bytes;
 }
 
 /* A rope table has a position for each token of the longest sequence: the context of the model,
@@ -259,8 +251,9 @@ static enum mr_status open_parts(struct mr_model *model, const struct mr_model_o
     if (status == MR_OK) status = read_files(model, options, err);
     if (status == MR_OK) status = load_weights(model, options, err);
     if (status == MR_OK)
-        status = mr_kv_groups_create(&model->kv, &model->source.config, model->bf16,
-                                     options->rows_max, pool_bytes(model, options), err);
+        status = mr_kv_groups_create(
+            &model->kv, &model->source.config, model->bf16, options->rows_max,
+            mr_model_plan_pool_bytes(options, model->weights.packed_bytes), err);
     model->kv.int8 = options->kv_int8;
     if (status == MR_OK) status = create_rope(model, err);
     if (status == MR_OK) status = create_decoder(model, options, err);

@@ -240,10 +240,12 @@ enum mr_status mr_weights_load(struct mr_weights *out, const struct mr_weights_s
     return load(out, spec, false, err);
 }
 
-enum mr_status mr_weights_check(const struct mr_weights_spec *spec, struct mr_error *err)
+enum mr_status mr_weights_check(const struct mr_weights_spec *spec, uint64_t *parameter_count,
+                                struct mr_error *err)
 {
     struct mr_weights weights;
     enum mr_status status = load(&weights, spec, true, err);
+    if (parameter_count) *parameter_count = weights.parameter_count;
     mr_weights_destroy(&weights);
     return status;
 }

@@ -42,8 +42,9 @@ struct mr_weights {
 enum mr_status mr_weights_load(struct mr_weights *out, const struct mr_weights_spec *spec,
                                struct mr_error *err);
 /* Checks the tensors as _load does, without packing them: spec->digest and progress are not used.
- */
-enum mr_status mr_weights_check(const struct mr_weights_spec *spec, struct mr_error *err);
+ * Sets *parameter_count, unless it is NULL. */
+enum mr_status mr_weights_check(const struct mr_weights_spec *spec, uint64_t *parameter_count,
+                                struct mr_error *err);
 /* Destroying zeroed weights does nothing. */
 void mr_weights_destroy(struct mr_weights *weights);
 

@@ -5,8 +5,10 @@
 #include "codec/wire/json_writer.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/cli_common.h"
+#include "worker/cli/model_report.h"
 #include "worker/config/option_apply.h"
 #include "worker/config/topics.h"
+#include "worker/engine/engine_setup.h"
 #include "worker/http/http.h"
 #include "worker/kafka/kafka_admin.h"
 #include "worker/serve/local.h"
@@ -65,24 +67,28 @@ static void check_options(struct checking *checking)
         report_failure(checking, "options", mr_worker_exit_code(status), err.detail);
 }
 
+static void report_line(void *context, const char *what, const char *text)
+{
+    report(context, "ok", what, text);
+}
+
 static void check_model(struct checking *checking)
 {
     struct mr_error err = {0};
     struct mr_model_source source = {0};
-    char text[256];
+    struct mr_model_plan plan;
+    const char *dtype;
     if (!checking->config->model[0]) {
         report_failure(checking, "model", MR_EXIT_USAGE, "no --model is given");
         return;
     }
     enum mr_status status = mr_local_open_model(&source, checking->config, &err);
-    if (status != MR_OK) {
+    if (status == MR_OK)
+        status = mr_engine_setup_plan(checking->config, &source, &plan, &dtype, &err);
+    if (status == MR_OK)
+        mr_model_report(&source, &plan, dtype, report_line, checking);
+    else
         report_failure(checking, "model", mr_local_model_exit(status), err.detail);
-        return;
-    }
-    snprintf(text, sizeof text, "%s, vocabulary %" PRIu32 ", chat template %s", source.name,
-             mr_tokenizer_vocab_size(source.tokenizer),
-             source.chat_template.length > 0 ? "yes" : "no");
-    report(checking, "ok", "model", text);
     mr_model_source_close(&source);
 }
 

@@ -25,7 +25,7 @@ static void rejected(struct tiny *tiny, const char *because)
     assert_null(weights.layers);
     if (!strstr(err.detail, because)) fail_msg("\"%s\" without \"%s\"", err.detail, because);
     struct mr_error checked = {0};
-    assert_int_equal(mr_weights_check(&spec, &checked), MR_BAD_FILE);
+    assert_int_equal(mr_weights_check(&spec, NULL, &checked), MR_BAD_FILE);
     assert_string_equal(checked.detail, err.detail);
 }
 
@@ -48,7 +48,7 @@ static void packed_rows_have_the_order_of_the_decoder(void **state)
     struct mr_weights_spec spec = spec_of(&tiny);
     struct mr_error err = {0};
     if (mr_weights_load(&weights, &spec, &err) != MR_OK) fail_msg("%s", err.detail);
-    assert_int_equal(mr_weights_check(&spec, NULL), MR_OK);
+    assert_int_equal(mr_weights_check(&spec, NULL, NULL), MR_OK);
     const struct mr_layer_weights *layer = &weights.layers[1];
     assert_row(layer->qkv, 31, tiny_find(&tiny, "model.layers.1.self_attn.q_proj.weight"), 31);
     assert_row(layer->qkv, 32, tiny_find(&tiny, "model.layers.1.self_attn.k_proj.weight"), 0);

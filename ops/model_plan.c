@@ -1,0 +1,38 @@
+#include "ops/model_plan.h"
+
+#include "ops/files/model_source.h"
+#include "ops/kv_groups.h"
+#include "ops/weights.h"
+
+uint64_t mr_model_plan_pool_bytes(const struct mr_model_options *options, uint64_t weight_bytes)
+{
+    uint64_t memory = options->memory_bytes;
+    uint64_t most = memory > weight_bytes ? (memory - weight_bytes) / 2 : 0;
+    return memory > 0 && most < options->kv_bytes ? most : options->kv_bytes;
+}
+
+enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_model_source *source,
+                                  const struct mr_model_options *options, struct mr_error *err)
+{
+    const struct mr_model_config *config = &source->config;
+    const bool bf16 = options->dtype != MR_DTYPE_F32;
+    const struct mr_weights_spec spec = {
+        .config = config, .tensors = source->tensors, .gguf_names = source->gguf_names};
+    struct mr_model_plan plan = {0};
+    struct mr_kv_groups groups;
+    *out = plan;
+    enum mr_status status = mr_weights_check(&spec, &plan.parameter_count, err);
+    if (status != MR_OK) return status;
+    for (uint32_t i = 0; i < source->tensors->count; i++)
+        plan.stored_bytes += source->tensors->entries[i].size_bytes;
+    plan.weight_bytes = plan.parameter_count * (bf16 ? sizeof(uint16_t) : sizeof(float));
+    mr_kv_groups_plan(&groups, config, bf16, options->rows_max,
+                      mr_model_plan_pool_bytes(options, plan.weight_bytes));
+    plan.kv_bytes_per_token = groups.block_bytes / MR_BLOCK_TOKENS;
+    plan.kv_pool_bytes = groups.pool_bytes;
+    plan.pool_tokens = (uint64_t)groups.block_count * MR_BLOCK_TOKENS;
+    plan.context_tokens = plan.pool_tokens < config->context_tokens ? (uint32_t)plan.pool_tokens
+                                                                    : config->context_tokens;
+    *out = plan;
+    return MR_OK;
+}

@@ -1,0 +1,31 @@
+/* model_plan - what a model needs of a machine, computed from the headers of its files: no weight
+ * is read and no memory is reserved. For `millrace check`, and for mr_model_open, which divides
+ * memory by the same rules.
+ *
+ * Threads: pure functions. Memory: none kept. Errors: MR_BAD_FILE and MR_NOMEM as
+ * mr_model_check_files. */
+#ifndef MR_OPS_MODEL_PLAN_H
+#define MR_OPS_MODEL_PLAN_H
+
+#include "ops/model.h"
+
+struct mr_model_plan {
+    uint64_t parameter_count;
+    uint64_t stored_bytes;       /* of all tensors in the files */
+    uint64_t weight_bytes;       /* of the weights in memory, without the padding of panels */
+    uint64_t kv_bytes_per_token; /* of one token's KV in all layers */
+    uint64_t kv_pool_bytes;      /* of all KV blocks and slots */
+    uint64_t pool_tokens;        /* that the blocks of the pool hold */
+    uint32_t context_tokens; /* longest sequence: the model's context, or the pool if it is less */
+};
+
+/* source: files that are open, with their tensors; options: as for mr_model_open, without
+ * path and source. */
+enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_model_source *source,
+                                  const struct mr_model_options *options, struct mr_error *err);
+
+/* Returns the size of the KV pool in bytes: options->kv_bytes, but at most half of what the weights
+ * leave of options->memory_bytes; the other half is for requests, buffers and files. */
+uint64_t mr_model_plan_pool_bytes(const struct mr_model_options *options, uint64_t weight_bytes);
+
+#endif

@@ -1,0 +1,78 @@
+#include "ops/model_plan.h"
+
+#include "ops/files/model_files.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define MEBIBYTE ((uint64_t)1 << 20)
+
+/* A plan says what a model has once it is open: dense, with a sliding group, with fused tensors, with
+ * heads that are padded. */
+static void a_plan_is_what_the_open_model_has(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {
+        "tests/golden/models/grouped_tied", "tests/golden/models/mistral_slides",
+        "tests/golden/models/phi3", "tests/golden/models/llama_head_dim_24"};
+    for (size_t i = 0; i < 2 * sizeof paths / sizeof *paths; i++) {
+        struct mr_error err = {0};
+        struct mr_model_source source;
+        struct mr_model_plan plan;
+        struct mr_model *model;
+        struct mr_model_options options = {.path = paths[i / 2],
+                                           .device = "cpu",
+                                           .dtype = i % 2 ? MR_DTYPE_F32 : MR_DTYPE_BF16,
+                                           .thread_count = 1,
+                                           .kv_bytes = 8 * MEBIBYTE,
+                                           .rows_max = 32,
+                                           .sequences_max = 2};
+        if (mr_model_files_read(&source, options.path, &err) != MR_OK ||
+            mr_model_plan_make(&plan, &source, &options, &err) != MR_OK ||
+            mr_model_open(&model, &options, &err) != MR_OK)
+            fail_msg("%s: %s", options.path, err.detail);
+        const struct mr_model_info *info = mr_model_info(model);
+        assert_int_equal(plan.parameter_count, info->parameter_count);
+        assert_int_equal(plan.kv_bytes_per_token, info->kv_bytes_per_token);
+        assert_int_equal(plan.kv_pool_bytes, info->kv_pool_bytes);
+        assert_int_equal(plan.pool_tokens, (uint64_t)info->block_count * MR_BLOCK_TOKENS);
+        assert_true(plan.context_tokens <= info->context_tokens);
+        assert_true(plan.weight_bytes >= plan.parameter_count * (i % 2 ? 4 : 2));
+        mr_model_close(model);
+        mr_model_source_close(&source);
+    }
+}
+
+static void the_longest_sequence_is_what_the_pool_holds(void **state)
+{
+    (void)state;
+    struct mr_model_source source;
+    struct mr_model_plan plan;
+    struct mr_model_options options = {.device = "cpu", .kv_bytes = 1, .rows_max = 32};
+    assert_int_equal(mr_model_files_read(&source, "tests/golden/models/qwen2", NULL), MR_OK);
+    assert_int_equal(mr_model_plan_make(&plan, &source, &options, NULL), MR_OK);
+    assert_int_equal(plan.context_tokens, MR_BLOCK_TOKENS);
+    options.kv_bytes = 64 * MEBIBYTE;
+    assert_int_equal(mr_model_plan_make(&plan, &source, &options, NULL), MR_OK);
+    assert_int_equal(plan.context_tokens, source.config.context_tokens);
+    /* Half of what the weights leave of the memory. */
+    options.memory_bytes = plan.weight_bytes + 2 * MEBIBYTE;
+    assert_int_equal(mr_model_plan_make(&plan, &source, &options, NULL), MR_OK);
+    assert_true(plan.kv_pool_bytes <= MEBIBYTE && plan.kv_pool_bytes > 0);
+    source.config.layer_count++;
+    assert_int_equal(mr_model_plan_make(&plan, &source, &options, NULL), MR_BAD_FILE);
+    assert_int_equal(plan.context_tokens, 0);
+    mr_model_source_close(&source);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_is_what_the_open_model_has),
+        cmocka_unit_test(the_longest_sequence_is_what_the_pool_holds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
