@@ -1,7 +1,7 @@
 /* bench_kernels - measures the CPU kernels in the shapes of SmolLM2-135M: all linear layers for
  * several numbers of rows, attention of prompts and of decode steps, norms and rotary embedding,
- * the sampler. Prints the best of several runs; run it on an idle machine. bench_kernels
- * [memory|linear|attention|rows|sampler] ...   (none: all) */
+ * the sampler; and layers of experts. Prints the best of several runs; run it on an idle machine.
+ * bench_kernels [memory|linear|experts|attention|rows|sampler] ...   (none: all) */
 #include "ops/cpu/kv_kernels.h"
 #include "ops/cpu/parallel.h"
 #include "ops/sampling/sampler.h"
@@ -175,6 +175,105 @@ static void bench_linear(void)
         printf("  %4u  %8.2f  %7.1f  %6.1f\n", rows[i], best, flop / best / 1e6,
                bytes / best / 1e6);
     }
+}
+
+/* ---- experts ---- */
+
+struct expert_stack {
+    struct mr_cpu_expert_layer layer;
+    struct mr_cpu_expert_buffers buffers;
+    struct mr_cpu_linear **gate_up, **down;
+    float *logits, *out;
+    uint16_t *x, *ffn;
+    uint32_t *experts, *counts;
+    float *weights;
+};
+
+/* Runs the chosen experts as plain linear layers one after the other, with as many rows each. */
+static double run_plain(struct expert_stack *stack, uint32_t rows, double *bytes)
+{
+    const struct mr_cpu_routing *routing = &stack->layer.routing;
+    memset(stack->counts, 0, routing->expert_count * sizeof *stack->counts);
+    mr_cpu_route(routing, stack->logits, rows, stack->experts, stack->weights);
+    for (uint32_t i = 0; i < rows * routing->top_k; i++)
+        stack->counts[stack->experts[i]]++;
+    *bytes = 0.0;
+    const double start = now_ms();
+    for (uint32_t e = 0; e < routing->expert_count; e++) {
+        if (stack->counts[e] == 0) continue;
+        mr_cpu_linear_run(stack->gate_up[e], stack->x, stack->counts[e], MR_CPU_SILU_MUL,
+                          stack->ffn);
+        mr_cpu_linear_run(stack->down[e], stack->ffn, stack->counts[e], MR_CPU_ADD_F32, stack->out);
+        *bytes += (double)mr_cpu_linear_bytes(stack->gate_up[e]) +
+                  (double)mr_cpu_linear_bytes(stack->down[e]);
+    }
+    return now_ms() - start;
+}
+
+/* Runs are in turns, each with other experts. */
+static void bench_expert_rows(struct expert_stack *stack, uint32_t rows)
+{
+    const uint32_t count = rows * stack->layer.routing.expert_count;
+    double best = INFINITY, best_plain = INFINITY, bytes = 0.0, largest = 0.0;
+    for (int run = 0; run < 4 * RUNS; run++) {
+        for (uint32_t i = 0; i < count; i++)
+            stack->logits[i] = (float)((i * 2654435761u + (uint32_t)run * 40503u) >> 7 & 4095u);
+        best_plain = fmin(best_plain, run_plain(stack, rows, &bytes));
+        const double start = now_ms();
+        mr_cpu_experts_run(&stack->layer, &stack->buffers, stack->x, stack->logits, rows,
+                           stack->out);
+        best = fmin(best, now_ms() - start);
+        largest = fmax(largest, bytes);
+    }
+    printf("  %4u  %8.3f  %8.3f  %5.2f  %6.1f\n", rows, best, best_plain, best / best_plain,
+           largest / best / 1e6);
+}
+
+static void bench_expert_layer(uint32_t hidden, uint32_t ffn, uint32_t count, uint32_t top_k)
+{
+    static const uint32_t rows[] = {1, 8, 32, 512};
+    struct stack bytes = {0};
+    struct expert_stack stack = {
+        .buffers = {.rows_max = 512, count, top_k, hidden, ffn, .bf16 = true}};
+    stack.gate_up = check_memory(calloc(count, sizeof(void *)));
+    stack.down = check_memory(calloc(count, sizeof(void *)));
+    for (uint32_t e = 0; e < count; e++) {
+        stack.gate_up[e] = make_linear(&bytes, 2 * ffn, hidden);
+        stack.down[e] = make_linear(&bytes, hidden, ffn);
+    }
+    stack.layer = (struct mr_cpu_expert_layer){.gate_up = stack.gate_up,
+                                               .down = stack.down,
+                                               .routing = {count, top_k, true},
+                                               .activation = MR_CPU_SILU_MUL};
+    stack.buffers.memory = check_memory(aligned_alloc(64, mr_cpu_expert_bytes(&stack.buffers)));
+    stack.x = check_memory(calloc((size_t)512 * hidden, 2));
+    stack.ffn = check_memory(calloc((size_t)512 * ffn, 2));
+    stack.out = check_memory(calloc((size_t)512 * hidden, 4));
+    stack.logits = check_memory(calloc((size_t)512 * count, 4));
+    stack.experts = check_memory(calloc((size_t)512 * top_k, 4));
+    stack.weights = check_memory(calloc((size_t)512 * top_k, 4));
+    stack.counts = check_memory(calloc(count, 4));
+    printf(
+        "experts, %u of %u, %u to %u, bf16, one layer: rows, ms, ms as plain linear layers, ratio, "
+        "GB/s of weights\n",
+        top_k, count, hidden, ffn);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        bench_expert_rows(&stack, rows[i]);
+    for (uint32_t e = 0; e < count; e++) {
+        mr_cpu_linear_destroy(stack.gate_up[e]);
+        mr_cpu_linear_destroy(stack.down[e]);
+    }
+    void *const owned[] = {stack.gate_up, stack.down,  stack.buffers.memory, stack.x,
+                           stack.ffn,     stack.out,   stack.logits,         stack.experts,
+                           stack.weights, stack.counts};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        free(owned[i]);
+}
+
+static void bench_experts(void)
+{
+    bench_expert_layer(2048, 768, 128, 8); /* Qwen3-30B-A3B */
+    bench_expert_layer(4096, 3584, 8, 2);  /* Mixtral 8x7B, with a quarter of its ffn */
 }
 
 /* ---- attention ---- */
@@ -428,11 +527,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"memory", bench_memory},
-                 {"linear", bench_linear},
-                 {"attention", bench_attention},
-                 {"rows", bench_rows},
-                 {"sampler", bench_sampler}};
+    } parts[] = {{"memory", bench_memory},   {"linear", bench_linear},
+                 {"experts", bench_experts}, {"attention", bench_attention},
+                 {"rows", bench_rows},       {"sampler", bench_sampler}};
     struct mr_error err;
     check_status(mr_tensor_thread_begin(&err), &err);
     check_status(mr_parallel_set_thread_count(2, &err), &err);
