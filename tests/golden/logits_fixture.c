@@ -34,6 +34,7 @@ const struct golden_model golden_models[] = {
     {.name = "gemma3", .int8 = true},
     {.name = "gemma3_published", .gguf = true},
     {.name = "phi3"},
+    {.name = "phi3_longrope_short", .gguf = true, .context_tokens = 256},
     {.name = "phi3_longrope_long", .gguf = true},
     {.name = "phi4_partial_rotary", .gguf = true},
     {.name = "smollm3", .gguf = true},
@@ -94,9 +95,10 @@ bool all_prompts_read(const struct fixture *fixture)
 }
 
 void open_fixture(struct fixture *fixture, const char *model, const char *expected,
-                  enum mr_dtype dtype, bool int8)
+                  enum mr_dtype dtype, bool int8, uint32_t context_tokens)
 {
     struct mr_error err = {0};
+    uint32_t block_count = (context_tokens ? context_tokens : CONTEXT_TOKENS) / MR_BLOCK_TOKENS;
     struct mr_model_options options = {.path = model,
                                        .device = "cpu",
                                        .dtype = dtype,
@@ -105,13 +107,14 @@ void open_fixture(struct fixture *fixture, const char *model, const char *expect
                                        .kv_int8 = int8};
     options.kv_bytes = 1;
     *fixture = (struct fixture){0};
-    for (uint32_t i = 0; i < BLOCKS; i++)
-        fixture->blocks[i] = (5 * i + 5) % BLOCKS; /* each block once, not in order */
+    for (uint32_t i = 0; i < block_count; i++)
+        fixture->blocks[i] = (5 * i + 5) % block_count; /* each block once, not in order */
     if (mr_model_open(&fixture->model, &options, &err) != MR_OK) fail_msg("%s", err.detail);
-    options.kv_bytes = mr_model_info(fixture->model)->kv_bytes_per_token * MR_BLOCK_TOKENS * BLOCKS;
+    options.kv_bytes =
+        mr_model_info(fixture->model)->kv_bytes_per_token * MR_BLOCK_TOKENS * block_count;
     mr_model_close(fixture->model);
     if (mr_model_open(&fixture->model, &options, &err) != MR_OK) fail_msg("%s", err.detail);
-    assert_true(mr_model_info(fixture->model)->block_count >= BLOCKS);
+    assert_true(mr_model_info(fixture->model)->block_count >= block_count);
     assert_int_equal(mr_mapped_file_open(&fixture->expected, expected, &err), MR_OK);
     assert_memory_equal(fixture->expected.bytes, "MRLOGIT1", 8);
     fixture->next = fixture->expected.bytes + 8;
@@ -121,20 +124,21 @@ void open_fixture(struct fixture *fixture, const char *model, const char *expect
     fixture->row = calloc(fixture->vocab_size, sizeof(float));
 }
 
-void open_golden(struct fixture *fixture, const char *name, enum mr_dtype dtype, bool int8)
+void open_golden(struct fixture *fixture, const struct golden_model *golden, enum mr_dtype dtype,
+                 bool int8)
 {
     char model[128], expected[160];
-    snprintf(model, sizeof(model), "tests/golden/models/%s", name);
+    snprintf(model, sizeof(model), "tests/golden/models/%s", golden->name);
     snprintf(expected, sizeof(expected), "%s/expected.bin", model);
-    open_fixture(fixture, model, expected, dtype, int8);
+    open_fixture(fixture, model, expected, dtype, int8, golden->context_tokens);
 }
 
-void open_golden_gguf(struct fixture *fixture, const char *name)
+void open_golden_gguf(struct fixture *fixture, const struct golden_model *golden)
 {
     char model[128], expected[160];
-    snprintf(model, sizeof(model), "tests/golden/gguf/%s.gguf", name);
-    snprintf(expected, sizeof(expected), "tests/golden/models/%s/expected.bin", name);
-    open_fixture(fixture, model, expected, MR_DTYPE_F32, false);
+    snprintf(model, sizeof(model), "tests/golden/gguf/%s.gguf", golden->name);
+    snprintf(expected, sizeof(expected), "tests/golden/models/%s/expected.bin", golden->name);
+    open_fixture(fixture, model, expected, MR_DTYPE_F32, false, golden->context_tokens);
 }
 
 void close_fixture(struct fixture *fixture)

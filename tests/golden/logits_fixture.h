@@ -11,13 +11,16 @@
 #define STEP_ROWS      512u
 #define STEP_SEQUENCES 64u
 #define TOLERANCE      1e-4f /* largest difference to a logit of the reference */
-#define BLOCKS         (2048u / MR_BLOCK_TOKENS)
+#define CONTEXT_TOKENS 2048u
+#define BLOCKS         (CONTEXT_TOKENS / MR_BLOCK_TOKENS)
 
 struct golden_model {
     const char *name; /* of the folder */
     bool gguf;        /* tests/golden/gguf has the same model as a file */
-    bool int8;        /* its KV is also tested in int8 */
-    bool experts;     /* rounding may choose other experts, which changes a row's logits far more */
+    /* Tokens of the KV pool, which are the longest sequence that is served; 0: CONTEXT_TOKENS. */
+    uint32_t context_tokens;
+    bool int8;    /* its KV is also tested in int8 */
+    bool experts; /* rounding may choose other experts, which changes a row's logits far more */
 };
 
 extern const struct golden_model golden_models[];
@@ -43,9 +46,10 @@ struct fixture {
 /* model: a folder or file; expected: the file that make_logits.py has written for it. Fails the
  * test when one of them cannot be opened. */
 void open_fixture(struct fixture *fixture, const char *model, const char *expected,
-                  enum mr_dtype dtype, bool int8);
-void open_golden(struct fixture *fixture, const char *name, enum mr_dtype dtype, bool int8);
-void open_golden_gguf(struct fixture *fixture, const char *name);
+                  enum mr_dtype dtype, bool int8, uint32_t context_tokens);
+void open_golden(struct fixture *fixture, const struct golden_model *golden, enum mr_dtype dtype,
+                 bool int8);
+void open_golden_gguf(struct fixture *fixture, const struct golden_model *golden);
 void close_fixture(struct fixture *fixture);
 
 /* Reads the next of prompt_count prompts. The result points into the file. */

@@ -55,10 +55,10 @@ static void the_model_equals_the_reference(void **state)
 {
     const struct golden_model *golden = *state;
     struct fixture fixture;
-    open_golden(&fixture, golden->name, MR_DTYPE_F32, false);
+    open_golden(&fixture, golden, MR_DTYPE_F32, false);
     compare_model(&fixture, golden->name);
     if (!golden->gguf) return;
-    open_golden_gguf(&fixture, golden->name);
+    open_golden_gguf(&fixture, golden);
     compare_model(&fixture, "the same in GGUF");
 }
 
@@ -68,7 +68,7 @@ static void the_given_model_equals_the_reference(void **state)
 {
     struct fixture fixture;
     (void)state;
-    open_fixture(&fixture, given_model, given_expected, MR_DTYPE_F32, false);
+    open_fixture(&fixture, given_model, given_expected, MR_DTYPE_F32, false, 0);
     compare_model(&fixture, given_model);
 }
 

@@ -143,8 +143,8 @@ static void bf16_chooses_the_tokens_of_fp32(void **state)
         double share_max = golden_models[i].experts ? EXPERTS_SHARE : BF16_SHARE;
         struct difference sum = {0};
         struct fixture exact, rounded;
-        open_golden(&exact, golden_models[i].name, MR_DTYPE_F32, false);
-        open_golden(&rounded, golden_models[i].name, MR_DTYPE_BF16, false);
+        open_golden(&exact, &golden_models[i], MR_DTYPE_F32, false);
+        open_golden(&rounded, &golden_models[i], MR_DTYPE_BF16, false);
         for (uint32_t k = 0; k < exact.prompt_count; k++) {
             struct prompt prompt = read_prompt(&exact);
             compare_bf16(&exact, &rounded, &prompt, &sum);
@@ -169,7 +169,7 @@ static void int8_gives_nearly_the_same_logits(void **state)
         struct difference sum = {0};
         struct fixture fixture;
         if (!golden_models[i].int8) continue;
-        open_golden(&fixture, golden_models[i].name, MR_DTYPE_F32, true);
+        open_golden(&fixture, &golden_models[i], MR_DTYPE_F32, true);
         for (uint32_t k = 0; k < fixture.prompt_count; k++) {
             struct prompt prompt = read_prompt(&fixture);
             compare_int8(&fixture, &prompt, &sum);
