@@ -166,6 +166,13 @@ static const struct mr_added_token *longest_at(const struct mr_added_tokens *add
     return found;
 }
 
+size_t mr_added_tokens_prefix(const struct mr_added_tokens *added, struct mr_text text)
+{
+    size_t end = 0;
+    struct mr_added_cursor cursor = {0};
+    return text.length > 0 && longest_at(added, text, 0, &cursor, &end) ? end : 0;
+}
+
 static bool has_word_borders(struct mr_text text, size_t start, size_t end)
 {
     if (start > 0) {

@@ -36,6 +36,9 @@ bool mr_added_tokens_is_empty(const struct mr_added_tokens *tokens);
 /* True when one of the tokens is a control token. */
 bool mr_added_tokens_have_control(const struct mr_added_tokens *tokens);
 
+/* Length in bytes of the longest token, of whatever flags, that text starts with; 0: none. */
+size_t mr_added_tokens_prefix(const struct mr_added_tokens *tokens, struct mr_text text);
+
 /* A part of the searched text: an added token, or the text between two added tokens (id
  * MR_TOKEN_NONE). */
 struct mr_added_span {

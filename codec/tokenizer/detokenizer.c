@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* Most bytes of a first token of which all spaces are removed, not only one at its start. */
+#define FIRST_TOKEN_BYTES 1024
+
 #define REPLACEMENT_BYTES (sizeof MR_UTF8_REPLACEMENT - 1)
 
 void mr_detokenizer_init(struct mr_detokenizer *detokenizer, const struct mr_tokenizer *tokenizer,
@@ -74,16 +77,30 @@ static size_t use_pending(struct mr_detokenizer *detokenizer, struct mr_text tex
     return used;
 }
 
+/* Removes the spaces that the first token must not begin the text with. Uses the memory `first`. */
+static struct mr_text strip_spaces(struct mr_detokenizer *detokenizer, struct mr_text text,
+                                   char first[FIRST_TOKEN_BYTES])
+{
+    enum mr_first_space rule = mr_tokenizer_first_space(detokenizer->tokenizer);
+    detokenizer->at_start = false;
+    if (rule == MR_FIRST_SPACE_KEPT) return text;
+    if (rule == MR_FIRST_SPACE_OF_TOKEN && text.length <= FIRST_TOKEN_BYTES) {
+        size_t length = 0;
+        for (size_t i = 0; i < text.length; i++)
+            if (text.bytes[i] != ' ') first[length++] = text.bytes[i];
+        return (struct mr_text){first, length};
+    }
+    if (text.bytes[0] != ' ') return text;
+    detokenizer->at_start = rule == MR_FIRST_SPACE_UNTIL_TEXT && text.length == 1;
+    return mr_text_part(text, 1, text.length);
+}
+
 size_t mr_detokenizer_push(struct mr_detokenizer *detokenizer, uint32_t id, char *out)
 {
     struct mr_text text = mr_tokenizer_bytes(detokenizer->tokenizer, id, detokenizer->skip_special);
     if (text.length == 0) return 0;
-    if (detokenizer->at_start && mr_tokenizer_strips_first_space(detokenizer->tokenizer) &&
-        text.bytes[0] == ' ') {
-        text.bytes++;
-        text.length--;
-    }
-    detokenizer->at_start = false;
+    char first[FIRST_TOKEN_BYTES];
+    if (detokenizer->at_start) text = strip_spaces(detokenizer, text, first);
     size_t length = 0, taken;
     size_t used = use_pending(detokenizer, text, out, &length);
     struct mr_text rest = mr_text_part(text, used, text.length);

@@ -1,6 +1,8 @@
 #include "codec/tokenizer/normalizer.h"
 
+#include "codec/base64.h"
 #include "codec/tokenizer/byte_alphabet.h"
+#include "codec/unicode/charsmap.h"
 #include "codec/unicode/unicode.h"
 #include "codec/utf8.h"
 
@@ -9,15 +11,29 @@
 
 #define STEPS_MAX 32
 
-enum kind { NORMAL_FORM, PREPEND, REPLACE, STRIP, STRIP_MARKS, LOWERCASE, NMT, BYTE_LEVEL };
+enum kind {
+    NORMAL_FORM,
+    PREPEND,
+    REPLACE,
+    STRIP,
+    STRIP_MARKS,
+    LOWERCASE,
+    NMT,
+    BYTE_LEVEL,
+    PRECOMPILED,
+    SENTENCE
+};
 
 struct step {
     enum kind kind;
     enum mr_normal_form form;
-    bool left, right;       /* step STRIP: at which ends it removes white space */
-    struct mr_text pattern; /* step REPLACE of plain text: what to replace; owned */
-    struct mr_regex *regex; /* step REPLACE of a regular expression: what to replace */
-    struct mr_text content; /* steps PREPEND and REPLACE: the text to insert; owned */
+    bool left, right;               /* step STRIP: at which ends it removes white space */
+    struct mr_text pattern;         /* step REPLACE of plain text: what to replace; owned */
+    struct mr_regex *regex;         /* step REPLACE of a regular expression: what to replace */
+    struct mr_text content;         /* steps PREPEND and REPLACE: the text to insert; owned */
+    struct mr_charsmap *charsmap;   /* steps PRECOMPILED and SENTENCE; NULL: none */
+    struct mr_added_tokens *kept;   /* step SENTENCE: user-defined tokens */
+    struct mr_sentence_rules rules; /* step SENTENCE: the flags; its texts are not used */
 };
 
 struct mr_normalizer {
@@ -71,6 +87,24 @@ static enum mr_status load_strip(struct step *step, const struct mr_json_value *
         !mr_json_bool(mr_json_get(component, "strip_right"), &step->right))
         return mr_fail(err, MR_BAD_FILE, "Strip lacks strip_left or strip_right");
     return MR_OK;
+}
+
+static enum mr_status load_precompiled(struct step *step, const struct mr_json_value *component,
+                                       struct mr_error *err)
+{
+    struct mr_text text = {"", 0};
+    step->kind = PRECOMPILED;
+    if (!mr_json_text(mr_json_get(component, "precompiled_charsmap"), &text))
+        return mr_fail(err, MR_BAD_FILE, "Precompiled has no precompiled_charsmap");
+    size_t max = text.length / 4 * 3 + 3, length = 0;
+    unsigned char *block = malloc(max);
+    if (!block) return mr_fail(err, MR_NOMEM, "no memory");
+    enum mr_status status =
+        mr_base64_decode(text, block, max, &length)
+            ? mr_charsmap_create(&step->charsmap, (struct mr_text){(char *)block, length}, err)
+            : mr_fail(err, MR_BAD_FILE, "precompiled_charsmap is not base64");
+    free(block);
+    return status;
 }
 
 static bool load_plain(struct step *step, struct mr_text type)
@@ -127,6 +161,7 @@ static enum mr_status load(struct mr_normalizer *normalizer, const struct mr_jso
     if (mr_text_is(type, "Replace")) return load_replace(step, component, err);
     if (mr_text_is(type, "Prepend")) return load_prepend(step, component, err);
     if (mr_text_is(type, "Strip")) return load_strip(step, component, err);
+    if (mr_text_is(type, "Precompiled")) return load_precompiled(step, component, err);
     if (load_plain(step, type)) return MR_OK;
     return mr_fail(err, MR_BAD_FILE, "unknown normalizer %.40s", type.bytes);
 }
@@ -139,6 +174,27 @@ enum mr_status mr_normalizer_create(struct mr_normalizer **out,
     if (!normalizer) return mr_fail(err, MR_NOMEM, "no memory for a normalizer");
     enum mr_status status =
         mr_json_is_null(component) ? MR_OK : load(normalizer, component, 0, err);
+    if (status != MR_OK) {
+        mr_normalizer_destroy(normalizer);
+        return status;
+    }
+    *out = normalizer;
+    return MR_OK;
+}
+
+enum mr_status mr_normalizer_from_rules(struct mr_normalizer **out,
+                                        const struct mr_sentence_rules *rules, struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_normalizer *normalizer = calloc(1, sizeof *normalizer);
+    if (!normalizer) return mr_fail(err, MR_NOMEM, "no memory for a normalizer");
+    struct step *step = &normalizer->steps[normalizer->step_count++];
+    step->kind = SENTENCE;
+    step->rules = *rules;
+    enum mr_status status =
+        mr_added_tokens_create(&step->kept, rules->kept, rules->kept_count, err);
+    if (status == MR_OK && rules->charsmap.length > 0)
+        status = mr_charsmap_create(&step->charsmap, rules->charsmap, err);
     if (status != MR_OK) {
         mr_normalizer_destroy(normalizer);
         return status;
@@ -161,6 +217,8 @@ void mr_normalizer_destroy(struct mr_normalizer *normalizer)
     if (!normalizer) return;
     for (size_t i = 0; i < normalizer->step_count; i++) {
         mr_regex_destroy(normalizer->steps[i].regex);
+        mr_charsmap_destroy(normalizer->steps[i].charsmap);
+        mr_added_tokens_destroy(normalizer->steps[i].kept);
         free_text(normalizer->steps[i].pattern);
         free_text(normalizer->steps[i].content);
     }
@@ -311,8 +369,101 @@ static enum mr_status run_map(const struct step *step, struct mr_text text, stru
     return MR_OK;
 }
 
+/* The component Precompiled of the reference implementation: a cluster of up to five bytes is
+ * replaced as a whole, by what its shortest known beginning maps to; otherwise its characters one
+ * by one. */
+static enum mr_status run_precompiled(const struct step *step, struct mr_text text,
+                                      struct mr_buffer *out, struct mr_error *err)
+{
+    for (size_t at = 0; at < text.length;) {
+        size_t end = mr_unicode_cluster_end(text, at);
+        struct mr_text part = mr_text_part(text, at, end), new_text;
+        if (part.length < 6 && mr_charsmap_find(step->charsmap, part, true, &new_text) > 0) {
+            if (!mr_buffer_append(out, new_text)) return no_room(err);
+            at = end;
+        }
+        while (at < end) {
+            size_t next = at + mr_utf8_next(text, at).length;
+            part = mr_text_part(text, at, next);
+            bool known = mr_charsmap_find(step->charsmap, part, true, &new_text) > 0;
+            if (!mr_buffer_append(out, known ? new_text : part)) return no_room(err);
+            at = next;
+        }
+    }
+    return MR_OK;
+}
+
+/* ---- SentencePiece ---- */
+
+/* The replacement of what text starts with: a user-defined token, a sequence of the character map,
+ * or else one character. Sets *taken to the bytes replaced. */
+static struct mr_text next_sentence_part(const struct step *step, struct mr_text text,
+                                         size_t *taken)
+{
+    struct mr_text part;
+    *taken = mr_added_tokens_prefix(step->kept, text);
+    if (*taken > 0) return mr_text_part(text, 0, *taken);
+    *taken = step->charsmap ? mr_charsmap_find(step->charsmap, text, false, &part) : 0;
+    if (*taken > 0) return part;
+    *taken = mr_utf8_next(text, 0).length;
+    return mr_text_part(text, 0, *taken);
+}
+
+/* Appends text to out with the escape for its spaces. */
+static bool append_spaced(struct mr_buffer *out, struct mr_text text, struct mr_text space)
+{
+    for (size_t at = 0; at < text.length;) {
+        const char *found = memchr(text.bytes + at, ' ', text.length - at);
+        size_t end = found ? (size_t)(found - text.bytes) : text.length;
+        if (!mr_buffer_append(out, mr_text_part(text, at, end))) return false;
+        if (found && !mr_buffer_append(out, space)) return false;
+        at = found ? end + 1 : end;
+    }
+    return true;
+}
+
+static bool ends_with(struct mr_text text, struct mr_text end)
+{
+    return text.length >= end.length &&
+           memcmp(text.bytes + text.length - end.length, end.bytes, end.length) == 0;
+}
+
+/* Normalizes as SentencePiece does (Normalizer::Normalize of its normalizer.cc). */
+static enum mr_status run_sentence(const struct step *step, struct mr_text text, bool at_start,
+                                   struct mr_buffer *out, struct mr_error *err)
+{
+    const struct mr_sentence_rules *rules = &step->rules;
+    bool remove = rules->remove_extra_spaces;
+    bool dummy = rules->add_dummy_prefix && (at_start || rules->prefix_every_part);
+    struct mr_text space =
+        rules->escape_spaces ? (struct mr_text){"\xe2\x96\x81", 3} : (struct mr_text){" ", 1};
+    size_t at = 0, taken = 0;
+    while (remove && at < text.length) {
+        struct mr_text part = next_sentence_part(step, mr_text_part(text, at, text.length), &taken);
+        if (!mr_text_is(part, " ")) break;
+        at += taken;
+    }
+    if (at == text.length) return MR_OK;
+    if (dummy && !rules->space_as_suffix && !mr_buffer_append(out, space)) return no_room(err);
+    bool after_space = remove;
+    while (at < text.length) {
+        struct mr_text part = next_sentence_part(step, mr_text_part(text, at, text.length), &taken);
+        size_t start = 0;
+        while (after_space && start < part.length && part.bytes[start] == ' ')
+            start++;
+        if (!append_spaced(out, mr_text_part(part, start, part.length), space)) return no_room(err);
+        if (start < part.length) after_space = remove && part.bytes[part.length - 1] == ' ';
+        at += taken;
+    }
+    while (remove && ends_with(mr_buffer_text(out), space))
+        out->length -= space.length;
+    bool suffix = dummy && rules->space_as_suffix;
+    return !suffix || mr_buffer_append(out, space) ? MR_OK : no_room(err);
+}
+
 static enum mr_status run_step(const struct step *step, struct mr_regex_scratch *regex,
-                               struct mr_text text, struct mr_buffer *out, struct mr_error *err)
+                               struct mr_text text, bool at_start, struct mr_buffer *out,
+                               struct mr_error *err)
 {
     switch (step->kind) {
     case NORMAL_FORM:
@@ -332,13 +483,17 @@ static enum mr_status run_step(const struct step *step, struct mr_regex_scratch 
         return run_map(step, text, out, err);
     case BYTE_LEVEL:
         return mr_byte_alphabet_encode(text, out) ? MR_OK : no_room(err);
+    case PRECOMPILED:
+        return run_precompiled(step, text, out, err);
+    case SENTENCE:
+        return run_sentence(step, text, at_start, out, err);
     }
     return MR_OK;
 }
 
 enum mr_status mr_normalizer_run(const struct mr_normalizer *normalizer,
                                  struct mr_normalizer_scratch *scratch, struct mr_text text,
-                                 struct mr_text *out, struct mr_error *err)
+                                 bool at_start, struct mr_text *out, struct mr_error *err)
 {
     *out = text;
     unsigned turn = 0; /* index of the buffer that *out does not point into */
@@ -348,7 +503,7 @@ enum mr_status mr_normalizer_run(const struct mr_normalizer *normalizer,
         struct mr_buffer *buffer = &scratch->buffers[turn];
         turn = 1 - turn;
         mr_buffer_clear(buffer);
-        enum mr_status status = run_step(step, scratch->regex, *out, buffer, err);
+        enum mr_status status = run_step(step, scratch->regex, *out, at_start, buffer, err);
         if (status != MR_OK) return status;
         *out = mr_buffer_text(buffer);
     }

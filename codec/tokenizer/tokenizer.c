@@ -13,13 +13,15 @@ struct mr_tokenizer_scratch {
     struct mr_regex_scratch *regex;
     struct mr_normalizer_scratch normalizer;
     struct mr_pretokenizer_scratch *pretokenizer;
-    struct mr_bpe_scratch *bpe;
+    struct mr_bpe_scratch *bpe; /* one of these two, as in the tokenizer */
+    struct mr_unigram_scratch *unigram;
 };
 
 void mr_tokenizer_destroy(struct mr_tokenizer *tokenizer)
 {
     if (!tokenizer) return;
     mr_bpe_destroy(tokenizer->bpe);
+    mr_unigram_destroy(tokenizer->unigram);
     mr_vocab_destroy(tokenizer->vocab);
     mr_vocab_destroy(tokenizer->decoded);
     mr_normalizer_destroy(tokenizer->normalizer);
@@ -37,11 +39,15 @@ struct mr_tokenizer_scratch *mr_tokenizer_scratch_create(const struct mr_tokeniz
     struct mr_tokenizer_scratch *scratch = calloc(1, sizeof *scratch);
     if (!scratch) return NULL;
     scratch->regex = mr_regex_scratch_create();
-    scratch->bpe = mr_bpe_scratch_create(tokenizer->bpe);
+    if (tokenizer->bpe)
+        scratch->bpe = mr_bpe_scratch_create(tokenizer->bpe);
+    else
+        scratch->unigram = mr_unigram_scratch_create();
     mr_normalizer_scratch_init(&scratch->normalizer, MR_TOKENIZER_BUFFER_BYTES_MAX, scratch->regex);
     scratch->pretokenizer = mr_pretokenizer_scratch_create(
         tokenizer->pretokenizer, MR_TOKENIZER_BUFFER_BYTES_MAX, scratch->regex);
-    if (scratch->regex && scratch->bpe && scratch->pretokenizer) return scratch;
+    bool has_model = scratch->bpe || scratch->unigram;
+    if (scratch->regex && has_model && scratch->pretokenizer) return scratch;
     mr_tokenizer_scratch_destroy(scratch);
     return NULL;
 }
@@ -52,6 +58,7 @@ void mr_tokenizer_scratch_destroy(struct mr_tokenizer_scratch *scratch)
     mr_pretokenizer_scratch_destroy(scratch->pretokenizer);
     mr_normalizer_scratch_drop(&scratch->normalizer);
     mr_bpe_scratch_destroy(scratch->bpe);
+    mr_unigram_scratch_destroy(scratch->unigram);
     mr_regex_scratch_destroy(scratch->regex);
     free(scratch);
 }
@@ -62,12 +69,15 @@ struct encoding {
     struct mr_id_list *ids;
     struct mr_text text;
     struct mr_encode_options options;
+    bool at_start; /* the part of text that is normalized now is its beginning */
     struct mr_error *err;
 };
 
 static enum mr_status take_piece(void *context, struct mr_text piece, struct mr_error *err)
 {
     struct encoding *e = context;
+    if (e->tokenizer->unigram)
+        return mr_unigram_encode(e->tokenizer->unigram, e->scratch->unigram, piece, e->ids, err);
     return mr_bpe_encode(e->tokenizer->bpe, e->scratch->bpe, piece, e->ids, err);
 }
 
@@ -107,7 +117,8 @@ static enum mr_status encode_around(struct encoding *e, const struct mr_added_to
 
 static enum mr_status normalize(struct encoding *e, struct mr_text text, struct mr_text *out)
 {
-    return mr_normalizer_run(e->tokenizer->normalizer, &e->scratch->normalizer, text, out, e->err);
+    return mr_normalizer_run(e->tokenizer->normalizer, &e->scratch->normalizer, text, e->at_start,
+                             out, e->err);
 }
 
 /* Sets *bytes to the number of bytes that the normalizer puts in front of any text, like
@@ -186,6 +197,7 @@ static enum mr_status encode_normalized(struct encoding *e, struct mr_text text,
 {
     const struct mr_added_tokens *added = e->tokenizer->added_normalized;
     struct mr_text normalized;
+    e->at_start = at_start;
     if (e->options.barred_count > 0 && mr_added_tokens_have_control(added))
         return encode_barred(e, text, at_start);
     enum mr_status status = normalize(e, text, &normalized);
@@ -249,7 +261,7 @@ struct mr_text mr_tokenizer_bytes(const struct mr_tokenizer *tokenizer, uint32_t
     return mr_vocab_text(tokenizer->decoded, id);
 }
 
-bool mr_tokenizer_strips_first_space(const struct mr_tokenizer *tokenizer)
+enum mr_first_space mr_tokenizer_first_space(const struct mr_tokenizer *tokenizer)
 {
-    return tokenizer->strips_first_space;
+    return tokenizer->first_space;
 }

@@ -25,7 +25,7 @@ static enum mr_status normalize_added(const struct mr_tokenizer *tokenizer,
     for (size_t i = 0; i < parts->added_count && status == MR_OK; i++) {
         struct mr_text form = parts->added[i].content;
         if (parts->added[i].normalized)
-            status = mr_normalizer_run(tokenizer->normalizer, &scratch, form, &form, err);
+            status = mr_normalizer_run(tokenizer->normalizer, &scratch, form, false, &form, err);
         if (status == MR_OK && !mr_buffer_append(texts, form)) status = no_memory(err);
         forms[i].length = form.length;
     }
@@ -214,10 +214,13 @@ enum mr_status mr_tokenizer_assemble(struct mr_tokenizer **out, struct mr_tokeni
     tokenizer->last_count = parts->last_count;
     tokenizer->bos_id = parts->bos_id;
     tokenizer->eos_id = parts->eos_id;
-    tokenizer->strips_first_space = parts->decoder.strips_first_space;
+    tokenizer->first_space = parts->decoder.first_space;
     parts->model.bytes = mr_pretokenizer_gives_bytes(tokenizer->pretokenizer);
     enum mr_status status = check_frame(tokenizer, err);
-    if (status == MR_OK)
+    if (status == MR_OK && parts->scores)
+        status = mr_unigram_create(&tokenizer->unigram, tokenizer->vocab, parts->scores,
+                                   &parts->unigram, err);
+    else if (status == MR_OK)
         status = mr_bpe_create(&tokenizer->bpe, tokenizer->vocab, parts->merges, parts->merge_count,
                                &parts->model, err);
     if (status == MR_OK) status = build_added(tokenizer, parts, err);

@@ -10,8 +10,10 @@
 
 #include "codec/tokenizer/added_tokens.h"
 #include "codec/tokenizer/bpe.h"
+#include "codec/tokenizer/first_space.h"
 #include "codec/tokenizer/normalizer.h"
 #include "codec/tokenizer/pretokenizer.h"
+#include "codec/tokenizer/unigram.h"
 
 #define MR_FRAME_IDS_MAX       8 /* most tokens added in front of a text, and most behind it */
 #define MR_DECODE_REPLACES_MAX 4
@@ -20,7 +22,7 @@
 struct mr_token_decoder {
     bool byte_level;    /* the token's text is in the byte alphabet (byte_alphabet.h) */
     bool byte_fallback; /* a token <0xHH> stands for one byte */
-    bool strips_first_space;
+    enum mr_first_space first_space;
     /* replaces from[i] by to[i] in the token's text */
     struct mr_text from[MR_DECODE_REPLACES_MAX], to[MR_DECODE_REPLACES_MAX];
     size_t replace_count;
@@ -28,8 +30,10 @@ struct mr_token_decoder {
 
 struct mr_tokenizer_parts {
     struct mr_vocab *vocab;
-    struct mr_merge *merges;
+    struct mr_merge *merges; /* of a BPE model */
     size_t merge_count;
+    double *scores; /* [size of vocab] scores of a Unigram model; NULL: the model is BPE */
+    struct mr_unigram_options unigram;
     struct mr_added_token *added;
     size_t added_count;
     struct mr_bpe_options model; /* the field `bytes` is set by mr_tokenizer_assemble */
@@ -46,7 +50,7 @@ struct mr_tokenizer_parts {
 void mr_tokenizer_parts_drop(struct mr_tokenizer_parts *parts);
 
 /* Fills a merge: looks up the ids of left, right and the joined text. MR_BAD_FILE when one of the
- * three is no token. The caller sets the rank. */
+ * three is no token, MR_NOMEM. The caller sets the rank. */
 enum mr_status mr_tokenizer_resolve_merge(const struct mr_vocab *vocab, struct mr_text left,
                                           struct mr_text right, struct mr_merge *out,
                                           struct mr_error *err);

@@ -11,7 +11,8 @@
 
 struct mr_tokenizer {
     struct mr_vocab *vocab; /* tokens with their texts as in the file */
-    struct mr_bpe *bpe;
+    struct mr_bpe *bpe;     /* the model is one of these two; the other is NULL */
+    struct mr_unigram *unigram;
     struct mr_normalizer *normalizer;
     struct mr_pretokenizer *pretokenizer;
     struct mr_added_tokens *added_raw; /* added tokens to search for in the original text */
@@ -24,7 +25,7 @@ struct mr_tokenizer {
     uint32_t first[MR_FRAME_IDS_MAX], last[MR_FRAME_IDS_MAX];
     size_t first_count, last_count;
     uint32_t bos_id, eos_id;
-    bool strips_first_space;
+    enum mr_first_space first_space;
 };
 
 #endif

@@ -225,3 +225,19 @@ enum mr_status mr_unicode_normalize(struct mr_text text, enum mr_normal_form for
     if (fits) return MR_OK;
     return mr_fail(err, MR_NOMEM, "no memory to normalize %zu bytes", text.length);
 }
+
+size_t mr_unicode_cluster_end(struct mr_text text, size_t at)
+{
+    struct mr_utf8_step left = mr_utf8_next(text, at);
+    utf8proc_int32_t state = 0;
+    size_t end = at + left.length;
+    while (end < text.length) {
+        struct mr_utf8_step right = mr_utf8_next(text, end);
+        if (utf8proc_grapheme_break_stateful((utf8proc_int32_t)left.code_point,
+                                             (utf8proc_int32_t)right.code_point, &state))
+            break;
+        end += right.length;
+        left = right;
+    }
+    return end;
+}

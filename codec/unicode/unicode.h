@@ -39,4 +39,8 @@ enum mr_normal_form { MR_NFC, MR_NFD, MR_NFKC, MR_NFKD };
 enum mr_status mr_unicode_normalize(struct mr_text text, enum mr_normal_form form,
                                     struct mr_buffer *out, struct mr_error *err);
 
+/* The end of the extended grapheme cluster that starts at byte `at` of text, which is valid UTF-8:
+ * the bytes that a reader takes for one character. */
+size_t mr_unicode_cluster_end(struct mr_text text, size_t at);
+
 #endif

@@ -1,5 +1,7 @@
 #include "ops/files/gguf_tokenizer.h"
 
+#include "codec/tokenizer_files/tokenizer_spec.h"
+
 #include <stdlib.h>
 #include <string.h>
 

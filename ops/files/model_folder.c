@@ -1,5 +1,6 @@
 #include "ops/files/model_folder.h"
 
+#include "codec/tokenizer_files/tokenizer_json.h"
 #include "ops/families/config_json.h"
 #include "ops/files/mapped_file.h"
 

@@ -6,6 +6,7 @@
  * TOKENIZER: a .gguf file or a tokenizer.json; TEXT: a file; without it, LICENSE repeated 200
  * times. */
 #include "codec/tokenizer/tokenizer.h"
+#include "codec/tokenizer_files/tokenizer_json.h"
 #include "ops/files/gguf_tokenizer.h"
 
 #include <stdio.h>

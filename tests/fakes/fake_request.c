@@ -1,6 +1,7 @@
 #include "tests/fakes/fake_request.h"
 
 #include "codec/check.h"
+#include "codec/tokenizer_files/tokenizer_spec.h"
 
 #include <string.h>
 

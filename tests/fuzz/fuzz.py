@@ -35,11 +35,11 @@ PARSERS = {
                "codec/wire/document.c codec/wire/encoding.c worker/ticket/envelope.c worker/ticket/decode.c",
     "reply": "codec/records/reply.c",
     "template": "codec/template/*.c",
-    "tokenizer": "codec/tokenizer/tokenizer_json.c codec/tokenizer/tokenizer_assemble.c codec/tokenizer/*_load.c "
+    "tokenizer": "codec/tokenizer_files/*.c codec/tokenizer/tokenizer_assemble.c codec/tokenizer/*_load.c "
                  "codec/tokenizer/added_tokens.c codec/tokenizer/pretokenizer.c codec/tokenizer/normalizer.c "
                  "codec/tokenizer/bpe.c codec/unicode/regex_translate.c",
     "gguf": "ops/files/gguf.c ops/files/gguf_tokenizer.c ops/files/model_gguf.c ops/files/dequant.c "
-            "codec/tokenizer/tokenizer_spec.c",
+            "codec/tokenizer_files/tokenizer_spec.c",
     "safetensors": "ops/files/safetensors.c ops/files/tensor_table.c",
     "model_config": "ops/files/model_config*.c ops/files/model_folder.c",
     "redis": "kvcache/redis/redis_reader.c kvcache/redis/redis_reply.c kvcache/redis/redis_slots.c "

@@ -4,6 +4,7 @@
  * Input: a byte (bit 0: SentencePiece style, bit 1: skip special tokens, bit 2: ids of one byte),
  * then the ids. */
 #include "codec/tokenizer/detokenizer.h"
+#include "codec/tokenizer_files/tokenizer_json.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
@@ -78,7 +79,7 @@ static size_t joined(const struct mr_tokenizer *tokenizer, struct fuzz_cursor id
         struct mr_text bytes = mr_tokenizer_bytes(tokenizer, id, skip_special);
         length = append(out, length, bytes.bytes, bytes.length);
     }
-    if (length && out[0] == ' ' && mr_tokenizer_strips_first_space(tokenizer))
+    if (length && out[0] == ' ' && mr_tokenizer_first_space(tokenizer) == MR_FIRST_SPACE_OF_TEXT)
         memmove(out, out + 1, --length);
     return length;
 }

@@ -4,6 +4,7 @@
  * text to encode. */
 #include "codec/tokenizer/detokenizer.h"
 #include "codec/tokenizer/tokenizer.h"
+#include "codec/tokenizer_files/tokenizer_json.h"
 #include "codec/utf8.h"
 #include "tests/fuzz/fuzz.h"
 

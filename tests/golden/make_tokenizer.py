@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
 """Writes the small tokenizers and expected results of tests/golden/tokenizer/ with the reference.
 
-    pip install tokenizers==0.23.3 gguf
+    pip install tokenizers==0.23.3 sentencepiece==0.2.3 gguf
     tests/golden/make_tokenizer.py .deps/model/SmolLM2-135M-Instruct.Q4_1.gguf
 
-Trains tokenizers like those of Llama 3, Qwen and Llama 2 (SentencePiece), and one of rare components, on
-generated text. Writes them as NAME_style.json. For each of them and for the model's own tokenizer, writes
+Trains tokenizers like those of Llama 3, Qwen, Llama 2 (SentencePiece) and T5 (Unigram), and one of rare
+components, on generated text. Writes them as NAME_style.json. For each of them and for the model's own tokenizer, writes
 the reference's ids and texts of some hundred strings as NAME.golden.json.
 """
+import base64
+import io
 import json
 import os
 import random
 import sys
+import tempfile
+
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -98,11 +104,58 @@ def odd_style():
     return json.loads(t.to_str())
 
 
+# Rules of a character map: what NFKC does with a few characters, a sequence, a removal.
+RULES = [("\uff21", "A"), ("\ufb01", "fi"), ("e\u0301", "\u00e9"), ("\u1100\u1161", "\uac00"), ("\u3000", " "), ("\t", " "), ("\u200b", ""), ("\u00bd", "1/2"),
+         ("...", "\u2026")]
+
+
+def sentencepiece_model(**options):
+    """The bytes of a model that SentencePiece trains on the corpus, and on made-up words."""
+    r = random.Random(3)
+    parts = [a + b for a in "b c d f g l m n p r s t v st tr pl ch".split() for b in "a e i o u an er in on \u00e9 \u00fc".split()]
+    words = ["".join(r.choice(parts) for _ in range(r.randint(1, 3))) for _ in range(700)]
+    lines = [line.replace("\n", " ") for line in corpus(11)]
+    lines += [" ".join(r.choice(words) for _ in range(r.randint(3, 10))) + r.choice((".", "", " 12", "  x", "(\ufb01)", "\uff21", "\u00bd")) for _ in range(3000)]
+    out = io.BytesIO()
+    with tempfile.NamedTemporaryFile("w") as rules:
+        for source, target in RULES:
+            rules.write(" ".join(f"{ord(c):X}" for c in source) + "\t" + " ".join(f"{ord(c):X}" for c in target) + "\n")
+        rules.flush()
+        if options.pop("with_rules", False):
+            options["normalization_rule_tsv"] = rules.name
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=out, num_threads=1, minloglevel=2, hard_vocab_limit=False, **options)
+    return out.getvalue()
+
+
+def t5_style():
+    model = parsed(sentencepiece_model(model_type="unigram", vocab_size=600, character_coverage=0.99, with_rules=True))
+    space = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}
+    charsmap = base64.b64encode(model.normalizer_spec.precompiled_charsmap).decode()
+    frame = {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+             "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+             "special_tokens": {"</s>": {"id": "</s>", "ids": [2], "tokens": ["</s>"]}}}
+    return {"version": "1.0", "truncation": None, "padding": None,
+            "added_tokens": [{"id": i, "content": model.pieces[i].piece, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+                             for i in range(3)],
+            "normalizer": {"type": "Sequence", "normalizers": [{"type": "Precompiled", "precompiled_charsmap": charsmap},
+                                                               {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]},
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, space]}, "post_processor": frame, "decoder": space,
+            "model": {"type": "Unigram", "unk_id": 0, "vocab": [[p.piece, p.score] for p in model.pieces], "byte_fallback": False}}
+
+
+def parsed(data):
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString(data)
+    return proto
+
+
 def golden(file, seed):
     t = Tokenizer.from_str(json.dumps(file))
     g = Generators(t, seed)
     texts = EDGES + [x + c + y for c in g.added[:20] for x in ("", " ", "a") for y in ("", "  ", "a")] + list(g.all(240))[-240:]
     texts += ["zebra quux zebra quuxes Zebra", "a cat. concat cats cat", "CAFE\u0301S caf\u00e9s", "x <mask><right>  y <mask>\n <right> z", "a\n\n \n\nb 12345678"]
+    if file["model"]["type"] == "Unigram":
+        texts += ["\uff21\ufb01 e\u0301... \u1100\u1161\u11a8 \u3000\u200b\u00bd\t..\u00bd", "\u200b", "\u1100\u1161", " cafe\u0301\u0301 "]
     fallback = file["model"]["byte_fallback"]
     encode, decode = [], []
     for text in texts:
@@ -127,7 +180,7 @@ def write(name, value):
 
 def main():
     os.makedirs(FOLDER, exist_ok=True)
-    for name, make in (("llama3", llama3_style), ("qwen", qwen_style), ("llama2", llama2_style), ("odd", odd_style)):
+    for name, make in (("llama3", llama3_style), ("qwen", qwen_style), ("llama2", llama2_style), ("odd", odd_style), ("t5", t5_style)):
         file = make()
         write(f"{name}_style.json", file)
         write(f"{name}_style.golden.json", golden(file, 5))

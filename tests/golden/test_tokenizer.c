@@ -133,6 +133,13 @@ static void a_llama2_style_file_equals_the_reference(void **state)
     check(FOLDER "llama2_style.json", FOLDER "llama2_style.golden.json");
 }
 
+/* Unigram, with the normalizer Precompiled and the decoder Metaspace. */
+static void a_t5_style_file_equals_the_reference(void **state)
+{
+    (void)state;
+    check(FOLDER "t5_style.json", FOLDER "t5_style.golden.json");
+}
+
 /* The pre-tokenizers, normalizers and added tokens that the other files do not have. */
 static void a_file_of_rare_components_equals_the_reference(void **state)
 {
@@ -148,6 +155,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_llama3_style_file_equals_the_reference),
         cmocka_unit_test(a_qwen_style_file_equals_the_reference),
         cmocka_unit_test(a_llama2_style_file_equals_the_reference),
+        cmocka_unit_test(a_t5_style_file_equals_the_reference),
         cmocka_unit_test(a_file_of_rare_components_equals_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

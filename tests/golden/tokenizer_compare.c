@@ -1,6 +1,8 @@
 #include "tokenizer_compare.h"
 
 #include "codec/tokenizer/detokenizer.h"
+#include "codec/tokenizer_files/tokenizer_json.h"
+#include "codec/tokenizer_files/tokenizer_spec.h"
 #include "ops/files/gguf_tokenizer.h"
 
 #include <stdio.h>

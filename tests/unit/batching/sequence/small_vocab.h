@@ -4,6 +4,7 @@
 #define TESTS_UNIT_BATCHING_SMALL_VOCAB_H
 
 #include "codec/tokenizer/tokenizer.h"
+#include "codec/tokenizer_files/tokenizer_spec.h"
 #include "codec/utf8.h"
 
 #include <string.h>

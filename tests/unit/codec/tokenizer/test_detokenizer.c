@@ -1,4 +1,5 @@
 #include "codec/tokenizer/detokenizer.h"
+#include "codec/tokenizer_files/tokenizer_spec.h"
 
 #include "codec/utf8.h"
 

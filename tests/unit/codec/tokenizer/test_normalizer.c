@@ -34,7 +34,8 @@ static void assert_normal(const char *component, const char *text, const char *w
     struct mr_normalizer_scratch scratch;
     mr_normalizer_scratch_init(&scratch, 4096, regex);
     struct mr_text out;
-    assert_int_equal(mr_normalizer_run(normalizer, &scratch, text_of(text), &out, &err), MR_OK);
+    assert_int_equal(mr_normalizer_run(normalizer, &scratch, text_of(text), true, &out, &err),
+                     MR_OK);
     assert_int_equal(out.length, strlen(want));
     assert_memory_equal(out.bytes, want, out.length);
     mr_normalizer_scratch_drop(&scratch);
@@ -59,7 +60,7 @@ static void null_does_not_change_the_text(void **state)
     struct mr_normalizer_scratch scratch;
     mr_normalizer_scratch_init(&scratch, 10, NULL);
     struct mr_text text = text_of("A e\u0301"), out;
-    assert_int_equal(mr_normalizer_run(normalizer, &scratch, text, &out, NULL), MR_OK);
+    assert_int_equal(mr_normalizer_run(normalizer, &scratch, text, true, &out, NULL), MR_OK);
     assert_ptr_equal(out.bytes, text.bytes);
     mr_normalizer_scratch_drop(&scratch);
     mr_normalizer_destroy(normalizer);
@@ -123,7 +124,8 @@ static void characters_are_mapped_one_by_one(void **state)
 static void unknown_components_fail_to_load(void **state)
 {
     (void)state;
-    assert_refused("{\"type\":\"Precompiled\"}", "unknown normalizer Precompiled");
+    assert_refused("{\"type\":\"Precompiled\"}", "no precompiled_charsmap");
+    assert_refused("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AA==\"}", "damaged");
     assert_refused("{}", "no type");
     assert_refused("{\"type\":\"Sequence\"}", "no list");
     assert_refused("{\"type\":\"Replace\",\"content\":\"\"}", "no pattern");

@@ -1,12 +1,18 @@
+#include "codec/tokenizer_files/tokenizer_json.h"
+
 #include "codec/tokenizer/tokenizer_assemble.h"
 #include "codec/wire/json.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Limits of a tokenizer.json. The largest known file has 2 million values in 33 MB. The members
  * "truncation" and "padding" of the file are ignored: a worker never shortens or pads a prompt. */
 static const struct mr_json_limits limits = {(size_t)256 << 20, (size_t)16 << 20, 32};
+
+/* What an unknown character scores below the least token, as in the reference implementation. */
+#define UNIGRAM_UNK_PENALTY 10.0
 
 static struct mr_text type_of(const struct mr_json_value *component)
 {
@@ -115,12 +121,9 @@ static enum mr_status refuse_unsupported(const struct mr_json_value *model, stru
     return MR_OK;
 }
 
-static enum mr_status read_model(struct mr_tokenizer_parts *parts,
-                                 const struct mr_json_value *model, struct mr_error *err)
+static enum mr_status read_bpe(struct mr_tokenizer_parts *parts, const struct mr_json_value *model,
+                               struct mr_error *err)
 {
-    struct mr_text type = type_of(model);
-    if (type.length > 0 && !mr_text_is(type, "BPE"))
-        return mr_fail(err, MR_BAD_FILE, "unknown tokenizer model %.40s", type.bytes);
     enum mr_status status = refuse_unsupported(model, err);
     if (status == MR_OK)
         status = read_flag(model, "ignore_merges", &parts->model.ignore_merges, err);
@@ -137,6 +140,57 @@ static enum mr_status read_model(struct mr_tokenizer_parts *parts,
     if (parts->model.unk_id == MR_TOKEN_NONE)
         return mr_fail(err, MR_BAD_FILE, "the unknown token is not in the vocabulary");
     return MR_OK;
+}
+
+/* Reads the vocabulary of a Unigram model, a list of [text, score]; an id is a place in it. Sets
+ * *least to the lowest score. */
+static enum mr_status read_scored(struct mr_tokenizer_parts *parts,
+                                  const struct mr_json_value *list, double *least,
+                                  struct mr_error *err)
+{
+    size_t count = mr_json_count(list);
+    if (!list || mr_json_kind(list) != MR_JSON_ARRAY || count == 0 || count > MR_VOCAB_TOKENS_MAX)
+        return mr_fail(err, MR_BAD_FILE, "the Unigram model has no vocabulary");
+    parts->scores = calloc(count, sizeof *parts->scores);
+    struct mr_text *texts = calloc(count, sizeof *texts);
+    enum mr_status status = MR_OK;
+    if (!texts || !parts->scores) status = mr_fail(err, MR_NOMEM, "no memory for a vocabulary");
+    for (size_t id = 0; id < count && status == MR_OK; id++) {
+        const struct mr_json_value *entry = mr_json_at(list, id);
+        if (!mr_json_text(mr_json_at(entry, 0), &texts[id]) ||
+            !mr_json_number(mr_json_at(entry, 1), &parts->scores[id]))
+            status = mr_fail(err, MR_BAD_FILE, "token %zu is not a text with a score", id);
+        else if (parts->scores[id] < *least)
+            *least = parts->scores[id];
+    }
+    if (status == MR_OK) status = mr_vocab_create(&parts->vocab, texts, count, err);
+    free(texts);
+    return status;
+}
+
+static enum mr_status read_unigram(struct mr_tokenizer_parts *parts,
+                                   const struct mr_json_value *model, struct mr_error *err)
+{
+    double least = INFINITY;
+    int64_t unk = -1;
+    struct mr_unigram_options *options = &parts->unigram;
+    enum mr_status status = read_flag(model, "byte_fallback", &options->byte_fallback, err);
+    if (status == MR_OK) status = read_scored(parts, mr_json_get(model, "vocab"), &least, err);
+    if (status != MR_OK) return status;
+    if (!mr_json_int(mr_json_get(model, "unk_id"), &unk) || unk < 0 || unk >= UINT32_MAX)
+        return mr_fail(err, MR_BAD_FILE, "the Unigram model has no unk_id");
+    options->unk_id = (uint32_t)unk;
+    options->unk_score = least - UNIGRAM_UNK_PENALTY;
+    return MR_OK;
+}
+
+static enum mr_status read_model(struct mr_tokenizer_parts *parts,
+                                 const struct mr_json_value *model, struct mr_error *err)
+{
+    struct mr_text type = type_of(model);
+    if (mr_text_is(type, "Unigram")) return read_unigram(parts, model, err);
+    if (type.length == 0 || mr_text_is(type, "BPE")) return read_bpe(parts, model, err);
+    return mr_fail(err, MR_BAD_FILE, "the tokenizer model %.40s is not supported", type.bytes);
 }
 
 /* ---- added tokens ---- */
@@ -212,9 +266,29 @@ static enum mr_status read_decode_strip(struct mr_token_decoder *decoder,
     mr_json_int(mr_json_get(component, "start"), &start);
     mr_json_int(mr_json_get(component, "stop"), &stop);
     if (!fused || !mr_text_is(content, " ") || start != 1 || stop != 0 ||
-        decoder->strips_first_space)
+        decoder->first_space != MR_FIRST_SPACE_KEPT)
         return mr_fail(err, MR_BAD_FILE, "decoder Strip is not of one leading space of the text");
-    decoder->strips_first_space = true;
+    decoder->first_space = MR_FIRST_SPACE_OF_TEXT;
+    return MR_OK;
+}
+
+/* The decoder Metaspace writes a space for its replacement character, but nothing for those of the
+ * first token, unless prepend_scheme is "never". */
+static enum mr_status read_decode_metaspace(struct mr_token_decoder *decoder,
+                                            const struct mr_json_value *component,
+                                            struct mr_error *err)
+{
+    struct mr_text scheme = {"always", 6};
+    size_t i = decoder->replace_count;
+    mr_json_text(mr_json_get(component, "prepend_scheme"), &scheme);
+    if (i == MR_DECODE_REPLACES_MAX || decoder->byte_level ||
+        decoder->first_space != MR_FIRST_SPACE_KEPT ||
+        !mr_json_text(mr_json_get(component, "replacement"), &decoder->from[i]) ||
+        decoder->from[i].length == 0)
+        return mr_fail(err, MR_BAD_FILE, "decoder Metaspace is not supported here");
+    decoder->to[i] = (struct mr_text){" ", 1};
+    decoder->replace_count++;
+    if (!mr_text_is(scheme, "never")) decoder->first_space = MR_FIRST_SPACE_OF_TOKEN;
     return MR_OK;
 }
 
@@ -230,6 +304,7 @@ static enum mr_status read_decoder_step(struct mr_token_decoder *decoder,
     /* ByteLevel joins the texts of all tokens, as Fuse does */
     *fused = fuse || mr_text_is(type, "ByteLevel");
     if (mr_text_is(type, "Replace")) return read_decode_replace(decoder, component, err);
+    if (mr_text_is(type, "Metaspace")) return read_decode_metaspace(decoder, component, err);
     bool bytes = decoder->byte_level || decoder->byte_fallback;
     if (mr_text_is(type, "ByteLevel") && !bytes && decoder->replace_count == 0)
         decoder->byte_level = true;

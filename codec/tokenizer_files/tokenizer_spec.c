@@ -1,3 +1,5 @@
+#include "codec/tokenizer_files/tokenizer_spec.h"
+
 #include "codec/tokenizer/tokenizer_assemble.h"
 #include "codec/wire/json.h"
 
@@ -258,7 +260,7 @@ static enum mr_status build_sentencepiece(struct mr_tokenizer_parts *parts,
     parts->model.fuse_unk = true;
     parts->model.unk_id = spec->unk_id;
     parts->decoder.byte_fallback = true;
-    parts->decoder.strips_first_space = spec->add_space_prefix;
+    if (spec->add_space_prefix) parts->decoder.first_space = MR_FIRST_SPACE_OF_TEXT;
     parts->decoder.from[0] = (struct mr_text){mark, 3};
     parts->decoder.to[0] = (struct mr_text){" ", 1};
     parts->decoder.replace_count = 1;

@@ -1,0 +1,20 @@
+/* tokenizer_json - makes a tokenizer from a tokenizer.json, the file of PyPI `tokenizers`.
+ *
+ * Every component of the file is supported or refused by its name; nothing is guessed. The members
+ * "truncation" and "padding" are ignored: a worker never shortens or pads a prompt.
+ *
+ * Threads: any. Memory: the tokenizer copies what it needs.
+ * Errors:  MR_BAD_FILE names the component or the member, MR_NOMEM. */
+#ifndef MR_CODEC_TOKENIZER_FILES_TOKENIZER_JSON_H
+#define MR_CODEC_TOKENIZER_FILES_TOKENIZER_JSON_H
+
+#include "codec/tokenizer/tokenizer.h"
+
+/* Makes a tokenizer from json, the bytes of a tokenizer.json, and config, the bytes of a
+ * tokenizer_config.json, which may be empty. Of config only the names of the begin and end token
+ * count: which tokens are added to a text is what the post-processor of json says, as in
+ * `transformers` 5, which ignores add_bos_token and add_eos_token beside a tokenizer.json. */
+enum mr_status mr_tokenizer_from_json(struct mr_tokenizer **out, struct mr_text json,
+                                      struct mr_text config, struct mr_error *err);
+
+#endif
