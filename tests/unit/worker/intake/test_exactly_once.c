@@ -27,6 +27,15 @@ static void step(struct rig *rig)
     step_intake(&rig->base);
 }
 
+/* Steps until the consumer group has assigned the partition. */
+static void wait_owned(struct rig *rig)
+{
+    do {
+        step(rig);
+        rig->partition = mr_partitions_find(rig->base.intake->partitions, 0, 0);
+    } while (!rig->partition || rig->partition->state != MR_PARTITION_OWNED);
+}
+
 static void open_rig(struct rig *rig)
 {
     struct mr_error err = {0};
@@ -54,8 +63,7 @@ static void open_rig(struct rig *rig)
     intake->options.open_consumer = mr_kafka_in_open;
     open_intake_with(&rig->base, NULL, transactions);
     rig->exactly_once = &intake->exactly_once;
-    while (!(rig->partition = mr_partitions_find(intake->partitions, 0, 0)))
-        step(rig);
+    wait_owned(rig);
 }
 
 static void close_rig(struct rig *rig)
@@ -68,15 +76,21 @@ static void close_rig(struct rig *rig)
 }
 
 /* A record that is refused arrives, and publish hands over what ends it. */
-static struct mr_ticket *ready(struct rig *rig, int64_t offset)
+static struct mr_ticket *ready_with(struct rig *rig, int64_t offset, const char *value)
 {
-    arrive(&rig->base, offset, "{\"id\":\"x\",\"prompt\":7}");
+    arrive(&rig->base, offset, value);
     struct mr_mail *mail = mr_mailbox_take(rig->base.publish);
     assert_non_null(mail);
     struct mr_ticket *ticket = ((struct mr_refusal_mail *)mail)->ticket;
     ticket->publish.terminal = mail;
     mr_exactly_once_ready(rig->exactly_once, ticket);
     return ticket;
+}
+
+/* The same with a result and a dead letter. */
+static struct mr_ticket *ready(struct rig *rig, int64_t offset)
+{
+    return ready_with(rig, offset, "{\"id\":\"x\",\"prompt\":7}");
 }
 
 /* Commits what there is, and waits for the outcome. */
@@ -210,11 +224,15 @@ static void a_result_that_its_topic_refuses_for_good_fails_the_worker(void **sta
     (void)state;
     struct rig rig;
     open_rig(&rig);
-    ready(&rig, 0);
     mr_kafka_mock_fail(rig.broker.mock, API_PRODUCE, INVALID_RECORD, 1000);
-    for (int i = 0; i < 20 && !rig.base.intake->fault.raised; i++)
-        commit(&rig); /* the dead letter may be refused first */
-    assert_true(rig.base.intake->fault.raised);
+    /* again if the coordinator was busy, or the machine so busy that the group's session ended */
+    do {
+        wait_owned(&rig);
+        /* without a dead letter: were that refused first, the abort would drop the result unsent */
+        if (rig.base.intake->flight.count == 0)
+            ready_with(&rig, 0, "{\"id\":\"x\",\"prompt\":\"p\",\"model\":\"another\"}");
+        commit(&rig);
+    } while (!rig.base.intake->fault.raised);
     assert_int_equal(rig.base.failure.status, MR_MALFORMED);
     rig.base.failure = (struct mr_error){0};
     assert_int_equal(rig.base.intake->flight.count, 1);
