@@ -38,17 +38,19 @@ static four_words load_four(const unsigned char *from)
     return words;
 }
 
+/* The first two words of a and b in turn, and the last two. */
+#define FIRST(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define LAST(a, b)  __builtin_shufflevector(a, b, 2, 6, 3, 7)
+
 /* Transposes a square of 4 x 4 words: word j of row i becomes word i of row j. */
 static void transpose_square(const unsigned char *from, size_t stride, unsigned char *to)
 {
-    const four_words first = {0, 4, 1, 5}, last = {2, 6, 3, 7};
     const four_words a = load_four(from), b = load_four(from + 2 * stride);
     const four_words c = load_four(from + stride), d = load_four(from + 3 * stride);
-    const four_words ab = __builtin_shuffle(a, b, first), ab_last = __builtin_shuffle(a, b, last);
-    const four_words cd = __builtin_shuffle(c, d, first), cd_last = __builtin_shuffle(c, d, last);
-    const four_words out[4] = {__builtin_shuffle(ab, cd, first), __builtin_shuffle(ab, cd, last),
-                               __builtin_shuffle(ab_last, cd_last, first),
-                               __builtin_shuffle(ab_last, cd_last, last)};
+    const four_words ab = FIRST(a, b), ab_last = LAST(a, b);
+    const four_words cd = FIRST(c, d), cd_last = LAST(c, d);
+    const four_words out[4] = {FIRST(ab, cd), LAST(ab, cd), FIRST(ab_last, cd_last),
+                               LAST(ab_last, cd_last)};
     memcpy(to, &out[0], sizeof *out);
     memcpy(to + MR_PANEL_BYTES, &out[1], sizeof *out);
     memcpy(to + 2 * MR_PANEL_BYTES, &out[2], sizeof *out);

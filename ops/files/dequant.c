@@ -67,6 +67,47 @@ INLINE void dequant_bf16(const unsigned char *bytes, size_t count, float *out)
         out[i] = from_bits((uint32_t)load_u16(bytes + 2 * i) << 16);
 }
 
+INLINE void dequant_f8_e4m3(const unsigned char *bytes, size_t count, float *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t magnitude = bytes[i] & 127u, sign = (bytes[i] & 128u) << 24;
+        float finite = from_bits(magnitude << 20) * 0x1p120f;
+        uint32_t bits;
+        memcpy(&bits, &finite, sizeof(bits));
+        bits = magnitude == 127u ? 0x7fc00000u : bits;
+        out[i] = from_bits(sign | bits);
+    }
+}
+
+/* ---- integers ---- */
+
+INLINE void dequant_i8(const unsigned char *bytes, size_t count, float *out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = (float)(signed char)bytes[i];
+}
+
+INLINE void dequant_u8(const unsigned char *bytes, size_t count, float *out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = (float)bytes[i];
+}
+
+INLINE void dequant_i32(const unsigned char *bytes, size_t count, float *out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = (float)(int32_t)load_u32(bytes + 4 * i);
+}
+
+INLINE void dequant_i64(const unsigned char *bytes, size_t count, float *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        int64_t value;
+        memcpy(&value, bytes + 8 * i, sizeof(value));
+        out[i] = (float)value;
+    }
+}
+
 /* ---- sixteen numbers at once ----
  * Each format unpacks 16 stored integers, which fit into signed bytes, and makes floats of them.
  * The vectors are GCC's: a compiler maps them to the registers of the instruction set. */
@@ -140,10 +181,10 @@ INLINE void dequant_q4_1(const unsigned char *bytes, size_t count, float *out)
 /* Sixteen fifth bits, from bit 0 of the two bytes on, as numbers 0 or 16. */
 INLINE bytes16 fifth_bits(const unsigned char *bytes)
 {
-    const bytes16 pick = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
     const bytes16 bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
     bytes16 both = {bytes[0], bytes[1]};
-    return (bytes16)((__builtin_shuffle(both, pick) & bit) != 0) & 16;
+    both = __builtin_shufflevector(both, both, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+    return (bytes16)((both & bit) != 0) & 16;
 }
 
 INLINE void dequant_q5_0(const unsigned char *bytes, size_t count, float *out)
@@ -303,11 +344,24 @@ static const numbers16 uneven_values = {-127, -104, -83, -65, -49, -35, -22, -10
 /* twice the values of FP4 (e2m1) */
 static const numbers16 fp4_values = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
+/* values[index[i]] for each i; an index is below 16. */
+INLINE numbers16 look_up(numbers16 values, bytes16 index)
+{
+#ifdef __clang__
+    numbers16 out;
+    for (int i = 0; i < 16; i++)
+        out[i] = values[index[i]];
+    return out;
+#else
+    return __builtin_shuffle(values, (numbers16)index);
+#endif
+}
+
 INLINE void from_table(const unsigned char *packed, numbers16 values, float scale, float *out)
 {
     bytes16 pairs = load16(packed);
-    put_scaled(__builtin_shuffle(values, (numbers16)(pairs & 15)), scale, out);
-    put_scaled(__builtin_shuffle(values, (numbers16)(down(pairs, 4) & 15)), scale, out + 16);
+    put_scaled(look_up(values, pairs & 15), scale, out);
+    put_scaled(look_up(values, down(pairs, 4) & 15), scale, out + 16);
 }
 
 INLINE void dequant_iq4_nl(const unsigned char *bytes, size_t count, float *out)
@@ -363,7 +417,13 @@ static const struct {
     [MR_STORAGE_IQ4_NL] = {"IQ4_NL", BLOCK, 18},
     [MR_STORAGE_IQ4_XS] = {"IQ4_XS", SUPER_BLOCK, 136},
     [MR_STORAGE_MXFP4] = {"MXFP4", BLOCK, 17},
+    [MR_STORAGE_F8_E4M3] = {"F8_E4M3", 1, 1},
+    [MR_STORAGE_I8] = {"I8", 1, 1},
+    [MR_STORAGE_U8] = {"U8", 1, 1},
+    [MR_STORAGE_I32] = {"I32", 1, 4},
+    [MR_STORAGE_I64] = {"I64", 1, 8},
     [MR_STORAGE_OTHER] = {"another type", 0, 0},
+    [MR_STORAGE_PIECES] = {"quantized", 0, 0},
 };
 
 const char *mr_storage_name(enum mr_storage storage)
@@ -383,18 +443,10 @@ size_t mr_storage_block_bytes(enum mr_storage storage)
 
 /* ---- instruction sets ---- */
 
-INLINE void convert(enum mr_storage storage, const unsigned char *bytes, size_t count, float *out)
+INLINE void convert_blocks(enum mr_storage storage, const unsigned char *bytes, size_t count,
+                           float *out)
 {
     switch (storage) {
-    case MR_STORAGE_F32:
-        dequant_f32(bytes, count, out);
-        break;
-    case MR_STORAGE_F16:
-        dequant_f16(bytes, count, out);
-        break;
-    case MR_STORAGE_BF16:
-        dequant_bf16(bytes, count, out);
-        break;
     case MR_STORAGE_Q4_0:
         dequant_q4_0(bytes, count, out);
         break;
@@ -434,8 +486,40 @@ INLINE void convert(enum mr_storage storage, const unsigned char *bytes, size_t 
     case MR_STORAGE_MXFP4:
         dequant_mxfp4(bytes, count, out);
         break;
-    case MR_STORAGE_OTHER:
-    case MR_STORAGE_COUNT:
+    default:
+        break;
+    }
+}
+
+INLINE void convert(enum mr_storage storage, const unsigned char *bytes, size_t count, float *out)
+{
+    switch (storage) {
+    case MR_STORAGE_F32:
+        dequant_f32(bytes, count, out);
+        break;
+    case MR_STORAGE_F16:
+        dequant_f16(bytes, count, out);
+        break;
+    case MR_STORAGE_BF16:
+        dequant_bf16(bytes, count, out);
+        break;
+    case MR_STORAGE_F8_E4M3:
+        dequant_f8_e4m3(bytes, count, out);
+        break;
+    case MR_STORAGE_I8:
+        dequant_i8(bytes, count, out);
+        break;
+    case MR_STORAGE_U8:
+        dequant_u8(bytes, count, out);
+        break;
+    case MR_STORAGE_I32:
+        dequant_i32(bytes, count, out);
+        break;
+    case MR_STORAGE_I64:
+        dequant_i64(bytes, count, out);
+        break;
+    default:
+        convert_blocks(storage, bytes, count, out);
         break;
     }
 }
@@ -446,7 +530,9 @@ static void convert_baseline(enum mr_storage storage, const unsigned char *bytes
     convert(storage, bytes, count, out);
 }
 
-#ifdef __x86_64__
+/* clang compiles the fuzz targets only, for any CPU. */
+#if defined(__x86_64__) && !defined(__clang__)
+#define HAS_LEVELS
 __attribute__((target("avx2"))) static void
 convert_avx2(enum mr_storage storage, const unsigned char *bytes, size_t count, float *out)
 {
@@ -463,7 +549,7 @@ convert_avx512(enum mr_storage storage, const unsigned char *bytes, size_t count
 void mr_dequant(enum mr_storage storage, const void *bytes, size_t count, float *out)
 {
     MR_ASSERT(storage < MR_STORAGE_OTHER && count % storages[storage].block_numbers == 0);
-#ifdef __x86_64__
+#ifdef HAS_LEVELS
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
         convert_avx512(storage, bytes, count, out);
     else if (__builtin_cpu_supports("avx2"))

@@ -12,7 +12,9 @@
  *     Q2_K, Q4_K, Q5_K: d s q - dmin m    Q3_K: d s (q - 4)    Q6_K: d s (q - 32)
  *     IQ4_XS: d s v[q]    IQ4_NL: d v[q], blocks of 32, v: a fixed table of 16 uneven steps
  *     MXFP4: 2^e f[q], blocks of 32 with one byte for e, f: the 16 values of FP4 (e2m1)
- * The arithmetic follows the reference reader in order and rounding, so the floats are bit-equal.
+ * F8_E4M3 is a float of 8 bits: sign, exponent of 4 bits with bias 7, fraction of 3 bits; no
+ * infinity. The arithmetic follows the reference reader in order and rounding, so the floats are
+ * bit-equal.
  *
  * Threads: pure functions. Memory: none. Errors: none; the caller checks sizes. */
 #ifndef MR_OPS_FILES_DEQUANT_H
@@ -38,19 +40,26 @@ enum mr_storage {
     MR_STORAGE_IQ4_NL,
     MR_STORAGE_IQ4_XS,
     MR_STORAGE_MXFP4,
-    MR_STORAGE_OTHER, /* any other type: cannot be converted to floats */
+    MR_STORAGE_F8_E4M3,
+    MR_STORAGE_I8,
+    MR_STORAGE_U8,
+    MR_STORAGE_I32,
+    MR_STORAGE_I64,
+    MR_STORAGE_OTHER,  /* any other type: cannot be converted to floats */
+    MR_STORAGE_PIECES, /* several tensors that are one weight (ops/files/quantized.h) */
     MR_STORAGE_COUNT
 };
 
 /* Returns the name of the format, such as "F32" or "Q4_1": a static string. */
 const char *mr_storage_name(enum mr_storage storage);
-/* Returns how many numbers one block has: 1 for F32, F16 and BF16; 0 for MR_STORAGE_OTHER. */
+/* Returns how many numbers one block has: 1 for floats and integers; 0 for MR_STORAGE_OTHER and
+ * MR_STORAGE_PIECES. */
 size_t mr_storage_block_numbers(enum mr_storage storage);
 /* Returns the size in bytes of one block of numbers. */
 size_t mr_storage_block_bytes(enum mr_storage storage);
 
 /* Sets out[0..count) to the numbers stored at bytes, which may be unaligned. count is a multiple of
- * the numbers in a block; storage is not MR_STORAGE_OTHER. */
+ * the numbers in a block; storage is below MR_STORAGE_OTHER. */
 void mr_dequant(enum mr_storage storage, const void *bytes, size_t count, float *out);
 
 #endif

@@ -37,14 +37,14 @@ static const struct {
     enum mr_storage storage;
     uint64_t bytes;
 } types[] = {
-    {"F32", MR_STORAGE_F32, 4},       {"F16", MR_STORAGE_F16, 2},
-    {"BF16", MR_STORAGE_BF16, 2},     {"F64", MR_STORAGE_OTHER, 8},
-    {"I64", MR_STORAGE_OTHER, 8},     {"U64", MR_STORAGE_OTHER, 8},
-    {"I32", MR_STORAGE_OTHER, 4},     {"U32", MR_STORAGE_OTHER, 4},
-    {"I16", MR_STORAGE_OTHER, 2},     {"U16", MR_STORAGE_OTHER, 2},
-    {"I8", MR_STORAGE_OTHER, 1},      {"U8", MR_STORAGE_OTHER, 1},
-    {"BOOL", MR_STORAGE_OTHER, 1},    {"F8_E4M3", MR_STORAGE_OTHER, 1},
-    {"F8_E5M2", MR_STORAGE_OTHER, 1},
+    {"F32", MR_STORAGE_F32, 4},         {"F16", MR_STORAGE_F16, 2},
+    {"BF16", MR_STORAGE_BF16, 2},       {"F64", MR_STORAGE_OTHER, 8},
+    {"F8_E4M3", MR_STORAGE_F8_E4M3, 1}, {"F8_E5M2", MR_STORAGE_OTHER, 1},
+    {"I8", MR_STORAGE_I8, 1},           {"U8", MR_STORAGE_U8, 1},
+    {"I16", MR_STORAGE_OTHER, 2},       {"U16", MR_STORAGE_OTHER, 2},
+    {"I32", MR_STORAGE_I32, 4},         {"U32", MR_STORAGE_OTHER, 4},
+    {"I64", MR_STORAGE_I64, 8},         {"U64", MR_STORAGE_OTHER, 8},
+    {"BOOL", MR_STORAGE_OTHER, 1},      {"F8_E8M0", MR_STORAGE_OTHER, 1},
 };
 
 /* ---- one tensor ---- */

@@ -150,6 +150,34 @@ static void every_half_is_converted_exactly(void **state)
     }
 }
 
+/* The 256 numbers of e4m3 by their definition, and integers. */
+static void eight_bit_floats_and_integers_are_converted_exactly(void **state)
+{
+    (void)state;
+    for (unsigned bits = 0; bits < 256; bits++) {
+        unsigned char byte = (unsigned char)bits;
+        int exponent = (int)(bits >> 3 & 15), fraction = (int)(bits & 7);
+        float wanted = exponent > 0 ? ldexpf((float)(8 + fraction), exponent - 10)
+                                    : ldexpf((float)fraction, -9);
+        float out;
+        mr_dequant(MR_STORAGE_F8_E4M3, &byte, 1, &out);
+        if ((bits & 127) == 127)
+            assert_true(isnan(out));
+        else
+            assert_true(out == (bits < 128 ? wanted : -wanted));
+        assert_int_equal(signbit(out) != 0, bits >> 7);
+        mr_dequant(MR_STORAGE_I8, &byte, 1, &out);
+        assert_true(out == (float)(signed char)byte);
+        mr_dequant(MR_STORAGE_U8, &byte, 1, &out);
+        assert_true(out == (float)bits);
+    }
+    float out[2];
+    mr_dequant(MR_STORAGE_I32, (const int32_t[]){-7, 1 << 30}, 2, out);
+    assert_true(out[0] == -7.0f && out[1] == 0x1p30f);
+    mr_dequant(MR_STORAGE_I64, (const int64_t[]){-1, (int64_t)1 << 40}, 2, out);
+    assert_true(out[0] == -1.0f && out[1] == 0x1p40f);
+}
+
 static void f32_and_bf16_keep_their_bits(void **state)
 {
     (void)state;
@@ -179,6 +207,7 @@ int main(void)
         cmocka_unit_test(blocks_are_converted_as_by_the_reference),
         cmocka_unit_test(random_blocks_give_the_bits_of_the_reference),
         cmocka_unit_test(every_half_is_converted_exactly),
+        cmocka_unit_test(eight_bit_floats_and_integers_are_converted_exactly),
         cmocka_unit_test(f32_and_bf16_keep_their_bits),
         cmocka_unit_test(a_count_that_is_not_whole_blocks_is_misuse),
     };
