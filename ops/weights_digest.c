@@ -18,9 +18,39 @@ struct mr_weights_digest {
     XXH128_canonical_t *part_hashes;   /* of one tensor at a time: [parts of the largest tensor] */
 };
 
+/* The bytes of a piece of a quantized weight, or of a tensor of one piece. */
+struct extent {
+    const unsigned char *bytes;
+    uint64_t size;
+};
+
+/* Sets extents to the tensor's bytes in the file, and returns how many there are. */
+static uint32_t extents_of(const struct mr_stored_tensor *tensor,
+                           struct extent extents[MR_QUANTIZED_PIECES])
+{
+    extents[0] = (struct extent){tensor->bytes, tensor->size_bytes};
+    if (!tensor->quantized) return 1;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < MR_QUANTIZED_PIECES; i++) {
+        const struct mr_quantized_piece *piece = &tensor->quantized->pieces[i];
+        if (piece->bytes) extents[count++] = (struct extent){piece->bytes, piece->size_bytes};
+    }
+    return count;
+}
+
+static size_t extent_parts(struct extent extent)
+{
+    return (size_t)(extent.size / MR_DIGEST_PART_BYTES) + 1;
+}
+
 static size_t part_count(const struct mr_stored_tensor *tensor)
 {
-    return (size_t)(tensor->size_bytes / MR_DIGEST_PART_BYTES) + 1;
+    struct extent extents[MR_QUANTIZED_PIECES];
+    uint32_t count = extents_of(tensor, extents);
+    size_t parts = 0;
+    for (uint32_t i = 0; i < count; i++)
+        parts += extent_parts(extents[i]);
+    return parts;
 }
 
 enum mr_status mr_weights_digest_create(struct mr_weights_digest **out,
@@ -56,8 +86,8 @@ void mr_weights_digest_destroy(struct mr_weights_digest *digest)
 /* ---- bytes ---- */
 
 struct hashing {
-    const struct mr_stored_tensor *tensor;
-    XXH128_canonical_t *hashes; /* [part_count(tensor)] */
+    struct extent extent;
+    XXH128_canonical_t *hashes; /* [extent_parts(extent)] */
 };
 
 static void hash_parts(void *context, size_t begin, size_t end)
@@ -65,10 +95,10 @@ static void hash_parts(void *context, size_t begin, size_t end)
     const struct hashing *hashing = context;
     for (size_t i = begin; i < end; i++) {
         size_t at = i * MR_DIGEST_PART_BYTES;
-        size_t rest = (size_t)hashing->tensor->size_bytes - at;
+        size_t rest = (size_t)hashing->extent.size - at;
         size_t length = rest < MR_DIGEST_PART_BYTES ? rest : MR_DIGEST_PART_BYTES;
         XXH128_canonicalFromHash(&hashing->hashes[i],
-                                 XXH3_128bits(hashing->tensor->bytes + at, length));
+                                 XXH3_128bits(hashing->extent.bytes + at, length));
     }
 }
 
@@ -77,9 +107,14 @@ void mr_weights_digest_add(struct mr_weights_digest *digest, const struct mr_sto
     size_t index = (size_t)(tensor - digest->tensors->entries);
     MR_ASSERT(index < digest->tensors->count);
     if (digest->added[index]) return;
-    size_t parts = part_count(tensor);
-    struct hashing hashing = {tensor, digest->part_hashes};
-    mr_parallel_for(parts, 1, hash_parts, &hashing);
+    struct extent extents[MR_QUANTIZED_PIECES];
+    uint32_t count = extents_of(tensor, extents);
+    size_t parts = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct hashing hashing = {extents[i], digest->part_hashes + parts};
+        mr_parallel_for(extent_parts(extents[i]), 1, hash_parts, &hashing);
+        parts += extent_parts(extents[i]);
+    }
     XXH128_hash_t hash = XXH3_128bits(digest->part_hashes, parts * sizeof(*digest->part_hashes));
     XXH128_canonicalFromHash(&digest->tensor_hashes[index], hash);
     digest->added[index] = true;
@@ -127,6 +162,20 @@ static void add_config(struct mr_sha256 *hash, const struct mr_model_config *c)
     mr_sha256_add_field(hash, "rope_of", c->rope_of, c->layer_count * sizeof(c->rope_of[0]));
 }
 
+static void add_pieces(struct mr_sha256 *hash, const struct mr_quantized *quantized)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "%s %u %u", mr_quantized_name(quantized), quantized->row_block,
+             quantized->group_width);
+    mr_sha256_add_field(hash, "format", text, strlen(text));
+    for (uint32_t i = 0; i < MR_QUANTIZED_PIECES; i++) {
+        const struct mr_quantized_piece *piece = &quantized->pieces[i];
+        snprintf(text, sizeof(text), "%s %llu", mr_storage_name(piece->storage),
+                 (unsigned long long)piece->size_bytes);
+        mr_sha256_add_field(hash, "piece", text, strlen(text));
+    }
+}
+
 static void add_shape(struct mr_sha256 *hash, const struct mr_stored_tensor *tensor)
 {
     char text[128];
@@ -136,6 +185,7 @@ static void add_shape(struct mr_sha256 *hash, const struct mr_stored_tensor *ten
              (unsigned long long)tensor->dims[3]);
     mr_sha256_add_field(hash, "name", tensor->name.bytes, tensor->name.length);
     mr_sha256_add_field(hash, "shape", text, strlen(text));
+    if (tensor->quantized) add_pieces(hash, tensor->quantized);
 }
 
 enum mr_status mr_weights_digest_of(const struct mr_model_config *config,

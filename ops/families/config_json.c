@@ -268,8 +268,6 @@ static enum mr_status reject(const struct mr_model_config *config, const struct 
         config->family->window_opt_in && !has(reader, "layer_types"))
         return mr_fail(err, MR_BAD_FILE,
                        "config.json: use_sliding_window needs the key layer_types");
-    if (mr_json_given(mr_json_get(reader->outer, "quantization_config")))
-        return mr_fail(err, MR_BAD_FILE, "quantized safetensors are not supported");
     return MR_OK;
 }
 

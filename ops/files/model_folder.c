@@ -70,12 +70,13 @@ static void read_defaults(struct mr_model_source *out, const struct mr_json_valu
 }
 
 static enum mr_status read_configs(struct mr_model_source *out, const char *folder,
-                                   struct mr_error *err)
+                                   struct mr_quantization *quantization, struct mr_error *err)
 {
     struct document config, generation;
     enum mr_status status = open_document(&config, folder, "config.json", true, err);
     if (status != MR_OK) return status;
     status = mr_model_config_from_json(&out->config, root_of(&config), err);
+    if (status == MR_OK) status = mr_quantization_from_json(quantization, root_of(&config), err);
     close_document(&config);
     if (status != MR_OK) return status;
     status = open_document(&generation, folder, "generation_config.json", false, err);
@@ -151,12 +152,22 @@ static enum mr_status read_tokenizer(struct mr_model_source *out, const char *fo
     return status;
 }
 
+static enum mr_status read_weights(struct mr_model_source *out, const char *folder,
+                                   const struct mr_quantization *quantization, struct mr_error *err)
+{
+    enum mr_status status = mr_safetensors_open(&out->safetensors, folder, err);
+    if (status == MR_OK)
+        status = mr_quantized_folder_create(&out->quantized, quantization,
+                                            mr_safetensors_tensors(out->safetensors), err);
+    if (status == MR_OK) out->tensors = mr_quantized_folder_tensors(out->quantized);
+    return status;
+}
+
 enum mr_status mr_model_folder_read(struct mr_model_source *out, const char *folder,
                                     struct mr_error *err)
 {
-    enum mr_status status = read_configs(out, folder, err);
+    struct mr_quantization quantization = {0};
+    enum mr_status status = read_configs(out, folder, &quantization, err);
     if (status == MR_OK) status = read_tokenizer(out, folder, err);
-    if (status == MR_OK) status = mr_safetensors_open(&out->safetensors, folder, err);
-    if (status == MR_OK) out->tensors = mr_safetensors_tensors(out->safetensors);
-    return status;
+    return status == MR_OK ? read_weights(out, folder, &quantization, err) : status;
 }

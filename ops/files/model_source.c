@@ -39,9 +39,11 @@ void mr_model_source_stamps(const struct mr_model_source *source, struct mr_file
 void mr_model_source_close_weights(struct mr_model_source *source)
 {
     mr_gguf_split_close(source->gguf);
+    mr_quantized_folder_destroy(source->quantized);
     mr_safetensors_close(source->safetensors);
     source->gguf = NULL;
     source->safetensors = NULL;
+    source->quantized = NULL;
     source->tensors = NULL;
 }
 

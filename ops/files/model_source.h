@@ -10,6 +10,7 @@
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/families/model_config.h"
 #include "ops/files/gguf_split.h"
+#include "ops/files/quantized_folder.h"
 #include "ops/files/safetensors.h"
 
 struct mr_model_source {
@@ -24,6 +25,7 @@ struct mr_model_source {
     const struct mr_tensor_table *tensors; /* NULL after mr_model_source_close_weights */
     struct mr_gguf_split *gguf;            /* NULL for a Hugging Face folder */
     struct mr_safetensors *safetensors;    /* NULL for a GGUF model */
+    struct mr_quantized_folder *quantized; /* NULL for a GGUF model */
 };
 
 /* Returns the number of files that hold the weights, before mr_model_source_close_weights. */

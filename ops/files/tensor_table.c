@@ -96,6 +96,10 @@ void mr_stored_tensor_row(const struct mr_stored_tensor *tensor, uint64_t row, f
     MR_ASSERT(tensor->dim_count >= 1 && tensor->dim_count <= MR_STORED_DIMS_MAX);
     uint64_t rows = mr_stored_tensor_rows(tensor);
     MR_ASSERT(row < rows);
+    if (tensor->quantized) {
+        mr_quantized_row(tensor->quantized, row, out);
+        return;
+    }
     uint64_t width = tensor->dims[tensor->dim_count - 1];
     uint64_t row_bytes = tensor->size_bytes / rows;
     mr_dequant(tensor->storage, tensor->bytes + row * row_bytes, width, out);

@@ -10,7 +10,7 @@
 
 #include "codec/status.h"
 #include "codec/text.h"
-#include "ops/files/dequant.h"
+#include "ops/files/quantized.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,8 +24,9 @@ struct mr_stored_tensor {
     enum mr_storage storage;
     uint32_t dim_count; /* 0: the tensor is a single number */
     uint64_t dims[MR_STORED_DIMS_MAX];
-    const unsigned char *bytes;
-    uint64_t size_bytes;
+    const unsigned char *bytes;           /* NULL for MR_STORAGE_PIECES */
+    uint64_t size_bytes;                  /* for MR_STORAGE_PIECES of all pieces */
+    const struct mr_quantized *quantized; /* for MR_STORAGE_PIECES, borrowed; else NULL */
 };
 
 struct mr_tensor_table {

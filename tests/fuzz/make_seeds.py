@@ -288,6 +288,21 @@ def safetensors_files():
         index = {"metadata": {"total_size": size}, "weight_map": {t[0]: "a.safetensors" for t in tensors}}
         put("safetensors", b"\2" + json.dumps(index).encode() + b"\0" + struct.pack("<H", size) + head)
     put("safetensors", b"\2" + b'{"weight_map":{"a":"../a.safetensors"}}' + b"\0")
+    data = lambda *numbers: struct.pack(f"<{len(numbers)}q", *numbers)
+    for form, tensors, values in [
+            (b"\1\0\0", [("a.weight", "F8_E4M3", [8, 8], 64), ("a.weight_scale_inv", "F32", [8, 8], 256)], b""),
+            (b"\2\0\7", [("a.weight_shape", "I64", [2], 16), ("a.weight_packed", "I32", [8, 2], 64),
+                          ("a.weight_scale", "F16", [8, 2], 32), ("a.weight_zero_point", "I32", [1, 2], 8),
+                          ("a.weight_g_idx", "I32", [16], 64)], data(8, 16)),
+            (b"\2\0\0", [("a.weight", "I8", [4, 4], 16), ("a.weight_scale", "BF16", [4, 1], 8),
+                          ("a.weight_zero_point", "I8", [4, 1], 4)], b""),
+            (b"\3\0\7", [("a.qweight", "I32", [16, 1], 64), ("a.qzeros", "I32", [2, 1], 8),
+                          ("a.scales", "F16", [2, 8], 32)], b""),
+            (b"\4\2\7", [("a.qweight", "I32", [2, 8], 64), ("a.qzeros", "I32", [2, 1], 8),
+                          ("a.scales", "F16", [2, 8], 32), ("a.g_idx", "I32", [16], 64)], b""),
+            (b"\5\0\0", [("x_blocks", "U8", [2, 2, 1, 16], 64), ("x_scales", "U8", [2, 2, 1], 4)], b"")]:
+        head, size = header(*tensors)
+        put("safetensors", b"\3" + form + struct.pack("<H", len(head)) + head + values.ljust(size, b"\0"))
 
 
 def configs():

@@ -163,11 +163,51 @@ static int close_tiny(void **state)
     return 0;
 }
 
+/* A weight of two pieces: each byte of both, and their types and shapes, are part of the digest. */
+static void every_piece_of_a_quantized_weight_changes_the_digest(void **state)
+{
+    (void)state;
+    static unsigned char numbers[4], scales[4];
+    unsigned char before[32];
+    struct mr_stored_tensor *entry = &tiny.tensors.entries[3], kept = *entry;
+    struct mr_quantized quantized = {
+        .rows = 2,
+        .width = 2,
+        .row_block = 1,
+        .group_width = 2,
+        .group_count = 1,
+        .pieces = {{MR_STORAGE_I8, numbers, 4}, {MR_STORAGE_BF16, scales, 4}}};
+    *entry = (struct mr_stored_tensor){.name = kept.name,
+                                       .storage = MR_STORAGE_PIECES,
+                                       .dim_count = 2,
+                                       .dims = {2, 2},
+                                       .size_bytes = 8,
+                                       .quantized = &quantized};
+    digest(before);
+    numbers[3]++;
+    assert_differs(before);
+    numbers[3]--;
+    scales[3]++;
+    assert_differs(before);
+    scales[3]--;
+    quantized.pieces[MR_QUANTIZED_SCALE].storage = MR_STORAGE_F16;
+    assert_differs(before);
+    quantized.pieces[MR_QUANTIZED_SCALE].storage = MR_STORAGE_BF16;
+    quantized.format = MR_QUANTIZED_PACKED;
+    assert_differs(before);
+    quantized.format = MR_QUANTIZED_SCALED;
+    unsigned char again[32];
+    digest(again);
+    assert_memory_equal(again, before, 32);
+    *entry = kept;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_model_has_the_same_digest),
         cmocka_unit_test(every_difference_changes_the_digest),
+        cmocka_unit_test(every_piece_of_a_quantized_weight_changes_the_digest),
         cmocka_unit_test(every_byte_of_a_large_tensor_changes_the_digest),
         cmocka_unit_test(the_digest_does_not_depend_on_how_it_was_computed),
         cmocka_unit_test(the_content_of_a_known_text_is_known),

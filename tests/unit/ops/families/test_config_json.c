@@ -137,7 +137,6 @@ static void unsupported_or_invalid_keys_are_rejected(void **state)
     rejected("{\"model_type\":\"llama\",\"hidden_size\":64}", "num_hidden_layers");
     rejected("{\"model_type\":\"llama\"," SIZES ",\"head_dim\":-1}", "head_dim");
     rejected("{\"model_type\":\"llama\"," SIZES ",\"hidden_act\":\"relu2\"}", "relu2");
-    rejected("{\"model_type\":\"llama\"," SIZES ",\"quantization_config\":{}}", "quantized");
     rejected("{\"model_type\":\"llama\"," SIZES ",\"num_key_value_heads\":3}", "evenly");
     rejected("{\"model_type\":\"llama\"," SIZES ",\"num_key_value_heads\":0}", "key/value");
     rejected("{\"model_type\":\"llama\"," MANY_HEADS ",\"num_attention_heads\":130,"
