@@ -55,6 +55,12 @@ static void divide(struct mr_kv_groups *groups, double bytes, size_t full_bytes,
     groups->block_count = bounded(blocks, full_bytes > 0 ? 1 : groups->slot_count);
 }
 
+uint64_t mr_kv_groups_pool_bytes(uint64_t wanted, uint64_t memory_bytes, uint64_t weight_bytes)
+{
+    uint64_t most = memory_bytes > weight_bytes ? (memory_bytes - weight_bytes) / 2 : 0;
+    return memory_bytes > 0 && most < wanted ? most : wanted;
+}
+
 static struct mr_cpu_kv_spec spec_of(const struct mr_model_config *config, bool bf16)
 {
     return (struct mr_cpu_kv_spec){.kv_head_count = config->kv_head_count,

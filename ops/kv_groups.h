@@ -33,6 +33,10 @@ struct mr_kv_groups {
     struct mr_kv_layer layers[MR_LAYERS_MAX];
 };
 
+/* Returns the size of the pool in bytes: `wanted`, but at most half of what the weights leave of
+ * the memory of the process; the other half is for requests, buffers and files. memory_bytes 0:
+ * `wanted`. */
+uint64_t mr_kv_groups_pool_bytes(uint64_t wanted, uint64_t memory_bytes, uint64_t weight_bytes);
 /* step_tokens: most tokens of one sequence in a step. kv_bytes: size of the pool, rounded down to
  * whole blocks and slots; the pool has at least one block, and the slots that one sequence
  * needs. */

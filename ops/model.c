@@ -6,7 +6,6 @@
 #include "ops/decoder.h"
 #include "ops/files/digest_cache.h"
 #include "ops/files/model_files.h"
-#include "ops/model_plan.h"
 #include "ops/sampling/sampler.h"
 #include "ops/tensor.h"
 #include "ops/weights_digest.h"
@@ -251,9 +250,11 @@ static enum mr_status open_parts(struct mr_model *model, const struct mr_model_o
     if (status == MR_OK) status = read_files(model, options, err);
     if (status == MR_OK) status = load_weights(model, options, err);
     if (status == MR_OK)
-        status = mr_kv_groups_create(
-            &model->kv, &model->source.config, model->bf16, options->rows_max,
-            mr_model_plan_pool_bytes(options, model->weights.packed_bytes), err);
+        status =
+            mr_kv_groups_create(&model->kv, &model->source.config, model->bf16, options->rows_max,
+                                mr_kv_groups_pool_bytes(options->kv_bytes, options->memory_bytes,
+                                                        model->weights.packed_bytes),
+                                err);
     model->kv.int8 = options->kv_int8;
     if (status == MR_OK) status = create_rope(model, err);
     if (status == MR_OK) status = create_decoder(model, options, err);

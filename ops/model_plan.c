@@ -4,13 +4,6 @@
 #include "ops/kv_groups.h"
 #include "ops/weights.h"
 
-uint64_t mr_model_plan_pool_bytes(const struct mr_model_options *options, uint64_t weight_bytes)
-{
-    uint64_t memory = options->memory_bytes;
-    uint64_t most = memory > weight_bytes ? (memory - weight_bytes) / 2 : 0;
-    return memory > 0 && most < options->kv_bytes ? most : options->kv_bytes;
-}
-
 enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_model_source *source,
                                   const struct mr_model_options *options, struct mr_error *err)
 {
@@ -26,8 +19,9 @@ enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_mod
     for (uint32_t i = 0; i < source->tensors->count; i++)
         plan.stored_bytes += source->tensors->entries[i].size_bytes;
     plan.weight_bytes = plan.parameter_count * (bf16 ? sizeof(uint16_t) : sizeof(float));
-    mr_kv_groups_plan(&groups, config, bf16, options->rows_max,
-                      mr_model_plan_pool_bytes(options, plan.weight_bytes));
+    mr_kv_groups_plan(
+        &groups, config, bf16, options->rows_max,
+        mr_kv_groups_pool_bytes(options->kv_bytes, options->memory_bytes, plan.weight_bytes));
     plan.kv_bytes_per_token = groups.block_bytes / MR_BLOCK_TOKENS;
     plan.kv_pool_bytes = groups.pool_bytes;
     plan.pool_tokens = (uint64_t)groups.block_count * MR_BLOCK_TOKENS;

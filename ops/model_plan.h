@@ -1,6 +1,5 @@
 /* model_plan - what a model needs of a machine, computed from the headers of its files: no weight
- * is read and no memory is reserved. For `millrace check`, and for mr_model_open, which divides
- * memory by the same rules.
+ * is read and no memory is reserved. For `millrace check`.
  *
  * Threads: pure functions. Memory: none kept. Errors: MR_BAD_FILE and MR_NOMEM as
  * mr_model_check_files. */
@@ -23,9 +22,5 @@ struct mr_model_plan {
  * path and source. */
 enum mr_status mr_model_plan_make(struct mr_model_plan *out, const struct mr_model_source *source,
                                   const struct mr_model_options *options, struct mr_error *err);
-
-/* Returns the size of the KV pool in bytes: options->kv_bytes, but at most half of what the weights
- * leave of options->memory_bytes; the other half is for requests, buffers and files. */
-uint64_t mr_model_plan_pool_bytes(const struct mr_model_options *options, uint64_t weight_bytes);
 
 #endif

@@ -10,8 +10,8 @@
 
 #define MEBIBYTE ((uint64_t)1 << 20)
 
-/* A plan says what a model has once it is open: dense, with a sliding group, with fused tensors, with
- * heads that are padded. */
+/* A plan says what a model has once it is open: dense, with a sliding group, with fused tensors,
+ * with heads that are padded. */
 static void a_plan_is_what_the_open_model_has(void **state)
 {
     (void)state;
