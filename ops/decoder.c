@@ -21,7 +21,10 @@ struct mr_decoder {
     float *qkv;               /* [rows_max, qkv_width] */
     void *attended;           /* [rows_max, head_count * padded head], bf16 or float */
     void *gated;              /* [rows_max, largest dense feed-forward size], bf16 or float */
-    float *logits;            /* [sequences_max, vocab_size] */
+    float *routing;           /* [rows_max, experts] logits of the router */
+    float *switches;          /* [rows_max] weights of the shared expert */
+    struct mr_cpu_expert_buffers experts;
+    float *logits;                               /* [sequences_max, vocab_size] */
     struct mr_cpu_attention_sequence *sequences; /* [sequences_max], with block ids */
     struct mr_cpu_attention_sequence *sliding;   /* [sequences_max], with slot ids */
     uint32_t *wanted_rows;                       /* [sequences_max] rows to compute logits of */
@@ -52,7 +55,7 @@ static size_t place_buffers(struct mr_decoder *decoder, unsigned char *memory)
     const struct mr_model_config *c = spec->config;
     size_t rows = spec->rows_max, sequences = spec->sequences_max;
     size_t number = spec->bf16 ? sizeof(uint16_t) : sizeof(float);
-    size_t head = mr_model_config_padded_head(c);
+    size_t shared = c->experts.shared_ffn_size, head = mr_model_config_padded_head(c);
     struct arena arena = {memory, 0};
     decoder->residual = arena_take(&arena, rows * c->hidden_size, sizeof(float));
     decoder->normed = arena_take(&arena, rows * c->hidden_size, number);
@@ -60,7 +63,12 @@ static size_t place_buffers(struct mr_decoder *decoder, unsigned char *memory)
         arena_take(&arena, c->family->norm_after ? rows * c->hidden_size : 0, sizeof(float));
     decoder->qkv = arena_take(&arena, rows * decoder->qkv_width, sizeof(float));
     decoder->attended = arena_take(&arena, rows * c->head_count * head, number);
-    decoder->gated = arena_take(&arena, rows * c->ffn_size, number);
+    decoder->gated =
+        arena_take(&arena, rows * (shared > c->ffn_size ? shared : c->ffn_size), number);
+    decoder->routing = arena_take(&arena, rows * c->experts.count, sizeof(float));
+    decoder->switches = arena_take(&arena, shared > 0 ? rows : 0, sizeof(float));
+    decoder->experts.memory =
+        arena_take(&arena, c->experts.count > 0 ? mr_cpu_expert_bytes(&decoder->experts) : 0, 1);
     decoder->logits = arena_take(&arena, sequences * c->vocab_size, sizeof(float));
     decoder->sequences = arena_take(&arena, sequences, sizeof(*decoder->sequences));
     decoder->sliding = arena_take(&arena, sequences, sizeof(*decoder->sliding));
@@ -73,13 +81,17 @@ enum mr_status mr_decoder_create(struct mr_decoder **out, const struct mr_decode
 {
     *out = NULL;
     MR_ASSERT(spec->rows_max > 0 && spec->sequences_max > 0);
-    if (spec->config->experts.count > 0)
-        return mr_fail(err, MR_UNSUPPORTED, "experts are not computed yet");
     struct mr_decoder *decoder = calloc(1, sizeof(*decoder));
     if (!decoder) return mr_fail(err, MR_NOMEM, "no memory for the decoder");
     const struct mr_model_config *c = spec->config;
     decoder->spec = *spec;
     decoder->qkv_width = (c->head_count + 2 * c->kv_head_count) * mr_model_config_padded_head(c);
+    decoder->experts = (struct mr_cpu_expert_buffers){.rows_max = spec->rows_max,
+                                                      .expert_count = c->experts.count,
+                                                      .top_k = c->experts.top_k,
+                                                      .hidden_size = c->hidden_size,
+                                                      .ffn_size = c->experts.ffn_size,
+                                                      .bf16 = spec->bf16};
     for (uint32_t i = 0; i < c->rope_count; i++)
         decoder->ropes[i] = (struct mr_cpu_rope){.cos = spec->ropes[i].cos,
                                                  .sin = spec->ropes[i].sin,
@@ -271,11 +283,45 @@ static enum mr_cpu_epilogue gate_of(const struct mr_model_config *config)
     return gates[config->activation];
 }
 
+/* Adds the shared expert: the sigmoid of its switch times its feed-forward network. */
+static void run_shared_expert(struct mr_decoder *decoder, const struct mr_expert_weights *experts,
+                              uint32_t rows)
+{
+    mr_cpu_linear_run(experts->shared_switch, decoder->normed, rows, MR_CPU_STORE_F32,
+                      decoder->switches);
+    for (uint32_t row = 0; row < rows; row++)
+        decoder->switches[row] = 1.0f / (1.0f + expf(-decoder->switches[row]));
+    mr_cpu_linear_run(experts->shared_gate_up, decoder->normed, rows, gate_of(decoder->spec.config),
+                      decoder->gated);
+    mr_cpu_linear_add(experts->shared_down, decoder->gated, rows, decoder->switches,
+                      decoder->residual);
+}
+
+static void run_experts(struct mr_decoder *decoder, const struct mr_expert_weights *experts,
+                        uint32_t rows)
+{
+    const struct mr_model_config *c = decoder->spec.config;
+    const struct mr_cpu_expert_layer layer = {.gate_up = experts->gate_up,
+                                              .down = experts->down,
+                                              .routing = {.expert_count = c->experts.count,
+                                                          .top_k = c->experts.top_k,
+                                                          .normalize = c->experts.normalized},
+                                              .activation = gate_of(c)};
+    mr_cpu_linear_run(experts->router, decoder->normed, rows, MR_CPU_STORE_F32, decoder->routing);
+    mr_cpu_experts_run(&layer, &decoder->experts, decoder->normed, decoder->routing, rows,
+                       decoder->residual);
+    if (experts->shared_switch) run_shared_expert(decoder, experts, rows);
+}
+
 static void run_ffn(struct mr_decoder *decoder, uint32_t i, uint32_t rows)
 {
     const struct mr_model_config *c = decoder->spec.config;
     const struct mr_layer_weights *layer = &decoder->spec.weights->layers[i];
     if (!c->parallel) enter_branch(decoder, &layer->ffn_norm, rows);
+    if (layer->experts.router) {
+        run_experts(decoder, &layer->experts, rows);
+        return;
+    }
     mr_cpu_linear_run(layer->gate_up, decoder->normed, rows, gate_of(c), decoder->gated);
     leave_branch(decoder, layer->down, decoder->gated, &layer->ffn_post_norm, rows);
 }

@@ -28,6 +28,7 @@ const struct golden_model golden_models[] = {
     {.name = "qwen2"},
     {.name = "qwen2_slides_above", .int8 = true},
     {.name = "qwen3_head_norm", .int8 = true},
+    {.name = "qwen3_head_dim_20", .gguf = true},
     {.name = "gemma", .gguf = true},
     {.name = "gemma2", .gguf = true},
     {.name = "gemma2_scalar"},
@@ -38,13 +39,19 @@ const struct golden_model golden_models[] = {
     {.name = "phi3_longrope_long", .gguf = true},
     {.name = "phi4_partial_rotary", .gguf = true},
     {.name = "smollm3", .gguf = true},
-    {.name = "qwen3_head_dim_20", .gguf = true},
     {.name = "olmo2", .gguf = true},
     {.name = "olmo3", .gguf = true},
     {.name = "olmo3_published"},
     {.name = "granite", .gguf = true},
     {.name = "stablelm", .gguf = true},
     {.name = "stablelm_parallel", .gguf = true},
+    {.name = "mixtral", .gguf = true, .experts = true},
+    {.name = "qwen2_moe", .experts = true},
+    {.name = "qwen2_moe_sparse", .gguf = true, .experts = true},
+    {.name = "qwen3_moe", .gguf = true, .experts = true},
+    {.name = "qwen3_moe_sparse_step", .experts = true},
+    {.name = "granite_moe", .gguf = true, .experts = true},
+    {.name = "gpt_oss", .experts = true},
 };
 const size_t golden_model_count = sizeof(golden_models) / sizeof(golden_models[0]);
 
