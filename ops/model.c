@@ -134,14 +134,17 @@ static enum mr_status load_weights(struct mr_model *model, const struct mr_model
     return status;
 }
 
-/* A rope table has a position for each token of the longest sequence: the context of the model,
- * or the tokens that fit into the KV pool if those are fewer. */
-static enum mr_status create_rope(struct mr_model *model, struct mr_error *err)
+/* A rope table has a position for each token of the longest sequence: the context of the model, the
+ * tokens that fit into the KV pool, or options->context_tokens, whichever is least. */
+static enum mr_status create_ropes(struct mr_model *model, const struct mr_model_options *options,
+                                   struct mr_error *err)
 {
     const struct mr_model_config *c = &model->source.config;
     uint64_t pool_tokens = (uint64_t)model->kv.block_count * MR_BLOCK_TOKENS;
     uint32_t positions =
         pool_tokens < c->context_tokens ? (uint32_t)pool_tokens : c->context_tokens;
+    if (options->context_tokens > 0 && options->context_tokens < positions)
+        positions = options->context_tokens;
     enum mr_status status = MR_OK;
     for (uint32_t i = 0; status == MR_OK && i < c->rope_count; i++)
         status = mr_rope_table_create(&model->ropes[i], &c->ropes[i], positions, err);
@@ -227,6 +230,7 @@ static void fill_info(struct mr_model *model)
     fill_kv_identity(model);
     snprintf(info->name, sizeof(info->name), "%s", source->name);
     snprintf(info->architecture, sizeof(info->architecture), "%s", source->config.family->name);
+    info->text_only = source->config.wraps_text;
     info->device = "cpu";
     info->parameter_count = model->weights.parameter_count;
     info->weight_bytes = model->weights.packed_bytes;
@@ -256,7 +260,7 @@ static enum mr_status open_parts(struct mr_model *model, const struct mr_model_o
                                                         model->weights.packed_bytes),
                                 err);
     model->kv.int8 = options->kv_int8;
-    if (status == MR_OK) status = create_rope(model, err);
+    if (status == MR_OK) status = create_ropes(model, options, err);
     if (status == MR_OK) status = create_decoder(model, options, err);
     if (status == MR_OK) status = create_sampler(model, options->sequences_max, err);
     return status;

@@ -42,6 +42,9 @@ struct mr_model_options {
     /* Memory of the process: the pool takes at most half of what the weights leave of it. 0: the
      * pool takes kv_bytes in any case. */
     uint64_t memory_bytes;
+    /* Longest sequence that will be served; 0: as long as the model and the pool allow. Longrope
+     * chooses its factors by it (ops/rope_table.h). */
+    uint32_t context_tokens;
     uint32_t rows_max;      /* most tokens in one step */
     uint32_t sequences_max; /* most sequences in one step */
     /* If the weights have at least so many bytes, their hash is kept in a file for the next start
@@ -57,6 +60,7 @@ struct mr_model_options {
 struct mr_model_info {
     char name[128];        /* general.name of GGUF, else the file or folder name */
     char architecture[32]; /* such as "llama" or "qwen2" */
+    bool text_only;        /* the model's files have other parts too, such as for pictures */
     const char *device, *dtype;
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
     uint32_t context_tokens; /* longest sequence that the model supports */

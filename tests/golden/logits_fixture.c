@@ -101,6 +101,25 @@ bool all_prompts_read(const struct fixture *fixture)
     return fixture->next == fixture->expected.bytes + fixture->expected.size;
 }
 
+/* Opens the file of expected logits; returns the tokens of its longest prompt and continuation. */
+static uint32_t open_expected(struct fixture *fixture, const char *path)
+{
+    uint32_t longest = 0;
+    assert_int_equal(mr_mapped_file_open(&fixture->expected, path, NULL), MR_OK);
+    assert_memory_equal(fixture->expected.bytes, "MRLOGIT1", 8);
+    fixture->next = fixture->expected.bytes + 8;
+    fixture->vocab_size = read_u32(fixture);
+    fixture->prompt_count = read_u32(fixture);
+    const unsigned char *first = fixture->next;
+    for (uint32_t i = 0; i < fixture->prompt_count; i++) {
+        struct prompt prompt = read_prompt(fixture);
+        uint32_t tokens = prompt.token_count + prompt.continuation_count;
+        longest = tokens > longest ? tokens : longest;
+    }
+    fixture->next = first;
+    return longest;
+}
+
 void open_fixture(struct fixture *fixture, const char *model, const char *expected,
                   enum mr_dtype dtype, bool int8, uint32_t context_tokens)
 {
@@ -109,6 +128,7 @@ void open_fixture(struct fixture *fixture, const char *model, const char *expect
     struct mr_model_options options = {.path = model,
                                        .device = "cpu",
                                        .dtype = dtype,
+                                       .context_tokens = open_expected(fixture, expected),
                                        .rows_max = STEP_ROWS,
                                        .sequences_max = STEP_SEQUENCES,
                                        .kv_int8 = int8};

@@ -184,10 +184,10 @@ EXPERT_MODELS = {
         config=GptOssConfig(**{**HEADS, **GPT_OSS, "num_hidden_layers": 3},
                             rope_parameters=dict(GPT_OSS_YARN, truncate=False)),
         scale={"gate_up_proj": 0.8, "sinks": 1.0}),
-    # GGUF has no key for truncate; llama.cpp always truncates.
+    # GGUF has no key for truncate: the worker assumes what the released models say.
     "gpt_oss_mxfp4": dict(
         config=GptOssConfig(**{**HEADS, **GPT_OSS, "hidden_size": 64},
-                            rope_parameters=dict(GPT_OSS_YARN, truncate=True)),
+                            rope_parameters=dict(GPT_OSS_YARN, truncate=False)),
         scale={"sinks": 1.0}, mxfp4=True, edit=published()),
 }
 

@@ -71,6 +71,7 @@ static enum mr_status fill_options(const struct mr_config *config, const struct 
         .thread_count = config->threads > 0 ? config->threads : mr_machine_thread_count(machine),
         .kv_bytes = config->kv_memory_bytes,
         .memory_bytes = config->kv_memory_given ? 0 : mr_machine_usable_bytes(machine),
+        .context_tokens = config->context_tokens,
         .rows_max = rows_max(config),
         .sequences_max = config->max_sequences,
         .kv_int8 = config->redis_kv == MR_REDIS_KV_INT8,

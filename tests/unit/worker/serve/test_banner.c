@@ -42,6 +42,10 @@ static void assert_says(const char *text, const char *want)
     if (!strstr(text, want)) fail_msg("no \"%s\" in:\n%s", want, text);
 }
 
+/* Of Gemma 3, whose files have a part for pictures. */
+static const struct mr_model_info text_part = {
+    .architecture = "gemma3_text", .device = "cpu", .dtype = "bf16", .text_only = true};
+
 static const struct mr_machine limited = {.core_count = 64,
                                           .cpu_quota = 1.5,
                                           .memory_bytes = (uint64_t)64 << 30,
@@ -98,11 +102,22 @@ static void disabled_parts_are_left_out_and_a_test_broker_is_named(void **state)
     free(text);
 }
 
+static void a_model_of_which_only_the_text_part_is_loaded_says_so(void **state)
+{
+    (void)state;
+    const struct mr_banner banner = {
+        .config = &config, .model = &text_part, .machine = &whole, .brokers = "b:9092"};
+    char *text = print(&banner);
+    assert_says(text, "(gemma3_text, 0 M parameters; text only, its other parts are not loaded)");
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_banner_has_model_topics_and_addresses),
         cmocka_unit_test(disabled_parts_are_left_out_and_a_test_broker_is_named),
+        cmocka_unit_test(a_model_of_which_only_the_text_part_is_loaded_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
