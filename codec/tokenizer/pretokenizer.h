@@ -24,6 +24,10 @@ struct mr_pretokenizer_scratch;
  * null. */
 enum mr_status mr_pretokenizer_create(struct mr_pretokenizer **out,
                                       const struct mr_json_value *component, struct mr_error *err);
+/* Makes the pre-tokenizer of a tiktoken file: the pieces are the matches of the pattern, as bytes;
+ * text that no match covers is dropped. */
+enum mr_status mr_pretokenizer_from_pattern(struct mr_pretokenizer **out, struct mr_text pattern,
+                                            struct mr_error *err);
 void mr_pretokenizer_destroy(struct mr_pretokenizer *pretokenizer);
 
 /* True when the component's last stage would write the text in the byte alphabet (byte_alphabet.h).

@@ -224,6 +224,22 @@ enum mr_status mr_pretokenizer_create(struct mr_pretokenizer **out,
     return MR_OK;
 }
 
+enum mr_status mr_pretokenizer_from_pattern(struct mr_pretokenizer **out, struct mr_text pattern,
+                                            struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_pretokenizer *p = calloc(1, sizeof *p);
+    if (!p) return mr_fail(err, MR_NOMEM, "no memory for a pre-tokenizer");
+    enum mr_status status = add_regex(p, pattern, MR_SPLIT_REMOVED, true, err);
+    if (status != MR_OK) {
+        mr_pretokenizer_destroy(p);
+        return status;
+    }
+    p->gives_bytes = true;
+    *out = p;
+    return MR_OK;
+}
+
 void mr_pretokenizer_destroy(struct mr_pretokenizer *p)
 {
     if (!p) return;

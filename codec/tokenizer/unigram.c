@@ -156,8 +156,8 @@ static void offer(const struct mr_unigram *unigram, struct node *nodes, uint32_t
                   uint32_t end, uint32_t id, double score)
 {
     double sum = nodes[start].score + score;
-    if (nodes[end].start != NOWHERE && !(sum > nodes[end].score)) return;
     if (unigram->options.float_sums) sum = (double)(float)sum;
+    if (nodes[end].start != NOWHERE && !(sum > nodes[end].score)) return;
     nodes[end] = (struct node){sum, start, id};
 }
 

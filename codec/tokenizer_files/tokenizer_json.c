@@ -1,15 +1,11 @@
 #include "codec/tokenizer_files/tokenizer_json.h"
 
 #include "codec/tokenizer/tokenizer_assemble.h"
-#include "codec/wire/json.h"
+#include "codec/tokenizer_files/tokenizer_settings.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Limits of a tokenizer.json. The largest known file has 2 million values in 33 MB. The members
- * "truncation" and "padding" of the file are ignored: a worker never shortens or pads a prompt. */
-static const struct mr_json_limits limits = {(size_t)256 << 20, (size_t)16 << 20, 32};
 
 /* What an unknown character scores below the least token, as in the reference implementation. */
 #define UNIGRAM_UNK_PENALTY 10.0
@@ -411,32 +407,6 @@ static enum mr_status read_frame(struct mr_tokenizer_parts *parts,
     return status;
 }
 
-/* ---- tokenizer_config.json ---- */
-
-/* The id of the token that a setting names, as text or as an object with the member "content". */
-static uint32_t named_token(const struct mr_tokenizer_parts *parts,
-                            const struct mr_json_value *settings, const char *name)
-{
-    struct mr_text text;
-    const struct mr_json_value *value = mr_json_get(settings, name);
-    if (!mr_json_text(value, &text) && !mr_json_text(mr_json_get(value, "content"), &text))
-        return MR_TOKEN_NONE;
-    for (size_t i = 0; i < parts->added_count; i++) {
-        if (mr_text_equal(parts->added[i].content, text)) return parts->added[i].id;
-    }
-    return mr_vocab_find(parts->vocab, text);
-}
-
-static enum mr_status parse_file(struct mr_json **out, struct mr_text bytes, const char *name,
-                                 struct mr_error *err)
-{
-    struct mr_error cause;
-    enum mr_status status = mr_json_parse_wide(out, bytes, &limits, &cause);
-    if (status == MR_OK) return MR_OK;
-    if (status == MR_NOMEM) return mr_fail(err, status, "no memory for %s", name);
-    return mr_fail(err, MR_BAD_FILE, "%s: %.150s", name, cause.detail);
-}
-
 static enum mr_status read_parts(struct mr_tokenizer_parts *parts, const struct mr_json_value *root,
                                  struct mr_error *err)
 {
@@ -458,21 +428,20 @@ enum mr_status mr_tokenizer_from_json(struct mr_tokenizer **out, struct mr_text 
                                       struct mr_text config, struct mr_error *err)
 {
     *out = NULL;
-    struct mr_json *file = NULL, *settings = NULL;
+    struct mr_json *file = NULL;
+    struct mr_tokenizer_settings settings;
     struct mr_tokenizer_parts parts = {.vocab = NULL};
-    enum mr_status status = parse_file(&file, json, "tokenizer.json", err);
-    if (status != MR_OK) goto done;
-    if (config.length > 0) status = parse_file(&settings, config, "tokenizer_config.json", err);
-    if (status != MR_OK) goto done;
-    status = read_parts(&parts, mr_json_root(file), err);
-    if (status != MR_OK) goto done;
-    const struct mr_json_value *names = settings ? mr_json_root(settings) : NULL;
-    parts.bos_id = named_token(&parts, names, "bos_token");
-    parts.eos_id = named_token(&parts, names, "eos_token");
-    status = mr_tokenizer_assemble(out, &parts, err);
-done:
+    enum mr_status status =
+        mr_tokenizer_settings_open(&settings, &(struct mr_tokenizer_files){.config = config}, err);
+    if (status == MR_OK) status = mr_tokenizer_parse(&file, json, "tokenizer.json", err);
+    if (status == MR_OK) status = read_parts(&parts, mr_json_root(file), err);
+    if (status == MR_OK) {
+        parts.bos_id = mr_tokenizer_settings_token(&settings, &parts, "bos_token");
+        parts.eos_id = mr_tokenizer_settings_token(&settings, &parts, "eos_token");
+        status = mr_tokenizer_assemble(out, &parts, err);
+    }
     mr_tokenizer_parts_drop(&parts);
-    mr_json_destroy(settings);
+    mr_tokenizer_settings_close(&settings);
     mr_json_destroy(file);
     return status;
 }

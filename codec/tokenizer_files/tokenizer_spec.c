@@ -1,8 +1,10 @@
 #include "codec/tokenizer_files/tokenizer_spec.h"
 
 #include "codec/tokenizer/tokenizer_assemble.h"
+#include "codec/tokenizer_files/scored_merges.h"
 #include "codec/wire/json.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,68 +188,19 @@ static enum mr_status build_byte_level(struct mr_tokenizer_parts *parts,
 
 /* ---- SentencePiece ---- */
 
-struct scored {
-    float score;
-    uint32_t id;
-};
-
-/* Sorts merges by the score of their result, best first. */
-static int by_score(const void *a, const void *b)
-{
-    const struct scored *left = a, *right = b;
-    if (left->score > right->score) return -1;
-    if (left->score < right->score) return 1;
-    return left->id < right->id ? -1 : left->id > right->id;
-}
-
-static bool can_merge(const struct mr_tokenizer_spec *spec, uint32_t id)
-{
-    enum mr_token_kind kind = kind_of(spec, id);
-    return id != MR_TOKEN_NONE && (kind == MR_TOKEN_NORMAL || kind == MR_TOKEN_USER_DEFINED);
-}
-
-/* Adds a merge for each way to cut a token into two tokens. SentencePiece merges the pair that
- * gives the token with the best score, the leftmost of equals, so the rank of a merge follows the
- * score. */
-static void add_cuts(struct mr_tokenizer_parts *parts, const struct mr_tokenizer_spec *spec,
-                     uint32_t id, uint32_t rank)
-{
-    struct mr_text text = spec->tokens[id];
-    for (size_t cut = 1; cut < text.length; cut++) {
-        struct mr_text left = {text.bytes, cut};
-        struct mr_text right = mr_text_part(text, cut, text.length);
-        uint32_t left_id = mr_vocab_find(parts->vocab, left);
-        if (left_id == MR_TOKEN_NONE || !can_merge(spec, left_id)) continue;
-        uint32_t right_id = mr_vocab_find(parts->vocab, right);
-        if (right_id == MR_TOKEN_NONE || !can_merge(spec, right_id)) continue;
-        parts->merges[parts->merge_count++] = (struct mr_merge){left_id, right_id, id, rank};
-    }
-}
-
 static enum mr_status collect_scores(struct mr_tokenizer_parts *parts,
                                      const struct mr_tokenizer_spec *spec, struct mr_error *err)
 {
-    size_t count = 0, cuts = 0;
-    struct scored *order = calloc((size_t)spec->token_count + 1, sizeof *order);
-    for (uint32_t id = 0; id < spec->token_count && order; id++) {
-        if (!can_merge(spec, id)) continue;
-        order[count++] = (struct scored){spec->scores[id], id};
-        cuts += spec->tokens[id].length;
+    float *scores = calloc((size_t)spec->token_count + 1, sizeof *scores);
+    if (!scores) return mr_fail(err, MR_NOMEM, "no memory for scores");
+    for (uint32_t id = 0; id < spec->token_count; id++) {
+        enum mr_token_kind kind = kind_of(spec, id);
+        bool merges = kind == MR_TOKEN_NORMAL || kind == MR_TOKEN_USER_DEFINED;
+        scores[id] = merges ? spec->scores[id] : NAN;
     }
-    /* there is at most one merge for each byte of each token */
-    parts->merges = cuts < MR_VOCAB_TOKENS_MAX ? calloc(cuts + 1, sizeof *parts->merges) : NULL;
-    if (!order || !parts->merges) {
-        free(order);
-        return mr_fail(err, MR_NOMEM, "no memory for the merges of %zu tokens", count);
-    }
-    qsort(order, count, sizeof *order, by_score);
-    uint32_t rank = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0 && order[i].score < order[i - 1].score) rank++;
-        add_cuts(parts, spec, order[i].id, rank);
-    }
-    free(order);
-    return MR_OK;
+    enum mr_status status = mr_scored_merges(parts, scores, err);
+    free(scores);
+    return status;
 }
 
 static enum mr_status build_sentencepiece(struct mr_tokenizer_parts *parts,

@@ -1,5 +1,7 @@
 #include "ops/files/model_folder.h"
 
+#include "codec/tokenizer_files/sentencepiece.h"
+#include "codec/tokenizer_files/tekken.h"
 #include "codec/tokenizer_files/tokenizer_json.h"
 #include "ops/families/config_json.h"
 #include "ops/files/mapped_file.h"
@@ -122,33 +124,95 @@ static enum mr_status copy_template(struct mr_model_source *out, const char *fol
     return status;
 }
 
+/* Copies the text of a special token: what tokenizer_config.json says, or else the text of the
+ * tokenizer's token with this id. */
+static enum mr_status copy_token(struct mr_text *out, const struct mr_tokenizer *tokenizer,
+                                 const struct mr_json_value *value, uint32_t id,
+                                 struct mr_error *err)
+{
+    struct mr_text text = token_text(value);
+    if (text.length == 0) text = mr_tokenizer_bytes(tokenizer, id, false);
+    return mr_model_source_copy_text(out, text, err);
+}
+
 static enum mr_status copy_texts(struct mr_model_source *out, const char *folder,
                                  const struct mr_json_value *config, struct mr_error *err)
 {
+    const struct mr_tokenizer *tokenizer = out->tokenizer;
     enum mr_status status = copy_template(out, folder, config, err);
     if (status == MR_OK)
-        status = mr_model_source_copy_text(&out->bos_text,
-                                           token_text(mr_json_get(config, "bos_token")), err);
+        status = copy_token(&out->bos_text, tokenizer, mr_json_get(config, "bos_token"),
+                            mr_tokenizer_bos_id(tokenizer), err);
     if (status == MR_OK)
-        status = mr_model_source_copy_text(&out->eos_text,
-                                           token_text(mr_json_get(config, "eos_token")), err);
+        status = copy_token(&out->eos_text, tokenizer, mr_json_get(config, "eos_token"),
+                            mr_tokenizer_eos_id(tokenizer), err);
     return status;
+}
+
+/* The files of a folder that describe a tokenizer: a vocabulary in one of three formats, and what
+ * others say about its tokens. Absent files are empty. */
+struct tokenizer_folder {
+    struct mr_mapped_file json, tekken, model, special_map, added;
+    struct document config;
+};
+
+static enum mr_status open_tokenizer(struct tokenizer_folder *files, const char *folder,
+                                     struct mr_error *err)
+{
+    const struct {
+        struct mr_mapped_file *file;
+        const char *name;
+    } optional[] = {{&files->json, "tokenizer.json"},
+                    {&files->tekken, "tekken.json"},
+                    {&files->model, "tokenizer.model"},
+                    {&files->special_map, "special_tokens_map.json"},
+                    {&files->added, "added_tokens.json"}};
+    enum mr_status status =
+        open_document(&files->config, folder, "tokenizer_config.json", false, err);
+    for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]) && status == MR_OK; i++)
+        status = map_file(optional[i].file, folder, optional[i].name, false, err);
+    return status;
+}
+
+static void close_tokenizer(struct tokenizer_folder *files)
+{
+    mr_mapped_file_close(&files->json);
+    mr_mapped_file_close(&files->tekken);
+    mr_mapped_file_close(&files->model);
+    mr_mapped_file_close(&files->special_map);
+    mr_mapped_file_close(&files->added);
+    close_document(&files->config);
+}
+
+/* Makes the tokenizer from the first of tokenizer.json, tekken.json and tokenizer.model. */
+static enum mr_status make_tokenizer(struct mr_tokenizer **out,
+                                     const struct tokenizer_folder *files, const char *folder,
+                                     struct mr_error *err)
+{
+    const struct mr_tokenizer_files beside = {.config = mr_mapped_file_text(&files->config.file),
+                                              .special_map =
+                                                  mr_mapped_file_text(&files->special_map),
+                                              .added = mr_mapped_file_text(&files->added)};
+    if (files->json.bytes)
+        return mr_tokenizer_from_json(out, mr_mapped_file_text(&files->json), beside.config, err);
+    if (files->tekken.bytes)
+        return mr_tokenizer_from_tekken(out, mr_mapped_file_text(&files->tekken), &beside, err);
+    if (files->model.bytes)
+        return mr_tokenizer_from_sentencepiece(out, mr_mapped_file_text(&files->model), &beside,
+                                               err);
+    return mr_fail(err, MR_BAD_FILE,
+                   "%.160s has no tokenizer.json, tekken.json or tokenizer.model; add one of them",
+                   folder);
 }
 
 static enum mr_status read_tokenizer(struct mr_model_source *out, const char *folder,
                                      struct mr_error *err)
 {
-    struct mr_mapped_file file;
-    struct document config;
-    enum mr_status status = map_file(&file, folder, "tokenizer.json", true, err);
-    if (status != MR_OK) return status;
-    status = open_document(&config, folder, "tokenizer_config.json", false, err);
-    if (status == MR_OK)
-        status = mr_tokenizer_from_json(&out->tokenizer, mr_mapped_file_text(&file),
-                                        mr_mapped_file_text(&config.file), err);
-    if (status == MR_OK) status = copy_texts(out, folder, root_of(&config), err);
-    close_document(&config);
-    mr_mapped_file_close(&file);
+    struct tokenizer_folder files = {0};
+    enum mr_status status = open_tokenizer(&files, folder, err);
+    if (status == MR_OK) status = make_tokenizer(&out->tokenizer, &files, folder, err);
+    if (status == MR_OK) status = copy_texts(out, folder, root_of(&files.config), err);
+    close_tokenizer(&files);
     return status;
 }
 

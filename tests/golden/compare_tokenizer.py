@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 """Compares this program's tokenizer with the reference, string by string and id by id.
 
-    pip install tokenizers==0.23.3 gguf
+    pip install tokenizers==0.23.3 sentencepiece==0.2.3 mistral-common==1.13.1 gguf
     tests/golden/compare_tokenizer.py build/golden_test_tokenizer FILE [--strings N] [--seed S] [--gguf]
 
-FILE is a tokenizer.json, or a GGUF model of the SmolLM family, of which the equivalent tokenizer.json
-is made for the reference. With --gguf a tokenizer.json is turned into the arrays a GGUF would carry,
-so that the other way of loading is compared. Each string is encoded with and without begin tokens,
+FILE is a tokenizer.json, a SentencePiece model (.model), a tekken*.json, or a GGUF model of the SmolLM
+family, of which the equivalent tokenizer.json is made for the reference. With --gguf a tokenizer.json is
+turned into the arrays a GGUF would carry, so that the other way of loading is compared. Each string is encoded with and without begin tokens,
 with special tokens read and not read; the ids are decoded with and without special tokens, and so
 are random ids. Prints one line of figures; exits 1 when anything differs.
 """
 import argparse
 import json
+import os
 import random
 import struct
 import subprocess
@@ -53,16 +54,95 @@ def assigned(r):
             return chr(c)
 
 
+class HuggingFace:
+    """A tokenizer.json as PyPI `tokenizers` reads it. Flags of an encoding: 1 begin and end tokens, 2 special tokens are read."""
+
+    flags = (2, 3, 0)
+
+    def __init__(self, path):
+        self.t = Tokenizer.from_file(path)
+        self.t.no_truncation()
+        self.t.no_padding()
+        self.size = self.t.get_vocab_size()
+        # A stream cannot know that a later byte will spoil a run of <0xHH> tokens; see codec/tokenizer/detokenizer.h.
+        self.ids = [] if '"byte_fallback":true' in self.t.to_str() else range(self.size + 2)
+
+    def words(self):
+        vocab = self.t.get_vocab(with_added_tokens=False)
+        return [self.t.decode([i], skip_special_tokens=False) for i in sorted(vocab.values())]
+
+    def added(self):
+        return [t.content for t in self.t.get_added_tokens_decoder().values()]
+
+    def encode(self, strings, flags):
+        self.t.encode_special_tokens = flags & 2 == 0
+        return [e.ids for e in self.t.encode_batch_fast(strings, add_special_tokens=flags & 1 == 1)]
+
+    def decode(self, lists, skip):
+        return [t.encode() for t in self.t.decode_batch(lists, skip_special_tokens=skip)]
+
+
+class SentencePiece:
+    """A tokenizer.model as PyPI `sentencepiece` reads it, which never reads a control token in a text."""
+
+    flags = (0, 1)
+
+    def __init__(self, path):
+        import sentencepiece
+        self.p = sentencepiece.SentencePieceProcessor(model_file=path)
+        self.size = self.p.get_piece_size()
+        self.ids = [i for i in range(self.size) if not self.p.is_control(i) and not self.p.is_unknown(i) and not self.p.is_byte(i)]
+
+    def words(self):
+        return [self.p.id_to_piece(i).replace("\u2581", " ") for i in self.ids]
+
+    def added(self):
+        return [self.p.id_to_piece(i) for i in range(self.size) if self.p.is_control(i) or self.p.is_unknown(i)]
+
+    def encode(self, strings, flags):
+        first = [self.p.bos_id()] if flags & 1 and self.p.bos_id() >= 0 else []
+        return [first + ids for ids in self.p.encode(strings)]
+
+    def decode(self, lists, skip):
+        return [self.p.decode([i for i in ids if not self.p.is_control(i)]).encode() for ids in lists]
+
+    def decodable(self, ids):
+        return not any(self.p.is_unknown(i) or self.p.is_control(i) for i in ids)
+
+
+class Tekken:
+    """A tekken.json as PyPI `mistral-common` reads it."""
+
+    flags = (0, 1)
+
+    def __init__(self, path):
+        from mistral_common.tokens.tokenizers.tekken import SpecialTokenPolicy, Tekkenizer
+        self.t, self.policy = Tekkenizer.from_file(path), SpecialTokenPolicy
+        self.size = self.t.n_words
+        self.ids = range(self.size)
+
+    def words(self):
+        return [self.t.id_to_byte_piece(i, self.policy.KEEP).decode("utf-8", "replace") for i in range(self.t.num_special_tokens, self.size)]
+
+    def added(self):
+        return [self.t.id_to_piece(i) for i in range(min(30, self.t.num_special_tokens))]
+
+    def encode(self, strings, flags):
+        return [self.t.encode(s, bos=flags & 1 == 1, eos=False) for s in strings]
+
+    def decode(self, lists, skip):
+        policy = self.policy.IGNORE if skip else self.policy.KEEP
+        return [self.t.decode(ids, special_token_policy=policy).encode() for ids in lists]
+
+
 class Generators:
     """The kinds of strings that have broken tokenizers before."""
 
-    def __init__(self, tokenizer, seed):
+    def __init__(self, oracle, seed):
         self.r = random.Random(seed)
-        vocab = tokenizer.get_vocab(with_added_tokens=False)
-        words = [tokenizer.decode([i], skip_special_tokens=False) for i in sorted(vocab.values())]
-        self.words = [w for w in words if w and "\ufffd" not in w] or ["a"]
+        self.words = [w for w in oracle.words() if w and "\ufffd" not in w] or ["a"]
         self.chars = sorted(set("".join(self.words)))
-        self.added = [t.content for t in tokenizer.get_added_tokens_decoder().values()] or ["<s>"]
+        self.added = oracle.added() or ["<s>"]
         self.pieces = EDGES + self.added
         self.ascii = [chr(c) for c in range(1, 128)]
         self.spaces = list(" \t\n\r\x0b\x0c\u00a0\u2003\u3000\u0085\u2028\u200b\u180e")
@@ -196,6 +276,12 @@ def spec_of(file):
     return out + struct.pack("<IIIIII", bos, 0xFFFFFFFF, unk, bos != 0xFFFFFFFF, 0, prefix)
 
 
+def oracle_of(path):
+    if path.endswith(".model"):
+        return SentencePiece(path)
+    return Tekken(path) if os.path.basename(path).startswith("tekken") else HuggingFace(path)
+
+
 def run(program, tokenizer_file, requests):
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as sink:
         for r in requests:
@@ -259,32 +345,28 @@ def main():
                 spec.write(spec_of(json.load(f)))
             spec.flush()
             mine = spec.name
-        oracle = Tokenizer.from_file(reference)
-        oracle.no_truncation()
-        oracle.no_padding()
+        oracle = oracle_of(reference)
         g = Generators(oracle, a.seed)
         strings = list(g.all(a.strings))
         wrong_ids, wrong_texts, decoded = [], [], 0
         lists = []
-        for flags in (2, 3, 0):
-            oracle.encode_special_tokens = flags & 2 == 0
-            some = strings if flags == 2 else strings[::5]
-            want = [e.ids for e in oracle.encode_batch_fast(some, add_special_tokens=flags & 1 == 1)]
+        for flags in oracle.flags:
+            some = strings if flags == oracle.flags[0] else strings[::5]
+            want = oracle.encode(some, flags)
             got = list(id_lists(run(a.program, mine, (encode_request(s, flags) for s in some))))
             assert len(got) == len(want)
             wrong_ids += [(s, w, h) for s, w, h in zip(some, want, got) if w != h]
-            lists += want if flags == 2 else want[::10]
-        size = oracle.get_vocab_size()
-        fallback = oracle.to_str().find('"byte_fallback":true') >= 0
-        # A stream cannot know that a later byte will spoil a run of <0xHH> tokens; see codec/tokenizer/detokenizer.h.
-        random_lists = [] if fallback else [[g.r.randrange(size + 2) for _ in range(g.r.randint(1, 12))] for _ in range(20000)]
+            lists += want if flags == oracle.flags[0] else want[::10]
+        if hasattr(oracle, "decodable"):
+            lists = [ids for ids in lists if oracle.decodable(ids)]
+        lists += [[g.r.choice(oracle.ids) for _ in range(g.r.randint(1, 12))] for _ in range(20000)] if oracle.ids else []
         for skip in (0, 1):
-            some = (lists if skip == 0 else lists[::5]) + random_lists
-            want = oracle.decode_batch(some, skip_special_tokens=skip == 1)
+            some = lists if skip == 0 else lists[::5]
+            want = oracle.decode(some, skip == 1)
             got = list(texts(run(a.program, mine, (decode_request(i, skip) for i in some))))
             assert len(got) == len(want)
             decoded += len(some)
-            wrong_texts += [(i, w, h) for i, w, h in zip(some, want, got) if w.encode() != h]
+            wrong_texts += [(i, w, h) for i, w, h in zip(some, want, got) if w != h]
     print(f"{a.file}: {len(strings)} strings, {len(wrong_ids)} differing ids, {decoded} decodings, {len(wrong_texts)} differing, seed {a.seed}")
     show("string, wanted, got", wrong_ids)
     show("ids, wanted, got", wrong_texts)

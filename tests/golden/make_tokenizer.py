@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the small tokenizers and expected results of tests/golden/tokenizer/ with the reference.
 
-    pip install tokenizers==0.23.3 sentencepiece==0.2.3 gguf
+    pip install tokenizers==0.23.3 sentencepiece==0.2.3 mistral-common==1.13.1 gguf
     tests/golden/make_tokenizer.py .deps/model/SmolLM2-135M-Instruct.Q4_1.gguf
 
 Trains tokenizers like those of Llama 3, Qwen, Llama 2 (SentencePiece) and T5 (Unigram), and one of rare
@@ -21,7 +21,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from compare_tokenizer import EDGES, Generators, smollm_json
+from compare_tokenizer import EDGES, Generators, HuggingFace, SentencePiece, Tekken, smollm_json
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tokenizer")
 SPACES = r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -150,8 +150,12 @@ def parsed(data):
 
 
 def golden(file, seed):
-    t = Tokenizer.from_str(json.dumps(file))
-    g = Generators(t, seed)
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as copy:
+        json.dump(file, copy)
+        copy.flush()
+        oracle = HuggingFace(copy.name)
+    t = oracle.t
+    g = Generators(oracle, seed)
     texts = EDGES + [x + c + y for c in g.added[:20] for x in ("", " ", "a") for y in ("", "  ", "a")] + list(g.all(240))[-240:]
     texts += ["zebra quux zebra quuxes Zebra", "a cat. concat cats cat", "CAFE\u0301S caf\u00e9s", "x <mask><right>  y <mask>\n <right> z", "a\n\n \n\nb 12345678"]
     if file["model"]["type"] == "Unigram":
@@ -172,6 +176,53 @@ def golden(file, seed):
     return {"encode": encode, "decode": decode}
 
 
+def golden_without_special(path, seed):
+    """Results of a reference that never reads a special token in a text: of texts that hold none."""
+    oracle = SentencePiece(path) if path.endswith(".model") else Tekken(path)
+    g = Generators(oracle, seed)
+    texts = EDGES + list(g.all(300))[-300:] + ["\uff21\ufb01 e\u0301... \u3000\u200b\u00bd\t", " the  the <mask><mask>", "  caf\u00e9  na\u00efve   x ", "   ", "\u4e00a\u4e01"]
+    texts = [t for t in texts if not any(a in t for a in oracle.added())]
+    texts = [t if t else " " for t in texts]
+    plain, framed = oracle.encode(texts, 0), oracle.encode(texts, 1)
+    encode = [{"text": t, "plain": p, "framed": f, "unread": p} for t, p, f in zip(texts, plain, framed)]
+    lists = [ids for ids in plain if not hasattr(oracle, "decodable") or oracle.decodable(ids)]
+    lists += [[g.r.choice(oracle.ids) for _ in range(g.r.randint(1, 12))] for _ in range(320)]
+    whole, without = oracle.decode(lists, False), oracle.decode(lists, True)
+    decode = [{"ids": i, "whole": a.decode(), "without_special": b.decode()} for i, a, b in zip(lists, whole, without)]
+    return {"encode": encode, "decode": decode}
+
+
+def tekken():
+    """A tekken.json: the vocabulary of a byte-level BPE, as bytes."""
+    t = train(byte_level(LLAMA3), 900, pre_tokenizers.ByteLevel.alphabet(), [])
+    alphabet = {c: b for b, c in bytes_of_alphabet().items()}
+    words = [bytes(alphabet[c] for c in text) for text, _ in sorted(t.get_vocab().items(), key=lambda entry: entry[1])]
+    words = [bytes([b]) for b in range(256)] + [w for w in words if len(w) > 1]
+    entries = [{"rank": i, "token_bytes": base64.b64encode(w).decode(), "token_str": None} for i, w in enumerate(words)]
+    special = [{"rank": i, "token_str": name, "is_control": True} for i, name in enumerate(("<unk>", "<s>", "</s>", "[INST]", "[/INST]"))]
+    return {"config": {"pattern": LLAMA3, "num_vocab_tokens": len(entries), "default_vocab_size": len(entries) - 20 + 10, "default_num_special_tokens": 10,
+                       "version": "v3"}, "vocab": entries, "special_tokens": special}
+
+
+def bytes_of_alphabet():
+    """The character that stands for each byte in byte-level vocabularies (GPT-2)."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [b for b in range(256) if b not in plain]
+    return {**{b: chr(b) for b in plain}, **{b: chr(256 + i) for i, b in enumerate(others)}}
+
+
+# Options of the SentencePiece trainer for the committed models.
+MODELS = {
+    "sentencepiece_unigram": dict(model_type="unigram", vocab_size=600, character_coverage=0.99, with_rules=True),
+    "sentencepiece_unigram_bytes": dict(model_type="unigram", vocab_size=700, byte_fallback=True, remove_extra_whitespaces=False, character_coverage=0.98,
+                                        normalization_rule_name="identity", user_defined_symbols=["<mask>", "\u2581\u2581\u2581", "na\u00efve"]),
+    "sentencepiece_bpe": dict(model_type="bpe", vocab_size=500, character_coverage=0.98, with_rules=True, treat_whitespace_as_suffix=True),
+    "sentencepiece_bpe_bytes": dict(model_type="bpe", vocab_size=700, byte_fallback=True, remove_extra_whitespaces=False, character_coverage=0.98,
+                                    normalization_rule_name="identity", allow_whitespace_only_pieces=True, split_digits=True,
+                                    user_defined_symbols=["<mask>", "\u2581\u2581", "naive"]),
+}
+
+
 def write(name, value):
     with open(os.path.join(FOLDER, name), "w") as f:
         json.dump(value, f, ensure_ascii=True, separators=(",", ":"))
@@ -184,6 +235,13 @@ def main():
         file = make()
         write(f"{name}_style.json", file)
         write(f"{name}_style.golden.json", golden(file, 5))
+    for name, options in MODELS.items():
+        path = os.path.join(FOLDER, name + ".model")
+        with open(path, "wb") as f:
+            f.write(sentencepiece_model(**options))
+        write(f"{name}.golden.json", golden_without_special(path, 5))
+    write("tekken_small.json", tekken())
+    write("tekken_small.golden.json", golden_without_special(os.path.join(FOLDER, "tekken_small.json"), 5))
     write("smollm2.golden.json", golden(smollm_json(sys.argv[1]), 5))
 
 

@@ -140,6 +140,24 @@ static void a_t5_style_file_equals_the_reference(void **state)
     check(FOLDER "t5_style.json", FOLDER "t5_style.golden.json");
 }
 
+/* Models that PyPI sentencepiece has trained: with and without byte fallback, character map,
+ * user-defined tokens, extra spaces; the space in front of or behind a word. */
+static void sentencepiece_models_equal_the_reference(void **state)
+{
+    (void)state;
+    check(FOLDER "sentencepiece_unigram.model", FOLDER "sentencepiece_unigram.golden.json");
+    check(FOLDER "sentencepiece_unigram_bytes.model",
+          FOLDER "sentencepiece_unigram_bytes.golden.json");
+    check(FOLDER "sentencepiece_bpe.model", FOLDER "sentencepiece_bpe.golden.json");
+    check(FOLDER "sentencepiece_bpe_bytes.model", FOLDER "sentencepiece_bpe_bytes.golden.json");
+}
+
+static void a_tekken_file_equals_the_reference(void **state)
+{
+    (void)state;
+    check(FOLDER "tekken_small.json", FOLDER "tekken_small.golden.json");
+}
+
 /* The pre-tokenizers, normalizers and added tokens that the other files do not have. */
 static void a_file_of_rare_components_equals_the_reference(void **state)
 {
@@ -156,6 +174,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_qwen_style_file_equals_the_reference),
         cmocka_unit_test(a_llama2_style_file_equals_the_reference),
         cmocka_unit_test(a_t5_style_file_equals_the_reference),
+        cmocka_unit_test(sentencepiece_models_equal_the_reference),
+        cmocka_unit_test(a_tekken_file_equals_the_reference),
         cmocka_unit_test(a_file_of_rare_components_equals_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 #include "tokenizer_compare.h"
 
 #include "codec/tokenizer/detokenizer.h"
+#include "codec/tokenizer_files/sentencepiece.h"
+#include "codec/tokenizer_files/tekken.h"
 #include "codec/tokenizer_files/tokenizer_json.h"
 #include "codec/tokenizer_files/tokenizer_spec.h"
 #include "ops/files/gguf_tokenizer.h"
@@ -108,8 +110,14 @@ struct mr_tokenizer *tokenizer_load(const char *path)
         size_t length;
         char *bytes = read_file(path, &length);
         struct mr_text nothing = {NULL, 0};
+        struct mr_tokenizer_files none = {{"", 0}, {"", 0}, {"", 0}};
         if (bytes && ends_with(path, ".spec"))
             load_spec(&tokenizer, bytes, &err);
+        else if (bytes && strstr(path, "tekken"))
+            mr_tokenizer_from_tekken(&tokenizer, (struct mr_text){bytes, length}, &none, &err);
+        else if (bytes && ends_with(path, ".model"))
+            mr_tokenizer_from_sentencepiece(&tokenizer, (struct mr_text){bytes, length}, &none,
+                                            &err);
         else if (bytes)
             mr_tokenizer_from_json(&tokenizer, (struct mr_text){bytes, length}, nothing, &err);
         free(bytes);

@@ -135,6 +135,45 @@ static void a_broken_file_is_named(void **state)
     }
 }
 
+static void copy_file(const struct scratch *scratch, const char *from, const char *name)
+{
+    char to[512], bytes[65536];
+    FILE *source = fopen(from, "rb");
+    assert_non_null(source);
+    size_t length = fread(bytes, 1, sizeof bytes, source);
+    fclose(source);
+    snprintf(to, sizeof to, "%s/%s", scratch->folder, name);
+    FILE *target = fopen(to, "wb");
+    assert_int_equal(fwrite(bytes, 1, length, target), length);
+    assert_int_equal(fclose(target), 0);
+}
+
+static void other_files_take_the_place_of_tokenizer_json(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *name;
+        uint32_t tokens;
+    } cases[] = {
+        {"tests/golden/tokenizer/sentencepiece_bpe_bytes.model", "tokenizer.model", 700},
+        {"tests/golden/tokenizer/tekken_small.json", "tekken.json", 890},
+    };
+    struct scratch scratch;
+    tiny_folder_open(&scratch, "grouped_tied");
+    tiny_folder_remove(&scratch, "tokenizer.json");
+    tiny_folder_remove(&scratch, "tokenizer_config.json");
+    /* of a folder with both, tekken.json counts */
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        copy_file(&scratch, cases[i].from, cases[i].name);
+        struct mr_model_source source = read_folder(&scratch);
+        assert_int_equal(mr_tokenizer_vocab_size(source.tokenizer), cases[i].tokens);
+        assert_text(source.bos_text, "<s>");
+        assert_text(source.eos_text, "</s>");
+        mr_model_source_close(&source);
+    }
+    scratch_close(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +182,7 @@ int main(void)
         cmocka_unit_test(of_several_templates_the_default_is_used),
         cmocka_unit_test(optional_files_may_be_absent),
         cmocka_unit_test(a_missing_file_is_named),
+        cmocka_unit_test(other_files_take_the_place_of_tokenizer_json),
         cmocka_unit_test(a_broken_file_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
