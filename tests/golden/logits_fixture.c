@@ -52,6 +52,7 @@ const struct golden_model golden_models[] = {
     {.name = "qwen3_moe_sparse_step", .experts = true},
     {.name = "granite_moe", .gguf = true, .experts = true},
     {.name = "gpt_oss", .experts = true},
+    {.name = "gpt_oss_mxfp4", .gguf = true, .experts = true},
 };
 const size_t golden_model_count = sizeof(golden_models) / sizeof(golden_models[0]);
 

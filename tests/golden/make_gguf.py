@@ -7,8 +7,8 @@ and layouts that this converter writes (a source tree of llama.cpp and the packa
 Against llama.cpp itself, in fp32 and without flash attention, these files give the logits of expected.bin within 2e-5;
 with GELU, of which llama.cpp has a table in fp16, within 3e-3; MXFP4 only roughly, because llama.cpp multiplies it with
 activations rounded to 8 bits. llama.cpp cannot express llama_gelu, gemma2_scalar, gemma3 (its pattern), the windows
-of phi3 and of the Mistral models, dense layers among those with experts, attention_factor, beta_fast and beta_slow of
-yarn, and truncate false of gpt_oss.
+of phi3 and of the Mistral models, dense layers among those with experts, and attention_factor, beta_fast and beta_slow
+of yarn. It rounds the limits of yarn in gpt-oss, which the model does not (with "truncate": true both agree).
 
 The tiny tokenizer is byte-level BPE with GPT-2's pattern. The converter does not know it by its hash and expects such
 a tokenizer only in some families, so the script tells it.

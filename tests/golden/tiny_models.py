@@ -158,9 +158,10 @@ QWEN2_EXPERTS = dict(num_experts=6, num_experts_per_tok=3, norm_topk_prob=False,
 QWEN3_EXPERTS = dict(num_experts=6, num_experts_per_tok=2, norm_topk_prob=True,
                      moe_intermediate_size=32)
 GPT_OSS = dict(intermediate_size=32, sliding_window=WINDOW, num_local_experts=4,
-               num_experts_per_tok=2)
-GPT_OSS_YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=32.0, beta_fast=32.0,
-                    beta_slow=1.0, original_max_position_embeddings=512)
+               num_experts_per_tok=2,
+               rope_parameters=dict(rope_type="yarn", rope_theta=10000.0, factor=32.0,
+                                    beta_fast=32.0, beta_slow=1.0, truncate=False,
+                                    original_max_position_embeddings=512))
 
 EXPERT_MODELS = {
     "mixtral": dict(
@@ -181,14 +182,11 @@ EXPERT_MODELS = {
                                 residual_multiplier=0.6, attention_multiplier=0.5),
         edit=published()),
     "gpt_oss": dict(
-        config=GptOssConfig(**{**HEADS, **GPT_OSS, "num_hidden_layers": 3},
-                            rope_parameters=dict(GPT_OSS_YARN, truncate=False)),
+        config=GptOssConfig(**{**HEADS, **GPT_OSS, "num_hidden_layers": 3}),
         scale={"gate_up_proj": 0.8, "sinks": 1.0}),
     # GGUF has no key for truncate: the worker assumes what the released models say.
-    "gpt_oss_mxfp4": dict(
-        config=GptOssConfig(**{**HEADS, **GPT_OSS, "hidden_size": 64},
-                            rope_parameters=dict(GPT_OSS_YARN, truncate=False)),
-        scale={"sinks": 1.0}, mxfp4=True, edit=published()),
+    "gpt_oss_mxfp4": dict(config=GptOssConfig(**{**HEADS, **GPT_OSS, "hidden_size": 64}),
+                          scale={"sinks": 1.0}, mxfp4=True, edit=published()),
 }
 
 GEMMA_2_3 = {**HEADS, "num_hidden_layers": 4, "sliding_window": WINDOW}
