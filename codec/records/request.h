@@ -9,6 +9,7 @@
 #define MR_CODEC_RECORDS_REQUEST_H
 
 #include "codec/arena.h"
+#include "codec/records/data.h"
 #include "codec/text.h"
 #include "codec/wire/encoding.h"
 
@@ -16,29 +17,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct mr_message {
-    struct mr_text role, content;
-};
-
 struct mr_logit_bias {
     uint32_t token_id;
     float bias;
 };
 
-enum mr_scalar_kind {
-    MR_SCALAR_NULL,
-    MR_SCALAR_BOOL,
-    MR_SCALAR_INT,
-    MR_SCALAR_FLOAT,
-    MR_SCALAR_TEXT
-};
-
-struct mr_kwarg {
-    struct mr_text name;
-    enum mr_scalar_kind kind;
-    int64_t integer; /* value of kind INT; of kind BOOL 0 or 1 */
-    double number;
-    struct mr_text text;
+/* What the chat template gets. */
+struct mr_chat {
+    const struct mr_data *messages; /* [message_count] maps, each with a role of text */
+    size_t message_count;           /* 0: the request is no chat */
+    struct mr_data tools;           /* a list of maps, or null */
+    struct mr_data documents;       /* a list of maps, or null */
+    struct mr_data kwargs;          /* chat_template_kwargs: a map, or null */
+    /* the template ends with the header of an answer; without, add_generation_prompt was given as
+     * false */
+    bool add_generation_prompt;
+    bool generation_prompt_given; /* the record has add_generation_prompt */
+    bool continue_final_message;  /* the answer continues the last message */
 };
 
 /* How to sample tokens. temperature NaN: not given, so the model's generation_config decides, or
@@ -64,10 +59,7 @@ struct mr_request {
     struct mr_text id;
     struct mr_text model;
     struct mr_text prompt; /* bytes NULL: the record has no prompt */
-    const struct mr_message *messages;
-    size_t message_count;
-    const struct mr_kwarg *kwargs;
-    size_t kwarg_count;
+    struct mr_chat chat;
     /* from the record, or set by intake when it has tokenized the prompt */
     const uint32_t *token_ids;
     size_t token_count;

@@ -83,6 +83,29 @@ static enum mr_status set_deadline(struct mr_request_reader *reader,
     return MR_OK;
 }
 
+static enum mr_status check_chat(struct mr_request_reader *reader, struct mr_chat *chat)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } fields[] = {
+        {"chat_template_kwargs", chat->kwargs.kind == MR_DATA_MAP && chat->kwargs.map.count > 0},
+        {"tools", chat->tools.kind != MR_DATA_NULL},
+        {"documents", chat->documents.kind != MR_DATA_NULL},
+        {"add_generation_prompt", chat->generation_prompt_given},
+        {"continue_final_message", chat->continue_final_message},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields && !chat->message_count; i++)
+        if (fields[i].given)
+            return mr_fail(reader->err, MR_INVALID_REQUEST, "%s needs messages", fields[i].name);
+    if (!chat->continue_final_message) return MR_OK;
+    if (chat->generation_prompt_given && chat->add_generation_prompt)
+        return mr_fail(reader->err, MR_INVALID_REQUEST,
+                       "continue_final_message and add_generation_prompt exclude each other");
+    chat->add_generation_prompt = false;
+    return MR_OK;
+}
+
 /* Checks fields that depend on each other. */
 static enum mr_status check_fields(struct mr_request_reader *reader)
 {
@@ -92,9 +115,7 @@ static enum mr_status check_fields(struct mr_request_reader *reader)
                        "give one of prompt, prompt_token_ids and messages");
     if (request->min_tokens > request->max_tokens)
         return mr_fail(reader->err, MR_INVALID_REQUEST, "min_tokens is above max_tokens");
-    if (request->kwarg_count && !request->message_count)
-        return mr_fail(reader->err, MR_INVALID_REQUEST, "chat_template_kwargs needs messages");
-    return MR_OK;
+    return check_chat(reader, &request->chat);
 }
 
 static enum mr_status read_record(struct mr_request_reader *reader, struct mr_value record,

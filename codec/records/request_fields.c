@@ -1,7 +1,7 @@
 #include "codec/records/request_fields.h"
 
 #include "codec/limits.h"
-#include "codec/records/request_lists.h"
+#include "codec/records/request_chat.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -48,7 +48,11 @@ static const struct field fields[] = {
     READ(prompt, GROUP_PROMPT, mr_request_read_prompt),
     READ(prompt_token_ids, GROUP_PROMPT, mr_request_read_prompt_ids),
     READ(messages, GROUP_PROMPT, mr_request_read_messages),
+    READ(tools, GROUP_NONE, mr_request_read_tools),
+    READ(documents, GROUP_NONE, mr_request_read_documents),
     READ(chat_template_kwargs, GROUP_NONE, mr_request_read_kwargs),
+    READ(add_generation_prompt, GROUP_NONE, mr_request_read_generation_prompt),
+    BOOL(continue_final_message, chat.continue_final_message),
     MAX_TOKENS(max_tokens),
     MAX_TOKENS(max_completion_tokens),
     MAX_TOKENS(max_new_tokens),

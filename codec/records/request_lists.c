@@ -4,7 +4,6 @@
 #include "codec/tokenizer/token_ids.h"
 
 #include <ctype.h>
-#include <math.h>
 
 /* ---- prompts ---- */
 
@@ -75,52 +74,6 @@ enum mr_status mr_request_read_prompt_ids(struct mr_request_reader *reader, cons
     return MR_OK;
 }
 
-static enum mr_status read_message(struct mr_request_reader *reader, size_t index,
-                                   struct mr_value value, struct mr_message *message)
-{
-    struct mr_member member = {0};
-    if (mr_value_kind(value) != MR_VALUE_MAP)
-        return mr_request_wrong_type(reader, "an entry of messages", "a map", value);
-    while (mr_value_next(value, &member)) {
-        bool role = mr_text_is(member.name, "role");
-        enum mr_status status = MR_OK;
-        if (!role && !mr_text_is(member.name, "content")) {
-            status = mr_request_unknown(reader, member.name);
-        } else if (mr_value_kind(member.value) != MR_VALUE_TEXT) {
-            status = mr_request_wrong_type(reader, role ? "role" : "content", "text", member.value);
-        } else {
-            status = mr_request_copy_text(reader, mr_value_text(member.value),
-                                          role ? &message->role : &message->content);
-        }
-        if (status != MR_OK) return status;
-    }
-    if (!message->role.bytes || !message->content.bytes)
-        return mr_fail(reader->err, MR_INVALID_REQUEST, "message %zu lacks role or content", index);
-    if (message->role.length == 0 || message->role.length > MR_ROLE_BYTES_MAX)
-        return mr_fail(reader->err, MR_INVALID_REQUEST,
-                       "role of message %zu must be 1 to %zu bytes", index, MR_ROLE_BYTES_MAX);
-    return MR_OK;
-}
-
-enum mr_status mr_request_read_messages(struct mr_request_reader *reader, const char *field,
-                                        struct mr_value value)
-{
-    if (mr_value_kind(value) != MR_VALUE_ARRAY)
-        return mr_request_wrong_type(reader, field, "an array of messages", value);
-    size_t count = mr_value_count(value);
-    if (count == 0) return mr_fail(reader->err, MR_EMPTY_PROMPT, "messages is empty");
-    void *memory;
-    enum mr_status status =
-        take_entries(reader, field, count, MR_MESSAGES_MAX, sizeof(struct mr_message), &memory);
-    struct mr_message *messages = memory;
-    for (size_t i = 0; i < count && status == MR_OK; i++)
-        status = read_message(reader, i, mr_value_at(value, i), &messages[i]);
-    if (status != MR_OK) return status;
-    reader->request->messages = messages;
-    reader->request->message_count = count;
-    return MR_OK;
-}
-
 /* ---- maps to arrays of structs ---- */
 
 struct map_format {
@@ -150,82 +103,6 @@ static enum mr_status read_map(struct mr_request_reader *reader, const char *fie
     *entries = memory;
     *count = members;
     return MR_OK;
-}
-
-/* ---- chat_template_kwargs ---- */
-
-/* True for the name of a variable that the template renderer sets, or that other servers pass on to
- * their tokenizer library, where a request could change options of the server. */
-static bool is_reserved(struct mr_text name)
-{
-    static const char *const reserved[] = {
-        "messages",      "tools",     "documents",     "add_generation_prompt",
-        "tokenize",      "bos_token", "eos_token",     "continue_final_message",
-        "chat_template", "padding",   "truncation",    "max_length",
-        "return_dict",   "tokenizer", "return_tensors"};
-    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
-        if (mr_text_is(name, reserved[i])) return true;
-    return false;
-}
-
-static bool is_identifier(struct mr_text name)
-{
-    if (name.length == 0 || name.length > MR_KWARG_NAME_BYTES_MAX) return false;
-    if (isdigit((unsigned char)name.bytes[0])) return false;
-    for (size_t i = 0; i < name.length; i++)
-        if (!isalnum((unsigned char)name.bytes[i]) && name.bytes[i] != '_') return false;
-    return true;
-}
-
-static enum mr_status read_scalar(struct mr_request_reader *reader, struct mr_value value,
-                                  struct mr_kwarg *out)
-{
-    switch (mr_value_kind(value)) {
-    case MR_VALUE_NULL:
-        out->kind = MR_SCALAR_NULL;
-        return MR_OK;
-    case MR_VALUE_BOOL:
-        out->kind = MR_SCALAR_BOOL;
-        out->integer = mr_value_bool(value);
-        return MR_OK;
-    case MR_VALUE_INT:
-        out->kind = MR_SCALAR_INT;
-        out->integer = mr_value_int(value);
-        return MR_OK;
-    case MR_VALUE_FLOAT:
-        out->kind = MR_SCALAR_FLOAT;
-        out->number = mr_value_number(value);
-        if (isfinite(out->number)) return MR_OK;
-        return mr_fail(reader->err, MR_INVALID_REQUEST, "chat_template_kwargs: not finite");
-    case MR_VALUE_TEXT:
-        out->kind = MR_SCALAR_TEXT;
-        return mr_request_copy_text(reader, mr_value_text(value), &out->text);
-    default:
-        return mr_request_wrong_type(reader, "a value of chat_template_kwargs", "a scalar", value);
-    }
-}
-
-static enum mr_status read_kwarg(struct mr_request_reader *reader, const struct mr_member *member,
-                                 void *entry)
-{
-    struct mr_kwarg *kwarg = entry;
-    if (!is_identifier(member->name) || is_reserved(member->name))
-        return mr_fail(reader->err, MR_INVALID_REQUEST,
-                       "chat_template_kwargs holds a name that is reserved or not an identifier");
-    enum mr_status status = mr_request_copy_text(reader, member->name, &kwarg->name);
-    return status == MR_OK ? read_scalar(reader, member->value, kwarg) : status;
-}
-
-enum mr_status mr_request_read_kwargs(struct mr_request_reader *reader, const char *field,
-                                      struct mr_value value)
-{
-    static const struct map_format format = {"a map", MR_TEMPLATE_KWARGS_MAX,
-                                             sizeof(struct mr_kwarg), read_kwarg};
-    void *entries;
-    enum mr_status status =
-        read_map(reader, field, value, &format, &entries, &reader->request->kwarg_count);
-    reader->request->kwargs = entries;
-    return status;
 }
 
 /* ---- lists of texts and ids ---- */

@@ -1,8 +1,11 @@
 #include "codec/template/chat_template.h"
 
-#include "codec/template/jinja_eval.h"
-#include "codec/template/jinja_lexer.h"
-#include "codec/template/jinja_parser.h"
+#include "codec/jinja/jinja_lexer.h"
+#include "codec/jinja/jinja_operations.h"
+#include "codec/jinja/jinja_parser.h"
+#include "codec/jinja/jinja_space.h"
+#include "codec/template/jinja_names.h"
+#include "codec/template/jinja_statements.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +58,7 @@ enum mr_status mr_chat_template_compile(struct mr_chat_template **out, struct mr
     }
     status = mr_jinja_lex(copy, template->arena, &tokens, err);
     if (status == MR_OK) status = mr_jinja_parse(tokens, template->arena, &template->root, err);
+    if (status == MR_OK) status = mr_jinja_check_names(template->root, err);
     if (status != MR_OK) goto out_destroy;
     *out = template;
     return MR_OK;
@@ -70,60 +74,167 @@ void mr_chat_template_destroy(struct mr_chat_template *chat_template)
     free(chat_template);
 }
 
+/* ---- variables ---- */
+
 static void set(struct mr_jinja_run *run, struct mr_jinja_dict *dict, const char *name,
                 struct mr_jinja_value value)
 {
     mr_jinja_dict_set(run, dict, mr_jinja_literal(name), value);
 }
 
-static struct mr_jinja_value make_messages(struct mr_jinja_run *run,
-                                           const struct mr_request *request)
+/* Makes a value of data of the request. Recursive; decoding has limited the depth. */
+static struct mr_jinja_value make(struct mr_jinja_run *run, const struct mr_data *data)
 {
-    struct mr_jinja_value list = mr_jinja_list_new(run);
-    for (size_t i = 0; i < request->message_count && run->status == MR_OK; i++) {
-        const struct mr_message *message = &request->messages[i];
-        struct mr_jinja_value dict = mr_jinja_dict_new(run);
-        if (dict.kind != MR_JINJA_DICT) break;
-        set(run, dict.dict, "role", mr_jinja_text(run, message->role, true));
-        set(run, dict.dict, "content", mr_jinja_text(run, message->content, true));
-        mr_jinja_list_push(run, list.list, dict);
-    }
-    return list;
-}
-
-static struct mr_jinja_value make_kwarg(struct mr_jinja_run *run, const struct mr_kwarg *kwarg)
-{
-    switch (kwarg->kind) {
-    case MR_SCALAR_BOOL:
-        return mr_jinja_bool(kwarg->integer != 0);
-    case MR_SCALAR_INT:
-        return mr_jinja_int(kwarg->integer);
-    case MR_SCALAR_FLOAT:
-        return mr_jinja_float(kwarg->number);
-    case MR_SCALAR_TEXT:
-        return mr_jinja_text(run, kwarg->text, true);
+    struct mr_jinja_value value;
+    switch (data->kind) {
+    case MR_DATA_BOOL:
+        return mr_jinja_bool(data->integer != 0);
+    case MR_DATA_INT:
+        return mr_jinja_int(data->integer);
+    case MR_DATA_FLOAT:
+        return mr_jinja_float(data->number);
+    case MR_DATA_TEXT:
+        return mr_jinja_text(run, data->text, true);
+    case MR_DATA_LIST:
+        value = mr_jinja_list_new(run);
+        for (size_t i = 0; i < data->list.count && run->status == MR_OK; i++)
+            mr_jinja_list_push(run, value.list, make(run, &data->list.items[i]));
+        return value;
+    case MR_DATA_MAP:
+        value = mr_jinja_dict_new(run);
+        for (size_t i = 0; i < data->map.count && run->status == MR_OK; i++) {
+            const struct mr_data_member *member = &data->map.members[i];
+            struct mr_jinja_value name = mr_jinja_text(run, member->name, true);
+            mr_jinja_dict_append(run, value.dict, name, make(run, &member->value));
+        }
+        return value;
     default:
         return mr_jinja_none();
     }
 }
 
+/* Roles that templates know. Only their text may become part of a marker such as "<|user|>"; any
+ * other role is text of the request. */
+static bool is_known_role(struct mr_text role)
+{
+    static const char *const known[] = {
+        "system",          "user",      "assistant", "tool",     "developer",   "function",
+        "ipython",         "model",     "context",   "document", "documents",   "observation",
+        "environment",     "critic",    "tools",     "thinking", "tool_result", "tool_response",
+        "available_tools", "tool_call", "control",   "chatbot"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (mr_text_is(role, known[i])) return true;
+    return false;
+}
+
+/* As transformers: members with null are left out. The reasoning of a message, given under any of
+ * three names, is also set under the first, which comes last, and the second, which comes first. */
+static struct mr_jinja_value make_message(struct mr_jinja_run *run, const struct mr_data *message)
+{
+    static const char *const names[] = {"reasoning_content", "thinking", "reasoning"};
+    const struct mr_data *reasoning = NULL;
+    struct mr_jinja_value dict = mr_jinja_dict_new(run);
+    for (size_t i = 0; i < 3 && !(reasoning && reasoning->kind != MR_DATA_NULL); i++)
+        reasoning = mr_data_get(message, names[i]);
+    bool reasons = reasoning && reasoning->kind != MR_DATA_NULL;
+    if (dict.kind != MR_JINJA_DICT) return dict;
+    if (reasons) set(run, dict.dict, "thinking", make(run, reasoning));
+    for (size_t i = 0; i < message->map.count && run->status == MR_OK; i++) {
+        const struct mr_data_member *member = &message->map.members[i];
+        struct mr_jinja_value value = make(run, &member->value);
+        if (member->value.kind == MR_DATA_NULL) continue;
+        if (mr_text_is(member->name, "role") && is_known_role(member->value.text))
+            value.text.marks = NULL;
+        mr_jinja_dict_set(run, dict.dict, mr_jinja_text(run, member->name, true), value);
+    }
+    if (reasons) set(run, dict.dict, "reasoning_content", make(run, reasoning));
+    return dict;
+}
+
+static struct mr_jinja_value make_messages(struct mr_jinja_run *run, const struct mr_chat *chat)
+{
+    struct mr_jinja_value list = mr_jinja_list_new(run);
+    for (size_t i = 0; i < chat->message_count && run->status == MR_OK; i++)
+        mr_jinja_list_push(run, list.list, make_message(run, &chat->messages[i]));
+    return list;
+}
+
 /* Sets the template's variables, the same as the reference implementation sets.
  * chat_template_kwargs come first, so they cannot replace another variable. */
 static void set_globals(struct mr_jinja_run *run, struct mr_jinja_dict *globals,
-                        const struct mr_chat_template *chat_template,
-                        const struct mr_request *request)
+                        const struct mr_chat_template *chat_template, const struct mr_chat *chat,
+                        struct mr_jinja_value messages)
 {
-    for (size_t i = 0; i < request->kwarg_count; i++) {
-        struct mr_jinja_value name = mr_jinja_text(run, request->kwargs[i].name, false);
-        mr_jinja_dict_set(run, globals, name, make_kwarg(run, &request->kwargs[i]));
+    const struct mr_data *kwargs = &chat->kwargs;
+    for (size_t i = 0; kwargs->kind == MR_DATA_MAP && i < kwargs->map.count; i++) {
+        struct mr_jinja_value name = mr_jinja_name(kwargs->map.members[i].name);
+        mr_jinja_dict_set(run, globals, name, make(run, &kwargs->map.members[i].value));
     }
-    set(run, globals, "messages", make_messages(run, request));
-    set(run, globals, "tools", mr_jinja_none());
-    set(run, globals, "documents", mr_jinja_none());
-    set(run, globals, "add_generation_prompt", mr_jinja_bool(true));
+    set(run, globals, "messages", messages);
+    set(run, globals, "tools", make(run, &chat->tools));
+    set(run, globals, "documents", make(run, &chat->documents));
+    set(run, globals, "add_generation_prompt", mr_jinja_bool(chat->add_generation_prompt));
     set(run, globals, "bos_token", mr_jinja_text(run, chat_template->bos, false));
     set(run, globals, "eos_token", mr_jinja_text(run, chat_template->eos, false));
 }
+
+/* ---- continue_final_message ---- */
+
+/* As transformers: a tag behind the text to continue shows where the rendered text ends. */
+#define TAG "CONTINUE_FINAL_MESSAGE_TAG "
+
+/* The text to continue: the last message's content, or the last text in a list of parts. NULL when
+ * there is none; the run has failed then. */
+static struct mr_jinja_value *final_text(struct mr_jinja_run *run, struct mr_jinja_value messages)
+{
+    struct mr_jinja_value name = mr_jinja_literal("content"), text_name = mr_jinja_literal("text");
+    struct mr_jinja_value *found = NULL;
+    if (run->status != MR_OK) return NULL;
+    struct mr_jinja_value last = messages.list->items[messages.list->count - 1];
+    struct mr_jinja_value *content = mr_jinja_dict_get(last.dict, name);
+    if (content && content->kind == MR_JINJA_LIST) {
+        for (size_t i = content->list->count; i > 0 && !found; i--) {
+            struct mr_jinja_value part = content->list->items[i - 1];
+            if (part.kind == MR_JINJA_DICT) found = mr_jinja_dict_get(part.dict, text_name);
+        }
+        content = found;
+    }
+    if (content && content->kind == MR_JINJA_TEXT) return content;
+    mr_jinja_fail(run, MR_INVALID_REQUEST,
+                  "continue_final_message: the last message has no text to continue");
+    return NULL;
+}
+
+static void append_tag(struct mr_jinja_run *run, struct mr_jinja_value *text)
+{
+    struct mr_jinja_buffer buffer = {0};
+    mr_jinja_append(run, &buffer, *text);
+    mr_jinja_append(run, &buffer, mr_jinja_literal(TAG));
+    *text = mr_jinja_buffer_text(&buffer);
+}
+
+/* Cuts the output at the last tag. text: the text to continue, without the tag. */
+static void cut_at_tag(struct mr_jinja_run *run, struct mr_jinja_buffer *out,
+                       struct mr_jinja_value text)
+{
+    static const size_t tag = sizeof TAG - 1;
+    size_t at = SIZE_MAX;
+    text = mr_jinja_strip(run, text, mr_jinja_none(), MR_JINJA_BOTH);
+    for (size_t i = 0; i + tag - 1 <= out->length; i++)
+        if (memcmp(out->bytes + i, TAG, tag - 1) == 0) at = i;
+    bool whole =
+        out->length && memmem(out->bytes, out->length, text.text.bytes, text.text.length) != NULL;
+    if (at == SIZE_MAX || !whole) {
+        mr_jinja_fail(run, MR_INVALID_REQUEST,
+                      "continue_final_message: the chat template changes the last message");
+        return;
+    }
+    bool spaced = at + tag <= out->length && out->bytes[at + tag - 1] == ' ';
+    out->length = at;
+    if (!spaced) out->length = mr_jinja_space_start((struct mr_text){out->bytes, at});
+}
+
+/* ---- rendering ---- */
 
 /* Finds the runs of bytes that come from the request. */
 static enum mr_status find_user_ranges(const struct mr_jinja_buffer *buffer, struct mr_arena *arena,
@@ -153,12 +264,20 @@ enum mr_status mr_chat_template_render(const struct mr_chat_template *chat_templ
 {
     struct mr_jinja_run run = {.arena = arena, .err = err, .unix_seconds = unix_seconds};
     struct mr_jinja_buffer buffer = {0};
+    bool continues = request->chat.continue_final_message;
     *out = (struct mr_rendered){0};
-    struct mr_jinja_value globals = mr_jinja_dict_new(&run);
-    if (run.status == MR_OK) {
-        set_globals(&run, globals.dict, chat_template, request);
-        mr_jinja_eval(&run, chat_template->root, globals.dict, &buffer);
+    struct mr_jinja_value globals = mr_jinja_dict_new(&run), text = mr_jinja_undefined();
+    struct mr_jinja_value messages = make_messages(&run, &request->chat);
+    struct mr_jinja_value *final = continues ? final_text(&run, messages) : NULL;
+    if (final) {
+        text = *final;
+        append_tag(&run, final);
     }
+    if (run.status == MR_OK) {
+        set_globals(&run, globals.dict, chat_template, &request->chat, messages);
+        mr_jinja_run_template(&run, chat_template->root, globals.dict, &buffer);
+    }
+    if (run.status == MR_OK && continues) cut_at_tag(&run, &buffer, text);
     if (run.status != MR_OK) return run.status;
     return find_user_ranges(&buffer, arena, out, err);
 }

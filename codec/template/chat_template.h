@@ -38,8 +38,9 @@ enum mr_status mr_chat_template_compile(struct mr_chat_template **out, struct mr
                                         struct mr_error *err);
 void mr_chat_template_destroy(struct mr_chat_template *chat_template);
 
-/* Renders the messages with add_generation_prompt true. The function strftime_now of templates
- * formats unix_seconds. The chat_template_kwargs of the request are variables of the template. */
+/* Renders request->chat as transformers' apply_chat_template does: messages, tools and documents
+ * with all their members, chat_template_kwargs as variables, add_generation_prompt,
+ * continue_final_message. The function strftime_now of templates formats unix_seconds. */
 enum mr_status mr_chat_template_render(const struct mr_chat_template *chat_template,
                                        const struct mr_request *request, uint64_t unix_seconds,
                                        struct mr_arena *arena, struct mr_rendered *out,

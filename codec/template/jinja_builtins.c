@@ -1,375 +1,234 @@
 #include "codec/template/jinja_builtins.h"
 
+#include "codec/jinja/jinja_objects.h"
 #include "codec/template/jinja_methods.h"
-#include "codec/template/jinja_print.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 #define RANGE_MAX    100000u /* numbers in a range, as in the sandbox of the reference */
 
-/* The value as a text: what printing it gives. */
-static struct mr_jinja_value text_of(struct mr_jinja_run *run, struct mr_jinja_value value)
-{
-    struct mr_jinja_buffer buffer = {0};
-    if (value.kind == MR_JINJA_TEXT) return value;
-    mr_jinja_print(run, &buffer, value);
-    return mr_jinja_buffer_text(&buffer);
-}
+/* ---- tests ---- */
 
-/* ---- filters ---- */
-
-static struct mr_jinja_value filter_trim(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                         const struct mr_jinja_arguments *args)
-{
-    struct mr_jinja_value chars = mr_jinja_argument(args, 0, "chars");
-    return mr_jinja_strip(run, value, chars.kind == MR_JINJA_TEXT ? &chars : NULL, MR_JINJA_BOTH);
-}
-
-static struct mr_jinja_value filter_length(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                           const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    return mr_jinja_int((int64_t)mr_jinja_length(run, value));
-}
-
-static struct mr_jinja_value filter_tojson(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                           const struct mr_jinja_arguments *args)
-{
-    struct mr_jinja_buffer buffer = {0};
-    struct mr_jinja_value indent = mr_jinja_argument(args, 0, "indent");
-    int64_t spaces = indent.kind == MR_JINJA_INT ? indent.integer : -1;
-    mr_jinja_print_json(run, &buffer, value, spaces > 16 ? 16 : spaces, 0);
-    return mr_jinja_buffer_text(&buffer);
-}
-
-static struct mr_jinja_value filter_join(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                         const struct mr_jinja_arguments *args)
-{
-    return mr_jinja_join(run, value, mr_jinja_argument(args, 0, "d"));
-}
-
-static struct mr_jinja_value filter_first(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                          const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    struct mr_jinja_list *list = mr_jinja_iterate(run, value);
-    return list->count ? list->items[0] : mr_jinja_undefined();
-}
-
-static struct mr_jinja_value filter_last(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                         const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    struct mr_jinja_list *list = mr_jinja_iterate(run, value);
-    return list->count ? list->items[list->count - 1] : mr_jinja_undefined();
-}
-
-static struct mr_jinja_value filter_default(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                            const struct mr_jinja_arguments *args)
-{
-    struct mr_jinja_value otherwise = mr_jinja_argument(args, 0, "default_value");
-    bool falsy = mr_jinja_truth(mr_jinja_argument(args, 1, "boolean")) && !mr_jinja_truth(value);
-    if (value.kind != MR_JINJA_UNDEFINED && !falsy) return value;
-    (void)run;
-    return otherwise.kind == MR_JINJA_UNDEFINED ? mr_jinja_literal("") : otherwise;
-}
-
-static struct mr_jinja_value copy_list(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                       bool reversed)
-{
-    struct mr_jinja_list *from = mr_jinja_iterate(run, value);
-    struct mr_jinja_value list = mr_jinja_list_new(run);
-    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count; i++) {
-        mr_jinja_list_push(run, list.list, from->items[reversed ? from->count - 1 - i : i]);
-    }
-    return list;
-}
-
-static struct mr_jinja_value filter_list(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                         const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    return copy_list(run, value, false);
-}
-
-static struct mr_jinja_value filter_reverse(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                            const struct mr_jinja_arguments *args)
-{
-    struct mr_jinja_value list = copy_list(run, value, true);
-    return value.kind == MR_JINJA_TEXT ? filter_join(run, list, args) : list;
-}
-
-static struct mr_jinja_value filter_string(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                           const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    return text_of(run, value);
-}
-
-static double number_of(struct mr_jinja_value value)
-{
-    char text[64] = "";
-    if (value.kind == MR_JINJA_FLOAT) return value.number;
-    if (value.kind == MR_JINJA_INT || value.kind == MR_JINJA_BOOL) return (double)value.integer;
-    if (value.kind == MR_JINJA_TEXT && value.text.length < sizeof text) {
-        memcpy(text, value.text.bytes, value.text.length);
-    }
-    return strtod(text, NULL);
-}
-
-static struct mr_jinja_value filter_int(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                        const struct mr_jinja_arguments *args)
-{
-    (void)run;
-    (void)args;
-    double number = number_of(value);
-    return mr_jinja_int(number > -9e15 && number < 9e15 ? (int64_t)number : 0);
-}
-
-static struct mr_jinja_value filter_float(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                          const struct mr_jinja_arguments *args)
-{
-    (void)run;
-    (void)args;
-    return mr_jinja_float(number_of(value));
-}
-
-static struct mr_jinja_value filter_replace(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                            const struct mr_jinja_arguments *args)
-{
-    struct mr_jinja_value old = mr_jinja_argument(args, 0, "old");
-    struct mr_jinja_value new = mr_jinja_argument(args, 1, "new");
-    return mr_jinja_replace(run, value, text_of(run, old), text_of(run, new));
-}
-
-static struct mr_jinja_value filter_safe(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                         const struct mr_jinja_arguments *args)
-{
-    (void)run;
-    (void)args;
-    return value;
-}
-
-static struct mr_jinja_value filter_abs(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                        const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    if (value.kind == MR_JINJA_FLOAT)
-        return mr_jinja_float(value.number < 0 ? -value.number : value.number);
-    if (value.kind != MR_JINJA_INT && value.kind != MR_JINJA_BOOL)
-        return mr_jinja_fail(run, MR_INVALID_REQUEST,
-                             "chat template: abs of something else than "
-                             "a number");
-    return mr_jinja_int(value.integer < 0 && value.integer != INT64_MIN ? -value.integer
-                                                                        : value.integer);
-}
-
-/* The arguments after the first `skip` ones. When an argument names a filter or test to call, the
- * arguments behind that name are for the named filter or test. */
-static struct mr_jinja_arguments skip_arguments(const struct mr_jinja_arguments *args,
-                                                uint32_t skip)
-{
-    struct mr_jinja_arguments rest = {0};
-    for (uint32_t i = skip; i < args->count; i++)
-        rest.values[rest.count++] = args->values[i];
-    return rest;
-}
-
-/* The filter map, in its two forms map(attribute="x") and map("filter", arguments). */
-static struct mr_jinja_value filter_map(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                        const struct mr_jinja_arguments *args)
-{
-    struct mr_jinja_list *from = mr_jinja_iterate(run, value);
-    struct mr_jinja_value list = mr_jinja_list_new(run),
-                          attribute = mr_jinja_keyword(args, "attribute");
-    struct mr_jinja_arguments rest = skip_arguments(args, 1);
-    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count && run->status == MR_OK; i++) {
-        struct mr_jinja_value item =
-            attribute.kind == MR_JINJA_TEXT
-                ? mr_jinja_attribute(run, from->items[i], mr_jinja_as_text(attribute))
-                : mr_jinja_filter(run, mr_jinja_as_text(mr_jinja_argument(args, 0, "name")),
-                                  from->items[i], &rest);
-        mr_jinja_list_push(run, list.list, item);
-    }
-    return list;
-}
-
-/* The filters select and reject, and with by_attribute selectattr and rejectattr. wanted: the
- * result of the test for the items that are kept. */
-static struct mr_jinja_value keep_items(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                        const struct mr_jinja_arguments *args, bool by_attribute,
-                                        bool wanted)
-{
-    struct mr_jinja_list *from = mr_jinja_iterate(run, value);
-    struct mr_jinja_value list = mr_jinja_list_new(run);
-    uint32_t test_at = by_attribute ? 1 : 0;
-    struct mr_jinja_value test = mr_jinja_argument(args, test_at, "test");
-    struct mr_jinja_arguments rest = skip_arguments(args, test_at + 1);
-    for (size_t i = 0; list.kind == MR_JINJA_LIST && i < from->count && run->status == MR_OK; i++) {
-        struct mr_jinja_value item = from->items[i];
-        if (by_attribute)
-            item =
-                mr_jinja_attribute(run, item, mr_jinja_as_text(mr_jinja_argument(args, 0, "attr")));
-        bool passed = test.kind == MR_JINJA_TEXT
-                          ? mr_jinja_test(run, mr_jinja_as_text(test), item, &rest)
-                          : mr_jinja_truth(item);
-        if (passed == wanted) mr_jinja_list_push(run, list.list, from->items[i]);
-    }
-    return list;
-}
-
-static struct mr_jinja_value filter_select(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                           const struct mr_jinja_arguments *args)
-{
-    return keep_items(run, value, args, false, true);
-}
-
-static struct mr_jinja_value filter_reject(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                           const struct mr_jinja_arguments *args)
-{
-    return keep_items(run, value, args, false, false);
-}
-
-static struct mr_jinja_value filter_selectattr(struct mr_jinja_run *run,
-                                               struct mr_jinja_value value,
-                                               const struct mr_jinja_arguments *args)
-{
-    return keep_items(run, value, args, true, true);
-}
-
-static struct mr_jinja_value filter_rejectattr(struct mr_jinja_run *run,
-                                               struct mr_jinja_value value,
-                                               const struct mr_jinja_arguments *args)
-{
-    return keep_items(run, value, args, true, false);
-}
-
-static struct mr_jinja_value filter_unique(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                           const struct mr_jinja_arguments *args)
-{
-    (void)args;
-    struct mr_jinja_list *from = mr_jinja_iterate(run, value);
-    struct mr_jinja_value list = mr_jinja_list_new(run);
-    for (size_t i = 0; run->status == MR_OK && i < from->count; i++) {
-        if (!mr_jinja_contains(run, list, from->items[i])) {
-            mr_jinja_list_push(run, list.list, from->items[i]);
-        }
-    }
-    return list;
-}
-
-/* The filter indent(width=4, first=false): indents every line, the first one only if `first` is
- * true. */
-static struct mr_jinja_value filter_indent(struct mr_jinja_run *run, struct mr_jinja_value value,
-                                           const struct mr_jinja_arguments *args)
-{
-    struct mr_jinja_value width = mr_jinja_argument(args, 0, "width");
-    int64_t spaces = width.kind == MR_JINJA_INT ? width.integer : 4;
-    bool first = mr_jinja_truth(mr_jinja_argument(args, 1, "first"));
-    struct mr_jinja_buffer buffer = {0};
-    if (value.kind != MR_JINJA_TEXT) return value;
-    for (size_t i = 0; i < value.text.length && run->status == MR_OK;) {
-        const char *line = value.text.bytes + i;
-        const char *end = memchr(line, '\n', value.text.length - i);
-        size_t length = end ? (size_t)(end - line) + 1 : value.text.length - i;
-        bool blank = length == 1 && end;
-        for (int64_t j = 0; (i || first) && !blank && j < spaces && j < 64; j++) {
-            mr_jinja_append_bytes(run, &buffer, " ", 1, false);
-        }
-        mr_jinja_append(run, &buffer, mr_jinja_slice_bytes(value, i, i + length));
-        i += length;
-    }
-    return mr_jinja_buffer_text(&buffer);
-}
+enum test {
+    TEST_DEFINED,
+    TEST_UNDEFINED,
+    TEST_NONE,
+    TEST_STRING,
+    TEST_MAPPING,
+    TEST_ITERABLE,
+    TEST_SEQUENCE,
+    TEST_BOOLEAN,
+    TEST_INTEGER,
+    TEST_FLOAT,
+    TEST_NUMBER,
+    TEST_TRUE,
+    TEST_FALSE,
+    TEST_CALLABLE,
+    TEST_ESCAPED,
+    TEST_ODD,
+    TEST_EVEN,
+    TEST_LOWER,
+    TEST_UPPER,
+    /* tests with an argument: */
+    TEST_DIVISIBLEBY,
+    TEST_SAMEAS,
+    TEST_EQ,
+    TEST_NE,
+    TEST_IN,
+    TEST_GT,
+    TEST_GE,
+    TEST_LT,
+    TEST_LE,
+};
 
 static const struct {
     const char *name;
-    mr_jinja_operation *apply;
-    bool of_text; /* a value of another kind is printed, and the filter gets the text */
-} filters[] = {
-    {"trim", filter_trim, true},         {"length", filter_length, false},
-    {"count", filter_length, false},     {"upper", mr_jinja_upper, true},
-    {"lower", mr_jinja_lower, true},     {"title", mr_jinja_title, true},
-    {"tojson", filter_tojson, false},    {"join", filter_join, false},
-    {"first", filter_first, false},      {"last", filter_last, false},
-    {"default", filter_default, false},  {"d", filter_default, false},
-    {"list", filter_list, false},        {"reverse", filter_reverse, false},
-    {"items", mr_jinja_items, false},    {"string", filter_string, false},
-    {"int", filter_int, false},          {"float", filter_float, false},
-    {"replace", filter_replace, true},   {"safe", filter_safe, false},
-    {"abs", filter_abs, false},          {"map", filter_map, false},
-    {"select", filter_select, false},    {"reject", filter_reject, false},
-    {"unique", filter_unique, false},    {"selectattr", filter_selectattr, false},
-    {"indent", filter_indent, false},    {"rejectattr", filter_rejectattr, false},
-    {"dictsort", mr_jinja_items, false}, {"capitalize", mr_jinja_capitalize, true},
+    enum test test;
+} tests[] = {
+    {"defined", TEST_DEFINED},
+    {"undefined", TEST_UNDEFINED},
+    {"none", TEST_NONE},
+    {"string", TEST_STRING},
+    {"mapping", TEST_MAPPING},
+    {"iterable", TEST_ITERABLE},
+    {"sequence", TEST_SEQUENCE},
+    {"boolean", TEST_BOOLEAN},
+    {"integer", TEST_INTEGER},
+    {"float", TEST_FLOAT},
+    {"number", TEST_NUMBER},
+    {"true", TEST_TRUE},
+    {"false", TEST_FALSE},
+    {"callable", TEST_CALLABLE},
+    {"escaped", TEST_ESCAPED},
+    {"odd", TEST_ODD},
+    {"even", TEST_EVEN},
+    {"lower", TEST_LOWER},
+    {"upper", TEST_UPPER},
+    {"divisibleby", TEST_DIVISIBLEBY},
+    {"sameas", TEST_SAMEAS},
+    {"equalto", TEST_EQ},
+    {"eq", TEST_EQ},
+    {"==", TEST_EQ},
+    {"ne", TEST_NE},
+    {"!=", TEST_NE},
+    {"in", TEST_IN},
+    {"gt", TEST_GT},
+    {"greaterthan", TEST_GT},
+    {">", TEST_GT},
+    {"ge", TEST_GE},
+    {">=", TEST_GE},
+    {"lt", TEST_LT},
+    {"lessthan", TEST_LT},
+    {"<", TEST_LT},
+    {"le", TEST_LE},
+    {"<=", TEST_LE},
 };
 
-struct mr_jinja_value mr_jinja_filter(struct mr_jinja_run *run, struct mr_text name,
-                                      struct mr_jinja_value value,
-                                      const struct mr_jinja_arguments *arguments)
+static bool find_test(struct mr_text name, enum test *out)
 {
-    for (size_t i = 0; i < COUNT(filters); i++) {
-        if (!mr_text_is(name, filters[i].name)) continue;
-        return filters[i].apply(run, filters[i].of_text ? text_of(run, value) : value, arguments);
+    for (size_t i = 0; i < COUNT(tests); i++) {
+        *out = tests[i].test;
+        if (mr_text_is(name, tests[i].name)) return true;
     }
-    return mr_jinja_fail_name(run, "unknown filter", name);
+    return false;
 }
 
-/* ---- tests ---- */
-
-/* Runs a test that has no argument, such as `is none`. *known: there is a test of that name. */
-static bool test_kind(struct mr_text name, struct mr_jinja_value value, bool *known)
+bool mr_jinja_has_test(struct mr_text name)
 {
-    bool integer = value.kind == MR_JINJA_INT, text = value.kind == MR_JINJA_TEXT;
-    bool list = value.kind == MR_JINJA_LIST, dict = value.kind == MR_JINJA_DICT;
-    *known = true;
-    if (mr_text_is(name, "defined")) return value.kind != MR_JINJA_UNDEFINED;
-    if (mr_text_is(name, "undefined")) return value.kind == MR_JINJA_UNDEFINED;
-    if (mr_text_is(name, "none")) return value.kind == MR_JINJA_NONE;
-    if (mr_text_is(name, "string")) return text;
-    if (mr_text_is(name, "mapping")) return dict;
-    if (mr_text_is(name, "iterable") || mr_text_is(name, "sequence"))
-        return text || list || dict || value.kind == MR_JINJA_UNDEFINED;
-    if (mr_text_is(name, "boolean")) return value.kind == MR_JINJA_BOOL;
-    if (mr_text_is(name, "integer")) return integer;
-    if (mr_text_is(name, "float")) return value.kind == MR_JINJA_FLOAT;
-    if (mr_text_is(name, "number")) {
-        return integer || value.kind == MR_JINJA_FLOAT || value.kind == MR_JINJA_BOOL;
-    }
-    if (mr_text_is(name, "true")) return value.kind == MR_JINJA_BOOL && value.integer;
-    if (mr_text_is(name, "false")) return value.kind == MR_JINJA_BOOL && !value.integer;
-    if (mr_text_is(name, "odd")) return integer && value.integer % 2 != 0;
-    if (mr_text_is(name, "even")) return integer && value.integer % 2 == 0;
-    if (mr_text_is(name, "callable")) {
-        return value.kind == MR_JINJA_FUNCTION || value.kind == MR_JINJA_METHOD ||
-               value.kind == MR_JINJA_MACRO || value.kind == MR_JINJA_UNDEFINED;
-    }
-    *known = false;
+    enum test test;
+    return find_test(name, &test);
+}
+
+static bool is_callable(struct mr_jinja_value value)
+{
+    return value.kind == MR_JINJA_FUNCTION || value.kind == MR_JINJA_METHOD ||
+           value.kind == MR_JINJA_MACRO || value.kind == MR_JINJA_UNDEFINED ||
+           value.kind == MR_JINJA_LOOP || value.kind == MR_JINJA_JOINER;
+}
+
+static bool is_iterable(struct mr_jinja_value value)
+{
+    return value.kind == MR_JINJA_TEXT || value.kind == MR_JINJA_LIST ||
+           value.kind == MR_JINJA_DICT || value.kind == MR_JINJA_UNDEFINED ||
+           value.kind == MR_JINJA_LOOP;
+}
+
+/* Has a length and can be indexed. */
+static bool is_sequence(struct mr_jinja_value value)
+{
+    bool list = value.kind == MR_JINJA_LIST && value.list->kind <= MR_JINJA_LIST_RANGE;
+    return list || value.kind == MR_JINJA_TEXT || value.kind == MR_JINJA_DICT ||
+           value.kind == MR_JINJA_UNDEFINED;
+}
+
+static bool test_case(struct mr_jinja_run *run, struct mr_jinja_value value, const char *method)
+{
+    static const struct mr_jinja_arguments none;
+    struct mr_jinja_value text = mr_jinja_text_of(run, value);
+    return mr_jinja_truth(
+        mr_jinja_method(run, text, (struct mr_text){method, strlen(method)}, &none));
+}
+
+static bool divides(struct mr_jinja_run *run, struct mr_jinja_value value, struct mr_jinja_value by)
+{
+    bool integers = (value.kind == MR_JINJA_INT || value.kind == MR_JINJA_BOOL) &&
+                    (by.kind == MR_JINJA_INT || by.kind == MR_JINJA_BOOL);
+    if (integers && by.integer != 0) return by.integer == -1 || value.integer % by.integer == 0;
+    mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: the test needs integers");
     return false;
+}
+
+/* Runs the tests that look at the kind of a value. */
+static bool test_kind(enum test test, struct mr_jinja_value value)
+{
+    switch (test) {
+    case TEST_DEFINED:
+        return value.kind != MR_JINJA_UNDEFINED;
+    case TEST_UNDEFINED:
+        return value.kind == MR_JINJA_UNDEFINED;
+    case TEST_NONE:
+        return value.kind == MR_JINJA_NONE;
+    case TEST_STRING:
+        return value.kind == MR_JINJA_TEXT;
+    case TEST_MAPPING:
+        return value.kind == MR_JINJA_DICT;
+    case TEST_ITERABLE:
+        return is_iterable(value);
+    case TEST_SEQUENCE:
+        return is_sequence(value);
+    case TEST_BOOLEAN:
+        return value.kind == MR_JINJA_BOOL;
+    case TEST_INTEGER:
+        return value.kind == MR_JINJA_INT;
+    case TEST_FLOAT:
+        return value.kind == MR_JINJA_FLOAT;
+    case TEST_NUMBER:
+        return mr_jinja_is_number(value);
+    case TEST_TRUE:
+        return value.kind == MR_JINJA_BOOL && value.integer;
+    case TEST_FALSE:
+        return value.kind == MR_JINJA_BOOL && !value.integer;
+    case TEST_CALLABLE:
+        return is_callable(value);
+    default:
+        return value.kind == MR_JINJA_TEXT && value.markup;
+    }
+}
+
+/* The same object in memory, for what a template can compare so: none, booleans, numbers. */
+static bool same(struct mr_jinja_run *run, struct mr_jinja_value a, struct mr_jinja_value b)
+{
+    if (a.kind == MR_JINJA_LIST && b.kind == MR_JINJA_LIST) return a.list == b.list;
+    if (a.kind == MR_JINJA_DICT && b.kind == MR_JINJA_DICT) return a.dict == b.dict;
+    return a.kind == b.kind && mr_jinja_equal(run, a, b);
+}
+
+static bool test_other(struct mr_jinja_run *run, enum test test, struct mr_jinja_value value,
+                       struct mr_jinja_value other)
+{
+    switch (test) {
+    case TEST_ODD:
+        return !divides(run, value, mr_jinja_int(2));
+    case TEST_EVEN:
+        return divides(run, value, mr_jinja_int(2));
+    case TEST_LOWER:
+        return test_case(run, value, "islower");
+    case TEST_UPPER:
+        return test_case(run, value, "isupper");
+    case TEST_DIVISIBLEBY:
+        return divides(run, value, other);
+    case TEST_SAMEAS:
+        return same(run, value, other);
+    case TEST_EQ:
+        return mr_jinja_equal(run, value, other);
+    case TEST_NE:
+        return !mr_jinja_equal(run, value, other);
+    case TEST_IN:
+        return mr_jinja_contains(run, other, value);
+    case TEST_GT:
+        return mr_jinja_compare(run, value, other) > 0;
+    case TEST_GE:
+        return mr_jinja_compare(run, value, other) >= 0;
+    case TEST_LT:
+        return mr_jinja_compare(run, value, other) < 0;
+    default:
+        return mr_jinja_compare(run, value, other) <= 0;
+    }
 }
 
 bool mr_jinja_test(struct mr_jinja_run *run, struct mr_text name, struct mr_jinja_value value,
                    const struct mr_jinja_arguments *arguments)
 {
-    bool known;
-    bool passed = test_kind(name, value, &known);
-    if (known) return passed;
-    struct mr_jinja_value other = mr_jinja_argument(arguments, 0, "other");
-    static const char *const equal[] = {"equalto", "eq", "==", "sameas"};
-    for (size_t i = 0; i < COUNT(equal); i++) {
-        if (mr_text_is(name, equal[i])) return mr_jinja_equal(run, value, other);
+    enum test test;
+    bool known = find_test(name, &test);
+    if (!known || arguments->named_count || arguments->count != (test >= TEST_DIVISIBLEBY)) {
+        mr_jinja_fail_name(run, known ? "wrong number of arguments of test" : "unknown test", name);
+        return false;
     }
-    if (mr_text_is(name, "ne") || mr_text_is(name, "!=")) return !mr_jinja_equal(run, value, other);
-    if (mr_text_is(name, "in")) return mr_jinja_contains(run, other, value);
-    if (mr_text_is(name, "gt") || mr_text_is(name, ">"))
-        return mr_jinja_compare(run, value, other) > 0;
-    if (mr_text_is(name, "lt") || mr_text_is(name, "<"))
-        return mr_jinja_compare(run, value, other) < 0;
-    mr_jinja_fail_name(run, "unknown test", name);
-    return false;
+    return test <= TEST_ESCAPED ? test_kind(test, value)
+                                : test_other(run, test, value, arguments->values[0]);
 }
 
 /* ---- functions ---- */
@@ -378,12 +237,14 @@ static struct mr_jinja_value call_range(struct mr_jinja_run *run,
                                         const struct mr_jinja_arguments *args)
 {
     int64_t bounds[3] = {0, 0, 1};
-    struct mr_jinja_value list = mr_jinja_list_new(run);
+    struct mr_jinja_value list = mr_jinja_list_of_kind(run, MR_JINJA_LIST_RANGE);
+    bool bad = args->count < 1 || args->count > 3 || args->named_count;
     for (uint32_t i = 0; i < args->count && i < 3; i++) {
-        if (args->values[i].kind != MR_JINJA_INT)
-            return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: range needs integers");
+        bad |= args->values[i].kind != MR_JINJA_INT && args->values[i].kind != MR_JINJA_BOOL;
         bounds[i] = args->values[i].integer;
     }
+    if (bad || run->status != MR_OK)
+        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: range needs integers");
     if (args->count == 1) {
         bounds[1] = bounds[0];
         bounds[0] = 0;
@@ -402,21 +263,90 @@ static struct mr_jinja_value call_range(struct mr_jinja_run *run,
     return list;
 }
 
+/* Copies the pairs of a dictionary or of a list of pairs. */
+static void copy_pairs(struct mr_jinja_run *run, struct mr_jinja_dict *dict,
+                       struct mr_jinja_value from)
+{
+    struct mr_jinja_value pairs = from;
+    if (from.kind == MR_JINJA_DICT || from.kind == MR_JINJA_NAMESPACE)
+        pairs = mr_jinja_pairs(run, from.dict, MR_JINJA_LIST_PLAIN);
+    const struct mr_jinja_list *list = mr_jinja_iterate(run, pairs);
+    for (size_t i = 0; i < list->count && run->status == MR_OK; i++) {
+        const struct mr_jinja_list *pair = mr_jinja_iterate(run, list->items[i]);
+        if (pair->count == 2)
+            mr_jinja_dict_set(run, dict, pair->items[0], pair->items[1]);
+        else
+            mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: dict needs pairs");
+    }
+}
+
 static struct mr_jinja_value call_dict(struct mr_jinja_run *run,
                                        const struct mr_jinja_arguments *args)
 {
     struct mr_jinja_value dict = mr_jinja_dict_new(run);
-    for (uint32_t i = 0; dict.kind == MR_JINJA_DICT && i < args->named_count; i++) {
-        mr_jinja_dict_set(run, dict.dict, mr_jinja_text(run, args->names[i], false),
-                          args->named[i]);
-    }
+    if (dict.kind == MR_JINJA_DICT && args->count) copy_pairs(run, dict.dict, args->values[0]);
+    for (uint32_t i = 0; run->status == MR_OK && i < args->named_count; i++)
+        mr_jinja_dict_set(run, dict.dict, mr_jinja_name(args->names[i]), args->named[i]);
     return dict;
+}
+
+static struct mr_jinja_value call_namespace(struct mr_jinja_run *run,
+                                            const struct mr_jinja_arguments *args)
+{
+    struct mr_jinja_value space = call_dict(run, args);
+    if (run->status != MR_OK) return space;
+    for (size_t i = 0; i < space.dict->count; i++) {
+        struct mr_text name = mr_jinja_as_text(space.dict->keys[i]);
+        if (name.length && name.bytes[0] == '_')
+            return mr_jinja_fail_name(run, "a namespace has no attribute", name);
+    }
+    space.kind = MR_JINJA_NAMESPACE;
+    return space;
+}
+
+static struct mr_jinja_value call_cycler(struct mr_jinja_run *run,
+                                         const struct mr_jinja_arguments *args)
+{
+    struct mr_jinja_value items = mr_jinja_list_new(run), value = {.kind = MR_JINJA_CYCLER};
+    value.cycler = mr_jinja_take(run, 1, sizeof *value.cycler);
+    if (!args->count)
+        return mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: cycler without items");
+    for (uint32_t i = 0; i < args->count && run->status == MR_OK; i++)
+        mr_jinja_list_push(run, items.list, args->values[i]);
+    if (run->status != MR_OK) return mr_jinja_undefined();
+    value.cycler->items = items.list;
+    return value;
+}
+
+static struct mr_jinja_value call_joiner(struct mr_jinja_run *run,
+                                         const struct mr_jinja_arguments *args)
+{
+    struct mr_jinja_value joiner = mr_jinja_list_new(run);
+    if (joiner.kind != MR_JINJA_LIST) return joiner;
+    mr_jinja_list_push(run, joiner.list, args->count ? args->values[0] : mr_jinja_literal(", "));
+    joiner.list->count = 0; /* the first use prints nothing */
+    joiner.kind = MR_JINJA_JOINER;
+    return joiner;
+}
+
+static struct mr_jinja_value use_joiner(struct mr_jinja_value joiner)
+{
+    if (joiner.list->count) return joiner.list->items[0];
+    joiner.list->count = 1;
+    return mr_jinja_literal("");
+}
+
+/* The only argument of a function, given by position or by name; undefined without one. */
+static struct mr_jinja_value only_argument(const struct mr_jinja_arguments *args)
+{
+    if (args->count) return args->values[0];
+    return args->named_count ? args->named[0] : mr_jinja_undefined();
 }
 
 static struct mr_jinja_value call_raise(struct mr_jinja_run *run,
                                         const struct mr_jinja_arguments *args)
 {
-    struct mr_text why = mr_jinja_as_text(mr_jinja_argument(args, 0, "message"));
+    struct mr_text why = mr_jinja_as_text(mr_jinja_text_of(run, only_argument(args)));
     return mr_jinja_fail(run, MR_INVALID_REQUEST, "the chat template rejects the request: %.*s",
                          why.length > 150 ? 150 : (int)why.length, why.bytes);
 }
@@ -424,7 +354,7 @@ static struct mr_jinja_value call_raise(struct mr_jinja_run *run,
 static struct mr_jinja_value call_strftime(struct mr_jinja_run *run,
                                            const struct mr_jinja_arguments *args)
 {
-    struct mr_text format = mr_jinja_as_text(mr_jinja_argument(args, 0, "format"));
+    struct mr_text format = mr_jinja_as_text(only_argument(args));
     char pattern[64] = "", out[128];
     time_t seconds = (time_t)run->unix_seconds;
     struct tm parts;
@@ -443,8 +373,9 @@ static const struct {
     const char *name;
     struct mr_jinja_value (*call)(struct mr_jinja_run *run, const struct mr_jinja_arguments *args);
 } functions[] = {
-    {"range", call_range},           {"namespace", call_dict},        {"dict", call_dict},
-    {"raise_exception", call_raise}, {"strftime_now", call_strftime},
+    {"range", call_range},           {"namespace", call_namespace}, {"dict", call_dict},
+    {"cycler", call_cycler},         {"joiner", call_joiner},       {"raise_exception", call_raise},
+    {"strftime_now", call_strftime},
 };
 
 bool mr_jinja_is_function(struct mr_text name)
@@ -461,6 +392,7 @@ struct mr_jinja_value mr_jinja_call(struct mr_jinja_run *run, struct mr_jinja_va
     if (callee.kind == MR_JINJA_METHOD) {
         return mr_jinja_method(run, *callee.function.self, callee.function.name, arguments);
     }
+    if (callee.kind == MR_JINJA_JOINER) return use_joiner(callee);
     for (size_t i = 0; callee.kind == MR_JINJA_FUNCTION && i < COUNT(functions); i++) {
         if (mr_text_is(callee.function.name, functions[i].name)) {
             return functions[i].call(run, arguments);

@@ -57,6 +57,35 @@ bool mr_unicode_is_space(uint32_t c)
     return c <= 0x200a || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
+uint32_t mr_unicode_upper(uint32_t c, bool title)
+{
+    utf8proc_int32_t code = (utf8proc_int32_t)c;
+    return (uint32_t)(title ? utf8proc_totitle(code) : utf8proc_toupper(code));
+}
+
+bool mr_unicode_is_upper(uint32_t c)
+{
+    return category_of(c) == UTF8PROC_CATEGORY_LU;
+}
+
+bool mr_unicode_is_cased(uint32_t c)
+{
+    return between(category_of(c), UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LT);
+}
+
+bool mr_unicode_is_letter(uint32_t c)
+{
+    return between(category_of(c), UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LO);
+}
+
+bool mr_unicode_is_printable(uint32_t c)
+{
+    utf8proc_category_t category = category_of(c);
+    bool hidden = between(category, UTF8PROC_CATEGORY_ZS, UTF8PROC_CATEGORY_CO) ||
+                  category == UTF8PROC_CATEGORY_CN;
+    return c == ' ' || !hidden;
+}
+
 bool mr_unicode_is_punctuation(uint32_t c)
 {
     if (c < 0x80)

@@ -32,6 +32,18 @@ bool mr_unicode_is_word(uint32_t code_point);
  * points, 1 or 2. */
 size_t mr_unicode_lower(uint32_t code_point, uint32_t out[2]);
 
+/* The upper case, or with `title` the title case, of code_point: the character that maps to it
+ * one to one, or code_point itself. */
+uint32_t mr_unicode_upper(uint32_t code_point, bool title);
+/* True for the categories of letters that have case: Lu, Ll and Lt. */
+bool mr_unicode_is_cased(uint32_t code_point);
+bool mr_unicode_is_upper(uint32_t code_point);
+/* True for the categories of letters. */
+bool mr_unicode_is_letter(uint32_t code_point);
+/* True for a character that Python's repr prints as it is: no control, format, unassigned, private
+ * or surrogate character and no separator but the space. */
+bool mr_unicode_is_printable(uint32_t code_point);
+
 enum mr_normal_form { MR_NFC, MR_NFD, MR_NFKC, MR_NFKD };
 
 /* Appends text in the Unicode normal form `form` to out; text is valid UTF-8. The time is

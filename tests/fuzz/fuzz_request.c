@@ -105,7 +105,8 @@ static void check_sampling(const struct mr_sampling *sampling)
 static void check_request(const struct mr_request *request)
 {
     MR_ASSERT(request->id.length >= 1 && request->id.length <= MR_ID_BYTES_MAX);
-    MR_ASSERT(!!request->prompt.bytes + (request->message_count > 0) + request->has_token_ids == 1);
+    MR_ASSERT(
+        !!request->prompt.bytes + (request->chat.message_count > 0) + request->has_token_ids == 1);
     MR_ASSERT(request->max_tokens >= 1 && request->min_tokens <= request->max_tokens);
     MR_ASSERT(request->choice_count >= 1 && request->choice_count <= MR_CHOICES_MAX);
     MR_ASSERT(request->stop_count <= MR_STOP_COUNT_MAX);

@@ -34,7 +34,8 @@ REQUESTS = {
         "id": "g-3",
         "model": "SmolLM2",
         "messages": [{"role": "system", "content": "Be brief."}] + USER,
-        "chat_template_kwargs": {"enable_thinking": False, "n": 3, "f": 0.5, "t": "x", "z": None},
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}],
+        "chat_template_kwargs": {"enable_thinking": False, "n": 3, "f": 0.5, "t": "x", "z": None, "l": [1, {"m": True}]},
     },
     "unicode": {"id": "g-4", "prompt": "caf\u00e9 \u4f60\u597d \U0001f600 \u0000 \u2028 \"quoted\" \\ \n\t"},
     "sampling": {
@@ -58,7 +59,7 @@ REQUESTS = {
                  "max_new_tokens": 1},
     "nulls": {"id": None, "prompt": "x", "messages": None, "stop": None, "max_tokens": None,
               "temperature": None, "metadata": None, "unknown": None},
-    "unknown": {"id": "g-10", "prompt": "x", "user": "u", "tools": [{"a": {"b": []}}]},
+    "unknown": {"id": "g-10", "prompt": "x", "user": "u", "tool_choice": [{"a": {"b": []}}]},
     "long_prompt": {"id": "g-11", "prompt": "word " * 2000},
     "many_ids": {"id": "g-12", "prompt_token_ids": list(range(5000))},
 }
@@ -160,7 +161,12 @@ BOTH = [
     ("message_null_content", {"id": "p", "messages": [{"role": "user", "content": None}]}, "invalid_request", "p"),
     ("message_text", {"id": "p", "messages": ["x"]}, "invalid_request", "p"),
     ("kwargs_reserved", {"id": "p", "messages": USER, "chat_template_kwargs": {"tokenize": True}}, "invalid_request", "p"),
-    ("kwargs_nested", {"id": "p", "messages": USER, "chat_template_kwargs": {"a": {}}}, "invalid_request", "p"),
+    ("kwargs_no_map", {"id": "p", "messages": USER, "chat_template_kwargs": [1]}, "invalid_request", "p"),
+    ("tools_no_maps", {"id": "p", "messages": USER, "tools": ["x"]}, "invalid_request", "p"),
+    ("tools_without_messages", with_prompt(tools=[]), "invalid_request", "p"),
+    ("documents_no_list", {"id": "p", "messages": USER, "documents": {}}, "invalid_request", "p"),
+    ("content_image", {"id": "p", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "unsupported", "p"),
+    ("continue_and_prompt", {"id": "p", "messages": USER, "continue_final_message": True, "add_generation_prompt": True}, "invalid_request", "p"),
     ("kwargs_without_messages", with_prompt(chat_template_kwargs={"a": 1}), "invalid_request", "p"),
     ("priority_name", with_prompt(priority="asap"), "invalid_request", "p"),
     ("priority_range", with_prompt(priority=101), "invalid_request", "p"),
@@ -173,7 +179,7 @@ BOTH = [
     ("format_regex", with_prompt(response_format={"type": "regex", "regex": "(a+)+$"}), "unsupported", "p"),
     ("format_unknown", with_prompt(response_format={"type": "yaml"}), "invalid_request", "p"),
     ("metadata_large", with_prompt(metadata="m" * 4097), "invalid_request", "p"),
-    ("nested_too_deep", with_prompt(metadata=nested(16)), "malformed", "p"),
+    ("nested_too_deep", with_prompt(metadata=nested(32)), "malformed", "p"),
 ]
 
 # JSON only: (name, bytes, header, code, id)

@@ -85,7 +85,7 @@ enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *req
         return mr_fail(err, MR_PROMPT_TOO_LONG, "the prompt is %zu tokens, the limit is %u",
                        request->token_count, prompt->options.prompt_tokens_max);
     }
-    if (request->message_count > 0)
+    if (request->chat.message_count > 0)
         status = encode_chat(prompt, request, unix_seconds, &count, err);
     else
         status = encode(prompt, request->prompt,

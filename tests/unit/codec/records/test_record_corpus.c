@@ -66,26 +66,43 @@ static void same_sampling(const struct mr_sampling *a, const struct mr_sampling 
     same_texts(a->bad_words, a->bad_word_count, b->bad_words, b->bad_word_count);
 }
 
-static void same_chat(const struct mr_request *a, const struct mr_request *b)
+static void same_data(const struct mr_data *a, const struct mr_data *b)
+{
+    assert_int_equal(a->kind, b->kind);
+    if (a->kind == MR_DATA_INT || a->kind == MR_DATA_BOOL) assert_int_equal(a->integer, b->integer);
+    if (a->kind == MR_DATA_FLOAT) assert_true(a->number == b->number);
+    if (a->kind == MR_DATA_TEXT) assert_true(same_text(a->text, b->text));
+    if (a->kind == MR_DATA_LIST) {
+        assert_int_equal(a->list.count, b->list.count);
+        for (size_t i = 0; i < a->list.count; i++)
+            same_data(&a->list.items[i], &b->list.items[i]);
+    }
+    if (a->kind == MR_DATA_MAP) {
+        assert_int_equal(a->map.count, b->map.count);
+        for (size_t i = 0; i < a->map.count; i++) {
+            assert_true(same_text(a->map.members[i].name, b->map.members[i].name));
+            same_data(&a->map.members[i].value, &b->map.members[i].value);
+        }
+    }
+}
+
+static void same_chat(const struct mr_chat *a, const struct mr_chat *b)
 {
     assert_int_equal(a->message_count, b->message_count);
     for (size_t i = 0; i < a->message_count; i++)
-        assert_true(same_text(a->messages[i].role, b->messages[i].role) &&
-                    same_text(a->messages[i].content, b->messages[i].content));
-    assert_int_equal(a->kwarg_count, b->kwarg_count);
-    for (size_t i = 0; i < a->kwarg_count; i++)
-        assert_true(same_text(a->kwargs[i].name, b->kwargs[i].name) &&
-                    a->kwargs[i].kind == b->kwargs[i].kind &&
-                    a->kwargs[i].integer == b->kwargs[i].integer &&
-                    a->kwargs[i].number == b->kwargs[i].number &&
-                    same_text(a->kwargs[i].text, b->kwargs[i].text));
+        same_data(&a->messages[i], &b->messages[i]);
+    same_data(&a->tools, &b->tools);
+    same_data(&a->documents, &b->documents);
+    same_data(&a->kwargs, &b->kwargs);
+    assert_int_equal(a->add_generation_prompt, b->add_generation_prompt);
+    assert_int_equal(a->continue_final_message, b->continue_final_message);
 }
 
 static void same_request(const struct mr_request *a, const struct mr_request *b)
 {
     assert_true(same_text(a->id, b->id) && same_text(a->model, b->model));
     assert_true(same_text(a->prompt, b->prompt) && same_text(a->session, b->session));
-    same_chat(a, b);
+    same_chat(&a->chat, &b->chat);
     assert_int_equal(a->has_token_ids, b->has_token_ids);
     same_ids(a->token_ids, a->token_count, b->token_ids, b->token_count);
     same_sampling(&a->sampling, &b->sampling);

@@ -18,7 +18,7 @@ static void a_new_request_has_defaults_and_no_prompt(void **state)
     assert_int_equal(request->choice_count, 1);
     assert_true(isnan(request->sampling.temperature));
     assert_null(request->prompt.bytes);
-    assert_int_equal(request->message_count + request->token_count, 0);
+    assert_int_equal(request->chat.message_count + request->token_count, 0);
     mr_request_destroy(request);
 }
 

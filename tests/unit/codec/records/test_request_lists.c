@@ -80,36 +80,6 @@ static void list_limits_are_exact(void **state)
     assert_int_equal(with(bias_of(MR_LOGIT_BIAS_MAX + 1)), MR_INVALID_REQUEST);
 }
 
-static enum mr_status with_messages(const char *messages, const char *more)
-{
-    static char json[1 << 17];
-    struct mr_request_context context = test_context();
-    snprintf(json, sizeof json, "{\"messages\":%s%s}", messages, more);
-    return status_of_both(json, &context);
-}
-
-static void messages_are_role_and_content(void **state)
-{
-    (void)state;
-    struct mr_request_context strict = test_context();
-    strict.strict = true;
-    assert_int_equal(with_messages("[{\"role\":\"user\",\"content\":\"\"}]", ""), MR_OK);
-    assert_int_equal(with_messages("[{\"role\":\"user\"}]", ""), MR_INVALID_REQUEST);
-    assert_int_equal(with_messages("[{\"content\":\"a\"}]", ""), MR_INVALID_REQUEST);
-    assert_int_equal(with_messages("[{\"role\":\"\",\"content\":\"a\"}]", ""), MR_INVALID_REQUEST);
-    assert_int_equal(with_messages("[{\"role\":1,\"content\":\"a\"}]", ""), MR_INVALID_REQUEST);
-    assert_int_equal(with_messages("[{\"role\":\"user\",\"content\":null}]", ""),
-                     MR_INVALID_REQUEST);
-    assert_int_equal(with_messages("[\"hello\"]", ""), MR_INVALID_REQUEST);
-    assert_int_equal(with_messages("{\"role\":\"user\",\"content\":\"a\"}", ""),
-                     MR_INVALID_REQUEST);
-    const char *named = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"name\":\"b\"}]}";
-    struct decoded got = decode(text_of(named));
-    assert_int_equal(got.request->unknown_fields, 1);
-    mr_request_destroy(got.request);
-    assert_int_equal(status_of_both(named, &strict), MR_UNKNOWN_FIELD);
-}
-
 static void too_many_messages_are_rejected(void **state)
 {
     (void)state;
@@ -123,56 +93,13 @@ static void too_many_messages_are_rejected(void **state)
     }
 }
 
-#define USER "[{\"role\":\"user\",\"content\":\"hi\"}]"
-
-static void template_arguments_are_scalars_with_names_that_are_not_reserved(void **state)
-{
-    (void)state;
-    struct decoded got = decode(text_of("{\"messages\":" USER ",\"chat_template_kwargs\":"
-                                        "{\"enable_thinking\":false,\"a\":null,\"b\":-3,\"c\":1.5,"
-                                        "\"d\":\"text\"}}"));
-    assert_int_equal(got.status, MR_OK);
-    const struct mr_kwarg *kwargs = got.request->kwargs;
-    assert_int_equal(got.request->kwarg_count, 5);
-    assert_true(mr_text_is(kwargs[0].name, "enable_thinking"));
-    assert_true(kwargs[0].kind == MR_SCALAR_BOOL && kwargs[0].integer == 0);
-    assert_true(kwargs[1].kind == MR_SCALAR_NULL);
-    assert_true(kwargs[2].kind == MR_SCALAR_INT && kwargs[2].integer == -3);
-    assert_true(kwargs[3].kind == MR_SCALAR_FLOAT && kwargs[3].number == 1.5);
-    assert_true(kwargs[4].kind == MR_SCALAR_TEXT && mr_text_is(kwargs[4].text, "text"));
-    mr_request_destroy(got.request);
-    assert_int_equal(with_messages(USER, ",\"chat_template_kwargs\":{\"a\":[1]}"),
-                     MR_INVALID_REQUEST);
-    assert_int_equal(with_messages(USER, ",\"chat_template_kwargs\":{\"a b\":1}"),
-                     MR_INVALID_REQUEST);
-    assert_int_equal(with_messages(USER, ",\"chat_template_kwargs\":{\"1a\":1}"),
-                     MR_INVALID_REQUEST);
-    assert_int_equal(with_messages(USER, ",\"chat_template_kwargs\":5"), MR_INVALID_REQUEST);
-}
-
-static void reserved_template_arguments_are_rejected(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"messages",  "tools",        "add_generation_prompt",
-                                        "tokenize",  "bos_token",    "eos_token",
-                                        "documents", "chat_template"};
-    char more[128];
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        snprintf(more, sizeof more, ",\"chat_template_kwargs\":{\"%s\":true}", names[i]);
-        assert_int_equal(with_messages(USER, more), MR_INVALID_REQUEST);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constrained_output_is_rejected_and_not_ignored),
         cmocka_unit_test(ids_that_no_vocabulary_has_have_their_own_code),
         cmocka_unit_test(list_limits_are_exact),
-        cmocka_unit_test(messages_are_role_and_content),
         cmocka_unit_test(too_many_messages_are_rejected),
-        cmocka_unit_test(template_arguments_are_scalars_with_names_that_are_not_reserved),
-        cmocka_unit_test(reserved_template_arguments_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static void a_request_outlives_its_record(void **state)
     free((char *)record.bytes);
     assert_int_equal(got.status, MR_OK);
     assert_true(mr_text_is(got.request->model, "m"));
-    assert_true(mr_text_is(got.request->messages[0].content, "hello"));
+    assert_true(mr_text_is(mr_data_get(&got.request->chat.messages[0], "content")->text, "hello"));
     assert_true(mr_text_is(got.request->stops[1], "b"));
     assert_true(mr_text_is(got.request->metadata, "\x81\xa1k\x92\x01\x02"));
     mr_request_destroy(got.request);

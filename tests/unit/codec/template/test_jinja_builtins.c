@@ -1,5 +1,7 @@
 #include "codec/template/jinja_builtins.h"
 
+#include "codec/template/jinja_filters.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

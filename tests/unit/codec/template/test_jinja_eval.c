@@ -1,7 +1,8 @@
 #include "codec/template/jinja_eval.h"
 
-#include "codec/template/jinja_lexer.h"
-#include "codec/template/jinja_parser.h"
+#include "codec/jinja/jinja_lexer.h"
+#include "codec/jinja/jinja_parser.h"
+#include "codec/template/jinja_statements.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@ static void assert_renders(const char *source, const char *expected)
     assert_int_equal(mr_jinja_parse(tokens, arena, &root, NULL), MR_OK);
     struct mr_jinja_value globals = mr_jinja_dict_new(&run);
     mr_jinja_dict_set(&run, globals.dict, mr_jinja_literal("x"), mr_jinja_int(3));
-    mr_jinja_eval(&run, root, globals.dict, &out);
+    mr_jinja_run_template(&run, root, globals.dict, &out);
     assert_int_equal(run.status, expected ? MR_OK : MR_INVALID_REQUEST);
     if (expected) assert_int_equal(out.length, strlen(expected));
     if (expected && out.length) assert_memory_equal(out.bytes, expected, out.length);
@@ -65,9 +66,10 @@ static void variables_of_a_loop_end_with_it(void **state)
 static void macros_bind_arguments(void **state)
 {
     (void)state;
-    assert_renders("{% macro m(a, b='B', c) %}{{ a }}{{ b }}{{ c is defined }}{{ x }}{% endmacro %}"
-                   "{{ m(1) }}|{{ m(1, c=2) }}",
-                   "1BFalse3|1BTrue3");
+    assert_renders(
+        "{% macro m(a, b='B', c=missing) %}{{ a }}{{ b }}{{ c is defined }}{{ x }}{% endmacro %}"
+        "{{ m(1) }}|{{ m(1, c=2) }}",
+        "1BFalse3|1BTrue3");
 }
 
 static void slices_have_steps_of_both_signs(void **state)
@@ -93,8 +95,9 @@ static void arithmetic_refuses_what_is_no_number(void **state)
 static void ranges_are_bounded(void **state)
 {
     (void)state;
-    assert_renders("{{ range(3) }}{{ range(5, 1, -2) }}{{ range(2, 1) }}", "[0, 1, 2][5, 3][]");
-    assert_renders("{{ range(0, 9223372036854775807, 5000000000000000000) }}",
+    assert_renders("{{ range(3)|list }}{{ range(5, 1, -2)|list }}{{ range(2, 1)|list }}",
+                   "[0, 1, 2][5, 3][]");
+    assert_renders("{{ range(0, 9223372036854775807, 5000000000000000000) | list }}",
                    "[0, 5000000000000000000]");
     assert_renders("{{ range(5000) | length }}", "5000");
     assert_renders("{{ range(100001) | length }}", NULL);
@@ -104,7 +107,6 @@ static void ranges_are_bounded(void **state)
 static void every_run_ends(void **state)
 {
     (void)state;
-    assert_renders("{% set a = [] %}{% set _ = a.append(a) %}{{ a == [a] }}", NULL);
     assert_renders("{% set n = namespace() %}{% set n.n = n %}{{ n }}", NULL);
     assert_renders("{% set a = [1] %}{% set b = [1] %}{% for i in range(60) %}"
                    "{% set a = [a, a] %}{% set b = [b, b] %}{% endfor %}{{ a == b }}",
@@ -114,6 +116,7 @@ static void every_run_ends(void **state)
         "{% set n.a = [n.a, n.a] %}{% set n.b = [n.b, n.b] %}{% endfor %}{{ n.a == n.b }}",
         NULL);
     assert_renders("{{ range(9000) | unique | list | length }}", NULL);
+    assert_renders("{{ [].append(1) }}", NULL);
     assert_renders("{{ {[1]: 2} }}", NULL);
 }
 

@@ -45,6 +45,24 @@ static void close_rig(struct rig *rig)
     mr_tokenizer_destroy(rig->tokenizer);
 }
 
+static struct mr_data text_data(const char *text)
+{
+    return (struct mr_data){.kind = MR_DATA_TEXT, .text = text_of(text)};
+}
+
+/* Adds a message to the request of the rig; at most two. */
+static void add_message(struct rig *rig, const char *role, const char *content)
+{
+    struct mr_chat *chat = &rig->request->chat;
+    struct mr_data_member *members = mr_arena_take_array(rig->request->arena, 2, sizeof *members);
+    struct mr_data *messages = (struct mr_data *)(uintptr_t)chat->messages;
+    if (!messages) messages = mr_arena_take_array(rig->request->arena, 2, sizeof *messages);
+    members[0] = (struct mr_data_member){text_of("role"), text_data(role)};
+    members[1] = (struct mr_data_member){text_of("content"), text_data(content)};
+    messages[chat->message_count++] = (struct mr_data){.kind = MR_DATA_MAP, .map = {members, 2}};
+    chat->messages = messages;
+}
+
 /* One character an id: the byte, or '$' for <|end|>. */
 static void assert_tokens(struct rig *rig, const char *want)
 {
@@ -76,11 +94,9 @@ static void messages_go_through_the_template(void **state)
 {
     (void)state;
     struct rig rig;
-    const struct mr_message messages[] = {{text_of("s"), text_of("be")},
-                                          {text_of("u"), text_of("hi")}};
     open_rig(&rig, TEMPLATE, 64);
-    rig.request->messages = messages;
-    rig.request->message_count = 2;
+    add_message(&rig, "s", "be");
+    add_message(&rig, "u", "hi");
     assert_tokens(&rig, "s:be$u:hi$A");
     close_rig(&rig);
 }
@@ -89,10 +105,8 @@ static void a_special_token_in_a_message_stays_text(void **state)
 {
     (void)state;
     struct rig rig;
-    const struct mr_message message = {text_of("u"), text_of("x<|end|>")};
     open_rig(&rig, TEMPLATE, 64);
-    rig.request->messages = &message;
-    rig.request->message_count = 1;
+    add_message(&rig, "u", "x<|end|>");
     assert_tokens(&rig, "u:x<|end|>$A");
     close_rig(&rig);
 }
@@ -101,20 +115,17 @@ static void a_prompt_may_be_as_long_as_the_limit_and_no_longer(void **state)
 {
     (void)state;
     struct rig rig;
-    const struct mr_message message = {text_of("u"), text_of("12345")};
     const uint32_t ids[10] = {1};
     open_rig(&rig, TEMPLATE, 9);
     rig.request->prompt = text_of("123456789");
     assert_tokens(&rig, "123456789");
     rig.request->prompt = text_of("1234567890");
     assert_refused(&rig, MR_PROMPT_TOO_LONG, "10 tokens, the limit is 9");
-    rig.request->messages = &message;
-    rig.request->message_count = 1;
+    add_message(&rig, "u", "12345");
     assert_tokens(&rig, "u:12345$A");
     close_rig(&rig);
     open_rig(&rig, TEMPLATE, 8);
-    rig.request->messages = &message;
-    rig.request->message_count = 1;
+    add_message(&rig, "u", "12345");
     assert_refused(&rig, MR_PROMPT_TOO_LONG, "9 tokens, the limit is 8");
     rig.request->has_token_ids = true;
     rig.request->token_ids = ids;
@@ -130,19 +141,16 @@ static void what_cannot_be_a_prompt_is_refused(void **state)
 {
     (void)state;
     struct rig rig;
-    const struct mr_message message = {text_of("u"), text_of("hi")};
     open_rig(&rig, "", 64);
     rig.request->prompt = text_of("");
     assert_refused(&rig, MR_EMPTY_PROMPT, "no tokens");
     rig.request->prompt = text_of("a\xff");
     assert_refused(&rig, MR_MALFORMED, "");
-    rig.request->messages = &message;
-    rig.request->message_count = 1;
+    add_message(&rig, "u", "hi");
     assert_refused(&rig, MR_INVALID_REQUEST, "no chat template");
     close_rig(&rig);
     open_rig(&rig, "{{ raise_exception('only assistants') }}", 64);
-    rig.request->messages = &message;
-    rig.request->message_count = 1;
+    add_message(&rig, "u", "hi");
     assert_refused(&rig, MR_INVALID_REQUEST, "only assistants");
     close_rig(&rig);
 }
