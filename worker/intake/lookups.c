@@ -77,10 +77,11 @@ static void merge_crashes(struct mr_start_state *start, uint32_t attempts,
 
 /* Applies what Redis knows of earlier attempts at the request. */
 static void apply_history(struct mr_lookups *lookups, struct mr_ticket *ticket,
-                          const struct mr_progress_history *history)
+                          struct mr_progress_history *history)
 {
     uint32_t attempts = ticket->attempt - 1;
     if (history->attempts == 0) return;
+    if (attempts > 0 && !ticket->intake.start.crashed) mr_progress_note_release(history, attempts);
     merge_crashes(&ticket->intake.start, attempts, history);
     if (attempts == 0) {
         lookups->redelivered++;

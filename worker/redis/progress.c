@@ -260,6 +260,12 @@ static void set_running(struct mr_progress_history *history, uint32_t attempt, b
     if (runs && attempt > history->attempts) history->attempts = attempt;
 }
 
+void mr_progress_note_release(struct mr_progress_history *history, uint32_t attempt)
+{
+    if (has_bit(history->running, attempt) && !has_bit(history->released, attempt))
+        set_running(history, attempt, false);
+}
+
 static void take_notes(struct mr_progress_history *history, uint32_t attempt, unsigned char notes)
 {
     set_bit(history->known, attempt);
@@ -330,9 +336,10 @@ void mr_progress_read(struct mr_progress_history *history, const struct mr_progr
         append(history, attempt, get_u32(body), get_u32(body + 4), &sample);
     else if (kind == MR_PROGRESS_ACCOMPANIED && length == 0)
         set_bit(history->accompanied, attempt);
-    else if ((kind == MR_PROGRESS_RELEASE || kind == MR_PROGRESS_RECLAIM) && length == 0)
+    else if ((kind == MR_PROGRESS_RELEASE || kind == MR_PROGRESS_RECLAIM) && length == 0) {
         set_running(history, attempt, kind == MR_PROGRESS_RECLAIM);
-    else
+        set_bit(history->released, attempt);
+    } else
         history->refused++;
 }
 

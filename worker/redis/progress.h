@@ -117,13 +117,18 @@ struct mr_progress_history {
     /* room: capacity of samples; attempt: the newest attempt, whose tokens count */
     uint32_t room, attempt;
     bool whole; /* no token is missing between the first and the last one read */
-    /* one bit for each attempt: started; started and not released; noted so */
+    /* one bit for each attempt: started; started and not released; released once; noted so */
     uint64_t known[MR_PROGRESS_ATTEMPT_WORDS], running[MR_PROGRESS_ATTEMPT_WORDS];
+    uint64_t released[MR_PROGRESS_ATTEMPT_WORDS];
     uint64_t accompanied[MR_PROGRESS_ATTEMPT_WORDS], apart[MR_PROGRESS_ATTEMPT_WORDS];
 };
 
 /* Whether the worker stopped this attempt on purpose. */
 bool mr_progress_was_released(const struct mr_progress_history *history, uint32_t attempt);
+/* Call when a commit says that this attempt was released. A list that has no such entry has lost it
+ * (a failover of Redis loses what was written last); in a list that has one, a later entry may say
+ * that the attempt ran on, and stays true. */
+void mr_progress_note_release(struct mr_progress_history *history, uint32_t attempt);
 /* The highest attempt that started and was not released; 0: none. */
 uint32_t mr_progress_last_crash(const struct mr_progress_history *history);
 /* Whether only this request can have crashed the worker in this attempt. */

@@ -239,6 +239,26 @@ static void a_release_that_only_redis_knows_is_no_crash(void **state)
     crash(fleet);
 }
 
+/* A failover of Redis loses the entry about the release; the commit has it. */
+static void a_release_that_only_a_commit_knows_is_no_crash(void **state)
+{
+    struct fleet *fleet = *state;
+    produce_to(fleet, 0, NAMED("a"));
+    start_worker(fleet);
+    run(fleet, "a");
+    fleet->redis.failing = true;
+    post(&fleet->rig, &ticket_named(&fleet->rig, "a")->done, MR_MAIL_RETURNED);
+    step(fleet);
+    mr_commit_schedule_by(&fleet->rig.intake->schedule, 0);
+    step(fleet);
+    crash(fleet);
+    fleet->redis.failing = false;
+    start_worker(fleet);
+    assert_int_equal(ticket_named(&fleet->rig, "a")->attempt, 2);
+    assert_int_equal(ticket_named(&fleet->rig, "a")->intake.start.crashes, 0);
+    crash(fleet);
+}
+
 /* The first start is in Redis alone, the second in a commit alone. */
 static void attempts_in_redis_and_in_commits_add_up(void **state)
 {
@@ -272,6 +292,7 @@ int main(void)
         REDIS(a_redis_that_does_not_answer_is_waited_for_and_then_a_commit),
         REDIS(a_redis_that_fails_is_replaced_by_a_commit),
         REDIS(a_release_that_only_redis_knows_is_no_crash),
+        REDIS(a_release_that_only_a_commit_knows_is_no_crash),
         REDIS(attempts_in_redis_and_in_commits_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

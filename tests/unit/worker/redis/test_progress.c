@@ -203,6 +203,28 @@ static void a_released_attempt_is_no_crash(void **state)
     close_bench(&bench);
 }
 
+static void a_release_that_the_list_has_lost_is_noted(void **state)
+{
+    struct bench bench;
+    (void)state;
+    open_bench(&bench);
+    start(&bench, 1, 0, 0);
+    start(&bench, 2, 0, 0);
+    mr_progress_note_release(&bench.history, 2);
+    assert_int_equal(bench.history.crashes, 1);
+    assert_int_equal(mr_progress_last_crash(&bench.history), 1);
+    assert_true(mr_progress_was_released(&bench.history, 2));
+    mr_progress_note_release(&bench.history, 2);
+    mr_progress_note_release(&bench.history, 3); /* not in the list */
+    assert_int_equal(bench.history.crashes, 1);
+    start(&bench, 3, 0, 0);
+    mark(&bench, 3, MR_PROGRESS_RELEASE);
+    mark(&bench, 3, MR_PROGRESS_RECLAIM);
+    mr_progress_note_release(&bench.history, 3); /* the list knows of it, and that it ran on */
+    assert_int_equal(bench.history.crashes, 2);
+    close_bench(&bench);
+}
+
 static void another_models_or_prompts_tokens_are_left_out(void **state)
 {
     struct bench bench;
@@ -350,6 +372,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_lost_the_request_changes_nothing),
         cmocka_unit_test(tokens_after_a_gap_are_not_used),
         cmocka_unit_test(a_released_attempt_is_no_crash),
+        cmocka_unit_test(a_release_that_the_list_has_lost_is_noted),
         cmocka_unit_test(another_models_or_prompts_tokens_are_left_out),
         cmocka_unit_test(damaged_entries_are_refused),
         cmocka_unit_test(sealed_entries_are_read_with_their_key_only),
