@@ -228,6 +228,8 @@ static void make_fault(struct scenario *scenario, struct sim_random *random, uin
     /* half of the faults hit workers */
     fault->kind = (enum fault_kind)(sim_chance(random, 50) ? sim_below(random, FAULT_BROKER_STOP)
                                                            : sim_below(random, FAULT_KINDS));
+    /* a failed commit shows only when the next one is late */
+    if (sim_chance(random, 10)) fault->kind = FAULT_COMMIT;
     if (fault->kind == FAULT_TRANSACTION && !scenario->exactly_once) fault->kind = FAULT_COMMIT;
     if (fault->kind == FAULT_COMMIT && scenario->exactly_once) fault->kind = FAULT_TRANSACTION;
     if (fault->kind >= FAULT_REDIS_STOP && !scenario->redis) fault->kind = FAULT_CRASH;
