@@ -118,7 +118,7 @@ static int live_one(char **argv, const struct sweep_life *lives, size_t count)
             printf("failed: %s\n", points_failed() ? points_failed() : "nothing");
             return leaks();
         }
-    fprintf(stderr, "usage: %s [--all | LIFE [memory|system|tensor N]]\n", argv[0]);
+    fprintf(stderr, "usage: %s [--all | LIFE [memory|system|tensor [N]]]\n", argv[0]);
     return 2;
 }
 
@@ -132,10 +132,11 @@ int sweep_main(int argc, char **argv, const struct sweep_life *lives, size_t cou
     if (argc == 4) return live_one(argv, lives, count);
     bool all = argc == 2 && strcmp(argv[1], "--all") == 0;
     for (size_t i = 0; i < count; i++) {
-        bool named = argc == 2 && strcmp(argv[1], lives[i].name) == 0;
-        if (!all && !named && (argc == 2 || lives[i].slow)) continue;
+        bool named = argc > 1 && strcmp(argv[1], lives[i].name) == 0;
+        if (!all && !named && (argc > 1 || lives[i].slow)) continue;
         for (int kind = 0; kind < POINT_KINDS; kind++)
-            sweep(&lives[i], (enum point_kind)kind);
+            if (argc < 3 || strcmp(argv[2], point_kind_name((enum point_kind)kind)) == 0)
+                sweep(&lives[i], (enum point_kind)kind);
     }
     return 0;
 }
