@@ -7,7 +7,8 @@
 Each NAME.txt beside this script is one bug: what it breaks; the file; after `--- old` the lines to replace, which occur
 once in the file; after `--- new` the lines in their place. `run` copies the tree into build/mutants and builds it there
 once. For each bug it builds what changes, runs the simulations (N seeds of the fleet, 500 by default), and then unit
-tests until one fails: first those of the same module, then those of its folder, then the rest of the quick suite.
+tests until one fails: first those of the same module, then those of its folder, then, for a bug that no simulation has
+caught, the rest of the quick suite.
 It prints a table and writes build/mutants/mutants.json. Exit 1: a bug was not caught, or does not compile."""
 
 import argparse
@@ -148,15 +149,15 @@ def failed_name(line):
     return match and match.group(1)
 
 
-def unit_stages(bug, quick):
-    """Lists of unit tests, those most likely to catch the bug first."""
+def unit_stages(bug, quick, rest):
+    """Lists of unit tests, those most likely to catch the bug first; rest: tests of other folders too."""
     place = pathlib.Path(bug.file)
     module = f"{place.parts[0]}_test_{place.stem}"
     folder = TREE / "tests/unit" / place.parent
     near = [f"{place.parts[0]}_{path.stem}" for path in folder.glob("test_*.c")]
     floor = [name for name in quick if name.startswith(f"{place.parts[0]}_test_")]
     stages, seen = [], set()
-    for stage in ([module], near, floor, quick):
+    for stage in ([module], near, floor, quick)[:4 if rest else 2]:
         stage = [name for name in stage if name in quick and name not in seen]
         seen.update(stage)
         if stage:
@@ -190,8 +191,8 @@ def by_simulation(simulations, seeds, known):
     return first_failure([name for name in simulations if name != FLEET])
 
 
-def by_unit_tests(bug, quick):
-    for stage in unit_stages(bug, quick):
+def by_unit_tests(bug, quick, rest):
+    for stage in unit_stages(bug, quick, rest):
         problem = build(*(["all"] if len(stage) > 40 else stage))
         if problem:
             return None, problem
@@ -211,7 +212,7 @@ def try_bug(bug, simulations, quick, seeds, known):
         row["problem"] = build(*simulations)
         if not row["problem"]:
             row["simulation"] = by_simulation(simulations, seeds, known)
-            row["unit"], row["problem"] = by_unit_tests(bug, quick)
+            row["unit"], row["problem"] = by_unit_tests(bug, quick, not row["simulation"])
     finally:
         place.write_text(before)
     row["seconds"] = round(time.monotonic() - began, 1)

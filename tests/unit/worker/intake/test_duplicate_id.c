@@ -65,6 +65,35 @@ static void the_same_request_again_is_answered_with_the_first(void **state)
     close_intake_rig(&rig);
 }
 
+/* The partition of the first record goes to another worker, that of its repetition does not. */
+static void what_waited_for_a_dropped_request_is_run(void **state)
+{
+    (void)state;
+    struct intake_rig rig;
+    create_intake_rig_for(&rig, 1);
+    rig.config.request_topics[1] = rig.config.request_topics[0];
+    rig.config.request_topics[1].name = "s";
+    rig.config.request_topic_count = 2;
+    open_intake_with(&rig, NULL, NULL);
+    struct mr_intake *intake = rig.intake;
+    struct mr_kafka_claim claims[] = {{.topic = "r"}, {.topic = "s", .topic_index = 1}};
+    mr_ownership_assign(&intake->ownership, claims, 2, &rig.now);
+    arrive_in(&rig, 0, 0, VALUE("a", "one"), NULL);
+    arrive_in(&rig, 1, 0, VALUE("a", "one"), NULL);
+    assert_int_equal(intake->admission.stats.duplicates, 1);
+    mr_admission_forget(&intake->admission, mr_partitions_find(intake->partitions, 0, 0));
+    assert_true(atomic_load(&ticket_named(&rig, "a")->dropped));
+    end_ticket_of(&rig, 0, "a");
+    struct mr_partition *partition = mr_partitions_find(intake->partitions, 1, 0);
+    assert_int_equal(mr_offset_ledger_unfinished(partition->ledger), 1);
+    mr_admission_retry_parked(&intake->admission, &rig.now);
+    assert_ptr_equal(ticket_named(&rig, "a")->intake.partition, partition);
+    end_ticket_of(&rig, 0, "a");
+    assert_int_equal(mr_offset_ledger_base(partition->ledger), 1);
+    assert_int_equal(intake->flight.count, 0);
+    close_intake_rig(&rig);
+}
+
 static void an_id_of_another_tenant_is_another_request(void **state)
 {
     (void)state;
@@ -146,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_request_under_an_id_in_flight_is_answered_by_itself),
         cmocka_unit_test(the_same_request_again_is_answered_with_the_first),
+        cmocka_unit_test(what_waited_for_a_dropped_request_is_run),
         cmocka_unit_test(an_id_of_another_tenant_is_another_request),
         cmocka_unit_test(the_id_of_an_ended_request_is_remembered_with_its_digest),
         cmocka_unit_test(a_refused_request_leaves_its_id_free),
