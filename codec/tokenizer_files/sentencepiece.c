@@ -2,7 +2,6 @@
 
 #include "codec/tokenizer/tokenizer_assemble.h"
 #include "codec/tokenizer_files/scored_merges.h"
-#include "codec/tokenizer_files/sentencepiece_model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -129,28 +128,34 @@ static enum mr_status apply_settings(struct mr_tokenizer_parts *parts,
     return MR_OK;
 }
 
-static enum mr_status read_parts(struct mr_tokenizer_parts *parts,
-                                 const struct mr_sentencepiece_model *model,
-                                 const struct mr_tokenizer_settings *settings, struct mr_error *err)
+enum mr_status mr_sentencepiece_fill(struct mr_tokenizer_parts *parts,
+                                     const struct mr_sentencepiece_model *model,
+                                     bool prefix_every_part, struct mr_error *err)
 {
     bool bpe = model->type == MR_SENTENCEPIECE_BPE;
     if (!bpe && model->type != MR_SENTENCEPIECE_UNIGRAM)
         return mr_fail(err, MR_BAD_FILE,
-                       "a SentencePiece model of words or characters is not "
-                       "supported");
-    bool every_part = mr_tokenizer_settings_flag(settings, "legacy", false);
-    enum mr_status status = mr_vocab_create(&parts->vocab, model->tokens, model->token_count, err);
-    if (status == MR_OK &&
-        mr_vocab_find(parts->vocab, model->tokens[model->unk_id]) != model->unk_id)
-        status = mr_fail(err, MR_BAD_FILE, "another token has the text of the unknown token");
-    if (status == MR_OK) status = collect_added(parts, model, err);
-    if (status == MR_OK) status = apply_settings(parts, model, settings, err);
-    if (status == MR_OK) status = build_normalizer(parts, model, every_part, err);
+                       "a SentencePiece model of words or characters is not supported");
+    enum mr_status status = build_normalizer(parts, model, prefix_every_part, err);
     if (status == MR_OK) status = mr_pretokenizer_create(&parts->pretokenizer, NULL, err);
     if (status == MR_OK)
         status = bpe ? build_bpe(parts, model, err) : build_unigram(parts, model, err);
     set_decoder(parts, model);
     return status;
+}
+
+static enum mr_status read_parts(struct mr_tokenizer_parts *parts,
+                                 const struct mr_sentencepiece_model *model,
+                                 const struct mr_tokenizer_settings *settings, struct mr_error *err)
+{
+    bool every_part = mr_tokenizer_settings_flag(settings, "legacy", false);
+    struct mr_text unknown = model->tokens[model->unk_id];
+    enum mr_status status = mr_vocab_create(&parts->vocab, model->tokens, model->token_count, err);
+    if (status == MR_OK && mr_vocab_find(parts->vocab, unknown) != model->unk_id)
+        status = mr_fail(err, MR_BAD_FILE, "another token has the text of the unknown token");
+    if (status == MR_OK) status = collect_added(parts, model, err);
+    if (status == MR_OK) status = apply_settings(parts, model, settings, err);
+    return status == MR_OK ? mr_sentencepiece_fill(parts, model, every_part, err) : status;
 }
 
 enum mr_status mr_tokenizer_from_sentencepiece(struct mr_tokenizer **out, struct mr_text model,

@@ -12,6 +12,7 @@
 #define MR_CODEC_TOKENIZER_FILES_SENTENCEPIECE_H
 
 #include "codec/tokenizer/tokenizer.h"
+#include "codec/tokenizer_files/sentencepiece_model.h"
 #include "codec/tokenizer_files/tokenizer_settings.h"
 
 /* model: the bytes of a tokenizer.model of type BPE or Unigram. The begin token is added unless
@@ -19,5 +20,11 @@
 enum mr_status mr_tokenizer_from_sentencepiece(struct mr_tokenizer **out, struct mr_text model,
                                                const struct mr_tokenizer_files *files,
                                                struct mr_error *err);
+
+/* Fills the normalizer, the model and the decoder of parts, whose vocabulary is that of model.
+ * prefix_every_part: see mr_sentence_rules. MR_BAD_FILE for a model of words or characters. */
+enum mr_status mr_sentencepiece_fill(struct mr_tokenizer_parts *parts,
+                                     const struct mr_sentencepiece_model *model,
+                                     bool prefix_every_part, struct mr_error *err);
 
 #endif

@@ -11,7 +11,7 @@
 /* What a GGUF file says about its tokenizer. Arrays are borrowed during _create only. */
 struct mr_tokenizer_spec {
     /* value of tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "t5"
-     * (SentencePiece Unigram) or "gemma4" (BPE of characters) */
+     * (SentencePiece Unigram) */
     struct mr_text model;
     struct mr_text pre; /* value of tokenizer.ggml.pre: smollm, gpt2, llama-bpe, qwen2 ... */
     /* [token_count] texts as stored; of model gpt2 in the byte alphabet */
@@ -23,6 +23,8 @@ struct mr_tokenizer_spec {
     uint32_t merge_count;
     uint32_t bos_id, eos_id, unk_id; /* MR_TOKEN_NONE when the file has none */
     bool add_bos, add_eos, add_space_prefix;
+    bool remove_extra_spaces; /* of model t5, as is: */
+    struct mr_text charsmap;  /* the precompiled character map; may be empty */
 };
 
 enum mr_status mr_tokenizer_create(struct mr_tokenizer **out, const struct mr_tokenizer_spec *spec,

@@ -78,21 +78,45 @@ static uint32_t special_id(const struct mr_gguf *gguf, const char *key)
     return id;
 }
 
-/* GGUF files with a Llama 3 pre-tokenizer often lack the key add_bos_token although the model needs
- * a BOS token. */
+static bool is_one_of(struct mr_text text, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (mr_text_is(text, names[i])) return true;
+    return false;
+}
+
+/* The id of a key, or else, for files that lack the key, what llama.cpp assumes for the model. */
+static uint32_t id_or(const struct mr_gguf *gguf, const char *key, bool assumed, uint32_t id,
+                      uint32_t token_count)
+{
+    uint32_t found = special_id(gguf, key);
+    return found == MR_TOKEN_NONE && assumed && id < token_count ? id : found;
+}
+
+/* Reads flags and special tokens. Absent keys have the values that llama.cpp assumes: files with
+ * the pre-tokenizers named here often lack add_bos_token although the model needs a begin token. */
 static void read_flags(const struct mr_gguf *gguf, struct mr_tokenizer_spec *spec)
 {
-    bool sentencepiece = mr_text_is(spec->model, "llama");
-    bool llama3 = mr_text_is(spec->pre, "llama-bpe") || mr_text_is(spec->pre, "llama3") ||
-                  mr_text_is(spec->pre, "llama-v3");
-    spec->add_bos = sentencepiece || llama3;
+    static const char *const with_bos[] = {"llama-bpe", "llama3", "llama-v3", "falcon3",
+                                           "pixtral",   "lfm2",   "tekken"};
+    bool sentencepiece = mr_text_is(spec->model, "llama"), t5 = mr_text_is(spec->model, "t5");
+    uint32_t count = spec->token_count;
+    spec->add_bos =
+        sentencepiece || is_one_of(spec->pre, with_bos, sizeof(with_bos) / sizeof(with_bos[0]));
+    spec->add_eos = t5;
     spec->add_space_prefix = sentencepiece;
     mr_gguf_bool(gguf, "tokenizer.ggml.add_bos_token", &spec->add_bos);
     mr_gguf_bool(gguf, "tokenizer.ggml.add_eos_token", &spec->add_eos);
     mr_gguf_bool(gguf, "tokenizer.ggml.add_space_prefix", &spec->add_space_prefix);
-    spec->bos_id = special_id(gguf, "tokenizer.ggml.bos_token_id");
-    spec->eos_id = special_id(gguf, "tokenizer.ggml.eos_token_id");
-    spec->unk_id = special_id(gguf, "tokenizer.ggml.unknown_token_id");
+    mr_gguf_bool(gguf, "tokenizer.ggml.remove_extra_whitespaces", &spec->remove_extra_spaces);
+    spec->bos_id = id_or(gguf, "tokenizer.ggml.bos_token_id", sentencepiece, 1, count);
+    spec->eos_id =
+        id_or(gguf, "tokenizer.ggml.eos_token_id", sentencepiece || t5, t5 ? 1 : 2, count);
+    spec->unk_id =
+        id_or(gguf, "tokenizer.ggml.unknown_token_id", sentencepiece || t5, t5 ? 2 : 0, count);
+    const struct mr_gguf_value *map = mr_gguf_find(gguf, "tokenizer.ggml.precompiled_charsmap");
+    if (map && map->is_array && (map->type == MR_GGUF_U8 || map->type == MR_GGUF_I8))
+        spec->charsmap = (struct mr_text){(const char *)map->bytes, (size_t)map->count};
 }
 
 static enum mr_status read_spec(const struct mr_gguf *gguf, struct parts *parts,

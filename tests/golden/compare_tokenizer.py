@@ -254,7 +254,7 @@ def spec_of(file):
     merges = [m if isinstance(m, str) else " ".join(m) for m in model["merges"]]
     dump = json.dumps(file["pre_tokenizer"])
     spm = model.get("byte_fallback", False)
-    pre = "" if spm else "smollm" if "Digits" in dump else "llama-bpe" if "{1,3}" in dump else "qwen2" if "Split" in dump else "gpt2"
+    pre = "" if spm else "smollm" if "Digits" in dump else "deepseek-v3" if "{P}" in dump else "gpt-4o" if "{Lu}" in dump else "llama-bpe" if "{1,3}" in dump else "qwen2" if "Split" in dump else "gpt2"
     if spm:
         for rank, m in reversed(list(enumerate(merges))):
             i = model["vocab"][m.replace(" ", "")]

@@ -30,8 +30,13 @@ static void gguf_names_select_the_pre_tokenizer(void **state)
     static const struct {
         const char *pre, *ids;
     } cases[] = {
-        {"smollm", "6 3 4 4 4 2 7 6"}, {"gpt2", "6 3 5 4 2 7 6"},   {"llama-bpe", "6 3 5 4 2 7 6"},
-        {"qwen2", "6 3 4 4 4 2 7 6"},  {"gpt-4o", "6 3 5 4 2 7 6"},
+        {"smollm", "6 3 4 4 4 2 7 6"},       {"gpt2", "6 3 5 4 2 7 6"},
+        {"llama-bpe", "6 3 5 4 2 7 6"},      {"qwen2", "6 3 4 4 4 2 7 6"},
+        {"gpt-4o", "6 3 5 4 2 7 6"},         {"tekken", "6 3 4 4 4 2 7 6"},
+        {"deepseek-v3", "6 3 5 4 2 7 6"},    {"glm4", "6 3 5 4 2 7 6"},
+        {"deepseek-llm", "6 3 4 4 4 2 7 6"}, {"deepseek-coder", "6 3 4 4 4 2 7 6"},
+        {"falcon", "6 3 5 4 2 7 6"},         {"falcon3", "6 3 5 4 2 7 6"},
+        {"command-r", "6 3 4 4 4 2 7 6"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct mr_tokenizer_spec spec = spec_of(cases[i].pre);
@@ -104,12 +109,46 @@ static void sentencepiece_merges_by_score(void **state)
     mr_tokenizer_destroy(tokenizer);
 }
 
+static void a_t5_vocabulary_is_a_unigram_model(void **state)
+{
+    (void)state;
+    const struct mr_text tokens[] = {{"<unk>", 5}, {"</s>", 4}, {"\u2581", 3},
+                                     {"a", 1},     {"b", 1},    {"ab", 2}};
+    const float scores[] = {0, 0, -2, -3, -3, -7};
+    enum mr_token_kind kinds[6] = {MR_TOKEN_CONTROL, MR_TOKEN_CONTROL};
+    struct mr_tokenizer_spec spec = {.model = text_of("t5"),
+                                     .tokens = tokens,
+                                     .kinds = kinds,
+                                     .scores = scores,
+                                     .token_count = 6,
+                                     .bos_id = MR_TOKEN_NONE,
+                                     .eos_id = 1,
+                                     .unk_id = 0,
+                                     .add_eos = true,
+                                     .add_space_prefix = true,
+                                     .remove_extra_spaces = true};
+    struct mr_tokenizer *tokenizer;
+    struct mr_error err;
+    assert_int_equal(mr_tokenizer_create(&tokenizer, &spec, NULL), MR_OK);
+    assert_ids(tokenizer, "  ab   xa ", framed, "2 3 4 2 0 3 1");
+    assert_int_equal(mr_tokenizer_first_space(tokenizer), MR_FIRST_SPACE_UNTIL_TEXT);
+    mr_tokenizer_destroy(tokenizer);
+    spec.unk_id = MR_TOKEN_NONE;
+    assert_int_equal(mr_tokenizer_create(&tokenizer, &spec, &err), MR_BAD_FILE);
+    assert_non_null(strstr(err.detail, "no unknown token"));
+    spec.charsmap = text_of("x");
+    spec.unk_id = 0;
+    assert_int_equal(mr_tokenizer_create(&tokenizer, &spec, &err), MR_BAD_FILE);
+    assert_non_null(strstr(err.detail, "character map"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gguf_names_select_the_pre_tokenizer),
         cmocka_unit_test(inconsistent_gguf_arrays_are_rejected),
         cmocka_unit_test(sentencepiece_merges_by_score),
+        cmocka_unit_test(a_t5_vocabulary_is_a_unigram_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
