@@ -73,14 +73,13 @@ static inline lanes rows_load(const float *p, uint32_t count)
 
 /* ---- epilogue of a linear layer ---- */
 
-/* Returns `count` outputs of a row from `column` on, times the row's scale. */
+/* Returns `count` outputs of a row from `column` on, times `scale`. */
 static inline lanes rows_sums(const struct mr_cpu_finish *finish, uint32_t row, uint32_t column,
-                              uint32_t count)
+                              uint32_t count, lanes scale)
 {
-    const float scale = finish->factors ? finish->scale * finish->factors[row] : finish->scale;
     lanes x = lanes_load(finish->c + row * finish->c_stride + column);
     if (finish->bias) x = lanes_add(x, rows_load(finish->bias + column, count));
-    return lanes_mul(x, lanes_set(scale));
+    return lanes_mul(x, scale);
 }
 
 /* Returns x * sigmoid(factor * x) * up, where factor * x is `inner`. */
@@ -128,27 +127,32 @@ static inline lanes rows_activate(lanes gate, lanes up, const enum mr_cpu_epilog
 
 /* The columns of c alternate between gate and up. epilogue is a constant wherever this function is
  * inlined. */
-static inline void rows_gate(const struct mr_cpu_finish *finish, uint32_t row,
+static inline void rows_gate(const struct mr_cpu_finish *finish,
                              const enum mr_cpu_epilogue epilogue)
 {
-    for (uint32_t column = 0; column < finish->columns; column += 32) {
-        const uint32_t left = finish->columns - column;
-        const uint32_t low = left < 16 ? left : 16, high = left < 32 ? left - low : 16;
-        lanes a = rows_sums(finish, row, column, low);
-        lanes b = high > 0 ? rows_sums(finish, row, column + 16, high) : lanes_set(0.0f);
-        lanes y = rows_activate(lanes_even(a, b), lanes_odd(a, b), epilogue);
-        rows_store(finish->out, row * finish->out_stride + column / 2, y, (low + high) / 2,
-                   finish->bf16);
-    }
+    const lanes scale = lanes_set(finish->scale);
+    for (uint32_t row = 0; row < finish->rows; row++)
+        for (uint32_t column = 0; column < finish->columns; column += 32) {
+            const uint32_t left = finish->columns - column;
+            const uint32_t low = left < 16 ? left : 16, high = left < 32 ? left - low : 16;
+            lanes a = rows_sums(finish, row, column, low, scale);
+            lanes b = lanes_set(0.0f);
+            if (high > 0) b = rows_sums(finish, row, column + 16, high, scale);
+            lanes y = rows_activate(lanes_even(a, b), lanes_odd(a, b), epilogue);
+            rows_store(finish->out, row * finish->out_stride + column / 2, y, (low + high) / 2,
+                       finish->bf16);
+        }
 }
 
-static void rows_put(const struct mr_cpu_finish *finish, uint32_t row)
+static inline void rows_put(const struct mr_cpu_finish *finish, uint32_t row)
 {
     const size_t start = (finish->targets ? finish->targets[row] : row) * finish->out_stride;
+    const float factor = finish->factors ? finish->factors[row] : 1.0f;
+    const lanes scale = lanes_set(finish->scale * factor);
     for (uint32_t column = 0; column < finish->columns; column += 16) {
         const uint32_t left = finish->columns - column, count = left < 16 ? left : 16;
         const size_t at = start + column;
-        lanes x = rows_sums(finish, row, column, count);
+        lanes x = rows_sums(finish, row, column, count, scale);
         if (finish->epilogue == MR_CPU_ADD_F32)
             x = lanes_add(x, rows_load((const float *)finish->out + at, count));
         rows_store(finish->out, at, x, count, false);
@@ -157,23 +161,23 @@ static void rows_put(const struct mr_cpu_finish *finish, uint32_t row)
 
 static void rows_finish(const struct mr_cpu_finish *finish)
 {
-    for (uint32_t row = 0; row < finish->rows; row++)
-        switch (finish->epilogue) {
-        case MR_CPU_SILU_MUL:
-            rows_gate(finish, row, MR_CPU_SILU_MUL);
-            break;
-        case MR_CPU_GELU_MUL:
-            rows_gate(finish, row, MR_CPU_GELU_MUL);
-            break;
-        case MR_CPU_GELU_TANH_MUL:
-            rows_gate(finish, row, MR_CPU_GELU_TANH_MUL);
-            break;
-        case MR_CPU_SWIGLU_OAI_MUL:
-            rows_gate(finish, row, MR_CPU_SWIGLU_OAI_MUL);
-            break;
-        default:
+    switch (finish->epilogue) {
+    case MR_CPU_SILU_MUL:
+        rows_gate(finish, MR_CPU_SILU_MUL);
+        break;
+    case MR_CPU_GELU_MUL:
+        rows_gate(finish, MR_CPU_GELU_MUL);
+        break;
+    case MR_CPU_GELU_TANH_MUL:
+        rows_gate(finish, MR_CPU_GELU_TANH_MUL);
+        break;
+    case MR_CPU_SWIGLU_OAI_MUL:
+        rows_gate(finish, MR_CPU_SWIGLU_OAI_MUL);
+        break;
+    default:
+        for (uint32_t row = 0; row < finish->rows; row++)
             rows_put(finish, row);
-        }
+    }
 }
 
 /* ---- norm and conversion ---- */
