@@ -36,9 +36,7 @@ static void fill_rules(struct mr_engine *engine)
         .context_tokens = options->context_tokens,
         .block_count = options->block_count,
         .prefix_cache = options->prefix_cache,
-        .default_temperature = options->default_temperature,
-        .default_top_p = options->default_top_p,
-        .default_top_k = options->default_top_k,
+        .defaults = options->defaults,
     };
     memcpy(engine->rules.fingerprint.bytes, options->fingerprint, MR_HASH_BYTES);
 }

@@ -61,8 +61,7 @@ struct mr_engine_options {
     uint32_t tenant_count;          /* tenants that share the engine; 0 means 1 */
     const uint32_t *tenant_weights; /* [tenant_count], read in _create; NULL: all weights equal */
     uint64_t ageing_ns; /* waiting time that raises a request's priority by 1; default 10 s */
-    float default_temperature, default_top_p;
-    uint32_t default_top_k;
+    struct mr_sampling_defaults defaults; /* of a request without a temperature */
     const uint32_t *eos_ids;
     uint32_t eos_count;
     bool deadline_admission; /* do not start a request predicted to end after its deadline */

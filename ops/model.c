@@ -239,9 +239,7 @@ static void fill_info(struct mr_model *model)
     info->block_count = model->kv.block_count;
     info->window_slots = model->kv.slot_count;
     info->activation_bytes = mr_decoder_bytes(model->decoder);
-    info->default_temperature = source->default_temperature;
-    info->default_top_p = source->default_top_p;
-    info->default_top_k = source->default_top_k;
+    info->defaults = source->defaults;
     info->chat_template = source->chat_template;
     info->bos_text = source->bos_text;
     info->eos_text = source->eos_text;

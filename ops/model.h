@@ -15,6 +15,7 @@
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/batch.h"
 #include "ops/families/model_config.h"
+#include "ops/files/sampling_defaults.h"
 #include "ops/sampling/sample.h"
 
 struct mr_model;
@@ -79,10 +80,9 @@ struct mr_model_info {
     const char *kv_layout; /* names the order of layers, heads and panels */
     const char *numerics;  /* names the kernels; kernels that round differently differ in name */
     uint32_t eos_ids[MR_EOS_IDS_MAX], eos_count;
-    float default_temperature, default_top_p; /* from the model's files; NaN: not given there */
-    uint32_t default_top_k;                   /* from the model's files; 0: not given there */
-    struct mr_text chat_template;             /* empty when the model has none */
-    struct mr_text bos_text, eos_text;        /* texts of the BOS and EOS tokens */
+    struct mr_sampling_defaults defaults; /* from the model's files */
+    struct mr_text chat_template;         /* empty when the model has none */
+    struct mr_text bos_text, eos_text;    /* texts of the BOS and EOS tokens */
 };
 
 /* Checks what can be checked of the options without the files: device, dtype, sizes.

@@ -59,19 +59,29 @@ static enum mr_status check_request(const struct mr_job_rules *rules,
     return status;
 }
 
-/* Sets job->sampling. A request without a temperature uses the model's default sampling. */
+/* Gives a field that has its neutral value the model's default; 0: the model has none. */
+static void use_default(float *field, float neutral, float model_default)
+{
+    if (*field == neutral && model_default != 0.0f) *field = model_default;
+}
+
+/* Sets job->sampling. A request without a temperature uses the model's default sampling, in every
+ * field that it leaves neutral. */
 static void fill_sampling(struct mr_job *job, const struct mr_job_rules *rules)
 {
+    const struct mr_sampling_defaults *model = &rules->defaults;
     struct mr_sampling *sampling = &job->sampling;
     *sampling = job->request->sampling;
-    if (isnan(sampling->temperature)) {
-        bool known = !isnan(rules->default_temperature);
-        sampling->temperature = known ? rules->default_temperature : 1.0f;
-        if (sampling->top_k == 0) sampling->top_k = rules->default_top_k;
-        if (!(sampling->top_p < 1.0f) && rules->default_top_p > 0.0f)
-            sampling->top_p = rules->default_top_p;
-    }
     if (isnan(sampling->top_p)) sampling->top_p = 1.0f;
+    if (!isnan(sampling->temperature)) return;
+    sampling->temperature = isnan(model->temperature) ? 1.0f : model->temperature;
+    if (sampling->top_k == 0) sampling->top_k = model->top_k;
+    use_default(&sampling->top_p, 1.0f, model->top_p);
+    use_default(&sampling->min_p, 0.0f, model->min_p);
+    use_default(&sampling->typical_p, 1.0f, model->typical_p);
+    use_default(&sampling->repetition_penalty, 1.0f, model->repetition_penalty);
+    use_default(&sampling->presence_penalty, 0.0f, model->presence_penalty);
+    use_default(&sampling->frequency_penalty, 0.0f, model->frequency_penalty);
 }
 
 uint64_t mr_job_seed(const struct mr_job *job, uint32_t choice)

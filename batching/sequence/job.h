@@ -28,9 +28,8 @@ struct mr_job_rules {
     struct mr_completion_model completion;
     struct mr_kv_fingerprint fingerprint;
     uint32_t vocab_size, context_tokens, block_count;
-    bool prefix_cache; /* false: no request reads or writes the prefix cache */
-    float default_temperature, default_top_p;
-    uint32_t default_top_k;
+    bool prefix_cache;                    /* false: no request reads or writes the prefix cache */
+    struct mr_sampling_defaults defaults; /* of a request without a temperature */
 };
 
 #define MR_JOB_TENANT_BYTES 64u

@@ -4,7 +4,6 @@
 #include "ops/files/model_gguf.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -33,7 +32,7 @@ static enum mr_status check_vocabulary(const struct mr_model_source *source, str
 enum mr_status mr_model_files_read(struct mr_model_source *out, const char *path,
                                    struct mr_error *err)
 {
-    struct mr_model_source source = {.default_temperature = NAN, .default_top_p = NAN};
+    struct mr_model_source source = {0};
     *out = (struct mr_model_source){0};
     struct stat info;
     if (stat(path, &info) != 0)

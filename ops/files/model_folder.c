@@ -59,14 +59,7 @@ static enum mr_status open_document(struct document *out, const char *folder, co
 
 static void read_defaults(struct mr_model_source *out, const struct mr_json_value *generation)
 {
-    double number;
-    int64_t top_k;
-    if (mr_json_number(mr_json_get(generation, "temperature"), &number) && number >= 0.0)
-        out->default_temperature = (float)number;
-    if (mr_json_number(mr_json_get(generation, "top_p"), &number) && number > 0.0 && number <= 1.0)
-        out->default_top_p = (float)number;
-    if (mr_json_int(mr_json_get(generation, "top_k"), &top_k) && top_k > 0 && top_k <= UINT32_MAX)
-        out->default_top_k = (uint32_t)top_k;
+    out->defaults = mr_sampling_defaults_from_json(generation);
     mr_model_config_add_eos_json(&out->config, mr_json_get(generation, "eos_token_id"),
                                  out->config.vocab_size);
 }

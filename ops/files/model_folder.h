@@ -11,8 +11,8 @@
 
 #include "ops/files/model_source.h"
 
-/* Before the call the caller sets out to zero, its default_temperature and default_top_p to NaN,
- * and its name. On failure out may be partly filled and the caller closes it. */
+/* Before the call the caller sets out to zero, and its name. On failure out may be partly filled
+ * and the caller closes it. */
 enum mr_status mr_model_folder_read(struct mr_model_source *out, const char *folder,
                                     struct mr_error *err);
 

@@ -18,16 +18,6 @@ static enum mr_status copy_texts(struct mr_model_source *out, const struct mr_gg
     return status;
 }
 
-static void read_defaults(struct mr_model_source *out, const struct mr_gguf *gguf)
-{
-    double number;
-    if (mr_gguf_number(gguf, "general.sampling.temp", &number) && number >= 0.0)
-        out->default_temperature = (float)number;
-    if (mr_gguf_number(gguf, "general.sampling.top_p", &number) && number > 0.0 && number <= 1.0)
-        out->default_top_p = (float)number;
-    mr_gguf_u32(gguf, "general.sampling.top_k", &out->default_top_k);
-}
-
 enum mr_status mr_model_gguf_read(struct mr_model_source *out, const char *path,
                                   struct mr_error *err)
 {
@@ -42,7 +32,7 @@ enum mr_status mr_model_gguf_read(struct mr_model_source *out, const char *path,
     struct mr_text name;
     if (mr_gguf_text(gguf, "general.name", &name) && name.length > 0)
         mr_model_source_set_name(out, name);
-    read_defaults(out, gguf);
+    out->defaults = mr_sampling_defaults_from_gguf(gguf);
     out->gguf_names = true;
     return MR_OK;
 }

@@ -12,14 +12,14 @@
 #include "ops/files/gguf_split.h"
 #include "ops/files/quantized_folder.h"
 #include "ops/files/safetensors.h"
+#include "ops/files/sampling_defaults.h"
 
 struct mr_model_source {
     struct mr_model_config config;
     struct mr_tokenizer *tokenizer;
     /* Owned; empty when the model's files have none. */
     struct mr_text chat_template, bos_text, eos_text;
-    float default_temperature, default_top_p; /* NaN when the model's files give none */
-    uint32_t default_top_k;                   /* 0 when the model's files give none */
+    struct mr_sampling_defaults defaults;
     char name[128];
     bool gguf_names; /* true: tensors have GGUF's names; false: Hugging Face's */
     const struct mr_tensor_table *tensors; /* NULL after mr_model_source_close_weights */

@@ -1,7 +1,7 @@
 #include "ops/files/quantized_folder.h"
 
 #include "codec/check.h"
-#include "ops/files/quantized.h"
+#include "ops/numbers/quantized.h"
 
 #include <stdio.h>
 #include <stdlib.h>

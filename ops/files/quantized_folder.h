@@ -1,7 +1,7 @@
 /* quantized_folder - the weights of a quantized Hugging Face folder: a tensor table in which the
- * pieces of each quantized weight (ops/files/quantized.h) are one tensor [out, in] with the name of
- * the weight. Weights that the quantizer left alone (lm_head, norms, modules_to_not_convert) stay
- * as they are. Scales of activations and of the KV cache are left out: both are computed
+ * pieces of each quantized weight (ops/numbers/quantized.h) are one tensor [out, in] with the name
+ * of the weight. Weights that the quantizer left alone (lm_head, norms, modules_to_not_convert)
+ * stay as they are. Scales of activations and of the KV cache are left out: both are computed
  * unquantized.
  *
  * "quantization_config" of config.json says which method wrote the folder: fp8, compressed-tensors,

@@ -10,7 +10,7 @@
 
 #include "codec/status.h"
 #include "codec/text.h"
-#include "ops/files/quantized.h"
+#include "ops/numbers/quantized.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -26,8 +26,8 @@ void rig_init(struct engine_rig *rig)
                     .queue_count_max = 64,
                     .queue_bytes_max = (uint64_t)1 << 30,
                     .ageing_ns = 10000000000u,
-                    .default_temperature = 1.0f,
-                    .default_top_p = 1.0f,
+                    .defaults.temperature = 1.0f,
+                    .defaults.top_p = 1.0f,
                     .eos_ids = end_ids,
                     .eos_count = 1},
     };

@@ -38,9 +38,9 @@ PARSERS = {
     "tokenizer": "codec/tokenizer_files/*.c codec/tokenizer/tokenizer_assemble.c codec/tokenizer/*_load.c "
                  "codec/tokenizer/added_tokens.c codec/tokenizer/pretokenizer.c codec/tokenizer/normalizer.c "
                  "codec/tokenizer/bpe.c codec/unicode/regex_translate.c",
-    "gguf": "ops/files/gguf.c ops/files/gguf_tokenizer.c ops/files/model_gguf.c ops/files/dequant.c "
+    "gguf": "ops/files/gguf.c ops/files/gguf_tokenizer.c ops/files/model_gguf.c ops/numbers/dequant.c "
             "codec/tokenizer_files/tokenizer_spec.c",
-    "safetensors": "ops/files/safetensors.c ops/files/tensor_table.c",
+    "safetensors": "ops/files/safetensors.c ops/files/tensor_table.c ops/files/quantized_folder.c ops/numbers/quantized.c",
     "model_config": "ops/files/model_config*.c ops/files/model_folder.c",
     "redis": "kvcache/redis/redis_reader.c kvcache/redis/redis_reply.c kvcache/redis/redis_slots.c "
              "kvcache/redis/redis_op.c kvcache/redis/redis_client.c kvcache/redis/redis_conn.c",

@@ -47,7 +47,7 @@ static void encode(const struct mr_tokenizer *tokenizer)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct mr_model_source source = {.default_temperature = NAN, .default_top_p = NAN};
+    struct mr_model_source source = {0};
     struct mr_error err = {0};
     struct mr_gguf *gguf = NULL;
     memory_file_clear();

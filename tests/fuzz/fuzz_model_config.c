@@ -34,7 +34,7 @@ static void check_config(const struct mr_model_config *config)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_cursor cursor = {data, size};
-    struct mr_model_source source = {.default_temperature = NAN, .default_top_p = NAN};
+    struct mr_model_source source = {0};
     struct mr_error err = {0};
     memory_file_clear();
     struct mr_text config = fuzz_part(&cursor), generation = fuzz_part(&cursor);
@@ -45,9 +45,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MR_ASSERT(status == MR_OK || (status == MR_BAD_FILE && err.detail[0]));
     if (status == MR_OK) {
         check_config(&source.config);
-        MR_ASSERT(isnan(source.default_temperature) || source.default_temperature >= 0);
-        MR_ASSERT(isnan(source.default_top_p) ||
-                  (source.default_top_p > 0 && source.default_top_p <= 1));
+        const struct mr_sampling_defaults *defaults = &source.defaults;
+        MR_ASSERT(isnan(defaults->temperature) || defaults->temperature >= 0);
+        MR_ASSERT(defaults->top_p >= 0 && defaults->top_p <= 1);
+        MR_ASSERT(defaults->typical_p >= 0 && defaults->typical_p <= 1);
+        MR_ASSERT(defaults->repetition_penalty >= 0 && defaults->repetition_penalty <= 100);
     }
     mr_model_source_close(&source);
     return 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the table `references` of tests/unit/ops/files/test_dequant.c: for each block format of GGUF the
+"""Prints the table `references` of tests/unit/ops/numbers/test_dequant.c: for each block format of GGUF the
 SHA-256 of the floats that the reference reader (PyPI gguf 0.17 or newer, numpy) makes of pseudo-random blocks.
 
 The bytes come from a linear congruential generator, which the test repeats; of each half-precision scale the

@@ -185,8 +185,8 @@ static void run(struct fixture *fixture, const struct variant *variant, uint64_t
         .queue_count_max = 64,
         .queue_bytes_max = (uint64_t)1 << 28,
         .force_preempt_every = variant->preempts ? 3 : 0,
-        .default_temperature = 0,
-        .default_top_p = 1,
+        .defaults.temperature = 0,
+        .defaults.top_p = 1,
     };
     struct mr_sink sink = {.context = fixture, .result = on_result};
     struct mr_engine *engine;

@@ -48,8 +48,8 @@ static void make_options(struct sim_world *world)
         .queue_pools_max = one_in(random, 3) ? 1 + sim_below(random, 4) : 0,
         .tenant_count = 1 + sim_below(random, 2),
         .ageing_ns = one_in(random, 3) ? 0 : 100 * MILLISECOND,
-        .default_temperature = 1.0f,
-        .default_top_p = 1.0f,
+        .defaults.temperature = 1.0f,
+        .defaults.top_p = 1.0f,
         .eos_ids = end_ids,
         .eos_count = 2,
     };

@@ -96,8 +96,8 @@ static void start(struct world *world, uint32_t part)
                                                 .tenant_count = TENANTS,
                                                 .tenant_weights = world->weights,
                                                 .ageing_ns = 10000000000u,
-                                                .default_temperature = 1.0f,
-                                                .default_top_p = 1.0f,
+                                                .defaults.temperature = 1.0f,
+                                                .defaults.top_p = 1.0f,
                                                 .eos_ids = end_ids,
                                                 .eos_count = 1};
 }

@@ -131,7 +131,7 @@ static void windows(void)
 /* The small real model's file without its weights: fields, tokenizer and tensor table. */
 static void gguf(void)
 {
-    struct mr_model_source source = {.default_temperature = NAN, .default_top_p = NAN};
+    struct mr_model_source source = {0};
     struct mr_error err = {0};
     sweep_begin();
     enum mr_status status = mr_model_gguf_read(&source, real_model_path(), &err);

@@ -225,9 +225,7 @@ enum mr_status mr_engine_setup_engine(const struct mr_config *config, struct mr_
         .deadline_admission = config->deadline_admission,
         .wake = user->wake,
         .wake_context = user->context,
-        .default_temperature = info->default_temperature,
-        .default_top_p = info->default_top_p,
-        .default_top_k = info->default_top_k,
+        .defaults = info->defaults,
         .eos_ids = info->eos_ids,
         .eos_count = info->eos_count,
     };

@@ -236,7 +236,7 @@ static void the_digest_depends_on_the_weights_and_not_on_the_dtype(void **state)
     assert_memory_not_equal(mr_model_info(f32)->weights_digest,
                             mr_model_info(other)->weights_digest, 32);
     assert_string_equal(mr_model_info(f32)->name, "grouped_tied");
-    assert_true(isnan(mr_model_info(f32)->default_temperature));
+    assert_true(isnan(mr_model_info(f32)->defaults.temperature));
     mr_model_close(f32);
     mr_model_close(bf16);
     mr_model_close(other);

@@ -27,9 +27,14 @@ static int setup(void **state)
         .vocab_size = MR_FAKE_VOCABULARY,
         .context_tokens = 100,
         .block_count = 1,
-        .default_temperature = 0.6f,
-        .default_top_p = 0.9f,
-        .default_top_k = 40};
+        .defaults.temperature = 0.6f,
+        .defaults.top_p = 0.9f,
+        .defaults.top_k = 40,
+        .defaults.min_p = 0.05f,
+        .defaults.typical_p = 0.8f,
+        .defaults.repetition_penalty = 1.25f,
+        .defaults.presence_penalty = 0.5f,
+        .defaults.frequency_penalty = -0.5f};
     return 0;
 }
 
@@ -146,6 +151,18 @@ static void a_request_without_temperature_gets_the_models_defaults(void **state)
     assert_true(fabsf(job->sampling.temperature - 0.6f) < 1e-6f);
     assert_true(fabsf(job->sampling.top_p - 0.9f) < 1e-6f);
     assert_int_equal(job->sampling.top_k, 40);
+    assert_true(job->sampling.min_p == 0.05f && job->sampling.typical_p == 0.8f);
+    assert_true(job->sampling.repetition_penalty == 1.25f);
+    assert_true(job->sampling.presence_penalty == 0.5f);
+    assert_true(job->sampling.frequency_penalty == -0.5f);
+    drop(job);
+    request = mr_fake_request("a", prompt, 4);
+    request->sampling.temperature = NAN;
+    request->sampling.top_p = 0.5f;
+    request->sampling.repetition_penalty = 2.0f;
+    job = make(request);
+    assert_true(job->sampling.top_p == 0.5f && job->sampling.repetition_penalty == 2.0f);
+    assert_true(job->sampling.min_p == 0.05f);
     drop(job);
     request = mr_fake_request("a", prompt, 4);
     request->sampling.temperature = 0.2f;
@@ -153,6 +170,7 @@ static void a_request_without_temperature_gets_the_models_defaults(void **state)
     assert_true(fabsf(job->sampling.temperature - 0.2f) < 1e-6f);
     assert_true(fabsf(job->sampling.top_p - 1.0f) < 1e-6f);
     assert_int_equal(job->sampling.top_k, 0);
+    assert_true(job->sampling.repetition_penalty == 1.0f && job->sampling.typical_p == 1.0f);
     drop(job);
 }
 

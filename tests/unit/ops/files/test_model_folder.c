@@ -19,7 +19,7 @@ static void write_text(struct scratch *scratch, const char *name, const char *te
 
 static struct mr_model_source read_folder(const struct scratch *scratch)
 {
-    struct mr_model_source source = {.default_temperature = NAN, .default_top_p = NAN};
+    struct mr_model_source source = {0};
     struct mr_error err = {0};
     if (mr_model_folder_read(&source, scratch->folder, &err) != MR_OK) fail_msg("%s", err.detail);
     return source;
@@ -27,7 +27,7 @@ static struct mr_model_source read_folder(const struct scratch *scratch)
 
 static void rejected(const struct scratch *scratch, const char *because)
 {
-    struct mr_model_source source = {.default_temperature = NAN, .default_top_p = NAN};
+    struct mr_model_source source = {0};
     struct mr_error err = {0};
     assert_int_equal(mr_model_folder_read(&source, scratch->folder, &err), MR_BAD_FILE);
     mr_model_source_close(&source);
@@ -52,9 +52,9 @@ static void every_file_of_the_folder_is_read(void **state)
     assert_int_equal(mr_tokenizer_vocab_size(source.tokenizer), 263);
     assert_non_null(mr_tensor_table_find(source.tensors, "model.norm.weight"));
     assert_false(source.gguf_names);
-    assert_true(source.default_temperature == 0.5f);
-    assert_true(source.default_top_p == 0.75f);
-    assert_int_equal(source.default_top_k, 40);
+    assert_true(source.defaults.temperature == 0.5f);
+    assert_true(source.defaults.top_p == 0.75f);
+    assert_int_equal(source.defaults.top_k, 40);
     assert_int_equal(source.config.eos_count, 2);
     assert_int_equal(source.config.eos_ids[0], 262);
     assert_int_equal(source.config.eos_ids[1], 7);
@@ -101,8 +101,9 @@ static void optional_files_may_be_absent(void **state)
     tiny_folder_remove(&scratch, "generation_config.json");
     tiny_folder_remove(&scratch, "tokenizer_config.json");
     struct mr_model_source source = read_folder(&scratch);
-    assert_true(isnan(source.default_temperature) && isnan(source.default_top_p));
-    assert_int_equal(source.default_top_k, 0);
+    assert_true(isnan(source.defaults.temperature));
+    assert_true(source.defaults.top_p == 0 && source.defaults.repetition_penalty == 0);
+    assert_int_equal(source.defaults.top_k, 0);
     assert_text(source.chat_template, "");
     mr_model_source_close(&source);
     scratch_close(&scratch);

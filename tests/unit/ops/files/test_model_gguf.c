@@ -15,7 +15,7 @@
 static void a_gguf_file_fills_a_source(void **state)
 {
     (void)state;
-    struct mr_model_source source = {.default_temperature = NAN, .default_top_p = NAN};
+    struct mr_model_source source = {0};
     struct mr_error err = {0};
     if (mr_model_gguf_read(&source, real_model_path(), &err) != MR_OK) fail_msg("%s", err.detail);
     assert_string_equal(source.name, "Smollm2 135M 8k Lc100K Mix1 Ep2");
@@ -26,7 +26,7 @@ static void a_gguf_file_fills_a_source(void **state)
     assert_int_equal(source.tensors->count, 272);
     assert_int_equal(source.eos_text.length, 10);
     assert_true(source.chat_template.length > 300);
-    assert_true(isnan(source.default_temperature));
+    assert_true(isnan(source.defaults.temperature));
     mr_model_source_close_weights(&source);
     assert_null(source.tensors);
     assert_int_equal(memcmp(source.chat_template.bytes, "{% for", 6),

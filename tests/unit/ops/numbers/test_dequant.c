@@ -1,4 +1,4 @@
-#include "ops/files/dequant.h"
+#include "ops/numbers/dequant.h"
 
 #include "codec/sha256.h"
 

@@ -1,4 +1,4 @@
-#include "ops/files/quantized.h"
+#include "ops/numbers/quantized.h"
 
 #include "codec/check.h"
 

@@ -17,8 +17,8 @@
  * bit-equal.
  *
  * Threads: pure functions. Memory: none. Errors: none; the caller checks sizes. */
-#ifndef MR_OPS_FILES_DEQUANT_H
-#define MR_OPS_FILES_DEQUANT_H
+#ifndef MR_OPS_NUMBERS_DEQUANT_H
+#define MR_OPS_NUMBERS_DEQUANT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,7 +46,7 @@ enum mr_storage {
     MR_STORAGE_I32,
     MR_STORAGE_I64,
     MR_STORAGE_OTHER,  /* any other type: cannot be converted to floats */
-    MR_STORAGE_PIECES, /* several tensors that are one weight (ops/files/quantized.h) */
+    MR_STORAGE_PIECES, /* several tensors that are one weight (ops/numbers/quantized.h) */
     MR_STORAGE_COUNT
 };
 

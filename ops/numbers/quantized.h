@@ -18,10 +18,10 @@
  *
  * Threads: pure functions. Memory: borrows the pieces. Errors: none; quantized_folder checks the
  * shapes. */
-#ifndef MR_OPS_FILES_QUANTIZED_H
-#define MR_OPS_FILES_QUANTIZED_H
+#ifndef MR_OPS_NUMBERS_QUANTIZED_H
+#define MR_OPS_NUMBERS_QUANTIZED_H
 
-#include "ops/files/dequant.h"
+#include "ops/numbers/dequant.h"
 
 #include <stdbool.h>
 
