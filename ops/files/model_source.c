@@ -53,6 +53,17 @@ static void drop_text(struct mr_text *text)
     *text = (struct mr_text){0};
 }
 
+enum mr_status mr_model_source_replace_text(struct mr_text *text, struct mr_text with,
+                                            struct mr_error *err)
+{
+    struct mr_text copy;
+    enum mr_status status = mr_model_source_copy_text(&copy, with, err);
+    if (status != MR_OK) return status;
+    drop_text(text);
+    *text = copy;
+    return MR_OK;
+}
+
 void mr_model_source_close(struct mr_model_source *source)
 {
     mr_model_source_close_weights(source);

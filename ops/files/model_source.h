@@ -42,6 +42,9 @@ void mr_model_source_close(struct mr_model_source *source);
 /* Sets *out to a copy of text, which mr_model_source_close frees. Errors: MR_NOMEM. */
 enum mr_status mr_model_source_copy_text(struct mr_text *out, struct mr_text text,
                                          struct mr_error *err);
+/* Replaces a text of a source by a copy of `with`; on an error the text stays. */
+enum mr_status mr_model_source_replace_text(struct mr_text *text, struct mr_text with,
+                                            struct mr_error *err);
 /* Sets the name of the model; names longer than 127 bytes are cut. */
 void mr_model_source_set_name(struct mr_model_source *source, struct mr_text name);
 

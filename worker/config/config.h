@@ -63,11 +63,11 @@ struct mr_config {
     struct mr_text_list ignored_variables; /* names that describe Kubernetes services */
 
     /* options of the model and the engine */
-    const char *model;      /* GGUF file or Hugging Face folder */
-    const char *model_name; /* the model's name in records; default: from its path */
-    const char *device;     /* where to compute: cpu, cuda or cuda:N */
-    const char *dtype;      /* auto, fp32, bf16, fp16, int8 or int4 */
-    uint32_t threads;       /* number of compute threads; 0: one per core */
+    const char *model, *chat_template; /* GGUF file or folder; Jinja file, "": the model's */
+    const char *model_name;            /* the model's name in records; default: from its path */
+    const char *device;                /* where to compute: cpu, cuda or cuda:N */
+    const char *dtype;                 /* auto, fp32, bf16, fp16, int8 or int4 */
+    uint32_t threads;                  /* number of compute threads; 0: one per core */
     uint64_t kv_memory_bytes;
     bool kv_memory_given;    /* not the default, which shrinks with the memory of the process */
     uint32_t context_tokens; /* longest sequence; 0: the model's own limit */
@@ -137,7 +137,7 @@ struct mr_config {
     uint32_t partitions, broker_count; /* broker, demo: of the embedded broker */
     uint64_t interval_ns;              /* top */
     bool cache, engine, mix;           /* bench: --cache, --engine, --mix */
-    const char *output;                /* bench: file for the results */
+    const char *output, *chat;         /* bench: file for the results; tokenize: with a record */
     uint32_t requests, concurrency;    /* bench: number of requests; most in flight */
     double rate;                       /* bench: requests per second; 0: all at once */
     uint32_t prompt_tokens, output_tokens, warmup, repetitions;

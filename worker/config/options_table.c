@@ -28,6 +28,7 @@ const struct mr_option mr_options[] = {
 
     {"model", MR_OPTION_TEXT, AT(model), "", MODEL, 0, 0, NULL, "PATH", "Model to serve: a GGUF file or a Hugging Face model folder", false},
     {"model-name", MR_OPTION_TEXT, AT(model_name), "", WORKER, 0, 0, NULL, "NAME", "Model name that requests and results carry; by default the name of the model's file without .gguf", false},
+    {"chat-template", MR_OPTION_TEXT, AT(chat_template), "", WORKER | BIT(TOKENIZE), 0, 0, NULL, "FILE", "Jinja template for messages in place of the model's own", false},
     {"device", MR_OPTION_TEXT, AT(device), "cpu", ENGINE, 0, 0, NULL, "DEVICE", "Device that computes: cpu, cuda or cuda:N", false},
     {"dtype", MR_OPTION_TEXT, AT(dtype), "auto", ENGINE, 0, 0, "auto|fp32|bf16|fp16|int8|int4", "TYPE", "Number type that the model computes in; auto is bf16. The CPU offers bf16 and fp32", false},
     {"threads", MR_OPTION_U32, AT(threads), "0", ENGINE, 0, 256, NULL, "N", "Threads that compute on the CPU; 0 is one per core, at most the CPU quota of the control group", false},
@@ -125,6 +126,7 @@ const struct mr_option mr_options[] = {
     {"warmup", MR_OPTION_U32, AT(warmup), "1", BIT(BENCH), 0, 1000, NULL, "N", "Requests sent before the measurement and left out of it", false},
     {"repetitions", MR_OPTION_U32, AT(repetitions), "5", BIT(BENCH), 1, 1000, NULL, "N", "Repetitions of each test of --engine", false},
     {"seed", MR_OPTION_U64, AT(seed), "1", BIT(BENCH), 0, 1.8e19, NULL, "N", "Seed of the prompts and arrival times; equal seeds give equal work", false},
+    {"chat", MR_OPTION_TEXT, AT(chat), "", BIT(TOKENIZE), 0, 0, NULL, "FILE", "Read a request record with messages in JSON from this file, and print the text that the chat template makes of it and its token ids", false},
     {"decode", MR_OPTION_BOOL, AT(decode), "false", BIT(TOKENIZE), 0, 0, NULL, NULL, "Take the arguments as token ids and print their text", false},
     {"add-special", MR_OPTION_BOOL, AT(add_special), "true", BIT(TOKENIZE), 0, 0, NULL, NULL, "Add the begin and end tokens that the model's tokenizer defines", false},
     {"parse-special", MR_OPTION_BOOL, AT(parse_special), "true", BIT(TOKENIZE), 0, 0, NULL, NULL, "Read special tokens written in the text as tokens instead of as plain text", false},

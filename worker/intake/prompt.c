@@ -59,14 +59,20 @@ static enum mr_status encode(struct mr_prompt *prompt, struct mr_text text,
     return status;
 }
 
+enum mr_status mr_prompt_render(const struct mr_prompt *prompt, const struct mr_request *request,
+                                uint64_t unix_seconds, struct mr_rendered *out,
+                                struct mr_error *err)
+{
+    if (!prompt->chat)
+        return mr_fail(err, MR_INVALID_REQUEST, "this model has no chat template; send a prompt");
+    return mr_chat_template_render(prompt->chat, request, unix_seconds, request->arena, out, err);
+}
+
 static enum mr_status encode_chat(struct mr_prompt *prompt, struct mr_request *request,
                                   uint64_t unix_seconds, size_t *count, struct mr_error *err)
 {
     struct mr_rendered rendered;
-    if (!prompt->chat)
-        return mr_fail(err, MR_INVALID_REQUEST, "this model has no chat template; send a prompt");
-    enum mr_status status = mr_chat_template_render(prompt->chat, request, unix_seconds,
-                                                    request->arena, &rendered, err);
+    enum mr_status status = mr_prompt_render(prompt, request, unix_seconds, &rendered, err);
     if (status != MR_OK) return status;
     return encode(prompt, rendered.text,
                   (struct mr_encode_options){.parse_special = true,

@@ -28,6 +28,10 @@ struct mr_prompt_options {
 enum mr_status mr_prompt_create(struct mr_prompt **out, const struct mr_prompt_options *options,
                                 struct mr_error *err);
 void mr_prompt_destroy(struct mr_prompt *prompt);
+/* Renders the messages of a request; the text is in the request's arena. */
+enum mr_status mr_prompt_render(const struct mr_prompt *prompt, const struct mr_request *request,
+                                uint64_t unix_seconds, struct mr_rendered *out,
+                                struct mr_error *err);
 /* Fills request->token_ids and token_count with the encoded prompt, unless the request came with
  * token ids. */
 enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,

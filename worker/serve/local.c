@@ -1,6 +1,7 @@
 #include "worker/serve/local.h"
 
 #include "codec/template/chat_template.h"
+#include "ops/files/mapped_file.h"
 #include "ops/files/model_files.h"
 #include "worker/engine/engine_setup.h"
 
@@ -30,17 +31,32 @@ enum mr_status mr_local_check(const struct mr_config *config, struct mr_error *e
     return mr_tier_redis_check(&redis, err);
 }
 
-/* Compiles the template as intake does; a model without one is fine. */
-static enum mr_status check_template(const struct mr_model_source *source, struct mr_error *err)
+static enum mr_status replace_template(struct mr_model_source *source, const char *path,
+                                       struct mr_error *err)
+{
+    struct mr_mapped_file file;
+    enum mr_status status = mr_mapped_file_open(&file, path, err);
+    if (status != MR_OK) return status;
+    status = mr_model_source_replace_text(&source->chat_template, mr_mapped_file_text(&file), err);
+    mr_mapped_file_close(&file);
+    return status;
+}
+
+enum mr_status mr_local_read_template(struct mr_model_source *source,
+                                      const struct mr_config *config, struct mr_error *err)
 {
     struct mr_chat_template *chat = NULL;
     struct mr_error inner = {0};
-    if (source->chat_template.length == 0) return MR_OK;
-    enum mr_status status = mr_chat_template_compile(&chat, source->chat_template, source->bos_text,
-                                                     source->eos_text, &inner);
+    enum mr_status status = MR_OK;
+    bool replaced = config->chat_template[0] != '\0';
+    if (replaced) status = replace_template(source, config->chat_template, err);
+    if (status != MR_OK || source->chat_template.length == 0) return status;
+    status = mr_chat_template_compile(&chat, source->chat_template, source->bos_text,
+                                      source->eos_text, &inner);
     mr_chat_template_destroy(chat);
     if (status == MR_OK) return MR_OK;
-    return mr_fail(err, status, "chat template: %.170s", inner.detail);
+    if (replaced) return mr_fail(err, status, "%.80s: %.150s", config->chat_template, inner.detail);
+    return mr_fail(err, status, "%.150s; --chat-template FILE replaces it", inner.detail);
 }
 
 enum mr_status mr_local_open_model(struct mr_model_source *out, const struct mr_config *config,
@@ -48,7 +64,7 @@ enum mr_status mr_local_open_model(struct mr_model_source *out, const struct mr_
 {
     enum mr_status status = mr_model_files_read(out, config->model, err);
     if (status == MR_OK) status = mr_model_check_files(out, err);
-    if (status == MR_OK) status = check_template(out, err);
+    if (status == MR_OK) status = mr_local_read_template(out, config, err);
     if (status != MR_OK) mr_model_source_close(out);
     return status;
 }

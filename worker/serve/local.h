@@ -20,6 +20,12 @@ enum mr_status mr_local_check(const struct mr_config *config, struct mr_error *e
 enum mr_status mr_local_open_model(struct mr_model_source *out, const struct mr_config *config,
                                    struct mr_error *err);
 
+/* Puts the template of --chat-template, if given, in place of the model's, and compiles it as
+ * intake does. MR_BAD_FILE with the line and column of the mistake. A model without template is
+ * fine. */
+enum mr_status mr_local_read_template(struct mr_model_source *source,
+                                      const struct mr_config *config, struct mr_error *err);
+
 /* The options of the Redis cache; the texts are borrowed from config. */
 struct mr_tier_redis_options mr_local_redis(const struct mr_config *config, struct mr_log *log);
 

@@ -106,6 +106,46 @@ static int run_piped(const char *const *arguments, const char *in, size_t in_len
     return code;
 }
 
+static void has(const char *out, const char *text)
+{
+    if (!strstr(out, text)) fail_msg("no \"%s\" in: %s", text, out);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void a_chat_is_rendered_and_tokenized(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    char chat[1024], template[1024], out[4096], ids[4096];
+    scratch_open(&scratch);
+    snprintf(chat, sizeof chat, "%s/chat.json", scratch.folder);
+    snprintf(template, sizeof template, "%s/template.jinja", scratch.folder);
+    write_file(chat,
+               "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"tools\":[{\"n\":1}]}");
+    write_file(template, "<{{ messages[0].content }} {{ tools | tojson }}>");
+    const char *const tokenize[] = {"millrace", "tokenize", "--model",         MODEL,    "--chat",
+                                    chat,       "--json",   "--chat-template", template, NULL};
+    assert_int_equal(run_piped(tokenize, "", 0, out, sizeof out), MR_EXIT_DONE);
+    has(out, "{\"text\":\"<hi [{\\\"n\\\": 1}]>\",\"ids\":[");
+    const char *const plain[] = {"millrace", "tokenize",         "--model",           MODEL,
+                                 "--json",   "--no-add-special", "<hi [{\"n\": 1}]>", NULL};
+    assert_int_equal(run_piped(plain, "", 0, ids, sizeof ids), MR_EXIT_DONE);
+    has(out, ids + 1); /* "ids" and "tokens" are the same */
+    write_file(template, "a\n{{ 1 | nofilter }}");
+    assert_int_equal(run_piped(tokenize, "", 0, out, sizeof out), MR_EXIT_MODEL);
+    write_file(chat, "{\"prompt\":\"x\"}");
+    write_file(template, "x");
+    assert_int_not_equal(run_piped(tokenize, "", 0, out, sizeof out), MR_EXIT_DONE);
+    scratch_close(&scratch);
+}
+
 static void all_bytes_of_stdin_are_tokenized(void **state)
 {
     (void)state;
@@ -145,11 +185,6 @@ static int run_check(const struct broker *broker, const char *model, const char 
     while (more && *more)
         words[count++] = *more++;
     return run_piped(words, "", 0, out, out_bytes);
-}
-
-static void has(const char *out, const char *text)
-{
-    if (!strstr(out, text)) fail_msg("no \"%s\" in: %s", text, out);
 }
 
 static void check_refuses_what_serve_refuses(void **state)
@@ -237,6 +272,7 @@ int main(void)
         cmocka_unit_test(a_client_command_talks_to_the_broker_it_is_given),
         cmocka_unit_test(reading_and_cancelling_create_no_topics),
         cmocka_unit_test(all_bytes_of_stdin_are_tokenized),
+        cmocka_unit_test(a_chat_is_rendered_and_tokenized),
         cmocka_unit_test(the_demo_prints_records_as_json),
         cmocka_unit_test(check_refuses_what_serve_refuses),
         cmocka_unit_test(check_looks_for_redis),

@@ -51,6 +51,23 @@ static void a_wrong_model_ends_the_worker_before_it_looks_for_the_broker(void **
     }
 }
 
+static void a_wrong_template_of_the_operator_ends_the_worker(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    char path[1024];
+    scratch_open(&scratch);
+    snprintf(path, sizeof path, "%s/t.jinja", scratch.folder);
+    FILE *file = fopen(path, "wb");
+    fputs("a\n{{ x | nofilter }}", file);
+    fclose(file);
+    const char *const flags[] = {NO_BROKER, "--chat-template", path, NULL};
+    assert_ends(TINY_MODEL, flags, MR_EXIT_MODEL, "t.jinja: chat template line 2 column 8");
+    const char *const absent[] = {NO_BROKER, "--chat-template", "/none", NULL};
+    assert_ends(TINY_MODEL, absent, MR_EXIT_MODEL, "/none");
+    scratch_close(&scratch);
+}
+
 static void a_wrong_option_ends_the_worker_before_it_looks_at_the_model(void **state)
 {
     (void)state;
@@ -129,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_model_ends_the_worker_before_it_looks_for_the_broker),
+        cmocka_unit_test(a_wrong_template_of_the_operator_ends_the_worker),
         cmocka_unit_test(a_wrong_option_ends_the_worker_before_it_looks_at_the_model),
         cmocka_unit_test(a_failed_load_ends_the_wait_for_the_broker),
         cmocka_unit_test(a_port_in_use_hides_no_wrong_model),
