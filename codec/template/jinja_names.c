@@ -83,24 +83,36 @@ static enum mr_status check_one(const struct mr_jinja_node *node, const struct m
     return unknown(node->a, "function", name, err);
 }
 
+/* True for statements whose body Jinja compiles by itself, even inside an `if`. */
+static bool has_own_frame(const struct mr_jinja_node *node)
+{
+    return node->kind == MR_JINJA_NODE_FOR || node->kind == MR_JINJA_NODE_MACRO ||
+           node->kind == MR_JINJA_NODE_SET_BLOCK || node->kind == MR_JINJA_NODE_FILTER_BLOCK ||
+           node->kind == MR_JINJA_NODE_CALL_BLOCK || node->kind == MR_JINJA_NODE_WITH ||
+           node->kind == MR_JINJA_NODE_SCOPE;
+}
+
+/* guarded: inside an `if` or a conditional expression. */
 static enum mr_status check(const struct mr_jinja_node *node, const struct mr_jinja_node *root,
-                            uint32_t height, struct mr_error *err)
+                            uint32_t height, bool guarded, struct mr_error *err)
 {
     enum mr_status status = MR_OK;
     for (; node && status == MR_OK; node = node->next) {
+        bool decides = node->kind == MR_JINJA_NODE_IF || node->kind == MR_JINJA_NODE_CONDITIONAL;
+        bool inner = decides || (guarded && !has_own_frame(node));
         if (height > MR_JINJA_HEIGHT_MAX)
             return mr_fail(err, MR_BAD_FILE,
                            "chat template line %u column %u: more than %u nested expressions",
                            node->line, node->column, MR_JINJA_HEIGHT_MAX);
         const struct mr_jinja_node *parts[] = {node->a, node->b, node->c, node->d, node->items};
         for (size_t i = 0; i < sizeof parts / sizeof *parts && status == MR_OK; i++)
-            status = check(parts[i], root, height + 1, err);
-        if (status == MR_OK) status = check_one(node, root, err);
+            status = check(parts[i], root, height + 1, inner, err);
+        if (status == MR_OK && !guarded) status = check_one(node, root, err);
     }
     return status;
 }
 
 enum mr_status mr_jinja_check_names(const struct mr_jinja_node *root, struct mr_error *err)
 {
-    return check(root, root, 0, err);
+    return check(root, root, 0, false, err);
 }

@@ -3,6 +3,9 @@
  * must exist, be assigned somewhere in the template, or be tested with `is defined`. A tree that is
  * too high to run is refused.
  *
+ * As in Jinja, a name directly inside an `if` or a conditional expression may be unknown: templates
+ * guard there what other programs have. A rendering that reaches it fails.
+ *
  * Threads: any (pure functions). Memory: none.
  * Errors: MR_BAD_FILE with line and column of the name. */
 #ifndef MR_CODEC_TEMPLATE_JINJA_NAMES_H
