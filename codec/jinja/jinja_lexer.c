@@ -307,6 +307,10 @@ static enum mr_status skip_comment(struct lexer *lexer)
         skip_after_tag(lexer, sign == '-' || sign == '+' ? sign : '\0', true);
         return MR_OK;
     }
+    if (from == lexer->source.length) { /* as Jinja: nothing follows that could be a comment */
+        lexer->at = from;
+        return MR_OK;
+    }
     return fail(lexer, "comment is not closed");
 }
 

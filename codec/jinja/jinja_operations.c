@@ -101,7 +101,7 @@ static size_t strips(struct mr_text text, size_t at, struct mr_jinja_value chars
 struct mr_jinja_value mr_jinja_strip(struct mr_jinja_run *run, struct mr_jinja_value text,
                                      struct mr_jinja_value chars, enum mr_jinja_sides sides)
 {
-    bool spaces = chars.kind == MR_JINJA_UNDEFINED || chars.kind == MR_JINJA_NONE;
+    bool spaces = chars.kind == MR_JINJA_NONE;
     if (text.kind != MR_JINJA_TEXT || (!spaces && chars.kind != MR_JINJA_TEXT))
         return mr_jinja_need_text(run);
     size_t begin = 0, end = text.text.length, length;

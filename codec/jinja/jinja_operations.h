@@ -65,7 +65,7 @@ mr_jinja_operation mr_jinja_center;
 
 enum mr_jinja_sides { MR_JINJA_LEFT = 1, MR_JINJA_RIGHT = 2, MR_JINJA_BOTH = 3 };
 
-/* Removes the characters `chars` from the ends of text; chars undefined or none: white space. */
+/* Removes the characters `chars` from the ends of text; chars none: white space. */
 struct mr_jinja_value mr_jinja_strip(struct mr_jinja_run *run, struct mr_jinja_value text,
                                      struct mr_jinja_value chars, enum mr_jinja_sides sides);
 /* Pads text with `fill` to `width` characters on the given sides, as ljust (RIGHT), rjust (LEFT)

@@ -27,7 +27,8 @@
 
 FILTER(trim)
 {
-    return mr_jinja_strip(run, value, args->values[0], MR_JINJA_BOTH);
+    return mr_jinja_strip(run, value, args->given ? args->values[0] : mr_jinja_none(),
+                          MR_JINJA_BOTH);
 }
 
 FILTER(length)
@@ -136,6 +137,7 @@ FILTER(indent)
     bool first = mr_jinja_truth(args->values[1]), blank = mr_jinja_truth(args->values[2]);
     struct mr_jinja_value space = width;
     struct mr_jinja_buffer buffer = {0};
+    if (value.kind != MR_JINJA_TEXT) return mr_jinja_need_text(run);
     if (width.kind != MR_JINJA_TEXT)
         space = mr_jinja_pad(run, mr_jinja_literal(""), mr_jinja_integer_or(run, width, 4),
                              MR_JINJA_LEFT, mr_jinja_undefined());
@@ -187,7 +189,7 @@ FILTER(tojson)
 static bool copy_number(struct mr_jinja_run *run, struct mr_jinja_value value, char *out)
 {
     struct mr_text text =
-        mr_jinja_as_text(mr_jinja_strip(run, value, mr_jinja_undefined(), MR_JINJA_BOTH));
+        mr_jinja_as_text(mr_jinja_strip(run, value, mr_jinja_none(), MR_JINJA_BOTH));
     size_t length = 0;
     if (!text.length || text.length >= NUMBER_BYTES) return false;
     for (size_t i = 0; i < text.length; i++) {
@@ -197,6 +199,14 @@ static bool copy_number(struct mr_jinja_run *run, struct mr_jinja_value value, c
         out[length++] = text.bytes[i];
     }
     out[length] = '\0';
+    return true;
+}
+
+/* int() and float() of an undefined value fail. */
+static bool fails_as_undefined(struct mr_jinja_run *run, struct mr_jinja_value value)
+{
+    if (value.kind != MR_JINJA_UNDEFINED) return false;
+    mr_jinja_fail(run, MR_INVALID_REQUEST, "chat template: number of an undefined value");
     return true;
 }
 
@@ -216,6 +226,7 @@ static bool parse_float(struct mr_jinja_run *run, struct mr_jinja_value value, d
 FILTER(float)
 {
     double number;
+    if (fails_as_undefined(run, value)) return value;
     if (parse_float(run, value, &number)) return mr_jinja_float(number);
     return args->values[0].kind == MR_JINJA_UNDEFINED ? mr_jinja_float(0) : args->values[0];
 }
@@ -225,6 +236,7 @@ FILTER(int)
     char text[NUMBER_BYTES], *end;
     int64_t base = mr_jinja_integer_or(run, args->values[1], 10);
     double number;
+    if (fails_as_undefined(run, value)) return value;
     if (value.kind == MR_JINJA_INT || value.kind == MR_JINJA_BOOL)
         return mr_jinja_int(value.integer);
     if (value.kind == MR_JINJA_TEXT && base >= 0 && base <= 36 && base != 1 &&
@@ -337,7 +349,7 @@ static const struct filter {
     {"float", filter_float, "default", false},
     {"format", filter_format, "*", true},
     {"groupby", mr_jinja_filter_groupby, "attribute default case_sensitive", false},
-    {"indent", filter_indent, "width first blank", true},
+    {"indent", filter_indent, "width first blank", false},
     {"int", filter_int, "default base", false},
     {"items", mr_jinja_filter_items, "", false},
     {"join", mr_jinja_filter_join, "d attribute", false},

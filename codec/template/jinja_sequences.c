@@ -153,6 +153,10 @@ FILTER(unique)
     struct mr_jinja_value list = mr_jinja_list_of_kind(run, MR_JINJA_LIST_ITERATOR);
     struct mr_jinja_value seen = mr_jinja_list_new(run);
     for (size_t i = 0; keys && i < items->count && run->status == MR_OK; i++) {
+        bool list_key = keys[i].kind == MR_JINJA_LIST && keys[i].list->kind != MR_JINJA_LIST_TUPLE;
+        if (list_key || keys[i].kind == MR_JINJA_DICT)
+            return mr_jinja_fail(run, MR_INVALID_REQUEST,
+                                 "chat template: unique of lists or dictionaries");
         if (mr_jinja_contains(run, seen, keys[i])) continue;
         push(run, seen, keys[i]);
         push(run, list, items->items[i]);

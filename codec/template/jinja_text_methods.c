@@ -12,19 +12,25 @@
     static struct mr_jinja_value name(struct mr_jinja_run *run, struct mr_jinja_value self,        \
                                       const struct mr_jinja_arguments *args)
 
+/* The characters to strip: none when no argument was given. */
+static struct mr_jinja_value chars_of(const struct mr_jinja_arguments *args)
+{
+    return args->given ? args->values[0] : mr_jinja_none();
+}
+
 METHOD(text_strip)
 {
-    return mr_jinja_strip(run, self, args->values[0], MR_JINJA_BOTH);
+    return mr_jinja_strip(run, self, chars_of(args), MR_JINJA_BOTH);
 }
 
 METHOD(text_lstrip)
 {
-    return mr_jinja_strip(run, self, args->values[0], MR_JINJA_LEFT);
+    return mr_jinja_strip(run, self, chars_of(args), MR_JINJA_LEFT);
 }
 
 METHOD(text_rstrip)
 {
-    return mr_jinja_strip(run, self, args->values[0], MR_JINJA_RIGHT);
+    return mr_jinja_strip(run, self, chars_of(args), MR_JINJA_RIGHT);
 }
 
 METHOD(text_replace)
