@@ -198,7 +198,7 @@ static void describe_ropes(struct mr_model *model)
     struct mr_model_info *info = &model->info;
     size_t used = 0;
     for (uint32_t i = 0; i < c->rope_count; i++) {
-        char text[256];
+        char text[320];
         bool is_long = mr_rope_table_is_long(&c->ropes[i], model->ropes[i].position_count);
         mr_model_config_describe_rope(c, i, text, sizeof(text));
         used += (size_t)snprintf(info->rope + used, sizeof(info->rope) - used, "%s%s%s",

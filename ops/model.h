@@ -73,7 +73,7 @@ struct mr_model_info {
     uint32_t window_slots;       /* slots in the pool, for sliding-window layers; 0: blocks only */
     uint64_t activation_bytes;   /* bytes of the step buffers */
     unsigned char weights_digest[32]; /* identifies the weights (ops/weights_digest.h) */
-    char rope[544];                   /* kinds, bases and scalings of position embeddings */
+    char rope[672];                   /* kinds, bases and scalings of position embeddings */
     /* Two models can exchange exported blocks only if, besides weights and rope, kv_dtype,
      * kv_layout and numerics are equal. */
     const char *kv_dtype;  /* such as "bf16" or "int8 of bf16" */

@@ -70,7 +70,7 @@ void mr_model_config_set_windows(struct mr_model_config *config, uint32_t first,
 
 static bool same_rope(const struct mr_model_config *config)
 {
-    char first[256], second[256];
+    char first[320], second[320];
     mr_model_config_describe_rope(config, 0, first, sizeof(first));
     mr_model_config_describe_rope(config, 1, second, sizeof(second));
     return strcmp(first, second) == 0;

@@ -77,7 +77,7 @@ uint32_t mr_model_config_padded_head(const struct mr_model_config *config);
 /* Adds an end-of-sequence token id unless the list has it; no effect when the list is full. */
 void mr_model_config_add_eos(struct mr_model_config *config, uint32_t id);
 /* Writes a text in which two configurations differ if rope `index` of the two differs: [size] with
- * 256 or more. */
+ * 320 or more. */
 void mr_model_config_describe_rope(const struct mr_model_config *config, uint32_t index, char *out,
                                    size_t size);
 /* Returns how many bytes of a text from a file to print in an error message: at most 64. */

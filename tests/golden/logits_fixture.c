@@ -102,47 +102,26 @@ bool all_prompts_read(const struct fixture *fixture)
     return fixture->next == fixture->expected.bytes + fixture->expected.size;
 }
 
-/* Opens the file of expected logits; returns the tokens of its longest prompt and continuation. */
-static uint32_t open_expected(struct fixture *fixture, const char *path)
-{
-    uint32_t longest = 0;
-    assert_int_equal(mr_mapped_file_open(&fixture->expected, path, NULL), MR_OK);
-    assert_memory_equal(fixture->expected.bytes, "MRLOGIT1", 8);
-    fixture->next = fixture->expected.bytes + 8;
-    fixture->vocab_size = read_u32(fixture);
-    fixture->prompt_count = read_u32(fixture);
-    const unsigned char *first = fixture->next;
-    for (uint32_t i = 0; i < fixture->prompt_count; i++) {
-        struct prompt prompt = read_prompt(fixture);
-        uint32_t tokens = prompt.token_count + prompt.continuation_count;
-        longest = tokens > longest ? tokens : longest;
-    }
-    fixture->next = first;
-    return longest;
-}
-
 void open_fixture(struct fixture *fixture, const char *model, const char *expected,
                   enum mr_dtype dtype, bool int8, uint32_t context_tokens)
 {
     struct mr_error err = {0};
-    uint32_t block_count = (context_tokens ? context_tokens : CONTEXT_TOKENS) / MR_BLOCK_TOKENS;
     struct mr_model_options options = {.path = model,
                                        .device = "cpu",
                                        .dtype = dtype,
-                                       .context_tokens = open_expected(fixture, expected),
+                                       .context_tokens = context_tokens,
                                        .rows_max = STEP_ROWS,
                                        .sequences_max = STEP_SEQUENCES,
                                        .kv_int8 = int8};
     options.kv_bytes = 1;
     *fixture = (struct fixture){0};
-    for (uint32_t i = 0; i < block_count; i++)
-        fixture->blocks[i] = (5 * i + 5) % block_count; /* each block once, not in order */
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        fixture->blocks[i] = (5 * i + 5) % BLOCKS; /* each block once, not in order */
     if (mr_model_open(&fixture->model, &options, &err) != MR_OK) fail_msg("%s", err.detail);
-    options.kv_bytes =
-        mr_model_info(fixture->model)->kv_bytes_per_token * MR_BLOCK_TOKENS * block_count;
+    options.kv_bytes = mr_model_info(fixture->model)->kv_bytes_per_token * CONTEXT_TOKENS;
     mr_model_close(fixture->model);
     if (mr_model_open(&fixture->model, &options, &err) != MR_OK) fail_msg("%s", err.detail);
-    assert_true(mr_model_info(fixture->model)->block_count >= block_count);
+    assert_true(mr_model_info(fixture->model)->block_count >= BLOCKS);
     assert_int_equal(mr_mapped_file_open(&fixture->expected, expected, &err), MR_OK);
     assert_memory_equal(fixture->expected.bytes, "MRLOGIT1", 8);
     fixture->next = fixture->expected.bytes + 8;

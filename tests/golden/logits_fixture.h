@@ -17,7 +17,7 @@
 struct golden_model {
     const char *name; /* of the folder */
     bool gguf;        /* tests/golden/gguf has the same model as a file */
-    /* Tokens of the KV pool, which are the longest sequence that is served; 0: CONTEXT_TOKENS. */
+    /* Tokens of the longest sequence that is served; 0: those of the KV pool, CONTEXT_TOKENS. */
     uint32_t context_tokens;
     bool int8;    /* its KV is also tested in int8 */
     bool experts; /* rounding may choose other experts, which changes a row's logits far more */

@@ -85,6 +85,68 @@ static void an_odd_rotary_size_is_misuse(void **state)
     expect_assert_failure(mr_rope_table_create(&table, &config, 8, NULL));
 }
 
+/* With theta 2^16 and 8 numbers the frequencies are 1, 1/16, 1/256 and 1/4096. In 2^11 tokens a
+ * pair of frequency f makes 2^11 f / 2 pi turns: 326, 20.4, 1.27 and 0.08. */
+static void yarn_stretches_pairs_that_turn_little(void **state)
+{
+    (void)state;
+    struct mr_rope_config config = {.kind = MR_ROPE_YARN,
+                                    .rotary_dim = 8,
+                                    .theta = 65536.0,
+                                    .factor = 8.0,
+                                    .beta_fast = 32.0,
+                                    .beta_slow = 1.0,
+                                    .original_context = 2048.0};
+    struct mr_rope_table table;
+    assert_int_equal(mr_rope_table_create(&table, &config, 2, NULL), MR_OK);
+    /* The bounds are the pairs of 32 turns, 0.84, and of one turn, 2.09: rounded to 0 and 3. */
+    assert_angle(&table, 4, 1.0);
+    assert_angle(&table, 5, (2.0 / 3 + 1.0 / 3 / 8) / 16);
+    assert_angle(&table, 6, (1.0 / 3 + 2.0 / 3 / 8) / 256);
+    assert_angle(&table, 7, 1.0 / 4096 / 8);
+    mr_rope_table_destroy(&table);
+    config.keeps_fractions = true;
+    assert_int_equal(mr_rope_table_create(&table, &config, 2, NULL), MR_OK);
+    double low = 8 * log(2048.0 / (32 * 2 * 3.14159265358979)) / (2 * log(65536.0));
+    double high = 8 * log(2048.0 / (2 * 3.14159265358979)) / (2 * log(65536.0));
+    double ramp = (1.0 - low) / (high - low);
+    assert_angle(&table, 5, (1 - ramp + ramp / 8) / 16);
+    mr_rope_table_destroy(&table);
+}
+
+static void longrope_has_factors_for_short_and_for_long_contexts(void **state)
+{
+    (void)state;
+    struct mr_rope_config config = {.kind = MR_ROPE_LONG,
+                                    .rotary_dim = 4,
+                                    .theta = 100.0,
+                                    .original_context = 8.0,
+                                    .divisors = {1.0f, 2.0f},
+                                    .long_divisors = {4.0f, 5.0f}};
+    struct mr_rope_table table;
+    assert_int_equal(mr_rope_table_create(&table, &config, 8, NULL), MR_OK);
+    assert_false(mr_rope_table_is_long(&config, 8));
+    assert_angle(&table, 3 * 2, 3.0);
+    assert_angle(&table, 3 * 2 + 1, 0.15);
+    mr_rope_table_destroy(&table);
+    assert_int_equal(mr_rope_table_create(&table, &config, 9, NULL), MR_OK);
+    assert_true(mr_rope_table_is_long(&config, 9));
+    assert_angle(&table, 3 * 2, 0.75);
+    assert_angle(&table, 3 * 2 + 1, 0.06);
+    mr_rope_table_destroy(&table);
+}
+
+static void the_attention_factor_multiplies_sines_and_cosines(void **state)
+{
+    (void)state;
+    struct mr_rope_config config = {.rotary_dim = 2, .theta = 100.0, .attention_factor = 1.5};
+    struct mr_rope_table table;
+    assert_int_equal(mr_rope_table_create(&table, &config, 2, NULL), MR_OK);
+    assert_true(fabs((double)table.cos[1] - 1.5 * cos(1.0)) < 1e-6);
+    assert_true(fabs((double)table.sin[1] - 1.5 * sin(1.0)) < 1e-6);
+    mr_rope_table_destroy(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -93,6 +155,9 @@ int main(void)
         cmocka_unit_test(llama3_scaling_stretches_long_wavelengths_only),
         cmocka_unit_test(divisors_divide_frequencies),
         cmocka_unit_test(an_odd_rotary_size_is_misuse),
+        cmocka_unit_test(yarn_stretches_pairs_that_turn_little),
+        cmocka_unit_test(longrope_has_factors_for_short_and_for_long_contexts),
+        cmocka_unit_test(the_attention_factor_multiplies_sines_and_cosines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,6 +129,31 @@ static void tensors_of_other_parts_are_ignored_in_wrapped_models_only(void **sta
     tiny_close(&tiny);
 }
 
+static void the_text_part_of_a_larger_model_is_found_under_its_prefix(void **state)
+{
+    (void)state;
+    static const char *const prefixes[] = {"language_model.model.", "model.language_model."};
+    for (size_t p = 0; p < sizeof prefixes / sizeof prefixes[0]; p++) {
+        struct tiny tiny;
+        struct mr_weight_loader loader;
+        struct mr_weights_spec spec;
+        struct mr_error err = {0};
+        tiny_open(&tiny);
+        tiny.config.wraps_text = true;
+        for (uint32_t i = 0; i < tiny.tensors.count; i++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s%s", prefixes[p], tiny.names[i] + strlen("model."));
+            memcpy(tiny.names[i], name, sizeof name);
+            tiny.tensors.entries[i].name.length = strlen(name);
+        }
+        begin(&loader, &spec, &tiny, &err);
+        assert_true(mr_weight_loader_has(&loader, (struct mr_weight_place){MR_WEIGHT_K, 1, 0}));
+        assert_false(mr_weight_loader_has(&loader, (struct mr_weight_place){MR_WEIGHT_K, 2, 0}));
+        mr_weight_loader_end(&loader);
+        tiny_close(&tiny);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +161,7 @@ int main(void)
         cmocka_unit_test(a_part_of_a_stacked_tensor_is_a_layer),
         cmocka_unit_test(a_transposed_matrix_is_read_by_columns),
         cmocka_unit_test(tensors_of_other_parts_are_ignored_in_wrapped_models_only),
+        cmocka_unit_test(the_text_part_of_a_larger_model_is_found_under_its_prefix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

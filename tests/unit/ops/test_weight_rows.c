@@ -99,6 +99,52 @@ static void without_biases_the_array_is_null(void **state)
     assert_null(bias);
 }
 
+static void heads_are_padded_with_rows_of_zeros(void **state)
+{
+    (void)state;
+    const float q_bias[] = {1, 2, 3, 4};
+    struct mr_stored_tensor q = matrix(0, 4, 5), qb = vector(q_bias, 4); /* two heads of two */
+    struct mr_weight_rows rows = {
+        .shares = {{&q, &qb, 6, 2, .rows = {2, 3}}}, .share_count = 1, .width = 2};
+    assert_rows(&rows, (const float[]){5, 6, 0, 7, 8, 0}, 6);
+    float *bias;
+    assert_int_equal(mr_weight_rows_bias(&rows, &bias, NULL), MR_OK);
+    assert_memory_equal(bias, ((const float[]){1, 2, 0, 3, 4, 0}), 6 * sizeof(float));
+    free(bias);
+}
+
+static void heads_are_padded_with_columns_of_zeros(void **state)
+{
+    (void)state;
+    const float stored[] = {1, 2, 3, 4, 5, 6};
+    struct mr_stored_tensor out = vector(stored, 6); /* one row: three heads of two */
+    struct mr_weight_rows rows = {
+        .shares = {{&out, NULL, 1, 0}}, .share_count = 1, .width = 12, .columns = {2, 4}};
+    float row[12];
+    mr_weight_rows_read(&rows, 0, row);
+    assert_memory_equal(row, ((const float[]){1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0, 0}), sizeof row);
+}
+
+/* The tensor has gate above up; the layer is the second of two in it. */
+static void shares_may_be_parts_of_one_tensor(void **state)
+{
+    (void)state;
+    const float biases[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct mr_stored_tensor both = matrix(0, 8, 0), bias = vector(biases, 8);
+    bias.dim_count = 2;
+    bias.dims[0] = 2;
+    bias.dims[1] = 4;
+    struct mr_weight_rows rows = {
+        .shares = {{&both, &bias, 2, 0, .first_row = 4}, {&both, &bias, 2, 0, .first_row = 6}},
+        .share_count = 2,
+        .alternate = true};
+    assert_rows(&rows, (const float[]){4, 6, 5, 7}, 4);
+    float *merged;
+    assert_int_equal(mr_weight_rows_bias(&rows, &merged, NULL), MR_OK);
+    assert_memory_equal(merged, ((const float[]){4, 6, 5, 7}), 4 * sizeof(float));
+    free(merged);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +153,9 @@ int main(void)
         cmocka_unit_test(pair_order_is_converted_to_halves),
         cmocka_unit_test(biases_follow_their_rows),
         cmocka_unit_test(without_biases_the_array_is_null),
+        cmocka_unit_test(heads_are_padded_with_rows_of_zeros),
+        cmocka_unit_test(heads_are_padded_with_columns_of_zeros),
+        cmocka_unit_test(shares_may_be_parts_of_one_tensor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

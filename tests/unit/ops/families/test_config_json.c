@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -169,6 +170,99 @@ static void end_tokens_are_stored_once_and_up_to_the_limit(void **state)
     assert_int_equal(c.eos_ids[MR_EOS_IDS_MAX - 1], MR_EOS_IDS_MAX - 1);
 }
 
+static void families_have_their_own_defaults(void **state)
+{
+    (void)state;
+    struct mr_model_config c = read_valid("{\"model_type\":\"gemma2\"," SIZES "}");
+    assert_int_equal(c.head_dim, 256);
+    assert_true(c.tied_head && c.activation == MR_ACTIVATION_GELU_TANH);
+    assert_true(c.embedding_scale == 8.0f && c.attention_scale == 1.0f / 16);
+    assert_true(c.attention_softcap == 50.0f && c.logit_softcap == 30.0f);
+    assert_true(c.window == 4096 && c.windowed[0] && !c.windowed[1]);
+    c = read_valid("{\"model_type\":\"gemma2\"," SIZES ",\"attn_logit_softcapping\":null,"
+                   "\"query_pre_attn_scalar\":64,\"hidden_activation\":\"gelu\"}");
+    assert_true(c.attention_softcap == 0.0f && c.attention_scale == 1.0f / 8);
+    c = read_valid("{\"model_type\":\"granite\"," SIZES ",\"embedding_multiplier\":12,"
+                   "\"attention_multiplier\":0.5,\"residual_multiplier\":0.25,"
+                   "\"logits_scaling\":8}");
+    assert_true(c.embedding_scale == 12.0f && c.attention_scale == 0.5f);
+    assert_true(c.residual_scale == 0.25f && c.logit_scale == 0.125f);
+    c = read_valid("{\"model_type\":\"llama\"," SIZES ",\"hidden_act\":\"gelu\"}");
+    assert_true(c.activation == MR_ACTIVATION_GELU);
+    c = read_valid("{\"model_type\":\"stablelm\"," SIZES ",\"qk_layernorm\":true,"
+                   "\"use_parallel_residual\":true,\"layer_norm_eps\":0.5}");
+    assert_true(c.parallel && c.head_norm == MR_HEAD_NORM_CENTERED);
+    assert_true(c.norm_epsilon == 0.5f && c.ropes[0].rotary_dim == 4);
+}
+
+#define EXPERTS ",\"num_experts\":6,\"num_experts_per_tok\":2,\"moe_intermediate_size\":32"
+static void experts_are_read_with_their_layers(void **state)
+{
+    (void)state;
+    struct mr_model_config c = read_valid("{\"model_type\":\"mixtral\"," SIZES
+                                          ",\"num_local_experts\":8,\"num_experts_per_tok\":2}");
+    assert_true(c.experts.count == 8 && c.experts.top_k == 2 && c.experts.normalized);
+    assert_true(c.experts.ffn_size == 128 && c.routed[0] && c.routed[3]);
+    c = read_valid("{\"model_type\":\"qwen2_moe\"," SIZES EXPERTS
+                   ",\"shared_expert_intermediate_size\":48,\"mlp_only_layers\":[1]}");
+    assert_true(c.experts.shared_ffn_size == 48 && !c.experts.normalized);
+    assert_true(c.routed[0] && !c.routed[1] && c.routed[2]);
+    c = read_valid("{\"model_type\":\"qwen3_moe\"," SIZES EXPERTS
+                   ",\"norm_topk_prob\":true,\"decoder_sparse_step\":2}");
+    assert_true(c.experts.normalized && !c.routed[0] && c.routed[1]);
+}
+
+static void layers_may_have_no_rope(void **state)
+{
+    (void)state;
+    struct mr_model_config c = read_valid("{\"model_type\":\"smollm3\"," SIZES "}");
+    assert_true(c.rope_of[2] == 0 && c.rope_of[3] == MR_NO_ROPE);
+    c = read_valid("{\"model_type\":\"smollm3\"," SIZES ",\"no_rope_layers\":[0,1,1,1]}");
+    assert_true(c.rope_of[0] == MR_NO_ROPE && c.rope_of[3] == 0);
+    rejected("{\"model_type\":\"smollm3\"," SIZES ",\"no_rope_layers\":[0,1]}", "no_rope_layers");
+}
+
+static void the_text_part_of_a_larger_model_is_read(void **state)
+{
+    (void)state;
+    struct mr_model_config c =
+        read_valid("{\"model_type\":\"gemma3\",\"eos_token_id\":[1,106],\"vision_config\":{},"
+                   "\"text_config\":{\"model_type\":\"gemma3_text\",\"hidden_size\":64,"
+                   "\"intermediate_size\":128,\"num_hidden_layers\":6}}");
+    assert_true(c.wraps_text);
+    assert_string_equal(c.family->name, "gemma3_text");
+    assert_int_equal(c.head_count, 8);
+    assert_int_equal(c.vocab_size, 262208);
+    assert_int_equal(c.eos_ids[1], 106);
+    rejected("{\"model_type\":\"gemma3\"," SIZES "}", "text_config");
+    rejected("{\"model_type\":\"mistral3\",\"text_config\":{\"model_type\":\"deepseek_v3\"}}",
+             "multi-head latent attention");
+}
+
+static void keys_of_features_that_are_not_computed_are_rejected(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {
+        "\"clip_qkv\":8.0",
+        "\"attention_chunk_size\":8192",
+        "\"position_embedding_type\":\"nope\"",
+        "\"use_bidirectional_attention\":true",
+        "\"scoring_func\":\"sigmoid\"",
+        "\"kv_lora_rank\":512",
+        "\"swiglu_limit\":5.0",
+        "\"dual_chunk_attention_config\":{\"chunk_size\":8}",
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        char text[512], name[64];
+        snprintf(text, sizeof text, "{\"model_type\":\"llama\"," SIZES ",%s}", keys[i]);
+        snprintf(name, sizeof name, "%.*s", (int)(strchr(keys[i], ':') - keys[i]), keys[i]);
+        rejected(text, name);
+    }
+    read_valid("{\"model_type\":\"llama\"," SIZES
+               ",\"clip_qkv\":null,\"swiglu_limit\":7.0,\"n_group\":1,\"scoring_func\":"
+               "\"softmax\",\"use_bidirectional_attention\":false,\"cross_attention_layers\":[]}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +273,11 @@ int main(void)
         cmocka_unit_test(windows_apply_to_the_layers_named),
         cmocka_unit_test(unsupported_or_invalid_keys_are_rejected),
         cmocka_unit_test(end_tokens_are_stored_once_and_up_to_the_limit),
+        cmocka_unit_test(families_have_their_own_defaults),
+        cmocka_unit_test(experts_are_read_with_their_layers),
+        cmocka_unit_test(layers_may_have_no_rope),
+        cmocka_unit_test(the_text_part_of_a_larger_model_is_read),
+        cmocka_unit_test(keys_of_features_that_are_not_computed_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

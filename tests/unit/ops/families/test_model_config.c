@@ -113,7 +113,7 @@ static void descriptions_of_different_ropes_differ(void **state)
 {
     (void)state;
     struct mr_model_config c = valid("llama");
-    char first[256], second[256];
+    char first[320], second[320];
     c.ropes[0].has_divisors = true;
     c.ropes[0].divisors[3] = 2.0f;
     mr_model_config_describe_rope(&c, 0, first, sizeof first);

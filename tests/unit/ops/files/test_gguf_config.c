@@ -122,11 +122,29 @@ static void gguf_metadata_that_is_wrong_is_rejected(void **state)
     }
 }
 
+static void keys_of_features_that_are_not_computed_are_rejected(void **state)
+{
+    (void)state;
+    static const struct entry cases[] = {
+        {"llama.attention.kv_lora_rank", 512, NULL},
+        {"llama.expert_group_count", 2, NULL},
+        {"llama.expert_gating_func", 2, NULL},
+        {"llama.pooling_type", 1, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mr_model_config c;
+        struct mr_error err = {0};
+        assert_int_equal(from_gguf(&cases[i], &c, &err), MR_BAD_FILE);
+        assert_non_null(strstr(err.detail, i == 2 ? "function 2" : cases[i].key));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gguf_metadata_is_a_configuration),
         cmocka_unit_test(gguf_metadata_that_is_wrong_is_rejected),
+        cmocka_unit_test(keys_of_features_that_are_not_computed_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
