@@ -11,7 +11,7 @@
 
 #define WIDTH_MAX ((uint64_t)65536)
 
-/* Converts the first and the last row of each tensor of one or two dimensions. */
+/* Converts the first and the last row of each tensor. */
 static void read_rows(const struct mr_tensor_table *table)
 {
     for (uint32_t i = 0; i < table->count; i++) {
@@ -19,7 +19,7 @@ static void read_rows(const struct mr_tensor_table *table)
         uint64_t numbers, bytes;
         MR_ASSERT(tensor->storage < MR_STORAGE_COUNT);
         if (tensor->storage == MR_STORAGE_OTHER) continue;
-        if (tensor->dim_count < 1 || tensor->dim_count > 2) continue;
+        if (tensor->dim_count < 1) continue;
         MR_ASSERT(mr_stored_tensor_sizes(tensor, &numbers, &bytes) && bytes == tensor->size_bytes);
         uint64_t width = tensor->dims[tensor->dim_count - 1];
         if (width > WIDTH_MAX) continue;
