@@ -35,9 +35,11 @@ PARSERS = {
                "codec/wire/document.c codec/wire/encoding.c worker/ticket/envelope.c worker/ticket/decode.c",
     "reply": "codec/records/reply.c",
     "template": "codec/template/*.c",
-    "tokenizer": "codec/tokenizer_files/*.c codec/tokenizer/tokenizer_assemble.c codec/tokenizer/*_load.c "
+    "tokenizer": "codec/tokenizer_files/tokenizer_json.c codec/tokenizer_files/tekken.c codec/tokenizer_files/scored_merges.c codec/tokenizer/tokenizer_assemble.c codec/tokenizer/*_load.c "
                  "codec/tokenizer/added_tokens.c codec/tokenizer/pretokenizer.c codec/tokenizer/normalizer.c "
                  "codec/tokenizer/bpe.c codec/unicode/regex_translate.c",
+    "sentencepiece": "codec/tokenizer_files/sentencepiece*.c codec/tokenizer_files/tokenizer_settings.c codec/unicode/charsmap.c "
+                     "codec/tokenizer/unigram.c",
     "gguf": "ops/files/gguf.c ops/files/gguf_tokenizer.c ops/files/model_gguf.c ops/numbers/dequant.c "
             "codec/tokenizer_files/tokenizer_spec.c",
     "safetensors": "ops/files/safetensors.c ops/files/tensor_table.c ops/files/quantized_folder.c ops/numbers/quantized.c",

@@ -197,6 +197,45 @@ def tokenizers():
         put("tokenizer", data + b"\0" + config + b"\0" + text)
 
 
+def number(value):
+    """A varint of Protocol Buffers."""
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + number(value >> 7)
+
+
+def message(field, data):
+    return number(field << 3 | 2) + number(len(data)) + data
+
+
+def sentencepiece_models():
+    tokens = [("<unk>", 0, 2), ("<s>", 0, 3), ("</s>", 0, 3), ("\u2581", -3, 1), ("a", -4, 1), ("b", -4, 1), ("ab", -2, 1), ("\u2581a", -1, 1),
+              ("<0x0A>", 0, 6), ("x y", 0, 4), ("bb", -1, 5), ("\u00e9", -6, 1)]
+    # a character map of one entry, "a" to "b": see test_charsmap.c
+    units = [256 << 10] + [0] * 511
+    units[256 ^ 97], units[256 ^ 97 ^ 128] = 1 << 8 | 128 << 10 | 97, 1 << 31
+    charsmap = struct.pack("<I512I", 2048, *units) + b"b\0"
+    text = ("ab a\u00e9 <s>  x y New\n a b bb " + "ab" * 200).encode()
+    for kind in (1, 2, 3):
+        for flags in range(8):
+            pieces = b"".join(message(1, message(1, t.encode()) + b"\x15" + struct.pack("<f", score) + b"\x18" + bytes([of])) for t, score, of in tokens)
+            trainer = b"\x18" + bytes([kind]) + number(24 << 3) + bytes([flags & 1]) + number(35 << 3) + bytes([flags >> 1 & 1])
+            normalizer = (message(2, charsmap) if flags & 4 else b"") + b"\x18" + bytes([flags & 1 ^ 1]) + b"\x20" + bytes([flags >> 1 & 1])
+            model = pieces + message(2, trainer) + message(3, normalizer)
+            config = b'{"bos_token":"<s>","legacy":true,"added_tokens_decoder":{"12":{"content":"New","special":true}}}'
+            put("sentencepiece", struct.pack("<H", len(model)) + model + (config if flags & 1 else b"") + b"\0" + b'{"c d":13}\0' + text)
+    for _, model in golden("tokenizer/sentencepiece_*.model"):
+        put("sentencepiece", struct.pack("<H", len(model)) + model + b"\0\0" + text)
+
+
+def tekkens():
+    """A small tekken.json, whole and with damage."""
+    vocab = [{"rank": i, "token_bytes": base64.b64encode(b).decode()} for i, b in enumerate([bytes([b]) for b in range(256)] + [b"ab", b"abc"])]
+    config = {"pattern": "\\w+|\\W", "default_vocab_size": 263, "default_num_special_tokens": 5}
+    special = [{"rank": 1, "token_str": "<s>", "is_control": True}, {"rank": 2, "token_str": "</s>"}]
+    file = {"config": config, "vocab": vocab, "special_tokens": special}
+    for change in ({}, {"special_tokens": None}, {"vocab": vocab[1:]}, {"config": dict(config, default_vocab_size=100)}, {"vocab": vocab + [{"rank": 258}]}):
+        put("tokenizer", json.dumps({**file, **change}, separators=(",", ":")).encode() + b"\0{\"add_eos_token\":true}\0abcab <s> \xff")
+
+
 def gguf_text(text):
     data = text if isinstance(text, bytes) else text.encode()
     return struct.pack("<Q", len(data)) + data
@@ -434,7 +473,7 @@ def texts():
 
 
 def main():
-    for make in (requests, replies, templates, tokenizers, gguf_files, safetensors_files, configs, redis_replies,
+    for make in (requests, replies, templates, tokenizers, tekkens, sentencepiece_models, gguf_files, safetensors_files, configs, redis_replies,
                  trails, frames, metadata, options, http, texts):
         make()
     print(" ".join("%s:%d" % pair for pair in sorted(counts.items())))
