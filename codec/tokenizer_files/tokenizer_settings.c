@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Most tokens that the files beside a vocabulary may add; Gemma 3 adds 6,415. */
+#define ADDED_MAX 65536
+
 const struct mr_json_limits mr_tokenizer_json_limits = {(size_t)256 << 20, (size_t)16 << 20, 32};
 
 enum mr_status mr_tokenizer_parse(struct mr_json **out, struct mr_text bytes, const char *name,
@@ -185,6 +188,10 @@ enum mr_status mr_tokenizer_settings_add_tokens(const struct mr_tokenizer_settin
     const struct mr_json_value *added = root_of(settings->added);
     size_t most = parts->added_count + mr_json_count(decoder) + mr_json_count(added) +
                   marks_of(config) + marks_of(special_map);
+    /* each token is compared with all others */
+    if (most - parts->added_count > ADDED_MAX)
+        return mr_fail(err, MR_BAD_FILE, "tokenizer_config.json: %zu added tokens, the limit is %d",
+                       most - parts->added_count, ADDED_MAX);
     struct mr_added_token *grown = realloc(parts->added, most * sizeof *grown);
     if (!grown) return mr_fail(err, MR_NOMEM, "no memory for %zu added tokens", most);
     parts->added = grown;
