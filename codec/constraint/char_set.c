@@ -1,0 +1,97 @@
+#include "codec/constraint/char_set.h"
+
+#include <stdlib.h>
+
+bool mr_char_set_add(struct mr_char_set *set, uint32_t low, uint32_t high)
+{
+    if (set->count == MR_CHAR_SET_RANGES_MAX) return false;
+    set->ranges[set->count++] = (struct mr_char_range){low, high};
+    return true;
+}
+
+static int compare(const void *one, const void *other)
+{
+    uint32_t a = ((const struct mr_char_range *)one)->low;
+    uint32_t b = ((const struct mr_char_range *)other)->low;
+    return (a > b) - (a < b);
+}
+
+bool mr_char_set_invert(struct mr_char_set *set)
+{
+    struct mr_char_set inverse = {.count = 0};
+    uint32_t next = 0;
+    bool fits = true;
+    qsort(set->ranges, set->count, sizeof *set->ranges, compare);
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (set->ranges[i].low > next)
+            fits &= mr_char_set_add(&inverse, next, set->ranges[i].low - 1);
+        if (set->ranges[i].high >= next) next = set->ranges[i].high + 1;
+    }
+    if (next <= MR_CODE_POINT_MAX) fits &= mr_char_set_add(&inverse, next, MR_CODE_POINT_MAX);
+    *set = inverse;
+    return fits;
+}
+
+struct named {
+    char name;
+    bool narrow;
+    uint32_t count;
+    struct mr_char_range ranges[12];
+};
+
+/* Opposites are inverted: the narrow \D is the inverse of the wide \d. The wide \d and \w have all
+ * characters above ASCII, since Python's have some hundreds of ranges of them. */
+static const struct named names[] = {
+    {'d', true, 1, {{'0', '9'}}},
+    {'d', false, 2, {{'0', '9'}, {0x80, MR_CODE_POINT_MAX}}},
+    {'w', true, 4, {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}},
+    {'w', false, 5, {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}, {0x80, MR_CODE_POINT_MAX}}},
+    {'s',
+     true,
+     9,
+     {{'\t', '\r'},
+      {' ', ' '},
+      {0xa0, 0xa0},
+      {0x1680, 0x1680},
+      {0x2000, 0x200a},
+      {0x2028, 0x2029},
+      {0x202f, 0x202f},
+      {0x205f, 0x205f},
+      {0x3000, 0x3000}}},
+    {'s',
+     false,
+     12,
+     {{'\t', '\r'},
+      {0x1c, ' '},
+      {0x85, 0x85},
+      {0xa0, 0xa0},
+      {0x1680, 0x1680},
+      {0x180e, 0x180e},
+      {0x2000, 0x200a},
+      {0x2028, 0x2029},
+      {0x202f, 0x202f},
+      {0x205f, 0x205f},
+      {0x3000, 0x3000},
+      {0xfeff, 0xfeff}}},
+};
+
+bool mr_char_set_add_named(struct mr_char_set *set, char name, bool narrow)
+{
+    const bool opposite = name == 'D' || name == 'W' || name == 'S';
+    const char base = opposite ? (char)(name - 'A' + 'a') : name;
+    struct mr_char_set part = {.count = 0};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].name == base && names[i].narrow == (narrow != opposite))
+            for (uint32_t r = 0; r < names[i].count; r++)
+                mr_char_set_add(&part, names[i].ranges[r].low, names[i].ranges[r].high);
+    if (opposite && !mr_char_set_invert(&part)) return false;
+    for (uint32_t i = 0; i < part.count; i++)
+        if (!mr_char_set_add(set, part.ranges[i].low, part.ranges[i].high)) return false;
+    return true;
+}
+
+const struct mr_expr *mr_char_set_expr(struct mr_expr_builder *builder,
+                                       const struct mr_char_set *set, enum mr_spelling spelling)
+{
+    return mr_expr_class(builder, set->ranges, set->count, spelling);
+}

@@ -1,0 +1,43 @@
+/* constraint - constrained output: what an answer may be, from a request's response_format to an
+ * automaton (codec/grammar/automaton.h).
+ *
+ * The front ends read JSON schemas (schema.h), regular expressions (regex_front.h), GBNF and Lark
+ * (ebnf.h), and lists of choices. What a front end cannot guarantee it refuses, with the place in
+ * the source: JSON pointer, line and column, or byte offset.
+ *
+ * Compiling is bounded: MR_CONSTRAINT_BYTES_MAX of source, MR_GRAMMAR_WORK_MAX units of work (under
+ * 100 ms), MR_GRAMMAR_BUILD_BYTES_MAX of memory while it runs and MR_GRAMMAR_BYTES_MAX after.
+ *
+ * Threads: any. Memory: the automaton is freed with its last reference.
+ * Errors:  MR_INVALID_REQUEST for a source that is wrong or too large, MR_UNSUPPORTED for one that
+ *          asks for what cannot be guaranteed, MR_NOMEM. */
+#ifndef MR_CODEC_CONSTRAINT_CONSTRAINT_H
+#define MR_CODEC_CONSTRAINT_CONSTRAINT_H
+
+#include "codec/grammar/automaton.h"
+
+#define MR_CONSTRAINT_BYTES_MAX ((size_t)256 << 10) /* bytes of a schema, regex or grammar */
+
+enum mr_constraint_kind {
+    MR_CONSTRAINT_NONE,        /* the answer is free */
+    MR_CONSTRAINT_JSON_OBJECT, /* any JSON object; no text */
+    MR_CONSTRAINT_JSON_SCHEMA, /* text: the schema in JSON */
+    MR_CONSTRAINT_REGEX,       /* text: the regular expression */
+    MR_CONSTRAINT_CHOICE,      /* text: a JSON array of texts */
+    MR_CONSTRAINT_EBNF         /* text: a grammar in GBNF or Lark */
+};
+
+struct mr_constraint {
+    enum mr_constraint_kind kind;
+    struct mr_text text;
+};
+
+/* The content of a constraint as a key: equal constraints have equal digests. */
+enum mr_status mr_constraint_digest(const struct mr_constraint *constraint,
+                                    unsigned char digest[MR_GRAMMAR_DIGEST_BYTES],
+                                    struct mr_error *err);
+/* Compiles a constraint of any kind but NONE. *out has one reference. */
+enum mr_status mr_constraint_compile(struct mr_grammar **out,
+                                     const struct mr_constraint *constraint, struct mr_error *err);
+
+#endif

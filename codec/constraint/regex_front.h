@@ -1,0 +1,31 @@
+/* regex_front - regular expressions become expressions of a grammar.
+ *
+ * Syntax: the common part of ECMAScript's and Python's: literals, `.`, classes, \d \w \s and their
+ * opposites, escapes, groups, alternatives, quantifiers (lazy ones mean the same). Where the two
+ * languages disagree about a character (Unicode digits, line ends), the expression matches only
+ * what both match. Refused: back references, look-around, word boundaries, flags, anchors inside.
+ *
+ * Threads: any. Memory: the builder's. Errors: MR_INVALID_REQUEST and MR_UNSUPPORTED with the byte
+ *          offset in the pattern, as the builder's sticky status. */
+#ifndef MR_CODEC_CONSTRAINT_REGEX_FRONT_H
+#define MR_CODEC_CONSTRAINT_REGEX_FRONT_H
+
+#include "codec/grammar/expr.h"
+
+enum mr_regex_extent {
+    MR_REGEX_WHOLE, /* the text is one match; ^ at the start and $ at the end change nothing */
+    MR_REGEX_SEARCH /* the text has a match somewhere, as JSON schema's pattern means it */
+};
+
+struct mr_regex_options {
+    enum mr_regex_extent extent;
+    enum mr_spelling spelling;
+    const char *place; /* named in error sentences: "regex", or a JSON pointer */
+};
+
+const struct mr_expr *mr_regex_expr(struct mr_expr_builder *builder, struct mr_text pattern,
+                                    const struct mr_regex_options *options);
+/* Any one character in this spelling. */
+const struct mr_expr *mr_regex_any_char(struct mr_expr_builder *builder, enum mr_spelling spelling);
+
+#endif

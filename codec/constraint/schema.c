@@ -1,0 +1,270 @@
+#include "codec/constraint/schema.h"
+
+#include "codec/check.h"
+#include "codec/constraint/schema_state.h"
+#include "codec/hash.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ALTERNATIVES_MAX 1024u
+#define PATH_BYTES       120u
+
+/* ---- errors ---- */
+
+static void put_step(char path[PATH_BYTES], size_t length, struct mr_text name)
+{
+    size_t at = length;
+    if (at + 1 < PATH_BYTES) path[at++] = '/';
+    for (size_t i = 0; i < name.length && at + 1 < PATH_BYTES; i++) {
+        unsigned char byte = (unsigned char)name.bytes[i];
+        path[at++] = byte > 0x20 && byte < 0x7f ? name.bytes[i] : '?';
+    }
+    path[at] = '\0';
+}
+
+/* Writes the JSON pointer of `wanted`, which is at or below `from`. */
+static bool find_path(const struct mr_json_value *from, const struct mr_json_value *wanted,
+                      char path[PATH_BYTES], size_t length)
+{
+    path[length] = '\0';
+    if (from == wanted) return true;
+    struct mr_json_member member = {0};
+    while (mr_json_kind(from) == MR_JSON_OBJECT && mr_json_next(from, &member)) {
+        put_step(path, length, member.name);
+        if (find_path(member.value, wanted, path, strlen(path))) return true;
+        path[length] = '\0';
+    }
+    for (size_t i = 0; mr_json_kind(from) == MR_JSON_ARRAY && i < mr_json_count(from); i++) {
+        char index[24];
+        int digits = snprintf(index, sizeof index, "%zu", i);
+        put_step(path, length, (struct mr_text){index, (size_t)digits});
+        if (find_path(mr_json_at(from, i), wanted, path, strlen(path))) return true;
+        path[length] = '\0';
+    }
+    return false;
+}
+
+void mr_schema_fail(struct mr_schema *schema, enum mr_status status,
+                    const struct mr_json_value *node, const char *keyword, const char *what)
+{
+    char path[PATH_BYTES] = "";
+    if (schema->builder->status != MR_OK) return;
+    if (schema->root) find_path(schema->root, node, path, 0);
+    mr_expr_fail(schema->builder, status, "schema #%s%s%s: %s", path, keyword ? "/" : "",
+                 keyword ? keyword : "", what);
+}
+
+/* ---- rules ---- */
+
+/* True for a schema that leads to no other: it need not be a rule. */
+static bool is_scalar(const struct mr_json_value *node)
+{
+    static const char *const leading[] = {"$ref",        "allOf",      "anyOf",
+                                          "oneOf",       "properties", "items",
+                                          "prefixItems", "required",   "additionalProperties"};
+    bool integer;
+    if (mr_json_kind(node) != MR_JSON_OBJECT) return false;
+    for (size_t i = 0; i < sizeof leading / sizeof leading[0]; i++)
+        if (mr_json_get(node, leading[i])) return false;
+    if (mr_json_get(node, "enum") || mr_json_get(node, "const")) return true;
+    const struct mr_json_value *type = mr_json_get(node, "type");
+    return type && (mr_schema_types(type, &integer) & (MR_TYPE_ARRAY | MR_TYPE_OBJECT)) == 0;
+}
+
+static uint64_t hash_of(const struct mr_conjunction *conjunction)
+{
+    return mr_hash_bytes(MR_HASH_START, conjunction->nodes,
+                         conjunction->count * sizeof *conjunction->nodes);
+}
+
+static bool same(const struct mr_conjunction *one, const struct mr_conjunction *other)
+{
+    return one->count == other->count && one->taken_count == other->taken_count &&
+           memcmp(one->nodes, other->nodes, one->count * sizeof *one->nodes) == 0 &&
+           memcmp(one->parents, other->parents, one->count * sizeof *one->parents) == 0 &&
+           memcmp(one->taken, other->taken, one->taken_count * sizeof *one->taken) == 0;
+}
+
+static bool enqueue(struct mr_schema *schema, const struct mr_schema_place *place)
+{
+    if (schema->queue_count == schema->queue_capacity) {
+        uint32_t capacity = schema->queue_capacity ? 2 * schema->queue_capacity : 64;
+        const struct mr_schema_place **queue =
+            mr_expr_take(schema->builder, capacity, sizeof(struct mr_schema_place *));
+        if (!queue) return false;
+        for (uint32_t i = 0; i < schema->queue_count; i++)
+            queue[i] = schema->queue[i];
+        schema->queue = queue;
+        schema->queue_capacity = capacity;
+    }
+    schema->queue[schema->queue_count++] = place;
+    return true;
+}
+
+/* The rule of a conjunction, which is new or known. */
+static uint32_t rule_of(struct mr_schema *schema, const struct mr_conjunction *conjunction)
+{
+    struct mr_schema_place **slot =
+        &schema->table[hash_of(conjunction) % (sizeof schema->table / sizeof schema->table[0])];
+    for (struct mr_schema_place *at = *slot; at; at = at->next)
+        if (same(at->conjunction, conjunction)) return at->rule;
+    struct mr_schema_place *place = mr_expr_take(schema->builder, 1, sizeof *place);
+    struct mr_conjunction *copy = mr_expr_take(schema->builder, 1, sizeof *copy);
+    if (!place || !copy) return 0;
+    *copy = *conjunction;
+    *place = (struct mr_schema_place){*slot, copy, mr_expr_rule_add(schema->builder, "schema")};
+    *slot = place;
+    if (!enqueue(schema, place)) return 0;
+    return place->rule;
+}
+
+/* ---- values ---- */
+
+static const struct mr_expr *body_of(struct mr_schema *schema,
+                                     const struct mr_conjunction *conjunction);
+
+/* oneOf needs exactly one alternative to hold, so no two may hold together. */
+static void check_one_of(struct mr_schema *schema, const struct mr_json_value *owner,
+                         const struct mr_json_value *group)
+{
+    size_t count = mr_json_count(group);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = i + 1; j < count && mr_expr_work(schema->builder, 20); j++)
+            if (!mr_schema_disjoint(schema, mr_json_at(group, i), mr_json_at(group, j), 0)) {
+                char what[160];
+                snprintf(what, sizeof what,
+                         "alternatives %zu and %zu may both hold; give them different types, or "
+                         "a required property with different constants",
+                         i, j);
+                mr_schema_fail(schema, MR_UNSUPPORTED, owner, "oneOf", what);
+                return;
+            }
+}
+
+static const struct mr_expr *any_of(struct mr_schema *schema,
+                                    const struct mr_conjunction *conjunction,
+                                    const struct mr_json_value *group, uint32_t owner,
+                                    bool exactly_one)
+{
+    size_t count = mr_json_count(group);
+    const char *keyword = exactly_one ? "oneOf" : "anyOf";
+    if (mr_json_kind(group) != MR_JSON_ARRAY || count == 0 || count > ALTERNATIVES_MAX) {
+        mr_schema_fail(schema, MR_INVALID_REQUEST, conjunction->nodes[owner], keyword,
+                       "must be an array of 1 to 1024 schemas");
+        return mr_expr_never();
+    }
+    if (exactly_one) check_one_of(schema, conjunction->nodes[owner], group);
+    const struct mr_expr **items = mr_expr_take(schema->builder, count, sizeof *items);
+    for (size_t i = 0; items && i < count; i++) {
+        struct mr_conjunction with = *conjunction;
+        items[i] = mr_expr_never();
+        if (with.taken_count == MR_CONJUNCTION_MAX) {
+            mr_schema_fail(schema, MR_UNSUPPORTED, conjunction->nodes[owner], keyword,
+                           "too many anyOf and oneOf hold at one place");
+            break;
+        }
+        with.taken[with.taken_count++] = group;
+        mr_conjunction_add(schema, &with, mr_json_at(group, i), owner);
+        if (schema->builder->status != MR_OK) break;
+        items[i] = body_of(schema, &with);
+    }
+    if (schema->builder->status != MR_OK) return mr_expr_never();
+    return mr_expr_alt(schema->builder, items, (uint32_t)count);
+}
+
+/* The alternatives by type of a conjunction without open anyOf and oneOf. */
+static const struct mr_expr *by_type(struct mr_schema *schema,
+                                     const struct mr_conjunction *conjunction)
+{
+    struct mr_schema_facts facts;
+    const struct mr_expr *items[7];
+    uint32_t count = 0;
+    mr_schema_merge(schema, conjunction, &facts);
+    const struct mr_expr *constants = mr_schema_enum(schema, conjunction, &facts);
+    if (constants) return constants;
+    if (conjunction->count == 0) return mr_schema_any(schema);
+    if (facts.types & MR_TYPE_OBJECT)
+        items[count++] = mr_schema_object(schema, conjunction, &facts);
+    if (facts.types & MR_TYPE_ARRAY) items[count++] = mr_schema_array(schema, conjunction, &facts);
+    if (facts.types & MR_TYPE_STRING)
+        items[count++] = mr_schema_string(schema, conjunction, &facts);
+    if (facts.types & MR_TYPE_NUMBER) items[count++] = mr_schema_number(schema, &facts);
+    if (facts.types & MR_TYPE_BOOL) {
+        items[count++] = mr_expr_word(schema->builder, "true");
+        items[count++] = mr_expr_word(schema->builder, "false");
+    }
+    if (facts.types & MR_TYPE_NULL) items[count++] = mr_expr_word(schema->builder, "null");
+    return mr_expr_alt(schema->builder, items, count);
+}
+
+static const struct mr_expr *body_of(struct mr_schema *schema,
+                                     const struct mr_conjunction *conjunction)
+{
+    const struct mr_json_value *group;
+    uint32_t owner;
+    bool exactly_one;
+    if (schema->builder->status != MR_OK || conjunction->never) return mr_expr_never();
+    if (!mr_expr_work(schema->builder, 50)) return mr_expr_never();
+    if (mr_conjunction_open(conjunction, &group, &owner, &exactly_one))
+        return any_of(schema, conjunction, group, owner, exactly_one);
+    return by_type(schema, conjunction);
+}
+
+const struct mr_expr *mr_schema_value(struct mr_schema *schema,
+                                      const struct mr_conjunction *conjunction)
+{
+    bool scalar = conjunction->count > 0;
+    if (schema->builder->status != MR_OK || conjunction->never) return mr_expr_never();
+    if (conjunction->count == 0) return mr_schema_any(schema);
+    for (uint32_t i = 0; i < conjunction->count; i++)
+        scalar = scalar && is_scalar(conjunction->nodes[i]);
+    if (scalar) return body_of(schema, conjunction);
+    uint32_t rule = rule_of(schema, conjunction);
+    return mr_expr_ref(schema->builder, rule);
+}
+
+/* ---- the whole ---- */
+
+static void init(struct mr_schema *schema, struct mr_expr_builder *builder)
+{
+    *schema = (struct mr_schema){.builder = builder,
+                                 .any = UINT32_MAX,
+                                 .object = UINT32_MAX,
+                                 .array = UINT32_MAX,
+                                 .string = UINT32_MAX,
+                                 .character = UINT32_MAX,
+                                 .number = UINT32_MAX,
+                                 .integer = UINT32_MAX,
+                                 .indent = UINT32_MAX};
+}
+
+void mr_schema_define(struct mr_expr_builder *builder, struct mr_text text)
+{
+    static const struct mr_json_limits limits = {((size_t)1 << 20), MR_SCHEMA_VALUES_MAX,
+                                                 MR_SCHEMA_DEPTH_MAX};
+    struct mr_json *document;
+    struct mr_error why;
+    struct mr_schema schema;
+    struct mr_conjunction root = {0};
+    if (mr_json_parse_wide(&document, text, &limits, &why) != MR_OK) {
+        mr_expr_fail(builder, MR_INVALID_REQUEST, "schema: %.150s", why.detail);
+        return;
+    }
+    init(&schema, builder);
+    schema.root = mr_json_root(document);
+    mr_conjunction_add(&schema, &root, schema.root, UINT32_MAX);
+    mr_expr_rule_define(builder, 0, mr_schema_value(&schema, &root));
+    while (schema.queue_next < schema.queue_count && builder->status == MR_OK) {
+        const struct mr_schema_place *place = schema.queue[schema.queue_next++];
+        mr_expr_rule_define(builder, place->rule, body_of(&schema, place->conjunction));
+    }
+    mr_json_destroy(document);
+}
+
+void mr_schema_define_object(struct mr_expr_builder *builder)
+{
+    struct mr_schema schema;
+    init(&schema, builder);
+    mr_expr_rule_define(builder, 0, mr_schema_any_object(&schema));
+}

@@ -1,0 +1,32 @@
+/* schema - JSON schemas (draft 2020-12) become rules of a grammar. Every text of the grammar is
+ * JSON that is valid under the schema; not every valid JSON is in the grammar. README.md has the
+ * table of keywords and what is narrower: the order of properties, white space, the length of
+ * numbers.
+ *
+ * A place in a document may have to satisfy several schemas at once ($ref with siblings, allOf, a
+ * property named in both). They are compiled together as a conjunction, and each conjunction that
+ * can be recursive becomes one rule.
+ *
+ * codec/constraint/schema.c has rules and alternatives, codec/constraint/schema_merge.c
+ * conjunctions and what they say together, codec/constraint/schema_disjoint.c the condition of
+ * oneOf, codec/constraint/schema_containers.c arrays and objects, codec/constraint/schema_scalars.c
+ * texts and constants, codec/constraint/schema_number.c numbers, codec/constraint/schema_format.c
+ * formats.
+ *
+ * Threads: any. Memory: the builder's. Errors: MR_INVALID_REQUEST for what is no schema,
+ *          MR_UNSUPPORTED for a keyword that cannot be guaranteed, both with the JSON pointer, as
+ *          the builder's sticky status. */
+#ifndef MR_CODEC_CONSTRAINT_SCHEMA_H
+#define MR_CODEC_CONSTRAINT_SCHEMA_H
+
+#include "codec/grammar/expr.h"
+
+#define MR_SCHEMA_DEPTH_MAX  64u    /* nesting of a schema's JSON */
+#define MR_SCHEMA_VALUES_MAX 65536u /* values in a schema */
+
+/* Defines rule 0, which must exist, from the text of a schema. */
+void mr_schema_define(struct mr_expr_builder *builder, struct mr_text schema);
+/* Defines rule 0 as any JSON object. */
+void mr_schema_define_object(struct mr_expr_builder *builder);
+
+#endif

@@ -1,0 +1,134 @@
+/* Whether two schemas exclude each other, for oneOf: a sufficient condition. */
+#include "codec/constraint/schema_state.h"
+
+#define DEPTH_MAX 4u
+
+static bool equal_members(const struct mr_json_value *one, const struct mr_json_value *other)
+{
+    struct mr_json_member member = {0};
+    while (mr_json_next(one, &member)) {
+        const struct mr_json_value *value = mr_json_get_text(other, member.name);
+        if (!value || !mr_schema_equal_values(member.value, value)) return false;
+    }
+    return true;
+}
+
+bool mr_schema_equal_values(const struct mr_json_value *one, const struct mr_json_value *other)
+{
+    double a, b;
+    bool p, q;
+    struct mr_text s, t;
+    if (mr_json_number(one, &a)) return mr_json_number(other, &b) && !(a < b) && !(a > b);
+    if (mr_json_kind(one) != mr_json_kind(other)) return false;
+    if (mr_json_bool(one, &p)) return mr_json_bool(other, &q) && p == q;
+    if (mr_json_text(one, &s)) return mr_json_text(other, &t) && mr_text_equal(s, t);
+    if (mr_json_count(one) != mr_json_count(other)) return false;
+    if (mr_json_kind(one) == MR_JSON_OBJECT) return equal_members(one, other);
+    for (size_t i = 0; i < mr_json_count(one); i++)
+        if (!mr_schema_equal_values(mr_json_at(one, i), mr_json_at(other, i))) return false;
+    return true;
+}
+
+static unsigned type_of(const struct mr_json_value *value)
+{
+    switch (mr_json_kind(value)) {
+    case MR_JSON_NULL:
+        return MR_TYPE_NULL;
+    case MR_JSON_BOOL:
+        return MR_TYPE_BOOL;
+    case MR_JSON_INT:
+    case MR_JSON_REAL:
+        return MR_TYPE_NUMBER;
+    case MR_JSON_TEXT:
+        return MR_TYPE_STRING;
+    case MR_JSON_ARRAY:
+        return MR_TYPE_ARRAY;
+    case MR_JSON_OBJECT:
+        break;
+    }
+    return MR_TYPE_OBJECT;
+}
+
+/* The constants of a schema: const, or the elements of enum. Their number; 0 for none. */
+static size_t constant_count(const struct mr_json_value *node)
+{
+    if (mr_json_get(node, "const")) return 1;
+    return mr_json_count(mr_json_get(node, "enum"));
+}
+
+static const struct mr_json_value *constant_at(const struct mr_json_value *node, size_t index)
+{
+    const struct mr_json_value *value = mr_json_get(node, "const");
+    return value ? value : mr_json_at(mr_json_get(node, "enum"), index);
+}
+
+/* The types that values of a schema may have. */
+static unsigned types_of(const struct mr_json_value *node)
+{
+    bool integer;
+    unsigned types = MR_TYPE_ALL, constants = 0;
+    const struct mr_json_value *type = mr_json_get(node, "type");
+    if (type) types = mr_schema_types(type, &integer);
+    for (size_t i = 0; i < constant_count(node); i++)
+        constants |= type_of(constant_at(node, i));
+    return constants ? types & constants : types;
+}
+
+static bool constants_differ(struct mr_schema *schema, const struct mr_json_value *one,
+                             const struct mr_json_value *other)
+{
+    size_t m = constant_count(one), n = constant_count(other);
+    if (m == 0 || n == 0) return false;
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < n; j++)
+            if (!mr_expr_work(schema->builder, 4) ||
+                mr_schema_equal_values(constant_at(one, i), constant_at(other, j)))
+                return false;
+    return true;
+}
+
+static bool requires(const struct mr_json_value *node, struct mr_text name)
+{
+    const struct mr_json_value *required = mr_json_get(node, "required");
+    struct mr_text text;
+    for (size_t i = 0; i < mr_json_count(required); i++)
+        if (mr_json_text(mr_json_at(required, i), &text) && mr_text_equal(text, name)) return true;
+    return false;
+}
+
+/* True when `one` requires a property that `other` requires with a disjoint schema, or that `other`
+ * does not allow. */
+static bool properties_differ(struct mr_schema *schema, const struct mr_json_value *one,
+                              const struct mr_json_value *other, unsigned depth)
+{
+    const struct mr_json_value *required = mr_json_get(one, "required");
+    const struct mr_json_value *mine = mr_json_get(one, "properties");
+    const struct mr_json_value *theirs = mr_json_get(other, "properties");
+    bool additional = true;
+    mr_json_bool(mr_json_get(other, "additionalProperties"), &additional);
+    for (size_t i = 0; i < mr_json_count(required) && mr_expr_work(schema->builder, 10); i++) {
+        struct mr_text name;
+        if (!mr_json_text(mr_json_at(required, i), &name)) continue;
+        const struct mr_json_value *a = mr_json_get_text(mine, name);
+        const struct mr_json_value *b = mr_json_get_text(theirs, name);
+        if (!b && !additional) return true;
+        if (a && b && requires(other, name) && mr_schema_disjoint(schema, a, b, depth + 1))
+            return true;
+    }
+    return false;
+}
+
+bool mr_schema_disjoint(struct mr_schema *schema, const struct mr_json_value *one,
+                        const struct mr_json_value *other, unsigned depth)
+{
+    bool flag;
+    one = mr_schema_resolve(schema, one);
+    other = mr_schema_resolve(schema, other);
+    if (mr_json_bool(one, &flag) || mr_json_bool(other, &flag))
+        return (mr_json_bool(one, &flag) && !flag) || (mr_json_bool(other, &flag) && !flag);
+    unsigned types = types_of(one) & types_of(other);
+    if (types == 0 || constants_differ(schema, one, other)) return true;
+    if (types != MR_TYPE_OBJECT || depth >= DEPTH_MAX) return false;
+    return properties_differ(schema, one, other, depth) ||
+           properties_differ(schema, other, one, depth);
+}

@@ -1,0 +1,406 @@
+/* From schema objects to conjunctions: $ref, allOf, keywords, and what several schemas say
+ * together. */
+#include "codec/constraint/schema_state.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- keywords ---- */
+
+/* Keywords of draft 2020-12 and earlier ones that restrict values in a way that is not built.
+ * Others that are not listed here and not used are annotations. */
+static const char *const refused[] = {"not",
+                                      "if",
+                                      "then",
+                                      "else",
+                                      "contains",
+                                      "minContains",
+                                      "maxContains",
+                                      "patternProperties",
+                                      "propertyNames",
+                                      "$dynamicRef",
+                                      "$recursiveRef",
+                                      "dependentRequired",
+                                      "dependencies",
+                                      "dependentSchemas",
+                                      "additionalItems",
+                                      "unevaluatedItems"};
+
+static bool is_false(const struct mr_json_value *value)
+{
+    bool flag;
+    return mr_json_bool(value, &flag) && !flag;
+}
+
+static bool is_true(const struct mr_json_value *value)
+{
+    bool flag;
+    return mr_json_bool(value, &flag) && flag;
+}
+
+static void check_keywords(struct mr_schema *schema, const struct mr_json_value *node)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        if (mr_json_get(node, refused[i]))
+            mr_schema_fail(schema, MR_UNSUPPORTED, node, refused[i],
+                           "this keyword is not supported");
+    const struct mr_json_value *unique = mr_json_get(node, "uniqueItems");
+    if (unique && !is_false(unique))
+        mr_schema_fail(schema, MR_UNSUPPORTED, node, "uniqueItems", "only false is supported");
+    const struct mr_json_value *unevaluated = mr_json_get(node, "unevaluatedProperties");
+    if (unevaluated && mr_json_kind(unevaluated) != MR_JSON_BOOL)
+        mr_schema_fail(schema, MR_UNSUPPORTED, node, "unevaluatedProperties",
+                       "only true and false are supported");
+    if (mr_json_get(node, "$id") && node != schema->root)
+        mr_schema_fail(schema, MR_UNSUPPORTED, node, "$id", "is supported at the root only");
+    const struct mr_json_value *items = mr_json_get(node, "items");
+    if (items && mr_json_kind(items) == MR_JSON_ARRAY)
+        mr_schema_fail(schema, MR_UNSUPPORTED, node, "items",
+                       "an array of schemas is written prefixItems in draft 2020-12");
+    mr_expr_work(schema->builder, 20);
+}
+
+/* ---- $ref ---- */
+
+/* Copies one step of a JSON pointer to out and undoes its escapes: ~0, ~1 and %XX. */
+static bool decode_step(struct mr_text step, char *out, size_t *length)
+{
+    *length = 0;
+    for (size_t i = 0; i < step.length; i++) {
+        char byte = step.bytes[i];
+        if (byte == '%') {
+            if (i + 2 >= step.length) return false;
+            int high = mr_text_hex_value(step.bytes[i + 1]);
+            int low = mr_text_hex_value(step.bytes[i + 2]);
+            if (high < 0 || low < 0) return false;
+            byte = (char)(high * 16 + low);
+            i += 2;
+        } else if (byte == '~') {
+            if (++i == step.length || (step.bytes[i] != '0' && step.bytes[i] != '1')) return false;
+            byte = step.bytes[i] == '0' ? '~' : '/';
+        }
+        out[(*length)++] = byte;
+    }
+    return true;
+}
+
+static const struct mr_json_value *child_of(const struct mr_json_value *node, struct mr_text name)
+{
+    if (mr_json_kind(node) == MR_JSON_OBJECT) return mr_json_get_text(node, name);
+    if (mr_json_kind(node) != MR_JSON_ARRAY || name.length == 0 || name.length > 6) return NULL;
+    size_t index = 0;
+    for (size_t i = 0; i < name.length; i++) {
+        if (name.bytes[i] < '0' || name.bytes[i] > '9') return NULL;
+        index = index * 10 + (size_t)(name.bytes[i] - '0');
+    }
+    return mr_json_at(node, index);
+}
+
+/* The schema at a reference "#" or "#/..." of this document; NULL when there is none. */
+static const struct mr_json_value *follow(struct mr_schema *schema, struct mr_text reference)
+{
+    const struct mr_json_value *at = schema->root;
+    if (reference.length == 0 || reference.bytes[0] != '#') return NULL;
+    size_t begin = 1;
+    if (reference.length > 1 && reference.bytes[1] != '/') return NULL;
+    while (at && begin < reference.length) {
+        size_t end = begin + 1, length;
+        while (end < reference.length && reference.bytes[end] != '/')
+            end++;
+        char *step = mr_expr_take(schema->builder, end - begin, 1);
+        if (!step || !mr_expr_work(schema->builder, (uint32_t)(end - begin)) ||
+            !decode_step(mr_text_part(reference, begin + 1, end), step, &length))
+            return NULL;
+        at = child_of(at, (struct mr_text){step, length});
+        begin = end;
+    }
+    return at;
+}
+
+static const struct mr_json_value *target_of(struct mr_schema *schema,
+                                             const struct mr_json_value *node)
+{
+    struct mr_text reference;
+    const struct mr_json_value *value = mr_json_get(node, "$ref");
+    if (!value) return NULL;
+    const struct mr_json_value *target =
+        mr_json_text(value, &reference) ? follow(schema, reference) : NULL;
+    if (!target)
+        mr_schema_fail(schema, MR_UNSUPPORTED, node, "$ref",
+                       "must be a JSON pointer that starts with # and leads to a schema here");
+    return target;
+}
+
+const struct mr_json_value *mr_schema_resolve(struct mr_schema *schema,
+                                              const struct mr_json_value *node)
+{
+    for (unsigned i = 0;
+         i < MR_CONJUNCTION_MAX && mr_json_get(node, "$ref") && mr_json_count(node) == 1; i++) {
+        const struct mr_json_value *target = target_of(schema, node);
+        if (!target) return node;
+        node = target;
+    }
+    return node;
+}
+
+/* ---- conjunctions ---- */
+
+static bool is_ancestor(const struct mr_conjunction *conjunction, uint32_t index,
+                        const struct mr_json_value *node)
+{
+    for (;;) {
+        if (conjunction->nodes[index] == node) return true;
+        if (conjunction->parents[index] == index) return false;
+        index = conjunction->parents[index];
+    }
+}
+
+static bool has_node(const struct mr_conjunction *conjunction, const struct mr_json_value *node)
+{
+    for (uint32_t i = 0; i < conjunction->count; i++)
+        if (conjunction->nodes[i] == node) return true;
+    return false;
+}
+
+void mr_conjunction_add(struct mr_schema *schema, struct mr_conjunction *conjunction,
+                        const struct mr_json_value *node, uint32_t parent)
+{
+    if (schema->builder->status != MR_OK || is_true(node)) return;
+    if (is_false(node)) {
+        conjunction->never = true;
+        return;
+    }
+    if (mr_json_kind(node) != MR_JSON_OBJECT) {
+        mr_schema_fail(schema, MR_INVALID_REQUEST, node, NULL,
+                       "a schema must be an object or a boolean");
+        return;
+    }
+    if (parent != UINT32_MAX && is_ancestor(conjunction, parent, node)) {
+        mr_schema_fail(schema, MR_INVALID_REQUEST, node, NULL,
+                       "refers to itself without a property or item between");
+        return;
+    }
+    if (has_node(conjunction, node) || !mr_expr_work(schema->builder, 20)) return;
+    if (conjunction->count == MR_CONJUNCTION_MAX) {
+        mr_schema_fail(schema, MR_UNSUPPORTED, node, NULL, "too many schemas hold at one place");
+        return;
+    }
+    uint32_t index = conjunction->count++;
+    conjunction->nodes[index] = node;
+    conjunction->parents[index] = parent == UINT32_MAX ? index : parent;
+    check_keywords(schema, node);
+    const struct mr_json_value *target = target_of(schema, node);
+    if (target) mr_conjunction_add(schema, conjunction, target, index);
+    const struct mr_json_value *all = mr_json_get(node, "allOf");
+    if (all && mr_json_kind(all) != MR_JSON_ARRAY)
+        mr_schema_fail(schema, MR_INVALID_REQUEST, node, "allOf", "must be an array");
+    for (size_t i = 0; i < mr_json_count(all); i++)
+        mr_conjunction_add(schema, conjunction, mr_json_at(all, i), index);
+}
+
+static bool is_taken(const struct mr_conjunction *conjunction, const struct mr_json_value *group)
+{
+    for (uint32_t i = 0; i < conjunction->taken_count; i++)
+        if (conjunction->taken[i] == group) return true;
+    return false;
+}
+
+bool mr_conjunction_open(const struct mr_conjunction *conjunction,
+                         const struct mr_json_value **group, uint32_t *owner, bool *exactly_one)
+{
+    for (uint32_t i = 0; i < conjunction->count; i++)
+        for (unsigned one = 0; one < 2; one++) {
+            const struct mr_json_value *at =
+                mr_json_get(conjunction->nodes[i], one ? "oneOf" : "anyOf");
+            if (!at || is_taken(conjunction, at)) continue;
+            *group = at;
+            *owner = i;
+            *exactly_one = one == 1;
+            return true;
+        }
+    return false;
+}
+
+/* ---- facts ---- */
+
+static unsigned type_named(struct mr_text name, bool *integer)
+{
+    static const struct {
+        const char *name;
+        unsigned type;
+    } types[] = {{"null", MR_TYPE_NULL},     {"boolean", MR_TYPE_BOOL},
+                 {"number", MR_TYPE_NUMBER}, {"integer", MR_TYPE_NUMBER},
+                 {"string", MR_TYPE_STRING}, {"array", MR_TYPE_ARRAY},
+                 {"object", MR_TYPE_OBJECT}};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (mr_text_is(name, types[i].name)) {
+            *integer = mr_text_is(name, "integer");
+            return types[i].type;
+        }
+    return 0;
+}
+
+unsigned mr_schema_types(const struct mr_json_value *type, bool *integer)
+{
+    struct mr_text name;
+    unsigned types = 0;
+    bool number = false, part;
+    *integer = false;
+    if (mr_json_text(type, &name)) return type_named(name, integer);
+    for (size_t i = 0; i < mr_json_count(type); i++) {
+        unsigned one = mr_json_text(mr_json_at(type, i), &name) ? type_named(name, &part) : 0;
+        if (one == 0) return 0;
+        if (one == MR_TYPE_NUMBER && !part) number = true;
+        if (one == MR_TYPE_NUMBER && part) *integer = true;
+        types |= one;
+    }
+    if (number) *integer = false;
+    return types;
+}
+
+/* Types that the keywords of a schema without `type` speak about. */
+static unsigned implied_types(const struct mr_json_value *node)
+{
+    static const struct {
+        const char *keyword;
+        unsigned type;
+    } implied[] = {{"properties", MR_TYPE_OBJECT},
+                   {"required", MR_TYPE_OBJECT},
+                   {"additionalProperties", MR_TYPE_OBJECT},
+                   {"minProperties", MR_TYPE_OBJECT},
+                   {"maxProperties", MR_TYPE_OBJECT},
+                   {"unevaluatedProperties", MR_TYPE_OBJECT},
+                   {"items", MR_TYPE_ARRAY},
+                   {"prefixItems", MR_TYPE_ARRAY},
+                   {"minItems", MR_TYPE_ARRAY},
+                   {"maxItems", MR_TYPE_ARRAY},
+                   {"minLength", MR_TYPE_STRING},
+                   {"maxLength", MR_TYPE_STRING},
+                   {"pattern", MR_TYPE_STRING},
+                   {"format", MR_TYPE_STRING},
+                   {"minimum", MR_TYPE_NUMBER},
+                   {"maximum", MR_TYPE_NUMBER},
+                   {"exclusiveMinimum", MR_TYPE_NUMBER},
+                   {"exclusiveMaximum", MR_TYPE_NUMBER},
+                   {"multipleOf", MR_TYPE_NUMBER}};
+    unsigned types = 0;
+    for (size_t i = 0; i < sizeof implied / sizeof implied[0]; i++)
+        if (mr_json_get(node, implied[i].keyword)) types |= implied[i].type;
+    return types;
+}
+
+static void merge_types(struct mr_schema *schema, const struct mr_conjunction *conjunction,
+                        struct mr_schema_facts *facts)
+{
+    unsigned implied = 0;
+    bool typed = false;
+    for (uint32_t i = 0; i < conjunction->count; i++) {
+        const struct mr_json_value *node = conjunction->nodes[i];
+        const struct mr_json_value *type = mr_json_get(node, "type");
+        bool integer;
+        implied |= implied_types(node);
+        if (!type) continue;
+        unsigned types = mr_schema_types(type, &integer);
+        if (types == 0)
+            mr_schema_fail(schema, MR_INVALID_REQUEST, node, "type",
+                           "must be the name of a JSON type or an array of names");
+        typed = true;
+        facts->types &= types;
+        facts->integer |= integer;
+    }
+    if (!typed && implied != 0) facts->types &= implied;
+}
+
+static void merge_bound(struct mr_schema *schema, const struct mr_json_value *node,
+                        const char *keyword, struct mr_schema_facts *facts)
+{
+    double bound;
+    const struct mr_json_value *value = mr_json_get(node, keyword);
+    bool lower = strcmp(keyword, "minimum") == 0 || strcmp(keyword, "exclusiveMinimum") == 0;
+    bool exclusive = strncmp(keyword, "exclusive", 9) == 0;
+    if (!value) return;
+    if (!mr_json_number(value, &bound)) {
+        mr_schema_fail(schema, MR_INVALID_REQUEST, node, keyword, "must be a number");
+    } else if (lower &&
+               (!facts->has_min || bound > facts->min || (bound == facts->min && exclusive))) {
+        facts->has_min = true;
+        facts->min = bound;
+        facts->above_min = exclusive;
+    } else if (!lower &&
+               (!facts->has_max || bound < facts->max || (bound == facts->max && exclusive))) {
+        facts->has_max = true;
+        facts->max = bound;
+        facts->below_max = exclusive;
+    }
+}
+
+static void merge_multiple(struct mr_schema *schema, const struct mr_json_value *node,
+                           struct mr_schema_facts *facts)
+{
+    double step;
+    const struct mr_json_value *value = mr_json_get(node, "multipleOf");
+    if (!value) return;
+    if (!mr_json_number(value, &step) || step <= 0) {
+        mr_schema_fail(schema, MR_INVALID_REQUEST, node, "multipleOf", "must be a positive number");
+        return;
+    }
+    if (step != floor(step) || step > 2000) {
+        mr_schema_fail(schema, MR_UNSUPPORTED, node, "multipleOf",
+                       "only integers up to 2000 are supported");
+        return;
+    }
+    uint32_t one = facts->multiple ? facts->multiple : 1, other = (uint32_t)step, a = one,
+             b = other;
+    while (b != 0) {
+        uint32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    if (one / a * other > 2000)
+        mr_schema_fail(schema, MR_UNSUPPORTED, node, "multipleOf",
+                       "the least common multiple is above 2000");
+    facts->multiple = one / a * other;
+    facts->integer = true;
+}
+
+/* Reads a keyword whose value is a number of things; minimum: the larger one counts. */
+static void merge_count(struct mr_schema *schema, const struct mr_json_value *node,
+                        const char *keyword, bool minimum, uint32_t *count)
+{
+    double number;
+    const struct mr_json_value *value = mr_json_get(node, keyword);
+    if (!value) return;
+    if (!mr_json_number(value, &number) || number < 0 || number != floor(number)) {
+        mr_schema_fail(schema, MR_INVALID_REQUEST, node, keyword,
+                       "must be an integer that is not negative");
+        return;
+    }
+    uint32_t read = number > MR_EXPR_COUNT_MAX ? MR_EXPR_UNBOUNDED : (uint32_t)number;
+    if (minimum && read == MR_EXPR_UNBOUNDED)
+        mr_schema_fail(schema, MR_UNSUPPORTED, node, keyword, "is too large");
+    if (minimum ? read > *count : read < *count) *count = read;
+}
+
+void mr_schema_merge(struct mr_schema *schema, const struct mr_conjunction *conjunction,
+                     struct mr_schema_facts *facts)
+{
+    *facts = (struct mr_schema_facts){.types = MR_TYPE_ALL,
+                                      .length_max = MR_EXPR_UNBOUNDED,
+                                      .items_max = MR_EXPR_UNBOUNDED,
+                                      .properties_max = MR_EXPR_UNBOUNDED};
+    merge_types(schema, conjunction, facts);
+    for (uint32_t i = 0; i < conjunction->count; i++) {
+        const struct mr_json_value *node = conjunction->nodes[i];
+        merge_bound(schema, node, "minimum", facts);
+        merge_bound(schema, node, "maximum", facts);
+        merge_bound(schema, node, "exclusiveMinimum", facts);
+        merge_bound(schema, node, "exclusiveMaximum", facts);
+        merge_multiple(schema, node, facts);
+        merge_count(schema, node, "minLength", true, &facts->length_min);
+        merge_count(schema, node, "maxLength", false, &facts->length_max);
+        merge_count(schema, node, "minItems", true, &facts->items_min);
+        merge_count(schema, node, "maxItems", false, &facts->items_max);
+        merge_count(schema, node, "minProperties", true, &facts->properties_min);
+        merge_count(schema, node, "maxProperties", false, &facts->properties_max);
+    }
+}

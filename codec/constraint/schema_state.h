@@ -1,0 +1,122 @@
+/* schema_state - the state of one compilation of a JSON schema, shared by schema*.c only.
+ *
+ * A conjunction lists the schema objects that a place must satisfy. Its nodes are found by
+ * following $ref and allOf; of anyOf and oneOf one alternative is added at a time. */
+#ifndef MR_CODEC_CONSTRAINT_SCHEMA_STATE_H
+#define MR_CODEC_CONSTRAINT_SCHEMA_STATE_H
+
+#include "codec/grammar/expr.h"
+#include "codec/wire/json.h"
+
+#define MR_CONJUNCTION_MAX 48u   /* schemas that one place must satisfy */
+#define MR_PROPERTIES_MAX  4096u /* properties of one object */
+#define MR_NUMBER_DIGITS   15u   /* digits before and behind the point: a double has them exactly */
+
+enum {
+    MR_TYPE_NULL = 1,
+    MR_TYPE_BOOL = 2,
+    MR_TYPE_NUMBER = 4,
+    MR_TYPE_STRING = 8,
+    MR_TYPE_ARRAY = 16,
+    MR_TYPE_OBJECT = 32,
+    MR_TYPE_ALL = 63
+};
+
+struct mr_conjunction {
+    const struct mr_json_value *nodes[MR_CONJUNCTION_MAX];
+    uint32_t parents[MR_CONJUNCTION_MAX]; /* index of the node that led to this one, or its own */
+    uint32_t count;
+    /* anyOf and oneOf arrays of which an alternative is among the nodes */
+    const struct mr_json_value *taken[MR_CONJUNCTION_MAX];
+    uint32_t taken_count;
+    bool never; /* a node is the schema false */
+};
+
+/* What the nodes of a conjunction say together about numbers, texts and sizes. */
+struct mr_schema_facts {
+    unsigned types;
+    bool integer;
+    bool has_min, has_max, above_min, below_max;
+    double min, max;
+    uint32_t multiple; /* 0: none */
+    uint32_t length_min, length_max, items_min, items_max, properties_min, properties_max;
+};
+
+struct mr_schema_place {
+    struct mr_schema_place *next;
+    const struct mr_conjunction *conjunction;
+    uint32_t rule;
+};
+
+struct mr_schema {
+    struct mr_expr_builder *builder;
+    const struct mr_json_value *root;
+    /* rules for values without conditions; UINT32_MAX until needed */
+    uint32_t any, object, array, string, character, number, integer, indent;
+    /* conjunctions that are rules, by hash, and the queue of those that are to be defined */
+    struct mr_schema_place *table[1024];
+    const struct mr_schema_place **queue;
+    uint32_t queue_count, queue_capacity, queue_next;
+};
+
+/* Fails with the place of `node` in the schema, "/" and the keyword (NULL: the node itself). */
+void mr_schema_fail(struct mr_schema *schema, enum mr_status status,
+                    const struct mr_json_value *node, const char *keyword, const char *what);
+
+/* ---- schema_merge.c ---- */
+
+/* Adds a schema and all that its $ref and allOf lead to. parent: index of the node that leads to
+ * it, UINT32_MAX for none. */
+void mr_conjunction_add(struct mr_schema *schema, struct mr_conjunction *conjunction,
+                        const struct mr_json_value *node, uint32_t parent);
+/* The next anyOf or oneOf of which no alternative is among the nodes; false when there is none. */
+bool mr_conjunction_open(const struct mr_conjunction *conjunction,
+                         const struct mr_json_value **group, uint32_t *owner, bool *exactly_one);
+void mr_schema_merge(struct mr_schema *schema, const struct mr_conjunction *conjunction,
+                     struct mr_schema_facts *facts);
+/* The types of the keyword `type`; sets *integer for "integer" without "number". */
+unsigned mr_schema_types(const struct mr_json_value *type, bool *integer);
+const struct mr_json_value *mr_schema_resolve(struct mr_schema *schema,
+                                              const struct mr_json_value *node);
+/* True when no value can satisfy both schemas. */
+bool mr_schema_disjoint(struct mr_schema *schema, const struct mr_json_value *one,
+                        const struct mr_json_value *other, unsigned depth);
+bool mr_schema_equal_values(const struct mr_json_value *one, const struct mr_json_value *other);
+
+/* ---- schema_scalars.c ---- */
+
+const struct mr_expr *mr_schema_space(struct mr_schema *schema);
+const struct mr_expr *mr_schema_number(struct mr_schema *schema,
+                                       const struct mr_schema_facts *facts);
+const struct mr_expr *mr_schema_string(struct mr_schema *schema,
+                                       const struct mr_conjunction *conjunction,
+                                       const struct mr_schema_facts *facts);
+/* A text of the schema as a JSON string with its quotes. */
+const struct mr_expr *mr_schema_quoted(struct mr_schema *schema, struct mr_text text);
+/* The alternatives of enum and const that satisfy the rest; NULL when there is neither. */
+const struct mr_expr *mr_schema_enum(struct mr_schema *schema,
+                                     const struct mr_conjunction *conjunction,
+                                     const struct mr_schema_facts *facts);
+/* The language of a format, without quotes, in JSON spelling; NULL for a format that is unknown. */
+const struct mr_expr *mr_schema_format(struct mr_schema *schema, struct mr_text name);
+
+/* ---- schema_containers.c ---- */
+
+const struct mr_expr *mr_schema_array(struct mr_schema *schema,
+                                      const struct mr_conjunction *conjunction,
+                                      const struct mr_schema_facts *facts);
+const struct mr_expr *mr_schema_object(struct mr_schema *schema,
+                                       const struct mr_conjunction *conjunction,
+                                       const struct mr_schema_facts *facts);
+/* The rules of values without conditions. */
+const struct mr_expr *mr_schema_any(struct mr_schema *schema);
+const struct mr_expr *mr_schema_any_string(struct mr_schema *schema);
+const struct mr_expr *mr_schema_any_object(struct mr_schema *schema);
+
+/* ---- schema.c ---- */
+
+/* A value that satisfies the conjunction: a rule where it may be recursive. */
+const struct mr_expr *mr_schema_value(struct mr_schema *schema,
+                                      const struct mr_conjunction *conjunction);
+
+#endif

@@ -1,0 +1,120 @@
+/* automaton - a compiled grammar: a pushdown automaton over bytes.
+ *
+ * Each rule is a deterministic automaton whose edges are ranges of bytes and calls of other rules.
+ * A call remembers the state behind it on a stack (codec/grammar/matcher.h). Only these things are
+ * not deterministic: whether to call, to return or to go on, and which of several calls. A matcher
+ * follows all of them at once.
+ *
+ * A counted rule repeats another rule. Its states are numbers and are not stored: state base + c
+ * means "c repetitions are complete".
+ *
+ * Height of a state: the fewest stack entries that are needed above it to reach the end of its
+ * rule; MR_HEIGHT_NONE when the end cannot be reached. A matcher enters no state that the rest of
+ * its stack has no room for, so every state it is in can still reach the end of the grammar.
+ *
+ * Threads: immutable; shared by any number of threads through a reference count.
+ * Memory:  one block per array, at most MR_GRAMMAR_BYTES_MAX. */
+#ifndef MR_CODEC_GRAMMAR_AUTOMATON_H
+#define MR_CODEC_GRAMMAR_AUTOMATON_H
+
+#include "codec/status.h"
+#include "codec/text.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_GRAMMAR_BYTES_MAX    ((size_t)16 << 20) /* bytes of a compiled grammar */
+#define MR_GRAMMAR_DIGEST_BYTES 32u
+
+#define MR_STATE_NONE    UINT32_MAX
+#define MR_STATE_COUNTED 0x80000000u /* states from here on belong to counted rules */
+#define MR_HEIGHT_NONE   UINT16_MAX
+#define MR_STACK_MAX     256u /* entries of a stack: depth of nesting that an answer may have */
+#define MR_HEIGHT_MAX    128u /* a grammar whose shortest answer is deeper is refused */
+
+struct mr_automaton_edge {
+    uint32_t target;
+    uint8_t low, high;
+};
+
+struct mr_automaton_call {
+    uint32_t rule, target;
+};
+
+struct mr_automaton_state {
+    uint32_t edges, calls;           /* index of the first edge, the first call */
+    uint16_t edge_count, call_count; /* edges are sorted and do not overlap */
+    uint16_t height;
+    bool accepts; /* the rule may end here */
+    bool is_end;  /* accepts, and nothing follows */
+    /* Every plain character (codec/grammar/token_trie.h) leads back to this state. */
+    bool plain_loop;
+    bool blocks_plain; /* the rule cannot end here, and no plain character can follow */
+};
+
+struct mr_automaton_rule {
+    uint32_t start; /* state in which the rule starts */
+    uint16_t height;
+    /* counted rules only */
+    bool counted;
+    bool plain; /* item matches every plain character, and then ends */
+    uint32_t item, min, max;
+};
+
+struct mr_grammar {
+    _Atomic uint32_t references;
+    unsigned char digest[MR_GRAMMAR_DIGEST_BYTES];
+    uint32_t state_count, edge_count, call_count, rule_count;
+    struct mr_automaton_state *states;
+    struct mr_automaton_edge *edges;
+    struct mr_automaton_call *calls;
+    struct mr_automaton_rule *rules; /* rule 0 is the whole answer */
+    uint32_t counted_count;
+    uint32_t *counted; /* [counted_count] the counted rules, in order of their first state */
+};
+
+/* Adds a reference and returns grammar. */
+struct mr_grammar *mr_grammar_hold(struct mr_grammar *grammar);
+/* Drops a reference; frees the grammar with the last one. grammar may be NULL. */
+void mr_grammar_drop(struct mr_grammar *grammar);
+/* Memory of the compiled grammar. */
+size_t mr_grammar_bytes(const struct mr_grammar *grammar);
+
+/* The state behind this byte, MR_STATE_NONE when there is none. state is not counted. */
+static inline uint32_t mr_automaton_next(const struct mr_grammar *grammar, uint32_t state,
+                                         unsigned char byte)
+{
+    const struct mr_automaton_state *at = &grammar->states[state];
+    const struct mr_automaton_edge *edges = grammar->edges + at->edges;
+    uint32_t low = 0, count = at->edge_count;
+    while (count > 6) {
+        uint32_t half = count / 2;
+        if (edges[low + half].low <= byte) {
+            low += half;
+            count -= half;
+        } else {
+            count = half;
+        }
+    }
+    for (uint32_t i = low; i < low + count; i++)
+        if (byte <= edges[i].high) return byte >= edges[i].low ? edges[i].target : MR_STATE_NONE;
+    return MR_STATE_NONE;
+}
+
+/* The counted rule to which a state from MR_STATE_COUNTED on belongs. */
+static inline uint32_t mr_automaton_counted(const struct mr_grammar *grammar, uint32_t state)
+{
+    uint32_t low = 0, high = grammar->counted_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (grammar->rules[grammar->counted[middle]].start <= state)
+            low = middle;
+        else
+            high = middle;
+    }
+    return grammar->counted[low];
+}
+
+#endif

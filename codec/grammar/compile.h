@@ -1,0 +1,23 @@
+/* compile - the rules of a builder become an automaton; codec/grammar/measure.c finds its
+ * properties.
+ *
+ * Checked here: every rule is defined; no rule calls itself before it has matched a byte (left
+ * recursion); the grammar matches some text, and one that is not nested deeper than
+ * MR_HEIGHT_MAX. */
+#ifndef MR_CODEC_GRAMMAR_COMPILE_H
+#define MR_CODEC_GRAMMAR_COMPILE_H
+
+#include "codec/grammar/automaton.h"
+#include "codec/grammar/expr.h"
+
+/* Compiles the rules; rule 0 is the whole answer. The builder's sticky status is the result. */
+enum mr_status mr_automaton_compile(struct mr_grammar **out, struct mr_expr_builder *builder);
+/* Computes state->height and rule->height. */
+void mr_automaton_measure(struct mr_grammar *grammar, struct mr_expr_builder *builder);
+/* Fails when a rule can call itself before it has matched a byte. */
+void mr_automaton_check_recursion(const struct mr_grammar *grammar,
+                                  struct mr_expr_builder *builder);
+/* Sets plain_loop and blocks_plain of the states and plain of the rules. */
+void mr_automaton_mark_plain(struct mr_grammar *grammar);
+
+#endif

@@ -1,0 +1,150 @@
+/* expr - a grammar while it is built: rules, each with an expression over bytes. The front ends
+ * (codec/constraint) make expressions; codec/grammar/compile.h turns them
+ * into an automaton.
+ *
+ * An expression matches bytes of UTF-8. Front ends work with characters: mr_expr_class and
+ * mr_expr_text (codec/grammar/expr_chars.c) write a character either as itself or as a JSON string
+ * spells it. In the JSON spelling each character has exactly one form, so that AND and MINUS of two
+ * languages of JSON strings are AND and MINUS of the texts they stand for. That spelling has no
+ * control characters but those with a short escape (\b \f \n \r \t), except in mr_expr_text.
+ *
+ * Owner:  one compilation, one thread. Memory: an arena of at most MR_GRAMMAR_BUILD_BYTES_MAX.
+ * Errors: sticky. After the first failure functions return an expression that matches nothing, and
+ *         builder->status says why. */
+#ifndef MR_CODEC_GRAMMAR_EXPR_H
+#define MR_CODEC_GRAMMAR_EXPR_H
+
+#include "codec/arena.h"
+#include "codec/status.h"
+#include "codec/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_GRAMMAR_BUILD_BYTES_MAX ((size_t)48 << 20) /* memory while one grammar is compiled */
+#define MR_GRAMMAR_RULES_MAX       16384u
+/* Units of work in one compilation, about 10 ns each: edges copied, states visited. */
+#define MR_GRAMMAR_WORK_MAX 6000000u
+#define MR_EXPR_UNBOUNDED   UINT32_MAX /* max of a repetition without end */
+#define MR_EXPR_COUNT_MAX   (1u << 24) /* a repetition with a larger max has no end */
+#define MR_EXPR_SIZE_MAX    (1u << 30) /* sizes of expressions stop counting here */
+#define MR_EXPR_DEPTH_MAX   200u       /* nesting of parentheses in the front ends */
+#define MR_CODE_POINT_MAX   0x10ffffu
+
+enum mr_expr_kind {
+    MR_EXPR_NEVER, /* matches nothing */
+    MR_EXPR_BYTES, /* these bytes; no byte: the empty text */
+    MR_EXPR_RANGE, /* one byte from low to high */
+    MR_EXPR_SEQ,
+    MR_EXPR_ALT,
+    MR_EXPR_REPEAT, /* items[0], min to max times */
+    MR_EXPR_REF,    /* a rule */
+    /* Members in this order, some of which may be left out, with a separator between two. items:
+     * the `count` members, the separator, what may stand behind no member, and what may stand
+     * behind the last of several. */
+    MR_EXPR_LIST,
+    MR_EXPR_MULTIPLE, /* decimal digits whose value is a multiple of `min`, also without a digit */
+    MR_EXPR_AND,      /* both of items[0] and items[1]; neither has a REF */
+    MR_EXPR_MINUS     /* items[0] without items[1]; neither has a REF */
+};
+
+struct mr_expr {
+    enum mr_expr_kind kind;
+    bool has_ref;
+    bool nullable; /* may match the empty text; false for a REF */
+    unsigned char low, high;
+    uint32_t size;     /* estimate of the states it needs */
+    uint32_t min, max; /* of REPEAT */
+    uint32_t rule;     /* of REF */
+    uint32_t count;    /* items of SEQ, ALT, REPEAT, AND, MINUS */
+    struct mr_text bytes;
+    const struct mr_expr *const *items;
+    const bool *optional; /* of LIST: [count] the member may be left out */
+};
+
+/* How a character is written. */
+enum mr_spelling {
+    MR_SPELL_TEXT, /* as itself, in UTF-8 */
+    MR_SPELL_JSON  /* as inside a JSON string: itself, or its shortest escape where one is needed */
+};
+
+/* Characters low to high, both included. */
+struct mr_char_range {
+    uint32_t low, high;
+};
+
+struct mr_expr_rule {
+    const struct mr_expr *body; /* NULL until it is defined */
+    const char *name;           /* for error sentences; in the arena or static */
+    /* A counted rule is `item`, another rule, min to max times. It has no body: the automaton keeps
+     * the count instead of a state for each number. */
+    bool counted;
+    uint32_t item, min, max;
+};
+
+struct mr_expr_builder {
+    struct mr_arena *arena;
+    enum mr_status status;
+    struct mr_error *err;
+    uint32_t work; /* units done, at most MR_GRAMMAR_WORK_MAX */
+    uint32_t rule_count, rule_capacity;
+    struct mr_expr_rule *rules; /* rule 0 is the whole answer */
+};
+
+/* MR_NOMEM when there is no memory for an arena. */
+enum mr_status mr_expr_builder_init(struct mr_expr_builder *builder, struct mr_error *err);
+void mr_expr_builder_drop(struct mr_expr_builder *builder);
+/* Sets the status and the sentence of the first failure and returns the status. */
+enum mr_status mr_expr_fail(struct mr_expr_builder *builder, enum mr_status status, const char *fmt,
+                            ...) __attribute__((format(printf, 3, 4)));
+/* Counts units of work. False, and a failure, above the maximum. */
+bool mr_expr_work(struct mr_expr_builder *builder, uint32_t units);
+/* Zeroed memory of the arena; NULL and a failure above the maximum. */
+void *mr_expr_take(struct mr_expr_builder *builder, size_t count, size_t size);
+
+/* Adds a rule without a body and returns its index. name is borrowed. */
+uint32_t mr_expr_rule_add(struct mr_expr_builder *builder, const char *name);
+void mr_expr_rule_define(struct mr_expr_builder *builder, uint32_t rule,
+                         const struct mr_expr *body);
+
+const struct mr_expr *mr_expr_never(void);
+const struct mr_expr *mr_expr_empty(void);
+/* The bytes are copied. */
+const struct mr_expr *mr_expr_bytes(struct mr_expr_builder *builder, struct mr_text bytes);
+const struct mr_expr *mr_expr_word(struct mr_expr_builder *builder, const char *word);
+const struct mr_expr *mr_expr_range(struct mr_expr_builder *builder, unsigned low, unsigned high);
+/* The items are copied; NEVER items disappear from an ALT and make a SEQ NEVER. */
+const struct mr_expr *mr_expr_seq(struct mr_expr_builder *builder,
+                                  const struct mr_expr *const *items, uint32_t count);
+const struct mr_expr *mr_expr_alt(struct mr_expr_builder *builder,
+                                  const struct mr_expr *const *items, uint32_t count);
+const struct mr_expr *mr_expr_pair(struct mr_expr_builder *builder, const struct mr_expr *first,
+                                   const struct mr_expr *second);
+const struct mr_expr *mr_expr_either(struct mr_expr_builder *builder, const struct mr_expr *one,
+                                     const struct mr_expr *other);
+const struct mr_expr *mr_expr_repeat(struct mr_expr_builder *builder, const struct mr_expr *item,
+                                     uint32_t min, uint32_t max);
+/* As mr_expr_repeat, of a rule that does not match the empty text; the automaton counts. */
+const struct mr_expr *mr_expr_counted(struct mr_expr_builder *builder, uint32_t item, uint32_t min,
+                                      uint32_t max);
+/* items: [count + 3] as MR_EXPR_LIST has them, copied; optional: [count], borrowed. */
+const struct mr_expr *mr_expr_list(struct mr_expr_builder *builder,
+                                   const struct mr_expr *const *items, const bool *optional,
+                                   uint32_t count);
+const struct mr_expr *mr_expr_multiple(struct mr_expr_builder *builder, uint32_t divisor);
+const struct mr_expr *mr_expr_ref(struct mr_expr_builder *builder, uint32_t rule);
+const struct mr_expr *mr_expr_and(struct mr_expr_builder *builder, const struct mr_expr *one,
+                                  const struct mr_expr *other);
+const struct mr_expr *mr_expr_minus(struct mr_expr_builder *builder, const struct mr_expr *from,
+                                    const struct mr_expr *without);
+
+/* One character of the ranges, in any order. Surrogates are left out. */
+const struct mr_expr *mr_expr_class(struct mr_expr_builder *builder,
+                                    const struct mr_char_range *ranges, uint32_t count,
+                                    enum mr_spelling spelling);
+/* Exactly this text, which is valid UTF-8. */
+const struct mr_expr *mr_expr_text(struct mr_expr_builder *builder, struct mr_text text,
+                                   enum mr_spelling spelling);
+
+#endif

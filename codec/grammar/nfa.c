@@ -1,0 +1,248 @@
+#include "codec/grammar/nfa.h"
+
+#include "codec/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool mr_nfa_grow(struct mr_expr_builder *builder, void *array, uint32_t count, uint32_t *capacity,
+                 uint32_t max, size_t size)
+{
+    if (builder->status != MR_OK) return false;
+    if (count < *capacity) return true;
+    uint32_t wanted = *capacity ? 2 * *capacity : 64;
+    if (count >= max) {
+        mr_expr_fail(builder, MR_INVALID_REQUEST, "the grammar needs more than %u states or edges",
+                     max);
+        return false;
+    }
+    void *memory, *old;
+    memcpy(&old, array, sizeof old);
+    memory = realloc(old, wanted * size);
+    if (!memory) {
+        mr_expr_fail(builder, MR_NOMEM, "no memory to compile a grammar");
+        return false;
+    }
+    memcpy(array, &memory, sizeof memory);
+    *capacity = wanted;
+    return true;
+}
+
+void mr_nfa_init(struct mr_nfa *nfa, struct mr_expr_builder *builder, bool regular)
+{
+    *nfa = (struct mr_nfa){.builder = builder, .regular = regular};
+}
+
+void mr_nfa_drop(struct mr_nfa *nfa)
+{
+    free(nfa->first);
+    free(nfa->edges);
+}
+
+/* After a failure the state does not exist, and the functions below do nothing with it. */
+uint32_t mr_nfa_state(struct mr_nfa *nfa)
+{
+    if (!mr_expr_work(nfa->builder, 1) ||
+        !mr_nfa_grow(nfa->builder, &nfa->first, nfa->state_count, &nfa->state_capacity,
+                     MR_NFA_STATES_MAX, sizeof *nfa->first))
+        return MR_NFA_NONE;
+    nfa->first[nfa->state_count] = MR_NFA_NONE;
+    return nfa->state_count++;
+}
+
+static void add_edge(struct mr_nfa *nfa, uint32_t from, struct mr_nfa_edge edge)
+{
+    if (!mr_expr_work(nfa->builder, 1) ||
+        !mr_nfa_grow(nfa->builder, &nfa->edges, nfa->edge_count, &nfa->edge_capacity,
+                     MR_NFA_EDGES_MAX, sizeof *nfa->edges))
+        return;
+    MR_ASSERT(from < nfa->state_count && edge.target < nfa->state_count);
+    edge.next = nfa->first[from];
+    nfa->edges[nfa->edge_count] = edge;
+    nfa->first[from] = nfa->edge_count++;
+}
+
+void mr_nfa_epsilon(struct mr_nfa *nfa, uint32_t from, uint32_t to)
+{
+    add_edge(nfa, from, (struct mr_nfa_edge){.target = to, .symbol = MR_NFA_EPSILON});
+}
+
+void mr_nfa_bytes(struct mr_nfa *nfa, uint32_t from, uint32_t to, unsigned low, unsigned high)
+{
+    add_edge(nfa, from,
+             (struct mr_nfa_edge){
+                 .target = to, .symbol = MR_NFA_BYTES, .low = (uint8_t)low, .high = (uint8_t)high});
+}
+
+static void add_bytes(struct mr_nfa *nfa, struct mr_text bytes, uint32_t from, uint32_t to)
+{
+    for (size_t i = 0; i < bytes.length && nfa->builder->status == MR_OK; i++) {
+        uint32_t next = i + 1 < bytes.length ? mr_nfa_state(nfa) : to;
+        unsigned char byte = (unsigned char)bytes.bytes[i];
+        mr_nfa_bytes(nfa, from, next, byte, byte);
+        from = next;
+    }
+    if (bytes.length == 0) mr_nfa_epsilon(nfa, from, to);
+}
+
+static void add_call(struct mr_nfa *nfa, uint32_t rule, uint32_t from, uint32_t to)
+{
+    MR_ASSERT(!nfa->regular);
+    add_edge(nfa, from, (struct mr_nfa_edge){.target = to, .symbol = MR_NFA_CALL, .rule = rule});
+}
+
+/* Calls a new rule that counts the repetitions of expr's item. */
+static void add_counted(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t from, uint32_t to)
+{
+    uint32_t item = mr_expr_rule_add(nfa->builder, "repeated item");
+    mr_expr_rule_define(nfa->builder, item, expr->items[0]);
+    const struct mr_expr *counted = mr_expr_counted(nfa->builder, item, expr->min, expr->max);
+    if (counted->kind == MR_EXPR_REF) add_call(nfa, counted->rule, from, to);
+}
+
+static void add_repeat(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t from, uint32_t to)
+{
+    const struct mr_expr *item = expr->items[0];
+    uint32_t at = from;
+    if (expr->size > MR_NFA_REPEAT_MAX && !nfa->regular && !item->nullable && expr->max > 1 &&
+        (expr->max != MR_EXPR_UNBOUNDED || expr->min > 1)) {
+        add_counted(nfa, expr, from, to);
+        return;
+    }
+    for (uint32_t i = 0; i < expr->min && nfa->builder->status == MR_OK; i++) {
+        uint32_t next = mr_nfa_state(nfa);
+        mr_nfa_add(nfa, item, at, next);
+        at = next;
+    }
+    if (expr->max == MR_EXPR_UNBOUNDED) {
+        uint32_t loop = mr_nfa_state(nfa);
+        mr_nfa_epsilon(nfa, at, loop);
+        mr_nfa_add(nfa, item, loop, loop);
+        at = loop;
+    } else {
+        for (uint32_t i = expr->min; i < expr->max && nfa->builder->status == MR_OK; i++) {
+            uint32_t next = mr_nfa_state(nfa);
+            mr_nfa_epsilon(nfa, at, to);
+            mr_nfa_add(nfa, item, at, next);
+            at = next;
+        }
+    }
+    mr_nfa_epsilon(nfa, at, to);
+}
+
+static void add_sequence(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = 0; i < expr->count && nfa->builder->status == MR_OK; i++) {
+        uint32_t next = i + 1 < expr->count ? mr_nfa_state(nfa) : to;
+        mr_nfa_add(nfa, expr->items[i], from, next);
+        from = next;
+    }
+}
+
+/* The states of a list: first: no member yet; some: a member before; chosen: a separator has come,
+ * so a member must follow. Members from index i on are left, and all three lead to member i. */
+struct list_states {
+    uint32_t first, some, chosen;
+};
+
+/* Adds the ways on from the states in front of member i. Returns the states behind it. */
+static struct list_states add_member(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t i,
+                                     struct list_states at)
+{
+    struct list_states next = {mr_nfa_state(nfa), mr_nfa_state(nfa), mr_nfa_state(nfa)};
+    uint32_t begin = mr_nfa_state(nfa);
+    mr_nfa_add(nfa, expr->items[expr->count], at.some, at.chosen);
+    mr_nfa_epsilon(nfa, at.first, begin);
+    mr_nfa_epsilon(nfa, at.chosen, begin);
+    mr_nfa_add(nfa, expr->items[i], begin, next.some);
+    if (expr->optional[i]) {
+        mr_nfa_epsilon(nfa, at.first, next.first);
+        mr_nfa_epsilon(nfa, at.chosen, next.chosen);
+    }
+    return next;
+}
+
+static void add_list(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t from, uint32_t to)
+{
+    struct list_states at = {from, mr_nfa_state(nfa), mr_nfa_state(nfa)};
+    uint32_t behind_some = mr_nfa_state(nfa), last_required = expr->count;
+    while (last_required > 0 && expr->optional[last_required - 1])
+        last_required--;
+    for (uint32_t i = 0; i <= expr->count && nfa->builder->status == MR_OK; i++) {
+        if (i >= last_required) mr_nfa_epsilon(nfa, at.some, behind_some);
+        if (i < expr->count) at = add_member(nfa, expr, i, at);
+    }
+    mr_nfa_add(nfa, expr->items[expr->count + 1], at.first, to);
+    mr_nfa_add(nfa, expr->items[expr->count + 2], behind_some, to);
+}
+
+/* One state for each remainder. */
+static void add_multiple(struct mr_nfa *nfa, uint32_t divisor, uint32_t from, uint32_t to)
+{
+    uint32_t first = mr_nfa_state(nfa);
+    for (uint32_t i = 1; i < divisor; i++)
+        mr_nfa_state(nfa);
+    for (uint32_t i = 0; i < divisor && nfa->builder->status == MR_OK; i++)
+        for (uint32_t digit = 0; digit < 10; digit++)
+            mr_nfa_bytes(nfa, first + i, first + (10 * i + digit) % divisor, '0' + digit,
+                         '0' + digit);
+    mr_nfa_epsilon(nfa, from, first);
+    mr_nfa_epsilon(nfa, first, to);
+}
+
+void mr_nfa_add(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t from, uint32_t to)
+{
+    if (nfa->builder->status != MR_OK) return;
+    switch (expr->kind) {
+    case MR_EXPR_NEVER:
+        break;
+    case MR_EXPR_BYTES:
+        add_bytes(nfa, expr->bytes, from, to);
+        break;
+    case MR_EXPR_RANGE:
+        mr_nfa_bytes(nfa, from, to, expr->low, expr->high);
+        break;
+    case MR_EXPR_SEQ:
+        add_sequence(nfa, expr, from, to);
+        break;
+    case MR_EXPR_ALT:
+        for (uint32_t i = 0; i < expr->count; i++)
+            mr_nfa_add(nfa, expr->items[i], from, to);
+        break;
+    case MR_EXPR_REPEAT:
+        add_repeat(nfa, expr, from, to);
+        break;
+    case MR_EXPR_REF:
+        add_call(nfa, expr->rule, from, to);
+        break;
+    case MR_EXPR_LIST:
+        add_list(nfa, expr, from, to);
+        break;
+    case MR_EXPR_MULTIPLE:
+        add_multiple(nfa, expr->min, from, to);
+        break;
+    case MR_EXPR_AND:
+    case MR_EXPR_MINUS:
+        mr_nfa_add_product(nfa, expr, from, to);
+        break;
+    }
+}
+
+void mr_dfa_build(struct mr_dfa *dfa, struct mr_expr_builder *builder, const struct mr_expr *expr,
+                  bool regular)
+{
+    struct mr_nfa nfa;
+    *dfa = (struct mr_dfa){0};
+    mr_nfa_init(&nfa, builder, regular);
+    uint32_t start = mr_nfa_state(&nfa), accept = mr_nfa_state(&nfa);
+    mr_nfa_add(&nfa, expr, start, accept);
+    if (builder->status == MR_OK) mr_dfa_determinize(dfa, &nfa, start, accept);
+    mr_nfa_drop(&nfa);
+}
+
+void mr_dfa_drop(struct mr_dfa *dfa)
+{
+    free(dfa->states);
+    free(dfa->edges);
+    free(dfa->calls);
+}

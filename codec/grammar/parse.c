@@ -1,0 +1,173 @@
+#include "codec/grammar/parse.h"
+
+#include "codec/check.h"
+
+#include <stdlib.h>
+
+enum mr_status mr_parse_create(struct mr_parse **out, struct mr_error *err)
+{
+    *out = NULL;
+    struct mr_parse *parse = calloc(1, sizeof *parse);
+    if (!parse) return mr_fail(err, MR_NOMEM, "no memory to follow a grammar");
+    parse->nodes = calloc(MR_PARSE_NODES, sizeof *parse->nodes);
+    parse->heads = calloc(MR_PARSE_HEADS, sizeof *parse->heads);
+    parse->places = calloc(MR_PARSE_NODES, sizeof *parse->places);
+    if (!parse->nodes || !parse->heads || !parse->places) {
+        mr_parse_destroy(parse);
+        return mr_fail(err, MR_NOMEM, "no memory to follow a grammar");
+    }
+    *out = parse;
+    return MR_OK;
+}
+
+void mr_parse_destroy(struct mr_parse *parse)
+{
+    if (!parse) return;
+    free(parse->places);
+    free(parse->nodes);
+    free(parse->heads);
+    free(parse);
+}
+
+/* ---- one step ---- */
+
+/* True when two stacks, given by their top entries, have the same entries. */
+static bool same_stack(struct mr_parse *parse, uint32_t one, uint32_t other)
+{
+    for (; one != other; parse->work++) {
+        if (one == MR_NODE_NONE || other == MR_NODE_NONE) return false;
+        const struct mr_parse_node *a = &parse->nodes[one], *b = &parse->nodes[other];
+        if (a->state != b->state || a->depth != b->depth) return false;
+        one = a->parent;
+        other = b->parent;
+    }
+    return true;
+}
+
+/* Adds a head unless the step, which began at head `begin`, has it already. */
+static void add_head(struct mr_parse *parse, uint32_t begin, struct mr_parse_head head)
+{
+    parse->work += parse->head_count - begin;
+    for (uint32_t i = begin; i < parse->head_count; i++) {
+        const struct mr_parse_head *other = &parse->heads[i];
+        if (other->state == head.state && other->depth == head.depth &&
+            same_stack(parse, other->parent, head.parent))
+            return;
+    }
+    if (parse->head_count == MR_PARSE_HEADS || parse->head_count - begin == MR_PARSE_HEADS_MAX)
+        return;
+    parse->heads[parse->head_count++] = head;
+}
+
+/* Height of a counted rule's state. */
+static uint32_t counted_height(const struct mr_grammar *grammar,
+                               const struct mr_automaton_rule *rule, uint32_t count)
+{
+    return count >= rule->min ? 0 : grammar->rules[rule->item].height + 1u;
+}
+
+/* Calls a rule from a head; `behind` is the state to return to, and is_end says that it can only
+ * return in turn, so that it need not be remembered. */
+static void call(struct mr_parse *parse, uint32_t begin, struct mr_parse_head head, uint32_t rule,
+                 uint32_t behind, bool is_end)
+{
+    struct mr_parse_head inner = {parse->grammar->rules[rule].start, head.parent, head.depth};
+    if (!is_end) {
+        inner.depth++;
+        inner.parent = parse->node_count;
+        if (parse->node_count == MR_PARSE_NODES) return;
+    }
+    if (inner.depth + parse->grammar->rules[rule].height > MR_STACK_MAX) return;
+    if (!is_end)
+        parse->nodes[parse->node_count++] =
+            (struct mr_parse_node){head.parent, behind, inner.depth};
+    uint32_t count = parse->head_count;
+    add_head(parse, begin, inner);
+    if (!is_end && parse->head_count == count) parse->node_count--;
+}
+
+static void leave(struct mr_parse *parse, uint32_t begin, struct mr_parse_head head)
+{
+    if (head.parent == MR_NODE_NONE) {
+        parse->can_end = true;
+        parse->lowest = 0;
+        return;
+    }
+    const struct mr_parse_node *node = &parse->nodes[head.parent];
+    if (node->depth < parse->lowest) parse->lowest = node->depth;
+    add_head(parse, begin, (struct mr_parse_head){node->state, node->parent, node->depth - 1});
+}
+
+static void expand_counted(struct mr_parse *parse, uint32_t begin, struct mr_parse_head head)
+{
+    const struct mr_grammar *grammar = parse->grammar;
+    const struct mr_automaton_rule *rule =
+        &grammar->rules[mr_automaton_counted(grammar, head.state)];
+    uint32_t count = head.state - rule->start;
+    bool unbounded = rule->max == UINT32_MAX;
+    uint32_t next = unbounded && count == rule->min ? count : count + 1;
+    if (unbounded || count < rule->max) {
+        bool is_end = !unbounded && next == rule->max;
+        if (head.depth + counted_height(grammar, rule, next) <= MR_STACK_MAX)
+            call(parse, begin, head, rule->item, rule->start + next, is_end);
+    }
+    if (count >= rule->min) leave(parse, begin, head);
+}
+
+/* Follows calls and returns from the heads [begin, head_count), and keeps those with byte edges. */
+static void follow(struct mr_parse *parse, uint32_t begin)
+{
+    const struct mr_grammar *grammar = parse->grammar;
+    for (uint32_t i = begin; i < parse->head_count; i++) {
+        const struct mr_parse_head head = parse->heads[i];
+        if (head.state >= MR_STATE_COUNTED) {
+            expand_counted(parse, begin, head);
+            continue;
+        }
+        const struct mr_automaton_state *state = &grammar->states[head.state];
+        for (uint32_t c = 0; c < state->call_count; c++) {
+            const struct mr_automaton_call *at = &grammar->calls[state->calls + c];
+            const struct mr_automaton_state *behind = &grammar->states[at->target];
+            if (head.depth + behind->height <= MR_STACK_MAX)
+                call(parse, begin, head, at->rule, at->target, behind->is_end);
+        }
+        if (state->accepts) leave(parse, begin, head);
+    }
+    uint32_t kept = begin;
+    for (uint32_t i = begin; i < parse->head_count; i++) {
+        const struct mr_parse_head head = parse->heads[i];
+        if (head.state < MR_STATE_COUNTED && grammar->states[head.state].edge_count > 0)
+            parse->heads[kept++] = head;
+    }
+    parse->head_count = kept;
+}
+
+void mr_parse_start(struct mr_parse *parse, const struct mr_grammar *grammar)
+{
+    parse->grammar = grammar;
+    parse->node_count = parse->head_count = 0;
+    parse->can_end = false;
+    parse->lowest = UINT32_MAX;
+    parse->heads[parse->head_count++] =
+        (struct mr_parse_head){grammar->rules[0].start, MR_NODE_NONE, 0};
+    follow(parse, 0);
+}
+
+uint32_t mr_parse_step(struct mr_parse *parse, uint32_t begin, uint32_t end, unsigned char byte)
+{
+    const struct mr_grammar *grammar = parse->grammar;
+    const uint32_t first = parse->head_count;
+    bool busy = false;
+    parse->can_end = false;
+    for (uint32_t i = begin; i < end; i++) {
+        const struct mr_parse_head head = parse->heads[i];
+        const uint32_t target = mr_automaton_next(grammar, head.state, byte);
+        if (target == MR_STATE_NONE) continue;
+        const struct mr_automaton_state *state = &grammar->states[target];
+        if (head.depth + state->height > MR_STACK_MAX) continue;
+        add_head(parse, first, (struct mr_parse_head){target, head.parent, head.depth});
+        busy |= state->accepts || state->call_count > 0;
+    }
+    if (busy) follow(parse, first);
+    return parse->head_count - first;
+}

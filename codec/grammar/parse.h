@@ -1,0 +1,55 @@
+/* parse - runs an automaton byte by byte over all its stacks at once.
+ *
+ * A head is a state and the stack below it; the stacks of all heads are one tree of nodes, which
+ * share their lower parts. Heads are kept only at states with byte edges: calls and returns are
+ * followed at once.
+ *
+ * Bounds: a step makes at most MR_PARSE_HEADS_MAX heads, and a stack has at most MR_STACK_MAX
+ * entries. What does not fit is not followed. This only excludes texts that the grammar allows: a
+ * head that is kept always stands for a correct beginning that can still be completed.
+ *
+ * Owner:  one thread. Memory: all in _create. Errors: only _create. */
+#ifndef MR_CODEC_GRAMMAR_PARSE_H
+#define MR_CODEC_GRAMMAR_PARSE_H
+
+#include "codec/grammar/automaton.h"
+
+#define MR_PARSE_HEADS_MAX 1024u  /* heads after one byte */
+#define MR_PARSE_NODES     32768u /* nodes of a parse */
+#define MR_PARSE_HEADS     65536u /* heads of all bytes of a walk together */
+#define MR_NODE_NONE       UINT32_MAX
+
+/* An entry of a stack: the state in which the caller goes on. */
+struct mr_parse_node {
+    uint32_t parent; /* the entry below, MR_NODE_NONE for the lowest */
+    uint32_t state;
+    uint32_t depth; /* entries of the stack up to and with this one */
+};
+
+struct mr_parse_head {
+    uint32_t state;
+    uint32_t parent; /* top entry of its stack, MR_NODE_NONE: the stack is empty */
+    uint32_t depth;  /* entries of its stack */
+};
+
+struct mr_parse {
+    const struct mr_grammar *grammar;
+    struct mr_parse_node *nodes; /* [MR_PARSE_NODES] */
+    struct mr_parse_head *heads; /* [MR_PARSE_HEADS] */
+    uint32_t *places;            /* [MR_PARSE_NODES] scratch of mr_matcher_accept */
+    uint32_t node_count, head_count;
+    bool can_end; /* the grammar may end behind the byte of the last step */
+    /* Depth of the lowest entry that a return has read since the caller set it; 0 when a stack
+     * became empty. */
+    uint32_t lowest;
+    uint64_t work; /* stack entries and heads compared so far, a measure of time */
+};
+
+enum mr_status mr_parse_create(struct mr_parse **out, struct mr_error *err);
+void mr_parse_destroy(struct mr_parse *parse);
+/* Starts a grammar: its heads before the first byte are [0, head_count). */
+void mr_parse_start(struct mr_parse *parse, const struct mr_grammar *grammar);
+/* Follows a byte from heads [begin, end). The new heads are appended behind head_count; returns
+ * their number and sets can_end. */
+uint32_t mr_parse_step(struct mr_parse *parse, uint32_t begin, uint32_t end, unsigned char byte);
+#endif

@@ -1,0 +1,51 @@
+/* token_mask - which tokens may come next in an answer, as one bit for each id of the vocabulary.
+ *
+ * The mask of an answer is the union of the masks of its heads. That of a head is found by walking
+ * the token trie with the automaton, and is kept in a table when the walk was long: by the state
+ * and by the entries of the stack that the walk has read.
+ *
+ * Owner:  the engine thread. Memory: all in _create: the trie, one parse, and a table of at most
+ *         MR_MASK_TABLE_BYTES. Errors: only _create. */
+#ifndef MR_CODEC_GRAMMAR_TOKEN_MASK_H
+#define MR_CODEC_GRAMMAR_TOKEN_MASK_H
+
+#include "codec/grammar/matcher.h"
+#include "codec/grammar/token_trie.h"
+#include "codec/tokenizer/tokenizer.h"
+
+#define MR_MASK_TABLE_BYTES ((size_t)8 << 20)
+
+struct mr_token_mask;
+
+struct mr_token_mask_stats {
+    uint64_t masks, walks, hits; /* masks filled, heads walked, heads found in the table */
+    uint64_t nodes;              /* nodes of the trie visited */
+};
+
+/* tokenizer is borrowed and must outlive *out; ids from vocab_size of the tokenizer on, if the
+ * model has more logits, are never allowed. */
+enum mr_status mr_token_mask_create(struct mr_token_mask **out,
+                                    const struct mr_tokenizer *tokenizer, uint32_t vocab_size,
+                                    struct mr_error *err);
+/* As above from the bytes of the tokens, which are borrowed. */
+enum mr_status mr_token_mask_of_texts(struct mr_token_mask **out, const struct mr_text *tokens,
+                                      uint32_t vocab_size, struct mr_error *err);
+void mr_token_mask_destroy(struct mr_token_mask *mask);
+
+/* False when some bytes of UTF-8 are not tokens of their own: then an answer may come to a point
+ * where no token continues it. */
+bool mr_token_mask_is_complete(const struct mr_token_mask *mask);
+/* 64-bit words of a mask. */
+uint32_t mr_token_mask_words(const struct mr_token_mask *mask);
+/* Starts an answer. */
+void mr_token_mask_start(struct mr_token_mask *mask, struct mr_matcher *matcher,
+                         const struct mr_grammar *grammar);
+/* Writes bits[words]: bit id % 64 of word id / 64 is set when the token may come next. End tokens
+ * are the caller's matter: matcher->can_end. */
+void mr_token_mask_fill(struct mr_token_mask *mask, const struct mr_matcher *matcher,
+                        uint64_t *bits);
+/* Moves the matcher past a token; false, and unchanged, when the token may not come next. */
+bool mr_token_mask_accept(struct mr_token_mask *mask, struct mr_matcher *matcher, uint32_t id);
+struct mr_token_mask_stats mr_token_mask_stats(const struct mr_token_mask *mask);
+
+#endif

@@ -1,0 +1,103 @@
+#include "constraints.h"
+
+#include "codec/buffer.h"
+
+static void choices_are_exactly_the_texts(void **state)
+{
+    (void)state;
+    assert_language(MR_CONSTRAINT_CHOICE, "[\"yes\",\"no\",\"no \\\"way\\\"\",\"\u00e9\"]",
+                    LIST("yes", "no", "no \"way\"", "\u00e9"), LIST("", "y", "yesno", "no "));
+}
+
+static void choices_must_be_texts(void **state)
+{
+    (void)state;
+    assert_refused(MR_CONSTRAINT_CHOICE, "[]", MR_INVALID_REQUEST, "no texts");
+    assert_refused(MR_CONSTRAINT_CHOICE, "[\"a\",1]", MR_INVALID_REQUEST, "choice/1");
+    assert_refused(MR_CONSTRAINT_CHOICE, "[\"\"]", MR_INVALID_REQUEST, "choice/0");
+    assert_refused(MR_CONSTRAINT_CHOICE, "{", MR_INVALID_REQUEST, "choice");
+}
+
+static void json_object_is_any_object(void **state)
+{
+    (void)state;
+    assert_language(MR_CONSTRAINT_JSON_OBJECT, "",
+                    LIST("{}", "{\"a\":[1,-2.5e3,true,{\"b\":null}], \"c\": \"\\u00e9\\n\"}",
+                         "{\n  \"a\": 1,\n  \"b\": []\n}"),
+                    LIST("", "[]", "1", "{\"a\"}", "{\"a\":01}", "{\"a\":1,}", "{\"\\ud800\":1}",
+                         "{\"\x01\":1}"));
+}
+
+static void digests_tell_kinds_and_texts_apart(void **state)
+{
+    (void)state;
+    unsigned char one[MR_GRAMMAR_DIGEST_BYTES], other[MR_GRAMMAR_DIGEST_BYTES];
+    struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, text_of("a")};
+    assert_int_equal(mr_constraint_digest(&constraint, one, NULL), MR_OK);
+    assert_int_equal(mr_constraint_digest(&constraint, other, NULL), MR_OK);
+    assert_memory_equal(one, other, sizeof one);
+    constraint.kind = MR_CONSTRAINT_EBNF;
+    assert_int_equal(mr_constraint_digest(&constraint, other, NULL), MR_OK);
+    assert_memory_not_equal(one, other, sizeof one);
+    constraint = (struct mr_constraint){MR_CONSTRAINT_REGEX, text_of("b")};
+    assert_int_equal(mr_constraint_digest(&constraint, other, NULL), MR_OK);
+    assert_memory_not_equal(one, other, sizeof one);
+}
+
+/* head, `count` times part, tail. */
+static char *repeated(const char *head, const char *part, size_t count, const char *tail)
+{
+    struct mr_buffer text;
+    mr_buffer_init(&text, (size_t)64 << 20);
+    assert_true(mr_buffer_append(&text, text_of(head)));
+    for (size_t i = 0; i < count; i++)
+        assert_true(mr_buffer_append(&text, text_of(part)));
+    assert_true(mr_buffer_append(&text, text_of(tail)));
+    assert_true(mr_buffer_append(&text, (struct mr_text){"", 1}));
+    return text.bytes;
+}
+
+static void a_source_above_the_limit_is_refused(void **state)
+{
+    (void)state;
+    char *text = repeated("", "a", MR_CONSTRAINT_BYTES_MAX + 1, "");
+    assert_refused(MR_CONSTRAINT_REGEX, text, MR_INVALID_REQUEST, "bytes, at most");
+    free(text);
+}
+
+/* Each of these would take minutes or gigabytes if it were followed. */
+static void hostile_sources_are_refused_or_small(void **state)
+{
+    (void)state;
+    char *deep = repeated("", "(", 10000, "");
+    assert_refused(MR_CONSTRAINT_REGEX, deep, MR_INVALID_REQUEST, "nested");
+    free(deep);
+    assert_refused(MR_CONSTRAINT_REGEX, "(a?){2000}a{2000}(x|(y|z{1000}){1000})",
+                   MR_INVALID_REQUEST, "");
+    assert_refused(MR_CONSTRAINT_REGEX, "(.*a.{18}b)*", MR_INVALID_REQUEST, "");
+    char *schema = repeated("", "{\"items\":", 10000, "{}");
+    assert_refused(MR_CONSTRAINT_JSON_SCHEMA, schema, MR_INVALID_REQUEST, "schema");
+    free(schema);
+    char *values = repeated("[\"x\"", ",\"y\"", 60000, "]");
+    struct mr_grammar *grammar = compile(MR_CONSTRAINT_CHOICE, values);
+    assert_true(mr_grammar_bytes(grammar) < 100000);
+    mr_grammar_drop(grammar);
+    free(values);
+    assert_refused(MR_CONSTRAINT_REGEX, "(.{0,100000}){0,100000}", MR_INVALID_REQUEST, "");
+    grammar = compile(MR_CONSTRAINT_REGEX, "(x.{0,100000}){0,100000}");
+    assert_true(mr_grammar_bytes(grammar) < 100000);
+    mr_grammar_drop(grammar);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(choices_are_exactly_the_texts),
+        cmocka_unit_test(choices_must_be_texts),
+        cmocka_unit_test(json_object_is_any_object),
+        cmocka_unit_test(digests_tell_kinds_and_texts_apart),
+        cmocka_unit_test(a_source_above_the_limit_is_refused),
+        cmocka_unit_test(hostile_sources_are_refused_or_small),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

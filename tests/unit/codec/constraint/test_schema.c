@@ -1,0 +1,211 @@
+#include "constraints.h"
+
+#define SCHEMA(source, yes, no)      assert_language(MR_CONSTRAINT_JSON_SCHEMA, source, yes, no)
+#define REFUSED(source, status, why) assert_refused(MR_CONSTRAINT_JSON_SCHEMA, source, status, why)
+
+static void types_choose_values(void **state)
+{
+    (void)state;
+    SCHEMA("{\"type\":\"null\"}", LIST("null"), LIST("0", ""));
+    SCHEMA("{\"type\":[\"boolean\",\"integer\"]}", LIST("true", "false", "-7", "0"),
+           LIST("1.5", "null", "-", "00", "+1"));
+    SCHEMA("{\"type\":\"number\"}", LIST("1", "-0.5", "1e5", "2.5E-3"),
+           LIST("1.", ".5", "1e", "01"));
+    SCHEMA("{\"type\":\"string\"}", LIST("\"\"", "\"a\\\"b\\\\\\u0041\u00e9\"", "\"\\ud7ff\""),
+           LIST("\"", "\"\n\"", "\"\\x\"", "\"\\ud800\""));
+    SCHEMA("{}", LIST("1", "[]", "{\"a\":[{}]}", "\"x\"", "null"), LIST("", "x", "{]"));
+    REFUSED("{\"type\":\"text\"}", MR_INVALID_REQUEST, "#/type");
+}
+
+static void properties_come_in_order(void **state)
+{
+    (void)state;
+    SCHEMA("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},"
+           "\"b\":{\"type\":\"null\"},\"c\":{\"type\":\"boolean\"}},\"required\":[\"b\"]}",
+           LIST("{\"b\":null}", "{\"a\": 1, \"b\": null}", "{\"b\":null,\"c\":true}",
+                "{\n \"a\":1,\n \"b\":null,\n \"c\":false\n}"),
+           LIST("{}", "{\"a\":1}", "{\"b\":null,\"a\":1}", "{\"b\":null,}", "{,\"b\":null}",
+                "{\"b\":null,\"d\":1}", "{\"b\":null \"c\":true}"));
+}
+
+static void additional_properties_have_other_names(void **state)
+{
+    (void)state;
+    SCHEMA("{\"type\":\"object\",\"properties\":{\"ab\":{\"type\":\"integer\"}},"
+           "\"additionalProperties\":{\"type\":\"boolean\"}}",
+           LIST("{}", "{\"ab\":1}", "{\"ab\":1,\"a\":true}", "{\"abc\":true,\"x\":false}"),
+           LIST("{\"ab\":true}", "{\"\\u0061b\":true}", "{\"x\":1}", "{\"x\":true,\"ab\":1}"));
+    SCHEMA("{\"type\":\"object\",\"additionalProperties\":false}", LIST("{}"), LIST("{\"a\":1}"));
+    SCHEMA("{\"type\":\"object\",\"required\":[\"k\"]}", LIST("{\"k\":[1]}"),
+           LIST("{}", "{\"x\":1}"));
+    SCHEMA("{\"type\":\"object\",\"minProperties\":1,\"maxProperties\":2}",
+           LIST("{\"a\":1}", "{\"a\":1,\"b\":2}"), LIST("{}", "{\"a\":1,\"b\":2,\"c\":3}"));
+}
+
+static void arrays_have_their_length(void **state)
+{
+    (void)state;
+    SCHEMA("{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":1,\"maxItems\":3}",
+           LIST("[1]", "[1, 2,3]", "[\n  1,\n  2\n]"), LIST("[]", "[1,2,3,4]", "[1,]", "[true]"));
+    SCHEMA("{\"prefixItems\":[{\"const\":1},{\"const\":2}],\"items\":{\"const\":3},\"minItems\":1,"
+           "\"maxItems\":4}",
+           LIST("[1]", "[1,2]", "[1,2,3,3]"), LIST("[]", "[2]", "[1,3]", "[1,2,3,3,3]"));
+    SCHEMA("{\"prefixItems\":[{\"const\":1}]}", LIST("[]", "[1]"), LIST("[1,1]"));
+    SCHEMA("{\"prefixItems\":[{\"const\":1}],\"minItems\":2}", LIST("[1,true]"), LIST("[1]"));
+}
+
+static void strings_have_their_length_in_characters(void **state)
+{
+    (void)state;
+    SCHEMA("{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}",
+           LIST("\"ab\"", "\"\u00e9\U0001f600\\n\"", "\"\\u0041bc\""),
+           LIST("\"a\"", "\"abcd\"", "\"\\u0041\""));
+    SCHEMA("{\"type\":\"string\",\"pattern\":\"^a*$\",\"minLength\":2,\"maxLength\":3}",
+           LIST("\"aa\"", "\"aaa\""), LIST("\"a\"", "\"aaaa\"", "\"ab\""));
+    SCHEMA("{\"type\":\"string\",\"maxLength\":1000000}", LIST("\"\"", "\"abc\""), LIST("\""));
+}
+
+static void numbers_keep_their_bounds(void **state)
+{
+    (void)state;
+    SCHEMA("{\"type\":\"integer\",\"minimum\":-12,\"maximum\":105}",
+           LIST("-12", "-9", "-1", "0", "7", "99", "100", "105"),
+           LIST("-13", "-0", "106", "110", "1000", "-20"));
+    SCHEMA("{\"type\":\"integer\",\"exclusiveMinimum\":3,\"exclusiveMaximum\":5}", LIST("4"),
+           LIST("3", "5", "44"));
+    SCHEMA("{\"type\":\"number\",\"minimum\":-1.5,\"maximum\":2.25}",
+           LIST("-1.5", "-1.499", "-1", "-0.25", "0", "0.0", "2", "2.25", "2.250", "2.2"),
+           LIST("-1.51", "-2", "2.26", "2.2501", "3", "-0", "-0.0", "1e1"));
+    SCHEMA("{\"type\":\"number\",\"exclusiveMinimum\":0,\"exclusiveMaximum\":1}",
+           LIST("0.5", "0.01", "0.999"), LIST("0", "0.0", "1", "1.0"));
+    SCHEMA("{\"type\":\"number\",\"exclusiveMinimum\":-2,\"maximum\":-1}", LIST("-1", "-1.9"),
+           LIST("-2", "-2.0", "-0.5", "0", "1"));
+    SCHEMA("{\"type\":\"integer\",\"multipleOf\":12,\"minimum\":5}", LIST("12", "24", "120"),
+           LIST("0", "6", "13", "-12"));
+}
+
+static void constants_are_written_out(void **state)
+{
+    (void)state;
+    SCHEMA("{\"enum\":[1,\"a\\\"\",null,[1,{\"x\":2.5}],true]}",
+           LIST("1", "\"a\\\"\"", "null", "[1,{\"x\":2.5}]", "[1, {\"x\": 2.5}]", "true"),
+           LIST("2", "\"a\"", "false", "[1]"));
+    SCHEMA("{\"type\":\"string\",\"enum\":[\"ab\",\"abc\",1],\"maxLength\":2}", LIST("\"ab\""),
+           LIST("\"abc\"", "1"));
+    SCHEMA("{\"enum\":[1,5,9],\"minimum\":4,\"allOf\":[{\"enum\":[5,7]}]}", LIST("5"),
+           LIST("9", "1"));
+    SCHEMA("{\"const\":\"a\\u0001\"}", LIST("\"a\\u0001\""), LIST("\"a\""));
+}
+
+static void alternatives_and_conjunctions_combine(void **state)
+{
+    (void)state;
+    SCHEMA("{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\",\"maxLength\":1}]}",
+           LIST("12", "\"a\""), LIST("\"ab\"", "null"));
+    SCHEMA("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":"
+           "\"integer\"}},\"anyOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}",
+           LIST("{\"a\":1}", "{\"b\":1}", "{\"a\":1,\"b\":2}"), LIST("{}"));
+    SCHEMA("{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"]},"
+           "{\"properties\":{\"a\":{\"minimum\":5},\"b\":{}},\"required\":[\"b\"]}]}",
+           LIST("{\"a\":5,\"b\":[]}"), LIST("{\"a\":4,\"b\":1}", "{\"a\":5}"));
+    SCHEMA("{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"x\"}},\"required\":"
+           "[\"k\"]},{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"y\"}},\"required\":"
+           "[\"k\"]},{\"type\":\"null\"}]}",
+           LIST("{\"k\":\"x\"}", "{\"k\":\"y\"}", "null"), LIST("{\"k\":\"z\"}", "{}"));
+    REFUSED("{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}", MR_UNSUPPORTED,
+            "#/oneOf");
+}
+
+static void references_may_recurse(void **state)
+{
+    (void)state;
+    SCHEMA("{\"$ref\":\"#/$defs/a~1b\",\"$defs\":{\"a/b\":{\"type\":\"array\",\"items\":{\"$ref\":"
+           "\"#/$defs/a~1b\"}}}}",
+           LIST("[]", "[[],[[]]]"), LIST("[1]", "[[]"));
+    SCHEMA(
+        "{\"properties\":{\"n\":{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":\"null\"}]}},\"required\":"
+        "[\"n\"]}",
+        LIST("{\"n\":null}", "{\"n\":{\"n\":null}}"), LIST("{}", "null"));
+    REFUSED("{\"$ref\":\"#\"}", MR_INVALID_REQUEST, "itself");
+    REFUSED("{\"$defs\":{\"a\":{\"anyOf\":[{\"$ref\":\"#/$defs/a\"}]}},\"$ref\":\"#/$defs/a\"}",
+            MR_INVALID_REQUEST, "itself");
+    REFUSED("{\"$ref\":\"http://x/y\"}", MR_UNSUPPORTED, "#/$ref");
+    REFUSED("{\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}", MR_INVALID_REQUEST,
+            "no text");
+}
+
+static void formats_are_languages(void **state)
+{
+    (void)state;
+#define FORMAT(name) "{\"type\":\"string\",\"format\":\"" name "\"}"
+    SCHEMA(FORMAT("date"), LIST("\"2024-02-29\"", "\"1999-12-31\"", "\"2000-02-29\""),
+           LIST("\"2023-02-29\"", "\"1900-02-29\"", "\"0000-01-01\"", "\"2024-04-31\"",
+                "\"2024-13-01\""));
+    SCHEMA(FORMAT("date-time"), LIST("\"2024-01-01T23:59:59.5Z\"", "\"2024-01-01T00:00:00+05:30\""),
+           LIST("\"2024-01-01\"", "\"2024-01-01T24:00:00Z\"", "\"2024-01-01T00:00:00\""));
+    SCHEMA(FORMAT("uuid"), LIST("\"123e4567-E89b-12d3-a456-426614174000\""), LIST("\"123e4567\""));
+    SCHEMA(FORMAT("ipv4"), LIST("\"255.0.10.199\""),
+           LIST("\"256.0.0.1\"", "\"1.2.3\"", "\"01.2.3.4\""));
+    SCHEMA(FORMAT("email"), LIST("\"a.b@example.org\""),
+           LIST("\"a@b\"", "\"@x.org\"", "\"a..b@x.org\""));
+    SCHEMA(FORMAT("uri"), LIST("\"https://example.org/a?b=c#d\""),
+           LIST("\"example\"", "\"a b://c\""));
+    SCHEMA(FORMAT("time"), LIST("\"10:20:30Z\""), LIST("\"10:20\"", "\"25:00:00Z\""));
+    REFUSED(FORMAT("iri"), MR_UNSUPPORTED, "#/format");
+}
+
+static void what_cannot_be_guaranteed_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source, *why;
+        enum mr_status status;
+    } cases[] = {
+        {"{\"not\":{}}", "#/not", MR_UNSUPPORTED},
+        {"{\"type\":\"array\",\"uniqueItems\":true}", "#/uniqueItems", MR_UNSUPPORTED},
+        {"{\"properties\":{\"a\":{\"if\":{}}}}", "#/properties/a/if", MR_UNSUPPORTED},
+        {"{\"patternProperties\":{}}", "#/patternProperties", MR_UNSUPPORTED},
+        {"{\"items\":[{}]}", "#/items", MR_UNSUPPORTED},
+        {"{\"multipleOf\":0.01}", "#/multipleOf", MR_UNSUPPORTED},
+        {"{\"properties\":{\"a\":{},\"b\":{}},\"minProperties\":1}", "minProperties",
+         MR_UNSUPPORTED},
+        {"{\"type\":\"integer\",\"minimum\":5,\"maximum\":4}", "no text", MR_INVALID_REQUEST},
+        {"{\"minLength\":-1}", "#/minLength", MR_INVALID_REQUEST},
+        {"{\"properties\":{\"a\":3}}", "#/properties/a", MR_INVALID_REQUEST},
+        {"{\"pattern\":\"(?=a)\"}", "look-around", MR_UNSUPPORTED},
+        {"{\"enum\":[]}", "#/enum", MR_INVALID_REQUEST},
+        {"[1]", "object", MR_INVALID_REQUEST},
+        {"nonsense", "schema", MR_INVALID_REQUEST},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        REFUSED(cases[i].source, cases[i].status, cases[i].why);
+}
+
+static void unevaluated_properties_are_left_out(void **state)
+{
+    (void)state;
+    SCHEMA("{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"integer\"}}}],\"properties\":{\"b\":{"
+           "\"type\":\"null\"}},\"unevaluatedProperties\":false}",
+           LIST("{\"b\":null,\"a\":1}"), LIST("{\"c\":1}"));
+    REFUSED("{\"unevaluatedProperties\":false,\"required\":[\"x\"]}", MR_INVALID_REQUEST,
+            "no text");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(types_choose_values),
+        cmocka_unit_test(properties_come_in_order),
+        cmocka_unit_test(additional_properties_have_other_names),
+        cmocka_unit_test(arrays_have_their_length),
+        cmocka_unit_test(strings_have_their_length_in_characters),
+        cmocka_unit_test(numbers_keep_their_bounds),
+        cmocka_unit_test(constants_are_written_out),
+        cmocka_unit_test(alternatives_and_conjunctions_combine),
+        cmocka_unit_test(references_may_recurse),
+        cmocka_unit_test(formats_are_languages),
+        cmocka_unit_test(what_cannot_be_guaranteed_is_refused),
+        cmocka_unit_test(unevaluated_properties_are_left_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,162 @@
+#include "builders.h"
+
+#include "codec/constraint/constraint.h"
+#include "codec/grammar/token_mask.h"
+
+#define VOCAB 700u
+
+struct fixture {
+    char bytes[VOCAB][8];
+    struct mr_text texts[VOCAB];
+    struct mr_token_mask *mask;
+    uint64_t bits[(VOCAB + 63) / 64];
+    struct mr_matcher matcher, copy;
+};
+
+/* All bytes, and random short texts of the letters that schemas need. */
+static int open_fixture(void **state)
+{
+    static const char letters[] = "ab\"\\{}[]:, \n0173-.eun\xc3\xa9tr";
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    uint32_t random = 12345;
+    for (uint32_t i = 0; i < VOCAB; i++) {
+        size_t length = 1;
+        if (i < 256) {
+            fixture->bytes[i][0] = (char)i;
+        } else {
+            length = 1 + i % 6;
+            for (size_t k = 0; k < length; k++) {
+                random = random * 1664525u + 1013904223u;
+                fixture->bytes[i][k] = letters[(random >> 16) % (sizeof letters - 1)];
+            }
+        }
+        fixture->texts[i] = (struct mr_text){fixture->bytes[i], i == 300 ? 0 : length};
+    }
+    assert_int_equal(mr_token_mask_of_texts(&fixture->mask, fixture->texts, VOCAB, NULL), MR_OK);
+    *state = fixture;
+    return 0;
+}
+
+static int close_fixture(void **state)
+{
+    struct fixture *fixture = *state;
+    mr_token_mask_destroy(fixture->mask);
+    free(fixture);
+    return 0;
+}
+
+static bool is_set(const struct fixture *fixture, uint32_t id)
+{
+    return fixture->bits[id / 64] >> (id % 64) & 1;
+}
+
+static struct mr_grammar *compile(enum mr_constraint_kind kind, const char *text)
+{
+    struct mr_grammar *grammar;
+    struct mr_error err = {.detail = ""};
+    const struct mr_constraint constraint = {kind, text_of(text)};
+    if (mr_constraint_compile(&grammar, &constraint, &err) != MR_OK) fail_msg("%s", err.detail);
+    return grammar;
+}
+
+/* Asserts that the mask has exactly the tokens that the matcher takes. */
+static void assert_exact(struct fixture *fixture)
+{
+    mr_token_mask_fill(fixture->mask, &fixture->matcher, fixture->bits);
+    for (uint32_t id = 0; id < VOCAB; id++) {
+        mr_matcher_copy(&fixture->copy, &fixture->matcher);
+        bool taken = mr_token_mask_accept(fixture->mask, &fixture->copy, id);
+        if (taken != is_set(fixture, id)) fail_msg("token %u", id);
+    }
+}
+
+/* Random answers of grammars of every kind: free text, counted text, patterns, recursion. */
+static void masks_have_exactly_the_tokens_that_match(void **state)
+{
+    static const struct {
+        enum mr_constraint_kind kind;
+        const char *text;
+    } cases[] = {
+        {MR_CONSTRAINT_JSON_OBJECT, ""},
+        {MR_CONSTRAINT_JSON_SCHEMA, "{\"type\":\"string\",\"maxLength\":4}"},
+        {MR_CONSTRAINT_JSON_SCHEMA, "{\"type\":\"string\",\"minLength\":3}"},
+        {MR_CONSTRAINT_JSON_SCHEMA, "{\"properties\":{\"ab\":{\"type\":\"integer\"},\"a\":{}}}"},
+        {MR_CONSTRAINT_JSON_SCHEMA,
+         "{\"additionalProperties\":{\"type\":\"number\",\"minimum\":3.5}}"},
+        {MR_CONSTRAINT_REGEX, "(.{0,3000}\"){2}a*"},
+        {MR_CONSTRAINT_REGEX, "[ab0-9]{2,9}(\u00e9|\\n)+"},
+        {MR_CONSTRAINT_CHOICE, "[\"abba\",\"ab\",\"\u00e9\"]"},
+    };
+    struct fixture *fixture = *state;
+    uint32_t random = 1;
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct mr_grammar *grammar = compile(cases[c].kind, cases[c].text);
+        for (unsigned round = 0; round < 6; round++) {
+            mr_token_mask_start(fixture->mask, &fixture->matcher, grammar);
+            for (unsigned step = 0; step < 25; step++) {
+                assert_exact(fixture);
+                if (mr_matcher_is_over(&fixture->matcher)) break;
+                uint32_t id;
+                do {
+                    random = random * 1664525u + 1013904223u;
+                    id = (random >> 8) % VOCAB;
+                } while (!is_set(fixture, id));
+                assert_true(mr_token_mask_accept(fixture->mask, &fixture->matcher, id));
+            }
+        }
+        mr_grammar_drop(grammar);
+    }
+    assert_true(mr_token_mask_is_complete(fixture->mask));
+    assert_true(mr_token_mask_stats(fixture->mask).walks > 0);
+}
+
+/* A state that was left behind by one grammar must not answer for another, and a kept mask must not
+ * answer for another stack. */
+static void kept_masks_depend_on_the_stack(void **state)
+{
+    struct fixture *fixture = *state;
+    struct mr_grammar *one = compile(MR_CONSTRAINT_REGEX, "([^\"]*)a");
+    struct mr_grammar *other = compile(MR_CONSTRAINT_REGEX, "([^\"]*)b");
+    for (unsigned round = 0; round < 3; round++) {
+        mr_token_mask_start(fixture->mask, &fixture->matcher, one);
+        assert_exact(fixture);
+        mr_token_mask_start(fixture->mask, &fixture->matcher, other);
+        assert_exact(fixture);
+    }
+    mr_grammar_drop(one);
+    mr_grammar_drop(other);
+    struct mr_grammar *nested =
+        compile(MR_CONSTRAINT_JSON_SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":\"array\"}}");
+    mr_token_mask_start(fixture->mask, &fixture->matcher, nested);
+    static const char text[] = "[[1,[0]],[]]";
+    for (const char *at = text; *at; at++) {
+        assert_exact(fixture);
+        assert_true(mr_token_mask_accept(fixture->mask, &fixture->matcher, (unsigned char)*at));
+    }
+    mr_grammar_drop(nested);
+}
+
+static void tokens_outside_the_vocabulary_are_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct mr_grammar *grammar = compile(MR_CONSTRAINT_REGEX, ".*");
+    mr_token_mask_start(fixture->mask, &fixture->matcher, grammar);
+    assert_false(mr_token_mask_accept(fixture->mask, &fixture->matcher, VOCAB));
+    assert_false(mr_token_mask_accept(fixture->mask, &fixture->matcher, 300)); /* has no bytes */
+    mr_token_mask_fill(fixture->mask, &fixture->matcher, fixture->bits);
+    assert_false(is_set(fixture, 300));
+    mr_grammar_drop(grammar);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(masks_have_exactly_the_tokens_that_match, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(kept_masks_depend_on_the_stack, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(tokens_outside_the_vocabulary_are_refused, open_fixture,
+                                        close_fixture),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

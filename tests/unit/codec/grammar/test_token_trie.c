@@ -1,0 +1,87 @@
+#include "builders.h"
+
+#include "codec/grammar/token_trie.h"
+
+static const char *const words[] = {"a", "ab", "",     "abc", "b\"",
+                                    "b", "\n", "\xc3", "ab",  "\u00e9x"};
+#define WORDS (sizeof words / sizeof words[0])
+
+static struct mr_token_trie *trie_of(void)
+{
+    struct mr_text texts[WORDS];
+    struct mr_token_trie *trie;
+    for (size_t i = 0; i < WORDS; i++)
+        texts[i] = text_of(words[i]);
+    assert_int_equal(mr_token_trie_create(&trie, texts, WORDS, NULL), MR_OK);
+    return trie;
+}
+
+/* Adds one to seen[id] for each token of a trie, after checking its bytes against the path. */
+static void walk(const struct mr_trie *trie, unsigned *seen)
+{
+    char path[16];
+    for (uint32_t i = 0; i < trie->node_count; i++) {
+        const struct mr_trie_node *node = &trie->nodes[i];
+        assert_true(node->skip > i && node->skip <= trie->node_count);
+        path[node->depth - 1] = (char)node->byte;
+        for (uint32_t t = 0; t < node->token_count; t++) {
+            uint32_t id = trie->ids[node->first_token + t];
+            assert_int_equal(strlen(words[id]), node->depth);
+            assert_memory_equal(words[id], path, node->depth);
+            seen[id]++;
+        }
+        if (node->skip > i + 1) assert_int_equal(trie->nodes[i + 1].depth, node->depth + 1);
+    }
+}
+
+static void every_token_is_in_one_of_the_tries(void **state)
+{
+    (void)state;
+    struct mr_token_trie *trie = trie_of();
+    unsigned seen[WORDS] = {0};
+    walk(&trie->plain, seen);
+    walk(&trie->other, seen);
+    for (size_t i = 0; i < WORDS; i++)
+        assert_int_equal(seen[i], words[i][0] != '\0');
+    assert_int_equal(trie->other.id_count, 3); /* the quote, the line end, half a character */
+    assert_true(mr_token_trie_bytes(trie) > 0);
+    mr_token_trie_destroy(trie);
+}
+
+static void plain_masks_count_characters(void **state)
+{
+    (void)state;
+    struct mr_token_trie *trie = trie_of();
+    assert_int_equal(trie->plain_chars, 3);
+    assert_int_equal(trie->plain_masks[0], 0);
+    assert_int_equal(trie->plain_masks[1], 1u << 0 | 1u << 5);
+    assert_int_equal(trie->plain_masks[2], 1u << 0 | 1u << 1 | 1u << 5 | 1u << 8 | 1u << 9);
+    assert_int_equal(trie->plain_masks[3], trie->plain_masks[2] | 1u << 3);
+    assert_false(trie->is_complete);
+    mr_token_trie_destroy(trie);
+}
+
+static void a_vocabulary_of_all_bytes_is_complete(void **state)
+{
+    (void)state;
+    char bytes[256];
+    struct mr_text texts[256];
+    struct mr_token_trie *trie;
+    for (unsigned i = 0; i < 256; i++) {
+        bytes[i] = (char)i;
+        texts[i] = (struct mr_text){&bytes[i], 1};
+    }
+    assert_int_equal(mr_token_trie_create(&trie, texts, 256, NULL), MR_OK);
+    assert_true(trie->is_complete);
+    mr_token_trie_destroy(trie);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_token_is_in_one_of_the_tries),
+        cmocka_unit_test(plain_masks_count_characters),
+        cmocka_unit_test(a_vocabulary_of_all_bytes_is_complete),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
