@@ -6,7 +6,8 @@
 #include <string.h>
 
 enum mr_status mr_batch_builder_create(struct mr_batch_builder **out, uint32_t rows_max,
-                                       uint32_t sequences_max, struct mr_error *err)
+                                       uint32_t sequences_max, const struct mr_job_rules *rules,
+                                       struct mr_error *err)
 {
     *out = NULL;
     struct mr_batch_builder *made = calloc(1, sizeof *made);
@@ -14,13 +15,16 @@ enum mr_status mr_batch_builder_create(struct mr_batch_builder **out, uint32_t r
     size_t samples = (size_t)sequences_max * MR_CHOICES_MAX;
     made->rows_max = rows_max;
     made->sequences_max = sequences_max;
+    made->rules = rules;
+    if (rules->masks != NULL) made->mask_words = mr_token_mask_words(rules->masks);
     made->token_ids = calloc(rows_max, sizeof *made->token_ids);
     made->sequences = calloc(sequences_max, sizeof *made->sequences);
     made->sample_rows = calloc(samples, sizeof *made->sample_rows);
     made->sampled = calloc(samples, sizeof *made->sampled);
     made->logit_rows = calloc(sequences_max, sizeof *made->logit_rows);
-    if (made->token_ids == NULL || made->sequences == NULL || made->sample_rows == NULL ||
-        made->sampled == NULL || made->logit_rows == NULL) {
+    made->masks = calloc(samples * made->mask_words + 1, sizeof *made->masks);
+    if (made->masks == NULL || made->token_ids == NULL || made->sequences == NULL ||
+        made->sample_rows == NULL || made->sampled == NULL || made->logit_rows == NULL) {
         mr_batch_builder_destroy(made);
         return mr_fail(err, MR_NOMEM, "no memory for a step of %u rows", rows_max);
     }
@@ -31,6 +35,7 @@ enum mr_status mr_batch_builder_create(struct mr_batch_builder **out, uint32_t r
 void mr_batch_builder_destroy(struct mr_batch_builder *builder)
 {
     if (builder == NULL) return;
+    free(builder->masks);
     free(builder->logit_rows);
     free(builder->sampled);
     free(builder->sample_rows);
@@ -58,6 +63,25 @@ static void add_sequence(struct mr_batch_builder *builder, const struct mr_plan_
     batch->row_count += row->token_count;
 }
 
+/* Sets the mask of a row of a constrained request. An answer that is complete ends, also before
+ * min_tokens. */
+static void add_mask(struct mr_batch_builder *builder, struct mr_sequence *sequence,
+                     struct mr_sample_row *row)
+{
+    const struct mr_completion_model *model = &builder->rules->completion;
+    const struct mr_guidance_answer answer = {
+        .choice = sequence->choice,
+        .tokens = sequence->tokens + sequence->prompt_tokens,
+        .token_count = mr_sequence_generated(sequence),
+        .eos_ids = model->eos_ids,
+        .eos_count = model->eos_count,
+    };
+    uint64_t *bits = builder->masks + (size_t)builder->sample_count * builder->mask_words;
+    if (mr_guidance_fill(sequence->job->guidance, builder->rules->masks, &answer, bits))
+        row->suppressed_count = 0;
+    row->allowed = bits;
+}
+
 static void add_sample(struct mr_batch_builder *builder, struct mr_sequence *sequence,
                        uint32_t logit_row, const float *logits)
 {
@@ -65,6 +89,7 @@ static void add_sample(struct mr_batch_builder *builder, struct mr_sequence *seq
     row.logit_row = logit_row;
     row.logits = logits;
     MR_ASSERT(builder->sample_count < builder->sequences_max * MR_CHOICES_MAX);
+    if (sequence->job->guidance != NULL) add_mask(builder, sequence, &row);
     builder->sampled[builder->sample_count] = sequence;
     builder->sample_rows[builder->sample_count++] = row;
 }

@@ -5,6 +5,8 @@
  * their first token from the same logits. Their rows come before that of the first choice: they
  * wait to run already when the first choice ends with its first token and hands over its blocks.
  *
+ * A row of a constrained request gets the mask of its next token.
+ *
  * Owner: engine thread. Memory: all in _create; the arrays point into the plan's sequences and are
  * valid until these sequences change. Errors: only _create. */
 #ifndef MR_BATCHING_BATCH_BUILDER_H
@@ -14,6 +16,7 @@
 
 struct mr_batch_builder {
     uint32_t rows_max, sequences_max;
+    const struct mr_job_rules *rules;    /* borrowed */
     uint32_t *token_ids;                 /* [rows_max] token ids of all rows of the step */
     struct mr_batch_sequence *sequences; /* [sequences_max] sequences that have rows in the step */
     /* [sequences_max * MR_CHOICES_MAX] one row for each token to sample */
@@ -21,6 +24,10 @@ struct mr_batch_builder {
     /* [sample_count] the sequence that each sampling row samples for */
     struct mr_sequence **sampled;
     uint32_t sample_count;
+    /* [sequences_max * MR_CHOICES_MAX][mask_words] tokens that the sampling rows of constrained
+     * requests may draw */
+    uint64_t *masks;
+    uint32_t mask_words;
     /* [sequences_max] for each row of the plan the index of its row of logits in the forward pass;
      * UINT32_MAX: the plan row needs no logits from the forward pass */
     uint32_t *logit_rows;
@@ -28,7 +35,8 @@ struct mr_batch_builder {
 };
 
 enum mr_status mr_batch_builder_create(struct mr_batch_builder **out, uint32_t rows_max,
-                                       uint32_t sequences_max, struct mr_error *err);
+                                       uint32_t sequences_max, const struct mr_job_rules *rules,
+                                       struct mr_error *err);
 void mr_batch_builder_destroy(struct mr_batch_builder *builder);
 /* Fills builder->batch and the sampling rows from the plan. batch.row_count 0: no forward pass is
  * needed. */

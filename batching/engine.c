@@ -135,7 +135,7 @@ static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error
     enum mr_status status = mr_scheduler_create(&engine->scheduler, &scheduler, err);
     if (status == MR_OK)
         status = mr_batch_builder_create(&engine->builder, options->rows_max,
-                                         options->sequences_max, err);
+                                         options->sequences_max, &engine->rules, err);
     if (status != MR_OK) return status;
     engine->samples = calloc(sequences * MR_CHOICES_MAX, sizeof *engine->samples);
     engine->jobs = calloc(2 * sequences, sizeof(struct mr_job *));
@@ -157,6 +157,9 @@ enum mr_status mr_engine_create(struct mr_engine **out, const struct mr_engine_o
     status = mr_token_text_create(&engine->texts, options->tokenizer, err);
     if (status != MR_OK) goto failed;
     fill_rules(engine);
+    status = mr_token_mask_create(&engine->rules.masks, options->tokenizer,
+                                  options->model.vocab_size, err);
+    if (status != MR_OK) goto failed;
     status = create_queues(engine, err);
     if (status == MR_OK) status = create_caches(engine, err);
     mr_cost_model_init(&engine->cost);
@@ -213,6 +216,7 @@ void mr_engine_destroy(struct mr_engine *engine)
     free(engine->samples);
     mr_prompt_cache_destroy(engine->prompts);
     mr_kv_cache_destroy(engine->cache);
+    mr_token_mask_destroy(engine->rules.masks);
     mr_token_text_destroy(engine->texts);
     free(engine);
 }

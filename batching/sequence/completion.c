@@ -290,13 +290,13 @@ enum mr_finish mr_completion_push(struct mr_completion *completion, const struct
     MR_ASSERT(completion->reason == MR_FINISH_NONE);
     MR_ASSERT(completion->pushed < completion->tokens_max);
     completion->pushed++;
-    if (completion->pushed > request->min_tokens) {
+    if (completion->pushed > request->min_tokens || request->constraint.kind != MR_CONSTRAINT_NONE)
         effect.is_eos =
             !request->ignore_eos &&
             is_among(completion->model.eos_ids, completion->model.eos_count, sample->token_id);
+    if (completion->pushed > request->min_tokens)
         effect.is_stop_token =
             is_among(request->stop_token_ids, request->stop_token_count, sample->token_id);
-    }
     if (!effect.is_eos && !effect.is_stop_token) append(completion, sample, &effect);
     enum mr_finish reason =
         verdict != MR_FINISH_NONE ? verdict : finish_reason(completion, sample, &effect);

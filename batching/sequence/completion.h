@@ -19,6 +19,7 @@
  *
  * min_tokens: the first min_tokens tokens are not checked for end ids, stop tokens, stop strings
  * and confidence; the sampler must not draw the ids of mr_completion_suppressed() meanwhile.
+ * A constrained answer that is complete ends before min_tokens.
  * ignore_eos: end-of-sequence ids are ordinary tokens. max_chars counts code points and is exact.
  * Confidence is mr_sample.probability; the token that falls below min_confidence is kept.
  *

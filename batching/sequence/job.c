@@ -38,11 +38,23 @@ static enum mr_status check_prompt(const struct mr_job_rules *rules,
     return check_ids(request->token_ids, count, rules->vocab_size, "the prompt", err);
 }
 
+static enum mr_status check_constraint(const struct mr_job_rules *rules,
+                                       const struct mr_request *request, struct mr_error *err)
+{
+    if (request->constraint.kind == MR_CONSTRAINT_NONE) return MR_OK;
+    if (request->grammar == NULL)
+        return mr_fail(err, MR_INTERNAL, "the response_format was not compiled");
+    if (rules->masks == NULL || rules->completion.eos_count == 0)
+        return mr_fail(err, MR_UNSUPPORTED, "response_format: the model has no end token");
+    return MR_OK;
+}
+
 static enum mr_status check_request(const struct mr_job_rules *rules,
                                     const struct mr_request *request, struct mr_error *err)
 {
     const struct mr_sampling *sampling = &request->sampling;
     enum mr_status status = check_prompt(rules, request, err);
+    if (status == MR_OK) status = check_constraint(rules, request, err);
     if (status != MR_OK) return status;
     if (request->choice_count < 1 || request->choice_count > MR_CHOICES_MAX)
         return mr_fail(err, MR_INVALID_REQUEST, "n is %u, it must be 1 to %u",
@@ -238,6 +250,14 @@ static enum mr_status make_completions(struct mr_job *job, const struct mr_job_r
     return status;
 }
 
+static enum mr_status make_guidance(struct mr_job *job, struct mr_error *err)
+{
+    const struct mr_request *request = job->request;
+    if (request->constraint.kind == MR_CONSTRAINT_NONE) return MR_OK;
+    job->held_bytes += mr_guidance_bytes(job->choice_count);
+    return mr_guidance_create(&job->guidance, request->grammar, job->choice_count, err);
+}
+
 static bool is_known(const struct mr_job_rules *rules, const struct mr_sample *sample)
 {
     if (sample->token_id >= rules->vocab_size || sample->top_count > MR_LOGPROBS_MAX) return false;
@@ -256,7 +276,12 @@ static enum mr_status try_replay(const struct mr_job *job, const struct mr_job_r
     while (count < submission->kept_count && is_known(rules, &submission->kept[count]))
         count++;
     if (count == 0 || job->choice_count > 1) return MR_OK;
-    enum mr_status status =
+    enum mr_status status = MR_OK;
+    if (job->guidance != NULL)
+        status = mr_guidance_count_allowed(job->guidance, rules->masks, submission->kept, count,
+                                           &count, err);
+    if (status != MR_OK || count == 0) return status;
+    status =
         mr_completion_create(&trial, &rules->completion, job->request, job->matcher, room, err);
     if (status != MR_OK) return status;
     *replay = mr_completion_try_replay(trial, submission->kept, count, submission->kept_shown);
@@ -303,6 +328,7 @@ enum mr_status mr_job_create(struct mr_job **out, const struct mr_job_rules *rul
     if (job == NULL) return mr_fail(err, MR_NOMEM, "no memory for a request of %u tokens", prompt);
     job->request = request;
     status = make_completions(job, rules, room, err);
+    if (status == MR_OK) status = make_guidance(job, err);
     if (status == MR_OK) status = resume(job, rules, room, submission, err);
     if (status == MR_OK) status = encode_bad_words(job, rules->completion.tokenizer, err);
     if (status != MR_OK) goto failed;
@@ -320,6 +346,7 @@ void mr_job_destroy(struct mr_job *job)
     if (job == NULL) return;
     for (uint32_t i = 0; i < job->choice_count; i++)
         mr_completion_destroy(job->sequences[i].completion);
+    mr_guidance_destroy(job->guidance);
     free(job->kept);
     free(job);
 }

@@ -19,6 +19,7 @@
 #include "batching/queue/request_queue.h"
 #include "batching/sequence/completion.h"
 #include "batching/sequence/fetch.h"
+#include "batching/sequence/guidance.h"
 #include "batching/sequence/sequence.h"
 #include "batching/sequence/submission.h"
 #include "ops/model.h"
@@ -30,6 +31,7 @@ struct mr_job_rules {
     uint32_t vocab_size, context_tokens, block_count;
     bool prefix_cache;                    /* false: no request reads or writes the prefix cache */
     struct mr_sampling_defaults defaults; /* of a request without a temperature */
+    struct mr_token_mask *masks; /* NULL: no constrained requests */
 };
 
 #define MR_JOB_TENANT_BYTES 64u
@@ -71,6 +73,7 @@ struct mr_job {
     uint32_t *bad_word_counts;
     uint32_t bad_word_count;
     struct mr_stop_match *matcher;
+    struct mr_guidance *guidance; /* NULL: the answer is free */
     size_t held_bytes;
     /* [kept_count] tokens that an earlier attempt sampled and that are to be emitted again */
     struct mr_sample *kept;

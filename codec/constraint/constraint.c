@@ -79,7 +79,8 @@ enum mr_status mr_constraint_digest(const struct mr_constraint *constraint,
 }
 
 enum mr_status mr_constraint_compile(struct mr_grammar **out,
-                                     const struct mr_constraint *constraint, struct mr_error *err)
+                                     const struct mr_constraint *constraint, const bool *spelled,
+                                     struct mr_error *err)
 {
     struct mr_expr_builder builder;
     unsigned char digest[MR_GRAMMAR_DIGEST_BYTES];
@@ -90,6 +91,7 @@ enum mr_status mr_constraint_compile(struct mr_grammar **out,
     enum mr_status status = mr_constraint_digest(constraint, digest, err);
     if (status == MR_OK) status = mr_expr_builder_init(&builder, err);
     if (status != MR_OK) return status;
+    builder.spelled = spelled;
     define_rules(&builder, constraint);
     status = mr_automaton_compile(out, &builder);
     if (status == MR_OK) memcpy((*out)->digest, digest, sizeof digest);

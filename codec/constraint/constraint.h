@@ -1,9 +1,9 @@
 /* constraint - constrained output: what an answer may be, from a request's response_format to an
  * automaton (codec/grammar/automaton.h).
  *
- * The front ends read JSON schemas (schema.h), regular expressions (regex_front.h), GBNF and Lark
- * (ebnf.h), and lists of choices. What a front end cannot guarantee it refuses, with the place in
- * the source: JSON pointer, line and column, or byte offset.
+ * The front ends read JSON schemas (schema.h), regular expressions (regex_front.h) and lists of
+ * choices; grammars in GBNF and Lark are refused as unsupported. What a front end cannot guarantee
+ * it refuses, with the place in the source: JSON pointer or byte offset.
  *
  * Compiling is bounded: MR_CONSTRAINT_BYTES_MAX of source, MR_GRAMMAR_WORK_MAX units of work (under
  * 100 ms), MR_GRAMMAR_BUILD_BYTES_MAX of memory while it runs and MR_GRAMMAR_BYTES_MAX after.
@@ -36,8 +36,11 @@ struct mr_constraint {
 enum mr_status mr_constraint_digest(const struct mr_constraint *constraint,
                                     unsigned char digest[MR_GRAMMAR_DIGEST_BYTES],
                                     struct mr_error *err);
-/* Compiles a constraint of any kind but NONE. *out has one reference. */
+/* Compiles a constraint of any kind but NONE. *out has one reference. spelled: [256] the bytes that
+ * tokens of the model can spell (mr_token_mask_spelled); texts with others are left out, so an
+ * answer never comes to a point where no token continues it. NULL: all bytes. */
 enum mr_status mr_constraint_compile(struct mr_grammar **out,
-                                     const struct mr_constraint *constraint, struct mr_error *err);
+                                     const struct mr_constraint *constraint, const bool *spelled,
+                                     struct mr_error *err);
 
 #endif

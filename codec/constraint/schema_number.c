@@ -1,12 +1,16 @@
 /* Numbers between two bounds, digit by digit. A magnitude is written with at most MR_NUMBER_DIGITS
- * digits before the point and, unless it is an integer, as many behind it. Numbers without bounds
- * may also have an exponent of two digits. */
+ * digits: of so many digits, different decimals are different doubles, so that a reader who
+ * compares doubles finds the bounds kept. Numbers without bounds have at most as many digits on
+ * each side of the point, and may have an exponent of two digits. */
 #include "codec/constraint/schema_state.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MAGNITUDE_MAX 999999999999999.0 /* of MR_NUMBER_DIGITS digits */
+#define FREE_MAX      999999999.0       /* largest number where the schema has no bound */
 
 /* A bound of a magnitude: digits without leading zeros, and behind the point without trailing
  * zeros. */
@@ -18,9 +22,10 @@ struct decimal {
 struct bound {
     struct mr_expr_builder *builder;
     struct decimal value;
-    bool lower;     /* the language of magnitudes from here up; otherwise up to here */
-    bool exclusive; /* without the bound itself */
-    bool integer;
+    bool lower;            /* the language of magnitudes from here up; otherwise up to here */
+    bool exclusive;        /* without the bound itself */
+    uint32_t whole_max;    /* most digits before the point */
+    uint32_t fraction_max; /* most digits behind the point; 0: integers */
 };
 
 static const struct mr_expr *digits(struct mr_expr_builder *builder, char low, char high,
@@ -31,13 +36,17 @@ static const struct mr_expr *digits(struct mr_expr_builder *builder, char low, c
                           min, max);
 }
 
-/* Digits of which one is not zero. */
-static const struct mr_expr *positive_digits(struct mr_expr_builder *builder)
+/* Up to max digits of which one is not zero. */
+static const struct mr_expr *positive_digits(struct mr_expr_builder *builder, uint32_t max)
 {
-    const struct mr_expr *items[3] = {digits(builder, '0', '0', 0, MR_NUMBER_DIGITS - 1),
-                                      digits(builder, '1', '9', 1, 1),
-                                      digits(builder, '0', '9', 0, MR_NUMBER_DIGITS - 1)};
-    return mr_expr_seq(builder, items, 3);
+    const struct mr_expr *all = mr_expr_never();
+    for (uint32_t left = 1; left <= max; left++) {
+        const struct mr_expr *now = mr_expr_pair(builder, digits(builder, '1', '9', 1, 1),
+                                                 digits(builder, '0', '9', 0, left - 1));
+        all = mr_expr_either(builder, now,
+                             mr_expr_pair(builder, digits(builder, '0', '0', 1, 1), all));
+    }
+    return all;
 }
 
 static const struct mr_expr *optional(struct mr_expr_builder *builder, const struct mr_expr *item)
@@ -54,9 +63,9 @@ static const struct mr_expr *behind_point(struct mr_expr_builder *builder,
 /* A fraction that may be left out; nothing for integers. */
 static const struct mr_expr *any_fraction(const struct bound *bound)
 {
-    if (bound->integer) return mr_expr_empty();
+    if (bound->fraction_max == 0) return mr_expr_empty();
     return optional(bound->builder, behind_point(bound->builder, digits(bound->builder, '0', '9', 1,
-                                                                        MR_NUMBER_DIGITS)));
+                                                                        bound->fraction_max)));
 }
 
 /* The digits behind the point from digit i on, all before being those of the bound. */
@@ -64,12 +73,14 @@ static const struct mr_expr *tight_fraction(const struct bound *bound, size_t i)
 {
     struct mr_expr_builder *builder = bound->builder;
     const struct decimal *value = &bound->value;
-    const struct mr_expr *free = digits(builder, '0', '9', 0, MR_NUMBER_DIGITS);
+    const uint32_t left = bound->fraction_max - (uint32_t)i;
     if (i == value->fraction_length) {
-        if (bound->lower) return bound->exclusive ? positive_digits(builder) : free;
-        if (bound->exclusive) return mr_expr_never();
-        return digits(builder, '0', '0', 0, MR_NUMBER_DIGITS);
+        if (bound->lower)
+            return bound->exclusive ? positive_digits(builder, left)
+                                    : digits(builder, '0', '9', 0, left);
+        return bound->exclusive ? mr_expr_never() : digits(builder, '0', '0', 0, left);
     }
+    const struct mr_expr *free = digits(builder, '0', '9', 0, left - 1);
     char digit = value->fraction[i];
     const struct mr_expr *rest = tight_fraction(bound, i + 1);
     /* the fraction may end here only below an upper bound that has more digits */
@@ -85,19 +96,18 @@ static const struct mr_expr *tight_end(const struct bound *bound)
 {
     struct mr_expr_builder *builder = bound->builder;
     bool whole = bound->value.fraction_length == 0;
-    if (bound->integer) {
-        /* bounds of integers are integers */
-        return bound->exclusive ? mr_expr_never() : mr_expr_empty();
-    }
+    if (bound->fraction_max == 0) return bound->exclusive ? mr_expr_never() : mr_expr_empty();
     if (!whole) {
         const struct mr_expr *fraction = behind_point(builder, tight_fraction(bound, 0));
         return bound->lower ? fraction : optional(builder, fraction);
     }
     if (bound->lower)
-        return bound->exclusive ? behind_point(builder, positive_digits(builder))
-                                : any_fraction(bound);
+        return bound->exclusive
+                   ? behind_point(builder, positive_digits(builder, bound->fraction_max))
+                   : any_fraction(bound);
     if (bound->exclusive) return mr_expr_never();
-    return optional(builder, behind_point(builder, digits(builder, '0', '0', 1, MR_NUMBER_DIGITS)));
+    return optional(builder,
+                    behind_point(builder, digits(builder, '0', '0', 1, bound->fraction_max)));
 }
 
 /* The digits before the point from digit i on, all before being those of the bound. */
@@ -135,34 +145,30 @@ static const struct mr_expr *of_length(const struct bound *bound, size_t min, si
 static const struct mr_expr *one_side(const struct bound *bound)
 {
     size_t length = bound->value.whole_length;
-    const struct mr_expr *others = bound->lower ? of_length(bound, length + 1, MR_NUMBER_DIGITS)
+    const struct mr_expr *others = bound->lower ? of_length(bound, length + 1, bound->whole_max)
                                    : length > 1 ? of_length(bound, 1, length - 1)
                                                 : mr_expr_never();
     return mr_expr_either(bound->builder, tight_whole(bound, 0), others);
 }
 
-/* Writes a magnitude that is not negative in decimal. False when it has too many digits. */
-static bool to_decimal(double magnitude, bool lower, struct decimal *out)
+/* Writes a magnitude in decimal. False when it has more digits behind the point than the bound may
+ * have. */
+static bool to_decimal(double magnitude, struct bound *bound)
 {
-    char text[400];
-    if (magnitude >= 1e15) {
-        if (lower) return false;
-        magnitude = 999999999999999.0;
-    }
-    for (int precision = 0; precision <= (int)MR_NUMBER_DIGITS; precision++) {
+    char text[64];
+    for (int precision = 0;; precision++) {
+        if (precision > (int)bound->fraction_max) return false;
         snprintf(text, sizeof text, "%.*f", precision, magnitude);
         const double back = strtod(text, NULL);
         if (!(back < magnitude) && !(back > magnitude)) break;
-        if (precision == (int)MR_NUMBER_DIGITS) return false;
     }
+    struct decimal *out = &bound->value;
     char *point = strchr(text, '.');
     *out = (struct decimal){.whole_length = point ? (size_t)(point - text) : strlen(text)};
     memcpy(out->whole, text, out->whole_length);
     if (point) {
         out->fraction_length = strlen(point + 1);
         memcpy(out->fraction, point + 1, out->fraction_length);
-        while (out->fraction_length > 0 && out->fraction[out->fraction_length - 1] == '0')
-            out->fraction_length--;
     }
     return true;
 }
@@ -173,21 +179,30 @@ struct range {
     bool above_low, below_high;
 };
 
+static uint32_t whole_digits(double magnitude)
+{
+    uint32_t count = 1;
+    for (double power = 10; magnitude >= power; power *= 10)
+        count++;
+    return count;
+}
+
 static const struct mr_expr *magnitudes(struct mr_schema *schema, struct range range, bool integer)
 {
-    struct bound lower = {schema->builder, {{0}, {0}, 0, 0}, true, range.above_low, integer};
-    struct bound upper = {schema->builder, {{0}, {0}, 0, 0}, false, range.below_high, integer};
-    if (range.low > range.high) return mr_expr_never();
-    if (isinf(range.high)) {
-        range.high = 999999999999999.0;
+    struct bound lower = {.builder = schema->builder, .lower = true, .exclusive = range.above_low};
+    struct bound upper = {.builder = schema->builder, .exclusive = range.below_high};
+    if (range.high > MAGNITUDE_MAX) {
+        double free =
+            range.low < FREE_MAX && isinf(range.high) && !integer ? FREE_MAX : MAGNITUDE_MAX;
+        range.high = free;
         upper.exclusive = false;
-        upper.integer = integer;
     }
     if (range.low > range.high) return mr_expr_never();
-    if (!to_decimal(range.low, true, &lower.value) ||
-        !to_decimal(range.high, false, &upper.value)) {
+    lower.whole_max = upper.whole_max = whole_digits(range.high);
+    if (!integer) lower.fraction_max = upper.fraction_max = MR_NUMBER_DIGITS - upper.whole_max;
+    if (!to_decimal(range.low, &lower) || !to_decimal(range.high, &upper)) {
         mr_schema_fail(schema, MR_UNSUPPORTED, schema->root, NULL,
-                       "a bound of a number has more than 15 digits before or behind the point");
+                       "the bounds of a number have more than 15 digits");
         return mr_expr_never();
     }
     return mr_expr_and(schema->builder, one_side(&lower), one_side(&upper));
@@ -199,7 +214,7 @@ static const struct mr_expr *any_number(struct mr_schema *schema, bool integer)
     struct mr_expr_builder *builder = schema->builder;
     uint32_t *rule = integer ? &schema->integer : &schema->number;
     if (*rule != UINT32_MAX) return mr_expr_ref(builder, *rule);
-    const struct bound free = {.builder = builder, .integer = integer};
+    const struct bound free = {.builder = builder, .fraction_max = integer ? 0 : MR_NUMBER_DIGITS};
     const struct mr_expr *exponent[3] = {
         mr_expr_either(builder, mr_expr_word(builder, "e"), mr_expr_word(builder, "E")),
         mr_expr_alt(builder,

@@ -19,6 +19,26 @@ static bool has_room(const struct mr_grammar *grammar, struct mr_expr_builder *b
     return false;
 }
 
+/* Appends the parts of an edge whose bytes tokens can spell. */
+static void append_edge(struct mr_grammar *grammar, struct capacities *room,
+                        struct mr_expr_builder *builder, const struct mr_dfa_edge *edge,
+                        uint32_t base)
+{
+    const bool *spelled = builder->spelled;
+    for (unsigned low = edge->low; low <= edge->high; low++) {
+        unsigned high = low;
+        if (spelled && !spelled[low]) continue;
+        while (high < edge->high && (!spelled || spelled[high + 1]))
+            high++;
+        if (!mr_nfa_grow(builder, &grammar->edges, grammar->edge_count, &room->edges,
+                         MR_DFA_EDGES_MAX, sizeof *grammar->edges))
+            return;
+        grammar->edges[grammar->edge_count++] =
+            (struct mr_automaton_edge){base + edge->target, (uint8_t)low, (uint8_t)high};
+        low = high;
+    }
+}
+
 static void append_state(struct mr_grammar *grammar, struct capacities *room,
                          struct mr_expr_builder *builder, const struct mr_dfa *dfa, uint32_t index)
 {
@@ -35,19 +55,14 @@ static void append_state(struct mr_grammar *grammar, struct capacities *room,
     grammar->states[grammar->state_count++] = (struct mr_automaton_state){
         .edges = grammar->edge_count,
         .calls = grammar->call_count,
-        .edge_count = (uint16_t)from->edge_count,
         .call_count = (uint16_t)from->call_count,
         .height = MR_HEIGHT_NONE,
         .accepts = from->accepts,
         .is_end = from->accepts && from->edge_count == 0 && from->call_count == 0};
-    for (uint32_t i = 0; i < from->edge_count; i++) {
-        const struct mr_dfa_edge *edge = &dfa->edges[from->edges + i];
-        if (!mr_nfa_grow(builder, &grammar->edges, grammar->edge_count, &room->edges,
-                         MR_DFA_EDGES_MAX, sizeof *grammar->edges))
-            return;
-        grammar->edges[grammar->edge_count++] =
-            (struct mr_automaton_edge){base + edge->target, edge->low, edge->high};
-    }
+    for (uint32_t i = 0; i < from->edge_count; i++)
+        append_edge(grammar, room, builder, &dfa->edges[from->edges + i], base);
+    struct mr_automaton_state *state = &grammar->states[grammar->state_count - 1];
+    state->edge_count = (uint16_t)(grammar->edge_count - state->edges);
     for (uint32_t i = 0; i < from->call_count; i++) {
         const struct mr_dfa_call *call = &dfa->calls[from->calls + i];
         if (!mr_nfa_grow(builder, &grammar->calls, grammar->call_count, &room->calls,
@@ -131,7 +146,7 @@ enum mr_status mr_automaton_compile(struct mr_grammar **out, struct mr_expr_buil
     append_rules(grammar, builder);
     if (builder->status == MR_OK) mr_automaton_measure(grammar, builder);
     if (builder->status == MR_OK) mr_automaton_check_recursion(grammar, builder);
-    if (builder->status == MR_OK) mr_automaton_mark_plain(grammar);
+    if (builder->status == MR_OK) mr_automaton_mark_plain(grammar, builder->spelled);
     if (builder->status == MR_OK)
         *out = grammar;
     else

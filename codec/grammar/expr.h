@@ -24,7 +24,7 @@
 
 #define MR_GRAMMAR_BUILD_BYTES_MAX ((size_t)48 << 20) /* memory while one grammar is compiled */
 #define MR_GRAMMAR_RULES_MAX       16384u
-/* Units of work in one compilation, about 10 ns each: edges copied, states visited. */
+/* most units of work in one compilation, about 10 ns each: edges copied, states visited */
 #define MR_GRAMMAR_WORK_MAX 6000000u
 #define MR_EXPR_UNBOUNDED   UINT32_MAX /* max of a repetition without end */
 #define MR_EXPR_COUNT_MAX   (1u << 24) /* a repetition with a larger max has no end */
@@ -90,12 +90,12 @@ struct mr_expr_builder {
     uint32_t work; /* units done, at most MR_GRAMMAR_WORK_MAX */
     uint32_t rule_count, rule_capacity;
     struct mr_expr_rule *rules; /* rule 0 is the whole answer */
+    const bool *spelled; /* [256] bytes that tokens can spell; NULL: all. Others are left out. */
 };
 
-/* MR_NOMEM when there is no memory for an arena. */
 enum mr_status mr_expr_builder_init(struct mr_expr_builder *builder, struct mr_error *err);
 void mr_expr_builder_drop(struct mr_expr_builder *builder);
-/* Sets the status and the sentence of the first failure and returns the status. */
+/* Keeps the first failure and returns its status. */
 enum mr_status mr_expr_fail(struct mr_expr_builder *builder, enum mr_status status, const char *fmt,
                             ...) __attribute__((format(printf, 3, 4)));
 /* Counts units of work. False, and a failure, above the maximum. */

@@ -228,29 +228,36 @@ static const struct {
     {4, {{0xf4, 0xf4}, {0x80, 0x8f}, {0x80, 0xbf}, {0x80, 0xbf}}},
 };
 
-/* True when every byte sequence leads from state to `wanted`, or for MR_STATE_NONE to a state that
- * accepts. */
-static bool covers(const struct mr_grammar *grammar, uint32_t state, const struct byte_range *bytes,
-                   unsigned count, uint32_t wanted)
+struct plain_search {
+    const struct mr_grammar *grammar;
+    const bool *spelled;
+    uint32_t
+        wanted; /* state to which plain characters must lead, MR_STATE_NONE: one that accepts */
+};
+
+/* True when every byte sequence of spelled bytes leads from state to the wanted one. */
+static bool covers(const struct plain_search *search, uint32_t state,
+                   const struct byte_range *bytes, unsigned count)
 {
+    const struct mr_grammar *grammar = search->grammar;
     if (count == 0)
-        return wanted == MR_STATE_NONE ? grammar->states[state].accepts : state == wanted;
-    const struct mr_automaton_state *at = &grammar->states[state];
-    unsigned next = bytes->low;
-    for (uint32_t i = 0; i < at->edge_count && next <= bytes->high; i++) {
-        const struct mr_automaton_edge *edge = &grammar->edges[at->edges + i];
-        if (edge->high < next) continue;
-        if (edge->low > next || !covers(grammar, edge->target, bytes + 1, count - 1, wanted))
-            return false;
-        next = edge->high + 1u;
+        return search->wanted == MR_STATE_NONE ? grammar->states[state].accepts
+                                               : state == search->wanted;
+    uint32_t last = MR_STATE_NONE;
+    for (unsigned byte = bytes->low; byte <= bytes->high; byte++) {
+        if (search->spelled && !search->spelled[byte]) continue;
+        uint32_t target = mr_automaton_next(grammar, state, (unsigned char)byte);
+        if (target == MR_STATE_NONE) return false;
+        if (target != last && !covers(search, target, bytes + 1, count - 1)) return false;
+        last = target;
     }
-    return next > bytes->high;
+    return true;
 }
 
-static bool covers_plain(const struct mr_grammar *grammar, uint32_t state, uint32_t wanted)
+static bool covers_plain(const struct plain_search *search, uint32_t state)
 {
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
-        if (!covers(grammar, state, plain[i].bytes, plain[i].count, wanted)) return false;
+        if (!covers(search, state, plain[i].bytes, plain[i].count)) return false;
     return true;
 }
 
@@ -266,15 +273,18 @@ static bool blocks_plain(const struct mr_grammar *grammar, const struct mr_autom
     return true;
 }
 
-void mr_automaton_mark_plain(struct mr_grammar *grammar)
+void mr_automaton_mark_plain(struct mr_grammar *grammar, const bool *spelled)
 {
+    struct plain_search search = {grammar, spelled, MR_STATE_NONE};
     for (uint32_t i = 0; i < grammar->state_count; i++) {
-        grammar->states[i].plain_loop = covers_plain(grammar, i, i);
+        search.wanted = i;
+        grammar->states[i].plain_loop = covers_plain(&search, i);
         grammar->states[i].blocks_plain = blocks_plain(grammar, &grammar->states[i]);
     }
+    search.wanted = MR_STATE_NONE;
     for (uint32_t i = 0; i < grammar->rule_count; i++) {
         struct mr_automaton_rule *rule = &grammar->rules[i];
         if (rule->counted && !grammar->rules[rule->item].counted)
-            rule->plain = covers_plain(grammar, grammar->rules[rule->item].start, MR_STATE_NONE);
+            rule->plain = covers_plain(&search, grammar->rules[rule->item].start);
     }
 }

@@ -30,7 +30,7 @@ struct mr_token_mask {
     struct mr_parse *parse;
     struct mr_text *texts; /* [vocab_size] bytes of each token */
     uint32_t vocab_size;
-    bool strips_space;
+    enum mr_first_space first_space;
     struct mr_token_mask_stats stats;
     uint32_t slot_count;
     struct key *keys; /* [slot_count]; count UINT32_MAX: free */
@@ -40,6 +40,7 @@ struct mr_token_mask {
     uint32_t *head_marks, *node_marks;
     uint64_t work_end; /* value of parse->work at which a walk stops */
     bool found;        /* the walk has found a token */
+    bool no_spaces;    /* the walk leaves tokens with spaces out */
 };
 
 /* ---- creation ---- */
@@ -94,7 +95,7 @@ enum mr_status mr_token_mask_create(struct mr_token_mask **out,
         texts[id] = mr_tokenizer_bytes(tokenizer, id, true);
     enum mr_status status = mr_token_mask_of_texts(out, texts, vocab_size, err);
     free(texts);
-    if (status == MR_OK) (*out)->strips_space = mr_tokenizer_strips_first_space(tokenizer);
+    if (status == MR_OK) (*out)->first_space = mr_tokenizer_first_space(tokenizer);
     return status;
 }
 
@@ -112,9 +113,13 @@ void mr_token_mask_destroy(struct mr_token_mask *mask)
     free(mask);
 }
 
-bool mr_token_mask_is_complete(const struct mr_token_mask *mask)
+void mr_token_mask_spelled(const struct mr_tokenizer *tokenizer, bool spelled[256])
 {
-    return mask->trie->is_complete;
+    memset(spelled, 0, 256 * sizeof *spelled);
+    for (uint32_t id = 0; id < mr_tokenizer_vocab_size(tokenizer); id++) {
+        struct mr_text bytes = mr_tokenizer_bytes(tokenizer, id, true);
+        if (bytes.length == 1) spelled[(unsigned char)bytes.bytes[0]] = true;
+    }
 }
 
 uint32_t mr_token_mask_words(const struct mr_token_mask *mask)
@@ -151,6 +156,10 @@ static void walk(struct mr_token_mask *mask, const struct mr_trie *trie, uint32_
         const uint32_t level = node->depth - 1u;
         const uint32_t from = level == base ? 0 : heads[level - 1];
         mask->stats.nodes++;
+        if (mask->no_spaces && node->byte == ' ') {
+            i = node->skip;
+            continue;
+        }
         if (parse->work > mask->work_end && (mask->found || level > base)) {
             i = level > base ? node->skip : end;
             continue;
@@ -301,21 +310,20 @@ void mr_token_mask_start(struct mr_token_mask *mask, struct mr_matcher *matcher,
     mr_matcher_init(matcher, grammar, mask->parse);
 }
 
-/* Walks a trie for the first token where decoding removes one space at the start: a token that
- * begins with a space stands for the bytes behind it. The parse has the heads of the answer. */
+/* Walks a trie for the first token where decoding removes a space at the start: a token that begins
+ * with a space stands for the bytes behind it. Tokens of which decoding removes more are left out,
+ * and so is a single space. The parse has the heads of the answer. */
 static void walk_first(struct mr_token_mask *mask, const struct mr_trie *trie, uint64_t *bits)
 {
     uint32_t space = 0;
     while (space < trie->node_count && trie->nodes[space].byte != ' ')
         space = trie->nodes[space].skip;
-    if (space == trie->node_count) {
-        walk(mask, trie, 0, trie->node_count, bits);
-        return;
-    }
-    const uint32_t behind = trie->nodes[space].skip;
+    const uint32_t behind = space < trie->node_count ? trie->nodes[space].skip : space;
+    mask->no_spaces = mask->first_space == MR_FIRST_SPACE_OF_TOKEN;
     walk(mask, trie, 0, space, bits);
-    walk(mask, trie, space + 1, behind, bits);
+    if (space < behind) walk(mask, trie, space + 1, behind, bits);
     walk(mask, trie, behind, trie->node_count, bits);
+    mask->no_spaces = false;
 }
 
 void mr_token_mask_fill(struct mr_token_mask *mask, const struct mr_matcher *matcher,
@@ -323,7 +331,7 @@ void mr_token_mask_fill(struct mr_token_mask *mask, const struct mr_matcher *mat
 {
     mask->stats.masks++;
     memset(bits, 0, mask->trie->word_count * sizeof *bits);
-    if (matcher->at_start && mask->strips_space) {
+    if (matcher->at_start && mask->first_space != MR_FIRST_SPACE_KEPT) {
         mr_matcher_load(matcher, mask->parse);
         mask->found = false;
         mask->work_end = mask->parse->work + (uint64_t)WORK_MAX * WORK_HEADS;
@@ -335,14 +343,21 @@ void mr_token_mask_fill(struct mr_token_mask *mask, const struct mr_matcher *mat
         fill_head(mask, matcher, i, bits);
 }
 
-bool mr_token_mask_accept(struct mr_token_mask *mask, struct mr_matcher *matcher, uint32_t id)
+bool mr_token_mask_replay(const struct mr_token_mask *mask, struct mr_parse *parse,
+                          struct mr_matcher *matcher, uint32_t id)
 {
     if (id >= mask->vocab_size) return false;
     struct mr_text bytes = mask->texts[id];
-    if (matcher->at_start && mask->strips_space && bytes.length > 0 && bytes.bytes[0] == ' ') {
-        bytes.bytes++;
-        bytes.length--;
+    if (matcher->at_start && mask->first_space != MR_FIRST_SPACE_KEPT) {
+        if (bytes.length > 0 && bytes.bytes[0] == ' ') bytes = mr_text_part(bytes, 1, bytes.length);
+        if (mask->first_space == MR_FIRST_SPACE_OF_TOKEN && memchr(bytes.bytes, ' ', bytes.length))
+            return false;
     }
     if (bytes.length == 0) return false;
-    return mr_matcher_accept(matcher, mask->parse, bytes);
+    return mr_matcher_accept(matcher, parse, bytes);
+}
+
+bool mr_token_mask_accept(struct mr_token_mask *mask, struct mr_matcher *matcher, uint32_t id)
+{
+    return mr_token_mask_replay(mask, mask->parse, matcher, id);
 }

@@ -32,11 +32,13 @@ enum mr_status mr_token_mask_of_texts(struct mr_token_mask **out, const struct m
                                       uint32_t vocab_size, struct mr_error *err);
 void mr_token_mask_destroy(struct mr_token_mask *mask);
 
-/* False when some bytes of UTF-8 are not tokens of their own: then an answer may come to a point
- * where no token continues it. */
-bool mr_token_mask_is_complete(const struct mr_token_mask *mask);
+/* Sets spelled[byte] for each byte that is a token of its own, for mr_constraint_compile. */
+void mr_token_mask_spelled(const struct mr_tokenizer *tokenizer, bool spelled[256]);
 /* 64-bit words of a mask. */
 uint32_t mr_token_mask_words(const struct mr_token_mask *mask);
+/* As mr_token_mask_accept, in any thread with a parse of its own. */
+bool mr_token_mask_replay(const struct mr_token_mask *mask, struct mr_parse *parse,
+                          struct mr_matcher *matcher, uint32_t id);
 /* Starts an answer. */
 void mr_token_mask_start(struct mr_token_mask *mask, struct mr_matcher *matcher,
                          const struct mr_grammar *grammar);

@@ -97,16 +97,6 @@ static void fill_plain_masks(struct mr_token_trie *trie, const struct mr_text *t
     }
 }
 
-static bool is_complete(const struct mr_text *tokens, uint32_t vocab_size)
-{
-    bool seen[256] = {false};
-    for (uint32_t id = 0; id < vocab_size; id++)
-        if (tokens[id].length == 1) seen[(unsigned char)tokens[id].bytes[0]] = true;
-    for (unsigned byte = 0; byte < 0xf5; byte++)
-        if (!seen[byte] && byte != 0xc0 && byte != 0xc1) return false;
-    return true;
-}
-
 enum mr_status mr_token_trie_create(struct mr_token_trie **out, const struct mr_text *tokens,
                                     uint32_t vocab_size, struct mr_error *err)
 {
@@ -117,7 +107,6 @@ enum mr_status mr_token_trie_create(struct mr_token_trie **out, const struct mr_
     if (!trie || !entries) goto done;
     trie->vocab_size = vocab_size;
     trie->word_count = (vocab_size + 63) / 64;
-    trie->is_complete = is_complete(tokens, vocab_size);
     trie->plain_masks = calloc((size_t)(MR_TRIE_PLAIN_CHARS_MAX + 1) * trie->word_count + 1,
                                sizeof *trie->plain_masks);
     if (!trie->plain_masks) goto done;

@@ -47,7 +47,6 @@ struct mr_token_trie {
     /* [MR_TRIE_PLAIN_CHARS_MAX + 1][word_count] plain tokens of at most so many characters */
     uint64_t *plain_masks;
     uint32_t plain_chars; /* the most characters of a plain token */
-    bool is_complete;     /* every byte of UTF-8 is a token of its own */
 };
 
 /* tokens: [vocab_size] the bytes of each token; empty for tokens that are never allowed. */

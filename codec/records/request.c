@@ -32,5 +32,7 @@ struct mr_request *mr_request_create(enum mr_encoding encoding, uint32_t default
 
 void mr_request_destroy(struct mr_request *request)
 {
-    if (request) mr_arena_destroy(request->arena);
+    if (!request) return;
+    mr_grammar_drop(request->grammar);
+    mr_arena_destroy(request->arena);
 }

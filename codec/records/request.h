@@ -9,6 +9,7 @@
 #define MR_CODEC_RECORDS_REQUEST_H
 
 #include "codec/arena.h"
+#include "codec/constraint/constraint.h"
 #include "codec/records/data.h"
 #include "codec/text.h"
 #include "codec/wire/encoding.h"
@@ -81,7 +82,9 @@ struct mr_request {
     bool cache_read, cache_write;
     struct mr_text metadata; /* bytes of the field as encoded in the record, see `encoding` */
     enum mr_encoding encoding;
-    uint32_t unknown_fields; /* number of members of the record with an unknown name */
+    struct mr_constraint constraint; /* what the answer must be; kind NONE: anything */
+    struct mr_grammar *grammar;      /* compiled from it by intake, one reference; or NULL */
+    uint32_t unknown_fields;         /* number of members of the record with an unknown name */
 };
 
 /* Makes a request without prompt in which every optional field has its default value. */

@@ -115,6 +115,10 @@ static enum mr_status check_fields(struct mr_request_reader *reader)
                        "give one of prompt, prompt_token_ids and messages");
     if (request->min_tokens > request->max_tokens)
         return mr_fail(reader->err, MR_INVALID_REQUEST, "min_tokens is above max_tokens");
+    if (request->constraint.kind != MR_CONSTRAINT_NONE && request->ignore_eos)
+        return mr_fail(reader->err, MR_INVALID_REQUEST,
+                       "ignore_eos cannot be combined with a response_format: a complete answer "
+                       "ends");
     return check_chat(reader, &request->chat);
 }
 

@@ -2,6 +2,8 @@
 
 #include "codec/limits.h"
 #include "codec/records/request_chat.h"
+#include "codec/records/request_format.h"
+#include "codec/records/request_lists.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -84,6 +86,11 @@ static const struct field fields[] = {
     TEXT(session, session, MR_SESSION_BYTES_MAX),
     READ(cache, GROUP_NONE, mr_request_read_cache),
     READ(response_format, GROUP_NONE, mr_request_read_response_format),
+    READ(structured_outputs, GROUP_NONE, mr_request_read_structured_outputs),
+    READ(guided_json, GROUP_NONE, mr_request_read_guided),
+    READ(guided_regex, GROUP_NONE, mr_request_read_guided),
+    READ(guided_choice, GROUP_NONE, mr_request_read_guided),
+    READ(guided_grammar, GROUP_NONE, mr_request_read_guided),
     READ(metadata, GROUP_NONE, mr_request_read_metadata),
 };
 

@@ -219,26 +219,6 @@ enum mr_status mr_request_read_cache(struct mr_request_reader *reader, const cha
     return MR_OK;
 }
 
-/* Reads response_format. A format other than text is an error, because ignoring it would return
- * unconstrained text. */
-enum mr_status mr_request_read_response_format(struct mr_request_reader *reader, const char *field,
-                                               struct mr_value value)
-{
-    static const char *const unsupported[] = {"json_object", "json_schema", "regex", "choice"};
-    struct mr_value type;
-    if (mr_value_kind(value) != MR_VALUE_MAP)
-        return mr_request_wrong_type(reader, field, "a map", value);
-    if (!mr_value_get(value, "type", &type) || mr_value_kind(type) != MR_VALUE_TEXT)
-        return mr_fail(reader->err, MR_INVALID_REQUEST, "%s needs a type of text", field);
-    struct mr_text name = mr_value_text(type);
-    if (mr_text_is(name, "text")) return MR_OK;
-    for (size_t i = 0; i < sizeof unsupported / sizeof unsupported[0]; i++)
-        if (mr_text_is(name, unsupported[i]))
-            return mr_fail(reader->err, MR_UNSUPPORTED, "%s %s is not supported yet", field,
-                           unsupported[i]);
-    return mr_fail(reader->err, MR_INVALID_REQUEST, "%s has an unknown type", field);
-}
-
 /* Reads metadata. The result record repeats these bytes, so only their number is limited.
  * mr_document_open has checked that they are valid. */
 enum mr_status mr_request_read_metadata(struct mr_request_reader *reader, const char *field,

@@ -15,7 +15,7 @@
 #include "codec/wire/value.h"
 #include "codec/wire/wire.h"
 
-#define MR_WRITER_DEPTH_MAX 20u
+#define MR_WRITER_DEPTH_MAX 36u
 
 struct mr_writer {
     enum mr_encoding encoding;

@@ -6,7 +6,7 @@ bool mr_logit_edits_any(const struct mr_sample_row *row)
 {
     const struct mr_sampling *sampling = row->sampling;
     return sampling->logit_bias_count > 0 || sampling->allowed_token_count > 0 ||
-           row->suppressed_count > 0 || row->bad_word_count > 0 ||
+           row->suppressed_count > 0 || row->bad_word_count > 0 || row->allowed != NULL ||
            (row->history_count > 0 &&
             (sampling->repetition_penalty != 1.0f || sampling->presence_penalty != 0.0f ||
              sampling->frequency_penalty != 0.0f));
@@ -30,6 +30,17 @@ static void mask_not_allowed(const struct mr_sampling *sampling, uint32_t vocab_
     }
 }
 
+static void mask_by_bits(const uint64_t *allowed, uint32_t vocab_size, float *logits)
+{
+    for (uint32_t begin = 0; begin < vocab_size; begin += 64) {
+        const uint64_t word = allowed[begin / 64];
+        const uint32_t end = vocab_size - begin < 64 ? vocab_size : begin + 64;
+        if (word == UINT64_MAX) continue;
+        for (uint32_t id = begin; id < end; id++)
+            if ((word >> (id - begin) & 1) == 0) logits[id] = -INFINITY;
+    }
+}
+
 /* Masks the last token of a bad word (a token sequence) when the history ends with the word's
  * tokens before the last. */
 static void mask_bad_word(const struct mr_sample_row *row, const uint32_t *word, uint32_t count,
@@ -45,6 +56,7 @@ static void mask_bad_word(const struct mr_sample_row *row, const uint32_t *word,
 static void mask(const struct mr_sample_row *row, uint32_t vocab_size, float *logits,
                  uint32_t *marks)
 {
+    if (row->allowed) mask_by_bits(row->allowed, vocab_size, logits);
     if (row->sampling->allowed_token_count > 0)
         mask_not_allowed(row->sampling, vocab_size, logits, marks);
     for (uint32_t i = 0; i < row->suppressed_count; i++)

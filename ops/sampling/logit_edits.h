@@ -1,5 +1,6 @@
 /* logit_edits - the changes that a request makes to the model's logits before they become
- * probabilities, in this order: logit bias; masks (allowed ids, suppressed ids, bad words);
+ * probabilities, in this order: logit bias; masks (the row's bit mask, allowed ids, suppressed
+ * ids, bad words);
  * repetition, presence and frequency penalty.
  *
  * The repetition penalty (Keskar et al., "CTRL", 2019) divides the positive logits, and multiplies

@@ -23,6 +23,9 @@ struct mr_sample_row {
     uint32_t history_count, prompt_count;
     const uint32_t *suppressed; /* ids that may not be drawn (end tokens before min_tokens) */
     uint32_t suppressed_count, bad_word_count;
+    /* [(vocab_size + 63) / 64] bit id % 64 of word id / 64 is set for the ids that may be drawn;
+     * NULL: all. At least one bit is set. */
+    const uint64_t *allowed;
     const uint32_t *const *bad_words; /* token sequences that must not be completed */
     const uint32_t *bad_word_counts;
 };

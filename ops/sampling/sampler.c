@@ -185,10 +185,14 @@ static bool is_sound(const float *logits, uint32_t count)
     return finite && !broken;
 }
 
-/* Returns the token to use when the request masks every token: the lowest of its allowed ids. */
+/* Returns the token to use when the request masks every token: the lowest id of its bit mask, else
+ * the lowest of its allowed ids. */
 static uint32_t lowest_allowed(const struct mr_sampler *sampler, const struct mr_sample_row *row)
 {
     uint32_t lowest = UINT32_MAX;
+    for (uint32_t word = 0; row->allowed && word < (sampler->vocab_size + 63) / 64; word++)
+        if (row->allowed[word] != 0)
+            return word * 64 + (uint32_t)__builtin_ctzll(row->allowed[word]);
     for (size_t i = 0; i < row->sampling->allowed_token_count; i++)
         if (row->sampling->allowed_token_ids[i] < lowest)
             lowest = row->sampling->allowed_token_ids[i];

@@ -12,6 +12,7 @@
 #include "codec/check.h"
 #include "codec/constraint/constraint.h"
 #include "codec/grammar/token_mask.h"
+#include "codec/tokenizer_files/tokenizer_json.h"
 #include "codec/wire/json.h"
 #include "codec/wire/json_writer.h"
 #include "ops/files/gguf_tokenizer.h"
@@ -30,6 +31,7 @@ struct draw {
     uint64_t *bits;
     uint32_t words, random;
     struct mr_buffer text;
+    bool spelled[256];
     struct mr_json_writer out;
 };
 
@@ -131,7 +133,7 @@ static void answer_request(struct draw *draw, const struct mr_constraint *source
     struct mr_grammar *grammar;
     struct mr_error err = {.detail = ""};
     double begin = microseconds();
-    enum mr_status status = mr_constraint_compile(&grammar, source, &err);
+    enum mr_status status = mr_constraint_compile(&grammar, source, draw->spelled, &err);
     double spent = microseconds() - begin;
     mr_json_name(&draw->out, "compile_us");
     mr_json_put_double(&draw->out, spent);
@@ -215,6 +217,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err.detail);
         return 1;
     }
+    mr_token_mask_spelled(draw.tokenizer, draw.spelled);
     draw.words = mr_token_mask_words(draw.mask);
     draw.bits = calloc(draw.words, sizeof *draw.bits);
     mr_buffer_init(&draw.text, (size_t)64 << 20);

@@ -1,5 +1,7 @@
 #include "worker/intake/prompt.h"
 
+#include "worker/ticket/grammars.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +9,7 @@ struct mr_prompt {
     struct mr_prompt_options options;
     struct mr_chat_template *chat;
     struct mr_tokenizer_scratch *scratch;
+    struct mr_grammars *grammars;
     uint32_t *ids; /* [prompt_tokens_max] */
 };
 
@@ -20,6 +23,7 @@ enum mr_status mr_prompt_create(struct mr_prompt **out, const struct mr_prompt_o
     prompt->options = *options;
     prompt->ids = calloc(options->prompt_tokens_max + 1u, sizeof *prompt->ids);
     prompt->scratch = mr_tokenizer_scratch_create(options->tokenizer);
+    if (mr_grammars_create(&prompt->grammars, options->tokenizer, err) != MR_OK) goto fail;
     if (!prompt->ids || !prompt->scratch) {
         mr_fail(err, MR_NOMEM, "no memory for prompts of %u tokens", options->prompt_tokens_max);
         goto fail;
@@ -39,6 +43,7 @@ fail:
 void mr_prompt_destroy(struct mr_prompt *prompt)
 {
     if (!prompt) return;
+    mr_grammars_destroy(prompt->grammars);
     mr_chat_template_destroy(prompt->chat);
     if (prompt->scratch) mr_tokenizer_scratch_destroy(prompt->scratch);
     free(prompt->ids);
@@ -81,8 +86,8 @@ static enum mr_status encode_chat(struct mr_prompt *prompt, struct mr_request *r
                   count, err);
 }
 
-enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,
-                                uint64_t unix_seconds, struct mr_error *err)
+static enum mr_status encode_prompt(struct mr_prompt *prompt, struct mr_request *request,
+                                    uint64_t unix_seconds, struct mr_error *err)
 {
     size_t count = 0;
     enum mr_status status = MR_OK;
@@ -105,4 +110,13 @@ enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *req
     request->token_ids = ids;
     request->token_count = count;
     return MR_OK;
+}
+
+enum mr_status mr_prompt_encode(struct mr_prompt *prompt, struct mr_request *request,
+                                uint64_t unix_seconds, struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    if (request->constraint.kind != MR_CONSTRAINT_NONE && !request->grammar)
+        status = mr_grammars_get(prompt->grammars, &request->constraint, &request->grammar, err);
+    return status == MR_OK ? encode_prompt(prompt, request, unix_seconds, err) : status;
 }

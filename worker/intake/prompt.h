@@ -6,6 +6,9 @@
  * control tokens (codec/tokenizer/added_tokens.h): one that a user writes stays text, and changes
  * nothing around it.
  *
+ * A request with a response_format also gets its grammar, compiled here or found in the cache of
+ * grammars (worker/ticket/grammars.h).
+ *
  * Owner:  one thread per object. Memory: ids are in the request's arena; a work buffer as large as
  *         the longest prompt. Errors: MR_PROMPT_TOO_LONG, MR_EMPTY_PROMPT, MR_INVALID_REQUEST (the
  *         chat template reports an error, or the model has none), MR_MALFORMED. */

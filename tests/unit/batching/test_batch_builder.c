@@ -17,6 +17,8 @@ static struct mr_batch_builder *builder;
 static mr_block_id blocks[] = {4, 2};
 static struct mr_block_table table = {.blocks = blocks, .block_count = 2};
 
+static struct mr_job_rules rules;
+
 static int setup(void **state)
 {
     (void)state;
@@ -24,15 +26,15 @@ static int setup(void **state)
     struct mr_error err = {0};
     tokenizer = mr_fake_tokenizer();
     assert_int_equal(mr_token_text_create(&texts, tokenizer, &err), MR_OK);
-    struct mr_job_rules rules = {.completion = {.tokenizer = tokenizer, .texts = texts},
-                                 .vocab_size = MR_FAKE_VOCABULARY,
-                                 .context_tokens = 100,
-                                 .block_count = 8};
+    rules = (struct mr_job_rules){.completion = {.tokenizer = tokenizer, .texts = texts},
+                                  .vocab_size = MR_FAKE_VOCABULARY,
+                                  .context_tokens = 100,
+                                  .block_count = 8};
     struct mr_request *request = mr_fake_request("a", prompt, 5);
     request->choice_count = 2;
     struct mr_submission submission = {.request = request};
     assert_int_equal(mr_job_create(&job, &rules, &submission, &err), MR_OK);
-    assert_int_equal(mr_batch_builder_create(&builder, 8, 2, &err), MR_OK);
+    assert_int_equal(mr_batch_builder_create(&builder, 8, 2, &rules, &err), MR_OK);
     job->sequences[0].table = &table;
     return 0;
 }

@@ -90,6 +90,29 @@ static void dead_ends_are_left_out(void **state)
     mr_grammar_drop(grammar);
 }
 
+/* Bytes that no token has are left out, and what can only be reached by them. */
+static void bytes_that_no_token_spells_are_left_out(void **state)
+{
+    (void)state;
+    bool spelled[256];
+    struct mr_expr_builder builder;
+    struct mr_error err;
+    memset(spelled, true, sizeof spelled);
+    spelled['b'] = false;
+    begin(&builder, NULL);
+    builder.spelled = spelled;
+    const struct mr_expr *items[3] = {mr_expr_word(&builder, "axb"), mr_expr_word(&builder, "ay"),
+                                      mr_expr_range(&builder, 'a', 'c')};
+    struct mr_grammar *grammar = grammar_of(&builder, mr_expr_alt(&builder, items, 3));
+    assert_true(matches(grammar, "ay") && matches(grammar, "a") && matches(grammar, "c"));
+    assert_false(matches(grammar, "b") || matches(grammar, "axb"));
+    mr_grammar_drop(grammar);
+    begin(&builder, &err);
+    builder.spelled = spelled;
+    mr_expr_rule_define(&builder, 0, mr_expr_word(&builder, "ab"));
+    assert_fails(&builder, &err, MR_INVALID_REQUEST, "no text");
+}
+
 static void plain_states_are_marked(void **state)
 {
     (void)state;
@@ -120,6 +143,7 @@ int main(void)
         cmocka_unit_test(an_undefined_rule_is_named),
         cmocka_unit_test(a_grammar_that_must_nest_too_deep_is_refused),
         cmocka_unit_test(dead_ends_are_left_out),
+        cmocka_unit_test(bytes_that_no_token_spells_are_left_out),
         cmocka_unit_test(plain_states_are_marked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,8 @@ static struct mr_grammar *compile(enum mr_constraint_kind kind, const char *text
     struct mr_grammar *grammar;
     struct mr_error err = {.detail = ""};
     const struct mr_constraint constraint = {kind, text_of(text)};
-    if (mr_constraint_compile(&grammar, &constraint, &err) != MR_OK) fail_msg("%s", err.detail);
+    if (mr_constraint_compile(&grammar, &constraint, NULL, &err) != MR_OK)
+        fail_msg("%s", err.detail);
     return grammar;
 }
 
@@ -106,7 +107,6 @@ static void masks_have_exactly_the_tokens_that_match(void **state)
         }
         mr_grammar_drop(grammar);
     }
-    assert_true(mr_token_mask_is_complete(fixture->mask));
     assert_true(mr_token_mask_stats(fixture->mask).walks > 0);
 }
 

@@ -57,22 +57,6 @@ static void plain_masks_count_characters(void **state)
     assert_int_equal(trie->plain_masks[1], 1u << 0 | 1u << 5);
     assert_int_equal(trie->plain_masks[2], 1u << 0 | 1u << 1 | 1u << 5 | 1u << 8 | 1u << 9);
     assert_int_equal(trie->plain_masks[3], trie->plain_masks[2] | 1u << 3);
-    assert_false(trie->is_complete);
-    mr_token_trie_destroy(trie);
-}
-
-static void a_vocabulary_of_all_bytes_is_complete(void **state)
-{
-    (void)state;
-    char bytes[256];
-    struct mr_text texts[256];
-    struct mr_token_trie *trie;
-    for (unsigned i = 0; i < 256; i++) {
-        bytes[i] = (char)i;
-        texts[i] = (struct mr_text){&bytes[i], 1};
-    }
-    assert_int_equal(mr_token_trie_create(&trie, texts, 256, NULL), MR_OK);
-    assert_true(trie->is_complete);
     mr_token_trie_destroy(trie);
 }
 
@@ -81,7 +65,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_token_is_in_one_of_the_tries),
         cmocka_unit_test(plain_masks_count_characters),
-        cmocka_unit_test(a_vocabulary_of_all_bytes_is_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,18 +13,6 @@ static enum mr_status with(const char *members)
     return status_of_both(json, &context);
 }
 
-static void constrained_output_is_rejected_and_not_ignored(void **state)
-{
-    (void)state;
-    assert_int_equal(with("\"response_format\":{\"type\":\"json_object\"}"), MR_UNSUPPORTED);
-    assert_int_equal(with("\"response_format\":{\"type\":\"json_schema\",\"schema\":{}}"),
-                     MR_UNSUPPORTED);
-    assert_int_equal(with("\"response_format\":{\"type\":\"regex\",\"regex\":\"a\"}"),
-                     MR_UNSUPPORTED);
-    assert_int_equal(with("\"response_format\":{\"type\":\"choice\",\"choice\":[]}"),
-                     MR_UNSUPPORTED);
-}
-
 static void ids_that_no_vocabulary_has_have_their_own_code(void **state)
 {
     (void)state;
@@ -96,7 +84,6 @@ static void too_many_messages_are_rejected(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constrained_output_is_rejected_and_not_ignored),
         cmocka_unit_test(ids_that_no_vocabulary_has_have_their_own_code),
         cmocka_unit_test(list_limits_are_exact),
         cmocka_unit_test(too_many_messages_are_rejected),

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -284,11 +285,98 @@ static void misuse_is_caught(void **state)
     mr_sampler_destroy(NULL);
 }
 
+static struct mr_sample masked(struct mr_sampler *sampler, const float *logits,
+                               const struct mr_sampling *sampling, const uint64_t *allowed,
+                               uint32_t position)
+{
+    const struct mr_sample_row row = {.logits = logits,
+                                      .sampling = sampling,
+                                      .seed = 42,
+                                      .position = position,
+                                      .allowed = allowed};
+    struct mr_sample out;
+    mr_sampler_run(sampler, &row, 1, &out);
+    return out;
+}
+
+static void a_mask_of_all_tokens_changes_no_bit(void **state)
+{
+    (void)state;
+    enum { VOCAB = 3001 };
+    float logits[VOCAB];
+    uint64_t all[VOCAB / 64 + 1];
+    memset(all, 0xff, sizeof all);
+    for (uint32_t i = 0; i < VOCAB; i++)
+        logits[i] = sinf((float)i * 1.7f) * 6.0f;
+    struct mr_sampling cases[3] = {plain(0), plain(1), plain(0.7f)};
+    cases[2].top_k = 50;
+    cases[2].top_p = 0.9f;
+    struct mr_sampler *sampler = make(VOCAB, MR_CPU_BEST);
+    for (uint32_t i = 0; i < 3000; i++) {
+        const struct mr_sample one = sample(sampler, logits, &cases[i % 3], i);
+        const struct mr_sample other = masked(sampler, logits, &cases[i % 3], all, i);
+        assert_int_equal(one.token_id, other.token_id);
+        assert_memory_equal(&one.probability, &other.probability, sizeof one.probability);
+        assert_memory_equal(&one.logprob, &other.logprob, sizeof one.logprob);
+    }
+    mr_sampler_destroy(sampler);
+}
+
+/* Draws under a mask follow the softmax over the allowed tokens: chi-square over 100,000 draws, 31
+ * degrees of freedom; 84.0 is the critical value at 1e-6. */
+static void draws_under_a_mask_follow_the_renormalized_softmax(void **state)
+{
+    (void)state;
+    enum { VOCAB = 200, DRAWS = 100000 };
+    float logits[VOCAB];
+    uint64_t allowed[4] = {0};
+    double wanted[VOCAB] = {0}, total = 0, chi = 0;
+    uint32_t seen[VOCAB] = {0};
+    for (uint32_t i = 0; i < VOCAB; i++)
+        logits[i] = cosf((float)i) * 2.0f;
+    for (uint32_t i = 3; i < 3 + 32 * 6; i += 6) {
+        allowed[i / 64] |= 1ull << (i % 64);
+        wanted[i] = exp((double)logits[i]);
+        total += wanted[i];
+    }
+    const struct mr_sampling sampling = plain(1);
+    struct mr_sampler *sampler = make(VOCAB, MR_CPU_BEST);
+    for (uint32_t i = 0; i < DRAWS; i++) {
+        const struct mr_sample one = masked(sampler, logits, &sampling, allowed, i);
+        assert_true(allowed[one.token_id / 64] >> (one.token_id % 64) & 1);
+        assert_true(fabs((double)one.probability - wanted[one.token_id] / total) < 1e-5);
+        seen[one.token_id]++;
+    }
+    for (uint32_t i = 0; i < VOCAB; i++)
+        if (wanted[i] > 0)
+            chi += pow(seen[i] - DRAWS * wanted[i] / total, 2) / (DRAWS * wanted[i] / total);
+    if (chi > 84.0) fail_msg("chi-square %g", chi);
+    mr_sampler_destroy(sampler);
+}
+
+/* Other masks of the request cannot lift the bit mask. */
+static void the_bit_mask_holds_when_everything_is_masked(void **state)
+{
+    (void)state;
+    const float logits[70] = {0};
+    const uint64_t allowed[2] = {0, 1u << 3 | 1u << 5};
+    const uint32_t ids[] = {1, 2};
+    struct mr_sampling sampling = plain(1);
+    sampling.allowed_token_ids = ids;
+    sampling.allowed_token_count = 2;
+    struct mr_sampler *sampler = make(70, MR_CPU_BEST);
+    assert_int_equal(masked(sampler, logits, &sampling, allowed, 0).token_id, 67);
+    mr_sampler_destroy(sampler);
+}
+
 int main(void)
 {
     struct mr_error err;
     if (mr_parallel_set_thread_count(2, &err) != MR_OK) return 1;
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mask_of_all_tokens_changes_no_bit),
+        cmocka_unit_test(draws_under_a_mask_follow_the_renormalized_softmax),
+        cmocka_unit_test(the_bit_mask_holds_when_everything_is_masked),
         cmocka_unit_test(greedy_takes_the_lowest_of_the_largest),
         cmocka_unit_test(draws_follow_the_distribution),
         cmocka_unit_test(draws_follow_the_distribution_after_cuts),

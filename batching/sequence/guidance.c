@@ -1,0 +1,100 @@
+#include "batching/sequence/guidance.h"
+
+#include "codec/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct choice {
+    struct mr_matcher matcher;
+    uint32_t matched; /* generated tokens that the matcher has passed */
+    bool started;     /* the matcher is set */
+    bool lost;        /* a token was drawn that the grammar does not allow */
+};
+
+struct mr_guidance {
+    const struct mr_grammar *grammar;
+    uint32_t choice_count;
+    struct choice choices[];
+};
+
+size_t mr_guidance_bytes(uint32_t choice_count)
+{
+    return sizeof(struct mr_guidance) + choice_count * sizeof(struct choice);
+}
+
+enum mr_status mr_guidance_create(struct mr_guidance **out, const struct mr_grammar *grammar,
+                                  uint32_t choice_count, struct mr_error *err)
+{
+    *out = calloc(1, mr_guidance_bytes(choice_count));
+    if (*out == NULL) return mr_fail(err, MR_NOMEM, "no memory for a constrained answer");
+    (*out)->grammar = grammar;
+    (*out)->choice_count = choice_count;
+    return MR_OK;
+}
+
+void mr_guidance_destroy(struct mr_guidance *guidance)
+{
+    free(guidance);
+}
+
+enum mr_status mr_guidance_count_allowed(const struct mr_guidance *guidance,
+                                         const struct mr_token_mask *masks,
+                                         const struct mr_sample *samples, uint32_t count,
+                                         uint32_t *kept, struct mr_error *err)
+{
+    struct mr_parse *parse;
+    *kept = 0;
+    struct mr_matcher *matcher = malloc(sizeof *matcher);
+    if (matcher == NULL) return mr_fail(err, MR_NOMEM, "no memory for a constrained answer");
+    enum mr_status status = mr_parse_create(&parse, err);
+    if (status == MR_OK) {
+        mr_matcher_init(matcher, guidance->grammar, parse);
+        while (*kept < count &&
+               mr_token_mask_replay(masks, parse, matcher, samples[*kept].token_id))
+            (*kept)++;
+        mr_parse_destroy(parse);
+    }
+    free(matcher);
+    return status;
+}
+
+static void catch_up(struct choice *choice, struct mr_token_mask *masks,
+                     const struct mr_grammar *grammar, const struct mr_guidance_answer *answer)
+{
+    if (!choice->started) {
+        mr_token_mask_start(masks, &choice->matcher, grammar);
+        choice->started = true;
+    }
+    MR_ASSERT(choice->matched <= answer->token_count);
+    for (; choice->matched < answer->token_count; choice->matched++)
+        if (!choice->lost)
+            choice->lost =
+                !mr_token_mask_accept(masks, &choice->matcher, answer->tokens[choice->matched]);
+}
+
+static bool is_empty(const uint64_t *bits, uint32_t words)
+{
+    for (uint32_t i = 0; i < words; i++)
+        if (bits[i] != 0) return false;
+    return true;
+}
+
+bool mr_guidance_fill(struct mr_guidance *guidance, struct mr_token_mask *masks,
+                      const struct mr_guidance_answer *answer, uint64_t *bits)
+{
+    const uint32_t words = mr_token_mask_words(masks);
+    MR_ASSERT(answer->choice < guidance->choice_count);
+    struct choice *choice = &guidance->choices[answer->choice];
+    catch_up(choice, masks, guidance->grammar, answer);
+    if (choice->lost)
+        memset(bits, 0, words * sizeof *bits);
+    else
+        mr_token_mask_fill(masks, &choice->matcher, bits);
+    bool over = is_empty(bits, words);
+    if (over || choice->matcher.can_end)
+        for (uint32_t i = 0; i < answer->eos_count; i++)
+            if (answer->eos_ids[i] / 64 < words)
+                bits[answer->eos_ids[i] / 64] |= 1ull << (answer->eos_ids[i] % 64);
+    return over;
+}

@@ -1,0 +1,46 @@
+/* guidance - how far the choices of one constrained request have come in its grammar, and which
+ * tokens each may draw next (codec/grammar/token_mask.h).
+ *
+ * A choice is advanced by the tokens it has generated when its next mask is wanted, so preemption,
+ * cached prompts and resumed answers need nothing of their own.
+ *
+ * Owner:  the job: made by the submitting thread, used by the engine thread. Memory: about 16 KiB
+ *         for each choice, in _create. It borrows grammar and masks.
+ * Errors: only _create. */
+#ifndef MR_BATCHING_SEQUENCE_GUIDANCE_H
+#define MR_BATCHING_SEQUENCE_GUIDANCE_H
+
+#include "codec/grammar/token_mask.h"
+#include "ops/sampling/sample.h"
+
+struct mr_guidance;
+
+enum mr_status mr_guidance_create(struct mr_guidance **out, const struct mr_grammar *grammar,
+                                  uint32_t choice_count, struct mr_error *err);
+/* guidance may be NULL. */
+void mr_guidance_destroy(struct mr_guidance *guidance);
+/* Bytes that mr_guidance_create() allocates. */
+size_t mr_guidance_bytes(uint32_t choice_count);
+
+/* Sets *kept to how many of the first tokens of an earlier attempt the grammar allows. Any thread;
+ * the guidance does not change. MR_NOMEM. */
+enum mr_status mr_guidance_count_allowed(const struct mr_guidance *guidance,
+                                         const struct mr_token_mask *masks,
+                                         const struct mr_sample *samples, uint32_t count,
+                                         uint32_t *kept, struct mr_error *err);
+
+/* What a choice has generated so far. */
+struct mr_guidance_answer {
+    uint32_t choice;
+    const uint32_t *tokens; /* [token_count] without an end token */
+    uint32_t token_count;
+    const uint32_t *eos_ids; /* [eos_count] end tokens of the model */
+    uint32_t eos_count;
+};
+
+/* Writes the mask of the next token to bits[mr_token_mask_words(masks)], end tokens included where
+ * the answer may end. True when only an end token may follow. */
+bool mr_guidance_fill(struct mr_guidance *guidance, struct mr_token_mask *masks,
+                      const struct mr_guidance_answer *answer, uint64_t *bits);
+
+#endif

@@ -1,0 +1,18 @@
+/* request_format - the fields of a request that say what the answer must be: response_format as
+ * OpenAI writes it, and structured_outputs and guided_* as vLLM does. They set request->constraint,
+ * which intake compiles (codec/constraint/constraint.h). A request has at most one of them.
+ *
+ * A schema becomes JSON text, whatever the record's encoding. It may also be given as a text that
+ * contains the JSON.
+ *
+ * Memory: the request's arena. Errors: MR_INVALID_REQUEST with the field's name; MR_UNSUPPORTED for
+ *         settings of vLLM that would change the answer. */
+#ifndef MR_CODEC_RECORDS_REQUEST_FORMAT_H
+#define MR_CODEC_RECORDS_REQUEST_FORMAT_H
+
+#include "codec/records/request_lists.h"
+
+mr_request_read mr_request_read_response_format, mr_request_read_structured_outputs,
+    mr_request_read_guided;
+
+#endif

@@ -1,0 +1,114 @@
+#include "batching/sequence/guidance.h"
+
+#include "codec/constraint/constraint.h"
+#include "tests/fakes/fake_request.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The fake tokenizer: a byte b is id b + 1, <|end|> is id 0. */
+#define ID(byte)  ((uint32_t)(byte) + 1u)
+#define WORDS_MAX 16u
+
+static struct mr_tokenizer *tokenizer;
+static struct mr_token_mask *masks;
+static struct mr_grammar *grammar;
+static struct mr_guidance *guidance;
+static const uint32_t end_ids[] = {MR_FAKE_END};
+
+static int setup(void **state)
+{
+    (void)state;
+    const struct mr_constraint constraint = {MR_CONSTRAINT_REGEX, {"a(b|cd)?", 8}};
+    tokenizer = mr_fake_tokenizer();
+    assert_int_equal(mr_token_mask_create(&masks, tokenizer, MR_FAKE_VOCABULARY, NULL), MR_OK);
+    assert_int_equal(mr_constraint_compile(&grammar, &constraint, NULL, NULL), MR_OK);
+    assert_int_equal(mr_guidance_create(&guidance, grammar, 2, NULL), MR_OK);
+    assert_true(mr_token_mask_words(masks) <= WORDS_MAX);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    mr_guidance_destroy(guidance);
+    mr_grammar_drop(grammar);
+    mr_token_mask_destroy(masks);
+    mr_tokenizer_destroy(tokenizer);
+    return 0;
+}
+
+/* Asserts which bytes may follow what a choice has generated, '$' for the end token. */
+static void assert_next(uint32_t choice, const char *generated, const char *next, bool over)
+{
+    uint64_t bits[WORDS_MAX];
+    uint32_t tokens[16], count = 0;
+    for (const char *at = generated; *at; at++)
+        tokens[count++] = ID(*at);
+    const struct mr_guidance_answer answer = {choice, tokens, count, end_ids, 1};
+    assert_int_equal(mr_guidance_fill(guidance, masks, &answer, bits), over);
+    for (uint32_t id = 0; id < MR_FAKE_VOCABULARY; id++) {
+        char byte = id == MR_FAKE_END ? '$' : (char)(id - 1);
+        bool wanted = id <= 256 && byte != '\0' && (byte != '$' || id == MR_FAKE_END) &&
+                      strchr(next, byte) != NULL;
+        if ((bits[id / 64] >> (id % 64) & 1) != wanted) fail_msg("after %s: id %u", generated, id);
+    }
+}
+
+static void each_choice_has_its_own_place(void **state)
+{
+    (void)state;
+    assert_next(0, "", "a", false);
+    assert_next(1, "", "a", false);
+    assert_next(0, "a", "bc$", false);
+    assert_next(1, "ac", "d", false);
+    assert_next(0, "ab", "$", true);
+    assert_next(1, "acd", "$", true);
+}
+
+static void asking_twice_changes_nothing(void **state)
+{
+    (void)state;
+    assert_next(0, "a", "bc$", false);
+    assert_next(0, "a", "bc$", false);
+    assert_next(1, "acd", "$", true);
+    assert_next(1, "acd", "$", true);
+}
+
+/* It cannot happen with the sampler's masks; the answer then ends. */
+static void a_token_that_was_not_allowed_ends_the_answer(void **state)
+{
+    (void)state;
+    assert_next(0, "x", "$", true);
+    assert_next(0, "xa", "$", true);
+}
+
+static void tokens_of_an_earlier_attempt_are_counted(void **state)
+{
+    (void)state;
+    const struct mr_sample samples[] = {
+        {.token_id = ID('a')}, {.token_id = ID('c')}, {.token_id = ID('x')}};
+    uint32_t kept;
+    assert_int_equal(mr_guidance_count_allowed(guidance, masks, samples, 3, &kept, NULL), MR_OK);
+    assert_int_equal(kept, 2);
+    assert_int_equal(mr_guidance_count_allowed(guidance, masks, samples, 1, &kept, NULL), MR_OK);
+    assert_int_equal(kept, 1);
+    assert_next(0, "", "a", false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_choice_has_its_own_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(asking_twice_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_token_that_was_not_allowed_ends_the_answer, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(tokens_of_an_earlier_attempt_are_counted, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
