@@ -31,7 +31,7 @@ struct mr_job_rules {
     uint32_t vocab_size, context_tokens, block_count;
     bool prefix_cache;                    /* false: no request reads or writes the prefix cache */
     struct mr_sampling_defaults defaults; /* of a request without a temperature */
-    struct mr_token_mask *masks; /* NULL: no constrained requests */
+    struct mr_token_mask *masks;          /* NULL: no constrained requests */
 };
 
 #define MR_JOB_TENANT_BYTES 64u

@@ -8,52 +8,6 @@
 #include <string.h>
 
 #define ALTERNATIVES_MAX 1024u
-#define PATH_BYTES       120u
-
-/* ---- errors ---- */
-
-static void put_step(char path[PATH_BYTES], size_t length, struct mr_text name)
-{
-    size_t at = length;
-    if (at + 1 < PATH_BYTES) path[at++] = '/';
-    for (size_t i = 0; i < name.length && at + 1 < PATH_BYTES; i++) {
-        unsigned char byte = (unsigned char)name.bytes[i];
-        path[at++] = byte > 0x20 && byte < 0x7f ? name.bytes[i] : '?';
-    }
-    path[at] = '\0';
-}
-
-/* Writes the JSON pointer of `wanted`, which is at or below `from`. */
-static bool find_path(const struct mr_json_value *from, const struct mr_json_value *wanted,
-                      char path[PATH_BYTES], size_t length)
-{
-    path[length] = '\0';
-    if (from == wanted) return true;
-    struct mr_json_member member = {0};
-    while (mr_json_kind(from) == MR_JSON_OBJECT && mr_json_next(from, &member)) {
-        put_step(path, length, member.name);
-        if (find_path(member.value, wanted, path, strlen(path))) return true;
-        path[length] = '\0';
-    }
-    for (size_t i = 0; mr_json_kind(from) == MR_JSON_ARRAY && i < mr_json_count(from); i++) {
-        char index[24];
-        int digits = snprintf(index, sizeof index, "%zu", i);
-        put_step(path, length, (struct mr_text){index, (size_t)digits});
-        if (find_path(mr_json_at(from, i), wanted, path, strlen(path))) return true;
-        path[length] = '\0';
-    }
-    return false;
-}
-
-void mr_schema_fail(struct mr_schema *schema, enum mr_status status,
-                    const struct mr_json_value *node, const char *keyword, const char *what)
-{
-    char path[PATH_BYTES] = "";
-    if (schema->builder->status != MR_OK) return;
-    if (schema->root) find_path(schema->root, node, path, 0);
-    mr_expr_fail(schema->builder, status, "schema #%s%s%s: %s", path, keyword ? "/" : "",
-                 keyword ? keyword : "", what);
-}
 
 /* ---- rules ---- */
 
@@ -211,7 +165,7 @@ static const struct mr_expr *body_of(struct mr_schema *schema,
     return by_type(schema, conjunction);
 }
 
-const struct mr_expr *mr_schema_value(struct mr_schema *schema,
+static const struct mr_expr *value_of(struct mr_schema *schema,
                                       const struct mr_conjunction *conjunction)
 {
     bool scalar = conjunction->count > 0;
@@ -229,6 +183,7 @@ const struct mr_expr *mr_schema_value(struct mr_schema *schema,
 static void init(struct mr_schema *schema, struct mr_expr_builder *builder)
 {
     *schema = (struct mr_schema){.builder = builder,
+                                 .value = value_of,
                                  .any = UINT32_MAX,
                                  .object = UINT32_MAX,
                                  .array = UINT32_MAX,
@@ -254,7 +209,7 @@ void mr_schema_define(struct mr_expr_builder *builder, struct mr_text text)
     init(&schema, builder);
     schema.root = mr_json_root(document);
     mr_conjunction_add(&schema, &root, schema.root, UINT32_MAX);
-    mr_expr_rule_define(builder, 0, mr_schema_value(&schema, &root));
+    mr_expr_rule_define(builder, 0, value_of(&schema, &root));
     while (schema.queue_next < schema.queue_count && builder->status == MR_OK) {
         const struct mr_schema_place *place = schema.queue[schema.queue_next++];
         mr_expr_rule_define(builder, place->rule, body_of(&schema, place->conjunction));

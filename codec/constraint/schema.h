@@ -7,11 +7,11 @@
  * property named in both). They are compiled together as a conjunction, and each conjunction that
  * can be recursive becomes one rule.
  *
- * codec/constraint/schema.c has rules and alternatives, codec/constraint/schema_merge.c
- * conjunctions and what they say together, codec/constraint/schema_disjoint.c the condition of
- * oneOf, codec/constraint/schema_containers.c arrays and objects, codec/constraint/schema_scalars.c
- * texts and constants, codec/constraint/schema_number.c numbers, codec/constraint/schema_format.c
- * formats.
+ * codec/constraint/schema.c has rules and alternatives, codec/constraint/schema_error.c the places
+ * of errors, codec/constraint/schema_merge.c conjunctions and what they say together,
+ * codec/constraint/schema_disjoint.c the condition of oneOf, codec/constraint/schema_containers.c
+ * arrays and objects, codec/constraint/schema_scalars.c texts and constants,
+ * codec/constraint/schema_number.c numbers, codec/constraint/schema_format.c formats.
  *
  * Threads: any. Memory: the builder's. Errors: MR_INVALID_REQUEST for what is no schema,
  *          MR_UNSUPPORTED for a keyword that cannot be guaranteed, both with the JSON pointer, as

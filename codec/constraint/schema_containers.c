@@ -108,7 +108,7 @@ static const struct mr_expr *item_at(struct mr_schema *schema,
         *named = true;
         mr_conjunction_add(schema, &item, at, UINT32_MAX);
     }
-    return mr_schema_value(schema, &item);
+    return schema->value(schema, &item);
 }
 
 static size_t prefix_length(struct mr_schema *schema, const struct mr_conjunction *conjunction)
@@ -220,7 +220,7 @@ static const struct mr_expr *property(struct object *object, struct mr_text name
         mr_conjunction_add(object->schema, &value, at, UINT32_MAX);
     }
     if (is_unevaluated(conjunction, speaks)) value.never = true;
-    return mr_schema_value(object->schema, &value);
+    return object->schema->value(object->schema, &value);
 }
 
 static bool is_required(const struct object *object, struct mr_text name)

@@ -51,6 +51,9 @@ struct mr_schema_place {
 struct mr_schema {
     struct mr_expr_builder *builder;
     const struct mr_json_value *root;
+    /* A value that satisfies the conjunction: a rule where it may be recursive (schema.c). */
+    const struct mr_expr *(*value)(struct mr_schema *schema,
+                                   const struct mr_conjunction *conjunction);
     /* rules for values without conditions; UINT32_MAX until needed */
     uint32_t any, object, array, string, character, number, integer, indent;
     /* conjunctions that are rules, by hash, and the queue of those that are to be defined */
@@ -112,11 +115,5 @@ const struct mr_expr *mr_schema_object(struct mr_schema *schema,
 const struct mr_expr *mr_schema_any(struct mr_schema *schema);
 const struct mr_expr *mr_schema_any_string(struct mr_schema *schema);
 const struct mr_expr *mr_schema_any_object(struct mr_schema *schema);
-
-/* ---- schema.c ---- */
-
-/* A value that satisfies the conjunction: a rule where it may be recursive. */
-const struct mr_expr *mr_schema_value(struct mr_schema *schema,
-                                      const struct mr_conjunction *conjunction);
 
 #endif

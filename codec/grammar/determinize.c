@@ -314,3 +314,26 @@ void mr_dfa_determinize(struct mr_dfa *dfa, const struct mr_nfa *nfa, uint32_t s
     free(subsets.calls);
     free(subsets.targets);
 }
+
+bool mr_nfa_grow(struct mr_expr_builder *builder, void *array, uint32_t count, uint32_t *capacity,
+                 uint32_t max, size_t size)
+{
+    if (builder->status != MR_OK) return false;
+    if (count < *capacity) return true;
+    uint32_t wanted = *capacity ? 2 * *capacity : 64;
+    if (count >= max) {
+        mr_expr_fail(builder, MR_INVALID_REQUEST, "the grammar needs more than %u states or edges",
+                     max);
+        return false;
+    }
+    void *memory, *old;
+    memcpy(&old, array, sizeof old);
+    memory = realloc(old, wanted * size);
+    if (!memory) {
+        mr_expr_fail(builder, MR_NOMEM, "no memory to compile a grammar");
+        return false;
+    }
+    memcpy(array, &memory, sizeof memory);
+    *capacity = wanted;
+    return true;
+}

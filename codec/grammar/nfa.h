@@ -64,7 +64,8 @@ struct mr_dfa {
 void mr_dfa_build(struct mr_dfa *dfa, struct mr_expr_builder *builder, const struct mr_expr *expr,
                   bool regular);
 void mr_dfa_drop(struct mr_dfa *dfa);
-/* Grows an array to hold one more element; false and a failure of the builder above `max`. */
+/* Grows an array with realloc to hold one more element: array is the address of its pointer. False
+ * and a failure of the builder above `max` elements. */
 bool mr_nfa_grow(struct mr_expr_builder *builder, void *array, uint32_t count, uint32_t *capacity,
                  uint32_t max, size_t size);
 
@@ -75,8 +76,6 @@ void mr_nfa_epsilon(struct mr_nfa *nfa, uint32_t from, uint32_t to);
 void mr_nfa_bytes(struct mr_nfa *nfa, uint32_t from, uint32_t to, unsigned low, unsigned high);
 /* Adds edges and states so that expr leads from `from` to `to`. */
 void mr_nfa_add(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t from, uint32_t to);
-/* Adds the AND or MINUS of two regular expressions. */
-void mr_nfa_add_product(struct mr_nfa *nfa, const struct mr_expr *expr, uint32_t from, uint32_t to);
 /* Subset construction: *dfa from the automaton that starts at `start` and accepts at `accept`. */
 void mr_dfa_determinize(struct mr_dfa *dfa, const struct mr_nfa *nfa, uint32_t start,
                         uint32_t accept);

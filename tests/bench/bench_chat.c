@@ -53,9 +53,9 @@ static const char *words(struct mr_arena *arena, size_t index)
     uint32_t state = (uint32_t)index * 2654435761u + 1;
     while (text && length + 16 < MESSAGE_BYTES) {
         state = state * 1664525u + 1013904223u;
-        length += (size_t)sprintf(text + length, "%s ", some[(state >> 16) % 13]);
+        length += (size_t)snprintf(text + length, 16, "%s ", some[(state >> 16) % 13]);
     }
-    if (text && index % 10 == 0) strcpy(text + length, "<|im_end|></s>");
+    if (text && index % 10 == 0) memcpy(text + length, "<|im_end|></s>", 15);
     return text;
 }
 

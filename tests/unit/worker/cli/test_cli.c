@@ -195,7 +195,7 @@ static void check_refuses_what_serve_refuses(void **state)
     char out[8192];
     open_broker(&broker);
     assert_int_equal(run_check(&broker, MODEL, NULL, out, sizeof out), MR_EXIT_DONE);
-    has(out, "ok    model    grouped_tied, vocabulary");
+    has(out, "ok    model    grouped_tied: family llama, ");
     has(out, "note  topic    millrace.requests does not exist");
     model_copy_open(&copy, "tokenizer_config.json", "{% endfor %}", "{% endfro %}");
     assert_int_equal(run_check(&broker, copy.folder, NULL, out, sizeof out), MR_EXIT_MODEL);

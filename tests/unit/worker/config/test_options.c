@@ -437,7 +437,7 @@ static const struct {
     {MR_COMMAND_REPLAY, " config print-config help brokers prefix requests-topic tokens-topic "
                         "results-topic kafka msgpack timeout output rate "},
     {MR_COMMAND_TOKENIZE, " config print-config help model json decode add-special "
-                          "parse-special "},
+                          "parse-special chat chat-template "},
 };
 
 static bool takes(const struct mr_option *option, unsigned command)
