@@ -231,6 +231,7 @@ static void fill_info(struct mr_model *model)
     snprintf(info->name, sizeof(info->name), "%s", source->name);
     snprintf(info->architecture, sizeof(info->architecture), "%s", source->config.family->name);
     info->text_only = source->config.wraps_text;
+    info->file_type = source->file_type;
     info->device = "cpu";
     info->parameter_count = model->weights.parameter_count;
     info->weight_bytes = model->weights.packed_bytes;

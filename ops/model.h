@@ -62,6 +62,7 @@ struct mr_model_info {
     char name[128];        /* general.name of GGUF, else the file or folder name */
     char architecture[32]; /* such as "llama" or "qwen2" */
     bool text_only;        /* the model's files have other parts too, such as for pictures */
+    const char *file_type; /* as in ops/files/model_source.h; may be NULL */
     const char *device, *dtype;
     uint32_t layer_count, hidden_size, head_count, kv_head_count, head_dim, ffn_size, vocab_size;
     uint32_t context_tokens; /* longest sequence that the model supports */

@@ -18,6 +18,20 @@ static enum mr_status copy_texts(struct mr_model_source *out, const struct mr_gg
     return status;
 }
 
+/* The values of general.file_type, which llama.cpp numbers. */
+static const char *file_type_of(const struct mr_gguf *gguf)
+{
+    static const char *const names[] = {
+        [0] = "F32",     [1] = "F16",     [2] = "Q4_0",    [3] = "Q4_1",    [7] = "Q8_0",
+        [8] = "Q5_0",    [9] = "Q5_1",    [10] = "Q2_K",   [11] = "Q3_K_S", [12] = "Q3_K_M",
+        [13] = "Q3_K_L", [14] = "Q4_K_S", [15] = "Q4_K_M", [16] = "Q5_K_S", [17] = "Q5_K_M",
+        [18] = "Q6_K",   [21] = "Q2_K_S", [25] = "IQ4_NL", [30] = "IQ4_XS", [32] = "BF16",
+        [38] = "MXFP4"};
+    uint32_t type;
+    if (!mr_gguf_u32(gguf, "general.file_type", &type)) return NULL;
+    return type < sizeof names / sizeof *names ? names[type] : NULL;
+}
+
 enum mr_status mr_model_gguf_read(struct mr_model_source *out, const char *path,
                                   struct mr_error *err)
 {
@@ -33,6 +47,7 @@ enum mr_status mr_model_gguf_read(struct mr_model_source *out, const char *path,
     if (mr_gguf_text(gguf, "general.name", &name) && name.length > 0)
         mr_model_source_set_name(out, name);
     out->defaults = mr_sampling_defaults_from_gguf(gguf);
+    out->file_type = file_type_of(gguf);
     out->gguf_names = true;
     return MR_OK;
 }

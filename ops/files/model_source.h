@@ -21,6 +21,9 @@ struct mr_model_source {
     struct mr_text chat_template, bos_text, eos_text;
     struct mr_sampling_defaults defaults;
     char name[128];
+    /* What a GGUF file says of its number formats as a whole, such as "Q4_K_M": a static string;
+     * NULL: the file does not say it, or the model is a folder. */
+    const char *file_type;
     bool gguf_names; /* true: tensors have GGUF's names; false: Hugging Face's */
     const struct mr_tensor_table *tensors; /* NULL after mr_model_source_close_weights */
     struct mr_gguf_split *gguf;            /* NULL for a Hugging Face folder */

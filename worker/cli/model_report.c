@@ -52,6 +52,7 @@ static void describe_model(struct line *line, const struct mr_model_source *sour
     add(line, "%s: family %s, %s of %" PRIu32 " file%s, ", source->name,
         source->config.family->name, source->gguf ? "GGUF" : "Hugging Face folder", files,
         files == 1 ? "" : "s");
+    if (source->file_type) add(line, "%s: ", source->file_type);
     add_formats(line, source->tensors);
     if (source->config.wraps_text) add(line, "; only its text part is used");
 }

@@ -21,8 +21,9 @@ static void print_threads(const struct mr_banner *banner, FILE *out)
 static void print_model(const struct mr_banner *banner, FILE *out)
 {
     const struct mr_model_info *model = banner->model;
-    fprintf(out, "  model    %s (%s, %.0f M parameters%s)\n", banner->config->model_name,
-            model->architecture, (double)model->parameter_count / 1e6,
+    fprintf(out, "  model    %s (%s%s%s, %.0f M parameters%s)\n", banner->config->model_name,
+            model->architecture, model->file_type ? " in " : "",
+            model->file_type ? model->file_type : "", (double)model->parameter_count / 1e6,
             model->text_only ? "; text only, its other parts are not loaded" : "");
     fprintf(out, "  compute  %s %s%s, ", model->device, model->dtype,
             banner->config->deterministic ? ", deterministic" : "");

@@ -20,6 +20,7 @@ static void a_gguf_file_fills_a_source(void **state)
     if (mr_model_gguf_read(&source, real_model_path(), &err) != MR_OK) fail_msg("%s", err.detail);
     assert_string_equal(source.name, "Smollm2 135M 8k Lc100K Mix1 Ep2");
     assert_true(source.gguf_names);
+    assert_string_equal(source.file_type, "Q4_1");
     assert_int_equal(source.config.layer_count, 30);
     assert_int_equal(source.config.eos_count, 1);
     assert_int_equal(source.config.eos_ids[0], 2);

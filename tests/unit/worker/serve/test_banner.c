@@ -20,6 +20,7 @@ static const struct mr_config config = {.model_name = "tiny",
                                         .group = "g",
                                         .http = "127.0.0.1:0"};
 static const struct mr_model_info model = {.architecture = "llama",
+                                           .file_type = "Q4_K_M",
                                            .device = "cpu",
                                            .dtype = "fp32",
                                            .parameter_count = 135000000,
@@ -70,7 +71,7 @@ static void the_banner_has_model_topics_and_addresses(void **state)
         lines += *at == '\n';
     assert_in_range(lines, 1, 15);
     assert_says(text, "worker w1");
-    assert_says(text, "tiny (llama, 135 M parameters)");
+    assert_says(text, "tiny (llama in Q4_K_M, 135 M parameters)");
     assert_says(text, "longest sequence 512");
     assert_says(text, ", 2 threads (64 cores, CPU quota 1.5)\n");
     assert_says(text, " MiB, memory limit 4096 MiB), longest");
