@@ -29,7 +29,7 @@ bool mr_schema_equal_values(const struct mr_json_value *one, const struct mr_jso
     return true;
 }
 
-static unsigned type_of(const struct mr_json_value *value)
+unsigned mr_schema_type_of(const struct mr_json_value *value)
 {
     switch (mr_json_kind(value)) {
     case MR_JSON_NULL:
@@ -70,7 +70,7 @@ static unsigned types_of(const struct mr_json_value *node)
     const struct mr_json_value *type = mr_json_get(node, "type");
     if (type) types = mr_schema_types(type, &integer);
     for (size_t i = 0; i < constant_count(node); i++)
-        constants |= type_of(constant_at(node, i));
+        constants |= mr_schema_type_of(constant_at(node, i));
     return constants ? types & constants : types;
 }
 

@@ -239,33 +239,13 @@ static const struct mr_expr *constant_text(struct mr_schema *schema,
     return in_quotes(schema, language ? mr_expr_and(builder, literal, language) : literal);
 }
 
-static unsigned type_bit(const struct mr_json_value *value)
-{
-    switch (mr_json_kind(value)) {
-    case MR_JSON_NULL:
-        return MR_TYPE_NULL;
-    case MR_JSON_BOOL:
-        return MR_TYPE_BOOL;
-    case MR_JSON_INT:
-    case MR_JSON_REAL:
-        return MR_TYPE_NUMBER;
-    case MR_JSON_TEXT:
-        return MR_TYPE_STRING;
-    case MR_JSON_ARRAY:
-        return MR_TYPE_ARRAY;
-    case MR_JSON_OBJECT:
-        break;
-    }
-    return MR_TYPE_OBJECT;
-}
-
 static const struct mr_expr *checked_constant(struct mr_schema *schema,
                                               const struct mr_conjunction *conjunction,
                                               const struct mr_schema_facts *facts,
                                               const struct mr_json_value *value)
 {
     struct mr_text text;
-    unsigned type = type_bit(value);
+    unsigned type = mr_schema_type_of(value);
     if (!is_constant_of_all(schema, conjunction, value)) return mr_expr_never();
     if ((facts->types & type) == 0) return mr_expr_never();
     if (type == MR_TYPE_NUMBER && !number_fits(value, facts)) return mr_expr_never();
@@ -293,7 +273,7 @@ const struct mr_expr *mr_schema_enum(struct mr_schema *schema,
     const struct mr_expr **items = mr_expr_take(schema->builder, count, sizeof *items);
     for (size_t i = 0; items && i < count && schema->builder->status == MR_OK; i++) {
         const struct mr_json_value *value = only ? only : mr_json_at(list, i);
-        if (restricted && (type_bit(value) & (MR_TYPE_ARRAY | MR_TYPE_OBJECT)))
+        if (restricted && (mr_schema_type_of(value) & (MR_TYPE_ARRAY | MR_TYPE_OBJECT)))
             mr_schema_fail(schema, MR_UNSUPPORTED, owner, only ? "const" : "enum",
                            "objects and arrays with other conditions are not supported");
         items[i] = checked_constant(schema, conjunction, facts, value);

@@ -84,6 +84,8 @@ const struct mr_json_value *mr_schema_resolve(struct mr_schema *schema,
 /* True when no value can satisfy both schemas. */
 bool mr_schema_disjoint(struct mr_schema *schema, const struct mr_json_value *one,
                         const struct mr_json_value *other, unsigned depth);
+/* The MR_TYPE_ of a value. */
+unsigned mr_schema_type_of(const struct mr_json_value *value);
 bool mr_schema_equal_values(const struct mr_json_value *one, const struct mr_json_value *other);
 
 /* ---- schema_scalars.c ---- */
