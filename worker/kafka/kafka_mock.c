@@ -103,7 +103,9 @@ void mr_kafka_mock_set_down(struct mr_kafka_mock *mock, int32_t broker, bool dow
         rd_kafka_mock_broker_set_up(mock->cluster, broker);
 }
 
-void mr_kafka_mock_set_rtt(struct mr_kafka_mock *mock, int32_t broker, uint32_t rtt_ms)
+void mr_kafka_mock_delay(struct mr_kafka_mock *mock, int32_t broker, int16_t api_key, int code,
+                         uint32_t delay_ms)
 {
-    rd_kafka_mock_broker_set_rtt(mock->cluster, broker, (int)rtt_ms);
+    rd_kafka_mock_broker_push_request_error_rtts(mock->cluster, broker, api_key, 1,
+                                                 (rd_kafka_resp_err_t)code, (int)delay_ms);
 }

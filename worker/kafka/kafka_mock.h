@@ -43,7 +43,9 @@ void mr_kafka_mock_coordinate(struct mr_kafka_mock *mock, const char *group, int
 /* Stops or restarts a broker. A stopped (down) broker closes its connections and accepts none.
  * Broker ids begin with 1. */
 void mr_kafka_mock_set_down(struct mr_kafka_mock *mock, int32_t broker, bool down);
-/* Delays every answer of this broker by rtt_ms. */
-void mr_kafka_mock_set_rtt(struct mr_kafka_mock *mock, int32_t broker, uint32_t rtt_ms);
+/* The next request with this API key to this broker is answered delay_ms late, with this error
+ * code; 0: without an error. */
+void mr_kafka_mock_delay(struct mr_kafka_mock *mock, int32_t broker, int16_t api_key, int code,
+                         uint32_t delay_ms);
 
 #endif
