@@ -34,16 +34,16 @@ PARSERS = {
     "request": "codec/records/request_*.c codec/records/cloud_event.c codec/wire/json.c codec/wire/wire.c "
                "codec/wire/document.c codec/wire/encoding.c worker/ticket/envelope.c worker/ticket/decode.c",
     "reply": "codec/records/reply.c",
-    "template": "codec/template/*.c",
+    "template": "codec/jinja/*.c codec/template/*.c",
     "tokenizer": "codec/tokenizer_files/tokenizer_json.c codec/tokenizer_files/tekken.c codec/tokenizer_files/scored_merges.c codec/tokenizer/tokenizer_assemble.c codec/tokenizer/*_load.c "
                  "codec/tokenizer/added_tokens.c codec/tokenizer/pretokenizer.c codec/tokenizer/normalizer.c "
                  "codec/tokenizer/bpe.c codec/unicode/regex_translate.c",
     "sentencepiece": "codec/tokenizer_files/sentencepiece*.c codec/tokenizer_files/tokenizer_settings.c codec/unicode/charsmap.c "
                      "codec/tokenizer/unigram.c",
-    "gguf": "ops/files/gguf.c ops/files/gguf_tokenizer.c ops/files/model_gguf.c ops/numbers/dequant.c "
+    "gguf": "ops/files/gguf.c ops/files/gguf_config.c ops/files/gguf_split.c ops/files/gguf_tokenizer.c ops/files/model_gguf.c ops/numbers/dequant.c "
             "codec/tokenizer_files/tokenizer_spec.c",
     "safetensors": "ops/files/safetensors.c ops/files/tensor_table.c ops/files/quantized_folder.c ops/numbers/quantized.c",
-    "model_config": "ops/files/model_config*.c ops/files/model_folder.c",
+    "model_config": "ops/families/config_json.c ops/families/json_*.c ops/families/model_config.c ops/files/model_folder.c",
     "redis": "kvcache/redis/redis_reader.c kvcache/redis/redis_reply.c kvcache/redis/redis_slots.c "
              "kvcache/redis/redis_op.c kvcache/redis/redis_client.c kvcache/redis/redis_conn.c",
     "trail": "worker/redis/progress.c",

@@ -76,10 +76,11 @@ static void the_keys_of_gguf_are_read(void **state)
 static void what_is_absent_or_out_of_range_is_not_given(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
-        "{}", "{\"temperature\":null,\"top_p\":null,\"top_k\":null}",
+    static const char out_of_range[] =
         "{\"temperature\":-1,\"top_p\":0,\"top_k\":0,\"min_p\":1.5,\"typical_p\":2,"
-        "\"repetition_penalty\":0,\"presence_penalty\":3,\"frequency_penalty\":\"1\"}"};
+        "\"repetition_penalty\":0,\"presence_penalty\":3,\"frequency_penalty\":\"1\"}";
+    static const char *const texts[] = {
+        "{}", "{\"temperature\":null,\"top_p\":null,\"top_k\":null}", out_of_range};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct mr_sampling_defaults d = read_json(texts[i]);
         assert_true(isnan(d.temperature));
