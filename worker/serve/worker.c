@@ -22,6 +22,8 @@
 #define TRANSACTION_NS   ((uint64_t)10000000000)
 /* timeout of the first request to Kafka's transaction coordinator */
 #define OPEN_TIMEOUT_MS 30000u
+/* for ending what was started when the start fails; it includes a model that is being opened */
+#define FAILED_START_TIMEOUT_MS 5000u
 
 /* ---- callbacks of the parts ---- */
 
@@ -375,7 +377,7 @@ enum mr_status mr_worker_create(struct mr_worker **out, const struct mr_worker_o
     if (status == MR_OK) status = build(worker, exit_code, err);
     mr_slice_usual();
     if (status != MR_OK) {
-        mr_worker_destroy(worker, 1000);
+        mr_worker_destroy(worker, FAILED_START_TIMEOUT_MS);
         return status;
     }
     atomic_store(&worker->built, true);
