@@ -1,6 +1,7 @@
 #include "worker/kafka/kafka_in.h"
 
 #include "tests/unit/worker/producing.h"
+#include "worker/base/clock.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #define TOPIC_AUTHORIZATION_FAILED 29
 #define API_HEARTBEAT              12
 #define FENCED_INSTANCE_ID         82
+#define WAIT_NS                    60000000000u
 
 /* A consumer, and the events that it has returned. */
 struct consuming {
@@ -125,10 +127,12 @@ static bool gate(void *context, size_t topic_index, int32_t partition)
     return !consuming->closed_gate[partition];
 }
 
+/* Waits for the next record; false: none comes within a minute. */
 static bool take(struct consuming *consuming, struct mr_kafka_record *record)
 {
     size_t index = 0;
-    for (int i = 0; i < 200; i++) {
+    uint64_t until_ns = mr_clock_ns() + WAIT_NS;
+    while (mr_clock_ns() < until_ns) {
         struct mr_error err = {0};
         if (serve(consuming, &err) != MR_OK) fail_msg("%s", err.detail);
         if (mr_kafka_in_take(consuming->in, gate, consuming, record, &index)) return true;
@@ -312,10 +316,12 @@ static void a_refused_commit_is_reported(void **state)
     close_consuming(&consuming);
 }
 
-/* Serves both members until the partitions are spread as wanted: held by first, held by second. */
+/* Serves both members until the partitions are spread as wanted: held by first, held by second.
+ * False: they are not within a minute. */
 static bool balance(struct consuming *first, struct consuming *second, size_t one, size_t two)
 {
-    for (int i = 0; i < 1500; i++) {
+    uint64_t until_ns = mr_clock_ns() + WAIT_NS;
+    while (mr_clock_ns() < until_ns) {
         assert_int_equal(serve(first, NULL), MR_OK);
         if (second) assert_int_equal(serve(second, NULL), MR_OK);
         if (mr_kafka_in_partition_count(first->in) == one &&
