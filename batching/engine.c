@@ -19,6 +19,10 @@ static enum mr_status check_options(const struct mr_engine_options *options, str
                        options->eos_count, MR_EOS_IDS_MAX);
     if (options->model.vocab_size == 0 || options->tokenizer == NULL)
         return mr_fail(err, MR_BAD_CONFIG, "the engine needs a model and a tokenizer");
+    if (options->model.steps_ahead > MR_STEPS_AHEAD_MAX)
+        return mr_fail(err, MR_BAD_CONFIG,
+                       "a model with %u steps in flight, at most %u are supported",
+                       options->model.steps_ahead, MR_STEPS_AHEAD_MAX);
     return MR_OK;
 }
 
@@ -138,8 +142,9 @@ static enum mr_status create_scheduler(struct mr_engine *engine, struct mr_error
                                          options->sequences_max, &engine->rules, err);
     if (status != MR_OK) return status;
     engine->samples = calloc(sequences * MR_CHOICES_MAX, sizeof *engine->samples);
+    engine->due = calloc(sequences * MR_CHOICES_MAX, sizeof *engine->due);
     engine->jobs = calloc(2 * sequences, sizeof(struct mr_job *));
-    if (engine->samples == NULL || engine->jobs == NULL)
+    if (engine->samples == NULL || engine->due == NULL || engine->jobs == NULL)
         return mr_fail(err, MR_NOMEM, "no memory for %zu sequences", sequences);
     return MR_OK;
 }
@@ -205,6 +210,10 @@ static void destroy_jobs(struct mr_engine *engine)
 void mr_engine_destroy(struct mr_engine *engine)
 {
     if (engine == NULL) return;
+    const struct mr_model_port *model = &engine->options.model;
+    /* A step in flight writes its samples until it is collected. */
+    if (engine->in_flight != NULL && engine->launched) (void)model->collect(model->context, NULL);
+    mr_engine_drop_due(engine);
     /* The registry's entries are fields of the jobs, so the registry is destroyed first. */
     destroy_queue(engine->registry);
     destroy_jobs(engine);
@@ -213,6 +222,7 @@ void mr_engine_destroy(struct mr_engine *engine)
     destroy_queue(engine->cancels);
     mr_batch_builder_destroy(engine->builder);
     free(engine->jobs);
+    free(engine->due);
     free(engine->samples);
     mr_prompt_cache_destroy(engine->prompts);
     mr_kv_cache_destroy(engine->cache);

@@ -6,11 +6,12 @@
  * num_computed (tokens with KV) catches up with its num_tokens. The scheduler decides admission,
  * chunk sizes and preemption (batching/scheduler/scheduler.h).
  *
- * batching/engine.c has the functions for other threads and the statistics, batching/engine_step.c
- * one step, batching/engine_results.c what follows from a step's results.
+ * A call of mr_engine_step() launches a step. It collects that step too if the model computes in
+ * `launch`; otherwise the next call does, which passes the tokens on after its own launch. See
+ * batching/engine_step.c; batching/engine_results.c is what a step's results change,
+ * batching/engine_output.c what the sink receives.
  *
- * Threads: _submit, _cancel, _close, _stats and _room any thread; everything else the engine
- * thread.
+ * Threads: _submit, _cancel, _close, _stats, _room any; everything else the engine thread.
  * Memory:  all in _create, and two memory blocks or more for each request in _submit; _step
  * allocates nothing itself.
  * Clock:   none; now_ns is monotonic and passed in.

@@ -1,5 +1,4 @@
-/* engine_state - the engine's state. Only engine.c, engine_step.c and engine_results.c include this
- * header. */
+/* engine_state - the engine's state. Only engine.c and engine_*.c include this header. */
 #ifndef MR_BATCHING_ENGINE_STATE_H
 #define MR_BATCHING_ENGINE_STATE_H
 
@@ -20,6 +19,16 @@ struct mr_stats_snapshot {
     _Atomic uint64_t words[MR_STATS_WORDS];
 };
 
+/* What the sink is still to receive of one sampled token of a collected step. */
+struct mr_due {
+    struct mr_sequence *sequence;
+    struct mr_sample sample;
+    uint32_t index; /* of the token among those that the choice has generated */
+    struct mr_completion_delta delta;
+    bool choice_ended, job_ended;
+    uint64_t now_ns; /* when the step was collected */
+};
+
 struct mr_engine {
     struct mr_engine_options options;
     struct mr_sink sink;
@@ -36,7 +45,14 @@ struct mr_engine {
     struct mr_scheduler *scheduler;
     struct mr_batch_builder *builder;
     struct mr_sample *samples; /* [sequences_max * MR_CHOICES_MAX] tokens sampled in a step */
-    struct mr_job **jobs;      /* [2 * sequences_max] requests that started and have not ended */
+    /* The plan of the step in flight, NULL: none; whether it has anything to compute or sample. */
+    const struct mr_plan *in_flight;
+    bool launched;
+    uint64_t launched_ns, collected_ns; /* when the last step was launched; collected */
+    /* [sequences_max * MR_CHOICES_MAX] what the sink is still to receive, in order */
+    struct mr_due *due;
+    uint32_t due_count;
+    struct mr_job **jobs; /* [2 * sequences_max] requests that started and have not ended */
     uint32_t job_count;
     struct mr_engine_stats stats;
     struct mr_stats_snapshot snapshot;
@@ -50,12 +66,23 @@ struct mr_cancel {
 };
 
 uint64_t mr_engine_clock(const struct mr_engine *engine, uint64_t now_ns);
-/* Call after a step: counts tokens, inserts computed blocks into the prefix index, appends sampled
- * tokens and reports ended requests. */
+/* Call when a step was collected: counts tokens, inserts computed blocks into the prefix index,
+ * appends sampled tokens, ends choices, and adds to `due` what the sink is to receive. */
 void mr_engine_apply_results(struct mr_engine *engine, const struct mr_plan *plan, uint64_t now_ns);
+/* Call when a token was sampled: adds it to `due`. delta: the completion's output with this token.
+ */
+void mr_engine_add_due(struct mr_engine *engine, const struct mr_due *due);
+/* Passes to the sink what is due. The other functions that call the sink do this first, so the sink
+ * receives everything in order. */
+void mr_engine_deliver(struct mr_engine *engine);
+/* Destroys the ended requests whose result is due. */
+void mr_engine_drop_due(struct mr_engine *engine);
 /* Emits tokens that an earlier attempt sampled and that the reader may not have; call before any
  * new token of the job. */
 void mr_engine_emit_kept(struct mr_engine *engine, struct mr_job *job);
+/* Call when the last choice of a job has ended: removes the job from the engine's lists. Until its
+ * result is reported only `due` refers to the job. */
+void mr_engine_detach_job(struct mr_engine *engine, struct mr_job *job);
 /* Ends all unfinished choices of a job for this reason, reports the result, destroys the job. */
 void mr_engine_end_job(struct mr_engine *engine, struct mr_job *job, enum mr_finish reason,
                        uint64_t now_ns);

@@ -1,4 +1,5 @@
-/* One step of the engine: cancels and deadlines, plan, batch, forward, sample, results. */
+/* One step of the engine: collect the step in flight, cancels and deadlines, plan, batch, launch,
+ * output. */
 #include "batching/cache/shared_store.h"
 #include "batching/engine_state.h"
 #include "codec/check.h"
@@ -96,24 +97,43 @@ static void run_copies(struct mr_engine *engine, const struct mr_plan *plan)
     }
 }
 
-static enum mr_status compute(struct mr_engine *engine, const struct mr_plan *plan, uint64_t now_ns,
-                              struct mr_error *err)
+static enum mr_status launch(struct mr_engine *engine, const struct mr_plan *plan, uint64_t now_ns,
+                             struct mr_error *err)
 {
     const struct mr_model_port *model = &engine->options.model;
     struct mr_batch_builder *builder = engine->builder;
-    uint64_t begin_ns = mr_engine_clock(engine, now_ns);
+    engine->launched_ns = mr_engine_clock(engine, now_ns);
     run_copies(engine, plan);
     mr_batch_builder_build(builder, plan);
-    enum mr_status status = MR_OK;
-    if (builder->batch.row_count > 0) status = model->forward(model->context, &builder->batch, err);
-    if (status == MR_OK && builder->sample_count > 0)
-        status = model->sample(model->context, builder->sample_rows, builder->sample_count,
-                               engine->samples, err);
-    uint64_t spent_ns = mr_engine_clock(engine, now_ns) - begin_ns;
-    engine->stats.model_ns += spent_ns;
-    if (status == MR_OK && builder->batch.row_count > 0)
-        mr_cost_model_observe(&engine->cost, &plan->work, (double)spent_ns / 1e6);
+    struct mr_model_step step = {.batch = &builder->batch,
+                                 .rows = builder->sample_rows,
+                                 .sample_count = builder->sample_count,
+                                 .samples = engine->samples};
+    engine->launched = step.batch->row_count > 0 || step.sample_count > 0;
+    enum mr_status status = engine->launched ? model->launch(model->context, &step, err) : MR_OK;
+    engine->stats.model_ns += mr_engine_clock(engine, now_ns) - engine->launched_ns;
+    if (status == MR_OK) engine->in_flight = plan;
     return status;
+}
+
+/* Waits for the step in flight and applies its results. Its time, for the cost model, begins when
+ * the device was free for it. */
+static enum mr_status collect(struct mr_engine *engine, uint64_t now_ns, struct mr_error *err)
+{
+    const struct mr_model_port *model = &engine->options.model;
+    const struct mr_plan *plan = engine->in_flight;
+    uint64_t begin_ns = mr_engine_clock(engine, now_ns);
+    engine->in_flight = NULL;
+    enum mr_status status = engine->launched ? model->collect(model->context, err) : MR_OK;
+    uint64_t end_ns = mr_engine_clock(engine, now_ns), free_ns = engine->collected_ns;
+    engine->stats.model_ns += end_ns - begin_ns;
+    if (status != MR_OK) return status;
+    engine->collected_ns = end_ns;
+    if (free_ns < engine->launched_ns) free_ns = engine->launched_ns;
+    if (engine->builder->batch.row_count > 0)
+        mr_cost_model_observe(&engine->cost, &plan->work, (double)(end_ns - free_ns) / 1e6);
+    mr_engine_apply_results(engine, plan, end_ns);
+    return MR_OK;
 }
 
 /* When to run the next step. At once while steps do something. Otherwise every request in the
@@ -139,18 +159,12 @@ static void check_idle(struct mr_engine *engine, uint64_t now_ns)
     engine->checked_ns = now_ns;
 }
 
-enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_t *wake_ns,
-                              struct mr_error *err)
+/* Plans a step, ends the requests that cannot run, and launches the step. */
+static enum mr_status plan_and_launch(struct mr_engine *engine, const struct mr_plan **out,
+                                      uint64_t now_ns, struct mr_error *err)
 {
-    uint64_t begin_ns = mr_engine_clock(engine, now_ns);
-    apply_cancels(engine, now_ns);
-    expire(engine, now_ns);
-    if (engine->prompts != NULL) mr_prompt_cache_expire(engine->prompts, now_ns);
-    if (engine->shared != NULL) {
-        mr_shared_cache_poll(engine->shared, now_ns);
-        store_blocks(engine);
-    }
     const struct mr_plan *plan = mr_scheduler_plan(engine->scheduler, now_ns);
+    *out = plan;
     engine->stats.preemptions += plan->preempted_count;
     for (uint32_t i = 0; i < plan->exhausted_count; i++)
         mr_engine_end_sequence(engine, plan->exhausted[i], MR_FINISH_POOL_EXHAUSTED, now_ns);
@@ -158,19 +172,59 @@ enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_
         plan->late[i]->job->late = true;
         mr_engine_end_job(engine, plan->late[i]->job, MR_FINISH_DEADLINE, now_ns);
     }
+    if (plan->row_count == 0) return MR_OK;
+    list_started_jobs(engine, plan);
+    return launch(engine, plan, now_ns, err);
+}
+
+/* What a step does before it is planned. stores: store blocks of the step collected last. */
+static void prepare(struct mr_engine *engine, bool stores, uint64_t now_ns)
+{
+    apply_cancels(engine, now_ns);
+    expire(engine, now_ns);
+    if (engine->prompts != NULL) mr_prompt_cache_expire(engine->prompts, now_ns);
+    if (engine->shared == NULL) return;
+    mr_shared_cache_poll(engine->shared, now_ns);
+    if (stores) store_blocks(engine);
+}
+
+/* The work of a step up to the output. *now_ns: becomes the time after the wait for the device. */
+static enum mr_status run(struct mr_engine *engine, const struct mr_plan **plan, uint64_t *now_ns,
+                          struct mr_error *err)
+{
     enum mr_status status = MR_OK;
-    if (plan->row_count > 0) {
-        list_started_jobs(engine, plan);
-        status = compute(engine, plan, now_ns, err);
-        if (status == MR_OK) mr_engine_apply_results(engine, plan, mr_engine_clock(engine, now_ns));
+    bool waits = engine->in_flight != NULL;
+    if (waits) {
+        if (engine->shared != NULL) store_blocks(engine); /* while the device computes */
+        status = collect(engine, *now_ns, err);
+        *now_ns = mr_engine_clock(engine, *now_ns);
     }
+    if (status != MR_OK) return status;
+    prepare(engine, !waits, *now_ns);
+    status = plan_and_launch(engine, plan, *now_ns, err);
+    if (status != MR_OK || engine->in_flight == NULL || engine->options.model.steps_ahead > 0)
+        return status;
+    return collect(engine, *now_ns, err);
+}
+
+enum mr_status mr_engine_step(struct mr_engine *engine, uint64_t now_ns, uint64_t *wake_ns,
+                              struct mr_error *err)
+{
+    const uint64_t begin_ns = mr_engine_clock(engine, now_ns);
+    const struct mr_plan *plan = NULL;
+    uint64_t time_ns = now_ns;
+    enum mr_status status = run(engine, &plan, &time_ns, err);
+    mr_engine_deliver(engine);
     engine->stats.steps++;
     engine->stats.step_ns_total += mr_engine_clock(engine, now_ns) - begin_ns;
     mr_engine_publish_stats(engine);
-    *wake_ns = next_wake(engine, plan, now_ns);
+    *wake_ns = now_ns;
+    if (status != MR_OK) return status;
+    uint64_t next_ns = next_wake(engine, plan, time_ns);
+    if (next_ns > time_ns) *wake_ns = next_ns;
     /* Each request makes progress or waits until a known time; otherwise the engine would stall. */
     MR_ASSERT(plan->row_count > 0 || plan->exhausted_count > 0 || engine->stats.running == 0 ||
               (engine->shared != NULL && *wake_ns != now_ns));
     if (*wake_ns == UINT64_MAX) check_idle(engine, now_ns);
-    return status;
+    return MR_OK;
 }

@@ -1,14 +1,19 @@
 #include "batching/base/model_port.h"
 
-static enum mr_status forward(void *context, const struct mr_batch *batch, struct mr_error *err)
+static enum mr_status launch(void *context, const struct mr_model_step *step, struct mr_error *err)
 {
-    return mr_model_forward(context, batch, err);
+    enum mr_status status = MR_OK;
+    if (step->batch->row_count > 0) status = mr_model_forward(context, step->batch, err);
+    if (status != MR_OK || step->sample_count == 0) return status;
+    return mr_model_sample(context, step->rows, step->sample_count, step->samples, err);
 }
 
-static enum mr_status sample(void *context, const struct mr_sample_row *rows, uint32_t count,
-                             struct mr_sample *samples, struct mr_error *err)
+/* `launch` has written the samples. */
+static enum mr_status collect(void *context, struct mr_error *err)
 {
-    return mr_model_sample(context, rows, count, samples, err);
+    (void)context;
+    (void)err;
+    return MR_OK;
 }
 
 static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_error *err)
@@ -51,8 +56,8 @@ struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_n
     return (struct mr_model_port){
         .context = model,
         .vocab_size = mr_model_info(model)->vocab_size,
-        .forward = forward,
-        .sample = sample,
+        .launch = launch,
+        .collect = collect,
         .logits = logits,
         .kv_bytes = kv_bytes,
         .kv_export = kv_export,

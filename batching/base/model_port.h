@@ -1,19 +1,46 @@
 /* model_port - a table of the functions that the engine calls on a model. In the program they are
  * those of ops/model.h; in tests and in the simulation those of a fake model.
  *
- * Owner: engine thread. Errors: forward and sample return MR_BACKEND. */
+ * A step is launched and later collected: `launch` starts it, `collect` waits for its results.
+ * While a device computes a launched step, the engine passes on the results of the step before
+ * (batching/engine.h). Steps are collected in the order of their launches.
+ *
+ * Order of effects: a device runs launched steps and copies of KV one after the other, in the order
+ * of the calls. So kv_copy sees what the steps launched before it write, and the steps launched
+ * after it see the copy. kv_export reads only what collected steps wrote, and kv_import writes only
+ * what no step in flight reads; both may be called while a step is in flight.
+ *
+ * Owner: engine thread. Errors: launch and collect return MR_BACKEND, collect for any step in
+ * flight; no further step may be launched then. */
 #ifndef MR_BATCHING_BASE_MODEL_PORT_H
 #define MR_BATCHING_BASE_MODEL_PORT_H
 
 #include "ops/model.h"
 
+#define MR_STEPS_AHEAD_MAX 1u
+
+/* A step to launch. All pointers are borrowed for the call of `launch`, except `samples`. */
+struct mr_model_step {
+    const struct mr_batch *batch;     /* row_count 0: there is nothing to compute, only to sample */
+    const struct mr_sample_row *rows; /* [sample_count] */
+    uint32_t sample_count;
+    /* [sample_count] the caller's: the results of `rows`, complete when `collect` has returned */
+    struct mr_sample *samples;
+};
+
 struct mr_model_port {
     void *context;
     uint32_t vocab_size;
-    enum mr_status (*forward)(void *context, const struct mr_batch *batch, struct mr_error *err);
-    enum mr_status (*sample)(void *context, const struct mr_sample_row *rows, uint32_t count,
-                             struct mr_sample *samples, struct mr_error *err);
-    /* Copies one row of logits of the last forward pass to host memory. */
+    /* Steps that may be in flight while the engine does other work, at most MR_STEPS_AHEAD_MAX. 0:
+     * `launch` computes the whole step itself, so the engine collects the step at once. */
+    uint32_t steps_ahead;
+    /* Starts a step: computes the rows of the batch, writes their KV, and samples. */
+    enum mr_status (*launch)(void *context, const struct mr_model_step *step, struct mr_error *err);
+    /* Waits until the oldest step in flight has ended. Also called for steps in flight when the
+     * engine is destroyed. */
+    enum mr_status (*collect)(void *context, struct mr_error *err);
+    /* Copies one row of logits of the step collected last to host memory. Call it before the next
+     * launch. */
     enum mr_status (*logits)(void *context, uint32_t row, float *out, struct mr_error *err);
     /* kv_bytes: bytes of the stored form of the KV of token_count tokens of one block. kv_export
      * copies the KV of token_count tokens of a block, from token place.first on, into this form at
@@ -36,7 +63,8 @@ struct mr_model_port {
     uint64_t (*clock_ns)(void *context);
 };
 
-/* Returns the function table for a loaded model. clock_ns: the worker's monotonic clock. */
+/* Returns the function table for a loaded model, with steps_ahead 0: `launch` computes on the
+ * calling thread. clock_ns: the worker's monotonic clock. */
 struct mr_model_port mr_model_port_of(struct mr_model *model, uint64_t (*clock_ns)(void *context));
 
 #endif

@@ -145,13 +145,12 @@ static uint64_t hash_deeds(const struct engine_rig *rig)
     const struct mr_engine_stats stats = mr_engine_stats(rig->engine);
     const struct mr_fake_model *fake = rig->fake;
     const struct fake_tier *tier = rig->tier;
-    const uint64_t deeds[] = {fake->forward_count,      fake->copy_count,
-                              fake->import_count,       fake->export_count,
-                              stats.preemptions,        stats.running,
-                              stats.generated_tokens,   stats.waiting,
-                              rig->result_count,        stats.shared.waits_ended,
-                              tier ? tier->lookups : 0, tier ? tier->loads : 0,
-                              tier ? tier->stores : 0,  tier ? tier->event_count : 0};
+    const uint64_t deeds[] = {
+        fake->forward_count,    fake->copy_count,         fake->import_count,
+        fake->export_count,     fake->collected,          stats.preemptions,
+        stats.running,          stats.generated_tokens,   stats.waiting,
+        rig->result_count,      stats.shared.waits_ended, tier ? tier->lookups : 0,
+        tier ? tier->loads : 0, tier ? tier->stores : 0,  tier ? tier->event_count : 0};
     return mr_hash_bytes(MR_HASH_START, deeds, sizeof deeds);
 }
 

@@ -99,14 +99,17 @@ static void spend(struct mr_fake_model *fake, const struct mr_batch *batch)
         }
         ms += fake->options.history_ms * rows * (sequence->context_tokens + rows / 2);
     }
-    fake->now_ns += (uint64_t)(ms * 1e6);
+    uint64_t begin_ns = fake->free_ns > fake->now_ns ? fake->free_ns : fake->now_ns;
+    fake->free_ns = begin_ns + (uint64_t)(ms * 1e6);
 }
 
-static enum mr_status forward(void *context, const struct mr_batch *batch, struct mr_error *err)
+static struct mr_fake_flight *flight_of(struct mr_fake_model *fake, uint64_t step)
 {
-    struct mr_fake_model *fake = context;
-    if (fake->fail_after > 0 && --fake->fail_after == 0)
-        return mr_fail(err, MR_BACKEND, "the fake was told to fail");
+    return &fake->flights[step % (sizeof fake->flights / sizeof *fake->flights)];
+}
+
+static void forward(struct mr_fake_model *fake, const struct mr_batch *batch, uint64_t *hashes)
+{
     fake->step++;
     fake->forward_count++;
     fake->row_count += batch->row_count;
@@ -121,11 +124,10 @@ static enum mr_status forward(void *context, const struct mr_batch *batch, struc
             hash = mix(hash, token);
             write_slot(fake, sequence, sequence->context_tokens + row, token);
         }
-        if (sequence->wants_logits) fake->hashes[logit_row++] = hash;
+        if (sequence->wants_logits) hashes[logit_row++] = hash;
     }
     MR_ASSERT(rows_seen == batch->row_count);
     spend(fake, batch);
-    return MR_OK;
 }
 
 /* A row of logits is the hash in four 16-bit pieces, each exact in a float. */
@@ -133,9 +135,11 @@ static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_
 {
     (void)err;
     struct mr_fake_model *fake = context;
+    MR_ASSERT(fake->logits_valid);
+    const uint64_t *hashes = flight_of(fake, fake->collected - 1)->hashes;
     memset(out, 0, fake->options.vocab_size * sizeof *out);
     for (uint32_t i = 0; i < 4; i++)
-        out[i] = (float)((fake->hashes[row] >> (16 * i)) & 0xffff);
+        out[i] = (float)((hashes[row] >> (16 * i)) & 0xffff);
     return MR_OK;
 }
 
@@ -154,24 +158,58 @@ static bool is_suppressed(const struct mr_sample_row *row, uint32_t token)
     return false;
 }
 
-static enum mr_status sample(void *context, const struct mr_sample_row *rows, uint32_t count,
-                             struct mr_sample *samples, struct mr_error *err)
+static struct mr_sample sample(const struct mr_fake_model *fake, const struct mr_sample_row *row,
+                               const uint64_t *hashes)
 {
-    (void)err;
+    if (fake->broken_position > 0 && row->position == fake->broken_position)
+        return (struct mr_sample){.failed = true};
+    uint64_t hash = row->logits != NULL ? hash_of(row->logits) : hashes[row->logit_row];
+    uint32_t token =
+        draw(hash, fake->options.vocab_size, row->sampling->temperature, row->seed, row->position);
+    while (is_suppressed(row, token))
+        token = (token + 1) % fake->options.vocab_size;
+    return (struct mr_sample){.token_id = token, .probability = 0.5f, .logprob = -0.6931472f};
+}
+
+static void finish(struct mr_fake_model *fake, struct mr_fake_flight *flight)
+{
+    for (uint32_t i = 0; i < flight->sample_count; i++)
+        flight->out[i] = flight->samples[i];
+    if (flight->end_ns > fake->now_ns) fake->now_ns = flight->end_ns;
+}
+
+static enum mr_status launch(void *context, const struct mr_model_step *step, struct mr_error *err)
+{
     struct mr_fake_model *fake = context;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct mr_sample_row *row = &rows[i];
-        samples[i] = (struct mr_sample){.failed = true};
-        if (fake->broken_position > 0 && row->position == fake->broken_position) continue;
-        uint64_t hash = row->logits != NULL ? hash_of(row->logits) : fake->hashes[row->logit_row];
-        uint32_t token = draw(hash, fake->options.vocab_size, row->sampling->temperature, row->seed,
-                              row->position);
-        while (is_suppressed(row, token))
-            token = (token + 1) % fake->options.vocab_size;
-        samples[i] =
-            (struct mr_sample){.token_id = token, .probability = 0.5f, .logprob = -0.6931472f};
+    struct mr_fake_flight *flight = flight_of(fake, fake->launched);
+    bool fails = fake->fail_after > 0 && --fake->fail_after == 0;
+    if (fails && !fake->options.fails_late)
+        return mr_fail(err, MR_BACKEND, "the fake was told to fail");
+    MR_ASSERT(fake->launched - fake->collected <= fake->options.steps_ahead);
+    MR_ASSERT(step->batch->row_count > 0 || step->sample_count > 0);
+    fake->launched++;
+    fake->logits_valid = false;
+    if (step->batch->row_count > 0) forward(fake, step->batch, flight->hashes);
+    flight->failed = fails;
+    flight->out = step->samples;
+    flight->sample_count = step->sample_count;
+    for (uint32_t i = 0; i < step->sample_count; i++) {
+        flight->samples[i] = sample(fake, &step->rows[i], flight->hashes);
+        step->samples[i] = (struct mr_sample){.token_id = UINT32_MAX}; /* not to be read yet */
     }
+    flight->end_ns = fake->free_ns;
+    if (fake->options.steps_ahead == 0) finish(fake, flight);
     return MR_OK;
+}
+
+static enum mr_status collect(void *context, struct mr_error *err)
+{
+    struct mr_fake_model *fake = context;
+    MR_ASSERT(fake->collected < fake->launched);
+    struct mr_fake_flight *flight = flight_of(fake, fake->collected++);
+    fake->logits_valid = true;
+    finish(fake, flight);
+    return flight->failed ? mr_fail(err, MR_BACKEND, "the fake was told to fail") : MR_OK;
 }
 
 static void copy_slots(struct mr_fake_slot *slots, uint32_t from, uint32_t to, uint32_t token_count)
@@ -261,8 +299,14 @@ struct mr_fake_model *mr_fake_model_create(const struct mr_fake_options *options
     size_t slots = (size_t)(options->block_count + options->slot_count) * MR_BLOCK_TOKENS;
     fake->slots = calloc(slots, sizeof *fake->slots);
     fake->steps = calloc(slots, sizeof *fake->steps);
-    fake->hashes = calloc(options->sequences_max, sizeof *fake->hashes);
-    MR_ASSERT(fake->slots != NULL && fake->steps != NULL && fake->hashes != NULL);
+    MR_ASSERT(fake->slots != NULL && fake->steps != NULL);
+    for (size_t i = 0; i < sizeof fake->flights / sizeof *fake->flights; i++) {
+        struct mr_fake_flight *flight = &fake->flights[i];
+        size_t samples = (size_t)options->sequences_max * MR_CHOICES_MAX;
+        flight->hashes = calloc(options->sequences_max, sizeof *flight->hashes);
+        flight->samples = calloc(samples, sizeof *flight->samples);
+        MR_ASSERT(flight->hashes != NULL && flight->samples != NULL);
+    }
     fake->sliding = fake->slots + (size_t)options->block_count * MR_BLOCK_TOKENS;
     return fake;
 }
@@ -270,7 +314,10 @@ struct mr_fake_model *mr_fake_model_create(const struct mr_fake_options *options
 void mr_fake_model_destroy(struct mr_fake_model *fake)
 {
     if (fake == NULL) return;
-    free(fake->hashes);
+    for (size_t i = 0; i < sizeof fake->flights / sizeof *fake->flights; i++) {
+        free(fake->flights[i].hashes);
+        free(fake->flights[i].samples);
+    }
     free(fake->steps);
     free(fake->slots);
     free(fake);
@@ -280,8 +327,9 @@ struct mr_model_port mr_fake_model_port(struct mr_fake_model *fake)
 {
     return (struct mr_model_port){.context = fake,
                                   .vocab_size = fake->options.vocab_size,
-                                  .forward = forward,
-                                  .sample = sample,
+                                  .steps_ahead = fake->options.steps_ahead,
+                                  .launch = launch,
+                                  .collect = collect,
                                   .logits = logits,
                                   .kv_bytes = kv_bytes,
                                   .kv_export = kv_export,

@@ -7,8 +7,12 @@
  * slot of its block and must be there while the window covers it. Time is virtual: a step costs
  * a + b rows + c chunk + d history on the fake's own clock.
  *
- * Owner:  the test. Memory: all in _create; forward and sample allocate nothing.
- * Errors: forward MR_BACKEND after fail_after forwards. */
+ * With steps_ahead 0 launch computes and takes that time. Otherwise the fake is a device: it
+ * computes the steps one after the other, the clock goes on when a step is collected, and samples
+ * and logits cannot be seen before that.
+ *
+ * Owner:  the test. Memory: all in _create; launch and collect allocate nothing.
+ * Errors: launch MR_BACKEND after fail_after steps; with fails_late it is collect of that step. */
 #ifndef MR_TESTS_FAKES_FAKE_MODEL_H
 #define MR_TESTS_FAKES_FAKE_MODEL_H
 
@@ -22,8 +26,19 @@ struct mr_fake_options {
     uint32_t block_count, vocab_size, sequences_max;
     uint32_t slot_count, window_tokens;           /* of sliding-window layers; 0: none */
     double step_ms, row_ms, token_ms, history_ms; /* a, b, c, d */
+    uint32_t steps_ahead;
+    bool fails_late;
     bool remote;       /* the tier cannot reach the pool: blocks are copied */
     bool fails_export; /* as int8 does for numbers that are not finite */
+};
+
+/* A step in flight, or the one collected last. */
+struct mr_fake_flight {
+    struct mr_sample *samples, *out; /* drawn; where to write them when the step is collected */
+    uint32_t sample_count;
+    uint64_t *hashes; /* [sequences_max] logit rows */
+    uint64_t end_ns;
+    bool failed;
 };
 
 struct mr_fake_model {
@@ -31,12 +46,15 @@ struct mr_fake_model {
     struct mr_fake_slot *slots;   /* [block_count * MR_BLOCK_TOKENS], their own stored form */
     struct mr_fake_slot *sliding; /* [slot_count * MR_BLOCK_TOKENS], allocated behind slots */
     uint64_t *steps;              /* the last step that wrote each place */
-    uint64_t *hashes;             /* [sequences_max] logit rows of the last forward */
+    struct mr_fake_flight flights[MR_STEPS_AHEAD_MAX + 2];
+    uint64_t launched, collected; /* steps; step i has flight i % its count */
+    bool logits_valid;            /* a step was collected, and none launched since */
+    uint64_t free_ns;             /* when the device has computed all launched steps */
     uint64_t now_ns, step;
     uint64_t wrong_reads, double_writes; /* must stay 0 */
     uint64_t forward_count, row_count, copy_count, export_count, import_count;
     uint32_t decode_rows, chunk_rows; /* of the last forward */
-    uint32_t fail_after;              /* forwards until one fails; 0 never */
+    uint32_t fail_after;              /* steps until one fails; 0 never */
     uint32_t broken_position;         /* position whose logits are not finite; 0: none */
 };
 

@@ -82,28 +82,34 @@ static void remember(struct fixture *fixture, uint64_t history, uint64_t logits)
     fixture->seen[slot].logits = logits;
 }
 
-static enum mr_status sample(void *context, const struct mr_sample_row *rows, uint32_t count,
-                             struct mr_sample *samples, struct mr_error *err)
+static enum mr_status compare_logits(struct fixture *fixture, const struct mr_sample_row *row,
+                                     struct mr_error *err)
 {
-    struct fixture *fixture = context;
-    for (uint32_t i = 0; fixture->compares_logits && i < count; i++) {
-        const float *logits = rows[i].logits;
-        if (!logits) {
-            enum mr_status status =
-                mr_model_logits(fixture->model, rows[i].logit_row, fixture->logits, err);
-            if (status != MR_OK) return status;
-            logits = fixture->logits;
-        }
-        remember(fixture, hash(rows[i].history, rows[i].history_count * sizeof *rows[i].history),
-                 hash(logits, fixture->vocab * sizeof *logits));
+    const float *logits = row->logits;
+    if (!logits) {
+        enum mr_status status =
+            mr_model_logits(fixture->model, row->logit_row, fixture->logits, err);
+        if (status != MR_OK) return status;
+        logits = fixture->logits;
     }
-    return fixture->port.sample(fixture->port.context, rows, count, samples, err);
+    remember(fixture, hash(row->history, row->history_count * sizeof *row->history),
+             hash(logits, fixture->vocab * sizeof *logits));
+    return MR_OK;
 }
 
-static enum mr_status forward(void *context, const struct mr_batch *batch, struct mr_error *err)
+static enum mr_status launch(void *context, const struct mr_model_step *step, struct mr_error *err)
 {
     struct fixture *fixture = context;
-    return fixture->port.forward(fixture->port.context, batch, err);
+    enum mr_status status = fixture->port.launch(fixture->port.context, step, err);
+    for (uint32_t i = 0; fixture->compares_logits && status == MR_OK && i < step->sample_count; i++)
+        status = compare_logits(fixture, &step->rows[i], err);
+    return status;
+}
+
+static enum mr_status collect(void *context, struct mr_error *err)
+{
+    struct fixture *fixture = context;
+    return fixture->port.collect(fixture->port.context, err);
 }
 
 static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_error *err)
@@ -165,8 +171,8 @@ static void run(struct fixture *fixture, const struct variant *variant, uint64_t
     struct mr_engine_options options = {
         .model = {.context = fixture,
                   .vocab_size = fixture->vocab,
-                  .forward = forward,
-                  .sample = sample,
+                  .launch = launch,
+                  .collect = collect,
                   .logits = logits,
                   .kv_copy = kv_copy},
         .tokenizer = mr_model_tokenizer(fixture->model),

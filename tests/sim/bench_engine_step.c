@@ -18,21 +18,20 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static enum mr_status forward(void *context, const struct mr_batch *batch, struct mr_error *err)
+static enum mr_status launch(void *context, const struct mr_model_step *step, struct mr_error *err)
 {
     (void)err;
-    *(uint64_t *)context += batch->row_count;
+    *(uint64_t *)context += step->batch->row_count;
+    for (uint32_t i = 0; i < step->sample_count; i++)
+        step->samples[i] =
+            (struct mr_sample){.token_id = 40 + step->rows[i].position % 60, .probability = 1.0f};
     return MR_OK;
 }
 
-static enum mr_status sample(void *context, const struct mr_sample_row *rows, uint32_t count,
-                             struct mr_sample *samples, struct mr_error *err)
+static enum mr_status collect(void *context, struct mr_error *err)
 {
     (void)context;
     (void)err;
-    for (uint32_t i = 0; i < count; i++)
-        samples[i] =
-            (struct mr_sample){.token_id = 40 + rows[i].position % 60, .probability = 1.0f};
     return MR_OK;
 }
 
@@ -87,8 +86,8 @@ int main(void)
     struct mr_engine_options options = {
         .model = {.context = &rows,
                   .vocab_size = MR_FAKE_VOCABULARY,
-                  .forward = forward,
-                  .sample = sample,
+                  .launch = launch,
+                  .collect = collect,
                   .kv_copy = kv_copy},
         .tokenizer = tokenizer,
         .block_count = 360,

@@ -70,6 +70,7 @@ static void make_fake(struct sim_world *world)
         .row_ms = 0.1 + 0.01 * sim_below(random, 100),
         .token_ms = 0.01 + 0.01 * sim_below(random, 50),
         .history_ms = 1e-6 * sim_below(random, 200),
+        .steps_ahead = (uint32_t)(world->seed % (MR_STEPS_AHEAD_MAX + 1)),
     };
     world->fake = mr_fake_model_create(&options);
     world->fake->now_ns = MILLISECOND;

@@ -62,7 +62,8 @@ static struct fake_tier_options make_tier(struct world *world)
     };
 }
 
-static void make_rig(struct world *world, uint32_t index)
+/* steps_ahead: of both models, batching/base/model_port.h */
+static void make_rig(struct world *world, uint32_t index, uint32_t steps_ahead)
 {
     static const int32_t chunks[] = {64, 255, 256, 512, 0};
     const uint32_t step = mr_kv_window_blocks(WINDOW, ROWS_MAX);
@@ -83,6 +84,7 @@ static void make_rig(struct world *world, uint32_t index)
     rig->options.window_tokens = WINDOW;
     rig->options.window_slots = world->slides ? slots_min + below(world, 9) : 0;
     rig->fake_options.vocab_size = 40;
+    rig->fake_options.steps_ahead = steps_ahead;
     rig->fake_options.remote = below(world, 4) == 0;
     rig->tier = world->tiers[index];
     rig_start(rig);
@@ -200,8 +202,8 @@ static void run_seed(uint64_t seed, struct totals *totals)
     world->tiers[0] = fake_tier_create(&first, NULL);
     world->tiers[1] = fake_tier_create(&second, world->tiers[0]);
     world->slides = below(world, 2) == 0;
-    make_rig(world, 0);
-    make_rig(world, 1);
+    for (uint32_t index = 0; index < 2; index++)
+        make_rig(world, index, (uint32_t)(seed % (MR_STEPS_AHEAD_MAX + 1)));
     run_world(world);
     for (uint32_t index = 0; index < 2; index++) {
         for (uint32_t ticket = 0; ticket < REQUESTS; ticket++) {

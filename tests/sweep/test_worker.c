@@ -60,19 +60,19 @@ static void on_failed(void *context, const struct mr_error *err)
 
 /* ---- the engine's source, over a fake model that can fail ---- */
 
-static enum mr_status forward(void *context, const struct mr_batch *batch, struct mr_error *err)
+static enum mr_status launch(void *context, const struct mr_model_step *step, struct mr_error *err)
 {
     struct worker *worker = context;
-    if (points_fail(POINT_TENSOR, "forward")) return mr_fail(err, MR_BACKEND, "forward");
-    return worker->model.forward(worker->model.context, batch, err);
+    if (points_fail(POINT_TENSOR, "launch")) return mr_fail(err, MR_BACKEND, "launch");
+    return worker->model.launch(worker->model.context, step, err);
 }
 
-static enum mr_status sample(void *context, const struct mr_sample_row *rows, uint32_t count,
-                             struct mr_sample *samples, struct mr_error *err)
+static enum mr_status collect(void *context, struct mr_error *err)
 {
     struct worker *worker = context;
-    if (points_fail(POINT_TENSOR, "sample")) return mr_fail(err, MR_BACKEND, "sample");
-    return worker->model.sample(worker->model.context, rows, count, samples, err);
+    enum mr_status status = worker->model.collect(worker->model.context, err);
+    if (points_fail(POINT_TENSOR, "collect")) return mr_fail(err, MR_BACKEND, "collect");
+    return status;
 }
 
 static enum mr_status logits(void *context, uint32_t row, float *out, struct mr_error *err)
@@ -122,8 +122,8 @@ static struct mr_model_port failing_model(struct worker *worker)
 {
     struct mr_model_port port = worker->model;
     port.context = worker;
-    port.forward = forward;
-    port.sample = sample;
+    port.launch = launch;
+    port.collect = collect;
     port.logits = logits;
     port.kv_bytes = kv_bytes;
     port.kv_export = kv_export;

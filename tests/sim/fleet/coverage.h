@@ -24,6 +24,7 @@
     X(WORKER_TWICE, "worker_twice") \
     X(WORKER_FAILED, "worker_failed") \
     X(MODEL_FAILED, "model_failed") \
+    X(MODEL_FAILED_LATE, "model_failed_late") \
     X(BROKER_DOWN, "broker_down") \
     X(BROKER_SLOW, "broker_slow") \
     X(PRODUCE_REFUSED, "produce_refused") \

@@ -115,6 +115,8 @@ static void add_worker(struct fleet *fleet, uint32_t index, bool trace)
                                     .drain_ns = scenario->drain_ns,
                                     .blocks = scenario->blocks,
                                     .step_ms = scenario->step_ms,
+                                    .steps_ahead = scenario->steps_ahead,
+                                    .fails_late = scenario->fails_late,
                                     .producer_room = scenario->producer_room,
                                     .force_preempt_every = scenario->force_preempt_every,
                                     .trace = trace};

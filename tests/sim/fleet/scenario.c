@@ -291,6 +291,8 @@ void scenario_make(struct scenario *scenario, uint64_t seed)
     scenario->commit_interval_ns = sim_between(&random, 50, 2000) * MS;
     scenario->step_ms = (double)sim_between(&random, 1, 40);
     scenario->keeps_ids = sim_chance(&random, 60);
+    scenario->steps_ahead = sim_below(&random, MR_STEPS_AHEAD_MAX + 1);
+    scenario->fails_late = sim_chance(&random, 50);
     uint64_t span_ns = sim_between(&random, 1, 20) * SECOND;
     uint32_t requests = 3 + sim_below(&random, 22);
     uint32_t faults = sim_below(&random, 5) == 0 ? 0 : sim_below(&random, 9);
@@ -305,14 +307,15 @@ void scenario_print(const struct scenario *scenario)
 {
     printf("seed %llu: %u workers, %u topics of %u partitions, %s, %s, %s\n"
            "  %u blocks, %u sequences, queue %u, room %u, step %.0f ms, session %.0f s, drain %.0f "
-           "s, commit %.0f ms, latency %.1f ms, ids %s\n",
+           "s, commit %.0f ms, latency %.1f ms, ids %s, %u steps ahead\n",
            (unsigned long long)scenario->seed, scenario->workers, scenario->topics,
            scenario->partitions, scenario->exactly_once ? "exactly once" : "at least once",
            scenario->redis ? "Redis" : "no Redis", scenario->cooperative ? "cooperative" : "eager",
            scenario->blocks, scenario->max_sequences, scenario->queue_requests,
            scenario->producer_room, scenario->step_ms, (double)scenario->session_ns / 1e9,
            (double)scenario->drain_ns / 1e9, (double)scenario->commit_interval_ns / 1e6,
-           (double)scenario->latency_ns / 1e6, scenario->keeps_ids ? "kept" : "new");
+           (double)scenario->latency_ns / 1e6, scenario->keeps_ids ? "kept" : "new",
+           scenario->steps_ahead);
     for (uint32_t i = 0; i < scenario->plan_count; i++) {
         const struct plan *plan = &scenario->plans[i];
         if (plan->left_out) continue;

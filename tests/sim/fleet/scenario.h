@@ -93,6 +93,8 @@ struct scenario {
     bool exactly_once, redis, cooperative;
     uint32_t workers, topics, partitions, blocks, producer_room, force_preempt_every;
     uint32_t max_sequences, queue_requests;
+    uint32_t steps_ahead; /* of the model: batching/base/model_port.h */
+    bool fails_late;      /* a step that fails does so when it is collected */
     uint64_t session_ns, rebalance_ns, drain_ns, latency_ns, commit_interval_ns;
     double step_ms;
     bool keeps_ids; /* a worker that starts again has the same id */

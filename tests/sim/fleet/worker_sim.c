@@ -30,10 +30,25 @@ static void on_failed(void *context, const struct mr_error *err)
 
 /* ---- the engine ---- */
 
-/* The model's forward: kills the machine when a poisonous prompt is in its first step. */
-static enum mr_status forward(void *context, const struct mr_batch *batch, struct mr_error *err)
+static enum mr_status note_failure(struct sim_worker *worker, enum mr_status status, bool late)
+{
+    if (status == MR_OK) return MR_OK;
+    broker_cover(worker->options.broker, late ? COVER_MODEL_FAILED_LATE : COVER_MODEL_FAILED);
+    worker->step_failed = true;
+    return status;
+}
+
+static enum mr_status collect(void *context, struct mr_error *err)
 {
     struct sim_worker *worker = (struct sim_worker *)(void *)platform_current();
+    return note_failure(worker, worker->real_port.collect(context, err), true);
+}
+
+/* The model's launch: kills the machine when a poisonous prompt is in its first step. */
+static enum mr_status launch(void *context, const struct mr_model_step *step, struct mr_error *err)
+{
+    struct sim_worker *worker = (struct sim_worker *)(void *)platform_current();
+    const struct mr_batch *batch = step->batch;
     for (uint32_t i = 0; i < batch->sequence_count; i++) {
         const struct mr_batch_sequence *sequence = &batch->sequences[i];
         if (sequence->context_tokens > 0 ||
@@ -45,11 +60,7 @@ static enum mr_status forward(void *context, const struct mr_batch *batch, struc
     if (worker->step_failed)
         broker_accuse(worker->options.broker, "engine: %s runs a step after one that failed",
                       worker->id);
-    enum mr_status status = worker->real_port.forward(context, batch, err);
-    if (status == MR_OK) return MR_OK;
-    broker_cover(worker->options.broker, COVER_MODEL_FAILED);
-    worker->step_failed = true;
-    return status;
+    return note_failure(worker, worker->real_port.launch(context, step, err), false);
 }
 
 static enum mr_status open_model(void *self, const struct mr_engine_user *user,
@@ -62,7 +73,9 @@ static enum mr_status open_model(void *self, const struct mr_engine_user *user,
                                    .sequences_max = worker->config.max_sequences,
                                    .step_ms = options->step_ms,
                                    .row_ms = options->step_ms / 8,
-                                   .token_ms = options->step_ms / 64};
+                                   .token_ms = options->step_ms / 64,
+                                   .steps_ahead = options->steps_ahead,
+                                   .fails_late = options->fails_late};
     worker->fake = mr_fake_model_create(&fake);
     worker->fake->now_ns = platform_ns();
     worker->real_port = mr_fake_model_port(worker->fake);
@@ -94,7 +107,8 @@ static enum mr_status open_model(void *self, const struct mr_engine_user *user,
                                        .wake = user->wake,
                                        .wake_context = user->context,
                                        .force_preempt_every = options->force_preempt_every};
-    port.forward = forward;
+    port.launch = launch;
+    port.collect = collect;
     engine.model = port;
     enum mr_status status = mr_engine_create(&worker->engine_core, &engine, &user->sink, err);
     *parts = (struct mr_engine_parts){.engine = worker->engine_core,

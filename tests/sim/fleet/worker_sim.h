@@ -43,6 +43,8 @@ struct sim_worker_options {
     uint64_t drain_ns;
     uint32_t blocks; /* of the KV pool */
     double step_ms;  /* of the model */
+    uint32_t steps_ahead;
+    bool fails_late;
     uint32_t producer_room;
     bool trace;
     uint32_t force_preempt_every;

@@ -105,9 +105,14 @@ static void every_entry_reaches_the_model(void **state)
     float logit = 0;
     assert_int_equal(port.vocab_size, 321);
     assert_int_equal(port.clock_ns(port.context), 5);
-    assert_int_equal(port.forward(port.context, &batch, &err), MR_BACKEND);
+    struct mr_model_step step = {
+        .batch = &batch, .rows = rows, .sample_count = 2, .samples = samples};
+    assert_int_equal(port.steps_ahead, 0);
+    assert_int_equal(port.launch(port.context, &step, &err), MR_BACKEND);
     assert_string_equal(err.detail, "forward");
-    assert_int_equal(port.sample(port.context, rows, 2, samples, &err), MR_OK);
+    batch.row_count = 0; /* no forward pass is needed */
+    assert_int_equal(port.launch(port.context, &step, &err), MR_OK);
+    assert_int_equal(port.collect(port.context, &err), MR_OK);
     assert_int_equal(samples[1].token_id, 9);
     assert_int_equal(port.logits(port.context, 7, &logit, &err), MR_OK);
     assert_true(logit > 6.9f && logit < 7.1f);
