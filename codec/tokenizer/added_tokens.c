@@ -74,7 +74,7 @@ static bool ends_with(struct mr_text text, const char *end)
 
 /* DeepSeek's models do not flag the tokens of user and assistant as special; their texts have
  * U+FF5C in place of "|". */
-static bool is_control(const struct mr_added_token *token)
+bool mr_added_token_is_control(const struct mr_added_token *token)
 {
     struct mr_text content = token->content;
     bool plain = content.length > 4 && starts_with(content, "<|") && ends_with(content, "|>");
@@ -104,7 +104,7 @@ enum mr_status mr_added_tokens_create(struct mr_added_tokens **out,
     memset(added->roots, 0xff, sizeof added->roots);
     for (size_t i = 0; i < count; i++) {
         added->tokens[i] = tokens[i];
-        added->control[i] = is_control(&tokens[i]);
+        added->control[i] = mr_added_token_is_control(&tokens[i]);
         if (tokens[i].content.length > 0) insert(added, (uint32_t)i);
         added->tokens[i].content = (struct mr_text){NULL, 0};
     }

@@ -26,6 +26,9 @@ struct mr_added_token {
 
 struct mr_added_tokens;
 
+/* True for a control token, as defined above. */
+bool mr_added_token_is_control(const struct mr_added_token *token);
+
 /* Builds the trie. The tokens' contents are used during the call only. Of tokens with the same
  * content the last one is found; a token with empty content is never found. */
 enum mr_status mr_added_tokens_create(struct mr_added_tokens **out,

@@ -3,6 +3,7 @@
 #include "codec/tokenizer/byte_alphabet.h"
 #include "codec/tokenizer/tokenizer_state.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,6 +196,22 @@ static enum mr_status check_frame(const struct mr_tokenizer *tokenizer, struct m
     return mr_fail(err, MR_BAD_FILE, "a begin or end token is outside the vocabulary");
 }
 
+/* Makes a Unigram model. A control token gets no score: it comes from the search for added tokens
+ * alone, never from the segmentation of plain text. The reference implementation gives control
+ * tokens of a tokenizer.json their score of 0, so a text in which the search is barred from them
+ * would become one. */
+static enum mr_status build_unigram(struct mr_tokenizer *tokenizer,
+                                    struct mr_tokenizer_parts *parts, struct mr_error *err)
+{
+    for (size_t i = 0; i < parts->added_count; i++) {
+        const struct mr_added_token *token = &parts->added[i];
+        if (mr_added_token_is_control(token) && token->id < mr_vocab_size(tokenizer->vocab))
+            parts->scores[token->id] = NAN;
+    }
+    return mr_unigram_create(&tokenizer->unigram, tokenizer->vocab, parts->scores, &parts->unigram,
+                             err);
+}
+
 enum mr_status mr_tokenizer_assemble(struct mr_tokenizer **out, struct mr_tokenizer_parts *parts,
                                      struct mr_error *err)
 {
@@ -218,8 +235,7 @@ enum mr_status mr_tokenizer_assemble(struct mr_tokenizer **out, struct mr_tokeni
     parts->model.bytes = mr_pretokenizer_gives_bytes(tokenizer->pretokenizer);
     enum mr_status status = check_frame(tokenizer, err);
     if (status == MR_OK && parts->scores)
-        status = mr_unigram_create(&tokenizer->unigram, tokenizer->vocab, parts->scores,
-                                   &parts->unigram, err);
+        status = build_unigram(tokenizer, parts, err);
     else if (status == MR_OK)
         status = mr_bpe_create(&tokenizer->bpe, tokenizer->vocab, parts->merges, parts->merge_count,
                                &parts->model, err);

@@ -204,34 +204,57 @@ static enum mr_status read_added_token(const struct mr_json_value *value,
     return status;
 }
 
-/* Reads the added tokens. Assigns ids as the reference implementation does, which ignores the ids
- * in the file: a token in the vocabulary has its id there, other tokens get the next free ids. A
- * token listed twice keeps its id and has the flags of the second entry. */
+/* Reads the entries that have a content; at most `count` of them. */
+static enum mr_status read_listed(struct mr_added_token *listed, size_t *listed_count,
+                                  const struct mr_json_value *list, struct mr_error *err)
+{
+    size_t count = mr_json_count(list);
+    for (size_t i = 0; i < count; i++) {
+        struct mr_added_token token = {.id = MR_TOKEN_NONE};
+        enum mr_status status = read_added_token(mr_json_at(list, i), &token, err);
+        if (status != MR_OK) return status;
+        if (token.content.length > 0) listed[(*listed_count)++] = token;
+    }
+    return MR_OK;
+}
+
+/* Adds the listed tokens, each text once. Assigns ids as the reference implementation does, which
+ * ignores the ids in the file: a token in the vocabulary has its id there, other tokens get the
+ * next free ids. A token listed twice keeps its id and has the flags of the second entry.
+ * last_entry finds the last entry with a text. */
+static void add_listed(struct mr_tokenizer_parts *parts, struct mr_added_token *listed,
+                       size_t listed_count, const struct mr_vocab *last_entry)
+{
+    uint32_t next_id = mr_vocab_count(parts->vocab);
+    for (size_t i = 0; i < listed_count; i++) {
+        struct mr_added_token *last = &listed[mr_vocab_find(last_entry, listed[i].content)];
+        if (last->id != MR_TOKEN_NONE) continue;
+        last->id = mr_vocab_find(parts->vocab, last->content);
+        if (last->id == MR_TOKEN_NONE) last->id = next_id++;
+        parts->added[parts->added_count++] = *last;
+    }
+}
+
 static enum mr_status read_added(struct mr_tokenizer_parts *parts, const struct mr_json_value *list,
                                  struct mr_error *err)
 {
-    size_t count = mr_json_count(list);
+    size_t count = mr_json_count(list), listed_count = 0;
+    struct mr_vocab *last_entry = NULL;
+    struct mr_added_token *listed = calloc(count + 1, sizeof *listed);
+    struct mr_text *texts = calloc(count + 1, sizeof *texts);
     parts->added = calloc(count + 1, sizeof *parts->added);
-    if (!parts->added) return mr_fail(err, MR_NOMEM, "no memory for %zu added tokens", count);
-    uint32_t next_id = mr_vocab_count(parts->vocab);
-    for (size_t i = 0; i < count; i++) {
-        struct mr_added_token token = {.id = 0};
-        enum mr_status status = read_added_token(mr_json_at(list, i), &token, err);
-        if (status != MR_OK) return status;
-        if (token.content.length == 0) continue;
-        token.id = mr_vocab_find(parts->vocab, token.content);
-        size_t place = parts->added_count;
-        for (size_t j = 0; j < parts->added_count && token.id == MR_TOKEN_NONE; j++) {
-            struct mr_text other = parts->added[j].content;
-            if (!mr_text_equal(other, token.content)) continue;
-            token.id = parts->added[j].id;
-            place = j;
-        }
-        if (token.id == MR_TOKEN_NONE) token.id = next_id++;
-        parts->added[place] = token;
-        if (place == parts->added_count) parts->added_count++;
-    }
-    return MR_OK;
+    enum mr_status status = MR_OK;
+    if (!listed || !texts || !parts->added)
+        status = mr_fail(err, MR_NOMEM, "no memory for %zu added tokens", count);
+    if (status == MR_OK) status = read_listed(listed, &listed_count, list, err);
+    for (size_t i = 0; i < listed_count && status == MR_OK; i++)
+        texts[i] = listed[i].content;
+    if (status == MR_OK) status = mr_vocab_create(&last_entry, texts, listed_count, err);
+    if (status == MR_OK) add_listed(parts, listed, listed_count, last_entry);
+    mr_vocab_destroy(last_entry);
+    free(texts);
+    free(listed);
+    return status;
 }
 
 /* ---- decoder ---- */

@@ -149,12 +149,28 @@ def parsed(data):
     return proto
 
 
-def golden(file, seed):
+def reference(file):
     with tempfile.NamedTemporaryFile("w", suffix=".json") as copy:
         json.dump(file, copy)
         copy.flush()
-        oracle = HuggingFace(copy.name)
+        return HuggingFace(copy.name)
+
+
+def without_control_pieces(file):
+    """The file of a Unigram model whose control tokens occur in no text. The reference scores them 0, so it makes one of
+    the text "</s>" even where special tokens are not read; millrace does not."""
+    if file["model"]["type"] != "Unigram":
+        return file
+    control = {token["content"] for token in file["added_tokens"] if token["special"]}
+    vocab = [[chr(0x10F000 + i) if text in control else text, score] for i, (text, score) in enumerate(file["model"]["vocab"])]
+    return file | {"model": file["model"] | {"vocab": vocab}}
+
+
+def golden(file, seed):
+    oracle = reference(file)
     t = oracle.t
+    unread = reference(without_control_pieces(file)).t
+    unread.encode_special_tokens = True
     g = Generators(oracle, seed)
     texts = EDGES + [x + c + y for c in g.added[:20] for x in ("", " ", "a") for y in ("", "  ", "a")] + list(g.all(240))[-240:]
     texts += ["zebra quux zebra quuxes Zebra", "a cat. concat cats cat", "CAFE\u0301S caf\u00e9s", "x <mask><right>  y <mask>\n <right> z", "a\n\n \n\nb 12345678"]
@@ -163,10 +179,8 @@ def golden(file, seed):
     fallback = file["model"]["byte_fallback"]
     encode, decode = [], []
     for text in texts:
-        t.encode_special_tokens = False
         one = {"text": text, "plain": t.encode(text, add_special_tokens=False).ids, "framed": t.encode(text).ids}
-        t.encode_special_tokens = True
-        one["unread"] = t.encode(text, add_special_tokens=False).ids
+        one["unread"] = unread.encode(text, add_special_tokens=False).ids
         encode.append(one)
     lists = [e["framed"] for e in encode]
     if not fallback:  # see compare_tokenizer.py

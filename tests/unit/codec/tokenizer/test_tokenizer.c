@@ -73,6 +73,26 @@ static void barred_ranges_hold_no_special_token(void **state)
     free(file);
 }
 
+/* A Unigram model of a tokenizer.json scores control tokens 0, better than any text. */
+static void a_unigram_model_makes_no_control_token_of_barred_text(void **state)
+{
+    (void)state;
+    static const char file[] =
+        FILE_OF("[{\"id\":0,\"content\":\"<s>\",\"special\":true},"
+                "{\"id\":5,\"content\":\"<|u|>\"}]",
+                "null", "null", "null", BYTE_LEVEL,
+                "{\"type\":\"Unigram\",\"unk_id\":1,\"vocab\":[[\"<s>\",0],[\"?\",0],[\"<\",-3],"
+                "[\"s\",-3],[\">\",-3],[\"<|u|>\",0],[\"|u\",-3],[\"|\",-3]]}");
+    const struct mr_text_range range = {0, 8};
+    const struct mr_encode_options barred = {
+        .parse_special = true, .barred = &range, .barred_count = 1};
+    struct mr_tokenizer *tokenizer = load(file, "");
+    assert_ids(tokenizer, "<s><|u|>", plain, "0 5");
+    assert_ids(tokenizer, "<s><|u|><s>", barred, "2 3 4 2 6 7 4 0");
+    assert_ids(tokenizer, "<s>", unread, "2 3 4");
+    mr_tokenizer_destroy(tokenizer);
+}
+
 static void normalized_tokens_are_found_in_normalized_text(void **state)
 {
     (void)state;
@@ -118,6 +138,7 @@ int main(void)
         cmocka_unit_test(special_tokens_are_parsed_and_added_as_options_say),
         cmocka_unit_test(added_tokens_are_found_and_decoded),
         cmocka_unit_test(barred_ranges_hold_no_special_token),
+        cmocka_unit_test(a_unigram_model_makes_no_control_token_of_barred_text),
         cmocka_unit_test(normalized_tokens_are_found_in_normalized_text),
         cmocka_unit_test(text_is_checked_and_counted),
     };

@@ -38,6 +38,22 @@ static void a_sentencepiece_file_decodes_to_spaces_and_bytes(void **state)
     mr_tokenizer_destroy(tokenizer);
 }
 
+static void a_token_listed_twice_has_one_id_and_the_flags_of_its_last_entry(void **state)
+{
+    (void)state;
+    struct mr_tokenizer *tokenizer =
+        load(FILE_OF(ADDED(",{\"content\":\"x\",\"special\":true},{\"content\":\"y\"},"
+                           "{\"content\":\"\"},{\"content\":\"x\"},{\"content\":\"<s>\"},"
+                           "{\"content\":\"z\"}"),
+                     "null", BYTE_LEVEL, "null", BYTE_LEVEL, MODEL("")),
+             "");
+    assert_ids(tokenizer, "xyz<s>", plain, "8 9 10 5");
+    assert_int_equal(mr_tokenizer_vocab_size(tokenizer), 11);
+    assert_int_equal(mr_tokenizer_bytes(tokenizer, 8, true).length, 1);
+    assert_int_equal(mr_tokenizer_bytes(tokenizer, 5, true).length, 3);
+    mr_tokenizer_destroy(tokenizer);
+}
+
 static void unknown_components_are_rejected(void **state)
 {
     (void)state;
@@ -83,6 +99,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sentencepiece_file_decodes_to_spaces_and_bytes),
+        cmocka_unit_test(a_token_listed_twice_has_one_id_and_the_flags_of_its_last_entry),
         cmocka_unit_test(unknown_components_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
