@@ -242,8 +242,7 @@ static void fill_info(struct mr_model *model)
     info->activation_bytes = mr_decoder_bytes(model->decoder);
     info->defaults = source->defaults;
     info->chat_template = source->chat_template;
-    info->bos_text = source->bos_text;
-    info->eos_text = source->eos_text;
+    info->special = source->special;
 }
 
 static enum mr_status open_parts(struct mr_model *model, const struct mr_model_options *options,

@@ -11,6 +11,7 @@
 #ifndef MR_OPS_MODEL_H
 #define MR_OPS_MODEL_H
 
+#include "codec/special_texts.h"
 #include "codec/status.h"
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/batch.h"
@@ -83,7 +84,7 @@ struct mr_model_info {
     uint32_t eos_ids[MR_EOS_IDS_MAX], eos_count;
     struct mr_sampling_defaults defaults; /* from the model's files */
     struct mr_text chat_template;         /* empty when the model has none */
-    struct mr_text bos_text, eos_text;    /* texts of the BOS and EOS tokens */
+    struct mr_special_texts special;      /* borrowed from the model */
 };
 
 /* Checks what can be checked of the options without the files: device, dtype, sizes.

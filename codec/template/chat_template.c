@@ -15,7 +15,7 @@
 struct mr_chat_template {
     struct mr_arena *arena;
     const struct mr_jinja_node *root;
-    struct mr_text bos, eos;
+    struct mr_special_texts special;
 };
 
 /* Copies the template source with "\n" for "\r\n" and for "\r", as Jinja does. */
@@ -33,14 +33,19 @@ static bool copy_source(struct mr_arena *arena, struct mr_text source, struct mr
     return true;
 }
 
-static bool copy_text(struct mr_arena *arena, struct mr_text text, struct mr_text *out)
+static bool copy_special(struct mr_chat_template *template, const struct mr_special_texts *special)
 {
-    *out = (struct mr_text){mr_arena_copy_text(arena, text.bytes, text.length), text.length};
-    return out->bytes != NULL;
+    for (size_t i = 0; i < MR_SPECIAL_TEXT_COUNT; i++) {
+        struct mr_text text = special->of[i];
+        const char *copy = mr_arena_copy_text(template->arena, text.bytes, text.length);
+        if (!copy) return false;
+        template->special.of[i] = (struct mr_text){copy, text.length};
+    }
+    return true;
 }
 
 enum mr_status mr_chat_template_compile(struct mr_chat_template **out, struct mr_text source,
-                                        struct mr_text bos_token, struct mr_text eos_token,
+                                        const struct mr_special_texts *special,
                                         struct mr_error *err)
 {
     struct mr_jinja_token *tokens;
@@ -51,8 +56,7 @@ enum mr_status mr_chat_template_compile(struct mr_chat_template **out, struct mr
     if (!template) return mr_fail(err, MR_NOMEM, "chat template");
     template->arena = mr_arena_create(TEMPLATE_ARENA_BYTES);
     if (!template->arena || !copy_source(template->arena, source, &copy) ||
-        !copy_text(template->arena, bos_token, &template->bos) ||
-        !copy_text(template->arena, eos_token, &template->eos)) {
+        !copy_special(template, special)) {
         mr_fail(err, MR_NOMEM, "chat template of %zu bytes", source.length);
         goto out_destroy;
     }
@@ -174,8 +178,10 @@ static void set_globals(struct mr_jinja_run *run, struct mr_jinja_dict *globals,
     set(run, globals, "tools", make(run, &chat->tools));
     set(run, globals, "documents", make(run, &chat->documents));
     set(run, globals, "add_generation_prompt", mr_jinja_bool(chat->add_generation_prompt));
-    set(run, globals, "bos_token", mr_jinja_text(run, chat_template->bos, false));
-    set(run, globals, "eos_token", mr_jinja_text(run, chat_template->eos, false));
+    for (unsigned i = 0; i < MR_SPECIAL_TEXT_COUNT; i++)
+        if (chat_template->special.of[i].length > 0)
+            set(run, globals, mr_special_text_name(i),
+                mr_jinja_text(run, chat_template->special.of[i], false));
 }
 
 /* ---- continue_final_message ---- */

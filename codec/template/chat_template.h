@@ -16,6 +16,7 @@
 
 #include "codec/arena.h"
 #include "codec/records/request.h"
+#include "codec/special_texts.h"
 #include "codec/status.h"
 #include "codec/text.h"
 
@@ -33,8 +34,10 @@ struct mr_rendered {
     size_t user_count;
 };
 
+/* Copies source and the texts of special, which the template has as bos_token, eos_token and so on;
+ * an empty one is undefined there, as with transformers. */
 enum mr_status mr_chat_template_compile(struct mr_chat_template **out, struct mr_text source,
-                                        struct mr_text bos_token, struct mr_text eos_token,
+                                        const struct mr_special_texts *special,
                                         struct mr_error *err);
 void mr_chat_template_destroy(struct mr_chat_template *chat_template);
 

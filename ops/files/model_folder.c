@@ -117,36 +117,11 @@ static enum mr_status copy_template(struct mr_model_source *out, const char *fol
     return status;
 }
 
-/* Copies the text of a special token: what tokenizer_config.json says, or else the text of the
- * tokenizer's token with this id. */
-static enum mr_status copy_token(struct mr_text *out, const struct mr_tokenizer *tokenizer,
-                                 const struct mr_json_value *value, uint32_t id,
-                                 struct mr_error *err)
-{
-    struct mr_text text = token_text(value);
-    if (text.length == 0) text = mr_tokenizer_bytes(tokenizer, id, false);
-    return mr_model_source_copy_text(out, text, err);
-}
-
-static enum mr_status copy_texts(struct mr_model_source *out, const char *folder,
-                                 const struct mr_json_value *config, struct mr_error *err)
-{
-    const struct mr_tokenizer *tokenizer = out->tokenizer;
-    enum mr_status status = copy_template(out, folder, config, err);
-    if (status == MR_OK)
-        status = copy_token(&out->bos_text, tokenizer, mr_json_get(config, "bos_token"),
-                            mr_tokenizer_bos_id(tokenizer), err);
-    if (status == MR_OK)
-        status = copy_token(&out->eos_text, tokenizer, mr_json_get(config, "eos_token"),
-                            mr_tokenizer_eos_id(tokenizer), err);
-    return status;
-}
-
 /* The files of a folder that describe a tokenizer: a vocabulary in one of three formats, and what
  * others say about its tokens. Absent files are empty. */
 struct tokenizer_folder {
-    struct mr_mapped_file json, tekken, model, special_map, added;
-    struct document config;
+    struct mr_mapped_file json, tekken, model, added;
+    struct document config, special_map;
 };
 
 static enum mr_status open_tokenizer(struct tokenizer_folder *files, const char *folder,
@@ -158,10 +133,11 @@ static enum mr_status open_tokenizer(struct tokenizer_folder *files, const char 
     } optional[] = {{&files->json, "tokenizer.json"},
                     {&files->tekken, "tekken.json"},
                     {&files->model, "tokenizer.model"},
-                    {&files->special_map, "special_tokens_map.json"},
                     {&files->added, "added_tokens.json"}};
     enum mr_status status =
         open_document(&files->config, folder, "tokenizer_config.json", false, err);
+    if (status == MR_OK)
+        status = open_document(&files->special_map, folder, "special_tokens_map.json", false, err);
     for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]) && status == MR_OK; i++)
         status = map_file(optional[i].file, folder, optional[i].name, false, err);
     return status;
@@ -172,9 +148,9 @@ static void close_tokenizer(struct tokenizer_folder *files)
     mr_mapped_file_close(&files->json);
     mr_mapped_file_close(&files->tekken);
     mr_mapped_file_close(&files->model);
-    mr_mapped_file_close(&files->special_map);
     mr_mapped_file_close(&files->added);
     close_document(&files->config);
+    close_document(&files->special_map);
 }
 
 /* Makes the tokenizer from the first of tokenizer.json, tekken.json and tokenizer.model. */
@@ -184,7 +160,7 @@ static enum mr_status make_tokenizer(struct mr_tokenizer **out,
 {
     const struct mr_tokenizer_files beside = {.config = mr_mapped_file_text(&files->config.file),
                                               .special_map =
-                                                  mr_mapped_file_text(&files->special_map),
+                                                  mr_mapped_file_text(&files->special_map.file),
                                               .added = mr_mapped_file_text(&files->added)};
     if (files->json.bytes)
         return mr_tokenizer_from_json(out, mr_mapped_file_text(&files->json), beside.config, err);
@@ -198,13 +174,33 @@ static enum mr_status make_tokenizer(struct mr_tokenizer **out,
                    folder);
 }
 
+/* Copies the texts of the special tokens: what tokenizer_config.json says, or else
+ * special_tokens_map.json, or else the tokenizer of its first and last token. */
+static enum mr_status copy_special(struct mr_model_source *out,
+                                   const struct tokenizer_folder *files, struct mr_error *err)
+{
+    enum mr_status status = MR_OK;
+    for (unsigned i = 0; i < MR_SPECIAL_TEXT_COUNT && status == MR_OK; i++) {
+        const char *name = mr_special_text_name(i);
+        struct mr_text text = token_text(mr_json_get(root_of(&files->config), name));
+        if (text.length == 0) text = token_text(mr_json_get(root_of(&files->special_map), name));
+        if (text.length == 0 && i == MR_BOS_TEXT)
+            text = mr_tokenizer_bytes(out->tokenizer, mr_tokenizer_bos_id(out->tokenizer), false);
+        if (text.length == 0 && i == MR_EOS_TEXT)
+            text = mr_tokenizer_bytes(out->tokenizer, mr_tokenizer_eos_id(out->tokenizer), false);
+        status = mr_model_source_copy_text(&out->special.of[i], text, err);
+    }
+    return status;
+}
+
 static enum mr_status read_tokenizer(struct mr_model_source *out, const char *folder,
                                      struct mr_error *err)
 {
     struct tokenizer_folder files = {0};
     enum mr_status status = open_tokenizer(&files, folder, err);
     if (status == MR_OK) status = make_tokenizer(&out->tokenizer, &files, folder, err);
-    if (status == MR_OK) status = copy_texts(out, folder, root_of(&files.config), err);
+    if (status == MR_OK) status = copy_template(out, folder, root_of(&files.config), err);
+    if (status == MR_OK) status = copy_special(out, &files, err);
     close_tokenizer(&files);
     return status;
 }

@@ -6,15 +6,18 @@
 static enum mr_status copy_texts(struct mr_model_source *out, const struct mr_gguf *gguf,
                                  struct mr_error *err)
 {
+    static const char *const keys[MR_SPECIAL_TEXT_COUNT] = {
+        [MR_BOS_TEXT] = "tokenizer.ggml.bos_token_id",
+        [MR_EOS_TEXT] = "tokenizer.ggml.eos_token_id",
+        [MR_UNK_TEXT] = "tokenizer.ggml.unknown_token_id",
+        [MR_PAD_TEXT] = "tokenizer.ggml.padding_token_id"};
     struct mr_text template_text = {"", 0};
     mr_gguf_text(gguf, "tokenizer.chat_template", &template_text);
     enum mr_status status = mr_model_source_copy_text(&out->chat_template, template_text, err);
-    if (status == MR_OK)
-        status = mr_model_source_copy_text(
-            &out->bos_text, mr_gguf_token_text(gguf, "tokenizer.ggml.bos_token_id"), err);
-    if (status == MR_OK)
-        status = mr_model_source_copy_text(
-            &out->eos_text, mr_gguf_token_text(gguf, "tokenizer.ggml.eos_token_id"), err);
+    for (size_t i = 0; i < MR_SPECIAL_TEXT_COUNT && status == MR_OK; i++)
+        if (keys[i])
+            status = mr_model_source_copy_text(&out->special.of[i],
+                                               mr_gguf_token_text(gguf, keys[i]), err);
     return status;
 }
 

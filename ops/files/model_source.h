@@ -7,6 +7,7 @@
 #ifndef MR_OPS_FILES_MODEL_SOURCE_H
 #define MR_OPS_FILES_MODEL_SOURCE_H
 
+#include "codec/special_texts.h"
 #include "codec/tokenizer/tokenizer.h"
 #include "ops/families/model_config.h"
 #include "ops/files/gguf_split.h"
@@ -18,7 +19,8 @@ struct mr_model_source {
     struct mr_model_config config;
     struct mr_tokenizer *tokenizer;
     /* Owned; empty when the model's files have none. */
-    struct mr_text chat_template, bos_text, eos_text;
+    struct mr_text chat_template;
+    struct mr_special_texts special;
     struct mr_sampling_defaults defaults;
     char name[128];
     /* What a GGUF file says of its number formats as a whole, such as "Q4_K_M": a static string;

@@ -121,8 +121,7 @@ int main(int argc, char **argv)
     }
     struct mr_prompt_options options = {.tokenizer = tokenizer,
                                         .chat_template = read_file(argv[2]),
-                                        .bos_text = {"<s>", 3},
-                                        .eos_text = {"</s>", 4},
+                                        .special.of = {{"<s>", 3}, {"</s>", 4}},
                                         .prompt_tokens_max = IDS_MAX};
     if (mr_prompt_create(&prompt, &options, &err) != MR_OK) {
         fprintf(stderr, "%s\n", err.detail);

@@ -95,8 +95,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         print(MR_INVALID_REQUEST, "no request", NULL);
         return 0;
     }
-    enum mr_status status = mr_chat_template_compile(&compiled, source, (struct mr_text){"<s>", 3},
-                                                     (struct mr_text){"</s>", 4}, &err);
+    const struct mr_special_texts special = {.of = {{"<s>", 3}, {"</s>", 4}}};
+    enum mr_status status = mr_chat_template_compile(&compiled, source, &special, &err);
     /* memory for a template is bounded: a template that needs more cannot be compiled */
     MR_ASSERT(status == MR_OK || ((status == MR_BAD_FILE || status == MR_NOMEM) && err.detail[0]));
     if (status == MR_OK)

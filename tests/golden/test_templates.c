@@ -75,7 +75,7 @@ static struct mr_text text_of(const struct mr_json_value *value, const char *nam
 
 /* A file of cases: its templates with what they render from records. */
 struct cases {
-    struct mr_text bos, eos;
+    struct mr_special_texts special;
     uint64_t unix_seconds;
 };
 
@@ -86,8 +86,8 @@ static int check_case(const struct cases *cases, const struct mr_json_value *gro
     struct rendering got = {.status = MR_OK};
     bool refused = mr_json_get(one, "refused") != NULL;
     struct mr_text want = text_of(one, "expected"), name = text_of(group, "name");
-    got.status = mr_chat_template_compile(&compiled, text_of(group, "template"), cases->bos,
-                                          cases->eos, &got.err);
+    got.status =
+        mr_chat_template_compile(&compiled, text_of(group, "template"), &cases->special, &got.err);
     if (got.status == MR_OK) render(&got, compiled, text_of(one, "record"), cases->unix_seconds);
     struct mr_text text = got.rendered.text;
     bool good = refused ? got.status != MR_OK : got.status == MR_OK && mr_text_equal(text, want);
@@ -117,7 +117,7 @@ static int check_file(const char *path)
     }
     const struct mr_json_value *root = mr_json_root(document);
     const struct mr_json_value *groups = mr_json_get(root, "templates");
-    struct cases cases = {.bos = text_of(root, "bos"), .eos = text_of(root, "eos")};
+    struct cases cases = {.special.of = {text_of(root, "bos"), text_of(root, "eos")}};
     int64_t seconds = 0;
     mr_json_int(mr_json_get(root, "unix_seconds"), &seconds);
     cases.unix_seconds = (uint64_t)seconds;
@@ -179,8 +179,8 @@ static int print_records(char **args, int count)
         fprintf(stderr, "%s\n", err.detail);
         return 2;
     }
-    enum mr_status status = mr_chat_template_compile(&compiled, source, (struct mr_text){"<s>", 3},
-                                                     (struct mr_text){"</s>", 4}, &err);
+    const struct mr_special_texts special = {.of = {{"<s>", 3}, {"</s>", 4}}};
+    enum mr_status status = mr_chat_template_compile(&compiled, source, &special, &err);
     for (const char *at = records.bytes; *at;) {
         size_t length = strcspn(at, "\n");
         struct rendering one = {.status = status, .err = err};

@@ -184,8 +184,7 @@ static enum mr_status encode_chat(const struct mr_model_source *source,
 {
     struct mr_prompt_options options = {.tokenizer = source->tokenizer,
                                         .chat_template = source->chat_template,
-                                        .bos_text = source->bos_text,
-                                        .eos_text = source->eos_text,
+                                        .special = source->special,
                                         .prompt_tokens_max = MR_TEMPLATE_BYTES_MAX};
     struct mr_prompt *prompt = NULL;
     struct mr_mapped_file file;

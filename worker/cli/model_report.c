@@ -109,8 +109,8 @@ static void describe_tokenizer(struct line *line, const struct mr_model_source *
 {
     const struct mr_model_config *c = &source->config;
     add(line, "%" PRIu32 " tokens", mr_tokenizer_vocab_size(source->tokenizer));
-    if (source->bos_text.length > 0)
-        add(line, "; first %.*s", (int)source->bos_text.length, source->bos_text.bytes);
+    struct mr_text bos = source->special.of[MR_BOS_TEXT];
+    if (bos.length > 0) add(line, "; first %.*s", (int)bos.length, bos.bytes);
     add(line, c->eos_count > 0 ? "; an answer ends with" : "; no token ends an answer");
     for (uint32_t i = 0; i < c->eos_count; i++) {
         struct mr_text text = mr_tokenizer_bytes(source->tokenizer, c->eos_ids[i], false);

@@ -29,8 +29,8 @@ enum mr_status mr_prompt_create(struct mr_prompt **out, const struct mr_prompt_o
         goto fail;
     }
     if (options->chat_template.length > 0) {
-        status = mr_chat_template_compile(&prompt->chat, options->chat_template, options->bos_text,
-                                          options->eos_text, err);
+        status =
+            mr_chat_template_compile(&prompt->chat, options->chat_template, &options->special, err);
         if (status != MR_OK) goto fail;
     }
     *out = prompt;

@@ -24,7 +24,7 @@ struct mr_prompt;
 struct mr_prompt_options {
     const struct mr_tokenizer *tokenizer;
     struct mr_text chat_template; /* empty: requests with chat messages are refused */
-    struct mr_text bos_text, eos_text;
+    struct mr_special_texts special;
     uint32_t prompt_tokens_max;
 };
 

@@ -51,8 +51,7 @@ enum mr_status mr_local_read_template(struct mr_model_source *source,
     bool replaced = config->chat_template[0] != '\0';
     if (replaced) status = replace_template(source, config->chat_template, err);
     if (status != MR_OK || source->chat_template.length == 0) return status;
-    status = mr_chat_template_compile(&chat, source->chat_template, source->bos_text,
-                                      source->eos_text, &inner);
+    status = mr_chat_template_compile(&chat, source->chat_template, &source->special, &inner);
     mr_chat_template_destroy(chat);
     if (status == MR_OK) return MR_OK;
     if (replaced) return mr_fail(err, status, "%.80s: %.150s", config->chat_template, inner.detail);

@@ -18,12 +18,11 @@ static inline void assert_rendered(const char *source, const char *expected)
 {
     struct mr_chat_template *compiled;
     struct mr_error err = {.detail = ""};
-    struct mr_text empty = {"", 0};
     struct mr_rendered rendered = {0};
     struct mr_request request = {.id = {"", 0}};
     struct mr_arena *arena = mr_arena_create(1 << 22);
     enum mr_status status = mr_chat_template_compile(
-        &compiled, (struct mr_text){source, strlen(source)}, empty, empty, &err);
+        &compiled, (struct mr_text){source, strlen(source)}, &(struct mr_special_texts){0}, &err);
     if (status == MR_OK)
         status = mr_chat_template_render(compiled, &request, 0, arena, &rendered, &err);
     if (!expected) assert_int_not_equal(status, MR_OK);

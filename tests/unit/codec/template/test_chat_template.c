@@ -15,22 +15,39 @@ static char *copy_of(const struct mr_rendered *rendered)
     return strndup(rendered->text.bytes, rendered->text.length);
 }
 
+static const struct mr_special_texts some_special = {
+    .of = {[MR_EOS_TEXT] = {"</s>", 4}, [MR_PAD_TEXT] = {"<pad>", 5}}};
+
 static enum mr_status render_source(const char *source, const char *content, struct mr_arena *arena,
                                     struct mr_rendered *rendered)
 {
     struct mr_chat_template *compiled;
     struct mr_error err;
-    struct mr_text empty = {"", 0}, text = {source, strlen(source)};
+    struct mr_text text = {source, strlen(source)};
     const struct mr_data_member members[] = {
         {{"role", 4}, {.kind = MR_DATA_TEXT, .text = {"user", 4}}},
         {{"content", 7}, {.kind = MR_DATA_TEXT, .text = {content, strlen(content)}}}};
     const struct mr_data message = {.kind = MR_DATA_MAP, .map = {members, 2}};
     struct mr_request request = {.chat = {.messages = &message, .message_count = 1}};
-    enum mr_status status = mr_chat_template_compile(&compiled, text, empty, empty, &err);
+    enum mr_status status = mr_chat_template_compile(&compiled, text, &some_special, &err);
     if (status != MR_OK) return status;
     status = mr_chat_template_render(compiled, &request, 0, arena, rendered, &err);
     mr_chat_template_destroy(compiled);
     return status;
+}
+
+static void special_tokens_have_their_names_and_absent_ones_are_undefined(void **state)
+{
+    (void)state;
+    struct mr_arena *arena = mr_arena_create(1 << 20);
+    struct mr_rendered rendered;
+    static const char source[] = "{{ eos_token + pad_token }}{{ bos_token }}"
+                                 "{{ unk_token is defined }}{{ pad_token is defined }}";
+    assert_int_equal(render_source(source, "", arena, &rendered), MR_OK);
+    assert_true(mr_text_is(rendered.text, "</s><pad>FalseTrue"));
+    assert_int_equal(render_source("{{ mask_token + eos_token }}", "", arena, &rendered),
+                     MR_INVALID_REQUEST);
+    mr_arena_destroy(arena);
 }
 
 static void every_line_end_is_a_newline(void **state)
@@ -110,8 +127,8 @@ static void an_error_names_line_and_column(void **state)
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         struct mr_chat_template *compiled;
         struct mr_error err = {0};
-        struct mr_text empty = {"", 0}, text = {broken[i].source, strlen(broken[i].source)};
-        assert_int_equal(mr_chat_template_compile(&compiled, text, empty, empty, &err),
+        struct mr_text text = {broken[i].source, strlen(broken[i].source)};
+        assert_int_equal(mr_chat_template_compile(&compiled, text, &some_special, &err),
                          MR_BAD_FILE);
         if (!strstr(err.detail, broken[i].error)) fail_msg("%s", err.detail);
     }
@@ -168,6 +185,7 @@ static void a_small_arena_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(special_tokens_have_their_names_and_absent_ones_are_undefined),
         cmocka_unit_test(every_line_end_is_a_newline),
         cmocka_unit_test(message_text_stays_marked),
         cmocka_unit_test(an_invalid_template_is_rejected),

@@ -58,8 +58,8 @@ static void every_file_of_the_folder_is_read(void **state)
     assert_int_equal(source.config.eos_count, 2);
     assert_int_equal(source.config.eos_ids[0], 262);
     assert_int_equal(source.config.eos_ids[1], 7);
-    assert_text(source.bos_text, "<s>");
-    assert_text(source.eos_text, "</s>");
+    assert_text(source.special.of[MR_BOS_TEXT], "<s>");
+    assert_text(source.special.of[MR_EOS_TEXT], "</s>");
     assert_text(source.chat_template, "{% for m in messages %}{{ m['content'] }}{% endfor %}");
     mr_model_source_close(&source);
     scratch_close(&scratch);
@@ -88,7 +88,26 @@ static void of_several_templates_the_default_is_used(void **state)
         "{\"name\":\"tools\",\"template\":\"t\"},{\"name\":\"default\",\"template\":\"d\"}]}");
     struct mr_model_source source = read_folder(&scratch);
     assert_text(source.chat_template, "d");
-    assert_text(source.bos_text, "");
+    assert_text(source.special.of[MR_BOS_TEXT], "");
+    mr_model_source_close(&source);
+    scratch_close(&scratch);
+}
+
+static void special_tokens_come_from_the_tokenizer_config_or_the_map(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    tiny_folder_open(&scratch, "grouped_tied");
+    write_text(&scratch, "tokenizer_config.json",
+               "{\"unk_token\":{\"content\":\"<u>\"},\"pad_token\":null}");
+    write_text(
+        &scratch, "special_tokens_map.json",
+        "{\"unk_token\":\"<x>\",\"pad_token\":\"<p>\",\"mask_token\":{\"content\":\"<m>\"}}");
+    struct mr_model_source source = read_folder(&scratch);
+    assert_text(source.special.of[MR_UNK_TEXT], "<u>");
+    assert_text(source.special.of[MR_PAD_TEXT], "<p>");
+    assert_text(source.special.of[MR_MASK_TEXT], "<m>");
+    assert_text(source.special.of[MR_SEP_TEXT], "");
     mr_model_source_close(&source);
     scratch_close(&scratch);
 }
@@ -168,8 +187,8 @@ static void other_files_take_the_place_of_tokenizer_json(void **state)
         copy_file(&scratch, cases[i].from, cases[i].name);
         struct mr_model_source source = read_folder(&scratch);
         assert_int_equal(mr_tokenizer_vocab_size(source.tokenizer), cases[i].tokens);
-        assert_text(source.bos_text, "<s>");
-        assert_text(source.eos_text, "</s>");
+        assert_text(source.special.of[MR_BOS_TEXT], "<s>");
+        assert_text(source.special.of[MR_EOS_TEXT], "</s>");
         mr_model_source_close(&source);
     }
     scratch_close(&scratch);
@@ -181,6 +200,7 @@ int main(void)
         cmocka_unit_test(every_file_of_the_folder_is_read),
         cmocka_unit_test(a_template_file_takes_precedence_over_the_tokenizer_config),
         cmocka_unit_test(of_several_templates_the_default_is_used),
+        cmocka_unit_test(special_tokens_come_from_the_tokenizer_config_or_the_map),
         cmocka_unit_test(optional_files_may_be_absent),
         cmocka_unit_test(a_missing_file_is_named),
         cmocka_unit_test(other_files_take_the_place_of_tokenizer_json),

@@ -25,7 +25,7 @@ static void a_gguf_file_fills_a_source(void **state)
     assert_int_equal(source.config.eos_count, 1);
     assert_int_equal(source.config.eos_ids[0], 2);
     assert_int_equal(source.tensors->count, 272);
-    assert_int_equal(source.eos_text.length, 10);
+    assert_int_equal(source.special.of[MR_EOS_TEXT].length, 10);
     assert_true(source.chat_template.length > 300);
     assert_true(isnan(source.defaults.temperature));
     mr_model_source_close_weights(&source);
