@@ -1,10 +1,10 @@
 /* Compares the rows of every packed layer of the quantized folders that make_quantized.py has
  * written with the numbers computed there, bit for bit. The logits of the same folders are compared
  * by golden_test_logits (CMakeLists.txt). */
-#include "codec/sha256.h"
 #include "ops/files/mapped_file.h"
 #include "ops/files/quantized_folder.h"
 #include "ops/files/safetensors.h"
+#include "tests/golden/row_hash.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,45 +35,17 @@ static void read_quantization(const char *folder, struct mr_quantization *out)
     mr_mapped_file_close(&file);
 }
 
-static void hash_rows(const struct mr_stored_tensor *tensor, char hex[65])
-{
-    unsigned char digest[MR_SHA256_BYTES];
-    size_t width = (size_t)tensor->dims[tensor->dim_count - 1];
-    float *row = calloc(width, sizeof(float));
-    struct mr_sha256 *hash = mr_sha256_create();
-    assert_non_null(row);
-    assert_non_null(hash);
-    mr_sha256_begin(hash);
-    for (uint64_t i = 0; i < mr_stored_tensor_rows(tensor); i++) {
-        mr_stored_tensor_row(tensor, i, row);
-        mr_sha256_add(hash, row, width * sizeof(float));
-    }
-    mr_sha256_end(hash, digest);
-    for (size_t i = 0; i < sizeof(digest); i++)
-        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    mr_sha256_destroy(hash);
-    free(row);
-}
-
-/* Cuts the line at its next space or end, and returns what follows. */
-static char *cut(char *line)
-{
-    size_t length = strcspn(line, " \n");
-    assert_true(line[length] != '\0');
-    line[length] = '\0';
-    return line + length + 1;
-}
-
 static void compare_weight(char *line, const struct mr_tensor_table *tensors)
 {
-    char found[65], *name = line, *rows = cut(name), *width = cut(rows), *wanted = cut(width);
-    (void)cut(wanted);
+    char found[ROW_HASH_CHARS], *name = line, *rows = row_line_cut(name),
+                                *width = row_line_cut(rows), *wanted = row_line_cut(width);
+    (void)row_line_cut(wanted);
     const struct mr_stored_tensor *tensor = mr_tensor_table_find(tensors, name);
     assert_non_null(tensor);
     assert_int_equal(tensor->storage, MR_STORAGE_PIECES);
     assert_int_equal(mr_stored_tensor_rows(tensor), strtoull(rows, NULL, 10));
     assert_int_equal(tensor->dims[tensor->dim_count - 1], strtoull(width, NULL, 10));
-    hash_rows(tensor, found);
+    row_hash(tensor, found);
     if (strcmp(found, wanted) != 0) fail_msg("%s has other numbers", name);
 }
 
