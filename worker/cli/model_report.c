@@ -127,11 +127,35 @@ static void describe_template(struct line *line, const struct mr_model_source *s
         add(line, "yes, %zu bytes", source->chat_template.length);
 }
 
+/* What a request without a temperature is sampled with. */
+static void describe_sampling(struct line *line, const struct mr_sampling_defaults *d)
+{
+    const struct {
+        const char *name;
+        double value; /* 0: not given */
+    } others[] = {{"top_p", (double)d->top_p},
+                  {"top_k", d->top_k},
+                  {"min_p", (double)d->min_p},
+                  {"typical_p", (double)d->typical_p},
+                  {"repetition_penalty", (double)d->repetition_penalty},
+                  {"presence_penalty", (double)d->presence_penalty},
+                  {"frequency_penalty", (double)d->frequency_penalty}};
+    bool given = !isnan(d->temperature);
+    add(line, "without a temperature in the request: temperature %g",
+        given ? (double)d->temperature : 1.0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (others[i].value == 0.0) continue;
+        add(line, ", %s %g", others[i].name, others[i].value);
+        given = true;
+    }
+    if (!given) add(line, "; the model's files name no defaults");
+}
+
 void mr_model_report(const struct mr_model_source *source, const struct mr_model_plan *plan,
                      const char *dtype, mr_model_report_line line, void *context)
 {
     struct line model = {0}, weights = {0}, layers = {0}, length = {0}, kv = {0}, tokenizer = {0},
-                chat = {0};
+                chat = {0}, sampling = {0};
     describe_model(&model, source);
     line(context, "model", model.text);
     describe_weights(&weights, plan, dtype);
@@ -146,4 +170,6 @@ void mr_model_report(const struct mr_model_source *source, const struct mr_model
     line(context, "tokens", tokenizer.text);
     describe_template(&chat, source);
     line(context, "template", chat.text);
+    describe_sampling(&sampling, &source->defaults);
+    line(context, "sampling", sampling.text);
 }

@@ -1,5 +1,6 @@
 /* model_report - what a model is and what it will cost, in about ten lines for `millrace check`:
- * family and types, weights, layers, context, KV memory, tokenizer, chat template, defaults.
+ * family and types, weights, layers, context, KV memory, tokenizer, chat template, sampling
+ * defaults.
  *
  * Owner: main thread. Memory: none kept. Errors: none; the model was read and checked before. */
 #ifndef MR_WORKER_CLI_MODEL_REPORT_H
